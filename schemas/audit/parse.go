@@ -1,0 +1,477 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// errSyntax is what a walker says of bytes that are not strict JSON.
+var errSyntax = errors.New("not strict JSON")
+
+// Members calls yield for each member of the JSON object obj, in order, with
+// the name as it is written between its quotes and the value's bytes; both
+// alias obj. It ends early when yield returns false. It accepts RFC 8259 and
+// nothing else, at most MaxDepth deep; it keeps nothing.
+func Members(obj []byte, yield func(name, value []byte) bool) error {
+	i := skipSpace(obj, 0)
+	if i == len(obj) || obj[i] != '{' {
+		return errSyntax
+	}
+	i = skipSpace(obj, i+1)
+	if i < len(obj) && obj[i] == '}' {
+		return atEnd(obj, i+1)
+	}
+	for {
+		nameFrom := i
+		i = skipString(obj, i)
+		if i < 0 {
+			return errSyntax
+		}
+		name := obj[nameFrom+1 : i-1]
+		i = skipSpace(obj, i)
+		if i == len(obj) || obj[i] != ':' {
+			return errSyntax
+		}
+		from := skipSpace(obj, i+1)
+		i = skipValue(obj, from, 1)
+		if i < 0 {
+			return errSyntax
+		}
+		if !yield(name, obj[from:i]) {
+			return nil
+		}
+		i = skipSpace(obj, i)
+		if i == len(obj) {
+			return errSyntax
+		}
+		switch obj[i] {
+		case '}':
+			return atEnd(obj, i+1)
+		case ',':
+			i = skipSpace(obj, i+1)
+		default:
+			return errSyntax
+		}
+	}
+}
+
+// Elements is Members for a JSON array.
+func Elements(arr []byte, yield func(value []byte) bool) error {
+	i := skipSpace(arr, 0)
+	if i == len(arr) || arr[i] != '[' {
+		return errSyntax
+	}
+	i = skipSpace(arr, i+1)
+	if i < len(arr) && arr[i] == ']' {
+		return atEnd(arr, i+1)
+	}
+	for {
+		from := i
+		i = skipValue(arr, from, 1)
+		if i < 0 {
+			return errSyntax
+		}
+		if !yield(arr[from:i]) {
+			return nil
+		}
+		i = skipSpace(arr, i)
+		if i == len(arr) {
+			return errSyntax
+		}
+		switch arr[i] {
+		case ']':
+			return atEnd(arr, i+1)
+		case ',':
+			i = skipSpace(arr, i+1)
+		default:
+			return errSyntax
+		}
+	}
+}
+
+// Valid reports whether b is one strict JSON value, at most MaxDepth deep.
+func Valid(b []byte) bool {
+	i := skipValue(b, skipSpace(b, 0), 0)
+	return i >= 0 && atEnd(b, i) == nil
+}
+
+func atEnd(b []byte, i int) error {
+	if skipSpace(b, i) != len(b) {
+		return errSyntax
+	}
+	return nil
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// The skip functions return the index after what starts at b[i], or -1.
+
+func skipValue(b []byte, i, depth int) int {
+	if i >= len(b) || depth > MaxDepth {
+		return -1
+	}
+	switch c := b[i]; c {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		return skipNested(b, i, depth)
+	case 't':
+		return skipLiteral(b, i, "true")
+	case 'f':
+		return skipLiteral(b, i, "false")
+	case 'n':
+		return skipLiteral(b, i, "null")
+	default:
+		return skipNumber(b, i)
+	}
+}
+
+func skipNested(b []byte, i, depth int) int {
+	closing := b[i] + 2 // ASCII: '{' and '}', '[' and ']' are two apart
+	object := b[i] == '{'
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == closing {
+		return i + 1
+	}
+	for {
+		if object {
+			if i = skipString(b, i); i < 0 {
+				return -1
+			}
+			if i = skipSpace(b, i); i == len(b) || b[i] != ':' {
+				return -1
+			}
+			i = skipSpace(b, i+1)
+		}
+		if i = skipValue(b, i, depth+1); i < 0 {
+			return -1
+		}
+		if i = skipSpace(b, i); i == len(b) {
+			return -1
+		}
+		switch b[i] {
+		case closing:
+			return i + 1
+		case ',':
+			i = skipSpace(b, i+1)
+		default:
+			return -1
+		}
+	}
+}
+
+func skipString(b []byte, i int) int {
+	if i >= len(b) || b[i] != '"' {
+		return -1
+	}
+	for i++; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1
+		case c < 0x20:
+			return -1
+		case c == '\\':
+			if i++; i == len(b) {
+				return -1
+			}
+			if b[i] == 'u' {
+				if _, ok := hex4(b[i+1:]); !ok {
+					return -1
+				}
+				i += 4
+			} else if bytes.IndexByte([]byte(`"\/bfnrt`), b[i]) < 0 {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+func skipLiteral(b []byte, i int, word string) int {
+	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
+		return -1
+	}
+	return i + len(word)
+}
+
+func skipNumber(b []byte, i int) int {
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	switch {
+	case i < len(b) && b[i] == '0':
+		i++
+	default:
+		if i = skipDigits(b, i); i < 0 {
+			return -1
+		}
+	}
+	if i < len(b) && b[i] == '.' {
+		if i = skipDigits(b, i+1); i < 0 {
+			return -1
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		i = skipDigits(b, i)
+	}
+	return i
+}
+
+func skipDigits(b []byte, i int) int {
+	from := i
+	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+		i++
+	}
+	if i == from {
+		return -1
+	}
+	return i
+}
+
+// ParseLine reads a line of the spool, without its line feed. kind is "" for a
+// record, else one of LineIntent and so on; for a kind of line or a member
+// that it does not know it reads what it does know. It does not look at the
+// checksum, see Check.
+func ParseLine(line []byte) (kind string, r Record, err error) {
+	r.Duration = -1
+	var bad error
+	err = Members(line, func(name, value []byte) bool {
+		if string(name) == "line" {
+			kind, bad = text(value)
+		} else {
+			bad = r.set(string(name), value)
+		}
+		if bad != nil {
+			bad = fmt.Errorf("member %q: %w", name, bad)
+		}
+		return bad == nil
+	})
+	if err == nil {
+		err = bad
+	}
+	return kind, r, err
+}
+
+// Parse reads a record as AppendRecord wrote it, without its line feed. The
+// line must pass Check and be a record of a version that this program knows.
+func Parse(line []byte) (Record, error) {
+	if !Check(line) {
+		return Record{}, ErrChecksum
+	}
+	kind, r, err := ParseLine(line)
+	switch {
+	case err != nil:
+		return Record{}, err
+	case kind != LineRecord || r.Kind == "":
+		return Record{}, errors.New("not a record")
+	}
+	return r, nil
+}
+
+func (r *Record) set(name string, v []byte) (err error) {
+	switch name {
+	case "v":
+		if n, e := strconv.Atoi(string(v)); e != nil || n != Version {
+			err = fmt.Errorf("version %s is not %d", v, Version)
+		}
+	case "kind":
+		err = setText((*string)(&r.Kind), v)
+	case "record_id":
+		err = setText(&r.RecordID, v)
+	case "session_id":
+		err = setText(&r.SessionID, v)
+	case "seq":
+		r.Seq, err = strconv.ParseUint(string(v), 10, 64)
+	case "call_no":
+		r.CallNo, err = strconv.ParseUint(string(v), 10, 64)
+	case "ts":
+		r.TS, err = when(v)
+	case "method":
+		err = setText(&r.Method, v)
+	case "tool":
+		err = setText(&r.Tool, v)
+	case "target":
+		err = setText(&r.Target, v)
+	case "candidates":
+		r.Candidates, err = candidates(v)
+	case "outcome":
+		err = setText((*string)(&r.Outcome), v)
+	case "error_type":
+		err = setText(&r.ErrorType, v)
+	case "error_code":
+		var n int64
+		n, err = strconv.ParseInt(string(v), 10, 64)
+		r.ErrorCode = &n
+	case "result_type":
+		err = setText(&r.ResultType, v)
+	case "forwarded":
+		r.Forwarded, err = strconv.ParseBool(string(v))
+	case "cancel_requested":
+		r.CancelRequested, err = strconv.ParseBool(string(v))
+	case "recovered":
+		r.Recovered, err = strconv.ParseBool(string(v))
+	case "duration_ms":
+		var ms float64
+		ms, err = strconv.ParseFloat(string(v), 64)
+		r.Duration = time.Duration(ms*1000+0.5) * time.Microsecond
+	case "client_id":
+		err = setText(&r.ClientID, v)
+	case "request_id":
+		err = setText(&r.RequestID, v)
+	case "request_id_type":
+		err = setText(&r.RequestIDType, v)
+	case "client":
+		r.Client, err = peer(v)
+	case "server":
+		r.Server, err = peer(v)
+	case "protocol_version":
+		err = setText(&r.ProtocolVersion, v)
+	case "server_command":
+		r.ServerCommand, err = command(v)
+	case "tier":
+		err = setText(&r.Tier, v)
+	case "annotations":
+		r.Annotations, err = object(v)
+	case "tool_hash":
+		err = setText(&r.ToolHash, v)
+	case "args":
+		r.Args, err = object(v)
+	case "args_bytes":
+		r.ArgsBytes, err = strconv.ParseInt(string(v), 10, 64)
+	case "result_bytes":
+		r.ResultBytes, err = strconv.ParseInt(string(v), 10, 64)
+	case "error_digest":
+		r.ErrorDigest, err = object(v)
+	case "trace_id":
+		err = setText(&r.TraceID, v)
+	case "span_id":
+		err = setText(&r.SpanID, v)
+	case "host":
+		err = setText(&r.Host, v)
+	case "user":
+		err = setText(&r.User, v)
+	case "pid":
+		r.PID, err = strconv.Atoi(string(v))
+	case "labels":
+		r.Labels, err = object(v)
+	case "tenant":
+		err = setText(&r.Tenant, v)
+	case "anomalies":
+		r.Anomalies, err = texts(v)
+	case "at":
+		r.At, err = strconv.ParseInt(string(v), 10, 64)
+	case "bytes":
+		r.Bytes, err = strconv.ParseInt(string(v), 10, 64)
+	case "digest":
+		r.Digest, err = object(v)
+	case "from":
+		r.From, err = when(v)
+	case "to":
+		r.To, err = when(v)
+	case "count":
+		r.Count, err = strconv.ParseInt(string(v), 10, 64)
+	case "denied":
+		r.Denied, err = strconv.ParseInt(string(v), 10, 64)
+	case "durable":
+		var durable bool
+		durable, err = strconv.ParseBool(string(v))
+		r.NotDurable = !durable
+	case "proxy":
+		r.Proxy, err = object(v)
+	}
+	return err
+}
+
+func text(v []byte) (string, error) {
+	if v[0] != '"' {
+		return "", errors.New("not a string")
+	}
+	return string(AppendUnquote(nil, v)), nil
+}
+
+func setText(p *string, v []byte) (err error) {
+	*p, err = text(v)
+	return err
+}
+
+func when(v []byte) (time.Time, error) {
+	s, err := text(v)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(time.RFC3339, s)
+}
+
+func object(v []byte) (JSON, error) {
+	if v[0] != '{' {
+		return "", errors.New("not an object")
+	}
+	return JSON(v), nil
+}
+
+func texts(v []byte) (list []string, err error) {
+	walk := Elements(v, func(v []byte) bool {
+		var s string
+		s, err = text(v)
+		list = append(list, s)
+		return err == nil
+	})
+	return list, errors.Join(walk, err)
+}
+
+func peer(v []byte) (p Peer, err error) {
+	walk := Members(v, func(name, v []byte) bool {
+		switch string(name) {
+		case "name":
+			err = setText(&p.Name, v)
+		case "version":
+			err = setText(&p.Version, v)
+		}
+		return err == nil
+	})
+	return p, errors.Join(walk, err)
+}
+
+func command(v []byte) (c Command, err error) {
+	walk := Members(v, func(name, v []byte) bool {
+		switch string(name) {
+		case "command":
+			err = setText(&c.Command, v)
+		case "args_digest":
+			c.ArgsDigest, err = object(v)
+		}
+		return err == nil
+	})
+	return c, errors.Join(walk, err)
+}
+
+func candidates(v []byte) (list []Candidate, err error) {
+	walk := Elements(v, func(v []byte) bool {
+		var c Candidate
+		inner := Members(v, func(name, v []byte) bool {
+			switch string(name) {
+			case "method":
+				err = setText(&c.Method, v)
+			case "tool":
+				err = setText(&c.Tool, v)
+			}
+			return err == nil
+		})
+		err = errors.Join(inner, err)
+		list = append(list, c)
+		return err == nil
+	})
+	return list, errors.Join(walk, err)
+}

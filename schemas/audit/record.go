@@ -1,0 +1,434 @@
+// Package audit is what is known about one call: the Record, its encoding as a
+// line of the spool, and the operations that it stands for.
+package audit
+
+import (
+	"encoding/hex"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// Version is the value of "v". New members do not change it.
+const Version = 1
+
+// Limits of one record line. Whatever writes records keeps below them, so that
+// no reader needs a buffer larger than MaxLine and no broker's limit is met.
+const (
+	MaxRecord = 256 << 10 // bytes of a record line without its line feed
+	MaxDepth  = 256       // levels of nesting
+	MaxLine   = 512 << 10 // bytes a reader accepts before it calls a line damaged
+)
+
+// Kind says what a record is about.
+type Kind string
+
+// The kinds of a record.
+const (
+	KindCall         Kind = "call"          // one call, final
+	KindOpen         Kind = "open"          // a call without an answer after 60 s; its final record follows
+	KindSessionStart Kind = "session_start" // the proxy started
+	KindSessionEnd   Kind = "session_end"   // the proxy ended, or was found dead
+	KindAnomaly      Kind = "anomaly"       // bytes that are no call, or an answer after the record
+	KindGap          Kind = "gap"           // calls that could not be recorded
+)
+
+// Outcome says how a call ended.
+type Outcome string
+
+// The outcomes of a call.
+const (
+	OutcomeOK      Outcome = "ok"
+	OutcomeError   Outcome = "error"
+	OutcomeUnknown Outcome = "unknown" // the proxy died first
+)
+
+// Values of error_type that are ours. A server's own stand beside them, see
+// ErrorTypeOK.
+const (
+	ErrToolError        = "ToolError"        // isError without a usable error_type
+	ErrJSONRPC          = "JSONRPCError"     // a JSON-RPC error, see error_code
+	ErrCancelled        = "Cancelled"        // cancelled by the client
+	ErrServerExited     = "ServerExited"     // the server ended before it answered
+	ErrNoResponse       = "NoResponse"       // the session ended before an answer
+	ErrProxyDied        = "ProxyDied"        // found by recovery
+	ErrAmbiguousRequest = "AmbiguousRequest" // refused: two readers could differ
+	ErrPolicyDenied     = "PolicyDenied"     // refused by policy
+)
+
+// JSON is one JSON value as text, "" for none. Whoever sets it answers for its
+// being strict JSON (RFC 8259) on one line.
+type JSON string
+
+// Peer is what a client or server says of itself. It is not to be trusted.
+type Peer struct{ Name, Version string }
+
+// Candidate is a call that some server reads in bytes that others read
+// differently.
+type Candidate struct{ Method, Tool string }
+
+// Command is the wrapped command. Its arguments may hold secrets, so only
+// their digest is kept.
+type Command struct {
+	Command    string
+	ArgsDigest JSON
+}
+
+// A Record is one line of the audit trail; its members are those of
+// schemas/record.v1.schema.json, in that order. A member at its zero value is
+// unknown and left out, but for those that their Kind requires.
+type Record struct {
+	Kind      Kind
+	RecordID  string // UUIDv7 (RFC 9562); a call's is minted at its intent
+	SessionID string // UUIDv7 of the proxy's run
+	Seq       uint64 // 0, 1, 2… over the session's records, dense
+	CallNo    uint64 // 1, 2, 3… over the session's calls, dense; 0: not about a call
+	TS        time.Time
+
+	Method     string // by the client
+	Tool       string // by the client: params.name of tools/call
+	Target     string // by the client: a resource's URI, a prompt's name
+	Candidates []Candidate
+
+	Outcome         Outcome
+	ErrorType       string
+	ErrorCode       *int64 // of a JSON-RPC error, by the server
+	ResultType      string // "input_required" or "task"; "" is complete
+	Forwarded       bool   // the bytes were handed to the server
+	CancelRequested bool
+	Recovered       bool          // written by recovery, not by the proxy that saw it
+	Duration        time.Duration // monotonic; negative is unknown
+
+	ClientID        string // params._meta.client_id, by the client
+	RequestID       string // the JSON-RPC id as text, by the client
+	RequestIDType   string // "number" or "string"
+	Client          Peer   // by the client
+	Server          Peer   // by the server
+	ProtocolVersion string // by the client
+	ServerCommand   Command
+	Tier            string // by the server, or derived from Annotations
+	Annotations     JSON   // by the server: the declared hints
+	ToolHash        string // SHA-256 of the definition in tools/list, hex
+	Args            JSON   // the redacted summary of params.arguments
+	ArgsBytes       int64  // of params.arguments on the wire
+	ResultBytes     int64  // of the answer's line on the wire
+	ErrorDigest     JSON   // of the error text, never the text
+	TraceID, SpanID string // W3C Trace Context, from params._meta.traceparent
+
+	Host, User string
+	PID        int
+	Labels     JSON // object of strings, from the configuration
+	Tenant     string
+
+	Anomalies []string
+
+	At     int64 // anomaly: offset in the client's stream, or the server's for a late answer
+	Bytes  int64 // anomaly: length
+	Digest JSON  // anomaly: digest of the bytes, never the bytes
+
+	From, To      time.Time // gap
+	Count, Denied int64     // gap: calls not recorded; of those, refused
+
+	NotDurable bool // "durable": false: passed on before the intent's sync finished
+	Proxy      JSON // session_start: version, profile, key id, methods skipped, configuration
+}
+
+// Line kinds other than a record's. Readers skip the ones they do not know.
+const (
+	LineRecord  = ""
+	LineIntent  = "intent"  // a call about to be passed on
+	LineContext = "context" // who and where, for the intents after it
+	LineTool    = "tool"    // a tool's tier, annotations and hash, for the intents after it
+)
+
+// AppendRecord appends r as a sealed line.
+func AppendRecord(dst []byte, r *Record) []byte {
+	from := len(dst)
+	dst = append(dst, `{"v":1,"kind":"`...)
+	dst = append(append(dst, r.Kind...), '"')
+	dst = appendID(dst, `,"record_id":`, r.RecordID)
+	dst = appendID(dst, `,"session_id":`, r.SessionID)
+	dst = append(dst, `,"seq":`...)
+	dst = strconv.AppendUint(dst, r.Seq, 10)
+	if r.CallNo != 0 {
+		dst = append(dst, `,"call_no":`...)
+		dst = strconv.AppendUint(dst, r.CallNo, 10)
+	}
+	dst = appendTime(dst, `,"ts":"`, r.TS)
+	dst = appendWhat(dst, r)
+	dst = appendText(dst, `,"outcome":`, string(r.Outcome))
+	dst = appendText(dst, `,"error_type":`, r.ErrorType)
+	if r.ErrorCode != nil {
+		dst = append(dst, `,"error_code":`...)
+		dst = strconv.AppendInt(dst, *r.ErrorCode, 10)
+	}
+	dst = appendText(dst, `,"result_type":`, r.ResultType)
+	dst = appendTrue(dst, `,"forwarded":true`, r.Forwarded)
+	dst = appendTrue(dst, `,"cancel_requested":true`, r.CancelRequested)
+	dst = appendTrue(dst, `,"recovered":true`, r.Recovered)
+	if r.Duration > 0 || r.Duration == 0 && r.Kind == KindCall && r.Outcome != OutcomeUnknown {
+		dst = append(dst, `,"duration_ms":`...)
+		dst = appendMillis(dst, r.Duration)
+	}
+	dst = appendRequest(dst, r)
+	dst = appendPeers(dst, r)
+	dst = appendDefinition(dst, r)
+	dst = appendArgs(dst, r)
+	dst = appendCount(dst, `,"result_bytes":`, r.ResultBytes)
+	dst = appendJSON(dst, `,"error_digest":`, r.ErrorDigest)
+	dst = appendTrace(dst, r)
+	dst = appendPlace(dst, r)
+	dst = appendAnomalies(dst, r)
+	switch r.Kind {
+	case KindAnomaly:
+		dst = append(dst, `,"at":`...)
+		dst = strconv.AppendInt(dst, r.At, 10)
+		dst = append(dst, `,"bytes":`...)
+		dst = strconv.AppendInt(dst, r.Bytes, 10)
+		dst = appendJSON(dst, `,"digest":`, r.Digest)
+	case KindGap:
+		dst = appendTime(dst, `,"from":"`, r.From)
+		dst = appendTime(dst, `,"to":"`, r.To)
+		dst = append(dst, `,"count":`...)
+		dst = strconv.AppendInt(dst, r.Count, 10)
+		dst = append(dst, `,"denied":`...)
+		dst = strconv.AppendInt(dst, r.Denied, 10)
+	}
+	dst = appendTrue(dst, `,"durable":false`, r.NotDurable)
+	dst = appendJSON(dst, `,"proxy":`, r.Proxy)
+	return Seal(append(dst, '}'), from)
+}
+
+// AppendIntent appends the sealed intent line of a call: what its record needs
+// if the proxy dies, but for what the context and tool lines before it say.
+func AppendIntent(dst []byte, r *Record) []byte {
+	from := len(dst)
+	dst = append(dst, `{"line":"intent","v":1`...)
+	dst = appendID(dst, `,"record_id":`, r.RecordID)
+	dst = append(dst, `,"call_no":`...)
+	dst = strconv.AppendUint(dst, r.CallNo, 10)
+	dst = appendTime(dst, `,"ts":"`, r.TS)
+	dst = appendWhat(dst, r)
+	dst = appendRequest(dst, r)
+	dst = appendArgs(dst, r)
+	dst = appendTrace(dst, r)
+	dst = appendAnomalies(dst, r)
+	return Seal(append(dst, '}'), from)
+}
+
+// AppendContext appends a sealed context line. The last one before an intent
+// holds; each segment starts with one, so that it can be read alone.
+func AppendContext(dst []byte, r *Record) []byte {
+	from := len(dst)
+	dst = append(dst, `{"line":"context","v":1`...)
+	dst = appendID(dst, `,"session_id":`, r.SessionID)
+	dst = appendPeers(dst, r)
+	dst = appendPlace(dst, r)
+	return Seal(append(dst, '}'), from)
+}
+
+// AppendTool appends a sealed tool line: r.Tool's definition.
+func AppendTool(dst []byte, r *Record) []byte {
+	from := len(dst)
+	dst = append(dst, `{"line":"tool","v":1`...)
+	dst = appendText(dst, `,"tool":`, r.Tool)
+	dst = appendDefinition(dst, r)
+	return Seal(append(dst, '}'), from)
+}
+
+func appendWhat(dst []byte, r *Record) []byte {
+	dst = appendText(dst, `,"method":`, r.Method)
+	if r.Tool != "" || r.Method == "tools/call" {
+		dst = AppendQuote(append(dst, `,"tool":`...), r.Tool)
+	}
+	dst = appendText(dst, `,"target":`, r.Target)
+	if len(r.Candidates) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"candidates":[`...)
+	for i, c := range r.Candidates {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendQuote(append(dst, `{"method":`...), c.Method)
+		dst = appendText(dst, `,"tool":`, c.Tool)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+func appendRequest(dst []byte, r *Record) []byte {
+	dst = appendText(dst, `,"client_id":`, r.ClientID)
+	if r.RequestID != "" || r.RequestIDType != "" {
+		dst = AppendQuote(append(dst, `,"request_id":`...), r.RequestID)
+	}
+	return appendText(dst, `,"request_id_type":`, r.RequestIDType)
+}
+
+func appendPeers(dst []byte, r *Record) []byte {
+	dst = appendPeer(dst, `,"client":`, r.Client)
+	dst = appendPeer(dst, `,"server":`, r.Server)
+	dst = appendText(dst, `,"protocol_version":`, r.ProtocolVersion)
+	if r.ServerCommand != (Command{}) {
+		dst = AppendQuote(append(dst, `,"server_command":{"command":`...), r.ServerCommand.Command)
+		dst = appendJSON(dst, `,"args_digest":`, r.ServerCommand.ArgsDigest)
+		dst = append(dst, '}')
+	}
+	return dst
+}
+
+func appendPeer(dst []byte, member string, p Peer) []byte {
+	if p == (Peer{}) {
+		return dst
+	}
+	dst = append(dst, member...)
+	dst = AppendQuote(append(dst, `{"name":`...), p.Name)
+	dst = appendText(dst, `,"version":`, p.Version)
+	return append(dst, '}')
+}
+
+func appendDefinition(dst []byte, r *Record) []byte {
+	dst = appendText(dst, `,"tier":`, r.Tier)
+	dst = appendJSON(dst, `,"annotations":`, r.Annotations)
+	return appendID(dst, `,"tool_hash":`, r.ToolHash)
+}
+
+func appendArgs(dst []byte, r *Record) []byte {
+	dst = appendJSON(dst, `,"args":`, r.Args)
+	return appendCount(dst, `,"args_bytes":`, r.ArgsBytes)
+}
+
+func appendTrace(dst []byte, r *Record) []byte {
+	dst = appendID(dst, `,"trace_id":`, r.TraceID)
+	return appendID(dst, `,"span_id":`, r.SpanID)
+}
+
+func appendPlace(dst []byte, r *Record) []byte {
+	dst = appendText(dst, `,"host":`, r.Host)
+	dst = appendText(dst, `,"user":`, r.User)
+	dst = appendCount(dst, `,"pid":`, int64(r.PID))
+	dst = appendJSON(dst, `,"labels":`, r.Labels)
+	return appendText(dst, `,"tenant":`, r.Tenant)
+}
+
+func appendAnomalies(dst []byte, r *Record) []byte {
+	for i, word := range r.Anomalies {
+		if i == 0 {
+			dst = append(dst, `,"anomalies":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = AppendQuote(dst, word)
+	}
+	if len(r.Anomalies) > 0 {
+		dst = append(dst, ']')
+	}
+	return dst
+}
+
+func appendText(dst []byte, member, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	return AppendQuote(append(dst, member...), s)
+}
+
+// appendID is appendText for a value of ours that needs no escaping.
+func appendID(dst []byte, member, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	dst = append(append(dst, member...), '"')
+	return append(append(dst, s...), '"')
+}
+
+func appendJSON(dst []byte, member string, v JSON) []byte {
+	if v == "" {
+		return dst
+	}
+	return append(append(dst, member...), v...)
+}
+
+func appendTrue(dst []byte, member string, v bool) []byte {
+	if !v {
+		return dst
+	}
+	return append(dst, member...)
+}
+
+func appendCount(dst []byte, member string, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, member...), n, 10)
+}
+
+// appendMillis appends d in milliseconds with the digits a microsecond needs.
+func appendMillis(dst []byte, d time.Duration) []byte {
+	us := d.Microseconds()
+	dst = strconv.AppendInt(dst, us/1000, 10)
+	if us %= 1000; us == 0 {
+		return dst
+	}
+	dst = append(dst, '.', byte('0'+us/100), byte('0'+us/10%10), byte('0'+us%10))
+	for dst[len(dst)-1] == '0' {
+		dst = dst[:len(dst)-1]
+	}
+	return dst
+}
+
+// appendTime appends t in RFC 3339 with microseconds, in UTC.
+func appendTime(dst []byte, member string, t time.Time) []byte {
+	dst = append(dst, member...)
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, sec := t.Clock()
+	us := t.Nanosecond() / 1000
+	return append(dst,
+		byte('0'+year/1000%10), byte('0'+year/100%10), byte('0'+year/10%10), byte('0'+year%10), '-',
+		byte('0'+month/10), byte('0'+month%10), '-', byte('0'+day/10), byte('0'+day%10), 'T',
+		byte('0'+hour/10), byte('0'+hour%10), ':', byte('0'+minute/10), byte('0'+minute%10), ':',
+		byte('0'+sec/10), byte('0'+sec%10), '.',
+		byte('0'+us/100000), byte('0'+us/10000%10), byte('0'+us/1000%10),
+		byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10), 'Z', '"')
+}
+
+// ErrorTypeOK reports whether a server's error_type may stand in a record:
+// [A-Za-z][A-Za-z0-9_.]{0,63}.
+func ErrorTypeOK(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || !('0' <= c && c <= '9' || c == '_' || c == '.')) {
+			return false
+		}
+	}
+	return true
+}
+
+// AppendNewID appends a new UUIDv7 (RFC 9562, section 5.7) for the time now.
+// It is unique, not secret.
+func AppendNewID(dst []byte, now time.Time) []byte {
+	var id [16]byte
+	ms := now.UnixMilli()
+	r0, r1 := rand.Uint64(), rand.Uint64()
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	id[6], id[7] = 0x70|byte(r0>>8)&0x0F, byte(r0)
+	for i := range 8 {
+		id[8+i] = byte(r1 >> (8 * i))
+	}
+	id[8] = 0x80 | id[8]&0x3F
+	dst = append(hex.AppendEncode(dst, id[:4]), '-')
+	dst = append(hex.AppendEncode(dst, id[4:6]), '-')
+	dst = append(hex.AppendEncode(dst, id[6:8]), '-')
+	dst = append(hex.AppendEncode(dst, id[8:10]), '-')
+	return hex.AppendEncode(dst, id[10:])
+}
+
+// NewID is AppendNewID as a string.
+func NewID(now time.Time) string { return string(AppendNewID(nil, now)) }
