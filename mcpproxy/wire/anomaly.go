@@ -1,0 +1,48 @@
+package wire
+
+import "math/bits"
+
+// Anomaly is a set of reasons why two readers could differ on some bytes, or
+// why their record is not whole.
+type Anomaly uint32
+
+// The anomalies, with their words in a record.
+const (
+	DuplicateMember   Anomaly = 1 << iota // duplicate_member: in the message, its params or its arguments' top level
+	CaseVariantMember                     // case_variant_member: a protocol member in another case or fold
+	Batch                                 // batch: a member of a JSON-RPC batch array
+	NotJSON                               // not_json: not strict JSON (RFC 8259)
+	NotRPC                                // not_rpc: JSON, but no JSON-RPC message
+	BareCR                                // bare_cr: a CR that no LF follows
+	NaN                                   // nan: NaN, Infinity or a number no float64 holds
+	ControlCharacter                      // control_character: raw, in a string or between values
+	InvalidUTF8                           // invalid_utf8
+	LoneSurrogate                         // lone_surrogate
+	BOM                                   // bom
+	MultiValue                            // multi_value: several values on one line
+	MultiLine                             // multi_line: a value over several lines
+	OddID                                 // odd_id: neither a string nor an integer that a float64 holds exactly
+	NoID                                  // no_id: a request's method without an id
+	Oversize                              // oversize
+	Depth                                 // depth
+	anomalyEnd
+)
+
+// Ambiguous are the anomalies of bytes that are not exactly one strict
+// JSON-RPC message on a line.
+const Ambiguous = (anomalyEnd - 1) &^ (Oversize | OddID)
+
+var anomalyWords = [...]string{
+	"duplicate_member", "case_variant_member", "batch", "not_json", "not_rpc", "bare_cr", "nan", "control_character",
+	"invalid_utf8", "lone_surrogate", "bom", "multi_value", "multi_line", "odd_id", "no_id", "oversize", "depth",
+}
+
+// Append appends the words of a, in the order above.
+func (a Anomaly) Append(words []string) []string {
+	for a != 0 {
+		i := bits.TrailingZeros32(uint32(a))
+		words = append(words, anomalyWords[i])
+		a &= a - 1
+	}
+	return words
+}

@@ -1,0 +1,84 @@
+// Package wire reads newline-delimited JSON-RPC as it passes by: what some
+// server could execute in a client's bytes, and what a server's bytes answer.
+package wire
+
+import "hash"
+
+// Limit is how many bytes of one value Requests keeps before the value is
+// oversize.
+const Limit = 16 << 20
+
+// MaxDepth is how deep nesting is tracked; the rest of a deeper line is opaque.
+const MaxDepth = 1 << 20
+
+// A Config is what a Requests needs.
+type Config struct {
+	// Hash makes the digests of bytes that are not kept: of an oversize call's
+	// arguments and of oversize junk. Required.
+	Hash func() hash.Hash
+}
+
+// A State says how much of a value a Message stands for.
+type State uint8
+
+// The states of a message. A value larger than Limit is told twice: Begun
+// before any byte past the limit may be passed on, and Ended with the rest.
+// Both have the same Off.
+const (
+	Complete State = iota
+	Begun
+	Ended
+	Junk // no value: the bytes from Off to End are nothing that any server could execute
+)
+
+// A Message is one JSON object of the client's stream, or one member of a
+// batch, or bytes that are neither (Junk). Slices alias the window: they are
+// good until the next call of Space.
+type Message struct {
+	State State
+	Off   int64 // offset in the stream of the opening brace; it identifies the message
+	End   int64 // offset after the last byte known
+
+	Raw []byte // the bytes from Off to End; nil once oversize
+	Sum []byte // digest by Config.Hash of oversize Junk, else nil
+
+	// The members under the reading that most servers share: names compared
+	// exactly after decoding, the last duplicate wins. Values as written, nil
+	// for none. In a Begun message what came later is missing.
+	ID     []byte
+	Method []byte // a string literal; nil if it is no string
+	Params []byte // nil once oversize
+
+	// Members of Params, read in the same way.
+	Name      []byte // a string literal; nil if it is no string
+	URI       []byte // a string literal; nil if it is no string
+	Arguments []byte // any value; nil once oversize
+	Meta      []byte // params._meta, any value; nil once oversize
+
+	HasResult, HasError bool // a response of the client to a request of the server, unless it has a method too
+
+	ArgumentsBytes int64       // length of Arguments on the wire, also when oversize
+	Parts          []Part      // oversize only: the first 64 top-level names of Arguments
+	Candidates     []Candidate // what other readings of the same bytes would run, without the reading above
+	Anomalies      Anomaly
+}
+
+// A Part is one argument of an oversize call.
+type Part struct {
+	Name  []byte // the name's string literal, at most 1 KiB of it
+	Type  string // "string", "number", "boolean", "null", "array" or "object"
+	Bytes int64  // of the value on the wire; 0 while it is not complete
+	Sum   []byte // digest by Config.Hash of the value's bytes on the wire; nil while it is not complete
+}
+
+// A Candidate is another reading of a message. Both are string literals; Name
+// is nil for none.
+type Candidate struct{ Method, Name []byte }
+
+// A Frame is a line, or the part of a line that may be passed on already.
+type Frame struct {
+	Bytes     []byte    // as read; with its LF if Complete
+	Complete  bool      // ends in LF, or is the last of the stream
+	Messages  []Message // those that end in this frame, Begun ones, and Junk
+	Anomalies Anomaly   // of the frame and of all its messages
+}
