@@ -91,7 +91,9 @@ func (r *Redactor) AppendParts(dst []byte, parts []Part) []byte { return append(
 func (r *Redactor) AppendText(dst, text []byte) []byte { return append(dst, text...) }
 
 // AppendDigest appends the digest object of text.
-func (r *Redactor) AppendDigest(dst []byte, d Domain, text []byte) []byte { return append(dst, "{}"...) }
+func (r *Redactor) AppendDigest(dst []byte, d Domain, text []byte) []byte {
+	return append(dst, "{}"...)
+}
 
 // NewHash starts a digest of bytes that come in pieces.
 func (r *Redactor) NewHash(d Domain) hash.Hash { return nil }
