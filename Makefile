@@ -1,0 +1,66 @@
+# make help lists what there is to make.
+
+# Everything that is fetched lies here, pinned; git ignores it.
+TOOLS := .tools
+A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
+A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
+TYPESCRIPT := $(TOOLS)/typescript
+STATICCHECK_VERSION := v0.7.0
+STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
+
+# Without a home to write to, the caches of Go, pip and npm go beside the rest.
+ifneq ($(shell test -n "$$HOME" && test -w "$$HOME" && echo yes),yes)
+export HOME := $(CURDIR)/$(TOOLS)/home
+$(shell mkdir -p $(HOME))
+endif
+
+# The packages with goroutines of their own; the race detector is slow.
+RACE := ./mcpproxy/... ./sink/... ./cmd/internal/cli/...
+
+.PHONY: help build demo test check bench soak tools clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 10
+
+build: ## build bin/auditproxy
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/auditproxy
+
+demo: build $(A22)/.done ## watch a real tmux session through the proxy
+	@deploy/dev/fetch commands tmux
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/internal/demo
+	@bin/demo -auditproxy bin/auditproxy -python $(A22)/bin/python -server deploy/dev/peers/libtmux_mcp_server.py
+
+test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
+	go test -count=1 -timeout 20m ./...
+	go test -count=1 -timeout 20m -race $(RACE)
+
+check: $(STATICCHECK) ## format, vet and staticcheck only
+	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "gofmt would change:" $$files; exit 1; }
+	go vet ./...
+	$(STATICCHECK) ./...
+
+bench: ## compare the proxy with a bare relay, pinned to one CPU
+	go run ./cmd/internal/bench
+
+soak: tools ## the long versions of the tests: every frame at every server, every kill
+	SOAK=1 go test -count=1 -timeout 3h ./...
+
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(STATICCHECK) ## fetch what the tests need
+	@deploy/dev/fetch commands tmux strace
+
+# A stamp is written last: what was fetched halfway is fetched again.
+$(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
+	@deploy/dev/fetch venv $< $(@D)
+	@touch $@
+
+$(TYPESCRIPT)/.done: deploy/dev/typescript/package-lock.json
+	@deploy/dev/fetch npm $(<D) $(@D)
+	@touch $@
+
+$(STATICCHECK):
+	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
+	@touch $@
+
+clean: ## remove what was built and fetched
+	test ! -d $(TOOLS) || chmod -R u+w $(TOOLS)
+	rm -rf bin $(TOOLS)

@@ -1,0 +1,56 @@
+// Command peers is an MCP server on one of two Go SDKs, for the tests: its
+// tools note that they were executed, outside the process, before they answer.
+//
+//	peers go-sdk|mcp-go JOURNAL
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// tools are the names that both servers know.
+var tools = [...]string{"evil", "safe"}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "peers: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	serve := map[string]func(*journal) error{"go-sdk": serveGoSDK, "mcp-go": serveMCPGo}
+	if len(args) != 2 || serve[args[0]] == nil {
+		return fmt.Errorf("want go-sdk or mcp-go and the path of a journal, got %q", args)
+	}
+	f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening journal: %w", err)
+	}
+	defer f.Close()
+	return serve[args[0]](&journal{file: f})
+}
+
+// A journal outlives the server: one line, a JSON string, for each call.
+type journal struct {
+	// mu keeps lines whole: file may be a pipe, and a name longer than its
+	// atomic write.
+	mu   sync.Mutex
+	file *os.File
+}
+
+func (j *journal) note(tool string) error {
+	line, err := json.Marshal(tool)
+	if err != nil {
+		return fmt.Errorf("encoding %q: %w", tool, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("noting call: %w", err)
+	}
+	return nil
+}
