@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// replace puts data in the place of what was read from c, keeps a copy of that
+// beside the file, and returns the copy's path. A reader of the file finds the
+// old bytes or the new ones, never a part; mode and owner stay.
+func (c clientConfig) replace(data []byte) (backup string, err error) {
+	// Clients write to these files too, and time has passed since the question.
+	// A write between this look and the rename is lost: they take no lock.
+	now, err := os.ReadFile(c.target)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Equal(now, c.data) {
+		return "", errors.New("it has changed since it was read: try again")
+	}
+	if backup, err = c.backUp(); err != nil {
+		return "", err
+	}
+	// A crash here leaves a backup too many.
+	tmp, err := os.CreateTemp(filepath.Dir(c.target), ".auditproxy-*.tmp")
+	if err != nil {
+		return "", err
+	}
+	// A crash from here to the rename leaves this file behind as well.
+	defer os.Remove(tmp.Name())
+	if err := c.fill(tmp, data); err != nil {
+		return "", err
+	}
+	if err := os.Rename(tmp.Name(), c.target); err != nil {
+		return "", err
+	}
+	return backup, syncDir(filepath.Dir(c.target))
+}
+
+// backUp copies what was read from c to a new file, unless an earlier backup
+// has the same bytes. A backup is never written over.
+func (c clientConfig) backUp() (string, error) {
+	for n := 1; ; n++ {
+		name := c.target + ".auditproxy-backup"
+		if n > 1 {
+			name = fmt.Sprintf("%s.%d", name, n)
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, c.data) {
+				return name, nil
+			}
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		// A crash in here leaves part of a backup, and the file as it was.
+		if err := c.fill(f, c.data); err != nil {
+			return "", errors.Join(err, os.Remove(name))
+		}
+		return name, syncDir(filepath.Dir(name))
+	}
+}
+
+// fill writes data to f, gives it c's owner and mode, syncs and closes it.
+func (c clientConfig) fill(f *os.File, data []byte) error {
+	_, err := f.Write(data)
+	if err == nil {
+		err = c.keepOwner(f)
+	}
+	if err == nil {
+		err = f.Chmod(c.info.Mode().Perm()) // after the owner: a change of owner can clear bits
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// keepOwner gives f the owner of c, where it is another: root may wrap for a user.
+func (c clientConfig) keepOwner(f *os.File) error {
+	want, ok := c.info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if have, ok := info.Sys().(*syscall.Stat_t); ok && have.Uid == want.Uid && have.Gid == want.Gid {
+		return nil
+	}
+	return f.Chown(int(want.Uid), int(want.Gid))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	udiff "github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+)
+
+// A rewrite changes servers in client configurations: it reads all of them,
+// shows what would become of them, asks once and writes.
+type rewrite struct {
+	app  *app
+	verb string
+	done string // the verb's participle
+
+	concerns func(clientServer) bool   // whether to change a server that has no problem
+	remark   func(clientServer) string // what to say of one that is not changed; may be empty
+	edits    func(data []byte, s clientServer, self string) []udiff.Edit
+
+	// Flags.
+	dryRun, yes bool
+	names       []string // the only servers to change; none: all
+}
+
+// A change is what happens to one file.
+type change struct {
+	file    clientConfig
+	after   []byte
+	servers int // how many are changed
+}
+
+func (r *rewrite) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&r.dryRun, "dry-run", false, "show the change and make none")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "make the change without asking")
+	flags.StringArrayVar(&r.names, "server", nil, "change only the server called `NAME`; may be given more than once")
+}
+
+// run changes the files at paths, or the known ones that exist. What cannot be
+// read is named and does not keep the rest from being changed.
+func (r *rewrite) run(paths []string) error {
+	self, err := selfPath()
+	if err != nil {
+		return err
+	}
+	files, problems := r.read(paths, self)
+	for _, err := range problems {
+		fmt.Fprintf(r.app.stderr, "auditproxy: %v\n", err)
+	}
+	if err := r.checkNames(files); err != nil {
+		return err
+	}
+	changes, unable, err := r.plan(files, self)
+	if err != nil {
+		return err
+	}
+	if err := r.show(changes); err != nil {
+		return err
+	}
+	switch {
+	case len(changes) == 0:
+		fmt.Fprintf(r.app.stdout, "nothing to %s\n", r.verb)
+	case !r.dryRun:
+		if err := r.confirm(changes); err != nil {
+			return err
+		}
+		if err := r.write(changes); err != nil {
+			return err
+		}
+	}
+	if len(problems) > 0 || unable {
+		return exitError{code: exitUnclear}
+	}
+	return nil
+}
+
+// read returns the configurations at paths, each once, and what went wrong.
+func (r *rewrite) read(paths []string, self string) (files []clientConfig, problems []error) {
+	if len(paths) == 0 {
+		for _, f := range existingConfigs(r.app) {
+			paths = append(paths, f.path)
+		}
+		if len(paths) == 0 {
+			return nil, []error{errors.New("found no MCP client's configuration here or in the home directory: name the file")}
+		}
+	}
+	for _, path := range paths {
+		c, err := readClientConfig(path, self)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case !slices.ContainsFunc(files, func(o clientConfig) bool { return o.target == c.target }):
+			files = append(files, c)
+		}
+	}
+	return files, problems
+}
+
+// checkNames reports the names asked for that no file has.
+func (r *rewrite) checkNames(files []clientConfig) error {
+	var have []string
+	for _, f := range files {
+		for _, s := range f.servers {
+			have = append(have, s.Name)
+		}
+	}
+	slices.Sort(have)
+	have = slices.Compact(have)
+	var missing []string
+	for _, name := range r.names {
+		if !slices.Contains(have, name) {
+			missing = append(missing, fmt.Sprintf("%q", name))
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return nil
+	case len(have) == 0:
+		return fmt.Errorf("no server is called %s: there are no servers", strings.Join(missing, " or "))
+	}
+	return fmt.Errorf("no server is called %s: there are %q", strings.Join(missing, " or "), have)
+}
+
+// plan decides what to change and says what is not changed and why. It is
+// unable if that is a server which was asked for by name.
+func (r *rewrite) plan(files []clientConfig, self string) (changes []change, unable bool, err error) {
+	for _, f := range files {
+		c := change{file: f}
+		var edits []udiff.Edit
+		for _, s := range f.servers {
+			named := slices.Contains(r.names, s.Name)
+			switch {
+			case len(r.names) > 0 && !named:
+			case s.Problem == "" && r.concerns(s):
+				edits = append(edits, r.edits(f.data, s, self)...)
+				c.servers++
+			case r.remark(s) != "":
+				fmt.Fprintf(r.app.stdout, "%s: %s %s\n", f.path, s.label(), r.remark(s))
+				unable = unable || named && !s.Wrapped
+			}
+		}
+		if c.servers == 0 {
+			continue
+		}
+		if c.after, err = udiff.ApplyBytes(f.data, edits); err != nil {
+			return nil, false, fmt.Errorf("changing %q: %w", f.path, err)
+		}
+		changes = append(changes, c)
+	}
+	return changes, unable, nil
+}
+
+// show prints the changes as a unified diff.
+func (r *rewrite) show(changes []change) error {
+	for _, c := range changes {
+		diff, err := unified(c.file.path, c.file.path+" ("+r.done+")", c.file.data, c.after)
+		if err != nil {
+			return fmt.Errorf("comparing %q with its change: %w", c.file.path, err)
+		}
+		if isTerminal(r.app.stdout) {
+			diff = visible(diff)
+		}
+		if r.app.colours(r.app.stdout) {
+			diff = coloured(diff)
+		}
+		if _, err := io.WriteString(r.app.stdout, diff); err != nil {
+			return fmt.Errorf("printing the change: %w", err)
+		}
+	}
+	return nil
+}
+
+func unified(from, to string, before, after []byte) (string, error) {
+	lines := udiff.Lines(string(before), string(after))
+	return udiff.ToUnified(from, to, string(before), lines, udiff.DefaultContextLines)
+}
+
+// visible makes a diff fit for a terminal: a repository can bring along a
+// configuration whose comments would move the cursor or turn the text around.
+func visible(diff string) string {
+	var b strings.Builder
+	for _, c := range strings.ReplaceAll(diff, "\r\n", "\n") {
+		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+			b.WriteRune(c)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	return b.String()
+}
+
+func coloured(diff string) string {
+	var b strings.Builder
+	for line := range strings.Lines(diff) {
+		text, end := strings.CutSuffix(line, "\n")
+		colour := ""
+		switch text[:min(1, len(text))] {
+		case "-":
+			colour = "\x1b[31m"
+		case "+":
+			colour = "\x1b[32m"
+		case "@":
+			colour = "\x1b[36m"
+		}
+		if colour != "" {
+			text = colour + text + "\x1b[0m"
+		}
+		b.WriteString(text)
+		if end {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// confirm asks whether to make the changes; it returns nil if so.
+func (r *rewrite) confirm(changes []change) error {
+	if r.yes {
+		return nil
+	}
+	servers := 0
+	for _, c := range changes {
+		servers += c.servers
+	}
+	fmt.Fprintf(r.app.stderr, "%s %s in %s? [y/N] ", strings.ToUpper(r.verb[:1])+r.verb[1:], count(servers, "server"), count(len(changes), "file"))
+	answer, err := bufio.NewReader(r.app.stdin).ReadString('\n')
+	if err != nil && answer == "" {
+		fmt.Fprintln(r.app.stderr)
+		return fmt.Errorf("nobody is there to answer, nothing was changed: use --yes to %s without being asked", r.verb)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return exitError{exitFound, errors.New("nothing was changed")}
+}
+
+// write makes the changes, one file after the other. After a crash or an error
+// some files are changed and some are not; each is whole.
+func (r *rewrite) write(changes []change) error {
+	for _, c := range changes {
+		backup, err := c.file.replace(c.after)
+		if err != nil {
+			return fmt.Errorf("changing %q: %w", c.file.path, err)
+		}
+		fmt.Fprintf(r.app.stdout, "%s: %s %s, backup in %s\n", c.file.path, r.done, count(c.servers, "server"), backup)
+	}
+	fmt.Fprintln(r.app.stdout, "restart the client to use the changed configuration")
+	return nil
+}
+
+// count says how many things there are.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

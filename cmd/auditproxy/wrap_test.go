@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	udiff "github.com/aymanbagabas/go-udiff"
+	"github.com/google/go-cmp/cmp"
+	"github.com/tailscale/hujson"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// proxyPath is where clients find the proxy in these tests.
+const proxyPath = "/opt/bin/auditproxy"
+
+// rewritten applies one rewrite to a configuration. It changes nothing if the
+// configuration cannot be read.
+func rewritten(data []byte, r *rewrite) ([]byte, []udiff.Edit, error) {
+	servers, err := parseServers(data, proxyPath)
+	if err != nil {
+		return nil, nil, err
+	}
+	var edits []udiff.Edit
+	for _, s := range servers {
+		if s.Problem == "" && r.concerns(s) {
+			edits = append(edits, r.edits(data, s, proxyPath)...)
+		}
+	}
+	after, err := udiff.ApplyBytes(data, edits)
+	return after, edits, err
+}
+
+func TestWrapGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/wrap/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			golden, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := golden.Files[0].Data
+			servers, err := parseServers(in, proxyPath)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var remarks strings.Builder
+			for _, s := range servers {
+				if s.Problem != "" || s.Wrapped || s.Remote {
+					fmt.Fprintf(&remarks, "%s %s\n", s.label(), notWrapped(s))
+				}
+			}
+			wrapped, _, err := rewritten(in, wrapRewrite())
+			if err != nil {
+				t.Fatal(err)
+			}
+			diff, err := unified("in", "wrapped", in, wrapped)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := &txtar.Archive{Comment: golden.Comment, Files: []txtar.File{
+				{Name: "in", Data: in},
+				{Name: "wrapped", Data: wrapped},
+				{Name: "diff", Data: []byte(diff)},
+				{Name: "not wrapped", Data: []byte(remarks.String())},
+			}}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(txtar.Format(golden)), string(txtar.Format(got))); d != "" {
+				t.Errorf("(-want +got; go test -update rewrites)\n%s", d)
+			}
+		})
+	}
+}
+
+func TestUnwrapEdited(t *testing.T) {
+	for _, tt := range []struct {
+		name, in, want string
+	}{
+		{"keeps an argument added at the end", `{"servers":{"s":{"command":"auditproxy","args":["--","a","b","c"]}}}`, `{"servers":{"s":{"command":"a","args":["b","c"]}}}`},
+		{"drops the proxy's flags", `{"servers":{"s":{"command":"auditproxy","args":["--durability","os","--","a","b"]}}}`, `{"servers":{"s":{"command":"a","args":["b"]}}}`},
+		{"drops flags where no argument is left", `{"servers":{"s":{"command":"auditproxy","args":["--on-audit-failure=allow","--","a"]}}}`, `{"servers":{"s":{"command":"a","args":[]}}}`},
+		{"takes the first -- for its own", `{"servers":{"s":{"command":"auditproxy","args":["--","a","--","b"]}}}`, `{"servers":{"s":{"command":"a","args":["--","b"]}}}`},
+		{"empties a list that was put on lines of its own", "{\"servers\":{\"s\":{\"args\":[\n \"--\",\n \"a\"\n],\"command\":\"auditproxy\"}}}", `{"servers":{"s":{"args":[],"command":"a"}}}`},
+		{"leaves no comma alone", `{"servers":{"s":{"args":["--","a" /*c*/ ,],"command":"auditproxy"}}}`, `{"servers":{"s":{"args":[],"command":"a"}}}`},
+		{"keeps a comment before the list", `{"servers":{"s":{"args":[/*c*/"--","a"],"command":"auditproxy"}}}`, `{"servers":{"s":{"args":[/*c*/],"command":"a"}}}`},
+		{"moves escapes as they are", `{"servers":{"s":{"command":"auditproxy","args":["--","\u0061\/b"]}}}`, `{"servers":{"s":{"command":"\u0061\/b","args":[]}}}`},
+		{"knows a proxy that has moved", `{"servers":{"s":{"command":"/elsewhere/auditproxy","args":["--","a","b"]}}}`, `{"servers":{"s":{"command":"a","args":["b"]}}}`},
+		{"leaves a proxy without a command", `{"servers":{"s":{"command":"auditproxy","args":["log"]}}}`, `{"servers":{"s":{"command":"auditproxy","args":["log"]}}}`},
+		{"finds what VS Code once had", `{"mcp":{"servers":{"s":{"command":"auditproxy","args":["--","a","b"]}}}}`, `{"mcp":{"servers":{"s":{"command":"a","args":["b"]}}}}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, _, err := rewritten([]byte(tt.in), unwrapRewrite())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != tt.want {
+				t.Errorf("unwrapped\n%s\ngot  %s\nwant %s", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseServersSaysWhere(t *testing.T) {
+	for _, tt := range []struct {
+		name, in, want string
+	}{
+		{"a comma too few", "{\n  \"a\": 1\n  \"b\": 2\n}", "line 3, column 3: invalid character '\"' after object value (expecting ',' or '}')"},
+		{"nothing at all", "", "line 2, column 1: parsing value: unexpected EOF"},
+		{"a list", "[]", "not a JSON object"},
+		{"text after the end", "{} {}", "line 1, column 4: invalid character '{' after top-level value"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := parseServers([]byte(tt.in), ""); err == nil || err.Error() != tt.want {
+				t.Errorf("parseServers(%q) = %v, want %s", tt.in, err, tt.want)
+			}
+		})
+	}
+}
+
+// checkRoundTrip is the promise: every server that can be wrapped runs through
+// the proxy with its own command and arguments, wrapping again changes nothing,
+// and unwrapping gives back the bytes.
+func checkRoundTrip(t *testing.T, in []byte) {
+	t.Helper()
+	servers, err := parseServers(in, proxyPath)
+	if err != nil {
+		return // not a configuration
+	}
+	before := decodeServers(t, in, servers)
+	wrapped, _, err := rewritten(in, wrapRewrite())
+	if err != nil {
+		t.Fatalf("wrapping %q: %v", in, err)
+	}
+	again, edits, err := rewritten(wrapped, wrapRewrite())
+	if err != nil || len(edits) > 0 {
+		t.Fatalf("wrapping a second time: %v, got %q from %q", err, again, wrapped)
+	}
+	now, err := parseServers(wrapped, proxyPath)
+	if err != nil {
+		t.Fatalf("wrapping %q gave %q: %v", in, wrapped, err)
+	}
+	for i, got := range decodeServers(t, wrapped, now) {
+		want := before[i]
+		if s := servers[i]; s.Problem == "" && !s.Wrapped && !s.Remote {
+			want = append([]string{proxyPath, "--"}, want...)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("server %q (-want +got)\n%s\nin %q", now[i].Name, d, wrapped)
+		}
+	}
+	for _, s := range servers {
+		if s.Wrapped {
+			return // its own bytes are not what wrapping started from
+		}
+	}
+	back, _, err := rewritten(wrapped, unwrapRewrite())
+	if err != nil || !bytes.Equal(back, in) {
+		t.Fatalf("unwrapping: %v\nin      %q\nwrapped %q\nback    %q", err, in, wrapped, back)
+	}
+}
+
+// decodeServers reads the command lines by another way than the code under
+// test: encoding/json, from the offsets that it found.
+func decodeServers(t *testing.T, data []byte, servers []clientServer) [][]string {
+	t.Helper()
+	var lines [][]string
+	for _, s := range servers {
+		if s.Problem != "" || s.Remote {
+			lines = append(lines, nil)
+			continue
+		}
+		var command string
+		if err := json.Unmarshal(data[s.command.StartOffset:s.command.EndOffset], &command); err != nil {
+			t.Fatal(err)
+		}
+		line := []string{command}
+		if s.args.Value != nil {
+			list, err := hujson.Standardize(bytes.Clone(data[s.args.StartOffset:s.args.EndOffset]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var args []json.RawMessage
+			if err := json.Unmarshal(list, &args); err != nil {
+				t.Fatal(err)
+			}
+			for _, arg := range args {
+				var text string
+				if json.Unmarshal(arg, &text) != nil {
+					text = "not a string: " + string(arg)
+				}
+				line = append(line, text)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func FuzzRoundTrip(f *testing.F) {
+	files, err := filepath.Glob("testdata/wrap/*.txtar")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		golden, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(golden.Files[0].Data)
+	}
+	f.Add([]byte("\ufeff{\r\n \"servers\": {\r\n  \"s\": {\r\n   \"command\": \"a\",\r\n   \"args\": [\r\n    \"b\"\r\n   ]\r\n  }\r\n }\r\n}// end"))
+	f.Fuzz(checkRoundTrip)
+}
+
+// TestRoundTripGenerated walks configurations that random bytes hardly make.
+func TestRoundTripGenerated(t *testing.T) {
+	for seed := range uint64(3000) {
+		g := generator{rand.New(rand.NewPCG(seed, 0))}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { checkRoundTrip(t, []byte(g.config())) })
+	}
+}
+
+// A generator writes configurations with white space and comments anywhere.
+type generator struct{ *rand.Rand }
+
+func (g generator) pick(of ...string) string { return of[g.IntN(len(of))] }
+
+func (g generator) space() string {
+	return g.pick("", "", "", " ", "\n", "\n  ", "\r\n\t", "  \n", "/* c */", " // c\n", "/*\n*/  ", "\n/* c */ ")
+}
+
+func (g generator) list(open, end string, n int, member func() string) string {
+	var b strings.Builder
+	b.WriteString(open)
+	for i := range n {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString(g.space() + member() + g.space())
+	}
+	if n == 0 || g.IntN(3) == 0 {
+		b.WriteString(g.pick("", strings.Repeat(",", min(n, 1))) + g.space())
+	}
+	return b.String() + end
+}
+
+func (g generator) member(name, value string) string {
+	return `"` + name + `"` + g.space() + ":" + g.space() + value
+}
+
+func (g generator) text() string {
+	return g.pick(`"a"`, `"--"`, `"\u002d-"`, `"a\/b"`, `"-y"`, `"\ud800"`, `"x y"`, `"`+"é\U0001f600"+`"`, `"${HOME}/x"`)
+}
+
+func (g generator) server() string {
+	members := []string{g.member("command", g.text())}
+	if g.IntN(3) > 0 {
+		members = append(members, g.member("args", g.list("[", "]", g.IntN(4), g.text)))
+	}
+	for g.IntN(2) == 0 {
+		members = append(members, g.pick(g.member("type", `"stdio"`), g.member("env", `{"command": "no"}`), g.member("url", `"https://example.com"`), g.member("args", g.pick("null", "[]"))))
+	}
+	g.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	next := 0
+	return g.list("{", "}", len(members), func() string { next++; return members[next-1] })
+}
+
+func (g generator) servers() string {
+	return g.list("{", "}", g.IntN(4), func() string { return g.member(g.pick("s", "t", `\u0073`), g.server()) })
+}
+
+func (g generator) config() string {
+	return g.pick("", "\ufeff") + g.space() + g.list("{", "}", g.IntN(4), func() string {
+		switch g.IntN(4) {
+		case 0:
+			return g.member("servers", g.servers())
+		case 1:
+			return g.member("projects", g.list("{", "}", g.IntN(3), func() string {
+				return g.member("/p", g.list("{", "}", 1, func() string { return g.member("mcpServers", g.servers()) }))
+			}))
+		case 2:
+			return g.member("other", g.pick("1e999", "null", `[{"command": "no"}]`))
+		}
+		return g.member("mcpServers", g.servers())
+	}) + g.space()
+}
