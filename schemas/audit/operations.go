@@ -1,5 +1,11 @@
 package audit
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // An Operation is one thing that a call did, or that some server read in it.
 type Operation struct {
 	Method    string
@@ -13,6 +19,136 @@ type Operation struct {
 // Operations lists what r's call did: the call itself, every item of an
 // `operations` list in its arguments that has a string `tool` in it, at any
 // depth, and every candidate. It is empty for a record that is about no call.
+//
+// An item in which `tool` stands twice is one operation for each: the last is
+// what most servers run, the others are candidates.
 func Operations(r *Record) []Operation {
-	return nil
+	if r.Kind != KindCall && r.Kind != KindOpen && (r.Kind != "" || r.CallNo == 0) {
+		return nil
+	}
+	ops := []Operation{{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}}
+	// Only an escape can hide the name from the first look.
+	if strings.Contains(string(r.Args), "operations") || strings.Contains(string(r.Args), `\`) {
+		w := operationWalk{b: []byte(r.Args), method: r.Method, ops: ops}
+		w.value(0, 0, false)
+		ops = w.ops
+	}
+	for _, c := range r.Candidates {
+		ops = append(ops, Operation{Method: c.Method, Tool: c.Tool, Candidate: true})
+	}
+	return ops
+}
+
+// An operationWalk reads its value once, whatever its depth: a walk for each
+// level would be quadratic, and the client chooses the depth.
+type operationWalk struct {
+	b      []byte
+	method string
+	path   []byte // of the value at hand
+	ops    []Operation
+}
+
+// value walks the value at b[i] and returns the index after it, or -1. listed
+// says that it is the value of a member named `operations`.
+func (w *operationWalk) value(i, depth int, listed bool) int {
+	i = skipSpace(w.b, i)
+	switch {
+	case i == len(w.b):
+		return -1
+	case depth >= MaxDepth || w.b[i] != '{' && w.b[i] != '[':
+		return skipValue(w.b, i, depth)
+	case w.b[i] == '{':
+		return w.object(i, depth, false)
+	}
+	return w.list(i, depth, listed)
+}
+
+func (w *operationWalk) list(i, depth int, listed bool) int {
+	stem := len(w.path)
+	defer func() { w.path = w.path[:stem] }()
+	if i = skipSpace(w.b, i+1); i < len(w.b) && w.b[i] == ']' {
+		return i + 1
+	}
+	for n := int64(0); ; n++ {
+		w.path = strconv.AppendInt(append(w.path[:stem], '['), n, 10)
+		w.path = append(w.path, ']')
+		if i = skipSpace(w.b, i); listed && i < len(w.b) && w.b[i] == '{' {
+			i = w.object(i, depth+1, true)
+		} else {
+			i = w.value(i, depth+1, false)
+		}
+		var more bool
+		if i, more = w.next(i, ']'); !more {
+			return i
+		}
+	}
+}
+
+// object walks an object; item says that it is one of `operations`. Then its
+// operations go before those inside it.
+func (w *operationWalk) object(i, depth int, item bool) int {
+	var (
+		stem  = len(w.path)
+		at    = len(w.ops)
+		tools []Operation
+		args  JSON
+	)
+	if i = skipSpace(w.b, i+1); i < len(w.b) && w.b[i] == '}' {
+		return i + 1
+	}
+	for more := true; more; {
+		i = skipSpace(w.b, i)
+		end := skipString(w.b, i)
+		if end < 0 {
+			return -1
+		}
+		nameFrom := stem
+		if w.path = w.path[:stem]; stem > 0 {
+			w.path = append(w.path, '.')
+			nameFrom++
+		}
+		w.path = AppendUnquote(w.path, w.b[i:end])
+		name := w.path[nameFrom:]
+		if i = skipSpace(w.b, end); i == len(w.b) || w.b[i] != ':' {
+			return -1
+		}
+		from := skipSpace(w.b, i+1)
+		isTool, isArgs := item && string(name) == "tool", item && string(name) == "arguments"
+		if i = w.value(from, depth+1, string(name) == "operations"); i < 0 {
+			return -1
+		}
+		switch {
+		case isTool && w.b[from] == '"':
+			tool, _ := text(w.b[from:i])
+			tools = append(tools, Operation{Method: w.method, Tool: tool, Path: string(w.path[:stem])})
+		case isArgs:
+			args = JSON(w.b[from:i])
+		}
+		i, more = w.next(i, '}')
+	}
+	w.path = w.path[:stem]
+	for n := range tools {
+		tools[n].Args = args
+		tools[n].Candidate = n < len(tools)-1
+	}
+	w.ops = slices.Insert(w.ops, at, tools...)
+	return i
+}
+
+// next passes over what follows a member or an element that ends at i: a comma,
+// or the end of what it stands in.
+func (w *operationWalk) next(i int, closing byte) (end int, more bool) {
+	if i < 0 {
+		return -1, false
+	}
+	if i = skipSpace(w.b, i); i == len(w.b) {
+		return -1, false
+	}
+	switch w.b[i] {
+	case ',':
+		return i + 1, true
+	case closing:
+		return i + 1, false
+	}
+	return -1, false
 }

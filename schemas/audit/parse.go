@@ -4,17 +4,23 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // errSyntax is what a walker says of bytes that are not strict JSON.
 var errSyntax = errors.New("not strict JSON")
 
+var errNoRecord = errors.New("not a record")
+
 // Members calls yield for each member of the JSON object obj, in order, with
 // the name as it is written between its quotes and the value's bytes; both
 // alias obj. It ends early when yield returns false. It accepts RFC 8259 and
-// nothing else, at most MaxDepth deep; it keeps nothing.
+// nothing else, at most MaxDepth deep; it keeps nothing. A name that stands
+// twice is yielded twice. The error may come after some yields.
 func Members(obj []byte, yield func(name, value []byte) bool) error {
 	i := skipSpace(obj, 0)
 	if i == len(obj) || obj[i] != '{' {
@@ -112,10 +118,11 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// The skip functions return the index after what starts at b[i], or -1.
+// The skip functions return the index after what starts at b[i], or -1. depth
+// counts the arrays and objects around b[i].
 
 func skipValue(b []byte, i, depth int) int {
-	if i >= len(b) || depth > MaxDepth {
+	if i >= len(b) {
 		return -1
 	}
 	switch c := b[i]; c {
@@ -135,6 +142,9 @@ func skipValue(b []byte, i, depth int) int {
 }
 
 func skipNested(b []byte, i, depth int) int {
+	if depth >= MaxDepth {
+		return -1
+	}
 	closing := b[i] + 2 // ASCII: '{' and '}', '[' and ']' are two apart
 	object := b[i] == '{'
 	i = skipSpace(b, i+1)
@@ -187,9 +197,15 @@ func skipString(b []byte, i int) int {
 					return -1
 				}
 				i += 4
-			} else if bytes.IndexByte([]byte(`"\/bfnrt`), b[i]) < 0 {
+			} else if strings.IndexByte(`"\/bfnrt`, b[i]) < 0 {
 				return -1
 			}
+		case c >= utf8.RuneSelf:
+			r, n := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && n == 1 {
+				return -1
+			}
+			i += n - 1
 		}
 	}
 	return -1
@@ -241,16 +257,21 @@ func skipDigits(b []byte, i int) int {
 }
 
 // ParseLine reads a line of the spool, without its line feed. kind is "" for a
-// record, else one of LineIntent and so on; for a kind of line or a member
-// that it does not know it reads what it does know. It does not look at the
-// checksum, see Check.
+// record, else the value of "line", which may be one that this program does not
+// know: then r is of no use. Members that it does not know are passed over. It
+// does not look at the checksum, see Check.
 func ParseLine(line []byte) (kind string, r Record, err error) {
 	r.Duration = -1
-	var bad error
+	var (
+		bad       error
+		versioned bool
+	)
 	err = Members(line, func(name, value []byte) bool {
-		if string(name) == "line" {
+		versioned = versioned || string(name) == "v"
+		switch {
+		case string(name) == "line":
 			kind, bad = text(value)
-		} else {
+		case known(kind):
 			bad = r.set(string(name), value)
 		}
 		if bad != nil {
@@ -261,7 +282,19 @@ func ParseLine(line []byte) (kind string, r Record, err error) {
 	if err == nil {
 		err = bad
 	}
+	if err == nil && !versioned && known(kind) {
+		err = errNoRecord
+	}
 	return kind, r, err
+}
+
+// known reports whether members of such a line have the types of a Record's.
+func known(kind string) bool {
+	switch kind {
+	case LineRecord, LineIntent, LineContext, LineTool:
+		return true
+	}
+	return false
 }
 
 // Parse reads a record as AppendRecord wrote it, without its line feed. The
@@ -275,7 +308,7 @@ func Parse(line []byte) (Record, error) {
 	case err != nil:
 		return Record{}, err
 	case kind != LineRecord || r.Kind == "":
-		return Record{}, errors.New("not a record")
+		return Record{}, errNoRecord
 	}
 	return r, nil
 }
@@ -287,11 +320,11 @@ func (r *Record) set(name string, v []byte) (err error) {
 			err = fmt.Errorf("version %s is not %d", v, Version)
 		}
 	case "kind":
-		err = setText((*string)(&r.Kind), v)
+		err = setID((*string)(&r.Kind), v)
 	case "record_id":
-		err = setText(&r.RecordID, v)
+		err = setID(&r.RecordID, v)
 	case "session_id":
-		err = setText(&r.SessionID, v)
+		err = setID(&r.SessionID, v)
 	case "seq":
 		r.Seq, err = strconv.ParseUint(string(v), 10, 64)
 	case "call_no":
@@ -317,15 +350,13 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "result_type":
 		err = setText(&r.ResultType, v)
 	case "forwarded":
-		r.Forwarded, err = strconv.ParseBool(string(v))
+		r.Forwarded, err = boolean(v)
 	case "cancel_requested":
-		r.CancelRequested, err = strconv.ParseBool(string(v))
+		r.CancelRequested, err = boolean(v)
 	case "recovered":
-		r.Recovered, err = strconv.ParseBool(string(v))
+		r.Recovered, err = boolean(v)
 	case "duration_ms":
-		var ms float64
-		ms, err = strconv.ParseFloat(string(v), 64)
-		r.Duration = time.Duration(ms*1000+0.5) * time.Microsecond
+		r.Duration, err = millis(v)
 	case "client_id":
 		err = setText(&r.ClientID, v)
 	case "request_id":
@@ -345,7 +376,7 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "annotations":
 		r.Annotations, err = object(v)
 	case "tool_hash":
-		err = setText(&r.ToolHash, v)
+		err = setID(&r.ToolHash, v)
 	case "args":
 		r.Args, err = object(v)
 	case "args_bytes":
@@ -355,9 +386,9 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "error_digest":
 		r.ErrorDigest, err = object(v)
 	case "trace_id":
-		err = setText(&r.TraceID, v)
+		err = setID(&r.TraceID, v)
 	case "span_id":
-		err = setText(&r.SpanID, v)
+		err = setID(&r.SpanID, v)
 	case "host":
 		err = setText(&r.Host, v)
 	case "user":
@@ -386,7 +417,7 @@ func (r *Record) set(name string, v []byte) (err error) {
 		r.Denied, err = strconv.ParseInt(string(v), 10, 64)
 	case "durable":
 		var durable bool
-		durable, err = strconv.ParseBool(string(v))
+		durable, err = boolean(v)
 		r.NotDurable = !durable
 	case "proxy":
 		r.Proxy, err = object(v)
@@ -398,6 +429,9 @@ func text(v []byte) (string, error) {
 	if v[0] != '"' {
 		return "", errors.New("not a string")
 	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1]), nil
+	}
 	return string(AppendUnquote(nil, v)), nil
 }
 
@@ -406,12 +440,46 @@ func setText(p *string, v []byte) (err error) {
 	return err
 }
 
+// setID is setText for what is written without escaping. Whoever writes such a
+// record again must not be able to write members with it.
+func setID(p *string, v []byte) error {
+	for _, c := range bytes.Trim(v, `"`) {
+		if c != '-' && c != '_' && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z') {
+			return errors.New("not an identifier")
+		}
+	}
+	return setText(p, v)
+}
+
 func when(v []byte) (time.Time, error) {
 	s, err := text(v)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return time.Parse(time.RFC3339, s)
+	t, err := time.Parse(time.RFC3339, s)
+	return t.UTC(), err
+}
+
+func millis(v []byte) (time.Duration, error) {
+	ms, err := strconv.ParseFloat(string(v), 64)
+	if err != nil {
+		return -1, err
+	}
+	us := math.Round(ms * 1000)
+	if us < 0 || us > float64(math.MaxInt64/int64(time.Microsecond)) {
+		return -1, errors.New("not a duration")
+	}
+	return time.Duration(us) * time.Microsecond, nil
+}
+
+func boolean(v []byte) (bool, error) {
+	switch string(v) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errors.New("not a boolean")
 }
 
 func object(v []byte) (JSON, error) {

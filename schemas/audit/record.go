@@ -166,7 +166,7 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	dst = appendTrue(dst, `,"forwarded":true`, r.Forwarded)
 	dst = appendTrue(dst, `,"cancel_requested":true`, r.CancelRequested)
 	dst = appendTrue(dst, `,"recovered":true`, r.Recovered)
-	if r.Duration > 0 || r.Duration == 0 && r.Kind == KindCall && r.Outcome != OutcomeUnknown {
+	if r.Duration >= time.Microsecond || r.Duration >= 0 && r.Kind == KindCall && r.Outcome != OutcomeUnknown {
 		dst = append(dst, `,"duration_ms":`...)
 		dst = appendMillis(dst, r.Duration)
 	}

@@ -1,0 +1,153 @@
+package audit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"auditproxy/schemas/audit"
+)
+
+func TestOperations(t *testing.T) {
+	const call = "tools/call"
+	for _, tt := range []struct {
+		name string
+		r    audit.Record
+		want []string // path method tool args, "?" before a candidate
+	}{
+		{"it lists the call itself", audit.Record{Kind: audit.KindCall, Method: call, Tool: "send_keys", Args: `{"pane_id":"%1"}`},
+			[]string{` tools/call send_keys {"pane_id":"%1"}`}},
+		{"it lists a call of another method", audit.Record{Kind: audit.KindCall, Method: "resources/read", Target: "file:///x"},
+			[]string{" resources/read  "}},
+		{"it lists an open call", audit.Record{Kind: audit.KindOpen, Method: call, Tool: "a"}, []string{" tools/call a "}},
+		{"it lists an intent", audit.Record{CallNo: 1, Method: call, Tool: "a"}, []string{" tools/call a "}},
+		{"it lists nothing of a session's end", audit.Record{Kind: audit.KindSessionEnd}, nil},
+		{"it lists nothing of an anomaly", audit.Record{Kind: audit.KindAnomaly, CallNo: 3}, nil},
+		{"it lists nothing of a context line", audit.Record{SessionID: "s"}, nil},
+		{"it lists a batch", audit.Record{Kind: audit.KindCall, Method: call, Tool: "batch",
+			Args: `{"operations":[{"tool":"a","arguments":{"x":1}},{"arguments":{"x":[2]},"tool":"b"},{"tool":"c"}],"on_error":"stop"}`},
+			[]string{
+				` tools/call batch {"operations":[{"tool":"a","arguments":{"x":1}},{"arguments":{"x":[2]},"tool":"b"},{"tool":"c"}],"on_error":"stop"}`,
+				`operations[0] tools/call a {"x":1}`, `operations[1] tools/call b {"x":[2]}`, `operations[2] tools/call c `,
+			}},
+		{"it lists a batch in a batch", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z",
+			Args: `{"operations":[0,{"tool":"a","arguments":{"operations":[{"tool":"b"},{"tool":"c"}]}},{"tool":"d"}]}`},
+			[]string{
+				` tools/call z {"operations":[0,{"tool":"a","arguments":{"operations":[{"tool":"b"},{"tool":"c"}]}},{"tool":"d"}]}`,
+				`operations[1] tools/call a {"operations":[{"tool":"b"},{"tool":"c"}]}`,
+				`operations[1].arguments.operations[0] tools/call b `,
+				`operations[1].arguments.operations[1] tools/call c `,
+				`operations[2] tools/call d `,
+			}},
+		{"it finds a batch under any name", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z",
+			Args: `{"plan":[[{"steps":{"operations":[{"tool":"a"}]}}]]}`},
+			[]string{` tools/call z {"plan":[[{"steps":{"operations":[{"tool":"a"}]}}]]}`,
+				`plan[0][0].steps.operations[0] tools/call a `}},
+		{"it reads escaped names", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z",
+			Args: `{"oper\u0061tions":[{"t\u006fol":"\u0061"}]}`},
+			[]string{` tools/call z {"oper\u0061tions":[{"t\u006fol":"\u0061"}]}`, `operations[0] tools/call a `}},
+		{"it takes no name for a tool that is not one", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z",
+			Args: `{"operations":[{"tool":1},{"Tool":"a"},"tool",[{"tool":"b"}],{}],"tool":"c","x":{"tool":"d"},"operation":[{"tool":"e"}]}`},
+			[]string{` tools/call z {"operations":[{"tool":1},{"Tool":"a"},"tool",[{"tool":"b"}],{}],"tool":"c","x":{"tool":"d"},"operation":[{"tool":"e"}]}`}},
+		{"it lists every reading of a doubled name", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z",
+			Args: `{"operations":[{"tool":"a","tool":"b","arguments":{}}],"operations":[{"tool":"c"}]}`},
+			[]string{` tools/call z {"operations":[{"tool":"a","tool":"b","arguments":{}}],"operations":[{"tool":"c"}]}`,
+				`?operations[0] tools/call a {}`, `operations[0] tools/call b {}`, `operations[0] tools/call c `}},
+		{"it lists every candidate", audit.Record{Kind: audit.KindCall, Method: "ping",
+			Candidates: []audit.Candidate{{Method: call, Tool: "a"}, {Method: "resources/read"}}},
+			[]string{" ping  ", "? tools/call a ", "? resources/read  "}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, show(audit.Operations(&tt.r))); diff != "" {
+				t.Errorf("Operations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func show(ops []audit.Operation) (lines []string) {
+	for _, op := range ops {
+		line := fmt.Sprintf("%s %s %s %s", op.Path, op.Method, op.Tool, op.Args)
+		if op.Candidate {
+			line = "?" + line
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// inside is the definition of an operation, told level by level.
+func inside(v []byte, path string, listed bool) (lines []string) {
+	n := 0
+	audit.Elements(v, func(e []byte) bool {
+		at := fmt.Sprintf("%s[%d]", path, n)
+		n++
+		var tools []string
+		args := ""
+		if listed {
+			audit.Members(e, func(name, v []byte) bool {
+				switch string(audit.AppendUnquote(nil, name)) {
+				case "tool":
+					if v[0] == '"' {
+						tools = append(tools, string(audit.AppendUnquote(nil, v)))
+					}
+				case "arguments":
+					args = string(v)
+				}
+				return true
+			})
+		}
+		for i, tool := range tools {
+			line := fmt.Sprintf("%s m %s %s", at, tool, args)
+			if i < len(tools)-1 {
+				line = "?" + line
+			}
+			lines = append(lines, line)
+		}
+		lines = append(lines, inside(e, at, false)...)
+		return true
+	})
+	audit.Members(v, func(name, v []byte) bool {
+		key := string(audit.AppendUnquote(nil, name))
+		at := key
+		if path != "" {
+			at = path + "." + key
+		}
+		lines = append(lines, inside(v, at, key == "operations")...)
+		return true
+	})
+	return lines
+}
+
+func FuzzOperations(f *testing.F) {
+	f.Add(`{"operations":[{"tool":"a","arguments":{"operations":[{"tool":"b","tool":"c"}]}}]}`)
+	f.Add(`{"a":{"operations":[[],{"oper\u0061tions":[{"tool":""}],"tool":"x"}]},"":[{"operations":[{"tool":"y"}]}]}`)
+	f.Fuzz(func(t *testing.T, args string) {
+		if !audit.Valid([]byte(args)) || args[0] != '{' {
+			return
+		}
+		got := audit.Operations(&audit.Record{Kind: audit.KindCall, Method: "m", Args: audit.JSON(args)})
+		if diff := cmp.Diff(inside([]byte(args), "", false), show(got[1:])); diff != "" {
+			t.Fatalf("Operations of %s (-want +got):\n%s", args, diff)
+		}
+	})
+}
+
+func BenchmarkOperations(b *testing.B) {
+	for _, bb := range []struct{ name, args string }{
+		{"plain", `{"pane_id":"%1","keys":{"len":4}}`},
+		{"batch", `{"operations":[` + strings.Repeat(`{"tool":"send_keys","arguments":{"pane_id":"%1"}},`, 99) + `{"tool":"x"}]}`},
+		{"deep", strings.Repeat(`{"operations":[{"tool":"a","arguments":`, 80) + "{}" + strings.Repeat("}]}", 80)},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := audit.Record{Kind: audit.KindCall, Args: audit.JSON(bb.args)}
+			b.SetBytes(int64(len(bb.args)))
+			b.ReportAllocs()
+			for b.Loop() {
+				audit.Operations(&r)
+			}
+		})
+	}
+}
