@@ -1,0 +1,184 @@
+package mcpproxy
+
+import (
+	"hash/maphash"
+	"time"
+	"unsafe"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+)
+
+// A call is a request that may still be answered. Its strings live in buf, so
+// that an ordinary call allocates nothing; they are good until release.
+type call struct {
+	rec   audit.Record
+	class class
+	start time.Time // with the monotonic clock
+	off   int64     // in the client's stream
+
+	cancelled time.Time // when the client asked to, zero if it did not
+	interim   bool      // an open record was written
+	firstPage bool      // a tools/list without cursor
+
+	keys [3]key // under which table finds it
+	// older and newer are the order of arrival.
+	older, newer *call
+
+	buf   []byte
+	words [32]string // backs rec.Anomalies
+}
+
+// key is one of a call's entries in the table.
+type key struct {
+	from, to int // in buf; equal: no entry
+	hash     uint64
+	next     *call
+}
+
+// text is what stands in c.buf from from on, without a copy. buf only grows
+// until the call is released, and a growth leaves the old array to the strings
+// that point to it.
+func (c *call) text(from int) string {
+	if from == len(c.buf) {
+		return ""
+	}
+	return unsafe.String(&c.buf[from], len(c.buf)-from)
+}
+
+func (c *call) json(from int) audit.JSON { return audit.JSON(c.text(from)) }
+
+// chain is the calls under one hash, oldest first, linked by key.next.
+type chain struct{ first, last *call }
+
+// calls are the open calls of a session: by id, and by arrival. It belongs to
+// whoever owns the session's lock.
+type calls struct {
+	seed           maphash.Seed
+	chains         map[uint64]chain
+	oldest, newest *call
+	n              int
+	scratch        []byte
+}
+
+func newCalls() calls {
+	return calls{seed: maphash.MakeSeed(), chains: make(map[uint64]chain)}
+}
+
+// add appends c under the id as it stood on the wire, nil for none, and
+// reports whether another open call has the same id.
+func (t *calls) add(c *call, id []byte) (reused bool) {
+	if c.older = t.newest; c.older != nil {
+		c.older.newer = c
+	} else {
+		t.oldest = c
+	}
+	t.newest = c
+	t.n++
+	return t.name(c, id)
+}
+
+// name enters c under its id, once it is known.
+func (t *calls) name(c *call, id []byte) (reused bool) {
+	if id == nil {
+		return false
+	}
+	for m := wire.ExactID; m <= wire.IntID; m++ {
+		k := &c.keys[m]
+		k.from = len(c.buf)
+		c.buf = wire.AppendIDKey(c.buf, id, m, false)
+		if k.to = len(c.buf); k.from == k.to {
+			continue
+		}
+		text := c.buf[k.from:k.to]
+		k.hash = maphash.Bytes(t.seed, text)
+		ch := t.chains[k.hash]
+		if ch.first == nil {
+			ch.first = c
+		} else {
+			reused = reused || m == wire.ExactID && ch.last.hasKey(k.hash, text)
+			ch.last.link(k.hash).next = c
+		}
+		ch.last = c
+		t.chains[k.hash] = ch
+	}
+	return reused
+}
+
+// link is c's entry in the chain of hash.
+func (c *call) link(hash uint64) *key {
+	for i := range c.keys {
+		if k := &c.keys[i]; k.from != k.to && k.hash == hash {
+			return k
+		}
+	}
+	return nil
+}
+
+func (c *call) hasKey(hash uint64, text []byte) bool {
+	k := c.link(hash)
+	return k != nil && string(c.buf[k.from:k.to]) == string(text)
+}
+
+// find returns the oldest open call that an answer with this id answers, or
+// that a cancel of this id names.
+func (t *calls) find(id []byte) *call {
+	if id == nil {
+		return nil
+	}
+	for m := wire.ExactID; m <= wire.IntID; m++ {
+		t.scratch = wire.AppendIDKey(t.scratch[:0], id, m, true)
+		if len(t.scratch) == 0 {
+			continue
+		}
+		hash := maphash.Bytes(t.seed, t.scratch)
+		for c := t.chains[hash].first; c != nil; c = c.link(hash).next {
+			if c.hasKey(hash, t.scratch) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// remove takes c out. It is quick for the oldest call of an id, which is the
+// one that answers and time limits remove.
+func (t *calls) remove(c *call) {
+	for i := range c.keys {
+		k := &c.keys[i]
+		if k.from == k.to {
+			continue
+		}
+		ch := t.chains[k.hash]
+		if ch.first == c {
+			ch.first = k.next
+		} else {
+			before := ch.first
+			for before.link(k.hash).next != c {
+				before = before.link(k.hash).next
+			}
+			before.link(k.hash).next = k.next
+			if ch.last == c {
+				ch.last = before
+			}
+		}
+		if ch.first == nil {
+			delete(t.chains, k.hash)
+		} else {
+			t.chains[k.hash] = ch
+		}
+		*k = key{}
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		t.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		t.newest = c.older
+	}
+	c.older, c.newer = nil, nil
+	t.n--
+}

@@ -1,0 +1,442 @@
+package mcpproxy
+
+import (
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// clientSide reads the client's messages. fromClient owns it.
+type clientSide struct {
+	p      *Proxy
+	s      *session
+	server io.Writer
+
+	methods  methods
+	names    map[string]toolName // by literal on the wire
+	oversize map[int64]*call     // begun and not ended, by offset
+	items    []item
+	refusal  []byte
+
+	dropping bool // the rest of a refused line is still to come
+	midLine  bool // the last byte passed on was no LF
+	ready    []byte
+}
+
+// item is one thing that the frames of one read tell.
+type item struct {
+	frame   int
+	call    *call         // a request
+	id      []byte        // of the call, as on the wire
+	tool    string        // its tool's name as the server has it
+	again   bool          // the end of an oversize call that was told before
+	refused string        // the error type of a refusal decided before recording
+	cancel  []byte        // the id of the call to cancel
+	junk    *audit.Record // an anomaly
+	callNo  uint64
+	reused  bool
+}
+
+// toolName is a name as the server has it and as records have it.
+type toolName struct{ name, text string }
+
+// anomaly adds a word to c's record.
+func (c *call) anomaly(word string) {
+	if c.rec.Anomalies == nil {
+		c.rec.Anomalies = c.words[:0]
+	}
+	c.rec.Anomalies = append(c.rec.Anomalies, word)
+}
+
+// pass records what is in the frames and passes their bytes on, in that order.
+// It returns false when the server no longer takes any.
+func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
+	c.ready = ready
+	c.items = c.items[:0]
+	now := time.Time{}
+	for f := range frames {
+		for m := range frames[f].Messages {
+			if now.IsZero() {
+				now = time.Now()
+			}
+			c.read(f, &frames[f].Messages[m], frames[f].Anomalies, now)
+		}
+	}
+	if len(c.items) == 0 && !c.dropping {
+		return c.write(ready)
+	}
+	pos, err := c.s.intend(c.items, now)
+	if err == nil && c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
+		c.s.amend(c.items, func(r *audit.Record) { r.NotDurable = true })
+	}
+	deny := err != nil && c.p.cfg.OnAuditFailure == Deny
+	if err != nil {
+		c.p.cfg.Log.Error("calls not recorded", zap.Int("items", len(c.items)), zap.Bool("refused", deny), zap.Error(err))
+	}
+	if !deny && !c.dropping && !c.anyRefused() {
+		return c.write(ready)
+	}
+	return c.passSome(frames, deny)
+}
+
+func (c *clientSide) anyRefused() bool {
+	for i := range c.items {
+		if c.items[i].refused != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// passSome passes on the frames that are not refused and answers the others.
+func (c *clientSide) passSome(frames []wire.Frame, deny bool) bool {
+	i := 0
+	for f := range frames {
+		frame := &frames[f]
+		refused, why := c.dropping, ""
+		for ; i < len(c.items) && c.items[i].frame == f; i++ {
+			switch it := &c.items[i]; {
+			case it.refused != "":
+				refused, why = true, "its bytes can be read in more than one way"
+			case deny && it.isCall():
+				refused, why = true, "it cannot be recorded: the audit trail takes no more lines"
+			}
+		}
+		if !refused {
+			if !c.write(frame.Bytes) {
+				return false
+			}
+			continue
+		}
+		c.dropping = !frame.Complete
+		if !c.breakOff(frame) {
+			return false
+		}
+		c.refusal = appendRefusal(c.refusal[:0], frame, why)
+		c.p.out.reply(c.refusal)
+	}
+	return true
+}
+
+// isCall reports whether the item was a request to record. Its call is gone
+// once it could not be.
+func (it *item) isCall() bool {
+	return it.junk == nil && it.cancel == nil && (it.call == nil || it.call.class == recorded)
+}
+
+// breakOff makes what was passed on of a value that is refused now unreadable
+// for every server: no JSON value goes on with "!" and a line feed, not even
+// inside a string. Nothing was passed on of most refused frames.
+func (c *clientSide) breakOff(f *wire.Frame) bool {
+	begun := c.midLine
+	for i := range f.Messages {
+		m := &f.Messages[i]
+		begun = begun || m.State == wire.Ended || m.State == wire.Complete && int64(len(f.Bytes)) < m.End-m.Off
+	}
+	if !begun {
+		return true
+	}
+	return c.write([]byte("!\n"))
+}
+
+func (c *clientSide) write(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	n, err := c.server.Write(b)
+	if err == nil {
+		c.midLine = b[len(b)-1] != '\n'
+		return true
+	}
+	if n == 0 {
+		// What of b the server got is unknown but for this: nothing.
+		c.s.amend(c.items, func(r *audit.Record) { r.Forwarded = false })
+	}
+	c.p.cfg.Log.Debug("the server takes no more input", zap.Error(err))
+	return false
+}
+
+// read turns a message into an item, if there is anything to record or to
+// remember of it.
+func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time.Time) {
+	ambiguous := c.p.cfg.DenyAmbiguous && all&wire.Ambiguous != 0
+	if m.State == wire.Junk {
+		it := item{frame: frame, junk: c.junk(m, now)}
+		if ambiguous {
+			it.refused = audit.ErrAmbiguousRequest
+		}
+		c.items = append(c.items, it)
+		return
+	}
+	cl := c.classOf(m)
+	switch cl {
+	case skipped, notified:
+		return
+	case cancelled:
+		if id := wire.Member(m.Params, "requestId"); id != nil {
+			c.items = append(c.items, item{frame: frame, cancel: id})
+		}
+		return
+	}
+	it := item{frame: frame, id: m.ID}
+	if it.call = c.oversize[m.Off]; m.State == wire.Ended && it.call != nil {
+		it.again = true
+		delete(c.oversize, m.Off)
+	} else {
+		it.call = c.s.take()
+		it.call.class, it.call.off, it.call.start = cl, m.Off, now
+	}
+	if m.State == wire.Begun {
+		if c.oversize == nil {
+			c.oversize = make(map[int64]*call)
+		}
+		c.oversize[m.Off] = it.call
+	}
+	switch cl {
+	case recorded:
+		it.tool = c.fill(it.call, m, it.again)
+		if ambiguous {
+			it.refused = audit.ErrAmbiguousRequest
+		}
+	case initialize:
+		it.call.rec.Client = c.s.peer(wire.Member(m.Params, "clientInfo"))
+		if it.call.rec.Client == (audit.Peer{}) {
+			it.call.rec.Client = c.s.peer(wire.Member(m.Meta, metaClientInfo))
+		}
+	case listTools:
+		cursor := wire.Member(m.Params, "cursor")
+		it.call.firstPage = cursor == nil || string(cursor) == "null"
+	}
+	c.items = append(c.items, it)
+}
+
+// The members of params._meta that MCP 2026-07-28 puts in place of initialize.
+const (
+	metaClientInfo      = "io.modelcontextprotocol/clientInfo"
+	metaProtocolVersion = "io.modelcontextprotocol/protocolVersion"
+)
+
+// classOf says what to do about m: what its method says, unless another
+// reading of it would be recorded.
+func (c *clientSide) classOf(m *wire.Message) class {
+	if m.State == wire.Ended && c.oversize[m.Off] != nil {
+		return recorded // it has a number already
+	}
+	for i := range m.Candidates {
+		if c.methods.of(m.Candidates[i].Method).class == recorded {
+			return recorded
+		}
+	}
+	if m.Method == nil {
+		if m.State == wire.Begun && !m.HasResult && !m.HasError {
+			return recorded // its method may come after its arguments
+		}
+		return skipped
+	}
+	cl := c.methods.of(m.Method).class
+	if m.ID == nil && (cl == initialize || cl == listTools) {
+		return skipped // nobody can answer it
+	}
+	return cl
+}
+
+// fill makes the record of a call from its message and returns the tool's name
+// as the server has it. With again, the record was begun before.
+func (c *clientSide) fill(call *call, m *wire.Message, again bool) (tool string) {
+	rec, red := &call.rec, c.s.red
+	if !again {
+		from := len(call.buf)
+		call.buf = audit.AppendNewID(call.buf, call.start)
+		rec.RecordID = call.text(from)
+		rec.Kind, rec.TS = audit.KindCall, call.start
+	}
+	isTool := false
+	if m.Method != nil {
+		rec.Method = c.methodText(m.Method)
+		isTool = rec.Method == "tools/call"
+	}
+	if m.Name != nil && isTool {
+		n := c.tool(m.Name)
+		rec.Tool, tool = n.text, n.name
+	} else if m.URI != nil {
+		rec.Target = c.s.clean(m.URI)
+	} else if m.Name != nil {
+		rec.Target = c.s.clean(m.Name)
+	}
+	c.fillCandidates(rec, m)
+	c.fillID(call, m.ID)
+	if m.Meta != nil {
+		c.fillMeta(rec, m.Meta)
+	}
+
+	var flags redact.Flags
+	from := len(call.buf)
+	if m.Raw == nil {
+		call.buf = red.AppendParts(call.buf, parts(m.Parts))
+	} else {
+		call.buf, flags = red.AppendArgs(call.buf, m.Arguments)
+	}
+	rec.Args = call.json(from)
+	rec.ArgsBytes = m.ArgumentsBytes
+
+	rec.Anomalies = nil
+	if a := m.Anomalies | wireAnomalies(flags); a != 0 {
+		rec.Anomalies = a.Append(call.words[:0])
+	}
+	if flags&redact.Cut != 0 {
+		call.anomaly("args_cut")
+	}
+	if flags&redact.Failed != 0 {
+		call.anomaly("redaction_failed")
+	}
+	return tool
+}
+
+// wireAnomalies are those of flags that the scanner has words for.
+func wireAnomalies(f redact.Flags) (a wire.Anomaly) {
+	for _, pair := range [...]struct {
+		flag redact.Flags
+		word wire.Anomaly
+	}{
+		{redact.Duplicate, wire.DuplicateMember},
+		{redact.NonFinite, wire.NaN},
+		{redact.Surrogate, wire.LoneSurrogate},
+		{redact.BadUTF8, wire.InvalidUTF8},
+		{redact.Control, wire.ControlCharacter},
+	} {
+		if f&pair.flag != 0 {
+			a |= pair.word
+		}
+	}
+	return a
+}
+
+func parts(list []wire.Part) []redact.Part {
+	out := make([]redact.Part, len(list))
+	for i, p := range list {
+		out[i] = redact.Part{Name: audit.AppendUnquote(nil, p.Name), Type: p.Type, Bytes: p.Bytes, Sum: p.Sum}
+	}
+	return out
+}
+
+func (c *clientSide) methodText(literal []byte) string {
+	m := c.methods.of(literal)
+	return m.text(c.s.red)
+}
+
+// tool remembers names, which repeat.
+func (c *clientSide) tool(literal []byte) toolName {
+	if n, ok := c.names[string(literal)]; ok {
+		return n
+	}
+	name := audit.AppendUnquote(nil, literal)
+	n := toolName{name: string(name), text: string(c.s.red.AppendText(nil, name))}
+	if len(c.names) < maxKnown && len(literal) < 256 {
+		if c.names == nil {
+			c.names = make(map[string]toolName)
+		}
+		c.names[string(literal)] = n
+	}
+	return n
+}
+
+func (c *clientSide) fillCandidates(rec *audit.Record, m *wire.Message) {
+	rec.Candidates = nil
+	for i := range m.Candidates {
+		k := c.methods.of(m.Candidates[i].Method)
+		if k.class != recorded {
+			continue
+		}
+		rec.Candidates = append(rec.Candidates, audit.Candidate{Method: k.text(c.s.red), Tool: c.s.clean(m.Candidates[i].Name)})
+	}
+}
+
+func (c *clientSide) fillID(call *call, id []byte) {
+	rec := &call.rec
+	rec.RequestID, rec.RequestIDType = "", ""
+	if len(id) == 0 || string(id) == "null" {
+		return
+	}
+	from := len(call.buf)
+	switch first := id[0]; {
+	case first == '"':
+		rec.RequestIDType = "string"
+		// Decoded behind the record's text, then redacted behind that.
+		call.buf = audit.AppendUnquote(call.buf, id)
+		decoded := call.buf[from:]
+		from = len(call.buf)
+		call.buf = c.s.red.AppendText(call.buf, decoded)
+	case first == '-' || '0' <= first && first <= '9':
+		rec.RequestIDType = "number"
+		if len(id) <= 20 {
+			call.buf = append(call.buf, id...) // too short to be a credential
+			break
+		}
+		fallthrough
+	default:
+		call.buf = c.s.red.AppendText(call.buf, id)
+	}
+	rec.RequestID = call.text(from)
+}
+
+func (c *clientSide) fillMeta(rec *audit.Record, meta []byte) {
+	if v := wire.Member(meta, "client_id"); v != nil && string(v) != "null" {
+		if v[0] == '"' {
+			rec.ClientID = c.s.clean(v)
+		} else {
+			rec.ClientID = string(c.s.red.AppendText(nil, v))
+		}
+	}
+	rec.TraceID, rec.SpanID = traceparent(wire.Member(meta, "traceparent"))
+	rec.ProtocolVersion = c.s.clean(wire.Member(meta, metaProtocolVersion))
+	rec.Client = c.s.peer(wire.Member(meta, metaClientInfo))
+}
+
+// traceparent reads a W3C Trace Context header: 00-<trace>-<span>-<flags>, in
+// lower-case hex, neither id all zeros. Anything else gives nothing.
+func traceparent(literal []byte) (trace, span string) {
+	const form = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	s := string(audit.AppendUnquote(nil, literal))
+	if len(s) < len(form) || len(s) > len(form) && (s[:2] == "00" || s[len(form)] != '-') || s[:2] == "ff" {
+		return "", ""
+	}
+	zero := true
+	for i := range len(form) {
+		hex := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
+		if dash := form[i] == '-'; dash && s[i] != '-' || !dash && !hex {
+			return "", ""
+		}
+		switch i {
+		case 35, 52: // after the trace id, after the span id
+			if zero {
+				return "", ""
+			}
+			zero = true
+		}
+		if i >= 3 && s[i] != '0' && s[i] != '-' {
+			zero = false
+		}
+	}
+	return s[3:35], s[36:52]
+}
+
+// junk is the record of bytes that no server can execute.
+func (c *clientSide) junk(m *wire.Message, now time.Time) *audit.Record {
+	r := c.s.baseRecord()
+	r.Kind, r.RecordID, r.TS = audit.KindAnomaly, audit.NewID(now), now
+	r.At, r.Bytes = m.Off, m.End-m.Off
+	r.Anomalies = m.Anomalies.Append(nil)
+	sum := m.Sum
+	if sum == nil {
+		h := c.s.wireHash()
+		h.Write(m.Raw)
+		sum = h.Sum(nil)
+	}
+	r.Digest = audit.JSON(c.s.red.AppendSum(nil, r.Bytes, sum))
+	return &r
+}

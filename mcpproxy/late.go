@@ -1,0 +1,44 @@
+package mcpproxy
+
+import "auditproxy/mcpproxy/wire"
+
+// late remembers calls that ended without an answer, so that an answer which
+// comes after all can be named. It belongs to the session's lock.
+type late struct {
+	callNo map[string]uint64
+	order  []string // a ring of the names in callNo
+	next   int
+}
+
+const maxLate = 4096
+
+func (l *late) add(c *call) {
+	k := c.keys[wire.ExactID]
+	if k.from == k.to {
+		return
+	}
+	if l.callNo == nil {
+		l.callNo = make(map[string]uint64)
+	}
+	name := string(c.buf[k.from:k.to])
+	if len(l.order) < maxLate {
+		l.order = append(l.order, name)
+	} else {
+		delete(l.callNo, l.order[l.next])
+		l.order[l.next] = name
+		l.next = (l.next + 1) % maxLate
+	}
+	l.callNo[name] = c.rec.CallNo
+}
+
+// find returns the call_no of a call that ended without this answer, and
+// forgets it; 0 for none.
+func (l *late) find(id []byte) uint64 {
+	if len(l.callNo) == 0 || id == nil {
+		return 0
+	}
+	name := string(wire.AppendIDKey(nil, id, wire.ExactID, true))
+	callNo := l.callNo[name]
+	delete(l.callNo, name)
+	return callNo
+}

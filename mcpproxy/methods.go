@@ -1,0 +1,80 @@
+package mcpproxy
+
+import (
+	"slices"
+	"strings"
+
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// A class is what the proxy does about a method.
+type class uint8
+
+const (
+	recorded   class = iota // a call
+	skipped                 // a request that carries nothing of the agent's
+	initialize              // skipped, but the answer names the server
+	listTools               // skipped, but the answer defines the tools
+	cancelled               // notifications/cancelled
+	notified                // any other notification
+)
+
+// SkippedMethods are the requests that are never recorded, beside all that end
+// in "/list".
+var SkippedMethods = []string{"initialize", "ping", "logging/setLevel", "server/discover", "tasks/get"}
+
+type method struct {
+	name  string
+	class class
+}
+
+// text is the method as a record has it.
+func (m method) text(red *redact.Redactor) string {
+	if m.name == "tools/call" {
+		return m.name
+	}
+	return string(red.AppendText(nil, []byte(m.name)))
+}
+
+// methods remembers methods by their literal on the wire. fromClient owns it.
+type methods struct {
+	skip  []string
+	known map[string]method
+}
+
+// maxKnown bounds what a client can make us remember.
+const maxKnown = 1024
+
+func newMethods(skip []string) methods {
+	return methods{skip: skip, known: make(map[string]method)}
+}
+
+// of returns the method with this string literal.
+func (m *methods) of(literal []byte) method {
+	if k, ok := m.known[string(literal)]; ok {
+		return k
+	}
+	name := string(audit.AppendUnquote(nil, literal))
+	k := method{name, m.classOf(name)}
+	if len(m.known) < maxKnown && len(literal) < 128 {
+		m.known[string(literal)] = k
+	}
+	return k
+}
+
+func (m *methods) classOf(name string) class {
+	switch {
+	case name == "initialize" || name == "server/discover":
+		return initialize
+	case name == "tools/list":
+		return listTools
+	case name == "notifications/cancelled":
+		return cancelled
+	case strings.HasPrefix(name, "notifications/"):
+		return notified
+	case strings.HasSuffix(name, "/list"), slices.Contains(SkippedMethods, name), slices.Contains(m.skip, name):
+		return skipped
+	}
+	return recorded
+}

@@ -1,0 +1,232 @@
+// Package mcpproxy is the pump between an MCP client and a server's standard
+// input and output: it passes the bytes on, and leaves one record per call.
+package mcpproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// A Journal keeps sealed lines in order. Its methods may be called
+// concurrently.
+type Journal interface {
+	// Append returns nil once the lines would survive the death of this
+	// process. After an error none of them is in the journal; the caller
+	// writes the same lines again or gives their numbers up. final says that
+	// they end calls which the journal already knows.
+	Append(lines []byte, final bool) (pos int64, err error)
+
+	// Wait reports whether everything before pos would survive the death of
+	// this machine, once that is so or after limit (0: no limit).
+	Wait(pos int64, limit time.Duration) bool
+}
+
+// A Failure says what happens to calls while nothing can be recorded.
+type Failure uint8
+
+// The answers to an audit failure.
+const (
+	Deny  Failure = iota // refuse them
+	Allow                // pass them on; a gap record follows
+)
+
+// A Config is what a Proxy needs.
+type Config struct {
+	Command []string // the server and its arguments. Required.
+	Env     []string // the server's environment, see ChildEnv
+
+	In     *os.File // from the client. Required.
+	Out    *os.File // to the client. Required.
+	Stderr *os.File // handed to the server as it is
+
+	// Journal keeps the lines. With nil, nothing is recorded; OnAuditFailure
+	// must then be Allow.
+	Journal  Journal
+	Redactor *redact.Redactor // Required.
+
+	// Base holds what all records of the session share: SessionID, Host, User,
+	// PID, Labels, Tenant, ServerCommand.
+	Base  audit.Record
+	Proxy audit.JSON // the proxy member of session_start
+
+	SkipMethods []string // not recorded, beside the fixed list
+	Tiers       []string // tier tags beside the known ones, least dangerous first
+
+	WaitIntent bool          // a call waits for its intent's sync
+	SyncWait   time.Duration // at most this long; 0: no bound
+	WaitFinal  bool          // an answer waits for its record's sync
+
+	OnAuditFailure Failure
+	DenyAmbiguous  bool // refuse what two readers could read differently
+
+	Drain   time.Duration    // how long output may follow the server's exit; 0: 500 ms
+	Signals <-chan os.Signal // signals to this process, passed on to the server
+
+	Log *zap.Logger // nil: none
+}
+
+const (
+	openAfter  = 60 * time.Second // without an answer: an interim record; after a cancel: the final one
+	maxOpen    = 65536            // calls held open
+	maxReplies = 1 << 20          // bytes of refusals that may wait for a server's line to end
+	grace      = 2 * time.Second  // between the steps of the shutdown ladder
+)
+
+// ErrNotRecorded means that nothing was started because nothing could be
+// recorded.
+var ErrNotRecorded = errors.New("the audit trail cannot be written")
+
+// A Proxy relays one session. Use it once.
+type Proxy struct {
+	cfg Config
+	s   *session
+	out *output
+	// requests is owned by fromClient, answers by fromServer.
+	requests *wire.Requests
+	answers  wire.Answers
+}
+
+// New checks c and returns a Proxy. It starts nothing.
+func New(c Config) (*Proxy, error) {
+	var problems []error
+	if len(c.Command) == 0 {
+		problems = append(problems, errors.New("no command"))
+	}
+	if c.In == nil || c.Out == nil {
+		problems = append(problems, errors.New("no client"))
+	}
+	if c.Redactor == nil {
+		problems = append(problems, errors.New("no redactor"))
+	}
+	if c.Journal == nil && c.OnAuditFailure != Allow {
+		problems = append(problems, errors.New("no journal, and calls that are not recorded are refused"))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("configuring the proxy: %w", err)
+	}
+	if c.Drain == 0 {
+		c.Drain = 500 * time.Millisecond
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	p := &Proxy{cfg: c, s: newSession(c), out: newOutput(c.Out)}
+	p.requests = wire.NewRequests(wire.Config{Hash: p.s.wireHash})
+	return p, nil
+}
+
+// AppendHead appends the context and tool lines that let a segment of the
+// journal be read alone. It may be called at any time.
+func (p *Proxy) AppendHead(dst []byte) []byte { return p.s.appendHead(dst) }
+
+// Run starts the server, relays until it has ended, and returns its status.
+// After ctx ends the server is shut down as by SIGTERM.
+//
+// A read of Config.In that no poller can interrupt outlives Run: the process is
+// expected to end soon after.
+func (p *Proxy) Run(ctx context.Context) (Status, error) {
+	if err := p.s.start(); err != nil && p.cfg.OnAuditFailure == Deny {
+		return Status{}, fmt.Errorf("starting the session: %w: %w", ErrNotRecorded, err)
+	}
+	child, err := startChild(p.cfg)
+	if err != nil {
+		p.s.end(audit.ErrServerExited)
+		return Status{}, err
+	}
+
+	clientDone := make(chan struct{})
+	go func() {
+		defer close(clientDone)
+		p.fromClient(child.in)
+	}()
+	serverDone := make(chan struct{})
+	go func() {
+		defer close(serverDone)
+		p.fromServer(child.out)
+		// The client sees the end at once, whatever the child still does.
+		p.out.close()
+	}()
+
+	status := child.wait(ctx, p.cfg, clientDone)
+	// What the server wrote before its end is in the pipe. Only a descendant
+	// that still holds the pipe makes this wait, and only for so long.
+	child.out.SetReadDeadline(time.Now().Add(p.cfg.Drain))
+	<-serverDone
+	interruptRead(p.cfg.In)
+	why := audit.ErrServerExited
+	select {
+	case <-clientDone:
+		why = audit.ErrNoResponse
+	default:
+		if child.signalled {
+			why = audit.ErrNoResponse
+		}
+	}
+	p.s.end(why)
+	child.out.Close()
+	return status, nil
+}
+
+// fromClient passes the client's bytes on. Nothing reaches the server before
+// the lines about it are in the journal.
+func (p *Proxy) fromClient(server io.WriteCloser) {
+	defer server.Close()
+	c := &clientSide{p: p, s: p.s, server: server, methods: newMethods(p.cfg.SkipMethods)}
+	for {
+		n, err := p.cfg.In.Read(p.requests.Space())
+		if n > 0 && !c.pass(p.requests.Scan(n), p.requests.Ready()) {
+			// The server closed its input: so do we, as a bare pipe would.
+			p.cfg.In.Close()
+			return
+		}
+		if err == nil {
+			continue
+		}
+		p.requests.Space()
+		c.pass(p.requests.End(), p.requests.Ready())
+		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			p.cfg.Log.Warn("reading from the client ended", zap.Error(err))
+		}
+		return
+	}
+}
+
+// fromServer passes the server's bytes on, then reads what they answered.
+func (p *Proxy) fromServer(server io.Reader) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buf)
+		if n > 0 {
+			p.answered(buf[:n])
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
+				p.cfg.Log.Warn("reading from the server ended", zap.Error(err))
+			}
+			return
+		}
+	}
+}
+
+func (p *Proxy) answered(b []byte) {
+	p.answers.Retain(p.s.wantsAnswers())
+	if p.cfg.WaitFinal {
+		// The record first: an answer that the client has must not be lost to
+		// a power cut.
+		p.s.finish(p.answers.Scan(b), true)
+		p.out.write(b)
+		return
+	}
+	p.out.write(b)
+	p.s.finish(p.answers.Scan(b), false)
+}

@@ -1,0 +1,85 @@
+package mcpproxy
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+)
+
+// JSON-RPC error codes of a refusal.
+const (
+	codeInvalidRequest = "-32600" // JSON-RPC 2.0, section 5.1
+	codeRefused        = "-31001" // outside the range that JSON-RPC reserves
+)
+
+// appendRefusal appends the answers to the requests of a frame that was not
+// passed on, one line: an array if the frame was a batch.
+func appendRefusal(dst []byte, f *wire.Frame, why string) []byte {
+	batch := f.Anomalies&wire.Batch != 0
+	from := len(dst)
+	for i := range f.Messages {
+		m := &f.Messages[i]
+		n := len(dst)
+		if n > from {
+			if batch {
+				dst = append(dst, ',')
+			} else {
+				dst = append(dst, '\n')
+			}
+		}
+		before := len(dst)
+		if dst = appendAnswer(dst, m, why); len(dst) == before {
+			dst = dst[:n] // a notification: no answer, no separator
+		}
+	}
+	if len(dst) == from {
+		return dst
+	}
+	if batch {
+		dst = append(append(dst[:from], '['), append([]byte(nil), dst[from:]...)...)
+		dst = append(dst, ']')
+	}
+	return append(dst, '\n')
+}
+
+func appendAnswer(dst []byte, m *wire.Message, why string) []byte {
+	switch {
+	case m.State == wire.Begun:
+		return dst // answered at its end, which may tell the id
+	case m.State == wire.Junk:
+		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)
+	case m.ID == nil || m.Method == nil && len(m.Candidates) == 0:
+		return dst
+	case !audit.Valid(m.ID):
+		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)
+	case m.Method == nil || string(audit.AppendUnquote(nil, m.Method)) != "tools/call":
+		return appendError(dst, m.ID, codeRefused, why, m.Anomalies)
+	}
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = append(dst, m.ID...)
+	dst = append(dst, `,"result":{"content":[{"type":"text","text":`...)
+	dst = audit.AppendQuote(dst, sentence(why, m.Anomalies))
+	return append(dst, `}],"isError":true}}`...)
+}
+
+func appendError(dst, id []byte, code, why string, a wire.Anomaly) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = append(dst, id...)
+	dst = append(dst, `,"error":{"code":`...)
+	dst = append(dst, code...)
+	dst = append(dst, `,"message":`...)
+	dst = audit.AppendQuote(dst, sentence(why, a))
+	return append(dst, `}}`...)
+}
+
+func sentence(why string, a wire.Anomaly) string {
+	if why == "" {
+		why = "it is part of a refused line"
+	}
+	s := "auditproxy refused this request: " + why
+	if words := (a & wire.Ambiguous).Append(nil); len(words) > 0 {
+		s += " (" + strings.Join(words, ", ") + ")"
+	}
+	return s
+}

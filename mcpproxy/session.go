@@ -1,0 +1,519 @@
+package mcpproxy
+
+import (
+	"errors"
+	"hash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// session is what the proxy knows between the two directions: which calls are
+// open, what was numbered, what could not be written.
+type session struct {
+	cfg Config
+	red *redact.Redactor
+
+	// wanted counts open requests whose answers the proxy reads whole.
+	wanted atomic.Int32
+	// head is what a segment of the journal starts with.
+	head atomic.Pointer[[]byte]
+
+	mu     sync.Mutex // guards all below; held while the journal is written, so that seq is in file order
+	base   audit.Record
+	seq    uint64 // of the next record
+	callNo uint64 // of the last call
+	open   calls
+	free   []*call
+	tools  tools
+	late   late
+	ended  bool
+
+	lines   []byte // scratch: what is being written
+	news    []byte // context and tool lines for the next intents
+	backlog []byte // record lines whose write failed; they keep their numbers and come before any other line
+	gap     gap
+
+	timer *time.Timer
+	armed bool
+}
+
+// gap is what was not recorded since from.
+type gap struct {
+	from          time.Time
+	count, denied int64
+}
+
+var errEnded = errors.New("the session has ended")
+
+func newSession(c Config) *session {
+	s := &session{cfg: c, red: c.Redactor, base: c.Base, open: newCalls(), tools: newTools(c.Tiers)}
+	s.base.Duration = -1
+	s.setHead()
+	return s
+}
+
+func (s *session) wireHash() hash.Hash { return s.red.NewHash(redact.Wire) }
+
+func (s *session) wantsAnswers() bool { return s.wanted.Load() > 0 }
+
+func (s *session) appendHead(dst []byte) []byte { return append(dst, *s.head.Load()...) }
+
+// setHead makes the head anew after base or tools changed.
+func (s *session) setHead() {
+	head := audit.AppendContext(nil, &s.base)
+	head = s.tools.appendLines(head)
+	s.head.Store(&head)
+}
+
+// start writes session_start. Nothing was started yet that could be lost.
+func (s *session) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.record(audit.KindSessionStart, time.Now())
+	r.Proxy = s.cfg.Proxy
+	s.lines = audit.AppendRecord(s.lines[:0], &r)
+	s.lines = audit.AppendContext(s.lines, &s.base)
+	if _, err := s.append(s.lines, false); err != nil {
+		s.seq--
+		s.news = s.appendHead(s.news)
+		s.cfg.Log.Error("session not recorded", zap.Error(err))
+		return err
+	}
+	return nil
+}
+
+// record is a record of the session's own, with the next number.
+func (s *session) record(k audit.Kind, now time.Time) audit.Record {
+	r := s.base
+	r.Kind, r.RecordID, r.TS, r.Seq = k, audit.NewID(now), now, s.seq
+	s.seq++
+	return r
+}
+
+// baseRecord is what all records of the session share.
+func (s *session) baseRecord() audit.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.base
+}
+
+// append writes lines after what could not be written before.
+func (s *session) append(lines []byte, final bool) (int64, error) {
+	if s.cfg.Journal == nil {
+		return 0, ErrNotRecorded
+	}
+	if len(s.backlog) > 0 {
+		if _, err := s.cfg.Journal.Append(s.backlog, true); err != nil {
+			return 0, err
+		}
+		s.backlog = nil
+	}
+	if len(lines) == 0 {
+		return 0, nil
+	}
+	return s.cfg.Journal.Append(lines, final)
+}
+
+// appendFinal writes record lines that already have their numbers. What cannot
+// be written now is kept and tried again before anything else is.
+func (s *session) appendFinal(lines []byte) int64 {
+	if len(lines) == 0 {
+		return 0
+	}
+	pos, err := s.append(lines, true)
+	if err != nil && s.cfg.Journal != nil {
+		s.backlog = append(s.backlog, lines...)
+		s.cfg.Log.Error("records wait for the spool", zap.Int("bytes", len(s.backlog)), zap.Error(err))
+	}
+	return pos
+}
+
+// take returns an empty call.
+func (s *session) take() *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.free); n > 0 {
+		c := s.free[n-1]
+		s.free = s.free[:n-1]
+		return c
+	}
+	return new(call)
+}
+
+// release ends the use of c and of every string in its record.
+func (s *session) release(c *call) {
+	buf := c.buf[:0]
+	if cap(buf) > 64<<10 {
+		buf = nil
+	}
+	if len(s.free) < 256 {
+		*c = call{buf: buf}
+		s.free = append(s.free, c)
+	}
+}
+
+// intend numbers the items of one read and writes their lines, in one write.
+// After an error none of them has a number, and what they are is counted for
+// the gap record.
+func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seq, callNo := s.seq, s.callNo
+	s.lines = s.lines[:0]
+	if s.gap.count > 0 {
+		s.appendGap(now)
+	}
+	s.lines = append(s.lines, s.news...)
+	written := len(s.news) > 0
+	for i := range items {
+		written = s.number(&items[i], now) || written
+	}
+	if s.ended {
+		err = errEnded
+	} else if written {
+		pos, err = s.append(s.lines, false)
+	}
+	if err != nil {
+		s.seq, s.callNo = seq, callNo
+		s.unrecorded(items, now)
+		return 0, err
+	}
+	s.gap = gap{}
+	s.news = s.news[:0]
+	for i := range items {
+		s.enter(&items[i], now)
+	}
+	s.appendEvicted(now)
+	s.arm(now)
+	return pos, nil
+}
+
+// number appends the lines of one item and reports whether there are any.
+func (s *session) number(it *item, now time.Time) bool {
+	switch {
+	case it.junk != nil:
+		it.junk.Seq = s.seq
+		s.seq++
+		s.lines = audit.AppendRecord(s.lines, it.junk)
+	case it.call == nil || it.call.class != recorded:
+		return false
+	default:
+		r := &it.call.rec
+		if !it.again {
+			s.callNo++
+			r.CallNo = s.callNo
+			if it.reused = s.open.find(it.id) != nil; it.reused {
+				it.call.anomaly("id_reused")
+			}
+		}
+		s.tools.describe(r, it.tool)
+		s.lines = audit.AppendIntent(s.lines, r)
+		it.callNo = r.CallNo
+		if it.refused != "" {
+			s.conclude(it.call, audit.OutcomeError, it.refused, now)
+		}
+	}
+	return true
+}
+
+// enter makes the item's call findable by its answer.
+func (s *session) enter(it *item, now time.Time) {
+	switch {
+	case it.cancel != nil:
+		if c := s.open.find(it.cancel); c != nil && c.cancelled.IsZero() {
+			c.cancelled = now
+			c.rec.CancelRequested = true
+		}
+	case it.call == nil:
+	case it.refused != "":
+		if it.again {
+			s.open.remove(it.call)
+		}
+		s.release(it.call)
+		it.call = nil
+	case it.again:
+		if it.call.keys == [3]key{} {
+			s.open.name(it.call, it.id)
+		}
+	default:
+		it.call.rec.Forwarded = true
+		s.open.add(it.call, it.id)
+		if it.call.class != recorded {
+			s.wanted.Add(1)
+		}
+	}
+}
+
+// unrecorded counts what could not be written.
+func (s *session) unrecorded(items []item, now time.Time) {
+	for i := range items {
+		it := &items[i]
+		if it.call != nil && it.call.class == recorded && !it.again {
+			if s.gap.count == 0 {
+				s.gap.from = now
+			}
+			s.gap.count++
+			if s.cfg.OnAuditFailure == Deny || it.refused != "" {
+				s.gap.denied++
+			}
+		}
+		if it.call != nil && !it.again && it.call.class == recorded {
+			s.release(it.call)
+			it.call = nil
+		} else if it.call != nil || it.cancel != nil {
+			s.enter(it, now)
+		}
+	}
+}
+
+func (s *session) appendGap(now time.Time) {
+	r := s.record(audit.KindGap, now)
+	r.From, r.To, r.Count, r.Denied = s.gap.from, now, s.gap.count, s.gap.denied
+	s.lines = audit.AppendRecord(s.lines, &r)
+}
+
+// amend changes calls that may have been answered meanwhile.
+func (s *session) amend(items []item, change func(*audit.Record)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range items {
+		if it := &items[i]; it.call != nil && it.callNo != 0 && it.call.rec.CallNo == it.callNo {
+			change(&it.call.rec)
+		}
+	}
+}
+
+// finish writes the records of the calls that the server answered, and with
+// wait waits until they are safe.
+func (s *session) finish(answers []wire.Answer, wait bool) {
+	if len(answers) == 0 {
+		return
+	}
+	s.mu.Lock()
+	now := time.Now()
+	s.lines = s.lines[:0]
+	for i := range answers {
+		s.answer(&answers[i], now)
+	}
+	pos := s.appendFinal(s.lines)
+	s.mu.Unlock()
+	if wait && pos > 0 {
+		s.cfg.Journal.Wait(pos, 0)
+	}
+}
+
+func (s *session) answer(a *wire.Answer, now time.Time) {
+	if a.Method != nil || !a.HasResult && !a.HasError {
+		return
+	}
+	c := s.open.find(a.ID)
+	if c == nil {
+		if callNo := s.late.find(a.ID); callNo != 0 {
+			r := s.record(audit.KindAnomaly, now)
+			r.CallNo, r.At, r.Bytes, r.Anomalies = callNo, a.Off, a.Bytes, []string{"late_answer"}
+			s.lines = audit.AppendRecord(s.lines, &r)
+		}
+		return
+	}
+	s.open.remove(c)
+	if c.class != recorded {
+		s.wanted.Add(-1)
+		s.learn(c, a)
+		s.release(c)
+		return
+	}
+	c.rec.ResultBytes = a.Bytes
+	outcome, errorType := s.judge(c, a)
+	s.conclude(c, outcome, errorType, now)
+	s.release(c)
+}
+
+// judge reads an answer as the design's table of outcomes has it.
+func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
+	r := &c.rec
+	if a.HasError {
+		r.ErrorCode = errorCode(a.Code)
+		if a.Message != nil {
+			r.ErrorDigest = s.digest(c, audit.AppendUnquote(nil, a.Message))
+		}
+		if r.CancelRequested {
+			return audit.OutcomeError, audit.ErrCancelled
+		}
+		return audit.OutcomeError, audit.ErrJSONRPC
+	}
+	switch {
+	case a.Task:
+		r.ResultType = "task"
+	case string(a.ResultType) == `"input_required"`:
+		r.ResultType = "input_required"
+	}
+	if !a.IsError {
+		return audit.OutcomeOK, ""
+	}
+	if text := contentText(a.Raw); text != nil {
+		r.ErrorDigest = s.digest(c, text)
+	}
+	if a.ErrorType != nil {
+		if t := string(audit.AppendUnquote(nil, a.ErrorType)); audit.ErrorTypeOK(t) {
+			return audit.OutcomeError, t
+		}
+	}
+	return audit.OutcomeError, audit.ErrToolError
+}
+
+func (s *session) digest(c *call, text []byte) audit.JSON {
+	from := len(c.buf)
+	c.buf = s.red.AppendDigest(c.buf, redact.ErrorText, text)
+	return c.json(from)
+}
+
+// conclude appends c's final record.
+func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now time.Time) {
+	r := &c.rec
+	r.Kind, r.Outcome, r.ErrorType = audit.KindCall, outcome, errorType
+	r.Duration = max(now.Sub(c.start), 0)
+	s.place(r)
+	r.Seq = s.seq
+	s.seq++
+	s.lines = audit.AppendRecord(s.lines, r)
+}
+
+// place fills in who and where.
+func (s *session) place(r *audit.Record) {
+	b := &s.base
+	r.SessionID, r.Server, r.ServerCommand = b.SessionID, b.Server, b.ServerCommand
+	r.Host, r.User, r.PID, r.Labels, r.Tenant = b.Host, b.User, b.PID, b.Labels, b.Tenant
+	if r.Client == (audit.Peer{}) {
+		r.Client = b.Client
+	}
+	if r.ProtocolVersion == "" {
+		r.ProtocolVersion = b.ProtocolVersion
+	}
+}
+
+// appendEvicted ends the oldest calls beyond maxOpen.
+func (s *session) appendEvicted(now time.Time) {
+	if s.open.n <= maxOpen {
+		return
+	}
+	s.lines = s.lines[:0]
+	for s.open.n > maxOpen {
+		c := s.open.oldest
+		c.anomaly("evicted")
+		s.giveUp(c, audit.ErrNoResponse, now)
+	}
+	s.appendFinal(s.lines)
+}
+
+// giveUp ends a call without an answer. One that comes later is an anomaly.
+func (s *session) giveUp(c *call, why string, now time.Time) {
+	if c.class != recorded {
+		s.wanted.Add(-1)
+	} else {
+		if c.rec.CancelRequested {
+			why = audit.ErrCancelled
+		}
+		s.late.add(c)
+		s.conclude(c, audit.OutcomeError, why, now)
+	}
+	s.open.remove(c)
+	s.release(c)
+}
+
+// arm sets the timer for the first call that is open too long, if it is not
+// set: so a call costs no timer of its own, and an idle proxy has none.
+func (s *session) arm(now time.Time) {
+	if s.armed || s.open.n == 0 || s.ended {
+		return
+	}
+	s.armed = true
+	if s.timer == nil {
+		s.timer = time.AfterFunc(openAfter, s.expire)
+	} else {
+		s.timer.Reset(openAfter)
+	}
+}
+
+// expire writes an interim record for each call that is open for openAfter,
+// and ends those that were cancelled as long ago.
+func (s *session) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = false
+	if s.ended {
+		return
+	}
+	now := time.Now()
+	s.lines = s.lines[:0]
+	next := openAfter
+	for c, newer := s.open.oldest, (*call)(nil); c != nil; c = newer {
+		newer = c.newer
+		switch {
+		case !c.cancelled.IsZero() && now.Sub(c.cancelled) >= openAfter:
+			s.giveUp(c, audit.ErrCancelled, now)
+			continue
+		case !c.cancelled.IsZero():
+			next = min(next, openAfter-now.Sub(c.cancelled))
+		}
+		if c.interim || c.class != recorded {
+			continue
+		}
+		if age := now.Sub(c.start); age < openAfter {
+			next = min(next, openAfter-age)
+			continue
+		}
+		c.interim = true
+		s.appendOpen(c, now)
+	}
+	s.appendFinal(s.lines)
+	if s.open.n > 0 {
+		s.armed = true
+		// Calls that fall due together are one look.
+		s.timer.Reset(max(next, time.Second))
+	}
+}
+
+// appendOpen appends an interim record: a record of its own about the call.
+func (s *session) appendOpen(c *call, now time.Time) {
+	r := c.rec
+	r.Kind, r.RecordID, r.Seq = audit.KindOpen, audit.NewID(now), s.seq
+	r.Duration = now.Sub(c.start)
+	s.place(&r)
+	s.seq++
+	s.lines = audit.AppendRecord(s.lines, &r)
+}
+
+// end writes the records of all open calls and session_end. Nothing is
+// recorded afterwards.
+func (s *session) end(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	now := time.Now()
+	s.lines = s.lines[:0]
+	if s.gap.count > 0 {
+		s.appendGap(now)
+	}
+	for s.open.oldest != nil {
+		s.giveUp(s.open.oldest, why, now)
+	}
+	r := s.record(audit.KindSessionEnd, now)
+	s.lines = audit.AppendRecord(s.lines, &r)
+	s.appendFinal(s.lines)
+	if len(s.backlog) > 0 {
+		s.cfg.Log.Error("records lost: the spool took no more lines", zap.Int("bytes", len(s.backlog)))
+	}
+}

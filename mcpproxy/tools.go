@@ -1,0 +1,227 @@
+package mcpproxy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// knownTiers are the tier tags of libtmux-mcp: up to 0.1.0a20 readonly,
+// mutating, destructive; since 0.1.0a22 inspect, manage, execute, teardown.
+var knownTiers = []string{"readonly", "inspect", "mutating", "manage", "execute", "destructive", "teardown"}
+
+// maxTools bounds what a server can make us remember.
+const maxTools = 16384
+
+// tools are the definitions that the server declared in tools/list. It belongs
+// to the session's lock.
+type tools struct {
+	tiers []string
+	byRaw map[string]*definition // by name as the server has it
+	page  int                    // counts complete listings; a tool of an older one is gone
+}
+
+type definition struct {
+	name        string // for records
+	tier        string
+	annotations audit.JSON
+	hash        string
+	page        int
+}
+
+func newTools(more []string) tools {
+	return tools{tiers: append(slices.Clone(knownTiers), more...), byRaw: make(map[string]*definition)}
+}
+
+// describe fills in what the server declared of the tool called name.
+func (t *tools) describe(r *audit.Record, name string) {
+	if d := t.byRaw[name]; d != nil && name != "" {
+		r.Tier, r.Annotations, r.ToolHash = d.tier, d.annotations, d.hash
+	}
+}
+
+func (t *tools) appendLines(dst []byte) []byte {
+	names := make([]string, 0, len(t.byRaw))
+	for name := range t.byRaw {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		dst = t.byRaw[name].appendLine(dst)
+	}
+	return dst
+}
+
+func (d *definition) appendLine(dst []byte) []byte {
+	return audit.AppendTool(dst, &audit.Record{Tool: d.name, Tier: d.tier, Annotations: d.annotations, ToolHash: d.hash})
+}
+
+// read takes in one page of a listing and returns the tool lines of what is
+// new. first says that the request had no cursor.
+func (t *tools) read(red *redact.Redactor, result []byte, first bool) (lines []byte) {
+	if first {
+		t.page++
+	}
+	audit.Elements(wire.Member(result, "tools"), func(tool []byte) bool {
+		name := wire.Member(tool, "name")
+		if name == nil || len(t.byRaw) >= maxTools {
+			return true
+		}
+		raw := string(audit.AppendUnquote(nil, name))
+		d := t.define(red, raw, tool)
+		if old := t.byRaw[raw]; old == nil || old.hash != d.hash {
+			lines = d.appendLine(lines)
+		}
+		t.byRaw[raw] = d
+		return true
+	})
+	if next := wire.Member(result, "nextCursor"); next == nil || string(next) == "null" {
+		for name, d := range t.byRaw {
+			if d.page != t.page {
+				delete(t.byRaw, name)
+			}
+		}
+	}
+	return lines
+}
+
+func (t *tools) define(red *redact.Redactor, name string, tool []byte) *definition {
+	sum := sha256.Sum256(tool)
+	hints := wire.Member(tool, "annotations")
+	d := &definition{
+		name:        string(red.AppendText(nil, []byte(name))),
+		annotations: hintsOf(hints),
+		hash:        hex.EncodeToString(sum[:]),
+		page:        t.page,
+	}
+	if d.tier = t.tierOf(wire.Member(tool, "_meta")); d.tier == "" {
+		d.tier = derivedTier(hints)
+	}
+	return d
+}
+
+// tierOf is the known tier among the tags, the most dangerous one if there are
+// several.
+func (t *tools) tierOf(meta []byte) string {
+	found := -1
+	for _, member := range []string{"fastmcp", "_fastmcp"} {
+		audit.Elements(wire.Member(wire.Member(meta, member), "tags"), func(tag []byte) bool {
+			found = max(found, slices.Index(t.tiers, string(audit.AppendUnquote(nil, tag))))
+			return true
+		})
+	}
+	if found < 0 {
+		return ""
+	}
+	return t.tiers[found]
+}
+
+// derivedTier reads the hints as the specification has them (MCP 2025-11-25,
+// ToolAnnotations): what is not declared read-only may be destructive unless
+// it says otherwise.
+func derivedTier(hints []byte) string {
+	switch {
+	case hintsOf(hints) == "":
+		return ""
+	case string(wire.Member(hints, "readOnlyHint")) == "true":
+		return "readonly"
+	case string(wire.Member(hints, "destructiveHint")) == "false":
+		return "mutating"
+	}
+	return "destructive"
+}
+
+// hintsOf keeps the boolean hints of the annotations, and nothing else that a
+// server may have put there.
+func hintsOf(annotations []byte) audit.JSON {
+	var hints []byte
+	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+		if v := string(wire.Member(annotations, name)); v == "true" || v == "false" {
+			hints = append(append(append(hints, ",\""...), name...), "\":"...)
+			hints = append(hints, v...)
+		}
+	}
+	if hints == nil {
+		return ""
+	}
+	hints[0] = '{'
+	return audit.JSON(append(hints, '}'))
+}
+
+// learn reads the answer to initialize, server/discover or tools/list.
+func (s *session) learn(c *call, a *wire.Answer) {
+	result := wire.Member(a.Raw, "result")
+	if result == nil {
+		return
+	}
+	if c.class == listTools {
+		s.news = append(s.news, s.tools.read(s.red, result, c.firstPage)...)
+	}
+	before := s.base
+	info := wire.Member(result, "serverInfo")
+	if info == nil {
+		info = wire.Member(wire.Member(result, "_meta"), "io.modelcontextprotocol/serverInfo")
+	}
+	if p := s.peer(info); p != (audit.Peer{}) {
+		s.base.Server = p
+	}
+	if v := wire.Member(result, "protocolVersion"); v != nil {
+		s.base.ProtocolVersion = s.clean(v)
+	}
+	if c.class == initialize && c.rec.Client != (audit.Peer{}) {
+		s.base.Client = c.rec.Client
+	}
+	if s.base.Server != before.Server || s.base.ProtocolVersion != before.ProtocolVersion || s.base.Client != before.Client {
+		s.news = audit.AppendContext(s.news, &s.base)
+	}
+	s.setHead()
+}
+
+// peer reads {"name","version"}; what they say is not to be trusted.
+func (s *session) peer(info []byte) audit.Peer {
+	if info == nil {
+		return audit.Peer{}
+	}
+	return audit.Peer{Name: s.clean(wire.Member(info, "name")), Version: s.clean(wire.Member(info, "version"))}
+}
+
+// clean is the text of a string literal under the value rules, "" for anything
+// else.
+func (s *session) clean(literal []byte) string {
+	if len(literal) == 0 || literal[0] != '"' {
+		return ""
+	}
+	return string(s.red.AppendText(nil, audit.AppendUnquote(nil, literal)))
+}
+
+func errorCode(raw []byte) *int64 {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// contentText is the text of a failed tool's result: its text blocks, a line
+// feed between them. nil for none.
+func contentText(answer []byte) (text []byte) {
+	if answer == nil {
+		return nil
+	}
+	content := wire.Member(wire.Member(answer, "result"), "content")
+	audit.Elements(content, func(block []byte) bool {
+		if t := wire.Member(block, "text"); len(t) > 0 && t[0] == '"' {
+			if text != nil {
+				text = append(text, '\n')
+			}
+			text = audit.AppendUnquote(text, t)
+		}
+		return true
+	})
+	return text
+}
