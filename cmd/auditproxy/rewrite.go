@@ -65,6 +65,7 @@ func (r *rewrite) run(paths []string) error {
 		return err
 	}
 	switch {
+	case len(files) == 0: // the problems say why
 	case len(changes) == 0:
 		fmt.Fprintf(r.app.stdout, "nothing to %s\n", r.verb)
 	case !r.dryRun:
@@ -108,15 +109,15 @@ func (r *rewrite) checkNames(files []clientConfig) error {
 	var have []string
 	for _, f := range files {
 		for _, s := range f.servers {
-			have = append(have, s.Name)
+			have = append(have, fmt.Sprintf("%q", s.Name))
 		}
 	}
 	slices.Sort(have)
 	have = slices.Compact(have)
 	var missing []string
 	for _, name := range r.names {
-		if !slices.Contains(have, name) {
-			missing = append(missing, fmt.Sprintf("%q", name))
+		if quoted := fmt.Sprintf("%q", name); !slices.Contains(have, quoted) {
+			missing = append(missing, quoted)
 		}
 	}
 	switch {
@@ -125,7 +126,7 @@ func (r *rewrite) checkNames(files []clientConfig) error {
 	case len(have) == 0:
 		return fmt.Errorf("no server is called %s: there are no servers", strings.Join(missing, " or "))
 	}
-	return fmt.Errorf("no server is called %s: there are %q", strings.Join(missing, " or "), have)
+	return fmt.Errorf("no server is called %s: there are %s", strings.Join(missing, " or "), strings.Join(have, ", "))
 }
 
 // plan decides what to change and says what is not changed and why. It is

@@ -88,6 +88,27 @@ func TestWrapGolden(t *testing.T) {
 	}
 }
 
+// TestWrapBytes is for what the golden files cannot hold.
+func TestWrapBytes(t *testing.T) {
+	for _, tt := range []struct {
+		name, in, want string
+	}{
+		{"keeps the line ends of Windows", "{\"servers\":{\"s\":{\r\n\t\"command\":\"a\"\r\n}}}", "{\"servers\":{\"s\":{\r\n\t\"command\":\"/opt/bin/auditproxy\",\r\n\t\"args\": [\"--\", \"a\"]\r\n}}}"},
+		{"reads past a byte order mark", "\ufeff{\"servers\":{\"s\":{\"command\":\"a\",\"args\":[\"b\"]}}}", "\ufeff{\"servers\":{\"s\":{\"command\":\"/opt/bin/auditproxy\",\"args\":[\"--\", \"a\", \"b\"]}}}"},
+		{"reads a comment that ends the file", "{\"servers\":{\"s\":{\"command\":\"a\",\"args\":[]}}}//", "{\"servers\":{\"s\":{\"command\":\"/opt/bin/auditproxy\",\"args\":[ \"--\", \"a\"]}}}//"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, _, err := rewritten([]byte(tt.in), wrapRewrite())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != tt.want {
+				t.Errorf("wrapped\n%q\ngot  %q\nwant %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
 func TestUnwrapEdited(t *testing.T) {
 	for _, tt := range []struct {
 		name, in, want string
@@ -299,4 +320,133 @@ func (g generator) config() string {
 		}
 		return g.member("mcpServers", g.servers())
 	}) + g.space()
+}
+
+// TestReplace is about what the scripts do not show: links, modes, and files
+// that change while the question stands.
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target.json"), filepath.Join(dir, "link.json")
+	write := func(data string) {
+		t.Helper()
+		if err := os.WriteFile(target, []byte(data), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("{}")
+	if err := os.Symlink("target.json", link); err != nil {
+		t.Fatal(err)
+	}
+	c, err := readClientConfig(link, proxyPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(`{"new": 1}`)
+	if _, err := c.replace([]byte("[]")); err == nil || !strings.Contains(err.Error(), "changed since") {
+		t.Fatalf("replacing a file that has changed = %v", err)
+	}
+	if c, err = readClientConfig(link, proxyPath); err != nil {
+		t.Fatal(err)
+	}
+	backup, err := c.replace([]byte("[]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type file struct {
+		Data string
+		Mode string
+	}
+	got := make(map[string]file)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[e.Name()] = file{string(data), info.Mode().String()[:4]}
+	}
+	want := map[string]file{
+		"link.json":           {"[]", "Lrwx"},
+		"target.json":         {"[]", "-rw-"},
+		filepath.Base(backup): {`{"new": 1}`, "-rw-"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("target has mode %v, %v; want 0640", info.Mode(), err)
+	}
+}
+
+func TestVisible(t *testing.T) {
+	const in = "-// \x1b[2K\u202e\r\n+é\tx\n"
+	if got, want := visible(in), "-// \\u001b[2K\\u202e\n+é\tx\n"; got != want {
+		t.Errorf("visible(%q) = %q, want %q", in, got, want)
+	}
+}
+
+func TestKnownConfigs(t *testing.T) {
+	env := map[string]string{"HOME": "/h", "USERPROFILE": "/u", "APPDATA": "/u/data"}
+	for goos, want := range map[string]string{
+		"linux":   "/h/.config/Claude/claude_desktop_config.json",
+		"darwin":  "/h/Library/Application Support/Claude/claude_desktop_config.json",
+		"windows": "/u/data/Claude/claude_desktop_config.json",
+	} {
+		t.Run(goos, func(t *testing.T) {
+			var got []string
+			for _, f := range knownConfigs(goos, func(name string) string { return env[name] }) {
+				if f.client == "Claude Desktop" {
+					got = append(got, filepath.ToSlash(f.path))
+				}
+			}
+			if d := cmp.Diff([]string{want}, got); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		})
+	}
+	for _, f := range knownConfigs("linux", func(string) string { return "" }) {
+		if filepath.IsAbs(f.path) || !strings.HasPrefix(f.path, ".") {
+			t.Errorf("without a home directory: %q", f.path)
+		}
+	}
+}
+
+func TestScanClients(t *testing.T) {
+	home := t.TempDir()
+	for path, data := range map[string]string{
+		".claude.json":     `{"projects":{"/p":{"mcpServers":{"a":{"command":"auditproxy","args":["--","a"]}}}}}`,
+		".cursor/mcp.json": `{"mcpServers":{"b":{"command":"b"},"c":{"url":"https://example.com"}}}`,
+		".mcp.json":        `{`,
+	} {
+		path = filepath.Join(home, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(home) // .cursor/mcp.json is the project's and the user's
+	got := make(map[string][]serverStatus)
+	for _, c := range scanClients(&app{env: []string{"HOME=" + home}}) {
+		if (c.Err != nil) != (c.Path == ".mcp.json") {
+			t.Errorf("%s: %v", c.Path, c.Err)
+		}
+		got[c.Client+" "+c.Path] = c.Servers
+	}
+	want := map[string][]serverStatus{
+		"Claude Code .mcp.json":                              nil,
+		"Cursor .cursor/mcp.json":                            {{Name: "b"}, {Name: "c", Remote: true}},
+		"Claude Code " + filepath.Join(home, ".claude.json"): {{Name: "a", Project: "/p", Wrapped: true}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
 }
