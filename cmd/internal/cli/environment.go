@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// An environment is what a list of NAME=value says.
+type environment struct {
+	names  []string // in the order of the list, each once
+	values map[string]string
+}
+
+// newEnvironment lets the last of two equal names win, as os/exec does.
+func newEnvironment(list []string) environment {
+	e := environment{values: make(map[string]string, len(list))}
+	for _, kv := range list {
+		name, value, _ := strings.Cut(kv, "=")
+		if _, twice := e.values[name]; !twice {
+			e.names = append(e.names, name)
+		}
+		e.values[name] = value
+	}
+	return e
+}
+
+func (e environment) home() string { return e.values["HOME"] }
+
+// configHome returns the directory of the user's configuration, "" if there is
+// none. A relative one is ignored (XDG Base Directory Specification): it would
+// be looked for in the working directory, which the agent chooses.
+func (e environment) configHome() string {
+	if dir := e.values["XDG_CONFIG_HOME"]; filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := e.home(); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config")
+	}
+	return ""
+}

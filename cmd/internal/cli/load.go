@@ -1,0 +1,234 @@
+// Package cli is what the programs share on their command line: strict
+// configuration, secrets that do not print, a logger and the version.
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// maxFile is how many bytes a configuration file may have.
+const maxFile = 1 << 20
+
+// enforceKey lists, in the administrator's file alone, the keys that nothing
+// read later may change.
+const enforceKey = "enforce"
+
+// A Config says what Load reads.
+type Config struct {
+	Program    string // such as "auditproxy": names the user's directory and, in upper case, the variables. Required.
+	Keys       []Key  // all there are. Required.
+	SystemFile string // the administrator's file, which may be missing; "" for none
+	Env        []string
+	Flags      *pflag.FlagSet // parsed, as AddFlags defined it; nil for none
+}
+
+// Load reads, in this order, the administrator's file, the file that --config
+// names or else the user's own in $XDG_CONFIG_HOME, the environment and the
+// flags. What comes later wins, except over enforced keys. It never looks into
+// the working directory. An empty variable counts as unset.
+//
+// The values are those in force only if there is no problem.
+func Load(c Config) (Values, Problems) {
+	l := loader{Config: c, env: newEnvironment(c.Env), enforced: map[string]bool{}, byName: make(map[string]Key, len(c.Keys))}
+	l.values = Values{keys: c.Keys, viper: viper.New(), source: make(map[string]Source, len(c.Keys))}
+	for _, k := range c.Keys {
+		l.byName[k.Name] = k
+		l.setDefault(k)
+	}
+	if c.SystemFile != "" {
+		l.readFile(Source{System, c.SystemFile}, false)
+		l.checkEnforced()
+	}
+	l.readUserFile()
+	l.readEnv()
+	l.readFlags()
+	return l.values, l.problems
+}
+
+type loader struct {
+	Config
+	env      environment
+	byName   map[string]Key
+	enforced map[string]bool
+	values   Values
+	problems Problems
+}
+
+func (l *loader) problem(key string, src Source, err error) {
+	l.problems = append(l.problems, Problem{Key: key, Source: src, Err: err})
+}
+
+func (l *loader) setDefault(k Key) {
+	value := k.zero()
+	if k.Default != "" {
+		var err error
+		if value, err = k.parse(k.Default, l.env.home()); err != nil {
+			l.problem(k.Name, Source{}, err)
+		}
+	}
+	l.values.viper.Set(k.Name, value)
+}
+
+// set puts a value of one layer into force. The layers are applied here rather
+// than bound to viper, because viper reads the process's own environment and
+// cannot say which layer a value came from.
+func (l *loader) set(k Key, src Source, value any, err error) {
+	enforced := l.enforced[k.Name] && src.Layer != System
+	switch {
+	case err != nil:
+		l.problem(k.Name, src, err)
+	case !enforced:
+		l.values.viper.Set(k.Name, value)
+		l.values.source[k.Name] = src
+	case !reflect.DeepEqual(value, l.values.viper.Get(k.Name)): // the same again is no change
+		l.problem(k.Name, src, fmt.Errorf("is enforced by %s and cannot be changed", l.SystemFile))
+	}
+}
+
+func (l *loader) readUserFile() {
+	if l.Flags != nil && l.Flags.Changed(configFlag) {
+		path, _ := l.Flags.GetString(configFlag)
+		l.readFile(Source{File, path}, true)
+		return
+	}
+	if dir := l.env.configHome(); dir != "" {
+		l.readFile(Source{File, filepath.Join(dir, l.Program, "config.yaml")}, false)
+	}
+}
+
+// readFile reads one file with a viper of its own, so that what it says is
+// known apart from what is in force.
+func (l *loader) readFile(src Source, required bool) {
+	text, err := readLimited(src.Name)
+	if errors.Is(err, fs.ErrNotExist) && !required {
+		return
+	}
+	if err != nil {
+		l.problem("", src, withoutPath(err))
+		return
+	}
+	file := viper.NewWithOptions(viper.WithDecoderRegistry(strictYAML{}))
+	file.SetConfigType("yaml")
+	if err := file.ReadConfig(bytes.NewReader(text)); err != nil {
+		l.problem("", src, yamlError(err))
+		return
+	}
+	names := file.AllKeys()
+	slices.Sort(names)
+	for _, name := range names {
+		k, known := l.byName[name]
+		switch {
+		case known:
+			value, err := k.fromYAML(file.Get(name), l.env.home())
+			l.set(k, src, value, err)
+		case name == enforceKey && src.Layer == System:
+			l.enforce(src, file.Get(name))
+		case name == enforceKey:
+			l.problem(name, src, errors.New("only the administrator's file can enforce keys"))
+		default:
+			l.problem(name, src, errUnknownKey)
+		}
+	}
+}
+
+// readLimited keeps a file that never ends from filling the memory.
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("longer than %s", FormatSize(maxFile))
+	}
+	return text, err
+}
+
+// enforce notes the keys that no later layer may change.
+func (l *loader) enforce(src Source, value any) {
+	names, err := Key{Kind: List}.fromYAML(value, "")
+	if err != nil {
+		l.problem(enforceKey, src, err)
+		return
+	}
+	for _, name := range names.([]string) {
+		if _, known := l.byName[name]; !known {
+			l.problem(enforceKey, src, fmt.Errorf("%q is no key", name))
+		}
+		l.enforced[name] = true
+	}
+}
+
+// checkEnforced finds keys whose enforcement would hold nothing.
+func (l *loader) checkEnforced() {
+	for _, k := range l.Keys {
+		if l.enforced[k.Name] && k.Varies && l.values.source[k.Name].Layer == Default {
+			l.problem(k.Name, Source{System, l.SystemFile}, errors.New("is enforced without a value, and its default depends on the user"))
+		}
+	}
+}
+
+func (l *loader) readEnv() {
+	prefix := strings.ToUpper(l.Program) + "_"
+	byVariable := make(map[string]Key, len(l.Keys))
+	for _, k := range l.Keys {
+		byVariable[k.Variable(l.Program)] = k
+	}
+	for _, name := range l.env.names {
+		text := l.env.values[name]
+		if !strings.HasPrefix(name, prefix) || text == "" || fromKubernetes(name[len(prefix):]) {
+			continue
+		}
+		src := Source{Variable, name}
+		k, known := byVariable[name]
+		if !known {
+			l.problem("", src, errUnknownKey)
+			continue
+		}
+		value, err := k.parse(text, l.env.home())
+		l.set(k, src, value, err)
+	}
+}
+
+// fromKubernetes reports whether a variable is one that Kubernetes sets in
+// every container beside a Service with this program's name.
+func fromKubernetes(name string) bool {
+	return name == "PORT" || strings.HasPrefix(name, "PORT_") || name == "SERVICE_HOST" ||
+		name == "SERVICE_PORT" || strings.HasPrefix(name, "SERVICE_PORT_")
+}
+
+func (l *loader) readFlags() {
+	if l.Flags == nil {
+		return
+	}
+	for _, k := range l.Keys {
+		f := l.Flags.Lookup(k.Flag())
+		if f == nil || !f.Changed {
+			continue
+		}
+		value, err := k.parse(f.Value.String(), l.env.home())
+		l.set(k, Source{Flag, "--" + f.Name}, value, err)
+	}
+}
+
+// withoutPath drops the path from an error: the source names it already.
+func withoutPath(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"cmp"
+	"io"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// LogKeys are the keys that say how a program logs.
+var LogKeys = []Key{
+	{Name: "log.level", Kind: Choice, Default: "warn", Choices: []string{"debug", "info", "warn", "error"}, Usage: "least severe message that is logged to standard error"},
+	{Name: "log.format", Kind: Choice, Default: "console", Choices: []string{"console", "json"}, Usage: "form of the messages"},
+}
+
+// NewLogger returns a logger that writes to w as the values of LogKeys say.
+func NewLogger(w io.Writer, v Values) *zap.Logger {
+	level, err := zapcore.ParseLevel(cmp.Or(v.String("log.level"), "warn"))
+	if err != nil {
+		level = zapcore.WarnLevel
+	}
+	c := zap.NewProductionEncoderConfig()
+	c.EncodeTime = zapcore.ISO8601TimeEncoder
+	c.EncodeDuration = zapcore.StringDurationEncoder
+	encoder := zapcore.NewConsoleEncoder
+	if v.String("log.format") == "json" {
+		encoder = zapcore.NewJSONEncoder
+	}
+	return zap.New(zapcore.NewCore(encoder(c), zapcore.Lock(zapcore.AddSync(w)), level))
+}

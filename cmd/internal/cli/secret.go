@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+)
+
+// masked is what every printed Secret looks like.
+const masked = "<secret>"
+
+// A Secret prints as <secret> wherever it is printed: by fmt with any verb, as
+// JSON, YAML or text, by zap. Reveal gives the value itself. The zero value is
+// the empty secret.
+type Secret struct {
+	// Behind a pointer, because fmt does not call the methods of what stands in
+	// an unexported field and would print the text.
+	value *string
+}
+
+// NewSecret returns a Secret with this value.
+func NewSecret(value string) Secret { return Secret{&value} }
+
+// Reveal returns the value.
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
+
+// String returns "<secret>".
+func (s Secret) String() string { return masked }
+
+// Format prints "<secret>" for every verb, %x and %d included.
+func (s Secret) Format(f fmt.State, verb rune) { io.WriteString(f, masked) }
+
+// MarshalText returns "<secret>". Encoders of JSON, maps and zap call it.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
+
+// MarshalYAML returns "<secret>".
+func (s Secret) MarshalYAML() (any, error) { return masked, nil }

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+)
+
+// strictYAML is the decoder of configuration files. Viper's own takes the first
+// document of several, folds the case of names and splits them at dots; each
+// of these could hide a setting behind another.
+type strictYAML struct{}
+
+// Decoder returns strictYAML for every format; there is only one.
+func (strictYAML) Decoder(string) (viper.Decoder, error) { return strictYAML{}, nil }
+
+// Decode reads the one document in b into m. An empty file has no settings.
+func (strictYAML) Decode(b []byte, m map[string]any) error {
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&m); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("more than one YAML document")
+	}
+	return checkNames("", m)
+}
+
+func checkNames(path string, m map[string]any) error {
+	for name, value := range m {
+		if name != strings.ToLower(name) || strings.Contains(name, ".") {
+			return fmt.Errorf("%s%q: names are in lower case and have no dots; write a level below the other", path, name)
+		}
+		switch value := value.(type) {
+		case map[string]any:
+			if err := checkNames(path+name+".", value); err != nil {
+				return err
+			}
+		case map[any]any:
+			return fmt.Errorf("%s%s: has a name that is no text", path, name)
+		}
+	}
+	return nil
+}
+
+// yamlError says where a file is wrong without quoting from it: whoever names
+// a file by mistake may have named one with a secret.
+func yamlError(err error) error {
+	var parse viper.ConfigParseError
+	if errors.As(err, &parse) {
+		err = parse.Unwrap()
+	}
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	list := slices.Clone(wrong.Errors)
+	for i, s := range list {
+		if line, _, ok := strings.Cut(s, ": cannot unmarshal "); ok {
+			list[i] = line + ": want settings, name: value"
+		}
+	}
+	return errors.New(strings.Join(list, "; "))
+}
