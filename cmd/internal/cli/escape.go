@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// AppendEscaped appends text that strangers chose so that a terminal shows it
+// and does nothing else: control characters and escape sequences, characters
+// that change the direction of what stands around them, characters that cannot
+// be seen, and what is not UTF-8 become \n, \x1b, \u202e and the like. A
+// backslash is doubled, so that what stands there is never in doubt.
+func AppendEscaped(dst []byte, text string) []byte {
+	from := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		if ' ' <= c && c < 0x7f && c != '\\' {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if visible(r) && c != '\\' && (r != utf8.RuneError || n > 1) {
+			i += n
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		switch {
+		case c == '\\':
+			dst = append(dst, `\\`...)
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c == '\r':
+			dst = append(dst, `\r`...)
+		case c == '\t':
+			dst = append(dst, `\t`...)
+		case n == 1:
+			dst = append(dst, '\\', 'x', hexDigits[c>>4], hexDigits[c&15])
+		case r <= 0xFFFF:
+			dst = appendHex(append(dst, `\u`...), r, 4)
+		default:
+			dst = appendHex(append(dst, `\U`...), r, 8)
+		}
+		i += n
+		from = i
+	}
+	return append(dst, text[from:]...)
+}
+
+// Escape is AppendEscaped as a string.
+func Escape(text string) string {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c >= 0x7f || c == '\\' {
+			return string(AppendEscaped(nil, text))
+		}
+	}
+	return text
+}
+
+// AppendEscapedJSON is AppendEscaped for JSON on one line, which stays the same
+// JSON: what must not reach a terminal is inside a string there, and becomes
+// the escape that means it. Bytes that are not UTF-8 become U+FFFD.
+func AppendEscapedJSON(dst, doc []byte) []byte {
+	from := 0
+	for i := 0; i < len(doc); {
+		if c := doc[i]; ' ' <= c && c < 0x7f {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(doc[i:])
+		if visible(r) && (r != utf8.RuneError || n > 1) {
+			i += n
+			continue
+		}
+		dst = append(dst, doc[from:i]...)
+		if r <= 0xFFFF {
+			dst = appendHex(append(dst, `\u`...), r, 4)
+		} else {
+			high, low := utf16.EncodeRune(r)
+			dst = appendHex(append(dst, `\u`...), high, 4)
+			dst = appendHex(append(dst, `\u`...), low, 4)
+		}
+		i += n
+		from = i
+	}
+	return append(dst, doc[from:]...)
+}
+
+// visible reports whether r shows and changes nothing around it. IsPrint
+// leaves out control and format characters, bidirectional ones among them, and
+// all spaces but U+0020; some letters and marks are made not to be seen.
+func visible(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
+
+func appendHex(dst []byte, r rune, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		dst = append(dst, hexDigits[r>>shift&15])
+	}
+	return dst
+}

@@ -1,0 +1,99 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"auditproxy/cmd/internal/cli"
+)
+
+func TestEscape(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"it leaves text alone", "send_keys é 你 😀 é", "send_keys é 你 😀 é"},
+		{"it stops escape sequences", "\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`},
+		{"it stops the eight-bit ones too", "\u009b31m", `\u009b31m`},
+		{"it keeps a line one line", "a\nb\r\tc\u2028d\u0085", `a\nb\r\tc\u2028d\u0085`},
+		{"it stops control characters", "\x00\a\b\x7f", `\x00\x07\x08\x7f`},
+		{"it shows what turns text around", "abc\u202etxt.exe\u2066\u200f\u061c", `abc\u202etxt.exe\u2066\u200f\u061c`},
+		{"it shows what cannot be seen", "a\u200bb\u00adc\ufeff\u3164\u115f\U000e0041", `a\u200bb\u00adc\ufeff\u3164\u115f\U000e0041`},
+		{"it shows spaces that look like others", "a\u00a0b\u3000", `a\u00a0b\u3000`},
+		{"it shows what is not UTF-8", "a\xff\xc3", `a\xff\xc3`},
+		{"it lets nobody write what it writes", `\x1b`, `\\x1b`},
+		{"it leaves a replacement character alone", "\uFFFD", "\uFFFD"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := cli.Escape(tt.in); got != tt.want {
+				t.Errorf("Escape(%q) = %s, want %s", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+// harmless reports whether s is on one line and moves nothing.
+func harmless(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+	})
+}
+
+// unescape undoes Escape.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[i]]
+		if digits == 0 {
+			b.WriteByte(map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', '\\': '\\'}[s[i]])
+			continue
+		}
+		var n rune
+		for _, c := range []byte(s[i+1 : i+1+digits]) {
+			n = n<<4 | rune(strings.IndexByte("0123456789abcdef", c))
+		}
+		if digits == 2 {
+			b.WriteByte(byte(n))
+		} else {
+			b.WriteRune(n)
+		}
+		i += digits
+	}
+	return b.String()
+}
+
+func FuzzEscape(f *testing.F) {
+	f.Add("\x1b]0;x\a\u202e\xff\\x41\U000e0041\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := cli.Escape(text)
+		if !harmless(got) {
+			t.Fatalf("Escape(%q) = %q", text, got)
+		}
+		if back := unescape(got); back != text {
+			t.Fatalf("Escape(%q) = %q, which means %q", text, got, back)
+		}
+	})
+}
+
+func FuzzEscapedJSON(f *testing.F) {
+	f.Add("\u009b31m\u202e\U000e0041é\u2028\x7f")
+	f.Fuzz(func(t *testing.T, text string) {
+		doc, err := json.Marshal(map[string]string{"a": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := cli.AppendEscapedJSON(nil, doc)
+		if !harmless(string(got)) {
+			t.Fatalf("AppendEscapedJSON(%q) = %q", doc, got)
+		}
+		var want, back map[string]string
+		if json.Unmarshal(doc, &want) != nil || json.Unmarshal(got, &back) != nil || want["a"] != back["a"] {
+			t.Fatalf("AppendEscapedJSON(%q) = %q means something else", doc, got)
+		}
+	})
+}
