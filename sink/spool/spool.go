@@ -1,10 +1,21 @@
 // Package spool is the durable local log: one directory of JSON lines for each
 // session, written by one process, read by any.
+//
+// A session is a directory of segments, 00000001.jsonl and so on, in which
+// each line ends in its own checksum (see audit.Seal). Beside them stand the
+// writer's lock, how far the writer has synced, and the cursor of the session's
+// one consumer. Nothing past the synced offset is passed on, so that no crash
+// can give a sequence number to two records.
+//
+// It keeps files from other users, and it keeps what was written through
+// crashes, failed writes, failed syncs and full disks. It does not keep them
+// from the user it runs as, and it does not survive a file system that hangs in
+// write(2).
 package spool
 
 import (
-	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,50 +32,122 @@ const (
 	OS                         // no sync; what was written counts
 )
 
+// Sizes and times. None of them is part of the format but the first, which a
+// reader need not know either.
+const (
+	segmentSize = 8 << 20   // bytes after which a new segment is begun
+	ballastSize = 256 << 10 // bytes kept for the final records of open calls
+	maxPending  = 8 << 20   // bytes written and not yet synced; more waits for the sync
+	softPending = 1 << 20   // bytes after which the sync does not wait for its time
+	maxOffset   = 1 << 30   // bytes a segment may grow to if no other can be made
+
+	syncEvery    = 50 * time.Millisecond
+	lookEvery    = time.Second            // under OS: whether the segment is still there
+	ballastEvery = 100 * time.Millisecond // between two attempts to get the ballast back
+	retryFirst   = time.Second            // between two attempts to begin a segment, doubled
+	retryLast    = time.Minute            // until here
+)
+
 // ErrFull means that nothing can be written now: no space, or the device
 // fails. It is over when an Append succeeds again.
 var ErrFull = errors.New("spool cannot take more lines")
 
+// errClosed is what Append says after Close.
+var errClosed = errors.New("session is closed")
+
+// A fullError is ErrFull and why.
+type fullError struct{ cause error }
+
+func (e *fullError) Error() string        { return ErrFull.Error() + ": " + e.cause.Error() }
+func (e *fullError) Is(target error) bool { return target == ErrFull }
+func (e *fullError) Unwrap() error        { return e.cause }
+
 // A Config says where a spool is and how it behaves.
 type Config struct {
-	Dir        string     // the spool directory. Required.
-	Durability Durability // zero: Intent
-	Log        *zap.Logger
+	Dir        string      // the spool directory. Required.
+	Durability Durability  // zero: Intent
+	Log        *zap.Logger // nil: none
 
 	// Head appends the sealed context and tool lines that a new segment starts
 	// with. It is called with the session's lock held, so it must not call the
 	// session; nil for none.
 	Head func(dst []byte) []byte
 
-	// FS is the file system; nil for the real one. Tests inject faults here.
-	FS FS
+	// OnLoss is told that a segment was removed, renamed, cut or written to by
+	// somebody else. Lines that were not synced yet are already in a new
+	// segment; what was synced before may be gone. It is called by whoever
+	// synced, with nothing locked, and may call Append; nil for none.
+	OnLoss func(Loss)
+
+	Machine string // who this machine is; "" for its machine-id(5)
+	FS      FS     // the file system; nil for the real one. Tests inject faults here.
 }
 
-// FS is what the spool needs of a file system, so that a test can fail or stop
-// at each operation.
-type FS interface{}
+// A Loss is what happened to a segment under the writer's feet.
+type Loss struct {
+	Segment uint32
+	Offset  int64  // bytes of it that had been synced
+	Reason  string // "removed", "replaced" or "changed"
+}
 
 // A Session is the log of one run of the proxy. Append and Wait may be called
 // concurrently.
-type Session struct{}
+type Session struct {
+	c    Config
+	fs   FS
+	log  *zap.Logger
+	id   string
+	dir  string
+	kick chan struct{} // one pending request to sync now
+	due  *time.Timer   // fires when lines have waited for syncEvery
 
-// Create makes the directory of a new session, locks it and returns it open.
-// It leaves behind a `.new-<id>` directory if the process dies in between.
-func Create(c Config, id string) (*Session, error) { return &Session{}, nil }
+	// syncing is held by the one who syncs, over the sync; it is taken before mu
+	// and guards batch.
+	syncing sync.Mutex
+	batch   []*segment // space for a batch's files
 
-// Append writes sealed lines with one write(2) and returns the position to
-// Wait for. After an error none of them is in the log, as far as any reader
-// can tell: what a failed write left is cut off before the next. For finals of
-// open calls it uses the ballast when the disk is full; for others it returns
-// ErrFull until the ballast is back.
-func (s *Session) Append(lines []byte, final bool) (pos int64, err error) { return 0, nil }
+	// mu is held over write(2), never over a sync. It guards everything down to
+	// the next blank line with a comment.
+	mu         sync.Mutex
+	lock       File     // the flock
+	durable    File     // where the synced offset is published
+	cur        *segment // nil: after a failed sync, until a segment can be begun
+	next       uint32   // number of the next segment
+	old        []*segment
+	written    int64  // bytes appended over all segments
+	live       []byte // the lines written since the last sync began
+	inflight   []byte // the lines that the running sync, or one that failed, was for
+	dirty      bool   // lines were written since the last sync began
+	torn       bool   // cur may hold bytes after cur.size
+	newNames   bool   // the directory has names that are not synced
+	newDir     bool   // the directory's own name is not synced
+	repeat     uint32 // first segment with lines that may have to be repeated, 0 for none
+	scratch    []byte
+	ballast    bool
+	ballastAt  time.Time // no attempt to get it back before
+	segmentAt  time.Time // no attempt to begin a segment before
+	retryAfter time.Duration
+	closing    bool // Close has begun
+	closed     bool
 
-// Wait waits until everything before pos is synced, at most limit (0: no
-// bound), and reports whether it is.
-func (s *Session) Wait(pos int64, limit time.Duration) bool { return true }
+	// wait guards the rest.
+	wait    sync.Mutex
+	synced  int64 // of written
+	running bool  // Run is there to sync
+	waiters []*waiter
+	idle    []*waiter
+}
 
-// Run syncs until ctx ends; then it syncs once more and returns.
-func (s *Session) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+// A segment is an open file of a session.
+type segment struct {
+	f     File
+	no    uint32
+	name  string // path
+	inode uint64
+	head  int64 // bytes that every segment starts with
+	size  int64 // bytes up to the last good line
+	limit int64 // size after which a new one is begun
+}
 
-// Close syncs, publishes and unlocks. The session's files stay.
-func (s *Session) Close() error { return nil }
+// ID returns the session's id.
+func (s *Session) ID() string { return s.id }

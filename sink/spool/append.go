@@ -1,0 +1,218 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Append writes sealed lines with one write(2) and returns the position to
+// Wait for. After an error none of them is in the log, as far as any reader
+// can tell: what a failed write left is cut off before the next. For finals of
+// open calls it uses the ballast when the disk is full; for others it returns
+// ErrFull until the ballast is back.
+//
+// It keeps a copy of the lines until they are synced. When 8 MiB wait for a
+// sync it waits too.
+func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
+	if len(lines) > segmentSize {
+		return 0, fmt.Errorf("appending %d bytes: more than a segment holds", len(lines))
+	}
+	s.mu.Lock()
+	for s.pending() > 0 && s.pending()+len(lines) > maxPending && !s.closed {
+		pos = s.written
+		s.mu.Unlock()
+		if !s.Wait(pos, 0) {
+			return 0, &fullError{errors.New("8 MiB wait for a sync that fails")}
+		}
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, errClosed
+	}
+	if err := s.append(lines, final); err != nil {
+		return 0, &fullError{err}
+	}
+	s.written += int64(len(lines))
+	every := syncEvery
+	if s.c.Durability == OS {
+		s.publish(Position{s.cur.no, s.cur.size})
+		every = lookEvery
+	} else {
+		s.live = append(s.live, lines...)
+	}
+	if !s.dirty {
+		s.dirty = true
+		s.due.Reset(every)
+	}
+	if s.pending() >= softPending {
+		s.wake()
+	}
+	return s.written, nil
+}
+
+// pending is how many bytes are written and not known to be synced. It is
+// called with mu held, like everything below.
+func (s *Session) pending() int { return len(s.live) + len(s.inflight) }
+
+func (s *Session) append(lines []byte, final bool) error {
+	if s.cur == nil {
+		if err := s.restart(); err != nil {
+			return err
+		}
+	}
+	if !final && !s.ballast {
+		if err := s.regainBallast(); err != nil {
+			return err
+		}
+	}
+	if s.cur.size+int64(len(lines)) > s.cur.limit && s.cur.size > s.cur.head {
+		if err := s.rotate(0); err != nil && s.cur.size+int64(len(lines)) > maxOffset {
+			return err
+		} else if err != nil {
+			// The size is a habit, not a promise: better a long segment than none.
+			s.cur.limit += softPending
+		}
+	}
+	err := s.write(lines)
+	if noSpace(err) && final && s.freeBallast() {
+		err = s.write(lines)
+	}
+	if err != nil && !noSpace(err) && s.cur.size > s.cur.head && s.rotate(0) == nil {
+		// The file is too large for a limit, or in a bad place of the device:
+		// another one may do. One that is empty already would not.
+		err = s.write(lines)
+	}
+	return err
+}
+
+// write writes lines after the last good line. A crash in the middle leaves a
+// torn line, which recovery sets aside.
+func (s *Session) write(lines []byte) error {
+	if s.torn {
+		if err := s.cut(); err != nil {
+			return err
+		}
+	}
+	if _, err := s.cur.f.Write(lines); err != nil {
+		s.torn = true
+		// Now, so that readers see it no longer than they must; if it fails, then
+		// before the next write.
+		return errors.Join(err, s.cut())
+	}
+	s.cur.size += int64(len(lines))
+	return nil
+}
+
+// cut removes what a failed write left. If it can not, the segment is
+// abandoned: its last line stays torn, and the next segment says that it may
+// repeat it.
+func (s *Session) cut() error {
+	err := s.cur.f.Truncate(s.cur.size)
+	if err == nil {
+		s.torn = false
+		return nil
+	}
+	seg, nerr := s.newSegment(s.cur.no)
+	if nerr != nil {
+		return errors.Join(err, nerr)
+	}
+	s.log.Warn("segment abandoned", zap.String("session", s.id), zap.Uint32("segment", s.cur.no), zap.Error(err))
+	s.old = append(s.old, s.cur)
+	s.cur, s.torn = seg, false
+	return nil
+}
+
+// rotate begins the next segment, which may repeat lines of segment repeat and
+// those after it; 0 for none. The one before is synced and closed by the next
+// sync.
+func (s *Session) rotate(repeat uint32) error {
+	if s.torn {
+		repeat = s.cur.no
+	}
+	seg, err := s.newSegment(repeat)
+	if err != nil {
+		return err
+	}
+	s.old = append(s.old, s.cur)
+	s.cur, s.torn = seg, false
+	return nil
+}
+
+// regainBallast is how service resumes after a full disk. Intents are not
+// taken before the ballast is back, because it is what their final records
+// will be written with.
+func (s *Session) regainBallast() error {
+	now := time.Now()
+	if now.Before(s.ballastAt) {
+		return errors.New("ballast is not back")
+	}
+	s.ballastAt = now.Add(ballastEvery)
+	if err := s.fillBallast(); err != nil {
+		return fmt.Errorf("getting ballast back: %w", err)
+	}
+	s.log.Warn("ballast is back", zap.String("session", s.id))
+	return nil
+}
+
+// restart begins a segment after a failed sync or a loss, with the lines that
+// are not known to be synced. What came before is finished: a second sync of
+// it could report success for pages that the first one lost.
+func (s *Session) restart() error {
+	now := time.Now()
+	if now.Before(s.segmentAt) {
+		return errors.New("waiting to begin a segment")
+	}
+	seg, err := s.newSegment(s.repeat, s.inflight, s.live)
+	if errors.Is(err, fs.ErrNotExist) {
+		seg, err = s.remake()
+	}
+	if noSpace(err) && s.freeBallast() {
+		seg, err = s.newSegment(s.repeat, s.inflight, s.live)
+	}
+	if err != nil {
+		s.backOff(now)
+		return fmt.Errorf("beginning segment %d: %w", s.next, err)
+	}
+	for _, g := range append(s.old, s.cur) {
+		if g != nil {
+			g.f.Close() // its lines are in the new segment, what it says is no news
+		}
+	}
+	s.old, s.cur, s.torn = nil, seg, false
+	s.live, s.inflight = append(s.inflight, s.live...), nil
+	s.dirty = true
+	s.due.Reset(syncEvery)
+	return nil
+}
+
+// backOff sets when a segment is begun next, and that Run tries then.
+func (s *Session) backOff(now time.Time) {
+	s.segmentAt = now.Add(s.retryAfter)
+	s.due.Reset(s.retryAfter)
+	s.retryAfter = min(2*s.retryAfter, retryLast)
+}
+
+// remake makes the session's directory again after somebody removed it. What
+// was synced in it is gone; the lock on the removed file keeps nobody out of
+// the new one, so that is locked too.
+func (s *Session) remake() (*segment, error) {
+	if _, err := s.fs.Lstat(s.dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for %q: %w", s.dir, err)
+	}
+	if err := s.makeRoot(); err != nil {
+		return nil, err
+	}
+	lock, durable := s.lock, s.durable
+	seg, err := s.makeDir(s.repeat, s.inflight, s.live)
+	if err != nil {
+		s.lock, s.durable = lock, durable
+		return nil, err
+	}
+	s.ballast = false // it went with the directory
+	return seg, errors.Join(lock.Close(), durable.Close())
+}

@@ -1,0 +1,217 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// FS is what the spool needs of a file system, so that a test can fail or stop
+// at each operation.
+type FS interface {
+	// OpenFile is os.OpenFile that never follows a link at the end of name.
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	Mkdir(name string, perm fs.FileMode) error
+	// Rename replaces what is at to, in one step.
+	Rename(from, to string) error
+	Remove(name string) error
+	// Lstat does not follow a link at the end of name.
+	Lstat(name string) (Info, error)
+	// ReadDir returns the names in a directory, sorted.
+	ReadDir(name string) ([]string, error)
+}
+
+// File is an open file or directory of an FS.
+type File interface {
+	io.Writer
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	// Sync returns when the contents would survive a crash of the machine; for
+	// a directory these are its names. After an error nothing is known of what
+	// was written since the last Sync, and a second Sync cannot tell.
+	Sync() error
+	Truncate(size int64) error
+	Stat() (Info, error)
+	// Lock takes a flock(2) without waiting and reports whether it did. The
+	// lock ends with Close.
+	Lock(shared bool) (bool, error)
+}
+
+// Info is what the spool looks at in an inode.
+type Info struct {
+	Mode    fs.FileMode
+	UID     int
+	Inode   uint64
+	Links   uint64
+	Size    int64 // bytes
+	ModTime time.Time
+}
+
+// osFS is the real file system.
+type osFS struct{}
+
+// osFile is a file of the real file system.
+type osFile struct {
+	*os.File
+	dir bool
+}
+
+func orOS(f FS) FS {
+	if f == nil {
+		return osFS{}
+	}
+	return f
+}
+
+func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	// O_NONBLOCK: a FIFO put in a segment's place must not hang a reader.
+	f, err := os.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, perm)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("opening %q: it is a symbolic link, remove it: %w", name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f, flag&unix.O_DIRECTORY != 0}, nil
+}
+
+func (osFS) Mkdir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
+func (osFS) Rename(from, to string) error              { return os.Rename(from, to) }
+func (osFS) Remove(name string) error                  { return os.Remove(name) }
+
+func (osFS) Lstat(name string) (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(name, &st); err != nil {
+		return Info{}, &fs.PathError{Op: "lstat", Path: name, Err: err}
+	}
+	return info(&st), nil
+}
+
+func (osFS) ReadDir(name string) ([]string, error) {
+	d, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+func (f osFile) Sync() error {
+	if f.dir {
+		return f.File.Sync()
+	}
+	return datasync(f.File)
+}
+
+func (f osFile) Stat() (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return Info{}, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	return info(&st), nil
+}
+
+func (f osFile) Lock(shared bool) (bool, error) {
+	how := unix.LOCK_EX | unix.LOCK_NB
+	if shared {
+		how = unix.LOCK_SH | unix.LOCK_NB
+	}
+	for {
+		switch err := unix.Flock(int(f.Fd()), how); err {
+		case nil:
+			return true, nil
+		case unix.EWOULDBLOCK:
+			return false, nil
+		case unix.EINTR:
+		default:
+			return false, fmt.Errorf("locking %q: %w", f.Name(), err)
+		}
+	}
+}
+
+// info does not allocate, unlike os.FileInfo: it is wanted with every sync.
+func info(st *unix.Stat_t) Info {
+	mode := fs.FileMode(st.Mode & 0o777)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	default:
+		mode |= fs.ModeIrregular // no difference matters here
+	}
+	return Info{
+		Mode:    mode,
+		UID:     int(st.Uid),
+		Inode:   uint64(st.Ino),
+		Links:   uint64(st.Nlink),
+		Size:    st.Size,
+		ModTime: time.Unix(st.Mtim.Unix()),
+	}
+}
+
+// noSpace reports whether err says that there is no room, as opposed to a
+// device that fails. EFBIG is not here: another file can still grow.
+func noSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(f FS, dir string) error {
+	d, err := f.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// replaceFile makes name hold data and nothing else, durably. A crash leaves
+// the old contents or the new, and perhaps name with ".tmp" behind it, which
+// the next call overwrites.
+func replaceFile(f FS, name string, data []byte) error {
+	tmp := name + ".tmp"
+	w, err := f.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	if err == nil {
+		err = w.Sync()
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	if err := f.Rename(tmp, name); err != nil {
+		return err
+	}
+	return syncDir(f, filepath.Dir(name))
+}
+
+// readFile returns at most max bytes of a regular file of ours.
+func readFile(f FS, name string, max int) ([]byte, error) {
+	r, err := f.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if err := checkRegular(r, name); err != nil {
+		return nil, err
+	}
+	b := make([]byte, max)
+	n, err := r.ReadAt(b, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return b[:n], err
+}

@@ -1,0 +1,150 @@
+package spool
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+
+	"auditproxy/schemas/audit"
+)
+
+// A history is what the lines of a session add up to.
+type history struct {
+	context     audit.Record // the last context line
+	contextLine []byte
+	tools       map[string]tool
+	open        map[string]openCall // by record_id
+	ends        map[uint32]ends     // by segment
+	nextSeq     uint64
+	end         []byte // the session_end line, if no record comes after it
+	endSegment  uint32
+	damaged     int // places before the last good line
+	bad         int // places after it
+}
+
+// A tool is the last tool line for one name.
+type tool struct {
+	audit.Record
+	line []byte
+}
+
+// An openCall is an intent without its final record.
+type openCall struct {
+	audit.Record
+	segment uint32
+}
+
+// ends are offsets in a segment: after its last good line, and after its last
+// line feed.
+type ends struct{ good, line int64 }
+
+// readHistory reads a session from its first segment to what is written now.
+// durable is how far that has been published.
+func readHistory(f FS, session string, durable Position) (*history, error) {
+	r, err := openReader(ReaderConfig{FS: f}, session)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	h := &history{
+		tools: make(map[string]tool),
+		open:  make(map[string]openCall),
+		ends:  make(map[uint32]ends),
+	}
+	for {
+		item, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return h, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		h.add(item, item.Pos.Before(durable))
+	}
+}
+
+func (h *history) add(item Item, published bool) {
+	no, end := item.Pos.Segment, item.End().Offset
+	switch item.Damage {
+	case Intact, Conflicted:
+		h.ends[no] = ends{end, end}
+		h.damaged, h.bad = h.damaged+h.bad, 0
+	case BadLine, LongLine:
+		h.ends[no] = ends{h.ends[no].good, end}
+		fallthrough
+	default:
+		h.bad++
+		if published && !bytes.HasPrefix(item.Line, []byte(`{"line":`)) {
+			// A record that may have been shipped: its number is not for another.
+			// Two lines whose line feed is damaged look like one.
+			h.nextSeq += uint64(max(1, bytes.Count(item.Line, []byte(`,"crc":"`))))
+		}
+		return
+	}
+	kind, rec, err := audit.ParseLine(item.Line)
+	if err != nil {
+		return // written by a version that knows more, or by a stranger
+	}
+	switch kind {
+	case audit.LineRecord:
+		h.addRecord(&rec, item)
+	case audit.LineIntent:
+		// The latest holds: it may know what an earlier one could not.
+		h.open[rec.RecordID] = openCall{h.merge(rec), no}
+	case audit.LineContext:
+		h.context, h.contextLine = rec, bytes.Clone(item.Line)
+	case audit.LineTool:
+		h.tools[rec.Tool] = tool{rec, bytes.Clone(item.Line)}
+	}
+}
+
+func (h *history) addRecord(rec *audit.Record, item Item) {
+	h.nextSeq = max(h.nextSeq, rec.Seq+1)
+	h.end = nil
+	switch rec.Kind {
+	case audit.KindCall:
+		delete(h.open, rec.RecordID)
+	case audit.KindSessionEnd:
+		h.end, h.endSegment = append(bytes.Clone(item.Line), '\n'), item.Pos.Segment
+	}
+}
+
+// merge completes an intent with what the lines before it said.
+func (h *history) merge(r audit.Record) audit.Record {
+	c := &h.context
+	r.Client, r.Server, r.ProtocolVersion, r.ServerCommand = c.Client, c.Server, c.ProtocolVersion, c.ServerCommand
+	r.Host, r.User, r.PID, r.Labels, r.Tenant = c.Host, c.User, c.PID, c.Labels, c.Tenant
+	if t, ok := h.tools[r.Tool]; ok {
+		r.Tier, r.Annotations, r.ToolHash = t.Tier, t.Annotations, t.ToolHash
+	}
+	return r
+}
+
+// unknown returns the records that end the open calls, in their order.
+func (h *history) unknown() []audit.Record {
+	list := make([]audit.Record, 0, len(h.open))
+	for _, call := range h.open {
+		r := call.Record
+		r.Kind, r.Outcome, r.ErrorType = audit.KindCall, audit.OutcomeUnknown, audit.ErrProxyDied
+		r.Recovered, r.Forwarded, r.Duration = true, false, -1 // whether it was forwarded is not known
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b audit.Record) int {
+		return cmp.Or(cmp.Compare(a.CallNo, b.CallNo), cmp.Compare(a.RecordID, b.RecordID))
+	})
+	return list
+}
+
+// head appends what a segment starts with, as the session's writer would.
+func (h *history) head(dst []byte) []byte {
+	if h.contextLine != nil {
+		dst = append(append(dst, h.contextLine...), '\n')
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.tools)) {
+		dst = append(append(dst, h.tools[name].line...), '\n')
+	}
+	return dst
+}

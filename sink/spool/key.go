@@ -1,0 +1,92 @@
+package spool
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// KeySize is the length of a digest key in bytes.
+const KeySize = 32
+
+const keyFile = "key"
+
+// LoadKey returns the key that digests are made with, and makes it, and the
+// directory, if this is the first start. Of any number of processes that start
+// at once one makes it, and all return the same.
+func LoadKey(dir string) (key []byte, created bool, err error) {
+	if err := makeDirs(osFS{}, dir); err != nil {
+		return nil, false, fmt.Errorf("loading digest key: %w", err)
+	}
+	if err := checkDir(osFS{}, dir); err != nil {
+		return nil, false, fmt.Errorf("loading digest key: %w", err)
+	}
+	key, err = ReadKey(filepath.Join(dir, keyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		key, created, err = makeKey(dir)
+	}
+	return key, created, err
+}
+
+// ReadKey reads a key file: 32 bytes, ours, for nobody else to read.
+func ReadKey(name string) ([]byte, error) {
+	f, err := osFS{}.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("loading digest key: %w", err)
+	}
+	defer f.Close()
+	if err := checkRegular(f, name); err != nil {
+		return nil, fmt.Errorf("loading digest key: %w", err)
+	}
+	i, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("loading digest key: %w", err)
+	}
+	if i.Mode&0o077 != 0 {
+		return nil, fmt.Errorf("loading digest key: %q can be read by others: chmod 600 it", name)
+	}
+	if i.Size != KeySize {
+		return nil, fmt.Errorf("loading digest key: %q is %d bytes long, want %d", name, i.Size, KeySize)
+	}
+	key := make([]byte, KeySize)
+	if _, err := f.ReadAt(key, 0); err != nil {
+		return nil, fmt.Errorf("loading digest key: %w", err)
+	}
+	return key, nil
+}
+
+// makeKey makes the key with the directory locked. A crash leaves no key, or a
+// whole one, and perhaps a key.tmp that nobody uses.
+func makeKey(dir string) (key []byte, created bool, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, false, fmt.Errorf("making digest key: %w", err)
+	}
+	defer d.Close()
+	for {
+		if err = unix.Flock(int(d.Fd()), unix.LOCK_EX); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("locking %q to make the digest key: %w", dir, err)
+	}
+	name := filepath.Join(dir, keyFile)
+	if key, err = ReadKey(name); !errors.Is(err, fs.ErrNotExist) {
+		return key, false, err // another process was faster
+	}
+	key = make([]byte, KeySize)
+	rand.Read(key) // never fails, see crypto/rand
+	if err := replaceFile(osFS{}, name, key); err != nil {
+		return nil, false, fmt.Errorf("making digest key: %w", err)
+	}
+	return key, true, nil
+}
+
+// KeyFile is the path of the key that LoadKey makes.
+func KeyFile(dir string) string { return filepath.Join(dir, keyFile) }

@@ -1,0 +1,249 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	"golang.org/x/sys/unix"
+)
+
+// State says what became of a session.
+type State uint8
+
+// The states.
+const (
+	Live  State = iota // a process has its lock
+	Dead               // nobody has its lock and it has no end: Recover is for it
+	Ended              // its last line is a session_end record
+)
+
+func (s State) String() string {
+	return [...]string{"live", "dead", "ended"}[s]
+}
+
+// An Entry is a session in a spool directory.
+type Entry struct {
+	ID       string
+	State    State
+	Machine  string    // who wrote it, "" if that is not known
+	Segments []uint32  // numbers, ascending; retention removes the first ones
+	Bytes    int64     // in the segments
+	Durable  Position  // how far its writer has synced
+	Shipped  Position  // how far its consumer has come; zero: it has not begun
+	Modified time.Time // of the last segment
+	Torn     []string  // names of the bad tails that recovery set aside
+	Err      error     // why it can not be read, else nil; what is above may be incomplete
+}
+
+// Unshipped reports whether a consumer would find something to do.
+func (e Entry) Unshipped() bool { return e.Shipped.Before(e.Durable) }
+
+// List returns the sessions in a spool directory, oldest first, as their ids
+// sort. A session that can not be read has its Err set. A directory without
+// sessions, or none at all, is an empty list.
+func List(dir string) ([]Entry, error) { return list(osFS{}, dir) }
+
+func list(f FS, dir string) ([]Entry, error) {
+	names, err := f.ReadDir(filepath.Join(dir, sessionsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing sessions: %w", err)
+	}
+	var entries []Entry
+	for _, name := range names {
+		if validID(name) != nil {
+			continue // .new- and .old- directories, and what is not ours
+		}
+		e := Entry{ID: name}
+		if err := e.look(f, filepath.Join(dir, sessionsDir, name)); errors.Is(err, fs.ErrNotExist) && gone(f, dir, name) {
+			continue // retention removed it meanwhile
+		} else if err != nil {
+			e.Err = fmt.Errorf("looking at session %q: %w", name, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func gone(f FS, dir, id string) bool {
+	_, err := f.Lstat(filepath.Join(dir, sessionsDir, id))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// look fills e from the session's directory.
+func (e *Entry) look(f FS, session string) error {
+	if err := checkDir(f, session); err != nil {
+		return err
+	}
+	names, err := f.ReadDir(session)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		no, ok := segmentNo(name)
+		if !ok {
+			if strings.Contains(name, tornInfix) {
+				e.Torn = append(e.Torn, name)
+			}
+			continue
+		}
+		i, err := f.Lstat(filepath.Join(session, name))
+		if err != nil {
+			return err
+		}
+		e.Segments = append(e.Segments, no)
+		e.Bytes += i.Size
+		e.Modified = i.ModTime
+	}
+	if m, err := readFile(f, filepath.Join(session, machineFile), 256); err == nil {
+		e.Machine = string(bytes.TrimSpace(m))
+	}
+	e.Shipped = readShipped(f, session)
+	e.Durable, err = loadDurable(f, session)
+	if err != nil {
+		return err
+	}
+	live, err := locked(f, session)
+	switch {
+	case err != nil:
+		return err
+	case live:
+		e.State = Live
+		return nil
+	}
+	e.State = Dead
+	ended, err := endsWell(f, session, e.Segments)
+	if ended {
+		e.State = Ended
+	}
+	return err
+}
+
+func loadDurable(f FS, session string) (Position, error) {
+	d, err := f.OpenFile(filepath.Join(session, durableFile), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Position{}, nil
+	}
+	if err != nil {
+		return Position{}, err
+	}
+	defer d.Close()
+	return readDurable(d)
+}
+
+// locked reports whether a process has the session's lock. It takes the lock
+// for a moment, shared, so that two who look do not see each other.
+func locked(f FS, session string) (bool, error) {
+	l, err := f.OpenFile(filepath.Join(session, lockFile), os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer l.Close()
+	free, err := l.Lock(true)
+	return !free, err
+}
+
+// endsWell reports whether the last line of the session is a session_end and
+// nothing stands after it.
+func endsWell(f FS, session string, segs []uint32) (bool, error) {
+	if len(segs) == 0 {
+		return false, nil
+	}
+	name := filepath.Join(session, segmentName(segs[len(segs)-1]))
+	r, err := f.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	if err := checkRegular(r, name); err != nil {
+		return false, err
+	}
+	i, err := r.Stat()
+	if err != nil {
+		return false, err
+	}
+	// A session_end is short; of a longer line the end is enough to say no.
+	b := make([]byte, min(i.Size, 16<<10))
+	if _, err := r.ReadAt(b, i.Size-int64(len(b))); ignoreEOF(err) != nil {
+		return false, err
+	}
+	line, ok := bytes.CutSuffix(b, []byte("\n"))
+	if !ok {
+		return false, nil
+	}
+	rec, err := audit.Parse(line[bytes.LastIndexByte(line, '\n')+1:])
+	return err == nil && rec.Kind == audit.KindSessionEnd, nil
+}
+
+// Usage is the state of a spool directory.
+type Usage struct {
+	Dir      string
+	Writable error // nil: a session can be created; fs.ErrNotExist: it will be made
+	Bytes    int64 // in segments
+	Free     int64 // bytes that the file system has for us
+	Live     int
+	Dead     int // sessions to recover
+	Ended    int
+	Unread   int // sessions that can not be read, see Entry.Err
+	// Unshipped counts sessions with durable lines that no consumer has taken.
+	Unshipped int
+	Sessions  []Entry
+}
+
+// Status looks at a spool directory. It writes an empty file and removes it.
+func Status(dir string) (Usage, error) {
+	u := Usage{Dir: dir, Writable: probe(osFS{}, dir)}
+	for d := dir; ; d = filepath.Dir(d) {
+		var st unix.Statfs_t
+		err := unix.Statfs(d, &st)
+		if err == nil {
+			u.Free = int64(st.Bavail) * int64(st.Bsize)
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(d) == d {
+			return u, fmt.Errorf("looking for free space in %q: %w", d, err)
+		}
+	}
+	var err error
+	u.Sessions, err = List(dir)
+	for _, e := range u.Sessions {
+		u.Bytes += e.Bytes
+		switch {
+		case e.Err != nil:
+			u.Unread++
+			continue
+		case e.State == Live:
+			u.Live++
+		case e.State == Dead:
+			u.Dead++
+		default:
+			u.Ended++
+		}
+		if e.Unshipped() {
+			u.Unshipped++
+		}
+	}
+	return u, err
+}
+
+func probe(f FS, dir string) error {
+	if err := checkDir(f, dir); err != nil {
+		return err
+	}
+	name := filepath.Join(dir, fmt.Sprintf(".probe-%d", os.Getpid()))
+	p, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.Close(), f.Remove(name))
+}

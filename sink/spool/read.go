@@ -1,0 +1,375 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"auditproxy/schemas/audit"
+)
+
+// Damage says what is wrong with an Item.
+type Damage uint8
+
+// The kinds of damage.
+const (
+	Intact     Damage = iota
+	BadLine           // the line fails its checksum
+	LongLine          // the line is longer than audit.MaxLine
+	TornEnd           // a segment that has a successor ends without a line feed
+	Missing           // segments are not there; Length is how many
+	Conflicted        // the line is good, but one with its record_id said something else
+)
+
+func (d Damage) String() string {
+	switch d {
+	case Intact:
+		return "intact"
+	case BadLine:
+		return "line fails its checksum"
+	case LongLine:
+		return "line is too long"
+	case TornEnd:
+		return "line is torn"
+	case Missing:
+		return "segments are missing"
+	case Conflicted:
+		return "line contradicts an earlier one"
+	}
+	return "unknown damage"
+}
+
+// An Item is one line of a session, or a place where one should be.
+type Item struct {
+	// Line is the line without its line feed. It is valid until the next call
+	// of Next. Its checksum holds unless Damage says otherwise; what else is in
+	// it is up to whoever can write the file. Of a line that is too long, and
+	// of segments that are missing, it is nil.
+	Line   []byte
+	Pos    Position // of the line's first byte
+	Length int64    // bytes, line feed included
+	Damage Damage
+}
+
+// End is the position after it.
+func (i Item) End() Position { return Position{i.Pos.Segment, i.Pos.Offset + i.Length} }
+
+// Record reports whether the item is a record, as opposed to an intent, a
+// context or whatever else has a "line" member.
+func (i Item) Record() bool {
+	return (i.Damage == Intact || i.Damage == Conflicted) && !bytes.HasPrefix(i.Line, []byte(`{"line":`))
+}
+
+// RecordID is the record_id of a record or an intent, nil where there is none.
+// It aliases line.
+func RecordID(line []byte) []byte {
+	const member = `"record_id":"`
+	// Whatever a client controls comes after the record_id, see audit.AppendRecord.
+	i := bytes.Index(line, []byte(member))
+	if i < 0 {
+		return nil
+	}
+	id := line[i+len(member):]
+	end := bytes.IndexByte(id, '"')
+	if end < 0 {
+		return nil
+	}
+	return id[:end]
+}
+
+// A ReaderConfig says what to read.
+type ReaderConfig struct {
+	Dir     string   // the spool directory. Required.
+	Session string   // the session's id. Required.
+	From    Position // where to start, the end of an Item; zero: at the first segment there is
+	Durable bool     // read as far as the writer says that it has synced, else to the end
+	FS      FS       // nil for the real one
+}
+
+// A Reader reads the lines of one session in order. It needs no lock and may
+// read while the session is being written. Memory is constant; there is no
+// allocation per line. A line that was written twice because a sync failed is
+// told once.
+type Reader struct {
+	fs      FS
+	session string // directory
+	durable File   // nil: not limited
+
+	// Below is owned by whoever calls Next.
+
+	f      File // nil: no segment is open
+	seg    uint32
+	from   Position // where to start in the next segment
+	sealed bool     // nothing more comes to this segment
+	limit  int64    // offset in this segment to read to
+
+	buf      []byte
+	lo, hi   int   // buf[lo:hi] is read and not yet told
+	searched int   // no line feed in buf[lo:searched]
+	off      int64 // offset of buf[lo]
+	skipped  int64 // bytes of a line that is too long, before buf[lo]
+
+	repeats *repeats // what a segment that repeats lines may repeat, else nil
+}
+
+const readSize = 1 << 20
+
+// OpenReader opens a session for reading.
+func OpenReader(c ReaderConfig) (*Reader, error) {
+	if err := validID(c.Session); err != nil {
+		return nil, fmt.Errorf("opening session: %w", err)
+	}
+	return openReader(c, filepath.Join(c.Dir, sessionsDir, c.Session))
+}
+
+func openReader(c ReaderConfig, session string) (*Reader, error) {
+	r := &Reader{fs: orOS(c.FS), session: session, from: c.From}
+	if err := checkDir(r.fs, r.session); err != nil {
+		return nil, fmt.Errorf("opening session: %w", err)
+	}
+	if !c.Durable {
+		return r, nil
+	}
+	name := filepath.Join(r.session, durableFile)
+	f, err := r.fs.OpenFile(name, os.O_RDONLY, 0)
+	if err == nil {
+		err = checkRegular(f, name)
+		if err != nil {
+			f.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening session: %w", err)
+	}
+	r.durable = f
+	return r, nil
+}
+
+// Close closes what is open. The reader can not be used afterwards.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, f := range []File{r.f, r.durable} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	r.f, r.durable = nil, nil
+	return errors.Join(errs...)
+}
+
+// Tail returns what is left after Next returned io.EOF: where the bytes after
+// the last line feed start, and how many there are. In a live session they are
+// a line being written, in a dead one a torn line.
+func (r *Reader) Tail() (Position, int64) {
+	return Position{r.seg, r.off - r.skipped}, r.skipped + int64(r.hi-r.lo)
+}
+
+// Next returns the next line or damage. It returns io.EOF where there is no
+// more now; a later call may return more. Damage is an Item, not an error:
+// reading goes on at the next line feed.
+func (r *Reader) Next() (Item, error) {
+	for {
+		if r.f == nil {
+			item, err := r.open()
+			if err != nil || item.Damage != Intact {
+				return item, err
+			}
+		}
+		if i := bytes.IndexByte(r.buf[r.searched:r.hi], '\n'); i >= 0 {
+			if item, ok := r.line(r.searched + i); ok {
+				return item, nil
+			}
+			continue
+		}
+		r.searched = r.hi
+		if n, err := r.fill(); err != nil {
+			return Item{}, err
+		} else if n > 0 {
+			continue
+		}
+		if !r.sealed {
+			if more, err := r.refresh(); err != nil {
+				return Item{}, err
+			} else if !more {
+				return Item{}, io.EOF
+			}
+			continue
+		}
+		if item, ok := r.finish(); ok {
+			return item, nil
+		}
+	}
+}
+
+// line takes the line that ends with the line feed at buf[end]. It returns
+// false for one that has been told before.
+func (r *Reader) line(end int) (Item, bool) {
+	line := r.buf[r.lo:end]
+	item := Item{Line: line, Pos: Position{r.seg, r.off - r.skipped}, Length: r.skipped + int64(len(line)) + 1}
+	switch {
+	case r.skipped > 0 || len(line) > audit.MaxLine:
+		item.Line, item.Damage = nil, LongLine
+	case !audit.Check(line):
+		item.Damage = BadLine
+	}
+	r.off += int64(end + 1 - r.lo)
+	r.lo, r.searched, r.skipped = end+1, end+1, 0
+	if item.Damage != Intact {
+		return item, true
+	}
+	if from, ok := repeatFrom(line); ok {
+		r.repeats = r.loadRepeats(from)
+	} else if r.repeats != nil {
+		return r.repeats.check(item)
+	}
+	return item, true
+}
+
+// fill reads on in the open segment and returns how many bytes it got.
+func (r *Reader) fill() (int, error) {
+	if r.buf == nil {
+		r.buf = make([]byte, readSize)
+	}
+	if r.hi-r.lo > audit.MaxLine {
+		r.skipped += int64(r.hi - r.lo)
+		r.off += int64(r.hi - r.lo)
+		r.lo, r.hi = 0, 0
+	} else if r.lo > 0 {
+		r.hi = copy(r.buf, r.buf[r.lo:r.hi])
+		r.lo = 0
+	}
+	r.searched = r.hi
+	at := r.off + int64(r.hi)
+	room := min(int64(len(r.buf)-r.hi), r.limit-at)
+	if room <= 0 {
+		return 0, nil
+	}
+	n, err := r.f.ReadAt(r.buf[r.hi:r.hi+int(room)], at)
+	r.hi += n
+	if err = ignoreEOF(err); err != nil && n == 0 {
+		return 0, fmt.Errorf("reading segment %d at %d: %w", r.seg, at, err)
+	}
+	return n, nil
+}
+
+// refresh looks whether the open segment got longer or is complete.
+func (r *Reader) refresh() (more bool, err error) {
+	if r.durable == nil {
+		next, err := r.after(r.seg)
+		if err != nil || next == 0 {
+			return false, err
+		}
+		// The writer fills a segment before it makes the next one, so what is
+		// still to be read here is there now.
+		r.sealed = true
+		return true, nil
+	}
+	p, err := readDurable(r.durable)
+	if err != nil {
+		return false, fmt.Errorf("reading durable offset: %w", err)
+	}
+	return r.allow(p), nil
+}
+
+// allow sets how far to read in the open segment.
+func (r *Reader) allow(p Position) (more bool) {
+	switch {
+	case p.Segment > r.seg:
+		r.limit, r.sealed = math.MaxInt64, true
+		return true
+	case p.Segment == r.seg && p.Offset > r.limit:
+		r.limit = p.Offset
+		return true
+	}
+	return false
+}
+
+// finish leaves a segment that is complete; what it ends with may be torn.
+func (r *Reader) finish() (Item, bool) {
+	pos, n := r.Tail()
+	item := Item{Pos: pos, Length: n, Damage: TornEnd}
+	if r.skipped == 0 {
+		item.Line = r.buf[r.lo:r.hi]
+	}
+	r.f.Close() // only read
+	r.f, r.repeats = nil, nil
+	r.lo, r.hi, r.searched, r.skipped, r.off = 0, 0, 0, 0, 0
+	r.from = Position{r.seg + 1, 0}
+	return item, n > 0
+}
+
+// open opens the next segment. It returns damage if some are missing before
+// it, and io.EOF if there is none yet.
+func (r *Reader) open() (Item, error) {
+	var p Position
+	if r.durable != nil {
+		var err error
+		if p, err = readDurable(r.durable); err != nil {
+			return Item{}, fmt.Errorf("reading durable offset: %w", err)
+		}
+	}
+	no, err := r.after(max(r.from.Segment, 1) - 1)
+	if err != nil {
+		return Item{}, err
+	}
+	if no == 0 || r.durable != nil && no > p.Segment {
+		return Item{}, io.EOF
+	}
+	if no > r.from.Segment {
+		start := r.from.Segment
+		r.from = Position{no, 0}
+		if start > 0 {
+			return Item{Pos: Position{start, 0}, Length: int64(no - start), Damage: Missing}, nil
+		}
+	}
+	name := filepath.Join(r.session, segmentName(no))
+	f, err := r.fs.OpenFile(name, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Item{}, io.EOF // removed since; the next call says so
+	}
+	if err == nil {
+		if err = checkRegular(f, name); err != nil {
+			f.Close()
+		}
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("reading session: %w", err)
+	}
+	r.f, r.seg, r.off = f, no, r.from.Offset
+	r.sealed, r.limit = false, math.MaxInt64
+	if r.durable != nil {
+		r.limit = 0
+		r.allow(p)
+	}
+	return Item{}, r.startRepeats()
+}
+
+// after returns the first segment after no, 0 for none.
+func (r *Reader) after(no uint32) (uint32, error) {
+	// A name looked up is cheaper than a directory read, and nearly always right.
+	if _, err := r.fs.Lstat(filepath.Join(r.session, segmentName(no+1))); err == nil {
+		return no + 1, nil
+	}
+	list, err := segments(r.fs, r.session)
+	if err != nil {
+		return 0, fmt.Errorf("reading session: %w", err)
+	}
+	for _, n := range list {
+		if n > no {
+			return n, nil
+		}
+	}
+	return 0, nil
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,431 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	"go.uber.org/zap"
+)
+
+// A RecoverConfig says which sessions to recover.
+type RecoverConfig struct {
+	Dir     string      // the spool directory. Required.
+	Machine string      // who this machine is; "" for its machine-id(5)
+	Force   bool        // also sessions of other machines, whose locks are not seen here
+	Log     *zap.Logger // nil: none
+	FS      FS          // nil for the real one
+}
+
+// A Recovered is a session that has its end now.
+type Recovered struct {
+	Session string
+	Unknown int      // calls that were open
+	Damaged int      // places that could not be read; they stay as they are
+	Torn    []string // names of the bad tails that were set aside
+}
+
+// A Skipped is a session that nobody writes and that was left as it is.
+type Skipped struct {
+	Session string
+	Err     error // why
+}
+
+// ErrForeign is why a session of another machine is skipped.
+var ErrForeign = errors.New("written on another machine: recover it there, or use --force if that machine is gone")
+
+// Recover ends the sessions that died: it syncs and reads each, sets a bad
+// tail aside, and writes one record with outcome unknown for each open call
+// and a session_end. Live and ended sessions are left alone. It may be killed
+// at any point and run any number of times, by several processes at once. A
+// problem with one session does not keep it from the others.
+func Recover(ctx context.Context, c RecoverConfig) (done []Recovered, skipped []Skipped, err error) {
+	f := orOS(c.FS)
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Machine == "" {
+		c.Machine = machineID()
+	}
+	sessions := filepath.Join(c.Dir, sessionsDir)
+	names, err := f.ReadDir(sessions)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("recovering sessions: %w", err)
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return done, skipped, ctx.Err()
+		}
+		id, unnamed := strings.CutPrefix(name, newPrefix)
+		if validID(id) != nil {
+			continue
+		}
+		rec := &recovery{RecoverConfig: c, fs: f, id: id, dir: filepath.Join(sessions, name)}
+		ended, err := rec.run(ctx, unnamed)
+		switch {
+		case err != nil:
+			skipped = append(skipped, Skipped{name, err})
+			c.Log.Warn("session not recovered", zap.String("session", name), zap.Error(err))
+		case ended:
+			done = append(done, rec.result)
+			c.Log.Info("session recovered", zap.String("session", id), zap.Int("unknown", rec.result.Unknown))
+		}
+	}
+	return done, skipped, nil
+}
+
+// A recovery is the work on one session.
+type recovery struct {
+	RecoverConfig
+	fs      FS
+	id, dir string
+	lock    File
+	durable Position
+	result  Recovered
+}
+
+// run reports whether it gave the session its end.
+func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
+	if err := checkDir(r.fs, r.dir); err != nil {
+		return false, err
+	}
+	if err := r.checkMachine(unnamed); err != nil {
+		return false, err
+	}
+	ok, err := r.take(unnamed)
+	if err != nil || !ok {
+		return false, err
+	}
+	defer func() {
+		if r.lock != nil {
+			r.lock.Close()
+		}
+	}()
+	if unnamed {
+		if kept, err := r.name(); err != nil || !kept {
+			return false, err
+		}
+	}
+	segs, err := segments(r.fs, r.dir)
+	if err != nil {
+		return false, err
+	}
+	if r.durable, err = loadDurable(r.fs, r.dir); err != nil {
+		return false, err
+	}
+	ended, err := endsWell(r.fs, r.dir, segs)
+	if err != nil {
+		return false, err
+	}
+	if ended {
+		return r.publish(ctx, segs)
+	}
+	return true, r.end(ctx, segs, false)
+}
+
+// checkMachine refuses a session that another machine wrote.
+func (r *recovery) checkMachine(unnamed bool) error {
+	m, err := readFile(r.fs, filepath.Join(r.dir, machineFile), 256)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	m = bytes.TrimSpace(m)
+	// One that has no name yet may have died before it said.
+	if string(m) == r.Machine || unnamed && len(m) == 0 || r.Force {
+		return nil
+	}
+	return ErrForeign
+}
+
+// take takes the session's lock. It returns false if a process has it, and for
+// a new directory that is being made.
+func (r *recovery) take(unnamed bool) (bool, error) {
+	if unnamed {
+		// Between its mkdir and its flock a live process holds no lock.
+		i, err := r.fs.Lstat(r.dir)
+		if err != nil || time.Since(i.ModTime) < time.Minute {
+			return false, err
+		}
+	}
+	flags := os.O_RDWR
+	if unnamed || r.Force {
+		flags |= os.O_CREATE
+	}
+	l, err := r.fs.OpenFile(filepath.Join(r.dir, lockFile), flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Its writer may be alive, holding a file that somebody removed.
+		return false, fmt.Errorf("lock file is gone, use --force if its process is: %w", err)
+	}
+	if err != nil {
+		return false, err
+	}
+	ok, err := l.Lock(false)
+	if err != nil || !ok {
+		l.Close()
+		return false, err
+	}
+	r.lock = l
+	return true, nil
+}
+
+// name gives a directory that died while it was made its name, if anything was
+// written in it. Else it removes it: nothing was executed. It reports whether
+// there is a session now.
+func (r *recovery) name() (bool, error) {
+	segs, err := segments(r.fs, r.dir)
+	if err != nil {
+		return false, err
+	}
+	for _, no := range segs {
+		i, err := r.fs.Lstat(filepath.Join(r.dir, segmentName(no)))
+		if err != nil {
+			return false, err
+		}
+		if i.Size == 0 {
+			continue
+		}
+		final := filepath.Join(filepath.Dir(r.dir), r.id)
+		if _, err := r.fs.Lstat(final); !errors.Is(err, fs.ErrNotExist) {
+			// It was remade after it had been removed: there are two, keep both.
+			return false, errors.Join(fmt.Errorf("session %q is there too, look at both", r.id), err)
+		}
+		if err := r.fs.Rename(r.dir, final); err != nil {
+			return false, err
+		}
+		r.dir = final
+		return true, syncDir(r.fs, filepath.Dir(final))
+	}
+	return false, removeAll(r.fs, r.dir)
+}
+
+// publish looks after a session that has its end, and reports whether there
+// was anything to do: its writer may have died before it synced and said so.
+func (r *recovery) publish(ctx context.Context, segs []uint32) (bool, error) {
+	last := segs[len(segs)-1]
+	i, err := r.fs.Lstat(filepath.Join(r.dir, segmentName(last)))
+	if err != nil {
+		return false, err
+	}
+	if r.durable == (Position{last, i.Size}) {
+		return false, r.dropBallast()
+	}
+	return true, r.end(ctx, segs, true)
+}
+
+func (r *recovery) dropBallast() error {
+	err := r.fs.Remove(filepath.Join(r.dir, ballastFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// end writes what the session lacks. At each step a crash leaves a session
+// that is dead as before, with some of its calls ended.
+func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
+	r.result.Session = r.id
+	// What is read below must be what the medium has.
+	for _, no := range segs {
+		if err := r.syncSegment(no); err != nil {
+			return fmt.Errorf("syncing segment %d: %w", no, err)
+		}
+	}
+	h, err := readHistory(r.fs, r.dir, r.durable)
+	if err != nil {
+		return err
+	}
+	r.result.Damaged = h.damaged
+	for _, no := range segs {
+		if err := r.setAside(no, h); err != nil {
+			return fmt.Errorf("setting the tail of segment %d aside: %w", no, err)
+		}
+	}
+	// The dead proxy kept it for exactly what is written now.
+	if err := r.dropBallast(); err != nil {
+		return err
+	}
+	s, err := r.resume(segs, h)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		err = r.write(ctx, s, h)
+	}
+	return errors.Join(err, s.Close())
+}
+
+func (r *recovery) syncSegment(no uint32) error {
+	name := filepath.Join(r.dir, segmentName(no))
+	g, err := r.fs.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if err := checkRegular(g, name); err != nil {
+		return err
+	}
+	return g.Sync()
+}
+
+// setAside copies what follows the last good line of a segment to a file of
+// its own and cuts it off. What has been published stays where it is, good or
+// bad: a consumer may stand behind it.
+func (r *recovery) setAside(no uint32, h *history) error {
+	g, err := r.fs.OpenFile(filepath.Join(r.dir, segmentName(no)), os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	i, err := g.Stat()
+	if err != nil {
+		return err
+	}
+	from := h.ends[no].good
+	switch {
+	case no < r.durable.Segment:
+		from = h.ends[no].line
+	case no == r.durable.Segment:
+		from = max(from, r.durable.Offset)
+	}
+	if from >= i.Size {
+		return nil
+	}
+	name, err := r.copyTail(g, no, from, i.Size)
+	if err != nil {
+		return err
+	}
+	// A crash before this leaves the tail twice, and the next recovery finds
+	// that its copy is there.
+	if err := g.Truncate(from); err != nil {
+		return err
+	}
+	r.result.Torn = append(r.result.Torn, name)
+	return g.Sync()
+}
+
+// copyTail makes a durable copy of g[from:to] and returns its name. A copy
+// that is there with other contents is of another recovery that died, and
+// stays.
+func (r *recovery) copyTail(g File, no uint32, from, to int64) (string, error) {
+	tail := make([]byte, to-from)
+	if _, err := g.ReadAt(tail, from); ignoreEOF(err) != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("%08d%s%d", no, tornInfix, from)
+	for n := 2; ; n++ {
+		path := filepath.Join(r.dir, name)
+		there, err := readFile(r.fs, path, len(tail)+1)
+		if err == nil && bytes.Equal(there, tail) {
+			return name, nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, replaceFile(r.fs, path, tail)
+		}
+		if err != nil {
+			return "", err
+		}
+		name = fmt.Sprintf("%08d%s%d-%d", no, tornInfix, from, n)
+	}
+}
+
+// resume opens the session for writing after its last good line.
+func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
+	s := newSession(Config{Dir: r.Dir, Log: r.Log, Head: h.head, Machine: r.Machine, FS: r.fs}, r.id)
+	s.next = max(1, r.durable.Segment+1)
+	if n := len(segs); n > 0 {
+		s.next = max(s.next, segs[n-1]+1)
+	}
+	s.newNames, s.newDir = true, true
+	var err error
+	s.durable, err = r.fs.OpenFile(filepath.Join(r.dir, durableFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(segs); n > 0 && segs[n-1] >= r.durable.Segment {
+		if s.cur, err = r.reopen(segs[n-1]); err != nil {
+			s.durable.Close()
+			return nil, err
+		}
+	}
+	if s.cur == nil {
+		// Nothing to go on with: no segment, or one that lost what had been
+		// published, behind which a consumer may stand.
+		s.mu.Lock()
+		err = s.restart()
+		s.mu.Unlock()
+		if err != nil {
+			s.durable.Close()
+			return nil, err
+		}
+	}
+	s.lock, r.lock = r.lock, nil
+	return s, nil
+}
+
+// reopen opens the last segment, nil if it is shorter than what was published.
+func (r *recovery) reopen(no uint32) (*segment, error) {
+	name := filepath.Join(r.dir, segmentName(no))
+	g, err := r.fs.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	i, err := g.Stat()
+	if err != nil {
+		g.Close()
+		return nil, err
+	}
+	if (Position{no, i.Size}).Before(r.durable) {
+		g.Close()
+		return nil, nil
+	}
+	return &segment{f: g, no: no, name: name, inode: i.Inode, size: i.Size, limit: segmentSize}, nil
+}
+
+// write appends the records that are missing.
+func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
+	var b []byte
+	seq := h.nextSeq
+	for _, rec := range h.unknown() {
+		rec.SessionID, rec.Seq = r.id, seq
+		seq++
+		if b = audit.AppendRecord(b, &rec); len(b) >= 64<<10 {
+			if err := r.append(ctx, s, b); err != nil {
+				return err
+			}
+			b = b[:0]
+		}
+		r.result.Unknown++
+	}
+	if h.end != nil && r.result.Unknown == 0 {
+		// The session did end, but a failed sync began another segment: the same
+		// line again, where readers know that it is one.
+		if err := s.rotate(h.endSegment); err != nil {
+			return err
+		}
+		return r.append(ctx, s, h.end)
+	}
+	now := time.Now()
+	rec := h.context
+	rec.Kind, rec.RecordID, rec.SessionID, rec.Seq = audit.KindSessionEnd, audit.NewID(now), r.id, seq
+	rec.TS, rec.Duration, rec.Recovered = now, -1, true
+	return r.append(ctx, s, audit.AppendRecord(b, &rec))
+}
+
+func (r *recovery) append(ctx context.Context, s *Session, lines []byte) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_, err := s.Append(lines, true)
+	return err
+}

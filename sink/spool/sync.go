@@ -1,0 +1,365 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// A waiter is one call of Wait. It is used again, so that waiting does not
+// allocate.
+type waiter struct {
+	pos   int64
+	done  chan bool // holds one
+	timer *time.Timer
+}
+
+// Wait waits until everything before pos is synced, at most limit (0: no
+// bound), and reports whether it is. It makes Run sync at once. It returns
+// false before limit if the sync fails and the lines can not be written
+// elsewhere either. Under OS it returns true: what was written counts.
+func (s *Session) Wait(pos int64, limit time.Duration) bool {
+	if s.c.Durability == OS {
+		return true
+	}
+	s.wait.Lock()
+	if s.synced >= pos {
+		s.wait.Unlock()
+		return true
+	}
+	if !s.running {
+		s.wait.Unlock()
+		_ = s.sync()
+		s.wait.Lock()
+		defer s.wait.Unlock()
+		return s.synced >= pos
+	}
+	w := s.newWaiter(pos)
+	s.wait.Unlock()
+	s.wake()
+
+	var expired <-chan time.Time
+	if limit > 0 {
+		w.timer.Reset(limit)
+		expired = w.timer.C
+	}
+	var ok bool
+	select {
+	case ok = <-w.done:
+	case <-expired:
+	}
+	w.timer.Stop()
+
+	s.wait.Lock()
+	defer s.wait.Unlock()
+	if i := slices.Index(s.waiters, w); i >= 0 {
+		s.waiters = slices.Delete(s.waiters, i, i+1)
+	}
+	select {
+	case ok = <-w.done: // between the two locks
+	default:
+	}
+	s.idle = append(s.idle, w)
+	return ok
+}
+
+// newWaiter is called with wait held.
+func (s *Session) newWaiter(pos int64) *waiter {
+	var w *waiter
+	if n := len(s.idle); n > 0 {
+		w, s.idle = s.idle[n-1], s.idle[:n-1]
+	} else {
+		w = &waiter{done: make(chan bool, 1), timer: time.NewTimer(time.Hour)}
+		w.timer.Stop()
+	}
+	w.pos = pos
+	s.waiters = append(s.waiters, w)
+	return w
+}
+
+// wake asks Run to sync now.
+func (s *Session) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default: // asked already, and the sync has not begun
+	}
+}
+
+// Run syncs until ctx ends; then it syncs once more and returns. While nothing
+// is written it sleeps. Without Run, Wait syncs itself.
+func (s *Session) Run(ctx context.Context) error {
+	s.wait.Lock()
+	s.running = true
+	s.wait.Unlock()
+	for {
+		select {
+		case <-ctx.Done():
+			s.wait.Lock()
+			s.running = false
+			s.wait.Unlock()
+			// This answers the waiters that came before; those after see that
+			// nobody runs.
+			return s.sync()
+		case <-s.kick:
+		case <-s.due.C:
+		}
+		_ = s.sync() // said in the log and to the waiters; tried again
+	}
+}
+
+// sync makes what is written durable, elsewhere if it must, and tells the
+// waiters.
+func (s *Session) sync() error {
+	s.syncing.Lock()
+	pos, losses, err := s.syncAll()
+	s.syncing.Unlock()
+
+	s.wait.Lock()
+	if err == nil {
+		s.synced = max(s.synced, pos)
+	}
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		if s.synced < w.pos && err == nil {
+			return false // written after this sync began: the next one's
+		}
+		w.done <- s.synced >= w.pos
+		return true
+	})
+	s.wait.Unlock()
+	for _, l := range losses {
+		s.log.Error("segment lost", zap.String("session", s.id), zap.Uint32("segment", l.Segment), zap.String("reason", l.Reason))
+		if s.c.OnLoss != nil {
+			s.c.OnLoss(l)
+		}
+	}
+	return err
+}
+
+// syncAll syncs, and if that fails writes the lines to a new segment and syncs
+// that, once. It is called with syncing held.
+func (s *Session) syncAll() (pos int64, losses []Loss, err error) {
+	for attempt := range 2 {
+		var loss *Loss
+		if pos, loss, err = s.syncOnce(); err == nil {
+			return pos, losses, nil
+		}
+		s.log.Warn("sync failed", zap.String("session", s.id), zap.Error(err))
+		if loss != nil {
+			losses = append(losses, *loss)
+		}
+		if stop := s.moveOn(attempt); stop != nil {
+			return 0, losses, errors.Join(err, stop)
+		}
+	}
+	return 0, losses, err
+}
+
+// moveOn begins a segment after a sync failed for the first time. After the
+// second time it leaves that to a later sync, because each attempt costs a
+// segment.
+func (s *Session) moveOn(attempt int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	var err error
+	if attempt == 0 {
+		if err = s.restart(); err == nil {
+			return nil
+		}
+	} else {
+		s.backOff(time.Now())
+	}
+	for _, g := range append(s.old, s.cur) {
+		if g != nil {
+			g.f.Close() // finished; its lines are kept in memory
+		}
+	}
+	s.old, s.cur = nil, nil
+	return err
+}
+
+// A batch is what one sync covers.
+type batch struct {
+	files            []*segment
+	cur              *segment
+	end              Position
+	pos              int64
+	newNames, newDir bool
+	sync             bool // false under OS: look only whether the file is still ours
+}
+
+// syncOnce syncs what was written before it began. After an error the segments
+// it covered are finished.
+func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
+	b, loss, err := s.begin()
+	if err != nil || b.cur == nil {
+		return b.pos, loss, err
+	}
+	for _, g := range b.files {
+		if !b.sync {
+			break
+		}
+		if err := g.f.Sync(); err != nil {
+			return 0, nil, fmt.Errorf("syncing segment %d: %w", g.no, err)
+		}
+	}
+	if b.newNames && b.sync {
+		if err := syncDir(s.fs, s.dir); err != nil {
+			return 0, nil, fmt.Errorf("syncing %q: %w", s.dir, err)
+		}
+	}
+	if b.newDir && b.sync {
+		// The spool directory's own name too: this may be its first session.
+		for dir, n := filepath.Dir(s.dir), 0; n < 3; dir, n = filepath.Dir(dir), n+1 {
+			if err := syncDir(s.fs, dir); err != nil && n < 2 {
+				return 0, nil, fmt.Errorf("syncing %q: %w", dir, err)
+			}
+		}
+	}
+	// What the name leads to is looked at last: whoever removed the file before
+	// its sync is found by this sync.
+	if loss := s.namesUs(b.cur); loss != nil {
+		return 0, loss, fmt.Errorf("segment %d was %s", loss.Segment, loss.Reason)
+	}
+	s.commit(b)
+	return b.pos, nil, nil
+}
+
+// begin takes what is to be synced. Appends go on meanwhile.
+func (s *Session) begin() (b batch, loss *Loss, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return b, nil, errClosed
+	}
+	if s.cur == nil {
+		if err := s.restart(); err != nil {
+			return b, nil, err
+		}
+	}
+	s.dirty = false
+	b.pos = s.written
+	b.sync = s.c.Durability != OS || s.closing
+	if b.sync && s.pending() == 0 && len(s.old) == 0 && !s.newNames && !s.closing {
+		return b, nil, nil // clean
+	}
+	if s.torn {
+		if err := s.cut(); err != nil {
+			return b, nil, err
+		}
+	}
+	b.cur = s.cur
+	s.batch = append(append(s.batch[:0], s.old...), s.cur)
+	b.files = s.batch
+	b.end = Position{s.cur.no, s.cur.size}
+	b.newNames, b.newDir = s.newNames, s.newDir
+	if b.sync {
+		s.newNames = false // if the sync fails, restart sets it again
+	}
+	if len(s.inflight) == 0 {
+		s.inflight, s.live = s.live, s.inflight[:0]
+	} else {
+		s.inflight, s.live = append(s.inflight, s.live...), s.live[:0]
+	}
+	if s.repeat == 0 {
+		s.repeat = b.files[0].no
+	}
+	// Under mu, so that no append of ours comes between the two sizes.
+	i, err := s.cur.f.Stat()
+	if err != nil {
+		return b, nil, fmt.Errorf("looking at segment %d: %w", s.cur.no, err)
+	}
+	switch {
+	case i.Links == 0:
+		loss = &Loss{s.cur.no, s.syncedOf(s.cur), "removed"}
+	case i.Size != s.cur.size:
+		loss = &Loss{s.cur.no, s.syncedOf(s.cur), "changed"}
+	}
+	if loss != nil {
+		return b, loss, fmt.Errorf("segment %d was %s", loss.Segment, loss.Reason)
+	}
+	return b, nil, nil
+}
+
+// syncedOf is how much of g had been synced before the running sync. It is
+// called with mu held.
+func (s *Session) syncedOf(g *segment) int64 {
+	return max(0, g.size-int64(s.pending()))
+}
+
+// namesUs looks whether the path of a segment still leads to it.
+func (s *Session) namesUs(g *segment) *Loss {
+	i, err := s.fs.Lstat(g.name)
+	if err == nil && i.Inode == g.inode {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reason := "removed"
+	if err == nil {
+		reason = "replaced"
+	}
+	return &Loss{g.no, s.syncedOf(g), reason}
+}
+
+// commit publishes a sync that succeeded and forgets what it was for. A crash
+// before it leaves readers with less than there is, never with more.
+func (s *Session) commit(b batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range b.files {
+		if g != b.cur {
+			g.f.Close() // synced; nothing is left for close to report
+		}
+	}
+	s.old = slices.DeleteFunc(s.old, func(g *segment) bool { return slices.Contains(b.files, g) && g != b.cur })
+	if s.inflight = s.inflight[:0]; cap(s.inflight) > softPending {
+		s.inflight = nil
+	}
+	if b.newDir && b.sync {
+		s.newDir = false
+	}
+	s.repeat, s.segmentAt, s.retryAfter = 0, time.Time{}, retryFirst
+	s.publish(b.end)
+}
+
+// publish tells readers how far they may read. One pwrite: a shared mapping
+// would be cheaper, but its writer dies by SIGBUS when somebody cuts the file.
+// It is called with mu held.
+func (s *Session) publish(p Position) {
+	var b [8]byte
+	if _, err := s.durable.WriteAt(appendPosition(b[:0], p), 0); err != nil {
+		// Readers lag until the next one; nothing is lost.
+		s.log.Warn("durable offset not published", zap.String("session", s.id), zap.Error(err))
+	}
+}
+
+// Close syncs, publishes and unlocks. The session's files stay, but for the
+// ballast. Run must have returned.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	err := s.sync()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	if s.ballast {
+		// A crash before this leaves a ballast in an ended session, which Recover
+		// removes.
+		_ = s.fs.Remove(filepath.Join(s.dir, ballastFile))
+	}
+	if err = errors.Join(err, s.release()); err != nil {
+		return fmt.Errorf("closing session %q: %w", s.id, err)
+	}
+	return nil
+}
