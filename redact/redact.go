@@ -1,7 +1,16 @@
 // Package redact is pure: JSON in, JSON without secrets out.
 package redact
 
-import "hash"
+import (
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"strconv"
+	"sync"
+
+	"auditproxy/schemas/audit"
+)
 
 // A Profile says what is redacted.
 type Profile uint8
@@ -34,6 +43,9 @@ const (
 	Wire                      // bytes as they stood on the wire
 )
 
+// keySize is the length of a key in bytes, that of the hash (RFC 2104, 3).
+const keySize = 32
+
 // A Config says how to redact.
 type Config struct {
 	Profile    Profile
@@ -59,45 +71,159 @@ const (
 
 // A Redactor redacts. Its methods may be used concurrently and allocate
 // nothing on ordinary input once warm.
-type Redactor struct{}
+type Redactor struct {
+	strict bool
+	digest digestForm
+	keyID  string
+	names  *names
+	passes sync.Pool // of *pass
+}
 
 // New returns a Redactor, or an error that names every problem of c.
-func New(c Config) (*Redactor, error) { return &Redactor{}, nil }
+func New(c Config) (*Redactor, error) {
+	var problems []error
+	if c.Profile > Libtmux {
+		problems = append(problems, fmt.Errorf("profile %d is unknown", c.Profile))
+	}
+	if c.Digest > SHA256 {
+		problems = append(problems, fmt.Errorf("digest algorithm %d is unknown", c.Digest))
+	}
+	algorithm := c.Digest
+	if algorithm == ByProfile {
+		algorithm = HMACSHA256
+		if c.Profile == Libtmux {
+			algorithm = SHA256
+		}
+	}
+	if algorithm == HMACSHA256 && len(c.Key) != keySize {
+		problems = append(problems, fmt.Errorf("key has %d bytes, want %d", len(c.Key), keySize))
+	}
+	for _, name := range slices.Concat(c.Names, c.ClearNames) {
+		if len(fold(nil, []byte(name)).all) == 0 {
+			problems = append(problems, fmt.Errorf("name %q has no letter", name))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	r := &Redactor{strict: c.Profile == Strict}
+	if r.strict {
+		r.names = strictNames(c.Names, c.ClearNames)
+	} else {
+		r.names = libtmuxNames(c.Names, c.ClearNames)
+	}
+	if algorithm == HMACSHA256 {
+		r.digest = hmacForm(c.Key)
+		r.keyID = keyID(c.Key)
+	} else {
+		r.digest = sha256Form
+	}
+	r.passes.New = func() any { return newPass(r) }
+	return r, nil
+}
 
 // KeyID names the key in use without telling it: hex, "" where none is used.
-func (r *Redactor) KeyID() string { return "" }
+func (r *Redactor) KeyID() string { return r.keyID }
 
 // AppendArgs appends the summary of raw, the bytes of params.arguments on the
 // wire: always one JSON object of at most 160 KiB and 250 levels. nil and null
 // give {}. raw may be anything the wire's superset of JSON allows.
-func (r *Redactor) AppendArgs(dst, raw []byte) ([]byte, Flags) { return append(dst, "{}"...), 0 }
+//
+// Of a name that stands twice the last value is kept, in the first one's
+// place, as Python, Go and JavaScript read it. Members for which there is no
+// room are counted and digested under "[cut]"; arguments that are no object
+// are digested under "[arguments]".
+func (r *Redactor) AppendArgs(dst, raw []byte) (out []byte, flags Flags) {
+	base := len(dst)
+	defer func() {
+		// The value must not get out whatever happens here, and the call must
+		// still have its record.
+		if recover() != nil {
+			out, flags = r.appendShapes(dst[:base], raw), Failed
+		}
+	}()
+	p := r.pass()
+	out, ok := p.args(dst, raw)
+	flags = p.flags
+	r.release(p)
+	if !ok {
+		return r.appendShapes(dst[:base], raw), flags&^Cut | Failed
+	}
+	return out, flags
+}
 
 // A Part is one argument of a call whose arguments were not kept.
 type Part struct {
-	Name  []byte // decoded
-	Type  string
-	Bytes int64
+	Name  []byte // decoded, by the client
+	Type  string // as in a shape: str, int, float, bool, NoneType, list, dict
+	Bytes int64  // on the wire
 	Sum   []byte // by NewHash(Wire), nil if unknown
 }
 
 // AppendParts appends the summary of such a call: an object with
-// {"type","bytes",digest} under each name.
-func (r *Redactor) AppendParts(dst []byte, parts []Part) []byte { return append(dst, "{}"...) }
+// {"type","bytes",digest} under each name, the last of a name that stands
+// twice. It is bounded as AppendArgs is.
+func (r *Redactor) AppendParts(dst []byte, parts []Part) []byte {
+	p := r.pass()
+	defer r.release(p)
+	start := len(dst)
+	dst = append(dst, '{')
+	last := make(map[string]int, len(parts))
+	for i, part := range parts {
+		last[string(part.Name)] = i
+	}
+	for i, part := range parts {
+		if last[string(part.Name)] != i {
+			continue
+		}
+		before := len(dst)
+		if before > start+1 {
+			dst = append(dst, ',')
+		}
+		dst = p.appendName(dst, part.Name)
+		dst = audit.AppendQuote(append(dst, `:{"type":`...), part.Type)
+		dst = strconv.AppendInt(append(dst, `,"bytes":`...), part.Bytes, 10)
+		dst = append(r.digest.appendPrefix(dst, part.Sum), '}')
+		if len(dst)-start > maxArgs-tail {
+			dst = dst[:before]
+			if before > start+1 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendInt(append(dst, `"[cut]":{"members":`...), int64(len(parts)-i), 10)
+			dst = append(dst, '}')
+			break
+		}
+	}
+	return append(dst, '}')
+}
 
 // AppendText appends text, a decoded string that client or server controls and
 // that must stay a string (a name, id, target, version, tag), under the value
 // rules: credentials inside it replaced, over 256 code points cut to 200 and
 // "…[len=… hmac=…]", valid UTF-8.
-func (r *Redactor) AppendText(dst, text []byte) []byte { return append(dst, text...) }
+func (r *Redactor) AppendText(dst, text []byte) []byte {
+	p := r.pass()
+	dst = p.appendText(dst, text)
+	r.release(p)
+	return dst
+}
 
 // AppendDigest appends the digest object of text.
 func (r *Redactor) AppendDigest(dst []byte, d Domain, text []byte) []byte {
-	return append(dst, "{}"...)
+	p := r.pass()
+	p.begin(d)
+	p.write(text)
+	dst = p.appendDigest(dst)
+	r.release(p)
+	return dst
 }
 
 // NewHash starts a digest of bytes that come in pieces.
-func (r *Redactor) NewHash(d Domain) hash.Hash { return nil }
+func (r *Redactor) NewHash(d Domain) hash.Hash { return r.digest.newHash(d) }
 
 // AppendSum appends the digest object of n bytes whose NewHash came to sum:
 // {"bytes": n, "hmac_sha256_prefix": …}.
-func (r *Redactor) AppendSum(dst []byte, n int64, sum []byte) []byte { return append(dst, "{}"...) }
+func (r *Redactor) AppendSum(dst []byte, n int64, sum []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"bytes":`...), n, 10)
+	return append(r.digest.appendPrefix(dst, sum), '}')
+}

@@ -1,0 +1,55 @@
+package redact_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"auditproxy/redact"
+)
+
+// key is the HMAC key of the tests; the golden files depend on it.
+var key = bytes.Repeat([]byte{7}, 32)
+
+func newRedactor(t testing.TB, c redact.Config) *redact.Redactor {
+	t.Helper()
+	if c.Key == nil {
+		c.Key = key
+	}
+	r, err := redact.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func BenchmarkArgs(b *testing.B) {
+	for _, bb := range []struct{ name, args string }{
+		{"send_keys", `{"keys":"ls -la","pane_id":"%1"}`},
+		{"clear", `{"pane_id":"%1","start":-100,"session_name":"build"}`},
+		{"text", `{"format_string":"#{pane_id} of the window named build"}`},
+		{"batch", `{"operations":[{"tool":"send_keys","arguments":{"keys":"x"}},{"tool":"pipe_pane","arguments":{"pane_id":"%1","output_path":"/tmp/x"}}]}`},
+		{"secret16MiB", `{"content":"` + strings.Repeat("The quick brown fox. ", 16<<20/21) + `"}`},
+		{"clear16MiB", `{"note":"` + strings.Repeat("The quick brown fox. ", 16<<20/21) + `"}`},
+		{"keys1e5", `{` + strings.Repeat(`"abcdefgh":1,`, 1e5) + `"x":1}`},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := newRedactor(b, redact.Config{})
+			raw, out := []byte(bb.args), make([]byte, 0, 256<<10)
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				out, _ = r.AppendArgs(out[:0], raw)
+			}
+		})
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	r := newRedactor(b, redact.Config{})
+	text, out := []byte("capture_pane"), make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		out = r.AppendText(out[:0], text)
+	}
+}

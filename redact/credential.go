@@ -1,0 +1,510 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+
+	"auditproxy/schemas/audit"
+)
+
+// A span is the bytes of one credential in a text.
+type span struct{ from, to int }
+
+// A scanner finds credentials in one text after the other. The pass that holds
+// it owns it.
+type scanner struct {
+	names  *names
+	text   []byte
+	found  []span
+	from   int  // where what is not yet settled starts: behind the last span or mark
+	pass   span // the password of the URL that is being read
+	at     ahead
+	end    ahead
+	token  int // the end of the token of JWT letters last seen
+	aws    bool
+	buf    []byte // a name without escapes
+	unwrap *unwrapper
+}
+
+// credentials returns the credentials in text, in order and apart, in the
+// scanner's memory. It takes time linear in text.
+func (s *scanner) credentials(text []byte) []span {
+	s.found = s.found[:0]
+	hint := look(text)
+	if hint == 0 {
+		return nil
+	}
+	s.scan(text)
+	if hint&lookEncoded != 0 {
+		s.scanEncoded()
+	}
+	s.text = nil
+	return s.found
+}
+
+// What look sees in a text.
+const (
+	lookPlain   = 1 << iota // there may be a credential
+	lookEncoded             // there may be one that is encoded
+)
+
+// Classes of bytes, for look and scan.
+const (
+	isAlnum   = 1 << iota // ASCII letter or digit
+	isName                // part of a name, or of most tokens
+	isEnd                 // ends a credential: white space, quote, ; & | )
+	isTrigger             // what scan looks at twice
+	isQuote
+	isHint // what look looks at twice
+)
+
+var classes = func() (t [256]byte) {
+	for c := range t {
+		switch c := byte(c); {
+		case '0' <= c && c <= '9', 'a' <= c|0x20 && c|0x20 <= 'z':
+			t[c] = isAlnum | isName
+		case c <= ' ' || c == 0x7F:
+			t[c] = isEnd
+		case c >= 0x80:
+			t[c] = isName
+		}
+	}
+	for class, chars := range map[byte]string{
+		isName:    "_-.%$",
+		isEnd:     ";&|)",
+		isQuote:   "\"'`",
+		isTrigger: "_-.IJ =:[\t\n",
+		isHint:    "=: %\\-\t\n",
+	} {
+		for _, c := range chars {
+			t[c] |= class
+		}
+	}
+	for _, c := range "\"'`" {
+		t[c] |= isEnd
+	}
+	return t
+}()
+
+// Shorter texts and tokens hold no credential that stands alone.
+const (
+	minToken   = 15
+	minEncoded = 20
+)
+
+// look reports what may be in text. It is what most texts cost.
+func look(text []byte) (hint int) {
+	token, encoded := 0, 0 // where the current runs start
+	for i, c := range text {
+		class := classes[c]
+		if class&isAlnum != 0 {
+			continue
+		}
+		if i-encoded >= minEncoded {
+			return lookPlain | lookEncoded
+		}
+		encoded = i + 1
+		if class&isName == 0 {
+			if i-token >= minToken {
+				hint |= lookPlain
+			}
+			token = i + 1
+		}
+		if class&isHint == 0 {
+			continue
+		}
+		switch c {
+		case '=', ':':
+			hint |= lookPlain
+		case '%', '\\':
+			return lookPlain | lookEncoded
+		case '-':
+			if i+1 < len(text) && (i == 0 || classes[text[i-1]]&isAlnum == 0) {
+				hint |= lookPlain
+			}
+		default: // "Bearer ", "Basic "
+			if i > 4 && (text[i-1]|0x20 == 'r' || text[i-1]|0x20 == 'c') {
+				hint |= lookPlain
+			}
+		}
+	}
+	if len(text)-encoded >= minEncoded {
+		return lookPlain | lookEncoded
+	}
+	if len(text)-token >= minToken {
+		hint |= lookPlain
+	}
+	return hint
+}
+
+// scan finds the credentials that stand in text as they are.
+func (s *scanner) scan(text []byte) {
+	s.text, s.from, s.pass, s.token, s.aws = text, 0, span{-1, -1}, 0, false
+	s.at, s.end = ahead{}, ahead{}
+	for i := 0; i < len(text); {
+		if i == s.pass.from {
+			s.add(s.pass)
+			i = s.from
+			continue
+		}
+		if classes[text[i]]&isTrigger == 0 {
+			i++
+			continue
+		}
+		if n := markLen(text[i:]); n > 0 {
+			i += n
+			s.from = i
+			continue
+		}
+		if c := s.credential(i); c.from < c.to {
+			s.add(c)
+			i = s.from
+			continue
+		}
+		i++
+	}
+	if s.aws {
+		s.secretKeys()
+	}
+}
+
+func (s *scanner) add(c span) {
+	s.found = append(s.found, c)
+	s.from = c.to
+	if s.pass.from < c.to {
+		s.pass = span{-1, -1}
+	}
+}
+
+// credential returns the credential that the byte at i gives away, if any. It
+// ends behind i.
+func (s *scanner) credential(i int) span {
+	t := s.text
+	switch t[i] {
+	case '=':
+		return s.assigned(i)
+	case ':':
+		if bytes.HasPrefix(t[i:], []byte("://")) {
+			return s.url(i)
+		}
+		return s.assigned(i)
+	case '-':
+		if c := s.pem(i); c.to > 0 {
+			return c
+		}
+		if i == 0 || classes[t[i-1]]&isName == 0 {
+			if c := s.option(i); c.to > 0 {
+				return c
+			}
+		}
+	case ' ', '\t', '\n':
+		return s.schemed(i)
+	case 'I':
+		return s.cloudKey(i)
+	case 'J':
+		return s.jwt(i)
+	}
+	if c := t[i]; c == '_' || c == '-' || c == '.' {
+		return s.prefixed(i)
+	}
+	return span{}
+}
+
+// A format is a token that its first bytes give away.
+type format struct {
+	prefix string
+	least  int  // bytes of the token that must follow
+	alone  bool // no letter or digit may stand before it
+	mixed  bool // a digit must be among them, as English has words like it
+}
+
+// formats are known by their prefix; its last byte is what scan stops at.
+var formats = [...]format{
+	{"ghp_", 16, false, false}, {"gho_", 16, false, false}, {"ghu_", 16, false, false}, // GitHub
+	{"ghs_", 16, false, false}, {"ghr_", 16, false, false}, {"github_pat_", 16, false, false},
+	{"glpat-", 12, false, false}, {"gldt-", 12, false, false}, {"glrt-", 12, false, false}, // GitLab
+	{"xoxb-", 10, false, false}, {"xoxp-", 10, false, false}, {"xoxa-", 10, false, false}, // Slack
+	{"xoxr-", 10, false, false}, {"xoxs-", 10, false, false}, {"xoxe-", 10, false, false},
+	{"xoxo-", 10, false, false}, {"xoxd-", 10, false, false}, {"xoxc-", 10, false, false},
+	{"xoxe.", 10, false, false}, {"xapp-", 10, false, false},
+	{"sk-ant-", 10, false, false}, {"sk-", 16, true, true}, // Anthropic, OpenAI
+	{"sk_live_", 10, false, false}, {"rk_live_", 10, false, false}, // Stripe
+	{"sk_test_", 10, false, false}, {"rk_test_", 10, false, false}, {"whsec_", 16, false, false},
+	{"npm_", 20, false, false}, {"pypi-", 16, false, true}, // package registries
+	{"SG.", 16, true, false},                                // SendGrid
+	{"hf_", 16, true, false}, {"dop_v1_", 20, false, false}, // Hugging Face, DigitalOcean
+}
+
+func (s *scanner) prefixed(i int) span {
+	t := s.text
+	for _, f := range &formats {
+		from := i + 1 - len(f.prefix)
+		if f.prefix[len(f.prefix)-1] != t[i] || from < s.from || string(t[from:i+1]) != f.prefix {
+			continue
+		}
+		if f.alone && from > 0 && classes[t[from-1]]&isAlnum != 0 {
+			continue
+		}
+		n, digit := s.tokenLen(i+1, max(f.least, 48))
+		if n >= f.least && (digit || !f.mixed) {
+			return span{from, s.credentialEnd(i + 1)}
+		}
+	}
+	return span{}
+}
+
+// tokenLen counts token bytes from i on, up to most.
+func (s *scanner) tokenLen(i, most int) (n int, digit bool) {
+	for n < most && i+n < len(s.text) {
+		c := s.text[i+n]
+		if classes[c]&isName == 0 || c >= 0x80 || c == '%' || c == '$' {
+			break
+		}
+		digit = digit || '0' <= c && c <= '9'
+		n++
+	}
+	return n, digit
+}
+
+// credentialEnd returns where a credential that stands at i ends.
+func (s *scanner) credentialEnd(i int) int {
+	for i < len(s.text) && classes[s.text[i]]&isEnd == 0 {
+		if s.text[i] == '\\' && i+1 < len(s.text) && (classes[s.text[i+1]]&isQuote != 0 || s.text[i+1] == '\\') {
+			break // the quote of a string in a string
+		}
+		if markLen(s.text[i:]) > 0 {
+			break
+		}
+		i++
+	}
+	return i
+}
+
+// cloudKey finds the key ids of AWS and the keys of Google: AKIA, ASIA, AIza.
+func (s *scanner) cloudKey(i int) span {
+	t := s.text
+	if i == s.from {
+		return span{}
+	}
+	if t[i-1] == 'A' && bytes.HasPrefix(t[i:], []byte("Iza")) {
+		if n, _ := s.tokenLen(i+3, 32); n >= 30 {
+			return span{i - 1, s.credentialEnd(i)}
+		}
+	}
+	if i-2 < s.from || t[i-2] != 'A' || t[i-1] != 'K' && t[i-1] != 'S' || !bytes.HasPrefix(t[i:], []byte("IA")) {
+		return span{}
+	}
+	for n := range 16 {
+		if i+2+n >= len(t) || classes[t[i+2+n]]&isAlnum == 0 || 'a' <= t[i+2+n] && t[i+2+n] <= 'z' {
+			return span{}
+		}
+	}
+	s.aws = true
+	return span{i - 2, s.credentialEnd(i)}
+}
+
+// secretKeys adds what may be the secret beside an AWS key id: 40 characters
+// of base64.
+func (s *scanner) secretKeys() {
+	const length = 40
+	from := 0
+	for i := 0; i <= len(s.text); i++ {
+		if i < len(s.text) && (classes[s.text[i]]&isAlnum != 0 || s.text[i] == '/' || s.text[i] == '+') {
+			continue
+		}
+		if i-from == length {
+			s.found = append(s.found, span{from, i})
+		}
+		from = i + 1
+	}
+	s.merge()
+}
+
+// merge puts the spans in order and joins those that overlap.
+func (s *scanner) merge() {
+	slices.SortFunc(s.found, func(a, b span) int { return a.from - b.from })
+	kept := s.found[:0]
+	for _, c := range s.found {
+		if n := len(kept); n > 0 && c.from < kept[n-1].to {
+			kept[n-1].to = max(kept[n-1].to, c.to)
+			continue
+		}
+		kept = append(kept, c)
+	}
+	s.found = kept
+}
+
+// jwt finds JSON Web Tokens (RFC 7519): eyJ….….
+func (s *scanner) jwt(i int) span {
+	t := s.text
+	if i-2 < s.from || t[i-2] != 'e' || t[i-1] != 'y' {
+		return span{}
+	}
+	if s.token <= i {
+		for s.token = i; s.token < len(t) && isTokenByte(t[s.token]); s.token++ {
+		}
+	}
+	if s.token-i < 8 || s.token == len(t) || t[s.token] != '.' {
+		return span{}
+	}
+	for n := range 8 {
+		if k := s.token + 1 + n; k >= len(t) || !isTokenByte(t[k]) {
+			return span{}
+		}
+	}
+	return span{i - 2, s.credentialEnd(i)}
+}
+
+func isTokenByte(c byte) bool { return classes[c]&isAlnum != 0 || c == '-' || c == '_' }
+
+// pem finds a PEM block (RFC 7468), also one that was cut.
+func (s *scanner) pem(i int) span {
+	t := s.text
+	if !bytes.HasPrefix(t[i:], []byte("-----BEGIN ")) {
+		return span{}
+	}
+	const ending = "-----END "
+	end := bytes.Index(t[i:], []byte(ending))
+	if end < 0 {
+		return span{i, len(t)}
+	}
+	end += i + len(ending)
+	if n := bytes.Index(t[end:], []byte("-----")); n >= 0 && n < 64 {
+		return span{i, end + n + 5}
+	}
+	return span{i, s.credentialEnd(end)}
+}
+
+// schemed finds what follows "Bearer" or "Basic" and white space at i.
+func (s *scanner) schemed(i int) span {
+	t := s.text
+	word := 0
+	switch {
+	case hasFoldSuffix(t[s.from:i], "bearer"):
+		word = 6
+	case hasFoldSuffix(t[s.from:i], "basic"):
+		word = 5
+	default:
+		return span{}
+	}
+	if i > word && classes[t[i-word-1]]&isAlnum != 0 {
+		return span{}
+	}
+	from := i + 1
+	for from < len(t) && (t[from] == ' ' || t[from] == '\t') {
+		from++
+	}
+	to := s.credentialEnd(from)
+	if word == 5 && !isBasic(t[from:to]) || word == 6 && !isBearer(t[from:to]) {
+		return span{}
+	}
+	return span{from, to}
+}
+
+func hasFoldSuffix(b []byte, word string) bool {
+	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
+}
+
+// isBearer tells a token from the word that follows "bearer" in a sentence.
+func isBearer(b []byte) bool {
+	if len(b) >= 16 {
+		return true
+	}
+	for _, c := range b {
+		if c < 'a' || 'z' < c {
+			return len(b) >= 6
+		}
+	}
+	return false
+}
+
+// isBasic reports whether b is the base64 of a user and a password (RFC 7617).
+func isBasic(b []byte) bool {
+	var buf [96]byte
+	return bytes.IndexByte(appendBase64(buf[:0], b[:min(len(b), 128)]), ':') >= 0
+}
+
+// markLen is the length of the mark, ours, that b starts with, or 0. What has
+// been redacted is not redacted again.
+func markLen(b []byte) int {
+	n := 0
+	switch {
+	case len(b) == 0 || b[0] != '[' && b[0] != cutMark[0]:
+		return 0
+	case bytes.HasPrefix(b, []byte(redactedMark)):
+		n = len(redactedMark)
+	case bytes.HasPrefix(b, []byte(cutMark)):
+		n = len(cutMark)
+	default:
+		return 0
+	}
+	n = after(b, n, "len=")
+	digits := countDigits(b[n:])
+	if n == 0 || digits == 0 || digits > 10 {
+		return 0
+	}
+	n += digits
+	length := 16
+	if m := after(b, n, " hmac="); m > 0 {
+		n = m
+	} else if m = after(b, n, " sha256="); m > 0 {
+		n, length = m, 12
+	} else {
+		return 0
+	}
+	if len(b) < n+length+1 || b[n+length] != ']' {
+		return 0
+	}
+	for _, c := range b[n : n+length] {
+		if unhex[c] > 15 || c < 'a' && c > '9' {
+			return 0
+		}
+	}
+	return n + length + 1
+}
+
+// after returns the index behind word at b[i:], 0 if it is not there.
+func after(b []byte, i int, word string) int {
+	if !bytes.HasPrefix(b[i:], []byte(word)) {
+		return 0
+	}
+	return i + len(word)
+}
+
+// isOption reports whether the string at raw[i] is an option alone that wants
+// a secret: "--password". The value is then the next element of the list.
+func (p *pass) isOption(i int) bool {
+	if p.raw[i] != '"' || i+1 >= len(p.raw) || p.raw[i+1] != '-' && p.raw[i+1] != '\\' {
+		return false
+	}
+	s, next := p.readString(i)
+	if next < 0 {
+		return false
+	}
+	t := p.decoded(s)
+	name := bytes.TrimLeft(t, "-")
+	if len(name) == len(t) || len(name) == 0 {
+		return false
+	}
+	for _, c := range name {
+		if classes[c]&isName == 0 {
+			return false
+		}
+	}
+	return p.r.names.class(p.folded, name) != clear
+}
+
+// unescaped returns b, or what it says if it is text with escapes of JSON or of
+// URLs; level upon level, as strings in strings have them.
+func (s *scanner) unescaped(b []byte) []byte {
+	for range 4 {
+		if bytes.IndexByte(b, '\\') >= 0 {
+			b = audit.AppendUnquote(nil, b)
+		} else if bytes.IndexByte(b, '%') >= 0 {
+			b = appendPercent(nil, b)
+		} else {
+			break
+		}
+	}
+	return b
+}

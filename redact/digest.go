@@ -1,0 +1,174 @@
+package redact
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"strconv"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+)
+
+// A digestForm is how digests are made and written.
+type digestForm struct {
+	key    []byte // nil: plain SHA-256
+	member string // name of the prefix in a digest object
+	word   string // its name inside a text
+	prefix int    // bytes of the sum that are kept
+}
+
+var sha256Form = digestForm{member: "sha256_prefix", word: "sha256", prefix: 6}
+
+func hmacForm(key []byte) digestForm {
+	return digestForm{key: bytes.Clone(key), member: "hmac_sha256_prefix", word: "hmac", prefix: 8}
+}
+
+// keyID is no digest of any value: those start with a domain's byte.
+func keyID(key []byte) string {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("key id"))
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// labels are what a digest's input starts with, by domain.
+const labels = "\x00\x01\x02\x03"
+
+// label separates the domains. A plain SHA-256 of an argument has none:
+// libtmux-mcp's digests are those.
+func (f *digestForm) label(d Domain) string {
+	if f.key == nil && d == Argument {
+		return ""
+	}
+	return labels[d : d+1]
+}
+
+func (f *digestForm) newHash(d Domain) hash.Hash {
+	h := &labelled{Hash: f.bare(), label: []byte(f.label(d))}
+	h.Reset()
+	return h
+}
+
+func (f *digestForm) bare() hash.Hash {
+	if f.key == nil {
+		return sha256.New()
+	}
+	return hmac.New(sha256.New, f.key)
+}
+
+// appendPrefix appends the member for sum, if there is one.
+func (f *digestForm) appendPrefix(dst, sum []byte) []byte {
+	if len(sum) < f.prefix {
+		return dst
+	}
+	dst = append(append(dst, `,"`...), f.member...)
+	dst = hex.AppendEncode(append(dst, `":"`...), sum[:f.prefix])
+	return append(dst, '"')
+}
+
+// labelled is a hash whose input starts with a domain's label.
+type labelled struct {
+	hash.Hash
+	label []byte
+}
+
+func (h *labelled) Reset() {
+	h.Hash.Reset()
+	h.Hash.Write(h.label)
+}
+
+// begin, write and appendDigest make one digest at a time in p.
+
+func (p *pass) begin(d Domain) {
+	p.hash.Reset()
+	p.points = 0
+	if label := p.r.digest.label(d); label != "" {
+		p.hash.Write(append(p.sum[:0], label...))
+	}
+}
+
+// write adds text, of which every piece must be valid UTF-8 for the code
+// points to be counted right.
+func (p *pass) write(text []byte) {
+	p.hash.Write(text)
+	p.points += points(text)
+}
+
+// finish returns the sum, in p's memory.
+func (p *pass) finish() []byte {
+	return p.hash.Sum(p.sum[:0])
+}
+
+// appendDigest appends the digest object of what was written.
+func (p *pass) appendDigest(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"len":`...), int64(p.points), 10)
+	return append(p.r.digest.appendPrefix(dst, p.finish()), '}')
+}
+
+// appendMark appends how a digest looks inside a text: open, then
+// "len=40 hmac=0123456789abcdef]".
+func (p *pass) appendMark(dst []byte, open string) []byte {
+	dst = strconv.AppendInt(append(append(dst, open...), `len=`...), int64(p.points), 10)
+	dst = append(append(append(dst, ' '), p.r.digest.word...), '=')
+	dst = hex.AppendEncode(dst, p.finish()[:p.r.digest.prefix])
+	return append(dst, ']')
+}
+
+// writeString adds the text of a string literal, which may be megabytes long
+// and is decoded in pieces.
+func (p *pass) writeString(s literal) {
+	if s.plain() {
+		p.hash.Write(s.inner)
+		p.points += len(s.inner) - s.continued
+		return
+	}
+	lit, buf := s.inner, p.text[:0]
+	for len(lit) > 0 {
+		run := bytes.IndexByte(lit, '\\')
+		if run < 0 {
+			run = len(lit)
+		}
+		switch {
+		case s.bad:
+			buf = audit.AppendUnquote(buf, lit[:run])
+		case run < 256:
+			buf = append(buf, lit[:run]...)
+		default:
+			p.write(buf)
+			p.write(lit[:run])
+			buf = buf[:0]
+		}
+		lit = lit[run:]
+		n := escapeLen(lit)
+		buf = audit.AppendUnquote(buf, lit[:n])
+		lit = lit[n:]
+		if len(buf) > 4096 {
+			p.write(buf)
+			buf = buf[:0]
+		}
+	}
+	p.write(buf)
+	p.text = buf
+}
+
+// escapeLen is the length of the escape that lit starts with, both halves of
+// a surrogate pair taken together.
+func escapeLen(lit []byte) int {
+	switch {
+	case len(lit) < 2 || lit[1] >= utf8.RuneSelf:
+		return min(len(lit), 1)
+	case lit[1] != 'u':
+		return 2
+	case len(lit) >= 12 && lit[6] == '\\' && lit[7] == 'u' && isPair(lit):
+		return 12
+	}
+	if _, ok := hex4(lit[2:]); ok {
+		return 6
+	}
+	return 2
+}
+
+// points counts code points: the bytes that do not continue one.
+func points(text []byte) int { return utf8.RuneCount(text) }

@@ -1,0 +1,176 @@
+package redact
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// unwrapper is what looking behind encodings needs, made when it is first
+// needed.
+type unwrapper struct {
+	inner scanner
+	text  []byte
+}
+
+// scanEncoded adds the runs of the text that hold a credential once decoded:
+// base64, hexadecimal, percent-encoded, or escaped as in JSON or in C. Such a
+// run goes as a whole. One level is looked behind.
+func (s *scanner) scanEncoded() {
+	if s.unwrap == nil {
+		s.unwrap = &unwrapper{inner: scanner{names: s.names}}
+	}
+	raw := s.found // in order, while more is added behind them
+	word, run, escapes := 0, 0, false
+	for i := 0; i <= len(s.text); i++ {
+		c := byte(' ')
+		if i < len(s.text) {
+			c = s.text[i]
+		}
+		if classes[c]&isAlnum != 0 {
+			continue
+		}
+		if i-run >= minEncoded && s.hides(s.text[run:i]) {
+			s.found = append(s.found, s.encodedRun(run, i))
+		}
+		run = i + 1
+		if classes[c]&isEnd != 0 {
+			have := 0
+			for len(raw) > 0 && raw[0].from < i {
+				raw, have = raw[1:], have+1
+			}
+			if escapes {
+				s.word(word, i, have)
+			}
+			word, escapes = i+1, false
+		} else if c == '%' || c == '\\' {
+			escapes = true
+		}
+	}
+	s.merge()
+}
+
+// encodedRun widens a run of letters and digits to the other bytes of base64.
+func (s *scanner) encodedRun(from, to int) span {
+	is := func(c byte) bool {
+		return classes[c]&isAlnum != 0 || c == '+' || c == '/' || c == '-' || c == '_' || c == '='
+	}
+	for to < len(s.text) && is(s.text[to]) {
+		to++
+	}
+	return span{from, to}
+}
+
+// hides reports whether a run of letters and digits holds a credential, wherever
+// in it the encoding starts.
+func (s *scanner) hides(run []byte) bool {
+	u := s.unwrap
+	for skip := range 4 {
+		u.text = appendBase64(u.text[:0], run[skip:])
+		if u.finds() {
+			return true
+		}
+	}
+	for skip := range 2 {
+		u.text = appendUnhex(u.text[:0], run[skip:])
+		if u.finds() {
+			return true
+		}
+	}
+	return false
+}
+
+// finds reports whether the decoded text holds a credential. Noise holds none:
+// what surrounds one is text too.
+func (u *unwrapper) finds() bool {
+	u.inner.found = u.inner.found[:0]
+	if look(u.text) == 0 {
+		return false
+	}
+	u.inner.scan(u.text)
+	for _, c := range u.inner.found {
+		if isReadable(u.text[c.from:c.to]) {
+			return true
+		}
+	}
+	return false
+}
+
+func isReadable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return utf8.Valid(b)
+}
+
+// word adds text[from:to] if more credentials show once its escapes are read
+// than the ones that it is known to have.
+func (s *scanner) word(from, to, have int) {
+	u := s.unwrap
+	u.inner.found = u.inner.found[:0]
+	u.text = append(u.text[:0], s.unescaped(s.text[from:to])...)
+	if look(u.text) == 0 || bytes.Equal(u.text, s.text[from:to]) {
+		return
+	}
+	if u.inner.scan(u.text); len(u.inner.found) > have {
+		s.found = append(s.found, span{from, to})
+	}
+}
+
+// appendBase64 appends what b says in base64, standard or URL-safe (RFC 4648),
+// up to the first byte that is neither.
+func appendBase64(dst, b []byte) []byte {
+	var bits, n uint
+	for _, c := range b {
+		v := base64Value(c)
+		if v > 63 {
+			break
+		}
+		bits, n = bits<<6|uint(v), n+6
+		if n >= 8 {
+			n -= 8
+			dst = append(dst, byte(bits>>n))
+		}
+	}
+	return dst
+}
+
+func base64Value(c byte) byte {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		return c - 'A'
+	case 'a' <= c && c <= 'z':
+		return c - 'a' + 26
+	case '0' <= c && c <= '9':
+		return c - '0' + 52
+	case c == '+' || c == '-':
+		return 62
+	case c == '/' || c == '_':
+		return 63
+	}
+	return 255
+}
+
+// appendUnhex appends what b says in hexadecimal, up to the first byte that is
+// none.
+func appendUnhex(dst, b []byte) []byte {
+	for len(b) >= 2 && unhex[b[0]] < 16 && unhex[b[1]] < 16 {
+		dst = append(dst, unhex[b[0]]<<4|unhex[b[1]])
+		b = b[2:]
+	}
+	return dst
+}
+
+// appendPercent appends b without its percent-encoding (RFC 3986, 2.1).
+func appendPercent(dst, b []byte) []byte {
+	for i := 0; i < len(b); i++ {
+		if b[i] == '%' && i+2 < len(b) && unhex[b[i+1]] < 16 && unhex[b[i+2]] < 16 {
+			dst = append(dst, unhex[b[i+1]]<<4|unhex[b[i+2]])
+			i += 2
+			continue
+		}
+		dst = append(dst, b[i])
+	}
+	return dst
+}

@@ -1,0 +1,135 @@
+package redact
+
+import "bytes"
+
+// members is the frame of the object that is being written: where each member
+// stands in the output, so that the last value of a name can take the first
+// one's place. The entries live on stacks of the pass.
+type members struct {
+	p       *pass
+	base    int            // of the output, where the first member starts
+	first   int            // of p.members
+	names   int            // of p.names
+	index   map[string]int // of p.members by name, once there are many
+	current int            // of p.members, the one that is being written
+	again   bool           // the current one's name stood here before
+	moved   bool           // the output is not what the entries say: see settle
+	waste   int            // bytes of output that no entry names
+}
+
+// A member is one member in the output; from == to if it has been dropped.
+type member struct {
+	nameFrom, nameTo int // in p.names
+	from, to         int // in the output, without the comma
+}
+
+// manyMembers is where comparing names one by one becomes dearer than a map.
+const manyMembers = 16
+
+// name reads the name at raw[i] and returns it decoded, on top of p.names, and
+// where its value starts.
+func (p *pass) name(i int) (name []byte, value int) {
+	if p.raw[i] != '"' {
+		return nil, -1
+	}
+	s, next := p.readString(i)
+	if next < 0 {
+		return nil, -1
+	}
+	from := len(p.names)
+	p.names = appendDecoded(p.names, s)
+	return p.names[from:], p.colon(next)
+}
+
+func (p *pass) startMembers(base int) members {
+	return members{p: p, base: base, first: len(p.members), names: len(p.names)}
+}
+
+// end gives the frame's memory back.
+func (m *members) end() {
+	m.p.members = m.p.members[:m.first]
+	m.p.names = m.p.names[:m.names]
+}
+
+// open starts the member whose name lies on top of p.names.
+func (m *members) open(name []byte) {
+	p := m.p
+	m.current = m.find(name)
+	if m.again = m.current >= 0; m.again {
+		p.flags |= Duplicate
+		p.names = p.names[:len(p.names)-len(name)]
+		return
+	}
+	m.current = len(p.members)
+	p.members = append(p.members, member{nameFrom: len(p.names) - len(name), nameTo: len(p.names)})
+	if m.index != nil {
+		m.index[string(name)] = m.current
+	}
+}
+
+func (m *members) find(name []byte) int {
+	have := m.p.members[m.first:]
+	if len(have) <= manyMembers {
+		for i, e := range have {
+			if bytes.Equal(m.p.names[e.nameFrom:e.nameTo], name) {
+				return m.first + i
+			}
+		}
+		return -1
+	}
+	if m.index == nil {
+		m.index = make(map[string]int, 4*manyMembers)
+		for i, e := range have {
+			m.index[string(m.p.names[e.nameFrom:e.nameTo])] = m.first + i
+		}
+	}
+	if i, ok := m.index[string(name)]; ok {
+		return i
+	}
+	return -1
+}
+
+// written says where the current member stands.
+func (m *members) written(from, to int) {
+	e := &m.p.members[m.current]
+	if m.again {
+		m.waste += e.to - e.from + len(",")
+		m.moved = true
+	}
+	e.from, e.to = from, to
+}
+
+// drop says that the current member is not kept, nor what stood under its name
+// before: a value that a server does not use must not look like the one it does.
+func (m *members) drop() {
+	e := &m.p.members[m.current]
+	if e.from < e.to {
+		m.waste += e.to - e.from + len(",")
+		m.moved = true
+	}
+	e.from, e.to = 0, 0
+}
+
+// settle rewrites the members in order, each in the place of its name's first.
+func (m *members) settle(out []byte, comma string) []byte {
+	if !m.moved {
+		return out
+	}
+	p := m.p
+	m.moved, m.waste = false, 0
+	body := p.settled[:0]
+	for i := range p.members[m.first:] {
+		e := &p.members[m.first+i]
+		if e.from == e.to {
+			continue
+		}
+		if len(body) > 0 {
+			body = append(body, comma...)
+		}
+		from := m.base + len(body)
+		body = append(body, out[e.from:e.to]...)
+		e.from, e.to = from, m.base+len(body)
+	}
+	p.settled = body
+	return append(out[:m.base], body...)
+}

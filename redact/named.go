@@ -1,0 +1,281 @@
+package redact
+
+import "bytes"
+
+// ahead remembers where the next byte of some kind is, so that asking for it
+// again and again stays linear.
+type ahead struct{ from, to int }
+
+// assigned finds the value of NAME=value and NAME: value, where the separator
+// stands at i, at any level of strings in strings.
+func (s *scanner) assigned(i int) span {
+	name, first := s.nameBefore(i)
+	if len(name) == 0 || i+1 == s.pass.from {
+		return span{}
+	}
+	var more listed
+	if first > 0 && (s.text[first-1] == '?' || s.text[first-1] == '&') {
+		more = inQuery
+	}
+	f, ok := s.sensitiveName(name, more)
+	if !ok {
+		return span{}
+	}
+	if bytes.HasSuffix(f.all, []byte("cookie")) || bytes.HasSuffix(f.all, []byte("cookies")) {
+		return s.line(i + 1)
+	}
+	return s.value(i + 1)
+}
+
+func (s *scanner) sensitiveName(name []byte, more listed) (folded, bool) {
+	name = s.unescaped(name)
+	f := fold(s.buf[:0], name)
+	s.buf = f.all[:0]
+	return f, s.names.sensitive(f, more)
+}
+
+// nameBefore returns the name that ends before the separator at i, and where
+// it starts. A name in quotes may hold anything but a separator.
+func (s *scanner) nameBefore(i int) (name []byte, first int) {
+	t := s.text
+	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '+') {
+		i--
+	}
+	if i > s.from && classes[t[i-1]]&isQuote != 0 {
+		quote := t[i-1]
+		i--
+		for i > s.from && t[i-1] == '\\' {
+			i--
+		}
+		first = i
+		for first > s.from && t[first-1] != quote && t[first-1] != '=' && t[first-1] != ':' && t[first-1] != ',' {
+			first--
+		}
+		return t[first:i], first
+	}
+	first = i
+	for first > s.from && (classes[t[first-1]]&isName != 0 || t[first-1] == '\\') {
+		first--
+	}
+	return t[first:i], first
+}
+
+// option finds the value of --name value, where the option starts at i, also
+// where both are strings in a list.
+func (s *scanner) option(i int) span {
+	t := s.text
+	from := i + 1
+	if from < len(t) && t[from] == '-' {
+		from++
+	}
+	to := from
+	for to < len(t) && classes[t[to]]&isName != 0 {
+		to++
+	}
+	v := to
+	if v < len(t) && (t[v] == '\\' || classes[t[v]]&isQuote != 0) {
+		for v < len(t) && (t[v] == '\\' || t[v] == ',' || t[v] == ' ') || v == to {
+			v++
+		}
+		for v < len(t) && (t[v] == ',' || t[v] == ' ') {
+			v++
+		}
+	}
+	for v < len(t) && (t[v] == ' ' || t[v] == '\t') {
+		v++
+	}
+	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
+		return span{}
+	}
+	if _, ok := s.sensitiveName(t[from:to], 0); !ok {
+		return span{}
+	}
+	return s.value(v)
+}
+
+// value finds what is assigned by the separator before i.
+func (s *scanner) value(i int) span {
+	t := s.text
+	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
+		i++
+	}
+	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
+		i++
+	}
+	if n := markLen(t[i:]); n > 0 {
+		i += n
+	}
+	open := i
+	for open < len(t) && t[open] == '\\' {
+		open++
+	}
+	switch {
+	case open == len(t):
+		return span{i, open}
+	case classes[t[open]]&isQuote != 0:
+		return s.quoted(open, open-i)
+	case t[i] == '[' || t[i] == '{':
+		return span{i, s.closed(i)}
+	}
+	to := s.credentialEnd(i)
+	if to < len(t) && (t[to] == ' ' || t[to] == '\t') && isScheme(t[i:to]) {
+		for i = to; i < len(t) && (t[i] == ' ' || t[i] == '\t'); i++ {
+		}
+		return s.value(i)
+	}
+	return span{i, to}
+}
+
+// isScheme reports whether b is what stands before a token in a header
+// (RFC 9110, 11.4).
+func isScheme(b []byte) bool {
+	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop"} {
+		if len(b) == len(scheme) && hasFoldSuffix(b, scheme) {
+			return true
+		}
+	}
+	return false
+}
+
+// quoted returns what the quote at i opens, which has level backslashes before
+// it, and what is written on to it behind the closing quote.
+func (s *scanner) quoted(i, level int) span {
+	t := s.text
+	from := i + 1
+	to := s.closing(i, level)
+	after := min(to+level+1, len(t))
+	if n := markLen(t[from:to]); n == to-from && n > 0 {
+		from = to // it has been redacted
+	}
+	if after < len(t) && (classes[t[after]]&isAlnum != 0 || t[after] == '$') {
+		to = s.credentialEnd(after)
+	}
+	return span{from, to}
+}
+
+// closing returns where the string ends that the quote at i opens, before the
+// backslashes of its closing quote: the end of the text if it is not closed.
+func (s *scanner) closing(i, level int) int {
+	t := s.text
+	back := 0
+	for k := i + 1; k < len(t); k++ {
+		switch {
+		case t[k] == '\\':
+			back++
+			continue
+		case t[k] == t[i] && back%(2*(level+1)) == level:
+			return k - level
+		}
+		back = 0
+	}
+	return len(t)
+}
+
+// closed returns the index behind the list or object that starts at i.
+func (s *scanner) closed(i int) int {
+	t := s.text
+	depth, back := 0, 0
+	for i < len(t) {
+		c := t[i]
+		i++
+		switch {
+		case c == '\\':
+			back++
+			continue
+		case c == '"':
+			i = min(s.closing(i-1, back)+back+1, len(t))
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+		back = 0
+	}
+	return i
+}
+
+// line returns what stands from i to the end of the line or quotation: a
+// Cookie header holds several credentials with "; " between them.
+func (s *scanner) line(i int) span {
+	t := s.text
+	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
+		i++
+	}
+	if i < len(t) && (t[i] == '\\' || classes[t[i]]&isQuote != 0 || t[i] == '[' || t[i] == '{') {
+		return s.value(i)
+	}
+	to := i
+	for to < len(t) && t[to] >= ' ' && classes[t[to]]&isQuote == 0 && t[to] != '\\' {
+		if n := markLen(t[to:]); n > 0 {
+			if to == i {
+				i += n
+				to = i
+				continue
+			}
+			break
+		}
+		to++
+	}
+	return span{i, to}
+}
+
+// webhooks are addresses whose path is the credential.
+var webhooks = [...]string{"hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
+
+// url looks at the authority (RFC 3986, 3.2) of the URL whose "://" stands at
+// i, and notes where its password is.
+func (s *scanner) url(i int) span {
+	t := s.text
+	from := i + len("://")
+	for _, host := range &webhooks {
+		if bytes.HasPrefix(t[from:], []byte(host)) {
+			path := from + len(host)
+			return span{path, s.credentialEnd(path)}
+		}
+	}
+	to := from
+	for to < len(t) && t[to] != '/' && t[to] != '?' && t[to] != '#' && !isURLEnd(t[to]) {
+		to++
+	}
+	userinfo := bytes.LastIndexByte(t[from:to], '@')
+	colon := bytes.IndexByte(t[from:to], ':')
+	if userinfo < 0 && colon >= 0 && !isPort(t[from+colon+1:to]) {
+		// A password with a "/" in it that should have been escaped.
+		if at := s.next(&s.at, to, func(c byte) bool { return c == '@' }); at < s.next(&s.end, to, isURLEnd) {
+			userinfo = at - from
+		}
+	}
+	switch {
+	case userinfo < 0:
+		return span{}
+	case colon < 0 || colon > userinfo:
+		s.pass = span{from, from + userinfo}
+	case colon+1 == userinfo:
+		s.pass = span{from, from + colon}
+	default:
+		s.pass = span{from + colon + 1, from + userinfo}
+	}
+	if markLen(t[s.pass.from:s.pass.to]) == s.pass.to-s.pass.from {
+		s.pass = span{-1, -1}
+	}
+	return span{}
+}
+
+func isURLEnd(c byte) bool { return c <= ' ' || classes[c]&isQuote != 0 || c == '<' || c == '>' }
+
+func isPort(b []byte) bool { return countDigits(b) == len(b) }
+
+// next returns the index of the next byte from i on for which is holds; i does
+// not go back.
+func (s *scanner) next(a *ahead, i int, is func(byte) bool) int {
+	if a.from <= i && i <= a.to && a.to > 0 {
+		return a.to
+	}
+	a.from, a.to = i, i
+	for a.to < len(s.text) && !is(s.text[a.to]) {
+		a.to++
+	}
+	return a.to
+}

@@ -1,0 +1,148 @@
+package redact
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// A kind is what a value is to Python, in whose words shapes speak.
+type kind uint8
+
+const (
+	null kind = iota
+	boolean
+	integer
+	float
+	nonFinite // NaN, Infinity, or a float beyond float64
+	odd       // none of these: no server is known to read it
+	text
+	list
+	object
+)
+
+// maxDigits is the longest integer that Python reads (sys.int_info).
+const maxDigits = 4300
+
+func (k kind) String() string {
+	switch k {
+	case boolean:
+		return "bool"
+	case integer:
+		return "int"
+	case float:
+		return "float"
+	case text:
+		return "str"
+	case list:
+		return "list"
+	case object:
+		return "dict"
+	case odd:
+		return "unknown"
+	}
+	return "NoneType" // NaN too: the server's JSON layer has made it null
+}
+
+// kindAt returns the kind of the value at raw[i].
+func (p *pass) kindAt(i int) kind {
+	switch p.raw[i] {
+	case '"':
+		return text
+	case '[':
+		return list
+	case '{':
+		return object
+	}
+	token, _ := p.scalar(i)
+	return classify(token)
+}
+
+func classify(token []byte) kind {
+	switch string(token) {
+	case "null":
+		return null
+	case "true", "false":
+		return boolean
+	case "NaN", "Infinity", "-Infinity":
+		return nonFinite
+	}
+	digits := bytes.TrimPrefix(token, []byte("-"))
+	n := countDigits(digits)
+	switch {
+	case n == 0 || n > 1 && digits[0] == '0':
+		return odd
+	case n == len(digits):
+		return integer
+	}
+	rest := digits[n:]
+	if rest[0] == '.' {
+		n = countDigits(rest[1:])
+		if n == 0 {
+			return odd
+		}
+		rest = rest[1+n:]
+	}
+	if len(rest) > 0 {
+		if rest[0]|0x20 != 'e' {
+			return odd
+		}
+		rest = rest[1:]
+		if len(rest) > 0 && (rest[0] == '+' || rest[0] == '-') {
+			rest = rest[1:]
+		}
+		if n = countDigits(rest); n == 0 || n < len(rest) {
+			return odd
+		}
+	}
+	if math.IsInf(parseFloat(token), 0) {
+		return nonFinite
+	}
+	return float
+}
+
+func countDigits(b []byte) int {
+	for i, c := range b {
+		if c < '0' || '9' < c {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// parseFloat returns the nearest float64 to token, which has a float's form.
+func parseFloat(token []byte) float64 {
+	f, _ := strconv.ParseFloat(view(token), 64) // beyond float64 is an infinity
+	return f
+}
+
+// appendScalar appends token as records have it: strict JSON, numbers in
+// Python's form. What is none of the scalars of JSON stays as it is; only
+// digests may be made of that.
+func appendScalar(dst, token []byte) []byte {
+	switch classify(token) {
+	case integer:
+		if string(token) == "-0" {
+			token = token[1:]
+		}
+	case float:
+		return appendFloat(dst, parseFloat(token))
+	case nonFinite:
+		return append(dst, "null"...)
+	}
+	return append(dst, token...)
+}
+
+// appendFloat appends f as Python's repr does: the shortest digits that read
+// back as f, in fixed form for decimal exponents from -4 to 15.
+func appendFloat(dst []byte, f float64) []byte {
+	if f != 0 && (math.Abs(f) < 1e-4 || math.Abs(f) >= 1e16) {
+		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	}
+	from := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
+	if bytes.IndexByte(dst[from:], '.') < 0 {
+		dst = append(dst, '.', '0')
+	}
+	return dst
+}

@@ -1,0 +1,532 @@
+package redact
+
+import (
+	"bytes"
+	"strconv"
+
+	"auditproxy/schemas/audit"
+)
+
+// Limits of a summary.
+const (
+	maxArgs  = 160 << 10 // bytes of a summary
+	maxDepth = 248       // levels; a shape or digest in the last one adds one more
+	maxClear = 16 << 10  // bytes of clear strings, but for output_path's; strict only
+	maxText  = 200       // code points of a clear string
+	maxPath  = 4096      // code points of output_path's value
+	maxPlain = 32 << 10  // bytes of a string that libtmux-mcp does not shorten
+	tail     = 192       // bytes kept free in each object and list for what ends it when cut
+)
+
+// shares are the limits tried in turn, in bytes, of one member of the
+// arguments or of an operation's. Larger ones become digests. With the last
+// one, objects and lists are cut too.
+var shares = [...]int{maxArgs, 32 << 10, 4 << 10, 512}
+
+// A reading says how an object's members are to be read.
+type reading uint8
+
+const (
+	asArguments   reading = iota // by name
+	asPlain                      // as they are: libtmux-mcp looks no deeper
+	asEnvironment                // one digest per value
+	asCall                       // an operation with tool or arguments
+	asKeys                       // an operation without: send_keys_batch's
+)
+
+// args appends the summary of raw. ok is false if raw cannot be read.
+func (p *pass) args(dst, raw []byte) (out []byte, ok bool) {
+	p.raw, p.flags = raw, 0
+	i := p.space(0)
+	if i == len(raw) || string(bytes.TrimSpace(raw[i:])) == "null" {
+		return append(dst, "{}"...), true
+	}
+	for p.share = range shares {
+		p.out, p.flags = dst, 0
+		p.clear, p.limit, p.shared, p.over = maxClear, len(dst)+maxArgs, false, false
+		next := 0
+		if raw[i] == '{' {
+			next = p.object(i, 1, asArguments)
+		} else {
+			p.out = append(p.out, `{"[arguments]":`...)
+			next = p.digest(i)
+			p.out = append(p.out, '}')
+		}
+		if next >= 0 {
+			return p.out, p.space(next) == len(raw)
+		}
+		if !p.over {
+			break
+		}
+	}
+	return p.out, false
+}
+
+// What follows writes one value to p.out and returns the index after it, or -1
+// if it cannot be read or, with p.over, does not fit.
+
+// cuts reports whether a container may be cut where it stands: the last
+// resort, and only where no member has become a digest instead.
+func (p *pass) cuts() bool { return p.share == len(shares)-1 && !p.shared }
+
+// object writes the object at raw[i], which stands depth levels deep.
+func (p *pass) object(i, depth int, as reading) int {
+	if depth > maxDepth {
+		return p.shape(i)
+	}
+	p.out = append(p.out, '{')
+	m := p.startMembers(len(p.out))
+	defer m.end()
+	cuts := p.cuts()
+	if cuts {
+		p.limit -= tail
+		defer func() { p.limit += tail }()
+	}
+	var rest remainder
+	for i++; ; {
+		if i = p.between(i); i < 0 {
+			return -1
+		}
+		if p.raw[i] == '}' {
+			break
+		}
+		name, value := p.name(i)
+		if value < 0 {
+			return -1
+		}
+		if as == asKeys && isCallName(name) {
+			p.reread = true
+			return -1
+		}
+		m.open(name)
+		if rest.count > 0 {
+			m.drop()
+			rest.count++
+			if i = p.skip(value); i < 0 {
+				return -1
+			}
+			continue
+		}
+		next := p.member(&m, name, value, depth, as)
+		if next < 0 {
+			return -1
+		}
+		if !p.fits(&m) {
+			if p.over = !cuts; p.over {
+				return -1
+			}
+			m.drop()
+			p.out = m.settle(p.out, ",")
+			rest = remainder{from: i, count: 1}
+		}
+		i = next
+	}
+	p.out = m.settle(p.out, ",")
+	if rest.count > 0 {
+		p.comma(m.base)
+		p.out = append(p.out, `"[cut]":`...)
+		p.cut("members", rest, i)
+	}
+	p.out = append(p.out, '}')
+	return i + 1
+}
+
+// fits reports whether the output keeps its limit, for which it drops
+// superseded members once they are many.
+func (p *pass) fits(m *members) bool {
+	if len(p.out) > p.limit && m.waste > maxArgs/8 {
+		p.out = m.settle(p.out, ",")
+	}
+	return len(p.out) <= p.limit
+}
+
+func isCallName(name []byte) bool { return string(name) == "tool" || string(name) == "arguments" }
+
+// comma writes a comma unless the container starts here.
+func (p *pass) comma(base int) {
+	if len(p.out) > base {
+		p.out = append(p.out, ',')
+	}
+}
+
+// member writes a comma, the name and the value.
+func (p *pass) member(m *members, name []byte, i, depth int, as reading) (next int) {
+	p.comma(m.base)
+	from := len(p.out)
+	p.out = append(p.appendName(p.out, name), ':')
+	switch as {
+	case asArguments:
+		next = p.argument(name, i, depth)
+	case asPlain:
+		next = p.value(i, depth+1, clear)
+	case asEnvironment:
+		next = p.digestStr(i, depth+1)
+	case asCall:
+		next = p.callMember(name, i, depth)
+	case asKeys:
+		if isKeysMember(name, p.kindAt(i)) {
+			next = p.argument(name, i, depth)
+		} else {
+			next = p.shape(i)
+		}
+	}
+	m.written(from, len(p.out))
+	return next
+}
+
+func (p *pass) callMember(name []byte, i, depth int) int {
+	switch {
+	case string(name) == "tool" && p.raw[i] == '"':
+		s, next := p.readString(i)
+		if next >= 0 && p.r.strict {
+			p.out = p.appendQuoted(p.out, p.decoded(s))
+		} else if next >= 0 {
+			p.plain(s)
+		}
+		return next
+	case string(name) == "arguments" && p.raw[i] == '{':
+		return p.object(i, depth+1, asArguments)
+	}
+	return p.shape(i)
+}
+
+// isKeysMember reports whether libtmux-mcp knows an operation's member.
+func isKeysMember(name []byte, k kind) bool {
+	switch string(name) {
+	case "keys":
+		return k == text
+	case "pane_id", "session_name", "session_id", "window_id":
+		return k == text || k == null || k == nonFinite
+	case "enter", "literal", "suppress_history":
+		return k == boolean
+	}
+	return false
+}
+
+// argument writes the value of an argument, or a digest of it if it is larger
+// than its share. Operations and paths have no share: what a call did is the
+// last thing to go.
+func (p *pass) argument(name []byte, i, depth int) int {
+	c := p.r.names.class(p.folded, name)
+	switch {
+	case c == operations && p.raw[i] != '[':
+		return p.shape(i)
+	case c == operations:
+		return p.operations(i, depth+1)
+	case c == outputPath || p.shared || p.share == 0:
+		return p.classified(i, depth, c)
+	}
+	from, limit, flags := len(p.out), p.limit, p.flags
+	p.limit, p.shared = min(limit, from+shares[p.share]), true
+	next := p.classified(i, depth, c)
+	fits := len(p.out) <= p.limit
+	p.limit, p.shared = limit, false
+	if next < 0 && !p.over || next >= 0 && fits {
+		return next
+	}
+	p.out, p.over, p.flags = p.out[:from], false, flags|Cut
+	return p.digest(i)
+}
+
+func (p *pass) classified(i, depth int, c class) int {
+	switch {
+	case c == clear && p.raw[i] == '"' && !p.r.strict:
+		return p.shortened(i)
+	case c == clear || c == outputPath:
+		return p.value(i, depth+1, c)
+	case p.raw[i] == '{' && (c == environment || !p.r.strict):
+		return p.object(i, depth+1, asEnvironment)
+	case p.raw[i] != '"' && !p.r.strict:
+		return p.value(i, depth+1, clear) // as libtmux-mcp does
+	}
+	return p.digest(i)
+}
+
+// value writes a value under a clear name.
+func (p *pass) value(i, depth int, c class) int {
+	switch p.raw[i] {
+	case '"':
+		s, next := p.readString(i)
+		if next < 0 {
+			return -1
+		}
+		if p.r.strict {
+			p.clearText(p.decoded(s), c)
+		} else {
+			p.plain(s)
+		}
+		return next
+	case '[':
+		return p.list(i, depth)
+	case '{':
+		if p.r.strict {
+			return p.object(i, depth, asArguments)
+		}
+		return p.object(i, depth, asPlain)
+	}
+	token, next := p.scalar(i)
+	if next == i {
+		return -1
+	}
+	switch k := classify(token); {
+	case k == nonFinite:
+		p.flags |= NonFinite
+	case k == integer && len(token) > maxDigits:
+		p.flags |= Cut
+		return p.digest(i)
+	case k == odd:
+		return p.digest(i)
+	}
+	p.out = appendScalar(p.out, token)
+	return next
+}
+
+// list writes the list at raw[i], which stands depth levels deep.
+func (p *pass) list(i, depth int) int {
+	if depth > maxDepth {
+		return p.shape(i)
+	}
+	p.out = append(p.out, '[')
+	base := len(p.out)
+	option := false // the last element was the option --password or the like
+	for i++; ; {
+		if i = p.between(i); i < 0 {
+			return -1
+		}
+		if p.raw[i] == ']' {
+			p.out = append(p.out, ']')
+			return i + 1
+		}
+		p.comma(base)
+		from := i
+		if option {
+			i = p.digest(i)
+		} else {
+			i = p.value(i, depth+1, clear)
+		}
+		if i < 0 {
+			return -1
+		}
+		option = p.r.strict && !option && p.isOption(from)
+		if p.over = len(p.out) > p.limit; p.over {
+			return -1
+		}
+	}
+}
+
+// operations writes the list of operations at raw[i].
+func (p *pass) operations(i, depth int) int {
+	if depth > maxDepth {
+		return p.shape(i)
+	}
+	p.out = append(p.out, '[')
+	base, cuts := len(p.out), p.cuts()
+	if cuts {
+		p.limit -= tail
+		defer func() { p.limit += tail }()
+	}
+	var rest remainder
+	for i++; ; {
+		if i = p.between(i); i < 0 {
+			return -1
+		}
+		if p.raw[i] == ']' {
+			break
+		}
+		if rest.count > 0 {
+			rest.count++
+			if i = p.skip(i); i < 0 {
+				return -1
+			}
+			continue
+		}
+		before := len(p.out)
+		p.comma(base)
+		next := p.operation(i, depth+1)
+		if next < 0 {
+			return -1
+		}
+		if len(p.out) > p.limit {
+			if p.over = !cuts; p.over {
+				return -1
+			}
+			p.out = p.out[:before]
+			rest = remainder{from: i, count: 1}
+		}
+		i = next
+	}
+	if rest.count > 0 {
+		p.comma(base)
+		p.out = append(p.out, `{"[cut]":`...)
+		p.cut("elements", rest, i)
+		p.out = append(p.out, '}')
+	}
+	p.out = append(p.out, ']')
+	return i + 1
+}
+
+// operation writes one operation. Whether it is a call shows only once a
+// member says so; what was read before that is cheap to read again.
+func (p *pass) operation(i, depth int) int {
+	if p.raw[i] != '{' {
+		return p.shape(i)
+	}
+	from := len(p.out)
+	next := p.object(i, depth, asKeys)
+	if p.reread {
+		p.reread = false
+		p.out = p.out[:from]
+		next = p.object(i, depth, asCall)
+	}
+	return next
+}
+
+// shape writes what kind of value stands at raw[i], and no more.
+func (p *pass) shape(i int) int {
+	p.out = append(append(p.out, `{"type":"`...), p.kindAt(i).String()...)
+	p.out = append(p.out, `","redacted":true}`...)
+	return p.skip(i)
+}
+
+// digest writes the digest of the value at raw[i]: of a string's text, of
+// anything else's compact text.
+func (p *pass) digest(i int) (next int) {
+	p.begin(Argument)
+	if p.raw[i] == '"' {
+		var s literal
+		if s, next = p.readString(i); next >= 0 {
+			p.writeString(s)
+		}
+	} else {
+		next = p.writeCompact(i)
+	}
+	p.out = p.appendDigest(p.out)
+	return next
+}
+
+// digestStr writes the digest of Python's str() of the value at raw[i].
+func (p *pass) digestStr(i, depth int) (next int) {
+	if p.raw[i] == '"' {
+		return p.digest(i)
+	}
+	p.spare, next = p.appendStr(p.spare[:0], i, depth)
+	p.begin(Argument)
+	p.write(p.spare)
+	p.out = p.appendDigest(p.out)
+	return next
+}
+
+// A remainder is what was cut off a container's end.
+type remainder struct {
+	from  int // in raw
+	count int
+}
+
+// cut writes how much was cut up to raw[to], and its digest as it was sent.
+func (p *pass) cut(what string, rest remainder, to int) {
+	p.flags |= Cut
+	p.out = append(append(append(p.out, `{"`...), what...), `":`...)
+	p.out = strconv.AppendInt(p.out, int64(rest.count), 10)
+	p.out = strconv.AppendInt(append(p.out, `,"bytes":`...), int64(to-rest.from), 10)
+	p.begin(Wire)
+	p.write(p.raw[rest.from:to])
+	p.out = append(p.r.digest.appendPrefix(p.out, p.finish()), '}')
+}
+
+// appendShapes appends the names of raw's members and the kinds of their
+// values, for want of anything better. It gives up at what it cannot read.
+func (r *Redactor) appendShapes(dst, raw []byte) (out []byte) {
+	base := len(dst)
+	defer func() {
+		if recover() != nil {
+			out = append(dst[:base], `{"[arguments]":{"type":"unknown","redacted":true}}`...)
+		}
+	}()
+	p := newPass(r)
+	p.raw, p.out = raw, append(dst, '{')
+	m := p.startMembers(len(p.out))
+	i := p.space(0)
+	if i < len(raw) && raw[i] == '{' {
+		i++
+	} else {
+		i = len(raw)
+	}
+	for len(p.out)-base < maxArgs-2*tail {
+		if i = p.between(i); i < 0 || raw[i] != '"' {
+			break
+		}
+		name, value := p.name(i)
+		if value < 0 {
+			break
+		}
+		m.open(name)
+		p.comma(m.base)
+		from := len(p.out)
+		p.out = append(p.appendName(p.out, name), ':')
+		i = p.shape(value)
+		m.written(from, len(p.out))
+		if i < 0 {
+			break
+		}
+	}
+	p.out = m.settle(p.out, ",")
+	return append(p.out, '}')
+}
+
+// clearText writes text, which stands under a name that is not sensitive.
+func (p *pass) clearText(text []byte, c class) {
+	from, n := len(p.out), points(text)
+	redacted := p.redacted(text)
+	most := maxText
+	if c == outputPath {
+		most = maxPath
+	}
+	if n <= most {
+		p.out = appendQuoted(p.out, redacted)
+	} else {
+		p.out = appendQuoted(append(p.out, `{"head":`...), firstPoints(redacted, maxText))
+		p.out = append(p.out, ',')
+		brace := len(p.out)
+		p.begin(Argument)
+		p.write(text)
+		p.out = p.appendDigest(p.out)
+		p.out = append(p.out[:brace], p.out[brace+1:]...) // one object, not two
+	}
+	if c == outputPath {
+		return
+	}
+	if p.clear -= len(p.out) - from; p.clear < 0 {
+		p.clear = 0
+		p.flags |= Cut
+		p.begin(Argument)
+		p.write(text)
+		p.out = p.appendDigest(p.out[:from])
+	}
+}
+
+// shortened writes the string at raw[i] as libtmux-mcp does an argument.
+func (p *pass) shortened(i int) int {
+	s, next := p.readString(i)
+	if next < 0 {
+		return -1
+	}
+	t := p.decoded(s)
+	if head := firstPoints(t, maxText); len(head) < len(t) {
+		p.spare = append(append(p.spare[:0], head...), "...<truncated>"...)
+		t = p.spare
+	}
+	p.out = appendQuoted(p.out, t)
+	return next
+}
+
+// plain writes s as it is, unless no record could hold it.
+func (p *pass) plain(s literal) {
+	if len(s.inner) > maxPlain {
+		p.flags |= Cut
+		p.begin(Argument)
+		p.writeString(s)
+		p.out = p.appendDigest(p.out)
+		return
+	}
+	p.out = audit.AppendQuote(p.out, view(p.decoded(s)))
+}

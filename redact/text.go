@@ -1,0 +1,149 @@
+package redact
+
+import (
+	"hash"
+	"unicode/utf8"
+	"unsafe"
+
+	"auditproxy/schemas/audit"
+)
+
+// Limits of a string that stays a string.
+const (
+	maxName = 256 // code points
+	cutName = 200 // code points that are left of a longer one
+)
+
+// A pass is one run of the redactor with its scratch memory. The goroutine
+// that took it from the pool owns it.
+type pass struct {
+	r      *Redactor
+	hash   hash.Hash
+	points int // code points in the digest that is being made
+	sum    []byte
+
+	raw    []byte
+	out    []byte
+	flags  Flags
+	clear  int  // bytes of clear strings still allowed
+	share  int  // of shares, the one that is being tried
+	limit  int  // length of out that must not be passed
+	shared bool // in a member that must keep its share
+	over   bool // the limit was passed
+	reread bool // the operation is a call after all
+
+	members []member
+	names   []byte // decoded, of the objects that are being written
+	text    []byte // the string that is being decoded
+	spare   []byte // a compact or Python text
+	settled []byte // the members of an object in order
+	clean   []byte // a text without credentials
+	folded  []byte // a name that is being classified
+	scan    scanner
+}
+
+func newPass(r *Redactor) *pass {
+	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), folded: make([]byte, 0, 64)}
+	p.scan.names = r.names
+	return p
+}
+
+func (r *Redactor) pass() *pass { return r.passes.Get().(*pass) }
+
+// maxKept is the scratch memory, in bytes per buffer, that a pass may keep.
+const maxKept = 64 << 10
+
+func (r *Redactor) release(p *pass) {
+	p.raw, p.out = nil, nil
+	p.members, p.names = p.members[:0], p.names[:0]
+	if max(cap(p.names), cap(p.text), cap(p.spare), cap(p.settled), cap(p.clean)) > maxKept ||
+		cap(p.members)+cap(p.scan.found) > maxKept/32 {
+		return
+	}
+	r.passes.Put(p)
+}
+
+// view is b as a string, for calls that do not keep it.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// appendName appends a member's name, quoted.
+func (p *pass) appendName(dst, name []byte) []byte {
+	if !p.r.strict {
+		if len(name) <= maxPlain {
+			return audit.AppendQuote(dst, view(name))
+		}
+		p.flags |= Cut
+	}
+	return p.appendQuoted(dst, name)
+}
+
+// appendQuoted appends text as AppendText does, as a JSON string.
+func (p *pass) appendQuoted(dst, text []byte) []byte {
+	p.clean = p.appendText(p.clean[:0], text)
+	return appendQuoted(dst, p.clean)
+}
+
+// appendQuoted appends text as a JSON string.
+func appendQuoted(dst, text []byte) []byte { return audit.AppendQuote(dst, view(text)) }
+
+// appendText is AppendText. dst must not share memory with text or p.clean
+// unless it is p.clean itself.
+func (p *pass) appendText(dst, text []byte) []byte {
+	if !utf8.Valid(text) {
+		// Quoting is what replaces each maximal part that is not UTF-8.
+		text = audit.AppendUnquote(nil, audit.AppendQuote(nil, view(text)))
+	}
+	spans := p.scan.credentials(text)
+	from := len(dst)
+	dst = p.appendClean(dst, text, spans)
+	if len(dst)-from <= maxName || points(dst[from:]) <= maxName {
+		return dst
+	}
+	dst = dst[:from+len(firstPoints(dst[from:], cutName))]
+	p.begin(Argument)
+	p.write(text)
+	return p.appendMark(dst, cutMark)
+}
+
+// What stands for a credential, and for the rest of a long name, starts so.
+const (
+	redactedMark = "[redacted "
+	cutMark      = "…["
+)
+
+// redacted returns text without credentials, in text's memory or in p.clean.
+func (p *pass) redacted(text []byte) []byte {
+	spans := p.scan.credentials(text)
+	if len(spans) == 0 {
+		return text
+	}
+	p.clean = p.appendClean(p.clean[:0], text, spans)
+	return p.clean
+}
+
+// appendClean appends text with a mark for each span.
+func (p *pass) appendClean(dst, text []byte, spans []span) []byte {
+	done := 0
+	for _, s := range spans {
+		dst = append(dst, text[done:s.from]...)
+		p.begin(Argument)
+		p.write(text[s.from:s.to])
+		dst = p.appendMark(dst, redactedMark)
+		done = s.to
+	}
+	return append(dst, text[done:]...)
+}
+
+// firstPoints returns text's first n code points.
+func firstPoints(text []byte, n int) []byte {
+	if len(text) <= n {
+		return text
+	}
+	for i := range view(text) {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
