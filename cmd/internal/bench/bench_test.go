@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMain makes the test binary play the other parts, as the program does.
+func TestMain(m *testing.M) {
+	if code, ok := otherPart(os.Args[1:]); ok {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// TestServer reads what the measurements only count.
+func TestServer(t *testing.T) {
+	var in bytes.Buffer
+	in.WriteString(`{"jsonrpc":"2.0","id":1,"method":"initialize"}` + "\n")
+	in.WriteString(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
+	in.WriteString(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n")
+	for i, c := range []call{sendKeys, capture(8 << 10), capture(1 << 20), under("keys", 3<<20)} {
+		line, after := c.append(nil, firstID+i)
+		in.Write(line)
+		in.Write(bytes.Repeat(textBlock, int(c.block)/len(textBlock)))
+		in.WriteString(after)
+	}
+	for line := range bytes.Lines(in.Bytes()) {
+		if !json.Valid(line) {
+			t.Errorf("the client says %.300q", line)
+		}
+	}
+	var out bytes.Buffer
+	if code := serve(&in, &out); code != 0 {
+		t.Fatalf("serve = %d", code)
+	}
+	type answer struct{ ID, Len int }
+	var got []answer
+	for line := range bytes.Lines(out.Bytes()) {
+		var a struct {
+			ID     int
+			Result struct{ Content []struct{ Text string } }
+		}
+		if err := json.Unmarshal(line, &a); err != nil {
+			t.Fatalf("the server says %.300q: %v", line, err)
+		}
+		got = append(got, answer{a.ID, len(line)})
+	}
+	want := []answer{
+		{1, len(`{"jsonrpc":"2.0","id":1,` + initializeResult)},
+		{2, len(`{"jsonrpc":"2.0","id":2,` + toolsResult)},
+		{firstID, sendKeys.answerLen()},
+		{firstID + 1, capture(8 << 10).answerLen()},
+		{firstID + 2, capture(1 << 20).answerLen()},
+		{firstID + 3, sendKeys.answerLen()},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// TestSession goes through everything that a measurement does to a session.
+func TestSession(t *testing.T) {
+	b := &bench{options: options{itself: true}, dir: t.TempDir(), self: os.Args[0]}
+	s, err := b.start(t.Context(), theRelay, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []call{sendKeys, capture(64 << 10), under("blob", 1<<20)} {
+		if err := s.roundTrip(c); err != nil {
+			t.Errorf("%s: %v", c.args, err)
+		}
+	}
+	if err := s.pipeline(sendKeys, 100, 16); err != nil {
+		t.Errorf("pipeline: %v", err)
+	}
+	if s.id != firstID+103 {
+		t.Errorf("the next id is %d, want %d", s.id, firstID+103)
+	}
+	if used, err := s.cpu(); err != nil || used <= 0 {
+		t.Errorf("cpu = %v, %v", used, err)
+	}
+	if peak, err := s.peak(); err != nil || peak < 1<<20 {
+		t.Errorf("peak = %v, %v", peak, err)
+	}
+	if err := s.close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// TestRefusal makes sure that calls which were refused are not taken for fast.
+func TestRefusal(t *testing.T) {
+	refusing := `read line; printf '{"jsonrpc":"2.0","id":1,` + strings.TrimSuffix(initializeResult, "\n") + `\n'; while read line; do echo '{"jsonrpc":"2.0","id":10000000,"error":{"code":-31001,"message":"no"}}'; done`
+	s, err := start(t.Context(), []string{"sh", "-c", refusing}, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.roundTrip(sendKeys); err == nil || !strings.Contains(err.Error(), "-31001") {
+		t.Errorf("roundTrip = %v", err)
+	}
+	if err := s.pipeline(sendKeys, 10, 4); err == nil {
+		t.Error("pipeline saw no refusal")
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPass(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		row  row
+		want bool
+	}{
+		{"is within a ratio", row{Compare: ratio, Value: 1.6, Target: 1.6}, true},
+		{"is over a ratio", row{Compare: ratio, Value: 1.61, Target: 1.6}, false},
+		{"is judged as it is printed", row{Compare: ratio, Value: 1.604, Target: 1.6}, true},
+		{"is enough", row{Compare: atLeast, Value: 100_000, Target: 100_000}, true},
+		{"is too few", row{Compare: atLeast, Value: 99_999, Target: 100_000}, false},
+		{"is less than the relay", row{Compare: more, Value: -1, Target: 6}, true},
+		{"is too much", row{Compare: atMost, Value: 0.1, Target: 0}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.row.pass(); got != tt.want {
+				t.Errorf("pass() of %+v = %v", tt.row, got)
+			}
+		})
+	}
+}
+
+func TestTextBlock(t *testing.T) {
+	if len(textBlock) != 64<<10 {
+		t.Errorf("a block has %d bytes, so that text of 2^n bytes would end inside an escape", len(textBlock))
+	}
+}

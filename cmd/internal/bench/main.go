@@ -1,0 +1,161 @@
+// Package main measures the proxy against a bare relay, two io.Copy between
+// the same client and the same server, and holds the difference to the targets.
+//
+// Client, relay or proxy, and server share one CPU: that measures the length
+// of the path and repeats within a few percent, where otherwise the scheduler's
+// choice of places decides. Relay and proxy take turns, round by round, and the
+// medians of the rounds are compared, so that what else happens on the machine
+// meets both alike. The exit code is 1 for a missed target and 2 if it could
+// not be measured.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// deadline ends a run in which something hangs.
+const deadline = 10 * time.Minute
+
+func main() {
+	if code, ok := otherPart(os.Args[1:]); ok {
+		os.Exit(code)
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// otherPart plays the relay or the server: this program starts itself for all
+// parts but the proxy's.
+func otherPart(args []string) (code int, ok bool) {
+	switch {
+	case len(args) > 1 && args[0] == "relay":
+		return relay(args[1:], os.Stdin, os.Stdout), true
+	case len(args) == 1 && args[0] == "serve":
+		return serve(os.Stdin, os.Stdout), true
+	}
+	return 0, false
+}
+
+// options are the flags.
+type options struct {
+	proxy  string // path of auditproxy; empty: built from this tree
+	dir    string // where spools are made, on the disk to measure; empty: the temporary directory
+	cpu    int    // the CPU to share
+	only   string // measure only what contains this
+	quick  bool   // fewer and shorter rounds
+	json   bool
+	itself bool // the relay in the proxy's place as well
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.proxy, "proxy", "", "`path` of the auditproxy to measure (default: build it from this tree)")
+	flags.StringVar(&o.dir, "spool", "", "`directory` for spools, on the disk to measure (default: the temporary directory)")
+	flags.IntVar(&o.cpu, "cpu", -1, "`number` of the CPU to share (default: the last one allowed)")
+	flags.StringVar(&o.only, "only", "", "measure only what has `text` in its name")
+	flags.BoolVar(&o.quick, "quick", false, "fewer and shorter rounds")
+	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
+	flags.BoolVar(&o.itself, "relay-twice", false, "measure the relay in the proxy's place too: every ratio must come out near 1")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	rows, err := measure(ctx, o, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return 2
+	}
+	if o.json {
+		out := json.NewEncoder(stdout)
+		out.SetIndent("", "  ")
+		err = out.Encode(rows)
+	} else {
+		err = printTable(stdout, rows)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: printing results: %v\n", err)
+		return 2
+	}
+	for _, r := range rows {
+		if !r.Pass {
+			return 1
+		}
+	}
+	return 0
+}
+
+// measure prepares the machine and makes all measurements.
+func measure(ctx context.Context, o options, stderr io.Writer) (rows []row, err error) {
+	dir, err := os.MkdirTemp(o.dir, "auditproxy-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if o.proxy == "" && !o.itself {
+		if o.proxy, err = buildProxy(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	if err := pin(o.cpu); err != nil {
+		return nil, err
+	}
+	b := &bench{options: o, dir: dir, self: self, progress: stderr}
+	return b.all(ctx)
+}
+
+// buildProxy builds auditproxy as it is released.
+func buildProxy(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "auditproxy")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "auditproxy/cmd/auditproxy")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building auditproxy: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return path, nil
+}
+
+// pin binds this process to one CPU, and with it all that it starts. The
+// affinity belongs to a thread: the calling goroutine keeps its thread for
+// good, and all measuring and starting is done from it.
+func pin(cpu int) error {
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return fmt.Errorf("reading CPU affinity: %w", err)
+	}
+	if cpu < 0 {
+		for i := range len(set) * 64 {
+			if set.IsSet(i) {
+				cpu = i
+			}
+		}
+	}
+	set.Zero()
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("binding to CPU %d: %w", cpu, err)
+	}
+	return nil
+}

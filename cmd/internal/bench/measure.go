@@ -1,0 +1,390 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A bench makes the measurements.
+type bench struct {
+	options
+	dir      string // everything of this run
+	self     string // this program
+	progress io.Writer
+	rows     []row
+}
+
+// all makes all measurements.
+func (b *bench) all(ctx context.Context) ([]row, error) {
+	for _, m := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"send_keys round trip, dense CPU", b.roundTrip},
+		{"sparse CPU", b.sparse},
+		{"pipelined calls", b.pipelined},
+		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 1.4)},
+		{"1 MiB answer", b.transfer("1 MiB answer", capture(1<<20), 30, 1.2)},
+		{"64 MiB answer", b.transfer("64 MiB answer", capture(64<<20), 1, 1.3)},
+		{"64 MiB argument, keys", b.transfer("64 MiB argument, keys", under("keys", 64<<20), 1, 1.8)},
+		{"64 MiB argument, blob", b.transfer("64 MiB argument, blob", under("blob", 64<<20), 1, 1.3)},
+		{"start", b.starting},
+		{"peak RSS, ordinary", b.ordinaryMemory},
+		{"peak RSS, 2 GiB line", b.hugeMemory},
+		{"idle CPU", b.idle},
+	} {
+		if !strings.Contains(m.name, b.only) {
+			continue
+		}
+		began := time.Now()
+		if err := m.run(ctx); err != nil {
+			return nil, fmt.Errorf("measuring %s: %w", m.name, err)
+		}
+		fmt.Fprintf(b.progress, "bench: %s: %.1f s\n", m.name, time.Since(began).Seconds())
+	}
+	for i := range b.rows {
+		b.rows[i].Pass = b.rows[i].pass()
+	}
+	return b.rows, nil
+}
+
+// rounds is how many rounds a measurement has.
+func (b *bench) rounds(n int) int {
+	if b.quick {
+		return max(3, n/3)
+	}
+	return n
+}
+
+// What stands between client and server.
+const (
+	theRelay = "relay"
+	interval = "interval" // the proxy with this durability
+	intent   = "intent"   // the proxy with this durability
+)
+
+// command returns what to start for one of these.
+func (b *bench) command(between, spool string) []string {
+	server := []string{b.self, "serve"}
+	if between == theRelay || b.itself {
+		return append([]string{b.self, "relay"}, server...)
+	}
+	return append([]string{b.proxy, "--durability", between, "--spool-dir", spool, "--"}, server...)
+}
+
+// environ is this process's environment without what would configure the proxy.
+func (b *bench) environ() []string {
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "AUDITPROXY_") || strings.HasPrefix(kv, "XDG_")
+	})
+	return append(env, "HOME="+b.dir)
+}
+
+// start starts a session over one of these, ready for calls.
+func (b *bench) start(ctx context.Context, between, spool string) (*session, error) {
+	s, err := start(ctx, b.command(between, spool), b.environ())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ready(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// A sample is what one round measured.
+type sample struct {
+	wall float64 // seconds for one call
+	cpu  float64 // seconds of the relay's or proxy's processor time for one call
+}
+
+// compare opens one session for each of between, lets each do round once to
+// warm up, then rounds times in turn, and returns the medians.
+func (b *bench) compare(ctx context.Context, rounds int, round func(*session) (float64, int, error), between ...string) (medians map[string]sample, err error) {
+	spools, err := os.MkdirTemp(b.dir, "spool-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
+	sessions := make(map[string]*session)
+	defer func() {
+		for _, s := range sessions {
+			err = errors.Join(err, s.close())
+		}
+		err = errors.Join(err, os.RemoveAll(spools))
+	}()
+	samples := make(map[string][]sample)
+	for _, name := range between {
+		if sessions[name], err = b.start(ctx, name, filepath.Join(spools, name)); err != nil {
+			delete(sessions, name)
+			return nil, err
+		}
+		if _, _, err := round(sessions[name]); err != nil {
+			return nil, fmt.Errorf("over %s: %w", name, err)
+		}
+	}
+	for range rounds {
+		for _, name := range between {
+			got, err := measureRound(sessions[name], round)
+			if err != nil {
+				return nil, fmt.Errorf("over %s: %w", name, err)
+			}
+			samples[name] = append(samples[name], got)
+		}
+		slices.Reverse(between) // who goes first may have the caches against it
+	}
+	medians = make(map[string]sample)
+	for name, list := range samples {
+		medians[name] = sample{
+			wall: median(list, func(s sample) float64 { return s.wall }),
+			cpu:  median(list, func(s sample) float64 { return s.cpu }),
+		}
+	}
+	return medians, nil
+}
+
+// measureRound runs a round, which says how long a call took and how many
+// there were.
+func measureRound(s *session, round func(*session) (float64, int, error)) (sample, error) {
+	before, err := s.cpu()
+	if err != nil {
+		return sample{}, err
+	}
+	wall, calls, err := round(s)
+	if err != nil {
+		return sample{}, err
+	}
+	after, err := s.cpu()
+	return sample{wall: wall, cpu: (after - before).Seconds() / float64(calls)}, err
+}
+
+func median[T any](list []T, of func(T) float64) float64 {
+	values := make([]float64, len(list))
+	for i, v := range list {
+		values[i] = of(v)
+	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+// sequential is a round of n calls, each made when the one before is answered;
+// its time is the median's.
+func sequential(c call, n int) func(*session) (float64, int, error) {
+	return func(s *session) (float64, int, error) {
+		times := make([]float64, n)
+		for i := range times {
+			began := time.Now()
+			if err := s.roundTrip(c); err != nil {
+				return 0, 0, err
+			}
+			times[i] = time.Since(began).Seconds()
+		}
+		return median(times, func(t float64) float64 { return t }), n, nil
+	}
+}
+
+func (b *bench) roundTrip(ctx context.Context) error {
+	got, err := b.compare(ctx, b.rounds(31), sequential(sendKeys, 1000), theRelay, interval, intent)
+	if err != nil {
+		return err
+	}
+	relay, proxy := got[theRelay], got[interval]
+	b.ratio("send_keys round trip, p50", "µs", relay.wall*1e6, proxy.wall*1e6, 1.6)
+	b.rows = append(b.rows, row{
+		Name: "the same at intent, over interval", Unit: "µs", Relay: relay.wall * 1e6, Proxy: got[intent].wall * 1e6,
+		Compare: more, Value: (got[intent].wall - proxy.wall) * 1e6, Target: 350,
+	})
+	b.ratio("CPU per call, dense", "µs", relay.cpu*1e6, proxy.cpu*1e6, 2.5)
+	return nil
+}
+
+// sparse makes one call every 2 ms.
+func (b *bench) sparse(ctx context.Context) error {
+	const n, pause = 300, 2 * time.Millisecond
+	round := func(s *session) (float64, int, error) {
+		began := time.Now()
+		for i := range n {
+			// Not time.Sleep: that would hand the thread's work to another
+			// thread, which is not bound to the CPU.
+			ts := unix.NsecToTimespec(int64(time.Until(began.Add(time.Duration(i) * pause))))
+			if ts.Nano() > 0 {
+				if err := unix.Nanosleep(&ts, nil); err != nil && err != unix.EINTR {
+					return 0, 0, fmt.Errorf("sleeping: %w", err)
+				}
+			}
+			if err := s.roundTrip(sendKeys); err != nil {
+				return 0, 0, err
+			}
+		}
+		return 0, n, nil
+	}
+	got, err := b.compare(ctx, b.rounds(9), round, theRelay, interval)
+	if err != nil {
+		return err
+	}
+	b.ratio("CPU per call, one every 2 ms", "µs", got[theRelay].cpu*1e6, got[interval].cpu*1e6, 2.5)
+	return nil
+}
+
+func (b *bench) pipelined(ctx context.Context) error {
+	const n, inFlight = 10_000, 16
+	round := func(s *session) (float64, int, error) {
+		began := time.Now()
+		err := s.pipeline(sendKeys, n, inFlight)
+		return time.Since(began).Seconds() / n, n, err
+	}
+	got, err := b.compare(ctx, b.rounds(31), round, theRelay, interval)
+	if err != nil {
+		return err
+	}
+	relay, proxy := 1/got[theRelay].wall, 1/got[interval].wall
+	b.rows = append(b.rows, row{
+		Name: "pipelined calls, 16 in flight", Unit: "/s", Relay: relay, Proxy: proxy,
+		Compare: atLeast, Value: proxy, Target: 100_000,
+	})
+	return nil
+}
+
+// transfer measures calls with much in them, perRound of them in a round.
+func (b *bench) transfer(name string, c call, perRound int, target float64) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := b.compare(ctx, b.rounds(11), sequential(c, perRound), theRelay, interval)
+		if err != nil {
+			return err
+		}
+		b.ratio(name, "ms", got[theRelay].wall*1e3, got[interval].wall*1e3, target)
+		return nil
+	}
+}
+
+// starting measures from the start of the process to the answer to initialize.
+func (b *bench) starting(ctx context.Context) error {
+	times := make(map[string][]float64)
+	between := []string{theRelay, intent}
+	spool := filepath.Join(b.dir, "spool-start")
+	for i := range b.rounds(31) + 1 {
+		for _, name := range between {
+			began := time.Now()
+			s, err := start(ctx, b.command(name, spool), b.environ())
+			if err != nil {
+				return err
+			}
+			took := time.Since(began).Seconds()
+			if err := s.close(); err != nil {
+				return err
+			}
+			if i > 0 { // the first start makes the spool and fills the page cache
+				times[name] = append(times[name], took*1e3)
+			}
+		}
+		slices.Reverse(between)
+	}
+	same := func(t float64) float64 { return t }
+	relay, proxy := median(times[theRelay], same), median(times[intent], same)
+	b.rows = append(b.rows, row{
+		Name: "start to initialize", Unit: "ms", Relay: relay, Proxy: proxy,
+		Compare: more, Value: proxy - relay, Target: 6,
+	})
+	return os.RemoveAll(spool)
+}
+
+// ordinaryMemory measures a day's use: calls, some of them pipelined, and
+// answers of usual lengths.
+func (b *bench) ordinaryMemory(ctx context.Context) error {
+	return b.memory(ctx, "peak RSS, ordinary use", 16<<20, func(s *session) error {
+		for range 1000 {
+			if err := s.roundTrip(sendKeys); err != nil {
+				return err
+			}
+			if err := s.roundTrip(capture(8 << 10)); err != nil {
+				return err
+			}
+		}
+		return s.pipeline(sendKeys, 10_000, 16)
+	})
+}
+
+// hugeMemory measures one line of 2 GiB each way.
+func (b *bench) hugeMemory(ctx context.Context) error {
+	return b.memory(ctx, "peak RSS, 2 GiB lines", 96<<20, func(s *session) error {
+		if err := s.roundTrip(under("keys", 2<<30)); err != nil {
+			return err
+		}
+		return s.roundTrip(capture(2 << 30))
+	})
+}
+
+func (b *bench) memory(ctx context.Context, name string, target float64, use func(*session) error) error {
+	peaks := make(map[string]float64)
+	for _, between := range []string{theRelay, intent} {
+		spool := filepath.Join(b.dir, "spool-memory")
+		s, err := b.start(ctx, between, spool)
+		if err != nil {
+			return err
+		}
+		err = use(s)
+		if err == nil {
+			peaks[between], err = s.peak()
+		}
+		if err := errors.Join(err, s.close(), os.RemoveAll(spool)); err != nil {
+			return fmt.Errorf("over %s: %w", between, err)
+		}
+	}
+	const mib = 1 << 20
+	b.rows = append(b.rows, row{
+		Name: name, Unit: "MiB", Relay: peaks[theRelay] / mib, Proxy: peaks[intent] / mib,
+		Compare: atMost, Value: peaks[intent] / mib, Target: target / mib,
+	})
+	return nil
+}
+
+// idle measures the processor time of a session in which nothing happens, once
+// what follows its last call is done.
+func (b *bench) idle(ctx context.Context) (err error) {
+	settle, watch := 2*time.Second, 5*time.Second
+	if b.quick {
+		settle, watch = time.Second, 2*time.Second
+	}
+	spool := filepath.Join(b.dir, "spool-idle")
+	sessions, used := make(map[string]*session), make(map[string]time.Duration)
+	defer func() {
+		for _, s := range sessions {
+			err = errors.Join(err, s.close())
+		}
+		err = errors.Join(err, os.RemoveAll(spool))
+	}()
+	for _, name := range []string{theRelay, intent} {
+		s, err := b.start(ctx, name, spool)
+		if err != nil {
+			return err
+		}
+		sessions[name] = s
+		if err := s.pipeline(sendKeys, 100, 1); err != nil {
+			return err
+		}
+	}
+	for _, pause := range []time.Duration{settle, watch} {
+		time.Sleep(pause)
+		for name, s := range sessions {
+			now, err := s.cpu()
+			if err != nil {
+				return err
+			}
+			used[name] = now - used[name]
+		}
+	}
+	const ms = float64(time.Millisecond)
+	b.rows = append(b.rows, row{
+		Name: "idle CPU, per second", Unit: "ms", Relay: float64(used[theRelay]) / ms / watch.Seconds(), Proxy: float64(used[intent]) / ms / watch.Seconds(),
+		Compare: atMost, Value: float64(used[intent]) / ms / watch.Seconds(), Target: 0,
+	})
+	return nil
+}

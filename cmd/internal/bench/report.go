@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// How a row is held to its target.
+const (
+	ratio   = "ratio"    // proxy / relay, at most
+	more    = "more"     // a difference, at most
+	atLeast = "at least" // the proxy's own value
+	atMost  = "at most"  // the proxy's own value
+)
+
+// A row is one result.
+type row struct {
+	Name    string  `json:"name"`
+	Unit    string  `json:"unit"`
+	Relay   float64 `json:"relay"`
+	Proxy   float64 `json:"proxy"`
+	Compare string  `json:"compare"`
+	Value   float64 `json:"value"`  // what is held to the target; in unit, but for a ratio
+	Target  float64 `json:"target"` // as Value
+	Pass    bool    `json:"pass"`
+}
+
+// pass reports whether r keeps to its target, as precisely as it is printed.
+func (r row) pass() bool {
+	value := math.Round(r.Value*100) / 100
+	if r.Compare == atLeast {
+		return value >= r.Target
+	}
+	return value <= r.Target
+}
+
+// ratio adds a row that compares by ratio.
+func (b *bench) ratio(name, unit string, relay, proxy, target float64) {
+	b.rows = append(b.rows, row{Name: name, Unit: unit, Relay: relay, Proxy: proxy, Compare: ratio, Value: proxy / relay, Target: target})
+}
+
+func printTable(w io.Writer, rows []row) error {
+	const format = "%-36s %9s %9s %-4s %9s %10s  %s\n"
+	if _, err := fmt.Fprintf(w, format, "", "relay", "proxy", "", "", "target", ""); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		verdict := "pass"
+		if !r.Pass {
+			verdict = "MISSED"
+		}
+		value, target := r.texts()
+		if _, err := fmt.Fprintf(w, format, r.Name, number(r.Relay), number(r.Proxy), r.Unit, value, target, verdict); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// texts returns value and target for a person.
+func (r row) texts() (value, target string) {
+	switch r.Compare {
+	case ratio:
+		return fmt.Sprintf("%.2f×", r.Value), fmt.Sprintf("≤ %.1f×", r.Target)
+	case more:
+		return signed(r.Value), "≤ " + signed(r.Target)
+	case atLeast:
+		return number(r.Value), "≥ " + number(r.Target)
+	}
+	return number(r.Value), "≤ " + number(r.Target)
+}
+
+func signed(v float64) string {
+	if v < 0 {
+		return "−" + number(-v)
+	}
+	return "+" + number(v)
+}
+
+// number prints about three digits.
+func number(v float64) string {
+	switch {
+	case v == math.Trunc(v) || math.Abs(v) >= 100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case math.Abs(v) >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
