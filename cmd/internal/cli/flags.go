@@ -17,7 +17,11 @@ func AddFlags(flags *pflag.FlagSet, keys []Key) {
 		if k.Kind == Password {
 			continue
 		}
-		f := flags.VarPF(&flagValue{key: k, text: k.Default}, k.Flag(), "", k.Usage)
+		usage := k.Usage
+		if k.Kind == Choice {
+			usage += ": " + strings.Join(k.Choices, ", ")
+		}
+		f := flags.VarPF(&flagValue{key: k, text: k.Default}, k.Flag(), "", usage)
 		if k.Kind == Bool {
 			f.NoOptDefVal = "true"
 		}
@@ -53,9 +57,4 @@ func (f *flagValue) Set(text string) error {
 }
 
 // Type returns what --help calls the value.
-func (f *flagValue) Type() string {
-	if f.key.Kind == Choice {
-		return strings.Join(f.key.Choices, "|")
-	}
-	return kindNames[f.key.Kind]
-}
+func (f *flagValue) Type() string { return kindNames[f.key.Kind] }

@@ -27,7 +27,7 @@ const (
 )
 
 // kindNames are what --help calls a value.
-var kindNames = [...]string{"text", "choice", "path", "list", "bool", "time", "size", "secret"}
+var kindNames = [...]string{"text", "word", "path", "list", "bool", "time", "size", "secret"}
 
 // A Key is one setting of a program.
 type Key struct {
@@ -41,7 +41,7 @@ type Key struct {
 
 // Flag returns the name of the key's flag without its dashes.
 func (k Key) Flag() string {
-	return strings.NewReplacer(".", "-", "_", "-").Replace(k.Name)
+	return strings.ReplaceAll(strings.ReplaceAll(k.Name, ".", "-"), "_", "-")
 }
 
 // Variable returns the name of the key's environment variable.

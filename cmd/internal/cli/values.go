@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +39,9 @@ func (s Source) String() string {
 		return s.Name
 	}
 }
+
+// MarshalText is String.
+func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Values are the values in force. The zero value has none. They do not change
 // once they are loaded, so they may be read concurrently.
@@ -80,18 +82,9 @@ func (v Values) Source(key string) Source { return v.source[key] }
 
 // A Setting is a value for people and for JSON. Secrets are masked.
 type Setting struct {
-	Key    string
-	Value  string
-	Source Source
-}
-
-// MarshalJSON writes the setting with its source as text.
-func (s Setting) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Key    string `json:"key"`
-		Value  string `json:"value"`
-		Source string `json:"source"`
-	}{s.Key, s.Value, s.Source.String()})
+	Key    string `json:"key"`
+	Value  string `json:"value"` // as it would stand in a variable
+	Source Source `json:"source"`
 }
 
 // Settings returns all values in the order of the program's table.
