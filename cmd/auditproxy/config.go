@@ -1,10 +1,314 @@
 package main
 
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/redact"
+	"auditproxy/sink/spool"
+
+	"go.uber.org/zap"
+)
+
 // A config is the configuration in force, checked.
 type config struct {
-	spoolDir string
+	values cli.Values // what follows as it was written, with sources, and the logger's keys
+
+	skipMethods []string      // methods not to record, beside the fixed list
+	redact      redact.Config // without its key
+	keyFile     string        // of the digest key; "" for the one in spoolDir
+
+	spoolDir    string
+	retainAge   time.Duration
+	retainBytes int64
+	consumer    string // "none", "kafka" or "collector"
+
+	durability spool.Durability
+	syncWait   time.Duration
+	drain      time.Duration
+
+	allowUnrecorded bool // on_audit_failure: allow
+	denyAmbiguous   bool // ambiguous: deny
+
+	tiers   []string
+	labels  []label
+	tenant  string
+	hideEnv []string
+}
+
+// A label is a name and a value that every record carries.
+type label struct{ name, value string }
+
+// proxyKeys are all keys of this program. What they mean stands in README.md.
+func proxyKeys(spoolDir string) []cli.Key {
+	return append([]cli.Key{
+		{Name: "record.skip_methods", Kind: cli.List, Usage: "MCP methods not to record, beside ping, */list and the like"},
+		{Name: "redact.profile", Kind: cli.Choice, Default: "strict", Choices: []string{"strict", "libtmux"}, Usage: "what is redacted"},
+		{Name: "redact.digest", Kind: cli.Choice, Choices: []string{"hmac-sha256", "sha256"}, Usage: "what stands for a secret; by default the first for strict, the second for libtmux"},
+		{Name: "redact.key_file", Kind: cli.Path, Usage: "32 bytes, to share one digest key between hosts; by default one is made in the spool directory"},
+		{Name: "redact.names", Kind: cli.List, Usage: "more names whose values are secret"},
+		{Name: "redact.clear_names", Kind: cli.List, Usage: "names whose values are no secret after all"},
+		{Name: "spool.dir", Kind: cli.Path, Default: spoolDir, Varies: true, Usage: "directory of the records"},
+		{Name: "spool.retain_age", Kind: cli.Duration, Default: "30d", Usage: "how long records stay that nobody waits for"},
+		{Name: "spool.retain_bytes", Kind: cli.Size, Default: "1GiB", Usage: "how much of the records that were shipped stays"},
+		{Name: "spool.consumer", Kind: cli.Choice, Choices: []string{"none", "kafka", "collector"}, Usage: "who fetches the records; by default kafka if there are brokers, else none"},
+		{Name: "durability", Kind: cli.Choice, Default: "intent", Choices: []string{"os", "interval", "intent", "always"}, Usage: "what is synced: nothing, everything each 50ms, the intent before its call, the record before its answer too"},
+		{Name: "sync_wait", Kind: cli.Duration, Default: "20ms", Usage: "longest wait for the sync of an intent"},
+		{Name: "drain", Kind: cli.Duration, Default: "500ms", Usage: "longest wait at the end"},
+		{Name: "on_audit_failure", Kind: cli.Choice, Default: "deny", Choices: []string{"deny", "allow"}, Usage: "what becomes of calls that cannot be recorded"},
+		{Name: "ambiguous", Kind: cli.Choice, Default: "record", Choices: []string{"record", "deny"}, Usage: "what becomes of messages that two servers could read differently"},
+		{Name: "tiers", Kind: cli.List, Usage: "more tags that name a tool's tier"},
+		{Name: "labels", Kind: cli.List, Usage: "name=value pairs that every record carries"},
+		{Name: "tenant", Kind: cli.Text, Usage: "tenant that every record names"},
+		{Name: "child.hide_env", Kind: cli.List, Usage: "variables that the server must not see"},
+		{Name: "kafka.brokers", Kind: cli.List, Usage: "host:port of Kafka brokers; none: nothing is shipped"},
+		{Name: "kafka.topic", Kind: cli.Text, Default: "mcp.audit.v1", Usage: "topic of the records"},
+		{Name: "kafka.tls.enabled", Kind: cli.Bool, Usage: "speak TLS to the brokers"},
+		{Name: "kafka.tls.ca_file", Kind: cli.Path, Usage: "certificates to trust instead of the system's"},
+		{Name: "kafka.tls.cert_file", Kind: cli.Path, Usage: "our certificate"},
+		{Name: "kafka.tls.key_file", Kind: cli.Path, Usage: "key of our certificate"},
+		{Name: "kafka.tls.server_name", Kind: cli.Text, Usage: "name in the brokers' certificates, if not their host's"},
+		{Name: "kafka.sasl.mechanism", Kind: cli.Choice, Choices: []string{"plain", "scram-sha-256", "scram-sha-512"}, Usage: "how to log in; by default not at all"},
+		{Name: "kafka.sasl.username", Kind: cli.Text, Usage: "who to log in as"},
+		{Name: "kafka.sasl.password", Kind: cli.Password},
+		{Name: "kafka.sasl.password_file", Kind: cli.Path, Usage: "file with the password; a line feed at its end does not count"},
+	}, cli.LogKeys...)
 }
 
 // load reads the configuration: the administrator's file, the user's, the
-// environment, the flags.
-func (a *app) load() (config, error) { return config{}, nil }
+// environment, the flags. An error names all problems and is worth exitConfig.
+func (a *app) load() (config, error) {
+	cfg, problems := a.tryLoad()
+	if err := problems.Err(); err != nil {
+		return config{}, exitError{exitConfig, err}
+	}
+	return cfg, nil
+}
+
+// tryLoad is load for those who look at each problem. The configuration is in
+// force only if there is none.
+func (a *app) tryLoad() (config, cli.Problems) {
+	v, problems := cli.Load(cli.Config{
+		Program:    "auditproxy",
+		Keys:       a.keys,
+		SystemFile: a.systemConfig,
+		Env:        a.env,
+		Flags:      a.flags,
+	})
+	c := checker{v, problems}
+
+	cfg := config{
+		values:      v,
+		skipMethods: c.each("record.skip_methods", checkSkipped),
+		redact: redact.Config{
+			Profile:    profiles[v.String("redact.profile")],
+			Digest:     digests[v.String("redact.digest")],
+			Names:      v.List("redact.names"),
+			ClearNames: v.List("redact.clear_names"),
+		},
+		keyFile:         v.String("redact.key_file"),
+		spoolDir:        v.String("spool.dir"),
+		retainAge:       v.Duration("spool.retain_age"),
+		retainBytes:     v.Size("spool.retain_bytes"),
+		consumer:        v.String("spool.consumer"),
+		durability:      durabilities[v.String("durability")],
+		syncWait:        v.Duration("sync_wait"),
+		drain:           v.Duration("drain"),
+		allowUnrecorded: v.String("on_audit_failure") == "allow",
+		denyAmbiguous:   v.String("ambiguous") == "deny",
+		tiers:           c.each("tiers", checkTier),
+		labels:          c.labels(),
+		tenant:          v.String("tenant"),
+		hideEnv:         c.each("child.hide_env", checkVariable),
+	}
+	if cfg.consumer == "" {
+		cfg.consumer = "none"
+		if len(v.List("kafka.brokers")) > 0 {
+			cfg.consumer = "kafka"
+		}
+	}
+	c.spool(cfg)
+	c.redact(cfg)
+	c.kafka(cfg)
+	return cfg, c.problems
+}
+
+// The words of the configuration.
+var (
+	profiles     = map[string]redact.Profile{"strict": redact.Strict, "libtmux": redact.Libtmux}
+	digests      = map[string]redact.Algorithm{"": redact.ByProfile, "hmac-sha256": redact.HMACSHA256, "sha256": redact.SHA256}
+	durabilities = map[string]spool.Durability{"os": spool.OS, "interval": spool.Interval, "intent": spool.Intent, "always": spool.Always}
+)
+
+// A checker finds what is wrong with values that are right one by one.
+type checker struct {
+	cli.Values
+	problems cli.Problems
+}
+
+func (c *checker) problem(key, format string, args ...any) {
+	c.problems = append(c.problems, cli.Problem{Key: key, Source: c.Source(key), Err: fmt.Errorf(format, args...)})
+}
+
+// each returns the entries of a list and has check look at them.
+func (c *checker) each(key string, check func(string) error) []string {
+	list := c.List(key)
+	for _, s := range list {
+		if err := check(s); err != nil {
+			c.problem(key, "%q: %w", s, err)
+		}
+	}
+	return list
+}
+
+func checkSkipped(method string) error {
+	if method == "tools/call" {
+		return errors.New("tool calls are always recorded")
+	}
+	return nil
+}
+
+func checkTier(tier string) error {
+	if len(tier) > 64 || strings.ContainsFunc(tier, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return errors.New("want at most 64 printable ASCII characters")
+	}
+	return nil
+}
+
+func checkVariable(name string) error {
+	if strings.Contains(name, "=") {
+		return errors.New("want the name of a variable, without its value")
+	}
+	return nil
+}
+
+// maxText is how long a text that every record carries may be, in bytes.
+const maxText = 256
+
+func (c *checker) labels() []label {
+	var labels []label
+	seen := map[string]bool{}
+	for _, s := range c.List("labels") {
+		name, value, ok := strings.Cut(s, "=")
+		switch {
+		case !ok || name == "":
+			c.problem("labels", "%q: want name=value", s)
+		case len(s) > maxText || !utf8.ValidString(s):
+			c.problem("labels", "%q: want at most %d bytes of UTF-8", name, maxText)
+		case seen[name]:
+			c.problem("labels", "%q stands there twice", name)
+		}
+		seen[name] = true
+		labels = append(labels, label{name, value})
+	}
+	if tenant := c.String("tenant"); len(tenant) > maxText || !utf8.ValidString(tenant) {
+		c.problem("tenant", "want at most %d bytes of UTF-8", maxText)
+	}
+	return labels
+}
+
+func (c *checker) spool(cfg config) {
+	if cfg.spoolDir == "" {
+		c.problem("spool.dir", "there is no home directory to put records in; write where they go")
+	}
+	if cfg.syncWait == 0 {
+		c.problem("sync_wait", "must be more than 0; without a wait is durability: interval, without a bound durability: always")
+	}
+	if cfg.consumer == "kafka" && len(c.List("kafka.brokers")) == 0 {
+		c.problem("spool.consumer", "is kafka, but there are no kafka.brokers")
+	}
+}
+
+func (c *checker) redact(cfg config) {
+	if cfg.keyFile != "" && !cfg.usesKey() {
+		c.problem("redact.key_file", "would not be used: redact.digest is sha256")
+	}
+}
+
+// usesKey reports whether digests are made with a key.
+func (c config) usesKey() bool {
+	return c.redact.Digest == redact.HMACSHA256 || c.redact.Digest == redact.ByProfile && c.redact.Profile == redact.Strict
+}
+
+// notInTopic reports whether Kafka refuses r in the name of a topic.
+func notInTopic(r rune) bool {
+	return !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("._-", r))
+}
+
+func (c *checker) kafka(cfg config) {
+	for _, broker := range c.List("kafka.brokers") {
+		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
+			c.problem("kafka.brokers", "%q: want host:port", broker)
+		}
+	}
+	topic := c.String("kafka.topic")
+	if topic == "" || len(topic) > 249 || strings.ContainsFunc(topic, notInTopic) {
+		c.problem("kafka.topic", "is %q, want 1 to 249 of A-Z a-z 0-9 . _ -", topic)
+	}
+	for _, key := range []string{"kafka.tls.ca_file", "kafka.tls.cert_file", "kafka.tls.key_file", "kafka.tls.server_name"} {
+		if c.String(key) != "" && !c.Bool("kafka.tls.enabled") {
+			c.problem(key, "would not be used: kafka.tls.enabled is false")
+		}
+	}
+	if (c.String("kafka.tls.cert_file") == "") != (c.String("kafka.tls.key_file") == "") {
+		c.problem("kafka.tls.cert_file", "goes with kafka.tls.key_file: want both or none")
+	}
+	c.sasl()
+}
+
+func (c *checker) sasl() {
+	user := c.String("kafka.sasl.username")
+	password, file := c.Secret("kafka.sasl.password").Reveal(), c.String("kafka.sasl.password_file")
+	switch login := c.String("kafka.sasl.mechanism") != ""; {
+	case password != "" && file != "":
+		c.problem("kafka.sasl.password_file", "there is kafka.sasl.password too: want one of them")
+	case !login && user+password+file != "":
+		c.problem("kafka.sasl.mechanism", "is not set, so nobody logs in; want plain, scram-sha-256 or scram-sha-512")
+	case login && (user == "" || password+file == ""):
+		c.problem("kafka.sasl.mechanism", "needs kafka.sasl.username, and kafka.sasl.password or kafka.sasl.password_file")
+	}
+}
+
+// settings are the values in force with those that others decide filled in.
+func (c config) settings() []cli.Setting {
+	settings := c.values.Settings()
+	for i, s := range settings {
+		switch {
+		case s.Key == "spool.consumer":
+			settings[i].Value = c.consumer
+		case s.Key == "redact.digest" && c.usesKey():
+			settings[i].Value = "hmac-sha256"
+		case s.Key == "redact.digest":
+			settings[i].Value = "sha256"
+		}
+	}
+	return settings
+}
+
+// logger returns the log of this program's own running.
+func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(a.stderr, c.values) }
+
+// redactor returns the redactor of this configuration. With makeKey it makes
+// the digest key on the first start; without, there must be one.
+func (c config) redactor(makeKey bool) (*redact.Redactor, error) {
+	rc := c.redact
+	var err error
+	switch {
+	case !c.usesKey():
+	case c.keyFile != "":
+		rc.Key, err = spool.ReadKey(c.keyFile)
+	case makeKey:
+		rc.Key, _, err = spool.LoadKey(c.spoolDir)
+	default:
+		rc.Key, err = spool.ReadKey(spool.KeyFile(c.spoolDir))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return redact.New(rc)
+}

@@ -1,5 +1,5 @@
-// Package main is auditproxy: it runs beside an agent, wraps the MCP servers
-// that speak over standard input and output, and reads back what it recorded.
+// Command auditproxy runs beside an agent: it wraps MCP servers that speak over
+// standard input and output, and reads back what it recorded of their calls.
 package main
 
 import (
@@ -13,7 +13,10 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/sink/spool"
+
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -46,10 +49,15 @@ type app struct {
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
+
+	// Owned by run, which fills them in before any command runs.
+	keys  []cli.Key
+	flags *pflag.FlagSet // those of the configuration
 }
 
 // run does what args say and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	a.keys = proxyKeys(a.defaultSpoolDir())
 	root := newRootCmd(a)
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
@@ -64,9 +72,19 @@ func (a *app) run(ctx context.Context, args []string) int {
 		exit = exitError{exitUnclear, err}
 	}
 	if exit.err != nil {
-		fmt.Fprintf(a.stderr, "auditproxy: %v\n", exit.err)
+		fmt.Fprintln(a.stderr, printable("auditproxy: "+exit.err.Error()))
 	}
 	return exit.code
+}
+
+// printable escapes what would steer a terminal in a message. What the message
+// quotes is escaped already, so a backslash stays as it is.
+func printable(message string) string {
+	lines := strings.Split(message, "\n")
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(cli.Escape(line), `\\`, `\`)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // An exitError ends the program with a code. Its cause is printed unless nil.
@@ -95,6 +113,15 @@ func (a *app) getenv(name string) string {
 	return ""
 }
 
+// defaultSpoolDir returns "" if there is no place for one.
+func (a *app) defaultSpoolDir() string {
+	dir, err := spool.DefaultDir(a.getenv, os.Getuid())
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
 // isTerminal reports whether stream, one of a's three, is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
@@ -111,10 +138,4 @@ func (a *app) colours(w io.Writer) bool {
 // commands that read; the proxy handles its signals itself.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-}
-
-func newRootCmd(a *app) *cobra.Command {
-	root := newRunCmd(a)
-	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newWrapCmd(a), newUnwrapCmd(a))
-	return root
 }

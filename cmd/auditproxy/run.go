@@ -1,17 +1,185 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strings"
 
-func newRunCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	"auditproxy/cmd/internal/cli"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `auditproxy stands between an MCP client and a server that speaks over standard
+input and output. It passes every byte on as it came and leaves one record of
+every call, with secrets replaced by digests, on this machine's disk.
+
+Values come from /etc/auditproxy/config.yaml, then from --config or
+~/.config/auditproxy/config.yaml, then from variables such as
+AUDITPROXY_REDACT_PROFILE, then from flags; later ones win, except over what
+/etc/auditproxy/config.yaml lists under "enforce". "auditproxy doctor" shows
+what is in force. Lists are separated by commas.`
+
+const rootExample = `  auditproxy wrap                        put it in front of your clients' servers
+  auditproxy -- libtmux-mcp              what a client's configuration then runs
+  auditproxy --durability always -- npx -y @example/server
+  auditproxy log -f                      watch the calls
+  auditproxy doctor                      see what is wrapped and whether all is well`
+
+func newRootCmd(a *app) *cobra.Command {
+	root := &cobra.Command{
 		Use:           "auditproxy [flags] -- COMMAND [ARGUMENT...]",
 		Short:         "wrap an MCP server and keep a record of every call",
+		Long:          rootLong,
+		Example:       rootExample,
+		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
+
+		SuggestionsMinimumDistance: 2,
+
 		RunE: func(cmd *cobra.Command, args []string) error {
-			code := runProxy(cmd.Context(), a, config{}, args)
-			return exitError{code: code}
+			if version, _ := cmd.Flags().GetBool("version"); version {
+				printVersion(a)
+				return nil
+			}
+			return a.wrapServer(cmd, args)
 		},
 	}
+	root.Flags().Bool("version", false, "print the version and end")
+	// In the order of the table: what belongs together stands together.
+	root.Flags().SortFlags = false
+	root.PersistentFlags().SortFlags = false
+	cli.AddFlags(root.PersistentFlags(), a.keys)
+	a.flags = root.PersistentFlags()
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a),
+		newWrapCmd(a), newUnwrapCmd(a), newVersionCmd(a))
+	root.SetUsageTemplate(rootUsage)
+	for _, cmd := range root.Commands() {
+		cmd.SetUsageTemplate(commandUsage)
+	}
+	return root
 }
+
+// The templates of cobra, narrower. A command leaves out the flags of the
+// configuration, which all commands take and few need.
+const (
+	rootUsage = `Usage:
+  {{.UseLine}}
+  {{.CommandPath}} COMMAND
+
+Examples:
+{{.Example}}
+
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}
+
+More about a command: {{.CommandPath}} COMMAND --help
+`
+	commandUsage = `Usage:
+  {{.UseLine}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}
+
+The flags of the configuration work here too: {{.Root.CommandPath}} --help
+`
+)
+
+// wrapServer does the main job: auditproxy [flags] -- COMMAND [ARGUMENT...].
+func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
+	if err := checkCommandLine(cmd.ArgsLenAtDash(), args, cmd.SuggestionsFor); err != nil {
+		return err
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return cannotStart(args[0], err)
+	}
+	if code := runProxy(cmd.Context(), a, cfg, path, args); code != 0 {
+		return exitError{code: code}
+	}
+	return nil
+}
+
+// checkCommandLine says what is wrong with a command line that wraps a server.
+// before is how many of args stand before the two dashes, -1 if there are none.
+func checkCommandLine(before int, args []string, similar func(string) []string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("there is no server to wrap; write its command after two dashes: auditproxy -- COMMAND [ARGUMENT...]")
+	case before < 0:
+		hint := ""
+		if words := similar(args[0]); len(words) > 0 {
+			hint = fmt.Sprintf("did you mean %q? ", words[0])
+		}
+		return fmt.Errorf("%q is no command of auditproxy; %sto wrap a server put two dashes in front of it: auditproxy -- %s", args[0], hint, args[0])
+	case before > 0:
+		return fmt.Errorf("%q stands before the two dashes, where only flags can; the server's command comes after them", args[0])
+	case args[0] == "":
+		return errors.New("the command after the two dashes is empty; write the server's command there")
+	}
+	return checkExpanded(args)
+}
+
+// checkExpanded finds a ${NAME} that the client should have filled in. What
+// has white space in it is a script or a text for somebody else, who may fill
+// it in, unless it is the command itself. The argument is not quoted: the rest
+// of it may be a secret.
+func checkExpanded(args []string) error {
+	for i, arg := range args {
+		placeholder := cli.Placeholder(arg)
+		if placeholder == "" || i > 0 && strings.ContainsAny(arg, " \t\r\n") {
+			continue
+		}
+		where := "the command"
+		if i > 0 {
+			where = fmt.Sprintf("argument %d of %q", i, args[0])
+		}
+		return fmt.Errorf("%s contains %q, which the MCP client did not fill in; write the value itself into the client's configuration, or let a shell fill it in: auditproxy -- sh -c 'exec COMMAND %s'", where, placeholder, placeholder)
+	}
+	return nil
+}
+
+// cannotStart says in one line why the command name did not start, with the
+// exit code that a shell would give.
+func cannotStart(name string, err error) error {
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return exitError{exitNotFound, fmt.Errorf("command %q is only in the working directory; write its absolute path", name)}
+	case errors.Is(err, exec.ErrNotFound):
+		return exitError{exitNotFound, fmt.Errorf("command not found: %q is not in $PATH; write its absolute path, desktop clients have a short $PATH", name)}
+	case errors.Is(err, fs.ErrNotExist):
+		return exitError{exitNotFound, fmt.Errorf("command not found: there is no %q, or what it names in its first line is missing", name)}
+	}
+	var cause *exec.Error
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return exitError{exitForbidden, fmt.Errorf("starting %q: %w", name, err)}
+}
+
+func newVersionCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Args:  cobra.NoArgs,
+		Run:   func(*cobra.Command, []string) { printVersion(a) },
+	}
+}
+
+func printVersion(a *app) { fmt.Fprintf(a.stdout, "auditproxy %s\n", cli.Version()) }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+const digestLong = `Print the digest that stands in the records for a value, read from standard
+input. It takes the key and the profile of the configuration in force: who may
+read the key can look a value up, nobody can go back from a digest.
+
+Every byte of the input counts, a line feed at its end too; printf '%s' writes
+none. At a terminal the value is asked for and not shown.`
+
+const digestExample = `  printf '%s' "$PASSWORD" | auditproxy digest
+  auditproxy log --grep "$(printf '%s' "$PASSWORD" | auditproxy digest)"
+  auditproxy digest --domain error --json < message.txt`
+
+// digestDomains are the domains that a person can have a value of.
+var digestDomains = []struct {
+	name   string
+	domain redact.Domain
+}{
+	{"argument", redact.Argument},
+	{"error", redact.ErrorText},
+	{"command", redact.CommandLine},
+}
+
+func newDigestCmd(a *app) *cobra.Command {
+	var names []string
+	for _, d := range digestDomains {
+		names = append(names, d.name)
+	}
+	var domain string
+	var trim, asJSON bool
+	cmd := &cobra.Command{
+		Use:     "digest",
+		Short:   "print the digest of a value, to look it up in the records",
+		Long:    digestLong,
+		Example: digestExample,
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			i := slices.Index(names, domain)
+			if i < 0 {
+				return fmt.Errorf("--domain is %q, want %s", domain, strings.Join(names, ", "))
+			}
+			return a.digest(digestDomains[i].domain, trim, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&domain, "domain", names[0], "`what` the value is of: "+strings.Join(names, ", "))
+	cmd.Flags().BoolVar(&trim, "trim", false, "leave out one line feed at the end")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest as it stands in the records")
+	cmd.RegisterFlagCompletionFunc("domain", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) digest(domain redact.Domain, trim, asJSON bool) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	r, err := cfg.redactor(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; nothing has been recorded with this configuration yet", err)
+	}
+	if err != nil {
+		return err
+	}
+	value, err := a.readValue()
+	if err != nil {
+		return fmt.Errorf("reading the value: %w", err)
+	}
+	if trim {
+		value = bytes.TrimSuffix(value, []byte("\n"))
+	}
+	digest := r.AppendDigest(nil, domain, value)
+	if !asJSON {
+		if digest, err = prefix(digest); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s\n", digest)
+	return err
+}
+
+// readValue reads all of standard input. What is typed at a terminal is not
+// shown, and the key that ends it is no part of it.
+func (a *app) readValue() ([]byte, error) {
+	f, ok := a.stdin.(*os.File)
+	if !ok || !isTerminal(f) {
+		return io.ReadAll(a.stdin)
+	}
+	fmt.Fprint(a.stderr, "Value (not shown): ")
+	value, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(a.stderr)
+	return value, err
+}
+
+// prefix returns the hexadecimal digits of a digest object.
+func prefix(digest []byte) (digits []byte, err error) {
+	err = audit.Members(digest, func(name, value []byte) bool {
+		if bytes.HasSuffix(name, []byte("_prefix")) {
+			digits = bytes.Trim(value, `"`)
+		}
+		return true
+	})
+	if err == nil && digits == nil {
+		err = errors.New("the digest has no digits")
+	}
+	return digits, err
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/sink/spool"
+
+	"github.com/spf13/cobra"
+)
+
+const doctorLong = `Show whether calls on this machine are recorded: the configuration in force and
+where each value came from, the spool, and the servers in your MCP clients'
+configurations.
+
+The exit code is 0 if all is well, 1 if there is something to do, and 2 if
+something could not be looked at.`
+
+func newDoctorCmd(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "doctor",
+		Short:   "check the configuration, the spool and which servers are wrapped",
+		Long:    doctorLong,
+		Example: "  auditproxy doctor\n  auditproxy doctor --json | jq -r '.findings[]'",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			d := a.diagnose()
+			var err error
+			if asJSON {
+				err = d.printJSON(a.stdout)
+			} else {
+				err = d.print(a.stdout, a.colours(a.stdout))
+			}
+			switch {
+			case err != nil:
+				return err
+			case len(d.Findings) > 0:
+				return exitError{code: exitFound}
+			case len(d.Unclear) > 0:
+				return exitError{code: exitUnclear}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// A diagnosis is what doctor saw. What it quotes may come from strangers: an
+// agent's repository can bring a client configuration along.
+type diagnosis struct {
+	Version  string          `json:"version"`
+	Config   []cli.Setting   `json:"config"`
+	Spool    *spoolDiagnosis `json:"spool,omitempty"` // nil if it could not be looked at
+	Clients  []client        `json:"clients"`
+	Findings []string        `json:"findings"` // what there is to do
+	Unclear  []string        `json:"unclear"`  // what could not be looked at
+}
+
+type spoolDiagnosis struct {
+	Dir       string `json:"dir"`
+	Bytes     int64  `json:"bytes"` // of records
+	FreeBytes int64  `json:"free_bytes"`
+	Live      int    `json:"live"`      // sessions whose proxy runs
+	Ended     int    `json:"ended"`     // sessions that are over, with their end recorded
+	Dead      int    `json:"dead"`      // sessions whose proxy died, not yet recovered
+	Unshipped int    `json:"unshipped"` // sessions with records that no consumer has fetched
+}
+
+type client struct {
+	Name    string   `json:"name"`
+	Path    string   `json:"path"`
+	Servers []server `json:"servers"`
+}
+
+type server struct {
+	Name    string `json:"name"`
+	Project string `json:"project,omitempty"`
+	Status  string `json:"status"` // "wrapped", "not wrapped" or "remote"
+}
+
+func (d *diagnosis) find(format string, args ...any) {
+	d.Findings = append(d.Findings, fmt.Sprintf(format, args...))
+}
+
+func (d *diagnosis) unclear(format string, args ...any) {
+	d.Unclear = append(d.Unclear, fmt.Sprintf(format, args...))
+}
+
+func (a *app) diagnose() *diagnosis {
+	d := &diagnosis{Version: cli.Version(), Clients: []client{}, Findings: []string{}, Unclear: []string{}}
+	cfg, problems := a.tryLoad()
+	d.Config = cfg.settings()
+	for _, p := range problems {
+		d.find("configuration: %v", p)
+	}
+	if _, err := cfg.redactor(false); err != nil && (cfg.keyFile != "" || !errors.Is(err, fs.ErrNotExist)) {
+		d.find("%v", err)
+	}
+	d.spool(cfg)
+	d.clients(scanClients(a))
+	return d
+}
+
+func (d *diagnosis) spool(cfg config) {
+	if cfg.spoolDir == "" {
+		return // the configuration's problem
+	}
+	u, err := spool.Status(cfg.spoolDir)
+	if err != nil {
+		d.unclear("%v", err)
+		return
+	}
+	d.Spool = &spoolDiagnosis{u.Dir, u.Bytes, u.Free, u.Live, u.Ended, u.Dead, u.Unshipped}
+	if u.Writable != nil && !errors.Is(u.Writable, fs.ErrNotExist) { // it is made when the first proxy starts
+		d.find("the spool cannot be written: %v", u.Writable)
+	}
+	if u.Dead > 0 {
+		d.find("%s ended with a dead proxy; the next proxy that starts recovers what was open", count(u.Dead, "session"))
+	}
+	if cfg.consumer != "none" && u.Unshipped > u.Live {
+		d.find("%s that ended have records that the consumer, %s, has not fetched", count(u.Unshipped-u.Live, "session"), cfg.consumer)
+	}
+	if u.Free < lowSpace {
+		d.find("only %s of disk space are free for the spool", cli.FormatSize(u.Free))
+	}
+	for _, s := range u.Sessions {
+		if s.Err != nil {
+			d.unclear("session %q: %v", s.ID, s.Err)
+		}
+	}
+}
+
+// lowSpace is some hours of a busy agent's records.
+const lowSpace = 64 << 20
+
+func (d *diagnosis) clients(all []clientStatus) {
+	for _, c := range all {
+		if c.Err != nil {
+			d.unclear("client configuration %q: %v", c.Path, c.Err)
+			continue
+		}
+		shown := client{Name: c.Client, Path: c.Path, Servers: []server{}}
+		for _, s := range c.Servers {
+			status := "not wrapped"
+			switch {
+			case s.Wrapped:
+				status = "wrapped"
+			case s.Remote:
+				status = "remote"
+			default:
+				d.find("server %s in %q is not wrapped: run auditproxy wrap", s.label(), c.Path)
+			}
+			shown.Servers = append(shown.Servers, server{s.Name, s.Project, status})
+		}
+		d.Clients = append(d.Clients, shown)
+	}
+}
+
+// printJSON writes d as one line, on which no character disturbs a terminal.
+func (d *diagnosis) printJSON(w io.Writer) error {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false) // it would write <secret> as \u003csecret\u003e
+	if err := e.Encode(d); err != nil {
+		return err
+	}
+	text := cli.AppendEscapedJSON(nil, bytes.TrimSuffix(line.Bytes(), []byte("\n")))
+	_, err := w.Write(append(text, '\n'))
+	return err
+}
+
+// print writes d for people.
+func (d *diagnosis) print(w io.Writer, colour bool) error {
+	p := printout{colour: colour}
+	p.line(0, bold, "auditproxy "+d.Version)
+	p.title("Configuration")
+	var rows [][]string
+	for _, s := range d.Config {
+		rows = append(rows, []string{s.Key, cmp.Or(s.Value, "-"), s.Source.String()})
+	}
+	p.table(2, rows)
+	if s := d.Spool; s != nil {
+		p.title("Spool")
+		p.table(2, [][]string{
+			{"directory", s.Dir},
+			{"records", cli.FormatSize(s.Bytes)},
+			{"disk space", cli.FormatSize(s.FreeBytes) + " free"},
+			{"sessions", fmt.Sprintf("%d live, %d ended, %d dead, %d not shipped", s.Live, s.Ended, s.Dead, s.Unshipped)},
+		})
+	}
+	p.title("Servers of your MCP clients")
+	if len(d.Clients) == 0 {
+		p.line(2, plain, "no client configuration found; auditproxy wrap takes any file by path")
+	}
+	for _, c := range d.Clients {
+		p.line(2, plain, strings.TrimSpace(c.Name+" "+cli.Escape(c.Path)))
+		var rows [][]string
+		for _, s := range c.Servers {
+			rows = append(rows, []string{s.Name, s.Status, s.Project})
+		}
+		p.table(4, rows)
+	}
+	p.title("Findings")
+	for _, s := range d.Findings {
+		p.line(2, bad, "to do: "+printable(s))
+	}
+	for _, s := range d.Unclear {
+		p.line(2, warn, "cannot tell: "+printable(s))
+	}
+	if len(d.Findings)+len(d.Unclear) == 0 {
+		p.line(2, good, "none, all is well")
+	}
+	_, err := w.Write(p.text)
+	return err
+}
+
+// A printout is text for a terminal.
+type printout struct {
+	text   []byte
+	colour bool
+}
+
+func (p *printout) title(s string) {
+	p.text = append(p.text, '\n')
+	p.line(0, bold, s)
+}
+
+// line adds a text that has nothing in it but visible characters.
+func (p *printout) line(indent int, s style, text string) {
+	l := styledLine{buf: bytes.Repeat([]byte(" "), indent), colour: p.colour}
+	l.putSafe(s, text)
+	p.text = append(p.text, l.end()...)
+}
+
+// table aligns columns. A cell wider than wide pushes only its own row.
+func (p *printout) table(indent int, rows [][]string) {
+	const wide = 44
+	var widths []int
+	for _, row := range rows {
+		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
+		for i, cell := range row {
+			if n := cells(cli.Escape(cell)); n <= wide {
+				widths[i] = max(widths[i], n)
+			}
+		}
+	}
+	for _, row := range rows {
+		l := styledLine{buf: bytes.Repeat([]byte(" "), indent), colour: p.colour}
+		for i, cell := range row {
+			l.column(plain, cell, widths[i]+1)
+		}
+		p.text = append(p.text, l.end()...)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"rsc.io/script"
+	"rsc.io/script/scripttest"
+)
+
+// TestMain makes the test binary double as the program when it is called by
+// the program's name, so that scripts run exactly this code, with -race and
+// -cover applied. Only there can the administrator's file be moved.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "auditproxy" {
+		os.Exit(m.Run())
+	}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG")}
+	os.Exit(a.run(context.Background(), os.Args[1:]))
+}
+
+// program returns a path at which the test binary is this program. It is no
+// symbolic link: wrap writes the path that the system knows the program by.
+func program(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "auditproxy")
+	if err := os.Link(self, path); err == nil {
+		return path
+	}
+	binary, err := os.ReadFile(self) // the temporary directory is on another file system
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, binary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestScript(t *testing.T) {
+	exe := program(t)
+	engine := &script.Engine{Cmds: scripttest.DefaultCmds(), Conds: scripttest.DefaultConds(), Quiet: !testing.Verbose()}
+	engine.Cmds["auditproxy"] = script.Program(exe, nil, 2*time.Second)
+	engine.Cmds["feed"] = feed(exe)
+	engine.Cmds["exits"] = exits(exe)
+	// Nothing of who runs the test; a script sets its HOME where it needs one.
+	env := []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "NO_COLOR=1"}
+	scripttest.Test(t, t.Context(), engine, env, "testdata/script/*.txt")
+}
+
+// feed runs a program with a file as its standard input. rsc.io/script runs
+// every program with none, and standard input is half of what a proxy is.
+func feed(exe string) script.Cmd {
+	return script.Command(script.CmdUsage{
+		Summary: "run a program with a file as its standard input",
+		Args:    "file program [args...]",
+		Async:   true,
+	}, func(s *script.State, args ...string) (script.WaitFunc, error) {
+		if len(args) < 2 {
+			return nil, script.ErrUsage
+		}
+		in, err := os.ReadFile(s.Path(args[0]))
+		if err != nil {
+			return nil, err
+		}
+		return start(s, in, exe, args[1:])
+	})
+}
+
+// exits runs a program and fails unless it ends with this exit code.
+func exits(exe string) script.Cmd {
+	return script.Command(script.CmdUsage{
+		Summary: "run a program that ends with an exit code",
+		Args:    "code program [args...]",
+	}, func(s *script.State, args ...string) (script.WaitFunc, error) {
+		if len(args) < 2 {
+			return nil, script.ErrUsage
+		}
+		want, err := strconv.Atoi(args[0])
+		if err != nil {
+			return nil, err
+		}
+		wait, err := start(s, nil, exe, args[1:])
+		if err != nil {
+			return nil, err
+		}
+		return func(s *script.State) (string, string, error) {
+			stdout, stderr, err := wait(s)
+			var code int
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				code = exit.ExitCode()
+			} else if err != nil {
+				return stdout, stderr, err
+			}
+			if code != want {
+				return stdout, stderr, fmt.Errorf("exit code %d, want %d", code, want)
+			}
+			return stdout, stderr, nil
+		}, nil
+	})
+}
+
+// start runs args[0], which may be this program, with in as its input.
+func start(s *script.State, in []byte, exe string, args []string) (script.WaitFunc, error) {
+	name := args[0]
+	if name == "auditproxy" {
+		name = exe
+	}
+	var stdout, stderr strings.Builder
+	c := exec.CommandContext(s.Context(), name, args[1:]...)
+	c.Dir, c.Env = s.Getwd(), s.Environ()
+	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &stdout, &stderr
+	c.WaitDelay = 2 * time.Second
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	return func(*script.State) (string, string, error) {
+		err := c.Wait()
+		return stdout.String(), stderr.String(), err
+	}, nil
+}

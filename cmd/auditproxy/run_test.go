@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"auditproxy/cmd/internal/cli"
+)
+
+func TestCheckExpanded(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string // in the error; "" for none
+	}{
+		{[]string{"server", "--dir=/x"}, ""},
+		{[]string{"${HOME}/server"}, `the command contains "${HOME}"`},
+		{[]string{"my server ${HOME}"}, `the command contains "${HOME}"`},
+		{[]string{"server", "a", "--dir=${workspaceFolder}"}, `argument 2 of "server" contains "${workspaceFolder}"`},
+		{[]string{"server", "${input:key}"}, `"${input:key}"`},
+		// Scripts and texts for somebody else, who may know the name.
+		{[]string{"sh", "-c", `exec "${HOME}/server"`}, ""},
+		{[]string{"docker", "run", "image", "sh", "-c", "echo ${A}\techo"}, ""},
+		{[]string{"server", "--pattern=^a{2}$", "$HOME", "${1}"}, ""},
+	} {
+		err := checkExpanded(tt.args)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("checkExpanded(%q) = %v, want %q", tt.args, err, tt.want)
+		}
+	}
+}
+
+// TestFlagsKnowWhereTheyEnd checks that what stands after the two dashes is the
+// server's, whatever it looks like.
+func TestFlagsKnowWhereTheyEnd(t *testing.T) {
+	for _, args := range [][]string{
+		{"--", "log"},
+		{"--", "--help"},
+		{"--", "help", "--version"},
+		{"--drain", "1s", "--", "doctor", "--json"},
+		{"--drain=1s", "--", "digest", "--drain", "2s"},
+		{"--", "wrap", "--", "x"},
+	} {
+		a := &app{env: []string{"PATH="}}
+		a.keys = proxyKeys("/spool")
+		root := newRootCmd(a)
+		root.SetArgs(args)
+		err := root.ExecuteContext(context.Background())
+		// There is no such command to wrap, which says that it was tried.
+		want := args[len(args)-1]
+		for i, arg := range args {
+			if arg == "--" {
+				want = args[i+1]
+				break
+			}
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), `command not found: "`+want+`"`) {
+			t.Errorf("auditproxy %q: %v, want a try to wrap %q", args, err, want)
+		}
+	}
+}
+
+// TestKeys checks that each key can be found in the help, has a
+// flag that no other key has, and a default that it accepts.
+func TestKeys(t *testing.T) {
+	flags, names := map[string]bool{}, map[string]bool{}
+	for _, k := range proxyKeys("/spool") {
+		if names[k.Name] || flags[k.Flag()] {
+			t.Errorf("%s stands there twice", k.Name)
+		}
+		names[k.Name], flags[k.Flag()] = true, true
+		if k.Usage == "" && k.Kind != cli.Password {
+			t.Errorf("%s has no usage", k.Name)
+		}
+	}
+	a := &app{keys: proxyKeys("/spool")}
+	newRootCmd(a)
+	if _, problems := a.tryLoad(); problems != nil {
+		t.Errorf("the defaults have problems: %v", problems.Err())
+	}
+}
+
+func TestWithoutHome(t *testing.T) {
+	a := &app{keys: proxyKeys("")}
+	newRootCmd(a)
+	_, err := a.load()
+	if err == nil || !strings.Contains(err.Error(), "spool.dir: there is no home directory to put records in") {
+		t.Errorf("load without a home = %v", err)
+	}
+}
+
+func TestGetenv(t *testing.T) {
+	a := &app{env: []string{"A=1", "AB=2", "A=3", "A"}}
+	if got := a.getenv("A"); got != "3" {
+		t.Errorf("getenv(A) = %q, want 3", got)
+	}
+	if got := a.getenv("B"); got != "" {
+		t.Errorf("getenv(B) = %q", got)
+	}
+}
+
+// TestMessagesDoNotSteer checks that a message cannot move the cursor, while
+// what it quotes is shown as it was quoted.
+func TestMessagesDoNotSteer(t *testing.T) {
+	if got, want := printable("one\x1b[2J \u202e \"a\\n\"\ntwo"), "one\\x1b[2J \\u202e \"a\\n\"\ntwo"; got != want {
+		t.Errorf("printable = %q, want %q", got, want)
+	}
+}
