@@ -1,5 +1,14 @@
 package wire
 
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"auditproxy/schemas/audit"
+)
+
 // An IDMatch says how an answer's id is compared with a request's. Servers
 // read ids as exact numbers, as float64 or as int64 and echo what they read
 // (go-sdk answers 1.5 with 1), so a proxy tries one after the other.
@@ -19,9 +28,208 @@ const (
 // stricter ones about a *request's* id: for all but numbers, and for integers
 // that float64 holds exactly. It never expands a number: 1e999999999 is short.
 // For an answer's id pass answer = true: every number then has all three keys.
-func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte { return dst }
+func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return dst
+	}
+	n, ok := parseNumber(raw)
+	switch {
+	case ok && m == ExactID:
+		return n.appendKey(append(dst, 'n'), raw)
+	case ok:
+		return appendFloatKey(dst, raw, n, m, answer)
+	case m != ExactID:
+		return dst
+	case raw[0] == '"':
+		return audit.AppendUnquote(append(dst, 's'), raw)
+	default:
+		return appendCompact(append(dst, 't'), raw)
+	}
+}
+
+// appendKey appends sign, digits and exponent, without zeros at either end.
+func (n number) appendKey(dst, raw []byte) []byte {
+	if n.exp == maxExp || n.exp == -maxExp {
+		return append(append(dst, 'x'), raw...) // too far out to count with
+	}
+	from := len(dst)
+	if n.neg {
+		dst = append(dst, '-')
+	}
+	start := len(dst)
+	dst, exp := n.appendDecimal(dst)
+	if len(dst) == start {
+		return append(dst[:from], '0') // 0, -0, 0e5
+	}
+	return strconv.AppendInt(append(dst, 'e'), exp, 10)
+}
+
+func appendFloatKey(dst, raw []byte, n number, m IDMatch, answer bool) []byte {
+	f, _ := strconv.ParseFloat(string(raw), 64) // ±Inf when out of range
+	if f == 0 {
+		f = 0 // -0 is 0
+	}
+	fits := f >= math.MinInt64 && f < -math.MinInt64
+	if !answer && n.integral() && (m == FloatID || fits) && n.equals(f) {
+		return dst
+	}
+	if m == FloatID {
+		return binary.BigEndian.AppendUint64(append(dst, 'f'), math.Float64bits(f))
+	}
+	i := int64(math.MinInt64) // what the conversion gives on amd64
+	if fits {
+		i = int64(f)
+	}
+	return strconv.AppendInt(append(dst, 'i'), i, 10)
+}
+
+// integral reports whether n has no fraction, whatever its form.
+func (n number) integral() bool {
+	var buf [32]byte
+	d, exp := n.appendDecimal(buf[:0])
+	return len(d) == 0 || exp >= 0
+}
+
+// equals reports whether f is exactly n, which is integral.
+func (n number) equals(f float64) bool {
+	var a, b [32]byte
+	d, exp := n.appendDecimal(a[:0])
+	if int64(len(d))+exp <= 15 || len(d) == 0 {
+		return true
+	}
+	if math.IsInf(f, 0) {
+		return false
+	}
+	m, _ := parseNumber(strconv.AppendFloat(nil, math.Abs(f), 'f', 0, 64)) // all digits of the integer
+	e, exp2 := m.appendDecimal(b[:0])
+	return exp == exp2 && bytes.Equal(d, e)
+}
+
+// oddID reports whether an id is neither a string nor an integer that float64
+// holds exactly.
+func oddID(raw []byte) bool {
+	if raw[0] == '"' {
+		return false
+	}
+	if d, _ := digits(raw); len(d) == len(raw) && len(d) <= 15 && (raw[0] != '0' || len(raw) == 1) {
+		return false
+	}
+	n, ok := parseNumber(raw)
+	if !ok || !n.integral() {
+		return true
+	}
+	f, _ := strconv.ParseFloat(string(raw), 64)
+	return !n.equals(f)
+}
+
+// appendCompact appends b without the white space between its tokens.
+func appendCompact(dst, b []byte) []byte {
+	for i := 0; i < len(b); {
+		switch b[i] {
+		case ' ', '\t', '\r', '\n':
+			i++
+		case '"':
+			end := skipLiteral(b, i)
+			dst = append(dst, b[i:end]...)
+			i = end
+		default:
+			dst = append(dst, b[i])
+			i++
+		}
+	}
+	return dst
+}
 
 // Member returns the value of the first level member with this name in the
 // JSON object obj, the last one if there are several, nil if there is none. It
 // reads the same superset of JSON as Requests.
-func Member(obj []byte, name string) []byte { return nil }
+func Member(obj []byte, name string) []byte {
+	i := bytes.IndexByte(obj, '{') + 1
+	if i == 0 {
+		return nil
+	}
+	var found []byte
+	for i < len(obj) && obj[i] != '}' {
+		if obj[i] != '"' {
+			i++
+			continue
+		}
+		end := skipLiteral(obj, i)
+		lit := obj[i:end]
+		for i = end; i < len(obj) && obj[i] != ':'; {
+			i++
+		}
+		for i++; i < len(obj) && !startsValue(obj[i]); {
+			i++
+		}
+		if i >= len(obj) {
+			break
+		}
+		end = skipValue(obj, i)
+		if isName(lit, name) {
+			found = obj[i:end:end]
+		}
+		i = end
+	}
+	return found
+}
+
+// startsValue tells a value from white space, odd white space included.
+func startsValue(c byte) bool {
+	return c == '"' || c == '{' || c == '[' || scalarByte[c] || c == '}'
+}
+
+func isName(lit []byte, name string) bool {
+	if len(lit) == len(name)+2 && string(lit[1:len(lit)-1]) == name {
+		return true
+	}
+	if bytes.IndexByte(lit, '\\') < 0 {
+		return false
+	}
+	return string(audit.AppendUnquote(nil, lit)) == name
+}
+
+// skipLiteral returns the index after the string that starts at b[i].
+func skipLiteral(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return len(b)
+}
+
+// skipValue returns the index after the value that starts at b[i].
+func skipValue(b []byte, i int) int {
+	for depth := 0; i < len(b); {
+		switch c := b[i]; {
+		case c == '"':
+			i = skipLiteral(b, i)
+		case c == '{' || c == '[':
+			depth++
+			i++
+			continue
+		case c == '}' || c == ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+			i++
+		case scalarByte[c]:
+			for i < len(b) && scalarByte[b[i]] {
+				i++
+			}
+		default:
+			i++
+			continue
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return len(b)
+}

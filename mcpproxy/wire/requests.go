@@ -1,5 +1,20 @@
 package wire
 
+import (
+	"bytes"
+	"cmp"
+	"hash"
+	"hash/maphash"
+	"slices"
+)
+
+const (
+	minRead    = 64 << 10
+	maxRead    = 128 << 10 // what Space returns at most; also the window's first size
+	maxPending = 1024      // messages of a batch wait for its end
+	idleReads  = 32        // with a window four times too large, until it is let go
+)
+
 // Requests reads a client's stream. It is used by one goroutine:
 //
 //	for {
@@ -10,22 +25,367 @@ package wire
 //
 // Bytes that could complete a message for any reader are never ready before
 // the Scan that tells of the message.
-type Requests struct{}
+//
+// Servers read the stream in three ways, and Requests follows each:
+//
+//   - most start afresh at every LF;
+//   - Python and Java take a bare CR for the end of a message, too;
+//   - go-sdk decodes a stream of JSON values, of which a line can have several
+//     and which can span lines. When such a value turns out to be broken, the
+//     next line is read as if nothing had been before it.
+//
+// As long as all agree there is one reading. It forks at a CR and at a LF
+// inside a value, and what is at one offset is told once.
+type Requests struct {
+	hash  func() hash.Hash
+	seed  maphash.Seed
+	limit int64 // Limit, less in tests
+
+	// All of this is the caller's goroutine's.
+	window window
+	pos    int64 // what is before it was scanned
+	first  int64 // start of what became ready in the last Scan
+	passed int64 // end of it
+	done   int64 // end of the last value that completed
+	idle   int   // calls of Space in a row with a window too large
+
+	readings  [3]reading
+	line      *reading // starts afresh at LF
+	cr        *reading // and at CR
+	stream    *reading // goes on
+	forked    bool     // pending may have messages that two of them told
+	lineFlags Anomaly  // of the frame, beyond those of its messages
+
+	pending    []told // what is told with the next frame that reaches its end
+	candidates []pair // of pending
+	scratch    []byte
+
+	// What the last Scan returned.
+	frames        []Frame
+	messages      []Message
+	outCandidates []Candidate
+	spans         [][2]int // of messages, for each frame
+}
 
 // NewRequests returns a Requests at the start of a stream.
-func NewRequests(c Config) *Requests { return &Requests{} }
+func NewRequests(c Config) *Requests {
+	q := &Requests{hash: c.Hash, seed: maphash.MakeSeed(), limit: Limit}
+	for i := range q.readings {
+		p := &q.readings[i]
+		p.q, p.v, p.w, p.maxDepth = q, p, &q.window, MaxDepth
+		p.reset()
+	}
+	q.line = &q.readings[0]
+	q.cr, q.stream = q.line, q.line
+	return q
+}
 
 // Space returns room for the next bytes of the stream, at least 64 KiB of it.
 // What earlier calls returned is good no longer; bytes that were ready count
 // as passed on or refused.
-func (q *Requests) Space() []byte { return nil }
+func (q *Requests) Space() []byte {
+	w := &q.window
+	keep := min(q.passed, q.keep())
+	live := w.buf[keep-w.off:]
+	size := cap(w.buf)
+	if size > 4*maxRead && len(live)+maxRead <= size/4 {
+		q.idle++
+	} else {
+		q.idle = 0
+	}
+	switch {
+	case size == 0 || q.idle == idleReads:
+		size, q.idle = maxRead, 0
+		for size < len(live)+minRead {
+			size *= 2
+		}
+		w.move(make([]byte, 0, size), keep)
+	case len(live) == 0:
+		w.move(w.buf[:0], keep)
+	case size-len(w.buf) >= minRead:
+	case len(live) <= size/2 && len(live)+minRead <= size:
+		w.move(w.buf[:0], keep)
+	default:
+		w.move(make([]byte, 0, max(min(2*size, int(q.limit)+4*maxRead), len(live)+maxRead)), keep)
+	}
+	q.first = q.passed
+	n := len(w.buf)
+	return w.buf[n:min(n+maxRead, cap(w.buf))]
+}
+
+// move moves what is in the window from an offset on to the start of buf.
+func (w *window) move(buf []byte, from int64) {
+	w.buf = append(buf, w.buf[from-w.off:]...)
+	w.off = from
+}
+
+func (w *window) end() int64 { return w.off + int64(len(w.buf)) }
+
+// keep is the first offset that a reading or a pending message needs.
+func (q *Requests) keep() int64 {
+	at := min(q.pos, q.line.keep())
+	if q.cr != q.line {
+		at = min(at, q.cr.keep())
+	}
+	if q.stream != q.line {
+		at = min(at, q.stream.keep())
+	}
+	for i := range q.pending {
+		if q.pending[i].whole == nil {
+			at = min(at, q.pending[i].off)
+		}
+	}
+	return at
+}
 
 // Scan looks at the n bytes just read into Space and returns the frames that
 // are ready, in order. Both Space and Scan allocate nothing once warm.
-func (q *Requests) Scan(n int) []Frame { return nil }
+func (q *Requests) Scan(n int) []Frame {
+	q.window.buf = q.window.buf[:len(q.window.buf)+n]
+	q.clear()
+	q.read(false)
+	ready := max(q.done, q.passed)
+	if q.streaming() || q.pos-ready > q.limit || len(q.pending) > maxPending {
+		ready = q.pos
+	}
+	if ready > q.passed {
+		q.frame(ready, false)
+	}
+	return q.finish()
+}
 
 // End returns what is left at the end of the stream. All of it is ready.
-func (q *Requests) End() []Frame { return nil }
+func (q *Requests) End() []Frame {
+	q.clear()
+	q.read(true)
+	if q.stream != q.line {
+		q.line.cut(q.pos, false)
+	}
+	if q.cr != q.line {
+		q.cr.cut(q.pos, false)
+	}
+	q.stream.cut(q.pos, true)
+	q.line, q.cr = q.stream, q.stream
+	if q.pos > q.passed || len(q.pending) > 0 {
+		q.frame(q.pos, true)
+	}
+	return q.finish()
+}
 
 // Ready returns the bytes of the frames of the last Scan or End, contiguous.
-func (q *Requests) Ready() []byte { return nil }
+func (q *Requests) Ready() []byte { return q.window.slice(q.first, q.passed) }
+
+func (q *Requests) clear() {
+	q.first = q.passed
+	q.frames, q.messages, q.spans = q.frames[:0], q.messages[:0], q.spans[:0]
+	q.outCandidates = q.outCandidates[:0]
+	if len(q.pending) == 0 {
+		q.candidates = q.candidates[:0]
+	}
+}
+
+// read scans what is in the window. A CR at its end waits for what follows,
+// unless it is the last byte of the stream.
+func (q *Requests) read(last bool) {
+	w := &q.window
+	lf := int64(-1) // of the next line end
+	for end := w.end(); q.pos < end; {
+		if lf < q.pos {
+			lf = end
+			if i := bytes.IndexByte(w.slice(q.pos, end), '\n'); i >= 0 {
+				lf = q.pos + int64(i)
+			}
+		}
+		if i := bytes.IndexByte(w.slice(q.pos, lf), '\r'); i >= 0 {
+			cr := q.pos + int64(i)
+			q.scan(cr)
+			switch {
+			case cr+1 < lf || cr+1 == end && last:
+				q.bareCR(cr)
+				continue
+			case cr+1 == end:
+				return
+			}
+			q.pos = lf
+		}
+		q.scan(lf)
+		if lf < end {
+			q.lineFeed(lf)
+		}
+	}
+}
+
+// scan scans up to an offset; there is no CR or LF before it.
+func (q *Requests) scan(to int64) {
+	for q.pos < to {
+		cut := min(to, q.line.limit(), q.cr.limit(), q.stream.limit())
+		cut = max(cut, q.pos)
+		b := q.window.slice(q.pos, cut)
+		q.line.run(b, q.pos)
+		if q.line.streaming() || q.line.limit() <= cut {
+			q.line.advance(cut)
+		}
+		if q.cr != q.line || q.stream != q.line {
+			q.scanForks(b, cut)
+		}
+		q.pos = cut
+	}
+}
+
+func (q *Requests) scanForks(b []byte, to int64) {
+	q.forked = true
+	for _, p := range [...]*reading{q.cr, q.stream} {
+		if p != q.line {
+			p.run(b, q.pos)
+			p.advance(to)
+		}
+	}
+	if q.stream != q.line && q.stream.st == dead {
+		q.stream.tellDead(q.stream.junkTo)
+		q.stream.reset()
+		q.stream = q.line
+	}
+}
+
+// bareCR takes a CR that no LF follows.
+func (q *Requests) bareCR(off int64) {
+	q.lineFlags |= BareCR
+	q.line.bareCR(off)
+	if q.stream != q.line {
+		q.stream.bareCR(off)
+	}
+	switch {
+	case q.cr != q.line:
+		q.cr.cut(off, false)
+		q.cr.afterCR = true
+	case !q.line.fresh():
+		q.cr = q.spare()
+		q.cr.afterCR = true
+	}
+	q.pos = off + 1
+}
+
+// lineFeed takes a LF, which ends a frame.
+func (q *Requests) lineFeed(off int64) {
+	if q.cr != q.line {
+		q.cr.cut(off, false)
+	}
+	s := q.stream
+	s.lineFeed(off)
+	if s != q.line {
+		// The line is part of the stream reader's value, or of its line.
+		q.line.cut(off, false)
+	}
+	switch {
+	case s.st == dead || s.fresh():
+		s.cut(off, true)
+		q.line, q.stream = s, s
+	case s == q.line:
+		q.line = q.spare()
+		fallthrough
+	default:
+		s.oddities |= MultiLine
+		s.afterCR = false
+	}
+	q.cr = q.line
+	q.pos = off + 1
+	q.frame(q.pos, true)
+}
+
+// spare returns a reading that is not in use.
+func (q *Requests) spare() *reading {
+	for i := range q.readings {
+		if p := &q.readings[i]; p != q.line && p != q.cr && p != q.stream {
+			p.reset()
+			return p
+		}
+	}
+	panic("wire: more than three readings")
+}
+
+func (q *Requests) streaming() bool {
+	return q.line.streaming() || q.cr.streaming() || q.stream.streaming()
+}
+
+// frame makes a frame of what is held before an offset.
+func (q *Requests) frame(to int64, complete bool) {
+	if q.forked {
+		q.merge()
+	}
+	f := Frame{Bytes: q.window.slice(q.passed, to), Complete: complete, Anomalies: q.lineFlags}
+	from := len(q.messages)
+	rest := q.pending[:0]
+	for i := range q.pending {
+		t := &q.pending[i]
+		if t.end > to {
+			rest = append(rest, *t)
+			continue
+		}
+		q.messages = append(q.messages, Message{})
+		q.message(&q.messages[len(q.messages)-1], t)
+		f.Anomalies |= t.anomalies
+	}
+	q.pending = rest
+	q.spans = append(q.spans, [2]int{from, len(q.messages)})
+	q.frames = append(q.frames, f)
+	q.passed, q.lineFlags = to, 0
+}
+
+// merge leaves one of each message that two readings told.
+func (q *Requests) merge() {
+	slices.SortStableFunc(q.pending, func(a, b told) int {
+		return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.off, b.off))
+	})
+	n := 0
+	for _, t := range q.pending {
+		if n > 0 && q.pending[n-1].off == t.off && q.pending[n-1].end == t.end && q.pending[n-1].state == t.state {
+			q.pending[n-1].anomalies |= t.anomalies
+			continue
+		}
+		q.pending[n] = t
+		n++
+	}
+	q.pending = q.pending[:n]
+	q.forked = q.cr != q.line || q.stream != q.line
+}
+
+// message makes m of t.
+func (q *Requests) message(m *Message, t *told) {
+	if t.whole != nil {
+		*m = *t.whole
+		m.Anomalies = t.anomalies
+		return
+	}
+	m.State, m.Off, m.End, m.Anomalies, m.Sum = t.state, t.off, t.end, t.anomalies, t.sum
+	if t.sum != nil {
+		return
+	}
+	m.Raw = q.window.slice(t.off, t.end)
+	m.ID, m.Method, m.Params = q.bytes(t.id), q.bytes(t.method), q.bytes(t.params)
+	m.Name, m.URI = q.bytes(t.name), q.bytes(t.uri)
+	m.Arguments, m.Meta = q.bytes(t.arguments), q.bytes(t.meta)
+	m.ArgumentsBytes = int64(t.arguments.n)
+	m.HasResult, m.HasError = t.hasResult, t.hasError
+	if t.candidates[0] == t.candidates[1] {
+		return
+	}
+	from := len(q.outCandidates)
+	for _, c := range q.candidates[t.candidates[0]:t.candidates[1]] {
+		q.outCandidates = append(q.outCandidates, Candidate{Method: q.bytes(c.method), Name: q.bytes(c.name)})
+	}
+	m.Candidates = q.outCandidates[from:len(q.outCandidates):len(q.outCandidates)]
+}
+
+func (q *Requests) bytes(v value) []byte {
+	if v.n == 0 {
+		return nil
+	}
+	return q.window.slice(v.from, v.from+int64(v.n))
+}
+
+func (q *Requests) finish() []Frame {
+	for i, s := range q.spans {
+		q.frames[i].Messages = q.messages[s[0]:s[1]:s[1]]
+	}
+	return q.frames
+}

@@ -9,6 +9,7 @@ import "hash"
 const Limit = 16 << 20
 
 // MaxDepth is how deep nesting is tracked; the rest of a deeper line is opaque.
+// Servers give up earlier, so a message has the anomaly Depth from 201 on.
 const MaxDepth = 1 << 20
 
 // A Config is what a Requests needs.

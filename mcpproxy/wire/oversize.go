@@ -1,0 +1,219 @@
+package wire
+
+import (
+	"bytes"
+	"hash"
+	"slices"
+)
+
+const (
+	keptName = 1 << 10 // of an argument's name is kept
+	maxOwned = 128     // copies, more than can be in use at a time
+)
+
+// A digest is made of a piece of a stream while it passes.
+type digest struct {
+	h    hash.Hash
+	from int64 // what is before it has been written
+}
+
+func newDigest(h func() hash.Hash, from int64) *digest {
+	return &digest{h: h(), from: from}
+}
+
+func (d *digest) write(w *window, to int64) {
+	if d.from < to {
+		d.h.Write(w.slice(d.from, to))
+		d.from = to
+	}
+}
+
+func (d *digest) sum() []byte { return d.h.Sum(nil) }
+
+// oversize is what is kept of a message that is larger than the limit, in
+// memory of its own.
+type oversize struct {
+	owned [][]byte // the values, each a copy
+	keep  int64    // where the value under way starts that is to be copied, or -1
+	head  []byte   // the first keptValue bytes of it, once it is longer
+
+	argumentsBytes int64
+	parts          []Part
+	digest         *digest // of the argument under way, the last of parts; nil for none
+}
+
+// hold keeps a copy of b. When many were replaced by later ones, it lets those
+// go that nothing refers to any more.
+func (p *reading) hold(b []byte) value {
+	o := p.over
+	if len(o.owned) == maxOwned {
+		old := o.owned
+		o.owned = nil
+		for v := range p.kept {
+			if v.own > 0 {
+				o.owned = append(o.owned, old[v.own-1])
+				v.own = int32(len(o.owned))
+			}
+		}
+	}
+	o.owned = append(o.owned, bytes.Clone(b))
+	return value{n: int32(len(b)), own: int32(len(o.owned))}
+}
+
+// kept yields the values that are kept of an oversize message.
+func (p *reading) kept(yield func(*value) bool) {
+	for _, v := range [...]*value{&p.cur.id, &p.cur.method, &p.cur.name, &p.cur.uri} {
+		if !yield(v) {
+			return
+		}
+	}
+	for _, l := range [...]*occurrences{&p.methods, &p.toolNames} {
+		for i := range l.n {
+			if !yield(&l.list[i].lit) {
+				return
+			}
+		}
+	}
+}
+
+// beginOversize tells what is known of the message under way, at off, and
+// moves it out of the window.
+func (p *reading) beginOversize(off int64) {
+	p.over = &oversize{keep: -1}
+	for v := range p.kept {
+		if v.n > 0 {
+			*v = p.hold(p.w.slice(v.from, v.from+min(int64(v.n), keptValue)))
+		}
+	}
+	if n := p.cur.arguments.n; n > 0 {
+		p.over.argumentsBytes = int64(n)
+	}
+	p.cur.params, p.cur.arguments, p.cur.meta = value{}, value{}, value{}
+	for i := range 2 {
+		if l := &p.levels[i]; l.busy && p.captured(i) {
+			p.over.keep = l.from
+		}
+	}
+	for i := range min(p.argCount, maxNames) {
+		p.movePart(&p.args[i], off)
+	}
+	p.tellOversize(Begun, off)
+}
+
+func (p *reading) movePart(a *argument, off int64) {
+	part := Part{Name: bytes.Clone(p.w.slice(a.name.from, a.name.from+min(int64(a.name.n), keptName)))}
+	if a.first != 0 {
+		part.Type = typeOf(a.first)
+		d := newDigest(p.q.hash, a.value.from)
+		if a.value.n > 0 {
+			d.write(p.w, a.value.from+int64(a.value.n))
+			part.Bytes, part.Sum = int64(a.value.n), d.sum()
+		} else {
+			p.over.digest = d
+		}
+	}
+	p.over.parts = append(p.over.parts, part)
+}
+
+func (p *reading) clearArguments() {
+	p.cur.arguments = value{}
+	p.argCount = 0
+	p.levels[2].busy = false
+	if p.over != nil {
+		p.over.argumentsBytes, p.over.parts, p.over.digest = 0, nil, nil
+	}
+}
+
+func (p *reading) nameArgument(off int64, lit []byte) {
+	if p.argCount == maxNames {
+		p.argCount++ // one beyond: the value has no entry
+	}
+	if p.argCount > maxNames {
+		return
+	}
+	p.argCount++
+	if p.over != nil {
+		p.over.parts = append(p.over.parts, Part{Name: bytes.Clone(lit[:min(len(lit), keptName)])})
+		return
+	}
+	p.args[p.argCount-1] = argument{name: value{from: off - int64(len(lit)), n: int32(len(lit))}}
+}
+
+func (p *reading) beginArgument(off int64, first byte) {
+	switch {
+	case p.argCount > maxNames:
+	case p.over != nil:
+		p.over.parts[len(p.over.parts)-1].Type = typeOf(first)
+		p.over.digest = newDigest(p.q.hash, off)
+	default:
+		a := &p.args[p.argCount-1]
+		a.first, a.value.from = first, off
+	}
+}
+
+func (p *reading) endArgument(off int64) {
+	from := p.levels[2].from
+	switch {
+	case p.argCount > maxNames:
+	case p.over != nil:
+		part := &p.over.parts[len(p.over.parts)-1]
+		p.over.digest.write(p.w, off)
+		part.Bytes, part.Sum = off-from, p.over.digest.sum()
+		p.over.digest = nil
+	default:
+		p.args[p.argCount-1].value.n = int32(off - from)
+	}
+}
+
+// trim makes p independent of the window's bytes before off, but for a small
+// value that is under way.
+func (p *reading) trim(off int64) {
+	o := p.over
+	if o.digest != nil {
+		o.digest.write(p.w, off)
+	}
+	if o.keep >= 0 && o.head == nil && off-o.keep > keptValue {
+		o.head = bytes.Clone(p.w.slice(o.keep, o.keep+keptValue))
+	}
+}
+
+// tellOversize tells of the message under way, all of it in memory of its own.
+func (p *reading) tellOversize(s State, off int64) {
+	t := &p.cur
+	p.findCandidates()
+	m := &Message{
+		State: s, Off: t.off, End: off,
+		ID: p.bytes(t.id), Method: p.bytes(t.method), Name: p.bytes(t.name), URI: p.bytes(t.uri),
+		HasResult: t.hasResult, HasError: t.hasError,
+		ArgumentsBytes: p.over.argumentsBytes,
+		Parts:          slices.Clone(p.over.parts),
+		Anomalies:      Oversize | p.oddities | p.flags,
+	}
+	if s == Ended {
+		m.Anomalies |= t.anomalies
+	}
+	if p.first == '[' {
+		m.Anomalies |= Batch
+	}
+	for _, c := range p.q.candidates[t.candidates[0]:t.candidates[1]] {
+		m.Candidates = append(m.Candidates, Candidate{Method: p.bytes(c.method), Name: p.bytes(c.name)})
+	}
+	p.q.pending = append(p.q.pending, told{state: s, off: t.off, end: off, whole: m, anomalies: m.Anomalies})
+}
+
+// typeOf names a value's JSON type by its first byte.
+func typeOf(first byte) string {
+	switch first {
+	case '"':
+		return "string"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}

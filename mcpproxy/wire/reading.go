@@ -1,0 +1,693 @@
+package wire
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+)
+
+// Roles of containers in a client's message.
+const (
+	roleParams      = roleInner + iota
+	roleOtherParams // params in another case
+	roleArguments
+)
+
+// Members of a message and of its params, by their index in the tables below;
+// 0 is any other.
+const (
+	memberVersion = 1 + iota
+	memberID
+	memberMethod
+	memberParams
+	memberResult
+	memberError
+)
+
+const (
+	paramName = 1 + iota
+	paramArguments
+	paramMeta
+	paramURI
+)
+
+var (
+	memberNames = []string{"", "jsonrpc", "id", "method", "params", "result", "error"}
+	paramNames  = []string{"", "name", "arguments", "_meta", "uri"}
+)
+
+const (
+	maxNames    = 64       // of a container, are compared with each other and make the Parts
+	keptValue   = 64 << 10 // of a member is kept of an oversize message
+	keptJunk    = 64 << 10 // of junk between values is told in one piece
+	methodCall  = "tools/call"
+	notifPrefix = "notifications/"
+)
+
+// A value is where a member's value stands in the window, or in the memory of
+// an oversize message.
+type value struct {
+	from int64
+	n    int32 // 0 for none
+	own  int32 // 1 + index in oversize.owned, 0 if it is in the window
+}
+
+// told is a Message before its frame is ready.
+type told struct {
+	state     State
+	off, end  int64
+	anomalies Anomaly
+
+	id, method, params, name, uri, arguments, meta value
+
+	hasResult, hasError bool
+	candidates          [2]int // in Requests.candidates
+	whole               *Message
+	sum                 []byte
+}
+
+// A level is a container on the way from a message to an argument.
+type level struct {
+	member int   // the value under way: index of its name, 0 for any
+	exact  bool  // that name is not a variant
+	from   int64 // where the value starts
+	first  byte  // its first byte
+	busy   bool  // it is under way
+
+	known uint16 // names of the table that were there
+	sums  [maxNames]uint64
+	names int // other names
+}
+
+// An argument is a top-level member of arguments.
+type argument struct {
+	name, value value
+	first       byte
+}
+
+// A reading is how one kind of reader takes the stream: see Requests. It is
+// the visitor of its own scanner.
+type reading struct {
+	scanner
+	q *Requests
+
+	open     bool    // a top-level value is under way
+	item     int64   // where it starts
+	first    byte    // its first byte
+	oddities Anomaly // of the value, but for those in a message
+	residue  bool    // an array has an element that is no message
+	members  int     // messages told of an array
+	values   int     // top-level values since the reading last started afresh
+	afterCR  bool    // there was a bare CR since
+
+	inMessage bool
+	cur       told
+	version   bool // jsonrpc is "2.0"
+	hasMethod bool // method is there, a string or not
+	levels    [inner]level
+	methods   occurrences
+	toolNames occurrences
+	args      [maxNames]argument
+	argCount  int
+
+	over *oversize // the message is larger than the limit
+
+	junk      bool // junkFrom and so on mean something
+	junkFrom  int64
+	junkTo    int64
+	junkFlags Anomaly
+	junkSum   *digest // of the value or junk under way, larger than the limit
+}
+
+// reset makes p ready for the next value.
+func (p *reading) reset() {
+	p.restart()
+	p.open, p.inMessage, p.junk = false, false, false
+	p.values, p.afterCR = 0, false
+	p.oddities = 0
+	p.over, p.junkSum = nil, nil
+}
+
+func (p *reading) fresh() bool { return p.st == atTop && !p.open }
+
+func (p *reading) begin(r role, off int64, first byte) role {
+	switch r {
+	case roleTop:
+		return p.beginTop(off, first)
+	case roleMessage:
+		l := p.beginValue(0, off, first)
+		if l.member != memberParams || !l.exact {
+			if first == '{' && l.member == memberParams {
+				p.levels[1].clear()
+				return roleOtherParams
+			}
+			break
+		}
+		p.cur.params, p.cur.name, p.cur.uri, p.cur.meta = value{}, value{}, value{}, value{}
+		p.clearArguments()
+		if first == '{' {
+			p.levels[1].clear()
+			return roleParams
+		}
+	case roleParams:
+		l := p.beginValue(1, off, first)
+		if l.member != paramArguments || !l.exact {
+			break
+		}
+		p.clearArguments()
+		if first == '{' {
+			p.levels[2].clear()
+			return roleArguments
+		}
+	case roleOtherParams:
+		p.beginValue(1, off, first)
+	case roleArguments:
+		p.beginValue(2, off, first)
+		p.beginArgument(off, first)
+	}
+	return roleNone
+}
+
+func (p *reading) beginValue(i int, off int64, first byte) *level {
+	l := &p.levels[i]
+	l.from, l.first, l.busy = off, first, true
+	if p.over != nil && p.captured(i) {
+		p.over.keep, p.over.head = off, nil
+	}
+	return l
+}
+
+func (p *reading) end(r role, off int64) {
+	switch r {
+	case roleTop:
+		if p.inMessage {
+			p.endMessage(off)
+		}
+		if p.depth == 0 {
+			p.endItem(off)
+		}
+	case roleMessage:
+		p.levels[0].busy = false
+		p.endMember(&p.levels[0], off)
+	case roleParams, roleOtherParams:
+		p.levels[1].busy = false
+		p.endParam(&p.levels[1], off, r == roleParams)
+	case roleArguments:
+		p.levels[2].busy = false
+		p.endArgument(off)
+	}
+}
+
+func (p *reading) name(r role, off int64, lit []byte) {
+	switch r {
+	case roleMessage:
+		p.member(&p.levels[0], memberNames, lit)
+	case roleParams, roleOtherParams:
+		p.member(&p.levels[1], paramNames, lit)
+	case roleArguments:
+		p.member(&p.levels[2], nil, lit)
+		p.nameArgument(off, lit)
+	}
+}
+
+// member looks a name up in table.
+func (p *reading) member(l *level, table []string, lit []byte) {
+	l.member, l.exact = 0, false
+	if len(lit) < 2 {
+		return
+	}
+	name := lit[1 : len(lit)-1]
+	if bytes.IndexByte(name, '\\') >= 0 {
+		p.q.scratch = audit.AppendUnquote(p.q.scratch[:0], lit)
+		name = p.q.scratch
+	}
+	l.member, l.exact = matchName(table, name)
+	if l.exact {
+		if bit := uint16(1) << l.member; l.known&bit == 0 {
+			l.known |= bit
+		} else {
+			p.flags |= DuplicateMember
+		}
+		return
+	}
+	if l.member > 0 {
+		p.flags |= CaseVariantMember
+	}
+	if l.add(maphash.Bytes(p.q.seed, name)) {
+		p.flags |= DuplicateMember
+	}
+}
+
+// matchName returns the index of name in table, 0 for none, and whether it
+// stands there as it is and not in another case. Case folds as in Unicode: a
+// long s is an s, the sign for Kelvin is a k.
+func matchName(table []string, name []byte) (i int, exact bool) {
+	for i, n := range table {
+		if i > 0 && string(name) == n {
+			return i, true
+		}
+	}
+	for i, n := range table {
+		if i > 0 && len(n) <= len(name) && len(name) <= utf8.UTFMax*len(n) && bytes.EqualFold(name, []byte(n)) {
+			return i, false
+		}
+	}
+	return 0, false
+}
+
+func (l *level) clear() { l.known, l.names = 0, 0 }
+
+// add adds the hash of a name, and reports whether it was there.
+func (l *level) add(sum uint64) bool {
+	for _, s := range l.sums[:l.names] {
+		if s == sum {
+			return true
+		}
+	}
+	if l.names < maxNames {
+		l.sums[l.names] = sum
+		l.names++
+	}
+	return false
+}
+
+func (p *reading) endMember(l *level, off int64) {
+	if !l.exact {
+		if l.member == memberMethod && l.first == '"' {
+			p.addOccurrence(&p.methods, p.take(l, off), false)
+		}
+		return
+	}
+	switch l.member {
+	case memberVersion:
+		p.version = p.equals(p.take(l, off), "2.0")
+	case memberID:
+		p.cur.id = p.take(l, off)
+	case memberMethod:
+		p.hasMethod = true
+		p.cur.method = value{}
+		if l.first == '"' {
+			p.cur.method = p.take(l, off)
+			p.addOccurrence(&p.methods, p.cur.method, true)
+		}
+	case memberParams:
+		p.cur.params = p.whole(l, off)
+	case memberResult:
+		p.cur.hasResult = true
+	case memberError:
+		p.cur.hasError = l.first != 'n'
+	}
+}
+
+func (p *reading) endParam(l *level, off int64, primary bool) {
+	text := l.first == '"'
+	switch {
+	case l.member == paramName && (!l.exact || !primary):
+		if text {
+			p.addOccurrence(&p.toolNames, p.take(l, off), false)
+		}
+	case !l.exact || !primary:
+	case l.member == paramName:
+		p.cur.name = value{}
+		if text {
+			p.cur.name = p.take(l, off)
+			p.addOccurrence(&p.toolNames, p.cur.name, true)
+		}
+	case l.member == paramURI:
+		p.cur.uri = value{}
+		if text {
+			p.cur.uri = p.take(l, off)
+		}
+	case l.member == paramMeta:
+		p.cur.meta = p.whole(l, off)
+	case l.member == paramArguments:
+		p.cur.arguments = p.whole(l, off)
+		if p.over != nil {
+			p.over.argumentsBytes = off - l.from
+		}
+	}
+}
+
+// captured reports whether the value under way is kept of an oversize message.
+func (p *reading) captured(i int) bool {
+	switch l := &p.levels[i]; {
+	case l.member == 0 || i == 2:
+		return false
+	case i == 0:
+		return l.member == memberID || l.first == '"' && l.member <= memberMethod
+	default:
+		return l.first == '"' && (l.member == paramName || l.member == paramURI)
+	}
+}
+
+// take is the value that ends before off; of an oversize message a copy of it.
+func (p *reading) take(l *level, off int64) value {
+	if p.over == nil {
+		return value{from: l.from, n: int32(off - l.from)}
+	}
+	b := p.over.head
+	if b == nil {
+		b = p.w.slice(p.over.keep, min(off, p.over.keep+keptValue))
+	}
+	p.over.keep, p.over.head = -1, nil
+	return p.hold(b)
+}
+
+// whole is take for values that are not kept of an oversize message.
+func (p *reading) whole(l *level, off int64) value {
+	if p.over != nil {
+		return value{}
+	}
+	return value{from: l.from, n: int32(off - l.from)}
+}
+
+// bytes returns what v stands for, nil for none.
+func (p *reading) bytes(v value) []byte {
+	switch {
+	case v.n == 0:
+		return nil
+	case v.own > 0:
+		return p.over.owned[v.own-1]
+	default:
+		return p.w.slice(v.from, v.from+int64(v.n))
+	}
+}
+
+// text returns the decoded string v, good until the next call.
+func (p *reading) text(v value) []byte {
+	lit := p.bytes(v)
+	if bytes.IndexByte(lit, '\\') >= 0 || !utf8.Valid(lit) {
+		p.q.scratch = audit.AppendUnquote(p.q.scratch[:0], lit)
+		return p.q.scratch
+	}
+	return bytes.TrimSuffix(bytes.TrimPrefix(lit, []byte{'"'}), []byte{'"'})
+}
+
+func (p *reading) equals(v value, s string) bool {
+	lit := p.bytes(v)
+	if len(lit) == len(s)+2 {
+		return lit[0] == '"' && string(lit[1:len(lit)-1]) == s
+	}
+	return len(lit) > len(s) && lit[0] == '"' && len(lit) <= len(s)*len(`\u0000`)+2 && string(p.text(v)) == s
+}
+
+func (p *reading) beginTop(off int64, first byte) role {
+	if p.depth == 0 {
+		p.beginItem(off, first)
+	}
+	switch first {
+	case '[':
+		return roleTop
+	case '{':
+		p.beginMessage(off)
+		return roleMessage
+	}
+	p.residue = true
+	return roleNone
+}
+
+func (p *reading) beginItem(off int64, first byte) {
+	p.open, p.item, p.first = true, off, first
+	p.oddities, p.flags, p.odd = p.flags, 0, -1
+	if p.values > 0 {
+		p.oddities |= MultiValue
+	}
+	if p.afterCR {
+		p.oddities |= BareCR
+	}
+	p.values++
+	p.residue, p.members = false, 0
+}
+
+// endItem ends a top-level value before off.
+func (p *reading) endItem(off int64) {
+	p.oddities |= p.flags
+	p.flags, p.odd = 0, -1
+	if p.first != '{' && (p.residue || p.members == 0) {
+		p.addJunk(p.item, off, p.oddities|NotRPC)
+	}
+	if p.first != '{' {
+		// What was odd after the last message of a batch.
+		p.q.lineFlags |= p.oddities
+	}
+	if p.members > 0 {
+		p.q.done = max(p.q.done, off)
+	}
+	p.open, p.junkSum = false, nil
+}
+
+func (p *reading) beginMessage(off int64) {
+	p.oddities |= p.flags
+	p.flags = 0
+	p.inMessage, p.version, p.hasMethod = true, false, false
+	p.cur = told{off: off}
+	p.levels[0].clear()
+	p.methods.n, p.toolNames.n, p.argCount = 0, 0, 0
+	for i := range p.levels {
+		p.levels[i].busy = false
+	}
+}
+
+func (p *reading) endMessage(off int64) {
+	if p.first == '[' {
+		p.flags |= Batch
+	}
+	p.tellMessage(off)
+	p.inMessage = false
+}
+
+// tellMessage tells of the message under way, as far as it goes.
+func (p *reading) tellMessage(off int64) {
+	t := &p.cur
+	rpc := p.hasMethod || p.methods.n > 0 || t.hasResult || t.hasError
+	if t.method.n == 0 && !t.hasResult && !t.hasError || !p.version {
+		p.flags |= NotRPC
+	}
+	p.idAnomalies()
+	t.end, t.anomalies = off, p.oddities|p.flags
+	p.flags = 0
+	switch {
+	case p.over != nil:
+		p.tellOversize(Ended, off)
+		p.over = nil
+	case rpc:
+		p.flushJunk()
+		p.findCandidates()
+		p.q.pending = append(p.q.pending, *t)
+	case p.first == '[':
+		p.residue = true
+		p.oddities |= t.anomalies
+		return
+	default:
+		p.addJunk(t.off, off, t.anomalies)
+		return
+	}
+	p.members++
+}
+
+func (p *reading) idAnomalies() {
+	id := p.bytes(p.cur.id)
+	if id != nil && string(id) != "null" {
+		if oddID(id) {
+			p.flags |= OddID
+		}
+		return
+	}
+	for i := range p.methods.n {
+		if !bytes.HasPrefix(p.text(p.methods.list[i].lit), []byte(notifPrefix)) {
+			p.flags |= NoID
+		}
+	}
+}
+
+// fail makes junk of what cannot be read, up to the end of the line. What is
+// known of a message that was too deep, or begun already, is told.
+func (p *reading) fail(off int64) {
+	from := off
+	if p.odd >= 0 {
+		from = p.odd
+	}
+	if p.open {
+		from = p.item
+	}
+	flags := p.oddities | p.flags
+	if p.inMessage && (p.over != nil || flags&Depth != 0) {
+		p.endMessage(off)
+		from = off
+	}
+	if p.junkSum != nil {
+		from = p.item
+	}
+	p.inMessage, p.open = false, false
+	if !p.junk {
+		p.junk, p.junkFrom, p.junkFlags = true, from, 0
+	}
+	p.junkFlags |= flags
+	p.junkTo = off
+}
+
+// addJunk adds bytes between messages to those to be told.
+func (p *reading) addJunk(from, to int64, flags Anomaly) {
+	if p.junk && to-p.junkFrom > keptJunk || p.junkSum != nil {
+		p.flushJunk()
+	}
+	if !p.junk {
+		p.junk, p.junkFrom, p.junkFlags = true, from, 0
+	}
+	p.junkTo = to
+	p.junkFlags |= flags
+	if p.junkSum != nil {
+		p.junkSum.write(p.w, to)
+		p.tellJunk(p.junkSum.sum())
+	}
+}
+
+func (p *reading) flushJunk() {
+	if p.junk {
+		p.tellJunk(nil)
+	}
+}
+
+func (p *reading) tellJunk(sum []byte) {
+	p.junk = false
+	if p.junkFrom == p.junkTo {
+		return // all of it was told as a message
+	}
+	if p.junkFlags&NotJSON != 0 {
+		p.junkFlags &^= NotRPC
+	}
+	if sum == nil && !utf8.Valid(p.w.slice(p.junkFrom, p.junkTo)) {
+		p.junkFlags |= InvalidUTF8
+	}
+	p.q.pending = append(p.q.pending, told{state: Junk, off: p.junkFrom, end: p.junkTo, anomalies: p.junkFlags, sum: sum})
+}
+
+// cut ends what is under way at off, as a reader does that starts afresh after
+// it. The junk that this makes is told only where told is true.
+func (p *reading) cut(off int64, told bool) {
+	switch {
+	case p.st == dead:
+	case p.open:
+		p.scanner.fail(off, NotJSON)
+	case p.odd >= 0:
+		p.addJunk(p.odd, off, p.flags|NotJSON)
+	}
+	if told && p.st == dead {
+		p.tellDead(off)
+	}
+	if told {
+		p.flushJunk()
+	}
+	p.reset()
+}
+
+// tellDead tells that the bytes up to an offset are junk after an error.
+func (p *reading) tellDead(to int64) {
+	p.junkTo = to
+	var sum []byte
+	if p.junkSum != nil {
+		p.junkSum.write(p.w, to)
+		sum = p.junkSum.sum()
+	}
+	p.tellJunk(sum)
+}
+
+// bareCR tells of a CR that is white space to this reading.
+func (p *reading) bareCR(off int64) {
+	p.carriageReturn(off)
+	p.afterCR = true
+	switch {
+	case p.st == dead:
+		p.junkFlags |= BareCR
+	case p.open:
+		p.flags |= BareCR
+	}
+}
+
+// limit is the offset at which what is under way becomes oversize.
+func (p *reading) limit() int64 {
+	at := int64(math.MaxInt64)
+	if p.inMessage && p.over == nil {
+		at = p.cur.off + p.q.limit
+	}
+	if p.junkSum == nil {
+		switch {
+		case p.st == dead:
+			at = min(at, p.junkFrom+p.q.limit)
+		case p.open && p.first != '{':
+			at = min(at, p.item+p.q.limit)
+		}
+	}
+	return at
+}
+
+// advance does what must be done once everything before off was scanned.
+func (p *reading) advance(off int64) {
+	if p.limit() <= off {
+		p.exceed(off)
+	}
+	if p.junkSum != nil {
+		p.junkSum.write(p.w, off)
+	}
+	if p.over != nil {
+		p.trim(off)
+	}
+	if p.streaming() && off-p.tok > keptValue {
+		p.tok = -1
+	}
+}
+
+// exceed begins what there is to do for oversize bytes.
+func (p *reading) exceed(off int64) {
+	if p.junkSum == nil && (p.st == dead || p.open && p.first != '{') {
+		from := p.item
+		if p.st == dead {
+			from = p.junkFrom
+		} else {
+			p.flushJunk()
+		}
+		p.junkSum = newDigest(p.q.hash, from)
+	}
+	if p.inMessage && p.over == nil && p.cur.off+p.q.limit <= off {
+		p.flushJunk()
+		p.beginOversize(off)
+	}
+}
+
+// streaming reports that more is under way than can be held back.
+func (p *reading) streaming() bool { return p.over != nil || p.junkSum != nil }
+
+// keep is the first offset of the bytes that p still needs.
+func (p *reading) keep() int64 {
+	at := int64(math.MaxInt64)
+	if p.junk && (p.st != dead || p.junkSum == nil) {
+		at = p.junkFrom
+	}
+	if p.odd >= 0 {
+		at = min(at, p.odd)
+	}
+	switch p.st {
+	case dead:
+		return at
+	case inString:
+		at = min(at, p.utf)
+	}
+	if p.st >= inString && p.tok >= 0 {
+		at = min(at, p.tok)
+	}
+	switch {
+	case p.over != nil:
+		if p.over.keep >= 0 && p.over.head == nil {
+			at = min(at, p.over.keep)
+		}
+	case p.inMessage:
+		at = min(at, p.cur.off)
+	}
+	if p.open && p.over == nil && p.junkSum == nil {
+		at = min(at, p.item)
+	}
+	return at
+}
