@@ -32,11 +32,11 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		{"send_keys round trip, dense CPU", b.roundTrip},
 		{"sparse CPU", b.sparse},
 		{"pipelined calls", b.pipelined},
-		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 1.4)},
-		{"1 MiB answer", b.transfer("1 MiB answer", capture(1<<20), 30, 1.2)},
-		{"64 MiB answer", b.transfer("64 MiB answer", capture(64<<20), 1, 1.3)},
-		{"64 MiB argument, keys", b.transfer("64 MiB argument, keys", under("keys", 64<<20), 1, 1.8)},
-		{"64 MiB argument, blob", b.transfer("64 MiB argument, blob", under("blob", 64<<20), 1, 1.3)},
+		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 31, 1.4)},
+		{"1 MiB answer", b.transfer("1 MiB answer", capture(1<<20), 20, 21, 1.2)},
+		{"64 MiB answer", b.transfer("64 MiB answer", capture(64<<20), 1, 11, 1.3)},
+		{"64 MiB argument, keys", b.transfer("64 MiB argument, keys", under("keys", 64<<20), 1, 11, 1.8)},
+		{"64 MiB argument, blob", b.transfer("64 MiB argument, blob", under("blob", 64<<20), 1, 11, 1.3)},
 		{"start", b.starting},
 		{"peak RSS, ordinary", b.ordinaryMemory},
 		{"peak RSS, 2 GiB line", b.hugeMemory},
@@ -254,13 +254,17 @@ func (b *bench) pipelined(ctx context.Context) error {
 }
 
 // transfer measures calls with much in them, perRound of them in a round.
-func (b *bench) transfer(name string, c call, perRound int, target float64) func(context.Context) error {
+func (b *bench) transfer(name string, c call, perRound, rounds int, target float64) func(context.Context) error {
 	return func(ctx context.Context) error {
-		got, err := b.compare(ctx, b.rounds(11), sequential(c, perRound), theRelay, interval)
+		got, err := b.compare(ctx, b.rounds(rounds), sequential(c, perRound), theRelay, interval)
 		if err != nil {
 			return err
 		}
-		b.ratio(name, "ms", got[theRelay].wall*1e3, got[interval].wall*1e3, target)
+		unit, seconds := "ms", 1e-3
+		if got[theRelay].wall < seconds {
+			unit, seconds = "µs", 1e-6
+		}
+		b.ratio(name, unit, got[theRelay].wall/seconds, got[interval].wall/seconds, target)
 		return nil
 	}
 }
