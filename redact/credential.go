@@ -3,8 +3,6 @@ package redact
 import (
 	"bytes"
 	"slices"
-
-	"auditproxy/schemas/audit"
 )
 
 // A span is the bytes of one credential in a text.
@@ -117,7 +115,9 @@ func look(text []byte) (hint int) {
 		case '=', ':':
 			hint |= lookPlain
 		case '%', '\\':
-			return lookPlain | lookEncoded
+			if isEscape(text[i:]) {
+				return lookPlain | lookEncoded
+			}
 		case '-':
 			if i+1 < len(text) && (i == 0 || classes[text[i-1]]&isAlnum == 0) {
 				hint |= lookPlain
@@ -492,19 +492,4 @@ func (p *pass) isOption(i int) bool {
 		}
 	}
 	return p.r.names.class(p.folded, name) != clear
-}
-
-// unescaped returns b, or what it says if it is text with escapes of JSON or of
-// URLs; level upon level, as strings in strings have them.
-func (s *scanner) unescaped(b []byte) []byte {
-	for range 4 {
-		if bytes.IndexByte(b, '\\') >= 0 {
-			b = audit.AppendUnquote(nil, b)
-		} else if bytes.IndexByte(b, '%') >= 0 {
-			b = appendPercent(nil, b)
-		} else {
-			break
-		}
-	}
-	return b
 }

@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
 )
 
 // unwrapper is what looking behind encodings needs, made when it is first
@@ -42,7 +44,7 @@ func (s *scanner) scanEncoded() {
 				s.word(word, i, have)
 			}
 			word, escapes = i+1, false
-		} else if c == '%' || c == '\\' {
+		} else if (c == '%' || c == '\\') && isEscape(s.text[i:]) {
 			escapes = true
 		}
 	}
@@ -109,13 +111,39 @@ func isReadable(b []byte) bool {
 func (s *scanner) word(from, to, have int) {
 	u := s.unwrap
 	u.inner.found = u.inner.found[:0]
-	u.text = append(u.text[:0], s.unescaped(s.text[from:to])...)
+	u.text = append(u.text[:0], unescaped(s.text[from:to])...)
 	if look(u.text) == 0 || bytes.Equal(u.text, s.text[from:to]) {
 		return
 	}
 	if u.inner.scan(u.text); len(u.inner.found) > have {
 		s.found = append(s.found, span{from, to})
 	}
+}
+
+// isEscape reports whether b starts with %41 or \u0041.
+func isEscape(b []byte) bool {
+	switch {
+	case len(b) < 3:
+		return false
+	case b[0] == '%':
+		return unhex[b[1]] < 16 && unhex[b[2]] < 16
+	}
+	return b[1] == 'u'
+}
+
+// unescaped returns what b says if it has the escapes of JSON or of URLs, level
+// upon level, as strings in strings have them.
+func unescaped(b []byte) []byte {
+	for range 4 {
+		if bytes.IndexByte(b, '\\') >= 0 {
+			b = audit.AppendUnquote(nil, b)
+		} else if bytes.IndexByte(b, '%') >= 0 {
+			b = appendPercent(nil, b)
+		} else {
+			break
+		}
+	}
+	return b
 }
 
 // appendBase64 appends what b says in base64, standard or URL-safe (RFC 4648),

@@ -28,8 +28,7 @@ func (s *scanner) assigned(i int) span {
 }
 
 func (s *scanner) sensitiveName(name []byte, more listed) (folded, bool) {
-	name = s.unescaped(name)
-	f := fold(s.buf[:0], name)
+	f := fold(s.buf[:0], unescaped(name))
 	s.buf = f.all[:0]
 	return f, s.names.sensitive(f, more)
 }

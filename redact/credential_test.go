@@ -1,0 +1,184 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"testing"
+
+	"auditproxy/redact"
+)
+
+// marks are what AppendText leaves of credentials, their digests aside.
+var marks = regexp.MustCompile(`(len=\d+) hmac=[0-9a-f]{16}\]`)
+
+func clean(r *redact.Redactor, text string) string {
+	return marks.ReplaceAllString(string(r.AppendText(nil, []byte(text))), "$1]")
+}
+
+// TestText says what is replaced in a text and, as much, what is not.
+func TestText(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, tt := range []struct{ in, want string }{
+		{"capture_pane", "capture_pane"},
+		{"PASSWORD=hunter2 make", "PASSWORD=[redacted len=7] make"},
+		{"PASSWORD='a b' make", "PASSWORD='[redacted len=3]' make"},
+		{`PASSWORD="a b"c make`, `PASSWORD="[redacted len=5] make`},
+		{"db_password = hunter2;x", "db_password = [redacted len=7];x"},
+		{"password: hunter2", "password: [redacted len=7]"},
+		{"password := hunter2", "password := [redacted len=7]"},
+		{"curl --api-key=abc --verbose", "curl --api-key=[redacted len=3] --verbose"},
+		{"curl --api-key abc --verbose", "curl --api-key [redacted len=3] --verbose"},
+		{"curl -token 'a b'", "curl -token '[redacted len=3]'"},
+		{`["--password", "a b", "-v"]`, `["--password", "[redacted len=3]", "-v"]`},
+		{"--password --verbose", "--password --verbose"},
+		{"A=b|TOKEN=abc|C=d", "A=b|TOKEN=[redacted len=3]|C=d"},
+		{"(TOKEN=abc)", "(TOKEN=[redacted len=3])"},
+		{"max_tokens=100", "max_tokens=100"},
+		{"Authorization: Bearer abcdefgh123", "Authorization: Bearer [redacted len=11]"},
+		{"Authorization: Basic dTpw", "Authorization: Basic [redacted len=4]"},
+		{"Authorization: token abc", "Authorization: token [redacted len=3]"},
+		{"-H 'Authorization: abc' x", "-H 'Authorization: [redacted len=3]' x"},
+		{"Cookie: a=b; c=d\nHost: h", "Cookie: [redacted len=8]\nHost: h"},
+		{"use bearer tokens", "use bearer tokens"},
+		{"a bearer eyJ0123456789abcdef", "a bearer [redacted len=19]"},
+		{"basic usage of tmux", "basic usage of tmux"},
+		{"Basic YWxhZGRpbjpvcGVuc2VzYW1l", "Basic [redacted len=24]"},
+		{"https://u:p@host/x", "https://u:[redacted len=1]@host/x"},
+		{"https://tok@host/x", "https://[redacted len=3]@host/x"},
+		{"https://u:@host/x", "https://[redacted len=1]:@host/x"},
+		{"postgres://u:p/q@host/db", "postgres://u:[redacted len=3]@host/db"},
+		{"https://host:80/a@b", "https://host:80/a@b"},
+		{"https://token:abc@host/x", "https://token:[redacted len=3]@host/x"},
+		{"https://host/x?a=1&api_key=abc&b=2", "https://host/x?a=1&api_key=[redacted len=3]&b=2"},
+		{"https://host/x?sig=abc&b=2", "https://host/x?sig=[redacted len=3]&b=2"},
+		{"https://host/x?a%70i_key=abc", "https://host/x?a%70i_key=[redacted len=3]"},
+		{"https://hooks.slack.com/services/T0/B0/xyz now", "https://hooks.slack.com/[redacted len=18] now"},
+		{`{"password":"x y","n":1}`, `{"password":"[redacted len=3]","n":1}`},
+		{`{\"password\":\"x\\\"y\",\"n\":1}`, `{\"password\":\"[redacted len=6]\",\"n\":1}`},
+		{`{\\\"password\\\":\\\"x y\\\",\\\"n\\\":1}`, `{\\\"password\\\":\\\"[redacted len=3]\\\",\\\"n\\\":1}`},
+		{`{"pass\u0077ord":"x y"}`, `{"pass\u0077ord":"[redacted len=3]"}`},
+		{`{"tokens":["a","b]"],"n":1}`, `{"tokens":[redacted len=10],"n":1}`},
+		{`{"password":"x\\","n":1}`, `{"password":"[redacted len=3]","n":1}`},
+		{"AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "[redacted len=20] [redacted len=40]"},
+		{"task-list-of-things-1234567890123456", "task-list-of-things-1234567890123456"},
+		{"-----BEGIN KEY-----\nabc\n-----END KEY-----\nx", "[redacted len=41]\nx"},
+		{"x -----BEGIN KEY-----\nabc", "x [redacted len=23]"},
+		{"C:\\Users\\ann\\file_name_that_is_long.txt", "C:\\Users\\ann\\file_name_that_is_long.txt"},
+		{"/home/ann/src/github.com/tmux-python/libtmux", "/home/ann/src/github.com/tmux-python/libtmux"},
+		{"commit 0123456789abcdef0123456789abcdef01234567", "commit 0123456789abcdef0123456789abcdef01234567"},
+		{"password=[redacted len=7 hmac=0123456789abcdef]", "password=[redacted len=7]"},
+		{"password=[redacted len=7 hmac=0123456789abcdef]x", "password=[redacted len=7][redacted len=1]"},
+		{"#{session_name}:#{window_index}.#{pane_index}", "#{session_name}:#{window_index}.#{pane_index}"},
+	} {
+		if got := clean(r, tt.in); got != tt.want {
+			t.Errorf("AppendText(%q)\n got %q\nwant %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// credentials has one of each recognised format. They are put together here so
+// that no scanner of repositories takes them for real.
+var credentials = map[string]string{
+	"aws key id":     "AKIA" + "Q3EGRZ5XHT7KXN2M",
+	"aws session id": "ASIA" + "Q3EGRZ5XHT7KXN2M",
+	"github":         "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx",
+	"github oauth":   "gho_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx",
+	"github user":    "ghu_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx",
+	"github server":  "ghs_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx",
+	"github refresh": "ghr_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx",
+	"github pat":     "github_pat_" + "11ABCDEFG0abcdefghijkl_mnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567890abcdefgh",
+	"gitlab":         "glpat-" + "Zx8Yw7Vu6Ts5Rq4Po3Nm",
+	"slack bot":      "xoxb-" + "2345678901-2345678901234-AbCdEfGhIjKlMnOpQrStUvWx",
+	"slack app":      "xapp-" + "1-A0123456789-2345678901234-abcdef0123456789",
+	"slack webhook":  "https://hooks.slack.com/services/" + "T02AB34CD/B05EF67GH/AbCdEfGhIjKlMnOpQrStUvWx",
+	"openai":         "sk-" + "proj-T3BlbkFJabc123DEF456ghi789JKL012mno345",
+	"anthropic":      "sk-ant-" + "api03-Zx8Yw7Vu6Ts5Rq4Po3NmLk2Ji1Hg0Fe9",
+	"stripe":         "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc",
+	"stripe limited": "rk_live_" + "4eC39HqLyjWDarjtT1zdp7dc",
+	"google":         "AIza" + "SyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe",
+	"npm":            "npm_" + "Zx8Yw7Vu6Ts5Rq4Po3NmLk2Ji1Hg0Fe9Dc8B",
+	"pypi":           "pypi-" + "AgEIcHlwaS5vcmcCJDc2YjQ4ZjJlLTQ2MjUtNDk4ZS1iZTU3",
+	"sendgrid":       "SG." + "ngeVfQFYQlKU0ufo8x5d1A.TwL2iGABf9DHoTf-09kqeF8tAmbihYzrnopKc-1s5cr",
+	"hugging face":   "hf_" + "ZxYwVuTsRqPoNmLkJiHgFeDcBaZyXwVuTs",
+	"jwt":            "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+	"pem":            "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----",
+	"bearer":         "Bearer Zx8Yw7Vu6Ts5Rq4Po3NmLk2Ji1",
+	"basic":          "Basic QWxhZGRpbjpPcGVuU2VzYW1lNDI=",
+	"url":            "https://ann:c0rrect-h0rse@example.com/x",
+	"assignment":     "DB_PASSWORD=c0rrect-h0rse-battery",
+}
+
+// secretOf returns the bytes of a credential that must not come out.
+func secretOf(name, c string) string {
+	switch name {
+	case "bearer", "basic":
+		_, c, _ = strings.Cut(c, " ")
+	case "url", "assignment":
+		c = "c0rrect-h0rse"
+	case "slack webhook":
+		c = "AbCdEfGhIjKlMnOpQrStUvWx"
+	case "pem":
+		c = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
+	}
+	return c
+}
+
+func percent(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		b.WriteString("%" + strings.ToUpper(hex.EncodeToString([]byte{c})))
+	}
+	return b.String()
+}
+
+func unicodeEscapes(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		b.WriteString(`\u00` + hex.EncodeToString([]byte{c}))
+	}
+	return b.String()
+}
+
+// encodings are the forms in which a secret may try to pass.
+var encodings = []struct {
+	name string
+	of   func(string) string
+}{
+	{"as it is", func(s string) string { return s }},
+	{"base64", func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }},
+	{"base64 for URLs", func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }},
+	{"hex", func(s string) string { return hex.EncodeToString([]byte(s)) }},
+	{"upper hex", func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }},
+	{"percent", percent},
+	{"unicode escapes", unicodeEscapes},
+}
+
+// leak returns the form in which secret stands in out, or "".
+func leak(out, secret string) string {
+	for _, e := range encodings {
+		if strings.Contains(out, e.of(secret)) {
+			return e.name
+		}
+	}
+	return ""
+}
+
+// TestCredentialsInTexts puts each credential, in each encoding, in front of,
+// behind and between other things.
+func TestCredentialsInTexts(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for name, c := range credentials {
+		for _, e := range encodings {
+			for _, around := range []string{"%", "see %", "% is it", "a='%'", `{"a":"%"}`, "--to % -v", "x;%;y", "/srv/%", "a,%", "(%)", strings.Repeat("é ", 150) + "%"} {
+				in := strings.Replace(around, "%", e.of(c), 1)
+				out := string(r.AppendText(nil, []byte(in)))
+				secret := secretOf(name, c)
+				if form := leak(out, secret); form != "" || strings.Contains(out, e.of(secret)) {
+					t.Errorf("%s, %s: AppendText(%q) = %q, which has it %s", name, e.name, in, out, form)
+				}
+			}
+		}
+	}
+}
