@@ -1,7 +1,238 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/sink/spool"
+
+	"github.com/spf13/cobra"
+)
+
+const verifyLong = `Check that nothing is damaged and nothing is missing: the checksum of every line,
+that seq and call_no have no holes, and that every call of a session that is
+over has an intent and exactly one record. Where retention has removed the first
+files of a session, its numbers count from what is there.
+
+The exit code is 0 if all is well, 1 if there is a bad checksum, a hole or a
+dead session that has not been recovered, and 2 if that cannot be told. A
+session that is alive and calls with the outcome "unknown" are in order.
+
+A checksum finds accidents, not tampering: who can write the files can write
+checksums too.`
 
 func newVerifyCmd(a *app) *cobra.Command {
-	return &cobra.Command{Use: "verify", Short: "check the records", RunE: func(cmd *cobra.Command, args []string) error { return nil }}
+	var session string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "verify",
+		Short:   "Check that no record is damaged or missing",
+		Long:    verifyLong,
+		Example: "  auditproxy verify\n  auditproxy verify --json | jq 'select(.problems)'",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.verify(cmd, session, asJSON) },
+	}
+	cmd.Flags().StringVar(&session, "session", "", "only sessions whose id starts with `ID`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object for each session")
+	return cmd
+}
+
+func (a *app) verify(cmd *cobra.Command, session string, asJSON bool) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	entries, err := listSessions(cfg.spoolDir)
+	if err != nil {
+		return fmt.Errorf("verifying: %w", err)
+	}
+	var asked []spool.Entry
+	var total int64
+	for _, e := range entries {
+		if strings.HasPrefix(e.ID, session) {
+			asked = append(asked, e)
+			total += e.Bytes
+		}
+	}
+	if len(asked) == 0 && session != "" {
+		return fmt.Errorf("verifying: %w", noSession(session))
+	}
+	p := a.newProgress(total, false)
+	reports := verifySessions(ctx, cfg.spoolDir, asked, p)
+	p.finish()
+	if ctx.Err() != nil {
+		return exitError{exitUnclear, errors.New("verifying: interrupted")}
+	}
+	if asJSON {
+		err = writeReportsJSON(a.stdout, reports)
+	} else {
+		err = a.writeReports(reports)
+	}
+	if err != nil {
+		return fmt.Errorf("verifying: %w", err)
+	}
+	return verdict(reports)
+}
+
+// verdict is the exit code: what was found is certain, whatever else could not
+// be read.
+func verdict(reports []sessionReport) error {
+	code := 0
+	for _, r := range reports {
+		switch {
+		case len(r.Problems) > 0:
+			return exitError{code: exitFound}
+		case r.Error != "":
+			code = exitUnclear
+		}
+	}
+	if code != 0 {
+		return exitError{code: code}
+	}
+	return nil
+}
+
+// verifySessions reads sessions on as many processors as there are.
+func verifySessions(ctx context.Context, dir string, entries []spool.Entry, p *progress) []sessionReport {
+	reports := make([]sessionReport, len(entries))
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for i := range next {
+				c := newSessionCheck(entries[i])
+				c.run(dir, p, func() bool { return ctx.Err() != nil }, func() (spool.State, error) { return stateOf(dir, entries[i].ID) })
+				reports[i] = c.report
+			}
+		})
+	}
+	for i := range entries {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+	return reports
+}
+
+// stateOf looks again what became of a session.
+func stateOf(dir, id string) (spool.State, error) {
+	entries, err := spool.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if e.ID == id {
+			return e.State, e.Err
+		}
+	}
+	return 0, errors.New("session was removed while it was being read")
+}
+
+func writeReportsJSON(w io.Writer, reports []sessionReport) error {
+	enc := json.NewEncoder(w)
+	for i := range reports {
+		if err := enc.Encode(&reports[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeReports writes a line for each session and one for each problem.
+func (a *app) writeReports(reports []sessionReport) error {
+	colour := a.colours(a.stdout)
+	var out []byte
+	l := styledLine{colour: colour}
+	l.column(bold, "SESSION", 36)
+	l.column(bold, "STATE", 5)
+	for _, name := range []string{"LINES", "RECORDS", "CALLS", "UNKNOWN"} {
+		l.right(bold, name, 8)
+	}
+	l.put(bold, " RESULT")
+	out = append(out, l.end()...)
+	var sum sessionReport
+	wrong, unread := 0, 0
+	for i := range reports {
+		r := &reports[i]
+		out = appendReport(out, r, colour)
+		sum.Records += r.Records
+		sum.Calls += r.Calls
+		switch {
+		case len(r.Problems) > 0:
+			wrong++
+		case r.Error != "":
+			unread++
+		}
+	}
+	text, s := "all in order", good
+	switch {
+	case wrong > 0:
+		text, s = fmt.Sprintf("%d with problems", wrong), bad
+	case unread > 0:
+		text, s = fmt.Sprintf("%d could not be read", unread), warn
+	}
+	l = styledLine{colour: colour}
+	l.put(plain, fmt.Sprintf("%s, %s, %s: ", count(len(reports), "session"), count(int(sum.Records), "record"), count(int(sum.Calls), "call")))
+	l.put(s, text)
+	_, err := a.stdout.Write(append(out, l.end()...))
+	return err
+}
+
+func appendReport(out []byte, r *sessionReport, colour bool) []byte {
+	l := styledLine{colour: colour}
+	l.column(plain, r.SessionID, 36)
+	l.column(plain, r.State, 5)
+	for _, n := range []int64{r.Lines, r.Records, r.Calls, r.Unknown} {
+		l.right(plain, strconv.FormatInt(n, 10), 8)
+	}
+	switch {
+	case len(r.Problems) > 0:
+		l.put(bad, " "+count(len(r.Problems)+r.NotShown, "problem"))
+	case r.Error != "":
+		l.put(warn, " not read")
+	default:
+		l.put(good, " ok")
+	}
+	out = append(out, l.end()...)
+	row := func(s style, where, text string) {
+		l := styledLine{colour: colour}
+		l.putSafe(plain, "  ")
+		if where != "" {
+			l.column(faint, where, 24)
+		}
+		l.put(s, text)
+		out = append(out, l.end()...)
+	}
+	for _, p := range r.Problems {
+		row(bad, place(spool.Position{Segment: p.Segment, Offset: p.Offset}), p.Text)
+	}
+	if r.NotShown > 0 {
+		row(bad, "", fmt.Sprintf("and %d more", r.NotShown))
+	}
+	if r.Error != "" {
+		row(warn, "", r.Error)
+	}
+	if r.FirstSegment > 1 {
+		row(faint, "", fmt.Sprintf("checked from %08d.jsonl on: retention has removed what was before it", r.FirstSegment))
+	}
+	if r.Running > 0 && r.State == spool.Live.String() {
+		row(faint, "", count(r.Running, "call")+" running")
+	}
+	if r.Unrecorded > 0 {
+		row(warn, "", count(int(r.Unrecorded), "call")+" could not be recorded when they were made, see auditproxy log --kind gap")
+	}
+	for _, name := range r.SetAside {
+		row(faint, "", "recovery set a torn tail aside: "+cli.Escape(name))
+	}
+	return out
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/schemas/audit"
+)
+
+// A recordPage is one record, for a person to read.
+type recordPage struct {
+	colour bool
+	loc    *time.Location
+	utc    bool
+
+	out []byte
+}
+
+// show returns the text for the lines of one call.
+func (p *recordPage) show(id string, lines []placedLine) []byte {
+	main := best(id, lines)
+	kind, rec, err := audit.ParseLine(main.line)
+	p.members(main.line)
+	if ops := audit.Operations(&rec); err == nil && len(ops) > 1 {
+		p.heading("what it did")
+		for _, op := range ops {
+			p.operation(op)
+		}
+	}
+	p.heading("where it stands")
+	p.row("session", plain, main.session)
+	for _, l := range lines {
+		s := plain
+		if l.conflict {
+			s = alarm
+		}
+		p.row(role(l), s, place(l.pos))
+	}
+	if kind == audit.LineIntent {
+		p.row("", warn, "there is no final record: the call is running, or its session died and has not been recovered")
+	}
+	return p.out
+}
+
+// pageCells is the width of the names.
+const pageCells = 18
+
+func (p *recordPage) line() styledLine { return styledLine{colour: p.colour} }
+
+func (p *recordPage) heading(text string) {
+	l := p.line()
+	l.put(bold, text)
+	p.out = append(append(p.out, '\n'), l.end()...)
+}
+
+func (p *recordPage) row(name string, s style, value string) { p.rowSafe(name, s, cli.Escape(value)) }
+
+func (p *recordPage) rowSafe(name string, s style, value string) {
+	l := p.line()
+	l.column(faint, name, pageCells)
+	l.putSafe(s, value)
+	p.out = append(p.out, l.end()...)
+}
+
+func (p *recordPage) operation(op audit.Operation) {
+	l := p.line()
+	where := op.Path
+	if where == "" {
+		where = "the call"
+	}
+	if op.Candidate {
+		where = strings.TrimSpace(op.Path + " for another server")
+	}
+	what := op.Tool
+	if what == "" {
+		what = op.Method
+	}
+	l.column(faint, where, pageCells)
+	l.put(bold, what+" ")
+	if op.Path != "" && op.Args != "" {
+		l.putSafe(plain, summarizer{depth: 1, hex: 8}.arguments(op.Args))
+	}
+	p.out = append(p.out, l.end()...)
+}
+
+// members writes every member of a line in its order, also those that this
+// program does not know.
+func (p *recordPage) members(line []byte) {
+	err := audit.Members(line, func(name, v []byte) bool {
+		n := unquote(name)
+		switch {
+		case n == "ts" || n == "from" || n == "to":
+			p.rowSafe(n, plain, p.time(unquote(v)))
+		case n == "outcome":
+			p.row(n, outcomeStyle(unquote(v)), unquote(v))
+		case n == "tier":
+			p.row(n, tierStyle(unquote(v)), unquote(v))
+		case n == "anomalies" || n == "candidates" || n == "durable":
+			p.rowSafe(n, warn, summarizer{depth: 3}.one(v))
+		case n == "args" || n == "proxy":
+			p.rowSafe(n, plain, "")
+			p.tree(v, 1)
+		case n == "duration_ms":
+			p.row(n, plain, string(v)+" ms")
+		case v[0] == '"':
+			p.row(n, plain, unquote(v))
+		default:
+			p.rowSafe(n, plain, summarizer{depth: 8}.one(v))
+		}
+		return true
+	})
+	if err != nil {
+		p.row("", alarm, "the line is not JSON: "+err.Error())
+	}
+}
+
+// one returns the text of one value.
+func (s summarizer) one(v []byte) string {
+	var b strings.Builder
+	s.value(&b, v, s.depth)
+	return b.String()
+}
+
+func (p *recordPage) time(text string) string {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || p.utc {
+		return cli.Escape(text)
+	}
+	return cli.Escape(text) + "  (" + t.In(p.loc).Format("2006-01-02 15:04:05.000 MST") + ")"
+}
+
+// tree writes the members of an object or the elements of a list, each on a
+// line of its own.
+func (p *recordPage) tree(v []byte, level int) {
+	one := func(name string, v []byte) {
+		l := p.line()
+		l.putSafe(plain, strings.Repeat("  ", level))
+		l.putSafe(faint, name+" ")
+		nested := (v[0] == '{' || v[0] == '[') && !readShape(v).ok && !empty(v)
+		switch {
+		case nested:
+		case readShape(v).ok:
+			l.putSafe(notice, summarizer{}.one(v))
+		case v[0] == '"':
+			l.putSafe(plain, quoted(unquote(v)))
+		default:
+			l.putSafe(plain, summarizer{}.one(v))
+		}
+		p.out = append(p.out, l.end()...)
+		if nested {
+			p.tree(v, level+1)
+		}
+	}
+	if v[0] == '[' {
+		_ = audit.Elements(v, func(v []byte) bool { one("-", v); return true })
+		return
+	}
+	_ = audit.Members(v, func(name, v []byte) bool { one(word(unquote(name))+":", v); return true })
+}
+
+func empty(v []byte) bool {
+	return len(bytes.TrimSpace(v[1:len(v)-1])) == 0
+}

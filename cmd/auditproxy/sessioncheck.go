@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool"
+)
+
+// A sessionReport is what verify says of one session.
+type sessionReport struct {
+	SessionID    string    `json:"session_id"`
+	State        string    `json:"state"` // live, dead, ended; as it was when the last line had been read
+	Machine      string    `json:"machine,omitempty"`
+	FirstSegment uint32    `json:"first_segment"` // more than 1: retention removed what was before it
+	Lines        int64     `json:"lines"`
+	Records      int64     `json:"records"`
+	Calls        int64     `json:"calls"`   // with a final record
+	Unknown      int64     `json:"unknown"` // calls whose outcome is not known
+	Running      int       `json:"running"` // calls without a final record
+	Unrecorded   int64     `json:"unrecorded"`
+	SetAside     []string  `json:"set_aside,omitempty"` // torn tails that recovery kept
+	Problems     []problem `json:"problems,omitempty"`
+	NotShown     int       `json:"problems_not_shown,omitempty"`
+	Error        string    `json:"error,omitempty"` // why it could not be read to its end
+}
+
+// A problem is something that should not be.
+type problem struct {
+	Segment uint32 `json:"segment,omitempty"`
+	Offset  int64  `json:"offset"`
+	Text    string `json:"text"`
+}
+
+// maxProblems is how many problems of one session are listed.
+const maxProblems = 100
+
+// A sessionCheck reads a session once and keeps what a hole would show in.
+type sessionCheck struct {
+	report   sessionReport
+	entry    spool.Entry
+	numbered bool                // a seq has been seen
+	seq      uint64              // the next one
+	called   bool                // an intent has been seen
+	call     uint64              // the next call_no
+	open     map[uint64]struct{} // calls without a final record
+	before   bool                // retention has removed segments
+}
+
+func newSessionCheck(e spool.Entry) *sessionCheck {
+	c := &sessionCheck{entry: e, open: make(map[uint64]struct{}), call: 1}
+	c.report = sessionReport{SessionID: e.ID, State: e.State.String(), Machine: e.Machine, SetAside: e.Torn}
+	if len(e.Segments) > 0 {
+		c.report.FirstSegment = e.Segments[0]
+		c.before = e.Segments[0] > 1
+	}
+	return c
+}
+
+// run reads the session. state says what became of it meanwhile.
+func (c *sessionCheck) run(dir string, p *progress, stopped func() bool, state func() (spool.State, error)) {
+	err := c.entry.Err
+	var r *spool.Reader
+	if err == nil {
+		r, err = spool.OpenReader(spool.ReaderConfig{Dir: dir, Session: c.entry.ID})
+	}
+	if err == nil {
+		defer r.Close()
+		err = c.read(r, p, stopped)
+	}
+	now := c.entry.State
+	if err == nil && now == spool.Live {
+		// It may have ended while it was read. Only what is still alive now may
+		// have calls without a record, and what was written since tells of them.
+		if now, err = state(); err == nil && now != spool.Live {
+			err = c.read(r, p, stopped)
+		}
+	}
+	c.report.State, c.report.Running = now.String(), len(c.open)
+	if err != nil {
+		c.report.Error = err.Error()
+		return
+	}
+	c.finish(now, r)
+}
+
+func (c *sessionCheck) read(r *spool.Reader, p *progress, stopped func() bool) error {
+	for n := 0; ; n++ {
+		item, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if item.Damage != spool.Missing {
+			c.report.Lines++
+			p.add(item.Length)
+		}
+		c.item(item)
+		if n%4096 == 0 && stopped() {
+			return errStopped
+		}
+	}
+}
+
+func (c *sessionCheck) problem(at spool.Position, format string, args ...any) {
+	if len(c.report.Problems) == maxProblems {
+		c.report.NotShown++
+		return
+	}
+	c.report.Problems = append(c.report.Problems, problem{at.Segment, at.Offset, fmt.Sprintf(format, args...)})
+}
+
+func (c *sessionCheck) item(item spool.Item) {
+	switch item.Damage {
+	case spool.Intact, spool.Conflicted:
+	case spool.Missing:
+		c.problem(item.Pos, "%v: %d", item.Damage, item.Length)
+		return
+	default:
+		c.problem(item.Pos, "%v: %s", item.Damage, count(int(item.Length), "byte"))
+		return
+	}
+	h, err := readHead(item.Line)
+	switch {
+	case err != nil:
+		c.problem(item.Pos, "%v", err)
+	case h.session != "" && h.session != c.entry.ID:
+		c.problem(item.Pos, "line of another session, %q", h.session)
+	case item.Damage == spool.Conflicted:
+		c.problem(item.Pos, "%v, record %s", item.Damage, h.record)
+	case h.line == audit.LineIntent:
+		c.intent(item.Pos, h)
+	case h.line == audit.LineRecord:
+		c.record(item, h)
+	}
+}
+
+func (c *sessionCheck) intent(at spool.Position, h head) {
+	switch {
+	case !h.hasCall || h.call == 0:
+		c.problem(at, "intent without a call_no")
+		return
+	case h.call < c.call && c.called:
+		return // written again with more of the call; the first one counts
+	case h.call > c.call && (c.called || !c.before):
+		c.problem(at, "%s before this line", missing("call_no", c.call, h.call-1))
+	}
+	c.called, c.call = true, h.call+1
+	c.open[h.call] = struct{}{}
+}
+
+func (c *sessionCheck) record(item spool.Item, h head) {
+	c.report.Records++
+	switch {
+	case !h.hasSeq:
+		c.problem(item.Pos, "record without a seq")
+	case h.seq > c.seq && (c.numbered || !c.before):
+		c.problem(item.Pos, "%s before this line", missing("seq", c.seq, h.seq-1))
+	case h.seq < c.seq:
+		c.problem(item.Pos, "seq %d stands here again", h.seq)
+	}
+	if h.hasSeq {
+		c.numbered, c.seq = true, max(c.seq, h.seq+1)
+	}
+	switch h.kind {
+	case audit.KindCall:
+		c.final(item, h)
+	case audit.KindGap:
+		if _, r, err := audit.ParseLine(item.Line); err == nil {
+			c.report.Unrecorded += r.Count
+		}
+	}
+}
+
+func (c *sessionCheck) final(item spool.Item, h head) {
+	c.report.Calls++
+	if summary, _, _ := bytes.Cut(item.Line, []byte(`,"args":`)); bytes.Contains(summary, []byte(`,"outcome":"unknown"`)) {
+		c.report.Unknown++
+	}
+	if _, ok := c.open[h.call]; ok {
+		delete(c.open, h.call)
+		return
+	}
+	switch {
+	case !h.hasCall:
+		c.problem(item.Pos, "call without a call_no")
+	case h.call >= c.call && (c.called || !c.before):
+		c.problem(item.Pos, "call %d has a record and no intent", h.call)
+	case h.call < c.call && !c.before:
+		c.problem(item.Pos, "call %d has a record already", h.call)
+	}
+}
+
+// finish says what is wrong at the end of a session that nobody writes to.
+func (c *sessionCheck) finish(state spool.State, r *spool.Reader) {
+	if state == spool.Live {
+		return
+	}
+	if pos, n := r.Tail(); n > 0 {
+		c.problem(pos, "%v: %s", spool.TornEnd, count(int(n), "byte"))
+	}
+	end, _ := r.Tail()
+	if state == spool.Dead {
+		text := "session is dead and not recovered: the next auditproxy on its host does it"
+		if len(c.open) > 0 {
+			text += "; " + count(len(c.open), "call") + " without a record"
+		}
+		c.problem(end, "%s", text)
+		return
+	}
+	for _, n := range sortedCalls(c.open) {
+		c.problem(end, "call %d has no record", n)
+	}
+}
+
+func sortedCalls(open map[uint64]struct{}) []uint64 {
+	var list []uint64
+	for n := range open {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func missing(what string, from, to uint64) string {
+	if from == to {
+		return fmt.Sprintf("%s %d is missing", what, from)
+	}
+	return fmt.Sprintf("%s %d to %d are missing", what, from, to)
+}
+
+// A head is what a line begins with.
+type head struct {
+	line            string
+	kind            audit.Kind
+	record, session string
+	seq, call       uint64
+	hasSeq, hasCall bool
+}
+
+// readHead reads a line up to its ts. The rest has passed the checksum, and
+// reading it would take ten times as long.
+func readHead(line []byte) (h head, err error) {
+	var bad error
+	walk := audit.Members(line, func(name, v []byte) bool {
+		switch string(name) {
+		case "line":
+			h.line = unquote(v)
+		case "kind":
+			h.kind = audit.Kind(unquote(v))
+		case "record_id":
+			h.record = unquote(v)
+		case "session_id":
+			h.session = unquote(v)
+		case "seq":
+			h.hasSeq = true
+			h.seq, bad = strconv.ParseUint(string(v), 10, 64)
+		case "call_no":
+			h.hasCall = true
+			h.call, bad = strconv.ParseUint(string(v), 10, 64)
+		case "ts":
+			return false
+		}
+		return bad == nil
+	})
+	if err = errors.Join(walk, bad); err != nil {
+		return h, fmt.Errorf("reading the line: %w", err)
+	}
+	if h.line == audit.LineRecord && h.kind == "" {
+		return h, errors.New("line is neither a record nor says what it is")
+	}
+	return h, nil
+}

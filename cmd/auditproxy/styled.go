@@ -1,0 +1,119 @@
+package main
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"auditproxy/cmd/internal/cli"
+
+	"golang.org/x/text/width"
+)
+
+// A style is how a terminal shows a word. It is never all that tells something:
+// the words do.
+type style string
+
+// The styles, as parameters of SGR (ECMA-48, section 8.3.117).
+const (
+	plain  style = ""
+	faint  style = "2"
+	bold   style = "1"
+	good   style = "32"
+	notice style = "36"
+	warn   style = "33"
+	bad    style = "31"
+	alarm  style = "1;97;41"
+)
+
+// A styledLine is one line for a terminal, built from left to right.
+type styledLine struct {
+	buf    []byte
+	colour bool
+	limit  int // cells, 0 for none
+	cells  int // used
+}
+
+// put adds a text that strangers may have chosen.
+func (l *styledLine) put(s style, text string) { l.putSafe(s, cli.Escape(text)) }
+
+// putSafe adds a text that has nothing in it but visible characters.
+func (l *styledLine) putSafe(s style, text string) {
+	if text == "" || l.limit > 0 && l.cells >= l.limit {
+		return
+	}
+	text = l.fit(text)
+	if !l.colour || s == plain {
+		l.buf = append(l.buf, text...)
+		return
+	}
+	l.buf = append(l.buf, "\x1b["+string(s)+"m"...)
+	l.buf = append(l.buf, text...)
+	l.buf = append(l.buf, "\x1b[0m"...)
+}
+
+// fit counts the cells of text, and cuts it where the line is full.
+func (l *styledLine) fit(text string) string {
+	from := l.cells
+	l.cells += cells(text)
+	if l.limit == 0 || l.cells <= l.limit {
+		return text
+	}
+	room := l.limit - from - 1
+	l.cells = l.limit
+	for i, r := range text {
+		if room -= runeCells(r); room < 0 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// column adds text and spaces up to n cells, then one more.
+func (l *styledLine) column(s style, text string, n int) {
+	text = cli.Escape(text)
+	l.putSafe(s, text)
+	l.putSafe(plain, strings.Repeat(" ", max(0, n-cells(text))+1))
+}
+
+// right adds text behind so many spaces that both have n cells, then one more.
+func (l *styledLine) right(s style, text string, n int) {
+	l.putSafe(plain, strings.Repeat(" ", max(0, n-cells(text))))
+	l.putSafe(s, text)
+	l.putSafe(plain, " ")
+}
+
+// end trims the line and adds a line feed.
+func (l *styledLine) end() []byte {
+	n := len(l.buf)
+	for n > 0 && l.buf[n-1] == ' ' {
+		n--
+	}
+	return append(l.buf[:n], '\n')
+}
+
+// cells is how many columns of a terminal text takes.
+func cells(text string) (n int) {
+	for i := 0; i < len(text); {
+		if text[i] < utf8.RuneSelf {
+			i++
+			n++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		n += runeCells(r)
+		i += size
+	}
+	return n
+}
+
+func runeCells(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}

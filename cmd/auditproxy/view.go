@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/sink/spool"
+)
+
+// A view is one reading of the log: what of it, and how it is shown.
+type view struct {
+	dir      string
+	session  string // prefix of the ids
+	filter   filter
+	renderer renderer
+	json     bool // lines as they stand in the spool
+	terminal bool // standard output is one
+	follows  bool // what is going on will be shown when it ends
+	out      *bufio.Writer
+	stderr   io.Writer
+	progress *progress
+
+	warned bool // owned by tellWarnings
+
+	mu       sync.Mutex
+	warnings []string // what could not be shown in the log itself
+}
+
+// warn keeps something for the end.
+func (v *view) warn(session, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.warnings = append(v.warnings, "session "+cli.Escape(session)+": "+cli.Escape(text))
+}
+
+// tellWarnings prints what was kept. One goroutine may call it.
+func (v *view) tellWarnings() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, text := range v.warnings {
+		fmt.Fprintf(v.stderr, "auditproxy: %s\n", text)
+		v.warned = true
+	}
+	v.warnings = nil
+}
+
+// listSessions is spool.List for those who want to hear that there is no spool.
+func listSessions(dir string) ([]spool.Entry, error) {
+	entries, err := spool.List(dir)
+	if err == nil && len(entries) == 0 {
+		_, err = os.Stat(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
+	}
+	return entries, err
+}
+
+// A batch is a part of a session, rendered.
+type batch struct {
+	text  []byte
+	lines []batchLine
+	err   error // the session cannot be read on
+}
+
+// A batchLine is where a line of a batch ends, and its key.
+type batchLine struct {
+	key int64
+	end int
+}
+
+// A part is a part of a session before it is rendered.
+type part struct {
+	buf      []byte
+	findings []finding
+}
+
+// partBytes is how much of a session is rendered at once.
+const partBytes = 256 << 10
+
+func (p *part) add(f finding) {
+	if f.item.Line != nil {
+		from := len(p.buf)
+		p.buf = append(p.buf, f.item.Line...)
+		f.item.Line = p.buf[from:len(p.buf):len(p.buf)]
+	}
+	p.findings = append(p.findings, f)
+}
+
+// A source is a session that is being read, in the merge.
+type source struct {
+	id      string
+	batches chan chan batch // in order; each is there when it is rendered
+	cur     batch
+	next    int // of cur.lines
+	from    int // of cur.text
+}
+
+// all writes everything that is asked for, the lines of all sessions in the
+// order in which they were written. Sessions are read at the same time as far
+// as they overlap, their parts rendered on all processors; memory is about
+// 2 MB for each session that overlaps with others.
+func (v *view) all(ctx context.Context, entries []spool.Entry) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer cancel()
+	slices.SortStableFunc(entries, func(a, b spool.Entry) int { return cmp.Compare(startOf(a.ID), startOf(b.ID)) })
+	work := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var open []*source
+	for {
+		// A session that starts after the next line cannot have an earlier one.
+		for len(entries) > 0 && (len(open) == 0 || startOf(entries[0].ID) <= open[0].key()) {
+			s := &source{id: entries[0].ID, batches: make(chan chan batch, cap(work))}
+			e := entries[0]
+			readers.Go(func() { v.readSession(ctx, e, s.batches, work, &readers) })
+			entries = entries[1:]
+			open = v.insert(ctx, open, s)
+		}
+		if len(open) == 0 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s := open[0]
+		if err := v.write(s.line()); err != nil {
+			return err
+		}
+		open = v.insert(ctx, open[1:], s)
+	}
+}
+
+func (v *view) write(text []byte) error {
+	if v.terminal {
+		v.progress.finish()
+	}
+	_, err := v.out.Write(text)
+	return err
+}
+
+func (s *source) key() int64 { return s.cur.lines[s.next].key }
+
+// line takes the next line.
+func (s *source) line() []byte {
+	l := s.cur.lines[s.next]
+	text := s.cur.text[s.from:l.end]
+	s.next, s.from = s.next+1, l.end
+	return text
+}
+
+// insert puts s where its next line belongs, and leaves it out where it has
+// none.
+func (v *view) insert(ctx context.Context, open []*source, s *source) []*source {
+	for s.next == len(s.cur.lines) {
+		var b chan batch
+		var ok bool
+		select {
+		case b, ok = <-s.batches:
+		case <-ctx.Done():
+		}
+		if !ok {
+			return open
+		}
+		select {
+		case s.cur = <-b:
+		case <-ctx.Done():
+			return open
+		}
+		s.next, s.from = 0, 0
+		if s.cur.err != nil {
+			v.warn(s.id, s.cur.err.Error())
+		}
+	}
+	i, _ := slices.BinarySearchFunc(open, s, func(a, b *source) int {
+		if c := cmp.Compare(a.key(), b.key()); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.id, b.id)
+	})
+	return slices.Insert(open, i, s)
+}
+
+// readSession sends the parts of a session to out and closes it. renderers
+// waits for the goroutines that render them.
+func (v *view) readSession(ctx context.Context, e spool.Entry, out chan<- chan batch, work chan struct{}, renderers *sync.WaitGroup) {
+	defer close(out)
+	send := func(p part, err error) bool {
+		b := make(chan batch, 1)
+		select {
+		case out <- b:
+		case <-ctx.Done():
+			return false
+		}
+		select {
+		case work <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
+		renderers.Go(func() {
+			defer func() { <-work }()
+			b <- v.renderPart(e.ID, p, err)
+		})
+		return true
+	}
+	var p part
+	err := v.readParts(e, &p, func() bool {
+		ok := send(p, nil)
+		p = part{}
+		return ok
+	})
+	if !errors.Is(err, errStopped) {
+		send(p, err)
+	}
+}
+
+var errStopped = errors.New("stopped")
+
+// readParts reads a session into p, and calls full whenever that is enough.
+func (v *view) readParts(e spool.Entry, p *part, full func() bool) error {
+	s, err := v.openSession(e, spool.Position{})
+	if err != nil {
+		return err
+	}
+	defer s.r.Close()
+	err = s.drain(func(f finding) error {
+		p.add(f)
+		if len(p.buf) >= partBytes && !full() {
+			return errStopped
+		}
+		return nil
+	})
+	if err == nil {
+		for _, f := range s.rest(e.State) {
+			p.add(f)
+		}
+	}
+	return err
+}
+
+func (v *view) openSession(e spool.Entry, from spool.Position) (*scanner, error) {
+	if e.Err != nil {
+		return nil, e.Err
+	}
+	return v.scan(e.ID, from)
+}
+
+func (v *view) renderPart(session string, p part, err error) batch {
+	b := batch{err: err}
+	for _, f := range p.findings {
+		if text := v.render(session, f); text != nil {
+			b.text = append(b.text, text...)
+			b.lines = append(b.lines, batchLine{f.key, len(b.text)})
+		}
+	}
+	return b
+}
