@@ -102,7 +102,7 @@ func (s *scanner) value(i int) span {
 		i++
 	}
 	if n := markLen(t[i:]); n > 0 {
-		i += n
+		return span{i + n, s.credentialEnd(i + n)} // it has been redacted
 	}
 	open := i
 	for open < len(t) && t[open] == '\\' {

@@ -31,6 +31,9 @@ func (p *pass) appendRepr(dst []byte, i, depth int) (out []byte, next int) {
 		return appendReprText(dst, p.decoded(s)), next
 	case c != '[' && c != '{':
 		token, next := p.scalar(i)
+		if next == i {
+			return dst, -1
+		}
 		return p.appendReprScalar(dst, token), next
 	case depth > maxDepth:
 		next := p.skip(i)
