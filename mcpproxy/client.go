@@ -265,7 +265,7 @@ func (c *clientSide) fill(call *call, m *wire.Message, again bool) (tool string)
 		rec.Tool, tool = n.text, n.name
 	} else if m.URI != nil {
 		rec.Target = c.s.clean(m.URI)
-	} else if m.Name != nil {
+	} else if m.Name != nil && m.Method != nil {
 		rec.Target = c.s.clean(m.Name)
 	}
 	c.fillCandidates(rec, m)

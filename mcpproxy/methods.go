@@ -21,8 +21,10 @@ const (
 )
 
 // SkippedMethods are the requests that are never recorded, beside all that end
-// in "/list".
-var SkippedMethods = []string{"initialize", "ping", "logging/setLevel", "server/discover", "tasks/get"}
+// in "/list": they carry nothing of the agent's.
+func SkippedMethods() []string {
+	return []string{"initialize", "ping", "logging/setLevel", "server/discover", "tasks/get"}
+}
 
 type method struct {
 	name  string
@@ -73,7 +75,7 @@ func (m *methods) classOf(name string) class {
 		return cancelled
 	case strings.HasPrefix(name, "notifications/"):
 		return notified
-	case strings.HasSuffix(name, "/list"), slices.Contains(SkippedMethods, name), slices.Contains(m.skip, name):
+	case strings.HasSuffix(name, "/list"), slices.Contains(SkippedMethods(), name), slices.Contains(m.skip, name):
 		return skipped
 	}
 	return recorded

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -91,6 +92,8 @@ type Proxy struct {
 	cfg Config
 	s   *session
 	out *output
+	// clientEnded says that the client closed its end before the server did.
+	clientEnded atomic.Bool
 	// requests is owned by fromClient, answers by fromServer.
 	requests *wire.Requests
 	answers  wire.Answers
@@ -129,6 +132,10 @@ func New(c Config) (*Proxy, error) {
 // journal be read alone. It may be called at any time.
 func (p *Proxy) AppendHead(dst []byte) []byte { return p.s.appendHead(dst) }
 
+// Lost records, as an anomaly called word, that lines which were in the journal
+// may be gone from it. It may be called at any time.
+func (p *Proxy) Lost(word string) { p.s.lost(word) }
+
 // Run starts the server, relays until it has ended, and returns its status.
 // After ctx ends the server is shut down as by SIGTERM.
 //
@@ -162,16 +169,11 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	// that still holds the pipe makes this wait, and only for so long.
 	child.out.SetReadDeadline(time.Now().Add(p.cfg.Drain))
 	<-serverDone
-	interruptRead(p.cfg.In)
 	why := audit.ErrServerExited
-	select {
-	case <-clientDone:
+	if p.clientEnded.Load() || child.signalled {
 		why = audit.ErrNoResponse
-	default:
-		if child.signalled {
-			why = audit.ErrNoResponse
-		}
 	}
+	interruptRead(p.cfg.In)
 	p.s.end(why)
 	child.out.Close()
 	return status, nil
@@ -192,6 +194,7 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 		if err == nil {
 			continue
 		}
+		p.clientEnded.Store(true)
 		p.requests.Space()
 		c.pass(p.requests.End(), p.requests.Ready())
 		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {

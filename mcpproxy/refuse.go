@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"slices"
 	"strings"
 
 	"auditproxy/mcpproxy/wire"
@@ -37,8 +38,7 @@ func appendRefusal(dst []byte, f *wire.Frame, why string) []byte {
 		return dst
 	}
 	if batch {
-		dst = append(append(dst[:from], '['), append([]byte(nil), dst[from:]...)...)
-		dst = append(dst, ']')
+		dst = append(slices.Insert(dst, from, '['), ']')
 	}
 	return append(dst, '\n')
 }

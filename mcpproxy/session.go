@@ -81,8 +81,7 @@ func (s *session) start() error {
 	s.lines = audit.AppendRecord(s.lines[:0], &r)
 	s.lines = audit.AppendContext(s.lines, &s.base)
 	if _, err := s.append(s.lines, false); err != nil {
-		s.seq--
-		s.news = s.appendHead(s.news)
+		s.backlog = append(s.backlog, s.lines...) // for when it can be written
 		s.cfg.Log.Error("session not recorded", zap.Error(err))
 		return err
 	}
@@ -133,6 +132,18 @@ func (s *session) appendFinal(lines []byte) int64 {
 		s.cfg.Log.Error("records wait for the spool", zap.Int("bytes", len(s.backlog)), zap.Error(err))
 	}
 	return pos
+}
+
+// lost records that lines which were written may be gone.
+func (s *session) lost(word string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	r := s.record(audit.KindAnomaly, time.Now())
+	r.Anomalies = []string{word}
+	s.appendFinal(audit.AppendRecord(nil, &r))
 }
 
 // take returns an empty call.

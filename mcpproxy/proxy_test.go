@@ -1,0 +1,403 @@
+package mcpproxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"golang.org/x/tools/txtar"
+
+	"auditproxy/mcpproxy"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// TestMain makes the test binary double as the wrapped server.
+func TestMain(m *testing.M) {
+	if script := os.Getenv("TEST_SERVER_SCRIPT"); script != "" {
+		os.Exit(serve(script))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// serve acts a server by a script, a step a line:
+//
+//	<            read a line from the client
+//	> TEXT       write TEXT and a line feed
+//	>> TEXT      write TEXT
+//	eof          read to the end of the input
+//	cat          copy the input to the output
+//	close        close the output
+//	closein      close the input
+//	spawn        leave a child behind that holds the output open
+//	ignore       ignore SIGTERM from here on
+//	hang         wait for ever
+//	env          write the environment and the open descriptors
+//	exit N       exit with code N
+//	kill N       die of signal N
+func serve(script string) int {
+	in := bufio.NewReader(os.Stdin)
+	for step := range strings.Lines(script) {
+		verb, rest, _ := strings.Cut(strings.TrimSuffix(step, "\n"), " ")
+		n, _ := strconv.Atoi(rest)
+		switch verb {
+		case "":
+		case "<":
+			in.ReadBytes('\n')
+		case ">":
+			fmt.Println(rest)
+		case ">>":
+			fmt.Print(rest)
+		case "eof":
+			io.Copy(io.Discard, in)
+		case "cat":
+			io.Copy(os.Stdout, in)
+		case "close":
+			os.Stdout.Close()
+		case "closein":
+			os.Stdin.Close()
+		case "spawn":
+			syscall.ForkExec("/bin/sleep", []string{"sleep", "60"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
+		case "ignore":
+			ignoreTerm()
+			fmt.Println(`{"jsonrpc":"2.0","method":"notifications/ready"}`)
+		case "hang":
+			select {}
+		case "env":
+			fds, _ := os.ReadDir("/proc/self/fd")
+			fmt.Printf("%q %q\n", os.Environ(), describeFDs(fds))
+		case "exit":
+			return n
+		case "kill":
+			syscall.Kill(os.Getpid(), syscall.Signal(n))
+			select {}
+		default:
+			panic("unknown step " + verb)
+		}
+	}
+	return 0
+}
+
+// describeFDs leaves out what the runtime opened itself: the directory, the
+// poller and the limits on processors.
+func describeFDs(fds []os.DirEntry) (list []string) {
+	for _, fd := range fds {
+		to, err := os.Readlink("/proc/self/fd/" + fd.Name())
+		if err == nil && !strings.HasPrefix(to, "anon_inode:") && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") {
+			list = append(list, fd.Name())
+		}
+	}
+	return list
+}
+
+// memory is a journal that can be told to fail, in both ways a write fails.
+type memory struct {
+	mu     sync.Mutex
+	lines  bytes.Buffer
+	broken bool
+	slow   bool // a Wait with a limit runs into it
+	waits  int
+	grew   chan struct{}
+}
+
+func (m *memory) Append(lines []byte, final bool) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken {
+		return 0, errors.New("no space left on device")
+	}
+	m.lines.Write(lines)
+	select {
+	case m.grew <- struct{}{}:
+	default:
+	}
+	return int64(m.lines.Len()), nil
+}
+
+func (m *memory) Wait(pos int64, limit time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waits++
+	return !m.slow || limit == 0
+}
+
+func (m *memory) set(broken bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = broken
+}
+
+// records are those written so far.
+func (m *memory) records(t *testing.T) (list []audit.Record) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for line := range bytes.Lines(m.lines.Bytes()) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if !audit.Check(line) {
+			t.Fatalf("line is not sealed: %s", line)
+		}
+		kind, r, err := audit.ParseLine(line)
+		if err != nil {
+			t.Fatalf("parsing %s: %v", line, err)
+		}
+		if kind == audit.LineRecord {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// peer is the client's end of a running proxy.
+type peer struct {
+	t       *testing.T
+	in      *os.File // to the proxy
+	out     *bufio.Reader
+	outFile *os.File
+	journal *memory
+	signals chan os.Signal
+	done    chan struct{}
+	status  mcpproxy.Status
+	err     error
+}
+
+func start(t *testing.T, script string, change func(*mcpproxy.Config)) *peer {
+	t.Helper()
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	red, err := redact.New(redact.Config{Key: bytes.Repeat([]byte{7}, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{t: t, in: inW, out: bufio.NewReader(outR), outFile: outR, journal: &memory{grew: make(chan struct{}, 1)}, signals: make(chan os.Signal, 4), done: make(chan struct{})}
+	c := mcpproxy.Config{
+		Command:  []string{exe},
+		Env:      []string{"TEST_SERVER_SCRIPT=" + script},
+		In:       inR,
+		Out:      outW,
+		Journal:  p.journal,
+		Redactor: red,
+		Base:     audit.Record{SessionID: "s", Host: "h", User: "u", PID: 1},
+		Signals:  p.signals,
+	}
+	if change != nil {
+		change(&c)
+	}
+	proxy, err := mcpproxy.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.done)
+		p.status, p.err = proxy.Run(context.Background())
+	}()
+	t.Cleanup(func() {
+		inW.Close()
+		outR.Close()
+		select {
+		case <-p.done:
+		default:
+			p.signals <- syscall.SIGTERM
+			<-p.done
+		}
+	})
+	return p
+}
+
+func (p *peer) send(s string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.in, s); err != nil {
+		p.t.Fatalf("sending %q: %v", s, err)
+	}
+}
+
+func (p *peer) line() string {
+	s, err := p.out.ReadString('\n')
+	if err != nil && s == "" {
+		return err.Error()
+	}
+	return s
+}
+
+// wait closes the client's side and returns the records once all is over.
+func (p *peer) wait() []audit.Record {
+	p.t.Helper()
+	p.in.Close()
+	io.Copy(io.Discard, p.out)
+	<-p.done
+	if p.err != nil {
+		p.t.Fatal(p.err)
+	}
+	return p.journal.records(p.t)
+}
+
+// TestConversations plays the files of testdata/conversation. Each begins with
+// prose; then come flags, the server's script (see serve), what the client does
+// and the records. The client's steps are
+//
+//   - TEXT    send TEXT and a line feed
+//   - TEXT   send TEXT
+//     <         read a line; the golden file shows it as "< LINE"
+//     full      the journal takes no lines from here on
+//     free      it does again
+//     eof       close the input
+//     signal N  send a signal to the proxy
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/conversation/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no conversations: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := string(txtar.Format(ar))
+			play(t, ar)
+			got := txtar.Format(ar)
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, string(got)); diff != "" {
+				t.Errorf("conversation differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func play(t *testing.T, ar *txtar.Archive) {
+	section := map[string]*[]byte{}
+	for i := range ar.Files {
+		section[ar.Files[i].Name] = &ar.Files[i].Data
+	}
+	for _, name := range []string{"server", "client", "records"} {
+		if section[name] == nil {
+			t.Fatalf("no section %q", name)
+		}
+	}
+	p := start(t, string(*section["server"]), func(c *mcpproxy.Config) {
+		if flags := section["flags"]; flags != nil {
+			c.DenyAmbiguous = bytes.Contains(*flags, []byte("deny-ambiguous"))
+			c.WaitIntent = bytes.Contains(*flags, []byte("wait-intent"))
+			c.WaitFinal = bytes.Contains(*flags, []byte("wait-final"))
+			if bytes.Contains(*flags, []byte("allow")) {
+				c.OnAuditFailure = mcpproxy.Allow
+			}
+			if bytes.Contains(*flags, []byte("slow-sync")) {
+				c.SyncWait = time.Millisecond
+				p, _ := c.Journal.(*memory)
+				p.slow = true
+			}
+		}
+	})
+	var client bytes.Buffer
+	for step := range strings.Lines(string(*section["client"])) {
+		step = strings.TrimSuffix(step, "\n")
+		verb, rest, _ := strings.Cut(step, " ")
+		switch verb {
+		case "<":
+			step = "< " + strings.TrimSuffix(p.line(), "\n")
+		case ">":
+			p.send(unescape(rest) + "\n")
+		case ">>":
+			p.send(unescape(rest))
+		case "full", "free":
+			p.journal.set(verb == "full")
+		case "eof":
+			p.in.Close()
+		case "signal":
+			n, _ := strconv.Atoi(rest)
+			p.signals <- syscall.Signal(n)
+		case "gone":
+			p.in.Close()
+			p.outFile.Close()
+		case "ended":
+			<-p.done
+		case "", "#":
+		default:
+			t.Fatalf("unknown step %q", step)
+		}
+		fmt.Fprintln(&client, step)
+	}
+	*section["client"] = client.Bytes()
+	*section["records"] = golden(p.wait())
+	if status := section["status"]; status != nil {
+		*status = fmt.Appendf(nil, "code %d signal %d\n", p.status.Code, p.status.Signal)
+	}
+}
+
+// unescape lets a conversation hold what a text file cannot.
+func unescape(s string) string {
+	return strings.NewReplacer(`<CR>`, "\r", `<LF>`, "\n", `<FF>`, "\xff", `<BOM>`, "\ufeff").Replace(s)
+}
+
+// golden are the records without what differs from run to run.
+func golden(records []audit.Record) []byte {
+	var out bytes.Buffer
+	for i := range records {
+		r := &records[i]
+		r.RecordID, r.TS, r.Duration = "", time.Time{}, -1
+		r.SessionID, r.Host, r.User, r.PID, r.Server, r.Client = "", "", "", 0, audit.Peer{}, audit.Peer{}
+		if !r.From.IsZero() {
+			r.From, r.To = time.Time{}, time.Time{}
+		}
+		line := audit.AppendRecord(nil, r)
+		var m map[string]any
+		if err := json.Unmarshal(line, &m); err != nil {
+			fmt.Fprintf(&out, "%v: %s", err, line)
+			continue
+		}
+		delete(m, "crc")
+		for _, name := range []string{"v", "ts", "from", "to"} {
+			delete(m, name)
+		}
+		names := make([]string, 0, len(m))
+		for name := range m {
+			names = append(names, name)
+		}
+		slices.SortFunc(names, func(a, b string) int {
+			return bytes.Index(line, []byte(`"`+a+`":`)) - bytes.Index(line, []byte(`"`+b+`":`))
+		})
+		for i, name := range names {
+			v, _ := json.Marshal(m[name])
+			if i > 0 {
+				out.WriteByte(' ')
+			}
+			fmt.Fprintf(&out, "%s=%s", name, v)
+		}
+		out.WriteByte('\n')
+	}
+	return out.Bytes()
+}

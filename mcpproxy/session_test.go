@@ -1,0 +1,264 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// lines is a journal in memory.
+type lines struct {
+	mu     sync.Mutex
+	b      bytes.Buffer
+	broken bool
+}
+
+func (l *lines) Append(p []byte, final bool) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken {
+		return 0, errors.New("broken")
+	}
+	l.b.Write(p)
+	return int64(l.b.Len()), nil
+}
+
+func (l *lines) Wait(int64, time.Duration) bool { return true }
+
+func (l *lines) records(t *testing.T) (list []audit.Record) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range bytes.Lines(l.b.Bytes()) {
+		kind, r, err := audit.ParseLine(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == audit.LineRecord {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func testSession(t *testing.T) (*clientSide, *lines) {
+	t.Helper()
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &lines{}
+	s := newSession(Config{Journal: j, Redactor: red, Log: zap.NewNop()})
+	return &clientSide{p: &Proxy{cfg: s.cfg, s: s}, s: s, methods: newMethods(nil)}, j
+}
+
+// ask records a call as if it had come from the client.
+func (c *clientSide) ask(t *testing.T, id, tool string) {
+	t.Helper()
+	raw := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q}}`, id, tool)
+	m := wire.Message{Raw: []byte(raw), ID: []byte(id), Method: []byte(`"tools/call"`), Name: fmt.Appendf(nil, "%q", tool)}
+	c.items = c.items[:0]
+	c.read(0, &m, 0, time.Now())
+	if _, err := c.s.intend(c.items, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *clientSide) cancel(t *testing.T, id string) {
+	t.Helper()
+	if _, err := c.s.intend([]item{{cancel: []byte(id)}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func answer(id string) []wire.Answer {
+	return []wire.Answer{{ID: []byte(id), HasResult: true, Bytes: 10}}
+}
+
+// P9: a call without an answer is seen after a minute, a cancelled one ends
+// after a minute, and what comes later is an anomaly that names the call.
+func TestP9UnansweredCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, j := testSession(t)
+		c.ask(t, "1", "slow")
+		c.ask(t, "2", "cancelled")
+		<-time.After(30 * time.Second)
+		c.cancel(t, "2")
+		<-time.After(31 * time.Second)
+		synctest.Wait()
+		if got := kinds(j.records(t)); got != "[open open]" {
+			t.Fatalf("after a minute: %s, want an interim record for each", got)
+		}
+		<-time.After(60 * time.Second)
+		synctest.Wait()
+		records := j.records(t)
+		if got := kinds(records); got != "[open open call]" || records[2].ErrorType != audit.ErrCancelled || records[2].Tool != "cancelled" {
+			t.Fatalf("a minute after the cancel: %+v", records)
+		}
+		c.s.finish(answer("2"), false)
+		c.s.finish(answer("1"), false)
+		c.s.end(audit.ErrNoResponse)
+		records = j.records(t)
+		if got := kinds(records); got != "[open open call anomaly call session_end]" {
+			t.Fatalf("in the end: %s", got)
+		}
+		if late := records[3]; late.CallNo != 2 || late.Anomalies[0] != "late_answer" {
+			t.Errorf("late answer = %+v, want one that names call 2", late)
+		}
+		if slow := records[4]; slow.Outcome != audit.OutcomeOK || slow.Duration != 121*time.Second {
+			t.Errorf("slow call = %+v, want ok after 121 s", slow)
+		}
+		dense(t, records)
+	})
+}
+
+func kinds(records []audit.Record) string {
+	var list []audit.Kind
+	for _, r := range records {
+		list = append(list, r.Kind)
+	}
+	return fmt.Sprint(list)
+}
+
+func dense(t *testing.T, records []audit.Record) {
+	t.Helper()
+	for i, r := range records {
+		if r.Seq != uint64(i) {
+			t.Errorf("record %d has seq %d", i, r.Seq)
+		}
+	}
+}
+
+// More than maxOpen calls are not held open: the oldest ends.
+func TestEviction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, j := testSession(t)
+		for i := range maxOpen + 2 {
+			c.ask(t, fmt.Sprint(i), "t")
+		}
+		records := j.records(t)
+		if len(records) != 2 || records[0].CallNo != 1 || records[0].ErrorType != audit.ErrNoResponse ||
+			len(records[0].Anomalies) != 1 || records[0].Anomalies[0] != "evicted" {
+			t.Fatalf("records = %+v, want calls 1 and 2, evicted", records)
+		}
+		c.s.end(audit.ErrNoResponse)
+		if n := len(j.records(t)); n != maxOpen+3 {
+			t.Errorf("%d records in the end, want one for each call and the end", n)
+		}
+		if c.s.open.n != 0 || len(c.s.open.chains) != 0 {
+			t.Errorf("%d calls and %d ids are left", c.s.open.n, len(c.s.open.chains))
+		}
+	})
+}
+
+// An ordinary call allocates nothing once warm.
+func TestCallAllocatesNothing(t *testing.T) {
+	c, j := testSession(t)
+	m := wire.Message{
+		Raw: []byte(`{}`), ID: []byte("17"), Method: []byte(`"tools/call"`), Name: []byte(`"send_keys"`),
+		Arguments: []byte(`{"keys":"ls -la","pane_id":"%1"}`), ArgumentsBytes: 32,
+	}
+	got := answer("17")
+	call := func() {
+		c.items = c.items[:0]
+		now := time.Now()
+		c.read(0, &m, 0, now)
+		if _, err := c.s.intend(c.items, now); err != nil {
+			t.Fatal(err)
+		}
+		c.s.finish(got, false)
+		j.b.Reset()
+	}
+	for range 100 {
+		call()
+	}
+	if n := testing.AllocsPerRun(1000, call); n != 0 {
+		t.Errorf("a call allocates %v times", n)
+	}
+}
+
+// The table answers as a plain list would.
+func FuzzCalls(f *testing.F) {
+	f.Add(uint64(1), 100)
+	f.Fuzz(func(t *testing.T, seed uint64, n int) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		ids := []string{"1", "1.0", "1.5", `"1"`, "9007199254740993", "9007199254740992", "1e30", "true", "null", `"x"`, `[1]`, "-0", "0"}
+		table := newCalls()
+		var list []*call
+		var names []string
+		match := func(answer string) int {
+			for m := wire.ExactID; m <= wire.IntID; m++ {
+				want := wire.AppendIDKey(nil, []byte(answer), m, true)
+				for i, id := range names {
+					if key := wire.AppendIDKey(nil, []byte(id), m, false); len(key) > 0 && bytes.Equal(key, want) {
+						return i
+					}
+				}
+			}
+			return -1
+		}
+		for range min(max(n, 0), 300) {
+			id := ids[rng.IntN(len(ids))]
+			if rng.IntN(2) == 0 {
+				c := &call{}
+				table.add(c, []byte(id))
+				list, names = append(list, c), append(names, id)
+				continue
+			}
+			got, want := table.find([]byte(id)), match(id)
+			if rng.IntN(8) == 0 && len(list) > 0 {
+				want = rng.IntN(len(list)) // one in the middle ends
+				got = list[want]
+			}
+			if want < 0 {
+				if got != nil {
+					t.Fatalf("find %s found a call, want none of %v", id, names)
+				}
+				continue
+			}
+			if got != list[want] {
+				t.Fatalf("find %s did not find number %d of %v", id, want, names)
+			}
+			table.remove(got)
+			list, names = append(list[:want], list[want+1:]...), append(names[:want], names[want+1:]...)
+		}
+		if table.n != len(list) {
+			t.Fatalf("table holds %d calls, want %d", table.n, len(list))
+		}
+	})
+}
+
+func BenchmarkCall(b *testing.B) {
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	j := &lines{}
+	s := newSession(Config{Journal: j, Redactor: red, Log: zap.NewNop()})
+	c := &clientSide{p: &Proxy{cfg: s.cfg, s: s}, s: s, methods: newMethods(nil)}
+	m := wire.Message{
+		Raw: []byte(`{}`), ID: []byte("17"), Method: []byte(`"tools/call"`), Name: []byte(`"send_keys"`),
+		Arguments: []byte(`{"keys":"ls -la","pane_id":"%1"}`), ArgumentsBytes: 32,
+	}
+	got := answer("17")
+	b.ReportAllocs()
+	for b.Loop() {
+		c.items = c.items[:0]
+		now := time.Now()
+		c.read(0, &m, 0, now)
+		s.intend(c.items, now)
+		s.finish(got, false)
+		j.b.Reset()
+	}
+}
