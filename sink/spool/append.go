@@ -78,13 +78,17 @@ func (s *Session) append(lines []byte, final bool) error {
 			s.cur.limit += softPending
 		}
 	}
+	before := s.cur
 	err := s.write(lines)
 	if noSpace(err) && final && s.freeBallast() {
 		err = s.write(lines)
 	}
-	if err != nil && !noSpace(err) && s.cur.size > s.cur.head && s.rotate(0) == nil {
-		// The file is too large for a limit, or in a bad place of the device:
-		// another one may do. One that is empty already would not.
+	if err == nil || noSpace(err) {
+		return err
+	}
+	// The file is too large for a limit, or in a bad place of the device:
+	// another one may do. One that is empty already would not.
+	if s.cur != before || s.cur.size > s.cur.head && s.rotate(0) == nil {
 		err = s.write(lines)
 	}
 	return err

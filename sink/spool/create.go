@@ -217,11 +217,9 @@ func (s *Session) newSegment(repeat uint32, lines ...[]byte) (*segment, error) {
 	}
 	if err != nil {
 		// It holds nothing but copies of what is in memory. If it can not be
-		// removed its number is lost to it.
+		// removed, the next attempt finds its number taken.
 		f.Close()
-		if s.fs.Remove(name) != nil {
-			s.next++
-		}
+		_ = s.fs.Remove(name)
 		return nil, err
 	}
 	s.next++

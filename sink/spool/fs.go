@@ -176,6 +176,19 @@ func syncDir(f FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// syncFile makes the contents of a regular file of ours durable.
+func syncFile(f FS, name string) error {
+	g, err := f.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if err := checkRegular(g, name); err != nil {
+		return err
+	}
+	return g.Sync()
+}
+
 // replaceFile makes name hold data and nothing else, durably. A crash leaves
 // the old contents or the new, and perhaps name with ".tmp" behind it, which
 // the next call overwrites.

@@ -49,6 +49,7 @@ func readHistory(f FS, session string, durable Position) (*history, error) {
 		return nil, err
 	}
 	defer r.Close()
+	r.all = true
 	h := &history{
 		tools: make(map[string]tool),
 		open:  make(map[string]openCall),
@@ -72,16 +73,20 @@ func (h *history) add(item Item, published bool) {
 	case Intact, Conflicted:
 		h.ends[no] = ends{end, end}
 		h.damaged, h.bad = h.damaged+h.bad, 0
+		if item.again {
+			return // an intent told twice would open its call again
+		}
 	case BadLine, LongLine:
 		h.ends[no] = ends{h.ends[no].good, end}
-		fallthrough
-	default:
-		h.bad++
 		if published && !bytes.HasPrefix(item.Line, []byte(`{"line":`)) {
 			// A record that may have been shipped: its number is not for another.
 			// Two lines whose line feed is damaged look like one.
 			h.nextSeq += uint64(max(1, bytes.Count(item.Line, []byte(`,"crc":"`))))
 		}
+		h.bad++
+		return
+	default:
+		h.bad++
 		return
 	}
 	kind, rec, err := audit.ParseLine(item.Line)

@@ -54,6 +54,8 @@ type Item struct {
 	Pos    Position // of the line's first byte
 	Length int64    // bytes, line feed included
 	Damage Damage
+
+	again bool // stood in an earlier segment
 }
 
 // End is the position after it.
@@ -99,6 +101,8 @@ type Reader struct {
 	fs      FS
 	session string // directory
 	durable File   // nil: not limited
+	plain   bool   // knows no repeated lines
+	all     bool   // tells repeated lines too
 
 	// Below is owned by whoever calls Next.
 
@@ -117,7 +121,12 @@ type Reader struct {
 	repeats *repeats // what a segment that repeats lines may repeat, else nil
 }
 
-const readSize = 1 << 20
+// A segment is read in pieces of readSize, but for the first piece: most
+// sessions are short.
+const (
+	firstRead = 32 << 10
+	readSize  = 1 << 20
+)
 
 // OpenReader opens a session for reading.
 func OpenReader(c ReaderConfig) (*Reader, error) {
@@ -222,10 +231,11 @@ func (r *Reader) line(end int) (Item, bool) {
 	if item.Damage != Intact {
 		return item, true
 	}
-	if from, ok := repeatFrom(line); ok {
+	if from, ok := repeatFrom(line); ok && item.Pos.Offset == 0 && !r.plain {
 		r.repeats = r.loadRepeats(from)
 	} else if r.repeats != nil {
-		return r.repeats.check(item)
+		item = r.repeats.check(item)
+		return item, !item.again || r.all
 	}
 	return item, true
 }
@@ -233,7 +243,9 @@ func (r *Reader) line(end int) (Item, bool) {
 // fill reads on in the open segment and returns how many bytes it got.
 func (r *Reader) fill() (int, error) {
 	if r.buf == nil {
-		r.buf = make([]byte, readSize)
+		r.buf = make([]byte, firstRead)
+	} else if len(r.buf) < readSize && r.hi == len(r.buf) {
+		r.buf = append(r.buf, make([]byte, readSize-len(r.buf))...)
 	}
 	if r.hi-r.lo > audit.MaxLine {
 		r.skipped += int64(r.hi - r.lo)

@@ -74,6 +74,8 @@ func Recover(ctx context.Context, c RecoverConfig) (done []Recovered, skipped []
 		rec := &recovery{RecoverConfig: c, fs: f, id: id, dir: filepath.Join(sessions, name)}
 		ended, err := rec.run(ctx, unnamed)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && gone(f, c.Dir, name):
+			// A session that has its name now, or that Retain removed.
 		case err != nil:
 			skipped = append(skipped, Skipped{name, err})
 			c.Log.Warn("session not recovered", zap.String("session", name), zap.Error(err))
@@ -100,7 +102,11 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 	if err := checkDir(r.fs, r.dir); err != nil {
 		return false, err
 	}
-	if err := r.checkMachine(unnamed); err != nil {
+	var err error
+	if r.durable, err = loadDurable(r.fs, r.dir); err != nil {
+		return false, err
+	}
+	if err := r.checkMachine(); err != nil {
 		return false, err
 	}
 	ok, err := r.take(unnamed)
@@ -121,6 +127,7 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	// Again, now that nobody can change it.
 	if r.durable, err = loadDurable(r.fs, r.dir); err != nil {
 		return false, err
 	}
@@ -135,14 +142,15 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 }
 
 // checkMachine refuses a session that another machine wrote.
-func (r *recovery) checkMachine(unnamed bool) error {
+func (r *recovery) checkMachine() error {
 	m, err := readFile(r.fs, filepath.Join(r.dir, machineFile), 256)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	m = bytes.TrimSpace(m)
-	// One that has no name yet may have died before it said.
-	if string(m) == r.Machine || unnamed && len(m) == 0 || r.Force {
+	// Its first sync covers its name: a crash before that may leave none.
+	unknown := len(m) == 0 && r.durable == Position{}
+	if string(m) == r.Machine || unknown || r.Force {
 		return nil
 	}
 	return ErrForeign
@@ -237,7 +245,7 @@ func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 	r.result.Session = r.id
 	// What is read below must be what the medium has.
 	for _, no := range segs {
-		if err := r.syncSegment(no); err != nil {
+		if err := syncFile(r.fs, filepath.Join(r.dir, segmentName(no))); err != nil {
 			return fmt.Errorf("syncing segment %d: %w", no, err)
 		}
 	}
@@ -263,19 +271,6 @@ func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 		err = r.write(ctx, s, h)
 	}
 	return errors.Join(err, s.Close())
-}
-
-func (r *recovery) syncSegment(no uint32) error {
-	name := filepath.Join(r.dir, segmentName(no))
-	g, err := r.fs.OpenFile(name, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	if err := checkRegular(g, name); err != nil {
-		return err
-	}
-	return g.Sync()
 }
 
 // setAside copies what follows the last good line of a segment to a file of
@@ -359,8 +354,8 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 		}
 	}
 	if s.cur == nil {
-		// Nothing to go on with: no segment, or one that lost what had been
-		// published, behind which a consumer may stand.
+		// Nothing to go on with: no segment, or one whose end is damaged although
+		// it had been published, so that a consumer may stand behind it.
 		s.mu.Lock()
 		err = s.restart()
 		s.mu.Unlock()
@@ -373,7 +368,8 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 	return s, nil
 }
 
-// reopen opens the last segment, nil if it is shorter than what was published.
+// reopen opens the last segment. It returns nil if that is shorter than what
+// was published, or does not end with a line.
 func (r *recovery) reopen(no uint32) (*segment, error) {
 	name := filepath.Join(r.dir, segmentName(no))
 	g, err := r.fs.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
@@ -385,9 +381,13 @@ func (r *recovery) reopen(no uint32) (*segment, error) {
 		g.Close()
 		return nil, err
 	}
-	if (Position{no, i.Size}).Before(r.durable) {
+	last := []byte{'\n'}
+	if i.Size > 0 {
+		_, err = g.ReadAt(last, i.Size-1)
+	}
+	if err != nil || last[0] != '\n' || (Position{no, i.Size}).Before(r.durable) {
 		g.Close()
-		return nil, nil
+		return nil, ignoreEOF(err)
 	}
 	return &segment{f: g, no: no, name: name, inode: i.Inode, size: i.Size, limit: segmentSize}, nil
 }

@@ -48,7 +48,7 @@ type repeats struct {
 // can not be read there can not be told twice either.
 func (r *Reader) loadRepeats(no uint32) *repeats {
 	rep := &repeats{maphash.MakeSeed(), make(map[uint64]struct{}), make(map[uint64]uint64)}
-	earlier := &Reader{fs: r.fs, session: r.session, from: Position{max(no, 1), 0}}
+	earlier := &Reader{fs: r.fs, session: r.session, plain: true, from: Position{max(no, 1), 0}}
 	defer earlier.Close()
 	for {
 		item, err := earlier.Next()
@@ -73,27 +73,28 @@ func (rep *repeats) add(item Item) {
 	}
 }
 
-// check returns false for a line that stood in an earlier segment. Lines
-// without a record_id are told again: they describe what follows them.
-func (rep *repeats) check(item Item) (Item, bool) {
+// check marks a line that stood in an earlier segment, and one that differs
+// from what stood there. Lines without a record_id are told again: they
+// describe what follows them.
+func (rep *repeats) check(item Item) Item {
 	id := RecordID(item.Line)
 	if id == nil {
-		return item, true
+		return item
 	}
 	sum := maphash.Bytes(rep.seed, item.Line)
-	if _, told := rep.lines[sum]; told {
-		return Item{}, false
+	if _, item.again = rep.lines[sum]; item.again {
+		return item
 	}
 	if _, told := rep.records[maphash.Bytes(rep.seed, id)]; told && item.Record() {
 		item.Damage = Conflicted
 	}
-	return item, true
+	return item
 }
 
 // startRepeats makes up for the first line of a segment that the reader starts
 // in the middle of.
 func (r *Reader) startRepeats() error {
-	if r.off == 0 {
+	if r.off == 0 || r.plain {
 		return nil
 	}
 	head := make([]byte, 128)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -216,11 +217,11 @@ func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 		}
 	}
 	if b.newDir && b.sync {
-		// The spool directory's own name too: this may be its first session.
-		for dir, n := filepath.Dir(s.dir), 0; n < 3; dir, n = filepath.Dir(dir), n+1 {
-			if err := syncDir(s.fs, dir); err != nil && n < 2 {
-				return 0, nil, fmt.Errorf("syncing %q: %w", dir, err)
-			}
+		if err := syncFile(s.fs, filepath.Join(s.dir, machineFile)); err != nil {
+			return 0, nil, fmt.Errorf("syncing %q: %w", machineFile, err)
+		}
+		if err := s.syncParents(); err != nil {
+			return 0, nil, err
 		}
 	}
 	// What the name leads to is looked at last: whoever removed the file before
@@ -286,6 +287,23 @@ func (s *Session) begin() (b batch, loss *Loss, err error) {
 		return b, loss, fmt.Errorf("segment %d was %s", loss.Segment, loss.Reason)
 	}
 	return b, nil, nil
+}
+
+// syncParents makes the name of the session's directory durable, and that of
+// the spool directory: this may be its first session.
+func (s *Session) syncParents() error {
+	sessions := filepath.Dir(s.dir)
+	root := filepath.Dir(sessions)
+	for _, dir := range []string{sessions, root, filepath.Dir(root)} {
+		err := syncDir(s.fs, dir)
+		if errors.Is(err, fs.ErrPermission) && dir == filepath.Dir(root) {
+			return nil // not ours to open, so not ours to have made
+		}
+		if err != nil {
+			return fmt.Errorf("syncing %q: %w", dir, err)
+		}
+	}
+	return nil
 }
 
 // syncedOf is how much of g had been synced before the running sync. It is

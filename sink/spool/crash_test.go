@@ -1,0 +1,272 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"auditproxy/schemas/audit"
+)
+
+const calls = 30
+
+// A told is what a script was told of its lines.
+type told struct {
+	created bool
+	written [][]byte // Append returned nil
+	synced  [][]byte // Wait returned true
+}
+
+// script is a session of 30 calls, each second one answered late, some of the
+// intents synced. It goes on after errors, as the proxy does, and gives a
+// sequence number only to a record that was written.
+func script(f FS, d Durability) (got told) {
+	s, err := Create(Config{Dir: "/spool", Durability: d, Head: head, Machine: "m", FS: f}, testID)
+	if err != nil {
+		return got
+	}
+	got.created = true
+	var seq uint64
+	var pending []int
+	put := func(lines []byte, final, wait bool) bool {
+		pos, err := s.Append(lines, final)
+		if err != nil {
+			return false
+		}
+		got.written = append(got.written, lines)
+		if wait && d != OS && s.Wait(pos, 0) {
+			got.synced = append(got.synced, lines)
+		}
+		return true
+	}
+	open := 0
+	finish := func(n int) {
+		open++
+		// An errored write is unknown: the same bytes again, never another record
+		// with this number.
+		for range 3 {
+			if put(final(n, seq), true, n%5 == 0) {
+				seq++
+				open--
+				return
+			}
+		}
+	}
+	if put(boundary(audit.KindSessionStart, seq), true, true) {
+		seq++
+	}
+	for n := 1; n <= calls; n++ {
+		if !put(intent(n), false, n%3 != 0) {
+			continue // refused
+		}
+		if n == 10 || n == 20 {
+			s.mu.Lock()
+			s.cur.limitForTest()
+			s.mu.Unlock()
+		}
+		if pending = append(pending, n); n%2 == 0 {
+			for _, p := range pending {
+				finish(p)
+			}
+			pending = pending[:0]
+		}
+	}
+	if open == 0 && len(pending) == 0 { // else the end is for Recover to write
+		put(boundary(audit.KindSessionEnd, seq), true, true)
+	}
+	s.Close()
+	return got
+}
+
+// limitForTest makes the next append begin a segment.
+func (g *segment) limitForTest() {
+	if g != nil {
+		g.limit = 1
+	}
+}
+
+// check recovers an image and holds it against what the script was told.
+func check(t *testing.T, f *memFS, must [][]byte, context string) {
+	t.Helper()
+	recoverAll(t, f, context)
+	f.judge = func(_ int, op, name string) (verdict, error) {
+		t.Errorf("%s: a second recovery does a %s of %s", context, op, name)
+		return fine, nil
+	}
+	recoverAll(t, f, context+", again")
+	f.judge = nil
+	entries, err := list(f, "/spool")
+	if err != nil {
+		t.Fatalf("%s: %v", context, err)
+	}
+	if len(entries) == 0 {
+		if len(must) > 0 {
+			t.Errorf("%s: the session is gone", context)
+		}
+		return
+	}
+	if e := entries[0]; e.State != Ended || e.Err != nil || e.Durable.Offset == 0 {
+		t.Errorf("%s: state %v, durable %v, err %v after recovery", context, e.State, e.Durable, e.Err)
+	}
+	for _, c := range []ReaderConfig{{Dir: "/spool", FS: f}, {Dir: "/spool", FS: f, Durable: true}} {
+		checkLines(t, items(t, c), must, context)
+	}
+}
+
+func checkLines(t *testing.T, list []Item, must [][]byte, context string) {
+	t.Helper()
+	var seqs []uint64
+	intents, finals := map[string]int{}, map[string]int{}
+	have := map[string]bool{}
+	for _, i := range list {
+		if i.Damage == TornEnd || i.Damage == BadLine {
+			continue // a segment that was given up may end like that
+		}
+		if i.Damage != Intact {
+			t.Errorf("%s: %v at %v", context, i.Damage, i.Pos)
+			continue
+		}
+		have[string(i.Line)+"\n"] = true
+		kind, r, err := audit.ParseLine(i.Line)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", context, err)
+		case kind == audit.LineIntent:
+			intents[r.RecordID]++
+		case kind == audit.LineRecord:
+			seqs = append(seqs, r.Seq)
+			if r.Kind == audit.KindCall {
+				finals[r.RecordID]++
+			}
+		}
+	}
+	for _, line := range must {
+		if !have[string(line)] {
+			t.Errorf("%s: lost %s", context, bytes.TrimSpace(line))
+		}
+	}
+	for id := range intents {
+		if finals[id] != 1 {
+			t.Errorf("%s: call %s has %d final records", context, id, finals[id])
+		}
+	}
+	slices.Sort(seqs)
+	for i, seq := range seqs {
+		if seq != uint64(i) {
+			t.Errorf("%s: sequence is %v, not dense", context, seqs)
+			break
+		}
+	}
+}
+
+func recoverAll(t *testing.T, f *memFS, context string) {
+	t.Helper()
+	_, skipped, err := Recover(t.Context(), RecoverConfig{Dir: "/spool", Machine: "m", FS: f})
+	if err != nil || len(skipped) > 0 {
+		t.Fatalf("%s: recovering: %v, skipped %v", context, err, skipped)
+	}
+}
+
+// operations is how many operations the script does when nothing fails.
+func operations(d Durability) int {
+	f := newMemFS()
+	script(f, d)
+	return f.ops
+}
+
+// TestStopAtEveryOperation stops the machine before each operation of the
+// script in turn. What was written survives the process; what was synced
+// survives the machine, whatever else of its page cache does.
+func TestStopAtEveryOperation(t *testing.T) {
+	for _, d := range []Durability{Intent, OS} {
+		for n := 1; n <= operations(d)+1; n++ {
+			f := newMemFS()
+			f.judge = func(op int, _, _ string) (verdict, error) {
+				if op == n {
+					return stopped, nil
+				}
+				return fine, nil
+			}
+			got := script(f, d)
+			check(t, f.crash(all), got.written, fmt.Sprintf("durability %d, process stopped at %d", d, n))
+			check(t, f.crash(none), got.synced, fmt.Sprintf("durability %d, power cut at %d", d, n))
+			for seed := range uint64(4) {
+				check(t, f.crash(some(seed)), got.synced, fmt.Sprintf("durability %d, power cut at %d, seed %d", d, n, seed))
+			}
+		}
+	}
+}
+
+// TestFailAtEveryOperation fails each operation in turn, once and from then on
+// three times, with nothing done, half of it and all of it; then the process
+// dies, or the machine.
+func TestFailAtEveryOperation(t *testing.T) {
+	for n := 1; n <= operations(Intent); n++ {
+		for _, v := range []verdict{lost, half, ghost} {
+			for _, times := range []int{1, 3} {
+				f := newMemFS()
+				f.judge = func(op int, _, _ string) (verdict, error) {
+					if n <= op && op < n+times {
+						return v, nil
+					}
+					return fine, nil
+				}
+				got := script(f, Intent)
+				context := fmt.Sprintf("operation %d failed as %d, %d times", n, v, times)
+				if f.opens != 0 {
+					t.Errorf("%s: %d files left open", context, f.opens)
+				}
+				if !got.created {
+					continue
+				}
+				check(t, f.crash(all), got.written, context)
+				check(t, f.crash(none), got.synced, context+", power cut")
+			}
+		}
+	}
+}
+
+// TestS9RecoveryStopsAtEveryOperation stops a recovery at each of its
+// operations, and each recovery after it at its own next one.
+func TestS9RecoveryStopsAtEveryOperation(t *testing.T) {
+	dead := newMemFS()
+	dead.judge = func(op int, _, _ string) (verdict, error) {
+		if op == 120 {
+			return stopped, nil
+		}
+		return fine, nil
+	}
+	got := script(dead, Intent)
+	// A torn line at the end, too.
+	segs, err := segments(dead.crash(all), "/spool/sessions/"+testID)
+	must(t, err)
+	last := "/spool/sessions/" + testID + "/" + segmentName(segs[len(segs)-1])
+	torn := func() *memFS {
+		f := dead.crash(all)
+		n, err := f.walk(last)
+		must(t, err)
+		n.data = append(n.data, intent(99)[:50]...)
+		return f
+	}
+	for n := 1; ; n++ {
+		f := torn()
+		f.judge = func(op int, _, _ string) (verdict, error) {
+			if op == n {
+				return stopped, nil
+			}
+			return fine, nil
+		}
+		Recover(context.Background(), RecoverConfig{Dir: "/spool", Machine: "m", FS: f})
+		if !f.stopped {
+			if n < 10 {
+				t.Fatalf("a recovery took %d operations, want more to stop at", n)
+			}
+			return
+		}
+		check(t, f.crash(all), got.written, fmt.Sprintf("recovery stopped at %d", n))
+		check(t, f.crash(none), got.synced, fmt.Sprintf("recovery stopped at %d, power cut", n))
+		check(t, f.crash(some(uint64(n))), got.synced, fmt.Sprintf("recovery stopped at %d, power cut, some", n))
+	}
+}

@@ -1,0 +1,413 @@
+package spool
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A verdict is what becomes of one operation of a memFS.
+type verdict uint8
+
+const (
+	fine    verdict = iota
+	lost            // an error, and nothing was done
+	half            // an error, and a write did its first half
+	ghost           // an error, and all was done
+	stopped         // the machine stops before it: no operation is done any more
+)
+
+var errStopped = errors.New("machine stopped")
+
+// A memFS is a file system in memory that fails when it is told to, and knows
+// what a power cut would leave of it.
+type memFS struct {
+	mu      sync.Mutex
+	root    *node
+	inodes  uint64
+	stopped bool
+	ops     int                                           // operations that change something, so far
+	judge   func(n int, op, name string) (verdict, error) // nil: all is fine
+	room    int64                                         // bytes that still fit; negative: any number
+	full    error                                         // what a write says beyond it
+	delay   func(name string)                             // before a sync, with nothing locked
+	opens   int                                           // files open
+}
+
+// A node is a file or directory. Its fields are owned by the memFS's mu.
+type node struct {
+	dir         bool
+	mode        fs.FileMode
+	inode       uint64
+	links       uint64
+	data, safe  []byte           // of a file: as written, as synced
+	names, kept map[string]*node // of a directory: as it is, as synced
+	exclusive   *memFile
+	shared      int
+}
+
+func newMemFS() *memFS {
+	m := &memFS{room: -1, full: unix.ENOSPC}
+	m.root = m.node(true, 0o700)
+	return m
+}
+
+func (m *memFS) node(dir bool, perm fs.FileMode) *node {
+	m.inodes++
+	n := &node{dir: dir, mode: perm, inode: m.inodes, links: 1}
+	if dir {
+		n.mode |= fs.ModeDir
+		n.names, n.kept = make(map[string]*node), make(map[string]*node)
+	}
+	return n
+}
+
+// verdict is called with mu held, for an operation that changes something.
+func (m *memFS) verdict(op, name string) (verdict, error) {
+	if m.stopped {
+		return stopped, errStopped
+	}
+	m.ops++
+	if m.judge == nil {
+		return fine, nil
+	}
+	v, err := m.judge(m.ops, op, name)
+	if v == stopped {
+		m.stopped = true
+		return v, errStopped
+	}
+	if v != fine && err == nil {
+		err = unix.EIO
+	}
+	return v, err
+}
+
+// do judges op and does it, as far as the verdict lets it.
+func (m *memFS) do(op, name string, f func() error) error {
+	v, err := m.verdict(op, name)
+	if v == fine || v == ghost {
+		if done := f(); done != nil {
+			return done
+		}
+	}
+	return err
+}
+
+func (m *memFS) walk(name string) (*node, error) {
+	n := m.root
+	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {
+		if part == "" {
+			continue
+		}
+		next := n.names[part]
+		if next == nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		n = next
+	}
+	return n, nil
+}
+
+func (m *memFS) parent(name string) (*node, string, error) {
+	n, err := m.walk(filepath.Dir(name))
+	return n, filepath.Base(name), err
+}
+
+func (m *memFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped {
+		return nil, errStopped
+	}
+	n, err := m.walk(name)
+	switch {
+	case err == nil && flag&os.O_EXCL != 0:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
+	case err != nil && flag&os.O_CREATE != 0:
+		dir, base, err := m.parent(name)
+		if err != nil {
+			return nil, err
+		}
+		n = m.node(false, perm)
+		if err := m.do("create", name, func() error { dir.names[base] = n; return nil }); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	case flag&os.O_TRUNC != 0:
+		if err := m.do("truncate", name, func() error { m.free(n); n.data = nil; return nil }); err != nil {
+			return nil, err
+		}
+	}
+	m.opens++
+	return &memFile{m: m, n: n, name: name}, nil
+}
+
+func (m *memFS) Mkdir(name string, perm fs.FileMode) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, base, err := m.parent(name)
+	if err != nil {
+		return err
+	}
+	if dir.names[base] != nil {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
+	}
+	return m.do("mkdir", name, func() error { dir.names[base] = m.node(true, perm); return nil })
+}
+
+func (m *memFS) Rename(from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, x, err := m.parent(from)
+	if err != nil {
+		return err
+	}
+	b, y, err := m.parent(to)
+	if err != nil {
+		return err
+	}
+	return m.do("rename", to, func() error {
+		if old := b.names[y]; old != nil {
+			old.links--
+		}
+		b.names[y] = a.names[x]
+		delete(a.names, x)
+		return nil
+	})
+}
+
+func (m *memFS) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.walk(name)
+	if err != nil {
+		return err
+	}
+	dir, base, _ := m.parent(name)
+	return m.do("remove", name, func() error {
+		if len(n.names) > 0 {
+			return unix.ENOTEMPTY
+		}
+		if n.links--; n.links == 0 {
+			m.free(n)
+		}
+		delete(dir.names, base)
+		return nil
+	})
+}
+
+func (m *memFS) free(n *node) {
+	if m.room >= 0 {
+		m.room += int64(len(n.data))
+	}
+}
+
+func (m *memFS) Lstat(name string) (Info, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.walk(name)
+	if err != nil {
+		return Info{}, err
+	}
+	return n.info(), nil
+}
+
+func (m *memFS) ReadDir(name string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.walk(name)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(n.names)), nil
+}
+
+func (n *node) info() Info {
+	return Info{Mode: n.mode, UID: os.Geteuid(), Inode: n.inode, Links: n.links, Size: int64(len(n.data)), ModTime: time.Time{}}
+}
+
+// crash is what a file system holds after the machine stopped: what was synced,
+// and of the rest what keep says of each name, a share of it.
+func (m *memFS) crash(keep func() float64) *memFS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &memFS{room: -1, inodes: m.inodes}
+	c.root = m.root.crash(keep)
+	return c
+}
+
+func (n *node) crash(keep func() float64) *node {
+	c := &node{dir: n.dir, mode: n.mode, inode: n.inode, links: 1}
+	share := keep()
+	if !n.dir {
+		c.data = slices.Clone(n.data)
+		if share < 1 {
+			// The old bytes, then a share of what was added, the rest zeros: the
+			// size may reach the medium before the bytes do.
+			from := min(len(n.safe), len(n.data))
+			to := from + int(share*float64(len(n.data)-from))
+			c.data = append(slices.Clone(n.safe[:from]), n.data[from:to]...)
+			if share > 0 {
+				c.data = append(c.data, make([]byte, (len(n.data)-to)/2)...)
+			}
+		}
+		c.safe = slices.Clone(c.data)
+		return c
+	}
+	names := n.names
+	if share < 0.5 {
+		names = n.kept
+	}
+	c.names = make(map[string]*node)
+	for name, child := range names {
+		c.names[name] = child.crash(keep)
+	}
+	c.kept = maps.Clone(c.names)
+	return c
+}
+
+// all keeps everything, as when only the process dies; none keeps what was
+// synced; some keeps chance's share of each.
+func all() float64  { return 1 }
+func none() float64 { return 0 }
+func some(seed uint64) func() float64 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	return func() float64 { return [...]float64{0, r.Float64(), 1}[r.IntN(3)] }
+}
+
+// A memFile is an open node.
+type memFile struct {
+	m      *memFS
+	n      *node
+	name   string
+	lock   bool
+	shared bool
+	closed bool
+}
+
+func (f *memFile) Write(b []byte) (int, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	v, err := f.m.verdict("write", f.name)
+	n := len(b)
+	switch v {
+	case lost, stopped:
+		n = 0
+	case half:
+		n /= 2
+	}
+	if f.m.room >= 0 && int64(n) > f.m.room {
+		n, err = int(f.m.room), f.m.full
+	}
+	if f.m.room >= 0 {
+		f.m.room -= int64(n)
+	}
+	f.n.data = append(f.n.data, b[:n]...)
+	return n, err
+}
+
+func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	err := f.m.do("pwrite", f.name, func() error {
+		if need := int(off) + len(b); need > len(f.n.data) {
+			f.n.data = append(f.n.data, make([]byte, need-len(f.n.data))...)
+		}
+		copy(f.n.data[off:], b)
+		return nil
+	})
+	return len(b), err
+}
+
+func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if f.m.stopped {
+		return 0, errStopped
+	}
+	if off >= int64(len(f.n.data)) {
+		return 0, io.EOF
+	}
+	n := copy(b, f.n.data[off:])
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *memFile) Sync() error {
+	if f.m.delay != nil {
+		f.m.delay(f.name)
+	}
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	return f.m.do("sync", f.name, func() error {
+		f.n.safe = slices.Clone(f.n.data)
+		f.n.kept = maps.Clone(f.n.names)
+		return nil
+	})
+}
+
+func (f *memFile) Truncate(size int64) error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	return f.m.do("truncate", f.name, func() error {
+		if f.m.room >= 0 {
+			f.m.room += int64(len(f.n.data)) - size
+		}
+		f.n.data = f.n.data[:size:size]
+		return nil
+	})
+}
+
+func (f *memFile) Stat() (Info, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if f.m.stopped {
+		return Info{}, errStopped
+	}
+	return f.n.info(), nil
+}
+
+func (f *memFile) Lock(shared bool) (bool, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if f.n.exclusive != nil || !shared && f.n.shared > 0 {
+		return false, nil
+	}
+	f.lock, f.shared = true, shared
+	if shared {
+		f.n.shared++
+	} else {
+		f.n.exclusive = f
+	}
+	return true, nil
+}
+
+func (f *memFile) Close() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if f.closed {
+		return fs.ErrClosed
+	}
+	f.closed = true
+	f.m.opens--
+	switch {
+	case f.lock && f.shared:
+		f.n.shared--
+	case f.lock:
+		f.n.exclusive = nil
+	}
+	return nil
+}
