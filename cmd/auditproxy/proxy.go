@@ -1,6 +1,213 @@
 package main
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"os/user"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
-// runProxy wraps argv[0] until it ends and returns this program's exit code.
-func runProxy(ctx context.Context, a *app, cfg config, argv []string) int { return exitUnclear }
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/mcpproxy"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// runProxy runs the program at path as argv until it ends and returns this
+// program's exit code. argv[0] is the name it was called by.
+func runProxy(ctx context.Context, a *app, cfg config, path string, argv []string) int {
+	log := cfg.logger(a)
+	red, err := cfg.redactor(true)
+	if err != nil {
+		fmt.Fprintf(a.stderr, "auditproxy: %v; nothing was started\n", err)
+		return exitConfig
+	}
+	now := time.Now()
+	base := baseRecord(cfg, red, argv, now)
+
+	// Signals before the first file: from here on each is passed on, and the
+	// session ends in order. SIGPIPE is caught so that a client that is gone
+	// is an error of one write and not the end of the record.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	var p *mcpproxy.Proxy
+	session, err := spool.Create(spool.Config{
+		Dir:        cfg.spoolDir,
+		Durability: cfg.durability,
+		Log:        log,
+		// The first segment is made before p is, and starts with session_start.
+		Head: func(dst []byte) []byte {
+			if p == nil {
+				return dst
+			}
+			return p.AppendHead(dst)
+		},
+		OnLoss: func(l spool.Loss) { p.Lost("spool_" + l.Reason) },
+	}, base.SessionID)
+	switch {
+	case err == nil:
+	case cfg.allowUnrecorded:
+		log.Warn("nothing is recorded: the spool cannot be opened, and on_audit_failure is allow", zap.Error(err))
+	default:
+		fmt.Fprintf(a.stderr, "auditproxy: %v; the server was not started, because its calls could not be recorded\n", err)
+		return exitConfig
+	}
+
+	pc := mcpproxy.Config{
+		Command:     append([]string{path}, argv[1:]...),
+		Env:         mcpproxy.ChildEnv(a.env, cfg.hideEnv),
+		In:          mcpproxy.Pollable(a.stdin.(*os.File), os.O_RDONLY),
+		Out:         mcpproxy.Pollable(a.stdout.(*os.File), os.O_WRONLY),
+		Stderr:      a.stderr.(*os.File),
+		Redactor:    red,
+		Base:        base,
+		Proxy:       proxyMember(cfg, red),
+		SkipMethods: cfg.skipMethods,
+		Tiers:       cfg.tiers,
+		WaitIntent:  cfg.durability == spool.Intent || cfg.durability == spool.Always,
+		WaitFinal:   cfg.durability == spool.Always,
+		SyncWait:    cfg.syncWait,
+		Drain:       cfg.drain,
+		Signals:     signals,
+		Log:         log,
+
+		DenyAmbiguous: cfg.denyAmbiguous,
+	}
+	if cfg.durability == spool.Always {
+		pc.SyncWait = 0
+	}
+	if cfg.allowUnrecorded {
+		pc.OnAuditFailure = mcpproxy.Allow
+	}
+	if session != nil {
+		pc.Journal = session
+	}
+	if p, err = mcpproxy.New(pc); err != nil {
+		fmt.Fprintf(a.stderr, "auditproxy: %v\n", err)
+		return exitConfig
+	}
+
+	// Nobody attaches to this process to read its memory, which holds the
+	// traffic, unless it may do that to any process.
+	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	stop := runBeside(session, cfg, log, pc.Journal != nil)
+	status, err := p.Run(ctx)
+	stop()
+	switch {
+	case errors.Is(err, mcpproxy.ErrNotRecorded):
+		fmt.Fprintf(a.stderr, "auditproxy: %v; the server was not started\n", err)
+		return exitConfig
+	case err != nil:
+		var exit exitError
+		errors.As(cannotStart(argv[0], err), &exit)
+		fmt.Fprintf(a.stderr, "auditproxy: %v\n", exit.err)
+		return exit.code
+	case status.Signal != 0:
+		dieOf(status.Signal)
+	}
+	return status.Code
+}
+
+// runBeside starts what runs beside the traffic, and returns what ends it and
+// closes the session.
+func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func()) {
+	if !recording {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := session.Run(ctx); err != nil {
+			log.Error("syncing the spool ended", zap.Error(err))
+		}
+	})
+	wg.Go(func() { tidy(ctx, cfg, log) })
+	return func() {
+		cancel()
+		wg.Wait()
+		if err := session.Close(); err != nil {
+			log.Error("closing the spool", zap.Error(err))
+		}
+	}
+}
+
+// baseRecord is what all records of a session share.
+func baseRecord(cfg config, red *redact.Redactor, argv []string, now time.Time) audit.Record {
+	clean := func(s string) string { return string(red.AppendText(nil, []byte(s))) }
+	r := audit.Record{
+		SessionID: audit.NewID(now),
+		PID:       os.Getpid(),
+		Labels:    labelsJSON(cfg.labels, clean),
+		Tenant:    clean(cfg.tenant),
+		ServerCommand: audit.Command{
+			Command:    clean(argv[0]),
+			ArgsDigest: audit.JSON(red.AppendDigest(nil, redact.CommandLine, []byte(strings.Join(argv[1:], "\x00")))),
+		},
+	}
+	if host, err := os.Hostname(); err == nil {
+		r.Host = clean(host)
+	}
+	if u, err := user.Current(); err == nil {
+		r.User = clean(u.Username)
+	} else {
+		r.User = strconv.Itoa(os.Getuid())
+	}
+	return r
+}
+
+func labelsJSON(labels []label, clean func(string) string) audit.JSON {
+	if len(labels) == 0 {
+		return ""
+	}
+	b := []byte{'{'}
+	for i, l := range labels {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = audit.AppendQuote(b, clean(l.name))
+		b = audit.AppendQuote(append(b, ':'), clean(l.value))
+	}
+	return audit.JSON(append(b, '}'))
+}
+
+// proxyMember tells in session_start under which rules the session was
+// recorded.
+func proxyMember(cfg config, red *redact.Redactor) audit.JSON {
+	text := func(b []byte, s string) []byte {
+		return audit.AppendQuote(b, string(red.AppendText(nil, []byte(s))))
+	}
+	b := text([]byte(`{"version":`), cli.Version())
+	settings := cfg.settings()
+	for _, s := range settings {
+		if s.Key == "redact.profile" {
+			b = text(append(b, `,"redaction_profile":`...), s.Value)
+		}
+	}
+	if id := red.KeyID(); id != "" {
+		b = text(append(b, `,"digest_key_id":`...), id)
+	}
+	b = append(b, `,"skipped_methods":["*/list"`...)
+	for _, m := range append(mcpproxy.SkippedMethods(), cfg.skipMethods...) {
+		b = text(append(b, ','), m)
+	}
+	b = append(b, `],"config":{`...)
+	for i, s := range settings {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = text(append(text(b, s.Key), ':'), s.Value)
+	}
+	return audit.JSON(append(b, "}}"...))
+}
