@@ -1,0 +1,275 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	"golang.org/x/sys/unix"
+)
+
+// bubble runs f with a session in memory that is being synced, in time that
+// passes only when nothing else happens.
+func bubble(t *testing.T, d Durability, f func(t *testing.T, fs *memFS, s *Session)) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newMemFS()
+		s, err := Create(Config{Dir: "/spool", FS: fs, Durability: d}, testID)
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		synctest.Wait()
+		f(t, fs, s)
+		cancel()
+		must(t, <-done)
+		must(t, s.Close())
+	})
+}
+
+// syncs counts the syncs of segments.
+func syncs(fs *memFS) *int {
+	n := new(int)
+	fs.judge = func(_ int, op, name string) (verdict, error) {
+		if op == "sync" && strings.HasSuffix(name, segmentExt) {
+			*n++
+		}
+		return fine, nil
+	}
+	return n
+}
+
+func TestWaitSyncsAtOnce(t *testing.T) {
+	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
+		start := time.Now()
+		if !s.Wait(appendLines(t, s, intent(1), false), 20*time.Millisecond) {
+			t.Error("Wait = false")
+		}
+		if d := time.Since(start); d != 0 {
+			t.Errorf("it waited %v for a sync that takes no time", d)
+		}
+	})
+}
+
+// TestP5WaitIsBounded has a disk that takes 5 s to sync.
+func TestP5WaitIsBounded(t *testing.T) {
+	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
+		fs.delay = func(string) { <-time.After(5 * time.Second) }
+		start := time.Now()
+		pos := appendLines(t, s, intent(1), false)
+		if s.Wait(pos, 20*time.Millisecond) {
+			t.Error("Wait = true, nothing was synced")
+		}
+		if d := time.Since(start); d != 20*time.Millisecond {
+			t.Errorf("it waited %v, want 20ms", d)
+		}
+		// Appending goes on meanwhile.
+		pos = appendLines(t, s, intent(2), false)
+		if d := time.Since(start); d != 20*time.Millisecond {
+			t.Errorf("Append waited for the sync")
+		}
+		if !s.Wait(pos, 0) {
+			t.Error("Wait without a bound = false")
+		}
+	})
+}
+
+func TestGroupCommit(t *testing.T) {
+	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
+		n := syncs(fs)
+		fs.delay = func(string) { <-time.After(time.Millisecond) }
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				if !s.Wait(appendLines(t, s, intent(i), false), 0) {
+					t.Error("Wait = false")
+				}
+			})
+		}
+		wg.Wait()
+		if *n < 1 || *n > 2 {
+			t.Errorf("100 calls took %d syncs, want 1 or 2", *n)
+		}
+	})
+}
+
+func TestIntervalSyncsAfter50ms(t *testing.T) {
+	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
+		n := syncs(fs)
+		for range 10 {
+			appendLines(t, s, final(1, 0), true)
+			<-time.After(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if *n != 2 {
+			t.Errorf("100 ms of appends took %d syncs, want 2", *n)
+		}
+		// P17: then nothing happens any more.
+		before := fs.ops
+		<-time.After(time.Hour)
+		if fs.ops-before > 2 {
+			t.Errorf("%d operations in an idle hour", fs.ops-before)
+		}
+	})
+}
+
+func TestOSNeverSyncs(t *testing.T) {
+	bubble(t, OS, func(t *testing.T, fs *memFS, s *Session) {
+		n := syncs(fs)
+		if !s.Wait(appendLines(t, s, final(1, 0), true), 0) {
+			t.Error("Wait = false")
+		}
+		if got := len(items(t, ReaderConfig{Dir: "/spool", FS: fs, Durable: true})); got != 1 {
+			t.Errorf("%d lines are published, want 1", got)
+		}
+		<-time.After(time.Minute)
+		if *n != 0 {
+			t.Errorf("%d syncs", *n)
+		}
+	})
+}
+
+// TestPendingIsBounded appends more than 8 MiB during one slow sync.
+func TestPendingIsBounded(t *testing.T) {
+	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
+		fs.delay = func(string) { <-time.After(time.Second) }
+		line := final(1, 0)
+		for range 12 << 20 / len(line) {
+			appendLines(t, s, line, true)
+			s.mu.Lock()
+			p := s.pending()
+			s.mu.Unlock()
+			if p > maxPending {
+				t.Fatalf("%d bytes wait for a sync", p)
+			}
+		}
+	})
+}
+
+// TestDeadDeviceIsTriedAgain leaves the retries to Run.
+func TestDeadDeviceIsTriedAgain(t *testing.T) {
+	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
+		fs.judge = func(_ int, op, name string) (verdict, error) {
+			if op == "sync" || op == "create" {
+				return lost, unix.EIO
+			}
+			return fine, nil
+		}
+		start := time.Now()
+		if s.Wait(appendLines(t, s, intent(1), false), 0) {
+			t.Error("Wait = true")
+		}
+		if time.Since(start) != 0 {
+			t.Error("Wait did not hear of the failure at once")
+		}
+		before := fs.ops
+		<-time.After(time.Hour)
+		if n := fs.ops - before; n < 60 || n > 200 {
+			t.Errorf("%d operations in an hour, want about one attempt a minute", n)
+		}
+		fs.judge = nil
+		<-time.After(2 * retryLast)
+		got := items(t, ReaderConfig{Dir: "/spool", FS: fs.crash(none)})
+		if len(got) == 0 || string(got[len(got)-1].Line)+"\n" != string(intent(1)) {
+			t.Errorf("after the device came back: %q", texts(got))
+		}
+	})
+}
+
+func TestAppendAfterClose(t *testing.T) {
+	s := create(t, Config{})
+	appendLines(t, s, intent(1), false)
+	must(t, s.Close())
+	must(t, s.Close())
+	if _, err := s.Append(intent(2), false); err == nil || errors.Is(err, ErrFull) {
+		t.Errorf("Append after Close = %v", err)
+	}
+	if n := len(items(t, ReaderConfig{Dir: s.c.Dir, Durable: true})); n != 1 {
+		t.Errorf("%d durable lines, want 1", n)
+	}
+}
+
+// TestRotation fills three segments and reads them as one log.
+func TestRotation(t *testing.T) {
+	s := create(t, Config{Durability: Interval, Head: head})
+	run(t, s)
+	line := final(1, 0)
+	n := 3 * segmentSize / len(line)
+	for range n {
+		appendLines(t, s, line, true)
+	}
+	e := List1(t, s.c.Dir)
+	if len(e.Segments) != 4 {
+		t.Errorf("segments = %v, want 4", e.Segments)
+	}
+	records := 0
+	for _, i := range items(t, ReaderConfig{Dir: s.c.Dir}) {
+		if i.Damage != Intact {
+			t.Errorf("%v at %v", i.Damage, i.Pos)
+		}
+		if i.Record() {
+			records++
+		}
+	}
+	if records != n {
+		t.Errorf("%d records, want %d", records, n)
+	}
+}
+
+// List1 is the only session in dir.
+func List1(t testing.TB, dir string) Entry {
+	t.Helper()
+	list, err := List(dir)
+	must(t, err)
+	if len(list) != 1 || list[0].Err != nil {
+		t.Fatalf("List = %+v, want one good session", list)
+	}
+	return list[0]
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for _, size := range []int{400, 1024} {
+		b.Run(fmt.Sprint(size, "B"), func(b *testing.B) {
+			benchmarkAppend(b, size)
+		})
+	}
+}
+
+func benchmarkAppend(b *testing.B, size int) {
+	s := create(b, Config{Durability: Interval})
+	run(b, s)
+	line := sized(size)
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Append(line, true); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// sized is a record line of about size bytes.
+func sized(size int) []byte {
+	r := audit.Record{Kind: audit.KindCall, RecordID: callID(1), SessionID: testID, TS: when(1), Method: "tools/call", Tool: "send_keys"}
+	r.Args = audit.JSON(`{"keys":"` + strings.Repeat("k", max(0, size-220)) + `"}`)
+	return audit.AppendRecord(nil, &r)
+}
+
+func BenchmarkWait(b *testing.B) {
+	s := create(b, Config{})
+	run(b, s)
+	line := sized(400)
+	b.ReportAllocs()
+	for b.Loop() {
+		pos, err := s.Append(line, true)
+		if err != nil || !s.Wait(pos, 0) {
+			b.Fatalf("not synced: %v", err)
+		}
+	}
+}
