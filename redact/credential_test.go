@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"regexp"
@@ -179,6 +180,28 @@ func TestCredentialsInTexts(t *testing.T) {
 					t.Errorf("%s, %s: AppendText(%q) = %q, which has it %s", name, e.name, in, out, form)
 				}
 			}
+		}
+	}
+}
+
+// TestTextsThatRepeat would not end if the scanner went back and forth: each
+// text is 256 KiB of what makes it look around.
+func TestTextsThatRepeat(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, unit := range []string{
+		"=", ":", "password=", "password:", "token='", `token="\`, "token=[", `\"`, `":`, "--a", "--token ", "-%", "%-",
+		"eyJ", "eyJaaaaaaaa.", "://", "://a:b", "://a:b/@", "AKIA", "ghp_", "sk-", "-----BEGIN ", "-----END ", "Bearer ",
+		"%41", `\u0041`, "[redacted ", "…[len=", "[redacted len=1 hmac=0123456789abcdef]", "cookie:", "a\\", "AKIAIOSFODNN7EXAMPLE ",
+		"token= ", "é", "password%3D", "cGFzc3dvcmQ9", "x ", "\u200b", "token=\\", "=[{", "-a\\", "-a,", "]=", "+=",
+	} {
+		text := []byte(strings.Repeat(unit, 1<<18/len(unit)))
+		for _, in := range [][]byte{text, append([]byte("token=\"x\" AKIAIOSFODNN7EXAMPLE %41 "), text...)} {
+			if got := r.AppendText(nil, in); len(got) > 4096 {
+				t.Errorf("%q: %d bytes", unit, len(got))
+			}
+		}
+		if got, _ := r.AppendArgs(nil, append(append([]byte(`{"`), bytes.ReplaceAll(text, []byte(`"`), []byte(`\"`))...), `":1}`...)); len(got) > 8192 {
+			t.Errorf("%q as a name: %d bytes", unit, len(got))
 		}
 	}
 }
