@@ -125,6 +125,7 @@ func TestUserFile(t *testing.T) {
 	w.write(t, "xdg/prog/config.yaml", "tenant: xdg\n")
 	w.write(t, "other.yaml", "tenant: named\n")
 	w.write(t, "cwd/prog/config.yaml", "tenant: working directory\n")
+	w.write(t, "cwd/.config/prog/config.yaml", "tenant: working directory\n")
 	w.write(t, "cwd/config.yaml", "tenant: working directory\n")
 	t.Chdir(w.path("cwd"))
 	home := "HOME=" + w.path("home")
@@ -332,6 +333,15 @@ func TestEnforced(t *testing.T) {
 				w.mustLoad(t)
 			})
 		}
+	}
+}
+
+func TestEnforcedValue(t *testing.T) {
+	w := newWorld(t)
+	w.write(t, systemFile, "enforce: [mode]\nmode: loose\n") // in this order or the other
+	w.write(t, userFile, "tenant: a\n")
+	if got := w.mustLoad(t).String("mode"); got != "loose" {
+		t.Errorf("mode = %q, want the administrator's", got)
 	}
 }
 

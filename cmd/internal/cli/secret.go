@@ -34,8 +34,5 @@ func (s Secret) String() string { return masked }
 // Format prints "<secret>" for every verb, %x and %d included.
 func (s Secret) Format(f fmt.State, verb rune) { io.WriteString(f, masked) }
 
-// MarshalText returns "<secret>". Encoders of JSON, maps and zap call it.
+// MarshalText returns "<secret>". JSON, YAML and zap call it.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(masked), nil }
-
-// MarshalYAML returns "<secret>".
-func (s Secret) MarshalYAML() (any, error) { return masked, nil }
