@@ -64,8 +64,8 @@ func list(f FS, dir string) ([]Entry, error) {
 		if validID(name) != nil {
 			continue // .new- and .old- directories, and what is not ours
 		}
-		e := Entry{ID: name}
-		if err := e.look(f, filepath.Join(dir, sessionsDir, name)); errors.Is(err, fs.ErrNotExist) && gone(f, dir, name) {
+		e, session := Entry{ID: name}, filepath.Join(dir, sessionsDir, name)
+		if err := e.look(f, session); errors.Is(err, fs.ErrNotExist) && gone(f, session) {
 			continue // retention removed it meanwhile
 		} else if err != nil {
 			e.Err = fmt.Errorf("looking at session %q: %w", name, err)
@@ -75,8 +75,8 @@ func list(f FS, dir string) ([]Entry, error) {
 	return entries, nil
 }
 
-func gone(f FS, dir, id string) bool {
-	_, err := f.Lstat(filepath.Join(dir, sessionsDir, id))
+func gone(f FS, session string) bool {
+	_, err := f.Lstat(session)
 	return errors.Is(err, fs.ErrNotExist)
 }
 

@@ -74,8 +74,8 @@ func Recover(ctx context.Context, c RecoverConfig) (done []Recovered, skipped []
 		rec := &recovery{RecoverConfig: c, fs: f, id: id, dir: filepath.Join(sessions, name)}
 		ended, err := rec.run(ctx, unnamed)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && gone(f, c.Dir, name):
-			// A session that has its name now, or that Retain removed.
+		case errors.Is(err, fs.ErrNotExist) && gone(f, rec.dir):
+			// Its writer gave it its name meanwhile, or Retain removed it.
 		case err != nil:
 			skipped = append(skipped, Skipped{name, err})
 			c.Log.Warn("session not recovered", zap.String("session", name), zap.Error(err))

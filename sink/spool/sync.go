@@ -217,7 +217,8 @@ func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 		}
 	}
 	if b.newDir && b.sync {
-		if err := syncFile(s.fs, filepath.Join(s.dir, machineFile)); err != nil {
+		// It may be missing in a session that is being recovered.
+		if err := syncFile(s.fs, filepath.Join(s.dir, machineFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, nil, fmt.Errorf("syncing %q: %w", machineFile, err)
 		}
 		if err := s.syncParents(); err != nil {

@@ -1,0 +1,220 @@
+package spool
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// die ends a session as the death of its process does.
+func die(t testing.TB, s *Session) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	must(t, s.release())
+}
+
+// TestRecoverWritesWhatIsMissing has one call of each kind that a dead proxy
+// can leave.
+func TestRecoverWritesWhatIsMissing(t *testing.T) {
+	s := create(t, Config{Head: head})
+	appendLines(t, s, boundary(audit.KindSessionStart, 0), true)
+	appendLines(t, s, intent(1), false)
+	appendLines(t, s, final(1, 1), true)
+	appendLines(t, s, intent(2), false)
+	appendLines(t, s, audit.AppendRecord(nil, &audit.Record{ // interim: it ends nothing
+		Kind: audit.KindOpen, RecordID: callID(500), SessionID: testID, Seq: 2, CallNo: 2, TS: when(2), Duration: -1,
+	}), true)
+	appendLines(t, s, audit.AppendIntent(nil, &audit.Record{ // again, with the name known
+		RecordID: callID(2), CallNo: 2, TS: when(2), Method: "tools/call", Tool: "pipe_pane", RequestID: "2", RequestIDType: "number",
+	}), false)
+	appendLines(t, s, audit.AppendContext(nil, &audit.Record{SessionID: testID, Host: "elsewhere"}), true)
+	appendLines(t, s, intent(3), false)
+	torn := intent(4)[:40]
+	appendLines(t, s, torn, false)
+	die(t, s)
+
+	done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
+	must(t, err)
+	if len(skipped) > 0 || len(done) != 1 || done[0].Unknown != 2 || len(done[0].Torn) != 1 {
+		t.Fatalf("Recover = %+v, skipped %v", done, skipped)
+	}
+	kept, err := os.ReadFile(filepath.Join(s.dir, done[0].Torn[0]))
+	must(t, err)
+	if string(kept) != string(torn) {
+		t.Errorf("set aside %q, want %q", kept, torn)
+	}
+	var got []audit.Record
+	for _, i := range items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}) {
+		if !i.Record() {
+			continue
+		}
+		r, err := audit.Parse(i.Line)
+		must(t, err)
+		if r.Recovered {
+			got = append(got, r)
+		}
+	}
+	if len(got) != 3 {
+		t.Fatalf("%d recovered records, want 3", len(got))
+	}
+	want := []audit.Record{{
+		Kind: audit.KindCall, RecordID: callID(2), SessionID: testID, Seq: 3, CallNo: 2, TS: when(2),
+		Method: "tools/call", Tool: "pipe_pane", RequestID: "2", RequestIDType: "number",
+		Outcome: audit.OutcomeUnknown, ErrorType: audit.ErrProxyDied, Recovered: true, Duration: -1,
+		Client: audit.Peer{Name: "tester"}, Host: "here", PID: 7,
+	}, {
+		Kind: audit.KindCall, RecordID: callID(3), SessionID: testID, Seq: 4, CallNo: 3, TS: when(3),
+		Method: "tools/call", Tool: "send_keys", RequestID: "3", RequestIDType: "number", Args: `{"keys":{"len":3}}`, ArgsBytes: 14,
+		Outcome: audit.OutcomeUnknown, ErrorType: audit.ErrProxyDied, Recovered: true, Duration: -1,
+		Host: "elsewhere", Tier: "mutating", ToolHash: "ab",
+	}}
+	if diff := cmp.Diff(want, got[:2]); diff != "" {
+		t.Errorf("unknown records (-want +got):\n%s", diff)
+	}
+	if end := got[2]; end.Kind != audit.KindSessionEnd || end.Seq != 5 || end.Host != "elsewhere" {
+		t.Errorf("session_end = %+v", end)
+	}
+	if _, err := os.Lstat(filepath.Join(s.dir, ballastFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the ballast is still there: %v", err)
+	}
+}
+
+func TestRecoverLeavesAlone(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		make  func(t *testing.T, s *Session)
+		force bool
+		done  bool
+		want  string // of the reason
+	}{
+		{name: "a live session", make: func(t *testing.T, s *Session) {}},
+		{name: "a session of another machine", want: "another machine", make: func(t *testing.T, s *Session) {
+			must(t, os.WriteFile(filepath.Join(s.dir, machineFile), []byte("other\n"), 0o600))
+			die(t, s)
+		}},
+		{name: "one of another machine, but by force", force: true, done: true, make: func(t *testing.T, s *Session) {
+			must(t, os.WriteFile(filepath.Join(s.dir, machineFile), []byte("other\n"), 0o600))
+			die(t, s)
+		}},
+		{name: "a session whose lock was removed", want: "lock file is gone", make: func(t *testing.T, s *Session) {
+			must(t, os.Remove(filepath.Join(s.dir, lockFile)))
+		}},
+		{name: "a session behind a link", want: "symbolic link", make: func(t *testing.T, s *Session) {
+			die(t, s)
+			must(t, os.Rename(s.dir, s.dir+".elsewhere"))
+			must(t, os.Symlink(s.dir+".elsewhere", s.dir))
+		}},
+		{name: "no dead session", done: true, make: die1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := create(t, Config{})
+			appendLines(t, s, intent(1), false)
+			tt.make(t, s)
+			done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir, Force: tt.force})
+			must(t, err)
+			if (len(done) > 0) != tt.done {
+				t.Errorf("recovered %v", done)
+			}
+			switch {
+			case tt.want == "" && len(skipped) > 0:
+				t.Errorf("skipped %v", skipped)
+			case tt.want != "" && (len(skipped) != 1 || !strings.Contains(skipped[0].Err.Error(), tt.want)):
+				t.Errorf("skipped %v, want %q", skipped, tt.want)
+			}
+		})
+	}
+}
+
+func die1(t *testing.T, s *Session) { die(t, s) }
+
+// TestRecoverUnnamed has directories whose makers died before they had a name.
+func TestRecoverUnnamed(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-time.Hour)
+	for id, data := range map[string][]byte{"empty": nil, "used": intent(1), "young": intent(1)} {
+		session := filepath.Join(dir, sessionsDir, newPrefix+id)
+		must(t, os.MkdirAll(session, 0o700))
+		must(t, os.WriteFile(filepath.Join(session, segmentName(1)), data, 0o600))
+		if id != "young" {
+			must(t, os.Chtimes(session, old, old))
+		}
+	}
+	done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: dir})
+	must(t, err)
+	if len(skipped) > 0 || len(done) != 1 || done[0].Session != "used" || done[0].Unknown != 1 {
+		t.Errorf("Recover = %+v, skipped %v", done, skipped)
+	}
+	names, err := osFS{}.ReadDir(filepath.Join(dir, sessionsDir))
+	must(t, err)
+	if diff := cmp.Diff([]string{".new-young", "used"}, names); diff != "" {
+		t.Errorf("directories (-want +got):\n%s", diff)
+	}
+}
+
+// TestS9RecoverersRace lets ten recover one session at once.
+func TestS9RecoverersRace(t *testing.T) {
+	s := create(t, Config{})
+	for n := 1; n <= 50; n++ {
+		appendLines(t, s, intent(n), false)
+	}
+	die(t, s)
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			if _, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir}); err != nil || len(skipped) > 0 {
+				t.Errorf("Recover: %v, skipped %v", err, skipped)
+			}
+		})
+	}
+	wg.Wait()
+	// Whoever came while another looked at the lock left it to the next.
+	_, _, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
+	must(t, err)
+	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}), nil, "race")
+	if e := List1(t, s.c.Dir); e.State != Ended {
+		t.Errorf("session is %v", e.State)
+	}
+}
+
+// TestS2TornTwice tears the tail of a session at the same offset again, after
+// a first recovery set it aside and died.
+func TestS2TornTwice(t *testing.T) {
+	f := newMemFS()
+	s, err := Create(Config{Dir: "/spool", FS: f, Machine: "m"}, testID)
+	must(t, err)
+	appendLines(t, s, intent(1), false)
+	must(t, s.Close())
+	n := fileOf(t, f, segment1)
+	good := len(n.data)
+	for _, tail := range []string{"first", "second", "second"} {
+		n.data = append(n.data[:good:good], tail...)
+		f.judge = func(_ int, op, name string) (verdict, error) {
+			if op == "write" && name == segment1 {
+				return stopped, nil
+			}
+			return fine, nil
+		}
+		_, _, err := Recover(t.Context(), RecoverConfig{Dir: "/spool", Machine: "m", FS: f})
+		must(t, err)
+		f = f.crash(all)
+		n = fileOf(t, f, segment1)
+	}
+	var torn []string
+	for name, k := range fileOf(t, f, filepath.Dir(segment1)).names {
+		if strings.Contains(name, tornInfix) {
+			torn = append(torn, string(k.data))
+		}
+	}
+	if len(torn) != 2 {
+		t.Errorf("set aside %q, want both tails once", torn)
+	}
+}

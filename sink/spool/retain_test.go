@@ -1,0 +1,311 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestConsumer takes records away, in two runs, and sees each once.
+func TestConsumer(t *testing.T) {
+	s := create(t, Config{Head: head})
+	c := ReaderConfig{Dir: s.c.Dir, Session: testID}
+	for n := 1; n <= 3; n++ {
+		appendLines(t, s, intent(n), false)
+		appendLines(t, s, final(n, uint64(n)), true)
+	}
+	s.Wait(s.written, 0)
+	appendLines(t, s, final(4, 4), true) // not synced
+
+	first, err := OpenConsumer(c)
+	must(t, err)
+	if _, err := OpenConsumer(c); !errors.Is(err, ErrBusy) {
+		t.Errorf("second consumer: %v, want ErrBusy", err)
+	}
+	item, err := first.Next()
+	must(t, err)
+	must(t, first.Commit(item.End()))
+	_, err = first.Next() // not committed: told again
+	must(t, err)
+	must(t, first.Close())
+
+	second, err := OpenConsumer(c)
+	must(t, err)
+	defer second.Close()
+	if second.Shipped() != item.End() {
+		t.Errorf("Shipped = %v, want %v", second.Shipped(), item.End())
+	}
+	want := []string{string(final(2, 2)), string(final(3, 3))}
+	if diff := cmp.Diff(want, texts(drain(t, second.Next))); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	must(t, s.Close())
+	if diff := cmp.Diff([]string{string(final(4, 4))}, texts(drain(t, second.Next))); diff != "" {
+		t.Errorf("records after the sync (-want +got):\n%s", diff)
+	}
+}
+
+// TestConsumerDamagedCursor tells everything again rather than too little.
+func TestConsumerDamagedCursor(t *testing.T) {
+	for _, cursor := range []string{"", "x", "1", "1 -5\n", "-1 0\n"} {
+		s := create(t, Config{})
+		appendLines(t, s, final(1, 0), true)
+		must(t, s.Close())
+		must(t, os.WriteFile(filepath.Join(s.dir, shippedFile), []byte(cursor), 0o600))
+		c, err := OpenConsumer(ReaderConfig{Dir: s.c.Dir, Session: testID})
+		must(t, err)
+		if n := len(drain(t, c.Next)); n != 1 {
+			t.Errorf("cursor %q: %d records, want 1", cursor, n)
+		}
+		must(t, c.Close())
+	}
+}
+
+// stock makes a spool with three sessions of three segments, of 1, 2 and 3
+// days, which are: ended; ended; dead.
+func stock(t *testing.T) string {
+	dir := filepath.Join(t.TempDir(), "spool")
+	for k := range 3 {
+		id := fmt.Sprintf("session-%d", k)
+		s, err := Create(Config{Dir: dir}, id)
+		must(t, err)
+		for n := range 3 {
+			appendLines(t, s, final(n, uint64(n)), true)
+			s.mu.Lock()
+			s.cur.limit = 1
+			s.mu.Unlock()
+		}
+		if k < 2 {
+			s.mu.Lock()
+			s.cur.limit = segmentSize
+			s.mu.Unlock()
+			appendLines(t, s, boundary(audit.KindSessionEnd, 3), true)
+		}
+		must(t, s.Close())
+		for n := range 3 {
+			at := time.Now().Add(-time.Duration(k+1) * 24 * time.Hour).Add(time.Duration(n) * time.Minute)
+			must(t, os.Chtimes(filepath.Join(s.dir, segmentName(uint32(n+1))), at, at))
+		}
+	}
+	return dir
+}
+
+func left(t *testing.T, dir string) (got []string) {
+	t.Helper()
+	list, err := List(dir)
+	must(t, err)
+	for _, e := range list {
+		got = append(got, fmt.Sprint(e.ID, e.Segments))
+	}
+	return got
+}
+
+// TestS12Retention removes what is consumed and old, or too much, and nothing
+// else.
+func TestS12Retention(t *testing.T) {
+	everything := []string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		name    string
+		consume map[string]int // records of a session
+		c       RetainConfig
+		want    []string
+	}{
+		{"nothing is consumed", nil, RetainConfig{Age: time.Hour, Bytes: 1, Consumed: true}, everything},
+		{"consumed, young, little", map[string]int{"session-0": 9, "session-1": 9}, RetainConfig{Age: 30 * day, Bytes: 1 << 30, Consumed: true}, everything},
+		{"consumed and old", map[string]int{"session-1": 9}, RetainConfig{Age: 36 * time.Hour, Consumed: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
+		{"partly consumed", map[string]int{"session-1": 2}, RetainConfig{Age: 36 * time.Hour, Consumed: true}, []string{"session-0[1 2 3]", "session-1[2 3]", "session-2[1 2 3]"}},
+		{"consumed and too much", map[string]int{"session-0": 9, "session-1": 9}, RetainConfig{Age: 30 * day, Bytes: 1000, Consumed: true}, []string{"session-0[2 3]", "session-2[1 2 3]"}},
+		{"dead, although consumed", map[string]int{"session-2": 9}, RetainConfig{Age: time.Hour, Bytes: 1, Consumed: true}, everything},
+		{"without a consumer, by age", nil, RetainConfig{Age: 36 * time.Hour, Bytes: 1}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
+		{"without a consumer, young", nil, RetainConfig{Age: 30 * day, Bytes: 1}, everything},
+		{"for ever", map[string]int{"session-0": 9}, RetainConfig{Consumed: true}, everything},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := stock(t)
+			for id, n := range tt.consume {
+				c, err := OpenConsumer(ReaderConfig{Dir: dir, Session: id})
+				must(t, err)
+				for range n {
+					if item, err := c.Next(); err == nil {
+						must(t, c.Commit(item.End()))
+					}
+				}
+				must(t, c.Close())
+			}
+			tt.c.Dir = dir
+			_, err := Retain(t.Context(), tt.c)
+			must(t, err)
+			if diff := cmp.Diff(tt.want, left(t, dir)); diff != "" {
+				t.Errorf("sessions left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestS12RetentionKeepsOrder sets the clock back in the middle of a session: a
+// later segment looks older, and does not go before the first.
+func TestS12RetentionKeepsOrder(t *testing.T) {
+	dir := stock(t)
+	c, err := OpenConsumer(ReaderConfig{Dir: dir, Session: "session-0"})
+	must(t, err)
+	for _, i := range drain(t, c.Next) {
+		must(t, c.Commit(i.End()))
+	}
+	must(t, c.Close())
+	ago := time.Now().Add(-1000 * time.Hour)
+	must(t, os.Chtimes(filepath.Join(dir, sessionsDir, "session-0", segmentName(2)), ago, ago))
+	_, err = Retain(t.Context(), RetainConfig{Dir: dir, Age: 100 * time.Hour, Consumed: true})
+	must(t, err)
+	if got := left(t, dir)[0]; got != "session-0[1 2 3]" {
+		t.Errorf("left %s, want all three", got)
+	}
+}
+
+// TestS12OpenCallsKeepTheirSegment consumes all of a live session in which a
+// call is still open: recovery would need its intent.
+func TestS12OpenCallsKeepTheirSegment(t *testing.T) {
+	s := create(t, Config{})
+	for n := 1; n <= 5; n++ {
+		appendLines(t, s, intent(n), false)
+		if n != 2 {
+			appendLines(t, s, final(n, uint64(n)), true)
+		}
+		s.mu.Lock()
+		s.cur.limit = 1
+		s.mu.Unlock()
+	}
+	s.Wait(s.written, 0)
+	c, err := OpenConsumer(ReaderConfig{Dir: s.c.Dir, Session: testID})
+	must(t, err)
+	for _, i := range drain(t, c.Next) {
+		must(t, c.Commit(i.End()))
+	}
+	must(t, c.Close())
+	_, err = Retain(t.Context(), RetainConfig{Dir: s.c.Dir, Bytes: 1, Consumed: true})
+	must(t, err)
+	e := List1(t, s.c.Dir)
+	if len(e.Segments) == 0 || e.Segments[0] == 1 {
+		t.Errorf("segments left: %v, want the first gone", e.Segments)
+	}
+	die(t, s)
+	done, _, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
+	must(t, err)
+	if len(done) != 1 || done[0].Unknown != 1 {
+		t.Errorf("Recover = %+v, want one open call", done)
+	}
+}
+
+// TestRetainStopsAtEveryOperation leaves nothing that looks like a dead
+// session, and the next run completes the removal.
+func TestRetainStopsAtEveryOperation(t *testing.T) {
+	full, _ := sample(t)
+	c := RetainConfig{Dir: "/spool", Age: time.Hour} // memFS has no times: all is old
+	for n := 1; ; n++ {
+		f := full.crash(all)
+		f.judge = func(op int, _, _ string) (verdict, error) {
+			if op == n {
+				return stopped, nil
+			}
+			return fine, nil
+		}
+		c.FS = f
+		_, err := Retain(t.Context(), c)
+		if !f.stopped {
+			must(t, err)
+			if n < 5 {
+				t.Errorf("a removal took %d operations", n)
+			}
+			return
+		}
+		f = f.crash(all)
+		recoverAll(t, f, fmt.Sprintf("stopped at %d", n))
+		if list, err := list(f, "/spool"); err != nil || len(list) > 0 && list[0].State != Ended {
+			t.Errorf("stopped at %d: %+v, %v", n, list, err)
+		}
+		c.FS = f
+		_, err = Retain(t.Context(), c)
+		must(t, err)
+		if names := fileOf(t, f, "/spool/sessions").names; len(names) > 0 {
+			t.Errorf("stopped at %d: left %v", n, names)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	dir := stock(t)
+	live, err := Create(Config{Dir: dir}, "session-3")
+	must(t, err)
+	defer live.Close()
+	u, err := Status(dir)
+	must(t, err)
+	if u.Writable != nil || u.Live != 1 || u.Dead != 1 || u.Ended != 2 || u.Unshipped != 3 || u.Unread != 0 || u.Free <= 0 || u.Bytes == 0 {
+		t.Errorf("Status = %+v", u)
+	}
+	none, err := Status(filepath.Join(dir, "not", "there"))
+	must(t, err)
+	if !errors.Is(none.Writable, fs.ErrNotExist) || none.Free <= 0 {
+		t.Errorf("Status of no directory = %+v", none)
+	}
+}
+
+func TestLoadKey(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	key, created, err := LoadKey(dir)
+	if err != nil || !created || len(key) != KeySize {
+		t.Fatalf("LoadKey = %x, %v, %v", key, created, err)
+	}
+	again, created, err := LoadKey(dir)
+	if err != nil || created || string(again) != string(key) {
+		t.Errorf("LoadKey again = %x, %v, %v", again, created, err)
+	}
+	for _, tt := range []struct {
+		name string
+		harm func(path string) error
+		want string
+	}{
+		{"short", func(path string) error { return os.Truncate(path, 5) }, "5 bytes long"},
+		{"open to others", func(path string) error { return os.Chmod(path, 0o640) }, "chmod 600"},
+		{"a link", func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) }, "symbolic link"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, _, err := LoadKey(dir)
+			must(t, err)
+			must(t, tt.harm(KeyFile(dir)))
+			if _, _, err := LoadKey(dir); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("LoadKey = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDefaultDir(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		env  map[string]string
+		uid  int
+		want string
+	}{
+		{"home", map[string]string{"HOME": "/home/ann"}, 1000, "/home/ann/.local/state/auditproxy"},
+		{"XDG", map[string]string{"HOME": "/home/ann", "XDG_STATE_HOME": "/x"}, 1000, "/x/auditproxy"},
+		{"XDG not absolute", map[string]string{"HOME": "/home/ann", "XDG_STATE_HOME": "x"}, 1000, "/home/ann/.local/state/auditproxy"},
+		{"root", map[string]string{"HOME": "/root", "XDG_STATE_HOME": "/x"}, 0, "/var/lib/auditproxy"},
+		{"systemd", map[string]string{"STATE_DIRECTORY": "/var/lib/a:/var/lib/b"}, 0, "/var/lib/a"},
+		{"nothing", nil, 1000, ""},
+	} {
+		got, err := DefaultDir(func(k string) string { return tt.env[k] }, tt.uid)
+		if got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s: DefaultDir = %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+}
