@@ -181,14 +181,16 @@ func (p *reading) beginValue(i int, off int64, first byte) *level {
 }
 
 func (p *reading) end(r role, off int64) {
-	switch r {
-	case roleTop:
+	if r == roleTop {
 		if p.inMessage {
 			p.endMessage(off)
 		}
 		if p.depth == 0 {
 			p.endItem(off)
 		}
+		return
+	}
+	switch r {
 	case roleMessage:
 		p.levels[0].busy = false
 		p.endMember(&p.levels[0], off)
@@ -198,6 +200,9 @@ func (p *reading) end(r role, off int64) {
 	case roleArguments:
 		p.levels[2].busy = false
 		p.endArgument(off)
+	}
+	if p.over != nil {
+		p.over.keep, p.over.head = -1, nil
 	}
 }
 
@@ -283,7 +288,7 @@ func (p *reading) endMember(l *level, off int64) {
 	}
 	switch l.member {
 	case memberVersion:
-		p.version = p.equals(p.take(l, off), "2.0")
+		p.version = l.first == '"' && p.equals(p.take(l, off), "2.0")
 	case memberID:
 		p.cur.id = p.take(l, off)
 	case memberMethod:
@@ -352,7 +357,6 @@ func (p *reading) take(l *level, off int64) value {
 	if b == nil {
 		b = p.w.slice(p.over.keep, min(off, p.over.keep+keptValue))
 	}
-	p.over.keep, p.over.head = -1, nil
 	return p.hold(b)
 }
 
@@ -568,6 +572,7 @@ func (p *reading) tellJunk(sum []byte) {
 // cut ends what is under way at off, as a reader does that starts afresh after
 // it. The junk that this makes is told only where told is true.
 func (p *reading) cut(off int64, told bool) {
+	p.lineFeed(off)
 	switch {
 	case p.st == dead:
 	case p.open:

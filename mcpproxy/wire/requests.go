@@ -12,7 +12,8 @@ const (
 	minRead    = 64 << 10
 	maxRead    = 128 << 10 // what Space returns at most; also the window's first size
 	maxPending = 1024      // messages of a batch wait for its end
-	idleReads  = 32        // with a window four times too large, until it is let go
+	growth     = 4         // of the window, as large buffers are slow to be collected
+	idleReads  = 32        // that need little of a large window, until it is let go
 )
 
 // Requests reads a client's stream. It is used by one goroutine:
@@ -88,10 +89,11 @@ func (q *Requests) Space() []byte {
 	keep := min(q.passed, q.keep())
 	live := w.buf[keep-w.off:]
 	size := cap(w.buf)
-	if size > 4*maxRead && len(live)+maxRead <= size/4 {
-		q.idle++
-	} else {
+	switch {
+	case len(live) > size/4 || size <= 4*maxRead:
 		q.idle = 0
+	case len(live) <= minRead:
+		q.idle++
 	}
 	switch {
 	case size == 0 || q.idle == idleReads:
@@ -106,7 +108,7 @@ func (q *Requests) Space() []byte {
 	case len(live) <= size/2 && len(live)+minRead <= size:
 		w.move(w.buf[:0], keep)
 	default:
-		w.move(make([]byte, 0, max(min(2*size, int(q.limit)+4*maxRead), len(live)+maxRead)), keep)
+		w.move(make([]byte, 0, max(min(growth*size, int(q.limit)+4*maxRead), len(live)+maxRead)), keep)
 	}
 	q.first = q.passed
 	n := len(w.buf)
@@ -234,17 +236,21 @@ func (q *Requests) scan(to int64) {
 
 func (q *Requests) scanForks(b []byte, to int64) {
 	q.forked = true
-	for _, p := range [...]*reading{q.cr, q.stream} {
-		if p != q.line {
-			p.run(b, q.pos)
-			p.advance(to)
-		}
+	if q.cr != q.line {
+		q.cr.run(b, q.pos)
+		q.cr.advance(to)
 	}
-	if q.stream != q.line && q.stream.st == dead {
+	if q.stream == q.line {
+		return
+	}
+	q.stream.run(b, q.pos)
+	if q.stream.st == dead {
 		q.stream.tellDead(q.stream.junkTo)
 		q.stream.reset()
 		q.stream = q.line
+		return
 	}
+	q.stream.advance(to)
 }
 
 // bareCR takes a CR that no LF follows.
@@ -284,6 +290,7 @@ func (q *Requests) lineFeed(off int64) {
 		q.line = q.spare()
 		fallthrough
 	default:
+		s.flushJunk()
 		s.oddities |= MultiLine
 		s.afterCR = false
 	}

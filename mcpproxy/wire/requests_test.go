@@ -203,7 +203,7 @@ func TestRequests(t *testing.T) {
 			`complete 0-59 "ping": not_json`}},
 		{"infinite", `{"jsonrpc":"2.0","id":1,"method":"ping","x":[NaN,1e309]}` + "\n", []string{
 			`complete 0-56 "ping": nan`}},
-		{"invalid UTF-8", with(`{"name":"a` + "\xFF" + `"}`) + "\n", []string{
+		{"invalid UTF-8", with(`{"name":"a`+"\xFF"+`"}`) + "\n", []string{
 			`complete 0-69 "tools/call" "a` + "\xFF" + `": invalid_utf8`}},
 		{"surrogates", with(`{"name":"\ud83d\ude00","x":"\ude00\ud83d"}`) + "\n", []string{
 			`complete 0-98 "tools/call" "\ud83d\ude00": lone_surrogate`}},
@@ -549,6 +549,40 @@ func covered(t *testing.T, data []byte, told []seen) {
 	}
 	rest = bytes.TrimFunc(rest, func(r rune) bool { return r <= ' ' || r == '[' || r == ']' || r == ',' })
 	if len(rest) > 0 {
-		t.Fatalf("not told: %q", rest)
+		t.Fatalf("not told: %q of %q, told %v", rest, data, told)
+	}
+}
+
+// TestSoup reads random sequences of tokens: what is told does not depend on
+// the reads, everything is passed on and nothing before it is told.
+func TestSoup(t *testing.T) {
+	tokens := []string{
+		"{", "}", "[", "]", ",", ":", "{", "}", "}", "\n", "\r", "\r\n", " ", `"method":"tools/call"`, `"method":`, `"method":null,`, `"tools/call"`,
+		`"params":`, `"params":{"name":`, `"name":"a",`, `"name":`, `"NAME":"b"`, `"arguments":{`, `"a":1,`, `"b\u0063"`, `"id":`, `1`, `null`, `1e999`,
+		ping, call, `"`, `\`, "\x01", "\xFF", "\xEF\xBB\xBF", "\xC2", "\u2028", `"x":"` + strings.Repeat("y", 70) + `",`, `"\ud800`, `{"jsonrpc":"2.0","id":1,`,
+		`{"method":"tools/call","params":{"name":"c","arguments":{"k":"`, `[{"method":"m"},`, "Infinity", "x", "é",
+	}
+	rounds := 5000
+	if testing.Short() {
+		rounds = 1000
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range rounds {
+		var data []byte
+		for range 1 + r.IntN(20) {
+			data = append(data, tokens[r.IntN(len(tokens))]...)
+		}
+		for _, limit := range []int64{64, Limit} {
+			f := newFeeder(limit)
+			f.check = func() { executable(t, f) }
+			told := f.feed(t, data, r.IntN(60), r.IntN(60), 1+r.IntN(60))
+			if d := cmp.Diff(told, newFeeder(limit).feed(t, data)); d != "" {
+				t.Fatalf("%q, limit %d: in pieces (-) and at once (+):\n%s", data, limit, d)
+			}
+			covered(t, data, told)
+		}
+		if t.Failed() {
+			t.Fatalf("%q", data)
+		}
 	}
 }

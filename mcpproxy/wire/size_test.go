@@ -1,0 +1,219 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// TestOversize follows a call that is larger than Limit: the name comes after
+// the arguments.
+func TestOversize(t *testing.T) {
+	const size = 40 << 20
+	head := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"small":[1],"k":"`
+	tail := `","after":true},"name":"evil"}}`
+	text := strings.Repeat("s3cret", size/6)
+	f := newFeeder(Limit)
+	begun := -1
+	f.check = func() {
+		if begun < 0 && len(f.told) > 0 {
+			begun = len(f.ready)
+		}
+		if len(f.told) == 0 && len(f.ready) > 0 {
+			t.Fatal("passed on before it was told")
+		}
+	}
+	told := f.feed(t, []byte(head+text+tail+"\n"+call+"\n"), 100_000)
+	if begun > Limit+maxRead {
+		t.Errorf("told after %d bytes", begun)
+	}
+	sum := func(s string) string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(s))) }
+	small := `"small" array 3 ` + sum("[1]") + ";"
+	want := []seen{
+		{State: Begun, End: Limit, ID: "2", Method: `"tools/call"`, Parts: small + `"k" string 0 ;`, Anomalies: Oversize},
+		{State: Ended, End: int64(len(head + text + tail)), ID: "2", Method: `"tools/call"`, Name: `"evil"`,
+			ArgsBytes: int64(len(head[68:]+text+tail) - len(`,"name":"evil"}}`)),
+			Parts:     small + fmt.Sprintf(`"k" string %d %s;"after" boolean 4 %s;`, len(text)+2, sum(`"`+text+`"`), sum("true")), Anomalies: Oversize},
+	}
+	if len(told) != 3 || told[2].State != Complete {
+		t.Fatalf("%d messages", len(told))
+	}
+	for i, w := range want {
+		if told[i] != w {
+			t.Errorf("told %+v\nwant %+v", told[i], w)
+		}
+	}
+}
+
+// TestOversizeIsBroken ends a call that was begun when its line breaks off.
+func TestOversizeIsBroken(t *testing.T) {
+	for _, tail := range []string{"\n", "", "\"}]", "\"}]\n", "\r\n" + ping + "\n"} {
+		f := newFeeder(64)
+		told := f.feed(t, []byte(`{"method":"tools/call","params":{"name":"evil","arguments":{"k":"`+strings.Repeat("x", 100)+tail))
+		if told[0].State != Begun || told[1].State != Ended || told[1].Anomalies&NotJSON == 0 || told[1].Name != `"evil"` {
+			t.Errorf("%q: told %v", tail, told)
+		}
+	}
+}
+
+// TestOversizeJunk sums up what no server can execute.
+func TestOversizeJunk(t *testing.T) {
+	junk := strings.Repeat("}", Limit+100)
+	told := newFeeder(Limit).feed(t, []byte(junk+"\n"+call+"\n"), 50_000)
+	want := seen{State: Junk, End: Limit + 100, Sum: fmt.Sprintf("%.4x", sha256.Sum256([]byte(junk))), Anomalies: NotJSON}
+	if len(told) != 2 || told[0] != want || told[1].State != Complete {
+		t.Errorf("told %+v", told)
+	}
+}
+
+// TestOversizeMembers keeps the last of very many small values.
+func TestOversizeMembers(t *testing.T) {
+	f := newFeeder(64)
+	var b strings.Builder
+	b.WriteString(`{"x":"` + strings.Repeat("x", 64) + `"`)
+	for i := range 1000 {
+		fmt.Fprintf(&b, `,"id":%d,"method":"m%d"`, i, i)
+	}
+	told := f.feed(t, []byte(b.String()+"}\n"))
+	if last := told[len(told)-1]; last.ID != "999" || last.Method != `"m999"` {
+		t.Errorf("told %v", last)
+	}
+	if n := len(f.q.readings[0].stack); n > 1 {
+		t.Errorf("a stack of %d words", n)
+	}
+}
+
+func TestDepth(t *testing.T) {
+	nested := func(n int) string {
+		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":` +
+			strings.Repeat("[", n) + strings.Repeat("]", n) + "}}\n" + ping + "\n"
+	}
+	for _, tt := range []struct {
+		depth int
+		want  Anomaly
+		tail  State // of what is told second
+	}{
+		{plainDepth - 2, 0, Complete},
+		{plainDepth - 1, Depth, Complete},
+		{MaxDepth - 2, Depth, Complete},
+		{MaxDepth - 1, Depth, Junk},
+		{MaxDepth + 1000, Depth, Junk},
+	} {
+		told := newFeeder(Limit).feed(t, []byte(nested(tt.depth)), 100_000)
+		if told[0].Name != `"evil"` || told[0].Anomalies != tt.want || told[1].State != tt.tail || told[len(told)-1].Method != `"ping"` {
+			t.Errorf("depth %d: told %s, then %s", tt.depth, brief(told[0]), brief(told[1]))
+		}
+	}
+	told := newFeeder(Limit).feed(t, []byte(strings.Repeat("[", 10<<20)+"\n"+ping+"\n"), 100_000)
+	if len(told) != 2 || told[0].State != Junk || told[1].Method != `"ping"` {
+		t.Errorf("told %d messages", len(told))
+	}
+}
+
+// TestMemory passes very long lines.
+func TestMemory(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
+	many := bytes.Repeat([]byte(`{},`), 20<<10)
+	for _, tt := range []struct {
+		name, head string
+		body       []byte
+		tail       string
+		mib        int
+	}{
+		{"a string", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":"`, text, `"},"name":"evil"}}` + "\n", 256},
+		{"a number", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":`, bytes.Repeat([]byte("1"), 64<<10), `},"name":"evil"}}` + "\n", 256},
+		{"a name", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":{"`, text, `":1}}}` + "\n", 256},
+		{"many names", `{"method":"tools/call","params":{"name":"evil"},"id":2`, bytes.Repeat([]byte(`,"id":2`), 9<<10), "}\n", 40},
+		{"a batch", "[", many, `{"method":"tools/call","params":{"name":"evil"}}]` + "\n", 40},
+		{"values", "", bytes.Repeat([]byte(`{} `), 20<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 40},
+		{"words", "", bytes.Repeat([]byte(`1 `), 30<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 40},
+		{"lines of a value", `{"method":"tools/call","params":{"name":"evil","arguments":[1` + "\n", bytes.Repeat([]byte(",1\n"), 20<<10), "]}}\n", 40},
+		{"parts between CRs", "", bytes.Repeat([]byte("[\r"), 30<<10), "\n" + call + "\n", 40},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFeeder(Limit)
+			pass := func(b []byte) {
+				frames := f.q.Scan(copy(f.q.Space(), b))
+				for _, fr := range frames {
+					for _, m := range fr.Messages {
+						f.calls[[2]string{text2(m.Method), text2(m.Name)}] = true
+					}
+				}
+			}
+			debug.FreeOSMemory()
+			base, top := heap(), int64(0)
+			pass([]byte(tt.head))
+			for i := range tt.mib << 20 / len(tt.body) {
+				if pass(tt.body); i%64 == 0 {
+					top = max(top, heap())
+				}
+			}
+			pass([]byte(tt.tail))
+			if !f.calls[[2]string{methodCall, "evil"}] {
+				t.Error("the call was not told")
+			}
+			if used := (top - base) >> 20; used > 64 {
+				t.Errorf("%d MiB of heap", used)
+			}
+			t.Logf("%d", (top-base)>>20)
+		})
+	}
+}
+
+func text2(lit []byte) string { return text(lit[:min(len(lit), 100)]) }
+
+// TestWindowShrinks lets the memory of a large message go.
+func TestWindowShrinks(t *testing.T) {
+	q := NewRequests(Config{Hash: sha256.New})
+	for rest := with(`{"name":"evil","arguments":{"k":"`+strings.Repeat("x", 8<<20)+`"}}`) + "\n"; rest != ""; {
+		n := copy(q.Space(), rest)
+		q.Scan(n)
+		rest = rest[n:]
+	}
+	if cap(q.window.buf) < 8<<20 {
+		t.Fatal("the window did not grow")
+	}
+	for range idleReads + 1 {
+		q.Scan(copy(q.Space(), call+"\n"))
+	}
+	if cap(q.window.buf) > maxRead {
+		t.Errorf("the window has %d bytes", cap(q.window.buf))
+	}
+}
+
+func benchmarkRequests(b *testing.B, stream []byte) {
+	q := NewRequests(Config{Hash: sha256.New})
+	b.SetBytes(int64(len(stream)))
+	b.ReportAllocs()
+	for b.Loop() {
+		for rest := stream; len(rest) > 0; {
+			n := copy(q.Space(), rest)
+			q.Scan(n)
+			rest = rest[n:]
+		}
+	}
+}
+
+// BenchmarkRequestsSmall is one call of about 300 bytes; a part of the time is
+// the copy into the window.
+func BenchmarkRequestsSmall(b *testing.B) {
+	benchmarkRequests(b, []byte(`{"jsonrpc":"2.0","id":1234,"method":"tools/call","params":{"_meta":{"progressToken":1234},"name":"send_keys",`+
+		`"arguments":{"keys":"make test 2>&1 | tee /tmp/out.log","pane_id":"%12","session_name":"work","socket_name":"default","enter":true,`+
+		`"literal":false,"suppress_history":true,"comment":"run the tests once more"}}}`+"\n"))
+}
+
+// BenchmarkRequestsMany has 256 short calls to a read.
+func BenchmarkRequestsMany(b *testing.B) {
+	benchmarkRequests(b, bytes.Repeat([]byte(call+"\n"), 256))
+}
+
+func BenchmarkRequestsLarge(b *testing.B) {
+	for _, size := range []int{8 << 10, 1 << 20, 12 << 20, 64 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			benchmarkRequests(b, []byte(with(`{"name":"x","arguments":{"k":"`+strings.Repeat("x", size)+`"}}`)+"\n"))
+		})
+	}
+}
