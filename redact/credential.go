@@ -11,17 +11,17 @@ type span struct{ from, to int }
 // A scanner finds credentials in one text after the other. The pass that holds
 // it owns it.
 type scanner struct {
-	names  *names
-	text   []byte
-	found  []span
-	from   int  // where what is not yet settled starts: behind the last span or mark
-	pass   span // the password of the URL that is being read
-	at     ahead
-	end    ahead
-	token  int // the end of the token of JWT letters last seen
-	aws    bool
-	buf    []byte // a name without escapes
-	unwrap *unwrapper
+	names    *names
+	text     []byte
+	found    []span
+	from     int   // where what is not yet settled starts: behind the last span or mark
+	password span  // the password of the URL that is being read
+	at       ahead // the next "@"
+	end      ahead // the next end of a URL
+	token    int   // the end of the token of JWT letters last seen
+	aws      bool
+	buf      []byte // a name without escapes
+	unwrap   *unwrapper
 }
 
 // credentials returns the credentials in text, in order and apart, in the
@@ -139,11 +139,11 @@ func look(text []byte) (hint int) {
 
 // scan finds the credentials that stand in text as they are.
 func (s *scanner) scan(text []byte) {
-	s.text, s.from, s.pass, s.token, s.aws = text, 0, span{-1, -1}, 0, false
+	s.text, s.from, s.password, s.token, s.aws = text, 0, span{-1, -1}, 0, false
 	s.at, s.end = ahead{}, ahead{}
 	for i := 0; i < len(text); {
-		if i == s.pass.from {
-			s.add(s.pass)
+		if i == s.password.from {
+			s.add(s.password)
 			i = s.from
 			continue
 		}
@@ -171,8 +171,8 @@ func (s *scanner) scan(text []byte) {
 func (s *scanner) add(c span) {
 	s.found = append(s.found, c)
 	s.from = c.to
-	if s.pass.from < c.to {
-		s.pass = span{-1, -1}
+	if s.password.from < c.to {
+		s.password = span{-1, -1}
 	}
 }
 

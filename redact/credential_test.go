@@ -62,6 +62,7 @@ func TestText(t *testing.T) {
 		{`{"pass\u0077ord":"x y"}`, `{"pass\u0077ord":"[redacted len=3]"}`},
 		{`{"tokens":["a","b]"],"n":1}`, `{"tokens":[redacted len=10],"n":1}`},
 		{`{"password":"x\\","n":1}`, `{"password":"[redacted len=3]","n":1}`},
+		{`{\"note\":\"TOKEN=abc\",\"n\":1}`, `{\"note\":\"TOKEN=[redacted len=3]\",\"n\":1}`},
 		{"AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "[redacted len=20] [redacted len=40]"},
 		{"task-list-of-things-1234567890123456", "task-list-of-things-1234567890123456"},
 		{"-----BEGIN KEY-----\nabc\n-----END KEY-----\nx", "[redacted len=41]\nx"},
@@ -179,6 +180,21 @@ func TestCredentialsInTexts(t *testing.T) {
 				if form := leak(out, secret); form != "" || strings.Contains(out, e.of(secret)) {
 					t.Errorf("%s, %s: AppendText(%q) = %q, which has it %s", name, e.name, in, out, form)
 				}
+			}
+		}
+	}
+}
+
+// TestEncodedBehindLetters puts encoded credentials behind letters that look
+// like a part of them.
+func TestEncodedBehindLetters(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	c := credentials["github"]
+	for _, before := range []string{"", "a", "ab", "abc", "abcd", "abcde"} {
+		for _, e := range encodings {
+			in := before + e.of(c)
+			if out := string(r.AppendText(nil, []byte(in))); strings.Contains(out, e.of(c)) {
+				t.Errorf("%s: AppendText(%q) = %q", e.name, in, out)
 			}
 		}
 	}

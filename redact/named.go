@@ -10,7 +10,7 @@ type ahead struct{ from, to int }
 // stands at i, at any level of strings in strings.
 func (s *scanner) assigned(i int) span {
 	name, first := s.nameBefore(i)
-	if len(name) == 0 || i+1 == s.pass.from {
+	if len(name) == 0 || i+1 == s.password.from {
 		return span{}
 	}
 	var more listed
@@ -250,14 +250,14 @@ func (s *scanner) url(i int) span {
 	case userinfo < 0:
 		return span{}
 	case colon < 0 || colon > userinfo:
-		s.pass = span{from, from + userinfo}
+		s.password = span{from, from + userinfo}
 	case colon+1 == userinfo:
-		s.pass = span{from, from + colon}
+		s.password = span{from, from + colon}
 	default:
-		s.pass = span{from + colon + 1, from + userinfo}
+		s.password = span{from + colon + 1, from + userinfo}
 	}
-	if markLen(t[s.pass.from:s.pass.to]) == s.pass.to-s.pass.from {
-		s.pass = span{-1, -1}
+	if markLen(t[s.password.from:s.password.to]) == s.password.to-s.password.from {
+		s.password = span{-1, -1}
 	}
 	return span{}
 }

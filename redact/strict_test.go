@@ -79,6 +79,7 @@ func TestStrict(t *testing.T) {
 			`{"a":null,"b":true,"c":0,"d":100000.0,"e":123456789012345678901234567890}`, 0},
 		{"superset", "{\"a\":[1,2,],\"b\":NaN,\"c\":-Infinity,\"d\":1e999,\"e\":\"x\ty\",}",
 			`{"a":[1,2],"b":null,"c":null,"d":null,"e":"x\ty"}`, redact.NonFinite | redact.Control},
+		{"no number in a digest", `{"keys":[NaN,1e999]}`, `{"keys":{"len":11,"hmac":""}}`, redact.NonFinite},
 		{"a scalar of no JSON", `{"a":01,"b":bare}`, `{"a":{"len":2,"hmac":""},"b":{"len":4,"hmac":""}}`, 0},
 		{"a list is one digest of its compact text", `{"keys":[ 1, "\u0061" ,{ } ]}`, `{"keys":{"len":10,"hmac":""}}`, 0},
 		{"an environment keeps its names", `{"environment":{"A":"x","B":null}}`, `{"environment":{"A":{"len":1,"hmac":""},"B":{"len":4,"hmac":""}}}`, 0},
@@ -116,6 +117,7 @@ func TestLimits(t *testing.T) {
 		holds    string // in the output
 	}{
 		{"many names", `{"output_path":"/x",` + many.String() + `"z":1}`, redact.Cut, `"output_path":"/x","k000000":0,`},
+		{"a path beside many names", `{"output_path":"` + strings.Repeat("p", 1000) + `",` + many.String() + `"z":1}`, redact.Cut, `ppp","k000000":0,`},
 		{"a cut name's first value does not stay", `{"output_path":"/x",` + many.String() + `"output_path":"/y"}`, redact.Cut | redact.Duplicate, `{"k000000":0,`},
 		{"one name many times", `{` + repeat(100_000, `"token":1,`) + `}`, redact.Duplicate, `{"token":{"len":1,`},
 		{"a large list", `{"a":1,"l":[` + repeat(200_000, "1,") + `],"b":2}`, redact.Cut, `{"a":1,"l":{"len":400001,`},
@@ -127,7 +129,7 @@ func TestLimits(t *testing.T) {
 		{"deep lists", `{"a":` + strings.Repeat("[", 1e6) + strings.Repeat("]", 1e6) + `}`, 0, `{"type":"list","redacted":true}`},
 		{"deep objects", strings.Repeat(`{"a":`, 1e5) + "1" + strings.Repeat("}", 1e5), 0, `{"type":"dict","redacted":true}`},
 		{"deep secrets", `{"keys":` + strings.Repeat("[", 1e6) + strings.Repeat("]", 1e6) + `}`, 0, `{"keys":{"len":2000000,`},
-		{"a deep environment", `{"environment":{"a":` + strings.Repeat("[", 1e6) + strings.Repeat("]", 1e6) + `}}`, 0, `{"a":{"len":2000000,`},
+		{"a deep environment", `{"environment":{"a":` + strings.Repeat("[", 5e6) + strings.Repeat("]", 5e6) + `}}`, 0, `{"a":{"len":10000000,`},
 		{"a deep batch", strings.Repeat(`{"operations":[{"tool":"a","arguments":`, 1e4) + `{}` + strings.Repeat(`}]}`, 1e4), 0, `"redacted":true}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,7 +20,6 @@ type literal struct {
 	continued int    // bytes in it that continue a code point
 	escaped   bool
 	bad       bool // not UTF-8
-	special   bool // holds what a JSON writer must look at: not UTF-8, DEL, beyond ASCII, escapes, controls
 }
 
 // plain reports whether the text is the bytes between the quotes.
@@ -63,7 +62,6 @@ func (p *pass) readString(i int) (s literal, next int) {
 		case c == '"':
 			s.inner = raw[from:i]
 			s.bad = high && !utf8.Valid(s.inner)
-			s.special = high || control || s.escaped
 			if s.bad {
 				p.flags |= BadUTF8
 			}
