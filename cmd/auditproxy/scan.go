@@ -26,12 +26,13 @@ type finding struct {
 // the order in which they stand, whatever their clock said.
 type scanner struct {
 	r       *spool.Reader
-	clock   int64             // the latest end of a record so far, microseconds since 1970
-	calls   map[string][]byte // intents without a record, by record_id
-	ended   bool              // the last record was a session_end
-	read    func(int64)       // is told how many bytes were read
-	unread  int64             // bytes that read has not been told of
-	endedAt spool.Position    // the end of the last item
+	clock   int64                // the latest end of a record so far, microseconds since 1970
+	calls   map[recordKey][]byte // intents without a record
+	spare   [][]byte             // of calls
+	ended   bool                 // the last record was a session_end
+	read    func(int64)          // is told how many bytes were read
+	unread  int64                // bytes that read has not been told of
+	endedAt spool.Position       // the end of the last item
 }
 
 func (v *view) scan(session string, from spool.Position) (*scanner, error) {
@@ -39,7 +40,7 @@ func (v *view) scan(session string, from spool.Position) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scanner{r: r, calls: make(map[string][]byte), read: v.progress.add, endedAt: from}, nil
+	return &scanner{r: r, calls: make(map[recordKey][]byte), read: v.progress.add, endedAt: from}, nil
 }
 
 // next returns the next finding. Its line is valid until the call after it.
@@ -61,7 +62,7 @@ func (s *scanner) next() (finding, error) {
 		case item.Damage != spool.Intact:
 			item.Line = nil
 		case bytes.HasPrefix(item.Line, []byte(`{"line":"`+audit.LineIntent+`"`)):
-			s.calls[string(spool.RecordID(item.Line))] = bytes.Clone(item.Line)
+			s.intent(item.Line)
 			continue
 		default:
 			continue
@@ -84,8 +85,28 @@ func (s *scanner) record(line []byte) {
 	}
 	s.ended = bytes.HasPrefix(line, []byte(`{"v":1,"kind":"session_end"`))
 	if len(s.calls) > 0 && bytes.HasPrefix(line, []byte(`{"v":1,"kind":"call"`)) {
-		delete(s.calls, string(spool.RecordID(line)))
+		key := keyOf(line)
+		if intent, ok := s.calls[key]; ok {
+			delete(s.calls, key)
+			s.spare = append(s.spare, intent)
+		}
 	}
+}
+
+func (s *scanner) intent(line []byte) {
+	var space []byte
+	if n := len(s.spare); n > 0 {
+		space, s.spare = s.spare[n-1][:0], s.spare[:n-1]
+	}
+	s.calls[keyOf(line)] = append(space, line...)
+}
+
+// A recordKey is a record_id, cut after a UUID's length.
+type recordKey [36]byte
+
+func keyOf(line []byte) (k recordKey) {
+	copy(k[:], spool.RecordID(line))
+	return k
 }
 
 // rest returns what is left at the end of a session: a torn line, and the
@@ -166,24 +187,24 @@ func noSession(prefix string) error { return fmt.Errorf("no session's id starts 
 // microseconds, before --since, --until and -n overlook one of its records.
 const clockSlack = int64(10 * 60 * 1e6)
 
-// render returns the text of f, nil if f is not asked for.
-func (v *view) render(session string, f finding) []byte {
+// render appends the text of f, or nothing if f is not asked for.
+func (v *view) render(dst []byte, session string, f finding) []byte {
 	line := f.item.Line
 	switch {
 	case line == nil:
 		if f.key != 0 && !v.filter.inTime(f.key) {
-			return nil
+			return dst
 		}
-		return v.damage(session, f.key, damageText(f.item))
+		return v.damage(dst, session, f.key, damageText(f.item))
 	case f.outcome == "" && !v.filter.mayMatch(line), f.outcome != "" && v.json:
-		return nil
+		return dst
 	case v.json && !v.filter.parses():
-		return appendRaw(nil, line, v.terminal)
+		return appendRaw(dst, line, v.terminal)
 	}
 	_, rec, err := audit.ParseLine(line)
 	if err != nil {
 		// The checksum holds, so somebody wrote it like this.
-		return v.damage(session, f.key, fmt.Sprintf("%v: line at %s", err, place(f.item.Pos)))
+		return v.damage(dst, session, f.key, fmt.Sprintf("%v: line at %s", err, place(f.item.Pos)))
 	}
 	outcome := f.outcome
 	if outcome == "" {
@@ -193,25 +214,25 @@ func (v *view) render(session string, f finding) []byte {
 	}
 	switch {
 	case !v.filter.inTime(rec.TS.UnixMicro()), !v.filter.match(&rec, outcome), v.filter.grep != nil && !v.filter.grep.Match(line):
-		return nil
+		return dst
 	case v.json:
-		return appendRaw(nil, line, v.terminal)
+		return appendRaw(dst, line, v.terminal)
 	}
-	return v.renderer.record(&rec, outcome)
+	return append(dst, v.renderer.record(&rec, outcome)...)
 }
 
-// damage returns the text for what is no record. Among records as JSON it has
+// damage appends the text for what is no record. Among records as JSON it has
 // no place, so it goes to standard error.
-func (v *view) damage(session string, key int64, text string) []byte {
+func (v *view) damage(dst []byte, session string, key int64, text string) []byte {
 	if v.json {
 		v.warn(session, text)
-		return nil
+		return dst
 	}
 	var ts time.Time
 	if key != 0 {
 		ts = time.UnixMicro(key)
 	}
-	return v.renderer.damage(ts, session, text)
+	return append(dst, v.renderer.damage(ts, session, text)...)
 }
 
 // drain reads what there is now and gives each finding to use.

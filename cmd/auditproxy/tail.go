@@ -96,7 +96,7 @@ func (v *view) readTail(ctx context.Context, e spool.Entry, n int, t *tail) erro
 			case i < len(segments)-1 && f.item.Pos.Segment > no && f.item.Damage != spool.Missing:
 				return errStopped
 			}
-			if text := v.render(e.ID, f); text != nil {
+			if text := v.render(nil, e.ID, f); text != nil {
 				lines = append(lines, shown{f.key, e.ID, text})
 			}
 			return nil
@@ -196,7 +196,7 @@ func (f *follower) show() error {
 	var lines []shown
 	for id, s := range f.open {
 		err := s.drain(func(g finding) error {
-			if text := f.v.render(id, g); text != nil {
+			if text := f.v.render(nil, id, g); text != nil {
 				lines = append(lines, shown{g.key, id, text})
 			}
 			return nil

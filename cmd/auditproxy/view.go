@@ -29,6 +29,7 @@ type view struct {
 	out      *bufio.Writer
 	stderr   io.Writer
 	progress *progress
+	parts    sync.Pool // of *part, empty
 
 	warned bool // owned by tellWarnings
 
@@ -192,7 +193,7 @@ func (v *view) insert(ctx context.Context, open []*source, s *source) []*source 
 // waits for the goroutines that render them.
 func (v *view) readSession(ctx context.Context, e spool.Entry, out chan<- chan batch, work chan struct{}, renderers *sync.WaitGroup) {
 	defer close(out)
-	send := func(p part, err error) bool {
+	send := func(p *part, err error) bool {
 		b := make(chan batch, 1)
 		select {
 		case out <- b:
@@ -207,42 +208,53 @@ func (v *view) readSession(ctx context.Context, e spool.Entry, out chan<- chan b
 		renderers.Go(func() {
 			defer func() { <-work }()
 			b <- v.renderPart(e.ID, p, err)
+			p.buf, p.findings = p.buf[:0], p.findings[:0]
+			v.parts.Put(p)
 		})
 		return true
 	}
-	var p part
-	err := v.readParts(e, &p, func() bool {
-		ok := send(p, nil)
-		p = part{}
-		return ok
+	p := v.newPart()
+	err := v.readFindings(e, func(f finding) error {
+		p.add(f)
+		if len(p.buf) < partBytes {
+			return nil
+		}
+		if !send(p, nil) {
+			return errStopped
+		}
+		p = v.newPart()
+		return nil
 	})
 	if !errors.Is(err, errStopped) {
 		send(p, err)
 	}
 }
 
+func (v *view) newPart() *part {
+	if p, ok := v.parts.Get().(*part); ok {
+		return p
+	}
+	return &part{buf: make([]byte, 0, partBytes+partBytes/4)}
+}
+
 var errStopped = errors.New("stopped")
 
-// readParts reads a session into p, and calls full whenever that is enough.
-func (v *view) readParts(e spool.Entry, p *part, full func() bool) error {
+// readFindings reads a session and gives each finding to use.
+func (v *view) readFindings(e spool.Entry, use func(finding) error) error {
 	s, err := v.openSession(e, spool.Position{})
 	if err != nil {
 		return err
 	}
 	defer s.r.Close()
-	err = s.drain(func(f finding) error {
-		p.add(f)
-		if len(p.buf) >= partBytes && !full() {
-			return errStopped
-		}
-		return nil
-	})
-	if err == nil {
-		for _, f := range s.rest(e.State) {
-			p.add(f)
+	if err := s.drain(use); err != nil {
+		return err
+	}
+	for _, f := range s.rest(e.State) {
+		if err := use(f); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 func (v *view) openSession(e spool.Entry, from spool.Position) (*scanner, error) {
@@ -252,11 +264,11 @@ func (v *view) openSession(e spool.Entry, from spool.Position) (*scanner, error)
 	return v.scan(e.ID, from)
 }
 
-func (v *view) renderPart(session string, p part, err error) batch {
+func (v *view) renderPart(session string, p *part, err error) batch {
 	b := batch{err: err}
 	for _, f := range p.findings {
-		if text := v.render(session, f); text != nil {
-			b.text = append(b.text, text...)
+		before := len(b.text)
+		if b.text = v.render(b.text, session, f); len(b.text) > before {
 			b.lines = append(b.lines, batchLine{f.key, len(b.text)})
 		}
 	}
