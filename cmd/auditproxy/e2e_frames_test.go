@@ -1,0 +1,356 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+)
+
+// A frame is something a client could send and what eight servers did with it.
+// testdata/frames.jsonl was measured on the servers themselves, by their own
+// notes of what they executed, without a proxy.
+type frame struct {
+	Name       string
+	Initialize bool   // the frame follows a finished initialization
+	Version    string // the protocol version the client asks for there
+	B64        []byte
+	ZlibB64    []byte              `json:"zlib_b64"`
+	Executed   map[string][]string // by server: the tools it executed
+	Tools      []string            // all of them
+}
+
+func frames(t *testing.T) (list []frame) {
+	t.Helper()
+	f, err := os.Open("testdata/frames.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for dec := json.NewDecoder(f); dec.More(); {
+		var fr frame
+		if err := dec.Decode(&fr); err != nil {
+			t.Fatalf("decoding frame %d: %v", len(list), err)
+		}
+		list = append(list, fr)
+	}
+	if len(list) != 143 {
+		t.Fatalf("testdata has %d frames, want 143", len(list))
+	}
+	return list
+}
+
+func (f *frame) bytes(t *testing.T) []byte {
+	t.Helper()
+	if f.ZlibB64 == nil {
+		return f.B64
+	}
+	z, err := zlib.NewReader(bytes.NewReader(f.ZlibB64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// opening is what a client sends before f, in two parts: the second follows
+// the answer to the first.
+func (f *frame) opening() (initialize, initialized string) {
+	if !f.Initialize {
+		return "", ""
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"frames","version":"1"}}}`, f.Version) + "\n",
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+}
+
+// TestFramesPassUnchanged sends every frame through the proxy to cat and
+// back: what returns has gone through it in both directions.
+func TestFramesPassUnchanged(t *testing.T) {
+	proxy := build(t, "./cmd/auditproxy")
+	for _, f := range frames(t) {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			spool := t.TempDir()
+			first, second := f.opening()
+			in := slices.Concat([]byte(first), []byte(second), f.bytes(t))
+			cmd := exec.CommandContext(t.Context(), proxy, "--spool-dir", spool, "--", "cat")
+			cmd.Env = environ()
+			cmd.Stdin = bytes.NewReader(in)
+			var out, log bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &log
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("running proxy: %v\n%s", err, &log)
+			}
+			if !bytes.Equal(out.Bytes(), in) {
+				t.Errorf("%d bytes came back for %d, the first difference at %d", out.Len(), len(in), differ(out.Bytes(), in))
+			}
+			list := records(t, spool)
+			for _, tool := range f.Tools {
+				if !slices.ContainsFunc(list, naming(tool)) {
+					t.Errorf("no record names %.40q", tool)
+				}
+			}
+		})
+	}
+}
+
+func differ(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
+
+// A frameServer is a server whose tools note in a journal, outside of it, that
+// they were executed, before they answer.
+type frameServer struct {
+	name    string // as in frame.Executed
+	command func(journal string) []string
+	slow    bool // it takes a second of CPU time to start
+}
+
+func frameServers(t *testing.T) []frameServer {
+	peers := build(t, "./cmd/internal/peers")
+	scripts := filepath.Join(root(t), "deploy/dev/peers")
+	packages := fetched(t, "typescript")
+	goPeer := func(sdk string) func(string) []string {
+		return func(journal string) []string { return []string{peers, sdk, journal} }
+	}
+	node := func(script string) func(string) []string {
+		return func(journal string) []string {
+			return []string{"node", filepath.Join(scripts, script), packages, journal}
+		}
+	}
+	python := func(release string, args ...string) func(string) []string {
+		bin := fetched(t, "libtmux-mcp-"+release, "bin", "python")
+		args[0] = filepath.Join(scripts, args[0])
+		return func(journal string) []string { return append(append([]string{bin}, args...), journal) }
+	}
+	return []frameServer{
+		{"go-sdk 1.8.0", goPeer("go-sdk"), false},
+		{"mcp-go 1.2.1", goPeer("mcp-go"), false},
+		{"typescript-sdk 1.32.2", node("typescript_sdk.mjs"), false},
+		{"typescript-sdk 2.4.0", node("typescript_server.mjs"), false},
+		{"python-sdk 1.29.0", python("0.1.0a20", "mcp_server.py"), true},
+		{"python-sdk 2.3.0", python("0.1.0a22", "mcp_server.py"), true},
+		{"libtmux-mcp 0.1.0a20", python("0.1.0a20", "libtmux_mcp_server.py", "--journal"), true},
+		{"libtmux-mcp 0.1.0a22", python("0.1.0a22", "libtmux_mcp_server.py", "--journal"), true},
+	}
+}
+
+// TestFramesExecutedAreRecorded puts the proxy in front of real servers and
+// sends them every frame: a call that a server executed has a record that
+// names its tool, however the server came to read it.
+//
+// Of the servers that are slow to start each frame meets one, in turn, and
+// among those that execute it if any does; with SOAK set it meets all.
+func TestFramesExecutedAreRecorded(t *testing.T) {
+	proxy := build(t, "./cmd/auditproxy")
+	servers := frameServers(t)
+	for i, f := range frames(t) {
+		for _, s := range choose(servers, &f, i) {
+			t.Run(f.Name+" "+s.name, func(t *testing.T) {
+				t.Parallel()
+				spool := t.TempDir()
+				executed, sure := runFrame(t, &f, s, proxy, "--spool-dir", spool, "--")
+				for _, name := range f.Executed[s.name] {
+					if sure && !slices.ContainsFunc(executed, func(e string) bool { return isName(e, name) }) {
+						t.Errorf("the server executed %.40q without a proxy, with it only %.40q", name, executed)
+					}
+				}
+				checkNamed(t, records(t, spool), executed)
+			})
+		}
+	}
+}
+
+func choose(servers []frameServer, f *frame, turn int) (chosen []frameServer) {
+	var slow []frameServer
+	for _, s := range servers {
+		switch {
+		case !s.slow || soak():
+			chosen = append(chosen, s)
+		case f.Executed[s.name] != nil:
+			slow = append(slow, s)
+		}
+	}
+	if slow == nil {
+		slow = slices.DeleteFunc(slices.Clone(servers), func(s frameServer) bool { return !s.slow })
+	}
+	if !soak() {
+		chosen = append(chosen, slow[turn%len(slow)])
+	}
+	return chosen
+}
+
+// patience bounds what a server does in milliseconds, or seconds when the
+// machine is busy. Only a failing test waits this long.
+const patience = time.Minute
+
+// runFrame lets s have f and returns the tools that it executed, and whether
+// it must have executed what it can: a line that only ends with the stream may
+// be lost there, as go-sdk does now and then. prefix is the command line that
+// s is started with.
+func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed []string, sure bool) {
+	t.Helper()
+	content := f.bytes(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	journal := newJournal(t)
+	argv := slices.Concat(prefix, s.command(journal.path))
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = environ()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(stdout)
+	first, second := f.opening()
+	if f.Initialize {
+		io.WriteString(stdin, first)
+		if answer, err := out.ReadString('\n'); err != nil || !strings.Contains(answer, "protocolVersion") {
+			t.Errorf("initialize was answered with %q, %v", answer, err)
+		}
+	}
+	sure = bytes.HasSuffix(content, []byte("\n"))
+	written, silent := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(written)
+		// The error is no finding: a server may end in the middle of what is
+		// too long for it.
+		stdin.Write(append([]byte(second), content...))
+		if !sure {
+			stdin.Close() // some servers read such a line when the stream ends
+		}
+	}()
+	go func() {
+		defer close(silent)
+		io.Copy(io.Discard, out)
+	}()
+	// At the end of their input servers drop calls that they have read, so the
+	// end waits for what the frame is known to do.
+	for waiting := true; waiting && len(executed) < len(f.Executed[s.name]); {
+		select {
+		case name := <-journal.noted:
+			executed = append(executed, name)
+		case <-silent:
+			waiting = false
+		}
+	}
+	<-written
+	stdin.Close()
+	<-silent
+	cmd.Wait() // each server has its own idea of the right exit code
+	if ctx.Err() != nil {
+		t.Errorf("the server was still there after %v", patience)
+	}
+	return append(executed, journal.rest()...), sure
+}
+
+// A journal receives the names of tools from a server process.
+type journal struct {
+	path  string // of a named pipe, to append to
+	pipe  *os.File
+	noted chan string
+}
+
+func newJournal(t *testing.T) *journal {
+	t.Helper()
+	j := &journal{path: filepath.Join(t.TempDir(), "journal"), noted: make(chan string)}
+	if err := syscall.Mkfifo(j.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Open for writing too, so that no reader or writer waits for the other.
+	pipe, err := os.OpenFile(j.path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.pipe = pipe
+	t.Cleanup(func() { pipe.Close() })
+	go j.read()
+	return j
+}
+
+func (j *journal) read() {
+	defer close(j.noted)
+	for r := bufio.NewReader(j.pipe); ; {
+		line, err := r.ReadString('\n')
+		if err != nil || line == "\n" {
+			return
+		}
+		var name string
+		if err := json.Unmarshal([]byte(line), &name); err != nil {
+			name = "not a name: " + line
+		}
+		j.noted <- name
+	}
+}
+
+// rest returns what is in the pipe when its writers are gone.
+func (j *journal) rest() (names []string) {
+	j.pipe.WriteString("\n")
+	for name := range j.noted {
+		names = append(names, name)
+	}
+	return names
+}
+
+// checkNamed checks that each call in executed has a record of its own in list.
+func checkNamed(t *testing.T, list []audit.Record, executed []string) {
+	t.Helper()
+	unused := slices.Clone(list)
+	for _, tool := range executed {
+		i := slices.IndexFunc(unused, naming(tool))
+		if i < 0 {
+			t.Errorf("%.40q was executed and has no record of its own; all that was executed: %.40q", tool, executed)
+			continue
+		}
+		unused = slices.Delete(unused, i, i+1)
+	}
+}
+
+// naming finds the records of calls that, in some reading, call tool.
+func naming(tool string) func(audit.Record) bool {
+	return func(r audit.Record) bool {
+		return r.Kind == audit.KindCall && slices.ContainsFunc(audit.Operations(&r), func(o audit.Operation) bool {
+			return isName(o.Tool, tool)
+		})
+	}
+}
+
+// isName reports whether got is the name want, when either may have been cut:
+// a record keeps 200 code points of a name over 256, the measured frames 20.
+func isName(got, want string) bool {
+	if got == want {
+		return true
+	}
+	got, _, _ = strings.Cut(got, "…[len=")
+	n := min(utf8.RuneCountInString(got), utf8.RuneCountInString(want))
+	return (n == 20 || n == 200) && strings.HasPrefix(got, want) || n == 200 && strings.HasPrefix(want, got)
+}

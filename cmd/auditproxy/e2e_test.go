@@ -1,0 +1,96 @@
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"auditproxy/schemas/audit"
+)
+
+// soak asks for the long versions of these tests; see the Makefile.
+func soak() bool { return os.Getenv("SOAK") != "" }
+
+// build compiles the package at path, from the root of the repository, as it
+// is shipped, and returns the binary.
+func build(t *testing.T, path string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), filepath.Base(path))
+	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, path)
+	cmd.Dir = root(t)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", path, err, out)
+	}
+	return bin
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// fetched returns the path of something that make tools brings.
+func fetched(t *testing.T, elem ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{root(t), ".tools"}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: run make tools", err)
+	}
+	return path
+}
+
+// environ is the environment of a wrapped server, with more added to it:
+// nothing of a tmux that the test itself runs in, and a FastMCP that neither
+// draws a banner nor asks the network for updates.
+func environ(more ...string) []string {
+	env := []string{
+		"FASTMCP_SHOW_SERVER_BANNER=false", "FASTMCP_CHECK_FOR_UPDATES=off", "FASTMCP_LOG_LEVEL=ERROR",
+		"PYTHONDONTWRITEBYTECODE=1",
+	}
+	for _, v := range os.Environ() {
+		switch name, _, _ := strings.Cut(v, "="); {
+		case name == "TMUX", name == "TMUX_PANE", strings.HasPrefix(name, "LIBTMUX_"), strings.HasPrefix(name, "AUDITPROXY_"):
+		default:
+			env = append(env, v)
+		}
+	}
+	return append(env, more...)
+}
+
+// records reads what a proxy that has ended left in the spool at dir.
+func records(t *testing.T, dir string) (list []audit.Record) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".jsonl" {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(dir, path))
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(content) {
+			kind, r, err := audit.ParseLine(bytes.TrimSuffix(line, []byte("\n")))
+			switch {
+			case err != nil:
+				return errors.Join(err, errors.New(path))
+			case kind == audit.LineRecord:
+				list = append(list, r)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("reading spool: %v", err)
+	}
+	return list
+}
