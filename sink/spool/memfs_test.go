@@ -72,6 +72,20 @@ func (m *memFS) node(dir bool, perm fs.FileMode) *node {
 	return n
 }
 
+// judgeBy sets judge while others may be at work.
+func (m *memFS) judgeBy(judge func(n int, op, name string) (verdict, error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.judge = judge
+}
+
+// count is how many operations have changed something.
+func (m *memFS) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ops
+}
+
 // verdict is called with mu held, for an operation that changes something.
 func (m *memFS) verdict(op, name string) (verdict, error) {
 	if m.stopped {

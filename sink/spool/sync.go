@@ -35,7 +35,8 @@ func (s *Session) Wait(pos int64, limit time.Duration) bool {
 	}
 	if !s.running {
 		s.wait.Unlock()
-		_ = s.sync()
+		losses, _ := s.sync()
+		s.tell(losses)
 		s.wait.Lock()
 		defer s.wait.Unlock()
 		return s.synced >= pos
@@ -94,28 +95,48 @@ func (s *Session) wake() {
 // Run syncs until ctx ends; then it syncs once more and returns. While nothing
 // is written it sleeps. Without Run, Wait syncs itself.
 func (s *Session) Run(ctx context.Context) error {
-	s.wait.Lock()
-	s.running = true
-	s.wait.Unlock()
+	s.setRunning(true)
 	for {
 		select {
 		case <-ctx.Done():
-			s.wait.Lock()
-			s.running = false
-			s.wait.Unlock()
-			// This answers the waiters that came before; those after see that
-			// nobody runs.
-			return s.sync()
+			// The last sync answers the waiters that came before; those after see
+			// that nobody runs.
+			s.setRunning(false)
+			losses, err := s.sync()
+			s.tell(losses)
+			return err
 		case <-s.kick:
 		case <-s.due.C:
 		}
-		_ = s.sync() // said in the log and to the waiters; tried again
+		// An error is said in the log and to the waiters, and tried again.
+		if losses, _ := s.sync(); len(losses) > 0 {
+			// Whoever is told may append, and so may have to wait for a sync.
+			s.setRunning(false)
+			s.tell(losses)
+			s.setRunning(true)
+		}
+	}
+}
+
+func (s *Session) setRunning(running bool) {
+	s.wait.Lock()
+	defer s.wait.Unlock()
+	s.running = running
+}
+
+// tell reports losses, with nothing locked.
+func (s *Session) tell(losses []Loss) {
+	for _, l := range losses {
+		s.log.Error("segment lost", zap.String("session", s.id), zap.Uint32("segment", l.Segment), zap.String("reason", l.Reason))
+		if s.c.OnLoss != nil {
+			s.c.OnLoss(l)
+		}
 	}
 }
 
 // sync makes what is written durable, elsewhere if it must, and tells the
 // waiters.
-func (s *Session) sync() error {
+func (s *Session) sync() (losses []Loss, err error) {
 	s.syncing.Lock()
 	pos, losses, err := s.syncAll()
 	s.syncing.Unlock()
@@ -132,13 +153,7 @@ func (s *Session) sync() error {
 		return true
 	})
 	s.wait.Unlock()
-	for _, l := range losses {
-		s.log.Error("segment lost", zap.String("session", s.id), zap.Uint32("segment", l.Segment), zap.String("reason", l.Reason))
-		if s.c.OnLoss != nil {
-			s.c.OnLoss(l)
-		}
-	}
-	return err
+	return losses, err
 }
 
 // syncAll syncs, and if that fails writes the lines to a new segment and syncs
@@ -339,7 +354,7 @@ func (s *Session) commit(b batch) {
 		}
 	}
 	s.old = slices.DeleteFunc(s.old, func(g *segment) bool { return slices.Contains(b.files, g) && g != b.cur })
-	if s.inflight = s.inflight[:0]; cap(s.inflight) > softPending {
+	if s.inflight = s.inflight[:0]; cap(s.inflight) > 2*softPending {
 		s.inflight = nil
 	}
 	if b.newDir && b.sync {
@@ -366,7 +381,8 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
-	err := s.sync()
+	losses, err := s.sync()
+	s.tell(losses)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -33,16 +33,21 @@ func bubble(t *testing.T, d Durability, f func(t *testing.T, fs *memFS, s *Sessi
 	})
 }
 
-// syncs counts the syncs of segments.
-func syncs(fs *memFS) *int {
-	n := new(int)
-	fs.judge = func(_ int, op, name string) (verdict, error) {
+// syncs counts the syncs of segments from now on.
+func syncs(fs *memFS) func() int {
+	n := 0
+	fs.judgeBy(func(_ int, op, name string) (verdict, error) {
 		if op == "sync" && strings.HasSuffix(name, segmentExt) {
-			*n++
+			n++
 		}
 		return fine, nil
+	})
+	return func() int {
+		synctest.Wait()
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		return n
 	}
-	return n
 }
 
 func TestWaitSyncsAtOnce(t *testing.T) {
@@ -93,8 +98,8 @@ func TestGroupCommit(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if *n < 1 || *n > 2 {
-			t.Errorf("100 calls took %d syncs, want 1 or 2", *n)
+		if n() < 1 || n() > 2 {
+			t.Errorf("100 calls took %d syncs, want 1 or 2", n())
 		}
 	})
 }
@@ -102,19 +107,23 @@ func TestGroupCommit(t *testing.T) {
 func TestIntervalSyncsAfter50ms(t *testing.T) {
 	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
 		n := syncs(fs)
-		for range 10 {
-			appendLines(t, s, final(1, 0), true)
-			<-time.After(10 * time.Millisecond)
-		}
-		synctest.Wait()
-		if *n != 2 {
-			t.Errorf("100 ms of appends took %d syncs, want 2", *n)
+		for want := 1; want <= 3; want++ {
+			appendLines(t, s, final(want, 0), true)
+			<-time.After(49 * time.Millisecond)
+			appendLines(t, s, final(want, 1), true)
+			if n() != want-1 {
+				t.Errorf("%d syncs 49 ms after an append, want %d", n(), want-1)
+			}
+			<-time.After(2 * time.Millisecond)
+			if n() != want {
+				t.Errorf("%d syncs 51 ms after an append, want %d", n(), want)
+			}
 		}
 		// P17: then nothing happens any more.
-		before := fs.ops
+		before := fs.count()
 		<-time.After(time.Hour)
-		if fs.ops-before > 2 {
-			t.Errorf("%d operations in an idle hour", fs.ops-before)
+		if fs.count()-before > 2 {
+			t.Errorf("%d operations in an idle hour", fs.count()-before)
 		}
 	})
 }
@@ -129,8 +138,8 @@ func TestOSNeverSyncs(t *testing.T) {
 			t.Errorf("%d lines are published, want 1", got)
 		}
 		<-time.After(time.Minute)
-		if *n != 0 {
-			t.Errorf("%d syncs", *n)
+		if n() != 0 {
+			t.Errorf("%d syncs", n())
 		}
 	})
 }
@@ -155,12 +164,12 @@ func TestPendingIsBounded(t *testing.T) {
 // TestDeadDeviceIsTriedAgain leaves the retries to Run.
 func TestDeadDeviceIsTriedAgain(t *testing.T) {
 	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
-		fs.judge = func(_ int, op, name string) (verdict, error) {
+		fs.judgeBy(func(_ int, op, name string) (verdict, error) {
 			if op == "sync" || op == "create" {
 				return lost, unix.EIO
 			}
 			return fine, nil
-		}
+		})
 		start := time.Now()
 		if s.Wait(appendLines(t, s, intent(1), false), 0) {
 			t.Error("Wait = true")
@@ -168,12 +177,12 @@ func TestDeadDeviceIsTriedAgain(t *testing.T) {
 		if time.Since(start) != 0 {
 			t.Error("Wait did not hear of the failure at once")
 		}
-		before := fs.ops
+		before := fs.count()
 		<-time.After(time.Hour)
-		if n := fs.ops - before; n < 60 || n > 200 {
+		if n := fs.count() - before; n < 60 || n > 200 {
 			t.Errorf("%d operations in an hour, want about one attempt a minute", n)
 		}
-		fs.judge = nil
+		fs.judgeBy(nil)
 		<-time.After(2 * retryLast)
 		got := items(t, ReaderConfig{Dir: "/spool", FS: fs.crash(none)})
 		if len(got) == 0 || string(got[len(got)-1].Line)+"\n" != string(intent(1)) {
