@@ -46,7 +46,7 @@ func (s summarizer) value(b *strings.Builder, v []byte, depth int) {
 		switch {
 		case d.ok:
 			b.WriteString(d.text(s.hex))
-		case depth == 0:
+		case depth == 0 && !empty(v):
 			b.WriteString("{…}")
 		default:
 			b.WriteByte('{')

@@ -29,6 +29,12 @@ func sortShown(lines []shown) {
 // has read each session. It reads segments from the end, and the sessions that
 // were written last first.
 func (v *view) last(ctx context.Context, entries []spool.Entry, n int, ends map[string]spool.Position) error {
+	entries = slices.DeleteFunc(entries, func(e spool.Entry) bool {
+		if e.Err != nil {
+			v.warn(e.ID, e.Err.Error())
+		}
+		return e.Err != nil
+	})
 	slices.SortStableFunc(entries, func(a, b spool.Entry) int { return b.Modified.Compare(a.Modified) })
 	var lines []shown
 	for group := range slices.Chunk(entries, runtime.GOMAXPROCS(0)) {
@@ -76,9 +82,6 @@ func (v *view) tails(ctx context.Context, group []spool.Entry, n int) []tail {
 }
 
 func (v *view) readTail(ctx context.Context, e spool.Entry, n int, t *tail) error {
-	if e.Err != nil {
-		return e.Err
-	}
 	segments := e.Segments
 	if len(segments) == 0 {
 		segments = []uint32{1}
@@ -112,9 +115,18 @@ func (v *view) readTail(ctx context.Context, e spool.Entry, n int, t *tail) erro
 			t.end = s.endedAt
 		}
 		s.r.Close() // only read
+		// Damage before the first record of a segment was written before that one.
+		for j := len(lines) - 2; j >= 0; j-- {
+			if lines[j].key == 0 {
+				lines[j].key = lines[j+1].key
+			}
+		}
 		t.lines = append(lines, t.lines...)
-		if err != nil && !errors.Is(err, errStopped) || len(t.lines) >= n {
+		if err != nil && !errors.Is(err, errStopped) {
 			return err
+		}
+		if len(t.lines) >= n {
+			return nil
 		}
 	}
 	return nil

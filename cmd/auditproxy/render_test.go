@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+)
+
+func TestDurationText(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-1:                            "",
+		0:                             "0.00ms",
+		9994 * time.Microsecond:       "9.99ms",
+		9996 * time.Microsecond:       "10.0ms",
+		99949 * time.Microsecond:      "99.9ms",
+		999 * time.Millisecond:        "999ms",
+		999600 * time.Microsecond:     "1.00s",
+		12345 * time.Millisecond:      "12.3s",
+		61 * time.Second:              "1m01s",
+		25*time.Hour + 30*time.Second: "25h00m",
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("duration(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"it shows plain words as they are", `{"a":"b","n":-1.5,"t":true,"z":null}`, `a=b n=-1.5 t=true z=null`},
+		{"it quotes what is not one word", `{"a b":"","c":"x=y","d":"say \"hi\""}`, `"a b"="" c="x=y" d="say \"hi\""`},
+		{"it marks digests", `{"keys":{"len":1,"hmac_sha256_prefix":"0123456789abcdef"}}`, `keys=<1 char #01234567>`},
+		{"it marks digests of the other kind", `{"keys":{"len":12,"sha256_prefix":"0123456789ab"}}`, `keys=<12 chars #01234567>`},
+		{"it shows the beginning of a long text", `{"x":{"head":"abc d","len":300,"hmac_sha256_prefix":"0123456789abcdef"}}`, `x="abc d"…<300 chars #01234567>`},
+		{"it shows what is left of a value", `{"x":{"type":"int","redacted":true}}`, `x=<int redacted>`},
+		{"it shows what is left of an oversize value", `{"x":{"type":"str","bytes":17000000,"hmac_sha256_prefix":"0123456789abcdef"}}`, `x=<str 17000000 bytes #01234567>`},
+		{"it takes no other object for a digest", `{"x":{"len":1,"other":2}}`, `x={len=1 other=2}`},
+		{"it does not go deeper than asked", `{"a":{"b":{"c":{}}},"b":{"b":{"c":{"d":1}}},"l":[[[1]]]}`, `a={b={c={}}} b={b={c={…}}} l=[[[…]]]`},
+		{"it names the operations of a batch", `{"operations":[{"tool":"a","arguments":{"x":1}},{"tool":"b"},{"keys":"c"}]}`, `operations=[a(x=1), b, {keys=c}]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := (summarizer{depth: 2, hex: 8}).arguments(audit.JSON(tt.in)); got != tt.want {
+				t.Errorf("summary of %s is %s, want %s", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLineFits(t *testing.T) {
+	for _, tt := range []struct {
+		limit int
+		parts []string
+		want  string
+	}{
+		{0, []string{"abc", "def"}, "abcdef"},
+		{6, []string{"abc", "def"}, "abcdef"},
+		{5, []string{"abc", "def", "ghi"}, "abcd…"},
+		{3, []string{"abc", "def"}, "abc"},
+		{4, []string{"你好吗"}, "你…"},
+		{5, []string{"你好吗"}, "你好…"},
+		{3, []string{"e\u0301e\u0301e\u0301"}, "e\u0301e\u0301e\u0301"},
+		{4, []string{"a\x1bb"}, `a\x…`},
+	} {
+		l := styledLine{limit: tt.limit}
+		for _, p := range tt.parts {
+			l.put(plain, p)
+		}
+		if got := strings.TrimSuffix(string(l.end()), "\n"); got != tt.want {
+			t.Errorf("%q in %d cells is %q, want %q", tt.parts, tt.limit, got, tt.want)
+		}
+	}
+}
+
+func TestProgressBar(t *testing.T) {
+	p := &progress{total: 2e6}
+	p.add(5e5)
+	if got, want := p.bar(), "reading [########........................]  25 % of 2.0 MB"; got != want {
+		t.Errorf("a quarter is %q, want %q", got, want)
+	}
+	p.add(9e6) // a live session grows
+	if got, want := p.bar(), "reading [################################] 100 % of 2.0 MB"; got != want {
+		t.Errorf("more than all is %q, want %q", got, want)
+	}
+}
