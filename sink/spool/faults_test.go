@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,9 +70,14 @@ func TestS1OnlySealedLines(t *testing.T) {
 // at each of its bytes, then recovers it and writes on.
 func TestS2S3DamageCostsTheTouchedLines(t *testing.T) {
 	f, lines := sample(t)
-	whole := slices.Clone(fileOf(t, f, segment1).data)
+	index := map[string]int{}
+	for i, l := range lines {
+		index[strings.TrimSuffix(l, "\n")] = i
+	}
+	n := fileOf(t, f, segment1)
+	whole := n.data
 	for at := range whole {
-		touched := strings.Count(string(whole[:at]), "\n")
+		touched := bytes.Count(whole[:at], []byte("\n"))
 		for _, d := range []struct {
 			name   string
 			damage func(b []byte) []byte
@@ -81,23 +87,41 @@ func TestS2S3DamageCostsTheTouchedLines(t *testing.T) {
 			{"zeroed", func(b []byte) []byte { clear(b[at:min(at+16, len(b))]); return b }, 2},
 			{"cut", func(b []byte) []byte { return b[:at] }, len(lines)},
 		} {
-			g := f.crash(all)
-			n := fileOf(t, g, segment1)
-			n.data = d.damage(n.data)
-			context := fmt.Sprintf("%s at byte %d", d.name, at)
-			got := map[string]bool{}
-			for _, l := range texts(items(t, ReaderConfig{Dir: "/spool", FS: g})) {
-				got[l] = true
-			}
-			for i, l := range lines {
-				if (i < touched || i >= touched+d.lost) && !got[l] {
-					t.Fatalf("%s: line %d is lost, it touched line %d", context, i, touched)
+			n.data = d.damage(slices.Clone(whole))
+			got := linesTold(t, f, index)
+			for i := range lines {
+				if (i < touched || i >= touched+d.lost) && !got[i] {
+					t.Fatalf("%s at byte %d: line %d is lost, it touched line %d", d.name, at, i, touched)
 				}
 			}
 			if at%97 == 0 {
-				repairTwice(t, g, context)
+				repairTwice(t, f.crash(all), fmt.Sprintf("%s at byte %d", d.name, at))
 			}
 		}
+	}
+}
+
+// linesTold says which lines a reader tells, by their index.
+func linesTold(t *testing.T, f *memFS, index map[string]int) []bool {
+	t.Helper()
+	got := make([]bool, len(index))
+	r, err := OpenReader(ReaderConfig{Dir: "/spool", Session: testID, FS: f})
+	must(t, err)
+	defer r.Close()
+	for {
+		item, err := r.Next()
+		if err == io.EOF {
+			return got
+		}
+		must(t, err)
+		if item.Damage != Intact {
+			continue
+		}
+		i, ok := index[string(item.Line)]
+		if !ok {
+			t.Fatalf("told a line that was never written: %s", item.Line)
+		}
+		got[i] = true
 	}
 }
 

@@ -64,6 +64,9 @@ type osFile struct {
 	dir bool
 }
 
+// HostFS returns the real file system, for a test to wrap.
+func HostFS() FS { return osFS{} }
+
 func orOS(f FS) FS {
 	if f == nil {
 		return osFS{}

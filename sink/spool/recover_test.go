@@ -113,7 +113,7 @@ func TestRecoverLeavesAlone(t *testing.T) {
 			must(t, os.Rename(s.dir, s.dir+".elsewhere"))
 			must(t, os.Symlink(s.dir+".elsewhere", s.dir))
 		}},
-		{name: "no dead session", done: true, make: die1},
+		{name: "nothing, of a dead session", done: true, make: func(t *testing.T, s *Session) { die(t, s) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := create(t, Config{})
@@ -133,8 +133,6 @@ func TestRecoverLeavesAlone(t *testing.T) {
 		})
 	}
 }
-
-func die1(t *testing.T, s *Session) { die(t, s) }
 
 // TestRecoverUnnamed has directories whose makers died before they had a name.
 func TestRecoverUnnamed(t *testing.T) {
@@ -180,7 +178,7 @@ func TestS9RecoverersRace(t *testing.T) {
 	_, _, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
 	must(t, err)
 	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}), nil, "race")
-	if e := List1(t, s.c.Dir); e.State != Ended {
+	if e := onlySession(t, s.c.Dir); e.State != Ended {
 		t.Errorf("session is %v", e.State)
 	}
 }

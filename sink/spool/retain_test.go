@@ -193,7 +193,7 @@ func TestS12OpenCallsKeepTheirSegment(t *testing.T) {
 	must(t, c.Close())
 	_, err = Retain(t.Context(), RetainConfig{Dir: s.c.Dir, Bytes: 1, Consumed: true})
 	must(t, err)
-	e := List1(t, s.c.Dir)
+	e := onlySession(t, s.c.Dir)
 	if len(e.Segments) == 0 || e.Segments[0] == 1 {
 		t.Errorf("segments left: %v, want the first gone", e.Segments)
 	}

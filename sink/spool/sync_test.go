@@ -213,7 +213,7 @@ func TestRotation(t *testing.T) {
 	for range n {
 		appendLines(t, s, line, true)
 	}
-	e := List1(t, s.c.Dir)
+	e := onlySession(t, s.c.Dir)
 	if len(e.Segments) != 4 {
 		t.Errorf("segments = %v, want 4", e.Segments)
 	}
@@ -231,8 +231,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// List1 is the only session in dir.
-func List1(t testing.TB, dir string) Entry {
+// onlySession is the only session in dir.
+func onlySession(t testing.TB, dir string) Entry {
 	t.Helper()
 	list, err := List(dir)
 	must(t, err)
