@@ -225,7 +225,7 @@ func (p *reading) member(l *level, table []string, lit []byte) {
 		return
 	}
 	name := lit[1 : len(lit)-1]
-	if bytes.IndexByte(name, '\\') >= 0 {
+	if p.bent {
 		p.q.scratch = audit.AppendUnquote(p.q.scratch[:0], lit)
 		name = p.q.scratch
 	}

@@ -220,14 +220,16 @@ func (q *Requests) read(last bool) {
 // scan scans up to an offset; there is no CR or LF before it.
 func (q *Requests) scan(to int64) {
 	for q.pos < to {
-		cut := min(to, q.line.limit(), q.cr.limit(), q.stream.limit())
+		fork := q.cr != q.line || q.stream != q.line
+		cut := min(to, q.line.limit())
+		if fork {
+			cut = min(cut, q.cr.limit(), q.stream.limit())
+		}
 		cut = max(cut, q.pos)
 		b := q.window.slice(q.pos, cut)
 		q.line.run(b, q.pos)
-		if q.line.streaming() || q.line.limit() <= cut {
-			q.line.advance(cut)
-		}
-		if q.cr != q.line || q.stream != q.line {
+		q.line.advance(cut)
+		if fork {
 			q.scanForks(b, cut)
 		}
 		q.pos = cut

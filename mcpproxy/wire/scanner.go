@@ -89,6 +89,7 @@ type scanner struct {
 	named bool  // the string is a member's name
 	tok   int64 // start of the string, scalar or white space under way; -1 if it is no longer in the window
 
+	bent bool  // the string has an escape; not known if quick
 	esc  uint8 // in a string: 0, or 1 + bytes of the escape read so far
 	high bool  // the escape before was a high surrogate
 	wide bool  // a byte above 0x7F was seen since utf
@@ -329,7 +330,7 @@ func (s *scanner) beginString(off int64) {
 	if !s.named && !s.begin(off, '"') {
 		return
 	}
-	s.st, s.tok, s.utf = inString, off, off+1
+	s.st, s.tok, s.utf, s.bent = inString, off, off+1, false
 }
 
 func (s *scanner) endString(off int64) {
@@ -374,11 +375,13 @@ func (s *scanner) string(b []byte, i int, base int64) int {
 		switch b[i] {
 		case '"':
 			off := base + int64(i)
-			s.checkUTF8(off, true)
+			if s.wide {
+				s.checkUTF8(off, true)
+			}
 			s.endString(off + 1)
 			return i + 1
 		case '\\':
-			s.esc = 1
+			s.esc, s.bent = 1, true
 		default:
 			s.flags |= ControlCharacter
 		}
@@ -472,9 +475,6 @@ func (s *scanner) surrogate(unit rune) {
 // checkUTF8 checks the string's bytes before off, where it ends or where a
 // rune may go on in the next run.
 func (s *scanner) checkUTF8(off int64, ends bool) {
-	if ends {
-		s.surrogate(0)
-	}
 	if s.wide {
 		b := s.w.slice(s.utf, off)
 		if !ends {
