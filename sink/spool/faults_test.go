@@ -95,7 +95,7 @@ func TestS2S3DamageCostsTheTouchedLines(t *testing.T) {
 				}
 			}
 			if at%97 == 0 {
-				repairTwice(t, f.crash(all), fmt.Sprintf("%s at byte %d", d.name, at))
+				repairTwice(t, f.died(), fmt.Sprintf("%s at byte %d", d.name, at))
 			}
 		}
 	}

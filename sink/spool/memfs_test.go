@@ -291,9 +291,35 @@ func (n *node) crash(keep func() float64) *node {
 	return c
 }
 
-// all keeps everything, as when only the process dies; none keeps what was
-// synced; some keeps chance's share of each.
-func all() float64  { return 1 }
+// died is what a file system holds after the process died: everything, but
+// what was not synced still is not.
+func (m *memFS) died() *memFS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &memFS{room: -1, inodes: m.inodes}
+	c.root = m.root.died(make(map[*node]*node))
+	return c
+}
+
+func (n *node) died(clones map[*node]*node) *node {
+	if c := clones[n]; c != nil {
+		return c
+	}
+	c := &node{dir: n.dir, mode: n.mode, inode: n.inode, links: n.links, data: slices.Clone(n.data), safe: slices.Clone(n.safe)}
+	clones[n] = c
+	if n.dir {
+		c.names, c.kept = make(map[string]*node), make(map[string]*node)
+	}
+	for name, child := range n.names {
+		c.names[name] = child.died(clones)
+	}
+	for name, child := range n.kept {
+		c.kept[name] = child.died(clones)
+	}
+	return c
+}
+
+// none keeps what was synced; some keeps chance's share of the rest.
 func none() float64 { return 0 }
 func some(seed uint64) func() float64 {
 	r := rand.New(rand.NewPCG(seed, 1))

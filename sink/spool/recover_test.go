@@ -203,7 +203,7 @@ func TestS2TornTwice(t *testing.T) {
 		}
 		_, _, err := Recover(t.Context(), RecoverConfig{Dir: "/spool", Machine: "m", FS: f})
 		must(t, err)
-		f = f.crash(all)
+		f = f.died()
 		n = fileOf(t, f, segment1)
 	}
 	var torn []string
@@ -215,4 +215,21 @@ func TestS2TornTwice(t *testing.T) {
 	if len(torn) != 2 {
 		t.Errorf("set aside %q, want both tails once", torn)
 	}
+}
+
+// TestRecoverHalfARepeat died while it wrote lines again after a failed sync:
+// the intent stands twice, its final record once, and before it.
+func TestRecoverHalfARepeat(t *testing.T) {
+	s := create(t, Config{})
+	appendLines(t, s, intent(1), false)
+	appendLines(t, s, final(1, 0), true)
+	die(t, s)
+	second := append(append(appendRepeat(nil, 1), intent(1)...), final(1, 0)[:30]...)
+	must(t, os.WriteFile(filepath.Join(s.dir, segmentName(2)), second, 0o600))
+	done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
+	must(t, err)
+	if len(done) != 1 || len(skipped) > 0 || done[0].Unknown != 0 {
+		t.Errorf("Recover = %+v, skipped %v, want no open call", done, skipped)
+	}
+	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir}), [][]byte{final(1, 0)}, "half a repeat")
 }

@@ -211,7 +211,7 @@ func TestRetainStopsAtEveryOperation(t *testing.T) {
 	full, _ := sample(t)
 	c := RetainConfig{Dir: "/spool", Age: time.Hour} // memFS has no times: all is old
 	for n := 1; ; n++ {
-		f := full.crash(all)
+		f := full.died()
 		f.judge = func(op int, _, _ string) (verdict, error) {
 			if op == n {
 				return stopped, nil
@@ -227,7 +227,7 @@ func TestRetainStopsAtEveryOperation(t *testing.T) {
 			}
 			return
 		}
-		f = f.crash(all)
+		f = f.died()
 		recoverAll(t, f, fmt.Sprintf("stopped at %d", n))
 		if list, err := list(f, "/spool"); err != nil || len(list) > 0 && list[0].State != Ended {
 			t.Errorf("stopped at %d: %+v, %v", n, list, err)

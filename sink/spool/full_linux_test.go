@@ -1,0 +1,71 @@
+package spool
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"auditproxy/schemas/audit"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestS6S7RealDiskFull fills a tmpfs of 1 MiB twice and frees it. Where
+// mounting is not allowed it has nothing to say that TestS6S7DiskFull does
+// not.
+func TestS6S7RealDiskFull(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Logf("mounting a tmpfs: %v", err)
+		return
+	}
+	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	s := create(t, Config{Dir: filepath.Join(dir, "spool")})
+	run(t, s)
+	rubbish := filepath.Join(dir, "rubbish")
+	var seq uint64
+	var acknowledged [][]byte
+	n := 0
+	for range 2 {
+		must(t, os.WriteFile(rubbish, make([]byte, 400<<10), 0o600))
+		var open []int
+		for {
+			n++
+			_, err := s.Append(intent(n), false)
+			if errors.Is(err, ErrFull) {
+				n--
+				break
+			}
+			must(t, err)
+			acknowledged = append(acknowledged, intent(n))
+			open = append(open, n)
+			if len(open) > 100 {
+				line := final(open[0], seq)
+				appendLines(t, s, line, true)
+				acknowledged, open, seq = append(acknowledged, line), open[1:], seq+1
+			}
+		}
+		for _, k := range open {
+			line := final(k, seq)
+			appendLines(t, s, line, true)
+			acknowledged, seq = append(acknowledged, line), seq+1
+		}
+		must(t, os.Remove(rubbish))
+		s.mu.Lock()
+		s.ballastAt = s.ballastAt.Add(-ballastEvery)
+		s.mu.Unlock()
+	}
+	appendLines(t, s, boundary(audit.KindSessionEnd, seq), true)
+	must(t, s.sync1())
+	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}), acknowledged, "tmpfs")
+	if n < 500 {
+		t.Errorf("%d calls filled the disk twice", n)
+	}
+}
+
+// sync1 is sync without its losses.
+func (s *Session) sync1() error {
+	_, err := s.sync()
+	return err
+}
