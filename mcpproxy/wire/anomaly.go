@@ -12,7 +12,7 @@ const (
 	CaseVariantMember                     // case_variant_member: a protocol member in another case or fold
 	Batch                                 // batch: a member of a JSON-RPC batch array
 	NotJSON                               // not_json: not strict JSON (RFC 8259)
-	NotRPC                                // not_rpc: JSON, but no JSON-RPC message
+	NotRPC                                // not_rpc: JSON, but no JSON-RPC message, or a tools/call that MCP's schema does not allow
 	BareCR                                // bare_cr: a CR that no LF follows
 	NaN                                   // nan: NaN, Infinity or a number no float64 holds
 	ControlCharacter                      // control_character: raw, in a string or between values
@@ -21,10 +21,10 @@ const (
 	BOM                                   // bom
 	MultiValue                            // multi_value: several values on one line
 	MultiLine                             // multi_line: a value over several lines
-	OddID                                 // odd_id: neither a string nor an integer that a float64 holds exactly
+	OddID                                 // odd_id: an id or progress token that is neither a string nor digits of an integer that a float64 holds exactly
 	NoID                                  // no_id: a request's method without an id
 	Oversize                              // oversize
-	Depth                                 // depth
+	Depth                                 // depth: more than 200 levels
 	anomalyEnd
 )
 

@@ -107,17 +107,17 @@ func (n number) equals(f float64) bool {
 }
 
 // oddID reports whether an id is neither a string nor an integer that float64
-// holds exactly.
+// holds exactly, written as digits: Python ignores a request with the id 2.0.
 func oddID(raw []byte) bool {
 	if raw[0] == '"' {
 		return false
 	}
-	if d, _ := digits(raw); len(d) == len(raw) && len(d) <= 15 && (raw[0] != '0' || len(raw) == 1) {
-		return false
-	}
 	n, ok := parseNumber(raw)
-	if !ok || !n.integral() {
+	switch d, _ := digits(bytes.TrimPrefix(raw, []byte{'-'})); {
+	case !ok || len(d) != len(bytes.TrimPrefix(raw, []byte{'-'})):
 		return true
+	case len(d) <= 15:
+		return false
 	}
 	f, _ := strconv.ParseFloat(string(raw), 64)
 	return !n.equals(f)

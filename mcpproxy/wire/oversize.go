@@ -118,7 +118,6 @@ func (p *reading) movePart(a *argument, off int64) {
 func (p *reading) clearArguments() {
 	p.cur.arguments = value{}
 	p.argCount = 0
-	p.levels[2].busy = false
 	if p.over != nil {
 		p.over.argumentsBytes, p.over.parts, p.over.digest = 0, nil, nil
 	}

@@ -14,6 +14,7 @@ const (
 	roleParams      = roleInner + iota
 	roleOtherParams // params in another case
 	roleArguments
+	roleMeta
 )
 
 // Members of a message and of its params, by their index in the tables below;
@@ -154,19 +155,24 @@ func (p *reading) begin(r role, off int64, first byte) role {
 		}
 	case roleParams:
 		l := p.beginValue(1, off, first)
-		if l.member != paramArguments || !l.exact {
-			break
-		}
-		p.clearArguments()
-		if first == '{' {
-			p.levels[2].clear()
-			return roleArguments
+		switch {
+		case !l.exact:
+		case l.member == paramMeta && first == '{':
+			return roleMeta
+		case l.member == paramArguments:
+			p.clearArguments()
+			if first == '{' {
+				p.levels[2].clear()
+				return roleArguments
+			}
 		}
 	case roleOtherParams:
 		p.beginValue(1, off, first)
 	case roleArguments:
 		p.beginValue(2, off, first)
 		p.beginArgument(off, first)
+	case roleMeta:
+		p.beginValue(2, off, first)
 	}
 	return roleNone
 }
@@ -200,6 +206,9 @@ func (p *reading) end(r role, off int64) {
 	case roleArguments:
 		p.levels[2].busy = false
 		p.endArgument(off)
+	case roleMeta:
+		p.levels[2].busy = false
+		p.endMeta(&p.levels[2], off)
 	}
 	if p.over != nil {
 		p.over.keep, p.over.head = -1, nil
@@ -215,6 +224,8 @@ func (p *reading) name(r role, off int64, lit []byte) {
 	case roleArguments:
 		p.member(&p.levels[2], nil, lit)
 		p.nameArgument(off, lit)
+	case roleMeta:
+		p.levels[2].exact = string(lit) == `"progressToken"`
 	}
 }
 
@@ -333,6 +344,13 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 		if p.over != nil {
 			p.over.argumentsBytes = off - l.from
 		}
+	}
+}
+
+// endMeta looks at a progress token, for which the same holds as for an id.
+func (p *reading) endMeta(l *level, off int64) {
+	if l.exact && p.over == nil && l.first != 'n' && oddID(p.w.slice(l.from, off)) {
+		p.flags |= OddID
 	}
 }
 
@@ -470,6 +488,9 @@ func (p *reading) tellMessage(off int64) {
 	if t.method.n == 0 && !t.hasResult && !t.hasError || !p.version {
 		p.flags |= NotRPC
 	}
+	if p.over == nil && p.equals(t.method, methodCall) && !p.callable() {
+		p.flags |= NotRPC
+	}
 	p.idAnomalies()
 	t.end, t.anomalies = off, p.oddities|p.flags
 	p.flags = 0
@@ -490,6 +511,13 @@ func (p *reading) tellMessage(off int64) {
 		return
 	}
 	p.members++
+}
+
+// callable reports whether a tools/call is one by MCP's schema. Some servers
+// run others, too.
+func (p *reading) callable() bool {
+	args := p.bytes(p.cur.arguments)
+	return p.cur.name.n > 0 && (args == nil || args[0] == '{' || string(args) == "null")
 }
 
 func (p *reading) idAnomalies() {

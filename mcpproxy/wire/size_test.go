@@ -88,18 +88,18 @@ func TestOversizeMembers(t *testing.T) {
 
 func TestDepth(t *testing.T) {
 	nested := func(n int) string {
-		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":` +
-			strings.Repeat("[", n) + strings.Repeat("]", n) + "}}\n" + ping + "\n"
+		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":{"k":` +
+			strings.Repeat("[", n) + strings.Repeat("]", n) + "}}}\n" + ping + "\n"
 	}
 	for _, tt := range []struct {
 		depth int
 		want  Anomaly
 		tail  State // of what is told second
 	}{
-		{plainDepth - 2, 0, Complete},
-		{plainDepth - 1, Depth, Complete},
-		{MaxDepth - 2, Depth, Complete},
-		{MaxDepth - 1, Depth, Junk},
+		{plainDepth - 3, 0, Complete},
+		{plainDepth - 2, Depth, Complete},
+		{MaxDepth - 3, Depth, Complete},
+		{MaxDepth - 2, Depth, Junk},
 		{MaxDepth + 1000, Depth, Junk},
 	} {
 		told := newFeeder(Limit).feed(t, []byte(nested(tt.depth)), 100_000)
@@ -126,12 +126,12 @@ func TestMemory(t *testing.T) {
 		{"a string", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":"`, text, `"},"name":"evil"}}` + "\n", 256},
 		{"a number", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":`, bytes.Repeat([]byte("1"), 64<<10), `},"name":"evil"}}` + "\n", 256},
 		{"a name", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":{"`, text, `":1}}}` + "\n", 256},
-		{"many names", `{"method":"tools/call","params":{"name":"evil"},"id":2`, bytes.Repeat([]byte(`,"id":2`), 9<<10), "}\n", 40},
-		{"a batch", "[", many, `{"method":"tools/call","params":{"name":"evil"}}]` + "\n", 40},
-		{"values", "", bytes.Repeat([]byte(`{} `), 20<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 40},
-		{"words", "", bytes.Repeat([]byte(`1 `), 30<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 40},
-		{"lines of a value", `{"method":"tools/call","params":{"name":"evil","arguments":[1` + "\n", bytes.Repeat([]byte(",1\n"), 20<<10), "]}}\n", 40},
-		{"parts between CRs", "", bytes.Repeat([]byte("[\r"), 30<<10), "\n" + call + "\n", 40},
+		{"many names", `{"method":"tools/call","params":{"name":"evil"},"id":2`, bytes.Repeat([]byte(`,"id":2`), 9<<10), "}\n", 20},
+		{"a batch", "[", many, `{"method":"tools/call","params":{"name":"evil"}}]` + "\n", 20},
+		{"values", "", bytes.Repeat([]byte(`{} `), 20<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 20},
+		{"words", "", bytes.Repeat([]byte(`1 `), 30<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 20},
+		{"lines of a value", `{"method":"tools/call","params":{"name":"evil","arguments":[1` + "\n", bytes.Repeat([]byte(",1\n"), 20<<10), "]}}\n", 20},
+		{"parts between CRs", "", bytes.Repeat([]byte("[\r"), 30<<10), "\n" + call + "\n", 20},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFeeder(Limit)
@@ -139,7 +139,7 @@ func TestMemory(t *testing.T) {
 				frames := f.q.Scan(copy(f.q.Space(), b))
 				for _, fr := range frames {
 					for _, m := range fr.Messages {
-						f.calls[[2]string{text2(m.Method), text2(m.Name)}] = true
+						f.calls[[2]string{start(m.Method), start(m.Name)}] = true
 					}
 				}
 			}
@@ -163,7 +163,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func text2(lit []byte) string { return text(lit[:min(len(lit), 100)]) }
+// start is the start of a string.
+func start(lit []byte) string { return text(lit[:min(len(lit), 100)]) }
 
 // TestWindowShrinks lets the memory of a large message go.
 func TestWindowShrinks(t *testing.T) {
