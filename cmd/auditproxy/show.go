@@ -113,7 +113,7 @@ func ambiguousID(id string, ids []string) error {
 	return fmt.Errorf("%q is the beginning of %d records' ids: %s", id, len(ids), cli.Escape(list))
 }
 
-// A place is a line and where it stands.
+// A placedLine is a line and where it stands.
 type placedLine struct {
 	session  string
 	pos      spool.Position
