@@ -59,7 +59,6 @@ $(TYPESCRIPT)/.done: deploy/dev/typescript/package-lock.json
 
 $(STATICCHECK):
 	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
-	@touch $@
 
 clean: ## remove what was built and fetched
 	test ! -d $(TOOLS) || chmod -R u+w $(TOOLS)
