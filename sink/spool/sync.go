@@ -354,8 +354,10 @@ func (s *Session) commit(b batch) {
 		}
 	}
 	s.old = slices.DeleteFunc(s.old, func(g *segment) bool { return slices.Contains(b.files, g) && g != b.cur })
-	if s.inflight = s.inflight[:0]; cap(s.inflight) > 2*softPending {
-		s.inflight = nil
+	if n := len(s.inflight); cap(s.inflight) > 2*softPending && n < cap(s.inflight)/8 {
+		s.inflight = nil // after a burst, not between two syncs of it
+	} else {
+		s.inflight = s.inflight[:0]
 	}
 	if b.newDir && b.sync {
 		s.newDir = false
