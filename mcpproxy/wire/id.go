@@ -33,6 +33,9 @@ func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	if len(raw) == 0 {
 		return dst
 	}
+	if smallInteger(raw) && (m == ExactID || !answer) {
+		return appendSmallKey(dst, raw, m)
+	}
 	n, ok := parseNumber(raw)
 	switch {
 	case ok && m == ExactID:
@@ -46,6 +49,33 @@ func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	default:
 		return appendCompact(append(dst, 't'), raw)
 	}
+}
+
+// smallInteger reports whether raw is one of the integers that nearly all ids
+// are: no sign, no form but digits, and exact in a float64.
+func smallInteger(raw []byte) bool {
+	if len(raw) > 15 || raw[0] == '0' && len(raw) > 1 {
+		return false
+	}
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// appendSmallKey appends the key of a small integer, as appendKey would.
+func appendSmallKey(dst, raw []byte, m IDMatch) []byte {
+	switch {
+	case m != ExactID:
+		return dst
+	case raw[0] == '0':
+		return append(dst, "n0"...)
+	}
+	digits := bytes.TrimRight(raw, "0")
+	dst = append(append(dst, 'n'), digits...)
+	return strconv.AppendInt(append(dst, 'e'), int64(len(raw)-len(digits)), 10)
 }
 
 // appendKey appends sign, digits and exponent, without zeros at either end.

@@ -543,6 +543,19 @@ func (s *scanner) lineFeed(off int64) {
 func special(b []byte, i int) (int, bool) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	var seen uint64
+	for ; i+32 <= len(b); i += 32 {
+		w := b[i : i+32 : i+32]
+		x0, x1 := binary.LittleEndian.Uint64(w), binary.LittleEndian.Uint64(w[8:])
+		x2, x3 := binary.LittleEndian.Uint64(w[16:]), binary.LittleEndian.Uint64(w[24:])
+		q0, q1, q2, q3 := x0^ones*'"', x1^ones*'"', x2^ones*'"', x3^ones*'"'
+		s0, s1, s2, s3 := x0^ones*'\\', x1^ones*'\\', x2^ones*'\\', x3^ones*'\\'
+		hits := ((x0-ones*' ')&^x0 | (q0-ones)&^q0 | (s0-ones)&^s0) | ((x1-ones*' ')&^x1 | (q1-ones)&^q1 | (s1-ones)&^s1) |
+			((x2-ones*' ')&^x2 | (q2-ones)&^q2 | (s2-ones)&^s2) | ((x3-ones*' ')&^x3 | (q3-ones)&^q3 | (s3-ones)&^s3)
+		if hits&tops != 0 {
+			break // exactly where is for the words one by one
+		}
+		seen |= x0 | x1 | x2 | x3
+	}
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := x^ones*'"', x^ones*'\\'
