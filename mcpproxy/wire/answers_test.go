@@ -137,6 +137,26 @@ func TestAnswersRetain(t *testing.T) {
 	}
 }
 
+// TestAnswersStay looks at an answer of several reads after the next one took
+// its place in memory.
+func TestAnswersStay(t *testing.T) {
+	for _, n := range []int{0, 2 * RetainSmall} {
+		var a Answers
+		line := func(id string) string {
+			return `{"id":"` + id + `","result":{"x":"` + strings.Repeat("x", n) + `"}}`
+		}
+		first, second := line("first"), line("second")
+		a.Scan([]byte(first[:len(first)-1]))
+		got := a.Scan([]byte("}\n" + second[:len(second)-1]))
+		if len(got) != 1 || string(got[0].ID) != `"first"` || n == 0 && string(got[0].Raw) != first {
+			t.Errorf("told %s, want %s", got[0].Raw, first)
+		}
+		if got = a.Scan([]byte("}\n")); len(got) != 1 || string(got[0].ID) != `"second"` {
+			t.Errorf("told %v, want the second", got)
+		}
+	}
+}
+
 // TestAnswersMemory passes an answer of 256 MiB.
 func TestAnswersMemory(t *testing.T) {
 	var a Answers

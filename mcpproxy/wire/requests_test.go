@@ -302,6 +302,7 @@ func TestReady(t *testing.T) {
 		{"an unfinished value goes at a line end", []string{"{\n", `"method":"ping"`, "}"}, []string{"{\n", "", `"method":"ping"}`}},
 		{"a batch waits for its end", []string{`[{"method":"ping"}`, `]`}, []string{"", `[{"method":"ping"}]`}},
 		{"junk waits for its line end", []string{"}", "}", "\n"}, []string{"", "", "}}\n"}},
+		{"junk before an unfinished value goes with its line, told", []string{"1 {\n"}, []string{"1 {\n"}},
 		{"too much goes", []string{`{"method":"ping","x":"` + strings.Repeat("x", 70), "y", `"}`}, []string{
 			`{"method":"ping","x":"` + strings.Repeat("x", 70), "y", `"}`}},
 		{"too much junk goes", []string{strings.Repeat("}", 70), "}", "\n"}, []string{strings.Repeat("}", 70), "}", "\n"}},
@@ -312,7 +313,11 @@ func TestReady(t *testing.T) {
 			q.limit = 64
 			var got []string
 			for _, r := range tt.reads {
-				q.Scan(copy(q.Space(), r))
+				for _, f := range q.Scan(copy(q.Space(), r)) {
+					if strings.HasSuffix(tt.name, "told") && len(f.Messages) == 0 {
+						t.Errorf("nothing told of %q", f.Bytes)
+					}
+				}
 				got = append(got, string(q.Ready()))
 			}
 			if d := cmp.Diff(tt.want, got); d != "" {

@@ -86,6 +86,33 @@ func TestOversizeMembers(t *testing.T) {
 	}
 }
 
+// TestOversizeValues has long values in an oversize message: what is told of
+// them is cut, what is passed on is not.
+func TestOversizeValues(t *testing.T) {
+	name := strings.Repeat("é", keptValue)
+	in := with(`{"arguments":{"k":"`+strings.Repeat("x", 64)+`"},"name":"`+name+`","uri":"`+strings.Repeat("é\xFF", 100)+`"}`) + "\n"
+	for _, size := range []int{1, 7, 64} {
+		told := newFeeder(64).feed(t, []byte(in), size)
+		last := told[len(told)-1]
+		if last.State != Ended || last.Name != `"`+name[:keptValue-1] || last.Anomalies != Oversize|InvalidUTF8 {
+			t.Errorf("in reads of %d: a name of %d bytes, %v", size, len(last.Name), last.Anomalies.Append(nil))
+		}
+	}
+}
+
+// TestBatchDoesNotWait tells of the first members of a batch that has very
+// many, before its end.
+func TestBatchDoesNotWait(t *testing.T) {
+	q := NewRequests(Config{Hash: sha256.New})
+	members := []byte("[" + strings.Repeat(`{"method":"m"},`, maxPending))
+	if q.Scan(copy(q.Space(), members)); len(q.Ready()) > 0 {
+		t.Error("passed on before the end of the batch")
+	}
+	if q.Scan(copy(q.Space(), members[1:])); len(q.Ready()) != 2*len(members)-1 {
+		t.Errorf("%d bytes passed on, want all", len(q.Ready()))
+	}
+}
+
 func TestDepth(t *testing.T) {
 	nested := func(n int) string {
 		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":{"k":` +
