@@ -49,6 +49,7 @@ type app struct {
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
+	spoolFS        spool.FS // of the session that is written; nil: the real one
 
 	// Owned by run, which fills them in before any command runs.
 	keys  []cli.Key

@@ -19,13 +19,19 @@ import (
 
 // TestMain makes the test binary double as the program when it is called by
 // the program's name, so that scripts run exactly this code, with -race and
-// -cover applied. Only there can the administrator's file be moved.
+// -cover applied. Only there can the administrator's file be moved and the
+// spool's file system fail. By another name it is a server to wrap.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) != "auditproxy" {
-		os.Exit(m.Run())
+	switch filepath.Base(os.Args[0]) {
+	case "auditproxy":
+		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG"), spoolFS: faultFSFromEnv()}
+		os.Exit(a.run(context.Background(), os.Args[1:]))
+	case "journaling-server":
+		os.Exit(journalingServer(os.Args[1:]))
+	case "scripted-server":
+		os.Exit(scriptedServer(os.Args[1:]))
 	}
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG")}
-	os.Exit(a.run(context.Background(), os.Args[1:]))
+	os.Exit(m.Run())
 }
 
 // program returns a path at which the test binary is this program. It is no

@@ -46,6 +46,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 	session, err := spool.Create(spool.Config{
 		Dir:        cfg.spoolDir,
 		Durability: cfg.durability,
+		FS:         a.spoolFS,
 		Log:        log,
 		// The first segment is made before p is, and starts with session_start.
 		Head: func(dst []byte) []byte {

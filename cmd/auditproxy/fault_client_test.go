@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool"
+)
+
+// ceiling bounds every wait for something that must happen.
+const ceiling = 20 * time.Second
+
+// soak asks for the long forms of the tests; see the Makefile.
+func soak() bool { return os.Getenv("SOAK") != "" }
+
+// A wrapped is a proxy with its server, from the client's side.
+type wrapped struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	proxy   string // its path
+	spool   string
+	journal string // of the server
+
+	mu     sync.Mutex // guards in
+	in     *os.File
+	out    *bufio.Reader
+	outEnd *os.File
+	stderr bytes.Buffer // to be read after wait
+}
+
+// A setup is how to start a wrapped. The zero value of each field is good.
+type setup struct {
+	proxy  string   // path of the program, else that of the test binary
+	before []string // a program that runs the proxy, such as strace
+	flags  []string // of the proxy
+	env    []string
+	spool  string
+	server []string // flags of the journaling server
+	argv   []string // another server
+}
+
+// wrap starts a proxy around a server. Both end with the test, or after the
+// ceiling.
+func wrap(t *testing.T, s setup) *wrapped {
+	t.Helper()
+	w := &wrapped{t: t, proxy: s.proxy, spool: s.spool}
+	if w.proxy == "" {
+		w.proxy = program(t)
+	}
+	dir := t.TempDir()
+	if w.spool == "" {
+		w.spool = filepath.Join(dir, "spool")
+	}
+	w.journal = filepath.Join(dir, "journal")
+	if s.argv == nil {
+		name := filepath.Join(dir, "journaling-server")
+		self, err := os.Executable()
+		must(t, err)
+		must(t, os.Symlink(self, name))
+		s.argv = append([]string{name, "-journal", w.journal}, s.server...)
+	}
+	args := slices.Concat(s.before, []string{w.proxy, "--spool-dir", w.spool}, s.flags, []string{"--"}, s.argv)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*ceiling)
+	t.Cleanup(cancel)
+	w.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
+	w.cmd.WaitDelay = ceiling
+	w.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, s.env...)
+	w.cmd.Stderr = &w.stderr
+	inR, inW, err := os.Pipe()
+	must(t, err)
+	outR, outW, err := os.Pipe()
+	must(t, err)
+	w.in, w.outEnd, w.out = inW, outR, bufio.NewReaderSize(outR, 64<<10)
+	w.cmd.Stdin, w.cmd.Stdout = inR, outW
+	must(t, w.cmd.Start())
+	inR.Close()
+	outW.Close()
+	t.Cleanup(func() { inW.Close(); outR.Close() })
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call sends a request whose line is about size bytes long.
+func (w *wrapped) call(id, size int) error {
+	const line = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"work_%d","arguments":{"path":"%s"}}}` + "\n"
+	return w.send(fmt.Appendf(nil, line, id, id%5, strings.Repeat("a", max(1, size-len(line)))))
+}
+
+func (w *wrapped) ping(id int) error {
+	return w.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", id))
+}
+
+func (w *wrapped) send(line []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.in.Write(line)
+	return err
+}
+
+// An answer is what the client is told of a request.
+type answer struct {
+	ID     int
+	Result struct {
+		IsError bool
+		Content []struct{ Text string }
+	}
+	Error *struct{ Code int }
+}
+
+// refused reports whether the proxy answered in the server's place.
+func (a answer) refused() bool {
+	return a.Result.IsError && len(a.Result.Content) == 1 && strings.HasPrefix(a.Result.Content[0].Text, "auditproxy refused")
+}
+
+// read returns the next answer, and io.EOF after the last.
+func (w *wrapped) read() (a answer, err error) {
+	line, err := w.out.ReadBytes('\n')
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(line, &a); err != nil {
+		return a, fmt.Errorf("reading answer %q: %w", line[:min(len(line), 200)], err)
+	}
+	return a, nil
+}
+
+// answered sends a call and waits for its answer.
+func (w *wrapped) answered(id, size int) answer {
+	w.t.Helper()
+	must(w.t, w.call(id, size))
+	return w.next(id)
+}
+
+// next reads an answer and fails the test unless it answers id.
+func (w *wrapped) next(id int) answer {
+	w.t.Helper()
+	a, err := w.read()
+	if err != nil || a.ID != id {
+		w.t.Fatalf("answer to %d, error %v, want the answer to %d", a.ID, err, id)
+	}
+	return a
+}
+
+// wait waits for the end of the proxy and returns how it ended.
+func (w *wrapped) wait() syscall.WaitStatus {
+	w.t.Helper()
+	err := w.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.t.Fatalf("waiting for proxy: %v\n%s", err, &w.stderr)
+	}
+	return w.cmd.ProcessState.Sys().(syscall.WaitStatus)
+}
+
+// end closes the proxy's input, reads its output to the end and waits for it.
+func (w *wrapped) end() syscall.WaitStatus {
+	w.t.Helper()
+	w.in.Close()
+	io.Copy(io.Discard, w.out)
+	return w.wait()
+}
+
+// executed is what the server noted: its process id and the ids of the calls.
+// A server that was not started noted nothing.
+func (w *wrapped) executed() (pid int, ids []int) {
+	w.t.Helper()
+	b, err := os.ReadFile(w.journal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	must(w.t, err)
+	for line := range strings.Lines(string(b)) {
+		n, err := strconv.Atoi(strings.TrimSpace(line))
+		must(w.t, err)
+		if pid == 0 {
+			pid = n
+		} else {
+			ids = append(ids, n)
+		}
+	}
+	return pid, ids
+}
+
+// gone waits until no process runs in the group that pid leads. One that
+// waits for init to reap it does not run.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	if pid == 0 {
+		return
+	}
+	eventually(t, fmt.Sprintf("a process of group %d still runs", pid), func() bool {
+		stats, err := filepath.Glob("/proc/[0-9]*/stat")
+		must(t, err)
+		for _, stat := range stats {
+			// proc_pid_stat(5): the state and two numbers on, the group, after a
+			// name that can hold anything.
+			b, _ := os.ReadFile(stat)
+			fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+			if len(fields) > 2 && fields[2] == strconv.Itoa(pid) && fields[0] != "Z" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// eventually looks until done, or fails the test with what.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(ceiling); !done(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// A trail is what a spool holds.
+type trail struct {
+	records []audit.Record
+	finals  map[int][]audit.Record // by request id
+}
+
+func (tr *trail) kind(k audit.Kind) (list []audit.Record) {
+	for _, r := range tr.records {
+		if r.Kind == k {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// anomalies are the words of all anomaly records.
+func (tr *trail) anomalies() (words []string) {
+	for _, r := range tr.kind(audit.KindAnomaly) {
+		words = append(words, r.Anomalies...)
+	}
+	return words
+}
+
+// readTrail reads all sessions of a spool that nobody writes.
+func readTrail(t *testing.T, dir string) *trail {
+	t.Helper()
+	tr := &trail{finals: make(map[int][]audit.Record)}
+	entries, err := spool.List(dir)
+	must(t, err)
+	for _, e := range entries {
+		r, err := spool.OpenReader(spool.ReaderConfig{Dir: dir, Session: e.ID})
+		must(t, err)
+		defer r.Close()
+		var seq, callNo uint64
+		for {
+			item, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			kind, rec, err := audit.ParseLine(bytes.Clone(item.Line))
+			if item.Damage != spool.Intact || err != nil {
+				t.Errorf("session %s, %v: %v, %v", e.ID, item.Pos, item.Damage, err)
+				continue
+			}
+			switch kind {
+			case audit.LineIntent:
+				if rec.CallNo != callNo+1 {
+					t.Errorf("session %s: call_no %d after %d", e.ID, rec.CallNo, callNo)
+				}
+				callNo = rec.CallNo
+			case audit.LineRecord:
+				if rec.Seq != seq {
+					t.Errorf("session %s: seq %d after %d records", e.ID, rec.Seq, seq)
+				}
+				seq++
+				tr.records = append(tr.records, rec)
+				if rec.Kind == audit.KindCall {
+					id, err := strconv.Atoi(rec.RequestID)
+					must(t, err)
+					tr.finals[id] = append(tr.finals[id], rec)
+				}
+			}
+		}
+	}
+	return tr
+}
+
+// checkTrail holds a spool that nobody writes and in which all sessions have
+// their end against what the server executed, and runs verify.
+func (w *wrapped) checkTrail() *trail {
+	w.t.Helper()
+	tr := readTrail(w.t, w.spool)
+	_, executed := w.executed()
+	for _, id := range executed {
+		switch list := tr.finals[id]; {
+		case len(list) != 1:
+			w.t.Errorf("call %d was executed and has %d records", id, len(list))
+		case list[0].Tool != fmt.Sprintf("work_%d", id%5):
+			w.t.Errorf("the record of call %d names tool %q", id, list[0].Tool)
+		}
+	}
+	for id, list := range tr.finals {
+		if len(list) != 1 {
+			w.t.Errorf("call %d has %d records", id, len(list))
+		}
+		if r := list[0]; r.Outcome == audit.OutcomeOK && !slices.Contains(executed, id) {
+			w.t.Errorf("call %d was not executed and its record says ok", id)
+		}
+	}
+	if _, err := os.Stat(w.spool); errors.Is(err, fs.ErrNotExist) && len(executed) == 0 {
+		return tr // it ended before it began
+	}
+	verify := exec.Command(w.proxy, "verify", "--spool-dir", w.spool)
+	verify.Env = w.cmd.Env
+	if out, err := verify.CombinedOutput(); err != nil {
+		w.t.Errorf("verify: %v\n%s", err, out)
+	}
+	return tr
+}
+
+// recoverDead ends the sessions whose proxies were killed.
+func (w *wrapped) recoverDead() {
+	w.t.Helper()
+	_, skipped, err := spool.Recover(w.t.Context(), spool.RecoverConfig{Dir: w.spool})
+	if err != nil || len(skipped) > 0 {
+		w.t.Fatalf("recovering: %v, skipped %v", err, skipped)
+	}
+}

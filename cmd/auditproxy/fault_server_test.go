@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// journalingServer is a server that notes the id of each call it executes in a
+// file, one line each, before it answers: whatever becomes of it or of the
+// proxy, the file says what was executed. The first line is its process id.
+// It reads as a server without a parser of its own would: ids come first.
+func journalingServer(args []string) int {
+	flags := flag.NewFlagSet("journaling-server", flag.ContinueOnError)
+	journal := flags.String("journal", "", "the `file`")
+	calls := flags.Int("calls", 0, "end after so many calls; 0: at the end of the input")
+	end := flags.String("end", "exit 0", "how to end: exit N or kill N")
+	child := flags.Bool("child", false, "leave a child behind in the process group")
+	ignore := flags.Bool("ignore", false, "ignore the end of the input and what signals can be ignored")
+	if flags.Parse(args) != nil {
+		return 2
+	}
+	s := &journaling{out: bufio.NewWriter(os.Stdout), left: *calls, deaf: *ignore}
+	var err error
+	// No bytes are held back: the journal must not end with the server.
+	if s.journal, err = os.OpenFile(*journal, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	fmt.Fprintln(s.journal, os.Getpid())
+	if *child {
+		syscall.ForkExec("/bin/sleep", []string{"sleep", "100"}, &syscall.ProcAttr{})
+	}
+	if *ignore {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+		s.out.WriteString(`{"jsonrpc":"2.0","method":"notifications/ready"}` + "\n")
+		s.out.Flush()
+	}
+	s.serve()
+	s.out.Flush()
+	how, n, _ := strings.Cut(*end, " ")
+	code, _ := strconv.Atoi(n)
+	if how == "kill" {
+		dieOf(syscall.Signal(code))
+	}
+	return code
+}
+
+type journaling struct {
+	journal *os.File
+	out     *bufio.Writer
+	left    int // calls before the end
+	deaf    bool
+}
+
+func (s *journaling) serve() {
+	in := bufio.NewReaderSize(os.Stdin, 256<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		// A line without an end is executed if nothing is missing but that.
+		if len(line) > 0 && bytes.HasSuffix(bytes.TrimSpace(line), []byte("}}}")) {
+			s.message(line)
+			if s.left--; s.left == 0 {
+				return
+			}
+		}
+		if errors.Is(err, io.EOF) && s.deaf {
+			select {}
+		}
+		if err != nil {
+			return
+		}
+		if in.Buffered() == 0 {
+			s.out.Flush()
+		}
+	}
+}
+
+func (s *journaling) message(line []byte) {
+	_, rest, _ := bytes.Cut(line, []byte(`"id":`))
+	id, rest, _ := bytes.Cut(rest, []byte(`,`))
+	if !bytes.Contains(rest[:min(len(rest), 64)], []byte(`"tools/call"`)) {
+		fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", id)
+		return
+	}
+	if _, err := s.journal.Write(append(bytes.Clone(id), '\n')); err != nil {
+		os.Exit(2)
+	}
+	// Every third answer is as long as what was asked.
+	size := 0
+	if n, _ := strconv.Atoi(string(id)); n%3 == 0 {
+		size = len(line)
+	}
+	fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`+"\n", id, bytes.Repeat([]byte("r"), size))
+}
