@@ -1,0 +1,196 @@
+package wire
+
+import (
+	"bytes"
+	"hash/maphash"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+)
+
+// member looks a name up in table.
+func (p *reading) member(l *level, table []string, lit []byte) {
+	l.member, l.exact = 0, false
+	if len(lit) < 2 {
+		return
+	}
+	name := lit[1 : len(lit)-1]
+	if p.bent {
+		p.q.scratch = audit.AppendUnquote(p.q.scratch[:0], lit)
+		name = p.q.scratch
+	}
+	l.member, l.exact = matchName(table, name)
+	if l.exact {
+		if bit := uint16(1) << l.member; l.known&bit == 0 {
+			l.known |= bit
+		} else {
+			p.flags |= DuplicateMember
+		}
+		return
+	}
+	if l.member > 0 {
+		p.flags |= CaseVariantMember
+	}
+	if l.add(maphash.Bytes(p.q.seed, name)) {
+		p.flags |= DuplicateMember
+	}
+}
+
+// matchName returns the index of name in table, 0 for none, and whether it
+// stands there as it is and not in another case. Case folds as in Unicode: a
+// long s is an s, the sign for Kelvin is a k.
+func matchName(table []string, name []byte) (i int, exact bool) {
+	for i, n := range table {
+		if i > 0 && string(name) == n {
+			return i, true
+		}
+	}
+	for i, n := range table {
+		if i > 0 && len(n) <= len(name) && len(name) <= utf8.UTFMax*len(n) && bytes.EqualFold(name, []byte(n)) {
+			return i, false
+		}
+	}
+	return 0, false
+}
+
+func (l *level) clear() { l.known, l.names = 0, 0 }
+
+// add adds the hash of a name, and reports whether it was there.
+func (l *level) add(sum uint64) bool {
+	for _, s := range l.sums[:l.names] {
+		if s == sum {
+			return true
+		}
+	}
+	if l.names < maxNames {
+		l.sums[l.names] = sum
+		l.names++
+	}
+	return false
+}
+
+func (p *reading) endMember(l *level, off int64) {
+	if !l.exact {
+		if l.member == memberMethod && l.first == '"' {
+			p.addOccurrence(&p.methods, p.take(l, off), false)
+		}
+		return
+	}
+	switch l.member {
+	case memberVersion:
+		p.version = l.first == '"' && p.equals(p.take(l, off), "2.0")
+	case memberID:
+		p.cur.id = p.take(l, off)
+	case memberMethod:
+		p.hasMethod = true
+		p.cur.method = value{}
+		if l.first == '"' {
+			p.cur.method = p.take(l, off)
+			p.addOccurrence(&p.methods, p.cur.method, true)
+		}
+	case memberParams:
+		p.cur.params = p.whole(l, off)
+	case memberResult:
+		p.cur.hasResult = true
+	case memberError:
+		p.cur.hasError = l.first != 'n'
+	}
+}
+
+func (p *reading) endParam(l *level, off int64, primary bool) {
+	text := l.first == '"'
+	switch {
+	case l.member == paramName && (!l.exact || !primary):
+		if text {
+			p.addOccurrence(&p.toolNames, p.take(l, off), false)
+		}
+	case !l.exact || !primary:
+	case l.member == paramName:
+		p.cur.name = value{}
+		if text {
+			p.cur.name = p.take(l, off)
+			p.addOccurrence(&p.toolNames, p.cur.name, true)
+		}
+	case l.member == paramURI:
+		p.cur.uri = value{}
+		if text {
+			p.cur.uri = p.take(l, off)
+		}
+	case l.member == paramMeta:
+		p.cur.meta = p.whole(l, off)
+	case l.member == paramArguments:
+		p.cur.arguments = p.whole(l, off)
+		if p.over != nil {
+			p.over.argumentsBytes = off - l.from
+		}
+	}
+}
+
+// endMeta looks at a progress token, for which the same holds as for an id.
+func (p *reading) endMeta(l *level, off int64) {
+	if l.exact && p.over == nil && l.first != 'n' && oddID(p.w.slice(l.from, off)) {
+		p.flags |= OddID
+	}
+}
+
+// captured reports whether the value under way is kept of an oversize message.
+func (p *reading) captured(i int) bool {
+	switch l := &p.levels[i]; {
+	case l.member == 0 || i == 2:
+		return false
+	case i == 0:
+		return l.member == memberID || l.first == '"' && l.member <= memberMethod
+	default:
+		return l.first == '"' && (l.member == paramName || l.member == paramURI)
+	}
+}
+
+// take is the value that ends before off; of an oversize message a copy of it.
+func (p *reading) take(l *level, off int64) value {
+	if p.over == nil {
+		return value{from: l.from, n: int32(off - l.from)}
+	}
+	b := p.over.head
+	if b == nil {
+		b = p.w.slice(p.over.keep, min(off, p.over.keep+keptValue))
+	}
+	return p.hold(b)
+}
+
+// whole is take for values that are not kept of an oversize message.
+func (p *reading) whole(l *level, off int64) value {
+	if p.over != nil {
+		return value{}
+	}
+	return value{from: l.from, n: int32(off - l.from)}
+}
+
+// bytes returns what v stands for, nil for none.
+func (p *reading) bytes(v value) []byte {
+	switch {
+	case v.n == 0:
+		return nil
+	case v.own > 0:
+		return p.over.owned[v.own-1]
+	default:
+		return p.w.slice(v.from, v.from+int64(v.n))
+	}
+}
+
+// text returns the decoded string v, good until the next call.
+func (p *reading) text(v value) []byte {
+	lit := p.bytes(v)
+	if bytes.IndexByte(lit, '\\') >= 0 || !utf8.Valid(lit) {
+		p.q.scratch = audit.AppendUnquote(p.q.scratch[:0], lit)
+		return p.q.scratch
+	}
+	return bytes.TrimSuffix(bytes.TrimPrefix(lit, []byte{'"'}), []byte{'"'})
+}
+
+func (p *reading) equals(v value, s string) bool {
+	lit := p.bytes(v)
+	if len(lit) == len(s)+2 {
+		return lit[0] == '"' && string(lit[1:len(lit)-1]) == s
+	}
+	return len(lit) > len(s) && lit[0] == '"' && len(lit) <= len(s)*len(`\u0000`)+2 && string(p.text(v)) == s
+}
