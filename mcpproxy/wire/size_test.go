@@ -186,7 +186,6 @@ func TestMemory(t *testing.T) {
 			if used := (top - base) >> 20; used > 64 {
 				t.Errorf("%d MiB of heap", used)
 			}
-			t.Logf("%d", (top-base)>>20)
 		})
 	}
 }
