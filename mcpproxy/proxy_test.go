@@ -200,7 +200,7 @@ func start(t *testing.T, script string, change func(*mcpproxy.Config)) *peer {
 	p := &peer{t: t, in: inW, out: bufio.NewReader(outR), outFile: outR, journal: &memory{grew: make(chan struct{}, 1)}, signals: make(chan os.Signal, 4), done: make(chan struct{})}
 	c := mcpproxy.Config{
 		Command:  []string{exe},
-		Env:      []string{"TEST_SERVER_SCRIPT=" + script},
+		Env:      []string{"TEST_SERVER_SCRIPT=" + script, "GORACE=atexit_sleep_ms=0"},
 		In:       inR,
 		Out:      outW,
 		Journal:  p.journal,
