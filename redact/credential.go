@@ -269,12 +269,25 @@ func (s *scanner) tokenLen(i, most int) (n int, digit bool) {
 // credentialEnd returns where a credential that stands at i ends.
 func (s *scanner) credentialEnd(i int) int {
 	for i < len(s.text) && classes[s.text[i]]&isEnd == 0 {
-		if s.text[i] == '\\' && i+1 < len(s.text) && (classes[s.text[i+1]]&isQuote != 0 || s.text[i+1] == '\\') {
-			break // the quote of a string in a string
+		if s.text[i] == '\\' {
+			next := backslashes(s.text, i)
+			if next < len(s.text) && classes[s.text[next]]&isQuote != 0 {
+				break // the quote of a string in a string
+			}
+			i = next
+			continue
 		}
 		if markLen(s.text[i:]) > 0 {
 			break
 		}
+		i++
+	}
+	return i
+}
+
+// backslashes returns the index behind the backslashes at i.
+func backslashes(t []byte, i int) int {
+	for i < len(t) && t[i] == '\\' {
 		i++
 	}
 	return i
@@ -304,7 +317,7 @@ func (s *scanner) cloudKey(i int) span {
 }
 
 // secretKeys adds what may be the secret beside an AWS key id: 40 characters
-// of base64.
+// of base64, or more where a path goes on behind it.
 func (s *scanner) secretKeys() {
 	const length = 40
 	from := 0
@@ -312,7 +325,7 @@ func (s *scanner) secretKeys() {
 		if i < len(s.text) && (classes[s.text[i]]&isAlnum != 0 || s.text[i] == '/' || s.text[i] == '+') {
 			continue
 		}
-		if i-from == length {
+		if i-from >= length {
 			s.found = append(s.found, span{from, i})
 		}
 		from = i + 1

@@ -37,11 +37,15 @@ func TestText(t *testing.T) {
 		{"A=b|TOKEN=abc|C=d", "A=b|TOKEN=[redacted len=3]|C=d"},
 		{"(TOKEN=abc)", "(TOKEN=[redacted len=3])"},
 		{"max_tokens=100", "max_tokens=100"},
+		{"host-10-0-0-1=x", "host-10-0-0-1=x"},
+		{"token-10-0-0-1=x", "token-10-0-0-1=[redacted len=1]"},
 		{"Authorization: Bearer abcdefgh123", "Authorization: Bearer [redacted len=11]"},
 		{"Authorization: Basic dTpw", "Authorization: Basic [redacted len=4]"},
 		{"Authorization: token abc", "Authorization: token [redacted len=3]"},
 		{"-H 'Authorization: abc' x", "-H 'Authorization: [redacted len=3]' x"},
 		{"Cookie: a=b; c=d\nHost: h", "Cookie: [redacted len=8]\nHost: h"},
+		{`Cookie: a=b; c=\u0064 e\nHost: h`, `Cookie: [redacted len=15]\nHost: h`},
+		{`{\"note\":\"Cookie: a=b\",\"n\":1}`, `{\"note\":\"Cookie: [redacted len=3]\",\"n\":1}`},
 		{"use bearer tokens", "use bearer tokens"},
 		{"a bearer eyJ0123456789abcdef", "a bearer [redacted len=19]"},
 		{"basic usage of tmux", "basic usage of tmux"},
@@ -64,6 +68,10 @@ func TestText(t *testing.T) {
 		{`{"password":"x\\","n":1}`, `{"password":"[redacted len=3]","n":1}`},
 		{`{\"note\":\"TOKEN=abc\",\"n\":1}`, `{\"note\":\"TOKEN=[redacted len=3]\",\"n\":1}`},
 		{"AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "[redacted len=20] [redacted len=40]"},
+		{"/srv/AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY/x", "/srv/[redacted len=20] [redacted len=42]"},
+		{`TOKEN=abc\\,TOKEN=\u0064`, `TOKEN=[redacted len=18]`},
+		{`TOKEN='a',\u0054OKEN=b`, `TOKEN='[redacted len=1]',\u0054OKEN=[redacted len=1]`},
+		{`ghp_0123456789abcdef'\u0067hp_0123456789abcdef`, `[redacted len=20]'[redacted len=25]`},
 		{"task-list-of-things-1234567890123456", "task-list-of-things-1234567890123456"},
 		{"-----BEGIN KEY-----\nabc\n-----END KEY-----\nx", "[redacted len=41]\nx"},
 		{"x -----BEGIN KEY-----\nabc", "x [redacted len=23]"},
@@ -197,6 +205,18 @@ func TestEncodedBehindLetters(t *testing.T) {
 				t.Errorf("%s: AppendText(%q) = %q", e.name, in, out)
 			}
 		}
+	}
+}
+
+// TestMessagesStayWhole checks that only the credential goes, however long the
+// text around it is.
+func TestMessagesStayWhole(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	long := strings.Repeat("é ", 500)
+	in := long + credentials["github"] + " " + long
+	got := marks.ReplaceAllString(string(r.AppendMessage(nil, []byte(in))), "$1]")
+	if want := long + "[redacted len=40] " + long; got != want {
+		t.Errorf("AppendMessage = %q", got)
 	}
 }
 

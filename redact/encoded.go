@@ -21,7 +21,7 @@ func (s *scanner) scanEncoded() {
 	if s.unwrap == nil {
 		s.unwrap = &unwrapper{inner: scanner{names: s.names}}
 	}
-	raw := s.found // in order, while more is added behind them
+	raw := s.found // in order, while more is added behind them; those before the word are gone
 	word, run, escapes := 0, 0, false
 	for i := 0; i <= len(s.text); i++ {
 		c := byte(' ')
@@ -36,12 +36,11 @@ func (s *scanner) scanEncoded() {
 		}
 		run = i + 1
 		if classes[c]&isEnd != 0 {
-			have := 0
-			for len(raw) > 0 && raw[0].from < i {
-				raw, have = raw[1:], have+1
-			}
 			if escapes {
-				s.word(word, i, have)
+				s.word(word, i, raw)
+			}
+			for len(raw) > 0 && raw[0].to <= i {
+				raw = raw[1:]
 			}
 			word, escapes = i+1, false
 		} else if (c == '%' || c == '\\') && isEscape(s.text[i:]) {
@@ -106,16 +105,30 @@ func isReadable(b []byte) bool {
 	return utf8.Valid(b)
 }
 
-// word adds text[from:to] if more credentials show once its escapes are read
-// than the ones that it is known to have.
-func (s *scanner) word(from, to, have int) {
+// word adds text[from:to] if it has a credential beside those in raw once its
+// escapes are read.
+func (s *scanner) word(from, to int, raw []span) {
 	u := s.unwrap
 	u.inner.found = u.inner.found[:0]
-	u.text = append(u.text[:0], unescaped(s.text[from:to])...)
-	if look(u.text) == 0 || bytes.Equal(u.text, s.text[from:to]) {
+	u.text = u.text[:0]
+	done := from
+	for _, c := range raw {
+		if c.from >= to {
+			break
+		}
+		if c.from > done {
+			u.text = append(append(u.text, s.text[done:c.from]...), ';') // which ends a credential
+		}
+		done = max(done, c.to)
+	}
+	if done < to {
+		u.text = append(u.text, s.text[done:to]...)
+	}
+	u.text = append(u.text[:0], unescaped(u.text)...)
+	if look(u.text) == 0 {
 		return
 	}
-	if u.inner.scan(u.text); len(u.inner.found) > have {
+	if u.inner.scan(u.text); len(u.inner.found) > 0 {
 		s.found = append(s.found, span{from, to})
 	}
 }

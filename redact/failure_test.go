@@ -14,9 +14,28 @@ func TestR11PanicLeavesShapes(t *testing.T) {
 	if string(got) != want || flags != Failed {
 		t.Errorf("AppendArgs = %s, flags %b, want %s", got, flags, want)
 	}
-	const worse = `{"[arguments]":{"type":"unknown","redacted":true}}`
+	const worse = unknownArgs
 	got, flags = r.AppendArgs(nil, []byte(`{"TOKEN=x":"y"}`))
 	if string(got) != worse || flags != Failed {
 		t.Errorf("AppendArgs = %s, flags %b, want %s", got, flags, worse)
+	}
+}
+
+// TestR11PanicLeavesNoText does the same to what is not arguments.
+func TestR11PanicLeavesNoText(t *testing.T) {
+	r, err := New(Config{Profile: Strict, Digest: SHA256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.names = nil
+	const want = "before[redacted len=7 sha256=a7778f98b8e1]"
+	if got := r.AppendText([]byte("before"), []byte("TOKEN=x")); string(got) != want {
+		t.Errorf("AppendText = %s, want %s", got, want)
+	}
+	if got := r.AppendMessage([]byte("before"), []byte("TOKEN=x")); string(got) != want {
+		t.Errorf("AppendMessage = %s, want %s", got, want)
+	}
+	if got := r.AppendParts([]byte("before"), []Part{{Name: []byte("TOKEN=x")}}); string(got) != "before"+unknownArgs {
+		t.Errorf("AppendParts = %s", got)
 	}
 }

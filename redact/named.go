@@ -104,10 +104,7 @@ func (s *scanner) value(i int) span {
 	if n := markLen(t[i:]); n > 0 {
 		return span{i + n, s.credentialEnd(i + n)} // it has been redacted
 	}
-	open := i
-	for open < len(t) && t[open] == '\\' {
-		open++
-	}
+	open := backslashes(t, i)
 	switch {
 	case open == len(t):
 		return span{i, open}
@@ -202,11 +199,18 @@ func (s *scanner) line(i int) span {
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 		i++
 	}
-	if i < len(t) && (t[i] == '\\' || classes[t[i]]&isQuote != 0 || t[i] == '[' || t[i] == '{') {
+	if i < len(t) && (t[i] == '\\' && !isEscape(t[i:]) || classes[t[i]]&isQuote != 0 || t[i] == '[' || t[i] == '{') {
 		return s.value(i)
 	}
 	to := i
-	for to < len(t) && t[to] >= ' ' && classes[t[to]]&isQuote == 0 && t[to] != '\\' {
+	for to < len(t) && t[to] >= ' ' && classes[t[to]]&isQuote == 0 {
+		if next := backslashes(t, to); next > to {
+			if next == len(t) || t[next] != 'u' {
+				break // the end of a string or line in a string
+			}
+			to = next
+			continue
+		}
 		if n := markLen(t[to:]); n > 0 {
 			if to == i {
 				i += n

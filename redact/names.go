@@ -148,8 +148,9 @@ func fold(buf, name []byte) folded {
 // words splits a name as it comes, rune by rune.
 type words struct {
 	all    []byte
-	starts [3]int // where the last words start, the latest first
-	fresh  bool   // the next letter starts a word
+	starts [2]int // where the last words start, the latest first
+	digits int    // where a word of digits starts, which counts once a letter follows
+	fresh  bool   // the next letter or digit starts a word
 	upper  int    // upper-case letters since the last other one
 	last   int    // where the last rune starts in all
 }
@@ -169,6 +170,11 @@ func (w *words) add(r rune) {
 		w.upper = 0
 	case '0' <= r && r <= '9':
 		w.upper = 0
+		if w.fresh {
+			w.digits, w.fresh = len(w.all), false
+		}
+		w.all = append(w.all, byte(r))
+		return
 	case 'A' <= r && r <= 'Z', r >= utf8.RuneSelf && unicode.IsUpper(r):
 		if w.upper == 0 {
 			w.fresh = true
@@ -179,6 +185,8 @@ func (w *words) add(r rune) {
 		w.fresh, w.upper = true, 0
 		return
 	}
+	w.start(w.digits)
+	w.digits = 0
 	if w.fresh {
 		w.start(len(w.all))
 		w.fresh = false
@@ -189,7 +197,7 @@ func (w *words) add(r rune) {
 
 func (w *words) start(at int) {
 	if at > w.starts[0] {
-		w.starts = [3]int{at, w.starts[0], w.starts[1]}
+		w.starts = [2]int{at, w.starts[0]}
 	}
 }
 
@@ -198,16 +206,8 @@ func (w *words) folded() folded {
 	for n > 0 && '0' <= w.all[n-1] && w.all[n-1] <= '9' {
 		n--
 	}
-	starts := w.starts[:]
-	for len(starts) > 1 && starts[0] >= n && n > 0 {
-		starts = starts[1:]
-	}
-	f := folded{all: w.all[:n]}
-	if n > 0 {
-		f.last = min(starts[0], n)
-		f.lastTwo = starts[min(1, len(starts)-1)]
-	}
-	return f
+	// Both starts are before a letter, and so before n.
+	return folded{all: w.all[:n], last: w.starts[0], lastTwo: w.starts[1]}
 }
 
 // plainLetter returns the ASCII letter that r is made to look like, or r: the

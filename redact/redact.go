@@ -163,10 +163,14 @@ type Part struct {
 // AppendParts appends the summary of such a call: an object with
 // {"type","bytes",digest} under each name, the last of a name that stands
 // twice. It is bounded as AppendArgs is.
-func (r *Redactor) AppendParts(dst []byte, parts []Part) []byte {
-	p := r.pass()
-	defer r.release(p)
+func (r *Redactor) AppendParts(dst []byte, parts []Part) (out []byte) {
 	start := len(dst)
+	defer func() {
+		if recover() != nil {
+			out = append(dst[:start], unknownArgs...)
+		}
+	}()
+	p := r.pass()
 	dst = append(dst, '{')
 	last := make(map[string]int, len(parts))
 	for i, part := range parts {
@@ -194,6 +198,7 @@ func (r *Redactor) AppendParts(dst []byte, parts []Part) []byte {
 			break
 		}
 	}
+	r.release(p)
 	return append(dst, '}')
 }
 
@@ -201,11 +206,42 @@ func (r *Redactor) AppendParts(dst []byte, parts []Part) []byte {
 // that must stay a string (a name, id, target, version, tag), under the value
 // rules: credentials inside it replaced, over 256 code points cut to 200 and
 // "…[len=… hmac=…]", valid UTF-8.
-func (r *Redactor) AppendText(dst, text []byte) []byte {
+//
+// Where the redactor fails, the text is replaced as a whole.
+func (r *Redactor) AppendText(dst, text []byte) (out []byte) {
+	base := len(dst)
+	defer func() {
+		if recover() != nil {
+			out = r.appendMarked(dst[:base], text)
+		}
+	}()
 	p := r.pass()
-	dst = p.appendText(dst, text)
+	out = p.appendText(dst, text)
 	r.release(p)
-	return dst
+	return out
+}
+
+// appendMarked appends what stands for a text of which nothing may be shown.
+func (r *Redactor) appendMarked(dst, text []byte) []byte {
+	p := newPass(r)
+	p.begin(Argument)
+	p.write(text)
+	return p.appendMark(dst, redactedMark)
+}
+
+// AppendMessage is AppendText for a message of this program's own: it is not
+// cut, however long it is.
+func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
+	base := len(dst)
+	defer func() {
+		if recover() != nil {
+			out = r.appendMarked(dst[:base], text)
+		}
+	}()
+	p := r.pass()
+	out = append(dst, p.redacted(text)...)
+	r.release(p)
+	return out
 }
 
 // AppendDigest appends the digest object of text.

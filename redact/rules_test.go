@@ -103,7 +103,7 @@ func TestR2NamesAreComparedFolded(t *testing.T) {
 	}{
 		{"password", true}, {"PASSWORD", true}, {`Pass\u0077ord`, true}, {"ＡＰＩ_key", true}, {"api-key", true},
 		{`a\u200bpikey`, true}, {"раssword", true}, {"pásswörd", true}, {"pass_word", true}, {"p.a.s.s.w.o.r.d", true},
-		{"APIKey", true}, {"myAPIKey", true}, {"apikey2", true}, {"DB_PASSWORD_1", true}, {"tokenſ", true},
+		{"APIKey", true}, {"myAPIKey", true}, {"apikey2", true}, {"DB_PASSWORD_1", true}, {"db_password_1_2_3_4", true}, {"a_1_token", true}, {"access_1_key", false}, {"tokenſ", true},
 		{"client.secret", true}, {"x-api-key", true}, {"sessionToken", true}, {"Κeys", true}, {"to\\u2060ken", true},
 		{"access_token", true}, {"Set-Cookie", true}, {"credentials", true}, {"user_input", false}, {"input", true},
 		{"max_tokens", false}, {"maxTokens", false}, {"token_count", false}, {"progressToken", false},

@@ -433,13 +433,16 @@ func (p *pass) cut(what string, rest remainder, to int) {
 	p.out = append(p.r.digest.appendPrefix(p.out, p.finish()), '}')
 }
 
+// unknownArgs are arguments of which nothing can be said.
+const unknownArgs = `{"[arguments]":{"type":"unknown","redacted":true}}`
+
 // appendShapes appends the names of raw's members and the kinds of their
 // values, for want of anything better. It gives up at what it cannot read.
 func (r *Redactor) appendShapes(dst, raw []byte) (out []byte) {
 	base := len(dst)
 	defer func() {
 		if recover() != nil {
-			out = append(dst[:base], `{"[arguments]":{"type":"unknown","redacted":true}}`...)
+			out = append(dst[:base], unknownArgs...)
 		}
 	}()
 	p := newPass(r)
