@@ -372,7 +372,8 @@ func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 		r.ErrorDigest = s.digest(c, text)
 	}
 	if a.ErrorType != nil {
-		if t := string(audit.AppendUnquote(nil, a.ErrorType)); audit.ErrorTypeOK(t) {
+		// What a credential leaves is not well-formed.
+		if t := s.clean(a.ErrorType); audit.ErrorTypeOK(t) {
 			return audit.OutcomeError, t
 		}
 	}

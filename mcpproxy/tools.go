@@ -99,9 +99,11 @@ func (t *tools) define(red *redact.Redactor, name string, tool []byte) *definiti
 		hash:        hex.EncodeToString(sum[:]),
 		page:        t.page,
 	}
-	if d.tier = t.tierOf(wire.Member(tool, "_meta")); d.tier == "" {
-		d.tier = derivedTier(hints)
+	tier := t.tierOf(wire.Member(tool, "_meta"))
+	if tier == "" {
+		tier = derivedTier(hints)
 	}
+	d.tier = string(red.AppendText(nil, []byte(tier)))
 	return d
 }
 
