@@ -5,8 +5,8 @@ import "hash/maphash"
 // maxCandidates is how many other readings are told of a message.
 const maxCandidates = 16
 
-// An occurrence is one string that a method or a tool's name has somewhere in
-// a message.
+// An occurrence is one string that a method or the name of a tool or prompt
+// has somewhere in a message.
 type occurrence struct {
 	lit value
 	sum uint64 // hash of the decoded string; 0 if nobody asked yet
@@ -72,7 +72,7 @@ func (p *reading) findCandidates() {
 	method, name := p.sum(t.method), p.sum(t.name)
 	for i := range p.methods.n {
 		m := &p.methods.list[i]
-		if p.toolNames.n == 0 || !p.equals(m.lit, methodCall) {
+		if p.toolNames.n == 0 || !p.equals(m.lit, methodCall) && !p.equals(m.lit, methodPrompt) {
 			if p.sumOf(m) != method {
 				p.addCandidate(m.lit, value{})
 			}

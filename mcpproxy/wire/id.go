@@ -11,13 +11,14 @@ import (
 
 // An IDMatch says how an answer's id is compared with a request's. Servers
 // read ids as exact numbers, as float64 or as int64 and echo what they read
-// (go-sdk answers 1.5 with 1), so a proxy tries one after the other.
+// (go-sdk answers 1.5 with 1), so a proxy tries one after the other. They also
+// differ in how many U+FFFD they put for bytes that are not UTF-8.
 type IDMatch uint8
 
 // The comparisons, strictest first.
 const (
 	ExactID IDMatch = iota // by JSON value: decoded string, or digits and exponent
-	FloatID                // numbers by float64
+	FloatID                // numbers by float64, strings with each run of U+FFFD as one
 	IntID                  // numbers as Go converts a float64 to int64
 )
 
@@ -25,8 +26,9 @@ const (
 // under m if their keys are equal. Keys of different comparisons and of
 // different JSON types never are. Booleans, lists and objects compare by their
 // compact text. It returns dst unchanged where m says nothing beyond the
-// stricter ones about a *request's* id: for all but numbers, and for integers
-// that float64 holds exactly. It never expands a number: 1e999999999 is short.
+// stricter ones about a *request's* id: for all but numbers and strings with
+// U+FFFD, and for integers that float64 holds exactly. It never expands a
+// number: 1e999999999 is short.
 // For an answer's id pass answer = true: every number then has all three keys.
 func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	raw = bytes.TrimSpace(raw)
@@ -42,6 +44,8 @@ func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 		return n.appendKey(append(dst, 'n'), raw)
 	case ok:
 		return appendFloatKey(dst, raw, n, m, answer)
+	case raw[0] == '"' && m == FloatID:
+		return appendReplacedKey(dst, raw)
 	case m != ExactID:
 		return dst
 	case raw[0] == '"':
@@ -112,6 +116,22 @@ func appendFloatKey(dst, raw []byte, n number, m IDMatch, answer bool) []byte {
 		i = int64(f)
 	}
 	return strconv.AppendInt(append(dst, 'i'), i, 10)
+}
+
+// appendReplacedKey appends the key of a string with U+FFFD in it, nothing if it
+// has none. For the start of a character go-sdk puts one for each byte, others
+// put a single one.
+func appendReplacedKey(dst, raw []byte) []byte {
+	mark, marks := []byte("\uFFFD"), []byte("\uFFFD\uFFFD")
+	key := audit.AppendUnquote(append(dst, 'u'), raw)
+	text := key[len(dst)+1:]
+	if !bytes.Contains(text, mark) {
+		return dst
+	}
+	for bytes.Contains(text, marks) {
+		text = bytes.ReplaceAll(text, marks, mark)
+	}
+	return append(key[:len(dst)+1], text...)
 }
 
 // integral reports whether n has no fraction, whatever its form.

@@ -40,6 +40,9 @@ func TestAppendIDKey(t *testing.T) {
 		{`"x\u0079"`, `"xy"`, "exact"},
 		{"\"\xFF\"", `"` + "\uFFFD" + `"`, "exact"},
 		{"\"\xFF\"", `"\ufffd"`, "exact"},
+		{"\"a\xE2\x80\"", "\"a\uFFFD\"", "exact"},
+		{"\"a\xE2\x80b\"", "\"a\uFFFD\uFFFDb\"", "float"},
+		{"\"\xFF\"", "\"a\uFFFD\"", ""},
 		{`"a"`, `"b"`, ""},
 		{"true", "true", "exact"},
 		{"true", `"true"`, ""},
@@ -64,7 +67,7 @@ func TestAppendIDKey(t *testing.T) {
 func TestIDKeyOfPlainIDs(t *testing.T) {
 	for raw, want := range map[string]string{
 		"1": "", "-5": "", "9007199254740992": "", "1e22": "int", "9007199254740993": "float int", "1.5": "float int", "1e23": "float int",
-		"9223372036854775808": "int", `"1"`: "", "true": "", "null": "", "{}": "", "01": "", "NaN": "",
+		"9223372036854775808": "int", `"1"`: "", "true": "", "null": "", "{}": "", "01": "", "NaN": "", "\"\xFF\"": "float",
 	} {
 		var got []string
 		for m, name := range []string{"exact", "float", "int"} {

@@ -71,8 +71,11 @@ func (l *level) add(sum uint64) bool {
 
 func (p *reading) endMember(l *level, off int64) {
 	if !l.exact {
-		if l.member == memberMethod && l.first == '"' {
+		switch {
+		case l.member == memberMethod && l.first == '"':
 			p.addOccurrence(&p.methods, p.take(l, off), false)
+		case l.member == memberID && l.known&(1<<memberID) == 0: // mcp-go answers with it
+			p.cur.id = p.take(l, off)
 		}
 		return
 	}
@@ -112,9 +115,11 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 			p.addOccurrence(&p.toolNames, p.cur.name, true)
 		}
 	case l.member == paramURI:
-		p.cur.uri = value{}
-		if text {
+		switch {
+		case text:
 			p.cur.uri = p.take(l, off)
+		case l.first != 'n': // a last null is skipped by go-sdk, and an error to others
+			p.cur.uri = value{}
 		}
 	case l.member == paramMeta:
 		p.cur.meta = p.whole(l, off)

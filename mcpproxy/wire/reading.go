@@ -37,11 +37,12 @@ var (
 )
 
 const (
-	maxNames    = 64       // of a container, are compared with each other and make the Parts
-	keptValue   = 64 << 10 // of a member is kept of an oversize message
-	keptJunk    = 64 << 10 // of junk between values is told in one piece
-	methodCall  = "tools/call"
-	notifPrefix = "notifications/"
+	maxNames     = 64       // of a container, are compared with each other and make the Parts
+	keptValue    = 64 << 10 // of a member is kept of an oversize message
+	keptJunk     = 64 << 10 // of junk between values is told in one piece
+	methodCall   = "tools/call"
+	methodPrompt = "prompts/get"
+	notifPrefix  = "notifications/"
 )
 
 // A value is where a member's value stands in the window, or in the memory of

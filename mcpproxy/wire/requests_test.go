@@ -215,6 +215,8 @@ func TestRequests(t *testing.T) {
 			`complete 0-52 "tools\/call": not_rpc`}},
 		{"last name null", with(`{"name":"evil","name":null}`) + "\n", []string{
 			`complete 0-83 "tools/call" or "tools/call" "evil": duplicate_member not_rpc`}},
+		{"last name of a prompt null", `{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p","NAME":"q","name":null}}` + "\n", []string{
+			`complete 0-92 "prompts/get" or "prompts/get" "p";"prompts/get" "q": duplicate_member case_variant_member`}},
 		{"method in another case", `{"jsonrpc":"2.0","id":2,"Method":"tools/call","params":{"name":"evil"}}` + "\n", []string{
 			`complete 0-71  "evil" or "tools/call" "evil": case_variant_member not_rpc`}},
 		{"params with a long s", `{"jsonrpc":"2.0","id":2,"method":"tools/call","param\u017f":{"name":"evil"}}` + "\n", []string{
@@ -261,6 +263,22 @@ func TestMembers(t *testing.T) {
 	}}
 	if d := cmp.Diff(want, tell(t, in+"\n")); d != "" {
 		t.Errorf("told (-want +got):\n%s", d)
+	}
+}
+
+// TestMembersOfOtherReadings reads what some servers go by.
+func TestMembersOfOtherReadings(t *testing.T) {
+	for _, tt := range []struct{ in, id, uri string }{
+		{`{"Id":1,"method":"ping"}`, "1", ""},
+		{`{"Id":1,"i\u0044":2,"method":"ping"}`, "2", ""},
+		{`{"Id":1,"id":2,"ID":3,"method":"ping"}`, "2", ""},
+		{`{"method":"resources/read","params":{"uri":"a","uri":null}}`, "", `"a"`},
+		{`{"method":"resources/read","params":{"uri":"a","uri":1}}`, "", ""},
+		{`{"method":"resources/read","params":{"uri":"a"},"params":{"uri":null}}`, "", ""},
+	} {
+		if m := tell(t, tt.in)[0]; m.ID != tt.id || m.URI != tt.uri {
+			t.Errorf("%s has id %q, uri %q; want %q, %q", tt.in, m.ID, m.URI, tt.id, tt.uri)
+		}
 	}
 }
 

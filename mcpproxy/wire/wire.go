@@ -46,13 +46,13 @@ type Message struct {
 	// The members under the reading that most servers share: names compared
 	// exactly after decoding, the last duplicate wins. Values as written, nil
 	// for none. In a Begun message what came later is missing.
-	ID     []byte
+	ID     []byte // of a variant of that name if there is no other: some servers answer with it
 	Method []byte // a string literal; nil if it is no string
 	Params []byte // nil once oversize
 
 	// Members of Params, read in the same way.
 	Name      []byte // a string literal; nil if it is no string
-	URI       []byte // a string literal; nil if it is no string
+	URI       []byte // a string literal; nil if it is no string, but a null does not replace one
 	Arguments []byte // any value; nil once oversize
 	Meta      []byte // params._meta, any value; nil once oversize
 
