@@ -24,10 +24,11 @@ const (
 	Duration             // time.Duration, not negative: "20ms", "1h30m", "30d"
 	Size                 // int64, bytes, not negative: "512KiB", "32MB", "1GiB"
 	Password             // Secret; it has no flag, because a command line can be read by all
+	Count                // int64, at least 1
 )
 
 // kindNames are what --help calls a value.
-var kindNames = [...]string{"text", "word", "path", "list", "bool", "time", "size", "secret"}
+var kindNames = [...]string{"text", "word", "path", "list", "bool", "time", "size", "secret", "count"}
 
 // A Key is one setting of a program.
 type Key struct {
@@ -58,7 +59,7 @@ func (k Key) zero() any {
 		return false
 	case Duration:
 		return time.Duration(0)
-	case Size:
+	case Size, Count:
 		return int64(0)
 	case Password:
 		return Secret{}
@@ -98,6 +99,8 @@ func (k Key) parse(s, home string) (any, error) {
 		return parseDuration(s)
 	case Size:
 		return parseSize(s)
+	case Count:
+		return parseCount(s)
 	default:
 		return s, nil
 	}
@@ -118,7 +121,7 @@ func (k Key) fromYAML(v any, home string) (any, error) {
 			return v, nil
 		}
 	case int:
-		if k.Kind == Size || k.Kind == Duration {
+		if k.Kind == Size || k.Kind == Duration || k.Kind == Count {
 			return k.parse(strconv.Itoa(v), home)
 		}
 	case []any:
@@ -159,6 +162,8 @@ func (k Key) want() string {
 		return "a time such as 20ms, 1h30m or 30d"
 	case Size:
 		return "a size such as 512KiB, 32MB or 1GiB"
+	case Count:
+		return "a number such as 50000"
 	default:
 		return "text; a number needs quotes"
 	}
@@ -270,6 +275,14 @@ func parseSize(s string) (any, error) {
 		return nil, bad
 	}
 	return int64(n) * unit, nil
+}
+
+func parseCount(s string) (any, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 {
+		return nil, fmt.Errorf("is %q, want a number such as 50000", s)
+	}
+	return n, nil
 }
 
 // exactSize writes n in the unit that makes it shortest.

@@ -32,6 +32,11 @@ func TestParse(t *testing.T) {
 		{Size, "1.5GiB", nil},
 		{Size, "1G", nil},
 		{Size, "GiB", nil},
+		{Count, "50000", int64(50000)},
+		{Count, "0", nil},
+		{Count, "-1", nil},
+		{Count, "1.5", nil},
+		{Count, "9223372036854775808", nil},
 		{Path, "/a/../b", "/b"},
 		{Path, "~/x", "/home/ann/x"},
 		{Path, "~bob/x", nil},
@@ -51,15 +56,15 @@ func FuzzFormat(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, kind := range []Kind{Duration, Size} {
+		for _, kind := range []Kind{Duration, Size, Count} {
 			k := Key{Kind: kind}
 			value, err := k.parse(s, "")
 			if err != nil {
 				continue
 			}
-			again, err := k.parse(format(value), "")
+			again, err := k.parse(k.format(value), "")
 			if err != nil || again != value {
-				t.Errorf("%q is %v, shown as %q, which is %v, %v", s, value, format(value), again, err)
+				t.Errorf("%q is %v, shown as %q, which is %v, %v", s, value, k.format(value), again, err)
 			}
 		}
 	})

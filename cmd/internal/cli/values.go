@@ -66,6 +66,9 @@ func (v Values) Duration(key string) time.Duration { return get[time.Duration](v
 // Size returns the value of a Size, in bytes.
 func (v Values) Size(key string) int64 { return get[int64](v, key) }
 
+// Count returns the value of a Count.
+func (v Values) Count(key string) int64 { return get[int64](v, key) }
+
 // Secret returns the value of a Password.
 func (v Values) Secret(key string) Secret { return get[Secret](v, key) }
 
@@ -91,13 +94,13 @@ type Setting struct {
 func (v Values) Settings() []Setting {
 	list := make([]Setting, len(v.keys))
 	for i, k := range v.keys {
-		list[i] = Setting{k.Name, format(v.viper.Get(k.Name)), v.source[k.Name]}
+		list[i] = Setting{k.Name, k.format(v.viper.Get(k.Name)), v.source[k.Name]}
 	}
 	return list
 }
 
 // format writes a value as it would stand in a variable.
-func format(value any) string {
+func (k Key) format(value any) string {
 	switch value := value.(type) {
 	case string:
 		return value
@@ -108,6 +111,9 @@ func format(value any) string {
 	case time.Duration:
 		return formatDuration(value)
 	case int64:
+		if k.Kind == Count {
+			return strconv.FormatInt(value, 10)
+		}
 		return exactSize(value)
 	case Secret:
 		if value.Reveal() == "" {
