@@ -5,6 +5,7 @@ TOOLS := .tools
 A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
 A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
 TYPESCRIPT := $(TOOLS)/typescript
+KAFKA := $(TOOLS)/kafka
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
@@ -17,10 +18,10 @@ endif
 # The packages with goroutines of their own; the race detector is slow.
 RACE := ./mcpproxy/... ./sink/... ./cmd/internal/cli/...
 
-.PHONY: help build demo test check bench soak tools clean
+.PHONY: help build demo test check bench soak kafka-up kafka-down tools clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
 
 build: ## build bin/auditproxy
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/auditproxy
@@ -45,7 +46,13 @@ bench: ## compare the proxy with a bare relay, pinned to one CPU
 soak: tools ## the long versions of the tests: every frame at every server, every kill
 	SOAK=1 go test -count=1 -timeout 3h ./...
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(STATICCHECK) ## fetch what the tests need
+kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_PORT
+	@deploy/kafka/broker up
+
+kafka-down: ## stop it and remove its data
+	@deploy/kafka/broker down
+
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(KAFKA)/.done $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace
 
 # A stamp is written last: what was fetched halfway is fetched again.
@@ -55,6 +62,10 @@ $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
 
 $(TYPESCRIPT)/.done: deploy/dev/typescript/package-lock.json
 	@deploy/dev/fetch npm $(<D) $(@D)
+	@touch $@
+
+$(KAFKA)/.done: deploy/kafka/pom.xml
+	@deploy/dev/fetch maven $< $(@D)
 	@touch $@
 
 $(STATICCHECK):

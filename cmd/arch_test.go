@@ -22,6 +22,7 @@ var row = map[string]int{
 	"cmd/auditproxy":     5,
 	"cmd/auditcollector": 5,
 	"cmd/internal/bench": 5, // a program
+	"cmd/internal/demo":  5, // a program
 	"cmd/internal/peers": 5, // a program
 
 	"mcpproxy":         4,
@@ -32,6 +33,7 @@ var row = map[string]int{
 	"mcpproxy/policy":      3,
 	"sink/spool":           3,
 	"sink/kafka":           3,
+	"sink/kafka/kafkatest": 3, // for tests
 	"sink/clickhouse":      3,
 	"sink/clickhouse/chdb": 3,
 	"collector/alert":      3,

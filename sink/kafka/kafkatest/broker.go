@@ -1,0 +1,275 @@
+// Package kafkatest runs a real Kafka broker for tests.
+package kafkatest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// startTimeout is generous: a broker needs 3 s on an idle machine.
+const startTimeout = 90 * time.Second
+
+// A Config says what a broker is like beside what deploy/kafka/server.properties
+// says.
+type Config struct {
+	// Secure adds a second listener, for TLS with a login.
+	Secure bool
+}
+
+// A Broker is one broker on loopback, with its data in a directory of its own.
+// Its methods may not be called concurrently.
+type Broker struct {
+	Addr       string // host:port, in plain text, without a login
+	SecureAddr string // host:port of the other listener
+	CAFile     string // who signed the certificate of that listener
+
+	dir  string
+	args []string // of deploy/kafka/broker
+
+	// Owned by the caller.
+	cmd *exec.Cmd // nil: it does not run
+}
+
+// Who may log in at SecureAddr, by PLAIN or SCRAM.
+const (
+	User     = "shipper"
+	Password = "correct horse"
+)
+
+// Start starts a broker and waits until it answers. Its process ends with this
+// one at the latest; Stop removes its data.
+func Start(c Config) (*Broker, error) {
+	script, err := find("deploy/kafka/broker")
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "kafkatest-")
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{
+		Addr: "127.0.0.1:" + strconv.Itoa(ports[0]),
+		dir:  dir,
+		args: []string{script, "serve", dir, strconv.Itoa(ports[0]), strconv.Itoa(ports[1])},
+	}
+	if c.Secure {
+		err = b.secure(ports)
+	}
+	if err == nil {
+		err = b.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a Kafka broker: %w", err), b.Stop())
+	}
+	return b, nil
+}
+
+// find returns the path of a file of the repository.
+func find(name string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(dir, name), nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("finding %q: no go.mod above the working directory", name)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// freePorts returns ports that were free a moment ago.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// Start starts the broker again after Kill, with the data that it had.
+func (b *Broker) Start() error {
+	cmd := exec.Command(b.args[0], b.args[1:]...)
+	// An orphan would hold its memory for ever.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	b.cmd = cmd
+
+	started, said := make(chan struct{}), make(chan string, 1)
+	go func() {
+		var last []string
+		open := started
+		for s := bufio.NewScanner(out); s.Scan(); {
+			if open != nil && strings.Contains(s.Text(), "Kafka Server started") {
+				close(open)
+				open = nil
+			}
+			last = append(last[max(0, len(last)-20):], s.Text())
+		}
+		said <- strings.Join(last, "\n")
+	}()
+	select {
+	case <-started:
+		return nil
+	case text := <-said:
+		b.Kill()
+		return fmt.Errorf("it ended: %s", text)
+	case <-time.After(startTimeout):
+		b.Kill()
+		return fmt.Errorf("it did not start within %v: %s", startTimeout, <-said)
+	}
+}
+
+// Kill ends the broker with SIGKILL.
+func (b *Broker) Kill() {
+	if b.cmd == nil {
+		return
+	}
+	// The group: the script may not have become the broker yet.
+	syscall.Kill(-b.cmd.Process.Pid, syscall.SIGKILL)
+	b.cmd.Wait() // says that it was killed
+	b.cmd = nil
+}
+
+// Freeze stops the broker without ending it: connections stay open, or open
+// anew, and nothing answers. Thaw lets it go on.
+func (b *Broker) Freeze() error { return b.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw is the end of Freeze.
+func (b *Broker) Thaw() error { return b.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Stop ends the broker and removes its data. It may be called of a broker that
+// is stopped.
+func (b *Broker) Stop() error {
+	b.Kill()
+	return os.RemoveAll(b.dir)
+}
+
+// A Topic is what CreateTopic makes.
+type Topic struct {
+	Name       string
+	Partitions int               // 0: 1
+	Config     map[string]string // retention.ms and so on
+}
+
+// CreateTopic creates a topic.
+func (b *Broker) CreateTopic(ctx context.Context, t Topic) error {
+	var entries []kafka.ConfigEntry
+	for name, value := range t.Config {
+		entries = append(entries, kafka.ConfigEntry{ConfigName: name, ConfigValue: value})
+	}
+	client, done := b.client()
+	defer done()
+	res, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
+		Topic:             t.Name,
+		NumPartitions:     max(1, t.Partitions),
+		ReplicationFactor: 1,
+		ConfigEntries:     entries,
+	}}})
+	if err == nil {
+		err = res.Errors[t.Name]
+	}
+	if err != nil {
+		return fmt.Errorf("creating topic %q: %w", t.Name, err)
+	}
+	return nil
+}
+
+// DeleteTopic deletes a topic with all that is in it.
+func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
+	client, done := b.client()
+	defer done()
+	res, err := client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{name}})
+	if err == nil {
+		err = res.Errors[name]
+	}
+	if err != nil {
+		return fmt.Errorf("deleting topic %q: %w", name, err)
+	}
+	return nil
+}
+
+// client returns a client and what gives its connections back.
+func (b *Broker) client() (*kafka.Client, func()) {
+	transport := &kafka.Transport{}
+	return &kafka.Client{Addr: kafka.TCP(b.Addr), Transport: transport}, transport.CloseIdleConnections
+}
+
+// Messages reads what is in a topic now, partition by partition, each in the
+// order of its offsets.
+func (b *Broker) Messages(ctx context.Context, topic string) ([]kafka.Message, error) {
+	conn, err := kafka.DialContext(ctx, "tcp", b.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("reading topic %q: %w", topic, err)
+	}
+	defer conn.Close()
+	partitions, err := conn.ReadPartitions(topic)
+	var all []kafka.Message
+	for _, p := range partitions {
+		if err == nil {
+			all, err = b.appendMessages(ctx, all, topic, p.ID)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading topic %q: %w", topic, err)
+	}
+	return all, nil
+}
+
+func (b *Broker) appendMessages(ctx context.Context, all []kafka.Message, topic string, partition int) ([]kafka.Message, error) {
+	conn, err := kafka.DialLeader(ctx, "tcp", b.Addr, topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	first, last, err := conn.ReadOffsets()
+	if err != nil || first == last {
+		return all, err
+	}
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{b.Addr}, Topic: topic, Partition: partition, MaxBytes: 16 << 20})
+	defer r.Close()
+	if err := r.SetOffset(first); err != nil {
+		return nil, err
+	}
+	for {
+		m, err := r.ReadMessage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+		if m.Offset == last-1 {
+			return all, nil
+		}
+	}
+}

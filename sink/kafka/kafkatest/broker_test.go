@@ -1,0 +1,35 @@
+package kafkatest_test
+
+import (
+	"testing"
+
+	"auditproxy/sink/kafka/kafkatest"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// TestKeepsDataWhenKilled checks that a broker is a real one: what it has
+// acknowledged outlives it.
+func TestKeepsDataWhenKilled(t *testing.T) {
+	b, err := kafkatest.Start(kafkatest.Config{Secure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	w := kafka.Writer{Addr: kafka.TCP(b.Addr), Topic: "t", RequiredAcks: kafka.RequireAll, BatchSize: 1}
+	if err := w.WriteMessages(t.Context(), kafka.Message{Value: []byte("kept")}); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	b.Kill()
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Messages(t.Context(), "t")
+	if err != nil || len(got) != 1 || string(got[0].Value) != "kept" {
+		t.Errorf("Messages = %v, %v, want the one that was written", got, err)
+	}
+}
