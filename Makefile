@@ -6,6 +6,7 @@ A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
 A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
 TYPESCRIPT := $(TOOLS)/typescript
 KAFKA := $(TOOLS)/kafka
+LIBCHDB := $(TOOLS)/libchdb
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
@@ -18,7 +19,7 @@ endif
 # The packages with goroutines of their own; the race detector is slow.
 RACE := ./mcpproxy/... ./sink/... ./cmd/internal/cli/...
 
-.PHONY: help build demo test check bench soak kafka-up kafka-down tools clean
+.PHONY: help build demo test check bench soak kafka-up kafka-down tools libchdb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -52,7 +53,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(KAFKA)/.done $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace
 
 # A stamp is written last: what was fetched halfway is fetched again.
@@ -66,6 +67,12 @@ $(TYPESCRIPT)/.done: deploy/dev/typescript/package-lock.json
 
 $(KAFKA)/.done: deploy/kafka/pom.xml
 	@deploy/dev/fetch maven $< $(@D)
+	@touch $@
+
+libchdb: $(LIBCHDB)/.done ## fetch ClickHouse's engine, for one machine
+
+$(LIBCHDB)/.done: deploy/dev/libchdb.sha256
+	@deploy/dev/fetch libchdb $< $(@D)
 	@touch $@
 
 $(STATICCHECK):
