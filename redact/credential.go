@@ -169,11 +169,28 @@ func (s *scanner) scan(text []byte) {
 }
 
 func (s *scanner) add(c span) {
+	c.to = s.reach(c)
 	s.found = append(s.found, c)
 	s.from = c.to
 	if s.password.from < c.to {
 		s.password = span{-1, -1}
 	}
+}
+
+// reach returns the end of c, or of another credential that starts in it and
+// goes on behind it: white space ends what is assigned, but not a key.
+func (s *scanner) reach(c span) int {
+	const begin = "-----BEGIN"
+	if bytes.HasSuffix(s.text[:c.to], []byte(begin)) {
+		return max(c.to, s.pem(c.to-len(begin)).to)
+	}
+	if s.text[c.from] == '-' && c.from < c.to {
+		return max(c.to, s.option(c.from).to)
+	}
+	for _, id := range []string{"AKIA", "ASIA"} {
+		s.aws = s.aws || bytes.Contains(s.text[c.from:c.to], []byte(id))
+	}
+	return c.to
 }
 
 // credential returns the credential that the byte at i gives away, if any. It

@@ -72,6 +72,10 @@ func TestText(t *testing.T) {
 		{`TOKEN=abc\\,TOKEN=\u0064`, `TOKEN=[redacted len=18]`},
 		{`TOKEN='a',\u0054OKEN=b`, `TOKEN='[redacted len=1]',\u0054OKEN=[redacted len=1]`},
 		{`ghp_0123456789abcdef'\u0067hp_0123456789abcdef`, `[redacted len=20]'[redacted len=25]`},
+		{"TOKEN=AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "TOKEN=[redacted len=20] [redacted len=40]"},
+		{"TLS_PRIVATE_KEY=-----BEGIN KEY-----\nabc\n-----END KEY----- x", "TLS_PRIVATE_KEY=[redacted len=41] x"},
+		{"PASSWORD=--token abc x", "PASSWORD=[redacted len=11] x"},
+		{"-token -token abc x", "-token [redacted len=10] x"},
 		{"task-list-of-things-1234567890123456", "task-list-of-things-1234567890123456"},
 		{"-----BEGIN KEY-----\nabc\n-----END KEY-----\nx", "[redacted len=41]\nx"},
 		{"x -----BEGIN KEY-----\nabc", "x [redacted len=23]"},
@@ -217,6 +221,21 @@ func TestMessagesStayWhole(t *testing.T) {
 	got := marks.ReplaceAllString(string(r.AppendMessage(nil, []byte(in))), "$1]")
 	if want := long + "[redacted len=40] " + long; got != want {
 		t.Errorf("AppendMessage = %q", got)
+	}
+}
+
+func TestNamedTexts(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, tt := range []struct{ name, in, want string }{
+		{"team", "correct horse", "correct horse"},
+		{"team", "TOKEN=x", "TOKEN=[redacted len=1]"},
+		{"db_password", "correct horse", "[redacted len=13]"},
+		{"Environment", "A=b", "[redacted len=3]"},
+	} {
+		got := marks.ReplaceAllString(string(r.AppendNamed(nil, []byte(tt.name), []byte(tt.in))), "$1]")
+		if got != tt.want {
+			t.Errorf("AppendNamed(%q, %q) = %q, want %q", tt.name, tt.in, got, tt.want)
+		}
 	}
 }
 

@@ -229,6 +229,15 @@ func (r *Redactor) appendMarked(dst, text []byte) []byte {
 	return p.appendMark(dst, redactedMark)
 }
 
+// AppendNamed is AppendText for a text that stands under name. Under a sensitive
+// one it is replaced as a whole.
+func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
+	if c := r.names.class(nil, name); c == sensitive || c == environment {
+		return r.appendMarked(dst, text)
+	}
+	return r.AppendText(dst, text)
+}
+
 // AppendMessage is AppendText for a message of this program's own: it is not
 // cut, however long it is.
 func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
