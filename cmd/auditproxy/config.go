@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -274,11 +275,28 @@ func (c *checker) sasl() {
 	}
 }
 
-// settings are the values in force with those that others decide filled in.
-func (c config) settings() []cli.Setting {
+// settings are the values in force with those that others decide filled in,
+// without the credentials that red takes out.
+func (c config) settings(red *redact.Redactor) []cli.Setting {
+	clean := func(s string) string { return string(red.AppendMessage(nil, []byte(s))) }
 	settings := c.values.Settings()
 	for i, s := range settings {
+		settings[i].Value = clean(s.Value)
+		if list := slices.Clone(c.values.List(s.Key)); len(list) > 0 {
+			// One by one: a credential must not reach into the next.
+			for k, entry := range list {
+				list[k] = clean(entry)
+			}
+			settings[i].Value = strings.Join(list, ",")
+		}
 		switch {
+		case s.Key == "labels":
+			var list []string
+			for _, l := range c.labels {
+				l = cleanLabel(l, red)
+				list = append(list, l.name+"="+l.value)
+			}
+			settings[i].Value = strings.Join(list, ",")
 		case s.Key == "spool.consumer":
 			settings[i].Value = c.consumer
 		case s.Key == "redact.digest" && c.usesKey():
@@ -291,7 +309,7 @@ func (c config) settings() []cli.Setting {
 }
 
 // logger returns the log of this program's own running.
-func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(a.stderr, c.values) }
+func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(cleanWriter{a}, c.values) }
 
 // redactor returns the redactor of this configuration. With makeKey it makes
 // the digest key on the first start; without, there must be one.

@@ -98,7 +98,7 @@ func (d *diagnosis) unclear(format string, args ...any) {
 func (a *app) diagnose() *diagnosis {
 	d := &diagnosis{Version: cli.Version(), Clients: []client{}, Findings: []string{}, Unclear: []string{}}
 	cfg, problems := a.tryLoad()
-	d.Config = cfg.settings()
+	d.Config = cfg.settings(a.messages())
 	for _, p := range problems {
 		d.find("configuration: %v", p)
 	}
@@ -107,7 +107,31 @@ func (a *app) diagnose() *diagnosis {
 	}
 	d.spool(cfg)
 	d.clients(scanClients(a))
+	d.clean(a.clean)
 	return d
+}
+
+// clean takes the credentials out of what others named.
+func (d *diagnosis) clean(clean func(string) string) {
+	for i := range d.Config {
+		d.Config[i].Source.Name = clean(d.Config[i].Source.Name)
+	}
+	if d.Spool != nil {
+		d.Spool.Dir = clean(d.Spool.Dir)
+	}
+	for i := range d.Clients {
+		c := &d.Clients[i]
+		c.Path = clean(c.Path)
+		for k := range c.Servers {
+			s := &c.Servers[k]
+			s.Name, s.Project = clean(s.Name), clean(s.Project)
+		}
+	}
+	for _, list := range [][]string{d.Findings, d.Unclear} {
+		for i := range list {
+			list[i] = clean(list[i])
+		}
+	}
 }
 
 func (d *diagnosis) spool(cfg config) {

@@ -11,9 +11,11 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/redact"
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/pflag"
@@ -54,6 +56,9 @@ type app struct {
 	// Owned by run, which fills them in before any command runs.
 	keys  []cli.Key
 	flags *pflag.FlagSet // those of the configuration
+
+	redactor     *redact.Redactor // made by redactorOnce, see messages
+	redactorOnce sync.Once
 }
 
 // run does what args say and returns the exit code.
@@ -73,9 +78,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 		exit = exitError{exitUnclear, err}
 	}
 	if exit.err != nil {
-		fmt.Fprintln(a.stderr, printable("auditproxy: "+exit.err.Error()))
+		a.say("%v", exit.err)
 	}
 	return exit.code
+}
+
+// say writes a sentence of this program's own to standard error.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.stderr, printable(a.clean("auditproxy: "+fmt.Sprintf(format, args...))))
 }
 
 // printable escapes what would steer a terminal in a message. What the message

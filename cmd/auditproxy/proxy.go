@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"os/user"
@@ -29,7 +28,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 	log := cfg.logger(a)
 	red, err := cfg.redactor(true)
 	if err != nil {
-		fmt.Fprintf(a.stderr, "auditproxy: %v; nothing was started\n", err)
+		a.say("%v; nothing was started", err)
 		return exitConfig
 	}
 	now := time.Now()
@@ -62,7 +61,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 	case cfg.allowUnrecorded:
 		log.Warn("nothing is recorded: the spool cannot be opened, and on_audit_failure is allow", zap.Error(err))
 	default:
-		fmt.Fprintf(a.stderr, "auditproxy: %v; the server was not started, because its calls could not be recorded\n", err)
+		a.say("%v; the server was not started, because its calls could not be recorded", err)
 		return exitConfig
 	}
 
@@ -96,7 +95,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 		pc.Journal = session
 	}
 	if p, err = mcpproxy.New(pc); err != nil {
-		fmt.Fprintf(a.stderr, "auditproxy: %v\n", err)
+		a.say("%v", err)
 		return exitConfig
 	}
 
@@ -108,12 +107,12 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 	stop()
 	switch {
 	case errors.Is(err, mcpproxy.ErrNotRecorded):
-		fmt.Fprintf(a.stderr, "auditproxy: %v; the server was not started\n", err)
+		a.say("%v; the server was not started", err)
 		return exitConfig
 	case err != nil:
 		var exit exitError
 		errors.As(cannotStart(argv[0], err), &exit)
-		fmt.Fprintf(a.stderr, "auditproxy: %v\n", exit.err)
+		a.say("%v", exit.err)
 		return exit.code
 	case status.Signal != 0:
 		dieOf(status.Signal)
@@ -150,7 +149,7 @@ func baseRecord(cfg config, red *redact.Redactor, argv []string, now time.Time) 
 	r := audit.Record{
 		SessionID: audit.NewID(now),
 		PID:       os.Getpid(),
-		Labels:    labelsJSON(cfg.labels, clean),
+		Labels:    labelsJSON(cfg.labels, red),
 		Tenant:    clean(cfg.tenant),
 		ServerCommand: audit.Command{
 			Command:    clean(argv[0]),
@@ -168,7 +167,7 @@ func baseRecord(cfg config, red *redact.Redactor, argv []string, now time.Time) 
 	return r
 }
 
-func labelsJSON(labels []label, clean func(string) string) audit.JSON {
+func labelsJSON(labels []label, red *redact.Redactor) audit.JSON {
 	if len(labels) == 0 {
 		return ""
 	}
@@ -177,8 +176,9 @@ func labelsJSON(labels []label, clean func(string) string) audit.JSON {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = audit.AppendQuote(b, clean(l.name))
-		b = audit.AppendQuote(append(b, ':'), clean(l.value))
+		l = cleanLabel(l, red)
+		b = audit.AppendQuote(b, l.name)
+		b = audit.AppendQuote(append(b, ':'), l.value)
 	}
 	return audit.JSON(append(b, '}'))
 }
@@ -190,7 +190,7 @@ func proxyMember(cfg config, red *redact.Redactor) audit.JSON {
 		return audit.AppendQuote(b, string(red.AppendText(nil, []byte(s))))
 	}
 	b := text([]byte(`{"version":`), cli.Version())
-	settings := cfg.settings()
+	settings := cfg.settings(red)
 	for _, s := range settings {
 		if s.Key == "redact.profile" {
 			b = text(append(b, `,"redaction_profile":`...), s.Value)

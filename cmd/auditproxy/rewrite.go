@@ -52,7 +52,7 @@ func (r *rewrite) run(paths []string) error {
 	}
 	files, problems := r.read(paths, self)
 	for _, err := range problems {
-		fmt.Fprintf(r.app.stderr, "auditproxy: %v\n", err)
+		r.app.say("%v", err)
 	}
 	if err := r.checkNames(files); err != nil {
 		return err

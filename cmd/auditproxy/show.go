@@ -78,7 +78,7 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 		return nil
 	}
 	for _, err := range s.errs {
-		fmt.Fprintf(a.stderr, "auditproxy: %v\n", err)
+		a.say("%v", err)
 	}
 	calls := s.calls()
 	switch {
