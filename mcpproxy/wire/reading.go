@@ -419,6 +419,9 @@ func (p *reading) keep() int64 {
 	if p.odd >= 0 {
 		at = min(at, p.odd)
 	}
+	if p.junkSum != nil {
+		at = min(at, p.junkSum.from) // a line end is not in it yet
+	}
 	switch p.st {
 	case dead:
 		return at
@@ -432,6 +435,9 @@ func (p *reading) keep() int64 {
 	case p.over != nil:
 		if p.over.keep >= 0 && p.over.head == nil {
 			at = min(at, p.over.keep)
+		}
+		if p.over.digest != nil {
+			at = min(at, p.over.digest.from)
 		}
 	case p.inMessage:
 		at = min(at, p.cur.off)

@@ -69,6 +69,25 @@ func TestOversizeJunk(t *testing.T) {
 	}
 }
 
+// TestOversizeOverLines has reads that end with a line, or a CR, in what a
+// digest is made of.
+func TestOversizeOverLines(t *testing.T) {
+	digest := func(s string) string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(s))) }
+	for _, end := range []string{"\n", "\r", "\r\n", "\n\n"} {
+		head := "[" + strings.Repeat("1,", 100) + end
+		told := newFeeder(64).feed(t, []byte(head+"2]\n"), 64, 64, 64, len(head)-3*64)
+		if last := told[len(told)-1]; last.State != Junk || last.Sum != digest(head+"2]") {
+			t.Errorf("after %q: told %v", end, told)
+		}
+		start := `{"method":"tools/call","params":{"name":"evil","arguments":{"k":`
+		told = newFeeder(64).feed(t, []byte(start+head+"2]}}}\n"), 64, 64, 64, 64, len(start+head)-4*64)
+		want := fmt.Sprintf(`"k" array %d %s;`, len(head)+2, digest(head+"2]"))
+		if last := told[len(told)-1]; last.State != Ended || last.Parts != want {
+			t.Errorf("after %q: told %v, want parts %s", end, told, want)
+		}
+	}
+}
+
 // TestOversizeMembers keeps the last of very many small values.
 func TestOversizeMembers(t *testing.T) {
 	f := newFeeder(64)
