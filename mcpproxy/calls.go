@@ -65,9 +65,8 @@ func newCalls() calls {
 	return calls{seed: maphash.MakeSeed(), chains: make(map[uint64]chain)}
 }
 
-// add appends c under the id as it stood on the wire, nil for none, and
-// reports whether another open call has the same id.
-func (t *calls) add(c *call, id []byte) (reused bool) {
+// add appends c under the id as it stood on the wire, nil for none.
+func (t *calls) add(c *call, id []byte) {
 	if c.older = t.newest; c.older != nil {
 		c.older.newer = c
 	} else {
@@ -75,13 +74,13 @@ func (t *calls) add(c *call, id []byte) (reused bool) {
 	}
 	t.newest = c
 	t.n++
-	return t.name(c, id)
+	t.name(c, id)
 }
 
 // name enters c under its id, once it is known.
-func (t *calls) name(c *call, id []byte) (reused bool) {
+func (t *calls) name(c *call, id []byte) {
 	if id == nil {
-		return false
+		return
 	}
 	for m := wire.ExactID; m <= wire.IntID; m++ {
 		k := &c.keys[m]
@@ -90,19 +89,16 @@ func (t *calls) name(c *call, id []byte) (reused bool) {
 		if k.to = len(c.buf); k.from == k.to {
 			continue
 		}
-		text := c.buf[k.from:k.to]
-		k.hash = maphash.Bytes(t.seed, text)
+		k.hash = maphash.Bytes(t.seed, c.buf[k.from:k.to])
 		ch := t.chains[k.hash]
 		if ch.first == nil {
 			ch.first = c
 		} else {
-			reused = reused || m == wire.ExactID && ch.last.hasKey(k.hash, text)
 			ch.last.link(k.hash).next = c
 		}
 		ch.last = c
 		t.chains[k.hash] = ch
 	}
-	return reused
 }
 
 // link is c's entry in the chain of hash.
@@ -139,6 +135,21 @@ func (t *calls) find(id []byte) *call {
 		}
 	}
 	return nil
+}
+
+// has reports whether an open call has exactly this id.
+func (t *calls) has(id []byte) bool {
+	t.scratch = wire.AppendIDKey(t.scratch[:0], id, wire.ExactID, false)
+	if len(t.scratch) == 0 {
+		return false
+	}
+	hash := maphash.Bytes(t.seed, t.scratch)
+	for c := t.chains[hash].first; c != nil; c = c.link(hash).next {
+		if c.hasKey(hash, t.scratch) {
+			return true
+		}
+	}
+	return false
 }
 
 // remove takes c out. It is quick for the oldest call of an id, which is the

@@ -39,7 +39,6 @@ type item struct {
 	cancel  []byte        // the id of the call to cancel
 	junk    *audit.Record // an anomaly
 	callNo  uint64
-	reused  bool
 }
 
 // toolName is a name as the server has it and as records have it.

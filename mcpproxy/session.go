@@ -220,7 +220,7 @@ func (s *session) number(it *item, now time.Time) bool {
 		if !it.again {
 			s.callNo++
 			r.CallNo = s.callNo
-			if it.reused = s.open.find(it.id) != nil; it.reused {
+			if s.open.has(it.id) {
 				it.call.anomaly("id_reused")
 			}
 		}

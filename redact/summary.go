@@ -207,7 +207,7 @@ func isKeysMember(name []byte, k kind) bool {
 // than its share. Operations and paths have no share: what a call did is the
 // last thing to go.
 func (p *pass) argument(name []byte, i, depth int) int {
-	c := p.r.names.class(p.folded, name)
+	c := p.class(name)
 	switch {
 	case c == operations && p.raw[i] != '[':
 		return p.shape(i)
@@ -226,6 +226,21 @@ func (p *pass) argument(name []byte, i, depth int) int {
 	}
 	p.out, p.over, p.flags = p.out[:from], false, flags|Cut
 	return p.digest(i)
+}
+
+// maxClasses bounds what a client can make a pass remember.
+const maxClasses = 256
+
+// class is names.class for a name that is likely to have come before.
+func (p *pass) class(name []byte) class {
+	if c, ok := p.classes[string(name)]; ok {
+		return c
+	}
+	c := p.r.names.class(p.folded, name)
+	if len(p.classes) < maxClasses && len(name) <= 64 {
+		p.classes[string(name)] = c
+	}
+	return c
 }
 
 func (p *pass) classified(i, depth int, c class) int {

@@ -33,17 +33,18 @@ type pass struct {
 	reread bool // the operation is a call after all
 
 	members []member
-	names   []byte // decoded, of the objects that are being written
-	text    []byte // the string that is being decoded
-	spare   []byte // a compact or Python text
-	settled []byte // the members of an object in order
-	clean   []byte // a text without credentials
-	folded  []byte // a name that is being classified
+	names   []byte           // decoded, of the objects that are being written
+	text    []byte           // the string that is being decoded
+	spare   []byte           // a compact or Python text
+	settled []byte           // the members of an object in order
+	clean   []byte           // a text without credentials
+	folded  []byte           // a name that is being classified
+	classes map[string]class // of names seen before: they repeat
 	scan    scanner
 }
 
 func newPass(r *Redactor) *pass {
-	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), folded: make([]byte, 0, 64)}
+	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), folded: make([]byte, 0, 64), classes: make(map[string]class)}
 	p.scan.names = r.names
 	return p
 }

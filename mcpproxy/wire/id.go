@@ -159,7 +159,7 @@ func (n number) equals(f float64) bool {
 // oddID reports whether an id is neither a string nor an integer that float64
 // holds exactly, written as digits: Python ignores a request with the id 2.0.
 func oddID(raw []byte) bool {
-	if raw[0] == '"' {
+	if raw[0] == '"' || smallInteger(raw) {
 		return false
 	}
 	n, ok := parseNumber(raw)
