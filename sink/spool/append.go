@@ -169,7 +169,8 @@ func (s *Session) regainBallast() error {
 func (s *Session) restart() error {
 	now := time.Now()
 	if now.Before(s.segmentAt) {
-		return errors.New("waiting to begin a segment")
+		s.due.Reset(s.segmentAt.Sub(now))
+		return errWaiting
 	}
 	seg, err := s.newSegment(s.repeat, s.inflight, s.live)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +188,7 @@ func (s *Session) restart() error {
 			g.f.Close() // its lines are in the new segment, what it says is no news
 		}
 	}
-	s.old, s.cur, s.torn = nil, seg, false
+	s.old, s.cur, s.torn, s.failed = nil, seg, false, false
 	s.live, s.inflight = append(s.inflight, s.live...), nil
 	s.dirty = true
 	s.due.Reset(syncEvery)

@@ -147,9 +147,10 @@ func (r *recovery) checkMachine() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	m = bytes.TrimSpace(m)
-	// Its first sync covers its name: a crash before that may leave none.
-	unknown := len(m) == 0 && r.durable == Position{}
+	m, whole := bytes.CutSuffix(m, []byte("\n"))
+	// Its first sync covers its name: a crash before that may leave none, or a
+	// part of it.
+	unknown := !whole && r.durable == Position{}
 	if string(m) == r.Machine || unknown || r.Force {
 		return nil
 	}

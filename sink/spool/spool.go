@@ -55,6 +55,9 @@ var ErrFull = errors.New("spool cannot take more lines")
 // errClosed is what Append says after Close.
 var errClosed = errors.New("session is closed")
 
+// errWaiting is why no segment is begun after one whose sync failed.
+var errWaiting = errors.New("waiting to begin a segment")
+
 // A fullError is ErrFull and why.
 type fullError struct{ cause error }
 
@@ -111,7 +114,8 @@ type Session struct {
 	mu         sync.Mutex
 	lock       File     // the flock
 	durable    File     // where the synced offset is published
-	cur        *segment // nil: after a failed sync, until a segment can be begun
+	cur        *segment // nil: after a loss, until a segment can be begun
+	failed     bool     // a sync of cur failed: it is written to and never synced again
 	next       uint32   // number of the next segment
 	old        []*segment
 	written    int64  // bytes appended over all segments

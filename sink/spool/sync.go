@@ -164,11 +164,13 @@ func (s *Session) syncAll() (pos int64, losses []Loss, err error) {
 		if pos, loss, err = s.syncOnce(); err == nil {
 			return pos, losses, nil
 		}
-		s.log.Warn("sync failed", zap.String("session", s.id), zap.Error(err))
+		if !errors.Is(err, errWaiting) {
+			s.log.Warn("sync failed", zap.String("session", s.id), zap.Error(err))
+		}
 		if loss != nil {
 			losses = append(losses, *loss)
 		}
-		if stop := s.moveOn(attempt); stop != nil {
+		if stop := s.moveOn(attempt, loss != nil); stop != nil {
 			return 0, losses, errors.Join(err, stop)
 		}
 	}
@@ -177,8 +179,9 @@ func (s *Session) syncAll() (pos int64, losses []Loss, err error) {
 
 // moveOn begins a segment after a sync failed for the first time. After the
 // second time it leaves that to a later sync, because each attempt costs a
-// segment.
-func (s *Session) moveOn(attempt int) error {
+// segment. Until then lines go to the one there is, unless it was lost: that
+// they are not durable is no reason to refuse them.
+func (s *Session) moveOn(attempt int, lost bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -192,12 +195,14 @@ func (s *Session) moveOn(attempt int) error {
 	} else {
 		s.backOff(time.Now())
 	}
-	for _, g := range append(s.old, s.cur) {
-		if g != nil {
-			g.f.Close() // finished; its lines are kept in memory
-		}
+	for _, g := range s.old {
+		g.f.Close() // finished; its lines are kept in memory
 	}
-	s.old, s.cur = nil, nil
+	s.old, s.failed = nil, true
+	if lost && s.cur != nil {
+		s.cur.f.Close()
+		s.cur = nil
+	}
 	return err
 }
 
@@ -256,7 +261,7 @@ func (s *Session) begin() (b batch, loss *Loss, err error) {
 	if s.closed {
 		return b, nil, errClosed
 	}
-	if s.cur == nil {
+	if s.cur == nil || s.failed {
 		if err := s.restart(); err != nil {
 			return b, nil, err
 		}
@@ -382,6 +387,7 @@ func (s *Session) publish(p Position) {
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closing = true
+	s.segmentAt = time.Time{} // there is no later attempt to leave it to
 	s.mu.Unlock()
 	losses, err := s.sync()
 	s.tell(losses)
