@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,19 +19,21 @@ const (
 	// envStop is "N" or "N half": SIGKILL instead of the spool's Nth operation,
 	// or in the middle of it if it is a write.
 	envStop = "FAULT_STOP"
-	// envRoom names a file with how many bytes the spool's disk holds, -1 for
-	// one without a free inode either. While the file is missing there is no
-	// limit.
+	// envRoom names a file that says what the spool's disk has no room for:
+	// "bytes", beyond those in use when the file appears, or "inodes". While it
+	// is missing there is room.
 	envRoom = "FAULT_ROOM"
+	// envHang asks for syncs that never return.
+	envHang = "FAULT_HANG"
 )
 
 // faultFSFromEnv returns nil if the environment asks for no fault.
 func faultFSFromEnv() spool.FS {
-	stop, room := os.Getenv(envStop), os.Getenv(envRoom)
-	if stop == "" && room == "" {
+	stop, room, hang := os.Getenv(envStop), os.Getenv(envRoom), os.Getenv(envHang)
+	if stop == "" && room == "" && hang == "" {
 		return nil
 	}
-	f := &faultFS{FS: spool.HostFS(), room: room}
+	f := &faultFS{FS: spool.HostFS(), room: room, hang: hang != ""}
 	at, half, _ := strings.Cut(stop, " ")
 	f.half = half != ""
 	if stop != "" {
@@ -50,10 +51,12 @@ type faultFS struct {
 	stopAt int // number of the operation not to survive, from 1; 0: none
 	half   bool
 	room   string
+	hang   bool
 
 	mu   sync.Mutex
 	ops  int
-	used int64 // bytes in the files written through it
+	full bool
+	free int64 // bytes, while full
 }
 
 // operation counts one that changes something. In the middle of one that
@@ -71,28 +74,24 @@ func die() {
 	select {}
 }
 
-// limit is how many bytes the disk holds, false for no limit. It is called
-// with mu held.
-func (f *faultFS) limit() (int64, bool) {
+// lacks reports whether there is no more of what. It is called with mu held.
+func (f *faultFS) lacks(what string) bool {
 	if f.room == "" {
-		return 0, false
+		return false
 	}
 	b, err := os.ReadFile(f.room)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, false
+		f.full = false
+		return false
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	if err != nil {
-		return 0, true // being written
-	}
-	return n, true
+	return string(b) == what
 }
 
 func (f *faultFS) inode(op, name string) error {
 	f.operation()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n, limited := f.limit(); limited && n < 0 {
+	if f.lacks("inodes") {
 		return &fs.PathError{Op: op, Path: name, Err: syscall.ENOSPC}
 	}
 	return nil
@@ -102,17 +101,20 @@ func (f *faultFS) inode(op, name string) error {
 func (f *faultFS) grow(n int64) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if limit, limited := f.limit(); limited {
-		n = max(0, min(n, limit-f.used))
+	if f.lacks("bytes") {
+		if !f.full {
+			f.full, f.free = true, 0
+		}
+		n = min(n, f.free)
+		f.free -= n
 	}
-	f.used += n
 	return n
 }
 
 func (f *faultFS) shrink(n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.used -= n
+	f.free += n
 }
 
 func (f *faultFS) OpenFile(name string, flag int, perm fs.FileMode) (spool.File, error) {
@@ -183,6 +185,9 @@ func (g *faultFile) WriteAt(b []byte, off int64) (int, error) {
 
 func (g *faultFile) Sync() error {
 	g.fs.operation()
+	if g.fs.hang {
+		select {}
+	}
 	return g.File.Sync()
 }
 
@@ -194,12 +199,11 @@ func (g *faultFile) Truncate(size int64) error {
 	return g.File.Truncate(size)
 }
 
-// setRoom lets the disk of a running program hold n bytes. A rename: the
-// program must not see the file half written.
-func setRoom(room string, n int64) error {
-	tmp := filepath.Join(filepath.Dir(room), "room.tmp")
-	if err := os.WriteFile(tmp, strconv.AppendInt(nil, n, 10), 0o600); err != nil {
+// takeRoom lets the disk of a running program have no more of what. A rename:
+// the program must not see the file half written.
+func takeRoom(room, what string) error {
+	if err := os.WriteFile(room+".tmp", []byte(what), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(tmp, room)
+	return os.Rename(room+".tmp", room)
 }

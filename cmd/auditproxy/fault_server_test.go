@@ -21,6 +21,7 @@ import (
 func journalingServer(args []string) int {
 	flags := flag.NewFlagSet("journaling-server", flag.ContinueOnError)
 	journal := flags.String("journal", "", "the `file`")
+	hold := flags.Int("hold", 0, "answer the first calls, so many, only after the first ping")
 	calls := flags.Int("calls", 0, "end after so many calls; 0: at the end of the input")
 	end := flags.String("end", "exit 0", "how to end: exit N or kill N")
 	child := flags.Bool("child", false, "leave a child behind in the process group")
@@ -28,7 +29,7 @@ func journalingServer(args []string) int {
 	if flags.Parse(args) != nil {
 		return 2
 	}
-	s := &journaling{out: bufio.NewWriter(os.Stdout), left: *calls, deaf: *ignore}
+	s := &journaling{out: bufio.NewWriter(os.Stdout), left: *calls, hold: *hold, deaf: *ignore}
 	var err error
 	// No bytes are held back: the journal must not end with the server.
 	if s.journal, err = os.OpenFile(*journal, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
@@ -58,6 +59,8 @@ type journaling struct {
 	journal *os.File
 	out     *bufio.Writer
 	left    int // calls before the end
+	hold    int // calls not to answer yet
+	held    []string
 	deaf    bool
 }
 
@@ -66,7 +69,7 @@ func (s *journaling) serve() {
 	for {
 		line, err := in.ReadBytes('\n')
 		// A line without an end is executed if nothing is missing but that.
-		if len(line) > 0 && bytes.HasSuffix(bytes.TrimSpace(line), []byte("}}}")) {
+		if err == nil || bytes.HasSuffix(line, []byte("}}}")) {
 			s.message(line)
 			if s.left--; s.left == 0 {
 				return
@@ -89,15 +92,27 @@ func (s *journaling) message(line []byte) {
 	id, rest, _ := bytes.Cut(rest, []byte(`,`))
 	if !bytes.Contains(rest[:min(len(rest), 64)], []byte(`"tools/call"`)) {
 		fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", id)
+		for _, id := range s.held {
+			s.answer(id, 0)
+		}
+		s.hold, s.held = 0, nil
 		return
 	}
 	if _, err := s.journal.Write(append(bytes.Clone(id), '\n')); err != nil {
 		os.Exit(2)
+	}
+	if s.hold > len(s.held) {
+		s.held = append(s.held, string(id))
+		return
 	}
 	// Every third answer is as long as what was asked.
 	size := 0
 	if n, _ := strconv.Atoi(string(id)); n%3 == 0 {
 		size = len(line)
 	}
+	s.answer(string(id), size)
+}
+
+func (s *journaling) answer(id string, size int) {
 	fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`+"\n", id, bytes.Repeat([]byte("r"), size))
 }

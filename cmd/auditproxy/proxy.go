@@ -27,6 +27,13 @@ import (
 func runProxy(ctx context.Context, a *app, cfg config, path string, argv []string) int {
 	log := cfg.logger(a)
 	red, err := cfg.redactor(true)
+	var noSpool error
+	if err != nil && cfg.allowUnrecorded && cfg.keyFile == "" {
+		// The key is in the spool: without it nothing is recorded. What this
+		// redactor makes is shown to nobody.
+		noSpool = err
+		red, err = redact.New(redact.Config{Digest: redact.SHA256})
+	}
 	if err != nil {
 		a.say("%v; nothing was started", err)
 		return exitConfig
@@ -42,20 +49,23 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	var p *mcpproxy.Proxy
-	session, err := spool.Create(spool.Config{
-		Dir:        cfg.spoolDir,
-		Durability: cfg.durability,
-		FS:         a.spoolFS,
-		Log:        log,
-		// The first segment is made before p is, and starts with session_start.
-		Head: func(dst []byte) []byte {
-			if p == nil {
-				return dst
-			}
-			return p.AppendHead(dst)
-		},
-		OnLoss: func(l spool.Loss) { p.Lost("spool_" + l.Reason) },
-	}, base.SessionID)
+	var session *spool.Session
+	if err = noSpool; err == nil {
+		session, err = spool.Create(spool.Config{
+			Dir:        cfg.spoolDir,
+			Durability: cfg.durability,
+			FS:         a.spoolFS,
+			Log:        log,
+			// The first segment is made before p is, and starts with session_start.
+			Head: func(dst []byte) []byte {
+				if p == nil {
+					return dst
+				}
+				return p.AppendHead(dst)
+			},
+			OnLoss: func(l spool.Loss) { p.Lost("spool_" + l.Reason) },
+		}, base.SessionID)
+	}
 	switch {
 	case err == nil:
 	case cfg.allowUnrecorded:
@@ -121,7 +131,9 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 }
 
 // runBeside starts what runs beside the traffic, and returns what ends it and
-// closes the session.
+// closes the session, within cfg.drain: the client waits for our end. What a
+// slow disk keeps longer ends with the process, and leaves a session whose
+// lines are all written and not all synced, which the next proxy looks after.
 func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func()) {
 	if !recording {
 		return func() {}
@@ -136,9 +148,18 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 	wg.Go(func() { tidy(ctx, cfg, log) })
 	return func() {
 		cancel()
-		wg.Wait()
-		if err := session.Close(); err != nil {
-			log.Error("closing the spool", zap.Error(err))
+		closed := make(chan error, 1)
+		go func() {
+			wg.Wait()
+			closed <- session.Close()
+		}()
+		select {
+		case err := <-closed:
+			if err != nil {
+				log.Error("closing the spool", zap.Error(err))
+			}
+		case <-time.After(cfg.drain):
+			log.Warn("the last records are written and not synced")
 		}
 	}
 }

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"auditproxy/schemas/audit"
+)
+
+// shipped returns the path of the program as it is shipped: the signals of a
+// binary with cgo are not the same.
+func shipped(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "auditproxy")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	return path
+}
+
+// TestP14EndsAsTheServer checks that how the server ends is how the proxy ends,
+// and that nothing of it stays.
+func TestP14EndsAsTheServer(t *testing.T) {
+	proxy := shipped(t)
+	for end, want := range map[string]syscall.WaitStatus{
+		"exit 0": 0, "exit 1": 1 << 8, "exit 3": 3 << 8, "exit 255": 255 << 8,
+		"kill 1": 1, "kill 2": 2, "kill 6": 6, "kill 9": 9, "kill 11": 11, "kill 13": 13, "kill 15": 15,
+	} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			w := wrap(t, setup{proxy: proxy, server: []string{"-calls", "3", "-end", end}})
+			for id := 1; id <= 4; id++ {
+				w.call(id, 100) // the last one may find nobody
+			}
+			for id := 1; id <= 3; id++ {
+				w.next(id)
+			}
+			// The client still holds our input open: the server ended by itself.
+			if _, err := w.read(); err == nil {
+				t.Error("an answer of nobody")
+			}
+			if got := w.wait() &^ 0x80; got != want { // but for the core dump
+				t.Errorf("status %#x, want %#x", got, want)
+			}
+			pid, _ := w.executed()
+			gone(t, pid)
+			w.checkTrail()
+		})
+	}
+}
+
+// TestP14SignalsToTheProxy sends a signal to a proxy whose server obeys it, or
+// ignores it and has a child of its own.
+func TestP14SignalsToTheProxy(t *testing.T) {
+	proxy := shipped(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		for _, stubborn := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/%t", sig, stubborn), func(t *testing.T) {
+				t.Parallel()
+				s := setup{proxy: proxy, server: []string{"-hold", "1"}}
+				want := sig
+				if stubborn {
+					s.server = append(s.server, "-ignore", "-child")
+					if want != syscall.SIGQUIT {
+						want = syscall.SIGKILL
+					}
+				}
+				w := wrap(t, s)
+				if stubborn {
+					_, err := w.read() // it ignores signals from here on
+					must(t, err)
+				}
+				must(t, w.call(1, 100))
+				eventually(t, "the server does not get the call", func() bool {
+					_, executed := w.executed()
+					return len(executed) == 1
+				})
+				must(t, w.cmd.Process.Signal(sig))
+				if status := w.wait(); status.Signal() != want && !(sig == syscall.SIGQUIT && status.ExitStatus() == 2) {
+					t.Errorf("status %#x, want signal %d", status, want)
+				}
+				pid, _ := w.executed()
+				gone(t, pid)
+				if list := w.checkTrail().finals[1]; list[0].ErrorType != audit.ErrNoResponse {
+					t.Errorf("the open call ended as %q, want %q", list[0].ErrorType, audit.ErrNoResponse)
+				}
+			})
+		}
+	}
+}
+
+// TestP14ClientGone closes the client's ends one after the other. Nothing of
+// the server stays, not even of one that ignores the end of its input.
+func TestP14ClientGone(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		in, out  bool // what the client closes
+		stubborn bool
+		want     syscall.WaitStatus
+	}{
+		{"input", true, false, false, 0},
+		{"both", true, true, false, 0},
+		{"both, stubborn", true, true, true, syscall.WaitStatus(syscall.SIGKILL)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := setup{server: []string{"-hold", "1"}}
+			if c.stubborn {
+				s.server = append(s.server, "-ignore", "-child")
+			}
+			w := wrap(t, s)
+			must(t, w.call(1, 100))
+			eventually(t, "the server does not get the call", func() bool {
+				_, executed := w.executed()
+				return len(executed) == 1
+			})
+			if c.out {
+				must(t, w.outEnd.Close())
+			}
+			must(t, w.in.Close())
+			if status := w.wait(); status != c.want {
+				t.Errorf("status %#x, want %#x\n%s", status, c.want, &w.stderr)
+			}
+			pid, _ := w.executed()
+			gone(t, pid)
+			if list := w.checkTrail().finals[1]; list[0].ErrorType != audit.ErrNoResponse {
+				t.Errorf("the open call ended as %q, want %q", list[0].ErrorType, audit.ErrNoResponse)
+			}
+		})
+	}
+}
+
+// TestP14ClientReadsNoMore closes only the client's reading end. Calls go on
+// to the server as they would without a proxy until it notices, and have
+// records.
+func TestP14ClientReadsNoMore(t *testing.T) {
+	w := wrap(t, setup{})
+	w.answered(1, 100)
+	must(t, w.outEnd.Close())
+	for id := 2; id <= 20; id++ {
+		if w.call(id, 100) != nil {
+			break
+		}
+	}
+	must(t, w.in.Close())
+	w.wait()
+	pid, _ := w.executed()
+	gone(t, pid)
+	w.checkTrail()
+}
+
+// TestP14LastAnswer is about a server that answers and ends: its answer
+// arrives, each time.
+func TestP14LastAnswer(t *testing.T) {
+	runs := 200
+	if soak() {
+		runs = 1000
+	}
+	proxy := program(t)
+	for n := range runs {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			w := wrap(t, setup{proxy: proxy, server: []string{"-calls", "1"}})
+			a := w.answered(3*n, 1+n*n%100_000) // every third answer is as long as the call
+			if len(a.Result.Content) != 1 {
+				t.Fatalf("answer %+v", a)
+			}
+			if status := w.end(); status != 0 {
+				t.Errorf("status %#x", status)
+			}
+			if r := readTrail(t, w.spool).finals[3*n]; len(r) != 1 || r[0].Outcome != audit.OutcomeOK {
+				t.Errorf("records %+v", r)
+			}
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"auditproxy/schemas/audit"
+)
+
+// strace runs a program with its system calls tampered with; see "Tampering"
+// in strace(1). It keeps to the descriptors of the program itself: the server
+// is not followed over its execve.
+func strace(t *testing.T, inject string) []string {
+	t.Helper()
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		t.Fatalf("%v: run make tools", err)
+	}
+	return []string{path, "-f", "--seccomp-bpf", "-qq", "-o", filepath.Join(t.TempDir(), "strace"), "-e", "trace=fdatasync,fsync", "-e", "inject=" + inject}
+}
+
+// withKey returns a spool that has a key: making one waits for its sync.
+func withKey(t *testing.T, proxy string) string {
+	t.Helper()
+	w := wrap(t, setup{proxy: proxy})
+	if status := w.end(); status != 0 {
+		t.Fatalf("status %#x\n%s", status, &w.stderr)
+	}
+	return w.spool
+}
+
+// TestS5SyncFails lets every sync fail: calls go on, their records say that
+// they are not durable, and are there afterwards.
+func TestS5SyncFails(t *testing.T) {
+	proxy := shipped(t)
+	for _, durability := range []string{"intent", "interval", "always"} {
+		for _, policy := range []string{"deny", "allow"} {
+			t.Run(durability+"/"+policy, func(t *testing.T) {
+				t.Parallel()
+				w := wrap(t, setup{
+					proxy: proxy, spool: withKey(t, proxy),
+					before: strace(t, "fdatasync,fsync:error=EIO"),
+					flags:  []string{"--durability", durability, "--on-audit-failure", policy},
+				})
+				for id := 1; id <= 50; id++ {
+					if w.answered(id, 100).refused() {
+						t.Errorf("call %d was refused", id)
+					}
+				}
+				if status := w.end(); status != 0 {
+					t.Errorf("status %#x\n%s", status, &w.stderr)
+				}
+				w.recoverDead() // nothing of it is known to be synced
+				tr := w.checkTrail()
+				for id, list := range tr.finals {
+					if r := list[0]; r.Outcome != audit.OutcomeOK || r.NotDurable != (durability != "interval") {
+						t.Errorf("call %d: outcome %q, durable %t", id, r.Outcome, !r.NotDurable)
+					}
+				}
+				if len(tr.finals) != 50 {
+					t.Errorf("%d calls have a record, want 50", len(tr.finals))
+				}
+			})
+		}
+	}
+}
+
+// TestP5SyncHangs lets no sync return: a call is passed on without it and says
+// so, a ping behind it is not kept either, and the proxy ends all the same.
+func TestP5SyncHangs(t *testing.T) {
+	w := wrap(t, setup{env: []string{envHang + "=1"}})
+	for id := 1; id <= 60; id += 2 {
+		must(t, w.call(id, 100))
+		must(t, w.ping(id+1))
+		w.next(id)
+		w.next(id + 1)
+	}
+	if status := w.end(); status != 0 {
+		t.Errorf("status %#x\n%s", status, &w.stderr)
+	}
+	w.recoverDead()
+	for id, list := range w.checkTrail().finals {
+		if list[0].Outcome != audit.OutcomeOK || !list[0].NotDurable {
+			t.Errorf("call %d: outcome %q, durable %t", id, list[0].Outcome, !list[0].NotDurable)
+		}
+	}
+}
