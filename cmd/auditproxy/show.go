@@ -58,8 +58,9 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 	if err != nil {
 		return err
 	}
+	given := id
 	if id = strings.ToLower(id); !validIDPrefix(id) {
-		return fmt.Errorf("%q is no beginning of a record's id; auditproxy log -o wide shows them as record=…", id)
+		return fmt.Errorf("%q is no beginning of a record's id; auditproxy log -o wide shows them as record=…", given)
 	}
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
