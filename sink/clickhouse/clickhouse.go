@@ -1,0 +1,222 @@
+// Package clickhouse keeps records in ClickHouse: numbered migrations, and
+// inserts that may be repeated.
+package clickhouse
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"auditproxy/schemas"
+	"auditproxy/sink"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// A Config says where ClickHouse is. It holds a password and so is not for
+// printing.
+type Config struct {
+	Addrs    []string // host:port; with Dial one name for messages. Required.
+	HTTP     bool     // speak HTTP, else the native protocol
+	Database string   // letters, digits, underscores. Required.
+	Cluster  string   // for ON CLUSTER; "" for one server
+	User     string
+	Password string
+	TLS      *tls.Config // nil: plain text
+
+	// Dial connects to an address of Addrs; nil for TCP. A Unix socket needs it.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	// Uncompressed sends as it is, which is faster on one machine.
+	Uncompressed bool
+
+	// Timeout is for one insert or one question; zero: 20 s. It must be shorter
+	// than what a consumer group waits for a member that is to leave.
+	Timeout time.Duration
+}
+
+// maxConns is how many connections a Store opens: two inserts, one question,
+// and one that may hang until its timeout.
+const maxConns = 4
+
+// A Store is ClickHouse as a sink.Store.
+type Store struct {
+	c       Config
+	conn    driver.Conn
+	inserts string // the statement for events
+}
+
+// Open checks c and returns a store. It does not connect.
+func Open(c Config) (*Store, error) {
+	if c.Timeout == 0 {
+		c.Timeout = 20 * time.Second
+	}
+	var problems []error
+	if len(c.Addrs) == 0 {
+		problems = append(problems, errors.New("there is no address"))
+	}
+	if !identifier(c.Database) {
+		problems = append(problems, fmt.Errorf("database %q is not an identifier", c.Database))
+	}
+	if c.Cluster != "" && !identifier(c.Cluster) {
+		problems = append(problems, fmt.Errorf("cluster %q is not an identifier", c.Cluster))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
+	}
+	conn, err := clickhouse.Open(c.options())
+	if err != nil {
+		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
+	}
+	names := make([]string, len(eventColumns), len(eventColumns)+1)
+	for i, col := range eventColumns {
+		names[i] = "`" + col.name + "`"
+	}
+	names = append(names, "`ingested_at`")
+	return &Store{c, conn, "INSERT INTO " + c.Database + ".events (" + strings.Join(names, ", ") + ")"}, nil
+}
+
+func (c Config) options() *clickhouse.Options {
+	o := &clickhouse.Options{
+		Addr: c.Addrs,
+		// Not c.Database: it may be for us to create.
+		Auth:         clickhouse.Auth{Database: "default", Username: c.User, Password: c.Password},
+		TLS:          c.TLS,
+		DialContext:  c.Dial,
+		DialTimeout:  min(c.Timeout, 10*time.Second),
+		ReadTimeout:  c.Timeout,
+		MaxOpenConns: maxConns,
+		MaxIdleConns: maxConns,
+		Settings: clickhouse.Settings{
+			// The server's default since 26.3, which answers before rows are parts.
+			"async_insert":       0,
+			"insert_deduplicate": 1,
+			// Late records may belong to any month of the retention.
+			"max_partitions_per_insert_block": 10000,
+		},
+		ClientInfo: clickhouse.ClientInfo{Products: []struct{ Name, Version string }{{Name: "auditcollector"}}},
+	}
+	if c.HTTP {
+		o.Protocol = clickhouse.HTTP
+	}
+	if !c.Uncompressed {
+		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
+	}
+	return o
+}
+
+func identifier(s string) bool {
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '_' && !('0' <= r && r <= '9') && !('a' <= r|0x20 && r|0x20 <= 'z')
+	})
+}
+
+// Close closes the connections.
+func (s *Store) Close() error { return s.conn.Close() }
+
+// Ping asks whether ClickHouse answers.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+	defer cancel()
+	return classify("asking ClickHouse", s.conn.Ping(ctx))
+}
+
+// InsertRows implements sink.Store. Its token is a function of the sources and
+// contents of rows: the same rows are taken once, other rows never get a token
+// that was used.
+func (s *Store) InsertRows(ctx context.Context, rows []sink.Row, at time.Time) error {
+	sum := sha256.New()
+	for i := range rows {
+		writeSource(sum, rows[i].Source)
+		sum.Write(rows[i].Hash[:])
+	}
+	err := s.insert(ctx, s.inserts, sum.Sum(nil), func(b driver.Batch) error {
+		for i, col := range eventColumns {
+			if err := col.append(b.Column(i), rows); err != nil {
+				return fmt.Errorf("column %q: %w", col.name, err)
+			}
+		}
+		times := make([]time.Time, len(rows))
+		for i := range times {
+			times[i] = at
+		}
+		return b.Column(len(eventColumns)).Append(times)
+	})
+	return classify(fmt.Sprintf("inserting %d records", len(rows)), err)
+}
+
+// InsertDeadLetters implements sink.Store.
+func (s *Store) InsertDeadLetters(ctx context.Context, letters []sink.DeadLetter) error {
+	return s.insertLetters(ctx, letters, time.Time{})
+}
+
+func (s *Store) insertLetters(ctx context.Context, letters []sink.DeadLetter, replayed time.Time) error {
+	sum := sha256.New()
+	for _, l := range letters {
+		writeSource(sum, l.Source)
+		hash := letterHash(l)
+		sum.Write(hash[:])
+	}
+	fmt.Fprint(sum, unixTime(replayed).UnixNano())
+	statement := "INSERT INTO " + s.c.Database + ".dead_letters (seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, payload_hash, collector, replayed_at)"
+	err := s.insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
+		for _, l := range letters {
+			hash := letterHash(l)
+			if err := b.Append(l.Seen, l.Topic, l.Partition, l.Offset, unixTime(l.Time), l.Key, l.Reason, l.Error, l.Raw, string(hash[:]), hostname(), unixTime(replayed)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return classify(fmt.Sprintf("inserting %d dead letters", len(letters)), err)
+}
+
+// InsertGaps implements sink.Store.
+func (s *Store) InsertGaps(ctx context.Context, gaps []sink.Gap) error {
+	sum := sha256.New()
+	for _, g := range gaps {
+		writeSource(sum, sink.Source{Topic: g.Topic, Partition: g.Partition, Offset: g.From})
+		fmt.Fprintf(sum, "%d %q", g.To, g.Session)
+	}
+	statement := "INSERT INTO " + s.c.Database + ".gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason)"
+	err := s.insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
+		for _, g := range gaps {
+			if err := b.Append(g.Seen, g.Topic, g.Partition, g.From, g.To, g.Session, g.Reason); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
+}
+
+// insert sends one block. A batch cannot be used again after any error, so a
+// caller who repeats builds another from the same rows.
+func (s *Store) insert(ctx context.Context, statement string, token []byte, fill func(driver.Batch) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+	defer cancel()
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"insert_deduplication_token": hex.EncodeToString(token)}))
+	b, err := s.conn.PrepareBatch(ctx, statement)
+	if err != nil {
+		return err
+	}
+	if err := fill(b); err != nil {
+		b.Abort()
+		return err
+	}
+	// A crash, a timeout or a lost answer leaves the rows stored or not; the
+	// token tells the next attempt.
+	return b.Send()
+}
+
+// names are what the store's SQL calls things.
+func (s *Store) names() schemas.Names {
+	return schemas.Names{Database: s.c.Database, Cluster: s.c.Cluster}
+}

@@ -1,0 +1,73 @@
+package clickhouse
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"auditproxy/sink"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// Error codes of ClickHouse (src/Common/ErrorCodes.cpp). What is in neither
+// list is worth a retry: to wait for ever shows, to give up loses.
+var (
+	// poisonCodes are about the data itself.
+	poisonCodes = []int32{
+		6,   // CANNOT_PARSE_TEXT
+		26,  // CANNOT_PARSE_QUOTED_STRING
+		27,  // CANNOT_PARSE_INPUT_ASSERTION_FAILED
+		33,  // CANNOT_READ_ALL_DATA
+		38,  // CANNOT_PARSE_DATE
+		41,  // CANNOT_PARSE_DATETIME
+		53,  // TYPE_MISMATCH
+		69,  // ARGUMENT_OUT_OF_BOUND
+		70,  // CANNOT_CONVERT_TYPE
+		117, // INCORRECT_DATA
+		131, // TOO_LARGE_STRING_SIZE
+		349, // CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
+		469, // VIOLATED_CONSTRAINT
+		691, // UNKNOWN_ELEMENT_OF_ENUM
+	}
+	// configurationCodes are somebody's to mend.
+	configurationCodes = []int32{
+		16,  // NO_SUCH_COLUMN_IN_TABLE
+		20,  // NUMBER_OF_COLUMNS_DOESNT_MATCH
+		47,  // UNKNOWN_IDENTIFIER
+		60,  // UNKNOWN_TABLE
+		81,  // UNKNOWN_DATABASE
+		115, // UNKNOWN_SETTING
+		164, // READONLY
+		192, // UNKNOWN_USER
+		193, // WRONG_PASSWORD
+		194, // REQUIRED_PASSWORD
+		195, // IP_ADDRESS_NOT_ALLOWED
+		497, // ACCESS_DENIED
+		516, // AUTHENTICATION_FAILED
+	}
+)
+
+// codeOf returns ClickHouse's code of err, 0 if it has none.
+func codeOf(err error) int32 {
+	var e *clickhouse.Exception
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// classify says what was being done, and gives err its class.
+func classify(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	class := sink.Retry
+	switch code := codeOf(err); {
+	case slices.Contains(poisonCodes, code):
+		class = sink.Poison
+	case slices.Contains(configurationCodes, code):
+		class = sink.Configuration
+	}
+	return &sink.Error{Class: class, Err: fmt.Errorf("%s: %w", doing, err)}
+}

@@ -1,0 +1,119 @@
+package clickhouse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"os"
+	"time"
+
+	"auditproxy/sink"
+)
+
+// A Letter is a dead letter as it is stored.
+type Letter struct {
+	sink.DeadLetter
+	Replayed time.Time // zero: not yet
+}
+
+// A LetterFilter chooses dead letters; zero values choose all.
+type LetterFilter struct {
+	Reason   string
+	Source   *sink.Source
+	Replayed bool // also those that were replayed
+	After    *sink.Source
+	Limit    int // 0: 1000
+}
+
+// Letters returns dead letters in the order of their sources.
+func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
+	sql := "SELECT seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, replayed_at FROM " +
+		s.c.Database + ".dead_letters FINAL WHERE 1"
+	var args []any
+	and := func(condition string, values ...any) {
+		sql += " AND " + condition
+		args = append(args, values...)
+	}
+	if f.Reason != "" {
+		and("reason = ?", f.Reason)
+	}
+	if f.Source != nil {
+		and("kafka_topic = ? AND kafka_partition = ? AND kafka_offset = ?", f.Source.Topic, f.Source.Partition, f.Source.Offset)
+	}
+	if f.After != nil {
+		and("(kafka_topic, kafka_partition, kafka_offset) > (?, ?, ?)", f.After.Topic, f.After.Partition, f.After.Offset)
+	}
+	if !f.Replayed {
+		and("replayed_at = toDateTime64(0, 3, 'UTC')")
+	}
+	limit := f.Limit
+	if limit == 0 {
+		limit = 1000
+	}
+	sql += " ORDER BY kafka_topic, kafka_partition, kafka_offset, payload_hash LIMIT ?"
+	rows, err := s.conn.Query(ctx, sql, append(args, limit)...)
+	if err != nil {
+		return nil, classify("reading dead letters", err)
+	}
+	defer rows.Close()
+	var list []Letter
+	for rows.Next() {
+		var l Letter
+		var raw string
+		if err := rows.Scan(&l.Seen, &l.Topic, &l.Partition, &l.Offset, &l.Time, &l.Key, &l.Reason, &l.Error, &raw, &l.Replayed); err != nil {
+			return nil, classify("reading dead letters", err)
+		}
+		l.Raw, l.Time, l.Replayed = []byte(raw), zeroTime(l.Time), zeroTime(l.Replayed)
+		list = append(list, l)
+	}
+	return list, classify("reading dead letters", rows.Err())
+}
+
+// MarkReplayed notes that a letter's record is among the events now. The letter
+// stays.
+func (s *Store) MarkReplayed(ctx context.Context, letters []sink.DeadLetter, at time.Time) error {
+	return s.insertLetters(ctx, letters, at)
+}
+
+// letterHash tells letters of one source apart: after a topic was made anew its
+// offsets start again.
+func letterHash(l sink.DeadLetter) [16]byte {
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, uint64(len(l.Key)))
+	h.Write([]byte(l.Key))
+	h.Write(l.Raw)
+	return [16]byte(h.Sum(nil))
+}
+
+func writeSource(h hash.Hash, s sink.Source) {
+	var b [20]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(len(s.Topic)))
+	binary.LittleEndian.PutUint32(b[4:], s.Partition)
+	binary.LittleEndian.PutUint64(b[8:], s.Offset)
+	h.Write(b[:])
+	h.Write([]byte(s.Topic))
+}
+
+// unixTime is t, or 1970 for none: the column knows no other zero.
+func unixTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return t
+}
+
+func zeroTime(t time.Time) time.Time {
+	if t.Unix() == 0 {
+		return time.Time{}
+	}
+	return t
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}

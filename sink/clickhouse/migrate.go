@@ -1,0 +1,174 @@
+package clickhouse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"auditproxy/schemas"
+	"auditproxy/sink"
+)
+
+// ErrNewer means that the tables were made by a newer program.
+var ErrNewer = errors.New("the schema is newer than this program: install the version that made it")
+
+// A Retention is how long rows stay. It is rounded down to days.
+type Retention struct {
+	Events      time.Duration // events, gaps and rollups. Required.
+	DeadLetters time.Duration // Required.
+}
+
+// Applied is what Migrate did.
+type Applied struct {
+	Migrations []string // "0001_tables"; none: all was there
+	Users      bool     // roles and row policies; not every server has them
+}
+
+// Migrate makes and alters the tables, in order, as far as they are not. A
+// crash leaves statements done that are not recorded; every statement may run
+// again, also by two programs at once.
+func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
+	var applied Applied
+	list, err := schemas.ClickHouse()
+	if err != nil {
+		return applied, err
+	}
+	if err := s.exec(ctx, schemas.Statements(migrationsTable, s.names())...); err != nil {
+		return applied, classify("making the table of migrations", err)
+	}
+	done, err := s.done(ctx)
+	if err != nil {
+		return applied, classify("reading the table of migrations", err)
+	}
+	for number := range done {
+		if number > len(list) {
+			return applied, &sink.Error{Class: sink.Configuration, Err: fmt.Errorf("migration %d: %w", number, ErrNewer)}
+		}
+	}
+	for _, m := range list {
+		name, sum := fmt.Sprintf("%04d_%s", m.Number, m.Name), checksum(m.SQL)
+		if was, ok := done[m.Number]; ok {
+			if was != sum {
+				return applied, &sink.Error{Class: sink.Configuration, Err: fmt.Errorf("migration %q was changed after it was applied", name)}
+			}
+			continue
+		}
+		if err := s.exec(ctx, schemas.Statements(m.SQL, s.names())...); err != nil {
+			return applied, classify(fmt.Sprintf("applying migration %q", name), err)
+		}
+		err := s.conn.Exec(ctx, "INSERT INTO "+s.c.Database+".migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, now64(3))", m.Number, name, sum)
+		if err != nil {
+			return applied, classify(fmt.Sprintf("recording migration %q", name), err)
+		}
+		applied.Migrations = append(applied.Migrations, name)
+	}
+	if err := s.retain(ctx, keep); err != nil {
+		return applied, err
+	}
+	applied.Users, err = s.users(ctx)
+	return applied, err
+}
+
+const migrationsTable = `
+CREATE DATABASE IF NOT EXISTS ${database} ${on_cluster};
+CREATE TABLE IF NOT EXISTS ${database}.migrations ${on_cluster}
+(
+    number     UInt32,
+    name       String,
+    sha256     String,
+    applied_at DateTime64(3, 'UTC')
+)
+ENGINE = ${replicated}ReplacingMergeTree
+ORDER BY (number, sha256)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
+`
+
+// done returns the checksums of the migrations that were applied.
+func (s *Store) done(ctx context.Context) (map[int]string, error) {
+	rows, err := s.conn.Query(ctx, "SELECT number, sha256 FROM "+s.c.Database+".migrations FINAL ORDER BY applied_at")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	done := map[int]string{}
+	for rows.Next() {
+		var number uint32
+		var sum string
+		if err := rows.Scan(&number, &sum); err != nil {
+			return nil, err
+		}
+		done[int(number)] = sum
+	}
+	return done, rows.Err()
+}
+
+func checksum(sql string) string {
+	sum := sha256.Sum256([]byte(sql))
+	return hex.EncodeToString(sum[:])
+}
+
+func (s *Store) exec(ctx context.Context, statements ...string) error {
+	for _, sql := range statements {
+		if err := s.conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// daysOf finds a TTL in a CREATE TABLE as the server prints it.
+var daysOf = regexp.MustCompile(`TTL .*\btoIntervalDay\((\d+)\)`)
+
+// retain gives the tables their TTL. An ALTER rewrites what every part knows of
+// its TTL, so it is left out where nothing changes.
+func (s *Store) retain(ctx context.Context, keep Retention) error {
+	const day = 24 * time.Hour
+	for _, t := range []struct {
+		table, column string
+		keep          time.Duration
+	}{
+		{"events", "ts", keep.Events},
+		{"hourly_states", "hour", keep.Events},
+		{"gaps", "seen_at", keep.Events},
+		{"dead_letters", "seen_at", keep.DeadLetters},
+	} {
+		days := strconv.Itoa(int(max(t.keep/day, 1)))
+		var create string
+		row := s.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = ? AND name = ?", s.c.Database, t.table)
+		if err := row.Scan(&create); err != nil {
+			return classify(fmt.Sprintf("reading the retention of %q", t.table), err)
+		}
+		if m := daysOf.FindStringSubmatch(create); m != nil && m[1] == days {
+			continue
+		}
+		sql := "ALTER TABLE ${database}." + t.table + " ${on_cluster} MODIFY TTL toDateTime(" + t.column + ") + INTERVAL " + days + " DAY;"
+		if err := s.exec(ctx, schemas.Statements(sql, s.names())...); err != nil {
+			return classify(fmt.Sprintf("setting the retention of %q", t.table), err)
+		}
+	}
+	return nil
+}
+
+// noUsersCodes are what a server says that does not manage access, or not for
+// us: READONLY, ACCESS_STORAGE_READONLY, ACCESS_DENIED, ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND,
+// NOT_IMPLEMENTED, SUPPORT_IS_DISABLED.
+var noUsersCodes = []int32{164, 495, 497, 514, 48, 344}
+
+// users makes the roles, and reports whether the server has such a thing.
+func (s *Store) users(ctx context.Context) (bool, error) {
+	sql, err := schemas.ClickHouseUsers()
+	if err != nil {
+		return false, err
+	}
+	err = s.exec(ctx, schemas.Statements(sql, s.names())...)
+	if slices.Contains(noUsersCodes, codeOf(err)) {
+		return false, nil
+	}
+	return err == nil, classify("making roles", err)
+}
