@@ -15,7 +15,6 @@ type call struct {
 	rec   audit.Record
 	class class
 	start time.Time // with the monotonic clock
-	off   int64     // in the client's stream
 
 	cancelled time.Time // when the client asked to, zero if it did not
 	interim   bool      // an open record was written

@@ -19,7 +19,7 @@ type clientSide struct {
 
 	methods  methods
 	names    map[string]toolName // by literal on the wire
-	oversize map[int64]*call     // begun and not ended, by offset
+	oversize map[int64]*call     // begun and not ended, by offset; see remember
 	items    []item
 	refusal  []byte
 
@@ -34,7 +34,9 @@ type item struct {
 	call    *call         // a request
 	id      []byte        // of the call, as on the wire
 	tool    string        // its tool's name as the server has it
-	again   bool          // the end of an oversize call that was told before
+	off     int64         // of the call in the client's stream
+	begun   bool          // an oversize call whose end is still to come
+	again   bool          // the end of one
 	refused string        // the error type of a refusal decided before recording
 	cancel  []byte        // the id of the call to cancel
 	junk    *audit.Record // an anomaly
@@ -70,6 +72,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 		return c.write(ready)
 	}
 	pos, err := c.s.intend(c.items, now)
+	c.remember()
 	if err == nil && c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
 		c.s.amend(c.items, func(r *audit.Record) { r.NotDurable = true })
 	}
@@ -81,6 +84,19 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 		return c.write(ready)
 	}
 	return c.passSome(frames, deny)
+}
+
+// remember keeps the calls whose end is still to come: nil for one that was
+// refused or could not be recorded.
+func (c *clientSide) remember() {
+	for i := range c.items {
+		if it := &c.items[i]; it.begun {
+			if c.oversize == nil {
+				c.oversize = make(map[int64]*call)
+			}
+			c.oversize[it.off] = it.call
+		}
+	}
 }
 
 func (c *clientSide) anyRefused() bool {
@@ -112,10 +128,10 @@ func (c *clientSide) passSome(frames []wire.Frame, deny bool) bool {
 			}
 			continue
 		}
-		c.dropping = !frame.Complete
-		if !c.breakOff(frame) {
+		if !c.dropping && !c.breakOff(frame) {
 			return false
 		}
+		c.dropping = !frame.Complete
 		c.refusal = appendRefusal(c.refusal[:0], frame, why)
 		c.p.out.reply(c.refusal)
 	}
@@ -130,7 +146,8 @@ func (it *item) isCall() bool {
 
 // breakOff makes what was passed on of a value that is refused now unreadable
 // for every server: no JSON value goes on with "!" and a line feed, not even
-// inside a string. Nothing was passed on of most refused frames.
+// inside a string. Nothing was passed on of most refused frames, nor of what
+// goes on in one that is refused already.
 func (c *clientSide) breakOff(f *wire.Frame) bool {
 	begun := c.midLine
 	for i := range f.Messages {
@@ -182,19 +199,17 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		}
 		return
 	}
-	it := item{frame: frame, id: m.ID}
-	if it.call = c.oversize[m.Off]; m.State == wire.Ended && it.call != nil {
-		it.again = true
+	it := item{frame: frame, id: m.ID, begun: m.State == wire.Begun, off: m.Off}
+	if m.State == wire.Ended {
+		it.call, it.again = c.oversize[m.Off]
 		delete(c.oversize, m.Off)
-	} else {
-		it.call = c.s.take()
-		it.call.class, it.call.off, it.call.start = cl, m.Off, now
-	}
-	if m.State == wire.Begun {
-		if c.oversize == nil {
-			c.oversize = make(map[int64]*call)
+		if it.again && it.call == nil {
+			return // its begin was refused or could not be recorded
 		}
-		c.oversize[m.Off] = it.call
+	}
+	if it.call == nil {
+		it.call = c.s.take()
+		it.call.class, it.call.start = cl, now
 	}
 	switch cl {
 	case recorded:
@@ -223,8 +238,8 @@ const (
 // classOf says what to do about m: what its method says, unless another
 // reading of it would be recorded.
 func (c *clientSide) classOf(m *wire.Message) class {
-	if m.State == wire.Ended && c.oversize[m.Off] != nil {
-		return recorded // it has a number already
+	if _, begun := c.oversize[m.Off]; begun && m.State == wire.Ended {
+		return recorded // it has a number already, or none for good
 	}
 	for i := range m.Candidates {
 		if c.methods.of(m.Candidates[i].Method).class == recorded {

@@ -262,25 +262,37 @@ func (s *session) enter(it *item, now time.Time) {
 	}
 }
 
-// unrecorded counts what could not be written.
+// unrecorded takes back what could not be written: calls are counted for the
+// gap record, anomalies wait with the records of answered calls.
 func (s *session) unrecorded(items []item, now time.Time) {
 	for i := range items {
-		it := &items[i]
-		if it.call != nil && it.call.class == recorded && !it.again {
-			if s.gap.count == 0 {
-				s.gap.from = now
-			}
-			s.gap.count++
-			if s.cfg.OnAuditFailure == Deny || it.refused != "" {
-				s.gap.denied++
-			}
-		}
-		if it.call != nil && !it.again && it.call.class == recorded {
+		switch it := &items[i]; {
+		case it.junk != nil && len(s.backlog) < maxBacklog && s.cfg.Journal != nil && !s.ended:
+			it.junk.Seq = s.seq
+			s.seq++
+			s.backlog = audit.AppendRecord(s.backlog, it.junk)
+		case it.junk != nil:
+			s.missed(now, false)
+		case it.call != nil && it.call.class == recorded && !it.again:
+			s.missed(now, s.cfg.OnAuditFailure == Deny || it.refused != "")
 			s.release(it.call)
 			it.call = nil
-		} else if it.call != nil || it.cancel != nil {
+		case it.again:
+			// It stays open: its first intent is written, its end is refused.
+		default:
 			s.enter(it, now)
 		}
+	}
+}
+
+// missed counts one thing that has no record.
+func (s *session) missed(now time.Time, denied bool) {
+	if s.gap.count == 0 {
+		s.gap.from = now
+	}
+	s.gap.count++
+	if denied {
+		s.gap.denied++
 	}
 }
 

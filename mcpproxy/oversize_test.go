@@ -1,0 +1,114 @@
+package mcpproxy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"auditproxy/mcpproxy"
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+)
+
+// oversized is a call whose tool and id come after more bytes than are kept.
+func oversized(head string) (start, end string) {
+	return `{"jsonrpc":"2.0",` + head + `"method":"tools/call","params":{"arguments":{"pane_id":"%1","keys":"` + strings.Repeat("k", wire.Limit+1<<20),
+		`"},"name":"late"},"id":1}` + "\n"
+}
+
+// sent runs what a client sends through a server that echoes, and returns what
+// the server got and the records.
+func sent(t *testing.T, change func(*mcpproxy.Config), client func(*peer)) ([]byte, []audit.Record) {
+	t.Helper()
+	p := start(t, "cat", change)
+	got := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(p.out)
+		got <- b
+	}()
+	client(p)
+	p.in.Close()
+	b := <-got
+	<-p.done
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return b, p.journal.records(t)
+}
+
+// executed are the calls that a server reading lines finds.
+func executed(stream []byte) (n int) {
+	for line := range bytes.Lines(stream) {
+		var m struct{ Params struct{ Name string } }
+		if json.Unmarshal(line, &m) == nil && m.Params.Name == "late" {
+			n++
+		}
+	}
+	return n
+}
+
+// P10: a call of any length has its intent before more than the limit is passed
+// on, and its tool and parts in the record.
+func TestP10OversizeCall(t *testing.T) {
+	head, tail := oversized("")
+	b, records := sent(t, nil, func(p *peer) { p.send(head + tail) })
+	if executed(b) != 1 || len(b) != len(head+tail) {
+		t.Errorf("the server got %d bytes and %d calls, want all of one", len(b), executed(b))
+	}
+	if len(records) != 3 {
+		t.Fatalf("records = %+v, want one call's", records)
+	}
+	r := records[1]
+	if r.Tool != "late" || r.RequestID != "1" || r.CallNo != 1 || !strings.Contains(string(r.Args), `"keys":{"type":"string","bytes":17825794`) {
+		t.Errorf("record = %+v, want tool, id and the parts of the arguments", r)
+	}
+	if len(r.Anomalies) != 1 || r.Anomalies[0] != "oversize" {
+		t.Errorf("anomalies = %v, want oversize", r.Anomalies)
+	}
+}
+
+// What is refused at its begin is not passed on at all, and is answered once.
+func TestOversizeRefused(t *testing.T) {
+	head, tail := oversized(`"method":"ping",`)
+	b, records := sent(t, func(c *mcpproxy.Config) { c.DenyAmbiguous = true }, func(p *peer) { p.send(head + tail + `{"jsonrpc":"2.0","id":2,"method":"ping"}` + "\n") })
+	if n := bytes.Count(b, []byte("\n")); executed(b) != 0 || n != 2 || !bytes.Contains(b, []byte(`"id":1,"result"`)) || !bytes.Contains(b, []byte(`"id":2,"method":"ping"`)) {
+		t.Errorf("the client got %.300q, want one refusal and the ping", b)
+	}
+	if len(records) != 3 || records[1].ErrorType != audit.ErrAmbiguousRequest || records[1].Forwarded {
+		t.Errorf("records = %+v, want one refused call", records)
+	}
+}
+
+// Where the journal takes no lines, an oversize call does not reach the server
+// in a form that it could execute, whether the journal fails before its begin
+// or between that and its end.
+func TestOversizeUnrecorded(t *testing.T) {
+	for name, failAt := range map[string]int{"begin": 0, "end": 1} {
+		t.Run(name, func(t *testing.T) {
+			head, tail := oversized("")
+			b, records := sent(t, nil, func(p *peer) {
+				<-p.journal.grew // session_start
+				if failAt == 0 {
+					p.journal.set(true)
+				}
+				p.send(head)
+				if failAt == 1 {
+					<-p.journal.grew // the intent
+					p.journal.set(true)
+				}
+				p.send(tail)
+				p.send(`{"jsonrpc":"2.0","id":2,"method":"ping"}` + "\n")
+			})
+			if executed(b) != 0 || !bytes.Contains(b, []byte(`{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n")) {
+				t.Errorf("the server got %d calls and … %q, want none and the ping", executed(b), b[max(0, len(b)-300):])
+			}
+			for _, r := range records {
+				if r.Kind == audit.KindCall && r.Outcome == audit.OutcomeOK {
+					t.Errorf("record = %+v, want none that says ok", r)
+				}
+			}
+		})
+	}
+}
