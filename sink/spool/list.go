@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,27 +53,48 @@ func (e Entry) Unshipped() bool { return e.Shipped.Before(e.Durable) }
 func List(dir string) ([]Entry, error) { return list(osFS{}, dir) }
 
 func list(f FS, dir string) ([]Entry, error) {
-	names, err := f.ReadDir(filepath.Join(dir, sessionsDir))
+	ids, err := names(f, dir)
+	var entries []Entry
+	for _, id := range ids {
+		if e, there := look(f, dir, id); there {
+			entries = append(entries, e)
+		}
+	}
+	return entries, err
+}
+
+// Names returns the ids of the sessions in a spool directory, oldest first. It
+// costs nothing beside List, which opens files of each.
+func Names(dir string) ([]string, error) { return names(osFS{}, dir) }
+
+func names(f FS, dir string) ([]string, error) {
+	all, err := f.ReadDir(filepath.Join(dir, sessionsDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing sessions: %w", err)
 	}
-	var entries []Entry
-	for _, name := range names {
-		if validID(name) != nil {
-			continue // .new- and .old- directories, and what is not ours
-		}
-		e, session := Entry{ID: name}, filepath.Join(dir, sessionsDir, name)
-		if err := e.look(f, session); errors.Is(err, fs.ErrNotExist) && gone(f, session) {
-			continue // retention removed it meanwhile
-		} else if err != nil {
-			e.Err = fmt.Errorf("looking at session %q: %w", name, err)
-		}
-		entries = append(entries, e)
+	// What else is there are .new- and .old- directories, and what is not ours.
+	return slices.DeleteFunc(all, func(name string) bool { return validID(name) != nil }), nil
+}
+
+// Look returns what List says of one session, and whether it is there.
+func Look(dir, id string) (Entry, bool) {
+	if validID(id) != nil {
+		return Entry{}, false
 	}
-	return entries, nil
+	return look(osFS{}, dir, id)
+}
+
+func look(f FS, dir, id string) (Entry, bool) {
+	e, session := Entry{ID: id}, filepath.Join(dir, sessionsDir, id)
+	if err := e.look(f, session); errors.Is(err, fs.ErrNotExist) && gone(f, session) {
+		return Entry{}, false // retention removed it meanwhile
+	} else if err != nil {
+		e.Err = fmt.Errorf("looking at session %q: %w", id, err)
+	}
+	return e, true
 }
 
 func gone(f FS, session string) bool {

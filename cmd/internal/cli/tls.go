@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// LoadTLS returns what the keys below prefix, such as "kafka.tls", say:
+// enabled, ca_file, cert_file, key_file and server_name. It returns nil if
+// enabled is false.
+func LoadTLS(v Values, prefix string) (*tls.Config, error) {
+	if !v.Bool(prefix + ".enabled") {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: v.String(prefix + ".server_name")}
+	if name := v.String(prefix + ".ca_file"); name != "" {
+		pem, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s.ca_file: %w", prefix, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("reading %s.ca_file: no certificate in PEM in %q", prefix, name)
+		}
+	}
+	if name := v.String(prefix + ".cert_file"); name != "" {
+		pair, err := tls.LoadX509KeyPair(name, v.String(prefix+".key_file"))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s.cert_file and key_file: %w", prefix, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// LoadPassword returns the value of key or, if that is empty, what stands in
+// the file that key+"_file" names, without a line feed at its end.
+func LoadPassword(v Values, key string) (Secret, error) {
+	s, name := v.Secret(key), v.String(key+"_file")
+	if s.Reveal() != "" || name == "" {
+		return s, nil
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return Secret{}, fmt.Errorf("reading %s_file: %w", key, err)
+	}
+	return NewSecret(strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")), nil
+}

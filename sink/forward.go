@@ -1,0 +1,225 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	"go.uber.org/zap"
+)
+
+// What is held in memory of one session, and when.
+const (
+	batchRecords = 1000      // records in one write at most
+	batchBytes   = 512 << 10 // bytes after which a write takes no further record
+
+	pollFirst   = 10 * time.Millisecond // after a record, until the queue is looked at again; doubled
+	pollLast    = 200 * time.Millisecond
+	commitEvery = time.Second // a commit is synced to the disk, so it is not made for each write
+
+	refusedFirst = time.Second // between two attempts while even a short record is refused, doubled
+	refusedLast  = time.Minute
+)
+
+// A ForwardConfig says what to forward.
+type ForwardConfig struct {
+	Session string // id. Required.
+	Queue   Queue  // Required.
+	Sink    Sink   // Required.
+
+	// Done is closed once nothing more is written to the session: then Forward
+	// ends at the end of the queue. nil: it ends there in any case.
+	Done <-chan struct{}
+
+	Sent func(records int, bytes int64) // told of what was delivered; nil: nobody
+	Log  *zap.Logger                    // nil: none
+}
+
+// Forward moves the records of one session to a sink, in order, until the
+// session is over or ctx ends. It commits only what the sink has, so that
+// whatever ends this process repeats at most commitEvery of records and loses
+// none. A record that the sink refuses for what it is is set aside; a short one
+// takes its place, and the rest flows on. Memory is constant.
+func Forward(ctx context.Context, c ForwardConfig) error {
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	f := forwarder{ForwardConfig: c, log: c.Log.With(zap.String("session", c.Session))}
+	err := f.run(ctx)
+	if f.dirty {
+		err = errors.Join(err, f.Queue.Commit())
+	}
+	if err != nil {
+		return fmt.Errorf("forwarding session %q: %w", c.Session, err)
+	}
+	return nil
+}
+
+// A forwarder is owned by the goroutine that calls Forward.
+type forwarder struct {
+	ForwardConfig
+	log *zap.Logger
+
+	buf   []byte // the lines of the batch
+	ends  []int  // where each ends in buf
+	lines [][]byte
+
+	dirty     bool      // the sink has records that are not committed
+	committed time.Time // of the last commit
+}
+
+func (f *forwarder) run(ctx context.Context) error {
+	poll := pollFirst
+	for {
+		over := f.over() // looked at first: what was written before it is still to be read
+		atEnd, err := f.fill()
+		if err != nil {
+			return err
+		}
+		if len(f.lines) > 0 {
+			poll = pollFirst
+			if err := f.deliver(ctx, f.lines); err != nil {
+				return err
+			}
+			f.dirty = true
+			if f.Sent != nil {
+				f.Sent(len(f.lines), int64(len(f.buf)))
+			}
+		}
+		if f.dirty && time.Since(f.committed) >= commitEvery {
+			// A crash before this repeats what was delivered since the last one.
+			if err := f.Queue.Commit(); err != nil {
+				return err
+			}
+			f.dirty, f.committed = false, time.Now()
+		}
+		switch {
+		case !atEnd:
+			continue
+		case over:
+			return nil
+		}
+		if err := sleep(ctx, poll, f.Done); err != nil {
+			return err
+		}
+		poll = min(2*poll, pollLast)
+	}
+}
+
+// over reports whether nothing more is written to the session.
+func (f *forwarder) over() bool {
+	if f.Done == nil {
+		return true
+	}
+	select {
+	case <-f.Done:
+		return true
+	default:
+		return false
+	}
+}
+
+// fill reads the next batch, and reports whether the queue ends after it.
+func (f *forwarder) fill() (atEnd bool, err error) {
+	f.buf, f.ends, f.lines = f.buf[:0], f.ends[:0], f.lines[:0]
+	for len(f.ends) < batchRecords && len(f.buf) < batchBytes {
+		line, err := f.Queue.Next()
+		if errors.Is(err, io.EOF) {
+			atEnd = true
+			break
+		}
+		if err != nil {
+			return false, err
+		}
+		f.buf = append(f.buf, line...)
+		f.ends = append(f.ends, len(f.buf))
+	}
+	from := 0
+	for _, end := range f.ends {
+		f.lines = append(f.lines, f.buf[from:end:end])
+		from = end
+	}
+	return atEnd, nil
+}
+
+// deliver writes lines until the sink has all that it takes.
+func (f *forwarder) deliver(ctx context.Context, lines [][]byte) error {
+	for len(lines) > 0 {
+		err := f.Sink.Write(ctx, f.Session, lines)
+		var refused *RefusedError
+		switch {
+		case err == nil:
+			return nil
+		case !errors.As(err, &refused):
+			return err
+		}
+		if err := f.replace(ctx, lines[refused.Index], refused.Err); err != nil {
+			return err
+		}
+		lines = lines[refused.Index+1:]
+	}
+	return nil
+}
+
+// replace delivers what stands for a line that the sink refuses, and sets the
+// line itself aside. A crash between the two does both again.
+func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
+	short := standIn(line)
+	for wait := refusedFirst; short != nil; wait = min(2*wait, refusedLast) {
+		err := f.Sink.Write(ctx, f.Session, [][]byte{short})
+		var refused *RefusedError
+		if err == nil {
+			break
+		}
+		if !errors.As(err, &refused) {
+			return err
+		}
+		// It is not the record: whoever set the sink up has to do something.
+		f.log.Error("even a short record is refused; the session waits until that changes", zap.Error(refused.Err))
+		if err := sleep(ctx, wait, nil); err != nil {
+			return err
+		}
+		if err := f.Sink.Write(ctx, f.Session, [][]byte{line}); !errors.As(err, &refused) {
+			return err
+		}
+	}
+	where, err := f.Queue.SetAside(line)
+	if err != nil {
+		return err
+	}
+	f.log.Error("record refused and set aside", zap.String("file", where), zap.Bool("stand_in", short != nil), zap.Int("bytes", len(line)), zap.Error(why))
+	return nil
+}
+
+// standIn returns the line of a record that says that the record of line could
+// not be delivered. It has the same id and numbers and says what was done, so
+// that the call is seen, but has none of the members that can be long. The same
+// line always gives the same bytes. It returns nil where line is no record.
+func standIn(line []byte) []byte {
+	r, err := audit.Parse(line)
+	if err != nil {
+		return nil
+	}
+	r.Anomalies = []string{"undeliverable"}
+	r.Candidates, r.Args, r.Annotations, r.Labels, r.Proxy = nil, "", "", "", ""
+	short := audit.AppendRecord(nil, &r)
+	return short[:len(short)-len("\n")]
+}
+
+// sleep waits for d, or until woken is closed. It returns ctx's error if that
+// ends first.
+func sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-woken:
+	case <-t.C:
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package kafka_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"auditproxy/sink/kafka"
+	"auditproxy/sink/kafka/kafkatest"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// cluster is the broker of this test binary: the first test that needs one
+// starts it, TestMain stops it.
+var cluster struct {
+	sync.Mutex
+	broker *kafkatest.Broker
+	topics int
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if cluster.broker != nil {
+		if err := cluster.broker.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func broker(t *testing.T) *kafkatest.Broker {
+	t.Helper()
+	cluster.Lock()
+	defer cluster.Unlock()
+	if cluster.broker == nil {
+		b, err := kafkatest.Start(kafkatest.Config{Secure: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster.broker = b
+	}
+	return cluster.broker
+}
+
+// newTopic makes a topic of its own for a test.
+func newTopic(t *testing.T, partitions int, settings map[string]string) string {
+	t.Helper()
+	b := broker(t)
+	cluster.Lock()
+	cluster.topics++
+	name := fmt.Sprintf("t%d", cluster.topics)
+	cluster.Unlock()
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: name, Partitions: partitions, Config: settings}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// newProducer returns a producer, and what it logs.
+func newProducer(t *testing.T, c kafka.Config) (*kafka.Producer, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.DebugLevel)
+	c.Log = zap.New(core)
+	if c.Brokers == nil {
+		c.Brokers = []string{broker(t).Addr}
+	}
+	c.Source = "/auditproxy/test"
+	p, err := kafka.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p, logs
+}
+
+// waitFor waits until a log line says why records wait.
+func waitFor(t *testing.T, logs *observer.ObservedLogs, because string) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for logs.FilterField(zap.String("because", because)).Len() == 0 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("nothing is logged because %q, but: %v", because, logs.All())
+		}
+	}
+}
+
+// write writes lines in the background, until the test ends or what keeps it
+// from doing so has gone.
+func write(t *testing.T, p *kafka.Producer, session string, lines [][]byte) <-chan error {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Write(ctx, session, lines); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return done
+}
+
+// values are those in a topic now, by key, each in the order of its partition.
+func values(t *testing.T, topic string) map[string][]string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	messages, err := broker(t).Messages(ctx, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, m := range messages {
+		all[string(m.Key)] = append(all[string(m.Key)], string(m.Value))
+	}
+	return all
+}
+
+// trusted is TLS that trusts the broker, with a login.
+func trusted(t *testing.T) kafka.Access {
+	t.Helper()
+	b := broker(t)
+	pem, err := os.ReadFile(b.CAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	return kafka.Access{
+		Brokers: []string{b.SecureAddr},
+		TLS:     &tls.Config{RootCAs: pool},
+		Login:   kafka.Login{Mechanism: "scram-sha-512", User: kafkatest.User, Password: kafkatest.Password},
+	}
+}

@@ -1,0 +1,96 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+// health is what was said of the way to Kafka.
+type health struct {
+	said   string    // what is wrong, "" if nothing is
+	since  time.Time // it began
+	saidAt time.Time
+}
+
+// fails says what is wrong when that is new, and again while it lasts.
+func (p *Producer) fails(err error) {
+	text, now := Explain(err), time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.health.said == "" {
+		p.health.since = now
+	}
+	if p.health.said == text && now.Sub(p.health.saidAt) < sayEvery {
+		return
+	}
+	p.health.said, p.health.saidAt = text, now
+	p.log.Warn("records wait", zap.String("because", text), zap.Duration("since", now.Sub(p.health.since)), zap.Error(err))
+}
+
+// works says that what was wrong is over.
+func (p *Producer) works() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.health.said != "" {
+		p.log.Warn("records flow again", zap.Duration("after", time.Since(p.health.since)))
+	}
+	p.health = health{}
+}
+
+// Explain says in words what kind of thing keeps Kafka from answering, and who
+// can do something about it.
+func Explain(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		plain     tls.RecordHeaderError
+		alert     tls.AlertError
+		dns       *net.DNSError
+		op        *net.OpError
+	)
+	switch {
+	case errors.Is(err, kafkago.SASLAuthenticationFailed):
+		return "Kafka does not take this user name and password"
+	case errors.Is(err, kafkago.UnsupportedSASLMechanism):
+		return "Kafka does not offer this login mechanism"
+	case errors.Is(err, kafkago.TopicAuthorizationFailed), errors.Is(err, kafkago.ClusterAuthorizationFailed):
+		return "this user may not write to the topic"
+	case errors.Is(err, kafkago.UnknownTopicOrPartition):
+		return "the topic does not exist, and is not created here"
+	case errors.Is(err, kafkago.NotEnoughReplicas), errors.Is(err, kafkago.NotEnoughReplicasAfterAppend):
+		return "too few replicas of the topic are in sync"
+	case errors.As(err, &authority):
+		return "the broker's certificate is not signed by an authority that is trusted here"
+	case errors.As(err, &name):
+		return "the broker's certificate is for another host"
+	case errors.As(err, &invalid):
+		return "the broker's certificate is not valid"
+	case errors.As(err, &plain):
+		return "the broker does not speak TLS on this port"
+	case errors.As(err, &alert):
+		return "the broker does not accept the TLS connection"
+	case errors.As(err, &dns):
+		return "the broker's name is not known"
+	case errors.Is(err, context.DeadlineExceeded), timeout(err):
+		return "no broker answers in time"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"
+	case errors.As(err, &op):
+		return "no broker can be reached"
+	}
+	return "Kafka cannot take them now"
+}
+
+func timeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}

@@ -1,0 +1,104 @@
+package kafka
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+// What a topic needs so that what it has acknowledged stays.
+const (
+	safeReplicas  = 3
+	safeInSync    = 2
+	safeRetention = 7 * 24 * time.Hour
+	safeMessage   = audit.MaxRecord + 16<<10 // a record with its headers
+)
+
+// look warns, once, of what makes the topic unsafe. It needs the right to
+// describe it, which a producer may well not have.
+func (p *Producer) look(ctx context.Context) {
+	p.mu.Lock()
+	looked := p.looked
+	p.looked = true
+	p.mu.Unlock()
+	if looked {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	findings, err := p.inspect(ctx)
+	if err != nil {
+		p.log.Info("the topic's settings cannot be looked at", zap.Error(err))
+	}
+	for _, finding := range findings {
+		p.log.Warn("the topic may lose records", zap.String("because", finding))
+	}
+}
+
+// inspect returns what makes the topic unsafe.
+func (p *Producer) inspect(ctx context.Context) ([]string, error) {
+	topic, err := p.metadata(ctx)
+	if err != nil {
+		return nil, err
+	}
+	replicas := 0
+	for i, partition := range topic.Partitions {
+		if n := len(partition.Replicas); i == 0 || n < replicas {
+			replicas = n
+		}
+	}
+	res, err := p.client.DescribeConfigs(ctx, &kafkago.DescribeConfigsRequest{
+		Resources: []kafkago.DescribeConfigRequestResource{{ResourceType: kafkago.ResourceTypeTopic, ResourceName: p.topic}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	settings := map[string]string{}
+	for _, resource := range res.Resources {
+		if resource.Error != nil {
+			return nil, resource.Error
+		}
+		for _, entry := range resource.ConfigEntries {
+			settings[entry.ConfigName] = entry.ConfigValue
+		}
+	}
+	return unsafeSettings(replicas, settings), nil
+}
+
+// unsafeSettings says what is wrong with a topic. A setting that a broker does
+// not tell is not judged.
+func unsafeSettings(replicas int, settings map[string]string) []string {
+	var findings []string
+	number := func(name string) (int64, bool) {
+		n, err := strconv.ParseInt(settings[name], 10, 64)
+		return n, err == nil
+	}
+	if replicas < safeReplicas {
+		findings = append(findings, "fewer than 3 replicas")
+	}
+	if n, ok := number("min.insync.replicas"); ok && n < safeInSync {
+		findings = append(findings, "min.insync.replicas is below 2")
+	}
+	if n, ok := number("retention.ms"); ok && n >= 0 && n < safeRetention.Milliseconds() {
+		findings = append(findings, "retention.ms is below 7 days")
+	}
+	if n, ok := number("retention.bytes"); ok && n >= 0 {
+		findings = append(findings, "retention.bytes removes records of any age")
+	}
+	if n, ok := number("max.message.bytes"); ok && n < safeMessage {
+		findings = append(findings, "max.message.bytes is below the longest record, "+strconv.Itoa(safeMessage))
+	}
+	if settings["unclean.leader.election.enable"] == "true" {
+		findings = append(findings, "unclean.leader.election.enable is true")
+	}
+	if strings.Contains(settings["cleanup.policy"], "compact") {
+		findings = append(findings, "cleanup.policy compacts it: of a session only the last record would stay")
+	}
+	return findings
+}
