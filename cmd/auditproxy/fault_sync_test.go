@@ -86,3 +86,43 @@ func TestP5SyncHangs(t *testing.T) {
 		}
 	}
 }
+
+// TestP5SpoolBehind calls until too much waits for a sync that does not return:
+// then calls are refused and pings pass.
+func TestP5SpoolBehind(t *testing.T) {
+	w := wrap(t, setup{flags: []string{"--durability", "interval"}, env: []string{envHang + "=1"}})
+	refused := 0
+	for id := 1; refused == 0; {
+		for range 50 {
+			must(t, w.call(id, 100))
+			id++
+		}
+		must(t, w.ping(id))
+		id++
+		for range 51 {
+			a, err := w.read()
+			if err != nil {
+				t.Fatalf("after %d calls: %v", id, err)
+			}
+			if a.refused() {
+				refused++
+			}
+		}
+		if id > 100_000 {
+			t.Fatal("100 000 calls wait for a sync")
+		}
+	}
+	for id := 200_000; id < 200_005; id++ {
+		must(t, w.ping(id))
+		w.next(id)
+	}
+	if status := w.end(); status != 0 {
+		t.Errorf("status %#x\n%s", status, &w.stderr)
+	}
+	w.recoverDead()
+	for id, list := range w.checkTrail().finals {
+		if list[0].Outcome != audit.OutcomeOK {
+			t.Errorf("call %d: outcome %q", id, list[0].Outcome)
+		}
+	}
+}

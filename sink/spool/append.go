@@ -16,21 +16,30 @@ import (
 // ErrFull until the ballast is back.
 //
 // It keeps a copy of the lines until they are synced. When 8 MiB wait for a
-// sync it waits too.
+// sync it waits too, for a second; after that it returns ErrFull at once, until
+// a sync succeeds. Finals have 8 MiB more.
 func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 	if len(lines) > segmentSize {
 		return 0, fmt.Errorf("appending %d bytes: more than a segment holds", len(lines))
 	}
 	s.mu.Lock()
-	for s.pending() > 0 && s.pending()+len(lines) > maxPending && !s.closed {
-		pos = s.written
-		s.mu.Unlock()
-		if !s.Wait(pos, 0) {
-			return 0, &fullError{errors.New("8 MiB wait for a sync that fails")}
-		}
-		s.mu.Lock()
-	}
 	defer s.mu.Unlock()
+	room := maxPending
+	if final {
+		room *= 2
+	}
+	for s.pending() > 0 && s.pending()+len(lines) > room && !s.closed {
+		pos = s.written
+		if !s.behind {
+			s.mu.Unlock()
+			done := s.Wait(pos, behindAfter)
+			s.mu.Lock()
+			s.behind = !done
+		}
+		if s.behind {
+			return 0, &fullError{errors.New("too much waits for a sync")}
+		}
+	}
 	if s.closed {
 		return 0, errClosed
 	}

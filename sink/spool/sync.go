@@ -367,7 +367,7 @@ func (s *Session) commit(b batch) {
 	if b.newDir && b.sync {
 		s.newDir = false
 	}
-	s.repeat, s.segmentAt, s.retryAfter = 0, time.Time{}, retryFirst
+	s.repeat, s.segmentAt, s.retryAfter, s.behind = 0, time.Time{}, retryFirst, false
 	s.publish(b.end)
 }
 

@@ -147,10 +147,10 @@ func TestOSNeverSyncs(t *testing.T) {
 // TestPendingIsBounded appends more than 8 MiB during one slow sync.
 func TestPendingIsBounded(t *testing.T) {
 	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
-		fs.delay = func(string) { <-time.After(time.Second) }
-		line := final(1, 0)
+		fs.delay = func(string) { <-time.After(behindAfter / 10) } // and a first sync is of several files
+		line := intent(1)
 		for range 12 << 20 / len(line) {
-			appendLines(t, s, line, true)
+			appendLines(t, s, line, false)
 			s.mu.Lock()
 			p := s.pending()
 			s.mu.Unlock()
@@ -158,6 +158,36 @@ func TestPendingIsBounded(t *testing.T) {
 				t.Fatalf("%d bytes wait for a sync", p)
 			}
 		}
+	})
+}
+
+// TestP5HangingSync appends until a sync that does not return is too far
+// behind: one append waits for it, others are refused at once, finals are
+// taken, and all is well once it returns.
+func TestP5HangingSync(t *testing.T) {
+	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
+		hang := make(chan struct{})
+		fs.delay = func(string) { <-hang }
+		start := time.Now()
+		line := intent(1)
+		var err error
+		for n := 0; err == nil; n++ {
+			if _, err = s.Append(line, false); n > 2*maxPending/len(line) {
+				t.Fatal("what waits for a sync has no bound")
+			}
+		}
+		for range 100 {
+			if _, err := s.Append(line, false); !errors.Is(err, ErrFull) {
+				t.Fatalf("Append = %v, want ErrFull", err)
+			}
+		}
+		appendLines(t, s, final(1, 0), true)
+		if waited := time.Since(start); waited > behindAfter {
+			t.Errorf("appends waited %v", waited)
+		}
+		close(hang)
+		synctest.Wait()
+		appendLines(t, s, line, false)
 	})
 }
 
