@@ -133,7 +133,7 @@ func (q *Requests) keep() int64 {
 		at = min(at, q.stream.keep())
 	}
 	for i := range q.pending {
-		if q.pending[i].whole == nil {
+		if q.pending[i].whole == nil && q.pending[i].sum == nil {
 			at = min(at, q.pending[i].off)
 		}
 	}

@@ -88,6 +88,17 @@ func TestOversizeOverLines(t *testing.T) {
 	}
 }
 
+// TestOversizeBreaksOff has an oversize value break off in the middle of a
+// read, when nothing of it is in the window any more.
+func TestOversizeBreaksOff(t *testing.T) {
+	junk := "[\n" + strings.Repeat("1,\n ", 45) + "2 "
+	told := newFeeder(64).feed(t, []byte(junk+"3 [\n"+ping+"\n"), len("[\n")+60, 60, len(junk)+len("3 [")-122, 1)
+	want := seen{State: Junk, End: int64(len(junk)), Sum: fmt.Sprintf("%.4x", sha256.Sum256([]byte(junk))), Anomalies: NotJSON | MultiLine}
+	if told[0] != want || told[2].Method != `"ping"` {
+		t.Errorf("told %v", told)
+	}
+}
+
 // TestOversizeMembers keeps the last of very many small values.
 func TestOversizeMembers(t *testing.T) {
 	f := newFeeder(64)
