@@ -1,0 +1,106 @@
+// Package chdb is ClickHouse's engine for one machine: libchdb behind
+// ClickHouse's HTTP interface, in a process of its own.
+//
+// Run is that process. It serves two Unix sockets in its directory: what comes
+// in at the writer's may do everything, what comes in at the reader's may only
+// read. Supervise starts that process and restarts it; Dialer reaches it, for
+// clickhouse-go's Options.DialContext with the HTTP protocol.
+//
+// The engine has no users, and readonly = 1 alone does not hold a reader: a
+// subquery may lift it with SETTINGS, and the function file() reads any file.
+// So statement.go judges what a reader sends, in the engine's own spelling of
+// it, and that spelling is what runs.
+package chdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"go.uber.org/zap"
+)
+
+// Version is the oldest libchdb that will do.
+const Version = "26.7.3"
+
+// A Role is what a client may do. The zero value may least.
+type Role uint8
+
+// The roles.
+const (
+	Reader Role = iota
+	Writer
+)
+
+// socket returns the path of the socket for r.
+func (r Role) socket(dir string) string {
+	if r == Writer {
+		return filepath.Join(dir, "writer.sock")
+	}
+	return filepath.Join(dir, "reader.sock")
+}
+
+// Dialer returns a function that connects to the engine of dir whatever the
+// address.
+func Dialer(dir string, r Role) func(ctx context.Context, addr string) (net.Conn, error) {
+	return func(ctx context.Context, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", r.socket(dir))
+	}
+}
+
+// A Config says how Run serves the engine.
+type Config struct {
+	Dir      string // of the data, the sockets and the lock; made if missing. Required, absolute.
+	Library  string // path of libchdb; "": it is looked for
+	Memory   int64  // bytes that the engine may take before it refuses queries; 0: 1 GiB. Its code takes some 200 MiB beside.
+	Database string // the reader's, if it names none; "": audit
+
+	Listen   string // loopback host:port at which the reader's interface is served too; "": nowhere
+	Password string // of Listen, for any user name; required with it
+
+	Log *zap.Logger // nil: none
+}
+
+const (
+	defaultMemory = 1 << 30
+	minMemory     = 256 << 20
+	maxSocketPath = 107 // sockaddr_un of Linux, without its NUL; 103 elsewhere
+)
+
+// withDefaults returns c complete, or all that is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	var errs []error
+	if !filepath.IsAbs(c.Dir) {
+		errs = append(errs, fmt.Errorf("directory %q: want an absolute path", c.Dir))
+	} else if n := len(Writer.socket(c.Dir)); n > maxSocketPath {
+		errs = append(errs, fmt.Errorf("directory %q: its sockets would have paths of %d bytes, want at most %d", c.Dir, n, maxSocketPath))
+	}
+	switch {
+	case c.Memory == 0:
+		c.Memory = defaultMemory
+	case c.Memory < minMemory:
+		errs = append(errs, fmt.Errorf("memory is %d bytes, want at least %d", c.Memory, minMemory))
+	}
+	if c.Listen != "" {
+		host, _, err := net.SplitHostPort(c.Listen)
+		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			errs = append(errs, fmt.Errorf("listening at %q: want host:port of this machine's loopback", c.Listen))
+		}
+		if c.Password == "" {
+			errs = append(errs, errors.New("listening at a port needs a password"))
+		}
+	}
+	if c.Database == "" {
+		c.Database = "audit"
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	return c, errors.Join(errs...)
+}
+
+// ErrInUse is returned by Run if another process has the directory.
+var ErrInUse = errors.New("is in use")

@@ -1,0 +1,278 @@
+//go:build linux || darwin
+
+package chdb
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	maxRequests   = 64               // of a role at a time; others wait
+	maxReading    = 30 * time.Second // of a reader's statement in the engine
+	insertChunk   = 256 << 10        // bytes of an insert's data on their way
+	firstKillWait = 10 * time.Millisecond
+	lastKillWait  = time.Second
+)
+
+// A handler serves ClickHouse's HTTP interface to one role.
+type handler struct {
+	engine *engine
+	role   Role
+	slots  chan struct{} // one for each request that runs
+}
+
+func newHandler(e *engine, r Role) *handler {
+	return &handler{e, r, make(chan struct{}, maxRequests)}
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/ping":
+		h.ping(w, r)
+		return
+	case r.URL.Path != "/":
+		http.NotFound(w, r)
+		return
+	case r.Method != http.MethodPost && r.Method != http.MethodGet:
+		w.Header().Set("Allow", "GET, POST")
+		http.Error(w, "want GET or POST", http.StatusMethodNotAllowed)
+		return
+	case r.Method == http.MethodGet && r.URL.RawQuery == "":
+		_, _ = io.WriteString(w, "Ok.\n")
+		return
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-r.Context().Done():
+		return
+	}
+	q, err := readRequest(r)
+	if err != nil {
+		writeException(w, err)
+		return
+	}
+	role := h.role
+	if r.Method == http.MethodGet {
+		role = Reader // a link changes nothing, as on the server
+	}
+	h.serve(r.Context(), w, q, role)
+}
+
+// ping answers once the engine itself has answered: what waits for it restarts
+// an engine that hangs.
+func (h *handler) ping(w http.ResponseWriter, _ *http.Request) {
+	c, err := h.engine.open()
+	if err == nil {
+		_, err = c.query("SELECT 1", "TSV")
+		c.close()
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "Ok.\n")
+}
+
+// serve runs one statement on a connection of its own: settings and temporary
+// tables stay there, and so does what a statement that failed in mid-output
+// left behind.
+func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, role Role) {
+	id := rand.Text()
+	c, err := h.engine.open("--log_comment=" + id)
+	if err != nil {
+		writeException(w, exceptionf(codeUnknown, "%v", err))
+		return
+	}
+	defer c.close()
+	stop := h.engine.killWhenDone(ctx, id)
+	defer stop()
+
+	st, err := c.parse(q.sql, q.data != nil)
+	if err == nil && role == Reader {
+		err = st.readable()
+	}
+	if err == nil {
+		err = h.prepare(c, q, role)
+	}
+	if err != nil {
+		writeException(w, err)
+		return
+	}
+	format := st.format
+	if format == "" {
+		format = q.format
+	}
+	a := newAnswer(w, q, format)
+	a.end(h.run(c, st, q, a))
+}
+
+func (h *handler) run(c *conn, st statement, q request, a *answer) error {
+	switch st.kind {
+	case inserts:
+		return insert(c, st, q.data)
+	case selects:
+		return stream(c, st, q.params, a)
+	default:
+		if q.data != nil {
+			rest, err := readStatement(q.data)
+			if err != nil {
+				return err
+			}
+			st.sql += "\n" + rest
+		}
+		out, err := c.query(st.sql, a.format)
+		if err != nil {
+			return err
+		}
+		return a.chunk(out)
+	}
+}
+
+// prepare puts the settings in force, those that bind a reader last.
+func (h *handler) prepare(c *conn, q request, role Role) error {
+	settings, database := q.settings, q.database
+	if role == Reader {
+		var err error
+		if settings, err = h.readerSettings(settings); err != nil {
+			return err
+		}
+		if database == "" || database == "default" {
+			database = h.engine.cfg.Database
+		}
+	} else {
+		settings = append(settings, param{"async_insert", "0"}) // what is acknowledged is stored
+	}
+	if database != "" && database != "default" {
+		if _, err := c.query("USE "+quoteName(database), "TSV"); err != nil {
+			return err
+		}
+	}
+	sql, err := set(settings)
+	if err != nil {
+		return err
+	}
+	_, err = c.query(sql, "TSV")
+	return err
+}
+
+// readerSettings returns the settings of a reader's statement.
+func (h *handler) readerSettings(asked []param) ([]param, error) {
+	seconds := maxReading.Seconds()
+	settings := []param{{"final", "1"}, {"use_skip_indexes_if_final_exact_mode", "0"}}
+	for _, s := range asked {
+		switch {
+		case s.name == "readonly":
+			// Whatever it asks for, it gets 1.
+		case s.name == "max_execution_time":
+			v, err := strconv.ParseFloat(s.value, 64)
+			if err != nil {
+				return nil, exceptionf(codeBadArguments, "max_execution_time is %q, want seconds", s.value)
+			}
+			if v > 0 {
+				seconds = min(seconds, v)
+			}
+		case !readerSettings.MatchString(s.name):
+			return nil, exceptionf(codeReadonly, "a reader may not set %q", s.name)
+		default:
+			settings = append(settings, s)
+		}
+	}
+	return append(settings,
+		param{"max_execution_time", strconv.FormatFloat(seconds, 'f', -1, 64)},
+		param{"max_memory_usage", strconv.FormatInt(h.engine.cfg.Memory/2, 10)},
+		param{"readonly", "1"}), nil
+}
+
+// insert passes the data on as it comes. It is stored as a whole or not at all:
+// a client that goes in the middle leaves nothing. No data at all is an error,
+// because that is how clickhouse-go ends a batch that it could not encode.
+func insert(c *conn, st statement, data io.Reader) error {
+	in, err := c.insert(st.sql, st.format)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, insertChunk)
+	for empty := true; ; {
+		n, err := data.Read(buf)
+		empty = empty && n == 0
+		if failed := in.append(buf[:n]); failed != nil {
+			in.cancel()
+			return failed
+		}
+		switch {
+		case errors.Is(err, io.EOF) && !empty:
+			return in.done()
+		case err != nil:
+			in.cancel()
+			return exceptionf(codeBadArguments, "the data ended early: %v", err)
+		}
+	}
+}
+
+// stream sends the answer of a SELECT as the engine gives it.
+func stream(c *conn, st statement, params []param, a *answer) error {
+	s, err := c.stream(st.sql, a.format, params)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for {
+		data, err := s.next()
+		if err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			return nil
+		}
+		if err := a.chunk(data); err != nil {
+			return err
+		}
+	}
+}
+
+// killWhenDone ends the statement with this log_comment when ctx ends before
+// stop is called. A statement may not have begun when it is first looked for,
+// so it is looked for until then. Never SYNC, which hangs.
+func (e *engine) killWhenDone(ctx context.Context, id string) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+		for wait := firstKillWait; ; wait = min(2*wait, lastKillWait) {
+			e.kill(id)
+			select {
+			case <-done:
+				return
+			case <-time.After(wait):
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+func (e *engine) kill(id string) {
+	c, err := e.open()
+	if err == nil {
+		_, err = c.query("KILL QUERY WHERE Settings['log_comment'] = "+quote(id)+" ASYNC", "TSV")
+		c.close()
+	}
+	if err != nil {
+		e.cfg.Log.Warn("statement not killed", zap.Error(err))
+	}
+}

@@ -1,0 +1,209 @@
+//go:build linux || darwin
+
+package chdb
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 5 * time.Minute
+	maxHeaderBytes = 1 << 20         // statements may stand in the URL
+	stopTimeout    = 5 * time.Second // for statements that run when the engine ends
+)
+
+// An engine is the library with a directory.
+type engine struct {
+	cfg  Config
+	lib  *library
+	data string
+}
+
+// open returns a connection of its own; opening one takes some 80 µs.
+func (e *engine) open(settings ...string) (*conn, error) { return e.lib.open(e.data, settings...) }
+
+// Run serves the engine until ctx ends. A process can do that once. Killing it
+// at any moment loses nothing that was acknowledged.
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	path, err := findLibrary(cfg.Library)
+	if err != nil {
+		return err
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	lib, err := load(path)
+	if err != nil {
+		return err
+	}
+	e := &engine{cfg, lib, filepath.Join(cfg.Dir, "data")}
+	// The first connection holds the engine, and only here the limits count.
+	keeper, err := e.open("--max_server_memory_usage="+strconv.FormatInt(cfg.Memory, 10), "--background_pool_size=2")
+	if err != nil {
+		return fmt.Errorf("opening %q: %w", e.data, err)
+	}
+	stopped, err := e.serve(ctx)
+	if stopped {
+		keeper.close()
+	}
+	return err
+}
+
+// serve reports whether all statements have ended; a connection must not be
+// closed under one that has not.
+func (e *engine) serve(ctx context.Context) (stopped bool, err error) {
+	listeners, err := e.listen()
+	if err != nil {
+		return true, err
+	}
+	// What runs ends with base: late, so that a batch on its way can finish.
+	base, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	var running sync.WaitGroup
+	failed := make(chan error, len(listeners))
+	servers := make([]*http.Server, len(listeners))
+	for i, l := range listeners {
+		s := &http.Server{
+			Handler:           l.handler,
+			BaseContext:       func(net.Listener) context.Context { return base },
+			ReadHeaderTimeout: headerTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBytes,
+			ErrorLog:          zap.NewStdLog(e.cfg.Log),
+		}
+		servers[i] = s
+		running.Go(func() {
+			if err := s.Serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serving at %s: %w", l.Addr(), err)
+			}
+		})
+	}
+	e.cfg.Log.Info("engine serves", zap.String("dir", e.cfg.Dir), zap.String("libchdb", e.lib.version()))
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	context.AfterFunc(stop, kill)
+	stopped = true
+	for _, s := range servers {
+		if s.Shutdown(stop) != nil {
+			stopped = false
+		}
+	}
+	running.Wait()
+	return stopped, err
+}
+
+// A listener is a place where a role is served.
+type listener struct {
+	net.Listener
+	handler http.Handler
+}
+
+// listen opens the sockets. Those that a killed process left behind are ours
+// to remove, because we hold the lock.
+func (e *engine) listen() (listeners []listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range listeners {
+				l.Close()
+			}
+		}
+	}()
+	reader := newHandler(e, Reader)
+	for _, l := range []listener{{handler: newHandler(e, Writer)}, {handler: reader}} {
+		path := l.handler.(*handler).role.socket(e.cfg.Dir)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return listeners, fmt.Errorf("removing an old socket: %w", err)
+		}
+		if l.Listener, err = net.Listen("unix", path); err != nil {
+			return listeners, fmt.Errorf("opening the socket: %w", err)
+		}
+		listeners = append(listeners, l)
+	}
+	if e.cfg.Listen != "" {
+		port, err := net.Listen("tcp", e.cfg.Listen)
+		if err != nil {
+			return listeners, fmt.Errorf("opening the reader's port: %w", err)
+		}
+		listeners = append(listeners, listener{port, withPassword(e.cfg.Password, reader)})
+	}
+	return listeners, nil
+}
+
+// withPassword lets those in who know the password, under any name.
+func withPassword(password string, h http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(password))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, given, ok := r.BasicAuth()
+		if !ok {
+			given = r.Header.Get("X-ClickHouse-Key")
+		}
+		// Of a fixed length, so that comparing takes the same time whatever it is.
+		got := sha256.Sum256([]byte(given))
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="ClickHouse"`)
+			writeException(w, exceptionf(codeAuthentication, "wrong password"))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// lockDir makes the directory and locks it. The engine has a lock of its own,
+// but says only on standard error who holds it.
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the engine's directory: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the engine's directory: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("directory %q: others may enter it, and the sockets ask for no password: chmod 700 it", dir)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "engine.lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the engine's lock: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("locking directory %q: %w", dir, err)
+		}
+		pid := make([]byte, 20)
+		n, _ := f.ReadAt(pid, 0) // for the message only
+		return nil, fmt.Errorf("directory %q %w by process %s", dir, ErrInUse, strings.TrimSpace(string(pid[:n])))
+	}
+	// The lock holds without it; it tells others whom they wait for.
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return f, nil
+}

@@ -1,0 +1,11 @@
+//go:build !linux && !darwin
+
+package chdb
+
+import (
+	"context"
+	"runtime"
+)
+
+// Run returns an error: there is no engine for this system.
+func Run(context.Context, Config) error { return missing(runtime.GOOS, runtime.GOARCH) }

@@ -1,0 +1,231 @@
+//go:build linux || darwin
+
+package chdb
+
+import "strings"
+
+// A statement is what a client wants to run.
+type statement struct {
+	sql    string // what runs; without FORMAT if it reads or its data follows
+	format string // the client's own; "" for none
+	kind   kind
+
+	canonical string  // the engine's own spelling of one that reads
+	tokens    []token // of canonical
+}
+
+type kind uint8
+
+const (
+	changes kind = iota // anything but the following
+	inserts             // an INSERT whose data follows
+	selects             // its answer can be streamed
+	shows               // it reads, but its answer comes at once
+)
+
+// parse asks the engine what text is. What reads is taken over in the engine's
+// own spelling: one word for each thing, no comments, names without escapes,
+// so that nothing in it can look different from what it is.
+//
+// dataFollows says that the client sends more than text.
+func (c *conn) parse(text string, dataFollows bool) (statement, error) {
+	class, ok := c.classify(text)
+	switch {
+	case !ok || class.statements == 0:
+		return statement{}, exceptionf(codeSyntax, "there is no statement that could be understood")
+	case class.statements > 1:
+		return statement{}, exceptionf(codeSyntax, "want one statement, got %d", class.statements)
+	case class.class != classRead && !(class.class == classChange && dataFollows):
+		return statement{sql: text}, nil
+	}
+	canonical, err := c.canonical(text)
+	if err != nil {
+		return statement{}, err
+	}
+	tokens := tokenize(canonical)
+	st := statement{sql: text, canonical: canonical, tokens: tokens}
+	st.splitFormat()
+	switch {
+	case class.class == classChange:
+		// Data that stands in the text would be missing from the canonical form.
+		trimmed := strings.TrimRight(text, " \t\r\n;")
+		if len(tokens) == 0 || tokens[0].text != "INSERT" || st.format == "" || !strings.HasSuffix(trimmed, st.format) {
+			st = statement{sql: text}
+			break
+		}
+		st.kind = inserts
+	case tokens[0].text == "SELECT" || tokens[0].text == "WITH" || tokens[0].text == "(":
+		st.kind = selects
+	default:
+		st.kind = shows
+	}
+	return st, nil
+}
+
+// canonical returns the engine's own spelling of text.
+func (c *conn) canonical(text string) (string, error) {
+	s, err := c.stream("SELECT formatQuerySingleLine({text:String})", "RawBLOB", []param{{"text", escapeTSV(text)}})
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	var out []byte
+	for {
+		chunk, err := s.next()
+		if err != nil {
+			return "", err
+		}
+		if len(chunk) == 0 {
+			return string(out), nil
+		}
+		out = append(out, chunk...)
+	}
+}
+
+var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
+
+func escapeTSV(s string) string { return tsvEscapes.Replace(s) }
+
+// splitFormat takes FORMAT out of the statement: the format is given to the
+// engine apart, so that what comes back is in the form that we think it is.
+func (st *statement) splitFormat() {
+	depth := 0
+	for i, t := range st.tokens {
+		switch {
+		case t.text == "(" || t.text == "[" || t.text == "{":
+			depth++
+		case t.text == ")" || t.text == "]" || t.text == "}":
+			depth--
+		case depth == 0 && t.text == "FORMAT" && i+1 < len(st.tokens) && st.tokens[i+1].word &&
+			(i+2 == len(st.tokens) || st.tokens[i+2].text == "SETTINGS"):
+			st.format = st.tokens[i+1].text
+			st.sql = strings.TrimSpace(st.canonical[:t.at]) + st.canonical[st.tokens[i+1].end:]
+			return
+		}
+	}
+	st.sql = st.canonical
+}
+
+// forbidden are functions that reach beyond the database, though readonly
+// lets them through.
+var forbidden = map[string]string{
+	"file":             "reads files of this machine",
+	"catboostEvaluate": "reads files of this machine",
+	"eval":             "runs text as a statement",
+	"aiClassify":       "sends data to other machines",
+	"aiEmbed":          "sends data to other machines",
+	"aiExtract":        "sends data to other machines",
+	"aiGenerate":       "sends data to other machines",
+	"aiTranslate":      "sends data to other machines",
+	"AIClassify":       "sends data to other machines",
+	"AIExtract":        "sends data to other machines",
+	"AIGenerate":       "sends data to other machines",
+	"AITranslate":      "sends data to other machines",
+}
+
+// readable returns an error unless a reader may run st. The engine's
+// readonly = 1 comes on top of it.
+func (st *statement) readable() error {
+	if st.kind != selects && st.kind != shows {
+		return exceptionf(codeReadonly, "a reader may only read")
+	}
+	describes := st.tokens[0].text == "DESCRIBE"
+	for i, t := range st.tokens {
+		next, last := st.text(i+1), st.text(i-1)
+		called := next == "(" || last == "APPLY" || last == "(" && st.text(i-2) == "APPLY"
+		switch {
+		case t.text == "SETTINGS" && !t.quoted && st.text(i+2) == "=":
+			return exceptionf(codeReadonly, "a reader's statement may not have SETTINGS: in a subquery they lift every limit; send them beside the statement")
+		case forbidden[t.text] != "" && called:
+			return exceptionf(codeReadonly, "a reader may not call %s: it %s", t.text, forbidden[t.text])
+		case t.text == "(" && describes:
+			return exceptionf(codeReadonly, "a reader may describe tables by their names only")
+		case t.text == "default" && next == ".":
+			return exceptionf(codeReadonly, "a reader may not use the database default: its tables are files of this machine")
+		}
+	}
+	return nil
+}
+
+// text returns the text of a token, "" if there is none at i.
+func (st *statement) text(i int) string {
+	if i < 0 || i >= len(st.tokens) {
+		return ""
+	}
+	return st.tokens[i].text
+}
+
+// A token is a piece of a canonical statement.
+type token struct {
+	text    string // a quoted name stands without its quotes; of a string only its quote
+	at, end int    // where it stands
+	word    bool   // a name or keyword
+	quoted  bool   // a name in quotes, which is no keyword
+}
+
+// tokenize splits what formatQuery wrote. There are no comments in it, and
+// quotes are escaped with backslashes.
+func tokenize(s string) []token {
+	var tokens []token
+	for i := 0; i < len(s); {
+		start := i
+		t := token{at: start}
+		switch c := s[i]; {
+		case c == ' ' || c == '\n':
+			i++
+			continue
+		case c == '\'' || c == '`' || c == '"':
+			i = quoteEnd(s, i)
+			t.text = s[start : start+1]
+			if c != '\'' {
+				t.word, t.quoted = true, true
+				t.text = unquote(s[start:i])
+			}
+		case wordByte(c):
+			for i < len(s) && wordByte(s[i]) {
+				i++
+			}
+			t.word, t.text = true, s[start:i]
+		default:
+			i++
+			t.text = s[start:i]
+		}
+		t.end = i
+		tokens = append(tokens, t)
+	}
+	return tokens
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
+}
+
+// quoteEnd returns where the quoted text that starts at i ends.
+func quoteEnd(s string, i int) int {
+	quote := s[i]
+	for i++; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case quote:
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// unquote returns a name without quotes and backslashes. An escape for a
+// control character loses its meaning, but no function has one in its name.
+func unquote(s string) string {
+	if len(s) < 2 {
+		return s
+	}
+	var b strings.Builder
+	for i := 1; i < len(s)-1; i++ {
+		if s[i] == '\\' && i+1 < len(s)-1 {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,189 @@
+package chdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// The exit codes that say that starting the engine again would not help, and
+// that it might (sysexits.h).
+const (
+	ExitConfig = 78 // EX_CONFIG: no library, a directory that will not do
+	ExitInUse  = 75 // EX_TEMPFAIL: another process has the directory
+)
+
+const (
+	firstRestart = 100 * time.Millisecond
+	lastRestart  = 30 * time.Second
+	steady       = time.Minute // an engine that ran so long failed by chance
+
+	startTimeout  = 2 * time.Minute // a large database takes its time
+	probeInterval = 5 * time.Second
+	probeTimeout  = 30 * time.Second
+	endTimeout    = 10 * time.Second
+	inUseTimeout  = 30 * time.Second // an engine whose parent was killed is gone by then
+)
+
+// A Supervisor says how Supervise starts the engine.
+type Supervisor struct {
+	Dir     string           // that of the engine. Required.
+	Command func() *exec.Cmd // a process that calls Run and ends when its standard input does. Required.
+	Log     *zap.Logger      // nil: none
+}
+
+// Supervise keeps an engine running until ctx ends: one that dies or does not
+// answer is started again, later each time. It returns an error only if
+// starting it again would not help.
+//
+// The engine's standard input is a pipe that nobody writes to. It ends with
+// this process, however that ends, and the engine with it.
+func Supervise(ctx context.Context, s Supervisor) error {
+	if s.Log == nil {
+		s.Log = zap.NewNop()
+	}
+	free := time.Now() // when the directory was last not in another's use
+	for wait := firstRestart; ; wait = min(2*wait, lastRestart) {
+		started := time.Now()
+		err := s.once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		code := exitCode(err)
+		if code != ExitInUse {
+			free = time.Now()
+		}
+		if code == ExitConfig || time.Since(free) > inUseTimeout {
+			return fmt.Errorf("starting the local engine: %w", err)
+		}
+		if time.Since(started) > steady {
+			wait = firstRestart
+		}
+		s.Log.Warn("engine ended, it is started again", zap.Error(err), zap.Duration("wait", wait))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// once runs the engine until it ends, hangs or ctx ends.
+func (s Supervisor) once(ctx context.Context) error {
+	cmd := s.Command()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("making the engine's standard input: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the engine: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+
+	watch, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hung := make(chan error, 1)
+	go func() { hung <- s.probe(watch) }()
+
+	select {
+	case err := <-ended:
+		cancel()
+		<-hung
+		if err == nil {
+			err = errors.New("it ended by itself")
+		}
+		return err
+	case err := <-hung:
+		return errors.Join(err, end(cmd, stdin, ended))
+	}
+}
+
+// end ends the engine: by itself if it can, killed if not.
+func end(cmd *exec.Cmd, stdin io.Closer, ended <-chan error) error {
+	stdin.Close()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(endTimeout):
+		// What was acknowledged is on disk; what was not is sent again.
+		_ = cmd.Process.Kill()
+		return <-ended
+	}
+}
+
+// probe asks the engine again and again whether it answers, and returns once
+// it does not, or when ctx ends.
+func (s Supervisor) probe(ctx context.Context) error {
+	first, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := Ready(first, s.Dir); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(probeInterval):
+		}
+		probe, cancel := context.WithTimeout(ctx, probeTimeout)
+		err := ping(probe, s.Dir)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("the engine does not answer: %w", err)
+		}
+	}
+}
+
+// Ready waits until the engine of dir answers, and returns an error if ctx
+// ends before that.
+func Ready(ctx context.Context, dir string) error {
+	for {
+		err := ping(ctx, dir)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the engine: %w", errors.Join(ctx.Err(), err))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ping asks the engine once.
+func ping(ctx context.Context, dir string) error {
+	dial := Dialer(dir, Reader)
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) },
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine/ping", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the engine answers %s", resp.Status)
+	}
+	return nil
+}
