@@ -102,5 +102,42 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
+// Check returns what would keep Run from starting, as far as that can be told
+// without starting: all problems of c, or that there is no library.
+func (c Config) Check() error {
+	if _, err := c.withDefaults(); err != nil {
+		return err
+	}
+	_, err := findLibrary(c.Library)
+	return err
+}
+
 // ErrInUse is returned by Run if another process has the directory.
 var ErrInUse = errors.New("is in use")
+
+// The exit codes of a process that runs the engine (sysexits.h).
+const (
+	ExitConfig = 78 // EX_CONFIG: starting it again would not help
+	ExitInUse  = 75 // EX_TEMPFAIL: another process has the directory
+	ExitFailed = 1
+)
+
+// A setupError would come again at every start.
+type setupError struct{ error }
+
+func (e setupError) Unwrap() error { return e.error }
+
+// ExitCode returns the code with which a process whose Run returned err ends.
+func ExitCode(err error) int {
+	var setup setupError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrInUse):
+		return ExitInUse
+	case errors.As(err, &setup):
+		return ExitConfig
+	default:
+		return ExitFailed
+	}
+}

@@ -2,7 +2,6 @@ package chdb_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -46,16 +45,10 @@ func engineMain(cfg chdb.Config) int {
 		cancel()
 	}()
 	err := chdb.Run(ctx, cfg)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, chdb.ErrInUse):
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return chdb.ExitInUse
-	default:
-		fmt.Fprintln(os.Stderr, err)
-		return chdb.ExitConfig
 	}
+	return chdb.ExitCode(err)
 }
 
 // library is where make libchdb puts the engine.

@@ -44,20 +44,20 @@ func (e *engine) open(settings ...string) (*conn, error) { return e.lib.open(e.d
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
-		return err
+		return setupError{err}
 	}
 	path, err := findLibrary(cfg.Library)
 	if err != nil {
-		return err
+		return setupError{err}
 	}
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
-		return err
+		return setupError{err}
 	}
 	defer lock.Close()
 	lib, err := load(path)
 	if err != nil {
-		return err
+		return setupError{err}
 	}
 	e := &engine{cfg, lib, filepath.Join(cfg.Dir, "data")}
 	// The first connection holds the engine, and only here the limits count.

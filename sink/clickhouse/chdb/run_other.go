@@ -8,4 +8,4 @@ import (
 )
 
 // Run returns an error: there is no engine for this system.
-func Run(context.Context, Config) error { return missing(runtime.GOOS, runtime.GOARCH) }
+func Run(context.Context, Config) error { return setupError{missing(runtime.GOOS, runtime.GOARCH)} }

@@ -13,13 +13,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// The exit codes that say that starting the engine again would not help, and
-// that it might (sysexits.h).
-const (
-	ExitConfig = 78 // EX_CONFIG: no library, a directory that will not do
-	ExitInUse  = 75 // EX_TEMPFAIL: another process has the directory
-)
-
 const (
 	firstRestart = 100 * time.Millisecond
 	lastRestart  = 30 * time.Second
