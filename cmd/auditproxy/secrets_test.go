@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
 )
 
@@ -216,14 +217,14 @@ func (s *sweep) command(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// yaml writes JSON, which is YAML.
+// yaml writes JSON, which is YAML once no character in it is invisible.
 func yaml(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return cli.AppendEscapedJSON(nil, b)
 }
 
 // run lets client and server say it all and returns what the proxy logged.
