@@ -134,6 +134,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 // closes the session, within cfg.drain: the client waits for our end. What a
 // slow disk keeps longer ends with the process, and leaves a session whose
 // lines are all written and not all synced, which the next proxy looks after.
+// What Kafka has not taken by then waits for auditproxy ship.
 func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func()) {
 	if !recording {
 		return func() {}
@@ -146,7 +147,10 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 		}
 	})
 	wg.Go(func() { tidy(ctx, cfg, log) })
+	shipping := shipBeside(session.ID(), cfg, log)
 	return func() {
+		drain, stop := context.WithTimeout(context.Background(), cfg.drain)
+		defer stop()
 		cancel()
 		closed := make(chan error, 1)
 		go func() {
@@ -158,9 +162,10 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 			if err != nil {
 				log.Error("closing the spool", zap.Error(err))
 			}
-		case <-time.After(cfg.drain):
+		case <-drain.Done():
 			log.Warn("the last records are written and not synced")
 		}
+		shipping.finish(drain)
 	}
 }
 

@@ -58,7 +58,7 @@ func newRootCmd(a *app) *cobra.Command {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a),
-		newWrapCmd(a), newUnwrapCmd(a), newVersionCmd(a))
+		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), newVersionCmd(a))
 	root.SetUsageTemplate(rootUsage)
 	for _, cmd := range root.Commands() {
 		cmd.SetUsageTemplate(commandUsage)

@@ -17,6 +17,7 @@ type Consumer struct {
 	fs      FS
 	session string
 	lock    File
+	config  ReaderConfig // of r
 	r       *Reader
 	shipped Position
 }
@@ -51,7 +52,21 @@ func OpenConsumer(c ReaderConfig) (*Consumer, error) {
 		l.Close()
 		return nil, fmt.Errorf("opening session %q as its consumer: %w", c.Session, err)
 	}
-	return &Consumer{fs: f, session: session, lock: l, r: r, shipped: shipped}, nil
+	return &Consumer{fs: f, session: session, lock: l, config: c, r: r, shipped: shipped}, nil
+}
+
+// Rewind goes back to the first segment there is, for a destination that has
+// lost what it had. The cursor stays where it is until the next Commit.
+func (c *Consumer) Rewind() error {
+	config := c.config
+	config.From = Position{}
+	r, err := OpenReader(config)
+	if err != nil {
+		return fmt.Errorf("rewinding: %w", err)
+	}
+	err = c.r.Close()
+	c.r = r
+	return err
 }
 
 // Next returns the next durable record or damage, io.EOF where there is none
