@@ -1,0 +1,132 @@
+// Package collector takes records from Kafka or from spools to a store, and
+// tells the source only then: nothing is lost, and what comes twice collapses.
+//
+// Whatever the source, a message goes through one decoder, which trusts nobody,
+// into one batch of many partitions or sessions. At most two batches are on
+// their way. A message that is no record, and a row that the store refuses, is
+// a dead letter; it is stored like a record before the source is told. Where
+// the source skips something, a gap says so.
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"auditproxy/sink"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// A Config says where records come from and where they go.
+type Config struct {
+	Store  sink.Store    // Required.
+	Keep   time.Duration // how long the store keeps records; older ones are dead letters. Required.
+	Kafka  Kafka         // without brokers Spools are read
+	Spools []string      // spool directories
+
+	BatchRows  int           // records in one insert; zero: 50 000
+	BatchBytes int64         // memory of one batch; zero: 32 MB
+	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s
+
+	Log     *zap.Logger           // nil: none
+	Metrics prometheus.Registerer // nil: none
+}
+
+// A Collector takes records to a store.
+type Collector struct {
+	config  Config
+	log     *zap.Logger
+	decoder decoder
+	metrics *metrics
+
+	deadTopic func(context.Context, []sink.DeadLetter) error // nil: none
+
+	source health // the last answer of the source
+	stored health // the last answer of the store
+}
+
+// New checks c and returns a collector. It connects to nothing.
+func New(c Config) (*Collector, error) {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.Store == nil {
+		problem("there is no store")
+	}
+	if c.Keep <= 0 {
+		problem("there is no time to keep records for")
+	}
+	if len(c.Kafka.Brokers) == 0 && len(c.Spools) == 0 {
+		problem("there are neither brokers nor spools")
+	}
+	if len(c.Kafka.Brokers) > 0 && (c.Kafka.Group == "" || len(c.Kafka.Topics) == 0) {
+		problem("there is no consumer group or no topic")
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("configuring the collector: %w", err)
+	}
+	if c.BatchRows == 0 {
+		c.BatchRows = 50_000
+	}
+	if c.BatchBytes == 0 {
+		c.BatchBytes = 32_000_000
+	}
+	if c.BatchWait == 0 {
+		c.BatchWait = time.Second
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	return &Collector{
+		config:  c,
+		log:     c.Log,
+		decoder: decoder{keep: c.Keep, tenants: c.Kafka.Tenants, now: time.Now},
+		metrics: newMetrics(c.Metrics),
+		source:  health{err: errors.New("nothing read yet")},
+	}, nil
+}
+
+// Run takes records to the store until ctx ends. It then waits for inserts that
+// were under way and commits what they stored.
+func (c *Collector) Run(ctx context.Context) error {
+	if len(c.config.Kafka.Brokers) > 0 {
+		return c.runKafka(ctx)
+	}
+	return c.runSpools(ctx)
+}
+
+// Ready returns why records do not flow, nil if they do.
+func (c *Collector) Ready() error {
+	return errors.Join(c.source.last(), c.stored.last())
+}
+
+// Decode reads one message as Run would. It is for dead letters that are to be
+// tried again.
+func (c *Collector) Decode(l sink.DeadLetter) (sink.Row, error) {
+	row, why := c.decoder.decode(message{l.Source, l.Time, []byte(l.Key), l.Raw})
+	if why != nil {
+		return sink.Row{}, fmt.Errorf("%s: %s", why.reason, why.text)
+	}
+	return row, nil
+}
+
+// A health is the last answer of somebody.
+type health struct {
+	mu  sync.Mutex
+	err error // guarded by mu
+}
+
+func (h *health) tell(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+func (h *health) last() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}

@@ -1,0 +1,262 @@
+package collector
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+)
+
+// Why a message is a dead letter.
+const (
+	reasonTombstone = "tombstone" // no value
+	reasonTooLong   = "too_long"  // more than audit.MaxRecord
+	reasonNotJSON   = "not_json"
+	reasonVersion   = "version"  // of a record we do not know
+	reasonChecksum  = "checksum" // not what was written
+	reasonSchema    = "schema"
+	reasonKey       = "key"     // another session's record
+	reasonTenant    = "tenant"  // another tenant's record
+	reasonTime      = "ts"      // outside what the store keeps
+	reasonDamaged   = "damaged" // of a spool: a line that is not whole
+	reasonInsert    = "insert"  // the store refuses the row
+)
+
+// clockSkew is how far a host's clock may be ahead of ours.
+const clockSkew = 24 * time.Hour
+
+// A message is what may be a record, as it was read.
+type message struct {
+	sink.Source
+	Time  time.Time // when it was produced; zero if that is not known
+	Key   []byte
+	Value []byte // owned by who is given the message
+}
+
+// A refusal says why a message is no record.
+type refusal struct{ reason, text string }
+
+func refuse(reason, format string, args ...any) *refusal {
+	return &refusal{reason, fmt.Sprintf(format, args...)}
+}
+
+// A decoder makes rows of messages that anybody may have written. It keeps
+// nothing, so it may be used concurrently.
+type decoder struct {
+	keep    time.Duration     // how long the store keeps records
+	tenants map[string]string // topic: whose records it may hold
+	now     func() time.Time
+}
+
+// decode reads m.
+func (d *decoder) decode(m message) (sink.Row, *refusal) {
+	if len(m.Value) == 0 {
+		return sink.Row{}, refuse(reasonTombstone, "the message has no value")
+	}
+	if len(m.Value) > audit.MaxRecord {
+		return sink.Row{}, refuse(reasonTooLong, "%d bytes, a record has at most %d", len(m.Value), audit.MaxRecord)
+	}
+	r, err := audit.Parse(m.Value)
+	if err != nil {
+		return sink.Row{}, whyNot(m.Value, err)
+	}
+	if why := d.check(&r, m); why != nil {
+		return sink.Row{}, why
+	}
+	sum := sha256.Sum256(m.Value)
+	return sink.Row{
+		Record:     r,
+		Operations: audit.Operations(&r),
+		Raw:        m.Value,
+		Hash:       [16]byte(sum[:]),
+		Source:     m.Source,
+	}, nil
+}
+
+// whyNot finds the best words for a value that is no record.
+func whyNot(value []byte, err error) *refusal {
+	if !audit.Valid(value) {
+		return refuse(reasonNotJSON, "the value is not JSON as RFC 8259 has it")
+	}
+	version := ""
+	audit.Members(value, func(name, v []byte) bool {
+		if string(name) == "v" {
+			version = string(v[:min(len(v), 20)])
+		}
+		return true
+	})
+	switch {
+	case version != "" && version != fmt.Sprint(audit.Version):
+		return refuse(reasonVersion, "record version %q, we know %d", version, audit.Version)
+	case !audit.Check(value):
+		return refuse(reasonChecksum, "the checksum is missing or wrong")
+	}
+	return refuse(reasonSchema, "%s", cut(err.Error()))
+}
+
+// check holds a record against what its producer may say. The checks are those
+// of the schema that audit.Parse does not make, and those of where it was read.
+func (d *decoder) check(r *audit.Record, m message) *refusal {
+	if why := conforms(r, m.Value); why != "" {
+		return refuse(reasonSchema, "%s", why)
+	}
+	if r.SessionID != string(m.Key) {
+		return refuse(reasonKey, "a record of session %q under key %q", r.SessionID, cut(string(m.Key)))
+	}
+	if why := d.wrongTenant(r.Tenant, m.Topic); why != "" {
+		return refuse(reasonTenant, "%s", why)
+	}
+	now := d.now()
+	if from := now.Add(-d.keep); r.TS.Before(from) {
+		return refuse(reasonTime, "ts %s is older than what is kept", r.TS.Format(time.RFC3339))
+	}
+	if r.TS.After(now.Add(clockSkew)) {
+		return refuse(reasonTime, "ts %s lies in the future", r.TS.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// wrongTenant says how tenant contradicts the topics' owners. A topic that has
+// none may hold the records of all but the owners.
+func (d *decoder) wrongTenant(tenant, topic string) string {
+	if owner, ok := d.tenants[topic]; ok {
+		if tenant != owner {
+			return fmt.Sprintf("a record of tenant %q in topic %q, which is %q's", tenant, topic, owner)
+		}
+		return ""
+	}
+	for _, owner := range d.tenants {
+		if tenant == owner {
+			return fmt.Sprintf("a record of tenant %q in topic %q, which is nobody's; %[1]q has a topic of its own", tenant, topic)
+		}
+	}
+	return ""
+}
+
+// conforms says how r breaks the published schema, "" if it does not.
+func conforms(r *audit.Record, raw []byte) string {
+	switch {
+	case !isUUIDv7(r.RecordID):
+		return "record_id is no UUIDv7"
+	case !isUUIDv7(r.SessionID):
+		return "session_id is no UUIDv7"
+	case r.Seq == 0 && !bytes.Contains(raw, []byte(`"seq":0`)):
+		return "seq is missing"
+	case !storable(r.TS):
+		return "ts is missing or no time of ours"
+	case r.ErrorType != "" && !audit.ErrorTypeOK(r.ErrorType):
+		return "error_type is no word"
+	case r.ErrorType == "" && (r.Outcome == audit.OutcomeError || r.Outcome == audit.OutcomeUnknown):
+		return "error_type is missing"
+	case !oneOf(string(r.Outcome), "", "ok", "error", "unknown"):
+		return "outcome is unknown"
+	case !oneOf(r.ResultType, "", "input_required", "task"):
+		return "result_type is unknown"
+	case !oneOf(r.RequestIDType, "", "number", "string"):
+		return "request_id_type is unknown"
+	case min(r.ArgsBytes, r.ResultBytes, r.At, r.Bytes, r.Count, r.Denied, int64(r.PID)) < 0:
+		return "a count is negative"
+	}
+	if why := conformsKind(r); why != "" {
+		return why
+	}
+	for _, s := range []string{r.Method, r.Tool, r.Target, r.ClientID, r.RequestID, r.Client.Name, r.Client.Version,
+		r.Server.Name, r.Server.Version, r.ProtocolVersion, r.Tier, r.ToolHash, r.TraceID, r.SpanID, r.Host, r.User, r.Tenant} {
+		if tooLong(s) {
+			return "a text is longer than 256 characters"
+		}
+	}
+	for _, c := range r.Candidates {
+		if tooLong(c.Method) || tooLong(c.Tool) {
+			return "a candidate is longer than 256 characters"
+		}
+	}
+	for _, word := range r.Anomalies {
+		if len(word) > 64 {
+			return "an anomaly is no word"
+		}
+	}
+	return ""
+}
+
+func conformsKind(r *audit.Record) string {
+	switch r.Kind {
+	case audit.KindCall:
+		if r.CallNo == 0 || r.Outcome == "" {
+			return "a call has no call_no or no outcome"
+		}
+	case audit.KindOpen:
+		if r.CallNo == 0 {
+			return "an open call has no call_no"
+		}
+	case audit.KindGap:
+		if !storable(r.From) || !storable(r.To) {
+			return "a gap has no from or no to"
+		}
+	case audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly:
+	default:
+		return "kind is unknown"
+	}
+	for _, t := range []time.Time{r.From, r.To} {
+		if !t.IsZero() && !storable(t) {
+			return "from or to is no time of ours"
+		}
+	}
+	return ""
+}
+
+// storable reports whether t is a time that a store can keep: from 1970 to the
+// end of DateTime64(9), in whole microseconds.
+func storable(t time.Time) bool {
+	return t.Unix() >= 0 && t.Year() < 2262 && t.Nanosecond()%1000 == 0
+}
+
+func oneOf(s string, words ...string) bool {
+	for _, w := range words {
+		if s == w {
+			return true
+		}
+	}
+	return false
+}
+
+// maxText is how many code points a text of a client or a server has at most.
+const maxText = 256
+
+func tooLong(s string) bool { return len(s) > maxText && utf8.RuneCountInString(s) > maxText }
+
+// isUUIDv7 reports whether s is a UUIDv7 in lower case.
+func isUUIDv7(s string) bool {
+	if len(s) != 36 || s[14] != '7' || !strings.ContainsRune("89ab", rune(s[19])) {
+		return false
+	}
+	for i, c := range []byte(s) {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		if hyphen != (c == '-') || !hyphen && !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// cut shortens a text that strangers have a say in.
+func cut(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// letter makes a dead letter of a message.
+func (d *decoder) letter(m message, why *refusal) sink.DeadLetter {
+	return sink.DeadLetter{
+		Source: m.Source, Time: m.Time, Key: string(m.Key), Raw: m.Value,
+		Reason: why.reason, Error: why.text, Seen: d.now(),
+	}
+}

@@ -1,0 +1,322 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"auditproxy/sink"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+// Kafka says how records are read from it. The zero value is none.
+type Kafka struct {
+	Brokers   []string // host:port
+	Topics    []string
+	Group     string
+	DeadTopic string            // of dead letters; "" for the table alone
+	Tenants   map[string]string // topic: whose records it may hold
+
+	Dialer    *kafka.Dialer    // of the consumer group; nil: plain text
+	Transport *kafka.Transport // of the same for all else; nil: plain text
+}
+
+const (
+	fetchBytes    = 1 << 20
+	fetchMaxBytes = 64 << 20 // for one batch of a producer that is larger than fetchBytes
+	fetchWait     = 500 * time.Millisecond
+	sourceRetry   = time.Second
+
+	sessionTimeout = 30 * time.Second
+	// A member that leaves may take as long as its last inserts do.
+	rebalanceTimeout = 60 * time.Second
+)
+
+// A place is how far a partition was read: the next offset.
+type place struct {
+	topic     string
+	partition int
+	next      int64
+}
+
+// runKafka joins the group and consumes, one generation after another.
+func (c *Collector) runKafka(ctx context.Context) error {
+	k := c.config.Kafka
+	client := &kafka.Client{Addr: kafka.TCP(k.Brokers...), Timeout: 10*time.Second + fetchWait}
+	if k.Transport != nil {
+		client.Transport = k.Transport
+	}
+	if k.DeadTopic != "" {
+		w := deadLetterWriter(k)
+		defer w.Close()
+		c.deadTopic = func(ctx context.Context, letters []sink.DeadLetter) error { return writeLetters(ctx, w, letters) }
+	}
+	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID:                    k.Group,
+		Brokers:               k.Brokers,
+		Topics:                k.Topics,
+		Dialer:                k.Dialer,
+		StartOffset:           kafka.FirstOffset, // the other choice loses what was there before us
+		SessionTimeout:        sessionTimeout,
+		RebalanceTimeout:      rebalanceTimeout,
+		WatchPartitionChanges: true,
+	})
+	if err != nil {
+		return fmt.Errorf("joining consumer group %q: %w", k.Group, err)
+	}
+	// Close waits for the generation, and so for its last inserts.
+	stop := context.AfterFunc(ctx, func() { group.Close() })
+	defer func() {
+		if stop() {
+			group.Close()
+		}
+	}()
+	for {
+		gen, err := group.Next(ctx)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, kafka.ErrGroupClosed):
+			group.Close()
+			return nil
+		case err != nil:
+			c.source.tell(fmt.Errorf("joining consumer group %q: %w", k.Group, err))
+			c.metrics.sourceErrors.Inc()
+			c.log.Warn("no partitions yet", zap.String("group", k.Group), zap.Error(err))
+			sleep(ctx, sourceRetry)
+			continue
+		}
+		c.metrics.generations.Inc()
+		c.source.tell(nil)
+		// One function: the first that returned would end the generation for all.
+		gen.Start(func(ctx context.Context) { c.consume(ctx, client, gen) })
+	}
+}
+
+// consume reads the partitions of one generation until it ends. Then it waits
+// for the inserts under way, and commits them with the generation that they
+// were read in; the brokers accept that until all members have left.
+func (c *Collector) consume(ctx context.Context, client *kafka.Client, gen *kafka.Generation) {
+	p := &pipeline[place]{c, func(marks []place) error {
+		offsets := map[string]map[int]int64{}
+		for _, m := range marks { // ascending in each partition
+			if offsets[m.topic] == nil {
+				offsets[m.topic] = map[int]int64{}
+			}
+			offsets[m.topic][m.partition] = m.next
+		}
+		return gen.CommitOffsets(offsets)
+	}}
+	var wg sync.WaitGroup
+	chunks := make(chan chunk[place])
+	for topic, assignments := range gen.Assignments {
+		for _, a := range assignments {
+			r := &partition{Collector: c, client: client, place: place{topic, a.ID, a.Offset}, fetchBytes: fetchBytes}
+			wg.Go(func() { r.run(ctx, chunks) })
+		}
+	}
+	c.log.Info("partitions assigned", zap.Int32("generation", gen.ID), zap.Any("partitions", assigned(gen)))
+	p.run(ctx, chunks) // until ctx ends, also without a partition
+	wg.Wait()
+	c.metrics.lag.Reset()
+}
+
+// assigned lists the partitions of a generation.
+func assigned(gen *kafka.Generation) map[string][]int {
+	list := map[string][]int{}
+	for topic, assignments := range gen.Assignments {
+		for _, a := range assignments {
+			list[topic] = append(list[topic], a.ID)
+		}
+	}
+	return list
+}
+
+// A partition is read by one goroutine, which owns it.
+type partition struct {
+	*Collector
+	client *kafka.Client
+	place
+	fetchBytes int64
+}
+
+// run reads until ctx ends. It never returns for another reason: what fails is
+// tried again.
+func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
+	for ctx.Err() == nil {
+		c, err := p.fetch(ctx)
+		if err != nil && ctx.Err() == nil {
+			p.metrics.sourceErrors.Inc()
+			p.source.tell(fmt.Errorf("reading topic %q, partition %d: %w", p.topic, p.partition, err))
+			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), zap.Error(err))
+			sleep(ctx, sourceRetry)
+		}
+		if c.len() == 0 {
+			continue
+		}
+		c.mark = p.place
+		select {
+		case out <- c:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// fetch reads on. The chunk is good even where there is an error.
+func (p *partition) fetch(ctx context.Context) (c chunk[place], err error) {
+	if p.next < 0 { // nothing committed yet: from the start of what is there
+		first, _, err := p.bounds(ctx)
+		if err != nil {
+			return c, err
+		}
+		p.next = first
+	}
+	resp, err := p.client.Fetch(ctx, &kafka.FetchRequest{
+		Topic: p.topic, Partition: p.partition, Offset: p.next,
+		MinBytes: 1, MaxBytes: p.fetchBytes, MaxWait: fetchWait,
+	})
+	if err == nil {
+		err = resp.Error
+	}
+	if errors.Is(err, kafka.OffsetOutOfRange) {
+		return p.reposition(ctx)
+	}
+	if err != nil {
+		return c, err
+	}
+	p.source.tell(nil)
+	from := p.next
+	for {
+		rec, err := resp.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = p.take(&c, rec)
+		}
+		if err != nil {
+			// The last batch of an answer may be cut; what came before is whole.
+			if p.next == from {
+				p.fetchBytes = min(2*p.fetchBytes, fetchMaxBytes)
+				return c, fmt.Errorf("reading a record: %w", err)
+			}
+			break
+		}
+	}
+	p.metrics.lag.WithLabelValues(p.topic, strconv.Itoa(p.partition)).Set(float64(max(resp.HighWatermark-p.next, 0)))
+	return c, nil
+}
+
+// take decodes one record into c. A compressed batch is sent whole, so what
+// comes before the offset we asked for was seen.
+func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
+	if rec.Offset < p.next {
+		return nil
+	}
+	key, err := readAll(rec.Key)
+	if err != nil {
+		return err
+	}
+	value, err := readAll(rec.Value)
+	if err != nil {
+		return err
+	}
+	if rec.Offset > p.next {
+		p.gap(c, rec.Offset-1, "skipped")
+	}
+	c.add(&p.decoder, message{
+		Source: sink.Source{Topic: p.topic, Partition: uint32(p.partition), Offset: uint64(rec.Offset)},
+		Time:   rec.Time, Key: key, Value: value,
+	})
+	p.next = rec.Offset + 1
+	return nil
+}
+
+func readAll(b kafka.Bytes) ([]byte, error) {
+	if b == nil {
+		return nil, nil
+	}
+	return kafka.ReadAll(b)
+}
+
+// gap notes that the offsets from p.next to last were never shown to us.
+func (p *partition) gap(c *chunk[place], last int64, reason string) {
+	c.gaps = append(c.gaps, sink.Gap{
+		Topic: p.topic, Partition: uint32(p.partition), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: p.decoder.now(),
+	})
+	p.log.Error("records are missing", zap.String("topic", p.topic), zap.Int("partition", p.partition),
+		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
+}
+
+// reposition goes on at the start of the log when the offset to read is not in
+// it: retention removed it, or the topic was made anew or cut.
+func (p *partition) reposition(ctx context.Context) (c chunk[place], err error) {
+	first, end, err := p.bounds(ctx)
+	switch {
+	case err != nil:
+		return c, err
+	case p.next < first:
+		p.gap(&c, first-1, "removed")
+	case p.next > end:
+		// All offsets below ours may be other records now.
+		c.gaps = append(c.gaps, sink.Gap{Topic: p.topic, Partition: uint32(p.partition), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: p.decoder.now()})
+		p.log.Error("the log is shorter than what was read; it is read again", zap.String("topic", p.topic), zap.Int("partition", p.partition),
+			zap.Int64("end", end), zap.Int64("read", p.next))
+	default:
+		return c, nil // it came back meanwhile
+	}
+	p.next = first
+	return c, nil
+}
+
+// bounds returns the first offset of the partition and the one after the last.
+func (p *partition) bounds(ctx context.Context) (first, end int64, err error) {
+	resp, err := p.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{p.topic: {kafka.FirstOffsetOf(p.partition), kafka.LastOffsetOf(p.partition)}},
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, o := range resp.Topics[p.topic] {
+		if o.Partition == p.partition {
+			return o.FirstOffset, o.LastOffset, o.Error
+		}
+	}
+	return 0, 0, kafka.UnknownTopicOrPartition
+}
+
+func deadLetterWriter(k Kafka) *kafka.Writer {
+	w := &kafka.Writer{
+		Addr:         kafka.TCP(k.Brokers...),
+		Topic:        k.DeadTopic,
+		RequiredAcks: kafka.RequireAll,
+		BatchTimeout: 10 * time.Millisecond,
+		MaxAttempts:  2,
+		WriteTimeout: 5 * time.Second,
+	}
+	if k.Transport != nil {
+		w.Transport = k.Transport
+	}
+	return w
+}
+
+func writeLetters(ctx context.Context, w *kafka.Writer, letters []sink.DeadLetter) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	messages := make([]kafka.Message, len(letters))
+	for i, l := range letters {
+		messages[i] = kafka.Message{Key: []byte(l.Key), Value: l.Raw, Headers: []kafka.Header{
+			{Key: "reason", Value: []byte(l.Reason)},
+			{Key: "error", Value: []byte(l.Error)},
+			{Key: "source", Value: fmt.Appendf(nil, "%s/%d/%d", l.Topic, l.Partition, l.Offset)},
+		}}
+	}
+	if err := w.WriteMessages(ctx, messages...); err != nil {
+		return fmt.Errorf("writing to topic %q: %w", w.Topic, err)
+	}
+	return nil
+}

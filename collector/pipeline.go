@@ -1,0 +1,273 @@
+package collector
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"auditproxy/sink"
+
+	"go.uber.org/zap"
+)
+
+const (
+	inFlight   = 2 // batches that are inserted at once
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 10 * time.Second
+	// After a configuration error only a person can help: no hurry.
+	retryConfiguration = 10 * time.Second
+)
+
+// A chunk is what a source has read and decoded in one go. Its mark says how
+// far that source has come once the chunk is stored.
+type chunk[M any] struct {
+	rows    []sink.Row
+	letters []sink.DeadLetter
+	gaps    []sink.Gap
+	bytes   int64 // of memory
+	mark    M
+}
+
+// add decodes m into the chunk.
+func (c *chunk[M]) add(d *decoder, m message) {
+	row, why := d.decode(m)
+	if why != nil {
+		c.letter(d.letter(m, why))
+		return
+	}
+	c.rows = append(c.rows, row)
+	c.bytes += row.Size()
+}
+
+func (c *chunk[M]) letter(l sink.DeadLetter) {
+	c.letters = append(c.letters, l)
+	c.bytes += int64(len(l.Raw)+len(l.Key)) + 256
+}
+
+func (c *chunk[M]) len() int { return len(c.rows) + len(c.letters) + len(c.gaps) }
+
+// A batch is what is inserted at once.
+type batch[M any] struct {
+	chunk[M]
+	marks  []M
+	began  time.Time
+	stored chan bool // closed, or true, when all of it is stored
+}
+
+// A pipeline takes chunks to the store and then tells the source. It is used by
+// one run of one source: a generation of the consumer group, or a spool.
+type pipeline[M any] struct {
+	*Collector
+	// commit says that everything up to these marks is stored. It is called for
+	// batches in order, never after one that is not stored.
+	commit func(marks []M) error
+}
+
+// run takes chunks until ctx ends. What is not on its way to the store then is
+// forgotten: nobody was told that it is safe. It returns when the attempts that
+// were under way have ended.
+func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, inFlight)
+	order := make(chan *batch[M], inFlight)
+	wg.Go(func() { p.commitInOrder(order, slots) })
+	defer wg.Wait()
+	defer close(order)
+	for {
+		b := p.collect(ctx, in)
+		if b == nil {
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		order <- b
+		p.metrics.inFlight.Inc()
+		wg.Go(func() {
+			defer p.metrics.inFlight.Dec()
+			b.stored <- p.write(ctx, b)
+		})
+	}
+}
+
+// collect returns the next batch, nil when ctx has ended.
+func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M]) *batch[M] {
+	b := &batch[M]{stored: make(chan bool, 1)}
+	var full <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-in:
+			if b.began.IsZero() {
+				b.began = time.Now()
+				timer := time.NewTimer(p.config.BatchWait)
+				defer timer.Stop()
+				full = timer.C
+			}
+			b.rows = append(b.rows, c.rows...)
+			b.letters = append(b.letters, c.letters...)
+			b.gaps = append(b.gaps, c.gaps...)
+			b.bytes += c.bytes
+			b.marks = append(b.marks, c.mark)
+			if len(b.rows) >= p.config.BatchRows || b.bytes >= p.config.BatchBytes {
+				return b
+			}
+		case <-full:
+			return b
+		}
+	}
+}
+
+// commitInOrder commits each batch that was stored. After one that was not,
+// no more: a higher mark would say that the lower ones are safe.
+func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{}) {
+	whole := true
+	for b := range order {
+		whole = <-b.stored && whole
+		if whole {
+			// A crash before this repeats the batch; its records collapse.
+			if err := p.commit(b.marks); err != nil {
+				p.metrics.commitErrors.Inc()
+				p.log.Warn("commit failed; the batch comes again, its records collapse", zap.Error(err))
+			} else {
+				p.metrics.acked(b.began)
+			}
+		}
+		<-slots
+	}
+}
+
+// write stores a batch. It tries until it has, or until ctx ends; it reports
+// which.
+func (p *pipeline[M]) write(ctx context.Context, b *batch[M]) bool {
+	at := time.Now()
+	letters := b.letters
+	if len(b.rows) > 0 {
+		poisoned, ok := p.writeRows(ctx, b.rows, at)
+		if !ok {
+			return false
+		}
+		letters = append(letters, poisoned...)
+	}
+	if len(letters) > 0 {
+		p.tellTopic(ctx, letters)
+		ok := p.insist(ctx, "dead letters", func(ctx context.Context) error { return p.config.Store.InsertDeadLetters(ctx, letters) })
+		if !ok {
+			return false
+		}
+		for _, l := range letters {
+			p.metrics.deadLetters.WithLabelValues(l.Reason).Inc()
+			p.log.Warn("dead letter", zap.String("reason", l.Reason), zap.String("topic", l.Topic),
+				zap.Uint32("partition", l.Partition), zap.Uint64("offset", l.Offset))
+		}
+	}
+	if len(b.gaps) > 0 {
+		ok := p.insist(ctx, "gaps", func(ctx context.Context) error { return p.config.Store.InsertGaps(ctx, b.gaps) })
+		if !ok {
+			return false
+		}
+		p.metrics.gaps.Add(float64(len(b.gaps)))
+	}
+	p.metrics.stored(b.rows)
+	return true
+}
+
+// writeRows stores rows, and returns those that the store refuses as letters.
+// Two halves of a batch that was refused are two inserts with tokens of their
+// own; a half that is stored twice collapses.
+func (p *pipeline[M]) writeRows(ctx context.Context, rows []sink.Row, at time.Time) (poisoned []sink.DeadLetter, ok bool) {
+	var poison error
+	ok = p.insist(ctx, "records", func(ctx context.Context) error {
+		poison = nil
+		err := p.insertRows(ctx, rows, at)
+		if sink.ClassOf(err) == sink.Poison {
+			// The table may have changed under a list of columns that was
+			// looked up earlier: once more before anybody is blamed.
+			err = p.insertRows(ctx, rows, at)
+		}
+		if sink.ClassOf(err) == sink.Poison {
+			poison = err
+			return nil
+		}
+		return err
+	})
+	switch {
+	case !ok || poison == nil:
+		return nil, ok
+	case len(rows) == 1:
+		return []sink.DeadLetter{poisonedLetter(&rows[0], poison, at)}, true
+	}
+	p.metrics.bisections.Inc()
+	half := len(rows) / 2
+	left, ok := p.writeRows(ctx, rows[:half], at)
+	if !ok {
+		return nil, false
+	}
+	right, ok := p.writeRows(ctx, rows[half:], at)
+	return append(left, right...), ok
+}
+
+func (p *pipeline[M]) insertRows(ctx context.Context, rows []sink.Row, at time.Time) error {
+	began := time.Now()
+	err := p.config.Store.InsertRows(ctx, rows, at)
+	p.metrics.insertSeconds.Observe(time.Since(began).Seconds())
+	return err
+}
+
+func poisonedLetter(r *sink.Row, why error, at time.Time) sink.DeadLetter {
+	return sink.DeadLetter{
+		Source: r.Source, Key: r.Record.SessionID, Raw: r.Raw,
+		Reason: reasonInsert, Error: cut(why.Error()), Seen: at,
+	}
+}
+
+// insist does something until it succeeds or ctx ends; it reports which. An
+// attempt that has begun goes on when ctx ends, because its outcome would be
+// unknown; the store bounds its time.
+func (p *pipeline[M]) insist(ctx context.Context, what string, do func(context.Context) error) bool {
+	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
+		err := do(context.WithoutCancel(ctx))
+		p.stored.tell(err)
+		if err == nil {
+			return true
+		}
+		class := sink.ClassOf(err)
+		p.metrics.insertErrors.WithLabelValues(class.String()).Inc()
+		if class == sink.Configuration {
+			wait = retryConfiguration
+			p.log.Error("the store refuses us; records wait until somebody changes that", zap.String("what", what), zap.Error(err))
+		} else {
+			p.log.Warn("the store failed; records wait", zap.String("what", what), zap.Duration("retry_in", wait), zap.Error(err))
+		}
+		if sleep(ctx, wait/2+rand.N(wait/2)) != nil {
+			return false
+		}
+	}
+}
+
+// tellTopic copies letters to the topic of dead letters. The table is what
+// counts, so a topic that cannot be written holds nothing up.
+func (p *pipeline[M]) tellTopic(ctx context.Context, letters []sink.DeadLetter) {
+	if p.deadTopic == nil {
+		return
+	}
+	if err := p.deadTopic(context.WithoutCancel(ctx), letters); err != nil {
+		p.metrics.deadTopicErrors.Inc()
+		p.log.Warn("dead letters stand in the table only", zap.Int("letters", len(letters)), zap.Error(err))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,214 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"auditproxy/sink"
+	"auditproxy/sink/spool"
+
+	"go.uber.org/zap"
+)
+
+const (
+	chunkRows  = 1000
+	chunkBytes = 1 << 20
+
+	pollSpools = 250 * time.Millisecond
+	// A directory of many sessions takes long to list, so it is looked at less
+	// often: listing takes at most this part of our time.
+	pollShare = 20
+	// A session that could not be read is tried again after this time.
+	retrySession = time.Minute
+)
+
+// A cursor is how far a session was read.
+type cursor struct {
+	session *session
+	at      spool.Position
+}
+
+// A session is one that is being read.
+type session struct {
+	dir, id string
+
+	// consumer's Next is called by the reading goroutine only, its Commit by
+	// the committing one only; Close when pending is zero and reading has ended.
+	consumer *spool.Consumer
+
+	mu      sync.Mutex
+	pending int // chunks that are not committed; guarded by mu
+}
+
+func (s *session) add(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending += n
+}
+
+func (s *session) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending == 0
+}
+
+// A spools reads all sessions of some directories. One goroutine owns it.
+type spools struct {
+	*Collector
+	out  chan<- chunk[cursor]
+	open map[string]*session  // by directory and id
+	next map[string]time.Time // when to try a session again that could not be read
+}
+
+// runSpools reads spool directories until ctx ends.
+func (c *Collector) runSpools(ctx context.Context) error {
+	chunks := make(chan chunk[cursor])
+	p := &pipeline[cursor]{c, commitCursors}
+	s := &spools{Collector: c, out: chunks, open: map[string]*session{}, next: map[string]time.Time{}}
+	var wg sync.WaitGroup
+	wg.Go(func() { p.run(ctx, chunks) })
+	for ctx.Err() == nil {
+		began := time.Now()
+		s.scan(ctx)
+		sleep(ctx, max(pollSpools, pollShare*time.Since(began)))
+	}
+	wg.Wait()
+	for _, open := range s.open {
+		open.consumer.Close() // what was read and not committed is read again
+	}
+	return nil
+}
+
+func commitCursors(marks []cursor) error {
+	last := map[*session]cursor{}
+	count := map[*session]int{}
+	for _, m := range marks { // ascending in each session
+		last[m.session] = m
+		count[m.session]++
+	}
+	var errs []error
+	for s, m := range last {
+		if err := s.consumer.Commit(m.at); err != nil {
+			errs = append(errs, fmt.Errorf("session %q: %w", s.id, err))
+		}
+		s.add(-count[s])
+	}
+	return errors.Join(errs...)
+}
+
+// scan reads what every session has, and leaves those that have no more.
+func (s *spools) scan(ctx context.Context) {
+	var problem error
+	for _, dir := range s.config.Spools {
+		entries, err := spool.List(dir)
+		if err != nil {
+			problem = err
+			s.metrics.sourceErrors.Inc()
+			s.log.Warn("spool not read", zap.String("dir", dir), zap.Error(err))
+		}
+		for _, e := range entries {
+			if ctx.Err() != nil {
+				return
+			}
+			s.look(ctx, dir, e)
+		}
+	}
+	s.source.tell(problem)
+}
+
+// look reads on in one session. Whatever is wrong with it stays its own
+// problem.
+func (s *spools) look(ctx context.Context, dir string, e spool.Entry) {
+	name := dir + "\x00" + e.ID
+	open := s.open[name]
+	err := e.Err
+	waits := time.Now().Before(s.next[name])
+	if open == nil && (waits || err == nil && !e.Unshipped()) {
+		return
+	}
+	if open == nil && err == nil {
+		if open, err = s.begin(dir, e.ID); err == nil {
+			s.open[name] = open
+		}
+	}
+	if err == nil && !waits {
+		err = s.read(ctx, open)
+	}
+	if err != nil && !waits && !errors.Is(err, spool.ErrBusy) && ctx.Err() == nil {
+		s.metrics.sourceErrors.Inc()
+		s.log.Warn("session not read", zap.String("session", e.ID), zap.Error(err))
+		s.next[name] = time.Now().Add(retrySession)
+	}
+	if open != nil && open.idle() {
+		delete(s.open, name)
+		if err := open.consumer.Close(); err != nil {
+			s.log.Warn("session not closed", zap.String("session", e.ID), zap.Error(err))
+		}
+	}
+}
+
+func (s *spools) begin(dir, id string) (*session, error) {
+	c, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: id})
+	if err != nil {
+		return nil, err
+	}
+	return &session{dir: dir, id: id, consumer: c}, nil
+}
+
+// read passes on what the session has now.
+func (s *spools) read(ctx context.Context, open *session) error {
+	for {
+		var c chunk[cursor]
+		var end error
+		for end == nil && len(c.rows)+len(c.letters) < chunkRows && c.bytes < chunkBytes {
+			var item spool.Item
+			if item, end = open.consumer.Next(); end == nil {
+				s.take(&c, open, item)
+			}
+		}
+		if c.len() > 0 {
+			open.add(1)
+			select {
+			case s.out <- c:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		switch {
+		case errors.Is(end, io.EOF):
+			return nil
+		case end != nil:
+			return end
+		}
+	}
+}
+
+// take decodes one item into c.
+func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
+	c.mark = cursor{open, item.End()}
+	m := message{
+		Source: sink.Source{Topic: sink.SpoolTopic, Partition: item.Pos.Segment, Offset: uint64(item.Pos.Offset)},
+		Key:    []byte(open.id),
+		Value:  bytes.Clone(item.Line),
+	}
+	switch {
+	case item.Damage == spool.Missing:
+		// End would be an offset; segments are counted here.
+		c.mark.at = spool.Position{Segment: item.Pos.Segment + uint32(item.Length)}
+		c.gaps = append(c.gaps, sink.Gap{
+			Topic: sink.SpoolTopic, Partition: item.Pos.Segment, From: uint64(item.Pos.Segment), To: uint64(item.Pos.Segment) + uint64(item.Length) - 1,
+			Session: open.id, Reason: item.Damage.String(), Seen: s.decoder.now(),
+		})
+		s.log.Error("segments are missing", zap.String("session", open.id), zap.Uint32("from", item.Pos.Segment), zap.Int64("segments", item.Length))
+	case item.Damage == spool.Intact || item.Damage == spool.Conflicted:
+		// One that contradicts another has its own hash and shows as a conflict.
+		c.add(&s.decoder, m)
+	default:
+		c.letter(s.decoder.letter(m, refuse(reasonDamaged, "%s, %d bytes", item.Damage, item.Length)))
+	}
+}
