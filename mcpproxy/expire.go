@@ -1,0 +1,99 @@
+package mcpproxy
+
+import (
+	"time"
+
+	"auditproxy/schemas/audit"
+)
+
+// appendEvicted ends the oldest calls beyond maxOpen.
+func (s *session) appendEvicted(now time.Time) {
+	if s.open.n <= maxOpen {
+		return
+	}
+	s.lines = s.lines[:0]
+	for s.open.n > maxOpen {
+		c := s.open.oldest
+		c.anomaly("evicted")
+		s.giveUp(c, audit.ErrNoResponse, now)
+	}
+	s.appendFinal(s.lines)
+}
+
+// giveUp ends a call without an answer. One that comes later is an anomaly.
+func (s *session) giveUp(c *call, why string, now time.Time) {
+	if c.class != recorded {
+		s.wanted.Add(-1)
+	} else {
+		if c.rec.CancelRequested {
+			why = audit.ErrCancelled
+		}
+		s.late.add(c)
+		s.conclude(c, audit.OutcomeError, why, now)
+	}
+	s.open.remove(c)
+	s.release(c)
+}
+
+// arm sets the timer for the first call that is open too long, if it is not
+// set: so a call costs no timer of its own, and an idle proxy has none.
+func (s *session) arm(now time.Time) {
+	if s.armed || s.open.n == 0 || s.ended {
+		return
+	}
+	s.armed = true
+	if s.timer == nil {
+		s.timer = time.AfterFunc(openAfter, s.expire)
+	} else {
+		s.timer.Reset(openAfter)
+	}
+}
+
+// expire writes an interim record for each call that is open for openAfter,
+// and ends those that were cancelled as long ago.
+func (s *session) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed = false
+	if s.ended {
+		return
+	}
+	now := time.Now()
+	s.lines = s.lines[:0]
+	next := openAfter
+	for c, newer := s.open.oldest, (*call)(nil); c != nil; c = newer {
+		newer = c.newer
+		switch {
+		case !c.cancelled.IsZero() && now.Sub(c.cancelled) >= openAfter:
+			s.giveUp(c, audit.ErrCancelled, now)
+			continue
+		case !c.cancelled.IsZero():
+			next = min(next, openAfter-now.Sub(c.cancelled))
+		}
+		if c.interim || c.class != recorded {
+			continue
+		}
+		if age := now.Sub(c.start); age < openAfter {
+			next = min(next, openAfter-age)
+			continue
+		}
+		c.interim = true
+		s.appendOpen(c, now)
+	}
+	s.appendFinal(s.lines)
+	if s.open.n > 0 {
+		s.armed = true
+		// Calls that fall due together are one look.
+		s.timer.Reset(max(next, time.Second))
+	}
+}
+
+// appendOpen appends an interim record: a record of its own about the call.
+func (s *session) appendOpen(c *call, now time.Time) {
+	r := c.rec
+	r.Kind, r.RecordID, r.Seq = audit.KindOpen, audit.NewID(now), s.seq
+	r.Duration = now.Sub(c.start)
+	s.place(&r)
+	s.seq++
+	s.lines = audit.AppendRecord(s.lines, &r)
+}

@@ -1,0 +1,118 @@
+package mcpproxy
+
+import (
+	"time"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// finish writes the records of the calls that the server answered, and with
+// wait waits until they are safe.
+func (s *session) finish(answers []wire.Answer, wait bool) {
+	if len(answers) == 0 {
+		return
+	}
+	s.mu.Lock()
+	now := time.Now()
+	s.lines = s.lines[:0]
+	for i := range answers {
+		s.answer(&answers[i], now)
+	}
+	pos := s.appendFinal(s.lines)
+	s.mu.Unlock()
+	if wait && pos > 0 {
+		s.cfg.Journal.Wait(pos, 0)
+	}
+}
+
+func (s *session) answer(a *wire.Answer, now time.Time) {
+	if a.Method != nil || !a.HasResult && !a.HasError {
+		return
+	}
+	c := s.open.find(a.ID)
+	if c == nil {
+		if callNo := s.late.find(a.ID); callNo != 0 {
+			r := s.record(audit.KindAnomaly, now)
+			r.CallNo, r.At, r.Bytes, r.Anomalies = callNo, a.Off, a.Bytes, []string{"late_answer"}
+			s.lines = audit.AppendRecord(s.lines, &r)
+		}
+		return
+	}
+	s.open.remove(c)
+	if c.class != recorded {
+		s.wanted.Add(-1)
+		s.learn(c, a)
+		s.release(c)
+		return
+	}
+	c.rec.ResultBytes = a.Bytes
+	outcome, errorType := s.judge(c, a)
+	s.conclude(c, outcome, errorType, now)
+	s.release(c)
+}
+
+// judge reads an answer as the design's table of outcomes has it.
+func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
+	r := &c.rec
+	if a.HasError {
+		r.ErrorCode = errorCode(a.Code)
+		if a.Message != nil {
+			r.ErrorDigest = s.digest(c, audit.AppendUnquote(nil, a.Message))
+		}
+		if r.CancelRequested {
+			return audit.OutcomeError, audit.ErrCancelled
+		}
+		return audit.OutcomeError, audit.ErrJSONRPC
+	}
+	switch {
+	case a.Task:
+		r.ResultType = "task"
+	case string(a.ResultType) == `"input_required"`:
+		r.ResultType = "input_required"
+	}
+	if !a.IsError {
+		return audit.OutcomeOK, ""
+	}
+	if text := contentText(a.Raw); text != nil {
+		r.ErrorDigest = s.digest(c, text)
+	}
+	if a.ErrorType != nil {
+		// What a credential leaves is not well-formed.
+		if t := s.clean(a.ErrorType); audit.ErrorTypeOK(t) {
+			return audit.OutcomeError, t
+		}
+	}
+	return audit.OutcomeError, audit.ErrToolError
+}
+
+func (s *session) digest(c *call, text []byte) audit.JSON {
+	from := len(c.buf)
+	c.buf = s.red.AppendDigest(c.buf, redact.ErrorText, text)
+	return c.json(from)
+}
+
+// conclude appends c's final record.
+func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now time.Time) {
+	r := &c.rec
+	r.Kind, r.Outcome, r.ErrorType = audit.KindCall, outcome, errorType
+	r.Duration = max(now.Sub(c.start), 0)
+	s.place(r)
+	r.Seq = s.seq
+	s.seq++
+	s.lines = audit.AppendRecord(s.lines, r)
+}
+
+// place fills in who and where.
+func (s *session) place(r *audit.Record) {
+	b := &s.base
+	r.SessionID, r.Server, r.ServerCommand = b.SessionID, b.Server, b.ServerCommand
+	r.Host, r.User, r.PID, r.Labels, r.Tenant = b.Host, b.User, b.PID, b.Labels, b.Tenant
+	if r.Client == (audit.Peer{}) {
+		r.Client = b.Client
+	}
+	if r.ProtocolVersion == "" {
+		r.ProtocolVersion = b.ProtocolVersion
+	}
+}
