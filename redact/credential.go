@@ -18,6 +18,7 @@ type scanner struct {
 	password span  // the password of the URL that is being read
 	at       ahead // the next "@"
 	end      ahead // the next end of a URL
+	message  bool  // of this program's own: a name and a colon say nothing
 	token    int   // the end of the token of JWT letters last seen
 	aws      bool
 	buf      []byte // a name without escapes
@@ -203,6 +204,9 @@ func (s *scanner) credential(i int) span {
 	case ':':
 		if bytes.HasPrefix(t[i:], []byte("://")) {
 			return s.url(i)
+		}
+		if s.message {
+			return span{}
 		}
 		return s.assigned(i)
 	case '-':

@@ -222,6 +222,18 @@ func TestMessagesStayWhole(t *testing.T) {
 	if want := long + "[redacted len=40] " + long; got != want {
 		t.Errorf("AppendMessage = %q", got)
 	}
+	for _, tt := range []struct{ in, want string }{
+		{`starting "./text": exec format error`, `starting "./text": exec format error`},
+		{"key: https://u:p@host, TOKEN=x: token: y", "key: https://u:[redacted len=1]@host, TOKEN=[redacted len=2] token: y"},
+		{"unknown flag: --token=x", "unknown flag: --token=[redacted len=1]"},
+	} {
+		if got := marks.ReplaceAllString(string(r.AppendMessage(nil, []byte(tt.in))), "$1]"); got != tt.want {
+			t.Errorf("AppendMessage(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+		if got := clean(r, "password: x"); got != "password: [redacted len=1]" {
+			t.Errorf("after a message, AppendText = %q", got)
+		}
+	}
 }
 
 func TestNamedTexts(t *testing.T) {

@@ -239,7 +239,8 @@ func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
 }
 
 // AppendMessage is AppendText for a message of this program's own: it is not
-// cut, however long it is.
+// cut, however long it is, and what follows a name and a colon is no
+// credential for that: "opening \"key\": permission denied".
 func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
 	base := len(dst)
 	defer func() {
@@ -248,7 +249,9 @@ func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
 		}
 	}()
 	p := r.pass()
+	p.scan.message = true
 	out = append(dst, p.redacted(text)...)
+	p.scan.message = false
 	r.release(p)
 	return out
 }
