@@ -278,7 +278,7 @@ func (c *checker) sasl() {
 // settings are the values in force with those that others decide filled in,
 // without the credentials that red takes out.
 func (c config) settings(red *redact.Redactor) []cli.Setting {
-	clean := func(s string) string { return string(red.AppendMessage(nil, []byte(s))) }
+	clean := func(s string) string { return string(red.AppendText(nil, []byte(s))) }
 	settings := c.values.Settings()
 	for i, s := range settings {
 		settings[i].Value = clean(s.Value)

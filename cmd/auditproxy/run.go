@@ -166,9 +166,13 @@ func cannotStart(name string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return exitError{exitNotFound, fmt.Errorf("command not found: there is no %q, or what it names in its first line is missing", name)}
 	}
-	var cause *exec.Error
-	if errors.As(err, &cause) {
-		err = cause.Err
+	var lookup *exec.Error
+	var start *fs.PathError
+	switch {
+	case errors.As(err, &lookup):
+		err = lookup.Err
+	case errors.As(err, &start):
+		err = start.Err
 	}
 	return exitError{exitForbidden, fmt.Errorf("starting %q: %w", name, err)}
 }

@@ -100,6 +100,10 @@ func (l *loader) set(k Key, src Source, value any, err error) {
 func (l *loader) readUserFile() {
 	if l.Flags != nil && l.Flags.Changed(configFlag) {
 		path, _ := l.Flags.GetString(configFlag)
+		if path == "" {
+			l.problem("", Source{Flag, "--" + configFlag}, errors.New("names no file"))
+			return
+		}
 		l.readFile(Source{File, path}, true)
 		return
 	}
