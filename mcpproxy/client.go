@@ -19,13 +19,20 @@ type clientSide struct {
 
 	methods  methods
 	names    map[string]toolName // by literal on the wire
-	oversize map[int64]*call     // begun and not ended, by offset; see remember
+	oversize map[int64]begun     // and not ended, by offset; see remember
 	items    []item
 	refusal  []byte
 
 	dropping bool // the rest of a refused line is still to come
 	midLine  bool // the last byte passed on was no LF
 	ready    []byte
+}
+
+// begun is a call whose end is still to come. It may be answered before that,
+// and the call be used for another.
+type begun struct {
+	call   *call
+	callNo uint64
 }
 
 // item is one thing that the frames of one read tell.
@@ -92,9 +99,9 @@ func (c *clientSide) remember() {
 	for i := range c.items {
 		if it := &c.items[i]; it.begun {
 			if c.oversize == nil {
-				c.oversize = make(map[int64]*call)
+				c.oversize = make(map[int64]begun)
 			}
-			c.oversize[it.off] = it.call
+			c.oversize[it.off] = begun{it.call, it.callNo}
 		}
 	}
 }
@@ -201,10 +208,13 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 	}
 	it := item{frame: frame, id: m.ID, begun: m.State == wire.Begun, off: m.Off}
 	if m.State == wire.Ended {
-		it.call, it.again = c.oversize[m.Off]
+		b, ok := c.oversize[m.Off]
 		delete(c.oversize, m.Off)
-		if it.again && it.call == nil {
+		switch {
+		case ok && b.call == nil:
 			return // its begin was refused or could not be recorded
+		case ok && c.s.reclaim(b.call, b.callNo):
+			it.call, it.again = b.call, true
 		}
 	}
 	if it.call == nil {
@@ -238,7 +248,7 @@ const (
 // classOf says what to do about m: what its method says, unless another
 // reading of it would be recorded.
 func (c *clientSide) classOf(m *wire.Message) class {
-	if _, begun := c.oversize[m.Off]; begun && m.State == wire.Ended {
+	if _, ok := c.oversize[m.Off]; ok && m.State == wire.Ended {
 		return recorded // it has a number already, or none for good
 	}
 	for i := range m.Candidates {

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"bytes"
 	"errors"
 	"hash"
 	"sync"
@@ -107,30 +108,44 @@ func (s *session) append(lines []byte, final bool) (int64, error) {
 	if s.cfg.Journal == nil {
 		return 0, ErrNotRecorded
 	}
-	if len(s.backlog) > 0 {
-		if _, err := s.cfg.Journal.Append(s.backlog, true); err != nil {
+	for len(s.backlog) > 0 {
+		n := wholeLines(s.backlog)
+		if _, err := s.cfg.Journal.Append(s.backlog[:n], true); err != nil {
 			return 0, err
 		}
-		s.backlog = nil
-	}
-	if len(lines) == 0 {
-		return 0, nil
+		if s.backlog = s.backlog[n:]; len(s.backlog) == 0 {
+			s.backlog = nil
+		}
 	}
 	return s.cfg.Journal.Append(lines, final)
 }
 
 // appendFinal writes record lines that already have their numbers. What cannot
 // be written now is kept and tried again before anything else is.
-func (s *session) appendFinal(lines []byte) int64 {
-	if len(lines) == 0 {
-		return 0
-	}
-	pos, err := s.append(lines, true)
-	if err != nil && s.cfg.Journal != nil {
-		s.backlog = append(s.backlog, lines...)
-		s.cfg.Log.Error("records wait for the spool", zap.Int("bytes", len(s.backlog)), zap.Error(err))
+func (s *session) appendFinal(lines []byte) (pos int64) {
+	for len(lines) > 0 {
+		n := wholeLines(lines)
+		var err error
+		if pos, err = s.append(lines[:n], true); err != nil && s.cfg.Journal != nil {
+			s.backlog = append(s.backlog, lines...)
+			s.cfg.Log.Error("records wait for the spool", zap.Int("bytes", len(s.backlog)), zap.Error(err))
+			return 0
+		}
+		lines = lines[n:]
 	}
 	return pos
+}
+
+// wholeLines is how much of lines one Append may take: maxAppend, if the last
+// line ends there, or the first line.
+func wholeLines(lines []byte) int {
+	if len(lines) <= maxAppend {
+		return len(lines)
+	}
+	if i := bytes.LastIndexByte(lines[:maxAppend], '\n'); i >= 0 {
+		return i + 1
+	}
+	return bytes.IndexByte(lines, '\n') + 1
 }
 
 // lost records that lines which were written may be gone.
@@ -157,10 +172,22 @@ func (s *session) take() *call {
 	return new(call)
 }
 
+// reclaim takes c out of the open calls, if it is still the call numbered
+// callNo, so that its record can be completed.
+func (s *session) reclaim(c *call, callNo uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.rec.CallNo != callNo {
+		return false
+	}
+	s.open.remove(c)
+	return true
+}
+
 // release ends the use of c and of every string in its record.
 func (s *session) release(c *call) {
 	buf := c.buf[:0]
-	if cap(buf) > 64<<10 {
+	if cap(buf) > maxSpare {
 		buf = nil
 	}
 	if len(s.free) < 256 {
@@ -243,15 +270,8 @@ func (s *session) enter(it *item, now time.Time) {
 		}
 	case it.call == nil:
 	case it.refused != "":
-		if it.again {
-			s.open.remove(it.call)
-		}
 		s.release(it.call)
 		it.call = nil
-	case it.again:
-		if it.call.keys == [3]key{} {
-			s.open.name(it.call, it.id)
-		}
 	default:
 		it.call.rec.Forwarded = true
 		s.open.add(it.call, it.id)
@@ -277,7 +297,8 @@ func (s *session) unrecorded(items []item, now time.Time) {
 			s.release(it.call)
 			it.call = nil
 		case it.again:
-			// It stays open: its first intent is written, its end is refused.
+			// Its first intent is written, so it needs a record; its end is refused.
+			s.open.add(it.call, it.id)
 		default:
 			s.enter(it, now)
 		}

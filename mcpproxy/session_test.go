@@ -22,12 +22,19 @@ type lines struct {
 	mu     sync.Mutex
 	b      bytes.Buffer
 	broken bool
+	most   int // bytes that one Append takes; 0: any number
+}
+
+func (l *lines) fail(broken bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = broken
 }
 
 func (l *lines) Append(p []byte, final bool) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.broken {
+	if l.broken || l.most > 0 && len(p) > l.most {
 		return 0, errors.New("broken")
 	}
 	l.b.Write(p)
@@ -235,4 +242,26 @@ func BenchmarkCall(b *testing.B) {
 		s.finish(got, false)
 		j.b.Reset()
 	}
+}
+
+// However many calls are open at the end, no write is larger than a segment of
+// the journal, and what failed is written in pieces as well.
+func TestManyRecordsInPieces(t *testing.T) {
+	c, j := testSession(t)
+	j.most = maxAppend + audit.MaxRecord
+	const n = 5000
+	for i := range n {
+		c.ask(t, fmt.Sprint(i), "a tool with a name that is long enough to make the records of many calls long")
+	}
+	j.fail(true)
+	for i := range n / 2 {
+		c.s.finish(answer(fmt.Sprint(i)), false)
+	}
+	j.fail(false)
+	c.s.end(audit.ErrNoResponse)
+	records := j.records(t)
+	if len(records) != n+1 || j.b.Len() < 2*maxAppend {
+		t.Errorf("%d records, want one for each of %d calls and the end", len(records), n)
+	}
+	dense(t, records)
 }
