@@ -249,7 +249,7 @@ func BenchmarkCall(b *testing.B) {
 func TestManyRecordsInPieces(t *testing.T) {
 	c, j := testSession(t)
 	j.most = maxAppend + audit.MaxRecord
-	const n = 5000
+	const n = 20000
 	for i := range n {
 		c.ask(t, fmt.Sprint(i), "a tool with a name that is long enough to make the records of many calls long")
 	}
