@@ -103,16 +103,6 @@ func (c *Collector) Ready() error {
 	return errors.Join(c.source.last(), c.stored.last())
 }
 
-// Decode reads one message as Run would. It is for dead letters that are to be
-// tried again.
-func (c *Collector) Decode(l sink.DeadLetter) (sink.Row, error) {
-	row, why := c.decoder.decode(message{l.Source, l.Time, []byte(l.Key), l.Raw})
-	if why != nil {
-		return sink.Row{}, fmt.Errorf("%s: %s", why.reason, why.text)
-	}
-	return row, nil
-}
-
 // A health is the last answer of somebody.
 type health struct {
 	mu  sync.Mutex

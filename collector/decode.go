@@ -53,6 +53,17 @@ type decoder struct {
 	now     func() time.Time
 }
 
+// Decode reads a dead letter as Run would if it came now. keep is how long the
+// store keeps records, tenants whose records a topic may hold.
+func Decode(keep time.Duration, tenants map[string]string, l sink.DeadLetter) (sink.Row, error) {
+	d := decoder{keep, tenants, time.Now}
+	row, why := d.decode(message{l.Source, l.Time, []byte(l.Key), l.Raw})
+	if why != nil {
+		return sink.Row{}, fmt.Errorf("%s: %s", why.reason, why.text)
+	}
+	return row, nil
+}
+
 // decode reads m.
 func (d *decoder) decode(m message) (sink.Row, *refusal) {
 	if len(m.Value) == 0 {

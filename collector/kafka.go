@@ -2,9 +2,11 @@ package collector
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"auditproxy/sink"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
 	"go.uber.org/zap"
 )
 
@@ -23,8 +26,27 @@ type Kafka struct {
 	DeadTopic string            // of dead letters; "" for the table alone
 	Tenants   map[string]string // topic: whose records it may hold
 
-	Dialer    *kafka.Dialer    // of the consumer group; nil: plain text
-	Transport *kafka.Transport // of the same for all else; nil: plain text
+	TLS      *tls.Config    // nil: plain text
+	SASL     sasl.Mechanism // nil: nobody logs in
+	ClientID string         // what brokers call us in their logs
+}
+
+// dialer is for the consumer group, transport for everything else. With TLS
+// neither ever sends anything without it.
+func (k Kafka) dialer() *kafka.Dialer {
+	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DualStack: true, TLS: k.TLS.Clone(), SASLMechanism: k.SASL}
+}
+
+func (k Kafka) transport() *kafka.Transport {
+	topics := slices.Clone(k.Topics)
+	if k.DeadTopic != "" {
+		topics = append(topics, k.DeadTopic)
+	}
+	return &kafka.Transport{
+		ClientID: k.ClientID, DialTimeout: dialTimeout, TLS: k.TLS.Clone(), SASL: k.SASL,
+		MetadataTopics: topics,
+		MetadataTTL:    time.Second, // how long a new leader stays unknown
+	}
 }
 
 const (
@@ -32,6 +54,8 @@ const (
 	fetchMaxBytes = 64 << 20 // for one batch of a producer that is larger than fetchBytes
 	fetchWait     = 500 * time.Millisecond
 	sourceRetry   = time.Second
+
+	dialTimeout = 10 * time.Second
 
 	sessionTimeout = 30 * time.Second
 	// A member that leaves may take as long as its last inserts do.
@@ -48,12 +72,11 @@ type place struct {
 // runKafka joins the group and consumes, one generation after another.
 func (c *Collector) runKafka(ctx context.Context) error {
 	k := c.config.Kafka
-	client := &kafka.Client{Addr: kafka.TCP(k.Brokers...), Timeout: 10*time.Second + fetchWait}
-	if k.Transport != nil {
-		client.Transport = k.Transport
-	}
+	transport := k.transport()
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(k.Brokers...), Timeout: dialTimeout + fetchWait, Transport: transport}
 	if k.DeadTopic != "" {
-		w := deadLetterWriter(k)
+		w := deadLetterWriter(k, transport)
 		defer w.Close()
 		c.deadTopic = func(ctx context.Context, letters []sink.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
@@ -61,7 +84,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		ID:                    k.Group,
 		Brokers:               k.Brokers,
 		Topics:                k.Topics,
-		Dialer:                k.Dialer,
+		Dialer:                k.dialer(),
 		StartOffset:           kafka.FirstOffset, // the other choice loses what was there before us
 		SessionTimeout:        sessionTimeout,
 		RebalanceTimeout:      rebalanceTimeout,
@@ -289,19 +312,16 @@ func (p *partition) bounds(ctx context.Context) (first, end int64, err error) {
 	return 0, 0, kafka.UnknownTopicOrPartition
 }
 
-func deadLetterWriter(k Kafka) *kafka.Writer {
-	w := &kafka.Writer{
+func deadLetterWriter(k Kafka, transport *kafka.Transport) *kafka.Writer {
+	return &kafka.Writer{
 		Addr:         kafka.TCP(k.Brokers...),
 		Topic:        k.DeadTopic,
+		Transport:    transport,
 		RequiredAcks: kafka.RequireAll,
 		BatchTimeout: 10 * time.Millisecond,
 		MaxAttempts:  2,
 		WriteTimeout: 5 * time.Second,
 	}
-	if k.Transport != nil {
-		w.Transport = k.Transport
-	}
-	return w
 }
 
 func writeLetters(ctx context.Context, w *kafka.Writer, letters []sink.DeadLetter) error {

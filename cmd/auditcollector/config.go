@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -127,10 +126,6 @@ func (a *app) load() (config, error) {
 
 // logger returns the log of this program's own running.
 func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(a.stderr, c.values) }
-
-// The local engine's sockets. What comes in at the reader's can change nothing.
-func (c config) writerSocket() string { return filepath.Join(c.localDir, "writer.sock") }
-func (c config) readerSocket() string { return filepath.Join(c.localDir, "reader.sock") }
 
 // A checker finds what is wrong with values that are right one by one.
 type checker struct {
@@ -294,9 +289,6 @@ func (c *checker) onePassword(prefix string) {
 		c.problem(prefix+"password_file", "there is %spassword too: want one of them", prefix)
 	}
 }
-
-// errNoPassword is said of a password file without a password.
-var errNoPassword = errors.New("is empty")
 
 // topics are those to read.
 func (c config) topics() []string {

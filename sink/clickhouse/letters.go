@@ -15,20 +15,27 @@ import (
 type Letter struct {
 	sink.DeadLetter
 	Replayed time.Time // zero: not yet
+	Cursor   Cursor    // its place in the order
+}
+
+// A Cursor is a place in the order of dead letters.
+type Cursor struct {
+	source sink.Source
+	hash   string
 }
 
 // A LetterFilter chooses dead letters; zero values choose all.
 type LetterFilter struct {
 	Reason   string
 	Source   *sink.Source
-	Replayed bool // also those that were replayed
-	After    *sink.Source
-	Limit    int // 0: 1000
+	Replayed bool    // also those that were replayed
+	After    *Cursor // only those after it
+	Limit    int     // 0: 1000
 }
 
 // Letters returns dead letters in the order of their sources.
 func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
-	sql := "SELECT seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, replayed_at FROM " +
+	sql := "SELECT seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, replayed_at, hex(payload_hash) FROM " +
 		s.c.Database + ".dead_letters FINAL WHERE 1"
 	var args []any
 	and := func(condition string, values ...any) {
@@ -42,7 +49,8 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 		and("kafka_topic = ? AND kafka_partition = ? AND kafka_offset = ?", f.Source.Topic, f.Source.Partition, f.Source.Offset)
 	}
 	if f.After != nil {
-		and("(kafka_topic, kafka_partition, kafka_offset) > (?, ?, ?)", f.After.Topic, f.After.Partition, f.After.Offset)
+		at := f.After.source
+		and("(kafka_topic, kafka_partition, kafka_offset, payload_hash) > (?, ?, ?, unhex(?))", at.Topic, at.Partition, at.Offset, f.After.hash)
 	}
 	if !f.Replayed {
 		and("replayed_at = toDateTime64(0, 3, 'UTC')")
@@ -61,9 +69,10 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	for rows.Next() {
 		var l Letter
 		var raw string
-		if err := rows.Scan(&l.Seen, &l.Topic, &l.Partition, &l.Offset, &l.Time, &l.Key, &l.Reason, &l.Error, &raw, &l.Replayed); err != nil {
+		if err := rows.Scan(&l.Seen, &l.Topic, &l.Partition, &l.Offset, &l.Time, &l.Key, &l.Reason, &l.Error, &raw, &l.Replayed, &l.Cursor.hash); err != nil {
 			return nil, classify("reading dead letters", err)
 		}
+		l.Cursor.source = l.Source
 		l.Raw, l.Time, l.Replayed = []byte(raw), zeroTime(l.Time), zeroTime(l.Replayed)
 		list = append(list, l)
 	}
@@ -116,4 +125,20 @@ func hostname() string {
 		return "unknown"
 	}
 	return name
+}
+
+// Completeness is what is known to be missing of the last two days' sessions.
+type Completeness struct {
+	Missing uint64 // sequence numbers that never came
+	Silent  uint64 // sessions without an end, and without a record for five minutes
+}
+
+// Completeness asks whether everything arrived.
+func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+	defer cancel()
+	row := s.conn.QueryRow(ctx, `SELECT sum(missing), countIf(NOT ended AND last < now64(3) - INTERVAL 5 MINUTE) FROM (
+		SELECT toUInt64(max(seq) - min(seq) + 1 - uniqExact(seq)) AS missing, countIf(kind = 'session_end') > 0 AS ended, max(ingested_at) AS last
+		FROM `+s.c.Database+`.events WHERE ts >= now() - INTERVAL 2 DAY GROUP BY session_id)`)
+	return c, classify("asking what is missing", row.Scan(&c.Missing, &c.Silent))
 }

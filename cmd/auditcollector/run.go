@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/collector"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/kafka"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+const runLong = `Take records to ClickHouse until SIGINT or SIGTERM. What is not stored then is
+read again at the next start. Records come from the brokers of kafka.brokers or,
+with none, from the spools of spool.dirs; they go to clickhouse.addr or, with
+none, to an engine of our own in local.dir.
+
+With no configuration at all it reads what auditproxy has recorded on this
+machine.`
+
+func newRunCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "take records to ClickHouse",
+		Long:  runLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := interruptible(cmd.Context())
+			defer cancel()
+			return a.collect(ctx, cfg)
+		},
+	}
+}
+
+// memoryGoal is where the garbage collector starts to work harder. Batches that
+// wait for ClickHouse are the most that we hold.
+const memoryGoal = 224 << 20
+
+// collect runs everything: the local engine, the collector and the metrics. The
+// engine ends last, because inserts are under way until then.
+func (a *app) collect(ctx context.Context, cfg config) error {
+	if a.getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryGoal))
+	}
+	log := cfg.logger(a)
+	store, err := cfg.store()
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c, err := newCollector(cfg, store, registry, log)
+	if err != nil {
+		return err
+	}
+	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEngine()
+	g, ctx := errgroup.WithContext(ctx)
+	if cfg.local() {
+		g.Go(func() error { return a.superviseEngine(engineCtx, cfg) })
+	}
+	var prepared atomic.Bool
+	g.Go(func() error {
+		defer stopEngine()
+		if err := prepare(ctx, store, cfg, log); err != nil || ctx.Err() != nil {
+			return err
+		}
+		prepared.Store(true)
+		return c.Run(ctx)
+	})
+	ready := func() error {
+		if !prepared.Load() {
+			return errors.New("the tables in ClickHouse are not there yet")
+		}
+		return c.Ready()
+	}
+	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, ready, log) })
+	g.Go(func() error { watchCompleteness(ctx, store, registry, log); return nil })
+	return g.Wait()
+}
+
+func newCollector(cfg config, store *clickhouse.Store, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {
+	cc := collector.Config{
+		Store:      store,
+		Keep:       cfg.keepEvents,
+		Spools:     cfg.spoolDirs,
+		BatchRows:  cfg.batchRows,
+		BatchBytes: cfg.batchBytes,
+		BatchWait:  cfg.batchWait,
+		Log:        log,
+		Metrics:    registry,
+	}
+	if len(cfg.brokers) > 0 {
+		var err error
+		if cc.Kafka, err = cfg.kafka(); err != nil {
+			return nil, exitError{exitConfig, err}
+		}
+	}
+	return collector.New(cc)
+}
+
+// kafka returns how the brokers are reached. It does not connect.
+func (c config) kafka() (collector.Kafka, error) {
+	tls, tlsErr := cli.LoadTLS(c.values, "kafka.tls")
+	password, err := cli.LoadPassword(c.values, "kafka.sasl.password")
+	if err := errors.Join(tlsErr, err); err != nil {
+		return collector.Kafka{}, err
+	}
+	access := kafka.Access{
+		Brokers: c.brokers,
+		TLS:     tls,
+		Login: kafka.Login{
+			Mechanism: c.values.String("kafka.sasl.mechanism"),
+			User:      c.values.String("kafka.sasl.username"),
+			Password:  password.Reveal(),
+		},
+		ClientID: "auditcollector",
+	}
+	if err := access.Validate(); err != nil {
+		return collector.Kafka{}, err
+	}
+	mechanism, err := access.Mechanism()
+	return collector.Kafka{
+		Brokers: c.brokers, Topics: c.topics(), Group: c.group, DeadTopic: c.deadTopic, Tenants: c.tenants,
+		TLS: tls, SASL: mechanism, ClientID: access.ClientID,
+	}, err
+}
+
+// serveMetrics serves /metrics, /healthz and /readyz until ctx ends.
+func serveMetrics(ctx context.Context, listen string, registry *prometheus.Registry, ready func() error, log *zap.Logger) error {
+	if listen == "" {
+		return nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return exitError{exitConfig, fmt.Errorf("listening for metrics: %w", err)}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			// Not the error itself: it may quote what a stranger sent.
+			http.Error(w, "records do not flow; the log says why", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	log.Info("serving metrics", zap.Stringer("addr", l.Addr()))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	return nil
+}
+
+// completenessEvery is the time between two questions whether all is there.
+const completenessEvery = time.Minute
+
+// watchCompleteness asks the store what never came, until ctx ends.
+func watchCompleteness(ctx context.Context, s *clickhouse.Store, r prometheus.Registerer, log *zap.Logger) {
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "auditcollector", Name: name, Help: help})
+		r.MustRegister(g)
+		g.Set(math.NaN()) // not asked yet
+		return g
+	}
+	missing := gauge("missing_records", "Sequence numbers of the last two days' sessions that never came.")
+	silent := gauge("silent_sessions", "Sessions of the last two days without an end and without a record for five minutes.")
+	tick := time.NewTicker(completenessEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		got, err := s.Completeness(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				log.Warn("completeness not known", zap.Error(err))
+			}
+			missing.Set(math.NaN())
+			silent.Set(math.NaN())
+			continue
+		}
+		missing.Set(float64(got.Missing))
+		silent.Set(float64(got.Silent))
+	}
+}

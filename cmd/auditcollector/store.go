@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/sink"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+)
+
+// local reports whether the store is an engine of our own.
+func (c config) local() bool { return len(c.addrs) == 0 }
+
+// store returns the configured ClickHouse, or the local engine of a collector
+// that is running. It does not connect.
+func (c config) store() (*clickhouse.Store, error) {
+	cc := clickhouse.Config{
+		Addrs:    c.addrs,
+		HTTP:     c.values.String("clickhouse.protocol") == "http",
+		Database: c.database,
+		User:     c.values.String("clickhouse.user"),
+	}
+	if c.local() {
+		cc = clickhouse.Config{
+			Addrs:        []string{"localhost:0"}, // a name for messages
+			HTTP:         true,
+			Database:     c.database,
+			Dial:         chdb.Dialer(c.localDir, chdb.Writer),
+			Uncompressed: true,
+		}
+	} else {
+		tls, tlsErr := cli.LoadTLS(c.values, "clickhouse.tls")
+		password, err := cli.LoadPassword(c.values, "clickhouse.password")
+		if err := errors.Join(tlsErr, err); err != nil {
+			return nil, exitError{exitConfig, err}
+		}
+		cc.TLS, cc.Password = tls, password.Reveal()
+	}
+	return clickhouse.Open(cc)
+}
+
+func (c config) retention() clickhouse.Retention {
+	return clickhouse.Retention{Events: c.keepEvents, DeadLetters: c.keepDeadLetters}
+}
+
+const migrateLong = `Make and alter the tables in ClickHouse, as far as they are not what this program
+needs, and set their retention. "auditcollector run" does it at its start; this
+is for a user with more rights than the collector's. Where the server manages
+access it also makes the roles audit_writer, audit_reader and
+audit_tenant_reader.`
+
+func newMigrateCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "make the tables in ClickHouse",
+		Long:  migrateLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := interruptible(cmd.Context())
+			defer cancel()
+			return a.withStore(ctx, cfg, func(s *clickhouse.Store) error {
+				applied, err := s.Migrate(ctx, cfg.retention())
+				for _, name := range applied.Migrations {
+					fmt.Fprintf(a.stdout, "applied %s\n", name)
+				}
+				if err != nil {
+					return err
+				}
+				if !applied.Users {
+					fmt.Fprintln(a.stdout, "this server does not let us make roles")
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// withStore has do work with the store. Where that is a local engine that no
+// collector serves, it runs one meanwhile.
+func (a *app) withStore(ctx context.Context, cfg config, do func(*clickhouse.Store) error) error {
+	s, err := cfg.store()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if !cfg.local() || s.Ping(ctx) == nil {
+		return do(s)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	engine := make(chan error, 1)
+	go func() { engine <- a.superviseEngine(ctx, cfg) }()
+	defer func() {
+		cancel()
+		<-engine
+	}()
+	for s.Ping(ctx) != nil {
+		select {
+		case err := <-engine:
+			engine <- nil
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return do(s)
+}
+
+// prepare migrates, and waits for ClickHouse as long as that takes. It returns
+// an error only if waiting would not help.
+func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logger) error {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		_, err := s.Migrate(ctx, cfg.retention())
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return nil
+		case errors.Is(err, clickhouse.ErrNewer):
+			return exitError{exitConfig, err}
+		case sink.ClassOf(err) == sink.Configuration:
+			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.Error(err))
+			wait = 10 * time.Second
+		case wait > time.Second: // an engine that starts is no news
+			log.Warn("ClickHouse does not answer; records wait", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
