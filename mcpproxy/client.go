@@ -84,9 +84,6 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 		c.s.amend(c.items, func(r *audit.Record) { r.NotDurable = true })
 	}
 	deny := err != nil && c.p.cfg.OnAuditFailure == Deny
-	if err != nil {
-		c.p.cfg.Log.Error("calls not recorded", zap.Int("items", len(c.items)), zap.Bool("refused", deny), zap.Error(err))
-	}
 	if !deny && !c.dropping && !c.anyRefused() {
 		return c.write(ready)
 	}

@@ -39,6 +39,7 @@ type session struct {
 	news    []byte // context and tool lines for the next intents
 	backlog []byte // record lines whose write failed; they keep their numbers and come before any other line
 	gap     gap
+	failing bool // the log was told that the journal takes no lines
 
 	timer *time.Timer
 	armed bool
@@ -82,7 +83,7 @@ func (s *session) start() error {
 	s.lines = audit.AppendContext(s.lines, &s.base)
 	if _, err := s.append(s.lines, false); err != nil {
 		s.backlog = append(s.backlog, s.lines...) // for when it can be written
-		s.cfg.Log.Error("session not recorded", zap.Error(err))
+		s.tell(err)
 		return err
 	}
 	return nil
@@ -128,12 +129,24 @@ func (s *session) appendFinal(lines []byte) (pos int64) {
 		var err error
 		if pos, err = s.append(lines[:n], true); err != nil && s.cfg.Journal != nil {
 			s.backlog = append(s.backlog, lines...)
-			s.cfg.Log.Error("records wait for the spool", zap.Int("bytes", len(s.backlog)), zap.Error(err))
+			s.tell(err)
 			return 0
 		}
 		lines = lines[n:]
 	}
 	return pos
+}
+
+// tell logs when the journal begins to fail and when it is over, not each call
+// between.
+func (s *session) tell(err error) {
+	switch {
+	case err != nil && !s.failing && !s.ended && s.cfg.Journal != nil:
+		s.cfg.Log.Error("the spool takes no lines", zap.Bool("calls refused", s.cfg.OnAuditFailure == Deny), zap.Error(err))
+	case err == nil && s.failing:
+		s.cfg.Log.Warn("the spool takes lines again", zap.Int64("calls not recorded", s.gap.count))
+	}
+	s.failing = err != nil
 }
 
 // wholeLines is how much of lines one Append may take: maxAppend, if the last
@@ -217,6 +230,7 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	} else if written {
 		pos, err = s.append(s.lines, false)
 	}
+	s.tell(err)
 	if err != nil {
 		s.seq, s.callNo = seq, callNo
 		s.unrecorded(items, now)
@@ -356,7 +370,7 @@ func (s *session) end(why string) {
 	r := s.record(audit.KindSessionEnd, now)
 	s.lines = audit.AppendRecord(s.lines, &r)
 	s.appendFinal(s.lines)
-	if len(s.backlog) > 0 {
+	if len(s.backlog) > 0 && s.cfg.Journal != nil {
 		s.cfg.Log.Error("records lost: the spool took no more lines", zap.Int("bytes", len(s.backlog)))
 	}
 }
