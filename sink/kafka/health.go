@@ -9,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	kafkago "github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
 )
 
@@ -58,15 +57,15 @@ func Explain(err error) string {
 		op        *net.OpError
 	)
 	switch {
-	case errors.Is(err, kafkago.SASLAuthenticationFailed):
+	case errors.Is(err, saslAuthenticationFailed):
 		return "Kafka does not take this user name and password"
-	case errors.Is(err, kafkago.UnsupportedSASLMechanism):
+	case errors.Is(err, unsupportedSASLMechanism):
 		return "Kafka does not offer this login mechanism"
-	case errors.Is(err, kafkago.TopicAuthorizationFailed), errors.Is(err, kafkago.ClusterAuthorizationFailed):
+	case errors.Is(err, topicAuthorizationFailed), errors.Is(err, clusterAuthorizationFailed):
 		return "this user may not write to the topic"
-	case errors.Is(err, kafkago.UnknownTopicOrPartition):
+	case errors.Is(err, unknownTopicOrPartition):
 		return "the topic does not exist, and is not created here"
-	case errors.Is(err, kafkago.NotEnoughReplicas), errors.Is(err, kafkago.NotEnoughReplicasAfterAppend):
+	case errors.Is(err, notEnoughReplicas), errors.Is(err, notEnoughReplicasAfterAppend):
 		return "too few replicas of the topic are in sync"
 	case errors.As(err, &authority):
 		return "the broker's certificate is not signed by an authority that is trusted here"

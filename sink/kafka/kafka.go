@@ -8,9 +8,10 @@
 // because a produce request whose answer is lost is made again; both are the
 // same bytes.
 //
-// It calls kafka-go's Client and not its Writer, which merges what several
-// sessions write: of two batches of one session the second could then be
-// acknowledged and the first not, and the session would be out of order.
+// It speaks kafka-go's protocol packages over connections of its own. The whole
+// of kafka-go takes 4 ms to initialise, once for every
+// server that is wrapped; and its Writer merges what several sessions write, so that of two
+// batches of one session the second could be acknowledged and the first not.
 package kafka
 
 import (
@@ -18,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -25,7 +27,9 @@ import (
 
 	"auditproxy/sink"
 
-	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/compress"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/produce"
 	"go.uber.org/zap"
 )
 
@@ -57,13 +61,12 @@ type Producer struct {
 	topic  string
 	source []byte
 	log    *zap.Logger
-	client *kafkago.Client
-	close  func()
+	client client
 
-	mu         sync.Mutex // guards the rest
-	partitions []int      // nil: not known
-	looked     bool       // the topic's settings were looked at, or are being
-	health     health
+	mu      sync.Mutex // guards the rest
+	leaders []string   // host:port, by partition; nil: not known
+	looked  bool       // the topic's settings were looked at, or are being
+	health  health
 }
 
 var _ sink.Sink = (*Producer)(nil)
@@ -77,31 +80,26 @@ func New(c Config) (*Producer, error) {
 	if c.Source == "" {
 		problems = append(problems, errors.New("no source"))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	transport, err := c.Transport(ctx, c.Topic)
-	if err = errors.Join(append(problems, err)...); err != nil {
-		cancel()
+	if err := errors.Join(append(problems, c.Validate())...); err != nil {
 		return nil, fmt.Errorf("making a Kafka producer: %w", err)
 	}
-	p := &Producer{
+	mechanism, err := c.Mechanism()
+	if err != nil {
+		return nil, fmt.Errorf("making a Kafka producer: %w", err)
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	return &Producer{
 		topic:  c.Topic,
 		source: []byte(c.Source),
-		log:    c.Log,
-		client: &kafkago.Client{Addr: c.Addr(), Transport: transport},
-		close: func() {
-			transport.CloseIdleConnections()
-			cancel()
-		},
-	}
-	if p.log == nil {
-		p.log = zap.NewNop()
-	}
-	p.log = p.log.With(zap.String("topic", c.Topic), zap.String("brokers", strings.Join(c.Brokers, ",")))
-	return p, nil
+		log:    c.Log.With(zap.String("topic", c.Topic), zap.String("brokers", strings.Join(c.Brokers, ","))),
+		client: client{access: c.Access, mechanism: mechanism, idle: map[string][]idleConn{}},
+	}, nil
 }
 
 // Close ends the connections. No Write may run.
-func (p *Producer) Close() { p.close() }
+func (p *Producer) Close() { p.client.close() }
 
 // Write is that of sink.Sink. A batch that Kafka refuses for what is in it is
 // written in smaller parts, until one record alone is refused.
@@ -123,7 +121,7 @@ func (p *Producer) Write(ctx context.Context, session string, lines [][]byte) er
 			return &sink.RefusedError{Index: done, Err: err}
 		default:
 			p.fails(err)
-			p.forgetPartitions()
+			p.setLeaders(nil)
 			if err := sleep(ctx, backoff(failures)); err != nil {
 				return err
 			}
@@ -135,8 +133,7 @@ func (p *Producer) Write(ctx context.Context, session string, lines [][]byte) er
 
 // refused reports whether err is about the records themselves.
 func refused(err error) bool {
-	return errors.Is(err, kafkago.MessageSizeTooLarge) || errors.Is(err, kafkago.RecordListTooLarge) ||
-		errors.Is(err, kafkago.InvalidRecord)
+	return errors.Is(err, messageTooLarge) || errors.Is(err, recordListTooLarge) || errors.Is(err, invalidRecord)
 }
 
 // produce makes one request: lines are one batch of one partition, so all of
@@ -144,35 +141,63 @@ func refused(err error) bool {
 func (p *Producer) produce(ctx context.Context, session string, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	partitions, err := p.findPartitions(ctx)
+	leaders, err := p.findLeaders(ctx)
 	if err != nil {
 		return err
 	}
-	key := []byte(session)
-	records := make([]kafkago.Record, len(lines))
+	partition := partitionOf(session, len(leaders))
+	if leaders[partition] == "" {
+		return leaderNotAvailable
+	}
+	now, key := time.Now(), []byte(session)
+	records := make([]protocol.Record, len(lines))
 	for i, line := range lines {
-		records[i] = kafkago.Record{
-			Time:    time.Now(),
-			Key:     kafkago.NewBytes(key),
-			Value:   kafkago.NewBytes(line),
+		records[i] = protocol.Record{
+			Time:    now,
+			Key:     protocol.NewBytes(key),
+			Value:   protocol.NewBytes(line),
 			Headers: p.headers(line),
 		}
 	}
-	res, err := p.client.Produce(ctx, &kafkago.ProduceRequest{
-		Topic:        p.topic,
-		Partition:    new(kafkago.Hash).Balance(kafkago.Message{Key: key}, partitions...),
-		RequiredAcks: kafkago.RequireAll,
-		Records:      kafkago.NewRecordReader(records...),
-		Compression:  kafkago.Lz4,
+	res, err := p.client.roundTrip(ctx, leaders[partition], &produce.Request{
+		Acks:    allInSync,
+		Timeout: int32((attempt / 2).Milliseconds()), // so that the broker gives up first, and says so
+		Topics: []produce.RequestTopic{{
+			Topic: p.topic,
+			Partitions: []produce.RequestPartition{{
+				Partition: int32(partition),
+				RecordSet: protocol.RecordSet{
+					Attributes: protocol.Attributes(compress.Lz4),
+					Records:    protocol.NewRecordReader(records...),
+				},
+			}},
+		}},
 	})
 	if err != nil {
 		return err
 	}
-	return res.Error
+	answer := res.(*produce.Response)
+	if len(answer.Topics) != 1 || len(answer.Topics[0].Partitions) != 1 {
+		return errors.New("an answer to another request")
+	}
+	kept := answer.Topics[0].Partitions[0]
+	return errorOf(kept.ErrorCode, kept.ErrorMessage)
 }
 
-func (p *Producer) headers(line []byte) []kafkago.Header {
-	return []kafkago.Header{
+// allInSync is the acks of a request that is answered once all in-sync
+// replicas have the records.
+const allInSync = -1
+
+// partitionOf spreads sessions as other Kafka clients for Go do.
+func partitionOf(session string, partitions int) int {
+	h := fnv.New32a()
+	h.Write([]byte(session))
+	partition := int32(h.Sum32()) % int32(partitions)
+	return int(max(partition, -partition))
+}
+
+func (p *Producer) headers(line []byte) []protocol.Header {
+	return []protocol.Header{
 		{Key: "ce_specversion", Value: []byte(SpecVersion)},
 		{Key: "ce_id", Value: recordID(line)},
 		{Key: "ce_source", Value: p.source},
@@ -181,46 +206,28 @@ func (p *Producer) headers(line []byte) []kafkago.Header {
 	}
 }
 
-// findPartitions returns the topic's partitions, 0 and up. A session stays in
-// the one that it began in until something fails, also when some are added.
-func (p *Producer) findPartitions(ctx context.Context) ([]int, error) {
+// findLeaders returns the leaders of the topic's partitions. They are asked for
+// again only after something failed: a session stays in the partition that it
+// began in while others are added.
+func (p *Producer) findLeaders(ctx context.Context) ([]string, error) {
 	p.mu.Lock()
-	known := p.partitions
+	known := p.leaders
 	p.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
-	topic, err := p.metadata(ctx)
+	t, err := p.client.describe(ctx, p.topic)
 	if err != nil {
 		return nil, err
 	}
-	for i := range topic.Partitions {
-		known = append(known, i)
-	}
-	if known == nil {
-		return nil, kafkago.UnknownTopicOrPartition
-	}
-	p.mu.Lock()
-	p.partitions = known
-	p.mu.Unlock()
-	return known, nil
+	p.setLeaders(t.leaders)
+	return t.leaders, nil
 }
 
-func (p *Producer) forgetPartitions() {
+func (p *Producer) setLeaders(leaders []string) {
 	p.mu.Lock()
-	p.partitions = nil
+	p.leaders = leaders
 	p.mu.Unlock()
-}
-
-func (p *Producer) metadata(ctx context.Context) (kafkago.Topic, error) {
-	res, err := p.client.Metadata(ctx, &kafkago.MetadataRequest{Topics: []string{p.topic}})
-	if err != nil {
-		return kafkago.Topic{}, err
-	}
-	if len(res.Topics) != 1 {
-		return kafkago.Topic{}, kafkago.UnknownTopicOrPartition
-	}
-	return res.Topics[0], res.Topics[0].Error
 }
 
 // backoff returns a random time, so that all the hosts of a cluster that was

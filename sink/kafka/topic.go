@@ -8,7 +8,7 @@ import (
 
 	"auditproxy/schemas/audit"
 
-	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/describeconfigs"
 	"go.uber.org/zap"
 )
 
@@ -43,32 +43,27 @@ func (p *Producer) look(ctx context.Context) {
 
 // inspect returns what makes the topic unsafe.
 func (p *Producer) inspect(ctx context.Context) ([]string, error) {
-	topic, err := p.metadata(ctx)
+	t, err := p.client.describe(ctx, p.topic)
 	if err != nil {
 		return nil, err
 	}
-	replicas := 0
-	for i, partition := range topic.Partitions {
-		if n := len(partition.Replicas); i == 0 || n < replicas {
-			replicas = n
-		}
-	}
-	res, err := p.client.DescribeConfigs(ctx, &kafkago.DescribeConfigsRequest{
-		Resources: []kafkago.DescribeConfigRequestResource{{ResourceType: kafkago.ResourceTypeTopic, ResourceName: p.topic}},
+	const topicResource = 2
+	m, err := p.client.roundTrip(ctx, t.controller, &describeconfigs.Request{
+		Resources: []describeconfigs.RequestResource{{ResourceType: topicResource, ResourceName: p.topic}},
 	})
 	if err != nil {
 		return nil, err
 	}
 	settings := map[string]string{}
-	for _, resource := range res.Resources {
-		if resource.Error != nil {
-			return nil, resource.Error
+	for _, resource := range m.(*describeconfigs.Response).Resources {
+		if err := errorOf(resource.ErrorCode, resource.ErrorMessage); err != nil {
+			return nil, err
 		}
 		for _, entry := range resource.ConfigEntries {
 			settings[entry.ConfigName] = entry.ConfigValue
 		}
 	}
-	return unsafeSettings(replicas, settings), nil
+	return unsafeSettings(t.replicas, settings), nil
 }
 
 // unsafeSettings says what is wrong with a topic. A setting that a broker does

@@ -257,7 +257,7 @@ func (b *Broker) appendMessages(ctx context.Context, all []kafka.Message, topic 
 	if err != nil || first == last {
 		return all, err
 	}
-	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{b.Addr}, Topic: topic, Partition: partition, MaxBytes: 16 << 20})
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{b.Addr}, Topic: topic, Partition: partition, MaxBytes: 16 << 20, MaxWait: 100 * time.Millisecond})
 	defer r.Close()
 	if err := r.SetOffset(first); err != nil {
 		return nil, err
