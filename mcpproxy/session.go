@@ -229,8 +229,8 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 		err = errEnded
 	} else if written {
 		pos, err = s.append(s.lines, false)
+		s.tell(err)
 	}
-	s.tell(err)
 	if err != nil {
 		s.seq, s.callNo = seq, callNo
 		s.unrecorded(items, now)
