@@ -44,20 +44,59 @@ func newAnswer(w http.ResponseWriter, q request, format string) *answer {
 
 // chunk sends a part of the answer as the engine gave it.
 func (a *answer) chunk(data []byte) error {
+	if !strings.EqualFold(a.format, "Native") || a.revision == 0 {
+		return a.send(data)
+	}
+	return a.reencode(data)
+}
+
+// reencode sends the engine's blocks, which are of revision 0, as those of the
+// client's revision. A chunk holds whole blocks. Each column is sent before the
+// next is encoded: a block may have many megabytes.
+func (a *answer) reencode(data []byte) error {
+	in := chproto.NewReader(bytes.NewReader(data))
+	var out chproto.Buffer
+	for {
+		block := proto.Block{ServerContext: &column.ServerContext{Timezone: time.UTC}}
+		switch err := block.Decode(in, 0); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return notNative(err)
+		case block.Rows() == 0:
+			// A client reads what comes before the values only if there are any.
+			continue
+		}
+		if err := block.EncodeHeader(&out, a.revision); err != nil {
+			return notNative(err)
+		}
+		for i := range block.Columns {
+			if err := block.EncodeColumn(&out, a.revision, i); err != nil {
+				return notNative(err)
+			}
+			if err := a.send(out.Buf); err != nil {
+				return err
+			}
+			out.Reset()
+		}
+	}
+}
+
+func notNative(err error) error {
+	return exceptionf(codeUnknown, "this answer cannot be sent in the native format: %v", err)
+}
+
+// frame is how much is compressed at a time.
+const frame = 1 << 20
+
+func (a *answer) send(data []byte) error {
 	if len(data) == 0 {
 		return nil
-	}
-	if strings.EqualFold(a.format, "Native") && a.revision > 0 {
-		var err error
-		if data, err = reencode(data, a.revision); err != nil {
-			return exceptionf(codeUnknown, "this answer cannot be sent in the native format: %v", err)
-		}
 	}
 	a.start()
 	if a.frames == nil {
 		return a.write(data)
 	}
-	const frame = 1 << 20
 	for len(data) > 0 {
 		n := min(len(data), frame)
 		if err := a.frames.Compress(data[:n]); err != nil {
@@ -137,26 +176,4 @@ func writeException(w http.ResponseWriter, err error) {
 	h.Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, err.Error()+"\n") // who does not take it is gone
-}
-
-// reencode turns the engine's blocks, which are of revision 0, into those of a
-// client's revision. A chunk holds whole blocks.
-func reencode(data []byte, revision uint64) ([]byte, error) {
-	in := chproto.NewReader(bytes.NewReader(data))
-	var out chproto.Buffer
-	for {
-		block := proto.Block{ServerContext: &column.ServerContext{Timezone: time.UTC}}
-		switch err := block.Decode(in, 0); {
-		case errors.Is(err, io.EOF):
-			return out.Buf, nil
-		case err != nil:
-			return nil, err
-		case block.Rows() == 0:
-			// A client reads what comes before the values only if there are any.
-			continue
-		}
-		if err := block.Encode(&out, revision); err != nil {
-			return nil, err
-		}
-	}
 }

@@ -87,9 +87,19 @@ func (c *conn) stream(sql, format string, params []param) (*selection, error) {
 	return &selection{c, stream}, nil
 }
 
-// next returns a chunk of the answer, which is empty at its end.
-func (s *selection) next() ([]byte, error) {
-	return s.c.lib.take(s.c.lib.streamFetch(*s.c.handle, s.stream))
+// each calls f with the chunks of the answer, which are gone when f returns.
+func (s *selection) each(f func(data []byte) error) error {
+	for more := true; more; {
+		more = false
+		err := s.c.lib.show(s.c.lib.streamFetch(*s.c.handle, s.stream), func(data []byte) error {
+			more = true
+			return f(data)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *selection) close() {

@@ -96,7 +96,7 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 	stop := h.engine.killWhenDone(ctx, id)
 	defer stop()
 
-	st, err := c.parse(q.sql, q.data != nil)
+	st, err := c.statement(q)
 	if err == nil && role == Reader {
 		err = st.readable()
 	}
@@ -115,6 +115,20 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 	a.end(h.run(c, st, q, a))
 }
 
+// statement returns the statement of q. What follows it in the body is its
+// data or, unless it is an INSERT, the rest of its text.
+func (c *conn) statement(q request) (statement, error) {
+	st, err := c.parse(q.sql, q.data != nil)
+	if err != nil || q.data == nil || st.kind == inserts {
+		return st, err
+	}
+	rest, err := readStatement(q.data)
+	if err != nil {
+		return statement{}, err
+	}
+	return c.parse(q.sql+"\n"+rest, false)
+}
+
 func (h *handler) run(c *conn, st statement, q request, a *answer) error {
 	switch st.kind {
 	case inserts:
@@ -122,13 +136,6 @@ func (h *handler) run(c *conn, st statement, q request, a *answer) error {
 	case selects:
 		return stream(c, st, q.params, a)
 	default:
-		if q.data != nil {
-			rest, err := readStatement(q.data)
-			if err != nil {
-				return err
-			}
-			st.sql += "\n" + rest
-		}
 		out, err := c.query(st.sql, a.format)
 		if err != nil {
 			return err
@@ -225,18 +232,7 @@ func stream(c *conn, st statement, params []param, a *answer) error {
 		return err
 	}
 	defer s.close()
-	for {
-		data, err := s.next()
-		if err != nil {
-			return err
-		}
-		if len(data) == 0 {
-			return nil
-		}
-		if err := a.chunk(data); err != nil {
-			return err
-		}
-	}
+	return s.each(a.chunk)
 }
 
 // killWhenDone ends the statement with this log_comment when ctx ends before

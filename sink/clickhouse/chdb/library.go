@@ -95,19 +95,28 @@ func load(path string) (*library, error) {
 }
 
 // take copies what a result holds and destroys it.
-func (l *library) take(result uintptr) ([]byte, error) {
+func (l *library) take(result uintptr) (out []byte, err error) {
+	err = l.show(result, func(data []byte) error {
+		out = append(out, data...)
+		return nil
+	})
+	return out, err
+}
+
+// show lets f see what a result holds, which is gone when f returns, and
+// destroys it.
+func (l *library) show(result uintptr, f func(data []byte) error) error {
 	if result == 0 {
-		return nil, exceptionf(codeUnknown, "the engine gave no result")
+		return exceptionf(codeUnknown, "the engine gave no result")
 	}
 	defer l.resultDestroy(result)
 	if text := l.resultError(result); text != "" {
-		return nil, newException(text)
+		return newException(text)
 	}
-	n := l.resultLength(result)
-	if n == 0 {
-		return nil, nil
+	if n := l.resultLength(result); n > 0 {
+		return f(unsafe.Slice(l.resultBuffer(result), n))
 	}
-	return append([]byte(nil), unsafe.Slice(l.resultBuffer(result), n)...), nil
+	return nil
 }
 
 // arguments are strings as C wants them: pointers and lengths. The library

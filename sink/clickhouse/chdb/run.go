@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ const (
 	idleTimeout    = 5 * time.Minute
 	maxHeaderBytes = 1 << 20         // statements may stand in the URL
 	stopTimeout    = 5 * time.Second // for statements that run when the engine ends
+	goMemory       = 256 << 20       // beside the engine's: blocks on their way to clients
 )
 
 // An engine is the library with a directory.
@@ -59,6 +61,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return setupError{err}
 	}
+	debug.SetMemoryLimit(goMemory) // a soft limit: Go collects more often beyond it
 	e := &engine{cfg, lib, filepath.Join(cfg.Dir, "data")}
 	// The first connection holds the engine, and only here the limits count.
 	keeper, err := e.open("--max_server_memory_usage="+strconv.FormatInt(cfg.Memory, 10), "--background_pool_size=2")

@@ -70,16 +70,11 @@ func (c *conn) canonical(text string) (string, error) {
 	}
 	defer s.close()
 	var out []byte
-	for {
-		chunk, err := s.next()
-		if err != nil {
-			return "", err
-		}
-		if len(chunk) == 0 {
-			return string(out), nil
-		}
-		out = append(out, chunk...)
-	}
+	err = s.each(func(data []byte) error {
+		out = append(out, data...)
+		return nil
+	})
+	return string(out), err
 }
 
 var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)

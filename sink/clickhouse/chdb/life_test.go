@@ -1,0 +1,282 @@
+package chdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"auditproxy/sink/clickhouse/chdb"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// TestKilledInInsert kills the engine while batches are on their way, again
+// and again, and sends what was not acknowledged once more.
+func TestKilledInInsert(t *testing.T) {
+	const (
+		rounds = 6
+		rows   = 3000
+	)
+	dir := shortDir(t)
+	next := 0 // the first batch that is not acknowledged
+	for round := range rounds {
+		e := startEngine(t, dir)
+		db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+		events(t, db)
+		// The batch in doubt goes again, with the token that it had.
+		first := next
+		var killing sync.WaitGroup
+		for {
+			if next == first+2 { // the kill falls into one of the batches after this
+				killing.Go(func() {
+					<-time.After(time.Duration(round*7) * time.Millisecond)
+					e.kill()
+				})
+			}
+			if err := insert(t, db, next*rows, (next+1)*rows, fmt.Sprint("batch", next)); err != nil {
+				break
+			}
+			next++
+		}
+		killing.Wait()
+		db.Close()
+	}
+	startEngine(t, dir)
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	if err := insert(t, db, next*rows, (next+1)*rows, fmt.Sprint("batch", next)); err != nil {
+		t.Fatal(err)
+	}
+	want := uint64((next + 1) * rows)
+	if got := count(t, db, "SELECT uniqExact(id) FROM audit.events"); got != want {
+		t.Errorf("%d records, want %d", got, want)
+	}
+	if got := count(t, db, "SELECT count() FROM audit.events FINAL"); got != want {
+		t.Errorf("%d rows with FINAL, want %d", got, want)
+	}
+	if got := count(t, db, "SELECT count() FROM system.detached_parts"); got != 0 {
+		t.Errorf("%d parts were detached", got)
+	}
+}
+
+// TestCancel ends clients in the middle of what they asked for.
+func TestCancel(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	events(t, db)
+	for _, sql := range []string{
+		"SELECT count() FROM numbers_mt(1000000000000) WHERE sipHash64(number) = 1", // no answer yet
+		"SELECT number FROM system.numbers",                                         // in mid-answer
+		"CREATE TABLE audit.slow ENGINE = Memory AS SELECT sleepEachRow(0.1) FROM numbers(100000) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0",
+	} {
+		t.Run(sql, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			asked := make(chan error, 1)
+			go func() { asked <- ask(ctx, dir, sql) }()
+			running(t, dir, 1)
+			cancel()
+			if err := <-asked; !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+			running(t, dir, 0)
+		})
+	}
+	t.Run("insert", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		data, feed := io.Pipe()
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://engine/?query=INSERT+INTO+audit.events+(id)+FORMAT+TSV", data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := http.Client{Transport: transport(dir, chdb.Writer)}
+		defer client.CloseIdleConnections()
+		sent := make(chan error, 1)
+		go func() {
+			resp, err := client.Do(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			sent <- err
+		}()
+		if _, err := io.WriteString(feed, strings.Repeat("1\n", 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-sent; !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		running(t, dir, 0)
+		if got := count(t, db, "SELECT count() FROM audit.events"); got != 0 {
+			t.Errorf("an insert whose client went left %d rows", got)
+		}
+	})
+}
+
+// ask reads an answer until it ends.
+func ask(ctx context.Context, dir, sql string) error {
+	client := http.Client{Transport: transport(dir, chdb.Writer)}
+	defer client.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://engine/", strings.NewReader(sql))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// running waits until so many statements run beside the one that counts them.
+func running(t *testing.T, dir string, want int) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		r := post(t, dir, chdb.Writer, "", "SELECT count() FROM system.processes WHERE query NOT LIKE '%system.processes%'")
+		if r.body == fmt.Sprint(want, "\n") {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%s statements run, want %d", strings.TrimSpace(r.body), want)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// TestBigAnswer reads 600 MB, of which the engine's process may hold little.
+func TestBigAnswer(t *testing.T) {
+	dir := shortDir(t)
+	e := startEngine(t, dir)
+	events(t, open(t, dir, chdb.Writer, clickhouse.CompressionNone))
+	db := open(t, dir, chdb.Reader, clickhouse.CompressionNone)
+	before := resident(t, e.cmd.Process.Pid)
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"max_block_size": 8192}))
+	rows, err := db.Query(ctx, "SELECT number, repeat('x', 1000) AS s FROM numbers(600000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	n, most := 0, uint64(0)
+	for ; rows.Next(); n++ {
+		if n%20_000 == 0 {
+			most = max(most, resident(t, e.cmd.Process.Pid))
+		}
+	}
+	if err := rows.Err(); err != nil || n != 600_000 {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	if grown := (int64(most) - int64(before)) >> 20; grown > 300 {
+		t.Errorf("the engine grew by %d MiB", grown)
+	}
+}
+
+// resident returns the memory of a process, in bytes.
+func resident(t *testing.T, pid int) uint64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseUint(strings.Fields(string(text))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * uint64(os.Getpagesize())
+}
+
+// TestLimits holds a reader's statement to its time and memory.
+func TestLimits(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	events(t, open(t, dir, chdb.Writer, clickhouse.CompressionNone))
+	for _, tt := range []struct{ query, sql, code string }{
+		{"max_execution_time=1", "SELECT count() FROM numbers_mt(1000000000000) WHERE sipHash64(number) = 1", "159"},
+		{"", "SELECT uniqExact(number) FROM numbers_mt(1000000000)", "241"},
+	} {
+		r := post(t, dir, chdb.Reader, tt.query, tt.sql)
+		if got := r.header.Get("X-ClickHouse-Exception-Code"); got != tt.code {
+			t.Errorf("%s: status %d, code %s, %s, want code %s", tt.sql, r.status, got, r.body, tt.code)
+		}
+	}
+}
+
+// TestTogether has readers and writers at work at once, more than may run.
+func TestTogether(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	w, r := open(t, dir, chdb.Writer, clickhouse.CompressionLZ4), open(t, dir, chdb.Reader, clickhouse.CompressionLZ4)
+	events(t, w)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 10 {
+				n := i*10 + j
+				if err := insert(t, w, n*100, (n+1)*100, fmt.Sprint(n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range 32 {
+		all.Go(func() {
+			for range 5 {
+				var rows, bad uint64
+				if err := r.QueryRow(t.Context(), "SELECT count(), countIf(args NOT LIKE '{%}') FROM audit.events").Scan(&rows, &bad); err != nil || rows%100 != 0 || bad != 0 {
+					t.Errorf("reader %d: %d rows, %d of them wrong, %v", i, rows, bad, err)
+				}
+				if err := drain(t, r, "SELECT throwIf(number = 70000) FROM numbers(100000)"); err == nil {
+					t.Error("no error")
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := count(t, r, "SELECT count() FROM audit.events"); got != 4000 {
+		t.Errorf("%d rows, want 4000", got)
+	}
+}
+
+func TestInUse(t *testing.T) {
+	dir := shortDir(t)
+	e := startEngine(t, dir)
+	second := engineCommand(t, dir)
+	var said strings.Builder
+	second.Stderr = &said
+	stdin, err := second.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	var exit *exec.ExitError
+	if err := second.Run(); !errors.As(err, &exit) || exit.ExitCode() != chdb.ExitInUse {
+		t.Errorf("the second engine ended with %v", err)
+	}
+	if want := fmt.Sprintf("directory %q is in use by process %d\n", dir, e.cmd.Process.Pid); said.String() != want {
+		t.Errorf("it said %q, want %q", &said, want)
+	}
+}
+
+// TestEndsWithParent closes the engine's standard input, as the end of its
+// parent does.
+func TestEndsWithParent(t *testing.T) {
+	e := startEngine(t, shortDir(t))
+	e.stdin.Close()
+	if err := e.cmd.Wait(); err != nil {
+		t.Errorf("the engine ended with %v", err)
+	}
+	if _, err := os.Stat(e.dir + "/writer.sock"); err == nil {
+		t.Error("it left a socket")
+	}
+}

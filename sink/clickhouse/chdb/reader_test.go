@@ -1,0 +1,158 @@
+package chdb_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"auditproxy/sink/clickhouse/chdb"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// TestReaderReads holds what a reader must not lose to the checks.
+func TestReaderReads(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	events(t, db)
+	if err := insert(t, db, 0, 10, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := insert(t, db, 0, 10, "b"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ query, sql, want string }{
+		{"", "SELECT count() FROM events", "10\n"}, // final = 1 and the database are the reader's own
+		{"", "SELECT count() FROM audit.events;", "10\n"},
+		{"", "/* a */ select id -- b\nfrom events where args like '%file(%' or tool = 'SETTINGS x = 1' order by id limit 1", ""},
+		{"", "SELECT id AS file, 'file(' FROM events WHERE id = 3", "3\tfile(\n"},
+		{"", "WITH 1 AS x SELECT x UNION ALL SELECT 2 ORDER BY 1 FORMAT CSV", "1\n2\n"},
+		{"", "(SELECT 'a' AS a, 'b' AS `c d`) FORMAT JSONEachRow", "{\"a\":\"a\",\"c d\":\"b\"}\n"},
+		{"default_format=JSONEachRow", "SELECT 1 AS a", "{\"a\":1}\n"},
+		{"param_x=a%5Ctb&param_n=7", "SELECT {x:String}, {n:UInt8}", "a\\tb\t7\n"},
+		{"", "SHOW TABLES", "events\n"},
+		{"", "SHOW TABLES FORMAT JSONEachRow", "{\"name\":\"events\"}\n"},
+		{"", "EXISTS events", "1\n"},
+		{"", "SELECT format('{}-{}', 'a', 'b')", "a-b\n"},
+		{"max_execution_time=5&max_block_size=10&output_format_json_quote_64bit_integers=1&readonly=2", "SELECT getSetting('readonly'), getSetting('max_execution_time'), toUInt64(1) FORMAT JSONEachRow",
+			"{\"getSetting('readonly')\":1,\"getSetting('max_execution_time')\":5,\"toUInt64(1)\":\"1\"}\n"},
+		{"max_execution_time=0", "SELECT getSetting('max_execution_time')", "30\n"},
+		{"max_execution_time=500", "SELECT getSetting('max_execution_time')", "30\n"},
+		{"query=SELECT+1", "", "1\n"},
+		{"query=SELECT+1,", "2", "1\t2\n"},
+	} {
+		if r := post(t, dir, chdb.Reader, tt.query, tt.sql); r.status != http.StatusOK || r.body != tt.want {
+			t.Errorf("%s with %q: status %d, %q, want %q", tt.sql, tt.query, r.status, r.body, tt.want)
+		}
+	}
+	if r := post(t, dir, chdb.Reader, "", "DESCRIBE TABLE events"); !strings.HasPrefix(r.body, "id\tUInt64") {
+		t.Errorf("DESCRIBE: status %d, %q", r.status, r.body)
+	}
+	if r := post(t, dir, chdb.Reader, "", "EXPLAIN SELECT id FROM events"); r.status != http.StatusOK || r.body == "" {
+		t.Errorf("EXPLAIN: status %d, %q", r.status, r.body)
+	}
+}
+
+// TestReaderRefused holds a reader to reading records. Some of these the
+// engine lets through with readonly = 1.
+func TestReaderRefused(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	events(t, db)
+	if err := insert(t, db, 0, 10, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		"INSERT INTO events (id) VALUES (77)",
+		"INSERT INTO events (id) SELECT 77",
+		"INSERT INTO FUNCTION file('/tmp/chdb_test_out', 'TSV', 'a UInt8') SELECT 1",
+		"ALTER TABLE events DELETE WHERE 1",
+		"DROP TABLE events", "TRUNCATE TABLE events", "OPTIMIZE TABLE events FINAL",
+		"CREATE TABLE audit.x (a UInt8) ENGINE = Memory", "CREATE TEMPORARY TABLE x (a UInt8)",
+		"SELECT 1 INTO OUTFILE '/tmp/chdb_test_out'",
+		"SYSTEM STOP MERGES", "KILL QUERY WHERE 1", "SET readonly = 0", "USE default",
+		"SELECT 1; SELECT 2", "SELECT 1; DROP TABLE events",
+		"SELECT * FROM file('/etc/hosts', 'LineAsString')",
+		"SELECT * FROM (SELECT * FROM file('/etc/hosts', 'LineAsString') SETTINGS readonly = 0)",
+		"SELECT 1 SETTINGS max_execution_time = 1000",
+		"SELECT file('/etc/hosts')", "SELECT `file`('/etc/hosts')", "SELECT \"fi\\x6ce\"/* */('/etc/hosts')", "SELECT `fi\\x6ce`('/etc/hosts')",
+		"SELECT `\\x66ile`('/etc/hosts')", "SELECT file -- a\n (/* b */'/etc/hosts')",
+		"SELECT COLUMNS('args') APPLY(file) FROM events", "SELECT COLUMNS('args') APPLY file FROM events", "SELECT COLUMNS('args') APPLY(x -> file(x)) FROM events",
+		"SELECT COLUMNS('args') APPLY(`fi\\x6ce`) FROM events",
+		"EXPLAIN QUERY TREE SELECT file('/etc/hosts')",
+		"DESCRIBE TABLE file('/etc/hosts', 'LineAsString')", "DESCRIBE TABLE file('/etc/hosts')", "DESC (SELECT file('/etc/hosts'))",
+		"SELECT * FROM default.`/etc/hosts`", "EXISTS TABLE default.`/etc/hosts`",
+		"SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')", "SELECT * FROM remote('127.0.0.1:1', 'system.one')",
+		"SELECT * FROM executable('id', 'TSV', 'a String')", "SELECT * FROM sqlite('/tmp/x', 'y')",
+		"SELECT * FROM s3('http://127.0.0.1:1/bucket/x', 'LineAsString')",
+		"SELECT * FROM eval('SELECT 1')",
+	} {
+		if r := post(t, dir, chdb.Reader, "", sql); r.status == http.StatusOK || r.header.Get("X-ClickHouse-Exception-Code") == "" {
+			t.Errorf("%s: status %d, %q", sql, r.status, r.body)
+		}
+		link := http.Client{Transport: transport(dir, chdb.Writer)}
+		resp, err := link.Get("http://engine/?query=" + url.QueryEscape(sql))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		link.CloseIdleConnections()
+		if resp.StatusCode == http.StatusOK {
+			t.Errorf("GET of %s at the writer's socket: status %d", sql, resp.StatusCode)
+		}
+	}
+	for _, query := range []string{"async_insert=1", "allow_experimental_eval_table_function=1", "max_memory_usage=0", "output_format_schema=/tmp/x", "log_comment=x", "session_id=x", "no-name=1", "nosuch=1"} {
+		if r := post(t, dir, chdb.Reader, query, "SELECT 1"); r.status == http.StatusOK {
+			t.Errorf("setting %s: status %d, %q", query, r.status, r.body)
+		}
+	}
+	if got := count(t, db, "SELECT count() FROM audit.events"); got != 10 {
+		t.Errorf("%d rows are left, want 10", got)
+	}
+}
+
+func TestPort(t *testing.T) {
+	dir := shortDir(t)
+	addr := freePort(t)
+	startEngine(t, dir, "CHDB_TEST_LISTEN="+addr)
+	events(t, open(t, dir, chdb.Writer, clickhouse.CompressionNone))
+	for _, tt := range []struct {
+		name, password, sql string
+		want                int
+	}{
+		{"the password", "reader's password", "SELECT 1", http.StatusOK},
+		{"another", "password", "SELECT 1", http.StatusUnauthorized},
+		{"none", "", "SELECT 1", http.StatusUnauthorized},
+		{"no writing", "reader's password", "TRUNCATE TABLE events", http.StatusForbidden},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/", strings.NewReader(tt.sql))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.password != "" {
+				req.SetBasicAuth("grafana", tt.password)
+			}
+			client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != tt.want {
+				t.Errorf("status %d, want %d", resp.StatusCode, tt.want)
+			}
+		})
+	}
+	db, err := clickhouse.Open(&clickhouse.Options{Protocol: clickhouse.HTTP, Addr: []string{addr}, Auth: clickhouse.Auth{Database: "audit", Username: "grafana", Password: "reader's password"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if got := count(t, db, "SELECT count() FROM events"); got != 0 {
+		t.Errorf("got %d rows, want 0", got)
+	}
+}
