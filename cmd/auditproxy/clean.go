@@ -16,7 +16,7 @@ import (
 func (a *app) messages() *redact.Redactor {
 	a.redactorOnce.Do(func() {
 		key := make([]byte, spool.KeySize)
-		rand.Read(key) // never fails, see crypto/rand
+		rand.Read(key)                                      // never fails, see crypto/rand
 		a.redactor, _ = redact.New(redact.Config{Key: key}) // whose only need is the key
 	})
 	return a.redactor
