@@ -272,7 +272,7 @@ func (p *printout) table(indent int, rows [][]string) {
 	for _, row := range rows {
 		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
 		for i, cell := range row {
-			if n := cells(cli.Escape(cell)); n <= wide {
+			if n := cli.Cells(cli.Escape(cell)); n <= wide {
 				widths[i] = max(widths[i], n)
 			}
 		}

@@ -2,12 +2,8 @@ package main
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"auditproxy/cmd/internal/cli"
-
-	"golang.org/x/text/width"
 )
 
 // A style is how a terminal shows a word. It is never all that tells something:
@@ -55,14 +51,14 @@ func (l *styledLine) putSafe(s style, text string) {
 // fit counts the cells of text, and cuts it where the line is full.
 func (l *styledLine) fit(text string) string {
 	from := l.cells
-	l.cells += cells(text)
+	l.cells += cli.Cells(text)
 	if l.limit == 0 || l.cells <= l.limit {
 		return text
 	}
 	room := l.limit - from - 1
 	l.cells = l.limit
 	for i, r := range text {
-		if room -= runeCells(r); room < 0 {
+		if room -= cli.RuneCells(r); room < 0 {
 			return text[:i] + "…"
 		}
 	}
@@ -73,12 +69,12 @@ func (l *styledLine) fit(text string) string {
 func (l *styledLine) column(s style, text string, n int) {
 	text = cli.Escape(text)
 	l.putSafe(s, text)
-	l.putSafe(plain, strings.Repeat(" ", max(0, n-cells(text))+1))
+	l.putSafe(plain, strings.Repeat(" ", max(0, n-cli.Cells(text))+1))
 }
 
 // right adds text behind so many spaces that both have n cells, then one more.
 func (l *styledLine) right(s style, text string, n int) {
-	l.putSafe(plain, strings.Repeat(" ", max(0, n-cells(text))))
+	l.putSafe(plain, strings.Repeat(" ", max(0, n-cli.Cells(text))))
 	l.putSafe(s, text)
 	l.putSafe(plain, " ")
 }
@@ -90,30 +86,4 @@ func (l *styledLine) end() []byte {
 		n--
 	}
 	return append(l.buf[:n], '\n')
-}
-
-// cells is how many columns of a terminal text takes.
-func cells(text string) (n int) {
-	for i := 0; i < len(text); {
-		if text[i] < utf8.RuneSelf {
-			i++
-			n++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(text[i:])
-		n += runeCells(r)
-		i += size
-	}
-	return n
-}
-
-func runeCells(r rune) int {
-	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
 }
