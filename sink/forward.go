@@ -68,7 +68,7 @@ type forwarder struct {
 	ends  []int  // where each ends in buf
 	lines [][]byte
 
-	dirty     bool      // the sink has records that are not committed
+	dirty     bool      // what was acknowledged is not committed
 	committed time.Time // of the last commit
 }
 
@@ -85,6 +85,7 @@ func (f *forwarder) run(ctx context.Context) error {
 			if err := f.deliver(ctx, f.lines); err != nil {
 				return err
 			}
+			f.Queue.Ack()
 			f.dirty = true
 			if f.Sent != nil {
 				f.Sent(len(f.lines), int64(len(f.buf)))

@@ -11,8 +11,10 @@ type Queue interface {
 	// Next returns the line of the next record, without its line feed. It is
 	// valid until the next call. Where there is none now Next returns io.EOF.
 	Next() ([]byte, error)
-	// Commit says that every record that Next has returned is safe elsewhere.
-	// What was not committed when a process ended is given out again.
+	// Ack says that every record that Next has returned is safe elsewhere.
+	Ack()
+	// Commit makes what was acknowledged durable. What was not committed when a
+	// process ends is given out again.
 	Commit() error
 	// SetAside keeps a line that cannot be delivered where people find it, and
 	// returns the name of that place. It returns nil only when the line would

@@ -52,6 +52,7 @@ type queue struct {
 	read     func(int64)    // told how much was read; nil: nobody
 	damaged  func()         // told of each place that cannot be read; nil: nobody
 	end      spool.Position // of what Next returned last
+	acked    spool.Position
 }
 
 var _ sink.Queue = (*queue)(nil)
@@ -110,12 +111,15 @@ func (q *queue) keep(item spool.Item) error {
 	return nil
 }
 
+// Ack keeps the place for Commit.
+func (q *queue) Ack() { q.acked = q.end }
+
 // Commit moves the cursor, never back.
 func (q *queue) Commit() error {
-	if !q.consumer.Shipped().Before(q.end) {
+	if !q.consumer.Shipped().Before(q.acked) {
 		return nil
 	}
-	return q.consumer.Commit(q.end)
+	return q.consumer.Commit(q.acked)
 }
 
 // SetAside is that of the consumer.
