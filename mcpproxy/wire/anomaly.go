@@ -21,7 +21,7 @@ const (
 	BOM                                   // bom
 	MultiValue                            // multi_value: several values on one line
 	MultiLine                             // multi_line: a value over several lines
-	OddID                                 // odd_id: an id or progress token that is neither a string nor digits of an integer that a float64 holds exactly
+	OddID                                 // odd_id: an id or progress token that is neither a string nor digits of an integer that survives in a float64
 	NoID                                  // no_id: a request's method without an id
 	Oversize                              // oversize
 	Depth                                 // depth: more than 200 levels

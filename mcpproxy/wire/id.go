@@ -27,9 +27,9 @@ const (
 // different JSON types never are. Booleans, lists and objects compare by their
 // compact text. It returns dst unchanged where m says nothing beyond the
 // stricter ones about a *request's* id: for all but numbers and strings with
-// U+FFFD, and for integers that float64 holds exactly. It never expands a
-// number: 1e999999999 is short.
-// For an answer's id pass answer = true: every number then has all three keys.
+// U+FFFD, and for integers that survive in a float64. It never expands a
+// number: 1e999999999 is short. For an answer's id pass answer = true: every
+// number then has all three keys.
 func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -105,7 +105,7 @@ func appendFloatKey(dst, raw []byte, n number, m IDMatch, answer bool) []byte {
 		f = 0 // -0 is 0
 	}
 	fits := f >= math.MinInt64 && f < -math.MinInt64
-	if !answer && n.integral() && (m == FloatID || fits) && n.equals(f) {
+	if !answer && n.integral() && (m == FloatID || fits) && n.survives(f) {
 		return dst
 	}
 	if m == FloatID {
@@ -141,8 +141,9 @@ func (n number) integral() bool {
 	return len(d) == 0 || exp >= 0
 }
 
-// equals reports whether f is exactly n, which is integral.
-func (n number) equals(f float64) bool {
+// survives reports whether all who read n, which is integral, as f write n
+// again: f is exactly n, and so is the shortest number that is read as f.
+func (n number) survives(f float64) bool {
 	var a, b [32]byte
 	d, exp := n.appendDecimal(a[:0])
 	if int64(len(d))+exp <= 15 || len(d) == 0 {
@@ -151,13 +152,17 @@ func (n number) equals(f float64) bool {
 	if math.IsInf(f, 0) {
 		return false
 	}
-	m, _ := parseNumber(strconv.AppendFloat(nil, math.Abs(f), 'f', 0, 64)) // all digits of the integer
-	e, exp2 := m.appendDecimal(b[:0])
-	return exp == exp2 && bytes.Equal(d, e)
+	for _, precision := range [...]int{0, -1} {
+		m, _ := parseNumber(strconv.AppendFloat(nil, math.Abs(f), 'f', precision, 64))
+		if e, exp2 := m.appendDecimal(b[:0]); exp != exp2 || !bytes.Equal(d, e) {
+			return false
+		}
+	}
+	return true
 }
 
-// oddID reports whether an id is neither a string nor an integer that float64
-// holds exactly, written as digits: Python ignores a request with the id 2.0.
+// oddID reports whether an id is neither a string nor an integer that survives
+// in a float64, written as digits: Python ignores a request with the id 2.0.
 func oddID(raw []byte) bool {
 	if raw[0] == '"' || smallInteger(raw) {
 		return false
@@ -170,7 +175,7 @@ func oddID(raw []byte) bool {
 		return false
 	}
 	f, _ := strconv.ParseFloat(string(raw), 64)
-	return !n.equals(f)
+	return !n.survives(f)
 }
 
 // appendCompact appends b without the white space between its tokens.

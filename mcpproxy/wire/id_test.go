@@ -30,6 +30,8 @@ func TestAppendIDKey(t *testing.T) {
 		{"9007199254740993", "9007199254740993", "exact"},
 		{"9007199254740993", "9007199254740992", "float"},
 		{"9007199254740992", "9007199254740993", ""},
+		{"92233720368547808", "92233720368547800", "float"}, // the shortest digits of that float64
+		{"92233720368547800", "92233720368547808", "float"},
 		{"99999999999999999999", "100000000000000000000", "float"},
 		{"1.5", "1", "int"},
 		{"1e-1", "0", "int"},
@@ -67,7 +69,7 @@ func TestAppendIDKey(t *testing.T) {
 func TestIDKeyOfPlainIDs(t *testing.T) {
 	for raw, want := range map[string]string{
 		"1": "", "-5": "", "9007199254740992": "", "1e22": "int", "9007199254740993": "float int", "1.5": "float int", "1e23": "float int",
-		"9223372036854775808": "int", `"1"`: "", "true": "", "null": "", "{}": "", "01": "", "NaN": "", "\"\xFF\"": "float",
+		"9223372036854775808": "float int", `"1"`: "", "true": "", "null": "", "{}": "", "01": "", "NaN": "", "\"\xFF\"": "float",
 	} {
 		var got []string
 		for m, name := range []string{"exact", "float", "int"} {
