@@ -15,8 +15,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// TestCredentialsStayOutOfRecovery kills the proxy with calls open, tears the
-// end of its file, and has the next proxy recover it.
+// TestCredentialsStayOutOfRecovery kills the proxy with calls open, leaves a
+// torn line, and has the next proxy recover it.
 func TestCredentialsStayOutOfRecovery(t *testing.T) {
 	s := newSweep(t, build(t, "./cmd/auditproxy"))
 	for _, c := range credentials {
@@ -25,14 +25,7 @@ func TestCredentialsStayOutOfRecovery(t *testing.T) {
 		}
 	}
 	logged := s.runKilled(t)
-	segment := s.lastSegment(t)
-	info, err := os.Stat(segment)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(segment, info.Size()-5); err != nil {
-		t.Fatal(err)
-	}
+	s.tear(t)
 	dead := s.prints(t, "log", "-o", "wide")
 	logged = append(logged, s.recover(t)...)
 
@@ -109,13 +102,23 @@ func (s *sweep) recover(t *testing.T) (logged []byte) {
 	return append(logged, rest...)
 }
 
-func (s *sweep) lastSegment(t *testing.T) string {
+// tear adds a line without its end to the last segment, as a write leaves it in
+// whose middle the proxy dies.
+func (s *sweep) tear(t *testing.T) {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(s.spool, "sessions", "*", "*.jsonl"))
 	if err != nil || len(list) == 0 {
 		t.Fatalf("there is no segment (%v)", err)
 	}
-	return slices.Max(list)
+	segment := slices.Max(list)
+	content, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := bytes.LastIndexByte(content[:len(content)-1], '\n') + 1
+	if err := os.WriteFile(segment, append(content, content[last:len(content)-5]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestCredentialsStayOutOfOversizeCalls sends calls of which not all is kept in
