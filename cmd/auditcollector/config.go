@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/sink/clickhouse"
 
 	"go.uber.org/zap"
 )
@@ -200,8 +201,8 @@ func (c *checker) tenants() map[string]string {
 func (c *checker) days(key string) time.Duration {
 	const day = 24 * time.Hour
 	d := c.Duration(key)
-	if d < day || d%day != 0 {
-		c.problem(key, "is %v, want whole days, at least 1d", d)
+	if d < day || d%day != 0 || d > clickhouse.MaxRetention {
+		c.problem(key, "is %v, want whole days, 1d to %dd", d, clickhouse.MaxRetention/day)
 	}
 	return d
 }

@@ -28,8 +28,8 @@ SELECT session_id, any(tenant) AS tenant, any(host) AS host, any(user) AS user,
        uniqExactIf(call_no, kind = 'call' AND outcome != 'ok') AS errors,
        max(seq) + 1 - uniqExact(seq) AS missing_records,
        max(call_no) - uniqExactIf(call_no, kind = 'call' AND call_no > 0) AS missing_calls,
-       countIf(kind = 'session_end') > 0 AS ended,
-       countIf(kind = 'session_end' AND recovered) > 0 AS died
+       toBool(countIf(kind = 'session_end') > 0) AS ended,
+       toBool(countIf(kind = 'session_end' AND recovered) > 0) AS died
 FROM ${database}.events FINAL
 GROUP BY session_id;
 

@@ -18,11 +18,15 @@ import (
 // ErrNewer means that the tables were made by a newer program.
 var ErrNewer = errors.New("the schema is newer than this program: install the version that made it")
 
-// A Retention is how long rows stay. It is rounded down to days.
+// A Retention is how long rows stay, in whole days, at most MaxRetention.
 type Retention struct {
 	Events      time.Duration // events, gaps and rollups. Required.
 	DeadLetters time.Duration // Required.
 }
+
+// MaxRetention keeps a TTL inside what ClickHouse's DateTime can hold, which
+// ends in 2106: beyond, the sum starts at 1970 again, and all rows are too old.
+const MaxRetention = 10000 * 24 * time.Hour
 
 // Applied is what Migrate did.
 type Applied struct {
@@ -138,7 +142,7 @@ func (s *Store) retain(ctx context.Context, keep Retention) error {
 		{"gaps", "seen_at", keep.Events},
 		{"dead_letters", "seen_at", keep.DeadLetters},
 	} {
-		days := strconv.Itoa(int(max(t.keep/day, 1)))
+		days := strconv.Itoa(int(max(min(t.keep, MaxRetention)/day, 1)))
 		var create string
 		row := s.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = ? AND name = ?", s.c.Database, t.table)
 		if err := row.Scan(&create); err != nil {
