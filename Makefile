@@ -25,11 +25,11 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
 
 build: ## build bin/auditproxy
-	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/auditproxy
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/auditproxy
 
 demo: build $(A22)/.done ## watch a real tmux session through the proxy
 	@deploy/dev/fetch commands tmux
-	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/internal/demo
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/internal/demo
 	@bin/demo -auditproxy bin/auditproxy -python $(A22)/bin/python -server deploy/dev/peers/libtmux_mcp_server.py
 
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
