@@ -1,0 +1,267 @@
+package kafka_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+	"auditproxy/sink/kafka"
+	"auditproxy/sink/kafka/kafkatest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// batch returns n different lines.
+func batch(from, n int) [][]byte {
+	var lines [][]byte
+	for i := range n {
+		lines = append(lines, fmt.Appendf(nil, `{"v":1,"kind":"call","record_id":"id-%d","seq":%d}`, from+i, from+i))
+	}
+	return lines
+}
+
+func texts(lines [][]byte) []string {
+	var all []string
+	for _, l := range lines {
+		all = append(all, string(l))
+	}
+	return all
+}
+
+// firsts removes repeats.
+func firsts(list []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
+		again := seen[s]
+		seen[s] = true
+		return again
+	})
+}
+
+// TestMessage checks what a message is: the key, the bytes and the headers of a
+// CloudEvent, all of a session in one partition.
+func TestMessage(t *testing.T) {
+	topic := newTopic(t, 4, nil)
+	p, _ := newProducer(t, kafka.Config{Topic: topic})
+	line := audit.AppendRecord(nil, &audit.Record{Kind: audit.KindGap, RecordID: "the-id", SessionID: "s"})
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	for _, session := range []string{"a", "b", "c", "a"} {
+		if err := p.Write(t.Context(), session, [][]byte{line}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	messages, err := broker(t).Messages(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	partitions := map[string][]int{}
+	for _, m := range messages {
+		partitions[string(m.Key)] = append(partitions[string(m.Key)], m.Partition)
+		if !bytes.Equal(m.Value, line) {
+			t.Errorf("value %q, want the line", m.Value)
+		}
+		got := map[string]string{}
+		for _, h := range m.Headers {
+			got[h.Key] = string(h.Value)
+		}
+		want := map[string]string{
+			"ce_specversion": "1.0", "ce_id": "the-id", "ce_source": "/auditproxy/test", "ce_type": "mcp.audit.v1",
+			"content-type": "application/json",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("headers (-want +got):\n%s", diff)
+		}
+	}
+	if a := partitions["a"]; len(a) != 2 || a[0] != a[1] {
+		t.Errorf("a session is in partitions %v, want one, twice", a)
+	}
+	if partitions["a"][0] == partitions["b"][0] && partitions["b"][0] == partitions["c"][0] {
+		t.Errorf("all sessions are in one partition: %v", partitions)
+	}
+}
+
+// TestH2 kills the broker while several sessions are written, and starts it
+// again: all is there, each session in order, and what is there twice is the
+// same.
+func TestH2(t *testing.T) {
+	const sessions, batches, size = 4, 30, 50
+	topic := newTopic(t, 2, nil)
+	p, logs := newProducer(t, kafka.Config{Topic: topic})
+	var wait sync.WaitGroup
+	begun := make(chan struct{}, sessions*batches)
+	for s := range sessions {
+		wait.Go(func() {
+			for b := range batches {
+				if err := p.Write(t.Context(), fmt.Sprint("session-", s), batch(b*size, size)); err != nil {
+					t.Error(err)
+				}
+				begun <- struct{}{}
+			}
+		})
+	}
+	for range sessions * batches / 4 {
+		<-begun
+	}
+	b := broker(t)
+	b.Kill()
+	waitFor(t, logs, "no broker can be reached")
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait.Wait()
+	if logs.FilterMessage("records flow again").Len() == 0 {
+		t.Error("that the records flow again is not said")
+	}
+	want, got := texts(batch(0, batches*size)), values(t, topic)
+	for s := range sessions {
+		if diff := cmp.Diff(want, firsts(got[fmt.Sprint("session-", s)])); diff != "" {
+			t.Errorf("session %d (-want +got):\n%.1000s", s, diff)
+		}
+	}
+}
+
+// TestH4 checks that of a batch only the records that Kafka refuses for
+// themselves are refused, one at a time, and that all before them are kept.
+func TestH4(t *testing.T) {
+	topic := newTopic(t, 1, map[string]string{"max.message.bytes": "2000"})
+	p, _ := newProducer(t, kafka.Config{Topic: topic})
+	lines := batch(0, 100)
+	// Random letters, which no compression makes short.
+	for _, i := range []int{0, 57, 99} {
+		lines[i] = []byte(incompressible(8000))
+	}
+	var refused []int
+	for from := 0; from < len(lines); {
+		err := p.Write(t.Context(), "s", lines[from:])
+		if err == nil {
+			break
+		}
+		var r *sink.RefusedError
+		if !errors.As(err, &r) {
+			t.Fatal(err)
+		}
+		refused = append(refused, from+r.Index)
+		from += r.Index + 1
+	}
+	if diff := cmp.Diff([]int{0, 57, 99}, refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	want := slices.Concat(texts(lines[1:57]), texts(lines[58:99]))
+	if diff := cmp.Diff(want, values(t, topic)["s"]); diff != "" {
+		t.Errorf("the topic (-want +got):\n%.1000s", diff)
+	}
+}
+
+func incompressible(n int) string {
+	var b strings.Builder
+	for x := uint32(1); b.Len() < n; {
+		x = x*1664525 + 1013904223 // Numerical Recipes
+		b.WriteByte('a' + byte(x>>24)%26)
+	}
+	return b.String()
+}
+
+// fake starts a cluster that fails as it is told, with a topic named "t".
+func fake(t *testing.T) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// TestH4InvalidRecord does the same where the broker says INVALID_RECORD, which
+// a real one has no reason to.
+func TestH4InvalidRecord(t *testing.T) {
+	c := fake(t)
+	c.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidRecord, Count: -1,
+		When: func(r kmsg.Request) bool {
+			return bytes.Contains(r.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records, []byte("unwanted"))
+		},
+	})
+	p, _ := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+	lines := batch(0, 4)
+	lines[2] = []byte("unwanted")
+	var refused *sink.RefusedError
+	if err := p.Write(t.Context(), "s", lines); !errors.As(err, &refused) || refused.Index != 2 {
+		t.Errorf("Write: %v, want record 2 to be refused", err)
+	}
+}
+
+// TestH6 injects errors that ask a producer to begin anew, that say nothing of
+// whether the records were kept, or that a cluster gives while it moves leaders:
+// the same records are written again until they are kept.
+func TestH6(t *testing.T) {
+	for _, fault := range []*kerr.Error{
+		kerr.InvalidProducerEpoch, kerr.OutOfOrderSequenceNumber, kerr.ProducerFenced, kerr.RequestTimedOut, kerr.NotLeaderForPartition,
+		kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.CorruptMessage, kerr.UnknownServerError,
+	} {
+		c := fake(t)
+		h := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: fault, Count: 2})
+		p, _ := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+		lines := batch(0, 10)
+		if err := p.Write(t.Context(), "s", lines); err != nil {
+			t.Fatal(err)
+		}
+		if h.Hits() != 2 {
+			t.Errorf("%s: %d requests failed, want 2", fault.Message, h.Hits())
+		}
+		messages, err := (&kafkatest.Broker{Addr: c.ListenAddrs()[0]}).Messages(t.Context(), "t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range messages {
+			got = append(got, string(m.Value))
+		}
+		if diff := cmp.Diff(texts(lines), firsts(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", fault.Message, diff)
+		}
+	}
+}
+
+// TestH7 checks the warnings about a topic that may lose what it has
+// acknowledged. A broker on its own can have no safe topic, so the replicas are
+// always named.
+func TestH7(t *testing.T) {
+	safe := map[string]string{"min.insync.replicas": "2", "retention.ms": "1209600000", "cleanup.policy": "delete"}
+	for _, tt := range []struct{ key, value, want string }{
+		{"", "", ""},
+		{"min.insync.replicas", "1", "min.insync.replicas is below 2"},
+		{"retention.ms", "86400000", "retention.ms is below 7 days"},
+		{"retention.bytes", "1000000", "retention.bytes removes records of any age"},
+		{"max.message.bytes", "100000", "max.message.bytes is below the longest record, 278528"},
+		{"unclean.leader.election.enable", "true", "unclean.leader.election.enable is true"},
+		{"cleanup.policy", "compact", "cleanup.policy compacts it: of a session only the last record would stay"},
+	} {
+		settings := map[string]string{}
+		for k, v := range safe {
+			settings[k] = v
+		}
+		want := []string{"fewer than 3 replicas"}
+		if tt.key != "" {
+			settings[tt.key], want = tt.value, append(want, tt.want)
+		}
+		topic := newTopic(t, 1, settings)
+		p, logs := newProducer(t, kafka.Config{Topic: topic})
+		write(t, p, "s", batch(0, 1))
+		for _, because := range want {
+			waitFor(t, logs, because)
+		}
+		if n := logs.FilterMessage("the topic may lose records").Len(); n != len(want) {
+			t.Errorf("%s %s: %d warnings, want %d: %v", tt.key, tt.value, n, len(want), logs.All())
+		}
+	}
+}
