@@ -1,0 +1,125 @@
+package collector
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+)
+
+// sealed ends an object as a record's line.
+func sealed(object string) []byte {
+	b := audit.Seal([]byte(object), 0)
+	return b[:len(b)-1]
+}
+
+// TestC6 is what others may put into a topic.
+func TestC6(t *testing.T) {
+	day := 24 * time.Hour
+	flipped := line(1)
+	flipped[len(flipped)/2] ^= 1
+	good := string(line(1))
+	body := good[:strings.LastIndex(good, `,"crc"`)]
+	for _, tt := range []struct {
+		name  string
+		value []byte
+		key   string
+		topic string
+		want  string // "" for a record
+	}{
+		{"it takes a record", line(1), testSession, "t", ""},
+		{"it takes members that it does not know", sealed(body + `,"new":[1,{"a":null}]}`), testSession, "t", ""},
+		{"it refuses a tombstone", nil, testSession, "t", reasonTombstone},
+		{"it refuses nothing", []byte{}, testSession, "t", reasonTombstone},
+		{"it refuses what is not JSON", []byte("hello"), testSession, "t", reasonNotJSON},
+		{"it refuses zeros", make([]byte, 200_000), testSession, "t", reasonNotJSON},
+		{"it refuses a mebibyte of zeros", make([]byte, 1<<20), testSession, "t", reasonTooLong},
+		{"it refuses what is too deep", []byte(strings.Repeat("[", 100_000)), testSession, "t", reasonNotJSON},
+		{"it refuses other JSON", []byte(`{"a":1}`), testSession, "t", reasonChecksum},
+		{"it refuses a list", []byte(`[]`), testSession, "t", reasonChecksum},
+		{"it refuses a flipped bit", flipped, testSession, "t", reasonNotJSON + " " + reasonChecksum},
+		{"it refuses a version that it does not know", sealed(strings.Replace(body, `"v":1`, `"v":2`, 1) + "}"), testSession, "t", reasonVersion},
+		{"it refuses a version without a checksum", []byte(strings.Replace(body, `"v":1`, `"v":99`, 1) + "}"), testSession, "t", reasonVersion},
+		{"it refuses an intent", sealed(`{"line":"intent","v":1}`), testSession, "t", reasonSchema},
+		{"it refuses a number for a text", sealed(strings.Replace(body, `"list_panes"`, "7", 1) + "}"), testSession, "t", reasonSchema},
+		{"it refuses a kind that it does not know", line(1, func(r *audit.Record) { r.Kind = "future" }), testSession, "t", reasonSchema},
+		{"it refuses a call without a number", line(0), testSession, "t", reasonSchema},
+		{"it refuses an outcome that it does not know", line(1, func(r *audit.Record) { r.Outcome = "fine" }), testSession, "t", reasonSchema},
+		{"it refuses an error without a type", line(1, func(r *audit.Record) { r.Outcome = audit.OutcomeError }), testSession, "t", reasonSchema},
+		{"it refuses a record without an id", line(1, func(r *audit.Record) { r.RecordID = "" }), testSession, "t", reasonSchema},
+		{"it refuses an id that is no UUIDv7", line(1, func(r *audit.Record) { r.RecordID = "019e8b1c-0000-4aaa-8bbb-0123456789ab" }), testSession, "t", reasonSchema},
+		{"it refuses long texts", line(1, func(r *audit.Record) { r.Tool = strings.Repeat("é", 257) }), testSession, "t", reasonSchema},
+		{"it takes texts that are just short enough", line(1, func(r *audit.Record) { r.Tool = strings.Repeat("é", 256) }), testSession, "t", ""},
+		{"it refuses a gap in the year 9999", line(1, func(r *audit.Record) {
+			r.Kind, r.From, r.To = audit.KindGap, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Now()
+		}), testSession, "t", reasonSchema},
+		{"it refuses another session's record", line(1), "019e8b1c-0000-7aaa-8bbb-0123456789ac", "t", reasonKey},
+		{"it refuses a record without a key", line(1), "", "t", reasonKey},
+		{"it refuses 1970", line(1, func(r *audit.Record) { r.TS = time.Unix(1, 0) }), testSession, "t", reasonTime},
+		{"it refuses what is not kept", line(1, func(r *audit.Record) { r.TS = time.Now().Add(-401 * day) }), testSession, "t", reasonTime},
+		{"it takes what is still kept", line(1, func(r *audit.Record) { r.TS = time.Now().Add(-399 * day) }), testSession, "t", ""},
+		{"it refuses the future", line(1, func(r *audit.Record) { r.TS = time.Now().Add(25 * time.Hour) }), testSession, "t", reasonTime},
+		{"it takes a clock that is ahead", line(1, func(r *audit.Record) { r.TS = time.Now().Add(23 * time.Hour) }), testSession, "t", ""},
+		{"it takes a tenant's record in its topic", line(1), testSession, "acme-topic", ""},
+		{"it refuses another tenant's record", line(1, func(r *audit.Record) { r.Tenant = "evil" }), testSession, "acme-topic", reasonTenant},
+		{"it refuses nobody's record in a tenant's topic", line(1, func(r *audit.Record) { r.Tenant = "" }), testSession, "acme-topic", reasonTenant},
+		{"it refuses a claim in a topic of nobody", line(1, func(r *audit.Record) { r.Tenant = "umbrella" }), testSession, "t", reasonTenant},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := decoder{keep: 400 * day, tenants: map[string]string{"acme-topic": "acme", "u": "umbrella"}, now: time.Now}
+			if tt.topic == "t" && !strings.Contains(tt.name, "topic of nobody") {
+				d.tenants = nil
+			}
+			row, why := d.decode(message{Source: sink.Source{Topic: tt.topic}, Key: []byte(tt.key), Value: tt.value})
+			got := ""
+			if why != nil {
+				got = why.reason
+				if len(why.text) > 700 {
+					t.Errorf("the reason has %d bytes", len(why.text))
+				}
+			}
+			if got != tt.want && (got == "" || !strings.Contains(tt.want, got)) {
+				t.Fatalf("decode = %+v, want %q", why, tt.want)
+			}
+			if got == "" && (!bytes.Equal(row.Raw, tt.value) || row.Hash == [16]byte{}) {
+				t.Error("the row is not the message")
+			}
+		})
+	}
+}
+
+// FuzzDecode checks that a row is the message, and nothing but strict JSON of
+// its own session.
+func FuzzDecode(f *testing.F) {
+	good := string(line(1))
+	f.Add(good[:strings.LastIndex(good, `,"crc"`)] + "}")
+	f.Add(`{"v":1,"kind":"gap"}`)
+	d := decoder{keep: 400 * 24 * time.Hour, now: time.Now}
+	f.Fuzz(func(t *testing.T, object string) {
+		if object == "" || object[len(object)-1] != '}' {
+			return
+		}
+		value := sealed(object)
+		row, why := d.decode(message{Key: []byte(testSession), Value: value})
+		if why != nil {
+			return
+		}
+		var members map[string]any
+		if err := json.Unmarshal(value, &members); err != nil || members["session_id"] != testSession || members["kind"] == nil {
+			t.Fatalf("%s was taken: %v", value, err)
+		}
+		if !bytes.Equal(row.Raw, value) || row.Hash != [16]byte(hash(value)) {
+			t.Fatalf("raw is %q, want %q", row.Raw, value)
+		}
+	})
+}
+
+func hash(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return sum[:16]
+}

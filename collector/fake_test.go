@@ -1,0 +1,179 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fault says how an insert of the fake store fails.
+type fault int
+
+const (
+	none       fault = iota
+	lost             // an error, nothing stored
+	ackDropped       // an error, all stored
+	hang             // an error after a while, nothing stored
+	refused          // a configuration error
+)
+
+var errStore = errors.New("the store failed")
+
+// poisonTool is the tool of rows that the fake store refuses.
+const poisonTool = "poison"
+
+// A letterID is what tells dead letters apart: two sessions of a spool have the
+// same offsets.
+type letterID struct {
+	sink.Source
+	key string
+}
+
+// A fakeStore keeps rows by the identity that ClickHouse collapses them by.
+type fakeStore struct {
+	mu      sync.Mutex
+	rows    map[[16]byte]int // how often each payload came
+	ids     map[string]bool  // record ids
+	letters map[letterID]sink.DeadLetter
+	gaps    map[sink.Gap]bool
+	inserts int     // of rows, that succeeded
+	faults  []fault // of the next inserts
+	always  fault   // of all after those
+}
+
+func newFakeStore() *fakeStore {
+	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]sink.DeadLetter{}, gaps: map[sink.Gap]bool{}}
+}
+
+func (s *fakeStore) fault() fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.faults) == 0 {
+		return s.always
+	}
+	f := s.faults[0]
+	s.faults = s.faults[1:]
+	return f
+}
+
+func (s *fakeStore) InsertRows(ctx context.Context, rows []sink.Row, _ time.Time) error {
+	f := s.fault()
+	switch f {
+	case lost:
+		return errStore
+	case refused:
+		return &sink.Error{Class: sink.Configuration, Err: errStore}
+	case hang:
+		sleep(ctx, 20*time.Second)
+		return errStore
+	}
+	for i := range rows {
+		if rows[i].Record.Tool == poisonTool {
+			return &sink.Error{Class: sink.Poison, Err: errStore}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range rows {
+		s.rows[rows[i].Hash]++
+		s.ids[rows[i].Record.RecordID] = true
+	}
+	s.inserts++
+	if f == ackDropped {
+		return errStore
+	}
+	return nil
+}
+
+func (s *fakeStore) InsertDeadLetters(_ context.Context, letters []sink.DeadLetter) error {
+	f := s.fault()
+	if f == lost {
+		return errStore
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range letters {
+		s.letters[letterID{l.Source, l.Key}] = l
+	}
+	if f == ackDropped {
+		return errStore
+	}
+	return nil
+}
+
+func (s *fakeStore) InsertGaps(_ context.Context, gaps []sink.Gap) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range gaps {
+		g.Seen = time.Time{}
+		s.gaps[g] = true
+	}
+	return nil
+}
+
+// stored returns how many different records are there, and how many dead
+// letters.
+func (s *fakeStore) stored() (records, letters int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.rows), len(s.letters)
+}
+
+// reasons returns why there are dead letters, with how many.
+func (s *fakeStore) reasons() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reasons := map[string]int{}
+	for _, l := range s.letters {
+		reasons[l.Reason]++
+	}
+	return reasons
+}
+
+const testSession = "019e8b1c-0000-7aaa-8bbb-0123456789ab"
+
+// line returns the bytes of a call's record.
+func line(no int, change ...func(*audit.Record)) []byte {
+	now := time.Now()
+	r := audit.Record{
+		Kind: audit.KindCall, RecordID: audit.NewID(now), SessionID: testSession, Seq: uint64(no), CallNo: uint64(no),
+		TS: now, Method: "tools/call", Tool: "list_panes", Outcome: audit.OutcomeOK, Tenant: "acme",
+		Args: `{"text":{"len":300,"hmac_sha256_prefix":"0123456789abcdef"}}`,
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	b := audit.AppendRecord(nil, &r)
+	return b[:len(b)-1]
+}
+
+func newTestCollector(t *testing.T, store sink.Store) *Collector {
+	t.Helper()
+	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestNew(t *testing.T) {
+	_, err := New(Config{})
+	if err == nil {
+		t.Fatal("New of nothing succeeded")
+	}
+	for _, want := range []string{"no store", "no time", "neither brokers nor spools"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("New = %q, want %q in it", err, want)
+		}
+	}
+}

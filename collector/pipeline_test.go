@@ -1,0 +1,353 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+)
+
+// A bench is a pipeline with one source, whose marks are numbers.
+type bench struct {
+	*Collector
+	store *fakeStore
+	in    chan chunk[int]
+	done  chan struct{}
+	stop  context.CancelFunc
+
+	mu        sync.Mutex
+	committed []int
+	commitErr error
+}
+
+// start runs a pipeline inside a synctest bubble.
+func start(t *testing.T, rows int, store *fakeStore) *bench {
+	t.Helper()
+	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}, BatchRows: rows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	b := &bench{Collector: c, store: store, in: make(chan chunk[int]), done: make(chan struct{}), stop: cancel}
+	p := &pipeline[int]{c, func(marks []int) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.commitErr != nil {
+			return b.commitErr
+		}
+		b.committed = append(b.committed, marks...)
+		return nil
+	}}
+	go func() {
+		defer close(b.done)
+		p.run(ctx, b.in)
+	}()
+	return b
+}
+
+// send gives the pipeline a chunk of one record; tool is its tool.
+func (b *bench) send(mark int, tool string) {
+	var c chunk[int]
+	value := line(mark, func(r *audit.Record) { r.Tool = tool })
+	c.add(&b.decoder, message{Source: sink.Source{Topic: "t", Offset: uint64(mark)}, Key: []byte(testSession), Value: value})
+	c.mark = mark
+	b.in <- c
+}
+
+func (b *bench) marks() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.committed)
+}
+
+func (b *bench) end() {
+	b.stop()
+	<-b.done
+}
+
+func (b *bench) want(t *testing.T, committed []int, records, letters int) {
+	t.Helper()
+	if got := b.marks(); !slices.Equal(got, committed) {
+		t.Errorf("committed %v, want %v", got, committed)
+	}
+	if r, l := b.store.stored(); r != records || l != letters {
+		t.Errorf("%d records and %d dead letters stored, want %d and %d", r, l, records, letters)
+	}
+}
+
+// TestC1: the source is told only after the store has answered, whatever the
+// store answers first.
+func TestC1(t *testing.T) {
+	for name, f := range map[string]fault{
+		"it waits for a store that fails":                lost,
+		"it waits for a store that drops its answer":     ackDropped,
+		"it waits for a store that hangs":                hang,
+		"it waits for a store that wants to be mended":   refused,
+		"it does not wait for a store that does its job": none,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFakeStore()
+				store.always = f
+				b := start(t, 1, store)
+				b.send(1, "a")
+				time.Sleep(time.Minute)
+				if got := b.marks(); f != none && len(got) > 0 {
+					t.Errorf("committed %v although the store failed", got)
+				}
+				store.mu.Lock()
+				store.always = none
+				store.mu.Unlock()
+				time.Sleep(time.Minute)
+				b.want(t, []int{1}, 1, 0)
+				b.end()
+			})
+		})
+	}
+}
+
+// TestC2: an insert whose answer is lost is repeated, and stays one record.
+func TestC2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.faults = []fault{ackDropped, ackDropped}
+		b := start(t, 1, store)
+		b.send(1, "a")
+		time.Sleep(time.Minute)
+		b.want(t, []int{1}, 1, 0)
+		for _, times := range store.rows {
+			if times != 3 {
+				t.Errorf("inserted %d times, want 3", times)
+			}
+		}
+		b.end()
+	})
+}
+
+// TestOrder: a batch that is stored early waits for the one before it.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.faults = []fault{hang}
+		b := start(t, 1, store)
+		b.send(1, "a")
+		synctest.Wait() // the first insert has taken the fault
+		b.send(2, "b")
+		b.send(3, "c")
+		time.Sleep(10 * time.Second)
+		if got := b.marks(); len(got) > 0 {
+			t.Errorf("committed %v while the first batch hangs", got)
+		}
+		time.Sleep(time.Minute)
+		b.want(t, []int{1, 2, 3}, 3, 0)
+		b.end()
+	})
+}
+
+// TestRevoke: when a generation ends, inserts under way are waited for and
+// committed; a batch that did not make it is not, nor is any after it.
+func TestRevoke(t *testing.T) {
+	t.Run("it commits what was stored", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, 1, newFakeStore())
+			b.send(1, "a")
+			b.end()
+			b.want(t, []int{1}, 1, 0)
+		})
+	})
+	t.Run("it forgets what was not sent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, 10, newFakeStore())
+			b.send(1, "a")
+			b.end()
+			b.want(t, nil, 0, 0)
+		})
+	})
+	t.Run("it never commits past a hole", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFakeStore()
+			store.faults = []fault{hang}
+			b := start(t, 1, store)
+			b.send(1, "a")
+			synctest.Wait()
+			b.send(2, "b")
+			synctest.Wait()
+			b.end()
+			b.want(t, nil, 1, 0)
+		})
+	})
+}
+
+func TestBatchWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, 1000, newFakeStore())
+		for i := range 10 {
+			b.send(i+1, "a")
+			time.Sleep(90 * time.Millisecond)
+		}
+		b.want(t, nil, 0, 0)
+		time.Sleep(time.Second)
+		b.want(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 10, 0)
+		if b.store.inserts != 1 {
+			t.Errorf("%d inserts, want 1", b.store.inserts)
+		}
+		b.end()
+	})
+}
+
+// TestC5: rows that the store refuses are found, the others are stored, and
+// all that is known before the commit.
+func TestC5(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		rows   int
+		poison []int
+		faults []fault
+	}{
+		{"it finds one of many", 300, []int{217}, nil},
+		{"it finds the first and the last", 64, []int{1, 64}, nil},
+		{"it finds all", 9, []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, nil},
+		{"it finds one through other errors", 50, []int{7}, []fault{none, none, lost, none, ackDropped, none, none, lost}},
+		{"it finds none", 100, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFakeStore()
+				store.faults = tt.faults
+				b := start(t, tt.rows, store)
+				for i := 1; i <= tt.rows; i++ {
+					tool := "good"
+					if slices.Contains(tt.poison, i) {
+						tool = poisonTool
+					}
+					b.send(i, tool)
+				}
+				time.Sleep(time.Minute)
+				if got := len(b.marks()); got != tt.rows {
+					t.Errorf("%d chunks committed, want %d", got, tt.rows)
+				}
+				if r, l := store.stored(); r != tt.rows-len(tt.poison) || l != len(tt.poison) {
+					t.Errorf("%d records and %d dead letters, want %d and %d", r, l, tt.rows-len(tt.poison), len(tt.poison))
+				}
+				for _, i := range tt.poison {
+					l, ok := store.letters[letterID{sink.Source{Topic: "t", Offset: uint64(i)}, testSession}]
+					if !ok || l.Reason != reasonInsert || l.Key != testSession || len(l.Raw) == 0 {
+						t.Errorf("row %d became %+v", i, l)
+					}
+				}
+				b.end()
+			})
+		})
+	}
+}
+
+// TestDeadLetterFirst: a dead letter that cannot be stored holds the commit up
+// as a record does.
+func TestDeadLetterFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.always = lost
+		b := start(t, 1000, store)
+		var c chunk[int]
+		c.add(&b.decoder, message{Source: sink.Source{Topic: "t"}, Key: []byte("k"), Value: []byte("not JSON")})
+		c.mark = 1
+		b.in <- c
+		time.Sleep(time.Minute)
+		b.want(t, nil, 0, 0)
+		store.mu.Lock()
+		store.always = none
+		store.mu.Unlock()
+		time.Sleep(time.Minute)
+		b.want(t, []int{1}, 0, 1)
+		b.end()
+	})
+}
+
+// TestDeadTopic: the table is what counts; a topic that cannot be written holds
+// nothing up.
+func TestDeadTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, 1, newFakeStore())
+		var told int
+		b.deadTopic = func(_ context.Context, letters []sink.DeadLetter) error {
+			told += len(letters)
+			return errStore
+		}
+		b.send(1, poisonTool)
+		time.Sleep(time.Minute)
+		b.want(t, []int{1}, 0, 1)
+		b.end()
+		if told != 1 {
+			t.Errorf("the topic was told of %d letters, want 1", told)
+		}
+	})
+}
+
+func TestReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.always = lost
+		b := start(t, 1, store)
+		b.source.tell(nil)
+		b.send(1, "a")
+		time.Sleep(time.Second)
+		if b.Ready() == nil {
+			t.Error("ready while the store fails")
+		}
+		store.mu.Lock()
+		store.always = none
+		store.mu.Unlock()
+		time.Sleep(time.Minute)
+		if err := b.Ready(); err != nil {
+			t.Errorf("Ready = %v", err)
+		}
+		b.end()
+	})
+}
+
+// TestBackPressure: what a source can put into memory is bounded, however long
+// the store is away.
+func TestBackPressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.always = lost
+		b := start(t, 10, store)
+		taken := make(chan int, 1000)
+		go func() {
+			for i := range 1000 {
+				var c chunk[int]
+				c.add(&b.decoder, message{Source: sink.Source{Offset: uint64(i)}, Key: []byte(testSession), Value: line(i + 1)})
+				select {
+				case b.in <- c:
+					taken <- i
+				case <-b.done:
+					return
+				}
+			}
+		}()
+		time.Sleep(time.Hour)
+		if got, most := len(taken), (inFlight+1)*10; got > most {
+			t.Errorf("%d records in memory, want at most %d", got, most)
+		}
+		b.end()
+	})
+}
+
+// BenchmarkDecode is one record from its bytes to a row.
+func BenchmarkDecode(b *testing.B) {
+	value := line(1, func(r *audit.Record) { r.Args = audit.JSON(`{"text":"` + strings.Repeat("x", 500) + `"}`) })
+	d := decoder{keep: 400 * 24 * time.Hour, now: time.Now}
+	b.SetBytes(int64(len(value)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, why := d.decode(message{Key: []byte(testSession), Value: value}); why != nil {
+			b.Fatal(why.text)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+	"auditproxy/sink/spool"
+
+	"golang.org/x/sys/unix"
+)
+
+// writeSession writes a session as a proxy does, with n calls.
+func writeSession(t *testing.T, dir string, n int) (id string) {
+	t.Helper()
+	s, err := spool.Create(spool.Config{Dir: dir, Durability: spool.Interval}, audit.NewID(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	for i := range n {
+		b := append(line(i+1, func(r *audit.Record) { r.SessionID = s.ID() }), '\n')
+		if _, err := s.Append(b, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-done; err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	return s.ID()
+}
+
+// collectSpools runs a collector over dirs until the store has what it should.
+func collectSpools(t *testing.T, store *fakeStore, enough func() bool, dirs ...string) {
+	t.Helper()
+	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: dirs, BatchWait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	for tick := time.NewTicker(5 * time.Millisecond); !enough(); <-tick.C {
+		if ctx.Err() != nil {
+			records, letters := store.stored()
+			t.Errorf("after a minute: %d records, dead letters %v (%d), gaps %v", records, store.reasons(), letters, store.gaps)
+			break
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// committed reports whether the cursor of a session is at its end.
+func committed(t *testing.T, dir string, ids ...string) bool {
+	t.Helper()
+	list, err := spool.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		for _, id := range ids {
+			if e.ID == id && e.Unshipped() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func TestSpools(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	ids := []string{writeSession(t, one, 2500), writeSession(t, one, 1), writeSession(t, two, 10)}
+	store := newFakeStore()
+	store.faults = []fault{ackDropped, lost}
+	collectSpools(t, store, func() bool { return committed(t, one, ids...) && committed(t, two, ids...) }, one, two)
+	if records, letters := store.stored(); records != 2511 || letters != 0 {
+		t.Errorf("%d records and %d dead letters, want 2511 and none", records, letters)
+	}
+	// Nothing is read again.
+	inserts := store.inserts
+	more := writeSession(t, two, 5)
+	collectSpools(t, store, func() bool { return committed(t, two, more) }, one, two)
+	if records, _ := store.stored(); records != 2516 || store.inserts != inserts+1 {
+		t.Errorf("%d records after %d more inserts, want 2516 after 1", records, store.inserts-inserts)
+	}
+}
+
+// TestHostileSpool: what is wrong in one session is a dead letter, a gap or a
+// warning, and stops no other.
+func TestHostileSpool(t *testing.T) {
+	dir := t.TempDir()
+	segment := func(id string) string { return filepath.Join(dir, "sessions", id, "00000001.jsonl") }
+	good := writeSession(t, dir, 3)
+
+	foreign := writeSession(t, dir, 1)
+	edit := func(id string, change func([]byte) []byte) {
+		t.Helper()
+		b, err := os.ReadFile(segment(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = change(b)
+		if err := os.WriteFile(segment(id), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		durable(t, filepath.Join(dir, "sessions", id), 1, len(b))
+	}
+	// Another session's record.
+	edit(foreign, func(b []byte) []byte { return append(b, append(line(2), '\n')...) })
+	// A flipped bit, which the checksum finds.
+	flipped := writeSession(t, dir, 2)
+	edit(flipped, func(b []byte) []byte { b[len(b)-200] ^= 1; return b })
+	// A line that is too long, and one after it.
+	long := writeSession(t, dir, 1)
+	edit(long, func(b []byte) []byte {
+		b = append(append(b, bytes.Repeat([]byte("x"), 2<<20)...), '\n')
+		return append(append(b, line(2, func(r *audit.Record) { r.SessionID = long })...), '\n')
+	})
+	// Ten gigabytes without an end, which take no memory and no disk.
+	huge := writeSession(t, dir, 1)
+	if err := os.Truncate(segment(huge), 10<<30); err != nil {
+		t.Fatal(err)
+	}
+	// A FIFO, which would hang who opens it carelessly.
+	fifo := writeSession(t, dir, 1)
+	if err := os.Remove(segment(fifo)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(segment(fifo), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A symbolic link to a file that is readable.
+	link := writeSession(t, dir, 1)
+	if err := os.Rename(segment(link), filepath.Join(dir, "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "elsewhere"), segment(link)); err != nil {
+		t.Fatal(err)
+	}
+
+	store := newFakeStore()
+	collectSpools(t, store, func() bool { return committed(t, dir, good, foreign, flipped, long) }, dir)
+	if records, _ := store.stored(); records != 3+1+1+2+1 {
+		t.Errorf("%d records, want 8", records)
+	}
+	reasons := store.reasons()
+	if reasons[reasonKey] != 1 || reasons[reasonDamaged] != 2 || len(reasons) != 2 {
+		t.Errorf("dead letters %v, want one of another session and two that are damaged", reasons)
+	}
+	for source := range store.letters {
+		if source.Topic != sink.SpoolTopic || source.Partition != 1 {
+			t.Errorf("a dead letter of %+v", source)
+		}
+	}
+}
+
+// durable makes a session's reader see a segment up to an offset.
+func durable(t *testing.T, session string, segment, offset int) {
+	t.Helper()
+	b := []byte{byte(segment), byte(segment >> 8), byte(segment >> 16), byte(segment >> 24),
+		byte(offset), byte(offset >> 8), byte(offset >> 16), byte(offset >> 24)}
+	if err := os.WriteFile(filepath.Join(session, "durable"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMissingSegments: a segment that is gone is a gap, and what comes after it
+// is read.
+func TestMissingSegments(t *testing.T) {
+	dir := t.TempDir()
+	id := writeSession(t, dir, 2)
+	session := filepath.Join(dir, "sessions", id)
+	for i, n := range []int{3, 4} {
+		b := append(line(10+i, func(r *audit.Record) { r.SessionID = id }), '\n')
+		if err := os.WriteFile(filepath.Join(session, "0000000"+strconv.Itoa(n)+".jsonl"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		durable(t, session, n, len(b))
+	}
+	store := newFakeStore()
+	collectSpools(t, store, func() bool { return committed(t, dir, id) }, dir)
+	if records, letters := store.stored(); records != 4 || letters != 0 {
+		t.Errorf("%d records and %d dead letters, want 4 and none", records, letters)
+	}
+	want := sink.Gap{Topic: sink.SpoolTopic, Partition: 2, From: 2, To: 2, Session: id, Reason: "segments are missing"}
+	if len(store.gaps) != 1 || !store.gaps[want] {
+		t.Errorf("gaps %v, want %v", store.gaps, want)
+	}
+}
