@@ -32,11 +32,11 @@ func writeSession(t *testing.T, dir string, n int) (id string) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
 	cancel()
 	if err := <-done; err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return s.ID()

@@ -1,0 +1,264 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"auditproxy/sink"
+	"auditproxy/sink/kafka/kafkatest"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// cluster is the one broker of this package's tests.
+var cluster struct {
+	sync.Mutex
+	broker *kafkatest.Broker // guarded by Mutex
+	topics int
+}
+
+func broker(t *testing.T) *kafkatest.Broker {
+	t.Helper()
+	cluster.Lock()
+	defer cluster.Unlock()
+	if cluster.broker == nil {
+		b, err := kafkatest.Start(kafkatest.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster.broker = b
+	}
+	return cluster.broker
+}
+
+// newTopic makes a topic of its own for a test.
+func newTopic(t *testing.T, partitions int) string {
+	t.Helper()
+	b := broker(t)
+	cluster.Lock()
+	cluster.topics++
+	name := fmt.Sprintf("collector-%d-%d", os.Getpid(), cluster.topics)
+	cluster.Unlock()
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: name, Partitions: partitions}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// produce writes messages to their partitions by key.
+func produce(t *testing.T, topic string, messages ...kafka.Message) {
+	t.Helper()
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	w := &kafka.Writer{Addr: kafka.TCP(broker(t).Addr), Topic: topic, Transport: transport, RequiredAcks: kafka.RequireAll,
+		Balancer: &kafka.RoundRobin{}, BatchTimeout: time.Millisecond, Compression: kafka.Lz4}
+	if err := w.WriteMessages(t.Context(), messages...); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func records(from, n int) []kafka.Message {
+	list := make([]kafka.Message, n)
+	for i := range list {
+		list[i] = kafka.Message{Key: []byte(testSession), Value: line(from + i)}
+	}
+	return list
+}
+
+// A member is a running collector.
+type member struct {
+	*Collector
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func join(t *testing.T, store sink.Store, group string, topics ...string) *member {
+	t.Helper()
+	c, err := New(Config{
+		Store: store, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
+		Kafka: Kafka{Brokers: []string{broker(t).Addr}, Group: group, Topics: topics},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &member{c, cancel, make(chan error, 1)}
+	go func() { m.done <- c.Run(ctx) }()
+	t.Cleanup(func() { m.leave(t) })
+	return m
+}
+
+func (m *member) leave(t *testing.T) {
+	t.Helper()
+	if m.done == nil {
+		return
+	}
+	m.cancel()
+	if err := <-m.done; err != nil {
+		t.Error(err)
+	}
+	m.done = nil
+}
+
+// eventually waits for a condition that other goroutines make true.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(10 * time.Millisecond); !is(); <-tick.C {
+		if ctx.Err() != nil {
+			t.Fatalf("after two minutes not: %s", what)
+		}
+	}
+}
+
+func (s *fakeStore) has(records, letters int) func() bool {
+	return func() bool {
+		r, l := s.stored()
+		return r >= records && l >= letters
+	}
+}
+
+func TestKafka(t *testing.T) {
+	topic, store := newTopic(t, 4), newFakeStore()
+	store.faults = []fault{lost, ackDropped, none, lost}
+	produce(t, topic, records(1, 2000)...)
+	m := join(t, store, topic, topic)
+	eventually(t, "the first records are stored", store.has(2000, 0))
+	produce(t, topic, append(records(2001, 500),
+		kafka.Message{Key: []byte("k"), Value: []byte("not JSON")},
+		kafka.Message{Key: []byte("k"), Value: make([]byte, 900<<10)},
+		kafka.Message{Key: []byte("k")},
+		kafka.Message{Key: []byte("other"), Value: line(1)},
+	)...)
+	eventually(t, "the rest is stored", store.has(2500, 4))
+	m.leave(t)
+	if r, l := store.stored(); r != 2500 || l != 4 {
+		t.Errorf("%d records, %d dead letters, want 2500 and 4", r, l)
+	}
+	want := map[string]int{reasonNotJSON: 1, reasonTooLong: 1, reasonTombstone: 1, reasonKey: 1}
+	if got := store.reasons(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("dead letters %v, want %v", got, want)
+	}
+	if len(store.gaps) > 0 {
+		t.Errorf("gaps %v where there are none", store.gaps)
+	}
+	// A new member of the group goes on where the last one ended.
+	next := newFakeStore()
+	produce(t, topic, records(5001, 10)...)
+	m = join(t, next, topic, topic)
+	eventually(t, "what came meanwhile is stored", next.has(10, 0))
+	m.leave(t)
+	if r, l := next.stored(); r != 10 || l != 0 {
+		t.Errorf("%d records, %d dead letters the second time, want 10 and none: offsets were not committed", r, l)
+	}
+}
+
+// TestC8: the topic from its start again and two groups at once change nothing.
+func TestC8(t *testing.T) {
+	topic, store := newTopic(t, 3), newFakeStore()
+	produce(t, topic, records(1, 1000)...)
+	one, two := join(t, store, topic+"-one", topic), join(t, store, topic+"-two", topic)
+	twice := func() bool {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		n := 0
+		for _, times := range store.rows {
+			n += times
+		}
+		return n >= 2000
+	}
+	eventually(t, "both groups have stored everything", twice)
+	one.leave(t)
+	two.leave(t)
+	if r, l := store.stored(); r != 1000 || l != 0 {
+		t.Errorf("%d records, %d dead letters, want 1000 and none", r, l)
+	}
+}
+
+// TestRebalance: members come and go under load, and the store fails now and
+// then; nothing is lost.
+func TestRebalance(t *testing.T) {
+	const batches, size = 30, 200
+	topic, store := newTopic(t, 6), newFakeStore()
+	members := []*member{join(t, store, topic, topic)}
+	for i := range batches {
+		produce(t, topic, records(1+i*size, size)...)
+		store.mu.Lock()
+		store.faults = append(store.faults, []fault{none, lost, ackDropped}[rand.IntN(3)])
+		store.mu.Unlock()
+		switch {
+		case i%6 == 2:
+			members = append(members, join(t, store, topic, topic))
+		case i%6 == 5 && len(members) > 1:
+			go members[0].cancel() // while it has inserts under way
+			members[0].leave(t)
+			members = slices.Delete(members, 0, 1)
+		}
+	}
+	eventually(t, "everything is stored", store.has(batches*size, 0))
+	for _, m := range members {
+		m.leave(t)
+	}
+	if r, l := store.stored(); r != batches*size || l != 0 {
+		t.Errorf("%d records, %d dead letters, want %d and none", r, l, batches*size)
+	}
+	if len(store.gaps) > 0 {
+		t.Errorf("gaps %v where there are none", store.gaps)
+	}
+}
+
+// TestRemoved: what retention took before it was read is a gap.
+func TestRemoved(t *testing.T) {
+	topic, store := newTopic(t, 1), newFakeStore()
+	produce(t, topic, records(1, 100)...)
+	m := join(t, store, topic, topic)
+	eventually(t, "the first records are stored", store.has(100, 0))
+	m.leave(t)
+	produce(t, topic, records(101, 100)...)
+	deleteRecords(t, topic, 150)
+	m = join(t, store, topic, topic)
+	eventually(t, "what is left is stored", store.has(150, 0))
+	m.leave(t)
+	want := sink.Gap{Topic: topic, From: 100, To: 149, Reason: "removed"}
+	if len(store.gaps) != 1 || !store.gaps[want] {
+		t.Errorf("gaps %v, want %v", store.gaps, want)
+	}
+}
+
+// deleteRecords has the broker forget what comes before an offset of partition
+// 0, as retention does. kafka-go has no such call.
+func deleteRecords(t *testing.T, topic string, before int64) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker(t).Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.TimeoutMillis = 10_000
+	asked := kmsg.NewDeleteRecordsRequestTopic()
+	asked.Topic = topic
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Offset = before
+	asked.Partitions = append(asked.Partitions, part)
+	req.Topics = append(req.Topics, asked)
+	resp, err := req.RequestWith(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := resp.Topics[0].Partitions[0].ErrorCode; code != 0 {
+		t.Fatalf("deleting records: %v", kafka.Error(code))
+	}
+}
