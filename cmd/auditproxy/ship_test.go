@@ -1,0 +1,366 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/kafka/kafkatest"
+	"auditproxy/sink/spool"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestShip takes sessions to a real broker.
+func TestShip(t *testing.T) {
+	broker, err := kafkatest.Start(kafkatest.Config{Secure: true})
+	must(t, err)
+	t.Cleanup(func() { broker.Stop() })
+	for name, test := range map[string]func(*shipping){
+		"Beside":   (*shipping).testBeside,
+		"H1":       (*shipping).testH1,
+		"H3":       (*shipping).testH3,
+		"H4":       (*shipping).testH4,
+		"H5":       (*shipping).testH5,
+		"H8":       (*shipping).testH8,
+		"BadLines": (*shipping).testBadLines,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &shipping{T: t, broker: broker, proxy: program(t), spool: filepath.Join(t.TempDir(), "spool"), topic: "topic-" + name}
+			s.createTopic(nil)
+			test(s)
+		})
+	}
+}
+
+// A shipping is a spool and a topic.
+type shipping struct {
+	*testing.T
+	broker              *kafkatest.Broker
+	proxy, spool, topic string
+}
+
+func (s *shipping) createTopic(settings map[string]string) {
+	s.Helper()
+	must(s, s.broker.CreateTopic(s.Context(), kafkatest.Topic{Name: s.topic, Partitions: 3, Config: settings}))
+}
+
+// flags make a proxy ship its own session.
+func (s *shipping) flags() []string {
+	return []string{"--kafka-brokers", s.broker.Addr, "--kafka-topic", s.topic, "--drain", ceiling.String()}
+}
+
+// record runs a proxy for some calls.
+func (s *shipping) record(calls int, flags ...string) {
+	s.Helper()
+	w := wrap(s.T, setup{proxy: s.proxy, spool: s.spool, flags: flags})
+	for id := range calls {
+		w.answered(id+1, 300)
+	}
+	if status := w.end(); !status.Exited() || status.ExitStatus() != 0 {
+		s.Fatalf("the proxy ended with %#x: %s", status, &w.stderr)
+	}
+}
+
+// command is auditproxy ship.
+func (s *shipping) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.proxy, append([]string{"ship", "--spool-dir", s.spool, "--kafka-topic", s.topic, "--log-format", "json"}, args...)...)
+	cmd.Env = []string{"HOME=" + s.TempDir(), "PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// ship ships what there is, and returns the exit code and what was said.
+func (s *shipping) ship(args ...string) (code int, output string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 3*ceiling)
+	defer cancel()
+	out, err := s.command(ctx, append([]string{"--kafka-brokers", s.broker.Addr}, args...)...).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.Fatal(err)
+	}
+	if exit != nil {
+		code = exit.ExitCode()
+	}
+	return code, string(out)
+}
+
+// recorded are the record lines in the spool, by session, in order.
+func (s *shipping) recorded() map[string][]string {
+	s.Helper()
+	all := map[string][]string{}
+	entries, err := spool.List(s.spool)
+	must(s, err)
+	for _, e := range entries {
+		r, err := spool.OpenReader(spool.ReaderConfig{Dir: s.spool, Session: e.ID})
+		must(s, err)
+		for {
+			item, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(s, err)
+			if item.Record() {
+				all[e.ID] = append(all[e.ID], string(item.Line))
+			}
+		}
+		must(s, r.Close())
+	}
+	return all
+}
+
+// delivered is what is in the topic, by session, in order, repeats too.
+func (s *shipping) delivered() map[string][]string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 3*ceiling)
+	defer cancel()
+	messages, err := s.broker.Messages(ctx, s.topic)
+	must(s, err)
+	all := map[string][]string{}
+	for _, m := range messages {
+		all[string(m.Key)] = append(all[string(m.Key)], string(m.Value))
+	}
+	return all
+}
+
+// check compares the topic with the spool. Repeats must be the same bytes; it
+// returns how many there are.
+func (s *shipping) check() (records, repeats int) {
+	s.Helper()
+	want, got := s.recorded(), s.delivered()
+	for session, lines := range got {
+		seen := map[string]bool{}
+		once := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+			again := seen[l]
+			seen[l] = true
+			return again
+		})
+		records, repeats = records+len(once), repeats+len(lines)-len(once)
+		got[session] = once
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("the topic is not the spool (-spool +topic):\n%.2000s", diff)
+	}
+	return records, repeats
+}
+
+// testBeside checks that a proxy ships its own session to the last record, and
+// the secure way.
+func (s *shipping) testBeside() {
+	s.record(20, s.flags()...)
+	password := filepath.Join(s.TempDir(), "password")
+	must(s, os.WriteFile(password, []byte(kafkatest.Password+"\n"), 0o600))
+	s.record(20, "--kafka-brokers", s.broker.SecureAddr, "--kafka-topic", s.topic, "--drain", ceiling.String(),
+		"--kafka-tls-enabled", "--kafka-tls-ca-file", s.broker.CAFile, "--kafka-sasl-mechanism", "scram-sha-256",
+		"--kafka-sasl-username", kafkatest.User, "--kafka-sasl-password-file", password)
+	if records, repeats := s.check(); records != 44 || repeats != 0 {
+		s.Errorf("%d records and %d repeats, want 44 and none", records, repeats)
+	}
+	code, out := s.ship()
+	if code != 0 || !strings.Contains(out, "shipped 0 records of 0 sessions") {
+		s.Errorf("ship after that: exit code %d, %s", code, out)
+	}
+}
+
+// testH1 kills the shipper of the host at random times while proxies write, and
+// one of them too.
+func (s *shipping) testH1() {
+	kills := 10
+	if soak() {
+		kills = 50
+	}
+	random := rand.New(rand.NewPCG(seed(s.T), 0))
+	k := &killing{t: s.T, random: random}
+	var proxies []*wrapped
+	var loads []*loading
+	for range 2 {
+		w := wrap(s.T, setup{proxy: s.proxy, spool: s.spool, flags: []string{"--durability", "interval"}})
+		l := k.load(w, 1, 200)
+		<-l.begun
+		proxies, loads = append(proxies, w), append(loads, l)
+	}
+	for n := range kills {
+		cmd := s.command(s.Context(), "--follow", "--kafka-brokers", s.broker.Addr)
+		must(s, cmd.Start())
+		time.AfterFunc(50*time.Millisecond+time.Duration(random.ExpFloat64()*200e6), func() { cmd.Process.Kill() })
+		if err := cmd.Wait(); cmd.ProcessState.Exited() {
+			s.Fatalf("the shipper ended by itself: %v", err)
+		}
+		if n == kills/2 {
+			proxies[0].cmd.Process.Kill()
+			proxies[0].wait()
+		}
+	}
+	proxies[1].in.Close()
+	loads[0].wait.Wait()
+	loads[1].wait.Wait()
+	proxies[1].wait()
+	if code, out := s.ship(); code != 0 {
+		s.Fatalf("ship: exit code %d, %s", code, out)
+	}
+	records, repeats := s.check()
+	s.Logf("%d records, %d repeats", records, repeats)
+	if records < 100 {
+		s.Errorf("only %d records: the kills hit no load", records)
+	}
+}
+
+// testH3 gives a proxy a broker that takes connections and says nothing: calls
+// flow, the proxy ends, and all is left for another to ship.
+func (s *shipping) testH3() {
+	hole, err := net.Listen("tcp", "127.0.0.1:0")
+	must(s, err)
+	defer hole.Close()
+	s.record(50, "--kafka-brokers", hole.Addr().String(), "--kafka-topic", s.topic, "--drain", "1ms")
+	if got := s.delivered(); len(got) > 0 {
+		s.Fatalf("the topic has %d sessions, want none", len(got))
+	}
+	code, out := s.ship()
+	if code != 0 || !strings.Contains(out, "shipped 52 records of 1 session\n") {
+		s.Errorf("ship: exit code %d, %s", code, out)
+	}
+	s.check()
+}
+
+// testH4 makes the topic too small for one record: the rest flows, something
+// stands for it, and it is kept where the log says.
+func (s *shipping) testH4() {
+	s.topic += "-small"
+	s.createTopic(map[string]string{"max.message.bytes": "3000"})
+	w := wrap(s.T, setup{proxy: s.proxy, spool: s.spool})
+	var long strings.Builder
+	for x := range 400 {
+		fmt.Fprintf(&long, `"name%d":%d,`, x*7919, x*104729)
+	}
+	must(s, w.send([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"long","arguments":{`+long.String()+`"a":1}}}`+"\n")))
+	w.next(1)
+	w.answered(2, 100)
+	w.end()
+	code, out := s.ship()
+	if code != exitFound || !strings.Contains(out, "record refused and set aside") || !strings.Contains(out, "1 record not delivered as it is") {
+		s.Errorf("ship: exit code %d, %s", code, out)
+	}
+	var kept []byte
+	names, err := filepath.Glob(filepath.Join(s.spool, "quarantine", "*"))
+	must(s, err)
+	if len(names) == 1 && strings.Contains(out, names[0]) {
+		kept, err = os.ReadFile(names[0])
+		must(s, err)
+	}
+	for session, lines := range s.recorded() {
+		got := s.delivered()[session]
+		if len(got) != len(lines) {
+			s.Fatalf("%d records in the topic, %d in the spool", len(got), len(lines))
+		}
+		for i, line := range lines {
+			want, err := audit.Parse([]byte(line))
+			must(s, err)
+			if want.Tool == "long" {
+				if string(kept) != line+"\n" {
+					s.Errorf("%q keeps %.100q, want the record", names, kept)
+				}
+				want.Args, want.Annotations, want.Anomalies = "", "", []string{"undeliverable"}
+			}
+			have, err := audit.Parse([]byte(got[i]))
+			must(s, err)
+			if diff := cmp.Diff(want, have); diff != "" {
+				s.Errorf("record %d (-want +got):\n%s", i, diff)
+			}
+		}
+	}
+}
+
+// testH5 starts proxies that cannot reach Kafka: their calls are recorded, they
+// say why nothing is shipped, and nothing is lost.
+func (s *shipping) testH5() {
+	for _, tt := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--kafka-tls-enabled", "--kafka-tls-ca-file", "/absent"}, "nothing is shipped to Kafka; the records stay in the spool"},
+		{[]string{"--kafka-tls-enabled"}, "the broker closes the connection"},
+	} {
+		w := wrap(s.T, setup{proxy: s.proxy, spool: s.spool, flags: slices.Concat(
+			[]string{"--kafka-brokers", s.broker.Addr, "--kafka-topic", s.topic, "--drain", "2s"}, tt.flags)})
+		w.answered(1, 100)
+		if status := w.end(); status.ExitStatus() != 0 || !strings.Contains(w.stderr.String(), tt.want) {
+			s.Errorf("%v: status %#x, %s, want %q", tt.flags, status, &w.stderr, tt.want)
+		}
+	}
+	if got := s.delivered(); len(got) > 0 {
+		s.Errorf("the topic has %d sessions, want none", len(got))
+	}
+	if code, out := s.ship(); code != 0 {
+		s.Errorf("ship: exit code %d, %s", code, out)
+	}
+	s.check()
+}
+
+// testH8 loses the topic after all was shipped, and ships again.
+func (s *shipping) testH8() {
+	s.record(30, s.flags()...)
+	must(s, s.broker.DeleteTopic(s.Context(), s.topic))
+	s.topic += "-again"
+	s.createTopic(nil)
+	if code, out := s.ship(); code != 0 || len(s.delivered()) > 0 {
+		s.Fatalf("ship: exit code %d, %s, want nothing to ship", code, out)
+	}
+	if code, out := s.ship("--from", "-1h"); code != 0 || !strings.Contains(out, "shipped 32 records of 1 session\n") {
+		s.Errorf("ship --from: exit code %d, %s", code, out)
+	}
+	if records, repeats := s.check(); records != 32 || repeats != 0 {
+		s.Errorf("%d records and %d repeats, want 32 and none", records, repeats)
+	}
+}
+
+// testBadLines damages a line: it is kept beside the spool and said, and what
+// stands after it is shipped. Another session cannot be read at all.
+func (s *shipping) testBadLines() {
+	s.record(3)
+	entries, err := spool.List(s.spool)
+	must(s, err)
+	file := filepath.Join(s.spool, "sessions", entries[0].ID, "00000001.jsonl")
+	text, err := os.ReadFile(file)
+	must(s, err)
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	bad := slices.IndexFunc(lines, func(l []byte) bool { return bytes.Contains(l, []byte(`"outcome"`)) })
+	damaged := bytes.Replace(lines[bad], []byte(`"outcome"`), []byte(`"OUTCOME"`), 1)
+	lines[bad] = damaged
+	must(s, os.WriteFile(file, bytes.Join(lines, nil), 0o600))
+
+	s.record(1)
+	entries, err = spool.List(s.spool)
+	must(s, err)
+	other := filepath.Join(s.spool, "sessions", entries[1].ID)
+	must(s, os.Chmod(other, 0o777)) // anybody could have written it
+
+	code, out := s.ship()
+	if code != exitUnclear || !strings.Contains(out, "1 session not shipped") || !strings.Contains(out, "a place in the spool cannot be delivered") {
+		s.Errorf("ship: exit code %d, %s", code, out)
+	}
+	names, err := filepath.Glob(filepath.Join(s.spool, "quarantine", "*"))
+	must(s, err)
+	if len(names) != 1 || !strings.Contains(out, names[0]) {
+		s.Fatalf("set aside: %q, want one file, named in %s", names, out)
+	}
+	if kept, err := os.ReadFile(names[0]); err != nil || !bytes.Equal(kept, damaged) {
+		s.Errorf("%q holds %q, %v, want the damaged line", names[0], kept, err)
+	}
+	must(s, os.Chmod(other, 0o700))
+	if code, out := s.ship(); code != 0 {
+		s.Errorf("ship: exit code %d, %s", code, out)
+	}
+	s.check()
+}
