@@ -173,7 +173,7 @@ func newRootCmd(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newEngineCmd(a), newVersionCmd(a))
+	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newEngineCmd(a), newVersionCmd(a))
 	return root
 }
 

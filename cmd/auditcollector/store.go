@@ -21,6 +21,16 @@ func (c config) local() bool { return len(c.addrs) == 0 }
 // store returns the configured ClickHouse, or the local engine of a collector
 // that is running. It does not connect.
 func (c config) store() (*clickhouse.Store, error) {
+	cc, err := c.clickhouse(chdb.Writer)
+	if err != nil {
+		return nil, err
+	}
+	return clickhouse.Open(cc)
+}
+
+// clickhouse returns where the configured ClickHouse is, or the local engine
+// for a role.
+func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 	cc := clickhouse.Config{
 		Addrs:    c.addrs,
 		HTTP:     c.values.String("clickhouse.protocol") == "http",
@@ -32,18 +42,18 @@ func (c config) store() (*clickhouse.Store, error) {
 			Addrs:        []string{"localhost:0"}, // a name for messages
 			HTTP:         true,
 			Database:     c.database,
-			Dial:         chdb.Dialer(c.localDir, chdb.Writer),
+			Dial:         chdb.Dialer(c.localDir, role),
 			Uncompressed: true,
 		}
 	} else {
 		tls, tlsErr := cli.LoadTLS(c.values, "clickhouse.tls")
 		password, err := cli.LoadPassword(c.values, "clickhouse.password")
 		if err := errors.Join(tlsErr, err); err != nil {
-			return nil, exitError{exitConfig, err}
+			return clickhouse.Config{}, exitError{exitConfig, err}
 		}
 		cc.TLS, cc.Password = tls, password.Reveal()
 	}
-	return clickhouse.Open(cc)
+	return cc, nil
 }
 
 func (c config) retention() clickhouse.Retention {

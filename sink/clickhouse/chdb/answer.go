@@ -3,7 +3,6 @@
 package chdb
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -14,9 +13,6 @@ import (
 	"time"
 
 	"github.com/ClickHouse/ch-go/compress"
-	chproto "github.com/ClickHouse/ch-go/proto"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 )
 
 // maxStall is how long a client may take for a chunk of its answer. A query
@@ -44,46 +40,16 @@ func newAnswer(w http.ResponseWriter, q request, format string) *answer {
 
 // chunk sends a part of the answer as the engine gave it.
 func (a *answer) chunk(data []byte) error {
-	if !strings.EqualFold(a.format, "Native") || a.revision == 0 {
-		return a.send(data)
+	var err error
+	if strings.EqualFold(a.format, "Native") && a.revision > 0 {
+		err = translate(data, a.revision, a.send)
+	} else {
+		err = a.send(data)
 	}
-	return a.reencode(data)
-}
-
-// reencode sends the engine's blocks, which are of revision 0, as those of the
-// client's revision. A chunk holds whole blocks. Each column is sent before the
-// next is encoded: a block may have many megabytes.
-func (a *answer) reencode(data []byte) error {
-	in := chproto.NewReader(bytes.NewReader(data))
-	var out chproto.Buffer
-	for {
-		block := proto.Block{ServerContext: &column.ServerContext{Timezone: time.UTC}}
-		switch err := block.Decode(in, 0); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return notNative(err)
-		case block.Rows() == 0:
-			// A client reads what comes before the values only if there are any.
-			continue
-		}
-		if err := block.EncodeHeader(&out, a.revision); err != nil {
-			return notNative(err)
-		}
-		for i := range block.Columns {
-			if err := block.EncodeColumn(&out, a.revision, i); err != nil {
-				return notNative(err)
-			}
-			if err := a.send(out.Buf); err != nil {
-				return err
-			}
-			out.Reset()
-		}
+	if err == nil && http.NewResponseController(a.w).Flush() != nil {
+		err = errGone
 	}
-}
-
-func notNative(err error) error {
-	return exceptionf(codeUnknown, "this answer cannot be sent in the native format: %v", err)
+	return err
 }
 
 // frame is how much is compressed at a time.
@@ -114,14 +80,10 @@ func (a *answer) send(data []byte) error {
 var errGone = errors.New("the client is gone")
 
 func (a *answer) write(data []byte) error {
-	control := http.NewResponseController(a.w)
-	if err := control.SetWriteDeadline(time.Now().Add(maxStall)); err != nil {
+	if err := http.NewResponseController(a.w).SetWriteDeadline(time.Now().Add(maxStall)); err != nil {
 		return errGone
 	}
 	if _, err := a.w.Write(data); err != nil {
-		return errGone
-	}
-	if err := control.Flush(); err != nil {
 		return errGone
 	}
 	return nil

@@ -32,7 +32,10 @@ func (c *conn) parse(text string, dataFollows bool) (statement, error) {
 	class, ok := c.classify(text)
 	switch {
 	case !ok || class.statements == 0:
-		return statement{}, exceptionf(codeSyntax, "there is no statement that could be understood")
+		if _, err := c.canonical(text); err != nil {
+			return statement{}, err // where it cannot be understood
+		}
+		return statement{}, exceptionf(codeSyntax, "there is no statement")
 	case class.statements > 1:
 		return statement{}, exceptionf(codeSyntax, "want one statement, got %d", class.statements)
 	case class.class != classRead && !(class.class == classChange && dataFollows):

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/sink/clickhouse/chdb"
+)
+
+// TestMain makes the test binary double as the program when it is called by
+// the program's name. Only there can the administrator's file be moved.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "auditcollector" {
+		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG")}
+		os.Exit(a.run(context.Background(), os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// program returns a path at which the test binary is this program.
+func program(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "auditcollector")
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// libchdb is where make libchdb puts the engine.
+func libchdb(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../.tools/libchdb/libchdb.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: run make libchdb", err)
+	}
+	return path
+}
+
+// A home is where one run of the program has its files.
+type home struct {
+	exe, dir string
+	env      []string
+}
+
+// newHome has nothing of who runs the test.
+func newHome(t *testing.T) home {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ac") // short, for the sockets below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return home{program(t), dir, []string{
+		"HOME=" + dir, "XDG_STATE_HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TZ=UTC",
+		"AUDITCOLLECTOR_LOCAL_DIR=" + dir + "/local", "AUDITCOLLECTOR_LOCAL_LIBRARY=" + libchdb(t), "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0",
+	}}
+}
+
+// A result is how the program ended and what it said.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func (h home) run(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr strings.Builder
+	cmd := exec.CommandContext(ctx, h.exe, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = h.env, &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// engine starts the local engine, which ends with the test.
+func (h home) engine(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(h.exe, "engine")
+	cmd.Env, cmd.Stderr = h.env, os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the engine ended with %v", err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := chdb.Ready(ctx, h.dir+"/local"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"regexp"
+	"syscall"
+
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+	"github.com/spf13/cobra"
+)
+
+const queryLong = `Runs one SQL statement that reads, at the configured ClickHouse or else through
+the local engine of a collector that is running. audit.events has a column for
+each member of a record; audit.operations has a row for each thing that a call
+did, also inside batches. A record that was stored twice counts once.
+
+A table is for people: what would steer a terminal is escaped, and NULL is a
+value that is not there. json is one object a line, csv begins with the names.`
+
+const queryExample = `  auditcollector query 'SELECT ts, tool, outcome FROM events ORDER BY ts DESC LIMIT 10'
+  auditcollector query --format json 'SELECT * FROM pipe_destinations'`
+
+func newQueryCmd(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "query SQL",
+		Short:   "ask ClickHouse with the rights of a reader",
+		Long:    queryLong,
+		Example: queryExample,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			newWriter, ok := rowWriters[format]
+			if !ok {
+				return fmt.Errorf("--format is %q, want table, json or csv", format)
+			}
+			cfg, err := a.load()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := interruptible(cmd.Context())
+			defer cancel()
+			out := bufio.NewWriter(a.stdout)
+			err = a.query(ctx, cfg, args[0], newWriter(out, isTerminal(a.stdout)))
+			if flushErr := out.Flush(); err == nil && flushErr != nil && !errors.Is(flushErr, syscall.EPIPE) {
+				err = fmt.Errorf("printing: %w", flushErr)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "table", "table, json or csv")
+	return cmd
+}
+
+// ownFormat finds the FORMAT that a statement names for itself.
+var ownFormat = regexp.MustCompile(`(?i)\sFORMAT\s+\w+\s*;?\s*$`)
+
+// query runs sql and gives its rows to w as they come.
+func (a *app) query(ctx context.Context, cfg config, sql string, w rowWriter) error {
+	if ownFormat.MatchString(sql) {
+		return errors.New("the statement names a FORMAT of its own; use --format table, json or csv")
+	}
+	cc, err := cfg.clickhouse(chdb.Reader)
+	if err != nil {
+		return err
+	}
+	db, err := clickhouse.OpenReader(cc)
+	if err != nil {
+		return exitError{exitConfig, err}
+	}
+	defer db.Close()
+	rows, err := db.Query(ctx, sql)
+	if err != nil {
+		return cfg.explain(err)
+	}
+	defer rows.Close()
+	types := rows.ColumnTypes()
+	values := make([]any, len(types))
+	for i, t := range types {
+		values[i] = reflect.New(t.ScanType()).Interface()
+	}
+	if err := w.header(rows.Columns()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	row := make([]any, len(values))
+	for rows.Next() {
+		if err := rows.Scan(values...); err != nil {
+			return fmt.Errorf("reading a row: %w", err)
+		}
+		for i, v := range values {
+			row[i] = plainValue(reflect.ValueOf(v).Elem(), column.Type(types[i].DatabaseTypeName()))
+		}
+		if err := w.row(row); err != nil {
+			return ignoreClosed(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		// The rows before it are right, so they are shown; the exit code tells.
+		return errors.Join(ignoreClosed(w.end()), cfg.explain(err))
+	}
+	return ignoreClosed(w.end())
+}
+
+// ignoreClosed forgets that nobody reads any more, as under head.
+func ignoreClosed(err error) error {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return fmt.Errorf("printing: %w", err)
+}
+
+// explain turns an error into what to do about it, and the engine's own into
+// its message alone.
+func (c config) explain(err error) error {
+	var exception *driver.Exception
+	switch {
+	case errors.As(err, &exception):
+		return fmt.Errorf("ClickHouse answers: %s", exception.Message)
+	case c.local() && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+		return fmt.Errorf("no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr", c.localDir)
+	default:
+		return fmt.Errorf("asking ClickHouse: %w", err)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestQuery(t *testing.T) {
+	h := newHome(t)
+	h.engine(t)
+	if r := h.run(t, "migrate"); r.code != 0 {
+		t.Fatalf("migrate: %+v", r)
+	}
+	const all = `SELECT 1 AS a, 'x\n' || char(27) || unhex('E280AE') || '漢,"' AS b, toDateTime64('2026-11-21 10:00:00.5', 6, 'UTC') AS t, toDate('2026-01-02') AS d, NULL AS n,
+		[toNullable(1), NULL] AS l, map('k', 1.5) AS m, CAST((1, 'y'), 'Tuple(p UInt8, q String)') AS tu, toUUID('01a1ffa2-ef06-7531-984c-e556a3c10f58') AS u,
+		nan AS f, toFixedString('\xff\x01', 2) AS fs, toUInt64(18446744073709551615) AS big, true AS ok, toNullable(toUInt8(3)) AS nn`
+	for _, tt := range []struct {
+		name string
+		args []string
+		want result
+	}{
+		{"a table", []string{"SELECT number AS n, repeat('漢', number) AS wide, 'x' AS last FROM numbers(3)"}, result{stdout: "n  wide  last\n0        x\n1  漢    x\n2  漢漢  x\n"}},
+		{"all types as JSON", []string{"--format", "json", all}, result{
+			stdout: `{"a":1,"b":"x\n\u001b\u202e漢,\"","t":"2026-11-21T10:00:00.500000Z","d":"2026-01-02","n":null,"l":[1,null],"m":{"k":1.5},"tu":{"p":1,"q":"y"},"u":"01a1ffa2-ef06-7531-984c-e556a3c10f58","f":null,"fs":"\\xff\\x01","big":18446744073709551615,"ok":true,"nn":3}` + "\n"}},
+		{"all types as CSV", []string{"--format=csv", all}, result{
+			stdout: "a,b,t,d,n,l,m,tu,u,f,fs,big,ok,nn\n1,\"x\n\x1b\u202e漢,\"\"\",2026-11-21T10:00:00.500000Z,2026-01-02,,\"[1,null]\",\"{\"\"k\"\":1.5}\",\"{\"\"p\"\":1,\"\"q\"\":\"\"y\"\"}\",01a1ffa2-ef06-7531-984c-e556a3c10f58,,\xff\x01,18446744073709551615,true,3\n"}},
+		{"the records' database", []string{"SELECT count() AS n FROM events"}, result{stdout: "n\n0\n"}},
+		{"no rows", []string{"--format", "json", "SELECT * FROM events"}, result{}},
+		{"wrong SQL", []string{"SELECT * FROM nowhere"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: Unknown table expression identifier 'nowhere' in scope SELECT * FROM nowhere. (UNKNOWN_TABLE)\n"}},
+		{"no SQL", []string{"SELECT 1 FROM"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: Syntax error: failed at position 14 (end of query)"}},
+		{"an error after rows", []string{"SELECT throwIf(number = 200000) AS z FROM numbers(300000)"}, result{code: exitUnclear, stdout: "z\n0\n0\n", stderr: "auditcollector: ClickHouse answers: Value passed to 'throwIf'"}},
+		{"writing", []string{"INSERT INTO events (tool) VALUES ('x')"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: a reader may only read. (READONLY)\n"}},
+		{"a file", []string{"SELECT file('/etc/hosts')"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: a reader may not call file: it reads files of this machine. (READONLY)\n"}},
+		{"a format of its own", []string{"SELECT 1 FORMAT JSON;"}, result{code: exitUnclear, stderr: "auditcollector: the statement names a FORMAT of its own; use --format table, json or csv\n"}},
+		{"a format that is none", []string{"--format", "xml", "SELECT 1"}, result{code: exitUnclear, stderr: "auditcollector: --format is \"xml\", want table, json or csv\n"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := h.run(t, append([]string{"query"}, tt.args...)...)
+			if got.code != tt.want.code || !said(got.stdout, tt.want.stdout) || !said(got.stderr, tt.want.stderr) {
+				t.Errorf("got %d\n%.500q\n%.500q\nwant %d\n%q\n%q", got.code, got.stdout, got.stderr, tt.want.code, tt.want.stdout, tt.want.stderr)
+			}
+		})
+	}
+}
+
+// said reports whether got is want, or begins with it if want has no end.
+func said(got, want string) bool {
+	if want == "" || strings.HasSuffix(want, "\n") && strings.Count(got, "\n") < 1000 {
+		return got == want
+	}
+	return strings.HasPrefix(got, want)
+}
+
+func TestQueryNeedsACollector(t *testing.T) {
+	h := newHome(t)
+	got := h.run(t, "query", "SELECT 1")
+	want := fmt.Sprintf("auditcollector: no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr\n", h.dir+"/local")
+	if got.code != exitUnclear || got.stderr != want {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
+func TestEngineNeedsALibrary(t *testing.T) {
+	h := newHome(t)
+	got := h.run(t, "engine", "--local-library", h.dir+"/none.so")
+	want := fmt.Sprintf("auditcollector: no libchdb: stat %s/none.so: no such file or directory\n", h.dir)
+	if got.code != exitConfig || got.stderr != want {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
+// TestTable prints more rows than decide the widths.
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	w := rowWriters["table"](&out, false)
+	if err := w.header([]string{"n\x1b", "text"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range alignedRows + 1 {
+		text := any("a\nb")
+		if i == alignedRows {
+			text = nil
+		}
+		if err := w.row([]any{uint64(i * 1000), text}); err != nil {
+			t.Fatal(err)
+		}
+		if early := i < alignedRows-1; early && out.Len() > 0 {
+			t.Fatalf("printed after row %d", i)
+		}
+	}
+	if err := w.end(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	got := []string{lines[0], lines[1], lines[alignedRows], lines[alignedRows+1], fmt.Sprint(len(lines))}
+	want := []string{`n\x1b   text`, `0       a\nb`, `999000  a\nb`, `1000000  NULL`, fmt.Sprint(alignedRows + 2)}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCSVOnATerminal escapes what would steer it; elsewhere the values are
+// those of the records.
+func TestCSVOnATerminal(t *testing.T) {
+	for terminal, want := range map[bool]string{true: "a\n\\x1b[2J\n", false: "a\n\x1b[2J\n"} {
+		var out bytes.Buffer
+		w := rowWriters["csv"](&out, terminal)
+		if err := w.header([]string{"a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.row([]any{"\x1b[2J"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.end(); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("terminal %t: got %q, want %q", terminal, out.String(), want)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"auditproxy/cmd/internal/cli"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+)
+
+// A rowWriter writes the answer to a query.
+type rowWriter interface {
+	header(names []string) error
+	row(values []any) error // as plainValue makes them
+	end() error
+}
+
+// rowWriters are the formats. On a terminal nothing that strangers wrote may
+// steer it.
+var rowWriters = map[string]func(w io.Writer, terminal bool) rowWriter{
+	"table": func(w io.Writer, _ bool) rowWriter { return &tableWriter{w: w} },
+	"json":  func(w io.Writer, _ bool) rowWriter { return &jsonWriter{w: w} },
+	"csv":   func(w io.Writer, terminal bool) rowWriter { return &csvWriter{w: csv.NewWriter(w), escape: terminal} },
+}
+
+// plainValue turns what the driver scans into what JSON has: times are RFC
+// 3339, numbers that JSON lacks are nil.
+func plainValue(v reflect.Value, t column.Type) any {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		if s, ok := v.Interface().(fmt.Stringer); ok && v.Type() != reflect.TypeFor[*time.Time]() {
+			return s.String()
+		}
+		return plainValue(v.Elem(), t)
+	case reflect.String:
+		return v.String()
+	case reflect.Float32, reflect.Float64:
+		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil
+		}
+		return v.Interface()
+	case reflect.Slice, reflect.Array:
+		if s, ok := v.Interface().(fmt.Stringer); ok { // a UUID or an address
+			return s.String()
+		}
+		list := make([]any, v.Len())
+		for i := range list {
+			list[i] = plainValue(v.Index(i), "")
+		}
+		return list
+	case reflect.Map:
+		object := make(map[string]any, v.Len())
+		for entries := v.MapRange(); entries.Next(); {
+			object[fmt.Sprint(plainValue(entries.Key(), ""))] = plainValue(entries.Value(), "")
+		}
+		return object
+	}
+	switch x := v.Interface().(type) {
+	case time.Time:
+		return x.Format(timeLayout(string(t)))
+	case fmt.Stringer:
+		return x.String()
+	default:
+		return x
+	}
+}
+
+// dateTime64 finds how many digits the seconds of a type have.
+var dateTime64 = regexp.MustCompile(`DateTime64\((\d)`)
+
+// timeLayout returns how to write the times of a type, all of one width.
+func timeLayout(t string) string {
+	switch m := dateTime64.FindStringSubmatch(t); {
+	case m != nil && m[1] != "0":
+		return "2006-01-02T15:04:05." + strings.Repeat("0", int(m[1][0]-'0')) + "Z07:00"
+	case strings.Contains(t, "Date") && !strings.Contains(t, "DateTime"):
+		return time.DateOnly
+	case t == "": // within another value
+		return time.RFC3339Nano
+	default:
+		return time.RFC3339
+	}
+}
+
+// text returns s, or the escapes that show it if it is no text: JSON has
+// nothing for bytes.
+func text(s string) string {
+	if !utf8.ValidString(s) {
+		return cli.Escape(s)
+	}
+	return s
+}
+
+// encode writes a value as JSON that a terminal shows and nothing else.
+func encode(v any) (string, error) {
+	if s, ok := v.(string); ok {
+		v = text(s)
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", err
+	}
+	return string(cli.AppendEscapedJSON(nil, []byte(strings.TrimSuffix(b.String(), "\n")))), nil
+}
+
+// cell writes a value for a table or CSV.
+func cell(v any) (string, error) {
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	return encode(v)
+}
+
+// A jsonWriter writes one object a line, its members in the order of the
+// columns.
+type jsonWriter struct {
+	w     io.Writer
+	names []string // as JSON
+}
+
+func (j *jsonWriter) header(names []string) error {
+	for _, name := range names {
+		s, err := encode(name)
+		if err != nil {
+			return err
+		}
+		j.names = append(j.names, s)
+	}
+	return nil
+}
+
+func (j *jsonWriter) row(values []any) error {
+	var b strings.Builder
+	for i, v := range values {
+		s, err := encode(v)
+		if err != nil {
+			return err
+		}
+		b.WriteString("," + j.names[i] + ":" + s)
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(j.w, "{"+strings.TrimPrefix(b.String(), ","))
+	return err
+}
+
+func (j *jsonWriter) end() error { return nil }
+
+// A csvWriter writes RFC 4180 with a header. A value that is not there is
+// empty.
+type csvWriter struct {
+	w      *csv.Writer
+	escape bool
+}
+
+func (c *csvWriter) header(names []string) error { return c.write(names) }
+
+func (c *csvWriter) row(values []any) error {
+	cells := make([]string, len(values))
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		var err error
+		if cells[i], err = cell(v); err != nil {
+			return err
+		}
+	}
+	return c.write(cells)
+}
+
+func (c *csvWriter) write(cells []string) error {
+	if c.escape {
+		cells = escapeAll(cells)
+	}
+	return c.w.Write(cells)
+}
+
+func (c *csvWriter) end() error {
+	c.w.Flush()
+	return c.w.Error()
+}
+
+// alignedRows are how many rows decide how wide a table's columns are. What
+// comes later is printed as it comes.
+const alignedRows = 1000
+
+// A tableWriter aligns columns and escapes what is in them, terminal or not:
+// a row is a line.
+type tableWriter struct {
+	w      io.Writer
+	held   [][]string // the header and rows until the widths are known
+	widths []int
+}
+
+func (t *tableWriter) header(names []string) error {
+	t.hold(names)
+	return nil
+}
+
+func (t *tableWriter) row(values []any) error {
+	cells := make([]string, len(values))
+	for i, v := range values {
+		var err error
+		if v == nil {
+			cells[i] = "NULL"
+		} else if cells[i], err = cell(v); err != nil {
+			return err
+		}
+	}
+	if len(t.held) == 0 {
+		return t.print(escapeAll(cells))
+	}
+	t.hold(cells)
+	if len(t.held) > alignedRows {
+		return t.end()
+	}
+	return nil
+}
+
+func escapeAll(cells []string) []string {
+	escaped := make([]string, len(cells))
+	for i, s := range cells {
+		escaped[i] = cli.Escape(s)
+	}
+	return escaped
+}
+
+func (t *tableWriter) hold(cells []string) {
+	cells = escapeAll(cells)
+	if t.widths == nil {
+		t.widths = make([]int, len(cells))
+	}
+	for i, s := range cells {
+		t.widths[i] = max(t.widths[i], cli.Cells(s))
+	}
+	t.held = append(t.held, cells)
+}
+
+// end prints what is held, after which rows are printed as they come.
+func (t *tableWriter) end() error {
+	for _, cells := range t.held {
+		if err := t.print(cells); err != nil {
+			return err
+		}
+	}
+	t.held = nil
+	return nil
+}
+
+func (t *tableWriter) print(cells []string) error {
+	var b strings.Builder
+	for i, s := range cells {
+		b.WriteString(s)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", max(0, t.widths[i]-cli.Cells(s))+2))
+		}
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(t.w, b.String())
+	return err
+}

@@ -1,0 +1,26 @@
+package clickhouse
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// OpenReader returns connections on which statements read and nothing else,
+// whatever the user may do, and see each record once. It does not connect.
+func OpenReader(c Config) (driver.Conn, error) {
+	if len(c.Addrs) == 0 || !identifier(c.Database) {
+		return nil, errors.New("configuring ClickHouse: want an address and a database")
+	}
+	o := c.options()
+	o.Auth.Database = c.Database
+	o.ReadTimeout = 0 // the driver's own: a question may take its time
+	o.Settings = clickhouse.Settings{"readonly": 1, "final": 1}
+	conn, err := clickhouse.Open(o)
+	if err != nil {
+		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
+	}
+	return conn, nil
+}
