@@ -63,6 +63,10 @@ func (d *demo) session(ctx context.Context) error {
 	}
 	// A second Close is harmless; this one is for the ways out before the end.
 	defer session.Close()
+	// As agents do first; the proxy learns the tools' tiers from the answer.
+	if _, err := session.ListTools(ctx, nil); err != nil {
+		return fmt.Errorf("listing tools (see %s): %w", d.proxyLog(), err)
+	}
 	for _, c := range d.calls() {
 		if err := d.make(ctx, session, c); err != nil {
 			return err
