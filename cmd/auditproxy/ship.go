@@ -42,11 +42,13 @@ func newShipCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is written from now on")
 	cmd.Flags().StringVar(&from, "from", "", "ship again what was written at this `TIME` or later, such as yesterday or -2h")
-	cmd.MarkFlagsMutuallyExclusive("follow", "from")
 	return cmd
 }
 
 func (a *app) ship(ctx context.Context, follow bool, from string) error {
+	if follow && from != "" {
+		return errors.New("--from ships again what is there, --follow ships what comes: want one of them")
+	}
 	cfg, err := a.load()
 	if err != nil {
 		return err
