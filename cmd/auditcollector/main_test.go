@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,17 +14,26 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 )
 
-// TestMain makes the test binary double as the program when it is called by
-// the program's name. Only there can the administrator's file be moved.
+// TestMain makes the test binary double as the program when it is called with
+// a command, by whatever name: the program starts itself again, and must never
+// start the tests. Only there can the administrator's file be moved.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "auditcollector" {
+	if filepath.Base(os.Args[0]) == "auditcollector" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG")}
 		os.Exit(a.run(context.Background(), os.Args[1:]))
+	}
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		// The program starts itself as its engine, by the path the system knows
+		// it by. Running the tests instead would start more of them for ever.
+		fmt.Fprintf(os.Stderr, "%q is called like the program, but it is its tests\n", os.Args)
+		os.Exit(2)
 	}
 	os.Exit(m.Run())
 }
 
-// program returns a path at which the test binary is this program.
+// program returns a path at which the test binary is this program. It is no
+// symbolic link: the program starts its engine by the path that the system
+// knows it by, and at another name that would be the tests again.
 func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -31,7 +41,14 @@ func program(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "auditcollector")
-	if err := os.Symlink(self, path); err != nil {
+	if err := os.Link(self, path); err == nil {
+		return path
+	}
+	binary, err := os.ReadFile(self) // the temporary directory is on another file system
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, binary, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path
