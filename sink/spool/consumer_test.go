@@ -1,0 +1,89 @@
+package spool
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestConsumerRewind tells all again, and moves no cursor by that.
+func TestConsumerRewind(t *testing.T) {
+	s := create(t, Config{})
+	for n := range 3 {
+		appendLines(t, s, final(n, uint64(n)), true)
+	}
+	must(t, s.Close())
+	c, err := OpenConsumer(ReaderConfig{Dir: s.c.Dir, Session: testID})
+	must(t, err)
+	defer c.Close()
+	first := drain(t, c.Next)
+	must(t, c.Commit(first[1].End()))
+	must(t, c.Rewind())
+	if diff := cmp.Diff(texts(first), texts(drain(t, c.Next))); diff != "" || len(first) != 3 {
+		t.Errorf("%d records; after Rewind (-want +got):\n%s", len(first), diff)
+	}
+	if c.Shipped() != first[1].End() {
+		t.Errorf("Shipped = %v, want %v", c.Shipped(), first[1].End())
+	}
+}
+
+// TestConsumerSetAside keeps a line in a file that is not the session's, once,
+// and leaves nothing half done.
+func TestConsumerSetAside(t *testing.T) {
+	s := create(t, Config{})
+	appendLines(t, s, final(1, 0), true)
+	must(t, s.Close())
+	c, err := OpenConsumer(ReaderConfig{Dir: s.c.Dir, Session: testID})
+	must(t, err)
+	defer c.Close()
+	var paths []string
+	for _, line := range []string{"one", "two", "one"} {
+		path, err := c.SetAside([]byte(line))
+		must(t, err)
+		paths = append(paths, path)
+		if kept, err := os.ReadFile(path); err != nil || string(kept) != line+"\n" {
+			t.Errorf("%q holds %q, %v, want %q", path, kept, err, line)
+		}
+	}
+	if paths[0] != paths[2] || paths[0] == paths[1] {
+		t.Errorf("the lines went to %q, want the same line in the same file", paths)
+	}
+	files, err := os.ReadDir(filepath.Join(s.c.Dir, asideDir))
+	if err != nil || len(files) != 2 {
+		t.Errorf("%d files, %v, want 2", len(files), err)
+	}
+	if i, err := os.Stat(paths[0]); err != nil || i.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v, want 0600", i.Mode(), err)
+	}
+
+	must(t, os.Chmod(filepath.Join(s.c.Dir, asideDir), 0o777))
+	if path, err := c.SetAside([]byte("three")); err == nil {
+		t.Errorf("SetAside wrote %q, where others can write", path)
+	}
+}
+
+// TestNamesAndLook check that they say of one session what List says of all.
+func TestNamesAndLook(t *testing.T) {
+	dir := stock(t)
+	must(t, os.Mkdir(filepath.Join(dir, sessionsDir, ".new-x"), 0o700))
+	entries, err := List(dir)
+	must(t, err)
+	ids, err := Names(dir)
+	must(t, err)
+	if len(ids) != len(entries) || len(ids) == 0 {
+		t.Fatalf("Names = %q, List has %d", ids, len(entries))
+	}
+	for i, id := range ids {
+		e, there := Look(dir, id)
+		if !there || !cmp.Equal(e, entries[i]) {
+			t.Errorf("Look(%q) = %+v, %v, List says %+v", id, e, there, entries[i])
+		}
+	}
+	for _, id := range []string{"absent", "../sessions", ""} {
+		if e, there := Look(dir, id); there {
+			t.Errorf("Look(%q) = %+v, want nothing", id, e)
+		}
+	}
+}
