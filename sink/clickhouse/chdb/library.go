@@ -44,7 +44,7 @@ type library struct {
 type classification struct {
 	size       uint32 // of this struct, set by the caller
 	statements uint32
-	flags      uint32
+	_          uint32 // flags
 	class      uint32
 }
 

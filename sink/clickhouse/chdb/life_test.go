@@ -111,6 +111,7 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		cancel()
+		feed.CloseWithError(context.Canceled) // net/http may wait for a read of the body
 		if err := <-sent; !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
