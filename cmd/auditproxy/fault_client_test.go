@@ -254,14 +254,6 @@ func (tr *trail) kind(k audit.Kind) (list []audit.Record) {
 	return list
 }
 
-// anomalies are the words of all anomaly records.
-func (tr *trail) anomalies() (words []string) {
-	for _, r := range tr.kind(audit.KindAnomaly) {
-		words = append(words, r.Anomalies...)
-	}
-	return words
-}
-
 // readTrail reads all sessions of a spool that nobody writes.
 func readTrail(t *testing.T, dir string) *trail {
 	t.Helper()
