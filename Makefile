@@ -24,8 +24,8 @@ RACE := ./mcpproxy/... ./sink/... ./cmd/internal/cli/...
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
 
-build: ## build bin/auditproxy
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/auditproxy
+build: ## build bin/auditproxy and bin/auditcollector
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/auditproxy ./cmd/auditcollector
 
 demo: build $(A22)/.done ## watch a real tmux session through the proxy
 	@deploy/dev/fetch commands tmux
