@@ -98,6 +98,9 @@ func (c Config) options() *clickhouse.Options {
 			// The server's default since 26.3, which answers before rows are parts.
 			"async_insert":       0,
 			"insert_deduplicate": 1,
+			// A server that died between the table and the rollup feeds the rollup at
+			// the next attempt, although the table has the rows.
+			"deduplicate_blocks_in_dependent_materialized_views": 1,
 			// Late records may belong to any month of the retention.
 			"max_partitions_per_insert_block": 10000,
 		},

@@ -261,7 +261,13 @@ func testDuplicates(t *testing.T, s *clickhouse.Store, dir string) {
 	insert(rows[:60])
 	insert(rows[:60])
 	want(t, dir, "SELECT count() FROM audit.events", "60") // the token alone
-	insert(rows[40:])                                      // after a crash, with other boundaries
+	// The server died between the table and the rollup: the next attempt, which
+	// the table knows already, still feeds the rollup.
+	query(t, dir, "TRUNCATE TABLE audit.hourly_states")
+	insert(rows[:60])
+	want(t, dir, "SELECT count() FROM audit.events", "60")
+	want(t, dir, "SELECT sum(calls), sum(errors) FROM audit.hourly", "60\t0")
+	insert(rows[40:]) // after a crash, with other boundaries
 	again := append([]sink.Row(nil), rows[:10]...)
 	for i := range again {
 		again[i].Source.Offset += 1000 // the producer wrote it twice

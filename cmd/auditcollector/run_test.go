@@ -1,0 +1,373 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/spool"
+
+	"go.uber.org/zap"
+)
+
+// A process is a running program.
+type process struct {
+	cmd    *exec.Cmd
+	stderr *bytes.Buffer // of this program and its engine; read it after end
+}
+
+// collect starts auditcollector run.
+func (h home) collect(t *testing.T, args ...string) process {
+	t.Helper()
+	p := process{exec.Command(h.exe, append([]string{"run"}, args...)...), new(bytes.Buffer)}
+	p.cmd.Env, p.cmd.Stderr = append(h.env, "AUDITCOLLECTOR_SPOOL_DIRS="+h.spoolDir()), p.stderr
+	// What is killed cannot end its engine, whose copy of standard error would
+	// keep Wait waiting.
+	p.cmd.WaitDelay = 10 * time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.end(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("collector:\n%s", p.stderr)
+		}
+	})
+	return p
+}
+
+// end ends the program with a signal and returns its exit code, -1 if the
+// signal was what ended it.
+func (p process) end(s syscall.Signal) int {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Signal(s) // it may have ended by itself
+		_ = p.cmd.Wait()
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// spoolDir is where this home's proxy keeps its records.
+func (h home) spoolDir() string { return filepath.Join(h.dir, "auditproxy") }
+
+// A writer writes one session as a proxy does.
+type writer struct {
+	*spool.Session
+	t    *testing.T
+	no   int
+	ids  map[string]bool // of all records written
+	stop func()
+}
+
+func (h home) writer(t *testing.T) *writer {
+	t.Helper()
+	s, err := spool.Create(spool.Config{Dir: h.spoolDir(), Durability: spool.Interval, Log: zap.NewNop()}, audit.NewID(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	return &writer{s, t, 0, map[string]bool{}, func() {
+		cancel()
+		<-done
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}}
+}
+
+// call writes one call's record.
+func (w *writer) call(change ...func(*audit.Record)) {
+	w.t.Helper()
+	now := time.Now()
+	w.no++
+	r := audit.Record{
+		Kind: audit.KindCall, RecordID: audit.NewID(now), SessionID: w.ID(), Seq: uint64(w.no - 1), CallNo: uint64(w.no),
+		TS: now, Method: "tools/call", Tool: "list_panes", Outcome: audit.OutcomeOK, Duration: time.Millisecond,
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	w.ids[r.RecordID] = true
+	if _, err := w.Append(audit.AppendRecord(nil, &r), false); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ask returns the rows of a question to the engine, nil while it is away.
+func (h home) ask(t *testing.T, sql string) []string {
+	t.Helper()
+	dial := chdb.Dialer(h.dir+"/local", chdb.Reader)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) }}
+	client := http.Client{Transport: transport, Timeout: 30 * time.Second}
+	defer client.CloseIdleConnections()
+	resp, err := client.Post("http://engine/", "text/plain", strings.NewReader(sql+" FORMAT TSVRaw"))
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	return strings.Fields(b.String())
+}
+
+// eventually waits for what other processes do.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for tick := time.NewTicker(20 * time.Millisecond); !is(); <-tick.C {
+		if ctx.Err() != nil {
+			t.Fatalf("after a minute not: %s", what)
+		}
+	}
+}
+
+func (h home) counts(t *testing.T, sql string, want int) func() bool {
+	return func() bool {
+		rows := h.ask(t, sql)
+		return len(rows) == 1 && rows[0] == strconv.Itoa(want)
+	}
+}
+
+const distinct = "SELECT uniqExact(record_id) FROM audit.events"
+
+// check compares what was written with what a reviewer sees.
+func (h home) check(t *testing.T, writers ...*writer) {
+	t.Helper()
+	written := 0
+	for _, w := range writers {
+		written += len(w.ids)
+	}
+	// An insert shows in the table a moment before it does in the rollup.
+	eventually(t, "the rollup has every call", h.counts(t, "SELECT sum(calls) FROM audit.hourly", written))
+	want := map[string]bool{}
+	for _, w := range writers {
+		maps.Copy(want, w.ids)
+	}
+	got := map[string]int{}
+	for _, id := range h.ask(t, "SELECT record_id FROM audit.events FINAL") {
+		got[id]++
+	}
+	lost, phantom, duplicates := 0, 0, 0
+	for id := range want {
+		if got[id] == 0 {
+			lost++
+		}
+	}
+	for id, n := range got {
+		if !want[id] {
+			phantom++
+		}
+		duplicates += n - 1
+	}
+	if lost+phantom+duplicates > 0 {
+		t.Errorf("of %d records %d are lost, %d are phantoms, %d are duplicates", len(want), lost, phantom, duplicates)
+	}
+	for question, want := range map[string]string{
+		"SELECT count() FROM audit.conflicts":    "0",
+		"SELECT count() FROM audit.seq_gaps":     "0",
+		"SELECT count() FROM audit.dead_letters": "0",
+	} {
+		if got := h.ask(t, question); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s = %v, want %s", question, got, want)
+		}
+	}
+}
+
+// TestRunLocal: with no configuration but this machine's the records reach
+// the engine, a new session too, and a stop is clean.
+func TestRunLocal(t *testing.T) {
+	h := newHome(t)
+	w := h.writer(t)
+	for range 20 {
+		w.call()
+	}
+	p := h.collect(t, "--batch-wait", "50ms")
+	eventually(t, "the records are in the engine", h.counts(t, distinct, 20))
+	for range 5 {
+		w.call()
+	}
+	eventually(t, "what came later is there too", h.counts(t, distinct, 25))
+	h.check(t, w)
+	w.stop()
+	if code := p.end(syscall.SIGTERM); code != 0 || strings.Contains(p.stderr.String(), "error") {
+		t.Errorf("exit code %d, standard error:\n%s", code, p.stderr)
+	}
+}
+
+// TestKills kills the collector and its engine at random moments while records
+// are being written. SOAK=1 does it as often as promised.
+func TestKills(t *testing.T) {
+	collectors, engines := 5, 3
+	if os.Getenv("SOAK") != "" {
+		collectors, engines = 50, 20
+	}
+	h := newHome(t)
+	w := h.writer(t)
+	p := h.collect(t, "--batch-wait", "20ms")
+	eventually(t, "the collector has started", h.counts(t, "SELECT 1", 1))
+	for i := range collectors + engines {
+		for range 200 {
+			w.call()
+		}
+		// A moment is as good as another: in the wait, an insert, a commit.
+		for range rand.IntN(40) {
+			w.call()
+			h.ask(t, "SELECT 1")
+		}
+		if i < collectors {
+			p.end(syscall.SIGKILL)
+			p = h.collect(t, "--batch-wait", "20ms")
+			continue
+		}
+		eventually(t, "there is an engine to kill", func() bool { return killEngine(t, p.cmd.Process.Pid) })
+	}
+	w.call()
+	eventually(t, "everything is there", h.counts(t, distinct, len(w.ids)))
+	h.check(t, w)
+	w.stop()
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d, standard error:\n%s", code, p.stderr)
+	}
+}
+
+// killEngine kills the children of a process; it reports whether there was one.
+func killEngine(t *testing.T, parent int) (killed bool) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		children, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, child := range strings.Fields(string(children)) {
+			pid, err := strconv.Atoi(child)
+			if err != nil {
+				t.Fatal(err)
+			}
+			killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
+		}
+	}
+	return killed
+}
+
+// TestDeadLetters: what is no record of its session is listed, shown, and
+// replayed in vain until the configuration takes it.
+func TestDeadLetters(t *testing.T) {
+	h := newHome(t)
+	w := h.writer(t)
+	w.call()
+	w.call(func(r *audit.Record) { r.SessionID = audit.NewID(time.Now()); r.Tool = "evil\x1b[31m" })
+	w.call(func(r *audit.Record) { r.TS = time.Now().Add(-50 * 24 * time.Hour) })
+	p := h.collect(t, "--batch-wait", "20ms", "--retention-events", "30d")
+	eventually(t, "the good record is there", h.counts(t, distinct, 1))
+	eventually(t, "the others are dead letters", h.counts(t, "SELECT count() FROM audit.dead_letters", 2))
+
+	list := h.run(t, "dead-letters", "list")
+	if list.code != exitFound || !regexp.MustCompile(`(?m)^spool/1/\d+ .* key .*\n^spool/1/\d+ .* ts `).MatchString(list.stdout) {
+		t.Errorf("list: exit code %d\n%s%s", list.code, list.stdout, list.stderr)
+	}
+	if only := h.run(t, "dead-letters", "list", "--reason", "ts"); strings.Count(only.stdout, "\n") != 2 {
+		t.Errorf("list --reason ts:\n%s", only.stdout)
+	}
+	place := strings.Fields(strings.Split(list.stdout, "\n")[1])[0]
+	show := h.run(t, "dead-letters", "show", place)
+	if show.code != 0 || !strings.Contains(show.stdout, `evil\\u001b[31m`) && !strings.Contains(show.stdout, `evil\u001b[31m`) {
+		t.Errorf("show: exit code %d\n%s%s", show.code, show.stdout, show.stderr)
+	}
+	if raw := h.run(t, "dead-letters", "show", "--raw", place); !audit.Check([]byte(raw.stdout)) {
+		t.Errorf("show --raw is not the record's line: %q", raw.stdout)
+	}
+	if none := h.run(t, "dead-letters", "show", "spool/1/999999"); none.code != exitUnclear {
+		t.Errorf("show of nothing: exit code %d", none.code)
+	}
+
+	if again := h.run(t, "dead-letters", "replay", "--retention-events", "30d"); again.code != exitFound || again.stdout != "0 stored, 2 remain\n" {
+		t.Errorf("replay: exit code %d, %q\n%s", again.code, again.stdout, again.stderr)
+	}
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("run: exit code %d\n%s", code, p.stderr)
+	}
+	p = h.collect(t, "--batch-wait", "20ms") // keeps records for longer
+	eventually(t, "the tables keep records for longer", h.counts(t, "SELECT countSubstrings(create_table_query, 'toIntervalDay(400)') FROM system.tables WHERE database = 'audit' AND name = 'events'", 1))
+	if again := h.run(t, "dead-letters", "replay"); again.code != exitFound || again.stdout != "1 stored, 1 remain\n" {
+		t.Errorf("replay with the time allowed: exit code %d, %q\n%s", again.code, again.stdout, again.stderr)
+	}
+	if !h.counts(t, distinct, 2)() {
+		t.Errorf("after the replay there are %v records, want 2", h.ask(t, distinct))
+	}
+	if rest := h.run(t, "dead-letters", "list"); strings.Count(rest.stdout, "\n") != 2 {
+		t.Errorf("after the replay:\n%s", rest.stdout)
+	}
+	w.stop()
+	p.end(syscall.SIGTERM)
+	// Without a collector the command runs an engine of its own.
+	if all := h.run(t, "dead-letters", "list", "--all"); all.code != exitFound || strings.Count(all.stdout, "\n") != 3 {
+		t.Errorf("without a collector: exit code %d\n%s%s", all.code, all.stdout, all.stderr)
+	}
+}
+
+func TestMigrateCommand(t *testing.T) {
+	h := newHome(t)
+	first := h.run(t, "migrate")
+	if first.code != 0 || !strings.Contains(first.stdout, "applied 0001_tables\n") {
+		t.Errorf("migrate: exit code %d\n%s%s", first.code, first.stdout, first.stderr)
+	}
+	if again := h.run(t, "migrate"); again.code != 0 || strings.Contains(again.stdout, "applied") {
+		t.Errorf("migrate again: exit code %d\n%s%s", again.code, again.stdout, again.stderr)
+	}
+}
+
+// TestConfigProblems: everything that is wrong is said at once, and nothing
+// starts.
+func TestConfigProblems(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"it names every problem", []string{"--kafka-brokers", "a", "--clickhouse-database", "a;b", "--batch-rows", "0", "--retention-events", "1h", "--metrics-listen", "x"},
+			[]string{"kafka.brokers", "clickhouse.database", "batch.rows", "retention.events", "metrics.listen"}},
+		{"it knows pairs", []string{"--kafka-tenants", "a,b=c,b=d,=e"}, []string{`"a": want topic=tenant`, `"b" stands there twice`, `"=e"`}},
+		{"it wants TLS that is used", []string{"--kafka-tls-ca-file", "/x", "--clickhouse-tls-cert-file", "/y"}, []string{"kafka.tls.enabled is false", "clickhouse.tls.key_file"}},
+		{"it wants a login that is whole", []string{"--kafka-sasl-mechanism", "plain"}, []string{"kafka.sasl.username"}},
+		{"it keeps dead letters apart", []string{"--dead-letters-topic", "mcp.audit.v1"}, []string{"holds records"}},
+		{"it opens no port to others", []string{"--local-listen", "0.0.0.0:1"}, []string{"loopback", "password"}},
+		{"it keeps inside ClickHouse's times", []string{"--retention-events", "20000d"}, []string{"10000d"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHome(t)
+			got := h.run(t, append([]string{"run"}, tt.args...)...)
+			if got.code != exitConfig {
+				t.Errorf("exit code %d, want %d", got.code, exitConfig)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got.stderr, want) {
+					t.Errorf("standard error has no %q:\n%s", want, got.stderr)
+				}
+			}
+		})
+	}
+}
