@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,19 +99,47 @@ func (h home) writer(t *testing.T) *writer {
 // call writes one call's record.
 func (w *writer) call(change ...func(*audit.Record)) {
 	w.t.Helper()
+	line := w.line(append([]func(*audit.Record){func(r *audit.Record) { r.SessionID = w.ID() }}, change...)...)
+	if _, err := w.Append(line, false); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// line returns the next call's record.
+func (w *writer) line(change ...func(*audit.Record)) []byte {
 	now := time.Now()
 	w.no++
 	r := audit.Record{
-		Kind: audit.KindCall, RecordID: audit.NewID(now), SessionID: w.ID(), Seq: uint64(w.no - 1), CallNo: uint64(w.no),
+		Kind: audit.KindCall, RecordID: audit.NewID(now), Seq: uint64(w.no - 1), CallNo: uint64(w.no),
 		TS: now, Method: "tools/call", Tool: "list_panes", Outcome: audit.OutcomeOK, Duration: time.Millisecond,
 	}
 	for _, c := range change {
 		c(&r)
 	}
 	w.ids[r.RecordID] = true
-	if _, err := w.Append(audit.AppendRecord(nil, &r), false); err != nil {
-		w.t.Fatal(err)
+	return audit.AppendRecord(nil, &r)
+}
+
+// serve gives the engine's writer a port, so that it can stand for a server,
+// and returns it.
+func (h home) serve(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	dial := chdb.Dialer(h.dir+"/local", chdb.Writer)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) }}
+	server := &http.Server{Handler: &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "engine"}) },
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	}}
+	go server.Serve(l)
+	t.Cleanup(func() {
+		server.Close()
+		transport.CloseIdleConnections()
+	})
+	return l.Addr().String()
 }
 
 // ask returns the rows of a question to the engine, nil while it is away.
@@ -132,11 +164,11 @@ func (h home) ask(t *testing.T, sql string) []string {
 // eventually waits for what other processes do.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for tick := time.NewTicker(20 * time.Millisecond); !is(); <-tick.C {
 		if ctx.Err() != nil {
-			t.Fatalf("after a minute not: %s", what)
+			t.Fatalf("after three minutes not: %s", what)
 		}
 	}
 }
