@@ -40,6 +40,7 @@ const (
 	ackDropped       // an error, all stored
 	hang             // an error after a while, nothing stored
 	refused          // a configuration error
+	slow             // stored after a while, unless ctx ends first
 )
 
 var errStore = errors.New("the store failed")
@@ -88,6 +89,10 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []sink.Row, _ time.Time
 		return errStore
 	case refused:
 		return &sink.Error{Class: sink.Configuration, Err: errStore}
+	case slow:
+		if err := sleep(ctx, 5*time.Second); err != nil {
+			return err
+		}
 	case hang:
 		sleep(ctx, 20*time.Second)
 		return errStore

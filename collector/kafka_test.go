@@ -237,6 +237,25 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// TestSkipped: an offset that the broker passes over is a gap; one that was
+// seen before is nothing.
+func TestSkipped(t *testing.T) {
+	p := &partition{Collector: newTestCollector(t, newFakeStore()), place: place{"t", 3, 5}}
+	var c chunk[place]
+	for _, offset := range []int64{3, 4, 5, 9, 10} {
+		err := p.take(&c, &kafka.Record{Offset: offset, Key: kafka.NewBytes([]byte(testSession)), Value: kafka.NewBytes(line(1))})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(c.rows) != 3 || p.next != 11 {
+		t.Errorf("%d rows, then offset %d, want 3 rows, then 11", len(c.rows), p.next)
+	}
+	if len(c.gaps) != 1 || c.gaps[0].From != 6 || c.gaps[0].To != 8 || c.gaps[0].Partition != 3 {
+		t.Errorf("gaps %+v, want 6 to 8", c.gaps)
+	}
+}
+
 // deleteRecords has the broker forget what comes before an offset of partition
 // 0, as retention does. kafka-go has no such call.
 func deleteRecords(t *testing.T, topic string, before int64) {

@@ -161,6 +161,17 @@ func TestRevoke(t *testing.T) {
 			b.want(t, []int{1}, 1, 0)
 		})
 	})
+	t.Run("it waits for what is under way", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFakeStore()
+			store.always = slow
+			b := start(t, 1, store)
+			b.send(1, "a")
+			synctest.Wait()
+			b.end()
+			b.want(t, []int{1}, 1, 0)
+		})
+	})
 	t.Run("it forgets what was not sent", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := start(t, 10, newFakeStore())
