@@ -17,7 +17,7 @@ $(shell mkdir -p $(HOME))
 endif
 
 # The packages with goroutines of their own; the race detector is slow.
-RACE := ./mcpproxy/... ./sink/... ./cmd/internal/cli/...
+RACE := ./mcpproxy/... ./sink/... ./collector/... ./cmd/internal/cli/...
 
 .PHONY: help build demo test check bench soak kafka-up kafka-down tools libchdb clean
 
