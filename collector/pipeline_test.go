@@ -97,14 +97,14 @@ func TestC1(t *testing.T) {
 				store.always = f
 				b := start(t, 1, store)
 				b.send(1, "a")
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				if got := b.marks(); f != none && len(got) > 0 {
 					t.Errorf("committed %v although the store failed", got)
 				}
 				store.mu.Lock()
 				store.always = none
 				store.mu.Unlock()
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				b.want(t, []int{1}, 1, 0)
 				b.end()
 			})
@@ -119,7 +119,7 @@ func TestC2(t *testing.T) {
 		store.faults = []fault{ackDropped, ackDropped}
 		b := start(t, 1, store)
 		b.send(1, "a")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		b.want(t, []int{1}, 1, 0)
 		for _, times := range store.rows {
 			if times != 3 {
@@ -140,11 +140,11 @@ func TestOrder(t *testing.T) {
 		synctest.Wait() // the first insert has taken the fault
 		b.send(2, "b")
 		b.send(3, "c")
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		if got := b.marks(); len(got) > 0 {
 			t.Errorf("committed %v while the first batch hangs", got)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		b.want(t, []int{1, 2, 3}, 3, 0)
 		b.end()
 	})
@@ -200,10 +200,10 @@ func TestBatchWait(t *testing.T) {
 		b := start(t, 1000, newFakeStore())
 		for i := range 10 {
 			b.send(i+1, "a")
-			time.Sleep(90 * time.Millisecond)
+			<-time.After(90 * time.Millisecond)
 		}
 		b.want(t, nil, 0, 0)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		b.want(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 10, 0)
 		if b.store.inserts != 1 {
 			t.Errorf("%d inserts, want 1", b.store.inserts)
@@ -239,7 +239,7 @@ func TestC5(t *testing.T) {
 					}
 					b.send(i, tool)
 				}
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				if got := len(b.marks()); got != tt.rows {
 					t.Errorf("%d chunks committed, want %d", got, tt.rows)
 				}
@@ -269,12 +269,12 @@ func TestDeadLetterFirst(t *testing.T) {
 		c.add(&b.decoder, message{Source: sink.Source{Topic: "t"}, Key: []byte("k"), Value: []byte("not JSON")})
 		c.mark = 1
 		b.in <- c
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		b.want(t, nil, 0, 0)
 		store.mu.Lock()
 		store.always = none
 		store.mu.Unlock()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		b.want(t, []int{1}, 0, 1)
 		b.end()
 	})
@@ -291,7 +291,7 @@ func TestDeadTopic(t *testing.T) {
 			return errStore
 		}
 		b.send(1, poisonTool)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		b.want(t, []int{1}, 0, 1)
 		b.end()
 		if told != 1 {
@@ -307,14 +307,14 @@ func TestReady(t *testing.T) {
 		b := start(t, 1, store)
 		b.source.tell(nil)
 		b.send(1, "a")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if b.Ready() == nil {
 			t.Error("ready while the store fails")
 		}
 		store.mu.Lock()
 		store.always = none
 		store.mu.Unlock()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := b.Ready(); err != nil {
 			t.Errorf("Ready = %v", err)
 		}
@@ -342,7 +342,7 @@ func TestBackPressure(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if got, most := len(taken), (inFlight+1)*10; got > most {
 			t.Errorf("%d records in memory, want at most %d", got, most)
 		}
