@@ -253,7 +253,7 @@ func TestForwardWaitsForASinkThatTakesNothing(t *testing.T) {
 		q, s := &fakeQueue{lines: slices.Clone(all)}, &fakeSink{limit: 10}
 		done := make(chan error, 1)
 		go func() { done <- sink.Forward(t.Context(), config(q, s)) }()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		q.Lock()
 		s.Lock()
@@ -284,10 +284,10 @@ func TestForwardFollows(t *testing.T) {
 		go func() { done <- sink.Forward(t.Context(), c) }()
 		all := lines(1000)
 		for _, l := range all[:999] {
-			time.Sleep(10 * time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 			q.add(l)
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		synctest.Wait()
 		q.Lock()
 		if q.committed != 999 || q.commits > 13 {
