@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
-	"golang.org/x/term"
 )
 
 const engineLong = `Serves ClickHouse's engine to this machine, at writer.sock and reader.sock in
@@ -40,12 +39,6 @@ func newEngineCmd(a *app) *cobra.Command {
 	}
 }
 
-// isTerminal reports whether stream, one of an app's three, is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 // engineEnd is how long the engine may take to end once its parent is gone.
 const engineEnd = 15 * time.Second
 
@@ -53,11 +46,11 @@ func (a *app) serveEngine(ctx context.Context, cfg config) error {
 	log := cfg.logger(a)
 	ec, err := cfg.engine(log)
 	if err != nil {
-		return exitError{exitConfig, err}
+		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	// A terminal or systemd sends these to the collector too, whose last batch
 	// is still to come; it closes our standard input after that.
-	if !isTerminal(a.stdin) {
+	if !cli.IsTerminal(a.stdin) {
 		signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -69,7 +62,7 @@ func (a *app) serveEngine(ctx context.Context, cfg config) error {
 		time.AfterFunc(engineEnd, func() { os.Exit(chdb.ExitFailed) })
 	}()
 	if err := chdb.Run(ctx, ec); err != nil {
-		return exitError{chdb.ExitCode(err), err}
+		return cli.ExitError{Code: chdb.ExitCode(err), Err: err}
 	}
 	return nil
 }
@@ -103,7 +96,7 @@ func (a *app) superviseEngine(ctx context.Context, cfg config) error {
 		err = ec.Check()
 	}
 	if err != nil {
-		return exitError{exitConfig, err}
+		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	self, err := os.Executable()
 	if err != nil {

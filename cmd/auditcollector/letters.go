@@ -42,7 +42,7 @@ func newListLettersCmd(a *app) *cobra.Command {
 			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *clickhouse.Store) error {
 				found, err := a.listLetters(ctx, s, f)
 				if err == nil && found {
-					return exitError{code: exitFound}
+					return cli.ExitError{Code: cli.ExitFound}
 				}
 				return err
 			})
@@ -63,7 +63,7 @@ func (a *app) letters(ctx context.Context, do func(context.Context, config, *cli
 	if err != nil {
 		return err
 	}
-	ctx, cancel := interruptible(ctx)
+	ctx, cancel := cli.Interruptible(ctx)
 	defer cancel()
 	return a.withStore(ctx, cfg, func(s *clickhouse.Store) error { return do(ctx, cfg, s) })
 }
@@ -228,7 +228,7 @@ func (r *replay) run(ctx context.Context, f clickhouse.LetterFilter, places []st
 	}
 	fmt.Fprintf(r.stdout, "%d stored, %d remain\n", r.stored, r.remain)
 	if r.remain > 0 {
-		return exitError{code: exitFound}
+		return cli.ExitError{Code: cli.ExitFound}
 	}
 	return nil
 }

@@ -4,15 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/sink/spool"
@@ -23,13 +19,6 @@ import (
 
 // systemConfig is the administrator's file. No flag and no variable moves it.
 const systemConfig = "/etc/auditcollector/config.yaml"
-
-// The exit codes of this program.
-const (
-	exitFound   = 1  // what a command was asked to look for is there
-	exitUnclear = 2  // it could not tell, or was not understood
-	exitConfig  = 78 // EX_CONFIG of sysexits.h: no start with this configuration
-)
 
 func main() {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: systemConfig}
@@ -52,59 +41,15 @@ type app struct {
 func (a *app) run(ctx context.Context, args []string) int {
 	a.keys = collectorKeys(a.defaultLocalDir(), a.defaultSpoolDir())
 	root := newRootCmd(a)
-	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
-	var exit exitError
-	switch {
-	case err == nil:
-		return 0
-	case !errors.As(err, &exit):
-		exit = exitError{exitUnclear, err}
-	}
-	if exit.err != nil {
-		fmt.Fprintln(a.stderr, printable("auditcollector: "+exit.err.Error()))
-	}
-	return exit.code
+	return cli.Execute(ctx, root, args, func(message error) {
+		fmt.Fprintln(a.stderr, cli.EscapeMessage("auditcollector: "+message.Error()))
+	})
 }
 
-// printable escapes what would steer a terminal in a message. What the message
-// quotes is escaped already, so a backslash stays as it is.
-func printable(message string) string {
-	lines := strings.Split(message, "\n")
-	for i, line := range lines {
-		lines[i] = strings.ReplaceAll(cli.Escape(line), `\\`, `\`)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// An exitError ends the program with a code. Its cause is printed unless nil.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e exitError) Unwrap() error { return e.err }
-
-// getenv is os.Getenv for the environment that a was given. Of a name that
-// stands twice the last counts, as in os/exec.
-func (a *app) getenv(name string) string {
-	for _, kv := range slices.Backward(a.env) {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
+func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
 
 // defaultSpoolDir is where the proxy of the same user puts its records, "" if
 // there is no place for them.
@@ -142,11 +87,6 @@ func (a *app) defaultLocalDir() string {
 	return ""
 }
 
-// interruptible returns a context that ends with SIGINT or SIGTERM.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-}
-
 const rootLong = `auditcollector takes the records of auditproxy to ClickHouse: from Kafka, or with
 no brokers configured from the spools on this machine. With no ClickHouse
 configured it starts an engine of its own.
@@ -159,31 +99,15 @@ commas.`
 
 func newRootCmd(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "auditcollector COMMAND",
-		Short:         "bring the records of auditproxy into ClickHouse",
-		Long:          rootLong,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:   "auditcollector COMMAND",
+		Short: "bring the records of auditproxy into ClickHouse",
+		Long:  rootLong,
+		Args:  cobra.NoArgs,
 	}
 	// In the order of the table: what belongs together stands together.
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	a.flags = root.PersistentFlags()
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
-	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newEngineCmd(a), newVersionCmd(a))
+	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
 	return root
-}
-
-func newVersionCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "print the version",
-		Args:  cobra.NoArgs,
-		Run: func(*cobra.Command, []string) {
-			fmt.Fprintf(a.stdout, "auditcollector %s\n", cli.Version())
-		},
-	}
 }

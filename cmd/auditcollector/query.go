@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"syscall"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -46,10 +47,10 @@ func newQueryCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := interruptible(cmd.Context())
+			ctx, cancel := cli.Interruptible(cmd.Context())
 			defer cancel()
 			out := bufio.NewWriter(a.stdout)
-			err = a.query(ctx, cfg, args[0], newWriter(out, isTerminal(a.stdout)))
+			err = a.query(ctx, cfg, args[0], newWriter(out, cli.IsTerminal(a.stdout)))
 			if flushErr := out.Flush(); err == nil && flushErr != nil && !errors.Is(flushErr, syscall.EPIPE) {
 				err = fmt.Errorf("printing: %w", flushErr)
 			}
@@ -74,7 +75,7 @@ func (a *app) query(ctx context.Context, cfg config, sql string, w rowWriter) er
 	}
 	db, err := clickhouse.OpenReader(cc)
 	if err != nil {
-		return exitError{exitConfig, err}
+		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	defer db.Close()
 	rows, err := db.Query(ctx, sql)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"auditproxy/cmd/internal/cli"
 	"bytes"
 	"fmt"
 	"strings"
@@ -28,13 +29,13 @@ func TestQuery(t *testing.T) {
 			stdout: "a,b,t,d,n,l,m,tu,u,f,fs,big,ok,nn\n1,\"x\n\x1b\u202e漢,\"\"\",2026-11-21T10:00:00.500000Z,2026-01-02,,\"[1,null]\",\"{\"\"k\"\":1.5}\",\"{\"\"p\"\":1,\"\"q\"\":\"\"y\"\"}\",01a1ffa2-ef06-7531-984c-e556a3c10f58,,\xff\x01,18446744073709551615,true,3\n"}},
 		{"the records' database", []string{"SELECT count() AS n FROM events"}, result{stdout: "n\n0\n"}},
 		{"no rows", []string{"--format", "json", "SELECT * FROM events"}, result{}},
-		{"wrong SQL", []string{"SELECT * FROM nowhere"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: Unknown table expression identifier 'nowhere' in scope SELECT * FROM nowhere. (UNKNOWN_TABLE)\n"}},
-		{"no SQL", []string{"SELECT 1 FROM"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: Syntax error: failed at position 14 (end of query)"}},
-		{"an error after rows", []string{"SELECT throwIf(number = 200000) AS z FROM numbers(300000)"}, result{code: exitUnclear, stdout: "z\n0\n0\n", stderr: "auditcollector: ClickHouse answers: Value passed to 'throwIf'"}},
-		{"writing", []string{"INSERT INTO events (tool) VALUES ('x')"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: a reader may only read. (READONLY)\n"}},
-		{"a file", []string{"SELECT file('/etc/hosts')"}, result{code: exitUnclear, stderr: "auditcollector: ClickHouse answers: a reader may not call file: it reads files of this machine. (READONLY)\n"}},
-		{"a format of its own", []string{"SELECT 1 FORMAT JSON;"}, result{code: exitUnclear, stderr: "auditcollector: the statement names a FORMAT of its own; use --format table, json or csv\n"}},
-		{"a format that is none", []string{"--format", "xml", "SELECT 1"}, result{code: exitUnclear, stderr: "auditcollector: --format is \"xml\", want table, json or csv\n"}},
+		{"wrong SQL", []string{"SELECT * FROM nowhere"}, result{code: cli.ExitUnclear, stderr: "auditcollector: ClickHouse answers: Unknown table expression identifier 'nowhere' in scope SELECT * FROM nowhere. (UNKNOWN_TABLE)\n"}},
+		{"no SQL", []string{"SELECT 1 FROM"}, result{code: cli.ExitUnclear, stderr: "auditcollector: ClickHouse answers: Syntax error: failed at position 14 (end of query)"}},
+		{"an error after rows", []string{"SELECT throwIf(number = 200000) AS z FROM numbers(300000)"}, result{code: cli.ExitUnclear, stdout: "z\n0\n0\n", stderr: "auditcollector: ClickHouse answers: Value passed to 'throwIf'"}},
+		{"writing", []string{"INSERT INTO events (tool) VALUES ('x')"}, result{code: cli.ExitUnclear, stderr: "auditcollector: ClickHouse answers: a reader may only read. (READONLY)\n"}},
+		{"a file", []string{"SELECT file('/etc/hosts')"}, result{code: cli.ExitUnclear, stderr: "auditcollector: ClickHouse answers: a reader may not call file: it reads files of this machine. (READONLY)\n"}},
+		{"a format of its own", []string{"SELECT 1 FORMAT JSON;"}, result{code: cli.ExitUnclear, stderr: "auditcollector: the statement names a FORMAT of its own; use --format table, json or csv\n"}},
+		{"a format that is none", []string{"--format", "xml", "SELECT 1"}, result{code: cli.ExitUnclear, stderr: "auditcollector: --format is \"xml\", want table, json or csv\n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := h.run(t, append([]string{"query"}, tt.args...)...)
@@ -57,7 +58,7 @@ func TestQueryNeedsACollector(t *testing.T) {
 	h := newHome(t)
 	got := h.run(t, "query", "SELECT 1")
 	want := fmt.Sprintf("auditcollector: no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr\n", h.dir+"/local")
-	if got.code != exitUnclear || got.stderr != want {
+	if got.code != cli.ExitUnclear || got.stderr != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}
 }
@@ -66,7 +67,7 @@ func TestEngineNeedsALibrary(t *testing.T) {
 	h := newHome(t)
 	got := h.run(t, "engine", "--local-library", h.dir+"/none.so")
 	want := fmt.Sprintf("auditcollector: no libchdb: stat %s/none.so: no such file or directory\n", h.dir)
-	if got.code != exitConfig || got.stderr != want {
+	if got.code != cli.ExitConfig || got.stderr != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}
 }

@@ -43,7 +43,7 @@ func newRunCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := interruptible(cmd.Context())
+			ctx, cancel := cli.Interruptible(cmd.Context())
 			defer cancel()
 			return a.collect(ctx, cfg)
 		},
@@ -112,7 +112,7 @@ func newCollector(cfg config, store *clickhouse.Store, registry *prometheus.Regi
 	if len(cfg.brokers) > 0 {
 		var err error
 		if cc.Kafka, err = cfg.kafka(); err != nil {
-			return nil, exitError{exitConfig, err}
+			return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
 		}
 	}
 	return collector.New(cc)
@@ -152,7 +152,7 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {
-		return exitError{exitConfig, fmt.Errorf("listening for metrics: %w", err)}
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", err)}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

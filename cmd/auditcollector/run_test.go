@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/spool"
@@ -318,7 +319,7 @@ func TestDeadLetters(t *testing.T) {
 	eventually(t, "the others are dead letters", h.counts(t, "SELECT count() FROM audit.dead_letters", 2))
 
 	list := h.run(t, "dead-letters", "list")
-	if list.code != exitFound || !regexp.MustCompile(`(?m)^spool/1/\d+ .* key .*\n^spool/1/\d+ .* ts `).MatchString(list.stdout) {
+	if list.code != cli.ExitFound || !regexp.MustCompile(`(?m)^spool/1/\d+ .* key .*\n^spool/1/\d+ .* ts `).MatchString(list.stdout) {
 		t.Errorf("list: exit code %d\n%s%s", list.code, list.stdout, list.stderr)
 	}
 	if only := h.run(t, "dead-letters", "list", "--reason", "ts"); strings.Count(only.stdout, "\n") != 2 {
@@ -332,11 +333,11 @@ func TestDeadLetters(t *testing.T) {
 	if raw := h.run(t, "dead-letters", "show", "--raw", place); !audit.Check([]byte(raw.stdout)) {
 		t.Errorf("show --raw is not the record's line: %q", raw.stdout)
 	}
-	if none := h.run(t, "dead-letters", "show", "spool/1/999999"); none.code != exitUnclear {
+	if none := h.run(t, "dead-letters", "show", "spool/1/999999"); none.code != cli.ExitUnclear {
 		t.Errorf("show of nothing: exit code %d", none.code)
 	}
 
-	if again := h.run(t, "dead-letters", "replay", "--retention-events", "30d"); again.code != exitFound || again.stdout != "0 stored, 2 remain\n" {
+	if again := h.run(t, "dead-letters", "replay", "--retention-events", "30d"); again.code != cli.ExitFound || again.stdout != "0 stored, 2 remain\n" {
 		t.Errorf("replay: exit code %d, %q\n%s", again.code, again.stdout, again.stderr)
 	}
 	if code := p.end(syscall.SIGTERM); code != 0 {
@@ -344,7 +345,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	p = h.collect(t, "--batch-wait", "20ms") // keeps records for longer
 	eventually(t, "the tables keep records for longer", h.counts(t, "SELECT countSubstrings(create_table_query, 'toIntervalDay(400)') FROM system.tables WHERE database = 'audit' AND name = 'events'", 1))
-	if again := h.run(t, "dead-letters", "replay"); again.code != exitFound || again.stdout != "1 stored, 1 remain\n" {
+	if again := h.run(t, "dead-letters", "replay"); again.code != cli.ExitFound || again.stdout != "1 stored, 1 remain\n" {
 		t.Errorf("replay with the time allowed: exit code %d, %q\n%s", again.code, again.stdout, again.stderr)
 	}
 	if !h.counts(t, distinct, 2)() {
@@ -356,7 +357,7 @@ func TestDeadLetters(t *testing.T) {
 	w.stop()
 	p.end(syscall.SIGTERM)
 	// Without a collector the command runs an engine of its own.
-	if all := h.run(t, "dead-letters", "list", "--all"); all.code != exitFound || strings.Count(all.stdout, "\n") != 3 {
+	if all := h.run(t, "dead-letters", "list", "--all"); all.code != cli.ExitFound || strings.Count(all.stdout, "\n") != 3 {
 		t.Errorf("without a collector: exit code %d\n%s%s", all.code, all.stdout, all.stderr)
 	}
 }
@@ -392,8 +393,8 @@ func TestConfigProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHome(t)
 			got := h.run(t, append([]string{"run"}, tt.args...)...)
-			if got.code != exitConfig {
-				t.Errorf("exit code %d, want %d", got.code, exitConfig)
+			if got.code != cli.ExitConfig {
+				t.Errorf("exit code %d, want %d", got.code, cli.ExitConfig)
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(got.stderr, want) {

@@ -49,7 +49,7 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 		tls, tlsErr := cli.LoadTLS(c.values, "clickhouse.tls")
 		password, err := cli.LoadPassword(c.values, "clickhouse.password")
 		if err := errors.Join(tlsErr, err); err != nil {
-			return clickhouse.Config{}, exitError{exitConfig, err}
+			return clickhouse.Config{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
 		}
 		cc.TLS, cc.Password = tls, password.Reveal()
 	}
@@ -77,7 +77,7 @@ func newMigrateCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := interruptible(cmd.Context())
+			ctx, cancel := cli.Interruptible(cmd.Context())
 			defer cancel()
 			return a.withStore(ctx, cfg, func(s *clickhouse.Store) error {
 				applied, err := s.Migrate(ctx, cfg.retention())
@@ -134,7 +134,7 @@ func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logg
 		case err == nil, ctx.Err() != nil:
 			return nil
 		case errors.Is(err, clickhouse.ErrNewer):
-			return exitError{exitConfig, err}
+			return cli.ExitError{Code: cli.ExitConfig, Err: err}
 		case sink.ClassOf(err) == sink.Configuration:
 			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.Error(err))
 			wait = 10 * time.Second

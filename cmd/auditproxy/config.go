@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -69,24 +67,15 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "child.hide_env", Kind: cli.List, Usage: "variables that the server must not see"},
 		{Name: "kafka.brokers", Kind: cli.List, Usage: "host:port of Kafka brokers; none: nothing is shipped"},
 		{Name: "kafka.topic", Kind: cli.Text, Default: "mcp.audit.v1", Usage: "topic of the records"},
-		{Name: "kafka.tls.enabled", Kind: cli.Bool, Usage: "speak TLS to the brokers"},
-		{Name: "kafka.tls.ca_file", Kind: cli.Path, Usage: "certificates to trust instead of the system's"},
-		{Name: "kafka.tls.cert_file", Kind: cli.Path, Usage: "our certificate"},
-		{Name: "kafka.tls.key_file", Kind: cli.Path, Usage: "key of our certificate"},
-		{Name: "kafka.tls.server_name", Kind: cli.Text, Usage: "name in the brokers' certificates, if not their host's"},
-		{Name: "kafka.sasl.mechanism", Kind: cli.Choice, Choices: []string{"plain", "scram-sha-256", "scram-sha-512"}, Usage: "how to log in; by default not at all"},
-		{Name: "kafka.sasl.username", Kind: cli.Text, Usage: "who to log in as"},
-		{Name: "kafka.sasl.password", Kind: cli.Password},
-		{Name: "kafka.sasl.password_file", Kind: cli.Path, Usage: "file with the password; a line feed at its end does not count"},
-	}, cli.LogKeys...)
+	}, slices.Concat(cli.TLSKeys("kafka.tls", "brokers"), cli.LoginKeys("kafka.sasl"), cli.LogKeys)...)
 }
 
 // load reads the configuration: the administrator's file, the user's, the
-// environment, the flags. An error names all problems and is worth exitConfig.
+// environment, the flags. An error names all problems and is worth cli.ExitConfig.
 func (a *app) load() (config, error) {
 	cfg, problems := a.tryLoad()
 	if err := problems.Err(); err != nil {
-		return config{}, exitError{exitConfig, err}
+		return config{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	return cfg, nil
 }
@@ -101,7 +90,7 @@ func (a *app) tryLoad() (config, cli.Problems) {
 		Env:        a.env,
 		Flags:      a.flags,
 	})
-	c := checker{v, problems}
+	c := checker{cli.Checker{Values: v, Problems: problems}}
 
 	cfg := config{
 		values:      v,
@@ -135,8 +124,11 @@ func (a *app) tryLoad() (config, cli.Problems) {
 	}
 	c.spool(cfg)
 	c.redact(cfg)
-	c.kafka(cfg)
-	return cfg, c.problems
+	c.Addresses("kafka.brokers")
+	c.Topic("kafka.topic")
+	c.TLS("kafka.tls")
+	c.Login("kafka.sasl")
+	return cfg, c.Problems
 }
 
 // The words of the configuration.
@@ -147,21 +139,14 @@ var (
 )
 
 // A checker finds what is wrong with values that are right one by one.
-type checker struct {
-	cli.Values
-	problems cli.Problems
-}
-
-func (c *checker) problem(key, format string, args ...any) {
-	c.problems = append(c.problems, cli.Problem{Key: key, Source: c.Source(key), Err: fmt.Errorf(format, args...)})
-}
+type checker struct{ cli.Checker }
 
 // each returns the entries of a list and has check look at them.
 func (c *checker) each(key string, check func(string) error) []string {
 	list := c.List(key)
 	for _, s := range list {
 		if err := check(s); err != nil {
-			c.problem(key, "%q: %w", s, err)
+			c.Problem(key, "%q: %w", s, err)
 		}
 	}
 	return list
@@ -198,81 +183,42 @@ func (c *checker) labels() []label {
 		name, value, ok := strings.Cut(s, "=")
 		switch {
 		case !ok || name == "":
-			c.problem("labels", "%q: want name=value", s)
+			c.Problem("labels", "%q: want name=value", s)
 		case len(s) > maxText || !utf8.ValidString(s):
-			c.problem("labels", "%q: want at most %d bytes of UTF-8", name, maxText)
+			c.Problem("labels", "%q: want at most %d bytes of UTF-8", name, maxText)
 		case seen[name]:
-			c.problem("labels", "%q stands there twice", name)
+			c.Problem("labels", "%q stands there twice", name)
 		}
 		seen[name] = true
 		labels = append(labels, label{name, value})
 	}
 	if tenant := c.String("tenant"); len(tenant) > maxText || !utf8.ValidString(tenant) {
-		c.problem("tenant", "want at most %d bytes of UTF-8", maxText)
+		c.Problem("tenant", "want at most %d bytes of UTF-8", maxText)
 	}
 	return labels
 }
 
 func (c *checker) spool(cfg config) {
 	if cfg.spoolDir == "" {
-		c.problem("spool.dir", "there is no home directory to put records in; write where they go")
+		c.Problem("spool.dir", "there is no home directory to put records in; write where they go")
 	}
 	if cfg.syncWait == 0 {
-		c.problem("sync_wait", "must be more than 0; without a wait is durability: interval, without a bound durability: always")
+		c.Problem("sync_wait", "must be more than 0; without a wait is durability: interval, without a bound durability: always")
 	}
 	if cfg.consumer == "kafka" && len(c.List("kafka.brokers")) == 0 {
-		c.problem("spool.consumer", "is kafka, but there are no kafka.brokers")
+		c.Problem("spool.consumer", "is kafka, but there are no kafka.brokers")
 	}
 }
 
 func (c *checker) redact(cfg config) {
 	if cfg.keyFile != "" && !cfg.usesKey() {
-		c.problem("redact.key_file", "would not be used: redact.digest is sha256")
+		c.Problem("redact.key_file", "would not be used: redact.digest is sha256")
 	}
 }
 
 // usesKey reports whether digests are made with a key.
 func (c config) usesKey() bool {
 	return c.redact.Digest == redact.HMACSHA256 || c.redact.Digest == redact.ByProfile && c.redact.Profile == redact.Strict
-}
-
-// notInTopic reports whether Kafka refuses r in the name of a topic.
-func notInTopic(r rune) bool {
-	return !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("._-", r))
-}
-
-func (c *checker) kafka(cfg config) {
-	for _, broker := range c.List("kafka.brokers") {
-		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
-			c.problem("kafka.brokers", "%q: want host:port", broker)
-		}
-	}
-	topic := c.String("kafka.topic")
-	if topic == "" || len(topic) > 249 || strings.ContainsFunc(topic, notInTopic) {
-		c.problem("kafka.topic", "is %q, want 1 to 249 of A-Z a-z 0-9 . _ -", topic)
-	}
-	for _, key := range []string{"kafka.tls.ca_file", "kafka.tls.cert_file", "kafka.tls.key_file", "kafka.tls.server_name"} {
-		if c.String(key) != "" && !c.Bool("kafka.tls.enabled") {
-			c.problem(key, "would not be used: kafka.tls.enabled is false")
-		}
-	}
-	if (c.String("kafka.tls.cert_file") == "") != (c.String("kafka.tls.key_file") == "") {
-		c.problem("kafka.tls.cert_file", "goes with kafka.tls.key_file: want both or none")
-	}
-	c.sasl()
-}
-
-func (c *checker) sasl() {
-	user := c.String("kafka.sasl.username")
-	password, file := c.Secret("kafka.sasl.password").Reveal(), c.String("kafka.sasl.password_file")
-	switch login := c.String("kafka.sasl.mechanism") != ""; {
-	case password != "" && file != "":
-		c.problem("kafka.sasl.password_file", "there is kafka.sasl.password too: want one of them")
-	case !login && user+password+file != "":
-		c.problem("kafka.sasl.mechanism", "is not set, so nobody logs in; want plain, scram-sha-256 or scram-sha-512")
-	case login && (user == "" || password+file == ""):
-		c.problem("kafka.sasl.mechanism", "needs kafka.sasl.username, and kafka.sasl.password or kafka.sasl.password_file")
-	}
 }
 
 // settings are the values in force with those that others decide filled in,

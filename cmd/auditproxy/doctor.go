@@ -43,9 +43,9 @@ func newDoctorCmd(a *app) *cobra.Command {
 			case err != nil:
 				return err
 			case len(d.Findings) > 0:
-				return exitError{code: exitFound}
+				return cli.ExitError{Code: cli.ExitFound}
 			case len(d.Unclear) > 0:
-				return exitError{code: exitUnclear}
+				return cli.ExitError{Code: cli.ExitUnclear}
 			}
 			return nil
 		},
@@ -235,10 +235,10 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 	}
 	p.title("Findings")
 	for _, s := range d.Findings {
-		p.line(2, bad, "to do: "+printable(s))
+		p.line(2, bad, "to do: "+cli.EscapeMessage(s))
 	}
 	for _, s := range d.Unclear {
-		p.line(2, warn, "cannot tell: "+printable(s))
+		p.line(2, warn, "cannot tell: "+cli.EscapeMessage(s))
 	}
 	if len(d.Findings)+len(d.Unclear) == 0 {
 		p.line(2, good, "none, all is well")

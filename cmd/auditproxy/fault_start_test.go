@@ -1,6 +1,7 @@
 package main
 
 import (
+	"auditproxy/cmd/internal/cli"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,8 +63,8 @@ func TestP16StartWithoutSpool(t *testing.T) {
 				status := w.end()
 				pid, executed := w.executed()
 				switch {
-				case policy == "deny" && (status.ExitStatus() != exitConfig || pid != 0):
-					t.Errorf("exit code %d, want %d; server's process id %d, want none", status.ExitStatus(), exitConfig, pid)
+				case policy == "deny" && (status.ExitStatus() != cli.ExitConfig || pid != 0):
+					t.Errorf("exit code %d, want %d; server's process id %d, want none", status.ExitStatus(), cli.ExitConfig, pid)
 				case policy == "allow" && (status != 0 || len(executed) != 1):
 					t.Errorf("status %#x, %d calls executed", status, len(executed))
 				}

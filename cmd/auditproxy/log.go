@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 
@@ -94,7 +95,7 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd.Context())
+	ctx, stop := cli.Interruptible(cmd.Context())
 	defer stop()
 	entries, err := v.sessions()
 	if err != nil {
@@ -129,7 +130,7 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 	}
 	v.tellWarnings()
 	if v.warned {
-		return exitError{code: exitUnclear}
+		return cli.ExitError{Code: cli.ExitUnclear}
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (a *app) newView(dir string, o logOptions, now time.Time) (*view, error) {
 	v := &view{
 		dir:      dir,
 		session:  o.session,
-		terminal: isTerminal(a.stdout),
+		terminal: cli.IsTerminal(a.stdout),
 		json:     o.output == "json",
 		follows:  o.follow,
 		stderr:   a.stderr,

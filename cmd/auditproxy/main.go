@@ -4,36 +4,28 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
-	"strings"
 	"sync"
-	"syscall"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/redact"
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 )
 
 // systemConfig is the administrator's file. No flag and no variable moves it:
 // whoever starts this program must not be able to point it elsewhere.
 const systemConfig = "/etc/auditproxy/config.yaml"
 
-// The exit codes of this program itself. A wrapped server's own code or signal
-// takes their place once the server has started.
+// The exit codes of a server that did not start, as a shell gives them. They
+// and those of cli are this program's own: once the server has started, its
+// code or signal takes their place.
 const (
-	exitFound     = 1   // what a command was asked to look for is there
-	exitUnclear   = 2   // it could not tell, or was not understood
-	exitConfig    = 78  // EX_CONFIG of sysexits.h: no start with this configuration
-	exitForbidden = 126 // as a shell: the command cannot be executed
-	exitNotFound  = 127 // as a shell: there is no such command
+	exitForbidden = 126 // the command cannot be executed
+	exitNotFound  = 127 // there is no such command
 )
 
 func main() {
@@ -65,64 +57,18 @@ type app struct {
 func (a *app) run(ctx context.Context, args []string) int {
 	a.keys = proxyKeys(a.defaultSpoolDir())
 	root := newRootCmd(a)
-	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
-	var exit exitError
-	switch {
-	case err == nil:
-		return 0
-	case !errors.As(err, &exit):
-		exit = exitError{exitUnclear, err}
-	}
-	if exit.err != nil {
-		a.say("%v", exit.err)
-	}
-	return exit.code
+	return cli.Execute(ctx, root, args, a.say)
 }
 
-// say writes a sentence of this program's own to standard error.
-func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.stderr, printable(a.clean("auditproxy: "+fmt.Sprintf(format, args...))))
+// say writes a message of this program's own to standard error.
+func (a *app) say(message error) {
+	fmt.Fprintln(a.stderr, cli.EscapeMessage(a.clean("auditproxy: "+message.Error())))
 }
 
-// printable escapes what would steer a terminal in a message. What the message
-// quotes is escaped already, so a backslash stays as it is.
-func printable(message string) string {
-	lines := strings.Split(message, "\n")
-	for i, line := range lines {
-		lines[i] = strings.ReplaceAll(cli.Escape(line), `\\`, `\`)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// An exitError ends the program with a code. Its cause is printed unless nil.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e exitError) Unwrap() error { return e.err }
-
-// getenv is os.Getenv for the environment that a was given. Of a name that
-// stands twice the last counts, as in os/exec.
-func (a *app) getenv(name string) string {
-	for _, kv := range slices.Backward(a.env) {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
+func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
 
 // defaultSpoolDir returns "" if there is no place for one.
 func (a *app) defaultSpoolDir() string {
@@ -133,20 +79,8 @@ func (a *app) defaultSpoolDir() string {
 	return dir
 }
 
-// isTerminal reports whether stream, one of a's three, is a terminal.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 // colours reports whether what is printed to w may have colours
 // (https://no-color.org).
 func (a *app) colours(w io.Writer) bool {
-	return isTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
-}
-
-// interruptible returns a context that ends with SIGINT or SIGTERM, for the
-// commands that read; the proxy handles its signals itself.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	return cli.IsTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"auditproxy/cmd/internal/cli"
 	"fmt"
 	"io"
 	"strings"
@@ -30,7 +31,7 @@ const (
 // newProgress shows a bar on a's standard error until finish, if that is a
 // terminal and standard output is not the same one being written to.
 func (a *app) newProgress(total int64, quiet bool) *progress {
-	if quiet || total == 0 || !isTerminal(a.stderr) {
+	if quiet || total == 0 || !cli.IsTerminal(a.stderr) {
 		return nil
 	}
 	p := &progress{w: a.stderr, total: total, stop: make(chan struct{})}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"os/user"
@@ -22,9 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runProxy runs the program at path as argv until it ends and returns this
-// program's exit code. argv[0] is the name it was called by.
-func runProxy(ctx context.Context, a *app, cfg config, path string, argv []string) int {
+// runProxy runs the program at path as argv until it ends, and ends as it did.
+// argv[0] is the name it was called by.
+func runProxy(ctx context.Context, a *app, cfg config, path string, argv []string) error {
 	log := cfg.logger(a)
 	red, err := cfg.redactor(true)
 	var noSpool error
@@ -35,8 +36,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 		red, err = redact.New(redact.Config{Digest: redact.SHA256})
 	}
 	if err != nil {
-		a.say("%v; nothing was started", err)
-		return exitConfig
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w; nothing was started", err)}
 	}
 	now := time.Now()
 	base := baseRecord(cfg, red, argv, now)
@@ -71,8 +71,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 	case cfg.allowUnrecorded:
 		log.Warn("nothing is recorded: the spool cannot be opened, and on_audit_failure is allow", zap.Error(err))
 	default:
-		a.say("%v; the server was not started, because its calls could not be recorded", err)
-		return exitConfig
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w; the server was not started, because its calls could not be recorded", err)}
 	}
 
 	pc := mcpproxy.Config{
@@ -105,8 +104,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 		pc.Journal = session
 	}
 	if p, err = mcpproxy.New(pc); err != nil {
-		a.say("%v", err)
-		return exitConfig
+		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 
 	// Nobody attaches to this process to read its memory, which holds the
@@ -117,17 +115,16 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 	stop()
 	switch {
 	case errors.Is(err, mcpproxy.ErrNotRecorded):
-		a.say("%v; the server was not started", err)
-		return exitConfig
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w; the server was not started", err)}
 	case err != nil:
-		var exit exitError
-		errors.As(cannotStart(argv[0], err), &exit)
-		a.say("%v", exit.err)
-		return exit.code
+		return cannotStart(argv[0], err)
 	case status.Signal != 0:
 		dieOf(status.Signal)
 	}
-	return status.Code
+	if status.Code != 0 {
+		return cli.ExitError{Code: status.Code}
+	}
+	return nil
 }
 
 // runBeside starts what runs beside the traffic, and returns what ends it and

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"auditproxy/cmd/internal/cli"
 	"bufio"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (r *rewrite) run(paths []string) error {
 	}
 	files, problems := r.read(paths, self)
 	for _, err := range problems {
-		r.app.say("%v", err)
+		r.app.say(err)
 	}
 	if err := r.checkNames(files); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (r *rewrite) run(paths []string) error {
 		}
 	}
 	if len(problems) > 0 || unable {
-		return exitError{code: exitUnclear}
+		return cli.ExitError{Code: cli.ExitUnclear}
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func (r *rewrite) show(changes []change) error {
 		if err != nil {
 			return fmt.Errorf("comparing %q with its change: %w", c.file.path, err)
 		}
-		if isTerminal(r.app.stdout) {
+		if cli.IsTerminal(r.app.stdout) {
 			diff = visible(diff)
 		}
 		if r.app.colours(r.app.stdout) {
@@ -240,7 +241,7 @@ func (r *rewrite) confirm(changes []change) error {
 	case "y", "yes":
 		return nil
 	}
-	return exitError{exitFound, errors.New("nothing was changed")}
+	return cli.ExitError{Code: cli.ExitFound, Err: errors.New("nothing was changed")}
 }
 
 // write makes the changes, one file after the other. After a crash or an error

@@ -30,19 +30,17 @@ const rootExample = `  auditproxy wrap                        put it in front of
 
 func newRootCmd(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "auditproxy [flags] -- COMMAND [ARGUMENT...]",
-		Short:         "wrap an MCP server and keep a record of every call",
-		Long:          rootLong,
-		Example:       rootExample,
-		Args:          cobra.ArbitraryArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:     "auditproxy [flags] -- COMMAND [ARGUMENT...]",
+		Short:   "wrap an MCP server and keep a record of every call",
+		Long:    rootLong,
+		Example: rootExample,
+		Args:    cobra.ArbitraryArgs,
 
 		SuggestionsMinimumDistance: 2,
 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if version, _ := cmd.Flags().GetBool("version"); version {
-				printVersion(a)
+				cli.PrintVersion(a.stdout, cmd.Name())
 				return nil
 			}
 			return a.wrapServer(cmd, args)
@@ -54,11 +52,8 @@ func newRootCmd(a *app) *cobra.Command {
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	a.flags = root.PersistentFlags()
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
 	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a),
-		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), newVersionCmd(a))
+		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), cli.NewVersionCmd(a.stdout))
 	root.SetUsageTemplate(rootUsage)
 	for _, cmd := range root.Commands() {
 		cmd.SetUsageTemplate(commandUsage)
@@ -110,10 +105,7 @@ func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cannotStart(args[0], err)
 	}
-	if code := runProxy(cmd.Context(), a, cfg, path, args); code != 0 {
-		return exitError{code: code}
-	}
-	return nil
+	return runProxy(cmd.Context(), a, cfg, path, args)
 }
 
 // checkCommandLine says what is wrong with a command line that wraps a server.
@@ -160,11 +152,11 @@ func checkExpanded(args []string) error {
 func cannotStart(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrDot):
-		return exitError{exitNotFound, fmt.Errorf("command %q is only in the working directory; write its absolute path", name)}
+		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command %q is only in the working directory; write its absolute path", name)}
 	case errors.Is(err, exec.ErrNotFound):
-		return exitError{exitNotFound, fmt.Errorf("command not found: %q is not in $PATH; write its absolute path, desktop clients have a short $PATH", name)}
+		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command not found: %q is not in $PATH; write its absolute path, desktop clients have a short $PATH", name)}
 	case errors.Is(err, fs.ErrNotExist):
-		return exitError{exitNotFound, fmt.Errorf("command not found: there is no %q, or what it names in its first line is missing", name)}
+		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command not found: there is no %q, or what it names in its first line is missing", name)}
 	}
 	var lookup *exec.Error
 	var start *fs.PathError
@@ -174,16 +166,5 @@ func cannotStart(name string, err error) error {
 	case errors.As(err, &start):
 		err = start.Err
 	}
-	return exitError{exitForbidden, fmt.Errorf("starting %q: %w", name, err)}
+	return cli.ExitError{Code: exitForbidden, Err: fmt.Errorf("starting %q: %w", name, err)}
 }
-
-func newVersionCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "print the version",
-		Args:  cobra.NoArgs,
-		Run:   func(*cobra.Command, []string) { printVersion(a) },
-	}
-}
-
-func printVersion(a *app) { fmt.Fprintf(a.stdout, "auditproxy %s\n", cli.Version()) }

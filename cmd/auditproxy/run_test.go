@@ -88,21 +88,3 @@ func TestWithoutHome(t *testing.T) {
 		t.Errorf("load without a home = %v", err)
 	}
 }
-
-func TestGetenv(t *testing.T) {
-	a := &app{env: []string{"A=1", "AB=2", "A=3", "A"}}
-	if got := a.getenv("A"); got != "3" {
-		t.Errorf("getenv(A) = %q, want 3", got)
-	}
-	if got := a.getenv("B"); got != "" {
-		t.Errorf("getenv(B) = %q", got)
-	}
-}
-
-// TestMessagesDoNotSteer checks that a message cannot move the cursor, while
-// what it quotes is shown as it was quoted.
-func TestMessagesDoNotSteer(t *testing.T) {
-	if got, want := printable("one\x1b[2J \u202e \"a\\n\"\ntwo"), "one\\x1b[2J \\u202e \"a\\n\"\ntwo"; got != want {
-		t.Errorf("printable = %q, want %q", got, want)
-	}
-}

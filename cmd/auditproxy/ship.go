@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/sink"
 	"auditproxy/sink/spool"
 
@@ -54,7 +55,7 @@ func (a *app) ship(ctx context.Context, follow bool, from string) error {
 		return err
 	}
 	if cfg.consumer != "kafka" {
-		return exitError{exitConfig, errors.New("nothing is to be shipped: there are no kafka.brokers, or spool.consumer is not kafka")}
+		return cli.ExitError{Code: cli.ExitConfig, Err: errors.New("nothing is to be shipped: there are no kafka.brokers, or spool.consumer is not kafka")}
 	}
 	var since time.Time
 	if from != "" {
@@ -65,10 +66,10 @@ func (a *app) ship(ctx context.Context, follow bool, from string) error {
 	log := cfg.logger(a)
 	producer, err := newProducer(cfg, log)
 	if err != nil {
-		return exitError{exitConfig, err}
+		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	defer producer.Close()
-	ctx, stop := interruptible(ctx)
+	ctx, stop := cli.Interruptible(ctx)
 	defer stop()
 	h := &hostShip{cfg: cfg, sink: producer, log: log}
 	if follow {
@@ -121,7 +122,7 @@ func (a *app) shipOnce(ctx context.Context, h *hostShip, since time.Time) error 
 	case h.failures.Load() > 0:
 		return fmt.Errorf("%s not shipped", count(int(h.failures.Load()), "session"))
 	case h.aside.Load() > 0:
-		return exitError{exitFound, fmt.Errorf("%s not delivered as it is; the log above names the files", count(int(h.aside.Load()), "record"))}
+		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("%s not delivered as it is; the log above names the files", count(int(h.aside.Load()), "record"))}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/kafka/kafkatest"
 	"auditproxy/sink/spool"
@@ -249,7 +250,7 @@ func (s *shipping) testH4() {
 	w.answered(2, 100)
 	w.end()
 	code, out := s.ship()
-	if code != exitFound || !strings.Contains(out, "record refused and set aside") || !strings.Contains(out, "1 record not delivered as it is") {
+	if code != cli.ExitFound || !strings.Contains(out, "record refused and set aside") || !strings.Contains(out, "1 record not delivered as it is") {
 		s.Errorf("ship: exit code %d, %s", code, out)
 	}
 	var kept []byte
@@ -347,7 +348,7 @@ func (s *shipping) testBadLines() {
 	must(s, os.Chmod(other, 0o777)) // anybody could have written it
 
 	code, out := s.ship()
-	if code != exitUnclear || !strings.Contains(out, "1 session not shipped") || !strings.Contains(out, "a place in the spool cannot be delivered") {
+	if code != cli.ExitUnclear || !strings.Contains(out, "1 session not shipped") || !strings.Contains(out, "a place in the spool cannot be delivered") {
 		s.Errorf("ship: exit code %d, %s", code, out)
 	}
 	names, err := filepath.Glob(filepath.Join(s.spool, "quarantine", "*"))

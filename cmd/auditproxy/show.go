@@ -62,7 +62,7 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 	if id = strings.ToLower(id); !validIDPrefix(id) {
 		return fmt.Errorf("%q is no beginning of a record's id; auditproxy log -o wide shows them as record=…", given)
 	}
-	ctx, stop := interruptible(cmd.Context())
+	ctx, stop := cli.Interruptible(cmd.Context())
 	defer stop()
 	entries, err := listSessions(cfg.spoolDir)
 	if err != nil {
@@ -79,14 +79,14 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 		return nil
 	}
 	for _, err := range s.errs {
-		a.say("%v", err)
+		a.say(err)
 	}
 	calls := s.calls()
 	switch {
 	case len(calls) == 0 && len(s.errs) > 0:
 		return fmt.Errorf("found no record %q in what can be read", id)
 	case len(calls) == 0:
-		return exitError{exitFound, fmt.Errorf("there is no record %q in %q", id, cfg.spoolDir)}
+		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("there is no record %q in %q", id, cfg.spoolDir)}
 	case len(calls) > 1:
 		return ambiguousID(id, slices.Sorted(maps.Keys(calls)))
 	}
@@ -94,7 +94,7 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 		p := recordPage{colour: o.colour || a.colours(a.stdout) && !o.noColour, loc: a.location(), utc: o.utc}
 		text := p.show(id, lines)
 		if asJSON {
-			text = appendRaw(nil, best(id, lines).line, isTerminal(a.stdout))
+			text = appendRaw(nil, best(id, lines).line, cli.IsTerminal(a.stdout))
 		}
 		_, err = a.stdout.Write(text)
 	}

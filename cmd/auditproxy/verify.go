@@ -50,7 +50,7 @@ func (a *app) verify(cmd *cobra.Command, session string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd.Context())
+	ctx, stop := cli.Interruptible(cmd.Context())
 	defer stop()
 	entries, err := listSessions(cfg.spoolDir)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *app) verify(cmd *cobra.Command, session string, asJSON bool) error {
 	reports := verifySessions(ctx, cfg.spoolDir, asked, p)
 	p.finish()
 	if ctx.Err() != nil {
-		return exitError{exitUnclear, errors.New("verifying: interrupted")}
+		return cli.ExitError{Code: cli.ExitUnclear, Err: errors.New("verifying: interrupted")}
 	}
 	if asJSON {
 		err = writeReportsJSON(a.stdout, reports)
@@ -91,13 +91,13 @@ func verdict(reports []sessionReport) error {
 	for _, r := range reports {
 		switch {
 		case len(r.Problems) > 0:
-			return exitError{code: exitFound}
+			return cli.ExitError{Code: cli.ExitFound}
 		case r.Error != "":
-			code = exitUnclear
+			code = cli.ExitUnclear
 		}
 	}
 	if code != 0 {
-		return exitError{code: code}
+		return cli.ExitError{Code: code}
 	}
 	return nil
 }

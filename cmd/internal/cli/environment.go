@@ -2,6 +2,7 @@ package cli
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -35,6 +36,17 @@ func (e environment) configHome() string {
 	}
 	if home := e.home(); filepath.IsAbs(home) {
 		return filepath.Join(home, ".config")
+	}
+	return ""
+}
+
+// Getenv is os.Getenv for a list such as os.Environ returns. Of a name that
+// stands twice the last counts, as in os/exec.
+func Getenv(list []string, name string) string {
+	for _, kv := range slices.Backward(list) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
 	}
 	return ""
 }

@@ -1,5 +1,5 @@
-// Package cli is what the programs share on their command line: strict
-// configuration, secrets that do not print, a logger and the version.
+// Package cli is what the programs share on their command line: exit codes,
+// strict configuration, secrets that do not print, a logger and the version.
 package cli
 
 import (

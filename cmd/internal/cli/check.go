@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// A Checker finds what is wrong with values that are right one by one.
+type Checker struct {
+	Values
+	Problems Problems
+}
+
+// Problem adds a problem with key, whose value came from where it says.
+func (c *Checker) Problem(key, format string, args ...any) {
+	c.Problems = append(c.Problems, Problem{Key: key, Source: c.Source(key), Err: fmt.Errorf(format, args...)})
+}
+
+// Addresses returns a List of host:port.
+func (c *Checker) Addresses(key string) []string {
+	list := c.List(key)
+	for _, addr := range list {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+			c.Problem(key, "%q: want host:port", addr)
+		}
+	}
+	return list
+}
+
+// Topic returns a Text that names a topic of Kafka.
+func (c *Checker) Topic(key string) string {
+	topic := c.String(key)
+	if err := CheckTopic(topic); err != nil {
+		c.Problem(key, "%w", err)
+	}
+	return topic
+}
+
+// CheckTopic finds what Kafka refuses in the name of a topic.
+func CheckTopic(topic string) error {
+	if topic == "" || len(topic) > 249 || strings.ContainsFunc(topic, notInTopic) {
+		return fmt.Errorf("is %q, want 1 to 249 of A-Z a-z 0-9 . _ -", topic)
+	}
+	return nil
+}
+
+func notInTopic(r rune) bool {
+	return !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("._-", r))
+}
+
+// TLSKeys are the keys below prefix, such as "kafka.tls", that LoadTLS reads.
+// peers is what --help calls those we speak to: "brokers".
+func TLSKeys(prefix, peers string) []Key {
+	return []Key{
+		{Name: prefix + ".enabled", Kind: Bool, Usage: "speak TLS to the " + peers},
+		{Name: prefix + ".ca_file", Kind: Path, Usage: "certificates to trust instead of the system's"},
+		{Name: prefix + ".cert_file", Kind: Path, Usage: "our certificate"},
+		{Name: prefix + ".key_file", Kind: Path, Usage: "key of our certificate"},
+		{Name: prefix + ".server_name", Kind: Text, Usage: "name in the " + peers + "' certificates, if not their host's"},
+	}
+}
+
+// TLS finds settings of TLSKeys that nothing would use, and halves of a pair.
+func (c *Checker) TLS(prefix string) {
+	for _, name := range []string{".ca_file", ".cert_file", ".key_file", ".server_name"} {
+		if c.String(prefix+name) != "" && !c.Bool(prefix+".enabled") {
+			c.Problem(prefix+name, "would not be used: %s.enabled is false", prefix)
+		}
+	}
+	if (c.String(prefix+".cert_file") == "") != (c.String(prefix+".key_file") == "") {
+		c.Problem(prefix+".cert_file", "goes with %s.key_file: want both or none", prefix)
+	}
+}
+
+// LoginKeys are the keys below prefix, such as "kafka.sasl", that say how to
+// log in to Kafka.
+func LoginKeys(prefix string) []Key {
+	return append([]Key{
+		{Name: prefix + ".mechanism", Kind: Choice, Choices: []string{"plain", "scram-sha-256", "scram-sha-512"}, Usage: "how to log in; by default not at all"},
+		{Name: prefix + ".username", Kind: Text, Usage: "who to log in as"},
+	}, PasswordKeys(prefix+".password")...)
+}
+
+// Login finds settings of LoginKeys that nothing would use, and what is missing
+// to log in.
+func (c *Checker) Login(prefix string) {
+	user, file := c.String(prefix+".username"), c.String(prefix+".password_file")
+	password := c.Secret(prefix + ".password").Reveal()
+	mechanism := prefix + ".mechanism"
+	switch login := c.String(mechanism) != ""; {
+	case !login && user+password+file != "":
+		c.Problem(mechanism, "is not set, so nobody logs in; want plain, scram-sha-256 or scram-sha-512")
+	case login && (user == "" || password+file == ""):
+		c.Problem(mechanism, "needs %[1]s.username, and %[1]s.password or %[1]s.password_file", prefix)
+	}
+	c.Password(prefix + ".password")
+}
+
+// PasswordKeys are name and name_file, which LoadPassword reads.
+func PasswordKeys(name string) []Key {
+	return []Key{
+		{Name: name, Kind: Password},
+		{Name: name + "_file", Kind: Path, Usage: "file with the password; a line feed at its end does not count"},
+	}
+}
+
+// Password finds a password of PasswordKeys that is given in two ways.
+func (c *Checker) Password(name string) {
+	if c.Secret(name).Reveal() != "" && c.String(name+"_file") != "" {
+		c.Problem(name+"_file", "there is %s too: want one of them", name)
+	}
+}

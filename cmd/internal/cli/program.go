@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The exit codes of all programs.
+const (
+	ExitFound   = 1  // what a command was asked to look for is there
+	ExitUnclear = 2  // it could not tell, or was not understood
+	ExitConfig  = 78 // EX_CONFIG of sysexits.h: no start with this configuration
+)
+
+// An ExitError ends a program with a code. Err is said to the user unless nil.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+// Error returns the text of Err, and names the code where there is none.
+func (e ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e ExitError) Unwrap() error { return e.Err }
+
+// Execute does what args ask of root and returns the exit code: 0, that of an
+// ExitError, or ExitUnclear for any other error. What the user is to be told
+// goes to say.
+func Execute(ctx context.Context, root *cobra.Command, args []string, say func(error)) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	exit := ExitError{ExitUnclear, err}
+	errors.As(err, &exit)
+	if exit.Err != nil {
+		say(exit.Err)
+	}
+	return exit.Code
+}
+
+// NewVersionCmd returns the command that prints the program's name and version
+// to w.
+func NewVersionCmd(w io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { PrintVersion(w, cmd.Root().Name()) },
+	}
+}
+
+// PrintVersion prints a line with a program's name and its version to w.
+func PrintVersion(w io.Writer, program string) { fmt.Fprintf(w, "%s %s\n", program, Version()) }
+
+// EscapeMessage escapes what would steer a terminal in a message. Line feeds
+// stay, and so do backslashes: what the message quotes is escaped already.
+func EscapeMessage(message string) string {
+	lines := strings.Split(message, "\n")
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(Escape(line), `\\`, `\`)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Interruptible returns a context that ends with SIGINT or SIGTERM.
+func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// IsTerminal reports whether stream, a reader or a writer, is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
