@@ -7,6 +7,8 @@ A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
 TYPESCRIPT := $(TOOLS)/typescript
 KAFKA := $(TOOLS)/kafka
 LIBCHDB := $(TOOLS)/libchdb
+DEMO := bin/demo -auditproxy bin/auditproxy -auditcollector bin/auditcollector -python $(A22)/bin/python \
+	-server deploy/dev/peers/libtmux_mcp_server.py
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
@@ -19,7 +21,7 @@ endif
 # The packages with goroutines of their own; the race detector is slow.
 RACE := ./mcpproxy/... ./sink/... ./collector/... ./cmd/internal/cli/...
 
-.PHONY: help build demo test check bench soak kafka-up kafka-down tools libchdb clean
+.PHONY: help build demo demo-kafka test check bench soak kafka-up kafka-down tools libchdb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -27,10 +29,15 @@ help: ## list the targets
 build: ## build bin/auditproxy and bin/auditcollector
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/auditproxy ./cmd/auditcollector
 
-demo: build $(A22)/.done ## watch a real tmux session through the proxy
+demo: build $(A22)/.done $(LIBCHDB)/.done ## watch a real tmux session through the proxy into ClickHouse
 	@deploy/dev/fetch commands tmux
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/internal/demo
-	@bin/demo -auditproxy bin/auditproxy -python $(A22)/bin/python -server deploy/dev/peers/libtmux_mcp_server.py
+	@$(DEMO)
+
+demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## the same through a real Kafka broker
+	@deploy/dev/fetch commands tmux
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/internal/demo
+	@$(DEMO) -kafka
 
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
 	go test -count=1 -timeout 20m ./...

@@ -1,7 +1,8 @@
 // Command demo drives a real tmux session through auditproxy and shows what it
-// recorded: beside the server's own audit log, and without the secrets.
+// recorded: beside the server's own audit log, in ClickHouse, and without the
+// secrets.
 //
-//	demo -auditproxy FILE -python FILE -server FILE
+//	demo [-kafka] -auditproxy FILE -auditcollector FILE -python FILE -server FILE
 package main
 
 import (
@@ -15,8 +16,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"auditproxy/sink/kafka/kafkatest"
 
 	"golang.org/x/term"
 )
@@ -33,64 +37,90 @@ func main() {
 
 // A demo is one run: what it was given and where it works.
 type demo struct {
-	proxy          string // the auditproxy binary
-	python, server string // libtmux-mcp, with its audit logger switched on
-	dir            string // temporary; the socket, the logs and the spool are in it
-	secret         string // typed into tmux; must be nowhere in what the proxy wrote
-	out            *screen
+	proxy, collector string // the binaries
+	python, server   string // libtmux-mcp, with its audit logger switched on
+	kafka            bool   // records go through a broker
+	dir              string // temporary; everything that is written is in it
+	secret           string // typed into tmux; must be nowhere in what we wrote
+	out              *screen
+
+	// Owned by the steps, which run one after the other.
+	broker *kafkatest.Broker // nil: there is none
+	undo   []func() error    // run last to first at the end, however that comes
 }
 
 func run(ctx context.Context, args []string, stdout *os.File) (err error) {
 	d := &demo{secret: "pw-" + rand.Text()}
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.StringVar(&d.proxy, "auditproxy", "", "the auditproxy `binary`")
+	flags.StringVar(&d.collector, "auditcollector", "", "the auditcollector `binary`")
 	flags.StringVar(&d.python, "python", "", "the Python `interpreter` that has libtmux-mcp")
 	flags.StringVar(&d.server, "server", "", "the `script` that starts libtmux-mcp with its audit log")
+	flags.BoolVar(&d.kafka, "kafka", false, "send the records through a Kafka broker")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if d.proxy == "" || d.python == "" || d.server == "" {
-		return errors.New("-auditproxy, -python and -server are required: use make demo")
+	if d.proxy == "" || d.collector == "" || d.python == "" || d.server == "" {
+		return errors.New("-auditproxy, -auditcollector, -python and -server are required: use make demo")
 	}
 	d.out = &screen{w: stdout, color: term.IsTerminal(int(stdout.Fd())) && os.Getenv("NO_COLOR") == ""}
 	if d.dir, err = os.MkdirTemp("", "auditproxy-demo-"); err != nil {
 		return fmt.Errorf("making a place to work: %w", err)
 	}
-	// Whatever happens, also Ctrl-C: no tmux server stays behind.
-	defer func() {
-		if kill := d.tmux(context.WithoutCancel(ctx), "kill-server"); kill != nil && err == nil {
-			err = fmt.Errorf("ending tmux: %w", kill)
-		}
-	}()
-	for _, step := range []func(context.Context) error{d.startTmux, d.session, d.showLog, d.compareLogs, d.searchSecret} {
+	switch err = d.steps(ctx); {
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
+	case err != nil:
+		d.showLogs(os.Stderr)
+	}
+	for _, undo := range slices.Backward(d.undo) {
+		err = errors.Join(err, undo())
+	}
+	if d.kafka {
+		err = errors.Join(err, os.RemoveAll(d.dir))
+	}
+	return err
+}
+
+// steps plays the demo, one screen for each step. The last one finds everything
+// still running.
+func (d *demo) steps(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		d.startTmux, d.startKafka, d.session,
+		d.showLog, d.compareLogs, d.showTopic,
+		d.collect, d.review, d.searchSecret, d.lookAround,
+	} {
 		if err := step(ctx); err != nil {
-			if ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
 			return err
 		}
 	}
-	d.out.heading("Look around")
-	d.out.text("The spool stays where it is:\n\n  %s log --spool-dir %s\n  %s verify --spool-dir %[2]s\n", d.proxy, d.spool(), d.proxy)
 	return nil
 }
 
-func (d *demo) spool() string     { return filepath.Join(d.dir, "spool") }
-func (d *demo) serverLog() string { return filepath.Join(d.dir, "libtmux-mcp.audit") }
-func (d *demo) proxyLog() string  { return filepath.Join(d.dir, "auditproxy.stderr") }
-func (d *demo) pipeFile() string  { return filepath.Join(d.dir, "pane.out") }
+func (d *demo) spool() string        { return filepath.Join(d.dir, "state", "auditproxy") }
+func (d *demo) store() string        { return filepath.Join(d.dir, "state", "auditcollector") }
+func (d *demo) serverLog() string    { return filepath.Join(d.dir, "libtmux-mcp.audit") }
+func (d *demo) proxyLog() string     { return filepath.Join(d.dir, "auditproxy.stderr") }
+func (d *demo) collectorLog() string { return filepath.Join(d.dir, "auditcollector.stderr") }
+func (d *demo) pipeFile() string     { return filepath.Join(d.dir, "pane.out") }
 
-// environ is that of tmux, the proxy and its server: a tmux of their own.
+// environ is that of tmux and all programs: a tmux of their own, and no
+// configuration but where the user's state lies.
 func (d *demo) environ() []string {
 	env := []string{
 		"TMUX_TMPDIR=" + d.dir, "LIBTMUX_SOCKET=demo", "SHELL=/bin/sh", "PS1=$ ",
 		"FASTMCP_SHOW_SERVER_BANNER=false", "FASTMCP_CHECK_FOR_UPDATES=off", "FASTMCP_LOG_LEVEL=ERROR",
+		"XDG_STATE_HOME=" + filepath.Join(d.dir, "state"), "XDG_CONFIG_HOME=" + filepath.Join(d.dir, "config"),
+		"AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", // the usual port may be taken
+	}
+	if os.Getuid() == 0 { // whose state lies in /var/lib, whatever XDG says
+		env = append(env, "AUDITPROXY_SPOOL_DIR="+d.spool(), "AUDITCOLLECTOR_SPOOL_DIRS="+d.spool(), "AUDITCOLLECTOR_LOCAL_DIR="+d.store())
 	}
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		switch {
-		case name == "TMUX", name == "TMUX_PANE", name == "SHELL", name == "PS1",
-			strings.HasPrefix(name, "LIBTMUX_"), strings.HasPrefix(name, "AUDITPROXY_"):
+		case slices.Contains([]string{"TMUX", "TMUX_PANE", "SHELL", "PS1", "STATE_DIRECTORY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"}, name),
+			strings.HasPrefix(name, "LIBTMUX_"), strings.HasPrefix(name, "AUDITPROXY_"), strings.HasPrefix(name, "AUDITCOLLECTOR_"):
 		default:
 			env = append(env, v)
 		}
@@ -109,19 +139,25 @@ func (d *demo) tmux(ctx context.Context, args ...string) error {
 
 func (d *demo) startTmux(ctx context.Context) error {
 	d.out.heading("A tmux server on a socket of its own")
-	d.out.text("It lives in %s and ends with this demo.\n", d.dir)
+	d.out.text("It ends with this demo. Everything lies in %s.\n", d.dir)
+	d.undo = append(d.undo, func() error {
+		if err := d.tmux(context.WithoutCancel(ctx), "kill-server"); err != nil {
+			return fmt.Errorf("ending tmux: %w", err)
+		}
+		return nil
+	})
 	return d.tmux(ctx, "new-session", "-d", "-s", "demo", "-x", "100", "-y", "30")
 }
 
-// auditproxy runs a command of the proxy on the demo's spool.
-func (d *demo) auditproxy(ctx context.Context, command string, args ...string) error {
-	args = append([]string{command, "--spool-dir", d.spool()}, args...)
-	d.out.command("auditproxy " + strings.Join(args, " "))
-	cmd := exec.CommandContext(ctx, d.proxy, args...)
+// show runs one of our programs and shows the command and what it prints.
+func (d *demo) show(ctx context.Context, program string, args ...string) error {
+	name := filepath.Base(program)
+	d.out.command(name, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = d.environ()
 	cmd.Stdout, cmd.Stderr = d.out.w, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("running auditproxy %s: %w", command, err)
+		return fmt.Errorf("running %s %s: %w", name, args[0], err)
 	}
 	return nil
 }
@@ -129,11 +165,39 @@ func (d *demo) auditproxy(ctx context.Context, command string, args ...string) e
 func (d *demo) showLog(ctx context.Context) error {
 	d.out.heading("What the proxy recorded")
 	d.out.text("One line per call. Where a secret could stand there is a digest.\n")
-	if err := d.auditproxy(ctx, "log"); err != nil {
+	if err := d.show(ctx, d.proxy, "log"); err != nil {
 		return err
 	}
 	d.out.text("\nEvery line has a checksum, every call a number; nothing is missing:\n")
-	return d.auditproxy(ctx, "verify")
+	return d.show(ctx, d.proxy, "verify")
+}
+
+// lookAround is the end: what is left, and where.
+func (d *demo) lookAround(context.Context) error {
+	d.out.heading("Look around")
+	if d.kafka {
+		d.out.text("Broker, collector and tmux end now, and %s goes.\nmake demo does the same without a broker, and leaves its files.\n", d.dir)
+		return nil
+	}
+	d.out.text("The collector and tmux end now, the records stay where they are:\n\n")
+	d.out.text("  %s log --spool-dir %s\n", d.proxy, d.spool())
+	d.out.text("  %s run --spool-dirs %s --local-dir %s\n", d.collector, d.spool(), d.store())
+	d.out.text("  %s query --local-dir %s 'SELECT * FROM sessions'\n\n", d.collector, d.store())
+	d.out.text("The query needs the collector running. rm -r %s removes it all.\n", d.dir)
+	return nil
+}
+
+// showLogs shows how the logs of the programs end.
+func (d *demo) showLogs(w io.Writer) {
+	const tail = 10
+	for _, file := range []string{d.proxyLog(), d.collectorLog()} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			continue // it was not started yet
+		}
+		lines := strings.SplitAfter(string(content), "\n")
+		fmt.Fprintf(w, "\n%s ends:\n%s", filepath.Base(file), strings.Join(lines[max(0, len(lines)-tail):], ""))
+	}
 }
 
 // A screen is where the demo talks to whoever runs it.
@@ -163,7 +227,20 @@ func (s *screen) heading(text string) {
 
 func (s *screen) text(format string, args ...any) { fmt.Fprintf(s.w, format, args...) }
 
-func (s *screen) command(line string) { fmt.Fprintln(s.w, s.styled(faint, "$ "+line)) }
+// command shows a command as one would type it.
+func (s *screen) command(name string, args ...string) {
+	line := "$ " + name
+	for _, arg := range args {
+		switch {
+		case strings.Contains(arg, "'"):
+			arg = `"` + arg + `"`
+		case strings.ContainsAny(arg, " *("):
+			arg = "'" + arg + "'"
+		}
+		line += " " + arg
+	}
+	fmt.Fprintln(s.w, s.styled(faint, line))
+}
 
 // mark says how a check went.
 func (s *screen) mark(good bool, format string, args ...any) {

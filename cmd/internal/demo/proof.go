@@ -85,26 +85,37 @@ func (d *demo) readServerLog() (lines []string, err error) {
 
 // readSpool returns tool and outcome of each call and the operations in it.
 func (d *demo) readSpool() (lines []string, err error) {
+	err = d.eachRecord(func(_ []byte, r *audit.Record) {
+		if r.Kind == audit.KindCall {
+			lines = append(lines, describe(r)...)
+		}
+	})
+	return lines, err
+}
+
+// eachRecord gives each record of the spool to f, with the line that it is.
+func (d *demo) eachRecord(f func(line []byte, r *audit.Record)) error {
 	files, err := filepath.Glob(filepath.Join(d.spool(), "sessions", "*", "*.jsonl"))
 	if err != nil {
-		return nil, fmt.Errorf("listing spool: %w", err)
+		return fmt.Errorf("listing spool: %w", err)
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("reading spool: %w", err)
+			return fmt.Errorf("reading spool: %w", err)
 		}
 		for text := range bytes.Lines(content) {
-			kind, r, err := audit.ParseLine(bytes.TrimSuffix(text, []byte("\n")))
+			line := bytes.TrimSuffix(text, []byte("\n"))
+			kind, r, err := audit.ParseLine(line)
 			if err != nil {
-				return nil, fmt.Errorf("reading %q: %w", file, err)
+				return fmt.Errorf("reading %q: %w", file, err)
 			}
-			if kind == audit.LineRecord && r.Kind == audit.KindCall {
-				lines = append(lines, describe(&r)...)
+			if kind == audit.LineRecord {
+				f(line, &r)
 			}
 		}
 	}
-	return lines, nil
+	return nil
 }
 
 func describe(r *audit.Record) (lines []string) {
@@ -119,34 +130,77 @@ func describe(r *audit.Record) (lines []string) {
 }
 
 // searchSecret looks for the secret, and for the usual disguises of it, in
-// every file the proxy wrote; first where it must be, so that the search
-// itself is seen to work.
-func (d *demo) searchSecret(context.Context) error {
+// everything that we wrote; first where it must be, so that the search itself
+// is seen to work.
+func (d *demo) searchSecret(ctx context.Context) error {
 	d.out.heading("Where is the secret?")
-	there, _, err := d.search(d.pipeFile())
+	d.out.text("Searched for as it is, in base64 and in hex.\n")
+	there, _, err := d.searchFiles(d.pipeFile())
 	if err != nil {
 		return err
 	}
 	d.out.mark(there > 0, "%d times in %s, which tmux wrote: the search can find it", there, filepath.Base(d.pipeFile()))
-	spool, files, err := d.search(d.spool())
-	if err != nil {
-		return err
+	places := []struct {
+		name   string
+		search func(context.Context) (hits int, what string, err error)
+	}{
+		{"the spool", d.inFiles(d.spool())},
+		{"the proxy's own log, at debug", d.inFiles(d.proxyLog())},
+		{"the topic", d.searchTopic},
+		{"the collector's own log, at debug", d.inFiles(d.collectorLog())},
+		{"what the collector wrote", d.inFiles(d.store())},
+		{"what the tables say, because those files are compressed", d.searchTables},
 	}
-	d.out.mark(spool == 0, "%d times in the %d files of the spool", spool, files)
-	log, _, err := d.search(d.proxyLog())
-	if err != nil {
-		return err
+	leaked := 0
+	for _, p := range places {
+		hits, what, err := p.search(ctx)
+		if err != nil {
+			return err
+		}
+		if what == "" {
+			continue
+		}
+		d.out.mark(hits == 0, "%d times in %s (%s)", hits, p.name, what)
+		leaked += hits
 	}
-	d.out.mark(log == 0, "%d times in the proxy's own log, at debug", log)
-	d.out.text("Searched for as it is, in base64 and in hex.\n")
-	if there == 0 || spool > 0 || log > 0 {
+	if there == 0 || leaked > 0 {
 		return errors.New("the secret is not where it should be")
 	}
 	return nil
 }
 
-// search counts the secret in the files under path.
-func (d *demo) search(path string) (hits, files int, err error) {
+// inFiles searches the files under path.
+func (d *demo) inFiles(path string) func(context.Context) (hits int, what string, err error) {
+	return func(context.Context) (int, string, error) {
+		hits, files, err := d.searchFiles(path)
+		return hits, fmt.Sprintf("files: %d", files), err
+	}
+}
+
+func (d *demo) searchFiles(path string) (hits, files int, err error) {
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // ClickHouse merges meanwhile
+			return nil
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		files++
+		hits += d.count(content)
+		return err
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("searching: %w", err)
+	}
+	return hits, files, nil
+}
+
+// count counts the secret in text.
+func (d *demo) count(text []byte) (hits int) {
 	forms := [][]byte{[]byte(d.secret), []byte(hex.EncodeToString([]byte(d.secret)))}
 	// In base64 a text looks different at each of three offsets; the first and
 	// the last group may hold bytes of its neighbours.
@@ -154,22 +208,8 @@ func (d *demo) search(path string) (hits, files int, err error) {
 		whole := d.secret[skip : len(d.secret)-(len(d.secret)-skip)%3]
 		forms = append(forms, []byte(base64.StdEncoding.EncodeToString([]byte(whole))))
 	}
-	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		files++
-		for _, form := range forms {
-			hits += bytes.Count(content, form)
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("searching: %w", err)
+	for _, form := range forms {
+		hits += bytes.Count(text, form)
 	}
-	return hits, files, nil
+	return hits
 }

@@ -52,8 +52,8 @@ func (d *demo) session(ctx context.Context) error {
 		return fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
-	args := []string{"--spool-dir", d.spool(), "--log-level", "debug", "--", d.python, d.server, "--audit", d.serverLog()}
-	d.out.command("auditproxy " + strings.Join(args, " "))
+	args := append(d.brokers(), "--log-level", "debug", "--", d.python, d.server, "--audit", d.serverLog())
+	d.out.command("auditproxy", args...)
 	cmd := exec.Command(d.proxy, args...)
 	cmd.Env, cmd.Stderr = d.environ(), log
 	client := mcp.NewClient(&mcp.Implementation{Name: "demo-agent", Version: "1"}, nil)

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"auditproxy/schemas/audit"
+)
+
+// storeTimeout is generous: an engine starts in a second, a record is there
+// after another.
+const storeTimeout = 2 * time.Minute
+
+// collect starts a collector and waits until the store has what the spool has.
+func (d *demo) collect(ctx context.Context) error {
+	d.out.heading("Into ClickHouse")
+	if d.kafka {
+		d.out.text("The collector reads the topic. It is told where Kafka is, and no more:\nwith no ClickHouse configured it starts the engine itself.\n")
+	} else {
+		d.out.text("With no configuration the collector reads the spool of this user on this machine,\nand starts ClickHouse's own engine.\n")
+	}
+	ended, err := d.startCollector()
+	if err != nil {
+		return err
+	}
+	want := 0
+	if err := d.eachRecord(func([]byte, *audit.Record) { want++ }); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, storeTimeout, errors.New("it takes too long"))
+	defer cancel()
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		// Until the tables are there this is an error.
+		got, err := d.query(ctx, "SELECT count() FROM events")
+		if text := strings.TrimSpace(string(got)); err == nil && text == fmt.Sprintf(`{"count()":%d}`, want) {
+			break
+		}
+		select {
+		case <-ended:
+			return errors.New("the collector ended")
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d records in ClickHouse, which has %s: %w", want, got, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	d.out.mark(true, "%d records in the spool, %[1]d rows in audit.events", want)
+	return nil
+}
+
+// startCollector starts auditcollector run. The channel closes when it ends.
+func (d *demo) startCollector() (ended <-chan struct{}, err error) {
+	log, err := os.OpenFile(d.collectorLog(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening log: %w", err)
+	}
+	defer log.Close()
+	args := append([]string{"run", "--log-level", "debug"}, d.brokers()...)
+	d.out.command("auditcollector", args...)
+	cmd := exec.Command(d.collector, args...)
+	cmd.Env, cmd.Stderr = d.environ(), log
+	// An orphan would go on for ever.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting collector: %w", err)
+	}
+	done := make(chan struct{})
+	var end error
+	go func() {
+		end = cmd.Wait()
+		close(done)
+	}()
+	d.undo = append(d.undo, func() error {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		<-done
+		if end != nil {
+			return fmt.Errorf("running auditcollector run: %w", end)
+		}
+		return nil
+	})
+	return done, nil
+}
+
+// query returns the rows of a question, one JSON object a line.
+func (d *demo) query(ctx context.Context, sql string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, d.collector, "query", "--format", "json", sql)
+	cmd.Env = d.environ()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("asking %q: %w: %s", sql, err, stderr.String())
+	}
+	return out, nil
+}
+
+// review asks what a reviewer would.
+func (d *demo) review(ctx context.Context) error {
+	d.out.heading("What a reviewer asks")
+	for _, q := range []struct{ why, sql string }{
+		{"What did the agent do? A batch is taken apart: each operation is a row.",
+			"SELECT call_no, operation, path, tier, outcome, error_type FROM operations WHERE kind = 'call' ORDER BY call_no, path"},
+		{"Where were terminals copied to?",
+			"SELECT ts, client_name, outcome, destination FROM pipe_destinations"},
+		{"Is all of it here?",
+			"SELECT host, server_name, records, calls, errors, missing_records, missing_calls, ended FROM sessions"},
+	} {
+		d.out.text("\n%s\n", q.why)
+		if err := d.show(ctx, d.collector, "query", q.sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// searchTables searches every column of every table and view, but for the sets
+// of record ids that hourly counts are made of: no format shows them.
+func (d *demo) searchTables(ctx context.Context) (hits int, what string, err error) {
+	list, err := d.query(ctx, "SELECT table, arrayStringConcat(groupArray(concat('`', name, '`')), ', ') AS columns FROM system.columns "+
+		"WHERE database = 'audit' AND type NOT LIKE 'AggregateFunction%' GROUP BY table")
+	if err != nil {
+		return 0, "", err
+	}
+	tables, paths := 0, 0
+	for line := range bytes.Lines(list) {
+		var of struct{ Table, Columns string }
+		if err := json.Unmarshal(line, &of); err != nil {
+			return 0, "", fmt.Errorf("listing tables: %w", err)
+		}
+		rows, err := d.query(ctx, "SELECT "+of.Columns+" FROM audit."+of.Table)
+		if err != nil {
+			return 0, "", err
+		}
+		tables++
+		hits += d.count(rows)
+		paths += bytes.Count(rows, []byte(d.pipeFile()))
+	}
+	if paths == 0 {
+		return 0, "", fmt.Errorf("searching tables: %q is not there either, which must be", d.pipeFile())
+	}
+	return hits, fmt.Sprintf("tables and views: %d; pane.out is there %d times", tables, paths), nil
+}
