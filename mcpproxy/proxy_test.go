@@ -239,20 +239,43 @@ func (p *peer) send(s string) {
 	}
 }
 
+// patience is how long a test waits for what should come at once.
+const patience = 30 * time.Second
+
+// line is the next line from the proxy, or why there is none.
 func (p *peer) line() string {
+	p.t.Helper()
+	p.outFile.SetReadDeadline(time.Now().Add(patience))
+	defer p.outFile.SetReadDeadline(time.Time{})
 	s, err := p.out.ReadString('\n')
-	if err != nil && s == "" {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		p.t.Fatalf("no line came from the proxy, only %q", s)
+	case err != nil && s == "":
 		return err.Error()
 	}
 	return s
+}
+
+// ended waits for the end of the proxy.
+func (p *peer) ended() {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatal("the proxy does not end")
+	}
 }
 
 // wait closes the client's side and returns the records once all is over.
 func (p *peer) wait() []audit.Record {
 	p.t.Helper()
 	p.in.Close()
-	io.Copy(io.Discard, p.out)
-	<-p.done
+	p.outFile.SetReadDeadline(time.Now().Add(patience))
+	if _, err := io.Copy(io.Discard, p.out); errors.Is(err, os.ErrDeadlineExceeded) {
+		p.t.Fatal("the proxy does not close its output")
+	}
+	p.ended()
 	if p.err != nil {
 		p.t.Fatal(p.err)
 	}
@@ -328,7 +351,12 @@ func play(t *testing.T, ar *txtar.Archive) {
 		verb, rest, _ := strings.Cut(step, " ")
 		switch verb {
 		case "<":
-			step = "< " + strings.TrimSuffix(p.line(), "\n")
+			line := strings.TrimSuffix(p.line(), "\n")
+			if rest != line && !*update {
+				// What comes after a wrong line may wait for ever.
+				t.Fatalf("the client got\n%s\nwant\n%s", line, rest)
+			}
+			step = "< " + line
 		case ">":
 			p.send(unescape(rest) + "\n")
 		case ">>":
@@ -344,7 +372,7 @@ func play(t *testing.T, ar *txtar.Archive) {
 			p.in.Close()
 			p.outFile.Close()
 		case "ended":
-			<-p.done
+			p.ended()
 		case "", "#":
 		default:
 			t.Fatalf("unknown step %q", step)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -91,6 +93,66 @@ func (c *clientSide) cancel(t *testing.T, id string) {
 
 func answer(id string) []wire.Answer {
 	return []wire.Answer{{ID: []byte(id), HasResult: true, Bytes: 10}}
+}
+
+// watchedServer is a server's input that knows what the journal must hold
+// before anything reaches it.
+type watchedServer struct {
+	t       *testing.T
+	journal *lines
+	input   bytes.Buffer
+}
+
+func (w *watchedServer) Write(b []byte) (int, error) {
+	w.input.Write(b)
+	calls := bytes.Count(w.input.Bytes(), []byte(`"tools/call"`))
+	w.journal.mu.Lock()
+	defer w.journal.mu.Unlock()
+	if intents := bytes.Count(w.journal.b.Bytes(), []byte(`"line":"intent"`)); intents < calls {
+		w.t.Errorf("%d calls have reached the server, %d are in the journal", calls, intents)
+	}
+	return len(b), nil
+}
+
+func (w *watchedServer) Close() error { return nil }
+
+// P1: no call reaches the server before its intent is in the journal, however
+// its bytes come.
+func TestP1RecordedBeforeForwarded(t *testing.T) {
+	const input = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}
+{"jsonrpc":"2.0","id":2,"method":"ping"}
+[{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"b"}},{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"c"}}]
+{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"d"}} {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"e"}}
+{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"no line feed after it"}}`
+	for _, size := range []int{1, 2, 7, 64, len(input)} {
+		t.Run(fmt.Sprintf("reads of %d bytes", size), func(t *testing.T) {
+			in, client, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			c, j := testSession(t)
+			p := c.p
+			p.cfg.In = in
+			p.requests = wire.NewRequests(wire.Config{Hash: p.s.wireHash})
+			server := &watchedServer{t: t, journal: j}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				p.fromClient(server)
+			}()
+			for b := range slices.Chunk([]byte(input), size) {
+				if _, err := client.Write(b); err != nil {
+					t.Error(err)
+				}
+			}
+			client.Close()
+			<-done
+			if got := server.input.String(); got != input {
+				t.Errorf("the server got %q, want what the client sent", got)
+			}
+		})
+	}
 }
 
 // P9: a call without an answer is seen after a minute, a cancelled one ends
