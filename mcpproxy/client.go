@@ -340,9 +340,30 @@ func wireAnomalies(f redact.Flags) (a wire.Anomaly) {
 func parts(list []wire.Part) []redact.Part {
 	out := make([]redact.Part, len(list))
 	for i, p := range list {
-		out[i] = redact.Part{Name: audit.AppendUnquote(nil, p.Name), Type: p.Type, Bytes: p.Bytes, Sum: p.Sum}
+		out[i] = redact.Part{Name: audit.AppendUnquote(nil, p.Name), Type: shapeType(p.Type), Bytes: p.Bytes, Sum: p.Sum}
 	}
 	return out
+}
+
+// shapeType is the word that records have for a JSON type: those of
+// libtmux-mcp's shapes, which are Python's. They tell int from float, and what
+// is known of an oversize call's numbers does not.
+func shapeType(json string) string {
+	switch json {
+	case "string":
+		return "str"
+	case "object":
+		return "dict"
+	case "array":
+		return "list"
+	case "boolean":
+		return "bool"
+	case "null":
+		return "NoneType"
+	case "":
+		return "unknown" // its value has not come yet
+	}
+	return json
 }
 
 func (c *clientSide) methodText(literal []byte) string {

@@ -155,7 +155,7 @@ func (r *Redactor) AppendArgs(dst, raw []byte) (out []byte, flags Flags) {
 // A Part is one argument of a call whose arguments were not kept.
 type Part struct {
 	Name  []byte // decoded, by the client
-	Type  string // as in a shape: str, int, float, bool, NoneType, list, dict
+	Type  string // str, bool, NoneType, list or dict as in a shape; number; unknown
 	Bytes int64  // on the wire
 	Sum   []byte // by NewHash(Wire), nil if unknown
 }

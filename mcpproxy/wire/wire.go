@@ -67,7 +67,7 @@ type Message struct {
 // A Part is one argument of an oversize call.
 type Part struct {
 	Name  []byte // the name's string literal, at most 1 KiB of it
-	Type  string // "string", "number", "boolean", "null", "array" or "object"
+	Type  string // "string", "number", "boolean", "null", "array" or "object"; "" while no byte of the value has come
 	Bytes int64  // of the value on the wire; 0 while it is not complete
 	Sum   []byte // digest by Config.Hash of the value's bytes on the wire; nil while it is not complete
 }
