@@ -90,8 +90,8 @@ func (q *Requests) Space() []byte {
 	live := w.buf[keep-w.off:]
 	size := cap(w.buf)
 	switch {
-	case len(live) > size/4 || size <= 4*maxRead:
-		q.idle = 0
+	case len(live) > size/4 || size <= 4*maxRead || q.streaming():
+		q.idle = 0 // also where another large message may follow the one that passes
 	case len(live) <= minRead:
 		q.idle++
 	}
