@@ -19,11 +19,12 @@ const module = "auditproxy/"
 // row is the picture in README.md: a package imports only packages on lower
 // rows. Every package has a row; adding one means deciding where it stands.
 var row = map[string]int{
-	"cmd/auditproxy":     5,
-	"cmd/auditcollector": 5,
-	"cmd/internal/bench": 5, // a program
-	"cmd/internal/demo":  5, // a program
-	"cmd/internal/peers": 5, // a program
+	"cmd/auditproxy":              5,
+	"cmd/auditcollector":          5,
+	"cmd/internal/bench":          5, // a program
+	"cmd/internal/benchcollector": 5, // a program
+	"cmd/internal/demo":           5, // a program
+	"cmd/internal/peers":          5, // a program
 
 	"mcpproxy":         4,
 	"collector":        4,

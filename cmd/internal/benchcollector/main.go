@@ -1,0 +1,105 @@
+// Package main measures the collector between a real broker and ClickHouse's
+// own engine, and holds the results to the targets.
+//
+// What is measured is the program as it is released, with its defaults. Where
+// ClickHouse is to cost nothing, a server of ours stands before the engine: it
+// reads and forgets records, and passes on everything else. The exit code is 1
+// for a missed target and 2 if it could not be measured.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// deadline ends a run in which something hangs. With ten million records the
+// broker alone needs minutes.
+const deadline = 30 * time.Minute
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// options are the flags.
+type options struct {
+	collector string // path of auditcollector; empty: built from this tree
+	dir       string // where broker and engine keep their data; empty: the temporary directory
+	library   string // path of libchdb; empty: where auditcollector looks for it
+	records   int    // how many wait in Kafka
+	size      int    // bytes of one record
+	only      string // measure only what contains this
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	var o options
+	flags := flag.NewFlagSet("benchcollector", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.collector, "collector", "", "`path` of the auditcollector to measure (default: build it from this tree)")
+	flags.StringVar(&o.dir, "dir", "", "`directory` for the data of broker and engine (default: the temporary directory)")
+	flags.StringVar(&o.library, "library", ".tools/libchdb/libchdb.so", "`path` of libchdb")
+	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records that wait in Kafka; 10000000 is what is promised, and takes 2 GB and some minutes")
+	flags.IntVar(&o.size, "size", 1000, "`bytes` of one record")
+	flags.StringVar(&o.only, "only", "", "measure only what has `text` in its name")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	rows, err := measure(ctx, o, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "benchcollector: %v\n", err)
+		return 2
+	}
+	if err := printTable(stdout, rows); err != nil {
+		fmt.Fprintf(stderr, "benchcollector: printing results: %v\n", err)
+		return 2
+	}
+	for _, r := range rows {
+		if !r.pass() {
+			return 1
+		}
+	}
+	return 0
+}
+
+// measure prepares the machine and makes all measurements.
+func measure(ctx context.Context, o options, stderr io.Writer) (rows []row, err error) {
+	dir, err := os.MkdirTemp(o.dir, "auditcollector-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if o.collector == "" {
+		if o.collector, err = buildCollector(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	if o.library, err = filepath.Abs(o.library); err != nil {
+		return nil, err
+	}
+	b := &bench{options: o, dir: dir, progress: stderr}
+	err = b.all(ctx)
+	return b.rows, err
+}
+
+// buildCollector builds auditcollector as it is released.
+func buildCollector(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "auditcollector")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "auditproxy/cmd/auditcollector")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building auditcollector: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return path, nil
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/kafka"
+	"auditproxy/sink/kafka/kafkatest"
+)
+
+// A bench makes the measurements.
+type bench struct {
+	options
+	dir      string // everything of this run
+	progress io.Writer
+	rows     []row
+
+	broker *kafkatest.Broker
+	groups int // consumer groups so far
+}
+
+// waiting is the topic in which records wait.
+const waiting = "waiting"
+
+// all makes all measurements.
+func (b *bench) all(ctx context.Context) (err error) {
+	if b.broker, err = kafkatest.Start(kafkatest.Config{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.broker.Stop()) }()
+	if err := b.broker.CreateTopic(ctx, kafkatest.Topic{Name: waiting, Partitions: 4}); err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"records in Kafka", b.fill},
+		{"one core", b.oneCore},
+		{"outage", b.outage},
+		{"end to end", b.endToEnd},
+		{"queryable", b.queryable},
+	} {
+		if !strings.Contains(m.name, b.only) && m.name != "records in Kafka" {
+			continue
+		}
+		began := time.Now()
+		if err := m.run(ctx); err != nil {
+			return fmt.Errorf("measuring %s: %w", m.name, err)
+		}
+		fmt.Fprintf(b.progress, "benchcollector: %s: %.1f s\n", m.name, time.Since(began).Seconds())
+	}
+	return nil
+}
+
+func (b *bench) fill(ctx context.Context) error {
+	return preload(ctx, b.broker.Addr, waiting, b.records, b.size)
+}
+
+// discarding runs do with a collector whose ClickHouse costs nothing.
+func (b *bench) discarding(ctx context.Context, refuses bool, do func(*process, *front) error) error {
+	engine, err := b.engine(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := newFront(filepath.Join(b.dir, "local"))
+	if err != nil {
+		return errors.Join(err, engine.end())
+	}
+	f.refuses.Store(refuses)
+	p, err := b.collect(true, waiting, "AUDITCOLLECTOR_CLICKHOUSE_ADDR="+f.addr, "AUDITCOLLECTOR_CLICKHOUSE_PROTOCOL=http")
+	if err == nil {
+		err = errors.Join(do(p, f), p.end())
+	}
+	f.close()
+	return errors.Join(err, engine.end())
+}
+
+// oneCore measures how many records a second of one core's time takes from
+// Kafka to a ClickHouse that accepts and forgets them. Processor time, not
+// the clock's: broker and server have a core to themselves only if there is one.
+func (b *bench) oneCore(ctx context.Context) error {
+	return b.discarding(ctx, false, func(p *process, _ *front) error {
+		var at [2]struct{ records, seconds float64 }
+		began := time.Now()
+		for i, n := range []int{b.records / 10, b.records * 19 / 20} {
+			if err := p.until(ctx, float64(n)); err != nil {
+				return err
+			}
+			if i == 0 {
+				began = time.Now()
+			}
+			used, err := p.cpu()
+			if err != nil {
+				return err
+			}
+			at[i].records, at[i].seconds = p.metric(ctx, recordsStored), used.Seconds()
+		}
+		records := at[1].records - at[0].records
+		fmt.Fprintf(b.progress, "benchcollector: by the clock %.0f records/s\n", records/time.Since(began).Seconds())
+		b.rows = append(b.rows, row{
+			name: fmt.Sprintf("Kafka to a ClickHouse that forgets, %d bytes, one core", b.size), unit: "/s",
+			value: records / (at[1].seconds - at[0].seconds), compare: atLeast, target: 100_000,
+		})
+		return nil
+	})
+}
+
+// outage measures the memory of a collector whose ClickHouse refuses all,
+// until nothing of it grows any more, and then until it has caught up.
+func (b *bench) outage(ctx context.Context) error {
+	return b.discarding(ctx, true, func(p *process, f *front) error {
+		const refused = `auditcollector_insert_errors_total{class="retry"}`
+		if err := wait(ctx, "inserts were refused", func() bool { return p.metric(ctx, refused) >= 8 }); err != nil {
+			return err
+		}
+		f.refuses.Store(false)
+		if err := p.until(ctx, float64(b.records/2)); err != nil {
+			return err
+		}
+		peak, err := p.peak()
+		b.rows = append(b.rows, row{
+			name: fmt.Sprintf("peak RSS, ClickHouse away, %d records waiting", b.records), unit: "MiB",
+			value: peak / (1 << 20), compare: atMost, target: 300,
+		})
+		return err
+	})
+}
+
+// endToEnd measures how fast records come from Kafka into an engine on this
+// machine, with the broker beside it.
+func (b *bench) endToEnd(ctx context.Context) error {
+	p, err := b.collect(false, waiting)
+	if err != nil {
+		return err
+	}
+	first, last := b.records/20, min(b.records, 400_000)
+	err = p.until(ctx, float64(first))
+	began, from := time.Now(), p.metric(ctx, recordsStored)
+	if err == nil {
+		err = p.until(ctx, float64(last)*0.9)
+	}
+	b.rows = append(b.rows, row{
+		name: "Kafka to the engine, everything on this machine", unit: "/s",
+		value: (p.metric(ctx, recordsStored) - from) / time.Since(began).Seconds(),
+	})
+	return errors.Join(err, p.end())
+}
+
+// queryable measures the time from the call of a producer's Write to an answer
+// of the engine that has the record, one record every 10 ms.
+func (b *bench) queryable(ctx context.Context) error {
+	const topic, n, pause = "trickle", 1000, 10 * time.Millisecond
+	if err := b.broker.CreateTopic(ctx, kafkatest.Topic{Name: topic, Partitions: 4}); err != nil {
+		return err
+	}
+	p, err := b.collect(false, topic)
+	if err != nil {
+		return err
+	}
+	times, err := b.trickle(ctx, p, topic, n, pause)
+	if err := errors.Join(err, p.end()); err != nil {
+		return err
+	}
+	slices.Sort(times)
+	b.rows = append(b.rows, row{
+		name: "from produce to queryable, p95", unit: "s",
+		value: times[len(times)*95/100].Seconds(), compare: atMost, target: 2,
+	})
+	return nil
+}
+
+// trickle writes one record after the other, and asks all the time which are
+// there. It returns how long each was on its way.
+func (b *bench) trickle(ctx context.Context, p *process, topic string, n int, pause time.Duration) ([]time.Duration, error) {
+	producer, err := kafka.New(kafka.Config{Access: kafka.Access{Brokers: []string{b.broker.Addr}}, Topic: topic, Source: "/benchcollector"})
+	if err != nil {
+		return nil, err
+	}
+	defer producer.Close()
+	s := newSession(b.size)
+	write := func() error { return producer.Write(ctx, s.id, [][]byte{s.next(nil)}) }
+	// The first one waits for the engine and the consumer group to begin.
+	if err := write(); err != nil {
+		return nil, err
+	}
+	if err := p.until(ctx, 1); err != nil {
+		return nil, err
+	}
+	began := make([]time.Time, n)
+	written := make(chan error, 1)
+	go func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for i := range began {
+			<-tick.C
+			began[i] = time.Now()
+			if err := write(); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	var times []time.Duration
+	seen := []time.Time{} // by record, but the first
+	err = wait(ctx, "all records are there", func() bool {
+		count := b.ask(ctx, "SELECT count() FROM audit.events WHERE session_id = '"+s.id+"'")
+		for now := time.Now(); len(seen) < count-1; {
+			seen = append(seen, now)
+		}
+		return len(seen) == n
+	})
+	if err := errors.Join(err, <-written); err != nil {
+		return nil, err
+	}
+	for i := range seen { // of one session, and so in order
+		times = append(times, seen[i].Sub(began[i]))
+	}
+	return times, nil
+}
+
+// ask returns the number that answers a question to the engine, 0 if there is
+// no answer.
+func (b *bench) ask(ctx context.Context, sql string) int {
+	dial := chdb.Dialer(filepath.Join(b.dir, "local"), chdb.Reader)
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) },
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://engine/", strings.NewReader(sql+" FORMAT TSV"))
+	if err != nil {
+		return 0
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n
+}
