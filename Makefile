@@ -7,6 +7,8 @@ A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
 TYPESCRIPT := $(TOOLS)/typescript
 KAFKA := $(TOOLS)/kafka
 LIBCHDB := $(TOOLS)/libchdb
+CLICKHOUSE := $(TOOLS)/clickhouse
+CLICKHOUSE_VERSION := 18.16.1+ds-7.3+b2
 DEMO := bin/demo -auditproxy bin/auditproxy -auditcollector bin/auditcollector -python $(A22)/bin/python \
 	-server deploy/dev/peers/libtmux_mcp_server.py
 STATICCHECK_VERSION := v0.7.0
@@ -48,8 +50,8 @@ check: $(STATICCHECK) ## format, vet and staticcheck only
 	go vet ./...
 	$(STATICCHECK) ./...
 
-bench: ## compare the proxy with a bare relay, pinned to one CPU
-	go run ./cmd/internal/bench
+bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy and the collector
+	@go run ./cmd/internal/bench; proxy=$$?; go run ./cmd/internal/benchcollector && exit $$proxy
 
 soak: tools ## the long versions of the tests: every frame at every server, every kill
 	SOAK=1 go test -count=1 -timeout 3h ./...
@@ -60,7 +62,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace
 
 # A stamp is written last: what was fetched halfway is fetched again.
@@ -80,6 +82,11 @@ libchdb: $(LIBCHDB)/.done ## fetch ClickHouse's engine, for one machine
 
 $(LIBCHDB)/.done: deploy/dev/libchdb.sha256
 	@deploy/dev/fetch libchdb $< $(@D)
+	@touch $@
+
+# The one server that packages have; it is old, and speaks the native protocol.
+$(CLICKHOUSE)/.done:
+	@deploy/dev/fetch debian $(@D) clickhouse-server=$(CLICKHOUSE_VERSION) clickhouse-common=$(CLICKHOUSE_VERSION)
 	@touch $@
 
 $(STATICCHECK):

@@ -140,19 +140,22 @@ func (s *Store) InsertRows(ctx context.Context, rows []sink.Row, at time.Time) e
 		writeSource(sum, rows[i].Source)
 		sum.Write(rows[i].Hash[:])
 	}
-	err := s.insert(ctx, s.inserts, sum.Sum(nil), func(b driver.Batch) error {
-		for i, col := range eventColumns {
-			if err := col.append(b.Column(i), rows); err != nil {
-				return fmt.Errorf("column %q: %w", col.name, err)
-			}
-		}
-		times := make([]time.Time, len(rows))
-		for i := range times {
-			times[i] = at
-		}
-		return b.Column(len(eventColumns)).Append(times)
-	})
+	err := s.insert(ctx, s.inserts, sum.Sum(nil), func(b driver.Batch) error { return appendRows(b, rows, at) })
 	return classify(fmt.Sprintf("inserting %d records", len(rows)), err)
+}
+
+// appendRows fills a batch of the statement s.inserts.
+func appendRows(b driver.Batch, rows []sink.Row, at time.Time) error {
+	for i, col := range eventColumns {
+		if err := col.append(b.Column(i), rows); err != nil {
+			return fmt.Errorf("column %q: %w", col.name, err)
+		}
+	}
+	times := make([]time.Time, len(rows))
+	for i := range times {
+		times[i] = at
+	}
+	return b.Column(len(eventColumns)).Append(times)
 }
 
 // InsertDeadLetters implements sink.Store.
@@ -200,12 +203,17 @@ func (s *Store) InsertGaps(ctx context.Context, gaps []sink.Gap) error {
 	return classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
 }
 
-// insert sends one block. A batch cannot be used again after any error, so a
-// caller who repeats builds another from the same rows.
+// insert sends one block that is taken once, however often it is sent.
 func (s *Store) insert(ctx context.Context, statement string, token []byte, fill func(driver.Batch) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"insert_deduplication_token": hex.EncodeToString(token)}))
+	return s.send(ctx, statement, fill)
+}
+
+// send sends one block. A batch cannot be used again after any error, so a
+// caller who repeats builds another from the same rows.
+func (s *Store) send(ctx context.Context, statement string, fill func(driver.Batch) error) error {
 	b, err := s.conn.PrepareBatch(ctx, statement)
 	if err != nil {
 		return err
