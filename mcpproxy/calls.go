@@ -21,6 +21,9 @@ type call struct {
 	firstPage bool      // a tools/list without cursor
 
 	keys [3]key // under which table finds it
+	// alias is in the table under another id that the call may be answered with,
+	// nil for none. It is nothing but keys, and aliasOf the call.
+	alias, aliasOf *call
 	// older and newer are the order of arrival.
 	older, newer *call
 
@@ -100,6 +103,15 @@ func (t *calls) name(c *call, id []byte) {
 	}
 }
 
+// alias enters c, which is in the table, under a second id. An answer ends it
+// by either.
+func (t *calls) alias(c *call, id []byte) {
+	if id != nil {
+		c.alias = &call{aliasOf: c}
+		t.name(c.alias, id)
+	}
+}
+
 // link is c's entry in the chain of hash.
 func (c *call) link(hash uint64) *key {
 	for i := range c.keys {
@@ -116,11 +128,13 @@ func (c *call) hasKey(hash uint64, text []byte) bool {
 }
 
 // find returns the oldest open call that an answer with this id answers, or
-// that a cancel of this id names.
+// that a cancel of this id names. Calls of that id come before aliases: most
+// servers do not answer by those.
 func (t *calls) find(id []byte) *call {
 	if id == nil {
 		return nil
 	}
+	var aliased *call
 	for m := wire.ExactID; m <= wire.IntID; m++ {
 		t.scratch = wire.AppendIDKey(t.scratch[:0], id, m, true)
 		if len(t.scratch) == 0 {
@@ -128,12 +142,16 @@ func (t *calls) find(id []byte) *call {
 		}
 		hash := maphash.Bytes(t.seed, t.scratch)
 		for c := t.chains[hash].first; c != nil; c = c.link(hash).next {
-			if c.hasKey(hash, t.scratch) {
+			switch {
+			case !c.hasKey(hash, t.scratch):
+			case c.aliasOf == nil:
 				return c
+			case aliased == nil:
+				aliased = c.aliasOf
 			}
 		}
 	}
-	return nil
+	return aliased
 }
 
 // has reports whether an open call has exactly this id.
@@ -154,6 +172,27 @@ func (t *calls) has(id []byte) bool {
 // remove takes c out. It is quick for the oldest call of an id, which is the
 // one that answers and time limits remove.
 func (t *calls) remove(c *call) {
+	t.unname(c)
+	if c.alias != nil {
+		t.unname(c.alias)
+		c.alias = nil
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		t.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		t.newest = c.older
+	}
+	c.older, c.newer = nil, nil
+	t.n--
+}
+
+// unname takes c out from under its id.
+func (t *calls) unname(c *call) {
 	for i := range c.keys {
 		k := &c.keys[i]
 		if k.from == k.to {
@@ -179,16 +218,4 @@ func (t *calls) remove(c *call) {
 		}
 		*k = key{}
 	}
-	if c.older != nil {
-		c.older.newer = c.newer
-	} else {
-		t.oldest = c.newer
-	}
-	if c.newer != nil {
-		c.newer.older = c.older
-	} else {
-		t.newest = c.older
-	}
-	c.older, c.newer = nil, nil
-	t.n--
 }

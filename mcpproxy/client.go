@@ -40,6 +40,7 @@ type item struct {
 	frame   int
 	call    *call         // a request
 	id      []byte        // of the call, as on the wire
+	variant []byte        // its other id, see wire.Message.VariantID
 	tool    string        // its tool's name as the server has it
 	off     int64         // of the call in the client's stream
 	begun   bool          // an oversize call whose end is still to come
@@ -203,7 +204,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		}
 		return
 	}
-	it := item{frame: frame, id: m.ID, begun: m.State == wire.Begun, off: m.Off}
+	it := item{frame: frame, id: m.ID, variant: m.VariantID, begun: m.State == wire.Begun, off: m.Off}
 	if m.State == wire.Ended {
 		b, ok := c.oversize[m.Off]
 		delete(c.oversize, m.Off)

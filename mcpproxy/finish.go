@@ -40,6 +40,9 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 		}
 		return
 	}
+	if c.alias != nil && c.class == recorded {
+		s.late.add(c) // a second answer, by the other id
+	}
 	s.open.remove(c)
 	if c.class != recorded {
 		s.wanted.Add(-1)

@@ -2,8 +2,9 @@ package mcpproxy
 
 import "auditproxy/mcpproxy/wire"
 
-// late remembers calls that ended without an answer, so that an answer which
-// comes after all can be named. It belongs to the session's lock.
+// late remembers calls that ended without an answer, or with one of two that
+// may come, so that an answer which comes after all can be named. It belongs to
+// the session's lock.
 type late struct {
 	callNo map[string]uint64
 	order  []string // a ring of the names in callNo
@@ -12,7 +13,15 @@ type late struct {
 
 const maxLate = 4096
 
+// add remembers c, which is still in the table, by its ids.
 func (l *late) add(c *call) {
+	l.addKey(c, c.rec.CallNo)
+	if c.alias != nil {
+		l.addKey(c.alias, c.rec.CallNo)
+	}
+}
+
+func (l *late) addKey(c *call, callNo uint64) {
 	k := c.keys[wire.ExactID]
 	if k.from == k.to {
 		return
@@ -28,7 +37,7 @@ func (l *late) add(c *call) {
 		l.order[l.next] = name
 		l.next = (l.next + 1) % maxLate
 	}
-	l.callNo[name] = c.rec.CallNo
+	l.callNo[name] = callNo
 }
 
 // find returns the call_no of a call that ended without this answer, and

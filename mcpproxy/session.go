@@ -289,6 +289,7 @@ func (s *session) enter(it *item, now time.Time) {
 	default:
 		it.call.rec.Forwarded = true
 		s.open.add(it.call, it.id)
+		s.open.alias(it.call, it.variant)
 		if it.call.class != recorded {
 			s.wanted.Add(1)
 		}
@@ -313,6 +314,7 @@ func (s *session) unrecorded(items []item, now time.Time) {
 		case it.again:
 			// Its first intent is written, so it needs a record; its end is refused.
 			s.open.add(it.call, it.id)
+			s.open.alias(it.call, it.variant)
 		default:
 			s.enter(it, now)
 		}

@@ -239,13 +239,15 @@ func FuzzCalls(f *testing.F) {
 		ids := []string{"1", "1.0", "1.5", `"1"`, "9007199254740993", "9007199254740992", "1e30", "true", "null", `"x"`, `[1]`, "-0", "0"}
 		table := newCalls()
 		var list []*call
-		var names []string
+		var names [][2]string // id and alias
 		match := func(answer string) int {
-			for m := wire.ExactID; m <= wire.IntID; m++ {
-				want := wire.AppendIDKey(nil, []byte(answer), m, true)
-				for i, id := range names {
-					if key := wire.AppendIDKey(nil, []byte(id), m, false); len(key) > 0 && bytes.Equal(key, want) {
-						return i
+			for which := range 2 {
+				for m := wire.ExactID; m <= wire.IntID; m++ {
+					want := wire.AppendIDKey(nil, []byte(answer), m, true)
+					for i, ids := range names {
+						if key := wire.AppendIDKey(nil, []byte(ids[which]), m, false); len(key) > 0 && bytes.Equal(key, want) {
+							return i
+						}
 					}
 				}
 			}
@@ -256,7 +258,12 @@ func FuzzCalls(f *testing.F) {
 			if rng.IntN(2) == 0 {
 				c := &call{}
 				table.add(c, []byte(id))
-				list, names = append(list, c), append(names, id)
+				var alias string
+				if rng.IntN(3) == 0 {
+					alias = ids[rng.IntN(len(ids))]
+					table.alias(c, []byte(alias))
+				}
+				list, names = append(list, c), append(names, [2]string{id, alias})
 				continue
 			}
 			got, want := table.find([]byte(id)), match(id)
@@ -278,6 +285,12 @@ func FuzzCalls(f *testing.F) {
 		}
 		if table.n != len(list) {
 			t.Fatalf("table holds %d calls, want %d", table.n, len(list))
+		}
+		for _, c := range list {
+			table.remove(c)
+		}
+		if len(table.chains) != 0 || table.oldest != nil {
+			t.Fatalf("%d ids are left in an empty table", len(table.chains))
 		}
 	})
 }

@@ -76,6 +76,8 @@ func (p *reading) endMember(l *level, off int64) {
 			p.addOccurrence(&p.methods, p.take(l, off), false)
 		case l.member == memberID && l.known&(1<<memberID) == 0: // mcp-go answers with it
 			p.cur.id = p.take(l, off)
+		case l.member == memberID:
+			p.cur.variantID = p.take(l, off)
 		}
 		return
 	}
@@ -83,7 +85,7 @@ func (p *reading) endMember(l *level, off int64) {
 	case memberVersion:
 		p.version = l.first == '"' && p.equals(p.take(l, off), "2.0")
 	case memberID:
-		p.cur.id = p.take(l, off)
+		p.cur.id, p.cur.variantID = p.take(l, off), value{}
 	case memberMethod:
 		p.hasMethod = true
 		p.cur.method = value{}

@@ -62,7 +62,7 @@ func (p *reading) hold(b []byte) value {
 
 // kept yields the values that are kept of an oversize message.
 func (p *reading) kept(yield func(*value) bool) {
-	for _, v := range [...]*value{&p.cur.id, &p.cur.method, &p.cur.name, &p.cur.uri} {
+	for _, v := range [...]*value{&p.cur.id, &p.cur.variantID, &p.cur.method, &p.cur.name, &p.cur.uri} {
 		if !yield(v) {
 			return
 		}
@@ -182,7 +182,7 @@ func (p *reading) tellOversize(s State, off int64) {
 	p.findCandidates()
 	m := &Message{
 		State: s, Off: t.off, End: off,
-		ID: p.bytes(t.id), Method: p.bytes(t.method), Name: p.bytes(t.name), URI: p.bytes(t.uri),
+		ID: p.bytes(t.id), VariantID: p.bytes(t.variantID), Method: p.bytes(t.method), Name: p.bytes(t.name), URI: p.bytes(t.uri),
 		HasResult: t.hasResult, HasError: t.hasError,
 		ArgumentsBytes: p.over.argumentsBytes,
 		Parts:          slices.Clone(p.over.parts),

@@ -59,7 +59,7 @@ type told struct {
 	off, end  int64
 	anomalies Anomaly
 
-	id, method, params, name, uri, arguments, meta value
+	id, variantID, method, params, name, uri, arguments, meta value
 
 	hasResult, hasError bool
 	candidates          [2]int // in Requests.candidates

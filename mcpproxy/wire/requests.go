@@ -370,7 +370,8 @@ func (q *Requests) message(m *Message, t *told) {
 		return
 	}
 	m.Raw = q.window.slice(t.off, t.end)
-	m.ID, m.Method, m.Params = q.bytes(t.id), q.bytes(t.method), q.bytes(t.params)
+	m.ID, m.VariantID = q.bytes(t.id), q.bytes(t.variantID)
+	m.Method, m.Params = q.bytes(t.method), q.bytes(t.params)
 	m.Name, m.URI = q.bytes(t.name), q.bytes(t.uri)
 	m.Arguments, m.Meta = q.bytes(t.arguments), q.bytes(t.meta)
 	m.ArgumentsBytes = int64(t.arguments.n)

@@ -22,19 +22,19 @@ import (
 
 // A seen is a Message in text, so that it outlives the window.
 type seen struct {
-	State                                               State
-	Off, End                                            int64
-	Raw, Sum, ID, Method, Params, Name, URI, Args, Meta string
-	Response                                            [2]bool
-	ArgsBytes                                           int64
-	Parts, Candidates                                   string
-	Anomalies                                           Anomaly
+	State                                                          State
+	Off, End                                                       int64
+	Raw, Sum, ID, VariantID, Method, Params, Name, URI, Args, Meta string
+	Response                                                       [2]bool
+	ArgsBytes                                                      int64
+	Parts, Candidates                                              string
+	Anomalies                                                      Anomaly
 }
 
 func copyOf(m Message) seen {
 	s := seen{
 		State: m.State, Off: m.Off, End: m.End,
-		Raw: string(m.Raw), Sum: fmt.Sprintf("%.4x", m.Sum), ID: string(m.ID), Method: string(m.Method), Params: string(m.Params),
+		Raw: string(m.Raw), Sum: fmt.Sprintf("%.4x", m.Sum), ID: string(m.ID), VariantID: string(m.VariantID), Method: string(m.Method), Params: string(m.Params),
 		Name: string(m.Name), URI: string(m.URI), Args: string(m.Arguments), Meta: string(m.Meta),
 		Response: [2]bool{m.HasResult, m.HasError}, ArgsBytes: m.ArgumentsBytes, Anomalies: m.Anomalies,
 	}

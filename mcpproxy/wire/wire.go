@@ -46,9 +46,12 @@ type Message struct {
 	// The members under the reading that most servers share: names compared
 	// exactly after decoding, the last duplicate wins. Values as written, nil
 	// for none. In a Begun message what came later is missing.
-	ID     []byte // of a variant of that name if there is no other: some servers answer with it
-	Method []byte // a string literal; nil if it is no string
-	Params []byte // nil once oversize
+	ID []byte // of a variant of that name if there is no other: some servers answer with it
+	// VariantID is of a variant of id that comes after ID: mcp-go answers with it
+	// alone. nil for none.
+	VariantID []byte
+	Method    []byte // a string literal; nil if it is no string
+	Params    []byte // nil once oversize
 
 	// Members of Params, read in the same way.
 	Name      []byte // a string literal; nil if it is no string
