@@ -42,11 +42,11 @@ func (s *session) next(dst []byte) []byte {
 		ProtocolVersion: "2025-06-18", ServerCommand: audit.Command{Command: "libtmux-mcp"},
 		Tier: "execute", Annotations: `{"readOnlyHint":false,"destructiveHint":true}`, ToolHash: random(32),
 		ArgsBytes: 130, ResultBytes: 240 + rand.Int64N(4000),
-		Host: "build-07.example.org", User: "agent", PID: 41237, Labels: `{"team":"platform","region":"eu-1"}`,
+		Host: "build-07", User: "agent", PID: 41237, Labels: `{"team":"platform"}`,
 	}
-	args := `{"keys":{"len":46,"hmac":"` + random(16) + `"},"pane_id":"%3","enter":true,"suppress_history":false`
+	args := `{"keys":{"len":46,"hmac":"` + random(8) + `"},"pane_id":"%3","enter":true`
 	if s.no%20 == 0 {
-		args += `,"operations":[{"tool":"select_pane","arguments":{"pane_id":"%3"}},{"tool":"pipe_pane","arguments":{"pane_id":"%3","command":{"len":31,"hmac":"` + random(16) + `"}}}]`
+		args += `,"operations":[{"tool":"pipe_pane","arguments":{"pane_id":"%3"}}]`
 	}
 	if s.no%50 == 0 {
 		s.record.Outcome, s.record.ErrorType, s.record.ErrorCode = audit.OutcomeError, audit.ErrJSONRPC, &code
