@@ -156,7 +156,8 @@ func running(t *testing.T, dir string, want int) {
 	}
 }
 
-// TestBigAnswer reads 600 MB, of which the engine's process may hold little.
+// TestBigAnswer reads 300 MB, of which the engine's process may hold little.
+// It is far from a reader's time limit, also on a busy machine.
 func TestBigAnswer(t *testing.T) {
 	dir := shortDir(t)
 	e := startEngine(t, dir)
@@ -164,7 +165,7 @@ func TestBigAnswer(t *testing.T) {
 	db := open(t, dir, chdb.Reader, clickhouse.CompressionNone)
 	before := resident(t, e.cmd.Process.Pid)
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"max_block_size": 8192}))
-	rows, err := db.Query(ctx, "SELECT number, repeat('x', 1000) AS s FROM numbers(600000)")
+	rows, err := db.Query(ctx, "SELECT number, repeat('x', 1000) AS s FROM numbers(300000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,10 +176,10 @@ func TestBigAnswer(t *testing.T) {
 			most = max(most, resident(t, e.cmd.Process.Pid))
 		}
 	}
-	if err := rows.Err(); err != nil || n != 600_000 {
+	if err := rows.Err(); err != nil || n != 300_000 {
 		t.Fatalf("%d rows, %v", n, err)
 	}
-	if grown := (int64(most) - int64(before)) >> 20; grown > 300 {
+	if grown := (int64(most) - int64(before)) >> 20; grown > 150 {
 		t.Errorf("the engine grew by %d MiB", grown)
 	}
 }
