@@ -16,8 +16,12 @@ import (
 // ErrFull until the ballast is back.
 //
 // It keeps a copy of the lines until they are synced. When 8 MiB wait for a
-// sync it waits too, for a second; after that it returns ErrFull at once, until
-// a sync succeeds. Finals have 8 MiB more.
+// sync it waits for the one that runs, until that has run for a second, and
+// then returns ErrFull. Ordinary traffic takes longer to fill 8 MiB than that,
+// so a sync that hangs delays nobody; only lines that come at more than 8 MiB a
+// second wait for a disk that is merely slow, because to refuse them within
+// milliseconds would be to refuse calls on every slow disk. Finals have 8 MiB
+// more.
 func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 	if len(lines) > segmentSize {
 		return 0, fmt.Errorf("appending %d bytes: more than a segment holds", len(lines))
@@ -29,14 +33,7 @@ func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 		room *= 2
 	}
 	for s.pending() > 0 && s.pending()+len(lines) > room && !s.closed {
-		pos = s.written
-		if !s.behind {
-			s.mu.Unlock()
-			done := s.Wait(pos, behindAfter)
-			s.mu.Lock()
-			s.behind = !done
-		}
-		if s.behind {
+		if !s.waitForRoom() {
 			return 0, &fullError{errors.New("too much waits for a sync")}
 		}
 	}
@@ -62,6 +59,25 @@ func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 		s.wake()
 	}
 	return s.written, nil
+}
+
+// waitForRoom waits for the sync that runs, or for the next one, and reports
+// whether it succeeded before it had run for behindAfter. It is called with mu
+// held, and lets go of it meanwhile.
+func (s *Session) waitForRoom() bool {
+	pos, limit := s.written, behindAfter
+	if !s.syncSince.IsZero() {
+		limit -= time.Since(s.syncSince)
+		if len(s.inflight) > 0 {
+			pos -= int64(len(s.live)) // those are the next one's
+		}
+	}
+	if limit <= 0 {
+		return false
+	}
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return s.Wait(pos, limit)
 }
 
 // pending is how many bytes are written and not known to be synced. It is

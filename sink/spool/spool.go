@@ -42,7 +42,7 @@ const (
 	maxOffset   = 1 << 30   // bytes a segment may grow to if no other can be made
 
 	syncEvery    = 50 * time.Millisecond
-	behindAfter  = time.Second            // that an append waits while maxPending is reached
+	behindAfter  = time.Second            // that a sync runs before appends beyond maxPending no longer wait for it
 	lookEvery    = time.Second            // under OS: whether the segment is still there
 	ballastEvery = 100 * time.Millisecond // between two attempts to get the ballast back
 	retryFirst   = time.Second            // between two attempts to begin a segment, doubled
@@ -132,8 +132,8 @@ type Session struct {
 	ballastAt  time.Time // no attempt to get it back before
 	segmentAt  time.Time // no attempt to begin a segment before
 	retryAfter time.Duration
-	behind     bool // maxPending was reached for behindAfter, and no sync has succeeded since
-	closing    bool // Close has begun
+	syncSince  time.Time // when the running sync began, zero if none runs
+	closing    bool      // Close has begun
 	closed     bool
 
 	// wait guards the rest.

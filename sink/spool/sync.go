@@ -138,7 +138,9 @@ func (s *Session) tell(losses []Loss) {
 // waiters.
 func (s *Session) sync() (losses []Loss, err error) {
 	s.syncing.Lock()
+	s.setSyncSince(time.Now())
 	pos, losses, err := s.syncAll()
+	s.setSyncSince(time.Time{})
 	s.syncing.Unlock()
 
 	s.wait.Lock()
@@ -154,6 +156,12 @@ func (s *Session) sync() (losses []Loss, err error) {
 	})
 	s.wait.Unlock()
 	return losses, err
+}
+
+func (s *Session) setSyncSince(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.syncSince = t
 }
 
 // syncAll syncs, and if that fails writes the lines to a new segment and syncs
@@ -367,7 +375,7 @@ func (s *Session) commit(b batch) {
 	if b.newDir && b.sync {
 		s.newDir = false
 	}
-	s.repeat, s.segmentAt, s.retryAfter, s.behind = 0, time.Time{}, retryFirst, false
+	s.repeat, s.segmentAt, s.retryAfter = 0, time.Time{}, retryFirst
 	s.publish(b.end)
 }
 

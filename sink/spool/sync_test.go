@@ -161,10 +161,44 @@ func TestPendingIsBounded(t *testing.T) {
 	})
 }
 
-// TestP5HangingSync appends until a sync that does not return is too far
-// behind: one append waits for it, others are refused at once, finals are
-// taken, and all is well once it returns.
+// TestP5HangingSync appends at the rate of ordinary traffic until a sync that
+// does not return is too far behind: no append ever waits, finals are taken,
+// and all is well once it returns.
 func TestP5HangingSync(t *testing.T) {
+	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
+		hang := make(chan struct{})
+		fs.delay = func(string) { <-hang }
+		line := intent(1)
+		var err error
+		for n := 0; err == nil; n++ {
+			if n%1000 == 0 {
+				<-time.After(time.Second)
+			}
+			start := time.Now()
+			if _, err = s.Append(line, false); n > 2*maxPending/len(line) {
+				t.Fatal("what waits for a sync has no bound")
+			}
+			if waited := time.Since(start); waited > 0 {
+				t.Fatalf("append number %d waited %v", n, waited)
+			}
+		}
+		if !errors.Is(err, ErrFull) {
+			t.Fatalf("Append = %v, want ErrFull", err)
+		}
+		start := time.Now()
+		appendLines(t, s, final(1, 0), true)
+		if waited := time.Since(start); waited > 0 {
+			t.Fatalf("a final record waited %v", waited)
+		}
+		close(hang)
+		synctest.Wait()
+		appendLines(t, s, line, false)
+	})
+}
+
+// TestHangingSyncInAFlood appends without a pause: one append waits, because
+// the sync might only be slow, others are refused at once.
+func TestHangingSyncInAFlood(t *testing.T) {
 	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
 		hang := make(chan struct{})
 		fs.delay = func(string) { <-hang }
