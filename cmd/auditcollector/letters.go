@@ -12,6 +12,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector"
+	"auditproxy/schemas/escape"
 	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 
@@ -95,8 +96,8 @@ func (a *app) listLetters(ctx context.Context, s *clickhouse.Store, f clickhouse
 			if !l.Replayed.IsZero() {
 				replayed = l.Replayed.Format(time.DateTime)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", cli.Escape(place(l.Source)), shorten(cli.Escape(l.Key)), l.Seen.Format(time.DateTime),
-				cli.Escape(l.Reason), len(l.Raw), replayed)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", escape.Text(place(l.Source)), shorten(escape.Text(l.Key)), l.Seen.Format(time.DateTime),
+				escape.Text(l.Reason), len(l.Raw), replayed)
 		}
 		return w.Flush()
 	})
@@ -163,8 +164,8 @@ func (a *app) showLetters(list []clickhouse.Letter, raw bool) error {
 			}
 			continue
 		}
-		fmt.Fprintf(a.stdout, "place   %s\nkey     %s\nseen    %s\nreason  %s\nerror   %s\nbytes   %d\n", cli.Escape(place(l.Source)), shorten(cli.Escape(l.Key)),
-			l.Seen.Format(time.RFC3339), cli.Escape(l.Reason), cli.Escape(l.Error), len(l.Raw))
+		fmt.Fprintf(a.stdout, "place   %s\nkey     %s\nseen    %s\nreason  %s\nerror   %s\nbytes   %d\n", escape.Text(place(l.Source)), shorten(escape.Text(l.Key)),
+			l.Seen.Format(time.RFC3339), escape.Text(l.Reason), escape.Text(l.Error), len(l.Raw))
 		if !l.Replayed.IsZero() {
 			fmt.Fprintf(a.stdout, "replayed %s\n", l.Replayed.Format(time.RFC3339))
 		}
@@ -172,7 +173,7 @@ func (a *app) showLetters(list []clickhouse.Letter, raw bool) error {
 		if len(shown) > maxShown {
 			shown, more = shown[:maxShown], "…"
 		}
-		if _, err := io.WriteString(a.stdout, "\n"+cli.Escape(string(shown))+more+"\n"); err != nil {
+		if _, err := io.WriteString(a.stdout, "\n"+escape.Text(string(shown))+more+"\n"); err != nil {
 			return err
 		}
 	}

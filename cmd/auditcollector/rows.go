@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/schemas/escape"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 )
@@ -98,7 +99,7 @@ func timeLayout(t string) string {
 // nothing for bytes.
 func text(s string) string {
 	if !utf8.ValidString(s) {
-		return cli.Escape(s)
+		return escape.Text(s)
 	}
 	return s
 }
@@ -114,7 +115,7 @@ func encode(v any) (string, error) {
 	if err := e.Encode(v); err != nil {
 		return "", err
 	}
-	return string(cli.AppendEscapedJSON(nil, []byte(strings.TrimSuffix(b.String(), "\n")))), nil
+	return string(escape.AppendJSON(nil, []byte(strings.TrimSuffix(b.String(), "\n")))), nil
 }
 
 // cell writes a value for a table or CSV.
@@ -234,7 +235,7 @@ func (t *tableWriter) row(values []any) error {
 func escapeAll(cells []string) []string {
 	escaped := make([]string, len(cells))
 	for i, s := range cells {
-		escaped[i] = cli.Escape(s)
+		escaped[i] = escape.Text(s)
 	}
 	return escaped
 }

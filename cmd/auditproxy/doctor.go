@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
@@ -197,7 +198,7 @@ func (d *diagnosis) printJSON(w io.Writer) error {
 	if err := e.Encode(d); err != nil {
 		return err
 	}
-	text := cli.AppendEscapedJSON(nil, bytes.TrimSuffix(line.Bytes(), []byte("\n")))
+	text := escape.AppendJSON(nil, bytes.TrimSuffix(line.Bytes(), []byte("\n")))
 	_, err := w.Write(append(text, '\n'))
 	return err
 }
@@ -226,7 +227,7 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 		p.line(2, plain, "no client configuration found; auditproxy wrap takes any file by path")
 	}
 	for _, c := range d.Clients {
-		p.line(2, plain, strings.TrimSpace(c.Name+" "+cli.Escape(c.Path)))
+		p.line(2, plain, strings.TrimSpace(c.Name+" "+escape.Text(c.Path)))
 		var rows [][]string
 		for _, s := range c.Servers {
 			rows = append(rows, []string{s.Name, s.Status, s.Project})
@@ -272,7 +273,7 @@ func (p *printout) table(indent int, rows [][]string) {
 	for _, row := range rows {
 		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
 		for i, cell := range row {
-			if n := cli.Cells(cli.Escape(cell)); n <= wide {
+			if n := cli.Cells(escape.Text(cell)); n <= wide {
 				widths[i] = max(widths[i], n)
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/escape"
 )
 
 // A recordPage is one record, for a person to read.
@@ -55,7 +55,7 @@ func (p *recordPage) heading(text string) {
 	p.out = append(append(p.out, '\n'), l.end()...)
 }
 
-func (p *recordPage) row(name string, s style, value string) { p.rowSafe(name, s, cli.Escape(value)) }
+func (p *recordPage) row(name string, s style, value string) { p.rowSafe(name, s, escape.Text(value)) }
 
 func (p *recordPage) rowSafe(name string, s style, value string) {
 	l := p.line()
@@ -126,9 +126,9 @@ func (s summarizer) one(v []byte) string {
 func (p *recordPage) time(text string) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || p.utc {
-		return cli.Escape(text)
+		return escape.Text(text)
 	}
-	return cli.Escape(text) + "  (" + t.In(p.loc).Format("2006-01-02 15:04:05.000 MST") + ")"
+	return escape.Text(text) + "  (" + t.In(p.loc).Format("2006-01-02 15:04:05.000 MST") + ")"
 }
 
 // tree writes the members of an object or the elements of a list, each on a

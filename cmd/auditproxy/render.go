@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 )
 
@@ -279,7 +279,7 @@ func recordOutcome(r *audit.Record) string {
 // something to a terminal.
 func appendRaw(dst, line []byte, terminal bool) []byte {
 	if terminal {
-		dst = cli.AppendEscapedJSON(dst, line)
+		dst = escape.AppendJSON(dst, line)
 	} else {
 		dst = append(dst, line...)
 	}

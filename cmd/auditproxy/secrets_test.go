@@ -16,8 +16,8 @@ import (
 	"strings"
 	"testing"
 
-	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/escape"
 )
 
 // These tests put secrets into every place that a client, a server or whoever
@@ -224,7 +224,7 @@ func yaml(t *testing.T, v any) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cli.AppendEscapedJSON(nil, b)
+	return escape.AppendJSON(nil, b)
 }
 
 // run lets client and server say it all and returns what the proxy logged.

@@ -14,6 +14,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
@@ -111,7 +112,7 @@ func ambiguousID(id string, ids []string) error {
 	if len(ids) > some {
 		list += fmt.Sprintf(" and %d more", len(ids)-some)
 	}
-	return fmt.Errorf("%q is the beginning of %d records' ids: %s", id, len(ids), cli.Escape(list))
+	return fmt.Errorf("%q is the beginning of %d records' ids: %s", id, len(ids), escape.Text(list))
 }
 
 // A placedLine is a line and where it stands.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/schemas/escape"
 )
 
 // A style is how a terminal shows a word. It is never all that tells something:
@@ -31,7 +32,7 @@ type styledLine struct {
 }
 
 // put adds a text that strangers may have chosen.
-func (l *styledLine) put(s style, text string) { l.putSafe(s, cli.Escape(text)) }
+func (l *styledLine) put(s style, text string) { l.putSafe(s, escape.Text(text)) }
 
 // putSafe adds a text that has nothing in it but visible characters.
 func (l *styledLine) putSafe(s style, text string) {
@@ -67,7 +68,7 @@ func (l *styledLine) fit(text string) string {
 
 // column adds text and spaces up to n cells, then one more.
 func (l *styledLine) column(s style, text string, n int) {
-	text = cli.Escape(text)
+	text = escape.Text(text)
 	l.putSafe(s, text)
 	l.putSafe(plain, strings.Repeat(" ", max(0, n-cli.Cells(text))+1))
 }

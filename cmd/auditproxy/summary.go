@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"strings"
 
-	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/escape"
 )
 
 // A summarizer writes redacted arguments in few words. What it writes has
@@ -54,7 +54,7 @@ func (s summarizer) value(b *strings.Builder, v []byte, depth int) {
 			b.WriteByte('}')
 		}
 	default:
-		b.WriteString(cli.Escape(string(v)))
+		b.WriteString(escape.Text(string(v)))
 	}
 }
 
@@ -160,7 +160,7 @@ func (s shape) text(hex int) string {
 		}
 		parts = append(parts, "#"+sum)
 	}
-	text := "<" + cli.Escape(strings.Join(parts, " ")) + ">"
+	text := "<" + escape.Text(strings.Join(parts, " ")) + ">"
 	if s.head != "" {
 		text = quoted(s.head) + "…" + text
 	}
@@ -169,14 +169,14 @@ func (s shape) text(hex int) string {
 
 // word returns text as it is where it is one word, else in quotation marks.
 func word(text string) string {
-	if text == "" || strings.ContainsAny(text, " \"'=,;()[]{}<>#…") || cli.Escape(text) != text {
+	if text == "" || strings.ContainsAny(text, " \"'=,;()[]{}<>#…") || escape.Text(text) != text {
 		return quoted(text)
 	}
 	return text
 }
 
 func quoted(text string) string {
-	return `"` + strings.ReplaceAll(cli.Escape(text), `"`, `\"`) + `"`
+	return `"` + strings.ReplaceAll(escape.Text(text), `"`, `\"`) + `"`
 }
 
 func unquote(lit []byte) string {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
@@ -232,7 +233,7 @@ func appendReport(out []byte, r *sessionReport, colour bool) []byte {
 		row(warn, "", count(int(r.Unrecorded), "call")+" could not be recorded when they were made, see auditproxy log --kind gap")
 	}
 	for _, name := range r.SetAside {
-		row(faint, "", "recovery set a torn tail aside: "+cli.Escape(name))
+		row(faint, "", "recovery set a torn tail aside: "+escape.Text(name))
 	}
 	return out
 }

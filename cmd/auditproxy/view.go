@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"auditproxy/cmd/internal/cli"
+	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 )
 
@@ -41,7 +41,7 @@ type view struct {
 func (v *view) warn(session, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.warnings = append(v.warnings, "session "+cli.Escape(session)+": "+cli.Escape(text))
+	v.warnings = append(v.warnings, "session "+escape.Text(session)+": "+escape.Text(text))
 }
 
 // tellWarnings prints what was kept. One goroutine may call it.

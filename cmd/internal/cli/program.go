@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"auditproxy/schemas/escape"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -78,7 +80,7 @@ func PrintVersion(w io.Writer, program string) { fmt.Fprintf(w, "%s %s\n", progr
 func EscapeMessage(message string) string {
 	lines := strings.Split(message, "\n")
 	for i, line := range lines {
-		lines[i] = strings.ReplaceAll(Escape(line), `\\`, `\`)
+		lines[i] = strings.ReplaceAll(escape.Text(line), `\\`, `\`)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -1,4 +1,5 @@
-package cli
+// Package escape shows text that strangers chose so that nothing in it acts.
+package escape
 
 import (
 	"unicode"
@@ -8,12 +9,12 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendEscaped appends text that strangers chose so that a terminal shows it
-// and does nothing else: control characters and escape sequences, characters
+// AppendText appends text so that a terminal or a page shows it and does
+// nothing else: control characters and escape sequences, characters
 // that change the direction of what stands around them, characters that cannot
 // be seen, and what is not UTF-8 become \n, \x1b, \u202e and the like. A
 // backslash is doubled, so that what stands there is never in doubt.
-func AppendEscaped(dst []byte, text string) []byte {
+func AppendText(dst []byte, text string) []byte {
 	from := 0
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -49,20 +50,20 @@ func AppendEscaped(dst []byte, text string) []byte {
 	return append(dst, text[from:]...)
 }
 
-// Escape is AppendEscaped as a string.
-func Escape(text string) string {
+// Text is AppendText as a string.
+func Text(text string) string {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c >= 0x7f || c == '\\' {
-			return string(AppendEscaped(nil, text))
+			return string(AppendText(nil, text))
 		}
 	}
 	return text
 }
 
-// AppendEscapedJSON is AppendEscaped for JSON on one line, which stays the same
+// AppendJSON is AppendText for JSON on one line, which stays the same
 // JSON: what must not reach a terminal is inside a string there, and becomes
 // the escape that means it. Bytes that are not UTF-8 become U+FFFD.
-func AppendEscapedJSON(dst, doc []byte) []byte {
+func AppendJSON(dst, doc []byte) []byte {
 	from := 0
 	for i := 0; i < len(doc); {
 		if c := doc[i]; ' ' <= c && c < 0x7f {

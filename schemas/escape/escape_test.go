@@ -1,4 +1,4 @@
-package cli_test
+package escape_test
 
 import (
 	"encoding/json"
@@ -7,10 +7,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"auditproxy/cmd/internal/cli"
+	"auditproxy/schemas/escape"
 )
 
-func TestEscape(t *testing.T) {
+func TestText(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"it leaves text alone", "send_keys é 你 😀 é", "send_keys é 你 😀 é"},
 		{"it stops escape sequences", "\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`},
@@ -25,8 +25,8 @@ func TestEscape(t *testing.T) {
 		{"it leaves a replacement character alone", "\uFFFD", "\uFFFD"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := cli.Escape(tt.in); got != tt.want {
-				t.Errorf("Escape(%q) = %s, want %s", tt.in, got, tt.want)
+			if got := escape.Text(tt.in); got != tt.want {
+				t.Errorf("Text(%q) = %s, want %s", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -39,7 +39,7 @@ func harmless(s string) bool {
 	})
 }
 
-// unescape undoes Escape.
+// unescape undoes Text.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -67,33 +67,33 @@ func unescape(s string) string {
 	return b.String()
 }
 
-func FuzzEscape(f *testing.F) {
+func FuzzText(f *testing.F) {
 	f.Add("\x1b]0;x\a\u202e\xff\\x41\U000e0041\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := cli.Escape(text)
+		got := escape.Text(text)
 		if !harmless(got) {
-			t.Fatalf("Escape(%q) = %q", text, got)
+			t.Fatalf("Text(%q) = %q", text, got)
 		}
 		if back := unescape(got); back != text {
-			t.Fatalf("Escape(%q) = %q, which means %q", text, got, back)
+			t.Fatalf("Text(%q) = %q, which means %q", text, got, back)
 		}
 	})
 }
 
-func FuzzEscapedJSON(f *testing.F) {
+func FuzzJSON(f *testing.F) {
 	f.Add("\u009b31m\u202e\U000e0041é\u2028\x7f")
 	f.Fuzz(func(t *testing.T, text string) {
 		doc, err := json.Marshal(map[string]string{"a": text})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := cli.AppendEscapedJSON(nil, doc)
+		got := escape.AppendJSON(nil, doc)
 		if !harmless(string(got)) {
-			t.Fatalf("AppendEscapedJSON(%q) = %q", doc, got)
+			t.Fatalf("AppendJSON(%q) = %q", doc, got)
 		}
 		var want, back map[string]string
 		if json.Unmarshal(doc, &want) != nil || json.Unmarshal(got, &back) != nil || want["a"] != back["a"] {
-			t.Fatalf("AppendEscapedJSON(%q) = %q means something else", doc, got)
+			t.Fatalf("AppendJSON(%q) = %q means something else", doc, got)
 		}
 	})
 }
