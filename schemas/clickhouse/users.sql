@@ -12,7 +12,13 @@ GRANT ${on_cluster} INSERT ON ${database}.events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.dead_letters TO audit_writer;
 GRANT ${on_cluster} INSERT ON ${database}.gaps TO audit_writer;
 GRANT ${on_cluster} SELECT ON ${database}.migrations TO audit_writer;
-GRANT ${on_cluster} SELECT(session_id, seq, ts, kind, ingested_at) ON ${database}.events TO audit_writer;
+-- Alert rules look at what was stored.
+GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operations, SELECT ON ${database}.sessions,
+    SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps TO audit_writer;
+GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
+GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
+GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;
+GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_marks TO audit_writer;
 
 CREATE SETTINGS PROFILE IF NOT EXISTS audit_reader ${on_cluster} SETTINGS readonly = 1, final = 1 CONST,
     use_skip_indexes_if_final_exact_mode = 0, max_execution_time = 30, max_result_rows = 1000000, max_memory_usage = 2000000000;
@@ -24,10 +30,11 @@ REVOKE ${on_cluster} SELECT ON ${database}.dead_letters FROM audit_reader;
 CREATE ROLE IF NOT EXISTS audit_tenant_reader ${on_cluster} SETTINGS PROFILE 'audit_reader';
 GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly_states, SELECT ON ${database}.hourly, SELECT ON ${database}.daily,
     SELECT ON ${database}.operations, SELECT ON ${database}.pipe_destinations, SELECT ON ${database}.sessions,
-    SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts TO audit_tenant_reader;
+    SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.alerts, SELECT ON ${database}.alert_events,
+    SELECT ON ${database}.open_alerts TO audit_tenant_reader;
 
 -- Once a table has a policy, whom none names sees nothing.
-CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.hourly_states
+CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.hourly_states, ${database}.alerts, ${database}.alert_events
     USING 1 TO ALL EXCEPT audit_tenant_reader;
-CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.hourly_states
+CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.hourly_states, ${database}.alerts, ${database}.alert_events
     USING tenant = getSetting('SQL_audit_tenant') TO audit_tenant_reader;

@@ -20,7 +20,7 @@ var ErrNewer = errors.New("the schema is newer than this program: install the ve
 
 // A Retention is how long rows stay, in whole days, at most MaxRetention.
 type Retention struct {
-	Events      time.Duration // events, gaps and rollups. Required.
+	Events      time.Duration // events, gaps, rollups and alerts. Required.
 	DeadLetters time.Duration // Required.
 }
 
@@ -140,6 +140,10 @@ func (s *Store) retain(ctx context.Context, keep Retention) error {
 		{"events", "ts", keep.Events},
 		{"hourly_states", "hour", keep.Events},
 		{"gaps", "seen_at", keep.Events},
+		{"alerts", "ts", keep.Events},
+		{"alert_events", "at", keep.Events},
+		{"alert_deliveries", "at", keep.Events},
+		{"alert_marks", "at", keep.Events},
 		{"dead_letters", "seen_at", keep.DeadLetters},
 	} {
 		days := strconv.Itoa(int(max(min(t.keep, MaxRetention)/day, 1)))
