@@ -36,17 +36,21 @@ type Applied struct {
 
 // Migrate makes and alters the tables, in order, as far as they are not. A
 // crash leaves statements done that are not recorded; every statement may run
-// again, also by two programs at once.
+// again, also by two programs at once. Where nothing is to do it only reads, so
+// that a user without the right to make tables may call it.
 func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 	var applied Applied
 	list, err := schemas.ClickHouse()
 	if err != nil {
 		return applied, err
 	}
-	if err := s.exec(ctx, schemas.Statements(migrationsTable, s.names())...); err != nil {
-		return applied, classify("making the table of migrations", err)
-	}
 	done, err := s.done(ctx)
+	if slices.Contains(notThereCodes, codeOf(err)) {
+		err = s.exec(ctx, schemas.Statements(migrationsTable, s.names())...)
+		if err != nil {
+			return applied, classify("making the table of migrations", err)
+		}
+	}
 	if err != nil {
 		return applied, classify("reading the table of migrations", err)
 	}
@@ -78,6 +82,9 @@ func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 	applied.Users, err = s.users(ctx)
 	return applied, err
 }
+
+// notThereCodes are UNKNOWN_TABLE and UNKNOWN_DATABASE.
+var notThereCodes = []int32{60, 81}
 
 const migrationsTable = `
 CREATE DATABASE IF NOT EXISTS ${database} ${on_cluster};

@@ -18,7 +18,6 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/sink"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/go-cmp/cmp"
 )
@@ -104,7 +103,11 @@ func TestNative(t *testing.T) {
 	addr, kill := startServer(t)
 	for _, uncompressed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("uncompressed=%t", uncompressed), func(t *testing.T) {
-			s := openNative(t, Config{Addrs: []string{addr}, Database: fmt.Sprintf("audit_%t", uncompressed), User: "default", Password: serverPassword, Uncompressed: uncompressed})
+			s, err := OpenBare(Config{Addrs: []string{addr}, Database: fmt.Sprintf("audit_%t", uncompressed), User: "default", Password: serverPassword, Uncompressed: uncompressed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
 			if err := s.Ping(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -112,25 +115,6 @@ func TestNative(t *testing.T) {
 		})
 	}
 	t.Run("classes", func(t *testing.T) { testNativeClasses(t, addr, kill) })
-}
-
-// openNative opens a store whose connections send no settings.
-func openNative(t *testing.T, c Config) *Store {
-	t.Helper()
-	s, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	o := s.c.options()
-	o.Settings = nil
-	if s.conn, err = clickhouse.Open(o); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }
 
 // oldTypes are what 18.16 has in place of what it lacks.

@@ -1,0 +1,19 @@
+package clickhouse
+
+import "github.com/ClickHouse/clickhouse-go/v2"
+
+// OpenBare is Open for servers that know none of the settings that a store
+// sends, or let nobody set any.
+func OpenBare(c Config) (*Store, error) {
+	s, err := Open(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	o := s.c.options()
+	o.Settings = nil
+	s.conn, err = clickhouse.Open(o)
+	return s, err
+}
