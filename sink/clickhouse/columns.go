@@ -1,113 +1,193 @@
 package clickhouse
 
 import (
+	"encoding/binary"
+	"math"
+	"slices"
 	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ClickHouse/ch-go/proto"
 	"github.com/google/uuid"
 )
 
-// A column of events and how it is filled. Whole columns are appended: a call
-// per value would cost more than reading the record.
+// A column of events and how it is written in ClickHouse's Native format, the
+// prefix of its serialization first. The driver takes values as any and looks
+// at them by reflection, which costs more than all else that is done with a
+// record; so it is given columns that are written already.
 type column struct {
-	name   string
-	append func(to driver.BatchColumn, rows []sink.Row) error
+	name string
+	typ  proto.ColumnType // as the server spells it
+	put  func(to *proto.Buffer, rows []sink.Row)
 }
 
-// values makes a column of what of returns for each row.
-func values[T any](name string, of func(r *sink.Row) T) column {
-	return column{name, func(to driver.BatchColumn, rows []sink.Row) error {
-		list := make([]T, len(rows))
+// values makes a column of what put writes for each row.
+func values(name string, typ proto.ColumnType, put func(to *proto.Buffer, r *sink.Row)) column {
+	return column{name, typ, func(to *proto.Buffer, rows []sink.Row) {
 		for i := range rows {
-			list[i] = of(&rows[i])
+			put(to, &rows[i])
 		}
-		return to.Append(list)
 	}}
 }
 
-// record is values of what of returns for each row's record.
-func record[T any](name string, of func(r *audit.Record) T) column {
-	return values(name, func(r *sink.Row) T { return of(&r.Record) })
+func text(name string, of func(r *audit.Record) string) column {
+	return column{name, proto.ColumnTypeString, func(to *proto.Buffer, rows []sink.Row) {
+		for i := range rows {
+			to.PutString(of(&rows[i].Record))
+		}
+	}}
+}
+
+// word is text that has few values.
+func word(name string, of func(r *sink.Row) string) column {
+	return column{name, proto.ColumnTypeLowCardinality.Sub(proto.ColumnTypeString), func(to *proto.Buffer, rows []sink.Row) {
+		c := proto.NewLowCardinality[string](new(proto.ColStr))
+		for i := range rows {
+			c.Append(of(&rows[i]))
+		}
+		_ = c.Prepare() // has no errors
+		c.EncodeState(to)
+		c.EncodeColumn(to)
+	}}
+}
+
+func flag(name string, of func(r *audit.Record) bool) column {
+	return values(name, proto.ColumnTypeBool, func(to *proto.Buffer, r *sink.Row) { to.PutBool(of(&r.Record)) })
+}
+
+func integer(name string, of func(r *audit.Record) int64) column {
+	return values(name, proto.ColumnTypeInt64, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(of(&r.Record)) })
+}
+
+func natural(name string, of func(r *sink.Row) uint64) column {
+	return values(name, proto.ColumnTypeUInt64, func(to *proto.Buffer, r *sink.Row) { to.PutUInt64(of(r)) })
+}
+
+// nullable makes a column of 64 bits a value, of returns false for none.
+func nullable(name string, typ proto.ColumnType, of func(r *audit.Record) (bits uint64, ok bool)) column {
+	return column{name, proto.ColumnTypeNullable.Sub(typ), func(to *proto.Buffer, rows []sink.Row) {
+		for i := range rows {
+			_, ok := of(&rows[i].Record)
+			to.PutBool(!ok)
+		}
+		for i := range rows {
+			bits, _ := of(&rows[i].Record)
+			to.PutUInt64(bits)
+		}
+	}}
+}
+
+// lists makes a column of a list for each row.
+func lists[T any](name string, typ proto.ColumnType, of func(r *sink.Row) []T, put func(to *proto.Buffer, element *T)) column {
+	return column{name, proto.ColumnTypeArray.Sub(typ), func(to *proto.Buffer, rows []sink.Row) {
+		end := 0
+		for i := range rows {
+			end += len(of(&rows[i]))
+			to.PutUInt64(uint64(end))
+		}
+		for i := range rows {
+			list := of(&rows[i])
+			for j := range list {
+				put(to, &list[j])
+			}
+		}
+	}}
 }
 
 // operations makes a column of lists, an element for each operation.
-func operations[T any](name string, of func(o *audit.Operation) T) column {
-	return values(name, func(r *sink.Row) []T {
-		list := make([]T, len(r.Operations))
-		for i := range r.Operations {
-			list[i] = of(&r.Operations[i])
-		}
-		return list
-	})
+func operations(name string, typ proto.ColumnType, put func(to *proto.Buffer, o *audit.Operation)) column {
+	return lists(name, typ, func(r *sink.Row) []audit.Operation { return r.Operations }, put)
 }
+
+// The types of times: a count of microseconds or milliseconds since 1970.
+const (
+	micros proto.ColumnType = "DateTime64(6, 'UTC')"
+	millis proto.ColumnType = "DateTime64(3, 'UTC')"
+)
 
 // eventColumns are the columns of events but ingested_at, in the table's order.
 var eventColumns = []column{
-	record("v", func(*audit.Record) uint8 { return audit.Version }),
-	record("kind", func(r *audit.Record) string { return string(r.Kind) }),
-	record("record_id", func(r *audit.Record) uuid.UUID { return id(r.RecordID) }),
-	record("session_id", func(r *audit.Record) string { return r.SessionID }),
-	record("seq", func(r *audit.Record) uint64 { return r.Seq }),
-	record("call_no", func(r *audit.Record) uint64 { return r.CallNo }),
-	record("ts", func(r *audit.Record) time.Time { return r.TS }),
-	record("method", func(r *audit.Record) string { return r.Method }),
-	record("tool", func(r *audit.Record) string { return r.Tool }),
-	record("target", func(r *audit.Record) string { return r.Target }),
-	record("candidates", candidates),
-	record("outcome", func(r *audit.Record) string { return string(r.Outcome) }),
-	record("error_type", func(r *audit.Record) string { return r.ErrorType }),
-	record("error_code", func(r *audit.Record) *int64 { return r.ErrorCode }),
-	record("result_type", func(r *audit.Record) string { return r.ResultType }),
-	record("forwarded", func(r *audit.Record) bool { return r.Forwarded }),
-	record("cancel_requested", func(r *audit.Record) bool { return r.CancelRequested }),
-	record("recovered", func(r *audit.Record) bool { return r.Recovered }),
-	record("duration_ms", duration),
-	record("client_id", func(r *audit.Record) string { return r.ClientID }),
-	record("request_id", func(r *audit.Record) string { return r.RequestID }),
-	record("request_id_type", func(r *audit.Record) string { return r.RequestIDType }),
-	record("client_name", func(r *audit.Record) string { return r.Client.Name }),
-	record("client_version", func(r *audit.Record) string { return r.Client.Version }),
-	record("server_name", func(r *audit.Record) string { return r.Server.Name }),
-	record("server_version", func(r *audit.Record) string { return r.Server.Version }),
-	record("protocol_version", func(r *audit.Record) string { return r.ProtocolVersion }),
-	record("server_command", func(r *audit.Record) string { return r.ServerCommand.Command }),
-	record("server_command_args_digest", func(r *audit.Record) string { return string(r.ServerCommand.ArgsDigest) }),
-	record("tier", func(r *audit.Record) string { return r.Tier }),
-	record("annotations", func(r *audit.Record) string { return string(r.Annotations) }),
-	record("tool_hash", func(r *audit.Record) string { return r.ToolHash }),
-	record("args", func(r *audit.Record) string { return string(r.Args) }),
-	record("args_bytes", func(r *audit.Record) int64 { return r.ArgsBytes }),
-	record("result_bytes", func(r *audit.Record) int64 { return r.ResultBytes }),
-	record("error_digest", func(r *audit.Record) string { return string(r.ErrorDigest) }),
-	record("trace_id", func(r *audit.Record) string { return r.TraceID }),
-	record("span_id", func(r *audit.Record) string { return r.SpanID }),
-	record("host", func(r *audit.Record) string { return r.Host }),
-	record("user", func(r *audit.Record) string { return r.User }),
-	record("pid", func(r *audit.Record) int64 { return int64(r.PID) }),
-	record("labels", func(r *audit.Record) string { return string(r.Labels) }),
-	record("tenant", func(r *audit.Record) string { return r.Tenant }),
-	record("anomalies", func(r *audit.Record) []string { return r.Anomalies }),
-	record("at", func(r *audit.Record) int64 { return r.At }),
-	record("bytes", func(r *audit.Record) int64 { return r.Bytes }),
-	record("digest", func(r *audit.Record) string { return string(r.Digest) }),
-	record("from", func(r *audit.Record) *time.Time { return moment(r.From) }),
-	record("to", func(r *audit.Record) *time.Time { return moment(r.To) }),
-	record("count", func(r *audit.Record) int64 { return r.Count }),
-	record("denied", func(r *audit.Record) int64 { return r.Denied }),
-	record("durable", func(r *audit.Record) bool { return !r.NotDurable }),
-	record("proxy", func(r *audit.Record) string { return string(r.Proxy) }),
-	operations("ops", operationName),
-	operations("ops_args", func(o *audit.Operation) string { return string(o.Args) }),
-	operations("ops_path", func(o *audit.Operation) string { return o.Path }),
-	operations("ops_candidate", func(o *audit.Operation) bool { return o.Candidate }),
-	values("raw", func(r *sink.Row) []byte { return r.Raw }),
-	values("payload_hash", func(r *sink.Row) string { return string(r.Hash[:]) }),
-	values("kafka_topic", func(r *sink.Row) string { return r.Source.Topic }),
-	values("kafka_partition", func(r *sink.Row) uint32 { return r.Source.Partition }),
-	values("kafka_offset", func(r *sink.Row) uint64 { return r.Source.Offset }),
+	values("v", proto.ColumnTypeUInt8, func(to *proto.Buffer, _ *sink.Row) { to.PutUInt8(audit.Version) }),
+	word("kind", func(r *sink.Row) string { return string(r.Record.Kind) }),
+	values("record_id", proto.ColumnTypeUUID, putID),
+	text("session_id", func(r *audit.Record) string { return r.SessionID }),
+	natural("seq", func(r *sink.Row) uint64 { return r.Record.Seq }),
+	natural("call_no", func(r *sink.Row) uint64 { return r.Record.CallNo }),
+	values("ts", micros, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(r.Record.TS.UnixMicro()) }),
+	text("method", func(r *audit.Record) string { return r.Method }),
+	text("tool", func(r *audit.Record) string { return r.Tool }),
+	text("target", func(r *audit.Record) string { return r.Target }),
+	text("candidates", candidates),
+	word("outcome", func(r *sink.Row) string { return string(r.Record.Outcome) }),
+	text("error_type", func(r *audit.Record) string { return r.ErrorType }),
+	nullable("error_code", proto.ColumnTypeInt64, errorCode),
+	text("result_type", func(r *audit.Record) string { return r.ResultType }),
+	flag("forwarded", func(r *audit.Record) bool { return r.Forwarded }),
+	flag("cancel_requested", func(r *audit.Record) bool { return r.CancelRequested }),
+	flag("recovered", func(r *audit.Record) bool { return r.Recovered }),
+	nullable("duration_ms", proto.ColumnTypeFloat64, duration),
+	text("client_id", func(r *audit.Record) string { return r.ClientID }),
+	text("request_id", func(r *audit.Record) string { return r.RequestID }),
+	text("request_id_type", func(r *audit.Record) string { return r.RequestIDType }),
+	text("client_name", func(r *audit.Record) string { return r.Client.Name }),
+	text("client_version", func(r *audit.Record) string { return r.Client.Version }),
+	text("server_name", func(r *audit.Record) string { return r.Server.Name }),
+	text("server_version", func(r *audit.Record) string { return r.Server.Version }),
+	text("protocol_version", func(r *audit.Record) string { return r.ProtocolVersion }),
+	text("server_command", func(r *audit.Record) string { return r.ServerCommand.Command }),
+	text("server_command_args_digest", func(r *audit.Record) string { return string(r.ServerCommand.ArgsDigest) }),
+	text("tier", func(r *audit.Record) string { return r.Tier }),
+	text("annotations", func(r *audit.Record) string { return string(r.Annotations) }),
+	text("tool_hash", func(r *audit.Record) string { return r.ToolHash }),
+	text("args", func(r *audit.Record) string { return string(r.Args) }),
+	integer("args_bytes", func(r *audit.Record) int64 { return r.ArgsBytes }),
+	integer("result_bytes", func(r *audit.Record) int64 { return r.ResultBytes }),
+	text("error_digest", func(r *audit.Record) string { return string(r.ErrorDigest) }),
+	text("trace_id", func(r *audit.Record) string { return r.TraceID }),
+	text("span_id", func(r *audit.Record) string { return r.SpanID }),
+	text("host", func(r *audit.Record) string { return r.Host }),
+	text("user", func(r *audit.Record) string { return r.User }),
+	integer("pid", func(r *audit.Record) int64 { return int64(r.PID) }),
+	text("labels", func(r *audit.Record) string { return string(r.Labels) }),
+	text("tenant", func(r *audit.Record) string { return r.Tenant }),
+	lists("anomalies", proto.ColumnTypeString, func(r *sink.Row) []string { return r.Record.Anomalies },
+		func(to *proto.Buffer, word *string) { to.PutString(*word) }),
+	integer("at", func(r *audit.Record) int64 { return r.At }),
+	integer("bytes", func(r *audit.Record) int64 { return r.Bytes }),
+	text("digest", func(r *audit.Record) string { return string(r.Digest) }),
+	nullable("from", micros, func(r *audit.Record) (uint64, bool) { return microsOf(moment(r.From)) }),
+	nullable("to", micros, func(r *audit.Record) (uint64, bool) { return microsOf(moment(r.To)) }),
+	integer("count", func(r *audit.Record) int64 { return r.Count }),
+	integer("denied", func(r *audit.Record) int64 { return r.Denied }),
+	flag("durable", func(r *audit.Record) bool { return !r.NotDurable }),
+	text("proxy", func(r *audit.Record) string { return string(r.Proxy) }),
+	operations("ops", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(operationName(o)) }),
+	operations("ops_args", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(string(o.Args)) }),
+	operations("ops_path", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(o.Path) }),
+	operations("ops_candidate", proto.ColumnTypeBool, func(to *proto.Buffer, o *audit.Operation) { to.PutBool(o.Candidate) }),
+	values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *sink.Row) {
+		to.PutLen(len(r.Raw))
+		to.PutRaw(r.Raw)
+	}),
+	values("payload_hash", "FixedString(16)", func(to *proto.Buffer, r *sink.Row) { to.PutRaw(r.Hash[:]) }),
+	word("kafka_topic", func(r *sink.Row) string { return r.Source.Topic }),
+	values("kafka_partition", proto.ColumnTypeUInt32, func(to *proto.Buffer, r *sink.Row) { to.PutUInt32(r.Source.Partition) }),
+	natural("kafka_offset", func(r *sink.Row) uint64 { return r.Source.Offset }),
+}
+
+// columnsAt are all columns of events that arrive at a time.
+func columnsAt(at time.Time) []column {
+	ingested := values("ingested_at", millis, func(to *proto.Buffer, _ *sink.Row) { to.PutInt64(at.UnixMilli()) })
+	return append(slices.Clip(eventColumns), ingested)
+}
+
+// putID writes a record's UUID. ClickHouse keeps it as two numbers.
+func putID(to *proto.Buffer, r *sink.Row) {
+	u := id(r.Record.RecordID)
+	to.PutUInt64(binary.BigEndian.Uint64(u[:8]))
+	to.PutUInt64(binary.BigEndian.Uint64(u[8:]))
 }
 
 // id reads a UUID that whoever made the row has checked; zero for another text.
@@ -137,12 +217,18 @@ func candidates(r *audit.Record) string {
 	return string(append(b, ']'))
 }
 
-func duration(r *audit.Record) *float64 {
-	if r.Duration < 0 {
-		return nil
+func errorCode(r *audit.Record) (bits uint64, ok bool) {
+	if r.ErrorCode == nil {
+		return 0, false
 	}
-	ms := float64(r.Duration.Microseconds()) / 1000
-	return &ms
+	return uint64(*r.ErrorCode), true
+}
+
+func duration(r *audit.Record) (bits uint64, ok bool) {
+	if r.Duration < 0 {
+		return 0, false
+	}
+	return math.Float64bits(float64(r.Duration.Microseconds()) / 1000), true
 }
 
 func moment(t time.Time) *time.Time {
@@ -150,6 +236,13 @@ func moment(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
+}
+
+func microsOf(t *time.Time) (bits uint64, ok bool) {
+	if t == nil {
+		return 0, false
+	}
+	return uint64(t.UnixMicro()), true
 }
 
 func operationName(o *audit.Operation) string {

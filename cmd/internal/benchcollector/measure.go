@@ -121,7 +121,7 @@ func (b *bench) oneCore(ctx context.Context) error {
 func (b *bench) outage(ctx context.Context) error {
 	return b.discarding(ctx, true, func(p *process, f *front) error {
 		const refused = `auditcollector_insert_errors_total{class="retry"}`
-		if err := wait(ctx, "inserts were refused", func() bool { return p.metric(ctx, refused) >= 8 }); err != nil {
+		if err := wait(ctx, 200*time.Millisecond, "inserts were refused", func() bool { return p.metric(ctx, refused) >= 8 }); err != nil {
 			return err
 		}
 		f.refuses.Store(false)
@@ -214,7 +214,7 @@ func (b *bench) trickle(ctx context.Context, p *process, topic string, n int, pa
 	}()
 	var times []time.Duration
 	seen := []time.Time{} // by record, but the first
-	err = wait(ctx, "all records are there", func() bool {
+	err = wait(ctx, 20*time.Millisecond, "all records are there", func() bool {
 		count := b.ask(ctx, "SELECT count() FROM audit.events WHERE session_id = '"+s.id+"'")
 		for now := time.Now(); len(seen) < count-1; {
 			seen = append(seen, now)

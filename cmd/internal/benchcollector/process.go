@@ -116,6 +116,7 @@ func (p *process) metric(ctx context.Context, name string) float64 {
 	if err != nil {
 		return 0
 	}
+	req.Header.Set("Accept-Encoding", "identity") // whose time would be measured too
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0
@@ -136,12 +137,12 @@ const recordsStored = "auditcollector_records_total"
 
 // until waits until the process has stored n records.
 func (p *process) until(ctx context.Context, n float64) error {
-	return wait(ctx, fmt.Sprintf("%.0f records are stored", n), func() bool { return p.metric(ctx, recordsStored) >= n })
+	return wait(ctx, 200*time.Millisecond, fmt.Sprintf("%.0f records are stored", n), func() bool { return p.metric(ctx, recordsStored) >= n })
 }
 
-// wait waits until something is so. Its steps are as exact as times are.
-func wait(ctx context.Context, what string, is func() bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
+// wait waits until something is so, and looks at every step.
+func wait(ctx context.Context, step time.Duration, what string, is func() bool) error {
+	tick := time.NewTicker(step)
 	defer tick.Stop()
 	for !is() {
 		select {
