@@ -28,7 +28,7 @@ func newEngineCmd(a *app) *cobra.Command {
 		Use:   "engine",
 		Short: "serve the local engine, as run does it",
 		Long:  engineLong,
-		Args:  cobra.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.load()
 			if err != nil {

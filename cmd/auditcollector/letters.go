@@ -38,7 +38,7 @@ func newListLettersCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list dead letters; the exit code is 1 if there are any",
-		Args:  cobra.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *clickhouse.Store) error {
 				found, err := a.listLetters(ctx, s, f)

@@ -134,7 +134,9 @@ type clientConfig struct {
 func readClientConfig(path, self string) (clientConfig, error) {
 	c := clientConfig{path: path}
 	var err error
-	if c.target, err = filepath.EvalSymlinks(path); err != nil {
+	if c.target, err = filepath.EvalSymlinks(path); errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("there is no file %q; name the configuration of an MCP client, and a server in it with --server", path)
+	} else if err != nil {
 		return c, fmt.Errorf("reading client configuration: %w", err)
 	}
 	if c.info, err = os.Stat(c.target); err != nil {

@@ -51,7 +51,13 @@ func newDigestCmd(a *app) *cobra.Command {
 		Short:   "print the digest of a value, to look it up in the records",
 		Long:    digestLong,
 		Example: digestExample,
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				// Not quoted: it may be the secret.
+				return errors.New("digest reads the value from standard input: on a command line others see it, and the shell keeps it; printf '%s' \"$VALUE\" | auditproxy digest")
+			}
+			return nil
+		},
 		RunE: func(*cobra.Command, []string) error {
 			i := slices.Index(names, domain)
 			if i < 0 {

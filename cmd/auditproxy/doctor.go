@@ -31,7 +31,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 		Short:   "check the configuration, the spool and which servers are wrapped",
 		Long:    doctorLong,
 		Example: "  auditproxy doctor\n  auditproxy doctor --json | jq -r '.findings[]'",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			d := a.diagnose()
 			var err error

@@ -33,7 +33,7 @@ lines as they were written, they are told on standard error.
 A tool, method, tier, outcome or kind may have * and ? in it; several are
 separated by commas. --tool looks into batches and at what other servers would
 have read. --since and --until take "2026-11-21 10:00", RFC 3339, 10:00, -1h,
-"2d ago", today, yesterday.`
+"10 minutes ago", today, yesterday.`
 
 const logExample = `  auditproxy log -f
   auditproxy log --since today --tool 'pipe_pane,set_*'
@@ -50,19 +50,33 @@ type logOptions struct {
 	output                            string
 }
 
+// What the flags take.
+var (
+	outputs  = []string{"short", "wide", "json"}
+	outcomes = []string{"ok", "error", "unknown", outcomeOpen, outcomeRunning, outcomeLost}
+	kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap"}
+)
+
 // shownAtTerminal is how many lines a terminal gets where nobody says.
 const shownAtTerminal = 50
 
 func newLogCmd(a *app) *cobra.Command {
 	var o logOptions
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "log",
-		Short:   "Show the records of this machine, newest last",
+		Short:   "show the records of this machine, newest last",
 		Long:    logLong,
 		Example: logExample,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.linesSet = cmd.Flags().Changed("lines")
+			switch {
+			case asJSON && cmd.Flags().Changed("output") && o.output != "json":
+				return fmt.Errorf("--json and --output %s are both set", o.output)
+			case asJSON:
+				o.output = "json"
+			}
 			return a.log(cmd, o)
 		},
 	}
@@ -80,9 +94,16 @@ func newLogCmd(a *app) *cobra.Command {
 	f.StringVar(&o.session, "session", "", "sessions whose id starts with `ID`")
 	f.StringVar(&o.grep, "grep", "", "records in whose line `REGEXP` (RE2) matches")
 	f.StringVarP(&o.output, "output", "o", "short", "`FORM`: short, wide, json")
+	f.BoolVar(&asJSON, "json", false, "the same as --output json")
 	f.BoolVar(&o.utc, "utc", false, "show times in UTC")
 	f.BoolVar(&o.colour, "color", false, "colours even if this is no terminal")
 	f.BoolVar(&o.noColour, "no-color", false, "no colours")
+	for name, words := range map[string][]string{"outcome": outcomes, "kind": kinds, "output": outputs} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
+	for _, name := range []string{"lines", "since", "until", "tool", "method", "tier", "session", "grep"} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
 	return cmd
 }
 
@@ -157,7 +178,7 @@ func (a *app) newView(dir string, o logOptions, now time.Time) (*view, error) {
 	}
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !slices.Contains([]string{"short", "wide", "json"}, o.output) {
+	if !slices.Contains(outputs, o.output) {
 		problem("--output is %q, want short, wide or json", o.output)
 	}
 	if o.lines < 0 {
@@ -184,8 +205,8 @@ func (a *app) newView(dir string, o logOptions, now time.Time) (*view, error) {
 		words []string
 		known []string
 	}{
-		{"outcome", o.outcome, []string{"ok", "error", "unknown", outcomeOpen, outcomeRunning, outcomeLost}},
-		{"kind", o.kind, []string{"call", "open", "session_start", "session_end", "anomaly", "gap"}},
+		{"outcome", o.outcome, outcomes},
+		{"kind", o.kind, kinds},
 	} {
 		for _, word := range w.words {
 			if p := newPattern([]string{word}, ""); !slices.ContainsFunc(w.known, p.match) {

@@ -51,10 +51,12 @@ func newRootCmd(a *app) *cobra.Command {
 	root.Flags().SortFlags = false
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
+	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a),
 		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), cli.NewVersionCmd(a.stdout))
 	root.SetUsageTemplate(rootUsage)
+	root.InitDefaultCompletionCmd() // so that it has our template
 	for _, cmd := range root.Commands() {
 		cmd.SetUsageTemplate(commandUsage)
 	}
@@ -83,7 +85,10 @@ More about a command: {{.CommandPath}} COMMAND --help
   {{.UseLine}}{{if .HasExample}}
 
 Examples:
-{{.Example}}{{end}}{{if .HasAvailableLocalFlags}}
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
+
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
 {{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}
@@ -114,6 +119,8 @@ func checkCommandLine(before int, args []string, similar func(string) []string) 
 	switch {
 	case len(args) == 0:
 		return errors.New("there is no server to wrap; write its command after two dashes: auditproxy -- COMMAND [ARGUMENT...]")
+	case before < 0 && strings.HasSuffix(args[0], ".json"):
+		return fmt.Errorf("%q is no command of auditproxy; to wrap the servers of a client's configuration: auditproxy wrap %[1]s", args[0])
 	case before < 0:
 		hint := ""
 		if words := similar(args[0]); len(words) > 0 {
@@ -150,13 +157,8 @@ func checkExpanded(args []string) error {
 // cannotStart says in one line why the command name did not start, with the
 // exit code that a shell would give.
 func cannotStart(name string, err error) error {
-	switch {
-	case errors.Is(err, exec.ErrDot):
-		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command %q is only in the working directory; write its absolute path", name)}
-	case errors.Is(err, exec.ErrNotFound):
-		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command not found: %q is not in $PATH; write its absolute path, desktop clients have a short $PATH", name)}
-	case errors.Is(err, fs.ErrNotExist):
-		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command not found: there is no %q, or what it names in its first line is missing", name)}
+	if errors.Is(err, exec.ErrDot) || errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command not found: %s", whyNotFound(name, err))}
 	}
 	var lookup *exec.Error
 	var start *fs.PathError
@@ -167,4 +169,24 @@ func cannotStart(name string, err error) error {
 		err = start.Err
 	}
 	return cli.ExitError{Code: exitForbidden, Err: fmt.Errorf("starting %q: %w", name, err)}
+}
+
+// whyNotFound looks for the usual mistakes in a command that is not there.
+func whyNotFound(name string, err error) string {
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return fmt.Sprintf("%q is only in the working directory; write its absolute path", name)
+	case strings.Contains(name, "://"):
+		return fmt.Sprintf("%q is a URL; only a server that is started as a command can be wrapped", name)
+	case strings.HasPrefix(name, "~/"):
+		return fmt.Sprintf("nobody fills in the ~ of %q; write its absolute path", name)
+	case strings.Contains(name, " "):
+		return fmt.Sprintf("there is no %q; if that is a command with arguments, write each of them as a string of its own", name)
+	case strings.Contains(name, "=") && !strings.Contains(name, "/"):
+		variable, _, _ := strings.Cut(name, "=") // whose value may be a secret
+		return fmt.Sprintf("the variable %q stands in its place; variables belong under \"env\" in the client's configuration", variable)
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Sprintf("%q is not in $PATH; write its absolute path, desktop clients have a short $PATH", name)
+	}
+	return fmt.Sprintf("there is no %q, or what it names in its first line is missing", name)
 }

@@ -35,10 +35,10 @@ func newShipCmd(a *app) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:     "ship",
-		Short:   "Ship the records on this machine to Kafka",
+		Short:   "ship the records on this machine to Kafka",
 		Long:    shipLong,
 		Example: "  auditproxy ship --kafka-brokers kafka-1:9092,kafka-2:9092\n  auditproxy ship --follow\n  auditproxy ship --from yesterday",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.ship(cmd.Context(), follow, from) },
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is written from now on")

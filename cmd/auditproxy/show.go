@@ -29,7 +29,7 @@ func newShowCmd(a *app) *cobra.Command {
 	var asJSON, colour, noColour, utc bool
 	cmd := &cobra.Command{
 		Use:     "show RECORD_ID",
-		Short:   "Show one record",
+		Short:   "show one record",
 		Long:    showLong,
 		Example: "  auditproxy show 019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e\n  auditproxy show 019e8b1c-5a2f --json | jq .args",
 		Args: func(_ *cobra.Command, args []string) error {

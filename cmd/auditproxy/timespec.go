@@ -20,7 +20,7 @@ var timeLayouts = []string{
 
 // parseWhen reads a point in time as journalctl does: RFC 3339, a date and
 // time or a date in the location of now, a time of today, "now", "today",
-// "yesterday", or a span before now such as "-1h30m", "-2d" or "2d ago".
+// "yesterday", or a span before now such as "-1h30m", "-2d" or "10 minutes ago".
 func parseWhen(s string, now time.Time) (time.Time, error) {
 	midnight := func(days int) time.Time {
 		y, m, d := now.Date()
@@ -54,21 +54,29 @@ func parseWhen(s string, now time.Time) (time.Time, error) {
 			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location()), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time; write it as \"2026-11-21 10:00\", 10:00, -1h, today or yesterday", s)
+	return time.Time{}, fmt.Errorf("%q is no time; write it as \"2026-11-21 10:00\", 10:00, -1h, \"2 days ago\", today or yesterday", s)
 }
 
-// parseSpan is time.ParseDuration with days and weeks.
+// spanUnits are what people write for a time, beside the units of
+// time.ParseDuration.
+var spanUnits = map[string]time.Duration{
+	"sec": time.Second, "second": time.Second, "seconds": time.Second,
+	"min": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+	"hour": time.Hour, "hours": time.Hour,
+	"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour,
+	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
+}
+
+// parseSpan is time.ParseDuration with those units, one of them at a time.
 func parseSpan(s string) (time.Duration, bool) {
-	unit, last := time.Duration(0), strings.TrimRight(s, "dw")
-	switch strings.TrimPrefix(s, last) {
-	case "d":
-		unit = 24 * time.Hour
-	case "w":
-		unit = 7 * 24 * time.Hour
-	default:
-		d, err := time.ParseDuration(s)
-		return d, err == nil && d >= 0
+	if d, err := time.ParseDuration(s); err == nil {
+		return d, d >= 0
 	}
-	n, err := strconv.ParseUint(last, 10, 32)
-	return time.Duration(n) * unit, err == nil && time.Duration(n) <= math.MaxInt64/unit
+	word := strings.TrimLeft(s, "0123456789")
+	unit := spanUnits[strings.TrimPrefix(word, " ")]
+	n, err := strconv.ParseUint(strings.TrimSuffix(s, word), 10, 32)
+	if err != nil || unit == 0 || time.Duration(n) > math.MaxInt64/unit {
+		return 0, false
+	}
+	return time.Duration(n) * unit, true
 }

@@ -35,10 +35,10 @@ func newVerifyCmd(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "verify",
-		Short:   "Check that no record is damaged or missing",
+		Short:   "check that no record is damaged or missing",
 		Long:    verifyLong,
 		Example: "  auditproxy verify\n  auditproxy verify --json | jq 'select(.problems)'",
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.verify(cmd, session, asJSON) },
 	}
 	cmd.Flags().StringVar(&session, "session", "", "only sessions whose id starts with `ID`")

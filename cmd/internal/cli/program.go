@@ -13,6 +13,7 @@ import (
 	"auditproxy/schemas/escape"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -40,14 +41,39 @@ func (e ExitError) Error() string {
 // Unwrap returns Err.
 func (e ExitError) Unwrap() error { return e.Err }
 
+// NoArgs is the Args of a command that takes none.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasParent():
+		return fmt.Errorf("%s takes no arguments, got %q; see %s --help", cmd.Name(), args[0], cmd.CommandPath())
+	}
+	hint := ""
+	if words := cmd.SuggestionsFor(args[0]); len(words) > 0 {
+		hint = fmt.Sprintf("did you mean %q? ", words[0])
+	}
+	return fmt.Errorf("%q is no command of %s; %ssee %[2]s --help", args[0], cmd.Name(), hint)
+}
+
+// flagError says what a flag wants, in the form of all other messages.
+func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		want := map[string]string{"int": "a whole number", "bool": "true or false"}
+		if f := invalid.GetFlag(); want[f.Value.Type()] != "" {
+			err = fmt.Errorf("--%s is %q, want %s", f.Name, invalid.GetValue(), want[f.Value.Type()])
+		}
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+}
+
 // Execute does what args ask of root and returns the exit code: 0, that of an
 // ExitError, or ExitUnclear for any other error. What the user is to be told
 // goes to say.
 func Execute(ctx context.Context, root *cobra.Command, args []string, say func(error)) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -67,7 +93,7 @@ func NewVersionCmd(w io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
-		Args:  cobra.NoArgs,
+		Args:  NoArgs,
 		Run:   func(cmd *cobra.Command, _ []string) { PrintVersion(w, cmd.Root().Name()) },
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 
 	"testing"
@@ -37,18 +36,29 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-func TestExecuteNamesTheHelp(t *testing.T) {
-	root := &cobra.Command{Use: "program", Run: func(*cobra.Command, []string) {}}
-	sub := &cobra.Command{Use: "sub", Run: func(*cobra.Command, []string) {}}
-	root.AddCommand(sub)
-	const want = "unknown flag: --none; see program sub --help"
-	code := Execute(context.Background(), root, []string{"sub", "--none"}, func(err error) {
-		if err.Error() != want {
-			t.Errorf("said %q, want %q", err, want)
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--none"}, "unknown flag: --none; see program --help"},
+		{[]string{"show", "--none"}, "unknown flag: --none; see program show --help"},
+		{[]string{"show", "--lines", "x"}, `--lines is "x", want a whole number; see program show --help`},
+		{[]string{"show", "--utc=x"}, `--utc is "x", want true or false; see program show --help`},
+		{[]string{"show", "it"}, `show takes no arguments, got "it"; see program show --help`},
+		{[]string{"shwo"}, `"shwo" is no command of program; did you mean "show"? see program --help`},
+		{[]string{"else"}, `"else" is no command of program; see program --help`},
+	}
+	for _, test := range tests {
+		root := &cobra.Command{Use: "program", Args: NoArgs, SuggestionsMinimumDistance: 2, Run: func(*cobra.Command, []string) {}}
+		show := &cobra.Command{Use: "show", Args: NoArgs, Run: func(*cobra.Command, []string) {}}
+		show.Flags().Int("lines", 0, "")
+		show.Flags().Bool("utc", false, "")
+		root.AddCommand(show)
+		var got string
+		if code := Execute(t.Context(), root, test.args, func(err error) { got = err.Error() }); code != ExitUnclear || got != test.want {
+			t.Errorf("%q: exit code %d, said\n%s\nwant\n%s", test.args, code, got, test.want)
 		}
-	})
-	if code != ExitUnclear {
-		t.Errorf("exit code %d, want %d", code, ExitUnclear)
 	}
 }
 
