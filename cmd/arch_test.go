@@ -31,15 +31,16 @@ var row = map[string]int{
 	"collector":        4,
 	"collector/review": 4,
 
-	"mcpproxy/wire":        3,
-	"mcpproxy/policy":      3,
-	"sink/spool":           3,
-	"sink/kafka":           3,
-	"sink/kafka/kafkatest": 3, // for tests
-	"sink/clickhouse":      3,
-	"sink/clickhouse/chdb": 3,
-	"collector/alert":      3,
-	"collector/store":      3,
+	"mcpproxy/wire":          3,
+	"mcpproxy/policy":        3,
+	"sink/spool":             3,
+	"sink/kafka":             3,
+	"sink/kafka/kafkatest":   3, // for tests
+	"sink/clickhouse":        3,
+	"sink/clickhouse/chdb":   3,
+	"collector/alert":        3,
+	"collector/alert/notify": 3,
+	"collector/store":        3,
 
 	"redact":              2,
 	"sink":                2,

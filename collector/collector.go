@@ -32,6 +32,11 @@ type Config struct {
 	BatchBytes int64         // memory of one batch; zero: 32 MB
 	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s
 
+	// Watch is called before records are stored as having arrived at a time. What
+	// it returns is called with them once they are stored and before the source is
+	// told, or with nil if they are not. Neither may block. nil: nobody watches.
+	Watch func(arrived time.Time) (end func(stored []sink.Row))
+
 	Log     *zap.Logger           // nil: none
 	Metrics prometheus.Registerer // nil: none
 }
@@ -76,6 +81,9 @@ func New(c Config) (*Collector, error) {
 	}
 	if c.BatchWait == 0 {
 		c.BatchWait = time.Second
+	}
+	if c.Watch == nil {
+		c.Watch = func(time.Time) func([]sink.Row) { return func([]sink.Row) {} }
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()

@@ -143,8 +143,15 @@ func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{
 
 // write stores a batch. It tries until it has, or until ctx ends; it reports
 // which.
-func (p *pipeline[M]) write(ctx context.Context, b *batch[M]) bool {
+func (p *pipeline[M]) write(ctx context.Context, b *batch[M]) (stored bool) {
 	at := time.Now()
+	watched := p.config.Watch(at)
+	defer func() {
+		if !stored {
+			b.rows = nil
+		}
+		watched(b.rows)
+	}()
 	letters := b.letters
 	if len(b.rows) > 0 {
 		poisoned, ok := p.writeRows(ctx, b.rows, at)

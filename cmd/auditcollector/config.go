@@ -37,6 +37,9 @@ type config struct {
 	keepEvents      time.Duration
 	keepDeadLetters time.Duration
 	metricsListen   string
+
+	ruleFiles    []string // of alerts; shippedRules is those that come with the program
+	allowedPaths []string // where panes may be piped to
 }
 
 // collectorKeys are all keys of this program. What they mean stands in README.md.
@@ -72,6 +75,10 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "dead_letters.topic", Kind: cli.Text, Default: "mcp.audit.v1.dead", Usage: "topic of what could not be inserted, beside the table; none: the table alone"},
 			{Name: "retention.events", Kind: cli.Duration, Default: "400d", Usage: "how long records stay in ClickHouse"},
 			{Name: "retention.dead_letters", Kind: cli.Duration, Default: "400d", Usage: "how long dead letters stay in ClickHouse"},
+			{Name: "alert.rules", Kind: cli.List, Default: shippedRules, Usage: "files of alert rules; shipped: those that come with this program"},
+			{Name: "alert.allowed_paths", Kind: cli.List, Usage: "directories that panes may be piped to without an alert"},
+			{Name: "alert.webhooks", Kind: cli.Secrets},
+			{Name: "alert.alertmanager", Kind: cli.Secrets},
 			{Name: "metrics.listen", Kind: cli.Text, Default: "127.0.0.1:8687", Usage: "host:port of /metrics, /healthz and /readyz; none: nowhere"},
 		}, cli.LogKeys)
 }
@@ -104,6 +111,8 @@ func (a *app) load() (config, error) {
 		keepEvents:      c.days("retention.events"),
 		keepDeadLetters: c.days("retention.dead_letters"),
 		metricsListen:   v.String("metrics.listen"),
+		ruleFiles:       v.List("alert.rules"),
+		allowedPaths:    c.directories("alert.allowed_paths"),
 	}
 	c.check(cfg)
 	c.Login("kafka.sasl")

@@ -102,12 +102,13 @@ func newRootCmd(a *app) *cobra.Command {
 		Use:   "auditcollector COMMAND",
 		Short: "bring the records of auditproxy into ClickHouse",
 		Long:  rootLong,
-		Args:  cobra.NoArgs,
+		Args:  cli.NoArgs,
 	}
 	// In the order of the table: what belongs together stands together.
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
+	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
-	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
+	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
 	return root
 }

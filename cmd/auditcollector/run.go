@@ -37,7 +37,7 @@ func newRunCmd(a *app) *cobra.Command {
 		Use:   "run",
 		Short: "take records to ClickHouse",
 		Long:  runLong,
-		Args:  cobra.NoArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.load()
 			if err != nil {
@@ -68,7 +68,12 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	defer store.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	c, err := newCollector(cfg, store, registry, log)
+	alerts, err := newAlerts(cfg, store, log)
+	if err != nil {
+		return err
+	}
+	defer alerts.close()
+	c, err := newCollector(cfg, store, alerts, registry, log)
 	if err != nil {
 		return err
 	}
@@ -84,6 +89,10 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		if err := prepare(ctx, store, cfg, log); err != nil || ctx.Err() != nil {
 			return err
 		}
+		if alerts.register(ctx) != nil {
+			return nil
+		}
+		g.Go(func() error { return alerts.run(ctx) })
 		prepared.Store(true)
 		return c.Run(ctx)
 	})
@@ -98,7 +107,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	return g.Wait()
 }
 
-func newCollector(cfg config, store *clickhouse.Store, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {
+func newCollector(cfg config, store *clickhouse.Store, alerts *alerts, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {
 	cc := collector.Config{
 		Store:      store,
 		Keep:       cfg.keepEvents,
@@ -106,6 +115,7 @@ func newCollector(cfg config, store *clickhouse.Store, registry *prometheus.Regi
 		BatchRows:  cfg.batchRows,
 		BatchBytes: cfg.batchBytes,
 		BatchWait:  cfg.batchWait,
+		Watch:      alerts.engine.Begin,
 		Log:        log,
 		Metrics:    registry,
 	}

@@ -14,7 +14,7 @@ const configFlag = "config"
 func AddFlags(flags *pflag.FlagSet, keys []Key) {
 	flags.String(configFlag, "", "configuration `file` to read instead of your own")
 	for _, k := range keys {
-		if k.Kind == Password {
+		if k.Kind == Password || k.Kind == Secrets {
 			continue
 		}
 		usage := k.Usage

@@ -25,10 +25,11 @@ const (
 	Size                 // int64, bytes, not negative: "512KiB", "32MB", "1GiB"
 	Password             // Secret; it has no flag, because a command line can be read by all
 	Count                // int64, at least 1
+	Secrets              // []Secret without empty entries, such as addresses that hold tokens; no flag
 )
 
 // kindNames are what --help calls a value.
-var kindNames = [...]string{"text", "word", "path", "list", "bool", "time", "size", "secret", "count"}
+var kindNames = [...]string{"text", "word", "path", "list", "bool", "time", "size", "secret", "count", "secrets"}
 
 // A Key is one setting of a program.
 type Key struct {
@@ -63,6 +64,8 @@ func (k Key) zero() any {
 		return int64(0)
 	case Password:
 		return Secret{}
+	case Secrets:
+		return []Secret(nil)
 	default:
 		return ""
 	}
@@ -73,8 +76,12 @@ var errNotExpanded = errors.New("contains a ${NAME} that was not filled in; writ
 
 // parse reads a value as it stands in a variable or a flag.
 func (k Key) parse(s, home string) (any, error) {
-	if k.Kind == Password {
-		return NewSecret(s), nil // whatever it is, and in no message
+	switch k.Kind { // whatever they are, and in no message
+	case Password:
+		return NewSecret(s), nil
+	case Secrets:
+		list, err := parseList(s)
+		return secrets(list), err
 	}
 	if Placeholder(s) != "" {
 		return nil, errNotExpanded
@@ -96,7 +103,11 @@ func (k Key) parse(s, home string) (any, error) {
 		}
 		return s == "true", nil
 	case Duration:
-		return parseDuration(s)
+		d, err := ParseDuration(s)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
 	case Size:
 		return parseSize(s)
 	case Count:
@@ -112,7 +123,7 @@ func (k Key) fromYAML(v any, home string) (any, error) {
 	case nil:
 		return nil, errors.New("has no value")
 	case string:
-		if k.Kind == List || k.Kind == Bool {
+		if k.Kind == List || k.Kind == Secrets || k.Kind == Bool {
 			break
 		}
 		return k.parse(v, home)
@@ -125,8 +136,12 @@ func (k Key) fromYAML(v any, home string) (any, error) {
 			return k.parse(strconv.Itoa(v), home)
 		}
 	case []any:
-		if k.Kind == List {
+		switch k.Kind {
+		case List:
 			return listFromYAML(v)
+		case Secrets:
+			list, err := listFromYAML(v)
+			return secrets(list), err
 		}
 	}
 	return nil, fmt.Errorf("is %s, want %s", yamlType(v), k.want())
@@ -154,7 +169,7 @@ func (k Key) want() string {
 	switch k.Kind {
 	case Choice:
 		return alternatives(k.Choices)
-	case List:
+	case List, Secrets:
 		return "a list of texts"
 	case Bool:
 		return "true or false"
@@ -225,20 +240,31 @@ func parseList(s string) (any, error) {
 	return list, nil
 }
 
+// secrets hides the entries of a list of texts.
+func secrets(list any) []Secret {
+	texts, _ := list.([]string)
+	hidden := make([]Secret, len(texts))
+	for i, text := range texts {
+		hidden[i] = NewSecret(text)
+	}
+	return hidden
+}
+
 const day = 24 * time.Hour
 
-func parseDuration(s string) (any, error) {
+// ParseDuration reads a time of people: "20ms", "1h30m" or "30d".
+func ParseDuration(s string) (time.Duration, error) {
 	bad := fmt.Errorf("is %q, want a time such as 20ms, 1h30m or 30d", s)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16) // 179 years, which a Duration holds
 		if err != nil {
-			return nil, bad
+			return 0, bad
 		}
 		return time.Duration(n) * day, nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return nil, bad
+		return 0, bad
 	}
 	return d, nil
 }

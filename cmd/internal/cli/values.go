@@ -80,6 +80,9 @@ func get[T any](v Values, key string) (value T) {
 	return value
 }
 
+// Secrets returns the value of a Secrets.
+func (v Values) Secrets(key string) []Secret { return get[[]Secret](v, key) }
+
 // Source returns where the value of key came from.
 func (v Values) Source(key string) Source { return v.source[key] }
 
@@ -115,6 +118,12 @@ func (k Key) format(value any) string {
 			return strconv.FormatInt(value, 10)
 		}
 		return exactSize(value)
+	case []Secret:
+		masks := make([]string, len(value))
+		for i, secret := range value {
+			masks[i] = secret.String()
+		}
+		return strings.Join(masks, ",")
 	case Secret:
 		if value.Reveal() == "" {
 			return ""

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/collector/alert"
+	"auditproxy/collector/alert/notify"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// shippedRules stands for the rules that come with this program in alert.rules.
+const shippedRules = "shipped"
+
+// maxRules is how many bytes a file of rules may have.
+const maxRules = 4 << 20
+
+// rules reads and checks the rules of files.
+func (c config) rules(files []string) (*alert.Rules, error) {
+	var list []alert.File
+	for _, name := range files {
+		more, err := readRules(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return alert.Load(list, alert.Paths{Allowed: c.allowedPaths, Own: c.ownPaths()})
+}
+
+func readRules(name string) ([]alert.File, error) {
+	if name == shippedRules {
+		return alert.Shipped()
+	}
+	info, err := os.Stat(name)
+	if err == nil && info.Size() > maxRules {
+		err = fmt.Errorf("%q has more than %s", name, cli.FormatSize(maxRules))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading rules: %w", err)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading rules: %w", err)
+	}
+	return []alert.File{{Name: name, Text: text}}, nil
+}
+
+// ownPaths are the directories in which the audit trail is, as far as this
+// program knows them.
+func (c config) ownPaths() []string {
+	own := []string{"/etc/auditproxy", "/etc/auditcollector", "/var/lib/auditproxy", "/var/lib/auditcollector"}
+	own = append(own, c.spoolDirs...)
+	if filepath.IsAbs(c.localDir) {
+		own = append(own, c.localDir)
+	}
+	return own
+}
+
+// receivers are who is told of alerts: the log, and whom the configuration
+// names.
+func (c config) receivers(log *zap.Logger) ([]notify.Receiver, error) {
+	list := []notify.Receiver{notify.Log(log)}
+	var problems []error
+	for _, kind := range []struct {
+		key string
+		new func(string) (notify.Receiver, error)
+	}{{"alert.webhooks", notify.Webhook}, {"alert.alertmanager", notify.Alertmanager}} {
+		for i, address := range c.values.Secrets(kind.key) {
+			r, err := kind.new(address.Reveal())
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s (%s): entry %d: %w", kind.key, c.values.Source(kind.key), i+1, err))
+				continue
+			}
+			list = append(list, r)
+		}
+	}
+	return list, errors.Join(problems...)
+}
+
+// An alertStore is ClickHouse as an alert.Store. The questions of rules are
+// asked with the rights of a reader.
+type alertStore struct {
+	*clickhouse.Store
+	reader driver.Conn
+}
+
+// Ask implements alert.Store.
+func (s alertStore) Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error {
+	return clickhouse.Ask(ctx, s.reader, sql, since, do)
+}
+
+// alertStore returns the store of alerts around s. Whoever asks for it closes
+// the reader.
+func (c config) alertStore(s *clickhouse.Store) (alertStore, error) {
+	cc, err := c.clickhouse(chdb.Reader)
+	if err != nil {
+		return alertStore{}, err
+	}
+	reader, err := clickhouse.OpenReader(cc)
+	if err != nil {
+		return alertStore{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
+	}
+	return alertStore{s, reader}, nil
+}
+
+// alerts are what evaluates records and what tells people.
+type alerts struct {
+	store    alertStore
+	engine   *alert.Engine
+	notifier *notify.Notifier
+	log      *zap.Logger
+}
+
+// newAlerts connects to nothing.
+func newAlerts(cfg config, s *clickhouse.Store, log *zap.Logger) (*alerts, error) {
+	rules, err := cfg.rules(cfg.ruleFiles)
+	receivers, receiversErr := cfg.receivers(log)
+	if err := errors.Join(err, receiversErr); err != nil {
+		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
+	}
+	store, err := cfg.alertStore(s)
+	if err != nil {
+		return nil, err
+	}
+	a := &alerts{store: store, log: log}
+	a.notifier, err = notify.New(notify.Config{Outbox: s, Receivers: receivers, Log: log})
+	if err != nil {
+		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
+	}
+	a.engine, err = alert.New(alert.Config{
+		Rules: rules, Store: store, Name: audit.NewID(time.Now()), Stored: a.notifier.Stored, Log: log,
+	})
+	return a, err
+}
+
+// register makes this run known to the store, however long that takes: before
+// it nothing may be collected. It returns ctx's error.
+func (a *alerts) register(ctx context.Context) error {
+	for {
+		err := a.engine.Register(ctx)
+		if err == nil {
+			err = a.notifier.Register(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		a.log.Warn("ClickHouse does not answer; records wait", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// run evaluates and tells until ctx ends.
+func (a *alerts) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.engine.Run(ctx) })
+	g.Go(func() error { return a.notifier.Run(ctx) })
+	return g.Wait()
+}
+
+func (a *alerts) close() { a.store.reader.Close() }

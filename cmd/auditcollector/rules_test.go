@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"auditproxy/schemas/audit"
+)
+
+// piped makes a call pipe a pane, inside a batch.
+func piped(path string) func(*audit.Record) {
+	return func(r *audit.Record) {
+		r.Tool = "call_execute_tools_batch"
+		r.Args = audit.JSON(`{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"` + path + `"}}]}`)
+	}
+}
+
+// TestAlerts runs the collector with a webhook that is away at first, kills it,
+// and looks at what was stored and who was told.
+func TestAlerts(t *testing.T) {
+	told := make(chan map[string]any, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		var message map[string]any
+		if err != nil || json.Unmarshal(text, &message) != nil {
+			t.Errorf("the webhook got %q, %v", text, err)
+		}
+		told <- message
+	}))
+	defer hook.Close()
+	h := newHome(t)
+	h.env = append(h.env, "AUDITCOLLECTOR_ALERT_WEBHOOKS="+hook.URL+"/token-of-the-hook", "AUDITCOLLECTOR_ALERT_ALLOWED_PATHS=/srv/logs")
+	w := h.writer(t)
+	defer w.stop()
+	p := h.collect(t)
+	eventually(t, "the collector has registered", h.counts(t, "SELECT count() FROM audit.alert_deliveries", 2))
+	w.call(piped("/srv/logs/a"))
+	w.call(piped("/tmp/x"))
+	message := <-told
+	if message["rule"] != "pipe-pane-outside" || message["path"] != "operations[0]" || message["operation"] != "pipe_pane" {
+		t.Errorf("the webhook got %v, want the pipe_pane inside the batch", message)
+	}
+	eventually(t, "both deliveries are noted", h.counts(t, "SELECT count() FROM audit.alert_deliveries WHERE alert_id != ''", 2))
+	p.end(syscall.SIGKILL)
+	w.call(piped("/tmp/y"))
+	p = h.collect(t)
+	if message := <-told; !strings.Contains(message["details"].(map[string]any)["destination"].(string), "/tmp/y") {
+		t.Errorf("after a crash the webhook got %v, want the second destination and the first not again", message)
+	}
+	if rows := h.ask(t, "SELECT count(), uniqExact(alert_id) FROM audit.alerts"); strings.Join(rows, " ") != "2 2" {
+		t.Errorf("alerts and their ids: %v, want 2 2", rows)
+	}
+	// Three seconds ago is long enough: the clock is the same.
+	r := h.run(t, "rules", "test", "shipped", "--since", "1h", "--json")
+	if got := strings.Count(r.stdout, `"rule":"pipe-pane-outside"`); r.code != 1 || got != 2 {
+		t.Errorf("rules test = %+v, want two alerts and exit code 1", r)
+	}
+	if r := h.run(t, "rules", "test", "shipped", "--since", "1h"); r.code != 1 || !strings.Contains(r.stdout, "     2 pipe-pane-outside") {
+		t.Errorf("rules test = %+v, want a table", r)
+	}
+	p.end(syscall.SIGTERM)
+	if strings.Contains(p.stderr.String(), "token-of-the-hook") {
+		t.Errorf("the log holds the webhook's address:\n%s", p.stderr)
+	}
+	select {
+	case message := <-told:
+		t.Errorf("the webhook got %v too", message)
+	default:
+	}
+}
+
+func TestRulesCheck(t *testing.T) {
+	h := newHome(t)
+	file := filepath.Join(h.dir, "rules.yaml")
+	text := "rules:\n  - name: a\n    title: A\n    severity: low\n    reason: R\n    operations: [x]\n    when: op.tol == 'x'\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := h.run(t, "rules", "check", file)
+	for _, want := range []string{file + ":4:15: ", file + ":7:13: "} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("rules check says %q, want %q", r.stderr, want)
+		}
+	}
+	if r.code != 1 {
+		t.Errorf("rules check of wrong rules exits %d, want 1", r.code)
+	}
+	if r := h.run(t, "rules", "check", "shipped"); r.code != 0 {
+		t.Errorf("rules check of the shipped rules = %+v", r)
+	}
+	if r := h.run(t, "rules", "check", file+".gone"); r.code != 2 {
+		t.Errorf("rules check of no file = %+v, want exit code 2", r)
+	}
+	if r := h.run(t, "rules", "list"); r.code != 0 || !strings.Contains(r.stdout, "pipe-pane-outside") {
+		t.Errorf("rules list = %+v", r)
+	}
+	h.env = append(h.env, "AUDITCOLLECTOR_ALERT_WEBHOOKS=ftp://secret-host")
+	if r := h.run(t, "run"); r.code != 78 || strings.Contains(r.stderr, "secret-host") || !strings.Contains(r.stderr, "alert.webhooks") {
+		t.Errorf("run with a wrong webhook = %+v, want exit code 78 and no address", r)
+	}
+}

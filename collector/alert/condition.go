@@ -1,0 +1,228 @@
+package alert
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"auditproxy/schemas/audit"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// costLimit is how much one condition may cost, in CEL's units: about one for
+// each step, and for every ten bytes of text that it reads. The longest
+// arguments of a record, read thrice, cost a tenth of it.
+const costLimit = 1_000_000
+
+// language returns the CEL that conditions are written in.
+func language() (*cel.Env, error) {
+	text, truth := cel.StringType, cel.BoolType
+	options := []cel.EnvOption{
+		cel.Variable("op.args", cel.DynType),
+		cel.Variable("op.candidate", truth),
+		cel.Variable("op.complete", truth),
+		cel.Variable("record.anomalies", cel.ListType(text)),
+		cel.Variable("record.count", cel.IntType),
+		cel.Variable("record.denied", cel.IntType),
+		cel.Variable("record.duration_ms", cel.DoubleType),
+		cel.Variable("record.forwarded", truth),
+		cel.Variable("record.recovered", truth),
+		cel.Variable("allowed_paths", cel.ListType(text)),
+		cel.Variable("own_paths", cel.ListType(text)),
+		pathFunction("under", under),
+		pathFunction("reaches", reaches),
+	}
+	for _, name := range []string{"op.method", "op.path", "op.target", "op.text", "op.tool"} {
+		options = append(options, cel.Variable(name, text))
+	}
+	for name := range recordTexts {
+		options = append(options, cel.Variable("record."+name, text))
+	}
+	return cel.NewEnv(options...)
+}
+
+// pathFunction makes a function of a value and a list of directories. What is
+// no text, such as a digest, is no path, so is holds for none.
+func pathFunction(name string, is func(string, []string) bool) cel.EnvOption {
+	return cel.Function(name, cel.Overload(name+"_dyn_list", []*cel.Type{cel.DynType, cel.ListType(cel.StringType)}, cel.BoolType,
+		cel.BinaryBinding(func(file, dirs ref.Val) ref.Val {
+			s, ok := file.(types.String)
+			if !ok {
+				return types.False
+			}
+			return types.Bool(is(string(s), texts(dirs)))
+		})))
+}
+
+func texts(v ref.Val) (list []string) {
+	l, ok := v.(traits.Lister)
+	if !ok {
+		return nil
+	}
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		if s, ok := it.Next().(types.String); ok {
+			list = append(list, string(s))
+		}
+	}
+	return list
+}
+
+// recordTexts are the texts of a record that a condition may name.
+var recordTexts = map[string]func(r *audit.Record) string{
+	"client_id":      func(r *audit.Record) string { return r.ClientID },
+	"client_name":    func(r *audit.Record) string { return r.Client.Name },
+	"client_version": func(r *audit.Record) string { return r.Client.Version },
+	"error_type":     func(r *audit.Record) string { return r.ErrorType },
+	"host":           func(r *audit.Record) string { return r.Host },
+	"kind":           func(r *audit.Record) string { return string(r.Kind) },
+	"method":         func(r *audit.Record) string { return r.Method },
+	"outcome":        func(r *audit.Record) string { return string(r.Outcome) },
+	"server_name":    func(r *audit.Record) string { return r.Server.Name },
+	"server_version": func(r *audit.Record) string { return r.Server.Version },
+	"session_id":     func(r *audit.Record) string { return r.SessionID },
+	"target":         func(r *audit.Record) string { return r.Target },
+	"tenant":         func(r *audit.Record) string { return r.Tenant },
+	"tier":           func(r *audit.Record) string { return r.Tier },
+	"tool":           func(r *audit.Record) string { return r.Tool },
+	"user":           func(r *audit.Record) string { return r.User },
+}
+
+// A subject is one operation and its record, as the variables of a condition.
+// It is owned by who evaluates; arguments are read once, and only if a
+// condition asks for them.
+type subject struct {
+	record *audit.Record
+	op     *audit.Operation
+	paths  *Paths
+
+	args any    // of op, decoded; nil: not yet
+	text string // of op, without escapes; "": not yet
+}
+
+// Parent has no meaning here; an activation has it.
+func (s *subject) Parent() cel.Activation { return nil }
+
+// ResolveName returns the value of a variable.
+func (s *subject) ResolveName(name string) (any, bool) {
+	r := s.record
+	switch name {
+	case "op.args":
+		return s.arguments(), true
+	case "op.candidate":
+		return s.op.Candidate, true
+	case "op.complete":
+		return s.complete(), true
+	case "op.method":
+		return s.op.Method, true
+	case "op.path":
+		return s.op.Path, true
+	case "op.target":
+		return s.op.Target, true
+	case "op.text":
+		return s.plainText(), true
+	case "op.tool":
+		return s.op.Tool, true
+	case "record.anomalies":
+		return r.Anomalies, true
+	case "record.count":
+		return r.Count, true
+	case "record.denied":
+		return r.Denied, true
+	case "record.duration_ms":
+		return float64(r.Duration.Microseconds()) / 1000, true
+	case "record.forwarded":
+		return r.Forwarded, true
+	case "record.recovered":
+		return r.Recovered, true
+	case "allowed_paths":
+		return s.paths.Allowed, true
+	case "own_paths":
+		return s.paths.Own, true
+	}
+	if of, ok := recordTexts[strings.TrimPrefix(name, "record.")]; ok {
+		return of(r), true
+	}
+	return nil, false
+}
+
+// complete reports whether the operation's arguments are all there: those of
+// another reading of the bytes are not, nor are those that were too long.
+func (s *subject) complete() bool {
+	if s.op.Candidate && s.op.Args == "" {
+		return false
+	}
+	for _, word := range s.record.Anomalies {
+		if word == "args_cut" || word == "oversize" || word == "depth" {
+			return false
+		}
+	}
+	return true
+}
+
+// plainText returns the arguments as text in which no escape hides anything.
+func (s *subject) plainText() string {
+	if s.text == "" && s.op.Args != "" {
+		s.text = string(s.op.Args)
+		if strings.Contains(s.text, `\`) {
+			s.text = string(audit.AppendUnquote(nil, []byte(s.text)))
+		}
+	}
+	return s.text
+}
+
+// arguments returns the arguments as CEL's values. Of a name that stands twice
+// the last counts, as in most servers.
+func (s *subject) arguments() any {
+	if s.args == nil {
+		s.args = map[string]any{}
+		d := json.NewDecoder(strings.NewReader(string(s.op.Args)))
+		d.UseNumber() // or 1e999 would be an error
+		var v any
+		if s.op.Args != "" && d.Decode(&v) == nil && v != nil {
+			s.args = plain(v)
+		}
+	}
+	return s.args
+}
+
+func plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = plain(member)
+		}
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	case json.Number:
+		f, err := strconv.ParseFloat(string(v), 64)
+		if err != nil && !math.IsInf(f, 0) {
+			return string(v)
+		}
+		return f
+	}
+	return v
+}
+
+// errNoBool is said of a condition that gave something else.
+var errNoBool = errors.New("the condition is neither true nor false")
+
+// holds evaluates a condition.
+func holds(p cel.Program, s *subject) (bool, error) {
+	v, _, err := p.Eval(s)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, errNoBool
+	}
+	return bool(b), nil
+}

@@ -1,0 +1,222 @@
+package alert
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// maxDetail is how many bytes of JSON a detail has. What is longer is cut: the
+// record has all of it.
+const maxDetail = 4 << 10
+
+// Match returns the alerts of one record, in the order of its operations and of
+// the rules.
+func (s *Rules) Match(row *sink.Row) (alerts []sink.Alert) {
+	r := &row.Record
+	if !s.kinds[r.Kind] {
+		return nil
+	}
+	whole := audit.Operation{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}
+	for _, rule := range s.records[r.Kind] {
+		alerts = s.apply(alerts, rule, &subject{record: r, op: &whole, paths: &s.paths})
+	}
+	for i := range row.Operations {
+		op := &row.Operations[i]
+		sub := subject{record: r, op: op, paths: &s.paths} // shared by the rules, which read its arguments once
+		for _, rule := range s.operations[name(op)] {
+			alerts = s.apply(alerts, rule, &sub)
+		}
+		for _, rule := range s.every {
+			alerts = s.apply(alerts, rule, &sub)
+		}
+	}
+	return alerts
+}
+
+// name is what rules call an operation.
+func name(op *audit.Operation) string {
+	if op.Tool == "" {
+		return op.Method
+	}
+	return op.Tool
+}
+
+// apply appends the alert of a rule, if it has one about sub.
+func (s *Rules) apply(alerts []sink.Alert, rule *Rule, sub *subject) []sink.Alert {
+	if !slices.Contains(rule.Kinds, sub.record.Kind) {
+		return alerts
+	}
+	var unclear error
+	if rule.when != nil {
+		var found bool
+		// An error counts as found: whoever makes the arguments strange enough
+		// must not be the one that no rule finds.
+		if found, unclear = holds(rule.when, sub); !found && unclear == nil {
+			return alerts
+		}
+	}
+	r, op := sub.record, sub.op
+	a := rule.alert()
+	a.ID = rule.id(identity(sub)...)
+	a.Tenant, a.Host, a.User, a.SessionID = r.Tenant, r.Host, r.User, r.SessionID
+	a.RecordID, a.CallNo, a.TS = r.RecordID, r.CallNo, r.TS
+	a.Operation, a.Path = name(op), op.Path
+	details := rule.detailsOf(sub)
+	if unclear != nil {
+		details["could_not_tell"] = cut(quoteJSON(unclear.Error()))
+	}
+	rule.finish(&a, details)
+	return append(alerts, a)
+}
+
+// alert returns an alert with what the rule itself says.
+func (r *Rule) alert() sink.Alert {
+	return sink.Alert{Rule: r.Name, Severity: r.Severity, Title: r.Title, Reason: r.Reason}
+}
+
+// identity is what a rule can find once. Two records of one call, one written
+// while it was open, are the same finding.
+func identity(sub *subject) []string {
+	r, op := sub.record, sub.op
+	if r.Kind != audit.KindCall && r.Kind != audit.KindOpen {
+		return []string{r.RecordID}
+	}
+	return []string{r.SessionID, fmt.Sprint(r.CallNo), op.Path, op.Method, op.Tool, string(op.Args)}
+}
+
+// id returns the identity of what r found: a hash of the rule's name and parts.
+func (r *Rule) id(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range append([]string{r.Name}, parts...) {
+		var length [8]byte
+		binary.LittleEndian.PutUint64(length[:], uint64(len(part)))
+		sum.Write(length[:])
+		sum.Write([]byte(part))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// detailsOf returns the values that a rule names, as JSON. A value that is not
+// there is left out.
+func (r *Rule) detailsOf(sub *subject) map[string]json.RawMessage {
+	details := make(map[string]json.RawMessage, len(r.details))
+	for _, d := range r.details {
+		if text, ok := evaluate(d.value, sub); ok {
+			details[d.name] = text
+		}
+	}
+	return details
+}
+
+func evaluate(p cel.Program, sub *subject) (json.RawMessage, bool) {
+	v, _, err := p.Eval(sub)
+	if err != nil {
+		return nil, false
+	}
+	native, err := v.ConvertToNative(types.JSONValueType)
+	if err != nil {
+		return nil, false
+	}
+	text, err := json.Marshal(native)
+	return cut(text), err == nil
+}
+
+// cut shortens a value to a text with its beginning.
+func cut(value json.RawMessage) json.RawMessage {
+	if len(value) <= maxDetail {
+		return value
+	}
+	return quoteJSON(strings.ToValidUTF8(string(value[:maxDetail/2]), "") + "…")
+}
+
+func quoteJSON(s string) json.RawMessage { return audit.AppendQuote(nil, s) }
+
+// suppressFields are the fields of an alert that suppression can go by.
+var suppressFields = map[string]func(a *sink.Alert) string{
+	"tenant":     func(a *sink.Alert) string { return a.Tenant },
+	"host":       func(a *sink.Alert) string { return a.Host },
+	"user":       func(a *sink.Alert) string { return a.User },
+	"session_id": func(a *sink.Alert) string { return a.SessionID },
+	"operation":  func(a *sink.Alert) string { return a.Operation },
+}
+
+// finish gives a its details, and the key of its suppression: the rule, the
+// tenant, what the rule goes by, and a window of time.
+func (r *Rule) finish(a *sink.Alert, details map[string]json.RawMessage) {
+	text, err := json.Marshal(details)
+	if err != nil { // it is made of JSON
+		text = []byte("{}")
+	}
+	a.Details = string(text)
+	if r.suppress.within == 0 {
+		return
+	}
+	parts := []string{"suppress", a.Tenant, fmt.Sprint(a.TS.Truncate(r.suppress.within).Unix())}
+	for _, name := range r.suppress.by {
+		if of, ok := suppressFields[name]; ok {
+			parts = append(parts, of(a))
+		} else {
+			parts = append(parts, string(details[name]))
+		}
+	}
+	a.SuppressKey = r.id(parts...)
+}
+
+// found makes an alert of a row of the answer to r's question.
+func (r *Rule) found(row map[string]any) (sink.Alert, error) {
+	a := r.alert()
+	details := map[string]json.RawMessage{}
+	var key string
+	texts := map[string]*string{
+		"key": &key, "tenant": &a.Tenant, "host": &a.Host, "user": &a.User, "session_id": &a.SessionID,
+		"record_id": &a.RecordID, "operation": &a.Operation, "path": &a.Path,
+	}
+	for name, value := range row {
+		var ok bool
+		switch to := texts[name]; {
+		case to != nil:
+			*to, ok = textOf(value)
+		case name == "ts":
+			a.TS, ok = value.(time.Time)
+		case name == "window_to":
+			a.WindowTo, ok = value.(time.Time)
+		case name == "call_no":
+			a.CallNo, ok = value.(uint64)
+		default:
+			text, err := json.Marshal(value)
+			details[strings.TrimPrefix(name, "g_")], ok = cut(text), err == nil
+		}
+		if !ok {
+			return sink.Alert{}, fmt.Errorf("column %q of the answer is %T", name, value)
+		}
+	}
+	if key == "" || a.TS.IsZero() {
+		return sink.Alert{}, fmt.Errorf("the answer has no key or no ts")
+	}
+	a.ID = r.id("found", key)
+	r.finish(&a, details)
+	return a, nil
+}
+
+// textOf returns a text or what prints as one, such as a UUID.
+func textOf(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case fmt.Stringer:
+		return v.String(), true
+	}
+	return "", false
+}

@@ -1,0 +1,239 @@
+// Package notify tells people of alerts: each alert to each receiver, at least
+// once and under the same id.
+//
+// The outbox is the store itself: an alert is due until it stands there that it
+// was delivered. So neither a crash nor a receiver that is away for a week loses
+// any, and what is delivered just before a crash is delivered again.
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"auditproxy/sink"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	pollEvery  = 5 * time.Second
+	page       = 100
+	retryFirst = time.Second
+	retryLast  = 5 * time.Minute
+	// lookBack is how far a program's clock may be behind another's.
+	lookBack = 10 * time.Minute
+)
+
+// A Receiver is told of alerts.
+type Receiver interface {
+	// Name tells receivers apart, also after a restart. It holds no secret.
+	Name() string
+	// Send returns nil once the alert is the receiver's. After an error it may
+	// have it all the same, so it is sent again. An error with ErrRefused is about
+	// this alert; any other says that nothing gets through.
+	Send(ctx context.Context, a sink.Alert) error
+}
+
+// ErrRefused means that a receiver answered, and does not take this alert.
+var ErrRefused = errors.New("the receiver does not take it")
+
+// An Outbox knows what is due.
+type Outbox interface {
+	// RegisterReceiver returns since when a receiver is one.
+	RegisterReceiver(ctx context.Context, receiver string) (time.Time, error)
+	// Undelivered returns up to limit alerts that are due, in the order in which
+	// they were stored, after one of them.
+	Undelivered(ctx context.Context, receiver string, after sink.Alert, limit int) ([]sink.Alert, error)
+	InsertDeliveries(ctx context.Context, receiver string, ids []string, state string) error
+}
+
+// A Config says whom to tell.
+type Config struct {
+	Outbox    Outbox // Required.
+	Receivers []Receiver
+
+	// Takeover is how old an alert must be that another program has stored; until
+	// then that one delivers it. Zero: 2 minutes.
+	Takeover time.Duration
+
+	Log *zap.Logger // nil: none
+}
+
+// A Notifier delivers alerts.
+type Notifier struct {
+	Config
+	receivers []*receiver
+}
+
+// New returns a notifier.
+func New(c Config) (*Notifier, error) {
+	if c.Outbox == nil {
+		return nil, errors.New("configuring notifications: there is no outbox")
+	}
+	if c.Takeover == 0 {
+		c.Takeover = 2 * time.Minute
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	n := &Notifier{Config: c}
+	names := map[string]bool{}
+	for _, r := range c.Receivers {
+		if names[r.Name()] {
+			return nil, fmt.Errorf("configuring notifications: receiver %q is there twice", r.Name())
+		}
+		names[r.Name()] = true
+		n.receivers = append(n.receivers, &receiver{
+			Receiver: r, n: n, log: c.Log.With(zap.String("receiver", r.Name())),
+			wake: make(chan struct{}, 1), ours: map[string]bool{},
+		})
+	}
+	return n, nil
+}
+
+// Register makes the receivers known: each is told of what is stored from then
+// on. It must have returned before the first alert is to be delivered.
+func (n *Notifier) Register(ctx context.Context) error {
+	for _, r := range n.receivers {
+		since, err := n.Outbox.RegisterReceiver(ctx, r.Name())
+		if err != nil {
+			return fmt.Errorf("registering receiver %q: %w", r.Name(), err)
+		}
+		r.since = since.Add(-time.Millisecond) // as coarse as the store's times
+	}
+	return nil
+}
+
+// Stored says that this program has just stored alerts. It does not block.
+func (n *Notifier) Stored(alerts []sink.Alert) {
+	for _, r := range n.receivers {
+		r.stored(alerts)
+	}
+}
+
+// Run delivers until ctx ends. It returns no other error.
+func (n *Notifier) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range n.receivers {
+		g.Go(func() error { r.run(ctx); return nil })
+	}
+	return g.Wait()
+}
+
+// A receiver is a Receiver and how far it was told. Each has a goroutine of its
+// own: one that hangs delays no other.
+type receiver struct {
+	Receiver
+	n     *Notifier
+	log   *zap.Logger
+	wake  chan struct{}
+	since time.Time // all that was stored up to then is delivered; owned by run, after Register
+
+	mu   sync.Mutex
+	ours map[string]bool // alerts that this program stored and has not delivered; guarded by mu
+}
+
+// maxOurs bounds the memory of a receiver that is away. What is not in it is
+// delivered when it is old enough for anybody to do it.
+const maxOurs = 10_000
+
+func (r *receiver) stored(alerts []sink.Alert) {
+	r.mu.Lock()
+	for _, a := range alerts {
+		if !a.Suppressed && len(r.ours) < maxOurs {
+			r.ours[a.ID] = true
+		}
+	}
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *receiver) run(ctx context.Context) {
+	wait := retryFirst
+	for {
+		err := r.round(ctx)
+		pause := pollEvery
+		wake := r.wake
+		if err != nil && ctx.Err() == nil {
+			pause = wait/2 + rand.N(wait/2)
+			wait = min(2*wait, retryLast)
+			wake = nil // more alerts make it no better
+			r.log.Warn("alerts wait for a receiver", zap.Duration("retry_in", pause), zap.Error(err))
+		} else {
+			wait = retryFirst
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		case <-wake:
+			t.Stop()
+		}
+	}
+}
+
+// round delivers all that is due. One alert that is refused holds up no other;
+// it is tried again in the next round.
+func (r *receiver) round(ctx context.Context) error {
+	began := time.Now()
+	after := sink.Alert{StoredAt: r.since}
+	var refused error
+	left := false
+	for {
+		due, err := r.n.Outbox.Undelivered(ctx, r.Name(), after, page)
+		if err != nil {
+			return err
+		}
+		for _, a := range due {
+			after = a
+			if !r.mine(a) {
+				left = true
+				continue
+			}
+			switch err := r.deliver(ctx, a); {
+			case errors.Is(err, ErrRefused):
+				refused = fmt.Errorf("alert %s: %w", a.ID, err)
+			case err != nil:
+				return err
+			}
+		}
+		if len(due) < page {
+			break
+		}
+	}
+	if floor := began.Add(-lookBack); refused == nil && !left && floor.After(r.since) {
+		r.since = floor
+	}
+	return refused
+}
+
+// mine reports whether it is on this program to deliver a.
+func (r *receiver) mine(a sink.Alert) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ours[a.ID] || time.Since(a.StoredAt) >= r.n.Takeover
+}
+
+// deliver sends a and notes it. A crash between the two sends it again.
+func (r *receiver) deliver(ctx context.Context, a sink.Alert) error {
+	if err := r.Send(ctx, a); err != nil {
+		return err
+	}
+	if err := r.n.Outbox.InsertDeliveries(ctx, r.Name(), []string{a.ID}, "delivered"); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ours, a.ID)
+	return nil
+}

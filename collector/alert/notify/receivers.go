@@ -1,0 +1,191 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"auditproxy/sink"
+
+	"go.uber.org/zap"
+)
+
+// sendTimeout is how long a receiver may take to answer.
+const sendTimeout = 10 * time.Second
+
+// Log returns the receiver that is the program's own log.
+func Log(log *zap.Logger) Receiver { return logged{log} }
+
+type logged struct{ log *zap.Logger }
+
+func (logged) Name() string { return "log" }
+
+// Send logs what is ours: texts of clients and servers stay out of the log.
+func (l logged) Send(_ context.Context, a sink.Alert) error {
+	fields := []zap.Field{zap.String("alert", a.ID), zap.String("rule", a.Rule), zap.String("severity", string(a.Severity)),
+		zap.String("session", a.SessionID), zap.Uint64("call_no", a.CallNo), zap.Time("ts", a.TS)}
+	if a.Severity == sink.Info {
+		l.log.Info("alert", fields...)
+	} else {
+		l.log.Warn("alert", fields...)
+	}
+	return nil
+}
+
+// The prefixes of an address that say what answers there.
+const slackPrefix = "slack+"
+
+// Webhook returns the receiver at an address, which is a secret. It is Slack's
+// format if the address begins with slack+ or is Slack's own, else the JSON of
+// Message.
+func Webhook(address string) (Receiver, error) {
+	plain := strings.TrimPrefix(address, slackPrefix)
+	p, err := newPoster("webhook", plain, Message)
+	if err != nil {
+		return nil, err
+	}
+	if plain != address || p.url.Hostname() == "hooks.slack.com" {
+		p.kind, p.body = "slack", slackBody
+	}
+	return p, nil
+}
+
+// Alertmanager returns the receiver that is an Alertmanager, version 0.16 or
+// later. Its address may hold a password.
+func Alertmanager(address string) (Receiver, error) {
+	p, err := newPoster("alertmanager", address, alertmanagerBody)
+	if err != nil {
+		return nil, err
+	}
+	p.url = p.url.JoinPath("api/v2/alerts")
+	return p, nil
+}
+
+// A poster sends alerts by HTTP.
+type poster struct {
+	kind   string
+	sum    string // of the address, so that the name tells addresses of one host apart
+	url    *url.URL
+	body   func(sink.Alert) any
+	client *http.Client
+}
+
+// newPoster checks an address. Its errors do not quote it.
+func newPoster(kind, address string, body func(sink.Alert) any) (*poster, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("want an address that begins with http:// or https://")
+	}
+	sum := sha256.Sum256([]byte(address))
+	return &poster{kind, hex.EncodeToString(sum[:4]), u, body, &http.Client{
+		Timeout: sendTimeout,
+		// A redirection would be followed without the body.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Name returns the kind, the host and a sum of the address.
+func (p *poster) Name() string { return p.kind + " " + p.url.Host + " " + p.sum }
+
+// Send posts a. What the receiver answers stays out of the error: it is not
+// ours to log.
+func (p *poster) Send(ctx context.Context, a sink.Alert) error {
+	text, err := json.Marshal(p.body(a))
+	if err != nil {
+		return fmt.Errorf("encoding an alert: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url.String(), bytes.NewReader(text))
+	if err != nil {
+		return errors.New("the address cannot be asked")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", a.ID)
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("sending: %w", withoutURL(err))
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // or the connection is not used again
+	switch {
+	case resp.StatusCode/100 == 2:
+		return nil
+	case resp.StatusCode == http.StatusBadRequest, resp.StatusCode == http.StatusRequestEntityTooLarge, resp.StatusCode == http.StatusUnprocessableEntity:
+		return fmt.Errorf("%w: status %d", ErrRefused, resp.StatusCode)
+	}
+	return fmt.Errorf("sending: status %d", resp.StatusCode)
+}
+
+// withoutURL drops the address from an error of package http: it is a secret.
+func withoutURL(err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// Message returns what a generic webhook gets, for encoding as JSON: the columns
+// of audit.alerts.
+func Message(a sink.Alert) any {
+	body := map[string]any{
+		"version": 1, "alert_id": a.ID, "rule": a.Rule, "severity": a.Severity, "title": a.Title, "reason": a.Reason,
+		"tenant": a.Tenant, "host": a.Host, "user": a.User, "session_id": a.SessionID, "record_id": a.RecordID, "call_no": a.CallNo,
+		"operation": a.Operation, "path": a.Path, "ts": a.TS.UTC(), "details": json.RawMessage(a.Details),
+	}
+	if !a.WindowTo.IsZero() {
+		body["window_to"] = a.WindowTo.UTC()
+	}
+	return body
+}
+
+// slackEscapes are the three characters that mean something in Slack's texts.
+var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// maxSlack is how many bytes of details a message has; Slack takes 3000
+// characters in one section.
+const maxSlack = 1500
+
+func slackBody(a sink.Alert) any {
+	signs := map[sink.Severity]string{sink.Info: ":information_source:", sink.Warning: ":warning:", sink.Critical: ":rotating_light:"}
+	details := a.Details
+	if len(details) > maxSlack {
+		details = strings.ToValidUTF8(details[:maxSlack], "") + "…"
+	}
+	where := fmt.Sprintf("%s · host %s · user %s · session %s · call %d", a.TS.UTC().Format(time.RFC3339), a.Host, a.User, a.SessionID, a.CallNo)
+	// Details are plain text: what an agent writes must not look like ours.
+	section := func(kind, text string) any {
+		return map[string]any{"type": "section", "text": map[string]any{"type": kind, "text": text}}
+	}
+	return map[string]any{
+		"text": slackEscapes.Replace(a.Title),
+		"blocks": []any{
+			section("mrkdwn", signs[a.Severity]+" *"+slackEscapes.Replace(a.Title)+"*\n"+slackEscapes.Replace(a.Reason)),
+			section("plain_text", where+"\n"+details+"\n"+a.Rule+" "+a.ID),
+		},
+	}
+}
+
+// alertmanagerBody is a list of one alert, as api/v2/openapi.yaml of
+// Alertmanager has it. The id is a label, so that no two alerts become one.
+func alertmanagerBody(a sink.Alert) any {
+	labels := map[string]string{"alertname": a.Rule, "severity": string(a.Severity), "alert_id": a.ID, "service": "auditcollector"}
+	for name, value := range map[string]string{"tenant": a.Tenant, "host": a.Host, "session_id": a.SessionID} {
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	return []any{map[string]any{
+		"labels":      labels,
+		"annotations": map[string]string{"summary": a.Title, "description": a.Reason, "details": a.Details, "operation": a.Operation},
+		"startsAt":    a.TS.UTC(),
+	}}
+}

@@ -1,0 +1,158 @@
+package alert
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// operations is one row for each operation, with all that is known of its
+// record. It collapses what was stored twice.
+const operations = "events FINAL ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path, ops_candidate AS candidate"
+
+// stored is operations without FINAL, for what a copy does not change.
+var stored = strings.Replace(operations, " FINAL", "", 1)
+
+// columns are those by which operations can be told apart.
+var columns = []string{
+	"call_no", "client_id", "client_name", "client_version", "error_type", "host", "kind", "method", "operation", "operation_args", "outcome",
+	"path", "server_command", "server_name", "server_version", "session_id", "target", "tenant", "tier", "tool", "tool_hash", "user",
+}
+
+var argument = regexp.MustCompile(`^args\.([A-Za-z_][A-Za-z0-9_]*)$`)
+
+// column returns the SQL of a name in a rule: a column, or args.NAME for an
+// argument of the operation. It returns "" for another.
+func column(name string) string {
+	if slices.Contains(columns, name) {
+		return name
+	}
+	if m := argument.FindStringSubmatch(name); m != nil {
+		return fmt.Sprintf("if(JSONType(operation_args, '%[1]s') = 'String', JSONExtractString(operation_args, '%[1]s'), JSONExtractRaw(operation_args, '%[1]s'))", m[1])
+	}
+	return ""
+}
+
+// alias is what a name of a rule is called in an answer.
+func alias(name string) string {
+	return strings.Replace(name, "args.", "args_", 1)
+}
+
+// named returns "SQL AS alias" for each name. Every question goes by the tenant
+// too: what one does is no news of another.
+func named(names []string) string {
+	list := []string{"tenant"}
+	for _, name := range names {
+		if name != "tenant" {
+			list = append(list, column(name)+" AS `g_"+alias(name)+"`")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// group returns the aliases of names.
+func group(names []string) string {
+	list := []string{"tenant"}
+	for _, name := range names {
+		if name != "tenant" {
+			list = append(list, "`g_"+alias(name)+"`")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// question returns what the store is asked for a rule. In it {since:DateTime64(3)}
+// is how far arrivals were looked at before. The answer has the columns of an
+// alert, `key` for its identity, and any others, which are details.
+func (r *Rule) question() string {
+	switch {
+	case r.Threshold != nil:
+		return r.Threshold.question(r.filter(r.Threshold.Where))
+	case r.FirstSeen != nil:
+		return r.FirstSeen.question(r.filter(r.FirstSeen.Where))
+	}
+	return r.Query
+}
+
+// filter returns the condition on the operations that r looks at.
+func (r *Rule) filter(where string) string {
+	kinds := make([]string, len(r.Kinds))
+	for i, kind := range r.Kinds {
+		kinds[i] = quote(string(kind))
+	}
+	sql := "kind IN (" + strings.Join(kinds, ", ") + ")"
+	if len(r.Operations) > 0 && !slices.Contains(r.Operations, "*") {
+		names := make([]string, len(r.Operations))
+		for i, name := range r.Operations {
+			names[i] = quote(name)
+		}
+		sql += " AND operation IN (" + strings.Join(names, ", ") + ")"
+	}
+	if where != "" {
+		sql += " AND (" + where + ")"
+	}
+	return sql
+}
+
+var escapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+
+func quote(s string) string { return "'" + escapes.Replace(s) + "'" }
+
+// subjects are the columns of an alert that stay if all rows agree on them.
+var subjects = []string{"host", "user", "session_id", "operation"}
+
+func agreed() string {
+	list := make([]string, len(subjects))
+	for i, name := range subjects {
+		list[i] = fmt.Sprintf("if(uniqExact(%[1]s) = 1, any(%[1]s), '') AS `%[1]s`", "o."+name)
+		list[i] = strings.Replace(list[i], "AS `o.", "AS `", 1)
+	}
+	return strings.Join(list, ", ")
+}
+
+// question counts in the windows in which anything arrived.
+func (t *Threshold) question(filter string) string {
+	window := fmt.Sprintf("toStartOfInterval(ts, INTERVAL %d SECOND, 'UTC')", int64(t.Within/time.Second))
+	touched := "SELECT DISTINCT tenant, " + window + " FROM events WHERE ingested_at > {since:DateTime64(3)}"
+	return fmt.Sprintf(`
+SELECT %[1]s, window AS ts, window + INTERVAL %[2]d SECOND AS window_to, count() AS count, %[3]s,
+       toString(tuple(%[1]s, toUnixTimestamp(window))) AS key
+FROM (
+    SELECT %[4]s, %[5]s AS window, host, user, session_id, operation
+    FROM %[6]s
+    WHERE %[7]s AND ts >= (SELECT min(%[5]s) FROM events WHERE ingested_at > {since:DateTime64(3)})
+      AND (tenant, %[5]s) IN (%[8]s)) AS o
+GROUP BY %[1]s, window
+HAVING count >= %[9]d`,
+		group(t.By), int64(t.Within/time.Second), agreed(), named(t.By), window, operations, filter, touched, t.Count)
+}
+
+// question looks for combinations that arrived lately and not before. It needs
+// no FINAL: a copy is not earlier than what it is a copy of.
+func (f *FirstSeen) question(filter string) string {
+	among := group(f.Among)
+	both := slices.Concat(f.Among, f.By)
+	return fmt.Sprintf(`
+WITH recent AS (SELECT DISTINCT %[1]s FROM (SELECT %[2]s FROM %[3]s WHERE ingested_at > {since:DateTime64(3)} AND %[4]s))
+SELECT %[5]s, s.ts AS ts, s.subject.1 AS host, s.subject.2 AS user, s.subject.3 AS session_id, s.subject.4 AS record_id,
+       s.subject.5 AS call_no, s.subject.6 AS operation, s.subject.7 AS path, toString(tuple(%[5]s)) AS key
+FROM (
+    SELECT %[1]s, min(o.ts) AS ts, min(ingested_at) AS arrived,
+           argMin(tuple(host, user, session_id, record_id, call_no, operation, path), (o.ts, record_id, path)) AS subject
+    FROM (SELECT %[2]s, ts, ingested_at, host, user, session_id, record_id, call_no, operation, path FROM %[3]s WHERE %[4]s) AS o
+    WHERE (%[1]s) IN recent
+    GROUP BY %[1]s) AS s
+INNER JOIN (
+    SELECT %[6]s, min(ts) AS began
+    FROM (SELECT %[7]s, ts FROM %[3]s WHERE %[4]s)
+    WHERE (%[6]s) IN (SELECT %[6]s FROM recent)
+    GROUP BY %[6]s) AS g USING (%[6]s)
+WHERE s.arrived > {since:DateTime64(3)} AND s.ts > g.began + INTERVAL %[8]d SECOND`,
+		group(both), named(both), stored, filter, prefixed("s.", both), among, named(f.Among), int64(f.Learn/time.Second))
+}
+
+func prefixed(prefix string, names []string) string {
+	return prefix + strings.ReplaceAll(group(names), ", ", ", "+prefix)
+}

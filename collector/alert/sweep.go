@@ -1,0 +1,220 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"auditproxy/sink"
+
+	"go.uber.org/zap"
+)
+
+// keep moves this run's mark and sweeps up what was not evaluated: at the start
+// whatever other runs left, later what the queue had no room for and what runs
+// left that died.
+func (e *Engine) keep(ctx context.Context) {
+	tick := time.NewTicker(markEvery)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		if err := e.catchUp(ctx, first); err != nil && ctx.Err() == nil {
+			e.Log.Warn("alerts are not evaluated up to now; the next sweep goes on", zap.Error(err))
+		}
+		if err := e.Store.SetMarks(ctx, []sink.Mark{e.mark()}); err != nil && ctx.Err() == nil {
+			e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-e.wake:
+		}
+	}
+}
+
+// catchUp sweeps from the first record that was missed. Marks that nobody moves
+// any more are closed after that; a crash before it sweeps once more.
+func (e *Engine) catchUp(ctx context.Context, first bool) error {
+	marks, err := e.Store.Marks(ctx)
+	if err != nil {
+		return err
+	}
+	var left []sink.Mark
+	from := e.takeMissed()
+	for _, m := range marks {
+		if m.Kind != sink.MarkRun || m.Closed || m.Name == e.Name {
+			continue
+		}
+		stale := e.Now().Sub(m.At) > staleAfter
+		if stale {
+			left = append(left, m)
+		}
+		// A restart is the common case: what the last run left is evaluated now
+		// and not when its mark is stale.
+		if stale || first {
+			from = earliest(from, m.Upto)
+		}
+	}
+	if from.IsZero() {
+		return nil
+	}
+	if err := e.sweep(ctx, from); err != nil {
+		return err
+	}
+	for i := range left {
+		left[i].Closed, left[i].At = true, e.Now()
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return e.Store.SetMarks(ctx, left)
+}
+
+// takeMissed returns where the records begin that the queue had no room for. It
+// stays noted until the sweep that sees them has ended.
+func (e *Engine) takeMissed() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sweeping, e.missed = earliest(e.sweeping, e.missed), time.Time{}
+	if e.sweeping.IsZero() {
+		return e.sweeping
+	}
+	return e.sweeping.Add(-time.Millisecond) // the store knows no shorter time
+}
+
+// sweep evaluates what arrived after a time.
+func (e *Engine) sweep(ctx context.Context, from time.Time) error {
+	e.mu.Lock()
+	e.sweeping = earliest(e.sweeping, from)
+	e.mu.Unlock()
+	records := 0
+	for last := false; !last; {
+		upto := from.Add(sweepSlice)
+		if last = upto.After(e.Now()); last {
+			upto = from.Add(10 * 365 * 24 * time.Hour) // another collector's clock may be ahead
+		}
+		err := e.Store.Arrived(ctx, from, upto, func(rows []sink.Row) error {
+			records += len(rows)
+			return e.store(ctx, e.evaluate(rows))
+		})
+		if err != nil {
+			return fmt.Errorf("evaluating what arrived after %s: %w", from.Format(time.RFC3339), err)
+		}
+		from = upto
+		e.mu.Lock()
+		e.sweeping = from
+		if last {
+			e.sweeping = time.Time{}
+		}
+		e.mu.Unlock()
+	}
+	e.Log.Info("evaluated what was left", zap.Int("records", records))
+	return nil
+}
+
+// schedule asks the questions of the rules that have one.
+func (e *Engine) schedule(ctx context.Context) {
+	due := map[string]time.Time{} // when a rule is asked next
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if err := e.ask(ctx, due); err != nil && ctx.Err() == nil {
+			e.Log.Warn("scheduled rules wait", zap.Error(err))
+			if sleep(ctx, retryLast) != nil {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// ask asks the questions that are due. How far a rule has come is kept in the
+// store, as far as all runs have come: what arrives later is still to be asked
+// about, whoever stores it.
+func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
+	var rules []*Rule
+	for _, r := range e.Rules.all {
+		if r.scheduled() && !e.Now().Before(due[r.Name]) {
+			rules = append(rules, r)
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	marks, err := e.Store.Marks(ctx)
+	if err != nil {
+		return err
+	}
+	upto := e.mark().Upto
+	since := map[string]time.Time{}
+	for _, m := range marks {
+		switch {
+		case m.Kind == sink.MarkRule:
+			since[m.Name] = m.Upto
+		case m.Kind == sink.MarkRun && !m.Closed:
+			upto = earliest(upto, m.Upto)
+		}
+	}
+	var done []sink.Mark
+	for _, r := range rules {
+		due[r.Name] = e.Now().Add(r.Every)
+		from, known := since[r.Name]
+		if !known {
+			from = upto
+		}
+		if _, err := e.askOne(ctx, r, from); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			// It may be the rule's own fault: the others are asked all the same.
+			e.Log.Warn("a scheduled rule was not answered; it is asked again", zap.String("rule", r.Name), zap.Error(err))
+			continue
+		}
+		done = append(done, sink.Mark{Name: r.Name, Kind: sink.MarkRule, Upto: upto, At: e.Now()})
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	return e.Store.SetMarks(ctx, done)
+}
+
+// pageOfAlerts is how many alerts of one question are stored at once.
+const pageOfAlerts = 1000
+
+// askOne asks the question of r and stores what it finds.
+func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found int, err error) {
+	var page []sink.Alert
+	err = Ask(ctx, e.Store, r, since, func(a sink.Alert) error {
+		found++
+		if page = append(page, a); len(page) < pageOfAlerts {
+			return nil
+		}
+		defer func() { page = page[:0] }()
+		return e.store(ctx, page)
+	})
+	if err != nil {
+		return found, err
+	}
+	return found, e.store(ctx, page)
+}
+
+// An Asker answers questions; a Store is one.
+type Asker interface {
+	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
+}
+
+// Ask calls do with each alert that a scheduled rule finds in what arrived
+// since a time.
+func Ask(ctx context.Context, store Asker, r *Rule, since time.Time, do func(sink.Alert) error) error {
+	return store.Ask(ctx, r.question(), since, func(row map[string]any) error {
+		a, err := r.found(row)
+		if err != nil {
+			return err
+		}
+		return do(a)
+	})
+}
