@@ -110,11 +110,20 @@ func (c Config) options() *clickhouse.Options {
 	}
 	if c.HTTP {
 		o.Protocol = clickhouse.HTTP
+		o.DialStrategy = dialPlainly
 	}
 	if !c.Uncompressed {
 		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
 	}
 	return o
+}
+
+// dialPlainly connects without the settings of who needs the connection. The
+// driver asks a question of its own over it, in plain text, and with an insert's
+// "decompress" no server can read that.
+func dialPlainly(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
+	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
 }
 
 func identifier(s string) bool {

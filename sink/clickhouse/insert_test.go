@@ -4,7 +4,31 @@ import (
 	"testing"
 
 	"auditproxy/sink"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
 )
+
+// TestInsertConnects has inserts make their connection themselves, as after a
+// server was away, whether they are compressed or not.
+func TestInsertConnects(t *testing.T) {
+	dir := startEngine(t)
+	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
+		t.Fatal(err)
+	}
+	for i, uncompressed := range []bool{true, false} {
+		s, err := clickhouse.Open(clickhouse.Config{
+			Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: uncompressed,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.InsertRows(t.Context(), []sink.Row{row(t, call(i+1, "send_keys"), uint64(i))}, start); err != nil {
+			t.Errorf("uncompressed %t: %v", uncompressed, err)
+		}
+	}
+	want(t, dir, "SELECT count() FROM audit.events", "2")
+}
 
 // TestInsertOfManyBlocks: what is sent as many blocks is one for the engine,
 // stored as one part and taken once, however often it is sent.
