@@ -367,8 +367,8 @@ func (s *Session) commit(b batch) {
 		}
 	}
 	s.old = slices.DeleteFunc(s.old, func(g *segment) bool { return slices.Contains(b.files, g) && g != b.cur })
-	if n := len(s.inflight); cap(s.inflight) > 2*softPending && n < cap(s.inflight)/8 {
-		s.inflight = nil // after a burst, not between two syncs of it
+	if n := len(s.inflight); len(s.live) == 0 && cap(s.inflight) > 2*softPending && n < cap(s.inflight)/8 {
+		s.inflight = nil // after a burst: nothing came while this was synced
 	} else {
 		s.inflight = s.inflight[:0]
 	}

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -304,6 +305,39 @@ func onlySession(t testing.TB, dir string) Entry {
 		t.Fatalf("List = %+v, want one good session", list)
 	}
 	return list[0]
+}
+
+// TestMemoryAfterABurst keeps the memory of a burst while lines come faster
+// than they are synced, and lets it go afterwards.
+func TestMemoryAfterABurst(t *testing.T) {
+	fs := newMemFS()
+	s, err := Create(Config{Dir: "/spool", FS: fs}, testID)
+	must(t, err)
+	defer s.Close()
+	burst := bytes.Repeat(intent(1), 3*softPending/len(intent(1)))
+	held := func() int { return cap(s.live) + cap(s.inflight) }
+	synced := func() {
+		_, err := s.sync()
+		must(t, err)
+	}
+	appendLines(t, s, burst, false)
+	synced()
+	fs.delay = func(string) { appendLines(t, s, intent(2), false) }
+	for range 4 {
+		appendLines(t, s, intent(3), false)
+		synced()
+	}
+	if n := held(); n < len(burst) {
+		t.Errorf("between the syncs of a burst, %d bytes are held", n)
+	}
+	fs.delay = nil
+	for range 3 {
+		appendLines(t, s, intent(3), false)
+		synced()
+	}
+	if n := held(); n > softPending {
+		t.Errorf("after it, %d bytes are held", n)
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {
