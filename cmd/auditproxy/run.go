@@ -53,7 +53,7 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
-	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a),
+	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a), newRecoverCmd(a),
 		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), cli.NewVersionCmd(a.stdout))
 	root.SetUsageTemplate(rootUsage)
 	root.InitDefaultCompletionCmd() // so that it has our template

@@ -208,7 +208,7 @@ func (c *sessionCheck) finish(state spool.State, r *spool.Reader) {
 	}
 	end, _ := r.Tail()
 	if state == spool.Dead {
-		text := "session is dead and not recovered: the next auditproxy on its host does it"
+		text := "session is dead and not recovered: the next auditproxy on its host does it, or auditproxy recover"
 		if len(c.open) > 0 {
 			text += "; " + count(len(c.open), "call") + " without a record"
 		}

@@ -39,8 +39,8 @@ type Skipped struct {
 	Err     error // why
 }
 
-// ErrForeign is why a session of another machine is skipped.
-var ErrForeign = errors.New("written on another machine: recover it there, or use --force if that machine is gone")
+// errForeign is why a session of another machine is skipped.
+var errForeign = errors.New("written on another machine: recover it there, or here with auditproxy recover --force if that machine is gone")
 
 // Recover ends the sessions that died: it syncs and reads each, sets a bad
 // tail aside, and writes one record with outcome unknown for each open call
@@ -154,7 +154,7 @@ func (r *recovery) checkMachine() error {
 	if string(m) == r.Machine || unknown || r.Force {
 		return nil
 	}
-	return ErrForeign
+	return errForeign
 }
 
 // take takes the session's lock. It returns false if a process has it, and for
@@ -174,7 +174,7 @@ func (r *recovery) take(unnamed bool) (bool, error) {
 	l, err := r.fs.OpenFile(filepath.Join(r.dir, lockFile), flags, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Its writer may be alive, holding a file that somebody removed.
-		return false, fmt.Errorf("lock file is gone, use --force if its process is: %w", err)
+		return false, fmt.Errorf("lock file is gone: if its proxy is too, auditproxy recover --force: %w", err)
 	}
 	if err != nil {
 		return false, err
