@@ -30,6 +30,10 @@ type Supervisor struct {
 	Dir     string           // that of the engine. Required.
 	Command func() *exec.Cmd // a process that calls Run and ends when its standard input does. Required.
 	Log     *zap.Logger      // nil: none
+
+	// Patience is how long the engine may take to answer before it counts as hung
+	// and is killed. It is asked every 5 s. Zero: 30 s.
+	Patience time.Duration
 }
 
 // Supervise keeps an engine running until ctx ends: one that dies or does not
@@ -41,6 +45,9 @@ type Supervisor struct {
 func Supervise(ctx context.Context, s Supervisor) error {
 	if s.Log == nil {
 		s.Log = zap.NewNop()
+	}
+	if s.Patience == 0 {
+		s.Patience = probeTimeout
 	}
 	free := time.Now() // when the directory was last not in another's use
 	for wait := firstRestart; ; wait = min(2*wait, lastRestart) {
@@ -134,7 +141,7 @@ func (s Supervisor) probe(ctx context.Context) error {
 			return nil
 		case <-time.After(probeInterval):
 		}
-		probe, cancel := context.WithTimeout(ctx, probeTimeout)
+		probe, cancel := context.WithTimeout(ctx, s.Patience)
 		err := ping(probe, s.Dir)
 		cancel()
 		if err != nil && ctx.Err() == nil {

@@ -2,6 +2,7 @@ package chdb_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,9 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestSupervise(t *testing.T) {
@@ -49,6 +53,60 @@ func TestSupervise(t *testing.T) {
 	ready(t, dir)
 	if got := count(t, db, "SELECT count() FROM audit.events"); got != 100 {
 		t.Errorf("%d rows, want 100", got)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Supervise = %v", err)
+	}
+}
+
+// TestSuperviseHung stops an engine in the middle of an insert, without ending
+// it: it is killed and another one started, and what was acknowledged is there.
+func TestSuperviseHung(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	dir := shortDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	started := make(chan *exec.Cmd, 10)
+	ended := make(chan error, 1)
+	core, logs := observer.New(zapcore.WarnLevel)
+	go func() {
+		ended <- chdb.Supervise(ctx, chdb.Supervisor{Dir: dir, Patience: time.Second, Log: zap.New(core), Command: func() *exec.Cmd {
+			cmd := engineCommand(t, dir)
+			started <- cmd
+			return cmd
+		}})
+	}()
+	ready(t, dir)
+	first := <-started
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	events(t, db)
+	if err := insert(t, db, 0, 100, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	doubtful := make(chan error, 1)
+	go func() { doubtful <- insert(t, db, 100, 200, "b") }()
+	select {
+	case <-started:
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the engine that hangs is still the only one")
+	}
+	if err := <-doubtful; err == nil {
+		t.Error("an engine that was stopped acknowledged an insert")
+	}
+	ready(t, dir)
+	if err := insert(t, db, 100, 200, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, db, "SELECT count() FROM audit.events"); got != 200 {
+		t.Errorf("%d rows, want 200", got)
+	}
+	said := logs.FilterMessage("engine ended, it is started again").All()
+	if len(said) != 1 || !strings.Contains(fmt.Sprint(said[0].ContextMap()["error"]), "the engine does not answer") {
+		t.Errorf("logged %v, want that the engine does not answer", said)
 	}
 	cancel()
 	if err := <-ended; err != nil {
