@@ -69,12 +69,16 @@ func (t *tools) read(red *redact.Redactor, result []byte, first bool) (lines []b
 	}
 	audit.Elements(wire.Member(result, "tools"), func(tool []byte) bool {
 		name := wire.Member(tool, "name")
-		if name == nil || len(t.byRaw) >= maxTools {
+		if name == nil {
 			return true
 		}
 		raw := string(audit.AppendUnquote(nil, name))
+		old := t.byRaw[raw]
+		if old == nil && len(t.byRaw) >= maxTools {
+			return true
+		}
 		d := t.define(red, raw, tool)
-		if old := t.byRaw[raw]; old == nil || old.hash != d.hash {
+		if old == nil || old.hash != d.hash {
 			lines = d.appendLine(lines)
 		}
 		t.byRaw[raw] = d
