@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,21 +26,12 @@ func ChildEnv(env, hide []string) []string {
 	var kept []string
 	for _, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, "AUDITPROXY_") || contains(hide, name) {
+		if strings.HasPrefix(name, "AUDITPROXY_") || slices.Contains(hide, name) {
 			continue
 		}
 		kept = append(kept, kv)
 	}
 	return kept
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // child is the server process, leader of its own process group.

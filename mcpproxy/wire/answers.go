@@ -98,10 +98,6 @@ type Answers struct {
 // for a result that the proxy wants to read itself.
 func (a *Answers) Retain(on bool) { a.retain = on }
 
-// LineStart reports whether the stream stands right after a LF or at its
-// start, so that another line may be put in.
-func (a *Answers) LineStart() bool { return !a.inLine }
-
 // Scan looks at the next bytes of the stream and returns the answers that end
 // in them. It allocates nothing once warm.
 func (a *Answers) Scan(p []byte) []Answer {
