@@ -11,6 +11,8 @@ CLICKHOUSE := $(TOOLS)/clickhouse
 CLICKHOUSE_VERSION := 18.16.1+ds-7.3+b2
 DEMO := bin/demo -auditproxy bin/auditproxy -auditcollector bin/auditcollector -python $(A22)/bin/python \
 	-server deploy/dev/peers/libtmux_mcp_server.py
+COMPOSE_VERSION := v2.16.2
+COMPOSE := $(TOOLS)/compose-go-$(COMPOSE_VERSION)/cmd
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
@@ -62,7 +64,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace
 
 # A stamp is written last: what was fetched halfway is fetched again.
@@ -88,6 +90,10 @@ $(LIBCHDB)/.done: deploy/dev/libchdb.sha256
 $(CLICKHOUSE)/.done:
 	@deploy/dev/fetch debian $(@D) clickhouse-server=$(CLICKHOUSE_VERSION) clickhouse-common=$(CLICKHOUSE_VERSION)
 	@touch $@
+
+# What docker compose reads its files with.
+$(COMPOSE):
+	@deploy/dev/fetch go github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) $(CURDIR)/$(@D)
 
 $(STATICCHECK):
 	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
