@@ -1,11 +1,12 @@
 package main
 
 import (
-	"auditproxy/cmd/internal/cli"
 	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+
+	"auditproxy/cmd/internal/cli"
 )
 
 func TestQuery(t *testing.T) {

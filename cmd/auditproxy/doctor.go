@@ -36,7 +36,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 			d := a.diagnose()
 			var err error
 			if asJSON {
-				err = d.printJSON(a.stdout)
+				err = printJSON(a.stdout, d)
 			} else {
 				err = d.print(a.stdout, a.colours(a.stdout))
 			}
@@ -151,8 +151,12 @@ func (d *diagnosis) spool(cfg config) {
 	if u.Dead > 0 {
 		d.find("%s ended with a dead proxy; the next proxy that starts recovers what was open, or auditproxy recover", count(u.Dead, "session"))
 	}
-	if cfg.consumer != "none" && u.Unshipped > u.Live {
-		d.find("%s that ended have records that the consumer, %s, has not fetched", count(u.Unshipped-u.Live, "session"), cfg.consumer)
+	if left := unshippedAndOver(u.Sessions); cfg.consumer != "none" && left > 0 {
+		todo := ""
+		if cfg.consumer == "kafka" {
+			todo = ": run auditproxy ship"
+		}
+		d.find("records of %s whose proxy has ended wait for the consumer, %s%s", count(left, "session"), cfg.consumer, todo)
 	}
 	if u.Free < lowSpace {
 		d.find("only %s of disk space are free for the spool", cli.FormatSize(u.Free))
@@ -162,6 +166,17 @@ func (d *diagnosis) spool(cfg config) {
 			d.unclear("session %q: %v", s.ID, s.Err)
 		}
 	}
+}
+
+// unshippedAndOver counts the sessions that nobody writes to and whose records
+// nobody has fetched.
+func unshippedAndOver(sessions []spool.Entry) (n int) {
+	for _, e := range sessions {
+		if e.Err == nil && e.State != spool.Live && e.Unshipped() {
+			n++
+		}
+	}
+	return n
 }
 
 // lowSpace is some hours of a busy agent's records.
@@ -190,12 +205,12 @@ func (d *diagnosis) clients(all []clientStatus) {
 	}
 }
 
-// printJSON writes d as one line, on which no character disturbs a terminal.
-func (d *diagnosis) printJSON(w io.Writer) error {
+// printJSON writes v as one line, on which no character disturbs a terminal.
+func printJSON(w io.Writer, v any) error {
 	var line bytes.Buffer
 	e := json.NewEncoder(&line)
 	e.SetEscapeHTML(false) // it would write <secret> as \u003csecret\u003e
-	if err := e.Encode(d); err != nil {
+	if err := e.Encode(v); err != nil {
 		return err
 	}
 	text := escape.AppendJSON(nil, bytes.TrimSuffix(line.Bytes(), []byte("\n")))

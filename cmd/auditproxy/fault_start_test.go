@@ -1,11 +1,12 @@
 package main
 
 import (
-	"auditproxy/cmd/internal/cli"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"auditproxy/cmd/internal/cli"
 )
 
 // TestP16StartWithoutSpool starts the proxy where the spool cannot be opened:

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"auditproxy/cmd/internal/cli"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"auditproxy/cmd/internal/cli"
 )
 
 // A progress shows on a terminal how much of a long reading is done. The nil

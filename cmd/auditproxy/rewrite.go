@@ -1,7 +1,6 @@
 package main
 
 import (
-	"auditproxy/cmd/internal/cli"
 	"bufio"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"auditproxy/cmd/internal/cli"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,22 +126,16 @@ func verifySessions(ctx context.Context, dir string, entries []spool.Entry, p *p
 
 // stateOf looks again what became of a session.
 func stateOf(dir, id string) (spool.State, error) {
-	entries, err := spool.List(dir)
-	if err != nil {
-		return 0, err
+	e, there := spool.Look(dir, id)
+	if !there {
+		return 0, errors.New("session was removed while it was being read")
 	}
-	for _, e := range entries {
-		if e.ID == id {
-			return e.State, e.Err
-		}
-	}
-	return 0, errors.New("session was removed while it was being read")
+	return e.State, e.Err
 }
 
 func writeReportsJSON(w io.Writer, reports []sessionReport) error {
-	enc := json.NewEncoder(w)
 	for i := range reports {
-		if err := enc.Encode(&reports[i]); err != nil {
+		if err := printJSON(w, &reports[i]); err != nil {
 			return err
 		}
 	}
