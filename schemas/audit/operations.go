@@ -29,7 +29,7 @@ func Operations(r *Record) []Operation {
 	ops := []Operation{{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}}
 	// Only an escape can hide the name from the first look.
 	if strings.Contains(string(r.Args), "operations") || strings.Contains(string(r.Args), `\`) {
-		w := operationWalk{b: []byte(r.Args), method: r.Method, ops: ops}
+		w := operationWalk{b: string(r.Args), method: r.Method, ops: ops}
 		w.value(0, 0, false)
 		ops = w.ops
 	}
@@ -42,7 +42,7 @@ func Operations(r *Record) []Operation {
 // An operationWalk reads its value once, whatever its depth: a walk for each
 // level would be quadratic, and the client chooses the depth.
 type operationWalk struct {
-	b      []byte
+	b      string
 	method string
 	path   []byte // of the value at hand
 	ops    []Operation
@@ -107,7 +107,7 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 			w.path = append(w.path, '.')
 			nameFrom++
 		}
-		w.path = AppendUnquote(w.path, w.b[i:end])
+		w.path = appendUnquote(w.path, w.b[i:end])
 		name := w.path[nameFrom:]
 		if i = skipSpace(w.b, end); i == len(w.b) || w.b[i] != ':' {
 			return -1

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -21,7 +20,12 @@ var errNoRecord = errors.New("not a record")
 // alias obj. It ends early when yield returns false. It accepts RFC 8259 and
 // nothing else, at most MaxDepth deep; it keeps nothing. A name that stands
 // twice is yielded twice. The error may come after some yields.
-func Members(obj []byte, yield func(name, value []byte) bool) error {
+func Members(obj []byte, yield func(name, value []byte) bool) error { return members(obj, yield) }
+
+// A chars is JSON text to read. Of a string the parts can be kept.
+type chars interface{ []byte | string }
+
+func members[T chars](obj T, yield func(name, value T) bool) error {
 	i := skipSpace(obj, 0)
 	if i == len(obj) || obj[i] != '{' {
 		return errSyntax
@@ -65,7 +69,9 @@ func Members(obj []byte, yield func(name, value []byte) bool) error {
 }
 
 // Elements is Members for a JSON array.
-func Elements(arr []byte, yield func(value []byte) bool) error {
+func Elements(arr []byte, yield func(value []byte) bool) error { return elements(arr, yield) }
+
+func elements[T chars](arr T, yield func(value T) bool) error {
 	i := skipSpace(arr, 0)
 	if i == len(arr) || arr[i] != '[' {
 		return errSyntax
@@ -104,14 +110,14 @@ func Valid(b []byte) bool {
 	return i >= 0 && atEnd(b, i) == nil
 }
 
-func atEnd(b []byte, i int) error {
+func atEnd[T chars](b T, i int) error {
 	if skipSpace(b, i) != len(b) {
 		return errSyntax
 	}
 	return nil
 }
 
-func skipSpace(b []byte, i int) int {
+func skipSpace[T chars](b T, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
 	}
@@ -121,7 +127,7 @@ func skipSpace(b []byte, i int) int {
 // The skip functions return the index after what starts at b[i], or -1. depth
 // counts the arrays and objects around b[i].
 
-func skipValue(b []byte, i, depth int) int {
+func skipValue[T chars](b T, i, depth int) int {
 	if i >= len(b) {
 		return -1
 	}
@@ -141,7 +147,7 @@ func skipValue(b []byte, i, depth int) int {
 	}
 }
 
-func skipNested(b []byte, i, depth int) int {
+func skipNested[T chars](b T, i, depth int) int {
 	if depth >= MaxDepth {
 		return -1
 	}
@@ -178,11 +184,11 @@ func skipNested(b []byte, i, depth int) int {
 	}
 }
 
-func skipString(b []byte, i int) int {
+func skipString[T chars](b T, i int) int {
 	if i >= len(b) || b[i] != '"' {
 		return -1
 	}
-	for i++; i < len(b); i++ {
+	for i = plain(b, i+1); i < len(b); i = plain(b, i) {
 		switch c := b[i]; {
 		case c == '"':
 			return i + 1
@@ -200,25 +206,26 @@ func skipString(b []byte, i int) int {
 			} else if strings.IndexByte(`"\/bfnrt`, b[i]) < 0 {
 				return -1
 			}
-		case c >= utf8.RuneSelf:
-			r, n := utf8.DecodeRune(b[i:])
+			i++
+		default: // DEL and what is not ASCII
+			r, n := decodeRune(b[i:])
 			if r == utf8.RuneError && n == 1 {
 				return -1
 			}
-			i += n - 1
+			i += n
 		}
 	}
 	return -1
 }
 
-func skipLiteral(b []byte, i int, word string) int {
+func skipLiteral[T chars](b T, i int, word string) int {
 	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
 		return -1
 	}
 	return i + len(word)
 }
 
-func skipNumber(b []byte, i int) int {
+func skipNumber[T chars](b T, i int) int {
 	if i < len(b) && b[i] == '-' {
 		i++
 	}
@@ -245,7 +252,7 @@ func skipNumber(b []byte, i int) int {
 	return i
 }
 
-func skipDigits(b []byte, i int) int {
+func skipDigits[T chars](b T, i int) int {
 	from := i
 	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
 		i++
@@ -266,13 +273,14 @@ func ParseLine(line []byte) (kind string, r Record, err error) {
 		bad       error
 		versioned bool
 	)
-	err = Members(line, func(name, value []byte) bool {
-		versioned = versioned || string(name) == "v"
+	// One copy, of which r keeps parts: it holds the line as long as it lives.
+	err = members(string(line), func(name, value string) bool {
+		versioned = versioned || name == "v"
 		switch {
-		case string(name) == "line":
+		case name == "line":
 			kind, bad = text(value)
 		case known(kind):
-			bad = r.set(string(name), value)
+			bad = r.set(name, value)
 		}
 		if bad != nil {
 			bad = fmt.Errorf("member %q: %w", name, bad)
@@ -313,10 +321,10 @@ func Parse(line []byte) (Record, error) {
 	return r, nil
 }
 
-func (r *Record) set(name string, v []byte) (err error) {
+func (r *Record) set(name, v string) (err error) {
 	switch name {
 	case "v":
-		if n, e := strconv.Atoi(string(v)); e != nil || n != Version {
+		if n, e := strconv.Atoi(v); e != nil || n != Version {
 			err = fmt.Errorf("version %s is not %d", v, Version)
 		}
 	case "kind":
@@ -326,9 +334,9 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "session_id":
 		err = setID(&r.SessionID, v)
 	case "seq":
-		r.Seq, err = strconv.ParseUint(string(v), 10, 64)
+		r.Seq, err = strconv.ParseUint(v, 10, 64)
 	case "call_no":
-		r.CallNo, err = strconv.ParseUint(string(v), 10, 64)
+		r.CallNo, err = strconv.ParseUint(v, 10, 64)
 	case "ts":
 		r.TS, err = when(v)
 	case "method":
@@ -345,7 +353,7 @@ func (r *Record) set(name string, v []byte) (err error) {
 		err = setText(&r.ErrorType, v)
 	case "error_code":
 		var n int64
-		n, err = strconv.ParseInt(string(v), 10, 64)
+		n, err = strconv.ParseInt(v, 10, 64)
 		r.ErrorCode = &n
 	case "result_type":
 		err = setText(&r.ResultType, v)
@@ -380,9 +388,9 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "args":
 		r.Args, err = object(v)
 	case "args_bytes":
-		r.ArgsBytes, err = strconv.ParseInt(string(v), 10, 64)
+		r.ArgsBytes, err = strconv.ParseInt(v, 10, 64)
 	case "result_bytes":
-		r.ResultBytes, err = strconv.ParseInt(string(v), 10, 64)
+		r.ResultBytes, err = strconv.ParseInt(v, 10, 64)
 	case "error_digest":
 		r.ErrorDigest, err = object(v)
 	case "trace_id":
@@ -394,7 +402,7 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "user":
 		err = setText(&r.User, v)
 	case "pid":
-		r.PID, err = strconv.Atoi(string(v))
+		r.PID, err = strconv.Atoi(v)
 	case "labels":
 		r.Labels, err = object(v)
 	case "tenant":
@@ -402,9 +410,9 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "anomalies":
 		r.Anomalies, err = texts(v)
 	case "at":
-		r.At, err = strconv.ParseInt(string(v), 10, 64)
+		r.At, err = strconv.ParseInt(v, 10, 64)
 	case "bytes":
-		r.Bytes, err = strconv.ParseInt(string(v), 10, 64)
+		r.Bytes, err = strconv.ParseInt(v, 10, 64)
 	case "digest":
 		r.Digest, err = object(v)
 	case "from":
@@ -412,9 +420,9 @@ func (r *Record) set(name string, v []byte) (err error) {
 	case "to":
 		r.To, err = when(v)
 	case "count":
-		r.Count, err = strconv.ParseInt(string(v), 10, 64)
+		r.Count, err = strconv.ParseInt(v, 10, 64)
 	case "denied":
-		r.Denied, err = strconv.ParseInt(string(v), 10, 64)
+		r.Denied, err = strconv.ParseInt(v, 10, 64)
 	case "durable":
 		var durable bool
 		durable, err = boolean(v)
@@ -425,33 +433,38 @@ func (r *Record) set(name string, v []byte) (err error) {
 	return err
 }
 
-func text(v []byte) (string, error) {
+func text(v string) (string, error) {
 	if v[0] != '"' {
 		return "", errors.New("not a string")
 	}
-	if bytes.IndexByte(v, '\\') < 0 {
-		return string(v[1 : len(v)-1]), nil
+	if strings.IndexByte(v, '\\') < 0 {
+		return v[1 : len(v)-1], nil
 	}
-	return string(AppendUnquote(nil, v)), nil
+	return string(appendUnquote(nil, v)), nil
 }
 
-func setText(p *string, v []byte) (err error) {
+func setText(p *string, v string) (err error) {
 	*p, err = text(v)
 	return err
 }
 
 // setID is setText for what is written without escaping. Whoever writes such a
 // record again must not be able to write members with it.
-func setID(p *string, v []byte) error {
-	for _, c := range bytes.Trim(v, `"`) {
+func setID(p *string, v string) error {
+	s, err := text(v)
+	if err != nil {
+		return err
+	}
+	for _, c := range []byte(v[1 : len(v)-1]) {
 		if c != '-' && c != '_' && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z') {
 			return errors.New("not an identifier")
 		}
 	}
-	return setText(p, v)
+	*p = s
+	return nil
 }
 
-func when(v []byte) (time.Time, error) {
+func when(v string) (time.Time, error) {
 	s, err := text(v)
 	if err != nil {
 		return time.Time{}, err
@@ -460,8 +473,8 @@ func when(v []byte) (time.Time, error) {
 	return t.UTC(), err
 }
 
-func millis(v []byte) (time.Duration, error) {
-	ms, err := strconv.ParseFloat(string(v), 64)
+func millis(v string) (time.Duration, error) {
+	ms, err := strconv.ParseFloat(v, 64)
 	if err != nil {
 		return -1, err
 	}
@@ -472,8 +485,8 @@ func millis(v []byte) (time.Duration, error) {
 	return time.Duration(us) * time.Microsecond, nil
 }
 
-func boolean(v []byte) (bool, error) {
-	switch string(v) {
+func boolean(v string) (bool, error) {
+	switch v {
 	case "true":
 		return true, nil
 	case "false":
@@ -482,15 +495,15 @@ func boolean(v []byte) (bool, error) {
 	return false, errors.New("not a boolean")
 }
 
-func object(v []byte) (JSON, error) {
+func object(v string) (JSON, error) {
 	if v[0] != '{' {
 		return "", errors.New("not an object")
 	}
 	return JSON(v), nil
 }
 
-func texts(v []byte) (list []string, err error) {
-	walk := Elements(v, func(v []byte) bool {
+func texts(v string) (list []string, err error) {
+	walk := elements(v, func(v string) bool {
 		var s string
 		s, err = text(v)
 		list = append(list, s)
@@ -499,9 +512,9 @@ func texts(v []byte) (list []string, err error) {
 	return list, errors.Join(walk, err)
 }
 
-func peer(v []byte) (p Peer, err error) {
-	walk := Members(v, func(name, v []byte) bool {
-		switch string(name) {
+func peer(v string) (p Peer, err error) {
+	walk := members(v, func(name, v string) bool {
+		switch name {
 		case "name":
 			err = setText(&p.Name, v)
 		case "version":
@@ -512,9 +525,9 @@ func peer(v []byte) (p Peer, err error) {
 	return p, errors.Join(walk, err)
 }
 
-func command(v []byte) (c Command, err error) {
-	walk := Members(v, func(name, v []byte) bool {
-		switch string(name) {
+func command(v string) (c Command, err error) {
+	walk := members(v, func(name, v string) bool {
+		switch name {
 		case "command":
 			err = setText(&c.Command, v)
 		case "args_digest":
@@ -525,11 +538,11 @@ func command(v []byte) (c Command, err error) {
 	return c, errors.Join(walk, err)
 }
 
-func candidates(v []byte) (list []Candidate, err error) {
-	walk := Elements(v, func(v []byte) bool {
+func candidates(v string) (list []Candidate, err error) {
+	walk := elements(v, func(v string) bool {
 		var c Candidate
-		inner := Members(v, func(name, v []byte) bool {
-			switch string(name) {
+		inner := members(v, func(name, v string) bool {
+			switch name {
 			case "method":
 				err = setText(&c.Method, v)
 			case "tool":

@@ -53,7 +53,7 @@ func AppendQuote(dst []byte, s string) []byte {
 
 // plain returns the index of the first byte of s from i on that AppendQuote may
 // not copy as it is, or len(s). It looks at eight bytes at a time.
-func plain(s string, i int) int {
+func plain[T chars](s T, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(s); i += 8 {
 		w := s[i : i+8]
@@ -81,7 +81,9 @@ func plain(s string, i int) int {
 // character after the backslash. A surrogate without its partner and each
 // maximal part that is not UTF-8 becomes U+FFFD, as Python and the WHATWG
 // encoding standard replace them.
-func AppendUnquote(dst, lit []byte) []byte {
+func AppendUnquote(dst, lit []byte) []byte { return appendUnquote(dst, lit) }
+
+func appendUnquote[T chars](dst []byte, lit T) []byte {
 	if n := len(lit); n > 0 && lit[0] == '"' {
 		lit = lit[1:]
 		if n > 1 && lit[n-2] == '"' {
@@ -96,7 +98,7 @@ func AppendUnquote(dst, lit []byte) []byte {
 			continue
 		}
 		if c != '\\' {
-			r, n := utf8.DecodeRune(lit[i:])
+			r, n := decodeRune(lit[i:])
 			if r == utf8.RuneError && n <= 1 {
 				n = maximalSubpart(lit[i:])
 				dst = append(append(dst, lit[from:i]...), "\uFFFD"...)
@@ -156,11 +158,17 @@ func AppendUnquote(dst, lit []byte) []byte {
 	return append(dst, lit[from:]...)
 }
 
-func hex4(b []byte) (r rune, ok bool) {
+// decodeRune is utf8.DecodeRune for both.
+func decodeRune[T chars](b T) (rune, int) {
+	return utf8.DecodeRuneInString(string(b[:min(len(b), utf8.UTFMax)]))
+}
+
+func hex4[T chars](b T) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
 	}
-	for _, c := range b[:4] {
+	for i := range 4 {
+		c := b[i]
 		switch {
 		case '0' <= c && c <= '9':
 			c -= '0'
@@ -179,7 +187,7 @@ func hex4(b []byte) (r rune, ok bool) {
 // maximalSubpart is the length of the part of b that one U+FFFD replaces: the
 // longest prefix of a well-formed sequence, at least one byte (Unicode 16.0,
 // section 3.9, "U+FFFD Substitution of Maximal Subparts").
-func maximalSubpart[T string | []byte](b T) int {
+func maximalSubpart[T chars](b T) int {
 	lo, hi, want := byte(0x80), byte(0xBF), 0
 	switch c := b[0]; {
 	case 0xC2 <= c && c <= 0xDF:
