@@ -238,7 +238,7 @@ func (p *partition) fetch(ctx context.Context) (c chunk[place], err error) {
 // comes before the offset we asked for was seen.
 func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
 	if rec.Offset < p.next {
-		return nil
+		return errors.Join(closeBytes(rec.Key), closeBytes(rec.Value))
 	}
 	key, err := readAll(rec.Key)
 	if err != nil {
@@ -259,11 +259,20 @@ func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
 	return nil
 }
 
+// readAll reads b and gives its memory back to the client.
 func readAll(b kafka.Bytes) ([]byte, error) {
 	if b == nil {
 		return nil, nil
 	}
-	return kafka.ReadAll(b)
+	all, err := kafka.ReadAll(b)
+	return all, errors.Join(err, b.Close())
+}
+
+func closeBytes(b kafka.Bytes) error {
+	if b == nil {
+		return nil
+	}
+	return b.Close()
 }
 
 // gap notes that the offsets from p.next to last were never shown to us.
