@@ -150,6 +150,9 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 		return fmt.Errorf("reading the log: %w", err)
 	}
 	v.tellWarnings()
+	if v.terminal && !v.wrote && !o.follow {
+		a.say(errors.New("nothing to show: no record matches"))
+	}
 	if v.warned {
 		return cli.ExitError{Code: cli.ExitUnclear}
 	}

@@ -30,6 +30,7 @@ type view struct {
 	stderr   io.Writer
 	progress *progress
 	parts    sync.Pool // of *part, empty
+	wrote    bool      // something was shown; owned by write, which one goroutine calls
 
 	warned bool // owned by tellWarnings
 
@@ -143,6 +144,7 @@ func (v *view) write(text []byte) error {
 	if v.terminal {
 		v.progress.finish()
 	}
+	v.wrote = true
 	_, err := v.out.Write(text)
 	return err
 }
