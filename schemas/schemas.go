@@ -16,6 +16,13 @@ var recordV1 []byte
 // trail, see audit.Record.
 func RecordV1() []byte { return append([]byte(nil), recordV1...) }
 
+//go:embed alert-rules.v1.schema.json
+var alertRulesV1 []byte
+
+// AlertRulesV1 returns the JSON Schema (draft 2020-12) of a file of alert rules,
+// see package alert.
+func AlertRulesV1() []byte { return append([]byte(nil), alertRulesV1...) }
+
 //go:embed clickhouse/*.sql
 var clickhouse embed.FS
 

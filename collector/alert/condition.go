@@ -101,8 +101,7 @@ type subject struct {
 	op     *audit.Operation
 	paths  *Paths
 
-	args any    // of op, decoded; nil: not yet
-	text string // of op, without escapes; "": not yet
+	args any // of op, decoded; nil: not yet
 }
 
 // Parent has no meaning here; an activation has it.
@@ -125,7 +124,7 @@ func (s *subject) ResolveName(name string) (any, bool) {
 	case "op.target":
 		return s.op.Target, true
 	case "op.text":
-		return s.plainText(), true
+		return plainText(s.op.Args), true
 	case "op.tool":
 		return s.op.Tool, true
 	case "record.anomalies":
@@ -165,15 +164,12 @@ func (s *subject) complete() bool {
 	return true
 }
 
-// plainText returns the arguments as text in which no escape hides anything.
-func (s *subject) plainText() string {
-	if s.text == "" && s.op.Args != "" {
-		s.text = string(s.op.Args)
-		if strings.Contains(s.text, `\`) {
-			s.text = string(audit.AppendUnquote(nil, []byte(s.text)))
-		}
+// plainText returns arguments as text in which no escape hides anything.
+func plainText(args audit.JSON) string {
+	if !strings.Contains(string(args), `\`) {
+		return string(args)
 	}
-	return s.text
+	return string(audit.AppendUnquote(nil, []byte(args)))
 }
 
 // arguments returns the arguments as CEL's values. Of a name that stands twice

@@ -166,9 +166,9 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 		"reason":     func(n *yaml.Node) { r.Reason = strings.TrimSpace(l.text(n)) },
 		"operations": func(n *yaml.Node) { r.Operations = l.texts(n) },
 		"kinds":      func(n *yaml.Node) { r.Kinds = l.kinds(n) },
-		"when": func(n *yaml.Node) {
-			r.when = l.expression(n, cel.BoolType)
-		},
+		"containing": func(n *yaml.Node) { r.Containing = l.texts(n) },
+		"anomalies":  func(n *yaml.Node) { r.Anomalies = l.texts(n) },
+		"when":       func(n *yaml.Node) { r.when = l.expression(n, cel.BoolType) },
 		"details":    func(n *yaml.Node) { r.details = l.details(n) },
 		"suppress":   func(n *yaml.Node) { r.suppress, by = l.suppress(n) },
 		"threshold":  func(n *yaml.Node) { r.Threshold = l.threshold(n) },
@@ -204,11 +204,12 @@ func (l *loader) complete(n *yaml.Node, r *Rule) {
 			questions++
 		}
 	}
-	switch streams := has(n, "when") || has(n, "details"); {
+	streams := slices.ContainsFunc([]string{"when", "details", "containing", "anomalies"}, func(name string) bool { return has(n, name) })
+	switch {
 	case questions > 1:
 		l.problem(n, "want one of threshold, first_seen and query")
 	case questions == 1 && streams:
-		l.problem(n, "a rule with threshold, first_seen or query has no when and no details: its question says what it finds")
+		l.problem(n, "a rule with threshold, first_seen or query has no when, details, containing or anomalies: its question says what it finds")
 	case questions == 0 && has(n, "every"):
 		l.problem(n, "every goes with threshold, first_seen or query")
 	case has(n, "query") && (has(n, "operations") || has(n, "kinds")):
@@ -397,20 +398,19 @@ func (l *loader) expression(n *yaml.Node, want *cel.Type) cel.Program {
 // in the file that holds it.
 func (l *loader) position(n *yaml.Node, line, column int) (int, int) {
 	switch n.Style {
-	case yaml.LiteralStyle: // the text begins on the line after the bar
-		at := n.Line + line
-		return at, l.indent(at) + column + 1
+	case yaml.LiteralStyle: // the text begins on the line after the bar, whose indentation is that of all
+		return n.Line + line, l.indent(n.Line+1) + column + 1
 	case yaml.FoldedStyle: // lines were joined by a space each
 		at := n.Line + 1
 		for at < len(l.lines) {
-			length := len(l.lines[at-1]) - l.indent(at)
+			length := len(l.lines[at-1]) - l.indent(n.Line+1)
 			if column <= length {
 				break
 			}
 			column -= length + 1
 			at++
 		}
-		return at, l.indent(at) + column + 1
+		return at, l.indent(n.Line+1) + column + 1
 	case yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle:
 		column++
 	}

@@ -28,19 +28,30 @@ func (s *Rules) Match(row *sink.Row) (alerts []sink.Alert) {
 	if !s.kinds[r.Kind] {
 		return nil
 	}
-	whole := audit.Operation{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}
-	for _, rule := range s.records[r.Kind] {
-		alerts = s.apply(alerts, rule, &subject{record: r, op: &whole, paths: &s.paths})
-	}
+	alerts = s.apply(nil, s.records[r.Kind], r, nil)
 	for i := range row.Operations {
 		op := &row.Operations[i]
-		sub := subject{record: r, op: op, paths: &s.paths} // shared by the rules, which read its arguments once
-		for _, rule := range s.operations[name(op)] {
-			alerts = s.apply(alerts, rule, &sub)
+		alerts = s.apply(alerts, s.operations[name(op)], r, op)
+		alerts = s.apply(alerts, s.every, r, op)
+	}
+	return alerts
+}
+
+// apply appends the alerts of rules about an operation of a record, nil for the
+// record itself.
+func (s *Rules) apply(alerts []sink.Alert, rules []*Rule, r *audit.Record, op *audit.Operation) []sink.Alert {
+	var sub *subject // made for the first rule that wants it; the arguments are read once for all
+	for _, rule := range rules {
+		if !slices.Contains(rule.Kinds, r.Kind) || !rule.worth(r, op) {
+			continue
 		}
-		for _, rule := range s.every {
-			alerts = s.apply(alerts, rule, &sub)
+		if sub == nil {
+			if op == nil {
+				op = &audit.Operation{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}
+			}
+			sub = &subject{record: r, op: op, paths: &s.paths}
 		}
+		alerts = rule.judge(alerts, sub)
 	}
 	return alerts
 }
@@ -53,32 +64,47 @@ func name(op *audit.Operation) string {
 	return op.Tool
 }
 
-// apply appends the alert of a rule, if it has one about sub.
-func (s *Rules) apply(alerts []sink.Alert, rule *Rule, sub *subject) []sink.Alert {
-	if !slices.Contains(rule.Kinds, sub.record.Kind) {
-		return alerts
-	}
+// judge appends the alert of the rule, if it has one about sub.
+func (r *Rule) judge(alerts []sink.Alert, sub *subject) []sink.Alert {
 	var unclear error
-	if rule.when != nil {
+	if r.when != nil {
 		var found bool
 		// An error counts as found: whoever makes the arguments strange enough
 		// must not be the one that no rule finds.
-		if found, unclear = holds(rule.when, sub); !found && unclear == nil {
+		if found, unclear = holds(r.when, sub); !found && unclear == nil {
 			return alerts
 		}
 	}
-	r, op := sub.record, sub.op
-	a := rule.alert()
-	a.ID = rule.id(identity(sub)...)
-	a.Tenant, a.Host, a.User, a.SessionID = r.Tenant, r.Host, r.User, r.SessionID
-	a.RecordID, a.CallNo, a.TS = r.RecordID, r.CallNo, r.TS
+	record, op := sub.record, sub.op
+	a := r.alert()
+	a.ID = r.id(identity(sub)...)
+	a.Tenant, a.Host, a.User, a.SessionID = record.Tenant, record.Host, record.User, record.SessionID
+	a.RecordID, a.CallNo, a.TS = record.RecordID, record.CallNo, record.TS
 	a.Operation, a.Path = name(op), op.Path
-	details := rule.detailsOf(sub)
+	details := r.detailsOf(sub)
 	if unclear != nil {
 		details["could_not_tell"] = cut(quoteJSON(unclear.Error()))
 	}
-	rule.finish(&a, details)
+	r.finish(&a, details)
 	return append(alerts, a)
+}
+
+// worth reports whether the condition is to be evaluated at all.
+func (r *Rule) worth(record *audit.Record, op *audit.Operation) bool {
+	if len(r.Anomalies) > 0 && !slices.ContainsFunc(record.Anomalies, func(word string) bool {
+		return r.Anomalies[0] == "*" || slices.Contains(r.Anomalies, word)
+	}) {
+		return false
+	}
+	if len(r.Containing) == 0 {
+		return true
+	}
+	args := record.Args
+	if op != nil {
+		args = op.Args
+	}
+	text := plainText(args)
+	return slices.ContainsFunc(r.Containing, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // alert returns an alert with what the rule itself says.

@@ -22,6 +22,12 @@ type Rule struct {
 	Operations []string
 	Kinds      []audit.Kind // of records; none: calls, also those that are open
 
+	// What spares the condition: it is evaluated only for operations that have
+	// one of these texts in their clear arguments, and for records that have one
+	// of these anomalies, where "*" is any. None: for all.
+	Containing []string
+	Anomalies  []string
+
 	when    cel.Program // nil: always
 	details []detail
 
