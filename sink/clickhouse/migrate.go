@@ -67,7 +67,7 @@ func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 			}
 			continue
 		}
-		if err := s.exec(ctx, schemas.Statements(m.SQL, s.names())...); err != nil {
+		if err := s.apply(ctx, schemas.Statements(m.SQL, s.names())); err != nil {
 			return applied, classify(fmt.Sprintf("applying migration %q", name), err)
 		}
 		err := s.conn.Exec(ctx, "INSERT INTO "+s.c.Database+".migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, now64(3))", m.Number, name, sum)
@@ -133,6 +133,16 @@ func (s *Store) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
+// applyTimeout is for one migration: some read all that is stored.
+const applyTimeout = 6 * time.Hour
+
+func (s *Store) apply(ctx context.Context, statements []string) error {
+	// A deadline takes the place of the connection's timeout for reading.
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
+	return s.exec(ctx, statements...)
+}
+
 // daysOf finds a TTL in a CREATE TABLE as the server prints it.
 var daysOf = regexp.MustCompile(`TTL .*\btoIntervalDay\((\d+)\)`)
 
@@ -146,6 +156,10 @@ func (s *Store) retain(ctx context.Context, keep Retention) error {
 	}{
 		{"events", "ts", keep.Events},
 		{"hourly_states", "hour", keep.Events},
+		{"operation_states", "hour", keep.Events},
+		{"session_states", "last_ts", keep.Events},
+		{"definition_states", "last_ts", keep.Events},
+		{"effect_states", "last_ts", keep.Events},
 		{"gaps", "seen_at", keep.Events},
 		{"alerts", "ts", keep.Events},
 		{"alert_events", "at", keep.Events},

@@ -1,0 +1,178 @@
+// Package main measures the review page over millions of records in
+// ClickHouse's own engine, and holds its pages to their targets.
+//
+// A page is measured whole: its questions, its answers, its HTML. The records
+// lie as inserts and merges left them, one in a hundred of them twice. The exit
+// code is 1 for a missed target and 2 if it could not be measured.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"auditproxy/collector/review"
+	"auditproxy/collector/store"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+)
+
+// deadline ends a run in which something hangs. Ten million records take
+// minutes to write.
+const deadline = time.Hour
+
+func main() {
+	if len(os.Args) == 4 && os.Args[1] == "engine" {
+		os.Exit(engine(os.Args[2], os.Args[3]))
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// engine is the other part of this program: it serves dir until its standard
+// input ends.
+func engine(dir, library string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: library})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return chdb.ExitCode(err)
+}
+
+// options are the flags.
+type options struct {
+	dir     string // of the engine's data; empty: a temporary one
+	library string
+	records int
+	days    int
+	rounds  int
+	listen  string
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	var o options
+	flags := flag.NewFlagSet("benchreview", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.dir, "dir", "", "`directory` of the engine's data, which is kept and used again (default: a temporary one)")
+	flags.StringVar(&o.library, "library", ".tools/libchdb/libchdb.so", "`path` of libchdb")
+	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records; 10000000 is what is promised, and takes 2 GB and some minutes")
+	flags.IntVar(&o.days, "days", 30, "`number` of days over which they lie")
+	flags.IntVar(&o.rounds, "rounds", 9, "`number` of times that each page is asked for")
+	flags.StringVar(&o.listen, "serve", "", "do not measure: serve the pages at `host:port`, to whoever asks")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	rows, err := bench(ctx, o, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "benchreview: %v\n", err)
+		return 2
+	}
+	code := 0
+	for _, r := range rows {
+		verdict := "ok"
+		if r.median > r.target {
+			verdict, code = "MISSED", 1
+		}
+		fmt.Fprintf(stdout, "%-44s %8.1f ms   target %5.0f ms   %s\n", r.name, ms(r.median), ms(r.target), verdict)
+	}
+	return code
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// bench starts the engine, fills it and measures.
+func bench(ctx context.Context, o options, stderr io.Writer) (rows []row, err error) {
+	dir := o.dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "review-bench-"); err != nil {
+			return nil, fmt.Errorf("making a directory: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	stopEngine, err := startEngine(ctx, dir, o.library, stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer stopEngine()
+	config := clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true, Timeout: deadline}
+	if err := fill(ctx, config, o, stderr); err != nil {
+		return nil, err
+	}
+	writer, err := clickhouse.OpenReader(config) // may also insert: the engine tells by its socket
+	if err != nil {
+		return nil, err
+	}
+	defer writer.Close()
+	config.Dial = chdb.Dialer(dir, chdb.Reader)
+	reader, err := clickhouse.OpenReader(config)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	s, err := store.New(store.Config{Reader: reader, Writer: writer, Database: "audit"})
+	if err != nil {
+		return nil, err
+	}
+	pages, err := review.New(review.Config{Store: s})
+	if err != nil {
+		return nil, err
+	}
+	if o.listen != "" {
+		fmt.Fprintf(stderr, "http://%s/\n", o.listen)
+		server := &http.Server{Addr: o.listen, Handler: pages, ReadHeaderTimeout: time.Second}
+		stop := context.AfterFunc(ctx, func() { server.Close() })
+		defer stop()
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			return nil, err
+		}
+		return nil, nil
+	}
+	return measure(ctx, s, pages, o.rounds)
+}
+
+// startEngine runs this program's other part. It is in a process of its own, as
+// it is under a collector.
+func startEngine(ctx context.Context, dir, library string, stderr io.Writer) (stop func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	if library, err = filepath.Abs(library); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "engine", dir, library)
+	cmd.Stderr = stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the engine: %w", err)
+	}
+	stop = func() {
+		stdin.Close()
+		_ = cmd.Wait()
+	}
+	if err := chdb.Ready(ctx, dir); err != nil {
+		stop()
+		return nil, fmt.Errorf("waiting for the engine: %w", err)
+	}
+	return stop, nil
+}

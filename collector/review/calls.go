@@ -1,0 +1,123 @@
+package review
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"auditproxy/collector/store"
+)
+
+// pageSize is how many records a page lists.
+const pageSize = 50
+
+type callsPage struct {
+	When         when
+	Filter       store.Filter
+	Chosen       []chip // the conditions in force, each with a link that takes it away
+	Lines        []store.Line
+	Older, Newer string // links; "" for none
+	Newest       string
+	CSV, NDJSON  string
+}
+
+// More reports whether a condition is in force whose field is folded away.
+func (p callsPage) More() bool {
+	f := p.Filter
+	return p.When.From+p.When.To+f.Kind+f.ErrorType+f.Host+f.User+f.Session+f.Server+f.Method+f.Tier != "" || f.Anomalous
+}
+
+// A chip is one condition in force.
+type chip struct{ Name, Value, Without string }
+
+// filterNames are the parameters that say which records are meant.
+var filterNames = []string{"text", "op", "outcome", "error", "host", "user", "session", "server", "method", "tier", "kind", "anomalous"}
+
+// filter reads which records a request is about.
+func (s *Server) filter(q url.Values) (store.Filter, when, error) {
+	w, err := s.when(q, "30d")
+	return store.Filter{
+		Window:    w.Window,
+		Kind:      q.Get("kind"),
+		Operation: q.Get("op"),
+		Method:    q.Get("method"),
+		Outcome:   q.Get("outcome"),
+		Tier:      q.Get("tier"),
+		Host:      q.Get("host"),
+		User:      q.Get("user"),
+		Session:   strings.TrimSpace(q.Get("session")),
+		Server:    q.Get("server"),
+		ErrorType: q.Get("error"),
+		Text:      q.Get("text"),
+		Anomalous: q.Get("anomalous") == "1",
+	}, w, err
+}
+
+func (s *Server) calls(r *http.Request) (page, error) {
+	q := r.URL.Query()
+	f, w, err := s.filter(q)
+	if err != nil {
+		return page{}, err
+	}
+	p := store.Page{Limit: pageSize}
+	if p.Before, err = cursor(q, "before"); err != nil {
+		return page{}, err
+	}
+	if p.Before == nil {
+		if p.After, err = cursor(q, "after"); err != nil {
+			return page{}, err
+		}
+	}
+	lines, err := s.c.Store.Calls(r.Context(), f, p)
+	if err != nil {
+		return page{}, err
+	}
+	base := given(q)
+	body := callsPage{When: w, Filter: f, Chosen: chips(q), Lines: lines.Lines, CSV: with("/calls.csv", base), NDJSON: with("/calls.ndjson", base)}
+	if n := len(lines.Lines); n > 0 {
+		if lines.Older {
+			body.Older = with("/calls", base, "before", lines.Lines[n-1].Cursor().String())
+		}
+		if lines.Newer {
+			body.Newer = with("/calls", base, "after", lines.Lines[0].Cursor().String())
+		}
+	}
+	if p.Before != nil || p.After != nil {
+		body.Newest = with("/calls", base)
+	}
+	return page{Template: "calls", Title: "Calls", Section: "calls", Body: body}, nil
+}
+
+func cursor(q url.Values, name string) (*store.Cursor, error) {
+	text := q.Get(name)
+	if text == "" {
+		return nil, nil
+	}
+	c, err := store.ParseCursor(text)
+	if err != nil {
+		return nil, mistake{http.StatusBadRequest, "The link to this page is damaged: " + err.Error() + "."}
+	}
+	return &c, nil
+}
+
+// given returns the parameters that say which records are meant, without the
+// empty ones that a form sends.
+func given(q url.Values) url.Values {
+	out := url.Values{}
+	for _, name := range append([]string{"span", "from", "to"}, filterNames...) {
+		if v := q.Get(name); v != "" {
+			out.Set(name, v)
+		}
+	}
+	return out
+}
+
+func chips(q url.Values) (list []chip) {
+	base := given(q)
+	for _, name := range append([]string{"from", "to"}, filterNames...) {
+		if v := q.Get(name); v != "" {
+			list = append(list, chip{name, v, with("/calls", base, name, "")})
+		}
+	}
+	return list
+}

@@ -1,0 +1,348 @@
+package review
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/escape"
+
+	"github.com/google/uuid"
+)
+
+// functions are what the templates call. What shows text of strangers goes
+// through text or clip.
+var functions = template.FuncMap{
+	"text":     escape.Text,
+	"clip":     clip,
+	"short":    shortID,
+	"stamp":    stamp,
+	"clock":    clock,
+	"day":      func(t time.Time) string { return t.UTC().Format("2006-01-02") },
+	"iso":      func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") },
+	"ago":      ago,
+	"count":    count,
+	"plural":   plural,
+	"percent":  percent,
+	"many":     func(part, whole uint64) bool { return 10*part >= whole && part > 0 },
+	"millis":   millis,
+	"link":     link,
+	"join":     func(list []string) string { return strings.Join(list, ", ") },
+	"outcome":  newMark,
+	"severity": newSeverity,
+	"add":      func(a, b int) int { return a + b },
+	"isnil":    func(id uuid.UUID) bool { return id == uuid.Nil },
+	"lines":    func(s string) []string { return strings.Split(s, "\n") },
+	"escaped":  escapedLines,
+	"rawline":  func(s string) string { return string(escape.AppendJSON(nil, []byte(s))) },
+	"tab":      func(section, name, path, label string) tab { return tab{path, label, section == name} },
+	"options":  options,
+	"title":    lineTitle,
+	"nested":   func(l store.Line) int { return max(len(l.Ops)-1, 0) },
+	"anchor":   anchor,
+	"filtered": func(w when, name, value string) string { return filtered(w, name, value) },
+	"share":    share,
+	"hints":    hints,
+}
+
+// clip is text with at most n code points. What a list clips, the page of the
+// record shows whole.
+func clip(n int, s string) string {
+	// A code point takes at most four bytes: no need to count a long text's.
+	if len(s) > 4*n || utf8.RuneCountInString(s) > n {
+		cut := 0
+		for i := range s {
+			if cut++; cut > n {
+				return escape.Text(s[:i]) + "…"
+			}
+		}
+	}
+	return escape.Text(s)
+}
+
+// shortID is the end of a UUIDv7: what it begins with is the time, which many
+// share.
+func shortID(id string) string {
+	if len(id) > 12 {
+		return "…" + escape.Text(id[len(id)-8:])
+	}
+	return escape.Text(id)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+
+// ago is how long before now a moment was, in its largest unit.
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	if d < 0 {
+		return "just now"
+	}
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		if n := uint64(d / u.unit); n > 0 {
+			return plural(n, u.name) + " ago"
+		}
+	}
+	return "just now"
+}
+
+// count is n with its thousands apart, by a space that does not break.
+func count(n any) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}
+
+// plural is n and the name of what there are n of.
+func plural(n any, name string) string {
+	s := count(n)
+	if s == "1" {
+		return s + " " + name
+	}
+	return s + " " + name + "s"
+}
+
+// percent is a part of a whole. What is there never shows as nothing, nor what
+// is missing as everything.
+func percent(part, whole uint64) string {
+	if whole == 0 {
+		return "–"
+	}
+	p := 100 * float64(part) / float64(whole)
+	switch {
+	case part == 0:
+		return "0 %"
+	case p < 0.1:
+		return "< 0.1 %"
+	case part < whole && p > 99.9:
+		return "> 99.9 %"
+	}
+	return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+}
+
+// millis is a time in ms as people read it: three digits and a unit.
+func millis(v any) string {
+	var ms float64
+	switch v := v.(type) {
+	case float64:
+		ms = v
+	case *float64:
+		if v == nil {
+			return "–"
+		}
+		ms = *v
+	}
+	switch {
+	case math.IsNaN(ms):
+		return "–"
+	case ms < 1000:
+		return digits(ms) + " ms"
+	case ms < 60_000:
+		return digits(ms/1000) + " s"
+	}
+	return digits(ms/60_000) + " min"
+}
+
+// digits is v with three digits.
+func digits(v float64) string {
+	places := 0
+	switch {
+	case v < 10:
+		places = 2
+	case v < 100:
+		places = 1
+	}
+	return strconv.FormatFloat(v, 'f', places, 64)
+}
+
+// maxLinked is how long a value may be that a link filters by: a longer one
+// would be refused as a request.
+const maxLinked = 2048
+
+// link is a path with parameters; it is "" if a value does not fit in.
+func link(path string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if len(pairs[i+1]) > maxLinked {
+			return ""
+		}
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+// A mark shows how something ended: a sign, a word and a class that colours
+// them, so that colour never stands alone.
+type mark struct{ Sign, Word, Class string }
+
+// newMark is the mark of a call's outcome, or of a record of another kind.
+func newMark(kind, outcome string) mark {
+	switch {
+	case kind == "open":
+		return mark{"◌", "open", "warn"}
+	case kind == "anomaly":
+		return mark{"!", "anomaly", "warn"}
+	case kind == "gap":
+		return mark{"∅", "gap", "bad"}
+	case kind == "session_start":
+		return mark{"▸", "start", "faint"}
+	case kind == "session_end":
+		return mark{"▪", "end", "faint"}
+	case outcome == "ok":
+		return mark{"✓", "ok", "ok"}
+	case outcome == "error":
+		return mark{"✕", "error", "bad"}
+	case outcome == "unknown":
+		return mark{"?", "unknown", "warn"}
+	}
+	return mark{"·", escape.Text(outcome), "faint"}
+}
+
+func newSeverity(severity string) mark {
+	switch severity {
+	case "critical":
+		return mark{"▲", "critical", "bad"}
+	case "warning":
+		return mark{"▲", "warning", "warn"}
+	}
+	return mark{"●", clip(20, severity), "faint"}
+}
+
+// peer is a name and a version in one.
+func peer(p audit.Peer) string { return strings.TrimSpace(p.Name + " " + p.Version) }
+
+// bytesOf is a size; zero is not known.
+func bytesOf(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, "byte")
+}
+
+// plainNumber is a number that is a name: without anything between its digits.
+func plainNumber(n int64) string { return strconv.FormatInt(n, 10) }
+
+// nonZero is a number behind a sign, "" for zero.
+func nonZero(sign string, n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return sign + plainNumber(n)
+}
+
+// A tab is an entry of the menu.
+type tab struct {
+	Path, Label string
+	Here        bool
+}
+
+// An option is a choice of a form.
+type option struct {
+	Value, Label string
+	Chosen       bool
+}
+
+// options are choices from pairs of value and label. What was asked for and is
+// not among them is one too: the form must not say something else than its page.
+func options(chosen string, pairs ...string) (list []option) {
+	found := false
+	for i := 0; i+1 < len(pairs); i += 2 {
+		list = append(list, option{pairs[i], pairs[i+1], pairs[i] == chosen})
+		found = found || pairs[i] == chosen
+	}
+	if !found {
+		list = append(list, option{chosen, clip(40, chosen), true})
+	}
+	return list
+}
+
+// lineTitle names a record of a list.
+func lineTitle(l store.Line) string {
+	switch {
+	case l.Tool != "":
+		return l.Tool
+	case l.Target != "":
+		return l.Method + " " + l.Target
+	case l.Method != "":
+		return l.Method
+	}
+	return strings.ReplaceAll(l.Kind, "_", " ")
+}
+
+// anchor is where the definitions of a tool stand on their page. Names are
+// strangers', so it is their hash.
+func anchor(server, tool string) string {
+	sum := sha256.Sum256([]byte(server + "\x00" + tool))
+	return "t-" + hex.EncodeToString(sum[:6])
+}
+
+// filtered is the list of calls of a time with one condition.
+func filtered(w when, name, value string) string {
+	if len(value) > maxLinked {
+		return ""
+	}
+	return with("/calls", w.values(), name, value)
+}
+
+// share is n of the most in percent, for a bar; what is there shows.
+func share(n, most uint64) string {
+	if most == 0 || n == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(max(100*float64(n)/float64(most), 0.5), 'f', 1, 64)
+}
+
+// hints are the annotations of a tool in a few words each.
+func hints(annotations string) (list []string) {
+	n := newTree(annotations)
+	if n == nil {
+		return nil
+	}
+	for _, c := range n.Children {
+		name := strings.TrimSuffix(c.Name, "Hint")
+		switch c.Text {
+		case "true":
+			list = append(list, name)
+		case "false":
+			list = append(list, "not "+name)
+		}
+	}
+	return list
+}
+
+// escapedLines is text on several lines.
+func escapedLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = escape.Text(l)
+	}
+	return strings.Join(lines, "\n")
+}

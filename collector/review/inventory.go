@@ -1,0 +1,92 @@
+package review
+
+import (
+	"net/http"
+	"strconv"
+
+	"auditproxy/collector/store"
+)
+
+// effectsSize is how many destinations or variables a page lists.
+const effectsSize = 200
+
+type effectsPage struct {
+	Filter  store.EffectFilter
+	Effects []store.Effect
+	More    string
+}
+
+func (s *Server) destinations(r *http.Request) (page, error) {
+	body, err := s.effects(r, store.Pipe, "/destinations")
+	return page{Template: "destinations", Title: "Destinations", Section: "destinations", Body: body}, err
+}
+
+func (s *Server) environment(r *http.Request) (page, error) {
+	body, err := s.effects(r, store.Variable, "/environment")
+	return page{Template: "environment", Title: "Environment", Section: "environment", Body: body}, err
+}
+
+func (s *Server) effects(r *http.Request, kind store.EffectKind, path string) (body effectsPage, err error) {
+	q := r.URL.Query()
+	f := store.EffectFilter{Kind: kind, Name: q.Get("name"), Host: q.Get("host"), User: q.Get("user")}
+	if text := q.Get("from"); text != "" {
+		if f.From, err = strconv.Atoi(text); err != nil || f.From < 0 || f.From > 1_000_000 {
+			return body, mistake{http.StatusBadRequest, "from is a place in the list."}
+		}
+	}
+	list, err := s.c.Store.Effects(r.Context(), f, effectsSize+1)
+	body = effectsPage{Filter: f, Effects: list}
+	if len(list) > effectsSize {
+		body.Effects = list[:effectsSize]
+		body.More = link(path, "name", f.Name, "host", f.Host, "user", f.User, "from", strconv.Itoa(f.From+effectsSize))
+	}
+	return body, err
+}
+
+type toolsPage struct {
+	Servers []inventory
+	Changed int // tools whose definition changed under one version
+}
+
+// An inventory is the tools of one server, over all its versions.
+type inventory struct {
+	Name  string
+	Tools []toolHistory
+}
+
+// A toolHistory is the definitions of one tool, the last first.
+type toolHistory struct {
+	Tool        string
+	Definitions []store.Definition
+	Changed     bool // two definitions under one version of the server
+}
+
+// Latest is the definition that was seen last.
+func (t toolHistory) Latest() store.Definition { return t.Definitions[0] }
+
+func (s *Server) tools(r *http.Request) (page, error) {
+	list, err := s.c.Store.Definitions(r.Context())
+	if err != nil {
+		return page{}, err
+	}
+	var body toolsPage
+	for _, d := range list {
+		if n := len(body.Servers); n == 0 || body.Servers[n-1].Name != d.Server {
+			body.Servers = append(body.Servers, inventory{Name: d.Server})
+		}
+		tools := &body.Servers[len(body.Servers)-1].Tools
+		if n := len(*tools); n == 0 || (*tools)[n-1].Tool != d.Tool {
+			*tools = append(*tools, toolHistory{Tool: d.Tool})
+		}
+		t := &(*tools)[len(*tools)-1]
+		for _, was := range t.Definitions {
+			// A call before the list of tools was seen has no hash: no change.
+			if was.Version == d.Version && was.Hash != d.Hash && was.Hash != "" && d.Hash != "" && !t.Changed {
+				t.Changed = true
+				body.Changed++
+			}
+		}
+		t.Definitions = append([]store.Definition{d}, t.Definitions...)
+	}
+	return page{Template: "tools", Title: "Tools", Section: "tools", Body: body}, nil
+}

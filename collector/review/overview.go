@@ -1,0 +1,170 @@
+package review
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"auditproxy/collector/store"
+)
+
+// overviewPage answers "was any of it wrong" first, and then what it was.
+type overviewPage struct {
+	When      when
+	Attention []finding // what may be wrong, the worst first
+	Quiet     []finding // what was looked at and is as it should be
+	Overview  store.Overview
+	Sessions  store.SessionsState
+	Arrival   store.Arrival
+	Chart     chart
+	MaxTool   uint64 // operations of the most used tool
+}
+
+// A finding is one thing that was looked at.
+type finding struct {
+	Mark  mark
+	N     uint64
+	Label string // goes with N: "open alerts"
+	Why   string // what it means, or what to do
+	Link  string
+}
+
+func (s *Server) overview(r *http.Request) (page, error) {
+	w, err := s.when(r.URL.Query(), "24h")
+	if err != nil {
+		return page{}, err
+	}
+	o, err := s.c.Store.Overview(r.Context(), w.Window)
+	if err != nil {
+		return page{}, err
+	}
+	at, err := s.c.Store.Attention(r.Context(), w.Window)
+	if err != nil {
+		return page{}, err
+	}
+	body := overviewPage{When: w, Overview: o, Sessions: at.Sessions, Arrival: at.Arrival, Chart: newChart(o)}
+	for _, f := range s.findings(w, at) {
+		if f.N > 0 {
+			body.Attention = append(body.Attention, f)
+		} else {
+			body.Quiet = append(body.Quiet, f)
+		}
+	}
+	if len(o.Tools) > 0 {
+		body.MaxTool = o.Tools[0].Operations
+	}
+	return page{Template: "overview", Title: "Overview", Section: "overview", Body: body}, nil
+}
+
+// findings lists what was looked at, the gravest first.
+func (s *Server) findings(w when, at store.Attention) []finding {
+	sessions := func(problem string) string { return with("/sessions", w.values(), "problem", problem) }
+	calls := func(pairs ...string) string { return with("/calls", w.values(), pairs...) }
+	bad, warn := mark{"▲", "wrong", "bad"}, mark{"▲", "look at it", "warn"}
+	st := at.Sessions
+	var list []finding
+	if a := at.Alerts; a != nil {
+		list = append(list,
+			finding{bad, a.Critical, "open critical alerts", "of any time, not acknowledged", "/alerts?state=open&severity=critical"},
+			finding{warn, a.Warning, "open warnings", "of any time, not acknowledged", "/alerts?state=open&severity=warning"},
+			finding{mark{"●", "know it", "faint"}, a.Info, "open notices", "of any time, not acknowledged", "/alerts?state=open&severity=info"})
+	}
+	list = append(list,
+		finding{bad, st.Missing, "records missing", "their numbers are not here, in " + plural(st.Holed, "session") + ": lost, removed, or still on their host", sessions("missing")},
+		finding{bad, st.Gaps, "gaps in recording", "calls could not be recorded for some time; each gap says how many", calls("kind", "gap")},
+		finding{bad, at.Rewrites.Records, "records in two versions", "one place in a session, two contents: looked at from " + stamp(at.Rewrites.Window.From), ""})
+	if o := at.Offsets; o != nil {
+		list = append(list, finding{bad, o.Missing, "offsets never shown to the collector", "removed from the topic or the spool before they were read", ""})
+	}
+	list = append(list,
+		finding{warn, st.Unknown, "calls with unknown outcome", "the proxy died before the answer; the server may have done it", calls("outcome", "unknown")},
+		finding{warn, st.Died, "sessions that died", "their proxy was killed; recovery wrote their end", sessions("died")},
+		finding{warn, st.Quiet, "sessions without an end", "nothing was heard of them for an hour", sessions("quiet")},
+		finding{warn, st.Open, "calls still open", "no answer for a minute or more", sessions("open")},
+		finding{warn, st.Anomalies, "anomalies", "bytes that servers may read differently, answers out of turn, records cut", calls("kind", store.AnyKind, "anomalous", "1")})
+	if l := at.Letters; l != nil {
+		list = append(list, finding{warn, l.Waiting, "dead letters", "refused by the collector: auditcollector dead-letters has their reasons", ""})
+	}
+	return list
+}
+
+// A chart is bars over time, stacked by outcome.
+type chart struct {
+	Width, Height int
+	Bars          []bar
+	Ticks         []tick // of the time
+	Top           uint64 // calls at the upper edge
+	Step          string
+	From, To      string
+}
+
+type bar struct {
+	X, Width                  float64
+	OKY, OKHeight             float64
+	ErrorY, ErrorHeight       float64
+	UnknownY, UnknownHeight   float64
+	Label, Link               string
+	Calls, OK, Error, Unknown uint64
+	Start                     string
+}
+
+type tick struct {
+	X     float64
+	Label string
+}
+
+const (
+	chartWidth  = 960
+	chartHeight = 160
+)
+
+// newChart lays out o's series. What happened at all is at least a pixel high.
+func newChart(o store.Overview) chart {
+	c := chart{Width: chartWidth, Height: chartHeight, From: stamp(o.Window.From), To: stamp(o.Window.To), Step: stepName(o)}
+	for _, n := range o.Series {
+		c.Top = max(c.Top, n.Calls())
+	}
+	if len(o.Series) == 0 {
+		return c
+	}
+	slot := float64(chartWidth) / float64(len(o.Series))
+	every := (len(o.Series) + 7) / 8
+	layout := "15:04"
+	if o.Step >= day || o.Window.To.Sub(o.Window.From) > 3*day {
+		layout = "01-02"
+	}
+	for i, n := range o.Series {
+		b := bar{X: float64(i)*slot + slot*0.1, Width: slot * 0.8, Calls: n.Calls(), OK: n.OK, Error: n.Error, Unknown: n.Unknown, Start: stamp(n.Start)}
+		y := float64(chartHeight)
+		stack := func(n uint64) (top, height float64) {
+			if n > 0 {
+				height = max(float64(n)/float64(c.Top)*(chartHeight-2), 1)
+			}
+			y -= height
+			return y, height
+		}
+		b.OKY, b.OKHeight = stack(n.OK)
+		b.ErrorY, b.ErrorHeight = stack(n.Error)
+		b.UnknownY, b.UnknownHeight = stack(n.Unknown)
+		b.Link = link("/calls", "from", n.Start.Format(time.RFC3339), "to", n.Start.Add(o.Step).Format(time.RFC3339))
+		b.Label = stamp(n.Start) + ": " + plural(b.Calls, "call") + ", " + count(n.Error) + " failed, " + count(n.Unknown) + " unknown"
+		c.Bars = append(c.Bars, b)
+		if i%every == 0 {
+			c.Ticks = append(c.Ticks, tick{float64(i) * slot, n.Start.Format(layout)})
+		}
+	}
+	return c
+}
+
+func stepName(o store.Overview) string {
+	hours := int(o.Step.Hours())
+	switch {
+	case hours == 1:
+		return "hour"
+	case hours < 24:
+		return strconv.Itoa(hours) + " hours"
+	case hours == 24:
+		return "day"
+	}
+	return strconv.Itoa(hours/24) + " days"
+}

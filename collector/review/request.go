@@ -1,0 +1,114 @@
+package review
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"auditproxy/collector/store"
+)
+
+// A span is one of the times that the pages offer.
+type span struct {
+	Name  string // in a URL
+	Label string
+	time.Duration
+}
+
+const day = 24 * time.Hour
+
+var spans = []span{
+	{"1h", "Last hour", time.Hour},
+	{"24h", "Last 24 hours", day},
+	{"7d", "Last 7 days", 7 * day},
+	{"30d", "Last 30 days", 30 * day},
+	{"90d", "Last 90 days", 90 * day},
+	{"400d", "Last 400 days", 400 * day},
+}
+
+// A when is the time that a page is about, as its URL says it.
+type when struct {
+	Spans    []span
+	Span     string // the name of a span; "" if From or To were given
+	From, To string // as in a datetime-local field, UTC
+	Window   store.Window
+}
+
+var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
+
+// parseTime reads a moment of a URL, in UTC where it names no zone, and returns
+// it also as a datetime-local field has it.
+func parseTime(name, text string) (t time.Time, field string, err error) {
+	for _, layout := range layouts {
+		if t, err = time.Parse(layout, strings.TrimSpace(text)); err == nil {
+			return t.UTC(), t.UTC().Format("2006-01-02T15:04:05"), nil
+		}
+	}
+	return t, text, mistake{http.StatusBadRequest, fmt.Sprintf("%s is %q: want a time as in 2026-11-21T09:30, in UTC.", name, text)}
+}
+
+// when reads the time that a request is about; usual is the span without one.
+func (s *Server) when(q url.Values, usual string) (w when, err error) {
+	now := s.c.Now().UTC()
+	w = when{Spans: spans, Span: q.Get("span"), From: q.Get("from"), To: q.Get("to")}
+	if w.From == "" && w.To == "" {
+		if w.Span == "" {
+			w.Span = usual
+		}
+		for _, sp := range spans {
+			if sp.Name == w.Span {
+				// A record of the last day's clock may be ahead of this one.
+				w.Window = store.Window{From: now.Add(-sp.Duration), To: now.Add(time.Minute)}
+				return w, nil
+			}
+		}
+		return w, mistake{http.StatusBadRequest, fmt.Sprintf("span is %q: want 1h, 24h, 7d, 30d, 90d or 400d.", w.Span)}
+	}
+	w.Span = ""
+	w.Window = store.Window{From: now.Add(-400 * day), To: now.Add(day)}
+	if w.From != "" {
+		if w.Window.From, w.From, err = parseTime("from", w.From); err != nil {
+			return w, err
+		}
+	}
+	if w.To != "" {
+		if w.Window.To, w.To, err = parseTime("to", w.To); err != nil {
+			return w, err
+		}
+	}
+	if !w.Window.From.Before(w.Window.To) {
+		return w, mistake{http.StatusBadRequest, "The time begins after it ends: from must be before to."}
+	}
+	return w, nil
+}
+
+// values returns w as parameters of a URL.
+func (w when) values() url.Values {
+	q := url.Values{}
+	for name, v := range map[string]string{"span": w.Span, "from": w.From, "to": w.To} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return q
+}
+
+// with returns path with the parameters of base, changed by pairs; an empty
+// value takes a parameter away.
+func with(path string, base url.Values, pairs ...string) string {
+	q := url.Values{}
+	for name, v := range base {
+		q[name] = v
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if q.Del(pairs[i]); pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}

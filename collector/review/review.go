@@ -1,0 +1,203 @@
+// Package review is the page on which a reviewer reads what agents did.
+//
+// All text in a record was chosen by strangers. It reaches a page through
+// html/template, with what could steer or hide escaped first, and the pages run
+// no script and load nothing from elsewhere: their Content-Security-Policy
+// allows neither.
+//
+// A Server decides nothing about who may see it. Whoever serves it wraps it.
+package review
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"time"
+
+	"auditproxy/collector/store"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+)
+
+// A Store answers the questions of the pages; store.Store is one.
+type Store interface {
+	Overview(ctx context.Context, w store.Window) (store.Overview, error)
+	Attention(ctx context.Context, w store.Window) (store.Attention, error)
+	Calls(ctx context.Context, f store.Filter, p store.Page) (store.Lines, error)
+	Record(ctx context.Context, id uuid.UUID) ([]store.Stored, error)
+	Neighbours(ctx context.Context, se store.Session, r store.Stored) ([]store.Line, error)
+	Sessions(ctx context.Context, f store.SessionFilter, limit int) ([]store.Session, error)
+	Session(ctx context.Context, id string) (store.Session, error)
+	Timeline(ctx context.Context, se store.Session, seq uint64, limit int) ([]store.Line, error)
+	Summary(ctx context.Context, se store.Session) (store.Summary, error)
+	Effects(ctx context.Context, f store.EffectFilter, limit int) ([]store.Effect, error)
+	Definitions(ctx context.Context) ([]store.Definition, error)
+	Alerts(ctx context.Context, f store.AlertFilter, limit int) ([]store.Alert, error)
+	Alert(ctx context.Context, id string) (store.Alert, []store.AlertEvent, error)
+	AddAlertEvent(ctx context.Context, e store.AlertEvent) error
+}
+
+// A Config says what a Server shows.
+type Config struct {
+	Store  Store  // Required.
+	Tenant string // shown on every page; "": there is one tenant
+
+	// Who says who sent a request, for the record of what was done about an alert.
+	// Nil: nobody is told apart.
+	Who func(*http.Request) string
+
+	Now func() time.Time // nil: time.Now
+	Log *zap.Logger      // nil: none
+}
+
+// A Server serves the pages.
+type Server struct {
+	c         Config
+	mux       *http.ServeMux
+	templates *template.Template
+	formKey   []byte // of the tokens in forms
+}
+
+//go:embed templates/*.html static
+var files embed.FS
+
+// New checks c and returns a server.
+func New(c Config) (*Server, error) {
+	if c.Store == nil {
+		return nil, errors.New("configuring the review page: want a store")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Who == nil {
+		c.Who = func(*http.Request) string { return "" }
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	templates, err := template.New("").Funcs(functions).ParseFS(files, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("parsing the pages: %w", err)
+	}
+	s := &Server{c: c, mux: http.NewServeMux(), templates: templates, formKey: make([]byte, 32)}
+	rand.Read(s.formKey)
+	s.routes()
+	return s, nil
+}
+
+func (s *Server) routes() {
+	for pattern, handler := range map[string]func(*http.Request) (page, error){
+		"GET /{$}":           s.overview,
+		"GET /calls":         s.calls,
+		"GET /calls/{id}":    s.call,
+		"GET /sessions":      s.sessions,
+		"GET /sessions/{id}": s.session,
+		"GET /destinations":  s.destinations,
+		"GET /environment":   s.environment,
+		"GET /tools":         s.tools,
+		"GET /alerts":        s.alerts,
+		"GET /alerts/{id}":   s.alert,
+	} {
+		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			p, err := handler(r)
+			if err != nil {
+				s.fail(w, r, err)
+				return
+			}
+			s.render(w, r, http.StatusOK, p)
+		})
+	}
+	s.mux.HandleFunc("POST /alerts/{id}", s.actOnAlert)
+	s.mux.HandleFunc("GET /calls.csv", s.exportCSV)
+	s.mux.HandleFunc("GET /calls.ndjson", s.exportNDJSON)
+	static := http.FileServerFS(files)
+	s.mux.HandleFunc("GET /static/{name}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "private, max-age=3600")
+		static.ServeHTTP(w, r)
+	})
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, mistake{http.StatusNotFound, "There is no such page."})
+	})
+}
+
+// policy allows the pages their own stylesheet, their own icon and their own
+// forms, and nothing else.
+const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// secure sets what every answer says to the browser.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store") // what it shows is not for a shared disk
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	s.mux.ServeHTTP(w, r)
+}
+
+// A page is what one template needs.
+type page struct {
+	Template string // its file, without extension
+	Title    string
+	Section  string // the entry of the menu it belongs to
+	Body     any
+
+	Tenant string    // set by render, as what follows
+	Now    time.Time // when the page was made
+}
+
+// Percentiles names the latencies of an overview.
+func (page) Percentiles() []string { return []string{"p50", "p95", "p99"} }
+
+func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, p page) {
+	p.Tenant, p.Now = s.c.Tenant, s.c.Now().UTC()
+	// Into memory first: half a page would look like a whole one.
+	var b bytes.Buffer
+	if err := s.templates.ExecuteTemplate(&b, p.Template+".html", p); err != nil {
+		s.c.Log.Error("page not made", zap.String("page", p.Template), zap.Error(err))
+		http.Error(w, "This page could not be made; the collector's log says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	if r.Method != http.MethodHead {
+		_, _ = b.WriteTo(w) // whoever asked has gone
+	}
+}
+
+// A mistake is an answer to a request that cannot be served as it is.
+type mistake struct {
+	code    int
+	message string
+}
+
+func (m mistake) Error() string { return m.message }
+
+// fail answers with err. That the store cannot be read must not look like a
+// store in which there is nothing.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var m mistake
+	switch {
+	case errors.As(err, &m):
+	case errors.Is(err, store.ErrNotFound):
+		m = mistake{http.StatusNotFound, "There is no such record, or this page may not show it."}
+	case r.Context().Err() != nil:
+		return // nobody waits for an answer
+	default:
+		s.c.Log.Error("store not read", zap.String("path", r.URL.Path), zap.Error(err))
+		m = mistake{http.StatusBadGateway, "The records cannot be read now. This does not mean that there are none. " + err.Error()}
+	}
+	s.render(w, r, m.code, page{Template: "error", Title: http.StatusText(m.code), Body: m.message})
+}

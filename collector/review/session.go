@@ -1,0 +1,167 @@
+package review
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
+)
+
+type sessionsPage struct {
+	When     when
+	Problem  string
+	Problems []problem
+	Host     string
+	User     string
+	Sessions []stated
+	Older    string
+}
+
+// A problem is one of the questions that sessions can be listed by.
+type problem struct{ Name, Label, Link string }
+
+var problemNames = []problem{
+	{"", "all", ""}, {"running", "running", ""}, {"quiet", "without an end", ""}, {"died", "died", ""}, {"open", "open calls", ""},
+	{"missing", "records missing", ""}, {"gaps", "gaps", ""}, {"unknown", "unknown outcomes", ""}, {"errors", "errors", ""}, {"anomalies", "anomalies", ""},
+}
+
+// A stated is a session and how far it is.
+type stated struct {
+	store.Session
+	State mark
+}
+
+func (s *Server) stated(se store.Session) stated {
+	return stated{se, map[string]mark{
+		"running": {"▸", "running", "ok"}, "ended": {"▪", "ended", "faint"},
+		"died": {"✕", "died", "bad"}, "quiet": {"?", "no end", "warn"},
+	}[se.State(s.c.Now())]}
+}
+
+func (s *Server) sessions(r *http.Request) (page, error) {
+	q := r.URL.Query()
+	w, err := s.when(q, "7d")
+	if err != nil {
+		return page{}, err
+	}
+	f := store.SessionFilter{Window: w.Window, Host: q.Get("host"), User: q.Get("user"), Problem: q.Get("problem"), After: q.Get("after")}
+	list, err := s.c.Store.Sessions(r.Context(), f, pageSize+1)
+	if err != nil {
+		return page{}, err
+	}
+	base := w.values()
+	for name, v := range map[string]string{"host": f.Host, "user": f.User, "problem": f.Problem} {
+		if v != "" {
+			base.Set(name, v)
+		}
+	}
+	body := sessionsPage{When: w, Problem: f.Problem, Host: f.Host, User: f.User}
+	if len(list) > pageSize {
+		list = list[:pageSize]
+		body.Older = with("/sessions", base, "after", list[pageSize-1].SessionID)
+	}
+	for _, se := range list {
+		body.Sessions = append(body.Sessions, s.stated(se))
+	}
+	for _, p := range problemNames {
+		p.Link = with("/sessions", base, "problem", p.Name)
+		body.Problems = append(body.Problems, p)
+	}
+	return page{Template: "sessions", Title: "Sessions", Section: "sessions", Body: body}, nil
+}
+
+type sessionPage struct {
+	stated
+	Summary store.Summary
+	Entries []entry
+	From    uint64 // the number of the first record that is meant to be shown
+	Next    string
+	First   string
+}
+
+// An entry of a timeline is a record, or the place of records that are not here.
+type entry struct {
+	Missing string // their numbers; "" for a record
+	neighbour
+	Nested []operation
+}
+
+// timelineSize is how many records a timeline has on one page.
+const timelineSize = 300
+
+func (s *Server) session(r *http.Request) (page, error) {
+	se, err := s.c.Store.Session(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return page{}, err
+	}
+	var from uint64
+	if text := r.URL.Query().Get("seq"); text != "" {
+		if from, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return page{}, mistake{http.StatusBadRequest, "seq is the number of a record in the session."}
+		}
+	}
+	lines, err := s.c.Store.Timeline(r.Context(), se, from, timelineSize+1)
+	if err != nil {
+		return page{}, err
+	}
+	body := sessionPage{stated: s.stated(se), From: from}
+	if body.Summary, err = s.c.Store.Summary(r.Context(), se); err != nil {
+		return page{}, err
+	}
+	path := "/sessions/" + url.PathEscape(se.SessionID)
+	if len(lines) > timelineSize {
+		body.Next = link(path, "seq", strconv.FormatUint(lines[timelineSize].Seq, 10))
+		lines = lines[:timelineSize]
+	}
+	if from > 0 {
+		body.First = path
+	}
+	body.Entries = entries(lines, from)
+	return page{Template: "session", Title: "Session " + shortID(se.SessionID), Section: "sessions", Body: body}, nil
+}
+
+// entries lays out records in order, with a place for each run of numbers that
+// are not there.
+func entries(lines []store.Line, from uint64) (list []entry) {
+	next := from
+	for _, l := range lines {
+		if l.Seq > next {
+			list = append(list, entry{Missing: numbers(next, l.Seq-1)})
+		}
+		next = l.Seq + 1
+		e := entry{neighbour: neighbour{Line: l, Mark: newMark(l.Kind, l.Outcome), Sentence: narrateLine(l)}}
+		e.Nested = nested(l)
+		list = append(list, e)
+	}
+	return list
+}
+
+// nested lists what l's call did beside itself. Where its arguments were cut, or
+// another reading of its bytes is meant, only a name is known.
+func nested(l store.Line) (list []operation) {
+	if len(l.Ops) < 2 {
+		return nil
+	}
+	rec := audit.Record{Kind: audit.KindCall, Method: l.Method, Tool: l.Tool, Args: audit.JSON(l.Args)}
+	for i, op := range audit.Operations(&rec)[1:] {
+		if i+1 < len(l.Ops) && op.Tool == l.Ops[i+1] {
+			list = append(list, operation{Operation: op, Name: op.Tool, Sentence: narrate(op)})
+		}
+	}
+	for _, name := range l.Ops[1+len(list):] {
+		list = append(list, operation{Name: name, Sentence: say("or: ", name)})
+	}
+	return list
+}
+
+func numbers(from, to uint64) string {
+	var b strings.Builder
+	b.WriteString(plural(to-from+1, "record") + " missing: #" + strconv.FormatUint(from, 10))
+	if to > from {
+		b.WriteString(" to #" + strconv.FormatUint(to, 10))
+	}
+	return b.String()
+}

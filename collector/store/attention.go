@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Attention is what may be wrong. Nil is what this reader may not see.
+type Attention struct {
+	Window   Window
+	Sessions SessionsState
+	Alerts   *Alerts
+	Offsets  *Offsets
+	Letters  *Letters
+	Rewrites Rewrites
+	Arrival  Arrival
+}
+
+// SessionsState sums up the sessions that were active in the window, over the
+// whole of each.
+type SessionsState struct {
+	Sessions  uint64 `ch:"sessions"`
+	Running   uint64 `ch:"running"`   // not ended, and heard of within QuietAfter
+	Quiet     uint64 `ch:"quiet"`     // not ended, and not
+	Died      uint64 `ch:"died"`      // whose end was written by recovery
+	Open      uint64 `ch:"open"`      // calls that were open for a minute and have no record yet
+	Unknown   uint64 `ch:"unknown"`   // calls that the proxy did not outlive
+	Missing   uint64 `ch:"missing"`   // records: their numbers are not here
+	Holed     uint64 `ch:"holed"`     // sessions that Missing is of
+	Anomalies uint64 `ch:"anomalies"` // records that have or are one
+	Gaps      uint64 `ch:"gaps"`      // records that say calls were not recorded
+}
+
+// QuietAfter is how long a session that has not ended may say nothing before it
+// is called quiet: an agent can wait for long, and its end can be lost.
+const QuietAfter = time.Hour
+
+// Alerts are alerts nobody has acknowledged, of any time.
+type Alerts struct {
+	Critical uint64 `ch:"critical"`
+	Warning  uint64 `ch:"warning"`
+	Info     uint64 `ch:"info"`
+}
+
+// All is the sum of a.
+func (a Alerts) All() uint64 { return a.Critical + a.Warning + a.Info }
+
+// Offsets are places in topics and spools that the collector was never shown.
+type Offsets struct {
+	Gaps    uint64 `ch:"gaps"`
+	Missing uint64 `ch:"missing"`
+}
+
+// Letters are dead letters that wait, of any time.
+type Letters struct {
+	Waiting uint64 `ch:"waiting"`
+}
+
+// Rewrites are records of which there are two versions.
+type Rewrites struct {
+	Window  Window // looked at: the end of the overview's
+	Records uint64 `ch:"records"`
+}
+
+// Arrival says how far behind the store is.
+type Arrival struct {
+	Newest time.Time `ch:"newest"` // when the last record arrived; zero: none ever did
+	P95    float64   `ch:"p95"`    // seconds from the end of a call to its arrival, of those of the last hour
+	Calls  uint64    `ch:"calls"`  // that P95 is of
+}
+
+// rewriteSpan is how much is looked at for rewritten records, which takes to
+// read every record.
+const rewriteSpan = 24 * time.Hour
+
+// sessionActive chooses the sessions of a window.
+const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
+
+// Attention looks for what may be wrong in w.
+func (s *Store) Attention(ctx context.Context, w Window) (Attention, error) {
+	w, _ = w.bounded().hours()
+	at := Attention{Window: w}
+	a := args{"from": micros(w.From), "to": micros(w.To), "quiet": micros(time.Now().Add(-QuietAfter))}
+	var err error
+	at.Sessions, err = askOne[SessionsState](ctx, s, "sessions", `
+		SELECT count() AS sessions,
+		       countIf(NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS running,
+		       countIf(NOT ended AND last_ingested < fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS quiet,
+		       countIf(died) AS died,
+		       sum(bitmapAndnotCardinality(opened, calls)) AS open,
+		       sum(bitmapCardinality(unknown)) AS unknown,
+		       sum(toUInt64(max_seq + 1 - bitmapCardinality(seqs))) AS missing,
+		       countIf(max_seq + 1 > bitmapCardinality(seqs)) AS holed,
+		       sum(bitmapCardinality(anomalies)) AS anomalies,
+		       sum(bitmapCardinality(gaps)) AS gaps
+		FROM session_states FINAL WHERE `+sessionActive, a)
+	if err != nil {
+		return at, err
+	}
+	at.Alerts, err = askIfAllowed[Alerts](ctx, s, "open alerts", `
+		SELECT countIf(severity = 'critical') AS critical, countIf(severity = 'warning') AS warning,
+		       countIf(severity NOT IN ('critical', 'warning')) AS info
+		FROM open_alerts`, args{})
+	if err != nil {
+		return at, err
+	}
+	at.Offsets, err = askIfAllowed[Offsets](ctx, s, "gaps", `
+		SELECT count() AS gaps, sum(toUInt64(to_offset - from_offset + 1)) AS missing FROM gaps FINAL
+		WHERE seen_at >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND seen_at < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`, a)
+	if err != nil {
+		return at, err
+	}
+	at.Letters, err = askIfAllowed[Letters](ctx, s, "dead letters", `
+		SELECT count() AS waiting FROM dead_letters FINAL WHERE replayed_at = toDateTime64(0, 3, 'UTC')`, args{})
+	if err != nil {
+		return at, err
+	}
+	if at.Rewrites, err = s.rewrites(ctx, w); err != nil {
+		return at, err
+	}
+	at.Arrival, err = s.arrival(ctx)
+	return at, err
+}
+
+// askIfAllowed is askOne for what not every reader may see.
+func askIfAllowed[T any](ctx context.Context, s *Store, what, sql string, a args) (*T, error) {
+	row, err := askOne[T](ctx, s, what, sql, a)
+	if denied(err) {
+		return nil, nil
+	}
+	return &row, err
+}
+
+func (s *Store) rewrites(ctx context.Context, w Window) (Rewrites, error) {
+	w.To = earlier(w.To, time.Now().UTC().Add(time.Hour).Truncate(time.Hour))
+	w.From = later(w.From, w.To.Add(-rewriteSpan))
+	r, err := askOne[Rewrites](ctx, s, "rewritten records", `
+		SELECT count() AS records FROM (
+			SELECT session_id, seq FROM events FINAL
+			WHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
+			GROUP BY session_id, seq HAVING min(payload_hash) != max(payload_hash))`,
+		args{"from": micros(w.From), "to": micros(w.To)})
+	r.Window = w
+	return r, err
+}
+
+func (s *Store) arrival(ctx context.Context) (Arrival, error) {
+	newest, err := askOne[Arrival](ctx, s, "the newest record", "SELECT max(last_ingested) AS newest FROM session_states", args{})
+	if err != nil {
+		return newest, err
+	}
+	if newest.Newest.Unix() <= 0 {
+		newest.Newest = time.Time{}
+	}
+	behind, err := askOne[Arrival](ctx, s, "arrivals", `
+		SELECT quantileExact(0.95)(toFloat64(ingested_at) - toFloat64(ts) - ifNull(duration_ms, 0) / 1000) AS p95, count() AS calls
+		FROM events FINAL WHERE kind = 'call' AND ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC')`,
+		args{"from": micros(time.Now().Add(-time.Hour))})
+	behind.Newest = newest.Newest
+	return behind, err
+}

@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A Line is a record in a list.
+type Line struct {
+	TS         time.Time `ch:"ts"`
+	RecordID   uuid.UUID `ch:"record_id"`
+	Hash       string    `ch:"hash"` // of the record's bytes, hex
+	Kind       string    `ch:"kind"`
+	SessionID  string    `ch:"session_id"`
+	Seq        uint64    `ch:"seq"`
+	CallNo     uint64    `ch:"call_no"`
+	Method     string    `ch:"method"`
+	Tool       string    `ch:"tool"`
+	Target     string    `ch:"target"`
+	Outcome    string    `ch:"outcome"`
+	ErrorType  string    `ch:"error_type"`
+	DurationMS *float64  `ch:"duration_ms"`
+	Tier       string    `ch:"tier"`
+	Host       string    `ch:"host"`
+	User       string    `ch:"user"`
+	ClientID   string    `ch:"client_id"`
+	ClientName string    `ch:"client_name"`
+	ServerName string    `ch:"server_name"`
+	Args       string    `ch:"args"` // JSON; its first 16 KiB in a list
+	Ops        []string  `ch:"ops"`
+	Anomalies  []string  `ch:"anomalies"`
+	Raw        string    `ch:"raw"` // only where it was asked for
+}
+
+// Cursor returns the line's place in the order of a list.
+func (l Line) Cursor() Cursor { return Cursor{l.TS, l.RecordID, l.Hash} }
+
+const lineColumns = `ts, record_id, lower(hex(payload_hash)) AS hash, kind, session_id, seq, call_no, method, tool, target, outcome, error_type, duration_ms,
+	tier, host, user, client_id, client_name, server_name, substring(args, 1, 16384) AS args, arraySlice(ops, 1, 64) AS ops, anomalies`
+
+// A Cursor is a place in the order of records: their time, then their bytes'
+// identity. Records that arrive later do not move it.
+type Cursor struct {
+	TS       time.Time
+	RecordID uuid.UUID
+	Hash     string
+}
+
+// String returns the cursor as it stands in a URL.
+func (c Cursor) String() string {
+	return fmt.Sprintf("%d.%s.%s", c.TS.UnixMicro(), c.RecordID, c.Hash)
+}
+
+// ParseCursor is the opposite of String.
+func ParseCursor(text string) (c Cursor, err error) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return c, errors.New("want a place in the list as its links have it")
+	}
+	us, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil {
+		return c, fmt.Errorf("reading the time of a place: %w", err)
+	}
+	if c.RecordID, err = uuid.Parse(parts[1]); err != nil {
+		return c, fmt.Errorf("reading the record of a place: %w", err)
+	}
+	if b, err := hex.DecodeString(parts[2]); err != nil || len(b) != 16 {
+		return c, errors.New("reading the hash of a place: want 32 hex digits")
+	}
+	c.TS, c.Hash = time.UnixMicro(us).UTC(), parts[2]
+	return c, nil
+}
+
+// A Page asks for a part of a list, newest first.
+type Page struct {
+	Before *Cursor // only what is older
+	After  *Cursor // only what is newer, and of that the oldest
+	Limit  int     // at most 5000. Required.
+	Raw    bool    // with the records' bytes
+}
+
+// Lines is a part of a list, newest first.
+type Lines struct {
+	Lines        []Line
+	Older, Newer bool // there is more
+}
+
+const maxLimit = 5000
+
+// firstSpan is the time in which records are looked for first; the next look is
+// at the four times longer time beside it, and so on. A list that is long gets
+// its page from little reading, and one that is short costs a third more.
+const firstSpan = time.Hour
+
+// Calls returns a part of the records that f chooses.
+func (s *Store) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
+	p.Limit = min(p.Limit, maxLimit)
+	q := newSeek(f, p, time.Now())
+	var found []Line
+	for span := firstSpan; len(found) <= p.Limit && !q.done(); span *= 4 {
+		part, err := s.seek(ctx, &q, span, p.Limit+1-len(found))
+		if err != nil {
+			return Lines{}, err
+		}
+		found = append(found, part...)
+	}
+	more := len(found) > p.Limit
+	found = found[:min(len(found), p.Limit)]
+	if p.After != nil {
+		slices.Reverse(found)
+		return Lines{found, true, more}, nil
+	}
+	return Lines{found, more, p.Before != nil}, nil
+}
+
+// A seek walks through time away from where it began.
+type seek struct {
+	where     string
+	args      args
+	columns   string
+	ascending bool
+	at, end   time.Time // what is left
+}
+
+func newSeek(f Filter, p Page, now time.Time) seek {
+	q := seek{columns: lineColumns, ascending: p.After != nil}
+	q.where, q.args = f.where()
+	if p.Raw {
+		q.columns += ", raw"
+	}
+	w := f.Window.bounded()
+	var from *Cursor
+	if q.ascending {
+		from = p.After
+		q.at, q.end = later(w.From, from.TS), w.To
+		q.where += " AND (ts, record_id, payload_hash) > "
+	} else {
+		// No record is accepted that is a day ahead.
+		q.at, q.end = earlier(w.To, now.Add(25*time.Hour)), w.From
+		if from = p.Before; from != nil {
+			q.at = earlier(q.at, from.TS.Add(time.Microsecond))
+			q.where += " AND (ts, record_id, payload_hash) < "
+		}
+	}
+	if from != nil {
+		q.where += "(fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:UUID}, toFixedString(unhex({at_hash:String}), 16))"
+		q.args["at"], q.args["at_id"], q.args["at_hash"] = micros(from.TS), from.RecordID.String(), from.Hash
+	}
+	return q
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func (q *seek) done() bool {
+	if q.ascending {
+		return !q.at.Before(q.end)
+	}
+	return !q.at.After(q.end)
+}
+
+// next moves q over span and returns the time between.
+func (q *seek) next(span time.Duration) (w Window) {
+	if q.ascending {
+		w = Window{q.at, earlier(q.at.Add(span), q.end)}
+		q.at = w.To
+		return w
+	}
+	w = Window{later(q.at.Add(-span), q.end), q.at}
+	q.at = w.From
+	return w
+}
+
+// seek returns the first lines in the next span.
+func (s *Store) seek(ctx context.Context, q *seek, span time.Duration, limit int) ([]Line, error) {
+	w := q.next(span)
+	a := maps.Clone(q.args)
+	a["from"], a["to"], a["limit"] = micros(w.From), micros(w.To), limit
+	order := "DESC"
+	if q.ascending {
+		order = "ASC"
+	}
+	return ask[Line](ctx, s, "records", "SELECT "+q.columns+" FROM events FINAL"+
+		" WHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC') AND "+q.where+
+		" ORDER BY ts "+order+", record_id "+order+", payload_hash "+order+" LIMIT {limit:UInt32}", a)
+}

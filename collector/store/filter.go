@@ -1,0 +1,113 @@
+package store
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Filter chooses records; zero values choose all calls.
+type Filter struct {
+	Window    Window // zero times: no bound
+	Kind      string // "": calls; "any"
+	Operation string // what the call did: its tool, or one inside a batch
+	Method    string
+	Outcome   string
+	Tier      string
+	Host      string
+	User      string
+	Session   string
+	Server    string
+	ErrorType string
+	Text      string // words that stand in the arguments, all of them
+	Anomalous bool   // only what has anomalies or is one
+}
+
+// AnyKind is the Kind that chooses records of every kind.
+const AnyKind = "any"
+
+// where returns the conditions of f but for its window.
+func (f Filter) where() (string, args) {
+	var conditions []string
+	a := args{}
+	and := func(condition, name string, v any) {
+		conditions = append(conditions, condition)
+		a[name] = v
+	}
+	switch f.Kind {
+	case AnyKind:
+	case "":
+		and("kind = {kind:String}", "kind", "call")
+	default:
+		and("kind = {kind:String}", "kind", f.Kind)
+	}
+	for _, eq := range []struct{ column, value string }{
+		{"method", f.Method}, {"outcome", f.Outcome}, {"tier", f.Tier}, {"host", f.Host}, {"user", f.User},
+		{"session_id", f.Session}, {"server_name", f.Server}, {"error_type", f.ErrorType},
+	} {
+		if eq.value != "" {
+			and(eq.column+" = {"+eq.column+":String}", eq.column, eq.value)
+		}
+	}
+	if f.Operation != "" {
+		and("has(ops, {operation:String})", "operation", f.Operation)
+	}
+	if f.Anomalous {
+		conditions = append(conditions, "(kind = 'anomaly' OR notEmpty(anomalies))")
+	}
+	if f.Text != "" {
+		// What the index cuts words at, this cuts at; a text without any word is in
+		// no arguments.
+		and("hasAllTokens(args, {tokens:Array(String)})", "tokens", tokens(f.Text))
+		if len(tokens(f.Text)) == 0 {
+			conditions[len(conditions)-1] = "false"
+			delete(a, "tokens")
+		}
+	}
+	if len(conditions) == 0 {
+		return "1", a
+	}
+	return strings.Join(conditions, " AND "), a
+}
+
+// maxTokens is how many words of a text are looked for.
+const maxTokens = 16
+
+// tokens cuts text as the index on args does: splitByNonAlpha ends a word at
+// every ASCII character that is no letter and no digit, after lower().
+func tokens(text string) []string {
+	words := strings.FieldsFunc(strings.ToValidUTF8(text, " "), func(r rune) bool {
+		return r < utf8.RuneSelf && !('0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
+	})
+	for i, w := range words {
+		words[i] = lower(w)
+	}
+	return words[:min(len(words), maxTokens)]
+}
+
+// lower is ClickHouse's lower(), which knows ASCII.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// The bounds of a window that has none: what DateTime64(6) can hold.
+var (
+	minTime = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	maxTime = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// bounded returns w with bounds.
+func (w Window) bounded() Window {
+	if w.From.Before(minTime) {
+		w.From = minTime
+	}
+	if w.To.IsZero() || w.To.After(maxTime) {
+		w.To = maxTime
+	}
+	return w
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// An Effect is a path that panes were piped to, or a variable that was set, over
+// all time: by calls of their own and inside batches.
+type Effect struct {
+	Name       string    `ch:"name"`
+	Scope      string    `ch:"scope"` // of a variable: global, session, window, pane
+	Tools      []string  `ch:"tools"`
+	FirstTS    time.Time `ch:"first"`
+	LastTS     time.Time `ch:"last"`
+	Operations uint64    `ch:"n"`
+	Refused    uint64    `ch:"refused_n"` // by a policy or as ambiguous: the server was not asked
+	Failed     uint64    `ch:"failed_n"`  // for another reason
+	Who        []string  `ch:"who"`       // user@host
+	Clients    []string  `ch:"clients"`
+	LastRecord uuid.UUID `ch:"last_id"`
+	Parties    uint64    `ch:"parties"` // that Who is the first of
+}
+
+// Allowed is how many operations reached the server.
+func (e Effect) Allowed() uint64 { return e.Operations - e.Refused }
+
+// An EffectKind is a sort of Effect.
+type EffectKind string
+
+// The kinds of effects.
+const (
+	Pipe     EffectKind = "pipe"
+	Variable EffectKind = "variable"
+)
+
+// An EffectFilter chooses effects; zero values choose all.
+type EffectFilter struct {
+	Kind EffectKind // Required.
+	Name string     // a part of the name, in any case
+	Host string
+	User string
+	From int // how many are left out at the start of the list
+}
+
+// Effects returns up to limit effects, those seen last first.
+func (s *Store) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effect, error) {
+	where, a := "effect = {effect:String}", args{"effect": string(f.Kind), "limit": limit, "offset": f.From}
+	for _, c := range []struct{ value, name, condition string }{
+		{f.Name, "name", "positionCaseInsensitiveUTF8(name, {name:String}) > 0"},
+		{f.Host, "host", "host = {host:String}"},
+		{f.User, "user", "user = {user:String}"},
+	} {
+		if c.value != "" {
+			where += " AND " + c.condition
+			a[c.name] = c.value
+		}
+	}
+	return ask[Effect](ctx, s, "what was changed", `
+		SELECT name, scope, min(first_ts) AS first, max(last_ts) AS last,
+		       uniqExactMerge(operations) AS n, uniqExactMerge(refused) AS refused_n, uniqExactMerge(failed) AS failed_n,
+		       arraySort(groupUniqArray(8)(concat(user, '@', host))) AS who, uniqExact(user, host) AS parties,
+		       arraySort(groupUniqArrayIf(8)(client_id, client_id != '')) AS clients,
+		       arraySort(groupUniqArray(8)(tool)) AS tools,
+		       max(last_record).2 AS last_id
+		FROM effect_states FINAL WHERE `+where+`
+		GROUP BY name, scope ORDER BY last DESC, name, scope LIMIT {limit:UInt32} OFFSET {offset:UInt32}`, a)
+}
+
+// A Definition is what a server declared of a tool, as far as records have it.
+type Definition struct {
+	Server      string    `ch:"server_name"`
+	Version     string    `ch:"server_version"`
+	Tool        string    `ch:"tool"`
+	Hash        string    `ch:"tool_hash"` // SHA-256 of the definition, hex; "": it was never listed
+	Tier        string    `ch:"tier"`
+	Annotations string    `ch:"annotations"` // JSON
+	FirstTS     time.Time `ch:"first"`
+	LastTS      time.Time `ch:"last"`
+	Called      bool      `ch:"called"` // else it was only seen inside other calls
+}
+
+// maxDefinitions is how many definitions an inventory has.
+const maxDefinitions = 5000
+
+// Definitions returns the inventory: by server and tool, oldest definition first.
+// An operation inside a call has no definition of its own there, so its row
+// stands only where the tool was never called itself.
+func (s *Store) Definitions(ctx context.Context) ([]Definition, error) {
+	return ask[Definition](ctx, s, "tools", `
+		SELECT server_name, server_version, tool, tool_hash, tier, annotations, min(first_ts) AS first, max(last_ts) AS last, part = 'call' AS called
+		FROM definition_states FINAL
+		WHERE part = 'call' OR (server_name, server_version, tool) NOT IN (
+			SELECT server_name, server_version, tool FROM definition_states WHERE part = 'call')
+		GROUP BY server_name, server_version, tool, tool_hash, tier, annotations, called
+		ORDER BY server_name, tool, first, server_version, tool_hash
+		LIMIT {limit:UInt32}`, args{"limit": maxDefinitions})
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// A Session is one run of a proxy, over the whole of it.
+type Session struct {
+	SessionID     string    `ch:"session_id"`
+	Tenant        string    `ch:"tenant"`
+	FirstTS       time.Time `ch:"first_ts"`
+	LastTS        time.Time `ch:"last_ts"`
+	LastIngested  time.Time `ch:"last_ingested"`
+	Host          string    `ch:"host"`
+	User          string    `ch:"user"`
+	ClientID      string    `ch:"client_id"`
+	ClientName    string    `ch:"client_name"`
+	ServerName    string    `ch:"server_name"`
+	ServerCommand string    `ch:"server_command"`
+	Ended         bool      `ch:"ended"`
+	Died          bool      `ch:"died"` // its end was written by recovery
+	Records       uint64    `ch:"records"`
+	Calls         uint64    `ch:"calls_n"`
+	Errors        uint64    `ch:"errors_n"` // calls that did not end well
+	Open          uint64    `ch:"open_n"`
+	Missing       uint64    `ch:"missing_n"` // records
+	Anomalies     uint64    `ch:"anomalies_n"`
+	Gaps          uint64    `ch:"gaps_n"`
+}
+
+// State says in a word how far the session is.
+func (s Session) State(now time.Time) string {
+	switch {
+	case s.Died:
+		return "died"
+	case s.Ended:
+		return "ended"
+	case s.LastIngested.Before(now.Add(-QuietAfter)):
+		return "quiet"
+	default:
+		return "running"
+	}
+}
+
+const sessionColumns = `session_id, tenant, first_ts, last_ts, last_ingested, host, user, client_id, client_name, server_name, server_command,
+	toBool(ended) AS ended, toBool(died) AS died,
+	bitmapCardinality(seqs) AS records, bitmapCardinality(calls) AS calls_n, bitmapCardinality(errors) AS errors_n,
+	bitmapAndnotCardinality(opened, calls) AS open_n, toUInt64(max_seq + 1 - bitmapCardinality(seqs)) AS missing_n,
+	bitmapCardinality(anomalies) AS anomalies_n, bitmapCardinality(gaps) AS gaps_n`
+
+// A SessionFilter chooses sessions.
+type SessionFilter struct {
+	Window  Window // in which they were active
+	Host    string
+	User    string
+	Problem string // "": all; quiet, died, open, missing, anomalies, gaps, errors
+	After   string // a session_id: only those that began before it, by their id
+}
+
+// problems are conditions on a session.
+var problems = map[string]string{
+	"quiet":     "NOT ended AND last_ingested < fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')",
+	"running":   "NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')",
+	"died":      "died",
+	"open":      "bitmapAndnotCardinality(opened, calls) > 0",
+	"missing":   "max_seq + 1 > bitmapCardinality(seqs)",
+	"anomalies": "bitmapCardinality(anomalies) > 0",
+	"gaps":      "bitmapCardinality(gaps) > 0",
+	"errors":    "bitmapCardinality(errors) > 0",
+	"unknown":   "bitmapCardinality(unknown) > 0",
+}
+
+// Sessions returns up to limit sessions, the last ones first. Their ids are
+// UUIDv7, so their order is that of their beginnings.
+func (s *Store) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Session, error) {
+	w := f.Window.bounded()
+	a := args{"from": micros(w.From), "to": micros(w.To), "limit": limit, "quiet": micros(time.Now().Add(-QuietAfter))}
+	where := sessionActive
+	and := func(value, name, condition string) {
+		if value != "" {
+			where += " AND " + condition
+			a[name] = value
+		}
+	}
+	and(f.Host, "host", "host = {host:String}")
+	and(f.User, "user", "user = {user:String}")
+	and(f.After, "after", "session_id < {after:String}")
+	if p := problems[f.Problem]; p != "" {
+		where += " AND " + p
+	}
+	return ask[Session](ctx, s, "sessions", "SELECT "+sessionColumns+" FROM session_states FINAL WHERE "+where+
+		" ORDER BY session_id DESC LIMIT {limit:UInt32}", a)
+}
+
+// Session returns one session, or ErrNotFound.
+func (s *Store) Session(ctx context.Context, id string) (Session, error) {
+	list, err := ask[Session](ctx, s, "a session", "SELECT "+sessionColumns+" FROM session_states FINAL WHERE session_id = {id:String} LIMIT 1", args{"id": id})
+	if err == nil && len(list) == 0 {
+		return Session{}, ErrNotFound
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return list[0], nil
+}
+
+// Timeline returns up to limit records of a session from the number seq on, in
+// the order in which they were written.
+func (s *Store) Timeline(ctx context.Context, se Session, seq uint64, limit int) ([]Line, error) {
+	return ask[Line](ctx, s, "a session's records", "SELECT "+lineColumns+` FROM events FINAL
+		WHERE session_id = {session:String} AND `+withinSession+` AND seq >= {seq:UInt64}
+		ORDER BY seq, payload_hash LIMIT {limit:UInt32}`, se.args(args{"seq": seq, "limit": limit}))
+}
+
+// withinSession narrows reading to the time of a session.
+const withinSession = `ts >= fromUnixTimestamp64Micro({first:Int64}, 'UTC') AND ts <= fromUnixTimestamp64Micro({last:Int64}, 'UTC')`
+
+func (s Session) args(a args) args {
+	a["session"], a["first"], a["last"] = s.SessionID, micros(s.FirstTS), micros(s.LastTS)
+	return a
+}
+
+// A Summary is what a session did and touched, the most frequent first.
+type Summary struct {
+	Operations []NameCount
+	Panes      []NameCount
+	Pipes      []NameCount
+	Variables  []NameCount
+	Errors     []NameCount
+}
+
+// A NameCount is a name and how often it stands there.
+type NameCount struct {
+	What string `ch:"what"`
+	Name string `ch:"name"`
+	N    uint64 `ch:"n"`
+}
+
+// maxNames is how many names of each sort a Summary has.
+const maxNames = 50
+
+// Summary sums up what a session's calls did.
+func (s *Store) Summary(ctx context.Context, se Session) (Summary, error) {
+	rows, err := ask[NameCount](ctx, s, "what a session did", `
+		WITH operated AS (
+			SELECT operation, operation_args, outcome, error_type, path FROM events FINAL
+			ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path
+			WHERE session_id = {session:String} AND `+withinSession+` AND kind = 'call')
+		SELECT what, name, count() AS n FROM (
+			SELECT 'operation' AS what, operation AS name FROM operated
+			UNION ALL
+			SELECT 'pane', JSONExtractString(operation_args, 'pane_id') AS name FROM operated WHERE name != ''
+			UNION ALL
+			SELECT 'pipe', if(JSONType(operation_args, 'output_path') = 'String', JSONExtractString(operation_args, 'output_path'),
+				JSONExtractRaw(operation_args, 'output_path')) FROM operated WHERE operation = 'pipe_pane'
+			UNION ALL
+			SELECT 'variable', arrayJoin(if(operation = 'set_environment', [JSONExtractString(operation_args, 'name')],
+				JSONExtractKeys(operation_args, 'environment'))) FROM operated
+			WHERE operation = 'set_environment' OR JSONType(operation_args, 'environment') = 'Object'
+			UNION ALL
+			SELECT 'error', error_type FROM operated WHERE path = '' AND outcome != 'ok')
+		GROUP BY what, name ORDER BY n DESC, name LIMIT {limit:UInt32} BY what`, se.args(args{"limit": maxNames}))
+	var e Summary
+	lists := map[string]*[]NameCount{"operation": &e.Operations, "pane": &e.Panes, "pipe": &e.Pipes, "variable": &e.Variables, "error": &e.Errors}
+	for _, r := range rows {
+		*lists[r.What] = append(*lists[r.What], r)
+	}
+	return e, err
+}
