@@ -58,8 +58,9 @@ bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy and the collector
 soak: tools ## the long versions of the tests: every frame at every server, every kill
 	SOAK=1 go test -count=1 -timeout 3h ./...
 
-kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_PORT
+kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_PORT, with the topics
 	@deploy/kafka/broker up
+	@go run ./cmd/internal/kafkatopics 127.0.0.1:$${KAFKA_PORT:-19092} mcp.audit.v1 mcp.audit.v1.dead
 
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down

@@ -25,6 +25,7 @@ var row = map[string]int{
 	"cmd/internal/benchcollector": 5, // a program
 	"cmd/internal/benchreview":    5, // a program
 	"cmd/internal/demo":           5, // a program
+	"cmd/internal/kafkatopics":    5, // a program
 	"cmd/internal/peers":          5, // a program
 
 	"mcpproxy":         4,

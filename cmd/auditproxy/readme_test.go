@@ -40,14 +40,15 @@ func TestReadme(t *testing.T) {
 	commands := regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(string(readme), -1)
 	ran := 0
 	for _, m := range commands {
-		line := m[1]
+		// A broker that somebody runs there gets nothing of ours.
+		line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
 		switch {
 		case strings.HasPrefix(line, "make "):
 			if target := strings.Fields(line)[1]; !bytes.Contains(makefile, []byte("\n"+target+":")) {
 				t.Errorf("README names %q, but the Makefile has no such target", line)
 			}
 			continue
-		case !strings.Contains(line, "auditproxy ") || strings.HasPrefix(line, "install ") || strings.HasPrefix(line, "auditcollector "):
+		case !strings.Contains(line, "auditproxy ") || strings.HasPrefix(line, "install ") || strings.HasPrefix(line, "auditcollector "): // those run in cmd
 			continue
 		}
 		ran++
