@@ -37,6 +37,7 @@ type config struct {
 	keepEvents      time.Duration
 	keepDeadLetters time.Duration
 	metricsListen   string
+	review          reviewConfig
 
 	ruleFiles    []string // of alerts; shippedRules is those that come with the program
 	allowedPaths []string // where panes may be piped to
@@ -79,6 +80,17 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "alert.allowed_paths", Kind: cli.List, Usage: "directories that panes may be piped to without an alert"},
 			{Name: "alert.webhooks", Kind: cli.Secrets},
 			{Name: "alert.alertmanager", Kind: cli.Secrets},
+			{Name: "review.listen", Kind: cli.Text, Default: "127.0.0.1:8686", Usage: "host:port of the review page, or unix: and the path of a socket; off: nowhere"},
+			{Name: "review.url", Kind: cli.Text, Usage: "where browsers find it, such as https://audit.example.org, if not at review.listen"},
+			{Name: "review.tls.cert_file", Kind: cli.Path, Usage: "certificate of the review page; without one it is for this machine alone"},
+			{Name: "review.tls.key_file", Kind: cli.Path, Usage: "key of that certificate"},
+			{Name: "review.trusted_header", Kind: cli.Text, Usage: "header in which a proxy says who asks for a page"},
+			{Name: "review.trusted_proxies", Kind: cli.List, Usage: "addresses or networks from which that header counts"},
+			{Name: "review.tenant", Kind: cli.Text, Usage: "the one tenant whose records review.user may see"},
+			{Name: "review.user", Kind: cli.Text, Usage: "who reads clickhouse.addr for the review page, if not clickhouse.user"},
+		},
+		cli.PasswordKeys("review.password"),
+		[]cli.Key{
 			{Name: "metrics.listen", Kind: cli.Text, Default: "127.0.0.1:8687", Usage: "host:port of /metrics, /healthz and /readyz; none: nowhere"},
 		}, cli.LogKeys)
 }
@@ -111,6 +123,7 @@ func (a *app) load() (config, error) {
 		keepEvents:      c.days("retention.events"),
 		keepDeadLetters: c.days("retention.dead_letters"),
 		metricsListen:   v.String("metrics.listen"),
+		review:          c.review(),
 		ruleFiles:       v.List("alert.rules"),
 		allowedPaths:    c.directories("alert.allowed_paths"),
 	}
@@ -210,8 +223,7 @@ func (c *checker) listen(cfg config) {
 	if listen == "" {
 		return
 	}
-	host, _, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !loopback(listen) {
 		c.Problem("local.listen", "%q: want host:port of this machine's loopback", listen)
 	}
 	if c.Secret("local.password").Reveal() == "" && c.String("local.password_file") == "" {

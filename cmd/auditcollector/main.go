@@ -109,6 +109,6 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
-	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
+	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newReviewCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
 	return root
 }

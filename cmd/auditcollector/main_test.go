@@ -76,6 +76,7 @@ func newHome(t *testing.T) home {
 	return home{program(t), dir, []string{
 		"HOME=" + dir, "XDG_STATE_HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TZ=UTC",
 		"AUDITCOLLECTOR_LOCAL_DIR=" + dir + "/local", "AUDITCOLLECTOR_LOCAL_LIBRARY=" + libchdb(t), "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0",
+		"AUDITCOLLECTOR_REVIEW_LISTEN=off",
 	}}
 }
 

@@ -54,8 +54,8 @@ func newRunCmd(a *app) *cobra.Command {
 // wait for ClickHouse are the most that we hold.
 const memoryGoal = 224 << 20
 
-// collect runs everything: the local engine, the collector and the metrics. The
-// engine ends last, because inserts are under way until then.
+// collect runs everything: the local engine, the collector, the review page and
+// the metrics. The engine ends last, because inserts are under way until then.
 func (a *app) collect(ctx context.Context, cfg config) error {
 	if a.getenv("GOMEMLIMIT") == "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryGoal))
@@ -73,6 +73,11 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		return err
 	}
 	defer alerts.close()
+	page, err := newReviewPage(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer page.close()
 	c, err := newCollector(cfg, store, alerts, registry, log)
 	if err != nil {
 		return err
@@ -93,6 +98,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 			return nil
 		}
 		g.Go(func() error { return alerts.run(ctx) })
+		g.Go(func() error { page.serveBeside(ctx, a); return nil })
 		prepared.Store(true)
 		return c.Run(ctx)
 	})

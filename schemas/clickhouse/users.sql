@@ -3,6 +3,7 @@
 --
 --   CREATE USER collector IDENTIFIED … DEFAULT ROLE audit_writer SETTINGS async_insert = 0;
 --   CREATE USER auditor IDENTIFIED … DEFAULT ROLE audit_reader;
+--   CREATE USER marks IDENTIFIED … DEFAULT ROLE audit_reviewer;
 --   CREATE USER ann IDENTIFIED … DEFAULT ROLE audit_tenant_reader SETTINGS SQL_audit_tenant = 'acme' CONST;
 --
 -- The last needs custom_settings_prefixes to have SQL_, which is the default.
@@ -21,6 +22,11 @@ GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_marks TO audit_writer;
+
+-- clickhouse.user of a review page of its own: it keeps what reviewers do about
+-- alerts, and reads as review.user.
+CREATE ROLE IF NOT EXISTS audit_reviewer ${on_cluster};
+GRANT ${on_cluster} INSERT ON ${database}.alert_events TO audit_reviewer;
 
 CREATE SETTINGS PROFILE IF NOT EXISTS audit_reader ${on_cluster} SETTINGS readonly = 1, final = 1 CONST,
     use_skip_indexes_if_final_exact_mode = 0, max_execution_time = 30, max_result_rows = 1000000, max_memory_usage = 2000000000;

@@ -188,6 +188,7 @@ func (b *bench) collect(oneCPU bool, topic string, env ...string) (*process, err
 		"AUDITCOLLECTOR_KAFKA_TOPIC=" + topic,
 		"AUDITCOLLECTOR_KAFKA_GROUP=bench-" + strconv.Itoa(b.groups),
 		"AUDITCOLLECTOR_METRICS_LISTEN=" + addr,
+		"AUDITCOLLECTOR_REVIEW_LISTEN=off",
 	}, env...)...)
 	if err != nil {
 		return nil, err
