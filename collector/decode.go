@@ -35,7 +35,7 @@ type message struct {
 	sink.Source
 	Time  time.Time // when it was produced; zero if that is not known
 	Key   []byte
-	Value []byte // owned by who is given the message
+	Value []byte // the source's again once the message is decoded
 }
 
 // A refusal says why a message is no record.
@@ -72,7 +72,8 @@ func (d *decoder) decode(m message) (sink.Row, *refusal) {
 	if len(m.Value) > audit.MaxRecord {
 		return sink.Row{}, refuse(reasonTooLong, "%d bytes, a record has at most %d", len(m.Value), audit.MaxRecord)
 	}
-	r, err := audit.Parse(m.Value)
+	raw := string(m.Value)
+	r, err := audit.ParseCopy(m.Value, raw)
 	if err != nil {
 		return sink.Row{}, whyNot(m.Value, err)
 	}
@@ -83,7 +84,7 @@ func (d *decoder) decode(m message) (sink.Row, *refusal) {
 	return sink.Row{
 		Record:     r,
 		Operations: audit.Operations(&r),
-		Raw:        m.Value,
+		Raw:        raw,
 		Hash:       [16]byte(sum[:]),
 		Source:     m.Source,
 	}, nil
@@ -267,7 +268,7 @@ func cut(s string) string {
 // letter makes a dead letter of a message.
 func (d *decoder) letter(m message, why *refusal) sink.DeadLetter {
 	return sink.DeadLetter{
-		Source: m.Source, Time: m.Time, Key: string(m.Key), Raw: m.Value,
+		Source: m.Source, Time: m.Time, Key: string(m.Key), Raw: bytes.Clone(m.Value),
 		Reason: why.reason, Error: why.text, Seen: d.now(),
 	}
 }

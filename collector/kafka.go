@@ -50,7 +50,9 @@ func (k Kafka) transport() *kafka.Transport {
 }
 
 const (
-	fetchBytes    = 1 << 20
+	// A broker sends one batch at least, which has a thousand records. Those of
+	// every partition lie in memory while the store is away.
+	fetchBytes    = 256 << 10
 	fetchMaxBytes = 64 << 20 // for one batch of a producer that is larger than fetchBytes
 	fetchWait     = 500 * time.Millisecond
 	sourceRetry   = time.Second
@@ -135,10 +137,11 @@ func (c *Collector) consume(ctx context.Context, client *kafka.Client, gen *kafk
 		return gen.CommitOffsets(offsets)
 	}}
 	var wg sync.WaitGroup
+	var turn sync.Mutex
 	chunks := make(chan chunk[place])
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
-			r := &partition{Collector: c, client: client, place: place{topic, a.ID, a.Offset}, fetchBytes: fetchBytes}
+			r := &partition{Collector: c, client: client, place: place{topic, a.ID, a.Offset}, fetchBytes: fetchBytes, turn: &turn}
 			wg.Go(func() { r.run(ctx, chunks) })
 		}
 	}
@@ -165,36 +168,64 @@ type partition struct {
 	client *kafka.Client
 	place
 	fetchBytes int64
+	rows       int    // of the last chunk
+	key, value []byte // of the message at hand
+
+	// turn is held from decoding a chunk until the pipeline has it: rows take
+	// several times the memory of the answer that they come from.
+	turn *sync.Mutex
 }
 
 // run reads until ctx ends. It never returns for another reason: what fails is
 // tried again.
 func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
 	for ctx.Err() == nil {
-		c, err := p.fetch(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err := p.read(ctx, out); err != nil && ctx.Err() == nil {
 			p.metrics.sourceErrors.Inc()
 			p.source.tell(fmt.Errorf("reading topic %q, partition %d: %w", p.topic, p.partition, err))
 			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), zap.Error(err))
 			sleep(ctx, sourceRetry)
 		}
-		if c.len() == 0 {
-			continue
-		}
-		c.mark = p.place
-		select {
-		case out <- c:
-		case <-ctx.Done():
-		}
 	}
 }
 
-// fetch reads on. The chunk is good even where there is an error.
-func (p *partition) fetch(ctx context.Context) (c chunk[place], err error) {
+// read passes on what comes next. What it could read goes out even if there is
+// an error.
+func (p *partition) read(ctx context.Context, out chan<- chunk[place]) error {
+	resp, err := p.fetch(ctx)
+	if errors.Is(err, kafka.OffsetOutOfRange) {
+		c, err := p.reposition(ctx)
+		p.pass(ctx, c, out)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	c, err := p.decode(resp)
+	p.pass(ctx, c, out)
+	return err
+}
+
+// pass gives c to the pipeline.
+func (p *partition) pass(ctx context.Context, c chunk[place], out chan<- chunk[place]) {
+	if c.len() == 0 {
+		return
+	}
+	c.mark = p.place
+	select {
+	case out <- c:
+	case <-ctx.Done():
+	}
+}
+
+// fetch asks for what comes next.
+func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
 	if p.next < 0 { // nothing committed yet: from the start of what is there
 		first, _, err := p.bounds(ctx)
 		if err != nil {
-			return c, err
+			return nil, err
 		}
 		p.next = first
 	}
@@ -205,14 +236,17 @@ func (p *partition) fetch(ctx context.Context) (c chunk[place], err error) {
 	if err == nil {
 		err = resp.Error
 	}
-	if errors.Is(err, kafka.OffsetOutOfRange) {
-		return p.reposition(ctx)
+	if err == nil {
+		p.source.tell(nil)
 	}
-	if err != nil {
-		return c, err
-	}
-	p.source.tell(nil)
+	return resp, err
+}
+
+// decode decodes what was fetched. The chunk is good even where there is an
+// error.
+func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error) {
 	from := p.next
+	c.rows = make([]sink.Row, 0, p.rows)
 	for {
 		rec, err := resp.Records.ReadRecord()
 		if errors.Is(err, io.EOF) {
@@ -230,6 +264,7 @@ func (p *partition) fetch(ctx context.Context) (c chunk[place], err error) {
 			break
 		}
 	}
+	p.rows = len(c.rows)
 	p.metrics.lag.WithLabelValues(p.topic, strconv.Itoa(p.partition)).Set(float64(max(resp.HighWatermark-p.next, 0)))
 	return c, nil
 }
@@ -240,12 +275,10 @@ func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
 	if rec.Offset < p.next {
 		return errors.Join(closeBytes(rec.Key), closeBytes(rec.Value))
 	}
-	key, err := readAll(rec.Key)
-	if err != nil {
-		return err
-	}
-	value, err := readAll(rec.Value)
-	if err != nil {
+	var errKey, errValue error
+	p.key, errKey = readAll(p.key[:0], rec.Key)
+	p.value, errValue = readAll(p.value[:0], rec.Value)
+	if err := errors.Join(errKey, errValue); err != nil {
 		return err
 	}
 	if rec.Offset > p.next {
@@ -253,19 +286,21 @@ func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
 	}
 	c.add(&p.decoder, message{
 		Source: sink.Source{Topic: p.topic, Partition: uint32(p.partition), Offset: uint64(rec.Offset)},
-		Time:   rec.Time, Key: key, Value: value,
+		Time:   rec.Time, Key: p.key, Value: p.value,
 	})
 	p.next = rec.Offset + 1
 	return nil
 }
 
-// readAll reads b and gives its memory back to the client.
-func readAll(b kafka.Bytes) ([]byte, error) {
+// readAll appends b to dst and gives its memory back to the client.
+func readAll(dst []byte, b kafka.Bytes) ([]byte, error) {
 	if b == nil {
-		return nil, nil
+		return dst, nil
 	}
-	all, err := kafka.ReadAll(b)
-	return all, errors.Join(err, b.Close())
+	n := b.Len()
+	dst = slices.Grow(dst, n)[:len(dst)+n]
+	_, err := io.ReadFull(b, dst[len(dst)-n:])
+	return dst, errors.Join(err, b.Close())
 }
 
 func closeBytes(b kafka.Bytes) error {

@@ -74,28 +74,34 @@ func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 	wg.Go(func() { p.commitInOrder(order, slots) })
 	defer wg.Wait()
 	defer close(order)
-	for {
-		b := p.collect(ctx, in)
-		if b == nil {
-			return
-		}
+	for rows := 0; ; {
+		// What cannot be sent is not collected: it waits where it is.
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
+		b := p.collect(ctx, in, rows)
+		if b == nil {
+			return
+		}
+		rows = len(b.rows) + len(b.rows)/8 // the next one will be about as long
 		order <- b
 		p.metrics.inFlight.Inc()
 		wg.Go(func() {
 			defer p.metrics.inFlight.Dec()
-			b.stored <- p.write(ctx, b)
+			ok := p.write(ctx, b)
+			b.chunk = chunk[M]{} // the batch before it may take long
+			b.stored <- ok
 		})
 	}
 }
 
-// collect returns the next batch, nil when ctx has ended.
-func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M]) *batch[M] {
+// collect returns the next batch, nil when ctx has ended. There is room for
+// some rows from the beginning.
+func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M], rows int) *batch[M] {
 	b := &batch[M]{stored: make(chan bool, 1)}
+	b.rows = make([]sink.Row, 0, rows)
 	var full <-chan time.Time
 	for {
 		select {
@@ -207,6 +213,8 @@ func (p *pipeline[M]) writeRows(ctx context.Context, rows []sink.Row, at time.Ti
 		return nil, ok
 	case len(rows) == 1:
 		return []sink.DeadLetter{poisonedLetter(&rows[0], poison, at)}, true
+	case ctx.Err() != nil:
+		return nil, false // a search can take minutes; the batch comes again
 	}
 	p.metrics.bisections.Inc()
 	half := len(rows) / 2
@@ -227,7 +235,7 @@ func (p *pipeline[M]) insertRows(ctx context.Context, rows []sink.Row, at time.T
 
 func poisonedLetter(r *sink.Row, why error, at time.Time) sink.DeadLetter {
 	return sink.DeadLetter{
-		Source: r.Source, Key: r.Record.SessionID, Raw: r.Raw,
+		Source: r.Source, Key: r.Record.SessionID, Raw: []byte(r.Raw),
 		Reason: reasonInsert, Error: cut(why.Error()), Seen: at,
 	}
 }

@@ -130,7 +130,8 @@ func TestC2(t *testing.T) {
 	})
 }
 
-// TestOrder: a batch that is stored early waits for the one before it.
+// TestOrder: a batch that is stored early waits for the one before it, and what
+// comes after both waits where it is.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
@@ -139,10 +140,19 @@ func TestOrder(t *testing.T) {
 		b.send(1, "a")
 		synctest.Wait() // the first insert has taken the fault
 		b.send(2, "b")
-		b.send(3, "c")
+		third := make(chan struct{})
+		go func() {
+			defer close(third)
+			b.send(3, "c")
+		}()
 		<-time.After(10 * time.Second)
 		if got := b.marks(); len(got) > 0 {
 			t.Errorf("committed %v while the first batch hangs", got)
+		}
+		select {
+		case <-third:
+			t.Error("what cannot be sent yet takes memory")
+		default:
 		}
 		<-time.After(time.Minute)
 		b.want(t, []int{1, 2, 3}, 3, 0)
@@ -297,6 +307,22 @@ func TestDeadTopic(t *testing.T) {
 		if told != 1 {
 			t.Errorf("the topic was told of %d letters, want 1", told)
 		}
+	})
+}
+
+// TestStopInSearch: a stop does not wait until the rows are found that the
+// store refuses.
+func TestStopInSearch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.always = slow
+		b := start(t, 100, store)
+		for i := range 100 {
+			b.send(i+1, []string{"good", poisonTool}[i/99])
+		}
+		<-time.After(time.Second)
+		b.end()
+		b.want(t, nil, 0, 0)
 	})
 }
 

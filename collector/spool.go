@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -194,7 +193,7 @@ func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
 	m := message{
 		Source: sink.Source{Topic: sink.SpoolTopic, Partition: item.Pos.Segment, Offset: uint64(item.Pos.Offset)},
 		Key:    []byte(open.id),
-		Value:  bytes.Clone(item.Line),
+		Value:  item.Line,
 	}
 	switch {
 	case item.Damage == spool.Missing:

@@ -25,13 +25,13 @@ type Source struct {
 type Row struct {
 	Record     audit.Record
 	Operations []audit.Operation // of Record
-	Raw        []byte            // the record's bytes as they arrived
+	Raw        string            // the record's bytes as they arrived; Record's texts are parts of it
 	Hash       [16]byte          // SHA-256 of Raw, its first half
 	Source     Source
 }
 
-// Size is about how much memory r takes, in bytes: its raw bytes, nearly the
-// same again as strings, and the structure.
+// Size is about the most memory that r takes, in bytes: its raw bytes, as much
+// again for texts that had escapes in them, and the structure.
 func (r *Row) Size() int64 { return 2*int64(len(r.Raw)) + 1024 }
 
 // A DeadLetter is what could not become a row, and why.

@@ -266,15 +266,17 @@ func skipDigits[T chars](b T, i int) int {
 // ParseLine reads a line of the spool, without its line feed. kind is "" for a
 // record, else the value of "line", which may be one that this program does not
 // know: then r is of no use. Members that it does not know are passed over. It
-// does not look at the checksum, see Check.
-func ParseLine(line []byte) (kind string, r Record, err error) {
+// does not look at the checksum, see Check. The texts of r are parts of one copy
+// of line, and keep all of it in memory.
+func ParseLine(line []byte) (kind string, r Record, err error) { return parseLine(string(line)) }
+
+func parseLine(line string) (kind string, r Record, err error) {
 	r.Duration = -1
 	var (
 		bad       error
 		versioned bool
 	)
-	// One copy, of which r keeps parts: it holds the line as long as it lives.
-	err = members(string(line), func(name, value string) bool {
+	err = members(line, func(name, value string) bool {
 		versioned = versioned || name == "v"
 		switch {
 		case name == "line":
@@ -307,11 +309,15 @@ func known(kind string) bool {
 
 // Parse reads a record as AppendRecord wrote it, without its line feed. The
 // line must pass Check and be a record of a version that this program knows.
-func Parse(line []byte) (Record, error) {
+func Parse(line []byte) (Record, error) { return ParseCopy(line, string(line)) }
+
+// ParseCopy is Parse for a caller who keeps a copy of line: the record's texts
+// are parts of it.
+func ParseCopy(line []byte, copied string) (Record, error) {
 	if !Check(line) {
 		return Record{}, ErrChecksum
 	}
-	kind, r, err := ParseLine(line)
+	kind, r, err := parseLine(copied)
 	switch {
 	case err != nil:
 		return Record{}, err

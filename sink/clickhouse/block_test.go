@@ -31,7 +31,7 @@ func mixedRows(t *testing.T, n int) []sink.Row {
 			r.Args, r.NotDurable = audit.JSON(`{"operations":[{"tool":"a","arguments":{"x":1}},{"tool":"b"}]}`), true
 			rows[i].Operations, rows[i].Source = audit.Operations(r), sink.Source{Topic: "other", Partition: 7, Offset: 1 << 60}
 		case i%50 == 1:
-			rows[i].Raw = []byte(strings.Repeat("é", 100_000))
+			rows[i].Raw = strings.Repeat("é", 100_000)
 		}
 	}
 	return rows

@@ -167,10 +167,7 @@ var eventColumns = []column{
 	operations("ops_args", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(string(o.Args)) }),
 	operations("ops_path", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(o.Path) }),
 	operations("ops_candidate", proto.ColumnTypeBool, func(to *proto.Buffer, o *audit.Operation) { to.PutBool(o.Candidate) }),
-	values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *sink.Row) {
-		to.PutLen(len(r.Raw))
-		to.PutRaw(r.Raw)
-	}),
+	values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *sink.Row) { to.PutString(r.Raw) }),
 	values("payload_hash", "FixedString(16)", func(to *proto.Buffer, r *sink.Row) { to.PutRaw(r.Hash[:]) }),
 	word("kafka_topic", func(r *sink.Row) string { return r.Source.Topic }),
 	values("kafka_partition", proto.ColumnTypeUInt32, func(to *proto.Buffer, r *sink.Row) { to.PutUInt32(r.Source.Partition) }),

@@ -151,7 +151,7 @@ func rowOf(t *testing.T, line []byte, offset uint64) sink.Row {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(raw)
-	return sink.Row{Record: r, Operations: audit.Operations(&r), Raw: raw, Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Partition: 3, Offset: offset}}
+	return sink.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Partition: 3, Offset: offset}}
 }
 
 var start = time.Now().UTC().Truncate(time.Hour)

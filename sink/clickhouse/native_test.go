@@ -172,7 +172,7 @@ func oldRows(t *testing.T, n int) (rows []sink.Row) {
 		raw := audit.AppendRecord(nil, &r)
 		raw = raw[:len(raw)-1]
 		sum := sha256.Sum256(raw)
-		rows = append(rows, sink.Row{Record: r, Operations: audit.Operations(&r), Raw: raw, Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Offset: uint64(i)}})
+		rows = append(rows, sink.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Offset: uint64(i)}})
 	}
 	return rows
 }
@@ -215,7 +215,7 @@ func testNativeInsert(t *testing.T, s *Store) {
 		if i%2 == 1 {
 			want = fmt.Sprintf("%s %d -32603 1 batch,nan send_keys 1 %s", r.TS.Format(time.DateTime), i, r.RecordID)
 		}
-		if diff := cmp.Diff([]string{string(rows[i].Raw), want}, []string{raw, text}); diff != "" {
+		if diff := cmp.Diff([]string{rows[i].Raw, want}, []string{raw, text}); diff != "" {
 			t.Fatalf("row %d (-want +got):\n%s", i, diff)
 		}
 	}
