@@ -13,12 +13,18 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 )
 
-// TestMain makes the test binary double as the program when it is called by
-// the program's name. Only there can the administrator's file be moved.
+// serverName is what the MCP server of these tests is called.
+const serverName = "journaling-server"
+
+// TestMain makes the test binary double as the program, or as a server, when it
+// is called by that name. Only there can the administrator's file be moved.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "auditcollector" {
 		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG")}
 		os.Exit(a.run(context.Background(), os.Args[1:]))
+	}
+	if filepath.Base(os.Args[0]) == serverName {
+		os.Exit(serveCalls(os.Args[1]))
 	}
 	os.Exit(m.Run())
 }
@@ -119,6 +125,12 @@ func (h home) engine(t *testing.T) {
 			t.Errorf("the engine ended with %v", err)
 		}
 	})
+	h.ready(t)
+}
+
+// ready waits until the local engine answers.
+func (h home) ready(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := chdb.Ready(ctx, h.dir+"/local"); err != nil {

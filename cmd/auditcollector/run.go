@@ -109,7 +109,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		return c.Ready()
 	}
 	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, ready, log) })
-	g.Go(func() error { watchCompleteness(ctx, store, registry, log); return nil })
+	g.Go(func() error { watchCompleteness(ctx, completenessEvery, store, registry, log); return nil })
 	return g.Wait()
 }
 
@@ -194,8 +194,9 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 // completenessEvery is the time between two questions whether all is there.
 const completenessEvery = time.Minute
 
-// watchCompleteness asks the store what never came, until ctx ends.
-func watchCompleteness(ctx context.Context, s *clickhouse.Store, r prometheus.Registerer, log *zap.Logger) {
+// watchCompleteness asks the store what never came, until ctx ends. What is
+// missing shows in the metrics, and in the log whenever it has changed.
+func watchCompleteness(ctx context.Context, every time.Duration, s *clickhouse.Store, r prometheus.Registerer, log *zap.Logger) {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "auditcollector", Name: name, Help: help})
 		r.MustRegister(g)
@@ -204,8 +205,9 @@ func watchCompleteness(ctx context.Context, s *clickhouse.Store, r prometheus.Re
 	}
 	missing := gauge("missing_records", "Sequence numbers of the last two days' sessions that never came.")
 	silent := gauge("silent_sessions", "Sessions of the last two days without an end and without a record for five minutes.")
-	tick := time.NewTicker(completenessEvery)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var said clickhouse.Completeness
 	for {
 		select {
 		case <-ctx.Done():
@@ -223,5 +225,10 @@ func watchCompleteness(ctx context.Context, s *clickhouse.Store, r prometheus.Re
 		}
 		missing.Set(float64(got.Missing))
 		silent.Set(float64(got.Silent))
+		if got != said {
+			said = got
+			log.Warn("what never came has changed; audit.seq_gaps and audit.sessions say of which sessions",
+				zap.Uint64("missing_records", got.Missing), zap.Uint64("silent_sessions", got.Silent))
+		}
 	}
 }

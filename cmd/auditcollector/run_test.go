@@ -3,15 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"log"
-	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +20,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/ledger"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/spool"
@@ -57,11 +54,17 @@ func (h home) collect(t *testing.T, args ...string) process {
 	return p
 }
 
+// endLimit is how long a program may take to end.
+const endLimit = 2 * time.Minute
+
 // end ends the program with a signal and returns its exit code, -1 if the
 // signal was what ended it.
 func (p process) end(s syscall.Signal) int {
 	if p.cmd.ProcessState == nil {
 		_ = p.cmd.Process.Signal(s) // it may have ended by itself
+		// What does not end says where it waits.
+		stuck := time.AfterFunc(endLimit, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+		defer stuck.Stop()
 		_ = p.cmd.Wait()
 	}
 	return p.cmd.ProcessState.ExitCode()
@@ -75,7 +78,7 @@ type writer struct {
 	*spool.Session
 	t    *testing.T
 	no   int
-	ids  map[string]bool // of all records written
+	book ledger.Book // of all records written
 	stop func()
 }
 
@@ -88,7 +91,7 @@ func (h home) writer(t *testing.T) *writer {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	return &writer{s, t, 0, map[string]bool{}, func() {
+	return &writer{s, t, 0, ledger.Book{Place: "writer"}, func() {
 		cancel()
 		<-done
 		if err := s.Close(); err != nil {
@@ -112,54 +115,56 @@ func (w *writer) line(change ...func(*audit.Record)) []byte {
 	w.no++
 	r := audit.Record{
 		Kind: audit.KindCall, RecordID: audit.NewID(now), Seq: uint64(w.no - 1), CallNo: uint64(w.no),
-		TS: now, Method: "tools/call", Tool: "list_panes", Outcome: audit.OutcomeOK, Duration: time.Millisecond,
+		TS: now, Method: "tools/call", Tool: "list_panes", RequestID: strconv.Itoa(w.no), Outcome: audit.OutcomeOK, Duration: time.Millisecond,
 	}
 	for _, c := range change {
 		c(&r)
 	}
-	w.ids[r.RecordID] = true
-	return audit.AppendRecord(nil, &r)
+	line := audit.AppendRecord(nil, &r)
+	w.book.Entries = append(w.book.Entries, entry(w.t, line[:len(line)-1]))
+	return line
 }
 
-// serve gives the engine's writer a port, so that it can stand for a server,
-// and returns it.
-func (h home) serve(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dial := chdb.Dialer(h.dir+"/local", chdb.Writer)
+// query returns the answer to a statement as tab-separated text.
+func (h home) query(r chdb.Role, sql string) (string, error) {
+	dial := chdb.Dialer(h.dir+"/local", r)
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) }}
-	server := &http.Server{Handler: &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "engine"}) },
-		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-	}}
-	go server.Serve(l)
-	t.Cleanup(func() {
-		server.Close()
-		transport.CloseIdleConnections()
-	})
-	return l.Addr().String()
-}
-
-// ask returns the rows of a question to the engine, nil while it is away.
-func (h home) ask(t *testing.T, sql string) []string {
-	t.Helper()
-	dial := chdb.Dialer(h.dir+"/local", chdb.Reader)
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) }}
-	client := http.Client{Transport: transport, Timeout: 30 * time.Second}
+	client := http.Client{Transport: transport, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
-	resp, err := client.Post("http://engine/", "text/plain", strings.NewReader(sql+" FORMAT TSVRaw"))
+	resp, err := client.Post("http://engine/?default_format=TSVRaw", "text/plain", strings.NewReader(sql))
 	if err != nil {
-		return nil
+		return "", err
 	}
 	defer resp.Body.Close()
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(string(text))
+	}
+	return string(text), err
+}
+
+// ask returns the words of the answer to a question, nil while the engine is
+// away.
+func (h home) ask(t *testing.T, sql string) []string {
+	t.Helper()
+	text, err := h.query(chdb.Reader, sql)
+	if err != nil {
 		return nil
 	}
-	return strings.Fields(b.String())
+	return strings.Fields(text)
+}
+
+// number is the answer to a question for one, 0 while the engine is away.
+func (h home) number(sql string) int64 {
+	text, err := h.query(chdb.Reader, sql)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // eventually waits for what other processes do.
@@ -183,42 +188,25 @@ func (h home) counts(t *testing.T, sql string, want int) func() bool {
 
 const distinct = "SELECT uniqExact(record_id) FROM audit.events"
 
-// check compares what was written with what a reviewer sees.
-func (h home) check(t *testing.T, writers ...*writer) {
+// check compares what a reviewer sees with what the places before it hold.
+func (h home) check(t *testing.T, books ...ledger.Book) {
 	t.Helper()
-	written := 0
-	for _, w := range writers {
-		written += len(w.ids)
+	calls := 0
+	for _, e := range books[0].Entries {
+		if e.Call != "" {
+			calls++
+		}
 	}
 	// An insert shows in the table a moment before it does in the rollup.
-	eventually(t, "the rollup has every call", h.counts(t, "SELECT sum(calls) FROM audit.hourly", written))
-	want := map[string]bool{}
-	for _, w := range writers {
-		maps.Copy(want, w.ids)
-	}
-	got := map[string]int{}
-	for _, id := range h.ask(t, "SELECT record_id FROM audit.events FINAL") {
-		got[id]++
-	}
-	lost, phantom, duplicates := 0, 0, 0
-	for id := range want {
-		if got[id] == 0 {
-			lost++
-		}
-	}
-	for id, n := range got {
-		if !want[id] {
-			phantom++
-		}
-		duplicates += n - 1
-	}
-	if lost+phantom+duplicates > 0 {
-		t.Errorf("of %d records %d are lost, %d are phantoms, %d are duplicates", len(want), lost, phantom, duplicates)
+	eventually(t, "the rollup has every call", h.counts(t, "SELECT sum(calls) FROM audit.hourly", calls))
+	if found := ledger.Follow(append(books, h.tableBook(t))...); len(found) > 0 {
+		t.Errorf("of %d records: %v", len(books[0].Entries), found)
 	}
 	for question, want := range map[string]string{
-		"SELECT count() FROM audit.conflicts":    "0",
-		"SELECT count() FROM audit.seq_gaps":     "0",
-		"SELECT count() FROM audit.dead_letters": "0",
+		"SELECT count() FROM audit.conflicts":                                "0",
+		"SELECT count() FROM audit.seq_gaps":                                 "0",
+		"SELECT count() FROM audit.gaps":                                     "0",
+		"SELECT count() FROM audit.dead_letters FINAL WHERE replayed_at = 0": "0",
 	} {
 		if got := h.ask(t, question); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s = %v, want %s", question, got, want)
@@ -240,7 +228,7 @@ func TestRunLocal(t *testing.T) {
 		w.call()
 	}
 	eventually(t, "what came later is there too", h.counts(t, distinct, 25))
-	h.check(t, w)
+	h.check(t, w.book, h.spoolBook(t))
 	w.stop()
 	if code := p.end(syscall.SIGTERM); code != 0 || strings.Contains(p.stderr.String(), "error") {
 		t.Errorf("exit code %d, standard error:\n%s", code, p.stderr)
@@ -251,9 +239,10 @@ func TestRunLocal(t *testing.T) {
 // are being written. SOAK=1 does it as often as promised.
 func TestKills(t *testing.T) {
 	collectors, engines := 5, 3
-	if os.Getenv("SOAK") != "" {
+	if soak() {
 		collectors, engines = 50, 20
 	}
+	random := newRandom(t)
 	h := newHome(t)
 	w := h.writer(t)
 	p := h.collect(t, "--batch-wait", "20ms")
@@ -263,7 +252,7 @@ func TestKills(t *testing.T) {
 			w.call()
 		}
 		// A moment is as good as another: in the wait, an insert, a commit.
-		for range rand.IntN(40) {
+		for range random.IntN(40) {
 			w.call()
 			h.ask(t, "SELECT 1")
 		}
@@ -275,8 +264,8 @@ func TestKills(t *testing.T) {
 		eventually(t, "there is an engine to kill", func() bool { return killEngine(t, p.cmd.Process.Pid) })
 	}
 	w.call()
-	eventually(t, "everything is there", h.counts(t, distinct, len(w.ids)))
-	h.check(t, w)
+	eventually(t, "everything is there", h.counts(t, distinct, len(w.book.Entries)))
+	h.check(t, w.book, h.spoolBook(t))
 	w.stop()
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d, standard error:\n%s", code, p.stderr)

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"auditproxy/cmd/internal/ledger"
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/kafka/kafkatest"
+	"auditproxy/sink/spool"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	chainTopic     = "mcp.audit.v1"
+	chainDeadTopic = "mcp.audit.v1.dead"
+)
+
+// A chain is all that a record passes: agents, a shipper, a broker, collectors
+// of some groups, and a ClickHouse server, which is the engine behind a port.
+type chain struct {
+	home
+	t      *testing.T
+	broker *kafkatest.Broker
+	kafka  *kafka.Client
+	server *faultServer
+	engine *atomic.Pointer[exec.Cmd] // the one that runs now
+	agents *agents
+}
+
+func newChain(t *testing.T, poison int) *chain {
+	t.Helper()
+	b, err := kafkatest.Start(kafkatest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for topic, partitions := range map[string]int{chainTopic: 4, chainDeadTopic: 1} {
+		if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: topic, Partitions: partitions}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	h := newHome(t)
+	c := &chain{home: h, t: t, broker: b, engine: h.supervise(t), server: h.serve(t),
+		kafka: &kafka.Client{Addr: kafka.TCP(b.Addr), Transport: transport, Timeout: 10 * time.Second}}
+	c.env = append(c.env, "AUDITCOLLECTOR_CLICKHOUSE_ADDR="+c.server.addr, "AUDITCOLLECTOR_CLICKHOUSE_PROTOCOL=http",
+		"AUDITCOLLECTOR_KAFKA_BROKERS="+b.Addr, "AUDITCOLLECTOR_BATCH_WAIT=20ms")
+	if r := c.run(t, "migrate"); r.code != 0 {
+		t.Fatalf("migrate: %+v", r)
+	}
+	c.alter(t, "ADD CONSTRAINT poison CHECK tool != '"+poisonTool+"'")
+	c.agents = newAgents(t, h.dir, h.spoolDir(), poison)
+	return c
+}
+
+// supervise keeps an engine running, as a collector does, until the test ends.
+func (h home) supervise(t *testing.T) *atomic.Pointer[exec.Cmd] {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	running, ended := new(atomic.Pointer[exec.Cmd]), make(chan error, 1)
+	env := h.env
+	go func() {
+		ended <- chdb.Supervise(ctx, chdb.Supervisor{Dir: h.dir + "/local", Command: func() *exec.Cmd {
+			cmd := exec.Command(h.exe, "engine")
+			cmd.Env, cmd.Stderr = env, os.Stderr
+			running.Store(cmd)
+			return cmd
+		}})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Supervise = %v", err)
+		}
+	})
+	h.ready(t)
+	return running
+}
+
+// alter changes the table of records.
+func (h home) alter(t *testing.T, what string) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		_, err := h.query(chdb.Writer, "ALTER TABLE audit.events "+what)
+		return err == nil
+	})
+}
+
+// ship starts what ships every session of the host.
+func (c *chain) ship() *exec.Cmd {
+	c.t.Helper()
+	cmd := c.shipper("--follow")
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
+}
+
+func (c *chain) shipper(args ...string) *exec.Cmd {
+	cmd := exec.Command(c.agents.proxy, append([]string{"ship", "--spool-dir", c.agents.spool, "--kafka-brokers", c.broker.Addr}, args...)...)
+	cmd.Env = []string{"HOME=" + c.dir, "PATH=/usr/bin:/bin"}
+	return cmd
+}
+
+// ends returns how many records each partition of the topic has had.
+func (c *chain) ends() (ends map[int]int64, ok bool) {
+	var asked []kafka.OffsetRequest
+	for p := range 4 {
+		asked = append(asked, kafka.LastOffsetOf(p))
+	}
+	resp, err := c.kafka.ListOffsets(c.t.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{chainTopic: asked}})
+	if err != nil {
+		return nil, false
+	}
+	ends = map[int]int64{}
+	for _, p := range resp.Topics[chainTopic] {
+		if p.Error != nil {
+			return nil, false
+		}
+		ends[p.Partition] = p.LastOffset
+	}
+	return ends, len(ends) == 4
+}
+
+// written is how many records were ever written to the topic, 0 while nobody
+// can tell.
+func (c *chain) written() (n int64) {
+	ends, _ := c.ends()
+	for _, end := range ends {
+		n += end
+	}
+	return n
+}
+
+// A group is a consumer group.
+type group struct {
+	*chain
+	name    string
+	members []process
+}
+
+func (c *chain) group(name string, members int) *group {
+	g := &group{chain: c, name: name}
+	for range members {
+		g.members = append(g.members, g.join())
+	}
+	return g
+}
+
+func (g *group) join() process { return g.collect(g.t, "--kafka-group", g.name) }
+
+// committed is how many records of the topic the group has committed, 0 while
+// nobody can tell, and whether that is all of them.
+func (g *group) committed() (n int64, all bool) {
+	ends, ok := g.ends()
+	if !ok {
+		return 0, false
+	}
+	resp, err := g.kafka.OffsetFetch(g.t.Context(), &kafka.OffsetFetchRequest{GroupID: g.name, Topics: map[string][]int{chainTopic: {0, 1, 2, 3}}})
+	if err != nil || resp.Error != nil || len(resp.Topics[chainTopic]) != len(ends) {
+		return 0, false
+	}
+	all = true
+	for _, p := range resp.Topics[chainTopic] {
+		if p.Error != nil {
+			return 0, false
+		}
+		at := max(p.CommittedOffset, 0) // -1: nothing yet
+		n += at
+		all = all && at == ends[p.Partition]
+	}
+	return n, all
+}
+
+func (g *group) hasAll() bool {
+	_, all := g.committed()
+	return all
+}
+
+// kill kills so many members, chosen at random, and starts others.
+func (g *group) kill(random *rand.Rand, n int) {
+	for _, i := range random.Perm(len(g.members))[:n] {
+		g.members[i].end(syscall.SIGKILL)
+		g.members[i] = g.join()
+	}
+}
+
+// leave has the oldest member leave and another one join.
+func (g *group) leave() {
+	g.t.Helper()
+	joined := g.join()
+	if code := g.members[0].end(syscall.SIGTERM); code != 0 {
+		g.t.Errorf("a collector that leaves ends with %d:\n%s", code, g.members[0].stderr)
+	}
+	g.members = append(g.members[1:], joined)
+}
+
+// disband has all members leave.
+func (g *group) disband() {
+	g.t.Helper()
+	for _, m := range g.members {
+		if code := m.end(syscall.SIGTERM); code != 0 {
+			g.t.Errorf("a collector of group %q ends with %d:\n%s", g.name, code, m.stderr)
+		}
+	}
+}
+
+// spoolBook is what the spools hold.
+func (h home) spoolBook(t *testing.T) ledger.Book {
+	t.Helper()
+	book := ledger.Book{Place: "spool"}
+	entries, err := spool.List(h.spoolDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		r, err := spool.OpenReader(spool.ReaderConfig{Dir: h.spoolDir(), Session: e.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			item, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if item.Record() {
+				book.Entries = append(book.Entries, entry(t, item.Line))
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return book
+}
+
+func entry(t *testing.T, line []byte) ledger.Entry {
+	t.Helper()
+	e, err := ledger.Read(line)
+	if err != nil {
+		t.Errorf("%v: %s", err, line)
+	}
+	return e
+}
+
+// topicBook is what the topic holds.
+func (c *chain) topicBook() ledger.Book {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
+	defer cancel()
+	messages, err := c.broker.Messages(ctx, chainTopic)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	book := ledger.Book{Place: "topic", Repeats: true}
+	for _, m := range messages {
+		book.Entries = append(book.Entries, entry(c.t, m.Value))
+	}
+	return book
+}
+
+// tableBook is what a reviewer sees.
+func (h home) tableBook(t *testing.T) ledger.Book {
+	t.Helper()
+	book := ledger.Book{Place: "table"}
+	text, err := h.query(chdb.Reader, "SELECT record_id, session_id, seq, call_no, if(kind = 'call', request_id, ''), hex(payload_hash) FROM audit.events FINAL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		e := ledger.Entry{RecordID: f[0], SessionID: f[1], Call: f[4]}
+		var errs [3]error
+		e.Seq, errs[0] = strconv.ParseUint(f[2], 10, 64)
+		e.CallNo, errs[1] = strconv.ParseUint(f[3], 10, 64)
+		_, errs[2] = hex.Decode(e.Hash[:], []byte(f[5]))
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Fatal(err)
+		}
+		book.Entries = append(book.Entries, e)
+	}
+	return book
+}
