@@ -116,7 +116,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 			continue
 		}
 		c.metrics.generations.Inc()
-		c.source.tell(nil)
+		c.source.tell(c.missingTopics(ctx, client))
 		// One function: the first that returned would end the generation for all.
 		gen.Start(func(ctx context.Context) { c.consume(ctx, client, gen) })
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -163,6 +164,25 @@ func TestKafka(t *testing.T) {
 	if r, l := next.stored(); r != 10 || l != 0 {
 		t.Errorf("%d records, %d dead letters the second time, want 10 and none: offsets were not committed", r, l)
 	}
+}
+
+// TestNoTopic: a topic that does not exist is said; once it does, its records
+// are read.
+func TestNoTopic(t *testing.T) {
+	name := fmt.Sprintf("late-%d", os.Getpid())
+	b := broker(t)
+	store := newFakeStore()
+	m := join(t, store, name, name)
+	eventually(t, "the topic is missed", func() bool {
+		err := m.Ready()
+		return err != nil && strings.Contains(err.Error(), fmt.Sprintf("topic %q does not exist", name))
+	})
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, name, records(1, 10)...)
+	eventually(t, "its records are stored", store.has(10, 0))
+	eventually(t, "nothing is missed", func() bool { return m.Ready() == nil })
 }
 
 // TestC8: the topic from its start again and two groups at once change nothing.

@@ -1,0 +1,32 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+// missingTopics says which topics do not exist, nil if all do. To the group
+// they are topics without partitions, of which nobody is told anything; it
+// forms again as fast as it can, so a topic that is missing costs a pause.
+func (c *Collector) missingTopics(ctx context.Context, client *kafka.Client) error {
+	resp, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: c.config.Kafka.Topics})
+	if err != nil {
+		return nil // whoever reads will say so
+	}
+	var missing []error
+	for _, t := range resp.Topics {
+		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
+			missing = append(missing, fmt.Errorf("topic %q does not exist: create it, or name another", t.Name))
+		}
+	}
+	if err = errors.Join(missing...); err != nil {
+		c.metrics.sourceErrors.Inc()
+		c.log.Warn("no records from topics that are not there", zap.Error(err))
+		sleep(ctx, sourceRetry)
+	}
+	return err
+}
