@@ -111,7 +111,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		case err != nil:
 			c.source.tell(fmt.Errorf("joining consumer group %q: %w", k.Group, err))
 			c.metrics.sourceErrors.Inc()
-			c.log.Warn("no partitions yet", zap.String("group", k.Group), zap.Error(err))
+			c.log.Warn("no partitions yet", zap.String("group", k.Group), because(err), zap.Error(err))
 			sleep(ctx, sourceRetry)
 			continue
 		}
@@ -183,7 +183,7 @@ func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
 		if err := p.read(ctx, out); err != nil && ctx.Err() == nil {
 			p.metrics.sourceErrors.Inc()
 			p.source.tell(fmt.Errorf("reading topic %q, partition %d: %w", p.topic, p.partition, err))
-			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), zap.Error(err))
+			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), because(err), zap.Error(err))
 			sleep(ctx, sourceRetry)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	brokers "auditproxy/sink/kafka"
+
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
 )
@@ -30,3 +32,6 @@ func (c *Collector) missingTopics(ctx context.Context, client *kafka.Client) err
 	}
 	return err
 }
+
+// because says in words what keeps us from Kafka.
+func because(err error) zap.Field { return zap.String("because", brokers.Explain(err)) }

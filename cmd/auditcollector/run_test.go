@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,13 +31,37 @@ import (
 // A process is a running program.
 type process struct {
 	cmd    *exec.Cmd
-	stderr *bytes.Buffer // of this program and its engine; read it after end
+	stderr *tail // of this program and its engine
+}
+
+// A tail is what a program has said so far.
+type tail struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (s *tail) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *tail) has(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(s.text.String(), text)
+}
+
+func (s *tail) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 // collect starts auditcollector run.
 func (h home) collect(t *testing.T, args ...string) process {
 	t.Helper()
-	p := process{exec.Command(h.exe, append([]string{"run"}, args...)...), new(bytes.Buffer)}
+	p := process{exec.Command(h.exe, append([]string{"run"}, args...)...), new(tail)}
 	p.cmd.Env, p.cmd.Stderr = append(h.env, "AUDITCOLLECTOR_SPOOL_DIRS="+h.spoolDir()), p.stderr
 	// What is killed cannot end its engine, whose copy of standard error would
 	// keep Wait waiting.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
 )
 
@@ -55,14 +56,18 @@ func Explain(err error) string {
 		alert     tls.AlertError
 		dns       *net.DNSError
 		op        *net.OpError
+		consumer  kafka.Error
 	)
+	if errors.As(err, &consumer) { // of kafka-go's consumer group
+		err = errors.Join(code(consumer), err)
+	}
 	switch {
 	case errors.Is(err, saslAuthenticationFailed):
 		return "Kafka does not take this user name and password"
 	case errors.Is(err, unsupportedSASLMechanism):
 		return "Kafka does not offer this login mechanism"
 	case errors.Is(err, topicAuthorizationFailed), errors.Is(err, clusterAuthorizationFailed):
-		return "this user may not write to the topic"
+		return "this user has no right to the topic"
 	case errors.Is(err, unknownTopicOrPartition):
 		return "the topic does not exist, and is not created here"
 	case errors.Is(err, notEnoughReplicas), errors.Is(err, notEnoughReplicasAfterAppend):
@@ -86,7 +91,7 @@ func Explain(err error) string {
 	case errors.As(err, &op):
 		return "no broker can be reached"
 	}
-	return "Kafka cannot take them now"
+	return "Kafka does not serve us now"
 }
 
 func timeout(err error) bool {

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/kafka/kafkatest"
+)
+
+// TestBadConnections starts collectors that cannot reach one of their ends:
+// each says so in a sentence, goes on, and ends when it is told to.
+func TestBadConnections(t *testing.T) {
+	b, err := kafkatest.Start(kafkatest.Config{Secure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: chainTopic}); err != nil {
+		t.Fatal(err)
+	}
+	h := newHome(t)
+	h.engine(t)
+	server := h.serve(t).addr
+	if r := h.run(t, "migrate"); r.code != 0 {
+		t.Fatalf("migrate: %+v", r)
+	}
+	wrong, right := filepath.Join(h.dir, "wrong"), filepath.Join(h.dir, "right")
+	for file, password := range map[string]string{wrong: "wrong", right: kafkatest.Password} {
+		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const nobody = "127.0.0.1:1"
+	const mismatch = "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"
+	login := []string{"--kafka-sasl-mechanism", "scram-sha-512", "--kafka-sasl-username", kafkatest.User, "--kafka-sasl-password-file"}
+	ca := []string{"--kafka-tls-enabled", "--kafka-tls-ca-file", b.CAFile}
+	for _, tt := range []struct {
+		name               string
+		broker, clickhouse string
+		args               [][]string
+		want               string
+	}{
+		{"it says that no broker is there", nobody, server, nil, "no broker can be reached"},
+		{"it says that the password is wrong", b.SecureAddr, server, [][]string{ca, login, {wrong}}, "Kafka does not take this user name and password"},
+		{"it says that the authority is not trusted", b.SecureAddr, server, [][]string{{"--kafka-tls-enabled"}, login, {right}}, "the broker's certificate is not signed by an authority that is trusted here"},
+		{"it says that the broker speaks TLS", b.SecureAddr, server, nil, mismatch},
+		{"it says that the broker does not speak TLS", b.Addr, server, [][]string{{"--kafka-tls-enabled"}}, mismatch},
+		{"it says that there is no topic", b.Addr, server, [][]string{{"--kafka-topic", "absent"}}, `topic \"absent\" does not exist: create it, or name another`},
+		{"it says that ClickHouse is not there", b.Addr, nobody, nil, "ClickHouse does not answer; records wait"},
+		{"it says that ClickHouse does not speak TLS", b.Addr, server, [][]string{{"--clickhouse-tls-enabled"}}, "ClickHouse does not answer; records wait"},
+		{"it says nothing of what is right", b.SecureAddr, server, [][]string{ca, login, {right}, {"--log-level", "info"}}, `"partitions": {"mcp.audit.v1":[0]}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // they wait more than they work
+			args := []string{"--kafka-group", t.Name(), "--kafka-brokers", tt.broker, "--clickhouse-addr", tt.clickhouse, "--clickhouse-protocol", "http"}
+			for _, more := range tt.args {
+				args = append(args, more...)
+			}
+			p := h.collect(t, args...)
+			eventually(t, tt.want, func() bool { return p.stderr.has(tt.want) })
+			if code := p.end(syscall.SIGTERM); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
+
+// TestNewerSchema: a program that is older than the tables does not touch them.
+func TestNewerSchema(t *testing.T) {
+	h := newHome(t)
+	h.engine(t)
+	server := h.serve(t).addr
+	if r := h.run(t, "migrate"); r.code != 0 {
+		t.Fatalf("migrate: %+v", r)
+	}
+	if _, err := h.query(chdb.Writer, "INSERT INTO audit.migrations VALUES (1000, '1000_future', 'x', now64(3))"); err != nil {
+		t.Fatal(err)
+	}
+	got := h.run(t, "run", "--clickhouse-addr", server, "--clickhouse-protocol", "http")
+	if got.code != 78 || !strings.Contains(got.stderr, "migration 1000: the schema is newer than this program: install the version that made it") {
+		t.Errorf("run: %+v", got)
+	}
+}
