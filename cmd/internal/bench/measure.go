@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ type bench struct {
 	self     string // this program
 	progress io.Writer
 	rows     []row
+	hole     string // host:port of a broker that never answers; while it is measured
 }
 
 // all makes all measurements.
@@ -30,6 +32,7 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		run  func(context.Context) error
 	}{
 		{"send_keys round trip, dense CPU", b.roundTrip},
+		{"round trip, Kafka a black hole", b.withBlackHole},
 		{"sparse CPU", b.sparse},
 		{"pipelined calls", b.pipelined},
 		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 31, 1.4)},
@@ -70,6 +73,8 @@ const (
 	theRelay = "relay"
 	interval = "interval" // the proxy with this durability
 	intent   = "intent"   // the proxy with this durability
+
+	blackHole = "black hole" // the proxy at interval, shipping to a broker that never answers
 )
 
 // command returns what to start for one of these.
@@ -78,7 +83,11 @@ func (b *bench) command(between, spool string) []string {
 	if between == theRelay || b.itself {
 		return append([]string{b.self, "relay"}, server...)
 	}
-	return append([]string{b.proxy, "--durability", between, "--spool-dir", spool, "--"}, server...)
+	argv := []string{b.proxy, "--durability", between, "--spool-dir", spool}
+	if between == blackHole {
+		argv = []string{b.proxy, "--durability", interval, "--spool-dir", spool, "--kafka-brokers", b.hole}
+	}
+	return append(append(argv, "--"), server...)
 }
 
 // environ is this process's environment without what would configure the proxy.
@@ -203,6 +212,36 @@ func (b *bench) roundTrip(ctx context.Context) error {
 		Compare: more, Value: (got[intent].wall - proxy.wall) * 1e6, Target: 350,
 	})
 	b.ratio("CPU per call, dense", "µs", relay.cpu*1e6, proxy.cpu*1e6, 2.5)
+	return nil
+}
+
+// withBlackHole measures the round trip while the shipper finds a broker that
+// takes connections and what is sent on them, and never answers. That is the
+// kernel: nobody accepts, so that nobody takes time from the CPU that all share.
+func (b *bench) withBlackHole(ctx context.Context) (err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("making a black hole: %w", err)
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	b.hole = l.Addr().String()
+	got, err := b.compare(ctx, b.rounds(31), sequential(sendKeys, 1000), interval, blackHole)
+	if err != nil {
+		return err
+	}
+	if err := l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if conn, err := l.Accept(); err == nil {
+		conn.Close()
+	} else if !b.itself {
+		return fmt.Errorf("waiting for the shipper, which should have connected: %w", err)
+	}
+	with, without := got[blackHole].wall, got[interval].wall
+	b.rows = append(b.rows, row{
+		Name: "Kafka a black hole, over no Kafka", Unit: "µs", Relay: without * 1e6, Proxy: with * 1e6,
+		Compare: ratio, Value: with / without, Target: 1.05,
+	})
 	return nil
 }
 

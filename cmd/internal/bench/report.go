@@ -63,7 +63,7 @@ func printTable(w io.Writer, rows []row) error {
 func (r row) texts() (value, target string) {
 	switch r.Compare {
 	case ratio:
-		return fmt.Sprintf("%.2f×", r.Value), fmt.Sprintf("≤ %.1f×", r.Target)
+		return fmt.Sprintf("%.2f×", r.Value), "≤ " + strconv.FormatFloat(r.Target, 'f', -1, 64) + "×"
 	case more:
 		return signed(r.Value), "≤ " + signed(r.Target)
 	case atLeast:
