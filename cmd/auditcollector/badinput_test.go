@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,8 @@ func TestBadConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHome(t)
+	reader := freeAddr(t)
+	h.env = append(h.env, "AUDITCOLLECTOR_LOCAL_LISTEN="+reader, "AUDITCOLLECTOR_LOCAL_PASSWORD="+kafkatest.Password)
 	h.engine(t)
 	server := h.serve(t).addr
 	if r := h.run(t, "migrate"); r.code != 0 {
@@ -56,6 +59,9 @@ func TestBadConnections(t *testing.T) {
 		{"it says that there is no topic", b.Addr, server, [][]string{{"--kafka-topic", "absent"}}, `topic \"absent\" does not exist: create it, or name another`},
 		{"it says that ClickHouse is not there", b.Addr, nobody, nil, "ClickHouse does not answer; records wait"},
 		{"it says that ClickHouse does not speak TLS", b.Addr, server, [][]string{{"--clickhouse-tls-enabled"}}, "ClickHouse does not answer; records wait"},
+		{"it says that ClickHouse does not take the password", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", wrong}}, "ClickHouse refuses us; records wait until somebody changes that"},
+		{"it says that there is no database and that it may not make one", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", right, "--clickhouse-database", "absent"}},
+			"ClickHouse refuses us; records wait until somebody changes that"},
 		{"it says nothing of what is right", b.SecureAddr, server, [][]string{ca, login, {right}, {"--log-level", "info"}}, `"partitions": {"mcp.audit.v1":[0]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,6 +77,17 @@ func TestBadConnections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// freeAddr returns a port of this machine that was free a moment ago.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // TestNewerSchema: a program that is older than the tables does not touch them.
