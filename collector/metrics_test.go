@@ -1,0 +1,57 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// TestC10: whatever names strangers choose, the number of time series is ours.
+func TestC10(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry, store := prometheus.NewRegistry(), newFakeStore()
+		c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}, Metrics: registry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		in, ended := make(chan chunk[int]), make(chan struct{})
+		go func() {
+			defer close(ended)
+			(&pipeline[int]{c, func([]int) error { return nil }}).run(ctx, in)
+		}()
+		const n = 1000
+		for i := range n {
+			name := fmt.Sprintf("name %d", i)
+			good := line(i+1, func(r *audit.Record) { r.Tool, r.Tenant, r.ClientID, r.Method = name, name, name, name })
+			var ch chunk[int]
+			ch.add(&c.decoder, message{Source: sink.Source{Topic: "t", Offset: uint64(2 * i)}, Key: []byte(testSession), Value: good})
+			ch.add(&c.decoder, message{Source: sink.Source{Topic: "t", Offset: uint64(2*i + 1)}, Key: []byte(name), Value: good})
+			in <- ch
+		}
+		<-time.After(time.Minute)
+		cancel()
+		<-ended
+		if r, l := store.stored(); r != n || l != n {
+			t.Fatalf("%d records and %d dead letters stored, want %d of each", r, l, n)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		series := 0
+		for _, f := range families {
+			series += len(f.GetMetric())
+		}
+		if series == 0 || series > 50 {
+			t.Errorf("%d time series", series)
+		}
+	})
+}
