@@ -75,7 +75,7 @@ type Engine struct {
 	queue chan batch
 	wake  chan struct{} // somebody found the queue full
 
-	storing sync.Mutex // held while alerts are stored: what suppresses what is decided one by one
+	storing chan struct{} // full while alerts are stored: what suppresses what is decided one by one
 
 	mu       sync.Mutex
 	number   uint64               // of the last batch; guarded by mu
@@ -111,7 +111,10 @@ func New(c Config) (*Engine, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
-	return &Engine{Config: c, queue: make(chan batch, queued), wake: make(chan struct{}, 1), pending: map[uint64]time.Time{}}, nil
+	return &Engine{
+		Config: c, pending: map[uint64]time.Time{},
+		queue: make(chan batch, queued), wake: make(chan struct{}, 1), storing: make(chan struct{}, 1),
+	}, nil
 }
 
 // Register writes this run's first mark. It must have returned before the first
@@ -222,9 +225,13 @@ func (e *Engine) store(ctx context.Context, alerts []sink.Alert) error {
 	if len(alerts) == 0 {
 		return nil
 	}
-	e.storing.Lock()
+	select {
+	case e.storing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	stored, err := e.Store.InsertAlerts(ctx, alerts)
-	e.storing.Unlock()
+	<-e.storing
 	// A crash here leaves alerts that nobody was told of; the deliverer finds
 	// them in the store.
 	if len(stored) > 0 && e.Stored != nil {

@@ -174,7 +174,11 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 			e.Log.Warn("a scheduled rule was not answered; it is asked again", zap.String("rule", r.Name), zap.Error(err))
 			continue
 		}
-		done = append(done, sink.Mark{Name: r.Name, Kind: sink.MarkRule, Upto: upto, At: e.Now()})
+		m := sink.Mark{Name: r.Name, Kind: sink.MarkRule, Upto: upto, At: e.Now()}
+		if from.After(upto) { // of a run that has just begun or has died
+			m.Upto = from
+		}
+		done = append(done, m)
 	}
 	if len(done) == 0 {
 		return nil

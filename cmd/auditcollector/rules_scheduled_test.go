@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector"
+	"auditproxy/collector/alert"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A history is records as they arrived.
+type history struct {
+	t    *testing.T
+	now  time.Time
+	rows map[time.Duration][]sink.Row // by how long ago they happened and arrived
+	seq  uint64
+}
+
+// add adds a call of a time ago.
+func (h *history) add(age time.Duration, change ...func(*audit.Record)) {
+	ts := h.now.Add(-age)
+	r := audit.Record{
+		Kind: audit.KindCall, RecordID: audit.NewID(ts), SessionID: "019e8b1c-0000-7aaa-8bbb-0123456789ab",
+		Seq: h.seq, CallNo: h.seq + 1, TS: ts, Method: "tools/call", Tool: "list_panes", Args: "{}",
+		Outcome: audit.OutcomeOK, Duration: time.Millisecond, Host: "h1", User: "ann", Tenant: "acme",
+		Server: audit.Peer{Name: "tmux", Version: "1"}, ToolHash: strings.Repeat("a", 64),
+	}
+	h.seq++
+	for _, c := range change {
+		c(&r)
+	}
+	raw := audit.AppendRecord(nil, &r)
+	row, err := collector.Decode(400*day, nil, sink.DeadLetter{
+		Source: sink.Source{Topic: "t", Offset: h.seq}, Key: r.SessionID, Raw: raw[:len(raw)-1],
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.rows[age] = append(h.rows[age], row)
+}
+
+func (h *history) many(n int, age time.Duration, change ...func(*audit.Record)) {
+	for range n {
+		h.add(age, change...)
+	}
+}
+
+const (
+	minute = time.Minute
+	hour   = time.Hour
+	day    = 24 * hour
+)
+
+func tool(name string) func(*audit.Record) { return func(r *audit.Record) { r.Tool = name } }
+func arguments(args string) func(*audit.Record) {
+	return func(r *audit.Record) { r.Args = audit.JSON(args) }
+}
+func failed(r *audit.Record) {
+	r.Outcome, r.ErrorType = audit.OutcomeError, audit.ErrToolError
+}
+func kind(k audit.Kind) func(*audit.Record) {
+	return func(r *audit.Record) {
+		if r.Kind = k; k != audit.KindOpen {
+			r.CallNo, r.Method, r.Tool, r.Args = 0, "", "", ""
+		}
+		r.Outcome = ""
+	}
+}
+
+// scheduled are histories, and how many alerts the shipped rule of this name
+// finds in what arrived in the last two hours.
+var scheduled = []struct {
+	rule, what string
+	want       int
+	history    func(h *history)
+}{
+	{"retry-loop", "the same call 60 times in a minute", 1, func(h *history) { h.many(60, hour) }},
+	{"retry-loop", "inside batches", 1, func(h *history) {
+		h.many(30, hour, tool("call_tools_batch"), func(r *audit.Record) {
+			r.Args = audit.JSON(fmt.Sprintf(`{"n":%d,"operations":[{"tool":"x","arguments":{}},{"tool":"x","arguments":{}}]}`, r.Seq))
+		})
+	}},
+	{"retry-loop", "59 times", 0, func(h *history) { h.many(59, hour) }},
+	{"retry-loop", "100 different calls", 0, func(h *history) {
+		h.many(100, hour, func(r *audit.Record) { r.Args = audit.JSON(fmt.Sprintf(`{"n":%d}`, r.Seq)) })
+	}},
+	{"retry-loop", "over many minutes", 0, func(h *history) {
+		for i := range 8 {
+			h.many(10, hour-time.Duration(i)*minute)
+		}
+	}},
+	{"retry-loop", "open and final records of the same calls", 0, func(h *history) {
+		for range 40 {
+			h.add(hour, kind(audit.KindOpen))
+			h.add(hour)
+		}
+	}},
+	{"retry-loop", "long ago", 0, func(h *history) { h.many(60, day) }},
+	{"tool-changed", "another definition", 1, func(h *history) {
+		h.add(2*day, func(r *audit.Record) { r.ToolHash = strings.Repeat("b", 64) })
+		h.add(hour)
+	}},
+	{"tool-changed", "another definition of another version", 0, func(h *history) {
+		h.add(2*day, func(r *audit.Record) { r.ToolHash, r.Server.Version = strings.Repeat("b", 64), "2" })
+		h.add(hour)
+	}},
+	{"tool-changed", "known for long", 0, func(h *history) {
+		h.add(2*day, func(r *audit.Record) { r.ToolHash = strings.Repeat("b", 64) })
+		h.add(day)
+		h.add(hour)
+	}},
+	{"tool-changed", "the first definition", 0, func(h *history) { h.many(3, hour) }},
+	{"new-tool", "after a week", 1, func(h *history) {
+		h.add(8 * day)
+		h.add(hour, tool("kill_server"))
+	}},
+	{"new-tool", "inside a batch", 2, func(h *history) { // the batch itself is new too
+		h.add(8 * day)
+		h.add(hour, tool("batch"), arguments(`{"operations":[{"tool":"kill_server","arguments":{}}]}`))
+	}},
+	{"new-tool", "in the first week", 0, func(h *history) {
+		h.add(6 * day)
+		h.add(hour, tool("kill_server"))
+	}},
+	{"new-tool", "of another tenant's server", 0, func(h *history) {
+		h.add(8*day, func(r *audit.Record) { r.Tenant = "other" })
+		h.add(hour)
+	}},
+	{"new-destination", "after a week", 1, func(h *history) {
+		h.add(8*day, tool("pipe_pane"), arguments(`{"output_path":"/a"}`))
+		h.add(hour, tool("batch"), arguments(`{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/b"}}]}`))
+	}},
+	{"new-destination", "a known one, and the end of a pipe", 0, func(h *history) {
+		h.add(8*day, tool("pipe_pane"), arguments(`{"output_path":"/a"}`))
+		h.add(hour, tool("pipe_pane"), arguments(`{"output_path":"/a"}`))
+		h.add(hour, tool("pipe_pane"), arguments(`{"pane_id":"%1"}`))
+	}},
+	{"error-rate", "half fail", 1, func(h *history) { h.many(10, hour); h.many(10, hour, failed) }},
+	{"error-rate", "fewer fail", 0, func(h *history) { h.many(30, hour); h.many(20, hour, failed) }},
+	{"error-rate", "few calls", 0, func(h *history) { h.many(19, hour, failed) }},
+	{"sequence-gap", "a number is missing", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour) }},
+	{"sequence-gap", "the first is missing", 1, func(h *history) { h.seq = 1; h.add(hour) }},
+	{"sequence-gap", "none is missing", 0, func(h *history) { h.add(2 * day); h.many(3, hour) }},
+	{"sequence-gap", "it may still come", 0, func(h *history) { h.add(hour); h.seq++; h.add(time.Second) }},
+	{"session-without-end", "silent for a day", 1, func(h *history) { h.add(30 * hour) }},
+	{"session-without-end", "ended", 0, func(h *history) { h.add(30 * hour); h.add(29*hour, kind(audit.KindSessionEnd)) }},
+	{"session-without-end", "idle since this morning", 0, func(h *history) { h.add(10 * hour) }},
+	{"call-open", "for ten minutes", 1, func(h *history) { h.add(10*minute, kind(audit.KindOpen)) }},
+	{"call-open", "for two minutes", 0, func(h *history) { h.add(2*minute, kind(audit.KindOpen)) }},
+	{"call-open", "answered after ten minutes", 0, func(h *history) {
+		h.add(10*minute, kind(audit.KindOpen))
+		h.add(10*minute, func(r *audit.Record) { r.CallNo = 1 })
+	}},
+}
+
+// TestScheduledRules asks the questions of the shipped rules.
+func TestScheduledRules(t *testing.T) {
+	h := newHome(t)
+	h.engine(t)
+	cfg := config{database: "audit", localDir: h.dir + "/local"}
+	store, err := cfg.store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	keep := clickhouse.Retention{Events: 400 * day, DeadLetters: 400 * day}
+	if _, err := store.Migrate(t.Context(), keep); err != nil {
+		t.Fatal(err)
+	}
+	alerts, err := cfg.alertStore(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alerts.reader.Close()
+	rules, err := cfg.rules([]string{shippedRules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*alert.Rule{}
+	for _, r := range rules.All() {
+		if r.Scheduled() {
+			byName[r.Name] = r
+		}
+	}
+	tested := map[string]bool{}
+	for _, tt := range scheduled {
+		tested[tt.rule] = true
+		t.Run(tt.rule+" "+tt.what, func(t *testing.T) {
+			h.exec(t, "TRUNCATE TABLE audit.events")
+			past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]sink.Row{}}
+			tt.history(&past)
+			for range 2 { // what is stored twice counts once
+				for age, rows := range past.rows {
+					for i := range rows {
+						rows[i].Source.Partition++ // or the store would take it once
+					}
+					if err := store.InsertRows(t.Context(), rows, past.now.Add(-age)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var found [2][]sink.Alert
+			for i := range found {
+				err := alert.Ask(t.Context(), alerts, byName[tt.rule], time.Now().Add(-2*hour), func(a sink.Alert) error {
+					found[i] = append(found[i], a)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(found[0]) != tt.want {
+				t.Errorf("found %d, want %d: %+v", len(found[0]), tt.want, found[0])
+			}
+			if diff := cmp.Diff(ids(found[0]), ids(found[1])); diff != "" {
+				t.Errorf("the same question has other alerts (-first +second):\n%s", diff)
+			}
+			for _, a := range found[0] {
+				if a.Tenant != "acme" || a.TS.IsZero() {
+					t.Errorf("alert %+v", a)
+				}
+			}
+		})
+	}
+	for name := range byName {
+		if !tested[name] {
+			t.Errorf("%s has no test", name)
+		}
+	}
+}
+
+func ids(alerts []sink.Alert) map[string]bool {
+	set := map[string]bool{}
+	for _, a := range alerts {
+		set[a.ID] = true
+	}
+	return set
+}
+
+// exec runs a statement with the writer's rights.
+func (h home) exec(t *testing.T, sql string) {
+	t.Helper()
+	dial := chdb.Dialer(h.dir+"/local", chdb.Writer)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) }}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport}
+	resp, err := client.Post("http://engine/", "text/plain", strings.NewReader(sql))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", sql, resp.Status)
+	}
+}

@@ -1,0 +1,412 @@
+package alert_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/collector/alert"
+	"auditproxy/sink"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fault says how a call of the fake store fails.
+type fault int
+
+const (
+	none       fault = iota
+	lost             // an error, nothing stored
+	ackDropped       // an error, all stored
+	hang             // no answer until the context ends
+)
+
+var errStore = errors.New("the store failed")
+
+// A fakeStore is ClickHouse as far as alerts need it.
+type fakeStore struct {
+	mu      sync.Mutex
+	arrived map[time.Time][]sink.Row
+	alerts  map[string]sink.Alert
+	inserts int // of alerts that are new
+	marks   map[string]sink.Mark
+	asked   []time.Time // since when
+	answer  []map[string]any
+	fault   func(what string) fault
+}
+
+func newFakeStore() *fakeStore {
+	return &fakeStore{arrived: map[time.Time][]sink.Row{}, alerts: map[string]sink.Alert{}, marks: map[string]sink.Mark{}, fault: func(string) fault { return none }}
+}
+
+// try fails as the test wants before or after do.
+func (s *fakeStore) try(ctx context.Context, what string, do func()) error {
+	s.mu.Lock()
+	f := s.fault(what)
+	s.mu.Unlock()
+	switch f {
+	case lost:
+		return errStore
+	case hang:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+	if f == ackDropped {
+		return errStore
+	}
+	return nil
+}
+
+func (s *fakeStore) InsertAlerts(ctx context.Context, alerts []sink.Alert) (fresh []sink.Alert, err error) {
+	err = s.try(ctx, "alerts", func() {
+		for _, a := range alerts {
+			if _, known := s.alerts[a.ID]; !known {
+				s.alerts[a.ID] = a
+				fresh = append(fresh, a)
+				s.inserts++
+			}
+		}
+	})
+	return fresh, err
+}
+
+func (s *fakeStore) Arrived(ctx context.Context, after, upto time.Time, do func([]sink.Row) error) error {
+	var rows []sink.Row
+	if err := s.try(ctx, "arrived", func() {
+		for at, list := range s.arrived {
+			if at.After(after) && !at.After(upto) {
+				rows = append(rows, list...)
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return do(rows)
+}
+
+func (s *fakeStore) Ask(ctx context.Context, _ string, since time.Time, do func(map[string]any) error) error {
+	var answer []map[string]any
+	if err := s.try(ctx, "ask", func() {
+		s.asked = append(s.asked, since)
+		answer = s.answer
+	}); err != nil {
+		return err
+	}
+	for _, row := range answer {
+		if err := do(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *fakeStore) Marks(ctx context.Context) (list []sink.Mark, err error) {
+	err = s.try(ctx, "marks", func() { list = slices.Collect(maps.Values(s.marks)) })
+	return list, err
+}
+
+func (s *fakeStore) SetMarks(ctx context.Context, marks []sink.Mark) error {
+	return s.try(ctx, "set marks", func() {
+		for _, m := range marks {
+			s.marks[m.Kind+" "+m.Name] = m
+		}
+	})
+}
+
+func (s *fakeStore) calls() (list []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.alerts {
+		list = append(list, a.CallNo)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (s *fakeStore) mark(name string) sink.Mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.marks[name]
+}
+
+// engine returns one with a rule that finds every call of tool "x".
+func engine(t *testing.T, s *fakeStore, name string, change ...func(*alert.Config)) *alert.Engine {
+	t.Helper()
+	rules, err := alert.Load([]alert.File{{Name: "rules.yaml", Text: []byte(`
+rules:
+  - {name: x, title: T, severity: info, reason: R, operations: [x]}
+  - {name: q, title: T, severity: info, reason: R, query: SELECT, every: 1m}
+`)}}, alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := alert.Config{Rules: rules, Store: s, Name: name}
+	for _, f := range change {
+		f(&c)
+	}
+	e, err := alert.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// start runs e until the function that it returns is called.
+func start(t *testing.T, e *alert.Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// collect stores a call of tool "x" as the collector does.
+func (s *fakeStore) collect(e *alert.Engine, no uint64) {
+	now := time.Now()
+	end := e.Begin(now)
+	row := call(no, "x", "{}")
+	s.mu.Lock()
+	s.arrived[now] = append(s.arrived[now], row)
+	s.mu.Unlock()
+	end([]sink.Row{row})
+}
+
+// wait lets time pass, which costs none here.
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+		t.Fatal("the test is over")
+	case <-time.After(d):
+	}
+}
+
+func TestStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		var told []uint64
+		e := engine(t, s, "a", func(c *alert.Config) {
+			c.Stored = func(alerts []sink.Alert) {
+				for _, a := range alerts {
+					told = append(told, a.CallNo)
+				}
+			}
+		})
+		stop := start(t, e)
+		s.collect(e, 1)
+		synctest.Wait()
+		if diff := cmp.Diff([]uint64{1}, s.calls()); diff != "" {
+			t.Errorf("alerts at once (-want +got):\n%s", diff)
+		}
+		wait(t, 5*time.Minute)
+		if m := s.mark("run a"); time.Since(m.Upto) > 2*time.Minute {
+			t.Errorf("the mark stays %v behind although all is evaluated", time.Since(m.Upto))
+		}
+		stop()
+		if diff := cmp.Diff([]uint64{1}, told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestFullQueue hands over more than the queue holds while nobody evaluates,
+// and then while the store hangs.
+func TestFullQueue(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newFakeStore()
+			e := engine(t, s, "a")
+			stop := func() {}
+			if hangs {
+				s.fault = func(what string) fault {
+					if what == "alerts" {
+						return hang
+					}
+					return none
+				}
+				stop = start(t, e)
+			}
+			var want []uint64
+			for no := range uint64(50) {
+				s.collect(e, no) // would be a deadlock if it waited
+				want = append(want, no)
+				wait(t, time.Second)
+			}
+			synctest.Wait()
+			if upto, first := s.mark("run a").Upto, time.Now().Add(-50*time.Second); upto.After(first) {
+				t.Errorf("the mark is at %s, after the first record that is not evaluated, %s", upto, first)
+			}
+			stop()
+			s.fault = func(string) fault { return none }
+			if hangs {
+				e = engine(t, s, "b") // after a restart
+			}
+			stop = start(t, e)
+			wait(t, time.Minute)
+			if diff := cmp.Diff(want, s.calls()); diff != "" {
+				t.Errorf("hangs %v: alerts (-want +got):\n%s", hangs, diff)
+			}
+			stop()
+		})
+	}
+}
+
+// TestCrash stores a record whose evaluation never happens: here the collector
+// starts again, there another one is running.
+func TestCrash(t *testing.T) {
+	for _, restarts := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newFakeStore()
+			other := engine(t, s, "other")
+			stop := start(t, other)
+			synctest.Wait()
+			dead := engine(t, s, "dead")
+			s.collect(dead, 1)
+			synctest.Wait()
+			if got := s.calls(); len(got) != 0 {
+				t.Fatalf("alerts before anybody could know: %v", got)
+			}
+			if restarts {
+				stop()
+				stop = start(t, engine(t, s, "again"))
+				synctest.Wait()
+			} else {
+				wait(t, 4*time.Minute)
+			}
+			if diff := cmp.Diff([]uint64{1}, s.calls()); diff != "" {
+				t.Errorf("restarts %v: alerts (-want +got):\n%s", restarts, diff)
+			}
+			wait(t, 5*time.Minute)
+			if !s.mark("run dead").Closed {
+				t.Error("the dead run's mark is open for ever")
+			}
+			stop()
+		})
+	}
+}
+
+// TestFaults fails every kind of call, not stored and stored, and looks for
+// every alert once.
+func TestFaults(t *testing.T) {
+	for _, what := range []string{"alerts", "arrived", "marks", "set marks", "ask"} {
+		for _, f := range []fault{lost, ackDropped} {
+			t.Run(fmt.Sprint(what, f), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newFakeStore()
+					e := engine(t, s, "a")
+					s.collect(engine(t, s, "dead"), 0)
+					left := 3
+					s.fault = func(asked string) fault {
+						if asked != what || left == 0 {
+							return none
+						}
+						left--
+						return f
+					}
+					stop := start(t, e)
+					want := []uint64{0}
+					for no := range uint64(10) {
+						s.collect(e, no+1)
+						want = append(want, no+1)
+						wait(t, time.Second)
+					}
+					wait(t, 10*time.Minute)
+					if diff := cmp.Diff(want, s.calls()); diff != "" || s.inserts != len(want) {
+						t.Errorf("%d alerts were stored (-want +got):\n%s", s.inserts, diff)
+					}
+					if left != 0 {
+						t.Errorf("only %d calls failed", 3-left)
+					}
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// TestMarkWaits begins to store records that take their time.
+func TestMarkWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		e := engine(t, s, "a")
+		stop := start(t, e)
+		began := time.Now()
+		stored, failed := e.Begin(began), e.Begin(began)
+		wait(t, 10*time.Minute)
+		if upto := s.mark("run a").Upto; !upto.Before(began) {
+			t.Errorf("the mark is at %s, but records of %s are still being stored", upto, began)
+		}
+		failed(nil)
+		stored([]sink.Row{call(1, "x", "{}")})
+		wait(t, time.Minute)
+		if upto := s.mark("run a").Upto; !upto.After(began) {
+			t.Errorf("the mark stays at %s", upto)
+		}
+		stop()
+	})
+}
+
+// TestSchedule asks a question again and again, from where the last answer
+// ended, also after an answer that failed and after a restart.
+func TestSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.answer = []map[string]any{{"key": "k", "ts": noon, "tenant": "acme", "call_no": uint64(7), "errors": uint64(3)}}
+		stop := start(t, engine(t, s, "a"))
+		wait(t, 150*time.Second)
+		s.fault = func(what string) fault {
+			if what == "ask" {
+				return ackDropped
+			}
+			return none
+		}
+		wait(t, 2*time.Minute)
+		s.fault = func(string) fault { return none }
+		wait(t, time.Minute)
+		stop()
+		stop = start(t, engine(t, s, "b"))
+		wait(t, 2*time.Minute)
+		stop()
+		for i, since := range s.asked[1:] {
+			if since.Before(s.asked[i]) {
+				t.Errorf("question %d looks further back than the one before: %s, %s", i+1, since, s.asked[i])
+			}
+		}
+		if n := len(s.asked); n < 6 || n > 10 {
+			t.Errorf("asked %d times in seven minutes", n)
+		}
+		if s.asked[3] != s.asked[4] {
+			t.Errorf("after a failure the question moved from %s to %s", s.asked[3], s.asked[4])
+		}
+		if diff := cmp.Diff([]uint64{7}, s.calls()); diff != "" || s.inserts != 1 {
+			t.Errorf("%d alerts (-want +got):\n%s", s.inserts, diff)
+		}
+		for _, a := range s.alerts {
+			if a.Details != `{"errors":3}` || a.Tenant != "acme" || !a.TS.Equal(noon) {
+				t.Errorf("alert %+v", a)
+			}
+		}
+	})
+}
