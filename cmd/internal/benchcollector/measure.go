@@ -116,8 +116,8 @@ func (b *bench) oneCore(ctx context.Context) error {
 	})
 }
 
-// outage measures the memory of a collector whose ClickHouse refuses all,
-// until nothing of it grows any more, and then until it has caught up.
+// outage measures the memory of a collector whose ClickHouse refuses all, until
+// nothing of it grows any more, and then while it catches up.
 func (b *bench) outage(ctx context.Context) error {
 	return b.discarding(ctx, true, func(p *process, f *front) error {
 		const refused = `auditcollector_insert_errors_total{class="retry"}`
@@ -125,7 +125,7 @@ func (b *bench) outage(ctx context.Context) error {
 			return err
 		}
 		f.refuses.Store(false)
-		if err := p.until(ctx, float64(b.records/2)); err != nil {
+		if err := p.until(ctx, float64(min(b.records/2, 1_000_000))); err != nil {
 			return err
 		}
 		peak, err := p.peak()
