@@ -111,7 +111,7 @@ func (d *demo) environ() []string {
 		"TMUX_TMPDIR=" + d.dir, "LIBTMUX_SOCKET=demo", "SHELL=/bin/sh", "PS1=$ ",
 		"FASTMCP_SHOW_SERVER_BANNER=false", "FASTMCP_CHECK_FOR_UPDATES=off", "FASTMCP_LOG_LEVEL=ERROR",
 		"XDG_STATE_HOME=" + filepath.Join(d.dir, "state"), "XDG_CONFIG_HOME=" + filepath.Join(d.dir, "config"),
-		"AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", // the usual port may be taken
+		"AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", "AUDITCOLLECTOR_REVIEW_LISTEN=127.0.0.1:0", // the usual ports may be taken
 	}
 	if os.Getuid() == 0 { // whose state lies in /var/lib, whatever XDG says
 		env = append(env, "AUDITPROXY_SPOOL_DIR="+d.spool(), "AUDITCOLLECTOR_SPOOL_DIRS="+d.spool(), "AUDITCOLLECTOR_LOCAL_DIR="+d.store())
