@@ -175,6 +175,8 @@ func TestEngine(t *testing.T) {
 	t.Run("members", func(t *testing.T) { testMembers(t, s, dir) })
 	t.Run("duplicates", func(t *testing.T) { testDuplicates(t, s, dir) })
 	t.Run("views", func(t *testing.T) { testViews(t, s, dir) })
+	t.Run("alerts", func(t *testing.T) { testAlerts(t, s, dir) })
+	t.Run("arrived", func(t *testing.T) { testArrived(t, s, dir) })
 	t.Run("letters", func(t *testing.T) { testLetters(t, s, dir) })
 	t.Run("classes", func(t *testing.T) { testClasses(t, s, dir) })
 	t.Run("newer", func(t *testing.T) { testNewer(t, s, dir) })

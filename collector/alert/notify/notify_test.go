@@ -1,0 +1,349 @@
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/collector/alert/notify"
+	"auditproxy/sink"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/tools/txtar"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// An outbox is the store as far as deliveries need it.
+type outbox struct {
+	mu        sync.Mutex
+	alerts    []sink.Alert
+	delivered map[string]bool // receiver and id
+	fail      int             // that many calls of InsertDeliveries fail, and store nothing
+}
+
+func (o *outbox) RegisterReceiver(context.Context, string) (time.Time, error) { return time.Now(), nil }
+
+func (o *outbox) Undelivered(_ context.Context, receiver string, after sink.Alert, limit int) (due []sink.Alert, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, a := range o.alerts {
+		later := a.StoredAt.After(after.StoredAt) || a.StoredAt.Equal(after.StoredAt) && a.ID > after.ID
+		if later && !o.delivered[receiver+a.ID] && len(due) < limit {
+			due = append(due, a)
+		}
+	}
+	return due, nil
+}
+
+func (o *outbox) InsertDeliveries(_ context.Context, receiver string, ids []string, _ string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fail > 0 {
+		o.fail--
+		return errors.New("the store failed")
+	}
+	for _, id := range ids {
+		o.delivered[receiver+id] = true
+	}
+	return nil
+}
+
+// store stores an alert as this program does, or as another one.
+func (o *outbox) store(n *notify.Notifier, id string) {
+	a := sink.Alert{ID: id, StoredAt: time.Now()}
+	o.mu.Lock()
+	o.alerts = append(o.alerts, a)
+	o.mu.Unlock()
+	if n != nil {
+		n.Stored([]sink.Alert{a})
+	}
+}
+
+// A receiver fails as answer says.
+type receiver struct {
+	mu     sync.Mutex
+	got    []string
+	answer func(id string) error
+}
+
+func (r *receiver) Name() string { return "r" }
+
+func (r *receiver) Send(_ context.Context, a sink.Alert) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, a.ID)
+	return r.answer(a.ID)
+}
+
+// start runs a notifier with one receiver until the test's bubble ends.
+func start(t *testing.T, o *outbox, r notify.Receiver) (n *notify.Notifier, stop func()) {
+	t.Helper()
+	n, err := notify.New(notify.Config{Outbox: o, Receivers: []notify.Receiver{r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	return n, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// wait lets time pass, which costs none in a bubble.
+func wait(d time.Duration) { <-time.After(d) }
+
+func TestDelivery(t *testing.T) {
+	away := errors.New("nothing gets through")
+	count := func(n int, err error) func(string) error {
+		return func(string) error {
+			if n--; n >= 0 {
+				return err
+			}
+			return nil
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		answer func(string) error
+		fail   int
+		want   []string // in what order what was sent, in an hour
+	}{
+		{"takes all", count(0, nil), 0, []string{"a", "b", "c"}},
+		{"away twice", count(2, away), 0, []string{"a", "a", "a", "b", "c"}},
+		{"refuses one once", func() func(string) error {
+			refused := false
+			return func(id string) error {
+				if id == "b" && !refused {
+					refused = true
+					return notify.ErrRefused
+				}
+				return nil
+			}
+		}(), 0, []string{"a", "b", "c", "b"}},
+		{"has it, and the store does not know", count(0, nil), 1, []string{"a", "a", "b", "c"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := &outbox{delivered: map[string]bool{}, fail: tt.fail}
+				r := &receiver{answer: tt.answer}
+				n, stop := start(t, o, r)
+				synctest.Wait()
+				for _, id := range []string{"a", "b", "c"} {
+					o.store(nil, id)
+				}
+				n.Stored(o.alerts)
+				wait(time.Hour)
+				stop()
+				if diff := cmp.Diff(tt.want, r.got); diff != "" {
+					t.Errorf("sent (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestPoison has one alert that is refused for ever, among many.
+func TestPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outbox{delivered: map[string]bool{}}
+		r := &receiver{answer: func(id string) error {
+			if id == "poison" {
+				return notify.ErrRefused
+			}
+			return nil
+		}}
+		n, stop := start(t, o, r)
+		o.store(n, "poison")
+		wait(24 * time.Hour)
+		o.store(n, "z")
+		wait(time.Hour)
+		stop()
+		if !slices.Contains(r.got, "z") || r.got[len(r.got)-1] == "z" {
+			t.Errorf("sent %d, the last %q: want z delivered and the other tried again", len(r.got), r.got[len(r.got)-1])
+		}
+		if len(r.got) > 600 {
+			t.Errorf("sent %d times in 25 hours, want some back-off", len(r.got))
+		}
+	})
+}
+
+// TestTakeover leaves to another program what that one stored, as long as it
+// may still be alive.
+func TestTakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outbox{delivered: map[string]bool{}}
+		r := &receiver{answer: func(string) error { return nil }}
+		_, stop := start(t, o, r)
+		o.store(nil, "theirs")
+		wait(time.Minute)
+		if len(r.got) != 0 {
+			t.Error("sent at once what another program stored")
+		}
+		wait(2 * time.Minute)
+		stop()
+		if diff := cmp.Diff([]string{"theirs"}, r.got); diff != "" {
+			t.Errorf("sent after all (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// example is an alert with hostile texts.
+var example = sink.Alert{
+	ID: strings.Repeat("0a", 16), Rule: "pipe-pane-outside", Severity: sink.Critical, Title: "A pane is piped <out>", Reason: "Because & so.",
+	Tenant: "acme", Host: "h1", User: "ann", SessionID: "019e8b1c-0000-7aaa-8bbb-0123456789ab", RecordID: "019e8b1c-0000-7aaa-8bbb-0123456789ac",
+	CallNo: 7, Operation: "pipe_pane", Path: "operations[0]", TS: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+	Details: `{"destination":"*bold* <http://x|y> @channel"}`,
+}
+
+// A far is a receiver at the other end of HTTP.
+type far struct {
+	*httptest.Server
+	got    []string // bodies
+	paths  []string
+	status int
+}
+
+func newFar(t *testing.T) *far {
+	f := &far{status: http.StatusOK}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("Idempotency-Key") != example.ID || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%v %v", r.Header, err)
+		}
+		f.got, f.paths = append(f.got, string(text)), append(f.paths, r.URL.Path)
+		w.WriteHeader(f.status)
+	}))
+	t.Cleanup(f.Close)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	return f
+}
+
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+// TestFormats compares what each kind of receiver gets.
+func TestFormats(t *testing.T) {
+	arch, err := txtar.ParseFile("testdata/formats.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		name, prefix, path string
+		new                func(string) (notify.Receiver, error)
+	}{
+		{"webhook", "", "/hook/T0KEN", notify.Webhook},
+		{"slack", "slack+", "/hook/T0KEN", notify.Webhook},
+		{"alertmanager", "", "/hook/T0KEN/api/v2/alerts", notify.Alertmanager},
+	} {
+		f := newFar(t)
+		r, err := tt.new(tt.prefix + f.URL + "/hook/T0KEN")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(r.Name(), tt.name+" ") || strings.Contains(r.Name(), "T0KEN") {
+			t.Errorf("the name of %s is %q", tt.name, r.Name())
+		}
+		if err := r.Send(t.Context(), example); err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := json.Unmarshal([]byte(f.got[0]), &v); err != nil {
+			t.Fatal(err)
+		}
+		pretty, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			arch.Files[i].Data = append(pretty, '\n')
+			continue
+		}
+		if diff := cmp.Diff(string(arch.Files[i].Data), string(pretty)+"\n"); arch.Files[i].Name != tt.name || diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+		if f.paths[0] != tt.path {
+			t.Errorf("%s is asked at %q, want %q", tt.name, f.paths[0], tt.path)
+		}
+	}
+	if *update {
+		if err := os.WriteFile("testdata/formats.txtar", txtar.Format(arch), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReceiverFails has receivers that fail both ways: not there, and there
+// with the alert but not content.
+func TestReceiverFails(t *testing.T) {
+	for _, tt := range []struct {
+		status  int
+		refused bool
+	}{{500, false}, {503, false}, {429, false}, {401, false}, {404, false}, {307, false}, {400, true}, {413, true}, {422, true}} {
+		f := newFar(t)
+		f.status = tt.status
+		r, err := notify.Webhook(f.URL + "/T0KEN")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Send(t.Context(), example)
+		if err == nil || errors.Is(err, notify.ErrRefused) != tt.refused || len(f.got) != 1 {
+			t.Errorf("status %d: %v after %d requests", tt.status, err, len(f.got))
+		}
+	}
+	f := newFar(t)
+	r, err := notify.Webhook(f.URL + "/T0KEN?key=T0KEN")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if err := r.Send(t.Context(), example); err == nil || errors.Is(err, notify.ErrRefused) || strings.Contains(err.Error(), "T0KEN") {
+		t.Errorf("a receiver that is away: %v, want an error without its address", err)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for _, address := range []string{"", "T0KEN", "ftp://T0KEN", "https://", "http://a b/T0KEN", "://T0KEN"} {
+		for _, f := range []func(string) (notify.Receiver, error){notify.Webhook, notify.Alertmanager} {
+			if _, err := f(address); err == nil || strings.Contains(err.Error(), "T0KEN") {
+				t.Errorf("%q: %v, want an error that does not quote it", address, err)
+			}
+		}
+	}
+	r, err := notify.Webhook("https://hooks.slack.com/services/T0KEN")
+	if err != nil || !strings.HasPrefix(r.Name(), "slack ") {
+		t.Errorf("Slack's own address: %v, %v", r, err)
+	}
+}
+
+// TestLog logs what is ours and nothing of the agent's.
+func TestLog(t *testing.T) {
+	var text strings.Builder
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "m"}), zapcore.AddSync(&text), zap.DebugLevel))
+	if err := notify.Log(log).Send(t.Context(), example); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); !strings.Contains(got, example.ID) || strings.Contains(got, "channel") || strings.Contains(got, "pipe_pane") {
+		t.Errorf("logged %s", got)
+	}
+}

@@ -1,0 +1,144 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// testAlerts stores alerts more than once, acknowledges one, and asks what is
+// due.
+func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
+	since, err := s.RegisterReceiver(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.RegisterReceiver(t.Context(), "r"); err != nil || again.UnixMilli() != since.UnixMilli() {
+		t.Errorf("registered again since %v, %v, want %v", again, err, since)
+	}
+	var alerts []sink.Alert
+	for i := range 6 {
+		a := sink.Alert{
+			ID: fmt.Sprintf("%032x", i), Rule: "r", Severity: sink.Warning, Title: "T", Reason: "R", Tenant: "acme", Host: "h", User: "u",
+			SessionID: "s", RecordID: audit.NewID(start), CallNo: uint64(i), Operation: "pipe_pane", Path: "operations[0]",
+			TS: start.Add(time.Duration(i) * time.Second), Details: `{"a":"'\\"}`,
+		}
+		if i%2 == 1 {
+			a.SuppressKey, a.WindowTo, a.RecordID = "k", start.Add(time.Hour), ""
+		}
+		alerts = append(alerts, a)
+	}
+	insert := func(list []sink.Alert, want ...int) {
+		t.Helper()
+		stored, err := s.InsertAlerts(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, a := range stored {
+			got = append(got, int(a.CallNo))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("newly stored (-want +got):\n%s", diff)
+		}
+	}
+	insert(alerts[:4], 0, 1, 2, 3)
+	insert(append(alerts[2:6:6], alerts[4:]...), 4, 5)
+	insert(alerts)
+	want(t, dir, "SELECT call_no, suppressed FROM audit.alerts ORDER BY call_no", "0\tfalse", "1\tfalse", "2\tfalse", "3\ttrue", "4\tfalse", "5\ttrue")
+
+	due := func(after sink.Alert, limit int, want ...sink.Alert) []sink.Alert {
+		t.Helper()
+		got, err := s.Undelivered(t.Context(), "r", after, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sink.Alert{}, "StoredAt"), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("due (-want +got):\n%s", diff)
+		}
+		return got
+	}
+	first := sink.Alert{StoredAt: since.Add(-time.Millisecond)}
+	page := due(first, 2, alerts[0], alerts[1])
+	due(page[1], 9, alerts[2], alerts[4])
+	if err := s.InsertDeliveries(t.Context(), "r", []string{alerts[1].ID}, "delivered"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.InsertDeliveries(t.Context(), "other", []string{alerts[2].ID}, "delivered"); err != nil {
+		t.Fatal(err)
+	}
+	due(first, 9, alerts[0], alerts[2], alerts[4])
+
+	for i, action := range []string{"acknowledged", "reopened", "acknowledged"} {
+		for _, a := range alerts[:2] {
+			if a.CallNo == 1 && i == 2 {
+				continue
+			}
+			query(t, dir, fmt.Sprintf("INSERT INTO audit.alert_events SELECT generateUUIDv4(), '%s', now64(3) + %d, '%s', 'ann', '', 'acme'", a.ID, i, action))
+		}
+	}
+	want(t, dir, "SELECT call_no FROM audit.open_alerts ORDER BY call_no", "1", "2", "4")
+
+	// A mark is moved, another closed.
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	marks := []sink.Mark{
+		{Name: "a", Kind: sink.MarkRun, Upto: now, At: now},
+		{Name: "b", Kind: sink.MarkRun, Upto: now, At: now},
+		{Name: "a", Kind: sink.MarkRule, Upto: now, At: now},
+	}
+	later := marks[0]
+	later.Upto, later.At = now.Add(time.Second), now.Add(time.Second)
+	closed := marks[1]
+	closed.Closed, closed.At = true, now.Add(time.Second)
+	for _, list := range [][]sink.Mark{marks, {later, closed}} {
+		if err := s.SetMarks(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Marks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]sink.Mark{marks[2], later}, got, cmpopts.SortSlices(func(a, b sink.Mark) bool { return a.Kind < b.Kind })); diff != "" {
+		t.Errorf("marks (-want +got):\n%s", diff)
+	}
+}
+
+// testArrived reads records by when they arrived.
+func testArrived(t *testing.T, s *clickhouse.Store, dir string) {
+	query(t, dir, "TRUNCATE TABLE audit.events")
+	at := start.Add(time.Hour)
+	for i := range 3 {
+		var rows []sink.Row
+		for n := range 600 {
+			rows = append(rows, row(t, call(1000*i+n+1, "list_panes"), uint64(1000*i+n)))
+		}
+		if err := s.InsertRows(t.Context(), rows, at.Add(time.Duration(i)*time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		after, upto time.Duration
+		want        int
+	}{{-time.Hour, time.Hour, 1800}, {0, time.Hour, 1200}, {-1, time.Millisecond, 1200}, {0, time.Millisecond, 600}, {2 * time.Millisecond, time.Hour, 0}} {
+		got := 0
+		err := s.Arrived(t.Context(), at.Add(tt.after), at.Add(tt.upto), func(rows []sink.Row) error {
+			got += len(rows)
+			if rows[0].Record.Tool != "list_panes" || len(rows[0].Operations) != 1 {
+				t.Errorf("read %+v", rows[0])
+			}
+			return nil
+		})
+		n, countErr := s.CountArrived(t.Context(), at.Add(tt.after), at.Add(tt.upto))
+		if err != nil || countErr != nil || got != tt.want || int(n) != tt.want {
+			t.Errorf("after %v up to %v: %d records, counted %d, %v, %v, want %d", tt.after, tt.upto, got, n, err, countErr, tt.want)
+		}
+	}
+}
