@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -267,6 +268,27 @@ func TestInUse(t *testing.T) {
 	}
 	if want := fmt.Sprintf("directory %q is in use by process %d\n", dir, e.cmd.Process.Pid); said.String() != want {
 		t.Errorf("it said %q, want %q", &said, want)
+	}
+}
+
+// TestStrangersDirectory starts the engine where somebody has left a
+// configuration for it.
+func TestStrangersDirectory(t *testing.T) {
+	dir, elsewhere := shortDir(t), t.TempDir()
+	for name, text := range map[string]string{
+		"config.xml": "<clickhouse><users_config>" + elsewhere + "/users.xml</users_config></clickhouse>",
+		"users.xml": `<clickhouse><profiles><default><max_insert_threads>7</max_insert_threads></default></profiles><quotas><default/></quotas>
+			<users><default><password/><networks><ip>::/0</ip></networks><profile>default</profile></default></users></clickhouse>`,
+	} {
+		if err := os.WriteFile(filepath.Join(elsewhere, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := engineCommand(t, dir)
+	cmd.Dir = elsewhere
+	run(t, dir, cmd)
+	if r := post(t, dir, chdb.Writer, "", "SELECT getSetting('max_insert_threads')"); r.body != "0\n" {
+		t.Errorf("max_insert_threads = %q, want the engine's own 0", r.body)
 	}
 }
 

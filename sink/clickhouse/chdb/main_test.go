@@ -86,7 +86,12 @@ type engineProcess struct {
 
 func startEngine(t testing.TB, dir string, env ...string) *engineProcess {
 	t.Helper()
-	cmd := engineCommand(t, dir, env...)
+	return run(t, dir, engineCommand(t, dir, env...))
+}
+
+// run starts the engine of dir and waits until it answers.
+func run(t testing.TB, dir string, cmd *exec.Cmd) *engineProcess {
+	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

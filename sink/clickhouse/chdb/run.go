@@ -61,6 +61,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return setupError{err}
 	}
+	// The library obeys a config.xml where it is started, which may be any
+	// directory, even one that the agent's repository supplies. Ours is ours.
+	if err := os.Chdir(cfg.Dir); err != nil {
+		return setupError{fmt.Errorf("entering the directory: %w", err)}
+	}
 	debug.SetMemoryLimit(goMemory) // a soft limit: Go collects more often beyond it
 	e := &engine{cfg, lib, filepath.Join(cfg.Dir, "data")}
 	// The first connection holds the engine, and only here the limits count.
