@@ -137,7 +137,7 @@ func (s *Store) rewrites(ctx context.Context, w Window) (Rewrites, error) {
 	r, err := askOne[Rewrites](ctx, s, "rewritten records", `
 		SELECT count() AS records FROM (
 			SELECT session_id, seq FROM events FINAL
-			WHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
+			PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
 			GROUP BY session_id, seq HAVING min(payload_hash) != max(payload_hash))`,
 		args{"from": micros(w.From), "to": micros(w.To)})
 	r.Window = w
@@ -154,7 +154,7 @@ func (s *Store) arrival(ctx context.Context) (Arrival, error) {
 	}
 	behind, err := askOne[Arrival](ctx, s, "arrivals", `
 		SELECT quantileExact(0.95)(toFloat64(ingested_at) - toFloat64(ts) - ifNull(duration_ms, 0) / 1000) AS p95, count() AS calls
-		FROM events FINAL WHERE kind = 'call' AND ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC')`,
+		FROM events FINAL PREWHERE kind = 'call' AND ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC')`,
 		args{"from": micros(time.Now().Add(-time.Hour))})
 	behind.Newest = newest.Newest
 	return behind, err

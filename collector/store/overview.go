@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,7 @@ type Overview struct {
 	Series  []Count
 	Total   Count
 	Tools   []ToolUse // the most used first
+	Timed   Window    // the end of Window, which the tools' latency is of
 	Servers []PartyUse
 	Hosts   []PartyUse
 }
@@ -28,27 +30,21 @@ func (c Count) Calls() uint64 { return c.OK + c.Error + c.Unknown }
 // NotOK is how many of c's calls did not end well.
 func (c Count) NotOK() uint64 { return c.Error + c.Unknown }
 
-func (c *Count) add(outcome string, n uint64) {
-	switch outcome {
-	case "ok":
-		c.OK += n
-	case "error":
-		c.Error += n
-	default: // unknown, and what a newer program calls something else
-		c.Unknown += n
-	}
+func (c *Count) add(d Count) {
+	c.OK += d.OK
+	c.Error += d.Error
+	c.Unknown += d.Unknown
 }
 
 // A ToolUse is the operations with one name: calls, what stood inside other
 // calls, and what some server read in the same bytes.
 type ToolUse struct {
-	Operation  string    `ch:"operation"`
-	Operations uint64    `ch:"operations"`
-	Nested     uint64    `ch:"nested"`
-	Candidates uint64    `ch:"candidates"`
-	NotOK      uint64    `ch:"not_ok"` // in calls that did not end well
-	Latency    []float64 `ch:"latency"`
-	Timed      uint64    `ch:"timed"` // calls that Latency is of, in ms: p50, p95, p99
+	Operation  string
+	Operations uint64
+	Nested     uint64
+	Candidates uint64
+	NotOK      uint64    // in calls that did not end well
+	Latency    []float64 // p50, p95, p99 of calls, ms; nil if none was timed
 }
 
 // A PartyUse is the calls at one server or on one host.
@@ -58,16 +54,20 @@ type PartyUse struct {
 	Sessions uint64
 }
 
-// maxTools is how many names of operations an overview has.
-const maxTools = 20
+const (
+	maxTools   = 20 // names of operations in an overview
+	maxParties = 20 // servers, and hosts
+	maxBars    = 64 // counts of a series
+)
 
-// maxBars is how many counts a series has at most.
-const maxBars = 64
+// timedSpan is how much latency is measured over, which takes to read every
+// call's.
+const timedSpan = 7 * 24 * time.Hour
 
-// steps are the widths of a series' counts.
+// steps are the widths of a series' counts, in hours.
 var steps = []time.Duration{1, 2, 3, 6, 12, 24, 2 * 24, 7 * 24, 14 * 24, 28 * 24, 91 * 24, 365 * 24}
 
-// hours widens w to whole hours and chooses a step that divides it.
+// hours widens w to whole hours and chooses a step for its series.
 func (w Window) hours() (Window, time.Duration) {
 	w.From, w.To = w.From.UTC().Truncate(time.Hour), w.To.UTC().Add(time.Hour-1).Truncate(time.Hour)
 	step := time.Hour
@@ -83,91 +83,104 @@ func (w Window) hours() (Window, time.Duration) {
 func (s *Store) Overview(ctx context.Context, w Window) (Overview, error) {
 	w, step := w.bounded().hours()
 	o := Overview{Window: w, Step: step}
-	a := args{"from": w.From.Unix(), "to": w.To.Unix(), "step": int64(step / time.Second)}
-	if err := s.series(ctx, &o, a); err != nil {
+	if err := s.counts(ctx, &o); err != nil {
 		return o, err
 	}
-	if err := s.parties(ctx, &o, a); err != nil {
-		return o, err
-	}
-	a["limit"] = maxTools
-	var err error
-	o.Tools, err = ask[ToolUse](ctx, s, "operations", `
-		SELECT operation,
-		       sum(length(calls.keys)) AS operations,
-		       sumIf(length(calls.keys), part = 'nested') AS nested,
-		       sumIf(length(calls.keys), part = 'candidate') AS candidates,
-		       sumIf(length(calls.keys), outcome != 'ok') AS not_ok,
-		       quantilesExactArray(0.5, 0.95, 0.99)(if(part = 'call', arrayFilter(ms -> ms >= 0, calls.values), [])) AS latency,
-		       sum(if(part = 'call', arrayCount(ms -> ms >= 0, calls.values), 0)) AS timed
-		FROM operation_states FINAL
-		WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64})
-		GROUP BY operation
-		ORDER BY operations DESC, operation
-		LIMIT {limit:UInt32}`, a)
-	return o, err
+	return o, s.latency(ctx, &o)
 }
 
-func (s *Store) series(ctx context.Context, o *Overview, a args) error {
-	rows, err := ask[struct {
-		Bar     int64  `ch:"bar"`
-		Outcome string `ch:"outcome"`
-		Calls   uint64 `ch:"n"`
-	}](ctx, s, "calls over time", `
-		SELECT intDiv(toUnixTimestamp(hour) - {from:Int64}, {step:Int64}) AS bar, outcome, sum(length(calls.keys)) AS n
-		FROM operation_states FINAL
-		WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64}) AND part = 'call'
-		GROUP BY bar, outcome`, a)
-	if err != nil {
-		return err
-	}
+// The sets that counts asks for at once: reading is most of the work.
+const (
+	byTime uint8 = iota + 1
+	byTool
+	byHost
+	byServer
+)
+
+type countRow struct {
+	Set        uint8  `ch:"by"`
+	Bar        int64  `ch:"bar"`
+	Operation  string `ch:"operation"`
+	Host       string `ch:"host"`
+	Server     string `ch:"server_name"`
+	Version    string `ch:"server_version"`
+	OK         uint64 `ch:"ok"`
+	Error      uint64 `ch:"error"`
+	Unknown    uint64 `ch:"unknown"`
+	Operations uint64 `ch:"operations"`
+	Nested     uint64 `ch:"nested"`
+	Candidates uint64 `ch:"candidates"`
+	NotOK      uint64 `ch:"not_ok"`
+	Sessions   uint64 `ch:"sessions"`
+}
+
+// withinHours reads operation_states for a window. The length of a map is asked
+// for and never that of its subcolumns: FINAL does not merge those.
+const withinHours = ` FROM operation_states FINAL WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64}) `
+
+func (s *Store) counts(ctx context.Context, o *Overview) error {
 	bars := (o.Window.To.Sub(o.Window.From) + o.Step - 1) / o.Step
 	o.Series = make([]Count, max(bars, 0))
 	for i := range o.Series {
 		o.Series[i].Start = o.Window.From.Add(time.Duration(i) * o.Step)
 	}
+	rows, err := ask[countRow](ctx, s, "counts of calls", `
+		SELECT multiIf(grouping(bar) = 0, 1, grouping(operation) = 0, 2, grouping(host) = 0, 3, 4) AS by,
+		       intDiv(toUnixTimestamp(hour) - {from:Int64}, {step:Int64}) AS bar, operation, host, server_name, server_version,
+		       sumIf(length(calls), part = 'call' AND outcome = 'ok') AS ok,
+		       sumIf(length(calls), part = 'call' AND outcome = 'error') AS error,
+		       sumIf(length(calls), part = 'call' AND outcome NOT IN ('ok', 'error')) AS unknown,
+		       sum(length(calls)) AS operations,
+		       sumIf(length(calls), part = 'nested') AS nested,
+		       sumIf(length(calls), part = 'candidate') AS candidates,
+		       sumIf(length(calls), outcome != 'ok') AS not_ok,
+		       uniqExact(session_id) AS sessions
+		`+withinHours+`
+		GROUP BY GROUPING SETS ((bar), (operation), (host), (server_name, server_version))
+		ORDER BY by, if(by = 2, operations, ok + error + unknown) DESC, operation, host, server_name, server_version
+		LIMIT {limit:UInt32} BY by`,
+		args{"from": o.Window.From.Unix(), "to": o.Window.To.Unix(), "step": int64(o.Step / time.Second), "limit": max(maxTools, maxParties, maxBars)})
 	for _, r := range rows {
-		if r.Bar >= 0 && r.Bar < int64(len(o.Series)) {
-			o.Series[r.Bar].add(r.Outcome, r.Calls)
-			o.Total.add(r.Outcome, r.Calls)
+		c := Count{OK: r.OK, Error: r.Error, Unknown: r.Unknown}
+		switch {
+		case r.Set == byTime && r.Bar >= 0 && r.Bar < int64(len(o.Series)):
+			o.Series[r.Bar].add(c)
+			o.Total.add(c)
+		case r.Set == byTool && len(o.Tools) < maxTools:
+			o.Tools = append(o.Tools, ToolUse{r.Operation, r.Operations, r.Nested, r.Candidates, r.NotOK, nil})
+		case r.Set == byHost && len(o.Hosts) < maxParties:
+			o.Hosts = append(o.Hosts, PartyUse{r.Host, "", c, r.Sessions})
+		case r.Set == byServer && len(o.Servers) < maxParties:
+			o.Servers = append(o.Servers, PartyUse{r.Server, r.Version, c, r.Sessions})
 		}
 	}
-	return nil
+	return err
 }
 
-// maxParties is how many servers, and how many hosts, an overview has.
-const maxParties = 20
+type latencyRow struct {
+	Operation string    `ch:"operation"`
+	Latency   []float64 `ch:"latency"`
+}
 
-func (s *Store) parties(ctx context.Context, o *Overview, a args) error {
-	a["limit"] = maxParties
-	rows, err := ask[struct {
-		IsHost   uint8  `ch:"is_host"`
-		Host     string `ch:"host"`
-		Server   string `ch:"server_name"`
-		Version  string `ch:"server_version"`
-		OK       uint64 `ch:"ok"`
-		Error    uint64 `ch:"error"`
-		Unknown  uint64 `ch:"unknown"`
-		Sessions uint64 `ch:"sessions"`
-	}](ctx, s, "servers and hosts", `
-		SELECT toUInt8(grouping(host) = 0) AS is_host, host, server_name, server_version,
-		       sumIf(length(calls.keys), outcome = 'ok') AS ok,
-		       sumIf(length(calls.keys), outcome = 'error') AS error,
-		       sumIf(length(calls.keys), outcome NOT IN ('ok', 'error')) AS unknown,
-		       uniqExact(session_id) AS sessions
-		FROM operation_states FINAL
-		WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64}) AND part = 'call'
-		GROUP BY GROUPING SETS ((host), (server_name, server_version))
-		ORDER BY is_host, ok + error + unknown DESC, host, server_name, server_version
-		LIMIT {limit:UInt32} BY is_host`, a)
+// latency fills in the times of the tools of o.
+func (s *Store) latency(ctx context.Context, o *Overview) error {
+	o.Timed = Window{later(o.Window.From, o.Window.To.Add(-timedSpan)), o.Window.To}
+	if len(o.Tools) == 0 {
+		return nil
+	}
+	names := make([]string, len(o.Tools))
+	for i, t := range o.Tools {
+		names[i] = t.Operation
+	}
+	rows, err := ask[latencyRow](ctx, s, "latency", `
+		SELECT operation, quantilesExactArray(0.5, 0.95, 0.99)(arrayFilter(ms -> ms >= 0, mapValues(calls))) AS latency
+		`+withinHours+`
+		  AND part = 'call' AND operation IN {names:Array(String)}
+		GROUP BY operation HAVING sum(arrayCount(ms -> ms >= 0, mapValues(calls))) > 0`,
+		args{"from": o.Timed.From.Unix(), "to": o.Timed.To.Unix(), "names": names})
 	for _, r := range rows {
-		p := PartyUse{r.Server, r.Version, Count{OK: r.OK, Error: r.Error, Unknown: r.Unknown}, r.Sessions}
-		if r.IsHost != 0 {
-			p.Name = r.Host
-			o.Hosts = append(o.Hosts, p)
-		} else {
-			o.Servers = append(o.Servers, p)
-		}
+		i := slices.Index(names, r.Operation)
+		o.Tools[i].Latency = r.Latency
 	}
 	return err
 }

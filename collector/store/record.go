@@ -26,7 +26,7 @@ type Stored struct {
 func (s *Store) Record(ctx context.Context, id uuid.UUID) ([]Stored, error) {
 	list, err := ask[Stored](ctx, s, "a record", `
 		SELECT raw, lower(hex(payload_hash)) AS hash, kafka_topic, kafka_partition, kafka_offset, ingested_at, ts, session_id, seq, call_no
-		FROM events FINAL WHERE record_id = {id:UUID} ORDER BY ingested_at, hash LIMIT 16`, args{"id": id.String()})
+		FROM events FINAL PREWHERE record_id = {id:UUID} ORDER BY ingested_at, hash LIMIT 16`, args{"id": id.String()})
 	if err == nil && len(list) == 0 {
 		err = ErrNotFound
 	}
@@ -41,7 +41,7 @@ const around = 4
 func (s *Store) Neighbours(ctx context.Context, se Session, r Stored) ([]Line, error) {
 	from := r.Seq - min(r.Seq, around)
 	return ask[Line](ctx, s, "a record's neighbours", "SELECT "+lineColumns+` FROM events FINAL
-		WHERE session_id = {session:String} AND `+withinSession+`
+		PREWHERE session_id = {session:String} AND `+withinSession+`
 		  AND (seq BETWEEN {from:UInt64} AND {to:UInt64} OR call_no = {call:UInt64} AND call_no != 0)
 		ORDER BY seq, payload_hash LIMIT 64`, se.args(args{"from": from, "to": r.Seq + around, "call": r.CallNo}))
 }

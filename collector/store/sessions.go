@@ -109,7 +109,7 @@ func (s *Store) Session(ctx context.Context, id string) (Session, error) {
 // the order in which they were written.
 func (s *Store) Timeline(ctx context.Context, se Session, seq uint64, limit int) ([]Line, error) {
 	return ask[Line](ctx, s, "a session's records", "SELECT "+lineColumns+` FROM events FINAL
-		WHERE session_id = {session:String} AND `+withinSession+` AND seq >= {seq:UInt64}
+		PREWHERE session_id = {session:String} AND `+withinSession+` AND seq >= {seq:UInt64}
 		ORDER BY seq, payload_hash LIMIT {limit:UInt32}`, se.args(args{"seq": seq, "limit": limit}))
 }
 
@@ -146,7 +146,7 @@ func (s *Store) Summary(ctx context.Context, se Session) (Summary, error) {
 		WITH operated AS (
 			SELECT operation, operation_args, outcome, error_type, path FROM events FINAL
 			ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path
-			WHERE session_id = {session:String} AND `+withinSession+` AND kind = 'call')
+			PREWHERE session_id = {session:String} AND `+withinSession+` AND kind = 'call')
 		SELECT what, name, count() AS n FROM (
 			SELECT 'operation' AS what, operation AS name FROM operated
 			UNION ALL
