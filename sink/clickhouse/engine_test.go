@@ -49,6 +49,19 @@ func TestMain(m *testing.M) {
 // its directory.
 func startEngine(t *testing.T) string {
 	t.Helper()
+	dir, err := os.MkdirTemp("", "ch") // short enough for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	startEngineIn(t, dir)
+	return dir
+}
+
+// startEngineIn starts the engine with what it has in dir. It ends with the
+// test.
+func startEngineIn(t *testing.T, dir string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -60,11 +73,6 @@ func startEngine(t *testing.T) string {
 	if _, err := os.Stat(library); err != nil {
 		t.Fatalf("%v: run make libchdb", err)
 	}
-	dir, err := os.MkdirTemp("", "ch") // short enough for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), engineDir+"="+dir, "CLICKHOUSE_TEST_LIBRARY="+library)
 	cmd.Stderr = os.Stderr
@@ -84,7 +92,6 @@ func startEngine(t *testing.T) string {
 	if err := chdb.Ready(ctx, dir); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 // keep is long: the golden records have the date of their writing.

@@ -1,0 +1,135 @@
+package clickhouse_test
+
+import (
+	"encoding/xml"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas"
+	"auditproxy/sink"
+	"auditproxy/sink/clickhouse/chdb"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// grant finds a role's rights in users.sql, policy its row policies.
+var (
+	grant  = regexp.MustCompile(`(?s)^((?:GRANT|REVOKE)\s.*)\s(?:TO|FROM) (\w+);?$`)
+	policy = regexp.MustCompile(`(?s)^CREATE ROW POLICY IF NOT EXISTS \w+\s+ON (.*)\s+USING (.*) TO (\w+);?$`)
+)
+
+// asRole writes the configuration of an engine whose only user has the rights
+// and policies that users.sql gives a role. The engine manages access but has
+// no place for what CREATE ROLE makes, so it gets the same GRANT statements and
+// conditions in a file. It knows no settings of our own: the tenant stands in
+// the condition.
+func asRole(t *testing.T, dir, role, tenant string) {
+	t.Helper()
+	sql, err := schemas.ClickHouseUsers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	escape := func(s string) string {
+		var b strings.Builder
+		if err := xml.EscapeText(&b, []byte(s)); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	var grants, filters strings.Builder
+	for _, statement := range schemas.Statements(sql, schemas.Names{Database: "audit"}) {
+		if m := grant.FindStringSubmatch(statement); m != nil && m[2] == role {
+			fmt.Fprintf(&grants, "<query>%s</query>", escape(m[1]))
+		}
+		if m := policy.FindStringSubmatch(statement); m != nil && m[3] == role {
+			condition := strings.ReplaceAll(m[2], "getSetting('SQL_audit_tenant')", "'"+tenant+"'")
+			for _, table := range strings.Split(m[1], ",") {
+				name := strings.TrimPrefix(strings.TrimSpace(table), "audit.")
+				fmt.Fprintf(&filters, "<%[1]s><filter>%[2]s</filter></%[1]s>", name, escape(condition))
+			}
+		}
+	}
+	if grants.Len() == 0 || (filters.Len() > 0) != (tenant != "") {
+		t.Fatalf("role %q has the rights %q and the policies %q", role, &grants, &filters)
+	}
+	for name, text := range map[string]string{
+		"config.xml": "<clickhouse><users_config>" + dir + "/users.xml</users_config></clickhouse>",
+		"users.xml": "<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default><password/><networks><ip>::/0</ip></networks>" +
+			"<profile>default</profile><grants>" + grants.String() + "</grants><databases><audit>" + filters.String() + "</audit></databases></default></users></clickhouse>",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUsers holds the roles of users.sql to the least rights, at an engine that
+// enforces them.
+func TestUsers(t *testing.T) {
+	dir, err := os.MkdirTemp("", "ch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Run("tables", func(t *testing.T) {
+		startEngineIn(t, dir)
+		s := open(t, dir)
+		if _, err := s.Migrate(t.Context(), keep); err != nil {
+			t.Fatal(err)
+		}
+		other := call(2, "list_panes")
+		other.Tenant = "umbrella"
+		if err := s.InsertRows(t.Context(), []sink.Row{row(t, call(1, "list_panes"), 1), row(t, other, 2)}, start); err != nil {
+			t.Fatal(err)
+		}
+		letter := sink.DeadLetter{Source: sink.Source{Topic: "t"}, Raw: []byte("x"), Reason: "not_json", Seen: time.Now()}
+		if err := s.InsertDeadLetters(t.Context(), []sink.DeadLetter{letter}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	nobody := []string{"DROP TABLE audit.events", "TRUNCATE TABLE audit.events", "ALTER TABLE audit.events DELETE WHERE 1", "ALTER TABLE audit.events UPDATE tool = 'x' WHERE 1",
+		"CREATE TABLE audit.more (a Int8) ENGINE = Memory", "OPTIMIZE TABLE audit.events", "SYSTEM STOP MERGES audit.events", "INSERT INTO audit.migrations (number) VALUES (1)", "SELECT * FROM file('/etc/hosts', 'LineAsString')"}
+	for _, tt := range []struct {
+		role, tenant string
+		may          map[string]string // question: answer
+		mayNot       []string
+	}{
+		{"audit_writer", "", map[string]string{
+			"SELECT count() FROM audit.events": "2", "SELECT count() FROM audit.dead_letters": "1", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')": "",
+			"INSERT INTO audit.events (tool) SELECT 'x' WHERE 0": ""},
+			nil},
+		{"audit_reader", "", map[string]string{"SELECT count() FROM audit.events FINAL": "2", "SELECT count() FROM audit.operations": "2"},
+			[]string{"SELECT count() FROM audit.dead_letters", "INSERT INTO audit.events (tool) VALUES ('x')", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')"}},
+		{"audit_tenant_reader", "acme", map[string]string{
+			"SELECT count(), any(tenant) FROM audit.events": "1\tacme", "SELECT count(), any(tenant) FROM audit.operations": "1\tacme", "SELECT sum(calls), any(tenant) FROM audit.hourly": "1\tacme"},
+			[]string{"SELECT count() FROM audit.dead_letters", "SELECT count() FROM audit.gaps", "INSERT INTO audit.events (tool) VALUES ('x')"}},
+	} {
+		t.Run(tt.role, func(t *testing.T) {
+			asRole(t, dir, tt.role, tt.tenant)
+			startEngineIn(t, dir)
+			for question, answer := range tt.may {
+				if answer == "" {
+					query(t, dir, question)
+					continue
+				}
+				want(t, dir, question, answer)
+			}
+			conn, err := ch.Open(&ch.Options{Protocol: ch.HTTP, Addr: []string{"engine:0"}, DialContext: chdb.Dialer(dir, chdb.Writer)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			for _, statement := range append(nobody, tt.mayNot...) {
+				err := conn.Exec(t.Context(), statement)
+				if err == nil || !strings.Contains(err.Error(), "ACCESS_DENIED") {
+					t.Errorf("%s: %v, want that it is denied", statement, err)
+				}
+			}
+		})
+	}
+}
