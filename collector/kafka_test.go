@@ -276,6 +276,30 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
+// TestMessagesShareMemory: what is kept of a message is not what the next one
+// is read into.
+func TestMessagesShareMemory(t *testing.T) {
+	p := &partition{Collector: newTestCollector(t, newFakeStore()), place: place{"t", 3, 0}}
+	var c chunk[place]
+	messages := []struct{ key, value string }{
+		{"first", "no record"}, {testSession, string(line(1))}, {"other", "none here"}, {testSession, string(line(2))},
+	}
+	for i, m := range messages {
+		err := p.take(&c, &kafka.Record{Offset: int64(i), Key: kafka.NewBytes([]byte(m.key)), Value: kafka.NewBytes([]byte(m.value))})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []struct{ key, value string }
+	for i := range c.rows {
+		got = append(got, struct{ key, value string }{c.letters[i].Key, string(c.letters[i].Raw)},
+			struct{ key, value string }{c.rows[i].Record.SessionID, c.rows[i].Raw})
+	}
+	if !slices.Equal(got, messages) {
+		t.Errorf("kept %q, want %q", got, messages)
+	}
+}
+
 // deleteRecords has the broker forget what comes before an offset of partition
 // 0, as retention does. kafka-go has no such call.
 func deleteRecords(t *testing.T, topic string, before int64) {
