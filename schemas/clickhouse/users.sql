@@ -4,9 +4,11 @@
 --   CREATE USER collector IDENTIFIED … DEFAULT ROLE audit_writer SETTINGS async_insert = 0;
 --   CREATE USER auditor IDENTIFIED … DEFAULT ROLE audit_reader;
 --   CREATE USER marks IDENTIFIED … DEFAULT ROLE audit_reviewer;
+--   CREATE USER grafana IDENTIFIED … DEFAULT ROLE audit_reader SETTINGS max_execution_time = 30 MAX 30 CHANGEABLE_IN_READONLY;
 --   CREATE USER ann IDENTIFIED … DEFAULT ROLE audit_tenant_reader SETTINGS SQL_audit_tenant = 'acme' CONST;
 --
--- The last needs custom_settings_prefixes to have SQL_, which is the default.
+-- Grafana's plugin sends max_execution_time with every question, which a reader
+-- may not. The last needs custom_settings_prefixes to have SQL_, which is the default.
 
 CREATE ROLE IF NOT EXISTS audit_writer ${on_cluster};
 GRANT ${on_cluster} INSERT ON ${database}.events TO audit_writer;
@@ -18,6 +20,8 @@ GRANT ${on_cluster} SHOW TABLES ON ${database}.* TO audit_writer;
 -- Alert rules look at what was stored.
 GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operations, SELECT ON ${database}.sessions,
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps TO audit_writer;
+-- An insert reads what it passes on to the views behind a table.
+GRANT ${on_cluster} SELECT ON ${database}.review_intake TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;

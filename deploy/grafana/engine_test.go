@@ -1,0 +1,552 @@
+package grafana
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+// engineDir names the directory for which the test binary is the engine.
+const engineDir = "GRAFANA_TEST_ENGINE_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(engineDir); dir != "" {
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+		err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: os.Getenv("GRAFANA_TEST_LIBRARY"), Memory: 512 << 20})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(chdb.ExitCode(err))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// startEngine starts ClickHouse's engine in a process of its own and returns
+// its directory.
+func startEngine(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := filepath.Abs("../../.tools/libchdb/libchdb.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(library); err != nil {
+		t.Fatalf("%v: run make libchdb", err)
+	}
+	dir, err := os.MkdirTemp("", "gf") // short enough for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), engineDir+"="+dir, "GRAFANA_TEST_LIBRARY="+library)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		_ = cmd.Wait() // its exit code is of no interest here
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := chdb.Ready(ctx, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// openAsPlugin opens the reader's interface as Grafana's plugin does it.
+func openAsPlugin(t *testing.T, dir string) *sql.DB {
+	t.Helper()
+	db := ch.OpenDB(&ch.Options{
+		Protocol: ch.HTTP, Addr: []string{"engine:0"}, DialContext: chdb.Dialer(dir, chdb.Reader),
+		Auth:        ch.Auth{Database: "audit", Username: "grafana"},
+		Compression: &ch.Compression{Method: ch.CompressionGZIP},
+	})
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// The sessions of the demonstration.
+const (
+	whole  = "019e8b1c-0000-7aaa-8bbb-000000000001" // a batch, errors, an anomaly, a rewritten record
+	holed  = "019e8b1c-0000-7aaa-8bbb-000000000002" // two records missing, a call open, silent for two hours
+	silent = "019e8b1c-0000-7aaa-8bbb-000000000003" // silent for thirty hours
+	died   = "019e8b1c-0000-7aaa-8bbb-000000000004" // ended by recovery
+)
+
+// A demo makes records of one session.
+type demo struct {
+	session, tenant, host string
+	at                    time.Time
+	offset                uint64
+	rows                  []sink.Row
+}
+
+// add adds a record and fills in what every record has.
+func (d *demo) add(t *testing.T, seq uint64, r audit.Record) *demo {
+	t.Helper()
+	r.RecordID, r.SessionID, r.Seq, r.TS = audit.NewID(d.at), d.session, seq, d.at.Add(time.Duration(seq)*time.Second)
+	r.Tenant, r.Host, r.User = d.tenant, d.host, "ann"
+	r.Client, r.Server = audit.Peer{Name: "agent", Version: "1"}, audit.Peer{Name: "libtmux", Version: "0.1"}
+	d.rows = append(d.rows, row(t, r, d.offset+seq))
+	return d
+}
+
+func (d *demo) call(t *testing.T, seq, no uint64, tool, args string) *demo {
+	t.Helper()
+	return d.add(t, seq, call(no, tool, args))
+}
+
+func call(no uint64, tool, args string) audit.Record {
+	return audit.Record{
+		Kind: audit.KindCall, CallNo: no, Method: "tools/call", Tool: tool, Args: audit.JSON(args),
+		Outcome: audit.OutcomeOK, Duration: time.Duration(no) * time.Millisecond, Forwarded: true,
+	}
+}
+
+// row makes what the collector makes of a record.
+func row(t *testing.T, r audit.Record, offset uint64) sink.Row {
+	t.Helper()
+	line := audit.AppendRecord(nil, &r)
+	raw := line[:len(line)-1]
+	parsed, err := audit.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(raw)
+	return sink.Row{
+		Record: parsed, Operations: audit.Operations(&parsed), Raw: string(raw), Hash: [16]byte(sum[:]),
+		Source: sink.Source{Topic: "mcp.audit.v1", Offset: offset},
+	}
+}
+
+// hostile is a tool's name that has to be quoted.
+const hostile = `it's, (a "tool")`
+
+// fill stores the demonstration: every panel and every rule finds something.
+func fill(t *testing.T, s *clickhouse.Store, now time.Time) {
+	t.Helper()
+	insert := func(d *demo, arrived time.Time) {
+		t.Helper()
+		if err := s.InsertRows(t.Context(), d.rows, arrived); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &demo{session: whole, tenant: "acme", host: "alpha", at: now.Add(-10 * time.Minute), offset: 100}
+	failed := call(4, "capture_pane", `{"pane_id":"%1"}`)
+	failed.Outcome, failed.ErrorType = audit.OutcomeError, "PaneNotFound"
+	twofold := call(5, hostile, `{}`)
+	twofold.Candidates, twofold.Anomalies = []audit.Candidate{{Method: "tools/call", Tool: "kill_server"}}, []string{"duplicate_member"}
+	read := call(6, "", "")
+	read.Method, read.Target = "resources/read", "tmux://sessions"
+	a.add(t, 0, audit.Record{Kind: audit.KindSessionStart}).
+		call(t, 1, 1, "create_session", `{"session_name":"work","environment":{"EDITOR":{"len":2}}}`).
+		call(t, 2, 2, "batch", `{"operations":[{"tool":"pipe_pane","arguments":{"pane_id":"%1","output_path":"/tmp/pane.log"}},{"tool":"send_keys","arguments":{"keys":{"len":1}}}]}`).
+		call(t, 3, 3, "set_environment", `{"name":"PATH","value":{"len":4}}`).
+		add(t, 4, failed).add(t, 5, twofold).add(t, 6, read).
+		add(t, 7, audit.Record{Kind: audit.KindGap, From: a.at, To: now, Count: 3, Denied: 3}).
+		add(t, 8, audit.Record{Kind: audit.KindAnomaly, Anomalies: []string{"not_json"}, Bytes: 5}).
+		add(t, 9, audit.Record{Kind: audit.KindSessionEnd})
+	insert(a, now.Add(-8*time.Minute))
+	for i := range a.rows {
+		a.rows[i].Source.Offset += 1000 // it was produced again
+	}
+	insert(a, now.Add(-7*time.Minute))
+	insert((&demo{session: whole, tenant: "acme", host: "alpha", at: a.at, offset: 5000}).
+		add(t, 9, audit.Record{Kind: audit.KindSessionEnd, Recovered: true}), now.Add(-6*time.Minute))
+
+	quiet := now.Add(-2 * time.Hour)
+	insert((&demo{session: holed, host: "beta", at: quiet, offset: 200}).
+		add(t, 0, audit.Record{Kind: audit.KindSessionStart}).
+		call(t, 1, 1, "pipe_pane", `{"pane_id":"%1","output_path":"~/notes"}`).
+		add(t, 4, audit.Record{Kind: audit.KindGap, From: quiet, To: now, Count: 5}).
+		add(t, 5, audit.Record{Kind: audit.KindOpen, CallNo: 3, Method: "tools/call", Tool: "wait_for_channel", Duration: -1}), quiet)
+	insert((&demo{session: silent, tenant: "acme", host: "alpha", at: now.Add(-30 * time.Hour), offset: 300}).
+		add(t, 0, audit.Record{Kind: audit.KindSessionStart}), now.Add(-30*time.Hour))
+	unknown := call(1, "run_command", `{}`)
+	unknown.Outcome, unknown.ErrorType, unknown.Recovered, unknown.Duration = audit.OutcomeUnknown, audit.ErrProxyDied, true, -1
+	insert((&demo{session: died, tenant: "acme", host: "alpha", at: now.Add(-5 * time.Minute), offset: 400}).
+		add(t, 0, audit.Record{Kind: audit.KindSessionStart}).add(t, 1, unknown).
+		add(t, 2, audit.Record{Kind: audit.KindSessionEnd, Recovered: true}), now.Add(-4*time.Minute))
+
+	letters := []sink.DeadLetter{
+		{Source: sink.Source{Topic: "mcp.audit.v1", Offset: 1}, Reason: "json", Error: "it is no JSON", Raw: []byte("x"), Seen: now.Add(-time.Hour)},
+		{Source: sink.Source{Topic: "mcp.audit.v1", Offset: 2}, Reason: "json", Error: "it is no JSON", Raw: []byte("y"), Seen: now.Add(-time.Hour)},
+	}
+	gaps := []sink.Gap{{Topic: "mcp.audit.v1", From: 10, To: 14, Reason: "deleted", Seen: now.Add(-time.Hour)}}
+	alerts := []sink.Alert{
+		{ID: strings.Repeat("a", 32), Rule: "pipe-pane-outside", Severity: sink.Critical, Title: "A pane is piped", Tenant: "acme", Host: "alpha", SessionID: whole,
+			RecordID: a.rows[2].Record.RecordID, CallNo: 2, Operation: "pipe_pane", TS: a.at, Details: "{}"},
+		{ID: strings.Repeat("b", 32), Rule: "error-rate", Severity: sink.Warning, Title: "Half of the calls fail", Tenant: "acme", Host: "alpha", TS: a.at, Details: "{}"},
+	}
+	for range 2 { // as after a crash
+		if err := s.InsertDeadLetters(t.Context(), letters); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.InsertGaps(t.Context(), gaps); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.InsertAlerts(t.Context(), alerts); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A result is what a query returned.
+type result struct {
+	names, types []string
+	rows         [][]any
+}
+
+// run asks as the plugin does, whose context has a deadline.
+func run(t *testing.T, db *sql.DB, text string) (r result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, text)
+	if err != nil {
+		t.Errorf("%s: %v", text, err)
+		return r
+	}
+	defer rows.Close()
+	columns, err := rows.ColumnTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range columns {
+		r.names = append(r.names, c.Name())
+		r.types = append(r.types, plainType(c.DatabaseTypeName()))
+	}
+	for rows.Next() {
+		values, at := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			at[i] = &values[i]
+		}
+		if err := rows.Scan(at...); err != nil {
+			t.Fatal(err)
+		}
+		r.rows = append(r.rows, values)
+	}
+	if err := rows.Err(); err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
+	return r
+}
+
+var wrapper = regexp.MustCompile(`^(?:Nullable|LowCardinality)\((.*)\)$|^SimpleAggregateFunction\(\w+, (.*)\)$`)
+
+// plainType says in a word what Grafana makes of a type.
+func plainType(name string) string {
+	for {
+		inner := wrapper.FindStringSubmatch(name)
+		if inner == nil {
+			break
+		}
+		name = inner[1] + inner[2]
+	}
+	switch {
+	case strings.HasPrefix(name, "Date"):
+		return "time"
+	case regexp.MustCompile(`^(U?Int|Float)\d+$`).MatchString(name):
+		return "number"
+	case name == "String":
+		return "text"
+	case name == "Bool":
+		return "bool"
+	}
+	return name // which no panel shows well
+}
+
+// columnName is how columns are named: as members of the record are.
+var columnName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// checkShape checks that a panel of a kind can show r.
+func checkShape(t *testing.T, p panel, r result) {
+	t.Helper()
+	if len(r.rows) == 0 {
+		return // and the driver tells no columns
+	}
+	seen := map[string]bool{}
+	for i, name := range r.names {
+		if !columnName.MatchString(name) || seen[name] {
+			t.Errorf("column %q has no good name, or another one's", name)
+		}
+		seen[name] = true
+		if !slices.Contains([]string{"time", "number", "text", "bool"}, r.types[i]) {
+			t.Errorf("column %q is of type %s", name, r.types[i])
+		}
+	}
+	for _, o := range p.FieldConfig.Overrides {
+		if o.Matcher.ID != "byName" || !seen[o.Matcher.Options] {
+			t.Errorf("it has an override for %q, which is no column", o.Matcher.Options)
+		}
+	}
+	for _, l := range p.links(t) {
+		for _, name := range field.FindAllStringSubmatch(l.URL, -1) {
+			if !seen[name[1]] {
+				t.Errorf("link %q takes %q, which is no column", l.URL, name[1])
+			}
+		}
+	}
+	switch p.Type {
+	case "stat":
+		if !slices.Equal(r.types, []string{"number"}) || len(r.rows) > 1 {
+			t.Errorf("got %v in %d rows, want one number", r.types, len(r.rows))
+		}
+	case "timeseries":
+		checkSeries(t, p, r)
+	case "table":
+	default:
+		t.Errorf("nobody says what a panel of type %q shows", p.Type)
+	}
+}
+
+// checkSeries checks that r has a time, then perhaps one text that names a
+// series, then numbers, and that time goes forward.
+func checkSeries(t *testing.T, p panel, r result) {
+	t.Helper()
+	if len(r.types) < 2 || r.types[0] != "time" {
+		t.Errorf("got %v, want a time first", r.types)
+		return
+	}
+	rest := r.types[1:]
+	label, labelled := strings.CutPrefix(p.FieldConfig.Defaults.DisplayName, "${__field.labels.")
+	if labelled && (rest[0] != "text" || label != r.names[1]+"}") {
+		t.Errorf("series are named by %q, which is not the second column", label)
+	}
+	if labelled {
+		rest = rest[1:]
+	}
+	if len(rest) == 0 || slices.ContainsFunc(rest, func(kind string) bool { return kind != "number" }) {
+		t.Errorf("got %v, want numbers after the time", r.types)
+	}
+	var before time.Time
+	for _, row := range r.rows {
+		at, ok := row[0].(time.Time)
+		if !ok || at.Before(before) {
+			t.Errorf("%v comes after %v", row[0], before)
+		}
+		before = at
+	}
+}
+
+// window is the range that a dashboard opens with.
+func window(t *testing.T, d dashboard, now time.Time) (from, to time.Time) {
+	t.Helper()
+	hours, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(d.Time.From, "now-"), "h"))
+	if err != nil || d.Time.To != "now" {
+		t.Fatalf("it opens with %+v", d.Time)
+	}
+	return now.Add(-time.Duration(hours) * time.Hour), now
+}
+
+func TestQueries(t *testing.T) {
+	dir := startEngine(t)
+	s, err := clickhouse.Open(clickhouse.Config{
+		Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Migrate(t.Context(), clickhouse.Retention{Events: 400 * 24 * time.Hour, DeadLetters: 400 * 24 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	fill(t, s, now)
+	db := openAsPlugin(t, dir)
+	boards := readDashboards(t)
+	t.Run("variables", func(t *testing.T) { testVariables(t, db, boards, now) })
+	t.Run("panels", func(t *testing.T) { testPanels(t, db, boards, now) })
+	t.Run("numbers", func(t *testing.T) { testNumbers(t, db, boards, now) })
+	t.Run("rules", func(t *testing.T) { testRules(t, db) })
+}
+
+func testVariables(t *testing.T, db *sql.DB, boards map[string]dashboard, now time.Time) {
+	want := map[string][]string{
+		"tenant":     {"acme"},
+		"host":       {"alpha", "beta"},
+		"server":     {"libtmux"},
+		"tool":       {"batch", "capture_pane", "create_session", hostile, "kill_server", "pipe_pane", "resources/read", "run_command", "send_keys", "set_environment"},
+		"session_id": {died, holed, whole},
+	}
+	for name, d := range boards {
+		for _, v := range d.Templating.List {
+			if v.Type != "query" {
+				continue
+			}
+			t.Run(name+" "+v.Name, func(t *testing.T) {
+				from, to := window(t, d, now)
+				r := run(t, db, expansion{from: from, to: to}.sql(t, v.sql()))
+				if !slices.Equal(r.types, []string{"text"}) {
+					t.Errorf("got %v, want one text", r.types)
+				}
+				var got []string
+				for _, row := range r.rows {
+					got = append(got, fmt.Sprint(row[0]))
+				}
+				if diff := cmp.Diff(want[v.Name], got); diff != "" {
+					t.Errorf("choices (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// choices are values of the variables with which panels are asked: all of them,
+// and one or two of each.
+func choices(d dashboard) (list []map[string][]string) {
+	everything, some := map[string][]string{}, map[string][]string{}
+	chosen := map[string][]string{"tenant": {"acme"}, "host": {"alpha", "beta"}, "server": {"libtmux"}, "tool": {hostile, "pipe_pane"}}
+	for _, v := range d.Templating.List {
+		if v.Type == "query" {
+			everything[v.Name], some[v.Name] = []string{all}, chosen[v.Name]
+		}
+	}
+	if _, ok := everything["session_id"]; !ok {
+		return append(list, everything, some)
+	}
+	for _, id := range []string{whole, holed, died} {
+		list = append(list, map[string][]string{"session_id": {id}})
+	}
+	return list
+}
+
+func testPanels(t *testing.T, db *sql.DB, boards map[string]dashboard, now time.Time) {
+	for name, d := range boards {
+		from, to := window(t, d, now)
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				if q.RawSQL == "" {
+					continue
+				}
+				t.Run(name+" "+p.Title, func(t *testing.T) {
+					if series := p.Type == "timeseries"; series != (q.Format == 0) {
+						t.Errorf("its format is %d", q.Format)
+					}
+					found := 0
+					for _, values := range choices(d) {
+						r := run(t, db, expansion{from, to, time.Minute, values}.sql(t, q.RawSQL))
+						checkShape(t, p, r)
+						found += len(r.rows)
+					}
+					if found == 0 {
+						t.Error("it finds nothing")
+					}
+				})
+			}
+		}
+	}
+}
+
+// testNumbers checks single numbers: what was stored twice counts once, and
+// what stands inside a batch counts.
+func testNumbers(t *testing.T, db *sql.DB, boards map[string]dashboard, now time.Time) {
+	everything := map[string][]string{"tenant": {all}, "host": {all}, "server": {all}, "tool": {all}}
+	pipes := map[string][]string{"tenant": {all}, "host": {all}, "server": {all}, "tool": {"pipe_pane"}}
+	quoted := map[string][]string{"tenant": {"acme"}, "host": {"alpha"}, "server": {"libtmux"}, "tool": {hostile}}
+	for _, tt := range []struct {
+		board, title string
+		values       map[string][]string
+		want         string
+	}{
+		{"fleet", "Calls", everything, "8"},
+		{"fleet", "Calls", pipes, "2"},
+		{"fleet", "Calls", quoted, "1"},
+		{"fleet", "Operations", everything, "10"},
+		{"fleet", "Operations", pipes, "2"},
+		{"fleet", "Error rate", everything, "0.25"},
+		{"fleet", "Open alerts", everything, "2"},
+		{"fleet", "Sessions without an end", everything, "1"},
+		{"fleet", "Missing records", everything, "2"},
+		{"fleet", "Calls not recorded", everything, "8"},
+		{"fleet", "Calls without an outcome", everything, "1"},
+		{"fleet", "Conflicts", everything, "1"},
+		{"fleet", "Offsets never shown", everything, "5"},
+		{"fleet", "Dead letters", everything, "2"},
+		{"fleet", "Anomalies", everything, "2"},
+		{"pipeline", "Missing records", everything, "2"},
+		{"pipeline", "Conflicts", everything, "1"},
+		{"session", "Calls", map[string][]string{"session_id": {whole}}, "6"},
+		{"session", "Not ok", map[string][]string{"session_id": {whole}}, "1"},
+		{"session", "Open calls", map[string][]string{"session_id": {holed}}, "1"},
+		{"session", "Missing records", map[string][]string{"session_id": {holed}}, "2"},
+		{"session", "State", map[string][]string{"session_id": {died}}, "3"},
+		{"session", "State", map[string][]string{"session_id": {holed}}, "2"},
+	} {
+		d := boards[tt.board]
+		i := slices.IndexFunc(d.Panels, func(p panel) bool { return p.Title == tt.title && p.Type == "stat" })
+		if i < 0 {
+			t.Errorf("%s has no number %q", tt.board, tt.title)
+			continue
+		}
+		from, to := window(t, d, now)
+		r := run(t, db, expansion{from, to, time.Minute, tt.values}.sql(t, d.Panels[i].Targets[0].RawSQL))
+		if len(r.rows) != 1 || fmt.Sprint(r.rows[0]...) != tt.want {
+			t.Errorf("%s %q with %v is %v, want %s", tt.board, tt.title, tt.values, r.rows, tt.want)
+		}
+	}
+}
+
+// testRules checks that every rule finds something, in the form that Grafana
+// takes apart: texts that become labels, and one number.
+func testRules(t *testing.T, db *sql.DB) {
+	label := regexp.MustCompile(`\.Labels\.(\w+)`)
+	for _, rule := range readRules(t) {
+		for _, q := range rule.Data {
+			if q.DatasourceUID != clickHouse {
+				continue
+			}
+			t.Run(rule.UID, func(t *testing.T) {
+				r := run(t, db, q.Model.RawSQL)
+				if len(r.rows) == 0 || q.Model.Format != 1 {
+					t.Errorf("it finds nothing, or has format %d", q.Model.Format)
+				}
+				last := len(r.types) - 1
+				for i, kind := range r.types {
+					if want := map[bool]string{true: "number", false: "text"}[i == last]; kind != want {
+						t.Errorf("column %q is a %s, want a %s", r.names[i], kind, want)
+					}
+				}
+				for _, name := range label.FindAllStringSubmatch(rule.Annotations["summary"], -1) {
+					if !slices.Contains(r.names, name[1]) {
+						t.Errorf("the summary names %q, which is no column", name[1])
+					}
+				}
+			})
+		}
+	}
+}
