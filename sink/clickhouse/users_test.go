@@ -103,10 +103,10 @@ func TestUsers(t *testing.T) {
 			"SELECT count() FROM audit.events": "2", "SELECT count() FROM audit.dead_letters": "1", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')": "",
 			"INSERT INTO audit.events (tool) SELECT 'x' WHERE 0": ""},
 			nil},
-		{"audit_reader", "", map[string]string{"SELECT count() FROM audit.events FINAL": "2", "SELECT count() FROM audit.operations": "2"},
+		{"audit_reader", "", map[string]string{"SELECT count() FROM audit.events FINAL": "3", "SELECT count() FROM audit.operations": "3"},
 			[]string{"SELECT count() FROM audit.dead_letters", "INSERT INTO audit.events (tool) VALUES ('x')", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')"}},
 		{"audit_tenant_reader", "acme", map[string]string{
-			"SELECT count(), any(tenant) FROM audit.events": "1\tacme", "SELECT count(), any(tenant) FROM audit.operations": "1\tacme", "SELECT sum(calls), any(tenant) FROM audit.hourly": "1\tacme"},
+			"SELECT count(), any(tenant) FROM audit.events": "2\tacme", "SELECT count(), any(tenant) FROM audit.operations": "2\tacme", "SELECT sum(calls), any(tenant) FROM audit.hourly": "2\tacme"},
 			[]string{"SELECT count() FROM audit.dead_letters", "SELECT count() FROM audit.gaps", "INSERT INTO audit.events (tool) VALUES ('x')"}},
 	} {
 		t.Run(tt.role, func(t *testing.T) {
@@ -118,6 +118,9 @@ func TestUsers(t *testing.T) {
 					continue
 				}
 				want(t, dir, question, answer)
+			}
+			if tt.role == "audit_writer" {
+				storeAsWriter(t, dir)
 			}
 			conn, err := ch.Open(&ch.Options{Protocol: ch.HTTP, Addr: []string{"engine:0"}, DialContext: chdb.Dialer(dir, chdb.Writer)})
 			if err != nil {
@@ -131,5 +134,27 @@ func TestUsers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// storeAsWriter does all that a collector does.
+func storeAsWriter(t *testing.T, dir string) {
+	t.Helper()
+	s := open(t, dir)
+	if applied, err := s.Migrate(t.Context(), keep); err != nil || len(applied.Migrations) > 0 {
+		t.Errorf("Migrate = %+v, %v, want nothing to do", applied, err)
+	}
+	letter := sink.DeadLetter{Source: sink.Source{Topic: "t", Offset: 1}, Raw: []byte("y"), Reason: "not_json", Seen: time.Now()}
+	_, complete := s.Completeness(t.Context())
+	for what, err := range map[string]error{
+		"InsertRows":        s.InsertRows(t.Context(), []sink.Row{row(t, call(3, "list_panes"), 3)}, start),
+		"InsertDeadLetters": s.InsertDeadLetters(t.Context(), []sink.DeadLetter{letter}),
+		"MarkReplayed":      s.MarkReplayed(t.Context(), []sink.DeadLetter{letter}, time.Now()),
+		"InsertGaps":        s.InsertGaps(t.Context(), []sink.Gap{{Topic: "t", From: 1, To: 2, Reason: "removed", Seen: time.Now()}}),
+		"Completeness":      complete,
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
