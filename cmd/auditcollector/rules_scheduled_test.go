@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,27 @@ func (h *history) add(age time.Duration, change ...func(*audit.Record)) {
 		h.t.Fatal(err)
 	}
 	h.rows[age] = append(h.rows[age], row)
+}
+
+// session adds what an agent does with libtmux-mcp, as make demo drives it.
+func (h *history) session(age time.Duration) {
+	lines, err := os.ReadFile("../../collector/alert/testdata/ordinary.jsonl")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	id := audit.NewID(h.now)
+	h.seq = 0
+	for line := range strings.Lines(string(lines)) {
+		recorded, err := audit.Parse([]byte(strings.TrimSuffix(line, "\n")))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		h.add(age, func(r *audit.Record) {
+			ts := r.TS
+			*r = recorded
+			r.SessionID, r.RecordID, r.TS = id, audit.NewID(ts), ts
+		})
+	}
 }
 
 func (h *history) many(n int, age time.Duration, change ...func(*audit.Record)) {
@@ -233,6 +255,28 @@ func TestScheduledRules(t *testing.T) {
 			}
 		})
 	}
+	t.Run("ordinary use", func(t *testing.T) {
+		h.exec(t, "TRUNCATE TABLE audit.events")
+		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]sink.Row{}}
+		past.session(8 * day)
+		for i := range 24 {
+			past.session(time.Duration(i+1) * hour)
+		}
+		for age, rows := range past.rows {
+			if err := store.InsertRows(t.Context(), rows, past.now.Add(-age)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, rule := range byName {
+			err := alert.Ask(t.Context(), alerts, rule, past.now.Add(-25*hour), func(a sink.Alert) error {
+				t.Errorf("%s found %+v", name, a)
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	for name := range byName {
 		if !tested[name] {
 			t.Errorf("%s has no test", name)

@@ -2,12 +2,16 @@ package alert_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"auditproxy/collector/alert"
 	"auditproxy/schemas/audit"
+	"auditproxy/sink"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 )
 
@@ -119,5 +123,97 @@ func TestShippedOnRecords(t *testing.T) {
 		if !r.Scheduled() && len(r.Operations) == 0 && !tested[r.Name] {
 			t.Errorf("%s has no test", r.Name)
 		}
+	}
+}
+
+// TestOrdinaryUse holds the rules that look at each record against what an
+// agent does all day: the records of a session with libtmux-mcp, as make demo
+// drives it. Its one pipe is expected, or else the only thing that is found.
+func TestOrdinaryUse(t *testing.T) {
+	lines, err := os.ReadFile("testdata/ordinary.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		paths alert.Paths
+		want  []string
+	}{{paths, nil}, {alert.Paths{}, []string{"pipe-pane-outside"}}} {
+		rules := shipped(t, tt.paths)
+		var got []string
+		for line := range strings.Lines(string(lines)) {
+			r, err := audit.Parse([]byte(strings.TrimSuffix(line, "\n")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range rules.Match(&sink.Row{Record: r, Operations: audit.Operations(&r)}) {
+				got = append(got, a.Rule)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("allowed %v (-want +got):\n%s", tt.paths.Allowed, diff)
+		}
+	}
+}
+
+// TestIdentity looks at what makes two findings one, and what does not.
+func TestIdentity(t *testing.T) {
+	rules := shipped(t, paths)
+	ids := func(row sink.Row) (list []string) {
+		for _, a := range rules.Match(&row) {
+			if a.Rule == "pipe-pane-outside" {
+				list = append(list, a.ID)
+			}
+		}
+		return list
+	}
+	const args = `{"output_path":"/x"}`
+	first := ids(call(1, "pipe_pane", args))
+	if len(first) != 1 || len(first[0]) != 32 {
+		t.Fatalf("ids %q", first)
+	}
+	open := call(1, "pipe_pane", args, func(r *audit.Record) { r.Kind, r.Outcome, r.RecordID = audit.KindOpen, "", audit.NewID(noon) })
+	if diff := cmp.Diff(first, ids(open)); diff != "" {
+		t.Errorf("the record of the open call is another finding:\n%s", diff)
+	}
+	twice := ids(call(1, "batch", `{"operations":[{"tool":"pipe_pane","arguments":`+args+`},{"tool":"pipe_pane","arguments":`+args+`}]}`))
+	// A member that stands twice: both lists have the same paths.
+	double := ids(call(1, "batch", `{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/a"}}],"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/b"}}]}`))
+	all := map[string]bool{}
+	for _, id := range append(append(append(ids(call(2, "pipe_pane", args)), first...), twice...), double...) {
+		all[id] = true
+	}
+	if len(all) != 6 {
+		t.Errorf("%d findings, want 6", len(all))
+	}
+}
+
+// TestCannotTell has a condition that fails on strange arguments, and one that
+// would take for ever: both count as found.
+func TestCannotTell(t *testing.T) {
+	rules, err := alert.Load([]alert.File{{Name: "rules.yaml", Text: []byte(`
+rules:
+  - {name: missing, title: T, severity: info, reason: R, operations: [x], when: op.args.a.b == "c"}
+  - {name: costly, title: T, severity: info, reason: R, operations: [y], when: "op.args.l.all(a, op.args.l.all(b, op.args.l.all(c, true)))"}
+`)}}, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := `{"l":[` + strings.Repeat("0,", 500) + `0]}`
+	for _, tt := range []struct {
+		tool, args, want string
+	}{
+		{"x", `{"a":1}`, "no such key"},
+		{"x", `{}`, "no such key"},
+		{"y", long, "cost limit exceeded"},
+	} {
+		row := call(1, tt.tool, tt.args)
+		alerts := rules.Match(&row)
+		if len(alerts) != 1 || !strings.Contains(alerts[0].Details, tt.want) {
+			t.Errorf("%s %.20s: %+v, want an alert that says %q", tt.tool, tt.args, alerts, tt.want)
+		}
+	}
+	row := call(1, "x", `{"a":{"b":"d"}}`)
+	if alerts := rules.Match(&row); len(alerts) != 0 {
+		t.Errorf("what is clear raised %+v", alerts)
 	}
 }

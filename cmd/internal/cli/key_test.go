@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -108,5 +109,33 @@ func TestNames(t *testing.T) {
 	}
 	if got, want := k.Variable("auditproxy"), "AUDITPROXY_SPOOL_RETAIN_AGE"; got != want {
 		t.Errorf("Variable = %q, want %q", got, want)
+	}
+}
+
+// TestSecretsList reads a list of secrets from a variable and from a file, and
+// shows none of it, not even in what is said of a wrong one.
+func TestSecretsList(t *testing.T) {
+	k := Key{Name: "hooks", Kind: Secrets}
+	fromVariable, err := k.parse("https://a/T0KEN, https://b/T0KEN", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromFile, err := k.fromYAML([]any{"https://a/T0KEN", "https://b/T0KEN"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []any{fromVariable, fromFile} {
+		list := v.([]Secret)
+		if len(list) != 2 || list[1].Reveal() != "https://b/T0KEN" {
+			t.Errorf("read %d secrets", len(list))
+		}
+		if got := k.format(v); got != masked+","+masked {
+			t.Errorf("shown as %q", got)
+		}
+	}
+	for _, wrong := range []any{"https://a/T0KEN", []any{"https://a/T0KEN", ""}, []any{map[string]any{"T0KEN": 1}}, 7} {
+		if _, err := k.fromYAML(wrong, ""); err == nil || strings.Contains(err.Error(), "T0KEN") {
+			t.Errorf("a wrong value: %v", err)
+		}
 	}
 }
