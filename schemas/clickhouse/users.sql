@@ -22,8 +22,6 @@ GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operatio
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps TO audit_writer;
 -- An insert reads what it passes on to the views behind a table.
 GRANT ${on_cluster} SELECT ON ${database}.review_intake TO audit_writer;
--- An insert reads what it passes on to the views behind a table.
-GRANT ${on_cluster} SELECT ON ${database}.review_intake TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;
