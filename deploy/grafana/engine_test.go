@@ -393,6 +393,7 @@ func TestQueries(t *testing.T) {
 	t.Run("panels", func(t *testing.T) { testPanels(t, db, boards, now) })
 	t.Run("numbers", func(t *testing.T) { testNumbers(t, db, boards, now) })
 	t.Run("rules", func(t *testing.T) { testRules(t, db) })
+	t.Run("user", func(t *testing.T) { testUser(t, db) })
 }
 
 func testVariables(t *testing.T, db *sql.DB, boards map[string]dashboard, now time.Time) {
@@ -547,6 +548,24 @@ func testRules(t *testing.T, db *sql.DB) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// testUser checks that ClickHouse understands how Grafana's user is made. The
+// engine has no users, so it only reads the statements.
+func testUser(t *testing.T, db *sql.DB) {
+	for _, name := range []string{"../../schemas/clickhouse/users.sql", "../compose/users.sh"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statement := regexp.MustCompile(`CREATE USER (?:OR REPLACE )?grafana [^;]*;`).FindString(string(text))
+		statement = strings.Replace(statement, "IDENTIFIED …", "IDENTIFIED BY 'password'", 1)
+		statement = strings.Replace(statement, "$grafana", strings.Repeat("0", 64), 1)
+		r := run(t, db, "SELECT formatQuerySingleLine('"+strings.ReplaceAll(statement, "'", "''")+"')")
+		if len(r.rows) != 1 || !strings.Contains(fmt.Sprint(r.rows[0]...), "max_execution_time = 30 MAX 30 CHANGEABLE_IN_READONLY") {
+			t.Errorf("%s: %q is read as %v", name, statement, r.rows)
 		}
 	}
 }
