@@ -1,6 +1,7 @@
 package review
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -33,8 +34,16 @@ type chip struct{ Name, Value, Without string }
 // filterNames are the parameters that say which records are meant.
 var filterNames = []string{"text", "op", "outcome", "error", "host", "user", "session", "server", "method", "tier", "kind", "anomalous"}
 
+// maxValue is how long a condition may be, in bytes.
+const maxValue = 8 << 10
+
 // filter reads which records a request is about.
 func (s *Server) filter(q url.Values) (store.Filter, when, error) {
+	for _, name := range filterNames {
+		if len(q.Get(name)) > maxValue {
+			return store.Filter{}, when{}, mistake{http.StatusBadRequest, fmt.Sprintf("%s is longer than %d bytes.", name, maxValue)}
+		}
+	}
 	w, err := s.when(q, "30d")
 	return store.Filter{
 		Window:    w.Window,

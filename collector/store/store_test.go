@@ -1,0 +1,527 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+)
+
+// base is in the past: an hour that is over does not change during a test.
+var base = time.Now().UTC().Truncate(time.Hour).Add(-5 * time.Hour)
+
+var week = store.Window{From: base.Add(-24 * time.Hour), To: base.Add(6 * time.Hour)}
+
+// A maker makes the records of a session.
+type maker struct {
+	session   string
+	seq, call uint64
+	at        time.Time
+	host      string
+}
+
+func newMaker(n int, host string) *maker {
+	return &maker{session: fmt.Sprintf("019e8b1c-0000-7aaa-8bbb-%012x", n), at: base, host: host}
+}
+
+func (m *maker) record(kind audit.Kind) audit.Record {
+	m.at = m.at.Add(1373 * time.Millisecond)
+	r := audit.Record{
+		Kind: kind, RecordID: audit.NewID(m.at), SessionID: m.session, Seq: m.seq, TS: m.at, Duration: -1,
+		Host: m.host, User: "ann", Server: audit.Peer{Name: "libtmux", Version: "1"}, Client: audit.Peer{Name: "agent"},
+	}
+	m.seq++
+	return r
+}
+
+func (m *maker) calls(tool, args string) audit.Record {
+	m.call++
+	r := m.record(audit.KindCall)
+	r.CallNo, r.Method, r.Tool, r.Args, r.Outcome, r.Forwarded = m.call, "tools/call", tool, audit.JSON(args), audit.OutcomeOK, true
+	r.Duration = time.Duration(m.call) * time.Millisecond
+	return r
+}
+
+func failed(r audit.Record, why string) audit.Record {
+	r.Outcome, r.ErrorType = audit.OutcomeError, why
+	return r
+}
+
+const batch = `{"operations":[{"tool":"list_panes","arguments":{}},{"tool":"pipe_pane","arguments":{"pane_id":"%2","output_path":"/tmp/nested"}},{"tool":"list_panes","arguments":{}}]}`
+
+// sessions makes what three sessions leave: one that is whole, one that died
+// with a hole in it, one that still runs.
+func sessions() []audit.Record {
+	var list []audit.Record
+	m := newMaker(1, "alpha")
+	list = append(list, m.record(audit.KindSessionStart))
+	for i := range 40 {
+		list = append(list, m.calls("list_panes", fmt.Sprintf(`{"pane_id":"%%%d","title":"needle%d Deploy"}`, i%3, i)))
+	}
+	list = append(list, m.calls("call_tools_batch", batch), m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`),
+		failed(m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`), audit.ErrPolicyDenied),
+		m.calls("set_environment", `{"name":"TOKEN","value":{"len":3,"hmac_sha256_prefix":"0123456789abcdef"},"session_name":"x"}`),
+		m.calls("create_session", `{"environment":{"A":{"len":1,"hmac_sha256_prefix":"0123456789abcdef"},"B":{"len":1,"hmac_sha256_prefix":"0123456789abcdef"}}}`),
+		m.calls("split_window", `{"environment":{"len":9,"hmac_sha256_prefix":"0123456789abcdef"}}`))
+	odd := m.calls("send_keys", `{}`)
+	odd.Candidates, odd.Anomalies = []audit.Candidate{{Method: "tools/call", Tool: "kill_server"}}, []string{"duplicate_member"}
+	list = append(list, odd, m.record(audit.KindSessionEnd))
+
+	m = newMaker(2, "beta")
+	m.at = base.Add(2 * time.Hour)
+	list = append(list, m.record(audit.KindSessionStart), failed(m.calls("capture_pane", `{}`), "PaneNotFound"))
+	m.seq += 2 // lost
+	unknown := m.calls("send_keys", `{}`)
+	unknown.Outcome, unknown.ErrorType, unknown.Recovered, unknown.Duration = audit.OutcomeUnknown, audit.ErrProxyDied, true, -1
+	end := m.record(audit.KindSessionEnd)
+	end.Recovered = true
+	list = append(list, unknown, end)
+
+	m = newMaker(3, "beta")
+	m.at = base.Add(3 * time.Hour)
+	gap, open := m.record(audit.KindGap), m.record(audit.KindOpen)
+	gap.From, gap.To, gap.Count, gap.Denied = base, base.Add(time.Minute), 7, 7
+	open.CallNo, open.Method, open.Tool = 1, "tools/call", "wait_for_text"
+	anomaly := m.record(audit.KindAnomaly)
+	anomaly.Anomalies = []string{"not_json"}
+	return append(list, gap, open, anomaly)
+}
+
+// scatter stores records in many small inserts, each record one to three times
+// and from different places.
+func (f fixture) scatter(t *testing.T, records []audit.Record) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	offset := uint64(0)
+	for range 3 {
+		list := slices.Clone(records)
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		for chunk := range slices.Chunk(list, 11) {
+			if offset == 0 || r.IntN(3) > 0 {
+				f.insert(t, offset, chunk...)
+			}
+			offset += 100
+		}
+		if offset < 1000 {
+			f.insert(t, offset+50, records...) // so that all are there
+		}
+	}
+}
+
+func TestStore(t *testing.T) {
+	f := start(t)
+	records := sessions()
+	f.scatter(t, records)
+	t.Run("overview", func(t *testing.T) { testOverview(t, f, records) })
+	t.Run("attention", func(t *testing.T) { testAttention(t, f) })
+	t.Run("calls", func(t *testing.T) { testCalls(t, f, records) })
+	t.Run("filters", func(t *testing.T) { testFilters(t, f) })
+	t.Run("hostile", func(t *testing.T) { testHostile(t, f) })
+	t.Run("session", func(t *testing.T) { testSession(t, f) })
+	t.Run("inventory", func(t *testing.T) { testInventory(t, f) })
+	t.Run("alerts", func(t *testing.T) { testAlerts(t, f) })
+	t.Run("backfill", func(t *testing.T) { testBackfill(t, f, records) })
+	t.Run("rewritten", func(t *testing.T) { testRewritten(t, f, records) })
+}
+
+// testOverview compares every number with what the records themselves say.
+func testOverview(t *testing.T, f fixture, records []audit.Record) {
+	got, err := f.Overview(t.Context(), week)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total store.Count
+	tools, hosts := map[string]*store.ToolUse{}, map[string]uint64{}
+	times := map[string][]float64{}
+	for _, r := range records {
+		if r.Kind != audit.KindCall {
+			continue
+		}
+		switch r.Outcome {
+		case audit.OutcomeOK:
+			total.OK++
+		case audit.OutcomeError:
+			total.Error++
+		default:
+			total.Unknown++
+		}
+		hosts[r.Host]++
+		for i, op := range audit.Operations(&r) {
+			u := tools[op.Tool]
+			if u == nil {
+				u = &store.ToolUse{Operation: op.Tool}
+				tools[op.Tool] = u
+			}
+			u.Operations++
+			switch {
+			case op.Candidate:
+				u.Candidates++
+			case op.Path != "":
+				u.Nested++
+			}
+			if r.Outcome != audit.OutcomeOK {
+				u.NotOK++
+			}
+			if i == 0 && r.Duration >= 0 {
+				times[op.Tool] = append(times[op.Tool], float64(r.Duration.Microseconds())/1000)
+			}
+		}
+	}
+	if diff := cmp.Diff(total, got.Total); diff != "" {
+		t.Errorf("total (-want +got):\n%s", diff)
+	}
+	var sum store.Count
+	for _, c := range got.Series {
+		sum.OK, sum.Error, sum.Unknown = sum.OK+c.OK, sum.Error+c.Error, sum.Unknown+c.Unknown
+	}
+	if diff := cmp.Diff(total, sum); diff != "" {
+		t.Errorf("sum of the series (-want +got):\n%s", diff)
+	}
+	for _, u := range got.Tools {
+		want := tools[u.Operation]
+		delete(tools, u.Operation)
+		if want == nil {
+			t.Fatalf("an operation %q that nobody asked for", u.Operation)
+		}
+		if list := times[u.Operation]; list != nil {
+			slices.Sort(list)
+			at := func(p float64) float64 { return list[min(int(p*float64(len(list))), len(list)-1)] }
+			want.Latency = []float64{at(0.5), at(0.95), at(0.99)}
+		}
+		if diff := cmp.Diff(*want, u); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", u.Operation, diff)
+		}
+	}
+	if len(tools) > 0 {
+		t.Errorf("missing operations: %v", tools)
+	}
+	for _, p := range got.Hosts {
+		if p.Calls() != hosts[p.Name] {
+			t.Errorf("host %q has %d calls, want %d", p.Name, p.Calls(), hosts[p.Name])
+		}
+		delete(hosts, p.Name)
+	}
+	if len(hosts) > 0 || len(got.Servers) != 1 || got.Servers[0].Calls() != total.Calls() || got.Servers[0].Sessions != 2 {
+		t.Errorf("hosts missing %v, servers %+v", hosts, got.Servers)
+	}
+}
+
+func testAttention(t *testing.T, f fixture) {
+	got, err := f.Attention(t.Context(), week)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := store.SessionsState{Sessions: 3, Running: 1, Died: 1, Open: 1, Unknown: 1, Missing: 2, Holed: 1, Anomalies: 2, Gaps: 1}
+	if diff := cmp.Diff(want, got.Sessions); diff != "" {
+		t.Errorf("sessions (-want +got):\n%s", diff)
+	}
+	if got.Rewrites.Records != 0 || got.Alerts == nil || got.Offsets == nil || got.Letters == nil || time.Since(got.Arrival.Newest) > time.Hour {
+		t.Errorf("Attention = %+v", got)
+	}
+}
+
+// ids are those of calls, newest first.
+func ids(records []audit.Record, choose func(audit.Record) bool) (list []string) {
+	calls := slices.DeleteFunc(slices.Clone(records), func(r audit.Record) bool { return !choose(r) })
+	slices.SortFunc(calls, func(a, b audit.Record) int { return b.TS.Compare(a.TS) })
+	for _, r := range calls {
+		list = append(list, r.RecordID)
+	}
+	return list
+}
+
+func isCall(r audit.Record) bool { return r.Kind == audit.KindCall }
+
+func lineIDs(lines []store.Line) (list []string) {
+	for _, l := range lines {
+		list = append(list, l.RecordID.String())
+	}
+	return list
+}
+
+// testCalls walks through the list both ways, while records arrive.
+func testCalls(t *testing.T, f fixture, records []audit.Record) {
+	want := ids(records, isCall)
+	page := store.Page{Limit: 7, Raw: true}
+	var got []string
+	var firsts []store.Cursor
+	for {
+		p, err := f.Calls(t.Context(), store.Filter{}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range p.Lines {
+			if rec, err := audit.Parse([]byte(l.Raw)); err != nil || rec.RecordID != l.RecordID.String() {
+				t.Errorf("the bytes of %s: %v", l.RecordID, err)
+			}
+		}
+		got = append(got, lineIDs(p.Lines)...)
+		firsts = append(firsts, p.Lines[0].Cursor())
+		if p.Newer != (page.Before != nil) {
+			t.Errorf("Newer = %t behind %v", p.Newer, page.Before)
+		}
+		if !p.Older {
+			break
+		}
+		at := p.Lines[len(p.Lines)-1].Cursor()
+		page.Before = &at
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("down the list (-want +got):\n%s", diff)
+	}
+	// Up again, each page beginning where the one below it did.
+	for i := len(firsts) - 1; i > 0; i-- {
+		p, err := f.Calls(t.Context(), store.Filter{}, store.Page{Limit: 7, After: &firsts[i]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[7*(i-1):7*i], lineIDs(p.Lines)); diff != "" {
+			t.Errorf("up to page %d (-want +got):\n%s", i-1, diff)
+		}
+		if p.Newer != (i > 1) || !p.Older {
+			t.Errorf("page %d: Newer = %t, Older = %t", i-1, p.Newer, p.Older)
+		}
+	}
+}
+
+func testFilters(t *testing.T, f fixture) {
+	for _, tt := range []struct {
+		name string
+		f    store.Filter
+		want int
+	}{
+		{"it lists calls", store.Filter{}, 49},
+		{"it lists every record", store.Filter{Kind: store.AnyKind}, 56},
+		{"it finds operations inside batches", store.Filter{Operation: "pipe_pane"}, 3},
+		{"it finds what some servers read", store.Filter{Operation: "kill_server"}, 1},
+		{"it finds a word in any case", store.Filter{Text: "NEEDLE7"}, 1},
+		{"it wants all words", store.Filter{Text: "deploy needle7"}, 1},
+		{"it takes a path for its words", store.Filter{Text: "/tmp/nested"}, 1},
+		{"it does not find parts of words", store.Filter{Text: "needl"}, 0},
+		{"it finds nothing for no word", store.Filter{Text: "%%%"}, 0},
+		{"it filters by outcome", store.Filter{Outcome: "error"}, 2},
+		{"it filters by error", store.Filter{ErrorType: "PaneNotFound"}, 1},
+		{"it filters by host", store.Filter{Host: "beta"}, 2},
+		{"it filters by session", store.Filter{Session: newMaker(2, "").session}, 2},
+		{"it filters by all at once", store.Filter{Host: "alpha", User: "ann", Outcome: "ok", Operation: "list_panes", Server: "libtmux", Method: "tools/call"}, 41},
+		{"it filters by time", store.Filter{Window: store.Window{From: base.Add(time.Hour)}}, 2},
+		{"it takes the end of a time for outside", store.Filter{Window: store.Window{From: base, To: base.Add(1373 * 2 * time.Millisecond)}}, 0},
+		{"it finds anomalies", store.Filter{Kind: store.AnyKind, Anomalous: true}, 2},
+		{"it finds calls that are open", store.Filter{Kind: "open"}, 1},
+	} {
+		got, err := f.Calls(t.Context(), tt.f, store.Page{Limit: 100})
+		if err != nil || len(got.Lines) != tt.want {
+			t.Errorf("%s: %d records, %v, want %d", tt.name, len(got.Lines), err, tt.want)
+		}
+	}
+}
+
+// testHostile asks with what would be something else in SQL, or in a parameter.
+func testHostile(t *testing.T, f fixture) {
+	texts := []string{"' OR 1=1 --", "{x:String}", "\x00", "a\tb\nc", `\`, `\'`, "'); DROP TABLE events", "\u202e", "\xff", strings.Repeat("x", 8<<10), "[1,2]", "NULL", `\N`}
+	for _, s := range texts {
+		for name, q := range map[string]store.Filter{
+			"operation": {Operation: s}, "host": {Host: s}, "session": {Session: s}, "outcome": {Outcome: s}, "kind": {Kind: s}, "text": {Text: s + " nowhere"},
+		} {
+			q.Window = week
+			got, err := f.Calls(t.Context(), q, store.Page{Limit: 10})
+			if err != nil || len(got.Lines) != 0 {
+				t.Errorf("%s %.40q: %d records, %v, want none", name, s, len(got.Lines), err)
+			}
+		}
+		if _, err := f.Session(t.Context(), s); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("session %.40q: %v, want %v", s, err, store.ErrNotFound)
+		}
+	}
+	if got, err := f.Calls(t.Context(), store.Filter{}, store.Page{Limit: 100}); err != nil || len(got.Lines) != 49 {
+		t.Errorf("after all that: %d calls, %v", len(got.Lines), err)
+	}
+}
+
+func testSession(t *testing.T, f fixture) {
+	id := newMaker(2, "").session
+	got, err := f.Session(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Records != 4 || got.Calls != 2 || got.Errors != 2 || got.Missing != 2 || !got.Ended || !got.Died || got.State(time.Now()) != "died" {
+		t.Errorf("Session = %+v", got)
+	}
+	lines, err := f.Timeline(t.Context(), got, 1, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seqs []uint64
+	for _, l := range lines {
+		seqs = append(seqs, l.Seq)
+	}
+	if diff := cmp.Diff([]uint64{1, 4, 5}, seqs); diff != "" {
+		t.Errorf("Timeline (-want +got):\n%s", diff)
+	}
+	stored, err := f.Record(t.Context(), lines[1].RecordID)
+	if err != nil || len(stored) != 1 {
+		t.Fatalf("Record = %d versions, %v, want 1", len(stored), err)
+	}
+	around, err := f.Neighbours(t.Context(), got, stored[0])
+	if err != nil || len(around) != 4 {
+		t.Errorf("Neighbours = %d records, %v, want 4", len(around), err)
+	}
+	if _, err := f.Record(t.Context(), uuid.New()); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Record of nobody = %v, want %v", err, store.ErrNotFound)
+	}
+	one, err := f.Session(t.Context(), newMaker(1, "").session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := f.Summary(t.Context(), one)
+	want := []store.NameCount{{"pipe", "/tmp/a", 2}, {"pipe", "/tmp/nested", 1}}
+	if diff := cmp.Diff(want, sum.Pipes); diff != "" || err != nil {
+		t.Errorf("Summary: %v, pipes (-want +got):\n%s", err, diff)
+	}
+	for problem, n := range map[string]int{"": 3, "died": 1, "missing": 1, "open": 1, "gaps": 1, "anomalies": 2, "running": 1, "quiet": 0, "errors": 2} {
+		list, err := f.Sessions(t.Context(), store.SessionFilter{Window: week, Problem: problem}, 10)
+		if err != nil || len(list) != n {
+			t.Errorf("sessions that are %q: %d, %v, want %d", problem, len(list), err, n)
+		}
+	}
+}
+
+func testInventory(t *testing.T, f fixture) {
+	pipes, err := f.Effects(t.Context(), store.EffectFilter{Kind: store.Pipe}, 10)
+	if err != nil || len(pipes) != 2 {
+		t.Fatalf("Effects = %+v, %v, want 2 paths", pipes, err)
+	}
+	if p := pipes[0]; p.Name != "/tmp/a" || p.Operations != 2 || p.Refused != 1 || p.Failed != 0 || p.Allowed() != 1 || !slices.Equal(p.Who, []string{"ann@alpha"}) {
+		t.Errorf("the first path: %+v", p)
+	}
+	variables, err := f.Effects(t.Context(), store.EffectFilter{Kind: store.Variable}, 10)
+	var got []string
+	for _, v := range variables {
+		got = append(got, v.Scope+" "+v.Name)
+	}
+	slices.Sort(got)
+	want := []string{`pane {"len":9,"hmac_sha256_prefix":"0123456789abcdef"}`, "session A", "session B", "session TOKEN"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, variables (-want +got):\n%s", err, diff)
+	}
+	if list, err := f.Effects(t.Context(), store.EffectFilter{Kind: store.Variable, Name: "oke"}, 10); err != nil || len(list) != 1 {
+		t.Errorf("variables with oke: %+v, %v, want 1", list, err)
+	}
+	tools, err := f.Definitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, d := range tools {
+		names = append(names, fmt.Sprint(d.Tool, " ", d.Called))
+	}
+	want = []string{"call_tools_batch true", "capture_pane true", "create_session true", "kill_server false", "list_panes true", "pipe_pane true", "send_keys true", "set_environment true", "split_window true"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
+func testAlerts(t *testing.T, f fixture) {
+	f.exec(t, "INSERT INTO audit.alerts (alert_id, rule, severity, title, ts, suppressed, stored_at) VALUES "+
+		"('a1', 'r', 'critical', 'first', now64(6), 0, now64(3)), ('a1', 'r', 'critical', 'first', now64(6) - 1, 0, now64(3)), ('a2', 'r', 'info', 'second', now64(6) - 60, 1, now64(3))")
+	states := func() (list []string) {
+		t.Helper()
+		alerts, err := f.Alerts(t.Context(), store.AlertFilter{Severity: "critical"}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range alerts {
+			list = append(list, a.ID+" "+a.State)
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"a1 open"}, states()); diff != "" {
+		t.Errorf("at first (-want +got):\n%s", diff)
+	}
+	event := store.AlertEvent{ID: uuid.New(), AlertID: "a1", At: time.Now().UTC().Truncate(time.Millisecond), Action: store.Acknowledged, Who: "ann", Comment: "it's \\ fine\n", Tenant: ""}
+	for range 2 { // a form that is sent twice
+		if err := f.AddAlertEvent(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"a1 acknowledged"}, states()); diff != "" {
+		t.Errorf("acknowledged (-want +got):\n%s", diff)
+	}
+	a, events, err := f.Alert(t.Context(), "a1")
+	if diff := cmp.Diff([]store.AlertEvent{event}, events); diff != "" || err != nil || a.Title != "first" {
+		t.Errorf("Alert = %+v, %v, events (-want +got):\n%s", a, err, diff)
+	}
+	event.ID, event.Action, event.At = uuid.New(), store.Reopened, event.At.Add(time.Second)
+	if err := f.AddAlertEvent(t.Context(), event); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a1 open"}, states()); diff != "" {
+		t.Errorf("reopened (-want +got):\n%s", diff)
+	}
+	if _, _, err := f.Alert(t.Context(), "nobody's"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Alert = %v, want %v", err, store.ErrNotFound)
+	}
+	readOnly, err := store.New(store.Config{Reader: f.reader, Database: "audit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := readOnly.AddAlertEvent(t.Context(), event); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("AddAlertEvent without a writer = %v, want %v", err, store.ErrReadOnly)
+	}
+}
+
+// testBackfill migrates a store that has records already, twice: a crash in it
+// leaves a part of them counted.
+func testBackfill(t *testing.T, f fixture, records []audit.Record) {
+	for range 2 {
+		for _, view := range []string{"review_feed", "operation_feed", "session_feed", "definition_feed", "pipe_feed", "variable_feed"} {
+			f.exec(t, "DROP VIEW IF EXISTS audit."+view+" SYNC")
+		}
+		f.exec(t, "TRUNCATE TABLE audit.session_states")
+		f.exec(t, "ALTER TABLE audit.migrations DELETE WHERE number = 5 SETTINGS mutations_sync = 1")
+		f.migrate(t)
+		testOverview(t, f, records)
+		testAttention(t, f)
+	}
+}
+
+// testRewritten stores a record again with another content.
+func testRewritten(t *testing.T, f fixture, records []audit.Record) {
+	forged := records[len(records)-1]
+	forged.Anomalies = []string{"bare_cr"}
+	f.insert(t, 1_000_000, forged)
+	got, err := f.Attention(t.Context(), week)
+	if err != nil || got.Rewrites.Records != 1 {
+		t.Errorf("Rewrites = %+v, %v, want 1", got.Rewrites, err)
+	}
+	versions, err := f.Record(t.Context(), uuid.MustParse(forged.RecordID))
+	if err != nil || len(versions) != 2 {
+		t.Errorf("Record = %d versions, %v, want 2", len(versions), err)
+	}
+	lines, err := f.Calls(t.Context(), store.Filter{Kind: "anomaly"}, store.Page{Limit: 1})
+	if err != nil || len(lines.Lines) != 1 || !lines.Older {
+		t.Errorf("Calls = %+v, %v, want one of two versions", lines, err)
+	}
+}
+
+func TestCursor(t *testing.T) {
+	c := store.Cursor{TS: time.UnixMicro(math.MaxInt32).UTC(), RecordID: uuid.New(), Hash: strings.Repeat("0a", 16)}
+	if got, err := store.ParseCursor(c.String()); err != nil || got != c {
+		t.Errorf("ParseCursor(%q) = %+v, %v, want %+v", c, got, err, c)
+	}
+	for _, text := range []string{"", "1.2", "x." + c.RecordID.String() + "." + c.Hash, "1.x." + c.Hash, "1." + c.RecordID.String() + ".0", c.String() + ".1"} {
+		if got, err := store.ParseCursor(text); err == nil {
+			t.Errorf("ParseCursor(%q) = %+v, want an error", text, got)
+		}
+	}
+}
