@@ -372,6 +372,7 @@ func TestMarkWaits(t *testing.T) {
 // ended, also after an answer that failed and after a restart.
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
 		s := newFakeStore()
 		s.answer = []map[string]any{{"key": "k", "ts": noon, "tenant": "acme", "call_no": uint64(7), "errors": uint64(3)}}
 		stop := start(t, engine(t, s, "a"))
@@ -389,6 +390,9 @@ func TestSchedule(t *testing.T) {
 		stop = start(t, engine(t, s, "b"))
 		wait(t, 2*time.Minute)
 		stop()
+		if !s.asked[0].Before(began) {
+			t.Errorf("the first question looks back to %s, and misses what arrived when the run began, %s", s.asked[0], began)
+		}
 		for i, since := range s.asked[1:] {
 			if since.Before(s.asked[i]) {
 				t.Errorf("question %d looks further back than the one before: %s, %s", i+1, since, s.asked[i])

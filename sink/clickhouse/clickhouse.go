@@ -42,9 +42,11 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// maxConns is how many connections a Store opens: two inserts, one question,
-// and one that may hang until its timeout.
-const maxConns = 4
+// maxConns is how many connections a Store opens: two inserts of records, a
+// sweep that reads while it stores alerts, deliveries to a few receivers, a
+// question, and one that may hang until its timeout. An insert must not wait for
+// the others.
+const maxConns = 10
 
 // A Store is ClickHouse as a sink.Store.
 type Store struct {

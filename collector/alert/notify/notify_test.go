@@ -233,6 +233,7 @@ func newFar(t *testing.T) *far {
 			t.Errorf("%v %v", r.Header, err)
 		}
 		f.got, f.paths = append(f.got, string(text)), append(f.paths, r.URL.Path)
+		w.Header().Set("Location", "/elsewhere") // of a redirection
 		w.WriteHeader(f.status)
 	}))
 	t.Cleanup(f.Close)
