@@ -5,6 +5,7 @@ TOOLS := .tools
 A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
 A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
 TYPESCRIPT := $(TOOLS)/typescript
+AXE := $(TOOLS)/axe
 KAFKA := $(TOOLS)/kafka
 LIBCHDB := $(TOOLS)/libchdb
 CLICKHOUSE := $(TOOLS)/clickhouse
@@ -65,15 +66,15 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
-	@deploy/dev/fetch commands tmux strace
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(AXE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
+	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last: what was fetched halfway is fetched again.
 $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
 	@deploy/dev/fetch venv $< $(@D)
 	@touch $@
 
-$(TYPESCRIPT)/.done: deploy/dev/typescript/package-lock.json
+$(TYPESCRIPT)/.done $(AXE)/.done: $(TOOLS)/%/.done: deploy/dev/%/package-lock.json
 	@deploy/dev/fetch npm $(<D) $(@D)
 	@touch $@
 

@@ -155,6 +155,7 @@ type page struct {
 	Body     any
 
 	Tenant string    // set by render, as what follows
+	Who    string    // for whom the page was made
 	Now    time.Time // when the page was made
 }
 
@@ -162,7 +163,7 @@ type page struct {
 func (page) Percentiles() []string { return []string{"p50", "p95", "p99"} }
 
 func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, p page) {
-	p.Tenant, p.Now = s.c.Tenant, s.c.Now().UTC()
+	p.Tenant, p.Who, p.Now = s.c.Tenant, s.c.Who(r), s.c.Now().UTC()
 	// Into memory first: half a page would look like a whole one.
 	var b bytes.Buffer
 	if err := s.templates.ExecuteTemplate(&b, p.Template+".html", p); err != nil {

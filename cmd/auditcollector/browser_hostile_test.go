@@ -1,0 +1,112 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/csv"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+)
+
+// testHostile: records of texts that mean harm are text, on every page.
+func (s *site) testHostile(t *testing.T) {
+	session, ids := s.harm(t)
+	tb := newTab(t, s.browser, s.base)
+	paths := []string{"/", "/calls?kind=any", "/sessions", "/sessions/" + session, "/destinations", "/environment", "/tools", "/alerts?state=all"}
+	for i, id := range ids {
+		paths = append(paths, "/calls/"+id)
+		if i < 2 {
+			text := queryEscape(hostile[i])
+			paths = append(paths, "/calls?op="+text, "/alerts?rule="+text, "/destinations?name="+text)
+		}
+	}
+	for _, path := range paths {
+		tb.show(1280, "light")
+		tb.open(path)
+		// What was injected would be among these, and the browser would have refused it.
+		if found := eval[[]string](tb, `[...document.querySelectorAll("script, img, iframe, object, embed, base, style, [style], [onerror], [onload], [onmouseover], a[href^='javascript' i]")].map(e => e.outerHTML.slice(0, 200))`); len(found) > 0 {
+			t.Errorf("%s has %q", path, found)
+		}
+		if title := eval[string](tb, "document.title"); title == "pwned" {
+			t.Errorf("%s ran what a record says", path)
+		}
+		if steers := eval[bool](tb, `/[\u202e\u2066\u200b\x1b\x07]/.test(document.body.textContent)`); steers {
+			t.Errorf("%s has what steers or hides", path)
+		}
+		for _, width := range []int64{1280, 390} {
+			tb.show(width, "light")
+			if wide := tb.wide(); len(wide) > 0 {
+				t.Errorf("%s at %d pixels is wider than the window: %q", path, width, wide)
+			}
+		}
+	}
+	tb.open("/calls?span=1h")
+	if rows := strings.Join(tb.texts("td.what"), "\n"); !strings.Contains(rows, hostile[0]) {
+		t.Errorf("the calls do not show %q as it is:\n%.2000s", hostile[0], rows)
+	}
+	s.sheet(t)
+}
+
+// sheet reads the export of the hostile records as a spreadsheet does.
+func (s *site) sheet(t *testing.T) {
+	r := newReviewer(t, "", &http.Transport{})
+	r.open(s.h.link(t))
+	_, text := r.get("/calls.csv?span=1h")
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		for _, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				t.Errorf("a spreadsheet takes %.80q for a formula", cell)
+			}
+		}
+	}
+}
+
+// harm stores records that say hostile texts wherever a stranger has a say.
+func (s *site) harm(t *testing.T) (session string, ids []string) {
+	t.Helper()
+	store, err := clickhouse.Open(clickhouse.Config{
+		Addrs: []string{"localhost:0"}, HTTP: true, Database: "audit", Uncompressed: true, Dial: chdb.Dialer(s.h.dir+"/local", chdb.Writer),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	session = audit.NewID(time.Now())
+	var rows []sink.Row
+	for i, text := range hostile {
+		tool := text
+		if i == 0 {
+			tool += strings.Repeat("A", 1<<20)
+		}
+		quoted := string(audit.AppendQuote(nil, text))
+		r := audit.Record{
+			Kind: audit.KindCall, RecordID: audit.NewID(time.Now()), SessionID: session, Seq: uint64(i), CallNo: uint64(i + 1), TS: time.Now().Add(-time.Duration(i) * time.Second),
+			Method: "tools/call", Tool: tool, Target: text, Outcome: audit.OutcomeError, ErrorType: text, Duration: time.Millisecond,
+			ClientID: text, RequestID: text, RequestIDType: "string", Client: audit.Peer{Name: text, Version: text}, Server: audit.Peer{Name: text, Version: text},
+			ServerCommand: audit.Command{Command: text}, Tier: text, Annotations: audit.JSON(`{"title":` + quoted + `}`), ToolHash: strings.Repeat("ab", 32),
+			Args: audit.JSON(`{"operations":[{"tool":"pipe_pane","arguments":{"output_path":` + quoted + `,` + quoted + `:1}},` +
+				`{"tool":"set_environment","arguments":{"name":` + quoted + `}}]}`),
+			Host: text, User: text, Labels: audit.JSON(`{` + quoted + `:` + quoted + `}`), Anomalies: []string{text},
+		}
+		line := audit.AppendRecord(nil, &r)
+		raw := string(line[:len(line)-1])
+		sum := sha256.Sum256([]byte(raw))
+		row := sink.Row{Record: r, Operations: audit.Operations(&r), Raw: raw, Source: sink.Source{Topic: "spool", Offset: uint64(1<<40 + i)}}
+		copy(row.Hash[:], sum[:])
+		rows, ids = append(rows, row), append(ids, r.RecordID)
+	}
+	if err := store.InsertRows(t.Context(), rows, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return session, ids
+}

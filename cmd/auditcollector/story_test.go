@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"auditproxy/schemas/audit"
+)
+
+// A step is one call of the stories that the page's tests read.
+type step struct {
+	tool, tier string
+	args       string
+	errorType  string // "": it went well
+	took       time.Duration
+}
+
+const (
+	digest   = `{"len":38,"hmac_sha256_prefix":"8d1f0c2b9a7e4f31"}`
+	typed    = `{"len":41,"hmac_sha256_prefix":"51aa07cc93d2e860"}`
+	pipedTo  = "/var/log/agents/deploy.log" // allowed
+	pipedOut = "/home/ann/.ssh/authorized_keys"
+)
+
+// deploy is a session in which something is wrong: inside a batch, a pane is
+// piped to where keys are kept.
+var deploy = []step{
+	{"list_sessions", "readonly", `{}`, "", 3 * time.Millisecond},
+	{"create_session", "mutating", `{"session_name":"deploy","environment":{"API_TOKEN":` + digest + `}}`, "", 21 * time.Millisecond},
+	{"send_keys", "mutating", `{"pane_id":"%1","keys":` + typed + `}`, "", 6 * time.Millisecond},
+	{"set_environment", "mutating", `{"name":"DB_PASSWORD","value":` + digest + `,"session_name":"deploy"}`, "", 4 * time.Millisecond},
+	{"pipe_pane", "mutating", `{"pane_id":"%1","output_path":"` + pipedTo + `"}`, "", 8 * time.Millisecond},
+	{"wait_for_text", "readonly", `{"pane_id":"%1","patterns":["deployed"],"timeout":30}`, "", 4210 * time.Millisecond},
+	{"capture_pane", "readonly", `{"pane_id":"%1"}`, "", 5 * time.Millisecond},
+	{"capture_pane", "readonly", `{"pane_id":"%99"}`, "PaneNotFound", 2 * time.Millisecond},
+	{"call_mutating_tools_batch", "mutating", `{"operations":[{"tool":"split_window","arguments":{"pane_id":"%1"}},{"tool":"pipe_pane","arguments":{"pane_id":"%2","output_path":"` + pipedOut + `"}}]}`, "", 17 * time.Millisecond},
+	{"kill_pane", "destructive", `{"pane_id":"%2"}`, "", 4 * time.Millisecond},
+}
+
+// watch is an ordinary session.
+var watch = []step{
+	{"list_panes", "readonly", `{"session_name":"build"}`, "", 4 * time.Millisecond},
+	{"capture_pane", "readonly", `{"pane_id":"%4"}`, "", 6 * time.Millisecond},
+	{"search_panes", "readonly", `{"pattern":"FAIL"}`, "", 31 * time.Millisecond},
+	{"send_keys", "mutating", `{"pane_id":"%4","keys":` + typed + `}`, "", 5 * time.Millisecond},
+	{"wait_for_text", "readonly", `{"pane_id":"%4","patterns":["ok"],"timeout":60}`, "", 2380 * time.Millisecond},
+	{"get_pane_info", "readonly", `{"pane_id":"%4"}`, "", 3 * time.Millisecond},
+}
+
+// A story is a session that tells it.
+type story struct {
+	steps      []step
+	rounds     int
+	host, user string
+	client     audit.Peer
+	begin      time.Duration // before now
+	every      time.Duration
+	unfinished bool // no end
+}
+
+var stories = []story{
+	{watch, 14, "build-1", "ci", audit.Peer{Name: "nightly", Version: "4"}, 23 * time.Hour, 13 * time.Minute, false},
+	{watch, 8, "ws-ann", "ann", audit.Peer{Name: "claude-code", Version: "2.1"}, 9 * time.Hour, 9 * time.Minute, false},
+	{deploy, 1, "ws-ann", "ann", audit.Peer{Name: "claude-code", Version: "2.1"}, 95 * time.Minute, 70 * time.Second, false},
+	{watch, 3, "ws-bob", "bob", audit.Peer{Name: "inspector", Version: "0.9"}, 40 * time.Minute, 2 * time.Minute, true},
+}
+
+// tell writes a story as a proxy does, and returns the number of its records.
+func (w *writer) tell(s story) (records int) {
+	at := time.Now().Add(-s.begin)
+	place := func(r *audit.Record) {
+		r.SessionID, r.TS, r.Host, r.User, r.PID = w.ID(), at, s.host, s.user, 4711
+		r.Client, r.Server, r.ProtocolVersion = s.client, audit.Peer{Name: "libtmux-mcp", Version: "0.1.0a22"}, "2025-11-25"
+		r.ServerCommand = audit.Command{Command: "libtmux-mcp"}
+	}
+	mark := func(kind audit.Kind) {
+		w.call(func(r *audit.Record) {
+			*r = audit.Record{Kind: kind, RecordID: r.RecordID, Seq: r.Seq}
+			place(r)
+		})
+		records++
+	}
+	mark(audit.KindSessionStart)
+	no := uint64(0)
+	for range s.rounds {
+		for _, st := range s.steps {
+			at = at.Add(s.every)
+			w.call(func(r *audit.Record) {
+				place(r)
+				no++
+				r.CallNo, r.Tool, r.Tier, r.Args, r.Duration = no, st.tool, st.tier, audit.JSON(st.args), st.took+time.Duration(no%7)*time.Millisecond
+				r.Annotations, r.ToolHash = audit.JSON(fmt.Sprintf(`{"readOnlyHint":%t}`, st.tier == "readonly")), strings.Repeat("5e", 32)
+				r.Forwarded, r.ArgsBytes, r.ResultBytes = true, int64(len(st.args)), 900
+				if st.errorType != "" {
+					r.Outcome, r.ErrorType = audit.OutcomeError, st.errorType
+				}
+			})
+			records++
+		}
+	}
+	if !s.unfinished {
+		at = at.Add(s.every)
+		mark(audit.KindSessionEnd)
+	}
+	return records
+}
+
+// hostile are texts that run, hide or break something where they are believed.
+var hostile = []string{
+	`<img src=x onerror="document.title='pwned'">`,
+	`</script><script>document.title='pwned'</script>`,
+	`"><svg/onload=document.title='pwned'>`,
+	`' onmouseover='document.title="pwned"' x='`,
+	`javascript:document.title='pwned'`,
+	"safe\u202egnp.exe\u2066\u200b",
+	"\x1b]0;pwned\x07\x1b[2J",
+	`{{.Tenant}}${7*7}`,
+	`=HYPERLINK("http://evil.example","x")`,
+	`../../etc/passwd?op=x#y`,
+}
