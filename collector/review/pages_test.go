@@ -1,0 +1,465 @@
+package review
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"golang.org/x/net/html"
+)
+
+// A fakeStore has one record, one session and one of everything else, made of
+// texts that a stranger chose.
+type fakeStore struct {
+	text    string
+	records int // that Calls has
+	err     error
+	events  []store.AlertEvent
+}
+
+var moment = time.Date(2026, 11, 21, 9, 14, 3, 123456000, time.UTC)
+
+func (f *fakeStore) record() audit.Record {
+	quoted, _ := json.Marshal(f.text)
+	return audit.Record{
+		Kind: audit.KindCall, RecordID: "019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e", SessionID: "019e8b1c-0000-7aaa-8bbb-0123456789ab", Seq: 3, CallNo: 2, TS: moment,
+		Method: "tools/call", Tool: f.text, Target: f.text, Outcome: audit.OutcomeError, ErrorType: "PaneNotFound", Duration: time.Second,
+		Candidates: []audit.Candidate{{Method: f.text, Tool: f.text}}, ClientID: f.text, RequestID: f.text, RequestIDType: "string",
+		Client: audit.Peer{Name: f.text, Version: f.text}, Server: audit.Peer{Name: f.text, Version: f.text}, ServerCommand: audit.Command{Command: f.text},
+		Tier: f.text, Annotations: audit.JSON(`{"title":` + string(quoted) + `}`), ToolHash: strings.Repeat("0", 64),
+		Args: audit.JSON(`{` + string(quoted) + `:` + string(quoted) + `,"keys":{"len":4,"hmac_sha256_prefix":"89abcdef01234567"},` +
+			`"operations":[{"tool":` + string(quoted) + `,"arguments":{"output_path":` + string(quoted) + `}}]}`),
+		Host: f.text, User: f.text, Labels: audit.JSON(`{"a":` + string(quoted) + `}`), Tenant: f.text, Anomalies: []string{f.text},
+	}
+}
+
+func (f *fakeStore) line() store.Line {
+	r := f.record()
+	ms := 1000.0
+	return store.Line{
+		TS: moment, RecordID: uuid.MustParse(r.RecordID), Hash: strings.Repeat("0", 32), Kind: "call", SessionID: r.SessionID, Seq: 3, CallNo: 2, Method: r.Method, Tool: r.Tool,
+		Target: f.text, Outcome: "error", ErrorType: r.ErrorType, DurationMS: &ms, Tier: f.text, Host: f.text, User: f.text, ClientID: f.text, ClientName: f.text,
+		ServerName: f.text, Args: string(r.Args), Ops: []string{f.text, f.text, f.text}, Anomalies: r.Anomalies, Raw: f.raw(),
+	}
+}
+
+func (f *fakeStore) raw() string {
+	r := f.record()
+	return strings.TrimSuffix(string(audit.AppendRecord(nil, &r)), "\n")
+}
+
+func (f *fakeStore) session() store.Session {
+	return store.Session{
+		SessionID: f.record().SessionID, FirstTS: moment, LastTS: moment, LastIngested: moment, Host: f.text, User: f.text, ClientID: f.text, ClientName: f.text,
+		ServerName: f.text, ServerCommand: f.text, Records: 2, Calls: 1, Missing: 2, Open: 1, Gaps: 1, Anomalies: 1,
+	}
+}
+
+func (f *fakeStore) Overview(context.Context, store.Window) (store.Overview, error) {
+	c := store.Count{Start: moment, OK: 5, Error: 1, Unknown: 1}
+	return store.Overview{
+		Window: store.Window{From: moment, To: moment.Add(day)}, Step: time.Hour, Series: []store.Count{c}, Total: c,
+		Tools:   []store.ToolUse{{Operation: f.text, Operations: 8, Nested: 1, NotOK: 2, Latency: []float64{1, 2, 3}}},
+		Servers: []store.PartyUse{{Name: f.text, Version: f.text, Count: c}}, Hosts: []store.PartyUse{{Name: f.text, Count: c}},
+	}, f.err
+}
+
+func (f *fakeStore) Attention(context.Context, store.Window) (store.Attention, error) {
+	return store.Attention{Alerts: &store.Alerts{Critical: 2}, Sessions: store.SessionsState{Sessions: 1, Missing: 3, Holed: 1}}, f.err
+}
+
+func (f *fakeStore) Calls(_ context.Context, _ store.Filter, p store.Page) (store.Lines, error) {
+	n := min(f.records, p.Limit)
+	f.records -= n
+	lines := make([]store.Line, n)
+	for i := range lines {
+		lines[i] = f.line()
+	}
+	return store.Lines{Lines: lines, Older: f.records > 0, Newer: p.Before != nil}, f.err
+}
+
+func (f *fakeStore) Record(context.Context, uuid.UUID) ([]store.Stored, error) {
+	r := f.record()
+	st := store.Stored{Raw: f.raw(), Topic: f.text, TS: moment, SessionID: r.SessionID, Seq: 3, CallNo: 2}
+	odd := st
+	odd.Raw = f.text
+	return []store.Stored{st, odd}, f.err
+}
+
+func (f *fakeStore) Neighbours(context.Context, store.Session, store.Stored) ([]store.Line, error) {
+	return []store.Line{f.line()}, f.err
+}
+
+func (f *fakeStore) Sessions(context.Context, store.SessionFilter, int) ([]store.Session, error) {
+	return []store.Session{f.session()}, f.err
+}
+
+func (f *fakeStore) Session(context.Context, string) (store.Session, error) {
+	return f.session(), f.err
+}
+
+func (f *fakeStore) Timeline(context.Context, store.Session, uint64, int) ([]store.Line, error) {
+	return []store.Line{f.line()}, f.err
+}
+
+func (f *fakeStore) Summary(context.Context, store.Session) (store.Summary, error) {
+	list := []store.NameCount{{Name: f.text, N: 2}}
+	return store.Summary{Operations: list, Panes: list, Pipes: list, Variables: list, Errors: list}, f.err
+}
+
+func (f *fakeStore) Effects(context.Context, store.EffectFilter, int) ([]store.Effect, error) {
+	return []store.Effect{{Name: f.text, Scope: f.text, Tools: []string{f.text}, Who: []string{f.text}, Clients: []string{f.text}}}, f.err
+}
+
+func (f *fakeStore) Definitions(context.Context) ([]store.Definition, error) {
+	return []store.Definition{{Server: f.text, Version: "1", Tool: f.text, Hash: "aa", Tier: f.text, Annotations: `{"readOnlyHint":true}`, Called: true}, {Server: f.text, Version: "1", Tool: f.text, Hash: "bb"}}, f.err
+}
+
+func (f *fakeStore) alert() store.Alert {
+	return store.Alert{ID: "a1", Rule: f.text, Severity: f.text, Title: f.text, Reason: f.text, Host: f.text, User: f.text, SessionID: f.text, Operation: f.text, Path: f.text, TS: moment, Details: f.text, State: "open"}
+}
+
+func (f *fakeStore) Alerts(context.Context, store.AlertFilter, int) ([]store.Alert, error) {
+	return []store.Alert{f.alert()}, f.err
+}
+
+func (f *fakeStore) Alert(context.Context, string) (store.Alert, []store.AlertEvent, error) {
+	return f.alert(), []store.AlertEvent{{AlertID: "a1", At: moment, Action: f.text, Who: f.text, Comment: f.text}}, f.err
+}
+
+func (f *fakeStore) AddAlertEvent(_ context.Context, e store.AlertEvent) error {
+	f.events = append(f.events, e)
+	return f.err
+}
+
+func newServer(t *testing.T, f *fakeStore) *Server {
+	t.Helper()
+	s, err := New(Config{Store: f, Tenant: f.text, Now: func() time.Time { return moment.Add(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func do(s *Server, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+const recordPath = "/calls/019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e"
+
+var pagePaths = []string{
+	"/", "/calls", recordPath, "/sessions", "/sessions/019e8b1c-0000-7aaa-8bbb-0123456789ab", "/destinations", "/environment", "/tools", "/alerts", "/alerts/a1", "/nosuch",
+}
+
+var hostile = map[string]string{
+	"markup":     `<img src=x onerror=alert(1)>`,
+	"end":        `</script></title></textarea>--><svg onload=alert(1)>`,
+	"attribute":  `" onmouseover="alert(1)" x='`,
+	"scheme":     `javascript:alert(1)//`,
+	"path":       `//evil.example/../..`,
+	"template":   `{{.}}{{template "head"}}`,
+	"direction":  "abc\u202etxt.exe\u2066\u200f\u061c",
+	"controls":   "\x1b[31m\x00\x07\r\n\t\u009b\u2028",
+	"unseen":     "a\u200bb\u00ad\ufeff\U000e0041",
+	"no text":    "\xff\xfe\xc3",
+	"long":       strings.Repeat("long", 1<<18),
+	"longdirect": strings.Repeat("\u202e", 1<<12),
+}
+
+// elements are what the pages are made of.
+const elements = " a blockquote body br button circle code dd defs desc details div dl dt figcaption figure footer form h1 h2 h3 head header html input label legend li line link main meta nav ol option p path pattern pre q rect section select span strong summary svg table tbody td text textarea th thead time title tr ul "
+
+// TestHostile makes every page of hostile texts, and reads it as a browser does.
+func TestHostile(t *testing.T) {
+	for name, text := range hostile {
+		for _, path := range pagePaths {
+			if name == "long" && testing.Short() {
+				continue
+			}
+			w := do(newServer(t, &fakeStore{text: text, records: 2}), httptest.NewRequest("GET", path, nil))
+			if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[path == "/nosuch"]; w.Code != want {
+				t.Errorf("%s %s: code %d, want %d: %.300s", name, path, w.Code, want, w.Body)
+				continue
+			}
+			doc, err := html.Parse(w.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range doc.Descendants() {
+				checkNode(t, name+" "+path, n)
+			}
+		}
+	}
+}
+
+func checkNode(t *testing.T, where string, n *html.Node) {
+	t.Helper()
+	if n.Type == html.TextNode && !utf8.ValidString(n.Data) || strings.ContainsFunc(n.Data, acts) {
+		t.Errorf("%s: a text acts: %.100q", where, n.Data)
+	}
+	if n.Type != html.ElementNode {
+		return
+	}
+	if !strings.Contains(elements, " "+n.Data+" ") {
+		t.Errorf("%s: element %q", where, n.Data)
+	}
+	for _, a := range n.Attr {
+		switch {
+		case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcdoc":
+			t.Errorf("%s: %s has an attribute %s", where, n.Data, a.Key)
+		case a.Key == "href" || a.Key == "src" || a.Key == "action":
+			u, err := url.Parse(a.Val)
+			if err != nil || u.Scheme != "" || u.Host != "" || a.Val != "" && a.Val[0] != '/' && a.Val[0] != '#' {
+				t.Errorf("%s: %s leads to %.100q", where, n.Data, a.Val)
+			}
+		}
+	}
+}
+
+// acts reports whether a terminal or a browser does something on r, or hides it.
+func acts(r rune) bool {
+	return r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+func TestHeaders(t *testing.T) {
+	for _, path := range append([]string{"/static/style.css", "/calls.csv", "/calls.ndjson"}, pagePaths...) {
+		h := do(newServer(t, &fakeStore{text: "x", records: 1}), httptest.NewRequest("GET", path, nil)).Header()
+		csp := h.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "script-src") || !strings.Contains(csp, "frame-ancestors 'none'") {
+			t.Errorf("%s: policy %q", path, csp)
+		}
+		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(path, "/static") && h.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: headers %v", path, h)
+		}
+	}
+}
+
+// TestUnreadable holds the pages to saying that they could not read, which is
+// not that there is nothing.
+func TestUnreadable(t *testing.T) {
+	for _, path := range pagePaths[:len(pagePaths)-1] {
+		w := do(newServer(t, &fakeStore{text: "x", err: context.DeadlineExceeded}), httptest.NewRequest("GET", path, nil))
+		if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "cannot be read") {
+			t.Errorf("%s: code %d: %s", path, w.Code, w.Body)
+		}
+	}
+	for path, want := range map[string]string{"/calls": "The store was read", "/": "Needs attention", recordPath: "2 versions", "/tools": "changed"} {
+		if w := do(newServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s does not say %q", path, want)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for _, path := range []string{
+		"/calls?before=x", "/calls?after=1.2.3", "/calls?from=yesterday", "/calls?from=2026-11-21&to=2026-11-20", "/?span=9y",
+		"/calls?text=" + strings.Repeat("x", maxValue+1), "/sessions/x?seq=-1", "/destinations?from=-1", "/alerts?before=x",
+	} {
+		if w := do(newServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
+			t.Errorf("%.60s: code %d, want 400", path, w.Code)
+		}
+	}
+}
+
+func TestCSV(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"=1+1", "'=1+1"}, {"+1", "'+1"}, {"-1", "'-1"}, {"@SUM(A1)", "'@SUM(A1)"}, {"\t=1", `'\t=1`}, {"\r=1", `'\r=1`}, {"\n=1", `'\n=1`},
+		{"|cmd", "'|cmd"}, {"%x", "'%x"}, {"plain", "plain"}, {"a=b", "a=b"}, {"", ""}, {"\x1b[31m", `\x1b[31m`}, {"a\u202eb", `a\u202eb`},
+	} {
+		if got := cell(tt.in); got != tt.want {
+			t.Errorf("cell(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	// More than one part, all of it, and nothing that a spreadsheet runs.
+	w := do(newServer(t, &fakeStore{text: "=cmd|' /C calc'!A0\r\n,\"", records: exportPart + 3}), httptest.NewRequest("GET", "/calls.csv", nil))
+	rows, err := csv.NewReader(w.Body).ReadAll()
+	if err != nil || len(rows) != exportPart+4 {
+		t.Fatalf("%d rows, %v, want %d", len(rows), err, exportPart+4)
+	}
+	for _, row := range rows[1:] {
+		for i, v := range row {
+			if v != "" && strings.ContainsRune("=+-@", rune(v[0])) || strings.ContainsFunc(v, unicode.IsControl) {
+				t.Fatalf("column %s: %q", rows[0][i], v)
+			}
+		}
+	}
+}
+
+func TestNDJSON(t *testing.T) {
+	f := &fakeStore{text: "x\u202e\u2028\x1b", records: exportPart + 3}
+	w := do(newServer(t, f), httptest.NewRequest("GET", "/calls.ndjson", nil))
+	n := 0
+	for line := range strings.Lines(w.Body.String()) {
+		var got struct{ Tool string }
+		if err := json.Unmarshal([]byte(line), &got); err != nil || got.Tool != f.text || strings.ContainsFunc(strings.TrimSuffix(line, "\n"), acts) {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		n++
+	}
+	if n != exportPart+3 {
+		t.Errorf("%d lines, want %d", n, exportPart+3)
+	}
+}
+
+// TestExportBreaks: an export that cannot go on must not look complete.
+func TestExportBreaks(t *testing.T) {
+	f := &fakeStore{text: "x", records: 1, err: context.DeadlineExceeded}
+	if w := do(newServer(t, f), httptest.NewRequest("GET", "/calls.csv", nil)); w.Code != http.StatusBadGateway {
+		t.Errorf("before the first part: code %d, want %d", w.Code, http.StatusBadGateway)
+	}
+	s := newServer(t, &fakeStore{text: "x", records: exportPart + 1})
+	s.c.Store = &breaking{Store: s.c.Store}
+	defer func() {
+		if got := recover(); got != http.ErrAbortHandler {
+			t.Errorf("after the first part: %v, want %v", got, http.ErrAbortHandler)
+		}
+	}()
+	do(s, httptest.NewRequest("GET", "/calls.ndjson", nil))
+}
+
+// A breaking store answers one question.
+type breaking struct {
+	Store
+	asked bool
+}
+
+func (b *breaking) Calls(ctx context.Context, f store.Filter, p store.Page) (store.Lines, error) {
+	if b.asked {
+		return store.Lines{}, context.DeadlineExceeded
+	}
+	b.asked = true
+	return b.Store.Calls(ctx, f, p)
+}
+
+// TestAct sends the form of an alert as the page has it, and otherwise.
+func TestAct(t *testing.T) {
+	f := &fakeStore{text: "x"}
+	s := newServer(t, f)
+	who := "ann"
+	s.c.Who = func(*http.Request) string { return who }
+	doc, err := html.Parse(do(s, httptest.NewRequest("GET", "/alerts/a1", nil)).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"comment": {" it is fine\n=1 "}}
+	for n := range doc.Descendants() {
+		if n.Data == "input" {
+			attr := map[string]string{}
+			for _, a := range n.Attr {
+				attr[a.Key] = a.Val
+			}
+			form.Set(attr["name"], attr["value"])
+		}
+	}
+	send := func(change func(url.Values)) int {
+		v := url.Values{}
+		for name, list := range form {
+			v[name] = append([]string(nil), list...)
+		}
+		change(v)
+		r := httptest.NewRequest("POST", "/alerts/a1", strings.NewReader(v.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return do(s, r).Code
+	}
+	for name, change := range map[string]func(url.Values){
+		"no token":       func(v url.Values) { v.Del("token") },
+		"wrong token":    func(v url.Values) { v.Set("token", strings.Repeat("0", 64)) },
+		"other event":    func(v url.Values) { v.Set("event", uuid.NewString()) },
+		"no comment":     func(v url.Values) { v.Set("comment", " \n") },
+		"long comment":   func(v url.Values) { v.Set("comment", strings.Repeat("x", maxComment+1)) },
+		"unknown action": func(v url.Values) { v.Set("action", "delete") },
+	} {
+		if code := send(change); code != http.StatusForbidden && code != http.StatusBadRequest {
+			t.Errorf("%s: code %d", name, code)
+		}
+	}
+	who = "bob"
+	if code := send(func(url.Values) {}); code != http.StatusForbidden {
+		t.Errorf("another's form: code %d, want 403", code)
+	}
+	who = "ann"
+	if len(f.events) > 0 {
+		t.Fatalf("events %+v, want none yet", f.events)
+	}
+	if code := send(func(url.Values) {}); code != http.StatusSeeOther {
+		t.Errorf("code %d, want 303", code)
+	}
+	want := []store.AlertEvent{{ID: uuid.MustParse(form.Get("event")), AlertID: "a1", At: moment.Add(time.Hour), Action: store.Acknowledged, Who: "ann", Comment: "it is fine\n=1"}}
+	if diff := cmp.Diff(want, f.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestNarrate(t *testing.T) {
+	digest := `{"len":31,"hmac_sha256_prefix":"89abcdef01234567"}`
+	for _, tt := range []struct{ tool, args, want string }{
+		{"send_keys", `{"keys":` + digest + `,"pane_id":"%1"}`, "typed [31 characters (digest 89abcdef01234567)] into [%1]"},
+		{"send_keys", `{}`, "typed something"},
+		{"pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`, "piped pane [%1] to [/tmp/a]"},
+		{"pipe_pane", `{"output_path":"/a","output_path":"/b"}`, "piped to [/b]"},
+		{"set_environment", `{"name":"A","value":` + digest + `}`, "set variable [A]"},
+		{"create_session", `{"session_name":"s","environment":{"A":` + digest + `,"B":` + digest + `}}`, "created session [s] with variables [A, B]"},
+		{"kill_server", `{}`, "killed the tmux server"},
+		{"other", `{"a":1,"b":[1,2],"c":{"d":true},"e":2}`, "called [other] with [a 1], [b 2 elements], [c 1 member]"},
+		{"other", `not JSON`, "called [other]"},
+		{"other", ``, "called [other]"},
+	} {
+		var got strings.Builder
+		for _, w := range narrate(audit.Operation{Tool: tt.tool, Args: audit.JSON(tt.args)}) {
+			if w.Given {
+				fmt.Fprintf(&got, "[%s]", w.Text)
+			} else {
+				got.WriteString(w.Text)
+			}
+		}
+		if got.String() != tt.want {
+			t.Errorf("narrate(%s %s) = %s, want %s", tt.tool, tt.args, got.String(), tt.want)
+		}
+	}
+}
+
+func TestTree(t *testing.T) {
+	deep := strings.Repeat(`[`, 250) + strings.Repeat(`]`, 250)
+	wide := "[" + strings.Repeat("1,", 2*maxNodes) + "1]"
+	for _, tt := range []struct{ doc, kind string }{
+		{`{"len":3,"hmac_sha256_prefix":"0123456789abcdef"}`, "digest"},
+		{`{"len":3,"sha256_prefix":"0123456789ab"}`, "digest"},
+		{`{"head":"abc","len":300,"hmac_sha256_prefix":"0123456789abcdef"}`, "cut"},
+		{`{"len":3}`, "object"}, {`{"len":3,"hmac_sha256_prefix":"0","other":1}`, "object"},
+		{`1e999999`, "number"}, {`"a"`, "string"}, {`null`, "literal"}, {deep, "list"}, {wide, "list"}, {`{"a":`, "string"},
+	} {
+		if got := newTree(tt.doc); got.Kind != tt.kind {
+			t.Errorf("newTree(%.40s).Kind = %s, want %s", tt.doc, got.Kind, tt.kind)
+		}
+	}
+	if n := newTree(wide); len(n.Children) > maxNodes || len(n.Children)+n.More != 2*maxNodes+1 {
+		t.Errorf("a wide list: %d shown, %d more", len(n.Children), n.More)
+	}
+}
+
+func TestEntries(t *testing.T) {
+	var got []string
+	for _, e := range entries([]store.Line{{Seq: 2, Kind: "call"}, {Seq: 3, Kind: "call"}, {Seq: 7, Kind: "call"}}, 0) {
+		got = append(got, e.Missing)
+	}
+	want := []string{"2 records missing: #0 to #1", "", "", "3 records missing: #4 to #6", ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
