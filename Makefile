@@ -53,8 +53,8 @@ check: $(STATICCHECK) ## format, vet and staticcheck only
 	go vet ./...
 	$(STATICCHECK) ./...
 
-bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy and the collector
-	@go run ./cmd/internal/bench; proxy=$$?; go run ./cmd/internal/benchcollector && exit $$proxy
+bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy, the collector and the review page
+	@code=0; for program in bench benchcollector benchreview; do go run ./cmd/internal/$$program || code=$$?; done; exit $$code
 
 soak: tools ## the long versions of the tests: every frame at every server, every kill
 	SOAK=1 go test -count=1 -timeout 3h ./...

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"auditproxy/collector/store"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // overviewPage answers "was any of it wrong" first, and then what it was.
@@ -34,12 +36,18 @@ func (s *Server) overview(r *http.Request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	o, err := s.c.Store.Overview(r.Context(), w.Window)
-	if err != nil {
-		return page{}, err
-	}
-	at, err := s.c.Store.Attention(r.Context(), w.Window)
-	if err != nil {
+	var o store.Overview
+	var at store.Attention
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(func() (err error) {
+		o, err = s.c.Store.Overview(ctx, w.Window)
+		return err
+	})
+	g.Go(func() (err error) {
+		at, err = s.c.Store.Attention(ctx, w.Window)
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return page{}, err
 	}
 	body := overviewPage{When: w, Overview: o, Sessions: at.Sessions, Arrival: at.Arrival, Chart: newChart(o)}
