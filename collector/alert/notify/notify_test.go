@@ -90,6 +90,12 @@ func (r *receiver) Send(_ context.Context, a sink.Alert) error {
 	return r.answer(a.ID)
 }
 
+func (r *receiver) sent() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
 // start runs a notifier with one receiver until the test's bubble ends.
 func start(t *testing.T, o *outbox, r notify.Receiver) (n *notify.Notifier, stop func()) {
 	t.Helper()
@@ -198,7 +204,7 @@ func TestTakeover(t *testing.T) {
 		_, stop := start(t, o, r)
 		o.store(nil, "theirs")
 		wait(time.Minute)
-		if len(r.got) != 0 {
+		if len(r.sent()) != 0 {
 			t.Error("sent at once what another program stored")
 		}
 		wait(2 * time.Minute)
