@@ -38,12 +38,6 @@ type Alert struct {
 	StoredAt time.Time // set by the store
 }
 
-// What became of a delivery.
-const (
-	Delivered = "delivered"
-	GivenUp   = "given_up" // it was too old
-)
-
 // A Mark says how far records are evaluated.
 type Mark struct {
 	Name   string

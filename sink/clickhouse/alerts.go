@@ -122,6 +122,9 @@ func (s *Store) present(ctx context.Context, column string, texts map[string]boo
 	return found, nil
 }
 
+// arrived is the condition on when a record was stored.
+const arrived = "ingested_at > fromUnixTimestamp64Milli(?, 'UTC') AND ingested_at <= fromUnixTimestamp64Milli(?, 'UTC')"
+
 // arrivedPage is how many records Arrived reads before it passes them on.
 const arrivedPage = 1000
 
@@ -129,7 +132,7 @@ const arrivedPage = 1000
 // another, in pages. A record that was stored twice may come twice. It ends
 // with the first error of do.
 func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]sink.Row) error) error {
-	rows, err := s.conn.Query(ctx, "SELECT raw FROM "+s.c.Database+".events WHERE ingested_at > fromUnixTimestamp64Milli(?, 'UTC') AND ingested_at <= fromUnixTimestamp64Milli(?, 'UTC')",
+	rows, err := s.conn.Query(ctx, "SELECT raw FROM "+s.c.Database+".events WHERE "+arrived,
 		after.UnixMilli(), upto.UnixMilli())
 	if err != nil {
 		return classify("reading records", err)
@@ -160,6 +163,14 @@ func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]si
 		return nil
 	}
 	return do(page)
+}
+
+// CountArrived returns how many records Arrived would read.
+func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+	defer cancel()
+	row := s.conn.QueryRow(ctx, "SELECT count() FROM "+s.c.Database+".events WHERE "+arrived, after.UnixMilli(), upto.UnixMilli())
+	return n, classify("counting records", row.Scan(&n))
 }
 
 // Marks returns how far records are evaluated.
