@@ -2,10 +2,13 @@
 // recorded: beside the server's own audit log, in ClickHouse, and without the
 // secrets.
 //
+// It ends with a link to the review page and, at a terminal, waits there.
+//
 //	demo [-kafka] -auditproxy FILE -auditcollector FILE -python FILE -server FILE
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -27,7 +30,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
@@ -43,13 +46,16 @@ type demo struct {
 	dir              string // temporary; everything that is written is in it
 	secret           string // typed into tmux; must be nowhere in what we wrote
 	out              *screen
+	stdin            *os.File // the terminal of whoever watches; nil: nobody does
 
 	// Owned by the steps, which run one after the other.
 	broker *kafkatest.Broker // nil: there is none
+	ended  <-chan struct{}   // closes when the collector ends
+	pages  pages             // what the review page showed
 	undo   []func() error    // run last to first at the end, however that comes
 }
 
-func run(ctx context.Context, args []string, stdout *os.File) (err error) {
+func run(ctx context.Context, args []string, stdin, stdout *os.File) (err error) {
 	d := &demo{secret: "pw-" + rand.Text()}
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.StringVar(&d.proxy, "auditproxy", "", "the auditproxy `binary`")
@@ -63,14 +69,18 @@ func run(ctx context.Context, args []string, stdout *os.File) (err error) {
 	if d.proxy == "" || d.collector == "" || d.python == "" || d.server == "" {
 		return errors.New("-auditproxy, -auditcollector, -python and -server are required: use make demo")
 	}
+	if term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(stdout.Fd())) {
+		d.stdin = stdin
+	}
 	d.out = &screen{w: stdout, color: term.IsTerminal(int(stdout.Fd())) && os.Getenv("NO_COLOR") == ""}
 	if d.dir, err = os.MkdirTemp("", "auditproxy-demo-"); err != nil {
 		return fmt.Errorf("making a place to work: %w", err)
 	}
 	switch err = d.steps(ctx); {
+	case err == nil: // who was looking around may have left with an interrupt
 	case ctx.Err() != nil:
 		err = errors.New("interrupted")
-	case err != nil:
+	default:
 		d.showLogs(os.Stderr)
 	}
 	for _, undo := range slices.Backward(d.undo) {
@@ -88,7 +98,7 @@ func (d *demo) steps(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		d.startTmux, d.startKafka, d.session,
 		d.showLog, d.compareLogs, d.showTopic,
-		d.collect, d.review, d.searchSecret, d.lookAround,
+		d.collect, d.review, d.showPages, d.searchSecret, d.lookAround,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -172,18 +182,40 @@ func (d *demo) showLog(ctx context.Context) error {
 	return d.show(ctx, d.proxy, "verify")
 }
 
-// lookAround is the end: what is left, and where.
-func (d *demo) lookAround(context.Context) error {
+// lookAround is the end: a link to the page, and what is left and where.
+func (d *demo) lookAround(ctx context.Context) error {
 	d.out.heading("Look around")
 	if d.kafka {
-		d.out.text("Broker, collector and tmux end now, and %s goes.\nmake demo does the same without a broker, and leaves its files.\n", d.dir)
+		d.out.text("Broker, collector and tmux end with this demo, and %s goes.\nmake demo does the same without a broker, and leaves its files.\n", d.dir)
+	} else {
+		d.out.text("The collector and tmux end with this demo, the records stay where they are:\n\n")
+		d.out.text("  %s log --spool-dir %s\n", d.proxy, d.spool())
+		d.out.text("  %s run --spool-dirs %s --local-dir %s\n", d.collector, d.spool(), d.store())
+		d.out.text("  %s query --local-dir %s 'SELECT * FROM sessions'\n\n", d.collector, d.store())
+		d.out.text("The second prints a link to the review page, the last needs it running.\nrm -r %s removes it all.\n", d.dir)
+	}
+	link, err := d.link(ctx)
+	if err != nil {
+		return err
+	}
+	d.out.text("\nThe review page, for one browser within ten minutes:\n\n  %s\n\n", d.out.styled(bold, link))
+	if d.stdin == nil {
+		d.out.text("It ends with this demo, which waits only at a terminal.\n")
 		return nil
 	}
-	d.out.text("The collector and tmux end now, the records stay where they are:\n\n")
-	d.out.text("  %s log --spool-dir %s\n", d.proxy, d.spool())
-	d.out.text("  %s run --spool-dirs %s --local-dir %s\n", d.collector, d.spool(), d.store())
-	d.out.text("  %s query --local-dir %s 'SELECT * FROM sessions'\n\n", d.collector, d.store())
-	d.out.text("The query needs the collector running. rm -r %s removes it all.\n", d.dir)
+	d.out.text("Press Enter to end the demo.\n")
+	entered := make(chan struct{})
+	go func() {
+		defer close(entered)
+		// Ends with the process at the latest: nothing interrupts a read of a terminal.
+		_, _ = bufio.NewReader(d.stdin).ReadString('\n')
+	}()
+	select {
+	case <-entered:
+	case <-ctx.Done():
+	case <-d.ended:
+		return errors.New("the collector ended")
+	}
 	return nil
 }
 

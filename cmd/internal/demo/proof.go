@@ -150,6 +150,7 @@ func (d *demo) searchSecret(ctx context.Context) error {
 		{"the collector's own log, at debug", d.inFiles(d.collectorLog())},
 		{"what the collector wrote", d.inFiles(d.store())},
 		{"what the tables say, because those files are compressed", d.searchTables},
+		{"the review page", d.searchPages},
 	}
 	leaked := 0
 	for _, p := range places {

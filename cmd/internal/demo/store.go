@@ -27,39 +27,47 @@ func (d *demo) collect(ctx context.Context) error {
 	} else {
 		d.out.text("With no configuration the collector reads the spool of this user on this machine,\nand starts ClickHouse's own engine.\n")
 	}
-	ended, err := d.startCollector()
-	if err != nil {
+	if err := d.startCollector(); err != nil {
 		return err
 	}
 	want := 0
 	if err := d.eachRecord(func([]byte, *audit.Record) { want++ }); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, storeTimeout, errors.New("it takes too long"))
-	defer cancel()
-	for tick := time.NewTicker(200 * time.Millisecond); ; {
-		// Until the tables are there this is an error.
-		got, err := d.query(ctx, "SELECT count() FROM events")
-		if text := strings.TrimSpace(string(got)); err == nil && text == fmt.Sprintf(`{"count()":%d}`, want) {
-			break
-		}
-		select {
-		case <-ended:
-			return errors.New("the collector ended")
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %d records in ClickHouse, which has %s: %w", want, got, context.Cause(ctx))
-		case <-tick.C:
-		}
+	if err := d.wait(ctx, "SELECT count() AS n FROM events", want); err != nil {
+		return err
 	}
 	d.out.mark(true, "%d records in the spool, %[1]d rows in audit.events", want)
 	return nil
 }
 
-// startCollector starts auditcollector run. The channel closes when it ends.
-func (d *demo) startCollector() (ended <-chan struct{}, err error) {
+// wait waits until the answer to a question for n is want.
+func (d *demo) wait(ctx context.Context, sql string, want int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, storeTimeout, errors.New("it takes too long"))
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// Until the tables are there this is an error.
+		got, err := d.query(ctx, sql)
+		if text := strings.TrimSpace(string(got)); err == nil && text == fmt.Sprintf(`{"n":%d}`, want) {
+			return nil
+		}
+		select {
+		case <-d.ended:
+			return errors.New("the collector ended")
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d as the answer to %q, which is %s: %w", want, sql, got, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// startCollector starts auditcollector run.
+func (d *demo) startCollector() error {
 	log, err := os.OpenFile(d.collectorLog(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening log: %w", err)
+		return fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
 	args := append([]string{"run", "--log-level", "debug"}, d.brokers()...)
@@ -69,7 +77,7 @@ func (d *demo) startCollector() (ended <-chan struct{}, err error) {
 	// An orphan would go on for ever.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting collector: %w", err)
+		return fmt.Errorf("starting collector: %w", err)
 	}
 	done := make(chan struct{})
 	var end error
@@ -85,7 +93,8 @@ func (d *demo) startCollector() (ended <-chan struct{}, err error) {
 		}
 		return nil
 	})
-	return done, nil
+	d.ended = done
+	return nil
 }
 
 // query returns the rows of a question, one JSON object a line.
@@ -104,11 +113,17 @@ func (d *demo) query(ctx context.Context, sql string) ([]byte, error) {
 // review asks what a reviewer would.
 func (d *demo) review(ctx context.Context) error {
 	d.out.heading("What a reviewer asks")
+	// Rules look at records a moment after they are stored.
+	if err := d.wait(ctx, "SELECT count() AS n FROM open_alerts WHERE rule = 'pipe-pane-outside'", 1); err != nil {
+		return err
+	}
 	for _, q := range []struct{ why, sql string }{
 		{"What did the agent do? A batch is taken apart: each operation is a row.",
 			"SELECT call_no, operation, path, tier, outcome, error_type FROM operations WHERE kind = 'call' ORDER BY call_no, path"},
 		{"Where were terminals copied to?",
 			"SELECT ts, client_name, outcome, destination FROM pipe_destinations"},
+		{"Did any of it break a rule?",
+			"SELECT severity, rule, operation, details FROM open_alerts ORDER BY ts, rule"},
 		{"Is all of it here?",
 			"SELECT host, server_name, records, calls, errors, missing_records, missing_calls, ended FROM sessions"},
 	} {
