@@ -131,7 +131,7 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 		n = 0
 	}
 	v.progress = a.newProgress(total, n > 0)
-	defer v.progress.finish()
+	defer v.progress.Finish()
 	ends := make(map[string]spool.Position)
 	if n > 0 || o.follow {
 		err = v.last(ctx, slices.Clone(entries), n, ends)
@@ -139,7 +139,7 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 		err = v.all(ctx, entries)
 	}
 	err = errors.Join(err, v.out.Flush())
-	v.progress.finish()
+	v.progress.Finish()
 	if err == nil && o.follow {
 		err = v.follow(ctx, entries, ends)
 	}

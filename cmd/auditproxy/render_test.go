@@ -72,15 +72,3 @@ func TestLineFits(t *testing.T) {
 		}
 	}
 }
-
-func TestProgressBar(t *testing.T) {
-	p := &progress{total: 2e6}
-	p.add(5e5)
-	if got, want := p.bar(), "reading [########........................]  25 % of 2.0 MB"; got != want {
-		t.Errorf("a quarter is %q, want %q", got, want)
-	}
-	p.add(9e6) // a live session grows
-	if got, want := p.bar(), "reading [################################] 100 % of 2.0 MB"; got != want {
-		t.Errorf("more than all is %q, want %q", got, want)
-	}
-}

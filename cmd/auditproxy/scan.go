@@ -40,7 +40,7 @@ func (v *view) scan(session string, from spool.Position) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scanner{r: r, calls: make(map[recordKey][]byte), read: v.progress.add, endedAt: from}, nil
+	return &scanner{r: r, calls: make(map[recordKey][]byte), read: v.progress.Add, endedAt: from}, nil
 }
 
 // next returns the next finding. Its line is valid until the call after it.

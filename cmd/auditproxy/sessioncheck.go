@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
@@ -63,7 +64,7 @@ func newSessionCheck(e spool.Entry) *sessionCheck {
 }
 
 // run reads the session. state says what became of it meanwhile.
-func (c *sessionCheck) run(dir string, p *progress, stopped func() bool, state func() (spool.State, error)) {
+func (c *sessionCheck) run(dir string, p *cli.Progress, stopped func() bool, state func() (spool.State, error)) {
 	err := c.entry.Err
 	var r *spool.Reader
 	if err == nil {
@@ -89,7 +90,7 @@ func (c *sessionCheck) run(dir string, p *progress, stopped func() bool, state f
 	c.finish(now, r)
 }
 
-func (c *sessionCheck) read(r *spool.Reader, p *progress, stopped func() bool) error {
+func (c *sessionCheck) read(r *spool.Reader, p *cli.Progress, stopped func() bool) error {
 	for n := 0; ; n++ {
 		item, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -100,7 +101,7 @@ func (c *sessionCheck) read(r *spool.Reader, p *progress, stopped func() bool) e
 		}
 		if item.Damage != spool.Missing {
 			c.report.Lines++
-			p.add(item.Length)
+			p.Add(item.Length)
 		}
 		c.item(item)
 		if n%4096 == 0 && stopped() {

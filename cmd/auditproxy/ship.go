@@ -100,7 +100,7 @@ func (a *app) shipOnce(ctx context.Context, h *hostShip, since time.Time) error 
 		}
 	}
 	h.progress = a.newProgress(bytes, false)
-	defer h.progress.finish()
+	defer h.progress.Finish()
 	slots := make(chan struct{}, shipAtOnce)
 	var wait sync.WaitGroup
 	for _, e := range work {
@@ -111,7 +111,7 @@ func (a *app) shipOnce(ctx context.Context, h *hostShip, since time.Time) error 
 		})
 	}
 	wait.Wait()
-	h.progress.finish()
+	h.progress.Finish()
 	fmt.Fprintf(a.stdout, "shipped %s of %s\n", count(int(h.records.Load()), "record"), count(len(work), "session"))
 	if n := h.busy.Load(); n > 0 {
 		fmt.Fprintf(a.stdout, "%s left to the process that ships it\n", count(int(n), "session"))
@@ -138,7 +138,7 @@ type hostShip struct {
 	log   *zap.Logger
 	again bool // what was shipped before too
 
-	progress *progress
+	progress *cli.Progress
 
 	// What came of it, by all that ship.
 	records, aside, busy, failures atomic.Int64
@@ -148,7 +148,7 @@ type hostShip struct {
 func (h *hostShip) ship(ctx context.Context, id string) error {
 	err := shipSession(ctx, shipConfig{
 		dir: h.cfg.spoolDir, session: id, again: h.again, sink: h.sink, log: h.log,
-		read:    h.progress.add,
+		read:    h.progress.Add,
 		damaged: func() { h.aside.Add(1) },
 		sent:    func(records int, _ int64) { h.records.Add(int64(records)) },
 	})

@@ -75,7 +75,7 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 	}
 	s := &search{dir: cfg.spoolDir, id: []byte(`"record_id":"` + id), progress: a.newProgress(total, false)}
 	s.run(entries, func() bool { return ctx.Err() != nil })
-	s.progress.finish()
+	s.progress.Finish()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ type placedLine struct {
 type search struct {
 	dir      string
 	id       []byte // as the line has it
-	progress *progress
+	progress *cli.Progress
 
 	mu    sync.Mutex
 	lines []placedLine
@@ -178,7 +178,7 @@ func (s *search) session(e spool.Entry, stopped func() bool) error {
 		if err != nil {
 			return err
 		}
-		s.progress.add(item.Length)
+		s.progress.Add(item.Length)
 		if item.Line == nil || item.Damage != spool.Intact && item.Damage != spool.Conflicted {
 			continue
 		}

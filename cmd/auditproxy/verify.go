@@ -69,7 +69,7 @@ func (a *app) verify(cmd *cobra.Command, session string, asJSON bool) error {
 	}
 	p := a.newProgress(total, false)
 	reports := verifySessions(ctx, cfg.spoolDir, asked, p)
-	p.finish()
+	p.Finish()
 	if ctx.Err() != nil {
 		return cli.ExitError{Code: cli.ExitUnclear, Err: errors.New("verifying: interrupted")}
 	}
@@ -103,7 +103,7 @@ func verdict(reports []sessionReport) error {
 }
 
 // verifySessions reads sessions on as many processors as there are.
-func verifySessions(ctx context.Context, dir string, entries []spool.Entry, p *progress) []sessionReport {
+func verifySessions(ctx context.Context, dir string, entries []spool.Entry, p *cli.Progress) []sessionReport {
 	reports := make([]sessionReport, len(entries))
 	next := make(chan int)
 	var wait sync.WaitGroup

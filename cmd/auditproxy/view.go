@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 )
@@ -28,7 +29,7 @@ type view struct {
 	follows  bool // what is going on will be shown when it ends
 	out      *bufio.Writer
 	stderr   io.Writer
-	progress *progress
+	progress *cli.Progress
 	parts    sync.Pool // of *part, empty
 	wrote    bool      // something was shown; owned by write, which one goroutine calls
 
@@ -142,7 +143,7 @@ func (v *view) all(ctx context.Context, entries []spool.Entry) error {
 
 func (v *view) write(text []byte) error {
 	if v.terminal {
-		v.progress.finish()
+		v.progress.Finish()
 	}
 	v.wrote = true
 	_, err := v.out.Write(text)
