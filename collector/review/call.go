@@ -165,7 +165,7 @@ func facts(st store.Stored, r audit.Record) []factGroup {
 		{"Who", []fact{
 			{Name: "client id", Value: r.ClientID}, {Name: "client", Value: peer(r.Client)},
 			{Name: "host", Value: r.Host, Link: link("/calls", "host", r.Host)}, {Name: "user", Value: r.User, Link: link("/calls", "user", r.User)},
-			{Name: "pid", Value: plainNumber(int64(r.PID))}, code("labels", string(r.Labels)), {Name: "tenant", Value: r.Tenant},
+			{Name: "pid", Value: nonZero("", int64(r.PID))}, code("labels", string(r.Labels)), {Name: "tenant", Value: r.Tenant},
 		}},
 		{"Server", []fact{
 			{Name: "server", Value: peer(r.Server)}, code("command", r.ServerCommand.Command), code("command's arguments", string(r.ServerCommand.ArgsDigest)),

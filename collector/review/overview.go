@@ -26,9 +26,18 @@ type overviewPage struct {
 type finding struct {
 	Mark  mark
 	N     uint64
-	Label string // goes with N: "open alerts"
+	One   string // what N is of, if it is 1: "open alert"
+	Many  string // and otherwise
 	Why   string // what it means, or what to do
 	Link  string
+}
+
+// Label is what f's number is of.
+func (f finding) Label() string {
+	if f.N == 1 {
+		return f.One
+	}
+	return f.Many
 }
 
 func (s *Server) overview(r *http.Request) (page, error) {
@@ -73,25 +82,25 @@ func (s *Server) findings(w when, at store.Attention) []finding {
 	var list []finding
 	if a := at.Alerts; a != nil {
 		list = append(list,
-			finding{bad, a.Critical, "open critical alerts", "of any time, not acknowledged", "/alerts?state=open&severity=critical"},
-			finding{warn, a.Warning, "open warnings", "of any time, not acknowledged", "/alerts?state=open&severity=warning"},
-			finding{mark{"●", "know it", "faint"}, a.Info, "open notices", "of any time, not acknowledged", "/alerts?state=open&severity=info"})
+			finding{bad, a.Critical, "open critical alert", "open critical alerts", "of any time, not acknowledged", "/alerts?state=open&severity=critical"},
+			finding{warn, a.Warning, "open warning", "open warnings", "of any time, not acknowledged", "/alerts?state=open&severity=warning"},
+			finding{mark{"●", "know it", "faint"}, a.Info, "open notice", "open notices", "of any time, not acknowledged", "/alerts?state=open&severity=info"})
 	}
 	list = append(list,
-		finding{bad, st.Missing, "records missing", "their numbers are not here, in " + plural(st.Holed, "session") + ": lost, removed, or still on their host", sessions("missing")},
-		finding{bad, st.Gaps, "gaps in recording", "calls could not be recorded for some time; each gap says how many", calls("kind", "gap")},
-		finding{bad, at.Rewrites.Records, "records in two versions", "one place in a session, two contents: looked at from " + stamp(at.Rewrites.Window.From), ""})
+		finding{bad, st.Missing, "record missing", "records missing", "their numbers are not here, in " + plural(st.Holed, "session") + ": lost, removed, or still on their host", sessions("missing")},
+		finding{bad, st.Gaps, "gap in recording", "gaps in recording", "calls could not be recorded for some time; each gap says how many", calls("kind", "gap")},
+		finding{bad, at.Rewrites.Records, "record in two versions", "records in two versions", "one place in a session, two contents: looked at from " + stamp(at.Rewrites.Window.From), ""})
 	if o := at.Offsets; o != nil {
-		list = append(list, finding{bad, o.Missing, "offsets never shown to the collector", "removed from the topic or the spool before they were read", ""})
+		list = append(list, finding{bad, o.Missing, "offset never shown to the collector", "offsets never shown to the collector", "removed from the topic or the spool before they were read", ""})
 	}
 	list = append(list,
-		finding{warn, st.Unknown, "calls with unknown outcome", "the proxy died before the answer; the server may have done it", calls("outcome", "unknown")},
-		finding{warn, st.Died, "sessions that died", "their proxy was killed; recovery wrote their end", sessions("died")},
-		finding{warn, st.Quiet, "sessions without an end", "nothing was heard of them for an hour", sessions("quiet")},
-		finding{warn, st.Open, "calls still open", "no answer for a minute or more", sessions("open")},
-		finding{warn, st.Anomalies, "anomalies", "bytes that servers may read differently, answers out of turn, records cut", calls("kind", store.AnyKind, "anomalous", "1")})
+		finding{warn, st.Unknown, "call with unknown outcome", "calls with unknown outcome", "the proxy died before the answer; the server may have done it", calls("outcome", "unknown")},
+		finding{warn, st.Died, "session that died", "sessions that died", "their proxy was killed; recovery wrote their end", sessions("died")},
+		finding{warn, st.Quiet, "session without an end", "sessions without an end", "nothing was heard of them for an hour", sessions("quiet")},
+		finding{warn, st.Open, "call still open", "calls still open", "no answer for a minute or more", sessions("open")},
+		finding{warn, st.Anomalies, "anomaly", "anomalies", "bytes that servers may read differently, answers out of turn, records cut", calls("kind", store.AnyKind, "anomalous", "1")})
 	if l := at.Letters; l != nil {
-		list = append(list, finding{warn, l.Waiting, "dead letters", "refused by the collector: auditcollector dead-letters has their reasons", ""})
+		list = append(list, finding{warn, l.Waiting, "dead letter", "dead letters", "refused by the collector: auditcollector dead-letters has their reasons", ""})
 	}
 	return list
 }
