@@ -101,13 +101,13 @@ func (r *reader) command(ctx context.Context, line string) *exec.Cmd {
 		"HOME=" + r.dir, "PATH=" + string(r.bin) + ":" + os.Getenv("PATH"), "TZ=UTC",
 		// Where the README's reader has them, who is not root and may use the port.
 		"AUDITPROXY_SPOOL_DIR=" + r.dir + "/spool", "AUDITCOLLECTOR_SPOOL_DIRS=" + r.dir + "/spool", "AUDITCOLLECTOR_LOCAL_DIR=" + r.dir + "/local",
-		"AUDITCOLLECTOR_LOCAL_LIBRARY=" + library, "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", "AUDITCOLLECTOR_REVIEW_LISTEN=off",
+		"AUDITCOLLECTOR_LOCAL_LIBRARY=" + library, "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", "AUDITCOLLECTOR_REVIEW_LISTEN=127.0.0.1:0",
 	}
 	return cmd
 }
 
 // collect starts a collector in place of the one that runs, and waits until
-// the call is in its store.
+// the call is in its store and the review page is there.
 func (r *reader) collect(line string) {
 	r.t.Helper()
 	r.stop()
@@ -123,7 +123,7 @@ func (r *reader) collect(line string) {
 	defer cancel()
 	for tick := time.NewTicker(100 * time.Millisecond); ; <-tick.C {
 		out, err := r.command(ctx, "auditcollector query --format json 'SELECT count() AS calls FROM audit.events WHERE tool = '\\''send_keys'\\'").Output()
-		if err == nil && strings.TrimSpace(string(out)) == `{"calls":1}` {
+		if err == nil && strings.TrimSpace(string(out)) == `{"calls":1}` && r.command(ctx, "auditcollector review link").Run() == nil {
 			return
 		}
 		if ctx.Err() != nil {

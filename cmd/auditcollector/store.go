@@ -63,7 +63,7 @@ func (c config) retention() clickhouse.Retention {
 const migrateLong = `Make and alter the tables in ClickHouse, as far as they are not what this program
 needs, and set their retention. "auditcollector run" does it at its start; this
 is for a user with more rights than the collector's. Where the server manages
-access it also makes the roles audit_writer, audit_reader and
+access it also makes the roles audit_writer, audit_reader, audit_reviewer and
 audit_tenant_reader.`
 
 func newMigrateCmd(a *app) *cobra.Command {
