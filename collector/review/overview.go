@@ -24,12 +24,12 @@ type overviewPage struct {
 
 // A finding is one thing that was looked at.
 type finding struct {
-	Mark  mark
-	N     uint64
-	One   string // what N is of, if it is 1: "open alert"
-	Many  string // and otherwise
-	Why   string // what it means, or what to do
-	Link  string
+	Mark mark
+	N    uint64
+	One  string // what N is of, if it is 1: "open alert"
+	Many string // and otherwise
+	Why  string // what it means, or what to do
+	Link string
 }
 
 // Label is what f's number is of.
