@@ -72,6 +72,7 @@ var never = map[string]map[string]string{
 		"os":            "reading is pure",
 	},
 	"mcpproxy/policy": {"net": "a decision is pure", "os": "a decision is pure"},
+	"collector/alert": {"net": "rules are pure but for a clock", "os": "rules are pure but for a clock"},
 	"redact":          {"net": "redaction is pure", "os": "redaction is pure"},
 	"mcpproxy": {
 		module + "sink/kafka":      "only cmd knows which sink is which",

@@ -182,7 +182,7 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 	}
 	if len(r.Kinds) == 0 {
 		r.Kinds = []audit.Kind{audit.KindCall, audit.KindOpen}
-		if r.scheduled() {
+		if r.Scheduled() {
 			r.Kinds = r.Kinds[:1] // or a call that took long would count twice
 		}
 	}
@@ -354,7 +354,7 @@ func (l *loader) suppress(n *yaml.Node) (s suppress, by *yaml.Node) {
 func (l *loader) suppressible(by *yaml.Node, r *Rule) {
 	for i, name := range r.suppress.by {
 		named := slices.ContainsFunc(r.details, func(d detail) bool { return d.name == name })
-		if _, known := suppressFields[name]; !known && !named && !r.scheduled() {
+		if _, known := suppressFields[name]; !known && !named && !r.Scheduled() {
 			l.problem(by.Content[i], "%q is neither a field of alerts nor one of the rule's details", name)
 		}
 	}

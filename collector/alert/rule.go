@@ -39,6 +39,9 @@ type Rule struct {
 	Every     time.Duration // how often a question is asked
 }
 
+// Scheduled reports whether r is a question to the store.
+func (r *Rule) Scheduled() bool { return r.Threshold != nil || r.FirstSeen != nil || r.Query != "" }
+
 // A detail is a value that goes with an alert.
 type detail struct {
 	name  string
@@ -68,9 +71,6 @@ type FirstSeen struct {
 	Where     string // SQL; "" for all
 }
 
-// scheduled reports whether the store is asked.
-func (r *Rule) scheduled() bool { return r.Threshold != nil || r.FirstSeen != nil || r.Query != "" }
-
 // Paths are the directories that rules know.
 type Paths struct {
 	Allowed []string // where panes may be piped to
@@ -93,14 +93,11 @@ type Rules struct {
 // All returns the rules in the order of their files.
 func (s *Rules) All() []*Rule { return s.all }
 
-// Scheduled reports whether the store is asked for r.
-func (r *Rule) Scheduled() bool { return r.scheduled() }
-
 // index sorts the streaming rules by what they look at.
 func (s *Rules) index() {
 	s.operations, s.records, s.kinds = map[string][]*Rule{}, map[audit.Kind][]*Rule{}, map[audit.Kind]bool{}
 	for _, r := range s.all {
-		if r.scheduled() {
+		if r.Scheduled() {
 			continue
 		}
 		for _, kind := range r.Kinds {

@@ -138,7 +138,7 @@ func (e *Engine) schedule(ctx context.Context) {
 func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	var rules []*Rule
 	for _, r := range e.Rules.all {
-		if r.scheduled() && !e.Now().Before(due[r.Name]) {
+		if r.Scheduled() && !e.Now().Before(due[r.Name]) {
 			rules = append(rules, r)
 		}
 	}
