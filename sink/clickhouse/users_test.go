@@ -105,6 +105,8 @@ func TestUsers(t *testing.T) {
 			nil},
 		{"audit_reader", "", map[string]string{"SELECT count() FROM audit.events FINAL": "3", "SELECT count() FROM audit.operations": "3"},
 			[]string{"SELECT count() FROM audit.dead_letters", "INSERT INTO audit.events (tool) VALUES ('x')", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')"}},
+		{"audit_reviewer", "", map[string]string{"INSERT INTO audit.alert_events (alert_id) SELECT 'x' WHERE 0": ""},
+			[]string{"SELECT count() FROM audit.events", "SELECT count() FROM audit.alerts", "SELECT count() FROM audit.alert_events", "INSERT INTO audit.alerts (rule) VALUES ('x')"}},
 		{"audit_tenant_reader", "acme", map[string]string{
 			"SELECT count(), any(tenant) FROM audit.events": "2\tacme", "SELECT count(), any(tenant) FROM audit.operations": "2\tacme", "SELECT sum(calls), any(tenant) FROM audit.hourly": "2\tacme"},
 			[]string{"SELECT count() FROM audit.dead_letters", "SELECT count() FROM audit.gaps", "INSERT INTO audit.events (tool) VALUES ('x')"}},
@@ -127,6 +129,12 @@ func TestUsers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
+			if tt.role == "audit_reviewer" { // as the review page does it
+				b, err := conn.PrepareBatch(t.Context(), "INSERT INTO audit.alert_events (alert_id, action)")
+				if err != nil || b.Append("x", "acknowledged") != nil || b.Send() != nil {
+					t.Errorf("what a reviewer does is not kept: %v", err)
+				}
+			}
 			for _, statement := range append(nobody, tt.mayNot...) {
 				err := conn.Exec(t.Context(), statement)
 				if err == nil || !strings.Contains(err.Error(), "ACCESS_DENIED") {
