@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/store"
 	"auditproxy/schemas"
 	"auditproxy/sink"
+	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -135,6 +137,9 @@ func TestUsers(t *testing.T) {
 					t.Errorf("what a reviewer does is not kept: %v", err)
 				}
 			}
+			if strings.HasSuffix(tt.role, "_reader") {
+				reviewAsReader(t, dir)
+			}
 			for _, statement := range append(nobody, tt.mayNot...) {
 				err := conn.Exec(t.Context(), statement)
 				if err == nil || !strings.Contains(err.Error(), "ACCESS_DENIED") {
@@ -142,6 +147,39 @@ func TestUsers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// reviewAsReader asks all that the review page asks.
+func reviewAsReader(t *testing.T, dir string) {
+	t.Helper()
+	reader, err := clickhouse.OpenReader(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Uncompressed: true, Dial: chdb.Dialer(dir, chdb.Writer)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	s, err := store.New(store.Config{Reader: reader, Database: "audit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, w := t.Context(), store.Window{From: start.Add(-time.Hour), To: start.Add(time.Hour)}
+	calls, callsErr := s.Calls(ctx, store.Filter{Window: w}, store.Page{Limit: 10})
+	if callsErr == nil && len(calls.Lines) == 0 {
+		t.Error("the page shows no calls")
+	}
+	_, overview := s.Overview(ctx, w)
+	_, attention := s.Attention(ctx, w)
+	_, sessions := s.Sessions(ctx, store.SessionFilter{}, 10)
+	_, effects := s.Effects(ctx, store.EffectFilter{}, 10)
+	_, definitions := s.Definitions(ctx)
+	_, alerts := s.Alerts(ctx, store.AlertFilter{}, 10)
+	_, tenant := s.Tenant(ctx)
+	for what, err := range map[string]error{
+		"Calls": callsErr, "Overview": overview, "Attention": attention, "Sessions": sessions, "Effects": effects, "Definitions": definitions, "Alerts": alerts, "Tenant": tenant,
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
