@@ -293,6 +293,7 @@ func (s *site) testPages(t *testing.T) {
 		{"tools", "/tools", []string{"kill_pane", "destructive", "readOnly"}},
 		{"alerts", "/alerts", []string{"critical", "pipe-pane-sensitive"}},
 		{"alert", "/alerts/" + alert, []string{pipedOut, "operations[1]"}},
+		{"link", "/login?code=x", []string{"Open the review page"}},
 		{"nowhere", "/nowhere", []string{"There is no such page"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -306,7 +307,7 @@ func (s *site) testPages(t *testing.T) {
 					t.Errorf("it does not say %q", want)
 				}
 			}
-			if tt.name != "nowhere" {
+			if tt.name != "nowhere" && tt.name != "link" {
 				tb.shoot(tt.name)
 			}
 			for _, scheme := range []string{"light", "dark"} {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"auditproxy/collector/store"
 	"auditproxy/schemas/escape"
@@ -106,6 +107,8 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, contentType, nam
 			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		}
 		if err == nil {
+			// Whoever is slow has this long for each part. Not every writer can tell time.
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 			err = write(part.Lines)
 		}
 		if err != nil {

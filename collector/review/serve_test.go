@@ -6,10 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"auditproxy/collector/store"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -65,6 +69,38 @@ func TestServe(t *testing.T) {
 		if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("at %s, with a big header: %s", addr, resp.Status)
 		}
+	}
+}
+
+// parts is a store of so many parts of an export.
+type parts struct {
+	Store
+	left int
+}
+
+func (p *parts) Calls(context.Context, store.Filter, store.Page) (store.Lines, error) {
+	p.left--
+	return store.Lines{Lines: make([]store.Line, exportPart), Older: p.left > 0}, nil
+}
+
+// deadlines counts how often a writer was given more time.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	n int
+}
+
+func (d *deadlines) SetWriteDeadline(time.Time) error { d.n++; return nil }
+
+// TestExportTime: an export may take longer than a page, but no part of it.
+func TestExportTime(t *testing.T) {
+	s, err := New(Config{Store: &parts{left: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	s.ServeHTTP(w, get("/calls.csv"))
+	if rows := strings.Count(w.Body.String(), "\n"); w.n != 3 || rows != 3*exportPart+1 {
+		t.Errorf("%d deadlines for %d rows, want 3 for %d", w.n, rows, 3*exportPart+1)
 	}
 }
 
