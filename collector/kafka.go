@@ -33,8 +33,8 @@ type Kafka struct {
 
 // dialer is for the consumer group, transport for everything else. With TLS
 // neither ever sends anything without it.
-func (k Kafka) dialer() *kafka.Dialer {
-	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DualStack: true, TLS: k.TLS.Clone(), SASLMechanism: k.SASL}
+func (k Kafka) dialer(dial dialFunc) *kafka.Dialer {
+	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DialFunc: dial, TLS: k.TLS.Clone(), SASLMechanism: k.SASL}
 }
 
 func (k Kafka) transport() *kafka.Transport {
@@ -62,6 +62,7 @@ const (
 	sessionTimeout = 30 * time.Second
 	// A member that leaves may take as long as its last inserts do.
 	rebalanceTimeout = 60 * time.Second
+	leaveTimeout     = 5 * time.Second
 )
 
 // A place is how far a partition was read: the next offset.
@@ -82,11 +83,13 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		defer w.Close()
 		c.deadTopic = func(ctx context.Context, letters []sink.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
+	connected, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID:                    k.Group,
 		Brokers:               k.Brokers,
 		Topics:                k.Topics,
-		Dialer:                k.dialer(),
+		Dialer:                k.dialer(dialUntil(connected)),
 		StartOffset:           kafka.FirstOffset, // the other choice loses what was there before us
 		SessionTimeout:        sessionTimeout,
 		RebalanceTimeout:      rebalanceTimeout,
@@ -95,30 +98,62 @@ func (c *Collector) runKafka(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("joining consumer group %q: %w", k.Group, err)
 	}
-	// Close waits for the generation, and so for its last inserts.
-	stop := context.AfterFunc(ctx, func() { group.Close() })
-	defer func() {
-		if stop() {
-			group.Close()
-		}
-	}()
+	closed := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(closed)
+		group.Close() // ends the generation, and waits until all is quiet
+	})
+	memberID := c.consumeGenerations(ctx, client, group)
+	// Only now: the last inserts were committed over a connection of the group.
+	cut()
+	<-closed
+	c.leave(ctx, client, memberID)
+	return nil
+}
+
+// consumeGenerations consumes until ctx ends and what was under way is
+// committed. It returns what the group called us last, "" if we were never in it.
+func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client, group *kafka.ConsumerGroup) (memberID string) {
+	var consuming sync.WaitGroup
+	defer consuming.Wait()
 	for {
 		gen, err := group.Next(ctx)
 		switch {
-		case ctx.Err() != nil || errors.Is(err, kafka.ErrGroupClosed):
-			group.Close()
-			return nil
+		case ctx.Err() != nil:
+			return memberID
 		case err != nil:
-			c.source.tell(fmt.Errorf("joining consumer group %q: %w", k.Group, err))
+			err = fmt.Errorf("joining consumer group %q: %w", c.config.Kafka.Group, err)
+			c.source.tell(err)
 			c.metrics.sourceErrors.Inc()
-			c.log.Warn("no partitions yet", zap.String("group", k.Group), because(err), zap.Error(err))
+			c.log.Warn("no partitions yet", because(err), zap.Error(err))
 			sleep(ctx, sourceRetry)
 			continue
 		}
+		memberID = gen.MemberID
 		c.metrics.generations.Inc()
 		c.source.tell(c.missingTopics(ctx, client))
+		consuming.Add(1)
 		// One function: the first that returned would end the generation for all.
-		gen.Start(func(ctx context.Context) { c.consume(ctx, client, gen) })
+		gen.Start(func(ctx context.Context) {
+			defer consuming.Done()
+			c.consume(ctx, client, gen)
+		})
+	}
+}
+
+// leave tells the group that a member is gone, so that the others need not wait
+// until its session ends. Most often the group knows already; a member that was
+// stopped before it was ever given partitions has no name to leave by, and is
+// missed after sessionTimeout.
+func (c *Collector) leave(ctx context.Context, client *kafka.Client, memberID string) {
+	if memberID == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	_, err := client.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: c.config.Kafka.Group, Members: []kafka.LeaveGroupRequestMember{{ID: memberID}}})
+	if err != nil {
+		c.log.Warn("the group was not told that we leave; the others wait for us", zap.Duration("for", sessionTimeout), because(err), zap.Error(err))
 	}
 }
 

@@ -1,0 +1,104 @@
+package collector
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"auditproxy/sink"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
+)
+
+// A heldStore answers while nobody else has its gate.
+type heldStore struct {
+	*fakeStore
+	gate    sync.Mutex
+	waiting atomic.Int32 // inserts at the gate
+}
+
+func (s *heldStore) InsertRows(ctx context.Context, rows []sink.Row, at time.Time) error {
+	s.waiting.Add(1)
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.waiting.Add(-1)
+	return s.fakeStore.InsertRows(ctx, rows, at)
+}
+
+// reads reports whether a member has read from a partition that it still has.
+func (m *member) reads() bool {
+	lags := make(chan prometheus.Metric, 100)
+	m.metrics.lag.Collect(lags)
+	return len(lags) > 0
+}
+
+func newClient(t *testing.T) *kafka.Client {
+	t.Helper()
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &kafka.Client{Addr: kafka.TCP(broker(t).Addr), Transport: transport, Timeout: 10 * time.Second}
+}
+
+// groupIs reports whether a group is in a state, with so many members.
+func groupIs(t *testing.T, group, state string, members int) func() bool {
+	t.Helper()
+	client := newClient(t)
+	return func() bool {
+		resp, err := client.DescribeGroups(t.Context(), &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
+		return err == nil && len(resp.Groups) == 1 && resp.Groups[0].GroupState == state && len(resp.Groups[0].Members) == members
+	}
+}
+
+// TestStopInRebalance: who is stopped while the group waits for a slow member
+// does not wait too. Who had partitions before takes leave, so that nobody
+// waits for it.
+func TestStopInRebalance(t *testing.T) {
+	const waits, settled = "PreparingRebalance", "Stable"
+	topic, store := newTopic(t, 4), &heldStore{fakeStore: newFakeStore()}
+	produce(t, topic, records(1, 100)...)
+	slow, early := join(t, store, topic, topic), join(t, newFakeStore(), topic, topic)
+	both := groupIs(t, topic, settled, 2)
+	eventually(t, "both have partitions", func() bool { return both() && slow.reads() && early.reads() })
+
+	store.gate.Lock()
+	defer store.gate.Unlock()
+	produce(t, topic, records(101, 100)...)
+	eventually(t, "one has an insert under way", func() bool { return store.waiting.Load() > 0 })
+	late := join(t, newFakeStore(), topic, topic)
+	eventually(t, "the group waits for it", groupIs(t, topic, waits, 3))
+	eventually(t, "the other gave its partitions back", func() bool { return !early.reads() })
+	early.leave(t)
+	if !groupIs(t, topic, waits, 2)() {
+		t.Error("a member that was stopped waited for the slow one, or did not take leave")
+	}
+	late.leave(t)
+	if !groupIs(t, topic, waits, 2)() {
+		t.Error("a member that was stopped before it had partitions waited for the slow one")
+	}
+}
+
+// TestStopCommits: an insert that was under way at a stop is waited for and
+// committed; it does not come again.
+func TestStopCommits(t *testing.T) {
+	topic, store := newTopic(t, 1), &heldStore{fakeStore: newFakeStore()}
+	store.gate.Lock()
+	produce(t, topic, records(1, 100)...)
+	m := join(t, store, topic, topic)
+	eventually(t, "an insert is under way", func() bool { return store.waiting.Load() > 0 })
+	m.cancel()
+	if !groupIs(t, topic, "Stable", 1)() {
+		t.Error("the member left with an insert under way")
+	}
+	store.gate.Unlock()
+	m.leave(t)
+	resp, err := newClient(t).OffsetFetch(t.Context(), &kafka.OffsetFetchRequest{GroupID: topic, Topics: map[string][]int{topic: {0}}})
+	if err != nil || len(resp.Topics[topic]) != 1 {
+		t.Fatalf("OffsetFetch = %+v, %v", resp, err)
+	}
+	if r, _ := store.stored(); r == 0 || resp.Topics[topic][0].CommittedOffset != int64(r) {
+		t.Errorf("%d records are stored and %d committed", r, resp.Topics[topic][0].CommittedOffset)
+	}
+}
