@@ -12,6 +12,7 @@ import (
 	"auditproxy/sink/clickhouse"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 //go:embed generate.sql
@@ -65,5 +66,32 @@ func fill(ctx context.Context, c clickhouse.Config, o options, stderr io.Writer)
 		fmt.Fprintf(stderr, "\r%d of %d records", from+block, o.records)
 	}
 	fmt.Fprintln(stderr)
+	return rest(ctx, conn)
+}
+
+// rest does what an hour of rest does: weeks that are over become one part each.
+func rest(ctx context.Context, conn driver.Conn) error {
+	var weeks []string
+	rows, err := conn.Query(ctx, `SELECT DISTINCT partition_id FROM system.parts
+		WHERE database = 'audit' AND table = 'operation_states' AND active AND partition < toString(toMonday(today()))`)
+	if err != nil {
+		return fmt.Errorf("listing weeks: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var week string
+		if err := rows.Scan(&week); err != nil {
+			return fmt.Errorf("listing weeks: %w", err)
+		}
+		weeks = append(weeks, week)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("listing weeks: %w", err)
+	}
+	for _, week := range weeks {
+		if err := conn.Exec(ctx, "OPTIMIZE TABLE audit.operation_states PARTITION ID '"+week+"' FINAL"); err != nil {
+			return fmt.Errorf("merging a week: %w", err)
+		}
+	}
 	return nil
 }
