@@ -455,10 +455,10 @@ func TestTree(t *testing.T) {
 
 func TestEntries(t *testing.T) {
 	var got []string
-	for _, e := range entries([]store.Line{{Seq: 2, Kind: "call"}, {Seq: 3, Kind: "call"}, {Seq: 7, Kind: "call"}}, 0) {
+	for _, e := range entries([]store.Line{{Seq: 2, Kind: "call"}, {Seq: 3, Kind: "call"}, {Seq: 7, Kind: "call"}, {Seq: 9, Kind: "call"}}, 0) {
 		got = append(got, e.Missing)
 	}
-	want := []string{"2 records missing: #0 to #1", "", "", "3 records missing: #4 to #6", ""}
+	want := []string{"2 records missing: #0 to #1", "", "", "3 records missing: #4 to #6", "", "1 record missing: #8", ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
