@@ -5,7 +5,7 @@
 // no script and load nothing from elsewhere: their Content-Security-Policy
 // allows neither.
 //
-// A Server decides nothing about who may see it. Whoever serves it wraps it.
+// A Server decides nothing about who may see it: an Access does, around it.
 package review
 
 import (
