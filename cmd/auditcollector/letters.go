@@ -131,7 +131,7 @@ func newShowLetterCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PLACE",
 		Short: "show one dead letter",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source, err := parsePlace(args[0])
 			if err != nil {

@@ -102,7 +102,8 @@ func newRootCmd(a *app) *cobra.Command {
 		Use:   "auditcollector COMMAND",
 		Short: "bring the records of auditproxy into ClickHouse",
 		Long:  rootLong,
-		Args:  cli.NoArgs,
+
+		SuggestionsMinimumDistance: 2, // letters that a word may be off a command
 	}
 	// In the order of the table: what belongs together stands together.
 	root.PersistentFlags().SortFlags = false
@@ -110,5 +111,19 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newReviewCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
+	for _, cmd := range append(root.Commands(), root) {
+		if !cmd.Runnable() { // cobra would answer a word that it does not know with help and exit code 0
+			cmd.Args, cmd.RunE = cli.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
+}
+
+// oneArg is the Args of a command that takes one, which its Use names.
+func oneArg(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	_, name, _ := strings.Cut(cmd.Use, " ")
+	return fmt.Errorf("%s takes one argument, %s, in quotes if it has spaces, got %d; see %s --help", cmd.Name(), name, len(args), cmd.CommandPath())
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"reflect"
 	"regexp"
+	"strings"
 	"syscall"
 
 	"auditproxy/cmd/internal/cli"
@@ -37,7 +38,7 @@ func newQueryCmd(a *app) *cobra.Command {
 		Short:   "ask ClickHouse with the rights of a reader",
 		Long:    queryLong,
 		Example: queryExample,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			newWriter, ok := rowWriters[format]
 			if !ok {
@@ -51,6 +52,9 @@ func newQueryCmd(a *app) *cobra.Command {
 			defer cancel()
 			out := bufio.NewWriter(a.stdout)
 			err = a.query(ctx, cfg, args[0], newWriter(out, cli.IsTerminal(a.stdout)))
+			if err != nil && ctx.Err() != nil {
+				err = errors.New("interrupted before the answer was whole")
+			}
 			if flushErr := out.Flush(); err == nil && flushErr != nil && !errors.Is(flushErr, syscall.EPIPE) {
 				err = fmt.Errorf("printing: %w", flushErr)
 			}
@@ -66,6 +70,9 @@ var ownFormat = regexp.MustCompile(`(?i)\sFORMAT\s+\w+\s*;?\s*$`)
 
 // query runs sql and gives its rows to w as they come.
 func (a *app) query(ctx context.Context, cfg config, sql string, w rowWriter) error {
+	if strings.TrimSpace(sql) == "" {
+		return errors.New("the statement is empty; see auditcollector query --help for some")
+	}
 	if ownFormat.MatchString(sql) {
 		return errors.New("the statement names a FORMAT of its own; use --format table, json or csv")
 	}
@@ -128,6 +135,6 @@ func (c config) explain(err error) error {
 	case c.local() && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
 		return fmt.Errorf("no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr", c.localDir)
 	default:
-		return fmt.Errorf("asking ClickHouse: %w", err)
+		return fmt.Errorf("asking ClickHouse at %q: %w", c.addrs, clickhouse.Explain(err))
 	}
 }

@@ -136,10 +136,10 @@ func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logg
 		case errors.Is(err, clickhouse.ErrNewer):
 			return cli.ExitError{Code: cli.ExitConfig, Err: err}
 		case sink.ClassOf(err) == sink.Configuration:
-			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.Error(err))
+			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.Strings("addr", cfg.addrs), zap.Error(err))
 			wait = 10 * time.Second
 		case wait > time.Second: // an engine that starts is no news
-			log.Warn("ClickHouse does not answer; records wait", zap.Error(err))
+			log.Warn("ClickHouse does not answer; records wait", zap.Strings("addr", cfg.addrs), zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():

@@ -69,5 +69,5 @@ func classify(doing string, err error) error {
 	case slices.Contains(configurationCodes, code):
 		class = sink.Configuration
 	}
-	return &sink.Error{Class: class, Err: fmt.Errorf("%s: %w", doing, err)}
+	return &sink.Error{Class: class, Err: fmt.Errorf("%s: %w", doing, Explain(err))}
 }

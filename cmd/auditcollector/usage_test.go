@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"auditproxy/cmd/internal/cli"
+)
+
+// TestUsage: who mistypes is told what is wrong and where to read on, in one
+// line, and nothing is done.
+func TestUsage(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"runn", `"runn" is no command of auditcollector; did you mean "run"? see auditcollector --help`},
+		{"run now", `run takes no arguments, got "now"; see auditcollector run --help`},
+		{"run --kafka-broker b:1", `unknown flag: --kafka-broker; see auditcollector run --help`},
+		{"query", "query takes one argument, SQL, in quotes if it has spaces, got 0; see auditcollector query --help"},
+		{"query SELECT 1", "query takes one argument, SQL, in quotes if it has spaces, got 2; see auditcollector query --help"},
+		{"query --format xml SELECT", `--format is "xml", want table, json or csv`},
+		{"dead-letters lst", `dead-letters takes no arguments, got "lst"; see auditcollector dead-letters --help`},
+		{"dead-letters show", "show takes one argument, PLACE, in quotes if it has spaces, got 0; see auditcollector dead-letters show --help"},
+		{"dead-letters show x", `"x" is no place, want TOPIC/PARTITION/OFFSET`},
+		{"rules lst", `rules takes no arguments, got "lst"; see auditcollector rules --help`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+			code := a.run(t.Context(), strings.Fields(tt.args))
+			if want := "auditcollector: " + tt.want + "\n"; code != cli.ExitUnclear || stdout.String() != "" || stderr.String() != want {
+				t.Errorf("exit code %d, standard output %q, standard error %q,\nwant %d and %q", code, stdout.String(), stderr.String(), cli.ExitUnclear, want)
+			}
+		})
+	}
+	for _, args := range []string{"", "--help", "dead-letters", "help run"} {
+		var stdout, stderr strings.Builder
+		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
+		if code := a.run(t.Context(), strings.Fields(args)); code != 0 || !strings.Contains(stdout.String(), "Usage:") {
+			t.Errorf("%q: exit code %d, standard output %q", args, code, stdout.String())
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package clickhouse
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// Explain returns err, an error of the driver, in words that say what to do,
+// and without the request's URL, which has no more to say than a page of
+// settings. What err is to errors.Is and errors.As it stays.
+func Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var request *url.Error
+	var answer *clickhouse.HTTPError
+	switch {
+	case errors.As(err, &request):
+		err = request.Err
+	case errors.As(err, &answer):
+		err = answer
+	}
+	if what := remedy(err); what != "" {
+		return fmt.Errorf("%w: %s", err, what)
+	}
+	return err
+}
+
+// remedy says what somebody may do about err, "" if err says it or nobody can.
+func remedy(err error) string {
+	var (
+		packet    *clickhouse.OpError
+		plain     tls.RecordHeaderError
+		alert     tls.AlertError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		dns       *net.DNSError
+		op        *net.OpError
+		answer    *clickhouse.HTTPError
+	)
+	switch codeOf(err) {
+	case 192, 193, 194, 516:
+		return "look at clickhouse.user and its password"
+	case 164, 497:
+		return "a user with that right has to grant it, or to run auditcollector migrate"
+	case 0:
+	default:
+		return "" // the server's own words
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return ""
+	case errors.As(err, &authority):
+		return "set clickhouse.tls.ca_file to the authority that signed the server's certificate"
+	case errors.As(err, &name):
+		return "set clickhouse.tls.server_name to the name in the server's certificate"
+	case errors.As(err, &plain), errors.As(err, &alert), errors.As(err, &packet), errors.As(err, &answer), errors.Is(err, http.ErrSchemeMismatch),
+		strings.Contains(err.Error(), "unexpected packet"): // the driver has no type for it
+		return "look whether clickhouse.tls.enabled, clickhouse.protocol and the port fit together"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not fit together"
+	case errors.As(err, &dns):
+		return "correct clickhouse.addr, or the name service"
+	case errors.As(err, &op) && op.Net == "unix":
+		return "the local engine does not run"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "start ClickHouse there, or set clickhouse.addr to where it runs"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "the server hangs, or is no ClickHouse: look at its load, and at clickhouse.addr"
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package clickhouse
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+func TestExplain(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9000}, Err: syscall.ECONNREFUSED}
+	request := func(err error) error {
+		return fmt.Errorf("sendQuery: %w", &url.Error{Op: "Post", URL: "http://user@host:1?database=audit", Err: err})
+	}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"a server that is not there", refused, "dial tcp 127.0.0.1:9000: connection refused: start ClickHouse there, or set clickhouse.addr to where it runs"},
+		{"the same by HTTP", request(refused), "dial tcp 127.0.0.1:9000: connection refused: start ClickHouse there, or set clickhouse.addr to where it runs"},
+		{"an engine that is not there", request(&net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/s"}, Err: syscall.ENOENT}), "dial unix /s: no such file or directory: the local engine does not run"},
+		{"a name that nobody has", &net.DNSError{Err: "no such host", Name: "h"}, "lookup h: no such host: correct clickhouse.addr, or the name service"},
+		{"a server that hangs", request(context.DeadlineExceeded), "context deadline exceeded: the server hangs, or is no ClickHouse: look at its load, and at clickhouse.addr"},
+		{"a server that hangs up", request(io.EOF), "EOF: the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not fit together"},
+		{"another server", fmt.Errorf("server hello: %w", &clickhouse.HTTPError{StatusCode: 404, Err: errors.New("response body: \"<html>\"")}),
+			"[HTTP 404] response body: \"<html>\": look whether clickhouse.tls.enabled, clickhouse.protocol and the port fit together"},
+		{"an authority that nobody knows", request(x509.UnknownAuthorityError{}), "x509: certificate signed by unknown authority: set clickhouse.tls.ca_file to the authority that signed the server's certificate"},
+		{"a wrong password", &clickhouse.Exception{Code: 516, Message: "no"}, "code: 516, message: no: look at clickhouse.user and its password"},
+		{"no rights", fmt.Errorf("sendQuery: %w", &clickhouse.HTTPError{StatusCode: 403, Err: &clickhouse.Exception{Code: 497, Message: "no"}}),
+			"[HTTP 403] code: 497, message: no: a user with that right has to grant it, or to run auditcollector migrate"},
+		{"the server's own words", &clickhouse.Exception{Code: 60, Message: "no table"}, "code: 60, message: no table"},
+		{"an end that we asked for", request(context.Canceled), "context canceled"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Explain(tt.err)
+			if got.Error() != tt.want {
+				t.Errorf("Explain = %q,\nwant      %q", got, tt.want)
+			}
+			if codeOf(got) != codeOf(tt.err) {
+				t.Errorf("Explain has code %d, want %d", codeOf(got), codeOf(tt.err))
+			}
+		})
+	}
+	if got := Explain(nil); got != nil {
+		t.Errorf("Explain of nothing = %v", got)
+	}
+}
+
+// TestClassifySaysNoURL: what the driver wraps in a request goes without it.
+func TestClassifySaysNoURL(t *testing.T) {
+	s, err := Open(Config{Addrs: []string{"127.0.0.1:1"}, HTTP: true, Database: "audit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Ping(t.Context()); err == nil || strings.Contains(err.Error(), "http://") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("Ping = %v, want the address and no URL", err)
+	}
+}
