@@ -9,6 +9,7 @@ import (
 	"auditproxy/schemas/audit"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 )
 
 type callPage struct {
@@ -73,19 +74,24 @@ func (s *Server) call(r *http.Request) (page, error) {
 	for _, st := range stored {
 		body.Versions = append(body.Versions, newVersion(st))
 	}
-	se, err := s.c.Store.Session(r.Context(), stored[0].SessionID)
-	if err != nil {
-		return page{}, err
-	}
-	body.Session = &se
-	lines, err := s.c.Store.Neighbours(r.Context(), se, stored[0])
-	if err != nil {
-		return page{}, err
-	}
-	for _, l := range lines {
-		body.Neighbours = append(body.Neighbours, neighbour{l, newMark(l.Kind, l.Outcome), narrateLine(l), l.RecordID == id})
-	}
-	if body.Alerts, err = s.c.Store.Alerts(r.Context(), store.AlertFilter{Record: id}, pageSize); err != nil {
+	g, ctx := errgroup.WithContext(r.Context())
+	g.Go(func() (err error) {
+		body.Alerts, err = s.c.Store.Alerts(ctx, store.AlertFilter{Record: id}, pageSize)
+		return err
+	})
+	g.Go(func() error {
+		se, err := s.c.Store.Session(ctx, stored[0].SessionID)
+		if err != nil {
+			return err
+		}
+		body.Session = &se
+		lines, err := s.c.Store.Neighbours(ctx, se, stored[0])
+		for _, l := range lines {
+			body.Neighbours = append(body.Neighbours, neighbour{l, newMark(l.Kind, l.Outcome), narrateLine(l), l.RecordID == id})
+		}
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return page{}, err
 	}
 	return page{Template: "call", Title: body.Versions[0].Title, Section: "calls", Body: body}, nil

@@ -166,9 +166,17 @@ func startEngine(ctx context.Context, dir, library string, stderr io.Writer) (st
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the engine: %w", err)
 	}
+	// An engine that ends at once, its directory in use, is not waited for.
+	ctx, ended := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // it has said why, if there was anything to say
+		ended()
+	}()
 	stop = func() {
 		stdin.Close()
-		_ = cmd.Wait()
+		<-done
 	}
 	if err := chdb.Ready(ctx, dir); err != nil {
 		stop()
