@@ -52,3 +52,20 @@ func fired(rules *alert.Rules, row sink.Row) map[string]bool {
 	}
 	return names
 }
+
+// TestUntouchedRecords: a record that no rule has a condition for costs no
+// memory, also where a rule searches its arguments.
+func TestUntouchedRecords(t *testing.T) {
+	rules := shipped(t, paths)
+	for _, tool := range []string{"send_keys", "list_panes"} {
+		row := call(1, tool, `{"pane_id":"%1","enter":true}`)
+		n := testing.AllocsPerRun(100, func() {
+			if alerts := rules.Match(&row); len(alerts) > 0 {
+				t.Errorf("%s: %+v", tool, alerts)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations, want none", tool, n)
+		}
+	}
+}

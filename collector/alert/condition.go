@@ -1,10 +1,7 @@
 package alert
 
 import (
-	"encoding/json"
 	"errors"
-	"math"
-	"strconv"
 	"strings"
 
 	"auditproxy/schemas/audit"
@@ -101,7 +98,7 @@ type subject struct {
 	op     *audit.Operation
 	paths  *Paths
 
-	args any // of op, decoded; nil: not yet
+	args *arguments // nil until a condition asks for them
 }
 
 // Parent has no meaning here; an activation has it.
@@ -112,7 +109,10 @@ func (s *subject) ResolveName(name string) (any, bool) {
 	r := s.record
 	switch name {
 	case "op.args":
-		return s.arguments(), true
+		if s.args == nil {
+			s.args = newArguments(s.op.Args)
+		}
+		return s.args, true
 	case "op.candidate":
 		return s.op.Candidate, true
 	case "op.complete":
@@ -170,41 +170,6 @@ func plainText(args audit.JSON) string {
 		return string(args)
 	}
 	return string(audit.AppendUnquote(nil, []byte(args)))
-}
-
-// arguments returns the arguments as CEL's values. Of a name that stands twice
-// the last counts, as in most servers.
-func (s *subject) arguments() any {
-	if s.args == nil {
-		s.args = map[string]any{}
-		d := json.NewDecoder(strings.NewReader(string(s.op.Args)))
-		d.UseNumber() // or 1e999 would be an error
-		var v any
-		if s.op.Args != "" && d.Decode(&v) == nil && v != nil {
-			s.args = plain(v)
-		}
-	}
-	return s.args
-}
-
-func plain(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, member := range v {
-			v[name] = plain(member)
-		}
-	case []any:
-		for i := range v {
-			v[i] = plain(v[i])
-		}
-	case json.Number:
-		f, err := strconv.ParseFloat(string(v), 64)
-		if err != nil && !math.IsInf(f, 0) {
-			return string(v)
-		}
-		return f
-	}
-	return v
 }
 
 // errNoBool is said of a condition that gave something else.

@@ -25,14 +25,15 @@ const maxDetail = 4 << 10
 // the rules.
 func (s *Rules) Match(row *sink.Row) (alerts []sink.Alert) {
 	r := &row.Record
-	if !s.kinds[r.Kind] {
+	rules := s.streaming[r.Kind]
+	if rules == nil {
 		return nil
 	}
-	alerts = s.apply(nil, s.records[r.Kind], r, nil)
+	alerts = s.apply(nil, rules.records, r, nil)
 	for i := range row.Operations {
 		op := &row.Operations[i]
-		alerts = s.apply(alerts, s.operations[name(op)], r, op)
-		alerts = s.apply(alerts, s.every, r, op)
+		alerts = s.apply(alerts, rules.operations[name(op)], r, op)
+		alerts = s.apply(alerts, rules.every, r, op)
 	}
 	return alerts
 }
@@ -40,9 +41,12 @@ func (s *Rules) Match(row *sink.Row) (alerts []sink.Alert) {
 // apply appends the alerts of rules about an operation of a record, nil for the
 // record itself.
 func (s *Rules) apply(alerts []sink.Alert, rules []*Rule, r *audit.Record, op *audit.Operation) []sink.Alert {
-	var sub *subject // made for the first rule that wants it; the arguments are read once for all
+	var (
+		sub  *subject // made for the first rule that wants it; the arguments are read once for all
+		text clearText
+	)
 	for _, rule := range rules {
-		if !slices.Contains(rule.Kinds, r.Kind) || !rule.worth(r, op) {
+		if !rule.worth(r, op, &text) {
 			continue
 		}
 		if sub == nil {
@@ -90,7 +94,7 @@ func (r *Rule) judge(alerts []sink.Alert, sub *subject) []sink.Alert {
 }
 
 // worth reports whether the condition is to be evaluated at all.
-func (r *Rule) worth(record *audit.Record, op *audit.Operation) bool {
+func (r *Rule) worth(record *audit.Record, op *audit.Operation, text *clearText) bool {
 	if len(r.Anomalies) > 0 && !slices.ContainsFunc(record.Anomalies, func(word string) bool {
 		return r.Anomalies[0] == "*" || slices.Contains(r.Anomalies, word)
 	}) {
@@ -103,8 +107,22 @@ func (r *Rule) worth(record *audit.Record, op *audit.Operation) bool {
 	if op != nil {
 		args = op.Args
 	}
-	text := plainText(args)
-	return slices.ContainsFunc(r.Containing, func(part string) bool { return strings.Contains(text, part) })
+	plain := text.of(args)
+	return slices.ContainsFunc(r.Containing, func(part string) bool { return strings.Contains(plain, part) })
+}
+
+// A clearText is the plain text of one operation's arguments, made once for all
+// rules that search it.
+type clearText struct {
+	text string
+	made bool
+}
+
+func (t *clearText) of(args audit.JSON) string {
+	if !t.made {
+		t.text, t.made = plainText(args), true
+	}
+	return t.text
 }
 
 // alert returns an alert with what the rule itself says.

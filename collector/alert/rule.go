@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"slices"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -83,11 +84,15 @@ type Rules struct {
 	all   []*Rule
 	paths Paths
 
-	// Streaming ones, by what they look at.
-	operations map[string][]*Rule // by name; "*" is in every
-	records    map[audit.Kind][]*Rule
-	kinds      map[audit.Kind]bool // of which there is any rule
-	every      []*Rule             // with "*"
+	streaming map[audit.Kind]*kindRules // by the kind of record they look at
+}
+
+// kindRules are the rules that look at records of one kind, or at the
+// operations in them.
+type kindRules struct {
+	records    []*Rule
+	operations map[string][]*Rule // by name
+	every      []*Rule            // with "*"
 }
 
 // All returns the rules in the order of their files.
@@ -95,23 +100,34 @@ func (s *Rules) All() []*Rule { return s.all }
 
 // index sorts the streaming rules by what they look at.
 func (s *Rules) index() {
-	s.operations, s.records, s.kinds = map[string][]*Rule{}, map[audit.Kind][]*Rule{}, map[audit.Kind]bool{}
+	s.streaming = map[audit.Kind]*kindRules{}
 	for _, r := range s.all {
 		if r.Scheduled() {
 			continue
 		}
-		for _, kind := range r.Kinds {
-			s.kinds[kind] = true
-			if len(r.Operations) == 0 {
-				s.records[kind] = append(s.records[kind], r)
+		for i, kind := range r.Kinds {
+			if slices.Contains(r.Kinds[:i], kind) {
+				continue
 			}
+			of := s.streaming[kind]
+			if of == nil {
+				of = &kindRules{operations: map[string][]*Rule{}}
+				s.streaming[kind] = of
+			}
+			of.add(r)
 		}
-		for _, name := range r.Operations {
-			if name == "*" {
-				s.every = append(s.every, r)
-			} else {
-				s.operations[name] = append(s.operations[name], r)
-			}
+	}
+}
+
+func (k *kindRules) add(r *Rule) {
+	if len(r.Operations) == 0 {
+		k.records = append(k.records, r)
+	}
+	for _, name := range r.Operations {
+		if name == "*" {
+			k.every = append(k.every, r)
+		} else {
+			k.operations[name] = append(k.operations[name], r)
 		}
 	}
 }
