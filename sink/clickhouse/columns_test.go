@@ -125,7 +125,8 @@ func TestMigrationsMayRunAgain(t *testing.T) {
 			if strings.Contains(statement, "${") {
 				t.Errorf("a name is left open: %s", statement)
 			}
-			if on := strings.Contains(statement, "ON CLUSTER prod"); on != (cluster != "") {
+			// An INSERT has no such clause: what it fills is replicated.
+			if on := strings.Contains(statement, "ON CLUSTER prod"); on != (cluster != "") && verb != "INSERT" {
 				t.Errorf("with cluster %q: %s", cluster, statement)
 			}
 			if r := strings.Contains(statement, "ENGINE = Replicated"); strings.Contains(statement, "ENGINE = ") && r != (cluster != "") {
