@@ -35,6 +35,7 @@ var functions = template.FuncMap{
 	"percent":  percent,
 	"many":     func(part, whole uint64) bool { return 10*part >= whole && part > 0 },
 	"millis":   millis,
+	"seconds":  func(s float64) string { return millis(s * 1000) },
 	"link":     link,
 	"join":     func(list []string) string { return strings.Join(list, ", ") },
 	"outcome":  newMark,

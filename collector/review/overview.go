@@ -83,8 +83,8 @@ func (s *Server) findings(w when, at store.Attention) []finding {
 	if a := at.Alerts; a != nil {
 		list = append(list,
 			finding{bad, a.Critical, "open critical alert", "open critical alerts", "of any time, not acknowledged", "/alerts?state=open&severity=critical"},
-			finding{warn, a.Warning, "open warning", "open warnings", "of any time, not acknowledged", "/alerts?state=open&severity=warning"},
-			finding{mark{"●", "know it", "faint"}, a.Info, "open notice", "open notices", "of any time, not acknowledged", "/alerts?state=open&severity=info"})
+			finding{warn, a.Warning, "open warning alert", "open warning alerts", "of any time, not acknowledged", "/alerts?state=open&severity=warning"},
+			finding{mark{"●", "know it", "faint"}, a.Info, "open info alert", "open info alerts", "of any time, not acknowledged", "/alerts?state=open&severity=info"})
 	}
 	list = append(list,
 		finding{bad, st.Missing, "record missing", "records missing", "their numbers are not here, in " + plural(st.Holed, "session") + ": lost, removed, or still on their host", sessions("missing")},
