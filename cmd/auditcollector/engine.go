@@ -102,7 +102,7 @@ func (a *app) superviseEngine(ctx context.Context, cfg config) error {
 	if err != nil {
 		return fmt.Errorf("looking for this program: %w", err)
 	}
-	return chdb.Supervise(ctx, chdb.Supervisor{
+	err = chdb.Supervise(ctx, chdb.Supervisor{
 		Dir: cfg.localDir,
 		Log: log,
 		Command: func() *exec.Cmd {
@@ -111,6 +111,10 @@ func (a *app) superviseEngine(ctx context.Context, cfg config) error {
 			return cmd
 		},
 	})
+	if err != nil {
+		return cli.ExitError{Code: cli.ExitConfig, Err: err}
+	}
+	return nil
 }
 
 // engineArgs has the engine read what we read.

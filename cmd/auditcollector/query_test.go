@@ -67,7 +67,7 @@ func TestQueryNeedsACollector(t *testing.T) {
 func TestEngineNeedsALibrary(t *testing.T) {
 	h := newHome(t)
 	got := h.run(t, "engine", "--local-library", h.dir+"/none.so")
-	want := fmt.Sprintf("auditcollector: no libchdb: stat %s/none.so: no such file or directory\n", h.dir)
+	want := fmt.Sprintf("auditcollector: no libchdb where local.library says: stat %s/none.so: no such file or directory\n", h.dir)
 	if got.code != cli.ExitConfig || got.stderr != want {
 		t.Errorf("got %+v, want %q", got, want)
 	}

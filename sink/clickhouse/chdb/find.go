@@ -17,7 +17,7 @@ var ErrNoLibrary = errors.New("no libchdb")
 func findLibrary(configured string) (string, error) {
 	if configured != "" {
 		if _, err := os.Stat(configured); err != nil {
-			return "", fmt.Errorf("%w: %w", ErrNoLibrary, err)
+			return "", fmt.Errorf("%w where local.library says: %w", ErrNoLibrary, err)
 		}
 		return configured, nil
 	}

@@ -156,3 +156,16 @@ func TestPort(t *testing.T) {
 		t.Errorf("got %d rows, want 0", got)
 	}
 }
+
+// TestReaderMistyped: an error speaks of what the reader wrote, not of the
+// statement with which the engine was asked what it is.
+func TestReaderMistyped(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	for _, sql := range []string{"SELEC 1", "SELECT 'a", "", "SELECT f(')')) FROM"} {
+		r := post(t, dir, chdb.Reader, "", sql)
+		if r.header.Get("X-ClickHouse-Exception-Code") != "62" || strings.Contains(r.body, "formatQuery") || !strings.HasSuffix(strings.TrimSpace(r.body), "(SYNTAX_ERROR)") {
+			t.Errorf("%s: code %s, %q", sql, r.header.Get("X-ClickHouse-Exception-Code"), r.body)
+		}
+	}
+}

@@ -215,3 +215,16 @@ func lockDir(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// inUse returns ErrInUse if a process has the directory now. What else is wrong
+// with it, Run says.
+func inUse(dir string) error {
+	lock, err := lockDir(dir)
+	if err == nil {
+		lock.Close()
+	}
+	if errors.Is(err, ErrInUse) {
+		return err
+	}
+	return nil
+}

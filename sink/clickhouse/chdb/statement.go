@@ -2,7 +2,11 @@
 
 package chdb
 
-import "strings"
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
 
 // A statement is what a client wants to run.
 type statement struct {
@@ -69,7 +73,7 @@ func (c *conn) parse(text string, dataFollows bool) (statement, error) {
 func (c *conn) canonical(text string) (string, error) {
 	s, err := c.stream("SELECT formatQuerySingleLine({text:String})", "RawBLOB", []param{{"text", escapeTSV(text)}})
 	if err != nil {
-		return "", err
+		return "", withoutScope(err)
 	}
 	defer s.close()
 	var out []byte
@@ -77,7 +81,18 @@ func (c *conn) canonical(text string) (string, error) {
 		out = append(out, data...)
 		return nil
 	})
-	return string(out), err
+	return string(out), withoutScope(err)
+}
+
+// scope is what an error in the statement says of the one that we put around it.
+var scope = regexp.MustCompile(`(?s): In scope SELECT formatQuerySingleLine\(.*\)(\. \([A-Z_]+\)\s*)$`)
+
+func withoutScope(err error) error {
+	var e *exception
+	if errors.As(err, &e) {
+		return &exception{e.code, scope.ReplaceAllString(e.text, "$1")}
+	}
+	return err
 }
 
 var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)

@@ -22,7 +22,7 @@ const (
 	probeInterval = 5 * time.Second
 	probeTimeout  = 30 * time.Second
 	endTimeout    = 10 * time.Second
-	inUseTimeout  = 30 * time.Second // an engine whose parent was killed is gone by then
+	lockInterval  = 200 * time.Millisecond
 )
 
 // A Supervisor says how Supervise starts the engine.
@@ -32,7 +32,8 @@ type Supervisor struct {
 	Log     *zap.Logger      // nil: none
 
 	// Patience is how long the engine may take to answer before it counts as hung
-	// and is killed. It is asked every 5 s. Zero: 30 s.
+	// and is killed; it is asked every 5 s. It is also how long another engine may
+	// have the directory: one whose parent was killed ends within 15 s. Zero: 30 s.
 	Patience time.Duration
 }
 
@@ -49,19 +50,21 @@ func Supervise(ctx context.Context, s Supervisor) error {
 	if s.Patience == 0 {
 		s.Patience = probeTimeout
 	}
-	free := time.Now() // when the directory was last not in another's use
 	for wait := firstRestart; ; wait = min(2*wait, lastRestart) {
+		err := s.awaitDir(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("starting the local engine: %w: stop the auditcollector that has it, or choose another local.dir", err)
+		}
 		started := time.Now()
-		err := s.once(ctx)
+		err = s.once(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		code := exitCode(err)
-		if code != ExitInUse {
-			free = time.Now()
-		}
-		if code == ExitConfig || time.Since(free) > inUseTimeout {
-			return fmt.Errorf("starting the local engine: %w", err)
+		if exitCode(err) == ExitConfig {
+			return fmt.Errorf("starting the local engine: %w, for the reason that it gave", err)
 		}
 		if time.Since(started) > steady {
 			wait = firstRestart
@@ -71,6 +74,29 @@ func Supervise(ctx context.Context, s Supervisor) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
+		}
+	}
+}
+
+// awaitDir waits until nobody has the directory, or ctx ends. It returns an
+// error if somebody still has it when patience is at its end.
+func (s Supervisor) awaitDir(ctx context.Context) error {
+	end := time.Now().Add(s.Patience)
+	for told := false; ; told = true {
+		err := inUse(s.Dir)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return err
+		}
+		if !told {
+			s.Log.Warn("waiting for another engine to end", zap.Error(err), zap.Duration("at_most", s.Patience))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lockInterval):
 		}
 	}
 }

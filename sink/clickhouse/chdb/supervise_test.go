@@ -125,6 +125,41 @@ func TestSuperviseGivesUp(t *testing.T) {
 	}
 }
 
+// TestSuperviseInUse: while another engine has the directory no process is
+// started, and once patience ends the error says whose it is.
+func TestSuperviseInUse(t *testing.T) {
+	dir := shortDir(t)
+	e := startEngine(t, dir)
+	core, logs := observer.New(zapcore.WarnLevel)
+	s := chdb.Supervisor{Dir: dir, Patience: time.Second, Log: zap.New(core), Command: func() *exec.Cmd {
+		t.Error("an engine was started")
+		return engineCommand(t, dir)
+	}}
+	err := chdb.Supervise(t.Context(), s)
+	want := fmt.Sprintf("starting the local engine: directory %q is in use by process %d: stop the auditcollector that has it, or choose another local.dir", dir, e.cmd.Process.Pid)
+	if err == nil || err.Error() != want {
+		t.Errorf("Supervise = %v, want %s", err, want)
+	}
+	if logs.Len() != 1 {
+		t.Errorf("logged %v, want once that it waits", logs.All())
+	}
+	// It waits for one that ends.
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan struct{}, 10)
+	s.Patience, s.Command = time.Minute, func() *exec.Cmd {
+		started <- struct{}{}
+		return engineCommand(t, dir)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- chdb.Supervise(ctx, s) }()
+	e.stdin.Close()
+	<-started
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Supervise = %v", err)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	lib := library(t)
 	for _, tt := range []struct {
@@ -138,7 +173,7 @@ func TestCheck(t *testing.T) {
 		{"little memory", chdb.Config{Dir: "/d", Library: lib, Memory: 1 << 20}, "memory is 1048576 bytes"},
 		{"a port for all", chdb.Config{Dir: "/d", Library: lib, Listen: "0.0.0.0:1", Password: "x"}, "want host:port of this machine's loopback"},
 		{"no password", chdb.Config{Dir: "/d", Library: lib, Listen: "localhost:1"}, "needs a password"},
-		{"no library", chdb.Config{Dir: "/d", Library: filepath.Join(t.TempDir(), "none.so")}, "no libchdb: stat "},
+		{"no library", chdb.Config{Dir: "/d", Library: filepath.Join(t.TempDir(), "none.so")}, "no libchdb where local.library says: stat "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.cfg.Check()
