@@ -24,6 +24,8 @@ const (
 	pollShare = 20
 	// A session that could not be read is tried again after this time.
 	retrySession = time.Minute
+	// What keeps a directory from being read is said again after this time.
+	sayEvery = time.Minute
 )
 
 // A cursor is how far a session was read.
@@ -62,13 +64,20 @@ type spools struct {
 	out  chan<- chunk[cursor]
 	open map[string]*session  // by directory and id
 	next map[string]time.Time // when to try a session again that could not be read
+	said map[string]saying    // by directory: what keeps it from being read
+}
+
+// A saying is what was logged, and when.
+type saying struct {
+	text string
+	at   time.Time
 }
 
 // runSpools reads spool directories until ctx ends.
 func (c *Collector) runSpools(ctx context.Context) error {
 	chunks := make(chan chunk[cursor])
 	p := &pipeline[cursor]{c, commitCursors}
-	s := &spools{Collector: c, out: chunks, open: map[string]*session{}, next: map[string]time.Time{}}
+	s := &spools{Collector: c, out: chunks, open: map[string]*session{}, next: map[string]time.Time{}, said: map[string]saying{}}
 	var wg sync.WaitGroup
 	wg.Go(func() { p.run(ctx, chunks) })
 	for ctx.Err() == nil {
@@ -100,6 +109,16 @@ func commitCursors(marks []cursor) error {
 	return errors.Join(errs...)
 }
 
+// say logs what keeps a directory from being read when that is new, and again
+// while it lasts.
+func (s *spools) say(dir string, err error) {
+	now := saying{err.Error(), time.Now()}
+	if was := s.said[dir]; was.text != now.text || now.at.Sub(was.at) >= sayEvery {
+		s.said[dir] = now
+		s.log.Warn("spool not read", zap.String("dir", dir), zap.Error(err))
+	}
+}
+
 // scan reads what every session has, and leaves those that have no more.
 func (s *spools) scan(ctx context.Context) {
 	var problem error
@@ -108,7 +127,9 @@ func (s *spools) scan(ctx context.Context) {
 		if err != nil {
 			problem = err
 			s.metrics.sourceErrors.Inc()
-			s.log.Warn("spool not read", zap.String("dir", dir), zap.Error(err))
+			s.say(dir, err)
+		} else {
+			delete(s.said, dir)
 		}
 		for _, e := range entries {
 			if ctx.Err() != nil {

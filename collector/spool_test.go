@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink"
 	"auditproxy/sink/spool"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 )
 
@@ -202,4 +205,42 @@ func TestMissingSegments(t *testing.T) {
 	if len(store.gaps) != 1 || !store.gaps[want] {
 		t.Errorf("gaps %v, want %v", store.gaps, want)
 	}
+}
+
+// TestSpoolUnreadable: what keeps a directory from being read is said now and
+// then, not as often as it is looked at; once that is over, records flow.
+func TestSpoolUnreadable(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "spool")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
+		c, err := New(Config{Store: newFakeStore(), Keep: time.Hour, Spools: []string{dir}, Log: zap.New(core)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		<-time.After(90 * time.Second)
+		if n := logs.FilterMessage("spool not read").Len(); n != 2 || c.Ready() == nil {
+			t.Errorf("in 90 s said %d times, want 2; Ready = %v", n, c.Ready())
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Error(err)
+		}
+		<-time.After(time.Second)
+		if err := c.Ready(); err != nil {
+			t.Errorf("once it can be read, Ready = %v", err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

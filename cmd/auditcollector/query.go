@@ -135,6 +135,6 @@ func (c config) explain(err error) error {
 	case c.local() && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
 		return fmt.Errorf("no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr", c.localDir)
 	default:
-		return fmt.Errorf("asking ClickHouse at %q: %w", c.addrs, clickhouse.Explain(err))
+		return fmt.Errorf("asking %s: %w", c.storeName(), clickhouse.Explain(err))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
@@ -17,6 +18,14 @@ import (
 
 // local reports whether the store is an engine of our own.
 func (c config) local() bool { return len(c.addrs) == 0 }
+
+// storeName says in messages which store it is.
+func (c config) storeName() string {
+	if c.local() {
+		return fmt.Sprintf("the local engine in %q", c.localDir)
+	}
+	return "ClickHouse at " + strings.Join(c.addrs, ", ")
+}
 
 // store returns the configured ClickHouse, or the local engine of a collector
 // that is running. It does not connect.
@@ -136,10 +145,10 @@ func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logg
 		case errors.Is(err, clickhouse.ErrNewer):
 			return cli.ExitError{Code: cli.ExitConfig, Err: err}
 		case sink.ClassOf(err) == sink.Configuration:
-			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.Strings("addr", cfg.addrs), zap.Error(err))
+			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.String("store", cfg.storeName()), zap.Error(err))
 			wait = 10 * time.Second
 		case wait > time.Second: // an engine that starts is no news
-			log.Warn("ClickHouse does not answer; records wait", zap.Strings("addr", cfg.addrs), zap.Error(err))
+			log.Warn("ClickHouse does not answer; records wait", zap.String("store", cfg.storeName()), zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():

@@ -73,6 +73,8 @@ func remedy(err error) string {
 		return "the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not fit together"
 	case errors.As(err, &dns):
 		return "correct clickhouse.addr, or the name service"
+	case errors.As(err, &op) && op.Net == "unix" && errors.Is(err, os.ErrPermission):
+		return "the local engine is another user's: ask as that user"
 	case errors.As(err, &op) && op.Net == "unix":
 		return "the local engine does not run"
 	case errors.As(err, &op) && op.Op == "dial":

@@ -28,6 +28,7 @@ func TestExplain(t *testing.T) {
 		{"a server that is not there", refused, "dial tcp 127.0.0.1:9000: connection refused: start ClickHouse there, or set clickhouse.addr to where it runs"},
 		{"the same by HTTP", request(refused), "dial tcp 127.0.0.1:9000: connection refused: start ClickHouse there, or set clickhouse.addr to where it runs"},
 		{"an engine that is not there", request(&net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/s"}, Err: syscall.ENOENT}), "dial unix /s: no such file or directory: the local engine does not run"},
+		{"an engine of somebody else", request(&net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/s"}, Err: syscall.EACCES}), "dial unix /s: permission denied: the local engine is another user's: ask as that user"},
 		{"a name that nobody has", &net.DNSError{Err: "no such host", Name: "h"}, "lookup h: no such host: correct clickhouse.addr, or the name service"},
 		{"a server that hangs", request(context.DeadlineExceeded), "context deadline exceeded: the server hangs, or is no ClickHouse: look at its load, and at clickhouse.addr"},
 		{"a server that hangs up", request(io.EOF), "EOF: the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not fit together"},

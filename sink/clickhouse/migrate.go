@@ -63,7 +63,7 @@ func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 		name, sum := fmt.Sprintf("%04d_%s", m.Number, m.Name), checksum(m.SQL)
 		if was, ok := done[m.Number]; ok {
 			if was != sum {
-				return applied, &sink.Error{Class: sink.Configuration, Err: fmt.Errorf("migration %q was changed after it was applied", name)}
+				return applied, &sink.Error{Class: sink.Configuration, Err: fmt.Errorf("migration %q is not the one that was applied: install the version of this program that made the tables", name)}
 			}
 			continue
 		}

@@ -197,6 +197,9 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("directory %q: others may enter it, and the sockets ask for no password: chmod 700 it", dir)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "engine.lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("directory %q is another user's: run as that user, or choose another local.dir: %w", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the engine's lock: %w", err)
 	}

@@ -131,11 +131,14 @@ func TestSuperviseInUse(t *testing.T) {
 	dir := shortDir(t)
 	e := startEngine(t, dir)
 	core, logs := observer.New(zapcore.WarnLevel)
+	first, stop := context.WithCancel(t.Context())
+	defer stop()
 	s := chdb.Supervisor{Dir: dir, Patience: time.Second, Log: zap.New(core), Command: func() *exec.Cmd {
 		t.Error("an engine was started")
+		stop()
 		return engineCommand(t, dir)
 	}}
-	err := chdb.Supervise(t.Context(), s)
+	err := chdb.Supervise(first, s)
 	want := fmt.Sprintf("starting the local engine: directory %q is in use by process %d: stop the auditcollector that has it, or choose another local.dir", dir, e.cmd.Process.Pid)
 	if err == nil || err.Error() != want {
 		t.Errorf("Supervise = %v, want %s", err, want)
