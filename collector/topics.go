@@ -34,4 +34,10 @@ func (c *Collector) missingTopics(ctx context.Context, client *kafka.Client) err
 }
 
 // because says in words what keeps us from Kafka.
-func because(err error) zap.Field { return zap.String("because", brokers.Explain(err)) }
+func because(err error) zap.Field {
+	var told kafka.Error
+	if errors.As(err, &told) {
+		err = errors.Join(brokers.ErrorOf(int16(told)), err)
+	}
+	return zap.String("because", brokers.Explain(err))
+}

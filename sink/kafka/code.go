@@ -42,6 +42,10 @@ func (c code) Error() string {
 	return fmt.Sprintf("Kafka error %d", int16(c))
 }
 
+// ErrorOf returns the error of a code of the protocol, nil for that of success.
+// It lets Explain understand what another client was told.
+func ErrorOf(c int16) error { return errorOf(c, "") }
+
 // errorOf returns nil for the code of success. text is what the broker says
 // beside the code.
 func errorOf(c int16, text string) error {

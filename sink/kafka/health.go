@@ -9,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
 )
 
@@ -56,11 +55,7 @@ func Explain(err error) string {
 		alert     tls.AlertError
 		dns       *net.DNSError
 		op        *net.OpError
-		consumer  kafka.Error
 	)
-	if errors.As(err, &consumer) { // of kafka-go's consumer group
-		err = errors.Join(code(consumer), err)
-	}
 	switch {
 	case errors.Is(err, saslAuthenticationFailed):
 		return "Kafka does not take this user name and password"

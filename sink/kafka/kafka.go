@@ -9,9 +9,9 @@
 // same bytes.
 //
 // It speaks kafka-go's protocol packages over connections of its own. The whole
-// of kafka-go takes 4 ms to initialise, once for every
-// server that is wrapped; and its Writer merges what several sessions write, so that of two
-// batches of one session the second could be acknowledged and the first not.
+// of kafka-go takes 4 ms to initialise, once for every server that is wrapped;
+// and its Writer merges what several sessions write, so that of two batches of
+// one session the second could be acknowledged and the first not.
 package kafka
 
 import (
