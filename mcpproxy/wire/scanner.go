@@ -546,26 +546,23 @@ func (s *scanner) lineFeed(off int64) {
 // special returns the index of the first quote, backslash or control character
 // in b from i on, or len(b), and whether a byte before it is above 0x7F.
 //
-// It looks at eight bytes at a time. Exchanging 0x20 and 0x22 puts the quote
-// right behind the control characters, so that one subtraction finds both. Of
-// each word only the lowest hit is exact, which is the first.
+// Many strings end within a word of eight bytes, so one is looked at first. Long
+// texts are for plain, as far as it goes.
 func special(b []byte, i int) (int, bool) {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	var seen uint64
-	for ; i+32 <= len(b); i += 32 {
-		w := b[i : i+32 : i+32]
-		x0, x1 := binary.LittleEndian.Uint64(w), binary.LittleEndian.Uint64(w[8:])
-		x2, x3 := binary.LittleEndian.Uint64(w[16:]), binary.LittleEndian.Uint64(w[24:])
-		low := (x0 ^ ones*2 - ones*0x21) | (x1 ^ ones*2 - ones*0x21) | (x2 ^ ones*2 - ones*0x21) | (x3 ^ ones*2 - ones*0x21)
-		slash := (x0 ^ ones*'\\' - ones) | (x1 ^ ones*'\\' - ones) | (x2 ^ ones*'\\' - ones) | (x3 ^ ones*'\\' - ones)
-		if (low|slash)&tops != 0 {
-			break // for a hit, or a byte above 0x7F, in which one of the top bits stays
+	if i+8 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if hits := specialBytes(x); hits != 0 {
+			n := bits.TrailingZeros64(hits) &^ 7
+			return i + n>>3, x&(1<<n-1)&tops != 0
+		}
+		if i += plain(b[i:]); i < len(b) && (b[i] == '"' || b[i] == '\\' || b[i] < ' ') {
+			return i, false
 		}
 	}
+	var seen uint64
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
-		hits := ((x ^ ones*2 - ones*0x21) | (x ^ ones*'\\' - ones)) &^ x & tops
-		if hits != 0 {
+		if hits := specialBytes(x); hits != 0 {
 			n := bits.TrailingZeros64(hits) &^ 7
 			seen |= x & (1<<n - 1)
 			return i + n>>3, seen&tops != 0
@@ -582,4 +579,15 @@ func special(b []byte, i int) (int, bool) {
 		}
 	}
 	return i, wide
+}
+
+const ones, tops = 0x0101010101010101, 0x8080808080808080
+
+// specialBytes has the top bit of each quote, backslash and control character
+// among the eight bytes of x; only the lowest is exact, which is the first.
+//
+// Exchanging 0x20 and 0x22 puts the quote right behind the control characters,
+// so that one subtraction finds both.
+func specialBytes(x uint64) uint64 {
+	return ((x ^ ones*2 - ones*0x21) | (x ^ ones*'\\' - ones)) &^ x & tops
 }

@@ -1,0 +1,24 @@
+//go:build !amd64
+
+package wire
+
+import "encoding/binary"
+
+// plain returns how many bytes at the start of b are surely neither a quote, a
+// backslash, a control character nor above 0x7F.
+func plain(b []byte) int {
+	i := 0
+	for ; i+32 <= len(b); i += 32 {
+		w := b[i : i+32 : i+32]
+		// Of a byte above 0x7F one of the two keeps the top bit.
+		var hits uint64
+		for j := 0; j < 32; j += 8 {
+			x := binary.LittleEndian.Uint64(w[j:])
+			hits |= (x ^ ones*2 - ones*0x21) | (x ^ ones*'\\' - ones)
+		}
+		if hits&tops != 0 {
+			break
+		}
+	}
+	return i
+}
