@@ -57,37 +57,34 @@ type decoder struct {
 // store keeps records, tenants whose records a topic may hold.
 func Decode(keep time.Duration, tenants map[string]string, l sink.DeadLetter) (sink.Row, error) {
 	d := decoder{keep, tenants, time.Now}
-	row, why := d.decode(message{l.Source, l.Time, []byte(l.Key), l.Raw})
-	if why != nil {
+	var row sink.Row
+	if why := d.decode(&row, message{l.Source, l.Time, []byte(l.Key), l.Raw}); why != nil {
 		return sink.Row{}, fmt.Errorf("%s: %s", why.reason, why.text)
 	}
 	return row, nil
 }
 
-// decode reads m.
-func (d *decoder) decode(m message) (sink.Row, *refusal) {
+// decode reads m into row, which is empty and of no use after a refusal. A row
+// is large: it is made where it stays.
+func (d *decoder) decode(row *sink.Row, m message) *refusal {
 	if len(m.Value) == 0 {
-		return sink.Row{}, refuse(reasonTombstone, "the message has no value")
+		return refuse(reasonTombstone, "the message has no value")
 	}
 	if len(m.Value) > audit.MaxRecord {
-		return sink.Row{}, refuse(reasonTooLong, "%d bytes, a record has at most %d", len(m.Value), audit.MaxRecord)
+		return refuse(reasonTooLong, "%d bytes, a record has at most %d", len(m.Value), audit.MaxRecord)
 	}
-	raw := string(m.Value)
-	r, err := audit.ParseCopy(m.Value, raw)
-	if err != nil {
-		return sink.Row{}, whyNot(m.Value, err)
+	row.Raw = string(m.Value)
+	if err := row.Record.ParseCopy(m.Value, row.Raw); err != nil {
+		return whyNot(m.Value, err)
 	}
-	if why := d.check(&r, m); why != nil {
-		return sink.Row{}, why
+	if why := d.check(&row.Record, &m); why != nil {
+		return why
 	}
 	sum := sha256.Sum256(m.Value)
-	return sink.Row{
-		Record:     r,
-		Operations: audit.Operations(&r),
-		Raw:        raw,
-		Hash:       [16]byte(sum[:]),
-		Source:     m.Source,
-	}, nil
+	row.Operations = audit.Operations(&row.Record)
+	row.Hash = [16]byte(sum[:])
+	row.Source = m.Source
+	return nil
 }
 
 // whyNot finds the best words for a value that is no record.
@@ -113,7 +110,7 @@ func whyNot(value []byte, err error) *refusal {
 
 // check holds a record against what its producer may say. The checks are those
 // of the schema that audit.Parse does not make, and those of where it was read.
-func (d *decoder) check(r *audit.Record, m message) *refusal {
+func (d *decoder) check(r *audit.Record, m *message) *refusal {
 	if why := conforms(r, m.Value); why != "" {
 		return refuse(reasonSchema, "%s", why)
 	}
@@ -244,12 +241,23 @@ func tooLong(s string) bool { return len(s) > maxText && utf8.RuneCountInString(
 
 // isUUIDv7 reports whether s is a UUIDv7 in lower case.
 func isUUIDv7(s string) bool {
-	if len(s) != 36 || s[14] != '7' || !strings.ContainsRune("89ab", rune(s[19])) {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' || s[14] != '7' {
 		return false
 	}
-	for i, c := range []byte(s) {
-		hyphen := i == 8 || i == 13 || i == 18 || i == 23
-		if hyphen != (c == '-') || !hyphen && !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
+	variant := s[19] == '8' || s[19] == '9' || s[19] == 'a' || s[19] == 'b'
+	return variant && isHex(s[:8]) && isHex(s[9:13]) && isHex(s[14:18]) && isHex(s[19:23]) && isHex(s[24:])
+}
+
+// isHex reports whether s has lower-case hexadecimal digits only. It looks them
+// up in a table of bits: they are random, so comparisons are guessed wrong.
+func isHex(s string) bool {
+	const digits, letters = (1<<10 - 1) << '0', (1<<6 - 1) << ('a' - 64)
+	for i := range len(s) {
+		bits := uint64(digits)
+		if s[i] >= 64 {
+			bits = letters
+		}
+		if s[i] >= 128 || bits>>(s[i]&63)&1 == 0 {
 			return false
 		}
 	}

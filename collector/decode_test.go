@@ -3,6 +3,7 @@ package collector
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,8 @@ func TestC6(t *testing.T) {
 			if tt.topic == "t" && !strings.Contains(tt.name, "topic of nobody") {
 				d.tenants = nil
 			}
-			row, why := d.decode(message{Source: sink.Source{Topic: tt.topic}, Key: []byte(tt.key), Value: tt.value})
+			var row sink.Row
+			why := d.decode(&row, message{Source: sink.Source{Topic: tt.topic}, Key: []byte(tt.key), Value: tt.value})
 			got := ""
 			if why != nil {
 				got = why.reason
@@ -92,6 +94,25 @@ func TestC6(t *testing.T) {
 	}
 }
 
+// TestUUIDv7 puts every byte at every place of an id.
+func TestUUIDv7(t *testing.T) {
+	pattern := regexp.MustCompile(`\A[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\z`)
+	for i := range len(testSession) {
+		for c := range 256 {
+			id := []byte(testSession)
+			id[i] = byte(c)
+			if got, want := isUUIDv7(string(id)), pattern.Match(id); got != want {
+				t.Errorf("isUUIDv7(%q) = %t", id, got)
+			}
+		}
+	}
+	for _, id := range []string{"", testSession[1:], testSession + "0", testSession[:35]} {
+		if isUUIDv7(id) {
+			t.Errorf("isUUIDv7(%q) = true", id)
+		}
+	}
+}
+
 // FuzzDecode checks that a row is the message, and nothing but strict JSON of
 // its own session.
 func FuzzDecode(f *testing.F) {
@@ -104,7 +125,8 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		value := sealed(object)
-		row, why := d.decode(message{Key: []byte(testSession), Value: value})
+		var row sink.Row
+		why := d.decode(&row, message{Key: []byte(testSession), Value: value})
 		if why != nil {
 			return
 		}

@@ -31,12 +31,13 @@ type chunk[M any] struct {
 
 // add decodes m into the chunk.
 func (c *chunk[M]) add(d *decoder, m message) {
-	row, why := d.decode(m)
-	if why != nil {
+	c.rows = append(c.rows, sink.Row{})
+	row := &c.rows[len(c.rows)-1]
+	if why := d.decode(row, m); why != nil {
+		c.rows = c.rows[:len(c.rows)-1]
 		c.letter(d.letter(m, why))
 		return
 	}
-	c.rows = append(c.rows, row)
 	c.bytes += row.Size()
 }
 

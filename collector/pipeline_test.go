@@ -383,7 +383,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, why := d.decode(message{Key: []byte(testSession), Value: value}); why != nil {
+		if why := d.decode(new(sink.Row), message{Key: []byte(testSession), Value: value}); why != nil {
 			b.Fatal(why.text)
 		}
 	}

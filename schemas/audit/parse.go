@@ -13,7 +13,10 @@ import (
 // errSyntax is what a walker says of bytes that are not strict JSON.
 var errSyntax = errors.New("not strict JSON")
 
-var errNoRecord = errors.New("not a record")
+var (
+	errNoRecord = errors.New("not a record")
+	errNoString = errors.New("not a string")
+)
 
 // Members calls yield for each member of the JSON object obj, in order, with
 // the name as it is written between its quotes and the value's bytes; both
@@ -268,9 +271,13 @@ func skipDigits[T chars](b T, i int) int {
 // know: then r is of no use. Members that it does not know are passed over. It
 // does not look at the checksum, see Check. The texts of r are parts of one copy
 // of line, and keep all of it in memory.
-func ParseLine(line []byte) (kind string, r Record, err error) { return parseLine(string(line)) }
+func ParseLine(line []byte) (kind string, r Record, err error) {
+	kind, err = r.parseLine(string(line))
+	return kind, r, err
+}
 
-func parseLine(line string) (kind string, r Record, err error) {
+// parseLine is ParseLine into r, which is empty.
+func (r *Record) parseLine(line string) (kind string, err error) {
 	r.Duration = -1
 	var (
 		bad       error
@@ -295,7 +302,7 @@ func parseLine(line string) (kind string, r Record, err error) {
 	if err == nil && !versioned && known(kind) {
 		err = errNoRecord
 	}
-	return kind, r, err
+	return kind, err
 }
 
 // known reports whether members of such a line have the types of a Record's.
@@ -309,22 +316,27 @@ func known(kind string) bool {
 
 // Parse reads a record as AppendRecord wrote it, without its line feed. The
 // line must pass Check and be a record of a version that this program knows.
-func Parse(line []byte) (Record, error) { return ParseCopy(line, string(line)) }
-
-// ParseCopy is Parse for a caller who keeps a copy of line: the record's texts
-// are parts of it.
-func ParseCopy(line []byte, copied string) (Record, error) {
-	if !Check(line) {
-		return Record{}, ErrChecksum
-	}
-	kind, r, err := parseLine(copied)
-	switch {
-	case err != nil:
+func Parse(line []byte) (r Record, err error) {
+	if err := r.ParseCopy(line, string(line)); err != nil {
 		return Record{}, err
-	case kind != LineRecord || r.Kind == "":
-		return Record{}, errNoRecord
 	}
 	return r, nil
+}
+
+// ParseCopy is Parse into r, which is empty, for a caller who keeps a copy of
+// line: the record's texts are parts of it. After an error r is of no use.
+func (r *Record) ParseCopy(line []byte, copied string) error {
+	if !Check(line) {
+		return ErrChecksum
+	}
+	kind, err := r.parseLine(copied)
+	switch {
+	case err != nil:
+		return err
+	case kind != LineRecord || r.Kind == "":
+		return errNoRecord
+	}
+	return nil
 }
 
 func (r *Record) set(name, v string) (err error) {
@@ -441,7 +453,7 @@ func (r *Record) set(name, v string) (err error) {
 
 func text(v string) (string, error) {
 	if v[0] != '"' {
-		return "", errors.New("not a string")
+		return "", errNoString
 	}
 	if strings.IndexByte(v, '\\') < 0 {
 		return v[1 : len(v)-1], nil
@@ -457,17 +469,31 @@ func setText(p *string, v string) (err error) {
 // setID is setText for what is written without escaping. Whoever writes such a
 // record again must not be able to write members with it.
 func setID(p *string, v string) error {
-	s, err := text(v)
-	if err != nil {
-		return err
+	if v[0] != '"' {
+		return errNoString
 	}
-	for _, c := range []byte(v[1 : len(v)-1]) {
-		if c != '-' && c != '_' && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z') {
+	s := v[1 : len(v)-1]
+	for i := range len(s) {
+		if !idByte(s[i]) {
 			return errors.New("not an identifier")
 		}
 	}
 	*p = s
 	return nil
+}
+
+// idByte reports whether c is one of A-Z, a-z, 0-9, _ and -. It is a table of
+// bits: a comparison for each range is guessed wrong half the time.
+func idByte(c byte) bool {
+	const (
+		digits  = 1<<'-' | (1<<10-1)<<'0'
+		letters = (1<<26-1)<<('A'-64) | 1<<('_'-64) | (1<<26-1)<<('a'-64)
+	)
+	bits := uint64(digits)
+	if c >= 64 {
+		bits = letters
+	}
+	return c < 128 && bits>>(c&63)&1 != 0
 }
 
 func when(v string) (time.Time, error) {
