@@ -54,6 +54,27 @@ func (r *blockReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// WriteTo implements io.WriterTo: HTTP's chunks are blocks then, and not the
+// 32 KiB that io.Copy reads at a time.
+func (r *blockReader) WriteTo(w io.Writer) (n int64, err error) {
+	for {
+		if len(r.unread) == 0 {
+			if len(r.rows) == 0 {
+				return n, nil
+			}
+			if err := r.next(); err != nil {
+				return n, err
+			}
+		}
+		written, err := w.Write(r.unread)
+		r.unread = r.unread[written:]
+		n += int64(written)
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
 // next writes the next block.
 func (r *blockReader) next() error {
 	n := 0

@@ -45,6 +45,15 @@ func TestBlockReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var copied bytes.Buffer
+	r := newBlockReader(rows, time.UnixMilli(1_700_000_000_123), false)
+	if _, err := io.ReadFull(r, make([]byte, 1000)); err != nil { // the first block is begun
+		t.Fatal(err)
+	}
+	n, err := io.Copy(&copied, r)
+	if err != nil || n != int64(len(written)-1000) || !bytes.Equal(copied.Bytes(), written[1000:]) {
+		t.Errorf("%d bytes copied, %v, are not the %d that were read", n, err, len(written)-1000)
+	}
 	in := proto.NewReader(bytes.NewReader(written))
 	var again proto.Buffer
 	var blocks []int

@@ -40,17 +40,66 @@ func text(name string, of func(r *audit.Record) string) column {
 	}}
 }
 
-// word is text that has few values.
+// word is text that has few values, which are the same in most rows that stand
+// together: only another one than the row's before is looked for among them.
 func word(name string, of func(r *sink.Row) string) column {
 	return column{name, proto.ColumnTypeLowCardinality.Sub(proto.ColumnTypeString), func(to *proto.Buffer, rows []sink.Row) {
-		c := proto.NewLowCardinality[string](new(proto.ColStr))
+		dictionary := map[string]uint32{}
+		words := make([]string, 0, 8)
+		keys := make([]uint32, len(rows))
 		for i := range rows {
-			c.Append(of(&rows[i]))
+			w := of(&rows[i])
+			if i > 0 && w == words[keys[i-1]] {
+				keys[i] = keys[i-1]
+				continue
+			}
+			key, known := dictionary[w]
+			if !known {
+				key = uint32(len(words))
+				dictionary[w] = key
+				words = append(words, w)
+			}
+			keys[i] = key
 		}
-		_ = c.Prepare() // has no errors
-		c.EncodeState(to)
-		c.EncodeColumn(to)
+		putWords(to, words, keys)
 	}}
+}
+
+// putWords writes a LowCardinality(String): the version of its serialization,
+// and for a block with rows a dictionary and the key of each row into it.
+func putWords(to *proto.Buffer, words []string, keys []uint32) {
+	const (
+		version = 1 // shared dictionaries with additional keys
+		// What follows is all of the dictionary, and replaces what was there.
+		additionalKeys, updateDictionary = 1 << 9, 1 << 10
+	)
+	to.PutInt64(version)
+	if len(keys) == 0 {
+		return
+	}
+	width := proto.KeyUInt8
+	switch {
+	case len(words) > math.MaxUint16+1:
+		width = proto.KeyUInt32
+	case len(words) > math.MaxUint8+1:
+		width = proto.KeyUInt16
+	}
+	to.PutInt64(additionalKeys | updateDictionary | int64(width))
+	to.PutInt64(int64(len(words)))
+	for _, w := range words {
+		to.PutString(w)
+	}
+	to.PutInt64(int64(len(keys)))
+	for _, key := range keys {
+		switch width {
+		case proto.KeyUInt8:
+			to.PutUInt8(uint8(key))
+		case proto.KeyUInt16:
+			to.PutUInt16(uint16(key))
+		default:
+			to.PutUInt32(key)
+		}
+	}
 }
 
 func flag(name string, of func(r *audit.Record) bool) column {

@@ -1,7 +1,9 @@
 package clickhouse
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -10,7 +12,9 @@ import (
 
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
+	"auditproxy/sink"
 
+	"github.com/ClickHouse/ch-go/proto"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -133,6 +137,35 @@ func TestMigrationsMayRunAgain(t *testing.T) {
 			if r := strings.Contains(statement, "ENGINE = Replicated"); stored && r != (cluster != "") {
 				t.Errorf("with cluster %q: %s", cluster, statement)
 			}
+		}
+	}
+}
+
+// TestWords compares a column of words with what the driver's library makes of
+// the same, at the numbers of words at which a key gets wider.
+func TestWords(t *testing.T) {
+	for _, words := range []int{0, 1, 2, 255, 256, 257, 65_535, 65_536, 65_537} {
+		var rows []sink.Row
+		for i := range words {
+			// Each word twice in a row, and the first one again in between.
+			for _, n := range []int{i, i, 0} {
+				rows = append(rows, sink.Row{Source: sink.Source{Topic: fmt.Sprint("t", n)}})
+			}
+		}
+		var got, want proto.Buffer
+		topic := func(r *sink.Row) string { return r.Source.Topic }
+		word("topic", topic).put(&got, rows)
+		c := proto.NewLowCardinality[string](new(proto.ColStr))
+		for i := range rows {
+			c.Append(topic(&rows[i]))
+		}
+		if err := c.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		c.EncodeState(&want)
+		c.EncodeColumn(&want)
+		if !bytes.Equal(got.Buf, want.Buf) {
+			t.Errorf("%d words are %d bytes, want %d others", words, len(got.Buf), len(want.Buf))
 		}
 	}
 }
