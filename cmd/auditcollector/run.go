@@ -51,14 +51,22 @@ func newRunCmd(a *app) *cobra.Command {
 }
 
 // memoryGoal is where the garbage collector starts to work harder. Batches that
-// wait for ClickHouse are the most that we hold.
-const memoryGoal = 224 << 20
+// wait for ClickHouse are the most that we hold. Below it there is no reason to
+// collect each time that the heap has doubled, as by default: while records
+// stream through, nearly all of what is live then is dead a moment later.
+const (
+	memoryGoal   = 224 << 20
+	memoryGrowth = 400 // percent
+)
 
 // collect runs everything: the local engine, the collector, the review page and
 // the metrics. The engine ends last, because inserts are under way until then.
 func (a *app) collect(ctx context.Context, cfg config) error {
 	if a.getenv("GOMEMLIMIT") == "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryGoal))
+		if a.getenv("GOGC") == "" {
+			defer debug.SetGCPercent(debug.SetGCPercent(memoryGrowth))
+		}
 	}
 	log := cfg.logger(a)
 	store, err := cfg.store()
