@@ -248,13 +248,30 @@ func (r *replay) page(ctx context.Context, page []clickhouse.Letter) error {
 		}
 		rows, done = append(rows, row), append(done, l.DeadLetter)
 	}
+	return r.insert(ctx, rows, done)
+}
+
+// insert stores rows and marks their letters. Where the store refuses a row, it
+// halves them until that one is alone, which remains.
+func (r *replay) insert(ctx context.Context, rows []sink.Row, letters []sink.DeadLetter) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	now := time.Now()
-	if err := r.store.InsertRows(ctx, rows, now); err != nil {
+	err := r.store.InsertRows(ctx, rows, now)
+	switch half := len(rows) / 2; {
+	case err == nil:
+		r.stored += len(rows)
+		return r.store.MarkReplayed(ctx, letters, now)
+	case sink.ClassOf(err) != sink.Poison:
 		return err
+	case half == 0:
+		r.remain++
+		return nil
+	default:
+		if err := r.insert(ctx, rows[:half], letters[:half]); err != nil {
+			return err
+		}
+		return r.insert(ctx, rows[half:], letters[half:])
 	}
-	r.stored += len(rows)
-	return r.store.MarkReplayed(ctx, done, now)
 }

@@ -375,6 +375,34 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+// TestReplayRefused: a record that the table still refuses keeps no other from
+// being replayed.
+func TestReplayRefused(t *testing.T) {
+	h := newHome(t)
+	w := h.writer(t)
+	p := h.collect(t, "--batch-wait", "20ms")
+	for _, tool := range []string{"one", "two"} {
+		h.alter(t, "ADD CONSTRAINT "+tool+" CHECK tool != '"+tool+"'")
+		w.call(func(r *audit.Record) { r.Tool = tool })
+	}
+	eventually(t, "both are dead letters", h.counts(t, "SELECT count() FROM audit.dead_letters WHERE reason = 'insert'", 2))
+	for _, step := range []struct {
+		drop, want string
+		code       int
+	}{
+		{"two", "1 stored, 1 remain\n", cli.ExitFound},
+		{"one", "1 stored, 0 remain\n", 0},
+	} {
+		h.alter(t, "DROP CONSTRAINT "+step.drop)
+		if r := h.run(t, "dead-letters", "replay"); r.code != step.code || r.stdout != step.want {
+			t.Errorf("without constraint %q: %+v, want %q", step.drop, r, step.want)
+		}
+	}
+	h.check(t, w.book, h.spoolBook(t))
+	w.stop()
+	p.end(syscall.SIGTERM)
+}
+
 func TestMigrateCommand(t *testing.T) {
 	h := newHome(t)
 	first := h.run(t, "migrate")
