@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -80,6 +82,11 @@ func (c *Collector) runSpools(ctx context.Context) error {
 	s := &spools{Collector: c, out: chunks, open: map[string]*session{}, next: map[string]time.Time{}, said: map[string]saying{}}
 	var wg sync.WaitGroup
 	wg.Go(func() { p.run(ctx, chunks) })
+	for _, dir := range c.config.Spools {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("there is no spool yet; the first session makes it, unless spool.dirs names another place than the proxy does", zap.String("dir", dir))
+		}
+	}
 	for ctx.Err() == nil {
 		began := time.Now()
 		s.scan(ctx)

@@ -217,7 +217,8 @@ func TestSpoolUnreadable(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
-		c, err := New(Config{Store: newFakeStore(), Keep: time.Hour, Spools: []string{dir}, Log: zap.New(core)})
+		absent := filepath.Join(parent, "absent")
+		c, err := New(Config{Store: newFakeStore(), Keep: time.Hour, Spools: []string{dir, absent}, Log: zap.New(core)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,6 +242,9 @@ func TestSpoolUnreadable(t *testing.T) {
 		}
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+		if yet := logs.FilterMessageSnippet("there is no spool yet").All(); len(yet) != 1 || yet[0].ContextMap()["dir"] != absent {
+			t.Errorf("said %v, want once that %q is not there", yet, absent)
 		}
 	})
 }
