@@ -147,6 +147,9 @@ func TestIdentifiers(t *testing.T) {
 			t.Errorf("%s gives %q, %v", line, r.TraceID, err)
 		}
 	}
+	if _, r, err := audit.ParseLine([]byte(`{"v":1,"trace_id":"é"}`)); err == nil {
+		t.Errorf("a letter that is not ASCII gives %q", r.TraceID)
+	}
 }
 
 func FuzzValid(f *testing.F) {
