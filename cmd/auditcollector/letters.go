@@ -60,13 +60,9 @@ func addLetterFlags(cmd *cobra.Command, f *clickhouse.LetterFilter) {
 
 // letters loads the configuration and has do work with the store.
 func (a *app) letters(ctx context.Context, do func(context.Context, config, *clickhouse.Store) error) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := cli.Interruptible(ctx)
-	defer cancel()
-	return a.withStore(ctx, cfg, func(s *clickhouse.Store) error { return do(ctx, cfg, s) })
+	return a.configured(ctx, func(ctx context.Context, cfg config) error {
+		return a.withStore(ctx, cfg, func(s *clickhouse.Store) error { return do(ctx, cfg, s) })
+	})
 }
 
 // eachPage calls do with dead letters, in pages, so that memory does not grow

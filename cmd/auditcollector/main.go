@@ -119,6 +119,18 @@ func newRootCmd(a *app) *cobra.Command {
 	return root
 }
 
+// configured loads the configuration and calls do, whose context ends with
+// SIGINT or SIGTERM.
+func (a *app) configured(ctx context.Context, do func(context.Context, config) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := cli.Interruptible(ctx)
+	defer cancel()
+	return do(ctx, cfg)
+}
+
 // oneArg is the Args of a command that takes one, which its Use names.
 func oneArg(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {

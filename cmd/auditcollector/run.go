@@ -39,13 +39,7 @@ func newRunCmd(a *app) *cobra.Command {
 		Long:  runLong,
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load()
-			if err != nil {
-				return err
-			}
-			ctx, cancel := cli.Interruptible(cmd.Context())
-			defer cancel()
-			return a.collect(ctx, cfg)
+			return a.configured(cmd.Context(), a.collect)
 		},
 	}
 }

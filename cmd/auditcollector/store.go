@@ -82,27 +82,26 @@ func newMigrateCmd(a *app) *cobra.Command {
 		Long:  migrateLong,
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load()
-			if err != nil {
-				return err
-			}
-			ctx, cancel := cli.Interruptible(cmd.Context())
-			defer cancel()
-			return a.withStore(ctx, cfg, func(s *clickhouse.Store) error {
-				applied, err := s.Migrate(ctx, cfg.retention())
-				for _, name := range applied.Migrations {
-					fmt.Fprintf(a.stdout, "applied %s\n", name)
-				}
-				if err != nil {
-					return err
-				}
-				if !applied.Users {
-					fmt.Fprintln(a.stdout, "this server does not let us make roles")
-				}
-				return nil
-			})
+			return a.configured(cmd.Context(), a.migrate)
 		},
 	}
+}
+
+// migrate brings the tables up to date and prints what was done.
+func (a *app) migrate(ctx context.Context, cfg config) error {
+	return a.withStore(ctx, cfg, func(s *clickhouse.Store) error {
+		applied, err := s.Migrate(ctx, cfg.retention())
+		for _, name := range applied.Migrations {
+			fmt.Fprintf(a.stdout, "applied %s\n", name)
+		}
+		if err != nil {
+			return err
+		}
+		if !applied.Users {
+			fmt.Fprintln(a.stdout, "this server does not let us make roles")
+		}
+		return nil
+	})
 }
 
 // withStore has do work with the store. Where that is a local engine that no
