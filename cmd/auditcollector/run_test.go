@@ -262,16 +262,16 @@ func TestRunLocal(t *testing.T) {
 // TestKills kills the collector and its engine at random moments while records
 // are being written. SOAK=1 does it as often as promised.
 func TestKills(t *testing.T) {
-	collectors, engines := 5, 3
+	collectors, kills := 5, 3 // of them, and of engines
 	if soak() {
-		collectors, engines = 50, 20
+		collectors, kills = 50, 20
 	}
 	random := newRandom(t)
 	h := newHome(t)
 	w := h.writer(t)
 	p := h.collect(t, "--batch-wait", "20ms")
 	eventually(t, "the collector has started", h.counts(t, "SELECT 1", 1))
-	for i := range collectors + engines {
+	for i := range collectors + kills {
 		for range 200 {
 			w.call()
 		}
@@ -281,11 +281,26 @@ func TestKills(t *testing.T) {
 			h.ask(t, "SELECT 1")
 		}
 		if i < collectors {
-			p.end(syscall.SIGKILL)
+			if i%4 == 0 {
+				// An engine that hangs keeps an insert under way until the collector dies.
+				eventually(t, "records flow", h.counts(t, distinct, len(w.book.Entries)))
+				eventually(t, "there is an engine to stop", func() bool { return signalEngine(t, p.cmd.Process.Pid, syscall.SIGSTOP) })
+				for range 200 {
+					w.call()
+				}
+				<-time.After(time.Second)
+				hanging := engines(t, p.cmd.Process.Pid)
+				p.end(syscall.SIGKILL)
+				for _, pid := range hanging {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			} else {
+				p.end(syscall.SIGKILL)
+			}
 			p = h.collect(t, "--batch-wait", "20ms")
 			continue
 		}
-		eventually(t, "there is an engine to kill", func() bool { return killEngine(t, p.cmd.Process.Pid) })
+		eventually(t, "there is an engine to kill", func() bool { return signalEngine(t, p.cmd.Process.Pid, syscall.SIGKILL) })
 	}
 	w.call()
 	eventually(t, "everything is there", h.counts(t, distinct, len(w.book.Entries)))
@@ -296,8 +311,18 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// killEngine kills the children of a process; it reports whether there was one.
-func killEngine(t *testing.T, parent int) (killed bool) {
+// signalEngine sends a signal to the children of a process; it reports whether
+// there was one.
+func signalEngine(t *testing.T, parent int, signal syscall.Signal) (sent bool) {
+	t.Helper()
+	for _, pid := range engines(t, parent) {
+		sent = syscall.Kill(pid, signal) == nil || sent
+	}
+	return sent
+}
+
+// engines returns the children of a process.
+func engines(t *testing.T, parent int) (pids []int) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	if err != nil {
@@ -313,10 +338,10 @@ func killEngine(t *testing.T, parent int) (killed bool) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
+			pids = append(pids, pid)
 		}
 	}
-	return killed
+	return pids
 }
 
 // TestDeadLetters: what is no record of its session is listed, shown, and
