@@ -34,7 +34,7 @@ var errStore = errors.New("the store failed")
 
 // A fakeStore is ClickHouse as far as alerts need it.
 type fakeStore struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards all below
 	arrived map[time.Time][]sink.Row
 	alerts  map[string]sink.Alert
 	inserts int // of alerts that are new
@@ -46,6 +46,13 @@ type fakeStore struct {
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{arrived: map[time.Time][]sink.Row{}, alerts: map[string]sink.Alert{}, marks: map[string]sink.Mark{}, fault: func(string) fault { return none }}
+}
+
+// failing lets what is done from now on fail as fault says.
+func (s *fakeStore) failing(fault func(what string) fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
 }
 
 // try fails as the test wants before or after do.
@@ -240,12 +247,12 @@ func TestFullQueue(t *testing.T) {
 			e := engine(t, s, "a")
 			stop := func() {}
 			if hangs {
-				s.fault = func(what string) fault {
+				s.failing(func(what string) fault {
 					if what == "alerts" {
 						return hang
 					}
 					return none
-				}
+				})
 				stop = start(t, e)
 			}
 			var want []uint64
@@ -259,7 +266,7 @@ func TestFullQueue(t *testing.T) {
 				t.Errorf("the mark is at %s, after the first record that is not evaluated, %s", upto, first)
 			}
 			stop()
-			s.fault = func(string) fault { return none }
+			s.failing(func(string) fault { return none })
 			if hangs {
 				e = engine(t, s, "b") // after a restart
 			}
@@ -318,13 +325,13 @@ func TestFaults(t *testing.T) {
 					e := engine(t, s, "a")
 					s.collect(engine(t, s, "dead"), 0)
 					left := 3
-					s.fault = func(asked string) fault {
+					s.failing(func(asked string) fault {
 						if asked != what || left == 0 {
 							return none
 						}
 						left--
 						return f
-					}
+					})
 					stop := start(t, e)
 					want := []uint64{0}
 					for no := range uint64(10) {
@@ -377,14 +384,14 @@ func TestSchedule(t *testing.T) {
 		s.answer = []map[string]any{{"key": "k", "ts": noon, "tenant": "acme", "call_no": uint64(7), "errors": uint64(3)}}
 		stop := start(t, engine(t, s, "a"))
 		wait(t, 150*time.Second)
-		s.fault = func(what string) fault {
+		s.failing(func(what string) fault {
 			if what == "ask" {
 				return ackDropped
 			}
 			return none
-		}
+		})
 		wait(t, 2*time.Minute)
-		s.fault = func(string) fault { return none }
+		s.failing(func(string) fault { return none })
 		wait(t, time.Minute)
 		stop()
 		stop = start(t, engine(t, s, "b"))
