@@ -180,7 +180,7 @@ func TestBigAnswer(t *testing.T) {
 	if err := rows.Err(); err != nil || n != 300_000 {
 		t.Fatalf("%d rows, %v", n, err)
 	}
-	if grown := (int64(most) - int64(before)) >> 20; grown > 150 {
+	if grown := (int64(most) - int64(before)) >> 20; grown > 200 { // of 286 in the answer
 		t.Errorf("the engine grew by %d MiB", grown)
 	}
 }
