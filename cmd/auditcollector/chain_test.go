@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -113,6 +115,67 @@ func (c *chain) ship() *exec.Cmd {
 	}
 	c.t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd
+}
+
+// killUnheard kills a shipper that has sent records to the broker, which stores
+// them only then: whoever ships next sends them again.
+func (c *chain) killUnheard(shipper *exec.Cmd) {
+	c.t.Helper()
+	if err := c.broker.Freeze(); err != nil {
+		c.t.Fatal(err)
+	}
+	const record = 300 // bytes; all that the shipper only asks is shorter
+	eventually(c.t, "the broker is sent records", func() bool { return unread(c.t, shipper.Process.Pid) > record })
+	_ = shipper.Process.Kill()
+	_ = shipper.Wait() // says that it was killed
+	if err := c.broker.Thaw(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// unread returns how many bytes the process at the other end of a connection of
+// pid has not read, where that is most (proc_pid_net(5)).
+func unread(t *testing.T, pid int) (most uint64) {
+	t.Helper()
+	own := map[string]bool{} // sockets
+	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range descriptors {
+		if name, err := os.Readlink(d); err == nil {
+			own[strings.TrimSuffix(strings.TrimPrefix(name, "socket:["), "]")] = true
+		}
+	}
+	type end struct{ local, remote, unread string }
+	var ends []end
+	mine := map[[2]string]bool{} // ports, as they stand at the other end
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			_, local, _ := strings.Cut(f[1], ":")
+			_, remote, _ := strings.Cut(f[2], ":")
+			_, unread, _ := strings.Cut(f[4], ":")
+			ends = append(ends, end{local, remote, unread})
+			if len(f) > 9 && own[f[9]] {
+				mine[[2]string{remote, local}] = true
+			}
+		}
+	}
+	for _, e := range ends {
+		if mine[[2]string{e.local, e.remote}] {
+			n, err := strconv.ParseUint(e.unread, 16, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			most = max(most, n)
+		}
+	}
+	return most
 }
 
 func (c *chain) shipper(args ...string) *exec.Cmd {

@@ -138,6 +138,10 @@ func TestFaults(t *testing.T) {
 			_ = shipper.Wait() // says that it was killed
 			shipper = c.ship()
 		})},
+		{"the shipper is killed before it hears of what it sent", 1, since(c.written), once(func() {
+			c.killUnheard(shipper)
+			shipper = c.ship()
+		})},
 		{"the broker is killed and stays down", 1, since(c.written), once(func() {
 			c.broker.Kill()
 			<-time.After(n.down)
@@ -206,11 +210,7 @@ func (c *chain) settle(poison int) {
 	}
 	t.Logf("%d calls sent, %d executed, %d records in %d sessions, %d in the topic, %d of them refused by the table at first",
 		len(journal.Sent), len(journal.Executed), len(spools.Entries), c.number("SELECT count() FROM audit.sessions"), len(topic.Entries), refused)
-	if len(journal.Executed) == 0 {
-		t.Error("the faults hit no load: nothing was executed")
-	}
-	// A few kills may all fall between two shipments; many do not.
-	if soak() && len(topic.Entries) == len(spools.Entries) {
+	if len(journal.Executed) == 0 || len(topic.Entries) == len(spools.Entries) {
 		t.Error("the faults hit no load: nothing was sent twice")
 	}
 }
