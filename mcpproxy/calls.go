@@ -60,6 +60,7 @@ type calls struct {
 	chains         map[uint64]chain
 	oldest, newest *call
 	n              int
+	inexact        int // keys in chains that are not exact
 	scratch        []byte
 }
 
@@ -90,6 +91,9 @@ func (t *calls) name(c *call, id []byte) {
 		c.buf = wire.AppendIDKey(c.buf, id, m, false)
 		if k.to = len(c.buf); k.from == k.to {
 			continue
+		}
+		if m != wire.ExactID {
+			t.inexact++
 		}
 		k.hash = maphash.Bytes(t.seed, c.buf[k.from:k.to])
 		ch := t.chains[k.hash]
@@ -135,7 +139,7 @@ func (t *calls) find(id []byte) *call {
 		return nil
 	}
 	var aliased *call
-	for m := wire.ExactID; m <= wire.IntID; m++ {
+	for m := wire.ExactID; m <= wire.IntID && (m == wire.ExactID || t.inexact > 0); m++ {
 		t.scratch = wire.AppendIDKey(t.scratch[:0], id, m, true)
 		if len(t.scratch) == 0 {
 			continue
@@ -154,15 +158,17 @@ func (t *calls) find(id []byte) *call {
 	return aliased
 }
 
-// has reports whether an open call has exactly this id.
-func (t *calls) has(id []byte) bool {
-	t.scratch = wire.AppendIDKey(t.scratch[:0], id, wire.ExactID, false)
-	if len(t.scratch) == 0 {
+// taken reports whether an answer to a call with this id could be taken for one
+// to a call that is open: some server would write both ids in the same way.
+func (t *calls) taken(id []byte) bool {
+	if id == nil || t.n == 0 {
 		return false
 	}
-	hash := maphash.Bytes(t.seed, t.scratch)
-	for c := t.chains[hash].first; c != nil; c = c.link(hash).next {
-		if c.hasKey(hash, t.scratch) {
+	if t.find(id) != nil {
+		return true
+	}
+	for _, echo := range wire.OddEchoes(id) {
+		if t.find(echo) != nil {
 			return true
 		}
 	}
@@ -197,6 +203,9 @@ func (t *calls) unname(c *call) {
 		k := &c.keys[i]
 		if k.from == k.to {
 			continue
+		}
+		if wire.IDMatch(i) != wire.ExactID {
+			t.inexact--
 		}
 		ch := t.chains[k.hash]
 		if ch.first == c {

@@ -239,60 +239,72 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	s.gap = gap{}
 	s.news = s.news[:0]
 	for i := range items {
-		s.enter(&items[i], now)
+		s.settle(&items[i])
 	}
 	s.appendEvicted(now)
 	s.arm(now)
 	return pos, nil
 }
 
-// number appends the lines of one item and reports whether there are any.
+// number appends the lines of one item and reports whether there are any. A
+// call can be found from here on, by the items that come after it in the same
+// read, too: how bytes are cut into reads changes no record.
 func (s *session) number(it *item, now time.Time) bool {
-	switch {
-	case it.junk != nil:
-		it.junk.Seq = s.seq
-		s.seq++
-		s.lines = audit.AppendRecord(s.lines, it.junk)
-	case it.call == nil || it.call.class != recorded:
-		return false
-	default:
-		r := &it.call.rec
-		if !it.again {
-			s.callNo++
-			r.CallNo = s.callNo
-			if s.open.has(it.id) {
-				it.call.anomaly("id_reused")
-			}
-		}
-		s.tools.describe(r, it.tool)
-		s.lines = audit.AppendIntent(s.lines, r)
-		it.callNo = r.CallNo
-		if it.refused != "" {
-			s.conclude(it.call, audit.OutcomeError, it.refused, now)
-		}
-	}
-	return true
-}
-
-// enter makes the item's call findable by its answer.
-func (s *session) enter(it *item, now time.Time) {
 	switch {
 	case it.cancel != nil:
 		if c := s.open.find(it.cancel); c != nil && c.cancelled.IsZero() {
 			c.cancelled = now
 			c.rec.CancelRequested = true
 		}
+		return false
+	case it.junk != nil:
+		it.junk.Seq = s.seq
+		s.seq++
+		s.lines = audit.AppendRecord(s.lines, it.junk)
+	case it.call == nil:
+		return false
+	case it.call.class != recorded:
+		s.enter(it)
+		return false
+	default:
+		r := &it.call.rec
+		if !it.again {
+			s.callNo++
+			r.CallNo = s.callNo
+		}
+		if s.open.taken(it.id) || s.open.taken(it.variant) {
+			it.call.anomaly("id_reused")
+		}
+		s.tools.describe(r, it.tool)
+		s.lines = audit.AppendIntent(s.lines, r)
+		it.callNo = r.CallNo
+		if it.refused != "" {
+			s.conclude(it.call, audit.OutcomeError, it.refused, now)
+		} else {
+			s.enter(it)
+		}
+	}
+	return true
+}
+
+// enter makes the item's call findable by its answer.
+func (s *session) enter(it *item) {
+	s.open.add(it.call, it.id)
+	s.open.alias(it.call, it.variant)
+	if it.call.class != recorded {
+		s.wanted.Add(1)
+	}
+}
+
+// settle ends what number began, once the item's lines are written.
+func (s *session) settle(it *item) {
+	switch {
 	case it.call == nil:
 	case it.refused != "":
 		s.release(it.call)
 		it.call = nil
 	default:
 		it.call.rec.Forwarded = true
-		s.open.add(it.call, it.id)
-		s.open.alias(it.call, it.variant)
-		if it.call.class != recorded {
-			s.wanted.Add(1)
-		}
 	}
 }
 
@@ -309,15 +321,16 @@ func (s *session) unrecorded(items []item, now time.Time) {
 			s.missed(now, false)
 		case it.call != nil && it.call.class == recorded && !it.again:
 			s.missed(now, s.cfg.OnAuditFailure == Deny || it.refused != "")
+			if it.refused == "" {
+				s.open.remove(it.call)
+			}
 			s.release(it.call)
 			it.call = nil
-		case it.again:
-			// Its first intent is written, so it needs a record; its end is refused.
-			s.open.add(it.call, it.id)
-			s.open.alias(it.call, it.variant)
-		default:
-			s.enter(it, now)
+		case it.again && it.refused != "":
+			s.enter(it)
 		}
+		// What else number entered stays: a call that was begun before needs a
+		// record, and what is not recorded is passed on.
 	}
 }
 

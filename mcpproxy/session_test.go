@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -283,7 +285,7 @@ func FuzzCalls(f *testing.F) {
 			table.remove(got)
 			list, names = append(list[:want], list[want+1:]...), append(names[:want], names[want+1:]...)
 		}
-		if table.n != len(list) {
+		if table.n != len(list) || table.inexact < 0 {
 			t.Fatalf("table holds %d calls, want %d", table.n, len(list))
 		}
 		for _, c := range list {
@@ -316,6 +318,105 @@ func BenchmarkCall(b *testing.B) {
 		s.intend(c.items, now)
 		s.finish(got, false)
 		j.b.Reset()
+	}
+}
+
+// reuse plays a client's bytes, n in each read, to a server that answers
+// nothing, and returns the tools of the calls with the anomaly id_reused.
+func reuse(t *testing.T, stream string, n int) (reused []string) {
+	t.Helper()
+	c, j := testSession(t)
+	c.server = io.Discard
+	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+	for b := range slices.Chunk([]byte(stream), n) {
+		if !c.pass(q.Scan(copy(q.Space(), b)), q.Ready()) {
+			t.Fatal("the server takes no input")
+		}
+	}
+	q.Space()
+	c.pass(q.End(), q.Ready())
+	c.s.end(audit.ErrNoResponse)
+	for _, r := range j.records(t) {
+		if slices.Contains(r.Anomalies, "id_reused") {
+			reused = append(reused, r.Tool)
+		}
+	}
+	return reused
+}
+
+// A call whose answer could be taken for that of an open call is flagged,
+// however its bytes are cut into reads. Some servers read numbers as float64 or
+// int64, some take the id from a variant of its name.
+func TestReusedID(t *testing.T) {
+	call := func(tool, id string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0",%s,"method":"tools/call","params":{"name":%q}}`, id, tool)
+	}
+	long := strings.Repeat("0", 100)
+	for _, tt := range []struct {
+		first, second string
+		want          bool
+	}{
+		{`"id":7`, `"id":7`, true},
+		{`"id":7`, `"id":8`, false},
+		{`"id":7`, `"id":"7"`, false},
+		{`"id":7`, `"id":7.0`, true},
+		{`"id":7e0`, `"id":70e-1`, true},
+		{`"id":7.` + long, `"id":7`, true},
+		{`"id":1`, `"id":1.5`, true},
+		{`"id":1.5`, `"id":1`, true},
+		{`"id":1.5`, `"id":1.7`, true},
+		{`"id":9007199254740992`, `"id":9007199254740993`, true},
+		{`"id":9007199254740993`, `"id":9007199254740992`, true},
+		{`"id":"a\u0062"`, `"id":"ab"`, true},
+		{`"id":1,"Id":2`, `"id":2`, true},
+		{`"id":2`, `"id":1,"Id":2`, true},
+		{`"id":1,"Id":2`, `"id":3,"ID":2`, true},
+		{`"id":1,"Id":2`, `"id":3,"ID":4`, false},
+		{`"Id":2`, `"id":2`, true},
+	} {
+		var want []string
+		if tt.want {
+			want = []string{"second"}
+		}
+		first, second := call("first", tt.first), call("second", tt.second)
+		for _, stream := range []string{first + "\n" + second + "\n", "[" + first + "," + second + "]\n", first + " " + second} {
+			for n := range len(stream) {
+				if got := reuse(t, stream, n+1); !slices.Equal(got, want) {
+					t.Fatalf("%s in reads of %d bytes: reused in %q, want %q", stream, n+1, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A cancel is for a call before it, not for one after it, in one read as in two.
+func TestCancelInOneRead(t *testing.T) {
+	c, j := testSession(t)
+	c.server = io.Discard
+	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
+	c.pass(q.Scan(copy(q.Space(), cancel+"\n"+call+"\n")), q.Ready())
+	c.s.finish(answer("1"), false)
+	c.pass(q.Scan(copy(q.Space(), call+"\n"+cancel+"\n")), q.Ready())
+	c.s.finish(answer("1"), false)
+	if r := j.records(t); len(r) != 2 || r[0].CancelRequested || !r[1].CancelRequested {
+		t.Errorf("records %+v, want the second one cancelled", r)
+	}
+}
+
+// What could not be recorded leaves no call behind that an answer could find.
+func TestUnrecordedReadLeavesNoCalls(t *testing.T) {
+	c, j := testSession(t)
+	c.server = io.Discard
+	c.p.out = newOutput(nil)
+	c.p.out.writeFail = true
+	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+	j.fail(true)
+	line := `{"jsonrpc":"2.0","id":1,"Id":2,"method":"tools/call","params":{"name":"t"}}`
+	c.pass(q.Scan(copy(q.Space(), line+"\n"+line+"\n")), q.Ready())
+	if c.s.open.n != 0 || len(c.s.open.chains) != 0 || c.s.open.inexact != 0 {
+		t.Errorf("%d calls and %d ids are left", c.s.open.n, len(c.s.open.chains))
 	}
 }
 

@@ -178,6 +178,32 @@ func oddID(raw []byte) bool {
 	return !n.survives(f)
 }
 
+// OddEchoes returns what servers other than exact ones answer to a number that
+// does not survive them: it as a float64 and as an int64. nil for all others.
+func OddEchoes(raw []byte) [][]byte {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || raw[0] == '"' || smallInteger(raw) {
+		return nil
+	}
+	n, ok := parseNumber(raw)
+	if !ok {
+		return nil
+	}
+	f, _ := strconv.ParseFloat(string(raw), 64)
+	if n.integral() && n.survives(f) {
+		return nil
+	}
+	i := int64(math.MinInt64)
+	if f >= math.MinInt64 && f < -math.MinInt64 {
+		i = int64(f)
+	}
+	echoes := [][]byte{strconv.AppendInt(nil, i, 10)}
+	if !math.IsInf(f, 0) {
+		echoes = append(echoes, strconv.AppendFloat(nil, f, 'g', -1, 64))
+	}
+	return echoes
+}
+
 // appendCompact appends b without the white space between its tokens.
 func appendCompact(dst, b []byte) []byte {
 	for i := 0; i < len(b); {
