@@ -20,7 +20,7 @@ func TestCallAllocatesNothing(t *testing.T) {
 	call := func() {
 		c.items = c.items[:0]
 		now := time.Now()
-		c.read(0, &m, 0, now)
+		c.read(0, &m, 0, now, "")
 		if _, err := c.s.intend(c.items, now); err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,8 @@ type call struct {
 	cancelled time.Time // when the client asked to, zero if it did not
 	interim   bool      // an open record was written
 	firstPage bool      // a tools/list without cursor
+	part      bool      // an oversize call whose end is still to come
+	early     *early    // the answer to a part of it, nil for none
 
 	keys [3]key // under which table finds it
 	// alias is in the table under another id that the call may be answered with,

@@ -23,8 +23,8 @@ type clientSide struct {
 	items    []item
 	refusal  []byte
 
-	dropping bool // the rest of a refused line is still to come
-	midLine  bool // the last byte passed on was no LF
+	dropping string // why the line was refused whose rest is still to come, as error type
+	midLine  bool   // the last byte passed on was no LF
 	ready    []byte
 }
 
@@ -44,8 +44,11 @@ type item struct {
 	tool    string        // its tool's name as the server has it
 	off     int64         // of the call in the client's stream
 	begun   bool          // an oversize call whose end is still to come
-	again   bool          // the end of one
-	refused string        // the error type of a refusal decided before recording
+	earlier begun         // the begin of the oversize call that this is the end of
+	again   bool          // earlier had not ended when this was recorded
+	refused string        // the error type of a refusal, "" for none
+	ended   bool          // refused, and the final record is with the intent
+	entered bool          // the call is in the table of open calls
 	cancel  []byte        // the id of the call to cancel
 	junk    *audit.Record // an anomaly
 	callNo  uint64
@@ -68,27 +71,30 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	c.ready = ready
 	c.items = c.items[:0]
 	now := time.Time{}
+	dropping := c.dropping
 	for f := range frames {
 		for m := range frames[f].Messages {
 			if now.IsZero() {
 				now = time.Now()
 			}
-			c.read(f, &frames[f].Messages[m], frames[f].Anomalies, now)
+			c.read(f, &frames[f].Messages[m], frames[f].Anomalies, now, dropping)
+		}
+		if frames[f].Complete {
+			dropping = ""
 		}
 	}
-	if len(c.items) == 0 && !c.dropping {
+	if len(c.items) == 0 && c.dropping == "" {
 		return c.write(ready)
 	}
-	pos, err := c.s.intend(c.items, now)
+	pos, _ := c.s.intend(c.items, now) // what it could not write and is not to be passed on is refused
 	c.remember()
-	if err == nil && c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
+	if c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
 		c.s.amend(c.items, func(r *audit.Record) { r.NotDurable = true })
 	}
-	deny := err != nil && c.p.cfg.OnAuditFailure == Deny
-	if !deny && !c.dropping && !c.anyRefused() {
+	if c.dropping == "" && !c.anyRefused() {
 		return c.write(ready)
 	}
-	return c.passSome(frames, deny)
+	return c.passSome(frames)
 }
 
 // remember keeps the calls whose end is still to come: nil for one that was
@@ -114,40 +120,41 @@ func (c *clientSide) anyRefused() bool {
 }
 
 // passSome passes on the frames that are not refused and answers the others.
-func (c *clientSide) passSome(frames []wire.Frame, deny bool) bool {
+func (c *clientSide) passSome(frames []wire.Frame) bool {
 	i := 0
 	for f := range frames {
 		frame := &frames[f]
-		refused, why := c.dropping, ""
+		refused := c.dropping
 		for ; i < len(c.items) && c.items[i].frame == f; i++ {
-			switch it := &c.items[i]; {
-			case it.refused != "":
-				refused, why = true, "its bytes can be read in more than one way"
-			case deny && it.isCall():
-				refused, why = true, "it cannot be recorded: the audit trail takes no more lines"
+			if refused == "" {
+				refused = c.items[i].refused
 			}
 		}
-		if !refused {
+		if refused == "" {
 			if !c.write(frame.Bytes) {
 				return false
 			}
 			continue
 		}
-		if !c.dropping && !c.breakOff(frame) {
-			return false
+		why := ""
+		if c.dropping == "" {
+			if !c.breakOff(frame) {
+				return false
+			}
+			why = reasons[refused]
 		}
-		c.dropping = !frame.Complete
+		c.dropping = refused
+		if frame.Complete {
+			c.dropping = ""
+		}
 		c.refusal = appendRefusal(c.refusal[:0], frame, why)
 		c.p.out.reply(c.refusal)
 	}
 	return true
 }
 
-// isCall reports whether the item was a request to record. Its call is gone
-// once it could not be.
-func (it *item) isCall() bool {
-	return it.junk == nil && it.cancel == nil && (it.call == nil || it.call.class == recorded)
-}
+// isCall reports whether the item is a request to record.
+func (it *item) isCall() bool { return it.call != nil && it.call.class == recorded }
 
 // breakOff makes what was passed on of a value that is refused now unreadable
 // for every server: no JSON value goes on with "!" and a line feed, not even
@@ -184,14 +191,15 @@ func (c *clientSide) write(b []byte) bool {
 
 // read turns a message into an item, if there is anything to record or to
 // remember of it.
-func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time.Time) {
-	ambiguous := c.p.cfg.DenyAmbiguous && all&wire.Ambiguous != 0
+func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time.Time, dropping string) {
+	// A call in the rest of a refused line is refused with it, also if it could
+	// be recorded and passed on by now.
+	refused := dropping
+	if refused == "" && c.p.cfg.DenyAmbiguous && all&wire.Ambiguous != 0 {
+		refused = audit.ErrAmbiguousRequest
+	}
 	if m.State == wire.Junk {
-		it := item{frame: frame, junk: c.junk(m, now)}
-		if ambiguous {
-			it.refused = audit.ErrAmbiguousRequest
-		}
-		c.items = append(c.items, it)
+		c.items = append(c.items, item{frame: frame, junk: c.junk(m, now), refused: refused})
 		return
 	}
 	cl := c.classOf(m)
@@ -200,31 +208,25 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		return
 	case cancelled:
 		if id := wire.Member(m.Params, "requestId"); id != nil {
-			c.items = append(c.items, item{frame: frame, cancel: id})
+			c.items = append(c.items, item{frame: frame, cancel: id, refused: dropping})
 		}
 		return
 	}
-	it := item{frame: frame, id: m.ID, variant: m.VariantID, begun: m.State == wire.Begun, off: m.Off}
+	it := item{frame: frame, id: m.ID, variant: m.VariantID, begun: m.State == wire.Begun, off: m.Off, refused: dropping}
 	if m.State == wire.Ended {
 		b, ok := c.oversize[m.Off]
 		delete(c.oversize, m.Off)
-		switch {
-		case ok && b.call == nil:
+		if ok && b.call == nil {
 			return // its begin was refused or could not be recorded
-		case ok && c.s.reclaim(b.call, b.callNo):
-			it.call, it.again = b.call, true
 		}
+		it.earlier = b
 	}
-	if it.call == nil {
-		it.call = c.s.take()
-		it.call.class, it.call.start = cl, now
-	}
+	it.call = c.s.take()
+	it.call.class, it.call.start = cl, now
 	switch cl {
 	case recorded:
-		it.tool = c.fill(it.call, m, it.again)
-		if ambiguous {
-			it.refused = audit.ErrAmbiguousRequest
-		}
+		it.tool = c.fill(it.call, m)
+		it.refused = refused
 	case initialize:
 		it.call.rec.Client = c.s.peer(wire.Member(m.Params, "clientInfo"))
 		if it.call.rec.Client == (audit.Peer{}) {
@@ -268,15 +270,13 @@ func (c *clientSide) classOf(m *wire.Message) class {
 }
 
 // fill makes the record of a call from its message and returns the tool's name
-// as the server has it. With again, the record was begun before.
-func (c *clientSide) fill(call *call, m *wire.Message, again bool) (tool string) {
+// as the server has it.
+func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 	rec, red := &call.rec, c.s.red
-	if !again {
-		from := len(call.buf)
-		call.buf = audit.AppendNewID(call.buf, call.start)
-		rec.RecordID = call.text(from)
-		rec.Kind, rec.TS = audit.KindCall, call.start
-	}
+	from := len(call.buf)
+	call.buf = audit.AppendNewID(call.buf, call.start)
+	rec.RecordID = call.text(from)
+	rec.Kind, rec.TS = audit.KindCall, call.start
 	isTool := false
 	if m.Method != nil {
 		rec.Method = c.methodText(m.Method)
@@ -297,7 +297,7 @@ func (c *clientSide) fill(call *call, m *wire.Message, again bool) (tool string)
 	}
 
 	var flags redact.Flags
-	from := len(call.buf)
+	from = len(call.buf)
 	if m.Raw == nil {
 		call.buf = red.AppendParts(call.buf, parts(m.Parts))
 	} else {

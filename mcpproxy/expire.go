@@ -6,25 +6,26 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// appendEvicted ends the oldest calls beyond maxOpen.
+// appendEvicted ends the oldest calls beyond maxOpen, in s.lines.
 func (s *session) appendEvicted(now time.Time) {
 	if s.open.n <= maxOpen {
 		return
 	}
-	s.lines = s.lines[:0]
 	for s.open.n > maxOpen {
 		c := s.open.oldest
 		c.anomaly("evicted")
 		s.giveUp(c, audit.ErrNoResponse, now)
 	}
-	s.appendFinal(s.lines)
 }
 
 // giveUp ends a call without an answer. One that comes later is an anomaly.
 func (s *session) giveUp(c *call, why string, now time.Time) {
-	if c.class != recorded {
+	switch {
+	case c.class != recorded:
 		s.wanted.Add(-1)
-	} else {
+	case c.early != nil:
+		s.concludeEarly(c)
+	default:
 		if c.rec.CancelRequested {
 			why = audit.ErrCancelled
 		}

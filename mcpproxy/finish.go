@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"strings"
 	"time"
 
 	"auditproxy/mcpproxy/wire"
@@ -52,8 +53,33 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	}
 	c.rec.ResultBytes = a.Bytes
 	outcome, errorType := s.judge(c, a)
+	if c.part {
+		// Its record waits for the rest of the call. It stays in the order of
+		// arrival, where nothing finds it by its id.
+		c.early = &early{outcome, errorType, now, c.rec.ResultBytes, c.rec.ErrorCode, strings.Clone(string(c.rec.ErrorDigest)), c.rec.ResultType}
+		s.open.add(c, nil)
+		return
+	}
 	s.conclude(c, outcome, errorType, now)
 	s.release(c)
+}
+
+// early is what an answer said that came before the end of its call.
+type early struct {
+	outcome    audit.Outcome
+	errorType  string
+	at         time.Time
+	bytes      int64
+	code       *int64
+	digest     string
+	resultType string
+}
+
+// concludeEarly ends a call that was answered before its end.
+func (s *session) concludeEarly(c *call) {
+	e, r := c.early, &c.rec
+	r.ResultBytes, r.ErrorCode, r.ErrorDigest, r.ResultType = e.bytes, e.code, audit.JSON(e.digest), e.resultType
+	s.conclude(c, e.outcome, e.errorType, e.at)
 }
 
 // judge reads an answer as the design's table of outcomes has it.

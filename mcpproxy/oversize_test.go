@@ -3,9 +3,9 @@ package mcpproxy_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/mcpproxy"
 	"auditproxy/mcpproxy/wire"
@@ -25,7 +25,17 @@ func sent(t *testing.T, change func(*mcpproxy.Config), client func(*peer)) ([]by
 	p := start(t, "cat", change)
 	got := make(chan []byte)
 	go func() {
-		b, _ := io.ReadAll(p.out)
+		var b []byte
+		for err := error(nil); err == nil; {
+			var line []byte
+			line, err = p.out.ReadBytes('\n')
+			if b = append(b, line...); bytes.Contains(line, []byte("auditproxy refused")) {
+				select {
+				case p.refusals <- struct{}{}:
+				default:
+				}
+			}
+		}
 		got <- b
 	}()
 	client(p)
@@ -36,6 +46,17 @@ func sent(t *testing.T, change func(*mcpproxy.Config), client func(*peer)) ([]by
 		t.Fatal(p.err)
 	}
 	return b, p.journal.records(t)
+}
+
+// refused waits until the client has been told of a refusal since the last
+// time.
+func (p *peer) refused() {
+	p.t.Helper()
+	select {
+	case <-p.refusals:
+	case <-time.After(patience):
+		p.t.Fatal("nothing is refused")
+	}
 }
 
 // executed are the calls that a server reading lines finds.

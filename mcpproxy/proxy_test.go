@@ -115,14 +115,27 @@ type memory struct {
 	broken bool
 	slow   bool // a Wait with a limit runs into it
 	waits  int
+	full   int // length that it does not grow beyond; 0: none
 	grew   chan struct{}
+}
+
+// room lets n more bytes into the journal; 0: any number.
+func (m *memory) room(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.full = 0; n > 0 {
+		m.full = m.lines.Len() + n
+	}
 }
 
 func (m *memory) Append(lines []byte, final bool) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.broken {
+	if m.broken || m.full > 0 && m.lines.Len()+len(lines) > m.full {
 		return 0, errors.New("no space left on device")
+	}
+	if len(lines) > 8<<20 {
+		return 0, errors.New("more than a segment holds")
 	}
 	m.lines.Write(lines)
 	select {
@@ -177,6 +190,8 @@ type peer struct {
 	done    chan struct{}
 	status  mcpproxy.Status
 	err     error
+
+	refusals chan struct{} // see sent
 }
 
 func start(t *testing.T, script string, change func(*mcpproxy.Config)) *peer {
@@ -197,7 +212,7 @@ func start(t *testing.T, script string, change func(*mcpproxy.Config)) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &peer{t: t, in: inW, out: bufio.NewReader(outR), outFile: outR, journal: &memory{grew: make(chan struct{}, 1)}, signals: make(chan os.Signal, 4), done: make(chan struct{})}
+	p := &peer{t: t, in: inW, out: bufio.NewReader(outR), outFile: outR, journal: &memory{grew: make(chan struct{}, 1)}, signals: make(chan os.Signal, 4), done: make(chan struct{}), refusals: make(chan struct{}, 1)}
 	c := mcpproxy.Config{
 		Command:  []string{exe},
 		Env:      []string{"TEST_SERVER_SCRIPT=" + script, "GORACE=atexit_sleep_ms=0"},

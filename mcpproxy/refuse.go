@@ -14,6 +14,12 @@ const (
 	codeRefused        = "-31001" // outside the range that JSON-RPC reserves
 )
 
+// reasons are what a client is told, by the error type of a refusal.
+var reasons = map[string]string{
+	audit.ErrAmbiguousRequest: "its bytes can be read in more than one way",
+	audit.ErrAuditFailure:     "it cannot be recorded: the audit trail takes no more lines",
+}
+
 // appendRefusal appends the answers to the requests of a frame that was not
 // passed on, one line: an array if the frame was a batch.
 func appendRefusal(dst []byte, f *wire.Frame, why string) []byte {

@@ -35,8 +35,9 @@ type session struct {
 	late   late
 	ended  bool
 
+	newContext bool // base changed: a context line goes before the next intents
+
 	lines   []byte // scratch: what is being written
-	news    []byte // context and tool lines for the next intents
 	backlog []byte // record lines whose write failed; they keep their numbers and come before any other line
 	gap     gap
 	failing bool // the log was told that the journal takes no lines
@@ -66,10 +67,10 @@ func (s *session) wantsAnswers() bool { return s.wanted.Load() > 0 }
 
 func (s *session) appendHead(dst []byte) []byte { return append(dst, *s.head.Load()...) }
 
-// setHead makes the head anew after base or tools changed.
+// setHead makes the head anew after base or tools changed. Definitions that do
+// not fit are left out: they are in the segments before.
 func (s *session) setHead() {
-	head := audit.AppendContext(nil, &s.base)
-	head = s.tools.appendLines(head)
+	head := s.tools.appendLines(audit.AppendContext(nil, &s.base), maxHead)
 	s.head.Store(&head)
 }
 
@@ -185,18 +186,6 @@ func (s *session) take() *call {
 	return new(call)
 }
 
-// reclaim takes c out of the open calls, if it is still the call numbered
-// callNo, so that its record can be completed.
-func (s *session) reclaim(c *call, callNo uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.rec.CallNo != callNo {
-		return false
-	}
-	s.open.remove(c)
-	return true
-}
-
 // release ends the use of c and of every string in its record.
 func (s *session) release(c *call) {
 	buf := c.buf[:0]
@@ -209,63 +198,111 @@ func (s *session) release(c *call) {
 	}
 }
 
-// intend numbers the items of one read and writes their lines, in one write.
-// After an error none of them has a number, and what they are is counted for
-// the gap record.
+// intend numbers the items of one read and writes their lines, in pieces that
+// the journal takes. All of them are written before any byte of the read is
+// passed on.
+//
+// After an error the items before some point are in the journal and the others
+// are not: those have no number and are counted for the gap record. Under Deny
+// every frame with a call that is not in the journal is refused; what is in the
+// journal of such a frame gets its final record here. Its intent may be all
+// that a crash leaves of it, which reads as a call whose outcome is unknown.
 func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i := range items {
+		s.resume(&items[i])
+	}
+	written := 0
+	if s.ended {
+		err = errEnded
+	} else {
+		pos, written, err = s.write(items, now)
+	}
+	if err != nil && s.cfg.OnAuditFailure == Deny {
+		refuseFrames(items, written)
+	}
+	s.lines = s.lines[:0]
+	for i := range items {
+		s.settle(&items[i], i < written, now)
+	}
+	s.appendEvicted(now)
+	if len(s.lines) > 0 {
+		s.appendFinal(s.lines)
+	}
+	if cap(s.lines) > 4*maxAppend {
+		s.lines = nil
+	}
+	s.arm(now)
+	return pos, err
+}
+
+// write writes the gap record, if one is due, what is new of the context, and
+// the lines of the items. It returns how many items it wrote the lines of.
+func (s *session) write(items []item, now time.Time) (pos int64, written int, err error) {
 	seq, callNo := s.seq, s.callNo
 	s.lines = s.lines[:0]
 	if s.gap.count > 0 {
 		s.appendGap(now)
 	}
-	s.lines = append(s.lines, s.news...)
-	written := len(s.news) > 0
-	for i := range items {
-		written = s.number(&items[i], now) || written
+	if s.newContext {
+		s.lines = audit.AppendContext(s.lines, &s.base)
 	}
-	if s.ended {
-		err = errEnded
-	} else if written {
-		pos, err = s.append(s.lines, false)
-		s.tell(err)
+	fresh := 0 // definitions in s.lines
+	for i := 0; ; {
+		if last := i == len(items) && fresh == len(s.tools.fresh); last || len(s.lines) >= maxAppend {
+			if len(s.lines) > 0 {
+				pos, err = s.flush(pos)
+			}
+			if err != nil {
+				s.seq, s.callNo = seq, callNo
+				return pos, written, err
+			}
+			seq, callNo, written = s.seq, s.callNo, i
+			s.gap, s.newContext = gap{}, false
+			s.tools.told(fresh)
+			fresh = 0
+			if last {
+				return pos, written, nil
+			}
+		}
+		if fresh < len(s.tools.fresh) {
+			s.lines = s.tools.fresh[fresh].appendLine(s.lines)
+			fresh++
+			continue
+		}
+		s.number(&items[i], now)
+		i++
 	}
+}
+
+// flush writes s.lines. After an error it returns the position before them.
+func (s *session) flush(before int64) (int64, error) {
+	pos, err := s.append(s.lines, false)
+	s.tell(err)
 	if err != nil {
-		s.seq, s.callNo = seq, callNo
-		s.unrecorded(items, now)
-		return 0, err
+		return before, err
 	}
-	s.gap = gap{}
-	s.news = s.news[:0]
-	for i := range items {
-		s.settle(&items[i])
-	}
-	s.appendEvicted(now)
-	s.arm(now)
+	s.lines = s.lines[:0]
 	return pos, nil
 }
 
-// number appends the lines of one item and reports whether there are any. A
-// call can be found from here on, by the items that come after it in the same
-// read, too: how bytes are cut into reads changes no record.
-func (s *session) number(it *item, now time.Time) bool {
+// number appends the lines of one item, if it has any. A call can be found from
+// here on, by the items that come after it in the same read, too: how bytes are
+// cut into reads changes no record.
+func (s *session) number(it *item, now time.Time) {
 	switch {
 	case it.cancel != nil:
-		if c := s.open.find(it.cancel); c != nil && c.cancelled.IsZero() {
-			c.cancelled = now
-			c.rec.CancelRequested = true
-		}
-		return false
+		s.cancel(it, now)
 	case it.junk != nil:
 		it.junk.Seq = s.seq
 		s.seq++
 		s.lines = audit.AppendRecord(s.lines, it.junk)
 	case it.call == nil:
-		return false
 	case it.call.class != recorded:
-		s.enter(it)
-		return false
+		if it.refused == "" {
+			s.enter(it)
+		}
 	default:
 		r := &it.call.rec
 		if !it.again {
@@ -278,17 +315,27 @@ func (s *session) number(it *item, now time.Time) bool {
 		s.tools.describe(r, it.tool)
 		s.lines = audit.AppendIntent(s.lines, r)
 		it.callNo = r.CallNo
-		if it.refused != "" {
+		switch {
+		case it.refused != "":
 			s.conclude(it.call, audit.OutcomeError, it.refused, now)
-		} else {
+			it.ended = true
+		case it.call.early == nil:
 			s.enter(it)
 		}
 	}
-	return true
+}
+
+func (s *session) cancel(it *item, now time.Time) {
+	if c := s.open.find(it.cancel); c != nil && c.cancelled.IsZero() && it.refused == "" {
+		c.cancelled = now
+		c.rec.CancelRequested = true
+	}
 }
 
 // enter makes the item's call findable by its answer.
 func (s *session) enter(it *item) {
+	it.entered = true
+	it.call.part = it.begun
 	s.open.add(it.call, it.id)
 	s.open.alias(it.call, it.variant)
 	if it.call.class != recorded {
@@ -296,42 +343,96 @@ func (s *session) enter(it *item) {
 	}
 }
 
-// settle ends what number began, once the item's lines are written.
-func (s *session) settle(it *item) {
-	switch {
-	case it.call == nil:
-	case it.refused != "":
-		s.release(it.call)
-		it.call = nil
-	default:
-		it.call.rec.Forwarded = true
+// leave undoes enter.
+func (s *session) leave(it *item) {
+	it.entered = false
+	s.open.remove(it.call)
+	if it.call.class != recorded {
+		s.wanted.Add(-1)
 	}
 }
 
-// unrecorded takes back what could not be written: calls are counted for the
-// gap record, anomalies wait with the records of answered calls.
-func (s *session) unrecorded(items []item, now time.Time) {
-	for i := range items {
-		switch it := &items[i]; {
-		case it.junk != nil && len(s.backlog) < maxBacklog && s.cfg.Journal != nil && !s.ended:
-			it.junk.Seq = s.seq
-			s.seq++
-			s.backlog = audit.AppendRecord(s.backlog, it.junk)
-		case it.junk != nil:
-			s.missed(now, false)
-		case it.call != nil && it.call.class == recorded && !it.again:
-			s.missed(now, s.cfg.OnAuditFailure == Deny || it.refused != "")
-			if it.refused == "" {
-				s.open.remove(it.call)
+// refuseFrames refuses the frames that have a call which is not written.
+func refuseFrames(items []item, written int) {
+	for from := 0; from < len(items); {
+		to, refuse := from, false
+		for ; to < len(items) && items[to].frame == items[from].frame; to++ {
+			refuse = refuse || to >= written && items[to].isCall()
+		}
+		for ; from < to; from++ {
+			if refuse && items[from].refused == "" {
+				items[from].refused = audit.ErrAuditFailure
 			}
-			s.release(it.call)
-			it.call = nil
-		case it.again && it.refused != "":
+		}
+	}
+}
+
+// settle decides what becomes of an item, now that it is known whether its
+// lines are written: the server gets it, or it ends here.
+func (s *session) settle(it *item, written bool, now time.Time) {
+	switch {
+	case it.cancel != nil && !written:
+		s.cancel(it, now)
+		return
+	case it.junk != nil && !written:
+		s.keepJunk(it.junk, now)
+		return
+	case it.call == nil:
+		return
+	case it.refused == "" && it.call.early == nil && (written || it.again || it.call.class != recorded):
+		it.call.rec.Forwarded = true
+		if !it.entered {
 			s.enter(it)
 		}
-		// What else number entered stays: a call that was begun before needs a
-		// record, and what is not recorded is passed on.
+		return
 	}
+	if it.entered {
+		s.leave(it)
+	}
+	switch {
+	case it.call.class != recorded:
+	case !written && !it.again:
+		s.missed(now, it.refused != "")
+	case it.refused == "":
+		it.call.rec.Forwarded = true
+		s.concludeEarly(it.call)
+	case !it.ended || !written:
+		// Its intent is in the journal and the server does not get it whole.
+		s.conclude(it.call, audit.OutcomeError, it.refused, now)
+	}
+	s.release(it.call)
+	it.call = nil
+}
+
+// resume has the end of an oversize call continue the call that its begin
+// made, unless that has ended meanwhile.
+func (s *session) resume(it *item) {
+	e := it.earlier.call
+	if e == nil || e.rec.CallNo != it.earlier.callNo {
+		return
+	}
+	it.again = true
+	defer s.release(e)
+	s.open.remove(e)
+	c := it.call
+	c.start, c.cancelled, c.interim, c.early = e.start, e.cancelled, e.interim, e.early
+	from := len(c.buf)
+	c.buf = append(c.buf, e.rec.RecordID...)
+	c.rec.RecordID, c.rec.CallNo, c.rec.TS = c.text(from), e.rec.CallNo, e.rec.TS
+	c.rec.CancelRequested, c.rec.NotDurable = e.rec.CancelRequested, e.rec.NotDurable
+	s.tools.describe(&c.rec, it.tool)
+}
+
+// keepJunk keeps an anomaly that could not be written with the records of
+// answered calls.
+func (s *session) keepJunk(junk *audit.Record, now time.Time) {
+	if len(s.backlog) >= maxBacklog || s.cfg.Journal == nil || s.ended {
+		s.missed(now, false)
+		return
+	}
+	junk.Seq = s.seq
+	s.seq++
+	s.backlog = audit.AppendRecord(s.backlog, junk)
 }
 
 // missed counts one thing that has no record.

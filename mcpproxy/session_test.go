@@ -80,7 +80,7 @@ func (c *clientSide) ask(t *testing.T, id, tool string) {
 	raw := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q}}`, id, tool)
 	m := wire.Message{Raw: []byte(raw), ID: []byte(id), Method: []byte(`"tools/call"`), Name: fmt.Appendf(nil, "%q", tool)}
 	c.items = c.items[:0]
-	c.read(0, &m, 0, time.Now())
+	c.read(0, &m, 0, time.Now(), "")
 	if _, err := c.s.intend(c.items, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func BenchmarkCall(b *testing.B) {
 	for b.Loop() {
 		c.items = c.items[:0]
 		now := time.Now()
-		c.read(0, &m, 0, now)
+		c.read(0, &m, 0, now, "")
 		s.intend(c.items, now)
 		s.finish(got, false)
 		j.b.Reset()

@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -15,15 +16,22 @@ import (
 // mutating, destructive; since 0.1.0a22 inspect, manage, execute, teardown.
 var knownTiers = []string{"readonly", "inspect", "mutating", "manage", "execute", "destructive", "teardown"}
 
-// maxTools bounds what a server can make us remember.
-const maxTools = 16384
+// maxTools and maxToolBytes bound what a server can make us remember. The
+// bytes are of names, tiers and the like, as the server had them and as records
+// have them.
+const (
+	maxTools     = 16384
+	maxToolBytes = 16 << 20
+)
 
 // tools are the definitions that the server declared in tools/list. It belongs
 // to the session's lock.
 type tools struct {
 	tiers []string
 	byRaw map[string]*definition // by name as the server has it
+	bytes int                    // of byRaw, see maxToolBytes
 	page  int                    // counts complete listings; a tool of an older one is gone
+	fresh []*definition          // in byRaw and not in the journal as they are now
 }
 
 type definition struct {
@@ -32,6 +40,8 @@ type definition struct {
 	annotations audit.JSON
 	hash        string
 	page        int
+	bytes       int
+	fresh       bool // in tools.fresh
 }
 
 func newTools(more []string) tools {
@@ -45,53 +55,78 @@ func (t *tools) describe(r *audit.Record, name string) {
 	}
 }
 
-func (t *tools) appendLines(dst []byte) []byte {
-	names := make([]string, 0, len(t.byRaw))
-	for name := range t.byRaw {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		dst = t.byRaw[name].appendLine(dst)
+// appendLines appends the lines of the definitions, in the order of their
+// names, while dst is at most limit bytes long.
+func (t *tools) appendLines(dst []byte, limit int) []byte {
+	for _, name := range slices.Sorted(maps.Keys(t.byRaw)) {
+		whole := len(dst)
+		if dst = t.byRaw[name].appendLine(dst); len(dst) > limit {
+			return dst[:whole]
+		}
 	}
 	return dst
+}
+
+// told says that the first n of t.fresh are in the journal.
+func (t *tools) told(n int) {
+	for _, d := range t.fresh[:n] {
+		d.fresh = false
+	}
+	if t.fresh = t.fresh[n:]; len(t.fresh) == 0 {
+		t.fresh = nil
+	}
 }
 
 func (d *definition) appendLine(dst []byte) []byte {
 	return audit.AppendTool(dst, &audit.Record{Tool: d.name, Tier: d.tier, Annotations: d.annotations, ToolHash: d.hash})
 }
 
-// read takes in one page of a listing and returns the tool lines of what is
-// new. first says that the request had no cursor.
-func (t *tools) read(red *redact.Redactor, result []byte, first bool) (lines []byte) {
+// read takes in one page of a listing. first says that the request had no
+// cursor.
+func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
 	if first {
 		t.page++
 	}
 	audit.Elements(wire.Member(result, "tools"), func(tool []byte) bool {
-		name := wire.Member(tool, "name")
-		if name == nil {
-			return true
+		if name := wire.Member(tool, "name"); name != nil {
+			t.learn(red, string(audit.AppendUnquote(nil, name)), tool)
 		}
-		raw := string(audit.AppendUnquote(nil, name))
-		old := t.byRaw[raw]
-		if old == nil && len(t.byRaw) >= maxTools {
-			return true
-		}
-		d := t.define(red, raw, tool)
-		if old == nil || old.hash != d.hash {
-			lines = d.appendLine(lines)
-		}
-		t.byRaw[raw] = d
 		return true
 	})
-	if next := wire.Member(result, "nextCursor"); next == nil || string(next) == "null" {
-		for name, d := range t.byRaw {
-			if d.page != t.page {
-				delete(t.byRaw, name)
-			}
+	if next := wire.Member(result, "nextCursor"); next != nil && string(next) != "null" {
+		return
+	}
+	for name, d := range t.byRaw {
+		if d.page != t.page {
+			delete(t.byRaw, name)
+			t.bytes -= d.bytes
+			d.page = gone
 		}
 	}
-	return lines
+	t.fresh = slices.DeleteFunc(t.fresh, func(d *definition) bool { return d.page == gone })
+}
+
+// gone is the page of a definition that is not in tools.byRaw.
+const gone = -1
+
+// learn takes in one definition, unless there are too many.
+func (t *tools) learn(red *redact.Redactor, raw string, tool []byte) {
+	d := t.define(red, raw, tool)
+	d.bytes = len(raw) + len(d.name) + len(d.tier) + len(d.annotations) + len(d.hash)
+	old := t.byRaw[raw]
+	if old == nil {
+		if len(t.byRaw) >= maxTools || t.bytes+d.bytes > maxToolBytes {
+			return
+		}
+		old = new(definition)
+		t.byRaw[raw] = old
+	}
+	t.bytes += d.bytes - old.bytes
+	if d.fresh = old.fresh; old.hash != d.hash && !old.fresh {
+		d.fresh = true
+		t.fresh = append(t.fresh, old)
+	}
+	*old = *d
 }
 
 func (t *tools) define(red *redact.Redactor, name string, tool []byte) *definition {
@@ -166,7 +201,7 @@ func (s *session) learn(c *call, a *wire.Answer) {
 		return
 	}
 	if c.class == listTools {
-		s.news = append(s.news, s.tools.read(s.red, result, c.firstPage)...)
+		s.tools.read(s.red, result, c.firstPage)
 	}
 	before := s.base
 	info := wire.Member(result, "serverInfo")
@@ -183,7 +218,7 @@ func (s *session) learn(c *call, a *wire.Answer) {
 		s.base.Client = c.rec.Client
 	}
 	if s.base.Server != before.Server || s.base.ProtocolVersion != before.ProtocolVersion || s.base.Client != before.Client {
-		s.news = audit.AppendContext(s.news, &s.base)
+		s.newContext = true
 	}
 	s.setHead()
 }

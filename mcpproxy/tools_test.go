@@ -19,8 +19,9 @@ func TestMoreToolsThanAreKept(t *testing.T) {
 	}
 	for _, tier := range []string{"readonly", "destructive"} {
 		tools := &c.s.tools
-		if lines := tools.read(c.s.red, listing(tier), true); len(lines) == 0 {
-			t.Errorf("no lines for tools that are %s now", tier)
+		tools.told(len(tools.fresh))
+		if tools.read(c.s.red, listing(tier), true); len(tools.fresh) != maxTools {
+			t.Errorf("%d new definitions of tools that are %s now, want %d", len(tools.fresh), tier, maxTools)
 		}
 		if len(tools.byRaw) != maxTools {
 			t.Fatalf("%d tools are known, want %d", len(tools.byRaw), maxTools)

@@ -53,6 +53,7 @@ const (
 	ErrNoResponse       = "NoResponse"       // the session ended before an answer
 	ErrProxyDied        = "ProxyDied"        // found by recovery
 	ErrAmbiguousRequest = "AmbiguousRequest" // refused: two readers could differ
+	ErrAuditFailure     = "AuditFailure"     // refused: a part of its line could not be recorded
 	ErrPolicyDenied     = "PolicyDenied"     // refused by policy
 )
 

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -198,7 +199,10 @@ func (s *Session) newSegment(repeat uint32, lines ...[]byte) (*segment, error) {
 		b = appendRepeat(b, repeat)
 	}
 	if s.c.Head != nil {
-		b = s.c.Head(b)
+		from := len(b)
+		if b = s.c.Head(b); len(b)-from > maxHead {
+			b = b[:from+1+bytes.LastIndexByte(b[from:from+maxHead], '\n')]
+		}
 	}
 	seg.head = int64(len(b))
 	for _, l := range lines {

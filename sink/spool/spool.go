@@ -36,6 +36,7 @@ const (
 // reader need not know either.
 const (
 	segmentSize = 8 << 20   // bytes after which a new segment is begun
+	maxHead     = 1 << 20   // bytes of Head that a segment starts with
 	ballastSize = 256 << 10 // bytes kept for the final records of open calls
 	maxPending  = 8 << 20   // bytes written and not yet synced; more waits for the sync
 	softPending = 1 << 20   // bytes after which the sync does not wait for its time
@@ -74,7 +75,8 @@ type Config struct {
 
 	// Head appends the sealed context and tool lines that a new segment starts
 	// with. It is called with the session's lock held, so it must not call the
-	// session; nil for none.
+	// session. Of more than 1 MiB the lines beyond are left out: a segment must
+	// have room for records. nil for none.
 	Head func(dst []byte) []byte
 
 	// OnLoss is told that a segment was removed, renamed, cut or written to by

@@ -1,0 +1,78 @@
+package mcpproxy
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+)
+
+// An answer that comes before the end of an oversize call is the outcome of the
+// one record that the call gets, whenever it comes.
+func TestAnswerBeforeTheEndOfACall(t *testing.T) {
+	const id = "7"
+	begin := wire.Message{State: wire.Begun, ID: []byte(id), Method: []byte(`"tools/call"`)}
+	end := wire.Message{State: wire.Ended, ID: []byte(id), Method: []byte(`"tools/call"`), Name: []byte(`"late"`)}
+	for _, tt := range []struct {
+		name   string
+		answer string // when it comes
+		broken bool   // the journal, at the end of the call
+		tool   string
+	}{
+		{"before the end is read", "before", false, "late"},
+		{"between reading and recording", "between", false, "late"},
+		{"after", "after", false, "late"},
+		{"and the end never comes", "never ends", false, ""},
+		{"before the end, which cannot be recorded", "before", true, "late"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, j := testSession(t)
+			c.p.cfg.OnAuditFailure, c.s.cfg.OnAuditFailure = Allow, Allow
+			early := func(when string) {
+				if tt.answer == when {
+					c.s.finish(answer(id), false)
+				}
+			}
+			read := func(m *wire.Message) {
+				c.items = c.items[:0]
+				c.read(0, m, 0, time.Now(), "")
+			}
+			record := func() {
+				c.s.intend(c.items, time.Now())
+				c.remember()
+			}
+			read(&begin)
+			record()
+			early("before")
+			early("never ends")
+			if tt.answer != "never ends" {
+				j.fail(tt.broken)
+				read(&end)
+				early("between")
+				record()
+				early("after")
+				j.fail(false)
+			}
+			c.ask(t, id, "next")
+			c.s.finish(answer(id), false)
+			c.s.end(audit.ErrNoResponse)
+			records := j.records(t)
+			dense(t, records)
+			var got []string
+			for _, r := range records {
+				if r.Kind == audit.KindCall {
+					got = append(got, fmt.Sprint(r.CallNo, " ", r.Tool, " ", r.Outcome, " ", r.Forwarded, " ", r.ResultBytes))
+				}
+			}
+			want := []string{"1 " + tt.tool + " ok true 10", "2 next ok true 10"}
+			if tt.tool == "" {
+				want[0], want[1] = want[1], want[0] // it ends with the session
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("calls = %q, want %q", got, want)
+			}
+		})
+	}
+}
