@@ -64,6 +64,43 @@ func TestConsumerSetAside(t *testing.T) {
 	}
 }
 
+// TestCommitSurvivesPowerCut cuts the power before each operation of a Commit
+// and after it, with the names of files on the medium or not, whatever of their
+// contents is. The cursor is the old one or the new one; once Commit has
+// returned it is the new one.
+func TestCommitSurvivesPowerCut(t *testing.T) {
+	for n := 1; ; n++ {
+		f, _ := sample(t)
+		c, err := OpenConsumer(ReaderConfig{Dir: "/spool", Session: testID, FS: f})
+		must(t, err)
+		first, err := c.Next()
+		must(t, err)
+		must(t, c.Commit(first.End()))
+		second, err := c.Next()
+		must(t, err)
+		stop := f.count() + n
+		f.judgeBy(func(op int, _, _ string) (verdict, error) {
+			if op == stop {
+				return stopped, nil
+			}
+			return fine, nil
+		})
+		err = c.Commit(second.End())
+		for name, image := range map[string]*memFS{"what was synced": f.crash(none), "all names": f.withNames().crash(none), "all": f.died()} {
+			got := readShipped(image, "/spool/sessions/"+testID)
+			if got != second.End() && (err == nil || got != first.End()) {
+				t.Errorf("power cut at operation %d of a commit (%v), %s left: the cursor is %v, want %v", n, err, name, got, second.End())
+			}
+		}
+		if err == nil {
+			if n < 5 {
+				t.Errorf("a commit took %d operations, want a create, a write, two syncs and a rename", n-1)
+			}
+			return
+		}
+	}
+}
+
 // TestNamesAndLook check that they say of one session what List says of all.
 func TestNamesAndLook(t *testing.T) {
 	dir := stock(t)

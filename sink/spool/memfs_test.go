@@ -319,6 +319,21 @@ func (n *node) died(clones map[*node]*node) *node {
 	return c
 }
 
+// withNames is what died returns, with all names synced and no contents: a file
+// system may write a rename before the bytes of the file.
+func (m *memFS) withNames() *memFS {
+	c := m.died()
+	c.root.syncNames()
+	return c
+}
+
+func (n *node) syncNames() {
+	n.kept = maps.Clone(n.names)
+	for _, child := range n.names {
+		child.syncNames()
+	}
+}
+
 // none keeps what was synced; some keeps chance's share of the rest.
 func none() float64 { return 0 }
 func some(seed uint64) func() float64 {
