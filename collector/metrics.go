@@ -12,6 +12,7 @@ import (
 type metrics struct {
 	records, bytes, commits, commitErrors, bisections prometheus.Counter
 	generations, gaps, deadTopicErrors, sourceErrors  prometheus.Counter
+	recovered                                         prometheus.Counter
 
 	deadLetters  *prometheus.CounterVec // by reason
 	insertErrors *prometheus.CounterVec // by class
@@ -20,6 +21,8 @@ type metrics struct {
 
 	inFlight prometheus.Gauge
 	lag      *prometheus.GaugeVec // by topic and partition
+
+	unrecovered *prometheus.GaugeVec // by spool directory
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -37,6 +40,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		gaps:            counter("gaps_total", "Runs of offsets that were never shown to us."),
 		deadTopicErrors: counter("dead_letter_topic_errors_total", "Dead letters that stand in the table only."),
 		sourceErrors:    counter("source_errors_total", "Reads of Kafka or of a spool that failed."),
+		recovered:       counter("sessions_recovered_total", "Sessions of dead proxies that were ended."),
+		unrecovered: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "unrecovered_sessions",
+			Help: "Sessions of dead proxies that could not be ended; the log has the cause."}, []string{"dir"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: "dead_letters_total",
 			Help: "Messages that are no record, and rows that the store refuses."}, []string{"reason"}),
 		insertErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: "insert_errors_total",
@@ -51,7 +57,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Records in the partition that we have not read."}, []string{"topic", "partition"}),
 	}
 	if r != nil {
-		r.MustRegister(m.records, m.bytes, m.commits, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors,
+		r.MustRegister(m.records, m.bytes, m.commits, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors, m.recovered, m.unrecovered,
 			m.sourceErrors, m.deadLetters, m.insertErrors, m.insertSeconds, m.ackSeconds, m.inFlight, m.lag)
 	}
 	return m

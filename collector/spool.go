@@ -21,11 +21,15 @@ const (
 	chunkBytes = 1 << 20
 
 	pollSpools = 250 * time.Millisecond
-	// A directory of many sessions takes long to list, so it is looked at less
-	// often: listing takes at most this part of our time.
+	// A directory of many sessions takes long to list, so it is listed less
+	// often: listing takes at most this part of the time, up to pollLast.
 	pollShare = 20
+	pollLast  = 5 * time.Second
 	// A session that could not be read is tried again after this time.
 	retrySession = time.Minute
+	// A dead session is read again once it is recovered, or after this time if
+	// another process recovers it.
+	lookDead = 15 * time.Second
 	// What keeps a directory from being read is said again after this time.
 	sayEvery = time.Minute
 )
@@ -63,11 +67,26 @@ func (s *session) idle() bool {
 // A spools reads all sessions of some directories. One goroutine owns it.
 type spools struct {
 	*Collector
-	out  chan<- chunk[cursor]
-	open map[string]*session  // by directory and id
-	next map[string]time.Time // when to try a session again that could not be read
-	said map[string]saying    // by directory: what keeps it from being read
+	out      chan<- chunk[cursor]
+	open     map[string]*session // by directory and id
+	finished map[string]struct{} // by directory and id: nothing more comes
+	next     map[string]attempt  // by directory and id
+	said     map[string]saying   // by directory: what keeps it from being read
+	listing  time.Duration       // spent on listing in the current scan
+
+	mu        sync.Mutex
+	recovered []string // directory and id, since the last scan; guarded by mu
 }
+
+// An attempt is when to look at a session again, and what kept it from being
+// read last, as it was logged.
+type attempt struct {
+	at   time.Time
+	text string
+}
+
+// key names a session of several directories.
+func key(dir, id string) string { return dir + "\x00" + id }
 
 // A saying is what was logged, and when.
 type saying struct {
@@ -79,18 +98,22 @@ type saying struct {
 func (c *Collector) runSpools(ctx context.Context) error {
 	chunks := make(chan chunk[cursor])
 	p := &pipeline[cursor]{c, commitCursors}
-	s := &spools{Collector: c, out: chunks, open: map[string]*session{}, next: map[string]time.Time{}, said: map[string]saying{}}
+	s := &spools{
+		Collector: c, out: chunks, open: map[string]*session{},
+		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]saying{},
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() { p.run(ctx, chunks) })
 	for _, dir := range c.config.Spools {
+		wg.Go(func() { s.recover(ctx, dir) })
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			c.log.Warn("there is no spool yet; the first session makes it, unless spool.dirs names another place than the proxy does", zap.String("dir", dir))
 		}
 	}
 	for ctx.Err() == nil {
-		began := time.Now()
+		s.listing = 0
 		s.scan(ctx)
-		sleep(ctx, max(pollSpools, pollShare*time.Since(began)))
+		sleep(ctx, min(max(pollSpools, pollShare*s.listing), pollLast))
 	}
 	wg.Wait()
 	for _, open := range s.open {
@@ -126,11 +149,37 @@ func (s *spools) say(dir string, err error) {
 	}
 }
 
+// recover ends the sessions of a directory whose proxies died, so that their
+// last calls are stored although no other proxy starts. It has a goroutine of
+// its own: a session that takes long to recover keeps no other from being read.
+func (s *spools) recover(ctx context.Context, dir string) {
+	left := s.metrics.unrecovered.WithLabelValues(dir)
+	r := spool.NewRecoverer(spool.RecoverConfig{Dir: dir, Log: s.log})
+	r.Run(ctx, func(done []spool.Recovered, failed int) {
+		left.Set(float64(failed))
+		s.metrics.recovered.Add(float64(len(done)))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, d := range done {
+			s.recovered = append(s.recovered, key(dir, d.Session))
+		}
+	})
+}
+
 // scan reads what every session has, and leaves those that have no more.
 func (s *spools) scan(ctx context.Context) {
+	s.mu.Lock()
+	for _, name := range s.recovered {
+		delete(s.next, name)
+	}
+	s.recovered = nil
+	s.mu.Unlock()
 	var problem error
+	there := 0
 	for _, dir := range s.config.Spools {
-		entries, err := spool.List(dir)
+		began := time.Now()
+		ids, err := spool.Names(dir)
+		s.listing += time.Since(began)
 		if err != nil {
 			problem = err
 			s.metrics.sourceErrors.Inc()
@@ -138,28 +187,52 @@ func (s *spools) scan(ctx context.Context) {
 		} else {
 			delete(s.said, dir)
 		}
-		for _, e := range entries {
+		for _, id := range ids {
 			if ctx.Err() != nil {
 				return
 			}
-			s.look(ctx, dir, e)
+			if _, finished := s.finished[key(dir, id)]; !finished {
+				s.look(ctx, dir, id)
+			}
 		}
+		there += len(ids)
+	}
+	if len(s.finished)+len(s.next) > 2*there {
+		// Retention removed many. What is forgotten here and still there is
+		// looked at once more.
+		clear(s.finished)
+		clear(s.next)
 	}
 	s.source.tell(problem)
 }
 
 // look reads on in one session. Whatever is wrong with it stays its own
 // problem.
-func (s *spools) look(ctx context.Context, dir string, e spool.Entry) {
-	name := dir + "\x00" + e.ID
-	open := s.open[name]
+func (s *spools) look(ctx context.Context, dir, id string) {
+	name := key(dir, id)
+	open, last := s.open[name], s.next[name]
+	waits := time.Now().Before(last.at)
+	if open == nil && waits {
+		return
+	}
+	began := time.Now()
+	e, there := spool.Look(dir, id)
+	s.listing += time.Since(began)
 	err := e.Err
-	waits := time.Now().Before(s.next[name])
-	if open == nil && (waits || err == nil && !e.Unshipped()) {
+	if open == nil && err == nil && !e.Unshipped() {
+		switch {
+		case !there:
+			delete(s.next, name)
+		case e.Finished():
+			s.finished[name] = struct{}{}
+			delete(s.next, name)
+		case e.State != spool.Live:
+			s.next[name] = attempt{at: time.Now().Add(lookDead)}
+		}
 		return
 	}
 	if open == nil && err == nil {
-		if open, err = s.begin(dir, e.ID); err == nil {
+		if open, err = s.begin(dir, id); err == nil {
 			s.open[name] = open
 		}
 	}
@@ -168,13 +241,15 @@ func (s *spools) look(ctx context.Context, dir string, e spool.Entry) {
 	}
 	if err != nil && !waits && !errors.Is(err, spool.ErrBusy) && ctx.Err() == nil {
 		s.metrics.sourceErrors.Inc()
-		s.log.Warn("session not read", zap.String("session", e.ID), zap.Error(err))
-		s.next[name] = time.Now().Add(retrySession)
+		if err.Error() != last.text {
+			s.log.Warn("session not read", zap.String("session", id), zap.Error(err))
+		}
+		s.next[name] = attempt{time.Now().Add(retrySession), err.Error()}
 	}
 	if open != nil && open.idle() {
 		delete(s.open, name)
 		if err := open.consumer.Close(); err != nil {
-			s.log.Warn("session not closed", zap.String("session", e.ID), zap.Error(err))
+			s.log.Warn("session not closed", zap.String("session", id), zap.Error(err))
 		}
 	}
 }

@@ -19,8 +19,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeSession writes a session as a proxy does, with n calls.
+// writeSession writes a session as a proxy does, with n calls, and keeps it
+// alive as that proxy would.
 func writeSession(t *testing.T, dir string, n int) (id string) {
+	t.Helper()
+	id = writeDead(t, dir, n)
+	lock, err := os.OpenFile(filepath.Join(dir, "sessions", id, "lock"), os.O_RDWR, 0)
+	if err == nil {
+		t.Cleanup(func() { lock.Close() })
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// writeDead writes a session as a proxy does that is killed after n calls.
+func writeDead(t *testing.T, dir string, n int) (id string) {
 	t.Helper()
 	s, err := spool.Create(spool.Config{Dir: dir, Durability: spool.Interval}, audit.NewID(time.Now()))
 	if err != nil {
@@ -247,4 +263,45 @@ func TestSpoolUnreadable(t *testing.T) {
 			t.Errorf("said %v, want once that %q is not there", yet, absent)
 		}
 	})
+}
+
+// TestDeadSession: the calls of a proxy that was killed are stored although no
+// other proxy starts, and a session that cannot be recovered, or that is alive,
+// keeps no other from it and is left as it is.
+func TestDeadSession(t *testing.T) {
+	dir := t.TempDir()
+	foreign := writeDead(t, dir, 1)
+	if err := os.WriteFile(filepath.Join(dir, "sessions", foreign, "machine"), []byte("another\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live := writeSession(t, dir, 1)
+	dead := writeDead(t, dir, 3)
+	now := time.Now()
+	intent := audit.AppendIntent(nil, &audit.Record{RecordID: audit.NewID(now), SessionID: dead, CallNo: 4, TS: now, Method: "tools/call", Tool: "pipe_pane"})
+	segment := filepath.Join(dir, "sessions", dead, "00000001.jsonl")
+	f, err := os.OpenFile(segment, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = f.Write(append(intent, `{"torn`...)) // not published: the proxy had no time to
+		f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newFakeStore()
+	collectSpools(t, store, func() bool {
+		e, _ := spool.Look(dir, dead)
+		return e.Finished()
+	}, dir)
+	if records, letters := store.stored(); records != 1+1+3+2 || letters != 0 {
+		t.Errorf("%d records and %d dead letters, want 7 and none", records, letters)
+	}
+	text, err := os.ReadFile(segment)
+	if err != nil || !bytes.Contains(text, []byte(`"outcome":"unknown","error_type":"ProxyDied"`)) || bytes.Contains(text, []byte("torn")) {
+		t.Errorf("the session is %s, %v, want an unknown call and no torn line", text, err)
+	}
+	for _, id := range []string{foreign, live} {
+		if e, _ := spool.Look(dir, id); e.State == spool.Ended {
+			t.Errorf("session %q was ended", id)
+		}
+	}
 }

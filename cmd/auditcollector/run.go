@@ -30,7 +30,8 @@ with none, from the spools of spool.dirs; they go to clickhouse.addr or, with
 none, to an engine of our own in local.dir.
 
 With no configuration at all it reads what auditproxy has recorded on this
-machine.`
+machine. In the spools that it reads it ends the sessions of this machine whose
+proxy died, as auditproxy recover does.`
 
 func newRunCmd(a *app) *cobra.Command {
 	return &cobra.Command{

@@ -149,7 +149,7 @@ func (d *diagnosis) spool(cfg config) {
 		d.find("the spool cannot be written: %v", u.Writable)
 	}
 	if u.Dead > 0 {
-		d.find("%s ended with a dead proxy; the next proxy that starts recovers what was open, or auditproxy recover", count(u.Dead, "session"))
+		d.find("%s ended with a dead proxy; the next proxy, auditproxy ship or auditcollector recovers what was open, or auditproxy recover", count(u.Dead, "session"))
 	}
 	if left := unshippedAndOver(u.Sessions); cfg.consumer != "none" && left > 0 {
 		todo := ""

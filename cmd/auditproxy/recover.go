@@ -14,8 +14,8 @@ import (
 
 const recoverLong = `End the sessions whose proxy died: each call that was open gets a record with
 the outcome unknown, a torn tail is set aside, and the session gets its end. The
-next proxy that starts does the same, so there is seldom a reason to do it by
-hand.
+next proxy does the same, and so do auditproxy ship and an auditcollector that
+reads this spool, so there is seldom a reason to do it by hand.
 
 A session that another machine wrote is left alone, because its lock does not
 tell here whether its proxy is alive. --force takes it for dead: for when that

@@ -19,7 +19,7 @@ import (
 
 const shipLong = `Ship the records of all sessions on this machine to Kafka: of those that are
 over, and of those that still run and that no proxy ships itself. Sessions whose
-proxy died are ended first. A record counts as shipped once all in-sync replicas
+proxy died are ended first, with --follow within seconds. A record counts as shipped once all in-sync replicas
 have it; while Kafka is away this waits.
 
 Without --follow it ends when everything that was there is shipped. Its exit code
@@ -142,6 +142,8 @@ type hostShip struct {
 
 	// What came of it, by all that ship.
 	records, aside, busy, failures atomic.Int64
+
+	logged sync.Map // by session id: why it is not shipped, as it was logged
 }
 
 // ship ships what there is of one session now.
@@ -154,6 +156,7 @@ func (h *hostShip) ship(ctx context.Context, id string) error {
 	})
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist): // retention removed it
+		h.logged.Delete(id)
 		return nil
 	case errors.Is(err, spool.ErrBusy):
 		h.busy.Add(1)
@@ -163,8 +166,13 @@ func (h *hostShip) ship(ctx context.Context, id string) error {
 	return err
 }
 
+// failed logs why a session is not shipped when that is new: a follower meets it
+// every minute.
 func (h *hostShip) failed(id string, err error) {
 	h.failures.Add(1)
+	if was, _ := h.logged.Swap(id, err.Error()); was == err.Error() {
+		return
+	}
 	h.log.Error("a session cannot be shipped", zap.String("session", id), zap.Error(err))
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,10 +14,12 @@ import (
 
 // How often a follower looks.
 const (
-	shipLook     = 500 * time.Millisecond // for new records
-	recoverEvery = time.Minute            // for sessions that died
-	failedAgain  = time.Minute            // at a session that could not be shipped
-	listFailing  = 10 * time.Second       // at a directory that could not be listed
+	shipLook    = 500 * time.Millisecond // for new records
+	lookShare   = 20                     // looking takes at most this part of the time, up to lookLast
+	lookLast    = 5 * time.Second
+	deadAgain   = 15 * time.Second // at a dead session with nothing to ship, which another process may recover
+	failedAgain = time.Minute      // at a session that could not be shipped
+	listFailing = 10 * time.Second // at a directory that could not be listed
 )
 
 // A hostFollower ships all sessions of a spool directory, those that begin
@@ -24,12 +27,14 @@ const (
 // something new, so that the number of sessions does not matter to memory.
 type hostFollower struct {
 	*hostShip
-	done chan turn
+	done      chan turn
+	recovered chan []spool.Recovered
 
 	// Owned by run.
 	running map[string]bool
-	shipped map[string]bool      // over, and nothing is left
+	shipped map[string]bool      // finished, see spool.Entry.Finished
 	pause   map[string]time.Time // until when not to look
+	rest    []string             // sessions that the last look did not come to
 }
 
 // A turn is what came of one time that a session was shipped.
@@ -40,11 +45,12 @@ type turn struct {
 
 func newHostFollower(h *hostShip) *hostFollower {
 	return &hostFollower{
-		hostShip: h,
-		done:     make(chan turn, shipAtOnce),
-		running:  map[string]bool{},
-		shipped:  map[string]bool{},
-		pause:    map[string]time.Time{},
+		hostShip:  h,
+		done:      make(chan turn, shipAtOnce),
+		recovered: make(chan []spool.Recovered),
+		running:   map[string]bool{},
+		shipped:   map[string]bool{},
+		pause:     map[string]time.Time{},
 	}
 }
 
@@ -53,25 +59,25 @@ func (f *hostFollower) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { f.recoverAlways(ctx) })
 	defer beside.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		wait := shipLook
-		if err := f.look(ctx); err != nil {
-			f.log.Error("the spool cannot be listed", zap.Error(err))
-			wait = listFailing
-		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			for len(f.running) > 0 {
 				f.ended(<-f.done)
 			}
 			return nil
 		case s := <-f.done:
 			f.ended(s)
+			f.lookOn(ctx)
+		case list := <-f.recovered:
+			for _, r := range list {
+				delete(f.pause, r.Session)
+			}
 		case <-timer.C:
+			timer.Reset(f.look(ctx))
 		}
-		timer.Stop()
 	}
 }
 
@@ -85,18 +91,27 @@ func (f *hostFollower) ended(s turn) {
 	}
 }
 
-// look starts turns for sessions that have something to ship.
-func (f *hostFollower) look(ctx context.Context) error {
+// look starts turns for sessions that have something to ship, and returns the
+// time until the next look.
+func (f *hostFollower) look(ctx context.Context) time.Duration {
+	began := time.Now()
 	ids, err := spool.Names(f.cfg.spoolDir)
 	if err != nil {
-		return err
+		f.log.Error("the spool cannot be listed", zap.Error(err))
+		return listFailing
 	}
 	f.forget(ids)
-	for _, id := range ids {
-		if len(f.running) == shipAtOnce || ctx.Err() != nil {
-			return nil
-		}
-		if f.running[id] || f.shipped[id] || time.Now().Before(f.pause[id]) {
+	f.rest = slices.DeleteFunc(ids, func(id string) bool { return f.shipped[id] })
+	f.lookOn(ctx)
+	return min(max(shipLook, lookShare*time.Since(began)), lookLast)
+}
+
+// lookOn starts turns until as many run as may.
+func (f *hostFollower) lookOn(ctx context.Context) {
+	for len(f.rest) > 0 && len(f.running) < shipAtOnce && ctx.Err() == nil {
+		id := f.rest[0]
+		f.rest = f.rest[1:]
+		if f.running[id] || time.Now().Before(f.pause[id]) {
 			continue
 		}
 		e, there := spool.Look(f.cfg.spoolDir, id)
@@ -108,11 +123,12 @@ func (f *hostFollower) look(ctx context.Context) error {
 		case e.Unshipped():
 			f.running[id] = true
 			go func() { f.done <- turn{id, f.ship(ctx, id)} }()
-		case e.State == spool.Ended:
+		case e.Finished():
 			f.shipped[id] = true
+		case e.State != spool.Live:
+			f.pause[id] = time.Now().Add(deadAgain)
 		}
 	}
-	return nil
 }
 
 // forget drops what is known of sessions that retention has removed.
@@ -133,15 +149,17 @@ func (f *hostFollower) forget(ids []string) {
 	}
 }
 
+// recoverAlways ends the sessions whose proxies died, also where no other proxy
+// starts.
 func (f *hostFollower) recoverAlways(ctx context.Context) {
-	tick := time.NewTicker(recoverEvery)
-	defer tick.Stop()
-	for {
-		f.recover(ctx)
-		select {
-		case <-ctx.Done():
+	r := spool.NewRecoverer(spool.RecoverConfig{Dir: f.cfg.spoolDir, Log: f.log})
+	r.Run(ctx, func(done []spool.Recovered, _ int) {
+		if len(done) == 0 {
 			return
-		case <-tick.C:
 		}
-	}
+		select {
+		case f.recovered <- done:
+		case <-ctx.Done():
+		}
+	})
 }

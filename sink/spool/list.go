@@ -38,6 +38,7 @@ type Entry struct {
 	Segments []uint32  // numbers, ascending; retention removes the first ones
 	Bytes    int64     // in the segments
 	Durable  Position  // how far its writer has synced
+	End      Position  // how far it is written; a dead writer may have left it after Durable
 	Shipped  Position  // how far its consumer has come; zero: it has not begun
 	Modified time.Time // of the last segment
 	Torn     []string  // names of the bad tails that recovery set aside
@@ -46,6 +47,13 @@ type Entry struct {
 
 // Unshipped reports whether a consumer would find something to do.
 func (e Entry) Unshipped() bool { return e.Shipped.Before(e.Durable) }
+
+// Finished reports whether the session has ended and its consumer has all of
+// it: it does not change any more. A writer that died between its last line and
+// publishing it leaves an ended session that Recover publishes later.
+func (e Entry) Finished() bool {
+	return e.Err == nil && e.State == Ended && e.Durable == e.End && !e.Unshipped()
+}
 
 // List returns the sessions in a spool directory, oldest first, as their ids
 // sort. A session that can not be read has its Err set. A directory without
@@ -68,7 +76,13 @@ func list(f FS, dir string) ([]Entry, error) {
 func Names(dir string) ([]string, error) { return names(osFS{}, dir) }
 
 func names(f FS, dir string) ([]string, error) {
-	all, err := f.ReadDir(filepath.Join(dir, sessionsDir))
+	sessions := filepath.Join(dir, sessionsDir)
+	// A directory of another user is one problem, and not one for each session.
+	err := checkDir(f, sessions)
+	var all []string
+	if err == nil {
+		all, err = f.ReadDir(sessions)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -126,6 +140,7 @@ func (e *Entry) look(f FS, session string) error {
 		e.Segments = append(e.Segments, no)
 		e.Bytes += i.Size
 		e.Modified = i.ModTime
+		e.End = Position{no, i.Size}
 	}
 	if m, err := readFile(f, filepath.Join(session, machineFile), 256); err == nil {
 		e.Machine = string(bytes.TrimSpace(m))

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -39,6 +38,11 @@ type Skipped struct {
 	Err     error // why
 }
 
+// maxTail is how many bytes of a bad tail are copied. A crash leaves less: what
+// is longer was written by another program, and a copy would take memory and
+// space without a bound.
+const maxTail = 2 * maxPending
+
 // errForeign is why a session of another machine is skipped.
 var errForeign = errors.New("written on another machine: recover it there, or here with auditproxy recover --force if that machine is gone")
 
@@ -48,43 +52,7 @@ var errForeign = errors.New("written on another machine: recover it there, or he
 // at any point and run any number of times, by several processes at once. A
 // problem with one session does not keep it from the others.
 func Recover(ctx context.Context, c RecoverConfig) (done []Recovered, skipped []Skipped, err error) {
-	f := orOS(c.FS)
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
-	if c.Machine == "" {
-		c.Machine = machineID()
-	}
-	sessions := filepath.Join(c.Dir, sessionsDir)
-	names, err := f.ReadDir(sessions)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("recovering sessions: %w", err)
-	}
-	for _, name := range names {
-		if ctx.Err() != nil {
-			return done, skipped, ctx.Err()
-		}
-		id, unnamed := strings.CutPrefix(name, newPrefix)
-		if validID(id) != nil {
-			continue
-		}
-		rec := &recovery{RecoverConfig: c, fs: f, id: id, dir: filepath.Join(sessions, name)}
-		ended, err := rec.run(ctx, unnamed)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && gone(f, rec.dir):
-			// Its writer gave it its name meanwhile, or Retain removed it.
-		case err != nil:
-			skipped = append(skipped, Skipped{name, err})
-			c.Log.Warn("session not recovered", zap.String("session", name), zap.Error(err))
-		case ended:
-			done = append(done, rec.result)
-			c.Log.Info("session recovered", zap.String("session", id), zap.Int("unknown", rec.result.Unknown))
-		}
-	}
-	return done, skipped, nil
+	return NewRecoverer(c).Pass(ctx)
 }
 
 // A recovery is the work on one session.
@@ -95,6 +63,7 @@ type recovery struct {
 	lock    File
 	durable Position
 	result  Recovered
+	settled bool // ended and published: nothing is left to do, ever
 }
 
 // run reports whether it gave the session its end.
@@ -227,7 +196,9 @@ func (r *recovery) publish(ctx context.Context, segs []uint32) (bool, error) {
 		return false, err
 	}
 	if r.durable == (Position{last, i.Size}) {
-		return false, r.dropBallast()
+		err := r.dropBallast()
+		r.settled = err == nil
+		return false, err
 	}
 	return true, r.end(ctx, segs, true)
 }
@@ -244,9 +215,17 @@ func (r *recovery) dropBallast() error {
 // that is dead as before, with some of its calls ended.
 func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 	r.result.Session = r.id
-	// What is read below must be what the medium has.
 	for _, no := range segs {
-		if err := syncFile(r.fs, filepath.Join(r.dir, segmentName(no))); err != nil {
+		name := filepath.Join(r.dir, segmentName(no))
+		i, err := r.fs.Lstat(name)
+		if err != nil {
+			return err
+		}
+		if i.Size > maxOffset+maxPending {
+			return fmt.Errorf("segment %d has %d bytes, more than a proxy writes: move %q to a safe place", no, i.Size, name)
+		}
+		// What is read below must be what the medium has.
+		if err := syncFile(r.fs, name); err != nil {
 			return fmt.Errorf("syncing segment %d: %w", no, err)
 		}
 	}
@@ -295,6 +274,10 @@ func (r *recovery) setAside(no uint32, h *history) error {
 		from = max(from, r.durable.Offset)
 	}
 	if from >= i.Size {
+		return nil
+	}
+	if i.Size-from > maxTail {
+		r.result.Damaged++ // readers pass over it where it is
 		return nil
 	}
 	name, err := r.copyTail(g, no, from, i.Size)

@@ -183,7 +183,7 @@ type Topic struct {
 	Config     map[string]string // retention.ms and so on
 }
 
-// CreateTopic creates a topic.
+// CreateTopic creates a topic and waits until it can be read and written.
 func (b *Broker) CreateTopic(ctx context.Context, t Topic) error {
 	var entries []kafka.ConfigEntry
 	for name, value := range t.Config {
@@ -200,10 +200,39 @@ func (b *Broker) CreateTopic(ctx context.Context, t Topic) error {
 	if err == nil {
 		err = res.Errors[t.Name]
 	}
+	for p := 0; p < max(1, t.Partitions) && err == nil; p++ {
+		err = settled(ctx, func() error {
+			conn, err := kafka.DialLeader(ctx, "tcp", b.Addr, t.Name, p)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			_, _, err = conn.ReadOffsets()
+			return err
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("creating topic %q: %w", t.Name, err)
 	}
 	return nil
+}
+
+// settled calls f until its error is none that passes by itself: a partition
+// of a topic that was just made, and of a broker that just started, has no
+// leader for a moment, which is long on a busy machine.
+func settled(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		var passes kafka.Error
+		if !errors.As(err, &passes) || !passes.Temporary() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // DeleteTopic deletes a topic with all that is in it.
@@ -234,7 +263,11 @@ func (b *Broker) Messages(ctx context.Context, topic string) ([]kafka.Message, e
 		return nil, fmt.Errorf("reading topic %q: %w", topic, err)
 	}
 	defer conn.Close()
-	partitions, err := conn.ReadPartitions(topic)
+	var partitions []kafka.Partition
+	err = settled(ctx, func() (err error) {
+		partitions, err = conn.ReadPartitions(topic)
+		return err
+	})
 	var all []kafka.Message
 	for _, p := range partitions {
 		if err == nil {
@@ -248,12 +281,16 @@ func (b *Broker) Messages(ctx context.Context, topic string) ([]kafka.Message, e
 }
 
 func (b *Broker) appendMessages(ctx context.Context, all []kafka.Message, topic string, partition int) ([]kafka.Message, error) {
-	conn, err := kafka.DialLeader(ctx, "tcp", b.Addr, topic, partition)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	first, last, err := conn.ReadOffsets()
+	var first, last int64
+	err := settled(ctx, func() error {
+		conn, err := kafka.DialLeader(ctx, "tcp", b.Addr, topic, partition)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		first, last, err = conn.ReadOffsets()
+		return err
+	})
 	if err != nil || first == last {
 		return all, err
 	}

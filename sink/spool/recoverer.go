@@ -1,0 +1,195 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Times of a Recoverer. Calls of a dead proxy are to be in the store within a
+// minute; the longest pause leaves most of that to the consumer.
+const (
+	passEvery = 2 * time.Second
+	passLast  = 15 * time.Second
+	passShare = 20 // a pass takes at most this part of the time, up to passLast
+
+	recoverAgain = 10 * time.Second // after a session could not be recovered, doubled
+	recoverLast  = 10 * time.Minute // until here
+)
+
+// A Recoverer recovers the sessions of a spool directory while their processes
+// die. A pass reads the directory's names and opens only sessions that are not
+// known to be settled: a long history costs one look. One goroutine owns it.
+type Recoverer struct {
+	c       RecoverConfig
+	fs      FS
+	settled map[string]struct{} // names of directories with nothing left to do
+	failed  map[string]failure  // by name of the directory
+	logged  map[string]struct{} // causes of failures that last
+}
+
+// A failure is why a session is not recovered, and when to try again.
+type failure struct {
+	err  error
+	wait time.Duration
+	next time.Time
+}
+
+// NewRecoverer returns a Recoverer that has not looked yet.
+func NewRecoverer(c RecoverConfig) *Recoverer {
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Machine == "" {
+		c.Machine = machineID()
+	}
+	return &Recoverer{c: c, fs: orOS(c.FS), settled: map[string]struct{}{}, failed: map[string]failure{}, logged: map[string]struct{}{}}
+}
+
+// Run makes passes until ctx ends. After a pass that could read the directory
+// it calls after, with what was recovered and with how many dead sessions could
+// not be.
+func (r *Recoverer) Run(ctx context.Context, after func(done []Recovered, left int)) {
+	problem := "" // with the directory, as it was logged
+	for {
+		began := time.Now()
+		done, _, err := r.Pass(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			problem = ""
+			after(done, len(r.failed))
+		} else if err.Error() != problem {
+			problem = err.Error()
+			r.c.Log.Warn("dead sessions not recovered", zap.String("dir", r.c.Dir), zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(min(max(passEvery, passShare*time.Since(began)), passLast)):
+		}
+	}
+}
+
+// Pass recovers each dead session once, but those whose last attempt failed
+// only when their pause is over. What keeps sessions from being recovered is
+// logged when it is new, once for all sessions with that cause.
+func (r *Recoverer) Pass(ctx context.Context) (done []Recovered, skipped []Skipped, err error) {
+	names, err := r.names()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return done, skipped, ctx.Err()
+		}
+		if _, settled := r.settled[name]; settled || time.Now().Before(r.failed[name].next) {
+			continue
+		}
+		id, unnamed := strings.CutPrefix(name, newPrefix)
+		if validID(id) != nil {
+			continue
+		}
+		rec := &recovery{RecoverConfig: r.c, fs: r.fs, id: id, dir: filepath.Join(r.c.Dir, sessionsDir, name)}
+		ended, err := rec.run(ctx, unnamed)
+		if ctx.Err() != nil {
+			return done, skipped, ctx.Err()
+		}
+		if errors.Is(err, fs.ErrNotExist) && gone(r.fs, rec.dir) {
+			err = nil // its writer gave it its name meanwhile, or Retain removed it
+		}
+		if err != nil {
+			skipped = append(skipped, Skipped{name, err})
+			r.fail(name, err)
+			continue
+		}
+		delete(r.failed, name)
+		if rec.settled {
+			r.settled[name] = struct{}{}
+		}
+		if ended {
+			done = append(done, rec.result)
+			r.c.Log.Info("session recovered", zap.String("session", id), zap.Int("unknown", rec.result.Unknown))
+		}
+	}
+	r.forget(names)
+	r.logFailed()
+	return done, skipped, nil
+}
+
+// names lists the directory. One that another user owns is one problem, and not
+// one for each session.
+func (r *Recoverer) names() ([]string, error) {
+	sessions := filepath.Join(r.c.Dir, sessionsDir)
+	err := checkDir(r.fs, sessions)
+	var names []string
+	if err == nil {
+		names, err = r.fs.ReadDir(sessions)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recovering sessions: %w", err)
+	}
+	return names, nil
+}
+
+func (r *Recoverer) fail(name string, err error) {
+	wait := min(max(2*r.failed[name].wait, recoverAgain), recoverLast)
+	r.failed[name] = failure{err, wait, time.Now().Add(wait)}
+}
+
+// forget drops what is known of sessions that retention has removed. names are
+// sorted.
+func (r *Recoverer) forget(names []string) {
+	gone := func(name string) bool {
+		_, there := slices.BinarySearch(names, name)
+		return !there
+	}
+	maps.DeleteFunc(r.failed, func(name string, _ failure) bool { return gone(name) })
+	if len(r.settled) > len(names) {
+		maps.DeleteFunc(r.settled, func(name string, _ struct{}) bool { return gone(name) })
+	}
+}
+
+// logFailed logs the causes that are new, each with one session as an example.
+func (r *Recoverer) logFailed() {
+	sessions := map[string][]string{}
+	for name, f := range r.failed {
+		text := cause(f.err)
+		sessions[text] = append(sessions[text], name)
+	}
+	maps.DeleteFunc(r.logged, func(text string, _ struct{}) bool { return sessions[text] == nil })
+	for text, names := range sessions {
+		if _, known := r.logged[text]; known {
+			continue
+		}
+		r.logged[text] = struct{}{}
+		first := slices.Min(names)
+		r.c.Log.Warn("session not recovered", zap.String("session", first), zap.Int("sessions", len(names)), zap.Error(r.failed[first].err))
+	}
+}
+
+// cause is what different sessions may fail of alike: a read-only file system,
+// a full one, another machine.
+func cause(err error) string {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, errForeign):
+		return errForeign.Error()
+	case errors.As(err, &errno):
+		return errno.Error()
+	}
+	return err.Error()
+}
