@@ -183,6 +183,36 @@ func TestFramesExecutedAreRecorded(t *testing.T) {
 	}
 }
 
+// TestFramesBehindDepth nests deeper than any reader goes but V8's, before the
+// members that decide what is executed.
+func TestFramesBehindDepth(t *testing.T) {
+	proxy := build(t, "./cmd/auditproxy")
+	deep := strings.Repeat("[", 1<<20+1000) + strings.Repeat("]", 1<<20+1000)
+	for _, s := range frameServers(t) {
+		if !strings.HasPrefix(s.name, "typescript") {
+			continue
+		}
+		for name, line := range map[string]string{
+			"method": `{"jsonrpc":"2.0","id":1,"params":{"name":"evil","arguments":{"x":` + deep + `}},"method":"tools/call"}`,
+			"name":   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"x":` + deep + `},"name":"evil"}}`,
+			"second": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"safe","arguments":{"x":` + deep + `},"name":"evil"}}`,
+		} {
+			t.Run(s.name+" "+name, func(t *testing.T) {
+				spool := t.TempDir()
+				f := frame{Initialize: true, Version: "2025-06-18", B64: []byte(line + "\n"), Executed: map[string][]string{s.name: {"evil"}}}
+				executed, _ := runFrame(t, &f, s, proxy, "--spool-dir", spool, "--")
+				if !slices.Equal(executed, []string{"evil"}) {
+					t.Errorf("the server executed %q, want evil", executed)
+				}
+				list := records(t, spool)
+				if i := slices.IndexFunc(list, func(r audit.Record) bool { return r.Kind == audit.KindCall }); i < 0 || list[i].Tool != "evil" {
+					t.Errorf("records %+v, want a call of evil", list)
+				}
+			})
+		}
+	}
+}
+
 func choose(servers []frameServer, f *frame, turn int) (chosen []frameServer) {
 	if soak() {
 		return servers

@@ -54,6 +54,11 @@ func TestP10ConstantMemory(t *testing.T) {
 			{"[", 10_000_000}, {"]", 10_000_000},
 			{"}}}\n", 1},
 		}, "depth"},
+		{"nearly 2^28 levels of two kinds, name behind them", []repeated{
+			{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"path":`, 1},
+			{`[{"":[`, 89_000_000}, {"]}]", 89_000_000}, // no two words of levels are equal
+			{`},"name":"work_1"}}` + "\n", 1},
+		}, "depth"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := wrap(t, setup{proxy: proxy, argv: []string{"cat"}})

@@ -67,6 +67,7 @@ type Answers struct {
 	// All of this is the caller's goroutine's.
 	scanner scanner
 	window  window // what is scanned now: the bytes passed to Scan, or carry
+	chunks  int    // of levels that the scanner may still allocate
 	size    int64  // of the stream so far
 	inLine  bool   // the last byte was no LF
 	retain  bool   // from the next line on
@@ -103,6 +104,8 @@ func (a *Answers) Retain(on bool) { a.retain = on }
 func (a *Answers) Scan(p []byte) []Answer {
 	if a.scanner.v == nil {
 		a.scanner = scanner{v: (*answerVisitor)(a), w: &a.window, maxDepth: MaxDepth, quick: true}
+		a.chunks = maxChunks
+		a.scanner.outer.left = &a.chunks
 	}
 	a.answers = a.answers[:0]
 	base := a.size

@@ -48,6 +48,7 @@ type Requests struct {
 	first  int64 // start of what became ready in the last Scan
 	passed int64 // end of it
 	done   int64 // end of the last value that completed
+	chunks int   // of levels that the readings may still allocate
 	idle   int   // calls of Space in a row with a window too large
 
 	readings  [3]reading
@@ -70,10 +71,11 @@ type Requests struct {
 
 // NewRequests returns a Requests at the start of a stream.
 func NewRequests(c Config) *Requests {
-	q := &Requests{hash: c.Hash, seed: maphash.MakeSeed(), limit: Limit}
+	q := &Requests{hash: c.Hash, seed: maphash.MakeSeed(), limit: Limit, chunks: maxChunks}
 	for i := range q.readings {
 		p := &q.readings[i]
 		p.q, p.v, p.w, p.maxDepth = q, p, &q.window, MaxDepth
+		p.outer.left = &q.chunks
 		p.reset()
 	}
 	q.line = &q.readings[0]
@@ -90,8 +92,12 @@ func (q *Requests) Space() []byte {
 	live := w.buf[keep-w.off:]
 	size := cap(w.buf)
 	switch {
-	case len(live) > size/4 || size <= 4*maxRead || q.streaming():
-		q.idle = 0 // also where another large message may follow the one that passes
+	case len(live) > size/4 || size <= 4*maxRead:
+		q.idle = 0
+	case q.chunks < maxChunks:
+		q.idle = idleReads // deep nesting needs the memory
+	case q.streaming():
+		q.idle = 0 // another large message may follow the one that passes
 	case len(live) <= minRead:
 		q.idle++
 	}

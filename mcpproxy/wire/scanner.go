@@ -96,7 +96,8 @@ type scanner struct {
 	hex  rune
 	utf  int64 // all of the string before it is known to be UTF-8, or not to be
 
-	stack   []uint64 // one bit for each level, set for an object
+	bits    uint64 // one bit for each of the innermost levels, up to 64, set for an object
+	outer   levels // those of the levels around them
 	depth   int
 	message int // depth in the message under way, 0 for none
 	role    role
@@ -108,6 +109,7 @@ func (s *scanner) restart() {
 	s.flags, s.odd = 0, -1
 	s.st, s.role = atTop, roleTop
 	s.depth, s.message = 0, 0
+	s.outer.clear()
 	s.esc, s.high, s.wide = 0, false, false
 }
 
@@ -194,6 +196,7 @@ func (s *scanner) fail(off int64, why Anomaly) {
 	s.st = dead
 	s.v.fail(off)
 	s.message = 0
+	s.outer.clear()
 }
 
 // begin tells of a value where one may stand, and fails elsewhere.
@@ -233,20 +236,21 @@ func (s *scanner) open(off int64, c byte) {
 	case plainDepth:
 		s.flags |= Depth
 	}
+	if s.depth&63 == 0 && s.depth > 0 && !s.outer.push(s.bits) {
+		s.fail(off, Depth)
+		return
+	}
 	child := roleNone
 	if s.role != roleNone {
 		child = s.v.begin(s.role, off, c)
 	}
-	word, bit := s.depth>>6, uint64(1)<<(s.depth&63)
-	if word == len(s.stack) {
-		s.stack = append(s.stack, 0)
-	}
+	bit := uint64(1) << (s.depth & 63)
 	s.depth++
 	if c == '{' {
-		s.stack[word] |= bit
+		s.bits |= bit
 		s.st = atName0
 	} else {
-		s.stack[word] &^= bit
+		s.bits &^= bit
 		s.st = atElem0
 	}
 	if child == roleMessage {
@@ -272,6 +276,9 @@ func (s *scanner) close(off int64, object bool) {
 		return
 	}
 	s.depth--
+	if s.depth&63 == 0 && s.depth > 0 {
+		s.bits = s.outer.pop()
+	}
 	if s.message > 0 {
 		switch level := s.depth - s.message; {
 		case level < 0:
@@ -284,7 +291,7 @@ func (s *scanner) close(off int64, object bool) {
 }
 
 func (s *scanner) inObject() bool {
-	return s.stack[(s.depth-1)>>6]>>((s.depth-1)&63)&1 != 0
+	return s.bits>>((s.depth-1)&63)&1 != 0
 }
 
 func (s *scanner) endScalar(off int64) {

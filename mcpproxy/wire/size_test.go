@@ -2,9 +2,12 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -111,7 +114,7 @@ func TestOversizeMembers(t *testing.T) {
 	if last := told[len(told)-1]; last.ID != "999" || last.Method != `"m999"` {
 		t.Errorf("told %v", last)
 	}
-	if n := len(f.q.readings[0].stack); n > 1 {
+	if n := cap(f.q.readings[0].outer.part); n > 1 {
 		t.Errorf("a stack of %d words", n)
 	}
 }
@@ -148,6 +151,14 @@ func TestDepth(t *testing.T) {
 		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":{"k":` +
 			strings.Repeat("[", n) + strings.Repeat("]", n) + "}}}\n" + ping + "\n"
 	}
+	const deepest = 1 << 12
+	limited := func() *feeder {
+		f := newFeeder(Limit)
+		for i := range f.q.readings {
+			f.q.readings[i].maxDepth = deepest
+		}
+		return f
+	}
 	for _, tt := range []struct {
 		depth int
 		want  Anomaly
@@ -155,19 +166,93 @@ func TestDepth(t *testing.T) {
 	}{
 		{plainDepth - 3, 0, Complete},
 		{plainDepth - 2, Depth, Complete},
-		{MaxDepth - 3, Depth, Complete},
-		{MaxDepth - 2, Depth, Junk},
-		{MaxDepth + 1000, Depth, Junk},
+		{deepest - 3, Depth, Complete},
+		{deepest - 2, Depth, Junk},
+		{deepest + 1000, Depth, Junk},
 	} {
-		told := newFeeder(Limit).feed(t, []byte(nested(tt.depth)), 100_000)
+		told := limited().feed(t, []byte(nested(tt.depth)), 100_000)
 		if told[0].Name != `"evil"` || told[0].Anomalies != tt.want || told[1].State != tt.tail || told[len(told)-1].Method != `"ping"` {
 			t.Errorf("depth %d: told %s, then %s", tt.depth, brief(told[0]), brief(told[1]))
 		}
 	}
 	told := newFeeder(Limit).feed(t, []byte(strings.Repeat("[", 10<<20)+"\n"+ping+"\n"), 100_000)
+	slices.SortFunc(told, func(a, b seen) int { return cmp.Compare(a.Off, b.Off) })
 	if len(told) != 2 || told[0].State != Junk || told[1].Method != `"ping"` {
 		t.Errorf("told %d messages", len(told))
 	}
+}
+
+// TestMembersBehindDepth has what decides about a call after nesting that is
+// deeper than most readers go: V8 reads on.
+func TestMembersBehindDepth(t *testing.T) {
+	deep := strings.Repeat("[", 1<<20+70) + strings.Repeat("]", 1<<20+70)
+	for _, tt := range []struct{ in, want string }{
+		{`{"jsonrpc":"2.0","id":2,"x":` + deep + `,"method":"tools/call","params":{"name":"evil"}}`, `"tools/call" "evil": depth`},
+		{with(`{"arguments":{"k":` + deep + `},"name":"evil"}`), `"tools/call" "evil": depth`},
+		{with(`{"name":"list_panes","arguments":{"k":` + deep + `},"name":"evil"}`), `"tools/call" "evil" or "tools/call" "list_panes": duplicate_member depth`},
+		{`{"jsonrpc":"2.0","id":2,"x":` + deep + `,"method":"ping","y":` + strings.ReplaceAll(strings.ReplaceAll(deep, "[", `{"":[`), "]", "]}") + `,"method":"tools/call","params":{"name":"evil"}}`,
+			`"tools/call" "evil" or "ping" : duplicate_member depth`},
+	} {
+		for _, size := range []int{1 << 16, 1<<16 - 1} {
+			told := newFeeder(Limit).feed(t, []byte(tt.in+"\n"+ping+"\n"), size)
+			_, got, _ := strings.Cut(brief(told[0]), fmt.Sprintf("complete 0-%d ", len(tt.in)))
+			if got != tt.want || len(told) != 2 || told[1].Method != `"ping"` {
+				t.Errorf("told %.200s, want %s", got, tt.want)
+			}
+		}
+	}
+}
+
+// TestAnswersBehindDepth has what decides about an answer after deep nesting.
+func TestAnswersBehindDepth(t *testing.T) {
+	deep := strings.Repeat(`[{"":`, 1<<20) + "1" + strings.Repeat("}]", 1<<20)
+	var a Answers
+	got := a.Scan([]byte(`{"jsonrpc":"2.0","x":` + deep + `,"result":{"content":` + deep + `,"isError":true},"id":7}` + "\n"))
+	if len(got) != 1 || string(got[0].ID) != "7" || !got[0].IsError {
+		t.Errorf("got %d answers", len(got))
+	}
+}
+
+// TestLevels pushes and pops as a slice would.
+func TestLevels(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	left := maxChunks
+	l := levels{left: &left}
+	var want []uint64
+	for round := range 200 {
+		word, same := r.Uint64(), r.IntN(2) == 0
+		if n := r.IntN(4 * chunkWords); r.IntN(2) == 0 {
+			for range n {
+				if !same {
+					word++
+				}
+				want = append(want, word)
+				if !l.push(word) {
+					t.Fatal("no room")
+				}
+			}
+		} else {
+			for range min(n, len(want)) {
+				top := len(want) - 1
+				if got := l.pop(); got != want[top] {
+					t.Fatalf("round %d: level word %d is %x, want %x", round, top, got, want[top])
+				}
+				want = want[:top]
+			}
+		}
+	}
+	if l.clear(); left != maxChunks {
+		t.Errorf("%d chunks are left of %d", left, maxChunks)
+	}
+	for i := range uint64(2 * maxChunks * chunkWords) {
+		if !l.push(i) {
+			if i < maxChunks*chunkWords {
+				t.Errorf("room for %d words only", i)
+			}
+			return
+		}
+	}
+	t.Error("room without end")
 }
 
 // TestMemory passes very long lines.

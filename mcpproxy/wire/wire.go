@@ -8,9 +8,10 @@ import "hash"
 // oversize.
 const Limit = 16 << 20
 
-// MaxDepth is how deep nesting is tracked; the rest of a deeper line is opaque.
-// Servers give up earlier, so a message has the anomaly Depth from 201 on.
-const MaxDepth = 1 << 20
+// MaxDepth is how deep nesting is tracked, with one bit per level; the rest of a
+// deeper line is opaque. V8 has no limit of its own. Other servers give up
+// early, so a message has the anomaly Depth from 201 levels on.
+const MaxDepth = 1 << 28
 
 // A Config is what a Requests needs.
 type Config struct {
