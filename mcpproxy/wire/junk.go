@@ -5,6 +5,9 @@ import "unicode/utf8"
 // fail makes junk of what cannot be read, up to the end of the line. What is
 // known of a message that was too deep, or begun already, is told.
 func (p *reading) fail(off int64) {
+	if p == p.q.line {
+		p.q.broken = true
+	}
 	from := off
 	if p.odd >= 0 {
 		from = p.odd

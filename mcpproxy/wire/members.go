@@ -106,15 +106,18 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 	text := l.first == '"'
 	switch {
 	case l.member == paramName && (!l.exact || !primary):
-		if text {
-			p.addOccurrence(&p.toolNames, p.take(l, off), false)
+		if v := p.takeName(l, off); v.n > 0 {
+			p.addOccurrence(&p.toolNames, v, false)
 		}
 	case !l.exact || !primary:
 	case l.member == paramName:
 		p.cur.name = value{}
+		v := p.takeName(l, off)
 		if text {
-			p.cur.name = p.take(l, off)
-			p.addOccurrence(&p.toolNames, p.cur.name, true)
+			p.cur.name = v
+		}
+		if v.n > 0 {
+			p.addOccurrence(&p.toolNames, v, text)
 		}
 	case l.member == paramURI:
 		switch {
@@ -133,6 +136,19 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 	}
 }
 
+// takeName takes a tool's name. A number or a word is one too, as Java and
+// Kotlin make strings of them.
+func (p *reading) takeName(l *level, off int64) value {
+	if l.first == '{' || l.first == '[' {
+		return value{}
+	}
+	v := p.take(l, off)
+	if string(p.bytes(v)) == "null" {
+		return value{}
+	}
+	return v
+}
+
 // endMeta looks at a progress token, for which the same holds as for an id.
 func (p *reading) endMeta(l *level, off int64) {
 	if l.exact && p.over == nil && l.first != 'n' && oddID(p.w.slice(l.from, off)) {
@@ -147,8 +163,10 @@ func (p *reading) captured(i int) bool {
 		return false
 	case i == 0:
 		return l.member == memberID || l.first == '"' && l.member <= memberMethod
+	case l.member == paramName:
+		return l.first != '{' && l.first != '['
 	default:
-		return l.first == '"' && (l.member == paramName || l.member == paramURI)
+		return l.first == '"' && l.member == paramURI
 	}
 }
 

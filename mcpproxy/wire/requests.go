@@ -36,7 +36,8 @@ const (
 //     next line is read as if nothing had been before it.
 //
 // As long as all agree there is one reading. It forks at a CR and at a LF
-// inside a value, and what is at one offset is told once.
+// inside a value, and what is at one offset is told once. A line that cannot be
+// read is read again as Kotlin and Ruby do: see reread.
 type Requests struct {
 	hash  func() hash.Hash
 	seed  maphash.Seed
@@ -56,7 +57,12 @@ type Requests struct {
 	cr        *reading // and at CR
 	stream    *reading // goes on
 	forked    bool     // pending may have messages that two of them told
-	lineFlags Anomaly  // of the frame, beyond those of its messages
+	lineFrom  int64    // where the line under way starts
+	broken    bool     // line could not read it
+	early     []int64  // offsets of its messages that frames before its end have
+	rereader  *Requests
+	rereads   bool    // this is a rereader
+	lineFlags Anomaly // of the frame, beyond those of its messages
 
 	pending    []told // what is told with the next frame that reaches its end
 	candidates []pair // of pending
@@ -132,6 +138,9 @@ func (w *window) end() int64 { return w.off + int64(len(w.buf)) }
 // keep is the first offset that a reading or a pending message needs.
 func (q *Requests) keep() int64 {
 	at := min(q.pos, q.line.keep())
+	if q.pos-q.lineFrom <= q.limit {
+		at = min(at, q.lineFrom) // reread may need all of the line
+	}
 	if q.cr != q.line {
 		at = min(at, q.cr.keep())
 	}
@@ -174,6 +183,9 @@ func (q *Requests) End() []Frame {
 	}
 	q.stream.cut(q.pos, true)
 	q.line, q.cr = q.stream, q.stream
+	if q.broken {
+		q.reread(q.lineFrom, q.pos)
+	}
 	if q.pos > q.passed || len(q.pending) > 0 {
 		q.frame(q.pos, true)
 	}
@@ -303,6 +315,9 @@ func (q *Requests) lineFeed(off int64) {
 		s.afterCR = false
 	}
 	q.cr = q.line
+	if q.broken {
+		q.reread(q.lineFrom, off)
+	}
 	q.pos = off + 1
 	q.frame(q.pos, true)
 }
@@ -339,6 +354,12 @@ func (q *Requests) frame(to int64, complete bool) {
 		q.messages = append(q.messages, Message{})
 		q.message(&q.messages[len(q.messages)-1], t)
 		f.Anomalies |= t.anomalies
+		if !complete && to-q.lineFrom <= q.limit {
+			q.early = append(q.early, t.off)
+		}
+	}
+	if complete {
+		q.lineFrom, q.broken, q.early = to, false, q.early[:0]
 	}
 	q.pending = rest
 	q.spans = append(q.spans, [2]int{from, len(q.messages)})

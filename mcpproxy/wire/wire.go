@@ -76,8 +76,9 @@ type Part struct {
 	Sum   []byte // digest by Config.Hash of the value's bytes on the wire; nil while it is not complete
 }
 
-// A Candidate is another reading of a message. Both are string literals; Name
-// is nil for none.
+// A Candidate is another reading of a message. Method is a string literal, Name
+// is one, nil for none, or a number or word, which Java and Kotlin take for a
+// string.
 type Candidate struct{ Method, Name []byte }
 
 // A Frame is a line, or the part of a line that may be passed on already.

@@ -1,0 +1,196 @@
+package wire
+
+import (
+	"bytes"
+	"math"
+	"slices"
+)
+
+// reread reads the line from..to once more, for the servers that read what the
+// scanner cannot. What they execute becomes a message of its own, in strict JSON
+// except for Raw, instead of the Junk:
+//
+//   - The Kotlin SDK needs no quotes around names and strings. It retries a
+//     broken line at its first brace.
+//   - Ruby's JSON skips comments.
+//
+// Both need the whole line, so nothing is executed before its end. Lines beyond
+// the limit, which are not kept, remain Junk: Kotlin ends at 16 MiB, Ruby at 4.
+func (q *Requests) reread(from, to int64) {
+	if q.rereads || from < q.window.off || to-from > q.limit {
+		return
+	}
+	line := q.window.slice(from, to)
+	if !bytes.Contains(line, []byte("method")) && !bytes.Contains(line, []byte(`\u`)) {
+		return // no request
+	}
+	if b, brace := addQuotes(line); b != nil {
+		off := from + int64(brace)
+		end := from + int64(len(trimSpace(line)))
+		list := q.again(b, off)
+		if len(list) == 1 && list[0].Off == off && list[0].End == off+int64(len(b)) {
+			list[0].End = end
+			q.tellAgain(from, list)
+			return
+		}
+	}
+	if b := removeComments(line); b != nil {
+		q.tellAgain(from, q.again(b, from))
+	}
+}
+
+// again returns the messages in b, which is at off; none if b is not JSON.
+func (q *Requests) again(b []byte, off int64) (list []*Message) {
+	if q.rereader == nil {
+		q.rereader = NewRequests(Config{Hash: q.hash})
+		q.rereader.limit = math.MaxInt64 / 2
+		q.rereader.rereads = true
+	}
+	r := q.rereader
+	r.window = window{buf: b, off: off}
+	r.pos, r.first, r.passed, r.done, r.lineFrom = off, off, off, off, off
+	for _, f := range r.End() {
+		for _, m := range f.Messages {
+			if m.State == Junk && m.Anomalies&NotJSON != 0 {
+				return nil
+			}
+			if m.State != Junk {
+				m.Candidates = slices.Clone(m.Candidates)
+				list = append(list, &m)
+			}
+		}
+	}
+	return list
+}
+
+// tellAgain adds messages that are not told of the line already. What was Junk
+// is so no longer where they are.
+func (q *Requests) tellAgain(from int64, list []*Message) {
+	for _, m := range list {
+		if slices.Contains(q.early, m.Off) ||
+			slices.ContainsFunc(q.pending, func(t told) bool { return t.state != Junk && t.off == m.Off }) {
+			continue
+		}
+		for i := range q.pending {
+			if j := q.pending[i]; j.state == Junk && j.sum == nil && j.off >= from && j.off < m.End && j.end > m.Off {
+				q.pending[i].end = max(j.off, m.Off)
+				if j.off = m.End; len(bytes.Trim(q.window.slice(j.off, max(j.off, j.end)), " \t\r,[]")) > 0 {
+					q.pending = append(q.pending, j)
+				}
+			}
+		}
+		q.pending = slices.DeleteFunc(q.pending, func(t told) bool {
+			return t.state == Junk && t.sum == nil && len(bytes.Trim(q.window.slice(t.off, t.end), " \t\r,[]")) == 0
+		})
+		m.Raw = q.window.slice(m.Off, m.End)
+		q.pending = append(q.pending, told{off: m.Off, end: m.End, whole: m, anomalies: m.Anomalies | NotJSON})
+		q.forked = true // so that frame sorts them
+	}
+}
+
+// addQuotes returns line from its first brace on with quotes around what has
+// none, and the index of that brace. It returns nil if the Kotlin SDK cannot
+// read the line.
+func addQuotes(line []byte) (b []byte, brace int) {
+	brace = bytes.IndexByte(line, '{')
+	if brace < 0 {
+		return nil, 0
+	}
+	line = trimSpace(line)
+	b = make([]byte, 0, len(line)-brace+64)
+	for i := brace; i < len(line); {
+		switch c := line[i]; {
+		case c == '"':
+			end := stringEnd(line, i)
+			if end < 0 {
+				return nil, 0
+			}
+			// A CR is part of the string, and not the end of a line.
+			b = append(b, bytes.ReplaceAll(line[i:end], []byte{'\r'}, []byte(`\r`))...)
+			i = end
+		case c == ' ' || c == '\t' || c == '\r':
+			b = append(b, ' ')
+			i++
+		case bareByte(c):
+			end := i
+			for end < len(line) && bareByte(line[end]) {
+				end++
+			}
+			next := bytes.TrimLeft(line[end:], " \t\r")
+			name := len(next) > 0 && next[0] == ':'
+			if word := line[i:end]; !name && scalarAnomaly(word) == 0 {
+				b = append(b, word...)
+			} else {
+				b = append(append(append(b, '"'), word...), '"')
+			}
+			i = end
+		case c < ' ' || c == '\\':
+			return nil, 0
+		default:
+			b = append(b, c)
+			i++
+		}
+	}
+	return b, brace
+}
+
+// bareByte reports whether c can be in a string without quotes: anything but
+// white space, control characters and JSON's own.
+func bareByte(c byte) bool {
+	switch c {
+	case ',', ':', '{', '}', '[', ']', '"', '\\':
+		return false
+	}
+	return c > ' '
+}
+
+// removeComments returns line with spaces in place of its comments, nil if it
+// has none or Ruby cannot read it.
+func removeComments(line []byte) []byte {
+	if !bytes.Contains(line, []byte("/*")) && !bytes.Contains(line, []byte("//")) {
+		return nil
+	}
+	b := bytes.Clone(line)
+	blank := func(b []byte) {
+		for i := range b {
+			b[i] = ' '
+		}
+	}
+	for i := 0; i < len(b); i++ {
+		switch {
+		case b[i] == '"':
+			end := stringEnd(b, i)
+			if end < 0 || bytes.IndexByte(b[i:end], '\r') >= 0 {
+				return nil
+			}
+			i = end - 1
+		case b[i] == '\r':
+			b[i] = ' '
+		case bytes.HasPrefix(b[i:], []byte("//")):
+			blank(b[i:])
+		case bytes.HasPrefix(b[i:], []byte("/*")):
+			n := bytes.Index(b[i+2:], []byte("*/"))
+			if n < 0 {
+				return nil
+			}
+			blank(b[i : i+n+4])
+		}
+	}
+	return b
+}
+
+// stringEnd returns the index after the string that starts at b[i], -1 if it
+// does not end.
+func stringEnd(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return -1
+}
+
+func trimSpace(line []byte) []byte { return bytes.TrimRight(line, " \t\r") }
