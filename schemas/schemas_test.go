@@ -126,6 +126,7 @@ func TestValid(t *testing.T) {
 		head+`,"outcome":"unknown","error_type":"ProxyDied","recovered":true,"crc":"00000000"}`,
 		head+`,"outcome":"ok","new":[1],"crc":"00000000"}`,
 		strings.Replace(head, "call", "session_end", 1)+`,"crc":"00000000"}`,
+		strings.Replace(head, "call", "future", 1)+`,"new":{},"crc":"00000000"}`,
 	) {
 		if err := validate(t, s, line); err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -137,6 +138,7 @@ func TestNotValid(t *testing.T) {
 	s := compile(t)
 	for name, line := range map[string]string{
 		"it wants an outcome of a call":          head + `,"crc":"00000000"}`,
+		"it wants a kind to be a word":           strings.Replace(head, "call", "a call", 1) + `,"crc":"00000000"}`,
 		"it wants the checksum":                  head + `,"outcome":"ok"}`,
 		"it knows the outcomes":                  head + `,"outcome":"fine","crc":"00000000"}`,
 		"it wants the type of an error":          head + `,"outcome":"error","crc":"00000000"}`,

@@ -238,6 +238,40 @@ func (h home) check(t *testing.T, books ...ledger.Book) {
 	}
 }
 
+// TestRunDeadSession: what a killed proxy's server may have executed is in the
+// table although no other proxy starts, and so is a record of a kind that only
+// a newer proxy writes.
+func TestRunDeadSession(t *testing.T) {
+	h := newHome(t)
+	p := h.collect(t, "--batch-wait", "50ms")
+	w := h.writer(t)
+	w.call()
+	w.call(func(r *audit.Record) { r.Kind, r.CallNo, r.Tool, r.Outcome = "policy", 0, "", "" })
+	eventually(t, "the records are in the engine", h.counts(t, distinct, 2))
+	now := time.Now()
+	if _, err := w.Append(audit.AppendIntent(nil, &audit.Record{
+		RecordID: audit.NewID(now), SessionID: w.ID(), CallNo: 2, TS: now, Method: "tools/call", Tool: "pipe_pane",
+	}), false); err != nil {
+		t.Fatal(err)
+	}
+	w.stop() // without an end: to a reader that is the same as a kill
+	eventually(t, "the open call and the end are in the engine", h.counts(t, distinct, 4))
+	for question, want := range map[string]string{
+		"SELECT tool FROM audit.events WHERE outcome = 'unknown' AND recovered":               "pipe_pane",
+		"SELECT count() FROM audit.events WHERE kind = 'policy'":                              "1",
+		"SELECT concat(toString(ended), toString(died), toString(calls)) FROM audit.sessions": "truetrue2",
+		"SELECT count() FROM audit.seq_gaps":                                                  "0",
+		"SELECT count() FROM audit.dead_letters FINAL":                                        "0",
+	} {
+		if got := h.ask(t, question); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s = %v, want %s", question, got, want)
+		}
+	}
+	if code := p.end(syscall.SIGTERM); code != 0 || p.stderr.has("not recovered") {
+		t.Errorf("exit code %d, standard error:\n%s", code, p.stderr)
+	}
+}
+
 // TestRunLocal: with no configuration but this machine's the records reach
 // the engine, a new session too, and a stop is clean.
 func TestRunLocal(t *testing.T) {

@@ -75,6 +75,8 @@ func (r *renderer) record(rec *audit.Record, outcome string) []byte {
 		r.call(&l, rec, outcome)
 	default:
 		l.column(notice, string(rec.Kind), outcomeCells)
+		l.column(plain, rec.Tool, toolCells)
+		l.put(faint, "kind not known to this version: auditproxy show "+rec.RecordID)
 	}
 	if r.wide {
 		r.details(&l, rec)

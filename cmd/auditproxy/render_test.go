@@ -48,6 +48,16 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// TestUnknownKind: a record that only a newer proxy writes is shown like the
+// others, and names what prints it whole.
+func TestUnknownKind(t *testing.T) {
+	r := renderer{loc: time.UTC}
+	line := string(r.record(&audit.Record{Kind: "policy", RecordID: "0198", TS: noon, Duration: -1}, ""))
+	if !strings.Contains(line, "12:00:00.000Z policy") || !strings.Contains(line, "auditproxy show 0198") {
+		t.Errorf("the line is %q", line)
+	}
+}
+
 func TestLineFits(t *testing.T) {
 	for _, tt := range []struct {
 		limit int

@@ -217,6 +217,8 @@ func newMark(kind, outcome string) mark {
 		return mark{"▸", "start", "faint"}
 	case kind == "session_end":
 		return mark{"▪", "end", "faint"}
+	case kind != "call" && kind != "":
+		return mark{"·", clip(24, kind), "faint"} // a newer proxy's
 	case outcome == "ok":
 		return mark{"✓", "ok", "ok"}
 	case outcome == "error":

@@ -406,6 +406,22 @@ func TestAct(t *testing.T) {
 	}
 }
 
+// TestNewMark: colour never stands alone, also for a kind that a newer proxy
+// writes.
+func TestNewMark(t *testing.T) {
+	for _, tt := range []struct{ kind, outcome, want string }{
+		{"call", "ok", "ok"},
+		{"call", "unknown", "unknown"},
+		{"", "error", "error"},
+		{"checkpoint", "", "checkpoint"},
+		{"policy\x1b", "ok", `policy\x1b`},
+	} {
+		if got := newMark(tt.kind, tt.outcome); got.Word != tt.want || got.Sign == "" {
+			t.Errorf("newMark(%q, %q) = %+v, want %q", tt.kind, tt.outcome, got, tt.want)
+		}
+	}
+}
+
 func TestNarrate(t *testing.T) {
 	digest := `{"len":31,"hmac_sha256_prefix":"89abcdef01234567"}`
 	for _, tt := range []struct{ tool, args, want string }{

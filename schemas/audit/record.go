@@ -33,6 +33,16 @@ const (
 	KindGap          Kind = "gap"           // calls that could not be recorded
 )
 
+// Known reports whether this program knows the kind. A record of another kind
+// was written by a newer proxy: readers count it, store it and show it.
+func (k Kind) Known() bool {
+	switch k {
+	case KindCall, KindOpen, KindSessionStart, KindSessionEnd, KindAnomaly, KindGap:
+		return true
+	}
+	return false
+}
+
 // Outcome says how a call ended.
 type Outcome string
 

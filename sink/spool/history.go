@@ -19,7 +19,7 @@ type history struct {
 	open        map[string]openCall // by record_id
 	ends        map[uint32]ends     // by segment
 	nextSeq     uint64
-	end         []byte // the session_end line, if no record comes after it
+	end         []byte // the session_end line, if no record of a known kind comes after it
 	endSegment  uint32
 	damaged     int // places before the last good line
 	bad         int // places after it
@@ -108,7 +108,9 @@ func (h *history) add(item Item, published bool) {
 
 func (h *history) addRecord(rec *audit.Record, item Item) {
 	h.nextSeq = max(h.nextSeq, rec.Seq+1)
-	h.end = nil
+	if rec.Kind.Known() {
+		h.end = nil // else a newer proxy's, which may come after the end
+	}
 	switch rec.Kind {
 	case audit.KindCall:
 		delete(h.open, rec.RecordID)

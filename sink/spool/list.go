@@ -191,7 +191,7 @@ func locked(f FS, session string) (bool, error) {
 }
 
 // endsWell reports whether the last line of the session is a session_end and
-// nothing stands after it.
+// nothing that this version knows comes after it.
 func endsWell(f FS, session string, segs []uint32) (bool, error) {
 	if len(segs) == 0 {
 		return false, nil
@@ -209,17 +209,29 @@ func endsWell(f FS, session string, segs []uint32) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A session_end is short; of a longer line the end is enough to say no.
+	// A session_end is short, and so is what may come after it; of a longer line
+	// the end is enough for the answer no.
 	b := make([]byte, min(i.Size, 16<<10))
 	if _, err := r.ReadAt(b, i.Size-int64(len(b))); ignoreEOF(err) != nil {
 		return false, err
 	}
-	line, ok := bytes.CutSuffix(b, []byte("\n"))
-	if !ok {
-		return false, nil
+	for {
+		rest, ok := bytes.CutSuffix(b, []byte("\n"))
+		if !ok {
+			return false, nil
+		}
+		b = rest[:bytes.LastIndexByte(rest, '\n')+1]
+		kind, rec, err := audit.ParseLine(rest[len(b):])
+		switch {
+		case err != nil || !audit.Check(rest[len(b):]):
+			return false, nil
+		case kind == audit.LineRecord && rec.Kind.Known():
+			return rec.Kind == audit.KindSessionEnd, nil
+		case kind == audit.LineIntent || kind == audit.LineContext || kind == audit.LineTool:
+			return false, nil
+		}
+		// A newer proxy may write records of other kinds and other lines after it.
 	}
-	rec, err := audit.Parse(line[bytes.LastIndexByte(line, '\n')+1:])
-	return err == nil && rec.Kind == audit.KindSessionEnd, nil
 }
 
 // Usage is the state of a spool directory.

@@ -88,6 +88,62 @@ func TestRecoverWritesWhatIsMissing(t *testing.T) {
 	}
 }
 
+// TestRecoverNewerProxy has records of a kind and lines that this version does
+// not know: a session is not dead because some come after its end, and numbers
+// go on after theirs.
+func TestRecoverNewerProxy(t *testing.T) {
+	future := func(seq uint64) []byte { return boundary("checkpoint", seq) }
+	line := audit.Seal([]byte(`{"line":"future","v":1,"kind":7}`), 0)
+	start, end := boundary(audit.KindSessionStart, 0), boundary(audit.KindSessionEnd, 1)
+	for _, tt := range []struct {
+		name   string
+		lines  [][]byte
+		rotate int    // before which line a segment begins
+		kinds  string // of the records after recovery
+		again  int    // sessions to recover
+	}{
+		{name: "after the end", lines: [][]byte{start, end, future(2), line}, kinds: "session_start session_end checkpoint"},
+		{name: "in a segment after the end", lines: [][]byte{start, end, future(2)}, rotate: 2, again: 1, kinds: "session_start session_end checkpoint"},
+		{name: "and no end", lines: [][]byte{start, future(1), intent(1), future(2)}, again: 1, kinds: "session_start checkpoint checkpoint call session_end"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := create(t, Config{})
+			for i, l := range tt.lines {
+				if i > 0 && i == tt.rotate {
+					s.mu.Lock()
+					s.cur.limitForTest()
+					s.mu.Unlock()
+				}
+				appendLines(t, s, l, true)
+			}
+			must(t, s.Close())
+			done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
+			must(t, err)
+			if len(done) != tt.again || len(skipped) > 0 {
+				t.Errorf("recovered %v, skipped %v, want %d", done, skipped, tt.again)
+			}
+			var kinds []string
+			for _, i := range items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}) {
+				if !i.Record() {
+					continue
+				}
+				r, err := audit.Parse(i.Line)
+				must(t, err)
+				if r.Seq != uint64(len(kinds)) {
+					t.Errorf("record %d has seq %d", len(kinds), r.Seq)
+				}
+				kinds = append(kinds, string(r.Kind))
+			}
+			if got := strings.Join(kinds, " "); got != tt.kinds {
+				t.Errorf("records %s, want %s", got, tt.kinds)
+			}
+			if e, _ := Look(s.c.Dir, testID); e.State != Ended {
+				t.Errorf("the session is %v, want it ended", e.State)
+			}
+		})
+	}
+}
+
 func TestRecoverLeavesAlone(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
