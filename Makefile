@@ -6,6 +6,7 @@ A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
 A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
 TYPESCRIPT := $(TOOLS)/typescript
 AXE := $(TOOLS)/axe
+REMOTE := $(TOOLS)/remote
 KAFKA := $(TOOLS)/kafka
 LIBCHDB := $(TOOLS)/libchdb
 CLICKHOUSE := $(TOOLS)/clickhouse
@@ -66,7 +67,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(AXE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last: what was fetched halfway is fetched again.
@@ -74,7 +75,7 @@ $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
 	@deploy/dev/fetch venv $< $(@D)
 	@touch $@
 
-$(TYPESCRIPT)/.done $(AXE)/.done: $(TOOLS)/%/.done: deploy/dev/%/package-lock.json
+$(TYPESCRIPT)/.done $(AXE)/.done $(REMOTE)/.done: $(TOOLS)/%/.done: deploy/dev/%/package-lock.json
 	@deploy/dev/fetch npm $(<D) $(@D)
 	@touch $@
 

@@ -68,7 +68,7 @@ func startChild(c Config) (*child, error) {
 		}
 	}
 	cmd := exec.Command(c.Command[0], c.Command[1:]...)
-	cmd.Env = c.Env
+	cmd.Env, cmd.Dir = c.Env, c.Dir
 	cmd.Stdin, cmd.Stdout = inR, outW
 	if c.Stderr != nil {
 		cmd.Stderr = c.Stderr

@@ -45,6 +45,7 @@ const (
 type Config struct {
 	Command []string // the server and its arguments. Required.
 	Env     []string // the server's environment, see ChildEnv
+	Dir     string   // the server's working directory; empty: this process's
 
 	In     *os.File // from the client. Required.
 	Out    *os.File // to the client. Required.

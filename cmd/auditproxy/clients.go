@@ -29,7 +29,7 @@ type serverStatus struct {
 	Name    string
 	Project string // the project directory it is for; empty unless the file has projects
 	Wrapped bool
-	Remote  bool   // it has a URL and cannot be wrapped
+	Remote  bool   // it is reached by URL; if Wrapped, through mcp-remote
 	Problem string // why it can be neither wrapped nor unwrapped; empty if it can
 }
 
@@ -162,6 +162,8 @@ type clientServer struct {
 	command     hujson.Value // a string
 	args        hujson.Value // a list, or nothing if the server has none
 	dashes      int          // index in args of the "--" before the server's command, if Wrapped
+	entry       remoteEntry
+	refusal     string // why wrap --remote leaves it alone, if Remote
 }
 
 // elements returns the server's arguments as they stand in the file.
@@ -237,13 +239,13 @@ func newClientServer(project string, m hujson.ObjectMember, self string) clientS
 		s.Problem = "it is not an object"
 		return s
 	}
-	transport, url, commands, lists := "", false, 0, 0
+	s.entry = newRemoteEntry(entry)
+	transport, commands, lists := "", 0, 0
+	for _, m := range s.entry.types {
+		transport = text(m.Value)
+	}
 	for _, m := range entry.Members {
 		switch text(m.Name) {
-		case "type", "transport":
-			transport = text(m.Value)
-		case "url", "serverUrl", "httpUrl":
-			url = true
 		case "command":
 			commands++
 			s.commandName, s.command = m.Name.StartOffset, m.Value
@@ -253,8 +255,8 @@ func newClientServer(project string, m hujson.ObjectMember, self string) clientS
 		}
 	}
 	switch {
-	case url && commands == 0, !slices.Contains([]string{"", "stdio", "local"}, transport):
-		s.Remote = true
+	case len(s.entry.urls) > 0 && commands == 0, !slices.Contains([]string{"", "stdio", "local"}, transport):
+		s.Remote, s.refusal = true, s.entry.refusal()
 	case commands == 0:
 		s.Problem = `it has neither "command" nor "url"`
 	case commands > 1 || lists > 1:
@@ -277,7 +279,11 @@ func (s *clientServer) findWrapped() {
 		s.Problem = `it runs auditproxy without "--" and a command after it`
 		return
 	}
-	s.Wrapped = true
+	if err := s.entry.readWrapped(args, s.dashes); err != nil {
+		s.Problem = err.Error()
+		return
+	}
+	s.Wrapped, s.Remote = true, s.entry.wrapped != nil
 }
 
 // runsProxy reports whether command starts this program: the one at self, or

@@ -85,7 +85,8 @@ type client struct {
 type server struct {
 	Name    string `json:"name"`
 	Project string `json:"project,omitempty"`
-	Status  string `json:"status"` // "wrapped", "not wrapped" or "remote"
+	Status  string `json:"status"` // "wrapped", "not wrapped" or "remote": not wrapped either
+	Remote  bool   `json:"remote,omitempty"`
 }
 
 func (d *diagnosis) find(format string, args ...any) {
@@ -199,7 +200,7 @@ func (d *diagnosis) clients(all []clientStatus) {
 			default:
 				d.find("server %s in %q is not wrapped: run auditproxy wrap", s.label(), c.Path)
 			}
-			shown.Servers = append(shown.Servers, server{s.Name, s.Project, status})
+			shown.Servers = append(shown.Servers, server{s.Name, s.Project, status, s.Remote})
 		}
 		d.Clients = append(d.Clients, shown)
 	}
@@ -245,7 +246,14 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 		p.line(2, plain, strings.TrimSpace(c.Name+" "+escape.Text(c.Path)))
 		var rows [][]string
 		for _, s := range c.Servers {
-			rows = append(rows, []string{s.Name, s.Status, s.Project})
+			status := s.Status
+			switch {
+			case s.Remote && status == "wrapped":
+				status = "remote, wrapped"
+			case s.Remote:
+				status = "remote, not wrapped"
+			}
+			rows = append(rows, []string{s.Name, status, s.Project})
 		}
 		p.table(4, rows)
 	}

@@ -24,8 +24,8 @@ import (
 )
 
 // runProxy runs the program at path as argv until it ends, and ends as it did.
-// argv[0] is the name it was called by.
-func runProxy(ctx context.Context, a *app, cfg config, path string, argv []string) error {
+// argv[0] is the name it was called by; dir is where it runs, if not here.
+func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []string) error {
 	log := cfg.logger(a)
 	red, err := cfg.redactor(true)
 	var noSpool error
@@ -76,6 +76,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path string, argv []strin
 
 	pc := mcpproxy.Config{
 		Command:     append([]string{path}, argv[1:]...),
+		Dir:         dir,
 		Env:         mcpproxy.ChildEnv(a.env, cfg.hideEnv),
 		In:          mcpproxy.Pollable(a.stdin.(*os.File), os.O_RDONLY),
 		Out:         mcpproxy.Pollable(a.stdout.(*os.File), os.O_WRONLY),

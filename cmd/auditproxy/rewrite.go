@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,6 +29,7 @@ type rewrite struct {
 
 	// Flags.
 	dryRun, yes bool
+	remote      bool     // of wrap: change servers with a URL too
 	names       []string // the only servers to change; none: all
 }
 
@@ -36,6 +38,7 @@ type change struct {
 	file    clientConfig
 	after   []byte
 	servers int // how many are changed
+	remote  int // how many of them have a URL
 }
 
 func (r *rewrite) addFlags(cmd *cobra.Command) {
@@ -52,6 +55,11 @@ func (r *rewrite) run(paths []string) error {
 	if err != nil {
 		return err
 	}
+	if r.remote {
+		if err := checkNpx(exec.LookPath); err != nil {
+			return err
+		}
+	}
 	files, problems := r.read(paths, self)
 	for _, err := range problems {
 		r.app.say(err)
@@ -65,6 +73,11 @@ func (r *rewrite) run(paths []string) error {
 	}
 	if err := r.show(changes); err != nil {
 		return err
+	}
+	if r.remote && slices.ContainsFunc(changes, func(c change) bool { return c.remote > 0 }) {
+		if _, err := io.WriteString(r.app.stdout, remoteNotice); err != nil {
+			return fmt.Errorf("printing the change: %w", err)
+		}
 	}
 	switch {
 	case len(files) == 0: // the problems say why
@@ -144,6 +157,9 @@ func (r *rewrite) plan(files []clientConfig, self string) (changes []change, una
 			case s.Problem == "" && r.concerns(s):
 				edits = append(edits, r.edits(f.data, s, self)...)
 				c.servers++
+				if s.Remote {
+					c.remote++
+				}
 			case r.remark(s) != "":
 				fmt.Fprintf(r.app.stdout, "%s: %s %s\n", f.path, s.label(), r.remark(s))
 				unable = unable || named && !s.Wrapped

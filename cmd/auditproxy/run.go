@@ -47,6 +47,7 @@ func newRootCmd(a *app) *cobra.Command {
 		},
 	}
 	root.Flags().Bool("version", false, "print the version and end")
+	addRemoteFlags(root)
 	// In the order of the table: what belongs together stands together.
 	root.Flags().SortFlags = false
 	root.PersistentFlags().SortFlags = false
@@ -106,11 +107,15 @@ func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	args, dir, err := remoteCommand(cmd, args, a.env)
+	if err != nil {
+		return err
+	}
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		return cannotStart(args[0], err)
 	}
-	return runProxy(cmd.Context(), a, cfg, path, args)
+	return runProxy(cmd.Context(), a, cfg, path, dir, args)
 }
 
 // checkCommandLine says what is wrong with a command line that wraps a server.
@@ -185,6 +190,8 @@ func whyNotFound(name string, err error) string {
 	case strings.Contains(name, "=") && !strings.Contains(name, "/"):
 		variable, _, _ := strings.Cut(name, "=") // whose value may be a secret
 		return fmt.Sprintf("the variable %q stands in its place; variables belong under \"env\" in the client's configuration", variable)
+	case name == "npx":
+		return fmt.Sprintf("%q is not in $PATH; install Node.js with npm, or write the absolute path of npx, desktop clients have a short $PATH", name)
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Sprintf("%q is not in $PATH; write its absolute path, desktop clients have a short $PATH", name)
 	}

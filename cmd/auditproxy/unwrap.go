@@ -48,6 +48,9 @@ func notUnwrapped(s clientServer) string {
 // unwrapEdits reverses wrapEdits, also where the server has been edited since:
 // flags of the proxy, or the server's arguments changed, added or removed.
 func unwrapEdits(data []byte, s clientServer, _ string) []udiff.Edit {
+	if s.Remote {
+		return unwrapRemoteEdits(data, s)
+	}
 	args := s.elements()
 	old := args[s.dashes+1]
 	command := data[old.StartOffset:old.EndOffset]

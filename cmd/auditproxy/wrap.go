@@ -27,35 +27,41 @@ Without FILE these configurations are changed where they exist: .mcp.json and
 VS Code. Any other file with "mcpServers" or "servers" can be named.
 
 Each server's command becomes this program and its old command an argument;
-everything else in the file stays as it is, byte for byte. Servers with a URL
-cannot be wrapped and are named. The change is shown first and made when you
-agree to it, with a backup beside the file; "auditproxy unwrap" reverses it.`,
+everything else in the file stays as it is, byte for byte. The change is shown
+first and made when you agree to it, with a backup beside the file;
+"auditproxy unwrap" reverses it.
+
+Servers with a URL are only named, unless you give --remote: then npx runs
+` + mcpRemote + ` for each of them, which speaks to the URL. Headers move to the
+environment of the entry. Servers that ask for a login ask once more, in the
+browser; that login is kept in ~/.mcp-auth.`,
 		Example: `  auditproxy wrap
   auditproxy wrap --server tmux ~/.cursor/mcp.json
-  auditproxy wrap --dry-run`,
+  auditproxy wrap --dry-run
+  auditproxy wrap --remote`,
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(args) },
 	}
 	r.addFlags(cmd)
+	cmd.Flags().BoolVar(&r.remote, "remote", false, "wrap servers with a URL too, through mcp-remote")
 	return cmd
 }
 
 func wrapRewrite() *rewrite {
-	return &rewrite{
-		verb:     "wrap",
-		done:     "wrapped",
-		concerns: func(s clientServer) bool { return !s.Wrapped && !s.Remote },
-		remark:   notWrapped,
-		edits:    wrapEdits,
-	}
+	r := &rewrite{verb: "wrap", done: "wrapped", edits: wrapEdits}
+	r.concerns = func(s clientServer) bool { return !s.Wrapped && (!s.Remote || r.remote && s.refusal == "") }
+	r.remark = func(s clientServer) string { return notWrapped(s, r.remote) }
+	return r
 }
 
-// notWrapped says why wrap leaves s alone.
-func notWrapped(s clientServer) string {
+// notWrapped says why wrap leaves s alone, with or without --remote.
+func notWrapped(s clientServer, remote bool) string {
 	switch {
 	case s.Wrapped:
 		return "is already wrapped"
+	case s.Remote && remote:
+		return "is not wrapped, and its calls are not recorded: " + s.refusal
 	case s.Remote:
-		return "is not wrapped: it is a remote server, reached by URL, and its calls are not recorded"
+		return "is not wrapped: it is a remote server, reached by URL, and its calls are not recorded; use --remote"
 	}
 	return "is not wrapped: " + s.Problem
 }
@@ -93,6 +99,9 @@ func sameFile(a, b string) bool {
 // moved as it is written, and a list of arguments that was empty, one that was
 // not there and one that had elements are left in three different shapes.
 func wrapEdits(data []byte, s clientServer, self string) []udiff.Edit {
+	if s.Remote {
+		return wrapRemoteEdits(data, s, self)
+	}
 	command := string(data[s.command.StartOffset:s.command.EndOffset])
 	edits := []udiff.Edit{{Start: s.command.StartOffset, End: s.command.EndOffset, New: string(hujson.String(self))}}
 	switch args := s.elements(); {

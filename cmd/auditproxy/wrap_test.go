@@ -55,13 +55,15 @@ func TestWrapGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			r := wrapRewrite()
+			r.remote = strings.HasPrefix(filepath.Base(file), "remote")
 			var remarks strings.Builder
 			for _, s := range servers {
-				if s.Problem != "" || s.Wrapped || s.Remote {
-					fmt.Fprintf(&remarks, "%s %s\n", s.label(), notWrapped(s))
+				if s.Problem != "" || !r.concerns(s) {
+					fmt.Fprintf(&remarks, "%s %s\n", s.label(), r.remark(s))
 				}
 			}
-			wrapped, _, err := rewritten(in, wrapRewrite())
+			wrapped, _, err := rewritten(in, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,14 +248,21 @@ func FuzzRoundTrip(f *testing.F) {
 		f.Add(golden.Files[0].Data)
 	}
 	f.Add([]byte("\ufeff{\r\n \"servers\": {\r\n  \"s\": {\r\n   \"command\": \"a\",\r\n   \"args\": [\r\n    \"b\"\r\n   ]\r\n  }\r\n }\r\n}// end"))
-	f.Fuzz(checkRoundTrip)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		checkRoundTrip(t, in)
+		checkRemoteRoundTrip(t, in)
+	})
 }
 
 // TestRoundTripGenerated walks configurations that random bytes hardly make.
 func TestRoundTripGenerated(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(4000) {
 		g := generator{rand.New(rand.NewPCG(seed, 0))}
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { checkRoundTrip(t, []byte(g.config())) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			in := []byte(g.config())
+			checkRoundTrip(t, in)
+			checkRemoteRoundTrip(t, in)
+		})
 	}
 }
 
@@ -302,8 +311,34 @@ func (g generator) server() string {
 	return g.list("{", "}", len(members), func() string { next++; return members[next-1] })
 }
 
+// remote is a server with a URL, in ways that clients and people write it.
+func (g generator) remote() string {
+	members := []string{g.member(g.pick("url", "url", "serverUrl", "httpUrl"), g.pick(`"https://example.com/mcp"`, `"https:\/\/example.com"`, `"http://localhost:1/"`, `"https://u:p@example.com"`, `7`))}
+	value := func() string { return g.pick(`"v"`, `"Bearer ${input:token}"`, `"\u0061"`, `""`) }
+	names := []string{"Authorization", "X-A", "X_A", "x"}
+	g.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	if g.IntN(3) > 0 {
+		next := 0
+		members = append(members, g.member("headers", g.list("{", "}", g.IntN(4), func() string { next++; return g.member(names[next-1], value()) })))
+	}
+	for g.IntN(3) == 0 {
+		members = append(members, g.pick(g.member("type", g.pick(`"http"`, `"sse"`, `"streamable-http"`, `"ws"`)), g.member("transport", `"http"`),
+			g.member("env", g.list("{", "}", g.IntN(3), func() string { return g.member(g.pick("A", "MCP_HEADER_X_A", "MCP_HEADER_X_A_2"), value()) })),
+			g.member("disabled", "false"), g.member("oauth", "{}"), g.member("headers", "null")))
+	}
+	g.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	next := 0
+	return g.list("{", "}", len(members), func() string { next++; return members[next-1] })
+}
+
 func (g generator) servers() string {
-	return g.list("{", "}", g.IntN(4), func() string { return g.member(g.pick("s", "t", `\u0073`), g.server()) })
+	return g.list("{", "}", g.IntN(4), func() string {
+		server := g.server
+		if g.IntN(2) == 0 {
+			server = g.remote
+		}
+		return g.member(g.pick("s", "t", `\u0073`), server())
+	})
 }
 
 func (g generator) config() string {
