@@ -24,6 +24,13 @@ export HOME := $(CURDIR)/$(TOOLS)/home
 $(shell mkdir -p $(HOME))
 endif
 
+# Where the programs run. Only this machine's is tested; the others are built.
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+# What has system calls or assembly of its own, and the tests of it that the
+# build tag portable is for: it takes the code for macOS on Linux.
+PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -count=1 -timeout 20m
+
 # The packages with goroutines of their own; the race detector is slow.
 RACE := ./mcpproxy/... ./sink/... ./collector/... ./cmd/internal/cli/...
 
@@ -48,11 +55,15 @@ demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## the same throu
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
 	go test -count=1 -timeout 20m ./...
 	go test -count=1 -timeout 20m -race $(RACE)
+	$(PORTABLE) ./mcpproxy/... ./sink/spool
+	$(PORTABLE) -run 'TestP14|TestP2|TestS6S7|TestScript|TestLibtmux' ./cmd/auditproxy
 
-check: $(STATICCHECK) ## format, vet and staticcheck only
+check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platform
 	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "gofmt would change:" $$files; exit 1; }
-	go vet ./...
 	$(STATICCHECK) ./...
+	@for platform in $(PLATFORMS); do echo "vet and build for $$platform"; \
+		export GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0; \
+		go vet ./... && go build -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; done
 
 bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy, the collector and the review page
 	@code=0; for program in bench benchcollector benchreview; do go run ./cmd/internal/$$program || code=$$?; done; exit $$code

@@ -48,6 +48,8 @@ var row = map[string]int{
 	"cmd/internal/cli":    2,
 	"cmd/internal/ledger": 2, // for tests
 
+	"cmd/internal/process": 1, // for tests, benchmarks and the demo
+
 	"schemas":        1,
 	"schemas/audit":  1,
 	"schemas/escape": 1,

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"auditproxy/cmd/internal/process"
 )
 
 func TestReadme(t *testing.T) {
@@ -113,7 +115,7 @@ func (r *reader) collect(line string) {
 	r.stop()
 	cmd := r.command(context.Background(), line)
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	process.EndWithParent(cmd, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}

@@ -49,9 +49,7 @@ type child struct {
 const pipeSize = 256 << 10
 
 func startChild(c Config) (*child, error) {
-	// A descriptor that our own parent leaked to us is not for the server. Go
-	// opens its own with close-on-exec.
-	unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
+	hideDescriptors()
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting %q: %w", c.Command[0], err)
@@ -64,7 +62,7 @@ func startChild(c Config) (*child, error) {
 	}
 	for _, f := range []*os.File{inW, outW} {
 		if raw, err := f.SyscallConn(); err == nil {
-			raw.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
+			raw.Control(func(fd uintptr) { growPipe(fd, pipeSize) })
 		}
 	}
 	cmd := exec.Command(c.Command[0], c.Command[1:]...)
@@ -218,7 +216,7 @@ func Pollable(f *os.File, flag int) *os.File {
 		return f
 	}
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
-		unix.Dup3(int(null.Fd()), fd, unix.O_CLOEXEC)
+		dup2(int(null.Fd()), fd)
 		null.Close()
 	}
 	return again
@@ -231,8 +229,7 @@ func reopen(fd, flag int) (*os.File, error) {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFIFO:
-		// A pipe opened again has flags of its own.
-		return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), flag|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		return reopenPipe(fd, flag)
 	case unix.S_IFSOCK:
 		// A socket cannot be opened again. Its flags are ours to set unless
 		// another standard stream, which the server gets, is the same socket.
@@ -250,7 +247,7 @@ func reopen(fd, flag int) (*os.File, error) {
 			unix.Close(dup)
 			return nil, err
 		}
-		return os.NewFile(uintptr(dup), fmt.Sprintf("/proc/self/fd/%d", fd)), nil
+		return os.NewFile(uintptr(dup), fmt.Sprintf("descriptor %d", fd)), nil
 	}
 	return nil, errors.ErrUnsupported
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,8 +12,6 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 
 	"auditproxy/schemas/audit"
 )
@@ -115,25 +112,4 @@ func (s *sweep) printsToTerminal(t *testing.T, args ...string) []byte {
 	out, _ := io.ReadAll(master) // ends with EIO when nobody has the terminal open
 	cmd.Wait()                   // an exit code is no matter here
 	return bytes.ReplaceAll(out, []byte("\r\n"), []byte("\n"))
-}
-
-// openTerminal opens a pseudo-terminal, see pts(4).
-func openTerminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { master.Close() })
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
 }

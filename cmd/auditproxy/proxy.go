@@ -20,7 +20,6 @@ import (
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 // runProxy runs the program at path as argv until it ends, and ends as it did.
@@ -108,9 +107,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 
-	// Nobody attaches to this process to read its memory, which holds the
-	// traffic, unless it may do that to any process.
-	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	hideMemory()
 	stop := runBeside(session, cfg, log, pc.Journal != nil)
 	status, err := p.Run(ctx)
 	stop()

@@ -1,3 +1,5 @@
+//go:build !portable
+
 package wire
 
 // plain returns how many bytes at the start of b are surely neither a quote, a

@@ -1,3 +1,5 @@
+//go:build !portable
+
 #include "textflag.h"
 
 // Exchanging 0x20 and 0x22 puts the quote right behind the control characters.

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -156,4 +157,27 @@ func deref(v any) any {
 		return *v
 	}
 	return v
+}
+
+// oldRows makes n records of which each second has all that is optional.
+func oldRows(t *testing.T, n int) (rows []sink.Row) {
+	t.Helper()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range n {
+		r := audit.Record{
+			Kind: audit.KindCall, RecordID: audit.NewID(start), SessionID: "019e8b1c-0000-7aaa-8bbb-0123456789ab",
+			Seq: uint64(i), CallNo: uint64(i + 1), TS: start.Add(time.Duration(i) * time.Second), Duration: -1,
+			Method: "tools/call", Tool: "send_keys", Outcome: audit.OutcomeOK, Args: `{"keys":{"len":3,"hmac_sha256_prefix":"0011223344556677"}}`,
+		}
+		if i%2 == 1 {
+			code := int64(-32603)
+			r.Outcome, r.ErrorCode, r.Duration = audit.OutcomeError, &code, time.Millisecond
+			r.Anomalies, r.From, r.To, r.Forwarded = []string{"batch", "nan"}, start, start.Add(time.Hour), true
+		}
+		raw := audit.AppendRecord(nil, &r)
+		raw = raw[:len(raw)-1]
+		sum := sha256.Sum256(raw)
+		rows = append(rows, sink.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Offset: uint64(i)}})
+	}
+	return rows
 }

@@ -159,14 +159,12 @@ func checkRegular(f File, name string) error {
 	return nil
 }
 
-// machineID names this machine. machine-id(5) asks not to show the id itself,
-// so it is a hash; without one the host's name has to do.
+// machineID identifies this machine. machine-id(5) asks not to show the id
+// itself, so it is a hash. A machine without an id is known by its host name.
 func machineID() string {
-	for _, name := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
-		if b, err := os.ReadFile(name); err == nil && len(strings.TrimSpace(string(b))) > 0 {
-			sum := sha256.Sum256([]byte("auditproxy " + strings.TrimSpace(string(b))))
-			return hex.EncodeToString(sum[:16])
-		}
+	if id := machineUUID(); id != "" {
+		sum := sha256.Sum256([]byte("auditproxy " + id))
+		return hex.EncodeToString(sum[:16])
 	}
 	host, err := os.Hostname()
 	if err != nil {

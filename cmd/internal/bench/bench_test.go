@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/cmd/internal/process"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -82,10 +84,10 @@ func TestSession(t *testing.T) {
 	if s.id != firstID+103 {
 		t.Errorf("the next id is %d, want %d", s.id, firstID+103)
 	}
-	if used, err := s.cpu(); err != nil || used <= 0 {
+	if used, err := process.CPUTime(s.cmd.Process.Pid); err != nil || used <= 0 {
 		t.Errorf("cpu = %v, %v", used, err)
 	}
-	if peak, err := s.peak(); err != nil || peak < 1<<20 {
+	if peak, err := process.PeakRSS(s.cmd.Process.Pid); err != nil || peak < 1<<20 {
 		t.Errorf("peak = %v, %v", peak, err)
 	}
 	if err := s.close(); err != nil {

@@ -24,7 +24,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"auditproxy/cmd/internal/process"
 )
 
 // deadline ends a run in which something hangs.
@@ -139,23 +139,12 @@ func buildProxy(ctx context.Context, dir string) (string, error) {
 // pin binds this process to one CPU, and with it all that it starts. The
 // affinity belongs to a thread: the calling goroutine keeps its thread for
 // good, and all measuring and starting is done from it.
-func pin(cpu int) error {
+func pin(cpu int) (err error) {
 	runtime.LockOSThread()
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return fmt.Errorf("reading CPU affinity: %w", err)
-	}
 	if cpu < 0 {
-		for i := range len(set) * 64 {
-			if set.IsSet(i) {
-				cpu = i
-			}
+		if cpu, err = process.LastCPU(); err != nil {
+			return err
 		}
 	}
-	set.Zero()
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("binding to CPU %d: %w", cpu, err)
-	}
-	return nil
+	return process.Bind(cpu)
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"auditproxy/cmd/internal/process"
 )
 
 // A bench makes the measurements.
@@ -163,7 +163,7 @@ func (b *bench) compare(ctx context.Context, rounds int, round func(*session) (f
 // measureRound runs a round, which says how long a call took and how many
 // there were.
 func measureRound(s *session, round func(*session) (float64, int, error)) (sample, error) {
-	before, err := s.cpu()
+	before, err := process.CPUTime(s.cmd.Process.Pid)
 	if err != nil {
 		return sample{}, err
 	}
@@ -171,7 +171,7 @@ func measureRound(s *session, round func(*session) (float64, int, error)) (sampl
 	if err != nil {
 		return sample{}, err
 	}
-	after, err := s.cpu()
+	after, err := process.CPUTime(s.cmd.Process.Pid)
 	return sample{wall: wall, cpu: (after - before).Seconds() / float64(calls)}, err
 }
 
@@ -251,13 +251,8 @@ func (b *bench) sparse(ctx context.Context) error {
 	round := func(s *session) (float64, int, error) {
 		began := time.Now()
 		for i := range n {
-			// Not time.Sleep: that would hand the thread's work to another
-			// thread, which is not bound to the CPU.
-			ts := unix.NsecToTimespec(int64(time.Until(began.Add(time.Duration(i) * pause))))
-			if ts.Nano() > 0 {
-				if err := unix.Nanosleep(&ts, nil); err != nil && err != unix.EINTR {
-					return 0, 0, fmt.Errorf("sleeping: %w", err)
-				}
+			if err := process.SleepThread(time.Until(began.Add(time.Duration(i) * pause))); err != nil {
+				return 0, 0, err
 			}
 			if err := s.roundTrip(sendKeys); err != nil {
 				return 0, 0, err
@@ -366,7 +361,7 @@ func (b *bench) hugeMemory(ctx context.Context) error {
 }
 
 func (b *bench) memory(ctx context.Context, name string, target float64, use func(*session) error) error {
-	peaks := make(map[string]float64)
+	peaks := make(map[string]int64)
 	for _, between := range []string{theRelay, intent} {
 		spool := filepath.Join(b.dir, "spool-memory")
 		s, err := b.start(ctx, between, spool)
@@ -375,7 +370,7 @@ func (b *bench) memory(ctx context.Context, name string, target float64, use fun
 		}
 		err = use(s)
 		if err == nil {
-			peaks[between], err = s.peak()
+			peaks[between], err = process.PeakRSS(s.cmd.Process.Pid)
 		}
 		if err := errors.Join(err, s.close(), os.RemoveAll(spool)); err != nil {
 			return fmt.Errorf("over %s: %w", between, err)
@@ -383,8 +378,8 @@ func (b *bench) memory(ctx context.Context, name string, target float64, use fun
 	}
 	const mib = 1 << 20
 	b.rows = append(b.rows, row{
-		Name: name, Unit: "MiB", Relay: peaks[theRelay] / mib, Proxy: peaks[intent] / mib,
-		Compare: atMost, Value: peaks[intent] / mib, Target: target / mib,
+		Name: name, Unit: "MiB", Relay: float64(peaks[theRelay]) / mib, Proxy: float64(peaks[intent]) / mib,
+		Compare: atMost, Value: float64(peaks[intent]) / mib, Target: target / mib,
 	})
 	return nil
 }
@@ -417,7 +412,7 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	for _, pause := range []time.Duration{settle, watch} {
 		time.Sleep(pause)
 		for name, s := range sessions {
-			now, err := s.cpu()
+			now, err := process.CPUTime(s.cmd.Process.Pid)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,8 +63,11 @@ func start(ctx context.Context, argv, env []string) (*session, error) {
 
 // pipe returns the read and the write end of a pipe.
 func pipe() (p [2]int, err error) {
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+	if err := unix.Pipe(p[:]); err != nil {
 		return p, fmt.Errorf("making a pipe: %w", err)
+	}
+	for _, fd := range p {
+		unix.CloseOnExec(fd)
 	}
 	return p, nil
 }
@@ -248,31 +250,4 @@ func (s *session) pipeline(c call, n, inFlight int) error {
 		answered += bytes.Count(last, []byte("\n"))
 	}
 	return check(got, want, last)
-}
-
-// cpu returns the processor time that the relay or proxy has used so far.
-func (s *session) cpu() (time.Duration, error) {
-	// The clock of another process, see clock_getcpuclockid(3). It counts
-	// nanoseconds, and not the server's, as a wait4 for the child would.
-	const sched = 2
-	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^s.cmd.Process.Pid<<3|sched), &ts); err != nil {
-		return 0, fmt.Errorf("reading CPU clock: %w", err)
-	}
-	return time.Duration(ts.Nano()), nil
-}
-
-// peak returns the largest resident set so far, in bytes.
-func (s *session) peak() (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err != nil {
-		return 0, fmt.Errorf("reading resident set: %w", err)
-	}
-	for line := range strings.Lines(string(status)) {
-		var kib float64
-		if _, err := fmt.Sscanf(line, "VmHWM: %f kB", &kib); err == nil {
-			return kib * 1024, nil
-		}
-	}
-	return 0, errors.New("reading resident set: no VmHWM")
 }

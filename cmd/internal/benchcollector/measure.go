@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/cmd/internal/process"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/kafka"
 	"auditproxy/sink/kafka/kafkatest"
@@ -68,7 +69,7 @@ func (b *bench) fill(ctx context.Context) error {
 }
 
 // discarding runs do with a collector whose ClickHouse costs nothing.
-func (b *bench) discarding(ctx context.Context, refuses bool, do func(*process, *front) error) error {
+func (b *bench) discarding(ctx context.Context, refuses bool, do func(*instance, *front) error) error {
 	engine, err := b.engine(ctx)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (b *bench) discarding(ctx context.Context, refuses bool, do func(*process, 
 // Kafka to a ClickHouse that accepts and forgets them. Processor time, not
 // the clock's: broker and server have a core to themselves only if there is one.
 func (b *bench) oneCore(ctx context.Context) error {
-	return b.discarding(ctx, false, func(p *process, _ *front) error {
+	return b.discarding(ctx, false, func(p *instance, _ *front) error {
 		var at [2]struct{ records, seconds float64 }
 		began := time.Now()
 		for i, n := range []int{b.records / 10, b.records * 19 / 20} {
@@ -100,7 +101,7 @@ func (b *bench) oneCore(ctx context.Context) error {
 			if i == 0 {
 				began = time.Now()
 			}
-			used, err := p.cpu()
+			used, err := process.CPUTime(p.cmd.Process.Pid)
 			if err != nil {
 				return err
 			}
@@ -119,7 +120,7 @@ func (b *bench) oneCore(ctx context.Context) error {
 // outage measures the memory of a collector whose ClickHouse refuses all, until
 // nothing of it grows any more, and then while it catches up.
 func (b *bench) outage(ctx context.Context) error {
-	return b.discarding(ctx, true, func(p *process, f *front) error {
+	return b.discarding(ctx, true, func(p *instance, f *front) error {
 		const refused = `auditcollector_insert_errors_total{class="retry"}`
 		if err := wait(ctx, 200*time.Millisecond, "inserts were refused", func() bool { return p.metric(ctx, refused) >= 8 }); err != nil {
 			return err
@@ -128,10 +129,10 @@ func (b *bench) outage(ctx context.Context) error {
 		if err := p.until(ctx, float64(min(b.records/2, 1_000_000))); err != nil {
 			return err
 		}
-		peak, err := p.peak()
+		peak, err := process.PeakRSS(p.cmd.Process.Pid)
 		b.rows = append(b.rows, row{
 			name: fmt.Sprintf("peak RSS, ClickHouse away, %d records waiting", b.records), unit: "MiB",
-			value: peak / (1 << 20), compare: atMost, target: 300,
+			value: float64(peak) / (1 << 20), compare: atMost, target: 300,
 		})
 		return err
 	})
@@ -182,7 +183,7 @@ func (b *bench) queryable(ctx context.Context) error {
 
 // trickle writes one record after the other, and asks all the time which are
 // there. It returns how long each was on its way.
-func (b *bench) trickle(ctx context.Context, p *process, topic string, n int, pause time.Duration) ([]time.Duration, error) {
+func (b *bench) trickle(ctx context.Context, p *instance, topic string, n int, pause time.Duration) ([]time.Duration, error) {
 	producer, err := kafka.New(kafka.Config{Access: kafka.Access{Brokers: []string{b.broker.Addr}}, Topic: topic, Source: "/benchcollector"})
 	if err != nil {
 		return nil, err

@@ -8,22 +8,19 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"auditproxy/cmd/internal/process"
 	"auditproxy/sink/clickhouse/chdb"
-
-	"golang.org/x/sys/unix"
 )
 
-// A process is a running auditcollector.
-type process struct {
+// An instance is a running auditcollector.
+type instance struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer // an engine ends with it
 	stderr *bytes.Buffer
@@ -32,12 +29,12 @@ type process struct {
 
 // start starts auditcollector with variables of its configuration, bound to
 // one CPU or not. Its parent's death ends it.
-func (b *bench) start(oneCPU bool, command string, env ...string) (*process, error) {
-	p := &process{cmd: exec.Command(b.collector, command), stderr: new(bytes.Buffer)}
+func (b *bench) start(oneCPU bool, command string, env ...string) (*instance, error) {
+	p := &instance{cmd: exec.Command(b.collector, command), stderr: new(bytes.Buffer)}
 	p.cmd.Env = []string{"HOME=" + b.dir, "AUDITCOLLECTOR_LOCAL_DIR=" + filepath.Join(b.dir, "local"), "AUDITCOLLECTOR_LOCAL_LIBRARY=" + b.library}
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	process.EndWithParent(p.cmd, syscall.SIGKILL)
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -45,7 +42,11 @@ func (b *bench) start(oneCPU bool, command string, env ...string) (*process, err
 	p.stdin = stdin
 	begin := p.cmd.Start
 	if oneCPU {
-		begin = func() error { return onOneCPU(p.cmd.Start) }
+		cpu, err := process.LastCPU()
+		if err != nil {
+			return nil, err
+		}
+		begin = func() error { return process.StartBound(cpu, p.cmd.Start) }
 	}
 	if err := begin(); err != nil {
 		return nil, fmt.Errorf("starting %q: %w", b.collector, err)
@@ -53,29 +54,8 @@ func (b *bench) start(oneCPU bool, command string, env ...string) (*process, err
 	return p, nil
 }
 
-// onOneCPU has a process started that may use the last CPU only, and knows it
-// from the beginning. The affinity belongs to a thread, which passes it on.
-func onOneCPU(start func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var all, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return fmt.Errorf("reading CPU affinity: %w", err)
-	}
-	for i := range len(all) * 64 {
-		if all.IsSet(i) {
-			one.Zero()
-			one.Set(i)
-		}
-	}
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return fmt.Errorf("binding to one CPU: %w", err)
-	}
-	return errors.Join(start(), unix.SchedSetaffinity(0, &all))
-}
-
 // end ends the process as its user would.
-func (p *process) end() error {
+func (p *instance) end() error {
 	if err := errors.Join(p.stdin.Close(), p.cmd.Process.Signal(syscall.SIGTERM)); err != nil {
 		return err
 	}
@@ -85,33 +65,8 @@ func (p *process) end() error {
 	return nil
 }
 
-// cpu returns the processor time that the process has used so far.
-func (p *process) cpu() (time.Duration, error) {
-	// The clock of another process, see clock_getcpuclockid(3).
-	const sched = 2
-	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|sched), &ts); err != nil {
-		return 0, fmt.Errorf("reading CPU clock: %w", err)
-	}
-	return time.Duration(ts.Nano()), nil
-}
-
-// peak returns the largest resident set so far, in bytes.
-func (p *process) peak() (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, fmt.Errorf("reading resident set: %w", err)
-	}
-	_, text, _ := strings.Cut(string(status), "VmHWM:")
-	var kib float64
-	if _, err := fmt.Sscanf(text, "%f kB", &kib); err != nil {
-		return 0, fmt.Errorf("reading resident set: %w", err)
-	}
-	return kib * 1024, nil
-}
-
 // metric returns the value of a metric, 0 while the process does not answer.
-func (p *process) metric(ctx context.Context, name string) float64 {
+func (p *instance) metric(ctx context.Context, name string) float64 {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.addr+"/metrics", nil)
 	if err != nil {
 		return 0
@@ -136,7 +91,7 @@ func (p *process) metric(ctx context.Context, name string) float64 {
 const recordsStored = "auditcollector_records_total"
 
 // until waits until the process has stored n records.
-func (p *process) until(ctx context.Context, n float64) error {
+func (p *instance) until(ctx context.Context, n float64) error {
 	return wait(ctx, 200*time.Millisecond, fmt.Sprintf("%.0f records are stored", n), func() bool { return p.metric(ctx, recordsStored) >= n })
 }
 
@@ -165,7 +120,7 @@ func freeAddr() (string, error) {
 }
 
 // engine starts ClickHouse's engine alone and waits until it answers.
-func (b *bench) engine(ctx context.Context) (*process, error) {
+func (b *bench) engine(ctx context.Context) (*instance, error) {
 	p, err := b.start(false, "engine")
 	if err != nil {
 		return nil, err
@@ -177,7 +132,7 @@ func (b *bench) engine(ctx context.Context) (*process, error) {
 }
 
 // collect starts a collector that reads a topic from its beginning.
-func (b *bench) collect(oneCPU bool, topic string, env ...string) (*process, error) {
+func (b *bench) collect(oneCPU bool, topic string, env ...string) (*instance, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"auditproxy/cmd/internal/process"
 	"auditproxy/schemas/audit"
 )
 
@@ -75,7 +76,7 @@ func (d *demo) startCollector() error {
 	cmd := exec.Command(d.collector, args...)
 	cmd.Env, cmd.Stderr = d.environ(), log
 	// An orphan would go on for ever.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	process.EndWithParent(cmd, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting collector: %w", err)
 	}

@@ -114,8 +114,8 @@ func freePorts(n int) ([]int, error) {
 // Start starts the broker again after Kill, with the data that it had.
 func (b *Broker) Start() error {
 	cmd := exec.Command(b.args[0], b.args[1:]...)
-	// An orphan would hold its memory for ever.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(cmd.SysProcAttr)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

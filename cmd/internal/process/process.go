@@ -1,0 +1,3 @@
+// Package process measures and confines the processes that tests, benchmarks
+// and the demo start.
+package process
