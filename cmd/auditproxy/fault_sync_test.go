@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"auditproxy/schemas/audit"
@@ -63,6 +65,38 @@ func TestS5SyncFails(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestDirectoriesCannotBeSynced has a file system that syncs files and says of
+// directories that it cannot, as some do. That is no write that failed: more
+// than may wait for a sync is recorded, durable, from the first start on.
+func TestDirectoriesCannotBeSynced(t *testing.T) {
+	for _, errno := range []string{"EINVAL", "EOPNOTSUPP", "ENOSYS"} {
+		t.Run(errno, func(t *testing.T) {
+			t.Parallel()
+			w := wrap(t, setup{proxy: shipped(t), before: strace(t, "fsync:error="+errno), flags: []string{"--sync-wait", "10s"}})
+			text := strings.Repeat(`"`+strings.Repeat("a", 150)+`",`, 80)
+			const calls = 1200 // of 12 KiB
+			for id := 1; id <= calls; id++ {
+				must(t, w.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"work_%d","arguments":{"l":[%s1]}}}`+"\n", id, id%5, text)))
+				if w.next(id).refused() {
+					t.Fatalf("call %d is refused", id)
+				}
+			}
+			if status := w.end(); status != 0 {
+				t.Errorf("status %#x\n%s", status, &w.stderr)
+			}
+			tr := w.checkTrail()
+			for id, list := range tr.finals {
+				if list[0].NotDurable {
+					t.Errorf("call %d is not durable", id)
+				}
+			}
+			if n := strings.Count(w.stderr.String(), "directories cannot be synced"); len(tr.finals) != calls || n != 1 {
+				t.Errorf("%d records of %d calls; the log says %d times what is not promised:\n%s", len(tr.finals), calls, n, &w.stderr)
+			}
+		})
 	}
 }
 

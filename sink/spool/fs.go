@@ -170,13 +170,36 @@ func noSpace(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// syncDir makes the names in a directory durable.
+// errNoDirSync means that the file system cannot sync directories. This is no
+// write that failed: files are there and can be synced. Only what a power cut
+// leaves of new names is up to the file system then.
+var errNoDirSync = errors.New("file system cannot sync directories")
+
+// syncDir makes the names in a directory durable, where the file system can.
 func syncDir(f FS, dir string) error {
+	err := trySyncDir(f, dir)
+	if errors.Is(err, errNoDirSync) {
+		return nil
+	}
+	return err
+}
+
+// trySyncDir is syncDir that returns errNoDirSync.
+func trySyncDir(f FS, dir string) error {
 	d, err := f.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	err = d.Sync()
+	// fsync(2) has EINVAL for a descriptor that cannot be synced; FUSE, CIFS
+	// and 9P also say that in other words.
+	for _, cannot := range []error{unix.EINVAL, unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOSYS} {
+		if errors.Is(err, cannot) {
+			err = fmt.Errorf("%w: %w", errNoDirSync, err)
+			break
+		}
+	}
+	return errors.Join(err, d.Close())
 }
 
 // syncFile makes the contents of a regular file of ours durable.

@@ -108,9 +108,10 @@ type Session struct {
 	due  *time.Timer   // fires when lines have waited for syncEvery
 
 	// syncing is held by the one who syncs, over the sync; it is taken before mu
-	// and guards batch.
-	syncing sync.Mutex
-	batch   []*segment // space for a batch's files
+	// and guards batch and noDirSync.
+	syncing   sync.Mutex
+	batch     []*segment // space for a batch's files
+	noDirSync bool       // it is in the log that directories cannot be synced
 
 	// mu is held over write(2), never over a sync. It guards everything down to
 	// the next blank line with a comment.

@@ -240,7 +240,7 @@ func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 		}
 	}
 	if b.newNames && b.sync {
-		if err := syncDir(s.fs, s.dir); err != nil {
+		if err := s.syncDir(s.dir); err != nil {
 			return 0, nil, fmt.Errorf("syncing %q: %w", s.dir, err)
 		}
 	}
@@ -324,13 +324,27 @@ func (s *Session) syncParents() error {
 	sessions := filepath.Dir(s.dir)
 	root := filepath.Dir(sessions)
 	for _, dir := range []string{sessions, root, filepath.Dir(root)} {
-		err := syncDir(s.fs, dir)
+		err := s.syncDir(dir)
 		if errors.Is(err, fs.ErrPermission) && dir == filepath.Dir(root) {
 			return nil // not ours to open, so not ours to have made
 		}
 		if err != nil {
 			return fmt.Errorf("syncing %q: %w", dir, err)
 		}
+	}
+	return nil
+}
+
+// syncDir is the package's, and logs once where it cannot be done. It is called
+// with syncing held.
+func (s *Session) syncDir(dir string) error {
+	err := trySyncDir(s.fs, dir)
+	if !errors.Is(err, errNoDirSync) {
+		return err
+	}
+	if !s.noDirSync {
+		s.noDirSync = true
+		s.log.Warn("directories cannot be synced, a power cut may take the latest segment", zap.String("dir", dir), zap.Error(err))
 	}
 	return nil
 }
