@@ -102,6 +102,7 @@ func (a *app) load() (config, error) {
 		Program:    "auditcollector",
 		Keys:       a.keys,
 		SystemFile: a.systemConfig,
+		SystemUID:  a.systemUID,
 		Env:        a.env,
 		Flags:      a.flags,
 	})

@@ -20,7 +20,7 @@ const serverName = "journaling-server"
 // is called by that name. Only there can the administrator's file be moved.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "auditcollector" {
-		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG")}
+		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG"), systemUID: os.Getuid()}
 		os.Exit(a.run(context.Background(), os.Args[1:]))
 	}
 	if filepath.Base(os.Args[0]) == serverName {

@@ -87,6 +87,7 @@ func (a *app) tryLoad() (config, cli.Problems) {
 		Program:    "auditproxy",
 		Keys:       a.keys,
 		SystemFile: a.systemConfig,
+		SystemUID:  a.systemUID,
 		Env:        a.env,
 		Flags:      a.flags,
 	})

@@ -43,6 +43,7 @@ type app struct {
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
+	systemUID      int      // who may own it beside root; not 0 in tests alone
 	spoolFS        spool.FS // of the session that is written; nil: the real one
 
 	// Owned by run, which fills them in before any command runs.

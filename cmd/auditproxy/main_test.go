@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "auditproxy":
-		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG"), spoolFS: faultFSFromEnv()}
+		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG"), systemUID: os.Getuid(), spoolFS: faultFSFromEnv()}
 		os.Exit(a.run(context.Background(), os.Args[1:]))
 	case "journaling-server":
 		os.Exit(journalingServer(os.Args[1:]))

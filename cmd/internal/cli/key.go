@@ -223,8 +223,24 @@ func parsePath(s, home string) (any, error) {
 		return "", nil
 	case !filepath.IsAbs(s):
 		return nil, fmt.Errorf("is %q, want an absolute path", s)
+	case shellVariable(s):
+		return nil, fmt.Errorf("is %q, and variables are not filled in; write the path itself", s)
 	}
 	return filepath.Clean(s), nil
+}
+
+// shellVariable reports whether s has a $NAME, as a shell would fill in.
+func shellVariable(s string) bool {
+	for {
+		_, after, ok := strings.Cut(s, "$")
+		if !ok {
+			return false
+		}
+		if after != "" && (after[0] == '_' || 'a' <= after[0]|0x20 && after[0]|0x20 <= 'z') {
+			return true
+		}
+		s = after
+	}
 }
 
 func parseList(s string) (any, error) {

@@ -30,6 +30,7 @@ type Config struct {
 	Program    string // such as "auditproxy": names the user's directory and, in upper case, the variables. Required.
 	Keys       []Key  // all there are. Required.
 	SystemFile string // the administrator's file, which may be missing; "" for none
+	SystemUID  int    // who may own SystemFile beside root. Tests own theirs; a program leaves it 0.
 	Env        []string
 	Flags      *pflag.FlagSet // parsed, as AddFlags defined it; nil for none
 }
@@ -48,7 +49,7 @@ func Load(c Config) (Values, Problems) {
 		l.setDefault(k)
 	}
 	if c.SystemFile != "" {
-		l.readFile(Source{System, c.SystemFile}, false)
+		l.readSystemFile()
 		l.checkEnforced()
 	}
 	l.readUserFile()
@@ -92,8 +93,32 @@ func (l *loader) set(k Key, src Source, value any, err error) {
 	case !enforced:
 		l.values.viper.Set(k.Name, value)
 		l.values.source[k.Name] = src
-	case !reflect.DeepEqual(value, l.values.viper.Get(k.Name)): // the same again is no change
+	case !k.same(value, l.values.viper.Get(k.Name)): // the same again is no change
 		l.problem(k.Name, src, fmt.Errorf("is enforced by %s and cannot be changed", l.SystemFile))
+	}
+}
+
+// same reports whether two values of k mean the same. Paths do if they lead to
+// the same file; the one in force stays as the administrator wrote it.
+func (k Key) same(a, b any) bool {
+	if pa, ok := a.(string); ok && k.Kind == Path && pa != "" {
+		pb, _ := b.(string)
+		return pb != "" && sameFile(pa, pb)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// readSystemFile reads the administrator's file, unless somebody else could
+// have written it. A "~/" in it is the home directory that the system has for
+// the user, not $HOME, which belongs to the caller.
+func (l *loader) readSystemFile() {
+	src := Source{System, l.SystemFile}
+	switch err := checkTrusted(l.SystemFile, l.SystemUID); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		l.problem("", src, withoutPath(err))
+	default:
+		l.readFile(src, false)
 	}
 }
 
@@ -129,13 +154,17 @@ func (l *loader) readFile(src Source, required bool) {
 		l.problem("", src, yamlError(err))
 		return
 	}
+	home := l.env.home()
+	if src.Layer == System && bytes.Contains(text, []byte("~/")) {
+		home = userHome()
+	}
 	names := file.AllKeys()
 	slices.Sort(names)
 	for _, name := range names {
 		k, known := l.byName[name]
 		switch {
 		case known:
-			value, err := k.fromYAML(file.Get(name), l.env.home())
+			value, err := k.fromYAML(file.Get(name), home)
 			l.set(k, src, value, err)
 		case name == enforceKey && src.Layer == System:
 			l.enforce(src, file.Get(name))

@@ -61,7 +61,7 @@ func (w *world) load(t *testing.T) (Values, []string) {
 	if err := flags.Parse(w.flags); err != nil {
 		t.Fatalf("parsing flags: %v", err)
 	}
-	v, problems := Load(Config{Program: "prog", Keys: testKeys, SystemFile: w.path(systemFile), Env: w.env, Flags: flags})
+	v, problems := Load(Config{Program: "prog", Keys: testKeys, SystemFile: w.path(systemFile), SystemUID: os.Getuid(), Env: w.env, Flags: flags})
 	var list []string
 	for _, p := range problems {
 		list = append(list, strings.ReplaceAll(p.String(), w.dir, "DIR"))
