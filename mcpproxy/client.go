@@ -272,7 +272,7 @@ func (c *clientSide) classOf(m *wire.Message) class {
 // fill makes the record of a call from its message and returns the tool's name
 // as the server has it.
 func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
-	rec, red := &call.rec, c.s.red
+	rec := &call.rec
 	from := len(call.buf)
 	call.buf = audit.AppendNewID(call.buf, call.start)
 	rec.RecordID = call.text(from)
@@ -290,20 +290,12 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 	} else if m.Name != nil && m.Method != nil {
 		rec.Target = c.s.clean(m.Name)
 	}
-	c.fillCandidates(rec, m)
 	c.fillID(call, m.ID)
 	if m.Meta != nil {
 		c.fillMeta(rec, m.Meta)
 	}
 
-	var flags redact.Flags
-	from = len(call.buf)
-	if m.Raw == nil {
-		call.buf = red.AppendParts(call.buf, parts(m.Parts))
-	} else {
-		call.buf, flags = red.AppendArgs(call.buf, m.Arguments)
-	}
-	rec.Args = call.json(from)
+	flags := c.fillArgs(call, m)
 	rec.ArgsBytes = m.ArgumentsBytes
 
 	rec.Anomalies = nil
@@ -388,15 +380,57 @@ func (c *clientSide) tool(literal []byte) toolName {
 	return n
 }
 
-func (c *clientSide) fillCandidates(rec *audit.Record, m *wire.Message) {
-	rec.Candidates = nil
+// fillArgs makes the summaries of the call's arguments and of those that other
+// readings of its bytes have.
+func (c *clientSide) fillArgs(call *call, m *wire.Message) redact.Flags {
+	call.rec.Candidates = nil
+	room := redact.WholeRoom()
+	if len(m.Candidates) == 0 {
+		return c.appendArgs(call, &call.rec.Args, m, m.Arguments, m.Parts, &room)
+	}
+	return c.fillCandidates(call, m, room)
+}
+
+func (c *clientSide) appendArgs(call *call, to *audit.JSON, m *wire.Message, raw []byte, list []wire.Part, room *redact.Room) (flags redact.Flags) {
+	from := len(call.buf)
+	if m.Raw == nil {
+		call.buf, flags = c.s.red.AppendPartsIn(call.buf, parts(list), room)
+	} else {
+		call.buf, flags = c.s.red.AppendArgsIn(call.buf, raw, room)
+	}
+	*to = call.json(from)
+	return flags
+}
+
+// fillCandidates is fillArgs for a message with other readings. The arguments
+// of the first reading get half of the room, so that nothing in them keeps the
+// others out of the record.
+func (c *clientSide) fillCandidates(call *call, m *wire.Message, room redact.Room) redact.Flags {
+	rec, left := &call.rec, 0
 	for i := range m.Candidates {
-		k := c.methods.of(m.Candidates[i].Method)
-		if k.class != recorded {
+		if m.Candidates[i].Differs {
+			left++
+		}
+	}
+	part := room.Share(min(left, 1) + 1)
+	flags := c.appendArgs(call, &rec.Args, m, m.Arguments, m.Parts, &part)
+	room.Return(part)
+	for i := range m.Candidates {
+		k := &m.Candidates[i]
+		method := c.methods.of(k.Method)
+		if method.class != recorded {
 			continue
 		}
-		rec.Candidates = append(rec.Candidates, audit.Candidate{Method: k.text(c.s.red), Tool: c.s.clean(m.Candidates[i].Name)})
+		one := audit.Candidate{Method: method.text(c.s.red), Tool: c.s.clean(k.Name)}
+		if k.Differs {
+			part := room.Share(left)
+			flags |= c.appendArgs(call, &one.Args, m, k.Arguments, k.Parts, &part)
+			room.Return(part)
+			left--
+		}
+		rec.Candidates = append(rec.Candidates, one)
 	}
+	return flags
 }
 
 func (c *clientSide) fillID(call *call, id []byte) {

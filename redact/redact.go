@@ -134,20 +134,55 @@ func (r *Redactor) KeyID() string { return r.keyID }
 // room are counted and digested under "[cut]"; arguments that are no object
 // are digested under "[arguments]".
 func (r *Redactor) AppendArgs(dst, raw []byte) (out []byte, flags Flags) {
+	room := WholeRoom()
+	return r.AppendArgsIn(dst, raw, &room)
+}
+
+// A Room bounds the summaries of one call's arguments, of which it has several
+// if servers read its bytes in several ways.
+type Room struct {
+	Bytes int // of summaries
+	Clear int // of clear strings in them, but for output_path's; Strict only
+}
+
+// WholeRoom returns the room that the summaries of one call have together.
+func WholeRoom() Room { return Room{maxArgs, maxClear} }
+
+// Share takes a part of m out, for the first of n summaries. What the summary
+// leaves of it can be put back with Return.
+func (m *Room) Share(n int) Room {
+	part := Room{m.Bytes / n, m.Clear / n}
+	m.Bytes -= part.Bytes
+	m.Clear -= part.Clear
+	return part
+}
+
+// Return puts back what is left of a part.
+func (m *Room) Return(part Room) {
+	m.Bytes += max(0, part.Bytes)
+	m.Clear += part.Clear
+}
+
+// AppendArgsIn is AppendArgs within a room, from which it takes what it uses.
+// Some 2 KiB are enough for any summary, most of which is cut then.
+func (r *Redactor) AppendArgsIn(dst, raw []byte, room *Room) (out []byte, flags Flags) {
 	base := len(dst)
 	defer func() {
 		// The value must not get out whatever happens here, and the call must
 		// still have its record.
 		if recover() != nil {
-			out, flags = r.appendShapes(dst[:base], raw), Failed
+			out, flags = r.appendShapes(dst[:base], raw, room.Bytes), Failed
 		}
+		room.Bytes -= len(out) - base
 	}()
 	p := r.pass()
+	p.room = *room
 	out, ok := p.args(dst, raw)
 	flags = p.flags
+	room.Clear = p.clear
 	r.release(p)
 	if !ok {
-		return r.appendShapes(dst[:base], raw), flags&^Cut | Failed
+		return r.appendShapes(dst[:base], raw, room.Bytes), flags&^Cut | Failed
 	}
 	return out, flags
 }
@@ -164,11 +199,19 @@ type Part struct {
 // {"type","bytes",digest} under each name, the last of a name that stands
 // twice. It is bounded as AppendArgs is.
 func (r *Redactor) AppendParts(dst []byte, parts []Part) (out []byte) {
+	room := WholeRoom()
+	out, _ = r.AppendPartsIn(dst, parts, &room)
+	return out
+}
+
+// AppendPartsIn is AppendParts within a room, from which it takes what it uses.
+func (r *Redactor) AppendPartsIn(dst []byte, parts []Part, room *Room) (out []byte, flags Flags) {
 	start := len(dst)
 	defer func() {
 		if recover() != nil {
-			out = append(dst[:start], unknownArgs...)
+			out, flags = append(dst[:start], unknownArgs...), Failed
 		}
+		room.Bytes -= len(out) - start
 	}()
 	p := r.pass()
 	dst = append(dst, '{')
@@ -188,7 +231,8 @@ func (r *Redactor) AppendParts(dst []byte, parts []Part) (out []byte) {
 		dst = audit.AppendQuote(append(dst, `:{"type":`...), part.Type)
 		dst = strconv.AppendInt(append(dst, `,"bytes":`...), part.Bytes, 10)
 		dst = append(r.digest.appendPrefix(dst, part.Sum), '}')
-		if len(dst)-start > maxArgs-tail {
+		if len(dst)-start > room.Bytes-tail {
+			flags = Cut
 			dst = dst[:before]
 			if before > start+1 {
 				dst = append(dst, ',')
@@ -199,7 +243,7 @@ func (r *Redactor) AppendParts(dst []byte, parts []Part) (out []byte) {
 		}
 	}
 	r.release(p)
-	return append(dst, '}')
+	return append(dst, '}'), flags
 }
 
 // AppendText appends text, a decoded string that client or server controls and

@@ -196,6 +196,38 @@ func TestParts(t *testing.T) {
 	checkSummary(t, r.AppendParts(nil, many))
 }
 
+// TestRoom gives several summaries one room.
+func TestRoom(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	var many, clear strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&many, `"member %d":{"a":[%[1]d,{}]},`, i)
+		fmt.Fprintf(&clear, `"c%d":"clear text, clear text, clear text",`, i)
+	}
+	for name, in := range map[string]string{
+		"members": "{" + many.String() + `"z":1}`,
+		"clear":   "{" + clear.String() + `"z":1}`,
+		"path":    `{"output_path":"` + strings.Repeat(`\u0001`, 4096) + `"}`,
+		"broken":  "{" + many.String(),
+		"list":    `{"operations":[` + strings.Repeat(`{"tool":"t","arguments":{"x":"y"}},`, 20_000) + `1]}`,
+	} {
+		room, total, clearBytes := redact.WholeRoom(), 0, 0
+		for left := 17; left > 0; left-- {
+			part := room.Share(left)
+			got, flags := r.AppendArgsIn(nil, []byte(in), &part)
+			room.Return(part)
+			checkSummary(t, got)
+			if total += len(got); flags&(redact.Cut|redact.Failed) == 0 && name != "path" {
+				t.Errorf("%s: flags %b", name, flags)
+			}
+			clearBytes += strings.Count(string(got), "clear text, clear text") * len(`"clear text, clear text, clear text"`)
+		}
+		if total > 160<<10 || clearBytes > 16<<10 {
+			t.Errorf("%s: %d bytes, %d of them clear", name, total, clearBytes)
+		}
+	}
+}
+
 func TestNewReportsEveryProblem(t *testing.T) {
 	_, err := redact.New(redact.Config{Profile: 9, Digest: 9, Names: []string{"a", "-"}, ClearNames: []string{"12"}})
 	want := "profile 9 is unknown\ndigest algorithm 9 is unknown\nname \"-\" has no letter\nname \"12\" has no letter"

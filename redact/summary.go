@@ -36,14 +36,14 @@ const (
 
 // args appends the summary of raw. ok is false if raw cannot be read.
 func (p *pass) args(dst, raw []byte) (out []byte, ok bool) {
-	p.raw, p.flags = raw, 0
+	p.raw, p.flags, p.clear = raw, 0, p.room.Clear
 	i := p.space(0)
 	if i == len(raw) || string(bytes.TrimSpace(raw[i:])) == "null" {
 		return append(dst, "{}"...), true
 	}
 	for p.share = range shares {
 		p.out, p.flags = dst, 0
-		p.clear, p.limit, p.shared, p.over = maxClear, len(dst)+maxArgs, false, false
+		p.clear, p.limit, p.shared, p.over = p.room.Clear, len(dst)+p.room.Bytes, false, false
 		next := 0
 		if raw[i] == '{' {
 			next = p.object(i, 1, asArguments)
@@ -453,7 +453,7 @@ const unknownArgs = `{"[arguments]":{"type":"unknown","redacted":true}}`
 
 // appendShapes appends the names of raw's members and the kinds of their
 // values, for want of anything better. It gives up at what it cannot read.
-func (r *Redactor) appendShapes(dst, raw []byte) (out []byte) {
+func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 	base := len(dst)
 	defer func() {
 		if recover() != nil {
@@ -469,7 +469,7 @@ func (r *Redactor) appendShapes(dst, raw []byte) (out []byte) {
 	} else {
 		i = len(raw)
 	}
-	for len(p.out)-base < maxArgs-2*tail {
+	for len(p.out)-base < room-2*tail {
 		if i = p.between(i); i < 0 || raw[i] != '"' {
 			break
 		}

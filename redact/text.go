@@ -25,6 +25,7 @@ type pass struct {
 	raw    []byte
 	out    []byte
 	flags  Flags
+	room   Room // of the summary
 	clear  int  // bytes of clear strings still allowed
 	share  int  // of shares, the one that is being tried
 	limit  int  // length of out that must not be passed

@@ -136,7 +136,7 @@ func writeSpool(t *testing.T) (dir string) {
 		Outcome: audit.OutcomeError, ErrorType: "SessionNotFound", ErrorDigest: someDigest, Args: `{"session_name":"prod"}`})
 	one.done(audit.Record{TS: after(6 * time.Second), Tool: "evil\x1b[31m\u202etxt", Duration: 90 * time.Second,
 		Outcome: audit.OutcomeError, ErrorType: audit.ErrJSONRPC, ErrorCode: &code, Args: `{"a\u0007":"\u001b]0;x\u0007","b":"line\nbreak"}`,
-		Anomalies: []string{"duplicate_member"}, Candidates: []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane"}}})
+		Anomalies: []string{"duplicate_member"}, Candidates: []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/\u001bx"}`}, {Method: "x"}}})
 	one.record(audit.Record{Kind: audit.KindAnomaly, TS: after(7 * time.Second), Anomalies: []string{"not_json"}, At: 4096, Bytes: 17,
 		Digest: `{"bytes":17,"hmac_sha256_prefix":"0011223344556677"}`})
 	one.record(audit.Record{Kind: audit.KindGap, TS: after(8 * time.Second), From: after(8 * time.Second), To: after(9 * time.Second), Count: 12, Denied: 11})

@@ -79,7 +79,7 @@ func (p *recordPage) operation(op audit.Operation) {
 	}
 	l.column(faint, where, pageCells)
 	l.put(bold, what+" ")
-	if op.Path != "" && op.Args != "" {
+	if (op.Path != "" || op.Candidate) && op.Args != "" {
 		l.putSafe(plain, summarizer{depth: 1, hex: 8}.arguments(op.Args))
 	}
 	p.out = append(p.out, l.end()...)

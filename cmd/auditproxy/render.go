@@ -131,6 +131,9 @@ func (r *renderer) flags(l *styledLine, rec *audit.Record) {
 			name = c.Method
 		}
 		l.put(bad, "!or:"+name+" ")
+		if c.Args != "" {
+			l.putSafe(bad, "with "+r.summarizer().arguments(c.Args)+" ")
+		}
 	}
 	for _, a := range rec.Anomalies {
 		l.put(warn, "!"+a+" ")

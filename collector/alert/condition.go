@@ -150,14 +150,15 @@ func (s *subject) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// complete reports whether the operation's arguments are all there: those of
-// another reading of the bytes are not, nor are those that were too long.
+// complete reports whether the operation's arguments are all there, and those
+// of every other reading of the bytes: what was too long or too much is not.
 func (s *subject) complete() bool {
 	if s.op.Candidate && s.op.Args == "" {
 		return false
 	}
 	for _, word := range s.record.Anomalies {
-		if word == "args_cut" || word == "oversize" || word == "depth" {
+		switch word {
+		case "args_cut", "candidates_cut", "oversize", "depth", "redaction_failed", "undeliverable":
 			return false
 		}
 	}

@@ -59,16 +59,26 @@ func TestShippedOnOperations(t *testing.T) {
 	}
 }
 
-// TestUnseenArguments looks at calls whose arguments are not all in the record.
+// TestUnseenArguments looks at calls whose arguments are not all in the record,
+// or not where most servers would read them.
 func TestUnseenArguments(t *testing.T) {
 	rules := shipped(t, paths)
 	for _, tt := range []struct {
 		name   string
 		change func(*audit.Record)
 	}{
-		{"another reading", func(r *audit.Record) {
-			r.Tool, r.Candidates = "list_panes", []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane"}}
+		{"another reading's", func(r *audit.Record) {
+			r.Tool, r.Candidates = "list_panes", []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/x"}`}}
 		}},
+		{"another reading has the call's", func(r *audit.Record) {
+			r.Tool, r.Args, r.Candidates = "list_panes", `{"output_path":"/etc/cron.d/x"}`, []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane"}}
+		}},
+		{"a batch in another reading", func(r *audit.Record) {
+			r.Tool = "call_mutating_tools_batch"
+			r.Candidates = []audit.Candidate{{Method: "tools/call", Tool: r.Tool,
+				Args: `{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/etc/cron.d/x"}}]}`}}
+		}},
+		{"more readings than are listed", func(r *audit.Record) { r.Anomalies = []string{"candidates_cut"} }},
 		{"cut", func(r *audit.Record) { r.Anomalies = []string{"args_cut"} }},
 		{"too long", func(r *audit.Record) { r.Anomalies = []string{"oversize"} }},
 	} {

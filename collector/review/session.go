@@ -140,7 +140,8 @@ func entries(lines []store.Line, from uint64) (list []entry) {
 }
 
 // nested lists what l's call did beside itself. Where its arguments were cut, or
-// another reading of its bytes is meant, only a name is known.
+// another reading of its bytes is meant, only a name is known here; the page of
+// the call has the rest.
 func nested(l store.Line) (list []operation) {
 	if len(l.Ops) < 2 {
 		return nil

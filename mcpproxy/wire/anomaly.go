@@ -25,16 +25,18 @@ const (
 	NoID                                  // no_id: a request's method without an id
 	Oversize                              // oversize
 	Depth                                 // depth: more than 200 levels
+	CandidatesCut                         // candidates_cut: there are more other readings than are listed
 	anomalyEnd
 )
 
 // Ambiguous are the anomalies of bytes that are not exactly one strict
 // JSON-RPC message on a line.
-const Ambiguous = (anomalyEnd - 1) &^ (Oversize | OddID)
+const Ambiguous = (anomalyEnd - 1) &^ (Oversize | OddID | CandidatesCut)
 
 var anomalyWords = [...]string{
 	"duplicate_member", "case_variant_member", "batch", "not_json", "not_rpc", "bare_cr", "nan", "control_character",
 	"invalid_utf8", "lone_surrogate", "bom", "multi_value", "multi_line", "odd_id", "no_id", "oversize", "depth",
+	"candidates_cut",
 }
 
 // Append appends the words of a, in the order above.

@@ -5,45 +5,97 @@ import "hash/maphash"
 // maxCandidates is how many other readings are told of a message.
 const maxCandidates = 16
 
+// Of more strings or arguments than that, the first ones are kept, and in the
+// last two places the newest exact one and the newest other one: readers take
+// the last, some the last that is not null, some the last in any case.
+const (
+	newestExact = maxCandidates - 2
+	newestOther = maxCandidates - 1
+)
+
 // An occurrence is one string that a method or the name of a tool or prompt
 // has somewhere in a message.
 type occurrence struct {
-	lit value
+	lit value  // n is 0 where a place is empty
 	sum uint64 // hash of the decoded string; 0 if nobody asked yet
 }
 
-// occurrences are different strings, in the order of the stream. When there
-// are more, the last two places go to the newest ones: readers take the last,
-// some the last that is not null, some the last in any case.
+// occurrences are different strings, in the order of the stream.
 type occurrences struct {
 	list [maxCandidates]occurrence
 	n    int
 }
 
-// A pair is a Candidate before its frame is ready.
-type pair struct{ method, name value }
+// An argumentSet is one value that arguments has somewhere in a message.
+type argumentSet struct {
+	from, n int64  // n is 0 while it is under way
+	sum     uint64 // hash of the value; 0 if nobody asked yet
+	parts   []Part // oversize only
+}
 
-func (p *reading) addOccurrence(l *occurrences, lit value, exact bool) {
+type argumentSets struct {
+	list [maxCandidates]argumentSet // from is 0 where a place is empty
+	n    int
+	busy int // 1 + index of the one under way, 0 for none
+}
+
+// latest is what readers take that do not read as most do: 1 + indices of
+// methods, toolNames and sets, 0 for none.
+//
+// An exact one stands under its exact name, in params of that name; a null does
+// not replace it. go-sdk takes those. Go's encoding/json takes a name in any
+// case, and the last one of all: of params too if they are decoded twice into
+// one struct, and that struct keeps what the second params lack. mcp-go keeps
+// the arguments of the first params in this way, but not the name.
+type latest struct {
+	method, exactMethod         int
+	name, paramsName, exactName int // of all params, of the last params in any case, of the last exact one
+	set, paramsSet, exactSet    int // likewise
+	cut                         bool
+}
+
+// A candidate is a Candidate before its frame is ready.
+type candidate struct {
+	method, name value
+	differs      bool
+	arguments    value
+	parts        []Part
+	sums         [3]uint64
+}
+
+// addOccurrence adds a string, and returns 1 + its index.
+func (p *reading) addOccurrence(l *occurrences, lit value, exact bool) int {
 	if l.n == 0 {
 		l.list[0] = occurrence{lit: lit}
 		l.n = 1
-		return
+		return 1
 	}
 	o := occurrence{lit, p.sum(lit)}
-	for i := range min(l.n, maxCandidates-2) {
+	for i := range min(l.n, newestExact) {
 		if p.sumOf(&l.list[i]) == o.sum {
-			return
+			return i + 1
 		}
 	}
-	switch {
-	case l.n < maxCandidates:
-		l.list[l.n] = o
+	i := l.n
+	if l.n < newestExact {
 		l.n++
-	case exact:
-		l.list[maxCandidates-2] = o
-	default:
-		l.list[maxCandidates-1] = o
+	} else {
+		if l.n == newestExact {
+			l.n, l.list[newestExact], l.list[newestOther] = maxCandidates, occurrence{}, occurrence{}
+		}
+		i = p.newest(exact)
 	}
+	l.list[i] = o
+	return i + 1
+}
+
+// newest is the place of what comes once all others are taken.
+func (p *reading) newest(exact bool) int {
+	p.latest.cut = true
+	if exact {
+		return newestExact
+	}
+	return newestOther
 }
 
 // sum is a hash of the decoded string v, never 0 but for none.
@@ -61,39 +113,161 @@ func (p *reading) sumOf(o *occurrence) uint64 {
 	return o.sum
 }
 
-// findCandidates finds what other readings of the message would run.
-func (p *reading) findCandidates() {
-	t, q := &p.cur, p.q
+// clearArguments is for params that begin: the primary reading has none of the
+// arguments that came before.
+func (p *reading) clearArguments() {
+	p.cur.arguments = value{}
+	p.latest.exactSet = 0
+}
+
+func (p *reading) beginArguments(off int64, exact bool) {
+	p.argCount = 0
+	if p.over != nil {
+		p.over.parts, p.over.digest = nil, nil
+	}
+	s := &p.sets
+	i := s.n
+	if s.n < newestExact {
+		s.n++
+	} else {
+		if s.n == newestExact {
+			s.n, s.list[newestExact], s.list[newestOther] = maxCandidates, argumentSet{}, argumentSet{}
+		}
+		i = p.newest(exact)
+	}
+	s.list[i] = argumentSet{from: off}
+	s.busy = i + 1
+	p.latest.set, p.latest.paramsSet = s.busy, s.busy
+	if exact {
+		p.clearArguments()
+		p.latest.exactSet = s.busy
+	}
+}
+
+func (p *reading) endArguments(l *level, off int64) {
+	s := &p.sets.list[p.sets.busy-1]
+	s.n = off - l.from
+	if p.over != nil {
+		s.parts = p.over.parts
+	}
+	if p.latest.exactSet == p.sets.busy {
+		p.cur.arguments = p.whole(l, off)
+	}
+	p.sets.busy = 0
+}
+
+// setSum is a hash of arguments, 0 where a server would have none. Those of an
+// oversize message are told apart by where they stand.
+func (p *reading) setSum(i int) uint64 {
+	if i == 0 {
+		return 0
+	}
+	s := &p.sets.list[i-1]
+	switch {
+	case p.over != nil:
+		return uint64(s.from)<<1 | 1
+	case s.n == 0:
+		return 0 // the message ends in them: it is too deep
+	case s.sum == 0:
+		b := p.w.slice(s.from, s.from+s.n)
+		if string(b) == "null" {
+			return 0
+		}
+		s.sum = maphash.Bytes(p.q.seed, b) | 1
+	}
+	return s.sum
+}
+
+// findCandidates finds what other readings of the message would run: first what
+// the readers take that are known, then whatever else could be taken together.
+func (p *reading) findCandidates() Anomaly {
+	t, q, l := &p.cur, p.q, &p.latest
 	t.candidates = [2]int{len(q.candidates), len(q.candidates)}
 	if p.methods.n == 0 || p.methods.n == 1 && t.method.n > 0 &&
-		(p.toolNames.n == 0 || p.toolNames.n == 1 && t.name.n > 0) {
-		return // all strings there are belong to the primary reading
+		(p.toolNames.n == 0 || p.toolNames.n == 1 && t.name.n > 0) &&
+		(p.sets.n == 0 || p.sets.n == 1 && l.exactSet > 0) {
+		return 0 // all that is there belongs to the primary reading
 	}
-	method, name := p.sum(t.method), p.sum(t.name)
-	for i := range p.methods.n {
-		m := &p.methods.list[i]
-		if p.toolNames.n == 0 || !p.equals(m.lit, methodCall) && !p.equals(m.lit, methodPrompt) {
-			if p.sumOf(m) != method {
-				p.addCandidate(m.lit, value{})
+	primary := candidate{sums: [3]uint64{p.sum(t.method), 0, p.setSum(l.exactSet)}}
+	if p.isNamed(t.method) {
+		primary.sums[1] = p.sum(t.name)
+	}
+	p.addCandidate(&primary, l.exactMethod, l.exactName, l.exactSet)
+	p.addCandidate(&primary, l.method, l.paramsName, l.set)
+	p.addCandidate(&primary, l.method, l.name, l.set)
+	p.addCandidate(&primary, l.method, l.paramsName, l.paramsSet)
+	p.combine(&primary)
+	if l.cut {
+		return CandidatesCut
+	}
+	return 0
+}
+
+// combine adds every method with every name and all arguments, while there is
+// room: those with the latest method and the latest name first, so that no
+// others keep them out.
+func (p *reading) combine(primary *candidate) {
+	for m := range p.methods.n {
+		method := (p.latest.method+m-1)%p.methods.n + 1
+		for n := range max(1, p.toolNames.n) {
+			name := 0
+			if p.toolNames.n > 0 {
+				name = (p.latest.name+n-1)%p.toolNames.n + 1
 			}
-			continue
-		}
-		for j := range p.toolNames.n {
-			n := &p.toolNames.list[j]
-			if p.sumOf(m) != method || p.sumOf(n) != name {
-				p.addCandidate(m.lit, n.lit)
+			if !p.addCandidate(primary, method, name, p.latest.exactSet) {
+				return
+			}
+			for s := range p.sets.n {
+				if !p.addCandidate(primary, method, name, s+1) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// addCandidate adds one reading, at the end of the list or, when it is full,
-// in its last place, which the newest strings reach.
-func (p *reading) addCandidate(method, name value) {
-	c, from := &p.q.candidates, p.cur.candidates[0]
-	if len(*c)-from == maxCandidates {
-		*c = (*c)[:len(*c)-1]
+// isNamed reports whether what a method does is told by a name.
+func (p *reading) isNamed(method value) bool {
+	return p.equals(method, methodCall) || p.equals(method, methodPrompt)
+}
+
+// addCandidate adds a reading that is neither the primary one nor there
+// already. It returns false when there is no room for more.
+func (p *reading) addCandidate(primary *candidate, method, name, set int) bool {
+	if method == 0 || p.methods.list[method-1].lit.n == 0 {
+		return true
 	}
-	*c = append(*c, pair{method, name})
-	p.cur.candidates[1] = len(*c)
+	m := &p.methods.list[method-1]
+	c := candidate{method: m.lit, sums: [3]uint64{p.sumOf(m), 0, p.setSum(set)}}
+	if name > 0 && p.isNamed(m.lit) {
+		if p.toolNames.list[name-1].lit.n == 0 {
+			return true
+		}
+		c.name = p.toolNames.list[name-1].lit
+		c.sums[1] = p.sumOf(&p.toolNames.list[name-1])
+	}
+	if set > 0 && p.sets.list[set-1].from == 0 || c.sums == primary.sums {
+		return true
+	}
+	list, from := &p.q.candidates, p.cur.candidates[0]
+	for i := range (*list)[from:] {
+		if (*list)[from+i].sums == c.sums {
+			return true
+		}
+	}
+	if len(*list)-from == maxCandidates {
+		p.latest.cut = true
+		return false
+	}
+	if c.differs = c.sums[2] != primary.sums[2]; c.differs && c.sums[2] != 0 {
+		s := &p.sets.list[set-1]
+		if p.over != nil {
+			c.parts = s.parts
+		} else {
+			c.arguments = value{from: s.from, n: int32(s.n)}
+		}
+	}
+	*list = append(*list, c)
+	p.cur.candidates[1] = len(*list)
+	return true
 }

@@ -266,6 +266,9 @@ func (h *hostile) arguments() string {
 	for range h.IntN(3) {
 		m = append(m, member{h.name(h.one("keys", "name", "method", "params", "operations")), h.value(0)})
 	}
+	if h.once(2) { // else these arguments could be taken for others
+		m = append(m, member{`"path"`, `"` + h.tool() + `"`})
+	}
 	return h.object(m)
 }
 

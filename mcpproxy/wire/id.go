@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 	"math"
 	"strconv"
 
@@ -225,35 +226,46 @@ func appendCompact(dst, b []byte) []byte {
 // Member returns the value of the first level member with this name in the
 // JSON object obj, the last one if there are several, nil if there is none. It
 // reads the same superset of JSON as Requests.
-func Member(obj []byte, name string) []byte {
-	i := bytes.IndexByte(obj, '{') + 1
-	if i == 0 {
-		return nil
-	}
-	var found []byte
-	for i < len(obj) && obj[i] != '}' {
-		if obj[i] != '"' {
-			i++
-			continue
-		}
-		end := skipLiteral(obj, i)
-		lit := obj[i:end]
-		for i = end; i < len(obj) && obj[i] != ':'; {
-			i++
-		}
-		for i++; i < len(obj) && !startsValue(obj[i]); {
-			i++
-		}
-		if i >= len(obj) {
-			break
-		}
-		end = skipValue(obj, i)
+func Member(obj []byte, name string) (found []byte) {
+	for lit, v := range members(obj) {
 		if isName(lit, name) {
-			found = obj[i:end:end]
+			found = v
 		}
-		i = end
 	}
 	return found
+}
+
+// members yields the first level members of the JSON object obj: the literals
+// of their names and their values.
+func members(obj []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(lit, v []byte) bool) {
+		i := bytes.IndexByte(obj, '{') + 1
+		if i == 0 {
+			return
+		}
+		for i < len(obj) && obj[i] != '}' {
+			if obj[i] != '"' {
+				i++
+				continue
+			}
+			end := skipLiteral(obj, i)
+			lit := obj[i:end]
+			for i = end; i < len(obj) && obj[i] != ':'; {
+				i++
+			}
+			for i++; i < len(obj) && !startsValue(obj[i]); {
+				i++
+			}
+			if i >= len(obj) {
+				return
+			}
+			end = skipValue(obj, i)
+			if !yield(lit, obj[i:end:end]) {
+				return
+			}
+			i = end
+		}
+	}
 }
 
 // startsValue tells a value from white space, odd white space included.

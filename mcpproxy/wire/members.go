@@ -73,7 +73,7 @@ func (p *reading) endMember(l *level, off int64) {
 	if !l.exact {
 		switch {
 		case l.member == memberMethod && l.first == '"':
-			p.addOccurrence(&p.methods, p.take(l, off), false)
+			p.latest.method = p.addOccurrence(&p.methods, p.take(l, off), false)
 		case l.member == memberID && l.known&(1<<memberID) == 0: // mcp-go answers with it
 			p.cur.id = p.take(l, off)
 		case l.member == memberID:
@@ -91,7 +91,8 @@ func (p *reading) endMember(l *level, off int64) {
 		p.cur.method = value{}
 		if l.first == '"' {
 			p.cur.method = p.take(l, off)
-			p.addOccurrence(&p.methods, p.cur.method, true)
+			p.latest.exactMethod = p.addOccurrence(&p.methods, p.cur.method, true)
+			p.latest.method = p.latest.exactMethod
 		}
 	case memberParams:
 		p.cur.params = p.whole(l, off)
@@ -107,8 +108,13 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 	switch {
 	case l.member == paramName && (!l.exact || !primary):
 		if v := p.takeName(l, off); v.n > 0 {
-			p.addOccurrence(&p.toolNames, v, false)
+			i := p.addOccurrence(&p.toolNames, v, false)
+			if text {
+				p.latest.paramsName, p.latest.name = i, i
+			}
 		}
+	case l.member == paramArguments:
+		p.endArguments(l, off)
 	case !l.exact || !primary:
 	case l.member == paramName:
 		p.cur.name = value{}
@@ -117,7 +123,10 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 			p.cur.name = v
 		}
 		if v.n > 0 {
-			p.addOccurrence(&p.toolNames, v, text)
+			i := p.addOccurrence(&p.toolNames, v, text)
+			if text {
+				p.latest.paramsName, p.latest.name, p.latest.exactName = i, i, i
+			}
 		}
 	case l.member == paramURI:
 		switch {
@@ -128,11 +137,6 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 		}
 	case l.member == paramMeta:
 		p.cur.meta = p.whole(l, off)
-	case l.member == paramArguments:
-		p.cur.arguments = p.whole(l, off)
-		if p.over != nil {
-			p.over.argumentsBytes = off - l.from
-		}
 	}
 }
 

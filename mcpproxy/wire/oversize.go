@@ -37,9 +37,8 @@ type oversize struct {
 	keep  int64    // where the value under way starts that is to be copied, or -1
 	head  []byte   // the first keptValue bytes of it, once it is longer
 
-	argumentsBytes int64
-	parts          []Part
-	digest         *digest // of the argument under way, the last of parts; nil for none
+	parts  []Part  // of the arguments under way
+	digest *digest // of the argument under way, the last of parts; nil for none
 }
 
 // hold keeps a copy of b. When many were replaced by later ones, it lets those
@@ -85,8 +84,10 @@ func (p *reading) beginOversize(off int64) {
 			*v = p.hold(p.w.slice(v.from, v.from+min(int64(v.n), keptValue)))
 		}
 	}
-	if n := p.cur.arguments.n; n > 0 {
-		p.over.argumentsBytes = int64(n)
+	for i := range p.sets.n {
+		if s := &p.sets.list[i]; s.n > 0 {
+			s.parts = p.partsOf(p.w.slice(s.from, s.from+s.n))
+		}
 	}
 	p.cur.params, p.cur.arguments, p.cur.meta = value{}, value{}, value{}
 	for i := range 2 {
@@ -94,13 +95,31 @@ func (p *reading) beginOversize(off int64) {
 			p.over.keep = l.from
 		}
 	}
-	for i := range min(p.argCount, maxNames) {
-		p.movePart(&p.args[i], off)
+	if p.sets.busy > 0 {
+		for i := range min(p.argCount, maxNames) {
+			p.movePart(&p.args[i])
+		}
 	}
 	p.tellOversize(Begun, off)
 }
 
-func (p *reading) movePart(a *argument, off int64) {
+// partsOf returns the parts of arguments that are complete.
+func (p *reading) partsOf(args []byte) (parts []Part) {
+	if args[0] != '{' {
+		return nil
+	}
+	for name, v := range members(args) {
+		if len(parts) == maxNames {
+			break
+		}
+		h := p.q.hash()
+		h.Write(v)
+		parts = append(parts, Part{Name: bytes.Clone(name[:min(len(name), keptName)]), Type: typeOf(v[0]), Bytes: int64(len(v)), Sum: h.Sum(nil)})
+	}
+	return parts
+}
+
+func (p *reading) movePart(a *argument) {
 	part := Part{Name: bytes.Clone(p.w.slice(a.name.from, a.name.from+min(int64(a.name.n), keptName)))}
 	if a.first != 0 {
 		part.Type = typeOf(a.first)
@@ -113,14 +132,6 @@ func (p *reading) movePart(a *argument, off int64) {
 		}
 	}
 	p.over.parts = append(p.over.parts, part)
-}
-
-func (p *reading) clearArguments() {
-	p.cur.arguments = value{}
-	p.argCount = 0
-	if p.over != nil {
-		p.over.argumentsBytes, p.over.parts, p.over.digest = 0, nil, nil
-	}
 }
 
 func (p *reading) nameArgument(off int64, lit []byte) {
@@ -179,14 +190,18 @@ func (p *reading) trim(off int64) {
 // tellOversize tells of the message under way, all of it in memory of its own.
 func (p *reading) tellOversize(s State, off int64) {
 	t := &p.cur
-	p.findCandidates()
+	if busy := p.sets.busy; busy > 0 {
+		p.sets.list[busy-1].parts = slices.Clone(p.over.parts) // as far as they have come
+	}
+	cut := p.findCandidates()
 	m := &Message{
 		State: s, Off: t.off, End: off,
 		ID: p.bytes(t.id), VariantID: p.bytes(t.variantID), Method: p.bytes(t.method), Name: p.bytes(t.name), URI: p.bytes(t.uri),
 		HasResult: t.hasResult, HasError: t.hasError,
-		ArgumentsBytes: p.over.argumentsBytes,
-		Parts:          slices.Clone(p.over.parts),
-		Anomalies:      Oversize | p.oddities | p.flags,
+		Anomalies: Oversize | p.oddities | p.flags | cut,
+	}
+	if i := p.latest.exactSet; i > 0 {
+		m.ArgumentsBytes, m.Parts = p.sets.list[i-1].n, p.sets.list[i-1].parts
 	}
 	if s == Ended {
 		m.Anomalies |= t.anomalies
@@ -195,7 +210,7 @@ func (p *reading) tellOversize(s State, off int64) {
 		m.Anomalies |= Batch
 	}
 	for _, c := range p.q.candidates[t.candidates[0]:t.candidates[1]] {
-		m.Candidates = append(m.Candidates, Candidate{Method: p.bytes(c.method), Name: p.bytes(c.name)})
+		m.Candidates = append(m.Candidates, Candidate{Method: p.bytes(c.method), Name: p.bytes(c.name), Differs: c.differs, Parts: c.parts})
 	}
 	p.q.pending = append(p.q.pending, told{state: s, off: t.off, end: off, whole: m, anomalies: m.Anomalies})
 }

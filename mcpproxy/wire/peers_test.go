@@ -109,7 +109,7 @@ func throughProcess(t *testing.T, name string, argv []string, stream, end []byte
 		if err := json.Unmarshal(line, &tool); err != nil {
 			t.Fatal(err)
 		}
-		n.add(methodCall, tool, nil)
+		n.add(methodCall, tool, []byte(anyArgs), nil)
 	}
 	l := (&passage{stream: append(stream, end...), limit: Limit}).run(func(*ledger, []byte) {})
 	l.check(t, name, n.list)

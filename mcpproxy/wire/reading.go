@@ -108,7 +108,9 @@ type reading struct {
 	levels    [inner]level
 	methods   occurrences
 	toolNames occurrences
-	args      [maxNames]argument
+	sets      argumentSets
+	latest    latest
+	args      [maxNames]argument // of the set under way, or of the last one
 	argCount  int
 
 	over *oversize // the message is larger than the limit
@@ -137,34 +139,36 @@ func (p *reading) begin(r role, off int64, first byte) role {
 		return p.beginTop(off, first)
 	case roleMessage:
 		l := p.beginValue(0, off, first)
-		if l.member != memberParams || !l.exact {
-			if first == '{' && l.member == memberParams {
+		if l.member != memberParams {
+			break
+		}
+		p.latest.paramsName, p.latest.paramsSet = 0, 0
+		if !l.exact {
+			if first == '{' {
 				p.levels[1].clear()
 				return roleOtherParams
 			}
 			break
 		}
 		p.cur.params, p.cur.name, p.cur.uri, p.cur.meta = value{}, value{}, value{}, value{}
+		p.latest.exactName = 0
 		p.clearArguments()
 		if first == '{' {
 			p.levels[1].clear()
 			return roleParams
 		}
-	case roleParams:
+	case roleParams, roleOtherParams:
 		l := p.beginValue(1, off, first)
-		switch {
-		case !l.exact:
-		case l.member == paramMeta && first == '{':
+		switch primary := l.exact && r == roleParams; {
+		case l.member == paramMeta && primary && first == '{':
 			return roleMeta
 		case l.member == paramArguments:
-			p.clearArguments()
+			p.beginArguments(off, primary)
 			if first == '{' {
 				p.levels[2].clear()
 				return roleArguments
 			}
 		}
-	case roleOtherParams:
-		p.beginValue(1, off, first)
 	case roleArguments:
 		p.beginValue(2, off, first)
 		p.beginArgument(off, first)
@@ -277,7 +281,8 @@ func (p *reading) beginMessage(off int64) {
 	p.inMessage, p.version, p.hasMethod = true, false, false
 	p.cur = told{off: off}
 	p.levels[0].clear()
-	p.methods.n, p.toolNames.n, p.argCount = 0, 0, 0
+	p.methods.n, p.toolNames.n, p.sets.n, p.argCount = 0, 0, 0, 0
+	p.latest = latest{}
 	for i := range p.levels {
 		p.levels[i].busy = false
 	}
@@ -310,7 +315,7 @@ func (p *reading) tellMessage(off int64) {
 		p.over = nil
 	case rpc:
 		p.flushJunk()
-		p.findCandidates()
+		t.anomalies |= p.findCandidates()
 		p.q.pending = append(p.q.pending, *t)
 	case p.first == '[':
 		p.residue = true

@@ -64,8 +64,8 @@ type Requests struct {
 	rereads   bool    // this is a rereader
 	lineFlags Anomaly // of the frame, beyond those of its messages
 
-	pending    []told // what is told with the next frame that reaches its end
-	candidates []pair // of pending
+	pending    []told      // what is told with the next frame that reaches its end
+	candidates []candidate // of pending
 	scratch    []byte
 
 	// What the last Scan returned.
@@ -408,7 +408,8 @@ func (q *Requests) message(m *Message, t *told) {
 	}
 	from := len(q.outCandidates)
 	for _, c := range q.candidates[t.candidates[0]:t.candidates[1]] {
-		q.outCandidates = append(q.outCandidates, Candidate{Method: q.bytes(c.method), Name: q.bytes(c.name)})
+		q.outCandidates = append(q.outCandidates, Candidate{
+			Method: q.bytes(c.method), Name: q.bytes(c.name), Differs: c.differs, Arguments: q.bytes(c.arguments)})
 	}
 	m.Candidates = q.outCandidates[from:len(q.outCandidates):len(q.outCandidates)]
 }

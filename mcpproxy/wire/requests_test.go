@@ -42,7 +42,14 @@ func copyOf(m Message) seen {
 		s.Parts += fmt.Sprintf("%s %s %d %.4x;", p.Name, p.Type, p.Bytes, p.Sum)
 	}
 	for _, c := range m.Candidates {
-		s.Candidates += fmt.Sprintf("%s %s;", c.Method, c.Name)
+		s.Candidates += fmt.Sprintf("%s %s", c.Method, c.Name)
+		if c.Differs {
+			s.Candidates += fmt.Sprintf(" with %s", c.Arguments)
+			for _, p := range c.Parts {
+				s.Candidates += fmt.Sprintf("%s %s %d %.4x,", p.Name, p.Type, p.Bytes, p.Sum)
+			}
+		}
+		s.Candidates += ";"
 	}
 	return s
 }
@@ -223,7 +230,19 @@ func TestRequests(t *testing.T) {
 		{"params with a long s", `{"jsonrpc":"2.0","id":2,"method":"tools/call","param\u017f":{"name":"evil"}}` + "\n", []string{
 			`complete 0-76 "tools/call" or "tools/call" "evil": case_variant_member not_rpc`}},
 		{"params twice", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","arguments":1},"params":{}}` + "\n", []string{
-			`complete 0-94 "tools/call" or "tools/call" "a": duplicate_member not_rpc`}},
+			`complete 0-94 "tools/call" or "tools/call"  with 1;"tools/call" "a" with 1;"tools/call" "a": duplicate_member not_rpc`}},
+		{"arguments in another case", with(`{"name":"a","arguments":{"p":1},"Arguments":{"p":2}}`) + "\n", []string{
+			`complete 0-108 "tools/call" "a" or "tools/call" "a" with {"p":2}: case_variant_member`}},
+		{"arguments in another case alone", with(`{"name":"a","argument\u017f":{"p":2}}`) + "\n", []string{
+			`complete 0-93 "tools/call" "a" or "tools/call" "a" with {"p":2}: case_variant_member`}},
+		{"arguments twice", with(`{"name":"a","arguments":{"p":1},"arguments":{"p":2},"arguments":null}`) + "\n", []string{
+			`complete 0-125 "tools/call" "a" or "tools/call" "a" with {"p":1};"tools/call" "a" with {"p":2}: duplicate_member`}},
+		{"the same arguments twice", with(`{"name":"a","arguments":{"p":1},"Arguments":{"p":1}}`) + "\n", []string{
+			`complete 0-108 "tools/call" "a": case_variant_member`}},
+		{"params in another case", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","arguments":{"p":1}},"PARAMS":{"name":"a","ARGUMENTS":{"p":2}}}` + "\n", []string{
+			`complete 0-130 "tools/call" "a" or "tools/call" "a" with {"p":2}: case_variant_member`}},
+		{"params twice, arguments in the first", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","arguments":{"p":1}},"params":{"name":"b"}}` + "\n", []string{
+			`complete 0-110 "tools/call" "b" or "tools/call" "b" with {"p":1};"tools/call" "a";"tools/call" "a" with {"p":1}: duplicate_member`}},
 		{"the same twice", with(`{"name":"a","name":"\u0061"}`) + "\n", []string{
 			`complete 0-84 "tools/call" "\u0061": duplicate_member`}},
 		{"arguments twice in arguments", with(`{"name":"a","arguments":{"k":1,"\u006b":2}}`) + "\n", []string{

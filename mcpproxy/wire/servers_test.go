@@ -22,7 +22,22 @@ import (
 
 // An execution is what a server did: a method, and the tool, prompt or
 // resource.
-type execution struct{ method, target string }
+type execution struct {
+	method, target string
+	args           string // of a tool as they stood on the wire, "" for none
+}
+
+// anyArgs are arguments that were not told, as the message is oversize, or not
+// noted.
+const anyArgs = "*"
+
+// arguments makes arguments comparable.
+func arguments(raw []byte) string {
+	if s := fold(string(bytes.TrimSpace(raw))); s != "null" {
+		return s
+	}
+	return ""
+}
 
 // fold makes names comparable: readers differ in how many U+FFFD they put for
 // bytes that are not UTF-8.
@@ -86,10 +101,18 @@ func (l *ledger) add(m *Message) {
 	if m.State == Junk {
 		return
 	}
-	l.tell(m.Off, m.Method, m.Name)
-	l.tell(m.Off, m.Method, m.URI)
+	args := anyArgs
+	if m.Raw != nil {
+		args = arguments(m.Arguments)
+	}
+	l.tell(m.Off, m.Method, m.Name, args)
+	l.tell(m.Off, m.Method, m.URI, args)
 	for _, c := range m.Candidates {
-		l.tell(m.Off, c.Method, c.Name)
+		if c.Differs && m.Raw != nil {
+			l.tell(m.Off, c.Method, c.Name, arguments(c.Arguments))
+		} else {
+			l.tell(m.Off, c.Method, c.Name, args)
+		}
 	}
 	for match := ExactID; match <= IntID; match++ {
 		if key := AppendIDKey(nil, m.ID, match, false); len(key) > 0 {
@@ -99,8 +122,9 @@ func (l *ledger) add(m *Message) {
 	l.variants = l.variants || m.Anomalies&CaseVariantMember != 0
 }
 
-func (l *ledger) tell(off int64, method, target []byte) {
-	for _, e := range [...]execution{{fold(text(method)), fold(text(target))}, {fold(text(method)), ""}} {
+func (l *ledger) tell(off int64, method, target []byte, args string) {
+	m, name := fold(text(method)), fold(text(target))
+	for _, e := range [...]execution{{m, name, ""}, {m, "", ""}, {m, name, "with " + args}} {
 		if l.calls[e] == nil {
 			l.calls[e] = map[int64]bool{}
 		}
@@ -113,6 +137,11 @@ func (l *ledger) check(t testing.TB, server string, list []execution) {
 	t.Helper()
 	n := map[execution]int{}
 	for _, e := range list {
+		exact, any := execution{e.method, e.target, "with " + e.args}, execution{e.method, e.target, "with " + anyArgs}
+		if e.method == methodCall && e.args != anyArgs && l.calls[exact] == nil && l.calls[any] == nil {
+			t.Errorf("%s executed %q, whose arguments were not told of %q", server, e, l.passed)
+		}
+		e.args = ""
 		if n[e]++; n[e] > len(l.calls[e]) {
 			t.Errorf("%s executed %q, which was not told of %q", server, e, l.passed)
 		}
@@ -142,10 +171,10 @@ type notes struct {
 	out  bytes.Buffer
 }
 
-func (n *notes) add(method, target string, id []byte) {
+func (n *notes) add(method, target string, args, id []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.list = append(n.list, execution{fold(method), fold(target)})
+	n.list = append(n.list, execution{fold(method), fold(target), arguments(args)})
 	if id != nil {
 		n.ids = append(n.ids, id)
 	}
@@ -184,7 +213,8 @@ func throughGoSDK(t *testing.T, p *passage) (l *ledger, executed int) {
 			Logger: slog.New(slog.DiscardHandler), HasTools: true, HasPrompts: true, HasResources: true})
 		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-				n.add(method, target(r), nil)
+				name, args := target(r)
+				n.add(method, name, args, nil)
 				return next(ctx, method, r)
 			}
 		})
@@ -212,16 +242,16 @@ func throughGoSDK(t *testing.T, p *passage) (l *ledger, executed int) {
 	return l, len(n.list)
 }
 
-func target(r mcp.Request) string {
+func target(r mcp.Request) (name string, args []byte) {
 	switch p := r.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
-		return p.Name
+		return p.Name, p.Arguments
 	case *mcp.GetPromptParams:
-		return p.Name
+		return p.Name, nil
 	case *mcp.ReadResourceParams:
-		return p.URI
+		return p.URI, nil
 	}
-	return ""
+	return "", nil
 }
 
 // mcpGo is a server of mark3labs/mcp-go, for one stream after the other: it
@@ -250,7 +280,7 @@ func startMCPGo(t testing.TB) *mcpGo {
 		if err != nil {
 			t.Errorf("encoding id: %v", err)
 		}
-		m.add(r.Method, r.Params.Name, raw)
+		m.add(r.Method, r.Params.Name, r.Params.RawArguments, raw)
 	})
 	stdio := server.NewStdioServer(server.NewMCPServer("peer", "1", server.WithHooks(hooks), server.WithToolCapabilities(false)))
 	server.WithWorkerPoolSize(1)(stdio)

@@ -51,6 +51,35 @@ func TestOversize(t *testing.T) {
 	}
 }
 
+// TestOversizeCandidates has arguments of other readings in an oversize
+// message: before the limit, across it and after it.
+func TestOversizeCandidates(t *testing.T) {
+	digest := func(s string) string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(s))) }
+	long := strings.Repeat("x", 200)
+	for _, tt := range []struct{ params, parts, candidates string }{
+		{`"Arguments":{"a":[1]},"arguments":{"k":"` + long + `"},"name":"n"`,
+			`"k" string 202 ` + digest(`"`+long+`"`) + ";",
+			`"tools/call" "n" with "a" array 3 ` + digest("[1]") + ",;"},
+		{`"arguments":{"a":[1]},"ARGUMENTS":{"b":true,"k":"` + long + `"},"name":"n"`,
+			`"a" array 3 ` + digest("[1]") + ";",
+			`"tools/call" "n" with "b" boolean 4 ` + digest("true") + `,"k" string 202 ` + digest(`"`+long+`"`) + ",;"},
+		{`"arguments":{"k":"` + long + `"},"name":"n"},"Params":{"arguments":{"a":1}`,
+			`"k" string 202 ` + digest(`"`+long+`"`) + ";",
+			`"tools/call"  with "a" number 1 ` + digest("1") + `,;"tools/call" "n" with "a" number 1 ` + digest("1") + ",;"},
+	} {
+		told := newFeeder(128).feed(t, []byte(with("{"+tt.params+"}")+"\n"))
+		last := told[len(told)-1]
+		if last.State != Ended || last.Parts != tt.parts || last.Candidates != tt.candidates {
+			t.Errorf("%s:\ntold %+v", tt.params, last)
+		}
+		for _, m := range told {
+			if strings.Contains(tt.params[:60], "Arguments") && !strings.Contains(m.Candidates+m.Parts, `"a" array 3`) {
+				t.Errorf("%s: not told in %+v", tt.params, m)
+			}
+		}
+	}
+}
+
 // TestOversizeIsBroken ends a call that was begun when its line breaks off.
 func TestOversizeIsBroken(t *testing.T) {
 	for _, tail := range []string{"\n", "", "\"}]", "\"}]\n", "\r\n" + ping + "\n"} {

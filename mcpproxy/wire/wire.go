@@ -64,7 +64,7 @@ type Message struct {
 
 	ArgumentsBytes int64       // length of Arguments on the wire, also when oversize
 	Parts          []Part      // oversize only: the first 64 top-level names of Arguments
-	Candidates     []Candidate // what other readings of the same bytes would run, without the reading above
+	Candidates     []Candidate // what other readings of the same bytes would run, without the reading above; at most 16
 	Anomalies      Anomaly
 }
 
@@ -79,7 +79,12 @@ type Part struct {
 // A Candidate is another reading of a message. Method is a string literal, Name
 // is one, nil for none, or a number or word, which Java and Kotlin take for a
 // string.
-type Candidate struct{ Method, Name []byte }
+type Candidate struct {
+	Method, Name []byte
+	Differs      bool   // its arguments are not those of the Message, but these:
+	Arguments    []byte // any value; nil for none, or once oversize
+	Parts        []Part // oversize only, as in the Message
+}
 
 // A Frame is a line, or the part of a line that may be passed on already.
 type Frame struct {

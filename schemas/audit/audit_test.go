@@ -34,7 +34,7 @@ func full(kind audit.Kind) audit.Record {
 		Method:          "tools/call",
 		Tool:            "send_keys",
 		Target:          "file:///etc/hosts",
-		Candidates:      []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane"}, {Method: "ping"}},
+		Candidates:      []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/x"}`}, {Method: "ping"}},
 		Outcome:         audit.OutcomeError,
 		ErrorType:       "PaneNotFound",
 		ErrorCode:       &code,
@@ -319,14 +319,14 @@ func FuzzAppendParse(f *testing.F) {
 		r := audit.Record{
 			Kind: kinds[int(bits)%len(kinds)], RecordID: audit.NewID(start), Seq: n, CallNo: n / 2,
 			TS: time.UnixMicro(us % 1e15), Method: a, Tool: b, Target: c,
-			Candidates: []audit.Candidate{{Method: b, Tool: c}}, Outcome: audit.Outcome(c), ErrorType: a, ErrorCode: &m,
+			Candidates: []audit.Candidate{{Method: b, Tool: c}, {Args: audit.JSON(object)}}, Outcome: audit.Outcome(c), ErrorType: a, ErrorCode: &m,
 			ResultType: b, Forwarded: bits&1 != 0, CancelRequested: bits&2 != 0, Recovered: bits&4 != 0, NotDurable: bits&8 != 0,
 			Duration: time.Duration(us), ClientID: a, RequestID: b, RequestIDType: c, Client: audit.Peer{Name: a, Version: b},
 			Server: audit.Peer{Version: c}, ServerCommand: audit.Command{Command: a, ArgsDigest: audit.JSON(object)}, Tier: a,
 			Annotations: audit.JSON(object), Args: audit.JSON(object), ArgsBytes: m, ResultBytes: us, Host: a, User: b, PID: int(us),
 			Tenant: c, Anomalies: []string{a, b, c}, At: m, Bytes: us, From: time.UnixMicro(m % 1e15), To: start, Count: m, Denied: us,
 		}
-		if strings.Count(object, "{")+strings.Count(object, "[") >= audit.MaxDepth-1 {
+		if strings.Count(object, "{")+strings.Count(object, "[") >= audit.MaxDepth-3 {
 			return // a record's author answers for its depth
 		}
 		line := audit.AppendRecord(nil, &r)

@@ -18,7 +18,8 @@ type Operation struct {
 
 // Operations lists what r's call did: the call itself, every item of an
 // `operations` list in its arguments that has a string `tool` in it, at any
-// depth, and every candidate. It is empty for a record that is about no call.
+// depth, and the same for every candidate. A candidate without arguments of its
+// own has the call's. It is empty for a record that is about no call.
 //
 // An item in which `tool` stands twice is one operation for each: the last is
 // what most servers run, the others are candidates.
@@ -27,16 +28,30 @@ func Operations(r *Record) []Operation {
 		return nil
 	}
 	ops := []Operation{{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}}
-	// Only an escape can hide the name from the first look.
-	if strings.Contains(string(r.Args), "operations") || strings.Contains(string(r.Args), `\`) {
-		w := operationWalk{b: string(r.Args), method: r.Method, ops: ops}
-		w.value(0, 0, false)
-		ops = w.ops
-	}
+	ops = appendInner(ops, r.Args, r.Method)
 	for _, c := range r.Candidates {
-		ops = append(ops, Operation{Method: c.Method, Tool: c.Tool, Candidate: true})
+		op := Operation{Method: c.Method, Tool: c.Tool, Args: c.Args, Candidate: true}
+		from := len(ops) + 1
+		if c.Args == "" {
+			op.Args = r.Args // whose operations are there already
+		}
+		ops = appendInner(append(ops, op), c.Args, c.Method)
+		for i := range ops[from:] {
+			ops[from+i].Candidate = true
+		}
 	}
 	return ops
+}
+
+// appendInner appends the operations in args.
+func appendInner(ops []Operation, args JSON, method string) []Operation {
+	// Only an escape can hide the name from the first look.
+	if !strings.Contains(string(args), "operations") && !strings.Contains(string(args), `\`) {
+		return ops
+	}
+	w := operationWalk{b: string(args), method: method, ops: ops}
+	w.value(0, 0, false)
+	return w.ops
 }
 
 // An operationWalk reads its value once, whatever its depth: a walk for each

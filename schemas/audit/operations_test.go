@@ -58,6 +58,12 @@ func TestOperations(t *testing.T) {
 		{"it lists every candidate", audit.Record{Kind: audit.KindCall, Method: "ping",
 			Candidates: []audit.Candidate{{Method: call, Tool: "a"}, {Method: "resources/read"}}},
 			[]string{" ping  ", "? tools/call a ", "? resources/read  "}},
+		{"a candidate has its own arguments, or the call's", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z",
+			Args:       `{"operations":[{"tool":"a","arguments":{}}]}`,
+			Candidates: []audit.Candidate{{Method: call, Tool: "y"}, {Method: call, Tool: "z", Args: `{"operations":[{"tool":"b","arguments":{"x":1}}]}`}}},
+			[]string{` tools/call z {"operations":[{"tool":"a","arguments":{}}]}`, `operations[0] tools/call a {}`,
+				`? tools/call y {"operations":[{"tool":"a","arguments":{}}]}`,
+				`? tools/call z {"operations":[{"tool":"b","arguments":{"x":1}}]}`, `?operations[0] tools/call b {"x":1}`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, show(audit.Operations(&tt.r))); diff != "" {

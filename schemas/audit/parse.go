@@ -579,6 +579,8 @@ func candidates(v string) (list []Candidate, err error) {
 				err = setText(&c.Method, v)
 			case "tool":
 				err = setText(&c.Tool, v)
+			case "args":
+				c.Args, err = object(v)
 			}
 			return err == nil
 		})

@@ -76,7 +76,10 @@ type Peer struct{ Name, Version string }
 
 // Candidate is a call that some server reads in bytes that others read
 // differently.
-type Candidate struct{ Method, Tool string }
+type Candidate struct {
+	Method, Tool string
+	Args         JSON // the redacted summary of its arguments, "" if they are the call's
+}
 
 // Command is the wrapped command. Its arguments may hold secrets, so only
 // their digest is kept.
@@ -263,6 +266,7 @@ func appendWhat(dst []byte, r *Record) []byte {
 		}
 		dst = AppendQuote(append(dst, `{"method":`...), c.Method)
 		dst = appendText(dst, `,"tool":`, c.Tool)
+		dst = appendJSON(dst, `,"args":`, c.Args)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')

@@ -258,6 +258,9 @@ func candidates(r *audit.Record) string {
 		if c.Tool != "" {
 			b = audit.AppendQuote(append(b, `,"tool":`...), c.Tool)
 		}
+		if c.Args != "" {
+			b = append(append(b, `,"args":`...), c.Args...)
+		}
 		b = append(b, '}')
 	}
 	return string(append(b, ']'))

@@ -1,0 +1,61 @@
+package mcpproxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"auditproxy/schemas/audit"
+)
+
+// TestArgumentsOfEveryReadingFit sends calls that servers can read in more ways
+// than a record has room for.
+func TestArgumentsOfEveryReadingFit(t *testing.T) {
+	set := func(i int) string {
+		var b strings.Builder
+		for j := range 3000 {
+			fmt.Fprintf(&b, `"set %d member %d":"clear text number %[2]d",`, i, j)
+		}
+		return fmt.Sprintf(`{"output_path":"/etc/cron.d/%d",%s"last":{}}`, i, b.String())
+	}
+	for name, format := range map[string]string{
+		"in one params": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pipe_pane"%s}}`,
+		"several names": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b","nAme":"c","name":"pipe_pane"%s}}`,
+	} {
+		for _, n := range []int{2, 5, 20} {
+			var sets string
+			for i := range n {
+				sets += `,"` + [...]string{"arguments", "Arguments"}[i%2] + `":` + set(i)
+			}
+			_, records := sent(t, nil, func(p *peer) {
+				p.send(fmt.Sprintf(format, sets) + "\n")
+			})
+			for i := range records {
+				r := &records[i]
+				if r.Kind != audit.KindCall {
+					continue
+				}
+				if size := len(audit.AppendRecord(nil, r)); size > audit.MaxRecord {
+					t.Errorf("%s: record of %d readings has %d bytes", name, n, size)
+				}
+				var paths []string
+				for _, op := range audit.Operations(r) {
+					if i := strings.Index(string(op.Args), "/etc/cron.d/"); op.Tool == "pipe_pane" && i >= 0 {
+						paths = append(paths, string(op.Args[i:i+14]))
+					}
+				}
+				all := strings.Join(paths, " ")
+				cut := strings.Contains(strings.Join(r.Anomalies, " "), "candidates_cut")
+				if wantCut := n > 15 || n == 5 && name == "several names"; cut != wantCut {
+					t.Errorf("%s: %d sets, anomalies %q", name, n, r.Anomalies)
+				}
+				for i := range n {
+					// The last exact and the last other are there in any case.
+					if path := fmt.Sprintf("/etc/cron.d/%d", i); !strings.Contains(all, path) && (!cut || i >= n-2) {
+						t.Errorf("%s: no reading with %s among %s", name, path, all)
+					}
+				}
+			}
+		}
+	}
+}
