@@ -18,6 +18,10 @@ import (
 type Status struct {
 	Code   int
 	Signal syscall.Signal // 0 if it exited by itself
+
+	// Ended is when the proxy saw it end. What follows takes Config.Drain at
+	// most, the caller's part included.
+	Ended time.Time
 }
 
 // ChildEnv is the server's environment: env without what is meant for the
@@ -202,7 +206,8 @@ func readerGone(f *os.File) bool {
 	return gone
 }
 
-func interruptRead(f *os.File) { f.SetReadDeadline(time.Now()) }
+// interruptRead reports whether a read of f ends now.
+func interruptRead(f *os.File) bool { return f.SetReadDeadline(time.Now()) == nil }
 
 // Pollable returns the standard stream f in a form whose reads and writes do
 // not occupy a thread while they wait, if that can be had without changing f

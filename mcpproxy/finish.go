@@ -16,6 +16,10 @@ func (s *session) finish(answers []wire.Answer, wait bool) {
 		return
 	}
 	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return // nothing stands after session_end
+	}
 	now := time.Now()
 	s.lines = s.lines[:0]
 	for i := range answers {

@@ -2,31 +2,88 @@ package mcpproxy
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
 )
 
 // output is the client's end: the server's bytes as they come, and refusals of
-// ours between its lines. A client that does not read stops whoever writes.
+// ours between its lines. A client that does not read stops whoever writes,
+// until the server has ended: from then on what the client does not take waits
+// in tail, and whoever writes goes on, so that the records are complete before
+// the process ends. What is left of tail then is lost.
 type output struct {
 	mu    sync.Mutex
-	flush sync.Cond // on mu: replies became shorter, or the output ended
+	flush sync.Cond // on mu: replies or tail became shorter, or the output ended
 
-	file      *os.File
+	file *os.File
+	conn syscall.RawConn // of file; nil if a write to it cannot be tried
+	over atomic.Bool     // the server has ended
+
+	// mu guards the rest, over the writes to file.
 	midLine   bool   // the server's last byte was no LF
 	replies   []byte // refusals that wait for the end of the server's line
+	tail      []byte // what the client has not taken since the server ended
+	cut       bool   // nothing more goes to tail
 	closed    bool
 	writeFail bool // the client is gone; records are still made
+	tried     int  // by try
+
+	trying  []byte                // owned by try
+	attempt func(fd uintptr) bool // allocated once
+	done    chan struct{}         // closed with file
 }
 
+// maxTail is how much may wait for the client once the server has ended: more
+// than its pipe and our buffer hold, so that only a descendant of the server
+// that goes on writing has to wait.
+const maxTail = 1 << 20
+
 func newOutput(f *os.File) *output {
-	o := &output{file: f}
+	o := &output{file: f, done: make(chan struct{})}
 	o.flush.L = &o.mu
+	o.attempt = func(fd uintptr) bool {
+		n, err := syscall.Write(int(fd), o.trying)
+		o.tried = max(n, 0)
+		o.writeFail = err != nil && err != syscall.EAGAIN && err != syscall.EINTR
+		return true
+	}
+	// A file has deadlines if the poller has it, and then it does not block.
+	if f.SetWriteDeadline(time.Time{}) == nil {
+		o.conn, _ = f.SyscallConn()
+	}
 	return o
+}
+
+// try passes on what the client takes of the server's bytes at once, and
+// returns the rest, for write. Only fromServer calls it.
+func (o *output) try(b []byte) (rest []byte) {
+	if o.conn == nil || !o.mu.TryLock() {
+		return b
+	}
+	defer o.mu.Unlock()
+	if len(o.replies) > 0 || len(o.tail) > 0 || o.writeFail || o.closed || o.over.Load() {
+		return b
+	}
+	o.trying, o.tried = b, 0
+	if o.conn.Write(o.attempt) != nil {
+		return b
+	}
+	o.trying = nil
+	if o.tried > 0 {
+		o.midLine = b[o.tried-1] != '\n'
+	}
+	return b[o.tried:]
 }
 
 // write passes on the server's bytes. Only fromServer calls it.
 func (o *output) write(b []byte) {
+	if len(b) == 0 {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.replies) > 0 {
@@ -39,6 +96,9 @@ func (o *output) write(b []byte) {
 	if len(b) > 0 {
 		o.put(b)
 		o.midLine = b[len(b)-1] != '\n'
+	}
+	for len(o.tail) > maxTail && !o.cut {
+		o.flush.Wait()
 	}
 }
 
@@ -55,7 +115,7 @@ func (o *output) reply(lines []byte) {
 		o.putReplies()
 		return
 	}
-	for len(o.replies) > maxReplies && !o.closed {
+	for len(o.replies) > maxReplies && !o.closed && !o.over.Load() {
 		o.flush.Wait()
 	}
 }
@@ -65,18 +125,85 @@ func (o *output) reply(lines []byte) {
 func (o *output) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
 	if len(o.replies) > 0 && o.midLine {
 		o.put([]byte{'\n'})
 	}
 	o.putReplies()
 	o.closed = true
-	o.file.Close()
+	o.closeFile()
+}
+
+// closeFile closes file once tail is empty. It is called with mu held.
+func (o *output) closeFile() {
+	if o.closed && len(o.tail) == 0 {
+		o.file.Close()
+		close(o.done)
+	}
+	o.flush.Broadcast()
+}
+
+// finish says that the server has ended: nobody who writes is stopped any
+// longer, and the client has until deadline to take the rest. A write to a file
+// that cannot be interrupted goes on as it is.
+func (o *output) finish(deadline time.Time) {
+	o.over.Store(true)
+	if o.conn == nil || o.file.SetWriteDeadline(time.Now()) != nil {
+		return // it blocks, or is closed
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.flush.Broadcast()
+	if !o.closed {
+		o.file.SetWriteDeadline(deadline)
+		go o.drain()
+	}
+}
+
+// drain passes tail on until the output is closed, or the deadline.
+func (o *output) drain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		for len(o.tail) == 0 && !o.closed {
+			o.flush.Wait()
+		}
+		if len(o.tail) == 0 {
+			return
+		}
+		b := o.tail
+		o.mu.Unlock()
+		n, err := o.file.Write(b)
+		o.mu.Lock()
+		o.tail = o.tail[n:]
+		if err != nil {
+			o.writeFail, o.cut, o.tail = true, true, nil
+		}
+		o.closeFile()
+	}
+}
+
+// stop says that nothing more is read from the server: whoever waits to write
+// waits no longer.
+func (o *output) stop() {
+	if o.conn == nil {
+		return // a write that cannot be interrupted may hold mu
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cut = true
+	o.flush.Broadcast()
 }
 
 func (o *output) putReplies() {
 	if len(o.replies) > 0 {
 		o.put(o.replies)
 		o.replies = o.replies[:0]
+		if cap(o.replies) > maxReplies {
+			o.replies = nil
+		}
 		o.midLine = false
 	}
 	o.flush.Broadcast()
@@ -86,7 +213,19 @@ func (o *output) put(b []byte) {
 	if o.writeFail || o.closed {
 		return
 	}
-	if _, err := o.file.Write(b); err != nil {
-		o.writeFail = true
+	if !o.over.Load() || o.conn == nil {
+		n, err := o.file.Write(b)
+		switch {
+		case err == nil:
+			return
+		case !o.over.Load() || !errors.Is(err, os.ErrDeadlineExceeded):
+			o.writeFail = true
+			return
+		}
+		b = b[n:] // finish interrupted it
+	}
+	if !o.cut {
+		o.tail = append(o.tail, b...)
+		o.flush.Broadcast()
 	}
 }

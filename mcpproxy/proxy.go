@@ -71,7 +71,7 @@ type Config struct {
 	OnAuditFailure Failure
 	DenyAmbiguous  bool // refuse what two readers could read differently
 
-	Drain   time.Duration    // how long output may follow the server's exit; 0: 500 ms
+	Drain   time.Duration    // what follows the server's exit takes at most this long; 0: 500 ms
 	Signals <-chan os.Signal // signals to this process, passed on to the server
 
 	Log *zap.Logger // nil: none
@@ -102,6 +102,7 @@ type Proxy struct {
 	// requests is owned by fromClient, answers by fromServer.
 	requests *wire.Requests
 	answers  wire.Answers
+	ended    time.Time // of the server; Run's, then Close's
 }
 
 // New checks c and returns a Proxy. It starts nothing.
@@ -141,11 +142,14 @@ func (p *Proxy) AppendHead(dst []byte) []byte { return p.s.appendHead(dst) }
 // may be gone from it. It may be called at any time.
 func (p *Proxy) Lost(word string) { p.s.lost(word) }
 
-// Run starts the server, relays until it has ended, and returns its status.
-// After ctx ends the server is shut down as by SIGTERM.
+// Run starts the server, relays until it has ended, and returns its status once
+// all records are written, the one of the session's end the last. After ctx ends
+// the server is shut down as by SIGTERM.
 //
-// A read of Config.In that no poller can interrupt outlives Run: the process is
-// expected to end soon after.
+// Within half of Config.Drain after the server's end Run returns, whatever the
+// client, a descendant of the server or a sync does. A read of Config.In or a
+// write to Config.Out that no poller can interrupt outlives Run, and so does a
+// wait for a sync that hangs: the process is expected to end soon after.
 func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	if err := p.s.start(); err != nil && p.cfg.OnAuditFailure == Deny {
 		return Status{}, fmt.Errorf("starting the session: %w: %w", ErrNotRecorded, err)
@@ -170,18 +174,53 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	}()
 
 	status := child.wait(ctx, p.cfg, clientDone)
+	p.ended = time.Now()
+	status.Ended = p.ended
+	p.out.finish(p.ended.Add(p.cfg.Drain))
 	// What the server wrote before its end is in the pipe. Only a descendant
-	// that still holds the pipe makes this wait, and only for so long.
-	child.out.SetReadDeadline(time.Now().Add(p.cfg.Drain))
-	<-serverDone
+	// that still holds the pipe makes this wait, and a sync that hangs where an
+	// answer waits for it; half of the time is left for the journal.
+	half := p.ended.Add(p.cfg.Drain / 2)
+	child.out.SetReadDeadline(half)
+	late := time.NewTimer(time.Until(half))
+	defer late.Stop()
+	over := waitFor(late.C, serverDone)
+	p.out.stop()
 	why := audit.ErrServerExited
 	if p.clientEnded.Load() || child.signalled {
 		why = audit.ErrNoResponse
 	}
-	interruptRead(p.cfg.In)
+	// A write to a descendant that does not read ends here.
+	child.in.Close()
+	if interruptRead(p.cfg.In) && over {
+		waitFor(late.C, clientDone)
+	}
+	// Before this a crash leaves open calls for recovery to end; after it, the
+	// record is complete, and only bytes that the client did not take are missing.
 	p.s.end(why)
 	child.out.Close()
 	return status, nil
+}
+
+// waitFor reports whether done was closed before late fired.
+func waitFor(late <-chan time.Time, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-late:
+		return false
+	}
+}
+
+// Close waits until the client has taken what the server wrote, at most until
+// Config.Drain after the server's end, which began in Run. What it has not taken
+// by then is lost, and has its records all the same. Call it after Run.
+func (p *Proxy) Close() {
+	late := time.NewTimer(time.Until(p.ended.Add(p.cfg.Drain)))
+	defer late.Stop()
+	if !p.ended.IsZero() {
+		waitFor(late.C, p.out.done)
+	}
 }
 
 // fromClient passes the client's bytes on. Nothing reaches the server before
@@ -235,6 +274,8 @@ func (p *Proxy) answered(b []byte) {
 		p.out.write(b)
 		return
 	}
-	p.out.write(b)
+	// A client that does not read keeps no record waiting.
+	rest := p.out.try(b)
 	p.s.finish(p.answers.Scan(b), false)
+	p.out.write(rest)
 }

@@ -233,6 +233,7 @@ func start(t *testing.T, script string, change func(*mcpproxy.Config)) *peer {
 	go func() {
 		defer close(p.done)
 		p.status, p.err = proxy.Run(context.Background())
+		proxy.Close()
 	}()
 	t.Cleanup(func() {
 		inW.Close()

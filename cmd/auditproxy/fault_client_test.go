@@ -43,6 +43,8 @@ type wrapped struct {
 	out    *bufio.Reader
 	outEnd *os.File
 	stderr bytes.Buffer // to be read after wait
+
+	started func() // closes the proxy's ends
 }
 
 // A setup is how to start a wrapped. The zero value of each field is good.
@@ -59,6 +61,15 @@ type setup struct {
 // wrap starts a proxy around a server. Both end with the test, or after the
 // ceiling.
 func wrap(t *testing.T, s setup) *wrapped {
+	t.Helper()
+	w := prepare(t, s)
+	must(t, w.cmd.Start())
+	w.started()
+	return w
+}
+
+// prepare is wrap without the start.
+func prepare(t *testing.T, s setup) *wrapped {
 	t.Helper()
 	w := &wrapped{t: t, proxy: s.proxy, spool: s.spool}
 	if w.proxy == "" {
@@ -89,9 +100,7 @@ func wrap(t *testing.T, s setup) *wrapped {
 	must(t, err)
 	w.in, w.outEnd, w.out = inW, outR, bufio.NewReaderSize(outR, 64<<10)
 	w.cmd.Stdin, w.cmd.Stdout = inR, outW
-	must(t, w.cmd.Start())
-	inR.Close()
-	outW.Close()
+	w.started = func() { inR.Close(); outW.Close() }
 	t.Cleanup(func() { inW.Close(); outR.Close() })
 	return w
 }

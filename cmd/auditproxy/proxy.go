@@ -110,7 +110,12 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	hideMemory()
 	stop := runBeside(session, cfg, log, pc.Journal != nil)
 	status, err := p.Run(ctx)
-	stop()
+	ended := status.Ended
+	if ended.IsZero() {
+		ended = time.Now() // it was not started
+	}
+	stop(ended.Add(cfg.drain))
+	p.Close()
 	switch {
 	case errors.Is(err, mcpproxy.ErrNotRecorded):
 		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w; the server was not started", err)}
@@ -126,13 +131,13 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 }
 
 // runBeside starts what runs beside the traffic, and returns what ends it and
-// closes the session, within cfg.drain: the client waits for our end. What a
+// closes the session, until a deadline: the client waits for our end. What a
 // slow disk keeps longer ends with the process, and leaves a session whose
 // lines are all written and not all synced, which the next proxy looks after.
 // What Kafka has not taken by then waits for auditproxy ship.
-func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func()) {
+func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func(deadline time.Time)) {
 	if !recording {
-		return func() {}
+		return func(time.Time) {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -143,8 +148,8 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 	})
 	wg.Go(func() { tidy(ctx, cfg, log) })
 	shipping := shipBeside(session.ID(), cfg, log)
-	return func() {
-		drain, stop := context.WithTimeout(context.Background(), cfg.drain)
+	return func(deadline time.Time) {
+		drain, stop := context.WithDeadline(context.Background(), deadline)
 		defer stop()
 		cancel()
 		closed := make(chan error, 1)

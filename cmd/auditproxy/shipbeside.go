@@ -13,11 +13,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// How long a session waits after something on this machine went wrong, and
-// while another process ships it.
+// How long a session waits after something on this machine went wrong, while
+// another process ships it, and for its shipper at the end.
 const (
 	shipAgain = 10 * time.Second
 	shipBusy  = time.Second
+	shipLast  = 100 * time.Millisecond // for a cursor to be kept, once the time is over
 )
 
 // A shipper takes the session of this process to Kafka. It reads what the
@@ -48,16 +49,30 @@ func shipBeside(session string, cfg config, log *zap.Logger) *shipper {
 }
 
 // finish ends the shipper once it has shipped the whole session, or when ctx
-// ends: then the rest stays in the spool for auditproxy ship.
+// ends: then the rest stays in the spool for auditproxy ship. A client of Kafka
+// that does not end within shipLast after ctx ends with the process, which
+// leaves records that were sent and are sent again.
 func (s *shipper) finish(ctx context.Context) {
 	if s == nil {
 		return
 	}
 	close(s.over)
-	stop := context.AfterFunc(ctx, s.cancel)
-	s.wait.Wait()
-	stop()
+	defer s.cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.wait.Wait()
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
 	s.cancel()
+	select {
+	case <-done:
+	case <-time.After(shipLast):
+	}
 }
 
 func (s *shipper) run(ctx context.Context, session string, cfg config, producer *kafka.Producer, log *zap.Logger) {
