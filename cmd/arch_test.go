@@ -2,13 +2,16 @@
 package cmd
 
 import (
+	"debug/elf"
 	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -55,18 +58,13 @@ var row = map[string]int{
 	"schemas/escape": 1,
 }
 
-// never says what no code under a package may import, directly or through
-// other packages of ours, and why.
+// never lists what the code of a package may not import, directly or through
+// other packages of this project, and why. It says nothing of what libraries
+// import: notLinked does.
 var never = map[string]map[string]string{
 	"cmd/auditproxy": {
-		"database/sql":                    "the proxy runs beside the agent's secrets and does not know the store",
-		"github.com/ClickHouse":           "the proxy does not know the store",
-		"github.com/ebitengine/purego":    "no C code beside the agent's secrets",
-		"html/template":                   "no web server beside the agent's secrets",
-		"net/http":                        "the proxy opens no port",
-		module + "collector":              "the proxy runs without the collector",
-		"github.com/modelcontextprotocol": "decoding and encoding traffic changes it",
-		"github.com/mark3labs/mcp-go":     "decoding and encoding traffic changes it",
+		"html/template": "the proxy has no web server",
+		"net/http":      "the proxy opens no port",
 	},
 	"mcpproxy/wire": {
 		"encoding/json": "it ignores the case of names and takes the last of two, where servers differ",
@@ -81,7 +79,28 @@ var never = map[string]map[string]string{
 		module + "sink/clickhouse": "only cmd knows which sink is which",
 		module + "sink/spool":      "only cmd knows which sink is which",
 	},
-	"collector": {"os/exec": "what reads foreign records runs nothing", module + "mcpproxy": "the collector is not beside the agent"},
+	"collector": {"os/exec": "what reads foreign records runs nothing"},
+}
+
+// notLinked lists what a program does not contain, not even through libraries,
+// and why; a slash at the end stands for the one package. net/http and
+// html/template are not here: viper and zap link them.
+var notLinked = map[string]map[string]string{
+	"cmd/auditproxy": {
+		"database/sql":                    "the proxy runs next to the agent's secrets and has no store",
+		"github.com/ClickHouse":           "the proxy has no store",
+		"github.com/ebitengine/purego":    "no C code runs next to the agent's secrets",
+		"github.com/segmentio/kafka-go/":  "its protocol packages are enough; every wrapped server would wait for the rest to initialize",
+		module + "collector":              "the proxy runs without the collector",
+		module + "sink/clickhouse":        "the proxy has no store",
+		"github.com/modelcontextprotocol": "decoding and encoding traffic changes it",
+		"github.com/mark3labs/mcp-go":     "decoding and encoding traffic changes it",
+		"plugin":                          "the proxy runs only what was built into it",
+		"runtime/cgo":                     "the proxy is a static program",
+	},
+	"cmd/auditcollector": {
+		module + "mcpproxy": "the collector is not next to the agent",
+	},
 }
 
 // onlyStd are packages that import the standard library and nothing else.
@@ -94,9 +113,8 @@ type source struct {
 	doc     string
 }
 
-// TestImports reads the sources itself rather than ask go list: go test caches
-// a result until a file the test opened changes, and does not see what a
-// command it ran has opened.
+// TestImports reads the sources itself, so that it can name the package that
+// imports what it may not.
 func TestImports(t *testing.T) {
 	packages := readSources(t)
 	for pkg, src := range packages {
@@ -119,6 +137,69 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLinked checks what the programs contain, through libraries too.
+func TestLinked(t *testing.T) {
+	for program, bad := range notLinked {
+		for _, pkg := range dependencies(t, program) {
+			for prefix, why := range bad {
+				exact := strings.TrimSuffix(prefix, "/")
+				if pkg == exact || prefix == exact && strings.HasPrefix(pkg, prefix+"/") {
+					t.Errorf("%s links %s: %s", program, pkg, why)
+				}
+			}
+		}
+	}
+}
+
+// TestProxyIsStaticAndSmall checks the program that is started once for each
+// server of an agent.
+func TestProxyIsStaticAndSmall(t *testing.T) {
+	const maxSize = 16 << 20 // bytes
+	file := filepath.Join(t.TempDir(), "auditproxy")
+	goTool(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "./auditproxy")
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > maxSize {
+		t.Errorf("auditproxy has %d bytes, want at most %d", info.Size(), maxSize)
+	}
+	binary, err := elf.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer binary.Close()
+	for _, p := range binary.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("auditproxy needs a dynamic loader, want a static program")
+		}
+	}
+}
+
+// dependencies lists the packages that a program links.
+func dependencies(t *testing.T, program string) []string {
+	t.Helper()
+	list := strings.Fields(goTool(t, "list", "-deps", "./"+path.Base(program)))
+	if !slices.Contains(list, module+program) || !slices.Contains(list, "runtime") {
+		t.Fatalf("go list -deps ./%s does not list the program and the runtime", path.Base(program))
+	}
+	return list
+}
+
+// goTool runs the go command as the Makefile does for the programs.
+func goTool(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	return string(out)
 }
 
 // TestPackageDocs checks that a package is one sentence, and that it opens its
