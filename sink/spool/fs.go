@@ -22,6 +22,8 @@ type FS interface {
 	// Rename replaces what is at to, in one step.
 	Rename(from, to string) error
 	Remove(name string) error
+	// Chtimes sets when a file was written.
+	Chtimes(name string, at time.Time) error
 	// Lstat does not follow a link at the end of name.
 	Lstat(name string) (Info, error)
 	// ReadDir returns the names in a directory, sorted.
@@ -89,6 +91,14 @@ func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 func (osFS) Mkdir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
 func (osFS) Rename(from, to string) error              { return os.Rename(from, to) }
 func (osFS) Remove(name string) error                  { return os.Remove(name) }
+
+func (osFS) Chtimes(name string, at time.Time) error {
+	ts := []unix.Timespec{unix.NsecToTimespec(at.UnixNano()), unix.NsecToTimespec(at.UnixNano())}
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, name, ts, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &fs.PathError{Op: "chtimes", Path: name, Err: err}
+	}
+	return nil
+}
 
 func (osFS) Lstat(name string) (Info, error) {
 	var st unix.Stat_t

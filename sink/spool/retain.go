@@ -17,14 +17,24 @@ import (
 
 const oldPrefix = ".old-" // of a session's directory that is being removed
 
+const (
+	looksFile = "looks" // in the spool directory: when Retain looked, see looks
+	looksSize = 64
+	lookAgain = 24 * time.Hour // until what a look saw of the clock counts
+	future    = time.Hour      // that a file may be newer than the clock
+)
+
 // A RetainConfig says how long to keep what has been consumed.
 type RetainConfig struct {
 	Dir      string        // the spool directory. Required.
-	Age      time.Duration // zero: for ever
+	Age      time.Duration // zero: for ever. A file goes a day or two later, see looks.
 	Bytes    int64         // of consumed segments, oldest go first; zero: no bound
 	Consumed bool          // sessions have a consumer; else only ended sessions go, by age
 	Log      *zap.Logger   // nil: none
 	FS       FS            // nil for the real one
+
+	now   func() time.Time // nil: time.Now
+	clock time.Time        // what counts as the time for ages; zero: none, nothing is old
 }
 
 // A used is a consumed segment, or without a consumer a whole session.
@@ -45,6 +55,9 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
+	if c.now == nil {
+		c.now = time.Now
+	}
 	if err := sweep(f, c.Dir); err != nil {
 		return 0, fmt.Errorf("removing old sessions: %w", err)
 	}
@@ -54,6 +67,10 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	}
 	var errs []error
 	var list []used
+	if c.Age > 0 && len(entries) > 0 {
+		c.clock, err = c.look(f)
+		errs = append(errs, err)
+	}
 	for _, e := range entries {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
@@ -67,7 +84,7 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 		total += u.size
 	}
 	for _, u := range list {
-		old := c.Age > 0 && time.Since(u.end) > c.Age
+		old := c.Age > 0 && c.clock.Sub(u.end) > c.Age
 		if !old && (!c.Consumed || c.Bytes <= 0 || total <= c.Bytes) {
 			continue
 		}
@@ -90,7 +107,8 @@ func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 	}
 	whole := e.State == Ended && (!c.Consumed || !e.Unshipped())
 	if whole && !c.Consumed {
-		return []used{{session, 0, e.Bytes, e.Modified, true}}, nil
+		last := filepath.Join(session, segmentName(e.Segments[len(e.Segments)-1]))
+		return []used{{session, 0, e.Bytes, e.Modified, true}}, c.redate(f, last, e.Modified)
 	}
 	if !c.Consumed {
 		return nil, nil
@@ -109,7 +127,11 @@ func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 		if no >= before && !whole {
 			break
 		}
-		st, err := f.Lstat(filepath.Join(session, segmentName(no)))
+		name := filepath.Join(session, segmentName(no))
+		st, err := f.Lstat(name)
+		if err == nil {
+			err = c.redate(f, name, st.ModTime)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("looking at session %q: %w", e.ID, err)
 		}
@@ -121,6 +143,55 @@ func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 		list = append(list, used{session, no, st.Size, end, whole && i == len(e.Segments)-1})
 	}
 	return list, nil
+}
+
+// look returns the time that ages are judged by. The system's clock may be
+// wrong: years ahead, it would make everything old. So a time counts only when a
+// look at least a day later, or a quarter of c.Age, finds that the clock has
+// gone on from it. Until then, and after the clock was set back, it is the time
+// that counted before, or none: then nothing is old. A clock that stays wrong
+// for longer is believed.
+//
+// A crash leaves the looks before or after; several processes may look at once.
+func (c RetainConfig) look(f FS) (time.Time, error) {
+	name, now := filepath.Join(c.Dir, looksFile), c.now()
+	var counts, last int64 // seconds since 1970, 0 for none
+	if b, err := readFile(f, name, looksSize); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, fmt.Errorf("reading when the clock was looked at: %w", err)
+	} else if _, err := fmt.Sscanf(string(b), "%d %d\n", &counts, &last); err != nil || counts > last {
+		counts, last = 0, 0
+	}
+	wait := min(lookAgain, c.Age/4)
+	switch passed := now.Sub(time.Unix(last, 0)); {
+	case last == 0 || passed < -time.Minute: // NTP sets a clock back a little
+		counts, last = 0, now.Unix()
+	case passed >= wait:
+		counts, last = last, now.Unix()
+	default:
+		return unixOrZero(counts), nil
+	}
+	err := replaceFile(f, name, fmt.Appendf(nil, "%d %d\n", counts, last))
+	if err != nil {
+		err = fmt.Errorf("noting when the clock was looked at: %w", err)
+	}
+	return unixOrZero(counts), err // on a full disk, what is old must go all the same
+}
+
+func unixOrZero(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
+
+// redate has a file from the future, of a time when the clock was ahead, count
+// from now on: it would not grow old for as long as the clock was ahead. While
+// no time counts, it may be the clock that is behind.
+func (c RetainConfig) redate(f FS, name string, modified time.Time) error {
+	if now := c.now(); !c.clock.IsZero() && modified.After(now.Add(future)) {
+		return f.Chtimes(name, now)
+	}
+	return nil
 }
 
 // firstOpen returns the first segment that holds the intent of an open call.

@@ -109,6 +109,64 @@ func left(t *testing.T, dir string) (got []string) {
 	return got
 }
 
+// looked has the clock be right since long ago.
+func (c RetainConfig) looked(t *testing.T) {
+	t.Helper()
+	now := time.Now().Unix()
+	must(t, replaceFile(orOS(c.FS), filepath.Join(c.Dir, looksFile), fmt.Appendf(nil, "%d %d\n", now, now)))
+}
+
+// TestS14RetentionUnderAClockThatJumps keeps what a wrong clock makes look old,
+// and removes in the end what is old.
+func TestS14RetentionUnderAClockThatJumps(t *testing.T) {
+	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
+	everything := []string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}
+	type look struct {
+		at   time.Duration // from now
+		left []string
+	}
+	for _, tt := range []struct {
+		name    string
+		written time.Duration // session-1, from now; 0: as in stock
+		looks   []look
+	}{
+		{"years ahead at the first look", 0, []look{{10 * year, everything}, {0, everything}, {time.Hour, everything}, {day, everything}}},
+		{"years ahead for some hours", 0, []look{{0, everything}, {day, everything}, {10 * year, everything}, {10*year + 20*time.Hour, everything}, {2 * day, everything}, {3 * day, everything}}},
+		{"years back", 0, []look{{0, everything}, {day, everything}, {-10 * year, everything}, {day + time.Hour, everything}, {3 * day, everything}}},
+		{"ahead, back and ahead", 0, []look{{0, everything}, {10 * year, everything}, {0, everything}, {20 * year, everything}, {time.Hour, everything}}},
+		{"a month without a look", 0, []look{{0, everything}, {40 * day, everything}, {42 * day, []string{"session-2[1 2 3]"}}}},
+		{"a right clock", 0, []look{{29 * day, everything}, {30 * day, []string{"session-0[1 2 3]", "session-2[1 2 3]"}}, {31 * day, []string{"session-2[1 2 3]"}}}},
+		{"a session of years ahead", 10 * year, []look{{0, everything}, {2 * day, everything}, {30 * day, everything}, {32 * day, []string{"session-1[1 2 3]", "session-2[1 2 3]"}}, {34 * day, []string{"session-1[1 2 3]", "session-2[1 2 3]"}}, {36 * day, []string{"session-2[1 2 3]"}}}},
+	} {
+		for _, consumed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, consumed %t", tt.name, consumed), func(t *testing.T) {
+				dir := stock(t)
+				for id := range 2 {
+					c, err := OpenConsumer(ReaderConfig{Dir: dir, Session: fmt.Sprintf("session-%d", id)})
+					must(t, err)
+					for _, i := range drain(t, c.Next) {
+						must(t, c.Commit(i.End()))
+					}
+					must(t, c.Close())
+				}
+				now := time.Now()
+				if tt.written != 0 {
+					for no := range uint32(3) {
+						must(t, os.Chtimes(filepath.Join(dir, sessionsDir, "session-1", segmentName(no+1)), now.Add(tt.written), now.Add(tt.written)))
+					}
+				}
+				for _, l := range tt.looks {
+					_, err := Retain(t.Context(), RetainConfig{Dir: dir, Age: 30 * day, Consumed: consumed, now: func() time.Time { return now.Add(l.at) }})
+					must(t, err)
+					if diff := cmp.Diff(l.left, left(t, dir)); diff != "" {
+						t.Fatalf("sessions left at %v (-want +got):\n%s", l.at, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestS12Retention removes what is consumed and old, or too much, and nothing
 // else.
 func TestS12Retention(t *testing.T) {
@@ -143,6 +201,7 @@ func TestS12Retention(t *testing.T) {
 				must(t, c.Close())
 			}
 			tt.c.Dir = dir
+			tt.c.looked(t)
 			_, err := Retain(t.Context(), tt.c)
 			must(t, err)
 			if diff := cmp.Diff(tt.want, left(t, dir)); diff != "" {
@@ -164,7 +223,9 @@ func TestS12RetentionKeepsOrder(t *testing.T) {
 	must(t, c.Close())
 	ago := time.Now().Add(-1000 * time.Hour)
 	must(t, os.Chtimes(filepath.Join(dir, sessionsDir, "session-0", segmentName(2)), ago, ago))
-	_, err = Retain(t.Context(), RetainConfig{Dir: dir, Age: 100 * time.Hour, Consumed: true})
+	rc := RetainConfig{Dir: dir, Age: 100 * time.Hour, Consumed: true}
+	rc.looked(t)
+	_, err = Retain(t.Context(), rc)
 	must(t, err)
 	if got := left(t, dir)[0]; got != "session-0[1 2 3]" {
 		t.Errorf("left %s, want all three", got)
@@ -209,7 +270,8 @@ func TestS12OpenCallsKeepTheirSegment(t *testing.T) {
 // session, and the next run completes the removal.
 func TestRetainStopsAtEveryOperation(t *testing.T) {
 	full, _ := sample(t)
-	c := RetainConfig{Dir: "/spool", Age: time.Hour} // memFS has no times: all is old
+	c := RetainConfig{Dir: "/spool", Age: time.Hour, FS: full} // memFS has no times: all is old
+	c.looked(t)
 	for n := 1; ; n++ {
 		f := full.died()
 		f.judge = func(op int, _, _ string) (verdict, error) {
