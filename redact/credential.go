@@ -21,7 +21,7 @@ type scanner struct {
 	message  bool  // of this program's own: a name and a colon say nothing
 	token    int   // the end of the token of JWT letters last seen
 	aws      bool
-	buf      []byte // a name without escapes
+	name     folded // the name that is being read
 	unwrap   *unwrapper
 }
 
@@ -525,5 +525,5 @@ func (p *pass) isOption(i int) bool {
 			return false
 		}
 	}
-	return p.r.names.class(p.folded, name) != clear
+	return p.r.names.class(&p.folded, name) != clear
 }

@@ -13,24 +13,37 @@ func (s *scanner) assigned(i int) span {
 	if len(name) == 0 || i+1 == s.password.from {
 		return span{}
 	}
-	var more listed
+	var more sections
 	if first > 0 && (s.text[first-1] == '?' || s.text[first-1] == '&') {
 		more = inQuery
 	}
-	f, ok := s.sensitiveName(name, more)
-	if !ok {
+	if s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] > ' ' && s.text[i-1] > ' ' && classes[s.text[i-1]]&isQuote == 0 {
+		more |= atEnd // "secrets-operator:1.2" is an image
+	}
+	if !s.sensitiveName(name, more) {
 		return span{}
 	}
-	if bytes.HasSuffix(f.all, []byte("cookie")) || bytes.HasSuffix(f.all, []byte("cookies")) {
+	if s.wordy() {
 		return s.line(i + 1)
 	}
 	return s.value(i + 1)
 }
 
-func (s *scanner) sensitiveName(name []byte, more listed) (folded, bool) {
-	f := fold(s.buf[:0], unescaped(name))
-	s.buf = f.all[:0]
-	return f, s.names.sensitive(f, more)
+// sensitiveName reports whether name is sensitive, and leaves it in s.name.
+func (s *scanner) sensitiveName(name []byte, more sections) bool {
+	s.name.fold(unescaped(name))
+	return s.names.sensitive(&s.name, more)
+}
+
+// wordy reports whether the value of s.name has several words: a Cookie header
+// holds several credentials, a passphrase is one with spaces in it.
+func (s *scanner) wordy() bool {
+	for _, end := range []string{"cookie", "cookies", "passphrase", "phrase", "mnemonic"} {
+		if bytes.HasSuffix(s.name.all, []byte(end)) {
+			return true
+		}
+	}
+	return false
 }
 
 // nameBefore returns the name that ends before the separator at i, and where
@@ -86,7 +99,7 @@ func (s *scanner) option(i int) span {
 	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
 		return span{}
 	}
-	if _, ok := s.sensitiveName(t[from:to], 0); !ok {
+	if !s.sensitiveName(t[from:to], 0) {
 		return span{}
 	}
 	return s.value(v)

@@ -1,15 +1,14 @@
 package redact
 
 import (
-	_ "embed" // names.txt
-	"strings"
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
-// A class is what a member's name says of its value.
+// A class is how to redact a value, by its name.
 type class uint8
 
 const (
@@ -20,52 +19,44 @@ const (
 	outputPath  // clear up to maxPath: reviewers look for it
 )
 
-// nameList is the published list.
-//
-//go:embed names.txt
-var nameList string
-
-// names classifies names. It is not written after it was made.
+// names classifies names. It is immutable.
 type names struct {
-	exact     map[string]class  // names that count as they are
-	folded    map[string]listed // by fold
-	exactOnly bool              // for members, not inside texts: libtmux-mcp's rules
+	exact     map[string]class // names that count as they are
+	own       []ownName        // the configured ones
+	exactOnly bool             // for members, not inside texts: libtmux-mcp's rules
 }
 
-// listed says in which sections of the list a name stands.
-type listed uint8
+// An ownName is a configured name, folded.
+type ownName struct {
+	name string
+	in   sections
+}
+
+// sections are those of names.txt that hold an entry.
+type sections uint8
 
 const (
-	inWords listed = 1 << iota
+	inWords sections = 1 << iota
+	inSuffix
+	inAffix
 	inWhole
 	inClear
+	inAbout
 	inQuery
+	atEnd // no section: only the end of the name counts
 )
 
+// insideWord is the length in bytes from which an entry of [words] counts
+// inside a longer word.
+const insideWord = 6
+
 func strictNames(more, clearNames []string) *names {
-	n := &names{
-		exact:  map[string]class{"operations": operations, "output_path": outputPath},
-		folded: make(map[string]listed, 256),
-	}
-	add := func(name string, in listed) {
-		all := string(fold(nil, []byte(name)).all)
-		n.folded[all] |= in
-	}
-	sections := map[string]listed{"[words]": inWords, "[whole]": inWhole, "[clear]": inClear, "[query]": inQuery}
-	var section listed
-	for line := range strings.Lines(nameList) {
-		line = strings.TrimSpace(line)
-		if in, ok := sections[line]; ok {
-			section = in
-		} else if line != "" && line[0] != '#' {
-			add(line, section)
-		}
-	}
+	n := &names{exact: map[string]class{"operations": operations, "output_path": outputPath}}
 	for _, name := range more {
-		add(name, inWords)
+		n.own = append(n.own, ownName{foldString(name), inWords})
 	}
 	for _, name := range clearNames {
-		add(name, inClear)
+		n.own = append(n.own, ownName{foldString(name), inClear})
 	}
 	return n
 }
@@ -86,15 +77,15 @@ func libtmuxNames(more, clearNames []string) *names {
 	return n
 }
 
-// class returns the class of a decoded name; buf is scratch memory.
-func (n *names) class(buf, name []byte) class {
+// class returns the class of a decoded name; f is scratch memory.
+func (n *names) class(f *folded, name []byte) class {
 	if c, ok := n.exact[string(name)]; ok {
 		return c
 	}
 	if n.exactOnly {
 		return clear
 	}
-	f := fold(buf[:0], name)
+	f.fold(name)
 	if !n.sensitive(f, 0) {
 		return clear
 	}
@@ -104,29 +95,155 @@ func (n *names) class(buf, name []byte) class {
 	return sensitive
 }
 
-// sensitive reports whether f is on the list, of which the sections in more
-// count too.
-func (n *names) sensitive(f folded, more listed) bool {
-	whole := n.folded[string(f.all)]
-	lastTwo := n.folded[string(f.all[f.lastTwo:])]
-	if (whole|lastTwo)&inClear != 0 {
-		return false
+// A verdict collects what the entries in one name say of it.
+type verdict struct {
+	f         *folded
+	more      sections
+	found     [8]span // what makes the name sensitive
+	cleared   [8]span // what does not
+	nFound    int
+	nCleared  int
+	about     span // the last run of words that only describe
+	sensitive bool // whatever else the name holds
+}
+
+// sensitive reports whether f is a sensitive name; more are the sections that
+// count besides, and atEnd. It takes time linear in f.
+func (n *names) sensitive(f *folded, more sections) bool {
+	v := verdict{f: f, more: more}
+	state := uint16(0)
+	for i, c := range f.all {
+		state = nameWords.step(state, c)
+		for hit := state; hit != 0; hit = nameWords.also[hit] {
+			if e := nameWords.out[hit]; e > 0 {
+				v.entry(int(nameSizes[e-1]), i+1, sections(nameSections[e-1]))
+			}
+		}
+		if v.sensitive {
+			return true
+		}
 	}
-	return whole&(inWords|inWhole|more)|(lastTwo|n.folded[string(f.all[f.last:])])&(inWords|more) != 0
+	for _, own := range n.own {
+		for from := 0; ; {
+			at := bytes.Index(f.all[from:], []byte(own.name))
+			if at < 0 {
+				break
+			}
+			v.entry(len(own.name), from+at+len(own.name), own.in)
+			from += at + 1
+		}
+	}
+	return v.sensitive || v.holds()
 }
 
-// folded is a name as names are compared.
+// entry notes an entry of n bytes that ends at to.
+func (v *verdict) entry(n, to int, in sections) {
+	f, from := v.f, to-n
+	start, end := f.starts(from), f.ends(to)
+	if in&inClear != 0 && start && end && v.nCleared < len(v.cleared) {
+		v.cleared[v.nCleared] = span{from, to}
+		v.nCleared++
+	}
+	if in&inAbout != 0 && start && end {
+		if from > f.skipDigits(v.about.to) || v.about.to == 0 {
+			v.about.from = from
+		}
+		v.about.to = to
+	}
+	matches := start && end && in&(inWords|v.more&inQuery) != 0 ||
+		end && in&(inSuffix|inAffix) != 0 ||
+		start && in&inAffix != 0 && !f.crosses(from, to) ||
+		in&inWords != 0 && n >= insideWord && (end || !f.crosses(from, to)) ||
+		in&inWhole != 0 && from == 0 && to == len(f.all)
+	if !matches || v.more&atEnd != 0 && f.skipDigits(to) < len(f.all) {
+		return
+	}
+	if v.nFound == len(v.found) {
+		v.sensitive = true // more of it than any name about a secret has
+		return
+	}
+	v.found[v.nFound] = span{from, to}
+	v.nFound++
+}
+
+// holds reports whether anything that was found is neither cleared nor only
+// described.
+func (v *verdict) holds() bool {
+	described := len(v.f.all)
+	if v.about.to > 0 && v.f.skipDigits(v.about.to) == described {
+		described = v.about.from
+	}
+search:
+	for _, found := range v.found[:v.nFound] {
+		if end := v.f.skipDigits(found.to); v.f.ends(found.to) && end < len(v.f.all) && described <= end {
+			continue
+		}
+		for _, c := range v.cleared[:v.nCleared] {
+			if c.from <= found.from && found.to <= c.to {
+				continue search
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// folded is a name as names are compared: its words in lower case, joined.
 type folded struct {
-	all           []byte // the words in lower case, joined
-	last, lastTwo int    // where in all the last word starts, and the one before it
+	all   []byte
+	edges []bool // by byte of all: a word starts there
+
+	fresh  bool // the next letter or digit starts a word
+	digits int  // where a word of digits starts, which counts once a letter follows
+	upper  int  // upper-case letters since the last other one
+	last   int  // where the last rune starts in all
 }
 
-// fold appends name's folded form to buf. It is linear in name.
-func fold(buf, name []byte) folded {
-	w := words{all: buf}
+func foldString(name string) string {
+	var f folded
+	f.fold([]byte(name))
+	return string(f.all)
+}
+
+// starts reports whether a word starts at i, but for digits before it.
+func (f *folded) starts(i int) bool {
+	for i > 0 && !f.edges[i] && isDigit(f.all[i-1]) {
+		i--
+	}
+	return i == 0 || f.edges[i]
+}
+
+// ends reports whether a word ends before i, but for digits behind it.
+func (f *folded) ends(i int) bool {
+	i = f.skipDigits(i)
+	return i == len(f.all) || f.edges[i]
+}
+
+func (f *folded) skipDigits(i int) int {
+	for i < len(f.all) && isDigit(f.all[i]) && !f.edges[i] {
+		i++
+	}
+	return i
+}
+
+// crosses reports whether a word ends in all[from:to].
+func (f *folded) crosses(from, to int) bool {
+	for i := from + 1; i < to; i++ {
+		if f.edges[i] {
+			return true
+		}
+	}
+	return false
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// fold sets f to name. It is linear in name.
+func (f *folded) fold(name []byte) {
+	*f = folded{all: f.all[:0], edges: f.edges[:0]}
 	for i := 0; i < len(name); {
 		if c := name[i]; c < utf8.RuneSelf {
-			w.add(rune(c))
+			f.add(rune(c))
 			i++
 			continue
 		}
@@ -134,28 +251,23 @@ func fold(buf, name []byte) folded {
 		if d := norm.NFKD.Properties(name[i : i+n]).Decomposition(); d != nil {
 			for len(d) > 0 {
 				r, size := utf8.DecodeRune(d)
-				w.add(r)
+				f.add(r)
 				d = d[size:]
 			}
 		} else {
-			w.add(r)
+			f.add(r)
 		}
 		i += n
 	}
-	return w.folded()
+	n := len(f.all)
+	for n > 0 && isDigit(f.all[n-1]) {
+		n--
+	}
+	f.all, f.edges = f.all[:n], f.edges[:n]
 }
 
-// words splits a name as it comes, rune by rune.
-type words struct {
-	all    []byte
-	starts [2]int // where the last words start, the latest first
-	digits int    // where a word of digits starts, which counts once a letter follows
-	fresh  bool   // the next letter or digit starts a word
-	upper  int    // upper-case letters since the last other one
-	last   int    // where the last rune starts in all
-}
-
-func (w *words) add(r rune) {
+// add adds a rune of the name.
+func (f *folded) add(r rune) {
 	if r >= utf8.RuneSelf {
 		if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r == utf8.RuneError {
 			return
@@ -164,50 +276,42 @@ func (w *words) add(r rune) {
 	}
 	switch {
 	case 'a' <= r && r <= 'z', r >= utf8.RuneSelf && unicode.IsLetter(r) && !unicode.IsUpper(r):
-		if w.upper > 1 { // "APIKey": the K belongs to what follows
-			w.start(w.last)
+		if f.upper > 1 { // "APIKey": the K belongs to what follows
+			f.edges[f.last] = true
 		}
-		w.upper = 0
+		f.upper = 0
 	case '0' <= r && r <= '9':
-		w.upper = 0
-		if w.fresh {
-			w.digits, w.fresh = len(w.all), false
+		f.upper = 0
+		if f.fresh {
+			f.digits, f.fresh = len(f.all), false
 		}
-		w.all = append(w.all, byte(r))
+		f.append(r)
 		return
 	case 'A' <= r && r <= 'Z', r >= utf8.RuneSelf && unicode.IsUpper(r):
-		if w.upper == 0 {
-			w.fresh = true
+		if f.upper == 0 {
+			f.fresh = true
 		}
-		w.upper++
-		r = unicode.ToLower(r)
+		f.upper++
+		r = plainLetter(unicode.ToLower(r))
 	default:
-		w.fresh, w.upper = true, 0
+		f.fresh, f.upper = true, 0
 		return
 	}
-	w.start(w.digits)
-	w.digits = 0
-	if w.fresh {
-		w.start(len(w.all))
-		w.fresh = false
+	if f.digits > 0 {
+		f.edges[f.digits] = true
 	}
-	w.last = len(w.all)
-	w.all = utf8.AppendRune(w.all, r)
+	f.digits = 0
+	f.last = len(f.all)
+	f.append(r)
+	f.edges[f.last] = f.fresh
+	f.fresh = false
 }
 
-func (w *words) start(at int) {
-	if at > w.starts[0] {
-		w.starts = [2]int{at, w.starts[0]}
+func (f *folded) append(r rune) {
+	f.all = utf8.AppendRune(f.all, r)
+	for len(f.edges) < len(f.all) {
+		f.edges = append(f.edges, false)
 	}
-}
-
-func (w *words) folded() folded {
-	n := len(w.all)
-	for n > 0 && '0' <= w.all[n-1] && w.all[n-1] <= '9' {
-		n--
-	}
-	// Both starts are before a letter, and so before n.
-	return folded{all: w.all[:n], last: w.starts[0], lastTwo: w.starts[1]}
 }
 
 // plainLetter returns the ASCII letter that r is made to look like, or r: the

@@ -99,7 +99,7 @@ func New(c Config) (*Redactor, error) {
 		problems = append(problems, fmt.Errorf("key has %d bytes, want %d", len(c.Key), keySize))
 	}
 	for _, name := range slices.Concat(c.Names, c.ClearNames) {
-		if len(fold(nil, []byte(name)).all) == 0 {
+		if foldString(name) == "" {
 			problems = append(problems, fmt.Errorf("name %q has no letter", name))
 		}
 	}
@@ -276,7 +276,7 @@ func (r *Redactor) appendMarked(dst, text []byte) []byte {
 // AppendNamed is AppendText for a text that stands under name. Under a sensitive
 // one it is replaced as a whole.
 func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
-	if c := r.names.class(nil, name); c == sensitive || c == environment {
+	if c := r.names.class(new(folded), name); c == sensitive || c == environment {
 		return r.appendMarked(dst, text)
 	}
 	return r.AppendText(dst, text)

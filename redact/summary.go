@@ -236,7 +236,7 @@ func (p *pass) class(name []byte) class {
 	if c, ok := p.classes[string(name)]; ok {
 		return c
 	}
-	c := p.r.names.class(p.folded, name)
+	c := p.r.names.class(&p.folded, name)
 	if len(p.classes) < maxClasses && len(name) <= 64 {
 		p.classes[string(name)] = c
 	}

@@ -39,13 +39,13 @@ type pass struct {
 	spare   []byte           // a compact or Python text
 	settled []byte           // the members of an object in order
 	clean   []byte           // a text without credentials
-	folded  []byte           // a name that is being classified
+	folded  folded           // a name that is being classified
 	classes map[string]class // of names seen before: they repeat
 	scan    scanner
 }
 
 func newPass(r *Redactor) *pass {
-	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), folded: make([]byte, 0, 64), classes: make(map[string]class)}
+	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), classes: make(map[string]class)}
 	p.scan.names = r.names
 	return p
 }
