@@ -22,6 +22,8 @@ type scanner struct {
 	token    int   // the end of the token of JWT letters last seen
 	aws      bool
 	name     folded // the name that is being read
+	pair     int    // before it, a member that may hold what one before has named
+	given    span   // known to be a credential from where the text stands
 	unwrap   *unwrapper
 }
 
@@ -30,10 +32,24 @@ type scanner struct {
 func (s *scanner) credentials(text []byte) []span {
 	s.found = s.found[:0]
 	hint := look(text)
+	if s.given.from < s.given.to {
+		hint |= lookPlain
+	}
 	if hint == 0 {
 		return nil
 	}
-	s.scan(text)
+	s.text = text
+	if hint&lookPlain != 0 {
+		s.scan(text)
+	}
+	if s.given.from < s.given.to {
+		s.found = append(s.found, s.given)
+		s.merge()
+	}
+	s.commands()
+	if hint&lookEscaped != 0 {
+		s.escaped(maxLevels)
+	}
 	if hint&lookEncoded != 0 {
 		s.scanEncoded()
 	}
@@ -45,6 +61,8 @@ func (s *scanner) credentials(text []byte) []span {
 const (
 	lookPlain   = 1 << iota // there may be a credential
 	lookEncoded             // there may be one that is encoded
+	lookEscaped             // there are escapes as in a string in a string
+	lookWords               // there are words: it may be a command line
 )
 
 // Classes of bytes, for look and scan.
@@ -72,8 +90,8 @@ var classes = func() (t [256]byte) {
 		isName:    "_-.%$",
 		isEnd:     ";&|)",
 		isQuote:   "\"'`",
-		isTrigger: "_-.IJ =:[\t\n",
-		isHint:    "=: %\\-\t\n",
+		isTrigger: "_-.IJ =:[\t\n,>",
+		isHint:    ",>=: %\\-\t\n",
 	} {
 		for _, c := range chars {
 			t[c] |= class
@@ -100,7 +118,7 @@ func look(text []byte) (hint int) {
 			continue
 		}
 		if i-encoded >= minEncoded {
-			return lookPlain | lookEncoded
+			hint |= lookPlain | lookEncoded | lookWords
 		}
 		encoded = i + 1
 		if class&isName == 0 {
@@ -113,24 +131,27 @@ func look(text []byte) (hint int) {
 			continue
 		}
 		switch c {
-		case '=', ':':
+		case '=', ':', ',', '>':
 			hint |= lookPlain
 		case '%', '\\':
 			if isEscape(text[i:]) {
-				return lookPlain | lookEncoded
+				hint |= lookPlain | lookEncoded | lookWords
+			} else if c == '\\' {
+				hint |= lookEscaped
 			}
 		case '-':
 			if i+1 < len(text) && (i == 0 || classes[text[i-1]]&isAlnum == 0) {
 				hint |= lookPlain
 			}
 		default: // "Bearer ", "Basic "
+			hint |= lookWords
 			if i > 4 && (text[i-1]|0x20 == 'r' || text[i-1]|0x20 == 'c') {
 				hint |= lookPlain
 			}
 		}
 	}
 	if len(text)-encoded >= minEncoded {
-		return lookPlain | lookEncoded
+		return lookPlain | lookEncoded | lookWords
 	}
 	if len(text)-token >= minToken {
 		hint |= lookPlain
@@ -141,7 +162,7 @@ func look(text []byte) (hint int) {
 // scan finds the credentials that stand in text as they are.
 func (s *scanner) scan(text []byte) {
 	s.text, s.from, s.password, s.token, s.aws = text, 0, span{-1, -1}, 0, false
-	s.at, s.end = ahead{}, ahead{}
+	s.at, s.end, s.pair = ahead{}, ahead{}, 0
 	for i := 0; i < len(text); {
 		if i == s.password.from {
 			s.add(s.password)
@@ -167,6 +188,7 @@ func (s *scanner) scan(text []byte) {
 	if s.aws {
 		s.secretKeys()
 	}
+	s.manifests()
 }
 
 func (s *scanner) add(c span) {
@@ -220,6 +242,10 @@ func (s *scanner) credential(i int) span {
 		}
 	case ' ', '\t', '\n':
 		return s.schemed(i)
+	case ',':
+		return s.listed(i)
+	case '>':
+		return s.tagged(i)
 	case 'I':
 		return s.cloudKey(i)
 	case 'J':

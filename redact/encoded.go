@@ -12,15 +12,21 @@ import (
 type unwrapper struct {
 	inner scanner
 	text  []byte
+	at    []int32 // by byte of text: where it is in the text with escapes
+}
+
+func (s *scanner) unwrapper() *unwrapper {
+	if s.unwrap == nil {
+		s.unwrap = &unwrapper{inner: scanner{names: s.names}}
+	}
+	return s.unwrap
 }
 
 // scanEncoded adds the runs of the text that hold a credential once decoded:
 // base64, hexadecimal, percent-encoded, or escaped as in JSON or in C. Such a
 // run goes as a whole. One level is looked behind.
 func (s *scanner) scanEncoded() {
-	if s.unwrap == nil {
-		s.unwrap = &unwrapper{inner: scanner{names: s.names}}
-	}
+	s.unwrapper()
 	raw := s.found // in order, while more is added behind them; those before the word are gone
 	word, run, escapes := 0, 0, false
 	for i := 0; i <= len(s.text); i++ {
@@ -48,6 +54,54 @@ func (s *scanner) scanEncoded() {
 		}
 	}
 	s.merge()
+}
+
+// maxLevels is how many strings in strings are looked into.
+const maxLevels = 3
+
+// escaped adds the credentials of the strings in the text, in which lines and
+// quotes are escapes: what they are to each other shows only once it is read.
+func (s *scanner) escaped(levels int) {
+	t, u := s.text, s.unwrapper()
+	found := len(s.found)
+	for i := 0; i < len(t); i++ {
+		if t[i] != '"' {
+			continue
+		}
+		from := i + 1
+		i = s.closing(i, 0)
+		if from >= i || bytes.IndexByte(t[from:i], '\\') < 0 {
+			continue
+		}
+		u.text, u.at = u.text[:0], u.at[:0]
+		for k := from; k < i; k++ {
+			c, at := t[k], int32(k)
+			if c == '\\' && k+1 < i {
+				switch t[k+1] {
+				case 'n', 'r', 't':
+					c = '\n'
+					k++
+				case '"', '\\', '/':
+					c = t[k+1]
+					k++
+				}
+			}
+			u.text, u.at = append(u.text, c), append(u.at, at)
+		}
+		u.at = append(u.at, int32(i))
+		u.inner.found = u.inner.found[:0]
+		u.inner.scan(u.text)
+		u.inner.commands()
+		if levels > 1 {
+			u.inner.escaped(levels - 1)
+		}
+		for _, c := range u.inner.found {
+			s.found = append(s.found, span{int(u.at[c.from]), int(u.at[c.to])})
+		}
+	}
+	if len(s.found) > found {
+		s.merge()
+	}
 }
 
 // encodedRun widens a run of letters and digits to the other bytes of base64.

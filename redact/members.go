@@ -21,6 +21,7 @@ type members struct {
 type member struct {
 	nameFrom, nameTo int // in p.names
 	from, to         int // in the output, without the comma
+	value            int // in the input
 }
 
 // manyMembers is where comparing names one by one becomes dearer than a map.
@@ -51,17 +52,19 @@ func (m *members) end() {
 	m.p.names = m.p.names[:m.names]
 }
 
-// open starts the member whose name lies on top of p.names.
-func (m *members) open(name []byte) {
+// open starts the member whose name lies on top of p.names and whose value
+// starts at raw[value].
+func (m *members) open(name []byte, value int) {
 	p := m.p
 	m.current = m.find(name)
 	if m.again = m.current >= 0; m.again {
 		p.flags |= Duplicate
+		p.members[m.current].value = value
 		p.names = p.names[:len(p.names)-len(name)]
 		return
 	}
 	m.current = len(p.members)
-	p.members = append(p.members, member{nameFrom: len(p.names) - len(name), nameTo: len(p.names)})
+	p.members = append(p.members, member{nameFrom: len(p.names) - len(name), nameTo: len(p.names), value: value})
 	if m.index != nil {
 		m.index[string(name)] = m.current
 	}

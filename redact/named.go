@@ -20,7 +20,16 @@ func (s *scanner) assigned(i int) span {
 	if s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] > ' ' && s.text[i-1] > ' ' && classes[s.text[i-1]]&isQuote == 0 {
 		more |= atEnd // "secrets-operator:1.2" is an image
 	}
+	if len(name) == 4 && name[0] == '$' && hasFoldSuffix(name, "env") {
+		return span{} // PowerShell's $env:NAME
+	}
+	if i < s.pair && roleOf(unescaped(name)) == valueRole {
+		return s.value(i + 1)
+	}
 	if !s.sensitiveName(name, more) {
+		if roleOf(unescaped(name)) == nameRole {
+			s.named(s.value(i + 1))
+		}
 		return span{}
 	}
 	if s.wordy() {
@@ -114,6 +123,9 @@ func (s *scanner) value(i int) span {
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 		i++
 	}
+	if i < len(t) && (t[i] == '\n' || t[i] == '\r' || t[i] == '|' || t[i] == '>') {
+		return s.below(i)
+	}
 	if n := markLen(t[i:]); n > 0 {
 		return span{i + n, s.credentialEnd(i + n)} // it has been redacted
 	}
@@ -133,6 +145,262 @@ func (s *scanner) value(i int) span {
 		return s.value(i)
 	}
 	return span{i, to}
+}
+
+// below finds the value in the lines under a name, whose line ends at i: YAML's
+// block scalars, and what is written one line down. It is indented or quoted.
+func (s *scanner) below(i int) span {
+	t := s.text
+	block := t[i] == '|' || t[i] == '>'
+	for block && i < len(t) && bytes.IndexByte([]byte("|>+-123456789 "), t[i]) >= 0 {
+		i++
+	}
+	line := i
+	for i < len(t) && (t[i] == '\r' || t[i] == '\n') {
+		i++
+	}
+	if i == line {
+		return span{}
+	}
+	first := i
+	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
+		i++
+	}
+	if i == len(t) || t[i] <= ' ' || markLen(t[i:]) > 0 {
+		return span{}
+	}
+	if !block {
+		if classes[t[i]]&isQuote != 0 {
+			return s.quoted(i, 0)
+		}
+		to := s.credentialEnd(i)
+		if i == first || to > i && t[to-1] == ':' || t[i] == '-' || to < len(t) && t[to] > ' ' || to < len(t) && t[to] == ' ' {
+			return span{} // another member, or a sentence
+		}
+		return span{i, to}
+	}
+	if i == first {
+		return span{}
+	}
+	from, to := i, i
+	for {
+		for i < len(t) && t[i] != '\n' {
+			i++
+		}
+		for to = i; i < len(t) && t[i] == '\n'; i++ {
+		}
+		if i == len(t) || t[i] != ' ' && t[i] != '\t' {
+			break
+		}
+		indent := i
+		for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
+			i++
+		}
+		if i-indent < from-first {
+			break
+		}
+	}
+	for k := from; k < to; k++ {
+		if t[k] == '[' && markLen(t[k:]) > 0 {
+			return span{from, k}
+		}
+	}
+	return span{from, to}
+}
+
+// maxPair is how far behind a name, in bytes, what it names may stand.
+const maxPair = 256
+
+// named reports whether the value at v names a secret, and notes until where a
+// member may hold it.
+func (s *scanner) named(v span) bool {
+	t := s.text
+	for v.from < v.to && (t[v.to-1] == ',' || t[v.to-1] == '}' || t[v.to-1] == '\\' || t[v.to-1] == '/' || t[v.to-1] == '>') {
+		v.to--
+	}
+	if v.from >= v.to || v.to > len(t) || v.to-v.from > maxPairName {
+		return false
+	}
+	if !s.names.isPairName(&s.name, unescaped(t[v.from:v.to])) {
+		return false
+	}
+	most := min(len(t), v.to+maxPair)
+	s.pair = v.to
+	for s.pair < most && t[s.pair] != '}' && t[s.pair] != '<' {
+		if t[s.pair] == '\n' && s.pair+1 < len(t) && (t[s.pair+1] == '\n' || t[s.pair+1] == '-') {
+			break
+		}
+		s.pair++
+	}
+	return true
+}
+
+// listed finds SECRET in ["NAME", "SECRET"] and ("NAME", "SECRET"), where the
+// comma stands at i.
+func (s *scanner) listed(i int) span {
+	t := s.text
+	if i == s.from || classes[t[i-1]]&isQuote == 0 {
+		return span{}
+	}
+	name, first := s.nameBefore(i)
+	if len(name) == 0 || len(name) > maxPairName || first == 0 || t[first-1] != t[i-1] {
+		return span{}
+	}
+	open := first - 1
+	for open > s.from && (t[open-1] == '\\' || t[open-1] == ' ' || t[open-1] == '\n' || t[open-1] == '\t') {
+		open--
+	}
+	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' {
+		return span{}
+	}
+	v := i + 1
+	for v < len(t) && (t[v] == ' ' || t[v] == '\n' || t[v] == '\t') {
+		v++
+	}
+	quote := backslashes(t, v)
+	if quote == len(t) || classes[t[quote]]&isQuote == 0 || !s.names.isPairName(&s.name, unescaped(name)) {
+		return span{}
+	}
+	c := s.quoted(quote, quote-v)
+	end := c.to + quote - v + 1
+	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
+		end++
+	}
+	if end >= len(t) || t[end] != ']' && t[end] != ')' && t[end] != '}' {
+		return span{}
+	}
+	return c
+}
+
+// tagged finds the content of an XML element of a sensitive name, or with an
+// attribute that names a secret, whose start tag ends at i.
+func (s *scanner) tagged(i int) span {
+	t := s.text
+	first := i
+	for first > s.from && classes[t[first-1]]&isName != 0 {
+		first--
+	}
+	isTag := first > s.from && t[first-1] == '<' && first < i
+	from := i + 1
+	for from < len(t) && t[from] <= ' ' {
+		from++
+	}
+	const data = "<![CDATA["
+	if bytes.HasPrefix(t[from:], []byte(data)) {
+		from += len(data)
+	}
+	to := from
+	for to < len(t) && t[to] != '<' && (t[to] != ']' || !bytes.HasPrefix(t[to:], []byte("]]>"))) && t[to] != '[' && t[to] != '>' {
+		to++
+	}
+	for to > from && t[to-1] <= ' ' {
+		to--
+	}
+	if from == to || first > s.from && first < i && t[first-1] == '/' {
+		return span{}
+	}
+	if markLen(t[from:]) > 0 {
+		s.pair = 0
+		return span{}
+	}
+	switch {
+	case isTag && s.sensitiveName(t[first:i], noWhole):
+	case isTag && roleOf(t[first:i]) == nameRole:
+		if s.named(span{from, to}) {
+			s.pair = min(len(t), to+maxPair)
+		}
+		return span{}
+	case i < s.pair && t[i-1] != '/' && (!isTag || roleOf(t[first:i]) == valueRole):
+		s.pair = 0
+	default:
+		return span{}
+	}
+	return span{from, to}
+}
+
+// manifests adds the values of a Secret of Kubernetes, whatever their names
+// are.
+func (s *scanner) manifests() {
+	t := s.text
+	if !bytes.Contains(t, []byte("Secret")) || !isManifest(t) {
+		return
+	}
+	for _, name := range []string{"data", "stringData"} {
+		for at := 0; ; {
+			n := bytes.Index(t[at:], []byte(name))
+			if n < 0 {
+				break
+			}
+			at += n + len(name)
+			i := at
+			for i < len(t) && (classes[t[i]]&isQuote != 0 || t[i] == '\\' || t[i] == ' ') {
+				i++
+			}
+			if i == len(t) || t[i] != ':' || at > len(name) && classes[t[at-len(name)-1]]&isName != 0 {
+				continue
+			}
+			for i++; i < len(t) && t[i] == ' '; i++ {
+			}
+			if i < len(t) && t[i] == '{' {
+				to := s.closed(i)
+				s.found = append(s.found, span{i, to})
+				at = to
+				continue
+			}
+			if i < len(t) && (t[i] == '\n' || t[i] == '\r') {
+				at = s.block(i)
+			}
+		}
+	}
+	s.merge()
+}
+
+// isManifest reports whether t has "kind: Secret", as YAML or as JSON.
+func isManifest(t []byte) bool {
+	for {
+		at := bytes.Index(t, []byte("kind"))
+		if at < 0 {
+			return false
+		}
+		t = t[at+len("kind"):]
+		if bytes.HasPrefix(bytes.TrimLeft(t[:min(len(t), 32)], "\\\"' :"), []byte("Secret")) {
+			return true
+		}
+	}
+}
+
+// block adds the values in the indented lines behind i and returns where they
+// end.
+func (s *scanner) block(i int) int {
+	t := s.text
+	for i < len(t) {
+		end := bytes.IndexByte(t[i:], '\n')
+		if end < 0 {
+			return len(t)
+		}
+		i += end + 1
+		if i == len(t) || t[i] != ' ' && t[i] != '\t' {
+			return i
+		}
+		stop := bytes.IndexByte(t[i:], '\n')
+		if stop < 0 {
+			stop = len(t) - i
+		}
+		line := t[i : i+stop]
+		colon := bytes.IndexByte(line, ':')
+		from := i + colon + 1
+		for from < i+stop && (t[from] <= ' ' || classes[t[from]]&isQuote != 0) {
+			from++
+		}
+		to := i + stop
+		for to > from && (t[to-1] <= ' ' || classes[t[to-1]]&isQuote != 0) {
+			to--
+		}
+		if from < to && markLen(t[from:]) == 0 {
+			s.found = append(s.found, span{from, to})
+		}
+	}
+	return i
 }
 
 // isScheme reports whether b is what stands before a token in a header

@@ -33,7 +33,7 @@ type ownName struct {
 }
 
 // sections are those of names.txt that hold an entry.
-type sections uint8
+type sections uint16
 
 const (
 	inWords sections = 1 << iota
@@ -43,7 +43,8 @@ const (
 	inClear
 	inAbout
 	inQuery
-	atEnd // no section: only the end of the name counts
+	atEnd   // no section: only the end of the name counts
+	noWhole // no section: inWhole does not count
 )
 
 // insideWord is the length in bytes from which an entry of [words] counts
@@ -154,7 +155,7 @@ func (v *verdict) entry(n, to int, in sections) {
 		end && in&(inSuffix|inAffix) != 0 ||
 		start && in&inAffix != 0 && !f.crosses(from, to) ||
 		in&inWords != 0 && n >= insideWord && (end || !f.crosses(from, to)) ||
-		in&inWhole != 0 && from == 0 && to == len(f.all)
+		in&inWhole != 0 && v.more&noWhole == 0 && from == 0 && to == len(f.all)
 	if !matches || v.more&atEnd != 0 && f.skipDigits(to) < len(f.all) {
 		return
 	}

@@ -98,7 +98,7 @@ func (p *pass) appendReprDict(dst []byte, i, depth int) (out []byte, next int) {
 		if value < 0 {
 			return dst, -1
 		}
-		m.open(name)
+		m.open(name, value)
 		if len(dst) > m.base {
 			dst = append(dst, ", "...)
 		}

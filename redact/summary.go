@@ -36,7 +36,7 @@ const (
 
 // args appends the summary of raw. ok is false if raw cannot be read.
 func (p *pass) args(dst, raw []byte) (out []byte, ok bool) {
-	p.raw, p.flags, p.clear = raw, 0, p.room.Clear
+	p.raw, p.flags, p.clear, p.rehash = raw, 0, p.room.Clear, 4*len(raw)
 	i := p.space(0)
 	if i == len(raw) || string(bytes.TrimSpace(raw[i:])) == "null" {
 		return append(dst, "{}"...), true
@@ -83,6 +83,10 @@ func (p *pass) object(i, depth int, as reading) int {
 		defer func() { p.limit += tail }()
 	}
 	var rest remainder
+	var secret secretKind
+	program := p.program
+	p.program = command{}
+	defer func() { p.program = program }()
 	for i++; ; {
 		if i = p.between(i); i < 0 {
 			return -1
@@ -94,11 +98,14 @@ func (p *pass) object(i, depth int, as reading) int {
 		if value < 0 {
 			return -1
 		}
+		if p.r.strict && as == asArguments {
+			secret |= p.noteMember(name, value)
+		}
 		if as == asKeys && isCallName(name) {
 			p.reread = true
 			return -1
 		}
-		m.open(name)
+		m.open(name, value)
 		if rest.count > 0 {
 			m.drop()
 			rest.count++
@@ -122,6 +129,12 @@ func (p *pass) object(i, depth int, as reading) int {
 		i = next
 	}
 	p.out = m.settle(p.out, ",")
+	if secret != 0 {
+		if p.hideNamed(&m, secret); len(p.out) > p.limit+tail/2 && !cuts {
+			p.over = true
+			return -1
+		}
+	}
 	if rest.count > 0 {
 		p.comma(m.base)
 		p.out = append(p.out, `"[cut]":`...)
@@ -304,7 +317,9 @@ func (p *pass) list(i, depth int) int {
 	p.out = append(p.out, '[')
 	base := len(p.out)
 	option := false // the last element was the option --password or the like
-	for i++; ; {
+	run, first := p.program, false
+	n := 0
+	for i++; ; n++ {
 		if i = p.between(i); i < 0 {
 			return -1
 		}
@@ -314,9 +329,16 @@ func (p *pass) list(i, depth int) int {
 		}
 		p.comma(base)
 		from := i
-		if option {
+		f, at := noSecret, 0
+		if p.r.strict {
+			f, at = p.listed(&run, &first, n, i)
+		}
+		switch {
+		case option || f == wholeWord && at == 0:
 			i = p.digest(i)
-		} else {
+		case f != noSecret && p.raw[i] == '"':
+			i = p.element(i, f, at)
+		default:
 			i = p.value(i, depth+1, clear)
 		}
 		if i < 0 {
@@ -327,6 +349,23 @@ func (p *pass) list(i, depth int) int {
 			return -1
 		}
 	}
+}
+
+// element writes the string at raw[i], of which the part behind at has a secret
+// of that form.
+func (p *pass) element(i int, f form, at int) int {
+	s, next := p.readString(i)
+	if next < 0 {
+		return -1
+	}
+	t := p.decoded(s)
+	if at < len(t) {
+		c := f.within(t[at:])
+		p.scan.given = span{at + c.from, at + c.to}
+	}
+	p.clearText(t, clear)
+	p.scan.given = span{}
+	return next
 }
 
 // operations writes the list of operations at raw[i].
@@ -477,7 +516,7 @@ func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 		if value < 0 {
 			break
 		}
-		m.open(name)
+		m.open(name, value)
 		p.comma(m.base)
 		from := len(p.out)
 		p.out = append(p.appendName(p.out, name), ':')

@@ -41,6 +41,8 @@ type pass struct {
 	clean   []byte           // a text without credentials
 	folded  folded           // a name that is being classified
 	classes map[string]class // of names seen before: they repeat
+	program command          // what a member before says that a list is for
+	rehash  int              // bytes that may still be digested a second time
 	scan    scanner
 }
 

@@ -1,0 +1,521 @@
+package redact
+
+import "bytes"
+
+// programs is a set of kinds of programs that take a secret as an argument.
+type programs uint32
+
+const (
+	webClient  programs = 1 << iota // -u USER:SECRET
+	mysql                           // -pSECRET
+	dashP                           // -p SECRET, -pSECRET
+	registry                        // dashP after "login"
+	redis                           // -a SECRET, AUTH SECRET
+	ldap                            // -w SECRET
+	samba                           // -U USER%SECRET
+	openssl                         // -k SECRET
+	archive                         // -pSECRET, -hpSECRET
+	upperP                          // -P SECRET
+	snmp                            // -A SECRET, -X SECRET
+	dashA                           // -a USER:SECRET
+	ftp                             // -u USER,SECRET
+	oracle                          // USER/SECRET@DATABASE
+	htpasswd                        // -b FILE USER SECRET
+	netUser                         // user NAME SECRET, use SHARE SECRET
+	loginToken                      // login SECRET
+	authtoken                       // authtoken SECRET
+	kubectl                         // --from-literal=KEY=SECRET
+	settings                        // a setter after "config" or "set"
+	machine                         // a setter after "login"
+	setter                          // NAME SECRET
+	stdin                           // reads a secret with sudo -S, --password-stdin and the like
+	sql                             // IDENTIFIED BY SECRET
+	impacket                        // DOMAIN/USER:SECRET@HOST
+	dashT                           // -t SECRET
+	xfreerdp                        // /p:SECRET
+	ldapPasswd                      // -s SECRET, -a SECRET
+)
+
+// programOf returns the kinds of the program of that name.
+func programOf(name []byte) programs {
+	switch string(name) {
+	case "curl", "curlie":
+		return webClient
+	case "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlshow", "mysqlpump", "mysqlslap", "mysqlbinlog",
+		"mariadb", "mariadb-dump", "mariadb-admin", "mariadb-import", "mariadb-check", "mysqlsh", "mydumper", "xtrabackup", "mariabackup":
+		return mysql
+	case "sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport", "mongostat", "mongotop",
+		"smbmap", "crackmapexec", "netexec", "nxc", "cme", "evil-winrm", "psexec", "PsExec", "psexec64", "rdesktop", "cqlsh", "twine",
+		"mycli", "pgcli", "rabbitmqadmin", "influx", "wpscan", "plink", "pscp", "psftp", "putty":
+		return dashP
+	case "docker", "podman", "nerdctl", "buildah", "skopeo", "crane", "helm", "oras", "az", "oc", "cf", "jfrog", "jf", "argocd", "ibmcloud", "rancher":
+		return registry
+	case "redis-cli", "valkey-cli", "keydb-cli":
+		return redis
+	case "ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldapmodrdn", "ldapcompare", "ldapexop":
+		return ldap
+	case "ldappasswd":
+		return ldap | ldapPasswd
+	case "smbclient", "rpcclient", "smbget", "smbcacls", "smbtree", "winexe", "wmic", "nmblookup", "pth-winexe", "smbpasswd":
+		return samba
+	case "openssl":
+		return openssl
+	case "7z", "7za", "7zz", "7zr", "rar", "unrar":
+		return archive
+	case "zip", "unzip", "zipcloak", "sqlcmd", "bcp", "osql", "isql", "tsql", "mosquitto_pub", "mosquitto_sub", "mosquitto_rr", "ipmitool", "ipmi-power", "fcrackzip":
+		return upperP
+	case "snmpwalk", "snmpget", "snmpset", "snmpbulkwalk", "snmpgetnext", "snmptrap", "snmptable":
+		return snmp
+	case "http", "https", "httpie", "xh", "xhs", "ab", "swaks":
+		return dashA
+	case "lftp", "ncftp", "ncftpput", "ncftpget":
+		return ftp
+	case "sqlplus", "sqlldr", "impdp", "expdp", "rman", "sqlcl":
+		return oracle
+	case "htpasswd":
+		return htpasswd
+	case "net":
+		return netUser | samba
+	case "vault", "bao", "cargo":
+		return loginToken
+	case "ngrok":
+		return authtoken
+	case "kubectl", "k3s", "microk8s":
+		return kubectl
+	case "doctl", "gitlab-runner", "buildkite-agent", "codecov", "coveralls":
+		return dashT
+	case "xfreerdp", "wfreerdp", "xfreerdp3":
+		return xfreerdp
+	case "git", "npm", "pnpm", "yarn", "aws", "poetry", "pip", "pip3", "composer", "gcloud", "wrangler", "conda", "bundle", "hub":
+		return settings
+	case "machine":
+		return machine
+	case "setenv", "set-environment", "setx", "nmcli", "pdftk", "requirepass", "masterauth":
+		return setter
+	case "sudo", "passwd", "chpasswd", "cryptsetup", "su":
+		return stdin
+	case "identified", "IDENTIFIED", "Identified":
+		return sql
+	case "psexec.py", "secretsdump.py", "wmiexec.py", "smbexec.py", "smbclient.py", "atexec.py", "dcomexec.py", "mssqlclient.py", "GetUserSPNs.py", "GetNPUsers.py",
+		"impacket-psexec", "impacket-secretsdump", "impacket-wmiexec", "impacket-smbexec", "impacket-smbclient", "impacket-mssqlclient":
+		return impacket
+	}
+	return 0
+}
+
+// A form is where in an argument its secret is.
+type form uint8
+
+const (
+	noSecret     form = iota
+	wholeWord         // all of it
+	afterColon        // USER:SECRET, SECRET:
+	afterPercent      // USER%SECRET
+	afterComma        // USER,SECRET
+	afterSlash        // USER/SECRET@DATABASE
+	afterEqual        // KEY=SECRET
+	beforeAt          // DOMAIN/USER:SECRET@HOST
+)
+
+// within returns the secret in b, an argument of that form.
+func (f form) within(b []byte) span {
+	cut := -1
+	switch f {
+	case noSecret:
+		return span{}
+	case wholeWord:
+		return span{0, len(b)}
+	case afterColon:
+		cut = bytes.IndexByte(b, ':')
+		if cut == len(b)-1 && cut >= 16 {
+			return span{0, cut} // a token in the user's place
+		}
+	case afterPercent:
+		cut = bytes.IndexByte(b, '%')
+	case afterComma:
+		cut = bytes.IndexByte(b, ',')
+	case afterEqual:
+		cut = bytes.IndexByte(b, '=')
+	case afterSlash, beforeAt:
+		separator := byte('/')
+		if f == beforeAt {
+			separator = ':'
+		}
+		end := bytes.LastIndexByte(b, '@')
+		if end < 0 {
+			if f == beforeAt {
+				return span{}
+			}
+			end = len(b)
+		}
+		if cut = bytes.IndexByte(b[:end], separator); cut > 0 && cut+1 < end {
+			return span{cut + 1, end}
+		}
+		return span{}
+	}
+	if cut < 0 || cut+1 == len(b) {
+		return span{}
+	}
+	return span{cut + 1, len(b)}
+}
+
+// A place is where an option has its secret.
+type place uint8
+
+const (
+	besideOrIn place = iota // the next word, or the same one
+	beside                  // the next word
+	inside                  // the same word
+)
+
+// flags are options that want a secret, by the programs that have them.
+var flags = [...]struct {
+	of   programs
+	name string
+	form form
+	in   place
+}{
+	{webClient, "-u", afterColon, besideOrIn}, {webClient, "--user", afterColon, besideOrIn},
+	{webClient, "-U", afterColon, besideOrIn}, {webClient, "--proxy-user", afterColon, besideOrIn},
+	{webClient, "-E", afterColon, besideOrIn}, {webClient, "--cert", afterColon, besideOrIn},
+	{webClient, "-x", beforeAt, besideOrIn}, {webClient, "--proxy", beforeAt, besideOrIn},
+	{webClient, "-b", afterEqual, besideOrIn},
+	{mysql, "-p", wholeWord, inside}, {dashP, "-p", wholeWord, besideOrIn}, {dashP, "-pw", wholeWord, beside},
+	{redis, "-a", wholeWord, besideOrIn},
+	{ldap, "-w", wholeWord, besideOrIn}, {ldapPasswd, "-s", wholeWord, beside}, {ldapPasswd, "-a", wholeWord, beside},
+	{samba, "-U", afterPercent, besideOrIn}, {samba, "--user", afterPercent, besideOrIn},
+	{openssl, "-k", wholeWord, beside}, {openssl, "-K", wholeWord, beside},
+	{archive, "-p", wholeWord, inside}, {archive, "-hp", wholeWord, inside},
+	{upperP, "-P", wholeWord, besideOrIn},
+	{snmp, "-A", wholeWord, besideOrIn}, {snmp, "-X", wholeWord, besideOrIn}, {snmp, "-c", wholeWord, besideOrIn},
+	{dashA, "-a", afterColon, besideOrIn}, {dashA, "-A", afterColon, besideOrIn}, {dashA, "-ap", wholeWord, beside},
+	{ftp, "-u", afterComma, besideOrIn}, {ftp, "-p", wholeWord, besideOrIn},
+	{kubectl, "--from-literal", afterEqual, besideOrIn},
+	{dashT, "-t", wholeWord, beside},
+	{xfreerdp, "/p:", wholeWord, inside},
+}
+
+// A command reads the words of a command line in order.
+type command struct {
+	programs programs
+	want     form // of the next word
+	wanted   int  // words that still have it
+	words    int  // arguments that are no options, for htpasswd and net
+	batch    int  // of htpasswd: the argument that is the secret
+	reads    bool // a secret from standard input
+}
+
+// maxProgram is the longest name of a program, in bytes.
+const maxProgram = 24
+
+// word returns where the secret in w is, an argument that begins there if w is
+// only the start of it.
+func (c *command) word(w []byte, n *names, f *folded) (form, int) {
+	if len(w) == 0 {
+		return noSecret, 0
+	}
+	if c.wanted > 0 && (w[0] != '-' || len(w) == 1 || c.want == wholeWord && c.programs&dashP != 0 && w[1] != '-' && len(w) > 2) {
+		c.wanted--
+		return c.want, 0
+	}
+	c.wanted = 0
+	if w[0] == '-' || w[0] == '/' && c.programs&xfreerdp != 0 {
+		return c.option(w)
+	}
+	if len(w) <= 64 {
+		base := w[bytes.LastIndexByte(w, '/')+1:]
+		base = bytes.TrimSuffix(base, []byte(".exe"))
+		if len(base) <= maxProgram {
+			if p := programOf(base); p != 0 && c.programs&p != p {
+				c.programs |= p
+				c.words = 0
+				if p == stdin && string(base) == "chpasswd" {
+					c.reads = true
+				}
+				if string(base) == "requirepass" || string(base) == "masterauth" {
+					c.wants(wholeWord, 1)
+				}
+				return noSecret, 0
+			}
+		}
+	}
+	if c.programs == 0 {
+		return noSecret, 0
+	}
+	return c.argument(w, n, f)
+}
+
+func (c *command) wants(f form, words int) { c.want, c.wanted = f, words }
+
+func (c *command) option(w []byte) (form, int) {
+	if c.programs == 0 {
+		return noSecret, 0
+	}
+	for i := range flags {
+		flag := &flags[i]
+		if flag.of&c.programs == 0 {
+			continue
+		}
+		if flag.of == dashP && bytes.HasPrefix(w, []byte(flag.name)) && w[1] != '-' {
+			c.programs &^= dashP // sshpass -p SECRET ssh -p 22
+		}
+		long := len(flag.name) > 2 && flag.name[1] == '-'
+		switch {
+		case !bytes.HasPrefix(w, []byte(flag.name)):
+			// -sSu USER:SECRET
+			if flag.form == afterColon && !long && len(w) > 2 && len(w) < 8 && w[1] != '-' && w[len(w)-1] == flag.name[1] {
+				c.wants(flag.form, 1)
+			}
+		case len(w) == len(flag.name):
+			if flag.in == inside {
+				return wholeWord, len(w) // what a quote may attach
+			}
+			c.wants(flag.form, 1)
+			return noSecret, 0
+		case long && w[len(flag.name)] == '=':
+			return flag.form, len(flag.name) + 1
+		case !long && flag.in != beside && string(w) != "-pw":
+			from := len(flag.name)
+			if w[from] == '=' {
+				from++
+			}
+			return flag.form, from
+		}
+	}
+	switch {
+	case c.programs&stdin != 0 && (string(w) == "--stdin" || w[1] != '-' && bytes.IndexByte(w, 'S') > 0):
+		c.reads = true
+	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token":
+		c.reads = true
+	case c.programs&htpasswd != 0 && w[len(w)-1] != '-' && w[1] != '-' && bytes.IndexByte(w, 'b') > 0:
+		c.batch = 3
+		if bytes.IndexByte(w, 'n') > 0 {
+			c.batch = 2
+		}
+	}
+	return noSecret, 0
+}
+
+// argument looks at a word that is neither an option nor a program.
+func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
+	c.words++
+	p := c.programs
+	switch {
+	case p&registry != 0 && (string(w) == "login" || string(w) == "auth"):
+		c.programs |= dashP
+	case p&loginToken != 0 && string(w) == "login":
+		c.wants(wholeWord, 1)
+	case p&machine != 0 && string(w) == "login":
+		c.programs |= setter
+	case p&settings != 0 && (string(w) == "config" || string(w) == "configure" || string(w) == "set"):
+		c.programs |= setter
+	case p&authtoken != 0 && bytes.HasSuffix(w, []byte("authtoken")):
+		c.wants(wholeWord, 1)
+	case p&redis != 0 && len(w) == 4 && hasFoldSuffix(w, "auth"):
+		c.wants(wholeWord, 2)
+	case p&redis != 0 && (string(w) == "requirepass" || string(w) == "masterauth"):
+		c.wants(wholeWord, 1)
+	case p&sql != 0 && len(w) == 2 && hasFoldSuffix(w, "by"):
+		c.wants(wholeWord, 1)
+		c.programs &^= sql
+	case p&oracle != 0 && c.words == 1:
+		return afterSlash, 0
+	case p&impacket != 0 && bytes.IndexByte(w, '@') > 0:
+		return beforeAt, 0
+	case p&htpasswd != 0 && c.batch > 0 && c.words == c.batch:
+		return wholeWord, 0
+	case p&netUser != 0 && c.words == 1 && (string(w) == "user" || string(w) == "use"):
+		c.batch = 3
+		if string(w) == "use" {
+			c.batch = -1 // once the share has come
+		}
+	case p&netUser != 0 && c.batch == 3 && c.words == 3 && w[0] != '/':
+		return wholeWord, 0
+	case p&netUser != 0 && c.batch == -1 && w[0] == '\\':
+		c.batch = -2
+	case p&netUser != 0 && c.batch == -2 && w[0] != '/':
+		c.batch = 0
+		return wholeWord, 0
+	case p&setter != 0 && len(w) <= 128 && bytes.IndexByte(w, '=') < 0:
+		name := w[max(bytes.LastIndexByte(w, ':'), bytes.LastIndexByte(w, '/'))+1:]
+		f.fold(name)
+		if n.sensitive(f, noWhole) {
+			c.wants(wholeWord, 1)
+		}
+	}
+	return noSecret, 0
+}
+
+// Bytes between the words of a command line, of a list of them in a text, and
+// in strings in strings.
+func isWordBreak(c byte) bool {
+	return c <= ' ' || classes[c]&isQuote != 0 || c == ',' || c == '(' || c == ')' || c == '[' || c == ']' || c == '{' || c == '}' ||
+		c == ';' || c == '|' || c == '&' || c == '<' || c == '>'
+}
+
+// commands adds the secrets among the arguments of programs that the text
+// names. It takes time linear in the text.
+func (s *scanner) commands() {
+	t := s.text
+	var c command
+	var quote, outer byte // the quote that is open, and the one around the program
+	echo, piped := span{}, span{}
+	echoing := false
+	for i := 0; i < len(t); {
+		if b := t[i]; isWordBreak(b) || b == '\\' && i+1 < len(t) && (classes[t[i+1]]&isQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
+			switch {
+			case classes[b]&isQuote != 0:
+				switch {
+				case i > 0 && t[i-1] == '\\': // of a string in a string
+				case quote == b:
+					quote = 0
+				case quote == 0 && outer == b:
+					c, echoing, outer = command{}, false, 0
+				case quote == 0:
+					quote = b
+				}
+			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.programs == 0) && !s.continued(i):
+				piped = span{}
+				if b == '|' && echoing && (i+1 == len(t) || t[i+1] != '|') {
+					piped = span{echo.from, i}
+				}
+				c, echoing = command{}, false
+			}
+			i++
+			continue
+		}
+		from := i
+		for i < len(t) && !isWordBreak(t[i]) && (t[i] != '\\' || i+1 == len(t) || classes[t[i+1]]&isQuote == 0 && t[i+1] != '\\') {
+			i++
+		}
+		w := t[from:i]
+		if n := markLen(t[max(from-1, 0):]); n > 0 && from > 0 {
+			i = from - 1 + n // "[redacted …]" is an argument like any other
+			c.wanted = max(c.wanted-1, 0)
+			continue
+		}
+		before := c.programs
+		f, at := c.word(w, s.names, &s.name)
+		if before == 0 && c.programs != 0 {
+			if quote != 0 && (i == len(t) || t[i] != quote) { // sh -c "mysql …", not ["mysql", …]
+				outer, quote = quote, 0
+			}
+		}
+		switch {
+		case f != noSecret:
+			i = s.argument(from, at, f)
+		case string(w) == "echo" || string(w) == "printf":
+			echoing, echo.from = true, i
+		case c.reads && piped.from < piped.to:
+			s.echoed(piped)
+			piped = span{}
+		case c.wanted == 0 && i+2 < len(t) && (t[i] == ' ' || t[i] == '\t') && (t[i+1] == '\'' || t[i+1] == '"') && len(w) <= 32 && s.sensitiveName(w, noWhole|atEnd):
+			// PASSWORD 'SECRET' in SQL and in prose
+			v := s.quoted(i+1, 0)
+			if v.from < v.to && markLen(t[v.from:]) == 0 && isEndAfter(t, v.to+1) {
+				s.found = append(s.found, v)
+				i = v.to
+			}
+		}
+		if c.reads && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
+			at := i + bytes.Index(t[i:], []byte("<<<")) + 3
+			s.echoed(span{at, s.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))})
+		}
+	}
+	s.merge()
+}
+
+// isEndAfter reports whether a quotation that ends before i is not an element
+// of a list or the name of a member.
+func isEndAfter(t []byte, i int) bool {
+	for i < len(t) && t[i] == ' ' {
+		i++
+	}
+	return i >= len(t) || t[i] != ':' && t[i] != '='
+}
+
+// continued reports whether the line break at i does not end a command.
+func (s *scanner) continued(i int) bool {
+	if s.text[i] != '\n' || i == 0 {
+		return false
+	}
+	return s.text[i-1] == '\\' || s.text[i-1] == ',' || s.text[i-1] == '['
+}
+
+// argument adds the secret in the argument that starts at from, of which the
+// part behind at has that form, and returns where the argument ends.
+func (s *scanner) argument(from, at int, f form) int {
+	t := s.text
+	to := s.shellWord(from)
+	quoted := from > 0 && classes[t[from-1]]&isQuote != 0
+	if quoted && at == 0 {
+		level := 0
+		for level < from-1 && t[from-2-level] == '\\' {
+			level++
+		}
+		to = s.closing(from-1, level)
+	} else if quoted {
+		to = s.credentialEnd(from)
+	}
+	from += at
+	for from < to && (classes[t[from]]&isQuote != 0 || t[from] == '\\') {
+		from++
+	}
+	end := to
+	for end > from && (classes[t[end-1]]&isQuote != 0 || t[end-1] == '\\') {
+		end--
+	}
+	c := f.within(t[from:end])
+	for c.from < c.to && classes[t[from+c.from]]&isQuote != 0 {
+		c.from++
+	}
+	if c.from < c.to && markLen(t[from+c.from:]) == 0 {
+		s.found = append(s.found, span{from + c.from, from + c.to})
+	}
+	return max(to, from)
+}
+
+// shellWord returns where the word at i ends that a shell would see.
+func (s *scanner) shellWord(i int) int {
+	t := s.text
+	for i < len(t) {
+		switch b := t[i]; {
+		case b == '\'' || b == '"':
+			end := bytes.IndexByte(t[i+1:], b)
+			if end < 0 {
+				return i
+			}
+			i += end + 2
+			continue
+		case b == '\\' && i+1 < len(t):
+			if next := backslashes(t, i); next < len(t) && classes[t[next]]&isQuote != 0 {
+				return i // the quote of a string in a string
+			}
+			i++
+		case b <= ' ' || b == ';' || b == '|' || b == '&' || b == ')' || b == '`':
+			return i
+		}
+		i++
+	}
+	return min(i, len(t))
+}
+
+// echoed adds what a command writes for the next to read.
+func (s *scanner) echoed(c span) {
+	t := s.text
+	for c.from < c.to && (t[c.from] <= ' ' || classes[t[c.from]]&isQuote != 0) {
+		c.from++
+	}
+	for c.from+3 < c.to && t[c.from] == '-' && t[c.from+2] == ' ' {
+		c.from += 3
+	}
+	for c.from < c.to && (t[c.from] <= ' ' || classes[t[c.from]]&isQuote != 0) {
+		c.from++
+	}
+	for c.from < c.to && (t[c.to-1] <= ' ' || classes[t[c.to-1]]&isQuote != 0) {
+		c.to--
+	}
+	if c.from < c.to && markLen(t[c.from:]) == 0 {
+		s.found = append(s.found, c)
+	}
+}

@@ -1,0 +1,171 @@
+package redact
+
+import "bytes"
+
+// maxPairName is the longest value, in bytes, that is taken for the name of
+// another one.
+const maxPairName = 64
+
+// isPairName reports whether a value is the name of a secret that stands
+// elsewhere: the "DB_PASSWORD" of {"name":"DB_PASSWORD","data":"x"}.
+func (n *names) isPairName(f *folded, value []byte) bool {
+	if len(value) == 0 || len(value) > maxPairName || bytes.Count(value, []byte(" ")) > 2 {
+		return false
+	}
+	f.fold(value)
+	return n.sensitive(f, noWhole)
+}
+
+// A role is what a member is to the others of its object.
+type role uint8
+
+const (
+	otherRole role = iota
+	nameRole       // its value may name what another member holds
+	valueRole      // it may hold what another member names
+	plainRole      // it describes the other two
+)
+
+// roleOf returns the role of a member's name.
+func roleOf(name []byte) role {
+	var buf [16]byte
+	if len(name) > len(buf) {
+		return otherRole
+	}
+	lower := buf[:len(name)]
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	switch string(lower) {
+	case "name", "key", "k", "n", "header", "headername", "header_name", "field", "fieldname", "field_name", "variable", "varname", "var",
+		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label":
+		return nameRole
+	case "value", "val", "v", "values", "data", "content", "contents", "default", "defaultvalue", "default_value", "current", "currentvalue", "new", "newvalue", "new_value",
+		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set":
+		return valueRole
+	case "type", "kind", "ref", "in", "role", "description", "required", "enabled", "format", "namespace", "order", "sort", "direction", "op", "operator", "element",
+		"example", "schema", "action", "tool", "output", "scope", "path", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype":
+		return plainRole
+	}
+	return otherRole
+}
+
+// hideNamed makes digests of the values that another member's value names. One
+// that stands before that member has been written by then.
+func (p *pass) hideNamed(m *members, secret secretKind) {
+	all := p.members[m.first:]
+	for i := range all {
+		e := &p.members[m.first+i]
+		if e.from == e.to {
+			continue
+		}
+		name := p.names[e.nameFrom:e.nameTo]
+		role, hide := roleOf(name), false
+		switch {
+		case secret&namedSecret != 0 && (role == valueRole || role == otherRole && len(all) == 2):
+			hide = true
+		case secret&manifest != 0:
+			hide = string(name) == "data" || string(name) == "stringData"
+		}
+		if !hide {
+			continue
+		}
+		from := len(p.out)
+		p.out = append(p.appendName(p.out, name), ':')
+		if p.rehash > 0 {
+			p.rehash -= p.digest(e.value) - e.value
+		} else {
+			p.out = append(append(p.out, `{"type":"`...), p.kindAt(e.value).String()...)
+			p.out = append(p.out, `","redacted":true}`...)
+		}
+		m.current, m.again = m.first+i, true
+		m.written(from, len(p.out))
+	}
+	p.out = m.settle(p.out, ",")
+}
+
+// A secretKind is why members of an object are secrets beside their own names.
+type secretKind uint8
+
+const (
+	namedSecret secretKind = 1 << iota // one names another
+	manifest                           // a Secret of Kubernetes
+)
+
+// noteMember looks at a member that may say what others are: the value starts
+// at raw[i].
+func (p *pass) noteMember(name []byte, i int) secretKind {
+	if p.raw[i] != '"' || len(name) > maxPairName {
+		return 0
+	}
+	switch string(name) {
+	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
+		if t := p.shortText(i); len(t) > 0 {
+			word, _, _ := bytes.Cut(t, []byte(" "))
+			p.program.word(word, p.r.names, &p.folded)
+		}
+		return 0
+	case "kind":
+		if string(p.shortText(i)) == "Secret" {
+			return manifest
+		}
+		return 0
+	}
+	if roleOf(name) == nameRole && p.r.names.isPairName(&p.folded, p.shortText(i)) {
+		return namedSecret
+	}
+	return 0
+}
+
+// shortText returns the string at raw[i] if it is short enough for a name.
+func (p *pass) shortText(i int) []byte {
+	if p.raw[i] != '"' {
+		return nil
+	}
+	// Six bytes at most stand for one.
+	if end := bytes.IndexByte(p.raw[i+1:min(len(p.raw), i+2+6*maxPairName)], '"'); end < 0 {
+		return nil
+	}
+	s, next := p.readString(i)
+	if next < 0 || len(s.inner) > 6*maxPairName {
+		return nil
+	}
+	return p.decoded(s)
+}
+
+// listed returns how the element at raw[i], the n-th of a list, is a secret:
+// what it follows says so, or the program that the list runs.
+func (p *pass) listed(c *command, first *bool, n, i int) (form, int) {
+	text := p.raw[i] == '"'
+	switch {
+	case n == 1 && *first && (!text || p.lastIn(i)):
+		return wholeWord, 0
+	case !text:
+		if c.wanted > 0 {
+			c.wanted--
+			return c.want, 0
+		}
+		return noSecret, 0
+	}
+	t := p.shortText(i)
+	if n == 0 {
+		*first = p.r.names.isPairName(&p.folded, t)
+	}
+	if t == nil { // too long for anything but a secret
+		t = []byte("x")
+	}
+	return c.word(t, p.r.names, &p.folded)
+}
+
+// lastIn reports whether the string at raw[i] is the last element of its list.
+func (p *pass) lastIn(i int) bool {
+	_, next := p.readString(i)
+	if next < 0 {
+		return false
+	}
+	next = p.between(next)
+	return next >= 0 && p.raw[next] == ']'
+}
