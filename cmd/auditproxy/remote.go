@@ -55,7 +55,8 @@ func addRemoteFlags(cmd *cobra.Command) {
 }
 
 // remoteCommand returns what to run for args under the flags of wrap --remote,
-// and in which directory. An empty dir is the working directory.
+// and in which directory. An empty dir is the working directory. env is what the
+// command will have.
 func remoteCommand(cmd *cobra.Command, args, env []string) (command []string, dir string, err error) {
 	remote, _ := cmd.Flags().GetString(remoteFlag)
 	headers, _ := cmd.Flags().GetStringArray(remoteHeaderFlag)
@@ -72,7 +73,7 @@ func remoteCommand(cmd *cobra.Command, args, env []string) (command []string, di
 		case !ok || !headerName.MatchString(name) || variable == "":
 			return nil, "", fmt.Errorf("--%s %q is not of the form NAME=VARIABLE", remoteHeaderFlag, h)
 		case !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, variable+"=") }):
-			return nil, "", fmt.Errorf("the variable %q with the value of the header %q is not set; write it under \"env\" in the client's configuration", variable, name)
+			return nil, "", fmt.Errorf("the variable %q with the value of the header %q is not set; write it under \"env\" in the client's configuration, and not in child.hide_env", variable, name)
 		}
 		// Without a space, because some clients on Windows break arguments there.
 		command = append(command, "--header", name+":${"+variable+"}")
@@ -82,6 +83,9 @@ func remoteCommand(cmd *cobra.Command, args, env []string) (command []string, di
 
 // headerName matches the names that mcp-remote passes on; it drops others.
 var headerName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// urlMembers are the names under which clients have a server's URL.
+var urlMembers = []string{"url", "serverUrl", "httpUrl"}
 
 // remoteTypes are the values of "type" that mcp-remote can stand in for.
 var remoteTypes = []string{"http", "sse", "streamable-http", "streamableHttp", "streamable_http"}
@@ -108,7 +112,7 @@ func newRemoteEntry(entry *hujson.Object) remoteEntry {
 		switch name := text(m.Name); name {
 		case "type", "transport":
 			e.types = append(e.types, m)
-		case "url", "serverUrl", "httpUrl":
+		case urlMembers[0], urlMembers[1], urlMembers[2]:
 			e.urls = append(e.urls, m)
 		case "headers":
 			e.headers = append(e.headers, m)
@@ -236,15 +240,15 @@ func hasCredential(raw, tail string) bool {
 	if string(red.AppendMessage(nil, []byte(raw))) != raw {
 		return true
 	}
+	tail, fragment, _ := strings.Cut(tail, "#")
 	_, query, _ := strings.Cut(tail, "?")
-	query, fragment, _ := strings.Cut(query, "#")
-	values, err := url.ParseQuery(query)
-	more, err2 := url.ParseQuery(fragment)
-	if err != nil || err2 != nil {
-		return true
-	}
-	for _, list := range []url.Values{values, more} {
-		for name, texts := range list {
+	_, fragmentQuery, _ := strings.Cut(fragment, "?")
+	for _, part := range []string{query, fragment, fragmentQuery} {
+		values, err := url.ParseQuery(part)
+		if err != nil {
+			return true
+		}
+		for name, texts := range values {
 			for _, v := range texts {
 				if v == "" {
 					continue
@@ -381,6 +385,9 @@ func (e *remoteEntry) readWrapped(args []hujson.Value, dashes int) error {
 	switch {
 	case e.member == "":
 		return nil
+	case !slices.Contains(urlMembers, e.member) || e.transport != "" && !slices.Contains(remoteTypes, e.transport),
+		slices.ContainsFunc(e.names, func(name string) bool { return !headerName.MatchString(name) }) || slices.Contains(e.variables, ""):
+		return errors.New("its flags are not those that wrap --remote writes")
 	case len(e.types) > 1 || len(e.headers) > 1 || len(e.env) > 1:
 		return errors.New(`it has a duplicate "type", "headers" or "env"`)
 	}

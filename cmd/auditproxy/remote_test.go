@@ -119,6 +119,8 @@ func TestURLRefusal(t *testing.T) {
 		{"https://example.com/sse?code=abc==", "holds a credential"},
 		{"https://example.com/mcp?a=1&token=%zz", "holds a credential"},
 		{"https://example.com/mcp#access_token=abc", "holds a credential"},
+		{"https://example.com/mcp#key=abc", "holds a credential"},
+		{"https://example.com/mcp#a?key=abc", "holds a credential"},
 		{"https://example.com/mcp/ghp_0123456789abcdefABCDEF0123456789abcd", "holds a credential"},
 		{"https://example.com/mcp?x=${API_KEY}", "the client fills in"},
 		{"https://example.com/${input:key}/mcp", "the client fills in"},
@@ -160,6 +162,18 @@ func TestUnwrapEditedRemote(t *testing.T) {
 				t.Errorf("unwrapping: %v\ngot  %s\nwant %s", err, got, want)
 			}
 		})
+	}
+}
+
+// A repository can bring along an entry that only looks as wrap --remote left
+// it. Unwrapping makes nothing of it that wrap could not have started from.
+func TestUnwrapForgedRemote(t *testing.T) {
+	for _, flags := range []string{`"--remote=command"`, `"--remote=url:stdio"`, `"--remote=url","--remote-header=a b=X"`, `"--remote=url","--remote-header=A"`} {
+		in := `{"servers":{"s":{"command":"auditproxy","args":[` + flags + `,"--","npx","mcp-remote","https://example.com"],"env":{"X":"1"}}}}`
+		got, _, err := rewritten([]byte(in), unwrapRewrite())
+		if err != nil || string(got) != in {
+			t.Errorf("unwrapping: %v, got %s from %s", err, got, in)
+		}
 	}
 }
 

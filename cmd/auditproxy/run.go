@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/mcpproxy"
 
 	"github.com/spf13/cobra"
 )
@@ -107,7 +108,7 @@ func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	args, dir, err := remoteCommand(cmd, args, a.env)
+	args, dir, err := remoteCommand(cmd, args, mcpproxy.ChildEnv(a.env, cfg.hideEnv))
 	if err != nil {
 		return err
 	}
