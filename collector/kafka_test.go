@@ -310,7 +310,7 @@ func deleteRecords(t *testing.T, topic string, before int64) {
 	}
 	defer client.Close()
 	req := kmsg.NewPtrDeleteRecordsRequest()
-	req.TimeoutMillis = 10_000
+	req.TimeoutMillis = 60_000
 	asked := kmsg.NewDeleteRecordsRequestTopic()
 	asked.Topic = topic
 	part := kmsg.NewDeleteRecordsRequestTopicPartition()

@@ -58,7 +58,7 @@ func wantLines(t *testing.T, lines <-chan string, want ...string) {
 			if diff := cmp.Diff(want[i], got); diff != "" {
 				t.Fatalf("line %d (-want +got):\n%s", i, diff)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(ceiling):
 			t.Fatalf("line %d does not come: %s", i, want[i])
 		}
 	}

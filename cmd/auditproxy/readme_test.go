@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestReadme runs the commands of the README in its order, in a home of their
@@ -73,7 +72,7 @@ func TestReadme(t *testing.T) {
 // has shown one.
 func runReadme(t *testing.T, line, bin, home, in string) ([]byte, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*ceiling)
 	defer cancel()
 	follow := strings.HasSuffix(line, " -f")
 	if line == "auditproxy wrap" || line == "auditproxy unwrap" {

@@ -90,7 +90,7 @@ func newProducer(t *testing.T, c kafka.Config) (*kafka.Producer, *observer.Obser
 // waitFor waits until a log line says why records wait.
 func waitFor(t *testing.T, logs *observer.ObservedLogs, because string) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for logs.FilterField(zap.String("because", because)).Len() == 0 {

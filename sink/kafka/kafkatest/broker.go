@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,8 +19,9 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// startTimeout is generous: a broker needs 3 s on an idle machine.
-const startTimeout = 90 * time.Second
+// startTimeout is generous: a broker needs 3 s on an idle machine,
+// and a minute where all CPUs are busy.
+const startTimeout = 5 * time.Minute
 
 // A Config says what a broker is like beside what deploy/kafka/server.properties
 // says.
@@ -97,18 +99,24 @@ func find(name string) (string, error) {
 	}
 }
 
-// freePorts returns ports that were free a moment ago.
+// freePorts returns ports that were free a moment ago. They are below those
+// that the kernel gives to clients (ip_local_port_range(7)): a client could have
+// one before the broker has it, or while the broker is stopped. A client of that
+// very broker then even connects to itself.
 func freePorts(n int) ([]int, error) {
+	const first, last, attempts = 12_000, 32_000, 1000
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range attempts {
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+rand.IntN(last-first)))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if ports = append(ports, l.Addr().(*net.TCPAddr).Port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("finding %d free ports from %d to %d: too many are taken", n, first, last)
 }
 
 // Start starts the broker again after Kill, with the data that it had.
