@@ -46,10 +46,11 @@ var row = map[string]int{
 	"collector/alert/notify": 3,
 	"collector/store":        3,
 
-	"redact":              2,
-	"sink":                2,
-	"cmd/internal/cli":    2,
-	"cmd/internal/ledger": 2, // for tests
+	"redact":                   2,
+	"sink":                     2,
+	"cmd/internal/cli":         2,
+	"cmd/internal/ledger":      2, // for tests
+	"cmd/internal/cli/clitest": 3, // for tests
 
 	"cmd/internal/process": 1, // for tests, benchmarks and the demo
 

@@ -43,7 +43,8 @@ type config struct {
 	allowedPaths []string // where panes may be piped to
 }
 
-// collectorKeys are all keys of this program. What they mean stands in README.md.
+// collectorKeys returns all keys of this program, in the order of the help and
+// of docs/configuration.md.
 func collectorKeys(localDir, spoolDir string) []cli.Key {
 	return slices.Concat([]cli.Key{
 		{Name: "kafka.brokers", Kind: cli.List, Usage: "host:port of Kafka brokers; none: spools are read"},
@@ -78,8 +79,8 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "retention.dead_letters", Kind: cli.Duration, Default: "400d", Usage: "how long dead letters stay in ClickHouse"},
 			{Name: "alert.rules", Kind: cli.List, Default: shippedRules, Usage: "files of alert rules; shipped: those that come with this program"},
 			{Name: "alert.allowed_paths", Kind: cli.List, Usage: "directories that panes may be piped to without an alert"},
-			{Name: "alert.webhooks", Kind: cli.Secrets},
-			{Name: "alert.alertmanager", Kind: cli.Secrets},
+			{Name: "alert.webhooks", Kind: cli.Secrets, Usage: "addresses to which alerts are posted, separated by commas"},
+			{Name: "alert.alertmanager", Kind: cli.Secrets, Usage: "addresses of Alertmanagers, separated by commas"},
 			{Name: "review.listen", Kind: cli.Text, Default: "127.0.0.1:8686", Usage: "host:port of the review page, or unix: and the path of a socket; off: nowhere"},
 			{Name: "review.url", Kind: cli.Text, Usage: "where browsers find it, such as https://audit.example.org, if not at review.listen"},
 			{Name: "review.tls.cert_file", Kind: cli.Path, Usage: "certificate of the review page; without one it is for this machine alone"},

@@ -107,6 +107,7 @@ func newRootCmd(a *app) *cobra.Command {
 		SuggestionsMinimumDistance: 2, // letters that a word may be off a command
 	}
 	// In the order of the table: what belongs together stands together.
+	root.Flags().SortFlags = false
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	cli.CompleteFlags(root, a.keys)
@@ -117,6 +118,7 @@ func newRootCmd(a *app) *cobra.Command {
 			cmd.Args, cmd.RunE = cli.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
+	cli.SetUsage(root, a.keys)
 	return root
 }
 

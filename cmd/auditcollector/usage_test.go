@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/cli/clitest"
 )
 
 // TestUsage: who mistypes is told what is wrong and where to read on, in one
@@ -38,4 +40,24 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: exit code %d, standard output %q", args, code, stdout.String())
 		}
 	}
+}
+
+// TestKeysAreDocumented compares the keys with the help and with the
+// documentation.
+func TestKeysAreDocumented(t *testing.T) {
+	var help bytes.Buffer
+	a := &app{keys: collectorKeys("~/.local/state/auditcollector", "~/.local/state/auditproxy"), stdout: &help}
+	for _, k := range a.keys {
+		if k.Usage == "" {
+			t.Errorf("%s has no usage", k.Name)
+		}
+	}
+	root := newRootCmd(a)
+	root.SetOut(&help)
+	root.InitDefaultHelpFlag()
+	if err := root.Help(); err != nil {
+		t.Fatal(err)
+	}
+	clitest.CheckHelp(t, "auditcollector", help.String(), a.keys, "--help", "--config")
+	clitest.CheckPage(t, "../../docs/configuration.md", "auditcollector", a.keys, *update)
 }

@@ -43,7 +43,8 @@ type config struct {
 // A label is a name and a value that every record carries.
 type label struct{ name, value string }
 
-// proxyKeys are all keys of this program. What they mean stands in README.md.
+// proxyKeys returns all keys of this program, in the order of the help and of
+// docs/configuration.md.
 func proxyKeys(spoolDir string) []cli.Key {
 	return append([]cli.Key{
 		{Name: "record.skip_methods", Kind: cli.List, Usage: "MCP methods not to record, beside ping, */list and the like"},

@@ -57,47 +57,9 @@ func newRootCmd(a *app) *cobra.Command {
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a), newRecoverCmd(a),
 		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), cli.NewVersionCmd(a.stdout))
-	root.SetUsageTemplate(rootUsage)
-	root.InitDefaultCompletionCmd() // so that it has our template
-	for _, cmd := range root.Commands() {
-		cmd.SetUsageTemplate(commandUsage)
-	}
+	cli.SetUsage(root, a.keys)
 	return root
 }
-
-// The templates of cobra, narrower. A command leaves out the flags of the
-// configuration, which all commands take and few need.
-const (
-	rootUsage = `Usage:
-  {{.UseLine}}
-  {{.CommandPath}} COMMAND
-
-Examples:
-{{.Example}}
-
-Commands:{{range .Commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-
-Flags:
-{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}
-
-More about a command: {{.CommandPath}} COMMAND --help
-`
-	commandUsage = `Usage:
-  {{.UseLine}}{{if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
-
-Commands:{{range .Commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}
-
-The flags of the configuration work here too: {{.Root.CommandPath}} --help
-`
-)
 
 // wrapServer does the main job: auditproxy [flags] -- COMMAND [ARGUMENT...].
 func (a *app) wrapServer(cmd *cobra.Command, args []string) error {

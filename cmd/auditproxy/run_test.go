@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/cli/clitest"
 )
 
 func TestCheckExpanded(t *testing.T) {
@@ -67,7 +69,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s stands there twice", k.Name)
 		}
 		names[k.Name], flags[k.Flag()] = true, true
-		if k.Usage == "" && k.Kind != cli.Password {
+		if k.Usage == "" {
 			t.Errorf("%s has no usage", k.Name)
 		}
 	}
@@ -76,6 +78,21 @@ func TestKeys(t *testing.T) {
 	if _, problems := a.tryLoad(); problems != nil {
 		t.Errorf("the defaults have problems: %v", problems.Err())
 	}
+}
+
+// TestKeysAreDocumented compares the keys with the help and with the
+// documentation.
+func TestKeysAreDocumented(t *testing.T) {
+	var help bytes.Buffer
+	a := &app{keys: proxyKeys("~/.local/state/auditproxy"), stdout: &help}
+	root := newRootCmd(a)
+	root.SetOut(&help)
+	root.InitDefaultHelpFlag()
+	if err := root.Help(); err != nil {
+		t.Fatal(err)
+	}
+	clitest.CheckHelp(t, "auditproxy", help.String(), a.keys, "--help", "--version", "--config")
+	clitest.CheckPage(t, "../../docs/configuration.md", "auditproxy", a.keys, *update)
 }
 
 func TestWithoutHome(t *testing.T) {

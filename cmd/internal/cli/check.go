@@ -100,7 +100,7 @@ func (c *Checker) Login(prefix string) {
 // PasswordKeys are name and name_file, which LoadPassword reads.
 func PasswordKeys(name string) []Key {
 	return []Key{
-		{Name: name, Kind: Password},
+		{Name: name, Kind: Password, Usage: "the password itself"},
 		{Name: name + "_file", Kind: Path, Usage: "file with the password; a line feed at its end does not count"},
 	}
 }

@@ -14,7 +14,7 @@ const configFlag = "config"
 func AddFlags(flags *pflag.FlagSet, keys []Key) {
 	flags.String(configFlag, "", "configuration `file` to read instead of your own")
 	for _, k := range keys {
-		if k.Kind == Password || k.Kind == Secrets {
+		if !k.HasFlag() {
 			continue
 		}
 		usage := k.Usage
@@ -57,4 +57,4 @@ func (f *flagValue) Set(text string) error {
 }
 
 // Type returns what --help calls the value.
-func (f *flagValue) Type() string { return kindNames[f.key.Kind] }
+func (f *flagValue) Type() string { return f.key.Kind.String() }

@@ -28,8 +28,11 @@ const (
 	Secrets              // []Secret without empty entries, such as addresses that hold tokens; no flag
 )
 
-// kindNames are what --help calls a value.
+// kindNames are the names of the kinds, see Kind.String.
 var kindNames = [...]string{"text", "word", "path", "list", "bool", "time", "size", "secret", "count", "secrets"}
+
+// String returns what --help and the documentation call a value of this kind.
+func (k Kind) String() string { return kindNames[k] }
 
 // A Key is one setting of a program.
 type Key struct {
@@ -45,6 +48,10 @@ type Key struct {
 func (k Key) Flag() string {
 	return strings.ReplaceAll(strings.ReplaceAll(k.Name, ".", "-"), "_", "-")
 }
+
+// HasFlag reports whether the key can be set on a command line. A secret cannot:
+// other users can read command lines.
+func (k Key) HasFlag() bool { return k.Kind != Password && k.Kind != Secrets }
 
 // Variable returns the name of the key's environment variable.
 func (k Key) Variable(program string) string {

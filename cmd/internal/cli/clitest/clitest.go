@@ -1,0 +1,93 @@
+// Package clitest checks a program's help and its configuration page against
+// its keys.
+package clitest
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"auditproxy/cmd/internal/cli"
+)
+
+// CheckHelp checks that the help of a program lists all keys and, except for
+// others, no flag and no variable that is not a key's.
+func CheckHelp(t *testing.T, program, help string, keys []cli.Key, others ...string) {
+	t.Helper()
+	var want []string
+	for _, k := range keys {
+		if k.HasFlag() {
+			want = append(want, "--"+k.Flag())
+		} else {
+			want = append(want, k.Variable(program))
+		}
+	}
+	want = append(want, others...)
+	listed := regexp.MustCompile(`(?m)^ +(?:-\w, )?(--[a-z-]+|`+strings.ToUpper(program)+`_\w+)`).FindAllStringSubmatch(help, -1)
+	var got []string
+	for _, match := range listed {
+		got = append(got, match[1])
+	}
+	for _, name := range want {
+		if !slices.Contains(got, name) {
+			t.Errorf("%s --help does not list %s", program, name)
+		}
+	}
+	for _, name := range got {
+		if !slices.Contains(want, name) {
+			t.Errorf("%s --help lists %s, which is no key of the program", program, name)
+		}
+	}
+}
+
+// CheckPage checks the table of a program's keys in the page file, between two
+// comments. With update it writes the table.
+func CheckPage(t *testing.T, file, program string, keys []cli.Key, update bool) {
+	t.Helper()
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := fmt.Sprintf("<!-- keys of %s -->\n", program), fmt.Sprintf("<!-- end of the keys of %s -->\n", program)
+	before, rest, found := strings.Cut(string(page), begin)
+	got, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no table between %q and %q", file, begin, end)
+	}
+	want := table(program, keys)
+	if got == want {
+		return
+	}
+	if !update {
+		t.Fatalf("the keys of %s in %s are out of date: run go test ./cmd/%s -run TestKeysAreDocumented -update", program, file, program)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// table returns the keys as a table of Markdown.
+func table(program string, keys []cli.Key) string {
+	var b strings.Builder
+	b.WriteString("\n| key | value | default | meaning |\n|---|---|---|---|\n")
+	for _, k := range keys {
+		value := k.Kind.String()
+		if len(k.Choices) > 0 {
+			value = "`" + strings.Join(k.Choices, "`, `") + "`"
+		}
+		def := ""
+		if k.Default != "" {
+			def = "`" + k.Default + "`"
+		}
+		usage := k.Usage
+		if !k.HasFlag() {
+			usage += " (no flag)"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, value, def, strings.ReplaceAll(usage, "|", `\|`))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
