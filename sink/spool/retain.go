@@ -61,22 +61,25 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	if err := sweep(f, c.Dir); err != nil {
 		return 0, fmt.Errorf("removing old sessions: %w", err)
 	}
-	entries, err := list(f, c.Dir)
+	ids, err := names(f, c.Dir)
 	if err != nil {
 		return 0, fmt.Errorf("removing old sessions: %w", err)
 	}
 	var errs []error
-	var list []used
-	if c.Age > 0 && len(entries) > 0 {
+	if c.Age > 0 && len(ids) > 0 {
 		c.clock, err = c.look(f)
 		errs = append(errs, err)
 	}
-	for _, e := range entries {
+	var list []used
+	for _, id := range ids {
+		// Before each: there may be a hundred thousand, and an end does not wait.
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		more, err := c.used(f, e)
-		list, errs = append(list, more...), append(errs, err)
+		if e, there := look(f, c.Dir, id); there {
+			more, err := c.used(f, e)
+			list, errs = append(list, more...), append(errs, err)
+		}
 	}
 	slices.SortStableFunc(list, func(a, b used) int { return a.end.Compare(b.end) })
 	var total, removed int64

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -208,6 +209,29 @@ func TestS12Retention(t *testing.T) {
 				t.Errorf("sessions left (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// countingFS counts the files that are opened.
+type countingFS struct {
+	FS
+	opened int
+}
+
+func (f *countingFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f.opened++
+	return f.FS.OpenFile(name, flag, perm)
+}
+
+// TestRetainEndsWithItsContext looks at no more sessions once it is to end,
+// however many there are.
+func TestRetainEndsWithItsContext(t *testing.T) {
+	dir := stock(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := &countingFS{FS: HostFS()}
+	if _, err := Retain(ctx, RetainConfig{Dir: dir, Bytes: 1, Consumed: true, FS: f}); !errors.Is(err, context.Canceled) || f.opened > 0 {
+		t.Errorf("%d files opened, %v", f.opened, err)
 	}
 }
 
