@@ -30,6 +30,7 @@ var row = map[string]int{
 	"cmd/internal/demo":           5, // a program
 	"cmd/internal/kafkatopics":    5, // a program
 	"cmd/internal/peers":          5, // a program
+	"redact/gitleaks":             5, // a program
 
 	"mcpproxy":         4,
 	"collector":        4,

@@ -127,7 +127,7 @@ func (f form) within(b []byte) span {
 		return span{0, len(b)}
 	case afterColon:
 		cut = bytes.IndexByte(b, ':')
-		if cut == len(b)-1 && cut >= 16 {
+		if cut == len(b)-1 && cut >= 8 && countDigits(b[:cut]) < cut && bytes.ContainsAny(b[:cut], "0123456789") {
 			return span{0, cut} // a token in the user's place
 		}
 	case afterPercent:
@@ -469,7 +469,7 @@ func (s *scanner) argument(from, at int, f form) int {
 	for c.from < c.to && classes[t[from+c.from]]&isQuote != 0 {
 		c.from++
 	}
-	if c.from < c.to && markLen(t[from+c.from:]) == 0 {
+	if c.from < c.to && markLen(t[from+c.from:]) == 0 && !isPlaceholder(t[from+c.from:from+c.to]) {
 		s.found = append(s.found, span{from + c.from, from + c.to})
 	}
 	return max(to, from)

@@ -23,7 +23,8 @@ type scanner struct {
 	aws      bool
 	name     folded // the name that is being read
 	pair     int    // before it, a member that may hold what one before has named
-	given    span   // known to be a credential from where the text stands
+	runs     [len(formatSets)]ahead
+	given    span // known to be a credential from where the text stands
 	unwrap   *unwrapper
 }
 
@@ -90,7 +91,7 @@ var classes = func() (t [256]byte) {
 		isName:    "_-.%$",
 		isEnd:     ";&|)",
 		isQuote:   "\"'`",
-		isTrigger: "_-.IJ =:[\t\n,>",
+		isTrigger: "-IJ =:[\t\n,>",
 		isHint:    ",>=: %\\-\t\n",
 	} {
 		for _, c := range chars {
@@ -178,7 +179,7 @@ func (s *scanner) scan(text []byte) {
 			s.from = i
 			continue
 		}
-		if c := s.credential(i); c.from < c.to {
+		if c := s.credential(i); c.from < c.to && !isPlaceholder(text[c.from:c.to]) {
 			s.add(c)
 			i = s.from
 			continue
@@ -189,6 +190,7 @@ func (s *scanner) scan(text []byte) {
 		s.secretKeys()
 	}
 	s.manifests()
+	s.formats()
 }
 
 func (s *scanner) add(c span) {
@@ -250,52 +252,6 @@ func (s *scanner) credential(i int) span {
 		return s.cloudKey(i)
 	case 'J':
 		return s.jwt(i)
-	}
-	if c := t[i]; c == '_' || c == '-' || c == '.' {
-		return s.prefixed(i)
-	}
-	return span{}
-}
-
-// A format is a token that its first bytes give away.
-type format struct {
-	prefix string
-	least  int  // bytes of the token that must follow
-	alone  bool // no letter or digit may stand before it
-	mixed  bool // a digit must be among them, as English has words like it
-}
-
-// formats are known by their prefix; its last byte is what scan stops at.
-var formats = [...]format{
-	{"ghp_", 16, false, false}, {"gho_", 16, false, false}, {"ghu_", 16, false, false}, // GitHub
-	{"ghs_", 16, false, false}, {"ghr_", 16, false, false}, {"github_pat_", 16, false, false},
-	{"glpat-", 12, false, false}, {"gldt-", 12, false, false}, {"glrt-", 12, false, false}, // GitLab
-	{"xoxb-", 10, false, false}, {"xoxp-", 10, false, false}, {"xoxa-", 10, false, false}, // Slack
-	{"xoxr-", 10, false, false}, {"xoxs-", 10, false, false}, {"xoxe-", 10, false, false},
-	{"xoxo-", 10, false, false}, {"xoxd-", 10, false, false}, {"xoxc-", 10, false, false},
-	{"xoxe.", 10, false, false}, {"xapp-", 10, false, false},
-	{"sk-ant-", 10, false, false}, {"sk-", 16, true, true}, // Anthropic, OpenAI
-	{"sk_live_", 10, false, false}, {"rk_live_", 10, false, false}, // Stripe
-	{"sk_test_", 10, false, false}, {"rk_test_", 10, false, false}, {"whsec_", 16, false, false},
-	{"npm_", 20, false, false}, {"pypi-", 16, false, true}, // package registries
-	{"SG.", 16, true, false},                                // SendGrid
-	{"hf_", 16, true, false}, {"dop_v1_", 20, false, false}, // Hugging Face, DigitalOcean
-}
-
-func (s *scanner) prefixed(i int) span {
-	t := s.text
-	for _, f := range &formats {
-		from := i + 1 - len(f.prefix)
-		if f.prefix[len(f.prefix)-1] != t[i] || from < s.from || string(t[from:i+1]) != f.prefix {
-			continue
-		}
-		if f.alone && from > 0 && classes[t[from-1]]&isAlnum != 0 {
-			continue
-		}
-		n, digit := s.tokenLen(i+1, max(f.least, 48))
-		if n >= f.least && (digit || !f.mixed) {
-			return span{from, s.credentialEnd(i + 1)}
-		}
 	}
 	return span{}
 }

@@ -59,7 +59,8 @@ func (s *scanner) wordy() bool {
 // it starts. A name in quotes may hold anything but a separator.
 func (s *scanner) nameBefore(i int) (name []byte, first int) {
 	t := s.text
-	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '+') {
+	equals := t[i] == '=' // also of ?=, += and .=
+	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '+' || equals && (t[i-1] == '?' || t[i-1] == '.')) {
 		i--
 	}
 	if i > s.from && classes[t[i-1]]&isQuote != 0 {
@@ -322,7 +323,7 @@ func (s *scanner) tagged(i int) span {
 // are.
 func (s *scanner) manifests() {
 	t := s.text
-	if !bytes.Contains(t, []byte("Secret")) || !isManifest(t) {
+	if !bytes.Contains(t, []byte("ecret")) || !isManifest(t) {
 		return
 	}
 	for _, name := range []string{"data", "stringData"} {
@@ -363,7 +364,8 @@ func isManifest(t []byte) bool {
 			return false
 		}
 		t = t[at+len("kind"):]
-		if bytes.HasPrefix(bytes.TrimLeft(t[:min(len(t), 32)], "\\\"' :"), []byte("Secret")) {
+		kind := bytes.TrimLeft(t[:min(len(t), 32)], "\\\"' :\t")
+		if len(kind) >= 6 && hasFoldSuffix(kind[:6], "secret") && (len(kind) == 6 || classes[kind[6]]&isName == 0) {
 			return true
 		}
 	}
@@ -406,7 +408,7 @@ func (s *scanner) block(i int) int {
 // isScheme reports whether b is what stands before a token in a header
 // (RFC 9110, 11.4).
 func isScheme(b []byte) bool {
-	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop"} {
+	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop", "api-token"} {
 		if len(b) == len(scheme) && hasFoldSuffix(b, scheme) {
 			return true
 		}

@@ -1,0 +1,387 @@
+package redact
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/bits"
+	"os"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A leakRule is one rule of gitleaks with the samples that its generator makes.
+type leakRule struct {
+	Rule     string
+	Regexp   string
+	Keywords []string
+	Positive []struct {
+		Text    string
+		Secrets []string
+	}
+	Negative []string
+}
+
+// leakRules reads testdata/gitleaks.json.gz, which gitleaks/main.go writes. It
+// is compressed so that no scanner of repositories takes it for real.
+func leakRules(t testing.TB) []leakRule {
+	t.Helper()
+	b, err := os.ReadFile("testdata/gitleaks.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []leakRule
+	for d := json.NewDecoder(z); d.More(); {
+		var r leakRule
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// otherwise are rules that are no format of a token: the project's own code
+// for names, commands and manifests stands in for them.
+var otherwise = []string{"curl-auth-header", "curl-auth-user", "freemius-secret-key", "generic-api-key", "kubernetes-secret-yaml", "nuget-config-password", "pkcs12-file", "microsoft-teams-webhook", "private-key", "sidekiq-sensitive-url", "slack-webhook-url"}
+
+// ownFormats are formats that gitleaks does not have, or has more strictly.
+var ownFormats = []leakRule{
+	{Rule: "github", Regexp: `gh[pousr]_[\w.-]{16}`}, {Rule: "github-pat", Regexp: `github_pat_[\w.-]{16}`},
+	{Rule: "gitlab", Regexp: `gl(?:pat|dt|rt)-[\w.-]{12}`}, {Rule: "slack", Regexp: `xox[abceoprsd]-[\w.-]{10}`}, {Rule: "slack-app", Regexp: `xapp-[\w.-]{10}`},
+	{Rule: "anthropic", Regexp: `sk-ant-[\w.-]{10}`}, {Rule: "openai", Regexp: `\bsk-[\w.-]{16}`}, {Rule: "stripe", Regexp: `[sr]k_(?:live|test|prod)_[\w.-]{10}`},
+	{Rule: "stripe-webhook", Regexp: `whsec_[\w.-]{16}`}, {Rule: "npm", Regexp: `npm_[\w.-]{20}`}, {Rule: "pypi", Regexp: `pypi-[\w.-]{16}`},
+	{Rule: "sendgrid", Regexp: `\bSG\.[\w.-]{16}`}, {Rule: "digitalocean", Regexp: `dop_v1_[\w.-]{20}`},
+	{Rule: "google", Regexp: `AIza[\w-]{30}`}, {Rule: "aws-key-id", Regexp: `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`},
+	{Rule: "discord-webhook", Regexp: `discord(?:app)?\.com/api/webhooks/[\w/-]{18}`}, {Rule: "slack-webhook", Regexp: `hooks\.slack\.com/[\w/+-]{10}`},
+	{Rule: "teams-webhook", Regexp: `\.webhook\.office\.com/[\w/@+-]{20}`}, {Rule: "airtable", Regexp: `\bpat[A-Za-z0-9]{14}\.[a-f0-9]{20}`}, {Rule: "telegram", Regexp: `[0-9]{8,12}:AA[\w-]{30}`},
+}
+
+// wordy are formats of which English has words: a digit must be in them.
+var wordy = []string{"openai", "pypi", "slack", "slack-app"}
+
+// A shape is one way to read a regular expression: what each place may hold.
+type shape []place2
+
+type place2 struct {
+	set      byteSet
+	min, max int
+	bound    bool // no place: a boundary of words
+}
+
+const unbounded = 1000
+
+// shapes flattens a regular expression; alternatives give one shape each, as
+// long as they are few.
+func shapes(re *syntax.Regexp) []shape {
+	switch re.Op {
+	case syntax.OpLiteral:
+		var s shape
+		for _, r := range re.Rune {
+			p := place2{min: 1, max: 1}
+			p.add(r)
+			if re.Flags&syntax.FoldCase != 0 {
+				p.add(foldCase(r))
+			}
+			s = append(s, p)
+		}
+		return []shape{s}
+	case syntax.OpCharClass:
+		p := place2{min: 1, max: 1}
+		for i := 0; i < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1] && r < 128; r++ {
+				p.add(r)
+			}
+		}
+		if n := bits.OnesCount64(p.set[0]) + bits.OnesCount64(p.set[1]); n > 2 && n <= 9 || n == 2 && !p.folds() {
+			var all []shape
+			for r := rune(0); r < 128; r++ {
+				if p.set.has(byte(r)) {
+					one := place2{min: 1, max: 1}
+					one.add(r)
+					all = append(all, shape{one})
+				}
+			}
+			return all
+		}
+		return []shape{{p}}
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		p := place2{min: 1, max: 1}
+		for r := rune(' '); r < 127; r++ {
+			p.add(r)
+		}
+		return []shape{{p}}
+	case syntax.OpCapture:
+		return shapes(re.Sub[0])
+	case syntax.OpConcat:
+		all := []shape{nil}
+		for _, sub := range re.Sub {
+			var next []shape
+			for _, tail := range shapes(sub) {
+				for _, head := range all {
+					next = append(next, slices.Concat(head, tail))
+				}
+			}
+			if len(next) > 64 {
+				next = []shape{slices.Concat(all[0], shape{union(shapes(sub))})}
+			}
+			all = next
+		}
+		return all
+	case syntax.OpAlternate:
+		var all []shape
+		for _, sub := range re.Sub {
+			all = append(all, shapes(sub)...)
+		}
+		return all
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
+		least, most := re.Min, re.Max
+		switch re.Op {
+		case syntax.OpStar:
+			least, most = 0, -1
+		case syntax.OpPlus:
+			least, most = 1, -1
+		case syntax.OpQuest:
+			least, most = 0, 1
+		}
+		p := union(shapes(re.Sub[0]))
+		p.min *= least
+		if most < 0 {
+			most = unbounded
+		}
+		p.max = min(p.max*most, unbounded)
+		return []shape{{p}}
+	case syntax.OpWordBoundary:
+		return []shape{{{bound: true}}}
+	}
+	return []shape{nil}
+}
+
+func foldCase(r rune) rune {
+	if 'a' <= r && r <= 'z' {
+		return r - 32
+	}
+	if 'A' <= r && r <= 'Z' {
+		return r + 32
+	}
+	return r
+}
+
+func (p *place2) add(r rune) {
+	if r < 128 {
+		p.set[r>>6] |= 1 << (r & 63)
+	}
+}
+
+func (p place2) folds() bool {
+	_, both, _ := p.letter()
+	return both
+}
+
+// union is one place that holds what any of the shapes holds.
+func union(all []shape) place2 {
+	p := place2{min: math.MaxInt}
+	for _, s := range all {
+		least, most := 0, 0
+		for _, q := range s {
+			if q.bound {
+				continue
+			}
+			p.set[0] |= q.set[0]
+			p.set[1] |= q.set[1]
+			least, most = least+q.min, most+q.max
+		}
+		p.min, p.max = min(p.min, least), max(p.max, most)
+	}
+	if len(all) == 0 {
+		p.min = 0
+	}
+	return p
+}
+
+// letter returns what the place holds if that is one character in one or both
+// cases.
+func (p place2) letter() (c byte, folds, ok bool) {
+	if p.bound || p.min != 1 || p.max != 1 {
+		return 0, false, false
+	}
+	n := 0
+	for r := byte(0); r < 128; r++ {
+		if p.set.has(r) {
+			n++
+			c = r
+		}
+	}
+	switch {
+	case n == 1:
+		return c, false, true
+	case n == 2 && p.set.has(byte(foldCase(rune(c)))):
+		return c | 0x20, true, true
+	}
+	return 0, false, false
+}
+
+// A reduced format is a tokenFormat before its word and sets have numbers.
+type reduced struct {
+	tokenFormat
+	name          string
+	word          string
+	before, after byteSet
+}
+
+const (
+	operatorPart = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`
+	endPart      = `(?:[\x60'"\s;]|\\[nr]|$)`
+)
+
+// reduce makes formats of a rule.
+func reduce(t *testing.T, r leakRule) []reduced {
+	t.Helper()
+	var all []reduced
+	source := r.Regexp
+	if head, value, ok := strings.Cut(source, operatorPart); ok {
+		value, rest, _ := strings.Cut(value, endPart)
+		flags := ""
+		if strings.HasPrefix(head, "(?i)") {
+			flags = "(?i)"
+		}
+		re, err := syntax.Parse(flags+value, syntax.Perl)
+		if err != nil {
+			t.Fatalf("%s: %v", r.Rule, err)
+		}
+		for _, word := range r.Keywords {
+			// A rule whose keyword is in its value has its name in the value too.
+			plain := strings.NewReplacer("[_-]?", "", "-", "", "_", "")
+			if !strings.Contains(plain.Replace(strings.ToLower(head)), plain.Replace(strings.ToLower(word))) {
+				continue
+			}
+			p := union(shapes(re))
+			f := reduced{name: r.Rule, word: strings.ToLower(word), after: p.set}
+			f.assigned, f.minAfter, f.maxAfter = true, uint16(p.min), uint16(min(p.max, unbounded))
+			all = append(all, f)
+		}
+		if len(all) == 0 { // new-relic: its value alone says what it is
+			all = append(all, reduce(t, leakRule{Rule: r.Rule, Regexp: flags + value})...)
+		}
+		if strings.HasPrefix(rest, "|") {
+			all = append(all, reduce(t, leakRule{Rule: r.Rule, Regexp: rest[1:]})...)
+		}
+		return all
+	}
+	ends := strings.Contains(source, endPart)
+	source = strings.ReplaceAll(source, endPart, "")
+	re, err := syntax.Parse(source, syntax.Perl)
+	if err != nil {
+		t.Fatalf("%s: %v", r.Rule, err)
+	}
+	for _, s := range shapes(re) {
+		if f, ok := around(s); ok {
+			f.name = r.Rule
+			f.digit = slices.Contains(wordy, r.Rule)
+			if !ends {
+				f.maxAfter = math.MaxUint16
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// around reduces a shape to its longest word and what stands around that.
+func around(s shape) (f reduced, ok bool) {
+	var best, at int
+	for i := range s {
+		n := 0
+		for i+n < len(s) {
+			if _, _, ok := s[i+n].letter(); !ok {
+				break
+			}
+			n++
+		}
+		if n > best {
+			best, at = n, i
+		}
+	}
+	if c, _, _ := s[at].letter(); best == 0 || best < 2 && classes[c]&isName != 0 {
+		return f, false
+	}
+	folds := false
+	var literal []byte
+	for _, p := range s[at : at+best] {
+		c, both, _ := p.letter()
+		folds = folds || both
+		literal = append(literal, c)
+	}
+	f.word = strings.ToLower(string(literal))
+	if !folds {
+		f.literal = string(literal)
+	}
+	before, after := union([]shape{s[:at]}), union([]shape{s[at+best:]})
+	f.behind = strings.Contains(f.word, ".com") // the address of a webhook stays
+	f.before, f.minBefore, f.maxBefore = before.set, uint16(before.min), uint16(min(before.max, 400))
+	f.after, f.minAfter = after.set, uint16(after.min)
+	f.maxAfter = uint16(min(after.max, unbounded))
+	f.alone = at > 0 && s[at-1].bound || at == 1 && s[0].bound
+	return f, true
+}
+
+// writeFormats writes the table of formats.
+func writeFormats(t *testing.T, b *bytes.Buffer) {
+	var all []reduced
+	for _, r := range slices.Concat(leakRules(t), ownFormats) {
+		if slices.Contains(otherwise, r.Rule) {
+			continue
+		}
+		made := reduce(t, r)
+		if len(made) == 0 {
+			t.Errorf("%s gives no format: %s", r.Rule, r.Regexp)
+		}
+		all = append(all, made...)
+	}
+	slices.SortStableFunc(all, func(a, b reduced) int { return strings.Compare(a.word, b.word) })
+	var words []string
+	var first []uint16
+	var sizes []byte
+	var sets []byteSet
+	number := func(s byteSet) int {
+		if i := slices.Index(sets, s); i >= 0 {
+			return i
+		}
+		sets = append(sets, s)
+		return len(sets) - 1
+	}
+	var rows strings.Builder
+	kept := 0
+	seen := map[string]bool{}
+	for _, f := range all {
+		row := fmt.Sprintf("literal: %q, before: %d, after: %d, minBefore: %d, maxBefore: %d, minAfter: %d, maxAfter: %d, alone: %t, behind: %t, digit: %t, assigned: %t",
+			f.literal, number(f.before), number(f.after), f.minBefore, f.maxBefore, f.minAfter, f.maxAfter, f.alone, f.behind, f.digit, f.assigned)
+		if seen[f.word+row] {
+			continue
+		}
+		seen[f.word+row] = true
+		if len(words) == 0 || words[len(words)-1] != f.word {
+			words = append(words, f.word)
+			first = append(first, uint16(kept))
+			sizes = append(sizes, byte(len(f.word)))
+		}
+		fmt.Fprintf(&rows, "{%s}, // %s\n", row, f.name)
+		kept++
+	}
+	first = append(first, uint16(kept))
+	writeAutomaton(b, "formatWords", words)
+	fmt.Fprintf(b, "// By word of formatWords: its size, and its first format.\nconst formatSizes = %s\n\nvar formatFirst = [...]uint16{%s}\n\n", quote(sizes), numbers(first))
+	fmt.Fprintf(b, "var formatSets = [...]byteSet{\n")
+	for _, s := range sets {
+		fmt.Fprintf(b, "{%#x, %#x},\n", s[0], s[1])
+	}
+	fmt.Fprintf(b, "}\n\nvar tokenFormats = [...]tokenFormat{\n%s}\n", rows.String())
+}
