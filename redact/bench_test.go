@@ -45,6 +45,19 @@ func BenchmarkArgs(b *testing.B) {
 	}
 }
 
+// BenchmarkHostile redacts 64 KiB of what makes the redactor look around.
+func BenchmarkHostile(b *testing.B) {
+	for _, unit := range []string{"key", "ghp_abc1", "telegram=", "sk-", "curl -u ", "eyJaaaaaaaa.ey", "AKIA", "password "} {
+		b.Run(unit, func(b *testing.B) {
+			r := newRedactor(b, redact.Config{})
+			raw, out := []byte(`{"a":"`+strings.Repeat(unit, 64<<10/len(unit))+`"}`), make([]byte, 0, 256<<10)
+			for b.Loop() {
+				out, _ = r.AppendArgs(out[:0], raw)
+			}
+		})
+	}
+}
+
 func BenchmarkText(b *testing.B) {
 	r := newRedactor(b, redact.Config{})
 	text, out := []byte("capture_pane"), make([]byte, 0, 1024)

@@ -348,10 +348,7 @@ func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 
 // Bytes between the words of a command line, of a list of them in a text, and
 // in strings in strings.
-func isWordBreak(c byte) bool {
-	return c <= ' ' || classes[c]&isQuote != 0 || c == ',' || c == '(' || c == ')' || c == '[' || c == ']' || c == '{' || c == '}' ||
-		c == ';' || c == '|' || c == '&' || c == '<' || c == '>'
-}
+func isWordBreak(c byte) bool { return classes[c]&isBreak != 0 }
 
 // commands adds the secrets among the arguments of programs that the text
 // names. It takes time linear in the text.

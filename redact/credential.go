@@ -73,7 +73,8 @@ const (
 	isEnd                 // ends a credential: white space, quote, ; & | )
 	isTrigger             // what scan looks at twice
 	isQuote
-	isHint // what look looks at twice
+	isHint  // what look looks at twice
+	isBreak // between the words of a command line
 )
 
 var classes = func() (t [256]byte) {
@@ -82,7 +83,7 @@ var classes = func() (t [256]byte) {
 		case '0' <= c && c <= '9', 'a' <= c|0x20 && c|0x20 <= 'z':
 			t[c] = isAlnum | isName
 		case c <= ' ' || c == 0x7F:
-			t[c] = isEnd
+			t[c] = isEnd | isBreak
 		case c >= 0x80:
 			t[c] = isName
 		}
@@ -91,6 +92,7 @@ var classes = func() (t [256]byte) {
 		isName:    "_-.%$",
 		isEnd:     ";&|)",
 		isQuote:   "\"'`",
+		isBreak:   "\"'`,()[]{};|&<>\x7f",
 		isTrigger: "-IJ =:[\t\n,>",
 		isHint:    ",>=: %\\-\t\n",
 	} {

@@ -259,7 +259,7 @@ func TestTextsThatRepeat(t *testing.T) {
 		"=", ":", "password=", "password:", "token='", `token="\`, "token=[", `\"`, `":`, "--a", "--token ", "-%", "%-",
 		"eyJ", "eyJaaaaaaaa.", "://", "://a:b", "://a:b/@", "AKIA", "ghp_", "sk-", "-----BEGIN ", "-----END ", "Bearer ",
 		"%41", `\u0041`, "[redacted ", "…[len=", "[redacted len=1 hmac=0123456789abcdef]", "cookie:", "a\\", "AKIAIOSFODNN7EXAMPLE ",
-		"token= ", "é", "password%3D", "cGFzc3dvcmQ9", "x ", "\u200b", "token=\\", "=[{", "token=-token ", "token=-----BEGIN ", "token=AKIA ", "cookie: \\u0041", `\\\\`, "-a\\", "-a,", "]=", "+=",
+		"token= ", "é", "password%3D", "cGFzc3dvcmQ9", "x ", "\u200b", "token=\\", "=[{", "token=-token ", "token=-----BEGIN ", "token=AKIA ", "ghp_abc1", "glpat-1aB2", "telegram=", "sk-1a", "s.", "curl -u ", "mysql -p'", "sudo -S <<<'", "<password>", "name=password ", "[\"token\",\"", "kind: Secret\ndata:{", "\"\\n", "cookie: \\u0041", `\\\\`, "-a\\", "-a,", "]=", "+=",
 	} {
 		text := []byte(strings.Repeat(unit, 1<<18/len(unit)))
 		for _, in := range [][]byte{text, append([]byte("token=\"x\" AKIAIOSFODNN7EXAMPLE %41 "), text...)} {

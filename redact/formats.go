@@ -34,8 +34,8 @@ func (s *scanner) formats() {
 		state = formatWords.step(state, c)
 		for hit := state; hit != 0; hit = formatWords.also[hit] {
 			word := formatWords.out[hit]
-			if word == 0 {
-				continue
+			if word == 0 || i < done {
+				continue // what is in a credential ends where that does
 			}
 			if !clean {
 				s.runs = [len(formatSets)]ahead{}
