@@ -28,6 +28,7 @@ type call struct {
 	alias, aliasOf *call
 	// older and newer are the order of arrival.
 	older, newer *call
+	bytes        int // while it is in the table, see calls.bytes
 
 	buf   []byte
 	words [32]string // backs rec.Anomalies
@@ -62,6 +63,7 @@ type calls struct {
 	chains         map[uint64]chain
 	oldest, newest *call
 	n              int
+	bytes          int // that the calls hold beside themselves, at most maxOpenBytes
 	inexact        int // keys in chains that are not exact
 	scratch        []byte
 }
@@ -80,6 +82,20 @@ func (t *calls) add(c *call, id []byte) {
 	t.newest = c
 	t.n++
 	t.name(c, id)
+	c.bytes = c.held()
+	t.bytes += c.bytes
+}
+
+// held is the memory of what c refers to. The client controls all of it.
+func (c *call) held() int {
+	r := &c.rec
+	n := cap(c.buf) + len(r.Method) + len(r.Tool) + len(r.Target) + len(r.ClientID) +
+		len(r.Client.Name) + len(r.Client.Version) + len(r.ProtocolVersion)
+	for i := range r.Candidates {
+		k := &r.Candidates[i]
+		n += int(unsafe.Sizeof(*k)) + len(k.Method) + len(k.Tool) + len(k.Args)
+	}
+	return n
 }
 
 // name enters c under its id, once it is known.
@@ -115,6 +131,9 @@ func (t *calls) alias(c *call, id []byte) {
 	if id != nil {
 		c.alias = &call{aliasOf: c}
 		t.name(c.alias, id)
+		more := int(unsafe.Sizeof(*c)) + cap(c.alias.buf)
+		c.bytes += more
+		t.bytes += more
 	}
 }
 
@@ -197,6 +216,8 @@ func (t *calls) remove(c *call) {
 	}
 	c.older, c.newer = nil, nil
 	t.n--
+	t.bytes -= c.bytes
+	c.bytes = 0
 }
 
 // unname takes c out from under its id.

@@ -443,6 +443,11 @@ func (c *clientSide) fillID(call *call, id []byte) {
 	switch first := id[0]; {
 	case first == '"':
 		rec.RequestIDType = "string"
+		if len(id) > maxSpare {
+			// Not behind the record's text, where it would be kept with the call.
+			call.buf = c.s.red.AppendText(call.buf, audit.AppendUnquote(nil, id))
+			break
+		}
 		// Decoded behind the record's text, then redacted behind that.
 		call.buf = audit.AppendUnquote(call.buf, id)
 		decoded := call.buf[from:]

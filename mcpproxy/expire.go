@@ -6,12 +6,10 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// appendEvicted ends the oldest calls beyond maxOpen, in s.lines.
+// appendEvicted ends the oldest calls beyond maxOpen and maxOpenBytes, in
+// s.lines. The last call stays: one is bounded by the size of a record.
 func (s *session) appendEvicted(now time.Time) {
-	if s.open.n <= maxOpen {
-		return
-	}
-	for s.open.n > maxOpen {
+	for s.open.n > maxOpen || s.open.bytes > maxOpenBytes && s.open.n > 1 {
 		c := s.open.oldest
 		c.anomaly("evicted")
 		s.giveUp(c, audit.ErrNoResponse, now)
@@ -29,11 +27,38 @@ func (s *session) giveUp(c *call, why string, now time.Time) {
 		if c.rec.CancelRequested {
 			why = audit.ErrCancelled
 		}
-		s.late.add(c)
+		s.remember(c, now)
 		s.conclude(c, audit.OutcomeError, why, now)
 	}
 	s.open.remove(c)
 	s.release(c)
+	s.spill()
+}
+
+// spill writes final lines once they fill a write, so that many of them take no
+// memory.
+func (s *session) spill() {
+	if len(s.lines) >= maxAppend {
+		s.appendFinal(s.lines)
+		s.lines = s.lines[:0]
+	}
+}
+
+// remember keeps the ids of a call that ends, for an answer that comes late.
+// When the first is forgotten that no answer came for, a record says so.
+func (s *session) remember(c *call, now time.Time) {
+	if s.ended {
+		return // no answer is read any more
+	}
+	forgotten := s.late.add(c)
+	if forgotten == 0 || s.forgetful {
+		return
+	}
+	s.forgetful = true
+	r := s.record(audit.KindAnomaly, now)
+	r.CallNo, r.Anomalies = forgotten, []string{"evicted"}
+	s.lines = audit.AppendRecord(s.lines, &r)
+	s.spill()
 }
 
 // arm sets the timer for the first call that is open too long, if it is not
@@ -97,4 +122,5 @@ func (s *session) appendOpen(c *call, now time.Time) {
 	s.place(&r)
 	s.seq++
 	s.lines = audit.AppendRecord(s.lines, &r)
+	s.spill()
 }

@@ -24,6 +24,7 @@ func (s *session) finish(answers []wire.Answer, wait bool) {
 	s.lines = s.lines[:0]
 	for i := range answers {
 		s.answer(&answers[i], now)
+		s.spill()
 	}
 	pos := s.appendFinal(s.lines)
 	s.mu.Unlock()
@@ -46,7 +47,7 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 		return
 	}
 	if c.alias != nil && c.class == recorded {
-		s.late.add(c) // a second answer, by the other id
+		s.remember(c, now) // a second answer, by the other id
 	}
 	s.open.remove(c)
 	if c.class != recorded {

@@ -11,20 +11,23 @@ type late struct {
 	next   int
 }
 
+// maxLate bounds its names, each of which is at most 64 bytes long.
 const maxLate = 4096
 
-// add remembers c, which is still in the table, by its ids.
-func (l *late) add(c *call) {
-	l.addKey(c, c.rec.CallNo)
+// add remembers c, which is still in the table, by its ids. It returns the
+// call_no of one that it forgot for that, 0 for none.
+func (l *late) add(c *call) (forgotten uint64) {
+	forgotten = l.addKey(c, c.rec.CallNo)
 	if c.alias != nil {
-		l.addKey(c.alias, c.rec.CallNo)
+		forgotten = max(forgotten, l.addKey(c.alias, c.rec.CallNo))
 	}
+	return forgotten
 }
 
-func (l *late) addKey(c *call, callNo uint64) {
+func (l *late) addKey(c *call, callNo uint64) (forgotten uint64) {
 	k := c.keys[wire.ExactID]
 	if k.from == k.to {
-		return
+		return 0
 	}
 	if l.callNo == nil {
 		l.callNo = make(map[string]uint64)
@@ -33,11 +36,13 @@ func (l *late) addKey(c *call, callNo uint64) {
 	if len(l.order) < maxLate {
 		l.order = append(l.order, name)
 	} else {
+		forgotten = l.callNo[l.order[l.next]]
 		delete(l.callNo, l.order[l.next])
 		l.order[l.next] = name
 		l.next = (l.next + 1) % maxLate
 	}
 	l.callNo[name] = callNo
+	return forgotten
 }
 
 // find returns the call_no of a call that ended without this answer, and

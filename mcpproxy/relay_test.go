@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,7 +40,7 @@ func TestP3BytesAreIdentical(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		in := stream(rng, 1<<rng.IntN(20))
-		p := start(t, "cat", nil)
+		p := start(t, "cat", func(c *mcpproxy.Config) { c.Drain = time.Minute }) // what a slow reader does not take is lost
 		go func() {
 			for rest := in; len(rest) > 0; {
 				n := min(1+rng.IntN(100000), len(rest))

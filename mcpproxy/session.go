@@ -33,7 +33,10 @@ type session struct {
 	free   []*call
 	tools  tools
 	late   late
-	ended  bool
+
+	forgetful bool // late forgot a call, and a record says so
+
+	ended bool
 
 	newContext bool // base changed: a context line goes before the next intents
 
@@ -486,6 +489,7 @@ func (s *session) end(why string) {
 	r := s.record(audit.KindSessionEnd, now)
 	s.lines = audit.AppendRecord(s.lines, &r)
 	s.appendFinal(s.lines)
+	s.lines = nil
 	if len(s.backlog) > 0 && s.cfg.Journal != nil {
 		s.cfg.Log.Error("records lost: the spool took no more lines", zap.Int("bytes", len(s.backlog)))
 	}

@@ -79,8 +79,14 @@ func (c *clientSide) ask(t *testing.T, id, tool string) {
 	t.Helper()
 	raw := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q}}`, id, tool)
 	m := wire.Message{Raw: []byte(raw), ID: []byte(id), Method: []byte(`"tools/call"`), Name: fmt.Appendf(nil, "%q", tool)}
+	intend(t, c, &m)
+}
+
+// intend records a message as if it had come from the client.
+func intend(t *testing.T, c *clientSide, m *wire.Message) {
+	t.Helper()
 	c.items = c.items[:0]
-	c.read(0, &m, 0, time.Now(), "")
+	c.read(0, m, 0, time.Now(), "")
 	if _, err := c.s.intend(c.items, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -25,11 +25,12 @@ func journalingServer(args []string) int {
 	calls := flags.Int("calls", 0, "end after so many calls; 0: at the end of the input")
 	end := flags.String("end", "exit 0", "how to end: exit N or kill N")
 	child := flags.Bool("child", false, "leave a child behind in the process group")
+	id := flags.String("id", `"id":`, "the `name` of the ids that are answered")
 	ignore := flags.Bool("ignore", false, "ignore the end of the input and what signals can be ignored")
 	if flags.Parse(args) != nil {
 		return 2
 	}
-	s := &journaling{out: bufio.NewWriter(os.Stdout), left: *calls, hold: *hold, deaf: *ignore}
+	s := &journaling{out: bufio.NewWriter(os.Stdout), left: *calls, hold: *hold, id: *id, deaf: *ignore}
 	var err error
 	// No bytes are held back: the journal must not end with the server.
 	if s.journal, err = os.OpenFile(*journal, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
@@ -62,6 +63,7 @@ type journaling struct {
 	left    int // calls before the end
 	hold    int // calls not to answer yet
 	held    []string
+	id      string
 	deaf    bool
 }
 
@@ -89,7 +91,7 @@ func (s *journaling) serve() {
 }
 
 func (s *journaling) message(line []byte) {
-	_, rest, _ := bytes.Cut(line, []byte(`"id":`))
+	_, rest, _ := bytes.Cut(line, []byte(s.id))
 	id, rest, _ := bytes.Cut(rest, []byte(`,`))
 	if !bytes.Contains(rest[:min(len(rest), 64)], []byte(`"tools/call"`)) {
 		fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", id)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"iter"
 	"math"
@@ -31,6 +32,9 @@ const (
 // U+FFFD, and for integers that survive in a float64. It never expands a
 // number: 1e999999999 is short. For an answer's id pass answer = true: every
 // number then has all three keys.
+//
+// A key is at most maxIDKey bytes long: of a longer one it is the SHA-256, which
+// whoever chooses ids cannot make collide.
 func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -39,6 +43,31 @@ func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	if smallInteger(raw) && (m == ExactID || !answer) {
 		return appendSmallKey(dst, raw, m)
 	}
+	if len(raw) <= shortID {
+		from := len(dst)
+		dst = appendIDKey(dst, raw, m, answer)
+		return append(dst[:from], digestKey(dst[from:])...)
+	}
+	// In memory of its own: dst may be kept for as long as a call is open.
+	return append(dst, digestKey(appendIDKey(nil, raw, m, answer))...)
+}
+
+const (
+	shortID  = 64 // of an id's JSON text
+	maxIDKey = 64
+)
+
+// digestKey returns key, or what stands for it if it is long. No other key
+// starts with a zero byte.
+func digestKey(key []byte) []byte {
+	if len(key) <= maxIDKey {
+		return key
+	}
+	sum := sha256.Sum256(key)
+	return append([]byte{0}, sum[:]...)
+}
+
+func appendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	n, ok := parseNumber(raw)
 	switch {
 	case ok && m == ExactID:
