@@ -45,6 +45,54 @@ func BenchmarkArgs(b *testing.B) {
 	}
 }
 
+// ordinaryTexts are what calls of several words, scripts and prose cost.
+var ordinaryTexts = []struct{ name, text string }{
+	{"format", "#{pane_id} of the window named build"},
+	{"words", "the tests of package collector fail on main"},
+	{"path", "/srv/projects/web/src/components/Header.tsx"},
+	{"command", "git commit -m 'Add a test for it' && go test ./..."},
+	{"script2KiB", strings.Repeat(script, 2<<10/len(script)+1)[:2<<10]},
+	{"prose4KiB", strings.Repeat(prose, 4<<10/len(prose)+1)[:4<<10]},
+}
+
+const (
+	script = `#!/bin/sh
+set -eu
+cd "$(dirname "$0")/.."
+for f in *.txt; do
+	if [ -f "$f" ]; then
+		sort -u "$f" > "out/${f%.txt}.lst"
+	fi
+done
+go build -o bin/server ./cmd/server
+make -j4 all || exit 1
+tar czf "dist/app-$VERSION.tar.gz" bin docs
+git tag -a "v$VERSION" -m "Release $VERSION"
+docker build --tag app:latest .
+echo "built in ${SECONDS}s"
+`
+	prose = `The window that holds the editor is in the second row. When a build
+fails, look at the last lines of its pane first; the cause is there more often
+than not. A session goes on after its client is gone, so nothing is lost if a
+connection breaks (see "Detaching"). Two panes can share one history, but each
+has its own size: the smaller one decides what both of them show.
+`
+)
+
+// BenchmarkOrdinary redacts texts without secrets, whole.
+func BenchmarkOrdinary(b *testing.B) {
+	for _, bb := range ordinaryTexts {
+		b.Run(bb.name, func(b *testing.B) {
+			r := newRedactor(b, redact.Config{})
+			text, out := []byte(bb.text), make([]byte, 0, 8<<10)
+			b.ReportAllocs()
+			for b.Loop() {
+				out = r.AppendText(out[:0], text)
+			}
+		})
+	}
+}
+
 // BenchmarkHostile redacts 64 KiB of what makes the redactor look around.
 func BenchmarkHostile(b *testing.B) {
 	for _, unit := range []string{"key", "ghp_abc1", "telegram=", "sk-", "curl -u ", "eyJaaaaaaaa.ey", "AKIA", "password "} {

@@ -1,106 +1,172 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // programs is a set of kinds of programs that take a secret as an argument.
 type programs uint32
 
 const (
-	webClient  programs = 1 << iota // -u USER:SECRET
-	mysql                           // -pSECRET
-	dashP                           // -p SECRET, -pSECRET
-	registry                        // dashP after "login"
-	redis                           // -a SECRET, AUTH SECRET
-	ldap                            // -w SECRET
-	samba                           // -U USER%SECRET
-	openssl                         // -k SECRET
-	archive                         // -pSECRET, -hpSECRET
-	upperP                          // -P SECRET
-	snmp                            // -A SECRET, -X SECRET
-	dashA                           // -a USER:SECRET
-	ftp                             // -u USER,SECRET
-	oracle                          // USER/SECRET@DATABASE
-	htpasswd                        // -b FILE USER SECRET
-	netUser                         // user NAME SECRET, use SHARE SECRET
-	loginToken                      // login SECRET
-	authtoken                       // authtoken SECRET
-	kubectl                         // --from-literal=KEY=SECRET
-	settings                        // a setter after "config" or "set"
-	machine                         // a setter after "login"
-	setter                          // NAME SECRET
-	stdin                           // reads a secret with sudo -S, --password-stdin and the like
-	sql                             // IDENTIFIED BY SECRET
-	impacket                        // DOMAIN/USER:SECRET@HOST
-	dashT                           // -t SECRET
-	xfreerdp                        // /p:SECRET
-	ldapPasswd                      // -s SECRET, -a SECRET
+	webClient   programs = 1 << iota // -u USER:SECRET
+	mysql                            // -pSECRET
+	dashP                            // -p SECRET, -pSECRET
+	registry                         // dashP after "login"
+	redis                            // -a SECRET, AUTH SECRET
+	ldap                             // -w SECRET
+	samba                            // -U USER%SECRET
+	openssl                          // -k SECRET
+	archive                          // -pSECRET, -hpSECRET
+	upperP                           // -P SECRET
+	snmp                             // -A SECRET, -X SECRET
+	dashA                            // -a USER:SECRET
+	ftp                              // -u USER,SECRET
+	oracle                           // USER/SECRET@DATABASE
+	htpasswd                         // -b FILE USER SECRET
+	netUser                          // user NAME SECRET, use SHARE SECRET
+	loginToken                       // login SECRET
+	authtoken                        // authtoken SECRET
+	kubectl                          // --from-literal=KEY=SECRET
+	settings                         // a setter after "config" or "set"
+	machine                          // a setter after "login"
+	setter                           // NAME SECRET
+	stdin                            // reads a secret with sudo -S, --password-stdin and the like
+	sql                              // IDENTIFIED BY SECRET
+	impacket                         // DOMAIN/USER:SECRET@HOST
+	dashT                            // -t SECRET
+	xfreerdp                         // /p:SECRET
+	ldapPasswd                       // -s SECRET, -a SECRET
+	chpasswd                         // stdin without an option
+	loginWord                        // no program: what registry, loginToken and machine must be told
+	settingWord                      // no program: what settings must be told
+	stdinWord                        // no program: the end of --password-stdin and --with-token
+
+	notPrograms = loginWord | settingWord | stdinWord
 )
+
+// programNames are the programs by kind.
+var programNames = [...]struct {
+	of    programs
+	names string
+}{
+	{webClient, "curl curlie"},
+	{mysql, "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
+		"mariadb-import mariadb-check mysqlsh mydumper xtrabackup mariabackup"},
+	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
+		"evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
+	{registry, "docker podman nerdctl buildah skopeo crane helm oras az oc cf jfrog jf argocd ibmcloud rancher"},
+	{redis, "redis-cli valkey-cli keydb-cli"},
+	{ldap, "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapmodrdn ldapcompare ldapexop"},
+	{ldap | ldapPasswd, "ldappasswd"},
+	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe smbpasswd"},
+	{openssl, "openssl"},
+	{archive, "7z 7za 7zz 7zr rar unrar"},
+	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip"},
+	{snmp, "snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap snmptable"},
+	{dashA, "http https httpie xh xhs ab swaks"},
+	{ftp, "lftp ncftp ncftpput ncftpget"},
+	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
+	{htpasswd, "htpasswd"},
+	{netUser | samba, "net"},
+	{loginToken, "vault bao cargo"},
+	{authtoken, "ngrok"},
+	{kubectl, "kubectl k3s microk8s"},
+	{dashT, "doctl gitlab-runner buildkite-agent codecov coveralls"},
+	{xfreerdp, "xfreerdp wfreerdp xfreerdp3"},
+	{settings, "git npm pnpm yarn aws poetry pip pip3 composer gcloud wrangler conda bundle hub"},
+	{machine, "machine"},
+	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth"},
+	{stdin, "sudo passwd cryptsetup su"},
+	{stdin | chpasswd, "chpasswd"},
+	{loginWord, "login auth"},
+	{settingWord, "config configure set"},
+	{stdinWord, "stdin token"},
+	{sql, "identified IDENTIFIED Identified"},
+	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
+		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient"},
+}
+
+// programTable has the kinds by name. wordStarts tells most other words from
+// names: it is a set of hashes of their first runs of letters and digits, and
+// of them as a whole.
+var programTable, wordStarts = func() (map[string]programs, *wordSet) {
+	table := make(map[string]programs)
+	for _, row := range programNames {
+		for name := range strings.FieldsSeq(row.names) {
+			table[name] = row.of
+		}
+	}
+	var starts wordSet
+	for name := range table {
+		run := 0
+		for run < len(name) && classes[name[run]]&isAlnum != 0 {
+			run++
+		}
+		starts.add(name[0], name[run-1], run)
+		starts.add(name[0], name[len(name)-1], len(name))
+	}
+	return table, &starts
+}()
+
+// A wordSet is a set of hashes of words.
+type wordSet [1 << 12 / 64]uint64
+
+func hashWord(first, last byte, n int) uint32 {
+	return (uint32(first)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 20
+}
+
+func (w *wordSet) add(first, last byte, n int) {
+	h := hashWord(first, last, n)
+	w[h/64] |= 1 << (h % 64)
+}
+
+// has reports whether a word of n bytes that begins and ends so may be in w.
+func (w *wordSet) has(first, last byte, n int) bool {
+	h := hashWord(first, last, n)
+	return w[h/64]>>(h%64)&1 != 0
+}
 
 // programOf returns the kinds of the program of that name.
 func programOf(name []byte) programs {
-	switch string(name) {
-	case "curl", "curlie":
-		return webClient
-	case "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlshow", "mysqlpump", "mysqlslap", "mysqlbinlog",
-		"mariadb", "mariadb-dump", "mariadb-admin", "mariadb-import", "mariadb-check", "mysqlsh", "mydumper", "xtrabackup", "mariabackup":
-		return mysql
-	case "sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport", "mongostat", "mongotop",
-		"smbmap", "crackmapexec", "netexec", "nxc", "cme", "evil-winrm", "psexec", "PsExec", "psexec64", "rdesktop", "cqlsh", "twine",
-		"mycli", "pgcli", "rabbitmqadmin", "influx", "wpscan", "plink", "pscp", "psftp", "putty":
-		return dashP
-	case "docker", "podman", "nerdctl", "buildah", "skopeo", "crane", "helm", "oras", "az", "oc", "cf", "jfrog", "jf", "argocd", "ibmcloud", "rancher":
-		return registry
-	case "redis-cli", "valkey-cli", "keydb-cli":
-		return redis
-	case "ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldapmodrdn", "ldapcompare", "ldapexop":
-		return ldap
-	case "ldappasswd":
-		return ldap | ldapPasswd
-	case "smbclient", "rpcclient", "smbget", "smbcacls", "smbtree", "winexe", "wmic", "nmblookup", "pth-winexe", "smbpasswd":
-		return samba
-	case "openssl":
-		return openssl
-	case "7z", "7za", "7zz", "7zr", "rar", "unrar":
-		return archive
-	case "zip", "unzip", "zipcloak", "sqlcmd", "bcp", "osql", "isql", "tsql", "mosquitto_pub", "mosquitto_sub", "mosquitto_rr", "ipmitool", "ipmi-power", "fcrackzip":
-		return upperP
-	case "snmpwalk", "snmpget", "snmpset", "snmpbulkwalk", "snmpgetnext", "snmptrap", "snmptable":
-		return snmp
-	case "http", "https", "httpie", "xh", "xhs", "ab", "swaks":
-		return dashA
-	case "lftp", "ncftp", "ncftpput", "ncftpget":
-		return ftp
-	case "sqlplus", "sqlldr", "impdp", "expdp", "rman", "sqlcl":
-		return oracle
-	case "htpasswd":
-		return htpasswd
-	case "net":
-		return netUser | samba
-	case "vault", "bao", "cargo":
-		return loginToken
-	case "ngrok":
-		return authtoken
-	case "kubectl", "k3s", "microk8s":
-		return kubectl
-	case "doctl", "gitlab-runner", "buildkite-agent", "codecov", "coveralls":
-		return dashT
-	case "xfreerdp", "wfreerdp", "xfreerdp3":
-		return xfreerdp
-	case "git", "npm", "pnpm", "yarn", "aws", "poetry", "pip", "pip3", "composer", "gcloud", "wrangler", "conda", "bundle", "hub":
-		return settings
-	case "machine":
-		return machine
-	case "setenv", "set-environment", "setx", "nmcli", "pdftk", "requirepass", "masterauth":
-		return setter
-	case "sudo", "passwd", "chpasswd", "cryptsetup", "su":
-		return stdin
-	case "identified", "IDENTIFIED", "Identified":
-		return sql
-	case "psexec.py", "secretsdump.py", "wmiexec.py", "smbexec.py", "smbclient.py", "atexec.py", "dcomexec.py", "mssqlclient.py", "GetUserSPNs.py", "GetNPUsers.py",
-		"impacket-psexec", "impacket-secretsdump", "impacket-wmiexec", "impacket-smbexec", "impacket-smbclient", "impacket-mssqlclient":
-		return impacket
+	if len(name) == 0 || len(name) > maxProgram || !wordStarts.has(name[0], name[len(name)-1], len(name)) {
+		return 0
 	}
-	return 0
+	return programTable[string(name)]
+}
+
+// wordAt returns the kinds of the program whose name starts at text[i].
+func wordAt(text []byte, i int) programs {
+	if i > 0 && text[i-1] == '-' {
+		return programOf(text[i:min(i+len("stdin"), len(text))]) & stdinWord
+	}
+	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && !isWordBreak(text[i-1]) {
+		return 0
+	}
+	to := i
+	for to < len(text) && to-i <= maxProgram+len(".exe") && !isWordBreak(text[to]) && text[to] != '\\' {
+		to++
+	}
+	return programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
+}
+
+// Kinds that are no secret's without an option, or without a word that says
+// what the program is to do.
+const (
+	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin
+	withLogin  = registry | loginToken | machine
+)
+
+// want reports whether a text with programs of these kinds, and an option or
+// none, may have a secret among their arguments.
+func (p programs) want(option bool) bool {
+	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 {
+		return true
+	}
+	if p&stdinWord != 0 {
+		return p&^notPrograms != 0
+	}
+	return p&^(withOption|withLogin|settings|notPrograms) != 0
 }
 
 // A form is where in an argument its secret is.
@@ -225,18 +291,16 @@ func (c *command) word(w []byte, n *names, f *folded) (form, int) {
 	if len(w) <= 64 {
 		base := w[bytes.LastIndexByte(w, '/')+1:]
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if len(base) <= maxProgram {
-			if p := programOf(base); p != 0 && c.programs&p != p {
-				c.programs |= p
-				c.words = 0
-				if p == stdin && string(base) == "chpasswd" {
-					c.reads = true
-				}
-				if string(base) == "requirepass" || string(base) == "masterauth" {
-					c.wants(wholeWord, 1)
-				}
-				return noSecret, 0
+		if p := programOf(base) &^ notPrograms; p != 0 && c.programs&p != p {
+			c.programs |= p
+			c.words = 0
+			if p&chpasswd != 0 {
+				c.reads = true
 			}
+			if string(base) == "requirepass" || string(base) == "masterauth" {
+				c.wants(wholeWord, 1)
+			}
+			return noSecret, 0
 		}
 	}
 	if c.programs == 0 {
@@ -406,13 +470,6 @@ func (s *scanner) commands() {
 		case c.reads && piped.from < piped.to:
 			s.echoed(piped)
 			piped = span{}
-		case c.wanted == 0 && i+2 < len(t) && (t[i] == ' ' || t[i] == '\t') && (t[i+1] == '\'' || t[i+1] == '"') && len(w) <= 32 && s.sensitiveName(w, noWhole|atEnd):
-			// PASSWORD 'SECRET' in SQL and in prose
-			v := s.quoted(i+1, 0)
-			if v.from < v.to && markLen(t[v.from:]) == 0 && isEndAfter(t, v.to+1) {
-				s.found = append(s.found, v)
-				i = v.to
-			}
 		}
 		if c.reads && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
 			at := i + bytes.Index(t[i:], []byte("<<<")) + 3

@@ -40,14 +40,11 @@ func (s *scanner) credentials(text []byte) []span {
 		return nil
 	}
 	s.text = text
-	if hint&lookPlain != 0 {
-		s.scan(text)
-	}
+	s.scan(text, hint)
 	if s.given.from < s.given.to {
 		s.found = append(s.found, s.given)
 		s.merge()
 	}
-	s.commands()
 	if hint&lookEscaped != 0 {
 		s.escaped(maxLevels)
 	}
@@ -60,10 +57,10 @@ func (s *scanner) credentials(text []byte) []span {
 
 // What look sees in a text.
 const (
-	lookPlain   = 1 << iota // there may be a credential
+	lookPlain   = 1 << iota // there may be one that stands as it is
 	lookEncoded             // there may be one that is encoded
 	lookEscaped             // there are escapes as in a string in a string
-	lookWords               // there are words: it may be a command line
+	lookCommand             // a program may have one among its arguments
 )
 
 // Classes of bytes, for look and scan.
@@ -94,7 +91,7 @@ var classes = func() (t [256]byte) {
 		isQuote:   "\"'`",
 		isBreak:   "\"'`,()[]{};|&<>\x7f",
 		isTrigger: "-IJ =:[\t\n,>",
-		isHint:    ",>=: %\\-\t\n",
+		isHint:    ",>=: %\\-\t\n\"'",
 	} {
 		for _, c := range chars {
 			t[c] |= class
@@ -114,23 +111,31 @@ const (
 
 // look reports what may be in text. It is what most texts cost.
 func look(text []byte) (hint int) {
-	token, encoded := 0, 0 // where the current runs start
-	for i, c := range text {
+	token, run := 0, 0 // where the current runs start
+	var kinds programs
+	option := false
+	for i := 0; i <= len(text); i++ {
+		c := byte('\n')
+		if i < len(text) {
+			c = text[i]
+		}
 		class := classes[c]
 		if class&isAlnum != 0 {
 			continue
 		}
-		if i-encoded >= minEncoded {
-			hint |= lookPlain | lookEncoded | lookWords
+		if n := i - run; n >= minEncoded {
+			hint |= lookPlain | lookEncoded
+		} else if n > 0 && wordStarts.has(text[run], text[i-1], n) {
+			kinds |= wordAt(text, run)
 		}
-		encoded = i + 1
+		run = i + 1
 		if class&isName == 0 {
 			if i-token >= minToken {
 				hint |= lookPlain
 			}
 			token = i + 1
 		}
-		if class&isHint == 0 {
+		if class&isHint == 0 || i == len(text) {
 			continue
 		}
 		switch c {
@@ -138,34 +143,52 @@ func look(text []byte) (hint int) {
 			hint |= lookPlain
 		case '%', '\\':
 			if isEscape(text[i:]) {
-				hint |= lookPlain | lookEncoded | lookWords
+				hint |= lookPlain | lookEncoded
 			} else if c == '\\' {
 				hint |= lookEscaped
 			}
 		case '-':
 			if i+1 < len(text) && (i == 0 || classes[text[i-1]]&isAlnum == 0) {
 				hint |= lookPlain
+				option = true
+			}
+		case '"', '\'': // PASSWORD 'SECRET'
+			if i > 1 && (text[i-1] == ' ' || text[i-1] == '\t') && classes[text[i-2]]&isName != 0 {
+				hint |= lookPlain
 			}
 		default: // "Bearer ", "Basic "
-			hint |= lookWords
 			if i > 4 && (text[i-1]|0x20 == 'r' || text[i-1]|0x20 == 'c') {
 				hint |= lookPlain
 			}
 		}
 	}
-	if len(text)-encoded >= minEncoded {
-		return lookPlain | lookEncoded | lookWords
-	}
-	if len(text)-token >= minToken {
-		hint |= lookPlain
+	if kinds != 0 && kinds.want(option) {
+		hint |= lookCommand
 	}
 	return hint
 }
 
-// scan finds the credentials that stand in text as they are.
-func (s *scanner) scan(text []byte) {
+// scan finds the credentials that stand in text as they are, of the sorts that
+// hint names.
+func (s *scanner) scan(text []byte, hint int) {
 	s.text, s.from, s.password, s.token, s.aws = text, 0, span{-1, -1}, 0, false
 	s.at, s.end, s.pair = ahead{}, ahead{}, 0
+	if hint&lookPlain != 0 {
+		s.triggers()
+		if s.aws {
+			s.secretKeys()
+		}
+		s.manifests()
+		s.formats()
+	}
+	if hint&lookCommand != 0 {
+		s.commands()
+	}
+}
+
+// triggers adds the credentials that single bytes give away.
+func (s *scanner) triggers() {
+	text := s.text
 	for i := 0; i < len(text); {
 		if i == s.password.from {
 			s.add(s.password)
@@ -188,11 +211,6 @@ func (s *scanner) scan(text []byte) {
 		}
 		i++
 	}
-	if s.aws {
-		s.secretKeys()
-	}
-	s.manifests()
-	s.formats()
 }
 
 func (s *scanner) add(c span) {
@@ -245,6 +263,9 @@ func (s *scanner) credential(i int) span {
 			}
 		}
 	case ' ', '\t', '\n':
+		if i+1 < len(t) && (t[i+1] == '"' || t[i+1] == '\'') {
+			return s.described(i)
+		}
 		return s.schemed(i)
 	case ',':
 		return s.listed(i)
@@ -393,11 +414,34 @@ func (s *scanner) pem(i int) span {
 	return span{i, s.credentialEnd(end)}
 }
 
+// described finds SECRET in PASSWORD 'SECRET', as SQL and prose have it, where
+// the white space stands at i.
+func (s *scanner) described(i int) span {
+	t := s.text
+	from := i
+	for from > s.from && i-from <= 32 && classes[t[from-1]]&isName != 0 {
+		from--
+	}
+	if i-from < 2 || i-from > 32 || !s.sensitiveName(t[from:i], noWhole|atEnd) {
+		return s.schemed(i)
+	}
+	v := s.quoted(i+1, 0)
+	if v.from == v.to || markLen(t[v.from:]) > 0 || !isEndAfter(t, v.to+1) {
+		return span{}
+	}
+	return v
+}
+
 // schemed finds what follows "Bearer" or "Basic" and white space at i.
 func (s *scanner) schemed(i int) span {
 	t := s.text
 	word := 0
-	switch {
+	if i == s.from {
+		return span{}
+	}
+	switch c := t[i-1] | 0x20; {
+	case c != 'r' && c != 'c':
+		return span{}
 	case hasFoldSuffix(t[s.from:i], "bearer"):
 		word = 6
 	case hasFoldSuffix(t[s.from:i], "basic"):

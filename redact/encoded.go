@@ -90,9 +90,9 @@ func (s *scanner) escaped(levels int) {
 		}
 		u.at = append(u.at, int32(i))
 		u.inner.found = u.inner.found[:0]
-		u.inner.scan(u.text)
-		u.inner.commands()
-		if levels > 1 {
+		hint := look(u.text)
+		u.inner.scan(u.text, hint)
+		if levels > 1 && hint&lookEscaped != 0 {
 			u.inner.escaped(levels - 1)
 		}
 		for _, c := range u.inner.found {
@@ -138,10 +138,7 @@ func (s *scanner) hides(run []byte) bool {
 // what surrounds one is text too.
 func (u *unwrapper) finds() bool {
 	u.inner.found = u.inner.found[:0]
-	if look(u.text) == 0 {
-		return false
-	}
-	u.inner.scan(u.text)
+	u.inner.scan(u.text, look(u.text)&lookPlain)
 	for _, c := range u.inner.found {
 		if isReadable(u.text[c.from:c.to]) {
 			return true
@@ -179,10 +176,7 @@ func (s *scanner) word(from, to int, raw []span) {
 		u.text = append(u.text, s.text[done:to]...)
 	}
 	u.text = append(u.text[:0], unescaped(u.text)...)
-	if look(u.text) == 0 {
-		return
-	}
-	if u.inner.scan(u.text); len(u.inner.found) > 0 {
+	if u.inner.scan(u.text, look(u.text)&lookPlain); len(u.inner.found) > 0 {
 		s.found = append(s.found, span{from, to})
 	}
 }

@@ -21,32 +21,73 @@ type tokenFormat struct {
 	maxAfter  uint16
 }
 
-// formats adds the credentials of known formats. One pass finds the words that
-// give them away; what stands around one is looked at only there. It takes
-// time linear in the text: of each set, the end of the current run is kept.
-func (s *scanner) formats() {
-	state := uint16(0)
-	t, done, clean := s.text, 0, false
-	for i, c := range t {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
+// shallow are the states of formatWords of less than three bytes, formatStarts
+// is a set of hashes of the first three bytes of its words, and shortEnds are the
+// last bytes of words that have fewer: most bytes of a text are passed over by
+// them.
+var shallow, formatStarts, shortEnds = func() ([]bool, *[1 << 13 / 64]uint64, *[256]bool) {
+	a := &formatWords
+	low, starts, ends := make([]bool, len(a.out)), new([1 << 13 / 64]uint64), new([256]bool)
+	low[0] = true
+	for c1, s1 := range a.root {
+		if s1 == 0 {
+			continue
 		}
-		state = formatWords.step(state, c)
-		for hit := state; hit != 0; hit = formatWords.also[hit] {
-			word := formatWords.out[hit]
-			if word == 0 || i < done {
-				continue // what is in a credential ends where that does
+		low[s1] = true
+		ends[c1] = ends[c1] || a.out[s1] > 0
+		for e := a.first[s1]; e < a.first[s1+1]; e++ {
+			s2 := a.next[e]
+			low[s2] = true
+			ends[a.label[e]] = ends[a.label[e]] || a.out[s2] > 0
+			for f := a.first[s2]; f < a.first[s2+1]; f++ {
+				h := hash3(uint32(c1)<<16 | uint32(a.label[e])<<8 | uint32(a.label[f]))
+				starts[h/64] |= 1 << (h % 64)
 			}
-			if !clean {
-				s.runs = [len(formatSets)]ahead{}
-				clean = true
+		}
+	}
+	return low, starts, ends
+}()
+
+// hash3 hashes three bytes, letters in any case.
+func hash3(x uint32) uint32 { return (x | 0x202020) & 0xFFFFFF * 0x9E3779B1 >> 19 }
+
+// formats adds the credentials of known formats. One pass finds the words that
+// give them away; what stands around one is looked at only there. It takes time
+// linear in the text: of each set, the end of the current run is kept.
+func (s *scanner) formats() {
+	t, done, clean := s.text, 0, false
+	for i := 2; i < len(t); i++ {
+		h := hash3(uint32(t[i-2])<<16 | uint32(t[i-1])<<8 | uint32(t[i]))
+		if formatStarts[h/64]>>(h%64)&1 == 0 && !shortEnds[t[i]] {
+			continue
+		}
+		// A word may start at from: on until none has begun.
+		from, state := i-2, uint16(0)
+		for i = from; i < len(t); i++ {
+			c := t[i]
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
 			}
-			for k := formatFirst[word-1]; k < formatFirst[word]; k++ {
-				v := s.formatted(&tokenFormats[k], i+1-int(formatSizes[word-1]), i+1)
-				if v.from < v.to && v.to > done {
-					s.found = append(s.found, v)
-					done = v.to
+			state = formatWords.step(state, c)
+			for hit := state; hit != 0; hit = formatWords.also[hit] {
+				word := formatWords.out[hit]
+				if word == 0 || i < done {
+					continue // what is in a credential ends where that does
 				}
+				if !clean {
+					s.runs = [len(formatSets)]ahead{}
+					clean = true
+				}
+				for k := formatFirst[word-1]; k < formatFirst[word]; k++ {
+					v := s.formatted(&tokenFormats[k], i+1-int(formatSizes[word-1]), i+1)
+					if v.from < v.to && v.to > done {
+						s.found = append(s.found, v)
+						done = v.to
+					}
+				}
+			}
+			if i >= from+2 && shallow[state] {
+				break // what has begun by now is looked up with the next byte
 			}
 		}
 	}
