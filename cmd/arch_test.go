@@ -54,6 +54,7 @@ var row = map[string]int{
 	"cmd/internal/cli/clitest": 3, // for tests
 
 	"cmd/internal/process": 1, // for tests, benchmarks and the demo
+	"cmd/internal/samples": 2, // for benchmarks
 
 	"schemas":        1,
 	"schemas/audit":  1,

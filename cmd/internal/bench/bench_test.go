@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"auditproxy/cmd/internal/process"
+	"auditproxy/sink/spool"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -16,6 +24,9 @@ import (
 func TestMain(m *testing.M) {
 	if code, ok := otherPart(os.Args[1:]); ok {
 		os.Exit(code)
+	}
+	if len(os.Args) == 2 && os.Args[1] == "holder" {
+		holder()
 	}
 	os.Exit(m.Run())
 }
@@ -110,6 +121,109 @@ func TestRefusal(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// holder starts a neighbour, says so and waits to be killed.
+func holder() {
+	runtime.LockOSThread()
+	cpu, err := process.LastCPU()
+	if err == nil {
+		_, err = startNeighbour(os.Args[0], cpu)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Fprintln(os.Stderr, "walking")
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// TestNeighbourEndsWithBench: no neighbour is left when the program that
+// started it is killed. Both hold the pipe of standard error.
+func TestNeighbourEndsWithBench(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "holder")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewReader(stderr)
+	if line, err := said.ReadString('\n'); line != "walking\n" {
+		t.Fatalf("the holder says %q, %v", line, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(said); err != nil || len(rest) > 0 {
+		t.Errorf("at the end: %q, %v", rest, err)
+	}
+	cmd.Wait()
+}
+
+// TestNeighbourEndsWithInput is the other way to end it.
+func TestNeighbourEndsWithInput(t *testing.T) {
+	cpu, err := process.LastCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := startNeighbour(os.Args[0], cpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOneCPU: what needs two CPUs is not taken for measured, nor for missed.
+func TestOneCPU(t *testing.T) {
+	b := &bench{options: options{itself: true, quick: true, cpu: 0}, cpus: []int{0}, dir: t.TempDir(), self: os.Args[0]}
+	if err := errors.Join(b.busyNeighbour(t.Context()), b.unpinned("argument", under("keys", 1<<20), 1, 3, 1.6)(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := printTable(&out, b.rows); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), "not measured: "+oneCPU); got != 2 {
+		t.Errorf("%d rows say so, want 2:\n%s", got, &out)
+	}
+	if code := exitCode(b.rows); code != 2 {
+		t.Errorf("exit code %d, want 2", code)
+	}
+	if code := exitCode(append(b.rows, row{Compare: atMost, Value: 1})); code != 1 {
+		t.Errorf("exit code %d with a missed target, want 1", code)
+	}
+}
+
+// TestFillSpool: the spool that log is measured on has the calls that are said.
+func TestFillSpool(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	calls, err := fillSpool(t.Context(), dir, 4<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := spool.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size int64
+	for _, e := range entries {
+		if e.Err != nil {
+			t.Errorf("session %s: %v", e.ID, e.Err)
+		}
+		size += e.Bytes
+	}
+	if len(entries) != logSessions || size < 4<<20 || calls == 0 {
+		t.Errorf("%d sessions, %d bytes, %d calls", len(entries), size, calls)
 	}
 }
 

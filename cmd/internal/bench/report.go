@@ -13,6 +13,7 @@ const (
 	more    = "more"     // a difference, at most
 	atLeast = "at least" // the proxy's own value
 	atMost  = "at most"  // the proxy's own value
+	told    = "told"     // a ratio without a target
 )
 
 // A row is one result.
@@ -25,15 +26,28 @@ type row struct {
 	Value   float64 `json:"value"`  // what is held to the target; in unit, but for a ratio
 	Target  float64 `json:"target"` // as Value
 	Pass    bool    `json:"pass"`
+	Alone   bool    `json:"alone,omitempty"`        // there is no relay to compare with
+	Missing string  `json:"not_measured,omitempty"` // why there is no result
 }
 
 // pass reports whether r keeps to its target, as precisely as it is printed.
 func (r row) pass() bool {
+	switch {
+	case r.Missing != "":
+		return false
+	case r.Compare == told:
+		return true
+	}
 	value := math.Round(r.Value*100) / 100
 	if r.Compare == atLeast {
 		return value >= r.Target
 	}
 	return value <= r.Target
+}
+
+// missing adds a row that cannot be measured.
+func (b *bench) missing(name, why string) {
+	b.rows = append(b.rows, row{Name: name, Missing: why})
 }
 
 // ratio adds a row that compares by ratio.
@@ -47,12 +61,25 @@ func printTable(w io.Writer, rows []row) error {
 		return err
 	}
 	for _, r := range rows {
+		if r.Missing != "" {
+			if _, err := fmt.Fprintf(w, "%-36s not measured: %s\n", r.Name, r.Missing); err != nil {
+				return err
+			}
+			continue
+		}
 		verdict := "pass"
-		if !r.Pass {
+		switch {
+		case !r.Pass:
 			verdict = "MISSED"
+		case r.Compare == told:
+			verdict = ""
 		}
 		value, target := r.texts()
-		if _, err := fmt.Fprintf(w, format, r.Name, number(r.Relay), number(r.Proxy), r.Unit, value, target, verdict); err != nil {
+		relay := number(r.Relay)
+		if r.Alone {
+			relay = ""
+		}
+		if _, err := fmt.Fprintf(w, format, r.Name, relay, number(r.Proxy), r.Unit, value, target, verdict); err != nil {
 			return err
 		}
 	}
@@ -64,6 +91,8 @@ func (r row) texts() (value, target string) {
 	switch r.Compare {
 	case ratio:
 		return fmt.Sprintf("%.2f×", r.Value), "≤ " + strconv.FormatFloat(r.Target, 'f', -1, 64) + "×"
+	case told:
+		return fmt.Sprintf("%.2f×", r.Value), ""
 	case more:
 		return signed(r.Value), "≤ " + signed(r.Target)
 	case atLeast:

@@ -5,37 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"auditproxy/schemas/audit"
 )
-
-// TestRecords: what is measured is what a proxy writes, of the length that is
-// said.
-func TestRecords(t *testing.T) {
-	const size = 1000
-	s := newSession(size)
-	kinds := map[string]int{}
-	for i := range 100 {
-		line := s.next(nil)
-		if len(line) != size {
-			t.Fatalf("record %d has %d bytes, want %d", i, len(line), size)
-		}
-		r, err := audit.Parse(line)
-		if err != nil {
-			t.Fatalf("record %d: %v", i, err)
-		}
-		if r.SessionID != s.id || r.Seq != uint64(i) {
-			t.Errorf("record %d is number %d of session %q, want session %q", i, r.Seq, r.SessionID, s.id)
-		}
-		kinds[string(r.Outcome)]++
-		kinds["operations"] += len(audit.Operations(&r))
-	}
-	// Every 20th record does two things, and every 50th fails.
-	want := map[string]int{"ok": 98, "error": 2, "operations": 105}
-	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
 
 func TestTable(t *testing.T) {
 	var b strings.Builder

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/process"
+	"auditproxy/cmd/internal/samples"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/kafka"
 	"auditproxy/sink/kafka/kafkatest"
@@ -189,8 +190,8 @@ func (b *bench) trickle(ctx context.Context, p *instance, topic string, n int, p
 		return nil, err
 	}
 	defer producer.Close()
-	s := newSession(b.size)
-	write := func() error { return producer.Write(ctx, s.id, [][]byte{s.next(nil)}) }
+	s := samples.New(b.size)
+	write := func() error { return producer.Write(ctx, s.ID, [][]byte{s.Next(nil)}) }
 	// The first one waits for the engine and the consumer group to begin.
 	if err := write(); err != nil {
 		return nil, err
@@ -216,7 +217,7 @@ func (b *bench) trickle(ctx context.Context, p *instance, topic string, n int, p
 	var times []time.Duration
 	seen := []time.Time{} // by record, but the first
 	err = wait(ctx, 20*time.Millisecond, "all records are there", func() bool {
-		count := b.ask(ctx, "SELECT count() FROM audit.events WHERE session_id = '"+s.id+"'")
+		count := b.ask(ctx, "SELECT count() FROM audit.events WHERE session_id = '"+s.ID+"'")
 		for now := time.Now(); len(seen) < count-1; {
 			seen = append(seen, now)
 		}

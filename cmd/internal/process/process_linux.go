@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -50,27 +52,71 @@ func PeakRSS(pid int) (int64, error) {
 	return 0, fmt.Errorf("reading resident set of process %d: no VmHWM", pid)
 }
 
-// LastCPU returns the highest number of a CPU that this thread may use.
-func LastCPU() (int, error) {
+// CPUs returns the numbers of the CPUs that this thread may use, ascending.
+func CPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return 0, fmt.Errorf("reading CPU affinity: %w", err)
+		return nil, fmt.Errorf("reading CPU affinity: %w", err)
 	}
-	for i := len(set)*64 - 1; i >= 0; i-- {
+	var cpus []int
+	for i := range len(set) * 64 {
 		if set.IsSet(i) {
-			return i, nil
+			cpus = append(cpus, i)
 		}
 	}
-	return 0, errors.New("reading CPU affinity: no CPU")
+	if len(cpus) == 0 {
+		return nil, errors.New("reading CPU affinity: no CPU")
+	}
+	return cpus, nil
 }
 
-// Bind binds the calling thread, and what it starts from now on, to one CPU.
+// LastCPU returns the highest number of a CPU that this thread may use.
+func LastCPU() (int, error) {
+	cpus, err := CPUs()
+	if err != nil {
+		return 0, err
+	}
+	return cpus[len(cpus)-1], nil
+}
+
+// Sibling returns the CPU of others that shares a core with cpu, or the first
+// of others where the kernel reports none; ok is false if others has no CPU but
+// cpu.
+func Sibling(cpu int, others []int) (sibling int, ok bool) {
+	others = slices.DeleteFunc(slices.Clone(others), func(n int) bool { return n == cpu })
+	if len(others) == 0 {
+		return 0, false
+	}
+	// A list such as "0,32" or "0-1"; a virtual machine may hide it.
+	list, _ := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu))
+	for part := range strings.SplitSeq(strings.TrimSpace(string(list)), ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err1 := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		for _, n := range others {
+			if from <= n && n <= to {
+				return n, true
+			}
+		}
+	}
+	return others[0], true
+}
+
+// Bind binds the calling thread, and what it starts from now on, to CPUs.
 // The caller locks its goroutine to the thread.
-func Bind(cpu int) error {
+func Bind(cpus ...int) error {
 	var set unix.CPUSet
-	set.Set(cpu)
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("binding to CPU %d: %w", cpu, err)
+		return fmt.Errorf("binding to CPUs %v: %w", cpus, err)
 	}
 	return nil
 }

@@ -20,11 +20,17 @@ func CPUTime(int) (time.Duration, error) { return 0, errLinuxOnly }
 // PeakRSS returns an error.
 func PeakRSS(int) (int64, error) { return 0, errLinuxOnly }
 
+// CPUs returns an error.
+func CPUs() ([]int, error) { return nil, errLinuxOnly }
+
+// Sibling returns no CPU.
+func Sibling(int, []int) (int, bool) { return 0, false }
+
 // LastCPU returns an error.
 func LastCPU() (int, error) { return 0, errLinuxOnly }
 
 // Bind returns an error.
-func Bind(int) error { return errLinuxOnly }
+func Bind(...int) error { return errLinuxOnly }
 
 // StartBound returns an error.
 func StartBound(int, func() error) error { return errLinuxOnly }
