@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -8,7 +9,8 @@ import (
 
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
-	"github.com/segmentio/kafka-go/sasl/scram"
+	franz "github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // An Access says how to reach a cluster. With TLS nothing is ever sent without
@@ -60,9 +62,30 @@ func (a Access) Mechanism() (sasl.Mechanism, error) {
 	case "plain":
 		return plain.Mechanism{Username: l.User, Password: l.Password}, nil
 	case "scram-sha-256":
-		return scram.Mechanism(scram.SHA256, l.User, l.Password)
+		return scramLogin{scram.Auth{User: l.User, Pass: l.Password}.AsSha256Mechanism()}, nil
 	case "scram-sha-512":
-		return scram.Mechanism(scram.SHA512, l.User, l.Password)
+		return scramLogin{scram.Auth{User: l.User, Pass: l.Password}.AsSha512Mechanism()}, nil
 	}
 	return nil, fmt.Errorf("login mechanism %q: want plain, scram-sha-256 or scram-sha-512", l.Mechanism)
+}
+
+// scramLogin is SCRAM (RFC 5802) as kafka-go wants it. kafka-go's own makes its
+// tables for SASLprep whenever the program starts, which every wrapped server
+// would wait for; Kafka's brokers do not prepare names and passwords.
+type scramLogin struct{ mechanism franz.Mechanism }
+
+// Name returns the name of the mechanism.
+func (l scramLogin) Name() string { return l.mechanism.Name() }
+
+// Start begins a login and returns the first message.
+func (l scramLogin) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	session, first, err := l.mechanism.Authenticate(ctx, "")
+	return scramSession{session}, first, err
+}
+
+type scramSession struct{ session franz.Session }
+
+// Next answers a challenge.
+func (s scramSession) Next(_ context.Context, challenge []byte) (done bool, answer []byte, err error) {
+	return s.session.Challenge(challenge)
 }

@@ -3,16 +3,42 @@ package spool
 import (
 	"bytes"
 	"compress/zlib"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
-// TestBallastIsNoise packs the ballast, as some file systems do with what is
-// written: the space it gives back would be less than its size.
-func TestBallastIsNoise(t *testing.T) {
+// TestBallastTakesSpace checks that the file system gave the ballast its space,
+// as it does for bytes that were never written.
+func TestBallastTakesSpace(t *testing.T) {
 	s := create(t, Config{})
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(s.dir, ballastFile), &st))
+	if st.Size != ballastSize || st.Blocks*512 < ballastSize {
+		t.Errorf("the ballast has %d bytes in %d blocks of 512, want %d bytes in whole", st.Size, st.Blocks, ballastSize)
+	}
+}
+
+// unallocated is a file system that has no space for bytes that are not
+// written.
+type unallocated struct{ FS }
+
+func (u unallocated) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := u.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return struct{ File }{f}, nil
+}
+
+// TestBallastIsNoise packs a ballast that was written, as some file systems do:
+// the space it gives back would be less than its size.
+func TestBallastIsNoise(t *testing.T) {
+	s := create(t, Config{FS: unallocated{HostFS()}})
 	b, err := os.ReadFile(filepath.Join(s.dir, ballastFile))
 	must(t, err)
 	if len(b) != ballastSize {

@@ -232,29 +232,46 @@ func (s *Session) newSegment(repeat uint32, lines ...[]byte) (*segment, error) {
 	return seg, nil
 }
 
-// fillBallast writes the ballast. Its bytes are noise, because a file system
-// that compresses would give no space for zeros. It is called with mu held.
+// fillBallast takes the ballast's space. It is called with mu held.
 func (s *Session) fillBallast() error {
 	name := filepath.Join(s.dir, ballastFile)
 	f, err := s.fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	noise := rand.NewPCG(1, 2) // quick: a server waits for this to start
-	b := make([]byte, 32<<10)
-	for range ballastSize / len(b) {
-		for i := 0; i < len(b); i += 8 {
-			binary.LittleEndian.PutUint64(b[i:], noise.Uint64())
-		}
-		if _, err = f.Write(b); err != nil {
-			break
-		}
+	if err = allocate(f, ballastSize); errors.Is(err, errors.ErrUnsupported) {
+		err = writeNoise(f, ballastSize)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		_ = s.fs.Remove(name) // a part of it is space that final records need
 		return err
 	}
 	s.ballast = true
+	return nil
+}
+
+// allocate has the file system give f space without writing it: a server waits
+// for a session to start. It returns errors.ErrUnsupported where that cannot be
+// done.
+func allocate(f File, size int64) error {
+	if a, ok := f.(interface{ allocate(size int64) error }); ok {
+		return a.allocate(size)
+	}
+	return errors.ErrUnsupported
+}
+
+// writeNoise writes size bytes that no file system can compress.
+func writeNoise(f File, size int) error {
+	noise := rand.NewPCG(1, 2)
+	b := make([]byte, 32<<10)
+	for range size / len(b) {
+		for i := 0; i < len(b); i += 8 {
+			binary.LittleEndian.PutUint64(b[i:], noise.Uint64())
+		}
+		if _, err := f.Write(b); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

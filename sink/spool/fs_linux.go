@@ -3,6 +3,7 @@
 package spool
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,20 @@ func datasync(f *os.File) error {
 		}
 		if err != unix.EINTR {
 			return os.NewSyscallError("fdatasync", err)
+		}
+	}
+}
+
+// allocate is fallocate(2). A file system that lacks it (ZFS, NFS before 4.2)
+// gives errors.ErrUnsupported.
+func (f osFile) allocate(size int64) error {
+	for {
+		switch err := unix.Fallocate(int(f.Fd()), 0, 0, size); err {
+		case unix.EINTR:
+		case unix.EOPNOTSUPP, unix.ENOSYS:
+			return errors.ErrUnsupported
+		default:
+			return os.NewSyscallError("fallocate", err)
 		}
 	}
 }

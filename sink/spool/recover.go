@@ -68,6 +68,14 @@ type recovery struct {
 
 // run reports whether it gave the session its end.
 func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
+	if unnamed {
+		// Between its mkdir and its flock a live process holds no lock, and its
+		// files appear one by one.
+		i, err := r.fs.Lstat(r.dir)
+		if err != nil || time.Since(i.ModTime) < time.Minute {
+			return false, err
+		}
+	}
 	if err := checkDir(r.fs, r.dir); err != nil {
 		return false, err
 	}
@@ -126,16 +134,8 @@ func (r *recovery) checkMachine() error {
 	return errForeign
 }
 
-// take takes the session's lock. It returns false if a process has it, and for
-// a new directory that is being made.
+// take takes the session's lock. It returns false if a process has it.
 func (r *recovery) take(unnamed bool) (bool, error) {
-	if unnamed {
-		// Between its mkdir and its flock a live process holds no lock.
-		i, err := r.fs.Lstat(r.dir)
-		if err != nil || time.Since(i.ModTime) < time.Minute {
-			return false, err
-		}
-	}
 	flags := os.O_RDWR
 	if unnamed || r.Force {
 		flags |= os.O_CREATE
