@@ -312,7 +312,7 @@ func (c *command) word(w []byte, n *names, f *folded) (form, int) {
 func (c *command) wants(f form, words int) { c.want, c.wanted = f, words }
 
 func (c *command) option(w []byte) (form, int) {
-	if c.programs == 0 {
+	if c.programs == 0 || string(w) == "-" {
 		return noSecret, 0
 	}
 	for i := range flags {

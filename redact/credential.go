@@ -26,13 +26,14 @@ type scanner struct {
 	runs     [len(formatSets)]ahead
 	given    span // known to be a credential from where the text stands
 	unwrap   *unwrapper
+	open     bool // for tests: nothing is passed over for what it cannot be
 }
 
 // credentials returns the credentials in text, in order and apart, in the
 // scanner's memory. It takes time linear in text.
 func (s *scanner) credentials(text []byte) []span {
 	s.found = s.found[:0]
-	hint := look(text)
+	hint := s.look(text)
 	if s.given.from < s.given.to {
 		hint |= lookPlain
 	}
@@ -58,6 +59,7 @@ func (s *scanner) credentials(text []byte) []span {
 // What look sees in a text.
 const (
 	lookPlain   = 1 << iota // there may be one that stands as it is
+	lookFormat              // there may be one of a known format
 	lookEncoded             // there may be one that is encoded
 	lookEscaped             // there are escapes as in a string in a string
 	lookCommand             // a program may have one among its arguments
@@ -72,6 +74,7 @@ const (
 	isQuote
 	isHint  // what look looks at twice
 	isBreak // between the words of a command line
+	isToken // part of a name, a path or a token
 )
 
 var classes = func() (t [256]byte) {
@@ -97,8 +100,13 @@ var classes = func() (t [256]byte) {
 			t[c] |= class
 		}
 	}
-	for _, c := range "\"'`" {
-		t[c] |= isEnd
+	for c := range t {
+		switch {
+		case bytes.IndexByte([]byte("\"'`"), byte(c)) >= 0:
+			t[c] |= isEnd
+		case t[c]&isName != 0 || bytes.IndexByte([]byte("/+~@"), byte(c)) >= 0:
+			t[c] |= isToken
+		}
 	}
 	return t
 }()
@@ -107,11 +115,19 @@ var classes = func() (t [256]byte) {
 const (
 	minToken   = 15
 	minEncoded = 20
+	minFormat  = 12 // with the "/" and "+" of base64 in them
 )
+
+func (s *scanner) look(text []byte) int {
+	if s.open {
+		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand
+	}
+	return look(text)
+}
 
 // look reports what may be in text. It is what most texts cost.
 func look(text []byte) (hint int) {
-	token, run := 0, 0 // where the current runs start
+	token, path, run := 0, 0, 0 // where the current runs start
 	var kinds programs
 	option := false
 	for i := 0; i <= len(text); i++ {
@@ -134,6 +150,12 @@ func look(text []byte) (hint int) {
 				hint |= lookPlain
 			}
 			token = i + 1
+			if class&isToken == 0 {
+				if i-path >= minFormat {
+					hint |= lookFormat
+				}
+				path = i + 1
+			}
 		}
 		if class&isHint == 0 || i == len(text) {
 			continue
@@ -153,7 +175,7 @@ func look(text []byte) (hint int) {
 				option = true
 			}
 		case '"', '\'': // PASSWORD 'SECRET'
-			if i > 1 && (text[i-1] == ' ' || text[i-1] == '\t') && classes[text[i-2]]&isName != 0 {
+			if i > 1 && (text[i-1] == ' ' || text[i-1] == '\t' || text[i-1] == '\n') && classes[text[i-2]]&isName != 0 {
 				hint |= lookPlain
 			}
 		default: // "Bearer ", "Basic "
@@ -179,6 +201,8 @@ func (s *scanner) scan(text []byte, hint int) {
 			s.secretKeys()
 		}
 		s.manifests()
+	}
+	if hint&(lookPlain|lookFormat) != 0 {
 		s.formats()
 	}
 	if hint&lookCommand != 0 {

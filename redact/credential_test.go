@@ -23,6 +23,8 @@ func TestText(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct{ in, want string }{
 		{"capture_pane", "capture_pane"},
+		{"sudo su - postgres", "sudo su - postgres"},
+		{"ALTER USER ann WITH PASSWORD\n'hunter2'", "ALTER USER ann WITH PASSWORD\n'[redacted len=7]'"},
 		{"PASSWORD=hunter2 make", "PASSWORD=[redacted len=7] make"},
 		{"PASSWORD='a b' make", "PASSWORD='[redacted len=3]' make"},
 		{`PASSWORD="a b"c make`, `PASSWORD="[redacted len=5] make`},

@@ -17,7 +17,7 @@ type unwrapper struct {
 
 func (s *scanner) unwrapper() *unwrapper {
 	if s.unwrap == nil {
-		s.unwrap = &unwrapper{inner: scanner{names: s.names}}
+		s.unwrap = &unwrapper{inner: scanner{names: s.names, open: s.open}}
 	}
 	return s.unwrap
 }
@@ -90,7 +90,7 @@ func (s *scanner) escaped(levels int) {
 		}
 		u.at = append(u.at, int32(i))
 		u.inner.found = u.inner.found[:0]
-		hint := look(u.text)
+		hint := s.look(u.text)
 		u.inner.scan(u.text, hint)
 		if levels > 1 && hint&lookEscaped != 0 {
 			u.inner.escaped(levels - 1)
@@ -138,7 +138,7 @@ func (s *scanner) hides(run []byte) bool {
 // what surrounds one is text too.
 func (u *unwrapper) finds() bool {
 	u.inner.found = u.inner.found[:0]
-	u.inner.scan(u.text, look(u.text)&lookPlain)
+	u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat))
 	for _, c := range u.inner.found {
 		if isReadable(u.text[c.from:c.to]) {
 			return true
@@ -176,7 +176,7 @@ func (s *scanner) word(from, to int, raw []span) {
 		u.text = append(u.text, s.text[done:to]...)
 	}
 	u.text = append(u.text[:0], unescaped(u.text)...)
-	if u.inner.scan(u.text, look(u.text)&lookPlain); len(u.inner.found) > 0 {
+	if u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat)); len(u.inner.found) > 0 {
 		s.found = append(s.found, span{from, to})
 	}
 }

@@ -1,5 +1,7 @@
 package redact
 
+import "bytes"
+
 // A byteSet is a set of ASCII characters.
 type byteSet [2]uint64
 
@@ -29,16 +31,24 @@ var shallow, formatStarts, shortEnds = func() ([]bool, *[1 << 13 / 64]uint64, *[
 	a := &formatWords
 	low, starts, ends := make([]bool, len(a.out)), new([1 << 13 / 64]uint64), new([256]bool)
 	low[0] = true
+	end := func(c byte, state uint16) {
+		if a.out[state] > 0 {
+			ends[c] = true
+			if 'a' <= c && c <= 'z' {
+				ends[c-'a'+'A'] = true
+			}
+		}
+	}
 	for c1, s1 := range a.root {
 		if s1 == 0 {
 			continue
 		}
 		low[s1] = true
-		ends[c1] = ends[c1] || a.out[s1] > 0
+		end(byte(c1), s1)
 		for e := a.first[s1]; e < a.first[s1+1]; e++ {
 			s2 := a.next[e]
 			low[s2] = true
-			ends[a.label[e]] = ends[a.label[e]] || a.out[s2] > 0
+			end(a.label[e], s2)
 			for f := a.first[s2]; f < a.first[s2+1]; f++ {
 				h := hash3(uint32(c1)<<16 | uint32(a.label[e])<<8 | uint32(a.label[f]))
 				starts[h/64] |= 1 << (h % 64)
@@ -56,14 +66,10 @@ func hash3(x uint32) uint32 { return (x | 0x202020) & 0xFFFFFF * 0x9E3779B1 >> 1
 // linear in the text: of each set, the end of the current run is kept.
 func (s *scanner) formats() {
 	t, done, clean := s.text, 0, false
-	for i := 2; i < len(t); i++ {
-		h := hash3(uint32(t[i-2])<<16 | uint32(t[i-1])<<8 | uint32(t[i]))
-		if formatStarts[h/64]>>(h%64)&1 == 0 && !shortEnds[t[i]] {
-			continue
-		}
+	for from := s.formatStart(0); from < len(t); {
 		// A word may start at from: on until none has begun.
-		from, state := i-2, uint16(0)
-		for i = from; i < len(t); i++ {
+		state, i := uint16(0), from
+		for ; i < len(t); i++ {
 			c := t[i]
 			if 'A' <= c && c <= 'Z' {
 				c += 'a' - 'A'
@@ -86,14 +92,36 @@ func (s *scanner) formats() {
 					}
 				}
 			}
-			if i >= from+2 && shallow[state] {
-				break // what has begun by now is looked up with the next byte
+			if i >= from+2 && shallow[state] && !s.open {
+				break
 			}
 		}
+		if i == len(t) {
+			break
+		}
+		from = s.formatStart(i - 1) // what has begun by now has two bytes
 	}
 	if done > 0 {
 		s.merge()
 	}
+}
+
+// formatStart returns where, from i on, the next word of a format may start.
+func (s *scanner) formatStart(i int) int {
+	if s.open {
+		return i
+	}
+	t := s.text
+	if i == 0 && (len(t) > 0 && shortEnds[t[0]] || len(t) > 1 && shortEnds[t[1]]) {
+		return 0
+	}
+	for i += 2; i < len(t); i++ {
+		h := hash3(uint32(t[i-2])<<16 | uint32(t[i-1])<<8 | uint32(t[i]))
+		if formatStarts[h/64]>>(h%64)&1 != 0 || shortEnds[t[i]] {
+			return i - 2
+		}
+	}
+	return len(t)
 }
 
 // formatted returns the credential of format f around the word t[from:to].
@@ -127,6 +155,9 @@ func (s *scanner) formatted(f *tokenFormat, from, to int) span {
 		if !digit {
 			return span{}
 		}
+	}
+	if !hasToken(t[first : to+int(f.minAfter)]) {
+		return span{}
 	}
 	if f.behind {
 		first = to
@@ -174,6 +205,7 @@ func (s *scanner) valueOf(f *tokenFormat, i int) span {
 	if i == operator {
 		return span{}
 	}
+	seen := bytes.ContainsAny(t[operator:i], "=:>,") // by look
 	skip(16, "`'\"=\\")
 	to := i
 	for to < len(t) && to-i <= int(f.maxAfter) && formatSets[f.after].has(t[to]) {
@@ -182,10 +214,25 @@ func (s *scanner) valueOf(f *tokenFormat, i int) span {
 	if n := to - i; n < int(f.minAfter) || n > int(f.maxAfter) || to < len(t) && classes[t[to]]&isEnd == 0 && t[to] != '\\' && t[to] != '<' && t[to] != ',' && t[to] != ']' && t[to] != '}' {
 		return span{}
 	}
-	if isFiller(t[i:to]) {
+	if isFiller(t[i:to]) || !seen && !hasToken(t[i:to]) {
 		return span{}
 	}
 	return span{i, s.credentialEnd(to)}
+}
+
+// hasToken reports whether b has minFormat bytes of a token in a row, as look
+// wants them.
+func hasToken(b []byte) bool {
+	n := 0
+	for _, c := range b {
+		n++
+		if classes[c]&isToken == 0 {
+			n = 0
+		} else if n == minFormat {
+			return true
+		}
+	}
+	return false
 }
 
 // isFiller reports whether b is what documents have in place of a credential:
