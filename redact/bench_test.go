@@ -95,7 +95,7 @@ func BenchmarkOrdinary(b *testing.B) {
 
 // BenchmarkHostile redacts 64 KiB of what makes the redactor look around.
 func BenchmarkHostile(b *testing.B) {
-	for _, unit := range []string{"key", "ghp_abc1", "telegram=", "sk-", "curl -u ", "eyJaaaaaaaa.ey", "AKIA", "password "} {
+	for _, unit := range []string{"key", "ghp_abc1", "telegram=", "sk-", "curl -u ", "eyJaaaaaaaa.ey", "AKIA", "password ", "password \"", "sk", "curl -u ' "} {
 		b.Run(unit, func(b *testing.B) {
 			r := newRedactor(b, redact.Config{})
 			raw, out := []byte(`{"a":"`+strings.Repeat(unit, 64<<10/len(unit))+`"}`), make([]byte, 0, 256<<10)

@@ -421,7 +421,7 @@ func (s *scanner) commands() {
 	var c command
 	var quote, outer byte // the quote that is open, and the one around the program
 	echo, piped := span{}, span{}
-	echoing := false
+	echoing, here := false, 0 // here is where the last here-string ends
 	for i := 0; i < len(t); {
 		if b := t[i]; isWordBreak(b) || b == '\\' && i+1 < len(t) && (classes[t[i+1]]&isQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
 			switch {
@@ -471,9 +471,10 @@ func (s *scanner) commands() {
 			s.echoed(piped)
 			piped = span{}
 		}
-		if c.reads && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
+		if c.reads && i >= here && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
 			at := i + bytes.Index(t[i:], []byte("<<<")) + 3
-			s.echoed(span{at, s.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))})
+			here = s.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))
+			s.echoed(span{at, here})
 		}
 	}
 	s.merge()

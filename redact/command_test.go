@@ -33,6 +33,16 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// TestHereStrings reads here-strings in here-strings once: read once for each,
+// they would take half an hour.
+func TestHereStrings(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	in := "sudo -S ls " + strings.Repeat("a<<<", 2<<20/4)
+	if got := clean(r, in); !strings.Contains(got, "ls a<<<[redacted len=2097") {
+		t.Errorf("AppendText = %.80q", got)
+	}
+}
+
 // TestSecretsBesideTheirNames has arguments in which something other than the
 // name of its own member says that a value is a secret.
 func TestSecretsBesideTheirNames(t *testing.T) {
