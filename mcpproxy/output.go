@@ -156,7 +156,9 @@ func (o *output) finish(deadline time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush.Broadcast()
-	if !o.closed {
+	// The write that was interrupted above may have been the last one, and close
+	// called since: file is open until tail is empty.
+	if !o.closed || len(o.tail) > 0 {
 		o.file.SetWriteDeadline(deadline)
 		go o.drain()
 	}
