@@ -31,7 +31,7 @@ type call struct {
 	bytes        int // while it is in the table, see calls.bytes
 
 	buf   []byte
-	words [32]string // backs rec.Anomalies
+	words [4]string // backs rec.Anomalies while it is short
 }
 
 // key is one of a call's entries in the table.

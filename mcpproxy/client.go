@@ -149,6 +149,9 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 		}
 		c.refusal = appendRefusal(c.refusal[:0], frame, why)
 		c.p.out.reply(c.refusal)
+		if cap(c.refusal) > maxSpare {
+			c.refusal = nil
+		}
 	}
 	return true
 }
@@ -212,7 +215,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		}
 		return
 	}
-	it := item{frame: frame, id: m.ID, variant: m.VariantID, begun: m.State == wire.Begun, off: m.Off, refused: dropping}
+	it := item{frame: frame, id: wire.KeepID(m.ID, maxSpare), variant: wire.KeepID(m.VariantID, maxSpare), begun: m.State == wire.Begun, off: m.Off, refused: dropping}
 	if m.State == wire.Ended {
 		b, ok := c.oversize[m.Off]
 		delete(c.oversize, m.Off)
@@ -439,6 +442,7 @@ func (c *clientSide) fillID(call *call, id []byte) {
 	if len(id) == 0 || string(id) == "null" {
 		return
 	}
+	id = wire.IDText(id)
 	from := len(call.buf)
 	switch first := id[0]; {
 	case first == '"':

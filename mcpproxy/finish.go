@@ -52,7 +52,7 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	s.open.remove(c)
 	if c.class != recorded {
 		s.wanted.Add(-1)
-		s.learn(c, a)
+		s.learn(c, a, now)
 		s.release(c)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
@@ -32,6 +33,7 @@ type tools struct {
 	bytes int                    // of byRaw, see maxToolBytes
 	page  int                    // counts complete listings; a tool of an older one is gone
 	fresh []*definition          // in byRaw and not in the journal as they are now
+	full  bool                   // a definition had no room in byRaw
 }
 
 type definition struct {
@@ -116,6 +118,7 @@ func (t *tools) learn(red *redact.Redactor, raw string, tool []byte) {
 	old := t.byRaw[raw]
 	if old == nil {
 		if len(t.byRaw) >= maxTools || t.bytes+d.bytes > maxToolBytes {
+			t.full = true
 			return
 		}
 		old = new(definition)
@@ -195,13 +198,19 @@ func hintsOf(annotations []byte) audit.JSON {
 }
 
 // learn reads the answer to initialize, server/discover or tools/list.
-func (s *session) learn(c *call, a *wire.Answer) {
+func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
 	result := wire.Member(a.Raw, "result")
 	if result == nil {
 		return
 	}
 	if c.class == listTools {
-		s.tools.read(s.red, result, c.firstPage)
+		told := s.tools.full
+		if s.tools.read(s.red, result, c.firstPage); s.tools.full && !told {
+			// Once: what a session's calls lack is then known.
+			r := s.record(audit.KindAnomaly, now)
+			r.At, r.Bytes, r.Anomalies = a.Off, a.Bytes, []string{"tools_dropped"}
+			s.lines = audit.AppendRecord(s.lines, &r)
+		}
 	}
 	before := s.base
 	info := wire.Member(result, "serverInfo")

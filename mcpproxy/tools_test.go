@@ -2,8 +2,12 @@ package mcpproxy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
 )
 
 // However many tools a server declares, what is known of the first maxTools
@@ -30,4 +34,31 @@ func TestMoreToolsThanAreKept(t *testing.T) {
 			t.Errorf("tier %q, want %q", got, tier)
 		}
 	}
+}
+
+// That tools are not kept is told once in a session.
+func TestDroppedToolsAreTold(t *testing.T) {
+	c, j := testSession(t)
+	var b strings.Builder
+	for i := range maxTools + 10 {
+		fmt.Fprintf(&b, `,{"name":"t%d"}`, i)
+	}
+	for id := range 3 {
+		m := wire.Message{Raw: []byte(`{}`), ID: fmt.Append(nil, id), Method: []byte(`"tools/list"`)}
+		intend(t, c, &m)
+		raw := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[%s]}}`, id, b.String()[1:])
+		c.s.finish([]wire.Answer{{Raw: []byte(raw), ID: fmt.Append(nil, id), HasResult: true, Bytes: int64(len(raw))}}, false)
+	}
+	c.s.end(audit.ErrNoResponse)
+	told := 0
+	records := j.records(t)
+	for _, r := range records {
+		if slices.Contains(r.Anomalies, "tools_dropped") && r.Kind == audit.KindAnomaly {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("dropped tools are told %d times, want once", told)
+	}
+	dense(t, records)
 }

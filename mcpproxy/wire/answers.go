@@ -87,9 +87,11 @@ type Answers struct {
 	copies    [2][fields][]byte
 	copySide  int // changes with each large message, as side does
 
-	busy     int   // the one of values that is under way, or none
-	busyFrom int64 // where it starts
-	busyHead bool  // its first RetainSmall bytes are in copies, the rest is not wanted
+	busy     int     // the one of values that is under way, or none
+	busyFrom int64   // where it starts
+	busyHead bool    // its first RetainSmall bytes are in copies, the rest is not wanted but for id
+	id       *idKeys // of that value if it is an id, else nil
+	idTo     int64   // what is before it has been written to id
 
 	answers []Answer
 	scratch []byte
@@ -179,8 +181,15 @@ func (a *Answers) save() {
 		}
 	}
 	if a.large && a.busy < fields && !a.busyHead && a.size-a.busyFrom > RetainSmall {
-		a.copyValue(a.busy, a.busyFrom, a.size)
+		if a.busy == fieldID {
+			a.id, a.idTo = new(idKeys), a.busyFrom
+		}
+		a.copyHead(a.busy, a.busyFrom, a.size)
 		a.busyHead = true
+	}
+	if a.large && a.busyHead && a.busy == fieldID {
+		a.id.write(a.window.slice(a.idTo, a.size))
+		a.idTo = a.size
 	}
 	c := &a.carry[a.side]
 	if len(c.buf) > 0 {
@@ -212,8 +221,20 @@ func (a *Answers) keep(end int64) int64 {
 
 // copyValue copies a value of a message that is not kept whole.
 func (a *Answers) copyValue(field int, from, to int64) {
+	if field == fieldID && to-from > RetainSmall {
+		a.putCopy(field, KeepID(a.window.slice(from, to), RetainSmall))
+		return
+	}
+	a.copyHead(field, from, to)
+}
+
+func (a *Answers) copyHead(field int, from, to int64) {
+	a.putCopy(field, a.window.slice(from, min(to, from+RetainSmall)))
+}
+
+func (a *Answers) putCopy(field int, b []byte) {
 	c := &a.copies[a.copySide][field]
-	*c = append((*c)[:0], a.window.slice(from, min(to, from+RetainSmall))...)
+	*c = append((*c)[:0], b...)
 	a.values[field] = value{n: int32(len(*c)), own: 1}
 }
 
@@ -350,6 +371,9 @@ func (v *answerVisitor) end(r role, off int64) {
 		a.values[a.busy] = value{from: a.busyFrom, n: int32(off - a.busyFrom)}
 	case !a.busyHead:
 		a.copyValue(a.busy, a.busyFrom, off)
+	case a.busy == fieldID:
+		a.id.write(a.window.slice(a.idTo, off))
+		a.putCopy(fieldID, a.id.keep(a.copies[a.copySide][fieldID]))
 	}
 	a.busy = none
 }

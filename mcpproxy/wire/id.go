@@ -27,7 +27,7 @@ const (
 // AppendIDKey appends a key for the id with the JSON text raw: two ids match
 // under m if their keys are equal. Keys of different comparisons and of
 // different JSON types never are. Booleans, lists and objects compare by their
-// compact text. It returns dst unchanged where m says nothing beyond the
+// compact text. raw may be what KeepID returned. It returns dst unchanged where m says nothing beyond the
 // stricter ones about a *request's* id: for all but numbers and strings with
 // U+FFFD, and for integers that survive in a float64. It never expands a
 // number: 1e999999999 is short. For an answer's id pass answer = true: every
@@ -48,8 +48,13 @@ func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 		dst = appendIDKey(dst, raw, m, answer)
 		return append(dst[:from], digestKey(dst[from:])...)
 	}
-	// In memory of its own: dst may be kept for as long as a call is open.
-	return append(dst, digestKey(appendIDKey(nil, raw, m, answer))...)
+	if kept, ok := keptKey(raw, m, answer); ok {
+		return append(dst, kept...)
+	}
+	var k idKeys
+	k.write(raw)
+	k.end()
+	return k.appendKey(dst, m, answer)
 }
 
 const (
@@ -212,6 +217,9 @@ func oddID(raw []byte) bool {
 // does not survive them: it as a float64 and as an int64. nil for all others.
 func OddEchoes(raw []byte) [][]byte {
 	raw = bytes.TrimSpace(raw)
+	if isKept(raw) {
+		raw = keptNumber(raw)
+	}
 	if len(raw) == 0 || raw[0] == '"' || smallInteger(raw) {
 		return nil
 	}

@@ -179,11 +179,17 @@ func (p *reading) take(l *level, off int64) value {
 	if p.over == nil {
 		return value{from: l.from, n: int32(off - l.from)}
 	}
-	b := p.over.head
-	if b == nil {
-		b = p.w.slice(p.over.keep, min(off, p.over.keep+keptValue))
+	o := p.over
+	switch {
+	case o.id != nil:
+		o.writeID(p.w, off)
+		return p.hold(o.id.keep(o.head))
+	case o.head != nil:
+		return p.hold(o.head)
+	case l.member == memberID && l == &p.levels[0]:
+		return p.hold(KeepID(p.w.slice(o.keep, off), keptValue))
 	}
-	return p.hold(b)
+	return p.hold(p.w.slice(o.keep, min(off, o.keep+keptValue)))
 }
 
 // whole is take for values that are not kept of an oversize message.

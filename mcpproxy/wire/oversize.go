@@ -36,6 +36,8 @@ type oversize struct {
 	owned [][]byte // the values, each a copy
 	keep  int64    // where the value under way starts that is to be copied, or -1
 	head  []byte   // the first keptValue bytes of it, once it is longer
+	id    *idKeys  // of it then, if it is an id; nil if it is none
+	idTo  int64    // what is before it has been written to id
 
 	parts  []Part  // of the arguments under way
 	digest *digest // of the argument under way, the last of parts; nil for none
@@ -81,7 +83,13 @@ func (p *reading) beginOversize(off int64) {
 	p.over = &oversize{keep: -1}
 	for v := range p.kept {
 		if v.n > 0 {
-			*v = p.hold(p.w.slice(v.from, v.from+min(int64(v.n), keptValue)))
+			b := p.w.slice(v.from, v.from+int64(v.n))
+			if v == &p.cur.id || v == &p.cur.variantID {
+				b = KeepID(b, keptValue)
+			} else {
+				b = b[:min(len(b), keptValue)]
+			}
+			*v = p.hold(b)
 		}
 	}
 	for i := range p.sets.n {
@@ -184,6 +192,20 @@ func (p *reading) trim(off int64) {
 	}
 	if o.keep >= 0 && o.head == nil && off-o.keep > keptValue {
 		o.head = bytes.Clone(p.w.slice(o.keep, o.keep+keptValue))
+		if p.levels[0].busy && p.levels[0].member == memberID {
+			o.id, o.idTo = new(idKeys), o.keep
+		}
+	}
+	if o.id != nil {
+		o.writeID(p.w, off)
+	}
+}
+
+// writeID writes what of the id under way is before off.
+func (o *oversize) writeID(w *window, off int64) {
+	if o.idTo < off {
+		o.id.write(w.slice(o.idTo, off))
+		o.idTo = off
 	}
 }
 

@@ -182,7 +182,7 @@ func (p *reading) beginValue(i int, off int64, first byte) *level {
 	l := &p.levels[i]
 	l.from, l.first, l.busy = off, first, true
 	if p.over != nil && p.captured(i) {
-		p.over.keep, p.over.head = off, nil
+		p.over.keep, p.over.head, p.over.id = off, nil, nil
 	}
 	return l
 }
@@ -212,7 +212,7 @@ func (p *reading) end(r role, off int64) {
 		p.endMeta(&p.levels[2], off)
 	}
 	if p.over != nil {
-		p.over.keep, p.over.head = -1, nil
+		p.over.keep, p.over.head, p.over.id = -1, nil, nil
 	}
 }
 
@@ -440,6 +440,9 @@ func (p *reading) keep() int64 {
 	case p.over != nil:
 		if p.over.keep >= 0 && p.over.head == nil {
 			at = min(at, p.over.keep)
+		}
+		if p.over.id != nil {
+			at = min(at, p.over.idTo)
 		}
 		if p.over.digest != nil {
 			at = min(at, p.over.digest.from)

@@ -1,0 +1,420 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"strconv"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+)
+
+// An idKeys makes the keys of one id, those of AppendIDKey, while its JSON text
+// passes, in constant memory. The zero value stands before the text.
+type idKeys struct {
+	first byte // of the text, 0 before it
+
+	// main is the exact key of a string or of a number. other is a string's key
+	// under FloatID, and the exact key of anything that is neither.
+	main, other keyText
+	digits      digitReader
+
+	carry   []byte // the end of a string's text, whose meaning depends on what follows
+	scratch []byte
+	over    bool // the string's closing quote was there
+	marks   bool // the string has U+FFFD
+	mark    bool // and ends in it so far
+
+	quoted, escaped bool // in a string of a list or of an object; behind its backslash
+}
+
+// A keyText is a key as it grows, or the SHA-256 of one beyond maxIDKey.
+type keyText struct {
+	short [maxIDKey]byte
+	n     int
+	long  hash.Hash // nil while short has it all
+}
+
+func (k *keyText) write(b ...byte) {
+	if k.long == nil && k.n+len(b) <= maxIDKey {
+		k.n += copy(k.short[k.n:], b)
+		return
+	}
+	if k.long == nil {
+		k.long = sha256.New()
+		k.long.Write(k.short[:k.n])
+	}
+	k.long.Write(b)
+}
+
+// bytes returns the key. Only that of a long text starts with a zero byte.
+func (k *keyText) bytes() []byte {
+	if k.long == nil {
+		return k.short[:k.n]
+	}
+	return k.long.Sum([]byte{0})
+}
+
+// keyPiece is how much of an id is looked at at a time.
+const keyPiece = 4 << 10
+
+// write takes the next bytes of the text.
+func (k *idKeys) write(b []byte) {
+	if k.first == 0 && len(b) > 0 {
+		k.first = b[0]
+		if k.first == '"' {
+			k.main.write('s')
+			k.other.write('u')
+			b = b[1:]
+		} else {
+			k.main.write('n')
+			k.other.write('t')
+		}
+	}
+	for len(b) > 0 {
+		piece := b[:min(len(b), keyPiece)]
+		b = b[len(piece):]
+		switch k.first {
+		case '"':
+			k.string(piece)
+		case '{', '[':
+			k.compact(piece)
+		default:
+			k.digits.write(&k.main, piece)
+			k.other.write(piece...)
+		}
+	}
+}
+
+func (k *idKeys) string(b []byte) {
+	k.carry = append(k.carry, b...)
+	n := k.settled()
+	k.decode(k.carry[:n])
+	k.carry = append(k.carry[:0], k.carry[n:]...)
+}
+
+// settled is how much of carry means the same whatever follows it.
+func (k *idKeys) settled() (n int) {
+	for b := k.carry; len(b) > 0 && !k.over; b = k.carry[n:] {
+		switch c := b[0]; {
+		case c == '"':
+			k.over = true
+		case c == '\\':
+			if len(b) < len(`\ud800\udc00`) {
+				return n
+			}
+			n += escapeLen(b)
+		case c >= 0xC0:
+			if len(b) < utf8.UTFMax {
+				return n
+			}
+			// No character and no part of one that is replaced is longer.
+			size := 1
+			for size < utf8.UTFMax && b[size]&0xC0 == 0x80 {
+				size++
+			}
+			n += size
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// escapeLen is the length of the escape that b starts with, or of the pair of
+// surrogates. b is long enough for one.
+func escapeLen(b []byte) int {
+	switch {
+	case b[1] >= utf8.RuneSelf:
+		return 1 // the backslash stands for nothing
+	case b[1] != 'u' || !hex4(b[2:6]):
+		return 2
+	case b[2]|0x20 != 'd' || b[3] < '8': // no surrogate
+		return 6
+	case b[6] == '\\' && b[7] == 'u' && hex4(b[8:12]) && b[8]|0x20 == 'd' && b[9]|0x20 >= 'c':
+		return 12
+	}
+	return 6
+}
+
+func hex4(b []byte) bool {
+	for _, c := range b {
+		if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// decode takes text of a string that no other text continues.
+func (k *idKeys) decode(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	k.scratch = audit.AppendUnquote(k.scratch[:0], b)
+	k.main.write(k.scratch...)
+	for text := k.scratch; len(text) > 0; {
+		if bytes.HasPrefix(text, replacement) {
+			if !k.mark {
+				k.other.write(replacement...)
+			}
+			k.mark, k.marks = true, true
+			text = text[len(replacement):]
+			continue
+		}
+		n := bytes.Index(text, replacement)
+		if n < 0 {
+			n = len(text)
+		}
+		k.other.write(text[:n]...)
+		k.mark = false
+		text = text[n:]
+	}
+}
+
+var replacement = []byte("\uFFFD")
+
+// compact takes text of a list or an object: all but the white space between
+// its tokens counts.
+func (k *idKeys) compact(b []byte) {
+	kept := k.scratch[:0]
+	for _, c := range b {
+		switch {
+		case k.escaped:
+			k.escaped = false
+		case c == '"':
+			k.quoted = !k.quoted
+		case k.quoted:
+			k.escaped = c == '\\'
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			continue
+		}
+		kept = append(kept, c)
+	}
+	k.other.write(kept...)
+	k.scratch = kept
+}
+
+// end says that the text is complete.
+func (k *idKeys) end() {
+	switch k.first {
+	case '{', '[':
+	case '"':
+		k.decode(bytes.TrimSuffix(k.carry, []byte{'"'}))
+		k.carry = nil
+	default:
+		k.digits.end(&k.main)
+	}
+}
+
+// appendKey appends the key under m, after end.
+func (k *idKeys) appendKey(dst []byte, m IDMatch, answer bool) []byte {
+	switch d := &k.digits; {
+	case k.first == '"' && m == ExactID, d.countable && m == ExactID:
+		return append(dst, k.main.bytes()...)
+	case k.first == '"' && m == FloatID && k.marks, k.first != '"' && m == ExactID:
+		return append(dst, k.other.bytes()...)
+	case d.short != nil && m != ExactID:
+		n, _ := parseNumber(d.short)
+		return appendFloatKey(dst, d.short, n, m, answer)
+	}
+	return dst
+}
+
+// maxDigits is how many digits of a number can matter to its float64, beside
+// whether all others are zero: 768 are at most needed to tell which of two
+// neighbours is closer.
+const maxDigits = 800
+
+// A digitReader reads a number as parseNumber does, piece by piece.
+type digitReader struct {
+	at  numberPart
+	neg bool
+
+	whole, frac int64  // digits before and after the point
+	lead        byte   // the first digit
+	zeros       int64  // that end the digits so far
+	count       int64  // of the digits from the first that is not zero on, without those zeros
+	kept        []byte // the first maxDigits of them
+	more        bool   // others are not zero
+
+	expNeg    bool
+	exp       int64 // at most maxExp
+	expDigits int64
+
+	short     []byte // after end: a short number with the same float64, nil if there is none
+	countable bool   // after end: the exact key is complete
+}
+
+type numberPart uint8
+
+const (
+	inSign numberPart = iota
+	inWhole
+	inFrac
+	inExpSign
+	inExp
+	inNoNumber
+)
+
+// write takes the next bytes and writes the digits that count to key.
+func (d *digitReader) write(key *keyText, b []byte) {
+	for _, c := range b {
+		digit := '0' <= c && c <= '9'
+		switch {
+		case d.at == inSign && c == '-' && !d.neg:
+			d.neg = true
+		case d.at <= inWhole && digit:
+			if d.whole == 0 {
+				d.lead = c
+			}
+			d.at = inWhole
+			d.whole++
+			d.digit(key, c)
+		case d.at == inWhole && c == '.':
+			d.at = inFrac
+		case d.at == inFrac && digit:
+			d.frac++
+			d.digit(key, c)
+		case (d.at == inWhole || d.at == inFrac && d.frac > 0) && c|0x20 == 'e':
+			d.at = inExpSign
+		case d.at == inExpSign && (c == '+' || c == '-'):
+			d.at, d.expNeg = inExp, c == '-'
+		case d.at >= inExpSign && d.at <= inExp && digit:
+			d.at = inExp
+			d.expDigits++
+			d.exp = min(d.exp*10+int64(c-'0'), maxExp)
+		default:
+			d.at = inNoNumber
+			return
+		}
+	}
+}
+
+func (d *digitReader) digit(key *keyText, c byte) {
+	if c == '0' {
+		if d.count > 0 {
+			d.zeros++
+		}
+		return
+	}
+	if d.count == 0 && d.neg {
+		key.write('-')
+	}
+	d.count += d.zeros + 1
+	for ; d.zeros > 0; d.zeros-- {
+		key.write('0')
+		if len(d.kept) < maxDigits {
+			d.kept = append(d.kept, '0')
+		}
+	}
+	key.write(c)
+	if len(d.kept) < maxDigits {
+		d.kept = append(d.kept, c)
+	} else {
+		d.more = true
+	}
+}
+
+// end completes key, if the text is a number whose exponent can be counted
+// with.
+func (d *digitReader) end(key *keyText) {
+	switch {
+	case d.at == inSign, d.at == inNoNumber, d.at == inExpSign, d.at == inExp && d.expDigits == 0:
+		return
+	case d.at == inFrac && d.frac == 0, d.whole > 1 && d.lead == '0':
+		return
+	}
+	d.countable = d.exp < maxExp
+	exp := d.exp
+	if d.expNeg {
+		exp = -exp
+	}
+	exp += d.zeros - d.frac
+	if d.count == 0 {
+		key.write('0')
+		d.short = []byte{'0'}
+		return
+	}
+	key.write(strconv.AppendInt([]byte{'e'}, exp, 10)...)
+	if d.neg {
+		d.short = append(d.short, '-')
+	}
+	d.short = append(d.short, d.kept...)
+	exp += d.count - int64(len(d.kept))
+	if d.more {
+		d.short = append(d.short, '1')
+		exp--
+	}
+	d.short = strconv.AppendInt(append(d.short, 'e'), exp, 10)
+}
+
+// KeepID returns id, or what is kept of an id that is longer than limit: its
+// first bytes, for IDText, and all that AppendIDKey and OddEchoes say about it.
+// That ends in a zero byte, as no JSON value does.
+func KeepID(id []byte, limit int) []byte {
+	if len(id) <= limit || isKept(id) {
+		return id
+	}
+	var k idKeys
+	k.write(id)
+	return k.keep(id[:limit])
+}
+
+// IDText returns the text of an id, or what is kept of it.
+func IDText(id []byte) []byte {
+	if isKept(id) {
+		id = id[:len(id)-keptTrailer]
+	}
+	return id
+}
+
+// What is kept of an id ends in a key in a field of its own for each way to ask
+// for one, and the short number that its float64 is read from.
+const (
+	keyField    = 1 + maxIDKey
+	numberField = 2 + maxDigits + 28
+	keptKeys    = 5
+	keptTrailer = numberField + keptKeys*keyField + 1
+)
+
+func isKept(id []byte) bool { return len(id) > keptTrailer && id[len(id)-1] == 0 }
+
+func fieldOf(m IDMatch, answer bool) int {
+	if m != ExactID && answer {
+		return 2 * int(m)
+	}
+	return max(2*int(m)-1, 0)
+}
+
+// keep ends the text and returns what is kept of it, in new memory.
+func (k *idKeys) keep(head []byte) []byte {
+	k.end()
+	kept := make([]byte, len(head)+keptTrailer)
+	trailer := kept[copy(kept, head):]
+	binary.BigEndian.PutUint16(trailer, uint16(copy(trailer[2:], k.digits.short)))
+	for m := ExactID; m <= IntID; m++ {
+		for _, answer := range [...]bool{false, true} {
+			field := trailer[numberField+fieldOf(m, answer)*keyField:]
+			field[0] = byte(copy(field[1:keyField], k.appendKey(nil, m, answer)))
+		}
+	}
+	return kept
+}
+
+// keptKey is AppendIDKey for what is kept of an id.
+func keptKey(id []byte, m IDMatch, answer bool) (key []byte, ok bool) {
+	if !isKept(id) {
+		return nil, false
+	}
+	field := id[len(id)-keptTrailer+numberField+fieldOf(m, answer)*keyField:]
+	return field[1 : 1+field[0]], true
+}
+
+// keptNumber is the short number of what is kept of an id, empty for none.
+func keptNumber(id []byte) []byte {
+	trailer := id[len(id)-keptTrailer:]
+	return trailer[2 : 2+binary.BigEndian.Uint16(trailer)]
+}
