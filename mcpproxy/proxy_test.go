@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 //	<            read a line from the client
 //	> TEXT       write TEXT and a line feed
 //	>> TEXT      write TEXT
+//	err TEXT     write TEXT and a line feed to standard error
 //	eof          read to the end of the input
 //	cat          copy the input to the output
 //	close        close the output
@@ -66,6 +67,8 @@ func serve(script string) int {
 			fmt.Println(rest)
 		case ">>":
 			fmt.Print(rest)
+		case "err":
+			fmt.Fprintln(os.Stderr, rest)
 		case "eof":
 			io.Copy(io.Discard, in)
 		case "cat":

@@ -107,6 +107,27 @@ func TestP15ChildInheritsNothing(t *testing.T) {
 	}
 }
 
+// The server's standard error is the file that was given for it: what it
+// writes there passes through nothing, and comes unchanged.
+func TestStandardErrorIsHandedOver(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const text = "loud \xff\x1b[31m"
+	p := start(t, "err "+text+"\n> {}\neof", func(c *mcpproxy.Config) { c.Stderr = w })
+	if got := p.line(); got != "{}\n" {
+		t.Errorf("standard output = %q, want {}", got)
+	}
+	p.wait()
+	w.Close()
+	got, err := io.ReadAll(r)
+	if err != nil || string(got) != text+"\n" {
+		t.Errorf("standard error = %q, %v, want %q", got, err, text)
+	}
+}
+
 func TestChildEnv(t *testing.T) {
 	env := []string{"A=1", "AUDITPROXY_X=2", "B", "SECRET=3", "AUDITPROXYX=4"}
 	want := []string{"A=1", "B", "AUDITPROXYX=4"}
