@@ -7,11 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,11 +58,12 @@ func copyOf(m Message) seen {
 
 // A feeder passes a stream through a Requests and keeps what it tells.
 type feeder struct {
-	q     *Requests
-	told  []seen
-	ready []byte
-	calls map[[2]string]bool // method and name, decoded
-	check func()             // after every Scan
+	q        *Requests
+	told     []seen
+	ready    []byte
+	calls    map[[2]string]bool // method and name, decoded
+	readings [][2]string        // name, decoded, and arguments
+	check    func()             // after every Scan
 }
 
 func newFeeder(limit int64) *feeder {
@@ -82,8 +85,14 @@ func (f *feeder) take(t *testing.T, frames []Frame) {
 			f.told = append(f.told, copyOf(m))
 			flags |= m.Anomalies
 			f.calls[[2]string{text(m.Method), text(m.Name)}] = true
+			f.readings = append(f.readings, [2]string{text(m.Name), string(m.Arguments)})
 			for _, c := range m.Candidates {
 				f.calls[[2]string{text(c.Method), text(c.Name)}] = true
+				args := m.Arguments
+				if c.Differs {
+					args = c.Arguments
+				}
+				f.readings = append(f.readings, [2]string{text(c.Name), string(args)})
 			}
 		}
 		if flags&^fr.Anomalies != 0 {
@@ -370,7 +379,9 @@ type frame struct {
 	B64      []byte `json:"b64"`
 	ZlibB64  []byte `json:"zlib_b64"`
 	Executed map[string][]string
-	Tools    []string
+	// Arguments has those of Executed, for the servers whose are known.
+	Arguments map[string][]json.RawMessage
+	Tools     []string
 }
 
 func (f frame) bytes(t *testing.T) []byte {
@@ -428,8 +439,50 @@ func sameInPieces(t *testing.T, data []byte, told []seen) {
 	}
 }
 
-// TestFrames reads what ten set-ups of servers were given: each name of a tool
-// that one of them ran must be told.
+// hasArguments reports whether a reading that names tool has every name and
+// value of want in its arguments. Servers write numbers and bytes that are not
+// UTF-8 in their own ways, and keep one of two equal names.
+func (f *feeder) hasArguments(tool string, want json.RawMessage) bool {
+	for _, r := range f.readings {
+		have := words([]byte(r[1]))
+		missing := func(word string) bool { return !slices.Contains(have, word) }
+		if r[0] == tool && !slices.ContainsFunc(words(want), missing) {
+			return true
+		}
+	}
+	return false
+}
+
+// words returns the strings, numbers and words of JSON, or nearly JSON, in one
+// form.
+func words(b []byte) (list []string) {
+	for i := 0; i < len(b); {
+		end := i + 1
+		switch c := b[i]; {
+		case c == '"':
+			if end = stringEnd(b, i); end < 0 {
+				return append(list, "unterminated")
+			}
+			list = append(list, fold(text(b[i:end])))
+		case bareByte(c):
+			for end < len(b) && bareByte(b[end]) {
+				end++
+			}
+			word := string(b[i:end])
+			if x, err := strconv.ParseFloat(word, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+				word = strconv.FormatFloat(x, 'g', -1, 64)
+			}
+			if word != "null" {
+				list = append(list, word)
+			}
+		}
+		i = end
+	}
+	return list
+}
+
+// TestFrames reads what servers were given, which testdata/README.md lists: each
+// tool that one of them ran must be told, with its arguments.
 func TestFrames(t *testing.T) {
 	n := eachLine(t, "frames.jsonl", func(line []byte) {
 		var f frame
@@ -449,13 +502,20 @@ func TestFrames(t *testing.T) {
 					t.Errorf("a server ran %q, told %v", tool, told)
 				}
 			}
+			for server, list := range f.Arguments {
+				for i, want := range list {
+					if !fd.hasArguments(f.Executed[server][i], want) {
+						t.Errorf("%s ran %q with %s, told %v", server, f.Executed[server][i], want, told)
+					}
+				}
+			}
 			if len(told) == 0 {
 				t.Error("nothing told")
 			}
 			sameInPieces(t, data, told)
 		})
 	})
-	if n != 143 {
+	if n != 244 {
 		t.Errorf("%d frames", n)
 	}
 }
