@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // A byteSet is a set of ASCII characters.
 type byteSet [2]uint64
@@ -24,18 +27,18 @@ type tokenFormat struct {
 }
 
 // shallow are the states of formatWords of less than three bytes, formatStarts
-// is a set of hashes of the first three bytes of its words, and shortEnds are the
-// last bytes of words that have fewer: most bytes of a text are passed over by
-// them.
-var shallow, formatStarts, shortEnds = func() ([]bool, *[1 << 13 / 64]uint64, *[256]bool) {
+// is a set of hashes of the first three bytes of its words, and shortEnds has, by
+// the last byte of words that have fewer, the low six bits of the byte before it:
+// most bytes of a text are passed over by them.
+var shallow, formatStarts, shortEnds = func() ([]bool, *[1 << 13 / 64]uint64, *[256]uint64) {
 	a := &formatWords
-	low, starts, ends := make([]bool, len(a.out)), new([1 << 13 / 64]uint64), new([256]bool)
+	low, starts, ends := make([]bool, len(a.out)), new([1 << 13 / 64]uint64), new([256]uint64)
 	low[0] = true
-	end := func(c byte, state uint16) {
+	end := func(before uint64, c byte, state uint16) {
 		if a.out[state] > 0 {
-			ends[c] = true
+			ends[c] |= before
 			if 'a' <= c && c <= 'z' {
-				ends[c-'a'+'A'] = true
+				ends[c-'a'+'A'] |= before
 			}
 		}
 	}
@@ -44,11 +47,11 @@ var shallow, formatStarts, shortEnds = func() ([]bool, *[1 << 13 / 64]uint64, *[
 			continue
 		}
 		low[s1] = true
-		end(byte(c1), s1)
+		end(math.MaxUint64, byte(c1), s1)
 		for e := a.first[s1]; e < a.first[s1+1]; e++ {
 			s2 := a.next[e]
 			low[s2] = true
-			end(a.label[e], s2)
+			end(1<<(c1&63)|1<<(c1&^0x20&63), a.label[e], s2)
 			for f := a.first[s2]; f < a.first[s2+1]; f++ {
 				h := hash3(uint32(c1)<<16 | uint32(a.label[e])<<8 | uint32(a.label[f]))
 				starts[h/64] |= 1 << (h % 64)
@@ -112,12 +115,12 @@ func (s *scanner) formatStart(i int) int {
 		return i
 	}
 	t := s.text
-	if i == 0 && (len(t) > 0 && shortEnds[t[0]] || len(t) > 1 && shortEnds[t[1]]) {
+	if i == 0 && (len(t) > 0 && shortEnds[t[0]] != 0 || len(t) > 1 && shortEnds[t[1]] != 0) {
 		return 0
 	}
 	for i += 2; i < len(t); i++ {
 		h := hash3(uint32(t[i-2])<<16 | uint32(t[i-1])<<8 | uint32(t[i]))
-		if formatStarts[h/64]>>(h%64)&1 != 0 || shortEnds[t[i]] {
+		if formatStarts[h/64]>>(h%64)&1 != 0 || shortEnds[t[i]]>>(t[i-1]&63)&1 != 0 {
 			return i - 2
 		}
 	}
