@@ -20,8 +20,13 @@ type clientSide struct {
 	methods  methods
 	names    map[string]toolName // by literal on the wire
 	oversize map[int64]begun     // and not ended, by offset; see remember
-	items    []item
-	refusal  []byte
+	openLine struct {            // the last opaque line of which a message may become
+		known bool
+		off   int64
+		begun
+	}
+	items   []item
+	refusal []byte
 
 	dropping string // why the line was refused whose rest is still to come, as error type
 	midLine  bool   // the last byte passed on was no LF
@@ -31,26 +36,29 @@ type clientSide struct {
 // begun is a call whose end is still to come. It may be answered before that,
 // and the call be used for another.
 type begun struct {
-	call   *call
-	callNo uint64
+	call    *call
+	callNo  uint64
+	refused string // its error type
 }
 
 // item is one thing that the frames of one read tell.
 type item struct {
 	frame   int
-	call    *call         // a request
-	id      []byte        // of the call, as on the wire
-	variant []byte        // its other id, see wire.Message.VariantID
-	tool    string        // its tool's name as the server has it
-	off     int64         // of the call in the client's stream
-	begun   bool          // an oversize call whose end is still to come
-	earlier begun         // the begin of the oversize call that this is the end of
-	again   bool          // earlier had not ended when this was recorded
-	refused string        // the error type of a refusal, "" for none
-	ended   bool          // refused, and the final record is with the intent
-	entered bool          // the call is in the table of open calls
-	cancel  []byte        // the id of the call to cancel
-	junk    *audit.Record // an anomaly
+	call    *call  // a request
+	id      []byte // of the call, as on the wire
+	variant []byte // its other id, see wire.Message.VariantID
+	tool    string // its tool's name as the server has it
+	off     int64  // of the call in the client's stream
+	begun   bool   // an oversize call whose end is still to come
+	earlier begun  // the begin of the oversize call that this is the end of
+	again   bool   // earlier had not ended when this was recorded
+	refused string // the error type of a refusal, "" for none
+	ended   bool   // refused, and the final record is with the intent
+	entered bool   // the call is in the table of open calls
+	cancel  []byte // the id of the call to cancel
+	open    bool   // an opaque line of which a message may become
+	opaque  bool   // an answer without an id may be its answer
+	into    int    // the item of the same read that has the message instead, 0 for none
 	callNo  uint64
 }
 
@@ -101,11 +109,14 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 // refused or could not be recorded.
 func (c *clientSide) remember() {
 	for i := range c.items {
-		if it := &c.items[i]; it.begun {
+		switch it := &c.items[i]; {
+		case it.open:
+			c.openLine.known, c.openLine.off, c.openLine.begun = true, it.off, begun{it.call, it.callNo, it.refused}
+		case it.begun:
 			if c.oversize == nil {
 				c.oversize = make(map[int64]begun)
 			}
-			c.oversize[it.off] = begun{it.call, it.callNo}
+			c.oversize[it.off] = begun{it.call, it.callNo, it.refused}
 		}
 	}
 }
@@ -164,10 +175,10 @@ func (it *item) isCall() bool { return it.call != nil && it.call.class == record
 // inside a string. Nothing was passed on of most refused frames, nor of what
 // goes on in one that is refused already.
 func (c *clientSide) breakOff(f *wire.Frame) bool {
-	begun := c.midLine
+	begun := c.midLine || f.Inside
 	for i := range f.Messages {
 		m := &f.Messages[i]
-		begun = begun || m.State == wire.Ended || m.State == wire.Complete && int64(len(f.Bytes)) < m.End-m.Off
+		begun = begun || m.State == wire.Ended || m.State != wire.Begun && int64(len(f.Bytes)) < m.End-m.Off
 	}
 	if !begun {
 		return true
@@ -201,35 +212,34 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 	if refused == "" && c.p.cfg.DenyAmbiguous && all&wire.Ambiguous != 0 {
 		refused = audit.ErrAmbiguousRequest
 	}
-	if m.State == wire.Junk {
-		c.items = append(c.items, item{frame: frame, junk: c.junk(m, now), refused: refused})
-		return
-	}
+	earlier, goesOn := c.earlier(m)
 	cl := c.classOf(m)
-	switch cl {
-	case skipped, notified:
-		return
-	case cancelled:
+	if cl == cancelled {
 		if id := wire.Member(m.Params, "requestId"); id != nil {
 			c.items = append(c.items, item{frame: frame, cancel: id, refused: dropping})
 		}
+	}
+	switch {
+	case goesOn && earlier.call == nil:
+		// Its begin has no record, or a final one; a refused value is refused whole.
+		if earlier.refused != "" {
+			c.items = append(c.items, item{frame: frame, refused: earlier.refused})
+		}
+		return
+	case goesOn, m.Anomalies&wire.Unreadable != 0:
+		cl = recorded // as what it reads as, whatever that is
+	case cl == skipped || cl == notified || cl == cancelled:
 		return
 	}
-	it := item{frame: frame, id: wire.KeepID(m.ID, maxSpare), variant: wire.KeepID(m.VariantID, maxSpare), begun: m.State == wire.Begun, off: m.Off, refused: dropping}
-	if m.State == wire.Ended {
-		b, ok := c.oversize[m.Off]
-		delete(c.oversize, m.Off)
-		if ok && b.call == nil {
-			return // its begin was refused or could not be recorded
-		}
-		it.earlier = b
-	}
+	it := item{frame: frame, id: wire.KeepID(m.ID, maxSpare), variant: wire.KeepID(m.VariantID, maxSpare), begun: m.State == wire.Begun, off: m.Off, refused: dropping, earlier: earlier}
+	it.open = m.Open && m.State == wire.Opaque
 	it.call = c.s.take()
 	it.call.class, it.call.start = cl, now
 	switch cl {
 	case recorded:
 		it.tool = c.fill(it.call, m)
 		it.refused = refused
+		it.opaque = it.call.rec.Bytes > 0
 	case initialize:
 		it.call.rec.Client = c.s.peer(wire.Member(m.Params, "clientInfo"))
 		if it.call.rec.Client == (audit.Peer{}) {
@@ -248,20 +258,45 @@ const (
 	metaProtocolVersion = "io.modelcontextprotocol/protocolVersion"
 )
 
-// classOf says what to do about m: what its method says, unless another
-// reading of it would be recorded.
-func (c *clientSide) classOf(m *wire.Message) class {
-	if _, ok := c.oversize[m.Off]; ok && m.State == wire.Ended {
-		return recorded // it has a number already, or none for good
+// earlier finds the call that the bytes before m made of what m is about, and
+// reports whether there is one: with no call in it, that was refused or could
+// not be recorded. One of the same read is not written yet and gives way to m.
+func (c *clientSide) earlier(m *wire.Message) (b begun, found bool) {
+	switch {
+	case m.State == wire.Begun,
+		m.State == wire.Opaque && m.Sum == nil,
+		m.State == wire.Complete && m.Anomalies&wire.MultiLine == 0:
+		return begun{}, false // it is from one read, or one line
 	}
+	for i := range c.items {
+		if it := &c.items[i]; (it.open || it.begun) && it.off == m.Off {
+			b, found = it.earlier, it.earlier.call != nil
+			c.s.drop(it.call)
+			it.call, it.open, it.begun, it.into = nil, false, false, len(c.items)
+			return b, found
+		}
+	}
+	if b, found = c.oversize[m.Off]; found {
+		delete(c.oversize, m.Off)
+	} else if c.openLine.known && c.openLine.off == m.Off && m.State == wire.Complete {
+		b, found = c.openLine.begun, true
+		c.openLine.known = false
+	}
+	return b, found
+}
+
+// classOf says what to do about m: what its method says, unless another
+// reading of it would be recorded. What says nothing is a call: another server
+// may read it as one.
+func (c *clientSide) classOf(m *wire.Message) class {
 	for i := range m.Candidates {
 		if c.methods.of(m.Candidates[i].Method).class == recorded {
 			return recorded
 		}
 	}
 	if m.Method == nil {
-		if m.State == wire.Begun && !m.HasResult && !m.HasError {
-			return recorded // its method may come after its arguments
+		if !m.HasResult && !m.HasError {
+			return recorded
 		}
 		return skipped
 	}
@@ -298,8 +333,14 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 		c.fillMeta(rec, m.Meta)
 	}
 
-	flags := c.fillArgs(call, m)
+	var flags redact.Flags
+	if m.State != wire.Opaque {
+		flags = c.fillArgs(call, m)
+	}
 	rec.ArgsBytes = m.ArgumentsBytes
+	if m.Method == nil || m.Anomalies&wire.NotJSON != 0 {
+		c.fillBytes(call, m)
+	}
 
 	rec.Anomalies = nil
 	if a := m.Anomalies | wireAnomalies(flags); a != 0 {
@@ -511,18 +552,19 @@ func traceparent(literal []byte) (trace, span string) {
 	return s[3:35], s[36:52]
 }
 
-// junk is the record of bytes that no server can execute.
-func (c *clientSide) junk(m *wire.Message, now time.Time) *audit.Record {
-	r := c.s.baseRecord()
-	r.Kind, r.RecordID, r.TS = audit.KindAnomaly, audit.NewID(now), now
+// fillBytes says where the bytes of an opaque call are, and which they were. Of
+// one that broke off when it was larger than the limit there is no digest but
+// that of its arguments.
+func (c *clientSide) fillBytes(call *call, m *wire.Message) {
+	r := &call.rec
 	r.At, r.Bytes = m.Off, m.End-m.Off
-	r.Anomalies = m.Anomalies.Append(nil)
 	sum := m.Sum
-	if sum == nil {
+	if sum == nil && m.Raw != nil {
 		h := c.s.wireHash()
 		h.Write(m.Raw)
 		sum = h.Sum(nil)
 	}
-	r.Digest = audit.JSON(c.s.red.AppendSum(nil, r.Bytes, sum))
-	return &r
+	if sum != nil {
+		r.Digest = audit.JSON(c.s.red.AppendSum(nil, r.Bytes, sum))
+	}
 }

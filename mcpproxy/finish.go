@@ -37,9 +37,14 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	if a.Method != nil || !a.HasResult && !a.HasError {
 		return
 	}
-	c := s.open.find(a.ID)
+	id := a.ID
+	c := s.open.find(id)
+	if c == nil && (len(id) == 0 || id[0] != '"' && id[0] != '-' && (id[0] < '0' || '9' < id[0])) {
+		id = noID // the server could not read the request, or its id
+		c = s.open.find(id)
+	}
 	if c == nil {
-		if callNo := s.late.find(a.ID); callNo != 0 {
+		if callNo := s.late.find(id); callNo != 0 {
 			r := s.record(audit.KindAnomaly, now)
 			r.CallNo, r.At, r.Bytes, r.Anomalies = callNo, a.Off, a.Bytes, []string{"late_answer"}
 			s.lines = audit.AppendRecord(s.lines, &r)

@@ -81,7 +81,6 @@ const (
 	openAfter    = 60 * time.Second // without an answer: an interim record; after a cancel: the final one
 	maxOpen      = 65536            // calls held open
 	maxOpenBytes = 32 << 20         // that they hold beside themselves: what records tell of them, and their ids
-	maxBacklog   = 1 << 20          // bytes of records of anomalies that wait for the journal
 	maxAppend    = 1 << 20          // bytes of lines in one write, but for its last line
 	maxHead      = 1 << 20          // bytes that a segment of the journal starts with
 	maxSpare     = 8 << 10          // bytes of a call's memory that are used again

@@ -53,9 +53,9 @@ func appendAnswer(dst []byte, m *wire.Message, why string) []byte {
 	switch {
 	case m.State == wire.Begun:
 		return dst // answered at its end, which may tell the id
-	case m.State == wire.Junk:
+	case m.State == wire.Opaque || m.ID == nil && m.Method == nil && !m.HasResult && !m.HasError:
 		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)
-	case m.ID == nil || m.Method == nil && len(m.Candidates) == 0:
+	case m.ID == nil || m.HasResult || m.HasError:
 		return dst
 	case !audit.Valid(m.ID):
 		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)

@@ -101,13 +101,6 @@ func (s *session) record(k audit.Kind, now time.Time) audit.Record {
 	return r
 }
 
-// baseRecord is what all records of the session share.
-func (s *session) baseRecord() audit.Record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.base
-}
-
 // append writes lines after what could not be written before.
 func (s *session) append(lines []byte, final bool) (int64, error) {
 	if s.cfg.Journal == nil {
@@ -187,6 +180,16 @@ func (s *session) take() *call {
 		return c
 	}
 	return new(call)
+}
+
+// drop releases a call that was never numbered.
+func (s *session) drop(c *call) {
+	if c == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release(c)
 }
 
 // release ends the use of c and of every string in its record.
@@ -297,10 +300,6 @@ func (s *session) number(it *item, now time.Time) {
 	switch {
 	case it.cancel != nil:
 		s.cancel(it, now)
-	case it.junk != nil:
-		it.junk.Seq = s.seq
-		s.seq++
-		s.lines = audit.AppendRecord(s.lines, it.junk)
 	case it.call == nil:
 	case it.call.class != recorded:
 		if it.refused == "" {
@@ -341,6 +340,11 @@ func (s *session) enter(it *item) {
 	it.call.part = it.begun
 	s.open.add(it.call, it.id)
 	s.open.alias(it.call, it.variant)
+	if it.opaque && it.id == nil {
+		s.open.name(it.call, noID)
+	} else if it.opaque && it.variant == nil {
+		s.open.alias(it.call, noID)
+	}
 	if it.call.class != recorded {
 		s.wanted.Add(1)
 	}
@@ -360,7 +364,7 @@ func refuseFrames(items []item, written int) {
 	for from := 0; from < len(items); {
 		to, refuse := from, false
 		for ; to < len(items) && items[to].frame == items[from].frame; to++ {
-			refuse = refuse || to >= written && items[to].isCall()
+			refuse = refuse || to >= written && items[to].isCall() || items[to].into >= max(written, 1)
 		}
 		for ; from < to; from++ {
 			if refuse && items[from].refused == "" {
@@ -376,9 +380,6 @@ func (s *session) settle(it *item, written bool, now time.Time) {
 	switch {
 	case it.cancel != nil && !written:
 		s.cancel(it, now)
-		return
-	case it.junk != nil && !written:
-		s.keepJunk(it.junk, now)
 		return
 	case it.call == nil:
 		return
@@ -426,17 +427,8 @@ func (s *session) resume(it *item) {
 	s.tools.describe(&c.rec, it.tool)
 }
 
-// keepJunk keeps an anomaly that could not be written with the records of
-// answered calls.
-func (s *session) keepJunk(junk *audit.Record, now time.Time) {
-	if len(s.backlog) >= maxBacklog || s.cfg.Journal == nil || s.ended {
-		s.missed(now, false)
-		return
-	}
-	junk.Seq = s.seq
-	s.seq++
-	s.backlog = audit.AppendRecord(s.backlog, junk)
-}
+// noID is the id of an answer to what the server could not read.
+var noID = []byte("null")
 
 // missed counts one thing that has no record.
 func (s *session) missed(now time.Time, denied bool) {

@@ -102,7 +102,7 @@ func (r *renderer) call(l *styledLine, rec *audit.Record, outcome string) {
 		what = rec.Method
 	}
 	if what == "" {
-		what = "?" // not readable, see the anomalies
+		what = "?" // opaque, see the anomalies
 	}
 	l.column(bold, what, toolCells)
 	l.right(plain, duration(rec.Duration), durationCells)

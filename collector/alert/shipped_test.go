@@ -119,6 +119,8 @@ func TestShippedOnRecords(t *testing.T) {
 		{"bytes-that-are-no-call", true, kind(audit.KindAnomaly, anomaly("not_json"))},
 		{"bytes-that-are-no-call", true, kind(audit.KindAnomaly)},
 		{"bytes-that-are-no-call", false, anomaly("not_json")},
+		{"opaque-calls", true, func(r *audit.Record) { r.Method, r.Tool, r.Anomalies = "", "", []string{"not_json"} }},
+		{"opaque-calls", false, anomaly("not_json")},
 		{"anomalies", false, anomaly()},
 		{"anomalies", false, anomaly("args_cut", "oversize")},
 		{"anomalies", false, kind(audit.KindSessionStart)},

@@ -188,10 +188,10 @@ func facts(st store.Stored, r audit.Record) []factGroup {
 			{Name: "partition", Value: plainNumber(int64(st.Partition))}, {Name: "offset", Value: plainNumber(int64(st.Offset))}, code("SHA-256, first half", st.Hash),
 		}},
 	}
-	switch r.Kind {
-	case audit.KindAnomaly:
+	switch {
+	case r.Kind == audit.KindAnomaly, r.Bytes > 0:
 		groups[0].Facts = append(groups[0].Facts, fact{Name: "at byte", Value: plainNumber(r.At)}, fact{Name: "bytes", Value: count(r.Bytes)}, code("digest", string(r.Digest)))
-	case audit.KindGap:
+	case r.Kind == audit.KindGap:
 		groups[0].Facts = append(groups[0].Facts, fact{Name: "from", Value: stamp(r.From)}, fact{Name: "to", Value: stamp(r.To)},
 			fact{Name: "calls not recorded", Value: count(r.Count)}, fact{Name: "of those refused", Value: number(r.Denied)})
 	}

@@ -142,6 +142,9 @@ func fill(phrase string, get func(string) string) (s sentence) {
 func narrateLine(l store.Line) sentence {
 	switch l.Kind {
 	case "call", "open":
+		if l.Method == "" && l.Tool == "" && len(l.Anomalies) > 0 {
+			return say("bytes that could not be read as a call: ", strings.Join(l.Anomalies, ", "))
+		}
 		s := narrate(audit.Operation{Method: l.Method, Tool: l.Tool, Target: l.Target, Args: audit.JSON(l.Args)})
 		if l.Kind == "open" {
 			s = append(s, words{", and waits for the answer", false})
@@ -154,7 +157,7 @@ func narrateLine(l store.Line) sentence {
 	case "gap":
 		return say("calls could not be recorded")
 	case "anomaly":
-		return say("bytes that are no ordinary call: ", strings.Join(l.Anomalies, ", "))
+		return say("unexpected bytes: ", strings.Join(l.Anomalies, ", "))
 	}
 	return say("", l.Kind)
 }

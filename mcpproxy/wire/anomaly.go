@@ -33,6 +33,11 @@ const (
 // JSON-RPC message on a line.
 const Ambiguous = (anomalyEnd - 1) &^ (Oversize | OddID | CandidatesCut)
 
+// Unreadable are the anomalies of a message that may be another one for a
+// server with another encoding or grammar: bytes can be a ping in UTF-8 and a
+// call in UTF-16.
+const Unreadable = NotJSON | ControlCharacter | InvalidUTF8 | BareCR
+
 var anomalyWords = [...]string{
 	"duplicate_member", "case_variant_member", "batch", "not_json", "not_rpc", "bare_cr", "nan", "control_character",
 	"invalid_utf8", "lone_surrogate", "bom", "multi_value", "multi_line", "odd_id", "no_id", "oversize", "depth",

@@ -41,6 +41,9 @@ type oversize struct {
 
 	parts  []Part  // of the arguments under way
 	digest *digest // of the argument under way, the last of parts; nil for none
+
+	sum    *digest // of the whole message, if nothing was known to run when it became oversize
+	broken bool    // the rest of the line cannot be read
 }
 
 // hold keeps a copy of b. When many were replaced by later ones, it lets those
@@ -81,6 +84,9 @@ func (p *reading) kept(yield func(*value) bool) {
 // moves it out of the window.
 func (p *reading) beginOversize(off int64) {
 	p.over = &oversize{keep: -1}
+	if !p.hasMethod && p.methods.n == 0 && !p.cur.hasResult && !p.cur.hasError {
+		p.over.sum = newDigest(p.q.hash, p.cur.off)
+	}
 	for v := range p.kept {
 		if v.n > 0 {
 			b := p.w.slice(v.from, v.from+int64(v.n))
@@ -190,6 +196,9 @@ func (p *reading) trim(off int64) {
 	if o.digest != nil {
 		o.digest.write(p.w, off)
 	}
+	if o.sum != nil {
+		o.sum.write(p.w, off)
+	}
 	if o.keep >= 0 && o.head == nil && off-o.keep > keptValue {
 		o.head = bytes.Clone(p.w.slice(o.keep, o.keep+keptValue))
 		if p.levels[0].busy && p.levels[0].member == memberID {
@@ -221,18 +230,28 @@ func (p *reading) tellOversize(s State, off int64) {
 		ID: p.bytes(t.id), VariantID: p.bytes(t.variantID), Method: p.bytes(t.method), Name: p.bytes(t.name), URI: p.bytes(t.uri),
 		HasResult: t.hasResult, HasError: t.hasError,
 		Anomalies: Oversize | p.oddities | p.flags | cut,
+		Open:      s == Begun,
 	}
 	if i := p.latest.exactSet; i > 0 {
 		m.ArgumentsBytes, m.Parts = p.sets.list[i-1].n, p.sets.list[i-1].parts
 	}
 	if s == Ended {
 		m.Anomalies |= t.anomalies
+		if p.over.sum != nil && m.Method == nil && t.candidates[0] == t.candidates[1] {
+			p.over.sum.write(p.w, off)
+			m.Sum = p.over.sum.sum()
+		}
 	}
 	if p.first == '[' {
 		m.Anomalies |= Batch
 	}
 	for _, c := range p.q.candidates[t.candidates[0]:t.candidates[1]] {
 		m.Candidates = append(m.Candidates, Candidate{Method: p.bytes(c.method), Name: p.bytes(c.name), Differs: c.differs, Parts: c.parts})
+	}
+	if p.over.broken && m.Method != nil {
+		// What it reads as so far is one reading of many.
+		m.Candidates = append(m.Candidates, Candidate{Method: m.Method, Name: m.Name})
+		m.Method, m.Name = nil, nil
 	}
 	p.q.pending = append(p.q.pending, told{state: s, off: t.off, end: off, whole: m, anomalies: m.Anomalies})
 }

@@ -39,7 +39,6 @@ var (
 const (
 	maxNames     = 64       // of a container, are compared with each other and make the Parts
 	keptValue    = 64 << 10 // of a member is kept of an oversize message
-	keptJunk     = 64 << 10 // of junk between values is told in one piece
 	methodCall   = "tools/call"
 	methodPrompt = "prompts/get"
 	notifPrefix  = "notifications/"
@@ -63,6 +62,7 @@ type told struct {
 
 	hasResult, hasError bool
 	candidates          [2]int // in Requests.candidates
+	open                bool
 	whole               *Message
 	sum                 []byte
 }
@@ -115,20 +115,25 @@ type reading struct {
 
 	over *oversize // the message is larger than the limit
 
-	junk      bool // junkFrom and so on mean something
-	junkFrom  int64
-	junkTo    int64
-	junkFlags Anomaly
-	junkSum   *digest // of the value or junk under way, larger than the limit
+	crossed  bool  // the value under way started on an earlier line
+	explains bool  // a message from an earlier line ended on this one
+	failed   int64 // where the bytes could not be read, once dead
+
+	opaque      bool // the line cannot be read from opaqueFrom on
+	opaqueFrom  int64
+	opaqueFlags Anomaly
+	announced   bool    // Begun was told of it
+	opaqueSum   *digest // of what is opaque, or may turn out to be, larger than the limit
 }
 
 // reset makes p ready for the next value.
 func (p *reading) reset() {
 	p.restart()
-	p.open, p.inMessage, p.junk = false, false, false
+	p.open, p.inMessage, p.residue = false, false, false
+	p.crossed, p.explains, p.opaque, p.announced = false, false, false, false
 	p.values, p.afterCR = 0, false
 	p.oddities = 0
-	p.over, p.junkSum = nil, nil
+	p.over, p.opaqueSum = nil, nil
 }
 
 func (p *reading) fresh() bool { return p.st == atTop && !p.open }
@@ -255,7 +260,7 @@ func (p *reading) beginItem(off int64, first byte) {
 		p.oddities |= BareCR
 	}
 	p.values++
-	p.residue, p.members = false, 0
+	p.residue, p.members, p.crossed = false, 0, false
 }
 
 // endItem ends a top-level value before off.
@@ -263,7 +268,7 @@ func (p *reading) endItem(off int64) {
 	p.oddities |= p.flags
 	p.flags, p.odd = 0, -1
 	if p.first != '{' && (p.residue || p.members == 0) {
-		p.addJunk(p.item, off, p.oddities|NotRPC)
+		p.addOpaque(p.item, p.oddities|NotRPC)
 	}
 	if p.first != '{' {
 		// What was odd after the last message of a batch.
@@ -272,7 +277,10 @@ func (p *reading) endItem(off int64) {
 	if p.members > 0 {
 		p.q.done = max(p.q.done, off)
 	}
-	p.open, p.junkSum = false, nil
+	p.open, p.crossed = false, false
+	if !p.opaque {
+		p.opaqueSum = nil
+	}
 }
 
 func (p *reading) beginMessage(off int64) {
@@ -314,7 +322,6 @@ func (p *reading) tellMessage(off int64) {
 		p.tellOversize(Ended, off)
 		p.over = nil
 	case rpc:
-		p.flushJunk()
 		t.anomalies |= p.findCandidates()
 		p.q.pending = append(p.q.pending, *t)
 	case p.first == '[':
@@ -322,9 +329,10 @@ func (p *reading) tellMessage(off int64) {
 		p.oddities |= t.anomalies
 		return
 	default:
-		p.addJunk(t.off, off, t.anomalies)
+		p.addOpaque(t.off, t.anomalies)
 		return
 	}
+	p.explains = p.explains || t.off < p.q.lineFrom
 	p.members++
 }
 
@@ -356,7 +364,7 @@ func (p *reading) bareCR(off int64) {
 	p.afterCR = true
 	switch {
 	case p.st == dead:
-		p.junkFlags |= BareCR
+		p.opaqueFlags |= BareCR
 	case p.open:
 		p.flags |= BareCR
 	}
@@ -368,15 +376,35 @@ func (p *reading) limit() int64 {
 	if p.inMessage && p.over == nil {
 		at = p.cur.off + p.q.limit
 	}
-	if p.junkSum == nil {
-		switch {
-		case p.st == dead:
-			at = min(at, p.junkFrom+p.q.limit)
-		case p.open && p.first != '{':
-			at = min(at, p.item+p.q.limit)
-		}
+	if from := p.unread(); from >= 0 && p.opaqueSum == nil {
+		at = min(at, from+p.q.limit)
 	}
 	return at
+}
+
+// unread is where the bytes of the line start that are opaque or may turn out
+// to be, -1 for none. An object is a message as long as it can be.
+func (p *reading) unread() int64 {
+	switch {
+	case p.opaque:
+		return p.opaqueFrom
+	case p.open && p.first != '{' && !p.crossed:
+		return p.item
+	}
+	return -1
+}
+
+// held is where the bytes start that must wait for the end of the line, where
+// they are told.
+func (p *reading) held() int64 {
+	switch {
+	case p.announced:
+	case p.opaque:
+		return p.opaqueFrom
+	case p.open && p.residue && !p.crossed:
+		return p.item
+	}
+	return math.MaxInt64
 }
 
 // advance does what must be done once everything before off was scanned.
@@ -384,8 +412,9 @@ func (p *reading) advance(off int64) {
 	if p.limit() <= off {
 		p.exceed(off)
 	}
-	if p.junkSum != nil {
-		p.junkSum.write(p.w, off)
+	if p.opaqueSum != nil {
+		p.opaqueSum.write(p.w, off)
+		p.announce(off)
 	}
 	if p.over != nil {
 		p.trim(off)
@@ -397,35 +426,31 @@ func (p *reading) advance(off int64) {
 
 // exceed begins what there is to do for oversize bytes.
 func (p *reading) exceed(off int64) {
-	if p.junkSum == nil && (p.st == dead || p.open && p.first != '{') {
-		from := p.item
-		if p.st == dead {
-			from = p.junkFrom
-		} else {
-			p.flushJunk()
-		}
-		p.junkSum = newDigest(p.q.hash, from)
+	if from := p.unread(); from >= 0 && p.opaqueSum == nil && from+p.q.limit <= off {
+		p.opaqueSum = newDigest(p.q.hash, from)
 	}
 	if p.inMessage && p.over == nil && p.cur.off+p.q.limit <= off {
-		p.flushJunk()
 		p.beginOversize(off)
 	}
 }
 
 // streaming reports that more is under way than can be held back.
-func (p *reading) streaming() bool { return p.over != nil || p.junkSum != nil }
+func (p *reading) streaming() bool { return p.over != nil || p.opaqueSum != nil }
 
 // keep is the first offset of the bytes that p still needs.
 func (p *reading) keep() int64 {
 	at := int64(math.MaxInt64)
-	if p.junk && (p.st != dead || p.junkSum == nil) {
-		at = p.junkFrom
+	if p.opaque && p.opaqueSum == nil {
+		at = p.opaqueFrom
 	}
 	if p.odd >= 0 {
 		at = min(at, p.odd)
 	}
-	if p.junkSum != nil {
-		at = min(at, p.junkSum.from) // a line end is not in it yet
+	if p.opaqueSum != nil {
+		at = min(at, p.opaqueSum.from) // a line end is not in it yet
+	}
+	if p.over != nil && p.over.sum != nil {
+		at = min(at, p.over.sum.from)
 	}
 	switch p.st {
 	case dead:
@@ -450,7 +475,7 @@ func (p *reading) keep() int64 {
 	case p.inMessage:
 		at = min(at, p.cur.off)
 	}
-	if p.open && p.over == nil && p.junkSum == nil {
+	if p.open && p.over == nil && p.opaqueSum == nil && !p.crossed {
 		at = min(at, p.item)
 	}
 	return at

@@ -46,6 +46,7 @@ type Requests struct {
 	// All of this is the caller's goroutine's.
 	window window
 	pos    int64 // what is before it was scanned
+	inside bool  // the line under way starts inside a value
 	first  int64 // start of what became ready in the last Scan
 	passed int64 // end of it
 	done   int64 // end of the last value that completed
@@ -165,6 +166,7 @@ func (q *Requests) Scan(n int) []Frame {
 	if q.streaming() || q.pos-ready > q.limit || len(q.pending) > maxPending {
 		ready = q.pos
 	}
+	ready = max(min(ready, q.held()), q.passed)
 	if ready > q.passed {
 		q.frame(ready, false)
 	}
@@ -175,17 +177,7 @@ func (q *Requests) Scan(n int) []Frame {
 func (q *Requests) End() []Frame {
 	q.clear()
 	q.read(true)
-	if q.stream != q.line {
-		q.line.cut(q.pos, false)
-	}
-	if q.cr != q.line {
-		q.cr.cut(q.pos, false)
-	}
-	q.stream.cut(q.pos, true)
-	q.line, q.cr = q.stream, q.stream
-	if q.broken {
-		q.reread(q.lineFrom, q.pos)
-	}
+	q.endLine(q.pos, true)
 	if q.pos > q.passed || len(q.pending) > 0 {
 		q.frame(q.pos, true)
 	}
@@ -265,7 +257,8 @@ func (q *Requests) scanForks(b []byte, to int64) {
 	}
 	q.stream.run(b, q.pos)
 	if q.stream.st == dead {
-		q.stream.tellDead(q.stream.junkTo)
+		q.stream.tellBroken(q.stream.failed)
+		q.stream.tellOpaque(q.stream.failed, tellNothing, false)
 		q.stream.reset()
 		q.stream = q.line
 		return
@@ -282,7 +275,7 @@ func (q *Requests) bareCR(off int64) {
 	}
 	switch {
 	case q.cr != q.line:
-		q.cr.cut(off, false)
+		q.cr.cut(off, tellNothing)
 		q.cr.afterCR = true
 	case !q.line.fresh():
 		q.cr = q.spare()
@@ -293,33 +286,58 @@ func (q *Requests) bareCR(off int64) {
 
 // lineFeed takes a LF, which ends a frame.
 func (q *Requests) lineFeed(off int64) {
+	q.endLine(off, false)
+	q.pos = off + 1
+	q.frame(q.pos, true)
+	q.inside = q.stream != q.line
+}
+
+// endLine tells what the line that ends at off holds besides messages, in one
+// piece: from the first byte that cannot be read, to off.
+//
+// A value that goes on in the next line cannot be read by those who start
+// afresh there, so each of its lines is opaque. The line on which a message
+// ends that started earlier is part of it, and what is nothing but structure of
+// such a value is nothing.
+func (q *Requests) endLine(off int64, last bool) {
 	if q.cr != q.line {
-		q.cr.cut(off, false)
+		q.cr.cut(off, tellNothing)
 	}
-	s := q.stream
+	s, tell := q.stream, tellAll
 	s.lineFeed(off)
 	if s != q.line {
-		// The line is part of the stream reader's value, or of its line.
-		q.line.cut(off, false)
+		switch {
+		case s.explains && !(s.open && s.crossed):
+			q.line.cut(off, tellNothing)
+		case s.st != dead:
+			q.line.cut(off, tellContent)
+			tell = tellNothing
+		default:
+			q.line.cut(off, tellAll)
+			tell = tellNothing
+		}
 	}
-	switch {
-	case s.st == dead || s.fresh():
-		s.cut(off, true)
+	if last || s.st == dead || s.fresh() {
+		s.cut(off, tell)
 		q.line, q.stream = s, s
-	case s == q.line:
-		q.line = q.spare()
-		fallthrough
-	default:
-		s.flushJunk()
-		s.oddities |= MultiLine
-		s.afterCR = false
+	} else {
+		if s == q.line {
+			q.line = q.spare()
+		}
+		s.cross(off, tell)
 	}
 	q.cr = q.line
 	if q.broken {
 		q.reread(q.lineFrom, off)
 	}
-	q.pos = off + 1
-	q.frame(q.pos, true)
+}
+
+// held is where the bytes start that must wait for the end of the line.
+func (q *Requests) held() int64 {
+	if q.stream == q.line || q.stream.explains {
+		return q.stream.held()
+	}
+	return q.line.held()
 }
 
 // spare returns a reading that is not in use.
@@ -342,7 +360,7 @@ func (q *Requests) frame(to int64, complete bool) {
 	if q.forked {
 		q.merge()
 	}
-	f := Frame{Bytes: q.window.slice(q.passed, to), Complete: complete, Anomalies: q.lineFlags}
+	f := Frame{Bytes: q.window.slice(q.passed, to), Complete: complete, Inside: q.inside, Anomalies: q.lineFlags}
 	from := len(q.messages)
 	rest := q.pending[:0]
 	for i := range q.pending {
@@ -392,7 +410,7 @@ func (q *Requests) message(m *Message, t *told) {
 		m.Anomalies = t.anomalies
 		return
 	}
-	m.State, m.Off, m.End, m.Anomalies, m.Sum = t.state, t.off, t.end, t.anomalies, t.sum
+	m.State, m.Off, m.End, m.Anomalies, m.Sum, m.Open = t.state, t.off, t.end, t.anomalies, t.sum, t.open
 	if t.sum != nil {
 		return
 	}

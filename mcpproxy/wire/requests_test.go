@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,6 +33,7 @@ type seen struct {
 	ArgsBytes                                                      int64
 	Parts, Candidates                                              string
 	Anomalies                                                      Anomaly
+	Open                                                           bool
 }
 
 func copyOf(m Message) seen {
@@ -38,7 +41,7 @@ func copyOf(m Message) seen {
 		State: m.State, Off: m.Off, End: m.End,
 		Raw: string(m.Raw), Sum: fmt.Sprintf("%.4x", m.Sum), ID: string(m.ID), VariantID: string(m.VariantID), Method: string(m.Method), Params: string(m.Params),
 		Name: string(m.Name), URI: string(m.URI), Args: string(m.Arguments), Meta: string(m.Meta),
-		Response: [2]bool{m.HasResult, m.HasError}, ArgsBytes: m.ArgumentsBytes, Anomalies: m.Anomalies,
+		Response: [2]bool{m.HasResult, m.HasError}, ArgsBytes: m.ArgumentsBytes, Anomalies: m.Anomalies, Open: m.Open,
 	}
 	for _, p := range m.Parts {
 		s.Parts += fmt.Sprintf("%s %s %d %.4x;", p.Name, p.Type, p.Bytes, p.Sum)
@@ -149,11 +152,24 @@ func with(params string) string {
 	return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` + params + `}`
 }
 
+// utf16of is s in UTF-16.
+func utf16of(s string, bigEndian bool) string {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(s)) {
+		if bigEndian {
+			b = binary.BigEndian.AppendUint16(b, unit)
+		} else {
+			b = binary.LittleEndian.AppendUint16(b, unit)
+		}
+	}
+	return string(b)
+}
+
 // brief is what a table says of a message.
 func brief(s seen) string {
-	what := [...]string{"complete", "begun", "ended", "junk"}[s.State]
+	what := [...]string{"complete", "begun", "ended", "opaque"}[s.State]
 	line := fmt.Sprintf("%s %d-%d", what, s.Off, s.End)
-	if s.State != Junk {
+	if s.State != Opaque {
 		line += " " + s.Method
 		if s.Name != "" {
 			line += " " + s.Name
@@ -180,42 +196,54 @@ func TestRequests(t *testing.T) {
 		{"bare CR between messages", ping + "\r" + call + "\n", []string{
 			`complete 0-40 "ping"`, `complete 41-132 "tools/call" "evil": bare_cr multi_value`}},
 		{"bare CR in a message, that is two broken ones for some", `{"a":` + "\r" + ping + "}\n", []string{
-			`complete 6-46 "ping": bare_cr`, `junk 0-47: not_rpc bare_cr`}},
+			`complete 6-46 "ping": bare_cr`, `opaque 0-47: not_rpc bare_cr`}},
 		{"bare CR after what is broken", "xx}\r" + call + "\n", []string{
-			`junk 0-95: not_json bare_cr`, `complete 4-95 "tools/call" "evil": bare_cr`}},
+			`opaque 0-95: not_json bare_cr`, `complete 4-95 "tools/call" "evil": bare_cr`}},
 		{"two values on a line", ping + ping + "\n", []string{
 			`complete 0-40 "ping"`, `complete 40-80 "ping": multi_value`}},
 		{"over lines", "{\"jsonrpc\":\"2.0\",\"id\":1,\n\"method\":\"ping\"}\n", []string{
-			`complete 0-41 "ping": multi_line`}},
+			`opaque 0-24: not_json`, `complete 0-41 "ping": multi_line`}},
 		{"over lines, after a broken line", "xx}\n{\"jsonrpc\":\"2.0\",\"id\":1,\n\"method\":\"ping\"}\n", []string{
-			`junk 0-3: not_json`, `complete 4-45 "ping": multi_line`}},
+			`opaque 0-3: not_json`, `opaque 4-28: not_json`, `complete 4-45 "ping": multi_line`}},
 		{"broken, then a call", `{"jsonrpc":"2.0","x":[[[}` + "\n" + ping + "\n", []string{
-			`junk 0-25: not_json`, `complete 26-66 "ping"`}},
+			`opaque 0-25: not_json`, `complete 26-66 "ping"`}},
 		{"unfinished, then a call", `{"jsonrpc":[` + "\n" + ping + "\n", []string{
-			`complete 13-53 "ping"`, `junk 0-54: not_json multi_line`}},
+			`opaque 0-12: not_json`, `complete 13-53 "ping"`}},
 		{"a line in a value", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"x\":\n" + ping + "\n}\n", []string{
-			`complete 45-85 "ping"`, `complete 0-87 "ping": multi_line`}},
+			`opaque 0-44: not_json`, `complete 45-85 "ping"`, `complete 0-87 "ping": multi_line`}},
 		{"a member of a batch over lines is told once", "[\n" + ping + "\n]\n", []string{
-			`complete 2-42 "ping": batch multi_line`}},
+			`opaque 0-1: not_json`, `complete 2-42 "ping": batch multi_line`}},
+		{"every line of a value that goes on", "[\n1,\n{\"a\":2},\n]\n", []string{
+			`opaque 0-1: not_json`, `opaque 2-4: not_json`, `opaque 5-13: not_json`}},
+		{"UTF-16", utf16of(call+"\n"+ping+"\n", false), []string{
+			`opaque 0-182: not_rpc control_character`, `opaque 184-264: not_rpc control_character`}},
+		{"UTF-16 of the other order", utf16of(call+"\r\n", true), []string{`opaque 1-185: not_rpc control_character`}},
+		{"UTF-16 with BOM", utf16of("\uFEFF"+call+"\n", false), []string{`opaque 0-184: not_json invalid_utf8`}},
+		{"names without quotes", "{jsonrpc:'2.0'}\n" + ping + "\n", []string{`opaque 0-15: not_json`, `complete 16-56 "ping"`}},
+		{"a comment", "/* x */ " + ping + "\n", []string{
+			`opaque 0-8: not_json`, `complete 8-48 "ping": not_json`}},
+		{"a call among what cannot be read", "1 " + ping + " x y " + ping + "\n", []string{
+			`complete 2-42 "ping": multi_value`, `opaque 0-87: not_json multi_value`, `complete 47-87 "ping": multi_value`}},
+		{"white space only", "\uFEFF\n\x00\n\u2028\r\n", nil},
 		{"open quote at a line end", `{"jsonrpc":"2.0","x":"abc` + "\n" + ping + "\n", []string{
-			`junk 0-25: not_json`, `complete 26-66 "ping"`}},
+			`opaque 0-25: not_json`, `complete 26-66 "ping"`}},
 		{"batch", "[" + ping + "," + ping + "]\n", []string{
 			`complete 1-41 "ping": batch`, `complete 42-82 "ping": batch`}},
 		{"batch in a batch", "[[" + ping + "]]\n", []string{`complete 2-42 "ping": batch`}},
 		{"batch with something else", "[1," + ping + "]\n", []string{
-			`complete 3-43 "ping": batch`, `junk 0-44: not_rpc`}},
+			`complete 3-43 "ping": batch`, `opaque 0-44: not_rpc`}},
 		{"batch that is broken", "[" + ping + ",}\n", []string{
-			`complete 1-41 "ping": batch`, `junk 0-43: not_json`}},
+			`complete 1-41 "ping": batch`, `opaque 0-43: not_json`}},
 		{"BOM", "\uFEFF" + ping + "\n", []string{`complete 3-43 "ping": bom`}},
 		{"white space of other standards", ping + "\u2028\f" + ping + "\u0085\n", []string{
-			`complete 0-40 "ping"`, `complete 44-84 "ping": not_json control_character multi_value`, `junk 84-86: not_json`}},
+			`complete 0-40 "ping"`, `complete 44-84 "ping": not_json control_character multi_value`}},
 		{"half of a BOM", "\xEF\xBB" + ping + "\n", []string{
-			`junk 0-2: not_json invalid_utf8`, `complete 2-42 "ping": not_json`}},
-		{"trailing junk", ping + "//x\n", []string{`complete 0-40 "ping"`, `junk 40-43: not_json`}},
+			`opaque 0-2: not_json invalid_utf8`, `complete 2-42 "ping": not_json`}},
+		{"trailing junk", ping + "//x\n", []string{`complete 0-40 "ping"`, `opaque 40-43: not_json`}},
 		{"trailing comma in an array", with(`{"name":"a","arguments":{"k":[1,]}}`) + "\n", []string{
 			`complete 0-91 "tools/call" "a": not_json`}},
-		{"no object", `1 "x" [] [[]] {}` + "\n", []string{`junk 0-16: not_rpc multi_value`}},
-		{"words", "True\n", []string{`junk 0-4: not_json`}},
+		{"no object", `1 "x" [] [[]] {}` + "\n", []string{`opaque 0-16: not_rpc multi_value`}},
+		{"words", "True\n", []string{`opaque 0-4: not_json`}},
 		{"numbers", `{"jsonrpc":"2.0","id":1,"method":"ping","x":[01,.5,1.,0x1]}` + "\n", []string{
 			`complete 0-59 "ping": not_json`}},
 		{"infinite", `{"jsonrpc":"2.0","id":1,"method":"ping","x":[NaN,1e309]}` + "\n", []string{
@@ -546,7 +574,7 @@ func TestLibtmuxLines(t *testing.T) {
 				plain = plain && s.Anomalies == 0
 			}
 			for _, s := range told {
-				if s.State == Junk || s.Method != `"tools/call"` {
+				if s.State == Opaque || s.Method != `"tools/call"` {
 					continue
 				}
 				if len(audits) > 0 && text([]byte(s.Name)) == audits[0].Tool {
@@ -654,7 +682,7 @@ func covered(t *testing.T, data []byte, told []seen) {
 	for _, space := range []string{"\u0085", "\u00A0", "\u2028", "\u2029", "\uFEFF"} {
 		rest = bytes.ReplaceAll(rest, []byte(space), nil)
 	}
-	rest = bytes.TrimFunc(rest, func(r rune) bool { return r <= ' ' || r == '[' || r == ']' || r == ',' })
+	rest = bytes.TrimFunc(rest, func(r rune) bool { return r <= ' ' || strings.ContainsRune("{[,:]}", r) })
 	if len(rest) > 0 {
 		t.Fatalf("not told: %q of %q, told %v", rest, data, told)
 	}

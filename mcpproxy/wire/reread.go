@@ -8,14 +8,14 @@ import (
 
 // reread reads the line from..to once more, for the servers that read what the
 // scanner cannot. What they execute becomes a message of its own, in strict JSON
-// except for Raw, instead of the Junk:
+// except for Raw, and is opaque no longer:
 //
 //   - The Kotlin SDK needs no quotes around names and strings. It retries a
 //     broken line at its first brace.
 //   - Ruby's JSON skips comments.
 //
 // Both need the whole line, so nothing is executed before its end. Lines beyond
-// the limit, which are not kept, remain Junk: Kotlin ends at 16 MiB, Ruby at 4.
+// the limit, which are not kept, remain opaque: Kotlin ends at 16 MiB, Ruby at 4.
 func (q *Requests) reread(from, to int64) {
 	if q.rereads || from < q.window.off || to-from > q.limit {
 		return
@@ -45,16 +45,19 @@ func (q *Requests) again(b []byte, off int64) (list []*Message) {
 		q.rereader = NewRequests(Config{Hash: q.hash})
 		q.rereader.limit = math.MaxInt64 / 2
 		q.rereader.rereads = true
+		for i := range q.rereader.readings {
+			q.rereader.readings[i].maxDepth = q.line.maxDepth
+		}
 	}
 	r := q.rereader
 	r.window = window{buf: b, off: off}
 	r.pos, r.first, r.passed, r.done, r.lineFrom = off, off, off, off, off
 	for _, f := range r.End() {
 		for _, m := range f.Messages {
-			if m.State == Junk && m.Anomalies&NotJSON != 0 {
+			if m.State == Opaque && m.Anomalies&NotJSON != 0 {
 				return nil
 			}
-			if m.State != Junk {
+			if m.State != Opaque {
 				m.Candidates = slices.Clone(m.Candidates)
 				list = append(list, &m)
 			}
@@ -63,29 +66,41 @@ func (q *Requests) again(b []byte, off int64) (list []*Message) {
 	return list
 }
 
-// tellAgain adds messages that are not told of the line already. What was Junk
-// is so no longer where they are.
+// tellAgain adds messages that are not told of the line already. What was
+// opaque is so no longer where they are at one of its ends.
 func (q *Requests) tellAgain(from int64, list []*Message) {
 	for _, m := range list {
 		if slices.Contains(q.early, m.Off) ||
-			slices.ContainsFunc(q.pending, func(t told) bool { return t.state != Junk && t.off == m.Off }) {
+			slices.ContainsFunc(q.pending, func(t told) bool { return t.state != Opaque && t.off == m.Off }) {
 			continue
 		}
+		q.pending = slices.DeleteFunc(q.pending, func(t told) bool { return t.state == Opaque && t.sum == nil && t.off >= from && q.without(m, &t) })
 		for i := range q.pending {
-			if j := q.pending[i]; j.state == Junk && j.sum == nil && j.off >= from && j.off < m.End && j.end > m.Off {
-				q.pending[i].end = max(j.off, m.Off)
-				if j.off = m.End; len(bytes.Trim(q.window.slice(j.off, max(j.off, j.end)), " \t\r,[]")) > 0 {
-					q.pending = append(q.pending, j)
-				}
+			if t := &q.pending[i]; t.state == Opaque && t.sum == nil && t.off >= from {
+				q.without(m, t)
 			}
 		}
-		q.pending = slices.DeleteFunc(q.pending, func(t told) bool {
-			return t.state == Junk && t.sum == nil && len(bytes.Trim(q.window.slice(t.off, t.end), " \t\r,[]")) == 0
-		})
 		m.Raw = q.window.slice(m.Off, m.End)
 		q.pending = append(q.pending, told{off: m.Off, end: m.End, whole: m, anomalies: m.Anomalies | NotJSON})
 		q.forked = true // so that frame sorts them
 	}
+}
+
+// without takes m from either end of opaque bytes, and reports whether nothing
+// is left of them.
+func (q *Requests) without(m *Message, t *told) bool {
+	blank := func(from, to int64) bool {
+		return from >= to || len(bytes.Trim(q.window.slice(from, to), " \t\r,[]")) == 0
+	}
+	switch {
+	case m.End <= t.off || m.Off >= t.end:
+		return false
+	case blank(t.off, m.Off):
+		t.off, t.open = min(m.End, t.end), false
+	case blank(m.End, t.end):
+		t.end = m.Off
+	}
+	return blank(t.off, t.end)
 }
 
 // addQuotes returns line from its first brace on with quotes around what has

@@ -12,7 +12,7 @@ func TestReread(t *testing.T) {
 	const bare = `{jsonrpc:2.0,id:7,method:tools/call,params:{name:evil,arguments:{path:/etc/x}}}`
 	for _, tt := range []struct {
 		name, in string
-		want     []string // of each message, its offsets and its tools; "junk" for Junk
+		want     []string // of each message, its offsets and its tools; "junk" for Opaque
 		args     string   // of the last message
 	}{
 		{"no quotes", bare, []string{`0-79 evil`}, `{"path":"/etc/x"}`},
@@ -24,7 +24,7 @@ func TestReread(t *testing.T) {
 		{"prefix that opens a string", `"` + bare, []string{"junk", "1-80 evil"}, `{"path":"/etc/x"}`},
 		{"text behind it", bare + " x", []string{"junk"}, ""},
 		{"comments", `/*"*/{"method"/**/:"tools/call","params":{"name":"evil"/*,"name":"safe"*/,"arguments":{"a":"/*"}}}//x`,
-			[]string{"junk", "5-98 evil", "junk"}, `{"a":"/*"}`},
+			[]string{"5-98 evil", "junk"}, `{"a":"/*"}`},
 		{"a comment later in a batch", `[` + call + `,/*x*/` + call + `]`, []string{"1-92 evil", "junk", "98-189 evil"}, `{"k":1}`},
 		{"a comment that does not end", `{"method":"tools/call",/*"params":{"name":"evil"}}`, []string{"junk"}, ""},
 		{"no quotes and comments", `{method:tools/call,params:{"name":"evil"/**/}}`, []string{"junk"}, ""},
@@ -37,7 +37,7 @@ func TestReread(t *testing.T) {
 			var args string
 			for _, s := range told[:len(told)-1] {
 				got = append(got, "junk")
-				if s.State != Junk {
+				if s.State != Opaque {
 					got[len(got)-1] = strings.Fields(brief(s))[1] + " " + text([]byte(s.Name))
 					args = s.Args
 				}

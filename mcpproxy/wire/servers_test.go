@@ -98,7 +98,7 @@ func (p *passage) run(pass func(l *ledger, ready []byte)) *ledger {
 }
 
 func (l *ledger) add(m *Message) {
-	if m.State == Junk {
+	if m.State == Opaque {
 		return
 	}
 	args := anyArgs

@@ -36,7 +36,7 @@ func TestOversize(t *testing.T) {
 	sum := func(s string) string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(s))) }
 	small := `"small" array 3 ` + sum("[1]") + ";"
 	want := []seen{
-		{State: Begun, End: Limit, ID: "2", Method: `"tools/call"`, Parts: small + `"k" string 0 ;`, Anomalies: Oversize},
+		{State: Begun, End: Limit, ID: "2", Method: `"tools/call"`, Parts: small + `"k" string 0 ;`, Anomalies: Oversize, Open: true},
 		{State: Ended, End: int64(len(head + text + tail)), ID: "2", Method: `"tools/call"`, Name: `"evil"`,
 			ArgsBytes: int64(len(head[68:]+text+tail) - len(`,"name":"evil"}}`)),
 			Parts:     small + fmt.Sprintf(`"k" string %d %s;"after" boolean 4 %s;`, len(text)+2, sum(`"`+text+`"`), sum("true")), Anomalies: Oversize},
@@ -85,18 +85,23 @@ func TestOversizeIsBroken(t *testing.T) {
 	for _, tail := range []string{"\n", "", "\"}]", "\"}]\n", "\r\n" + ping + "\n"} {
 		f := newFeeder(64)
 		told := f.feed(t, []byte(`{"method":"tools/call","params":{"name":"evil","arguments":{"k":"`+strings.Repeat("x", 100)+tail))
-		if told[0].State != Begun || told[1].State != Ended || told[1].Anomalies&NotJSON == 0 || told[1].Name != `"evil"` {
+		if told[0].State != Begun || told[1].State != Ended || told[1].Anomalies&NotJSON == 0 ||
+			told[1].Method != "" || told[1].Candidates != `"tools/call" "evil";` {
 			t.Errorf("%q: told %v", tail, told)
 		}
 	}
 }
 
-// TestOversizeJunk sums up what no server can execute.
-func TestOversizeJunk(t *testing.T) {
+// TestOversizeOpaque tells of a line that cannot be read before more than the
+// limit of it is passed on.
+func TestOversizeOpaque(t *testing.T) {
 	junk := strings.Repeat("}", Limit+100)
 	told := newFeeder(Limit).feed(t, []byte(junk+"\n"+call+"\n"), 50_000)
-	want := seen{State: Junk, End: Limit + 100, Sum: fmt.Sprintf("%.4x", sha256.Sum256([]byte(junk))), Anomalies: NotJSON}
-	if len(told) != 2 || told[0] != want || told[1].State != Complete {
+	want := []seen{
+		{State: Begun, End: Limit, Anomalies: NotJSON | Oversize, Open: true},
+		{State: Opaque, End: Limit + 100, Sum: fmt.Sprintf("%.4x", sha256.Sum256([]byte(junk))), Anomalies: NotJSON | Oversize},
+	}
+	if len(told) != 3 || !slices.Equal(told[:2], want) || told[2].State != Complete {
 		t.Errorf("told %+v", told)
 	}
 }
@@ -108,7 +113,12 @@ func TestOversizeOverLines(t *testing.T) {
 	for _, end := range []string{"\n", "\r", "\r\n", "\n\n"} {
 		head := "[" + strings.Repeat("1,", 100) + end
 		told := newFeeder(64).feed(t, []byte(head+"2]\n"), 64, 64, 64, len(head)-3*64)
-		if last := told[len(told)-1]; last.State != Junk || last.Sum != digest(head+"2]") {
+		line := strings.TrimSuffix(head, "\n")
+		line = strings.TrimSuffix(line, "\n")
+		if end == "\r" {
+			line += "2]"
+		}
+		if first := told[1]; told[0].State != Begun || first.State != Opaque || first.Sum != digest(line) {
 			t.Errorf("after %q: told %v", end, told)
 		}
 		start := `{"method":"tools/call","params":{"name":"evil","arguments":{"k":`
@@ -125,8 +135,12 @@ func TestOversizeOverLines(t *testing.T) {
 func TestOversizeBreaksOff(t *testing.T) {
 	junk := "[\n" + strings.Repeat("1,\n ", 45) + "2 "
 	told := newFeeder(64).feed(t, []byte(junk+"3 [\n"+ping+"\n"), len("[\n")+60, 60, len(junk)+len("3 [")-122, 1)
-	want := seen{State: Junk, End: int64(len(junk)), Sum: fmt.Sprintf("%.4x", sha256.Sum256([]byte(junk))), Anomalies: NotJSON | MultiLine}
-	if told[0] != want || told[2].Method != `"ping"` {
+	for i, s := range told[:len(told)-1] {
+		if s.State != Opaque || s.Sum != "" || s.Off != int64(max(0, 4*i-2)) {
+			t.Errorf("line %d: told %v", i, s)
+		}
+	}
+	if told[len(told)-1].Method != `"ping"` {
 		t.Errorf("told %v", told)
 	}
 }
@@ -196,17 +210,21 @@ func TestDepth(t *testing.T) {
 		{plainDepth - 3, 0, Complete},
 		{plainDepth - 2, Depth, Complete},
 		{deepest - 3, Depth, Complete},
-		{deepest - 2, Depth, Junk},
-		{deepest + 1000, Depth, Junk},
 	} {
 		told := limited().feed(t, []byte(nested(tt.depth)), 100_000)
 		if told[0].Name != `"evil"` || told[0].Anomalies != tt.want || told[1].State != tt.tail || told[len(told)-1].Method != `"ping"` {
 			t.Errorf("depth %d: told %s, then %s", tt.depth, brief(told[0]), brief(told[1]))
 		}
 	}
+	for _, depth := range []int{deepest - 2, deepest + 1000} {
+		told := limited().feed(t, []byte(nested(depth)), 100_000)
+		if told[0].State != Opaque || told[0].Anomalies != Depth || len(told) != 2 || told[1].Method != `"ping"` {
+			t.Errorf("depth %d: told %s, then %s", depth, brief(told[0]), brief(told[1]))
+		}
+	}
 	told := newFeeder(Limit).feed(t, []byte(strings.Repeat("[", 10<<20)+"\n"+ping+"\n"), 100_000)
 	slices.SortFunc(told, func(a, b seen) int { return cmp.Compare(a.Off, b.Off) })
-	if len(told) != 2 || told[0].State != Junk || told[1].Method != `"ping"` {
+	if len(told) != 2 || told[0].State != Opaque || told[1].Method != `"ping"` {
 		t.Errorf("told %d messages", len(told))
 	}
 }

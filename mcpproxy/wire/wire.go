@@ -25,16 +25,17 @@ type State uint8
 
 // The states of a message. A value larger than Limit is told twice: Begun
 // before any byte past the limit may be passed on, and Ended with the rest.
-// Both have the same Off.
+// Both have the same Off. So does a value that goes on after the end of a line:
+// the line is told as Opaque, and the message once it is complete.
 const (
 	Complete State = iota
 	Begun
 	Ended
-	Junk // no value: the bytes from Off to End are nothing that any server could execute
+	Opaque // no value: the bytes from Off to the end of their line cannot be read, and some server might
 )
 
 // A Message is one JSON object of the client's stream, or one member of a
-// batch, or bytes that are neither (Junk). Slices alias the window: they are
+// batch, or bytes that are neither (Opaque). Slices alias the window: they are
 // good until the next call of Space.
 type Message struct {
 	State State
@@ -42,7 +43,11 @@ type Message struct {
 	End   int64 // offset after the last byte known
 
 	Raw []byte // the bytes from Off to End; nil once oversize
-	Sum []byte // digest by Config.Hash of oversize Junk, else nil
+	Sum []byte // digest by Config.Hash of what is Opaque, or has no method, and is oversize; else nil
+
+	// Open says that a later message may have this Off: it is the same one, of
+	// which more is known then.
+	Open bool
 
 	// The members under the reading that most servers share: names compared
 	// exactly after decoding, the last duplicate wins. Values as written, nil
@@ -90,6 +95,7 @@ type Candidate struct {
 type Frame struct {
 	Bytes     []byte    // as read; with its LF if Complete
 	Complete  bool      // ends in LF, or is the last of the stream
-	Messages  []Message // those that end in this frame, Begun ones, and Junk
+	Inside    bool      // starts inside a value of an earlier line
+	Messages  []Message // those that end in this frame, Begun ones, and Opaque
 	Anomalies Anomaly   // of the frame and of all its messages
 }

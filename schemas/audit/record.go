@@ -29,7 +29,7 @@ const (
 	KindOpen         Kind = "open"          // a call without an answer after 60 s; its final record follows
 	KindSessionStart Kind = "session_start" // the proxy started
 	KindSessionEnd   Kind = "session_end"   // the proxy ended, or was found dead
-	KindAnomaly      Kind = "anomaly"       // bytes that are no call, or an answer after the record
+	KindAnomaly      Kind = "anomaly"       // an answer after the record, lines that were lost; from older proxies, opaque bytes
 	KindGap          Kind = "gap"           // calls that could not be recorded
 )
 
@@ -136,9 +136,9 @@ type Record struct {
 
 	Anomalies []string
 
-	At     int64 // anomaly: offset in the client's stream, or the server's for a late answer
-	Bytes  int64 // anomaly: length
-	Digest JSON  // anomaly: digest of the bytes, never the bytes
+	At     int64 // of an opaque call: offset in the client's stream; of a late answer, in the server's
+	Bytes  int64 // of an opaque call or an anomaly: length; 0 for any other call
+	Digest JSON  // of an opaque call: digest of the bytes, never the bytes
 
 	From, To      time.Time // gap
 	Count, Denied int64     // gap: calls not recorded; of those, refused
@@ -195,11 +195,11 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	dst = appendAnomalies(dst, r)
 	switch r.Kind {
 	case KindAnomaly:
-		dst = append(dst, `,"at":`...)
-		dst = strconv.AppendInt(dst, r.At, 10)
-		dst = append(dst, `,"bytes":`...)
-		dst = strconv.AppendInt(dst, r.Bytes, 10)
-		dst = appendJSON(dst, `,"digest":`, r.Digest)
+		dst = appendBytes(dst, r)
+	case KindCall, KindOpen:
+		if r.Bytes > 0 {
+			dst = appendBytes(dst, r)
+		}
 	case KindGap:
 		dst = appendTime(dst, `,"from":"`, r.From)
 		dst = appendTime(dst, `,"to":"`, r.To)
@@ -227,6 +227,9 @@ func AppendIntent(dst []byte, r *Record) []byte {
 	dst = appendArgs(dst, r)
 	dst = appendTrace(dst, r)
 	dst = appendAnomalies(dst, r)
+	if r.Bytes > 0 {
+		dst = appendBytes(dst, r)
+	}
 	return Seal(append(dst, '}'), from)
 }
 
@@ -339,6 +342,21 @@ func appendAnomalies(dst []byte, r *Record) []byte {
 		dst = append(dst, ']')
 	}
 	return dst
+}
+
+func appendBytes(dst []byte, r *Record) []byte {
+	dst = append(dst, `,"at":`...)
+	dst = strconv.AppendInt(dst, r.At, 10)
+	dst = append(dst, `,"bytes":`...)
+	dst = strconv.AppendInt(dst, r.Bytes, 10)
+	return appendJSON(dst, `,"digest":`, r.Digest)
+}
+
+// Opaque reports whether r is about a call that the proxy could not read: it
+// has no method, but another reader might have found one. Older proxies wrote
+// anomalies of such bytes.
+func (r *Record) Opaque() bool {
+	return (r.Kind == KindCall || r.Kind == KindOpen) && r.Method == "" && r.Bytes > 0
 }
 
 func appendText(dst []byte, member, s string) []byte {
