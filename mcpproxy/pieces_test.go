@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/mcpproxy"
 	"auditproxy/schemas/audit"
@@ -52,7 +53,10 @@ func TestBatchLongerThanOneAppend(t *testing.T) {
 	line := batch(n)
 	for name, policy := range map[string]mcpproxy.Failure{"deny": mcpproxy.Deny, "allow": mcpproxy.Allow} {
 		t.Run(name, func(t *testing.T) {
-			b, records := sent(t, func(c *mcpproxy.Config) { c.OnAuditFailure = policy }, func(p *peer) {
+			b, records := sent(t, func(c *mcpproxy.Config) {
+				c.OnAuditFailure = policy
+				c.Drain = time.Minute // what a slow reader does not take is lost
+			}, func(p *peer) {
 				p.send(line)
 			})
 			if string(b) != line {

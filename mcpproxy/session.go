@@ -294,8 +294,10 @@ func (s *session) flush(before int64) (int64, error) {
 }
 
 // number appends the lines of one item, if it has any. A call can be found from
-// here on, by the items that come after it in the same read, too: how bytes are
-// cut into reads changes no record.
+// here on, by the items that come after it in the same read, too. How bytes are
+// cut into reads changes one thing only: where an opaque line and the message
+// that it becomes come in one read, the call has the number of the message, else
+// that of the line, which had to be written before its bytes were passed on.
 func (s *session) number(it *item, now time.Time) {
 	switch {
 	case it.cancel != nil:

@@ -89,7 +89,13 @@ func (r *renderer) anomaly(l *styledLine, rec *audit.Record) {
 	if rec.CallNo != 0 {
 		l.put(plain, " call "+strconv.FormatUint(rec.CallNo, 10))
 	}
-	l.put(plain, fmt.Sprintf(" %s at %d", count(int(rec.Bytes), "byte"), rec.At))
+	l.put(plain, " ")
+	r.bytes(l, rec)
+}
+
+// bytes says which bytes of the stream rec is about.
+func (r *renderer) bytes(l *styledLine, rec *audit.Record) {
+	l.put(plain, fmt.Sprintf("%s at %d", count(int(rec.Bytes), "byte"), rec.At))
 	if d := readShape([]byte(rec.Digest + " ")); d.ok {
 		l.putSafe(faint, " "+d.text(r.hex()))
 	}
@@ -102,7 +108,7 @@ func (r *renderer) call(l *styledLine, rec *audit.Record, outcome string) {
 		what = rec.Method
 	}
 	if what == "" {
-		what = "?" // opaque, see the anomalies
+		what = "unreadable" // no reader here found a method
 	}
 	l.column(bold, what, toolCells)
 	l.right(plain, duration(rec.Duration), durationCells)
@@ -120,6 +126,9 @@ func (r *renderer) call(l *styledLine, rec *audit.Record, outcome string) {
 	}
 	if rec.Args != "" {
 		l.putSafe(plain, r.summarizer().arguments(rec.Args)+" ")
+	}
+	if rec.Bytes > 0 {
+		r.bytes(l, rec)
 	}
 }
 

@@ -395,7 +395,9 @@ func (p *reading) unread() int64 {
 }
 
 // held is where the bytes start that must wait for the end of the line, where
-// they are told.
+// they are told. A message behind opaque bytes waits with them: readers of lines
+// need the LF, and go-sdk ends the connection at a value that another one
+// follows on its line.
 func (p *reading) held() int64 {
 	switch {
 	case p.announced:

@@ -16,7 +16,7 @@ const MaxDepth = 1 << 28
 // A Config is what a Requests needs.
 type Config struct {
 	// Hash makes the digests of bytes that are not kept: of an oversize call's
-	// arguments and of oversize junk. Required.
+	// arguments and of oversize opaque bytes. Required.
 	Hash func() hash.Hash
 }
 
