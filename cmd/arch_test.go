@@ -86,7 +86,7 @@ var never = map[string]map[string]string{
 }
 
 // notLinked lists what a program does not contain, not even through libraries,
-// and why; a slash at the end stands for the one package. net/http and
+// and why; a slash at the end means that package alone. net/http and
 // html/template are not here: viper and zap link them.
 var notLinked = map[string]map[string]string{
 	"cmd/auditproxy": {
