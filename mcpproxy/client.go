@@ -1,7 +1,9 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"io"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -424,57 +426,114 @@ func (c *clientSide) tool(literal []byte) toolName {
 	return n
 }
 
+// A summary is arguments that a record has to show.
+type summary struct {
+	method, tool string
+	own          bool // not the call's
+	raw          []byte
+	parts        []wire.Part // oversize only
+}
+
 // fillArgs makes the summaries of the call's arguments and of those that other
 // readings of its bytes have.
-func (c *clientSide) fillArgs(call *call, m *wire.Message) redact.Flags {
-	call.rec.Candidates = nil
-	room := redact.WholeRoom()
+func (c *clientSide) fillArgs(call *call, m *wire.Message) (flags redact.Flags) {
+	rec := &call.rec
+	rec.Candidates = nil
+	first := summary{rec.Method, cmp.Or(rec.Tool, rec.Target), true, m.Arguments, m.Parts}
 	if len(m.Candidates) == 0 {
-		return c.appendArgs(call, &call.rec.Args, m, m.Arguments, m.Parts, &room)
+		room, from := redact.WholeRoom(), len(call.buf)
+		rec.Args, flags = c.summarize(call, m, &first, &room)
+		if flags&(redact.Duplicate|redact.Variant) == 0 || m.Raw == nil {
+			return flags
+		}
+		call.buf = call.buf[:from]
 	}
-	return c.fillCandidates(call, m, room)
+	return c.fillCandidates(call, m, first)
 }
 
-func (c *clientSide) appendArgs(call *call, to *audit.JSON, m *wire.Message, raw []byte, list []wire.Part, room *redact.Room) (flags redact.Flags) {
+func (c *clientSide) summarize(call *call, m *wire.Message, s *summary, room *redact.Room) (args audit.JSON, flags redact.Flags) {
 	from := len(call.buf)
 	if m.Raw == nil {
-		call.buf, flags = c.s.red.AppendPartsIn(call.buf, parts(list), room)
+		call.buf, flags = c.s.red.AppendPartsIn(call.buf, parts(s.parts), room)
 	} else {
-		call.buf, flags = c.s.red.AppendArgsIn(call.buf, raw, room)
+		call.buf, flags = c.s.red.AppendArgsIn(call.buf, s.raw, room)
 	}
-	*to = call.json(from)
-	return flags
+	return call.json(from), flags
 }
 
-// fillCandidates is fillArgs for a message with other readings. The arguments
-// of the first reading get half of the room, so that nothing in them keeps the
-// others out of the record.
-func (c *clientSide) fillCandidates(call *call, m *wire.Message, room redact.Room) redact.Flags {
-	rec, left := &call.rec, 0
+// fillCandidates is fillArgs for a message with other readings, or with
+// arguments that have some. The arguments of the first reading get half of the
+// room, so that nothing in them keeps the others out of the record.
+func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) (flags redact.Flags) {
+	rec := &call.rec
+	var list []summary
 	for i := range m.Candidates {
-		if m.Candidates[i].Differs {
+		k := &m.Candidates[i]
+		if method := c.methods.of(k.Method); method.class == recorded {
+			list = append(list, summary{method.text(c.s.red), c.s.clean(k.Name), k.Differs, k.Arguments, k.Parts})
+		}
+	}
+	list, more := withReadings(list, first, m.Raw != nil)
+	if more {
+		flags |= redact.Cut
+	}
+	left := 0
+	for i := range list {
+		if list[i].own {
 			left++
 		}
 	}
+	room := redact.WholeRoom()
 	part := room.Share(min(left, 1) + 1)
-	flags := c.appendArgs(call, &rec.Args, m, m.Arguments, m.Parts, &part)
+	args, one := c.summarize(call, m, &first, &part)
+	rec.Args, flags = args, flags|one
 	room.Return(part)
-	for i := range m.Candidates {
-		k := &m.Candidates[i]
-		method := c.methods.of(k.Method)
-		if method.class != recorded {
-			continue
-		}
-		one := audit.Candidate{Method: method.text(c.s.red), Tool: c.s.clean(k.Name)}
-		if k.Differs {
+	for i := range list {
+		s := &list[i]
+		k := audit.Candidate{Method: s.method, Tool: s.tool}
+		if s.own {
 			part := room.Share(left)
-			flags |= c.appendArgs(call, &one.Args, m, k.Arguments, k.Parts, &part)
+			k.Args, one = c.summarize(call, m, s, &part)
+			flags |= one
 			room.Return(part)
 			left--
 		}
-		rec.Candidates = append(rec.Candidates, one)
+		if k.Args == rec.Args {
+			k.Args = "" // they differ in what is not shown, or only in duplicates
+		}
+		if k != (audit.Candidate{Method: first.method, Tool: first.tool}) && !slices.Contains(rec.Candidates, k) {
+			rec.Candidates = append(rec.Candidates, k)
+		}
 	}
 	return flags
+}
+
+// maxSummaries bounds the candidates of a record.
+const maxSummaries = 16
+
+// withReadings adds the readings that the arguments of first and of list have
+// because a name in them stands twice, in turn, and reports whether there are
+// more than fit.
+func withReadings(list []summary, first summary, whole bool) (all []summary, more bool) {
+	all = list
+	if !whole {
+		return all, false
+	}
+	for _, s := range append([]summary{first}, list...) {
+		if !s.own {
+			s.raw = first.raw
+		}
+		readings, cut := wire.Readings(s.raw, maxSummaries-len(all))
+		more = more || cut
+		for _, raw := range readings {
+			if len(all) < maxSummaries {
+				all = append(all, summary{s.method, s.tool, true, raw, nil})
+			} else {
+				more = true
+			}
+		}
+	}
+	return all, more
 }
 
 func (c *clientSide) fillID(call *call, id []byte) {

@@ -13,6 +13,7 @@ type members struct {
 	index   map[string]int // of p.members by name, once there are many
 	current int            // of p.members, the one that is being written
 	again   bool           // the current one's name stood here before
+	cased   bool           // a name is not in lower-case ASCII
 	moved   bool           // the output is not what the entries say: see settle
 	waste   int            // bytes of output that no entry names
 }
@@ -63,11 +64,38 @@ func (m *members) open(name []byte, value int) {
 		p.names = p.names[:len(p.names)-len(name)]
 		return
 	}
+	if m.cased = m.cased || isCased(name); m.cased && p.flags&Variant == 0 && m.varies(name) {
+		p.flags |= Variant
+	}
 	m.current = len(p.members)
 	p.members = append(p.members, member{nameFrom: len(p.names) - len(name), nameTo: len(p.names), value: value})
 	if m.index != nil {
 		m.index[string(name)] = m.current
 	}
+}
+
+func isCased(name []byte) bool {
+	for _, c := range name {
+		if c-'A' < 26 || c >= 0x80 {
+			return true
+		}
+	}
+	return false
+}
+
+// varies reports whether a name stands here in another case or fold; of many
+// names it says so without a look.
+func (m *members) varies(name []byte) bool {
+	have := m.p.members[m.first:]
+	if len(have) > 4*manyMembers {
+		return true
+	}
+	for _, e := range have {
+		if bytes.EqualFold(m.p.names[e.nameFrom:e.nameTo], name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *members) find(name []byte) int {

@@ -17,7 +17,8 @@ import (
 // arguments are an operation's arguments as a CEL map. Most conditions ask for
 // one member, and most often it is not there: a member is decoded when it is
 // asked for, the whole when more than a member is. Of a name that stands twice
-// the last counts, as in most servers. Text that is no object has no members.
+// the last counts, as in most servers; a name that is not there is looked for in
+// another case, as servers in Go do. Text that is no object has no members.
 type arguments struct {
 	text    audit.JSON
 	members []member
@@ -51,17 +52,27 @@ func (a *arguments) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return a.whole().Find(key)
 	}
-	for i := len(a.members) - 1; i >= 0; i-- {
-		m := &a.members[i]
-		if m.name != string(name) {
-			continue
-		}
-		if m.value == nil {
-			m.value = types.DefaultTypeAdapter.NativeToValue(decode(string(m.text)))
-		}
-		return m.value, true
+	m := a.member(func(n string) bool { return n == string(name) })
+	if m == nil {
+		m = a.member(func(n string) bool { return strings.EqualFold(n, string(name)) })
 	}
-	return nil, false
+	if m == nil {
+		return nil, false
+	}
+	if m.value == nil {
+		m.value = types.DefaultTypeAdapter.NativeToValue(decode(string(m.text)))
+	}
+	return m.value, true
+}
+
+// member returns the last member that has a name, nil for none.
+func (a *arguments) member(has func(name string) bool) *member {
+	for i := len(a.members) - 1; i >= 0; i-- {
+		if has(a.members[i].name) {
+			return &a.members[i]
+		}
+	}
+	return nil
 }
 
 // whole returns the map of all members.

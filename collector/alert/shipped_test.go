@@ -78,6 +78,7 @@ func TestUnseenArguments(t *testing.T) {
 			r.Candidates = []audit.Candidate{{Method: "tools/call", Tool: r.Tool,
 				Args: `{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/etc/cron.d/x"}}]}`}}
 		}},
+		{"a name in another case", func(r *audit.Record) { r.Args = `{"Output_Path":"/etc/cron.d/x"}` }},
 		{"more readings than are listed", func(r *audit.Record) { r.Anomalies = []string{"candidates_cut"} }},
 		{"cut", func(r *audit.Record) { r.Anomalies = []string{"args_cut"} }},
 		{"too long", func(r *audit.Record) { r.Anomalies = []string{"oversize"} }},

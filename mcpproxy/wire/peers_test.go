@@ -106,7 +106,7 @@ func throughProcess(t *testing.T, name string, argv []string, stream, end []byte
 	}
 	for line := range bytes.Lines(noted) {
 		var tool string
-		if err := json.Unmarshal(line, &tool); err != nil {
+		if err := json.Unmarshal(line, &[]any{&tool}); err != nil {
 			t.Fatal(err)
 		}
 		n.add(methodCall, tool, []byte(anyArgs), nil)

@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"bytes"
+	"iter"
+	"unicode"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+)
+
+// Limits of Readings: longer or deeper arguments have readings that it does not
+// find.
+const (
+	readingBytes = 256 << 10
+	readingDepth = 32
+)
+
+// Readings returns other readings of arguments in which an object has a name
+// twice, or in another case or fold: at most as many as are wanted, and whether
+// there could be more. Python and JavaScript take the last of a name, but tools
+// that decode their arguments into a Go struct take the last one in any case
+// that is not null, and merge objects; others may take the first. So the first
+// reading is Go's, and in the others together every member stands once. In a
+// reading no object has a name twice.
+func Readings(args []byte, want int) (list [][]byte, more bool) {
+	args = bytes.TrimSpace(args)
+	if len(args) == 0 || args[0] != '{' {
+		return nil, false
+	}
+	if len(args) > readingBytes {
+		return nil, true
+	}
+	r := argumentReader{goStruct: true, seen: map[*byte]bool{}, done: map[*byte]bool{}}
+	r.value(args, 1)
+	if !r.collision {
+		return nil, r.deep
+	}
+	list = append(list, bytes.Clone(r.out))
+	r.goStruct, r.progress = false, true
+	for tries := 0; r.progress; tries++ {
+		if tries == 4*maxCandidates {
+			return list, true
+		}
+		r.out, r.progress, r.fresh = r.out[:0], false, 0
+		r.value(args, 1)
+		if r.fresh == 0 {
+			continue
+		}
+		if len(list) == want {
+			return list, true
+		}
+		list = append(list, bytes.Clone(r.out))
+	}
+	return list, r.deep
+}
+
+// An argumentReader writes one reading after the other. Values are known by
+// where they start.
+type argumentReader struct {
+	goStruct  bool
+	out       []byte
+	collision bool // a name stood twice
+	deep      bool // not everything was looked at
+	seen      map[*byte]bool
+	done      map[*byte]bool // seen, and all in it
+	fresh     int            // values that no reading had before
+	progress  bool
+}
+
+// A named is a name that stands in an object, with its values.
+type named struct {
+	lit    []byte
+	values [][]byte
+}
+
+func (r *argumentReader) value(v []byte, depth int) {
+	switch {
+	case v[0] != '{' && v[0] != '[':
+		r.out = append(r.out, v...)
+	case depth > readingDepth:
+		r.deep = true
+		r.out = append(r.out, v...)
+	case v[0] == '{':
+		r.object([][]byte{v}, depth)
+	default:
+		r.out = append(r.out, '[')
+		sep := ""
+		for e := range elements(v) {
+			r.out = append(r.out, sep...)
+			r.value(e, depth+1)
+			sep = ","
+		}
+		r.out = append(r.out, ']')
+	}
+}
+
+// object writes an object that has the members of all parts.
+func (r *argumentReader) object(parts [][]byte, depth int) {
+	var list []named
+	index := map[string]int{}
+	for _, part := range parts {
+		for lit, v := range members(part) {
+			name := string(appendFolded(nil, audit.AppendUnquote(nil, lit)))
+			i, ok := index[name]
+			if !ok {
+				i = len(list)
+				index[name] = i
+				list = append(list, named{lit: lit})
+			} else if !bytes.ContainsFunc(lit, unicode.IsUpper) {
+				list[i].lit = lit // the way in which names are mostly written
+			}
+			list[i].values = append(list[i].values, v)
+		}
+	}
+	r.out = append(r.out, '{')
+	for i, n := range list {
+		if i > 0 {
+			r.out = append(r.out, ',')
+		}
+		r.out = append(append(r.out, n.lit...), ':')
+		r.member(n.values, depth+1)
+	}
+	r.out = append(r.out, '}')
+}
+
+func (r *argumentReader) member(values [][]byte, depth int) {
+	last := values[len(values)-1]
+	if len(values) == 1 {
+		r.value(last, depth)
+		return
+	}
+	r.collision = true
+	if r.goStruct {
+		r.decoded(values, depth)
+		return
+	}
+	for _, v := range values {
+		if !r.done[&v[0]] {
+			last = v
+			break
+		}
+	}
+	before := r.fresh
+	r.value(last, depth)
+	first := &last[0]
+	if r.fresh == before && !r.done[first] {
+		r.done[first], r.progress = true, true
+		if !r.seen[first] {
+			r.fresh++
+		}
+	}
+	r.seen[first] = true
+}
+
+// decoded writes what a member of a Go struct is after several values.
+func (r *argumentReader) decoded(values [][]byte, depth int) {
+	last := values[len(values)-1]
+	var objects [][]byte
+	for _, v := range values {
+		if string(v) != "null" {
+			last = v
+		}
+		if v[0] == '{' {
+			objects = append(objects, v)
+		}
+	}
+	if last[0] == '{' && depth <= readingDepth {
+		r.object(objects, depth)
+		return
+	}
+	r.value(last, depth)
+}
+
+// elements yields the elements of the list v.
+func elements(v []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i := 1; i < len(v); {
+			if v[i] == '}' || !startsValue(v[i]) {
+				i++
+				continue
+			}
+			end := skipValue(v, i)
+			if end <= i || !yield(v[i:end:end]) {
+				return
+			}
+			i = end
+		}
+	}
+}
+
+// appendFolded appends name with each character as the least of those that fold
+// to it, as encoding/json compares names.
+func appendFolded(dst, name []byte) []byte {
+	for len(name) > 0 {
+		c, n := utf8.DecodeRune(name)
+		if c < utf8.RuneSelf {
+			if 'a' <= c && c <= 'z' {
+				c -= 'a' - 'A'
+			}
+		} else {
+			for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
+				if f < c {
+					c = f
+					break
+				}
+			}
+		}
+		dst = utf8.AppendRune(dst, c)
+		name = name[n:]
+	}
+	return dst
+}
