@@ -22,34 +22,38 @@ import (
 )
 
 // A frame is something a client could send and what eight servers did with it.
-// testdata/frames.jsonl was measured on the servers themselves, by their own
-// notes of what they executed, without a proxy.
+// testdata/frames.jsonl and testdata/arguments.jsonl, which has the arguments
+// too, were measured on the servers themselves, by their own notes of what they
+// executed, without a proxy.
 type frame struct {
 	Name       string
 	Initialize bool   // the frame follows a finished initialization
 	Version    string // the protocol version the client asks for there
 	B64        []byte
-	ZlibB64    []byte              `json:"zlib_b64"`
-	Executed   map[string][]string // by server: the tools it executed
-	Tools      []string            // all of them
+	ZlibB64    []byte                       `json:"zlib_b64"`
+	Executed   map[string][]string          // by server: the tools it executed
+	Arguments  map[string][]json.RawMessage // by server: their arguments; not measured for all frames
+	Tools      []string                     // all of them
 }
 
 func frames(t *testing.T) (list []frame) {
 	t.Helper()
-	f, err := os.Open("testdata/frames.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for dec := json.NewDecoder(f); dec.More(); {
-		var fr frame
-		if err := dec.Decode(&fr); err != nil {
-			t.Fatalf("decoding frame %d: %v", len(list), err)
+	for _, file := range []string{"testdata/frames.jsonl", "testdata/arguments.jsonl"} {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		list = append(list, fr)
+		defer f.Close()
+		for dec := json.NewDecoder(f); dec.More(); {
+			var fr frame
+			if err := dec.Decode(&fr); err != nil {
+				t.Fatalf("decoding frame %d of %s: %v", len(list), file, err)
+			}
+			list = append(list, fr)
+		}
 	}
-	if len(list) != 143 {
-		t.Fatalf("testdata has %d frames, want 143", len(list))
+	if len(list) != 168 {
+		t.Fatalf("testdata has %d frames, want 168", len(list))
 	}
 	return list
 }
@@ -106,6 +110,13 @@ func TestFramesPassUnchanged(t *testing.T) {
 				if !slices.ContainsFunc(list, naming(tool)) {
 					t.Errorf("no record names %.40q", tool)
 				}
+			}
+			for server, arguments := range f.Arguments {
+				var executed []execution
+				for i, args := range arguments {
+					executed = append(executed, execution{f.Executed[server][i], args})
+				}
+				checkArguments(t, list, executed)
 			}
 		})
 	}
@@ -173,11 +184,12 @@ func TestFramesExecutedAreRecorded(t *testing.T) {
 				spool := t.TempDir()
 				executed, sure := runFrame(t, &f, s, proxy, "--spool-dir", spool, "--")
 				for _, name := range f.Executed[s.name] {
-					if sure && !slices.ContainsFunc(executed, func(e string) bool { return isName(e, name) }) {
+					if sure && !slices.ContainsFunc(executed, func(e execution) bool { return isName(e.tool, name) }) {
 						t.Errorf("the server executed %.40q without a proxy, with it only %.40q", name, executed)
 					}
 				}
 				checkNamed(t, records(t, spool), executed)
+				checkArguments(t, records(t, spool), executed)
 			})
 		}
 	}
@@ -201,7 +213,7 @@ func TestFramesBehindDepth(t *testing.T) {
 				spool := t.TempDir()
 				f := frame{Initialize: true, Version: "2025-06-18", B64: []byte(line + "\n"), Executed: map[string][]string{s.name: {"evil"}}}
 				executed, _ := runFrame(t, &f, s, proxy, "--spool-dir", spool, "--")
-				if !slices.Equal(executed, []string{"evil"}) {
+				if len(executed) != 1 || executed[0].tool != "evil" {
 					t.Errorf("the server executed %q, want evil", executed)
 				}
 				list := records(t, spool)
@@ -240,7 +252,7 @@ const patience = time.Minute
 // it must have executed what it can: a line that only ends with the stream may
 // be lost there, as go-sdk does now and then. prefix is the command line that
 // s is started with.
-func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed []string, sure bool) {
+func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed []execution, sure bool) {
 	t.Helper()
 	content := f.bytes(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -287,8 +299,8 @@ func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed
 	// end waits for what the frame is known to do.
 	for waiting := true; waiting && len(executed) < len(f.Executed[s.name]); {
 		select {
-		case name := <-journal.noted:
-			executed = append(executed, name)
+		case e := <-journal.noted:
+			executed = append(executed, e)
 		case <-silent:
 			waiting = false
 		}
@@ -303,16 +315,22 @@ func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed
 	return append(executed, journal.rest()...), sure
 }
 
-// A journal receives the names of tools from a server process.
+// An execution is a line of a server's journal.
+type execution struct {
+	tool string
+	args json.RawMessage // null for none
+}
+
+// A journal receives what a server process executes.
 type journal struct {
 	path  string // of a named pipe, to append to
 	pipe  *os.File
-	noted chan string
+	noted chan execution
 }
 
 func newJournal(t *testing.T) *journal {
 	t.Helper()
-	j := &journal{path: filepath.Join(t.TempDir(), "journal"), noted: make(chan string)}
+	j := &journal{path: filepath.Join(t.TempDir(), "journal"), noted: make(chan execution)}
 	if err := syscall.Mkfifo(j.path, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -334,34 +352,58 @@ func (j *journal) read() {
 		if err != nil || line == "\n" {
 			return
 		}
-		var name string
-		if err := json.Unmarshal([]byte(line), &name); err != nil {
-			name = "not a name: " + line
+		var e execution
+		if err := json.Unmarshal([]byte(line), &[]any{&e.tool, &e.args}); err != nil {
+			e.tool = "not a name: " + line
 		}
-		j.noted <- name
+		j.noted <- e
 	}
 }
 
 // rest returns what is in the pipe when its writers are gone.
-func (j *journal) rest() (names []string) {
+func (j *journal) rest() (list []execution) {
 	j.pipe.WriteString("\n")
-	for name := range j.noted {
-		names = append(names, name)
+	for e := range j.noted {
+		list = append(list, e)
 	}
-	return names
+	return list
 }
 
 // checkNamed checks that each call in executed has a record of its own in list.
-func checkNamed(t *testing.T, list []audit.Record, executed []string) {
+func checkNamed(t *testing.T, list []audit.Record, executed []execution) {
 	t.Helper()
 	unused := slices.Clone(list)
-	for _, tool := range executed {
+	for _, e := range executed {
+		tool := e.tool
 		i := slices.IndexFunc(unused, naming(tool))
 		if i < 0 {
 			t.Errorf("%.40q was executed and has no record of its own; all that was executed: %.40q", tool, executed)
 			continue
 		}
 		unused = slices.Delete(unused, i, i+1)
+	}
+}
+
+// checkArguments checks that each call in executed has a record with a reading
+// of that tool and those arguments. Strings are compared that have a path in
+// them: of others a record may have a digest.
+func checkArguments(t *testing.T, list []audit.Record, executed []execution) {
+	t.Helper()
+	for _, e := range executed {
+		var args map[string]any
+		if json.Unmarshal(e.args, &args) != nil {
+			continue
+		}
+		if path, ok := args["output_path"].(string); ok && !slices.ContainsFunc(list, func(r audit.Record) bool {
+			return slices.ContainsFunc(audit.Operations(&r), func(o audit.Operation) bool {
+				var got struct {
+					Path string `json:"output_path"`
+				}
+				return isName(o.Tool, e.tool) && json.Unmarshal([]byte(o.Args), &got) == nil && got.Path == path
+			})
+		}) {
+			t.Errorf("%.40q was executed with %.200s, which no record has", e.tool, e.args)
+		}
 	}
 }
 

@@ -34,7 +34,8 @@ func run(args []string) error {
 	return serve[args[0]](&journal{file: f})
 }
 
-// A journal outlives the server: one line, a JSON string, for each call.
+// A journal outlives the server: one line for each call, a JSON list of the
+// tool's name and its arguments.
 type journal struct {
 	// mu keeps lines whole: file may be a pipe, and a name longer than its
 	// atomic write.
@@ -42,8 +43,11 @@ type journal struct {
 	file *os.File
 }
 
-func (j *journal) note(tool string) error {
-	line, err := json.Marshal(tool)
+func (j *journal) note(tool string, arguments any) error {
+	if raw, ok := arguments.(json.RawMessage); ok && !json.Valid(raw) {
+		arguments = nil // none, or what only its SDK can read
+	}
+	line, err := json.Marshal([]any{tool, arguments})
 	if err != nil {
 		return fmt.Errorf("encoding %q: %w", tool, err)
 	}

@@ -10,8 +10,8 @@ import (
 func serveMCPGo(j *journal) error {
 	s := server.NewMCPServer("peer", "1")
 	for _, name := range tools {
-		s.AddTool(mcp.NewTool(name), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			if err := j.note(name); err != nil {
+		s.AddTool(mcp.NewTool(name), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if err := j.note(name, r.Params.Arguments); err != nil {
 				return nil, err
 			}
 			return mcp.NewToolResultText("done"), nil

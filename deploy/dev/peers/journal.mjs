@@ -1,8 +1,17 @@
 import { appendFileSync } from 'node:fs';
 
+// text is JSON, null for what is too deep to be written.
+function text(value) {
+  try {
+    return JSON.stringify(value ?? null);
+  } catch {
+    return 'null';
+  }
+}
+
 // execute notes the call outside this process, then answers it.
-export function execute(journal, tool) {
-  appendFileSync(journal, JSON.stringify(tool) + '\n');
+export function execute(journal, tool, args) {
+  appendFileSync(journal, `[${text(tool)},${text(args)}]\n`);
   return { content: [{ type: 'text', text: 'done' }] };
 }
 

@@ -6,8 +6,8 @@ usage: libtmux_mcp_server.py [--audit FILE] [--journal FILE]
 gets one JSON object for each of its lines, the line itself under "line" and
 the values that were formatted into it beside it.
 
---journal does no tmux at all: FILE gets the name of each tool called, and the
-answer is "done".
+--journal does no tmux at all: FILE gets the name and the arguments of each tool
+called, and the answer is "done".
 """
 
 import argparse
@@ -47,7 +47,7 @@ def write_journal(path):
 
     class Executed(Middleware):
         async def on_call_tool(self, context, call_next):
-            journal.note(context.message.name)
+            journal.note(context.message.name, context.message.arguments)
             return ToolResult(content="done")
 
     mcp.middleware.insert(0, Executed())

@@ -21,8 +21,8 @@ TOOLS = types.ListToolsResult.model_validate(
 )
 
 
-def execute(name):
-    journal.note(name)
+def execute(params):
+    journal.note(params.name, params.arguments)
     return types.CallToolResult.model_validate({"content": [{"type": "text", "text": "done"}]})
 
 
@@ -31,7 +31,7 @@ def server_1():
         return types.ServerResult(TOOLS)
 
     async def call_tool(request):
-        return types.ServerResult(execute(request.params.name))
+        return types.ServerResult(execute(request.params))
 
     server = Server("peer", "1")
     server.request_handlers[types.ListToolsRequest] = list_tools
@@ -44,7 +44,7 @@ def server_2():
         return TOOLS
 
     async def call_tool(_context, params):
-        return execute(params.name)
+        return execute(params)
 
     return Server("peer", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 

@@ -11,5 +11,5 @@ const { CallToolRequestSchema, ListToolsRequestSchema } = require('@modelcontext
 
 const server = new Server({ name: 'peer', version: '1' }, { capabilities: { tools: {} } });
 server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
-server.setRequestHandler(CallToolRequestSchema, ({ params }) => execute(journal, params.name));
+server.setRequestHandler(CallToolRequestSchema, ({ params }) => execute(journal, params.name, params.arguments));
 await server.connect(new StdioServerTransport());

@@ -11,6 +11,6 @@ const { serveStdio } = require('@modelcontextprotocol/server/stdio');
 serveStdio(() => {
   const server = new Server({ name: 'peer', version: '1' }, { capabilities: { tools: {} } });
   server.setRequestHandler('tools/list', () => ({ tools }));
-  server.setRequestHandler('tools/call', ({ params }) => execute(journal, params.name));
+  server.setRequestHandler('tools/call', ({ params }) => execute(journal, params.name, params.arguments));
   return server;
 });
