@@ -2,6 +2,7 @@ package mcpproxy_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,42 @@ func TestArgumentsOfEveryReadingFit(t *testing.T) {
 					if path := fmt.Sprintf("/etc/cron.d/%d", i); !strings.Contains(all, path) && (!cut || i >= n-2) {
 						t.Errorf("%s: no reading with %s among %s", name, path, all)
 					}
+				}
+			}
+		}
+	}
+}
+
+// TestArgumentsWithMoreReadings sends names that some servers take for one: the
+// anomaly says that readings are missing, not that the call's arguments are.
+// Names that no server takes for another have none, however many.
+func TestArgumentsWithMoreReadings(t *testing.T) {
+	many := func(name string) string {
+		var b strings.Builder
+		for i := range 100 {
+			fmt.Fprintf(&b, `"%s%d":0,`, name, i)
+		}
+		return b.String()
+	}
+	var set strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&set, `"output_path":"/etc/cron.d/%d",`, i)
+	}
+	for _, tt := range []struct {
+		name, args, want string
+	}{
+		{"one name often", `{` + set.String() + `"last":1}`, "candidates_cut duplicate_member"},
+		{"many names in camel case", `{` + many("itemNumber") + `"last":1}`, ""},
+		{"many names in another alphabet", `{` + many("\u540d") + many("\u00fc") + `"last":1}`, ""},
+	} {
+		_, records := sent(t, nil, func(p *peer) {
+			p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pipe_pane","arguments":` + tt.args + "}}\n")
+		})
+		for i := range records {
+			if r := &records[i]; r.Kind == audit.KindCall {
+				slices.Sort(r.Anomalies)
+				if got := strings.Join(r.Anomalies, " "); got != tt.want {
+					t.Errorf("%s: anomalies %q, want %q", tt.name, got, tt.want)
 				}
 			}
 		}

@@ -336,8 +336,9 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 	}
 
 	var flags redact.Flags
+	more := false
 	if m.State != wire.Opaque {
-		flags = c.fillArgs(call, m)
+		flags, more = c.fillArgs(call, m)
 	}
 	rec.ArgsBytes = m.ArgumentsBytes
 	if m.Method == nil || m.Anomalies&wire.NotJSON != 0 {
@@ -345,7 +346,11 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 	}
 
 	rec.Anomalies = nil
-	if a := m.Anomalies | wireAnomalies(flags); a != 0 {
+	a := m.Anomalies | wireAnomalies(flags)
+	if more {
+		a |= wire.CandidatesCut
+	}
+	if a != 0 {
 		rec.Anomalies = a.Append(call.words[:0])
 	}
 	if flags&redact.Cut != 0 {
@@ -435,8 +440,8 @@ type summary struct {
 }
 
 // fillArgs makes the summaries of the call's arguments and of those that other
-// readings of its bytes have.
-func (c *clientSide) fillArgs(call *call, m *wire.Message) (flags redact.Flags) {
+// readings of its bytes have, and reports whether there are more of these.
+func (c *clientSide) fillArgs(call *call, m *wire.Message) (flags redact.Flags, more bool) {
 	rec := &call.rec
 	rec.Candidates = nil
 	first := summary{rec.Method, cmp.Or(rec.Tool, rec.Target), true, m.Arguments, m.Parts}
@@ -444,7 +449,7 @@ func (c *clientSide) fillArgs(call *call, m *wire.Message) (flags redact.Flags) 
 		room, from := redact.WholeRoom(), len(call.buf)
 		rec.Args, flags = c.summarize(call, m, &first, &room)
 		if flags&(redact.Duplicate|redact.Variant) == 0 || m.Raw == nil {
-			return flags
+			return flags, false
 		}
 		call.buf = call.buf[:from]
 	}
@@ -464,7 +469,7 @@ func (c *clientSide) summarize(call *call, m *wire.Message, s *summary, room *re
 // fillCandidates is fillArgs for a message with other readings, or with
 // arguments that have some. The arguments of the first reading get half of the
 // room, so that nothing in them keeps the others out of the record.
-func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) (flags redact.Flags) {
+func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) (flags redact.Flags, more bool) {
 	rec := &call.rec
 	var list []summary
 	for i := range m.Candidates {
@@ -473,9 +478,8 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 			list = append(list, summary{method.text(c.s.red), c.s.clean(k.Name), k.Differs, k.Arguments, k.Parts})
 		}
 	}
-	list, more := withReadings(list, first, m.Raw != nil)
-	if more {
-		flags |= redact.Cut
+	if m.Raw != nil {
+		list, more = withReadings(list, first)
 	}
 	left := 0
 	for i := range list {
@@ -505,32 +509,29 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 			rec.Candidates = append(rec.Candidates, k)
 		}
 	}
-	return flags
+	return flags, more
 }
 
-// maxSummaries bounds the candidates of a record.
-const maxSummaries = 16
+const (
+	maxSummaries = 16      // candidates of a record
+	readingBytes = 4 << 20 // scanned for readings of a call's arguments before it is forwarded
+)
 
 // withReadings adds the readings that the arguments of first and of list have
 // because a name in them stands twice, in turn, and reports whether there are
-// more than fit.
-func withReadings(list []summary, first summary, whole bool) (all []summary, more bool) {
+// more than fit or than its budget finds.
+func withReadings(list []summary, first summary) (all []summary, more bool) {
+	budget := readingBytes
+	ofFirst, more := wire.Readings(first.raw, maxSummaries-len(list), &budget)
 	all = list
-	if !whole {
-		return all, false
-	}
-	for _, s := range append([]summary{first}, list...) {
-		if !s.own {
-			s.raw = first.raw
+	for i, s := range append([]summary{first}, list...) {
+		readings, cut := ofFirst, false
+		if i > 0 && s.own {
+			readings, cut = wire.Readings(s.raw, maxSummaries-len(all), &budget)
 		}
-		readings, cut := wire.Readings(s.raw, maxSummaries-len(all))
-		more = more || cut
-		for _, raw := range readings {
-			if len(all) < maxSummaries {
-				all = append(all, summary{s.method, s.tool, true, raw, nil})
-			} else {
-				more = true
-			}
+		more = more || cut || len(readings) > maxSummaries-len(all)
+		for _, raw := range readings[:min(len(readings), maxSummaries-len(all))] {
+			all = append(all, summary{s.method, s.tool, true, raw, nil})
 		}
 	}
 	return all, more

@@ -1,21 +1,26 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+
+	"auditproxy/schemas/audit"
+)
 
 // members is the frame of the object that is being written: where each member
 // stands in the output, so that the last value of a name can take the first
 // one's place. The entries live on stacks of the pass.
 type members struct {
 	p       *pass
-	base    int            // of the output, where the first member starts
-	first   int            // of p.members
-	names   int            // of p.names
-	index   map[string]int // of p.members by name, once there are many
-	current int            // of p.members, the one that is being written
-	again   bool           // the current one's name stood here before
-	cased   bool           // a name is not in lower-case ASCII
-	moved   bool           // the output is not what the entries say: see settle
-	waste   int            // bytes of output that no entry names
+	base    int             // of the output, where the first member starts
+	first   int             // of p.members
+	names   int             // of p.names
+	index   map[string]int  // of p.members by name, once there are many
+	current int             // of p.members, the one that is being written
+	again   bool            // the current one's name stood here before
+	folded  map[string]bool // every name as Go compares them, once many are cased
+	cased   bool            // a name is not in lower-case ASCII
+	moved   bool            // the output is not what the entries say: see settle
+	waste   int             // bytes of output that no entry names
 }
 
 // A member is one member in the output; from == to if it has been dropped.
@@ -83,19 +88,28 @@ func isCased(name []byte) bool {
 	return false
 }
 
-// varies reports whether a name stands here in another case or fold; of many
-// names it says so without a look.
+// varies reports whether a name stands here in another case or fold.
 func (m *members) varies(name []byte) bool {
-	have := m.p.members[m.first:]
-	if len(have) > 4*manyMembers {
-		return true
+	p := m.p
+	have := p.members[m.first:]
+	if len(have) <= 4*manyMembers {
+		for _, e := range have {
+			if bytes.EqualFold(p.names[e.nameFrom:e.nameTo], name) {
+				return true
+			}
+		}
+		return false
 	}
-	for _, e := range have {
-		if bytes.EqualFold(m.p.names[e.nameFrom:e.nameTo], name) {
-			return true
+	if m.folded == nil {
+		m.folded = make(map[string]bool, 2*len(have))
+		for _, e := range have {
+			m.folded[string(audit.AppendFolded(nil, p.names[e.nameFrom:e.nameTo]))] = true
 		}
 	}
-	return false
+	key := string(audit.AppendFolded(nil, name))
+	found := m.folded[key]
+	m.folded[key] = true
+	return found
 }
 
 func (m *members) find(name []byte) int {

@@ -67,7 +67,7 @@ const (
 	Surrogate                   // a lone surrogate: anomaly lone_surrogate
 	BadUTF8                     // bytes that are not UTF-8: anomaly invalid_utf8
 	Control                     // a raw control character in a string: anomaly control_character
-	Variant                     // a name may stand in an object in two cases or folds, at any depth
+	Variant                     // a name stands in an object in two cases or folds, at any depth
 )
 
 // A Redactor redacts. Its methods may be used concurrently and allocate

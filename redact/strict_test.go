@@ -104,6 +104,23 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// TestVariants has objects of few and of many names.
+func TestVariants(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, n := range []int{1, 60, 70, 500} {
+		var names strings.Builder
+		for i := range n {
+			fmt.Fprintf(&names, `"itemNumber%d":0,`, i)
+		}
+		for last, want := range map[string]redact.Flags{`"item":1`: 0, `"\u00fcber":1`: 0, `"ItemNumber0":1`: redact.Variant, `"iteMNumber0":1,"itemN":2`: redact.Variant} {
+			in := `{"a":[{` + names.String() + last + `}]}`
+			if _, flags := r.AppendArgs(nil, []byte(in)); flags&redact.Variant != want {
+				t.Errorf("%d names and %s: flags %b, want %b", n, last, flags, want)
+			}
+		}
+	}
+}
+
 // TestLimits gives more than a record holds, in every direction.
 func TestLimits(t *testing.T) {
 	repeat := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s, n), ",") }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"iter"
 	"unicode"
-	"unicode/utf8"
 
 	"auditproxy/schemas/audit"
 )
@@ -22,19 +21,23 @@ const (
 // that decode their arguments into a Go struct take the last one in any case
 // that is not null, and merge objects; others may take the first. So the first
 // reading is Go's, and in the others together every member stands once. In a
-// reading no object has a name twice.
-func Readings(args []byte, want int) (list [][]byte, more bool) {
+// reading no object has a name twice. An object is scanned once for each level
+// and each reading: Readings takes the bytes that it scans from budget, and ends
+// before it scans more than are left.
+func Readings(args []byte, want int, budget *int) (list [][]byte, more bool) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || args[0] != '{' {
 		return nil, false
 	}
-	if len(args) > readingBytes {
-		return nil, true
-	}
-	r := argumentReader{goStruct: true, seen: map[*byte]bool{}, done: map[*byte]bool{}}
+	r := argumentReader{budget: budget, goStruct: true, seen: map[*byte]bool{}, done: map[*byte]bool{}}
 	r.value(args, 1)
-	if !r.collision {
+	switch {
+	case r.spent:
+		return nil, true
+	case !r.collision:
 		return nil, r.deep
+	case want <= 0 || len(args) > readingBytes:
+		return nil, true
 	}
 	list = append(list, bytes.Clone(r.out))
 	r.goStruct, r.progress = false, true
@@ -44,6 +47,9 @@ func Readings(args []byte, want int) (list [][]byte, more bool) {
 		}
 		r.out, r.progress, r.fresh = r.out[:0], false, 0
 		r.value(args, 1)
+		if r.spent {
+			return list, true
+		}
 		if r.fresh == 0 {
 			continue
 		}
@@ -58,6 +64,8 @@ func Readings(args []byte, want int) (list [][]byte, more bool) {
 // An argumentReader writes one reading after the other. Values are known by
 // where they start.
 type argumentReader struct {
+	budget    *int // bytes that may still be scanned
+	spent     bool // they did not suffice: out is no reading
 	goStruct  bool
 	out       []byte
 	collision bool // a name stood twice
@@ -74,6 +82,15 @@ type named struct {
 	values [][]byte
 }
 
+// scan reports whether v may be scanned.
+func (r *argumentReader) scan(v []byte) bool {
+	if r.spent = r.spent || len(v) > *r.budget; r.spent {
+		return false
+	}
+	*r.budget -= len(v)
+	return true
+}
+
 func (r *argumentReader) value(v []byte, depth int) {
 	switch {
 	case v[0] != '{' && v[0] != '[':
@@ -83,7 +100,7 @@ func (r *argumentReader) value(v []byte, depth int) {
 		r.out = append(r.out, v...)
 	case v[0] == '{':
 		r.object([][]byte{v}, depth)
-	default:
+	case r.scan(v):
 		r.out = append(r.out, '[')
 		sep := ""
 		for e := range elements(v) {
@@ -100,8 +117,14 @@ func (r *argumentReader) object(parts [][]byte, depth int) {
 	var list []named
 	index := map[string]int{}
 	for _, part := range parts {
+		if !r.scan(part) {
+			return
+		}
 		for lit, v := range members(part) {
-			name := string(appendFolded(nil, audit.AppendUnquote(nil, lit)))
+			if len(lit) < 2 || len(v) == 0 {
+				continue // no JSON: a name that does not end, or without a value
+			}
+			name := string(audit.AppendFolded(nil, audit.AppendUnquote(nil, lit)))
 			i, ok := index[name]
 			if !ok {
 				i = len(list)
@@ -187,27 +210,4 @@ func elements(v []byte) iter.Seq[[]byte] {
 			i = end
 		}
 	}
-}
-
-// appendFolded appends name with each character as the least of those that fold
-// to it, as encoding/json compares names.
-func appendFolded(dst, name []byte) []byte {
-	for len(name) > 0 {
-		c, n := utf8.DecodeRune(name)
-		if c < utf8.RuneSelf {
-			if 'a' <= c && c <= 'z' {
-				c -= 'a' - 'A'
-			}
-		} else {
-			for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
-				if f < c {
-					c = f
-					break
-				}
-			}
-		}
-		dst = utf8.AppendRune(dst, c)
-		name = name[n:]
-	}
-	return dst
 }

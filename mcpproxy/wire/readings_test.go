@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestReadings(t *testing.T) {
 		{`{"a":{"b":1,"b":2},"a":{"b":3}}`, []string{`{"a":{"b":3}}`, `{"a":{"b":1}}`, `{"a":{"b":2}}`, `{"a":{"b":3}}`}, false},
 		{`{"a":1,"a":2,"a":3,"a":4,"a":5,"a":6}`, []string{`{"a":6}`, `{"a":1}`, `{"a":2}`, `{"a":3}`}, true},
 	} {
-		list, more := Readings([]byte(tt.in), 4)
+		list, more := readingsOf(tt.in, 4)
 		var got []string
 		for _, b := range list {
 			got = append(got, string(b))
@@ -36,8 +37,84 @@ func TestReadings(t *testing.T) {
 			t.Errorf("%s, more %v (-want +got):\n%s", tt.in, more, diff)
 		}
 	}
-	if _, more := Readings([]byte(`{"a":"`+strings.Repeat("x", readingBytes)+`"}`), 4); !more {
-		t.Error("long arguments have been read to their end")
+}
+
+// readingsOf has budget for any test.
+func readingsOf(in string, want int) (list [][]byte, more bool) {
+	budget := 1 << 30
+	return Readings([]byte(in), want, &budget)
+}
+
+func TestLongReadings(t *testing.T) {
+	long := `"b":"` + strings.Repeat("x", readingBytes) + `"}`
+	if list, more := readingsOf(`{"a":1,`+long, 4); list != nil || more {
+		t.Errorf("%d readings of arguments that have each name once, more %v", len(list), more)
+	}
+	if list, more := readingsOf(`{"a":1,"A":2,`+long, 4); list != nil || !more {
+		t.Errorf("%d readings of long arguments, more %v", len(list), more)
+	}
+	if list, more := readingsOf(`{"a":1,"A":2}`, 0); list != nil || !more {
+		t.Errorf("%d readings where none is wanted, more %v", len(list), more)
+	}
+}
+
+// TestReadingsCost counts what is scanned of arguments that a client made for
+// that: Readings ends when its budget is spent, and says so.
+func TestReadingsCost(t *testing.T) {
+	const all = 4 << 20
+	nested, lists := "1", "1"
+	for i := range 3 * readingDepth {
+		if i < 12 {
+			nested = `{"a":` + nested + `,"A":` + nested + `}`
+		}
+		lists = `[{"a":1,"A":2,"b":` + lists + `}]`
+	}
+	var variants strings.Builder
+	for variants.Len() < 1<<20 {
+		for i := range 16 {
+			name := []byte("abcd")
+			for bit := range name {
+				name[bit] ^= byte(i>>bit&1) << 5
+			}
+			fmt.Fprintf(&variants, `"%s":{"x":[{"a":1,"A":2}]},`, name)
+		}
+	}
+	for _, tt := range []struct {
+		name, in string
+		least    int // of bytes scanned
+	}{
+		{"10 000 duplicates", `{` + strings.Repeat(`"a":1,`, 10_000) + `"a":1}`, 60_000},
+		{"10 000 duplicates in a list", `{"x":[` + strings.Repeat(`{"a":1,"a":2},`, 10_000) + `1]}`, 140_000},
+		{"duplicates 32 levels deep", strings.Repeat(`{"a":1,"a":`, 31) + `{"b":1,"b":2}` + strings.Repeat("}", 31), 300},
+		{"duplicates 32 levels deep at the end", strings.Repeat(`{"a":`, 31) + `{"b":1` + strings.Repeat(`,"b":[{"c":1,"c":{}}]`, 10_000) + `}` + strings.Repeat("}", 31), 4 << 20 / 2},
+		{"every level twice", nested, 60_000},
+		{"deeper than is looked", `{"x":` + lists + `}`, 1000},
+		{"1 MiB of variants", `{` + variants.String() + `"z":1}`, 1 << 20},
+		{"256 KiB of variants", `{` + variants.String()[:strings.LastIndex(variants.String()[:readingBytes-8], ",")] + `}`, 1 << 20},
+	} {
+		if !json.Valid([]byte(tt.in)) {
+			t.Fatalf("%s: no JSON", tt.name)
+		}
+		left := all
+		var list [][]byte
+		more := false
+		for range 17 { // a call and its candidates
+			l, m := Readings([]byte(tt.in), maxCandidates, &left)
+			list, more = append(list, l...), m
+		}
+		scanned := all - left
+		t.Logf("%s: %d bytes, %d scanned, %d readings, more %v", tt.name, len(tt.in), scanned, len(list), more)
+		if scanned < tt.least || scanned > all {
+			t.Errorf("%s: %d bytes scanned, want %d to %d", tt.name, scanned, tt.least, all)
+		}
+		if !more && len(list) < 2 {
+			t.Errorf("%s: %d readings and no more", tt.name, len(list))
+		}
+		for _, b := range list {
+			if !json.Valid(b) {
+				t.Fatalf("%s: a reading is no JSON", tt.name)
+			}
+		}
 	}
 }
 
@@ -73,7 +150,7 @@ func TestReadingsOfGo(t *testing.T) {
 		if json.Unmarshal(in, &want) != nil {
 			continue
 		}
-		list, more := Readings(in, maxCandidates)
+		list, more := readingsOf(string(in), maxCandidates)
 		if len(list) == 0 {
 			continue
 		}
@@ -88,4 +165,30 @@ func TestReadingsOfGo(t *testing.T) {
 	if collisions < 1000 {
 		t.Errorf("only %d arguments had a name twice", collisions)
 	}
+}
+
+// FuzzReadings checks that readings of JSON are JSON in which every object has
+// each name once, and that other bytes do no harm.
+func FuzzReadings(f *testing.F) {
+	for _, in := range []string{`{"a":1,"a":{"b":[1,{"c":2,"C":null}]}}`, `{"a":{"x":1},"A":{"x":2,"y":3},"a":null}`,
+		`{"a":1,"a":}`, `{"a`, `{"a":1,"a`, `{"a":1,"a":[}`, `{"a":1 2,"a":[1 2}]}`, `{"a":NaN,"\u0061":[NaN,]}`} {
+		f.Add([]byte(in))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		list, _ := readingsOf(string(in), maxCandidates)
+		if len(list) > maxCandidates {
+			t.Fatalf("%d readings, want at most %d", len(list), maxCandidates)
+		}
+		if !json.Valid(in) {
+			return
+		}
+		for _, b := range list {
+			if !json.Valid(b) {
+				t.Fatalf("%q is read as %q, which is no JSON", in, b)
+			}
+			if again, _ := readingsOf(string(b), maxCandidates); again != nil {
+				t.Fatalf("%q is read as %q, which has a name twice", in, b)
+			}
+		}
+	})
 }
