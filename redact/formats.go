@@ -19,10 +19,11 @@ type tokenFormat struct {
 	minBefore uint16
 	maxBefore uint16
 	minAfter  uint16
-	alone     bool // no letter, digit or "_" may stand before it
+	alone     bool // no letter, digit or "_" may stand before it, nor more of before
 	behind    bool // the word itself is no secret
 	digit     bool // a digit must stand behind the word, as English has words like it
 	assigned  bool // the word is part of a name, and the credential its value
+	humped    bool // the word may have a camel hump in it
 	maxAfter  uint16
 }
 
@@ -89,7 +90,7 @@ func (s *scanner) formats() {
 				}
 				for k := formatFirst[word-1]; k < formatFirst[word]; k++ {
 					v := s.formatted(&tokenFormats[k], i+1-int(formatSizes[word-1]), i+1)
-					if v.from < v.to && v.to > done {
+					if v.from < v.to && v.to > done && !isPlaceholder(t[v.from:v.to]) {
 						s.found = append(s.found, v)
 						done = v.to
 					}
@@ -134,6 +135,9 @@ func (s *scanner) formatted(f *tokenFormat, from, to int) span {
 		return span{}
 	}
 	if f.assigned {
+		if !f.humped && hasHump(t[from:to]) {
+			return span{} // "rookTable" is not about Okta
+		}
 		return s.valueOf(f, to)
 	}
 	first := from
@@ -141,7 +145,7 @@ func (s *scanner) formatted(f *tokenFormat, from, to int) span {
 		for first > 0 && from-first < int(f.maxBefore) && formatSets[f.before].has(t[first-1]) {
 			first--
 		}
-		if from-first < int(f.minBefore) {
+		if from-first < int(f.minBefore) || f.alone && first > 0 && formatSets[f.before].has(t[first-1]) {
 			return span{}
 		}
 	} else if f.alone && first > 0 && (classes[t[first-1]]&isAlnum != 0 || t[first-1] == '_') {
@@ -221,6 +225,16 @@ func (s *scanner) valueOf(f *tokenFormat, i int) span {
 		return span{}
 	}
 	return span{i, s.credentialEnd(to)}
+}
+
+// hasHump reports whether an upper-case letter follows a lower-case one in b.
+func hasHump(b []byte) bool {
+	for i := 1; i < len(b); i++ {
+		if 'A' <= b[i] && b[i] <= 'Z' && 'a' <= b[i-1] && b[i-1] <= 'z' {
+			return true
+		}
+	}
+	return false
 }
 
 // hasToken reports whether b has minFormat bytes of a token in a row, as look

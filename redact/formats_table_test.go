@@ -16,10 +16,11 @@ import (
 
 // A leakRule is one rule of gitleaks with the samples that its generator makes.
 type leakRule struct {
-	Rule     string
-	Regexp   string
-	Keywords []string
-	Positive []struct {
+	Rule      string
+	Regexp    string
+	Keywords  []string
+	Published []string // not secrets: the rule's allowlist, where it lists whole strings
+	Positive  []struct {
 		Text    string
 		Secrets []string
 	}
@@ -57,7 +58,7 @@ var otherwise = []string{"curl-auth-header", "curl-auth-user", "freemius-secret-
 var ownFormats = []leakRule{
 	{Rule: "github", Regexp: `gh[pousr]_[\w.-]{16}`}, {Rule: "github-pat", Regexp: `github_pat_[\w.-]{16}`},
 	{Rule: "gitlab", Regexp: `gl(?:pat|dt|rt)-[\w.-]{12}`}, {Rule: "slack", Regexp: `xox[abceoprsd]-[\w.-]{10}`}, {Rule: "slack-app", Regexp: `xapp-[\w.-]{10}`},
-	{Rule: "anthropic", Regexp: `sk-ant-[\w.-]{10}`}, {Rule: "openai", Regexp: `\bsk-[\w.-]{16}`}, {Rule: "stripe", Regexp: `[sr]k_(?:live|test|prod)_[\w.-]{10}`},
+	{Rule: "anthropic", Regexp: `sk-ant-[\w.-]{10}`}, {Rule: "openai", Regexp: `\bsk-[\w.-]{16}`}, {Rule: "stripe", Regexp: `\b[sr]k_(?:live|test|prod)_[\w.-]{10}`},
 	{Rule: "stripe-webhook", Regexp: `whsec_[\w.-]{16}`}, {Rule: "npm", Regexp: `npm_[\w.-]{20}`}, {Rule: "pypi", Regexp: `pypi-[\w.-]{16}`},
 	{Rule: "sendgrid", Regexp: `\bSG\.[\w.-]{16}`}, {Rule: "digitalocean", Regexp: `dop_v1_[\w.-]{20}`},
 	{Rule: "google", Regexp: `AIza[\w-]{30}`}, {Rule: "aws-key-id", Regexp: `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}`},
@@ -65,8 +66,9 @@ var ownFormats = []leakRule{
 	{Rule: "teams-webhook", Regexp: `\.webhook\.office\.com/[\w/@+-]{20}`}, {Rule: "airtable", Regexp: `\bpat[A-Za-z0-9]{14}\.[a-f0-9]{20}`}, {Rule: "telegram", Regexp: `[0-9]{8,12}:AA[\w-]{30}`},
 }
 
-// wordy are formats of which English has words: a digit must be in them.
-var wordy = []string{"openai", "pypi", "slack", "slack-app"}
+// wordy are formats of which English and programs have words: a digit must be
+// in them.
+var wordy = []string{"openai", "pypi", "slack", "slack-app", "vault-service-token", "grafana-cloud-api-token"}
 
 // A shape is one way to read a regular expression: what each place may hold.
 type shape []place2
@@ -240,7 +242,11 @@ type reduced struct {
 const (
 	operatorPart = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`
 	endPart      = `(?:[\x60'"\s;]|\\[nr]|$)`
+	fencePart    = `(?:^|[\\'"\x60\s>=:(,)])` // before a credential
 )
+
+// endParts are what rules have behind a credential: it goes on no further.
+var endParts = []string{endPart, `(?:$|[\\'"\x60\s<),])`, `(?:[^\w-]|\z)`, `(?:[^a-zA-Z0-9+/]|\z)`, `(?:[\x60'"\s;]|\\[nr]|$|\b)`, `\b`}
 
 // reduce makes formats of a rule.
 func reduce(t *testing.T, r leakRule) []reduced {
@@ -265,6 +271,7 @@ func reduce(t *testing.T, r leakRule) []reduced {
 			}
 			p := union(shapes(re))
 			f := reduced{name: r.Rule, word: strings.ToLower(word), after: p.set}
+			f.humped = !strings.Contains(head, "(?-i:")
 			f.assigned, f.minAfter, f.maxAfter = true, uint16(p.min), uint16(min(p.max, unbounded))
 			all = append(all, f)
 		}
@@ -278,6 +285,12 @@ func reduce(t *testing.T, r leakRule) []reduced {
 	}
 	ends := strings.Contains(source, endPart)
 	source = strings.ReplaceAll(source, endPart, "")
+	for _, end := range endParts {
+		if rest, ok := strings.CutSuffix(source, end); ok {
+			source, ends = rest, true
+		}
+	}
+	source, fenced := strings.CutPrefix(source, fencePart)
 	re, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
 		t.Fatalf("%s: %v", r.Rule, err)
@@ -286,6 +299,7 @@ func reduce(t *testing.T, r leakRule) []reduced {
 		if f, ok := around(s); ok {
 			f.name = r.Rule
 			f.digit = slices.Contains(wordy, r.Rule)
+			f.alone = f.alone || fenced
 			if !ends {
 				f.maxAfter = math.MaxUint16
 			}
@@ -362,8 +376,8 @@ func writeFormats(t *testing.T, b *bytes.Buffer) {
 	kept := 0
 	seen := map[string]bool{}
 	for _, f := range all {
-		row := fmt.Sprintf("literal: %q, before: %d, after: %d, minBefore: %d, maxBefore: %d, minAfter: %d, maxAfter: %d, alone: %t, behind: %t, digit: %t, assigned: %t",
-			f.literal, number(f.before), number(f.after), f.minBefore, f.maxBefore, f.minAfter, f.maxAfter, f.alone, f.behind, f.digit, f.assigned)
+		row := fmt.Sprintf("literal: %q, before: %d, after: %d, minBefore: %d, maxBefore: %d, minAfter: %d, maxAfter: %d, alone: %t, behind: %t, digit: %t, assigned: %t, humped: %t",
+			f.literal, number(f.before), number(f.after), f.minBefore, f.maxBefore, f.minAfter, f.maxAfter, f.alone, f.behind, f.digit, f.assigned, f.humped)
 		if seen[f.word+row] {
 			continue
 		}
@@ -382,6 +396,12 @@ func writeFormats(t *testing.T, b *bytes.Buffer) {
 	fmt.Fprintf(b, "var formatSets = [...]byteSet{\n")
 	for _, s := range sets {
 		fmt.Fprintf(b, "{%#x, %#x},\n", s[0], s[1])
+	}
+	fmt.Fprintf(b, "}\n\n// published are strings that look like credentials and are known not to be,\n// from publishedAt on: as a whole, scanners of repositories would find them.\nvar published = [...]string{\n")
+	for _, r := range leakRules(t) {
+		for _, p := range r.Published {
+			fmt.Fprintf(b, "%q,\n", p[publishedAt:])
+		}
 	}
 	fmt.Fprintf(b, "}\n\nvar tokenFormats = [...]tokenFormat{\n%s}\n", rows.String())
 }

@@ -18,7 +18,7 @@ func TestLeakSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets, hidden, benign, touched, all2 := 0, 0, 0, 0, 0
+	secrets, hidden, benign, touched := 0, 0, 0, 0
 	for _, rule := range leakRules(t) {
 		all, missed := 0, 0
 		var miss string
@@ -42,18 +42,12 @@ func TestLeakSamples(t *testing.T) {
 		for _, text := range rule.Negative {
 			benign++
 			if string(r.AppendMessage2(nil, []byte(text))) != text {
-				all2++
-			}
-			// Under a sensitive name it is hidden whatever it looks like; what
-			// counts here is what the formats add to that.
-			s := scanner{names: r.names, text: []byte(text)}
-			if s.formats(); len(s.found) > 0 {
 				touched++
 				t.Logf("benign %s: %.200q", rule.Rule, text)
 			}
 		}
 	}
-	t.Logf("%d of %d secrets hidden, %d of %d benign texts touched, %d with the names", hidden, secrets, touched, benign, all2)
+	t.Logf("%d of %d secrets hidden, %d of %d benign texts touched", hidden, secrets, touched, benign)
 	if 100*hidden < 97*secrets || 3*touched > benign {
 		t.Errorf("%d of %d secrets hidden, %d of %d benign texts touched", hidden, secrets, touched, benign)
 	}

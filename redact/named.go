@@ -349,7 +349,7 @@ func (s *scanner) manifests() {
 				continue
 			}
 			if i < len(t) && (t[i] == '\n' || t[i] == '\r') {
-				at = s.block(i)
+				at = s.block(i, indentAt(t, at-len(name)))
 			}
 		}
 	}
@@ -371,9 +371,22 @@ func isManifest(t []byte) bool {
 	}
 }
 
-// block adds the values in the indented lines behind i and returns where they
-// end.
-func (s *scanner) block(i int) int {
+// indentAt returns how many bytes of white space the line of t[i] starts with, 0
+// if t[i] is not the first thing behind it.
+func indentAt(t []byte, i int) int {
+	from := i
+	for from > 0 && (t[from-1] == ' ' || t[from-1] == '\t') {
+		from--
+	}
+	if from > 0 && t[from-1] != '\n' {
+		return 0
+	}
+	return i - from
+}
+
+// block adds the values in the lines behind i that are indented by more than
+// outer bytes, and returns where they end.
+func (s *scanner) block(i, outer int) int {
 	t := s.text
 	for i < len(t) {
 		end := bytes.IndexByte(t[i:], '\n')
@@ -381,14 +394,14 @@ func (s *scanner) block(i int) int {
 			return len(t)
 		}
 		i += end + 1
-		if i == len(t) || t[i] != ' ' && t[i] != '\t' {
-			return i
-		}
 		stop := bytes.IndexByte(t[i:], '\n')
 		if stop < 0 {
 			stop = len(t) - i
 		}
 		line := t[i : i+stop]
+		if indent := len(line) - len(bytes.TrimLeft(line, " \t")); indent <= outer && indent < len(bytes.TrimRight(line, "\r")) {
+			return i
+		}
 		colon := bytes.IndexByte(line, ':')
 		from := i + colon + 1
 		for from < i+stop && (t[from] <= ' ' || classes[t[from]]&isQuote != 0) {
@@ -398,7 +411,7 @@ func (s *scanner) block(i int) int {
 		for to > from && (t[to-1] <= ' ' || classes[t[to-1]]&isQuote != 0) {
 			to--
 		}
-		if from < to && markLen(t[from:]) == 0 {
+		if from < to && markLen(t[from:]) == 0 && !isPlaceholder(t[from:to]) {
 			s.found = append(s.found, span{from, to})
 		}
 	}

@@ -176,7 +176,11 @@ func (v *verdict) holds() bool {
 	}
 search:
 	for _, found := range v.found[:v.nFound] {
-		if end := v.f.skipDigits(found.to); v.f.ends(found.to) && end < len(v.f.all) && described <= end {
+		end := v.f.skipDigits(found.to)
+		for end < len(v.f.all) && !v.f.edges[end] { // "password" in "passwords file"
+			end++
+		}
+		if end < len(v.f.all) && described <= end {
 			continue
 		}
 		for _, c := range v.cleared[:v.nCleared] {

@@ -1,10 +1,21 @@
 package redact
 
+import (
+	"bytes"
+	"slices"
+)
+
+// publishedAt is where the strings in published start, in bytes.
+const publishedAt = 6
+
 // isPlaceholder reports whether b stands for a credential that is elsewhere or
 // nowhere: a variable of a shell or template, "<password>", "xxxxxxxx", "***".
 // Defaults, as in ${NAME:-SECRET}, are none of it.
 func isPlaceholder(b []byte) bool {
 	n := len(b)
+	if isMasked(b) || n > publishedAt && slices.Contains(published[:], view(b[publishedAt:])) {
+		return true
+	}
 	if n == 0 || n > 64 {
 		return false
 	}
@@ -36,6 +47,8 @@ func isPlaceholder(b []byte) bool {
 		return only(b[2:], "a.{} ")
 	case b[0] == '%' && b[n-1] == '%' && n > 4:
 		return only(b[1:n-1], "a")
+	case isReference(b):
+		return true
 	case b[0] == '<':
 		return n > 3 && only(b[1:], "a:> -")
 	case b[0] == '[' && b[n-1] == ']':
@@ -47,4 +60,47 @@ func isPlaceholder(b []byte) bool {
 		}
 	}
 	return n > 2
+}
+
+// isMasked reports whether b is a mask behind what vendors put before their
+// keys: "hf_xxxxxxxxxxxxxxxxxxxxxxxx".
+func isMasked(b []byte) bool {
+	const long, short = 16, 8 // of all runs of one byte, of the shortest one that counts
+	if len(b) < long || len(b) > 128 {
+		return false
+	}
+	masked, rest, letters := 0, 0, 0
+	for from := 0; from < len(b); {
+		to := from + 1
+		for to < len(b) && b[to] == b[from] {
+			to++
+		}
+		if n := to - from; n >= short {
+			masked += n
+		} else if rest += n; classes[b[from]]&isAlnum != 0 {
+			letters += n
+		}
+		from = to
+	}
+	return masked >= long && letters <= 5 && rest <= 10
+}
+
+// references are how programs begin the name of a value that is elsewhere.
+var references = [...]string{"var.", "local.", "module.", "process.env.", "secrets.", "vars."}
+
+// isReference reports whether b is such a name and nothing else.
+func isReference(b []byte) bool {
+	for _, start := range references {
+		name, ok := bytes.CutPrefix(b, []byte(start))
+		if !ok || len(name) == 0 {
+			continue
+		}
+		for _, c := range name {
+			if classes[c]&isAlnum == 0 && c != '_' && c != '.' {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
