@@ -56,7 +56,7 @@ test: check tools ## everything: format, vet, staticcheck, all tests, the race d
 	go test -count=1 -timeout 20m ./...
 	go test -count=1 -timeout 20m -race $(RACE)
 	$(PORTABLE) ./mcpproxy/... ./sink/spool
-	$(PORTABLE) -run 'TestP14|TestP2|TestS6S7|TestScript|TestLibtmux' ./cmd/auditproxy
+	$(PORTABLE) -run 'TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmux' ./cmd/auditproxy
 
 check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platform
 	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "gofmt would change:" $$files; exit 1; }

@@ -18,8 +18,8 @@ func sealed(object string) []byte {
 	return b[:len(b)-1]
 }
 
-// TestC6 is what others may put into a topic.
-func TestC6(t *testing.T) {
+// TestDecode is what others may put into a topic.
+func TestDecode(t *testing.T) {
 	day := 24 * time.Hour
 	flipped := line(1)
 	flipped[len(flipped)/2] ^= 1

@@ -185,8 +185,8 @@ func TestNoTopic(t *testing.T) {
 	eventually(t, "nothing is missed", func() bool { return m.Ready() == nil })
 }
 
-// TestC8: the topic from its start again and two groups at once change nothing.
-func TestC8(t *testing.T) {
+// TestRepeatsChangeNothing: the topic from its start again and two groups at once change nothing.
+func TestRepeatsChangeNothing(t *testing.T) {
 	topic, store := newTopic(t, 3), newFakeStore()
 	produce(t, topic, records(1, 1000)...)
 	one, two := join(t, store, topic+"-one", topic), join(t, store, topic+"-two", topic)

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestC10: whatever names strangers choose, the number of time series is ours.
-func TestC10(t *testing.T) {
+// TestNumberOfSeriesIsBounded: whatever names strangers choose, the number of time series is ours.
+func TestNumberOfSeriesIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry, store := prometheus.NewRegistry(), newFakeStore()
 		c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}, Metrics: registry})

@@ -81,9 +81,9 @@ func (b *bench) want(t *testing.T, committed []int, records, letters int) {
 	}
 }
 
-// TestC1: the source is told only after the store has answered, whatever the
+// TestCommitFollowsInsert: the source is told only after the store has answered, whatever the
 // store answers first.
-func TestC1(t *testing.T) {
+func TestCommitFollowsInsert(t *testing.T) {
 	for name, f := range map[string]fault{
 		"it waits for a store that fails":                lost,
 		"it waits for a store that drops its answer":     ackDropped,
@@ -112,8 +112,8 @@ func TestC1(t *testing.T) {
 	}
 }
 
-// TestC2: an insert whose answer is lost is repeated, and stays one record.
-func TestC2(t *testing.T) {
+// TestLostAnswerIsRepeated: an insert whose answer is lost is repeated, and stays one record.
+func TestLostAnswerIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
 		store.faults = []fault{ackDropped, ackDropped}
@@ -222,9 +222,9 @@ func TestBatchWait(t *testing.T) {
 	})
 }
 
-// TestC5: rows that the store refuses are found, the others are stored, and
+// TestRefusedRows: rows that the store refuses are found, the others are stored, and
 // all that is known before the commit.
-func TestC5(t *testing.T) {
+func TestRefusedRows(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		rows   int

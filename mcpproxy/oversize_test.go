@@ -70,9 +70,9 @@ func executed(stream []byte) (n int) {
 	return n
 }
 
-// P10: a call of any length has its intent before more than the limit is passed
+// A call of any length has its intent before more than the limit is passed
 // on, and its tool and parts in the record.
-func TestP10OversizeCall(t *testing.T) {
+func TestOversizeCall(t *testing.T) {
 	head, tail := oversized("")
 	b, records := sent(t, nil, func(p *peer) { p.send(head + tail) })
 	if executed(b) != 1 || len(b) != len(head+tail) {

@@ -35,8 +35,8 @@ func stream(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// P3: bytes are identical and in order, both ways, and each end passes on.
-func TestP3BytesAreIdentical(t *testing.T) {
+// Bytes are identical and in order, both ways, and each end passes on.
+func TestBytesAreIdentical(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		in := stream(rng, 1<<rng.IntN(20))
@@ -69,8 +69,8 @@ func firstDifference(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// P14: the last answer before an exit always arrives.
-func TestP14LastAnswerArrives(t *testing.T) {
+// The last answer before an exit always arrives.
+func TestLastAnswerArrives(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
 	for i := range 100 {
 		p := start(t, "<\n> "+strings.TrimSpace(answer)+"\nexit 0", nil)
@@ -86,9 +86,9 @@ func TestP14LastAnswerArrives(t *testing.T) {
 	}
 }
 
-// P15: the server sees no variable of ours and no descriptor above 2, even one
+// The server sees no variable of ours and no descriptor above 2, even one
 // that our parent forgot to close.
-func TestP15ChildInheritsNothing(t *testing.T) {
+func TestChildInheritsNothing(t *testing.T) {
 	leak, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +136,9 @@ func TestChildEnv(t *testing.T) {
 	}
 }
 
-// P4: a client that does not read holds the server back and costs no memory,
+// A client that does not read holds the server back and costs no memory,
 // and what the server answered before is recorded.
-func TestP4ClientDoesNotRead(t *testing.T) {
+func TestClientDoesNotRead(t *testing.T) {
 	p := start(t, "<\n> "+`{"jsonrpc":"2.0","id":1,"result":{}}`+"\ncat", nil)
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}` + "\n")
 	p.line()
@@ -178,8 +178,8 @@ func TestCommandNotFound(t *testing.T) {
 	}
 }
 
-// P16: where nothing can be recorded, the server is never started.
-func TestP16NothingStartsUnrecorded(t *testing.T) {
+// Where nothing can be recorded, the server is never started.
+func TestNothingStartsUnrecorded(t *testing.T) {
 	side := t.TempDir() + "/started"
 	p := start(t, "", func(c *mcpproxy.Config) {
 		c.Command = []string{"/bin/sh", "-c", "touch " + side}

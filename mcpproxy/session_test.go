@@ -124,9 +124,9 @@ func (w *watchedServer) Write(b []byte) (int, error) {
 
 func (w *watchedServer) Close() error { return nil }
 
-// P1: no call reaches the server before its intent is in the journal, however
+// No call reaches the server before its intent is in the journal, however
 // its bytes come.
-func TestP1RecordedBeforeForwarded(t *testing.T) {
+func TestRecordedBeforeForwarded(t *testing.T) {
 	const input = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}
 {"jsonrpc":"2.0","id":2,"method":"ping"}
 [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"b"}},{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"c"}}]
@@ -163,9 +163,9 @@ func TestP1RecordedBeforeForwarded(t *testing.T) {
 	}
 }
 
-// P9: a call without an answer is seen after a minute, a cancelled one ends
+// A call without an answer is seen after a minute, a cancelled one ends
 // after a minute, and what comes later is an anomaly that names the call.
-func TestP9UnansweredCalls(t *testing.T) {
+func TestUnansweredCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, j := testSession(t)
 		c.ask(t, "1", "slow")

@@ -2,8 +2,8 @@ package redact
 
 import "testing"
 
-// TestR11PanicLeavesShapes takes from the redactor what it needs.
-func TestR11PanicLeavesShapes(t *testing.T) {
+// TestPanicLeavesShapes takes from the redactor what it needs.
+func TestPanicLeavesShapes(t *testing.T) {
 	r, err := New(Config{Profile: Strict, Digest: SHA256})
 	if err != nil {
 		t.Fatal(err)
@@ -21,8 +21,8 @@ func TestR11PanicLeavesShapes(t *testing.T) {
 	}
 }
 
-// TestR11PanicLeavesNoText does the same to what is not arguments.
-func TestR11PanicLeavesNoText(t *testing.T) {
+// TestPanicLeavesNoText does the same to what is not arguments.
+func TestPanicLeavesNoText(t *testing.T) {
 	r, err := New(Config{Profile: Strict, Digest: SHA256})
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,6 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// The tests here are named after the invariants R1 to R13 of the redactor; R5
-// (results) and R6 (buffers) are about others.
-
 // positions reads testdata/positions.txt.
 func positions(t testing.TB) []string {
 	t.Helper()
@@ -37,7 +34,7 @@ const (
 	number = "90817263544"
 )
 
-func TestR1NoCanaryAtAnyPosition(t *testing.T) {
+func TestNoCanaryAtAnyPosition(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, position := range positions(t) {
 		for _, e := range encodings {
@@ -54,9 +51,9 @@ func TestR1NoCanaryAtAnyPosition(t *testing.T) {
 	}
 }
 
-// TestR1NoCredentialAnywhere puts a value of each recognised format where
+// TestNoCredentialAnywhere puts a value of each recognised format where
 // nothing else would redact it.
-func TestR1NoCredentialAnywhere(t *testing.T) {
+func TestNoCredentialAnywhere(t *testing.T) {
 	places := []string{
 		`{"pane_id":"X"}`, `{"X":1}`, `{"a":{"X":1}}`, `{"a":["X"]}`, `{"a":[[{"b":"see X"}]]}`,
 		`{"output_path":"/srv/X"}`, `{"environment":{"X":"v"}}`,
@@ -95,7 +92,7 @@ func TestR1NoCredentialAnywhere(t *testing.T) {
 	}
 }
 
-func TestR2NamesAreComparedFolded(t *testing.T) {
+func TestNamesAreComparedFolded(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct {
 		name string
@@ -124,7 +121,7 @@ func TestR2NamesAreComparedFolded(t *testing.T) {
 	}
 }
 
-func TestR3DuplicatesAreRedacted(t *testing.T) {
+func TestDuplicatesAreRedacted(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, in := range []string{
 		`{"password":"one","password":"two"}`,
@@ -140,7 +137,7 @@ func TestR3DuplicatesAreRedacted(t *testing.T) {
 	}
 }
 
-func TestR4NumbersAreRedacted(t *testing.T) {
+func TestNumbersAreRedacted(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, value := range []string{"7341", "-7341", "7341.5", "7341e3", "[7341]", "true", "null", `{"a":7341}`} {
 		got, _ := r.AppendArgs(nil, []byte(`{"pin":`+value+`}`))
@@ -150,7 +147,7 @@ func TestR4NumbersAreRedacted(t *testing.T) {
 	}
 }
 
-func TestR7DigestsNeedTheKey(t *testing.T) {
+func TestDigestsNeedTheKey(t *testing.T) {
 	if _, err := redact.New(redact.Config{}); err == nil {
 		t.Error("New without a key: no error")
 	}
@@ -164,7 +161,7 @@ func TestR7DigestsNeedTheKey(t *testing.T) {
 	}
 }
 
-func TestR8DigestsCanBeLookedUp(t *testing.T) {
+func TestDigestsCanBeLookedUp(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct{ in, value string }{
 		{`{"pin":7341}`, "7341"},
@@ -180,7 +177,7 @@ func TestR8DigestsCanBeLookedUp(t *testing.T) {
 	}
 }
 
-func TestR9DomainsAreApart(t *testing.T) {
+func TestDomainsAreApart(t *testing.T) {
 	for _, algorithm := range []redact.Algorithm{redact.HMACSHA256, redact.SHA256} {
 		r := newRedactor(t, redact.Config{Digest: algorithm})
 		seen := map[string]redact.Domain{}
@@ -203,7 +200,7 @@ func TestR9DomainsAreApart(t *testing.T) {
 	}
 }
 
-func TestR10OutputIsACopy(t *testing.T) {
+func TestOutputIsACopy(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	in := []byte(`{"pane_id":"%1","note":"TOKEN=x"}`)
 	before := bytes.Clone(in)
@@ -219,7 +216,7 @@ func TestR10OutputIsACopy(t *testing.T) {
 	}
 }
 
-func TestR11FailureLeavesShapes(t *testing.T) {
+func TestFailureLeavesShapes(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct{ in, want string }{
 		{`{"a":"x","b":[1`, `{"a":{"type":"str","redacted":true},"b":{"type":"list","redacted":true}}`},
@@ -236,7 +233,7 @@ func TestR11FailureLeavesShapes(t *testing.T) {
 	}
 }
 
-func TestR12OnlyEscapedUTF8(t *testing.T) {
+func TestOnlyEscapedUTF8(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct {
 		in, want string
@@ -260,10 +257,10 @@ func TestR12OnlyEscapedUTF8(t *testing.T) {
 	}
 }
 
-// FuzzR13 checks what holds for any input: a summary is strict JSON within its
+// FuzzRedacted checks what holds for any input: a summary is strict JSON within its
 // limits, the same every time, and has no byte of what stands under a
 // sensitive name, whatever is around it.
-func FuzzR13(f *testing.F) {
+func FuzzRedacted(f *testing.F) {
 	for _, v := range vectors(f) {
 		if len(v.arguments) < 1000 {
 			f.Add(v.arguments)

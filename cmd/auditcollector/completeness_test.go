@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestC9 takes a row out of the table, and then lets its session fall silent:
+// TestCompleteness takes a row out of the table, and then lets its session fall silent:
 // the metrics and the log say each.
-func TestC9(t *testing.T) {
+func TestCompleteness(t *testing.T) {
 	h := newHome(t)
 	w := h.writer(t)
 	for range 3 {

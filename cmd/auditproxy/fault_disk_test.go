@@ -10,10 +10,10 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// TestS6S7DiskFull fills the spool's disk while calls are open and frees it
+// TestDiskFull fills the spool's disk while calls are open and frees it
 // again. The open calls get their final records; what is refused or not
 // recorded meanwhile is counted in one gap record; recording resumes by itself.
-func TestS6S7DiskFull(t *testing.T) {
+func TestDiskFull(t *testing.T) {
 	for _, policy := range []string{"deny", "allow"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()

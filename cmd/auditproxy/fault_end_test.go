@@ -24,9 +24,9 @@ func shipped(t *testing.T) string {
 	return path
 }
 
-// TestP14EndsAsTheServer checks that how the server ends is how the proxy ends,
+// TestEndsAsTheServer checks that how the server ends is how the proxy ends,
 // and that nothing of it stays.
-func TestP14EndsAsTheServer(t *testing.T) {
+func TestEndsAsTheServer(t *testing.T) {
 	proxy := shipped(t)
 	for end, want := range map[string]syscall.WaitStatus{
 		"exit 0": 0, "exit 1": 1 << 8, "exit 3": 3 << 8, "exit 255": 255 << 8,
@@ -58,9 +58,9 @@ func TestP14EndsAsTheServer(t *testing.T) {
 	}
 }
 
-// TestP14SignalsToTheProxy sends a signal to a proxy whose server obeys it, or
+// TestSignalsToTheProxy sends a signal to a proxy whose server obeys it, or
 // ignores it and has a child of its own.
-func TestP14SignalsToTheProxy(t *testing.T) {
+func TestSignalsToTheProxy(t *testing.T) {
 	proxy := shipped(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		for _, stubborn := range []bool{false, true} {
@@ -98,9 +98,9 @@ func TestP14SignalsToTheProxy(t *testing.T) {
 	}
 }
 
-// TestP14ClientGone closes the client's ends one after the other. Nothing of
+// TestClientGone closes the client's ends one after the other. Nothing of
 // the server stays, not even of one that ignores the end of its input.
-func TestP14ClientGone(t *testing.T) {
+func TestClientGone(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		in, out  bool // what the client closes
@@ -139,10 +139,10 @@ func TestP14ClientGone(t *testing.T) {
 	}
 }
 
-// TestP14ClientReadsNoMore closes only the client's reading end. Calls go on
+// TestClientReadsNoMore closes only the client's reading end. Calls go on
 // to the server as they would without a proxy until it notices, and have
 // records.
-func TestP14ClientReadsNoMore(t *testing.T) {
+func TestClientReadsNoMore(t *testing.T) {
 	w := wrap(t, setup{})
 	w.answered(1, 100)
 	must(t, w.outEnd.Close())
@@ -158,9 +158,9 @@ func TestP14ClientReadsNoMore(t *testing.T) {
 	w.checkTrail()
 }
 
-// TestP14LastAnswer is about a server that answers and ends: its answer
+// TestLastAnswer is about a server that answers and ends: its answer
 // arrives, each time.
-func TestP14LastAnswer(t *testing.T) {
+func TestLastAnswer(t *testing.T) {
 	runs := 200
 	if soak() {
 		runs = 1000

@@ -27,9 +27,9 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// TestP1Kill kills the proxy under load, at random times. Whatever the server
+// TestProxyKills kills the proxy under load, at random times. Whatever the server
 // executed has one record after recovery.
-func TestP1Kill(t *testing.T) {
+func TestProxyKills(t *testing.T) {
 	kills := 60
 	if soak() {
 		kills = 1000

@@ -34,9 +34,9 @@ func stream(parts []repeated) io.Reader {
 	return io.MultiReader(list...)
 }
 
-// TestP10ConstantMemory sends lines longer than memory may be to an echo: they
+// TestConstantMemory sends lines longer than memory may be to an echo: they
 // come back unchanged, and have a record that names the tool.
-func TestP10ConstantMemory(t *testing.T) {
+func TestConstantMemory(t *testing.T) {
 	const mib = 1 << 20
 	proxy := shipped(t)
 	for _, c := range []struct {
@@ -109,9 +109,9 @@ func procStatus(t *testing.T, w *wrapped, name string) int {
 	return 0
 }
 
-// TestP17IdleAfterLoad makes 10 000 calls and then none: no thread is added by
+// TestIdleAfterLoad makes 10 000 calls and then none: no thread is added by
 // the second half, and no processor time is used.
-func TestP17IdleAfterLoad(t *testing.T) {
+func TestIdleAfterLoad(t *testing.T) {
 	w := wrap(t, setup{proxy: shipped(t)})
 	id := 0
 	half := func() {

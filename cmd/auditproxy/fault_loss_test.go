@@ -12,10 +12,10 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// TestS11LossUnderOurFeet removes, renames or cuts the segment, or all of the
+// TestSpoolFileLost removes, renames or cuts the segment, or all of the
 // session's directory, while the proxy runs: later calls have records, and an
 // anomaly tells of it.
-func TestS11LossUnderOurFeet(t *testing.T) {
+func TestSpoolFileLost(t *testing.T) {
 	for _, c := range []struct {
 		name, anomaly string
 		do            func(segment string) error

@@ -45,10 +45,10 @@ func full(t *testing.T, client int) {
 
 const callOne = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work_1"}}` + "\n"
 
-// TestP4ClientNeverReads is about a client that does not read: the server is
+// TestClientNeverReads is about a client that does not read: the server is
 // stopped, memory is bounded, and what the proxy has read of the server has its
 // record before the client reads a byte of it.
-func TestP4ClientNeverReads(t *testing.T) {
+func TestClientNeverReads(t *testing.T) {
 	// One write: the answer is behind more than the client's pipe holds.
 	script := `read call; printf '{"jsonrpc":"2.0","method":"%08000d"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n' 1
 exec yes '{"jsonrpc":"2.0","method":"notifications/x"}'`

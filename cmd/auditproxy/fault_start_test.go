@@ -9,9 +9,9 @@ import (
 	"auditproxy/cmd/internal/cli"
 )
 
-// TestP16StartWithoutSpool starts the proxy where the spool cannot be opened:
+// TestStartWithoutSpool starts the proxy where the spool cannot be opened:
 // in deny the server is never started, in allow it is, with a warning.
-func TestP16StartWithoutSpool(t *testing.T) {
+func TestStartWithoutSpool(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// spool returns the directory to name, and may ask for a fault.

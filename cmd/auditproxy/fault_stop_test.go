@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestP2StopAtEveryOperation kills the proxy before, and for a write also in
+// TestStopAtEveryOperation kills the proxy before, and for a write also in
 // the middle of, each file operation of a session of 30 calls. What the server
 // executed has a record, because its intent was written before.
-func TestP2StopAtEveryOperation(t *testing.T) {
+func TestStopAtEveryOperation(t *testing.T) {
 	proxy := program(t)
 	// The number of operations differs a little from run to run: syncs run
 	// beside the calls. So the end is where a session survives, twice.

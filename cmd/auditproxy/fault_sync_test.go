@@ -32,9 +32,9 @@ func withKey(t *testing.T, proxy string) string {
 	return w.spool
 }
 
-// TestS5SyncFails lets every sync fail: calls go on, their records say that
+// TestSyncFails lets every sync fail: calls go on, their records say that
 // they are not durable, and are there afterwards.
-func TestS5SyncFails(t *testing.T) {
+func TestSyncFails(t *testing.T) {
 	proxy := shipped(t)
 	for _, durability := range []string{"intent", "interval", "always"} {
 		for _, policy := range []string{"deny", "allow"} {
@@ -100,9 +100,9 @@ func TestDirectoriesCannotBeSynced(t *testing.T) {
 	}
 }
 
-// TestP5SyncHangs lets no sync return: a call is passed on without it and says
+// TestSyncHangs lets no sync return: a call is passed on without it and says
 // so, a ping behind it is not kept either, and the proxy ends all the same.
-func TestP5SyncHangs(t *testing.T) {
+func TestSyncHangs(t *testing.T) {
 	w := wrap(t, setup{env: []string{envHang + "=1"}})
 	for id := 1; id <= 60; id += 2 {
 		must(t, w.call(id, 100))
@@ -121,9 +121,9 @@ func TestP5SyncHangs(t *testing.T) {
 	}
 }
 
-// TestP5SpoolBehind calls until too much waits for a sync that does not return:
+// TestSpoolBehind calls until too much waits for a sync that does not return:
 // then calls are refused and pings pass.
-func TestP5SpoolBehind(t *testing.T) {
+func TestSpoolBehind(t *testing.T) {
 	w := wrap(t, setup{flags: []string{"--durability", "interval"}, env: []string{envHang + "=1"}})
 	refused := 0
 	for id := 1; refused == 0; {

@@ -30,13 +30,13 @@ func TestShip(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { broker.Stop() })
 	for name, test := range map[string]func(*shipping){
-		"Beside":   (*shipping).testBeside,
-		"H1":       (*shipping).testH1,
-		"H3":       (*shipping).testH3,
-		"H4":       (*shipping).testH4,
-		"H5":       (*shipping).testH5,
-		"H8":       (*shipping).testH8,
-		"BadLines": (*shipping).testBadLines,
+		"Beside":        (*shipping).testBeside,
+		"ShipperKilled": (*shipping).testShipperKilled,
+		"SilentBroker":  (*shipping).testSilentBroker,
+		"RefusedRecord": (*shipping).testRefusedRecord,
+		"NoAccess":      (*shipping).testNoAccess,
+		"LostTopic":     (*shipping).testLostTopic,
+		"BadLines":      (*shipping).testBadLines,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shipping{T: t, broker: broker, proxy: program(t), spool: filepath.Join(t.TempDir(), "spool"), topic: "topic-" + name}
@@ -175,9 +175,9 @@ func (s *shipping) testBeside() {
 	}
 }
 
-// testH1 kills the shipper of the host at random times while proxies write, and
+// testShipperKilled kills the shipper of the host at random times while proxies write, and
 // one of them too.
-func (s *shipping) testH1() {
+func (s *shipping) testShipperKilled() {
 	kills := 10
 	if soak() {
 		kills = 50
@@ -218,9 +218,9 @@ func (s *shipping) testH1() {
 	}
 }
 
-// testH3 gives a proxy a broker that takes connections and says nothing: calls
+// testSilentBroker gives a proxy a broker that takes connections and says nothing: calls
 // flow, the proxy ends, and all is left for another to ship.
-func (s *shipping) testH3() {
+func (s *shipping) testSilentBroker() {
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	must(s, err)
 	defer hole.Close()
@@ -235,9 +235,9 @@ func (s *shipping) testH3() {
 	s.check()
 }
 
-// testH4 makes the topic too small for one record: the rest flows, something
+// testRefusedRecord makes the topic too small for one record: the rest flows, something
 // stands for it, and it is kept where the log says.
-func (s *shipping) testH4() {
+func (s *shipping) testRefusedRecord() {
 	s.topic += "-small"
 	s.createTopic(map[string]string{"max.message.bytes": "3000"})
 	w := wrap(s.T, setup{proxy: s.proxy, spool: s.spool})
@@ -283,9 +283,9 @@ func (s *shipping) testH4() {
 	}
 }
 
-// testH5 starts proxies that cannot reach Kafka: their calls are recorded, they
+// testNoAccess starts proxies that cannot reach Kafka: their calls are recorded, they
 // say why nothing is shipped, and nothing is lost.
-func (s *shipping) testH5() {
+func (s *shipping) testNoAccess() {
 	for _, tt := range []struct {
 		flags []string
 		want  string
@@ -309,8 +309,8 @@ func (s *shipping) testH5() {
 	s.check()
 }
 
-// testH8 loses the topic after all was shipped, and ships again.
-func (s *shipping) testH8() {
+// testLostTopic loses the topic after all was shipped, and ships again.
+func (s *shipping) testLostTopic() {
 	s.record(30, s.flags()...)
 	must(s, s.broker.DeleteTopic(s.Context(), s.topic))
 	s.topic += "-again"

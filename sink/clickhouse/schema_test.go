@@ -8,7 +8,7 @@ func TestSchema(t *testing.T) {
 	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("C7", func(t *testing.T) {
+	t.Run("inserts are synced", func(t *testing.T) {
 		// Every table with rows of its own syncs them, and the directory that names
 		// them, before an insert is answered; a merge is synced before its parts go.
 		want(t, dir, `SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree' AND NOT (
@@ -16,7 +16,7 @@ func TestSchema(t *testing.T) {
 		want(t, dir, `SELECT name FROM system.tables WHERE database = 'audit' AND name IN ('events', 'dead_letters', 'gaps', 'hourly_states')
 			AND engine_full NOT LIKE '%min_rows_to_fsync_after_merge = 1%'`)
 	})
-	t.Run("C10", func(t *testing.T) {
+	t.Run("strangers choose no partition and no dictionary", func(t *testing.T) {
 		// A dictionary, and a partition, may hold only what we choose ourselves.
 		want(t, dir, `SELECT name FROM system.columns WHERE database = 'audit' AND table = 'events' AND type LIKE '%LowCardinality%' ORDER BY name`,
 			"kafka_topic", "kind", "outcome")

@@ -28,9 +28,9 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestH5 takes each way on which Kafka does not let us in: it is said in words,
+// TestNoAccess takes each way on which Kafka does not let us in: it is said in words,
 // tried again, and nothing reaches the topic.
-func TestH5(t *testing.T) {
+func TestNoAccess(t *testing.T) {
 	topic := newTopic(t, 1, nil)
 	closed := closedPort(t)
 	for _, tt := range []struct {

@@ -89,10 +89,10 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestH2 kills the broker while several sessions are written, and starts it
+// TestBrokerKilled kills the broker while several sessions are written, and starts it
 // again: all is there, each session in order, and what is there twice is the
 // same.
-func TestH2(t *testing.T) {
+func TestBrokerKilled(t *testing.T) {
 	const sessions, batches, size = 4, 30, 50
 	topic := newTopic(t, 2, nil)
 	p, logs := newProducer(t, kafka.Config{Topic: topic})
@@ -129,9 +129,9 @@ func TestH2(t *testing.T) {
 	}
 }
 
-// TestH4 checks that of a batch only the records that Kafka refuses for
+// TestRefusedRecords checks that of a batch only the records that Kafka refuses for
 // themselves are refused, one at a time, and that all before them are kept.
-func TestH4(t *testing.T) {
+func TestRefusedRecords(t *testing.T) {
 	topic := newTopic(t, 1, map[string]string{"max.message.bytes": "2000"})
 	p, _ := newProducer(t, kafka.Config{Topic: topic})
 	lines := batch(0, 100)
@@ -181,9 +181,9 @@ func fake(t *testing.T) *kfake.Cluster {
 	return c
 }
 
-// TestH4InvalidRecord does the same where the broker says INVALID_RECORD, which
+// TestInvalidRecord does the same where the broker says INVALID_RECORD, which
 // a real one has no reason to.
-func TestH4InvalidRecord(t *testing.T) {
+func TestInvalidRecord(t *testing.T) {
 	c := fake(t)
 	c.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidRecord, Count: -1,
@@ -200,10 +200,10 @@ func TestH4InvalidRecord(t *testing.T) {
 	}
 }
 
-// TestH6 injects errors that ask a producer to begin anew, that say nothing of
+// TestProducerErrors injects errors that ask a producer to begin anew, that say nothing of
 // whether the records were kept, or that a cluster gives while it moves leaders:
 // the same records are written again until they are kept.
-func TestH6(t *testing.T) {
+func TestProducerErrors(t *testing.T) {
 	for _, fault := range []*kerr.Error{
 		kerr.InvalidProducerEpoch, kerr.OutOfOrderSequenceNumber, kerr.ProducerFenced, kerr.RequestTimedOut, kerr.NotLeaderForPartition,
 		kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.CorruptMessage, kerr.UnknownServerError,
@@ -232,10 +232,10 @@ func TestH6(t *testing.T) {
 	}
 }
 
-// TestH7 checks the warnings about a topic that may lose what it has
+// TestTopicWarnings checks the warnings about a topic that may lose what it has
 // acknowledged. A broker on its own can have no safe topic, so the replicas are
 // always named.
-func TestH7(t *testing.T) {
+func TestTopicWarnings(t *testing.T) {
 	safe := map[string]string{"min.insync.replicas": "2", "retention.ms": "1209600000", "cleanup.policy": "delete"}
 	for _, tt := range []struct{ key, value, want string }{
 		{"", "", ""},

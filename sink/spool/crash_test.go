@@ -244,9 +244,9 @@ func TestFailAtEveryOperation(t *testing.T) {
 	}
 }
 
-// TestS9RecoveryStopsAtEveryOperation stops a recovery at each of its
+// TestRecoveryStopsAtEveryOperation stops a recovery at each of its
 // operations, and each recovery after it at its own next one.
-func TestS9RecoveryStopsAtEveryOperation(t *testing.T) {
+func TestRecoveryStopsAtEveryOperation(t *testing.T) {
 	dead := newMemFS()
 	dead.judge = func(op int, _, _ string) (verdict, error) {
 		if op == 120 {

@@ -1,12 +1,5 @@
 package spool
 
-// The invariants S1 to S15 of a spool, each with its test. Three have none
-// here: S13, a record is at most 256 KiB, is kept by whoever makes records,
-// and TestReaderLongLine shows that readers do not rely on it; S14, clock steps
-// break nothing, holds because nothing here orders by a clock but retention,
-// see TestS12RetentionKeepsOrder; S15, the spool can be checked and shown, is
-// the commands'.
-
 import (
 	"bytes"
 	"errors"
@@ -52,8 +45,8 @@ func fileOf(t testing.TB, f *memFS, name string) *node {
 	return n
 }
 
-// TestS1OnlySealedLines plants whole sealed lines in the text of an argument.
-func TestS1OnlySealedLines(t *testing.T) {
+// TestOnlySealedLines plants whole sealed lines in the text of an argument.
+func TestOnlySealedLines(t *testing.T) {
 	s := create(t, Config{})
 	planted := string(final(7, 7))
 	l := audit.AppendIntent(nil, &audit.Record{
@@ -66,9 +59,9 @@ func TestS1OnlySealedLines(t *testing.T) {
 	}
 }
 
-// TestS2S3DamageCostsTheTouchedLines flips, zeroes and cuts a spool of 20 KiB
+// TestDamageCostsTheTouchedLines flips, zeroes and cuts a spool of 20 KiB
 // at each of its bytes, then recovers it and writes on.
-func TestS2S3DamageCostsTheTouchedLines(t *testing.T) {
+func TestDamageCostsTheTouchedLines(t *testing.T) {
 	f, lines := sample(t)
 	index := map[string]int{}
 	for i, l := range lines {
@@ -153,9 +146,9 @@ func repairTwice(t *testing.T, f *memFS, context string) {
 	}
 }
 
-// TestS4TruncatesAfterFailedWrite fails a write half way, with the cut working
+// TestTruncatesAfterFailedWrite fails a write half way, with the cut working
 // and failing, and writes on.
-func TestS4TruncatesAfterFailedWrite(t *testing.T) {
+func TestTruncatesAfterFailedWrite(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		fail map[string]verdict
@@ -196,9 +189,9 @@ func TestS4TruncatesAfterFailedWrite(t *testing.T) {
 	}
 }
 
-// TestS5FailedSyncEndsTheFile fails a sync of the first segment, the way
+// TestFailedSyncEndsTheFile fails a sync of the first segment, the way
 // Linux does: the second would succeed, and the pages are gone.
-func TestS5FailedSyncEndsTheFile(t *testing.T) {
+func TestFailedSyncEndsTheFile(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f, Head: head})
 	if !s.Wait(appendLines(t, s, intent(1), false), 0) {
@@ -240,9 +233,9 @@ func TestS5FailedSyncEndsTheFile(t *testing.T) {
 	}
 }
 
-// TestS5DifferingRepeatIsReported puts another record with a repeated one's id
+// TestDifferingRepeatIsReported puts another record with a repeated one's id
 // into the second segment.
-func TestS5DifferingRepeatIsReported(t *testing.T) {
+func TestDifferingRepeatIsReported(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f})
 	appendLines(t, s, final(1, 0), true)
@@ -257,9 +250,9 @@ func TestS5DifferingRepeatIsReported(t *testing.T) {
 	}
 }
 
-// TestS5DeadDevice fails every sync: waiters hear of it at once, lines are
+// TestDeadDevice fails every sync: waiters hear of it at once, lines are
 // written all the same, and when the device is back nothing is missing.
-func TestS5DeadDevice(t *testing.T) {
+func TestDeadDevice(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f})
 	f.judge = func(_ int, op, name string) (verdict, error) {
@@ -290,9 +283,9 @@ func TestS5DeadDevice(t *testing.T) {
 	}
 }
 
-// TestS6S7DiskFull fills the disk and frees it: open calls get their final
+// TestDiskFull fills the disk and frees it: open calls get their final
 // records, others are refused, and service resumes.
-func TestS6S7DiskFull(t *testing.T) {
+func TestDiskFull(t *testing.T) {
 	for _, errno := range []error{unix.ENOSPC, unix.EDQUOT} {
 		f := newMemFS()
 		s := create(t, Config{Dir: "/spool", FS: f})
@@ -326,8 +319,8 @@ func TestS6S7DiskFull(t *testing.T) {
 	}
 }
 
-// TestS6FileTooLarge meets a limit of the file's size: another file still grows.
-func TestS6FileTooLarge(t *testing.T) {
+// TestFileTooLarge meets a limit of the file's size: another file still grows.
+func TestFileTooLarge(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f})
 	f.judge = func(_ int, op, name string) (verdict, error) {
@@ -343,9 +336,9 @@ func TestS6FileTooLarge(t *testing.T) {
 	checkLines(t, items(t, ReaderConfig{Dir: "/spool", FS: f}), [][]byte{final(50, 49)}, "file too large")
 }
 
-// TestS8ManyWritersInOneDirectory starts 50 sessions at once, and recoveries
+// TestManyWritersInOneDirectory starts 50 sessions at once, and recoveries
 // beside them.
-func TestS8ManyWritersInOneDirectory(t *testing.T) {
+func TestManyWritersInOneDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	var wg sync.WaitGroup
 	keys := make([][]byte, 50)
@@ -398,8 +391,8 @@ func TestS8ManyWritersInOneDirectory(t *testing.T) {
 	}
 }
 
-// TestS8FilesAreOurs looks at modes, and at links put in the way.
-func TestS8FilesAreOurs(t *testing.T) {
+// TestFilesAreOurs looks at modes, and at links put in the way.
+func TestFilesAreOurs(t *testing.T) {
 	s := create(t, Config{Head: head})
 	err := filepath.WalkDir(s.c.Dir, func(path string, d os.DirEntry, err error) error {
 		must(t, err)
@@ -424,8 +417,8 @@ func TestS8FilesAreOurs(t *testing.T) {
 	}
 }
 
-// TestP16RefusesADirectory lists what a spool directory must not be.
-func TestP16RefusesADirectory(t *testing.T) {
+// TestDirectoryIsRefused lists what a spool directory must not be.
+func TestDirectoryIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		make func(t *testing.T, dir string)
@@ -473,8 +466,8 @@ func TestP16RefusesADirectory(t *testing.T) {
 	}
 }
 
-// TestS10NothingPastTheSyncedOffset reads as a consumer would.
-func TestS10NothingPastTheSyncedOffset(t *testing.T) {
+// TestNothingPastTheSyncedOffset reads as a consumer would.
+func TestNothingPastTheSyncedOffset(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f, Machine: "m"})
 	durable := ReaderConfig{Dir: "/spool", FS: f, Durable: true}
@@ -495,9 +488,9 @@ func TestS10NothingPastTheSyncedOffset(t *testing.T) {
 	}
 }
 
-// TestS10NumbersOfDamagedRecordsStayTaken damages the last record that had
+// TestNumbersOfDamagedRecordsStayTaken damages the last record that had
 // been published: it may be in Kafka, its number is not for another.
-func TestS10NumbersOfDamagedRecordsStayTaken(t *testing.T) {
+func TestNumbersOfDamagedRecordsStayTaken(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f, Machine: "m"})
 	for n := 1; n <= 3; n++ {
@@ -517,9 +510,9 @@ func TestS10NumbersOfDamagedRecordsStayTaken(t *testing.T) {
 	}
 }
 
-// TestS11LossIsNoticed removes, renames, cuts and extends what is being
+// TestLossIsNoticed removes, renames, cuts and extends what is being
 // written.
-func TestS11LossIsNoticed(t *testing.T) {
+func TestLossIsNoticed(t *testing.T) {
 	for _, tt := range []struct {
 		name, reason string
 		harm         func(t *testing.T, segment string)

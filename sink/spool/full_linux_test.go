@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestS6S7RealDiskFull fills a tmpfs of 1 MiB twice and frees it. Where
-// mounting is not allowed it has nothing to say that TestS6S7DiskFull does
+// TestRealDiskFull fills a tmpfs of 1 MiB twice and frees it. Where
+// mounting is not allowed it has nothing to say that TestDiskFull does
 // not.
-func TestS6S7RealDiskFull(t *testing.T) {
+func TestRealDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Logf("mounting a tmpfs: %v", err)

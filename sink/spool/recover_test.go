@@ -214,8 +214,8 @@ func TestRecoverUnnamed(t *testing.T) {
 	}
 }
 
-// TestS9RecoverersRace lets ten recover one session at once.
-func TestS9RecoverersRace(t *testing.T) {
+// TestRecoverersRace lets ten recover one session at once.
+func TestRecoverersRace(t *testing.T) {
 	s := create(t, Config{})
 	for n := 1; n <= 50; n++ {
 		appendLines(t, s, intent(n), false)
@@ -239,9 +239,9 @@ func TestS9RecoverersRace(t *testing.T) {
 	}
 }
 
-// TestS2TornTwice tears the tail of a session at the same offset again, after
+// TestTornTwice tears the tail of a session at the same offset again, after
 // a first recovery set it aside and died.
-func TestS2TornTwice(t *testing.T) {
+func TestTornTwice(t *testing.T) {
 	f := newMemFS()
 	s, err := Create(Config{Dir: "/spool", FS: f, Machine: "m"}, testID)
 	must(t, err)

@@ -117,9 +117,9 @@ func (c RetainConfig) looked(t *testing.T) {
 	must(t, replaceFile(orOS(c.FS), filepath.Join(c.Dir, looksFile), fmt.Appendf(nil, "%d %d\n", now, now)))
 }
 
-// TestS14RetentionUnderAClockThatJumps keeps what a wrong clock makes look old,
+// TestRetentionUnderAClockThatJumps keeps what a wrong clock makes look old,
 // and removes in the end what is old.
-func TestS14RetentionUnderAClockThatJumps(t *testing.T) {
+func TestRetentionUnderAClockThatJumps(t *testing.T) {
 	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
 	everything := []string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}
 	type look struct {
@@ -168,9 +168,9 @@ func TestS14RetentionUnderAClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestS12Retention removes what is consumed and old, or too much, and nothing
+// TestRetention removes what is consumed and old, or too much, and nothing
 // else.
-func TestS12Retention(t *testing.T) {
+func TestRetention(t *testing.T) {
 	everything := []string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
@@ -235,9 +235,9 @@ func TestRetainEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestS12RetentionKeepsOrder sets the clock back in the middle of a session: a
+// TestRetentionKeepsOrder sets the clock back in the middle of a session: a
 // later segment looks older, and does not go before the first.
-func TestS12RetentionKeepsOrder(t *testing.T) {
+func TestRetentionKeepsOrder(t *testing.T) {
 	dir := stock(t)
 	c, err := OpenConsumer(ReaderConfig{Dir: dir, Session: "session-0"})
 	must(t, err)
@@ -256,9 +256,9 @@ func TestS12RetentionKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestS12OpenCallsKeepTheirSegment consumes all of a live session in which a
+// TestOpenCallsKeepTheirSegment consumes all of a live session in which a
 // call is still open: recovery would need its intent.
-func TestS12OpenCallsKeepTheirSegment(t *testing.T) {
+func TestOpenCallsKeepTheirSegment(t *testing.T) {
 	s := create(t, Config{})
 	for n := 1; n <= 5; n++ {
 		appendLines(t, s, intent(n), false)

@@ -63,8 +63,8 @@ func TestWaitSyncsAtOnce(t *testing.T) {
 	})
 }
 
-// TestP5WaitIsBounded has a disk that takes 5 s to sync.
-func TestP5WaitIsBounded(t *testing.T) {
+// TestWaitIsBounded has a disk that takes 5 s to sync.
+func TestWaitIsBounded(t *testing.T) {
 	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
 		fs.delay = func(string) { <-time.After(5 * time.Second) }
 		start := time.Now()
@@ -120,7 +120,7 @@ func TestIntervalSyncsAfter50ms(t *testing.T) {
 				t.Errorf("%d syncs 51 ms after an append, want %d", n(), want)
 			}
 		}
-		// P17: then nothing happens any more.
+		// Then nothing happens any more.
 		before := fs.count()
 		<-time.After(time.Hour)
 		if fs.count()-before > 2 {
@@ -162,10 +162,10 @@ func TestPendingIsBounded(t *testing.T) {
 	})
 }
 
-// TestP5HangingSync appends at the rate of ordinary traffic until a sync that
+// TestHangingSync appends at the rate of ordinary traffic until a sync that
 // does not return is too far behind: no append ever waits, finals are taken,
 // and all is well once it returns.
-func TestP5HangingSync(t *testing.T) {
+func TestHangingSync(t *testing.T) {
 	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
 		hang := make(chan struct{})
 		fs.delay = func(string) { <-hang }
