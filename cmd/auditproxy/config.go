@@ -259,6 +259,11 @@ func (c config) settings(red *redact.Redactor) []cli.Setting {
 // logger returns the log of this program's own running.
 func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(cleanWriter{a}, c.values) }
 
+// queuedLogger is logger for what runs in the way of calls.
+func (c config) queuedLogger(a *app) (*zap.Logger, *cli.LogQueue) {
+	return cli.NewQueuedLogger(cleanWriter{a}, c.values)
+}
+
 // redactor returns the redactor of this configuration. With makeKey it makes
 // the digest key on the first start; without, there must be one.
 func (c config) redactor(makeKey bool) (*redact.Redactor, error) {

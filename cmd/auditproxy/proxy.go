@@ -22,10 +22,15 @@ import (
 	"go.uber.org/zap"
 )
 
+// logLast is how long the end waits for the reader of standard error.
+const logLast = 100 * time.Millisecond
+
 // runProxy runs the program at path as argv until it ends, and ends as it did.
 // argv[0] is the name it was called by; dir is where it runs, if not here.
 func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []string) error {
-	log := cfg.logger(a)
+	// No call waits for the reader of standard error, which may have stopped.
+	log, messages := cfg.queuedLogger(a)
+	defer messages.Flush(logLast)
 	red, err := cfg.redactor(true)
 	var noSpool error
 	if err != nil && cfg.allowUnrecorded && cfg.keyFile == "" {
@@ -122,6 +127,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	case err != nil:
 		return cannotStart(argv[0], err)
 	case status.Signal != 0:
+		messages.Flush(logLast)
 		dieOf(status.Signal)
 	}
 	if status.Code != 0 {

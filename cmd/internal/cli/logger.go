@@ -16,6 +16,12 @@ var LogKeys = []Key{
 
 // NewLogger returns a logger that writes to w as the values of LogKeys say.
 func NewLogger(w io.Writer, v Values) *zap.Logger {
+	encoder, level := logFormat(v)
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
+}
+
+// logFormat returns how the values of LogKeys say that messages are written.
+func logFormat(v Values) (zapcore.Encoder, zapcore.Level) {
 	level, err := zapcore.ParseLevel(cmp.Or(v.String("log.level"), "warn"))
 	if err != nil {
 		level = zapcore.WarnLevel
@@ -23,9 +29,8 @@ func NewLogger(w io.Writer, v Values) *zap.Logger {
 	c := zap.NewProductionEncoderConfig()
 	c.EncodeTime = zapcore.ISO8601TimeEncoder
 	c.EncodeDuration = zapcore.StringDurationEncoder
-	encoder := zapcore.NewConsoleEncoder
 	if v.String("log.format") == "json" {
-		encoder = zapcore.NewJSONEncoder
+		return zapcore.NewJSONEncoder(c), level
 	}
-	return zap.New(zapcore.NewCore(encoder(c), zapcore.Lock(zapcore.AddSync(w)), level))
+	return zapcore.NewConsoleEncoder(c), level
 }
