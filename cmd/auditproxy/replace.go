@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"auditproxy/sink/spool"
 )
 
 // replace puts data in the place of what was read from c, keeps a copy of that
@@ -39,7 +41,7 @@ func (c clientConfig) replace(data []byte) (backup string, err error) {
 	if err := os.Rename(tmp.Name(), c.target); err != nil {
 		return "", err
 	}
-	return backup, syncDir(filepath.Dir(c.target))
+	return backup, spool.SyncDir(filepath.Dir(c.target))
 }
 
 // backUp copies what was read from c to a new file, unless an earlier backup
@@ -64,7 +66,7 @@ func (c clientConfig) backUp() (string, error) {
 		if err := c.fill(f, c.data); err != nil {
 			return "", errors.Join(err, os.Remove(name))
 		}
-		return name, syncDir(filepath.Dir(name))
+		return name, spool.SyncDir(filepath.Dir(name))
 	}
 }
 
@@ -97,12 +99,4 @@ func (c clientConfig) keepOwner(f *os.File) error {
 		return nil
 	}
 	return f.Chown(int(want.Uid), int(want.Gid))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

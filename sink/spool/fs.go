@@ -185,6 +185,10 @@ func noSpace(err error) bool {
 // leaves of new names is up to the file system then.
 var errNoDirSync = errors.New("file system cannot sync directories")
 
+// SyncDir makes the names in a directory durable, where the file system can:
+// one that cannot sync directories has not failed to write a file.
+func SyncDir(dir string) error { return syncDir(osFS{}, dir) }
+
 // syncDir makes the names in a directory durable, where the file system can.
 func syncDir(f FS, dir string) error {
 	err := trySyncDir(f, dir)

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"testing"
+
+	"auditproxy/sink/spool"
+)
+
+// A file system that cannot sync directories has not failed to replace a file:
+// proc(5) has no fsync for them and says EINVAL.
+func TestDirectoryThatCannotBeSynced(t *testing.T) {
+	if err := spool.SyncDir("/proc/self"); err != nil {
+		t.Errorf("syncing a directory of proc: %v", err)
+	}
+	if spool.SyncDir("/nowhere") == nil {
+		t.Error("a directory that is not there is synced")
+	}
+}
