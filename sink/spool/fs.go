@@ -187,7 +187,17 @@ var errNoDirSync = errors.New("file system cannot sync directories")
 
 // SyncDir makes the names in a directory durable, where the file system can:
 // one that cannot sync directories has not failed to write a file.
-func SyncDir(dir string) error { return syncDir(osFS{}, dir) }
+// dir may be a symbolic link.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	if err = dirSynced(d.Sync()); errors.Is(err, errNoDirSync) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
 
 // syncDir makes the names in a directory durable, where the file system can.
 func syncDir(f FS, dir string) error {
@@ -204,16 +214,19 @@ func trySyncDir(f FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	return errors.Join(dirSynced(d.Sync()), d.Close())
+}
+
+// dirSynced returns errNoDirSync if err, from the sync of a directory, says so.
+func dirSynced(err error) error {
 	// fsync(2) has EINVAL for a descriptor that cannot be synced; FUSE, CIFS
 	// and 9P also say that in other words.
 	for _, cannot := range []error{unix.EINVAL, unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOSYS} {
 		if errors.Is(err, cannot) {
-			err = fmt.Errorf("%w: %w", errNoDirSync, err)
-			break
+			return fmt.Errorf("%w: %w", errNoDirSync, err)
 		}
 	}
-	return errors.Join(err, d.Close())
+	return err
 }
 
 // syncFile makes the contents of a regular file of ours durable.
