@@ -50,6 +50,7 @@ var row = map[string]int{
 	"redact":                   2,
 	"sink":                     2,
 	"cmd/internal/cli":         2,
+	"cmd/internal/terminal":    2,
 	"cmd/internal/ledger":      2, // for tests
 	"cmd/internal/cli/clitest": 3, // for tests
 

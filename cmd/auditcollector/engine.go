@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/sink/clickhouse/chdb"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func (a *app) serveEngine(ctx context.Context, cfg config) error {
 	}
 	// A terminal or systemd sends these to the collector too, whose last batch
 	// is still to come; it closes our standard input after that.
-	if !cli.IsTerminal(a.stdin) {
+	if !terminal.IsTerminal(a.stdin) {
 		signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	return cli.Execute(ctx, root, args, func(message error) {
-		fmt.Fprintln(a.stderr, cli.EscapeMessage("auditcollector: "+message.Error()))
+		fmt.Fprintln(a.stderr, terminal.EscapeMessage("auditcollector: "+message.Error()))
 	})
 }
 

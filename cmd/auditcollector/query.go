@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -51,7 +52,7 @@ func newQueryCmd(a *app) *cobra.Command {
 			ctx, cancel := cli.Interruptible(cmd.Context())
 			defer cancel()
 			out := bufio.NewWriter(a.stdout)
-			err = a.query(ctx, cfg, args[0], newWriter(out, cli.IsTerminal(a.stdout)))
+			err = a.query(ctx, cfg, args[0], newWriter(out, terminal.IsTerminal(a.stdout)))
 			if err != nil && ctx.Err() != nil {
 				err = errors.New("interrupted before the answer was whole")
 			}

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
@@ -246,7 +246,7 @@ func (t *tableWriter) hold(cells []string) {
 		t.widths = make([]int, len(cells))
 	}
 	for i, s := range cells {
-		t.widths[i] = max(t.widths[i], cli.Cells(s))
+		t.widths[i] = max(t.widths[i], terminal.Cells(s))
 	}
 	t.held = append(t.held, cells)
 }
@@ -267,7 +267,7 @@ func (t *tableWriter) print(cells []string) error {
 	for i, s := range cells {
 		b.WriteString(s)
 		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", max(0, t.widths[i]-cli.Cells(s))+2))
+			b.WriteString(strings.Repeat(" ", max(0, t.widths[i]-terminal.Cells(s))+2))
 		}
 	}
 	b.WriteByte('\n')

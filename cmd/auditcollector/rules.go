@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
 	"auditproxy/schemas/escape"
@@ -186,7 +187,7 @@ func (t *trial) stream(ctx context.Context, found map[string]sink.Alert) error {
 	if err != nil {
 		return err
 	}
-	progress := cli.StartProgress(t.stderr, int64(total), "reading", fmt.Sprintf("%d records", total))
+	progress := terminal.StartProgress(t.stderr, int64(total), "reading", fmt.Sprintf("%d records", total))
 	defer progress.Finish()
 	return t.store.Arrived(ctx, t.since, upto, func(rows []sink.Row) error {
 		for i := range rows {

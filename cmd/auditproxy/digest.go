@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 
@@ -106,7 +106,7 @@ func (a *app) digest(domain redact.Domain, trim, asJSON bool) error {
 // shown, and the key that ends it is no part of it.
 func (a *app) readValue() ([]byte, error) {
 	f, ok := a.stdin.(*os.File)
-	if !ok || !cli.IsTerminal(f) {
+	if !ok || !terminal.IsTerminal(f) {
 		return io.ReadAll(a.stdin)
 	}
 	fmt.Fprint(a.stderr, "Value (not shown): ")

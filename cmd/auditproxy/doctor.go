@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
@@ -36,7 +35,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 			d := a.diagnose()
 			var err error
 			if asJSON {
-				err = printJSON(a.stdout, d)
+				err = terminal.PrintJSON(a.stdout, d)
 			} else {
 				err = d.print(a.stdout, a.colours(a.stdout))
 			}
@@ -150,14 +149,14 @@ func (d *diagnosis) spool(cfg config) {
 		d.find("the spool cannot be written: %v", u.Writable)
 	}
 	if u.Dead > 0 {
-		d.find("%s ended with a dead proxy; the next proxy, auditproxy ship or auditcollector recovers what was open, or auditproxy recover", count(u.Dead, "session"))
+		d.find("%s ended with a dead proxy; the next proxy, auditproxy ship or auditcollector recovers what was open, or auditproxy recover", terminal.Count(u.Dead, "session"))
 	}
 	if left := unshippedAndOver(u.Sessions); cfg.consumer != "none" && left > 0 {
 		todo := ""
 		if cfg.consumer == "kafka" {
 			todo = ": run auditproxy ship"
 		}
-		d.find("records of %s whose proxy has ended wait for the consumer, %s%s", count(left, "session"), cfg.consumer, todo)
+		d.find("records of %s whose proxy has ended wait for the consumer, %s%s", terminal.Count(left, "session"), cfg.consumer, todo)
 	}
 	if u.Free < lowSpace {
 		d.find("only %s of disk space are free for the spool", cli.FormatSize(u.Free))
@@ -206,23 +205,10 @@ func (d *diagnosis) clients(all []clientStatus) {
 	}
 }
 
-// printJSON writes v as one line, on which no character disturbs a terminal.
-func printJSON(w io.Writer, v any) error {
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
-	e.SetEscapeHTML(false) // it would write <secret> as \u003csecret\u003e
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	text := escape.AppendJSON(nil, bytes.TrimSuffix(line.Bytes(), []byte("\n")))
-	_, err := w.Write(append(text, '\n'))
-	return err
-}
-
 // print writes d for people.
 func (d *diagnosis) print(w io.Writer, colour bool) error {
 	p := printout{colour: colour}
-	p.line(0, bold, "auditproxy "+d.Version)
+	p.line(0, terminal.Bold, "auditproxy "+d.Version)
 	p.title("Configuration")
 	var rows [][]string
 	for _, s := range d.Config {
@@ -240,10 +226,10 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 	}
 	p.title("Servers of your MCP clients")
 	if len(d.Clients) == 0 {
-		p.line(2, plain, "no client configuration found; auditproxy wrap takes any file by path")
+		p.line(2, terminal.Plain, "no client configuration found; auditproxy wrap takes any file by path")
 	}
 	for _, c := range d.Clients {
-		p.line(2, plain, strings.TrimSpace(c.Name+" "+escape.Text(c.Path)))
+		p.line(2, terminal.Plain, strings.TrimSpace(c.Name+" "+escape.Text(c.Path)))
 		var rows [][]string
 		for _, s := range c.Servers {
 			status := s.Status
@@ -259,13 +245,13 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 	}
 	p.title("Findings")
 	for _, s := range d.Findings {
-		p.line(2, bad, "to do: "+cli.EscapeMessage(s))
+		p.line(2, terminal.Bad, "to do: "+terminal.EscapeMessage(s))
 	}
 	for _, s := range d.Unclear {
-		p.line(2, warn, "cannot tell: "+cli.EscapeMessage(s))
+		p.line(2, terminal.Warn, "cannot tell: "+terminal.EscapeMessage(s))
 	}
 	if len(d.Findings)+len(d.Unclear) == 0 {
-		p.line(2, good, "none, all is well")
+		p.line(2, terminal.Good, "none, all is well")
 	}
 	_, err := w.Write(p.text)
 	return err
@@ -279,14 +265,15 @@ type printout struct {
 
 func (p *printout) title(s string) {
 	p.text = append(p.text, '\n')
-	p.line(0, bold, s)
+	p.line(0, terminal.Bold, s)
 }
 
 // line adds a text that has nothing in it but visible characters.
-func (p *printout) line(indent int, s style, text string) {
-	l := styledLine{buf: bytes.Repeat([]byte(" "), indent), colour: p.colour}
-	l.putSafe(s, text)
-	p.text = append(p.text, l.end()...)
+func (p *printout) line(indent int, s terminal.Style, text string) {
+	l := terminal.Line{Colour: p.colour}
+	l.PutSafe(terminal.Plain, strings.Repeat(" ", indent))
+	l.PutSafe(s, text)
+	p.text = append(p.text, l.End()...)
 }
 
 // table aligns columns. A cell wider than wide pushes only its own row.
@@ -296,16 +283,17 @@ func (p *printout) table(indent int, rows [][]string) {
 	for _, row := range rows {
 		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
 		for i, cell := range row {
-			if n := cli.Cells(escape.Text(cell)); n <= wide {
+			if n := terminal.Cells(escape.Text(cell)); n <= wide {
 				widths[i] = max(widths[i], n)
 			}
 		}
 	}
 	for _, row := range rows {
-		l := styledLine{buf: bytes.Repeat([]byte(" "), indent), colour: p.colour}
+		l := terminal.Line{Colour: p.colour}
+		l.PutSafe(terminal.Plain, strings.Repeat(" ", indent))
 		for i, cell := range row {
-			l.column(plain, cell, widths[i]+1)
+			l.Column(terminal.Plain, cell, widths[i]+1)
 		}
-		p.text = append(p.text, l.end()...)
+		p.text = append(p.text, l.End()...)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 
@@ -130,7 +131,9 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 	if !o.linesSet && !v.terminal && !o.follow {
 		n = 0
 	}
-	v.progress = a.newProgress(total, n > 0)
+	if n == 0 { // the end is read at once
+		v.progress = terminal.StartReading(a.stderr, total)
+	}
 	defer v.progress.Finish()
 	ends := make(map[string]spool.Position)
 	if n > 0 || o.follow {
@@ -169,7 +172,7 @@ func (a *app) newView(dir string, o logOptions, now time.Time) (*view, error) {
 	v := &view{
 		dir:      dir,
 		session:  o.session,
-		terminal: cli.IsTerminal(a.stdout),
+		terminal: terminal.IsTerminal(a.stdout),
 		json:     o.output == "json",
 		follows:  o.follow,
 		stderr:   a.stderr,
@@ -197,7 +200,7 @@ func (a *app) newView(dir string, o logOptions, now time.Time) (*view, error) {
 		if t.text == "" {
 			continue
 		}
-		at, err := parseWhen(t.text, now)
+		at, err := terminal.ParseTime(t.text, now)
 		if err != nil {
 			problem("--%s: %w", t.flag, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/redact"
 	"auditproxy/sink/spool"
 
@@ -66,7 +67,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 
 // say writes a message of this program's own to standard error.
 func (a *app) say(message error) {
-	fmt.Fprintln(a.stderr, cli.EscapeMessage(a.clean("auditproxy: "+message.Error())))
+	fmt.Fprintln(a.stderr, terminal.EscapeMessage(a.clean("auditproxy: "+message.Error())))
 }
 
 func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
@@ -83,5 +84,5 @@ func (a *app) defaultSpoolDir() string {
 // colours reports whether what is printed to w may have colours
 // (https://no-color.org).
 func (a *app) colours(w io.Writer) bool {
-	return cli.IsTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+	return terminal.IsTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
 )
@@ -30,16 +31,16 @@ func (p *recordPage) show(id string, lines []placedLine) []byte {
 		}
 	}
 	p.heading("where it stands")
-	p.row("session", plain, main.session)
+	p.row("session", terminal.Plain, main.session)
 	for _, l := range lines {
-		s := plain
+		s := terminal.Plain
 		if l.conflict {
-			s = alarm
+			s = terminal.Alarm
 		}
 		p.row(role(l), s, place(l.pos))
 	}
 	if kind == audit.LineIntent {
-		p.row("", warn, "there is no final record: the call is running, or its session died and has not been recovered")
+		p.row("", terminal.Warn, "there is no final record: the call is running, or its session died and has not been recovered")
 	}
 	return p.out
 }
@@ -47,21 +48,23 @@ func (p *recordPage) show(id string, lines []placedLine) []byte {
 // pageCells is the width of the names.
 const pageCells = 18
 
-func (p *recordPage) line() styledLine { return styledLine{colour: p.colour} }
+func (p *recordPage) line() terminal.Line { return terminal.Line{Colour: p.colour} }
 
 func (p *recordPage) heading(text string) {
 	l := p.line()
-	l.put(bold, text)
-	p.out = append(append(p.out, '\n'), l.end()...)
+	l.Put(terminal.Bold, text)
+	p.out = append(append(p.out, '\n'), l.End()...)
 }
 
-func (p *recordPage) row(name string, s style, value string) { p.rowSafe(name, s, escape.Text(value)) }
+func (p *recordPage) row(name string, s terminal.Style, value string) {
+	p.rowSafe(name, s, escape.Text(value))
+}
 
-func (p *recordPage) rowSafe(name string, s style, value string) {
+func (p *recordPage) rowSafe(name string, s terminal.Style, value string) {
 	l := p.line()
-	l.column(faint, name, pageCells)
-	l.putSafe(s, value)
-	p.out = append(p.out, l.end()...)
+	l.Column(terminal.Faint, name, pageCells)
+	l.PutSafe(s, value)
+	p.out = append(p.out, l.End()...)
 }
 
 func (p *recordPage) operation(op audit.Operation) {
@@ -77,12 +80,12 @@ func (p *recordPage) operation(op audit.Operation) {
 	if what == "" {
 		what = op.Method
 	}
-	l.column(faint, where, pageCells)
-	l.put(bold, what+" ")
+	l.Column(terminal.Faint, where, pageCells)
+	l.Put(terminal.Bold, what+" ")
 	if (op.Path != "" || op.Candidate) && op.Args != "" {
-		l.putSafe(plain, summarizer{depth: 1, hex: 8}.arguments(op.Args))
+		l.PutSafe(terminal.Plain, summarizer{depth: 1, hex: 8}.arguments(op.Args))
 	}
-	p.out = append(p.out, l.end()...)
+	p.out = append(p.out, l.End()...)
 }
 
 // members writes every member of a line in its order, also those that this
@@ -92,27 +95,27 @@ func (p *recordPage) members(line []byte) {
 		n := unquote(name)
 		switch {
 		case n == "ts" || n == "from" || n == "to":
-			p.rowSafe(n, plain, p.time(unquote(v)))
+			p.rowSafe(n, terminal.Plain, p.time(unquote(v)))
 		case n == "outcome":
 			p.row(n, outcomeStyle(unquote(v)), unquote(v))
 		case n == "tier":
 			p.row(n, tierStyle(unquote(v)), unquote(v))
 		case n == "anomalies" || n == "candidates" || n == "durable":
-			p.rowSafe(n, warn, summarizer{depth: 3}.one(v))
+			p.rowSafe(n, terminal.Warn, summarizer{depth: 3}.one(v))
 		case n == "args" || n == "proxy":
-			p.rowSafe(n, plain, "")
+			p.rowSafe(n, terminal.Plain, "")
 			p.tree(v, 1)
 		case n == "duration_ms":
-			p.row(n, plain, string(v)+" ms")
+			p.row(n, terminal.Plain, string(v)+" ms")
 		case v[0] == '"':
-			p.row(n, plain, unquote(v))
+			p.row(n, terminal.Plain, unquote(v))
 		default:
-			p.rowSafe(n, plain, summarizer{depth: 8}.one(v))
+			p.rowSafe(n, terminal.Plain, summarizer{depth: 8}.one(v))
 		}
 		return true
 	})
 	if err != nil {
-		p.row("", alarm, "the line is not JSON: "+err.Error())
+		p.row("", terminal.Alarm, "the line is not JSON: "+err.Error())
 	}
 }
 
@@ -136,19 +139,19 @@ func (p *recordPage) time(text string) string {
 func (p *recordPage) tree(v []byte, level int) {
 	one := func(name string, v []byte) {
 		l := p.line()
-		l.putSafe(plain, strings.Repeat("  ", level))
-		l.putSafe(faint, name+" ")
+		l.PutSafe(terminal.Plain, strings.Repeat("  ", level))
+		l.PutSafe(terminal.Faint, name+" ")
 		nested := (v[0] == '{' || v[0] == '[') && !readShape(v).ok && !empty(v)
 		switch {
 		case nested:
 		case readShape(v).ok:
-			l.putSafe(notice, summarizer{}.one(v))
+			l.PutSafe(terminal.Notice, summarizer{}.one(v))
 		case v[0] == '"':
-			l.putSafe(plain, quoted(unquote(v)))
+			l.PutSafe(terminal.Plain, quoted(unquote(v)))
 		default:
-			l.putSafe(plain, summarizer{}.one(v))
+			l.PutSafe(terminal.Plain, summarizer{}.one(v))
 		}
-		p.out = append(p.out, l.end()...)
+		p.out = append(p.out, l.End()...)
 		if nested {
 			p.tree(v, level+1)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
@@ -49,7 +50,7 @@ func (a *app) recover(ctx context.Context, force bool) error {
 	defer stop()
 	done, skipped, err := spool.Recover(ctx, spool.RecoverConfig{Dir: cfg.spoolDir, Force: force})
 	for _, r := range done {
-		fmt.Fprintf(a.stdout, "session %s: recovered, %s unknown%s\n", escape.Text(r.Session), count(r.Unknown, "call"), recoveredDetails(r))
+		fmt.Fprintf(a.stdout, "session %s: recovered, %s unknown%s\n", escape.Text(r.Session), terminal.Count(r.Unknown, "call"), recoveredDetails(r))
 	}
 	for _, s := range skipped {
 		a.say(fmt.Errorf("session %q not recovered: %w", s.Session, s.Err))
@@ -70,7 +71,7 @@ func (a *app) recover(ctx context.Context, force bool) error {
 func recoveredDetails(r spool.Recovered) string {
 	var details string
 	if r.Damaged > 0 {
-		details += ", " + count(r.Damaged, "damaged place") + " left as found"
+		details += ", " + terminal.Count(r.Damaged, "damaged place") + " left as found"
 	}
 	if len(r.Torn) > 0 {
 		details += ", bad tails kept as " + escape.Text(strings.Join(r.Torn, " "))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
@@ -35,8 +36,8 @@ const (
 	tierCells     = 11
 )
 
-func (r *renderer) line(ts time.Time) styledLine {
-	l := styledLine{colour: r.colour, limit: r.limit}
+func (r *renderer) line(ts time.Time) terminal.Line {
+	l := terminal.Line{Colour: r.colour, Limit: r.limit}
 	layout := "2006-01-02 15:04:05.000"
 	if r.loc == time.UTC {
 		layout += "Z"
@@ -45,7 +46,7 @@ func (r *renderer) line(ts time.Time) styledLine {
 	if !ts.IsZero() {
 		stamp = ts.In(r.loc).Format(layout)
 	}
-	l.column(faint, stamp, len(stamp))
+	l.Column(terminal.Faint, stamp, len(stamp))
 	return l
 }
 
@@ -54,55 +55,55 @@ func (r *renderer) record(rec *audit.Record, outcome string) []byte {
 	l := r.line(rec.TS)
 	switch rec.Kind {
 	case audit.KindGap:
-		l.column(alarm, "gap", outcomeCells)
-		l.put(bad, fmt.Sprintf("%s not recorded, %d refused, until %s", count(int(rec.Count), "call"),
+		l.Column(terminal.Alarm, "gap", outcomeCells)
+		l.Put(terminal.Bad, fmt.Sprintf("%s not recorded, %d refused, until %s", terminal.Count(int(rec.Count), "call"),
 			rec.Denied, rec.To.In(r.loc).Format("15:04:05.000")))
 	case audit.KindAnomaly:
-		l.column(warn, "anomaly", outcomeCells)
+		l.Column(terminal.Warn, "anomaly", outcomeCells)
 		r.anomaly(&l, rec)
 	case audit.KindSessionStart:
-		l.column(faint, "start", outcomeCells)
-		l.column(bold, path.Base(rec.ServerCommand.Command), toolCells)
-		l.put(faint, "session "+rec.SessionID)
+		l.Column(terminal.Faint, "start", outcomeCells)
+		l.Column(terminal.Bold, path.Base(rec.ServerCommand.Command), toolCells)
+		l.Put(terminal.Faint, "session "+rec.SessionID)
 	case audit.KindSessionEnd:
-		l.column(faint, "end", outcomeCells)
-		l.column(plain, "", toolCells)
-		l.put(faint, "session "+rec.SessionID)
+		l.Column(terminal.Faint, "end", outcomeCells)
+		l.Column(terminal.Plain, "", toolCells)
+		l.Put(terminal.Faint, "session "+rec.SessionID)
 		if rec.Recovered {
-			l.put(warn, " !recovered")
+			l.Put(terminal.Warn, " !recovered")
 		}
 	case audit.KindCall, audit.KindOpen, "":
 		r.call(&l, rec, outcome)
 	default:
-		l.column(notice, string(rec.Kind), outcomeCells)
-		l.column(plain, rec.Tool, toolCells)
-		l.put(faint, "kind not known to this version: auditproxy show "+rec.RecordID)
+		l.Column(terminal.Notice, string(rec.Kind), outcomeCells)
+		l.Column(terminal.Plain, rec.Tool, toolCells)
+		l.Put(terminal.Faint, "kind not known to this version: auditproxy show "+rec.RecordID)
 	}
 	if r.wide {
 		r.details(&l, rec)
 	}
-	return l.end()
+	return l.End()
 }
 
-func (r *renderer) anomaly(l *styledLine, rec *audit.Record) {
-	l.put(warn, strings.Join(rec.Anomalies, ","))
+func (r *renderer) anomaly(l *terminal.Line, rec *audit.Record) {
+	l.Put(terminal.Warn, strings.Join(rec.Anomalies, ","))
 	if rec.CallNo != 0 {
-		l.put(plain, " call "+strconv.FormatUint(rec.CallNo, 10))
+		l.Put(terminal.Plain, " call "+strconv.FormatUint(rec.CallNo, 10))
 	}
-	l.put(plain, " ")
+	l.Put(terminal.Plain, " ")
 	r.bytes(l, rec)
 }
 
 // bytes says which bytes of the stream rec is about.
-func (r *renderer) bytes(l *styledLine, rec *audit.Record) {
-	l.put(plain, fmt.Sprintf("%s at %d", count(int(rec.Bytes), "byte"), rec.At))
+func (r *renderer) bytes(l *terminal.Line, rec *audit.Record) {
+	l.Put(terminal.Plain, fmt.Sprintf("%s at %d", terminal.Count(int(rec.Bytes), "byte"), rec.At))
 	if d := readShape([]byte(rec.Digest + " ")); d.ok {
-		l.putSafe(faint, " "+d.text(r.hex()))
+		l.PutSafe(terminal.Faint, " "+d.text(r.hex()))
 	}
 }
 
-func (r *renderer) call(l *styledLine, rec *audit.Record, outcome string) {
-	l.column(outcomeStyle(outcome), outcome, outcomeCells)
+func (r *renderer) call(l *terminal.Line, rec *audit.Record, outcome string) {
+	l.Column(outcomeStyle(outcome), outcome, outcomeCells)
 	what, rest := rec.Tool, rec.Target
 	if rec.Method != "tools/call" || what == "" {
 		what = rec.Method
@@ -110,22 +111,22 @@ func (r *renderer) call(l *styledLine, rec *audit.Record, outcome string) {
 	if what == "" {
 		what = "unreadable" // no reader here found a method
 	}
-	l.column(bold, what, toolCells)
-	l.right(plain, duration(rec.Duration), durationCells)
-	l.column(tierStyle(rec.Tier), rec.Tier, tierCells)
+	l.Column(terminal.Bold, what, toolCells)
+	l.Right(terminal.Plain, duration(rec.Duration), durationCells)
+	l.Column(tierStyle(rec.Tier), rec.Tier, tierCells)
 	r.flags(l, rec)
 	if rec.ErrorType != "" {
 		text := rec.ErrorType
 		if rec.ErrorCode != nil {
 			text += "(" + strconv.FormatInt(*rec.ErrorCode, 10) + ")"
 		}
-		l.put(outcomeStyle(outcome), text+" ")
+		l.Put(outcomeStyle(outcome), text+" ")
 	}
 	if rest != "" {
-		l.putSafe(plain, word(rest)+" ")
+		l.PutSafe(terminal.Plain, word(rest)+" ")
 	}
 	if rec.Args != "" {
-		l.putSafe(plain, r.summarizer().arguments(rec.Args)+" ")
+		l.PutSafe(terminal.Plain, r.summarizer().arguments(rec.Args)+" ")
 	}
 	if rec.Bytes > 0 {
 		r.bytes(l, rec)
@@ -133,19 +134,19 @@ func (r *renderer) call(l *styledLine, rec *audit.Record, outcome string) {
 }
 
 // flags writes what a reviewer must not miss, before what may be cut off.
-func (r *renderer) flags(l *styledLine, rec *audit.Record) {
+func (r *renderer) flags(l *terminal.Line, rec *audit.Record) {
 	for _, c := range rec.Candidates {
 		name := c.Tool
 		if name == "" {
 			name = c.Method
 		}
-		l.put(bad, "!or:"+name+" ")
+		l.Put(terminal.Bad, "!or:"+name+" ")
 		if c.Args != "" {
-			l.putSafe(bad, "with "+r.summarizer().arguments(c.Args)+" ")
+			l.PutSafe(terminal.Bad, "with "+r.summarizer().arguments(c.Args)+" ")
 		}
 	}
 	for _, a := range rec.Anomalies {
-		l.put(warn, "!"+a+" ")
+		l.Put(terminal.Warn, "!"+a+" ")
 	}
 	for _, f := range []struct {
 		set  bool
@@ -156,17 +157,17 @@ func (r *renderer) flags(l *styledLine, rec *audit.Record) {
 		{rec.CancelRequested, "cancelled "},
 	} {
 		if f.set {
-			l.put(warn, f.word)
+			l.Put(terminal.Warn, f.word)
 		}
 	}
 	if rec.ResultType != "" {
-		l.put(notice, rec.ResultType+" ")
+		l.Put(terminal.Notice, rec.ResultType+" ")
 	}
 }
 
 // details writes what a line of the wide form says beside the short one's.
-func (r *renderer) details(l *styledLine, rec *audit.Record) {
-	l.putSafe(faint, " ·")
+func (r *renderer) details(l *terminal.Line, rec *audit.Record) {
+	l.PutSafe(terminal.Faint, " ·")
 	for _, d := range []struct{ name, value string }{
 		{"record", rec.RecordID},
 		{"session", rec.SessionID},
@@ -183,11 +184,11 @@ func (r *renderer) details(l *styledLine, rec *audit.Record) {
 		{"tenant", rec.Tenant},
 	} {
 		if d.value != "" {
-			l.putSafe(faint, " "+d.name+"="+word(d.value))
+			l.PutSafe(terminal.Faint, " "+d.name+"="+word(d.value))
 		}
 	}
 	if rec.Labels != "" {
-		l.putSafe(faint, " "+r.summarizer().arguments(rec.Labels))
+		l.PutSafe(terminal.Faint, " "+r.summarizer().arguments(rec.Labels))
 	}
 }
 
@@ -203,10 +204,10 @@ func (r *renderer) hex() int { return r.summarizer().hex }
 // damage writes what stands where a line should.
 func (r *renderer) damage(ts time.Time, session, text string) []byte {
 	l := r.line(ts)
-	l.column(alarm, "damaged", outcomeCells)
-	l.put(bad, text+" ")
-	l.put(faint, "session "+session)
-	return l.end()
+	l.Column(terminal.Alarm, "damaged", outcomeCells)
+	l.Put(terminal.Bad, text+" ")
+	l.Put(terminal.Faint, "session "+session)
+	return l.End()
 }
 
 // damageText says what is wrong, where, and how much of it there is.
@@ -214,7 +215,7 @@ func damageText(d spool.Item) string {
 	if d.Damage == spool.Missing {
 		return fmt.Sprintf("%v: %d from %08d.jsonl", d.Damage, d.Length, d.Pos.Segment)
 	}
-	return fmt.Sprintf("%v: %s at %s", d.Damage, count(int(d.Length), "byte"), place(d.Pos))
+	return fmt.Sprintf("%v: %s at %s", d.Damage, terminal.Count(int(d.Length), "byte"), place(d.Pos))
 }
 
 // place names a byte of a session's files.
@@ -256,29 +257,29 @@ func duration(d time.Duration) string {
 	}
 }
 
-func outcomeStyle(outcome string) style {
+func outcomeStyle(outcome string) terminal.Style {
 	switch outcome {
 	case string(audit.OutcomeOK):
-		return good
+		return terminal.Good
 	case string(audit.OutcomeError):
-		return bad
+		return terminal.Bad
 	case string(audit.OutcomeUnknown), outcomeLost:
-		return alarm
+		return terminal.Alarm
 	case outcomeRunning, outcomeOpen:
-		return notice
+		return terminal.Notice
 	}
-	return plain
+	return terminal.Plain
 }
 
 // tierStyle knows the tiers of libtmux-mcp, old and new; others are plain.
-func tierStyle(tier string) style {
+func tierStyle(tier string) terminal.Style {
 	switch tier {
 	case "destructive", "teardown", "execute":
-		return bad
+		return terminal.Bad
 	case "mutating", "manage":
-		return warn
+		return terminal.Warn
 	}
-	return faint
+	return terminal.Faint
 }
 
 // recordOutcome is what stands in the outcome's place of a record.

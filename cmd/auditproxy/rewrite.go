@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
@@ -183,7 +184,7 @@ func (r *rewrite) show(changes []change) error {
 		if err != nil {
 			return fmt.Errorf("comparing %q with its change: %w", c.file.path, err)
 		}
-		if cli.IsTerminal(r.app.stdout) {
+		if terminal.IsTerminal(r.app.stdout) {
 			diff = visible(diff)
 		}
 		if r.app.colours(r.app.stdout) {
@@ -248,7 +249,7 @@ func (r *rewrite) confirm(changes []change) error {
 	for _, c := range changes {
 		servers += c.servers
 	}
-	fmt.Fprintf(r.app.stderr, "%s %s in %s? [y/N] ", strings.ToUpper(r.verb[:1])+r.verb[1:], count(servers, "server"), count(len(changes), "file"))
+	fmt.Fprintf(r.app.stderr, "%s %s in %s? [y/N] ", strings.ToUpper(r.verb[:1])+r.verb[1:], terminal.Count(servers, "server"), terminal.Count(len(changes), "file"))
 	answer, err := bufio.NewReader(r.app.stdin).ReadString('\n')
 	if err != nil && answer == "" {
 		fmt.Fprintln(r.app.stderr)
@@ -269,16 +270,8 @@ func (r *rewrite) write(changes []change) error {
 		if err != nil {
 			return fmt.Errorf("changing %q: %w", c.file.path, err)
 		}
-		fmt.Fprintf(r.app.stdout, "%s: %s %s, backup in %s\n", c.file.path, r.done, count(c.servers, "server"), backup)
+		fmt.Fprintf(r.app.stdout, "%s: %s %s, backup in %s\n", c.file.path, r.done, terminal.Count(c.servers, "server"), backup)
 	}
 	fmt.Fprintln(r.app.stdout, "restart the client to use the changed configuration")
 	return nil
-}
-
-// count says how many things there are.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

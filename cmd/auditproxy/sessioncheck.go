@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
@@ -64,7 +64,7 @@ func newSessionCheck(e spool.Entry) *sessionCheck {
 }
 
 // run reads the session. state says what became of it meanwhile.
-func (c *sessionCheck) run(dir string, p *cli.Progress, stopped func() bool, state func() (spool.State, error)) {
+func (c *sessionCheck) run(dir string, p *terminal.Progress, stopped func() bool, state func() (spool.State, error)) {
 	err := c.entry.Err
 	var r *spool.Reader
 	if err == nil {
@@ -90,7 +90,7 @@ func (c *sessionCheck) run(dir string, p *cli.Progress, stopped func() bool, sta
 	c.finish(now, r)
 }
 
-func (c *sessionCheck) read(r *spool.Reader, p *cli.Progress, stopped func() bool) error {
+func (c *sessionCheck) read(r *spool.Reader, p *terminal.Progress, stopped func() bool) error {
 	for n := 0; ; n++ {
 		item, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -125,7 +125,7 @@ func (c *sessionCheck) item(item spool.Item) {
 		c.problem(item.Pos, "%v: %d", item.Damage, item.Length)
 		return
 	default:
-		c.problem(item.Pos, "%v: %s", item.Damage, count(int(item.Length), "byte"))
+		c.problem(item.Pos, "%v: %s", item.Damage, terminal.Count(int(item.Length), "byte"))
 		return
 	}
 	h, err := readHead(item.Line)
@@ -205,13 +205,13 @@ func (c *sessionCheck) finish(state spool.State, r *spool.Reader) {
 		return
 	}
 	if pos, n := r.Tail(); n > 0 {
-		c.problem(pos, "%v: %s", spool.TornEnd, count(int(n), "byte"))
+		c.problem(pos, "%v: %s", spool.TornEnd, terminal.Count(int(n), "byte"))
 	}
 	end, _ := r.Tail()
 	if state == spool.Dead {
 		text := "session is dead and not recovered: the next auditproxy on its host does it, or auditproxy recover"
 		if len(c.open) > 0 {
-			text += "; " + count(len(c.open), "call") + " without a record"
+			text += "; " + terminal.Count(len(c.open), "call") + " without a record"
 		}
 		c.problem(end, "%s", text)
 		return

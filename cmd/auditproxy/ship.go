@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/sink"
 	"auditproxy/sink/spool"
 
@@ -59,7 +60,7 @@ func (a *app) ship(ctx context.Context, follow bool, from string) error {
 	}
 	var since time.Time
 	if from != "" {
-		if since, err = parseWhen(from, time.Now()); err != nil {
+		if since, err = terminal.ParseTime(from, time.Now()); err != nil {
 			return fmt.Errorf("--from: %w", err)
 		}
 	}
@@ -99,7 +100,7 @@ func (a *app) shipOnce(ctx context.Context, h *hostShip, since time.Time) error 
 			bytes += e.Bytes
 		}
 	}
-	h.progress = a.newProgress(bytes, false)
+	h.progress = terminal.StartReading(a.stderr, bytes)
 	defer h.progress.Finish()
 	slots := make(chan struct{}, shipAtOnce)
 	var wait sync.WaitGroup
@@ -112,17 +113,17 @@ func (a *app) shipOnce(ctx context.Context, h *hostShip, since time.Time) error 
 	}
 	wait.Wait()
 	h.progress.Finish()
-	fmt.Fprintf(a.stdout, "shipped %s of %s\n", count(int(h.records.Load()), "record"), count(len(work), "session"))
+	fmt.Fprintf(a.stdout, "shipped %s of %s\n", terminal.Count(int(h.records.Load()), "record"), terminal.Count(len(work), "session"))
 	if n := h.busy.Load(); n > 0 {
-		fmt.Fprintf(a.stdout, "%s left to the process that ships it\n", count(int(n), "session"))
+		fmt.Fprintf(a.stdout, "%s left to the process that ships it\n", terminal.Count(int(n), "session"))
 	}
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("interrupted: the rest stays in the spool")
 	case h.failures.Load() > 0:
-		return fmt.Errorf("%s not shipped", count(int(h.failures.Load()), "session"))
+		return fmt.Errorf("%s not shipped", terminal.Count(int(h.failures.Load()), "session"))
 	case h.aside.Load() > 0:
-		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("%s not delivered as it is; the log above names the files", count(int(h.aside.Load()), "record"))}
+		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("%s not delivered as it is; the log above names the files", terminal.Count(int(h.aside.Load()), "record"))}
 	}
 	return nil
 }
@@ -138,7 +139,7 @@ type hostShip struct {
 	log   *zap.Logger
 	again bool // what was shipped before too
 
-	progress *cli.Progress
+	progress *terminal.Progress
 
 	// What came of it, by all that ship.
 	records, aside, busy, failures atomic.Int64

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
@@ -73,7 +74,7 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 	for _, e := range entries {
 		total += e.Bytes
 	}
-	s := &search{dir: cfg.spoolDir, id: []byte(`"record_id":"` + id), progress: a.newProgress(total, false)}
+	s := &search{dir: cfg.spoolDir, id: []byte(`"record_id":"` + id), progress: terminal.StartReading(a.stderr, total)}
 	s.run(entries, func() bool { return ctx.Err() != nil })
 	s.progress.Finish()
 	if ctx.Err() != nil {
@@ -95,7 +96,7 @@ func (a *app) show(cmd *cobra.Command, id string, o logOptions, asJSON bool) err
 		p := recordPage{colour: o.colour || a.colours(a.stdout) && !o.noColour, loc: a.location(), utc: o.utc}
 		text := p.show(id, lines)
 		if asJSON {
-			text = appendRaw(nil, best(id, lines).line, cli.IsTerminal(a.stdout))
+			text = appendRaw(nil, best(id, lines).line, terminal.IsTerminal(a.stdout))
 		}
 		_, err = a.stdout.Write(text)
 	}
@@ -127,7 +128,7 @@ type placedLine struct {
 type search struct {
 	dir      string
 	id       []byte // as the line has it
-	progress *cli.Progress
+	progress *terminal.Progress
 
 	mu    sync.Mutex
 	lines []placedLine

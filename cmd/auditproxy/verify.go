@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
@@ -67,7 +68,7 @@ func (a *app) verify(cmd *cobra.Command, session string, asJSON bool) error {
 	if len(asked) == 0 && session != "" {
 		return fmt.Errorf("verifying: %w", noSession(session))
 	}
-	p := a.newProgress(total, false)
+	p := terminal.StartReading(a.stderr, total)
 	reports := verifySessions(ctx, cfg.spoolDir, asked, p)
 	p.Finish()
 	if ctx.Err() != nil {
@@ -103,7 +104,7 @@ func verdict(reports []sessionReport) error {
 }
 
 // verifySessions reads sessions on as many processors as there are.
-func verifySessions(ctx context.Context, dir string, entries []spool.Entry, p *cli.Progress) []sessionReport {
+func verifySessions(ctx context.Context, dir string, entries []spool.Entry, p *terminal.Progress) []sessionReport {
 	reports := make([]sessionReport, len(entries))
 	next := make(chan int)
 	var wait sync.WaitGroup
@@ -135,7 +136,7 @@ func stateOf(dir, id string) (spool.State, error) {
 
 func writeReportsJSON(w io.Writer, reports []sessionReport) error {
 	for i := range reports {
-		if err := printJSON(w, &reports[i]); err != nil {
+		if err := terminal.PrintJSON(w, &reports[i]); err != nil {
 			return err
 		}
 	}
@@ -146,14 +147,14 @@ func writeReportsJSON(w io.Writer, reports []sessionReport) error {
 func (a *app) writeReports(reports []sessionReport) error {
 	colour := a.colours(a.stdout)
 	var out []byte
-	l := styledLine{colour: colour}
-	l.column(bold, "SESSION", 36)
-	l.column(bold, "STATE", 5)
+	l := terminal.Line{Colour: colour}
+	l.Column(terminal.Bold, "SESSION", 36)
+	l.Column(terminal.Bold, "STATE", 5)
 	for _, name := range []string{"LINES", "RECORDS", "CALLS", "UNKNOWN"} {
-		l.right(bold, name, 8)
+		l.Right(terminal.Bold, name, 8)
 	}
-	l.put(bold, " RESULT")
-	out = append(out, l.end()...)
+	l.Put(terminal.Bold, " RESULT")
+	out = append(out, l.End()...)
 	var sum sessionReport
 	wrong, unread := 0, 0
 	for i := range reports {
@@ -168,65 +169,65 @@ func (a *app) writeReports(reports []sessionReport) error {
 			unread++
 		}
 	}
-	text, s := "all in order", good
+	text, s := "all in order", terminal.Good
 	switch {
 	case wrong > 0:
-		text, s = fmt.Sprintf("%d with problems", wrong), bad
+		text, s = fmt.Sprintf("%d with problems", wrong), terminal.Bad
 	case unread > 0:
-		text, s = fmt.Sprintf("%d could not be read", unread), warn
+		text, s = fmt.Sprintf("%d could not be read", unread), terminal.Warn
 	}
-	l = styledLine{colour: colour}
-	l.put(plain, fmt.Sprintf("%s, %s, %s: ", count(len(reports), "session"), count(int(sum.Records), "record"), count(int(sum.Calls), "call")))
-	l.put(s, text)
-	_, err := a.stdout.Write(append(out, l.end()...))
+	l = terminal.Line{Colour: colour}
+	l.Put(terminal.Plain, fmt.Sprintf("%s, %s, %s: ", terminal.Count(len(reports), "session"), terminal.Count(int(sum.Records), "record"), terminal.Count(int(sum.Calls), "call")))
+	l.Put(s, text)
+	_, err := a.stdout.Write(append(out, l.End()...))
 	return err
 }
 
 func appendReport(out []byte, r *sessionReport, colour bool) []byte {
-	l := styledLine{colour: colour}
-	l.column(plain, r.SessionID, 36)
-	l.column(plain, r.State, 5)
+	l := terminal.Line{Colour: colour}
+	l.Column(terminal.Plain, r.SessionID, 36)
+	l.Column(terminal.Plain, r.State, 5)
 	for _, n := range []int64{r.Lines, r.Records, r.Calls, r.Unknown} {
-		l.right(plain, strconv.FormatInt(n, 10), 8)
+		l.Right(terminal.Plain, strconv.FormatInt(n, 10), 8)
 	}
 	switch {
 	case len(r.Problems) > 0:
-		l.put(bad, " "+count(len(r.Problems)+r.NotShown, "problem"))
+		l.Put(terminal.Bad, " "+terminal.Count(len(r.Problems)+r.NotShown, "problem"))
 	case r.Error != "":
-		l.put(warn, " not read")
+		l.Put(terminal.Warn, " not read")
 	default:
-		l.put(good, " ok")
+		l.Put(terminal.Good, " ok")
 	}
-	out = append(out, l.end()...)
-	row := func(s style, where, text string) {
-		l := styledLine{colour: colour}
-		l.putSafe(plain, "  ")
+	out = append(out, l.End()...)
+	row := func(s terminal.Style, where, text string) {
+		l := terminal.Line{Colour: colour}
+		l.PutSafe(terminal.Plain, "  ")
 		if where != "" {
-			l.column(faint, where, 24)
+			l.Column(terminal.Faint, where, 24)
 		}
-		l.put(s, text)
-		out = append(out, l.end()...)
+		l.Put(s, text)
+		out = append(out, l.End()...)
 	}
 	for _, p := range r.Problems {
-		row(bad, place(spool.Position{Segment: p.Segment, Offset: p.Offset}), p.Text)
+		row(terminal.Bad, place(spool.Position{Segment: p.Segment, Offset: p.Offset}), p.Text)
 	}
 	if r.NotShown > 0 {
-		row(bad, "", fmt.Sprintf("and %d more", r.NotShown))
+		row(terminal.Bad, "", fmt.Sprintf("and %d more", r.NotShown))
 	}
 	if r.Error != "" {
-		row(warn, "", r.Error)
+		row(terminal.Warn, "", r.Error)
 	}
 	if r.FirstSegment > 1 {
-		row(faint, "", fmt.Sprintf("checked from %08d.jsonl on: retention has removed what was before it", r.FirstSegment))
+		row(terminal.Faint, "", fmt.Sprintf("checked from %08d.jsonl on: retention has removed what was before it", r.FirstSegment))
 	}
 	if r.Running > 0 && r.State == spool.Live.String() {
-		row(faint, "", count(r.Running, "call")+" running")
+		row(terminal.Faint, "", terminal.Count(r.Running, "call")+" running")
 	}
 	if r.Unrecorded > 0 {
-		row(warn, "", count(int(r.Unrecorded), "call")+" could not be recorded when they were made, see auditproxy log --kind gap")
+		row(terminal.Warn, "", terminal.Count(int(r.Unrecorded), "call")+" could not be recorded when they were made, see auditproxy log --kind gap")
 	}
 	for _, name := range r.SetAside {
-		row(faint, "", "recovery set a torn tail aside: "+escape.Text(name))
+		row(terminal.Faint, "", "recovery set a torn tail aside: "+escape.Text(name))
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 )
@@ -29,7 +29,7 @@ type view struct {
 	follows  bool // what is going on will be shown when it ends
 	out      *bufio.Writer
 	stderr   io.Writer
-	progress *cli.Progress
+	progress *terminal.Progress
 	parts    sync.Pool // of *part, empty
 	wrote    bool      // something was shown; owned by write, which one goroutine calls
 

@@ -7,14 +7,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
-
-	"auditproxy/schemas/escape"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 )
 
 // The exit codes of all programs.
@@ -101,23 +97,7 @@ func NewVersionCmd(w io.Writer) *cobra.Command {
 // PrintVersion prints a line with a program's name and its version to w.
 func PrintVersion(w io.Writer, program string) { fmt.Fprintf(w, "%s %s\n", program, Version()) }
 
-// EscapeMessage escapes what would steer a terminal in a message. Line feeds
-// stay, and so do backslashes: what the message quotes is escaped already.
-func EscapeMessage(message string) string {
-	lines := strings.Split(message, "\n")
-	for i, line := range lines {
-		lines[i] = strings.ReplaceAll(escape.Text(line), `\\`, `\`)
-	}
-	return strings.Join(lines, "\n")
-}
-
 // Interruptible returns a context that ends with SIGINT or SIGTERM.
 func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-}
-
-// IsTerminal reports whether stream, a reader or a writer, is a terminal.
-func IsTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,13 +68,5 @@ func TestGetenv(t *testing.T) {
 	}
 	if got := Getenv(env, "B"); got != "" {
 		t.Errorf("Getenv(B) = %q", got)
-	}
-}
-
-// TestMessagesDoNotSteer checks that a message cannot move the cursor, while
-// what it quotes is shown as it was quoted.
-func TestMessagesDoNotSteer(t *testing.T) {
-	if got, want := EscapeMessage("one\x1b[2J \u202e \"a\\n\"\ntwo"), "one\\x1b[2J \\u202e \"a\\n\"\ntwo"; got != want {
-		t.Errorf("EscapeMessage = %q, want %q", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"fmt"
@@ -39,6 +39,11 @@ func StartProgress(w io.Writer, total int64, what, of string) *Progress {
 	p := &Progress{w: w, total: total, what: what, of: of, stop: make(chan struct{})}
 	p.wait.Go(p.run)
 	return p
+}
+
+// StartReading is StartProgress for so many bytes to read.
+func StartReading(w io.Writer, total int64) *Progress {
+	return StartProgress(w, total, "reading", fmt.Sprintf("%.1f MB", float64(total)/1e6))
 }
 
 func (p *Progress) run() {

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"testing"
@@ -34,13 +34,13 @@ func TestParseWhen(t *testing.T) {
 		"08:15":                     "2026-11-21T08:15:00+01:00",
 		"08:15:59":                  "2026-11-21T08:15:59+01:00",
 	} {
-		got, err := parseWhen(in, now)
+		got, err := ParseTime(in, now)
 		if s := got.Format(time.RFC3339Nano); err != nil || s != want {
 			t.Errorf("parseWhen(%q) = %s, %v, want %s", in, s, err, want)
 		}
 	}
 	for _, in := range []string{"", "soon", "-", "--1h", "-1", "1h", "d ago", "-d", "-99999999w", "5 ago", "5 moons ago", "minutes ago", "5  days ago", "25:00", "2026-13-01", "2026-11-20 8 o'clock"} {
-		if got, err := parseWhen(in, now); err == nil {
+		if got, err := ParseTime(in, now); err == nil {
 			t.Errorf("parseWhen(%q) = %v", in, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -18,10 +18,10 @@ var timeLayouts = []string{
 	"2006-01-02",
 }
 
-// parseWhen reads a point in time as journalctl does: RFC 3339, a date and
+// ParseTime reads a point in time as journalctl does: RFC 3339, a date and
 // time or a date in the location of now, a time of today, "now", "today",
 // "yesterday", or a span before now such as "-1h30m", "-2d" or "10 minutes ago".
-func parseWhen(s string, now time.Time) (time.Time, error) {
+func ParseTime(s string, now time.Time) (time.Time, error) {
 	midnight := func(days int) time.Time {
 		y, m, d := now.Date()
 		return time.Date(y, m, d+days, 0, 0, 0, 0, now.Location())

@@ -1,0 +1,54 @@
+// Package terminal is how the programs speak with a person at a terminal:
+// styles and widths of text, a bar of progress, points in time as people write
+// them. What it prints cannot move a cursor, whoever chose the words.
+package terminal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"auditproxy/schemas/escape"
+
+	"golang.org/x/term"
+)
+
+// IsTerminal reports whether stream, a reader or a writer, is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// EscapeMessage escapes what would steer a terminal in a message. Line feeds
+// stay, and so do backslashes: what the message quotes is escaped already.
+func EscapeMessage(message string) string {
+	lines := strings.Split(message, "\n")
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(escape.Text(line), `\\`, `\`)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Count says how many things there are.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// PrintJSON writes v as one line, on which no character disturbs a terminal.
+func PrintJSON(w io.Writer, v any) error {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false) // it would write <secret> as \u003csecret\u003e
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	text := escape.AppendJSON(nil, bytes.TrimSuffix(line.Bytes(), []byte("\n")))
+	_, err := w.Write(append(text, '\n'))
+	return err
+}
