@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"auditproxy/mcpproxy/wire"
@@ -73,6 +74,60 @@ func TestAnswerBeforeTheEndOfACall(t *testing.T) {
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("calls = %q, want %q", got, want)
 			}
+		})
+	}
+}
+
+// Where an answer waits for its record, so does one that comes before the end
+// of its call: until that end, the server's, or as long as for any answer.
+func TestEarlyAnswerWaitsForItsRecord(t *testing.T) {
+	const id = "7"
+	begin := wire.Message{State: wire.Begun, ID: []byte(id), Method: []byte(`"tools/call"`)}
+	end := wire.Message{State: wire.Ended, ID: []byte(id), Method: []byte(`"tools/call"`), Name: []byte(`"late"`)}
+	for _, tt := range []struct {
+		name  string
+		after func(t *testing.T, c *clientSide)
+		tool  string
+	}{
+		{"the rest comes", func(t *testing.T, c *clientSide) { intend(t, c, &end) }, "late"},
+		{"the rest is refused", func(t *testing.T, c *clientSide) {
+			c.items = c.items[:0]
+			c.read(0, &end, 0, time.Now(), audit.ErrAmbiguousRequest)
+			c.s.intend(c.items, time.Now())
+		}, "late"},
+		{"the server ends", func(t *testing.T, c *clientSide) { c.s.concludeParts(nil) }, ""},
+		{"the session ends", func(t *testing.T, c *clientSide) { c.s.end(audit.ErrNoResponse) }, ""},
+		{"nothing comes", func(t *testing.T, c *clientSide) { <-time.After(openAfter) }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, j := testSession(t)
+				intend(t, c, &begin)
+				c.remember()
+				passed := make(chan struct{})
+				go func() {
+					defer close(passed)
+					c.s.finish(answer(id), true)
+				}()
+				synctest.Wait()
+				select {
+				case <-passed:
+					t.Error("the answer does not wait for the record of its call")
+				default:
+				}
+				tt.after(t, c)
+				<-passed
+				var calls []audit.Record
+				for _, r := range j.records(t) {
+					if r.Kind == audit.KindCall {
+						calls = append(calls, r)
+					}
+				}
+				if len(calls) != 1 || calls[0].CallNo != 1 || calls[0].Tool != tt.tool {
+					t.Errorf("records %+v when the answer is passed on, want that of call 1", calls)
+				}
+				c.s.end(audit.ErrNoResponse)
+			})
 		})
 	}
 }

@@ -27,10 +27,56 @@ func (s *session) finish(answers []wire.Answer, wait bool) {
 		s.spill()
 	}
 	pos := s.appendFinal(s.lines)
+	unrecorded := s.unrecorded
+	s.unrecorded = nil
 	s.mu.Unlock()
-	if wait && pos > 0 {
+	if !wait {
+		return
+	}
+	for _, e := range unrecorded {
+		pos = s.awaitRecord(e)
+	}
+	if pos > 0 {
 		s.cfg.Journal.Wait(pos, 0)
 	}
+}
+
+// awaitRecord waits for the record of a call that was answered before its end,
+// and returns how far the journal is written then. It does not wait longer than
+// for any answer: a server may not read the rest before more of its output is
+// read.
+func (s *session) awaitRecord(e *early) int64 {
+	limit := time.NewTimer(openAfter)
+	defer limit.Stop()
+	select {
+	case <-e.recorded:
+	case <-limit.C:
+		s.concludeParts(e)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pos
+}
+
+// concludeParts ends the call that has this answer, or with nil all that were
+// answered before their end, without their rest. A rest that comes after all
+// reads as a call of its own.
+func (s *session) concludeParts(e *early) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.noRest = s.noRest || e == nil
+	now := time.Now()
+	s.lines = s.lines[:0]
+	for c, newer := s.open.oldest, (*call)(nil); c != nil; c = newer {
+		newer = c.newer
+		if c.early != nil && (e == nil || c.early == e) {
+			s.giveUp(c, audit.ErrNoResponse, now)
+		}
+	}
+	s.appendFinal(s.lines)
 }
 
 func (s *session) answer(a *wire.Answer, now time.Time) {
@@ -63,10 +109,11 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	}
 	c.rec.ResultBytes = a.Bytes
 	outcome, errorType := s.judge(c, a)
-	if c.part {
+	if c.part && !s.noRest {
 		// Its record waits for the rest of the call. It stays in the order of
 		// arrival, where nothing finds it by its id.
-		c.early = &early{outcome, errorType, now, c.rec.ResultBytes, c.rec.ErrorCode, strings.Clone(string(c.rec.ErrorDigest)), c.rec.ResultType}
+		c.early = &early{outcome, errorType, now, c.rec.ResultBytes, c.rec.ErrorCode, strings.Clone(string(c.rec.ErrorDigest)), c.rec.ResultType, make(chan struct{})}
+		s.unrecorded = append(s.unrecorded, c.early)
 		s.open.add(c, nil)
 		return
 	}
@@ -83,6 +130,7 @@ type early struct {
 	code       *int64
 	digest     string
 	resultType string
+	recorded   chan struct{} // closed with the call's final record
 }
 
 // concludeEarly ends a call that was answered before its end.
@@ -141,6 +189,10 @@ func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now
 	r.Seq = s.seq
 	s.seq++
 	s.lines = audit.AppendRecord(s.lines, r)
+	if c.early != nil {
+		close(c.early.recorded) // whoever waits takes mu, and finds the lines written
+		c.early = nil
+	}
 }
 
 // place fills in who and where.

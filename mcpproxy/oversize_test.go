@@ -3,6 +3,8 @@ package mcpproxy_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +140,43 @@ func TestOversizeUnrecorded(t *testing.T) {
 					t.Errorf("record = %+v, want none that says ok", r)
 				}
 			}
+		})
+	}
+}
+
+// A server answers a call that it has only a part of. Where an answer waits for
+// its record it is passed on with the rest of the call, and when the server
+// ends.
+func TestOversizeAnsweredEarly(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
+	_, rest := oversized("")
+	begin := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"path":"` + strings.Repeat("k", wire.Limit+1<<20)
+	for _, end := range []string{"rest", "exit"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			script := "head -c 1000000 >/dev/null; echo '" + strings.TrimSpace(answer) + "'; "
+			if end == "rest" {
+				script += "cat >/dev/null"
+			}
+			p := start(t, "", func(c *mcpproxy.Config) {
+				c.Command, c.Env = []string{"/bin/sh", "-c", script}, os.Environ()
+				c.WaitIntent, c.WaitFinal = true, true
+			})
+			io.WriteString(p.in, begin) // a server that is gone takes no more
+			if end == "rest" {
+				p.outFile.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+				if s, err := p.out.ReadString('\n'); err == nil {
+					t.Errorf("%q has no record yet", s)
+				}
+				p.send(rest)
+			}
+			if got := p.line(); got != answer {
+				t.Errorf("the client reads %q, want the answer", got)
+			}
+			if records := p.journal.records(t); len(records) < 2 || records[1].Kind != audit.KindCall || records[1].Outcome != audit.OutcomeOK {
+				t.Errorf("records %+v when the answer comes, want that of the call", records)
+			}
+			p.wait()
 		})
 	}
 }

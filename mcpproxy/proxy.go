@@ -176,6 +176,9 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	status := child.wait(ctx, p.cfg, clientDone)
 	p.ended = time.Now()
 	status.Ended = p.ended
+	if p.cfg.WaitFinal {
+		p.s.concludeParts(nil) // an answer waits for the record
+	}
 	p.out.finish(p.ended.Add(p.cfg.Drain))
 	// What the server wrote before its end is in the pipe. Only a descendant
 	// that still holds the pipe makes this wait, and a sync that hangs where an

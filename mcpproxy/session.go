@@ -34,12 +34,16 @@ type session struct {
 	tools  tools
 	late   late
 
+	unrecorded []*early // answers of which finish is about to be told
+	noRest     bool     // the server has ended: the rest of no call can reach it
+
 	forgetful bool // late forgot a call, and a record says so
 
 	ended bool
 
 	newContext bool // base changed: a context line goes before the next intents
 
+	pos     int64  // of the journal, after the last lines written
 	lines   []byte // scratch: what is being written
 	backlog []byte // record lines whose write failed; they keep their numbers and come before any other line
 	gap     gap
@@ -115,7 +119,11 @@ func (s *session) append(lines []byte, final bool) (int64, error) {
 			s.backlog = nil
 		}
 	}
-	return s.cfg.Journal.Append(lines, final)
+	pos, err := s.cfg.Journal.Append(lines, final)
+	if err == nil {
+		s.pos = pos
+	}
+	return pos, err
 }
 
 // appendFinal writes record lines that already have their numbers. What cannot
