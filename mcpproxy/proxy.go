@@ -230,6 +230,7 @@ func (p *Proxy) Close() {
 // the lines about it are in the journal.
 func (p *Proxy) fromClient(server io.WriteCloser) {
 	defer server.Close()
+	defer p.requests.Close()
 	c := &clientSide{p: p, s: p.s, server: server, methods: newMethods(p.cfg.SkipMethods)}
 	for {
 		n, err := p.cfg.In.Read(p.requests.Space())

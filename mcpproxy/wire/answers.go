@@ -122,7 +122,7 @@ func (a *Answers) Scan(p []byte) []Answer {
 			line = p[i : i+n]
 		}
 		from := base + int64(i)
-		a.window = window{p, base}
+		a.window = window{buf: p, off: base}
 		c := &a.carry[a.side]
 		if c.trim(a.keep(from)); len(c.buf) > 0 {
 			c.buf = append(c.buf, line...)

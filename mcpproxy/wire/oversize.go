@@ -13,8 +13,9 @@ const (
 
 // A digest is made of a piece of a stream while it passes.
 type digest struct {
-	h    hash.Hash
-	from int64 // what is before it has been written
+	h       hash.Hash
+	from    int64    // what is before it has been written, or will be by hashing
+	hashing *hashing // nil before the first write
 }
 
 func newDigest(h func() hash.Hash, from int64) *digest {
@@ -23,12 +24,18 @@ func newDigest(h func() hash.Hash, from int64) *digest {
 
 func (d *digest) write(w *window, to int64) {
 	if d.from < to {
-		d.h.Write(w.slice(d.from, to))
+		d.hashing = w.hashing
+		d.hashing.write(d.h, w.slice(d.from, to))
 		d.from = to
 	}
 }
 
-func (d *digest) sum() []byte { return d.h.Sum(nil) }
+func (d *digest) sum() []byte {
+	if d.hashing != nil {
+		d.hashing.wait()
+	}
+	return d.h.Sum(nil)
+}
 
 // oversize is what is kept of a message that is larger than the limit, in
 // memory of its own.

@@ -61,6 +61,7 @@ type Requests struct {
 	lineFrom  int64    // where the line under way starts
 	broken    bool     // line could not read it
 	early     []int64  // offsets of its messages that frames before its end have
+	hashing   hashing
 	rereader  *Requests
 	rereads   bool    // this is a rereader
 	lineFlags Anomaly // of the frame, beyond those of its messages
@@ -79,6 +80,7 @@ type Requests struct {
 // NewRequests returns a Requests at the start of a stream.
 func NewRequests(c Config) *Requests {
 	q := &Requests{hash: c.Hash, seed: maphash.MakeSeed(), limit: Limit, chunks: maxChunks}
+	q.window.hashing = &q.hashing
 	for i := range q.readings {
 		p := &q.readings[i]
 		p.q, p.v, p.w, p.maxDepth = q, p, &q.window, MaxDepth
@@ -115,7 +117,7 @@ func (q *Requests) Space() []byte {
 			size *= 2
 		}
 		w.move(make([]byte, 0, size), keep)
-	case len(live) == 0:
+	case len(live) == 0 && !(w.hashing.handed && len(w.buf) < aside && size >= aside+maxRead):
 		w.move(w.buf[:0], keep)
 	case size-len(w.buf) >= minRead:
 	case len(live) <= size/2 && len(live)+minRead <= size:
@@ -130,6 +132,7 @@ func (q *Requests) Space() []byte {
 
 // move moves what is in the window from an offset on to the start of buf.
 func (w *window) move(buf []byte, from int64) {
+	w.hashing.wait()
 	w.buf = append(buf, w.buf[from-w.off:]...)
 	w.off = from
 }
@@ -172,6 +175,10 @@ func (q *Requests) Scan(n int) []Frame {
 	}
 	return q.finish()
 }
+
+// Close waits for the goroutine that Scan starts for the digests of oversize
+// bytes. Call it last, after End or instead of it.
+func (q *Requests) Close() { q.hashing.wait() }
 
 // End returns what is left at the end of the stream. All of it is ready.
 func (q *Requests) End() []Frame {

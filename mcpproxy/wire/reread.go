@@ -50,7 +50,7 @@ func (q *Requests) again(b []byte, off int64) (list []*Message) {
 		}
 	}
 	r := q.rereader
-	r.window = window{buf: b, off: off}
+	r.window.buf, r.window.off = b, off
 	r.pos, r.first, r.passed, r.done, r.lineFrom = off, off, off, off, off
 	for _, f := range r.End() {
 		for _, m := range f.Messages {

@@ -9,8 +9,9 @@ import (
 
 // A window is a piece of a stream: buf[0] stands at offset off.
 type window struct {
-	buf []byte
-	off int64
+	buf     []byte
+	off     int64
+	hashing *hashing // reads pieces of buf; nil where nothing is oversize
 }
 
 // slice returns the bytes of the stream between two offsets in the window.

@@ -16,7 +16,8 @@ const MaxDepth = 1 << 28
 // A Config is what a Requests needs.
 type Config struct {
 	// Hash makes the digests of bytes that are not kept: of an oversize call's
-	// arguments and of oversize opaque bytes. Required.
+	// arguments and of oversize opaque bytes. What it returns is used by one
+	// goroutine at a time, but not always by the same. Required.
 	Hash func() hash.Hash
 }
 
