@@ -12,55 +12,13 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
 const module = "auditproxy/"
-
-// row is the picture in README.md: a package imports only packages on lower
-// rows. Every package has a row; adding one means deciding where it stands.
-var row = map[string]int{
-	"cmd/auditproxy":              5,
-	"cmd/auditcollector":          5,
-	"cmd/internal/bench":          5, // a program
-	"cmd/internal/benchcollector": 5, // a program
-	"cmd/internal/benchreview":    5, // a program
-	"cmd/internal/demo":           5, // a program
-	"cmd/internal/kafkatopics":    5, // a program
-	"cmd/internal/peers":          5, // a program
-	"redact/gitleaks":             5, // a program
-
-	"mcpproxy":         4,
-	"collector":        4,
-	"collector/review": 4,
-
-	"mcpproxy/wire":          3,
-	"mcpproxy/policy":        3,
-	"sink/spool":             3,
-	"sink/kafka":             3,
-	"sink/kafka/kafkatest":   3, // for tests
-	"sink/clickhouse":        3,
-	"sink/clickhouse/chdb":   3,
-	"collector/alert":        3,
-	"collector/alert/notify": 3,
-	"collector/store":        3,
-
-	"redact":                   2,
-	"sink":                     2,
-	"cmd/internal/cli":         2,
-	"cmd/internal/terminal":    2,
-	"cmd/internal/ledger":      2, // for tests
-	"cmd/internal/cli/clitest": 3, // for tests
-
-	"cmd/internal/process": 1, // for tests, benchmarks and the demo
-	"cmd/internal/samples": 2, // for benchmarks
-
-	"schemas":        1,
-	"schemas/audit":  1,
-	"schemas/escape": 1,
-}
 
 // never lists what the code of a package may not import, directly or through
 // other packages of this project, and why. It says nothing of what libraries
@@ -117,13 +75,46 @@ type source struct {
 	doc     string
 }
 
+// picture is the document that has the rows of the packages.
+const picture = "../docs/architecture.md"
+
+// rows reads the picture: a package imports only packages of lower rows. Every
+// package has a row; adding one means deciding where it stands.
+func rows(t *testing.T) map[string]int {
+	t.Helper()
+	_, text, _ := strings.Cut(readFile(t, picture), "<!-- rows -->")
+	text, _, _ = strings.Cut(text, "<!-- end of the rows -->")
+	row := map[string]int{}
+	current := 0
+	for _, line := range strings.Split(text, "\n") {
+		if m := regexp.MustCompile(`^row (\d) `).FindStringSubmatch(line); m != nil {
+			current = int(m[1][0] - '0')
+		} else if m := regexp.MustCompile(`^  ([a-z0-9/]+)  +\S`).FindStringSubmatch(line); m != nil {
+			if row[m[1]] != 0 {
+				t.Errorf("%s has %s twice", picture, m[1])
+			}
+			row[m[1]] = current
+		}
+	}
+	if len(row) < 20 {
+		t.Fatalf("found %d packages in %s, want at least 20: the patterns of this test no longer match", len(row), picture)
+	}
+	return row
+}
+
 // TestImports reads the sources itself, so that it can name the package that
 // imports what it may not.
 func TestImports(t *testing.T) {
 	packages := readSources(t)
+	row := rows(t)
+	for pkg := range row {
+		if _, exists := packages[pkg]; !exists {
+			t.Errorf("%s has %s, which is no package: remove its line", picture, pkg)
+		}
+	}
 	for pkg, src := range packages {
 		if row[pkg] == 0 {
-			t.Errorf("%s has no row", pkg)
+			t.Errorf("%s has no row in %s: add a line for it", pkg, picture)
 		}
 		for imp := range src.imports {
 			if dep, ours := strings.CutPrefix(imp, module); ours && row[dep] >= row[pkg] {

@@ -22,14 +22,10 @@ func TestDocumentedKeysExist(t *testing.T) {
 			first[word] = true
 		}
 	}
-	pages, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	mention := regexp.MustCompile("`([a-z]+(?:\\.[a-z_]+)+)(?:: [^`]*)?`")
 	example := regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	mentions := 0
-	for _, page := range append(pages, "../README.md") {
+	for _, page := range documents(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -12,65 +12,160 @@ import (
 	"testing"
 )
 
-// TestReadme runs the commands of the README in its order, in a home of their
-// own with a client's configuration, and looks for the make targets that it
-// names.
-func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+// documents are the pages whose commands are run, from the repository's root.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("looking for documents: found %d, %v", len(pages), err)
 	}
+	return append([]string{"../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md"}, pages...)
+}
+
+// TestDocuments runs the commands of the documents, each in their order and in
+// a home of its own with a client's configuration and the record of a call. It
+// also looks for the make targets, tests and files that they name.
+func TestDocuments(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
 	bin := filepath.Dir(program(t))
-	files := map[string]string{
-		filepath.Join(bin, "libtmux-mcp"):   "#!/bin/sh\nexec cat\n",
-		filepath.Join(home, ".claude.json"): `{"mcpServers":{"tmux":{"command":"libtmux-mcp"}}}`,
-	}
-	for name, content := range files {
-		if err := os.WriteFile(name, []byte(content), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(bin, "libtmux-mcp"), []byte("#!/bin/sh\nexec cat\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_keys","arguments":{"keys":"x"}}}` + "\n"
-	commands := regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(string(readme), -1)
+	commands := regexp.MustCompile(`(?m)^    (\S.*)$`)
 	ran := 0
-	for _, m := range commands {
-		// A broker that somebody runs there gets nothing of ours.
-		line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
-		switch {
-		case strings.HasPrefix(line, "make "):
-			if target := strings.Fields(line)[1]; !bytes.Contains(makefile, []byte("\n"+target+":")) {
-				t.Errorf("README names %q, but the Makefile has no such target", line)
-			}
-			continue
-		case !strings.Contains(line, "auditproxy ") || strings.HasPrefix(line, "install ") || strings.HasPrefix(line, "auditcollector "): // those run in cmd
-			continue
-		}
-		ran++
-		out, err := runReadme(t, line, bin, home, call)
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(page)
 		if err != nil {
-			t.Errorf("README command %q: %v\n%s", line, err, out)
+			t.Fatal(err)
 		}
-	}
-	if ran < 8 {
-		t.Errorf("README has %d commands of this program, want all that a newcomer needs", ran)
-	}
-	t.Run("names files that exist", func(t *testing.T) {
-		for _, m := range regexp.MustCompile(`\]\(([a-z][^):]*)\)`).FindAllStringSubmatch(string(readme), -1) {
-			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
-				t.Error(err)
+		name := filepath.Base(page)
+		home := t.TempDir()
+		client := `{"mcpServers":{"tmux":{"command":"libtmux-mcp"}}}`
+		if err := os.WriteFile(filepath.Join(home, ".claude.json"), []byte(client), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		recorded := false
+		for _, m := range commands.FindAllStringSubmatch(string(text), -1) {
+			// A broker that somebody runs there gets nothing of ours.
+			line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
+			switch {
+			case strings.HasPrefix(line, "make "):
+				if target := strings.Fields(line)[1]; !bytes.Contains(makefile, []byte("\n"+target+":")) {
+					t.Errorf("%s names %q, but the Makefile has no such target", name, line)
+				}
+				continue
+			case strings.HasPrefix(line, "go test "):
+				checkGoTest(t, name, line)
+				continue
+			case !strings.HasPrefix(line, "auditproxy ") && !strings.Contains(line, "| auditproxy "): // those of auditcollector run in cmd
+				continue
+			}
+			if !recorded && !strings.Contains(line, " -- ") {
+				if out, err := runCommand(t, "auditproxy -- libtmux-mcp", bin, home, call); err != nil {
+					t.Fatalf("recording a call: %v\n%s", err, out)
+				}
+			}
+			recorded = true
+			ran++
+			if out, err := runCommand(t, line, bin, home, call); err != nil {
+				t.Errorf("command %q of %s: %v\n%s", line, name, err, out)
 			}
 		}
-	})
+		checkLinks(t, page, string(text))
+	}
+	if ran < 16 {
+		t.Errorf("the documents have %d commands of this program, want at least 16: the patterns of this test no longer match", ran)
+	}
 }
 
-// runReadme runs one line in a shell. What follows new lines is stopped once it
+// checkGoTest checks that the packages of a go test command exist, and that
+// its -run matches a test in one of them.
+func checkGoTest(t *testing.T, page, line string) {
+	t.Helper()
+	words := strings.Fields(line)
+	var run string
+	var sources []string
+	for i, word := range words {
+		switch {
+		case word == "-run" && i+1 < len(words):
+			run = strings.Trim(words[i+1], "'")
+		case strings.HasPrefix(word, "./"):
+			dir := filepath.Join("../..", strings.TrimSuffix(word, "/..."))
+			files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+			if err != nil || len(files) == 0 && !strings.HasSuffix(word, "/...") {
+				t.Errorf("%s names package %q of %q, which has no Go files", page, word, line)
+			}
+			sources = append(sources, files...)
+		}
+	}
+	if run == "" {
+		return
+	}
+	pattern, err := regexp.Compile(run)
+	if err != nil {
+		t.Errorf("%s: %q: %v", page, line, err)
+		return
+	}
+	for _, file := range sources {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)`).FindAllStringSubmatch(string(text), -1) {
+			if pattern.MatchString(m[1]) {
+				return
+			}
+		}
+	}
+	t.Errorf("%s has %q, which matches no test", page, line)
+}
+
+// checkLinks checks that the files that a page links to exist, and the
+// headings that its links lead to.
+func checkLinks(t *testing.T, page, text string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)(?:\]\(|^\[[a-z]+\]: )([^)\s]+)\)?`).FindAllStringSubmatch(text, -1) {
+		if strings.Contains(m[1], ":") {
+			continue // elsewhere on the net
+		}
+		name, anchor, _ := strings.Cut(m[1], "#")
+		target := filepath.Join(filepath.Dir(page), name)
+		if name == "" {
+			target = page
+		}
+		content, err := os.ReadFile(target)
+		if info, statErr := os.Stat(target); statErr == nil && info.IsDir() {
+			err = nil
+		}
+		if err != nil {
+			t.Errorf("%s links to %q: %v", filepath.Base(page), m[1], err)
+			continue
+		}
+		if anchor != "" && !hasHeading(string(content), anchor) {
+			t.Errorf("%s links to %q, which has no such heading", filepath.Base(page), m[1])
+		}
+	}
+}
+
+// hasHeading reports whether a heading of the page has the anchor that GitHub
+// gives it.
+func hasHeading(page, anchor string) bool {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		slug := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		if strings.ReplaceAll(slug, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+// runCommand runs one line in a shell. What follows new lines is stopped once it
 // has shown one.
-func runReadme(t *testing.T, line, bin, home, in string) ([]byte, error) {
+func runCommand(t *testing.T, line, bin, home, in string) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*ceiling)
 	defer cancel()

@@ -469,9 +469,9 @@ type noStore struct{ sink.Store }
 // setting is a variable that Grafana's process must have.
 var setting = regexp.MustCompile(`\$\{?(\w+)`)
 
-// TestSettings checks that README.md says which variables must be set.
+// TestSettings checks that docs/operations.md says which variables must be set.
 func TestSettings(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,8 +481,8 @@ func TestSettings(t *testing.T) {
 		t.Fatal("found no variables")
 	}
 	for _, name := range names {
-		if !strings.Contains(string(readme), name[1]) {
-			t.Errorf("README.md does not name %s", name[1])
+		if !strings.Contains(string(page), name[1]) {
+			t.Errorf("docs/operations.md does not name %s", name[1])
 		}
 	}
 }

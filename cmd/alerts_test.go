@@ -1,0 +1,64 @@
+package cmd
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestAlertDocument compares docs/alerts.md with the shipped rules: each rule
+// has a row with its severity and what to do, and each row has a rule.
+func TestAlertDocument(t *testing.T) {
+	rules := map[string]string{} // name: severity
+	files, err := filepath.Glob("../collector/alert/rules/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		var doc struct {
+			Rules []struct{ Name, Severity string }
+		}
+		if err := yaml.Unmarshal([]byte(readFile(t, file)), &doc); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, r := range doc.Rules {
+			rules[r.Name] = r.Severity
+		}
+	}
+	if len(rules) == 0 {
+		t.Fatal("found no shipped rules")
+	}
+	_, table, _ := strings.Cut(readFile(t, "../docs/alerts.md"), "<!-- shipped rules -->")
+	table, _, _ = strings.Cut(table, "<!-- end of the shipped rules -->")
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\w*) \\| (.*) \\| (.*) \\|$").FindAllStringSubmatch(table, -1) {
+		name, severity, fires, todo := row[1], row[2], row[3], row[4]
+		want, ok := rules[name]
+		delete(rules, name)
+		switch {
+		case !ok:
+			t.Errorf("docs/alerts.md has rule %q, which is not shipped or stands twice", name)
+		case severity != want:
+			t.Errorf("docs/alerts.md has severity %q for rule %q, want %q", severity, name, want)
+		case strings.TrimSpace(fires) == "" || strings.TrimSpace(todo) == "":
+			t.Errorf("docs/alerts.md does not say what fires rule %q and what to do", name)
+		}
+	}
+	for name := range rules {
+		t.Errorf("docs/alerts.md has no row for rule %q", name)
+	}
+}
+
+// TestMetricsDocument checks that each metric that docs/operations.md names
+// exists.
+func TestMetricsDocument(t *testing.T) {
+	source := readFile(t, "../collector/metrics.go") + readFile(t, "auditcollector/run.go")
+	page := readFile(t, "../docs/operations.md")
+	for _, m := range regexp.MustCompile("`auditcollector_([a-z_]+)`").FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(source, `"`+m[1]+`"`) {
+			t.Errorf("docs/operations.md names metric auditcollector_%s, which does not exist", m[1])
+		}
+	}
+}
