@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/clients"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
@@ -107,7 +108,7 @@ func (a *app) diagnose() *diagnosis {
 		d.find("%v", err)
 	}
 	d.spool(cfg)
-	d.clients(scanClients(a))
+	d.clients(clients.Scan(a.getenv))
 	d.clean(a.clean)
 	return d
 }
@@ -182,7 +183,7 @@ func unshippedAndOver(sessions []spool.Entry) (n int) {
 // lowSpace is some hours of a busy agent's records.
 const lowSpace = 64 << 20
 
-func (d *diagnosis) clients(all []clientStatus) {
+func (d *diagnosis) clients(all []clients.Status) {
 	for _, c := range all {
 		if c.Err != nil {
 			d.unclear("client configuration %q: %v", c.Path, c.Err)
@@ -197,7 +198,7 @@ func (d *diagnosis) clients(all []clientStatus) {
 			case s.Remote:
 				status = "remote"
 			default:
-				d.find("server %s in %q is not wrapped: run auditproxy wrap", s.label(), c.Path)
+				d.find("server %s in %q is not wrapped: run auditproxy wrap", s.Label(), c.Path)
 			}
 			shown.Servers = append(shown.Servers, server{s.Name, s.Project, status, s.Remote})
 		}

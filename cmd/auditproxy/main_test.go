@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 	"rsc.io/script"
 	"rsc.io/script/scripttest"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestMain makes the test binary double as the program when it is called by
 // the program's name, so that scripts run exactly this code, with -race and

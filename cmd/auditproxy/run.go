@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/clients"
 	"auditproxy/mcpproxy"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,9 @@ func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	args, dir, err := remoteCommand(cmd, args, mcpproxy.ChildEnv(a.env, cfg.hideEnv))
+	remote, _ := cmd.Flags().GetString(clients.RemoteFlag)
+	headers, _ := cmd.Flags().GetStringArray(clients.RemoteHeaderFlag)
+	args, dir, err := clients.RemoteCommand(remote, headers, args, mcpproxy.ChildEnv(a.env, cfg.hideEnv))
 	if err != nil {
 		return err
 	}

@@ -1,21 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"unicode/utf8"
+	"auditproxy/cmd/internal/clients"
 
-	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
-	"github.com/tailscale/hujson"
 )
 
 func newWrapCmd(a *app) *cobra.Command {
-	r := wrapRewrite()
-	r.app = a
+	cfg := a.clientsConfig()
 	cmd := &cobra.Command{
 		Use:   "wrap [FILE...]",
 		Short: "put the proxy in front of the servers of an MCP client",
@@ -32,107 +24,55 @@ first and made when you agree to it, with a backup beside the file;
 "auditproxy unwrap" reverses it.
 
 Servers with a URL are only named, unless you give --remote: then npx runs
-` + mcpRemote + ` for each of them, which speaks to the URL. Headers move to the
+` + clients.RemotePackage + ` for each of them, which speaks to the URL. Headers move to the
 environment of the entry. Servers that ask for a login ask once more, in the
 browser; that login is kept in ~/.mcp-auth.`,
 		Example: `  auditproxy wrap
   auditproxy wrap --server tmux ~/.cursor/mcp.json
   auditproxy wrap --dry-run
   auditproxy wrap --remote`,
-		RunE: func(cmd *cobra.Command, args []string) error { return r.run(args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return clients.Wrap(cfg, args) },
 	}
-	r.addFlags(cmd)
-	cmd.Flags().BoolVar(&r.remote, "remote", false, "wrap servers with a URL too, through mcp-remote")
+	addRewriteFlags(cmd, &cfg)
+	cmd.Flags().BoolVar(&cfg.Remote, "remote", false, "wrap servers with a URL too, through mcp-remote")
 	return cmd
 }
 
-func wrapRewrite() *rewrite {
-	r := &rewrite{verb: "wrap", done: "wrapped", edits: wrapEdits}
-	r.concerns = func(s clientServer) bool { return !s.Wrapped && (!s.Remote || r.remote && s.refusal == "") }
-	r.remark = func(s clientServer) string { return notWrapped(s, r.remote) }
-	return r
+func newUnwrapCmd(a *app) *cobra.Command {
+	cfg := a.clientsConfig()
+	cmd := &cobra.Command{
+		Use:   "unwrap [FILE...]",
+		Short: "take the proxy out of an MCP client's configuration again",
+		Long: `Give the servers in the configuration of MCP clients their own commands back.
+
+The way back is read from the wrapped servers themselves, not from a backup: a
+file that was only wrapped gets its original bytes, and whatever was edited
+since stays as it is. Without FILE the same configurations are changed as by
+"auditproxy wrap".`,
+		Example: `  auditproxy unwrap
+  auditproxy unwrap --server tmux .mcp.json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return clients.Unwrap(cfg, args) },
+	}
+	addRewriteFlags(cmd, &cfg)
+	return cmd
 }
 
-// notWrapped says why wrap leaves s alone, with or without --remote.
-func notWrapped(s clientServer, remote bool) string {
-	switch {
-	case s.Wrapped:
-		return "is already wrapped"
-	case s.Remote && remote:
-		return "is not wrapped, and its calls are not recorded: " + s.refusal
-	case s.Remote:
-		return "is not wrapped: it is a remote server, reached by URL, and its calls are not recorded; use --remote"
-	}
-	return "is not wrapped: " + s.Problem
+func (a *app) clientsConfig() clients.Config {
+	return clients.Config{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Say: a.say, Colour: a.colours(a.stdout)}
 }
 
-// selfPath returns the path under which clients are to start this program:
-// absolute, because desktop clients have no PATH, and as it was called if that
-// leads here, because a package manager's link outlives the version behind it.
-func selfPath() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("finding the path of this program: %w", err)
-	}
-	if called, err := exec.LookPath(os.Args[0]); err == nil {
-		if called, err := filepath.Abs(called); err == nil && sameFile(called, self) {
-			self = called
-		}
-	}
-	if !utf8.ValidString(self) {
-		return "", fmt.Errorf("the path of this program, %q, is not UTF-8 and cannot stand in a JSON file", self)
-	}
-	return self, nil
+func addRewriteFlags(cmd *cobra.Command, cfg *clients.Config) {
+	flags := cmd.Flags()
+	flags.BoolVar(&cfg.DryRun, "dry-run", false, "show the change and make none")
+	flags.BoolVarP(&cfg.Yes, "yes", "y", false, "make the change without asking")
+	flags.StringArrayVar(&cfg.Servers, "server", nil, "change only the server called `NAME`; may be given more than once")
 }
 
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
+func addRemoteFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.String(clients.RemoteFlag, "", "the entry that \"wrap --remote\" replaced, as `MEMBER[:TYPE]`")
+	flags.StringArray(clients.RemoteHeaderFlag, nil, "pass a header to mcp-remote from a variable, as `NAME=VARIABLE`")
+	for _, name := range []string{clients.RemoteFlag, clients.RemoteHeaderFlag} {
+		flags.MarkHidden(name)
 	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
-}
-
-// wrapEdits puts the program at self in front of s. It is made so that
-// unwrapEdits can find the way back from its result alone: the old command is
-// moved as it is written, and a list of arguments that was empty, one that was
-// not there and one that had elements are left in three different shapes.
-func wrapEdits(data []byte, s clientServer, self string) []udiff.Edit {
-	if s.Remote {
-		return wrapRemoteEdits(data, s, self)
-	}
-	command := string(data[s.command.StartOffset:s.command.EndOffset])
-	edits := []udiff.Edit{{Start: s.command.StartOffset, End: s.command.EndOffset, New: string(hujson.String(self))}}
-	switch args := s.elements(); {
-	case s.args.Value == nil:
-		at := s.command.EndOffset
-		return append(edits, udiff.Edit{Start: at, End: at, New: newArgs(data, s, command)})
-	case len(args) == 0:
-		at := s.args.StartOffset + len("[")
-		return append(edits, udiff.Edit{Start: at, End: at, New: ` "--", ` + command})
-	default:
-		at := args[0].StartOffset
-		sep := "," + gap(data, at)
-		return append(edits, udiff.Edit{Start: at, End: at, New: `"--"` + sep + command + sep})
-	}
-}
-
-// newArgs is the member that a server without arguments gets after its command.
-func newArgs(data []byte, s clientServer, command string) string {
-	return "," + gap(data, s.commandName) + `"args": ["--", ` + command + `]`
-}
-
-// gap returns the space that belongs before another value like the one at off:
-// a line end and the same indentation if that value begins its line.
-func gap(data []byte, off int) string {
-	line := bytes.LastIndexByte(data[:off], '\n') + 1
-	indent := data[line:off]
-	if line == 0 || len(bytes.Trim(indent, " \t")) > 0 {
-		return " "
-	}
-	if bytes.HasSuffix(data[:line], []byte("\r\n")) {
-		return "\r\n" + string(indent)
-	}
-	return "\n" + string(indent)
 }

@@ -1,4 +1,4 @@
-package main
+package clients
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // replace puts data in the place of what was read from c, keeps a copy of that
 // beside the file, and returns the copy's path. A reader of the file finds the
 // old bytes or the new ones, never a part; mode and owner stay.
-func (c clientConfig) replace(data []byte) (backup string, err error) {
+func (c config) replace(data []byte) (backup string, err error) {
 	// Clients write to these files too, and time has passed since the question.
 	// A write between this look and the rename is lost: they take no lock.
 	now, err := os.ReadFile(c.target)
@@ -46,7 +46,7 @@ func (c clientConfig) replace(data []byte) (backup string, err error) {
 
 // backUp copies what was read from c to a new file, unless an earlier backup
 // has the same bytes. A backup is never written over.
-func (c clientConfig) backUp() (string, error) {
+func (c config) backUp() (string, error) {
 	for n := 1; ; n++ {
 		name := c.target + ".auditproxy-backup"
 		if n > 1 {
@@ -71,7 +71,7 @@ func (c clientConfig) backUp() (string, error) {
 }
 
 // fill writes data to f, gives it c's owner and mode, syncs and closes it.
-func (c clientConfig) fill(f *os.File, data []byte) error {
+func (c config) fill(f *os.File, data []byte) error {
 	_, err := f.Write(data)
 	if err == nil {
 		err = c.keepOwner(f)
@@ -86,7 +86,7 @@ func (c clientConfig) fill(f *os.File, data []byte) error {
 }
 
 // keepOwner gives f the owner of c, where it is another: root may wrap for a user.
-func (c clientConfig) keepOwner(f *os.File) error {
+func (c config) keepOwner(f *os.File) error {
 	want, ok := c.info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package main
+package clients
 
 import (
 	"bufio"
@@ -14,39 +14,40 @@ import (
 	"auditproxy/cmd/internal/terminal"
 
 	udiff "github.com/aymanbagabas/go-udiff"
-	"github.com/spf13/cobra"
 )
+
+// A Config says what to rewrite and how to speak with the user.
+type Config struct {
+	Stdin          io.Reader           // where the answer to the question comes from
+	Stdout, Stderr io.Writer           // for the change, and for the question
+	Getenv         func(string) string // as os.Getenv
+	Say            func(error)         // is told of each file that cannot be read
+	Colour         bool                // show the change in colours
+
+	DryRun  bool     // show the change and make none
+	Yes     bool     // make it without asking
+	Remote  bool     // wrap servers with a URL too; Unwrap ignores it
+	Servers []string // the only servers to change; none: all
+}
 
 // A rewrite changes servers in client configurations: it reads all of them,
 // shows what would become of them, asks once and writes.
 type rewrite struct {
-	app  *app
+	cfg  Config
 	verb string
 	done string // the verb's participle
 
-	concerns func(clientServer) bool   // whether to change a server that has no problem
-	remark   func(clientServer) string // what to say of one that is not changed; may be empty
-	edits    func(data []byte, s clientServer, self string) []udiff.Edit
-
-	// Flags.
-	dryRun, yes bool
-	remote      bool     // of wrap: change servers with a URL too
-	names       []string // the only servers to change; none: all
+	concerns func(server) bool   // whether to change a server that has no problem
+	remark   func(server) string // what to say of one that is not changed; may be empty
+	edits    func(data []byte, s server, self string) []udiff.Edit
 }
 
 // A change is what happens to one file.
 type change struct {
-	file    clientConfig
+	file    config
 	after   []byte
 	servers int // how many are changed
 	remote  int // how many of them have a URL
-}
-
-func (r *rewrite) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.BoolVar(&r.dryRun, "dry-run", false, "show the change and make none")
-	flags.BoolVarP(&r.yes, "yes", "y", false, "make the change without asking")
-	flags.StringArrayVar(&r.names, "server", nil, "change only the server called `NAME`; may be given more than once")
 }
 
 // run changes the files at paths, or the known ones that exist. What cannot be
@@ -56,14 +57,14 @@ func (r *rewrite) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	if r.remote {
+	if r.cfg.Remote {
 		if err := checkNpx(exec.LookPath); err != nil {
 			return err
 		}
 	}
 	files, problems := r.read(paths, self)
 	for _, err := range problems {
-		r.app.say(err)
+		r.cfg.Say(err)
 	}
 	if err := r.checkNames(files); err != nil {
 		return err
@@ -75,16 +76,16 @@ func (r *rewrite) run(paths []string) error {
 	if err := r.show(changes); err != nil {
 		return err
 	}
-	if r.remote && slices.ContainsFunc(changes, func(c change) bool { return c.remote > 0 }) {
-		if _, err := io.WriteString(r.app.stdout, remoteNotice); err != nil {
+	if r.cfg.Remote && slices.ContainsFunc(changes, func(c change) bool { return c.remote > 0 }) {
+		if _, err := io.WriteString(r.cfg.Stdout, remoteNotice); err != nil {
 			return fmt.Errorf("printing the change: %w", err)
 		}
 	}
 	switch {
 	case len(files) == 0: // the problems say why
 	case len(changes) == 0:
-		fmt.Fprintf(r.app.stdout, "nothing to %s\n", r.verb)
-	case !r.dryRun:
+		fmt.Fprintf(r.cfg.Stdout, "nothing to %s\n", r.verb)
+	case !r.cfg.DryRun:
 		if err := r.confirm(changes); err != nil {
 			return err
 		}
@@ -99,9 +100,9 @@ func (r *rewrite) run(paths []string) error {
 }
 
 // read returns the configurations at paths, each once, and what went wrong.
-func (r *rewrite) read(paths []string, self string) (files []clientConfig, problems []error) {
+func (r *rewrite) read(paths []string, self string) (files []config, problems []error) {
 	if len(paths) == 0 {
-		for _, f := range existingConfigs(r.app) {
+		for _, f := range existingConfigs(r.cfg.Getenv) {
 			paths = append(paths, f.path)
 		}
 		if len(paths) == 0 {
@@ -109,11 +110,11 @@ func (r *rewrite) read(paths []string, self string) (files []clientConfig, probl
 		}
 	}
 	for _, path := range paths {
-		c, err := readClientConfig(path, self)
+		c, err := readConfig(path, self)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
-		case !slices.ContainsFunc(files, func(o clientConfig) bool { return o.target == c.target }):
+		case !slices.ContainsFunc(files, func(o config) bool { return o.target == c.target }):
 			files = append(files, c)
 		}
 	}
@@ -121,7 +122,7 @@ func (r *rewrite) read(paths []string, self string) (files []clientConfig, probl
 }
 
 // checkNames reports the names asked for that no file has.
-func (r *rewrite) checkNames(files []clientConfig) error {
+func (r *rewrite) checkNames(files []config) error {
 	var have []string
 	for _, f := range files {
 		for _, s := range f.servers {
@@ -131,7 +132,7 @@ func (r *rewrite) checkNames(files []clientConfig) error {
 	slices.Sort(have)
 	have = slices.Compact(have)
 	var missing []string
-	for _, name := range r.names {
+	for _, name := range r.cfg.Servers {
 		if quoted := fmt.Sprintf("%q", name); !slices.Contains(have, quoted) {
 			missing = append(missing, quoted)
 		}
@@ -147,14 +148,14 @@ func (r *rewrite) checkNames(files []clientConfig) error {
 
 // plan decides what to change and says what is not changed and why. It is
 // unable if that is a server which was asked for by name.
-func (r *rewrite) plan(files []clientConfig, self string) (changes []change, unable bool, err error) {
+func (r *rewrite) plan(files []config, self string) (changes []change, unable bool, err error) {
 	for _, f := range files {
 		c := change{file: f}
 		var edits []udiff.Edit
 		for _, s := range f.servers {
-			named := slices.Contains(r.names, s.Name)
+			named := slices.Contains(r.cfg.Servers, s.Name)
 			switch {
-			case len(r.names) > 0 && !named:
+			case len(r.cfg.Servers) > 0 && !named:
 			case s.Problem == "" && r.concerns(s):
 				edits = append(edits, r.edits(f.data, s, self)...)
 				c.servers++
@@ -162,7 +163,7 @@ func (r *rewrite) plan(files []clientConfig, self string) (changes []change, una
 					c.remote++
 				}
 			case r.remark(s) != "":
-				fmt.Fprintf(r.app.stdout, "%s: %s %s\n", f.path, s.label(), r.remark(s))
+				fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", f.path, s.Label(), r.remark(s))
 				unable = unable || named && !s.Wrapped
 			}
 		}
@@ -184,13 +185,13 @@ func (r *rewrite) show(changes []change) error {
 		if err != nil {
 			return fmt.Errorf("comparing %q with its change: %w", c.file.path, err)
 		}
-		if terminal.IsTerminal(r.app.stdout) {
+		if terminal.IsTerminal(r.cfg.Stdout) {
 			diff = visible(diff)
 		}
-		if r.app.colours(r.app.stdout) {
+		if r.cfg.Colour {
 			diff = coloured(diff)
 		}
-		if _, err := io.WriteString(r.app.stdout, diff); err != nil {
+		if _, err := io.WriteString(r.cfg.Stdout, diff); err != nil {
 			return fmt.Errorf("printing the change: %w", err)
 		}
 	}
@@ -242,17 +243,17 @@ func coloured(diff string) string {
 
 // confirm asks whether to make the changes; it returns nil if so.
 func (r *rewrite) confirm(changes []change) error {
-	if r.yes {
+	if r.cfg.Yes {
 		return nil
 	}
 	servers := 0
 	for _, c := range changes {
 		servers += c.servers
 	}
-	fmt.Fprintf(r.app.stderr, "%s %s in %s? [y/N] ", strings.ToUpper(r.verb[:1])+r.verb[1:], terminal.Count(servers, "server"), terminal.Count(len(changes), "file"))
-	answer, err := bufio.NewReader(r.app.stdin).ReadString('\n')
+	fmt.Fprintf(r.cfg.Stderr, "%s %s in %s? [y/N] ", strings.ToUpper(r.verb[:1])+r.verb[1:], terminal.Count(servers, "server"), terminal.Count(len(changes), "file"))
+	answer, err := bufio.NewReader(r.cfg.Stdin).ReadString('\n')
 	if err != nil && answer == "" {
-		fmt.Fprintln(r.app.stderr)
+		fmt.Fprintln(r.cfg.Stderr)
 		return fmt.Errorf("nobody is there to answer, nothing was changed: use --yes to %s without being asked", r.verb)
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
@@ -270,8 +271,8 @@ func (r *rewrite) write(changes []change) error {
 		if err != nil {
 			return fmt.Errorf("changing %q: %w", c.file.path, err)
 		}
-		fmt.Fprintf(r.app.stdout, "%s: %s %s, backup in %s\n", c.file.path, r.done, terminal.Count(c.servers, "server"), backup)
+		fmt.Fprintf(r.cfg.Stdout, "%s: %s %s, backup in %s\n", c.file.path, r.done, terminal.Count(c.servers, "server"), backup)
 	}
-	fmt.Fprintln(r.app.stdout, "restart the client to use the changed configuration")
+	fmt.Fprintln(r.cfg.Stdout, "restart the client to use the changed configuration")
 	return nil
 }

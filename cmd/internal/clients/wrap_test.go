@@ -1,4 +1,4 @@
-package main
+package clients
 
 import (
 	"bytes"
@@ -55,12 +55,11 @@ func TestWrapGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := wrapRewrite()
-			r.remote = strings.HasPrefix(filepath.Base(file), "remote")
+			r := wrapRewrite(Config{Remote: strings.HasPrefix(filepath.Base(file), "remote")})
 			var remarks strings.Builder
 			for _, s := range servers {
 				if s.Problem != "" || !r.concerns(s) {
-					fmt.Fprintf(&remarks, "%s %s\n", s.label(), r.remark(s))
+					fmt.Fprintf(&remarks, "%s %s\n", s.Label(), r.remark(s))
 				}
 			}
 			wrapped, _, err := rewritten(in, r)
@@ -100,7 +99,7 @@ func TestWrapBytes(t *testing.T) {
 		{"reads a comment that ends the file", "{\"servers\":{\"s\":{\"command\":\"a\",\"args\":[]}}}//", "{\"servers\":{\"s\":{\"command\":\"/opt/bin/auditproxy\",\"args\":[ \"--\", \"a\"]}}}//"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _, err := rewritten([]byte(tt.in), wrapRewrite())
+			got, _, err := rewritten([]byte(tt.in), wrapRewrite(Config{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +127,7 @@ func TestUnwrapEdited(t *testing.T) {
 		{"finds what VS Code once had", `{"mcp":{"servers":{"s":{"command":"auditproxy","args":["--","a","b"]}}}}`, `{"mcp":{"servers":{"s":{"command":"a","args":["b"]}}}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _, err := rewritten([]byte(tt.in), unwrapRewrite())
+			got, _, err := rewritten([]byte(tt.in), unwrapRewrite(Config{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,11 +165,11 @@ func checkRoundTrip(t *testing.T, in []byte) {
 		return // not a configuration
 	}
 	before := decodeServers(t, in, servers)
-	wrapped, _, err := rewritten(in, wrapRewrite())
+	wrapped, _, err := rewritten(in, wrapRewrite(Config{}))
 	if err != nil {
 		t.Fatalf("wrapping %q: %v", in, err)
 	}
-	again, edits, err := rewritten(wrapped, wrapRewrite())
+	again, edits, err := rewritten(wrapped, wrapRewrite(Config{}))
 	if err != nil || len(edits) > 0 {
 		t.Fatalf("wrapping a second time: %v, got %q from %q", err, again, wrapped)
 	}
@@ -192,7 +191,7 @@ func checkRoundTrip(t *testing.T, in []byte) {
 			return // its own bytes are not what wrapping started from
 		}
 	}
-	back, _, err := rewritten(wrapped, unwrapRewrite())
+	back, _, err := rewritten(wrapped, unwrapRewrite(Config{}))
 	if err != nil || !bytes.Equal(back, in) {
 		t.Fatalf("unwrapping: %v\nin      %q\nwrapped %q\nback    %q", err, in, wrapped, back)
 	}
@@ -200,7 +199,7 @@ func checkRoundTrip(t *testing.T, in []byte) {
 
 // decodeServers reads the command lines by another way than the code under
 // test: encoding/json, from the offsets that it found.
-func decodeServers(t *testing.T, data []byte, servers []clientServer) [][]string {
+func decodeServers(t *testing.T, data []byte, servers []server) [][]string {
 	t.Helper()
 	var lines [][]string
 	for _, s := range servers {
@@ -372,7 +371,7 @@ func TestReplace(t *testing.T) {
 	if err := os.Symlink("target.json", link); err != nil {
 		t.Fatal(err)
 	}
-	c, err := readClientConfig(link, proxyPath)
+	c, err := readConfig(link, proxyPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +379,7 @@ func TestReplace(t *testing.T) {
 	if _, err := c.replace([]byte("[]")); err == nil || !strings.Contains(err.Error(), "changed since") {
 		t.Fatalf("replacing a file that has changed = %v", err)
 	}
-	if c, err = readClientConfig(link, proxyPath); err != nil {
+	if c, err = readConfig(link, proxyPath); err != nil {
 		t.Fatal(err)
 	}
 	backup, err := c.replace([]byte("[]"))
@@ -469,14 +468,14 @@ func TestScanClients(t *testing.T) {
 		}
 	}
 	t.Chdir(home) // .cursor/mcp.json is the project's and the user's
-	got := make(map[string][]serverStatus)
-	for _, c := range scanClients(&app{env: []string{"HOME=" + home}}) {
+	got := make(map[string][]Server)
+	for _, c := range Scan(func(name string) string { return map[string]string{"HOME": home}[name] }) {
 		if (c.Err != nil) != (c.Path == ".mcp.json") {
 			t.Errorf("%s: %v", c.Path, c.Err)
 		}
 		got[c.Client+" "+c.Path] = c.Servers
 	}
-	want := map[string][]serverStatus{
+	want := map[string][]Server{
 		"Claude Code .mcp.json":                              nil,
 		"Cursor .cursor/mcp.json":                            {{Name: "b"}, {Name: "c", Remote: true}},
 		"Claude Code " + filepath.Join(home, ".claude.json"): {{Name: "a", Project: "/p", Wrapped: true}},

@@ -1,4 +1,4 @@
-package main
+package clients
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ type remoteConfig struct {
 }
 
 // entryOf decodes the entry at s by another way than the code under test.
-func entryOf(t *testing.T, data []byte, s clientServer) remoteConfig {
+func entryOf(t *testing.T, data []byte, s server) remoteConfig {
 	t.Helper()
 	first, last := s.entry.all[0], s.entry.all[len(s.entry.all)-1]
 	object := "{" + string(data[first.Name.StartOffset:last.Value.EndOffset]) + "}"
@@ -43,8 +43,7 @@ func checkRemoteRoundTrip(t *testing.T, in []byte) {
 	if err != nil {
 		return // not a configuration
 	}
-	r := wrapRewrite()
-	r.remote = true
+	r := wrapRewrite(Config{Remote: true})
 	wrapped, _, err := rewritten(in, r)
 	if err != nil {
 		t.Fatalf("wrapping %q: %v", in, err)
@@ -62,7 +61,7 @@ func checkRemoteRoundTrip(t *testing.T, in []byte) {
 		}
 		old, now := entryOf(t, in, s), entryOf(t, wrapped, after[i])
 		url := text(s.entry.urls[0].Value)
-		at := slices.Index(now.Args, mcpRemote)
+		at := slices.Index(now.Args, RemotePackage)
 		if at < 0 || at+1 >= len(now.Args) || now.Args[at+1] != url || now.Command != proxyPath || now.URL != "" {
 			t.Fatalf("wrapping %q gave %+v", in, now)
 		}
@@ -89,7 +88,7 @@ func checkRemoteRoundTrip(t *testing.T, in []byte) {
 			return // its own bytes are not what wrapping started from
 		}
 	}
-	back, _, err := rewritten(wrapped, unwrapRewrite())
+	back, _, err := rewritten(wrapped, unwrapRewrite(Config{}))
 	if err != nil || !bytes.Equal(back, in) {
 		t.Fatalf("unwrapping: %v\nin      %q\nwrapped %q\nback    %q", err, in, wrapped, back)
 	}
@@ -157,7 +156,7 @@ func TestUnwrapEditedRemote(t *testing.T) {
 		{"members that it never had", `"disabled":true,"command":"auditproxy",` + args, `"disabled":true,"url":"https://example.com/new"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, _, err := rewritten([]byte(`{"servers":{"s":{`+tt.in+`}}}`), unwrapRewrite())
+			got, _, err := rewritten([]byte(`{"servers":{"s":{`+tt.in+`}}}`), unwrapRewrite(Config{}))
 			if want := `{"servers":{"s":{` + tt.want + `}}}`; err != nil || string(got) != want {
 				t.Errorf("unwrapping: %v\ngot  %s\nwant %s", err, got, want)
 			}
@@ -170,7 +169,7 @@ func TestUnwrapEditedRemote(t *testing.T) {
 func TestUnwrapForgedRemote(t *testing.T) {
 	for _, flags := range []string{`"--remote=command"`, `"--remote=url:stdio"`, `"--remote=url","--remote-header=a b=X"`, `"--remote=url","--remote-header=A"`} {
 		in := `{"servers":{"s":{"command":"auditproxy","args":[` + flags + `,"--","npx","mcp-remote","https://example.com"],"env":{"X":"1"}}}}`
-		got, _, err := rewritten([]byte(in), unwrapRewrite())
+		got, _, err := rewritten([]byte(in), unwrapRewrite(Config{}))
 		if err != nil || string(got) != in {
 			t.Errorf("unwrapping: %v, got %s from %s", err, got, in)
 		}

@@ -1,44 +1,28 @@
-package main
+package clients
 
 import (
 	"bytes"
 
 	udiff "github.com/aymanbagabas/go-udiff"
-	"github.com/spf13/cobra"
 )
 
-func newUnwrapCmd(a *app) *cobra.Command {
-	r := unwrapRewrite()
-	r.app = a
-	cmd := &cobra.Command{
-		Use:   "unwrap [FILE...]",
-		Short: "take the proxy out of an MCP client's configuration again",
-		Long: `Give the servers in the configuration of MCP clients their own commands back.
+// Unwrap gives the servers in these configurations their own commands back. Its
+// error is like that of Wrap.
+func Unwrap(cfg Config, paths []string) error { return unwrapRewrite(cfg).run(paths) }
 
-The way back is read from the wrapped servers themselves, not from a backup: a
-file that was only wrapped gets its original bytes, and whatever was edited
-since stays as it is. Without FILE the same configurations are changed as by
-"auditproxy wrap".`,
-		Example: `  auditproxy unwrap
-  auditproxy unwrap --server tmux .mcp.json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return r.run(args) },
-	}
-	r.addFlags(cmd)
-	return cmd
-}
-
-func unwrapRewrite() *rewrite {
+func unwrapRewrite(cfg Config) *rewrite {
 	return &rewrite{
+		cfg:      cfg,
 		verb:     "unwrap",
 		done:     "unwrapped",
-		concerns: func(s clientServer) bool { return s.Wrapped },
+		concerns: func(s server) bool { return s.Wrapped },
 		remark:   notUnwrapped,
 		edits:    unwrapEdits,
 	}
 }
 
 // notUnwrapped says why unwrap leaves s alone, where that can be a surprise.
-func notUnwrapped(s clientServer) string {
+func notUnwrapped(s server) string {
 	if s.Problem == "" {
 		return ""
 	}
@@ -47,7 +31,7 @@ func notUnwrapped(s clientServer) string {
 
 // unwrapEdits reverses wrapEdits, also where the server has been edited since:
 // flags of the proxy, or the server's arguments changed, added or removed.
-func unwrapEdits(data []byte, s clientServer, _ string) []udiff.Edit {
+func unwrapEdits(data []byte, s server, _ string) []udiff.Edit {
 	if s.Remote {
 		return unwrapRemoteEdits(data, s)
 	}
@@ -71,7 +55,7 @@ func unwrapEdits(data []byte, s clientServer, _ string) []udiff.Edit {
 
 // emptied returns the part of the list of arguments to remove if nothing of it
 // is the server's own: all but comments, and space that was there before.
-func emptied(data []byte, s clientServer) (start, end int) {
+func emptied(data []byte, s server) (start, end int) {
 	args := s.elements()
 	first, last := args[0], args[len(args)-1]
 	start, end = first.StartOffset, last.EndOffset

@@ -1,0 +1,43 @@
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A config is one configuration as it was read.
+type config struct {
+	path    string // as the user knows it
+	target  string // what it leads to: links are followed, so that a write replaces no link
+	info    fs.FileInfo
+	data    []byte
+	servers []server // in the order of the file
+}
+
+// readConfig reads the configuration at path. A server that runs the
+// program at self counts as wrapped, whatever that program is called.
+func readConfig(path, self string) (config, error) {
+	c := config{path: path}
+	var err error
+	if c.target, err = filepath.EvalSymlinks(path); errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("there is no file %q; name the configuration of an MCP client, and a server in it with --server", path)
+	} else if err != nil {
+		return c, fmt.Errorf("reading client configuration: %w", err)
+	}
+	if c.info, err = os.Stat(c.target); err != nil {
+		return c, fmt.Errorf("reading client configuration: %w", err)
+	}
+	if !c.info.Mode().IsRegular() {
+		return c, fmt.Errorf("reading client configuration %q: not a regular file", path)
+	}
+	if c.data, err = os.ReadFile(c.target); err != nil {
+		return c, fmt.Errorf("reading client configuration: %w", err)
+	}
+	if c.servers, err = parseServers(c.data, self); err != nil {
+		return c, fmt.Errorf("reading client configuration %q: %w", path, err)
+	}
+	return c, nil
+}

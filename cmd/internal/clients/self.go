@@ -1,0 +1,37 @@
+package clients
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"unicode/utf8"
+)
+
+// selfPath returns the path under which clients are to start this program:
+// absolute, because desktop clients have no PATH, and as it was called if that
+// leads here, because a package manager's link outlives the version behind it.
+func selfPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding the path of this program: %w", err)
+	}
+	if called, err := exec.LookPath(os.Args[0]); err == nil {
+		if called, err := filepath.Abs(called); err == nil && sameFile(called, self) {
+			self = called
+		}
+	}
+	if !utf8.ValidString(self) {
+		return "", fmt.Errorf("the path of this program, %q, is not UTF-8 and cannot stand in a JSON file", self)
+	}
+	return self, nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

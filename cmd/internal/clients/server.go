@@ -1,0 +1,156 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// A Server says whether a server is recorded. All of it is what the file
+// says, and an agent's repository can bring such a file along.
+type Server struct {
+	Name    string
+	Project string // the project directory it is for; empty unless the file has projects
+	Wrapped bool
+	Remote  bool   // it is reached by URL; if Wrapped, through mcp-remote
+	Problem string // why it can be neither wrapped nor unwrapped; empty if it can
+}
+
+// Label names the server in a message.
+func (s Server) Label() string {
+	if s.Project == "" {
+		return fmt.Sprintf("%q", s.Name)
+	}
+	return fmt.Sprintf("%q of project %q", s.Name, s.Project)
+}
+
+// A server is one server of a configuration, with the places of what
+// wrapping changes. Offsets count from the start of the file.
+type server struct {
+	Server
+	commandName int          // where the member "command" begins
+	command     hujson.Value // a string
+	args        hujson.Value // a list, or nothing if the server has none
+	dashes      int          // index in args of the "--" before the server's command, if Wrapped
+	entry       remoteEntry
+	refusal     string // why wrap --remote leaves it alone, if Remote
+}
+
+// elements returns the server's arguments as they stand in the file.
+func (s server) elements() []hujson.Value {
+	if list, ok := s.args.Value.(*hujson.Array); ok {
+		return list.Elements
+	}
+	return nil
+}
+
+// parseServers finds the servers in a configuration. It accepts what the most
+// lenient of the clients accepts: comments, trailing commas, a byte order mark.
+func parseServers(data []byte, self string) ([]server, error) {
+	src := append(bytes.Clone(data), '\n') // a comment may end the file
+	if bytes.HasPrefix(src, []byte("\ufeff")) {
+		copy(src, "   ") // of the same length, so that offsets stay right
+	}
+	v, err := hujson.Parse(src)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	root, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return nil, errors.New("not a JSON object")
+	}
+	var servers []server
+	add := func(project string, list *hujson.Object) {
+		for _, m := range list.Members {
+			servers = append(servers, newServer(project, m, self))
+		}
+	}
+	for _, m := range root.Members {
+		obj, ok := m.Value.Value.(*hujson.Object)
+		if !ok {
+			continue
+		}
+		switch text(m.Name) {
+		case "mcpServers", "servers":
+			add("", obj)
+		case "mcp": // in the settings of older VS Code
+			for list := range objects(obj, "servers") {
+				add("", list)
+			}
+		case "projects":
+			for _, p := range obj.Members {
+				if project, ok := p.Value.Value.(*hujson.Object); ok {
+					for list := range objects(project, "mcpServers") {
+						add(text(p.Name), list)
+					}
+				}
+			}
+		}
+	}
+	return servers, nil
+}
+
+func newServer(project string, m hujson.ObjectMember, self string) server {
+	s := server{Server: Server{Name: text(m.Name), Project: project}}
+	entry, ok := m.Value.Value.(*hujson.Object)
+	if !ok {
+		s.Problem = "it is not an object"
+		return s
+	}
+	s.entry = newRemoteEntry(entry)
+	transport, commands, lists := "", 0, 0
+	for _, m := range s.entry.types {
+		transport = text(m.Value)
+	}
+	for _, m := range entry.Members {
+		switch text(m.Name) {
+		case "command":
+			commands++
+			s.commandName, s.command = m.Name.StartOffset, m.Value
+		case "args":
+			lists++
+			s.args = m.Value
+		}
+	}
+	switch {
+	case len(s.entry.urls) > 0 && commands == 0, !slices.Contains([]string{"", "stdio", "local"}, transport):
+		s.Remote, s.refusal = true, s.entry.refusal()
+	case commands == 0:
+		s.Problem = `it has neither "command" nor "url"`
+	case commands > 1 || lists > 1:
+		s.Problem = "a member of it stands twice"
+	case text(s.command) == "":
+		s.Problem = `its "command" is not a string with something in it`
+	case lists == 1 && s.args.Value.Kind() != '[':
+		s.Problem = `its "args" is not a list`
+	case runsProxy(text(s.command), self):
+		s.findWrapped()
+	}
+	return s
+}
+
+// findWrapped looks for the command that the proxy is told to run.
+func (s *server) findWrapped() {
+	args := s.elements()
+	s.dashes = slices.IndexFunc(args, func(v hujson.Value) bool { return text(v) == "--" })
+	if s.dashes < 0 || s.dashes+1 >= len(args) || text(args[s.dashes+1]) == "" {
+		s.Problem = `it runs auditproxy without "--" and a command after it`
+		return
+	}
+	if err := s.entry.readWrapped(args, s.dashes); err != nil {
+		s.Problem = err.Error()
+		return
+	}
+	s.Wrapped, s.Remote = true, s.entry.wrapped != nil
+}
+
+// runsProxy reports whether command starts this program: the one at self, or
+// one of its name at any place, for a binary that has moved is still a proxy.
+func runsProxy(command, self string) bool {
+	base := command[strings.LastIndexAny(command, `/\`)+1:]
+	return base == "auditproxy" || strings.EqualFold(base, "auditproxy.exe") || command == self
+}
