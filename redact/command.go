@@ -6,7 +6,7 @@ import (
 )
 
 // programs is a set of kinds of programs that take a secret as an argument.
-type programs uint32
+type programs uint64
 
 const (
 	webClient   programs = 1 << iota // -u USER:SECRET
@@ -28,7 +28,8 @@ const (
 	loginToken                       // login SECRET
 	authtoken                        // authtoken SECRET
 	kubectl                          // --from-literal=KEY=SECRET
-	settings                         // a setter after "config" or "set"
+	settings                         // a setter after "config"
+	settingsSet                      // a setter after "set"
 	machine                          // a setter after "login"
 	setter                           // NAME SECRET
 	stdin                            // reads a secret with sudo -S, --password-stdin and the like
@@ -40,9 +41,10 @@ const (
 	chpasswd                         // stdin without an option
 	loginWord                        // no program: what registry, loginToken and machine must be told
 	settingWord                      // no program: what settings must be told
+	setWord                          // no program: what settingsSet must be told
 	stdinWord                        // no program: the end of --password-stdin and --with-token
 
-	notPrograms = loginWord | settingWord | stdinWord
+	notPrograms = loginWord | settingWord | setWord | stdinWord
 )
 
 // programNames are the programs by kind.
@@ -74,13 +76,15 @@ var programNames = [...]struct {
 	{kubectl, "kubectl k3s microk8s"},
 	{dashT, "doctl gitlab-runner buildkite-agent codecov coveralls"},
 	{xfreerdp, "xfreerdp wfreerdp xfreerdp3"},
-	{settings, "git npm pnpm yarn aws poetry pip pip3 composer gcloud wrangler conda bundle hub"},
+	{settings | settingsSet, "npm pnpm"},
+	{settings, "git yarn aws poetry pip pip3 composer gcloud wrangler conda bundle hub"},
 	{machine, "machine"},
 	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth"},
 	{stdin, "sudo passwd cryptsetup su"},
 	{stdin | chpasswd, "chpasswd"},
 	{loginWord, "login auth"},
-	{settingWord, "config configure set"},
+	{settingWord, "config configure"},
+	{setWord, "set"},
 	{stdinWord, "stdin token"},
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
@@ -103,33 +107,33 @@ var programTable, wordStarts = func() (map[string]programs, *wordSet) {
 		for run < len(name) && classes[name[run]]&isAlnum != 0 {
 			run++
 		}
-		starts.add(name[0], name[run-1], run)
-		starts.add(name[0], name[len(name)-1], len(name))
+		starts.add(name[:run])
+		starts.add(name)
 	}
 	return table, &starts
 }()
 
-// A wordSet is a set of hashes of words.
-type wordSet [1 << 12 / 64]uint64
+// A wordSet is a set of hashes of words of two bytes or more.
+type wordSet [1 << 13 / 64]uint64
 
-func hashWord(first, last byte, n int) uint32 {
-	return (uint32(first)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 20
+func hashWord(first, second, last byte, n int) uint32 {
+	return (uint32(first)<<24 | uint32(second)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 19
 }
 
-func (w *wordSet) add(first, last byte, n int) {
-	h := hashWord(first, last, n)
+func (w *wordSet) add(word string) {
+	h := hashWord(word[0], word[1], word[len(word)-1], len(word))
 	w[h/64] |= 1 << (h % 64)
 }
 
-// has reports whether a word of n bytes that begins and ends so may be in w.
-func (w *wordSet) has(first, last byte, n int) bool {
-	h := hashWord(first, last, n)
+// has reports whether a word that looks like b may be in w.
+func (w *wordSet) has(b []byte) bool {
+	h := hashWord(b[0], b[1], b[len(b)-1], len(b))
 	return w[h/64]>>(h%64)&1 != 0
 }
 
 // programOf returns the kinds of the program of that name.
 func programOf(name []byte) programs {
-	if len(name) == 0 || len(name) > maxProgram || !wordStarts.has(name[0], name[len(name)-1], len(name)) {
+	if len(name) < 2 || len(name) > maxProgram || !wordStarts.has(name) {
 		return 0
 	}
 	return programTable[string(name)]
@@ -160,13 +164,13 @@ const (
 // want reports whether a text with programs of these kinds, and an option or
 // none, may have a secret among their arguments.
 func (p programs) want(option bool) bool {
-	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 {
+	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 || p&setWord != 0 && p&settingsSet != 0 {
 		return true
 	}
 	if p&stdinWord != 0 {
 		return p&^notPrograms != 0
 	}
-	return p&^(withOption|withLogin|settings|notPrograms) != 0
+	return p&^(withOption|withLogin|settings|settingsSet|notPrograms) != 0
 }
 
 // A form is where in an argument its secret is.
@@ -371,7 +375,7 @@ func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 		c.wants(wholeWord, 1)
 	case p&machine != 0 && string(w) == "login":
 		c.programs |= setter
-	case p&settings != 0 && (string(w) == "config" || string(w) == "configure" || string(w) == "set"):
+	case p&settings != 0 && (string(w) == "config" || string(w) == "configure"), p&settingsSet != 0 && string(w) == "set":
 		c.programs |= setter
 	case p&authtoken != 0 && bytes.HasSuffix(w, []byte("authtoken")):
 		c.wants(wholeWord, 1)

@@ -18,13 +18,15 @@ type scanner struct {
 	password span  // the password of the URL that is being read
 	at       ahead // the next "@"
 	end      ahead // the next end of a URL
+	digit    ahead // the next digit
 	message  bool  // of this program's own: a name and a colon say nothing
 	token    int   // the end of the token of JWT letters last seen
 	aws      bool
 	name     folded // the name that is being read
 	pair     int    // before it, a member that may hold what one before has named
 	runs     [len(formatSets)]ahead
-	given    span // known to be a credential from where the text stands
+	windows  []span // where credentials of known formats may be
+	given    span   // known to be a credential from where the text stands
 	unwrap   *unwrapper
 	open     bool // for tests: nothing is passed over for what it cannot be
 }
@@ -115,49 +117,53 @@ var classes = func() (t [256]byte) {
 const (
 	minToken   = 15
 	minEncoded = 20
-	minFormat  = 12 // with the "/" and "+" of base64 in them
+	minMixed   = 12 // with the "/" and "+" of base64 in them
+	minFormat  = 16 // of nothing but small letters and "_"
 )
 
-func (s *scanner) look(text []byte) int {
+// look reports what may be in text, and notes where credentials of known
+// formats may be. It is what most texts cost.
+func (s *scanner) look(text []byte) (hint int) {
+	s.windows = s.windows[:0]
 	if s.open {
+		s.windows = append(s.windows, span{0, len(text)})
 		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand
 	}
-	return look(text)
-}
-
-// look reports what may be in text. It is what most texts cost.
-func look(text []byte) (hint int) {
-	token, path, run := 0, 0, 0 // where the current runs start
+	token, path := 0, 0 // where the current runs start
 	var kinds programs
 	option := false
-	for i := 0; i <= len(text); i++ {
+	for i := 0; ; i++ {
+		run := i
+		for i < len(text) && classes[text[i]]&isAlnum != 0 {
+			i++
+		}
+		if n := i - run; n >= minEncoded {
+			hint |= lookPlain | lookEncoded
+		} else if n > 1 && wordStarts.has(text[run:i]) {
+			kinds |= wordAt(text, run)
+		}
 		c := byte('\n')
 		if i < len(text) {
 			c = text[i]
 		}
 		class := classes[c]
-		if class&isAlnum != 0 {
-			continue
-		}
-		if n := i - run; n >= minEncoded {
-			hint |= lookPlain | lookEncoded
-		} else if n > 0 && wordStarts.has(text[run], text[i-1], n) {
-			kinds |= wordAt(text, run)
-		}
-		run = i + 1
 		if class&isName == 0 {
 			if i-token >= minToken {
 				hint |= lookPlain
 			}
 			token = i + 1
 			if class&isToken == 0 {
-				if i-path >= minFormat {
+				if n := i - path; n >= minMixed && (n >= minFormat || isMixed(text[path:i])) {
 					hint |= lookFormat
+					s.window(path, min(i+afterRun, len(text)))
 				}
 				path = i + 1
 			}
 		}
-		if class&isHint == 0 || i == len(text) {
+		if i == len(text) {
+			break
+		}
+		if class&isHint == 0 {
 			continue
 		}
 		switch c {
@@ -202,7 +208,7 @@ func (s *scanner) scan(text []byte, hint int) {
 		}
 		s.manifests()
 	}
-	if hint&(lookPlain|lookFormat) != 0 {
+	if hint&lookFormat != 0 {
 		s.formats()
 	}
 	if hint&lookCommand != 0 {
@@ -223,6 +229,10 @@ func (s *scanner) triggers() {
 			i++
 			continue
 		}
+		if i > 0 && !s.open && isIdle(text, i) {
+			i++
+			continue
+		}
 		if n := markLen(text[i:]); n > 0 {
 			i += n
 			s.from = i
@@ -235,6 +245,23 @@ func (s *scanner) triggers() {
 		}
 		i++
 	}
+}
+
+// isIdle reports whether the byte at i gives nothing away, as what is beside it
+// shows. It passes over most of them.
+func isIdle(t []byte, i int) bool {
+	before := t[i-1]
+	switch t[i] {
+	case ' ', '\t', '\n':
+		return before|0x20 != 'r' && before|0x20 != 'c' && (i+1 == len(t) || t[i+1] != '"' && t[i+1] != '\'')
+	case ',':
+		return classes[before]&isQuote == 0
+	case 'I':
+		return before != 'A' && before != 'K' && before != 'S'
+	case 'J':
+		return before != 'y'
+	}
+	return false
 }
 
 func (s *scanner) add(c span) {
@@ -432,7 +459,7 @@ func (s *scanner) pem(i int) span {
 		return span{i, len(t)}
 	}
 	end += i + len(ending)
-	if n := bytes.Index(t[end:], []byte("-----")); n >= 0 && n < 64 {
+	if n := bytes.Index(t[end:min(len(t), end+64)], []byte("-----")); n >= 0 {
 		return span{i, end + n + 5}
 	}
 	return span{i, s.credentialEnd(end)}

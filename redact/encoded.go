@@ -90,7 +90,7 @@ func (s *scanner) escaped(levels int) {
 		}
 		u.at = append(u.at, int32(i))
 		u.inner.found = u.inner.found[:0]
-		hint := s.look(u.text)
+		hint := u.inner.look(u.text)
 		u.inner.scan(u.text, hint)
 		if levels > 1 && hint&lookEscaped != 0 {
 			u.inner.escaped(levels - 1)
@@ -138,9 +138,31 @@ func (s *scanner) hides(run []byte) bool {
 // what surrounds one is text too.
 func (u *unwrapper) finds() bool {
 	u.inner.found = u.inner.found[:0]
+	if !u.inner.open && !hasText(u.text) {
+		return false
+	}
 	u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat))
 	for _, c := range u.inner.found {
 		if isReadable(u.text[c.from:c.to]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasText reports whether b may hold a credential: three characters of ASCII in
+// a row, "pw=", or a separator behind the letters of another script.
+func hasText(b []byte) bool {
+	n := 0
+	for i, c := range b {
+		switch {
+		case c >= utf8.RuneSelf || c < ' ' && c != '\t' && c != '\n' && c != '\r':
+			n = 0
+			continue
+		case (c == '=' || c == ':') && i > 0 && (b[i-1] >= utf8.RuneSelf || b[i-1] <= ' '):
+			return true
+		}
+		if n++; n == 3 {
 			return true
 		}
 	}
@@ -210,9 +232,17 @@ func unescaped(b []byte) []byte {
 // appendBase64 appends what b says in base64, standard or URL-safe (RFC 4648),
 // up to the first byte that is neither.
 func appendBase64(dst, b []byte) []byte {
+	for len(b) >= 4 {
+		v0, v1, v2, v3 := base64Values[b[0]], base64Values[b[1]], base64Values[b[2]], base64Values[b[3]]
+		if v0|v1|v2|v3 > 63 {
+			break
+		}
+		dst = append(dst, v0<<2|v1>>4, v1<<4|v2>>2, v2<<6|v3)
+		b = b[4:]
+	}
 	var bits, n uint
 	for _, c := range b {
-		v := base64Value(c)
+		v := base64Values[c]
 		if v > 63 {
 			break
 		}
@@ -225,21 +255,18 @@ func appendBase64(dst, b []byte) []byte {
 	return dst
 }
 
-func base64Value(c byte) byte {
-	switch {
-	case 'A' <= c && c <= 'Z':
-		return c - 'A'
-	case 'a' <= c && c <= 'z':
-		return c - 'a' + 26
-	case '0' <= c && c <= '9':
-		return c - '0' + 52
-	case c == '+' || c == '-':
-		return 62
-	case c == '/' || c == '_':
-		return 63
+// base64Values is the value of a digit of base64, 255 for other bytes.
+var base64Values = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 255
 	}
-	return 255
-}
+	for _, digits := range []string{"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_"} {
+		for i, c := range digits {
+			t[c] = byte(64 - len(digits) + i)
+		}
+	}
+	return t
+}()
 
 // appendUnhex appends what b says in hexadecimal, up to the first byte that is
 // none.

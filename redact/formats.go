@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"bytes"
-	"math"
-)
+import "math"
 
 // A byteSet is a set of ASCII characters.
 type byteSet [2]uint64
@@ -69,11 +66,42 @@ func hash3(x uint32) uint32 { return (x | 0x202020) & 0xFFFFFF * 0x9E3779B1 >> 1
 // give them away; what stands around one is looked at only there. It takes time
 // linear in the text: of each set, the end of the current run is kept.
 func (s *scanner) formats() {
-	t, done, clean := s.text, 0, false
-	for from := s.formatStart(0); from < len(t); {
+	s.runs, s.digit = [len(formatSets)]ahead{}, ahead{}
+	done := 0
+	for _, w := range s.windows {
+		done = s.formatsIn(w, done)
+	}
+	if done > 0 {
+		s.merge()
+	}
+}
+
+// How far in bytes the word of a format may stand before the first run of a
+// token in the credential, and how far it may go on behind that.
+const (
+	beforeRun = 160
+	afterRun  = 48
+)
+
+// window notes that a run of a token is at from, and what may belong to it ends
+// before to.
+func (s *scanner) window(from, to int) {
+	from = max(0, from-beforeRun)
+	if n := len(s.windows); n > 0 && from <= s.windows[n-1].to {
+		s.windows[n-1].to = to
+		return
+	}
+	s.windows = append(s.windows, span{from, to})
+}
+
+// formatsIn adds the credentials in a window behind done, and returns where the
+// last one ends.
+func (s *scanner) formatsIn(w span, done int) int {
+	t := s.text
+	for from := s.formatStart(w.from, w); from < w.to; {
 		// A word may start at from: on until none has begun.
 		state, i := uint16(0), from
-		for ; i < len(t); i++ {
+		for ; i < w.to; i++ {
 			c := t[i]
 			if 'A' <= c && c <= 'Z' {
 				c += 'a' - 'A'
@@ -83,10 +111,6 @@ func (s *scanner) formats() {
 				word := formatWords.out[hit]
 				if word == 0 || i < done {
 					continue // what is in a credential ends where that does
-				}
-				if !clean {
-					s.runs = [len(formatSets)]ahead{}
-					clean = true
 				}
 				for k := formatFirst[word-1]; k < formatFirst[word]; k++ {
 					v := s.formatted(&tokenFormats[k], i+1-int(formatSizes[word-1]), i+1)
@@ -100,29 +124,33 @@ func (s *scanner) formats() {
 				break
 			}
 		}
-		if i == len(t) {
+		if i == w.to {
 			break
 		}
-		from = s.formatStart(i - 1) // what has begun by now has two bytes
+		from = s.formatStart(i-1, w) // what has begun by now has two bytes
 	}
-	if done > 0 {
-		s.merge()
-	}
+	return done
 }
 
-// formatStart returns where, from i on, the next word of a format may start.
-func (s *scanner) formatStart(i int) int {
+// formatStart returns where, from i on, the next word of a format in a window
+// may start.
+func (s *scanner) formatStart(i int, w span) int {
 	if s.open {
 		return i
 	}
-	t := s.text
-	if i == 0 && (len(t) > 0 && shortEnds[t[0]] != 0 || len(t) > 1 && shortEnds[t[1]] != 0) {
-		return 0
+	t := s.text[:w.to]
+	if i == w.from && (i < len(t) && shortEnds[t[i]] != 0 || i+1 < len(t) && shortEnds[t[i+1]] != 0) {
+		return i
 	}
-	for i += 2; i < len(t); i++ {
-		h := hash3(uint32(t[i-2])<<16 | uint32(t[i-1])<<8 | uint32(t[i]))
-		if formatStarts[h/64]>>(h%64)&1 != 0 || shortEnds[t[i]]>>(t[i-1]&63)&1 != 0 {
-			return i - 2
+	if i+2 >= len(t) {
+		return len(t)
+	}
+	starts, ends, last := formatStarts, shortEnds, uint32(t[i])<<8|uint32(t[i+1])
+	for k, c := range t[i+2:] {
+		before := last & 63
+		last = last<<8 | uint32(c)
+		if h := hash3(last); starts[h/64]>>(h%64)&1 != 0 || ends[c]>>before&1 != 0 {
+			return i + k
 		}
 	}
 	return len(t)
@@ -151,19 +179,17 @@ func (s *scanner) formatted(f *tokenFormat, from, to int) span {
 	} else if f.alone && first > 0 && (classes[t[first-1]]&isAlnum != 0 || t[first-1] == '_') {
 		return span{}
 	}
-	if n := s.run(f.after, to) - to; n < int(f.minAfter) || n > int(f.maxAfter) && f.maxAfter < 1000 || isFiller(t[to:to+int(f.minAfter)]) {
+	if n := s.run(f.after, to) - to; n < int(f.minAfter) || n > int(f.maxAfter) && f.maxAfter < 1000 {
 		return span{}
 	}
-	if f.digit {
-		digit := false
-		for _, c := range t[to:min(s.run(f.after, to), to+48)] {
-			digit = digit || isDigit(c)
-		}
-		if !digit {
-			return span{}
-		}
+	if f.digit && s.next(&s.digit, to, isDigit) >= min(s.run(f.after, to), to+48) {
+		return span{}
 	}
-	if !hasToken(t[first : to+int(f.minAfter)]) {
+	run := from
+	for run > first && classes[t[run-1]]&isToken != 0 {
+		run--
+	}
+	if !hasToken(t[run:min(to+int(f.minAfter), from+maxRun)]) || isFiller(t[to:to+int(f.minAfter)]) {
 		return span{}
 	}
 	if f.behind {
@@ -212,7 +238,6 @@ func (s *scanner) valueOf(f *tokenFormat, i int) span {
 	if i == operator {
 		return span{}
 	}
-	seen := bytes.ContainsAny(t[operator:i], "=:>,") // by look
 	skip(16, "`'\"=\\")
 	to := i
 	for to < len(t) && to-i <= int(f.maxAfter) && formatSets[f.after].has(t[to]) {
@@ -221,7 +246,7 @@ func (s *scanner) valueOf(f *tokenFormat, i int) span {
 	if n := to - i; n < int(f.minAfter) || n > int(f.maxAfter) || to < len(t) && classes[t[to]]&isEnd == 0 && t[to] != '\\' && t[to] != '<' && t[to] != ',' && t[to] != ']' && t[to] != '}' {
 		return span{}
 	}
-	if isFiller(t[i:to]) || !seen && !hasToken(t[i:to]) {
+	if isFiller(t[i:to]) || !hasToken(t[i:min(to, i+maxRun)]) {
 		return span{}
 	}
 	return span{i, s.credentialEnd(to)}
@@ -237,15 +262,31 @@ func hasHump(b []byte) bool {
 	return false
 }
 
-// hasToken reports whether b has minFormat bytes of a token in a row, as look
-// wants them.
+// maxRun is where in a credential, in bytes, the run ends that gives it away.
+const maxRun = 64
+
+// hasToken reports whether b has a run of a token that look sees.
 func hasToken(b []byte) bool {
-	n := 0
+	n, mixed := 0, false
 	for _, c := range b {
-		n++
 		if classes[c]&isToken == 0 {
-			n = 0
-		} else if n == minFormat {
+			n, mixed = 0, false
+			continue
+		}
+		n++
+		mixed = mixed || (c < 'a' || 'z' < c) && c != '_'
+		if n >= minFormat || n >= minMixed && mixed {
+			return true
+		}
+	}
+	return false
+}
+
+// isMixed reports whether b has other bytes than small letters and "_", as
+// names of tools do not.
+func isMixed(b []byte) bool {
+	for _, c := range b {
+		if (c < 'a' || 'z' < c) && c != '_' {
 			return true
 		}
 	}

@@ -225,7 +225,7 @@ func (p place2) letter() (c byte, folds, ok bool) {
 	switch {
 	case n == 1:
 		return c, false, true
-	case n == 2 && p.set.has(byte(foldCase(rune(c)))):
+	case n == 2 && foldCase(rune(c)) != rune(c) && p.set.has(byte(foldCase(rune(c)))):
 		return c | 0x20, true, true
 	}
 	return 0, false, false

@@ -56,7 +56,7 @@ func TestLeakSamples(t *testing.T) {
 // AppendMessage2 is AppendText without the cut.
 func (r *Redactor) AppendMessage2(dst, text []byte) []byte {
 	p := r.pass()
-	dst = append(dst, p.redacted(text)...)
+	dst = append(dst, p.redacted(text, len(text))...)
 	r.release(p)
 	return dst
 }

@@ -28,7 +28,7 @@ func (s *scanner) assigned(i int) span {
 	}
 	if !s.sensitiveName(name, more) {
 		if roleOf(unescaped(name)) == nameRole {
-			s.named(s.value(i + 1))
+			s.named(s.shortValue(i + 1))
 		}
 		return span{}
 	}
@@ -209,6 +209,16 @@ func (s *scanner) below(i int) span {
 	return span{from, to}
 }
 
+// shortValue is value for what is looked at again if it names nothing: of a long
+// one only the start is.
+func (s *scanner) shortValue(i int) span {
+	t := s.text
+	s.text = t[:min(len(t), i+maxPairName+32)]
+	v := s.value(i)
+	s.text = t
+	return v
+}
+
 // maxPair is how far behind a name, in bytes, what it names may stand.
 const maxPair = 256
 
@@ -226,7 +236,7 @@ func (s *scanner) named(v span) bool {
 		return false
 	}
 	most := min(len(t), v.to+maxPair)
-	s.pair = v.to
+	s.pair = max(s.pair, v.to) // up to where an earlier name's went
 	for s.pair < most && t[s.pair] != '}' && t[s.pair] != '<' {
 		if t[s.pair] == '\n' && s.pair+1 < len(t) && (t[s.pair+1] == '\n' || t[s.pair+1] == '-') {
 			break
@@ -282,6 +292,9 @@ func (s *scanner) tagged(i int) span {
 		first--
 	}
 	isTag := first > s.from && t[first-1] == '<' && first < i
+	if !isTag && i >= s.pair {
+		return span{}
+	}
 	from := i + 1
 	for from < len(t) && t[from] <= ' ' {
 		from++
@@ -323,7 +336,7 @@ func (s *scanner) tagged(i int) span {
 // are.
 func (s *scanner) manifests() {
 	t := s.text
-	if !bytes.Contains(t, []byte("ecret")) || !isManifest(t) {
+	if !isManifest(t) {
 		return
 	}
 	for _, name := range []string{"data", "stringData"} {

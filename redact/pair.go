@@ -20,10 +20,11 @@ func (n *names) isPairName(f *folded, value []byte) bool {
 type role uint8
 
 const (
-	otherRole role = iota
-	nameRole       // its value may name what another member holds
-	valueRole      // it may hold what another member names
-	plainRole      // it describes the other two
+	otherRole   role = iota
+	nameRole         // its value may name what another member holds
+	valueRole        // it may hold what another member names
+	plainRole        // it describes the other two
+	programRole      // it holds a program to run
 )
 
 // roleOf returns the role of a member's name.
@@ -49,6 +50,8 @@ func roleOf(name []byte) role {
 	case "type", "kind", "ref", "in", "role", "description", "required", "enabled", "format", "namespace", "order", "sort", "direction", "op", "operator", "element",
 		"example", "schema", "action", "tool", "output", "scope", "path", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype":
 		return plainRole
+	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
+		return programRole
 	}
 	return otherRole
 }
@@ -97,25 +100,24 @@ const (
 
 // noteMember looks at a member that may say what others are: the value starts
 // at raw[i].
-func (p *pass) noteMember(name []byte, i int) secretKind {
+func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	if p.raw[i] != '"' || len(name) > maxPairName {
 		return 0
 	}
-	switch string(name) {
-	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
+	switch info.role {
+	case programRole:
 		if t := p.shortText(i); len(t) > 0 {
 			word, _, _ := bytes.Cut(t, []byte(" "))
 			p.program.word(word, p.r.names, &p.folded)
 		}
-		return 0
-	case "kind":
-		if string(p.shortText(i)) == "Secret" {
+	case plainRole:
+		if string(name) == "kind" && string(p.shortText(i)) == "Secret" {
 			return manifest
 		}
-		return 0
-	}
-	if roleOf(name) == nameRole && p.r.names.isPairName(&p.folded, p.shortText(i)) {
-		return namedSecret
+	case nameRole:
+		if p.r.names.isPairName(&p.folded, p.shortText(i)) {
+			return namedSecret
+		}
 	}
 	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -295,7 +296,7 @@ func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
 	}()
 	p := r.pass()
 	p.scan.message = true
-	out = append(dst, p.redacted(text)...)
+	out = append(dst, p.redacted(text, math.MaxInt)...)
 	p.scan.message = false
 	r.release(p)
 	return out

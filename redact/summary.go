@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 
 	"auditproxy/schemas/audit"
@@ -98,8 +99,9 @@ func (p *pass) object(i, depth int, as reading) int {
 		if value < 0 {
 			return -1
 		}
+		info := p.nameInfo(name)
 		if p.r.strict && as == asArguments {
-			secret |= p.noteMember(name, value)
+			secret |= p.noteMember(name, info, value)
 		}
 		if as == asKeys && isCallName(name) {
 			p.reread = true
@@ -114,7 +116,7 @@ func (p *pass) object(i, depth int, as reading) int {
 			}
 			continue
 		}
-		next := p.member(&m, name, value, depth, as)
+		next := p.member(&m, name, info, value, depth, as)
 		if next < 0 {
 			return -1
 		}
@@ -163,13 +165,17 @@ func (p *pass) comma(base int) {
 }
 
 // member writes a comma, the name and the value.
-func (p *pass) member(m *members, name []byte, i, depth int, as reading) (next int) {
+func (p *pass) member(m *members, name []byte, info nameInfo, i, depth int, as reading) (next int) {
 	p.comma(m.base)
 	from := len(p.out)
-	p.out = append(p.appendName(p.out, name), ':')
+	if info.plain {
+		p.out = append(append(append(p.out, '"'), name...), '"', ':')
+	} else {
+		p.out = append(p.appendName(p.out, name), ':')
+	}
 	switch as {
 	case asArguments:
-		next = p.argument(name, i, depth)
+		next = p.argument(info.class, i, depth)
 	case asPlain:
 		next = p.value(i, depth+1, clear)
 	case asEnvironment:
@@ -178,7 +184,7 @@ func (p *pass) member(m *members, name []byte, i, depth int, as reading) (next i
 		next = p.callMember(name, i, depth)
 	case asKeys:
 		if isKeysMember(name, p.kindAt(i)) {
-			next = p.argument(name, i, depth)
+			next = p.argument(info.class, i, depth)
 		} else {
 			next = p.shape(i)
 		}
@@ -219,8 +225,7 @@ func isKeysMember(name []byte, k kind) bool {
 // argument writes the value of an argument, or a digest of it if it is larger
 // than its share. Operations and paths have no share: what a call did is the
 // last thing to go.
-func (p *pass) argument(name []byte, i, depth int) int {
-	c := p.class(name)
+func (p *pass) argument(c class, i, depth int) int {
 	switch {
 	case c == operations && p.raw[i] != '[':
 		return p.shape(i)
@@ -241,19 +246,40 @@ func (p *pass) argument(name []byte, i, depth int) int {
 	return p.digest(i)
 }
 
-// maxClasses bounds what a client can make a pass remember.
-const maxClasses = 256
+// A nameInfo is what a member's name says.
+type nameInfo struct {
+	class class
+	role  role
+	plain bool // it stands in a summary as it is
+}
 
-// class is names.class for a name that is likely to have come before.
-func (p *pass) class(name []byte) class {
-	if c, ok := p.classes[string(name)]; ok {
-		return c
+// Names that are remembered, because they repeat: a client cannot make a pass
+// remember more.
+const (
+	maxInfos    = 256
+	maxInfoName = 64 // bytes
+)
+
+func (p *pass) nameInfo(name []byte) nameInfo {
+	if info, ok := p.infos[string(name)]; ok {
+		return info
 	}
-	c := p.r.names.class(&p.folded, name)
-	if len(p.classes) < maxClasses && len(name) <= 64 {
-		p.classes[string(name)] = c
+	info := nameInfo{class: p.r.names.class(&p.folded, name), role: roleOf(name)}
+	if len(p.infos) < maxInfos && len(name) <= maxInfoName {
+		info.plain = isPlain(name) && len(p.scan.credentials(name)) == 0
+		p.infos[string(name)] = info
 	}
-	return c
+	return info
+}
+
+// isPlain reports whether b is in JSON what it is.
+func isPlain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c >= 0x7F || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *pass) classified(i, depth int, c class) int {
@@ -533,11 +559,15 @@ func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 // clearText writes text, which stands under a name that is not sensitive.
 func (p *pass) clearText(text []byte, c class) {
 	from, n := len(p.out), points(text)
-	redacted := p.redacted(text)
 	most := maxText
 	if c == outputPath {
 		most = maxPath
 	}
+	shown := math.MaxInt
+	if n > most {
+		shown = maxText
+	}
+	redacted := p.redacted(text, shown)
 	if n <= most {
 		p.out = appendQuoted(p.out, redacted)
 	} else {

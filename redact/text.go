@@ -34,20 +34,20 @@ type pass struct {
 	reread bool // the operation is a call after all
 
 	members []member
-	names   []byte           // decoded, of the objects that are being written
-	text    []byte           // the string that is being decoded
-	spare   []byte           // a compact or Python text
-	settled []byte           // the members of an object in order
-	clean   []byte           // a text without credentials
-	folded  folded           // a name that is being classified
-	classes map[string]class // of names seen before: they repeat
-	program command          // what a member before says that a list is for
-	rehash  int              // bytes that may still be digested a second time
+	names   []byte              // decoded, of the objects that are being written
+	text    []byte              // the string that is being decoded
+	spare   []byte              // a compact or Python text
+	settled []byte              // the members of an object in order
+	clean   []byte              // a text without credentials
+	folded  folded              // a name that is being classified
+	infos   map[string]nameInfo // of names seen before
+	program command             // what a member before says that a list is for
+	rehash  int                 // bytes that may still be digested a second time
 	scan    scanner
 }
 
 func newPass(r *Redactor) *pass {
-	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), classes: make(map[string]class)}
+	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), infos: make(map[string]nameInfo)}
 	p.scan.names = r.names
 	return p
 }
@@ -99,7 +99,7 @@ func (p *pass) appendText(dst, text []byte) []byte {
 	}
 	spans := p.scan.credentials(text)
 	from := len(dst)
-	dst = p.appendClean(dst, text, spans)
+	dst = p.appendClean(dst, text, spans, maxName)
 	if len(dst)-from <= maxName || points(dst[from:]) <= maxName {
 		return dst
 	}
@@ -115,20 +115,26 @@ const (
 	cutMark      = "…["
 )
 
-// redacted returns text without credentials, in text's memory or in p.clean.
-func (p *pass) redacted(text []byte) []byte {
+// redacted returns text without credentials, in text's memory or in p.clean: at
+// least its first code points, as many as most says.
+func (p *pass) redacted(text []byte, most int) []byte {
 	spans := p.scan.credentials(text)
 	if len(spans) == 0 {
 		return text
 	}
-	p.clean = p.appendClean(p.clean[:0], text, spans)
+	p.clean = p.appendClean(p.clean[:0], text, spans, most)
 	return p.clean
 }
 
-// appendClean appends text with a mark for each span.
-func (p *pass) appendClean(dst, text []byte, spans []span) []byte {
-	done := 0
+// appendClean appends text with a mark for each span. It may stop once the
+// result has more than most code points: marks cost more than finding what they
+// stand for.
+func (p *pass) appendClean(dst, text []byte, spans []span, most int) []byte {
+	done, from := 0, len(dst)
 	for _, s := range spans {
+		if (len(dst)-from)/utf8.UTFMax > most {
+			return dst
+		}
 		dst = append(dst, text[done:s.from]...)
 		p.begin(Argument)
 		p.write(text[s.from:s.to])

@@ -1,0 +1,103 @@
+package redact
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// hostileUnits are repeated to make texts in which each byte may make the
+// redactor look at others, one for each way to do so.
+var hostileUnits = []string{
+	"name:password,", "name:[", "name={", "name: \"a,", "name: |\n ", "name:\n", "name=Bearer ", "header:a,",
+	"=", ":", "password=", "password:", "token='", `token="\`, "token=[", `\"`, `":`, "--a", "--token ", "-%", "%-", "eyJ", "eyJaaaaaaaa.", "://", "://a:b",
+	"://a:b/@", "AKIA", "ghp_", "sk-", "-----BEGIN ", "-----END ", "-----BEGIN A-----END ", "Bearer ", "%41", `\u0041`, "[redacted ", "…[len=",
+	"[redacted len=1 hmac=0123456789abcdef]", "cookie:", "a\\", "AKIAIOSFODNN7EXAMPLE ", "token= ", "é", "password%3D", "cGFzc3dvcmQ9", "x ", "\u200b",
+	"token=\\", "=[{", "token=-token ", "token=-----BEGIN ", "token=AKIA ", "ghp_abc1", "glpat-1aB2", "telegram=", "sk-1a", "s.", "curl -u ", "mysql -p'",
+	"sudo -S <<<'", "sudo -S <<<", "<password>", "<password", "name=password ", `["token","`, `["token",`, "kind: Secret\ndata:{", "kind: Secret\ndata:\n ",
+	"\"\\n", "cookie: \\u0041", `\\\\`, "-a\\", "-a,", "]=", "+=", "key", "sk", "a1", "cHc9eA", "<a>", "<key>password</key>", "a@", "curl -u a:b ", "pass ",
+	"pw 'a", "sk_", "a: |\n ", "password: |\n ", "password:\n", "['a',", "git config a ", "70773d78", "hf_", "docker login -p ", "echo a|sudo -S ", "telegram a",
+	"okta ", "${a}", "password={{", "password=$(", "mysql\n", "mysql -p\"", "htpasswd -b a b ", "<<EOF\n", "EOF\n", "a|", "aaaaaaaaaaaaaaa|", "12345678:", ".acc", "|",
+	`{"password":"`, `{"a":"{\"`, "'", "\"", "`", "(", "token=`", "%7B%22", "\\\"token\\\":\\\"", "password 'a' ", "ops_eyJ", "https://a@", "?key=", "&sig=a",
+}
+
+// TestStepsAreLinear counts the blocks of statements that a text makes the
+// redactor run, as the coverage tool counts them: twice as much of a hostile
+// text takes about twice as many. Time tells less, and depends on the machine.
+func TestStepsAreLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs this package once for each text")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "steps.test")
+	if out, err := exec.Command("go", "test", "-c", "-covermode=count", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	count := func(unit, size int) int {
+		profile := filepath.Join(dir, fmt.Sprint(unit, "-", size))
+		c := exec.Command(program, "-test.run=^TestSteps$", "-test.coverprofile="+profile)
+		c.Env = append(os.Environ(), fmt.Sprintf("REDACT_STEPS=%d %d", unit, size))
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+			return 0
+		}
+		f, err := os.Open(profile)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		defer f.Close()
+		sum := 0
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			var statements, times int
+			if at := strings.LastIndex(lines.Text(), ".go:"); at >= 0 {
+				_, counts, _ := strings.Cut(lines.Text()[at:], " ")
+				fmt.Sscan(counts, &statements, &times)
+				sum += times
+			}
+		}
+		return sum
+	}
+	const size = 8 << 10
+	none := count(0, 0) // what starting takes
+	var wg sync.WaitGroup
+	running := make(chan struct{}, 2)
+	for unit, text := range hostileUnits {
+		running <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-running }()
+			once, twice := count(unit, size)-none, count(unit, 2*size)-none
+			if 4*twice > 9*once {
+				t.Errorf("%q: %d steps for %d bytes, %d for %d", text, once, size, twice, 2*size)
+			}
+			if perByte := once / size; perByte > maxSteps {
+				t.Errorf("%q: %d steps a byte", text, perByte)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// maxSteps is how many blocks of statements a byte of a hostile text may take.
+const maxSteps = 400
+
+// TestSteps runs what TestStepsAreLinear counts.
+func TestSteps(t *testing.T) {
+	var unit, size int
+	if n, _ := fmt.Sscan(os.Getenv("REDACT_STEPS"), &unit, &size); n < 2 {
+		t.Skip("runs in TestStepsAreLinear")
+	}
+	r, err := New(Config{Key: bytes.Repeat([]byte{7}, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat(hostileUnits[unit], size/len(hostileUnits[unit]))
+	r.AppendText(nil, []byte(text))
+	r.AppendArgs(nil, fmt.Appendf(nil, `{"a":%q,"b":[%q],"c":%q}`, text, text, `password="x" AKIAIOSFODNN7EXAMPLE %41 `+text))
+}
