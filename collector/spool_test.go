@@ -68,14 +68,14 @@ func collectSpools(t *testing.T, store *fakeStore, enough func() bool, dirs ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	for tick := time.NewTicker(5 * time.Millisecond); !enough(); <-tick.C {
 		if ctx.Err() != nil {
 			records, letters := store.stored()
-			t.Errorf("after a minute: %d records, dead letters %v (%d), gaps %v", records, store.reasons(), letters, store.gaps)
+			t.Errorf("after three minutes: %d records, dead letters %v (%d), gaps %v", records, store.reasons(), letters, store.gaps)
 			break
 		}
 	}

@@ -259,7 +259,7 @@ func (p *peer) send(s string) {
 }
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // line is the next line from the proxy, or why there is none.
 func (p *peer) line() string {

@@ -15,6 +15,7 @@ import (
 // TestBadConnections starts collectors that cannot reach one of their ends:
 // each says so in a sentence, goes on, and ends when it is told to.
 func TestBadConnections(t *testing.T) {
+	t.Parallel()
 	b, err := kafkatest.Start(kafkatest.Config{Secure: true})
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +93,7 @@ func freeAddr(t *testing.T) string {
 
 // TestNewerSchema: a program that is older than the tables does not touch them.
 func TestNewerSchema(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
 	server := h.serve(t).addr

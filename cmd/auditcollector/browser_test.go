@@ -115,10 +115,10 @@ func (tb *tab) calm() {
 	tb.wrongs = nil
 }
 
-// do fails the test if a step does not succeed within a minute.
+// do fails the test if a step does not succeed within three minutes.
 func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
-	ctx, cancel := context.WithTimeout(tb.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(tb.ctx, 3*time.Minute)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		tb.t.Fatal(err)
@@ -131,7 +131,7 @@ func (tb *tab) open(path string) { tb.t.Helper(); tb.do(chromedp.Navigate(tb.bas
 // load does steps that lead to another page, and waits until that is there.
 func (tb *tab) load(steps ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
-	ctx, cancel := context.WithTimeout(tb.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(tb.ctx, 3*time.Minute)
 	defer cancel()
 	if _, err := chromedp.RunResponse(ctx, steps...); err != nil {
 		tb.t.Fatal(err)
@@ -141,7 +141,7 @@ func (tb *tab) load(steps ...chromedp.Action[chromedp.Void]) {
 // eval returns the value of an expression.
 func eval[T any](tb *tab, expression string) T {
 	tb.t.Helper()
-	ctx, cancel := context.WithTimeout(tb.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(tb.ctx, 3*time.Minute)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -218,6 +218,7 @@ type site struct {
 // TestBrowser has a person's browser at the page: a collector and its engine,
 // the shipped rules, four stories and some records that mean harm.
 func TestBrowser(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	want, calls := 0, 0
 	for _, s := range stories {
@@ -449,7 +450,7 @@ func (s *site) testExport(t *testing.T) {
 	}
 	tb.open("/calls?user=ann")
 	for _, name := range []string{"calls.csv", "calls.ndjson"} {
-		ctx, cancel := context.WithTimeout(tb.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(tb.ctx, 3*time.Minute)
 		progress := chromedp.BrowserEvents(ctx, browser.DownloadProgress)
 		tb.do(chromedp.Click(chromedp.CSS(`a[href^="/` + name + `"]`)))
 		for p, err := range progress {

@@ -18,6 +18,7 @@ import (
 // TestCompleteness takes a row out of the table, and then lets its session fall silent:
 // the metrics and the log say each.
 func TestCompleteness(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	w := h.writer(t)
 	for range 3 {

@@ -99,6 +99,7 @@ type times struct {
 // and the table must tell the same in the end. SOAK=1 does it as often as
 // promised.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	n := times{proxies: 2, shippers: 4, one: 1, two: 1, engines: 2, leaves: 1, serverFaults: 1, down: time.Second, hang: time.Second, poison: 1500}
 	if soak() {
 		// A server that hangs does so beyond what a collector waits for.

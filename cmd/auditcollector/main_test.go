@@ -94,7 +94,7 @@ type result struct {
 
 func (h home) run(t *testing.T, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var stdout, stderr strings.Builder
 	cmd := exec.CommandContext(ctx, h.exe, args...)
@@ -131,7 +131,7 @@ func (h home) engine(t *testing.T) {
 // ready waits until the local engine answers.
 func (h home) ready(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := chdb.Ready(ctx, h.dir+"/local"); err != nil {
 		t.Fatal(err)

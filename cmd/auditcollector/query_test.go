@@ -10,6 +10,7 @@ import (
 )
 
 func TestQuery(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
 	if r := h.run(t, "migrate"); r.code != 0 {
@@ -56,6 +57,7 @@ func said(got, want string) bool {
 }
 
 func TestQueryNeedsACollector(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	got := h.run(t, "query", "SELECT 1")
 	want := fmt.Sprintf("auditcollector: no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr\n", h.dir+"/local")
@@ -65,6 +67,7 @@ func TestQueryNeedsACollector(t *testing.T) {
 }
 
 func TestEngineNeedsALibrary(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	got := h.run(t, "engine", "--local-library", h.dir+"/none.so")
 	want := fmt.Sprintf("auditcollector: no libchdb where local.library says: stat %s/none.so: no such file or directory\n", h.dir)

@@ -101,6 +101,7 @@ func (h home) link(t *testing.T) string {
 // TestReview: a collector serves the page, which shows what it collected to
 // whom it gave a link, and to nobody else.
 func TestReview(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	if none := h.run(t, "review", "link"); none.code != cli.ExitUnclear || !strings.Contains(none.stderr, "no review page is running") {
 		t.Errorf("without a page: exit code %d, %s", none.code, none.stderr)
@@ -194,6 +195,7 @@ func (h home) page(t *testing.T, args ...string) (link string) {
 
 // TestReviewProxied: behind a proxy at a Unix socket the proxy says who it is.
 func TestReviewProxied(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
 	if got := h.run(t, "migrate"); got.code != 0 {
@@ -218,6 +220,7 @@ func TestReviewProxied(t *testing.T) {
 
 // TestReviewTLS: with a certificate the link and the cookie are for TLS.
 func TestReviewTLS(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
 	if got := h.run(t, "migrate"); got.code != 0 {
@@ -282,6 +285,7 @@ func (h home) certificate(t *testing.T, name string) (cert, key string, pool *x5
 
 // TestReviewPortTaken: a page that cannot be served stops no record.
 func TestReviewPortTaken(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -301,6 +305,7 @@ func TestReviewPortTaken(t *testing.T) {
 // TestReviewConfig: nothing is opened to others, and nobody is believed, by
 // half a configuration.
 func TestReviewConfig(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		args []string

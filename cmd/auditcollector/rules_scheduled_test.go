@@ -188,6 +188,7 @@ var scheduled = []struct {
 
 // TestScheduledRules asks the questions of the shipped rules.
 func TestScheduledRules(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.engine(t)
 	cfg := config{database: "audit", localDir: h.dir + "/local"}

@@ -25,6 +25,7 @@ func piped(path string) func(*audit.Record) {
 // TestAlerts runs the collector with a webhook that is away at first, kills it,
 // and looks at what was stored and who was told.
 func TestAlerts(t *testing.T) {
+	t.Parallel()
 	told := make(chan map[string]any, 100)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
@@ -77,6 +78,7 @@ func TestAlerts(t *testing.T) {
 }
 
 func TestRulesCheck(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	file := filepath.Join(h.dir, "rules.yaml")
 	text := "rules:\n  - name: a\n    title: A\n    severity: low\n    reason: R\n    operations: [x]\n    when: op.tol == 'x'\n"

@@ -242,6 +242,7 @@ func (h home) check(t *testing.T, books ...ledger.Book) {
 // table although no other proxy starts, and so is a record of a kind that only
 // a newer proxy writes.
 func TestRunDeadSession(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	p := h.collect(t, "--batch-wait", "50ms")
 	w := h.writer(t)
@@ -275,6 +276,7 @@ func TestRunDeadSession(t *testing.T) {
 // TestRunLocal: with no configuration but this machine's the records reach
 // the engine, a new session too, and a stop is clean.
 func TestRunLocal(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	w := h.writer(t)
 	for range 20 {
@@ -296,6 +298,7 @@ func TestRunLocal(t *testing.T) {
 // TestKills kills the collector and its engine at random moments while records
 // are being written. SOAK=1 does it as often as promised.
 func TestKills(t *testing.T) {
+	t.Parallel()
 	collectors, kills := 5, 3 // of them, and of engines
 	if soak() {
 		collectors, kills = 50, 20
@@ -381,6 +384,7 @@ func engines(t *testing.T, parent int) (pids []int) {
 // TestDeadLetters: what is no record of its session is listed, shown, and
 // replayed in vain until the configuration takes it.
 func TestDeadLetters(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	w := h.writer(t)
 	w.call()
@@ -437,6 +441,7 @@ func TestDeadLetters(t *testing.T) {
 // TestReplayRefused: a record that the table still refuses keeps no other from
 // being replayed.
 func TestReplayRefused(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	w := h.writer(t)
 	p := h.collect(t, "--batch-wait", "20ms")
@@ -463,6 +468,7 @@ func TestReplayRefused(t *testing.T) {
 }
 
 func TestMigrateCommand(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	first := h.run(t, "migrate")
 	if first.code != 0 || !strings.Contains(first.stdout, "applied 0001_tables\n") {
@@ -476,6 +482,7 @@ func TestMigrateCommand(t *testing.T) {
 // TestConfigProblems: everything that is wrong is said at once, and nothing
 // starts.
 func TestConfigProblems(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		args []string

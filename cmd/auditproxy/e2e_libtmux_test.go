@@ -22,6 +22,7 @@ import (
 // holds each line of the server's own audit log against our record: under the
 // profile libtmux they say the same.
 func TestLibtmuxSideBySide(t *testing.T) {
+	t.Parallel()
 	proxy := build(t, "./cmd/auditproxy")
 	for _, tt := range []struct{ release, allTools string }{
 		{"0.1.0a20", "LIBTMUX_SAFETY=destructive"},

@@ -447,7 +447,7 @@ func waitFor(t *testing.T, address string) *url.URL {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		if c, err := net.Dial("tcp", u.Host); err == nil {

@@ -143,6 +143,7 @@ func TestClientGone(t *testing.T) {
 // to the server as they would without a proxy until it notices, and have
 // records.
 func TestClientReadsNoMore(t *testing.T) {
+	t.Parallel()
 	w := wrap(t, setup{})
 	w.answered(1, 100)
 	must(t, w.outEnd.Close())
@@ -161,6 +162,7 @@ func TestClientReadsNoMore(t *testing.T) {
 // TestLastAnswer is about a server that answers and ends: its answer
 // arrives, each time.
 func TestLastAnswer(t *testing.T) {
+	t.Parallel()
 	runs := 200
 	if soak() {
 		runs = 1000

@@ -37,6 +37,7 @@ func stream(parts []repeated) io.Reader {
 // TestConstantMemory sends lines longer than memory may be to an echo: they
 // come back unchanged, and have a record that names the tool.
 func TestConstantMemory(t *testing.T) {
+	t.Parallel()
 	const mib = 1 << 20
 	proxy := shipped(t)
 	for _, c := range []struct {
@@ -112,6 +113,7 @@ func procStatus(t *testing.T, w *wrapped, name string) int {
 // TestIdleAfterLoad makes 10 000 calls and then none: no thread is added by
 // the second half, and no processor time is used.
 func TestIdleAfterLoad(t *testing.T) {
+	t.Parallel()
 	w := wrap(t, setup{proxy: shipped(t)})
 	id := 0
 	half := func() {

@@ -11,6 +11,7 @@ import (
 // TestMemoryOfLongIDs lets a client choose long ids, for calls that nobody
 // answers and for calls that are answered by another id.
 func TestMemoryOfLongIDs(t *testing.T) {
+	t.Parallel()
 	proxy := shipped(t)
 	const calls = 100
 	long := strings.Repeat("x", 1<<20)

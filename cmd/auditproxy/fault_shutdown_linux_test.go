@@ -49,6 +49,7 @@ const callOne = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":
 // stopped, memory is bounded, and what the proxy has read of the server has its
 // record before the client reads a byte of it.
 func TestClientNeverReads(t *testing.T) {
+	t.Parallel()
 	// One write: the answer is behind more than the client's pipe holds.
 	script := `read call; printf '{"jsonrpc":"2.0","method":"%08000d"}\n{"jsonrpc":"2.0","id":1,"result":{}}\n' 1
 exec yes '{"jsonrpc":"2.0","method":"notifications/x"}'`
@@ -175,6 +176,7 @@ func TestShutdownInputBlocked(t *testing.T) {
 // TestShutdownSyncHangs ends a session whose syncs never return, with a client
 // that does not read.
 func TestShutdownSyncHangs(t *testing.T) {
+	t.Parallel()
 	for _, durability := range []string{"intent", "always"} {
 		t.Run(durability, func(t *testing.T) {
 			w := wrap(t, setup{env: []string{envHang + "=1"}, flags: []string{"--durability", durability}, argv: []string{"/bin/sh", "-c", flood}})
@@ -196,6 +198,7 @@ func TestShutdownSyncHangs(t *testing.T) {
 // TestShutdownOutputCannotBeInterrupted has a client's end that is not ours to
 // make non-blocking: a socket that standard error shares.
 func TestShutdownOutputCannotBeInterrupted(t *testing.T) {
+	t.Parallel()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
 	ours, theirs := fds[0], fds[1]

@@ -11,6 +11,7 @@ import (
 // the middle of, each file operation of a session of 30 calls. What the server
 // executed has a record, because its intent was written before.
 func TestStopAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	proxy := program(t)
 	// The number of operations differs a little from run to run: syncs run
 	// beside the calls. So the end is where a session survives, twice.

@@ -103,6 +103,7 @@ func TestDirectoriesCannotBeSynced(t *testing.T) {
 // TestSyncHangs lets no sync return: a call is passed on without it and says
 // so, a ping behind it is not kept either, and the proxy ends all the same.
 func TestSyncHangs(t *testing.T) {
+	t.Parallel()
 	w := wrap(t, setup{env: []string{envHang + "=1"}})
 	for id := 1; id <= 60; id += 2 {
 		must(t, w.call(id, 100))
@@ -124,6 +125,7 @@ func TestSyncHangs(t *testing.T) {
 // TestSpoolBehind calls until too much waits for a sync that does not return:
 // then calls are refused and pings pass.
 func TestSpoolBehind(t *testing.T) {
+	t.Parallel()
 	w := wrap(t, setup{flags: []string{"--durability", "interval"}, env: []string{envHang + "=1"}})
 	refused := 0
 	for id := 1; refused == 0; {

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"rsc.io/script"
 	"rsc.io/script/scripttest"
@@ -62,7 +61,7 @@ func program(t *testing.T) string {
 func TestScript(t *testing.T) {
 	exe := program(t)
 	engine := &script.Engine{Cmds: scripttest.DefaultCmds(), Conds: scripttest.DefaultConds(), Quiet: !testing.Verbose()}
-	engine.Cmds["auditproxy"] = script.Program(exe, nil, 2*time.Second)
+	engine.Cmds["auditproxy"] = script.Program(exe, nil, ceiling)
 	engine.Cmds["feed"] = feed(exe)
 	engine.Cmds["exits"] = exits(exe)
 	// Nothing of who runs the test; a script sets its HOME where it needs one.
@@ -133,7 +132,7 @@ func start(s *script.State, in []byte, exe string, args []string) (script.WaitFu
 	c := exec.CommandContext(s.Context(), name, args[1:]...)
 	c.Dir, c.Env = s.Getwd(), s.Environ()
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &stdout, &stderr
-	c.WaitDelay = 2 * time.Second
+	c.WaitDelay = ceiling
 	if err := c.Start(); err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ import (
 
 // TestShip takes sessions to a real broker.
 func TestShip(t *testing.T) {
+	t.Parallel()
 	broker, err := kafkatest.Start(kafkatest.Config{Secure: true})
 	must(t, err)
 	t.Cleanup(func() { broker.Stop() })

@@ -54,6 +54,7 @@ func (c *collected) records(t *testing.T, session string) (list []audit.Record) 
 // a call is open, and after the last line is written and before it is
 // published. A follower delivers both to their ends, without another proxy.
 func TestFollowerDeadSessions(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "spool")
 	// dead makes a session whose last lines were written and not published.
 	dead := func(last func(r *audit.Record) []byte) string {

@@ -123,7 +123,7 @@ func (a asker) run(t *testing.T, text string) result {
 // query asks as the plugin does, whose context has a deadline.
 func query(t *testing.T, db *sql.DB, text string) (r result) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	rows, err := db.QueryContext(ctx, text)
 	if err != nil {

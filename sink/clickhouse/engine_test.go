@@ -87,7 +87,7 @@ func startEngineIn(t *testing.T, dir string) {
 		stdin.Close()
 		_ = cmd.Wait() // its exit code is of no interest here
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := chdb.Ready(ctx, dir); err != nil {
 		t.Fatal(err)

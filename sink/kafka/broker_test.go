@@ -115,7 +115,7 @@ func write(t *testing.T, p *kafka.Producer, session string, lines [][]byte) <-ch
 // values are those in a topic now, by key, each in the order of its partition.
 func values(t *testing.T, topic string) map[string][]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	messages, err := broker(t).Messages(ctx, topic)
 	if err != nil {

@@ -143,7 +143,7 @@ func ask(ctx context.Context, dir, sql string) error {
 // running waits until so many statements run beside the one that counts them.
 func running(t *testing.T, dir string, want int) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		r := post(t, dir, chdb.Writer, "", "SELECT count() FROM system.processes WHERE query NOT LIKE '%system.processes%'")
 		if r.body == fmt.Sprint(want, "\n") {

@@ -107,7 +107,7 @@ func run(t testing.TB, dir string, cmd *exec.Cmd) *engineProcess {
 
 func ready(t testing.TB, dir string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := chdb.Ready(ctx, dir); err != nil {
 		t.Fatal(err)
