@@ -1,8 +1,11 @@
 package review
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"auditproxy/collector/store"
@@ -108,7 +111,7 @@ func newVersion(st store.Stored) version {
 	v.Title = recordTitle(rec)
 	v.Tree, v.Proxy = newTree(string(rec.Args)), newTree(string(rec.Proxy))
 	v.Annotation = indented(string(rec.Annotations))
-	v.Facts = facts(st, rec)
+	v.Facts = facts(st)
 	for i, op := range audit.Operations(&rec) {
 		o := operation{op, op.Tool, newTree(string(op.Args)), narrate(op)}
 		if o.Name == "" {
@@ -133,69 +136,93 @@ func recordTitle(r audit.Record) string {
 	return strings.ReplaceAll(string(r.Kind), "_", " ")
 }
 
-// facts are all members of a record but its arguments, in groups.
-func facts(st store.Stored, r audit.Record) []factGroup {
+// facts are the members of a record but those that the page shows in a way of
+// their own, in groups, and its arrival. A member that this program does not
+// know is a newer proxy's, and shown under its name.
+func facts(st store.Stored) []factGroup {
+	groups := []factGroup{{Name: string(audit.GroupWhat)}, {Name: string(audit.GroupWhen)}, {Name: string(audit.GroupWho)},
+		{Name: string(audit.GroupServer)}, {Name: string(audit.GroupPlace)}, {Name: "Other"}}
+	other := len(groups) - 1
+	_ = audit.Members([]byte(st.Raw), func(name, v []byte) bool { // it was parsed before
+		m := audit.FindMember(string(name))
+		if m == nil {
+			groups[other].Facts = append(groups[other].Facts, fact{Name: string(audit.AppendUnquote(nil, name)), Value: unquote(v), Code: true})
+			return true
+		}
+		if i := slices.IndexFunc(groups, func(g factGroup) bool { return g.Name == string(m.Group) }); i >= 0 {
+			groups[i].Facts = append(groups[i].Facts, newFacts(m, v)...)
+		}
+		return true
+	})
 	code := func(name, value string) fact { return fact{Name: name, Value: value, Code: true} }
-	yes := func(b bool) string {
-		if b {
-			return "yes"
-		}
-		return ""
+	return withoutEmpty(append(groups, factGroup{"Arrival", []fact{
+		{Name: "arrived", Value: st.Ingested.UTC().Format("2006-01-02T15:04:05.000Z")}, code("topic", st.Topic),
+		{Name: "partition", Value: plainNumber(int64(st.Partition))}, {Name: "offset", Value: plainNumber(int64(st.Offset))}, code("SHA-256, first half", st.Hash),
+	}}))
+}
+
+// newFacts returns a member's value, which is strict JSON, as people read it.
+func newFacts(m *audit.Member, v []byte) []fact {
+	f := fact{Name: cmp.Or(m.Label, strings.ReplaceAll(m.Name, "_", " ")), Value: unquote(v)}
+	switch m.Type {
+	case audit.TypeUUID, audit.TypeDigest, audit.TypeObject:
+		f.Code = true
+	case audit.TypeBytes:
+		f.Value = bytesOf(int64(number(v)))
+	case audit.TypeMillis:
+		f.Value = millis(number(v))
+	case audit.TypeTrue, audit.TypeFalse:
+		f.Value = "yes" // either is left out where it says nothing
+	case audit.TypeWords:
+		f.Value = strings.Join(values(v), ", ")
+	case audit.TypePeer:
+		f.Value = strings.Join(values(v), " ")
+	case audit.TypeCommand:
+		var parts []fact
+		_ = audit.Members(v, func(name, v []byte) bool {
+			parts = append(parts, fact{Name: strings.ReplaceAll(unquote(name), "_", " "), Value: unquote(v), Code: true})
+			return true
+		})
+		return parts
 	}
-	number := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return count(n)
+	switch m.Name {
+	case "method", "tool", "target", "request_id", "trace_id", "span_id":
+		f.Code = true
+	case "session_id":
+		f.Link = "/sessions/" + url.PathEscape(f.Value)
+	case "host", "user":
+		f.Link = link("/calls", m.Name, f.Value)
+	case "seq", "call_no":
+		f.Value = "#" + f.Value
 	}
-	errorCode, took := "", ""
-	if r.ErrorCode != nil {
-		errorCode = count(*r.ErrorCode)
+	return []fact{f}
+}
+
+// unquote returns the text of a JSON string, and any other value as it is.
+func unquote(v []byte) string {
+	if len(v) == 0 || v[0] != '"' {
+		return string(v)
 	}
-	if r.Duration >= 0 && (r.Kind == audit.KindCall || r.Kind == audit.KindOpen) {
-		took = millis(float64(r.Duration.Microseconds()) / 1000)
+	return string(audit.AppendUnquote(nil, v))
+}
+
+// number returns the value of a JSON number, zero for another value.
+func number(v []byte) float64 {
+	n, err := strconv.ParseFloat(string(v), 64)
+	if err != nil {
+		return 0
 	}
-	groups := []factGroup{
-		{"What", []fact{
-			{Name: "kind", Value: string(r.Kind)}, code("method", r.Method), code("tool", r.Tool), code("target", r.Target),
-			{Name: "outcome", Value: string(r.Outcome)}, {Name: "error type", Value: r.ErrorType}, {Name: "error code", Value: errorCode},
-			{Name: "result type", Value: r.ResultType}, {Name: "forwarded", Value: yes(r.Forwarded)},
-			{Name: "cancel requested", Value: yes(r.CancelRequested)}, {Name: "written by recovery", Value: yes(r.Recovered)},
-			{Name: "not durable when forwarded", Value: yes(r.NotDurable)},
-			{Name: "anomalies", Value: strings.Join(r.Anomalies, ", ")}, code("error digest", string(r.ErrorDigest)),
-		}},
-		{"When", []fact{
-			{Name: "start", Value: r.TS.UTC().Format("2006-01-02T15:04:05.000000Z")}, {Name: "duration", Value: took},
-			{Name: "arguments", Value: bytesOf(r.ArgsBytes)}, {Name: "result", Value: bytesOf(r.ResultBytes)},
-		}},
-		{"Who", []fact{
-			{Name: "client id", Value: r.ClientID}, {Name: "client", Value: peer(r.Client)},
-			{Name: "host", Value: r.Host, Link: link("/calls", "host", r.Host)}, {Name: "user", Value: r.User, Link: link("/calls", "user", r.User)},
-			{Name: "pid", Value: nonZero("", int64(r.PID))}, code("labels", string(r.Labels)), {Name: "tenant", Value: r.Tenant},
-		}},
-		{"Server", []fact{
-			{Name: "server", Value: peer(r.Server)}, code("command", r.ServerCommand.Command), code("command's arguments", string(r.ServerCommand.ArgsDigest)),
-			{Name: "protocol version", Value: r.ProtocolVersion},
-		}},
-		{"Place", []fact{
-			code("record", r.RecordID), {Name: "session", Value: r.SessionID, Link: "/sessions/" + url.PathEscape(st.SessionID), Code: true},
-			{Name: "record of the session", Value: "#" + plainNumber(int64(r.Seq))}, {Name: "call of the session", Value: nonZero("#", int64(r.CallNo))},
-			code("request id", r.RequestID), {Name: "type of request id", Value: r.RequestIDType},
-			code("trace", r.TraceID), code("span", r.SpanID),
-		}},
-		{"Arrival", []fact{
-			{Name: "arrived", Value: st.Ingested.UTC().Format("2006-01-02T15:04:05.000Z")}, code("topic", st.Topic),
-			{Name: "partition", Value: plainNumber(int64(st.Partition))}, {Name: "offset", Value: plainNumber(int64(st.Offset))}, code("SHA-256, first half", st.Hash),
-		}},
+	return n
+}
+
+// values returns the elements of a list or the values of an object's members.
+func values(v []byte) (list []string) {
+	if v[0] == '[' {
+		_ = audit.Elements(v, func(v []byte) bool { list = append(list, unquote(v)); return true })
+		return list
 	}
-	switch {
-	case r.Kind == audit.KindAnomaly, r.Bytes > 0:
-		groups[0].Facts = append(groups[0].Facts, fact{Name: "at byte", Value: plainNumber(r.At)}, fact{Name: "bytes", Value: count(r.Bytes)}, code("digest", string(r.Digest)))
-	case r.Kind == audit.KindGap:
-		groups[0].Facts = append(groups[0].Facts, fact{Name: "from", Value: stamp(r.From)}, fact{Name: "to", Value: stamp(r.To)},
-			fact{Name: "calls not recorded", Value: count(r.Count)}, fact{Name: "of those refused", Value: number(r.Denied)})
-	}
-	return withoutEmpty(groups)
+	_ = audit.Members(v, func(_, v []byte) bool { list = append(list, unquote(v)); return true })
+	return list
 }
 
 // withoutEmpty leaves out what is not known.

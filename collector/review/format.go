@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/collector/store"
-	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
 
 	"github.com/google/uuid"
@@ -239,9 +238,6 @@ func newSeverity(severity string) mark {
 	return mark{"●", clip(20, severity), "faint"}
 }
 
-// peer is a name and a version in one.
-func peer(p audit.Peer) string { return strings.TrimSpace(p.Name + " " + p.Version) }
-
 // bytesOf is a size; zero is not known.
 func bytesOf(n int64) string {
 	if n == 0 {
@@ -252,14 +248,6 @@ func bytesOf(n int64) string {
 
 // plainNumber is a number that is a name: without anything between its digits.
 func plainNumber(n int64) string { return strconv.FormatInt(n, 10) }
-
-// nonZero is a number behind a sign, "" for zero.
-func nonZero(sign string, n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return sign + plainNumber(n)
-}
 
 // A tab is an entry of the menu.
 type tab struct {

@@ -272,16 +272,18 @@ func skipDigits[T chars](b T, i int) int {
 // does not look at the checksum, see Check. The texts of r are parts of one copy
 // of line, and keep all of it in memory.
 func ParseLine(line []byte) (kind string, r Record, err error) {
-	kind, err = r.parseLine(string(line))
+	kind, err = r.parseLine(string(line), false)
 	return kind, r, err
 }
 
-// parseLine is ParseLine into r, which is empty.
-func (r *Record) parseLine(line string) (kind string, err error) {
+// parseLine is ParseLine into r, which is empty. bounded refuses values that
+// break their members' bounds.
+func (r *Record) parseLine(line string, bounded bool) (kind string, err error) {
 	r.Duration = -1
 	var (
 		bad       error
 		versioned bool
+		next      int // the member after the last one that is known
 	)
 	err = members(line, func(name, value string) bool {
 		versioned = versioned || name == "v"
@@ -289,7 +291,15 @@ func (r *Record) parseLine(line string) (kind string, err error) {
 		case name == "line":
 			kind, bad = text(value)
 		case known(kind):
-			bad = r.set(name, value)
+			if i := findMember(name, next); i >= 0 {
+				m := &recordMembers[i]
+				bad = m.set(r, value)
+				// What is short has no bound but its sign and its words.
+				if bounded && bad == nil && (len(value) > MaxWord || value[0] == '-' || m.Words != nil) {
+					bad = m.bounds(r)
+				}
+				next = i + 1
+			}
 		}
 		if bad != nil {
 			bad = fmt.Errorf("member %q: %w", name, bad)
@@ -317,19 +327,23 @@ func known(kind string) bool {
 // Parse reads a record as AppendRecord wrote it, without its line feed. The
 // line must pass Check and be a record of a version that this program knows.
 func Parse(line []byte) (r Record, err error) {
-	if err := r.ParseCopy(line, string(line)); err != nil {
+	if err := r.parse(line, string(line), false); err != nil {
 		return Record{}, err
 	}
 	return r, nil
 }
 
-// ParseCopy is Parse into r, which is empty, for a caller who keeps a copy of
-// line: the record's texts are parts of it. After an error r is of no use.
-func (r *Record) ParseCopy(line []byte, copied string) error {
+// ParseBounded is Parse into r, which is empty, for a line that anybody may have
+// written, and a caller who keeps a copy of it: the record's texts are parts of
+// that. It refuses values that break the bounds of their members. After an error
+// r is of no use.
+func (r *Record) ParseBounded(line []byte, copied string) error { return r.parse(line, copied, true) }
+
+func (r *Record) parse(line []byte, copied string, bounded bool) error {
 	if !Check(line) {
 		return ErrChecksum
 	}
-	kind, err := r.parseLine(copied)
+	kind, err := r.parseLine(copied, bounded)
 	switch {
 	case err != nil:
 		return err
@@ -337,118 +351,6 @@ func (r *Record) ParseCopy(line []byte, copied string) error {
 		return errNoRecord
 	}
 	return nil
-}
-
-func (r *Record) set(name, v string) (err error) {
-	switch name {
-	case "v":
-		if n, e := strconv.Atoi(v); e != nil || n != Version {
-			err = fmt.Errorf("version %s is not %d", v, Version)
-		}
-	case "kind":
-		err = setID((*string)(&r.Kind), v)
-	case "record_id":
-		err = setID(&r.RecordID, v)
-	case "session_id":
-		err = setID(&r.SessionID, v)
-	case "seq":
-		r.Seq, err = strconv.ParseUint(v, 10, 64)
-	case "call_no":
-		r.CallNo, err = strconv.ParseUint(v, 10, 64)
-	case "ts":
-		r.TS, err = when(v)
-	case "method":
-		err = setText(&r.Method, v)
-	case "tool":
-		err = setText(&r.Tool, v)
-	case "target":
-		err = setText(&r.Target, v)
-	case "candidates":
-		r.Candidates, err = candidates(v)
-	case "outcome":
-		err = setText((*string)(&r.Outcome), v)
-	case "error_type":
-		err = setText(&r.ErrorType, v)
-	case "error_code":
-		var n int64
-		n, err = strconv.ParseInt(v, 10, 64)
-		r.ErrorCode = &n
-	case "result_type":
-		err = setText(&r.ResultType, v)
-	case "forwarded":
-		r.Forwarded, err = boolean(v)
-	case "cancel_requested":
-		r.CancelRequested, err = boolean(v)
-	case "recovered":
-		r.Recovered, err = boolean(v)
-	case "duration_ms":
-		r.Duration, err = millis(v)
-	case "client_id":
-		err = setText(&r.ClientID, v)
-	case "request_id":
-		err = setText(&r.RequestID, v)
-	case "request_id_type":
-		err = setText(&r.RequestIDType, v)
-	case "client":
-		r.Client, err = peer(v)
-	case "server":
-		r.Server, err = peer(v)
-	case "protocol_version":
-		err = setText(&r.ProtocolVersion, v)
-	case "server_command":
-		r.ServerCommand, err = command(v)
-	case "tier":
-		err = setText(&r.Tier, v)
-	case "annotations":
-		r.Annotations, err = object(v)
-	case "tool_hash":
-		err = setID(&r.ToolHash, v)
-	case "args":
-		r.Args, err = object(v)
-	case "args_bytes":
-		r.ArgsBytes, err = strconv.ParseInt(v, 10, 64)
-	case "result_bytes":
-		r.ResultBytes, err = strconv.ParseInt(v, 10, 64)
-	case "error_digest":
-		r.ErrorDigest, err = object(v)
-	case "trace_id":
-		err = setID(&r.TraceID, v)
-	case "span_id":
-		err = setID(&r.SpanID, v)
-	case "host":
-		err = setText(&r.Host, v)
-	case "user":
-		err = setText(&r.User, v)
-	case "pid":
-		r.PID, err = strconv.Atoi(v)
-	case "labels":
-		r.Labels, err = object(v)
-	case "tenant":
-		err = setText(&r.Tenant, v)
-	case "anomalies":
-		r.Anomalies, err = texts(v)
-	case "at":
-		r.At, err = strconv.ParseInt(v, 10, 64)
-	case "bytes":
-		r.Bytes, err = strconv.ParseInt(v, 10, 64)
-	case "digest":
-		r.Digest, err = object(v)
-	case "from":
-		r.From, err = when(v)
-	case "to":
-		r.To, err = when(v)
-	case "count":
-		r.Count, err = strconv.ParseInt(v, 10, 64)
-	case "denied":
-		r.Denied, err = strconv.ParseInt(v, 10, 64)
-	case "durable":
-		var durable bool
-		durable, err = boolean(v)
-		r.NotDurable = !durable
-	case "proxy":
-		r.Proxy, err = object(v)
-	}
-	return err
 }
 
 func text(v string) (string, error) {

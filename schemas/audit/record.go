@@ -262,8 +262,12 @@ func appendWhat(dst []byte, r *Record) []byte {
 	if len(r.Candidates) == 0 {
 		return dst
 	}
-	dst = append(dst, `,"candidates":[`...)
-	for i, c := range r.Candidates {
+	return appendCandidates(append(dst, `,"candidates":`...), r.Candidates)
+}
+
+func appendCandidates(dst []byte, list []Candidate) []byte {
+	dst = append(dst, '[')
+	for i, c := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // mixedRows makes n rows, some of which have all that is optional.
-func mixedRows(t *testing.T, n int) []sink.Row {
+func mixedRows(t testing.TB, n int) []sink.Row {
 	t.Helper()
 	rows := oldRows(t, n)
 	for i := range rows {
@@ -160,7 +160,7 @@ func deref(v any) any {
 }
 
 // oldRows makes n records of which each second has all that is optional.
-func oldRows(t *testing.T, n int) (rows []sink.Row) {
+func oldRows(t testing.TB, n int) (rows []sink.Row) {
 	t.Helper()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range n {
@@ -180,4 +180,14 @@ func oldRows(t *testing.T, n int) (rows []sink.Row) {
 		rows = append(rows, sink.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Offset: uint64(i)}})
 	}
 	return rows
+}
+
+func BenchmarkBlockReader(b *testing.B) {
+	rows := mixedRows(b, 1000)
+	for b.Loop() {
+		if _, err := io.Copy(io.Discard, newBlockReader(rows, time.Unix(0, 0), false)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(rows)), "ns/row")
 }

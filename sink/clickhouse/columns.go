@@ -2,8 +2,9 @@ package clickhouse
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
-	"slices"
+	"strings"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -32,10 +33,10 @@ func values(name string, typ proto.ColumnType, put func(to *proto.Buffer, r *sin
 	}}
 }
 
-func text(name string, of func(r *audit.Record) string) column {
+func text[T ~string](name string, of func(r *audit.Record) *T) column {
 	return column{name, proto.ColumnTypeString, func(to *proto.Buffer, rows []sink.Row) {
 		for i := range rows {
-			to.PutString(of(&rows[i].Record))
+			to.PutString(string(*of(&rows[i].Record)))
 		}
 	}}
 }
@@ -102,21 +103,9 @@ func putWords(to *proto.Buffer, words []string, keys []uint32) {
 	}
 }
 
-func flag(name string, of func(r *audit.Record) bool) column {
-	return values(name, proto.ColumnTypeBool, func(to *proto.Buffer, r *sink.Row) { to.PutBool(of(&r.Record)) })
-}
-
-func integer(name string, of func(r *audit.Record) int64) column {
-	return values(name, proto.ColumnTypeInt64, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(of(&r.Record)) })
-}
-
-func natural(name string, of func(r *sink.Row) uint64) column {
-	return values(name, proto.ColumnTypeUInt64, func(to *proto.Buffer, r *sink.Row) { to.PutUInt64(of(r)) })
-}
-
 // nullable makes a column of 64 bits a value, of returns false for none.
 func nullable(name string, typ proto.ColumnType, of func(r *audit.Record) (bits uint64, ok bool)) column {
-	return column{name, proto.ColumnTypeNullable.Sub(typ), func(to *proto.Buffer, rows []sink.Row) {
+	return column{name, typ, func(to *proto.Buffer, rows []sink.Row) {
 		for i := range rows {
 			_, ok := of(&rows[i].Record)
 			to.PutBool(!ok)
@@ -150,88 +139,80 @@ func operations(name string, typ proto.ColumnType, put func(to *proto.Buffer, o 
 	return lists(name, typ, func(r *sink.Row) []audit.Operation { return r.Operations }, put)
 }
 
-// The types of times: a count of microseconds or milliseconds since 1970.
-const (
-	micros proto.ColumnType = "DateTime64(6, 'UTC')"
-	millis proto.ColumnType = "DateTime64(3, 'UTC')"
-)
+// millis is the type of a count of milliseconds since 1970.
+const millis proto.ColumnType = "DateTime64(3, 'UTC')"
 
-// eventColumns are the columns of events but ingested_at, in the table's order.
-var eventColumns = []column{
-	values("v", proto.ColumnTypeUInt8, func(to *proto.Buffer, _ *sink.Row) { to.PutUInt8(audit.Version) }),
-	word("kind", func(r *sink.Row) string { return string(r.Record.Kind) }),
-	values("record_id", proto.ColumnTypeUUID, putID),
-	text("session_id", func(r *audit.Record) string { return r.SessionID }),
-	natural("seq", func(r *sink.Row) uint64 { return r.Record.Seq }),
-	natural("call_no", func(r *sink.Row) uint64 { return r.Record.CallNo }),
-	values("ts", micros, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(r.Record.TS.UnixMicro()) }),
-	text("method", func(r *audit.Record) string { return r.Method }),
-	text("tool", func(r *audit.Record) string { return r.Tool }),
-	text("target", func(r *audit.Record) string { return r.Target }),
-	text("candidates", candidates),
-	word("outcome", func(r *sink.Row) string { return string(r.Record.Outcome) }),
-	text("error_type", func(r *audit.Record) string { return r.ErrorType }),
-	nullable("error_code", proto.ColumnTypeInt64, errorCode),
-	text("result_type", func(r *audit.Record) string { return r.ResultType }),
-	flag("forwarded", func(r *audit.Record) bool { return r.Forwarded }),
-	flag("cancel_requested", func(r *audit.Record) bool { return r.CancelRequested }),
-	flag("recovered", func(r *audit.Record) bool { return r.Recovered }),
-	nullable("duration_ms", proto.ColumnTypeFloat64, duration),
-	text("client_id", func(r *audit.Record) string { return r.ClientID }),
-	text("request_id", func(r *audit.Record) string { return r.RequestID }),
-	text("request_id_type", func(r *audit.Record) string { return r.RequestIDType }),
-	text("client_name", func(r *audit.Record) string { return r.Client.Name }),
-	text("client_version", func(r *audit.Record) string { return r.Client.Version }),
-	text("server_name", func(r *audit.Record) string { return r.Server.Name }),
-	text("server_version", func(r *audit.Record) string { return r.Server.Version }),
-	text("protocol_version", func(r *audit.Record) string { return r.ProtocolVersion }),
-	text("server_command", func(r *audit.Record) string { return r.ServerCommand.Command }),
-	text("server_command_args_digest", func(r *audit.Record) string { return string(r.ServerCommand.ArgsDigest) }),
-	text("tier", func(r *audit.Record) string { return r.Tier }),
-	text("annotations", func(r *audit.Record) string { return string(r.Annotations) }),
-	text("tool_hash", func(r *audit.Record) string { return r.ToolHash }),
-	text("args", func(r *audit.Record) string { return string(r.Args) }),
-	integer("args_bytes", func(r *audit.Record) int64 { return r.ArgsBytes }),
-	integer("result_bytes", func(r *audit.Record) int64 { return r.ResultBytes }),
-	text("error_digest", func(r *audit.Record) string { return string(r.ErrorDigest) }),
-	text("trace_id", func(r *audit.Record) string { return r.TraceID }),
-	text("span_id", func(r *audit.Record) string { return r.SpanID }),
-	text("host", func(r *audit.Record) string { return r.Host }),
-	text("user", func(r *audit.Record) string { return r.User }),
-	integer("pid", func(r *audit.Record) int64 { return int64(r.PID) }),
-	text("labels", func(r *audit.Record) string { return string(r.Labels) }),
-	text("tenant", func(r *audit.Record) string { return r.Tenant }),
-	lists("anomalies", proto.ColumnTypeString, func(r *sink.Row) []string { return r.Record.Anomalies },
-		func(to *proto.Buffer, word *string) { to.PutString(*word) }),
-	integer("at", func(r *audit.Record) int64 { return r.At }),
-	integer("bytes", func(r *audit.Record) int64 { return r.Bytes }),
-	text("digest", func(r *audit.Record) string { return string(r.Digest) }),
-	nullable("from", micros, func(r *audit.Record) (uint64, bool) { return microsOf(moment(r.From)) }),
-	nullable("to", micros, func(r *audit.Record) (uint64, bool) { return microsOf(moment(r.To)) }),
-	integer("count", func(r *audit.Record) int64 { return r.Count }),
-	integer("denied", func(r *audit.Record) int64 { return r.Denied }),
-	flag("durable", func(r *audit.Record) bool { return !r.NotDurable }),
-	text("proxy", func(r *audit.Record) string { return string(r.Proxy) }),
-	operations("ops", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(operationName(o)) }),
-	operations("ops_args", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(string(o.Args)) }),
-	operations("ops_path", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(o.Path) }),
-	operations("ops_candidate", proto.ColumnTypeBool, func(to *proto.Buffer, o *audit.Operation) { to.PutBool(o.Candidate) }),
-	values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *sink.Row) { to.PutString(r.Raw) }),
-	values("payload_hash", "FixedString(16)", func(to *proto.Buffer, r *sink.Row) { to.PutRaw(r.Hash[:]) }),
-	word("kafka_topic", func(r *sink.Row) string { return r.Source.Topic }),
-	values("kafka_partition", proto.ColumnTypeUInt32, func(to *proto.Buffer, r *sink.Row) { to.PutUInt32(r.Source.Partition) }),
-	natural("kafka_offset", func(r *sink.Row) uint64 { return r.Source.Offset }),
+// eventColumns returns the columns of events but ingested_at, in the table's
+// order: those of the record's members, and those that a collector adds.
+func eventColumns() (list []column) {
+	for _, m := range audit.RecordMembers() {
+		for _, c := range m.Columns() {
+			list = append(list, memberColumn(c))
+		}
+	}
+	return append(list,
+		operations("ops", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(operationName(o)) }),
+		operations("ops_args", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(string(o.Args)) }),
+		operations("ops_path", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(o.Path) }),
+		operations("ops_candidate", proto.ColumnTypeBool, func(to *proto.Buffer, o *audit.Operation) { to.PutBool(o.Candidate) }),
+		values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *sink.Row) { to.PutString(r.Raw) }),
+		values("payload_hash", "FixedString(16)", func(to *proto.Buffer, r *sink.Row) { to.PutRaw(r.Hash[:]) }),
+		word("kafka_topic", func(r *sink.Row) string { return r.Source.Topic }),
+		values("kafka_partition", proto.ColumnTypeUInt32, func(to *proto.Buffer, r *sink.Row) { to.PutUInt32(r.Source.Partition) }),
+		values("kafka_offset", proto.ColumnTypeUInt64, func(to *proto.Buffer, r *sink.Row) { to.PutUInt64(r.Source.Offset) }),
+	)
+}
+
+// memberColumn returns the column that is declared as c. It panics on a type
+// that no member had before: TestOneRecord calls it for each member.
+func memberColumn(c audit.Column) column {
+	typ := proto.ColumnType(c.Type)
+	switch of := c.Value.(type) {
+	case func(*audit.Record) *string:
+		switch {
+		case typ == proto.ColumnTypeUUID:
+			return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { putID(to, *of(&r.Record)) })
+		case strings.HasPrefix(c.Type, "LowCardinality"):
+			return word(c.Name, func(r *sink.Row) string { return *of(&r.Record) })
+		}
+		return text(c.Name, of)
+	case func(*audit.Record) *audit.JSON:
+		return text(c.Name, of)
+	case func(*audit.Record) string:
+		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutString(of(&r.Record)) })
+	case func(*audit.Record) *bool:
+		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutBool(*of(&r.Record)) })
+	case func(*audit.Record) bool:
+		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutBool(of(&r.Record)) })
+	case func(*audit.Record) *int64:
+		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(*of(&r.Record)) })
+	case func(*audit.Record) int64:
+		if typ == proto.ColumnTypeUInt8 {
+			return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutUInt8(uint8(of(&r.Record))) })
+		}
+		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(of(&r.Record)) })
+	case func(*audit.Record) *uint64:
+		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutUInt64(*of(&r.Record)) })
+	case func(*audit.Record) *time.Time:
+		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(of(&r.Record).UnixMicro()) })
+	case func(*audit.Record) *[]string:
+		return lists(c.Name, proto.ColumnTypeString, func(r *sink.Row) []string { return *of(&r.Record) },
+			func(to *proto.Buffer, word *string) { to.PutString(*word) })
+	case func(*audit.Record) (uint64, bool):
+		return nullable(c.Name, typ, of)
+	}
+	panic(fmt.Sprintf("column %q has values of type %T", c.Name, c.Value))
 }
 
 // columnsAt are all columns of events that arrive at a time.
 func columnsAt(at time.Time) []column {
 	ingested := values("ingested_at", millis, func(to *proto.Buffer, _ *sink.Row) { to.PutInt64(at.UnixMilli()) })
-	return append(slices.Clip(eventColumns), ingested)
+	return append(eventColumns(), ingested)
 }
 
-// putID writes a record's UUID. ClickHouse keeps it as two numbers.
-func putID(to *proto.Buffer, r *sink.Row) {
-	u := id(r.Record.RecordID)
+// putID writes a UUID. ClickHouse keeps it as two numbers.
+func putID(to *proto.Buffer, s string) {
+	u := id(s)
 	to.PutUInt64(binary.BigEndian.Uint64(u[:8]))
 	to.PutUInt64(binary.BigEndian.Uint64(u[8:]))
 }
@@ -243,55 +224,6 @@ func id(s string) uuid.UUID {
 		return uuid.UUID{}
 	}
 	return u
-}
-
-func candidates(r *audit.Record) string {
-	if len(r.Candidates) == 0 {
-		return ""
-	}
-	b := []byte{'['}
-	for i, c := range r.Candidates {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = audit.AppendQuote(append(b, `{"method":`...), c.Method)
-		if c.Tool != "" {
-			b = audit.AppendQuote(append(b, `,"tool":`...), c.Tool)
-		}
-		if c.Args != "" {
-			b = append(append(b, `,"args":`...), c.Args...)
-		}
-		b = append(b, '}')
-	}
-	return string(append(b, ']'))
-}
-
-func errorCode(r *audit.Record) (bits uint64, ok bool) {
-	if r.ErrorCode == nil {
-		return 0, false
-	}
-	return uint64(*r.ErrorCode), true
-}
-
-func duration(r *audit.Record) (bits uint64, ok bool) {
-	if r.Duration < 0 {
-		return 0, false
-	}
-	return math.Float64bits(float64(r.Duration.Microseconds()) / 1000), true
-}
-
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-func microsOf(t *time.Time) (bits uint64, ok bool) {
-	if t == nil {
-		return 0, false
-	}
-	return uint64(t.UnixMicro()), true
 }
 
 func operationName(o *audit.Operation) string {

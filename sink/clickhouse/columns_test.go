@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -16,93 +15,57 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// flat are the members that have more than one column.
-var flat = map[string][]string{
-	"client":         {"client_name", "client_version"},
-	"server":         {"server_name", "server_version"},
-	"server_command": {"server_command", "server_command_args_digest"},
-	"crc":            nil, // it is in raw
-}
-
-// ours are the columns that no member has.
-var ours = []string{"ops", "ops_args", "ops_path", "ops_candidate", "raw", "payload_hash",
-	"kafka_topic", "kafka_partition", "kafka_offset", "ingested_at"}
-
-// fieldOf names the field of audit.Record that a member is, where it is not the
-// member's own name.
-var fieldOf = map[string]string{
-	"v": "", "crc": "", // a constant, and a sum of the rest
-	"duration_ms": "Duration", "durable": "NotDurable",
-}
-
-// published returns the members of the JSON Schema, in order.
-func published(t *testing.T) (members []string) {
-	t.Helper()
-	var doc struct{ Properties json.RawMessage }
-	if err := json.Unmarshal(schemas.RecordV1(), &doc); err != nil {
-		t.Fatal(err)
-	}
-	if err := audit.Members(doc.Properties, func(name, _ []byte) bool {
-		members = append(members, string(name))
-		return true
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return members
-}
-
-// created returns the columns of events as the migrations make them.
+// created returns the columns of events and their types, as "name type", as the
+// migrations make them.
 func created(t *testing.T) (columns []string) {
 	t.Helper()
 	list, err := schemas.ClickHouse()
 	if err != nil {
 		t.Fatal(err)
 	}
-	column := regexp.MustCompile("(?m)^    `?([a-z_]+)`? +[A-Z]")
-	for _, statement := range schemas.Statements(list[0].SQL, schemas.Names{Database: "audit"}) {
-		if strings.Contains(statement, "audit.events") {
+	const named = "`?([a-z_]+)`? +([A-Z][A-Za-z0-9]+(?:\\((?:[^()]|\\([^()]*\\))*\\))?)"
+	inTable, added := regexp.MustCompile("(?m)^    "+named), regexp.MustCompile("ADD COLUMN IF NOT EXISTS "+named)
+	for _, m := range list {
+		for _, statement := range schemas.Statements(m.SQL, schemas.Names{Database: "audit"}) {
+			column := added
+			if strings.HasPrefix(statement, "CREATE TABLE IF NOT EXISTS audit.events ") {
+				column = inTable
+			} else if !strings.HasPrefix(statement, "ALTER TABLE audit.events ") {
+				continue
+			}
 			for _, m := range column.FindAllStringSubmatch(statement, -1) {
-				columns = append(columns, m[1])
+				columns = append(columns, m[1]+" "+m[2])
 			}
 		}
 	}
 	return columns
 }
 
-// TestOneRecord holds together what a record is in Go, in the JSON Schema and
-// in ClickHouse.
+// TestOneRecord compares the record in Go and in ClickHouse with the table of
+// its members.
 func TestOneRecord(t *testing.T) {
-	var want []string
-	fields := map[string]bool{}
-	for _, member := range published(t) {
-		if columns, ok := flat[member]; ok {
-			want = append(want, columns...)
-		} else {
-			want = append(want, member)
-		}
-		if name, ok := fieldOf[member]; ok {
-			fields[name] = true
-		} else {
-			fields[strings.ReplaceAll(member, "_", "")] = true
-		}
-	}
-	want = append(want, ours...)
-	if diff := cmp.Diff(want, created(t)); diff != "" {
-		t.Errorf("columns of events (-schema +table):\n%s", diff)
-	}
 	var filled []string
 	for _, c := range columnsAt(time.Time{}) {
-		filled = append(filled, c.name)
+		filled = append(filled, c.name+" "+string(c.typ))
 	}
-	if diff := cmp.Diff(want, filled); diff != "" {
-		t.Errorf("columns that are filled (-schema +filled):\n%s", diff)
+	inOrder := cmpopts.SortSlices(strings.Compare)
+	if diff := cmp.Diff(filled, created(t), inOrder); diff != "" {
+		t.Errorf("columns of events; a new one needs a migration with ADD COLUMN IF NOT EXISTS (-audit.RecordMembers +migrations):\n%s", diff)
 	}
-	record := reflect.TypeFor[audit.Record]()
-	for i := range record.NumField() {
-		if name := record.Field(i).Name; !fields[name] && !fields[strings.ToLower(name)] {
-			t.Errorf("audit.Record.%s is no member of the schema", name)
+	r := new(audit.Record)
+	fields := map[uintptr]bool{}
+	for _, m := range audit.RecordMembers() {
+		if m.Field != nil {
+			fields[reflect.ValueOf(m.Field).Call([]reflect.Value{reflect.ValueOf(r)})[0].Pointer()] = true
+		}
+	}
+	v := reflect.ValueOf(r).Elem()
+	for i := range v.NumField() {
+		if !fields[v.Field(i).Addr().Pointer()] {
+			t.Errorf("audit.RecordMembers has no member for audit.Record.%s", v.Type().Field(i).Name)
 		}
 	}
 }

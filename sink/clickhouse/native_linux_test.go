@@ -146,7 +146,7 @@ func oldEvents(t *testing.T, database string) []string {
 }
 
 func columnNames() (names []string) {
-	for _, c := range eventColumns {
+	for _, c := range eventColumns() {
 		names = append(names, c.name)
 	}
 	return names

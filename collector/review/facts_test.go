@@ -1,0 +1,71 @@
+package review
+
+import (
+	"strings"
+	"testing"
+
+	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
+
+	"golang.org/x/tools/txtar"
+)
+
+// TestFacts: a page has every member of a record, in the group and under the
+// label of its declaration, and those that only a newer proxy knows.
+func TestFacts(t *testing.T) {
+	arch, err := txtar.ParseFile("../../schemas/audit/testdata/lines.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	lines := map[string]string{}
+	for _, f := range arch.Files {
+		raw := strings.TrimSpace(string(f.Data))
+		if !strings.HasPrefix(raw, `{"v":1,"kind":`) {
+			continue
+		}
+		raw = raw[:strings.LastIndex(raw, `,"crc"`)] + `,"risk":{"level":"high"},"note":"new\u0021","crc":"00000000"}`
+		for _, g := range facts(store.Stored{Raw: raw}) {
+			for _, one := range g.Facts {
+				shown[g.Name+": "+one.Name] = true
+				lines[g.Name+": "+one.Name+" = "+one.Value+" "+one.Link] = f.Name
+			}
+		}
+	}
+	for _, m := range audit.RecordMembers() {
+		label := m.Label
+		if label == "" {
+			label = strings.ReplaceAll(m.Name, "_", " ")
+		}
+		if m.Group != "" && !shown[string(m.Group)+": "+label] {
+			t.Errorf("no page shows %q as %q in group %q", m.Name, label, m.Group)
+		}
+	}
+	for _, want := range []string{
+		"What: kind = call ",
+		"What: error code = -32602 ",
+		"What: anomalies = batch, duplicate_member ",
+		"What: not durable when forwarded = yes ",
+		`What: error digest = {"len":18,"hmac_sha256_prefix":"fedcba9876543210"} `,
+		"What: calls not recorded = 12 ",
+		"When: duration = 1.23 s ",
+		"When: arguments = 42 bytes ",
+		"Who: client = claude-code 2.1.0 ",
+		"Who: host = build-7 /calls?host=build-7",
+		"Server: command = libtmux-mcp ",
+		`Server: args digest = {"len":3,"hmac_sha256_prefix":"0123456789abcdef"} `,
+		"Place: record of the session = #7 ",
+		"Place: session = 019e8b1c-0000-7aaa-8bbb-0123456789ab /sessions/019e8b1c-0000-7aaa-8bbb-0123456789ab",
+		`Other: risk = {"level":"high"} `,
+		"Other: note = new! ",
+	} {
+		if lines[want] == "" {
+			t.Errorf("no page has %q", want)
+		}
+	}
+	if t.Failed() {
+		for line := range lines {
+			t.Log(line)
+		}
+	}
+}
