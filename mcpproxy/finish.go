@@ -167,7 +167,7 @@ func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 	}
 	if a.ErrorType != nil {
 		// What a credential leaves is not well-formed.
-		if t := s.clean(a.ErrorType); audit.ErrorTypeOK(t) {
+		if t := s.clean(a.ErrorType); audit.ErrorTypeOK(t) && !audit.OwnErrorType(t) {
 			return audit.OutcomeError, t
 		}
 	}

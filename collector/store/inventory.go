@@ -16,7 +16,7 @@ type Effect struct {
 	FirstTS    time.Time `ch:"first"`
 	LastTS     time.Time `ch:"last"`
 	Operations uint64    `ch:"n"`
-	Refused    uint64    `ch:"refused_n"` // by a policy or as ambiguous: the server was not asked
+	Refused    uint64    `ch:"refused_n"` // by the proxy: the server did not get them
 	Failed     uint64    `ch:"failed_n"`  // for another reason
 	Who        []string  `ch:"who"`       // user@host
 	Clients    []string  `ch:"clients"`

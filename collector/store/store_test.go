@@ -52,6 +52,12 @@ func (m *maker) calls(tool, args string) audit.Record {
 	return r
 }
 
+// refused is r as a proxy that did not pass it on.
+func refused(r audit.Record, why string) audit.Record {
+	r.Forwarded = false
+	return failed(r, why)
+}
+
 func failed(r audit.Record, why string) audit.Record {
 	r.Outcome, r.ErrorType = audit.OutcomeError, why
 	return r
@@ -69,7 +75,11 @@ func sessions() []audit.Record {
 		list = append(list, m.calls("list_panes", fmt.Sprintf(`{"pane_id":"%%%d","title":"needle%d Deploy"}`, i%3, i)))
 	}
 	list = append(list, m.calls("call_tools_batch", batch), m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`),
-		failed(m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`), audit.ErrPolicyDenied),
+		refused(m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`), audit.ErrPolicyDenied),
+		refused(m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`), audit.ErrAuditFailure),
+		refused(m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`), audit.ErrAmbiguousRequest),
+		failed(m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`), audit.ErrPolicyDenied), // the server says so
+		refused(m.calls("set_environment", `{"name":"TOKEN","session_name":"x"}`), audit.ErrAuditFailure),
 		m.calls("set_environment", `{"name":"TOKEN","value":{"len":3,"hmac_sha256_prefix":"0123456789abcdef"},"session_name":"x"}`),
 		m.calls("create_session", `{"environment":{"A":{"len":1,"hmac_sha256_prefix":"0123456789abcdef"},"B":{"len":1,"hmac_sha256_prefix":"0123456789abcdef"}}}`),
 		m.calls("split_window", `{"environment":{"len":9,"hmac_sha256_prefix":"0123456789abcdef"}}`))
@@ -300,16 +310,16 @@ func testFilters(t *testing.T, f fixture) {
 		f    store.Filter
 		want int
 	}{
-		{"it lists calls", store.Filter{}, 49},
-		{"it lists every record", store.Filter{Kind: store.AnyKind}, 56},
-		{"it finds operations inside batches", store.Filter{Operation: "pipe_pane"}, 3},
+		{"it lists calls", store.Filter{}, 53},
+		{"it lists every record", store.Filter{Kind: store.AnyKind}, 60},
+		{"it finds operations inside batches", store.Filter{Operation: "pipe_pane"}, 6},
 		{"it finds what some servers read", store.Filter{Operation: "kill_server"}, 1},
 		{"it finds a word in any case", store.Filter{Text: "NEEDLE7"}, 1},
 		{"it wants all words", store.Filter{Text: "deploy needle7"}, 1},
 		{"it takes a path for its words", store.Filter{Text: "/tmp/nested"}, 1},
 		{"it does not find parts of words", store.Filter{Text: "needl"}, 0},
 		{"it finds nothing for no word", store.Filter{Text: "%%%"}, 0},
-		{"it filters by outcome", store.Filter{Outcome: "error"}, 2},
+		{"it filters by outcome", store.Filter{Outcome: "error"}, 6},
 		{"it filters by error", store.Filter{ErrorType: "PaneNotFound"}, 1},
 		{"it filters by host", store.Filter{Host: "beta"}, 2},
 		{"it filters by session", store.Filter{Session: newMaker(2, "").session}, 2},
@@ -343,7 +353,7 @@ func testHostile(t *testing.T, f fixture) {
 			t.Errorf("session %.40q: %v, want %v", s, err, store.ErrNotFound)
 		}
 	}
-	if got, err := f.Calls(t.Context(), store.Filter{}, store.Page{Limit: 100}); err != nil || len(got.Lines) != 49 {
+	if got, err := f.Calls(t.Context(), store.Filter{}, store.Page{Limit: 100}); err != nil || len(got.Lines) != 53 {
 		t.Errorf("after all that: %d calls, %v", len(got.Lines), err)
 	}
 }
@@ -384,7 +394,7 @@ func testSession(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	sum, err := f.Summary(t.Context(), one)
-	want := []store.NameCount{{"pipe", "/tmp/a", 2}, {"pipe", "/tmp/nested", 1}}
+	want := []store.NameCount{{"pipe", "/tmp/a", 5}, {"pipe", "/tmp/nested", 1}}
 	if diff := cmp.Diff(want, sum.Pipes); diff != "" || err != nil {
 		t.Errorf("Summary: %v, pipes (-want +got):\n%s", err, diff)
 	}
@@ -401,13 +411,16 @@ func testInventory(t *testing.T, f fixture) {
 	if err != nil || len(pipes) != 2 {
 		t.Fatalf("Effects = %+v, %v, want 2 paths", pipes, err)
 	}
-	if p := pipes[0]; p.Name != "/tmp/a" || p.Operations != 2 || p.Refused != 1 || p.Failed != 0 || p.Allowed() != 1 || !slices.Equal(p.Who, []string{"ann@alpha"}) {
+	if p := pipes[0]; p.Name != "/tmp/a" || p.Operations != 5 || p.Refused != 3 || p.Failed != 1 || p.Allowed() != 2 || !slices.Equal(p.Who, []string{"ann@alpha"}) {
 		t.Errorf("the first path: %+v", p)
 	}
 	variables, err := f.Effects(t.Context(), store.EffectFilter{Kind: store.Variable}, 10)
 	var got []string
 	for _, v := range variables {
 		got = append(got, v.Scope+" "+v.Name)
+		if v.Name == "TOKEN" && (v.Operations != 2 || v.Refused != 1 || v.Failed != 0) {
+			t.Errorf("the variable %+v, want 2 operations, one of them refused", v)
+		}
 	}
 	slices.Sort(got)
 	want := []string{`pane {"len":9,"hmac_sha256_prefix":"0123456789abcdef"}`, "session A", "session B", "session TOKEN"}
@@ -488,10 +501,11 @@ func testBackfill(t *testing.T, f fixture, records []audit.Record) {
 			f.exec(t, "DROP VIEW IF EXISTS audit."+view+" SYNC")
 		}
 		f.exec(t, "TRUNCATE TABLE audit.session_states")
-		f.exec(t, "ALTER TABLE audit.migrations DELETE WHERE number = 5 SETTINGS mutations_sync = 1")
+		f.exec(t, "ALTER TABLE audit.migrations DELETE WHERE number >= 5 SETTINGS mutations_sync = 1")
 		f.migrate(t)
 		testOverview(t, f, records)
 		testAttention(t, f)
+		testInventory(t, f)
 	}
 }
 

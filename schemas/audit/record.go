@@ -54,7 +54,7 @@ const (
 )
 
 // Values of error_type that are ours. A server's own stand beside them, see
-// ErrorTypeOK.
+// ErrorTypeOK and OwnErrorType.
 const (
 	ErrToolError        = "ToolError"        // isError without a usable error_type
 	ErrJSONRPC          = "JSONRPCError"     // a JSON-RPC error, see error_code
@@ -428,6 +428,17 @@ func appendTime(dst []byte, member string, t time.Time) []byte {
 		byte('0'+sec/10), byte('0'+sec%10), '.',
 		byte('0'+us/100000), byte('0'+us/10000%10), byte('0'+us/1000%10),
 		byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10), 'Z', '"')
+}
+
+// OwnErrorType reports whether s is a value of error_type that no server may
+// give: it would say of a call that was executed that it was refused, or that
+// nobody answered.
+func OwnErrorType(s string) bool {
+	switch s {
+	case ErrToolError, ErrJSONRPC, ErrCancelled, ErrServerExited, ErrNoResponse, ErrProxyDied, ErrAmbiguousRequest, ErrAuditFailure, ErrPolicyDenied:
+		return true
+	}
+	return false
 }
 
 // ErrorTypeOK reports whether a server's error_type may stand in a record:
