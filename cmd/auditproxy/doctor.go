@@ -107,7 +107,7 @@ func (a *app) diagnose() *diagnosis {
 	if _, err := cfg.redactor(false); err != nil && (cfg.keyFile != "" || !errors.Is(err, fs.ErrNotExist)) {
 		d.find("%v", err)
 	}
-	d.spool(cfg)
+	d.spool(cfg, a.stderr)
 	d.clients(clients.Scan(a.getenv))
 	d.clean(a.clean)
 	return d
@@ -136,11 +136,14 @@ func (d *diagnosis) clean(clean func(string) string) {
 	}
 }
 
-func (d *diagnosis) spool(cfg config) {
+func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	if cfg.spoolDir == "" {
 		return // the configuration's problem
 	}
-	u, err := spool.Status(cfg.spoolDir)
+	ids, _ := spool.Names(cfg.spoolDir) // Status returns what is wrong with the directory
+	p := terminal.StartProgress(stderr, int64(len(ids)), "looking", terminal.Count(len(ids), "session"))
+	u, err := spool.Status(cfg.spoolDir, p.Add)
+	p.Finish()
 	if err != nil {
 		d.unclear("%v", err)
 		return

@@ -55,7 +55,7 @@ type sessionCheck struct {
 
 func newSessionCheck(e spool.Entry) *sessionCheck {
 	c := &sessionCheck{entry: e, open: make(map[uint64]struct{}), call: 1}
-	c.report = sessionReport{SessionID: e.ID, State: e.State.String(), Machine: e.Machine, SetAside: e.Torn}
+	c.report = sessionReport{SessionID: e.ID, State: e.State.String(), SetAside: e.Torn}
 	if len(e.Segments) > 0 {
 		c.report.FirstSegment = e.Segments[0]
 		c.before = e.Segments[0] > 1
@@ -65,6 +65,7 @@ func newSessionCheck(e spool.Entry) *sessionCheck {
 
 // run reads the session. state says what became of it meanwhile.
 func (c *sessionCheck) run(dir string, p *terminal.Progress, stopped func() bool, state func() (spool.State, error)) {
+	c.report.Machine = spool.Machine(dir, c.entry.ID)
 	err := c.entry.Err
 	var r *spool.Reader
 	if err == nil {

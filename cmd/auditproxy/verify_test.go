@@ -203,7 +203,7 @@ func TestVerifySessionThatEnds(t *testing.T) {
 		w.end(after(time.Minute))
 		return spool.Ended, nil
 	})
-	want := sessionReport{SessionID: w.id, State: "ended", FirstSegment: 1, Lines: 4, Records: 3, Calls: 1}
+	want := sessionReport{SessionID: w.id, State: "ended", Machine: "test", FirstSegment: 1, Lines: 4, Records: 3, Calls: 1}
 	if diff := cmp.Diff(want, c.report); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}

@@ -97,7 +97,7 @@ func check(t *testing.T, f *memFS, must [][]byte, context string) {
 	}
 	recoverAll(t, f, context+", again")
 	f.judge = nil
-	entries, err := list(f, "/spool")
+	entries, err := list(f, "/spool", nil)
 	if err != nil {
 		t.Fatalf("%s: %v", context, err)
 	}
@@ -120,7 +120,7 @@ func checkDurable(t *testing.T, f *memFS, must [][]byte, context string) {
 	t.Helper()
 	check(t, f, must, context)
 	g := f.crash(none)
-	if list, err := list(g, "/spool"); err != nil || len(list) == 0 && len(must) > 0 {
+	if list, err := list(g, "/spool", nil); err != nil || len(list) == 0 && len(must) > 0 {
 		t.Fatalf("%s, power cut after recovery: %v, %v", context, list, err)
 	} else if len(list) > 0 {
 		checkLines(t, items(t, ReaderConfig{Dir: "/spool", FS: g}), must, context+", power cut after recovery")

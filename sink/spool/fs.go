@@ -109,7 +109,8 @@ func (osFS) Lstat(name string) (Info, error) {
 }
 
 func (osFS) ReadDir(name string) ([]string, error) {
-	d, err := os.Open(name)
+	// O_NONBLOCK changes nothing in a directory, and os need not try to set it.
+	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

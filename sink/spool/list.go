@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -34,7 +36,6 @@ func (s State) String() string {
 type Entry struct {
 	ID       string
 	State    State
-	Machine  string    // who wrote it, "" if that is not known
 	Segments []uint32  // numbers, ascending; retention removes the first ones
 	Bytes    int64     // in the segments
 	Durable  Position  // how far its writer has synced
@@ -58,17 +59,40 @@ func (e Entry) Finished() bool {
 // List returns the sessions in a spool directory, oldest first, as their ids
 // sort. A session that can not be read has its Err set. A directory without
 // sessions, or none at all, is an empty list.
-func List(dir string) ([]Entry, error) { return list(osFS{}, dir) }
+func List(dir string) ([]Entry, error) { return list(osFS{}, dir, nil) }
 
-func list(f FS, dir string) ([]Entry, error) {
+// Sessions that one goroutine looks at, and how many goroutines there are: a
+// year of sessions is mostly waited for, at the disk or in the kernel.
+const (
+	perLooker  = 64
+	maxLookers = 8
+)
+
+// list is List that calls looked, if it is not nil, after each session, from
+// several goroutines.
+func list(f FS, dir string, looked func(sessions int64)) ([]Entry, error) {
 	ids, err := names(f, dir)
-	var entries []Entry
-	for _, id := range ids {
-		if e, there := look(f, dir, id); there {
-			entries = append(entries, e)
+	entries, there := make([]Entry, len(ids)), make([]bool, len(ids))
+	var next atomic.Int64
+	var lookers sync.WaitGroup
+	for range min((len(ids)+perLooker-1)/perLooker, maxLookers) {
+		lookers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(ids)); i = next.Add(1) - 1 {
+				entries[i], there[i] = look(f, dir, ids[i])
+				if looked != nil {
+					looked(1)
+				}
+			}
+		})
+	}
+	lookers.Wait()
+	found := entries[:0]
+	for i := range entries {
+		if there[i] {
+			found = append(found, entries[i])
 		}
 	}
-	return entries, err
+	return found, err
 }
 
 // Names returns the ids of the sessions in a spool directory, oldest first. It
@@ -111,6 +135,18 @@ func look(f FS, dir, id string) (Entry, bool) {
 	return e, true
 }
 
+// Machine returns which machine wrote a session, "" if that is not known.
+func Machine(dir, id string) string {
+	if validID(id) != nil {
+		return ""
+	}
+	m, err := readFile(osFS{}, filepath.Join(dir, sessionsDir, id, machineFile), 256)
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(m))
+}
+
 func gone(f FS, session string) bool {
 	_, err := f.Lstat(session)
 	return errors.Is(err, fs.ErrNotExist)
@@ -125,7 +161,14 @@ func (e *Entry) look(f FS, session string) error {
 	if err != nil {
 		return err
 	}
+	hasDurable, hasShipped := false, false
 	for _, name := range names {
+		switch name {
+		case durableFile:
+			hasDurable = true
+		case shippedFile:
+			hasShipped = true
+		}
 		no, ok := segmentNo(name)
 		if !ok {
 			if strings.Contains(name, tornInfix) {
@@ -142,13 +185,13 @@ func (e *Entry) look(f FS, session string) error {
 		e.Modified = i.ModTime
 		e.End = Position{no, i.Size}
 	}
-	if m, err := readFile(f, filepath.Join(session, machineFile), 256); err == nil {
-		e.Machine = string(bytes.TrimSpace(m))
+	if hasShipped {
+		e.Shipped = readShipped(f, session)
 	}
-	e.Shipped = readShipped(f, session)
-	e.Durable, err = loadDurable(f, session)
-	if err != nil {
-		return err
+	if hasDurable {
+		if e.Durable, err = loadDurable(f, session); err != nil {
+			return err
+		}
 	}
 	live, err := locked(f, session)
 	switch {
@@ -249,8 +292,9 @@ type Usage struct {
 	Sessions  []Entry
 }
 
-// Status looks at a spool directory. It writes an empty file and removes it.
-func Status(dir string) (Usage, error) {
+// Status looks at a spool directory. It writes an empty file and removes it. It
+// calls looked, if that is not nil, after each session, from several goroutines.
+func Status(dir string, looked func(sessions int64)) (Usage, error) {
 	u := Usage{Dir: dir, Writable: probe(osFS{}, dir)}
 	for d := dir; ; d = filepath.Dir(d) {
 		var st unix.Statfs_t
@@ -264,7 +308,7 @@ func Status(dir string) (Usage, error) {
 		}
 	}
 	var err error
-	u.Sessions, err = List(dir)
+	u.Sessions, err = list(osFS{}, dir, looked)
 	for _, e := range u.Sessions {
 		u.Bytes += e.Bytes
 		switch {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -315,7 +316,7 @@ func TestRetainStopsAtEveryOperation(t *testing.T) {
 		}
 		f = f.died()
 		recoverAll(t, f, fmt.Sprintf("stopped at %d", n))
-		if list, err := list(f, "/spool"); err != nil || len(list) > 0 && list[0].State != Ended {
+		if list, err := list(f, "/spool", nil); err != nil || len(list) > 0 && list[0].State != Ended {
 			t.Errorf("stopped at %d: %+v, %v", n, list, err)
 		}
 		c.FS = f
@@ -332,12 +333,16 @@ func TestStatus(t *testing.T) {
 	live, err := Create(Config{Dir: dir}, "session-3")
 	must(t, err)
 	defer live.Close()
-	u, err := Status(dir)
+	var looked atomic.Int64
+	u, err := Status(dir, func(n int64) { looked.Add(n) })
 	must(t, err)
 	if u.Writable != nil || u.Live != 1 || u.Dead != 1 || u.Ended != 2 || u.Unshipped != 3 || u.Unread != 0 || u.Free <= 0 || u.Bytes == 0 {
 		t.Errorf("Status = %+v", u)
 	}
-	none, err := Status(filepath.Join(dir, "not", "there"))
+	if looked.Load() != 4 {
+		t.Errorf("Status looked at %d sessions, want 4", looked.Load())
+	}
+	none, err := Status(filepath.Join(dir, "not", "there"), nil)
 	must(t, err)
 	if !errors.Is(none.Writable, fs.ErrNotExist) || none.Free <= 0 {
 		t.Errorf("Status of no directory = %+v", none)
