@@ -5,9 +5,7 @@ import (
 	"os"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/sink"
 	"auditproxy/sink/kafka"
-	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
 )
@@ -43,89 +41,4 @@ func newProducer(cfg config, log *zap.Logger) (*kafka.Producer, error) {
 		Source: "/auditproxy/" + url.PathEscape(host),
 		Log:    log,
 	})
-}
-
-// A queue is what its one consumer has still to take of a session.
-type queue struct {
-	consumer *spool.Consumer
-	log      *zap.Logger
-	read     func(int64)    // told how much was read; nil: nobody
-	damaged  func()         // told of each place that cannot be read; nil: nobody
-	end      spool.Position // of what Next returned last
-	acked    spool.Position
-}
-
-var _ sink.Queue = (*queue)(nil)
-
-// Next returns the next record. What is damaged stays in the spool and is said;
-// a line that fails its checksum is kept beside it, where no retention takes it
-// away.
-func (q *queue) Next() ([]byte, error) {
-	for {
-		item, err := q.consumer.Next()
-		if err != nil {
-			return nil, err
-		}
-		if item.Damage != spool.Missing { // it has no bytes
-			q.advance(item.End())
-		}
-		switch item.Damage {
-		case spool.Intact:
-			return item.Line, nil
-		case spool.Conflicted:
-			// Both are delivered: who reads them sees that they differ.
-			q.log.Error("two records have the same id and differ", zap.Stringer("position", item.Pos))
-			return item.Line, nil
-		}
-		if err := q.keep(item); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (q *queue) advance(end spool.Position) {
-	if q.read != nil {
-		from := q.end.Offset
-		if end.Segment != q.end.Segment {
-			from = 0
-		}
-		q.read(end.Offset - from)
-	}
-	q.end = end
-}
-
-// keep sets a damaged line aside and says so.
-func (q *queue) keep(item spool.Item) error {
-	fields := []zap.Field{zap.Stringer("damage", item.Damage), zap.Stringer("position", item.Pos), zap.Int64("length", item.Length)}
-	if len(item.Line) > 0 {
-		file, err := q.consumer.SetAside(item.Line)
-		if err != nil {
-			return err
-		}
-		fields = append(fields, zap.String("file", file))
-	}
-	if q.damaged != nil {
-		q.damaged()
-	}
-	q.log.Error("a place in the spool cannot be delivered", fields...)
-	return nil
-}
-
-// Ack keeps the place for Commit.
-func (q *queue) Ack() { q.acked = q.end }
-
-// Commit moves the cursor, never back.
-func (q *queue) Commit() error {
-	if !q.consumer.Shipped().Before(q.acked) {
-		return nil
-	}
-	return q.consumer.Commit(q.acked)
-}
-
-// SetAside is that of the consumer.
-func (q *queue) SetAside(line []byte) (string, error) {
-	if q.damaged != nil {
-		q.damaged()
-	}
-	return q.consumer.SetAside(line)
 }

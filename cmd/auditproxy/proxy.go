@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/ship"
 	"auditproxy/mcpproxy"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
@@ -153,7 +154,13 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 		}
 	})
 	wg.Go(func() { tidy(ctx, cfg, log) })
-	shipping := shipBeside(session.ID(), cfg, log)
+	shipped := func(context.Context) {}
+	if cfg.consumer == "kafka" {
+		shipped = ship.StartBeside(ship.BesideConfig{
+			Dir: cfg.spoolDir, Session: session.ID(), Log: log,
+			Open: func() (ship.SinkCloser, error) { return newProducer(cfg, log) },
+		}).Finish
+	}
 	return func(deadline time.Time) {
 		drain, stop := context.WithDeadline(context.Background(), deadline)
 		defer stop()
@@ -171,7 +178,7 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 		case <-drain.Done():
 			log.Warn("the last records are written and not synced")
 		}
-		shipping.finish(drain)
+		shipped(drain)
 	}
 }
 

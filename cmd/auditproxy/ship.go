@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/ship"
 	"auditproxy/cmd/internal/terminal"
-	"auditproxy/sink"
-	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 )
 
 const shipLong = `Ship the records of all sessions on this machine to Kafka: of those that are
@@ -72,115 +67,12 @@ func (a *app) ship(ctx context.Context, follow bool, from string) error {
 	defer producer.Close()
 	ctx, stop := cli.Interruptible(ctx)
 	defer stop()
-	h := &hostShip{cfg: cfg, sink: producer, log: log}
+	sc := ship.Config{Dir: cfg.spoolDir, Sink: producer, Log: log, Stdout: a.stdout, Stderr: a.stderr}
 	if follow {
-		return newHostFollower(h).run(ctx)
+		return ship.Follow(ctx, sc)
 	}
-	return a.shipOnce(ctx, h, since)
-}
-
-// shipOnce ships what is there and says what came of it. since is zero where
-// only what was not shipped yet is asked for.
-func (a *app) shipOnce(ctx context.Context, h *hostShip, since time.Time) error {
-	h.recover(ctx)
-	entries, err := listSessions(h.cfg.spoolDir)
-	if err != nil {
+	if err := checkSpool(cfg.spoolDir); err != nil {
 		return fmt.Errorf("shipping: %w", err)
 	}
-	h.again = !since.IsZero()
-	var work []spool.Entry
-	var bytes int64
-	for _, e := range entries {
-		if e.Err != nil {
-			h.failed(e.ID, e.Err)
-			continue
-		}
-		if h.again && !e.Modified.Before(since) || !h.again && e.Unshipped() {
-			work = append(work, e)
-			bytes += e.Bytes
-		}
-	}
-	h.progress = terminal.StartReading(a.stderr, bytes)
-	defer h.progress.Finish()
-	slots := make(chan struct{}, shipAtOnce)
-	var wait sync.WaitGroup
-	for _, e := range work {
-		slots <- struct{}{}
-		wait.Go(func() {
-			_ = h.ship(ctx, e.ID) // counted and logged
-			<-slots
-		})
-	}
-	wait.Wait()
-	h.progress.Finish()
-	fmt.Fprintf(a.stdout, "shipped %s of %s\n", terminal.Count(int(h.records.Load()), "record"), terminal.Count(len(work), "session"))
-	if n := h.busy.Load(); n > 0 {
-		fmt.Fprintf(a.stdout, "%s left to the process that ships it\n", terminal.Count(int(n), "session"))
-	}
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("interrupted: the rest stays in the spool")
-	case h.failures.Load() > 0:
-		return fmt.Errorf("%s not shipped", terminal.Count(int(h.failures.Load()), "session"))
-	case h.aside.Load() > 0:
-		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("%s not delivered as it is; the log above names the files", terminal.Count(int(h.aside.Load()), "record"))}
-	}
-	return nil
-}
-
-// shipAtOnce is how many sessions are shipped at the same time. Each costs at
-// most some 3 MB.
-const shipAtOnce = 16
-
-// A hostShip ships the sessions of a spool directory.
-type hostShip struct {
-	cfg   config
-	sink  sink.Sink
-	log   *zap.Logger
-	again bool // what was shipped before too
-
-	progress *terminal.Progress
-
-	// What came of it, by all that ship.
-	records, aside, busy, failures atomic.Int64
-
-	logged sync.Map // by session id: why it is not shipped, as it was logged
-}
-
-// ship ships what there is of one session now.
-func (h *hostShip) ship(ctx context.Context, id string) error {
-	err := shipSession(ctx, shipConfig{
-		dir: h.cfg.spoolDir, session: id, again: h.again, sink: h.sink, log: h.log,
-		read:    h.progress.Add,
-		damaged: func() { h.aside.Add(1) },
-		sent:    func(records int, _ int64) { h.records.Add(int64(records)) },
-	})
-	switch {
-	case err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist): // retention removed it
-		h.logged.Delete(id)
-		return nil
-	case errors.Is(err, spool.ErrBusy):
-		h.busy.Add(1)
-	default:
-		h.failed(id, err)
-	}
-	return err
-}
-
-// failed logs why a session is not shipped when that is new: a follower meets it
-// every minute.
-func (h *hostShip) failed(id string, err error) {
-	h.failures.Add(1)
-	if was, _ := h.logged.Swap(id, err.Error()); was == err.Error() {
-		return
-	}
-	h.log.Error("a session cannot be shipped", zap.String("session", id), zap.Error(err))
-}
-
-// recover ends the sessions whose proxies died, so that their last calls are
-// shipped too.
-func (h *hostShip) recover(ctx context.Context) {
-	if _, _, err := spool.Recover(ctx, spool.RecoverConfig{Dir: h.cfg.spoolDir, Log: h.log}); err != nil && ctx.Err() == nil {
-		h.log.Warn("dead sessions not recovered", zap.Error(err))
-	}
+	return ship.Once(ctx, sc, since)
 }

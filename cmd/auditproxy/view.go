@@ -59,14 +59,18 @@ func (v *view) tellWarnings() {
 
 // listSessions is spool.List for those who want to hear that there is no spool.
 func listSessions(dir string) ([]spool.Entry, error) {
-	entries, err := spool.List(dir)
-	if err == nil && len(entries) == 0 {
-		_, err = os.Stat(dir)
+	if err := checkSpool(dir); err != nil {
+		return nil, err
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
+	return spool.List(dir)
+}
+
+// checkSpool says so if nothing has ever been recorded in dir.
+func checkSpool(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
 	}
-	return entries, err
+	return nil // what else there is to say, spool.List says better
 }
 
 // A batch is a part of a session, rendered.

@@ -1,4 +1,4 @@
-package main
+package ship
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // How often a follower looks.
 const (
-	shipLook    = 500 * time.Millisecond // for new records
+	lookEvery   = 500 * time.Millisecond // for new records
 	lookShare   = 20                     // looking takes at most this part of the time, up to lookLast
 	lookLast    = 5 * time.Second
 	deadAgain   = 15 * time.Second // at a dead session with nothing to ship, which another process may recover
@@ -22,11 +22,17 @@ const (
 	listFailing = 10 * time.Second // at a directory that could not be listed
 )
 
-// A hostFollower ships all sessions of a spool directory, those that begin
+// Follow ships all sessions, those that begin later too, until ctx ends. It
+// returns nil.
+func Follow(ctx context.Context, cfg Config) error {
+	return newFollower(&host{cfg: cfg}).run(ctx)
+}
+
+// A follower ships all sessions of a spool directory, those that begin
 // later too. A session that is being written gets its turn each time there is
 // something new, so that the number of sessions does not matter to memory.
-type hostFollower struct {
-	*hostShip
+type follower struct {
+	host      *host
 	done      chan turn
 	recovered chan []spool.Recovered
 
@@ -43,10 +49,10 @@ type turn struct {
 	err error
 }
 
-func newHostFollower(h *hostShip) *hostFollower {
-	return &hostFollower{
-		hostShip:  h,
-		done:      make(chan turn, shipAtOnce),
+func newFollower(h *host) *follower {
+	return &follower{
+		host:      h,
+		done:      make(chan turn, atOnce),
 		recovered: make(chan []spool.Recovered),
 		running:   map[string]bool{},
 		shipped:   map[string]bool{},
@@ -55,7 +61,7 @@ func newHostFollower(h *hostShip) *hostFollower {
 }
 
 // run ships until ctx ends.
-func (f *hostFollower) run(ctx context.Context) error {
+func (f *follower) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { f.recoverAlways(ctx) })
 	defer beside.Wait()
@@ -81,11 +87,11 @@ func (f *hostFollower) run(ctx context.Context) error {
 	}
 }
 
-func (f *hostFollower) ended(s turn) {
+func (f *follower) ended(s turn) {
 	delete(f.running, s.id)
 	switch {
 	case errors.Is(s.err, spool.ErrBusy):
-		f.pause[s.id] = time.Now().Add(shipAgain)
+		f.pause[s.id] = time.Now().Add(tryAgain)
 	case s.err != nil:
 		f.pause[s.id] = time.Now().Add(failedAgain)
 	}
@@ -93,36 +99,36 @@ func (f *hostFollower) ended(s turn) {
 
 // look starts turns for sessions that have something to ship, and returns the
 // time until the next look.
-func (f *hostFollower) look(ctx context.Context) time.Duration {
+func (f *follower) look(ctx context.Context) time.Duration {
 	began := time.Now()
-	ids, err := spool.Names(f.cfg.spoolDir)
+	ids, err := spool.Names(f.host.cfg.Dir)
 	if err != nil {
-		f.log.Error("the spool cannot be listed", zap.Error(err))
+		f.host.cfg.Log.Error("the spool cannot be listed", zap.Error(err))
 		return listFailing
 	}
 	f.forget(ids)
 	f.rest = slices.DeleteFunc(ids, func(id string) bool { return f.shipped[id] })
 	f.lookOn(ctx)
-	return min(max(shipLook, lookShare*time.Since(began)), lookLast)
+	return min(max(lookEvery, lookShare*time.Since(began)), lookLast)
 }
 
 // lookOn starts turns until as many run as may.
-func (f *hostFollower) lookOn(ctx context.Context) {
-	for len(f.rest) > 0 && len(f.running) < shipAtOnce && ctx.Err() == nil {
+func (f *follower) lookOn(ctx context.Context) {
+	for len(f.rest) > 0 && len(f.running) < atOnce && ctx.Err() == nil {
 		id := f.rest[0]
 		f.rest = f.rest[1:]
 		if f.running[id] || time.Now().Before(f.pause[id]) {
 			continue
 		}
-		e, there := spool.Look(f.cfg.spoolDir, id)
+		e, there := spool.Look(f.host.cfg.Dir, id)
 		switch {
 		case !there:
 		case e.Err != nil:
-			f.failed(id, e.Err)
+			f.host.failed(id, e.Err)
 			f.pause[id] = time.Now().Add(failedAgain)
 		case e.Unshipped():
 			f.running[id] = true
-			go func() { f.done <- turn{id, f.ship(ctx, id)} }()
+			go func() { f.done <- turn{id, f.host.ship(ctx, id)} }()
 		case e.Finished():
 			f.shipped[id] = true
 		case e.State != spool.Live:
@@ -132,7 +138,7 @@ func (f *hostFollower) lookOn(ctx context.Context) {
 }
 
 // forget drops what is known of sessions that retention has removed.
-func (f *hostFollower) forget(ids []string) {
+func (f *follower) forget(ids []string) {
 	there := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		there[id] = true
@@ -151,8 +157,8 @@ func (f *hostFollower) forget(ids []string) {
 
 // recoverAlways ends the sessions whose proxies died, also where no other proxy
 // starts.
-func (f *hostFollower) recoverAlways(ctx context.Context) {
-	r := spool.NewRecoverer(spool.RecoverConfig{Dir: f.cfg.spoolDir, Log: f.log})
+func (f *follower) recoverAlways(ctx context.Context) {
+	r := spool.NewRecoverer(spool.RecoverConfig{Dir: f.host.cfg.Dir, Log: f.host.cfg.Log})
 	r.Run(ctx, func(done []spool.Recovered, _ int) {
 		if len(done) == 0 {
 			return

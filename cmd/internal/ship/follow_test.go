@@ -1,4 +1,4 @@
-package main
+package ship
 
 import (
 	"context"
@@ -83,11 +83,11 @@ func TestFollowerDeadSessions(t *testing.T) {
 	})
 
 	got := &collected{lines: map[string][]string{}, more: make(chan struct{}, 1)}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*ceiling)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	h := &hostShip{cfg: config{spoolDir: dir}, sink: got, log: zap.NewNop()}
+	h := &host{cfg: Config{Dir: dir, Sink: got, Log: zap.NewNop()}}
 	done := make(chan error, 1)
-	go func() { done <- newHostFollower(h).run(ctx) }()
+	go func() { done <- newFollower(h).run(ctx) }()
 	over := func(r audit.Record) bool { return r.Kind == audit.KindSessionEnd }
 	for !slices.ContainsFunc(got.records(t, calling), over) || !slices.ContainsFunc(got.records(t, ended), over) {
 		select {
@@ -103,5 +103,12 @@ func TestFollowerDeadSessions(t *testing.T) {
 	}
 	if list := got.records(t, ended); len(list) != 2 || list[1].Recovered {
 		t.Errorf("of the session that ended: %+v", list)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

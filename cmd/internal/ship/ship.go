@@ -1,0 +1,136 @@
+// Package ship takes the records of a spool to a sink: those of one session
+// beside the proxy that writes it, those of a whole host once, or as they are
+// written. A session is shipped by one process at a time, and the spool keeps
+// how far it came.
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/sink"
+	"auditproxy/sink/spool"
+
+	"go.uber.org/zap"
+)
+
+// A Config says what to ship and where to.
+type Config struct {
+	Dir            string // the spool
+	Sink           sink.Sink
+	Log            *zap.Logger
+	Stdout, Stderr io.Writer // for what Once did, and for its progress
+}
+
+// Once ships what there is and says what came of it: everything written at
+// since or later, or with a zero since what was not shipped before. The error is
+// a cli.ExitError where the exit code is not cli.ExitUnclear.
+func Once(ctx context.Context, cfg Config, since time.Time) error {
+	h := &host{cfg: cfg, again: !since.IsZero()}
+	h.recover(ctx)
+	entries, err := spool.List(cfg.Dir)
+	if err != nil {
+		return fmt.Errorf("shipping: %w", err)
+	}
+	var work []spool.Entry
+	var bytes int64
+	for _, e := range entries {
+		if e.Err != nil {
+			h.failed(e.ID, e.Err)
+			continue
+		}
+		if h.again && !e.Modified.Before(since) || !h.again && e.Unshipped() {
+			work = append(work, e)
+			bytes += e.Bytes
+		}
+	}
+	h.progress = terminal.StartReading(cfg.Stderr, bytes)
+	defer h.progress.Finish()
+	slots := make(chan struct{}, atOnce)
+	var wait sync.WaitGroup
+	for _, e := range work {
+		slots <- struct{}{}
+		wait.Go(func() {
+			_ = h.ship(ctx, e.ID) // counted and logged
+			<-slots
+		})
+	}
+	wait.Wait()
+	h.progress.Finish()
+	fmt.Fprintf(cfg.Stdout, "shipped %s of %s\n", terminal.Count(int(h.records.Load()), "record"), terminal.Count(len(work), "session"))
+	if n := h.busy.Load(); n > 0 {
+		fmt.Fprintf(cfg.Stdout, "%s left to the process that ships it\n", terminal.Count(int(n), "session"))
+	}
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted: the rest stays in the spool")
+	case h.failures.Load() > 0:
+		return fmt.Errorf("%s not shipped", terminal.Count(int(h.failures.Load()), "session"))
+	case h.aside.Load() > 0:
+		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("%s not delivered as it is; the log above names the files", terminal.Count(int(h.aside.Load()), "record"))}
+	}
+	return nil
+}
+
+// atOnce is how many sessions are shipped at the same time. Each costs at
+// most some 3 MB.
+const atOnce = 16
+
+// A host ships the sessions of a spool directory.
+type host struct {
+	cfg   Config
+	again bool // what was shipped before too
+
+	progress *terminal.Progress
+
+	// What came of it, by all that ship.
+	records, aside, busy, failures atomic.Int64
+
+	logged sync.Map // by session id: why it is not shipped, as it was logged
+}
+
+// ship ships what there is of one session now.
+func (h *host) ship(ctx context.Context, id string) error {
+	err := shipSession(ctx, sessionConfig{
+		dir: h.cfg.Dir, session: id, again: h.again, sink: h.cfg.Sink, log: h.cfg.Log,
+		read:    h.progress.Add,
+		damaged: func() { h.aside.Add(1) },
+		sent:    func(records int, _ int64) { h.records.Add(int64(records)) },
+	})
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist): // retention removed it
+		h.logged.Delete(id)
+		return nil
+	case errors.Is(err, spool.ErrBusy):
+		h.busy.Add(1)
+	default:
+		h.failed(id, err)
+	}
+	return err
+}
+
+// failed logs why a session is not shipped when that is new: a follower meets it
+// every minute.
+func (h *host) failed(id string, err error) {
+	h.failures.Add(1)
+	if was, _ := h.logged.Swap(id, err.Error()); was == err.Error() {
+		return
+	}
+	h.cfg.Log.Error("a session cannot be shipped", zap.String("session", id), zap.Error(err))
+}
+
+// recover ends the sessions whose proxies died, so that their last calls are
+// shipped too.
+func (h *host) recover(ctx context.Context) {
+	if _, _, err := spool.Recover(ctx, spool.RecoverConfig{Dir: h.cfg.Dir, Log: h.cfg.Log}); err != nil && ctx.Err() == nil {
+		h.cfg.Log.Warn("dead sessions not recovered", zap.Error(err))
+	}
+}
