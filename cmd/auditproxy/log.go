@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
-	"auditproxy/schemas/audit"
-	"auditproxy/sink/spool"
+	"auditproxy/cmd/internal/view"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -51,12 +47,7 @@ type logOptions struct {
 	output                            string
 }
 
-// What the flags take.
-var (
-	outputs  = []string{"short", "wide", "json"}
-	outcomes = []string{"ok", "error", "unknown", outcomeOpen, outcomeRunning, outcomeLost}
-	kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap"}
-)
+var outputs = []string{"short", "wide", "json"}
 
 // shownAtTerminal is how many lines a terminal gets where nobody says.
 const shownAtTerminal = 50
@@ -99,7 +90,7 @@ func newLogCmd(a *app) *cobra.Command {
 	f.BoolVar(&o.utc, "utc", false, "show times in UTC")
 	f.BoolVar(&o.colour, "color", false, "colours even if this is no terminal")
 	f.BoolVar(&o.noColour, "no-color", false, "no colours")
-	for name, words := range map[string][]string{"outcome": outcomes, "kind": kinds, "output": outputs} {
+	for name, words := range map[string][]string{"outcome": view.Outcomes, "kind": view.Kinds, "output": outputs} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 	for _, name := range []string{"lines", "since", "until", "tool", "method", "tier", "session", "grep"} {
@@ -113,74 +104,56 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 	if err != nil {
 		return err
 	}
-	v, err := a.newView(cfg.spoolDir, o, time.Now())
-	if err != nil {
+	lc, err := a.logConfig(cfg.spoolDir, o, time.Now())
+	l, problems := view.NewLog(lc)
+	if err = errors.Join(err, problems); err != nil {
 		return err
 	}
 	ctx, stop := cli.Interruptible(cmd.Context())
 	defer stop()
-	entries, err := v.sessions()
+	shown, err := l.Print(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the log: %w", err)
 	}
-	var total int64
-	for _, e := range entries {
-		total += e.Bytes
-	}
-	n := o.lines
-	if !o.linesSet && !v.terminal && !o.follow {
-		n = 0
-	}
-	if n == 0 { // the end is read at once
-		v.progress = terminal.StartReading(a.stderr, total)
-	}
-	defer v.progress.Finish()
-	ends := make(map[string]spool.Position)
-	if n > 0 || o.follow {
-		err = v.last(ctx, slices.Clone(entries), n, ends)
-	} else {
-		err = v.all(ctx, entries)
-	}
-	err = errors.Join(err, v.out.Flush())
-	v.progress.Finish()
-	if err == nil && o.follow {
-		err = v.follow(ctx, entries, ends)
-	}
-	switch {
-	case ctx.Err() != nil, errors.Is(err, syscall.EPIPE):
-		return nil // interrupted, or nobody reads on
-	case err != nil:
-		return fmt.Errorf("reading the log: %w", err)
-	}
-	v.tellWarnings()
-	if v.terminal && !v.wrote && !o.follow {
+	if lc.Terminal && shown.Nothing && !o.follow {
 		a.say(errors.New("nothing to show: no record matches"))
 	}
-	if v.warned {
+	if shown.Warned {
 		return cli.ExitError{Code: cli.ExitUnclear}
 	}
 	return nil
 }
 
-// newView checks the flags; it reports all that is wrong with them.
-func (a *app) newView(dir string, o logOptions, now time.Time) (*view, error) {
-	loc := a.location()
+// logConfig is what the flags ask for; it reports all that is wrong with them
+// but for what NewLog looks at.
+func (a *app) logConfig(dir string, o logOptions, now time.Time) (view.LogConfig, error) {
+	c := view.LogConfig{
+		Dir:      dir,
+		Session:  o.session,
+		Tool:     o.tool,
+		Method:   o.method,
+		Tier:     o.tier,
+		Outcome:  o.outcome,
+		Kind:     o.kind,
+		Grep:     o.grep,
+		Lines:    o.lines,
+		Follow:   o.follow,
+		JSON:     o.output == "json",
+		Wide:     o.output == "wide",
+		Colour:   o.colour || a.colours(a.stdout) && !o.noColour,
+		Terminal: terminal.IsTerminal(a.stdout),
+		Location: a.location(),
+		Stdout:   a.stdout,
+		Stderr:   a.stderr,
+	}
 	if o.utc {
-		loc = time.UTC
+		c.Location = time.UTC
 	}
-	now = now.In(loc)
-	v := &view{
-		dir:      dir,
-		session:  o.session,
-		terminal: terminal.IsTerminal(a.stdout),
-		json:     o.output == "json",
-		follows:  o.follow,
-		stderr:   a.stderr,
-		out:      bufio.NewWriterSize(a.stdout, 64<<10),
-		renderer: renderer{loc: loc, wide: o.output == "wide", colour: o.colour || a.colours(a.stdout) && !o.noColour},
+	if c.Terminal && !c.Wide {
+		c.Cells, _, _ = term.GetSize(int(a.stdout.(*os.File).Fd()))
 	}
-	if v.terminal && !v.renderer.wide {
-		v.renderer.limit, _, _ = term.GetSize(int(a.stdout.(*os.File).Fd()))
+	if !o.linesSet && !c.Terminal && !o.follow {
+		c.Lines = 0
 	}
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -195,46 +168,17 @@ func (a *app) newView(dir string, o logOptions, now time.Time) (*view, error) {
 	}
 	for _, t := range []struct {
 		flag, text string
-		us         *int64
-	}{{"since", o.since, &v.filter.since}, {"until", o.until, &v.filter.until}} {
+		at         *time.Time
+	}{{"since", o.since, &c.Since}, {"until", o.until, &c.Until}} {
 		if t.text == "" {
 			continue
 		}
-		at, err := terminal.ParseTime(t.text, now)
-		if err != nil {
+		var err error
+		if *t.at, err = terminal.ParseTime(t.text, now.In(c.Location)); err != nil {
 			problem("--%s: %w", t.flag, err)
 		}
-		*t.us = at.UnixMicro()
 	}
-	for _, w := range []struct {
-		flag  string
-		words []string
-		known []string
-	}{
-		{"outcome", o.outcome, outcomes},
-		{"kind", o.kind, kinds},
-	} {
-		for _, word := range w.words {
-			if p := newPattern([]string{word}, ""); !slices.ContainsFunc(w.known, p.match) {
-				problem("--%s is %q, want %s", w.flag, word, strings.Join(w.known, ", "))
-			}
-		}
-	}
-	v.filter.tool = newPattern(o.tool, "")
-	v.filter.method = newPattern(o.method, "")
-	v.filter.tier = newPattern(o.tier, `"tier":`)
-	v.filter.kind = newPattern(o.kind, `"kind":`)
-	v.filter.outcome = newPattern(o.outcome, `"outcome":`)
-	if slices.ContainsFunc(o.outcome, func(w string) bool { return newPattern([]string{w}, "").match(string(audit.KindOpen)) }) {
-		v.filter.outcome.needles = nil // it does not stand there as an outcome
-	}
-	if o.grep != "" {
-		var err error
-		if v.filter.grep, err = regexp.Compile(o.grep); err != nil {
-			problem("--grep: %w", err)
-		}
-	}
-	return v, errors.Join(errs...)
+	return c, errors.Join(errs...)
 }
 
 // location is where a's environment says that we are. The program's own TZ is

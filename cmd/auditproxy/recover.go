@@ -7,6 +7,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/cmd/internal/view"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
@@ -43,7 +44,7 @@ func (a *app) recover(ctx context.Context, force bool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := listSessions(cfg.spoolDir); err != nil {
+	if _, err := view.List(cfg.spoolDir, ""); err != nil {
 		return fmt.Errorf("recovering: %w", err)
 	}
 	ctx, stop := cli.Interruptible(ctx)

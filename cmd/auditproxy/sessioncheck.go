@@ -41,6 +41,8 @@ type problem struct {
 // maxProblems is how many problems of one session are listed.
 const maxProblems = 100
 
+var errInterrupted = errors.New("interrupted")
+
 // A sessionCheck reads a session once and keeps what a hole would show in.
 type sessionCheck struct {
 	report   sessionReport
@@ -106,7 +108,7 @@ func (c *sessionCheck) read(r *spool.Reader, p *terminal.Progress, stopped func(
 		}
 		c.item(item)
 		if n%4096 == 0 && stopped() {
-			return errStopped
+			return errInterrupted
 		}
 	}
 }
@@ -254,13 +256,13 @@ func readHead(line []byte) (h head, err error) {
 	walk := audit.Members(line, func(name, v []byte) bool {
 		switch string(name) {
 		case "line":
-			h.line = unquote(v)
+			h.line = audit.Unquote(v)
 		case "kind":
-			h.kind = audit.Kind(unquote(v))
+			h.kind = audit.Kind(audit.Unquote(v))
 		case "record_id":
-			h.record = unquote(v)
+			h.record = audit.Unquote(v)
 		case "session_id":
-			h.session = unquote(v)
+			h.session = audit.Unquote(v)
 		case "seq":
 			h.hasSeq = true
 			h.seq, bad = strconv.ParseUint(string(v), 10, 64)

@@ -9,6 +9,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/ship"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/cmd/internal/view"
 
 	"github.com/spf13/cobra"
 )
@@ -71,7 +72,7 @@ func (a *app) ship(ctx context.Context, follow bool, from string) error {
 	if follow {
 		return ship.Follow(ctx, sc)
 	}
-	if err := checkSpool(cfg.spoolDir); err != nil {
+	if err := view.CheckSpool(cfg.spoolDir); err != nil {
 		return fmt.Errorf("shipping: %w", err)
 	}
 	return ship.Once(ctx, sc, since)

@@ -7,11 +7,11 @@ import (
 	"io"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/cmd/internal/view"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 
@@ -53,23 +53,16 @@ func (a *app) verify(cmd *cobra.Command, session string, asJSON bool) error {
 	}
 	ctx, stop := cli.Interruptible(cmd.Context())
 	defer stop()
-	entries, err := listSessions(cfg.spoolDir)
+	entries, err := view.List(cfg.spoolDir, session)
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
 	}
-	var asked []spool.Entry
 	var total int64
 	for _, e := range entries {
-		if strings.HasPrefix(e.ID, session) {
-			asked = append(asked, e)
-			total += e.Bytes
-		}
-	}
-	if len(asked) == 0 && session != "" {
-		return fmt.Errorf("verifying: %w", noSession(session))
+		total += e.Bytes
 	}
 	p := terminal.StartReading(a.stderr, total)
-	reports := verifySessions(ctx, cfg.spoolDir, asked, p)
+	reports := verifySessions(ctx, cfg.spoolDir, entries, p)
 	p.Finish()
 	if ctx.Err() != nil {
 		return cli.ExitError{Code: cli.ExitUnclear, Err: errors.New("verifying: interrupted")}
@@ -209,7 +202,7 @@ func appendReport(out []byte, r *sessionReport, colour bool) []byte {
 		out = append(out, l.End()...)
 	}
 	for _, p := range r.Problems {
-		row(terminal.Bad, place(spool.Position{Segment: p.Segment, Offset: p.Offset}), p.Text)
+		row(terminal.Bad, spool.Position{Segment: p.Segment, Offset: p.Offset}.Place(), p.Text)
 	}
 	if r.NotShown > 0 {
 		row(terminal.Bad, "", fmt.Sprintf("and %d more", r.NotShown))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/view"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,7 +109,7 @@ func TestNoSpool(t *testing.T) {
 
 func TestUnreadableSession(t *testing.T) {
 	dir := writeManySpools(t)
-	entries, err := listSessions(dir)
+	entries, err := view.List(dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,85 +124,6 @@ func TestUnreadableSession(t *testing.T) {
 		got := runApp(t, dir, args...)
 		if !strings.Contains(got, "symbolic link") || !strings.HasSuffix(got, "exit 2\n") {
 			t.Errorf("auditproxy %q passes over a session: %s", args, got)
-		}
-	}
-}
-
-// TestFilterFindsAll compares what is decided on the raw line with what is
-// decided on the record.
-func TestFilterFindsAll(t *testing.T) {
-	records := []audit.Record{
-		{Kind: audit.KindCall, Method: "tools/call", Tool: "send_keys", Tier: "mutating", Outcome: audit.OutcomeOK},
-		{Kind: audit.KindCall, Method: "tools/call", Tool: "a\"b\x1b", Tier: "manage", Outcome: audit.OutcomeError},
-		{Kind: audit.KindCall, Method: "resources/read", Target: "x", Outcome: audit.OutcomeUnknown},
-		{Kind: audit.KindCall, Method: "tools/call", Tool: "batch", Args: `{"oper\u0061tions":[{"tool":"p\u0069pe"},{"tool":"send_keys"}]}`},
-		{Kind: audit.KindCall, Method: "ping", Candidates: []audit.Candidate{{Method: "tools/call", Tool: "pipe"}}},
-		{Kind: audit.KindOpen, Method: "tools/call", Tool: "pipe"},
-		{Kind: audit.KindGap}, {Kind: audit.KindAnomaly},
-	}
-	words := []string{"send_keys", "pipe", "p*", "a\"b\x1b", "?", "batch", "mutating", "manage", "ok", "error", "unknown", "open", "tools/call",
-		"resources/*", "ping", "gap", "call", "session_start"}
-	matches := 0
-	for _, r := range records {
-		line := audit.AppendRecord(nil, &r)
-		for _, w := range words {
-			for _, flag := range []string{"--tool", "--method", "--tier", "--outcome", "--kind"} {
-				o := logOptions{output: "short"}
-				switch list := []string{w}; flag {
-				case "--tool":
-					o.tool = list
-				case "--method":
-					o.method = list
-				case "--tier":
-					o.tier = list
-				case "--outcome":
-					o.outcome = list
-				case "--kind":
-					o.kind = list
-				}
-				v, _ := (&app{stdout: &bytes.Buffer{}}).newView("", o, noon) // a word that is no outcome still makes a filter
-				if v.filter.match(&r, recordOutcome(&r)) {
-					matches++
-					if !v.filter.mayMatch(line) {
-						t.Errorf("%s %q passes over %s", flag, w, line)
-					}
-				}
-			}
-		}
-	}
-	if matches < 20 {
-		t.Errorf("only %d matches", matches)
-	}
-}
-
-func FuzzLineTimes(f *testing.F) {
-	f.Add(int64(1790000000123456), int64(1234567), "tool")
-	f.Add(int64(0), int64(-1), `,"ts":"2026-01-01T00:00:00.000000Z","duration_ms":5,`)
-	f.Fuzz(func(t *testing.T, us, duration int64, text string) {
-		if us < 0 || us > 2e17 || duration > 1e15 {
-			return
-		}
-		r := audit.Record{Kind: audit.KindCall, TS: time.UnixMicro(us), Tool: text, Duration: time.Duration(duration) * time.Microsecond,
-			Args: `{"x":{"ts":"2026-01-01T00:00:00.000000Z","duration_ms":77}}`}
-		line := audit.AppendRecord(nil, &r)
-		if got, ok := lineTime(line); !ok || got != us {
-			t.Fatalf("lineTime(%s) = %d, %v, want %d", line, got, ok, us)
-		}
-		if got := lineDuration(line); got != max(0, duration) {
-			t.Fatalf("lineDuration(%s) = %d, want %d", line, got, duration)
-		}
-	})
-}
-
-func TestStartOf(t *testing.T) {
-	for id, want := range map[string]int64{
-		sessionID(noon):                        noon.UnixMicro(),
-		"019e8b1c-5a2f-4c3e-9d41-6f0a2b8c4d5e": 0, // another version
-		"s1":                                   0,
-		"zzzzzzzz-5a2f-7c3e-9d41-6f0a2b8c4d5e": 0,
-	} {
-		if got := startOf(id); got != want {
-			t.Errorf("startOf(%q) = %d, want %d", id, got, want)
 		}
 	}
 }

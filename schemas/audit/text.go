@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -82,6 +83,15 @@ func plain[T chars](s T, i int) int {
 // maximal part that is not UTF-8 becomes U+FFFD, as Python and the WHATWG
 // encoding standard replace them.
 func AppendUnquote(dst, lit []byte) []byte { return appendUnquote(dst, lit) }
+
+// Unquote returns the text of a JSON string literal that is strict JSON, such
+// as a record's.
+func Unquote(lit []byte) string {
+	if bytes.IndexByte(lit, '\\') < 0 {
+		return string(bytes.Trim(lit, `"`))
+	}
+	return string(appendUnquote(nil, lit))
+}
 
 func appendUnquote[T chars](dst []byte, lit T) []byte {
 	if n := len(lit); n > 0 && lit[0] == '"' {

@@ -42,6 +42,10 @@ func (p Position) Before(q Position) bool {
 
 func (p Position) String() string { return fmt.Sprintf("%d:%d", p.Segment, p.Offset) }
 
+// Place names the byte by its file in the session's directory, as
+// "00000001.jsonl:4096".
+func (p Position) Place() string { return fmt.Sprintf("%s:%d", segmentName(p.Segment), p.Offset) }
+
 func segmentName(no uint32) string { return fmt.Sprintf("%08d%s", no, segmentExt) }
 
 func segmentNo(name string) (uint32, bool) {

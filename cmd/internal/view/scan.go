@@ -1,12 +1,9 @@
-package main
+package view
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
@@ -33,14 +30,6 @@ type scanner struct {
 	read    func(int64)          // is told how many bytes were read
 	unread  int64                // bytes that read has not been told of
 	endedAt spool.Position       // the end of the last item
-}
-
-func (v *view) scan(session string, from spool.Position) (*scanner, error) {
-	r, err := spool.OpenReader(spool.ReaderConfig{Dir: v.dir, Session: session, From: from})
-	if err != nil {
-		return nil, err
-	}
-	return &scanner{r: r, calls: make(map[recordKey][]byte), read: v.progress.Add, endedAt: from}, nil
 }
 
 // next returns the next finding. Its line is valid until the call after it.
@@ -138,101 +127,6 @@ func (s *scanner) rest(state spool.State) []finding {
 func lineStamp(line []byte) []byte {
 	_, rest, _ := bytes.Cut(line, []byte(`,"ts":"`))
 	return rest[:min(len(rest), len("2006-01-02T15:04:05.000000Z"))]
-}
-
-// startOf is when a session can first have written something: its id is a
-// UUIDv7, whose first 48 bits are milliseconds since 1970 (RFC 9562, section
-// 5.7). Of another id nothing is known.
-func startOf(session string) int64 {
-	digits := strings.ReplaceAll(session, "-", "")
-	if len(digits) != 32 || digits[12] != '7' {
-		return 0
-	}
-	var ms int64
-	for _, c := range []byte(digits[:12]) {
-		n := strings.IndexByte("0123456789abcdef", c)
-		if n < 0 {
-			return 0
-		}
-		ms = ms<<4 | int64(n)
-	}
-	return ms * 1000
-}
-
-// sessions lists the sessions that can hold what is asked for, oldest first.
-func (v *view) sessions() ([]spool.Entry, error) {
-	entries, err := listSessions(v.dir)
-	if err != nil {
-		return nil, err
-	}
-	entries = slices.DeleteFunc(entries, func(e spool.Entry) bool { return !strings.HasPrefix(e.ID, v.session) })
-	if len(entries) == 0 && v.session != "" {
-		return nil, noSession(v.session)
-	}
-	return slices.DeleteFunc(entries, func(e spool.Entry) bool {
-		switch {
-		case e.Err != nil:
-			return false // and said so when it is opened
-		case v.filter.since != 0 && e.State != spool.Live && e.Modified.UnixMicro()+clockSlack < v.filter.since:
-			return true // a record is never younger than the file it stands in
-		default:
-			return v.filter.until != 0 && startOf(e.ID) > v.filter.until+clockSlack
-		}
-	}), nil
-}
-
-func noSession(prefix string) error { return fmt.Errorf("no session's id starts with %q", prefix) }
-
-// clockSlack is how far the clock may have been set back within a session, in
-// microseconds, before --since, --until and -n overlook one of its records.
-const clockSlack = int64(10 * 60 * 1e6)
-
-// render appends the text of f, or nothing if f is not asked for.
-func (v *view) render(dst []byte, session string, f finding) []byte {
-	line := f.item.Line
-	switch {
-	case line == nil:
-		if f.key != 0 && !v.filter.inTime(f.key) {
-			return dst
-		}
-		return v.damage(dst, session, f.key, damageText(f.item))
-	case f.outcome == "" && !v.filter.mayMatch(line), f.outcome != "" && v.json:
-		return dst
-	case v.json && !v.filter.parses():
-		return appendRaw(dst, line, v.terminal)
-	}
-	_, rec, err := audit.ParseLine(line)
-	if err != nil {
-		// The checksum holds, so somebody wrote it like this.
-		return v.damage(dst, session, f.key, fmt.Sprintf("%v: line at %s", err, place(f.item.Pos)))
-	}
-	outcome := f.outcome
-	if outcome == "" {
-		outcome = recordOutcome(&rec)
-	} else {
-		rec.Kind, rec.SessionID = audit.KindCall, session
-	}
-	switch {
-	case !v.filter.inTime(rec.TS.UnixMicro()), !v.filter.match(&rec, outcome), v.filter.grep != nil && !v.filter.grep.Match(line):
-		return dst
-	case v.json:
-		return appendRaw(dst, line, v.terminal)
-	}
-	return append(dst, v.renderer.record(&rec, outcome)...)
-}
-
-// damage appends the text for what is no record. Among records as JSON it has
-// no place, so it goes to standard error.
-func (v *view) damage(dst []byte, session string, key int64, text string) []byte {
-	if v.json {
-		v.warn(session, text)
-		return dst
-	}
-	var ts time.Time
-	if key != 0 {
-		ts = time.UnixMicro(key)
-	}
-	return append(dst, v.renderer.damage(ts, session, text)...)
 }
 
 // drain reads what there is now and gives each finding to use.

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -215,11 +215,8 @@ func damageText(d spool.Item) string {
 	if d.Damage == spool.Missing {
 		return fmt.Sprintf("%v: %d from %08d.jsonl", d.Damage, d.Length, d.Pos.Segment)
 	}
-	return fmt.Sprintf("%v: %s at %s", d.Damage, terminal.Count(int(d.Length), "byte"), place(d.Pos))
+	return fmt.Sprintf("%v: %s at %s", d.Damage, terminal.Count(int(d.Length), "byte"), d.Pos.Place())
 }
-
-// place names a byte of a session's files.
-func place(p spool.Position) string { return fmt.Sprintf("%08d.jsonl:%d", p.Segment, p.Offset) }
 
 func number(n int64) string {
 	if n == 0 {

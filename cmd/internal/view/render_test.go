@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func TestSummary(t *testing.T) {
 // others, and names what prints it whole.
 func TestUnknownKind(t *testing.T) {
 	r := renderer{loc: time.UTC}
-	line := string(r.record(&audit.Record{Kind: "policy", RecordID: "0198", TS: noon, Duration: -1}, ""))
+	line := string(r.record(&audit.Record{Kind: "policy", RecordID: "0198", TS: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Duration: -1}, ""))
 	if !strings.Contains(line, "12:00:00.000Z policy") || !strings.Contains(line, "auditproxy show 0198") {
 		t.Errorf("the line is %q", line)
 	}

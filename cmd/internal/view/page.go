@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
+	"auditproxy/sink/spool"
 )
 
 // A recordPage is one record, for a person to read.
@@ -37,7 +38,7 @@ func (p *recordPage) show(id string, lines []placedLine) []byte {
 		if l.conflict {
 			s = terminal.Alarm
 		}
-		p.row(role(l), s, place(l.pos))
+		p.row(role(l), s, l.pos.Place())
 	}
 	if kind == audit.LineIntent {
 		p.row("", terminal.Warn, "there is no final record: the call is running, or its session died and has not been recovered")
@@ -92,14 +93,14 @@ func (p *recordPage) operation(op audit.Operation) {
 // program does not know.
 func (p *recordPage) members(line []byte) {
 	err := audit.Members(line, func(name, v []byte) bool {
-		n := unquote(name)
+		n := audit.Unquote(name)
 		switch {
 		case n == "ts" || n == "from" || n == "to":
-			p.rowSafe(n, terminal.Plain, p.time(unquote(v)))
+			p.rowSafe(n, terminal.Plain, p.time(audit.Unquote(v)))
 		case n == "outcome":
-			p.row(n, outcomeStyle(unquote(v)), unquote(v))
+			p.row(n, outcomeStyle(audit.Unquote(v)), audit.Unquote(v))
 		case n == "tier":
-			p.row(n, tierStyle(unquote(v)), unquote(v))
+			p.row(n, tierStyle(audit.Unquote(v)), audit.Unquote(v))
 		case n == "anomalies" || n == "candidates" || n == "durable":
 			p.rowSafe(n, terminal.Warn, summarizer{depth: 3}.one(v))
 		case n == "args" || n == "proxy":
@@ -108,7 +109,7 @@ func (p *recordPage) members(line []byte) {
 		case n == "duration_ms":
 			p.row(n, terminal.Plain, string(v)+" ms")
 		case v[0] == '"':
-			p.row(n, terminal.Plain, unquote(v))
+			p.row(n, terminal.Plain, audit.Unquote(v))
 		default:
 			p.rowSafe(n, terminal.Plain, summarizer{depth: 8}.one(v))
 		}
@@ -117,13 +118,6 @@ func (p *recordPage) members(line []byte) {
 	if err != nil {
 		p.row("", terminal.Alarm, "the line is not JSON: "+err.Error())
 	}
-}
-
-// one returns the text of one value.
-func (s summarizer) one(v []byte) string {
-	var b strings.Builder
-	s.value(&b, v, s.depth)
-	return b.String()
 }
 
 func (p *recordPage) time(text string) string {
@@ -147,7 +141,7 @@ func (p *recordPage) tree(v []byte, level int) {
 		case readShape(v).ok:
 			l.PutSafe(terminal.Notice, summarizer{}.one(v))
 		case v[0] == '"':
-			l.PutSafe(terminal.Plain, quoted(unquote(v)))
+			l.PutSafe(terminal.Plain, quoted(audit.Unquote(v)))
 		default:
 			l.PutSafe(terminal.Plain, summarizer{}.one(v))
 		}
@@ -160,9 +154,41 @@ func (p *recordPage) tree(v []byte, level int) {
 		_ = audit.Elements(v, func(v []byte) bool { one("-", v); return true })
 		return
 	}
-	_ = audit.Members(v, func(name, v []byte) bool { one(word(unquote(name))+":", v); return true })
+	_ = audit.Members(v, func(name, v []byte) bool { one(word(audit.Unquote(name))+":", v); return true })
 }
 
-func empty(v []byte) bool {
-	return len(bytes.TrimSpace(v[1:len(v)-1])) == 0
+// A placedLine is a line and where it stands.
+type placedLine struct {
+	session  string
+	pos      spool.Position
+	line     []byte
+	conflict bool
+}
+
+// best returns the line to show: the record rather than its intent.
+func best(id string, lines []placedLine) (b placedLine) {
+	for _, l := range lines {
+		if string(spool.RecordID(l.line)) == id && (b.line == nil || !bytes.HasPrefix(l.line, []byte(`{"line":`))) {
+			b = l
+		}
+	}
+	return b
+}
+
+// role says what a line is.
+func role(l placedLine) string {
+	kind, rec, err := audit.ParseLine(l.line)
+	switch {
+	case err != nil:
+		return "not a record: " + err.Error()
+	case kind != audit.LineRecord:
+		return kind
+	case l.conflict:
+		return string(rec.Kind) + ", contradicts an earlier line"
+	case rec.Kind == audit.KindCall:
+		return "final record"
+	case rec.Kind == audit.KindAnomaly && rec.CallNo != 0:
+		return "late answer"
+	}
+	return string(rec.Kind)
 }

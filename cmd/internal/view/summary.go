@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func (s summarizer) members(b *strings.Builder, obj []byte, depth int) {
 	_ = audit.Members(obj, func(name, value []byte) bool {
 		b.WriteString(sep)
 		sep = " "
-		b.WriteString(word(unquote(name)))
+		b.WriteString(word(audit.Unquote(name)))
 		b.WriteByte('=')
 		s.value(b, value, depth)
 		return true
@@ -38,7 +38,7 @@ func (s summarizer) members(b *strings.Builder, obj []byte, depth int) {
 func (s summarizer) value(b *strings.Builder, v []byte, depth int) {
 	switch v[0] {
 	case '"':
-		b.WriteString(word(unquote(v)))
+		b.WriteString(word(audit.Unquote(v)))
 	case '[':
 		s.list(b, v, depth)
 	case '{':
@@ -88,7 +88,7 @@ func operation(item []byte) (tool string, args []byte, ok bool) {
 	_ = audit.Members(item, func(name, v []byte) bool {
 		switch {
 		case string(name) == "tool" && v[0] == '"':
-			tool, ok = unquote(v), true
+			tool, ok = audit.Unquote(v), true
 		case string(name) == "arguments" && v[0] == '{':
 			args = v
 		}
@@ -118,11 +118,11 @@ func readShape(v []byte) (s shape) {
 		case "bytes":
 			s.size = plural(string(v), "byte")
 		case "hmac_sha256_prefix", "sha256_prefix":
-			s.sum = unquote(v)
+			s.sum = audit.Unquote(v)
 		case "head":
-			s.head = unquote(v)
+			s.head = audit.Unquote(v)
 		case "type":
-			s.typ = unquote(v)
+			s.typ = audit.Unquote(v)
 		case "redacted":
 			s.redacted = string(v) == "true"
 		default:
@@ -179,9 +179,13 @@ func quoted(text string) string {
 	return `"` + strings.ReplaceAll(escape.Text(text), `"`, `\"`) + `"`
 }
 
-func unquote(lit []byte) string {
-	if bytes.IndexByte(lit, '\\') < 0 {
-		return string(bytes.Trim(lit, `"`))
-	}
-	return string(audit.AppendUnquote(nil, lit))
+func empty(v []byte) bool {
+	return len(bytes.TrimSpace(v[1:len(v)-1])) == 0
+}
+
+// one returns the text of one value.
+func (s summarizer) one(v []byte) string {
+	var b strings.Builder
+	s.value(&b, v, s.depth)
+	return b.String()
 }

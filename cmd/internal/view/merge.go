@@ -1,77 +1,15 @@
-package main
+package view
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
 
-	"auditproxy/cmd/internal/terminal"
-	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 )
-
-// A view is one reading of the log: what of it, and how it is shown.
-type view struct {
-	dir      string
-	session  string // prefix of the ids
-	filter   filter
-	renderer renderer
-	json     bool // lines as they stand in the spool
-	terminal bool // standard output is one
-	follows  bool // what is going on will be shown when it ends
-	out      *bufio.Writer
-	stderr   io.Writer
-	progress *terminal.Progress
-	parts    sync.Pool // of *part, empty
-	wrote    bool      // something was shown; owned by write, which one goroutine calls
-
-	warned bool // owned by tellWarnings
-
-	mu       sync.Mutex
-	warnings []string // what could not be shown in the log itself
-}
-
-// warn keeps something for the end.
-func (v *view) warn(session, text string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.warnings = append(v.warnings, "session "+escape.Text(session)+": "+escape.Text(text))
-}
-
-// tellWarnings prints what was kept. One goroutine may call it.
-func (v *view) tellWarnings() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, text := range v.warnings {
-		fmt.Fprintf(v.stderr, "auditproxy: %s\n", text)
-		v.warned = true
-	}
-	v.warnings = nil
-}
-
-// listSessions is spool.List for those who want to hear that there is no spool.
-func listSessions(dir string) ([]spool.Entry, error) {
-	if err := checkSpool(dir); err != nil {
-		return nil, err
-	}
-	return spool.List(dir)
-}
-
-// checkSpool says so if nothing has ever been recorded in dir.
-func checkSpool(dir string) error {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
-	}
-	return nil // what else there is to say, spool.List says better
-}
 
 // A batch is a part of a session, rendered.
 type batch struct {
@@ -117,7 +55,7 @@ type source struct {
 // order in which they were written. Sessions are read at the same time as far
 // as they overlap, their parts rendered on all processors; memory is about
 // 2 MB for each session that overlaps with others.
-func (v *view) all(ctx context.Context, entries []spool.Entry) error {
+func (v *Log) all(ctx context.Context, entries []spool.Entry) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -145,15 +83,6 @@ func (v *view) all(ctx context.Context, entries []spool.Entry) error {
 	}
 }
 
-func (v *view) write(text []byte) error {
-	if v.terminal {
-		v.progress.Finish()
-	}
-	v.wrote = true
-	_, err := v.out.Write(text)
-	return err
-}
-
 func (s *source) key() int64 { return s.cur.lines[s.next].key }
 
 // line takes the next line.
@@ -166,7 +95,7 @@ func (s *source) line() []byte {
 
 // insert puts s where its next line belongs, and leaves it out where it has
 // none.
-func (v *view) insert(ctx context.Context, open []*source, s *source) []*source {
+func (v *Log) insert(ctx context.Context, open []*source, s *source) []*source {
 	for s.next == len(s.cur.lines) {
 		var b chan batch
 		var ok bool
@@ -198,7 +127,7 @@ func (v *view) insert(ctx context.Context, open []*source, s *source) []*source 
 
 // readSession sends the parts of a session to out and closes it. renderers
 // waits for the goroutines that render them.
-func (v *view) readSession(ctx context.Context, e spool.Entry, out chan<- chan batch, work chan struct{}, renderers *sync.WaitGroup) {
+func (v *Log) readSession(ctx context.Context, e spool.Entry, out chan<- chan batch, work chan struct{}, renderers *sync.WaitGroup) {
 	defer close(out)
 	send := func(p *part, err error) bool {
 		b := make(chan batch, 1)
@@ -237,17 +166,15 @@ func (v *view) readSession(ctx context.Context, e spool.Entry, out chan<- chan b
 	}
 }
 
-func (v *view) newPart() *part {
+func (v *Log) newPart() *part {
 	if p, ok := v.parts.Get().(*part); ok {
 		return p
 	}
 	return &part{buf: make([]byte, 0, partBytes+partBytes/4)}
 }
 
-var errStopped = errors.New("stopped")
-
 // readFindings reads a session and gives each finding to use.
-func (v *view) readFindings(e spool.Entry, use func(finding) error) error {
+func (v *Log) readFindings(e spool.Entry, use func(finding) error) error {
 	s, err := v.openSession(e, spool.Position{})
 	if err != nil {
 		return err
@@ -264,14 +191,7 @@ func (v *view) readFindings(e spool.Entry, use func(finding) error) error {
 	return nil
 }
 
-func (v *view) openSession(e spool.Entry, from spool.Position) (*scanner, error) {
-	if e.Err != nil {
-		return nil, e.Err
-	}
-	return v.scan(e.ID, from)
-}
-
-func (v *view) renderPart(session string, p *part, err error) batch {
+func (v *Log) renderPart(session string, p *part, err error) batch {
 	b := batch{err: err}
 	for _, f := range p.findings {
 		before := len(b.text)

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ func sortShown(lines []shown) {
 // last writes the last n lines that are asked for, and puts in ends how far it
 // has read each session. It reads segments from the end, and the sessions that
 // were written last first.
-func (v *view) last(ctx context.Context, entries []spool.Entry, n int, ends map[string]spool.Position) error {
+func (v *Log) last(ctx context.Context, entries []spool.Entry, n int, ends map[string]spool.Position) error {
 	entries = slices.DeleteFunc(entries, func(e spool.Entry) bool {
 		if e.Err != nil {
 			v.warn(e.ID, e.Err.Error())
@@ -66,7 +66,7 @@ type tail struct {
 }
 
 // tails reads the ends of some sessions at the same time.
-func (v *view) tails(ctx context.Context, group []spool.Entry, n int) []tail {
+func (v *Log) tails(ctx context.Context, group []spool.Entry, n int) []tail {
 	list := make([]tail, len(group))
 	var wait sync.WaitGroup
 	for i, e := range group {
@@ -81,7 +81,7 @@ func (v *view) tails(ctx context.Context, group []spool.Entry, n int) []tail {
 	return list
 }
 
-func (v *view) readTail(ctx context.Context, e spool.Entry, n int, t *tail) error {
+func (v *Log) readTail(ctx context.Context, e spool.Entry, n int, t *tail) error {
 	segments := e.Segments
 	if len(segments) == 0 {
 		segments = []uint32{1}
@@ -140,14 +140,14 @@ const (
 
 // A follower writes lines as they are written.
 type follower struct {
-	v     *view
+	v     *Log
 	ends  map[string]spool.Position // how far a session has been shown
 	bytes map[string]int64          // how much there was of a session that is not being read
 	open  map[string]*scanner
 }
 
 // follow goes on where ends says, until ctx ends.
-func (v *view) follow(ctx context.Context, entries []spool.Entry, ends map[string]spool.Position) error {
+func (v *Log) follow(ctx context.Context, entries []spool.Entry, ends map[string]spool.Position) error {
 	f := &follower{v: v, ends: ends, bytes: make(map[string]int64), open: make(map[string]*scanner)}
 	defer func() {
 		for _, s := range f.open {

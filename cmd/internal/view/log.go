@@ -1,0 +1,157 @@
+// Package view reads the records of a spool and shows them to a person: as a
+// log, in the order in which calls ended, or one record whole.
+//
+// A scanner reads one session (scan.go); a filter drops most lines before they
+// are parsed (filter.go); a renderer writes a line for each of the rest
+// (render.go, summary.go). The sessions are merged as a whole (merge.go) or from
+// their ends, which is also how a log is followed (tail.go). show.go looks a
+// record up, and page.go writes all of it.
+package view
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool"
+)
+
+// A LogConfig says which lines to show and how. Of a list of patterns with * and
+// ? any may match; an empty one matches everything.
+type LogConfig struct {
+	Dir     string // the spool
+	Session string // how the id of a session starts
+
+	Since, Until        time.Time // when a call started; zero: at any time
+	Tool, Method        []string  // of an operation of the call
+	Tier, Outcome, Kind []string
+	Grep                string // RE2, over the line as it stands in the spool
+
+	Lines  int  // the last so many; 0 for all
+	Follow bool // go on with what is written, until the context ends
+
+	JSON     bool // lines as they stand in the spool
+	Wide     bool // everything, however long
+	Colour   bool
+	Terminal bool           // Stdout is one
+	Cells    int            // of a line, 0 for no limit
+	Location *time.Location // of the times that are shown
+
+	Stdout, Stderr io.Writer
+}
+
+// Shown is what came of printing a log.
+type Shown struct {
+	Nothing bool // no line matched
+	Warned  bool // something could not be shown, as Stderr says
+}
+
+// NewLog checks cfg; it reports all that is wrong with it.
+func NewLog(cfg LogConfig) (*Log, error) {
+	v := &Log{
+		dir:      cfg.Dir,
+		session:  cfg.Session,
+		lines:    cfg.Lines,
+		terminal: cfg.Terminal,
+		json:     cfg.JSON,
+		follows:  cfg.Follow,
+		stderr:   cfg.Stderr,
+		out:      bufio.NewWriterSize(cfg.Stdout, 64<<10),
+		renderer: renderer{loc: cfg.Location, wide: cfg.Wide, colour: cfg.Colour, limit: cfg.Cells},
+	}
+	var err error
+	v.filter, err = newFilter(cfg)
+	return v, err
+}
+
+// Print writes the log. It returns no error if ctx ends or nobody reads on.
+func (v *Log) Print(ctx context.Context) (Shown, error) {
+	entries, err := v.sessions()
+	if err != nil {
+		return Shown{}, err
+	}
+	var total int64
+	for _, e := range entries {
+		total += e.Bytes
+	}
+	if v.lines == 0 { // the end is read at once
+		v.progress = terminal.StartReading(v.stderr, total)
+	}
+	defer v.progress.Finish()
+	ends := make(map[string]spool.Position)
+	if v.lines > 0 || v.follows {
+		err = v.last(ctx, slices.Clone(entries), v.lines, ends)
+	} else {
+		err = v.all(ctx, entries)
+	}
+	err = errors.Join(err, v.out.Flush())
+	v.progress.Finish()
+	if err == nil && v.follows {
+		err = v.follow(ctx, entries, ends)
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, syscall.EPIPE):
+		return Shown{}, nil
+	case err != nil:
+		return Shown{}, err
+	}
+	v.tellWarnings()
+	return Shown{Nothing: !v.wrote, Warned: v.warned}, nil
+}
+
+func newFilter(cfg LogConfig) (filter, error) {
+	var errs []error
+	problem := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, w := range []struct {
+		flag  string
+		words []string
+		known []string
+	}{
+		{"outcome", cfg.Outcome, Outcomes},
+		{"kind", cfg.Kind, Kinds},
+	} {
+		for _, word := range w.words {
+			if p := newPattern([]string{word}, ""); !slices.ContainsFunc(w.known, p.match) {
+				problem("--%s is %q, want %s", w.flag, word, strings.Join(w.known, ", "))
+			}
+		}
+	}
+	f := filter{
+		tool:    newPattern(cfg.Tool, ""),
+		method:  newPattern(cfg.Method, ""),
+		tier:    newPattern(cfg.Tier, `"tier":`),
+		kind:    newPattern(cfg.Kind, `"kind":`),
+		outcome: newPattern(cfg.Outcome, `"outcome":`),
+	}
+	if !cfg.Since.IsZero() {
+		f.since = cfg.Since.UnixMicro()
+	}
+	if !cfg.Until.IsZero() {
+		f.until = cfg.Until.UnixMicro()
+	}
+	if slices.ContainsFunc(cfg.Outcome, func(w string) bool { return newPattern([]string{w}, "").match(string(audit.KindOpen)) }) {
+		f.outcome.needles = nil // it does not stand there as an outcome
+	}
+	if cfg.Grep != "" {
+		var err error
+		if f.grep, err = regexp.Compile(cfg.Grep); err != nil {
+			problem("--grep: %w", err)
+		}
+	}
+	return f, errors.Join(errs...)
+}
+
+// What a filter can be asked for.
+var (
+	Outcomes = []string{"ok", "error", "unknown", outcomeOpen, outcomeRunning, outcomeLost}
+	Kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap"}
+)

@@ -1,0 +1,56 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"auditproxy/sink/spool"
+)
+
+// List lists the sessions whose ids start with prefix, oldest first. It is an
+// error that there is no spool, or no such session.
+func List(dir, prefix string) ([]spool.Entry, error) {
+	if err := CheckSpool(dir); err != nil {
+		return nil, err
+	}
+	entries, err := spool.List(dir)
+	if err != nil {
+		return entries, err
+	}
+	entries = slices.DeleteFunc(entries, func(e spool.Entry) bool { return !strings.HasPrefix(e.ID, prefix) })
+	if len(entries) == 0 && prefix != "" {
+		return nil, fmt.Errorf("no session's id starts with %q", prefix)
+	}
+	return entries, nil
+}
+
+// CheckSpool says so if nothing has ever been recorded in dir.
+func CheckSpool(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
+	}
+	return nil // what else there is to say, spool.List says better
+}
+
+// startOf is when a session can first have written something: its id is a
+// UUIDv7, whose first 48 bits are milliseconds since 1970 (RFC 9562, section
+// 5.7). Of another id nothing is known.
+func startOf(session string) int64 {
+	digits := strings.ReplaceAll(session, "-", "")
+	if len(digits) != 32 || digits[12] != '7' {
+		return 0
+	}
+	var ms int64
+	for _, c := range []byte(digits[:12]) {
+		n := strings.IndexByte("0123456789abcdef", c)
+		if n < 0 {
+			return 0
+		}
+		ms = ms<<4 | int64(n)
+	}
+	return ms * 1000
+}
