@@ -67,7 +67,6 @@ func full(kind audit.Kind) audit.Record {
 		Anomalies:       []string{"batch", "duplicate_member"},
 		NotDurable:      true,
 		Proxy:           `{"version":"1.0.0"}`,
-		Terminal:        "/dev/pts/3",
 	}
 	switch kind {
 	case audit.KindAnomaly:

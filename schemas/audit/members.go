@@ -155,9 +155,6 @@ var recordMembers = []Member{
 	{Name: "proxy", Type: TypeObject,
 		Field:   func(r *Record) *JSON { return &r.Proxy },
 		Meaning: "Of a session_start: version, redaction profile, id of the digest key, methods not recorded, configuration in force without secrets. Set by the proxy."},
-	{Name: "terminal", Type: TypeText, Group: GroupWho,
-		Field:   func(r *Record) *string { return &r.Terminal },
-		Meaning: "Terminal that the proxy was started at. Set by the proxy."},
 	{Name: "crc", Type: TypeConst, Schema: `"type": "string", "pattern": "^[0-9a-f]{8}$"`,
 		Meaning: "CRC-32C of the line's bytes before `,\"crc\"`, hex. It finds accidents, not tampering."},
 }

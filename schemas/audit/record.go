@@ -143,10 +143,8 @@ type Record struct {
 	From, To      time.Time // gap
 	Count, Denied int64     // gap: calls not recorded; of those, refused
 
-	NotDurable bool   // "durable": false: passed on before the intent's sync finished
-	Terminal   string // that the proxy was started at
-
-	Proxy JSON // session_start: version, profile, key id, methods skipped, configuration
+	NotDurable bool // "durable": false: passed on before the intent's sync finished
+	Proxy      JSON // session_start: version, profile, key id, methods skipped, configuration
 }
 
 // Line kinds other than a record's. Readers skip the ones they do not know.
@@ -212,7 +210,6 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	}
 	dst = appendTrue(dst, `,"durable":false`, r.NotDurable)
 	dst = appendJSON(dst, `,"proxy":`, r.Proxy)
-	dst = appendText(dst, `,"terminal":`, r.Terminal)
 	return Seal(append(dst, '}'), from)
 }
 
