@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/schemas/audit"
 )
@@ -104,12 +108,10 @@ func TestDirectoriesCannotBeSynced(t *testing.T) {
 // so, a ping behind it is not kept either, and the proxy ends all the same.
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
-	w := wrap(t, setup{env: []string{envHang + "=1"}})
-	for id := 1; id <= 60; id += 2 {
-		must(t, w.call(id, 100))
-		must(t, w.ping(id+1))
+	w, _ := quickest(t, 30)
+	for id := 1000; id < 1030; id++ {
+		must(t, w.ping(id))
 		w.next(id)
-		w.next(id + 1)
 	}
 	if status := w.end(); status != 0 {
 		t.Errorf("status %#x\n%s", status, &w.stderr)
@@ -122,10 +124,160 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
+// quickest makes calls through a proxy whose syncs never return, each with a
+// ping behind it, and returns how long the quickest call took, end to end.
+func quickest(t *testing.T, calls int, flags ...string) (*wrapped, time.Duration) {
+	t.Helper()
+	w := wrap(t, setup{env: []string{envHang + "=1"}, flags: flags})
+	least := ceiling
+	for id := 1; id < 2*calls; id += 2 {
+		sent := time.Now()
+		must(t, w.call(id, 100))
+		must(t, w.ping(id+1))
+		w.next(id)
+		least = min(least, time.Since(sent))
+		w.next(id + 1)
+	}
+	return w, least
+}
+
+// TestSlowSyncDelaysByDefault holds the delay of a call whose sync hangs
+// against the delay with five times the default: no call can be quicker than
+// its wait, and of many one is hardly longer. A busy machine adds to both.
+func TestSlowSyncDelaysByDefault(t *testing.T) {
+	t.Parallel()
+	const byDefault = 20 * time.Millisecond
+	w, short := quickest(t, 40)
+	w.end()
+	w, long := quickest(t, 10, "--sync-wait", (5 * byDefault).String())
+	w.end()
+	if short < byDefault || long < 5*byDefault || short >= long {
+		t.Errorf("the quickest call took %v, and %v with five times the wait; want at least %v, and less than that", short, long, byDefault)
+	}
+}
+
 // TestSpoolBehind calls until too much waits for a sync that does not return:
 // then calls are refused and pings pass.
 func TestSpoolBehind(t *testing.T) {
 	t.Parallel()
+	w := wrap(t, setup{flags: []string{"--durability", "interval"}, env: []string{envHang + "=1"}})
+	refused := 0
+	for id := 1; refused == 0; {
+		for range 50 {
+			must(t, w.call(id, 100))
+			id++
+		}
+		must(t, w.ping(id))
+		id++
+		for range 51 {
+			a, err := w.read()
+			if err != nil {
+				t.Fatalf("after %d calls: %v", id, err)
+			}
+			if a.refused() {
+				refused++
+			}
+		}
+		if id > 100_000 {
+			t.Fatal("100 000 calls wait for a sync")
+		}
+	}
+	for id := 200_000; id < 200_005; id++ {
+		must(t, w.ping(id))
+		w.next(id)
+	}
+	if status := w.end(); status != 0 {
+		t.Errorf("status %#x\n%s", status, &w.stderr)
+	}
+	w.recoverDead()
+	for id, list := range w.checkTrail().finals {
+		if list[0].Outcome != audit.OutcomeOK {
+			t.Errorf("call %d: outcome %q", id, list[0].Outcome)
+		}
+	}
+}
+
+// TestAlwaysSyncsBeforeTheAnswer looks at the system calls of a proxy with
+// durability: always, through a whole call: the line about the call, a sync,
+// the call, the answer's record, a sync, the answer.
+func TestAlwaysSyncsBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	proxy := shipped(t)
+	trace := filepath.Join(t.TempDir(), "trace")
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		t.Fatalf("%v: run make tools", err)
+	}
+	w := wrap(t, setup{
+		proxy: proxy, spool: withKey(t, proxy), argv: []string{"cat"},
+		before: []string{path, "-f", "-qq", "-s", "4096", "-o", trace, "-e", "trace=write,fdatasync,fsync"},
+		flags:  []string{"--durability", "always"},
+	})
+	const call, reply = `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
+	for _, line := range []string{call, reply} {
+		must(t, w.send([]byte(line+"\n")))
+		_, err := w.out.ReadString('\n')
+		must(t, err)
+	}
+	if status := w.end(); status != 0 {
+		t.Errorf("status %#x\n%s", status, &w.stderr)
+	}
+	var events []string
+	for line := range strings.Lines(readFile(t, trace)) {
+		text := strings.ReplaceAll(line, `\"`, `"`)
+		_, args, _ := strings.Cut(text, "write(")
+		switch {
+		case strings.Contains(args, `"line":"intent"`):
+			events = append(events, "intent")
+		case strings.Contains(args, `"kind":"call"`):
+			events = append(events, "record")
+		case strings.Contains(args, call):
+			events = append(events, "call")
+		case strings.Contains(args, reply):
+			events = append(events, "answer")
+		case strings.Contains(text, "sync") && strings.HasSuffix(text, "= 0\n") && len(events) > 0 && events[len(events)-1] != "sync":
+			events = append(events, "sync") // it returned
+		}
+	}
+	// cat writes what it gets, and so does the proxy: a call, and an answer,
+	// are written to the server, by the server, and to the client.
+	want := []string{"intent", "sync", "call", "call", "call", "answer", "answer", "record", "sync", "answer", "sync"}
+	if !slices.Equal(events, want) {
+		t.Errorf("events are %q, want %q", events, want)
+	}
+}
+
+// TestNoisyServer has a server write to its standard error, while the proxy
+// has something to log there itself: each stream has what belongs to it.
+func TestNoisyServer(t *testing.T) {
+	const noise = "Traceback: \xff\xfe\x1b[31m {\"jsonrpc\"\r\n\x00 no line feed at the end"
+	script := filepath.Join(t.TempDir(), "noise")
+	must(t, os.WriteFile(script, []byte(noise), 0o600))
+	for _, format := range []string{"console", "json"} {
+		t.Run(format, func(t *testing.T) {
+			w := wrap(t, setup{
+				spool: "/dev/null/spool",
+				flags: []string{"--log-level", "debug", "--log-format", format, "--on-audit-failure", "allow"},
+				argv:  []string{"/bin/sh", "-c", `cat "$0" >&2; exec cat`, script},
+			})
+			must(t, w.send([]byte(callOne)))
+			w.in.Close()
+			out, err := io.ReadAll(w.out)
+			must(t, err)
+			w.wait()
+			if string(out) != callOne {
+				t.Errorf("standard output is %q, want the server's, %q", out, callOne)
+			}
+			if log := w.stderr.String(); strings.Count(log, noise) != 1 || !strings.Contains(log, "nothing is recorded") {
+				t.Errorf("standard error is %q, want the server's %q and the proxy's own log", log, noise)
+			}
+		})
+	}
+}
+
+// TestP5SpoolBehind calls until too much waits for a sync that does not return:
+// then calls are refused and pings pass.
+func TestP5SpoolBehind(t *testing.T) {
 	w := wrap(t, setup{flags: []string{"--durability", "interval"}, env: []string{envHang + "=1"}})
 	refused := 0
 	for id := 1; refused == 0; {

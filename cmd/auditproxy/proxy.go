@@ -91,18 +91,13 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		Proxy:       proxyMember(cfg, red),
 		SkipMethods: cfg.skipMethods,
 		Tiers:       cfg.tiers,
-		WaitIntent:  cfg.durability == spool.Intent || cfg.durability == spool.Always,
-		WaitFinal:   cfg.durability == spool.Always,
-		SyncWait:    cfg.syncWait,
 		Drain:       cfg.drain,
 		Signals:     signals,
 		Log:         log,
 
 		DenyAmbiguous: cfg.denyAmbiguous,
 	}
-	if cfg.durability == spool.Always {
-		pc.SyncWait = 0
-	}
+	pc.WaitIntent, pc.SyncWait, pc.WaitFinal = cfg.waits()
 	if cfg.allowUnrecorded {
 		pc.OnAuditFailure = mcpproxy.Allow
 	}
@@ -135,6 +130,18 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		return cli.ExitError{Code: status.Code}
 	}
 	return nil
+}
+
+// waits returns what waits for a sync: a call for its intent, at most this long
+// (0: no bound), and an answer for its record.
+func (c config) waits() (intent bool, atMost time.Duration, final bool) {
+	switch c.durability {
+	case spool.Intent:
+		return true, c.syncWait, false
+	case spool.Always:
+		return true, 0, true
+	}
+	return false, 0, false
 }
 
 // runBeside starts what runs beside the traffic, and returns what ends it and

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/cli/clitest"
@@ -101,5 +102,37 @@ func TestWithoutHome(t *testing.T) {
 	_, err := a.load()
 	if err == nil || !strings.Contains(err.Error(), "spool.dir: there is no home directory to put records in") {
 		t.Errorf("load without a home = %v", err)
+	}
+}
+
+// TestWaits reads the durability from the environment, and the time from the
+// defaults or from there.
+func TestWaits(t *testing.T) {
+	type waits struct {
+		intent bool
+		atMost time.Duration
+		final  bool
+	}
+	for _, tt := range []struct {
+		env  []string
+		want waits
+	}{
+		{nil, waits{true, 20 * time.Millisecond, false}},
+		{[]string{"AUDITPROXY_SYNC_WAIT=7ms"}, waits{true, 7 * time.Millisecond, false}},
+		{[]string{"AUDITPROXY_DURABILITY=intent"}, waits{true, 20 * time.Millisecond, false}},
+		{[]string{"AUDITPROXY_DURABILITY=always"}, waits{true, 0, true}},
+		{[]string{"AUDITPROXY_DURABILITY=interval"}, waits{}},
+		{[]string{"AUDITPROXY_DURABILITY=os"}, waits{}},
+	} {
+		a := &app{keys: proxyKeys("/spool"), env: tt.env}
+		newRootCmd(a)
+		cfg, err := a.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got waits
+		if got.intent, got.atMost, got.final = cfg.waits(); got != tt.want {
+			t.Errorf("with %q: %+v, want %+v", tt.env, got, tt.want)
+		}
 	}
 }
