@@ -261,7 +261,7 @@ func (p *Proxy) fromServer(server io.Reader) {
 			p.answered(buf[:n])
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
 				p.cfg.Log.Warn("reading from the server ended", zap.Error(err))
 			}
 			return

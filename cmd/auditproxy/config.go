@@ -14,6 +14,10 @@ import (
 	"go.uber.org/zap"
 )
 
+// minDrain is the least time for the end, in which what the server wrote last is
+// still read and the session is synced.
+const minDrain = 100 * time.Millisecond
+
 // A config is the configuration in force, checked.
 type config struct {
 	values cli.Values // what follows as it was written, with sources, and the logger's keys
@@ -29,7 +33,7 @@ type config struct {
 
 	durability spool.Durability
 	syncWait   time.Duration
-	drain      time.Duration
+	drain      time.Duration // at least minDrain
 
 	allowUnrecorded bool // on_audit_failure: allow
 	denyAmbiguous   bool // ambiguous: deny
@@ -59,7 +63,7 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "spool.consumer", Kind: cli.Choice, Choices: []string{"none", "kafka", "collector"}, Usage: "who fetches the records; by default kafka if there are brokers, else none"},
 		{Name: "durability", Kind: cli.Choice, Default: "intent", Choices: []string{"os", "interval", "intent", "always"}, Usage: "what is synced: nothing, everything each 50ms, the intent before its call, the record before its answer too"},
 		{Name: "sync_wait", Kind: cli.Duration, Default: "20ms", Usage: "longest wait for the sync of an intent"},
-		{Name: "drain", Kind: cli.Duration, Default: "500ms", Usage: "longest wait at the end"},
+		{Name: "drain", Kind: cli.Duration, Default: "500ms", Usage: "longest wait at the end, at least 100ms"},
 		{Name: "on_audit_failure", Kind: cli.Choice, Default: "deny", Choices: []string{"deny", "allow"}, Usage: "what becomes of calls that cannot be recorded"},
 		{Name: "ambiguous", Kind: cli.Choice, Default: "record", Choices: []string{"record", "deny"}, Usage: "what becomes of messages that two servers could read differently"},
 		{Name: "tiers", Kind: cli.List, Usage: "more tags that name a tool's tier"},
@@ -110,7 +114,7 @@ func (a *app) tryLoad() (config, cli.Problems) {
 		consumer:        v.String("spool.consumer"),
 		durability:      durabilities[v.String("durability")],
 		syncWait:        v.Duration("sync_wait"),
-		drain:           v.Duration("drain"),
+		drain:           max(v.Duration("drain"), minDrain),
 		allowUnrecorded: v.String("on_audit_failure") == "allow",
 		denyAmbiguous:   v.String("ambiguous") == "deny",
 		tiers:           c.each("tiers", checkTier),

@@ -184,3 +184,18 @@ func TestLastAnswer(t *testing.T) {
 		})
 	}
 }
+
+// TestLastAnswerWithoutDrain is about a server that answers and ends, where the
+// end shall take no time: its answer arrives, and the session is closed.
+func TestLastAnswerWithoutDrain(t *testing.T) {
+	proxy := shipped(t)
+	for _, drain := range []string{"0", "1ns"} {
+		for range 20 {
+			w := wrap(t, setup{proxy: proxy, flags: []string{"--drain", drain}, server: []string{"-calls", "1"}})
+			w.answered(1, 100)
+			if status := w.end(); status != 0 || w.stderr.Len() > 0 {
+				t.Fatalf("drain %s: status %#x\n%s", drain, status, &w.stderr)
+			}
+		}
+	}
+}
