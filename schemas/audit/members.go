@@ -43,7 +43,7 @@ var recordMembers = []Member{
 		Meaning: "How the call ended: a result (ok); a result with isError, a JSON-RPC error or no answer (error); the proxy died first (unknown). Judged by the proxy from what the server answered."},
 	{Name: "error_type", Type: TypeText, Group: GroupWhat, Schema: `"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_.]{0,63}$"`,
 		Field:   func(r *Record) *string { return &r.ErrorType },
-		Meaning: "Ours: ToolError, JSONRPCError, Cancelled, ServerExited, NoResponse, ProxyDied, AmbiguousRequest, AuditFailure, PolicyDenied. Any other is the server's own _meta.error_type, not to be trusted."},
+		Meaning: "Ours: ToolError, JSONRPCError, Cancelled, ServerExited, NoResponse, ProxyDied, AmbiguousRequest, AuditFailure, PolicyDenied. Any other is the server's own _meta.error_type, not to be trusted; of a word of ours it becomes ToolError."},
 	{Name: "error_code", Type: TypeInteger, Group: GroupWhat,
 		Field:   func(r *Record) **int64 { return &r.ErrorCode },
 		Meaning: "Code of a JSON-RPC error. Chosen by the server."},
