@@ -1,4 +1,4 @@
-package main
+package verify
 
 import (
 	"bytes"
@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
 
-// A sessionReport is what verify says of one session.
-type sessionReport struct {
+// A report is what verify says of one session.
+type report struct {
 	SessionID    string    `json:"session_id"`
 	State        string    `json:"state"` // live, dead, ended; as it was when the last line had been read
 	Machine      string    `json:"machine,omitempty"`
@@ -43,9 +42,9 @@ const maxProblems = 100
 
 var errInterrupted = errors.New("interrupted")
 
-// A sessionCheck reads a session once and keeps what a hole would show in.
-type sessionCheck struct {
-	report   sessionReport
+// A check reads a session once and keeps what a hole would show in.
+type check struct {
+	report   report
 	entry    spool.Entry
 	numbered bool                // a seq has been seen
 	seq      uint64              // the next one
@@ -55,9 +54,9 @@ type sessionCheck struct {
 	before   bool                // retention has removed segments
 }
 
-func newSessionCheck(e spool.Entry) *sessionCheck {
-	c := &sessionCheck{entry: e, open: make(map[uint64]struct{}), call: 1}
-	c.report = sessionReport{SessionID: e.ID, State: e.State.String(), SetAside: e.Torn}
+func newCheck(e spool.Entry) *check {
+	c := &check{entry: e, open: make(map[uint64]struct{}), call: 1}
+	c.report = report{SessionID: e.ID, State: e.State.String(), SetAside: e.Torn}
 	if len(e.Segments) > 0 {
 		c.report.FirstSegment = e.Segments[0]
 		c.before = e.Segments[0] > 1
@@ -66,7 +65,7 @@ func newSessionCheck(e spool.Entry) *sessionCheck {
 }
 
 // run reads the session. state says what became of it meanwhile.
-func (c *sessionCheck) run(dir string, p *terminal.Progress, stopped func() bool, state func() (spool.State, error)) {
+func (c *check) run(dir string, p *terminal.Progress, stopped func() bool, state func() (spool.State, error)) {
 	c.report.Machine = spool.Machine(dir, c.entry.ID)
 	err := c.entry.Err
 	var r *spool.Reader
@@ -93,7 +92,7 @@ func (c *sessionCheck) run(dir string, p *terminal.Progress, stopped func() bool
 	c.finish(now, r)
 }
 
-func (c *sessionCheck) read(r *spool.Reader, p *terminal.Progress, stopped func() bool) error {
+func (c *check) read(r *spool.Reader, p *terminal.Progress, stopped func() bool) error {
 	for n := 0; ; n++ {
 		item, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -113,7 +112,7 @@ func (c *sessionCheck) read(r *spool.Reader, p *terminal.Progress, stopped func(
 	}
 }
 
-func (c *sessionCheck) problem(at spool.Position, format string, args ...any) {
+func (c *check) problem(at spool.Position, format string, args ...any) {
 	if len(c.report.Problems) == maxProblems {
 		c.report.NotShown++
 		return
@@ -121,7 +120,7 @@ func (c *sessionCheck) problem(at spool.Position, format string, args ...any) {
 	c.report.Problems = append(c.report.Problems, problem{at.Segment, at.Offset, fmt.Sprintf(format, args...)})
 }
 
-func (c *sessionCheck) item(item spool.Item) {
+func (c *check) item(item spool.Item) {
 	switch item.Damage {
 	case spool.Intact, spool.Conflicted:
 	case spool.Missing:
@@ -146,7 +145,7 @@ func (c *sessionCheck) item(item spool.Item) {
 	}
 }
 
-func (c *sessionCheck) intent(at spool.Position, h head) {
+func (c *check) intent(at spool.Position, h head) {
 	switch {
 	case !h.hasCall || h.call == 0:
 		c.problem(at, "intent without a call_no")
@@ -160,7 +159,7 @@ func (c *sessionCheck) intent(at spool.Position, h head) {
 	c.open[h.call] = struct{}{}
 }
 
-func (c *sessionCheck) record(item spool.Item, h head) {
+func (c *check) record(item spool.Item, h head) {
 	c.report.Records++
 	switch {
 	case !h.hasSeq:
@@ -183,7 +182,7 @@ func (c *sessionCheck) record(item spool.Item, h head) {
 	}
 }
 
-func (c *sessionCheck) final(item spool.Item, h head) {
+func (c *check) final(item spool.Item, h head) {
 	c.report.Calls++
 	if summary, _, _ := bytes.Cut(item.Line, []byte(`,"args":`)); bytes.Contains(summary, []byte(`,"outcome":"unknown"`)) {
 		c.report.Unknown++
@@ -203,7 +202,7 @@ func (c *sessionCheck) final(item spool.Item, h head) {
 }
 
 // finish says what is wrong at the end of a session that nobody writes to.
-func (c *sessionCheck) finish(state spool.State, r *spool.Reader) {
+func (c *check) finish(state spool.State, r *spool.Reader) {
 	if state == spool.Live {
 		return
 	}
@@ -238,47 +237,4 @@ func missing(what string, from, to uint64) string {
 		return fmt.Sprintf("%s %d is missing", what, from)
 	}
 	return fmt.Sprintf("%s %d to %d are missing", what, from, to)
-}
-
-// A head is what a line begins with.
-type head struct {
-	line            string
-	kind            audit.Kind
-	record, session string
-	seq, call       uint64
-	hasSeq, hasCall bool
-}
-
-// readHead reads a line up to its ts. The rest has passed the checksum, and
-// reading it would take ten times as long.
-func readHead(line []byte) (h head, err error) {
-	var bad error
-	walk := audit.Members(line, func(name, v []byte) bool {
-		switch string(name) {
-		case "line":
-			h.line = audit.Unquote(v)
-		case "kind":
-			h.kind = audit.Kind(audit.Unquote(v))
-		case "record_id":
-			h.record = audit.Unquote(v)
-		case "session_id":
-			h.session = audit.Unquote(v)
-		case "seq":
-			h.hasSeq = true
-			h.seq, bad = strconv.ParseUint(string(v), 10, 64)
-		case "call_no":
-			h.hasCall = true
-			h.call, bad = strconv.ParseUint(string(v), 10, 64)
-		case "ts":
-			return false
-		}
-		return bad == nil
-	})
-	if err = errors.Join(walk, bad); err != nil {
-		return h, fmt.Errorf("reading the line: %w", err)
-	}
-	if h.line == audit.LineRecord && h.kind == "" {
-		return h, errors.New("line is neither a record nor says what it is")
-	}
-	return h, nil
 }

@@ -1,0 +1,48 @@
+package verify
+
+import (
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSessionThatEnds lets a session go on and end after it has been read, but
+// before it is looked at again.
+func TestSessionThatEnds(t *testing.T) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, now := t.TempDir(), time.Now()
+	r := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(now), SessionID: audit.NewID(now), TS: now, Duration: -1}
+	s, err := spool.Create(spool.Config{Dir: dir, Durability: spool.OS, Machine: "test"}, r.SessionID)
+	must(err)
+	write := func(line []byte) {
+		t.Helper()
+		_, err := s.Append(line, true)
+		must(err)
+	}
+	write(audit.AppendRecord(nil, &r))
+	r.Kind, r.RecordID, r.CallNo, r.Seq, r.Method, r.Tool = audit.KindCall, audit.NewID(now), 1, 1, "tools/call", "tool"
+	write(audit.AppendIntent(nil, &r))
+
+	c := newCheck(spool.Entry{ID: r.SessionID, State: spool.Live, Segments: []uint32{1}})
+	c.run(dir, nil, func() bool { return false }, func() (spool.State, error) {
+		r.Outcome = audit.OutcomeOK
+		write(audit.AppendRecord(nil, &r))
+		end := audit.Record{Kind: audit.KindSessionEnd, RecordID: audit.NewID(now), SessionID: r.SessionID, TS: now, Seq: 2, Duration: -1}
+		write(audit.AppendRecord(nil, &end))
+		must(s.Close())
+		return spool.Ended, nil
+	})
+	want := report{SessionID: r.SessionID, State: "ended", Machine: "test", FirstSegment: 1, Lines: 4, Records: 3, Calls: 1}
+	if diff := cmp.Diff(want, c.report); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
