@@ -9,42 +9,57 @@ import (
 type programs uint64
 
 const (
-	webClient   programs = 1 << iota // -u USER:SECRET
-	mysql                            // -pSECRET
-	dashP                            // -p SECRET, -pSECRET
-	registry                         // dashP after "login"
-	redis                            // -a SECRET, AUTH SECRET
-	ldap                             // -w SECRET
-	samba                            // -U USER%SECRET
-	openssl                          // -k SECRET
-	archive                          // -pSECRET, -hpSECRET
-	upperP                           // -P SECRET
-	snmp                             // -A SECRET, -X SECRET
-	dashA                            // -a USER:SECRET
-	ftp                              // -u USER,SECRET
-	oracle                           // USER/SECRET@DATABASE
-	htpasswd                         // -b FILE USER SECRET
-	netUser                          // user NAME SECRET, use SHARE SECRET
-	loginToken                       // login SECRET
-	authtoken                        // authtoken SECRET
-	kubectl                          // --from-literal=KEY=SECRET
-	settings                         // a setter after "config"
-	settingsSet                      // a setter after "set"
-	machine                          // a setter after "login"
-	setter                           // NAME SECRET
-	stdin                            // reads a secret with sudo -S, --password-stdin and the like
-	sql                              // IDENTIFIED BY SECRET
-	impacket                         // DOMAIN/USER:SECRET@HOST
-	dashT                            // -t SECRET
-	xfreerdp                         // /p:SECRET
-	ldapPasswd                       // -s SECRET, -a SECRET
-	chpasswd                         // stdin without an option
-	loginWord                        // no program: what registry, loginToken and machine must be told
-	settingWord                      // no program: what settings must be told
-	setWord                          // no program: what settingsSet must be told
-	stdinWord                        // no program: the end of --password-stdin and --with-token
+	webClient    programs = 1 << iota // -u USER:SECRET
+	mysql                             // -pSECRET
+	dashP                             // -p SECRET, -pSECRET
+	registry                          // dashP after "login"
+	redis                             // -a SECRET, AUTH SECRET
+	ldap                              // -w SECRET
+	samba                             // -U USER%SECRET
+	openssl                           // -k SECRET
+	archive                           // -pSECRET, -hpSECRET
+	upperP                            // -P SECRET
+	snmp                              // -A SECRET, -X SECRET
+	dashA                             // -a USER:SECRET
+	ftp                               // -u USER,SECRET
+	oracle                            // USER/SECRET@DATABASE
+	htpasswd                          // -b FILE USER SECRET
+	netUser                           // user NAME SECRET, use SHARE SECRET
+	loginToken                        // login SECRET
+	authtoken                         // authtoken SECRET
+	kubectl                           // --from-literal=KEY=SECRET
+	settings                          // a setter after "config"
+	settingsSet                       // a setter after "set"
+	machine                           // a setter after "login"
+	setter                            // NAME SECRET
+	stdin                             // reads a secret with sudo -S, --password-stdin and the like
+	sql                               // IDENTIFIED BY SECRET
+	impacket                          // DOMAIN/USER:SECRET@HOST
+	dashT                             // -t SECRET
+	xfreerdp                          // /p:SECRET
+	ldapPasswd                        // -s SECRET, -a SECRET
+	chpasswd                          // stdin without an option
+	secretWord                        // chpasswd after "secret"
+	sshKeygen                         // -N SECRET
+	keychain                          // -w SECRET
+	body                              // bodyFlag after "secret"
+	bodyFlag                          // -b SECRET
+	assigns                           // NAME=SECRET after "put", "write" or "secrets"
+	puts                              // a setter after "put" or "set"
+	positional                        // SECRET
+	thirdWord                         // a word, NAME SECRET
+	secondWord                        // NAME SECRET
+	secureString                      // SECRET, -String SECRET
+	encrypts                          // encrypt_string SECRET, --plaintext SECRET, --encrypt SECRET SECRET
+	basicAuth                         // http-basic.HOST NAME SECRET
+	loginWord                         // no program: what registry, loginToken and machine must be told
+	settingWord                       // no program: what settings must be told
+	setWord                           // no program: what settingsSet must be told
+	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
+	secretsWord                       // no program: what secretWord and body must be told
+	passWord                          // no program: what prose calls a password
 
-	notPrograms = loginWord | settingWord | setWord | stdinWord
+	notPrograms = loginWord | settingWord | setWord | stdinWord | secretsWord | passWord
 )
 
 // programNames are the programs by kind.
@@ -56,12 +71,13 @@ var programNames = [...]struct {
 	{mysql, "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
 		"mariadb-import mariadb-check mysqlsh mydumper xtrabackup mariabackup"},
 	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
-		"evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
-	{registry, "docker podman nerdctl buildah skopeo crane helm oras az oc cf jfrog jf argocd ibmcloud rancher"},
+		"useradd usermod hydra medusa ncrack steghide evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
+	{registry | secretWord, "docker podman"},
+	{registry, "nerdctl buildah skopeo crane helm oras az oc cf jfrog jf argocd ibmcloud rancher"},
 	{redis, "redis-cli valkey-cli keydb-cli"},
 	{ldap, "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapmodrdn ldapcompare ldapexop"},
 	{ldap | ldapPasswd, "ldappasswd"},
-	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe smbpasswd"},
+	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe"},
 	{openssl, "openssl"},
 	{archive, "7z 7za 7zz 7zr rar unrar"},
 	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip"},
@@ -71,21 +87,42 @@ var programNames = [...]struct {
 	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
 	{htpasswd, "htpasswd"},
 	{netUser | samba, "net"},
-	{loginToken, "vault bao cargo"},
+	{loginToken | assigns, "vault bao"},
+	{loginToken, "cargo snyk wandb"},
+	{assigns, "fly flyctl"},
+	{secretWord | body | stdin, "gh"},
+	{secretWord, "wrangler vercel secret-tool"},
+	{secretWord | puts, "glab"},
+	{sshKeygen, "ssh-keygen"},
+	{keychain | dashP | upperP, "security"},
+	{puts, "consul netlify"},
+	{puts | webClient, "etcdctl"},
+	{setter, "rclone"},
+	{positional, "mkpasswd"},
+	{secureString, "ConvertTo-SecureString"},
+	{thirdWord, "rabbitmqctl"},
+	{secondWord, "wpa_passphrase"},
+	{encrypts, "ansible-vault caddy qpdf"},
 	{authtoken, "ngrok"},
 	{kubectl, "kubectl k3s microk8s"},
 	{dashT, "doctl gitlab-runner buildkite-agent codecov coveralls"},
 	{xfreerdp, "xfreerdp wfreerdp xfreerdp3"},
 	{settings | settingsSet, "npm pnpm"},
-	{settings, "git yarn aws poetry pip pip3 composer gcloud wrangler conda bundle hub"},
+	{settings | secretWord, "gcloud"},
+	{settings | basicAuth, "composer bundle"},
+	{settings | basicAuth | dashP, "poetry"},
+	{settings, "git yarn aws pip pip3 conda hub"},
 	{machine, "machine"},
 	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth"},
-	{stdin, "sudo passwd cryptsetup su"},
-	{stdin | chpasswd, "chpasswd"},
+	{stdin, "sudo su gpg gpg2"},
+	{stdin | chpasswd | passWord, "passwd"},
+	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd"},
 	{loginWord, "login auth"},
 	{settingWord, "config configure"},
 	{setWord, "set"},
-	{stdinWord, "stdin token"},
+	{stdinWord, "stdin token fd"},
+	{passWord, "password Password PASSWORD passphrase Passphrase passcode Passcode pwd"},
+	{secretsWord, "secret secrets insert store env"},
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
 		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient"},
@@ -157,7 +194,7 @@ func wordAt(text []byte, i int) programs {
 // Kinds that are no secret's without an option, or without a word that says
 // what the program is to do.
 const (
-	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin
+	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain
 	withLogin  = registry | loginToken | machine
 )
 
@@ -167,10 +204,13 @@ func (p programs) want(option bool) bool {
 	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 || p&setWord != 0 && p&settingsSet != 0 {
 		return true
 	}
+	if p&secretsWord != 0 && p&(secretWord|body) != 0 {
+		return true
+	}
 	if p&stdinWord != 0 {
 		return p&^notPrograms != 0
 	}
-	return p&^(withOption|withLogin|settings|settingsSet|notPrograms) != 0
+	return p&^(withOption|withLogin|settings|settingsSet|secretWord|body|basicAuth|notPrograms) != 0
 }
 
 // A form is where in an argument its secret is.
@@ -254,6 +294,10 @@ var flags = [...]struct {
 	{redis, "-a", wholeWord, besideOrIn},
 	{ldap, "-w", wholeWord, besideOrIn}, {ldapPasswd, "-s", wholeWord, beside}, {ldapPasswd, "-a", wholeWord, beside},
 	{samba, "-U", afterPercent, besideOrIn}, {samba, "--user", afterPercent, besideOrIn},
+	{bodyFlag, "-b", wholeWord, besideOrIn}, {bodyFlag, "--body", wholeWord, besideOrIn},
+	{sshKeygen, "-N", wholeWord, besideOrIn}, {sshKeygen, "-P", wholeWord, besideOrIn}, {keychain, "-w", wholeWord, beside},
+	{encrypts, "--plaintext", wholeWord, besideOrIn}, {encrypts, "--encrypt", wholeWord, beside}, {positional, "-m", noSecret, beside}, {secureString, "-String", wholeWord, beside},
+	{openssl, "-hmac", wholeWord, beside},
 	{openssl, "-k", wholeWord, beside}, {openssl, "-K", wholeWord, beside},
 	{archive, "-p", wholeWord, inside}, {archive, "-hp", wholeWord, inside},
 	{upperP, "-P", wholeWord, besideOrIn},
@@ -295,12 +339,10 @@ func (c *command) word(w []byte, n *names, f *folded) (form, int) {
 	if len(w) <= 64 {
 		base := w[bytes.LastIndexByte(w, '/')+1:]
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && c.programs&p != p {
+		if p := programOf(base) &^ notPrograms; p != 0 && c.programs&p != p && (c.programs&openssl == 0 || string(base) != "passwd") {
 			c.programs |= p
 			c.words = 0
-			if p&chpasswd != 0 {
-				c.reads = true
-			}
+			c.reads = c.reads || p&chpasswd != 0
 			if string(base) == "requirepass" || string(base) == "masterauth" {
 				c.wants(wholeWord, 1)
 			}
@@ -339,6 +381,9 @@ func (c *command) option(w []byte) (form, int) {
 				return wholeWord, len(w) // what a quote may attach
 			}
 			c.wants(flag.form, 1)
+			if flag.name == "--encrypt" {
+				c.wanted = 2 // of the user and of the owner
+			}
 			return noSecret, 0
 		case long && w[len(flag.name)] == '=':
 			return flag.form, len(flag.name) + 1
@@ -353,7 +398,7 @@ func (c *command) option(w []byte) (form, int) {
 	switch {
 	case c.programs&stdin != 0 && (string(w) == "--stdin" || w[1] != '-' && bytes.IndexByte(w, 'S') > 0):
 		c.reads = true
-	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token":
+	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || string(w) == "--passphrase-fd":
 		c.reads = true
 	case c.programs&htpasswd != 0 && w[len(w)-1] != '-' && w[1] != '-' && bytes.IndexByte(w, 'b') > 0:
 		c.batch = 3
@@ -368,11 +413,44 @@ func (c *command) option(w []byte) (form, int) {
 func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 	c.words++
 	p := c.programs
+	if p&secretWord != 0 && isSecretWord(w) {
+		c.reads = true
+		if p&body != 0 {
+			c.programs |= bodyFlag
+		}
+	}
 	switch {
 	case p&registry != 0 && (string(w) == "login" || string(w) == "auth"):
 		c.programs |= dashP
-	case p&loginToken != 0 && string(w) == "login":
+	case p&loginToken != 0 && (string(w) == "login" || string(w) == "auth" || string(w) == "unseal"):
 		c.wants(wholeWord, 1)
+	case p&assigns != 0 && (string(w) == "put" || string(w) == "write" || string(w) == "patch" || string(w) == "secrets"):
+		c.batch = 1
+	case p&assigns != 0 && c.batch == 1 && bytes.IndexByte(w, '=') > 0:
+		return afterEqual, 0
+	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "env:set"):
+		c.programs |= setter
+	case p&openssl != 0 && string(w) == "passwd":
+		c.programs |= positional
+	case p&encrypts != 0 && string(w) == "encrypt_string":
+		c.wants(wholeWord, 1)
+	case p&positional != 0, p&secondWord != 0 && c.words == 2, p&secureString != 0 && c.words == 1:
+		return wholeWord, 0
+	case p&thirdWord != 0 && (string(w) == "add_user" || string(w) == "change_password" || string(w) == "authenticate_user"):
+		c.words, c.batch = 1, 3
+	case p&thirdWord != 0 && c.batch == 3 && c.words == 3:
+		return wholeWord, 0
+	case p&basicAuth != 0 && p&setter != 0 && bytes.HasPrefix(w, []byte("http-basic.")):
+		c.wants(wholeWord, 2)
+	case p&basicAuth != 0 && p&setter != 0 && bytes.Contains(w[:min(len(w), maxPairName)], []byte("oauth.")):
+		c.wants(wholeWord, 1)
+	case p&basicAuth != 0 && p&setter != 0 && c.words > 2 && bytes.IndexByte(w, ':') > 0 && !bytes.Contains(w, []byte("://")):
+		return afterColon, 0
+	case p&samba != 0 && c.batch == 0 && len(w) > 2 && (string(w[:2]) == "//" || string(w[:2]) == `\\`):
+		c.batch = 1
+	case p&samba != 0 && c.batch == 1:
+		c.batch = 2
+		return wholeWord, 0
 	case p&machine != 0 && string(w) == "login":
 		c.programs |= setter
 	case p&settings != 0 && (string(w) == "config" || string(w) == "configure"), p&settingsSet != 0 && string(w) == "set":
@@ -414,6 +492,15 @@ func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 	return noSecret, 0
 }
 
+// isSecretWord reports whether w tells a program to take a secret.
+func isSecretWord(w []byte) bool {
+	switch string(w) {
+	case "secret", "secrets", "insert", "store", "env":
+		return true
+	}
+	return false
+}
+
 // Bytes between the words of a command line, of a list of them in a text, and
 // in strings in strings.
 func isWordBreak(c byte) bool { return classes[c]&isBreak != 0 }
@@ -425,7 +512,8 @@ func (s *scanner) commands() {
 	var c command
 	var quote, outer byte // the quote that is open, and the one around the program
 	echo, piped := span{}, span{}
-	echoing, here := false, 0 // here is where the last here-string ends
+	echoing, here := false, 0        // here is where the last here-string ends
+	reads, document := false, span{} // in this line: a program that reads a secret, and the end of a here-document
 	for i := 0; i < len(t); {
 		if b := t[i]; isWordBreak(b) || b == '\\' && i+1 < len(t) && (classes[t[i+1]]&isQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
 			switch {
@@ -439,12 +527,21 @@ func (s *scanner) commands() {
 				case quote == 0:
 					quote = b
 				}
-			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.programs == 0) && !s.continued(i):
+			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.programs == 0) && !s.continued(i) && (c.programs&machine == 0 || b != '\n' || i+1 == len(t) || t[i+1] != ' ' && t[i+1] != '\t'):
+				reads = reads || c.reads
+				if b == '\n' {
+					if reads && document.to > 0 {
+						i = s.document(i+1, t[document.from:document.to])
+					}
+					reads, document = false, span{}
+				}
 				piped = span{}
 				if b == '|' && echoing && (i+1 == len(t) || t[i+1] != '|') {
 					piped = span{echo.from, i}
 				}
 				c, echoing = command{}, false
+			case b == '<' && bytes.HasPrefix(t[i:], []byte("<<")) && !bytes.HasPrefix(t[i:], []byte("<<<")) && (i == 0 || t[i-1] != '<'):
+				document = delimiter(t, i+2)
 			}
 			i++
 			continue
@@ -482,6 +579,38 @@ func (s *scanner) commands() {
 		}
 	}
 	s.merge()
+}
+
+// delimiter returns the word behind "<<" that ends a here-document.
+func delimiter(t []byte, i int) span {
+	for i < len(t) && (t[i] == '-' || t[i] == ' ' || classes[t[i]]&isQuote != 0 || t[i] == '\\') {
+		i++
+	}
+	to := i
+	for to < len(t) && to-i < maxPairName && (classes[t[to]]&isAlnum != 0 || t[to] == '_') {
+		to++
+	}
+	return span{i, to}
+}
+
+// document adds the here-document that starts at i and ends at a line of that
+// delimiter, and returns where it ends.
+func (s *scanner) document(i int, delimiter []byte) int {
+	t := s.text
+	for from := i; ; {
+		end := bytes.IndexByte(t[i:], '\n')
+		if end < 0 {
+			end = len(t) - i
+		}
+		if len(delimiter) > 0 && bytes.Equal(bytes.TrimSpace(t[i:i+end]), delimiter) {
+			s.echoed(span{from, i})
+			return i
+		}
+		if i += end + 1; i >= len(t) {
+			s.echoed(span{from, len(t)})
+			return len(t)
+		}
+	}
 }
 
 // isEndAfter reports whether a quotation that ends before i is not an element

@@ -33,6 +33,55 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// typedLines returns the lines of a file of texts that are not comments.
+func typedLines(t *testing.T, path string) []string {
+	t.Helper()
+	var all []string
+	for _, line := range lines(t, path) {
+		all = append(all, strings.NewReplacer("¶", "\n", "⇥", "\t", "¤", "\r\n").Replace(line))
+	}
+	return all
+}
+
+// TestTypedSecrets hides the secrets that users of all sorts of programs type,
+// alone and between other lines.
+func TestTypedSecrets(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, line := range typedLines(t, "testdata/typed.txt") {
+		for _, around := range []string{"%s", "cd /srv\n%s\nls -l"} {
+			in := fmt.Sprintf(around, line)
+			if got := clean(r, in); strings.Contains(got, "hunter2") || strings.Contains(got, "correct horse") {
+				t.Errorf("AppendText(%q) = %q", in, got)
+			}
+		}
+	}
+}
+
+// TestTypedArguments hides the secrets in arguments as clients send them.
+func TestTypedArguments(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, line := range lines(t, "testdata/typed.jsonl") {
+		got, _ := r.AppendArgs(nil, []byte(line))
+		if strings.Contains(string(got), "hunter2") {
+			t.Errorf("AppendArgs(%s) = %s", line, got)
+		}
+		checkSummary(t, got)
+	}
+}
+
+// TestReadableTexts leaves alone what only looks like it held a secret.
+func TestReadableTexts(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, line := range typedLines(t, "testdata/readable.txt") {
+		for _, around := range []string{"%s", "cd /srv\n%s\nls -l"} {
+			in := fmt.Sprintf(around, line)
+			if got := clean(r, in); got != in {
+				t.Errorf("AppendText(%q) = %q", in, got)
+			}
+		}
+	}
+}
+
 // TestHereStrings reads here-strings in here-strings once: read once for each,
 // they would take half an hour.
 func TestHereStrings(t *testing.T) {

@@ -65,6 +65,7 @@ const (
 	lookEncoded             // there may be one that is encoded
 	lookEscaped             // there are escapes as in a string in a string
 	lookCommand             // a program may have one among its arguments
+	lookSaid                // prose may say one
 )
 
 // Classes of bytes, for look and scan.
@@ -95,8 +96,8 @@ var classes = func() (t [256]byte) {
 		isEnd:     ";&|)",
 		isQuote:   "\"'`",
 		isBreak:   "\"'`,()[]{};|&<>\x7f",
-		isTrigger: "-IJ =:[\t\n,>",
-		isHint:    ",>=: %\\-\t\n\"'",
+		isTrigger: "-IJ =:[\t\n,>(",
+		isHint:    ",>=: %\\-\t\n\"'(",
 	} {
 		for _, c := range chars {
 			t[c] |= class
@@ -127,7 +128,7 @@ func (s *scanner) look(text []byte) (hint int) {
 	s.windows = s.windows[:0]
 	if s.open {
 		s.windows = append(s.windows, span{0, len(text)})
-		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand
+		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand | lookSaid
 	}
 	token, path := 0, 0 // where the current runs start
 	var kinds programs
@@ -181,7 +182,11 @@ func (s *scanner) look(text []byte) (hint int) {
 				option = true
 			}
 		case '"', '\'': // PASSWORD 'SECRET'
-			if i > 1 && (text[i-1] == ' ' || text[i-1] == '\t' || text[i-1] == '\n') && classes[text[i-2]]&isName != 0 {
+			if i > 1 && text[i-1] <= ' ' && (classes[text[i-2]]&isName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?') {
+				hint |= lookPlain
+			}
+		case '(': // password("SECRET")
+			if i+1 < len(text) && classes[text[i+1]]&isQuote != 0 {
 				hint |= lookPlain
 			}
 		default: // "Bearer ", "Basic "
@@ -190,8 +195,13 @@ func (s *scanner) look(text []byte) (hint int) {
 			}
 		}
 	}
-	if kinds != 0 && kinds.want(option) {
-		hint |= lookCommand
+	if kinds != 0 {
+		if kinds.want(option) {
+			hint |= lookCommand
+		}
+		if kinds&passWord != 0 {
+			hint |= lookSaid
+		}
 	}
 	return hint
 }
@@ -213,6 +223,9 @@ func (s *scanner) scan(text []byte, hint int) {
 	}
 	if hint&lookCommand != 0 {
 		s.commands()
+	}
+	if hint&lookSaid != 0 {
+		s.said()
 	}
 }
 
@@ -256,6 +269,8 @@ func isIdle(t []byte, i int) bool {
 		return before|0x20 != 'r' && before|0x20 != 'c' && (i+1 == len(t) || t[i+1] != '"' && t[i+1] != '\'')
 	case ',':
 		return classes[before]&isQuote == 0
+	case '(':
+		return i+1 == len(t) || classes[t[i+1]]&isQuote == 0 || classes[before]&isName == 0
 	case 'I':
 		return before != 'A' && before != 'K' && before != 'S'
 	case 'J':
@@ -322,6 +337,8 @@ func (s *scanner) credential(i int) span {
 		return s.listed(i)
 	case '>':
 		return s.tagged(i)
+	case '(':
+		return s.called(i)
 	case 'I':
 		return s.cloudKey(i)
 	case 'J':
@@ -465,15 +482,34 @@ func (s *scanner) pem(i int) span {
 	return span{i, s.credentialEnd(end)}
 }
 
-// described finds SECRET in PASSWORD 'SECRET', as SQL and prose have it, where
-// the white space stands at i.
+// maxGap is how many bytes of white space may stand between a name and the
+// quotation that it describes.
+const maxGap = 16
+
+// described finds SECRET in PASSWORD 'SECRET', as SQL and prose have it, and in
+// env["PASSWORD"] || "SECRET", where the last white space stands at i.
 func (s *scanner) described(i int) span {
 	t := s.text
-	from := i
-	for from > s.from && i-from <= 32 && classes[t[from-1]]&isName != 0 {
+	to := i
+	for to > s.from && i-to < maxGap && t[to-1] <= ' ' {
+		to--
+	}
+	if to-2 > s.from && (string(t[to-2:to]) == "||" || string(t[to-2:to]) == "??" || string(t[to-2:to]) == "or" && t[to-3] == ' ') {
+		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || classes[t[to-1]]&isQuote != 0); {
+			to--
+		}
+	}
+	from := to
+	for from > s.from && to-from <= 32 && classes[t[from-1]]&isName != 0 {
 		from--
 	}
-	if i-from < 2 || i-from > 32 || !s.sensitiveName(t[from:i], noWhole|atEnd) {
+	if to-from < 2 || to-from > 32 {
+		return s.schemed(i)
+	}
+	if !s.sensitiveName(t[from:to], noWhole|atEnd) {
+		if roleOf(t[from:to]) == nameRole {
+			s.named(s.shortValue(i + 1))
+		}
 		return s.schemed(i)
 	}
 	v := s.quoted(i+1, 0)

@@ -204,7 +204,7 @@ func gateTexts(t testing.TB) []string {
 		}
 		all = append(all, rule.Negative...)
 	}
-	for _, file := range []string{"testdata/ordinary.txt", "testdata/positions.txt", "names.txt"} {
+	for _, file := range []string{"testdata/ordinary.txt", "testdata/positions.txt", "testdata/typed.txt", "testdata/typed.jsonl", "testdata/readable.txt", "names.txt"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -20,8 +20,14 @@ func (s *scanner) assigned(i int) span {
 	if s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] > ' ' && s.text[i-1] > ' ' && classes[s.text[i-1]]&isQuote == 0 {
 		more |= atEnd // "secrets-operator:1.2" is an image
 	}
-	if len(name) == 4 && name[0] == '$' && hasFoldSuffix(name, "env") {
-		return span{} // PowerShell's $env:NAME
+	if hasFoldSuffix(name, "env") && s.isDrive(name, i) {
+		return span{}
+	}
+	if s.text[i] == '=' && isType(name) {
+		name = s.typed(name, first)
+	}
+	if s.isSubject(name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && classes[s.text[i+2]]&isAlnum != 0 {
+		return span{} // token::Type
 	}
 	if i < s.pair && roleOf(unescaped(name)) == valueRole {
 		return s.value(i + 1)
@@ -36,6 +42,187 @@ func (s *scanner) assigned(i int) span {
 		return s.line(i + 1)
 	}
 	return s.value(i + 1)
+}
+
+// isDrive reports whether the colon at i belongs to PowerShell's $env:NAME or
+// Env:NAME.
+func (s *scanner) isDrive(name []byte, i int) bool {
+	t := s.text
+	return t[i] == ':' && (len(name) == 4 && name[0] == '$' || len(name) == 3 && i+2 < len(t) && 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_')
+}
+
+// isSubject reports whether the colon at i ends the topic of a commit message:
+// "auth: refuse empty tokens".
+func (s *scanner) isSubject(name []byte, i int) bool {
+	switch string(name) {
+	case "auth", "tokens", "secrets", "cookies", "credentials":
+	default:
+		return false
+	}
+	words, t := 0, s.text[i+1:]
+	for words < 2 && len(t) > 1 && t[0] == ' ' && 'a' <= t[1] && t[1] <= 'z' {
+		n := 1
+		for n < len(t) && 'a' <= t[n] && t[n] <= 'z' {
+			n++
+		}
+		t = t[n:]
+		words++
+	}
+	return words == 2 && (len(t) == 0 || t[0] <= ' ' || t[0] == ',' || t[0] == '.' || classes[t[0]]&isQuote != 0)
+}
+
+// said adds SECRET in "the password is SECRET" and "password SECRET": what
+// follows the word and has letters and digits, as words of a language have not.
+func (s *scanner) said() {
+	t := s.text
+	for i := 0; i < len(t); i++ {
+		run := i
+		for i < len(t) && classes[t[i]]&isAlnum != 0 {
+			i++
+		}
+		if i-run < 2 || !wordStarts.has(t[run:i]) || wordAt(t, run)&passWord == 0 {
+			continue
+		}
+		from := i
+		for words := 0; words < 2; words++ {
+			gap := from
+			for from < len(t) && from-gap < maxGap && (t[from] == ' ' || t[from] == '\t') {
+				from++
+			}
+			if from == gap {
+				break
+			}
+			next := from
+			for next < len(t) && next-from < 3 && t[next] > ' ' {
+				next++
+			}
+			switch string(t[from:next]) {
+			case "is", "was", "to", "->", "<-", "=>":
+				from = next
+				continue
+			}
+			break
+		}
+		to := from
+		for to < len(t) && (classes[t[to]]&isAlnum != 0 || bytes.IndexByte([]byte("_-.!@#^*+~?"), t[to]) >= 0) {
+			to++
+		}
+		if from == i || to < len(t) && classes[t[to]]&isEnd == 0 && t[to] != ',' && t[to] != '\\' {
+			continue
+		}
+		for to > from && (t[to-1] == '.' || t[to-1] == '?') {
+			to--
+		}
+		if isSaid(t[from:to]) {
+			s.found = append(s.found, span{from, to})
+			i = to - 1
+		}
+	}
+	s.merge()
+}
+
+// isSaid tells a password in prose from the word that follows "password".
+func isSaid(b []byte) bool {
+	for _, scheme := range []string{"sha", "base64", "argon2", "pbkdf2", "bcrypt", "md5", "oauth", "utf"} {
+		if len(b) >= len(scheme) && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
+			return false
+		}
+	}
+	digit, letter := false, false
+	for _, c := range b {
+		digit = digit || isDigit(c)
+		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
+	return len(b) >= 6 && digit && letter
+}
+
+// isWords reports whether b is a name of letters, such as that of a function.
+func isWords(b []byte) bool {
+	for _, c := range b {
+		if c != '.' && c != '_' && (c|0x20 < 'a' || 'z' < c|0x20) {
+			return false
+		}
+	}
+	return true
+}
+
+// isType reports whether b is what programs declare texts to be.
+func isType(b []byte) bool {
+	switch string(bytes.TrimRight(b, "?[]")) {
+	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
+		return true
+	}
+	return false
+}
+
+// typed returns the name that a type stands behind, as in "var password string
+// =": the type itself if there is none.
+func (s *scanner) typed(kind []byte, first int) []byte {
+	t := s.text
+	to := first
+	for to > s.from && (t[to-1] == ' ' || t[to-1] == ':' || t[to-1] == '*' || t[to-1] == '[' || t[to-1] == ']') {
+		to--
+	}
+	from := to
+	for from > s.from && to-from <= maxPairName && classes[t[from-1]]&isName != 0 {
+		from--
+	}
+	if from == to || to == first {
+		return kind
+	}
+	return t[from:to]
+}
+
+// called finds SECRET in password("SECRET") and login("NAME", "SECRET"), where
+// the parenthesis stands at i.
+func (s *scanner) called(i int) span {
+	t := s.text
+	if i+1 == len(t) || classes[t[i+1]]&isQuote == 0 {
+		return span{}
+	}
+	from := i
+	for from > s.from && i-from <= maxPairName && classes[t[from-1]]&isName != 0 && t[from-1] != '.' {
+		from--
+	}
+	name := t[from:i]
+	if len(name) < 2 || len(name) > maxPairName || isGetter(name) {
+		return span{}
+	}
+	login := hasFoldSuffix(name, "login") || hasFoldSuffix(name, "authenticate")
+	if !login && !s.sensitiveName(name, noWhole) {
+		return span{}
+	}
+	v := s.quoted(i+1, 0)
+	end := v.to + 1
+	second := false
+	for end < len(t) && (t[end] == ' ' || t[end] == ',') {
+		second = second || t[end] == ','
+		end++
+	}
+	if second && end < len(t) && classes[t[end]]&isQuote != 0 {
+		v = s.quoted(end, 0)
+		end = v.to + 1
+	} else if second || login {
+		return span{}
+	}
+	if end < len(t) && t[end] != ')' && t[end] != ',' || markLen(t[v.from:]) > 0 {
+		return span{}
+	}
+	if v.to-v.from <= maxPairName && s.names.isPairName(&s.name, t[v.from:v.to]) {
+		return span{} // the name of one
+	}
+	return v
+}
+
+// isGetter reports whether a function of that name takes the name of a secret,
+// or says something about one.
+func isGetter(name []byte) bool {
+	for _, verb := range []string{"get", "has", "is", "find", "fetch", "load", "read", "list", "show", "print", "log", "delete", "remove", "describe", "create", "new", "generate", "parse", "t"} {
+		if len(name) >= len(verb) && bytes.EqualFold(name[:len(verb)], []byte(verb)) && (len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
+			return true
+		}
+	}
+	return false
 }
 
 // sensitiveName reports whether name is sensitive, and leaves it in s.name.
@@ -60,7 +247,7 @@ func (s *scanner) wordy() bool {
 func (s *scanner) nameBefore(i int) (name []byte, first int) {
 	t := s.text
 	equals := t[i] == '=' // also of ?=, += and .=
-	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '+' || equals && (t[i-1] == '?' || t[i-1] == '.')) {
+	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || equals && (t[i-1] == '?' || t[i-1] == '.')) {
 		i--
 	}
 	if i > s.from && classes[t[i-1]]&isQuote != 0 {
@@ -117,7 +304,7 @@ func (s *scanner) option(i int) span {
 
 // value finds what is assigned by the separator before i.
 func (s *scanner) value(i int) span {
-	t := s.text
+	t, separator := s.text, s.text[i-1]
 	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
 		i++
 	}
@@ -138,8 +325,48 @@ func (s *scanner) value(i int) span {
 		return s.quoted(open, open-i)
 	case t[i] == '[' || t[i] == '{':
 		return span{i, s.closed(i)}
+	case t[i] == '(':
+		return span{i, s.parenthesis(i)}
+	case bytes.HasPrefix(t[i:], []byte("${{")):
+		if n := bytes.Index(t[i:min(len(t), i+maxPairName)], []byte("}}")); n > 0 {
+			return span{i, i + n + len("}}")}
+		}
+	case t[i] == '$' && i+1 < len(t) && t[i+1] == '(':
+		if v := s.substituted(i); v.from < v.to {
+			return v
+		}
+	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (classes[t[i+1]]&isAlnum != 0 || t[i+1] == '!'):
+		// A tag or an anchor of YAML.
+		k := i
+		for k < len(t) && t[k] > ' ' {
+			k++
+		}
+		if k+1 < len(t) && t[k] == ' ' && t[k+1] > ' ' && t[k+1] != '#' {
+			return span{i, max(k, s.value(k+1).to)}
+		}
 	}
 	to := s.credentialEnd(i)
+	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && isWords(t[i:to-1]) {
+		return span{} // getpass.getpass()
+	}
+	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && classes[t[to]]&isQuote != 0 {
+		v := s.quoted(to, 0)
+		if v.to-v.from <= maxPairName && s.names.isPairName(&s.name, t[v.from:v.to]) {
+			return span{} // os.getenv("PASSWORD")
+		}
+		if t[to-1] == '(' {
+			return span{to, s.parenthesis(to-1) - 1}
+		}
+	}
+	if isType(t[i:to]) {
+		k := to
+		for k < len(t) && t[k] == ' ' {
+			k++
+		}
+		if k+1 < len(t) && t[k] == '=' && t[k+1] != '=' {
+			return s.value(k + 1)
+		}
+	}
 	if to < len(t) && (t[to] == ' ' || t[to] == '\t') && isScheme(t[i:to]) {
 		for i = to; i < len(t) && (t[i] == ' ' || t[i] == '\t'); i++ {
 		}
@@ -237,13 +464,23 @@ func (s *scanner) named(v span) bool {
 	}
 	most := min(len(t), v.to+maxPair)
 	s.pair = max(s.pair, v.to) // up to where an earlier name's went
-	for s.pair < most && t[s.pair] != '}' && t[s.pair] != '<' {
+	for s.pair < most && t[s.pair] != '}' && (t[s.pair] != '<' || isValueTag(t[s.pair+1:])) {
 		if t[s.pair] == '\n' && s.pair+1 < len(t) && (t[s.pair+1] == '\n' || t[s.pair+1] == '-') {
 			break
 		}
 		s.pair++
 	}
 	return true
+}
+
+// isValueTag reports whether t starts with the name of an XML element that holds
+// a value.
+func isValueTag(t []byte) bool {
+	n := 0
+	for n < len(t) && n < 16 && classes[t[n]]&isAlnum != 0 {
+		n++
+	}
+	return n < len(t) && t[n] == '>' && roleOf(t[:n]) == valueRole
 }
 
 // listed finds SECRET in ["NAME", "SECRET"] and ("NAME", "SECRET"), where the
@@ -277,7 +514,7 @@ func (s *scanner) listed(i int) span {
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++
 	}
-	if end >= len(t) || t[end] != ']' && t[end] != ')' && t[end] != '}' {
+	if end >= len(t) || t[end] != ']' && t[end] != ')' && t[end] != '}' && (t[end] != ',' || t[open-1] != '(' || !isVariable(name)) {
 		return span{}
 	}
 	return c
@@ -291,7 +528,23 @@ func (s *scanner) tagged(i int) span {
 	for first > s.from && classes[t[first-1]]&isName != 0 {
 		first--
 	}
-	isTag := first > s.from && t[first-1] == '<' && first < i
+	last := i
+	if i > s.from && classes[t[i-1]]&isQuote != 0 { // a tag with attributes
+		for first = i; first > s.from && i-first < maxPair && t[first-1] != '<' && t[first-1] != '>'; {
+			first--
+		}
+		for last = first; last < i && (classes[t[last]]&isName != 0 || t[last] == ':'); {
+			last++
+		}
+	} else if first > s.from && t[first-1] == ':' { // a name space
+		for first > s.from && (classes[t[first-1]]&isName != 0 || t[first-1] == ':') {
+			first--
+		}
+	}
+	if at := bytes.LastIndexByte(t[first:last], ':'); at >= 0 && first > s.from && t[first-1] == '<' {
+		first += at + 1
+	}
+	isTag := first > s.from && (t[first-1] == '<' || t[first-1] == ':') && first < last
 	if !isTag && i >= s.pair {
 		return span{}
 	}
@@ -307,6 +560,10 @@ func (s *scanner) tagged(i int) span {
 	for to < len(t) && t[to] != '<' && (t[to] != ']' || !bytes.HasPrefix(t[to:], []byte("]]>"))) && t[to] != '[' && t[to] != '>' {
 		to++
 	}
+	if to+1 < len(t) && t[to] == '<' && t[to+1] != '/' && t[to+1] != '!' && bytes.IndexByte(t[from:to], ' ') >= 0 {
+		return span{} // a type parameter: List<Token> tokens = new ArrayList<>()
+	}
+	closing := bytes.HasPrefix(t[to:], []byte("</"))
 	for to > from && t[to-1] <= ' ' {
 		to--
 	}
@@ -318,13 +575,13 @@ func (s *scanner) tagged(i int) span {
 		return span{}
 	}
 	switch {
-	case isTag && s.sensitiveName(t[first:i], noWhole):
-	case isTag && roleOf(t[first:i]) == nameRole:
+	case isTag && s.sensitiveName(t[first:last], noWhole):
+	case isTag && roleOf(t[first:last]) == nameRole:
 		if s.named(span{from, to}) {
 			s.pair = min(len(t), to+maxPair)
 		}
 		return span{}
-	case i < s.pair && t[i-1] != '/' && (!isTag || roleOf(t[first:i]) == valueRole):
+	case i < s.pair && t[i-1] != '/' && (!isTag || last < i && closing || roleOf(t[first:last]) == valueRole):
 		s.pair = 0
 	default:
 		return span{}
@@ -499,6 +756,50 @@ func (s *scanner) closed(i int) int {
 		back = 0
 	}
 	return i
+}
+
+// parenthesis returns the index behind what the parenthesis at i encloses.
+func (s *scanner) parenthesis(i int) int {
+	t := s.text
+	for depth := 0; i < len(t); i++ {
+		switch {
+		case t[i] == '(':
+			depth++
+		case t[i] == ')':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case t[i] == '"' || t[i] == '\'':
+			i = s.closing(i, 0)
+		case t[i] == '\n' && depth == 1 && markLen(t[i+1:]) > 0:
+			return i
+		}
+	}
+	return len(t)
+}
+
+// substituted finds SECRET in $(echo SECRET), which starts at i.
+func (s *scanner) substituted(i int) span {
+	t := s.text
+	from := i + len("$(")
+	to := from
+	for to < len(t) && 'a' <= t[to] && t[to] <= 'z' {
+		to++
+	}
+	if word := string(t[from:to]); word != "echo" && word != "printf" {
+		return span{}
+	}
+	from = to
+	for to < len(t) && t[to] != ')' && t[to] != '|' && t[to] != '\n' {
+		to++
+	}
+	for from < to && t[from] == ' ' {
+		from++
+	}
+	for from < to && t[to-1] == ' ' {
+		to--
+	}
+	return span{from, to}
 }
 
 // line returns what stands from i to the end of the line or quotation: a

@@ -16,6 +16,22 @@ func (n *names) isPairName(f *folded, value []byte) bool {
 	return n.sensitive(f, noWhole)
 }
 
+// isVariable reports whether a name looks like one of a variable or a header:
+// "DB_PASSWORD", "X-Api-Key", "Authorization". Columns and objects do not.
+func isVariable(name []byte) bool {
+	letters, parts := false, false
+	for _, c := range name {
+		if 'a' <= c && c <= 'z' {
+			letters = true
+		}
+		parts = parts || c == '_' || c == '-'
+	}
+	if !letters {
+		return parts
+	}
+	return 'A' <= name[0] && name[0] <= 'Z' && (bytes.IndexByte(name, '-') > 0 || string(name) == "Authorization" || string(name) == "Cookie")
+}
+
 // A role is what a member is to the others of its object.
 type role uint8
 
@@ -29,7 +45,7 @@ const (
 
 // roleOf returns the role of a member's name.
 func roleOf(name []byte) role {
-	var buf [16]byte
+	var buf [24]byte
 	if len(name) > len(buf) {
 		return otherRole
 	}
@@ -53,6 +69,19 @@ func roleOf(name []byte) role {
 	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
 		return programRole
 	}
+	return lastRole(lower)
+}
+
+// lastRole returns the role of a name that ends in another one's: "parametervalue".
+func lastRole(name []byte) role {
+	for _, end := range [...]struct {
+		word string
+		role role
+	}{{"value", valueRole}, {"val", valueRole}, {"key", nameRole}, {"name", nameRole}, {"type", plainRole}, {"kind", plainRole}, {"id", plainRole}, {"ref", plainRole}} {
+		if len(name) > len(end.word) && bytes.HasSuffix(name, []byte(end.word)) {
+			return end.role
+		}
+	}
 	return otherRole
 }
 
@@ -68,7 +97,7 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 		name := p.names[e.nameFrom:e.nameTo]
 		role, hide := roleOf(name), false
 		switch {
-		case secret&namedSecret != 0 && (role == valueRole || role == otherRole && len(all) == 2):
+		case secret&namedSecret != 0 && (role == valueRole || role == otherRole && (len(all) == 2 || secret&namedVariable != 0 && p.raw[e.value] == '"')):
 			hide = true
 		case secret&manifest != 0:
 			hide = string(name) == "data" || string(name) == "stringData"
@@ -90,12 +119,48 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 	p.out = m.settle(p.out, ",")
 }
 
+// rewriteLists writes the lists of an object again that stand before the member
+// that names their program. One too long to be read twice becomes a digest.
+func (p *pass) rewriteLists(m *members, depth int) bool {
+	for i := m.first; i < len(p.members); i++ {
+		e := p.members[i]
+		if e.from == e.to || p.raw[e.value] != '[' {
+			continue
+		}
+		name := p.names[e.nameFrom:e.nameTo]
+		if p.nameInfo(name).class != clear {
+			continue
+		}
+		p.comma(m.base)
+		from := len(p.out)
+		p.out = append(p.appendName(p.out, name), ':')
+		next := 0
+		if p.rehash > 0 {
+			next = p.value(e.value, depth+1, clear)
+			p.rehash -= next - e.value
+		}
+		if p.over || next == 0 {
+			p.out, p.over = append(p.appendName(p.out[:from], name), ':'), false
+			next = p.digest(e.value)
+		}
+		if next < 0 {
+			return false
+		}
+		m.current, m.again = i, true
+		m.written(from, len(p.out))
+	}
+	p.out = m.settle(p.out, ",")
+	return true
+}
+
 // A secretKind is why members of an object are secrets beside their own names.
 type secretKind uint8
 
 const (
-	namedSecret secretKind = 1 << iota // one names another
-	manifest                           // a Secret of Kubernetes
+	namedSecret   secretKind = 1 << iota // one names another
+	namedVariable                        // one names a variable or header, which any other may hold
+	manifest                             // a Secret of Kubernetes
+	lateProgram                          // one names the program of a list before it
 )
 
 // noteMember looks at a member that may say what others are: the value starts
@@ -108,14 +173,19 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	case programRole:
 		if t := p.shortText(i); len(t) > 0 {
 			word, _, _ := bytes.Cut(t, []byte(" "))
-			p.program.word(word, p.r.names, &p.folded)
+			if p.program.word(word, p.r.names, &p.folded); p.program.programs != 0 {
+				return lateProgram
+			}
 		}
 	case plainRole:
 		if string(name) == "kind" && string(p.shortText(i)) == "Secret" {
 			return manifest
 		}
 	case nameRole:
-		if p.r.names.isPairName(&p.folded, p.shortText(i)) {
+		if t := p.shortText(i); p.r.names.isPairName(&p.folded, t) {
+			if isVariable(t) {
+				return namedSecret | namedVariable
+			}
 			return namedSecret
 		}
 	}
@@ -140,10 +210,22 @@ func (p *pass) shortText(i int) []byte {
 
 // listed returns how the element at raw[i], the n-th of a list, is a secret:
 // what it follows says so, or the program that the list runs.
-func (p *pass) listed(c *command, first *bool, n, i int) (form, int) {
-	text := p.raw[i] == '"'
+func (p *pass) listed(c *command, before *listName, n, i int) (form, int) {
+	text, name := p.raw[i] == '"', *before
+	*before = noName
+	var t []byte
+	if text {
+		if t = p.shortText(i); n%2 == 0 && p.r.names.isPairName(&p.folded, t) {
+			*before = otherName
+			if isVariable(t) {
+				*before = variableName
+			}
+		}
+	}
 	switch {
-	case n == 1 && *first && (!text || p.lastIn(i)):
+	case name == otherName && n == 1 && (!text || p.lastIn(i)):
+		return wholeWord, 0
+	case name == variableName && (n == 1 && p.lastIn(i) || !text || !isVariable(t) || !p.r.names.isPairName(&p.folded, t)):
 		return wholeWord, 0
 	case !text:
 		if c.wanted > 0 {
@@ -152,18 +234,26 @@ func (p *pass) listed(c *command, first *bool, n, i int) (form, int) {
 		}
 		return noSecret, 0
 	}
-	t := p.shortText(i)
-	if n == 0 {
-		*first = p.r.names.isPairName(&p.folded, t)
-	}
 	if t == nil { // too long for anything but a secret
 		t = []byte("x")
 	}
 	return c.word(t, p.r.names, &p.folded)
 }
 
+// A listName is what the element before one names.
+type listName uint8
+
+const (
+	noName       listName = iota
+	otherName             // a secret
+	variableName          // a secret, as a variable or header: the list may go on with others
+)
+
 // lastIn reports whether the string at raw[i] is the last element of its list.
 func (p *pass) lastIn(i int) bool {
+	if p.raw[i] != '"' {
+		return false
+	}
 	_, next := p.readString(i)
 	if next < 0 {
 		return false

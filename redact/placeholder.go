@@ -39,6 +39,8 @@ func isPlaceholder(b []byte) bool {
 		return true
 	case b[0] == '$' && n > 2 && b[1] == '{':
 		return b[n-1] == '}' && only(b[2:n-1], "a0.{} ")
+	case b[0] == '$' && n > 1 && b[1] == '(' && b[n-1] == ')':
+		return !bytes.HasPrefix(b[2:], []byte("echo")) && !bytes.HasPrefix(b[2:], []byte("printf")) && only(b[2:n-1], "a-/. ")
 	case b[0] == '$' && n > 1 && b[1] == '(':
 		return only(b[2:], "a-")
 	case b[0] == '$' && n > 3:
@@ -53,6 +55,10 @@ func isPlaceholder(b []byte) bool {
 		return n > 3 && only(b[1:], "a:> -")
 	case b[0] == '[' && b[n-1] == ']':
 		return only(b[1:n-1], " ")
+	}
+	switch string(b) {
+	case "null", "NULL", "nil", "None", "undefined", "true", "false", "-}":
+		return true
 	}
 	for _, c := range b {
 		if c != 'x' && c != 'X' && c != '*' && c != '.' && c != '#' {

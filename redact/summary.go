@@ -85,6 +85,7 @@ func (p *pass) object(i, depth int, as reading) int {
 	}
 	var rest remainder
 	var secret secretKind
+	lists, late := false, false // a list came, and a program behind it
 	program := p.program
 	p.program = command{}
 	defer func() { p.program = program }()
@@ -101,7 +102,10 @@ func (p *pass) object(i, depth int, as reading) int {
 		}
 		info := p.nameInfo(name)
 		if p.r.strict && as == asArguments {
-			secret |= p.noteMember(name, info, value)
+			kind := p.noteMember(name, info, value)
+			late = late || kind == lateProgram && lists
+			lists = lists || p.raw[value] == '['
+			secret |= kind &^ lateProgram
 		}
 		if as == asKeys && isCallName(name) {
 			p.reread = true
@@ -131,6 +135,9 @@ func (p *pass) object(i, depth int, as reading) int {
 		i = next
 	}
 	p.out = m.settle(p.out, ",")
+	if late && !p.rewriteLists(&m, depth) {
+		return -1
+	}
 	if secret != 0 {
 		if p.hideNamed(&m, secret); len(p.out) > p.limit+tail/2 && !cuts {
 			p.over = true
@@ -343,7 +350,7 @@ func (p *pass) list(i, depth int) int {
 	p.out = append(p.out, '[')
 	base := len(p.out)
 	option := false // the last element was the option --password or the like
-	run, first := p.program, false
+	run, before := p.program, noName
 	n := 0
 	for i++; ; n++ {
 		if i = p.between(i); i < 0 {
@@ -357,7 +364,7 @@ func (p *pass) list(i, depth int) int {
 		from := i
 		f, at := noSecret, 0
 		if p.r.strict {
-			f, at = p.listed(&run, &first, n, i)
+			f, at = p.listed(&run, &before, n, i)
 		}
 		switch {
 		case option || f == wholeWord && at == 0:
