@@ -1,11 +1,20 @@
-// Package collector takes records from Kafka or from spools to a store, and
-// tells the source only then: nothing is lost, and what comes twice collapses.
+// Package collector stores records from Kafka or spools, and acknowledges them
+// once they are stored.
 //
-// Whatever the source, a message goes through one decoder, which trusts nobody,
-// into one batch of many partitions or sessions. At most two batches are on
-// their way. A message that is no record, and a row that the store refuses, is
-// a dead letter; it is stored like a record before the source is told. Where
-// the source skips something, a gap says so.
+// A source (a partition of Kafka, or a session of a spool) is read by one
+// goroutine. A decoder checks each message, because any producer may have
+// written it. A message that is not a valid record becomes a dead letter with
+// its reason; offsets that the source skips become a gap.
+//
+// A pipeline collects what sources read into batches, and stores at most two at
+// once. It retries until the store has a batch, or until the collector stops.
+// Rows that the store refuses for what they are, it finds by halving the batch,
+// and stores them as dead letters. Only then, and in order, it commits the
+// batch's offsets or cursors.
+//
+// So a crash at any point repeats records and loses none; the store keeps one of
+// identical records. Memory is bounded while the store is away: records wait in
+// Kafka or in the spool.
 package collector
 
 import (

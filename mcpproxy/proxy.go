@@ -1,5 +1,28 @@
-// Package mcpproxy is the pump between an MCP client and a server's standard
-// input and output: it passes the bytes on, and leaves one record per call.
+// Package mcpproxy relays one MCP session between a client and a server
+// process, and records its calls in a Journal.
+//
+// One goroutine serves each direction. Bytes are forwarded unchanged; refused
+// requests are answered by the proxy, between the server's lines.
+//
+//   - From the client: package wire finds the messages. A call's intent line is
+//     appended before the bytes that could complete the call are forwarded. With
+//     Config.WaitIntent, forwarding also waits for the intent's sync, at most
+//     Config.SyncWait.
+//   - From the server: bytes are forwarded first. Each answer then closes the
+//     oldest open call with its id, and the call's final record is appended. With
+//     Config.WaitFinal, the record is appended and synced before the answer is
+//     forwarded.
+//
+// A call that is open for 60 s gets an interim record. A call gets a final
+// record with an error if it is unanswered 60 s after the client cancelled it,
+// evicted because too many calls are open, or open when the session ends.
+//
+// If the Journal fails, Config.OnAuditFailure selects whether calls are refused
+// or forwarded unrecorded; a later gap record counts them. Final records that
+// cannot be appended are kept, and appended before any other line.
+//
+// One mutex guards the state that the directions share. It is held while lines
+// are appended, so that the records' numbers follow the order of the lines.
 package mcpproxy
 
 import (

@@ -1,4 +1,24 @@
-// Package redact is pure: JSON in, JSON without secrets out.
+// Package redact replaces secrets in JSON by digests. It performs no I/O.
+//
+// AppendArgs turns a call's arguments into a summary: one JSON object of at most
+// 160 KiB and 250 levels. With the profile Strict:
+//
+//   - A value under a sensitive name becomes a digest, whatever its type and
+//     depth; an object under "environment" keeps its names. Names are compared
+//     without case, accents, punctuation and trailing digits; names.txt lists
+//     them.
+//   - In other strings and in names, credentials of known forms are replaced,
+//     also behind one level of encoding.
+//   - A string over 200 code points keeps its head and gets a digest;
+//     output_path may have 4096. All others share 16 KiB.
+//   - If the object is too large, large members become digests; then objects and
+//     lists are cut.
+//
+// The profile Libtmux reproduces the audit summary of libtmux-mcp.
+//
+// AppendText applies the same rules to a text that must stay a text. By default
+// digests are prefixes of HMAC-SHA256 (Strict) or SHA-256 (Libtmux); each Domain
+// has its own. If redaction fails, at most names and types remain, never values.
 package redact
 
 import (

@@ -1,5 +1,22 @@
-// Package wire reads newline-delimited JSON-RPC as it passes by: what some
-// server could execute in a client's bytes, and what a server's bytes answer.
+// Package wire parses newline-delimited JSON-RPC while it is forwarded.
+//
+// Requests reads the client's stream and reports what any known server could
+// execute. Servers split the stream in three ways: most restart at every LF,
+// some also at a bare CR, and go-sdk decodes JSON values across lines. Requests
+// forks a reading only where these differ, and merges identical messages.
+//
+// A Message holds the members as most servers read them: names compared exactly,
+// of duplicates the last. Candidates lists what other readings would run, and
+// Anomalies why readings can differ. Bytes that Requests cannot read, and that
+// some server might, are an Opaque message.
+//
+// Bytes that could complete a message are Ready only once Scan has reported the
+// message: the caller records it, then forwards them. A value larger than Limit
+// is reported twice, as Begun and Ended; of its arguments only names, types,
+// sizes and digests are kept.
+//
+// Answers reads the server's stream in bounded memory. AppendIDKey compares ids
+// as servers echo them: exactly, as float64, or as int64.
 package wire
 
 import "hash"

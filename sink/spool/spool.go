@@ -1,16 +1,29 @@
-// Package spool is the durable local log: one directory of JSON lines for each
-// session, written by one process, read by any.
+// Package spool is the durable local log: a directory of JSON lines for each
+// session, written by one process and read by any.
 //
-// A session is a directory of segments, 00000001.jsonl and so on, in which
-// each line ends in its own checksum (see audit.Seal). Beside them stand the
-// writer's lock, how far the writer has synced, and the cursor of the session's
-// one consumer. Nothing past the synced offset is passed on, so that no crash
-// can give a sequence number to two records.
+// A session is a directory of segments, 00000001.jsonl and so on. Each line ends
+// in its own checksum (see audit.Seal), so a torn or changed line is detected.
+// Next to the segments are the writer's lock, the position up to which the
+// writer has synced, and the cursor of the session's one consumer.
 //
-// It keeps files from other users, and it keeps what was written through
-// crashes, failed writes, failed syncs and full disks. It does not keep them
-// from the user it runs as, and it does not survive a file system that hangs in
-// write(2).
+//   - A Session appends lines with one write each. Run syncs them in another
+//     goroutine; Wait waits for that. One sync serves all that wait.
+//   - A Reader reads the lines in order, without a lock, also while the session
+//     is written. It reports damage as an Item and continues after it.
+//   - A Consumer takes records away, for example to Kafka, and commits how far
+//     it has come. It reads only what is synced: otherwise a power cut could give
+//     one sequence number to two records.
+//   - Recover completes the sessions of dead writers. It sets bad bytes aside,
+//     and appends a record for each call without one, and the session's end.
+//   - Retain removes what has been consumed and is old enough.
+//
+// After a failed write the segment is truncated to its last good line. After a
+// failed sync it receives no more lines, and its unsynced lines go to a new
+// segment. On a full disk a ballast file is freed for the final records of open
+// calls, and other lines are refused with ErrFull until there is space.
+//
+// Files are kept from other users. They are not kept from the user that the
+// process runs as, and a file system that hangs in write(2) is not survived.
 package spool
 
 import (
