@@ -1,6 +1,9 @@
 package redact
 
-import "testing"
+import (
+	"encoding/hex"
+	"testing"
+)
 
 // TestPanicLeavesShapes takes from the redactor what it needs.
 func TestPanicLeavesShapes(t *testing.T) {
@@ -37,5 +40,21 @@ func TestPanicLeavesNoText(t *testing.T) {
 	}
 	if got := r.AppendParts([]byte("before"), []Part{{Name: []byte("TOKEN=x")}}); string(got) != "before"+unknownArgs {
 		t.Errorf("AppendParts = %s", got)
+	}
+}
+
+// TestKeyIDIsNoDigest compares the id of a key, which session_start tells, with
+// the digests of what is easily guessed.
+func TestKeyIDIsNoDigest(t *testing.T) {
+	key := []byte("0123456789abcdef0123456789abcdef")
+	f := hmacForm(key)
+	for _, d := range []Domain{Argument, ErrorText, CommandLine, Wire} {
+		for _, value := range []string{"", "\x00", "\x01", "id"} {
+			h := f.newHash(d)
+			h.Write([]byte(value))
+			if hex.EncodeToString(h.Sum(nil)[:8]) == keyID(key) {
+				t.Errorf("the key's id is the digest of %q in domain %d", value, d)
+			}
+		}
 	}
 }
