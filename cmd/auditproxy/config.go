@@ -59,7 +59,7 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "redact.clear_names", Kind: cli.List, Usage: "names whose values are no secret after all"},
 		{Name: "spool.dir", Kind: cli.Path, Default: spoolDir, Varies: true, Usage: "directory of the records"},
 		{Name: "spool.retain_age", Kind: cli.Duration, Default: "30d", Usage: "how long records stay that nobody waits for"},
-		{Name: "spool.retain_bytes", Kind: cli.Size, Default: "1GiB", Usage: "how much of the records that were shipped stays"},
+		{Name: "spool.retain_bytes", Kind: cli.Size, Default: "1GiB", Usage: "space on the disk for records that were shipped, beyond which the oldest go"},
 		{Name: "spool.consumer", Kind: cli.Choice, Choices: []string{"none", "kafka", "collector"}, Usage: "who fetches the records; by default kafka if there are brokers, else none"},
 		{Name: "durability", Kind: cli.Choice, Default: "intent", Choices: []string{"os", "interval", "intent", "always"}, Usage: "what is synced: nothing, everything each 50ms, the intent before its call, the record before its answer too"},
 		{Name: "sync_wait", Kind: cli.Duration, Default: "20ms", Usage: "longest wait for the sync of an intent"},

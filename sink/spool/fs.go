@@ -54,6 +54,7 @@ type Info struct {
 	Inode   uint64
 	Links   uint64
 	Size    int64 // bytes
+	Disk    int64 // bytes that it takes on the disk, less than Size where it has holes
 	ModTime time.Time
 }
 
@@ -171,6 +172,7 @@ func info(st *unix.Stat_t) Info {
 		Inode:   uint64(st.Ino),
 		Links:   uint64(st.Nlink),
 		Size:    st.Size,
+		Disk:    int64(st.Blocks) * 512, // stat(2): of this size on every file system
 		ModTime: time.Unix(st.Mtim.Unix()),
 	}
 }
@@ -245,10 +247,17 @@ func syncFile(f FS, name string) error {
 
 // replaceFile makes name hold data and nothing else, durably. A crash leaves
 // the old contents or the new, and perhaps name with ".tmp" behind it, which
-// the next call overwrites.
+// the next call removes.
 func replaceFile(f FS, name string, data []byte) error {
-	tmp := name + ".tmp"
-	w, err := f.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// A file of our own: what is there may have another name elsewhere.
+	tmp, flags := name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL
+	w, err := f.OpenFile(tmp, flags, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if err := f.Remove(tmp); err != nil {
+			return err
+		}
+		w, err = f.OpenFile(tmp, flags, 0o600)
+	}
 	if err != nil {
 		return err
 	}

@@ -163,6 +163,15 @@ func checkRegular(f File, name string) error {
 	return nil
 }
 
+// checkSize refuses a segment that is longer than any proxy writes: to read it
+// could take hours.
+func checkSize(i Info, name string) error {
+	if i.Size > maxSegment {
+		return fmt.Errorf("%q has %d bytes, more than a proxy writes: move it to a safe place", name, i.Size)
+	}
+	return nil
+}
+
 // machineID identifies this machine. machine-id(5) asks not to show the id
 // itself, so it is a hash. A machine without an id is known by its host name.
 func machineID() string {

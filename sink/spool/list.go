@@ -210,7 +210,8 @@ func (e *Entry) look(f FS, session string) error {
 }
 
 func loadDurable(f FS, session string) (Position, error) {
-	d, err := f.OpenFile(filepath.Join(session, durableFile), os.O_RDONLY, 0)
+	name := filepath.Join(session, durableFile)
+	d, err := f.OpenFile(name, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Position{}, nil
 	}
@@ -218,6 +219,9 @@ func loadDurable(f FS, session string) (Position, error) {
 		return Position{}, err
 	}
 	defer d.Close()
+	if err := checkRegular(d, name); err != nil {
+		return Position{}, err
+	}
 	return readDurable(d)
 }
 

@@ -251,7 +251,7 @@ func (m *memFS) ReadDir(name string) ([]string, error) {
 }
 
 func (n *node) info() Info {
-	return Info{Mode: n.mode, UID: os.Geteuid(), Inode: n.inode, Links: n.links, Size: int64(len(n.data)), ModTime: time.Time{}}
+	return Info{Mode: n.mode, UID: os.Geteuid(), Inode: n.inode, Links: n.links, Size: int64(len(n.data)), Disk: int64(len(n.data)), ModTime: time.Time{}}
 }
 
 // crash is what a file system holds after the machine stopped: what was synced,

@@ -345,7 +345,11 @@ func (r *Reader) open() (Item, error) {
 		return Item{}, io.EOF // removed since; the next call says so
 	}
 	if err == nil {
-		if err = checkRegular(f, name); err != nil {
+		err = checkRegular(f, name)
+		if i, serr := f.Stat(); err == nil && serr == nil {
+			err = checkSize(i, name)
+		}
+		if err != nil {
 			f.Close()
 		}
 	}

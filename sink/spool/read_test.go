@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -136,6 +137,9 @@ func TestReaderRefusesLinksAndPipes(t *testing.T) {
 	}{
 		{"a link", func(path string) error { return os.Symlink("/etc/passwd", path) }},
 		{"a directory", func(path string) error { return os.Mkdir(path, 0o700) }},
+		{"a segment longer than any", func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40))
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := planted(t)

@@ -221,8 +221,8 @@ func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 		if err != nil {
 			return err
 		}
-		if i.Size > maxOffset+maxPending {
-			return fmt.Errorf("segment %d has %d bytes, more than a proxy writes: move %q to a safe place", no, i.Size, name)
+		if err := checkSize(i, name); err != nil {
+			return err
 		}
 		// What is read below must be what the medium has.
 		if err := syncFile(r.fs, name); err != nil {
@@ -276,7 +276,7 @@ func (r *recovery) setAside(no uint32, h *history) error {
 	if from >= i.Size {
 		return nil
 	}
-	if i.Size-from > maxTail {
+	if i.Size-from > maxTail || i.Links > 1 {
 		r.result.Damaged++ // readers pass over it where it is
 		return nil
 	}
@@ -327,7 +327,14 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 	}
 	s.newNames, s.newDir = true, true
 	var err error
-	s.durable, err = r.fs.OpenFile(filepath.Join(r.dir, durableFile), os.O_RDWR|os.O_CREATE, 0o600)
+	name := filepath.Join(r.dir, durableFile)
+	if i, err := r.fs.Lstat(name); err == nil && i.Links > 1 {
+		// A backup, or another file: what is written next is not for it.
+		if err := replaceFile(r.fs, name, appendPosition(nil, r.durable)); err != nil {
+			return nil, err
+		}
+	}
+	s.durable, err = r.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -353,7 +360,8 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 }
 
 // reopen opens the last segment. It returns nil if that is shorter than what
-// was published, or does not end with a line.
+// was published, does not end with a line, or has another name: that may be a
+// backup's.
 func (r *recovery) reopen(no uint32) (*segment, error) {
 	name := filepath.Join(r.dir, segmentName(no))
 	g, err := r.fs.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
@@ -369,7 +377,7 @@ func (r *recovery) reopen(no uint32) (*segment, error) {
 	if i.Size > 0 {
 		_, err = g.ReadAt(last, i.Size-1)
 	}
-	if err != nil || last[0] != '\n' || (Position{no, i.Size}).Before(r.durable) {
+	if err != nil || last[0] != '\n' || (Position{no, i.Size}).Before(r.durable) || i.Links > 1 {
 		g.Close()
 		return nil, ignoreEOF(err)
 	}

@@ -1,7 +1,9 @@
 package spool
 
 import (
+	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -288,4 +290,42 @@ func TestRecoverHalfARepeat(t *testing.T) {
 		t.Errorf("Recover = %+v, skipped %v, want no open call", done, skipped)
 	}
 	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir}), [][]byte{final(1, 0)}, "half a repeat")
+}
+
+// TestRecoverWritesToNoOtherFile plants, in a dead session, names of files that
+// have other names too. They keep what is in them, and the session gets its end.
+func TestRecoverWritesToNoOtherFile(t *testing.T) {
+	for _, name := range []string{segmentName(1), segmentName(2), durableFile, durableFile + ".tmp", lockFile, ballastFile} {
+		t.Run(name, func(t *testing.T) {
+			s := create(t, Config{Head: head})
+			appendLines(t, s, intent(1), false)
+			must(t, s.sync1())
+			die(t, s)
+			planted, other := filepath.Join(s.dir, name), filepath.Join(t.TempDir(), "other")
+			text, err := os.ReadFile(planted)
+			if errors.Is(err, fs.ErrNotExist) {
+				text = []byte("another's\n")
+			}
+			if name == segmentName(1) {
+				text = append(text, "a torn line"...)
+			}
+			must(t, os.WriteFile(other, text, 0o600))
+			if err := os.Remove(planted); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			must(t, os.Link(other, planted))
+			done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
+			if err != nil || len(skipped) > 0 || len(done) != 1 || done[0].Unknown != 1 {
+				t.Errorf("Recover = %+v, %+v, %v, want one session with one call", done, skipped, err)
+			}
+			got, err := os.ReadFile(other)
+			must(t, err)
+			if !bytes.Equal(got, text) {
+				t.Errorf("the other file holds %q, want %q", got, text)
+			}
+			if e, there := Look(s.c.Dir, testID); !there || e.State != Ended || e.Err != nil {
+				t.Errorf("the session is %v, %v", e.State, e.Err)
+			}
+		})
+	}
 }

@@ -28,7 +28,7 @@ const (
 type RetainConfig struct {
 	Dir      string        // the spool directory. Required.
 	Age      time.Duration // zero: for ever. A file goes a day or two later, see looks.
-	Bytes    int64         // of consumed segments, oldest go first; zero: no bound
+	Bytes    int64         // on the disk, of consumed segments and sessions, oldest go first; zero: no bound
 	Consumed bool          // sessions have a consumer; else only ended sessions go, by age
 	Log      *zap.Logger   // nil: none
 	FS       FS            // nil for the real one
@@ -41,7 +41,7 @@ type RetainConfig struct {
 type used struct {
 	session string // directory
 	no      uint32
-	size    int64
+	size    int64     // on the disk; with last, of the whole session beside its other segments
 	end     time.Time // when it was written last
 	last    bool      // the session ends with it and may go as a whole
 }
@@ -143,9 +143,34 @@ func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 		if st.ModTime.After(end) {
 			end = st.ModTime
 		}
-		list = append(list, used{session, no, st.Size, end, whole && i == len(e.Segments)-1})
+		list = append(list, used{session, no, st.Disk, end, whole && i == len(e.Segments)-1})
+	}
+	if whole {
+		beside, err := besideSegments(f, session)
+		list[len(list)-1].size += beside
+		return list, err
 	}
 	return list, nil
+}
+
+// besideSegments returns what a session takes on the disk beside its segments:
+// of a short one that is most.
+func besideSegments(f FS, session string) (int64, error) {
+	i, err := f.Lstat(session)
+	if err != nil {
+		return 0, fmt.Errorf("looking at session: %w", err)
+	}
+	sum := i.Disk
+	names, err := f.ReadDir(session)
+	for _, name := range names {
+		if _, segment := segmentNo(name); segment {
+			continue
+		}
+		if i, err := f.Lstat(filepath.Join(session, name)); err == nil { // else it was removed meanwhile
+			sum += i.Disk
+		}
+	}
+	return sum, err
 }
 
 // look returns the time that ages are judged by. The system's clock may be

@@ -137,7 +137,7 @@ func TestRetentionUnderAClockThatJumps(t *testing.T) {
 		{"years back", 0, []look{{0, everything}, {day, everything}, {-10 * year, everything}, {day + time.Hour, everything}, {3 * day, everything}}},
 		{"ahead, back and ahead", 0, []look{{0, everything}, {10 * year, everything}, {0, everything}, {20 * year, everything}, {time.Hour, everything}}},
 		{"a month without a look", 0, []look{{0, everything}, {40 * day, everything}, {42 * day, []string{"session-2[1 2 3]"}}}},
-		{"a right clock", 0, []look{{29 * day, everything}, {30 * day, []string{"session-0[1 2 3]", "session-2[1 2 3]"}}, {31 * day, []string{"session-2[1 2 3]"}}}},
+		{"a right clock", 0, []look{{29*day - time.Hour, everything}, {30*day - time.Hour, []string{"session-0[1 2 3]", "session-2[1 2 3]"}}, {31 * day, []string{"session-2[1 2 3]"}}}},
 		{"a session of years ahead", 10 * year, []look{{0, everything}, {2 * day, everything}, {30 * day, everything}, {32 * day, []string{"session-1[1 2 3]", "session-2[1 2 3]"}}, {34 * day, []string{"session-1[1 2 3]", "session-2[1 2 3]"}}, {36 * day, []string{"session-2[1 2 3]"}}}},
 	} {
 		for _, consumed := range []bool{false, true} {
@@ -173,7 +173,7 @@ func TestRetentionUnderAClockThatJumps(t *testing.T) {
 // else.
 func TestRetention(t *testing.T) {
 	everything := []string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}
-	const day = 24 * time.Hour
+	const day, aSession = 24 * time.Hour, -1 // less than what session-0 takes on the disk
 	for _, tt := range []struct {
 		name    string
 		consume map[string]int // records of a session
@@ -184,7 +184,8 @@ func TestRetention(t *testing.T) {
 		{"consumed, young, little", map[string]int{"session-0": 9, "session-1": 9}, RetainConfig{Age: 30 * day, Bytes: 1 << 30, Consumed: true}, everything},
 		{"consumed and old", map[string]int{"session-1": 9}, RetainConfig{Age: 36 * time.Hour, Consumed: true}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
 		{"partly consumed", map[string]int{"session-1": 2}, RetainConfig{Age: 36 * time.Hour, Consumed: true}, []string{"session-0[1 2 3]", "session-1[2 3]", "session-2[1 2 3]"}},
-		{"consumed and too much", map[string]int{"session-0": 9, "session-1": 9}, RetainConfig{Age: 30 * day, Bytes: 1000, Consumed: true}, []string{"session-0[2 3]", "session-2[1 2 3]"}},
+		{"consumed and too much", map[string]int{"session-0": 9, "session-1": 9}, RetainConfig{Age: 30 * day, Bytes: aSession, Consumed: true}, []string{"session-0[2 3]", "session-2[1 2 3]"}},
+		{"consumed and too much on the disk", map[string]int{"session-0": 9, "session-1": 9}, RetainConfig{Age: 30 * day, Bytes: 10000, Consumed: true}, []string{"session-2[1 2 3]"}},
 		{"dead, although consumed", map[string]int{"session-2": 9}, RetainConfig{Age: time.Hour, Bytes: 1, Consumed: true}, everything},
 		{"without a consumer, by age", nil, RetainConfig{Age: 36 * time.Hour, Bytes: 1}, []string{"session-0[1 2 3]", "session-2[1 2 3]"}},
 		{"without a consumer, young", nil, RetainConfig{Age: 30 * day, Bytes: 1}, everything},
@@ -204,6 +205,9 @@ func TestRetention(t *testing.T) {
 			}
 			tt.c.Dir = dir
 			tt.c.looked(t)
+			if tt.c.Bytes == aSession {
+				tt.c.Bytes = onDisk(t, filepath.Join(dir, sessionsDir, "session-0")) - 1
+			}
 			_, err := Retain(t.Context(), tt.c)
 			must(t, err)
 			if diff := cmp.Diff(tt.want, left(t, dir)); diff != "" {
@@ -211,6 +215,20 @@ func TestRetention(t *testing.T) {
 			}
 		})
 	}
+}
+
+// onDisk is what du(1) says of a directory.
+func onDisk(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		i, err := osFS{}.Lstat(name)
+		sum += i.Disk
+		return err
+	}))
+	return sum
 }
 
 // countingFS counts the files that are opened.

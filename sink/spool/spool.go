@@ -48,12 +48,13 @@ const (
 // Sizes and times. None of them is part of the format but the first, which a
 // reader need not know either.
 const (
-	segmentSize = 8 << 20   // bytes after which a new segment is begun
-	maxHead     = 1 << 20   // bytes of Head that a segment starts with
-	ballastSize = 256 << 10 // bytes kept for the final records of open calls
-	maxPending  = 8 << 20   // bytes written and not yet synced; more waits for the sync
-	softPending = 1 << 20   // bytes after which the sync does not wait for its time
-	maxOffset   = 1 << 30   // bytes a segment may grow to if no other can be made
+	segmentSize = 8 << 20                // bytes after which a new segment is begun
+	maxHead     = 1 << 20                // bytes of Head that a segment starts with
+	ballastSize = 256 << 10              // bytes kept for the final records of open calls
+	maxPending  = 8 << 20                // bytes written and not yet synced; more waits for the sync
+	softPending = 1 << 20                // bytes after which the sync does not wait for its time
+	maxOffset   = 1 << 30                // bytes a segment may grow to if no other can be made
+	maxSegment  = maxOffset + maxPending // bytes of a segment; one that is longer was made by another program
 
 	syncEvery    = 50 * time.Millisecond
 	behindAfter  = time.Second            // that a sync runs before appends beyond maxPending no longer wait for it
