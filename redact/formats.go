@@ -265,28 +265,28 @@ func hasHump(b []byte) bool {
 // maxRun is where in a credential, in bytes, the run ends that gives it away.
 const maxRun = 64
 
-// hasToken reports whether b has a run of a token that look sees.
+// hasToken reports whether b has a run of a token: of minFormat bytes, or of
+// minMixed with a digit or other bytes than small letters and "_" among them.
+// Names of tools and of directories are none.
 func hasToken(b []byte) bool {
-	n, mixed := 0, false
+	n, digit := 0, false    // of the run
+	part, mixed := 0, false // of what stands between two slashes in it
 	for _, c := range b {
-		if classes[c]&isToken == 0 {
-			n, mixed = 0, false
+		switch {
+		case classes[c]&isToken == 0:
+			n, digit = 0, false
+			part, mixed = 0, false
+			continue
+		case c == '/':
+			n++
+			part, mixed = 0, false
 			continue
 		}
 		n++
+		part++
+		digit = digit || isDigit(c)
 		mixed = mixed || (c < 'a' || 'z' < c) && c != '_'
-		if n >= minFormat || n >= minMixed && mixed {
-			return true
-		}
-	}
-	return false
-}
-
-// isMixed reports whether b has other bytes than small letters and "_", as
-// names of tools do not.
-func isMixed(b []byte) bool {
-	for _, c := range b {
-		if (c < 'a' || 'z' < c) && c != '_' {
+		if part >= minFormat || n >= minMixed && digit || part >= minMixed && mixed {
 			return true
 		}
 	}

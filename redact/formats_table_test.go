@@ -347,8 +347,9 @@ func around(s shape) (f reduced, ok bool) {
 	return f, true
 }
 
-// writeFormats writes the table of formats.
-func writeFormats(t *testing.T, b *bytes.Buffer) {
+// writeFormats writes the automaton of the words of formats, and the table of
+// formats.
+func writeFormats(t *testing.T, automaton, b *bytes.Buffer) {
 	var all []reduced
 	for _, r := range slices.Concat(leakRules(t), ownFormats) {
 		if slices.Contains(otherwise, r.Rule) {
@@ -391,7 +392,7 @@ func writeFormats(t *testing.T, b *bytes.Buffer) {
 		kept++
 	}
 	first = append(first, uint16(kept))
-	writeAutomaton(b, "formatWords", words)
+	writeAutomaton(automaton, "formatWords", words)
 	fmt.Fprintf(b, "// By word of formatWords: its size, and its first format.\nconst formatSizes = %s\n\nvar formatFirst = [...]uint16{%s}\n\n", quote(sizes), numbers(first))
 	fmt.Fprintf(b, "var formatSets = [...]byteSet{\n")
 	for _, s := range sets {

@@ -1,0 +1,37 @@
+package redact
+
+// A nameInfo is what a member's name says.
+type nameInfo struct {
+	class class
+	role  role
+	plain bool // it stands in a summary as it is
+}
+
+// Names that are remembered, because they repeat: a client cannot make a pass
+// remember more.
+const (
+	maxInfos    = 256
+	maxInfoName = 64 // bytes
+)
+
+func (p *pass) nameInfo(name []byte) nameInfo {
+	if info, ok := p.infos[string(name)]; ok {
+		return info
+	}
+	info := nameInfo{class: p.r.names.class(&p.folded, name), role: roleOf(name)}
+	if len(p.infos) < maxInfos && len(name) <= maxInfoName {
+		info.plain = isPlain(name) && len(p.scan.credentials(name)) == 0
+		p.infos[string(name)] = info
+	}
+	return info
+}
+
+// isPlain reports whether b is in JSON what it is.
+func isPlain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c >= 0x7F || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}

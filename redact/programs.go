@@ -1,0 +1,214 @@
+package redact
+
+import (
+	"bytes"
+	"strings"
+)
+
+// programs is a set of kinds of programs that take a secret as an argument.
+type programs uint64
+
+const (
+	webClient    programs = 1 << iota // -u USER:SECRET
+	mysql                             // -pSECRET
+	dashP                             // -p SECRET, -pSECRET
+	registry                          // dashP after "login"
+	redis                             // -a SECRET, AUTH SECRET
+	ldap                              // -w SECRET
+	samba                             // -U USER%SECRET
+	openssl                           // -k SECRET
+	archive                           // -pSECRET, -hpSECRET
+	upperP                            // -P SECRET
+	snmp                              // -A SECRET, -X SECRET
+	dashA                             // -a USER:SECRET
+	ftp                               // -u USER,SECRET
+	oracle                            // USER/SECRET@DATABASE
+	htpasswd                          // -b FILE USER SECRET
+	netUser                           // user NAME SECRET, use SHARE SECRET
+	loginToken                        // login SECRET
+	authtoken                         // authtoken SECRET
+	kubectl                           // --from-literal=KEY=SECRET
+	settings                          // a setter after "config"
+	settingsSet                       // a setter after "set"
+	machine                           // a setter after "login"
+	setter                            // NAME SECRET
+	stdin                             // reads a secret with sudo -S, --password-stdin and the like
+	sql                               // IDENTIFIED BY SECRET
+	impacket                          // DOMAIN/USER:SECRET@HOST
+	dashT                             // -t SECRET
+	xfreerdp                          // /p:SECRET
+	ldapPasswd                        // -s SECRET, -a SECRET
+	chpasswd                          // stdin without an option
+	secretWord                        // chpasswd after "secret"
+	sshKeygen                         // -N SECRET
+	keychain                          // -w SECRET
+	body                              // bodyFlag after "secret"
+	bodyFlag                          // -b SECRET
+	assigns                           // NAME=SECRET after "put", "write" or "secrets"
+	puts                              // a setter after "put" or "set"
+	positional                        // SECRET
+	thirdWord                         // a word, NAME SECRET
+	secondWord                        // NAME SECRET
+	secureString                      // SECRET, -String SECRET
+	encrypts                          // encrypt_string SECRET, --plaintext SECRET, --encrypt SECRET SECRET
+	basicAuth                         // http-basic.HOST NAME SECRET
+	loginWord                         // no program: what registry, loginToken and machine must be told
+	settingWord                       // no program: what settings must be told
+	setWord                           // no program: what settingsSet must be told
+	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
+	secretsWord                       // no program: what secretWord and body must be told
+	passWord                          // no program: what prose calls a password
+
+	notPrograms = loginWord | settingWord | setWord | stdinWord | secretsWord | passWord
+)
+
+// programNames are the programs by kind.
+var programNames = [...]struct {
+	of    programs
+	names string
+}{
+	{webClient, "curl curlie"},
+	{mysql, "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
+		"mariadb-import mariadb-check mysqlsh mydumper xtrabackup mariabackup"},
+	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
+		"useradd usermod hydra medusa ncrack steghide evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
+	{registry | secretWord, "docker podman"},
+	{registry, "nerdctl buildah skopeo crane helm oras az oc cf jfrog jf argocd ibmcloud rancher"},
+	{redis, "redis-cli valkey-cli keydb-cli"},
+	{ldap, "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapmodrdn ldapcompare ldapexop"},
+	{ldap | ldapPasswd, "ldappasswd"},
+	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe"},
+	{openssl, "openssl"},
+	{archive, "7z 7za 7zz 7zr rar unrar"},
+	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip"},
+	{snmp, "snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap snmptable"},
+	{dashA, "http https httpie xh xhs ab swaks"},
+	{ftp, "lftp ncftp ncftpput ncftpget"},
+	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
+	{htpasswd, "htpasswd"},
+	{netUser | samba, "net"},
+	{loginToken | assigns, "vault bao"},
+	{loginToken, "cargo snyk wandb"},
+	{assigns, "fly flyctl"},
+	{secretWord | body | stdin, "gh"},
+	{secretWord, "wrangler vercel secret-tool"},
+	{secretWord | puts, "glab"},
+	{sshKeygen, "ssh-keygen"},
+	{keychain | dashP | upperP, "security"},
+	{puts, "consul netlify"},
+	{puts | webClient, "etcdctl"},
+	{setter, "rclone"},
+	{positional, "mkpasswd"},
+	{secureString, "ConvertTo-SecureString"},
+	{thirdWord, "rabbitmqctl"},
+	{secondWord, "wpa_passphrase"},
+	{encrypts, "ansible-vault caddy qpdf"},
+	{authtoken, "ngrok"},
+	{kubectl, "kubectl k3s microk8s"},
+	{dashT, "doctl gitlab-runner buildkite-agent codecov coveralls"},
+	{xfreerdp, "xfreerdp wfreerdp xfreerdp3"},
+	{settings | settingsSet, "npm pnpm"},
+	{settings | secretWord, "gcloud"},
+	{settings | basicAuth, "composer bundle"},
+	{settings | basicAuth | dashP, "poetry"},
+	{settings, "git yarn aws pip pip3 conda hub"},
+	{machine, "machine"},
+	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth"},
+	{stdin, "sudo su gpg gpg2"},
+	{stdin | chpasswd | passWord, "passwd"},
+	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd"},
+	{loginWord, "login auth"},
+	{settingWord, "config configure"},
+	{setWord, "set"},
+	{stdinWord, "stdin token fd"},
+	{passWord, "password Password PASSWORD passphrase Passphrase passcode Passcode pwd"},
+	{secretsWord, "secret secrets insert store env"},
+	{sql, "identified IDENTIFIED Identified"},
+	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
+		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient"},
+}
+
+// programTable has the kinds by name. wordStarts tells most other words from
+// names: it is a set of hashes of their first runs of letters and digits, and
+// of them as a whole.
+var programTable, wordStarts = func() (map[string]programs, *wordSet) {
+	table := make(map[string]programs)
+	for _, row := range programNames {
+		for name := range strings.FieldsSeq(row.names) {
+			table[name] = row.of
+		}
+	}
+	var starts wordSet
+	for name := range table {
+		run := 0
+		for run < len(name) && classes[name[run]]&isAlnum != 0 {
+			run++
+		}
+		starts.add(name[:run])
+		starts.add(name)
+	}
+	return table, &starts
+}()
+
+// A wordSet is a set of hashes of words of two bytes or more.
+type wordSet [1 << 13 / 64]uint64
+
+func hashWord(first, second, last byte, n int) uint32 {
+	return (uint32(first)<<24 | uint32(second)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 19
+}
+
+func (w *wordSet) add(word string) {
+	h := hashWord(word[0], word[1], word[len(word)-1], len(word))
+	w[h/64] |= 1 << (h % 64)
+}
+
+// has reports whether a word that looks like b may be in w.
+func (w *wordSet) has(b []byte) bool {
+	h := hashWord(b[0], b[1], b[len(b)-1], len(b))
+	return w[h/64]>>(h%64)&1 != 0
+}
+
+// programOf returns the kinds of the program of that name.
+func programOf(name []byte) programs {
+	if len(name) < 2 || len(name) > maxProgram || !wordStarts.has(name) {
+		return 0
+	}
+	return programTable[string(name)]
+}
+
+// wordAt returns the kinds of the program whose name starts at text[i].
+func wordAt(text []byte, i int) programs {
+	if i > 0 && text[i-1] == '-' {
+		return programOf(text[i:min(i+len("stdin"), len(text))]) & stdinWord
+	}
+	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && !isWordBreak(text[i-1]) {
+		return 0
+	}
+	to := i
+	for to < len(text) && to-i <= maxProgram+len(".exe") && !isWordBreak(text[to]) && text[to] != '\\' {
+		to++
+	}
+	return programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
+}
+
+// Kinds that are no secret's without an option, or without a word that says
+// what the program is to do.
+const (
+	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain
+	withLogin  = registry | loginToken | machine
+)
+
+// want reports whether a text with programs of these kinds, and an option or
+// none, may have a secret among their arguments.
+func (p programs) want(option bool) bool {
+	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 || p&setWord != 0 && p&settingsSet != 0 {
+		return true
+	}
+	if p&secretsWord != 0 && p&(secretWord|body) != 0 {
+		return true
+	}
+	if p&stdinWord != 0 {
+		return p&^notPrograms != 0
+	}
+	return p&^(withOption|withLogin|settings|settingsSet|secretWord|body|basicAuth|notPrograms) != 0
+}
