@@ -169,10 +169,21 @@ func (s shape) text(hex int) string {
 
 // word returns text as it is where it is one word, else in quotation marks.
 func word(text string) string {
-	if text == "" || strings.ContainsAny(text, " \"'=,;()[]{}<>#…") || escape.Text(text) != text {
+	if text == "" || hasMark(text) || escape.Text(text) != text {
 		return quoted(text)
 	}
 	return text
+}
+
+// hasMark reports whether text has a character that a summary uses itself.
+func hasMark(text string) bool {
+	for _, c := range text {
+		switch c {
+		case ' ', '"', '\'', '=', ',', ';', '(', ')', '[', ']', '{', '}', '<', '>', '#', '…':
+			return true
+		}
+	}
+	return false
 }
 
 func quoted(text string) string {
