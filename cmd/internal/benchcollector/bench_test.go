@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"auditproxy/collector/alert"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -33,5 +36,30 @@ func TestTable(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestRules: the rules that are measured are what is said, and the program
+// loads them.
+func TestRules(t *testing.T) {
+	path, err := writeRules(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := alert.Load([]alert.File{{Name: path, Text: text}}, alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(rules.All()); n != ruleCount {
+		t.Errorf("%d rules, want %d", n, ruleCount)
+	}
+	for _, r := range rules.All() {
+		if r.Scheduled() {
+			t.Errorf("rule %q does not look at each record", r.Name)
+		}
 	}
 }

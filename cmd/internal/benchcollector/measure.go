@@ -49,6 +49,7 @@ func (b *bench) all(ctx context.Context) (err error) {
 	}{
 		{"records in Kafka", b.fill},
 		{"one core", b.oneCore},
+		{"alert rules", b.rules},
 		{"outage", b.outage},
 		{"end to end", b.endToEnd},
 		{"queryable", b.queryable},
@@ -70,7 +71,7 @@ func (b *bench) fill(ctx context.Context) error {
 }
 
 // discarding runs do with a collector whose ClickHouse costs nothing.
-func (b *bench) discarding(ctx context.Context, refuses bool, do func(*instance, *front) error) error {
+func (b *bench) discarding(ctx context.Context, refuses bool, do func(*instance, *front) error, env ...string) error {
 	engine, err := b.engine(ctx)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (b *bench) discarding(ctx context.Context, refuses bool, do func(*instance,
 		return errors.Join(err, engine.end())
 	}
 	f.refuses.Store(refuses)
-	p, err := b.collect(true, waiting, "AUDITCOLLECTOR_CLICKHOUSE_ADDR="+f.addr, "AUDITCOLLECTOR_CLICKHOUSE_PROTOCOL=http")
+	p, err := b.collect(true, waiting, append(env, "AUDITCOLLECTOR_CLICKHOUSE_ADDR="+f.addr, "AUDITCOLLECTOR_CLICKHOUSE_PROTOCOL=http")...)
 	if err == nil {
 		err = errors.Join(do(p, f), p.end())
 	}
@@ -92,7 +93,21 @@ func (b *bench) discarding(ctx context.Context, refuses bool, do func(*instance,
 // Kafka to a ClickHouse that accepts and forgets them. Processor time, not
 // the clock's: broker and server have a core to themselves only if there is one.
 func (b *bench) oneCore(ctx context.Context) error {
-	return b.discarding(ctx, false, func(p *instance, _ *front) error {
+	seconds, err := b.perRecord(ctx, "shipped")
+	if err != nil {
+		return err
+	}
+	b.rows = append(b.rows, row{
+		name: fmt.Sprintf("Kafka to a ClickHouse that forgets, %d bytes, one core", b.size), unit: "/s",
+		value: 1 / seconds, compare: atLeast, target: 100_000,
+	})
+	return nil
+}
+
+// perRecord returns the seconds of processor time that the collector takes for
+// a record with some alert rules, while its ClickHouse costs nothing.
+func (b *bench) perRecord(ctx context.Context, rules string) (seconds float64, err error) {
+	err = b.discarding(ctx, false, func(p *instance, _ *front) error {
 		var at [2]struct{ records, seconds float64 }
 		began := time.Now()
 		for i, n := range []int{b.records / 10, b.records * 19 / 20} {
@@ -110,12 +125,10 @@ func (b *bench) oneCore(ctx context.Context) error {
 		}
 		records := at[1].records - at[0].records
 		fmt.Fprintf(b.progress, "benchcollector: by the clock %.0f records/s\n", records/time.Since(began).Seconds())
-		b.rows = append(b.rows, row{
-			name: fmt.Sprintf("Kafka to a ClickHouse that forgets, %d bytes, one core", b.size), unit: "/s",
-			value: records / (at[1].seconds - at[0].seconds), compare: atLeast, target: 100_000,
-		})
+		seconds = (at[1].seconds - at[0].seconds) / records
 		return nil
-	})
+	}, "AUDITCOLLECTOR_ALERT_RULES="+rules)
+	return seconds, err
 }
 
 // outage measures the memory of a collector whose ClickHouse refuses all, until
