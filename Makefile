@@ -69,8 +69,15 @@ check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platf
 		export GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0; \
 		go vet ./... && go build -trimpath -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; done
 
-bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy, the collector and the review page
-	@code=0; for program in bench benchcollector benchreview; do go run ./cmd/internal/$$program || code=$$?; done; exit $$code
+# The records that wait in Kafka, and those that the review page searches. The
+# targets are for ten million: each of the two programs writes them for minutes, to
+# some GB in the temporary directory. RECORDS=1000000 takes a tenth of that. The
+# proxy's part takes about ten minutes, one of them for log over 1 GB.
+RECORDS ?= 10000000
+
+bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy, the collector and the review page; RECORDS=1000000 for fewer
+	@code=0; go run ./cmd/internal/bench || code=$$?; \
+	for program in benchcollector benchreview; do go run ./cmd/internal/$$program -records $(RECORDS) || code=$$?; done; exit $$code
 
 soak: tools ## the long versions of the tests: every frame at every server, every kill
 	SOAK=1 go test -count=1 -timeout 3h ./...

@@ -23,7 +23,7 @@ import (
 
 // deadline ends a run in which something hangs. With ten million records the
 // broker alone needs minutes.
-const deadline = 30 * time.Minute
+const deadline = 2 * time.Hour
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))

@@ -21,6 +21,9 @@ var generate string
 const (
 	block  = 50_000 // records of one insert, as the collector has it
 	repeat = 100    // of every so many blocks one arrives twice
+
+	freshInserts = 60  // one each second is what a collector makes of a trickle
+	freshRecords = 500 // of one of them
 )
 
 // fill writes the records, unless there are some already.
@@ -34,7 +37,7 @@ func fill(ctx context.Context, c clickhouse.Config, o options, stderr io.Writer)
 	if _, err := s.Migrate(ctx, clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
 		return err
 	}
-	conn, err := ch.Open(&ch.Options{Protocol: ch.HTTP, Addr: c.Addrs, DialContext: c.Dial, ReadTimeout: deadline})
+	conn, err := open(c)
 	if err != nil {
 		return err
 	}
@@ -43,30 +46,60 @@ func fill(ctx context.Context, c clickhouse.Config, o options, stderr io.Writer)
 	if err := conn.QueryRow(ctx, "SELECT count() FROM audit.events").Scan(&there); err != nil || there > 0 {
 		return err
 	}
-	span := time.Duration(o.days) * 24 * time.Hour
-	begin := time.Now().Add(-span)
-	insert := func(from int) error {
-		return conn.Exec(ctx, strings.NewReplacer(
-			"${begin}", strconv.FormatInt(begin.UnixMicro(), 10),
-			"${span}", strconv.FormatInt(span.Microseconds(), 10),
-			"${count}", strconv.Itoa(o.records),
-			"${from}", strconv.Itoa(from),
-			"${rows}", strconv.Itoa(min(block, o.records-from)),
-		).Replace(generate))
-	}
+	begin := time.Now().Add(-o.span())
 	for from := 0; from < o.records; from += block {
-		if err := insert(from); err != nil {
+		n := min(block, o.records-from)
+		if err := insert(ctx, conn, o, begin, from, n); err != nil {
 			return fmt.Errorf("writing records: %w", err)
 		}
 		if from/block%repeat == 0 {
-			if err := insert(from); err != nil {
+			if err := insert(ctx, conn, o, begin, from, n); err != nil {
 				return fmt.Errorf("writing records again: %w", err)
 			}
 		}
-		fmt.Fprintf(stderr, "\r%d of %d records", from+block, o.records)
+		fmt.Fprintf(stderr, "\r%d of %d records", from+n, o.records)
 	}
 	fmt.Fprintln(stderr)
 	return rest(ctx, conn)
+}
+
+func open(c clickhouse.Config) (driver.Conn, error) {
+	return ch.Open(&ch.Options{Protocol: ch.HTTP, Addr: c.Addrs, DialContext: c.Dial, ReadTimeout: deadline})
+}
+
+// span is the time over which the records lie.
+func (o options) span() time.Duration { return time.Duration(o.days) * 24 * time.Hour }
+
+// insert writes n records from number from on, the first of all at begin.
+func insert(ctx context.Context, conn driver.Conn, o options, begin time.Time, from, n int) error {
+	return conn.Exec(ctx, strings.NewReplacer(
+		"${begin}", strconv.FormatInt(begin.UnixMicro(), 10),
+		"${span}", strconv.FormatInt(o.span().Microseconds(), 10),
+		"${count}", strconv.Itoa(o.records),
+		"${from}", strconv.Itoa(from),
+		"${rows}", strconv.Itoa(n),
+	).Replace(generate))
+}
+
+// fresh stops all merges and writes the newest records in small inserts, each of
+// which leaves its own parts: what the pages meet in the minute after an outage.
+func fresh(ctx context.Context, c clickhouse.Config, o options) error {
+	conn, err := open(c)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.Exec(ctx, "SYSTEM STOP MERGES"); err != nil {
+		return fmt.Errorf("stopping merges: %w", err)
+	}
+	const n = freshInserts * freshRecords
+	begin := time.Now().Add(-o.span() - n*o.span()/time.Duration(o.records))
+	for i := range freshInserts {
+		if err := insert(ctx, conn, o, begin, o.records+i*freshRecords, freshRecords); err != nil {
+			return fmt.Errorf("writing fresh records: %w", err)
+		}
+	}
+	return nil
 }
 
 // rest does what an hour of rest does: weeks that are over become one part each.

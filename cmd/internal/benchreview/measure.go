@@ -26,8 +26,8 @@ const (
 )
 
 // measure asks for each page several times. The pages take turns, so that what
-// else happens on the machine meets all alike.
-func measure(ctx context.Context, s *store.Store, pages http.Handler, rounds int) ([]row, error) {
+// else happens on the machine meets all alike. prefix begins the rows' names.
+func measure(ctx context.Context, s *store.Store, pages http.Handler, rounds int, prefix string) ([]row, error) {
 	newest, err := s.Calls(ctx, store.Filter{}, store.Page{Limit: 2000})
 	if err != nil {
 		return nil, err
@@ -77,6 +77,7 @@ func measure(ctx context.Context, s *store.Store, pages http.Handler, rounds int
 		slices.Sort(times[i])
 		r.median = times[i][len(times[i])/2]
 		list[i] = r.row
+		list[i].name = prefix + r.name
 	}
 	return list, nil
 }
