@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"auditproxy/cmd/internal/view"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 const logLong = `Show the records of this machine, one line for each call, newest last: when it
@@ -150,7 +148,7 @@ func (a *app) logConfig(dir string, o logOptions, now time.Time) (view.LogConfig
 		c.Location = time.UTC
 	}
 	if c.Terminal && !c.Wide {
-		c.Cells, _, _ = term.GetSize(int(a.stdout.(*os.File).Fd()))
+		c.Cells = terminal.Width(a.stdout)
 	}
 	if !o.linesSet && !c.Terminal && !o.follow {
 		c.Lines = 0

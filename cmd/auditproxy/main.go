@@ -30,17 +30,22 @@ const (
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+	a := newApp(streams{os.Stdin, os.Stdout, os.Stderr}, os.Environ())
+	a.systemConfig = systemConfig
+	os.Exit(a.run(context.Background(), os.Args[1:]))
 }
 
-func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env, systemConfig: systemConfig}
-	return a.run(ctx, args)
+// streams are those of the process, through which a wrapped server is spoken to.
+type streams struct{ in, out, err *os.File }
+
+func newApp(std streams, env []string) *app {
+	return &app{std: std, stdin: std.in, stdout: std.out, stderr: std.err, env: env}
 }
 
 // An app is all that this program touches of the world outside.
 type app struct {
-	stdin          io.Reader
+	std            streams   // of the client and the server; only to wrap a server
+	stdin          io.Reader // of the other commands, as the next two
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file

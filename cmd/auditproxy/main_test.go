@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "auditproxy":
-		a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: os.Getenv("SYSTEM_CONFIG"), systemUID: os.Getuid(), spoolFS: faultFSFromEnv()}
+		a := newApp(streams{os.Stdin, os.Stdout, os.Stderr}, os.Environ())
+		a.systemConfig, a.systemUID, a.spoolFS = os.Getenv("SYSTEM_CONFIG"), os.Getuid(), faultFSFromEnv()
 		os.Exit(a.run(context.Background(), os.Args[1:]))
 	case "journaling-server":
 		os.Exit(journalingServer(os.Args[1:]))

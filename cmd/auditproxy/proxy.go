@@ -53,7 +53,6 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	var p *mcpproxy.Proxy
 	var session *spool.Session
 	if err = noSpool; err == nil {
 		session, err = spool.Create(spool.Config{
@@ -61,14 +60,6 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 			Durability: cfg.durability,
 			FS:         a.spoolFS,
 			Log:        log,
-			// The first segment is made before p is, and starts with session_start.
-			Head: func(dst []byte) []byte {
-				if p == nil {
-					return dst
-				}
-				return p.AppendHead(dst)
-			},
-			OnLoss: func(l spool.Loss) { p.Lost("spool_" + l.Reason) },
 		}, base.SessionID)
 	}
 	switch {
@@ -83,9 +74,9 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		Command:     append([]string{path}, argv[1:]...),
 		Dir:         dir,
 		Env:         mcpproxy.ChildEnv(a.env, cfg.hideEnv),
-		In:          mcpproxy.Pollable(a.stdin.(*os.File), os.O_RDONLY),
-		Out:         mcpproxy.Pollable(a.stdout.(*os.File), os.O_WRONLY),
-		Stderr:      a.stderr.(*os.File),
+		In:          mcpproxy.Pollable(a.std.in, os.O_RDONLY),
+		Out:         mcpproxy.Pollable(a.std.out, os.O_WRONLY),
+		Stderr:      a.std.err,
 		Redactor:    red,
 		Base:        base,
 		Proxy:       proxyMember(cfg, red),
@@ -104,8 +95,12 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	if session != nil {
 		pc.Journal = session
 	}
-	if p, err = mcpproxy.New(pc); err != nil {
+	p, err := mcpproxy.New(pc)
+	if err != nil {
 		return cli.ExitError{Code: cli.ExitConfig, Err: err}
+	}
+	if session != nil {
+		session.Attach(p.AppendHead, func(l spool.Loss) { p.Lost("spool_" + l.Reason) })
 	}
 
 	hideMemory()

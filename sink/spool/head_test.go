@@ -2,6 +2,8 @@ package spool
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,5 +30,31 @@ func TestLongHead(t *testing.T) {
 		if item.Damage != Intact {
 			t.Errorf("%v: %v", item.Pos, item.Damage)
 		}
+	}
+}
+
+// What is attached after the first segment was begun starts the next one, and
+// hears of losses.
+func TestAttach(t *testing.T) {
+	s := create(t, Config{})
+	var losses []Loss
+	s.Attach(head, func(l Loss) { losses = append(losses, l) })
+	appendLines(t, s, intent(1), false)
+	s.mu.Lock()
+	s.cur.limit = 1
+	s.mu.Unlock()
+	appendLines(t, s, intent(2), false)
+	for no, want := range map[uint32]bool{1: false, 2: true} {
+		b, err := os.ReadFile(filepath.Join(s.dir, segmentName(no)))
+		must(t, err)
+		if bytes.Contains(b, []byte(`"tester"`)) != want {
+			t.Errorf("%s has the head: %v, want %v", segmentName(no), !want, want)
+		}
+	}
+	must(t, os.Remove(filepath.Join(s.dir, segmentName(2))))
+	appendLines(t, s, intent(3), false)
+	must(t, s.Close())
+	if len(losses) != 1 || losses[0].Reason != "removed" {
+		t.Errorf("told of %v, want one segment that was removed", losses)
 	}
 }

@@ -103,6 +103,13 @@ type Config struct {
 	FS      FS     // the file system; nil for the real one. Tests inject faults here.
 }
 
+// Attach sets Head and OnLoss for a writer that is made after its session. The
+// first segment is begun by then, so it starts with what is appended first.
+// Attach must be called before Append and Run, and once.
+func (s *Session) Attach(head func(dst []byte) []byte, onLoss func(Loss)) {
+	s.c.Head, s.c.OnLoss = head, onLoss
+}
+
 // A Loss is what happened to a segment under the writer's feet.
 type Loss struct {
 	Segment uint32

@@ -22,6 +22,20 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Width returns how many columns the terminal of stream has; 0 if that is not
+// known.
+func Width(stream any) int {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
 // EscapeMessage escapes what would steer a terminal in a message. Line feeds
 // stay, and so do backslashes: what the message quotes is escaped already.
 func EscapeMessage(message string) string {
