@@ -20,9 +20,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// shippedRules stands for the rules that come with this program in alert.rules.
-const shippedRules = "shipped"
-
 // maxRules is how many bytes a file of rules may have.
 const maxRules = 4 << 20
 

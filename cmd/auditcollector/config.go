@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"path/filepath"
 	"slices"
@@ -144,9 +145,6 @@ func (a *app) load() (config, error) {
 // logger returns the log of this program's own running.
 func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(a.stderr, c.values) }
 
-// A checker finds what is wrong with values that are right one by one.
-type checker struct{ cli.Checker }
-
 func (c *checker) directories(key string) []string {
 	list := c.List(key)
 	for _, dir := range list {
@@ -250,3 +248,18 @@ func (c config) topics() []string {
 	slices.Sort(topics)
 	return topics
 }
+
+// configured loads the configuration and calls do, whose context ends with
+// SIGINT or SIGTERM.
+func (a *app) configured(ctx context.Context, do func(context.Context, config) error) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := cli.Interruptible(ctx)
+	defer cancel()
+	return do(ctx, cfg)
+}
+
+// shippedRules stands for the rules that come with this program in alert.rules.
+const shippedRules = "shipped"

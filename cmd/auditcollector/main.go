@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // systemConfig is the administrator's file. No flag and no variable moves it.
@@ -24,19 +22,6 @@ const systemConfig = "/etc/auditcollector/config.yaml"
 func main() {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Environ(), systemConfig: systemConfig}
 	os.Exit(a.run(context.Background(), os.Args[1:]))
-}
-
-// An app is all that this program touches of the world outside.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	env            []string // as os.Environ
-	systemConfig   string   // the administrator's file
-	systemUID      int      // who may own it beside root; not 0 in tests alone
-
-	// Owned by run, which fills them in before any command runs.
-	keys  []cli.Key
-	flags *pflag.FlagSet // those of the configuration
 }
 
 // run does what args say and returns the exit code.
@@ -50,8 +35,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 		fmt.Fprintln(a.stderr, terminal.EscapeMessage("auditcollector: "+message.Error()))
 	})
 }
-
-func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
 
 // defaultSpoolDir is where the proxy of the same user puts its records, "" if
 // there is no place for them.
@@ -121,25 +104,4 @@ func newRootCmd(a *app) *cobra.Command {
 	}
 	cli.SetUsage(root, a.keys)
 	return root
-}
-
-// configured loads the configuration and calls do, whose context ends with
-// SIGINT or SIGTERM.
-func (a *app) configured(ctx context.Context, do func(context.Context, config) error) error {
-	cfg, err := a.load()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := cli.Interruptible(ctx)
-	defer cancel()
-	return do(ctx, cfg)
-}
-
-// oneArg is the Args of a command that takes one, which its Use names.
-func oneArg(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	_, name, _ := strings.Cut(cmd.Use, " ")
-	return fmt.Errorf("%s takes one argument, %s, in quotes if it has spaces, got %d; see %s --help", cmd.Name(), name, len(args), cmd.CommandPath())
 }

@@ -287,3 +287,14 @@ func (c config) redactor(makeKey bool) (*redact.Redactor, error) {
 	}
 	return redact.New(rc)
 }
+
+// cleanLabel is l without credentials, which may reach from its name into its
+// value.
+func cleanLabel(l label, red *redact.Redactor) label {
+	name := string(red.AppendText(nil, []byte(l.name)))
+	whole := string(red.AppendText(nil, []byte(l.name+"="+l.value)))
+	if !strings.HasPrefix(whole, name+"=") {
+		return label{name: whole}
+	}
+	return label{name, string(red.AppendNamed(nil, []byte(l.name), []byte(l.value)))}
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
@@ -177,15 +176,4 @@ func (a *app) logConfig(dir string, o logOptions, now time.Time) (view.LogConfig
 		}
 	}
 	return c, errors.Join(errs...)
-}
-
-// location is where a's environment says that we are. The program's own TZ is
-// the same one, but for tests.
-func (a *app) location() *time.Location {
-	if name := a.getenv("TZ"); name != "" {
-		if loc, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {
-			return loc
-		}
-	}
-	return time.Local
 }

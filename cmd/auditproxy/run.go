@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os/exec"
 	"strings"
 
@@ -123,43 +122,4 @@ func checkExpanded(args []string) error {
 		return fmt.Errorf("%s contains %q, which the MCP client did not fill in; write the value itself into the client's configuration, or let a shell fill it in: auditproxy -- sh -c 'exec COMMAND %s'", where, placeholder, placeholder)
 	}
 	return nil
-}
-
-// cannotStart says in one line why the command name did not start, with the
-// exit code that a shell would give.
-func cannotStart(name string, err error) error {
-	if errors.Is(err, exec.ErrDot) || errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return cli.ExitError{Code: exitNotFound, Err: fmt.Errorf("command not found: %s", whyNotFound(name, err))}
-	}
-	var lookup *exec.Error
-	var start *fs.PathError
-	switch {
-	case errors.As(err, &lookup):
-		err = lookup.Err
-	case errors.As(err, &start):
-		err = start.Err
-	}
-	return cli.ExitError{Code: exitForbidden, Err: fmt.Errorf("starting %q: %w", name, err)}
-}
-
-// whyNotFound looks for the usual mistakes in a command that is not there.
-func whyNotFound(name string, err error) string {
-	switch {
-	case errors.Is(err, exec.ErrDot):
-		return fmt.Sprintf("%q is only in the working directory; write its absolute path", name)
-	case strings.Contains(name, "://"):
-		return fmt.Sprintf("%q is a URL; only a server that is started as a command can be wrapped", name)
-	case strings.HasPrefix(name, "~/"):
-		return fmt.Sprintf("nobody fills in the ~ of %q; write its absolute path", name)
-	case strings.Contains(name, " "):
-		return fmt.Sprintf("there is no %q; if that is a command with arguments, write each of them as a string of its own", name)
-	case strings.Contains(name, "=") && !strings.Contains(name, "/"):
-		variable, _, _ := strings.Cut(name, "=") // whose value may be a secret
-		return fmt.Sprintf("the variable %q stands in its place; variables belong under \"env\" in the client's configuration", variable)
-	case name == "npx":
-		return fmt.Sprintf("%q is not in $PATH; install Node.js with npm, or write the absolute path of npx, desktop clients have a short $PATH", name)
-	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Sprintf("%q is not in $PATH; write its absolute path, desktop clients have a short $PATH", name)
-	}
-	return fmt.Sprintf("there is no %q, or what it names in its first line is missing", name)
 }

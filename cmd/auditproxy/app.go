@@ -1,0 +1,95 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/redact"
+	"auditproxy/sink/spool"
+
+	"github.com/spf13/pflag"
+)
+
+// streams are those of the process, through which a wrapped server is spoken to.
+type streams struct{ in, out, err *os.File }
+
+func newApp(std streams, env []string) *app {
+	return &app{std: std, stdin: std.in, stdout: std.out, stderr: std.err, env: env}
+}
+
+// An app is all that this program touches of the world outside.
+type app struct {
+	std            streams   // of the client and the server; only to wrap a server
+	stdin          io.Reader // of the other commands, as the next two
+	stdout, stderr io.Writer
+	env            []string // as os.Environ
+	systemConfig   string   // the administrator's file
+	systemUID      int      // who may own it beside root; not 0 in tests alone
+	spoolFS        spool.FS // of the session that is written; nil: the real one
+
+	// Owned by run, which fills them in before any command runs.
+	keys  []cli.Key
+	flags *pflag.FlagSet // those of the configuration
+
+	redactor     *redact.Redactor // made by redactorOnce, see messages
+	redactorOnce sync.Once
+}
+
+// say writes a message of this program's own to standard error.
+func (a *app) say(message error) {
+	fmt.Fprintln(a.stderr, terminal.EscapeMessage(a.clean("auditproxy: "+message.Error())))
+}
+
+func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
+
+// colours reports whether what is printed to w may have colours
+// (https://no-color.org).
+func (a *app) colours(w io.Writer) bool {
+	return terminal.IsTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+}
+
+// messages returns what takes the credentials out of a text that this program
+// prints: what it was started with may hold some, and what it prints is often
+// kept. Nobody looks their digests up, so the key is made and forgotten. It may
+// be called concurrently.
+func (a *app) messages() *redact.Redactor {
+	a.redactorOnce.Do(func() {
+		key := make([]byte, spool.KeySize)
+		rand.Read(key)                                      // never fails, see crypto/rand
+		a.redactor, _ = redact.New(redact.Config{Key: key}) // whose only need is the key
+	})
+	return a.redactor
+}
+
+func (a *app) clean(text string) string {
+	return string(a.messages().AppendMessage(nil, []byte(text)))
+}
+
+// A cleanWriter is standard error without credentials.
+type cleanWriter struct{ a *app }
+
+// Write takes one message, all of it.
+func (w cleanWriter) Write(message []byte) (int, error) {
+	if _, err := io.WriteString(w.a.stderr, w.a.clean(string(message))); err != nil {
+		return 0, err
+	}
+	return len(message), nil
+}
+
+// location is where a's environment says that we are. The program's own TZ is
+// the same one, but for tests.
+func (a *app) location() *time.Location {
+	if name := a.getenv("TZ"); name != "" {
+		if loc, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {
+			return loc
+		}
+	}
+	return time.Local
+}
