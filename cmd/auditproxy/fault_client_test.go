@@ -356,3 +356,12 @@ func (w *wrapped) recoverDead() {
 		w.t.Fatalf("recovering: %v, skipped %v", err, skipped)
 	}
 }
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	must(t, err)
+	return string(b)
+}
+
+const callOne = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work_1"}}` + "\n"

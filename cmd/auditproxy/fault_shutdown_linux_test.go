@@ -43,8 +43,6 @@ func full(t *testing.T, client int) {
 	})
 }
 
-const callOne = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work_1"}}` + "\n"
-
 // TestClientNeverReads is about a client that does not read: the server is
 // stopped, memory is bounded, and what the proxy has read of the server has its
 // record before the client reads a byte of it.
@@ -91,13 +89,6 @@ func stopped(t *testing.T, pid string) bool {
 	before := readFile(t, "/proc/"+pid+"/io")
 	<-time.After(100 * time.Millisecond)
 	return before == readFile(t, "/proc/"+pid+"/io") && strings.Contains(readFile(t, "/proc/"+pid+"/status"), "State:\tS")
-}
-
-func readFile(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	must(t, err)
-	return string(b)
 }
 
 // TestShutdownOutputBlocked ends a session in each way while the client neither
