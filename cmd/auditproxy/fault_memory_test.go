@@ -13,7 +13,10 @@ import (
 func TestMemoryOfLongIDs(t *testing.T) {
 	t.Parallel()
 	proxy := shipped(t)
-	const calls = 100
+	calls := 100
+	if soak() {
+		calls = 400
+	}
 	long := strings.Repeat("x", 1<<20)
 	for _, c := range []struct{ name, id, server string }{
 		{"not answered", `"id":"%d ` + long + `"`, "-hold=1000"},

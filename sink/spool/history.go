@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"unsafe"
 
 	"auditproxy/schemas/audit"
 )
@@ -21,9 +23,15 @@ type history struct {
 	nextSeq     uint64
 	end         []byte // the session_end line, if no record of a known kind comes after it
 	endSegment  uint32
+	held        int // bytes of memory in tools and open, about
 	damaged     int // places before the last good line
 	bad         int // places after it
 }
+
+// maxHistory is how many bytes of open calls and tools are held. A proxy has
+// at most 65 536 calls open, of 32 MiB; only a session that another program
+// wrote to has more.
+const maxHistory = 256 << 20
 
 // A tool is the last tool line for one name.
 type tool struct {
@@ -31,10 +39,13 @@ type tool struct {
 	line []byte
 }
 
+func (t tool) size() int { return int(unsafe.Sizeof(t)) + 2*len(t.line) }
+
 // An openCall is an intent without its final record.
 type openCall struct {
 	audit.Record
 	segment uint32
+	size    int // of its part of history.held
 }
 
 // ends are offsets in a segment: after its last good line, and after its last
@@ -64,6 +75,9 @@ func readHistory(f FS, session string, durable Position) (*history, error) {
 			return nil, err
 		}
 		h.add(item, item.Pos.Before(durable))
+		if h.held > maxHistory {
+			return nil, fmt.Errorf("segment %d: more calls are open than a proxy holds: move %q to a safe place", item.Pos.Segment, session)
+		}
 	}
 }
 
@@ -98,11 +112,18 @@ func (h *history) add(item Item, published bool) {
 		h.addRecord(&rec, item)
 	case audit.LineIntent:
 		// The latest holds: it may know what an earlier one could not.
-		h.open[rec.RecordID] = openCall{h.merge(rec), no}
+		size := int(unsafe.Sizeof(rec)) + len(item.Line)
+		h.held += size - h.open[rec.RecordID].size
+		h.open[rec.RecordID] = openCall{h.merge(rec), no, size}
 	case audit.LineContext:
 		h.context, h.contextLine = rec, bytes.Clone(item.Line)
 	case audit.LineTool:
-		h.tools[rec.Tool] = tool{rec, bytes.Clone(item.Line)}
+		if old, ok := h.tools[rec.Tool]; ok {
+			h.held -= old.size()
+		}
+		t := tool{rec, bytes.Clone(item.Line)}
+		h.held += t.size()
+		h.tools[rec.Tool] = t
 	}
 }
 
@@ -113,6 +134,7 @@ func (h *history) addRecord(rec *audit.Record, item Item) {
 	}
 	switch rec.Kind {
 	case audit.KindCall:
+		h.held -= h.open[rec.RecordID].size
 		delete(h.open, rec.RecordID)
 	case audit.KindSessionEnd:
 		h.end, h.endSegment = append(bytes.Clone(item.Line), '\n'), item.Pos.Segment
