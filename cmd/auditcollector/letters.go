@@ -26,7 +26,7 @@ A place is TOPIC/PARTITION/OFFSET; of a spool, spool/SEGMENT/OFFSET.`
 func newDeadLettersCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead-letters",
-		Short: "look at what could not be stored, and try it again",
+		Short: "inspect and replay records that could not be stored",
 		Long:  lettersLong,
 	}
 	cmd.AddCommand(newListLettersCmd(a), newShowLetterCmd(a), newReplayCmd(a))

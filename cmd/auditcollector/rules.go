@@ -45,7 +45,7 @@ func newRulesCmd(a *app) *cobra.Command {
 func newListRulesCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "list the rules in force",
+		Short: "list the effective rules",
 		Args:  cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := a.load()
@@ -73,7 +73,7 @@ func newListRulesCmd(a *app) *cobra.Command {
 func newCheckRulesCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE...",
-		Short: "check rules without ClickHouse; the exit code is 1 if they are wrong",
+		Short: "check rules without ClickHouse; the exit code is 1 if they are not valid",
 		Long: `Check rules without ClickHouse. All that is wrong is printed, with file, line and
 column, and the exit code is 1. What only ClickHouse can say of the SQL in a
 rule, "auditcollector rules test" finds.`,
@@ -95,7 +95,7 @@ rule, "auditcollector rules test" finds.`,
 			if err != nil {
 				return cli.ExitError{Code: cli.ExitFound, Err: err}
 			}
-			fmt.Fprintf(a.stdout, "%d rules are right\n", len(rules.All()))
+			fmt.Fprintf(a.stdout, "%d rules are valid\n", len(rules.All()))
 			return nil
 		},
 	}

@@ -179,7 +179,7 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {
 			// Not the error itself: it may quote what a stranger sent.
-			http.Error(w, "records do not flow; the log says why", http.StatusServiceUnavailable)
+			http.Error(w, "not ready; see the log", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

@@ -19,11 +19,11 @@ import (
 )
 
 const digestLong = `Print the digest that stands in the records for a value, read from standard
-input. It takes the key and the profile of the configuration in force: who may
-read the key can look a value up, nobody can go back from a digest.
+input, with the key and the profile of the effective configuration. Anyone who
+can read the key can look a value up; a digest cannot be reversed.
 
-Every byte of the input counts, a line feed at its end too; printf '%s' writes
-none. At a terminal the value is asked for and not shown.`
+Every byte of the input counts, also a trailing newline; printf '%s' writes none.
+At a terminal the command asks for the value and does not show it.`
 
 const digestExample = `  printf '%s' "$PASSWORD" | auditproxy digest
   auditproxy log --grep "$(printf '%s' "$PASSWORD" | auditproxy digest)"
@@ -67,8 +67,8 @@ func newDigestCmd(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&domain, "domain", names[0], "`what` the value is of: "+strings.Join(names, ", "))
-	cmd.Flags().BoolVar(&trim, "trim", false, "leave out one line feed at the end")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest as it stands in the records")
+	cmd.Flags().BoolVar(&trim, "trim", false, "strip one trailing newline")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest as in the records")
 	cmd.RegisterFlagCompletionFunc("domain", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

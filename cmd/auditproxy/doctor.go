@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const doctorLong = `Show whether calls on this machine are recorded: the configuration in force and
-where each value came from, the spool, and the servers in your MCP clients'
+const doctorLong = `Show whether calls on this machine are recorded: the effective configuration and
+the source of each value, the spool, and the servers in your MCP clients'
 configurations.
 
-The exit code is 0 if all is well, 1 if there is something to do, and 2 if
-something could not be looked at.`
+The exit code is 0 if there are no problems, 1 if there is something to do, and 2
+if something could not be checked.`
 
 func newDoctorCmd(a *app) *cobra.Command {
 	var asJSON bool
@@ -153,17 +153,17 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 		d.find("the spool cannot be written: %v", u.Writable)
 	}
 	if u.Dead > 0 {
-		d.find("%s ended with a dead proxy; the next proxy, auditproxy ship or auditcollector recovers what was open, or auditproxy recover", terminal.Count(u.Dead, "session"))
+		d.find("%s not recovered after the proxy died: run auditproxy recover, or wait for the next proxy, auditproxy ship or auditcollector", terminal.Count(u.Dead, "session"))
 	}
 	if left := unshippedAndOver(u.Sessions); cfg.consumer != "none" && left > 0 {
 		todo := ""
 		if cfg.consumer == "kafka" {
 			todo = ": run auditproxy ship"
 		}
-		d.find("records of %s whose proxy has ended wait for the consumer, %s%s", terminal.Count(left, "session"), cfg.consumer, todo)
+		d.find("records of %s whose proxy has ended are not consumed yet by %s%s", terminal.Count(left, "session"), cfg.consumer, todo)
 	}
 	if u.Free < lowSpace {
-		d.find("only %s of disk space are free for the spool", cli.FormatSize(u.Free))
+		d.find("only %s of disk space is free for the spool", cli.FormatSize(u.Free))
 	}
 	for _, s := range u.Sessions {
 		if s.Err != nil {
@@ -252,10 +252,10 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 		p.line(2, terminal.Bad, "to do: "+terminal.EscapeMessage(s))
 	}
 	for _, s := range d.Unclear {
-		p.line(2, terminal.Warn, "cannot tell: "+terminal.EscapeMessage(s))
+		p.line(2, terminal.Warn, "not checked: "+terminal.EscapeMessage(s))
 	}
 	if len(d.Findings)+len(d.Unclear) == 0 {
-		p.line(2, terminal.Good, "none, all is well")
+		p.line(2, terminal.Good, "no problems found")
 	}
 	_, err := w.Write(p.text)
 	return err

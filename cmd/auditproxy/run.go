@@ -13,21 +13,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const rootLong = `auditproxy stands between an MCP client and a server that speaks over standard
-input and output. It passes every byte on as it came and leaves one record of
-every call, with secrets replaced by digests, on this machine's disk.
+const rootLong = `auditproxy runs between an MCP client and a server that uses standard input and
+output. It forwards every byte unchanged and writes one record of every call,
+with secrets replaced by digests, to this machine's disk.
 
 Values come from /etc/auditproxy/config.yaml, then from --config or
 ~/.config/auditproxy/config.yaml, then from variables such as
 AUDITPROXY_REDACT_PROFILE, then from flags; later ones win, except over what
 /etc/auditproxy/config.yaml lists under "enforce". "auditproxy doctor" shows
-what is in force. Lists are separated by commas.`
+the effective configuration. Lists are separated by commas.`
 
-const rootExample = `  auditproxy wrap                        put it in front of your clients' servers
+const rootExample = `  auditproxy wrap                        wrap your clients' servers
   auditproxy -- libtmux-mcp              what a client's configuration then runs
   auditproxy --durability always -- npx -y @example/server
   auditproxy log -f                      watch the calls
-  auditproxy doctor                      see what is wrapped and whether all is well`
+  auditproxy doctor                      see what is wrapped, and problems`
 
 func newRootCmd(a *app) *cobra.Command {
 	root := &cobra.Command{
@@ -47,7 +47,7 @@ func newRootCmd(a *app) *cobra.Command {
 			return a.wrapServer(cmd, args)
 		},
 	}
-	root.Flags().Bool("version", false, "print the version and end")
+	root.Flags().Bool("version", false, "print the version and exit")
 	addRemoteFlags(root)
 	// In the order of the table: what belongs together stands together.
 	root.Flags().SortFlags = false

@@ -15,11 +15,11 @@ that seq and call_no have no holes, and that every call of a session that is
 over has an intent and exactly one record. Where retention has removed the first
 files of a session, its numbers count from what is there.
 
-The exit code is 0 if all is well, 1 if there is a bad checksum, a hole or a
-dead session that has not been recovered, and 2 if that cannot be told. A
-session that is alive and calls with the outcome "unknown" are in order.
+The exit code is 0 if there is no problem, 1 if there is a bad checksum, a hole
+or a dead session that has not been recovered, and 2 if that cannot be checked.
+A session that is alive and calls with the outcome "unknown" are no problem.
 
-A checksum finds accidents, not tampering: who can write the files can write
+A checksum detects accidents, not tampering: who can write the files can write
 checksums too.`
 
 func newVerifyCmd(a *app) *cobra.Command {

@@ -42,7 +42,7 @@ func newUnwrapCmd(a *app) *cobra.Command {
 	cfg := a.clientsConfig()
 	cmd := &cobra.Command{
 		Use:   "unwrap [FILE...]",
-		Short: "take the proxy out of an MCP client's configuration again",
+		Short: "remove the proxy from an MCP client's configuration",
 		Long: `Give the servers in the configuration of MCP clients their own commands back.
 
 The way back is read from the wrapped servers themselves, not from a backup: a

@@ -53,7 +53,7 @@ var phrases = map[string]string{
 	"list_sessions":       "listed sessions",
 	"list_windows":        "listed windows[ of {session_name|session_id}]",
 	"list_panes":          "listed panes[ of {session_name|session_id|window_id}]",
-	"get_pane_info":       "looked at[ pane {pane_id}]",
+	"get_pane_info":       "inspected[ pane {pane_id}]",
 	"create_session":      "created session[ {session_name}][ with variables {environment}]",
 	"create_window":       "created a window[ {window_name}][ in {session_name|session_id}][ with variables {environment}]",
 	"split_window":        "split[ pane {pane_id|window_id|session_name}][ and ran {shell}][ with variables {environment}]",

@@ -91,12 +91,12 @@ func (s *Server) findings(w when, at store.Attention) []finding {
 		finding{bad, st.Gaps, "gap in recording", "gaps in recording", "calls could not be recorded for some time; each gap says how many", calls("kind", "gap")},
 		finding{bad, at.Rewrites.Records, "record in two versions", "records in two versions", "one place in a session, two contents: looked at from " + stamp(at.Rewrites.Window.From), ""})
 	if o := at.Offsets; o != nil {
-		list = append(list, finding{bad, o.Missing, "offset never shown to the collector", "offsets never shown to the collector", "removed from the topic or the spool before they were read", ""})
+		list = append(list, finding{bad, o.Missing, "offset never received", "offsets never received", "removed from the topic or the spool before they were read", ""})
 	}
 	list = append(list,
 		finding{warn, st.Unknown, "call with unknown outcome", "calls with unknown outcome", "the proxy died before the answer; the server may have done it", calls("outcome", "unknown")},
 		finding{warn, st.Died, "session that died", "sessions that died", "their proxy was killed; recovery wrote their end", sessions("died")},
-		finding{warn, st.Quiet, "session without an end", "sessions without an end", "nothing was heard of them for an hour", sessions("quiet")},
+		finding{warn, st.Quiet, "session without an end", "sessions without an end", "no records for an hour", sessions("quiet")},
 		finding{warn, st.Open, "call still open", "calls still open", "no answer for a minute or more", sessions("open")},
 		finding{warn, st.Anomalies, "anomaly", "anomalies", "bytes that servers may read differently, answers out of turn, records cut", calls("kind", store.AnyKind, "anomalous", "1")})
 	if l := at.Letters; l != nil {

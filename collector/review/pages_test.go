@@ -259,7 +259,7 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: code %d: %s", path, w.Code, w.Body)
 		}
 	}
-	for path, want := range map[string]string{"/calls": "The store was read", "/": "Needs attention", recordPath: "2 versions", "/tools": "changed"} {
+	for path, want := range map[string]string{"/calls": "No records match these filters", "/": "Needs attention", recordPath: "2 versions", "/tools": "changed"} {
 		if w := do(newServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s does not say %q", path, want)
 		}

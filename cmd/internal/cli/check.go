@@ -53,10 +53,10 @@ func notInTopic(r rune) bool {
 // peers is what --help calls those we speak to: "brokers".
 func TLSKeys(prefix, peers string) []Key {
 	return []Key{
-		{Name: prefix + ".enabled", Kind: Bool, Usage: "speak TLS to the " + peers},
+		{Name: prefix + ".enabled", Kind: Bool, Usage: "use TLS to connect to the " + peers},
 		{Name: prefix + ".ca_file", Kind: Path, Usage: "certificates to trust instead of the system's"},
-		{Name: prefix + ".cert_file", Kind: Path, Usage: "our certificate"},
-		{Name: prefix + ".key_file", Kind: Path, Usage: "key of our certificate"},
+		{Name: prefix + ".cert_file", Kind: Path, Usage: "client certificate"},
+		{Name: prefix + ".key_file", Kind: Path, Usage: "key of the client certificate"},
 		{Name: prefix + ".server_name", Kind: Text, Usage: "name in the " + peers + "' certificates, if not their host's"},
 	}
 }
@@ -77,8 +77,8 @@ func (c *Checker) TLS(prefix string) {
 // log in to Kafka.
 func LoginKeys(prefix string) []Key {
 	return append([]Key{
-		{Name: prefix + ".mechanism", Kind: Choice, Choices: []string{"plain", "scram-sha-256", "scram-sha-512"}, Usage: "how to log in; by default not at all"},
-		{Name: prefix + ".username", Kind: Text, Usage: "who to log in as"},
+		{Name: prefix + ".mechanism", Kind: Choice, Choices: []string{"plain", "scram-sha-256", "scram-sha-512"}, Usage: "login mechanism; none: no login"},
+		{Name: prefix + ".username", Kind: Text, Usage: "user name"},
 	}, PasswordKeys(prefix+".password")...)
 }
 
@@ -100,8 +100,8 @@ func (c *Checker) Login(prefix string) {
 // PasswordKeys are name and name_file, which LoadPassword reads.
 func PasswordKeys(name string) []Key {
 	return []Key{
-		{Name: name, Kind: Password, Usage: "the password itself"},
-		{Name: name + "_file", Kind: Path, Usage: "file with the password; a line feed at its end does not count"},
+		{Name: name, Kind: Password, Usage: "password"},
+		{Name: name + "_file", Kind: Path, Usage: "file with the password; a trailing newline is ignored"},
 	}
 }
 
