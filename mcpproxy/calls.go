@@ -93,7 +93,7 @@ func (c *call) held() int {
 		len(r.Client.Name) + len(r.Client.Version) + len(r.ProtocolVersion)
 	for i := range r.Candidates {
 		k := &r.Candidates[i]
-		n += int(unsafe.Sizeof(*k)) + len(k.Method) + len(k.Tool) + len(k.Args)
+		n += int(unsafe.Sizeof(*k)) + len(k.Method) + len(k.Tool) + len(k.Target) + len(k.Args)
 	}
 	return n
 }

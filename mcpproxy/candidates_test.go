@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
 
@@ -96,6 +97,28 @@ func TestArgumentsWithMoreReadings(t *testing.T) {
 					t.Errorf("%s: anomalies %q, want %q", tt.name, got, tt.want)
 				}
 			}
+		}
+	}
+}
+
+// TestOversizePartsOfEveryReading sends arguments that are too long to be kept,
+// with a name twice and in another case: each part is in the record.
+func TestOversizePartsOfEveryReading(t *testing.T) {
+	args := `{"output_path":"/srv/pane-logs/ok.log","output_path":"/etc/cron.d/x","Output_Path":"/etc/cron.d/yy","last":"` + strings.Repeat("x", wire.Limit) + `"}`
+	_, records := sent(t, nil, func(p *peer) {
+		p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pipe_pane","arguments":` + args + "}}\n")
+	})
+	i := slices.IndexFunc(records, func(r audit.Record) bool { return r.Kind == audit.KindCall })
+	if i < 0 {
+		t.Fatalf("records %+v, want a call", records)
+	}
+	var all strings.Builder
+	for _, o := range audit.Operations(&records[i]) {
+		fmt.Fprintln(&all, o.Tool, o.Args)
+	}
+	for _, path := range []string{"/srv/pane-logs/ok.log", "/etc/cron.d/x", "/etc/cron.d/yy"} {
+		if part := fmt.Sprintf(`"bytes":%d,`, len(path)+2); !strings.Contains(all.String(), part) {
+			t.Errorf("no operation has a part with %s:\n%s", part, all.String())
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package mcpproxy
 
 import (
-	"cmp"
 	"io"
 	"slices"
 	"time"
@@ -317,17 +316,16 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 	call.buf = audit.AppendNewID(call.buf, call.start)
 	rec.RecordID = call.text(from)
 	rec.Kind, rec.TS = audit.KindCall, call.start
-	isTool := false
 	if m.Method != nil {
 		rec.Method = c.methodText(m.Method)
-		isTool = rec.Method == "tools/call"
 	}
-	if m.Name != nil && isTool {
+	switch {
+	case m.Name != nil && rec.Method == "tools/call":
 		n := c.tool(m.Name)
 		rec.Tool, tool = n.text, n.name
-	} else if m.URI != nil {
+	case m.URI != nil && (m.Name == nil || rec.Method != "prompts/get"):
 		rec.Target = c.s.clean(m.URI)
-	} else if m.Name != nil && m.Method != nil {
+	case m.Name != nil && m.Method != nil:
 		rec.Target = c.s.clean(m.Name)
 	}
 	c.fillID(call, m.ID)
@@ -431,12 +429,12 @@ func (c *clientSide) tool(literal []byte) toolName {
 	return n
 }
 
-// A summary is arguments that a record has to show.
+// A summary is a reading of a call, with arguments that a record has to show.
 type summary struct {
-	method, tool string
-	own          bool // not the call's
-	raw          []byte
-	parts        []wire.Part // oversize only
+	audit.Candidate
+	own   bool // not the call's arguments
+	raw   []byte
+	parts []wire.Part // oversize only
 }
 
 // fillArgs makes the summaries of the call's arguments and of those that other
@@ -444,16 +442,34 @@ type summary struct {
 func (c *clientSide) fillArgs(call *call, m *wire.Message) (flags redact.Flags, more bool) {
 	rec := &call.rec
 	rec.Candidates = nil
-	first := summary{rec.Method, cmp.Or(rec.Tool, rec.Target), true, m.Arguments, m.Parts}
+	first := summary{audit.Candidate{Method: rec.Method, Tool: rec.Tool, Target: rec.Target}, true, m.Arguments, m.Parts}
 	if len(m.Candidates) == 0 {
 		room, from := redact.WholeRoom(), len(call.buf)
 		rec.Args, flags = c.summarize(call, m, &first, &room)
-		if flags&(redact.Duplicate|redact.Variant) == 0 || m.Raw == nil {
+		if flags&(redact.Duplicate|redact.Variant) == 0 {
 			return flags, false
 		}
 		call.buf = call.buf[:from]
 	}
 	return c.fillCandidates(call, m, first)
+}
+
+// candidate is another reading of a call whose first reading is given.
+func (c *clientSide) candidate(k *wire.Candidate, method method, first *audit.Candidate) (one audit.Candidate) {
+	one.Method = method.text(c.s.red)
+	name := c.s.clean(k.Name)
+	if len(k.Name) > 0 && k.Name[0] != '"' {
+		name = string(c.s.red.AppendText(nil, k.Name)) // for Java and Kotlin
+	}
+	switch {
+	case one.Method == "tools/call":
+		one.Tool = name
+	case k.Name == nil && one.Method == first.Method:
+		one.Target = first.Target
+	default:
+		one.Target = name
+	}
+	return one
 }
 
 func (c *clientSide) summarize(call *call, m *wire.Message, s *summary, room *redact.Room) (args audit.JSON, flags redact.Flags) {
@@ -475,12 +491,10 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 	for i := range m.Candidates {
 		k := &m.Candidates[i]
 		if method := c.methods.of(k.Method); method.class == recorded {
-			list = append(list, summary{method.text(c.s.red), c.s.clean(k.Name), k.Differs, k.Arguments, k.Parts})
+			list = append(list, summary{c.candidate(k, method, &first.Candidate), k.Differs, k.Arguments, k.Parts})
 		}
 	}
-	if m.Raw != nil {
-		list, more = withReadings(list, first)
-	}
+	list, more = withReadings(list, first)
 	left := 0
 	for i := range list {
 		if list[i].own {
@@ -494,7 +508,7 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 	room.Return(part)
 	for i := range list {
 		s := &list[i]
-		k := audit.Candidate{Method: s.method, Tool: s.tool}
+		k := s.Candidate
 		if s.own {
 			part := room.Share(left)
 			k.Args, one = c.summarize(call, m, s, &part)
@@ -505,7 +519,7 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 		if k.Args == rec.Args {
 			k.Args = "" // they differ in what is not shown, or only in duplicates
 		}
-		if k != (audit.Candidate{Method: first.method, Tool: first.tool}) && !slices.Contains(rec.Candidates, k) {
+		if k != first.Candidate && !slices.Contains(rec.Candidates, k) {
 			rec.Candidates = append(rec.Candidates, k)
 		}
 	}
@@ -522,19 +536,58 @@ const (
 // more than fit or than its budget finds.
 func withReadings(list []summary, first summary) (all []summary, more bool) {
 	budget := readingBytes
-	ofFirst, more := wire.Readings(first.raw, maxSummaries-len(list), &budget)
+	ofFirst, more := first.readings(maxSummaries-len(list), &budget)
 	all = list
 	for i, s := range append([]summary{first}, list...) {
 		readings, cut := ofFirst, false
 		if i > 0 && s.own {
-			readings, cut = wire.Readings(s.raw, maxSummaries-len(all), &budget)
+			readings, cut = s.readings(maxSummaries-len(all), &budget)
 		}
 		more = more || cut || len(readings) > maxSummaries-len(all)
-		for _, raw := range readings[:min(len(readings), maxSummaries-len(all))] {
-			all = append(all, summary{s.method, s.tool, true, raw, nil})
+		for _, r := range readings[:min(len(readings), maxSummaries-len(all))] {
+			all = append(all, summary{s.Candidate, true, r.raw, r.parts})
 		}
 	}
 	return all, more
+}
+
+// readings returns the other readings of the arguments.
+func (s *summary) readings(want int, budget *int) (list []summary, more bool) {
+	if s.parts != nil {
+		return s.partReadings(want)
+	}
+	raw, more := wire.Readings(s.raw, want, budget)
+	for _, r := range raw {
+		list = append(list, summary{raw: r})
+	}
+	return list, more
+}
+
+// partReadings is readings of oversize arguments: of each name that stands
+// twice, in any case, they have one part after the other.
+func (s *summary) partReadings(want int) (list []summary, more bool) {
+	places := map[string][]int{} // in s.parts, by name
+	names := make([]string, len(s.parts))
+	most := 1
+	for i, p := range s.parts {
+		names[i] = string(audit.AppendFolded(nil, audit.AppendUnquote(nil, p.Name)))
+		places[names[i]] = append(places[names[i]], i)
+		most = max(most, len(places[names[i]]))
+	}
+	if most == 1 {
+		return nil, false
+	}
+	for n := range min(most, want) {
+		var one []wire.Part
+		for i, p := range s.parts {
+			same := places[names[i]]
+			if i == same[min(n, len(same)-1)] {
+				one = append(one, p)
+			}
+		}
+		list = append(list, summary{parts: one})
+	}
+	return list, most > want
 }
 
 func (c *clientSide) fillID(call *call, id []byte) {

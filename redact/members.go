@@ -88,8 +88,12 @@ func isCased(name []byte) bool {
 	return false
 }
 
-// varies reports whether a name stands here in another case or fold.
+// varies reports whether a name stands here in another case or fold, or is a
+// known one in another.
 func (m *members) varies(name []byte) bool {
+	if known := audit.KnownName(name); known != "" && known != string(name) {
+		return true
+	}
 	p := m.p
 	have := p.members[m.first:]
 	if len(have) <= 4*manyMembers {

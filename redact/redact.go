@@ -88,7 +88,7 @@ const (
 	Surrogate                   // a lone surrogate: anomaly lone_surrogate
 	BadUTF8                     // bytes that are not UTF-8: anomaly invalid_utf8
 	Control                     // a raw control character in a string: anomaly control_character
-	Variant                     // a name stands in an object in two cases or folds, at any depth
+	Variant                     // a name stands in an object in two cases or folds, or is an audit.KnownName in another one, at any depth
 )
 
 // A Redactor redacts. Its methods may be used concurrently and allocate
@@ -237,8 +237,15 @@ func (r *Redactor) AppendPartsIn(dst []byte, parts []Part, room *Room) (out []by
 	}()
 	p := r.pass()
 	dst = append(dst, '{')
-	last := make(map[string]int, len(parts))
+	last, variants := make(map[string]int, len(parts)), make(map[string]bool, len(parts))
 	for i, part := range parts {
+		if _, again := last[string(part.Name)]; again {
+			flags |= Duplicate
+		} else if folded := string(audit.AppendFolded(nil, part.Name)); variants[folded] {
+			flags |= Variant
+		} else {
+			variants[folded] = true
+		}
 		last[string(part.Name)] = i
 	}
 	for i, part := range parts {
@@ -254,7 +261,7 @@ func (r *Redactor) AppendPartsIn(dst []byte, parts []Part, room *Room) (out []by
 		dst = strconv.AppendInt(append(dst, `,"bytes":`...), part.Bytes, 10)
 		dst = append(r.digest.appendPrefix(dst, part.Sum), '}')
 		if len(dst)-start > room.Bytes-tail {
-			flags = Cut
+			flags |= Cut
 			dst = dst[:before]
 			if before > start+1 {
 				dst = append(dst, ',')

@@ -48,11 +48,15 @@ type argumentSets struct {
 // one struct, and that struct keeps what the second params lack. mcp-go keeps
 // the arguments of the first params in this way, but not the name.
 type latest struct {
-	method, exactMethod         int
-	name, paramsName, exactName int // of all params, of the last params in any case, of the last exact one
-	set, paramsSet, exactSet    int // likewise
-	cut                         bool
+	method, exactMethod      int
+	name, uri                lastName
+	set, paramsSet, exactSet int // as those of a lastName
+	cut                      bool
 }
+
+// lastName is the last of all params, of the last params in any case, and of
+// the last exact ones.
+type lastName struct{ any, params, exact int }
 
 // A candidate is a Candidate before its frame is ready.
 type candidate struct {
@@ -185,22 +189,40 @@ func (p *reading) findCandidates() Anomaly {
 	t.candidates = [2]int{len(q.candidates), len(q.candidates)}
 	if p.methods.n == 0 || p.methods.n == 1 && t.method.n > 0 &&
 		(p.toolNames.n == 0 || p.toolNames.n == 1 && t.name.n > 0) &&
+		(p.uris.n == 0 || p.uris.n == 1 && t.uri.n > 0) &&
 		(p.sets.n == 0 || p.sets.n == 1 && l.exactSet > 0) {
 		return 0 // all that is there belongs to the primary reading
 	}
-	primary := candidate{sums: [3]uint64{p.sum(t.method), 0, p.setSum(l.exactSet)}}
+	name := t.uri
 	if p.isNamed(t.method) {
-		primary.sums[1] = p.sum(t.name)
+		name = t.name
 	}
-	p.addCandidate(&primary, l.exactMethod, l.exactName, l.exactSet)
-	p.addCandidate(&primary, l.method, l.paramsName, l.set)
-	p.addCandidate(&primary, l.method, l.name, l.set)
-	p.addCandidate(&primary, l.method, l.paramsName, l.paramsSet)
+	primary := candidate{sums: [3]uint64{p.sum(t.method), p.sum(name), p.setSum(l.exactSet)}}
+	p.addReading(&primary, l.exactMethod, func(n *lastName) int { return n.exact }, l.exactSet)
+	p.addReading(&primary, l.method, func(n *lastName) int { return n.params }, l.set)
+	p.addReading(&primary, l.method, func(n *lastName) int { return n.any }, l.set)
+	p.addReading(&primary, l.method, func(n *lastName) int { return n.params }, l.paramsSet)
 	p.combine(&primary)
 	if l.cut {
 		return CandidatesCut
 	}
 	return 0
+}
+
+// addReading adds a reading of which is known which name it takes.
+func (p *reading) addReading(primary *candidate, method int, which func(*lastName) int, set int) {
+	if method > 0 {
+		_, last := p.namesOf(method)
+		p.addCandidate(primary, method, which(last), set)
+	}
+}
+
+// namesOf returns what a method can be about.
+func (p *reading) namesOf(method int) (*occurrences, *lastName) {
+	if p.isNamed(p.methods.list[method-1].lit) {
+		return &p.toolNames, &p.latest.name
+	}
+	return &p.uris, &p.latest.uri
 }
 
 // combine adds every method with every name and all arguments, while there is
@@ -209,10 +231,11 @@ func (p *reading) findCandidates() Anomaly {
 func (p *reading) combine(primary *candidate) {
 	for m := range p.methods.n {
 		method := (p.latest.method+m-1)%p.methods.n + 1
-		for n := range max(1, p.toolNames.n) {
+		names, last := p.namesOf(method)
+		for n := range max(1, names.n) {
 			name := 0
-			if p.toolNames.n > 0 {
-				name = (p.latest.name+n-1)%p.toolNames.n + 1
+			if names.n > 0 {
+				name = (last.any+n-1+names.n)%names.n + 1
 			}
 			if !p.addCandidate(primary, method, name, p.latest.exactSet) {
 				return
@@ -226,7 +249,8 @@ func (p *reading) combine(primary *candidate) {
 	}
 }
 
-// isNamed reports whether what a method does is told by a name.
+// isNamed reports whether what a method is about is told by a name, and not by
+// a URI.
 func (p *reading) isNamed(method value) bool {
 	return p.equals(method, methodCall) || p.equals(method, methodPrompt)
 }
@@ -239,12 +263,13 @@ func (p *reading) addCandidate(primary *candidate, method, name, set int) bool {
 	}
 	m := &p.methods.list[method-1]
 	c := candidate{method: m.lit, sums: [3]uint64{p.sumOf(m), 0, p.setSum(set)}}
-	if name > 0 && p.isNamed(m.lit) {
-		if p.toolNames.list[name-1].lit.n == 0 {
+	if name > 0 {
+		names, _ := p.namesOf(method)
+		o := &names.list[name-1]
+		if o.lit.n == 0 {
 			return true
 		}
-		c.name = p.toolNames.list[name-1].lit
-		c.sums[1] = p.sumOf(&p.toolNames.list[name-1])
+		c.name, c.sums[1] = o.lit, p.sumOf(o)
 	}
 	if set > 0 && p.sets.list[set-1].from == 0 || c.sums == primary.sums {
 		return true

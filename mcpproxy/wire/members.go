@@ -104,43 +104,44 @@ func (p *reading) endMember(l *level, off int64) {
 }
 
 func (p *reading) endParam(l *level, off int64, primary bool) {
-	text := l.first == '"'
 	switch {
-	case l.member == paramName && (!l.exact || !primary):
-		if v := p.takeName(l, off); v.n > 0 {
-			i := p.addOccurrence(&p.toolNames, v, false)
-			if text {
-				p.latest.paramsName, p.latest.name = i, i
-			}
-		}
+	case l.member == paramName || l.member == paramURI:
+		p.endName(l, off, l.exact && primary)
 	case l.member == paramArguments:
 		p.endArguments(l, off)
-	case !l.exact || !primary:
-	case l.member == paramName:
-		p.cur.name = value{}
-		v := p.takeName(l, off)
-		if text {
-			p.cur.name = v
-		}
-		if v.n > 0 {
-			i := p.addOccurrence(&p.toolNames, v, text)
-			if text {
-				p.latest.paramsName, p.latest.name, p.latest.exactName = i, i, i
-			}
-		}
-	case l.member == paramURI:
-		switch {
-		case text:
-			p.cur.uri = p.take(l, off)
-		case l.first != 'n': // a last null is skipped by go-sdk, and an error to others
-			p.cur.uri = value{}
-		}
-	case l.member == paramMeta:
+	case l.member == paramMeta && l.exact && primary:
 		p.cur.meta = p.whole(l, off)
 	}
 }
 
-// takeName takes a tool's name. A number or a word is one too, as Java and
+// endName takes what a call is about: the name of a tool or prompt, or the URI
+// of a resource.
+func (p *reading) endName(l *level, off int64, primary bool) {
+	list, last, cur := &p.toolNames, &p.latest.name, &p.cur.name
+	if l.member == paramURI {
+		list, last, cur = &p.uris, &p.latest.uri, &p.cur.uri
+	}
+	v, text := p.takeName(l, off), l.first == '"'
+	switch {
+	case !primary:
+	case text:
+		*cur = v
+	case l.member == paramName || l.first != 'n': // a last null URI is skipped by go-sdk, and an error to others
+		*cur = value{}
+	}
+	if v.n == 0 {
+		return
+	}
+	i := p.addOccurrence(list, v, primary && text)
+	if text {
+		last.params, last.any = i, i
+		if primary {
+			last.exact = i
+		}
+	}
+}
+
+// takeName takes a tool's name or a URI. A number or a word is one too, as Java and
 // Kotlin make strings of them.
 func (p *reading) takeName(l *level, off int64) value {
 	if l.first == '{' || l.first == '[' {
@@ -167,10 +168,8 @@ func (p *reading) captured(i int) bool {
 		return false
 	case i == 0:
 		return l.member == memberID || l.first == '"' && l.member <= memberMethod
-	case l.member == paramName:
-		return l.first != '{' && l.first != '['
 	default:
-		return l.first == '"' && l.member == paramURI
+		return (l.member == paramName || l.member == paramURI) && l.first != '{' && l.first != '['
 	}
 }
 

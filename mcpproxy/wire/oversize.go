@@ -78,7 +78,7 @@ func (p *reading) kept(yield func(*value) bool) {
 			return
 		}
 	}
-	for _, l := range [...]*occurrences{&p.methods, &p.toolNames} {
+	for _, l := range [...]*occurrences{&p.methods, &p.toolNames, &p.uris} {
 		for i := range l.n {
 			if !yield(&l.list[i].lit) {
 				return

@@ -107,7 +107,8 @@ type reading struct {
 	hasMethod bool // method is there, a string or not
 	levels    [inner]level
 	methods   occurrences
-	toolNames occurrences
+	toolNames occurrences // of prompts too
+	uris      occurrences
 	sets      argumentSets
 	latest    latest
 	args      [maxNames]argument // of the set under way, or of the last one
@@ -147,7 +148,7 @@ func (p *reading) begin(r role, off int64, first byte) role {
 		if l.member != memberParams {
 			break
 		}
-		p.latest.paramsName, p.latest.paramsSet = 0, 0
+		p.latest.name.params, p.latest.uri.params, p.latest.paramsSet = 0, 0, 0
 		if !l.exact {
 			if first == '{' {
 				p.levels[1].clear()
@@ -156,7 +157,7 @@ func (p *reading) begin(r role, off int64, first byte) role {
 			break
 		}
 		p.cur.params, p.cur.name, p.cur.uri, p.cur.meta = value{}, value{}, value{}, value{}
-		p.latest.exactName = 0
+		p.latest.name.exact, p.latest.uri.exact = 0, 0
 		p.clearArguments()
 		if first == '{' {
 			p.levels[1].clear()
@@ -289,7 +290,7 @@ func (p *reading) beginMessage(off int64) {
 	p.inMessage, p.version, p.hasMethod = true, false, false
 	p.cur = told{off: off}
 	p.levels[0].clear()
-	p.methods.n, p.toolNames.n, p.sets.n, p.argCount = 0, 0, 0, 0
+	p.methods.n, p.toolNames.n, p.uris.n, p.sets.n, p.argCount = 0, 0, 0, 0, 0
 	p.latest = latest{}
 	for i := range p.levels {
 		p.levels[i].busy = false

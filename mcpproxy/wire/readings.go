@@ -16,12 +16,12 @@ const (
 )
 
 // Readings returns other readings of arguments in which an object has a name
-// twice, or in another case or fold: at most as many as are wanted, and whether
-// there could be more. Python and JavaScript take the last of a name, but tools
+// twice, or in another case or fold, or an audit.KnownName in another one: at
+// most as many as are wanted, and whether there could be more. Python and JavaScript take the last of a name, but tools
 // that decode their arguments into a Go struct take the last one in any case
 // that is not null, and merge objects; others may take the first. So the first
 // reading is Go's, and in the others together every member stands once. In a
-// reading no object has a name twice. An object is scanned once for each level
+// reading no object has a name twice, and known names are in their own case. An object is scanned once for each level
 // and each reading: Readings takes the bytes that it scans from budget, and ends
 // before it scans more than are left.
 func Readings(args []byte, want int, budget *int) (list [][]byte, more bool) {
@@ -68,7 +68,7 @@ type argumentReader struct {
 	spent     bool // they did not suffice: out is no reading
 	goStruct  bool
 	out       []byte
-	collision bool // a name stood twice
+	collision bool // a name stood twice, or a known one in another case
 	deep      bool // not everything was looked at
 	seen      map[*byte]bool
 	done      map[*byte]bool // seen, and all in it
@@ -124,7 +124,11 @@ func (r *argumentReader) object(parts [][]byte, depth int) {
 			if len(lit) < 2 || len(v) == 0 {
 				continue // no JSON: a name that does not end, or without a value
 			}
-			name := string(audit.AppendFolded(nil, audit.AppendUnquote(nil, lit)))
+			text := audit.AppendUnquote(nil, lit)
+			if known := audit.KnownName(text); known != "" && known != string(text) {
+				lit, r.collision = audit.AppendQuote(nil, known), true
+			}
+			name := string(audit.AppendFolded(nil, text))
 			i, ok := index[name]
 			if !ok {
 				i = len(list)

@@ -3,10 +3,13 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"auditproxy/schemas/audit"
 )
 
 func TestReadings(t *testing.T) {
@@ -26,6 +29,9 @@ func TestReadings(t *testing.T) {
 		{`{"operations":[{"tool":"a"},{"tool":"b","Tool":"c"}]}`, []string{`{"operations":[{"tool":"a"},{"tool":"c"}]}`,
 			`{"operations":[{"tool":"a"},{"tool":"b"}]}`, `{"operations":[{"tool":"a"},{"tool":"c"}]}`}, false},
 		{`{"a":{"b":1,"b":2},"a":{"b":3}}`, []string{`{"a":{"b":3}}`, `{"a":{"b":1}}`, `{"a":{"b":2}}`, `{"a":{"b":3}}`}, false},
+		{`{"Output_Path":"/evil"}`, []string{`{"output_path":"/evil"}`}, false},
+		{`{"x":{"Operations":[{"\u0054ool":"a","Key\u017f":1}]}}`, []string{`{"x":{"operations":[{"tool":"a","Key\u017f":1}]}}`}, false},
+		{`{"outputPath":"/ok","FILE":1}`, nil, false},
 		{`{"a":1,"a":2,"a":3,"a":4,"a":5,"a":6}`, []string{`{"a":6}`, `{"a":1}`, `{"a":2}`, `{"a":3}`}, true},
 	} {
 		list, more := readingsOf(tt.in, 4)
@@ -169,25 +175,43 @@ func TestReadingsOfGo(t *testing.T) {
 
 // FuzzReadings checks that readings of JSON are JSON in which every object has
 // each name once, and that other bytes do no harm.
+// FuzzReadings holds Readings to what it says: each reading is JSON in which no
+// object has a name twice, and together they have every string that stands in
+// the arguments.
 func FuzzReadings(f *testing.F) {
-	for _, in := range []string{`{"a":1,"a":{"b":[1,{"c":2,"C":null}]}}`, `{"a":{"x":1},"A":{"x":2,"y":3},"a":null}`,
-		`{"a":1,"a":}`, `{"a`, `{"a":1,"a`, `{"a":1,"a":[}`, `{"a":1 2,"a":[1 2}]}`, `{"a":NaN,"\u0061":[NaN,]}`} {
-		f.Add([]byte(in))
+	for _, s := range []string{
+		`{"a":1,"A":2,"a":{"b":[{"c":1,"C":null}]}}`, `{"Operations":[{"Tool":"a","tool":"b","Arguments":{"Output_Path":"/x"}}]}`,
+		`{"a":1,"a":}`, `{"a`, `{"a":1,"a`, `{"a":1,"a":[}`, `{"a":1 2,"a":[1 2}]}`, `{"a":{"x":1},"A":{"y":2},"a":null}`, `{"\u017f":1,"s":2,"S":{"k":3,"\u212a":4}}`,
+		strings.Repeat(`{"a":1,"a":`, 34) + `1` + strings.Repeat("}", 34), `{"a":"\ud800","a":NaN,"b":[,]}`,
+	} {
+		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		list, _ := readingsOf(string(in), maxCandidates)
-		if len(list) > maxCandidates {
-			t.Fatalf("%d readings, want at most %d", len(list), maxCandidates)
+		budget := 1 << 20
+		list, more := Readings(in, maxCandidates, &budget)
+		if budget < 0 || len(list) > maxCandidates {
+			t.Fatalf("%d readings, %d bytes of the budget left", len(list), budget)
 		}
 		if !json.Valid(in) {
 			return
 		}
+		var have []string
 		for _, b := range list {
 			if !json.Valid(b) {
-				t.Fatalf("%q is read as %q, which is no JSON", in, b)
+				t.Fatalf("%s: the reading %s is no JSON", in, b)
 			}
-			if again, _ := readingsOf(string(b), maxCandidates); again != nil {
-				t.Fatalf("%q is read as %q, which has a name twice", in, b)
+			have = append(have, words(b)...)
+			budget := 1 << 20
+			if again, cut := Readings(b, 1, &budget); len(again) > 0 && !cut && !more {
+				t.Fatalf("%s: the reading %s has readings: %s", in, b, again)
+			}
+		}
+		if len(list) == 0 || more {
+			return
+		}
+		for _, w := range words(in) {
+			if fold := func(s string) string { return string(audit.AppendFolded(nil, []byte(s))) }; !slices.ContainsFunc(have, func(h string) bool { return fold(h) == fold(w) }) {
+				t.Fatalf("%s: no reading has %q: %s", in, w, list)
 			}
 		}
 	})

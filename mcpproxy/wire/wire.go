@@ -99,8 +99,9 @@ type Part struct {
 	Sum   []byte // digest by Config.Hash of the value's bytes on the wire; nil while it is not complete
 }
 
-// A Candidate is another reading of a message. Method is a string literal, Name
-// is one, nil for none, or a number or word, which Java and Kotlin take for a
+// A Candidate is another reading of a message. Method is a string literal. Name
+// is that of the tool or prompt, or the URI for any other method: a string
+// literal, nil for none, or a number or word, which Java and Kotlin take for a
 // string.
 type Candidate struct {
 	Method, Name []byte

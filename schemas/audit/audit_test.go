@@ -319,7 +319,7 @@ func FuzzAppendParse(f *testing.F) {
 		r := audit.Record{
 			Kind: kinds[int(bits)%len(kinds)], RecordID: audit.NewID(start), Seq: n, CallNo: n / 2,
 			TS: time.UnixMicro(us % 1e15), Method: a, Tool: b, Target: c,
-			Candidates: []audit.Candidate{{Method: b, Tool: c}, {Args: audit.JSON(object)}}, Outcome: audit.Outcome(c), ErrorType: a, ErrorCode: &m,
+			Candidates: []audit.Candidate{{Method: b, Tool: c}, {Target: a, Args: audit.JSON(object)}}, Outcome: audit.Outcome(c), ErrorType: a, ErrorCode: &m,
 			ResultType: b, Forwarded: bits&1 != 0, CancelRequested: bits&2 != 0, Recovered: bits&4 != 0, NotDurable: bits&8 != 0,
 			Duration: time.Duration(us), ClientID: a, RequestID: b, RequestIDType: c, Client: audit.Peer{Name: a, Version: b},
 			Server: audit.Peer{Version: c}, ServerCommand: audit.Command{Command: a, ArgsDigest: audit.JSON(object)}, Tier: a,

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 )
@@ -26,4 +27,19 @@ func AppendFolded(dst, name []byte) []byte {
 		name = name[n:]
 	}
 	return dst
+}
+
+// KnownName returns the name that is looked for in arguments, by Operations and
+// by the shipped views, and that name is in another case or fold: servers that
+// compare names as Go's encoding/json does take it for that one. "" for none.
+func KnownName(name []byte) string {
+	for _, known := range [...]string{
+		"operations", "tool", "arguments",
+		"output_path", "environment", "name", "pane_id", "session_id", "session_name",
+	} {
+		if len(known) <= len(name) && len(name) <= utf8.UTFMax*len(known) && bytes.EqualFold(name, []byte(known)) {
+			return known
+		}
+	}
+	return ""
 }

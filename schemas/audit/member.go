@@ -187,7 +187,7 @@ func (m *Member) bounds(r *Record) error {
 		}
 	case func(*Record) *[]Candidate:
 		for i := range *field(r) {
-			if c := &(*field(r))[i]; tooLong(c.Method) || tooLong(c.Tool) {
+			if c := &(*field(r))[i]; tooLong(c.Method) || tooLong(c.Tool) || tooLong(c.Target) {
 				return errLong
 			}
 		}

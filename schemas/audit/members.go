@@ -35,7 +35,7 @@ var recordMembers = []Member{
 	{Name: "target", Type: TypeText, Group: GroupWhat,
 		Field:   func(r *Record) *string { return &r.Target },
 		Meaning: "Resource URI or prompt name of other methods. Chosen by the client, not to be trusted."},
-	{Name: "candidates", Type: TypeCandidates, Schema: `"type": "array", "minItems": 1, "items": {"type": "object", "required": ["method"], "properties": {"method": {"description": "JSON-RPC method. Chosen by the client.", "type": "string", "maxLength": 256}, "tool": {"description": "Tool name. Chosen by the client.", "type": "string", "maxLength": 256}, "args": {"description": "Redacted summary of its arguments, as in args; omitted where they are the call's. Chosen by the client, redacted by the proxy.", "type": "object"}}}`,
+	{Name: "candidates", Type: TypeCandidates, Schema: `"type": "array", "minItems": 1, "items": {"type": "object", "required": ["method"], "properties": {"method": {"description": "JSON-RPC method. Chosen by the client.", "type": "string", "maxLength": 256}, "tool": {"description": "Tool name. Chosen by the client.", "type": "string", "maxLength": 256}, "target": {"description": "Resource URI or prompt name of other methods. Chosen by the client.", "type": "string", "maxLength": 256}, "args": {"description": "Redacted summary of its arguments, as in args; omitted where they are the call's. Chosen by the client, redacted by the proxy.", "type": "object"}}}`,
 		Field:   func(r *Record) *[]Candidate { return &r.Candidates },
 		Meaning: "Calls that some other server reads in the same bytes. Chosen by the client, not to be trusted."},
 	{Name: "outcome", Type: TypeWord, Group: GroupWhat, Column: "LowCardinality(String)", Words: []string{"ok", "error", "unknown"},

@@ -30,7 +30,7 @@ func Operations(r *Record) []Operation {
 	ops := []Operation{{Method: r.Method, Tool: r.Tool, Target: r.Target, Args: r.Args}}
 	ops = appendInner(ops, r.Args, r.Method)
 	for _, c := range r.Candidates {
-		op := Operation{Method: c.Method, Tool: c.Tool, Args: c.Args, Candidate: true}
+		op := Operation{Method: c.Method, Tool: c.Tool, Target: c.Target, Args: c.Args, Candidate: true}
 		from := len(ops) + 1
 		if c.Args == "" {
 			op.Args = r.Args // whose operations are there already

@@ -20,7 +20,7 @@ func TestOperations(t *testing.T) {
 		{"it lists the call itself", audit.Record{Kind: audit.KindCall, Method: call, Tool: "send_keys", Args: `{"pane_id":"%1"}`},
 			[]string{` tools/call send_keys {"pane_id":"%1"}`}},
 		{"it lists a call of another method", audit.Record{Kind: audit.KindCall, Method: "resources/read", Target: "file:///x"},
-			[]string{" resources/read  "}},
+			[]string{" resources/read file:///x "}},
 		{"it lists an open call", audit.Record{Kind: audit.KindOpen, Method: call, Tool: "a"}, []string{" tools/call a "}},
 		{"it lists an intent", audit.Record{CallNo: 1, Method: call, Tool: "a"}, []string{" tools/call a "}},
 		{"it lists nothing of a session's end", audit.Record{Kind: audit.KindSessionEnd}, nil},
@@ -56,8 +56,8 @@ func TestOperations(t *testing.T) {
 			[]string{` tools/call z {"operations":[{"tool":"a","tool":"b","arguments":{}}],"operations":[{"tool":"c"}]}`,
 				`?operations[0] tools/call a {}`, `operations[0] tools/call b {}`, `operations[0] tools/call c `}},
 		{"it lists every candidate", audit.Record{Kind: audit.KindCall, Method: "ping",
-			Candidates: []audit.Candidate{{Method: call, Tool: "a"}, {Method: "resources/read"}}},
-			[]string{" ping  ", "? tools/call a ", "? resources/read  "}},
+			Candidates: []audit.Candidate{{Method: call, Tool: "a"}, {Method: "resources/read", Target: "file:///x"}}},
+			[]string{" ping  ", "? tools/call a ", "? resources/read file:///x "}},
 		{"a candidate has its own arguments, or the call's", audit.Record{Kind: audit.KindCall, Method: call, Tool: "z",
 			Args:       `{"operations":[{"tool":"a","arguments":{}}]}`,
 			Candidates: []audit.Candidate{{Method: call, Tool: "y"}, {Method: call, Tool: "z", Args: `{"operations":[{"tool":"b","arguments":{"x":1}}]}`}}},
@@ -75,7 +75,7 @@ func TestOperations(t *testing.T) {
 
 func show(ops []audit.Operation) (lines []string) {
 	for _, op := range ops {
-		line := fmt.Sprintf("%s %s %s %s", op.Path, op.Method, op.Tool, op.Args)
+		line := fmt.Sprintf("%s %s %s %s", op.Path, op.Method, op.Tool+op.Target, op.Args)
 		if op.Candidate {
 			line = "?" + line
 		}

@@ -481,6 +481,8 @@ func candidates(v string) (list []Candidate, err error) {
 				err = setText(&c.Method, v)
 			case "tool":
 				err = setText(&c.Tool, v)
+			case "target":
+				err = setText(&c.Target, v)
 			case "args":
 				c.Args, err = object(v)
 			}

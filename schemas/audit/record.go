@@ -77,8 +77,8 @@ type Peer struct{ Name, Version string }
 // Candidate is a call that some server reads in bytes that others read
 // differently.
 type Candidate struct {
-	Method, Tool string
-	Args         JSON // the redacted summary of its arguments, "" if they are the call's
+	Method, Tool, Target string
+	Args                 JSON // the redacted summary of its arguments, "" if they are the call's
 }
 
 // Command is the wrapped command. Its arguments may hold secrets, so only
@@ -273,6 +273,7 @@ func appendCandidates(dst []byte, list []Candidate) []byte {
 		}
 		dst = AppendQuote(append(dst, `{"method":`...), c.Method)
 		dst = appendText(dst, `,"tool":`, c.Tool)
+		dst = appendText(dst, `,"target":`, c.Target)
 		dst = appendJSON(dst, `,"args":`, c.Args)
 		dst = append(dst, '}')
 	}

@@ -28,7 +28,7 @@ func mixedRows(t testing.TB, n int) []sink.Row {
 		case i%7 == 0:
 			r := &rows[i].Record
 			r.Kind, r.Outcome, r.RecordID = audit.KindOpen, "", "not a UUID"
-			r.Candidates = []audit.Candidate{{Method: "ping"}, {Method: "tools/call", Tool: "pipe_\"pane", Args: `{"y":2}`}}
+			r.Candidates = []audit.Candidate{{Method: "resources/read", Target: "file:///x"}, {Method: "tools/call", Tool: "pipe_\"pane", Args: `{"y":2}`}}
 			r.Args, r.NotDurable = audit.JSON(`{"operations":[{"tool":"a","arguments":{"x":1}},{"tool":"b"}]}`), true
 			rows[i].Operations, rows[i].Source = audit.Operations(r), sink.Source{Topic: "other", Partition: 7, Offset: 1 << 60}
 		case i%50 == 1:
@@ -118,7 +118,7 @@ func TestColumnValues(t *testing.T) {
 		"record_id":       "00000000-0000-0000-0000-000000000000 | " + second.RecordID,
 		"seq":             "0 | 1",
 		"ts":              "2026-01-02 03:04:05 +0000 UTC | 2026-01-02 03:04:06 +0000 UTC",
-		"candidates":      `[{"method":"ping"},{"method":"tools/call","tool":"pipe_\"pane","args":{"y":2}}] | `,
+		"candidates":      `[{"method":"resources/read","target":"file:///x"},{"method":"tools/call","tool":"pipe_\"pane","args":{"y":2}}] | `,
 		"outcome":         " | error",
 		"error_code":      "<nil> | -32603",
 		"forwarded":       "false | true",
@@ -127,7 +127,7 @@ func TestColumnValues(t *testing.T) {
 		"from":            "<nil> | 2026-01-02 03:04:05 +0000 UTC",
 		"to":              "<nil> | 2026-01-02 04:04:05 +0000 UTC",
 		"durable":         "false | true",
-		"ops":             "[send_keys a b ping pipe_\"pane] | [send_keys]",
+		"ops":             "[send_keys a b resources/read pipe_\"pane] | [send_keys]",
 		"ops_args":        fmt.Sprintf("[%s {\"x\":1}  %[1]s {\"y\":2}] | [%s]", rows[0].Record.Args, second.Args),
 		"ops_path":        "[ operations[0] operations[1]  ] | []",
 		"ops_candidate":   "[false false false true true] | [false]",

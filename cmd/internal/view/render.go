@@ -140,6 +140,9 @@ func (r *renderer) flags(l *terminal.Line, rec *audit.Record) {
 		if name == "" {
 			name = c.Method
 		}
+		if c.Target != "" {
+			name += " " + c.Target
+		}
 		l.Put(terminal.Bad, "!or:"+name+" ")
 		if c.Args != "" {
 			l.PutSafe(terminal.Bad, "with "+r.summarizer().arguments(c.Args)+" ")

@@ -1,0 +1,40 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"auditproxy/schemas/audit"
+)
+
+// TestKnownName compares with encoding/json, which decodes into a field what it
+// takes for its name.
+func TestKnownName(t *testing.T) {
+	for _, name := range []string{
+		"output_path", "Output_Path", "OUTPUT_PATH", "output_path\u017f", "output_pat", "outputPath", "",
+		"operation\u017f", "tool", "TOOL", "name", "Name", "environment", "ENVIRONMENT\u0130", "\u017fession_name",
+	} {
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v struct {
+			Operations, Tool, Arguments, Environment, Name int
+			OutputPath                                     int `json:"output_path"`
+			SessionName                                    int `json:"session_name"`
+		}
+		if err := json.Unmarshal([]byte(`{`+string(quoted)+`:1}`), &v); err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		for known, n := range map[string]int{"operations": v.Operations, "tool": v.Tool, "arguments": v.Arguments, "output_path": v.OutputPath,
+			"environment": v.Environment, "name": v.Name, "session_name": v.SessionName} {
+			if n > 0 {
+				want = known
+			}
+		}
+		if got := audit.KnownName([]byte(name)); got != want {
+			t.Errorf("KnownName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
