@@ -63,6 +63,7 @@ type calls struct {
 	chains         map[uint64]chain
 	oldest, newest *call
 	n              int
+	others         int // of those that are requests without a record
 	bytes          int // that the calls hold beside themselves, at most maxOpenBytes
 	inexact        int // keys in chains that are not exact
 	scratch        []byte
@@ -81,6 +82,9 @@ func (t *calls) add(c *call, id []byte) {
 	}
 	t.newest = c
 	t.n++
+	if c.class != recorded {
+		t.others++
+	}
 	t.name(c, id)
 	c.bytes = c.held()
 	t.bytes += c.bytes
@@ -155,7 +159,23 @@ func (c *call) hasKey(hash uint64, text []byte) bool {
 // find returns the oldest open call that an answer with this id answers, or
 // that a cancel of this id names. Calls of that id come before aliases: most
 // servers do not answer by those.
-func (t *calls) find(id []byte) *call {
+func (t *calls) find(id []byte) *call { return t.findOf(id, anyRequest) }
+
+// A which says what to find.
+type which uint8
+
+const (
+	anyRequest which = iota
+	onlyCalls        // requests with a record
+	onlyOthers
+)
+
+func (w which) has(c *call) bool {
+	return w == anyRequest || (c.class == recorded) == (w == onlyCalls)
+}
+
+// findOf is find among some of the open requests.
+func (t *calls) findOf(id []byte, w which) *call {
 	if id == nil {
 		return nil
 	}
@@ -169,9 +189,9 @@ func (t *calls) find(id []byte) *call {
 		for c := t.chains[hash].first; c != nil; c = c.link(hash).next {
 			switch {
 			case !c.hasKey(hash, t.scratch):
-			case c.aliasOf == nil:
+			case c.aliasOf == nil && w.has(c):
 				return c
-			case aliased == nil:
+			case c.aliasOf != nil && aliased == nil && w.has(c.aliasOf):
 				aliased = c.aliasOf
 			}
 		}
@@ -216,6 +236,9 @@ func (t *calls) remove(c *call) {
 	}
 	c.older, c.newer = nil, nil
 	t.n--
+	if c.class != recorded {
+		t.others--
+	}
 	t.bytes -= c.bytes
 	c.bytes = 0
 }

@@ -19,8 +19,9 @@ func (s *session) appendEvicted(now time.Time) {
 // giveUp ends a call without an answer. One that comes later is an anomaly.
 func (s *session) giveUp(c *call, why string, now time.Time) {
 	switch {
-	case c.class != recorded:
+	case c.class.wanted():
 		s.wanted.Add(-1)
+	case c.class != recorded:
 	case c.early != nil:
 		s.concludeEarly(c)
 	default:

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -89,6 +90,9 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 		id = noID // the server could not read the request, or its id
 		c = s.open.find(id)
 	}
+	if c != nil && s.open.others > 0 {
+		c = s.answered(id, c, a)
+	}
 	if c == nil {
 		if callNo := s.late.find(id); callNo != 0 {
 			r := s.record(audit.KindAnomaly, now)
@@ -102,8 +106,10 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	}
 	s.open.remove(c)
 	if c.class != recorded {
-		s.wanted.Add(-1)
-		s.learn(c, a, now)
+		if c.class.wanted() {
+			s.wanted.Add(-1)
+			s.learn(c, a, now)
+		}
 		s.release(c)
 		return
 	}
@@ -119,6 +125,39 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	}
 	s.conclude(c, outcome, errorType, now)
 	s.release(c)
+}
+
+// answered returns what an answer answers whose id more than one open request
+// may have, of which c is the oldest. A ping that has the id of a call must not
+// end the call: where both are open, what the answer says decides. The call has
+// the anomaly id_reused then, as nobody can be sure.
+func (s *session) answered(id []byte, c *call, a *wire.Answer) *call {
+	of, other := s.open.findOf(id, onlyCalls), s.open.findOf(id, onlyOthers)
+	switch {
+	case of == nil || other == nil:
+		return c
+	case answersCall(of.rec.Method, a):
+		return of
+	}
+	return other
+}
+
+// answersCall reports whether an answer is one to a call of this method rather
+// than to a request that is not recorded. Of those most results are empty, and
+// one of a method that the server does not know has the error for that.
+func answersCall(method string, a *wire.Answer) bool {
+	if a.HasError {
+		return string(a.Code) != "-32601" // JSON-RPC 2.0, section 5.1: method not found
+	}
+	if a.Raw == nil || a.IsError || a.Task || a.ResultType != nil {
+		return true
+	}
+	result := wire.Member(a.Raw, "result")
+	has := func(name string) bool { return wire.Member(result, name) != nil }
+	if method == "tools/call" {
+		return has("content") || has("structuredContent")
+	}
+	return !has("tools") && !has("protocolVersion") && len(bytes.Trim(result, "{} \t\r")) > 0
 }
 
 // early is what an answer said that came before the end of its call.

@@ -20,6 +20,9 @@ const (
 	notified                // any other notification
 )
 
+// wanted reports whether the proxy reads the answer itself.
+func (c class) wanted() bool { return c == initialize || c == listTools }
+
 // SkippedMethods are the requests that are never recorded, beside all that end
 // in "/list": they carry nothing of the agent's.
 func SkippedMethods() []string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"hash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -313,6 +314,9 @@ func (s *session) number(it *item, now time.Time) {
 	case it.call == nil:
 	case it.call.class != recorded:
 		if it.refused == "" {
+			if c := s.open.findOf(it.id, onlyCalls); c != nil && !slices.Contains(c.rec.Anomalies, "id_reused") {
+				c.anomaly("id_reused")
+			}
 			s.enter(it)
 		}
 	default:
@@ -338,7 +342,7 @@ func (s *session) number(it *item, now time.Time) {
 }
 
 func (s *session) cancel(it *item, now time.Time) {
-	if c := s.open.find(it.cancel); c != nil && c.cancelled.IsZero() && it.refused == "" {
+	if c := s.open.findOf(it.cancel, onlyCalls); c != nil && c.cancelled.IsZero() && it.refused == "" {
 		c.cancelled = now
 		c.rec.CancelRequested = true
 	}
@@ -355,7 +359,7 @@ func (s *session) enter(it *item) {
 	} else if it.opaque && it.variant == nil {
 		s.open.alias(it.call, noID)
 	}
-	if it.call.class != recorded {
+	if it.call.class.wanted() {
 		s.wanted.Add(1)
 	}
 }
@@ -364,7 +368,7 @@ func (s *session) enter(it *item) {
 func (s *session) leave(it *item) {
 	it.entered = false
 	s.open.remove(it.call)
-	if it.call.class != recorded {
+	if it.call.class.wanted() {
 		s.wanted.Add(-1)
 	}
 }

@@ -447,3 +447,73 @@ func TestManyRecordsInPieces(t *testing.T) {
 	}
 	dense(t, records)
 }
+
+// TestPingDoesNotEndACall sends requests that are not recorded with the id of an
+// open call, before it or after it: their answers do not end the call, and it
+// has an anomaly.
+func TestPingDoesNotEndACall(t *testing.T) {
+	const call, read = `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"pipe_pane"}}`, `{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"u"}}`
+	const failed = `{"jsonrpc":"2.0","id":5,"result":{"content":[],"isError":true}}`
+	other := func(method string) string { return `{"jsonrpc":"2.0","id":5,"method":"` + method + `"}` }
+	answer := func(result string) string { return `{"jsonrpc":"2.0","id":5,` + result + `}` }
+	empty := answer(`"result":{}`)
+	for _, tt := range []struct {
+		name     string
+		requests []string
+		answers  []string
+		want     string
+	}{
+		{"no answer to the call", []string{call, other("ping")}, []string{empty}, "NoResponse id_reused"},
+		{"the ping first", []string{other("ping"), call}, []string{empty}, "NoResponse id_reused"},
+		{"the answer to the ping first", []string{call, other("ping")}, []string{empty, failed}, "ToolError id_reused"},
+		{"the answer to the call first", []string{call, other("ping")}, []string{failed, empty}, "ToolError id_reused"},
+		{"two pings", []string{other("ping"), call, other("ping")}, []string{empty, empty, failed}, "ToolError id_reused"},
+		{"an id in another form", []string{call, `{"jsonrpc":"2.0","id":5.0,"method":"ping"}`}, []string{empty}, "NoResponse id_reused"},
+		{"a method that the server does not know", []string{call, other("x/list")}, []string{answer(`"error":{"code":-32601,"message":"m"}`), failed}, "ToolError id_reused"},
+		{"a list of tools", []string{read, other("tools/list")}, []string{answer(`"result":{"tools":[]}`)}, "NoResponse id_reused"},
+		{"a resource", []string{read, other("ping")}, []string{answer(`"result":{"contents":[]}`), empty}, "ok id_reused"},
+		{"a batch", []string{"[" + call + "," + other("logging/setLevel") + "]"}, []string{empty}, "NoResponse id_reused"},
+		{"a ping that was answered", []string{other("ping"), "answers", call}, []string{empty, empty}, "ok"},
+		{"a response of the client", []string{call, `{"jsonrpc":"2.0","id":5,"result":{}}`}, []string{empty}, "ok"},
+		{"a ping without an id", []string{call, `{"jsonrpc":"2.0","method":"ping"}`}, []string{empty}, "ok"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, j := testSession(t)
+			c.server = io.Discard
+			q, a := wire.NewRequests(wire.Config{Hash: c.s.wireHash}), &wire.Answers{}
+			reply := func() {
+				if len(tt.answers) > 0 {
+					c.s.finish(a.Scan([]byte(tt.answers[0]+"\n")), false)
+					tt.answers = tt.answers[1:]
+				}
+			}
+			for _, r := range tt.requests {
+				if r == "answers" {
+					reply()
+					continue
+				}
+				c.pass(q.Scan(copy(q.Space(), r+"\n")), q.Ready())
+			}
+			for len(tt.answers) > 0 {
+				reply()
+			}
+			c.s.end(audit.ErrNoResponse)
+			if c.s.open.n != 0 || c.s.open.others != 0 || c.s.wanted.Load() < 0 {
+				t.Errorf("%d requests are open, %d of them not calls, %d answers wanted", c.s.open.n, c.s.open.others, c.s.wanted.Load())
+			}
+			var got string
+			for _, r := range j.records(t) {
+				if r.Kind != audit.KindCall {
+					continue
+				}
+				if got = r.ErrorType; got == "" {
+					got = string(r.Outcome)
+				}
+				got = strings.Join(append([]string{got}, r.Anomalies...), " ")
+			}
+			if got = strings.ReplaceAll(got, " batch", ""); got != tt.want {
+				t.Errorf("the call ended as %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
