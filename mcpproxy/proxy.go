@@ -257,10 +257,12 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 	c := &clientSide{p: p, s: p.s, server: server, methods: newMethods(p.cfg.SkipMethods)}
 	for {
 		n, err := p.cfg.In.Read(p.requests.Space())
-		if n > 0 && !c.pass(p.requests.Scan(n), p.requests.Ready()) {
-			// The server closed its input: so do we, as a bare pipe would.
-			p.cfg.In.Close()
-			return
+		for more := n > 0; more; n, more = 0, p.requests.More() {
+			if !c.pass(p.requests.Scan(n), p.requests.Ready()) {
+				// The server closed its input: so do we, as a bare pipe would.
+				p.cfg.In.Close()
+				return
+			}
 		}
 		if err == nil {
 			continue

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,4 +117,63 @@ func TestOpaqueCallIsRefusedOrRecorded(t *testing.T) {
 		t.Errorf("log shows no unreadable call:\n%s", shown)
 	}
 	prints("verify")
+}
+
+// TestFloodOfOpaqueLines sends lines of two bytes as fast as the proxy reads
+// them. What it keeps of each is many times as long: memory stays bounded, and
+// each line has its record, or is refused and counted.
+func TestFloodOfOpaqueLines(t *testing.T) {
+	const lines = 200_000
+	proxy, dir := shipped(t), t.TempDir()
+	flood := filepath.Join(dir, "flood")
+	must(t, os.WriteFile(flood, bytes.Repeat([]byte("x\n"), lines), 0o600))
+	in, err := os.Open(flood)
+	must(t, err)
+	defer in.Close()
+	cmd := exec.Command(proxy, "--spool-dir", filepath.Join(dir, "spool"), "--", "cat")
+
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
+	cmd.Stdin = in // a file: the largest reads there are
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	b, err := io.ReadAll(out)
+	must(t, err)
+	must(t, cmd.Wait())
+	if len(b) != 2*lines {
+		t.Errorf("%d bytes came back, want %d", len(b), 2*lines)
+	}
+	if rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; rss > 320<<10 && runtime.GOOS == "linux" {
+		t.Errorf("%d KiB of memory, want at most 320 MiB", rss)
+	} else {
+		t.Logf("%d KiB of memory", rss)
+	}
+	if n := strings.Count(all(t, filepath.Join(dir, "spool")), `"kind":"call"`); n != lines {
+		t.Errorf("%d lines have a record, want %d", n, lines)
+	}
+
+	room := filepath.Join(dir, "room")
+	w := wrap(t, setup{env: []string{envRoom + "=" + room}, argv: []string{"cat"}})
+	must(t, w.send([]byte("recorded\n")))
+	if line, err := w.out.ReadString('\n'); line != "recorded\n" {
+		t.Fatalf("answer %q, %v", line, err)
+	}
+	must(t, takeRoom(room, "bytes"))
+	sent := make(chan error)
+	go func() { sent <- w.send(bytes.Repeat([]byte("x\n"), lines)) }()
+	for i := range lines {
+		line, err := w.out.ReadBytes('\n')
+		if err != nil || !bytes.Contains(line, []byte(`"id":null,"error":{"code":-32600`)) {
+			t.Fatalf("answer %d: %q, %v", i, line, err)
+		}
+	}
+	must(t, <-sent)
+	must(t, os.Remove(room))
+	must(t, w.in.Close())
+	if status := w.wait(); status != 0 {
+		t.Errorf("status %#x", status)
+	}
+	if want := fmt.Sprintf(`"count":%d,"denied":%[1]d`, lines); !strings.Contains(all(t, w.spool), want) {
+		t.Errorf("no gap with %s", want)
+	}
 }

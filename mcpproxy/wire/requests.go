@@ -12,6 +12,7 @@ const (
 	minRead    = 64 << 10
 	maxRead    = 128 << 10 // what Space returns at most; also the window's first size
 	maxPending = 1024      // messages of a batch wait for its end
+	maxFrames  = 4096      // of one Scan: lines can be shorter than what is known of them
 	growth     = 4         // of the window, as large buffers are slow to be collected
 	idleReads  = 32        // that need little of a large window, until it is let go
 )
@@ -20,8 +21,11 @@ const (
 //
 //	for {
 //		n, err := client.Read(q.Space())
-//		frames := q.Scan(n)       // record what is in them, then
-//		server.Write(q.Ready())   // pass the same bytes on
+//		for more := n > 0; more; n = 0 {
+//			frames := q.Scan(n)     // record what is in them, then
+//			server.Write(q.Ready()) // pass the same bytes on
+//			more = q.More()
+//		}
 //	}
 //
 // Bytes that could complete a message for any reader are never ready before
@@ -52,6 +56,7 @@ type Requests struct {
 	done   int64 // end of the last value that completed
 	chunks int   // of levels that the readings may still allocate
 	idle   int   // calls of Space in a row with a window too large
+	more   bool  // the last Scan left lines
 
 	readings  [3]reading
 	line      *reading // starts afresh at LF
@@ -160,7 +165,8 @@ func (q *Requests) keep() int64 {
 }
 
 // Scan looks at the n bytes just read into Space and returns the frames that
-// are ready, in order. Both Space and Scan allocate nothing once warm.
+// are ready, in order: maxFrames of them at most, see More. Both Space and Scan
+// allocate nothing once warm.
 func (q *Requests) Scan(n int) []Frame {
 	q.window.buf = q.window.buf[:len(q.window.buf)+n]
 	q.clear()
@@ -180,6 +186,9 @@ func (q *Requests) Scan(n int) []Frame {
 // bytes. Call it last, after End or instead of it.
 func (q *Requests) Close() { q.hashing.wait() }
 
+// More reports whether the last Scan left lines for another one, of 0 bytes.
+func (q *Requests) More() bool { return q.more }
+
 // End returns what is left at the end of the stream. All of it is ready.
 func (q *Requests) End() []Frame {
 	q.clear()
@@ -195,7 +204,7 @@ func (q *Requests) End() []Frame {
 func (q *Requests) Ready() []byte { return q.window.slice(q.first, q.passed) }
 
 func (q *Requests) clear() {
-	q.first = q.passed
+	q.first, q.more = q.passed, false
 	q.frames, q.messages, q.spans = q.frames[:0], q.messages[:0], q.spans[:0]
 	q.outCandidates = q.outCandidates[:0]
 	if len(q.pending) == 0 {
@@ -230,6 +239,9 @@ func (q *Requests) read(last bool) {
 		q.scan(lf)
 		if lf < end {
 			q.lineFeed(lf)
+			if q.more = len(q.frames) >= maxFrames && q.pos < end && !last; q.more {
+				return
+			}
 		}
 	}
 }

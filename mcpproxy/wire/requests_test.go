@@ -125,6 +125,9 @@ func (f *feeder) feed(t *testing.T, data []byte, sizes ...int) []seen {
 		}
 		n = copy(f.q.Space(), rest[:n])
 		f.take(t, f.q.Scan(n))
+		for f.q.More() {
+			f.take(t, f.q.Scan(0))
+		}
 		rest = rest[n:]
 	}
 	f.q.Space()
@@ -543,8 +546,29 @@ func TestFrames(t *testing.T) {
 			sameInPieces(t, data, told)
 		})
 	})
-	if n != 244 {
+	if n != 269 {
 		t.Errorf("%d frames", n)
+	}
+}
+
+// TestManyLinesInOneRead reads more lines than one Scan tells of.
+func TestManyLinesInOneRead(t *testing.T) {
+	for _, line := range []string{"x\n", "\n", "[\n", "x\r\n", "[1,\r\n"} {
+		data := []byte(strings.Repeat(line, 60<<10/len(line)) + call + "\n")
+		fd := newFeeder(Limit)
+		frames := 0
+		for _, told := range [][]seen{fd.feed(t, data, len(data)), newFeeder(Limit).feed(t, data, 1000)} {
+			if frames == 0 {
+				frames = len(told)
+			}
+			if last := told[len(told)-1]; len(told) != frames || last.Name != `"evil"` {
+				t.Errorf("%q often: %d messages, the last of %q; at once %d", line, len(told), last.Name, frames)
+			}
+		}
+		q := NewRequests(Config{Hash: sha256.New})
+		if n := len(q.Scan(copy(q.Space(), data))); n > maxFrames || n < maxFrames == q.More() {
+			t.Errorf("%q often: one Scan returns %d frames, more: %t", line, n, q.More())
+		}
 	}
 }
 

@@ -90,6 +90,9 @@ func (p *passage) run(pass func(l *ledger, ready []byte)) *ledger {
 		}
 		n = copy(q.Space(), rest[:n])
 		step(q.Scan(n))
+		for q.More() {
+			step(q.Scan(0))
+		}
 		rest = rest[n:]
 	}
 	q.Space()

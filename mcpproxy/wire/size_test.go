@@ -326,10 +326,12 @@ func TestMemory(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFeeder(Limit)
 			pass := func(b []byte) {
-				frames := f.q.Scan(copy(f.q.Space(), b))
-				for _, fr := range frames {
-					for _, m := range fr.Messages {
-						f.calls[[2]string{start(m.Method), start(m.Name)}] = true
+				n := copy(f.q.Space(), b)
+				for more := true; more; n, more = 0, f.q.More() {
+					for _, fr := range f.q.Scan(n) {
+						for _, m := range fr.Messages {
+							f.calls[[2]string{start(m.Method), start(m.Name)}] = true
+						}
 					}
 				}
 			}
