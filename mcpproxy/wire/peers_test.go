@@ -104,14 +104,18 @@ func throughProcess(t *testing.T, name string, argv []string, stream, end []byte
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := (&passage{stream: append(stream, end...), limit: Limit}).run(func(*ledger, []byte) {})
 	for line := range bytes.Lines(noted) {
 		var tool string
-		if err := json.Unmarshal(line, &[]any{&tool}); err != nil {
+		var args json.RawMessage
+		if err := json.Unmarshal(line, &[]any{&tool, &args}); err != nil {
 			t.Fatal(err)
 		}
 		n.add(methodCall, tool, []byte(anyArgs), nil)
+		if string(args) != `"?"` {
+			l.checkWords(t, name, tool, args)
+		}
 	}
-	l := (&passage{stream: append(stream, end...), limit: Limit}).run(func(*ledger, []byte) {})
 	l.check(t, name, n.list)
 	l.checkIDs(t, name, n.answered())
 	return len(n.list)

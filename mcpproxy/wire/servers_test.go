@@ -151,6 +151,19 @@ func (l *ledger) check(t testing.TB, server string, list []execution) {
 	}
 }
 
+// checkWords checks that some reading of a tool's call that was told has every
+// name and value of the arguments that it was executed with.
+func (l *ledger) checkWords(t testing.TB, server, tool string, args []byte) {
+	t.Helper()
+	for e := range l.calls {
+		if have, ok := strings.CutPrefix(e.args, "with "); ok && e.method == methodCall && e.target == fold(tool) &&
+			(have == anyArgs || hasWords([]byte(have), args)) {
+			return
+		}
+	}
+	t.Errorf("%s executed %q with %s, which was not told", server, tool, args)
+}
+
 // checkIDs checks that each id is that of a request that was told.
 func (l *ledger) checkIDs(t testing.TB, server string, ids [][]byte) {
 	t.Helper()
