@@ -10,6 +10,8 @@ import (
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // sealed ends an object as a record's line.
@@ -34,6 +36,8 @@ func TestDecode(t *testing.T) {
 	}{
 		{"it takes a record", line(1), testSession, "t", ""},
 		{"it takes members that it does not know", sealed(body + `,"new":[1,{"a":null}]}`), testSession, "t", ""},
+		{"it takes the longest record", longest(body), testSession, "t", ""},
+		{"it refuses a longer one", append(longest(body), ' '), testSession, "t", reasonTooLong},
 		{"it refuses a tombstone", nil, testSession, "t", reasonTombstone},
 		{"it refuses nothing", []byte{}, testSession, "t", reasonTombstone},
 		{"it refuses what is not JSON", []byte("hello"), testSession, "t", reasonNotJSON},
@@ -94,6 +98,9 @@ func TestDecode(t *testing.T) {
 			if got == "" && (row.Raw != string(tt.value) || row.Hash == [16]byte{}) {
 				t.Error("the row is not the message")
 			}
+			if diff := cmp.Diff(audit.Operations(&row.Record), row.Operations); got == "" && diff != "" {
+				t.Errorf("the row's operations (-record +row):\n%s", diff)
+			}
 		})
 	}
 }
@@ -147,4 +154,11 @@ func FuzzDecode(f *testing.F) {
 func hash(b []byte) []byte {
 	sum := sha256.Sum256(b)
 	return sum[:16]
+}
+
+// longest returns the record of a body, which lacks its end, with a member that
+// makes it as long as a record can be.
+func longest(body string) []byte {
+	empty := len(sealed(body + `,"new":""}`))
+	return sealed(body + `,"new":"` + strings.Repeat("x", audit.MaxRecord-empty) + `"}`)
 }

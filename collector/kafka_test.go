@@ -115,11 +115,11 @@ func (m *member) leave(t *testing.T) {
 // eventually waits for a condition that other goroutines make true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for tick := time.NewTicker(10 * time.Millisecond); !is(); <-tick.C {
 		if ctx.Err() != nil {
-			t.Fatalf("after two minutes not: %s", what)
+			t.Fatalf("after five minutes not: %s", what)
 		}
 	}
 }
