@@ -265,32 +265,57 @@ func hasHump(b []byte) bool {
 // maxRun is where in a credential, in bytes, the run ends that gives it away.
 const maxRun = 64
 
-// hasToken reports whether b has a run of a token: of minFormat bytes, or of
-// minMixed with a digit or other bytes than small letters and "_" among them.
-// Names of tools and of directories are none.
-func hasToken(b []byte) bool {
-	n, digit := 0, false    // of the run
-	part, mixed := 0, false // of what stands between two slashes in it
-	for _, c := range b {
-		switch {
+// What a byte is to a run of a token.
+const (
+	tokenDigit = 1 << iota
+	tokenMixed // no small letter, nor "_"
+	tokenSlash
+	tokenEnd // no part of one
+)
+
+var tokenBits = func() (t [256]byte) {
+	for i := range t {
+		switch c := byte(i); {
 		case classes[c]&isToken == 0:
-			n, digit = 0, false
-			part, mixed = 0, false
-			continue
+			t[c] = tokenEnd
 		case c == '/':
-			n++
-			part, mixed = 0, false
-			continue
-		}
-		n++
-		part++
-		digit = digit || isDigit(c)
-		mixed = mixed || (c < 'a' || 'z' < c) && c != '_'
-		if part >= minFormat || n >= minMixed && digit || part >= minMixed && mixed {
-			return true
+			t[c] = tokenSlash
+		case isDigit(c):
+			t[c] = tokenDigit | tokenMixed
+		case (c < 'a' || 'z' < c) && c != '_':
+			t[c] = tokenMixed
 		}
 	}
-	return false
+	return t
+}()
+
+// hasToken reports whether b has a run of a token: of minFormat bytes without a
+// slash, or of minMixed with a digit or other bytes than small letters and "_"
+// among them. Names of tools and of directories are none.
+func hasToken(b []byte) bool {
+	run, part := 0, 0 // where they start: the run, and what stands behind a slash in it
+	var inRun, inPart byte
+	for i := 0; ; i++ {
+		bits := byte(tokenEnd)
+		if i < len(b) {
+			bits = tokenBits[b[i]]
+		}
+		if bits < tokenSlash {
+			inPart |= bits
+			continue
+		}
+		inRun |= inPart
+		if n := i - part; n >= minFormat || n >= minMixed && inPart&tokenMixed != 0 || i-run >= minMixed && inRun&tokenDigit != 0 {
+			return true
+		}
+		if i == len(b) {
+			return false
+		}
+		part, inPart = i+1, 0
+		if bits == tokenEnd {
+			run, inRun = i+1, 0
+		}
+	}
 }
 
 // isFiller reports whether b is what documents have in place of a credential:

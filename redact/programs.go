@@ -186,6 +186,9 @@ func wordAt(text []byte, i int) programs {
 	}
 	to := i
 	for to < len(text) && to-i <= maxProgram+len(".exe") && !isWordBreak(text[to]) && text[to] != '\\' {
+		if text[to] == '/' {
+			return 0 // a directory
+		}
 		to++
 	}
 	return programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
