@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"auditproxy/deploy/dev"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,14 +47,7 @@ type composition struct {
 
 func readCompose(t *testing.T) (c composition) {
 	t.Helper()
-	tools, err := filepath.Glob("../.tools/compose-go-*/cmd")
-	if err != nil || len(tools) != 1 {
-		t.Fatalf("found compose-go at %q, %v: run make tools", tools, err)
-	}
-	tool, err := filepath.Abs(tools[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := dev.Fetched(t, "compose-go-*", "cmd")
 	cmd := exec.Command(tool, "-format", "json", "compose.yaml")
 	cmd.Dir, cmd.Env = "../deploy", []string{"COMPOSE_PROFILES=*"}
 	var stderr strings.Builder

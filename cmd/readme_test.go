@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/cmd/internal/process"
+	"auditproxy/deploy/dev"
 )
 
 // documents are the pages of the repository that are for people.
@@ -92,10 +93,7 @@ func newReader(t *testing.T, bin programs) *reader {
 }
 
 func (r *reader) command(ctx context.Context, line string) *exec.Cmd {
-	library, err := filepath.Abs("../.tools/libchdb/libchdb.so")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	library := dev.Fetched(r.t, "libchdb", "libchdb.so")
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", "exec "+line)
 	cmd.Env = []string{
 		"HOME=" + r.dir, "PATH=" + string(r.bin) + ":" + os.Getenv("PATH"), "TZ=UTC",

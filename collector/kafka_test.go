@@ -28,6 +28,7 @@ var cluster struct {
 
 func broker(t *testing.T) *kafkatest.Broker {
 	t.Helper()
+	kafkatest.Require(t)
 	cluster.Lock()
 	defer cluster.Unlock()
 	if cluster.broker == nil {

@@ -16,6 +16,7 @@ import (
 // each says so in a sentence, goes on, and ends when it is told to.
 func TestBadConnections(t *testing.T) {
 	t.Parallel()
+	kafkatest.Require(t)
 	b, err := kafkatest.Start(kafkatest.Config{Secure: true})
 	if err != nil {
 		t.Fatal(err)

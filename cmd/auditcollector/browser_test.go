@@ -1,13 +1,13 @@
 package main
 
 import (
+	"auditproxy/deploy/dev"
 	"context"
 	"encoding/csv"
 	"flag"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -44,10 +44,7 @@ type tab struct {
 // startBrowser starts Chromium, which ends with the test.
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("%v: run make tools", err)
-	}
+	path := dev.Command(t, "chromium")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true))
 	if os.Getuid() == 0 {
@@ -279,9 +276,9 @@ func (s *site) testLink(t *testing.T) {
 
 // testPages looks at every page on a screen and a phone, light and dark.
 func (s *site) testPages(t *testing.T) {
-	script, err := os.ReadFile("../../.tools/axe/node_modules/axe-core/axe.min.js")
+	script, err := os.ReadFile(dev.Fetched(t, "axe", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
-		t.Fatalf("%v: run make tools", err)
+		t.Fatal(err)
 	}
 	one := func(sql string) string {
 		t.Helper()

@@ -44,6 +44,7 @@ type chain struct {
 
 func newChain(t *testing.T, poison int) *chain {
 	t.Helper()
+	kafkatest.Require(t)
 	b, err := kafkatest.Start(kafkatest.Config{})
 	if err != nil {
 		t.Fatal(err)

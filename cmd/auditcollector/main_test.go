@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
 
 // serverName is what the MCP server of these tests is called.
@@ -52,19 +53,6 @@ func program(t *testing.T) string {
 	return path
 }
 
-// libchdb is where make libchdb puts the engine.
-func libchdb(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs("../../.tools/libchdb/libchdb.so")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v: run make libchdb", err)
-	}
-	return path
-}
-
 // A home is where one run of the program has its files.
 type home struct {
 	exe, dir string
@@ -81,7 +69,7 @@ func newHome(t *testing.T) home {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return home{program(t), dir, []string{
 		"HOME=" + dir, "XDG_STATE_HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TZ=UTC",
-		"AUDITCOLLECTOR_LOCAL_DIR=" + dir + "/local", "AUDITCOLLECTOR_LOCAL_LIBRARY=" + libchdb(t), "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0",
+		"AUDITCOLLECTOR_LOCAL_DIR=" + dir + "/local", "AUDITCOLLECTOR_LOCAL_LIBRARY=" + chdbtest.Library(t), "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0",
 		"AUDITCOLLECTOR_REVIEW_LISTEN=off",
 	}}
 }

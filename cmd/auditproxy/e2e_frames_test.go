@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 )
 
@@ -142,17 +143,17 @@ type frameServer struct {
 func frameServers(t *testing.T) []frameServer {
 	peers := build(t, "./cmd/internal/peers")
 	scripts := filepath.Join(root(t), "deploy/dev/peers")
-	packages := fetched(t, "typescript")
+	packages := dev.Fetched(t, "typescript")
 	goPeer := func(sdk string) func(string) []string {
 		return func(journal string) []string { return []string{peers, sdk, journal} }
 	}
 	node := func(script string) func(string) []string {
 		return func(journal string) []string {
-			return []string{"node", filepath.Join(scripts, script), packages, journal}
+			return []string{dev.Command(t, "node"), filepath.Join(scripts, script), packages, journal}
 		}
 	}
 	python := func(release string, args ...string) func(string) []string {
-		bin := fetched(t, "libtmux-mcp-"+release, "bin", "python")
+		bin := dev.Fetched(t, "libtmux-mcp-"+release, "bin", "python")
 		args[0] = filepath.Join(scripts, args[0])
 		return func(journal string) []string { return append(append([]string{bin}, args...), journal) }
 	}

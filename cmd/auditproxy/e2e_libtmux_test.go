@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -48,6 +49,7 @@ type tmuxSession struct {
 
 func newTmuxSession(t *testing.T, release, allTools string) *tmuxSession {
 	t.Helper()
+	dev.Command(t, "tmux")
 	dir, err := os.MkdirTemp("", "tmux")
 	if err != nil {
 		t.Fatal(err)
@@ -58,13 +60,13 @@ func newTmuxSession(t *testing.T, release, allTools string) *tmuxSession {
 		dir:     dir,
 		env:     environ("TMUX_TMPDIR="+dir, "LIBTMUX_SOCKET=test", "SHELL=/bin/sh", "HOME="+dir, allTools),
 		server: []string{
-			fetched(t, "libtmux-mcp-"+release, "bin", "python"),
+			dev.Fetched(t, "libtmux-mcp-"+release, "bin", "python"),
 			filepath.Join(root(t), "deploy/dev/peers/libtmux_mcp_server.py"),
 			"--audit", filepath.Join(dir, "audit"),
 		},
 	}
 	if out, err := s.tmux("-f", "/dev/null", "new-session", "-d", "-s", "base", "-x", "120", "-y", "40").CombinedOutput(); err != nil {
-		t.Fatalf("starting tmux: %v (is it missing? run make tools)\n%s", err, out)
+		t.Fatalf("starting tmux: %v\n%s", err, out)
 	}
 	// The session under test kills the server: an error here is no finding.
 	t.Cleanup(func() { s.tmux("kill-server").Run() })

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +38,7 @@ func TestRemoteHeaders(t *testing.T) {
 	t.Parallel()
 	const secret = "Bearer hunter2 in-two-words"
 	port := freePort(t)
-	serve(t, []string{"PORT=" + port}, fetched(t, "remote", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js"), "streamableHttp")
+	serve(t, []string{"PORT=" + port}, dev.Fetched(t, "remote", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js"), "streamableHttp")
 	target := waitFor(t, "http://127.0.0.1:"+port)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1
@@ -84,7 +85,7 @@ func TestRemoteHeaders(t *testing.T) {
 func TestRemoteLogin(t *testing.T) {
 	t.Parallel()
 	port, authPort := freePort(t), freePort(t)
-	example := fetched(t, "remote", "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm", "examples", "server", "simpleStreamableHttp.js")
+	example := dev.Fetched(t, "remote", "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm", "examples", "server", "simpleStreamableHttp.js")
 	serve(t, []string{"MCP_PORT=" + port, "MCP_AUTH_PORT=" + authPort}, example, "--oauth")
 	endpoint := waitFor(t, "http://localhost:"+port).String() + "/mcp"
 	waitFor(t, "http://localhost:"+authPort)
@@ -177,7 +178,7 @@ func npmRegistry(t *testing.T, cache string) string {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	modules := fetched(t, "remote", "node_modules")
+	modules := dev.Fetched(t, "remote", "node_modules")
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +426,7 @@ func freePort(t *testing.T) string {
 func serve(t *testing.T, env []string, args ...string) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Command("node", args...)
+	cmd := exec.Command(dev.Command(t, "node"), args...)
 	cmd.Env = environ(env...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {

@@ -39,16 +39,6 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// fetched returns the path of something that make tools brings.
-func fetched(t *testing.T, elem ...string) string {
-	t.Helper()
-	path := filepath.Join(append([]string{root(t), ".tools"}, elem...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v: run make tools", err)
-	}
-	return path
-}
-
 // environ is the environment of a wrapped server, with more added to it:
 // nothing of a tmux that the test itself runs in, and a FastMCP that neither
 // draws a banner nor asks the network for updates.

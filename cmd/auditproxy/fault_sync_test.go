@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 )
 
@@ -19,10 +19,7 @@ import (
 // is not followed over its execve.
 func strace(t *testing.T, inject string) []string {
 	t.Helper()
-	path, err := exec.LookPath("strace")
-	if err != nil {
-		t.Fatalf("%v: run make tools", err)
-	}
+	path := dev.Command(t, "strace")
 	return []string{path, "-f", "--seccomp-bpf", "-qq", "-o", filepath.Join(t.TempDir(), "strace"), "-e", "trace=fdatasync,fsync", "-e", "inject=" + inject}
 }
 
@@ -204,10 +201,7 @@ func TestAlwaysSyncsBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	proxy := shipped(t)
 	trace := filepath.Join(t.TempDir(), "trace")
-	path, err := exec.LookPath("strace")
-	if err != nil {
-		t.Fatalf("%v: run make tools", err)
-	}
+	path := dev.Command(t, "strace")
 	w := wrap(t, setup{
 		proxy: proxy, spool: withKey(t, proxy), argv: []string{"cat"},
 		before: []string{path, "-f", "-qq", "-s", "4096", "-o", trace, "-e", "trace=write,fdatasync,fsync"},
@@ -272,45 +266,5 @@ func TestNoisyServer(t *testing.T) {
 				t.Errorf("standard error is %q, want the server's %q and the proxy's own log", log, noise)
 			}
 		})
-	}
-}
-
-// TestP5SpoolBehind calls until too much waits for a sync that does not return:
-// then calls are refused and pings pass.
-func TestP5SpoolBehind(t *testing.T) {
-	w := wrap(t, setup{flags: []string{"--durability", "interval"}, env: []string{envHang + "=1"}})
-	refused := 0
-	for id := 1; refused == 0; {
-		for range 50 {
-			must(t, w.call(id, 100))
-			id++
-		}
-		must(t, w.ping(id))
-		id++
-		for range 51 {
-			a, err := w.read()
-			if err != nil {
-				t.Fatalf("after %d calls: %v", id, err)
-			}
-			if a.refused() {
-				refused++
-			}
-		}
-		if id > 100_000 {
-			t.Fatal("100 000 calls wait for a sync")
-		}
-	}
-	for id := 200_000; id < 200_005; id++ {
-		must(t, w.ping(id))
-		w.next(id)
-	}
-	if status := w.end(); status != 0 {
-		t.Errorf("status %#x\n%s", status, &w.stderr)
-	}
-	w.recoverDead()
-	for id, list := range w.checkTrail().finals {
-		if list[0].Outcome != audit.OutcomeOK {
-			t.Errorf("call %d: outcome %q", id, list[0].Outcome)
-		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 )
 
@@ -42,10 +43,7 @@ func utf16Call(tool, path string) (b []byte) {
 // TestOpaqueCallIsRefusedOrRecorded has a server execute calls that auditproxy
 // cannot read: none while nothing can be recorded, and none without an intent.
 func TestOpaqueCallIsRefusedOrRecorded(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal("python3 is not installed: run make tools")
-	}
+	python := dev.Command(t, "python3")
 	dir := t.TempDir()
 	room := filepath.Join(dir, "room")
 	w := wrap(t, setup{env: []string{envRoom + "=" + room}, argv: []string{python, "-c", utf16Server}})

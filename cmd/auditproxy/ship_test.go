@@ -27,6 +27,7 @@ import (
 // TestShip takes sessions to a real broker.
 func TestShip(t *testing.T) {
 	t.Parallel()
+	kafkatest.Require(t)
 	broker, err := kafkatest.Start(kafkatest.Config{Secure: true})
 	must(t, err)
 	t.Cleanup(func() { broker.Stop() })

@@ -1,13 +1,7 @@
 package store_test
 
 import (
-	"context"
 	"crypto/sha256"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,27 +10,14 @@ import (
 	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"go.uber.org/goleak"
 )
 
-// engineDir names the directory for which the test binary is the engine.
-const engineDir = "STORE_TEST_ENGINE_DIR"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(engineDir); dir != "" {
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			cancel()
-		}()
-		err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: os.Getenv("STORE_TEST_LIBRARY"), Memory: 512 << 20})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		os.Exit(chdb.ExitCode(err))
-	}
+	chdbtest.IfEngine()
 	goleak.VerifyTestMain(m)
 }
 
@@ -48,45 +29,10 @@ type fixture struct {
 	reader driver.Conn
 }
 
-// start starts ClickHouse's engine in a process of its own. It merges nothing.
+// start starts ClickHouse's engine. It merges nothing.
 func start(t *testing.T) fixture {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	library, err := filepath.Abs("../../.tools/libchdb/libchdb.so")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(library); err != nil {
-		t.Fatalf("%v: run make libchdb", err)
-	}
-	dir, err := os.MkdirTemp("", "st") // short enough for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), engineDir+"="+dir, "STORE_TEST_LIBRARY="+library)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		_ = cmd.Wait() // its exit code is of no interest here
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	if err := chdb.Ready(ctx, dir); err != nil {
-		t.Fatal(err)
-	}
-	return connect(t, dir)
+	return connect(t, chdbtest.Start(t))
 }
 
 func connect(t *testing.T, dir string) fixture {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,71 +14,16 @@ import (
 
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
 
-// engineDir names the directory for which the test binary is the engine.
-const engineDir = "GRAFANA_TEST_ENGINE_DIR"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(engineDir); dir != "" {
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			cancel()
-		}()
-		err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: os.Getenv("GRAFANA_TEST_LIBRARY"), Memory: 512 << 20})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		os.Exit(chdb.ExitCode(err))
-	}
+	chdbtest.IfEngine()
 	goleak.VerifyTestMain(m)
-}
-
-// startEngine starts ClickHouse's engine in a process of its own and returns
-// its directory.
-func startEngine(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	library, err := filepath.Abs("../../.tools/libchdb/libchdb.so")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(library); err != nil {
-		t.Fatalf("%v: run make libchdb", err)
-	}
-	dir, err := os.MkdirTemp("", "gf") // short enough for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), engineDir+"="+dir, "GRAFANA_TEST_LIBRARY="+library)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		_ = cmd.Wait() // its exit code is of no interest here
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	if err := chdb.Ready(ctx, dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // openAsPlugin opens the engine as Grafana's plugin does it. A reader's
@@ -263,7 +205,7 @@ func window(t *testing.T, d dashboard, now time.Time) (from, to time.Time) {
 }
 
 func TestQueries(t *testing.T) {
-	dir := startEngine(t)
+	dir := chdbtest.Start(t)
 	s, err := clickhouse.Open(clickhouse.Config{
 		Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true,
 	})

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
@@ -26,72 +25,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// engineDir names the directory for which the test binary is the engine.
-const engineDir = "CLICKHOUSE_TEST_ENGINE_DIR"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(engineDir); dir != "" {
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			cancel()
-		}()
-		err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: os.Getenv("CLICKHOUSE_TEST_LIBRARY"), Memory: 512 << 20})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		os.Exit(chdb.ExitCode(err))
-	}
+	chdbtest.IfEngine()
 	goleak.VerifyTestMain(m)
-}
-
-// startEngine starts ClickHouse's engine in a process of its own and returns
-// its directory.
-func startEngine(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ch") // short enough for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	startEngineIn(t, dir)
-	return dir
-}
-
-// startEngineIn starts the engine with what it has in dir. It ends with the
-// test.
-func startEngineIn(t *testing.T, dir string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	library, err := filepath.Abs("../../.tools/libchdb/libchdb.so")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(library); err != nil {
-		t.Fatalf("%v: run make libchdb", err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), engineDir+"="+dir, "CLICKHOUSE_TEST_LIBRARY="+library)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		_ = cmd.Wait() // its exit code is of no interest here
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	if err := chdb.Ready(ctx, dir); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // keep is long: the golden records have the date of their writing.
@@ -172,7 +108,7 @@ func call(no int, tool string) audit.Record {
 }
 
 func TestEngine(t *testing.T) {
-	dir := startEngine(t)
+	dir := chdbtest.Start(t)
 	s := open(t, dir)
 	applied, err := s.Migrate(t.Context(), keep)
 	if err != nil || len(applied.Migrations) == 0 || applied.Users {

@@ -6,12 +6,13 @@ import (
 	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
 
 // TestInsertConnects has inserts make their connection themselves, as after a
 // server was away, whether they are compressed or not.
 func TestInsertConnects(t *testing.T) {
-	dir := startEngine(t)
+	dir := chdbtest.Start(t)
 	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestInsertConnects(t *testing.T) {
 // stored as one part and taken once, however often it is sent.
 func TestInsertOfManyBlocks(t *testing.T) {
 	const n = 5000 // some ten blocks
-	dir := startEngine(t)
+	dir := chdbtest.Start(t)
 	s := open(t, dir)
 	if _, err := s.Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas"
 	"auditproxy/sink"
 
@@ -28,13 +29,7 @@ const serverPassword = "smoke"
 // and what kills it.
 func startServer(t *testing.T) (addr string, kill func()) {
 	t.Helper()
-	root, err := filepath.Abs("../../.tools/clickhouse")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(root, ".done")); err != nil {
-		t.Fatalf("%v: run make tools", err)
-	}
+	root := filepath.Dir(dev.Fetched(t, "clickhouse", ".done"))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -5,12 +5,13 @@ import (
 
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
 
 // TestMigrateReadsOnly: where all is there, Migrate does nothing that a user
 // with the least rights may not, as which the engine's reader stands here.
 func TestMigrateReadsOnly(t *testing.T) {
-	dir := startEngine(t)
+	dir := chdbtest.Start(t)
 	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,13 @@
 package clickhouse_test
 
-import "testing"
+import (
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+	"testing"
+)
 
 // TestSchema asks the engine what holds of the tables.
 func TestSchema(t *testing.T) {
-	dir := startEngine(t)
+	dir := chdbtest.Start(t)
 	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -79,7 +80,7 @@ func TestUsers(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Run("tables", func(t *testing.T) {
-		startEngineIn(t, dir)
+		chdbtest.StartIn(t, dir)
 		s := open(t, dir)
 		if _, err := s.Migrate(t.Context(), keep); err != nil {
 			t.Fatal(err)
@@ -115,7 +116,7 @@ func TestUsers(t *testing.T) {
 	} {
 		t.Run(tt.role, func(t *testing.T) {
 			asRole(t, dir, tt.role, tt.tenant)
-			startEngineIn(t, dir)
+			chdbtest.StartIn(t, dir)
 			for question, answer := range tt.may {
 				if answer == "" {
 					query(t, dir, question)

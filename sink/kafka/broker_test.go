@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 
 func broker(t *testing.T) *kafkatest.Broker {
 	t.Helper()
+	kafkatest.Require(t)
 	cluster.Lock()
 	defer cluster.Unlock()
 	if cluster.broker == nil {

@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -51,19 +51,6 @@ func engineMain(cfg chdb.Config) int {
 	return chdb.ExitCode(err)
 }
 
-// library is where make libchdb puts the engine.
-func library(t testing.TB) string {
-	t.Helper()
-	path, err := filepath.Abs("../../../.tools/libchdb/libchdb.so")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v: run make libchdb", err)
-	}
-	return path
-}
-
 // engineCommand is a process that serves dir.
 func engineCommand(t testing.TB, dir string, env ...string) *exec.Cmd {
 	t.Helper()
@@ -72,7 +59,7 @@ func engineCommand(t testing.TB, dir string, env ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), append([]string{engineDir + "=" + dir, "CHDB_TEST_LIBRARY=" + library(t)}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{engineDir + "=" + dir, "CHDB_TEST_LIBRARY=" + chdbtest.Library(t)}, env...)...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
@@ -164,7 +165,7 @@ func TestSuperviseInUse(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	lib := library(t)
+	lib := chdbtest.Library(t)
 	for _, tt := range []struct {
 		name string
 		cfg  chdb.Config

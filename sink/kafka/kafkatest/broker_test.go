@@ -11,6 +11,7 @@ import (
 // TestKeepsDataWhenKilled checks that a broker is a real one: what it has
 // acknowledged outlives it.
 func TestKeepsDataWhenKilled(t *testing.T) {
+	kafkatest.Require(t)
 	b, err := kafkatest.Start(kafkatest.Config{Secure: true})
 	if err != nil {
 		t.Fatal(err)

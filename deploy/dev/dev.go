@@ -1,0 +1,68 @@
+// Package dev gives tests what make tools fetches.
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Fetched returns the absolute path of something below .tools, given as the
+// elements of its path, which may be patterns of filepath.Match. A test for which it is missing is skipped; where the variable CI
+// is set, as make test sets it, the test fails, so that none is left out
+// unnoticed.
+func Fetched(t testing.TB, elem ...string) string {
+	t.Helper()
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := filepath.Join(append([]string{root, ".tools"}, elem...)...)
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		missing(t, fmt.Errorf("there is no %q", pattern))
+	}
+	return found[len(found)-1]
+}
+
+// Command is Fetched for a program of the system.
+func Command(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, err)
+	}
+	return path
+}
+
+func missing(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%v: run make tools", err)
+	}
+	t.Skipf("%v: run make tools", err)
+}
+
+// Root returns the repository's directory: the nearest one above the working
+// directory that has go.mod. A test runs in the directory of its package.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("finding the repository: no go.mod above the working directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+}

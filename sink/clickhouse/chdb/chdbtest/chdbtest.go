@@ -1,0 +1,96 @@
+// Package chdbtest runs ClickHouse's engine for tests, in a process of its own.
+package chdbtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"auditproxy/deploy/dev"
+	"auditproxy/sink/clickhouse/chdb"
+)
+
+// Names of environment variables: with the first, a test binary is the engine
+// of that directory.
+const (
+	engineDir = "CHDBTEST_DIR"
+	library   = "CHDBTEST_LIBRARY"
+)
+
+// memory is what an engine of a test may take, in bytes.
+const memory = 512 << 20
+
+// readyTimeout is generous: an engine needs a second on an idle machine.
+const readyTimeout = 3 * time.Minute
+
+// IfEngine runs the engine and exits, if Start started this process for that.
+// TestMain calls it first.
+func IfEngine() {
+	dir := os.Getenv(engineDir)
+	if dir == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // ends with the process
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	err := chdb.Run(ctx, chdb.Config{Dir: dir, Library: os.Getenv(library), Memory: memory})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(chdb.ExitCode(err))
+}
+
+// Library returns the path of libchdb, see dev.Fetched.
+func Library(t testing.TB) string {
+	t.Helper()
+	return dev.Fetched(t, "libchdb", "libchdb.so")
+}
+
+// Start starts an engine with an empty directory, and returns that when the
+// engine answers. Both end with the test.
+func Start(t testing.TB) string {
+	t.Helper()
+	Library(t)
+	dir, err := os.MkdirTemp("", "ch") // short enough for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	StartIn(t, dir)
+	return dir
+}
+
+// StartIn starts an engine with what it has in dir, and waits until it answers.
+// It ends with the test.
+func StartIn(t testing.TB, dir string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), engineDir+"="+dir, library+"="+Library(t))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		_ = cmd.Wait() // its exit code is of no interest here
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
+	defer cancel()
+	if err := chdb.Ready(ctx, dir); err != nil {
+		t.Fatal(err)
+	}
+}

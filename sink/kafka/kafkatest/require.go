@@ -1,0 +1,15 @@
+package kafkatest
+
+import (
+	"testing"
+
+	"auditproxy/deploy/dev"
+)
+
+// Require skips or fails a test for which the broker is not there, see
+// dev.Fetched.
+func Require(t testing.TB) {
+	t.Helper()
+	dev.Command(t, "java")
+	dev.Fetched(t, "kafka", ".done")
+}
