@@ -189,7 +189,7 @@ func eventColumns(t *testing.T) (columns []string) {
 	}
 	create := regexp.MustCompile(`(?s)CREATE TABLE IF NOT EXISTS \$\{database\}\.events .*?\n\)`)
 	column := regexp.MustCompile("(?m)^    `?([a-z_]+)`? +[A-Z]")
-	add := regexp.MustCompile("(?s)ALTER TABLE \\$\\{database\\}\\.events\\b.*?;")
+	add := regexp.MustCompile(`(?s)ALTER TABLE \$\{database\}\.events\b.*?;`)
 	added := regexp.MustCompile("ADD COLUMN (?:IF NOT EXISTS )?`?([a-z_]+)`?")
 	for _, m := range migrations {
 		for _, c := range column.FindAllStringSubmatch(create.FindString(m.SQL), -1) {
