@@ -42,7 +42,7 @@ var positions = []position{
 	call("sensitive argument", `{"keys":"VALUE"}`, false),
 	call("environment", `{"environment":{"A":"VALUE"}}`, false),
 	call("environment's name", `{"environment":{"VALUE":"v"}}`, true),
-	call("first of a duplicate", `{"a":"VALUE","a":"b"}`, false),
+	call("first of a duplicate", `{"a":"VALUE","a":"b"}`, true),
 	call("last of a duplicate", `{"a":"b","a":"VALUE"}`, true),
 	call("JSON in a string", `{"a":"{\"b\":\"VALUE\"}"}`, true),
 	call("across the cut", `{"a":"`+filler+filler+`é VALUE"}`, true),
