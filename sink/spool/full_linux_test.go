@@ -63,9 +63,3 @@ func TestRealDiskFull(t *testing.T) {
 		t.Errorf("%d calls filled the disk twice", n)
 	}
 }
-
-// sync1 is sync without its losses.
-func (s *Session) sync1() error {
-	_, err := s.sync()
-	return err
-}

@@ -380,3 +380,9 @@ func BenchmarkWait(b *testing.B) {
 		}
 	}
 }
+
+// sync1 is sync without its losses.
+func (s *Session) sync1() error {
+	_, err := s.sync()
+	return err
+}
