@@ -168,6 +168,9 @@ func (s *scanner) quoted(i, level int) span {
 		from = to // it has been redacted
 	}
 	if after < len(t) && (classes[t[after]]&isAlnum != 0 || t[after] == '$') {
+		if from == to {
+			from = after // the empty quotation stays, so that the mark is not within one
+		}
 		to = s.credentialEnd(after)
 	}
 	return span{from, to}
