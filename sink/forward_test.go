@@ -305,6 +305,41 @@ func TestForwardFollows(t *testing.T) {
 	})
 }
 
+// An endingQueue gets its last line, and its session ends, just after it was
+// found to have no more.
+type endingQueue struct {
+	*fakeQueue
+	last string
+	over chan struct{}
+}
+
+func (q *endingQueue) Next() ([]byte, error) {
+	line, err := q.fakeQueue.Next()
+	if err == io.EOF && q.last != "" {
+		q.add(q.last)
+		q.last = ""
+		close(q.over)
+	}
+	return line, err
+}
+
+// TestForwardReadsWhatTheEndLeaves: a line that is written between the look at
+// the queue and the session's end arrives.
+func TestForwardReadsWhatTheEndLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := lines(3)
+		q, s := &endingQueue{&fakeQueue{lines: all[:2]}, all[2], make(chan struct{})}, &fakeSink{}
+		c := config(q.fakeQueue, s)
+		c.Queue, c.Done = q, q.over
+		if err := sink.Forward(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(all, s.kept); diff != "" || q.committed != 3 {
+			t.Errorf("%d committed; kept (-want +got):\n%.500s", q.committed, diff)
+		}
+	})
+}
+
 // TestForwardEndsWithItsContext checks that what was delivered is committed
 // also then.
 func TestForwardEndsWithItsContext(t *testing.T) {
