@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMemoryOfLongIDs lets a client choose long ids, for calls that nobody
-// answers and for calls that are answered by another id.
+// TestMemoryOfLongIDs lets a client choose long ids, for calls that are never
+// answered and for calls that are answered by another id.
 func TestMemoryOfLongIDs(t *testing.T) {
 	t.Parallel()
 	proxy := shipped(t)
