@@ -20,9 +20,9 @@ import (
 
 const module = "auditproxy/"
 
-// never lists what the code of a package may not import, directly or through
-// other packages of this project, and why. It says nothing of what libraries
-// import: notLinked does.
+// never lists what the code of a package must not import, directly or through
+// other packages of this project, and why. notLinked covers imports of
+// libraries.
 var never = map[string]map[string]string{
 	"cmd/auditproxy": {
 		"html/template": "the proxy has no web server",
@@ -44,9 +44,9 @@ var never = map[string]map[string]string{
 	"collector": {"os/exec": "what reads foreign records runs nothing"},
 }
 
-// notLinked lists what a program does not contain, not even through libraries,
+// notLinked lists what a program must not contain, not even through libraries,
 // and why; a slash at the end means that package alone. net/http and
-// html/template are not here: viper and zap link them.
+// html/template are not listed: viper and zap link them.
 var notLinked = map[string]map[string]string{
 	"cmd/auditproxy": {
 		"database/sql":                    "the proxy runs next to the agent's secrets and has no store",
@@ -68,7 +68,7 @@ var notLinked = map[string]map[string]string{
 // onlyStd are packages that import the standard library and nothing else.
 var onlyStd = []string{"schemas", "schemas/audit", "schemas/escape"}
 
-// A source is what this test knows of a package.
+// A source holds what this test reads of a package.
 type source struct {
 	name    string
 	imports map[string]bool // without those of tests
@@ -79,7 +79,7 @@ type source struct {
 const picture = "../docs/architecture.md"
 
 // rows reads the picture: a package imports only packages of lower rows. Every
-// package has a row; adding one means deciding where it stands.
+// package has a row; adding one means choosing its row.
 func rows(t *testing.T) map[string]int {
 	t.Helper()
 	_, text, _ := strings.Cut(readFile(t, picture), "<!-- rows -->")
@@ -102,8 +102,8 @@ func rows(t *testing.T) map[string]int {
 	return row
 }
 
-// TestImports reads the sources itself, so that it can name the package that
-// imports what it may not.
+// TestImports parses the sources itself, so that it can name the package with
+// the forbidden import.
 func TestImports(t *testing.T) {
 	packages := readSources(t)
 	row := rows(t)
@@ -134,7 +134,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestLinked checks what the programs contain, through libraries too.
+// TestLinked checks what the programs contain, including through libraries.
 func TestLinked(t *testing.T) {
 	for program, bad := range notLinked {
 		for _, pkg := range dependencies(t, program) {
@@ -197,8 +197,8 @@ func goTool(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestPackageDocs checks that a package is one sentence, and that it opens its
-// documentation.
+// TestPackageDocs checks that each package's documentation opens with a sentence
+// that names the package.
 func TestPackageDocs(t *testing.T) {
 	for pkg, src := range readSources(t) {
 		want := "Package " + src.name + " "
@@ -256,8 +256,8 @@ func readSources(t *testing.T) map[string]source {
 	return packages
 }
 
-// reach returns what pkg imports, itself or through other packages of ours,
-// each with the package that names it.
+// reach returns what pkg imports, directly or through other packages of this
+// project, each with the package that names it.
 func reach(packages map[string]source, pkg string) map[string]string {
 	found := map[string]string{}
 	todo := []string{pkg}

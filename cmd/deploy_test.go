@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A service is what matters here of one in a compose file, as compose-go
+// A service holds the tested members of one in a compose file, as compose-go
 // prints it.
 type service struct {
 	Image       string
@@ -62,7 +62,7 @@ func readCompose(t *testing.T) (c composition) {
 	return c
 }
 
-// pinned is an image with a tag that stays what it is: a whole version.
+// pinned is an image with a tag that never moves: a full version.
 var pinned = regexp.MustCompile(`^[a-z/.-]+:\d+\.\d+(\.\d+)*(-[a-z]+)*$`)
 
 func TestCompose(t *testing.T) {
@@ -140,8 +140,8 @@ func readFile(t *testing.T, name string) string {
 	return string(content)
 }
 
-// TestDockerfile checks what nothing here can build: that images are pinned,
-// nobody is root, and what is copied is there.
+// TestDockerfile checks what cannot be built here: images are pinned, no image
+// runs as root, and copied files exist.
 func TestDockerfile(t *testing.T) {
 	text := readFile(t, "../deploy/Dockerfile")
 	stages, builds, users := map[string]bool{"scratch": true}, 0, 0
@@ -182,8 +182,8 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestDeployedConfiguration gives our programs the variables and arguments
-// that are in deploy, and sees that they know them.
+// TestDeployedConfiguration gives our programs the variables and arguments in
+// deploy, and checks that they accept them.
 func TestDeployedConfiguration(t *testing.T) {
 	p := buildPrograms(t)
 	t.Run("compose", func(t *testing.T) {
@@ -227,7 +227,7 @@ func testKubernetes(t *testing.T, p programs) {
 	}
 }
 
-// A manifest is what matters here of a Kubernetes object.
+// A manifest holds the tested members of a Kubernetes object.
 type manifest struct {
 	Data map[string]string
 	Spec struct {
@@ -246,7 +246,7 @@ type container struct {
 	SecurityContext map[string]any `yaml:"securityContext"`
 }
 
-// programs is a directory with ours.
+// programs is a directory with our programs.
 type programs string
 
 func buildPrograms(t *testing.T) programs {
@@ -258,11 +258,11 @@ func buildPrograms(t *testing.T) programs {
 	return programs(dir)
 }
 
-// exitConfig is how our programs say that a configuration is wrong.
+// exitConfig is our programs' exit code for an invalid configuration.
 const exitConfig = 78
 
-// know checks that the programs named by variables accept them. Each is asked
-// for something that it reads its configuration for, and that fails at once.
+// know checks that the programs named by variables accept them. Each runs a
+// command that reads its configuration, and then fails immediately.
 func (p programs) know(t *testing.T, where string, env map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -327,8 +327,8 @@ func (p programs) run(t *testing.T, where, home string, env []string, program st
 	}
 }
 
-// testUnits reads deploy/systemd as far as systemd's own check is not needed:
-// sections, and programs that are ours, with arguments that they know.
+// testUnits checks deploy/systemd without systemd's own check: sections, and
+// our programs with arguments that they accept.
 func testUnits(t *testing.T, p programs) {
 	units, err := filepath.Glob("../deploy/systemd/*.service")
 	if err != nil || len(units) == 0 {
@@ -349,7 +349,7 @@ func testUnits(t *testing.T, p programs) {
 			t.Errorf("%s starts nothing of ours", unit)
 			continue
 		}
-		// Help is given only for what is known.
+		// Help is given only for known commands.
 		args := append(strings.Fields(start[2]), "--help")
 		if out, err := exec.Command(filepath.Join(string(p), start[1]), args...).CombinedOutput(); err != nil || !strings.Contains(string(out), "Usage:") {
 			t.Errorf("%s: %v: %s", unit, err, out)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestFetchMissing runs deploy/dev/fetch with a PATH that lacks one program at
-// a time. What is there beside it does nothing.
+// a time. The other programs do nothing.
 func TestFetchMissing(t *testing.T) {
 	for _, tt := range []struct {
 		program, debian string
@@ -87,7 +87,7 @@ func (f fetch) program(name, does string) {
 	}
 }
 
-// run returns what fetch says on standard error, and what it asked apt-get.
+// run returns the standard error of fetch, and its calls of apt-get.
 func (f fetch) run(args ...string) (stderr, installed string, err error) {
 	f.t.Helper()
 	script, err := filepath.Abs("../deploy/dev/fetch")

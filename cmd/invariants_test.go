@@ -45,8 +45,8 @@ func TestInvariantsDocument(t *testing.T) {
 	}
 }
 
-// named looks for the tests, written `package.TestName`, and the files that a
-// cell names, and returns how many there are.
+// named finds the tests, written `package.TestName`, and the files that a cell
+// names, and returns how many there are.
 func named(t *testing.T, cell string) (n int) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("`([a-z/_]+)\\.([^`]+)`").FindAllStringSubmatch(cell, -1) {

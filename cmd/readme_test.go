@@ -27,13 +27,13 @@ func documents(t *testing.T) []string {
 }
 
 // TestDocuments runs the documents' commands of auditcollector, in their order,
-// on the record of one call. Those of auditproxy run beside that program.
+// on the record of one call. Those of auditproxy are tested with that program.
 func TestDocuments(t *testing.T) {
 	r := newReader(t, buildPrograms(t))
 	ran := 0
 	for _, page := range documents(t) {
 		for _, m := range regexp.MustCompile(`(?m)^    (auditcollector .*)$`).FindAllStringSubmatch(readFile(t, page), -1) {
-			// A broker that somebody runs there gets nothing of ours.
+			// A broker that already runs there must get none of our records.
 			line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
 			ran++
 			if strings.HasPrefix(line, "auditcollector run") {
@@ -65,7 +65,7 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// A reader does what the documents say, in a home of its own.
+// A reader runs the commands of the documents, in a home of its own.
 type reader struct {
 	t   *testing.T
 	bin programs
@@ -97,15 +97,16 @@ func (r *reader) command(ctx context.Context, line string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", "exec "+line)
 	cmd.Env = []string{
 		"HOME=" + r.dir, "PATH=" + string(r.bin) + ":" + os.Getenv("PATH"), "TZ=UTC",
-		// Where a reader of the documents has them, who is not root and may use the port.
+		// The documented path, for a reader who is not root and may use the
+		// port.
 		"AUDITPROXY_SPOOL_DIR=" + r.dir + "/spool", "AUDITCOLLECTOR_SPOOL_DIRS=" + r.dir + "/spool", "AUDITCOLLECTOR_LOCAL_DIR=" + r.dir + "/local",
 		"AUDITCOLLECTOR_LOCAL_LIBRARY=" + library, "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", "AUDITCOLLECTOR_REVIEW_LISTEN=127.0.0.1:0",
 	}
 	return cmd
 }
 
-// collect starts a collector in place of the one that runs, and waits until
-// the call is in its store and the review page is there.
+// collect starts a collector in place of the running one, and waits until the
+// call is in its store and the review page is served.
 func (r *reader) collect(line string) {
 	r.t.Helper()
 	r.stop()

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the generated parts of docs/")
 
 const recordPage = "../docs/record.md"
 
-// A property is what the published schema says of a member.
+// A property is the published schema of a member.
 type property struct {
 	Ref         string          `json:"$ref"`
 	Type        string          `json:"type"`
@@ -85,7 +85,7 @@ func TestRecordDocument(t *testing.T) {
 	}
 }
 
-// A member is one of the record, as the schema has it.
+// A member is one of the record, as in the schema.
 type member struct {
 	name string
 	property
@@ -136,7 +136,7 @@ func (p property) kind() string {
 	return p.Type
 }
 
-// bound is what the schema says of the values.
+// bound is the schema's limit on the values.
 func (p property) bound() string {
 	var words []string
 	switch {
