@@ -31,8 +31,8 @@ type app struct {
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
-	systemUID      int      // who may own it beside root; not 0 in tests alone
-	spoolFS        spool.FS // of the session that is written; nil: the real one
+	systemUID      int      // a further owner allowed, besides root; not 0 in tests alone
+	spoolFS        spool.FS // of the written session; nil: the real one
 
 	// Owned by run, which fills them in before any command runs.
 	keys  []cli.Key
@@ -42,28 +42,27 @@ type app struct {
 	redactorOnce sync.Once
 }
 
-// say writes a message of this program's own to standard error.
+// say writes a message of this program to standard error.
 func (a *app) say(message error) {
 	fmt.Fprintln(a.stderr, terminal.EscapeMessage(a.clean("auditproxy: "+message.Error())))
 }
 
 func (a *app) getenv(name string) string { return cli.Getenv(a.env, name) }
 
-// colours reports whether what is printed to w may have colours
-// (https://no-color.org).
+// colours reports whether output to w may have colours (https://no-color.org).
 func (a *app) colours(w io.Writer) bool {
 	return terminal.IsTerminal(w) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }
 
-// messages returns what takes the credentials out of a text that this program
-// prints: what it was started with may hold some, and what it prints is often
-// kept. Nobody looks their digests up, so the key is made and forgotten. It may
+// messages returns the redactor for texts that this program prints: its
+// arguments and environment may hold credentials, and its output is often kept.
+// These digests are never looked up, so the key is made and forgotten. It may
 // be called concurrently.
 func (a *app) messages() *redact.Redactor {
 	a.redactorOnce.Do(func() {
 		key := make([]byte, spool.KeySize)
 		rand.Read(key)                                      // never fails, see crypto/rand
-		a.redactor, _ = redact.New(redact.Config{Key: key}) // whose only need is the key
+		a.redactor, _ = redact.New(redact.Config{Key: key}) // which only needs the key
 	})
 	return a.redactor
 }
@@ -75,7 +74,7 @@ func (a *app) clean(text string) string {
 // A cleanWriter is standard error without credentials.
 type cleanWriter struct{ a *app }
 
-// Write takes one message, all of it.
+// Write writes one message, all of it.
 func (w cleanWriter) Write(message []byte) (int, error) {
 	if _, err := io.WriteString(w.a.stderr, w.a.clean(string(message))); err != nil {
 		return 0, err
@@ -83,8 +82,8 @@ func (w cleanWriter) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// location is where a's environment says that we are. The program's own TZ is
-// the same one, but for tests.
+// location is the time zone of a's environment. The program's own TZ is the
+// same one, except in tests.
 func (a *app) location() *time.Location {
 	if name := a.getenv("TZ"); name != "" {
 		if loc, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {

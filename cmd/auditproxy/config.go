@@ -14,15 +14,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// minDrain is the least time for the end, in which what the server wrote last is
-// still read and the session is synced.
+// minDrain is the least time for the end, in which the server's last output is
+// read and the session is synced.
 const minDrain = 100 * time.Millisecond
 
 // A config is the configuration in force, checked.
 type config struct {
-	values cli.Values // what follows as it was written, with sources, and the logger's keys
+	values cli.Values // what follows as written, with sources, and the logger's keys
 
-	skipMethods []string      // methods not to record, beside the fixed list
+	skipMethods []string      // methods not to record, besides the fixed list
 	redact      redact.Config // without its key
 	keyFile     string        // of the digest key; "" for the one in spoolDir
 
@@ -85,7 +85,7 @@ func (a *app) load() (config, error) {
 	return cfg, nil
 }
 
-// tryLoad is load for those who look at each problem. The configuration is in
+// tryLoad is load for callers that handle each problem. The configuration is in
 // force only if there is none.
 func (a *app) tryLoad() (config, cli.Problems) {
 	v, problems := cli.Load(cli.Config{
@@ -144,10 +144,10 @@ var (
 	durabilities = map[string]spool.Durability{"os": spool.OS, "interval": spool.Interval, "intent": spool.Intent, "always": spool.Always}
 )
 
-// A checker finds what is wrong with values that are right one by one.
+// A checker finds problems in combinations of values that are valid one by one.
 type checker struct{ cli.Checker }
 
-// each returns the entries of a list and has check look at them.
+// each returns the entries of a list and checks them.
 func (c *checker) each(key string, check func(string) error) []string {
 	list := c.List(key)
 	for _, s := range list {
@@ -179,7 +179,7 @@ func checkVariable(name string) error {
 	return nil
 }
 
-// maxText is how long a text that every record carries may be, in bytes.
+// maxText bounds a text that every record carries, in bytes.
 const maxText = 256
 
 func (c *checker) labels() []label {
@@ -227,8 +227,8 @@ func (c config) usesKey() bool {
 	return c.redact.Digest == redact.HMACSHA256 || c.redact.Digest == redact.ByProfile && c.redact.Profile == redact.Strict
 }
 
-// settings are the values in force with those that others decide filled in,
-// without the credentials that red takes out.
+// settings returns the values in force, with the defaults that depend on other
+// settings filled in, without the credentials that red redacts.
 func (c config) settings(red *redact.Redactor) []cli.Setting {
 	clean := func(s string) string { return string(red.AppendText(nil, []byte(s))) }
 	settings := c.values.Settings()
@@ -263,13 +263,13 @@ func (c config) settings(red *redact.Redactor) []cli.Setting {
 // logger returns the log of this program's own running.
 func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(cleanWriter{a}, c.values) }
 
-// queuedLogger is logger for what runs in the way of calls.
+// queuedLogger is logger for messages logged while calls wait.
 func (c config) queuedLogger(a *app) (*zap.Logger, *cli.LogQueue) {
 	return cli.NewQueuedLogger(cleanWriter{a}, c.values)
 }
 
 // redactor returns the redactor of this configuration. With makeKey it makes
-// the digest key on the first start; without, there must be one.
+// the digest key on the first start; without, the key must exist.
 func (c config) redactor(makeKey bool) (*redact.Redactor, error) {
 	rc := c.redact
 	var err error

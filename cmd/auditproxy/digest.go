@@ -102,8 +102,8 @@ func (a *app) digest(domain redact.Domain, trim, asJSON bool) error {
 	return err
 }
 
-// readValue reads all of standard input. What is typed at a terminal is not
-// shown, and the key that ends it is no part of it.
+// readValue reads all of standard input. Input typed at a terminal is not
+// shown, and the key that ends it is not part of the value.
 func (a *app) readValue() ([]byte, error) {
 	f, ok := a.stdin.(*os.File)
 	if !ok || !terminal.IsTerminal(f) {

@@ -55,15 +55,15 @@ func newDoctorCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// A diagnosis is what doctor saw. What it quotes may come from strangers: an
-// agent's repository can bring a client configuration along.
+// A diagnosis holds the findings of doctor. Its quotes may be untrusted: an
+// agent's repository can contain a client configuration.
 type diagnosis struct {
 	Version  string          `json:"version"`
 	Config   []cli.Setting   `json:"config"`
 	Spool    *spoolDiagnosis `json:"spool,omitempty"` // nil if it could not be looked at
 	Clients  []client        `json:"clients"`
-	Findings []string        `json:"findings"` // what there is to do
-	Unclear  []string        `json:"unclear"`  // what could not be looked at
+	Findings []string        `json:"findings"` // remedies
+	Unclear  []string        `json:"unclear"`  // what could not be read
 }
 
 type spoolDiagnosis struct {
@@ -113,7 +113,7 @@ func (a *app) diagnose() *diagnosis {
 	return d
 }
 
-// clean takes the credentials out of what others named.
+// clean redacts the credentials in untrusted texts.
 func (d *diagnosis) clean(clean func(string) string) {
 	for i := range d.Config {
 		d.Config[i].Source.Name = clean(d.Config[i].Source.Name)
@@ -140,7 +140,7 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	if cfg.spoolDir == "" {
 		return // the configuration's problem
 	}
-	ids, _ := spool.Names(cfg.spoolDir) // Status returns what is wrong with the directory
+	ids, _ := spool.Names(cfg.spoolDir) // Status returns the problem with the directory
 	p := terminal.StartProgress(stderr, int64(len(ids)), "looking", terminal.Count(len(ids), "session"))
 	u, err := spool.Status(cfg.spoolDir, p.Add)
 	p.Finish()
@@ -149,7 +149,7 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 		return
 	}
 	d.Spool = &spoolDiagnosis{u.Dir, u.Bytes, u.Free, u.Live, u.Ended, u.Dead, u.Unshipped}
-	if u.Writable != nil && !errors.Is(u.Writable, fs.ErrNotExist) { // it is made when the first proxy starts
+	if u.Writable != nil && !errors.Is(u.Writable, fs.ErrNotExist) { // the first proxy that starts makes it
 		d.find("the spool cannot be written: %v", u.Writable)
 	}
 	if u.Dead > 0 {
@@ -172,8 +172,8 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	}
 }
 
-// unshippedAndOver counts the sessions that nobody writes to and whose records
-// nobody has fetched.
+// unshippedAndOver counts the sessions without a writer, whose records are not
+// fetched.
 func unshippedAndOver(sessions []spool.Entry) (n int) {
 	for _, e := range sessions {
 		if e.Err == nil && e.State != spool.Live && e.Unshipped() {

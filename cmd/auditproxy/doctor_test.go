@@ -6,8 +6,8 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// What a session that is alive has not shipped is its own matter, and hides
-// nothing of those that are over.
+// The unshipped records of a live session are not a problem, and must not hide
+// those of ended sessions.
 func TestUnshippedAndOver(t *testing.T) {
 	written := spool.Position{Segment: 1, Offset: 100}
 	sessions := []spool.Entry{

@@ -29,7 +29,7 @@ import (
 type frame struct {
 	Name       string
 	Initialize bool   // the frame follows a finished initialization
-	Version    string // the protocol version the client asks for there
+	Version    string // the protocol version that the client requests
 	B64        []byte
 	ZlibB64    []byte                       `json:"zlib_b64"`
 	Executed   map[string][]string          // by server: the tools it executed
@@ -85,8 +85,8 @@ func (f *frame) opening() (initialize, initialized string) {
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 }
 
-// TestFramesPassUnchanged sends every frame through the proxy to cat and
-// back: what returns has gone through it in both directions.
+// TestFramesPassUnchanged sends every frame through the proxy to cat and back:
+// it passes in both directions.
 func TestFramesPassUnchanged(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
 	for _, f := range frames(t) {
@@ -132,8 +132,8 @@ func differ(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// A frameServer is a server whose tools note in a journal, outside of it, that
-// they were executed, before they answer.
+// A frameServer is a server whose tools write to a journal outside of it,
+// before they answer, that they were executed.
 type frameServer struct {
 	name    string // as in frame.Executed
 	command func(journal string) []string
@@ -170,11 +170,11 @@ func frameServers(t *testing.T) []frameServer {
 }
 
 // TestFramesExecutedAreRecorded puts the proxy in front of real servers and
-// sends them every frame: a call that a server executed has a record that
-// names its tool, however the server came to read it.
+// sends them every frame: each call that a server executed has a record that
+// names its tool, however the server read it.
 //
-// Each frame meets the servers in Go, and of the slow runtimes one server each
-// of those that execute it, in turn; with SOAK set it meets all.
+// Each frame is sent to the servers in Go, and for each slow runtime to one of
+// the servers that execute it, in turn; with SOAK set it is sent to all.
 func TestFramesExecutedAreRecorded(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
 	servers := frameServers(t)
@@ -200,8 +200,8 @@ func TestFramesExecutedAreRecorded(t *testing.T) {
 	}
 }
 
-// TestFramesBehindDepth nests deeper than any reader goes but V8's, before the
-// members that decide what is executed.
+// TestFramesBehindDepth nests deeper than any reader but V8's accepts, before
+// the members that decide what is executed.
 func TestFramesBehindDepth(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
 	deep := strings.Repeat("[", 1<<20+1000) + strings.Repeat("]", 1<<20+1000)
@@ -250,9 +250,9 @@ func choose(servers []frameServer, f *frame, turn int) (chosen []frameServer) {
 // machine is busy. Only a failing test waits this long.
 const patience = 3 * time.Minute
 
-// runFrame lets s have f and returns the tools that it executed, and whether
-// it must have executed what it can: a line that only ends with the stream may
-// be lost there, as go-sdk does now and then. prefix is the command line that
+// runFrame sends f to s and returns the tools that it executed, and whether it
+// must have executed all it can: a line that only ends with the stream may be
+// lost there, as go-sdk loses it now and then. prefix is the command line that
 // s is started with.
 func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed []execution, sure bool) {
 	t.Helper()
@@ -286,8 +286,8 @@ func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed
 	written, silent := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(written)
-		// The error is no finding: a server may end in the middle of what is
-		// too long for it.
+		// The error is ignored: a server may end in the middle of a frame that
+		// is too long for it.
 		stdin.Write(append([]byte(second), content...))
 		if !sure {
 			stdin.Close() // some servers read such a line when the stream ends
@@ -298,7 +298,7 @@ func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed
 		io.Copy(io.Discard, out)
 	}()
 	// At the end of their input servers drop calls that they have read, so the
-	// end waits for what the frame is known to do.
+	// end waits for the executions that the frame is known to cause.
 	for waiting := true; waiting && len(executed) < len(f.Executed[s.name]); {
 		select {
 		case e := <-journal.noted:
@@ -323,7 +323,7 @@ type execution struct {
 	args json.RawMessage // null for none
 }
 
-// A journal receives what a server process executes.
+// A journal reads what a server process executes.
 type journal struct {
 	path  string // of a named pipe, to append to
 	pipe  *os.File
@@ -362,7 +362,7 @@ func (j *journal) read() {
 	}
 }
 
-// rest returns what is in the pipe when its writers are gone.
+// rest returns what is left in the pipe when its writers are gone.
 func (j *journal) rest() (list []execution) {
 	j.pipe.WriteString("\n")
 	for e := range j.noted {
@@ -387,8 +387,8 @@ func checkNamed(t *testing.T, list []audit.Record, executed []execution) {
 }
 
 // checkArguments checks that each call in executed has a record with a reading
-// of that tool and those arguments. Strings are compared that have a path in
-// them: of others a record may have a digest.
+// of that tool and those arguments. It compares strings with a path in them: of
+// others a record may have a digest.
 func checkArguments(t *testing.T, list []audit.Record, executed []execution) {
 	t.Helper()
 	for _, e := range executed {

@@ -20,8 +20,8 @@ import (
 )
 
 // TestLibtmuxSideBySide drives a session over every tool of libtmux-mcp and
-// holds each line of the server's own audit log against our record: under the
-// profile libtmux they say the same.
+// compares each line of the server's own audit log with our record: under the
+// profile libtmux they agree.
 func TestLibtmuxSideBySide(t *testing.T) {
 	t.Parallel()
 	proxy := build(t, "./cmd/auditproxy")
@@ -68,7 +68,7 @@ func newTmuxSession(t *testing.T, release, allTools string) *tmuxSession {
 	if out, err := s.tmux("-f", "/dev/null", "new-session", "-d", "-s", "base", "-x", "120", "-y", "40").CombinedOutput(); err != nil {
 		t.Fatalf("starting tmux: %v\n%s", err, out)
 	}
-	// The session under test kills the server: an error here is no finding.
+	// The session under test kills the server: an error here is ignored.
 	t.Cleanup(func() { s.tmux("kill-server").Run() })
 	return s
 }
@@ -154,7 +154,7 @@ func (s *tmuxSession) calls(t *testing.T) (calls []tmuxCall) {
 	}
 }
 
-// params replaces `${name}` in c's arguments by what vars says.
+// params replaces `${name}` in c's arguments by its value in vars.
 func (c *tmuxCall) params(vars map[string]string) *mcp.CallToolParams {
 	p := &mcp.CallToolParams{Name: c.Tool}
 	if c.Arguments != nil {

@@ -28,8 +28,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The real npx runs the real mcp-remote in these tests, with a registry that
-// only has the one package, and a home of its own.
+// These tests run the real npx and mcp-remote, with a registry that only has
+// the one package, and a home of its own.
 const mcpRemote = "mcp-remote@0.15.1"
 
 // TestRemoteHeaders wraps the official "everything" server behind a gate that
@@ -142,7 +142,7 @@ func newRemoteHome(t *testing.T) *remoteHome {
 	files := map[string]string{
 		// The browser: Node.js follows the redirects to mcp-remote's callback.
 		r.browser: fmt.Sprintf("#!/usr/bin/env node\nrequire('fs').appendFileSync(%q, '.')\nfetch(process.argv[2]).then(r => r.text())\n", r.browser+".log"),
-		// What npx would run or read if it ran in the project.
+		// Files that npx would run or read if it ran in the project.
 		filepath.Join(r.project, "node_modules", ".bin", "node"):               "#!/bin/sh\ntouch " + dir + "/hijacked\n",
 		filepath.Join(r.project, "node_modules", "mcp-remote", "x.js"):         "#!/bin/sh\ntouch " + dir + "/hijacked\n",
 		filepath.Join(r.project, "node_modules", ".bin", "mcp-remote"):         "#!/bin/sh\ntouch " + dir + "/hijacked\n",
@@ -169,8 +169,8 @@ func newRemoteHome(t *testing.T) *remoteHome {
 	return r
 }
 
-// npmRegistry serves what npx asks about mcp-remote, and puts the package that
-// make tools brought where npx keeps what it has installed.
+// npmRegistry answers npx's requests for mcp-remote, and puts the package
+// fetched by make tools where npx keeps what it has installed.
 func npmRegistry(t *testing.T, cache string) string {
 	t.Helper()
 	sum := sha512.Sum512([]byte(mcpRemote))
@@ -318,8 +318,8 @@ func (r *remoteHome) logins(t *testing.T) int {
 	return len(data)
 }
 
-// answers makes the calls in one session and returns what the client got. While
-// the session lasts it calls during.
+// answers makes the calls in one session and returns the answers. While the
+// session lasts it calls during.
 func answers(t *testing.T, transport mcp.Transport, calls []mcp.CallToolParams, during func()) (got []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -368,7 +368,7 @@ func (w withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// argumentsHoldNot looks at the arguments of every process of the machine but
+// argumentsHoldNot checks the arguments of every process of the machine but
 // this one.
 func argumentsHoldNot(t *testing.T, secrets []string) {
 	t.Helper()

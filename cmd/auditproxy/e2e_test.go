@@ -13,11 +13,11 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// soak asks for the long versions of these tests; see the Makefile.
+// soak selects the long forms of these tests; see the Makefile.
 func soak() bool { return os.Getenv("SOAK") != "" }
 
-// build compiles the package at path, from the root of the repository, as it
-// is shipped, and returns the binary.
+// build compiles the package at path, from the root of the repository, as it is
+// released, and returns the binary.
 func build(t *testing.T, path string) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), filepath.Base(path))
@@ -40,8 +40,8 @@ func root(t *testing.T) string {
 }
 
 // environ is the environment of a wrapped server, with more added to it:
-// nothing of a tmux that the test itself runs in, and a FastMCP that neither
-// draws a banner nor asks the network for updates.
+// without any tmux that the test runs in, and with a FastMCP that neither draws
+// a banner nor checks for updates.
 func environ(more ...string) []string {
 	env := []string{
 		"FASTMCP_SHOW_SERVER_BANNER=false", "FASTMCP_CHECK_FOR_UPDATES=off", "FASTMCP_LOG_LEVEL=ERROR",
@@ -57,7 +57,7 @@ func environ(more ...string) []string {
 	return append(env, more...)
 }
 
-// records reads what a proxy that has ended left in the spool at dir.
+// records reads the spool at dir of a proxy that has ended.
 func records(t *testing.T, dir string) (list []audit.Record) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {

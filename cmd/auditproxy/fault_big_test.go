@@ -12,7 +12,7 @@ import (
 )
 
 // TestBatchLongerThanASegment sends one line whose records are longer than a
-// segment of the spool. Each of its calls has a record, whatever the policy:
+// segment of the spool. Each of its calls has a record, under every policy:
 // nothing failed.
 func TestBatchLongerThanASegment(t *testing.T) {
 	const n = 900

@@ -27,7 +27,7 @@ import (
 // ceiling bounds every wait for something that must happen.
 const ceiling = 2 * time.Minute
 
-// soak asks for the long forms of the tests; see the Makefile.
+// soak selects the long forms of the tests; see the Makefile.
 func soak() bool { return os.Getenv("SOAK") != "" }
 
 // A wrapped is a proxy with its server, from the client's side.
@@ -129,7 +129,7 @@ func (w *wrapped) send(line []byte) error {
 	return err
 }
 
-// An answer is what the client is told of a request.
+// An answer is the client's answer to a request.
 type answer struct {
 	ID     int
 	Result struct {
@@ -192,8 +192,8 @@ func (w *wrapped) end() syscall.WaitStatus {
 	return w.wait()
 }
 
-// executed is what the server noted: its process id and the ids of the calls.
-// A server that was not started noted nothing.
+// executed is what the server wrote down: its process id and the ids of the
+// calls. A server that was not started wrote nothing.
 func (w *wrapped) executed() (pid int, ids []int) {
 	w.t.Helper()
 	b, err := os.ReadFile(w.journal)
@@ -213,8 +213,8 @@ func (w *wrapped) executed() (pid int, ids []int) {
 	return pid, ids
 }
 
-// gone waits until no process runs in the group that pid leads. One that
-// waits for init to reap it does not run.
+// gone waits until no process runs in the group that pid leads. A zombie that
+// init has yet to reap does not run.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	if pid == 0 {
@@ -236,7 +236,7 @@ func gone(t *testing.T, pid int) {
 	})
 }
 
-// eventually looks until done, or fails the test with what.
+// eventually polls until done, or fails the test with what.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -248,7 +248,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A trail is what a spool holds.
+// A trail holds the contents of a spool.
 type trail struct {
 	records []audit.Record
 	finals  map[int][]audit.Record // by request id
@@ -263,7 +263,7 @@ func (tr *trail) kind(k audit.Kind) (list []audit.Record) {
 	return list
 }
 
-// readTrail reads all sessions of a spool that nobody writes.
+// readTrail reads all sessions of a spool without a writer.
 func readTrail(t *testing.T, dir string) *trail {
 	t.Helper()
 	tr := &trail{finals: make(map[int][]audit.Record)}
@@ -290,7 +290,7 @@ func readTrail(t *testing.T, dir string) *trail {
 				if rec.CallNo > callNo+1 {
 					t.Errorf("session %s: call_no %d after %d", e.ID, rec.CallNo, callNo)
 				}
-				callNo = max(callNo, rec.CallNo) // an intent may be told again with more of the call
+				callNo = max(callNo, rec.CallNo) // an intent may be repeated with more of the call
 			case audit.LineRecord:
 				if rec.Seq != seq {
 					t.Errorf("session %s: seq %d after %d records", e.ID, rec.Seq, seq)
@@ -308,9 +308,9 @@ func readTrail(t *testing.T, dir string) *trail {
 	return tr
 }
 
-// checkTrail holds a spool that nobody writes and in which all sessions have
-// their end against what the server executed, and runs verify. Calls may be
-// without a record if a gap counts as many.
+// checkTrail compares a spool without a writer, in which all sessions have
+// their end, with what the server executed, and runs verify. As many calls may
+// lack a record as gaps count.
 func (w *wrapped) checkTrail() *trail {
 	w.t.Helper()
 	tr := readTrail(w.t, w.spool)

@@ -10,9 +10,9 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// TestDiskFull fills the spool's disk while calls are open and frees it
-// again. The open calls get their final records; what is refused or not
-// recorded meanwhile is counted in one gap record; recording resumes by itself.
+// TestDiskFull fills the spool's disk while calls are open and frees it again.
+// The open calls get their final records; calls refused or not recorded
+// meanwhile are counted in one gap record; recording resumes by itself.
 func TestDiskFull(t *testing.T) {
 	for _, policy := range []string{"deny", "allow"} {
 		t.Run(policy, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestDiskFull(t *testing.T) {
 			}
 			must(t, os.Remove(room))
 			last := 26
-			// When it records again, a client cannot see but in the spool.
+			// Only the spool shows when recording has resumed.
 			eventually(t, "recording does not resume", func() bool {
 				last++
 				if w.answered(last, 100).refused() {
@@ -86,7 +86,7 @@ func recorded(t *testing.T, dir string, id int) bool {
 	return false
 }
 
-// checkGap holds the gap record against the calls 1 to last, of which 16 was a
+// checkGap compares the gap record with the calls 1 to last, of which 16 was a
 // ping.
 func checkGap(t *testing.T, w *wrapped, policy string, refused, last int) {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// shipped returns the path of the program as it is shipped: the signals of a
-// binary with cgo are not the same.
+// shipped returns the path of the program as it is released: a binary with cgo
+// handles signals differently.
 func shipped(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "auditproxy")
@@ -36,12 +36,13 @@ func TestEndsAsTheServer(t *testing.T) {
 			t.Parallel()
 			w := wrap(t, setup{proxy: proxy, server: []string{"-calls", "3", "-end", end}})
 			for id := 1; id <= 4; id++ {
-				w.call(id, 100) // the last one may find nobody
+				w.call(id, 100) // the last one may find no process
 			}
 			for id := 1; id <= 3; id++ {
 				w.next(id)
 			}
-			// The client still holds our input open: the server ended by itself.
+			// The client still holds the proxy's input open: the server ended
+			// by itself.
 			if _, err := w.read(); err == nil {
 				t.Error("an answer of nobody")
 			}
@@ -98,8 +99,8 @@ func TestSignalsToTheProxy(t *testing.T) {
 	}
 }
 
-// TestClientGone closes the client's ends one after the other. Nothing of
-// the server stays, not even of one that ignores the end of its input.
+// TestClientGone closes the client's ends one after the other. No process of
+// the server remains, even if it ignores the end of its input.
 func TestClientGone(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -139,9 +140,8 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// TestClientReadsNoMore closes only the client's reading end. Calls go on
-// to the server as they would without a proxy until it notices, and have
-// records.
+// TestClientReadsNoMore closes only the client's reading end. Calls still reach
+// the server, as they would without a proxy until it notices, and have records.
 func TestClientReadsNoMore(t *testing.T) {
 	t.Parallel()
 	w := wrap(t, setup{})
@@ -185,9 +185,9 @@ func TestLastAnswer(t *testing.T) {
 	}
 }
 
-// TestLastAnswerWithoutDrain is about a server that answers and ends, where the
-// end shall take no time: its answer arrives, and the session is closed. A busy
-// machine may need longer than the end has for the last sync, but not each time.
+// TestLastAnswerWithoutDrain has a server that answers and ends, and gives the
+// end no time: its answer arrives, and the session is closed. A busy machine
+// may need longer than that for the last sync, but not each time.
 func TestLastAnswerWithoutDrain(t *testing.T) {
 	proxy := shipped(t)
 	for _, drain := range []string{"0", "1ns"} {

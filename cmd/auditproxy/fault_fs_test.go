@@ -14,14 +14,14 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// What the test binary takes from its environment when it is the program.
+// Variables that the test binary reads when it is the program.
 const (
 	// envStop is "N" or "N half": SIGKILL instead of the spool's Nth operation,
 	// or in the middle of it if it is a write.
 	envStop = "FAULT_STOP"
-	// envRoom names a file that says what the spool's disk has no room for:
-	// "bytes", beyond those in use when the file appears, or "inodes". While it
-	// is missing there is room.
+	// envRoom names a file that limits the spool's disk: "bytes", beyond those
+	// in use when the file appears, or "inodes". While the file is missing
+	// there is no limit.
 	envRoom = "FAULT_ROOM"
 	// envHang asks for syncs that never return.
 	envHang = "FAULT_HANG"
@@ -45,7 +45,7 @@ func faultFSFromEnv() spool.FS {
 	return f
 }
 
-// A faultFS is the real file system until it is time for a fault.
+// A faultFS is the real file system until a fault is due.
 type faultFS struct {
 	spool.FS
 	stopAt int // number of the operation not to survive, from 1; 0: none
@@ -59,8 +59,8 @@ type faultFS struct {
 	free int64 // bytes, while full
 }
 
-// operation counts one that changes something. In the middle of one that
-// cannot be half done, nothing is different.
+// operation counts an operation that changes something. One that cannot be half
+// done has no middle.
 func (f *faultFS) operation() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +74,7 @@ func die() {
 	select {}
 }
 
-// lacks reports whether there is no more of what. It is called with mu held.
+// lacks reports whether what is used up. It is called with mu held.
 func (f *faultFS) lacks(what string) bool {
 	if f.room == "" {
 		return false
@@ -97,7 +97,7 @@ func (f *faultFS) inode(op, name string) error {
 	return nil
 }
 
-// grow accounts for n bytes and returns how many there is room for.
+// grow accounts for n bytes and returns how many fit.
 func (f *faultFS) grow(n int64) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,8 +199,8 @@ func (g *faultFile) Truncate(size int64) error {
 	return g.File.Truncate(size)
 }
 
-// takeRoom lets the disk of a running program have no more of what. A rename:
-// the program must not see the file half written.
+// takeRoom removes all room for what from the disk of a running program. It
+// renames: the program must not see the file half written.
 func takeRoom(room, what string) error {
 	if err := os.WriteFile(room+".tmp", []byte(what), 0o600); err != nil {
 		return err

@@ -27,8 +27,8 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// TestProxyKills kills the proxy under load, at random times. Whatever the server
-// executed has one record after recovery.
+// TestProxyKills kills the proxy under load, at random times. Each call that
+// the server executed has one record after recovery.
 func TestProxyKills(t *testing.T) {
 	kills := 60
 	if soak() {
@@ -100,7 +100,7 @@ func (k *killing) run(proxy string) (executed, unknown int) {
 	return len(ids), unknown
 }
 
-// A loading is what callers do until their proxy ends.
+// A loading holds the callers until their proxy ends.
 type loading struct {
 	begun chan struct{} // closed at the first answer, or the end
 	last  atomic.Int64  // id of the last call

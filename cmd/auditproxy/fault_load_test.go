@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// A repeated is a text that stands so many times.
+// A repeated is a text and how often to repeat it.
 type repeated struct {
 	text  string
 	times int
 }
 
-// stream reads parts in order, without holding what they add up to.
+// stream reads parts in order, without holding their sum.
 func stream(parts []repeated) io.Reader {
 	var list []io.Reader
 	for _, p := range parts {
-		// In blocks, so that a single character is not read by itself.
+		// In blocks, so that characters are not read one by one.
 		block := max(1, min(p.times, (64<<10)/len(p.text)))
 		text := strings.Repeat(p.text, block)
 		for n := p.times; n > 0; n -= block {
@@ -110,8 +110,8 @@ func procStatus(t *testing.T, w *wrapped, name string) int {
 	return 0
 }
 
-// TestIdleAfterLoad makes 10 000 calls and then none: no thread is added by
-// the second half, and no processor time is used.
+// TestIdleAfterLoad makes 10 000 calls and then none: the second half adds no
+// thread, and the idle proxy uses no processor time.
 func TestIdleAfterLoad(t *testing.T) {
 	t.Parallel()
 	w := wrap(t, setup{proxy: shipped(t)})
@@ -134,8 +134,8 @@ func TestIdleAfterLoad(t *testing.T) {
 	if n := procStatus(t, w, "Threads"); n > threads+1 {
 		t.Errorf("%d threads after 10 000 calls, %d after 5 000", n, threads)
 	}
-	// The last sync and the tidying after the start come to their end; then a
-	// second has no tick of the clock, or one.
+	// The last sync and the tidying after the start finish; then a second has
+	// at most one tick of the clock.
 	eventually(t, "an idle proxy uses the processor", func() bool {
 		before := ticks(t, w)
 		<-time.After(time.Second)

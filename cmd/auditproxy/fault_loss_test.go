@@ -14,7 +14,7 @@ import (
 
 // TestSpoolFileLost removes, renames or cuts the segment, or all of the
 // session's directory, while the proxy runs: later calls have records, and an
-// anomaly tells of it.
+// anomaly reports it.
 func TestSpoolFileLost(t *testing.T) {
 	for _, c := range []struct {
 		name, anomaly string
@@ -43,7 +43,7 @@ func TestSpoolFileLost(t *testing.T) {
 				if len(names) != 1 {
 					t.Fatalf("segments %q, want one", names)
 				}
-				// Its last lines are synced: else they would be told again.
+				// Its last lines are synced: else they would be repeated.
 				eventually(t, "the final records are not synced", func() bool { return synced(t, names[0]) })
 				must(t, c.do(names[0]))
 				// An interval's sync, which finds out, may come at any time.
@@ -74,7 +74,7 @@ func TestSpoolFileLost(t *testing.T) {
 	}
 }
 
-// all is what is in the segments that have their name.
+// all is the content of the segments that keep their name.
 func all(t *testing.T, dir string) string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "sessions", "*", "*.jsonl"))
@@ -103,8 +103,8 @@ func synced(t *testing.T, segment string) bool {
 	return len(durable) == 8 && bytes.Equal(durable[4:], []byte{byte(size), byte(size >> 8), byte(size >> 16), byte(size >> 24)})
 }
 
-// lateTrail counts the final records by request id, a repeated line once. What
-// was lost is missing, so that no reader takes the whole session for sound.
+// lateTrail counts the final records by request id, a repeated line once. Lost
+// records are missing from the spool, so no reader accepts the whole session.
 func lateTrail(t *testing.T, dir string) map[int]int {
 	t.Helper()
 	finals := make(map[int]int)

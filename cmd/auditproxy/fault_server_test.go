@@ -14,10 +14,10 @@ import (
 	"syscall"
 )
 
-// journalingServer is a server that notes the id of each call it executes in a
-// file, one line each, before it answers: whatever becomes of it or of the
-// proxy, the file says what was executed. The first line is its process id.
-// It reads as a server without a parser of its own would: ids come first.
+// journalingServer is a server that writes the id of each call it executes to a
+// file, one line each, before it answers: even if it or the proxy dies, the
+// file holds what was executed. The first line is its process id. It reads as a
+// server without a parser of its own would: ids come first.
 func journalingServer(args []string) int {
 	flags := flag.NewFlagSet("journaling-server", flag.ContinueOnError)
 	journal := flags.String("journal", "", "the `file`")
@@ -50,7 +50,7 @@ func journalingServer(args []string) int {
 	s.out.Flush()
 	how, n, _ := strings.Cut(*end, " ")
 	if how == "kill" {
-		// A shell does not answer signals, as the Go runtime does.
+		// A shell does not handle signals as the Go runtime does.
 		fmt.Fprintln(os.Stderr, syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + n + " $$"}, nil))
 	}
 	code, _ := strconv.Atoi(n)

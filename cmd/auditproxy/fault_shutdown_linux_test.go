@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flood is a server that answers its first call once it has told its process
-// id, and then writes without end.
+// flood is a server that answers its first call once it has reported its
+// process id, and then writes without end.
 const flood = `echo '{"jsonrpc":"2.0","method":"'$$'"}'
 read call; echo '{"jsonrpc":"2.0","id":1,"result":{}}'
 exec yes '{"jsonrpc":"2.0","method":"notifications/x"}'`
 
-// unread makes the client's end of w as small as it can be, so that little of
-// what the server writes finds a place in it.
+// unread makes the client's end of w as small as possible, so that it holds
+// little of the server's output.
 func unread(t *testing.T, w *wrapped) {
 	t.Helper()
 	_, err := unix.FcntlInt(w.outEnd.Fd(), unix.F_SETPIPE_SZ, 4096)
@@ -29,7 +29,7 @@ func unread(t *testing.T, w *wrapped) {
 }
 
 // full waits until the proxy writes no more to a client that does not read. A
-// pipe is full with less in it than its size, if that came in pieces.
+// pipe written in pieces is full with less in it than its size.
 func full(t *testing.T, client int) {
 	t.Helper()
 	last := 0
@@ -43,9 +43,9 @@ func full(t *testing.T, client int) {
 	})
 }
 
-// TestClientNeverReads is about a client that does not read: the server is
-// stopped, memory is bounded, and what the proxy has read of the server has its
-// record before the client reads a byte of it.
+// TestClientNeverReads has a client that does not read: the server is stopped,
+// memory is bounded, and what the proxy has read from the server has its record
+// before the client reads a byte of it.
 func TestClientNeverReads(t *testing.T) {
 	t.Parallel()
 	// One write: the answer is behind more than the client's pipe holds.
@@ -138,7 +138,7 @@ func TestShutdownOutputBlocked(t *testing.T) {
 	}
 }
 
-// TestShutdownInputBlocked ends a session whose server takes no input while a
+// TestShutdownInputBlocked ends a session whose server reads no input while a
 // call is on its way to it.
 func TestShutdownInputBlocked(t *testing.T) {
 	proxy := shipped(t)
@@ -186,8 +186,8 @@ func TestShutdownSyncHangs(t *testing.T) {
 	}
 }
 
-// TestShutdownOutputCannotBeInterrupted has a client's end that is not ours to
-// make non-blocking: a socket that standard error shares.
+// TestShutdownOutputCannotBeInterrupted has a client's end that must not be
+// made non-blocking: a socket that standard error shares.
 func TestShutdownOutputCannotBeInterrupted(t *testing.T) {
 	t.Parallel()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

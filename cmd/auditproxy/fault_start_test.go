@@ -9,12 +9,12 @@ import (
 	"auditproxy/cmd/internal/cli"
 )
 
-// TestStartWithoutSpool starts the proxy where the spool cannot be opened:
-// in deny the server is never started, in allow it is, with a warning.
+// TestStartWithoutSpool starts the proxy where the spool cannot be opened: with
+// deny the server is never started, with allow it is, with a warning.
 func TestStartWithoutSpool(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// spool returns the directory to name, and may ask for a fault.
+		// spool returns the directory to name, and may request a fault.
 		spool func(t *testing.T, dir string) (path, lacks string)
 		says  string
 	}{

@@ -10,8 +10,8 @@ import (
 )
 
 // TestStandardErrorNotRead has a client that does not read standard error, and
-// a disk that becomes full, about which there are messages. Calls are answered
-// as if it did, and the session ends. What the client reads later is whole.
+// a disk that becomes full, which is logged. Calls are answered as if it did,
+// and the session ends. The client later reads whole messages.
 func TestStandardErrorNotRead(t *testing.T) {
 	for _, name := range []string{"read later", "never read"} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestStandardErrorNotRead(t *testing.T) {
 	}
 }
 
-// fill writes to a pipe until it is full, and returns how many bytes that were.
+// fill writes to a pipe until it is full, and returns how many bytes it wrote.
 func fill(t *testing.T, pipe *os.File) (n int) {
 	t.Helper()
 	must(t, pipe.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))

@@ -14,7 +14,8 @@ func TestStopAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	proxy := program(t)
 	// The number of operations differs a little from run to run: syncs run
-	// beside the calls. So the end is where a session survives, twice.
+	// concurrently with the calls. So the end is where a session survives,
+	// twice.
 	survived := 0
 	for n := 1; survived < 2 && !t.Failed(); n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

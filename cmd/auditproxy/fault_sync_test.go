@@ -33,8 +33,8 @@ func withKey(t *testing.T, proxy string) string {
 	return w.spool
 }
 
-// TestSyncFails lets every sync fail: calls go on, their records say that
-// they are not durable, and are there afterwards.
+// TestSyncFails makes every sync fail: calls are forwarded, their records are
+// marked as not durable, and are there afterwards.
 func TestSyncFails(t *testing.T) {
 	proxy := shipped(t)
 	for _, durability := range []string{"intent", "interval", "always"} {
@@ -54,7 +54,7 @@ func TestSyncFails(t *testing.T) {
 				if status := w.end(); status != 0 {
 					t.Errorf("status %#x\n%s", status, &w.stderr)
 				}
-				w.recoverDead() // nothing of it is known to be synced
+				w.recoverDead() // none of it is known to be synced
 				tr := w.checkTrail()
 				for id, list := range tr.finals {
 					if r := list[0]; r.Outcome != audit.OutcomeOK || r.NotDurable != (durability != "interval") {
@@ -69,9 +69,9 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
-// TestDirectoriesCannotBeSynced has a file system that syncs files and says of
-// directories that it cannot, as some do. That is no write that failed: more
-// than may wait for a sync is recorded, durable, from the first start on.
+// TestDirectoriesCannotBeSynced has a file system that syncs files but rejects
+// the sync of a directory, as some do. That is not a failed write: more than
+// may wait for a sync is recorded, durable, from the first start on.
 func TestDirectoriesCannotBeSynced(t *testing.T) {
 	for _, errno := range []string{"EINVAL", "EOPNOTSUPP", "ENOSYS"} {
 		t.Run(errno, func(t *testing.T) {
@@ -101,8 +101,9 @@ func TestDirectoriesCannotBeSynced(t *testing.T) {
 	}
 }
 
-// TestSyncHangs lets no sync return: a call is passed on without it and says
-// so, a ping behind it is not kept either, and the proxy ends all the same.
+// TestSyncHangs makes syncs hang: a call is forwarded without one and its
+// record shows that, a ping behind it is not delayed either, and the proxy
+// still ends.
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
 	w, _ := quickest(t, 30)
@@ -138,9 +139,9 @@ func quickest(t *testing.T, calls int, flags ...string) (*wrapped, time.Duration
 	return w, least
 }
 
-// TestSlowSyncDelaysByDefault holds the delay of a call whose sync hangs
-// against the delay with five times the default: no call can be quicker than
-// its wait, and of many one is hardly longer. A busy machine adds to both.
+// TestSlowSyncDelaysByDefault compares the delay of a call whose sync hangs
+// with the delay under five times the default: no call can be quicker than its
+// wait, and of many one is hardly longer. A busy machine adds to both.
 func TestSlowSyncDelaysByDefault(t *testing.T) {
 	t.Parallel()
 	const byDefault = 20 * time.Millisecond
@@ -154,7 +155,7 @@ func TestSlowSyncDelaysByDefault(t *testing.T) {
 }
 
 // TestSpoolBehind calls until too much waits for a sync that does not return:
-// then calls are refused and pings pass.
+// then calls are refused and pings are forwarded.
 func TestSpoolBehind(t *testing.T) {
 	t.Parallel()
 	w := wrap(t, setup{flags: []string{"--durability", "interval"}, env: []string{envHang + "=1"}})
@@ -194,7 +195,7 @@ func TestSpoolBehind(t *testing.T) {
 	}
 }
 
-// TestAlwaysSyncsBeforeTheAnswer looks at the system calls of a proxy with
+// TestAlwaysSyncsBeforeTheAnswer checks the system calls of a proxy with
 // durability: always, through a whole call: the line about the call, a sync,
 // the call, the answer's record, a sync, the answer.
 func TestAlwaysSyncsBeforeTheAnswer(t *testing.T) {
@@ -233,8 +234,8 @@ func TestAlwaysSyncsBeforeTheAnswer(t *testing.T) {
 			events = append(events, "sync") // it returned
 		}
 	}
-	// cat writes what it gets, and so does the proxy: a call, and an answer,
-	// are written to the server, by the server, and to the client.
+	// cat writes its input, and so does the proxy: a call, and an answer, are
+	// written to the server, by the server, and to the client.
 	want := []string{"intent", "sync", "call", "call", "call", "answer", "answer", "record", "sync", "answer", "sync"}
 	if !slices.Equal(events, want) {
 		t.Errorf("events are %q, want %q", events, want)
@@ -242,7 +243,7 @@ func TestAlwaysSyncsBeforeTheAnswer(t *testing.T) {
 }
 
 // TestNoisyServer has a server write to its standard error, while the proxy
-// has something to log there itself: each stream has what belongs to it.
+// logs there too: each stream gets its own output.
 func TestNoisyServer(t *testing.T) {
 	const noise = "Traceback: \xff\xfe\x1b[31m {\"jsonrpc\"\r\n\x00 no line feed at the end"
 	script := filepath.Join(t.TempDir(), "noise")

@@ -76,7 +76,7 @@ func TestLogFollows(t *testing.T) {
 	dead.end(time.Time{})
 
 	lines := startFollowing(t, dir, "-n", "2")
-	// What is running is shown when it ends, the dead session's start is in the last two.
+	// A running call is shown when it ends, the dead session's start is in the last two.
 	wantLines(t, lines, "start libtmux-mcp session "+alive.id, "start libtmux-mcp session "+dead.id)
 
 	running.Outcome, running.Duration = audit.OutcomeOK, time.Second
@@ -103,7 +103,8 @@ func TestLogFollowsOnlyWhatIsAskedFor(t *testing.T) {
 		w.done(audit.Record{TS: after(time.Duration(i) * time.Second), Tool: "old"})
 	}
 	lines := startFollowing(t, dir, "-n", "0", "--tool", "b*")
-	// It is following once it shows something: until then each of these is new or old to it.
+	// It is following once it shows something: until then each line is new or
+	// old to it.
 	for i := 0; ; i++ {
 		w.done(audit.Record{TS: after(time.Minute), Tool: "a"})
 		w.done(audit.Record{TS: after(time.Minute), Tool: fmt.Sprintf("b%d", i)})

@@ -16,14 +16,14 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// hostile has what steers a terminal or hides in it: a cleared screen, a title,
-// C1 controls, a line feed and a backspace, overrides and isolates of direction,
-// characters that cannot be seen, and an escape in the words of escapes. It
-// starts and ends with what can be looked for.
+// hostile holds what steers a terminal or hides in it: a cleared screen, a
+// title, C1 controls, a line feed and a backspace, overrides and isolates of
+// direction, invisible characters, and an escape in the words of escapes. Its
+// first and last words can be searched for.
 const hostile = "Marma\x1b[2J\x1b]0;title\a\u009b31m\u0085\r\n\t\b\x7f\u202e\u2066\u200f\u200b\u00ad\u2028\U000e0041\\x1b[2Jlade"
 
-// TestHostileNamesDoNotSteer has strangers choose every name that a record can
-// have, and looks at what the commands print to a terminal, and to a pipe.
+// TestHostileNamesDoNotSteer puts hostile text into every name that a record
+// can have, and checks what the commands print to a terminal, and to a pipe.
 func TestHostileNamesDoNotSteer(t *testing.T) {
 	s := newSweep(t, build(t, "./cmd/auditproxy"))
 	configured := strings.ReplaceAll(hostile, "\U000e0041", "") // which YAML's \u cannot say
@@ -44,8 +44,8 @@ func TestHostileNamesDoNotSteer(t *testing.T) {
 			t.Errorf("auditproxy %s shows no name: %s", args, out)
 		}
 	}
-	// As JSON a record is what it is, to a pipe: but no control character, which
-	// JSON has escapes for.
+	// As JSON to a pipe a record is unchanged, but has no control character,
+	// which JSON has escapes for.
 	for _, args := range [][]string{{"log", "-o", "json"}, {"show", "--json", shown[0]}} {
 		out := s.prints(t, args...)
 		if i := bytes.IndexFunc(out, func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
@@ -82,7 +82,7 @@ func shownIDs(t *testing.T, dir string) (ids []string) {
 // colours are what --color may print: SGR sequences (ECMA-48, 8.3.117).
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// checkHarmless reports what in text a terminal would not just show.
+// checkHarmless reports what in text a terminal would interpret.
 func checkHarmless(t *testing.T, what string, text []byte) {
 	t.Helper()
 	if strings.Contains(what, "--color") || strings.Contains(what, "terminal") {
@@ -109,7 +109,7 @@ func (s *sweep) printsToTerminal(t *testing.T, args ...string) []byte {
 		t.Fatal(err)
 	}
 	slave.Close()
-	out, _ := io.ReadAll(master) // ends with EIO when nobody has the terminal open
-	cmd.Wait()                   // an exit code is no matter here
+	out, _ := io.ReadAll(master) // ends with EIO when no process has the terminal open
+	cmd.Wait()                   // the exit code does not matter here
 	return bytes.ReplaceAll(out, []byte("\r\n"), []byte("\n"))
 }

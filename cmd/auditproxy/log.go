@@ -46,7 +46,7 @@ type logOptions struct {
 
 var outputs = []string{"short", "wide", "json"}
 
-// shownAtTerminal is how many lines a terminal gets where nobody says.
+// shownAtTerminal is the default number of lines at a terminal.
 const shownAtTerminal = 50
 
 func newLogCmd(a *app) *cobra.Command {
@@ -121,8 +121,8 @@ func (a *app) log(cmd *cobra.Command, o logOptions) error {
 	return nil
 }
 
-// logConfig is what the flags ask for; it reports all that is wrong with them
-// but for what NewLog looks at.
+// logConfig parses the flags; it reports all problems with them, except those
+// that NewLog reports.
 func (a *app) logConfig(dir string, o logOptions, now time.Time) (view.LogConfig, error) {
 	c := view.LogConfig{
 		Dir:      dir,

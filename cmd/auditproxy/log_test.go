@@ -120,7 +120,7 @@ func (w *logWriter) edit(change func([]byte) []byte) {
 const someDigest = `{"len":9,"hmac_sha256_prefix":"89abcdef01234567"}`
 
 // writeSpool writes three sessions: one that ended well, one that died, with a
-// damaged line and a torn tail, and one that is alive until the test is over.
+// damaged line and a torn tail, and one that is alive until the test ends.
 func writeSpool(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -165,7 +165,7 @@ func writeSpool(t *testing.T) (dir string) {
 	return dir
 }
 
-// runApp runs a command as a person would and returns what it says.
+// runApp runs a command as a person would and returns its output.
 func runApp(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -1,5 +1,5 @@
-// Command auditproxy runs beside an agent: it wraps MCP servers that speak over
-// standard input and output, and reads back what it recorded of their calls.
+// Command auditproxy runs beside an agent: it wraps MCP servers that use
+// standard input and output, and prints what it recorded of their calls.
 package main
 
 import (
@@ -10,8 +10,8 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// systemConfig is the administrator's file. No flag and no variable moves it:
-// whoever starts this program must not be able to point it elsewhere.
+// systemConfig is the administrator's file. No flag or variable moves it: the
+// user who starts this program must not be able to replace it.
 const systemConfig = "/etc/auditproxy/config.yaml"
 
 func main() {
@@ -20,7 +20,7 @@ func main() {
 	os.Exit(a.run(context.Background(), os.Args[1:]))
 }
 
-// run does what args say and returns the exit code.
+// run executes args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	a.keys = proxyKeys(a.defaultSpoolDir())
 	root := newRootCmd(a)
@@ -30,7 +30,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return cli.Execute(ctx, root, args, a.say)
 }
 
-// defaultSpoolDir returns "" if there is no place for one.
+// defaultSpoolDir returns "" if there is no default.
 func (a *app) defaultSpoolDir() string {
 	dir, err := spool.DefaultDir(a.getenv, os.Getuid())
 	if err != nil {

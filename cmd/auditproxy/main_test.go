@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns a path at which the test binary is this program. It is no
-// symbolic link: wrap writes the path that the system knows the program by.
+// program returns a path at which the test binary is this program. It is not a
+// symbolic link: wrap writes the path that the system reports for the program.
 func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -65,13 +65,14 @@ func TestScript(t *testing.T) {
 	engine.Cmds["auditproxy"] = script.Program(exe, nil, ceiling)
 	engine.Cmds["feed"] = feed(exe)
 	engine.Cmds["exits"] = exits(exe)
-	// Nothing of who runs the test; a script sets its HOME where it needs one.
+	// Nothing is inherited from the user who runs the test; a script sets its
+	// HOME where it needs one.
 	env := []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "NO_COLOR=1"}
 	scripttest.Test(t, t.Context(), engine, env, "testdata/script/*.txt")
 }
 
 // feed runs a program with a file as its standard input. rsc.io/script runs
-// every program with none, and standard input is half of what a proxy is.
+// every program with none, and standard input is half of a proxy's traffic.
 func feed(exe string) script.Cmd {
 	return script.Command(script.CmdUsage{
 		Summary: "run a program with a file as its standard input",

@@ -17,8 +17,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// utf16Server answers calls that come in UTF-16, a line each, by creating the
-// file that they name, and says in its answer that it did.
+// utf16Server executes calls that arrive in UTF-16, a line each, by creating
+// the file that they name, and confirms it in its answer.
 const utf16Server = `
 import json, sys
 for line in iter(sys.stdin.buffer.readline, b""):
@@ -41,7 +41,7 @@ func utf16Call(tool, path string) (b []byte) {
 }
 
 // TestOpaqueCallIsRefusedOrRecorded has a server execute calls that auditproxy
-// cannot read: none while nothing can be recorded, and none without an intent.
+// cannot read: none while recording fails, and none without an intent.
 func TestOpaqueCallIsRefusedOrRecorded(t *testing.T) {
 	python := dev.Command(t, "python3")
 	dir := t.TempDir()

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieOf ends this process by sig, as the server ended, so that whoever waits
-// for us sees the same. It returns only if that does not work.
+// dieOf ends this process by sig, as the server ended, so that the parent sees
+// the same status. It returns only if that does not work.
 func dieOf(sig syscall.Signal) {
 	signal.Reset(sig)
-	// The runtime handles some signals even when nobody asked for them. The
-	// kernel's struct sigaction of zeros is SIG_DFL.
+	// The runtime handles some signals without being asked. The kernel's struct
+	// sigaction of zeros is SIG_DFL.
 	var act [4]uint64
 	unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0)
 	unix.Kill(unix.Getpid(), sig)
-	time.Sleep(time.Second) // it is delivered to some thread of ours before long
+	time.Sleep(time.Second) // the kernel soon delivers it to some thread of this process
 }
 
 // hideMemory keeps other processes of this user from reading this one's

@@ -11,9 +11,9 @@ import (
 )
 
 // dieOf ends this process by sig, as the server ended, so that the parent sees
-// the same. It returns if that does not work, and where the Go runtime answers
-// a signal with a crash report or not at all: the exit code is then 128 plus
-// the signal's number, as in a shell.
+// the same status. It returns if that does not work, and where the Go runtime
+// answers a signal with a crash report or not at all: the exit code is then 128
+// plus the signal's number, as in a shell.
 func dieOf(sig syscall.Signal) {
 	if !diesBy(sig) {
 		return
@@ -23,8 +23,7 @@ func dieOf(sig syscall.Signal) {
 	time.Sleep(time.Second) // for its delivery, to any thread
 }
 
-// diesBy reports whether the Go runtime lets sig end a process that does not
-// handle it.
+// diesBy reports whether sig ends a Go process that does not handle it.
 func diesBy(sig syscall.Signal) bool {
 	return sig == syscall.SIGHUP || sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGKILL
 }

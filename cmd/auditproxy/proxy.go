@@ -27,7 +27,8 @@ import (
 const logLast = 100 * time.Millisecond
 
 // runProxy runs the program at path as argv until it ends, and ends as it did.
-// argv[0] is the name it was called by; dir is where it runs, if not here.
+// argv[0] is the name it was called by; dir is its working directory, if not
+// this one.
 func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []string) error {
 	// No call waits for the reader of standard error, which may have stopped.
 	log, messages := cfg.queuedLogger(a)
@@ -35,8 +36,8 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	red, err := cfg.redactor(true)
 	var noSpool error
 	if err != nil && cfg.allowUnrecorded && cfg.keyFile == "" {
-		// The key is in the spool: without it nothing is recorded. What this
-		// redactor makes is shown to nobody.
+		// The key is in the spool: without it nothing is recorded. The results
+		// of this redactor are not shown.
 		noSpool = err
 		red, err = redact.New(redact.Config{Digest: redact.SHA256})
 	}
@@ -46,9 +47,9 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	now := time.Now()
 	base := baseRecord(cfg, red, argv, now)
 
-	// Signals before the first file: from here on each is passed on, and the
-	// session ends in order. SIGPIPE is caught so that a client that is gone
-	// is an error of one write and not the end of the record.
+	// Signals before the first file: from here on each is forwarded, and the
+	// session ends in order. SIGPIPE is caught so that a client that is gone is
+	// an error of one write and does not end the recording.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -139,11 +140,11 @@ func (c config) waits() (intent bool, atMost time.Duration, final bool) {
 	return false, 0, false
 }
 
-// runBeside starts what runs beside the traffic, and returns what ends it and
-// closes the session, until a deadline: the client waits for our end. What a
-// slow disk keeps longer ends with the process, and leaves a session whose
-// lines are all written and not all synced, which the next proxy looks after.
-// What Kafka has not taken by then waits for auditproxy ship.
+// runBeside starts the background tasks, and returns a function that ends them
+// and closes the session, until a deadline: the client waits for the proxy to
+// end. Lines that a slow disk has not synced by then stay written and unsynced;
+// the next proxy recovers their session. Records that Kafka has not
+// acknowledged by then wait for auditproxy ship.
 func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func(deadline time.Time)) {
 	if !recording {
 		return func(time.Time) {}
@@ -184,7 +185,7 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 	}
 }
 
-// baseRecord is what all records of a session share.
+// baseRecord holds the members that all records of a session share.
 func baseRecord(cfg config, red *redact.Redactor, argv []string, now time.Time) audit.Record {
 	clean := func(s string) string { return string(red.AppendText(nil, []byte(s))) }
 	r := audit.Record{
@@ -224,7 +225,7 @@ func labelsJSON(labels []label, red *redact.Redactor) audit.JSON {
 	return audit.JSON(append(b, '}'))
 }
 
-// proxyMember tells in session_start under which rules the session was
+// proxyMember records in session_start under which rules the session was
 // recorded.
 func proxyMember(cfg config, red *redact.Redactor) audit.JSON {
 	text := func(b []byte, s string) []byte {

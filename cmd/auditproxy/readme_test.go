@@ -50,7 +50,7 @@ func TestDocuments(t *testing.T) {
 		}
 		recorded := false
 		for _, m := range commands.FindAllStringSubmatch(string(text), -1) {
-			// A broker that somebody runs there gets nothing of ours.
+			// A broker that already runs there must get none of our records.
 			line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
 			switch indented := strings.HasPrefix(m[0], "     "); {
 			case indented && !strings.HasPrefix(line, "go test "): // text of a list
@@ -165,8 +165,8 @@ func hasHeading(page, anchor string) bool {
 	return false
 }
 
-// runCommand runs one line in a shell. What follows new lines is stopped once it
-// has shown one.
+// runCommand runs one line in a shell. A command that follows new lines is
+// stopped once it has shown one.
 func runCommand(t *testing.T, line, bin, home, in string) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*ceiling)

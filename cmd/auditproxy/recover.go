@@ -67,8 +67,7 @@ func (a *app) recover(ctx context.Context, force bool) error {
 	return nil
 }
 
-// recoveredDetails is what else there is to know about a session that has its
-// end now.
+// recoveredDetails holds further facts about a session that has its end now.
 func recoveredDetails(r spool.Recovered) string {
 	var details string
 	if r.Damaged > 0 {

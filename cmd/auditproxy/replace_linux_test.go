@@ -7,7 +7,7 @@ import (
 )
 
 // A file system that cannot sync directories has not failed to replace a file:
-// proc(5) has no fsync for them and says EINVAL.
+// proc(5) has no fsync for them and returns EINVAL.
 func TestDirectoryThatCannotBeSynced(t *testing.T) {
 	if err := spool.SyncDir("/proc/self"); err != nil {
 		t.Errorf("syncing a directory of proc: %v", err)

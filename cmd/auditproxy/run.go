@@ -49,7 +49,7 @@ func newRootCmd(a *app) *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version and exit")
 	addRemoteFlags(root)
-	// In the order of the table: what belongs together stands together.
+	// In the order of the table, which groups related commands.
 	root.Flags().SortFlags = false
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
@@ -83,8 +83,8 @@ func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
 	return runProxy(cmd.Context(), a, cfg, path, dir, args)
 }
 
-// checkCommandLine says what is wrong with a command line that wraps a server.
-// before is how many of args stand before the two dashes, -1 if there are none.
+// checkCommandLine returns the problem with a command line that wraps a server.
+// before is how many of args precede the two dashes, -1 if there are none.
 func checkCommandLine(before int, args []string, similar func(string) []string) error {
 	switch {
 	case len(args) == 0:
@@ -105,10 +105,10 @@ func checkCommandLine(before int, args []string, similar func(string) []string) 
 	return checkExpanded(args)
 }
 
-// checkExpanded finds a ${NAME} that the client should have filled in. What
-// has white space in it is a script or a text for somebody else, who may fill
-// it in, unless it is the command itself. The argument is not quoted: the rest
-// of it may be a secret.
+// checkExpanded finds a ${NAME} that the client should have expanded. An
+// argument with white space in it is a script or a text for another program,
+// which may expand it, unless it is the command itself. The argument is not
+// quoted: the rest of it may be a secret.
 func checkExpanded(args []string) error {
 	for i, arg := range args {
 		placeholder := cli.Placeholder(arg)

@@ -20,7 +20,7 @@ func TestCheckExpanded(t *testing.T) {
 		{[]string{"my server ${HOME}"}, `the command contains "${HOME}"`},
 		{[]string{"server", "a", "--dir=${workspaceFolder}"}, `argument 2 of "server" contains "${workspaceFolder}"`},
 		{[]string{"server", "${input:key}"}, `"${input:key}"`},
-		// Scripts and texts for somebody else, who may know the name.
+		// Scripts and texts for another program, which may expand the name.
 		{[]string{"sh", "-c", `exec "${HOME}/server"`}, ""},
 		{[]string{"docker", "run", "image", "sh", "-c", "echo ${A}\techo"}, ""},
 		{[]string{"server", "--pattern=^a{2}$", "$HOME", "${1}"}, ""},
@@ -32,8 +32,8 @@ func TestCheckExpanded(t *testing.T) {
 	}
 }
 
-// TestFlagsKnowWhereTheyEnd checks that what stands after the two dashes is the
-// server's, whatever it looks like.
+// TestFlagsKnowWhereTheyEnd checks that everything after the two dashes belongs
+// to the server, even if it looks like a flag.
 func TestFlagsKnowWhereTheyEnd(t *testing.T) {
 	for _, args := range [][]string{
 		{"--", "log"},
@@ -47,7 +47,7 @@ func TestFlagsKnowWhereTheyEnd(t *testing.T) {
 		a.keys = proxyKeys("/spool")
 		var got string
 		cli.Execute(t.Context(), newRootCmd(a), args, func(err error) { got = err.Error() })
-		// There is no such command to wrap, which says that it was tried.
+		// There is no such command to wrap; the error shows that it was tried.
 		want := args[len(args)-1]
 		for i, arg := range args {
 			if arg == "--" {

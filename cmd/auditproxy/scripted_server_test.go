@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// scriptedServer is a server that says what stands in the file called args[0]:
-// a part of it, up to a NUL, for each line feed that it reads. It makes nothing
-// of what it reads, and nothing of its other arguments.
+// scriptedServer is a server that writes the file called args[0]: a part of it,
+// up to a NUL, for each line feed that it reads. It ignores the content of its
+// input and its other arguments.
 func scriptedServer(args []string) int {
 	script, err := os.ReadFile(args[0])
 	if err != nil {

@@ -1,12 +1,12 @@
 package main_test
 
-// A position is somewhere to put a secret. client and server are what each
-// says: VALUE stands for the inside of a JSON string, "ID" for a fresh id.
+// A position is a place for a secret. client and server are what each sends:
+// VALUE is the inside of a JSON string, "ID" a fresh id.
 type position struct {
 	name   string
 	client string
 	server string // "": nothing
-	clear  bool   // an ordinary word here stands in the spool, by design
+	clear  bool   // an ordinary word here is kept in the spool, by design
 }
 
 const (

@@ -16,7 +16,7 @@ import (
 )
 
 // TestCredentialsStayOutOfRecovery kills the proxy with calls open, leaves a
-// torn line, and has the next proxy recover it.
+// torn line, and makes the next proxy recover it.
 func TestCredentialsStayOutOfRecovery(t *testing.T) {
 	s := newSweep(t, build(t, "./cmd/auditproxy"))
 	for _, c := range credentials {
@@ -46,13 +46,13 @@ func TestCredentialsStayOutOfRecovery(t *testing.T) {
 			unknown++
 		}
 	}
-	// At least the calls to which the server says nothing.
+	// At least the calls that the server does not answer.
 	if unknown < len(credentials) {
 		t.Errorf("%d calls ended as unknown, want %d or more", unknown, len(credentials))
 	}
 }
 
-// runKilled lets client and server say it all, and kills the proxy.
+// runKilled has client and server send all of it, and kills the proxy.
 func (s *sweep) runKilled(t *testing.T) (logged []byte) {
 	t.Helper()
 	cmd := s.command(t)
@@ -69,11 +69,11 @@ func (s *sweep) runKilled(t *testing.T) (logged []byte) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Wait() // says that it was killed
+	cmd.Wait() // reports that it was killed
 	return stderr.Bytes()
 }
 
-// recover runs another proxy until it says that it recovered the first one's
+// recover runs another proxy until it reports that it recovered the first one's
 // session.
 func (s *sweep) recover(t *testing.T) (logged []byte) {
 	t.Helper()
@@ -102,8 +102,8 @@ func (s *sweep) recover(t *testing.T) (logged []byte) {
 	return append(logged, rest...)
 }
 
-// tear adds a line without its end to the last segment, as a write leaves it in
-// whose middle the proxy dies.
+// tear adds a line without its end to the last segment, as a write leaves it
+// when the proxy dies in the middle.
 func (s *sweep) tear(t *testing.T) {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(s.spool, "sessions", "*", "*.jsonl"))
@@ -122,7 +122,7 @@ func (s *sweep) tear(t *testing.T) {
 }
 
 // TestCredentialsStayOutOfOversizeCalls sends calls of which not all is kept in
-// memory: credentials are names, values, and whatever stands before and behind.
+// memory: credentials are names, values, and the text before and behind.
 func TestCredentialsStayOutOfOversizeCalls(t *testing.T) {
 	const size = 17 << 20
 	s := newSweep(t, build(t, "./cmd/auditproxy"))
@@ -160,8 +160,8 @@ func TestCredentialsStayOutOfOversizeCalls(t *testing.T) {
 	}
 }
 
-// TestCredentialsStayOutOfMessages has the program complain of what it was
-// started with.
+// TestCredentialsStayOutOfMessages makes the program report problems in its
+// arguments and environment.
 func TestCredentialsStayOutOfMessages(t *testing.T) {
 	proxy, dir := build(t, "./cmd/auditproxy"), t.TempDir()
 	for _, c := range credentials {

@@ -20,15 +20,16 @@ import (
 	"auditproxy/schemas/escape"
 )
 
-// These tests put secrets into every place that a client, a server or whoever
-// starts the proxy can write to, and search every byte that the proxy wrote.
+// These tests put secrets into every place that a client, a server or the user
+// who starts the proxy can write to, and search every byte that the proxy
+// wrote.
 
 // A credential has one of the recognised formats. It is put together here so
-// that no scanner of repositories takes it for real.
+// that secret scanners do not report it.
 type credential struct {
 	format string
 	text   string
-	secret string // what of it must not come out; "": all
+	secret string // the part that must not leak; "": all
 }
 
 var credentials = []credential{
@@ -105,11 +106,11 @@ func percent(s string) string {
 	return b.String()
 }
 
-// leak returns in which form a part of secret stands in text and what is around
-// it, or "". Letters count in either case.
+// leak returns in which form a part of secret occurs in text and the text
+// around it, or "". Letters count in either case.
 func leak(text []byte, secret string) string {
 	text = unescaped(bytes.ToLower(text))
-	const part = 16 // bytes: a credential that lost only its beginning is one
+	const part = 16 // bytes: a credential that lost only its beginning is still one
 	for _, s := range []string{secret[:min(part, len(secret))], secret[max(0, len(secret)-part):]} {
 		for name, form := range forms(s) {
 			if i := bytes.Index(text, bytes.ToLower(form)); i >= 0 {
@@ -136,7 +137,7 @@ func forms(s string) map[string][]byte {
 		"escaped":         []byte(unicodeEscapes(s)),
 	}
 	for shift := range 3 {
-		// Of what is encoded behind shift other bytes, only the digits that
+		// Of a value encoded behind shift other bytes, only the digits that
 		// these do not touch; and the same at the end.
 		digits := base64.RawStdEncoding.EncodeToString(append(make([]byte, shift), s...))
 		digits = digits[(shift*8+5)/6 : (shift+len(s))*8/6]
@@ -166,7 +167,7 @@ func newSweep(t *testing.T, proxy string) *sweep {
 	return s
 }
 
-// traffic is what client and server say.
+// traffic is what client and server send.
 type traffic struct {
 	client []byte
 	server []byte // a part for each line feed of the client's, with a NUL behind it
@@ -177,7 +178,7 @@ type traffic struct {
 // exchanged is how much of the traffic has passed when the client waits.
 type exchanged struct{ client, answers int }
 
-// wait has the client wait for all answers before it says more.
+// wait makes the client wait for all answers before it sends more.
 func (w *traffic) wait() {
 	w.waits = append(w.waits, exchanged{len(w.client), len(w.answers())})
 }
@@ -195,7 +196,7 @@ func (w *traffic) say(p position, value string) {
 	w.server = append(w.server, 0)
 }
 
-// answers is all that the server says.
+// answers is all that the server sends.
 func (w *traffic) answers() []byte { return bytes.ReplaceAll(w.server, []byte{0}, nil) }
 
 // command returns the proxy in front of its server, with the files that they
@@ -226,7 +227,7 @@ func (s *sweep) command(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// yaml writes JSON, which is YAML once no character in it is invisible.
+// yaml writes JSON, which is YAML if it has no invisible character.
 func yaml(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -236,11 +237,11 @@ func yaml(t *testing.T, v any) []byte {
 	return escape.AppendJSON(nil, b)
 }
 
-// run lets client and server say it all and returns what the proxy logged.
+// run has client and server send all of it and returns the proxy's log.
 func (s *sweep) run(t *testing.T) (logged []byte) {
 	t.Helper()
-	// What was learnt from answers is written with the next call. With
-	// durability always, it has been learnt once the answer is here.
+	// The facts learnt from answers are written with the next call. With
+	// durability always, they have been learnt once the answer is here.
 	s.config["durability"] = "always"
 	s.traffic.wait()
 	s.traffic.say(call("last call", `{}`, false), "")
@@ -290,7 +291,7 @@ func pipes(t *testing.T, cmd *exec.Cmd) (io.WriteCloser, io.ReadCloser) {
 	return stdin, stdout
 }
 
-// written returns all that stands in the spool, names of files included.
+// written returns everything in the spool, names of files included.
 func (s *sweep) written(t *testing.T) (all []byte) {
 	t.Helper()
 	err := filepath.WalkDir(s.spool, func(path string, d fs.DirEntry, err error) error {
@@ -316,8 +317,8 @@ func (s *sweep) written(t *testing.T) (all []byte) {
 	return all
 }
 
-// prints runs another command of the program on the same spool, whatever its
-// exit code, and returns what it printed.
+// prints runs another command of the program on the same spool and returns its
+// output, ignoring the exit code.
 func (s *sweep) prints(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(s.proxy, append(args, "--config", filepath.Join(s.dir, "config.yaml"))...)
@@ -333,7 +334,7 @@ func (s *sweep) prints(t *testing.T, args ...string) []byte {
 }
 
 // TestCredentialsStayOut puts each credential in each encoding at each
-// position, and everywhere in what the proxy is started with.
+// position, and everywhere in the proxy's arguments and environment.
 func TestCredentialsStayOut(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
 	for _, c := range credentials {
@@ -370,7 +371,8 @@ func TestCredentialsStayOut(t *testing.T) {
 	}
 }
 
-// surround puts text into what the proxy and its server are started with.
+// surround puts text into the arguments and environment of the proxy and its
+// server.
 func (s *sweep) surround(text string) {
 	s.server = s.dir + "/" + text + "/bin" // as it is: Join would make one slash of two
 	s.args = []string{text, "--password", text, "--x=" + text}
@@ -392,7 +394,7 @@ func (s *sweep) surround(text string) {
 	}
 }
 
-// checkPrinted looks at what the commands say that read the spool.
+// checkPrinted checks the output of the commands that read the spool.
 func (s *sweep) checkPrinted(t *testing.T, secret string) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -459,8 +461,8 @@ func TestSecretsByNameStayOut(t *testing.T) {
 	}
 }
 
-// TestOrdinaryWordsAreFound is the proof that the others look where something
-// is: an ordinary word at the same positions is found where it is clear by
+// TestOrdinaryWordsAreFound proves that the other tests search the right
+// places: an ordinary word at the same positions is found where it is clear by
 // design, and only there.
 func TestOrdinaryWordsAreFound(t *testing.T) {
 	s := newSweep(t, build(t, "./cmd/auditproxy"))
@@ -469,7 +471,7 @@ func TestOrdinaryWordsAreFound(t *testing.T) {
 	for i, p := range positions {
 		s.traffic.say(p, quoteInner(word(i)))
 		if p.clear {
-			// What the next message changes, before a call, was never in force.
+			// A value that the next message changes, before a call, was never in force.
 			s.traffic.wait()
 			s.traffic.say(call("next call", `{}`, false), "")
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestShip takes sessions to a real broker.
+// TestShip ships sessions to a real broker.
 func TestShip(t *testing.T) {
 	t.Parallel()
 	kafkatest.Require(t)
@@ -84,7 +84,7 @@ func (s *shipping) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ship ships what there is, and returns the exit code and what was said.
+// ship ships what there is, and returns the exit code and the output.
 func (s *shipping) ship(args ...string) (code int, output string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 3*ceiling)
@@ -124,7 +124,8 @@ func (s *shipping) recorded() map[string][]string {
 	return all
 }
 
-// delivered is what is in the topic, by session, in order, repeats too.
+// delivered is the content of the topic, by session, in order, repeats
+// included.
 func (s *shipping) delivered() map[string][]string {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 3*ceiling)
@@ -220,8 +221,9 @@ func (s *shipping) testShipperKilled() {
 	}
 }
 
-// testSilentBroker gives a proxy a broker that takes connections and says nothing: calls
-// flow, the proxy ends, and all is left for another to ship.
+// testSilentBroker gives a proxy a broker that accepts connections and never
+// answers: calls are forwarded, the proxy ends, and everything is left for
+// another to ship.
 func (s *shipping) testSilentBroker() {
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
 	must(s, err)
@@ -237,8 +239,8 @@ func (s *shipping) testSilentBroker() {
 	s.check()
 }
 
-// testRefusedRecord makes the topic too small for one record: the rest flows, something
-// stands for it, and it is kept where the log says.
+// testRefusedRecord makes the topic too small for one record: the rest is
+// shipped, a substitute is sent for it, and it is kept where the log says.
 func (s *shipping) testRefusedRecord() {
 	s.topic += "-small"
 	s.createTopic(map[string]string{"max.message.bytes": "3000"})
@@ -285,8 +287,8 @@ func (s *shipping) testRefusedRecord() {
 	}
 }
 
-// testNoAccess starts proxies that cannot reach Kafka: their calls are recorded, they
-// say why nothing is shipped, and nothing is lost.
+// testNoAccess starts proxies that cannot reach Kafka: their calls are
+// recorded, they log why nothing is shipped, and nothing is lost.
 func (s *shipping) testNoAccess() {
 	for _, tt := range []struct {
 		flags []string
@@ -328,8 +330,8 @@ func (s *shipping) testLostTopic() {
 	}
 }
 
-// testBadLines damages a line: it is kept beside the spool and said, and what
-// stands after it is shipped. Another session cannot be read at all.
+// testBadLines damages a line: it is kept beside the spool and logged, and the
+// lines after it are shipped. Another session cannot be read at all.
 func (s *shipping) testBadLines() {
 	s.record(3)
 	entries, err := spool.List(s.spool)
@@ -347,7 +349,7 @@ func (s *shipping) testBadLines() {
 	entries, err = spool.List(s.spool)
 	must(s, err)
 	other := filepath.Join(s.spool, "sessions", entries[1].ID)
-	must(s, os.Chmod(other, 0o777)) // anybody could have written it
+	must(s, os.Chmod(other, 0o777)) // writable by other users
 
 	code, out := s.ship()
 	if code != cli.ExitUnclear || !strings.Contains(out, "1 session not shipped") || !strings.Contains(out, "a place in the spool cannot be delivered") {

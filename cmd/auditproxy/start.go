@@ -12,13 +12,13 @@ import (
 
 // The exit codes of a server that did not start, as a shell gives them. They
 // and those of cli are this program's own: once the server has started, its
-// code or signal takes their place.
+// code or signal replaces them.
 const (
 	exitForbidden = 126 // the command cannot be executed
 	exitNotFound  = 127 // there is no such command
 )
 
-// cannotStart says in one line why the command name did not start, with the
+// cannotStart explains in one line why the command name did not start, with the
 // exit code that a shell would give.
 func cannotStart(name string, err error) error {
 	if errors.Is(err, exec.ErrDot) || errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,7 @@ func cannotStart(name string, err error) error {
 	return cli.ExitError{Code: exitForbidden, Err: fmt.Errorf("starting %q: %w", name, err)}
 }
 
-// whyNotFound looks for the usual mistakes in a command that is not there.
+// whyNotFound checks for the usual mistakes in a command that was not found.
 func whyNotFound(name string, err error) string {
 	switch {
 	case errors.Is(err, exec.ErrDot):

@@ -14,8 +14,8 @@ const (
 	tidyEvery = time.Hour
 )
 
-// tidy ends the sessions whose proxies died, and removes what is old enough,
-// beside a running session.
+// tidy recovers the sessions whose proxies died, and removes what retention
+// allows, next to a running session.
 func tidy(ctx context.Context, cfg config, log *zap.Logger) {
 	timer := time.NewTimer(tidyAfter)
 	defer timer.Stop()
@@ -30,8 +30,8 @@ func tidy(ctx context.Context, cfg config, log *zap.Logger) {
 	}
 }
 
-// tidyOnce looks after the spool. What one process cannot do stays for the
-// next; none of it is urgent to this session.
+// tidyOnce maintains the spool once. Work that one process cannot do stays for
+// the next; none of it is urgent to this session.
 func tidyOnce(ctx context.Context, cfg config, log *zap.Logger) {
 	if _, _, err := spool.Recover(ctx, spool.RecoverConfig{Dir: cfg.spoolDir, Log: log}); err != nil && ctx.Err() == nil {
 		log.Warn("dead sessions not recovered", zap.Error(err))

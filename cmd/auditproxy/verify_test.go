@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lineOf returns the index of the nth line that has all of these in it.
+// lineOf returns the index of the nth line that contains all the given strings.
 func lineOf(t *testing.T, lines [][]byte, nth int, parts ...string) int {
 	t.Helper()
 	for i, line := range lines {
@@ -168,7 +168,7 @@ func TestVerifyCannotTell(t *testing.T) {
 	if out := runApp(t, dir, "verify"); !strings.Contains(out, "not read") || !strings.HasSuffix(out, "exit 2\n") {
 		t.Errorf("a file that cannot be read: %s", out)
 	}
-	// What is wrong elsewhere is certain all the same.
+	// A problem elsewhere is certain all the same.
 	v := startSession(t, dir, after(time.Hour))
 	v.end(time.Time{})
 	if out := runApp(t, dir, "verify"); !strings.HasSuffix(out, "exit 1\n") {
