@@ -18,8 +18,8 @@ import (
 	"auditproxy/cmd/internal/ledger"
 )
 
-// serveCalls is an MCP server that notes the id of each call in a file before
-// it answers: whatever becomes of it, the file says what was executed.
+// serveCalls is an MCP server that writes the id of each call to a file before
+// it answers: the file holds what was executed, even if the server dies.
 func serveCalls(journal string) int {
 	f, err := os.OpenFile(journal, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -46,24 +46,24 @@ func serveCalls(journal string) int {
 // callEvery is the time between two calls of one agent.
 const callEvery = 20 * time.Millisecond
 
-// Agents call through proxies, which write to one spool directory. Each of them
-// has a proxy and a server of its own.
+// Agents call through proxies, which write to one spool directory. Each has its
+// own proxy and server.
 type agents struct {
 	t       *testing.T
 	proxy   string // the program
 	server  string // the program
 	journal string // of all servers
 	spool   string
-	poison  int // a call in so many is one of poisonTool
+	poison  int // one call in so many is of poisonTool
 
 	mu   sync.Mutex
 	sent []string // ids of calls, which no two agents share; guarded by mu
 }
 
-// poisonTool is what the table refuses in these tests.
+// poisonTool is a tool whose records the table refuses in these tests.
 const poisonTool = "poison"
 
-// newAgents builds the proxy as it is shipped.
+// newAgents builds the proxy as it is released.
 func newAgents(t *testing.T, dir, spool string, poison int) *agents {
 	t.Helper()
 	a := &agents{t: t, proxy: filepath.Join(dir, "auditproxy-program"), server: filepath.Join(dir, serverName),

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxRules is how many bytes a file of rules may have.
+// maxRules is the size limit of a file of rules, in bytes.
 const maxRules = 4 << 20
 
 // rules reads and checks the rules of files.
@@ -54,8 +54,7 @@ func readRules(name string) ([]alert.File, error) {
 	return []alert.File{{Name: name, Text: text}}, nil
 }
 
-// ownPaths are the directories in which the audit trail is, as far as this
-// program knows them.
+// ownPaths are the directories known to this program that hold the audit trail.
 func (c config) ownPaths() []string {
 	own := []string{"/etc/auditproxy", "/etc/auditcollector", "/var/lib/auditproxy", "/var/lib/auditcollector"}
 	own = append(own, c.spoolDirs...)
@@ -65,8 +64,8 @@ func (c config) ownPaths() []string {
 	return own
 }
 
-// receivers are who is told of alerts: the log, and whom the configuration
-// names.
+// receivers are where alerts are sent: the log, and the receivers that the
+// configuration names.
 func (c config) receivers(log *zap.Logger) ([]notify.Receiver, error) {
 	list := []notify.Receiver{notify.Log(log)}
 	var problems []error
@@ -112,7 +111,7 @@ func (c config) alertStore(s *clickhouse.Store) (alertStore, error) {
 	return alertStore{s, reader}, nil
 }
 
-// alerts are what evaluates records and what tells people.
+// alerts evaluates records and notifies.
 type alerts struct {
 	store    alertStore
 	engine   *alert.Engine
@@ -142,8 +141,8 @@ func newAlerts(cfg config, s *clickhouse.Store, log *zap.Logger) (*alerts, error
 	return a, err
 }
 
-// register makes this run known to the store, however long that takes: before
-// it nothing may be collected. It returns ctx's error.
+// register registers this run in the store, however long that takes: nothing
+// may be collected before. It returns ctx's error.
 func (a *alerts) register(ctx context.Context) error {
 	for {
 		err := a.engine.Register(ctx)
@@ -162,7 +161,7 @@ func (a *alerts) register(ctx context.Context) error {
 	}
 }
 
-// run evaluates and tells until ctx ends.
+// run evaluates and notifies until ctx ends.
 func (a *alerts) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.engine.Run(ctx) })

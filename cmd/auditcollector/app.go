@@ -17,7 +17,7 @@ type app struct {
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
-	systemUID      int      // who may own it beside root; not 0 in tests alone
+	systemUID      int      // a further owner allowed, besides root; not 0 in tests alone
 
 	// Owned by run, which fills them in before any command runs.
 	keys  []cli.Key

@@ -13,7 +13,7 @@ import (
 )
 
 // TestBadConnections starts collectors that cannot reach one of their ends:
-// each says so in a sentence, goes on, and ends when it is told to.
+// each reports it in a sentence, keeps running, and ends when asked.
 func TestBadConnections(t *testing.T) {
 	t.Parallel()
 	kafkatest.Require(t)
@@ -92,7 +92,8 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestNewerSchema: a program that is older than the tables does not touch them.
+// TestNewerSchema checks that a program older than the tables does not touch
+// them.
 func TestNewerSchema(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

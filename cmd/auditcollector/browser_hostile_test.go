@@ -29,7 +29,7 @@ func (s *site) testHostile(t *testing.T) {
 	for _, path := range paths {
 		tb.show(1280, "light")
 		tb.open(path)
-		// What was injected would be among these, and the browser would have refused it.
+		// Injected markup would be among these, and the browser would have refused it.
 		if found := eval[[]string](tb, `[...document.querySelectorAll("script, img, iframe, object, embed, base, style, [style], [onerror], [onload], [onmouseover], a[href^='javascript' i]")].map(e => e.outerHTML.slice(0, 200))`); len(found) > 0 {
 			t.Errorf("%s has %q", path, found)
 		}
@@ -71,7 +71,8 @@ func (s *site) sheet(t *testing.T) {
 	}
 }
 
-// harm stores records that say hostile texts wherever a stranger has a say.
+// harm stores records with hostile texts in every member that a stranger
+// chooses.
 func (s *site) harm(t *testing.T) (session string, ids []string) {
 	t.Helper()
 	store, err := clickhouse.Open(clickhouse.Config{

@@ -31,7 +31,7 @@ import (
 
 var update = flag.Bool("update", false, "write the screenshots that README.md shows")
 
-// A tab is one tab of a browser, and what went wrong in it.
+// A tab is one tab of a browser, with the errors seen in it.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
@@ -66,8 +66,8 @@ func newTab(t *testing.T, b context.Context, base string) *tab {
 	ctx, cancel := chromedp.NewContext(b)
 	t.Cleanup(cancel)
 	tb := &tab{t: t, ctx: ctx, base: base}
-	// A tab behind another one has the focus too: which is in front does not
-	// depend on the browser's speed.
+	// Background tabs have the focus too: which tab is in front must not depend
+	// on the browser's speed.
 	focus := chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		return err
@@ -82,7 +82,7 @@ func newTab(t *testing.T, b context.Context, base string) *tab {
 	return tb
 }
 
-// note keeps what a page that is as it should be never does.
+// note records what a correct page never does.
 func (tb *tab) note(event any) {
 	wrong := ""
 	switch e := event.(type) {
@@ -125,7 +125,7 @@ func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 // open opens a path of the page.
 func (tb *tab) open(path string) { tb.t.Helper(); tb.do(chromedp.Navigate(tb.base + path)) }
 
-// load does steps that lead to another page, and waits until that is there.
+// load does steps that lead to another page, and waits until it is loaded.
 func (tb *tab) load(steps ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
 	ctx, cancel := context.WithTimeout(tb.ctx, 3*time.Minute)
@@ -186,7 +186,7 @@ func (tb *tab) shoot(name string) {
 	}
 }
 
-// wide returns what reaches over the right edge of the tab.
+// wide returns what overflows the right edge of the tab.
 func (tb *tab) wide() []string {
 	tb.t.Helper()
 	return eval[[]string](tb, `(() => {
@@ -196,7 +196,7 @@ func (tb *tab) wide() []string {
 	})()`)
 }
 
-// axe returns what keeps people from using the page.
+// axe returns the accessibility problems of the page.
 func (tb *tab) axe(script string) []string {
 	tb.t.Helper()
 	eval[bool](tb, script+"; true")
@@ -222,8 +222,8 @@ func TestBrowser(t *testing.T) {
 		w := h.writer(t)
 		want += w.tell(s)
 		calls += len(s.steps) * s.rounds
-		// Of a session without an end, whose proxy has ended, the collector
-		// writes the end: one record more than was told.
+		// The collector writes the end of a session whose proxy died without
+		// writing one: one record more than the story has.
 		if s.unfinished {
 			defer w.stop()
 		} else {
@@ -250,8 +250,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// testLink: a link opens the overview with one key, and going back from there
-// sends nothing again.
+// testLink checks that a link opens the overview with one key press, and that
+// going back from there sends nothing again.
 func (s *site) testLink(t *testing.T) {
 	link := s.h.link(t)
 	s.base = link[:strings.Index(link, "/login")]
@@ -274,7 +274,7 @@ func (s *site) testLink(t *testing.T) {
 	}
 }
 
-// testPages looks at every page on a screen and a phone, light and dark.
+// testPages checks every page on a screen and a phone, light and dark.
 func (s *site) testPages(t *testing.T) {
 	script, err := os.ReadFile(dev.Fetched(t, "axe", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
@@ -342,7 +342,7 @@ func (s *site) testPages(t *testing.T) {
 			if got := brightness(t, ground); got > 60 {
 				t.Errorf("in the dark the ground is %s", ground)
 			}
-			if tt.name == "nowhere" { // the browser says so itself
+			if tt.name == "nowhere" { // reported by the browser itself
 				tb.mu.Lock()
 				tb.wrongs = slices.DeleteFunc(tb.wrongs, func(s string) bool { return strings.Contains(s, "404") })
 				tb.mu.Unlock()
@@ -370,7 +370,8 @@ func brightness(t *testing.T, colour string) int {
 	return sum / 3
 }
 
-// testFilters: a form chooses calls, and its URL says which.
+// testFilters checks that a form selects calls, and that its URL holds the
+// selection.
 func (s *site) testFilters(t *testing.T) {
 	tb := newTab(t, s.browser, s.base)
 	tb.open("/calls")
@@ -392,7 +393,7 @@ func (s *site) testFilters(t *testing.T) {
 			t.Errorf("%s finds %q", path, rows)
 		}
 	}
-	// SQL stays a word that nobody has written.
+	// SQL stays a word that no record has.
 	r := newReviewer(t, "", &http.Transport{})
 	r.open(s.h.link(t))
 	for _, text := range []string{"' OR 1=1 --", `{x:String}`, "\\') UNION ALL SELECT", "a\x00b"} {
@@ -412,7 +413,8 @@ func queryEscape(text string) string {
 	return b.String()
 }
 
-// testPaging: every call is on one page, and back is the same way.
+// testPaging checks that every call is on one page, and that going back visits
+// the same pages.
 func (s *site) testPaging(t *testing.T) {
 	tb := newTab(t, s.browser, s.base)
 	tb.open("/calls")
@@ -436,7 +438,7 @@ func (s *site) testPaging(t *testing.T) {
 	}
 }
 
-// testExport downloads what the filter shows.
+// testExport downloads the filtered records.
 func (s *site) testExport(t *testing.T) {
 	tb := newTab(t, s.browser, s.base)
 	dir, yes := t.TempDir(), true
@@ -478,8 +480,8 @@ func (s *site) testExport(t *testing.T) {
 	}
 }
 
-// testKeyboard: the first key skips the menu, and whatever a key reaches shows
-// that it is there.
+// testKeyboard checks that the first key skips the menu, and that everything a
+// key reaches shows its focus.
 func (s *site) testKeyboard(t *testing.T) {
 	tb := newTab(t, s.browser, s.base)
 	for _, path := range []string{"/", "/calls", "/alerts"} {

@@ -38,7 +38,7 @@ type chain struct {
 	broker *kafkatest.Broker
 	kafka  *kafka.Client
 	server *faultServer
-	engine *atomic.Pointer[exec.Cmd] // the one that runs now
+	engine *atomic.Pointer[exec.Cmd] // the running one
 	agents *agents
 }
 
@@ -107,7 +107,7 @@ func (h home) alter(t *testing.T, what string) {
 	})
 }
 
-// ship starts what ships every session of the host.
+// ship starts a shipper for every session of the host.
 func (c *chain) ship() *exec.Cmd {
 	c.t.Helper()
 	cmd := c.shipper("--follow")
@@ -124,8 +124,9 @@ func (c *chain) killUnheard(shipper *exec.Cmd) {
 	c.t.Helper()
 	const record = 300 // bytes; all that the shipper only asks is shorter
 	eventually(c.t, "the broker has records that the spool's cursors do not have", func() bool {
-		// A broker that stops before the shipper has a connection, or while it
-		// waits for an answer that is no acknowledgement, is sent no records.
+		// A broker that stops before the shipper is connected, or while it
+		// waits for a response other than an acknowledgement, receives no
+		// records.
 		flows := since(c.written)
 		flows()
 		eventually(c.t, "records flow", flows)
@@ -135,7 +136,7 @@ func (c *chain) killUnheard(shipper *exec.Cmd) {
 		sent := within(10*time.Second, func() bool { return unread(c.t, shipper.Process.Pid) > record })
 		if sent {
 			_ = shipper.Process.Kill()
-			_ = shipper.Wait() // says that it was killed
+			_ = shipper.Wait() // reports that it was killed
 		}
 		if err := c.broker.Thaw(); err != nil {
 			c.t.Fatal(err)
@@ -197,7 +198,7 @@ func unread(t *testing.T, pid int) (most uint64) {
 	}
 	type end struct{ local, remote, unread string }
 	var ends []end
-	mine := map[[2]string]bool{} // ports, as they stand at the other end
+	mine := map[[2]string]bool{} // ports, as seen from the other end
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, err := os.ReadFile(table)
 		if err != nil {
@@ -252,8 +253,8 @@ func (c *chain) ends() (ends map[int]int64, ok bool) {
 	return ends, len(ends) == 4
 }
 
-// written is how many records were ever written to the topic, 0 while nobody
-// can tell.
+// written returns how many records were ever written to the topic, 0 while that
+// is unknown.
 func (c *chain) written() (n int64) {
 	ends, _ := c.ends()
 	for _, end := range ends {
@@ -279,8 +280,8 @@ func (c *chain) group(name string, members int) *group {
 
 func (g *group) join() process { return g.collect(g.t, "--kafka-group", g.name) }
 
-// committed is how many records of the topic the group has committed, 0 while
-// nobody can tell, and whether that is all of them.
+// committed returns how many records of the topic the group has committed, 0
+// while that is unknown, and whether that is all of them.
 func (g *group) committed() (n int64, all bool) {
 	ends, ok := g.ends()
 	if !ok {
@@ -315,7 +316,7 @@ func (g *group) kill(random *rand.Rand, n int) {
 	}
 }
 
-// leave has the oldest member leave and another one join.
+// leave makes the oldest member leave and another one join.
 func (g *group) leave() {
 	g.t.Helper()
 	joined := g.join()
@@ -325,7 +326,7 @@ func (g *group) leave() {
 	g.members = append(g.members[1:], joined)
 }
 
-// disband has all members leave.
+// disband makes all members leave.
 func (g *group) disband() {
 	g.t.Helper()
 	for _, m := range g.members {
@@ -335,7 +336,7 @@ func (g *group) disband() {
 	}
 }
 
-// spoolBook is what the spools hold.
+// spoolBook returns the contents of the spools.
 func (h home) spoolBook(t *testing.T) ledger.Book {
 	t.Helper()
 	book := ledger.Book{Place: "spool"}
@@ -380,7 +381,7 @@ func entry(t *testing.T, line []byte) ledger.Entry {
 	return e
 }
 
-// topicBook is what the topic holds.
+// topicBook returns the contents of the topic.
 func (c *chain) topicBook() ledger.Book {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
@@ -396,7 +397,7 @@ func (c *chain) topicBook() ledger.Book {
 	return book
 }
 
-// tableBook is what a reviewer sees.
+// tableBook returns the records that a reviewer sees.
 func (h home) tableBook(t *testing.T) ledger.Book {
 	t.Helper()
 	book := ledger.Book{Place: "table"}

@@ -4,5 +4,5 @@ import (
 	"auditproxy/cmd/internal/cli"
 )
 
-// A checker finds what is wrong with values that are right one by one.
+// A checker finds problems in combinations of values that are valid one by one.
 type checker struct{ cli.Checker }

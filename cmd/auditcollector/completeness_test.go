@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestCompleteness takes a row out of the table, and then lets its session fall silent:
-// the metrics and the log say each.
+// TestCompleteness removes a row from the table, and then lets its session fall
+// silent: the metrics and the log report each.
 func TestCompleteness(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -51,7 +51,7 @@ func TestCompleteness(t *testing.T) {
 	eventually(t, "a record is missing", says(1, 0))
 	h.alter(t, "UPDATE ingested_at = ingested_at - INTERVAL 6 MINUTE WHERE 1 SETTINGS mutations_sync = 1")
 	eventually(t, "the session is silent", says(1, 1))
-	// A program that does not answer is not one that has nothing to say.
+	// A program that does not answer may still have something to report.
 	p.end(syscall.SIGKILL)
 	eventually(t, "nobody knows", func() bool { return !says(1, 1)() })
 	cancel()
@@ -83,5 +83,5 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	return -1 // not there yet
+	return -1 // not written yet
 }

@@ -16,7 +16,7 @@ import (
 
 // A config is the configuration in force, checked.
 type config struct {
-	values cli.Values // what follows as it was written, with sources, and the logger's keys
+	values cli.Values // what follows as written, with sources, and the logger's keys
 
 	brokers []string // none: spools are read
 	topic   string
@@ -40,7 +40,7 @@ type config struct {
 	metricsListen   string
 	review          reviewConfig
 
-	ruleFiles    []string // of alerts; shippedRules is those that come with the program
+	ruleFiles    []string // of alerts; shippedRules is those included in the program
 	allowedPaths []string // where panes may be piped to
 }
 
@@ -249,7 +249,7 @@ func (c config) topics() []string {
 	return topics
 }
 
-// configured loads the configuration and calls do, whose context ends with
+// configured loads the configuration and calls do with a context that ends with
 // SIGINT or SIGTERM.
 func (a *app) configured(ctx context.Context, do func(context.Context, config) error) error {
 	cfg, err := a.load()
@@ -261,5 +261,6 @@ func (a *app) configured(ctx context.Context, do func(context.Context, config) e
 	return do(ctx, cfg)
 }
 
-// shippedRules stands for the rules that come with this program in alert.rules.
+// shippedRules is the value in alert.rules for the rules included in this
+// program.
 const shippedRules = "shipped"

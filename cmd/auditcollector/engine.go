@@ -40,7 +40,7 @@ func newEngineCmd(a *app) *cobra.Command {
 	}
 }
 
-// engineEnd is how long the engine may take to end once its parent is gone.
+// engineEnd bounds how long the engine takes to end once its parent is gone.
 const engineEnd = 15 * time.Second
 
 func (a *app) serveEngine(ctx context.Context, cfg config) error {
@@ -50,7 +50,7 @@ func (a *app) serveEngine(ctx context.Context, cfg config) error {
 		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	// A terminal or systemd sends these to the collector too, whose last batch
-	// is still to come; it closes our standard input after that.
+	// is still to come; it closes standard input after that.
 	if !terminal.IsTerminal(a.stdin) {
 		signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	}
@@ -118,7 +118,7 @@ func (a *app) superviseEngine(ctx context.Context, cfg config) error {
 	return nil
 }
 
-// engineArgs has the engine read what we read.
+// engineArgs makes the engine read the configuration that the collector reads.
 func (a *app) engineArgs() []string {
 	args := []string{"engine"}
 	a.flags.VisitAll(func(f *pflag.Flag) {

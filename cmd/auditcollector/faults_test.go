@@ -13,7 +13,7 @@ import (
 	"auditproxy/cmd/internal/ledger"
 )
 
-// soak asks for the long forms of the tests; see the Makefile.
+// soak selects the long forms of the tests; see the Makefile.
 func soak() bool { return os.Getenv("SOAK") != "" }
 
 // newRandom takes its seed from FAULT_SEED, else from the clock; a failure
@@ -32,13 +32,13 @@ func newRandom(t *testing.T) *rand.Rand {
 // A fault is something that goes wrong, several times.
 type fault struct {
 	what   string
-	left   int                // times to come
+	left   int                // remaining times
 	ready  func() bool        // whether it would hit something now
 	strike func(most int) int // returns how many times it did, 1 to most
 }
 
-// strikeAll has everything go wrong, in an order of chance, each when there is
-// something to hit.
+// strikeAll triggers every fault, in random order, each when there is something
+// to hit.
 func strikeAll(t *testing.T, random *rand.Rand, faults []*fault) {
 	t.Helper()
 	const patience = 5 * time.Minute
@@ -69,8 +69,8 @@ func strikeAll(t *testing.T, random *rand.Rand, faults []*fault) {
 	}
 }
 
-// since returns a function that reports whether a count has grown since it last
-// reported that.
+// since returns a function that reports whether a count has grown since its
+// last true result.
 func since(count func() int64) func() bool {
 	last := int64(0)
 	return func() bool {
@@ -83,7 +83,7 @@ func since(count func() int64) func() bool {
 	}
 }
 
-// Times says how often each thing goes wrong.
+// Times is how often each fault is triggered.
 type times struct {
 	proxies, shippers, engines, leaves, serverFaults int
 	one, two                                         int           // collectors of the groups
@@ -94,15 +94,14 @@ type times struct {
 
 // TestFaults kills and starves everything between an agent and the table while
 // agents call: their proxies, the shipper, the broker, collectors of two
-// groups, the engine and the server in front of it, and one record in so many
-// is one that the table refuses. What servers executed, the spools, the topic
-// and the table must tell the same in the end. SOAK=1 does it as often as
-// promised.
+// groups, the engine and the server in front of it; the table refuses one
+// record in so many. At the end, what servers executed, the spools, the topic
+// and the table must agree. SOAK=1 triggers the faults as often as promised.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	n := times{proxies: 2, shippers: 4, one: 1, two: 1, engines: 2, leaves: 1, serverFaults: 1, down: time.Second, hang: time.Second, poison: 1500}
 	if soak() {
-		// A server that hangs does so beyond what a collector waits for.
+		// A server hangs for longer than a collector waits.
 		n = times{proxies: 10, shippers: 50, one: 30, two: 20, engines: 20, leaves: 9, serverFaults: 6, down: time.Minute, hang: time.Minute, poison: 10_000}
 	}
 	random := newRandom(t)
@@ -136,7 +135,7 @@ func TestFaults(t *testing.T) {
 		})},
 		{"the shipper is killed", n.shippers, since(c.written), once(func() {
 			_ = shipper.Process.Kill()
-			_ = shipper.Wait() // says that it was killed
+			_ = shipper.Wait() // reports that it was killed
 			shipper = c.ship()
 		})},
 		{"the shipper is killed before it hears of what it sent", 1, since(c.written), once(func() {
@@ -182,13 +181,13 @@ func TestFaults(t *testing.T) {
 }
 
 // settle replays the dead letters and the topic, and checks that all places
-// tell the same. Nothing else may run.
+// agree. Nothing else may run.
 func (c *chain) settle(poison int) {
 	t := c.t
 	t.Helper()
 	spools, topic := c.spoolBook(t), c.topicBook()
 	journal := c.agents.done()
-	refused := 0 // each time that one of them stands in the topic
+	refused := 0 // each time that one appears in the topic
 	for _, e := range topic.Entries {
 		if no, err := strconv.Atoi(e.Call); err == nil && no%poison == 0 {
 			refused++

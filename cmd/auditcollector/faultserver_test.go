@@ -17,23 +17,23 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 )
 
-// A serverFault is what a ClickHouse server does to one insert.
+// A serverFault is a ClickHouse server's fault on one insert.
 type serverFault int
 
 const (
-	answersError serverFault = iota // stores nothing and says why
-	hangs                           // stores nothing, and nothing comes for a while or until the client goes
+	answersError serverFault = iota // stores nothing and reports why
+	hangs                           // stores nothing and sends nothing, for a while or until the client is gone
 	dropsReply                      // stores all, and the connection ends without an answer
 )
 
-// A faultServer is a ClickHouse server at a port, and sometimes one that fails.
+// A faultServer is a ClickHouse server at a port that sometimes fails.
 type faultServer struct {
 	addr   string
 	engine http.Handler
 
 	mu   sync.Mutex
 	plan []serverFault // of the next inserts of records; guarded by mu
-	hang time.Duration // how long the last of them may take; guarded by mu
+	hang time.Duration // how long the last fault may last; guarded by mu
 }
 
 // serve gives the engine's writer a port.
@@ -74,7 +74,7 @@ func (s *faultServer) failed() bool {
 	return len(s.plan) == 0
 }
 
-// next returns what is to happen to r; ok is false if nothing is.
+// next returns the fault for r; ok is false if there is none.
 func (s *faultServer) next(r *http.Request) (f serverFault, hang time.Duration, ok bool) {
 	if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO audit.events ") {
 		return 0, 0, false
@@ -102,7 +102,7 @@ func (s *faultServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "Code: 241. DB::Exception: (total) memory limit exceeded. (MEMORY_LIMIT_EXCEEDED)")
 		return
 	case hangs:
-		io.Copy(io.Discard, r.Body) // only then the end of the client is seen
+		io.Copy(io.Discard, r.Body) // only then the client's close is noticed
 		select {
 		case <-r.Context().Done():
 		case <-time.After(hang):
@@ -113,7 +113,7 @@ func (s *faultServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// noReply is a reply that nobody gets.
+// noReply is a reply that is discarded.
 type noReply struct{ header http.Header }
 
 func (n noReply) Header() http.Header         { return n.header }

@@ -230,9 +230,9 @@ func (r *replay) run(ctx context.Context, f clickhouse.LetterFilter, places []st
 	return nil
 }
 
-// page tries letters again. A crash between the two inserts leaves records
-// stored and their letters unmarked: the next replay stores them again, which
-// changes nothing.
+// page retries letters. A crash between the two inserts leaves records stored
+// and their letters unmarked: the next replay stores them again, which changes
+// nothing.
 func (r *replay) page(ctx context.Context, page []clickhouse.Letter) error {
 	var rows []sink.Row
 	var done []sink.DeadLetter
@@ -248,7 +248,7 @@ func (r *replay) page(ctx context.Context, page []clickhouse.Letter) error {
 }
 
 // insert stores rows and marks their letters. Where the store refuses a row, it
-// halves them until that one is alone, which remains.
+// halves the rows until that one is alone, which remains.
 func (r *replay) insert(ctx context.Context, rows []sink.Row, letters []sink.DeadLetter) error {
 	if len(rows) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Command auditcollector brings the records of auditproxy into ClickHouse, from
-// Kafka or from the spools of this machine, and asks for them there.
+// Command auditcollector loads the records of auditproxy into ClickHouse, from
+// Kafka or from the spools of this machine, and queries them there.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	os.Exit(a.run(context.Background(), os.Args[1:]))
 }
 
-// run does what args say and returns the exit code.
+// run executes args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	a.keys = collectorKeys(a.defaultLocalDir(), a.defaultSpoolDir())
 	root := newRootCmd(a)
@@ -36,8 +36,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	})
 }
 
-// defaultSpoolDir is where the proxy of the same user puts its records, "" if
-// there is no place for them.
+// defaultSpoolDir returns where the proxy of the same user writes its records,
+// "" if it has no default.
 func (a *app) defaultSpoolDir() string {
 	// systemd's directory is this program's own, not the proxy's.
 	getenv := func(name string) string {
@@ -53,8 +53,8 @@ func (a *app) defaultSpoolDir() string {
 	return dir
 }
 
-// defaultLocalDir is where the local engine keeps its data, "" if there is no
-// place for it.
+// defaultLocalDir returns where the local engine keeps its data, "" if it has
+// no default.
 func (a *app) defaultLocalDir() string {
 	// systemd.exec(5): several directories are separated by colons.
 	if dir, _, _ := strings.Cut(a.getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
@@ -88,9 +88,9 @@ func newRootCmd(a *app) *cobra.Command {
 		Short: "bring the records of auditproxy into ClickHouse",
 		Long:  rootLong,
 
-		SuggestionsMinimumDistance: 2, // letters that a word may be off a command
+		SuggestionsMinimumDistance: 2, // letters that a mistyped command may differ in
 	}
-	// In the order of the table: what belongs together stands together.
+	// In the order of the table, which groups related commands.
 	root.Flags().SortFlags = false
 	root.PersistentFlags().SortFlags = false
 	cli.AddFlags(root.PersistentFlags(), a.keys)
@@ -98,7 +98,7 @@ func newRootCmd(a *app) *cobra.Command {
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newReviewCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
 	for _, cmd := range append(root.Commands(), root) {
-		if !cmd.Runnable() { // cobra would answer a word that it does not know with help and exit code 0
+		if !cmd.Runnable() { // cobra would answer an unknown word with help and exit code 0
 			cmd.Args, cmd.RunE = cli.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
 
-// serverName is what the MCP server of these tests is called.
+// serverName is the name of the MCP server in these tests.
 const serverName = "journaling-server"
 
 // TestMain makes the test binary double as the program, or as a server, when it
@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns a path at which the test binary is this program. It is no
+// program returns a path at which the test binary is this program. It is not a
 // symbolic link: the program starts its engine by the path that the system
-// knows it by, and at another name that would be the tests again.
+// reports for it, and at another name that would be the tests again.
 func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -53,13 +53,13 @@ func program(t *testing.T) string {
 	return path
 }
 
-// A home is where one run of the program has its files.
+// A home holds the files of one run of the program.
 type home struct {
 	exe, dir string
 	env      []string
 }
 
-// newHome has nothing of who runs the test.
+// newHome inherits nothing from the user who runs the test.
 func newHome(t *testing.T) home {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ac") // short, for the sockets below it
@@ -74,7 +74,7 @@ func newHome(t *testing.T) home {
 	}}
 }
 
-// A result is how the program ended and what it said.
+// A result is the program's exit code and output.
 type result struct {
 	stdout, stderr string
 	code           int

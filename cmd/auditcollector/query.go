@@ -66,10 +66,10 @@ func newQueryCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// ownFormat finds the FORMAT that a statement names for itself.
+// ownFormat finds a FORMAT clause in a statement.
 var ownFormat = regexp.MustCompile(`(?i)\sFORMAT\s+\w+\s*;?\s*$`)
 
-// query runs sql and gives its rows to w as they come.
+// query runs sql and writes its rows to w as they arrive.
 func (a *app) query(ctx context.Context, cfg config, sql string, w rowWriter) error {
 	if strings.TrimSpace(sql) == "" {
 		return errors.New("the statement is empty; see auditcollector query --help for some")
@@ -112,13 +112,14 @@ func (a *app) query(ctx context.Context, cfg config, sql string, w rowWriter) er
 		}
 	}
 	if err := rows.Err(); err != nil {
-		// The rows before it are right, so they are shown; the exit code tells.
+		// The rows before it are valid, so they are shown; the exit code
+		// reports the error.
 		return errors.Join(ignoreClosed(w.end()), cfg.explain(err))
 	}
 	return ignoreClosed(w.end())
 }
 
-// ignoreClosed forgets that nobody reads any more, as under head.
+// ignoreClosed drops the error of a closed pipe, as under head.
 func ignoreClosed(err error) error {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -126,8 +127,8 @@ func ignoreClosed(err error) error {
 	return fmt.Errorf("printing: %w", err)
 }
 
-// explain turns an error into what to do about it, and the engine's own into
-// its message alone.
+// explain adds the remedy to an error, and reduces the engine's own to its
+// message.
 func (c config) explain(err error) error {
 	var exception *driver.Exception
 	switch {

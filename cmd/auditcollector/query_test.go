@@ -106,8 +106,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestCSVOnATerminal escapes what would steer it; elsewhere the values are
-// those of the records.
+// TestCSVOnATerminal checks that CSV escapes what would steer a terminal;
+// elsewhere the values are those of the records.
 func TestCSVOnATerminal(t *testing.T) {
 	for terminal, want := range map[bool]string{true: "a\n\\x1b[2J\n", false: "a\n\x1b[2J\n"} {
 		var out bytes.Buffer

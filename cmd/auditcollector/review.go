@@ -99,7 +99,8 @@ func newReviewLinkCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// username is who uses this program, for the record of what a reviewer does.
+// username returns the user of this program, for the record of a reviewer's
+// actions.
 func (a *app) username() string {
 	if name := a.getenv("SUDO_USER"); name != "" {
 		return name
@@ -130,7 +131,7 @@ type reviewPage struct {
 	pages          *review.Server
 }
 
-// newReviewPage connects to nothing. It returns nil if there is to be no page.
+// newReviewPage connects to nothing. It returns nil if the page is disabled.
 func newReviewPage(cfg config, log *zap.Logger) (*reviewPage, error) {
 	if cfg.review.off() {
 		return nil, nil
@@ -152,8 +153,8 @@ func (p *reviewPage) open() (err error) {
 		}
 		p.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	}
-	// What is done about an alert is written by the collector's user: a reader's
-	// may write nothing.
+	// Actions on an alert are written by the collector's user: a reader's user
+	// must not write.
 	reader, err := p.cfg.reviewer()
 	if err != nil {
 		return err
@@ -228,7 +229,7 @@ func (p *reviewPage) serve(ctx context.Context, a *app) error {
 	return g.Wait()
 }
 
-// serveBeside is serve beside a collector, whose records it must not stop.
+// serveBeside serves next to a collector, whose collecting it must not stop.
 func (p *reviewPage) serveBeside(ctx context.Context, a *app) {
 	if p == nil {
 		return
@@ -239,7 +240,7 @@ func (p *reviewPage) serveBeside(ctx context.Context, a *app) {
 }
 
 // checkTenant compares the tenant that the page is for with the one whose
-// records its user sees; "" stands for all.
+// records its user sees; "" means all.
 func checkTenant(want, sees string) error {
 	switch {
 	case want == "" || want == sees:
@@ -275,8 +276,8 @@ func (p *reviewPage) access(addr net.Addr) (*review.Access, error) {
 	})
 }
 
-// certifiedName is a name under which browsers believe our certificate, and
-// host if that is one.
+// certifiedName returns a name for which browsers accept our certificate, host
+// if possible.
 func (p *reviewPage) certifiedName(host string) string {
 	cert := p.tls.Certificates[0].Leaf
 	if cert.VerifyHostname(host) == nil {
@@ -290,7 +291,7 @@ func (p *reviewPage) certifiedName(host string) string {
 	return host
 }
 
-// linkSocket is where a running page can be asked for links. Who may enter
+// linkSocket is where a running page issues links. Anyone who can enter
 // local.dir may open the page.
 func (c config) linkSocket() string { return filepath.Join(c.localDir, "review.sock") }
 
@@ -309,8 +310,8 @@ func listenLinks(ctx context.Context, cfg config) (net.Listener, error) {
 	return review.ListenUnix(ctx, cfg.linkSocket(), 0o600)
 }
 
-// linkHandler gives links to the page. A socket rather than a file: no code is
-// on the disk, and who asks learns at once if nobody serves the page.
+// linkHandler issues links to the page. It is a socket rather than a file: no
+// code is on the disk, and the caller learns immediately if no page is served.
 func linkHandler(access *review.Access) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /link", func(w http.ResponseWriter, r *http.Request) {

@@ -98,8 +98,8 @@ func (h home) link(t *testing.T) string {
 	return strings.TrimSpace(got.stdout)
 }
 
-// TestReview: a collector serves the page, which shows what it collected to
-// whom it gave a link, and to nobody else.
+// TestReview checks that a collector serves the page, and shows what it
+// collected to the holder of its link only.
 func TestReview(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -146,7 +146,7 @@ func TestReview(t *testing.T) {
 		t.Errorf("from another site: %d", status)
 	}
 
-	// Another page: not at the same place, but at one of its own, over the same engine.
+	// Another page at a place of its own, over the same engine.
 	addr := strings.TrimPrefix(ann.base, "http://")
 	if twice := h.run(t, "review", "--review-listen", addr); twice.code != cli.ExitUnclear || !strings.Contains(twice.stderr, "review link") {
 		t.Errorf("at the same port: exit code %d, %s", twice.code, twice.stderr)
@@ -193,7 +193,7 @@ func (h home) page(t *testing.T, args ...string) (link string) {
 	return ""
 }
 
-// TestReviewProxied: behind a proxy at a Unix socket the proxy says who it is.
+// TestReviewProxied checks that a proxy at a Unix socket names the user.
 func TestReviewProxied(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -251,7 +251,7 @@ func TestReviewTLS(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate for name that only its pool believes.
+// certificate makes a certificate for name that only its pool trusts.
 func (h home) certificate(t *testing.T, name string) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -283,7 +283,8 @@ func (h home) certificate(t *testing.T, name string) (cert, key string, pool *x5
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret), pool
 }
 
-// TestReviewPortTaken: a page that cannot be served stops no record.
+// TestReviewPortTaken checks that a page that cannot be served does not stop
+// collection.
 func TestReviewPortTaken(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -302,8 +303,8 @@ func TestReviewPortTaken(t *testing.T) {
 	}
 }
 
-// TestReviewConfig: nothing is opened to others, and nobody is believed, by
-// half a configuration.
+// TestReviewConfig checks that an incomplete configuration neither opens the
+// page to others nor trusts a proxy.
 func TestReviewConfig(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

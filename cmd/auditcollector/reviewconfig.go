@@ -20,7 +20,7 @@ type reviewConfig struct {
 	tenant, user      string
 }
 
-// off reports whether there is to be no page.
+// off reports whether the page is disabled.
 func (r reviewConfig) off() bool { return r.listen == "off" || r.listen == "" }
 
 // loopback reports whether only this machine reaches a host:port.

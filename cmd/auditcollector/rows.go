@@ -21,19 +21,18 @@ import (
 // A rowWriter writes the answer to a query.
 type rowWriter interface {
 	header(names []string) error
-	row(values []any) error // as plainValue makes them
+	row(values []any) error // as plainValue returns them
 	end() error
 }
 
-// rowWriters are the formats. On a terminal nothing that strangers wrote may
-// steer it.
+// rowWriters are the formats. On a terminal they escape what could steer it.
 var rowWriters = map[string]func(w io.Writer, terminal bool) rowWriter{
 	"table": func(w io.Writer, _ bool) rowWriter { return &tableWriter{w: w} },
 	"json":  func(w io.Writer, _ bool) rowWriter { return &jsonWriter{w: w} },
 	"csv":   func(w io.Writer, terminal bool) rowWriter { return &csvWriter{w: csv.NewWriter(w), escape: terminal} },
 }
 
-// plainValue turns what the driver scans into what JSON has: times are RFC
+// plainValue converts what the driver scans to JSON's types: times are RFC
 // 3339, numbers that JSON lacks are nil.
 func plainValue(v reflect.Value, t column.Type) any {
 	switch v.Kind() {
@@ -81,7 +80,7 @@ func plainValue(v reflect.Value, t column.Type) any {
 // dateTime64 finds how many digits the seconds of a type have.
 var dateTime64 = regexp.MustCompile(`DateTime64\((\d)`)
 
-// timeLayout returns how to write the times of a type, all of one width.
+// timeLayout returns the layout for the times of a type, all of one width.
 func timeLayout(t string) string {
 	switch m := dateTime64.FindStringSubmatch(t); {
 	case m != nil && m[1] != "0":
@@ -95,8 +94,8 @@ func timeLayout(t string) string {
 	}
 }
 
-// text returns s, or the escapes that show it if it is no text: JSON has
-// nothing for bytes.
+// text returns s, or its escaped bytes if it is not text: JSON cannot represent
+// bytes.
 func text(s string) string {
 	if !utf8.ValidString(s) {
 		return escape.Text(s)
@@ -104,7 +103,7 @@ func text(s string) string {
 	return s
 }
 
-// encode writes a value as JSON that a terminal shows and nothing else.
+// encode writes a value as JSON that cannot steer a terminal.
 func encode(v any) (string, error) {
 	if s, ok := v.(string); ok {
 		v = text(s)
@@ -160,8 +159,7 @@ func (j *jsonWriter) row(values []any) error {
 
 func (j *jsonWriter) end() error { return nil }
 
-// A csvWriter writes RFC 4180 with a header. A value that is not there is
-// empty.
+// A csvWriter writes RFC 4180 with a header. A missing value is empty.
 type csvWriter struct {
 	w      *csv.Writer
 	escape bool
@@ -195,12 +193,12 @@ func (c *csvWriter) end() error {
 	return c.w.Error()
 }
 
-// alignedRows are how many rows decide how wide a table's columns are. What
-// comes later is printed as it comes.
+// alignedRows is how many rows decide a table's column widths. Later rows are
+// printed as they arrive.
 const alignedRows = 1000
 
-// A tableWriter aligns columns and escapes what is in them, terminal or not:
-// a row is a line.
+// A tableWriter aligns columns and escapes their text, on a terminal or not: a
+// row is a line.
 type tableWriter struct {
 	w      io.Writer
 	held   [][]string // the header and rows until the widths are known
@@ -251,7 +249,7 @@ func (t *tableWriter) hold(cells []string) {
 	t.held = append(t.held, cells)
 }
 
-// end prints what is held, after which rows are printed as they come.
+// end prints the held rows, after which rows are printed as they arrive.
 func (t *tableWriter) end() error {
 	for _, cells := range t.held {
 		if err := t.print(cells); err != nil {

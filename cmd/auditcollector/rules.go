@@ -143,7 +143,7 @@ is told. The exit code is 1 if they find anything, 2 if a rule cannot be asked.`
 	return cmd
 }
 
-// A trial runs rules on what is stored.
+// A trial runs rules on stored records.
 type trial struct {
 	*app
 	store  alertStore
@@ -180,7 +180,7 @@ func (t *trial) run(ctx context.Context) error {
 	return nil
 }
 
-// stream runs the rules that look at each record.
+// stream runs the rules that check each record.
 func (t *trial) stream(ctx context.Context, found map[string]sink.Alert) error {
 	upto := time.Now().Add(24 * time.Hour) // another collector's clock may be ahead
 	total, err := t.store.CountArrived(ctx, t.since, upto)

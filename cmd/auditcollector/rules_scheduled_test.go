@@ -51,7 +51,7 @@ func (h *history) add(age time.Duration, change ...func(*audit.Record)) {
 	h.rows[age] = append(h.rows[age], row)
 }
 
-// session adds what an agent does with libtmux-mcp, as make demo drives it.
+// session adds the calls of an agent with libtmux-mcp, as make demo drives it.
 func (h *history) session(age time.Duration) {
 	lines, err := os.ReadFile("../../collector/alert/testdata/ordinary.jsonl")
 	if err != nil {
@@ -223,10 +223,10 @@ func TestScheduledRules(t *testing.T) {
 			h.exec(t, "TRUNCATE TABLE audit.events")
 			past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]sink.Row{}}
 			tt.history(&past)
-			for range 2 { // what is stored twice counts once
+			for range 2 { // duplicates count once
 				for age, rows := range past.rows {
 					for i := range rows {
-						rows[i].Source.Partition++ // or the store would take it once
+						rows[i].Source.Partition++ // or the store would deduplicate it
 					}
 					if err := store.InsertRows(t.Context(), rows, past.now.Add(-age)); err != nil {
 						t.Fatal(err)

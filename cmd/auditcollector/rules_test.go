@@ -14,7 +14,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// piped makes a call pipe a pane, inside a batch.
+// piped makes a call that pipes a pane, inside a batch.
 func piped(path string) func(*audit.Record) {
 	return func(r *audit.Record) {
 		r.Tool = "call_execute_tools_batch"
@@ -22,8 +22,8 @@ func piped(path string) func(*audit.Record) {
 	}
 }
 
-// TestAlerts runs the collector with a webhook that is away at first, kills it,
-// and looks at what was stored and who was told.
+// TestAlerts runs the collector with a webhook that is down at first, kills it,
+// and checks the stored alerts and the notifications.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	told := make(chan map[string]any, 100)

@@ -45,10 +45,10 @@ func newRunCmd(a *app) *cobra.Command {
 	}
 }
 
-// memoryGoal is where the garbage collector starts to work harder. Batches that
-// wait for ClickHouse are the most that we hold. Below it there is no reason to
-// collect each time that the heap has doubled, as by default: while records
-// stream through, nearly all of what is live then is dead a moment later.
+// memoryGoal is where the garbage collector starts to work harder. Most memory
+// is in batches that wait for ClickHouse. Below the goal a collection each time
+// that the heap has doubled, as by default, would be wasted: while records
+// stream through, nearly all that is live then is dead a moment later.
 const (
 	memoryGoal   = 224 << 20
 	memoryGrowth = 400 // percent
@@ -137,7 +137,7 @@ func newCollector(cfg config, store *clickhouse.Store, alerts *alerts, registry 
 	return collector.New(cc)
 }
 
-// kafka returns how the brokers are reached. It does not connect.
+// kafka returns how to reach the brokers. It does not connect.
 func (c config) kafka() (collector.Kafka, error) {
 	tls, tlsErr := cli.LoadTLS(c.values, "kafka.tls")
 	password, err := cli.LoadPassword(c.values, "kafka.sasl.password")
@@ -178,7 +178,7 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {
-			// Not the error itself: it may quote what a stranger sent.
+			// Not the error itself: it may quote untrusted data.
 			http.Error(w, "not ready; see the log", http.StatusServiceUnavailable)
 			return
 		}
@@ -194,11 +194,11 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	return nil
 }
 
-// completenessEvery is the time between two questions whether all is there.
+// completenessEvery is the time between two checks for missing records.
 const completenessEvery = time.Minute
 
-// watchCompleteness asks the store what never came, until ctx ends. What is
-// missing shows in the metrics, and in the log whenever it has changed.
+// watchCompleteness queries the store for missing records until ctx ends. They
+// show in the metrics, and in the log whenever they have changed.
 func watchCompleteness(ctx context.Context, every time.Duration, s *clickhouse.Store, r prometheus.Registerer, log *zap.Logger) {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "auditcollector", Name: name, Help: help})

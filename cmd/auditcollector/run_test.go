@@ -34,7 +34,7 @@ type process struct {
 	stderr *tail // of this program and its engine
 }
 
-// A tail is what a program has said so far.
+// A tail holds the output of a program so far.
 type tail struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
@@ -63,8 +63,8 @@ func (h home) collect(t *testing.T, args ...string) process {
 	t.Helper()
 	p := process{exec.Command(h.exe, append([]string{"run"}, args...)...), new(tail)}
 	p.cmd.Env, p.cmd.Stderr = append(h.env, "AUDITCOLLECTOR_SPOOL_DIRS="+h.spoolDir()), p.stderr
-	// What is killed cannot end its engine, whose copy of standard error would
-	// keep Wait waiting.
+	// A killed program cannot end its engine, whose copy of standard error
+	// would keep Wait waiting.
 	p.cmd.WaitDelay = 10 * time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -78,15 +78,15 @@ func (h home) collect(t *testing.T, args ...string) process {
 	return p
 }
 
-// endLimit is how long a program may take to end.
+// endLimit bounds how long a program takes to end.
 const endLimit = 2 * time.Minute
 
 // end ends the program with a signal and returns its exit code, -1 if the
-// signal was what ended it.
+// signal ended it.
 func (p process) end(s syscall.Signal) int {
 	if p.cmd.ProcessState == nil {
 		_ = p.cmd.Process.Signal(s) // it may have ended by itself
-		// What does not end says where it waits.
+		// A program that does not end prints where it waits.
 		stuck := time.AfterFunc(endLimit, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
 		defer stuck.Stop()
 		_ = p.cmd.Wait()
@@ -178,7 +178,8 @@ func (h home) ask(t *testing.T, sql string) []string {
 	return strings.Fields(text)
 }
 
-// number is the answer to a question for one, 0 while the engine is away.
+// number returns the answer to a query for one number, 0 while the engine is
+// down.
 func (h home) number(sql string) int64 {
 	text, err := h.query(chdb.Reader, sql)
 	if err != nil {
@@ -191,7 +192,7 @@ func (h home) number(sql string) int64 {
 	return n
 }
 
-// eventually waits for what other processes do.
+// eventually waits for other processes.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -212,7 +213,8 @@ func (h home) counts(t *testing.T, sql string, want int) func() bool {
 
 const distinct = "SELECT uniqExact(record_id) FROM audit.events"
 
-// check compares what a reviewer sees with what the places before it hold.
+// check compares what a reviewer sees with the contents of the places before
+// it.
 func (h home) check(t *testing.T, books ...ledger.Book) {
 	t.Helper()
 	calls := 0
@@ -238,9 +240,9 @@ func (h home) check(t *testing.T, books ...ledger.Book) {
 	}
 }
 
-// TestRunDeadSession: what a killed proxy's server may have executed is in the
-// table although no other proxy starts, and so is a record of a kind that only
-// a newer proxy writes.
+// TestRunDeadSession checks that calls which a killed proxy's server may have
+// executed reach the table although no other proxy starts, and so does a record
+// of a kind that only a newer proxy writes.
 func TestRunDeadSession(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -349,7 +351,7 @@ func TestKills(t *testing.T) {
 }
 
 // signalEngine sends a signal to the children of a process; it reports whether
-// there was one.
+// it had any.
 func signalEngine(t *testing.T, parent int, signal syscall.Signal) (sent bool) {
 	t.Helper()
 	for _, pid := range engines(t, parent) {
@@ -381,8 +383,8 @@ func engines(t *testing.T, parent int) (pids []int) {
 	return pids
 }
 
-// TestDeadLetters: what is no record of its session is listed, shown, and
-// replayed in vain until the configuration takes it.
+// TestDeadLetters checks that a line that is not a record of its session is
+// listed, shown, and replayed in vain until the configuration accepts it.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -479,8 +481,8 @@ func TestMigrateCommand(t *testing.T) {
 	}
 }
 
-// TestConfigProblems: everything that is wrong is said at once, and nothing
-// starts.
+// TestConfigProblems checks that all problems are reported together, and that
+// nothing starts.
 func TestConfigProblems(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -16,10 +16,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// local reports whether the store is an engine of our own.
+// local reports whether the store is a local engine.
 func (c config) local() bool { return len(c.addrs) == 0 }
 
-// storeName says in messages which store it is.
+// storeName names the store in messages.
 func (c config) storeName() string {
 	if c.local() {
 		return fmt.Sprintf("the local engine in %q", c.localDir)
@@ -27,8 +27,8 @@ func (c config) storeName() string {
 	return "ClickHouse at " + strings.Join(c.addrs, ", ")
 }
 
-// store returns the configured ClickHouse, or the local engine of a collector
-// that is running. It does not connect.
+// store returns the configured ClickHouse, or the local engine of a running
+// collector. It does not connect.
 func (c config) store() (*clickhouse.Store, error) {
 	cc, err := c.clickhouse(chdb.Writer)
 	if err != nil {
@@ -87,7 +87,7 @@ func newMigrateCmd(a *app) *cobra.Command {
 	}
 }
 
-// migrate brings the tables up to date and prints what was done.
+// migrate brings the tables up to date and prints the changes.
 func (a *app) migrate(ctx context.Context, cfg config) error {
 	return a.withStore(ctx, cfg, func(s *clickhouse.Store) error {
 		applied, err := s.Migrate(ctx, cfg.retention())
@@ -104,7 +104,7 @@ func (a *app) migrate(ctx context.Context, cfg config) error {
 	})
 }
 
-// withStore has do work with the store. Where that is a local engine that no
+// withStore calls work with the store. If that is a local engine that no
 // collector serves, it runs one meanwhile.
 func (a *app) withStore(ctx context.Context, cfg config, do func(*clickhouse.Store) error) error {
 	s, err := cfg.store()
@@ -146,7 +146,7 @@ func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logg
 		case sink.ClassOf(err) == sink.Configuration:
 			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.String("store", cfg.storeName()), zap.Error(err))
 			wait = 10 * time.Second
-		case wait > time.Second: // an engine that starts is no news
+		case wait > time.Second: // a starting engine is not logged
 			log.Warn("ClickHouse does not answer; records wait", zap.String("store", cfg.storeName()), zap.Error(err))
 		}
 		select {

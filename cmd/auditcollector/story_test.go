@@ -48,7 +48,7 @@ var watch = []step{
 	{"get_pane_info", "readonly", `{"pane_id":"%4"}`, "", 3 * time.Millisecond},
 }
 
-// A story is a session that tells it.
+// A story is a session that contains it.
 type story struct {
 	steps      []step
 	rounds     int

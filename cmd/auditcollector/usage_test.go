@@ -9,8 +9,8 @@ import (
 	"auditproxy/cmd/internal/cli/clitest"
 )
 
-// TestUsage: who mistypes is told what is wrong and where to read on, in one
-// line, and nothing is done.
+// TestUsage checks that a mistyped command line gets one line that names the
+// mistake and where to read on, and has no effect.
 func TestUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"runn", `"runn" is no command of auditcollector; did you mean "run"? see auditcollector --help`},
