@@ -106,7 +106,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestRefusal makes sure that calls which were refused are not taken for fast.
+// TestRefusal makes sure that refused calls are not counted as fast.
 func TestRefusal(t *testing.T) {
 	refusing := `read line; printf '{"jsonrpc":"2.0","id":1,` + strings.TrimSuffix(initializeResult, "\n") + `\n'; while read line; do echo '{"jsonrpc":"2.0","id":10000000,"error":{"code":-31001,"message":"no"}}'; done`
 	s, err := start(t.Context(), []string{"sh", "-c", refusing}, os.Environ())
@@ -124,7 +124,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// holder starts a neighbour, says so and waits to be killed.
+// holder starts a neighbour, reports it and waits to be killed.
 func holder() {
 	runtime.LockOSThread()
 	cpu, err := process.LastCPU()
@@ -139,8 +139,8 @@ func holder() {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// TestNeighbourEndsWithBench: no neighbour is left when the program that
-// started it is killed. Both hold the pipe of standard error.
+// TestNeighbourEndsWithBench checks that no neighbour is left when the program
+// that started it is killed. Both hold the pipe of standard error.
 func TestNeighbourEndsWithBench(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "holder")
 	stdin, err := cmd.StdinPipe()
@@ -183,7 +183,8 @@ func TestNeighbourEndsWithInput(t *testing.T) {
 	}
 }
 
-// TestOneCPU: what needs two CPUs is not taken for measured, nor for missed.
+// TestOneCPU checks that a row that needs two CPUs is neither counted as
+// measured nor as missed.
 func TestOneCPU(t *testing.T) {
 	b := &bench{options: options{itself: true, quick: true, cpu: 0}, cpus: []int{0}, dir: t.TempDir(), self: os.Args[0]}
 	if err := errors.Join(b.busyNeighbour(t.Context()), b.unpinned("argument", under("keys", 1<<20), 1, 3, 1.6)(t.Context())); err != nil {
@@ -204,7 +205,8 @@ func TestOneCPU(t *testing.T) {
 	}
 }
 
-// TestFillSpool: the spool that log is measured on has the calls that are said.
+// TestFillSpool checks that the spool that log is measured on has the stated
+// number of calls.
 func TestFillSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	calls, err := fillSpool(t.Context(), dir, 4<<20)

@@ -24,7 +24,7 @@ const (
 
 // logs measures auditproxy log over a spool, all of which it prints. It may use
 // all CPUs, as it does for its users. With quick, the result for a fifth of the
-// records is extrapolated, and what a start costs is in it five times.
+// records is extrapolated, which counts the cost of a start five times.
 func (b *bench) logs(ctx context.Context) (err error) {
 	if b.itself {
 		return nil // the relay has no log
@@ -99,7 +99,7 @@ func (b *bench) log(ctx context.Context, dir, output string) (took time.Duration
 }
 
 // fillSpool writes sessions of calls with the spool's own writer until they
-// have size bytes together, and returns how many calls there are.
+// have size bytes together, and returns the number of calls.
 func fillSpool(ctx context.Context, dir string, size int64) (calls int, err error) {
 	var list [logSessions]*samples.Session
 	var logs [logSessions]*spool.Session

@@ -1,14 +1,15 @@
 // Package main measures the proxy against a bare relay, two io.Copy between
-// the same client and the same server, and holds the difference to the targets.
+// the same client and the same server, and compares the difference with the
+// targets.
 //
 // Client, relay or proxy, and server share one CPU: that measures the length
 // of the path and repeats within a few percent, where otherwise the scheduler's
-// choice of places decides. Relay and proxy take turns, round by round, and the
-// medians of the rounds are compared, so that what else happens on the machine
-// meets both alike. One row has a neighbour that walks 32 MiB of memory on
-// another CPU, and some rows let all parts use all CPUs; with one CPU these
-// cannot be measured, and their rows say so. The exit code is 1 for a missed
-// target, else 2 if something could not be measured.
+// choice of CPUs decides. Relay and proxy alternate, round by round, and the
+// medians of the rounds are compared, so that other load on the machine affects
+// both alike. One row has a neighbour that walks 32 MiB of memory on another
+// CPU, and some rows let all parts use all CPUs; with one CPU these rows are
+// reported as not measured. The exit code is 1 for a missed target, else 2 if
+// something could not be measured.
 package main
 
 import (
@@ -39,8 +40,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// otherPart plays the relay, the server or the neighbour: this program starts itself for all
-// parts but the proxy's.
+// otherPart runs the relay, the server or the neighbour: this program starts
+// itself for all parts but the proxy's.
 func otherPart(args []string) (code int, ok bool) {
 	switch {
 	case len(args) > 1 && args[0] == "relay":
@@ -58,7 +59,7 @@ type options struct {
 	proxy  string // path of auditproxy; empty: built from this tree
 	dir    string // where spools are made, on the disk to measure; empty: the temporary directory
 	cpu    int    // the CPU to share
-	only   string // measure only what contains this
+	only   string // measure only rows whose name contains this
 	quick  bool   // fewer and shorter rounds
 	json   bool
 	itself bool // the relay in the proxy's place as well
@@ -139,8 +140,8 @@ func measure(ctx context.Context, o options, stderr io.Writer) (rows []row, err 
 	if o.cpu < 0 {
 		o.cpu = cpus[len(cpus)-1]
 	}
-	// The affinity belongs to a thread: this goroutine keeps its thread for good,
-	// and all measuring and starting is done from it.
+	// The affinity belongs to a thread: this goroutine keeps its thread to the
+	// end, and all measuring and starting is done from it.
 	runtime.LockOSThread()
 	if err := process.Bind(o.cpu); err != nil {
 		return nil, err

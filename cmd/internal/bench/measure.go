@@ -18,7 +18,7 @@ import (
 // A bench makes the measurements.
 type bench struct {
 	options
-	cpus     []int  // those that this program may use; all parts share one of them, options.cpu
+	cpus     []int  // those that this program may use; all parts share one, options.cpu
 	dir      string // everything of this run
 	self     string // this program
 	progress io.Writer
@@ -40,7 +40,7 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 31, 1.35)},
 		{"1 MiB answer", b.transfer("1 MiB answer", capture(1<<20), 20, 21, 1.2)},
 		{"64 MiB answer", b.transfer("64 MiB answer", capture(64<<20), 1, 11, 1.3)},
-		{"64 MiB argument, keys", b.transfer("64 MiB argument, keys", under("keys", 64<<20), 1, 11, 0)}, // told beside the row of all CPUs
+		{"64 MiB argument, keys", b.transfer("64 MiB argument, keys", under("keys", 64<<20), 1, 11, 0)}, // reported next to the row of all CPUs
 		{"64 MiB argument, blob", b.transfer("64 MiB argument, blob", under("blob", 64<<20), 1, 11, 1.3)},
 		{"64 MiB argument, keys, all CPUs", b.unpinned("64 MiB argument, keys, all CPUs", under("keys", 64<<20), 1, 11, 1.6)},
 		{"64 MiB argument, blob, all CPUs", b.unpinned("64 MiB argument, blob, all CPUs", under("blob", 64<<20), 1, 11, 1.6)},
@@ -73,7 +73,7 @@ func (b *bench) rounds(n int) int {
 	return n
 }
 
-// What stands between client and server.
+// The program between client and server.
 const (
 	theRelay = "relay"
 	interval = "interval" // the proxy with this durability
@@ -82,7 +82,7 @@ const (
 	blackHole = "black hole" // the proxy at interval, shipping to a broker that never answers
 )
 
-// command returns what to start for one of these.
+// command returns the command that starts one.
 func (b *bench) command(between, spool string) []string {
 	server := []string{b.self, "serve"}
 	if between == theRelay || b.itself {
@@ -95,7 +95,8 @@ func (b *bench) command(between, spool string) []string {
 	return append(append(argv, "--"), server...)
 }
 
-// environ is this process's environment without what would configure the proxy.
+// environ is this process's environment without the variables that configure
+// the proxy.
 func (b *bench) environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "AUDITPROXY_") || strings.HasPrefix(kv, "XDG_")
@@ -103,7 +104,7 @@ func (b *bench) environ() []string {
 	return append(env, "HOME="+b.dir)
 }
 
-// start starts a session over one of these, ready for calls.
+// start starts a session over one, ready for calls.
 func (b *bench) start(ctx context.Context, between, spool string) (*session, error) {
 	s, err := start(ctx, b.command(between, spool), b.environ())
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *bench) compare(ctx context.Context, rounds int, round func(*session) (f
 			}
 			samples[name] = append(samples[name], got)
 		}
-		slices.Reverse(between) // who goes first may have the caches against it
+		slices.Reverse(between) // the first may have the caches against it
 	}
 	medians = make(map[string]sample)
 	for name, list := range samples {
@@ -165,7 +166,7 @@ func (b *bench) compare(ctx context.Context, rounds int, round func(*session) (f
 	return medians, nil
 }
 
-// measureRound runs a round, which says how long a call took and how many
+// measureRound runs a round, which returns how long a call took and how many
 // there were.
 func measureRound(s *session, round func(*session) (float64, int, error)) (sample, error) {
 	before, err := process.CPUTime(s.cmd.Process.Pid)
@@ -221,7 +222,7 @@ func (b *bench) roundTrip(ctx context.Context) error {
 }
 
 // busyNeighbour measures the round trip while another CPU, of the same core
-// where there is one, takes the caches and the memory for itself.
+// where there is one, uses the caches and the memory for itself.
 func (b *bench) busyNeighbour(ctx context.Context) (err error) {
 	const name = "send_keys round trip, busy neighbour"
 	cpu, ok := process.Sibling(b.cpu, b.cpus)
@@ -242,7 +243,7 @@ func (b *bench) busyNeighbour(ctx context.Context) (err error) {
 	return nil
 }
 
-// oneCPU is why some rows cannot be measured.
+// oneCPU is the reason why some rows cannot be measured.
 const oneCPU = "this program may use one CPU only"
 
 // unpinned is transfer while all parts may use all CPUs.
@@ -261,8 +262,8 @@ func (b *bench) unpinned(name string, c call, perRound, rounds int, target float
 }
 
 // withBlackHole measures the round trip while the shipper finds a broker that
-// takes connections and what is sent on them, and never answers. That is the
-// kernel: nobody accepts, so that nobody takes time from the CPU that all share.
+// accepts connections and data, and never answers. That is the kernel: no
+// process accepts, so none uses time of the CPU that all share.
 func (b *bench) withBlackHole(ctx context.Context) (err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -332,8 +333,8 @@ func (b *bench) pipelined(ctx context.Context) error {
 	return nil
 }
 
-// transfer measures calls with much in them, perRound of them in a round. With
-// a target of 0 the ratio is only told.
+// transfer measures calls with large arguments or answers, perRound of them in
+// a round. With a target of 0 the ratio is only reported.
 func (b *bench) transfer(name string, c call, perRound, rounds int, target float64) func(context.Context) error {
 	return func(ctx context.Context) error {
 		got, err := b.compare(ctx, b.rounds(rounds), sequential(c, perRound), theRelay, interval)
@@ -433,8 +434,8 @@ func (b *bench) memory(ctx context.Context, name string, target float64, use fun
 	return nil
 }
 
-// idle measures the processor time of a session in which nothing happens, once
-// what follows its last call is done.
+// idle measures the processor time of a session without traffic, once the work
+// after its last call is done.
 func (b *bench) idle(ctx context.Context) (err error) {
 	settle, watch := 2*time.Second, 5*time.Second
 	if b.quick {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relay is what every stdio proxy does at the least: it starts a server and
-// copies bytes both ways. It returns the exit code.
+// relay is the least that every stdio proxy does: it starts a server and copies
+// bytes both ways. It returns the exit code.
 func relay(argv []string, stdin *os.File, stdout io.Writer) int {
 	if err := copyBothWays(argv, stdin, stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "relay: %v\n", err)
@@ -33,9 +33,9 @@ func copyBothWays(argv []string, stdin *os.File, stdout io.Writer) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	// Clients hand over a descriptor that blocks. Reading that, io.Copy would hold
-	// the only processor until the runtime's monitor takes it away, at every call:
-	// ten times the round trip, and no relay to be compared with.
+	// Clients hand over a descriptor that blocks. Reading that, io.Copy would
+	// hold the only processor until the runtime's monitor retakes it, at every
+	// call: ten times the round trip, and no fair relay.
 	if err := unix.SetNonblock(int(stdin.Fd()), true); err != nil {
 		return err
 	}

@@ -23,14 +23,14 @@ type row struct {
 	Relay   float64 `json:"relay"`
 	Proxy   float64 `json:"proxy"`
 	Compare string  `json:"compare"`
-	Value   float64 `json:"value"`  // what is held to the target; in unit, but for a ratio
+	Value   float64 `json:"value"`  // compared with the target; in unit, unless it is a ratio
 	Target  float64 `json:"target"` // as Value
 	Pass    bool    `json:"pass"`
-	Alone   bool    `json:"alone,omitempty"`        // there is no relay to compare with
+	Alone   bool    `json:"alone,omitempty"`        // there is nothing to compare with a relay
 	Missing string  `json:"not_measured,omitempty"` // why there is no result
 }
 
-// pass reports whether r keeps to its target, as precisely as it is printed.
+// pass reports whether r meets its target, as precisely as it is printed.
 func (r row) pass() bool {
 	switch {
 	case r.Missing != "":

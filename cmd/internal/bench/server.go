@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// headLen is how much of a line the server looks at.
+// headLen is how many bytes of a line the server reads.
 const headLen = 256
 
 // answers of the server; the id goes in front.
@@ -25,12 +25,12 @@ const (
 // textLine is a line of a terminal as JSON carries it; text is made of whole ones.
 const textLine = `-rw-r--r-- 1 ann ann  18263 Nov 21 14:02 collected-notes-2026.md` + `   [ok] building target 7 of 40: /usr/src/linux/kernel/sched.c\n`
 
-// textBlock is what text is written by.
+// textBlock is the unit in which text is written.
 var textBlock = bytes.Repeat([]byte(textLine), 64<<10/len(textLine))
 
-// serve is an MCP server that costs next to nothing: of each line it looks at
-// the start, where this program's client puts the id and the length of the
-// text it wants back ("bytes"). It returns the exit code.
+// serve is an MCP server that costs next to nothing: it reads only the start of
+// each line, where this program's client puts the id and the length of the text
+// it wants back ("bytes"). It returns the exit code.
 func serve(stdin io.Reader, stdout io.Writer) int {
 	s := server{w: stdout}
 	if err := s.run(stdin); err != nil {

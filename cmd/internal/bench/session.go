@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstID is the first id of a call. Ids have one length, and with them the
-// answers, so that a refusal or a lost byte shows by the length alone.
+// firstID is the first id of a call. Ids have one length, and so have the
+// answers: a refusal or a lost byte shows by the length alone.
 const firstID = 10_000_000
 
-// A session is a client with what it started: a relay or a proxy, and behind
-// it the server. It reads and writes with blocking system calls, to be no
-// larger a part of what is measured than it must.
+// A session is a client with the processes it started: a relay or a proxy, and
+// behind it the server. It reads and writes with blocking system calls, to keep
+// its share of the measurement small.
 type session struct {
 	cmd     *exec.Cmd
 	in, out int // descriptors: the far side's input and output
@@ -72,7 +72,7 @@ func pipe() (p [2]int, err error) {
 	return p, nil
 }
 
-// ready says that the client is ready and lists the tools.
+// ready sends that the client is ready and lists the tools.
 func (s *session) ready() error {
 	if err := s.write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *session) write(b []byte) error {
 	return nil
 }
 
-// read reads what is there into buf; 0 bytes are the end.
+// read reads the available bytes into buf; 0 bytes are the end.
 func (s *session) read() (int, error) {
 	for {
 		n, err := unix.Read(s.out, s.buf)
@@ -121,7 +121,7 @@ func (s *session) read() (int, error) {
 	}
 }
 
-// exchange writes a line and waits for one of a length.
+// exchange writes a line and waits for an answer of a length.
 func (s *session) exchange(line string, want int) error {
 	if err := s.write([]byte(line)); err != nil {
 		return err
@@ -154,7 +154,7 @@ type call struct {
 	tool   string
 	args   string // its arguments, as JSON
 	answer int    // length of the text asked for; 0: the server's own short text
-	block  int64  // length of the text that takes the place of the "@" in args; 0: none
+	block  int64  // length of the text that replaces the "@" in args; 0: none
 }
 
 // sendKeys is the common call.
@@ -168,7 +168,7 @@ func under(name string, n int64) call {
 	return call{tool: "send_keys", args: `{"pane_id":"%3","` + name + `":"@"}`, block: n}
 }
 
-// append appends the line of c, or what of it stands before the block.
+// append appends the line of c, or the part before the block.
 func (c call) append(dst []byte, id int) (line []byte, after string) {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = strconv.AppendInt(dst, int64(id), 10)
