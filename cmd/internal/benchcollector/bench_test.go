@@ -39,8 +39,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRules: the rules that are measured are what is said, and the program
-// loads them.
+// TestRules checks that the measured rules are as described, and that the
+// program loads them.
 func TestRules(t *testing.T) {
 	path, err := writeRules(t.TempDir())
 	if err != nil {

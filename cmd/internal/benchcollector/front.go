@@ -13,9 +13,9 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 )
 
-// A front stands before an engine as a ClickHouse server at a port. It reads
-// and forgets inserts of records, or refuses them, and passes on the rest: the
-// tables and their columns are the engine's.
+// A front serves an engine as a ClickHouse server at a port. It discards or
+// refuses inserts of records, and forwards everything else: the tables and
+// their columns are the engine's.
 type front struct {
 	addr    string
 	refuses atomic.Bool // an outage

@@ -1,9 +1,9 @@
 // Package main measures the collector between a real broker and ClickHouse's
-// own engine, and holds the results to the targets.
+// own engine, and compares the results with the targets.
 //
-// What is measured is the program as it is released, with its defaults. Where
-// ClickHouse is to cost nothing, a server of ours stands before the engine: it
-// reads and forgets records, and passes on everything else. The exit code is 1
+// It measures the program as it is released, with its defaults. Where
+// ClickHouse is to cost nothing, a server of this program runs in front of the
+// engine: it discards records and forwards everything else. The exit code is 1
 // for a missed target and 2 if it could not be measured.
 package main
 
@@ -36,7 +36,7 @@ type options struct {
 	library   string // path of libchdb; empty: where auditcollector looks for it
 	records   int    // how many wait in Kafka
 	size      int    // bytes of one record
-	only      string // measure only what contains this
+	only      string // measure only rows whose name contains this
 }
 
 func run(args []string, stdout, stderr io.Writer) int {

@@ -89,9 +89,9 @@ func (b *bench) discarding(ctx context.Context, refuses bool, do func(*instance,
 	return errors.Join(err, engine.end())
 }
 
-// oneCore measures how many records a second of one core's time takes from
-// Kafka to a ClickHouse that accepts and forgets them. Processor time, not
-// the clock's: broker and server have a core to themselves only if there is one.
+// oneCore measures how many records a second of one core's time moves from
+// Kafka to a ClickHouse that accepts and discards them. It counts processor
+// time: broker and server have a core to themselves only if there is one.
 func (b *bench) oneCore(ctx context.Context) error {
 	seconds, err := b.perRecord(ctx, "shipped", b.records)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *bench) oneCore(ctx context.Context) error {
 	return nil
 }
 
-// perRecord returns the seconds of processor time that the collector takes for
+// perRecord returns the seconds of processor time that the collector uses for
 // each of the first n records with some alert rules, while its ClickHouse costs
 // nothing.
 func (b *bench) perRecord(ctx context.Context, rules string, n int) (seconds float64, err error) {
@@ -133,7 +133,7 @@ func (b *bench) perRecord(ctx context.Context, rules string, n int) (seconds flo
 }
 
 // outage measures the memory of a collector whose ClickHouse refuses all, until
-// nothing of it grows any more, and then while it catches up.
+// it stops growing, and then while it catches up.
 func (b *bench) outage(ctx context.Context) error {
 	return b.discarding(ctx, true, func(p *instance, f *front) error {
 		const refused = `auditcollector_insert_errors_total{class="retry"}`
@@ -153,8 +153,8 @@ func (b *bench) outage(ctx context.Context) error {
 	})
 }
 
-// endToEnd measures how fast records come from Kafka into an engine on this
-// machine, with the broker beside it.
+// endToEnd measures how fast records move from Kafka into an engine on this
+// machine, with the broker on the same machine.
 func (b *bench) endToEnd(ctx context.Context) error {
 	p, err := b.collect(false, waiting)
 	if err != nil {
@@ -196,8 +196,8 @@ func (b *bench) queryable(ctx context.Context) error {
 	return nil
 }
 
-// trickle writes one record after the other, and asks all the time which are
-// there. It returns how long each was on its way.
+// trickle writes one record after the other, and polls for their arrival. It
+// returns how long each was on its way.
 func (b *bench) trickle(ctx context.Context, p *instance, topic string, n int, pause time.Duration) ([]time.Duration, error) {
 	producer, err := kafka.New(kafka.Config{Access: kafka.Access{Brokers: []string{b.broker.Addr}}, Topic: topic, Source: "/benchcollector"})
 	if err != nil {
@@ -206,7 +206,7 @@ func (b *bench) trickle(ctx context.Context, p *instance, topic string, n int, p
 	defer producer.Close()
 	s := samples.New(b.size)
 	write := func() error { return producer.Write(ctx, s.ID, [][]byte{s.Next(nil)}) }
-	// The first one waits for the engine and the consumer group to begin.
+	// The first one waits for the engine and the consumer group to start.
 	if err := write(); err != nil {
 		return nil, err
 	}
@@ -246,8 +246,8 @@ func (b *bench) trickle(ctx context.Context, p *instance, topic string, n int, p
 	return times, nil
 }
 
-// ask returns the number that answers a question to the engine, 0 if there is
-// no answer.
+// ask returns the number that answers a query to the engine, 0 if there is no
+// answer.
 func (b *bench) ask(ctx context.Context, sql string) int {
 	dial := chdb.Dialer(filepath.Join(b.dir, "local"), chdb.Reader)
 	client := http.Client{Transport: &http.Transport{

@@ -95,7 +95,7 @@ func (p *instance) until(ctx context.Context, n float64) error {
 	return wait(ctx, 200*time.Millisecond, fmt.Sprintf("%.0f records are stored", n), func() bool { return p.metric(ctx, recordsStored) >= n })
 }
 
-// wait waits until something is so, and looks at every step.
+// wait waits until a condition holds, and checks it at every step.
 func wait(ctx context.Context, step time.Duration, what string, is func() bool) error {
 	tick := time.NewTicker(step)
 	defer tick.Stop()

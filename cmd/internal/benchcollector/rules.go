@@ -16,8 +16,8 @@ const (
 	ruleTarget = 20 // percent
 )
 
-// rules measures how much more processor time a record takes with 30 alert
-// rules that look at each record than with none.
+// rules measures how much more processor time a record costs with 30 alert
+// rules that check each record than with none.
 func (b *bench) rules(ctx context.Context) error {
 	none := filepath.Join(b.dir, "none.yaml")
 	if err := os.WriteFile(none, []byte("rules: []\n"), 0o600); err != nil {
@@ -43,9 +43,9 @@ func (b *bench) rules(ctx context.Context) error {
 	return nil
 }
 
-// writeRules writes a file with ruleCount rules that look at each record, and
-// returns its path. They are the shipped ones, as often as it takes; scheduled
-// ones are left out.
+// writeRules writes a file with ruleCount rules that check each record, and
+// returns its path. They are the shipped ones, repeated; scheduled ones are
+// left out.
 func writeRules(dir string) (path string, err error) {
 	shipped, err := alert.Shipped()
 	if err != nil {
