@@ -19,10 +19,10 @@ import (
 var generate string
 
 const (
-	block  = 50_000 // records of one insert, as the collector has it
+	block  = 50_000 // records of one insert, as the collector writes it
 	repeat = 100    // of every so many blocks one arrives twice
 
-	freshInserts = 60  // one each second is what a collector makes of a trickle
+	freshInserts = 60  // a collector makes one each second of a trickle
 	freshRecords = 500 // of one of them
 )
 
@@ -81,8 +81,9 @@ func insert(ctx context.Context, conn driver.Conn, o options, begin time.Time, f
 	).Replace(generate))
 }
 
-// fresh stops all merges and writes the newest records in small inserts, each of
-// which leaves its own parts: what the pages meet in the minute after an outage.
+// fresh stops all merges and writes the newest records in small inserts, each
+// of which leaves its own parts: the state of the pages in the minute after an
+// outage.
 func fresh(ctx context.Context, c clickhouse.Config, o options) error {
 	conn, err := open(c)
 	if err != nil {
@@ -102,7 +103,7 @@ func fresh(ctx context.Context, c clickhouse.Config, o options) error {
 	return nil
 }
 
-// rest does what an hour of rest does: weeks that are over become one part each.
+// rest does the merges of an idle hour: each past week becomes one part.
 func rest(ctx context.Context, conn driver.Conn) error {
 	var weeks []string
 	rows, err := conn.Query(ctx, `SELECT DISTINCT partition_id FROM system.parts

@@ -1,9 +1,9 @@
 // Package main measures the review page over millions of records in
-// ClickHouse's own engine, and holds its pages to their targets.
+// ClickHouse's own engine, and compares its pages with their targets.
 //
-// A page is measured whole: its questions, its answers, its HTML. The records
-// lie as inserts and merges left them, one in a hundred of them twice. Then all
-// pages are measured again over fresh parts that no merge has seen. The exit
+// A page is measured whole: its queries, their answers, its HTML. The records
+// are as inserts and merges left them, one in a hundred of them twice. Then all
+// pages are measured again over new parts, not yet merged. The exit
 // code is 1 for a missed target and 2 if it could not be measured.
 package main
 
@@ -26,8 +26,7 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 )
 
-// deadline ends a run in which something hangs. Ten million records take
-// minutes to write.
+// deadline ends a run that hangs. Ten million records take minutes to write.
 const deadline = time.Hour
 
 func main() {
@@ -116,7 +115,7 @@ func bench(ctx context.Context, o options, stderr io.Writer) (rows []row, err er
 	if err := fill(ctx, config, o, stderr); err != nil {
 		return nil, err
 	}
-	writer, err := clickhouse.OpenReader(config) // may also insert: the engine tells by its socket
+	writer, err := clickhouse.OpenReader(config) // may also insert: the engine decides by the socket
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +156,8 @@ func bench(ctx context.Context, o options, stderr io.Writer) (rows []row, err er
 	return append(rows, more...), err
 }
 
-// startEngine runs this program's other part. It is in a process of its own, as
-// it is under a collector.
+// startEngine runs this program as the engine. It is in a process of its own,
+// as it is under a collector.
 func startEngine(ctx context.Context, dir, library string, stderr io.Writer) (stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -176,12 +175,13 @@ func startEngine(ctx context.Context, dir, library string, stderr io.Writer) (st
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the engine: %w", err)
 	}
-	// An engine that ends at once, its directory in use, is not waited for.
+	// An engine that exits immediately, its directory in use, is not waited
+	// for.
 	ctx, ended := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = cmd.Wait() // it has said why, if there was anything to say
+		_ = cmd.Wait() // it has reported the reason, if any
 		ended()
 	}()
 	stop = func() {

@@ -12,7 +12,7 @@ import (
 	"auditproxy/collector/store"
 )
 
-// A row is what was measured of one page.
+// A row is the measurement of one page.
 type row struct {
 	name           string
 	median, target time.Duration
@@ -25,8 +25,8 @@ const (
 	callTarget     = 100 * time.Millisecond
 )
 
-// measure asks for each page several times. The pages take turns, so that what
-// else happens on the machine meets all alike. prefix begins the rows' names.
+// measure requests each page several times. The pages alternate, so that other
+// load on the machine affects all alike. prefix begins the rows' names.
 func measure(ctx context.Context, s *store.Store, pages http.Handler, rounds int, prefix string) ([]row, error) {
 	newest, err := s.Calls(ctx, store.Filter{}, store.Page{Limit: 2000})
 	if err != nil {
