@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A Checker finds what is wrong with values that are right one by one.
+// A Checker finds problems in combinations of values that are valid one by one.
 type Checker struct {
 	Values
 	Problems Problems
 }
 
-// Problem adds a problem with key, whose value came from where it says.
+// Problem adds a problem with key, naming the source of its value.
 func (c *Checker) Problem(key, format string, args ...any) {
 	c.Problems = append(c.Problems, Problem{Key: key, Source: c.Source(key), Err: fmt.Errorf(format, args...)})
 }
@@ -37,7 +37,7 @@ func (c *Checker) Topic(key string) string {
 	return topic
 }
 
-// CheckTopic finds what Kafka refuses in the name of a topic.
+// CheckTopic checks that Kafka accepts the name of a topic.
 func CheckTopic(topic string) error {
 	if topic == "" || len(topic) > 249 || strings.ContainsFunc(topic, notInTopic) {
 		return fmt.Errorf("is %q, want 1 to 249 of A-Z a-z 0-9 . _ -", topic)
@@ -50,7 +50,7 @@ func notInTopic(r rune) bool {
 }
 
 // TLSKeys are the keys below prefix, such as "kafka.tls", that LoadTLS reads.
-// peers is what --help calls those we speak to: "brokers".
+// peers is the word for the other side in --help: "brokers".
 func TLSKeys(prefix, peers string) []Key {
 	return []Key{
 		{Name: prefix + ".enabled", Kind: Bool, Usage: "use TLS to connect to the " + peers},
@@ -73,8 +73,8 @@ func (c *Checker) TLS(prefix string) {
 	}
 }
 
-// LoginKeys are the keys below prefix, such as "kafka.sasl", that say how to
-// log in to Kafka.
+// LoginKeys are the keys below prefix, such as "kafka.sasl", that configure the
+// login to Kafka.
 func LoginKeys(prefix string) []Key {
 	return append([]Key{
 		{Name: prefix + ".mechanism", Kind: Choice, Choices: []string{"plain", "scram-sha-256", "scram-sha-512"}, Usage: "login mechanism; none: no login"},
@@ -82,8 +82,8 @@ func LoginKeys(prefix string) []Key {
 	}, PasswordKeys(prefix+".password")...)
 }
 
-// Login finds settings of LoginKeys that nothing would use, and what is missing
-// to log in.
+// Login reports settings of LoginKeys that would have no effect, and settings
+// that the login lacks.
 func (c *Checker) Login(prefix string) {
 	user, file := c.String(prefix+".username"), c.String(prefix+".password_file")
 	password := c.Secret(prefix + ".password").Reveal()

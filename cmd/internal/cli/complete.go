@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// CompleteFlags has a shell offer what the flags of AddFlags take, on root and
+// CompleteFlags makes a shell offer the values of AddFlags' flags, on root and
 // its commands.
 func CompleteFlags(root *cobra.Command, keys []Key) {
 	for _, k := range keys {

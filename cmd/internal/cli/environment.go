@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// An environment is what a list of NAME=value says.
+// An environment maps the names of a list of NAME=value to values.
 type environment struct {
 	names  []string // in the order of the list, each once
 	values map[string]string
 }
 
-// newEnvironment lets the last of two equal names win, as os/exec does.
+// newEnvironment uses the last of two equal names, as os/exec does.
 func newEnvironment(list []string) environment {
 	e := environment{values: make(map[string]string, len(list))}
 	for _, kv := range list {
@@ -29,7 +29,7 @@ func (e environment) home() string { return e.values["HOME"] }
 
 // configHome returns the directory of the user's configuration, "" if there is
 // none. A relative one is ignored (XDG Base Directory Specification): it would
-// be looked for in the working directory, which the agent chooses.
+// be relative to the working directory, which the agent chooses.
 func (e environment) configHome() string {
 	if dir := e.values["XDG_CONFIG_HOME"]; filepath.IsAbs(dir) {
 		return dir
@@ -40,8 +40,8 @@ func (e environment) configHome() string {
 	return ""
 }
 
-// Getenv is os.Getenv for a list such as os.Environ returns. Of a name that
-// stands twice the last counts, as in os/exec.
+// Getenv is os.Getenv for a list such as os.Environ returns. The last of
+// several equal names wins, as in os/exec.
 func Getenv(list []string, name string) string {
 	for _, kv := range slices.Backward(list) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {

@@ -56,5 +56,5 @@ func (f *flagValue) Set(text string) error {
 	return nil
 }
 
-// Type returns what --help calls the value.
+// Type returns the name of the value in --help.
 func (f *flagValue) Type() string { return f.key.Kind.String() }

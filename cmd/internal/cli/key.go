@@ -18,7 +18,7 @@ type Kind uint8
 const (
 	Text     Kind = iota // string
 	Choice               // string, one of Key.Choices
-	Path                 // string, an absolute path; "~/" stands for the home directory
+	Path                 // string, an absolute path; "~/" is expanded to the home directory
 	List                 // []string without empty entries; separated by commas outside files
 	Bool                 // bool
 	Duration             // time.Duration, not negative: "20ms", "1h30m", "30d"
@@ -31,7 +31,8 @@ const (
 // kindNames are the names of the kinds, see Kind.String.
 var kindNames = [...]string{"text", "word", "path", "list", "bool", "time", "size", "secret", "count", "secrets"}
 
-// String returns what --help and the documentation call a value of this kind.
+// String returns the name of a value of this kind in --help and the
+// documentation.
 func (k Kind) String() string { return kindNames[k] }
 
 // A Key is one setting of a program.
@@ -78,12 +79,12 @@ func (k Key) zero() any {
 	}
 }
 
-// errNotExpanded is said of a value that somebody else should have filled in.
+// errNotExpanded reports a value that the caller should have expanded.
 var errNotExpanded = errors.New("contains a ${NAME} that was not filled in; write the value itself")
 
-// parse reads a value as it stands in a variable or a flag.
+// parse reads a value as written in a variable or a flag.
 func (k Key) parse(s, home string) (any, error) {
-	switch k.Kind { // whatever they are, and in no message
+	switch k.Kind { // any content, and in no message
 	case Password:
 		return NewSecret(s), nil
 	case Secrets:
@@ -124,7 +125,7 @@ func (k Key) parse(s, home string) (any, error) {
 	}
 }
 
-// fromYAML reads a value as it stands in a file: typed, never guessed.
+// fromYAML reads a value as written in a file: typed, never guessed.
 func (k Key) fromYAML(v any, home string) (any, error) {
 	switch v := v.(type) {
 	case nil:
@@ -171,7 +172,7 @@ func listFromYAML(items []any) (any, error) {
 	return list, nil
 }
 
-// want says what a file must hold for k.
+// want describes the value that a file must hold for k.
 func (k Key) want() string {
 	switch k.Kind {
 	case Choice:
@@ -206,7 +207,7 @@ func yamlType(v any) string {
 	case map[string]any:
 		return "a section"
 	default:
-		return "a date" // what is left of YAML's types; map keys are checked before
+		return "a date" // the remaining YAML types; map keys are checked before
 	}
 }
 
@@ -355,8 +356,8 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + "B"
 }
 
-// Placeholder returns the first ${…} in s that names something, as MCP clients
-// write what they fill in before they start a server: ${HOME}, ${HOME:-/root},
+// Placeholder returns the first ${…} in s with a name, as MCP clients write
+// what they expand before they start a server: ${HOME}, ${HOME:-/root},
 // ${env:HOME}, ${workspaceFolder}. It returns "" if there is none.
 func Placeholder(s string) string {
 	for {

@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzFormat checks that what is shown of a value can be given back.
+// FuzzFormat checks that a printed value can be parsed again.
 func FuzzFormat(f *testing.F) {
 	for _, s := range []string{"30d", "1h30m", "20ms", "1GiB", "32MB", "1536", "99999999d", "7 TiB"} {
 		f.Add(s)
@@ -113,7 +113,7 @@ func TestNames(t *testing.T) {
 }
 
 // TestSecretsList reads a list of secrets from a variable and from a file, and
-// shows none of it, not even in what is said of a wrong one.
+// checks that none of it is printed, not even in the message about a wrong one.
 func TestSecretsList(t *testing.T) {
 	k := Key{Name: "hooks", Kind: Secrets}
 	fromVariable, err := k.parse("https://a/T0KEN, https://b/T0KEN", "")

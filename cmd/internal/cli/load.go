@@ -1,4 +1,4 @@
-// Package cli is what the programs share on their command line: exit codes,
+// Package cli holds the command-line parts that the programs share: exit codes,
 // strict configuration, secrets that do not print, a logger and the version.
 package cli
 
@@ -18,27 +18,27 @@ import (
 	"github.com/spf13/viper"
 )
 
-// maxFile is how many bytes a configuration file may have.
+// maxFile is the size limit of a configuration file, in bytes.
 const maxFile = 1 << 20
 
-// enforceKey lists, in the administrator's file alone, the keys that nothing
-// read later may change.
+// enforceKey lists, in the administrator's file only, the keys that no later
+// layer may change.
 const enforceKey = "enforce"
 
-// A Config says what Load reads.
+// A Config selects what Load reads.
 type Config struct {
 	Program    string // such as "auditproxy": names the user's directory and, in upper case, the variables. Required.
-	Keys       []Key  // all there are. Required.
+	Keys       []Key  // all keys. Required.
 	SystemFile string // the administrator's file, which may be missing; "" for none
-	SystemUID  int    // who may own SystemFile beside root. Tests own theirs; a program leaves it 0.
+	SystemUID  int    // a further owner allowed for SystemFile, besides root. Tests own theirs; a program leaves it 0.
 	Env        []string
 	Flags      *pflag.FlagSet // parsed, as AddFlags defined it; nil for none
 }
 
 // Load reads, in this order, the administrator's file, the file that --config
 // names or else the user's own in $XDG_CONFIG_HOME, the environment and the
-// flags. What comes later wins, except over enforced keys. It never looks into
-// the working directory. An empty variable counts as unset.
+// flags. Later sources win, except over enforced keys. It never reads the
+// working directory. An empty variable counts as unset.
 //
 // The values are those in force only if there is no problem.
 func Load(c Config) (Values, Problems) {
@@ -84,7 +84,7 @@ func (l *loader) setDefault(k Key) {
 
 // set puts a value of one layer into force. The layers are applied here rather
 // than bound to viper, because viper reads the process's own environment and
-// cannot say which layer a value came from.
+// does not report which layer a value came from.
 func (l *loader) set(k Key, src Source, value any, err error) {
 	enforced := l.enforced[k.Name] && src.Layer != System
 	switch {
@@ -93,13 +93,13 @@ func (l *loader) set(k Key, src Source, value any, err error) {
 	case !enforced:
 		l.values.viper.Set(k.Name, value)
 		l.values.source[k.Name] = src
-	case !k.same(value, l.values.viper.Get(k.Name)): // the same again is no change
+	case !k.same(value, l.values.viper.Get(k.Name)): // an equal value changes nothing
 		l.problem(k.Name, src, fmt.Errorf("is enforced by %s and cannot be changed", l.SystemFile))
 	}
 }
 
-// same reports whether two values of k mean the same. Paths do if they lead to
-// the same file; the one in force stays as the administrator wrote it.
+// same reports whether two values of k are equivalent. Paths are if they lead
+// to the same file; the one in force stays as the administrator wrote it.
 func (k Key) same(a, b any) bool {
 	if pa, ok := a.(string); ok && k.Kind == Path && pa != "" {
 		pb, _ := b.(string)
@@ -108,9 +108,9 @@ func (k Key) same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// readSystemFile reads the administrator's file, unless somebody else could
-// have written it. A "~/" in it is the home directory that the system has for
-// the user, not $HOME, which belongs to the caller.
+// readSystemFile reads the administrator's file, unless another user could have
+// written it. A "~/" in it is the home directory that the system has for the
+// user, not $HOME, which belongs to the caller.
 func (l *loader) readSystemFile() {
 	src := Source{System, l.SystemFile}
 	switch err := checkTrusted(l.SystemFile, l.SystemUID); {
@@ -137,8 +137,8 @@ func (l *loader) readUserFile() {
 	}
 }
 
-// readFile reads one file with a viper of its own, so that what it says is
-// known apart from what is in force.
+// readFile reads one file with a viper of its own, which keeps its values apart
+// from those in force.
 func (l *loader) readFile(src Source, required bool) {
 	text, err := readLimited(src.Name)
 	if errors.Is(err, fs.ErrNotExist) && !required {
@@ -190,7 +190,7 @@ func readLimited(path string) ([]byte, error) {
 	return text, err
 }
 
-// enforce notes the keys that no later layer may change.
+// enforce marks the keys that no later layer may change.
 func (l *loader) enforce(src Source, value any) {
 	names, err := Key{Kind: List}.fromYAML(value, "")
 	if err != nil {
@@ -205,7 +205,7 @@ func (l *loader) enforce(src Source, value any) {
 	}
 }
 
-// checkEnforced finds keys whose enforcement would hold nothing.
+// checkEnforced finds enforced keys without a value to enforce.
 func (l *loader) checkEnforced() {
 	for _, k := range l.Keys {
 		if l.enforced[k.Name] && k.Varies && l.values.source[k.Name].Layer == Default {
@@ -237,7 +237,7 @@ func (l *loader) readEnv() {
 }
 
 // fromKubernetes reports whether a variable is one that Kubernetes sets in
-// every container beside a Service with this program's name.
+// every container next to a Service with this program's name.
 func fromKubernetes(name string) bool {
 	return name == "PORT" || strings.HasPrefix(name, "PORT_") || name == "SERVICE_HOST" ||
 		name == "SERVICE_PORT" || strings.HasPrefix(name, "SERVICE_PORT_")

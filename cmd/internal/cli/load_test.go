@@ -24,7 +24,7 @@ var testKeys = []Key{
 	{Name: "login.password", Kind: Password},
 }
 
-// A world is all that a Load in these tests can see.
+// A world is everything that a Load in these tests can read.
 type world struct {
 	dir   string
 	env   []string
@@ -95,7 +95,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestLayers gives one more layer a value in each step and expects it to win.
+// TestLayers sets the value in one more layer in each step and expects it to
+// win.
 func TestLayers(t *testing.T) {
 	w := newWorld(t)
 	for _, step := range []struct {
@@ -193,7 +194,7 @@ login: {password: hunter2}
 func TestVariablesAndFlags(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "PROG_NAMES= a , b", "PROG_STORE_BYTES=32MB", "PROG_MODE=", "PROG_LOGIN_PASSWORD=${x}",
-		// what Kubernetes sets beside a Service named prog
+		// set by Kubernetes next to a Service named prog
 		"PROG_SERVICE_HOST=10.0.0.1", "PROG_SERVICE_PORT_HTTP=80", "PROG_PORT=tcp://10.0.0.1:80", "PROG_PORT_80_TCP_ADDR=10.0.0.1",
 		"PROGRAM_X=somebody else's")
 	w.flags = []string{"--names=c", "--names=d,e", "--tls-enabled", "--store-dir=sub"}

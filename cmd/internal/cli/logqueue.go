@@ -13,9 +13,9 @@ import (
 const maxQueued = 64 << 10
 
 // A LogQueue writes messages in a goroutine of its own: a reader of standard
-// error that stopped reading must not stop the program. Messages for which
-// there is no room are counted, and a message in their place says how many. It
-// may be called concurrently.
+// error that stopped reading must not stop the program. Messages that do not
+// fit are counted, and a message in their place has the count. It may be called
+// concurrently.
 type LogQueue struct {
 	w    io.Writer
 	lost func(messages int) []byte
@@ -48,7 +48,7 @@ func NewQueuedLogger(w io.Writer, v Values) (*zap.Logger, *LogQueue) {
 	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(q), level)), q
 }
 
-// Write takes one message, or counts it.
+// Write queues one message, or counts it.
 func (q *LogQueue) Write(message []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

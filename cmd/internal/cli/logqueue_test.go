@@ -30,7 +30,7 @@ func (s *stuck) lines() []string {
 }
 
 // Messages do not wait for their reader, arrive in order once it reads, and a
-// message says where and how many were lost.
+// message shows where and how many were lost.
 func TestQueuedLogger(t *testing.T) {
 	for _, format := range []string{"console", "json"} {
 		t.Run(format, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestQueuedLogger(t *testing.T) {
 	}
 }
 
-// A loss stands where it happened: before messages that found room again.
+// A loss is reported where it happened: before later messages that fit again.
 func TestQueuedLoggerSaysWhereMessagesAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &stuck{open: make(chan struct{})}

@@ -8,7 +8,7 @@ import (
 
 var errUnknownKey = errors.New("unknown key")
 
-// A Problem is one thing that is wrong with the configuration.
+// A Problem is one mistake in the configuration.
 type Problem struct {
 	Key    string // "" if it is about the source as a whole
 	Source Source
@@ -28,7 +28,7 @@ func (p Problem) String() string {
 	return s + p.Err.Error()
 }
 
-// Problems are all that is wrong. Err makes an error of them.
+// Problems are all mistakes. Err makes an error of them.
 type Problems []Problem
 
 // Err returns one error that names every problem, nil if there is none.

@@ -15,12 +15,13 @@ import (
 
 // The exit codes of all programs.
 const (
-	ExitFound   = 1  // what a command was asked to look for is there
-	ExitUnclear = 2  // it could not tell, or was not understood
+	ExitFound   = 1  // a command found what it looked for
+	ExitUnclear = 2  // the command failed, or was not understood
 	ExitConfig  = 78 // EX_CONFIG of sysexits.h: no start with this configuration
 )
 
-// An ExitError ends a program with a code. Err is said to the user unless nil.
+// An ExitError ends a program with a code. Err is printed for the user unless
+// nil.
 type ExitError struct {
 	Code int
 	Err  error
@@ -52,7 +53,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q is no command of %s; %ssee %[2]s --help", args[0], cmd.Name(), hint)
 }
 
-// flagError says what a flag wants, in the form of all other messages.
+// flagError reports the value that a flag wants, in the form of all other
+// messages.
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
@@ -64,9 +66,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }
 
-// Execute does what args ask of root and returns the exit code: 0, that of an
-// ExitError, or ExitUnclear for any other error. What the user is to be told
-// goes to say.
+// Execute runs root with args and returns the exit code: 0, that of an
+// ExitError, or ExitUnclear for any other error. It reports errors with say.
 func Execute(ctx context.Context, root *cobra.Command, args []string, say func(error)) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)

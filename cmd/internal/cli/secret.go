@@ -5,15 +5,15 @@ import (
 	"io"
 )
 
-// masked is what every printed Secret looks like.
+// masked is the text of every printed Secret.
 const masked = "<secret>"
 
 // A Secret prints as <secret> wherever it is printed: by fmt with any verb, as
 // JSON, YAML or text, by zap. Reveal gives the value itself. The zero value is
 // the empty secret.
 type Secret struct {
-	// Behind a pointer, because fmt does not call the methods of what stands in
-	// an unexported field and would print the text.
+	// Behind a pointer, because fmt does not call the methods of a value in an
+	// unexported field and would print the text.
 	value *string
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // TestSecretNeverPrints prints a secret in every way that this program's
-// libraries know, alone and inside other values, unexported fields included.
+// libraries offer, alone and inside other values, unexported fields included.
 func TestSecretNeverPrints(t *testing.T) {
 	const value = "hunter2"
 	s := NewSecret(value)

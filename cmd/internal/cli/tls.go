@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// LoadTLS returns what the keys below prefix, such as "kafka.tls", say:
-// enabled, ca_file, cert_file, key_file and server_name. It returns nil if
-// enabled is false.
+// LoadTLS returns the configuration in the keys below prefix, such as
+// "kafka.tls": enabled, ca_file, cert_file, key_file and server_name. It
+// returns nil if enabled is false.
 func LoadTLS(v Values, prefix string) (*tls.Config, error) {
 	if !v.Bool(prefix + ".enabled") {
 		return nil, nil
@@ -36,7 +36,7 @@ func LoadTLS(v Values, prefix string) (*tls.Config, error) {
 	return c, nil
 }
 
-// LoadPassword returns the value of key or, if that is empty, what stands in
+// LoadPassword returns the value of key or, if that is empty, the content of
 // the file that key+"_file" names, without a line feed at its end.
 func LoadPassword(v Values, key string) (Secret, error) {
 	s, name := v.Secret(key), v.String(key+"_file")

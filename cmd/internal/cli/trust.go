@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkTrusted refuses a file that somebody other than owner could have
-// written: it, each directory on the way to it and each link that is followed
-// must belong to owner or root, and nobody else may write there. In a sticky
-// directory nobody else can replace what belongs to the owner. On a file system
-// that is mounted read-only the mode does not count: a Kubernetes volume may
-// have mode 0777.
+// checkTrusted refuses a file that a user other than owner could have written:
+// the file, each directory on the way to it and each link that is followed must
+// belong to owner or root, and no other user may write there. In a sticky
+// directory other users cannot replace the owner's files. On a file system that
+// is mounted read-only the mode does not count: a Kubernetes volume may have
+// mode 0777.
 //
-// A file that is not there is fs.ErrNotExist, wherever it is not.
+// A missing file is fs.ErrNotExist, wherever its path ends.
 //
-// As nobody untrusted can write to any of these, what is opened afterwards is
-// what was checked.
+// Because no untrusted user can write to any of them, the file opened afterwards
+// is the one that was checked.
 func checkTrusted(path string, owner int) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -59,7 +59,7 @@ func checkTrusted(path string, owner int) error {
 	return err
 }
 
-// untrusted says what is wrong with one file, directory or link.
+// untrusted returns why one file, directory or link is not trusted.
 func untrusted(path string, i fs.FileInfo, owner int) error {
 	st, ok := i.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -82,11 +82,11 @@ func readOnly(path string) bool {
 	return unix.Statfs(path, &st) == nil && st.Flags&flag != 0
 }
 
-// sameFile reports whether two absolute paths mean one file, whether it is
-// there yet or not.
+// sameFile reports whether two absolute paths name one file, which need not
+// exist yet.
 func sameFile(a, b string) bool { return a == b || resolve(a) == resolve(b) }
 
-// resolve follows the links in as much of an absolute path as is there.
+// resolve follows the links in the existing part of an absolute path.
 func resolve(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// unmapped reports whether uid is what the kernel shows in a user namespace for
-// every owner that has no id there, such as the host's root in a rootless
-// container. Nobody in the namespace is that owner, so nobody there can write
-// as it. Not told apart are the host's users, and where the number is mapped
-// too, the container's "nobody", unless that is who runs the program.
+// unmapped reports whether uid is the one that the kernel shows in a user
+// namespace for every owner without an id there, such as the host's root in a
+// rootless container. No process in the namespace has that owner, so none can
+// write as it. The check cannot distinguish the host's users, and where the
+// number is mapped too, the container's "nobody", unless that user runs the
+// program.
 func unmapped(uid int) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(uid) || uid == os.Geteuid() {
@@ -28,8 +29,8 @@ func mapsAll(uidMap string) bool {
 }
 
 // userHome is the home directory that the system has for the user who runs the
-// program, "" if it has none. os/user would take $HOME where the user has no
-// entry, and whoever starts the program chooses that.
+// program, "" if it has none. os/user would use $HOME where the user has no
+// entry, and the caller of the program chooses that.
 func userHome() string {
 	passwd, err := os.ReadFile("/etc/passwd")
 	if err != nil {

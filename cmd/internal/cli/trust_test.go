@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// What the administrator's file says counts only if nobody else could have
-// written it.
+// The administrator's file counts only if no other user could have written it.
 func TestWhoCouldWriteTheSystemFile(t *testing.T) {
 	mode := func(name string, m os.FileMode) func(*testing.T, *world) {
 		return func(t *testing.T, w *world) { must(t, os.Chmod(w.path(name), m)) }

@@ -43,7 +43,7 @@ The flags of the configuration work here too: {{.Root.CommandPath}} --help
 `
 )
 
-// SetUsage has root and its commands print help in one form. The help of root
+// SetUsage makes root and its commands print help in one form. The help of root
 // lists every key: with its flag, or for a secret with its variable.
 func SetUsage(root *cobra.Command, keys []Key) {
 	root.SetUsageTemplate(rootUsage + secretUsage(root.Name(), keys) + "More about a command: {{.CommandPath}} COMMAND --help\n")

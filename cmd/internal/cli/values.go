@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/viper"
 )
 
-// A Layer is a place that values come from. Later layers override earlier ones.
+// A Layer is a source of values. Later layers override earlier ones.
 type Layer uint8
 
 // The layers, in the order in which they are read.
@@ -43,8 +43,8 @@ func (s Source) String() string {
 // MarshalText is String.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Values are the values in force. The zero value has none. They do not change
-// once they are loaded, so they may be read concurrently.
+// Values are the values in force. The zero value has none. They are immutable
+// after loading, so they may be read concurrently.
 type Values struct {
 	keys   []Key
 	viper  *viper.Viper // checked values of the Go types that Kind names; nil in the zero value
@@ -89,7 +89,7 @@ func (v Values) Source(key string) Source { return v.source[key] }
 // A Setting is a value for people and for JSON. Secrets are masked.
 type Setting struct {
 	Key    string `json:"key"`
-	Value  string `json:"value"` // as it would stand in a variable
+	Value  string `json:"value"` // as written in a variable
 	Source Source `json:"source"`
 }
 
@@ -102,7 +102,7 @@ func (v Values) Settings() []Setting {
 	return list
 }
 
-// format writes a value as it would stand in a variable.
+// format writes a value as it would be written in a variable.
 func (k Key) format(value any) string {
 	switch value := value.(type) {
 	case string:

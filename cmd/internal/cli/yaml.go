@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// strictYAML is the decoder of configuration files. Viper's own takes the first
-// document of several, folds the case of names and splits them at dots; each
-// of these could hide a setting behind another.
+// strictYAML is the decoder of configuration files. Viper's own reads only the
+// first document of several, folds the case of names and splits them at dots;
+// each could hide a setting behind another.
 type strictYAML struct{}
 
 // Decoder returns strictYAML for every format; there is only one.
@@ -49,8 +49,8 @@ func checkNames(path string, m map[string]any) error {
 	return nil
 }
 
-// yamlError says where a file is wrong without quoting from it: whoever names
-// a file by mistake may have named one with a secret.
+// yamlError locates the error in a file without quoting it: the file named by
+// mistake may hold a secret.
 func yamlError(err error) error {
 	var parse viper.ConfigParseError
 	if errors.As(err, &parse) {
