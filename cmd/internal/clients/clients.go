@@ -1,10 +1,10 @@
 // Package clients rewrites the configurations of MCP clients, so that their
 // servers run through the proxy, and back.
 //
-// A configuration is found (clients.go, file.go), its servers are read with the
-// places of what wrapping changes (server.go, remoteentry.go), Wrap and Unwrap
-// say what to edit (wrap.go, unwrap.go, remote.go), and rewrite.go shows the
-// change, asks, and puts the new file in the place of the old one (replace.go).
+// It finds configurations (clients.go, file.go) and reads their servers with the
+// offsets of the parts that wrapping changes (server.go, remoteentry.go). Wrap
+// and Unwrap choose the edits (wrap.go, unwrap.go, remote.go); rewrite.go shows
+// the change, asks, and replaces the file (replace.go).
 package clients
 
 import (
@@ -16,7 +16,7 @@ import (
 	"slices"
 )
 
-// A Status says what a client's configuration runs.
+// A Status is what a client's configuration runs.
 type Status struct {
 	Client  string   // "Claude Code", "Cursor", …; empty for a file named by its path
 	Path    string   // of the file
@@ -44,9 +44,9 @@ func Scan(getenv func(string) string) []Status {
 // A location is where a client keeps its configuration.
 type location struct{ client, path string }
 
-// existingConfigs returns those of the known configurations that exist, each
-// once: in the home directory .cursor/mcp.json is also the user's own. A file
-// that cannot be looked at counts as existing, so that reading it says why.
+// existingConfigs returns the known configurations that exist, each once: in
+// the home directory .cursor/mcp.json is also the user's own. An unreadable
+// file counts as existing, so that reading it reports why.
 func existingConfigs(getenv func(string) string) []location {
 	var files []location
 	var seen []fs.FileInfo

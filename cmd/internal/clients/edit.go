@@ -17,8 +17,8 @@ func text(v hujson.Value) string {
 	return ""
 }
 
-// objects yields the objects that stand in obj under name: which of several
-// equal names counts is the client's choice.
+// objects yields the objects in obj under name: the client chooses which of
+// several equal names counts.
 func objects(obj *hujson.Object, name string) iter.Seq[*hujson.Object] {
 	return func(yield func(*hujson.Object) bool) {
 		for _, m := range obj.Members {

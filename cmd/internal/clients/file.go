@@ -10,15 +10,15 @@ import (
 
 // A config is one configuration as it was read.
 type config struct {
-	path    string // as the user knows it
-	target  string // what it leads to: links are followed, so that a write replaces no link
+	path    string // as the user wrote it
+	target  string // with links followed, so that a write does not replace a link
 	info    fs.FileInfo
 	data    []byte
 	servers []server // in the order of the file
 }
 
-// readConfig reads the configuration at path. A server that runs the
-// program at self counts as wrapped, whatever that program is called.
+// readConfig reads the configuration at path. A server that runs the program at
+// self counts as wrapped, under any name.
 func readConfig(path, self string) (config, error) {
 	c := config{path: path}
 	var err error

@@ -19,7 +19,7 @@ const RemotePackage = "mcp-remote@0.15.1"
 // nodeVersion is the oldest version that RemotePackage's dependencies run on.
 const nodeVersion = "Node.js 20.18.1 or newer"
 
-// remoteNotice is what wrap --remote shows before it asks.
+// remoteNotice is the text that wrap --remote shows before it asks.
 const remoteNotice = `
 Remote servers run through ` + RemotePackage + ` from now on:
   * npx fetches it from the npm registry on the first start. It needs ` + nodeVersion + `.
@@ -30,9 +30,9 @@ Remote servers run through ` + RemotePackage + ` from now on:
 
 `
 
-// RemoteCommand returns what to run for args under the values of RemoteFlag and
-// RemoteHeaderFlag, and in which directory. An empty dir is the working
-// directory. env is what the command will have.
+// RemoteCommand returns the command to run for args under the values of
+// RemoteFlag and RemoteHeaderFlag, and its directory. An empty dir is the
+// working directory. env is the command's environment.
 func RemoteCommand(remote string, headers, args, env []string) (command []string, dir string, err error) {
 	if remote != "" {
 		// Clients start servers in the agent's project. There npx would run the
@@ -55,9 +55,9 @@ func RemoteCommand(remote string, headers, args, env []string) (command []string
 	return command, dir, nil
 }
 
-// wrapRemoteEdits makes a server with a URL one that runs mcp-remote. Values are
-// moved as they are written, and never copied: unwrapRemoteEdits finds the way
-// back from the result alone.
+// wrapRemoteEdits makes a server with a URL one that runs mcp-remote. Values
+// are moved as they are written, and never copied: unwrapRemoteEdits must
+// restore the entry from the result alone.
 func wrapRemoteEdits(data []byte, s server, self string) []udiff.Edit {
 	e := s.entry
 	at := e.urls[0]
@@ -143,8 +143,8 @@ func unwrapRemoteEdits(data []byte, s server) []udiff.Edit {
 	return append(edits, e.restoreHeaders(data)...)
 }
 
-// restoreHeaders is the way back of moveHeaders. If the variables are not where
-// it left them, "headers" is written anew and "env" keeps the rest.
+// restoreHeaders reverses moveHeaders. If the variables have moved since, it
+// writes a new "headers" and "env" keeps the rest.
 func (e remoteEntry) restoreHeaders(data []byte) []udiff.Edit {
 	if len(e.names) == 0 || len(e.env) == 0 {
 		return nil

@@ -85,7 +85,7 @@ func checkRemoteRoundTrip(t *testing.T, in []byte) {
 	}
 	for _, s := range before {
 		if s.Wrapped {
-			return // its own bytes are not what wrapping started from
+			return // wrapping started from other bytes
 		}
 	}
 	back, _, err := rewritten(wrapped, unwrapRewrite(Config{}))
@@ -139,8 +139,8 @@ func TestURLRefusal(t *testing.T) {
 	}
 }
 
-// What was edited since stays: a rotated token goes back into the headers, and
-// a variable that somebody added stays in the environment.
+// Later edits are kept: a rotated token goes back into the headers, and an
+// added variable stays in the environment.
 func TestUnwrapEditedRemote(t *testing.T) {
 	const args = `"args":["--remote=url:http","--remote-header=X-Key=MCP_HEADER_X_KEY","--","npx","-y","mcp-remote@0.15.1","https://example.com/new","--debug"]`
 	for _, tt := range []struct{ name, in, want string }{
@@ -164,8 +164,8 @@ func TestUnwrapEditedRemote(t *testing.T) {
 	}
 }
 
-// A repository can bring along an entry that only looks as wrap --remote left
-// it. Unwrapping makes nothing of it that wrap could not have started from.
+// A repository can contain an entry that only looks as wrap --remote left it.
+// Unwrapping must only restore what wrap could have started from.
 func TestUnwrapForgedRemote(t *testing.T) {
 	for _, flags := range []string{`"--remote=command"`, `"--remote=url:stdio"`, `"--remote=url","--remote-header=a b=X"`, `"--remote=url","--remote-header=A"`} {
 		in := `{"servers":{"s":{"command":"auditproxy","args":[` + flags + `,"--","npx","mcp-remote","https://example.com"],"env":{"X":"1"}}}}`

@@ -13,19 +13,19 @@ import (
 
 // The flags that wrap --remote writes and unwrap reads. A header's value never
 // becomes an argument, and neither does a ${NAME} in the client's file: Claude
-// Code would fill it in, or drop a server whose ${NAME} it does not have.
+// Code would expand it, or drop a server whose ${NAME} it does not have.
 const (
 	RemoteFlag       = "remote"        // MEMBER[:TYPE]: where the URL was, and what "type" was
 	RemoteHeaderFlag = "remote-header" // NAME=VARIABLE
 )
 
-// headerName matches the names that mcp-remote passes on; it drops others.
+// headerName matches the names that mcp-remote forwards; it drops others.
 var headerName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // urlMembers are the names under which clients have a server's URL.
 var urlMembers = []string{"url", "serverUrl", "httpUrl"}
 
-// remoteTypes are the values of "type" that mcp-remote can stand in for.
+// remoteTypes are the values of "type" that mcp-remote can replace.
 var remoteTypes = []string{"http", "sse", "streamable-http", "streamableHttp", "streamable_http"}
 
 // A remoteEntry holds the members of a server's entry that matter if it has, or
@@ -33,7 +33,7 @@ var remoteTypes = []string{"http", "sse", "streamable-http", "streamableHttp", "
 type remoteEntry struct {
 	all                       []hujson.ObjectMember
 	urls, types, headers, env []hujson.ObjectMember
-	login                     string // a member that says how the client logs in
+	login                     string // a member that configures the client's login
 
 	// Of an entry that is wrapped already:
 	wrapped   *hujson.Value // the URL among the arguments
@@ -128,8 +128,8 @@ func (e remoteEntry) headersRefusal() string {
 	return ""
 }
 
-// readWrapped reads from the arguments of a wrapped server what wrap --remote
-// left there. It does nothing for other servers.
+// readWrapped reads what wrap --remote left in the arguments of a wrapped
+// server. It does nothing for other servers.
 func (e *remoteEntry) readWrapped(args []hujson.Value, dashes int) error {
 	for _, arg := range args[:dashes] {
 		flag, value, _ := strings.Cut(strings.TrimPrefix(text(arg), "--"), "=")
@@ -165,7 +165,7 @@ func (e remoteEntry) index(name string) int {
 	return slices.IndexFunc(e.all, func(m hujson.ObjectMember) bool { return text(m.Name) == name })
 }
 
-// removal takes a member and one comma out.
+// removal removes a member and one comma.
 func (e remoteEntry) removal(name string) udiff.Edit {
 	i := e.index(name)
 	m := e.all[i]

@@ -12,12 +12,12 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// replace puts data in the place of what was read from c, keeps a copy of that
+// replace writes data in place of the bytes read from c, keeps a copy of those
 // beside the file, and returns the copy's path. A reader of the file finds the
 // old bytes or the new ones, never a part; mode and owner stay.
 func (c config) replace(data []byte) (backup string, err error) {
 	// Clients write to these files too, and time has passed since the question.
-	// A write between this look and the rename is lost: they take no lock.
+	// A write between this check and the rename is lost: they use no lock.
 	now, err := os.ReadFile(c.target)
 	if err != nil {
 		return "", err
@@ -28,7 +28,7 @@ func (c config) replace(data []byte) (backup string, err error) {
 	if backup, err = c.backUp(); err != nil {
 		return "", err
 	}
-	// A crash here leaves a backup too many.
+	// A crash here leaves a superfluous backup.
 	tmp, err := os.CreateTemp(filepath.Dir(c.target), ".auditproxy-*.tmp")
 	if err != nil {
 		return "", err
@@ -44,8 +44,8 @@ func (c config) replace(data []byte) (backup string, err error) {
 	return backup, spool.SyncDir(filepath.Dir(c.target))
 }
 
-// backUp copies what was read from c to a new file, unless an earlier backup
-// has the same bytes. A backup is never written over.
+// backUp copies the bytes read from c to a new file, unless an earlier backup
+// has the same bytes. A backup is never overwritten.
 func (c config) backUp() (string, error) {
 	for n := 1; ; n++ {
 		name := c.target + ".auditproxy-backup"
@@ -62,7 +62,7 @@ func (c config) backUp() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// A crash in here leaves part of a backup, and the file as it was.
+		// A crash in here leaves part of a backup, and the file unchanged.
 		if err := c.fill(f, c.data); err != nil {
 			return "", errors.Join(err, os.Remove(name))
 		}
@@ -85,7 +85,7 @@ func (c config) fill(f *os.File, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// keepOwner gives f the owner of c, where it is another: root may wrap for a user.
+// keepOwner gives f the owner of c if it differs: root may wrap for a user.
 func (c config) keepOwner(f *os.File) error {
 	want, ok := c.info.Sys().(*syscall.Stat_t)
 	if !ok {

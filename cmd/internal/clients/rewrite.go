@@ -16,33 +16,33 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 )
 
-// A Config says what to rewrite and how to speak with the user.
+// A Config selects what to rewrite and how to talk to the user.
 type Config struct {
-	Stdin          io.Reader           // where the answer to the question comes from
+	Stdin          io.Reader           // the answer to the question is read from here
 	Stdout, Stderr io.Writer           // for the change, and for the question
 	Getenv         func(string) string // as os.Getenv
-	Say            func(error)         // is told of each file that cannot be read
+	Say            func(error)         // called for each file that cannot be read
 	Colour         bool                // show the change in colours
 
-	DryRun  bool     // show the change and make none
-	Yes     bool     // make it without asking
+	DryRun  bool     // show the changes without making them
+	Yes     bool     // make them without asking
 	Remote  bool     // wrap servers with a URL too; Unwrap ignores it
 	Servers []string // the only servers to change; none: all
 }
 
-// A rewrite changes servers in client configurations: it reads all of them,
-// shows what would become of them, asks once and writes.
+// A rewrite changes servers in client configurations: it reads all
+// configurations, shows the changes, asks once and writes.
 type rewrite struct {
 	cfg  Config
 	verb string
 	done string // the verb's participle
 
 	concerns func(server) bool   // whether to change a server that has no problem
-	remark   func(server) string // what to say of one that is not changed; may be empty
+	remark   func(server) string // the message about one that is not changed; may be empty
 	edits    func(data []byte, s server, self string) []udiff.Edit
 }
 
-// A change is what happens to one file.
+// A change is the change of one file.
 type change struct {
 	file    config
 	after   []byte
@@ -50,8 +50,8 @@ type change struct {
 	remote  int // how many of them have a URL
 }
 
-// run changes the files at paths, or the known ones that exist. What cannot be
-// read is named and does not keep the rest from being changed.
+// run changes the files at paths, or the known ones that exist. A file that
+// cannot be read is named and does not keep the rest from being changed.
 func (r *rewrite) run(paths []string) error {
 	self, err := selfPath()
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *rewrite) run(paths []string) error {
 		}
 	}
 	switch {
-	case len(files) == 0: // the problems say why
+	case len(files) == 0: // the problems hold the reason
 	case len(changes) == 0:
 		fmt.Fprintf(r.cfg.Stdout, "nothing to %s\n", r.verb)
 	case !r.cfg.DryRun:
@@ -99,7 +99,7 @@ func (r *rewrite) run(paths []string) error {
 	return nil
 }
 
-// read returns the configurations at paths, each once, and what went wrong.
+// read returns the configurations at paths, each once, and the problems.
 func (r *rewrite) read(paths []string, self string) (files []config, problems []error) {
 	if len(paths) == 0 {
 		for _, f := range existingConfigs(r.cfg.Getenv) {
@@ -146,8 +146,8 @@ func (r *rewrite) checkNames(files []config) error {
 	return fmt.Errorf("no server is called %s: there are %s", strings.Join(missing, " or "), strings.Join(have, ", "))
 }
 
-// plan decides what to change and says what is not changed and why. It is
-// unable if that is a server which was asked for by name.
+// plan chooses the changes and reports each server that is not changed, with
+// the reason. It is unable if that server was requested by name.
 func (r *rewrite) plan(files []config, self string) (changes []change, unable bool, err error) {
 	for _, f := range files {
 		c := change{file: f}
@@ -203,7 +203,7 @@ func unified(from, to string, before, after []byte) (string, error) {
 	return udiff.ToUnified(from, to, string(before), lines, udiff.DefaultContextLines)
 }
 
-// visible makes a diff fit for a terminal: a repository can bring along a
+// visible escapes a diff for a terminal: a repository can contain a
 // configuration whose comments would move the cursor or turn the text around.
 func visible(diff string) string {
 	var b strings.Builder

@@ -10,7 +10,8 @@ import (
 
 // selfPath returns the path under which clients are to start this program:
 // absolute, because desktop clients have no PATH, and as it was called if that
-// leads here, because a package manager's link outlives the version behind it.
+// leads to this program, because a package manager's link outlives the version
+// behind it.
 func selfPath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

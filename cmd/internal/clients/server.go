@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// A Server says whether a server is recorded. All of it is what the file
-// says, and an agent's repository can bring such a file along.
+// A Server describes a server and whether it is recorded. All of it is from the
+// file, which may be untrusted: an agent's repository can contain one.
 type Server struct {
 	Name    string
 	Project string // the project directory it is for; empty unless the file has projects
@@ -28,7 +28,7 @@ func (s Server) Label() string {
 	return fmt.Sprintf("%q of project %q", s.Name, s.Project)
 }
 
-// A server is one server of a configuration, with the places of what
+// A server is one server of a configuration, with the offsets of the parts that
 // wrapping changes. Offsets count from the start of the file.
 type server struct {
 	Server
@@ -40,7 +40,7 @@ type server struct {
 	refusal     string // why wrap --remote leaves it alone, if Remote
 }
 
-// elements returns the server's arguments as they stand in the file.
+// elements returns the server's arguments as written in the file.
 func (s server) elements() []hujson.Value {
 	if list, ok := s.args.Value.(*hujson.Array); ok {
 		return list.Elements
@@ -48,8 +48,9 @@ func (s server) elements() []hujson.Value {
 	return nil
 }
 
-// parseServers finds the servers in a configuration. It accepts what the most
-// lenient of the clients accepts: comments, trailing commas, a byte order mark.
+// parseServers finds the servers in a configuration. It accepts everything that
+// the most lenient of the clients accepts: comments, trailing commas, a byte
+// order mark.
 func parseServers(data []byte, self string) ([]server, error) {
 	src := append(bytes.Clone(data), '\n') // a comment may end the file
 	if bytes.HasPrefix(src, []byte("\ufeff")) {
@@ -133,7 +134,7 @@ func newServer(project string, m hujson.ObjectMember, self string) server {
 	return s
 }
 
-// findWrapped looks for the command that the proxy is told to run.
+// findWrapped finds the command that the proxy runs.
 func (s *server) findWrapped() {
 	args := s.elements()
 	s.dashes = slices.IndexFunc(args, func(v hujson.Value) bool { return text(v) == "--" })
@@ -149,7 +150,7 @@ func (s *server) findWrapped() {
 }
 
 // runsProxy reports whether command starts this program: the one at self, or
-// one of its name at any place, for a binary that has moved is still a proxy.
+// one of its name anywhere, because a binary that has moved is still a proxy.
 func runsProxy(command, self string) bool {
 	base := command[strings.LastIndexAny(command, `/\`)+1:]
 	return base == "auditproxy" || strings.EqualFold(base, "auditproxy.exe") || command == self

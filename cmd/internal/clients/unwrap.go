@@ -21,7 +21,7 @@ func unwrapRewrite(cfg Config) *rewrite {
 	}
 }
 
-// notUnwrapped says why unwrap leaves s alone, where that can be a surprise.
+// notUnwrapped returns why unwrap leaves s alone, where that can be a surprise.
 func notUnwrapped(s server) string {
 	if s.Problem == "" {
 		return ""
@@ -53,8 +53,8 @@ func unwrapEdits(data []byte, s server, _ string) []udiff.Edit {
 	return []udiff.Edit{restore, remove}
 }
 
-// emptied returns the part of the list of arguments to remove if nothing of it
-// is the server's own: all but comments, and space that was there before.
+// emptied returns the part of the list of arguments to remove if none of it is
+// the server's own: all but comments, and space that was there before.
 func emptied(data []byte, s server) (start, end int) {
 	args := s.elements()
 	first, last := args[0], args[len(args)-1]

@@ -11,7 +11,7 @@ import (
 	"auditproxy/redact"
 )
 
-// filledIn matches what the client fills in: ${API_KEY}, ${input:token}.
+// filledIn matches what the client expands: ${API_KEY}, ${input:token}.
 var filledIn = regexp.MustCompile(`\$\{[^}]*\}`)
 
 // urlRefusal returns why a URL cannot become an argument of mcp-remote, or "".
@@ -45,8 +45,8 @@ func urlRefusal(raw string) string {
 	return ""
 }
 
-// hasCredential reports whether a URL, or its part after the host, has in it
-// what a record of a call would not show.
+// hasCredential reports whether a URL, or its part after the host, contains
+// something that a record of a call would not show.
 func hasCredential(raw, tail string) bool {
 	red, err := redact.New(redact.Config{Digest: redact.SHA256})
 	if err != nil {

@@ -17,7 +17,7 @@ func wrapRewrite(cfg Config) *rewrite {
 	return r
 }
 
-// notWrapped says why wrap leaves s alone, with or without --remote.
+// notWrapped returns why wrap leaves s alone, with or without --remote.
 func notWrapped(s server, remote bool) string {
 	switch {
 	case s.Wrapped:
@@ -30,10 +30,10 @@ func notWrapped(s server, remote bool) string {
 	return "is not wrapped: " + s.Problem
 }
 
-// wrapEdits puts the program at self in front of s. It is made so that
-// unwrapEdits can find the way back from its result alone: the old command is
-// moved as it is written, and a list of arguments that was empty, one that was
-// not there and one that had elements are left in three different shapes.
+// wrapEdits puts the program at self in front of s. unwrapEdits must restore
+// the entry from the result alone: the old command is moved as it is written,
+// and an empty list of arguments, a missing one and one with elements are left
+// in three different shapes.
 func wrapEdits(data []byte, s server, self string) []udiff.Edit {
 	if s.Remote {
 		return wrapRemoteEdits(data, s, self)

@@ -89,7 +89,7 @@ func TestWrapGolden(t *testing.T) {
 	}
 }
 
-// TestWrapBytes is for what the golden files cannot hold.
+// TestWrapBytes covers what the golden files cannot hold.
 func TestWrapBytes(t *testing.T) {
 	for _, tt := range []struct {
 		name, in, want string
@@ -188,7 +188,7 @@ func checkRoundTrip(t *testing.T, in []byte) {
 	}
 	for _, s := range servers {
 		if s.Wrapped {
-			return // its own bytes are not what wrapping started from
+			return // wrapping started from other bytes
 		}
 	}
 	back, _, err := rewritten(wrapped, unwrapRewrite(Config{}))
@@ -253,7 +253,8 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// TestRoundTripGenerated walks configurations that random bytes hardly make.
+// TestRoundTripGenerated generates configurations that random bytes hardly
+// make.
 func TestRoundTripGenerated(t *testing.T) {
 	for seed := range uint64(4000) {
 		g := generator{rand.New(rand.NewPCG(seed, 0))}
@@ -356,8 +357,8 @@ func (g generator) config() string {
 	}) + g.space()
 }
 
-// TestReplace is about what the scripts do not show: links, modes, and files
-// that change while the question stands.
+// TestReplace covers what the scripts do not show: links, modes, and files that
+// change while the question waits.
 func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target.json"), filepath.Join(dir, "link.json")
