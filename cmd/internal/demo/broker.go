@@ -15,7 +15,7 @@ const (
 	deadTopic = "mcp.audit.v1.dead"
 )
 
-// startKafka starts a broker, if there is to be one.
+// startKafka starts a broker, if this run has one.
 func (d *demo) startKafka(ctx context.Context) (err error) {
 	if !d.kafka {
 		return nil
@@ -35,7 +35,7 @@ func (d *demo) startKafka(ctx context.Context) (err error) {
 	return nil
 }
 
-// brokers are the arguments with which our programs find the broker.
+// brokers are the arguments that point our programs at the broker.
 func (d *demo) brokers() []string {
 	if d.broker == nil {
 		return nil
@@ -78,7 +78,7 @@ func (d *demo) showTopic(ctx context.Context) error {
 	return nil
 }
 
-// topicLines returns what is in the topic, each record once.
+// topicLines returns the records in the topic, each once.
 func (d *demo) topicLines(ctx context.Context) (map[string]bool, error) {
 	messages, err := d.broker.Messages(ctx, topic)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Command demo drives a real tmux session through auditproxy and shows what it
-// recorded: beside the server's own audit log, in ClickHouse, and without the
+// recorded: next to the server's own audit log, in ClickHouse, and without the
 // secrets.
 //
 // It ends with a link to the review page and, at a terminal, waits there.
@@ -38,21 +38,21 @@ func main() {
 	}
 }
 
-// A demo is one run: what it was given and where it works.
+// A demo is one run: its inputs and its working directory.
 type demo struct {
 	proxy, collector string // the binaries
 	python, server   string // libtmux-mcp, with its audit logger switched on
 	kafka            bool   // records go through a broker
 	dir              string // temporary; everything that is written is in it
-	secret           string // typed into tmux; must be nowhere in what we wrote
+	secret           string // typed into tmux; must not be in anything we wrote
 	out              *screen
-	stdin            *os.File // the terminal of whoever watches; nil: nobody does
+	stdin            *os.File // the terminal of the user who watches; nil: none
 
 	// Owned by the steps, which run one after the other.
-	broker *kafkatest.Broker // nil: there is none
+	broker *kafkatest.Broker // nil: no broker
 	ended  <-chan struct{}   // closes when the collector ends
 	pages  pages             // what the review page showed
-	undo   []func() error    // run last to first at the end, however that comes
+	undo   []func() error    // run last to first at the end, even after an error
 }
 
 func run(ctx context.Context, args []string, stdin, stdout *os.File) (err error) {
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdin, stdout *os.File) (err error)
 		return fmt.Errorf("making a place to work: %w", err)
 	}
 	switch err = d.steps(ctx); {
-	case err == nil: // who was looking around may have left with an interrupt
+	case err == nil: // the user may have left the review page with an interrupt
 	case ctx.Err() != nil:
 		err = errors.New("interrupted")
 	default:
@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, stdin, stdout *os.File) (err error)
 	return err
 }
 
-// steps plays the demo, one screen for each step. The last one finds everything
+// steps runs the demo, one screen for each step. The last one finds everything
 // still running.
 func (d *demo) steps(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
@@ -123,7 +123,7 @@ func (d *demo) environ() []string {
 		"XDG_STATE_HOME=" + filepath.Join(d.dir, "state"), "XDG_CONFIG_HOME=" + filepath.Join(d.dir, "config"),
 		"AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", "AUDITCOLLECTOR_REVIEW_LISTEN=127.0.0.1:0", // the usual ports may be taken
 	}
-	if os.Getuid() == 0 { // whose state lies in /var/lib, whatever XDG says
+	if os.Getuid() == 0 { // whose state is in /var/lib, ignoring XDG
 		env = append(env, "AUDITPROXY_SPOOL_DIR="+d.spool(), "AUDITCOLLECTOR_SPOOL_DIRS="+d.spool(), "AUDITCOLLECTOR_LOCAL_DIR="+d.store())
 	}
 	for _, v := range os.Environ() {
@@ -159,7 +159,7 @@ func (d *demo) startTmux(ctx context.Context) error {
 	return d.tmux(ctx, "new-session", "-d", "-s", "demo", "-x", "100", "-y", "30")
 }
 
-// show runs one of our programs and shows the command and what it prints.
+// show runs one of our programs and shows the command and its output.
 func (d *demo) show(ctx context.Context, program string, args ...string) error {
 	name := filepath.Base(program)
 	d.out.command(name, args...)
@@ -182,7 +182,7 @@ func (d *demo) showLog(ctx context.Context) error {
 	return d.show(ctx, d.proxy, "verify")
 }
 
-// lookAround is the end: a link to the page, and what is left and where.
+// lookAround is the end: a link to the page, and the remaining files.
 func (d *demo) lookAround(ctx context.Context) error {
 	d.out.heading("Look around")
 	if d.kafka {
@@ -232,7 +232,7 @@ func (d *demo) showLogs(w io.Writer) {
 	}
 }
 
-// A screen is where the demo talks to whoever runs it.
+// A screen is where the demo talks to its user.
 type screen struct {
 	w     io.Writer
 	color bool
@@ -274,7 +274,7 @@ func (s *screen) command(name string, args ...string) {
 	fmt.Fprintln(s.w, s.styled(faint, line))
 }
 
-// mark says how a check went.
+// mark shows the result of a check.
 func (s *screen) mark(good bool, format string, args ...any) {
 	sign := s.styled(green, "ok  ")
 	if !good {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// pages are what the review page showed.
+// pages is what the review page showed.
 type pages struct{ count, secrets int }
 
 // link asks the running page for a link.
@@ -60,7 +60,7 @@ func (d *demo) showPages(ctx context.Context) error {
 	}
 	for _, p := range []struct {
 		path string
-		next string   // a link in it to look at too
+		next string   // a link in it to open too
 		want []string // in it
 	}{
 		{"/", "", []string{"critical alert"}},
@@ -93,7 +93,7 @@ func (d *demo) showPages(ctx context.Context) error {
 	return nil
 }
 
-// fetch gets a page, or posts a form to it, and keeps count of what it saw.
+// fetch gets a page, or posts a form to it, and counts the pages.
 func (d *demo) fetch(ctx context.Context, client *http.Client, at *url.URL, path string, form url.Values) (string, error) {
 	method := http.MethodGet
 	if form != nil {
@@ -124,7 +124,7 @@ func (d *demo) fetch(ctx context.Context, client *http.Client, at *url.URL, path
 	return string(page), nil
 }
 
-// searchPages tells how often the secret was on them.
+// searchPages reports how often the secret was on them.
 func (d *demo) searchPages(context.Context) (hits int, what string, err error) {
 	return d.pages.secrets, fmt.Sprintf("pages: %d", d.pages.count), nil
 }

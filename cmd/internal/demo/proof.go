@@ -16,9 +16,9 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// compareLogs puts the server's own audit log beside ours. In the server's the
-// calls inside a batch have lines of their own, before that of the batch; in
-// ours they are operations of one record.
+// compareLogs prints the server's own audit log next to ours. In the server's
+// the calls inside a batch have lines of their own, before that of the batch;
+// in ours they are operations of one record.
 func (d *demo) compareLogs(context.Context) error {
 	d.out.heading("Beside the server's own audit log")
 	d.out.text("libtmux-mcp has one, but writes it nowhere; here a wrapper switched it on.\nInside a batch the server logs each call, the proxy lists them in the batch's record.\n\n")
@@ -50,8 +50,8 @@ func at(list []string, i int) string {
 	return "(nothing)"
 }
 
-// readServerLog returns tool and outcome of each line, those inside a batch,
-// which come first, after it.
+// readServerLog returns tool and outcome of each line; those inside a batch,
+// which come first, are returned after it.
 func (d *demo) readServerLog() (lines []string, err error) {
 	content, err := os.ReadFile(d.serverLog())
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *demo) readSpool() (lines []string, err error) {
 	return lines, err
 }
 
-// eachRecord gives each record of the spool to f, with the line that it is.
+// eachRecord passes each record of the spool to f, with its line.
 func (d *demo) eachRecord(f func(line []byte, r *audit.Record)) error {
 	files, err := filepath.Glob(filepath.Join(d.spool(), "sessions", "*", "*.jsonl"))
 	if err != nil {
@@ -129,9 +129,9 @@ func describe(r *audit.Record) (lines []string) {
 	return lines
 }
 
-// searchSecret looks for the secret, and for the usual disguises of it, in
-// everything that we wrote; first where it must be, so that the search itself
-// is seen to work.
+// searchSecret searches for the secret, and for its usual disguises, in
+// everything that we wrote; first where it must be, to show that the search
+// works.
 func (d *demo) searchSecret(ctx context.Context) error {
 	d.out.heading("Where is the secret?")
 	d.out.text("Searched for as it is, in base64 and in hex.\n")

@@ -13,7 +13,7 @@ import (
 
 type arguments = map[string]any
 
-// A call is one tool call and what it is there to show.
+// A call is one tool call and its purpose in the demo.
 type call struct {
 	tool string
 	args arguments
@@ -21,7 +21,7 @@ type call struct {
 	fail bool // the call is meant to fail
 }
 
-// calls is what the agent does. The first pane of the session it makes is %1.
+// calls are the agent's calls. The first pane of the session it makes is %1.
 func (d *demo) calls() []call {
 	typed := "export DB_PASSWORD=" + d.secret + "; echo connecting with $DB_PASSWORD"
 	return []call{
@@ -61,7 +61,7 @@ func (d *demo) session(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting (see %s): %w", d.proxyLog(), err)
 	}
-	// A second Close is harmless; this one is for the ways out before the end.
+	// A second Close is harmless; this one is for early returns.
 	defer session.Close()
 	// As agents do first; the proxy learns the tools' tiers from the answer.
 	if _, err := session.ListTools(ctx, nil); err != nil {

@@ -16,11 +16,11 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// storeTimeout is generous: an engine starts in a second, a record is there
+// storeTimeout is generous: an engine starts in a second, a record is stored
 // after another.
 const storeTimeout = 2 * time.Minute
 
-// collect starts a collector and waits until the store has what the spool has.
+// collect starts a collector and waits until the store has the spool's records.
 func (d *demo) collect(ctx context.Context) error {
 	d.out.heading("Into ClickHouse")
 	if d.kafka {
@@ -49,7 +49,7 @@ func (d *demo) wait(ctx context.Context, sql string, want int) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Until the tables are there this is an error.
+		// Until the tables exist this is an error.
 		got, err := d.query(ctx, sql)
 		if text := strings.TrimSpace(string(got)); err == nil && text == fmt.Sprintf(`{"n":%d}`, want) {
 			return nil
@@ -75,7 +75,7 @@ func (d *demo) startCollector() error {
 	d.out.command("auditcollector", args...)
 	cmd := exec.Command(d.collector, args...)
 	cmd.Env, cmd.Stderr = d.environ(), log
-	// An orphan would go on for ever.
+	// An orphan would never end.
 	process.EndWithParent(cmd, syscall.SIGTERM)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting collector: %w", err)
@@ -98,7 +98,7 @@ func (d *demo) startCollector() error {
 	return nil
 }
 
-// query returns the rows of a question, one JSON object a line.
+// query returns the rows of a query, one JSON object a line.
 func (d *demo) query(ctx context.Context, sql string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, d.collector, "query", "--format", "json", sql)
 	cmd.Env = d.environ()
@@ -111,10 +111,10 @@ func (d *demo) query(ctx context.Context, sql string) ([]byte, error) {
 	return out, nil
 }
 
-// review asks what a reviewer would.
+// review runs a reviewer's queries.
 func (d *demo) review(ctx context.Context) error {
 	d.out.heading("What a reviewer asks")
-	// Rules look at records a moment after they are stored.
+	// Rules run a moment after records are stored.
 	if err := d.wait(ctx, "SELECT count() AS n FROM open_alerts WHERE rule = 'pipe-pane-outside'", 1); err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (d *demo) review(ctx context.Context) error {
 	return nil
 }
 
-// searchTables searches every column of every table and view, but for the sets
-// of record ids that hourly counts are made of: no format shows them.
+// searchTables searches every column of every table and view, except the sets
+// of record ids behind the hourly counts: no format shows them.
 func (d *demo) searchTables(ctx context.Context) (hits int, what string, err error) {
 	list, err := d.query(ctx, "SELECT table, arrayStringConcat(groupArray(concat('`', name, '`')), ', ') AS columns FROM system.columns "+
 		"WHERE database = 'audit' AND type NOT LIKE 'AggregateFunction%' GROUP BY table")
