@@ -1,5 +1,5 @@
-// Command kafkatopics makes topics at a Kafka broker of this machine, so that
-// there is something to try auditproxy with.
+// Command kafkatopics creates topics at a Kafka broker of this machine, for
+// trying auditproxy.
 //
 //	kafkatopics ADDR NAME...
 package main
