@@ -1,5 +1,6 @@
-// Package ledger holds what servers executed against what is kept of it, place
-// by place, and says what was lost, made up, kept twice or altered on the way.
+// Package ledger compares what servers executed with the records kept of it,
+// place by place, and reports what was lost, made up, kept twice or altered on
+// the way.
 package ledger
 
 import (
@@ -35,32 +36,32 @@ func Read(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// A Book is all that one place keeps.
+// A Book holds all that one place keeps.
 type Book struct {
 	Place   string // for findings
 	Entries []Entry
-	Repeats bool // a record may stand there again, byte for byte
+	Repeats bool // a record may be repeated, byte for byte
 }
 
-// A Journal is what happened, noted outside of every place. An id is of one
-// call only.
+// A Journal is what happened, written down outside of every place. An id is of
+// one call only.
 type Journal struct {
-	Sent     []string // ids of the calls that clients have sent, or begun to
+	Sent     []string // ids of the calls that clients have sent, or started to send
 	Executed []string // ids of the calls that servers have noted before they acted
 }
 
-// A Kind says what is wrong with a record.
+// A Kind is a fault of a record.
 type Kind string
 
 // The kinds of findings.
 const (
-	Lost      Kind = "lost"      // it is in the place before, and not here
-	Phantom   Kind = "phantom"   // it is here, and not in the place before
-	Duplicate Kind = "duplicate" // it is here again
-	Altered   Kind = "altered"   // here it is another than in the place before
+	Lost      Kind = "lost"      // in the place before, and not in this one
+	Phantom   Kind = "phantom"   // in this place, and not in the one before
+	Duplicate Kind = "duplicate" // in this place twice
+	Altered   Kind = "altered"   // different from the place before
 )
 
-// A Finding is one record that is not as it should be.
+// A Finding is one faulty record.
 type Finding struct {
 	Kind  Kind
 	Place string
@@ -85,9 +86,9 @@ func (f Findings) String() string {
 	return b.String()
 }
 
-// Calls holds a book against a journal: each call that was executed has one
-// record, and a call that nobody sent has none. A call that was sent and not
-// executed may have one: its proxy may have died in between.
+// Calls compares a book with a journal: each executed call has one record, and
+// a call that was never sent has none. A call that was sent and not executed
+// may have one: its proxy may have died in between.
 func Calls(j Journal, b Book) Findings {
 	var found Findings
 	kept := map[string]string{} // by call, the record
@@ -115,7 +116,7 @@ func Calls(j Journal, b Book) Findings {
 	return found
 }
 
-// Follow holds each book against the one before it. In the first one it finds
+// Follow compares each book with the one before it. In the first one it finds
 // duplicates only.
 func Follow(books ...Book) Findings {
 	var found Findings
@@ -146,7 +147,7 @@ func compare(before, here Book) Findings {
 	for _, e := range before.Entries {
 		if !seen[e.RecordID] {
 			found = append(found, Finding{Lost, here.Place, e.RecordID})
-			seen[e.RecordID] = true // once, however often it stands there
+			seen[e.RecordID] = true // once, even if repeated
 		}
 	}
 	return found
