@@ -45,7 +45,7 @@ type journal struct {
 
 func (j *journal) note(tool string, arguments any) error {
 	if raw, ok := arguments.(json.RawMessage); ok && !json.Valid(raw) {
-		arguments = nil // none, or what only its SDK can read
+		arguments = nil // none, or arguments that only its SDK can read
 	}
 	line, err := json.Marshal([]any{tool, arguments})
 	if err != nil {
