@@ -1,5 +1,5 @@
-// Package samples makes up the records that a proxy writes for a server of tmux,
-// for benchmarks.
+// Package samples generates the records that a proxy writes for a server of
+// tmux, for benchmarks.
 package samples
 
 import (
@@ -12,7 +12,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A Session makes up the records of one session, all of one length.
+// A Session generates the records of one session, all of one length.
 type Session struct {
 	ID     string
 	size   int    // of a record's line
@@ -28,9 +28,9 @@ func New(size int) *Session {
 	return &Session{ID: audit.NewID(time.Now()), size: size}
 }
 
-// Next appends the next record to dst, without a line feed. What a record
-// repeats it repeats here, and what is random in it is random: digests and ids
-// are most of what does not compress.
+// Next appends the next record to dst, without a line feed. It repeats the
+// parts that real records repeat, and its random parts are random: digests and
+// ids are most of what does not compress.
 func (s *Session) Next(dst []byte) []byte {
 	now := time.Now()
 	code := int64(-32602)
@@ -63,7 +63,7 @@ func (s *Session) Next(dst []byte) []byte {
 	return append(dst, s.line[:len(s.line)-1]...)
 }
 
-// Lines appends what a spool holds of the next call: its intent and its record,
+// Lines appends the spool's lines of the next call: its intent and its record,
 // each with its line feed.
 func (s *Session) Lines(dst []byte) []byte {
 	s.Next(nil)

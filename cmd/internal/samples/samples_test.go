@@ -8,8 +8,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// TestRecords: what is measured is what a proxy writes, of the length that is
-// said.
+// TestRecords checks that the measured records are those of a proxy, of the
+// stated length.
 func TestRecords(t *testing.T) {
 	const size = 1000
 	s := New(size)
