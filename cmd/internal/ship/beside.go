@@ -20,20 +20,20 @@ const (
 	lastCommit = 100 * time.Millisecond // for a cursor to be kept, once the time is over
 )
 
-// A SinkCloser is a sink that somebody has to close.
+// A SinkCloser is a sink that must be closed.
 type SinkCloser interface {
 	sink.Sink
 	Close()
 }
 
-// A BesideConfig says which session to ship and where to.
+// A BesideConfig names the session to ship and its sink.
 type BesideConfig struct {
 	Dir, Session string
 	Open         func() (SinkCloser, error) // called once, by the shipper's own goroutine, which closes the sink
 	Log          *zap.Logger
 }
 
-// A Beside takes the session of this process to its sink. It reads what the
+// A Beside ships the session of this process to its sink. It reads what the
 // session has written to the disk, and no call waits for it.
 type Beside struct {
 	cfg    BesideConfig
@@ -60,8 +60,8 @@ func StartBeside(cfg BesideConfig) *Beside {
 
 // Finish ends the shipper once it has shipped the whole session, or when ctx
 // ends: then the rest stays in the spool for auditproxy ship. A client of Kafka
-// that does not end within shipLast after ctx ends with the process, which
-// leaves records that were sent and are sent again.
+// that does not end within shipLast after ctx ends with the process; records
+// that it has sent without an acknowledgement are sent again later.
 func (s *Beside) Finish(ctx context.Context) {
 	close(s.over)
 	defer s.cancel()
@@ -97,7 +97,7 @@ func (s *Beside) run(ctx context.Context, to sink.Sink) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.over: // what is left is for another process
+		case <-s.over: // the rest is for another process
 			return
 		case <-time.After(pause):
 		}

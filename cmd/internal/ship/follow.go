@@ -15,7 +15,7 @@ import (
 // How often a follower looks.
 const (
 	lookEvery   = 500 * time.Millisecond // for new records
-	lookShare   = 20                     // looking takes at most this part of the time, up to lookLast
+	lookShare   = 20                     // looking uses at most this part of the time, up to lookLast
 	lookLast    = 5 * time.Second
 	deadAgain   = 15 * time.Second // at a dead session with nothing to ship, which another process may recover
 	failedAgain = time.Minute      // at a session that could not be shipped
@@ -28,9 +28,9 @@ func Follow(ctx context.Context, cfg Config) error {
 	return newFollower(&host{cfg: cfg}).run(ctx)
 }
 
-// A follower ships all sessions of a spool directory, those that begin
-// later too. A session that is being written gets its turn each time there is
-// something new, so that the number of sessions does not matter to memory.
+// A follower ships all sessions of a spool directory, including later ones. A
+// session that is being written is shipped each time it has something new, so
+// that memory does not depend on the number of sessions.
 type follower struct {
 	host      *host
 	done      chan turn
@@ -40,10 +40,10 @@ type follower struct {
 	running map[string]bool
 	shipped map[string]bool      // finished, see spool.Entry.Finished
 	pause   map[string]time.Time // until when not to look
-	rest    []string             // sessions that the last look did not come to
+	rest    []string             // sessions that the last look did not reach
 }
 
-// A turn is what came of one time that a session was shipped.
+// A turn is the result of shipping a session once.
 type turn struct {
 	id  string
 	err error
@@ -137,7 +137,7 @@ func (f *follower) lookOn(ctx context.Context) {
 	}
 }
 
-// forget drops what is known of sessions that retention has removed.
+// forget drops the state of sessions that retention has removed.
 func (f *follower) forget(ids []string) {
 	there := make(map[string]bool, len(ids))
 	for _, id := range ids {

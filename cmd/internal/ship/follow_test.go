@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// A collected is a sink that keeps what it gets.
+// A collected is a sink that keeps its records.
 type collected struct {
 	mu    sync.Mutex
 	lines map[string][]string // by session; guarded by mu
@@ -37,7 +37,7 @@ func (c *collected) Write(_ context.Context, session string, lines [][]byte) err
 
 func (c *collected) Close() error { return nil }
 
-// records are those of one session that were delivered.
+// records are the delivered records of one session.
 func (c *collected) records(t *testing.T, session string) (list []audit.Record) {
 	t.Helper()
 	c.mu.Lock()
@@ -50,9 +50,9 @@ func (c *collected) records(t *testing.T, session string) (list []audit.Record) 
 	return list
 }
 
-// TestFollowerDeadSessions leaves sessions as proxies do that are killed: while
-// a call is open, and after the last line is written and before it is
-// published. A follower delivers both to their ends, without another proxy.
+// TestFollowerDeadSessions leaves sessions as killed proxies do: while a call
+// is open, and after the last line is written and before it is published. A
+// follower delivers both to their ends, without another proxy.
 func TestFollowerDeadSessions(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "spool")

@@ -7,21 +7,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// A queue is what its one consumer has still to take of a session.
+// A queue holds the records of a session that its one consumer has yet to ship.
 type queue struct {
 	consumer *spool.Consumer
 	log      *zap.Logger
-	read     func(int64)    // told how much was read; nil: nobody
-	damaged  func()         // told of each place that cannot be read; nil: nobody
-	end      spool.Position // of what Next returned last
+	read     func(int64)    // called with how much was read; may be nil
+	damaged  func()         // called for each place that cannot be read; may be nil
+	end      spool.Position // of the last result of Next
 	acked    spool.Position
 }
 
 var _ sink.Queue = (*queue)(nil)
 
-// Next returns the next record. What is damaged stays in the spool and is said;
-// a line that fails its checksum is kept beside it, where no retention takes it
-// away.
+// Next returns the next record. A damaged line stays in the spool and is
+// reported; a line that fails its checksum is kept beside it, where no
+// retention removes it.
 func (q *queue) Next() ([]byte, error) {
 	for {
 		item, err := q.consumer.Next()
@@ -35,7 +35,7 @@ func (q *queue) Next() ([]byte, error) {
 		case spool.Intact:
 			return item.Line, nil
 		case spool.Conflicted:
-			// Both are delivered: who reads them sees that they differ.
+			// Both are delivered: their readers see that they differ.
 			q.log.Error("two records have the same id and differ", zap.Stringer("position", item.Pos))
 			return item.Line, nil
 		}
@@ -56,7 +56,7 @@ func (q *queue) advance(end spool.Position) {
 	q.end = end
 }
 
-// keep sets a damaged line aside and says so.
+// keep sets a damaged line aside and reports it.
 func (q *queue) keep(item spool.Item) error {
 	fields := []zap.Field{zap.Stringer("damage", item.Damage), zap.Stringer("position", item.Pos), zap.Int64("length", item.Length)}
 	if len(item.Line) > 0 {

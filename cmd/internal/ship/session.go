@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// A sessionConfig says how to ship one session.
+// A sessionConfig selects how to ship one session.
 type sessionConfig struct {
 	dir, session string
 	over         <-chan struct{} // closed once nothing more is written; nil: ship what is there
@@ -18,8 +18,8 @@ type sessionConfig struct {
 	sink         sink.Sink
 	log          *zap.Logger
 
-	read    func(int64) // told how many bytes were read; nil: nobody
-	damaged func()      // told of each record or place that is not delivered as it is; nil: nobody
+	read    func(int64) // called with how many bytes were read; may be nil
+	damaged func()      // called for each record or place that is not delivered as it is; may be nil
 	sent    func(records int, bytes int64)
 }
 

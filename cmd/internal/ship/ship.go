@@ -1,7 +1,7 @@
-// Package ship takes the records of a spool to a sink: those of one session
+// Package ship ships the records of a spool to a sink: those of one session
 // beside the proxy that writes it, those of a whole host once, or as they are
 // written. A session is shipped by one process at a time, and the spool keeps
-// how far it came.
+// its progress.
 package ship
 
 import (
@@ -22,17 +22,17 @@ import (
 	"go.uber.org/zap"
 )
 
-// A Config says what to ship and where to.
+// A Config selects what to ship and where to.
 type Config struct {
 	Dir            string // the spool
 	Sink           sink.Sink
 	Log            *zap.Logger
-	Stdout, Stderr io.Writer // for what Once did, and for its progress
+	Stdout, Stderr io.Writer // for the result of Once, and for its progress
 }
 
-// Once ships what there is and says what came of it: everything written at
-// since or later, or with a zero since what was not shipped before. The error is
-// a cli.ExitError where the exit code is not cli.ExitUnclear.
+// Once ships what there is and prints the result: everything written at since
+// or later, or with a zero since the records not shipped before. The error is a
+// cli.ExitError where the exit code is not cli.ExitUnclear.
 func Once(ctx context.Context, cfg Config, since time.Time) error {
 	h := &host{cfg: cfg, again: !since.IsZero()}
 	h.recover(ctx)
@@ -87,14 +87,14 @@ const atOnce = 16
 // A host ships the sessions of a spool directory.
 type host struct {
 	cfg   Config
-	again bool // what was shipped before too
+	again bool // including records shipped before
 
 	progress *terminal.Progress
 
-	// What came of it, by all that ship.
+	// The result, by all that ship.
 	records, aside, busy, failures atomic.Int64
 
-	logged sync.Map // by session id: why it is not shipped, as it was logged
+	logged sync.Map // by session id: why it is not shipped, as logged
 }
 
 // ship ships what there is of one session now.
