@@ -6,8 +6,8 @@ import (
 	"auditproxy/schemas/escape"
 )
 
-// A Style is how a terminal shows a word. It is never all that tells something:
-// the words do.
+// A Style is how a terminal shows a word. No fact is in the style alone: the
+// words have it.
 type Style string
 
 // The styles, as parameters of SGR (ECMA-48, section 8.3.117).
@@ -31,7 +31,7 @@ type Line struct {
 	cells int // used
 }
 
-// Put adds a text that strangers may have chosen.
+// Put adds a text that may be untrusted.
 func (l *Line) Put(s Style, text string) { l.PutSafe(s, escape.Text(text)) }
 
 // PutSafe adds a text that has nothing in it but visible characters.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Progress shows on a terminal how much of something long is done. The nil
+// A Progress shows on a terminal how much of a long task is done. The nil
 // Progress shows nothing. Its methods may be called concurrently.
 type Progress struct {
 	w     io.Writer
@@ -30,8 +30,8 @@ const (
 	progressCells = 32
 )
 
-// StartProgress shows a bar on w until Finish. It returns nil if w is no
-// terminal or there is nothing to do. what says what is done, of what total is.
+// StartProgress shows a bar on w until Finish. It returns nil if w is not a
+// terminal or total is 0. what names the task, whose size is total.
 func StartProgress(w io.Writer, total int64, what, of string) *Progress {
 	if total <= 0 || !IsTerminal(w) {
 		return nil
@@ -65,14 +65,14 @@ func (p *Progress) run() {
 	}
 }
 
-// bar returns what is shown now.
+// bar returns the current text.
 func (p *Progress) bar() string {
 	done := min(p.done.Load(), p.total)
 	full := int(done * progressCells / p.total)
 	return fmt.Sprintf("%s [%s%s] %3d %% of %s", p.what, strings.Repeat("#", full), strings.Repeat(".", progressCells-full), done*100/p.total, p.of)
 }
 
-// Add counts what was done.
+// Add counts progress.
 func (p *Progress) Add(n int64) {
 	if p != nil {
 		p.done.Add(n)

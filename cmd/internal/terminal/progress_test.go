@@ -11,7 +11,7 @@ func TestProgressBar(t *testing.T) {
 	if got, want := p.bar(), "reading [########........................]  25 % of 200 records"; got != want {
 		t.Errorf("a quarter is %q, want %q", got, want)
 	}
-	p.Add(900) // more came meanwhile
+	p.Add(900) // more arrived meanwhile
 	if got, want := p.bar(), "reading [################################] 100 % of 200 records"; got != want {
 		t.Errorf("more than all is %q, want %q", got, want)
 	}

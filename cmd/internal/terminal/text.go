@@ -1,6 +1,6 @@
-// Package terminal is how the programs speak with a person at a terminal:
-// styles and widths of text, a bar of progress, points in time as people write
-// them. What it prints cannot move a cursor, whoever chose the words.
+// Package terminal formats the programs' output for a person at a terminal:
+// styles and widths of text, a progress bar, points in time as people write
+// them. Its output cannot move a cursor, even with untrusted words.
 package terminal
 
 import (
@@ -37,7 +37,7 @@ func Width(stream any) int {
 }
 
 // EscapeMessage escapes what would steer a terminal in a message. Line feeds
-// stay, and so do backslashes: what the message quotes is escaped already.
+// stay, and so do backslashes: quotes in the message are escaped already.
 func EscapeMessage(message string) string {
 	lines := strings.Split(message, "\n")
 	for i, line := range lines {
@@ -46,7 +46,7 @@ func EscapeMessage(message string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Count says how many things there are.
+// Count returns a number with its noun.
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

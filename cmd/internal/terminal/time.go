@@ -57,7 +57,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time; write it as \"2026-11-21 10:00\", 10:00, -1h, \"2 days ago\", today or yesterday", s)
 }
 
-// spanUnits are what people write for a time, beside the units of
+// spanUnits are the units that people write for a time, besides those of
 // time.ParseDuration.
 var spanUnits = map[string]time.Duration{
 	"sec": time.Second, "second": time.Second, "seconds": time.Second,

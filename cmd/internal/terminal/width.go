@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Cells is how many columns of a terminal text takes.
+// Cells returns how many columns of a terminal text fills.
 func Cells(text string) (n int) {
 	for i := 0; i < len(text); {
 		if text[i] < utf8.RuneSelf {
@@ -22,7 +22,7 @@ func Cells(text string) (n int) {
 	return n
 }
 
-// RuneCells is how many columns of a terminal r takes.
+// RuneCells returns how many columns of a terminal r fills.
 func RuneCells(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
