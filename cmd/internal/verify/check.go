@@ -12,16 +12,16 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// A report is what verify says of one session.
+// A report is the result of verify for one session.
 type report struct {
 	SessionID    string    `json:"session_id"`
 	State        string    `json:"state"` // live, dead, ended; as it was when the last line had been read
 	Machine      string    `json:"machine,omitempty"`
-	FirstSegment uint32    `json:"first_segment"` // more than 1: retention removed what was before it
+	FirstSegment uint32    `json:"first_segment"` // more than 1: retention removed the lines before it
 	Lines        int64     `json:"lines"`
 	Records      int64     `json:"records"`
 	Calls        int64     `json:"calls"`   // with a final record
-	Unknown      int64     `json:"unknown"` // calls whose outcome is not known
+	Unknown      int64     `json:"unknown"` // calls without a known outcome
 	Running      int       `json:"running"` // calls without a final record
 	Unrecorded   int64     `json:"unrecorded"`
 	SetAside     []string  `json:"set_aside,omitempty"` // torn tails that recovery kept
@@ -42,7 +42,7 @@ const maxProblems = 100
 
 var errInterrupted = errors.New("interrupted")
 
-// A check reads a session once and keeps what a hole would show in.
+// A check reads a session once and keeps what a gap would show in.
 type check struct {
 	report   report
 	entry    spool.Entry
@@ -64,7 +64,7 @@ func newCheck(e spool.Entry) *check {
 	return c
 }
 
-// run reads the session. state says what became of it meanwhile.
+// run reads the session. state returns its state afterwards.
 func (c *check) run(dir string, p *terminal.Progress, stopped func() bool, state func() (spool.State, error)) {
 	c.report.Machine = spool.Machine(dir, c.entry.ID)
 	err := c.entry.Err
@@ -78,8 +78,9 @@ func (c *check) run(dir string, p *terminal.Progress, stopped func() bool, state
 	}
 	now := c.entry.State
 	if err == nil && now == spool.Live {
-		// It may have ended while it was read. Only what is still alive now may
-		// have calls without a record, and what was written since tells of them.
+		// It may have ended while it was read. Only a session that is still
+		// alive may have calls without a record; lines written since have
+		// theirs.
 		if now, err = state(); err == nil && now != spool.Live {
 			err = c.read(r, p, stopped)
 		}
@@ -151,7 +152,7 @@ func (c *check) intent(at spool.Position, h head) {
 		c.problem(at, "intent without a call_no")
 		return
 	case h.call < c.call && c.called:
-		return // written again with more of the call; the first one counts
+		return // repeated with more of the call; the first one counts
 	case h.call > c.call && (c.called || !c.before):
 		c.problem(at, "%s before this line", missing("call_no", c.call, h.call-1))
 	}
@@ -201,7 +202,7 @@ func (c *check) final(item spool.Item, h head) {
 	}
 }
 
-// finish says what is wrong at the end of a session that nobody writes to.
+// finish reports the problems at the end of a session without a writer.
 func (c *check) finish(state spool.State, r *spool.Reader) {
 	if state == spool.Live {
 		return

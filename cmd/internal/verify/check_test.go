@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSessionThatEnds lets a session go on and end after it has been read, but
-// before it is looked at again.
+// TestSessionThatEnds has a session continue and end after it has been read,
+// but before its state is read again.
 func TestSessionThatEnds(t *testing.T) {
 	must := func(err error) {
 		t.Helper()

@@ -8,7 +8,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A head is what a line begins with.
+// A head is the first part of a line.
 type head struct {
 	line            string
 	kind            audit.Kind

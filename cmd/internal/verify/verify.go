@@ -16,8 +16,7 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// A Config says where the sessions are and how to show what is wrong with
-// them.
+// A Config selects the sessions and how to show their problems.
 type Config struct {
 	Dir            string // the spool
 	JSON           bool   // one object for each session
@@ -26,7 +25,7 @@ type Config struct {
 }
 
 // Run reads sessions and reports what is damaged or missing. Its error is a
-// cli.ExitError, without a text for what Stdout says already.
+// cli.ExitError, without a text if Stdout has it already.
 func Run(ctx context.Context, cfg Config, sessions []spool.Entry) error {
 	var total int64
 	for _, e := range sessions {
@@ -50,8 +49,8 @@ func Run(ctx context.Context, cfg Config, sessions []spool.Entry) error {
 	return verdict(reports)
 }
 
-// verdict is the exit code: what was found is certain, whatever else could not
-// be read.
+// verdict is the exit code: a problem is certain, even if other sessions could
+// not be read.
 func verdict(reports []report) error {
 	code := 0
 	for _, r := range reports {
@@ -90,7 +89,7 @@ func checkAll(ctx context.Context, dir string, entries []spool.Entry, p *termina
 	return reports
 }
 
-// stateOf looks again what became of a session.
+// stateOf reads the state of a session again.
 func stateOf(dir, id string) (spool.State, error) {
 	e, there := spool.Look(dir, id)
 	if !there {
