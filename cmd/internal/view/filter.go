@@ -10,8 +10,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A filter says which lines are asked for. It is not changed once made, so
-// that several goroutines can use it.
+// A filter selects lines. It is immutable, so that several goroutines can use
+// it.
 type filter struct {
 	since, until int64 // microseconds since 1970 by the line's ts; 0 for none
 	tool         pattern
@@ -19,7 +19,7 @@ type filter struct {
 	tier         pattern
 	outcome      pattern
 	kind         pattern
-	grep         *regexp.Regexp // over the line as it stands in the spool
+	grep         *regexp.Regexp // over the line as written in the spool
 }
 
 // A pattern is a list of words with * and ?, any of which may match. The zero
@@ -27,12 +27,12 @@ type filter struct {
 type pattern struct {
 	re *regexp.Regexp
 
-	// What must stand in a line for it to match, nil where that is not known.
+	// Text that a matching line must contain, nil where that is not known.
 	needles [][]byte
 }
 
-// newPattern makes a pattern of words separated by commas. member is what the
-// word stands behind in a line, as in `"tier":`, or "" for anywhere.
+// newPattern makes a pattern of words separated by commas. member is the text
+// before the word in a line, as in `"tier":`, or "" for anywhere.
 func newPattern(words []string, member string) pattern {
 	if len(words) == 0 {
 		return pattern{}
@@ -55,16 +55,16 @@ func newPattern(words []string, member string) pattern {
 
 func (p pattern) match(s string) bool { return p.re == nil || p.re.MatchString(s) }
 
-// mayMatch is false only where no part of line can match. A word can be
-// written with escapes, so a line with one is always looked at.
+// mayMatch is false only where no part of line can match. A word can be written
+// with escapes, so a line with one may always match.
 func (p pattern) mayMatch(line []byte) bool {
 	return p.needles == nil ||
 		slices.ContainsFunc(p.needles, func(n []byte) bool { return bytes.Contains(line, n) }) ||
 		bytes.Contains(line, []byte(`\u`))
 }
 
-// mayMatch reports whether line has to be parsed. It is the reason why a
-// gigabyte is read in seconds: most lines end here.
+// mayMatch reports whether line has to be parsed. It is why a gigabyte is read
+// in seconds: it excludes most lines.
 func (f *filter) mayMatch(line []byte) bool {
 	if f.since != 0 || f.until != 0 {
 		if ts, ok := lineTime(line); ok && !f.inTime(ts) {
@@ -80,8 +80,8 @@ func (f *filter) inTime(ts int64) bool {
 	return (f.since == 0 || ts >= f.since) && (f.until == 0 || ts <= f.until)
 }
 
-// match reports whether r is asked for. outcome is r's, or what stands in its
-// place for a call that has none yet.
+// match reports whether r is selected. outcome is r's, or the word in its place
+// for a call that has none yet.
 func (f *filter) match(r *audit.Record, outcome string) bool {
 	if !f.tier.match(r.Tier) || !f.outcome.match(outcome) || !f.kind.match(string(r.Kind)) {
 		return false
@@ -105,8 +105,8 @@ func (f *filter) parses() bool {
 	return false
 }
 
-// lineTime reads a line's ts without parsing the line. What a client chose
-// stands behind it, and inside a string a quotation mark is escaped.
+// lineTime reads a line's ts without parsing the line. Text that a client chose
+// comes after it, and inside a string a quotation mark is escaped.
 func lineTime(line []byte) (us int64, ok bool) {
 	_, rest, ok := bytes.Cut(line, []byte(`,"ts":"`))
 	if !ok || len(rest) < len("2006-01-02T15:04:05.000000Z") {

@@ -15,16 +15,16 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// A Log is one reading of the log: what of it, and how it is shown.
+// A Log is one reading of the log: its selection and its format.
 type Log struct {
 	dir      string
 	session  string // prefix of the ids
 	lines    int    // the last so many, 0 for all
 	filter   filter
 	renderer renderer
-	json     bool // lines as they stand in the spool
+	json     bool // lines as written in the spool
 	terminal bool // standard output is one
-	follows  bool // what is going on will be shown when it ends
+	follows  bool // calls in progress will be shown when they end
 	out      *bufio.Writer
 	stderr   io.Writer
 	progress *terminal.Progress
@@ -34,7 +34,7 @@ type Log struct {
 	warned bool // owned by tellWarnings
 
 	mu       sync.Mutex
-	warnings []string // what could not be shown in the log itself
+	warnings []string // the parts that could not be shown in the log itself
 }
 
 // warn keeps something for the end.
@@ -44,7 +44,7 @@ func (v *Log) warn(session, text string) {
 	v.warnings = append(v.warnings, "session "+escape.Text(session)+": "+escape.Text(text))
 }
 
-// tellWarnings prints what was kept. One goroutine may call it.
+// tellWarnings prints the kept warnings. One goroutine may call it.
 func (v *Log) tellWarnings() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,7 +81,7 @@ func (v *Log) scan(session string, from spool.Position) (*scanner, error) {
 	return &scanner{r: r, calls: make(map[recordKey][]byte), read: v.progress.Add, endedAt: from}, nil
 }
 
-// sessions lists the sessions that can hold what is asked for, oldest first.
+// sessions lists the sessions that can hold selected lines, oldest first.
 func (v *Log) sessions() ([]spool.Entry, error) {
 	entries, err := List(v.dir, v.session)
 	if err != nil {
@@ -90,9 +90,9 @@ func (v *Log) sessions() ([]spool.Entry, error) {
 	return slices.DeleteFunc(entries, func(e spool.Entry) bool {
 		switch {
 		case e.Err != nil:
-			return false // and said so when it is opened
+			return false // reported when it is opened
 		case v.filter.since != 0 && e.State != spool.Live && e.Modified.UnixMicro()+clockSlack < v.filter.since:
-			return true // a record is never younger than the file it stands in
+			return true // a record is never younger than its file
 		default:
 			return v.filter.until != 0 && startOf(e.ID) > v.filter.until+clockSlack
 		}
@@ -119,7 +119,7 @@ func (v *Log) render(dst []byte, session string, f finding) []byte {
 	}
 	_, rec, err := audit.ParseLine(line)
 	if err != nil {
-		// The checksum holds, so somebody wrote it like this.
+		// The checksum matches, so the line was written like this.
 		return v.damage(dst, session, f.key, fmt.Sprintf("%v: line at %s", err, f.item.Pos.Place()))
 	}
 	outcome := f.outcome
@@ -137,8 +137,8 @@ func (v *Log) render(dst []byte, session string, f finding) []byte {
 	return append(dst, v.renderer.record(&rec, outcome)...)
 }
 
-// damage appends the text for what is no record. Among records as JSON it has
-// no place, so it goes to standard error.
+// damage appends the text for a line that is not a record. Among records as
+// JSON it has no place, so it goes to standard error.
 func (v *Log) damage(dst []byte, session string, key int64, text string) []byte {
 	if v.json {
 		v.warn(session, text)

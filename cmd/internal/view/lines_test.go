@@ -7,8 +7,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// TestFilterFindsAll compares what is decided on the raw line with what is
-// decided on the record.
+// TestFilterFindsAll compares the decision on the raw line with the decision on
+// the record.
 func TestFilterFindsAll(t *testing.T) {
 	records := []audit.Record{
 		{Kind: audit.KindCall, Method: "tools/call", Tool: "send_keys", Tier: "mutating", Outcome: audit.OutcomeOK},
@@ -39,7 +39,7 @@ func TestFilterFindsAll(t *testing.T) {
 				case "--kind":
 					cfg.Kind = list
 				}
-				f, _ := newFilter(cfg) // a word that is no outcome still makes a filter
+				f, _ := newFilter(cfg) // a word that is not an outcome still makes a filter
 				if f.match(&r, recordOutcome(&r)) {
 					matches++
 					if !f.mayMatch(line) {

@@ -3,9 +3,9 @@
 //
 // A scanner reads one session (scan.go); a filter drops most lines before they
 // are parsed (filter.go); a renderer writes a line for each of the rest
-// (render.go, summary.go). The sessions are merged as a whole (merge.go) or from
-// their ends, which is also how a log is followed (tail.go). show.go looks a
-// record up, and page.go writes all of it.
+// (render.go, summary.go). The sessions are merged from their starts (merge.go)
+// or from their ends, which is also how a log is followed (tail.go). show.go
+// finds a record, and page.go writes all of it.
 package view
 
 import (
@@ -25,8 +25,8 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// A LogConfig says which lines to show and how. Of a list of patterns with * and
-// ? any may match; an empty one matches everything.
+// A LogConfig selects the lines to show and their format. Of a list of patterns
+// with * and ? any may match; an empty one matches everything.
 type LogConfig struct {
 	Dir     string // the spool
 	Session string // how the id of a session starts
@@ -34,12 +34,12 @@ type LogConfig struct {
 	Since, Until        time.Time // when a call started; zero: at any time
 	Tool, Method        []string  // of an operation of the call
 	Tier, Outcome, Kind []string
-	Grep                string // RE2, over the line as it stands in the spool
+	Grep                string // RE2, over the line as written in the spool
 
 	Lines  int  // the last so many; 0 for all
-	Follow bool // go on with what is written, until the context ends
+	Follow bool // continue with new lines, until the context ends
 
-	JSON     bool // lines as they stand in the spool
+	JSON     bool // lines as written in the spool
 	Wide     bool // everything, however long
 	Colour   bool
 	Terminal bool           // Stdout is one
@@ -49,10 +49,10 @@ type LogConfig struct {
 	Stdout, Stderr io.Writer
 }
 
-// Shown is what came of printing a log.
+// Shown is the result of printing a log.
 type Shown struct {
 	Nothing bool // no line matched
-	Warned  bool // something could not be shown, as Stderr says
+	Warned  bool // something could not be shown, reported on Stderr
 }
 
 // NewLog checks cfg; it reports all that is wrong with it.
@@ -73,7 +73,7 @@ func NewLog(cfg LogConfig) (*Log, error) {
 	return v, err
 }
 
-// Print writes the log. It returns no error if ctx ends or nobody reads on.
+// Print writes the log. It returns no error if ctx ends or its reader is gone.
 func (v *Log) Print(ctx context.Context) (Shown, error) {
 	entries, err := v.sessions()
 	if err != nil {
@@ -83,7 +83,7 @@ func (v *Log) Print(ctx context.Context) (Shown, error) {
 	for _, e := range entries {
 		total += e.Bytes
 	}
-	if v.lines == 0 { // the end is read at once
+	if v.lines == 0 { // the end is read immediately
 		v.progress = terminal.StartReading(v.stderr, total)
 	}
 	defer v.progress.Finish()
@@ -139,7 +139,7 @@ func newFilter(cfg LogConfig) (filter, error) {
 		f.until = cfg.Until.UnixMicro()
 	}
 	if slices.ContainsFunc(cfg.Outcome, func(w string) bool { return newPattern([]string{w}, "").match(string(audit.KindOpen)) }) {
-		f.outcome.needles = nil // it does not stand there as an outcome
+		f.outcome.needles = nil // it is not an outcome in the line
 	}
 	if cfg.Grep != "" {
 		var err error
@@ -150,7 +150,7 @@ func newFilter(cfg LogConfig) (filter, error) {
 	return f, errors.Join(errs...)
 }
 
-// What a filter can be asked for.
+// The words that a filter accepts.
 var (
 	Outcomes = []string{"ok", "error", "unknown", outcomeOpen, outcomeRunning, outcomeLost}
 	Kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap"}

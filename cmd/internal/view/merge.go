@@ -85,7 +85,7 @@ func (v *Log) all(ctx context.Context, entries []spool.Entry) error {
 
 func (s *source) key() int64 { return s.cur.lines[s.next].key }
 
-// line takes the next line.
+// line removes and returns the next line.
 func (s *source) line() []byte {
 	l := s.cur.lines[s.next]
 	text := s.cur.text[s.from:l.end]
@@ -93,8 +93,7 @@ func (s *source) line() []byte {
 	return text
 }
 
-// insert puts s where its next line belongs, and leaves it out where it has
-// none.
+// insert puts s where its next line belongs, and drops it if it has none.
 func (v *Log) insert(ctx context.Context, open []*source, s *source) []*source {
 	for s.next == len(s.cur.lines) {
 		var b chan batch

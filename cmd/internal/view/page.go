@@ -89,7 +89,7 @@ func (p *recordPage) operation(op audit.Operation) {
 	p.out = append(p.out, l.End()...)
 }
 
-// members writes every member of a line in its order, also those that this
+// members writes every member of a line in its order, including those that this
 // program does not know.
 func (p *recordPage) members(line []byte) {
 	err := audit.Members(line, func(name, v []byte) bool {
@@ -157,7 +157,7 @@ func (p *recordPage) tree(v []byte, level int) {
 	_ = audit.Members(v, func(name, v []byte) bool { one(word(audit.Unquote(name))+":", v); return true })
 }
 
-// A placedLine is a line and where it stands.
+// A placedLine is a line and its position.
 type placedLine struct {
 	session  string
 	pos      spool.Position
@@ -175,7 +175,7 @@ func best(id string, lines []placedLine) (b placedLine) {
 	return b
 }
 
-// role says what a line is.
+// role names the kind of a line.
 func role(l placedLine) string {
 	kind, rec, err := audit.ParseLine(l.line)
 	switch {

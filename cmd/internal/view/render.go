@@ -13,7 +13,7 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// Words that stand in the outcome's place where there is no outcome yet.
+// Words shown in the outcome's place where there is no outcome yet.
 const (
 	outcomeOpen    = "open"    // 60 s without an answer
 	outcomeRunning = "running" // no answer yet, and the session is alive
@@ -94,7 +94,7 @@ func (r *renderer) anomaly(l *terminal.Line, rec *audit.Record) {
 	r.bytes(l, rec)
 }
 
-// bytes says which bytes of the stream rec is about.
+// bytes describes the bytes of the stream that rec is about.
 func (r *renderer) bytes(l *terminal.Line, rec *audit.Record) {
 	l.Put(terminal.Plain, fmt.Sprintf("%s at %d", terminal.Count(int(rec.Bytes), "byte"), rec.At))
 	if d := readShape([]byte(rec.Digest + " ")); d.ok {
@@ -133,7 +133,8 @@ func (r *renderer) call(l *terminal.Line, rec *audit.Record, outcome string) {
 	}
 }
 
-// flags writes what a reviewer must not miss, before what may be cut off.
+// flags writes what a reviewer must not miss, before the columns that may be
+// cut off.
 func (r *renderer) flags(l *terminal.Line, rec *audit.Record) {
 	for _, c := range rec.Candidates {
 		name := c.Tool
@@ -168,7 +169,7 @@ func (r *renderer) flags(l *terminal.Line, rec *audit.Record) {
 	}
 }
 
-// details writes what a line of the wide form says beside the short one's.
+// details writes what the wide form adds to the short one.
 func (r *renderer) details(l *terminal.Line, rec *audit.Record) {
 	l.PutSafe(terminal.Faint, " ·")
 	for _, d := range []struct{ name, value string }{
@@ -204,7 +205,7 @@ func (r *renderer) summarizer() summarizer {
 
 func (r *renderer) hex() int { return r.summarizer().hex }
 
-// damage writes what stands where a line should.
+// damage writes a replacement for a line that is missing or unreadable.
 func (r *renderer) damage(ts time.Time, session, text string) []byte {
 	l := r.line(ts)
 	l.Column(terminal.Alarm, "damaged", outcomeCells)
@@ -213,7 +214,7 @@ func (r *renderer) damage(ts time.Time, session, text string) []byte {
 	return l.End()
 }
 
-// damageText says what is wrong, where, and how much of it there is.
+// damageText describes the damage: its kind, place and size.
 func damageText(d spool.Item) string {
 	if d.Damage == spool.Missing {
 		return fmt.Sprintf("%v: %d from %08d.jsonl", d.Damage, d.Length, d.Pos.Segment)
@@ -282,7 +283,7 @@ func tierStyle(tier string) terminal.Style {
 	return terminal.Faint
 }
 
-// recordOutcome is what stands in the outcome's place of a record.
+// recordOutcome is the word in the outcome's place of a record.
 func recordOutcome(r *audit.Record) string {
 	if r.Kind == audit.KindOpen {
 		return outcomeOpen
@@ -290,8 +291,8 @@ func recordOutcome(r *audit.Record) string {
 	return string(r.Outcome)
 }
 
-// appendRaw appends a line as it stands in the spool, but for what would do
-// something to a terminal.
+// appendRaw appends a line as written in the spool, escaping what would steer a
+// terminal.
 func appendRaw(dst, line []byte, terminal bool) []byte {
 	if terminal {
 		dst = escape.AppendJSON(dst, line)

@@ -48,8 +48,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestUnknownKind: a record that only a newer proxy writes is shown like the
-// others, and names what prints it whole.
+// TestUnknownKind checks that a record that only a newer proxy writes is shown
+// like the others, with the command that prints it whole.
 func TestUnknownKind(t *testing.T) {
 	r := renderer{loc: time.UTC}
 	line := string(r.record(&audit.Record{Kind: "policy", RecordID: "0198", TS: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Duration: -1}, ""))

@@ -9,26 +9,26 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// A finding is one thing that the log can show: a record, damage, or the
-// intent of a call that has no record yet.
+// A finding is one item of the log: a record, damage, or the intent of a call
+// that has no record yet.
 type finding struct {
 	key     int64      // when it was written, see scanner.clock
 	item    spool.Item // Line is nil for damage
 	outcome string     // of an intent; "" is the record's own
 }
 
-// A scanner reads one session and knows when its lines were written. A record
+// A scanner reads one session and tracks when its lines were written. A record
 // is written when its call ends, at ts and duration_ms: that is the order of
-// the log, also while it is being followed. Within a session lines stay in
-// the order in which they stand, whatever their clock said.
+// the log, also while it is being followed. Within a session lines stay in file
+// order, even if their clock went back.
 type scanner struct {
 	r       *spool.Reader
 	clock   int64                // the latest end of a record so far, microseconds since 1970
 	calls   map[recordKey][]byte // intents without a record
 	spare   [][]byte             // of calls
 	ended   bool                 // the last record was a session_end
-	read    func(int64)          // is told how many bytes were read
-	unread  int64                // bytes that read has not been told of
+	read    func(int64)          // called with how many bytes were read
+	unread  int64                // bytes that read was not called with yet
 	endedAt spool.Position       // the end of the last item
 }
 
@@ -60,7 +60,7 @@ func (s *scanner) next() (finding, error) {
 	}
 }
 
-// tell passes on how much was read, not for every line.
+// tell reports how much was read, but not for every line.
 func (s *scanner) tell(n int64) {
 	if s.unread += n; n == 0 || s.unread > 1<<20 {
 		s.read(s.unread)
@@ -129,7 +129,7 @@ func lineStamp(line []byte) []byte {
 	return rest[:min(len(rest), len("2006-01-02T15:04:05.000000Z"))]
 }
 
-// drain reads what there is now and gives each finding to use.
+// drain reads the available lines and passes each finding to use.
 func (s *scanner) drain(use func(finding) error) error {
 	for {
 		f, err := s.next()

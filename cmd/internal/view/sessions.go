@@ -11,8 +11,8 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// List lists the sessions whose ids start with prefix, oldest first. It is an
-// error that there is no spool, or no such session.
+// List lists the sessions whose ids start with prefix, oldest first. A missing
+// spool or session is an error.
 func List(dir, prefix string) ([]spool.Entry, error) {
 	if err := CheckSpool(dir); err != nil {
 		return nil, err
@@ -28,17 +28,17 @@ func List(dir, prefix string) ([]spool.Entry, error) {
 	return entries, nil
 }
 
-// CheckSpool says so if nothing has ever been recorded in dir.
+// CheckSpool reports an error if nothing has ever been recorded in dir.
 func CheckSpool(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
 	}
-	return nil // what else there is to say, spool.List says better
+	return nil // spool.List reports other problems better
 }
 
 // startOf is when a session can first have written something: its id is a
 // UUIDv7, whose first 48 bits are milliseconds since 1970 (RFC 9562, section
-// 5.7). Of another id nothing is known.
+// 5.7). For other ids it is unknown.
 func startOf(session string) int64 {
 	digits := strings.ReplaceAll(session, "-", "")
 	if len(digits) != 32 || digits[12] != '7' {

@@ -19,19 +19,19 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// A ShowConfig says which record to show and how.
+// A ShowConfig selects the record to show and the format.
 type ShowConfig struct {
 	Dir string // the spool
 	ID  string // how the record's id starts, as a person wrote it
 
-	JSON     bool // the line as it stands in the spool
+	JSON     bool // the line as written in the spool
 	UTC      bool // times are shown in UTC only, else in Location too
 	Colour   bool
 	Terminal bool // Stdout is one
 	Location *time.Location
 
 	Stdout, Stderr io.Writer
-	Say            func(error) // is told of what could not be read
+	Say            func(error) // called for what could not be read
 }
 
 // Show writes one record for a person. Its error is a cli.ExitError where there
@@ -163,8 +163,8 @@ func (s *search) session(e spool.Entry, stopped func() bool) error {
 	return nil
 }
 
-// callNo returns a line's call_no as it stands there, with what is before and
-// after it; nil if it has none.
+// callNo returns a line's call_no as written, with its surroundings; nil if it
+// has none.
 func callNo(line []byte) []byte {
 	i := bytes.Index(line, []byte(`,"call_no":`))
 	j := bytes.Index(line, []byte(`,"ts":`))

@@ -24,7 +24,7 @@ func (s summarizer) arguments(args audit.JSON) string {
 
 func (s summarizer) members(b *strings.Builder, obj []byte, depth int) {
 	sep := ""
-	// The error is that of a line that somebody made up; what can be read shows.
+	// The error is that of a line that was made up; its readable part is shown.
 	_ = audit.Members(obj, func(name, value []byte) bool {
 		b.WriteString(sep)
 		sep = " "
@@ -107,8 +107,8 @@ type shape struct {
 	sum      string // hexadecimal digits of the digest
 }
 
-// readShape reads an object that the redactor put in a value's place. A client
-// can send one that looks the same; nothing depends on it.
+// readShape reads an object that the redactor wrote in place of a value. A
+// client can send one that looks the same; nothing depends on it.
 func readShape(v []byte) (s shape) {
 	other := false
 	err := audit.Members(v, func(name, v []byte) bool {
@@ -167,7 +167,7 @@ func (s shape) text(hex int) string {
 	return text
 }
 
-// word returns text as it is where it is one word, else in quotation marks.
+// word returns text unchanged if it is one word, else in quotation marks.
 func word(text string) string {
 	if text == "" || hasMark(text) || escape.Text(text) != text {
 		return quoted(text)

@@ -12,7 +12,7 @@ import (
 	"auditproxy/sink/spool"
 )
 
-// A shown is a line of the log with what it is sorted by.
+// A shown is a line of the log with its sort key.
 type shown struct {
 	key     int64
 	session string
@@ -38,7 +38,7 @@ func (v *Log) last(ctx context.Context, entries []spool.Entry, n int, ends map[s
 	slices.SortStableFunc(entries, func(a, b spool.Entry) int { return b.Modified.Compare(a.Modified) })
 	var lines []shown
 	for group := range slices.Chunk(entries, runtime.GOMAXPROCS(0)) {
-		// What was written into a file stood there at its time of modification.
+		// A line in a file was there at the file's time of modification.
 		newest := group[0].Modified.UnixMicro() + clockSlack
 		if len(lines) == n && (n == 0 || newest < lines[0].key) || ctx.Err() != nil {
 			break
@@ -110,12 +110,13 @@ func (v *Log) readTail(ctx context.Context, e spool.Entry, n int, t *tail) error
 				if v.follows && f.outcome == outcomeRunning {
 					continue
 				}
-				_ = keep(f) // ends only with ctx, which the caller looks at
+				_ = keep(f) // ends only with ctx, which the caller checks
 			}
 			t.end = s.endedAt
 		}
 		s.r.Close() // only read
-		// Damage before the first record of a segment was written before that one.
+		// Damage before the first record of a segment was written before that
+		// record.
 		for j := len(lines) - 2; j >= 0; j-- {
 			if lines[j].key == 0 {
 				lines[j].key = lines[j+1].key
@@ -142,11 +143,11 @@ const (
 type follower struct {
 	v     *Log
 	ends  map[string]spool.Position // how far a session has been shown
-	bytes map[string]int64          // how much there was of a session that is not being read
+	bytes map[string]int64          // the size of a session that is not being read
 	open  map[string]*scanner
 }
 
-// follow goes on where ends says, until ctx ends.
+// follow continues from ends, until ctx ends.
 func (v *Log) follow(ctx context.Context, entries []spool.Entry, ends map[string]spool.Position) error {
 	f := &follower{v: v, ends: ends, bytes: make(map[string]int64), open: make(map[string]*scanner)}
 	defer func() {
