@@ -163,8 +163,8 @@ func checkRegular(f File, name string) error {
 	return nil
 }
 
-// checkSize refuses a segment that is longer than any proxy writes: to read it
-// could take hours.
+// checkSize refuses a segment that is longer than any proxy writes: to read all
+// of it could take hours.
 func checkSize(i Info, name string) error {
 	if i.Size > maxSegment {
 		return fmt.Errorf("%q has %d bytes, more than a proxy writes: move it to a safe place", name, i.Size)

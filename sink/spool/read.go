@@ -257,8 +257,14 @@ func (r *Reader) fill() (int, error) {
 	}
 	r.searched = r.hi
 	at := r.off + int64(r.hi)
-	room := min(int64(len(r.buf)-r.hi), r.limit-at)
+	room := min(int64(len(r.buf)-r.hi), r.limit-at, maxSegment-at)
 	if room <= 0 {
+		if i, err := r.f.Stat(); err == nil && r.limit > at {
+			// What a proxy may have written was read before this.
+			if err := checkSize(i, filepath.Join(r.session, segmentName(r.seg))); err != nil {
+				return 0, fmt.Errorf("reading session: %w", err)
+			}
+		}
 		return 0, nil
 	}
 	n, err := r.f.ReadAt(r.buf[r.hi:r.hi+int(room)], at)
@@ -346,9 +352,6 @@ func (r *Reader) open() (Item, error) {
 	}
 	if err == nil {
 		err = checkRegular(f, name)
-		if i, serr := f.Stat(); err == nil && serr == nil {
-			err = checkSize(i, name)
-		}
 		if err != nil {
 			f.Close()
 		}
