@@ -15,15 +15,15 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// session is what the proxy knows between the two directions: which calls are
-// open, what was numbered, what could not be written.
+// session is the state shared by both directions: which calls are open, what
+// was numbered, what could not be written.
 type session struct {
 	cfg Config
 	red *redact.Redactor
 
 	// wanted counts open requests whose answers the proxy reads whole.
 	wanted atomic.Int32
-	// head is what a segment of the journal starts with.
+	// head holds the first lines of a journal segment.
 	head atomic.Pointer[[]byte]
 
 	mu     sync.Mutex // guards all below; held while the journal is written, so that seq is in file order
@@ -35,26 +35,26 @@ type session struct {
 	tools  tools
 	late   late
 
-	unrecorded []*early // answers of which finish is about to be told
+	unrecorded []*early // answers that finish is about to get
 	noRest     bool     // the server has ended: the rest of no call can reach it
 
-	forgetful bool // late forgot a call, and a record says so
+	forgetful bool // late forgot a call, and a record reports it
 
 	ended bool
 
 	newContext bool // base changed: a context line goes before the next intents
 
 	pos     int64  // of the journal, after the last lines written
-	lines   []byte // scratch: what is being written
+	lines   []byte // scratch: lines being written
 	backlog []byte // record lines whose write failed; they keep their numbers and come before any other line
 	gap     gap
-	failing bool // the log was told that the journal takes no lines
+	failing bool // it is logged that the journal fails
 
 	timer *time.Timer
 	armed bool
 }
 
-// gap is what was not recorded since from.
+// gap counts the calls not recorded since from.
 type gap struct {
 	from          time.Time
 	count, denied int64
@@ -75,7 +75,7 @@ func (s *session) wantsAnswers() bool { return s.wanted.Load() > 0 }
 
 func (s *session) appendHead(dst []byte) []byte { return append(dst, *s.head.Load()...) }
 
-// setHead makes the head anew after base or tools changed. Definitions that do
+// setHead rebuilds the head after base or tools changed. Definitions that do
 // not fit are left out: they are in the segments before.
 func (s *session) setHead() {
 	head := s.tools.appendLines(audit.AppendContext(nil, &s.base), maxHead)
@@ -106,7 +106,7 @@ func (s *session) record(k audit.Kind, now time.Time) audit.Record {
 	return r
 }
 
-// append writes lines after what could not be written before.
+// append writes the backlog, then lines.
 func (s *session) append(lines []byte, final bool) (int64, error) {
 	if s.cfg.Journal == nil {
 		return 0, ErrNotRecorded
@@ -127,8 +127,8 @@ func (s *session) append(lines []byte, final bool) (int64, error) {
 	return pos, err
 }
 
-// appendFinal writes record lines that already have their numbers. What cannot
-// be written now is kept and tried again before anything else is.
+// appendFinal writes record lines that already have their numbers. Lines that
+// cannot be written now are kept and retried before any others.
 func (s *session) appendFinal(lines []byte) (pos int64) {
 	for len(lines) > 0 {
 		n := wholeLines(lines)
@@ -143,19 +143,18 @@ func (s *session) appendFinal(lines []byte) (pos int64) {
 	return pos
 }
 
-// tell logs when the journal begins to fail and when it is over, not each call
-// between.
+// tell logs the first failed append and the recovery, not each call between.
 func (s *session) tell(err error) {
 	switch {
 	case err != nil && !s.failing && !s.ended && s.cfg.Journal != nil:
-		s.cfg.Log.Error("the spool takes no lines", zap.Bool("calls refused", s.cfg.OnAuditFailure == Deny), zap.Error(err))
+		s.cfg.Log.Error("spool not writable", zap.Bool("calls refused", s.cfg.OnAuditFailure == Deny), zap.Error(err))
 	case err == nil && s.failing:
-		s.cfg.Log.Warn("the spool takes lines again", zap.Int64("calls not recorded", s.gap.count))
+		s.cfg.Log.Warn("spool writable again", zap.Int64("calls not recorded", s.gap.count))
 	}
 	s.failing = err != nil
 }
 
-// wholeLines is how much of lines one Append may take: maxAppend, if the last
+// wholeLines is how much of lines one Append may get: maxAppend, if the last
 // line ends there, or the first line.
 func wholeLines(lines []byte) int {
 	if len(lines) <= maxAppend {
@@ -214,14 +213,14 @@ func (s *session) release(c *call) {
 }
 
 // intend numbers the items of one read and writes their lines, in pieces that
-// the journal takes. All of them are written before any byte of the read is
-// passed on.
+// the journal accepts. All of them are written before any byte of the read is
+// forwarded.
 //
 // After an error the items before some point are in the journal and the others
 // are not: those have no number and are counted for the gap record. Under Deny
-// every frame with a call that is not in the journal is refused; what is in the
-// journal of such a frame gets its final record here. Its intent may be all
-// that a crash leaves of it, which reads as a call whose outcome is unknown.
+// every frame with a call that is not in the journal is refused; calls of such
+// a frame that are in the journal get their final record here. After a crash
+// only its intent may be left, which reads as a call whose outcome is unknown.
 func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,8 +251,8 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	return pos, err
 }
 
-// write writes the gap record, if one is due, what is new of the context, and
-// the lines of the items. It returns how many items it wrote the lines of.
+// write writes the gap record, if one is due, the new context, and the lines of
+// the items. It returns the number of items whose lines it wrote.
 func (s *session) write(items []item, now time.Time) (pos int64, written int, err error) {
 	seq, callNo := s.seq, s.callNo
 	s.lines = s.lines[:0]
@@ -305,8 +304,9 @@ func (s *session) flush(before int64) (int64, error) {
 // number appends the lines of one item, if it has any. A call can be found from
 // here on, by the items that come after it in the same read, too. How bytes are
 // cut into reads changes one thing only: where an opaque line and the message
-// that it becomes come in one read, the call has the number of the message, else
-// that of the line, which had to be written before its bytes were passed on.
+// that it becomes come in one read, the call has the number of the message,
+// else that of the line, which had to be written before its bytes were
+// forwarded.
 func (s *session) number(it *item, now time.Time) {
 	switch {
 	case it.cancel != nil:
@@ -388,8 +388,8 @@ func refuseFrames(items []item, written int) {
 	}
 }
 
-// settle decides what becomes of an item, now that it is known whether its
-// lines are written: the server gets it, or it ends here.
+// settle forwards an item to the server or ends it here, depending on whether
+// its lines are written.
 func (s *session) settle(it *item, written bool, now time.Time) {
 	switch {
 	case it.cancel != nil && !written:
@@ -441,7 +441,7 @@ func (s *session) resume(it *item) {
 	s.tools.describe(&c.rec, it.tool)
 }
 
-// noID is the id of an answer to what the server could not read.
+// noID is the id of an answer to a message that the server could not read.
 var noID = []byte("null")
 
 // missed counts one thing that has no record.

@@ -57,7 +57,7 @@ func TestStandardErrorNotRead(t *testing.T) {
 			}
 			w.checkTrail()
 			text := (<-read)[filled:]
-			for _, want := range []string{"the spool takes no lines\t", "the spool takes lines again\t"} {
+			for _, want := range []string{"spool not writable\t", "spool writable again\t"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("standard error lacks %q:\n%s", want, text)
 				}
