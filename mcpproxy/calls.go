@@ -41,9 +41,9 @@ type key struct {
 	next     *call
 }
 
-// text is what stands in c.buf from from on, without a copy. buf only grows
-// until the call is released, and a growth leaves the old array to the strings
-// that point to it.
+// text returns c.buf[from:] as a string, without a copy. buf only grows until
+// the call is released, and a growth leaves the old array to the strings that
+// point to it.
 func (c *call) text(from int) string {
 	if from == len(c.buf) {
 		return ""
@@ -56,15 +56,15 @@ func (c *call) json(from int) audit.JSON { return audit.JSON(c.text(from)) }
 // chain is the calls under one hash, oldest first, linked by key.next.
 type chain struct{ first, last *call }
 
-// calls are the open calls of a session: by id, and by arrival. It belongs to
-// whoever owns the session's lock.
+// calls are the open calls of a session: by id, and by arrival. Guarded by
+// session.mu.
 type calls struct {
 	seed           maphash.Seed
 	chains         map[uint64]chain
 	oldest, newest *call
 	n              int
-	others         int // of those that are requests without a record
-	bytes          int // that the calls hold beside themselves, at most maxOpenBytes
+	others         int // others that are requests without a record
+	bytes          int // that the calls refer to, at most maxOpenBytes
 	inexact        int // keys in chains that are not exact
 	scratch        []byte
 }
@@ -73,7 +73,7 @@ func newCalls() calls {
 	return calls{seed: maphash.MakeSeed(), chains: make(map[uint64]chain)}
 }
 
-// add appends c under the id as it stood on the wire, nil for none.
+// add appends c under the id as on the wire, nil for none.
 func (t *calls) add(c *call, id []byte) {
 	if c.older = t.newest; c.older != nil {
 		c.older.newer = c
@@ -90,7 +90,7 @@ func (t *calls) add(c *call, id []byte) {
 	t.bytes += c.bytes
 }
 
-// held is the memory of what c refers to. The client controls all of it.
+// held is the memory that c refers to. The client controls all of it.
 func (c *call) held() int {
 	r := &c.rec
 	n := cap(c.buf) + len(r.Method) + len(r.Tool) + len(r.Target) + len(r.ClientID) +
@@ -161,7 +161,7 @@ func (c *call) hasKey(hash uint64, text []byte) bool {
 // servers do not answer by those.
 func (t *calls) find(id []byte) *call { return t.findOf(id, anyRequest) }
 
-// A which says what to find.
+// A which selects what to find.
 type which uint8
 
 const (
@@ -199,8 +199,8 @@ func (t *calls) findOf(id []byte, w which) *call {
 	return aliased
 }
 
-// taken reports whether an answer to a call with this id could be taken for one
-// to a call that is open: some server would write both ids in the same way.
+// taken reports whether an answer to a call with this id could be confused with
+// one to an open call: some server would write both ids in the same way.
 func (t *calls) taken(id []byte) bool {
 	if id == nil || t.n == 0 {
 		return false
@@ -216,8 +216,8 @@ func (t *calls) taken(id []byte) bool {
 	return false
 }
 
-// remove takes c out. It is quick for the oldest call of an id, which is the
-// one that answers and time limits remove.
+// remove removes c. It is quick for the oldest call of an id, which is the one
+// that answers and time limits remove.
 func (t *calls) remove(c *call) {
 	t.unname(c)
 	if c.alias != nil {
@@ -243,7 +243,7 @@ func (t *calls) remove(c *call) {
 	c.bytes = 0
 }
 
-// unname takes c out from under its id.
+// unname removes c from the calls of its id.
 func (t *calls) unname(c *call) {
 	for i := range c.keys {
 		k := &c.keys[i]

@@ -19,13 +19,13 @@ type Status struct {
 	Code   int
 	Signal syscall.Signal // 0 if it exited by itself
 
-	// Ended is when the proxy saw it end. What follows takes Config.Drain at
-	// most, the caller's part included.
+	// Ended is when the proxy saw it end. All later steps, the caller's
+	// included, last at most Config.Drain.
 	Ended time.Time
 }
 
-// ChildEnv is the server's environment: env without what is meant for the
-// proxy and without the names in hide.
+// ChildEnv is the server's environment: env without the proxy's own variables
+// and without the names in hide.
 func ChildEnv(env, hide []string) []string {
 	var kept []string
 	for _, kv := range env {
@@ -43,7 +43,7 @@ type child struct {
 	cmd     *exec.Cmd
 	in, out *os.File
 
-	// signalled is owned by wait: this process was told to end.
+	// signalled is owned by wait: this process was asked to stop.
 	signalled bool
 }
 
@@ -87,9 +87,10 @@ func startChild(c Config) (*child, error) {
 	return &child{cmd: cmd, in: inW, out: outR}, nil
 }
 
-// wait returns when the server has ended. Signals to us are passed on to its
-// group; those that ask to end, the end of ctx, and a client that is gone start
-// the ladder: what was asked, SIGTERM, SIGKILL, with a grace period between.
+// wait returns when the server has ended. Signals to this process are forwarded
+// to its group. A signal that asks to end, the end of ctx, and a client that is
+// gone start the ladder: the signal asked for, SIGTERM, SIGKILL, with a grace
+// period between.
 func (c *child) wait(ctx context.Context, cfg Config, clientDone <-chan struct{}) Status {
 	exited := make(chan error, 1)
 	go func() { exited <- c.cmd.Wait() }()
@@ -135,8 +136,9 @@ func (c *child) wait(ctx context.Context, cfg Config, clientDone <-chan struct{}
 
 func (c *child) signal(sig syscall.Signal) { syscall.Kill(-c.cmd.Process.Pid, sig) }
 
-// killGroup ends what the server left running in its group, if it was being
-// shut down: after an exit of its own accord its children are its own matter.
+// killGroup kills the processes that the server left running in its group, if
+// it was being shut down. After an exit of its own accord its children keep
+// running.
 func (c *child) killGroup(l *ladder) {
 	if l.step > 0 {
 		c.signal(syscall.SIGKILL)
@@ -211,7 +213,7 @@ func interruptRead(f *os.File) bool { return f.SetReadDeadline(time.Now()) == ni
 
 // Pollable returns the standard stream f in a form whose reads and writes do
 // not occupy a thread while they wait, if that can be had without changing f
-// for other processes that share it; else f itself. What f was is then free to
+// for other processes that share it; else f itself. The file behind f can then
 // be closed: its descriptor becomes the null device, so that nothing else is
 // ever opened under that number.
 func Pollable(f *os.File, flag int) *os.File {
@@ -236,8 +238,8 @@ func reopen(fd, flag int) (*os.File, error) {
 	case unix.S_IFIFO:
 		return reopenPipe(fd, flag)
 	case unix.S_IFSOCK:
-		// A socket cannot be opened again. Its flags are ours to set unless
-		// another standard stream, which the server gets, is the same socket.
+		// A socket cannot be opened again. Its flags may be set unless another
+		// standard stream, which the server gets, is the same socket.
 		for other := range 3 {
 			var o unix.Stat_t
 			if other != fd && unix.Fstat(other, &o) == nil && o.Dev == st.Dev && o.Ino == st.Ino {

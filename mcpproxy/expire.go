@@ -36,8 +36,8 @@ func (s *session) giveUp(c *call, why string, now time.Time) {
 	s.spill()
 }
 
-// spill writes final lines once they fill a write, so that many of them take no
-// memory.
+// spill writes final lines once they fill a write, so that memory stays
+// bounded.
 func (s *session) spill() {
 	if len(s.lines) >= maxAppend {
 		s.appendFinal(s.lines)
@@ -46,7 +46,7 @@ func (s *session) spill() {
 }
 
 // remember keeps the ids of a call that ends, for an answer that comes late.
-// When the first is forgotten that no answer came for, a record says so.
+// When the first unanswered one is forgotten, a record reports it.
 func (s *session) remember(c *call, now time.Time) {
 	if s.ended {
 		return // no answer is read any more

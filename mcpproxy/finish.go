@@ -19,7 +19,7 @@ func (s *session) finish(answers []wire.Answer, wait bool) {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
-		return // nothing stands after session_end
+		return // session_end is the last line
 	}
 	now := time.Now()
 	s.lines = s.lines[:0]
@@ -127,10 +127,10 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	s.release(c)
 }
 
-// answered returns what an answer answers whose id more than one open request
-// may have, of which c is the oldest. A ping that has the id of a call must not
-// end the call: where both are open, what the answer says decides. The call has
-// the anomaly id_reused then, as nobody can be sure.
+// answered returns the request of an answer whose id several open requests may
+// have; c is the oldest. A ping that has the id of a call must not end the
+// call: where both are open, the content of the answer decides. The call then
+// has the anomaly id_reused, as this can be wrong.
 func (s *session) answered(id []byte, c *call, a *wire.Answer) *call {
 	of, other := s.open.findOf(id, onlyCalls), s.open.findOf(id, onlyOthers)
 	switch {
@@ -143,8 +143,8 @@ func (s *session) answered(id []byte, c *call, a *wire.Answer) *call {
 }
 
 // answersCall reports whether an answer is one to a call of this method rather
-// than to a request that is not recorded. Of those most results are empty, and
-// one of a method that the server does not know has the error for that.
+// than to a request that is not recorded. Unrecorded requests mostly have empty
+// results; one whose method the server does not know has the error for that.
 func answersCall(method string, a *wire.Answer) bool {
 	if a.HasError {
 		return string(a.Code) != "-32601" // JSON-RPC 2.0, section 5.1: method not found
@@ -160,7 +160,7 @@ func answersCall(method string, a *wire.Answer) bool {
 	return !has("tools") && !has("protocolVersion") && len(bytes.Trim(result, "{} \t\r")) > 0
 }
 
-// early is what an answer said that came before the end of its call.
+// early holds an answer that came before the end of its call.
 type early struct {
 	outcome    audit.Outcome
 	errorType  string
@@ -205,7 +205,7 @@ func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 		r.ErrorDigest = s.digest(c, text)
 	}
 	if a.ErrorType != nil {
-		// What a credential leaves is not well-formed.
+		// The bytes around a removed credential are not well-formed.
 		if t := s.clean(a.ErrorType); audit.ErrorTypeOK(t) && !audit.OwnErrorType(t) {
 			return audit.OutcomeError, t
 		}
@@ -229,12 +229,12 @@ func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now
 	s.seq++
 	s.lines = audit.AppendRecord(s.lines, r)
 	if c.early != nil {
-		close(c.early.recorded) // whoever waits takes mu, and finds the lines written
+		close(c.early.recorded) // waiters lock mu, and find the lines written
 		c.early = nil
 	}
 }
 
-// place fills in who and where.
+// place sets session, client, server, host and user.
 func (s *session) place(r *audit.Record) {
 	b := &s.base
 	r.SessionID, r.Server, r.ServerCommand = b.SessionID, b.Server, b.ServerCommand

@@ -2,16 +2,16 @@ package mcpproxy
 
 import "auditproxy/mcpproxy/wire"
 
-// late remembers calls that ended without an answer, or with one of two that
-// may come, so that an answer which comes after all can be named. It belongs to
-// the session's lock.
+// late holds the call_no of calls that ended without an answer, or with one of
+// two that may come, so that a late answer can be attributed. Guarded by
+// session.mu.
 type late struct {
 	callNo map[string]uint64
 	order  []string // a ring of the names in callNo
 	next   int
 }
 
-// maxLate bounds its names, each of which is at most 64 bytes long.
+// maxLate bounds its keys, each at most 64 bytes long.
 const maxLate = 4096
 
 // add remembers c, which is still in the table, by its ids. It returns the

@@ -8,7 +8,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A class is what the proxy does about a method.
+// A class is how the proxy treats a method.
 type class uint8
 
 const (
@@ -23,8 +23,8 @@ const (
 // wanted reports whether the proxy reads the answer itself.
 func (c class) wanted() bool { return c == initialize || c == listTools }
 
-// SkippedMethods are the requests that are never recorded, beside all that end
-// in "/list": they carry nothing of the agent's.
+// SkippedMethods are the requests that are never recorded, like all that end in
+// "/list": they carry no data of the agent.
 func SkippedMethods() []string {
 	return []string{"initialize", "ping", "logging/setLevel", "server/discover", "tasks/get"}
 }
@@ -48,7 +48,7 @@ type methods struct {
 	known map[string]method
 }
 
-// maxKnown bounds what a client can make us remember.
+// maxKnown bounds the names kept for a client.
 const maxKnown = 1024
 
 func newMethods(skip []string) methods {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// output is the client's end: the server's bytes as they come, and refusals of
-// ours between its lines. A client that does not read stops whoever writes,
-// until the server has ended: from then on what the client does not take waits
-// in tail, and whoever writes goes on, so that the records are complete before
-// the process ends. What is left of tail then is lost.
+// output is the client's end: the server's bytes as they come, and the proxy's
+// refusals between its lines. A client that does not read blocks writers until
+// the server has ended. From then on unread bytes wait in tail and writers
+// continue, so that the records are complete before the process ends. The rest
+// of tail is then lost.
 type output struct {
 	mu    sync.Mutex
 	flush sync.Cond // on mu: replies or tail became shorter, or the output ended
@@ -24,9 +24,9 @@ type output struct {
 	over atomic.Bool     // the server has ended
 
 	// mu guards the rest, over the writes to file.
-	midLine   bool   // the server's last byte was no LF
+	midLine   bool   // the server's last byte was not LF
 	replies   []byte // refusals that wait for the end of the server's line
-	tail      []byte // what the client has not taken since the server ended
+	tail      []byte // bytes the client has not read since the server ended
 	cut       bool   // nothing more goes to tail
 	closed    bool
 	writeFail bool // the client is gone; records are still made
@@ -38,8 +38,8 @@ type output struct {
 }
 
 // maxTail is how much may wait for the client once the server has ended: more
-// than its pipe and our buffer hold, so that only a descendant of the server
-// that goes on writing has to wait.
+// than its pipe and the proxy's buffer hold, so that only a descendant of the
+// server that keeps writing has to wait.
 const maxTail = 1 << 20
 
 func newOutput(f *os.File) *output {
@@ -58,8 +58,8 @@ func newOutput(f *os.File) *output {
 	return o
 }
 
-// try passes on what the client takes of the server's bytes at once, and
-// returns the rest, for write. Only fromServer calls it.
+// try forwards those of the server's bytes that the client accepts without
+// waiting, and returns the rest, for write. Only fromServer calls it.
 func (o *output) try(b []byte) (rest []byte) {
 	if o.conn == nil || !o.mu.TryLock() {
 		return b
@@ -79,7 +79,7 @@ func (o *output) try(b []byte) (rest []byte) {
 	return b[o.tried:]
 }
 
-// write passes on the server's bytes. Only fromServer calls it.
+// write forwards the server's bytes. Only fromServer calls it.
 func (o *output) write(b []byte) {
 	if len(b) == 0 {
 		return
@@ -102,8 +102,8 @@ func (o *output) write(b []byte) {
 	}
 }
 
-// reply queues lines of ours. It waits while more than maxReplies wait for the
-// server to end its line.
+// reply queues the proxy's own lines. It waits while more than maxReplies wait
+// for the server to end its line.
 func (o *output) reply(lines []byte) {
 	if len(lines) == 0 {
 		return
@@ -145,9 +145,9 @@ func (o *output) closeFile() {
 	o.flush.Broadcast()
 }
 
-// finish says that the server has ended: nobody who writes is stopped any
-// longer, and the client has until deadline to take the rest. A write to a file
-// that cannot be interrupted goes on as it is.
+// finish is called when the server has ended: writers no longer block, and the
+// client has until deadline to read the rest. A write to a file that cannot be
+// interrupted continues.
 func (o *output) finish(deadline time.Time) {
 	o.over.Store(true)
 	if o.conn == nil || o.file.SetWriteDeadline(time.Now()) != nil {
@@ -164,7 +164,7 @@ func (o *output) finish(deadline time.Time) {
 	}
 }
 
-// drain passes tail on until the output is closed, or the deadline.
+// drain forwards tail until the output is closed, or the deadline.
 func (o *output) drain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -187,8 +187,8 @@ func (o *output) drain() {
 	}
 }
 
-// stop says that nothing more is read from the server: whoever waits to write
-// waits no longer.
+// stop is called when nothing more is read from the server: it releases blocked
+// writers.
 func (o *output) stop() {
 	if o.conn == nil {
 		return // a write that cannot be interrupted may hold mu

@@ -45,9 +45,9 @@ import (
 // concurrently.
 type Journal interface {
 	// Append returns nil once the lines would survive the death of this
-	// process. After an error none of them is in the journal; the caller
-	// writes the same lines again or gives their numbers up. final says that
-	// they end calls which the journal already knows.
+	// process. After an error none of them is in the journal; the caller writes
+	// the same lines again or gives their numbers up. final means that they end
+	// calls whose intents are in the journal.
 	Append(lines []byte, final bool) (pos int64, err error)
 
 	// Wait reports whether everything before pos would survive the death of
@@ -55,16 +55,16 @@ type Journal interface {
 	Wait(pos int64, limit time.Duration) bool
 }
 
-// A Failure says what happens to calls while nothing can be recorded.
+// A Failure is the policy for calls while nothing can be recorded.
 type Failure uint8
 
 // The answers to an audit failure.
 const (
 	Deny  Failure = iota // refuse them
-	Allow                // pass them on; a gap record follows
+	Allow                // forward them; a gap record follows
 )
 
-// A Config is what a Proxy needs.
+// A Config holds a Proxy's settings.
 type Config struct {
 	Command []string // the server and its arguments. Required.
 	Env     []string // the server's environment, see ChildEnv
@@ -79,23 +79,23 @@ type Config struct {
 	Journal  Journal
 	Redactor *redact.Redactor // Required.
 
-	// Base holds what all records of the session share: SessionID, Host, User,
-	// PID, Labels, Tenant, ServerCommand.
+	// Base holds the members that all records of the session share: SessionID,
+	// Host, User, PID, Labels, Tenant, ServerCommand.
 	Base  audit.Record
 	Proxy audit.JSON // the proxy member of session_start
 
-	SkipMethods []string // not recorded, beside the fixed list
-	Tiers       []string // tier tags beside the known ones, least dangerous first
+	SkipMethods []string // not recorded, in addition to the fixed list
+	Tiers       []string // additional tier tags, least dangerous first
 
 	WaitIntent bool          // a call waits for its intent's sync
 	SyncWait   time.Duration // at most this long; 0: no bound
 	WaitFinal  bool          // an answer waits for its record's sync
 
 	OnAuditFailure Failure
-	DenyAmbiguous  bool // refuse what two readers could read differently
+	DenyAmbiguous  bool // refuse messages that two readers could read differently
 
-	Drain   time.Duration    // what follows the server's exit takes at most this long; 0: 500 ms
-	Signals <-chan os.Signal // signals to this process, passed on to the server
+	Drain   time.Duration    // limit for all steps after the server's exit; 0: 500 ms
+	Signals <-chan os.Signal // signals to this process, forwarded to the server
 
 	Log *zap.Logger // nil: none
 }
@@ -103,8 +103,8 @@ type Config struct {
 const (
 	openAfter    = 60 * time.Second // without an answer: an interim record; after a cancel: the final one
 	maxOpen      = 65536            // calls held open
-	maxOpenBytes = 32 << 20         // that they hold beside themselves: what records tell of them, and their ids
-	maxAppend    = 1 << 20          // bytes of lines in one write, but for its last line
+	maxOpenBytes = 32 << 20         // that they refer to: their records' members and their ids
+	maxAppend    = 1 << 20          // bytes of lines in one write, except for its last line
 	maxHead      = 1 << 20          // bytes that a segment of the journal starts with
 	maxSpare     = 8 << 10          // bytes of a call's memory that are used again
 	maxReplies   = 1 << 20          // bytes of refusals that may wait for a server's line to end
@@ -120,7 +120,7 @@ type Proxy struct {
 	cfg Config
 	s   *session
 	out *output
-	// clientEnded says that the client closed its end before the server did.
+	// clientEnded is true if the client closed its end before the server did.
 	clientEnded atomic.Bool
 	// requests is owned by fromClient, answers by fromServer.
 	requests *wire.Requests
@@ -169,8 +169,8 @@ func (p *Proxy) Lost(word string) { p.s.lost(word) }
 // all records are written, the one of the session's end the last. After ctx ends
 // the server is shut down as by SIGTERM.
 //
-// Within half of Config.Drain after the server's end Run returns, whatever the
-// client, a descendant of the server or a sync does. A read of Config.In or a
+// Run returns within half of Config.Drain after the server's end, even if the
+// client, a descendant of the server or a sync hangs. A read of Config.In or a
 // write to Config.Out that no poller can interrupt outlives Run, and so does a
 // wait for a sync that hangs: the process is expected to end soon after.
 func (p *Proxy) Run(ctx context.Context) (Status, error) {
@@ -192,7 +192,7 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	go func() {
 		defer close(serverDone)
 		p.fromServer(child.out)
-		// The client sees the end at once, whatever the child still does.
+		// The client sees the end immediately, even if the child still runs.
 		p.out.close()
 	}()
 
@@ -203,9 +203,10 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 		p.s.concludeParts(nil) // an answer waits for the record
 	}
 	p.out.finish(p.ended.Add(p.cfg.Drain))
-	// What the server wrote before its end is in the pipe. Only a descendant
-	// that still holds the pipe makes this wait, and a sync that hangs where an
-	// answer waits for it; half of the time is left for the journal.
+	// The pipe holds the bytes that the server wrote before its end. Only a
+	// descendant that still holds the pipe makes this wait, and a sync that
+	// hangs where an answer waits for it; half of the time is left for the
+	// journal.
 	half := p.ended.Add(p.cfg.Drain / 2)
 	child.out.SetReadDeadline(half)
 	late := time.NewTimer(time.Until(half))
@@ -222,7 +223,8 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 		waitFor(late.C, clientDone)
 	}
 	// Before this a crash leaves open calls for recovery to end; after it, the
-	// record is complete, and only bytes that the client did not take are missing.
+	// record is complete, and only bytes that the client did not read are
+	// missing.
 	p.s.end(why)
 	child.out.Close()
 	return status, nil
@@ -238,9 +240,9 @@ func waitFor(late <-chan time.Time, done <-chan struct{}) bool {
 	}
 }
 
-// Close waits until the client has taken what the server wrote, at most until
-// Config.Drain after the server's end, which began in Run. What it has not taken
-// by then is lost, and has its records all the same. Call it after Run.
+// Close waits until the client has read the server's bytes, at most until
+// Config.Drain after the server's end, which began in Run. Bytes not read by
+// then are lost; their records are complete all the same. Call it after Run.
 func (p *Proxy) Close() {
 	late := time.NewTimer(time.Until(p.ended.Add(p.cfg.Drain)))
 	defer late.Stop()
@@ -259,7 +261,7 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 		n, err := p.cfg.In.Read(p.requests.Space())
 		for more := n > 0; more; n, more = 0, p.requests.More() {
 			if !c.pass(p.requests.Scan(n), p.requests.Ready()) {
-				// The server closed its input: so do we, as a bare pipe would.
+				// The server closed its input: close ours, as a pipe would.
 				p.cfg.In.Close()
 				return
 			}
@@ -277,7 +279,7 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 	}
 }
 
-// fromServer passes the server's bytes on, then reads what they answered.
+// fromServer forwards the server's bytes, then reads the answers in them.
 func (p *Proxy) fromServer(server io.Reader) {
 	buf := make([]byte, 64<<10)
 	for {

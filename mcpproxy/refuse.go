@@ -14,14 +14,15 @@ const (
 	codeRefused        = "-31001" // outside the range that JSON-RPC reserves
 )
 
-// reasons are what a client is told, by the error type of a refusal.
+// reasons are the explanations sent to a client, by the error type of a
+// refusal.
 var reasons = map[string]string{
 	audit.ErrAmbiguousRequest: "its bytes can be read in more than one way",
 	audit.ErrAuditFailure:     "it cannot be recorded: the audit trail takes no more lines",
 }
 
 // appendRefusal appends the answers to the requests of a frame that was not
-// passed on, one line: an array if the frame was a batch.
+// forwarded, one line: an array if the frame was a batch.
 func appendRefusal(dst []byte, f *wire.Frame, why string) []byte {
 	batch := f.Anomalies&wire.Batch != 0
 	from := len(dst)
@@ -52,7 +53,7 @@ func appendRefusal(dst []byte, f *wire.Frame, why string) []byte {
 func appendAnswer(dst []byte, m *wire.Message, why string) []byte {
 	switch {
 	case m.State == wire.Begun:
-		return dst // answered at its end, which may tell the id
+		return dst // answered at its end, which may have the id
 	case m.State == wire.Opaque || m.ID == nil && m.Method == nil && !m.HasResult && !m.HasError:
 		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)
 	case m.ID == nil || m.HasResult || m.HasError:

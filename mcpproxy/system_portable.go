@@ -20,7 +20,7 @@ import (
 //   - A pipe on standard input or output stays in blocking mode. A read or
 //     write of it that blocks at the end of the session outlives Run, and ends
 //     with the process.
-//   - Pipes keep the system's capacity (16 to 64 KiB), so a long message takes
+//   - Pipes keep the system's capacity (16 to 64 KiB), so a long message needs
 //     more reads.
 
 // hideDescriptors keeps descriptors that this process inherited from the

@@ -17,9 +17,8 @@ import (
 // mutating, destructive; since 0.1.0a22 inspect, manage, execute, teardown.
 var knownTiers = []string{"readonly", "inspect", "mutating", "manage", "execute", "destructive", "teardown"}
 
-// maxTools and maxToolBytes bound what a server can make us remember. The
-// bytes are of names, tiers and the like, as the server had them and as records
-// have them.
+// maxTools and maxToolBytes bound the tools kept per session. The bytes are of
+// names, tiers and the like, as the server had them and as records have them.
 const (
 	maxTools     = 16384
 	maxToolBytes = 16 << 20
@@ -50,7 +49,7 @@ func newTools(more []string) tools {
 	return tools{tiers: append(slices.Clone(knownTiers), more...), byRaw: make(map[string]*definition)}
 }
 
-// describe fills in what the server declared of the tool called name.
+// describe sets the members that the server declared for the tool called name.
 func (t *tools) describe(r *audit.Record, name string) {
 	if d := t.byRaw[name]; d != nil && name != "" {
 		r.Tier, r.Annotations, r.ToolHash = d.tier, d.annotations, d.hash
@@ -69,7 +68,7 @@ func (t *tools) appendLines(dst []byte, limit int) []byte {
 	return dst
 }
 
-// told says that the first n of t.fresh are in the journal.
+// told marks the first n of t.fresh as written to the journal.
 func (t *tools) told(n int) {
 	for _, d := range t.fresh[:n] {
 		d.fresh = false
@@ -83,8 +82,7 @@ func (d *definition) appendLine(dst []byte) []byte {
 	return audit.AppendTool(dst, &audit.Record{Tool: d.name, Tier: d.tier, Annotations: d.annotations, ToolHash: d.hash})
 }
 
-// read takes in one page of a listing. first says that the request had no
-// cursor.
+// read adds one page of a listing. first means that the request had no cursor.
 func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
 	if first {
 		t.page++
@@ -111,7 +109,7 @@ func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
 // gone is the page of a definition that is not in tools.byRaw.
 const gone = -1
 
-// learn takes in one definition, unless there are too many.
+// learn adds one definition, unless there are too many.
 func (t *tools) learn(red *redact.Redactor, raw string, tool []byte) {
 	d := t.define(red, raw, tool)
 	d.bytes = len(raw) + len(d.name) + len(d.tier) + len(d.annotations) + len(d.hash)
@@ -166,8 +164,8 @@ func (t *tools) tierOf(meta []byte) string {
 }
 
 // derivedTier reads the hints as the specification has them (MCP 2025-11-25,
-// ToolAnnotations): what is not declared read-only may be destructive unless
-// it says otherwise.
+// ToolAnnotations): a tool that is not declared read-only may be destructive
+// unless it declares otherwise.
 func derivedTier(hints []byte) string {
 	switch {
 	case hintsOf(hints) == "":
@@ -206,7 +204,7 @@ func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
 	if c.class == listTools {
 		told := s.tools.full
 		if s.tools.read(s.red, result, c.firstPage); s.tools.full && !told {
-			// Once: what a session's calls lack is then known.
+			// Once per session: it explains what its calls lack.
 			r := s.record(audit.KindAnomaly, now)
 			r.At, r.Bytes, r.Anomalies = a.Off, a.Bytes, []string{"tools_dropped"}
 			s.lines = audit.AppendRecord(s.lines, &r)
@@ -232,7 +230,7 @@ func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
 	s.setHead()
 }
 
-// peer reads {"name","version"}; what they say is not to be trusted.
+// peer reads {"name","version"}; both are self-reported and untrusted.
 func (s *session) peer(info []byte) audit.Peer {
 	if info == nil {
 		return audit.Peer{}

@@ -40,8 +40,8 @@ const (
 	roleError
 )
 
-// The members of a server's message that matter, wherever they stand. The
-// first have a place in Answers.values.
+// The members of a server's message that matter, at any position. The first
+// have a place in Answers.values.
 const (
 	fieldID = iota
 	fieldMethod
@@ -58,23 +58,23 @@ const (
 	none
 )
 
-// Answers reads a server's stream after it was passed on. It is used by one
-// goroutine and keeps little: an answer of any length takes constant memory.
+// Answers reads a server's stream after it was forwarded. It is used by one
+// goroutine. An answer of any length needs constant memory.
 //
-// It starts afresh at every LF, so that a broken line does not hide the next.
-// The zero value stands at the start of a stream.
+// It restarts at every LF, so that a broken line does not hide the next. The
+// zero value is at the start of a stream.
 type Answers struct {
 	// All of this is the caller's goroutine's.
 	scanner scanner
-	window  window // what is scanned now: the bytes passed to Scan, or carry
+	window  window // the bytes being scanned: those given to Scan, or carry
 	chunks  int    // of levels that the scanner may still allocate
 	size    int64  // of the stream so far
-	inLine  bool   // the last byte was no LF
+	inLine  bool   // the last byte was not LF
 	retain  bool   // from the next line on
 	limit   int64  // up to which an answer of this line is kept whole
 
-	// What is kept of the line under way. After a line that needed it, the other
-	// side is used: the answers told last alias this one.
+	// The kept part of the line under way. After a line that needed it, the
+	// other side is used: the answers returned last alias this one.
 	carry [2]window
 	side  int
 
@@ -89,20 +89,20 @@ type Answers struct {
 
 	busy     int     // the one of values that is under way, or none
 	busyFrom int64   // where it starts
-	busyHead bool    // its first RetainSmall bytes are in copies, the rest is not wanted but for id
+	busyHead bool    // its first RetainSmall bytes are in copies, the rest is needed only for id
 	id       *idKeys // of that value if it is an id, else nil
-	idTo     int64   // what is before it has been written to id
+	idTo     int64   // the bytes before it have been written to id
 
 	answers []Answer
 	scratch []byte
 }
 
-// Retain says whether to keep answers up to Limit whole from the next line on,
+// Retain sets whether to keep answers up to Limit whole from the next line on,
 // for a result that the proxy wants to read itself.
 func (a *Answers) Retain(on bool) { a.retain = on }
 
-// Scan looks at the next bytes of the stream and returns the answers that end
-// in them. It allocates nothing once warm.
+// Scan reads the next bytes of the stream and returns the answers that end in
+// them. It allocates nothing once warm.
 func (a *Answers) Scan(p []byte) []Answer {
 	if a.scanner.v == nil {
 		a.scanner = scanner{v: (*answerVisitor)(a), w: &a.window, maxDepth: MaxDepth, quick: true}
@@ -161,7 +161,7 @@ func (a *Answers) startLine() {
 	}
 }
 
-// trim drops what is before an offset.
+// trim drops the bytes before an offset.
 func (w *window) trim(from int64) {
 	if n := min(from-w.off, int64(len(w.buf))); n > 0 {
 		w.buf = w.buf[:copy(w.buf, w.buf[n:])]
@@ -169,7 +169,7 @@ func (w *window) trim(from int64) {
 	}
 }
 
-// save keeps what is needed of the line under way when the rest is scanned.
+// save keeps the part of the line under way that scanning the rest needs.
 func (a *Answers) save() {
 	if a.inMessage && !a.large && a.size-a.cur.Off > a.limit {
 		a.large = true
@@ -193,7 +193,7 @@ func (a *Answers) save() {
 	}
 	c := &a.carry[a.side]
 	if len(c.buf) > 0 {
-		return // the next Scan trims it: the answers told now alias it
+		return // the next Scan trims it: the answers of this one alias it
 	}
 	from := a.keep(a.size)
 	c.off = from
@@ -287,7 +287,7 @@ func (v *answerVisitor) name(r role, _ int64, lit []byte) {
 	a.field[levelOf(r)] = f
 }
 
-// levelOf says how deep in a message a container with role r is.
+// levelOf returns the depth in a message of a container with role r.
 func levelOf(r role) int {
 	switch r {
 	case roleMessage:
@@ -380,7 +380,7 @@ func (v *answerVisitor) end(r role, off int64) {
 
 func (v *answerVisitor) fail(int64) { v.inMessage = false }
 
-// tell tells of the message that ends before off.
+// tell reports the message that ends before off.
 func (a *Answers) tell(off int64) {
 	a.inMessage = false
 	a.cur.Bytes = off - a.cur.Off

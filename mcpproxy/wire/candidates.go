@@ -2,7 +2,7 @@ package wire
 
 import "hash/maphash"
 
-// maxCandidates is how many other readings are told of a message.
+// maxCandidates limits the other readings reported for a message.
 const maxCandidates = 16
 
 // Of more strings or arguments than that, the first ones are kept, and in the
@@ -17,7 +17,7 @@ const (
 // has somewhere in a message.
 type occurrence struct {
 	lit value  // n is 0 where a place is empty
-	sum uint64 // hash of the decoded string; 0 if nobody asked yet
+	sum uint64 // hash of the decoded string; 0 until needed
 }
 
 // occurrences are different strings, in the order of the stream.
@@ -29,7 +29,7 @@ type occurrences struct {
 // An argumentSet is one value that arguments has somewhere in a message.
 type argumentSet struct {
 	from, n int64  // n is 0 while it is under way
-	sum     uint64 // hash of the value; 0 if nobody asked yet
+	sum     uint64 // hash of the value; 0 until needed
 	parts   []Part // oversize only
 }
 
@@ -39,14 +39,15 @@ type argumentSets struct {
 	busy int // 1 + index of the one under way, 0 for none
 }
 
-// latest is what readers take that do not read as most do: 1 + indices of
+// latest holds the choices of readers that differ from most: 1 + indices of
 // methods, toolNames and sets, 0 for none.
 //
-// An exact one stands under its exact name, in params of that name; a null does
-// not replace it. go-sdk takes those. Go's encoding/json takes a name in any
-// case, and the last one of all: of params too if they are decoded twice into
-// one struct, and that struct keeps what the second params lack. mcp-go keeps
-// the arguments of the first params in this way, but not the name.
+// An exact one is under its exact name, in params of that name; a null does not
+// replace it. go-sdk uses those. Go's encoding/json accepts a name in any case
+// and uses the last one of all. So it does with params if they are decoded
+// twice into one struct; that struct then keeps the members that the second
+// params lack. mcp-go keeps the arguments of the first params in this way, but
+// not the name.
 type latest struct {
 	method, exactMethod      int
 	name, uri                lastName
@@ -93,7 +94,7 @@ func (p *reading) addOccurrence(l *occurrences, lit value, exact bool) int {
 	return i + 1
 }
 
-// newest is the place of what comes once all others are taken.
+// newest is the place of further ones once all others are full.
 func (p *reading) newest(exact bool) int {
 	p.latest.cut = true
 	if exact {
@@ -102,7 +103,7 @@ func (p *reading) newest(exact bool) int {
 	return newestOther
 }
 
-// sum is a hash of the decoded string v, never 0 but for none.
+// sum is a hash of the decoded string v, 0 only for none.
 func (p *reading) sum(v value) uint64 {
 	if v.n == 0 {
 		return 0
@@ -161,7 +162,7 @@ func (p *reading) endArguments(l *level, off int64) {
 }
 
 // setSum is a hash of arguments, 0 where a server would have none. Those of an
-// oversize message are told apart by where they stand.
+// oversize message are distinguished by their position.
 func (p *reading) setSum(i int) uint64 {
 	if i == 0 {
 		return 0
@@ -182,8 +183,8 @@ func (p *reading) setSum(i int) uint64 {
 	return s.sum
 }
 
-// findCandidates finds what other readings of the message would run: first what
-// the readers take that are known, then whatever else could be taken together.
+// findCandidates finds what other readings of the message would run: first the
+// choices of known readers, then all other combinations.
 func (p *reading) findCandidates() Anomaly {
 	t, q, l := &p.cur, p.q, &p.latest
 	t.candidates = [2]int{len(q.candidates), len(q.candidates)}
@@ -209,7 +210,7 @@ func (p *reading) findCandidates() Anomaly {
 	return 0
 }
 
-// addReading adds a reading of which is known which name it takes.
+// addReading adds a reading whose name is known.
 func (p *reading) addReading(primary *candidate, method int, which func(*lastName) int, set int) {
 	if method > 0 {
 		_, last := p.namesOf(method)
@@ -217,7 +218,7 @@ func (p *reading) addReading(primary *candidate, method int, which func(*lastNam
 	}
 }
 
-// namesOf returns what a method can be about.
+// namesOf returns the names or URIs that a method can refer to.
 func (p *reading) namesOf(method int) (*occurrences, *lastName) {
 	if p.isNamed(p.methods.list[method-1].lit) {
 		return &p.toolNames, &p.latest.name
@@ -249,14 +250,14 @@ func (p *reading) combine(primary *candidate) {
 	}
 }
 
-// isNamed reports whether what a method is about is told by a name, and not by
-// a URI.
+// isNamed reports whether a method refers to its object by a name, not by a
+// URI.
 func (p *reading) isNamed(method value) bool {
 	return p.equals(method, methodCall) || p.equals(method, methodPrompt)
 }
 
-// addCandidate adds a reading that is neither the primary one nor there
-// already. It returns false when there is no room for more.
+// addCandidate adds a reading that is neither the primary one nor a duplicate.
+// It returns false when it is full.
 func (p *reading) addCandidate(primary *candidate, method, name, set int) bool {
 	if method == 0 || p.methods.list[method-1].lit.n == 0 {
 		return true

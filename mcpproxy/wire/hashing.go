@@ -22,7 +22,7 @@ type hashing struct {
 
 	mu      sync.Mutex
 	running bool    // under mu
-	pieces  []piece // under mu; not yet taken by the goroutine
+	pieces  []piece // under mu; not yet received by the goroutine
 }
 
 // A piece is the next bytes for a hash. Its memory is the window's.
@@ -31,7 +31,7 @@ type piece struct {
 	b []byte
 }
 
-// write writes b to h, after what was written to it before.
+// write writes b to h, after all earlier writes.
 func (s *hashing) write(h hash.Hash, b []byte) {
 	if len(b) < minHanded {
 		s.wait()

@@ -11,10 +11,10 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// An IDMatch says how an answer's id is compared with a request's. Servers
-// read ids as exact numbers, as float64 or as int64 and echo what they read
-// (go-sdk answers 1.5 with 1), so a proxy tries one after the other. They also
-// differ in how many U+FFFD they put for bytes that are not UTF-8.
+// An IDMatch is a way to compare an answer's id with a request's. Servers read
+// ids as exact numbers, as float64 or as int64 and echo the value they read
+// (go-sdk answers 1.5 with 1), so a proxy tries each in turn. They also differ
+// in how many U+FFFD they put for bytes that are not UTF-8.
 type IDMatch uint8
 
 // The comparisons, strictest first.
@@ -27,14 +27,14 @@ const (
 // AppendIDKey appends a key for the id with the JSON text raw: two ids match
 // under m if their keys are equal. Keys of different comparisons and of
 // different JSON types never are. Booleans, lists and objects compare by their
-// compact text. raw may be what KeepID returned. It returns dst unchanged where m says nothing beyond the
-// stricter ones about a *request's* id: for all but numbers and strings with
-// U+FFFD, and for integers that survive in a float64. It never expands a
-// number: 1e999999999 is short. For an answer's id pass answer = true: every
-// number then has all three keys.
+// compact text. raw may be what KeepID returned. It returns dst unchanged where
+// m matches no more than the stricter ones for a *request's* id: for all but
+// numbers and strings with U+FFFD, and for integers that survive in a float64.
+// It never expands a number: 1e999999999 is short. For an answer's id pass
+// answer = true: every number then has all three keys.
 //
-// A key is at most maxIDKey bytes long: of a longer one it is the SHA-256, which
-// whoever chooses ids cannot make collide.
+// A key is at most maxIDKey bytes long. A longer one is replaced by its
+// SHA-256, for which a client cannot choose colliding ids.
 func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -62,8 +62,8 @@ const (
 	maxIDKey = 64
 )
 
-// digestKey returns key, or what stands for it if it is long. No other key
-// starts with a zero byte.
+// digestKey returns key, or its digest if it is long. No other key starts with
+// a zero byte.
 func digestKey(key []byte) []byte {
 	if len(key) <= maxIDKey {
 		return key
@@ -146,7 +146,7 @@ func appendFloatKey(dst, raw []byte, n number, m IDMatch, answer bool) []byte {
 	if m == FloatID {
 		return binary.BigEndian.AppendUint64(append(dst, 'f'), math.Float64bits(f))
 	}
-	i := int64(math.MinInt64) // what the conversion gives on amd64
+	i := int64(math.MinInt64) // the conversion's result on amd64
 	if fits {
 		i = int64(f)
 	}
@@ -169,15 +169,16 @@ func appendReplacedKey(dst, raw []byte) []byte {
 	return append(key[:len(dst)+1], text...)
 }
 
-// integral reports whether n has no fraction, whatever its form.
+// integral reports whether n has no fraction, in any form.
 func (n number) integral() bool {
 	var buf [32]byte
 	d, exp := n.appendDecimal(buf[:0])
 	return len(d) == 0 || exp >= 0
 }
 
-// survives reports whether all who read n, which is integral, as f write n
-// again: f is exactly n, and so is the shortest number that is read as f.
+// survives reports whether all servers that read n, which is integral, as f
+// write n again: f is exactly n, and so is the shortest number that is read as
+// f.
 func (n number) survives(f float64) bool {
 	var a, b [32]byte
 	d, exp := n.appendDecimal(a[:0])
@@ -213,8 +214,8 @@ func oddID(raw []byte) bool {
 	return !n.survives(f)
 }
 
-// OddEchoes returns what servers other than exact ones answer to a number that
-// does not survive them: it as a float64 and as an int64. nil for all others.
+// OddEchoes returns the ids with which inexact servers answer a number that
+// does not survive them: its float64 and its int64. nil for all others.
 func OddEchoes(raw []byte) [][]byte {
 	raw = bytes.TrimSpace(raw)
 	if isKept(raw) {
@@ -305,7 +306,7 @@ func members(obj []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// startsValue tells a value from white space, odd white space included.
+// startsValue distinguishes a value from white space, odd white space included.
 func startsValue(c byte) bool {
 	return c == '"' || c == '{' || c == '[' || scalarByte[c] || c == '}'
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // An idKeys makes the keys of one id, those of AppendIDKey, while its JSON text
-// passes, in constant memory. The zero value stands before the text.
+// is read, in constant memory. The zero value is before the text.
 type idKeys struct {
 	first byte // of the text, 0 before it
 
@@ -60,7 +60,7 @@ func (k *keyText) bytes() []byte {
 // keyPiece is how much of an id is looked at at a time.
 const keyPiece = 4 << 10
 
-// write takes the next bytes of the text.
+// write adds the next bytes of the text.
 func (k *idKeys) write(b []byte) {
 	if k.first == 0 && len(b) > 0 {
 		k.first = b[0]
@@ -95,7 +95,7 @@ func (k *idKeys) string(b []byte) {
 	k.carry = append(k.carry[:0], k.carry[n:]...)
 }
 
-// settled is how much of carry means the same whatever follows it.
+// settled is how much of carry does not depend on what follows it.
 func (k *idKeys) settled() (n int) {
 	for b := k.carry; len(b) > 0 && !k.over; b = k.carry[n:] {
 		switch c := b[0]; {
@@ -128,7 +128,7 @@ func (k *idKeys) settled() (n int) {
 func escapeLen(b []byte) int {
 	switch {
 	case b[1] >= utf8.RuneSelf:
-		return 1 // the backslash stands for nothing
+		return 1 // the backslash has no meaning
 	case b[1] != 'u' || !hex4(b[2:6]):
 		return 2
 	case b[2]|0x20 != 'd' || b[3] < '8': // no surrogate
@@ -148,7 +148,7 @@ func hex4(b []byte) bool {
 	return true
 }
 
-// decode takes text of a string that no other text continues.
+// decode adds text of a string that no other text continues.
 func (k *idKeys) decode(b []byte) {
 	if len(b) == 0 {
 		return
@@ -176,8 +176,8 @@ func (k *idKeys) decode(b []byte) {
 
 var replacement = []byte("\uFFFD")
 
-// compact takes text of a list or an object: all but the white space between
-// its tokens counts.
+// compact adds text of a list or an object, without the white space between its
+// tokens.
 func (k *idKeys) compact(b []byte) {
 	kept := k.scratch[:0]
 	for _, c := range b {
@@ -197,7 +197,7 @@ func (k *idKeys) compact(b []byte) {
 	k.scratch = kept
 }
 
-// end says that the text is complete.
+// end is called when the text is complete.
 func (k *idKeys) end() {
 	switch k.first {
 	case '{', '[':
@@ -223,9 +223,9 @@ func (k *idKeys) appendKey(dst []byte, m IDMatch, answer bool) []byte {
 	return dst
 }
 
-// maxDigits is how many digits of a number can matter to its float64, beside
-// whether all others are zero: 768 are at most needed to tell which of two
-// neighbours is closer.
+// maxDigits is how many digits of a number can matter to its float64, apart
+// from whether all others are zero: at most 768 decide which of two neighbours
+// is closer.
 const maxDigits = 800
 
 // A digitReader reads a number as parseNumber does, piece by piece.
@@ -259,7 +259,7 @@ const (
 	inNoNumber
 )
 
-// write takes the next bytes and writes the digits that count to key.
+// write reads the next bytes and writes the digits that count to key.
 func (d *digitReader) write(key *keyText, b []byte) {
 	for _, c := range b {
 		digit := '0' <= c && c <= '9'
@@ -351,9 +351,9 @@ func (d *digitReader) end(key *keyText) {
 	d.short = strconv.AppendInt(append(d.short, 'e'), exp, 10)
 }
 
-// KeepID returns id, or what is kept of an id that is longer than limit: its
-// first bytes, for IDText, and all that AppendIDKey and OddEchoes say about it.
-// That ends in a zero byte, as no JSON value does.
+// KeepID returns id, or the kept form of an id that is longer than limit: its
+// first bytes, for IDText, and its results of AppendIDKey and OddEchoes. A kept
+// form ends in a zero byte, as no JSON value does.
 func KeepID(id []byte, limit int) []byte {
 	if len(id) <= limit || isKept(id) {
 		return id
@@ -363,7 +363,7 @@ func KeepID(id []byte, limit int) []byte {
 	return k.keep(id[:limit])
 }
 
-// IDText returns the text of an id, or what is kept of it.
+// IDText returns the text of an id, or the kept part of it.
 func IDText(id []byte) []byte {
 	if isKept(id) {
 		id = id[:len(id)-keptTrailer]
@@ -371,8 +371,8 @@ func IDText(id []byte) []byte {
 	return id
 }
 
-// What is kept of an id ends in a key in a field of its own for each way to ask
-// for one, and the short number that its float64 is read from.
+// The kept form of an id ends in fields: a key for each comparison, and the
+// short number that its float64 is read from.
 const (
 	keyField    = 1 + maxIDKey
 	numberField = 2 + maxDigits + 28
@@ -389,7 +389,7 @@ func fieldOf(m IDMatch, answer bool) int {
 	return max(2*int(m)-1, 0)
 }
 
-// keep ends the text and returns what is kept of it, in new memory.
+// keep ends the text and returns its kept form, in new memory.
 func (k *idKeys) keep(head []byte) []byte {
 	k.end()
 	kept := make([]byte, len(head)+keptTrailer)
@@ -404,7 +404,7 @@ func (k *idKeys) keep(head []byte) []byte {
 	return kept
 }
 
-// keptKey is AppendIDKey for what is kept of an id.
+// keptKey is AppendIDKey for the kept form of an id.
 func keptKey(id []byte, m IDMatch, answer bool) (key []byte, ok bool) {
 	if !isKept(id) {
 		return nil, false
@@ -413,7 +413,7 @@ func keptKey(id []byte, m IDMatch, answer bool) (key []byte, ok bool) {
 	return field[1 : 1+field[0]], true
 }
 
-// keptNumber is the short number of what is kept of an id, empty for none.
+// keptNumber is the short number in the kept form of an id, empty for none.
 func keptNumber(id []byte) []byte {
 	trailer := id[len(id)-keptTrailer:]
 	return trailer[2 : 2+binary.BigEndian.Uint16(trailer)]

@@ -7,9 +7,9 @@ const (
 	maxChunks  = MaxDepth / 64 / chunkWords // together, of the readings of one stream
 )
 
-// levels is a stack of words, each the bits of 64 levels. It takes memory as it
-// grows and lets it go as it shrinks. A chunk of equal words takes none, which
-// is what deep nesting mostly is.
+// levels is a stack of words, each the bits of 64 levels. It allocates memory
+// as it grows and frees it as it shrinks. A chunk of equal words needs none;
+// deep nesting mostly consists of those.
 type levels struct {
 	full  []chunk  // below part
 	part  []uint64 // the chunk on top, at most chunkWords
@@ -71,7 +71,7 @@ func (l *levels) pop() uint64 {
 	return word
 }
 
-// clear empties l and lets go of what an ordinary value does not need.
+// clear empties l and frees memory that an ordinary value does not need.
 func (l *levels) clear() {
 	l.part = l.part[:0]
 	if cap(l.part) < chunkWords {

@@ -36,9 +36,9 @@ func (p *reading) member(l *level, table []string, lit []byte) {
 	}
 }
 
-// matchName returns the index of name in table, 0 for none, and whether it
-// stands there as it is and not in another case. Case folds as in Unicode: a
-// long s is an s, the sign for Kelvin is a k.
+// matchName returns the index of name in table, 0 for none, and whether it is
+// there exactly, not in another case. Case folds as in Unicode: a long s is an
+// s, the sign for Kelvin is a k.
 func matchName(table []string, name []byte) (i int, exact bool) {
 	for i, n := range table {
 		if i > 0 && string(name) == n {
@@ -114,7 +114,7 @@ func (p *reading) endParam(l *level, off int64, primary bool) {
 	}
 }
 
-// endName takes what a call is about: the name of a tool or prompt, or the URI
+// endName keeps the object of a call: the name of a tool or prompt, or the URI
 // of a resource.
 func (p *reading) endName(l *level, off int64, primary bool) {
 	list, last, cur := &p.toolNames, &p.latest.name, &p.cur.name
@@ -141,8 +141,8 @@ func (p *reading) endName(l *level, off int64, primary bool) {
 	}
 }
 
-// takeName takes a tool's name or a URI. A number or a word is one too, as Java and
-// Kotlin make strings of them.
+// takeName keeps a tool's name or a URI. A number or a word is one too, as Java
+// and Kotlin make strings of them.
 func (p *reading) takeName(l *level, off int64) value {
 	if l.first == '{' || l.first == '[' {
 		return value{}
@@ -154,7 +154,7 @@ func (p *reading) takeName(l *level, off int64) value {
 	return v
 }
 
-// endMeta looks at a progress token, for which the same holds as for an id.
+// endMeta checks a progress token, to which the same applies as to an id.
 func (p *reading) endMeta(l *level, off int64) {
 	if l.exact && p.over == nil && l.first != 'n' && oddID(p.w.slice(l.from, off)) {
 		p.flags |= OddID
@@ -173,7 +173,8 @@ func (p *reading) captured(i int) bool {
 	}
 }
 
-// take is the value that ends before off; of an oversize message a copy of it.
+// take returns the value that ends before off; of an oversize message a copy of
+// it.
 func (p *reading) take(l *level, off int64) value {
 	if p.over == nil {
 		return value{from: l.from, n: int32(off - l.from)}
@@ -199,7 +200,7 @@ func (p *reading) whole(l *level, off int64) value {
 	return value{from: l.from, n: int32(off - l.from)}
 }
 
-// bytes returns what v stands for, nil for none.
+// bytes returns the bytes of v, nil for none.
 func (p *reading) bytes(v value) []byte {
 	switch {
 	case v.n == 0:

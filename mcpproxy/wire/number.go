@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// A number is a JSON number taken apart; it is never expanded.
+// A number is a parsed JSON number; it is never expanded.
 type number struct {
 	neg         bool
 	whole, frac []byte // digits before and after the point
@@ -86,7 +86,7 @@ func (n number) magnitude() (m int64, ok bool) {
 // maxMagnitude is the magnitude of the largest float64.
 const maxMagnitude = 309
 
-// scalarAnomaly says what is odd about a number or word.
+// scalarAnomaly returns the anomaly of a number or word.
 func scalarAnomaly(b []byte) Anomaly {
 	if len(b) <= 15 && b[0] != '0' {
 		if d, _ := digits(b); len(d) == len(b) {

@@ -2,8 +2,8 @@ package wire
 
 import "unicode/utf8"
 
-// fail makes the line opaque, from the value that cannot be read. Where that
-// was begun as an oversize message, the rest of the line is part of it.
+// fail makes the line opaque, from the value that cannot be read. If that value
+// was reported as Begun, the rest of the line is part of it.
 func (p *reading) fail(off int64) {
 	p.failed = off
 	if p == p.q.line {
@@ -34,7 +34,7 @@ func (p *reading) fail(off int64) {
 }
 
 // addOpaque makes the rest of the line opaque, from an offset on unless it was
-// before. Of a value from an earlier line, each line is told by itself.
+// before. Each line of a value from an earlier line is reported by itself.
 func (p *reading) addOpaque(from int64, flags Anomaly) {
 	if p.crossed {
 		return
@@ -45,8 +45,8 @@ func (p *reading) addOpaque(from int64, flags Anomaly) {
 	p.opaqueFlags |= flags
 }
 
-// announce tells that there are opaque bytes before more than the limit of them
-// is passed on.
+// announce reports opaque bytes before more than the limit of them is
+// forwarded.
 func (p *reading) announce(off int64) {
 	if p.open && p.residue {
 		p.addOpaque(p.item, p.oddities|NotRPC)
@@ -68,16 +68,16 @@ func opaqueAnomalies(a Anomaly) Anomaly {
 	return a
 }
 
-// What is told of the opaque bytes of a line.
+// The reports of the opaque bytes of a line.
 type telling uint8
 
 const (
-	tellNothing telling = iota // but for what was begun
+	tellNothing telling = iota // except for a Begun one
 	tellContent                // unless it is only structure
 	tellAll
 )
 
-// tellOpaque tells of the opaque bytes of the line that ends at off.
+// tellOpaque reports the opaque bytes of the line that ends at off.
 func (p *reading) tellOpaque(off int64, tell telling, open bool) {
 	if !p.opaque || p.opaqueFrom == off || tell == tellNothing && !p.announced {
 		return
@@ -112,7 +112,7 @@ func isStructure(b []byte) bool {
 	return true
 }
 
-// tellBroken tells the end of an oversize message that breaks off.
+// tellBroken reports the end of an oversize message that breaks off.
 func (p *reading) tellBroken(off int64) {
 	if p.over != nil {
 		p.tellOversize(Ended, off)
@@ -120,8 +120,7 @@ func (p *reading) tellBroken(off int64) {
 	}
 }
 
-// cut ends what is under way at off, as a reader does that starts afresh after
-// it.
+// cut ends the value under way at off, as a reader does that restarts after it.
 func (p *reading) cut(off int64, tell telling) {
 	p.lineFeed(off)
 	switch {
@@ -136,7 +135,7 @@ func (p *reading) cut(off int64, tell telling) {
 	p.reset()
 }
 
-// cross takes the value under way over the end of a line at off.
+// cross continues the value under way over the end of a line at off.
 func (p *reading) cross(off int64, tell telling) {
 	message := false
 	if !p.opaque && !p.crossed && p.over == nil {

@@ -14,7 +14,7 @@ const (
 // A digest is made of a piece of a stream while it passes.
 type digest struct {
 	h       hash.Hash
-	from    int64    // what is before it has been written, or will be by hashing
+	from    int64    // the bytes before it have been written, or will be by hashing
 	hashing *hashing // nil before the first write
 }
 
@@ -37,14 +37,14 @@ func (d *digest) sum() []byte {
 	return d.h.Sum(nil)
 }
 
-// oversize is what is kept of a message that is larger than the limit, in
+// oversize holds the kept parts of a message that is larger than the limit, in
 // memory of its own.
 type oversize struct {
 	owned [][]byte // the values, each a copy
 	keep  int64    // where the value under way starts that is to be copied, or -1
 	head  []byte   // the first keptValue bytes of it, once it is longer
 	id    *idKeys  // of it then, if it is an id; nil if it is none
-	idTo  int64    // what is before it has been written to id
+	idTo  int64    // the bytes before it have been written to id
 
 	parts  []Part  // of the arguments under way
 	digest *digest // of the argument under way, the last of parts; nil for none
@@ -87,7 +87,7 @@ func (p *reading) kept(yield func(*value) bool) {
 	}
 }
 
-// beginOversize tells what is known of the message under way, at off, and
+// beginOversize reports what is known of the message under way, at off, and
 // moves it out of the window.
 func (p *reading) beginOversize(off int64) {
 	p.over = &oversize{keep: -1}
@@ -196,7 +196,7 @@ func (p *reading) endArgument(off int64) {
 	}
 }
 
-// trim makes p independent of the window's bytes before off, but for a small
+// trim makes p independent of the window's bytes before off, except for a small
 // value that is under way.
 func (p *reading) trim(off int64) {
 	o := p.over
@@ -217,7 +217,7 @@ func (p *reading) trim(off int64) {
 	}
 }
 
-// writeID writes what of the id under way is before off.
+// writeID writes the part of the id under way before off.
 func (o *oversize) writeID(w *window, off int64) {
 	if o.idTo < off {
 		o.id.write(w.slice(o.idTo, off))
@@ -225,7 +225,7 @@ func (o *oversize) writeID(w *window, off int64) {
 	}
 }
 
-// tellOversize tells of the message under way, all of it in memory of its own.
+// tellOversize reports the message under way, all of it in memory of its own.
 func (p *reading) tellOversize(s State, off int64) {
 	t := &p.cur
 	if busy := p.sets.busy; busy > 0 {
@@ -256,7 +256,7 @@ func (p *reading) tellOversize(s State, off int64) {
 		m.Candidates = append(m.Candidates, Candidate{Method: p.bytes(c.method), Name: p.bytes(c.name), Differs: c.differs, Parts: c.parts})
 	}
 	if p.over.broken && m.Method != nil {
-		// What it reads as so far is one reading of many.
+		// Its reading so far is one of many.
 		m.Candidates = append(m.Candidates, Candidate{Method: m.Method, Name: m.Name})
 		m.Method, m.Name = nil, nil
 	}

@@ -25,7 +25,7 @@ GLOBL consts<>(SB), RODATA|NOPTR, $48
 
 // func plain(b []byte) int
 //
-// It uses what every amd64 processor has (SSE2).
+// It needs only SSE2, which every amd64 processor has.
 TEXT ·plain(SB), NOSPLIT, $0-32
 	MOVQ  b_base+0(FP), SI
 	MOVQ  b_len+8(FP), CX

@@ -10,7 +10,7 @@ func plain(b []byte) int {
 	i := 0
 	for ; i+32 <= len(b); i += 32 {
 		w := b[i : i+32 : i+32]
-		// Of a byte above 0x7F one of the two keeps the top bit.
+		// One of the two keeps the top bit of a byte above 0x7F.
 		var hits uint64
 		for j := 0; j < 32; j += 8 {
 			x := binary.LittleEndian.Uint64(w[j:])

@@ -44,8 +44,8 @@ const (
 	notifPrefix  = "notifications/"
 )
 
-// A value is where a member's value stands in the window, or in the memory of
-// an oversize message.
+// A value locates a member's value in the window, or in the memory of an
+// oversize message.
 type value struct {
 	from int64
 	n    int32 // 0 for none
@@ -86,7 +86,7 @@ type argument struct {
 	first       byte
 }
 
-// A reading is how one kind of reader takes the stream: see Requests. It is
+// A reading parses the stream as one kind of server does: see Requests. It is
 // the visitor of its own scanner.
 type reading struct {
 	scanner
@@ -95,10 +95,10 @@ type reading struct {
 	open     bool    // a top-level value is under way
 	item     int64   // where it starts
 	first    byte    // its first byte
-	oddities Anomaly // of the value, but for those in a message
-	residue  bool    // an array has an element that is no message
-	members  int     // messages told of an array
-	values   int     // top-level values since the reading last started afresh
+	oddities Anomaly // of the value, except for those in a message
+	residue  bool    // an array has an element that is not a message
+	members  int     // messages reported of an array
+	values   int     // top-level values since the reading last restarted
 	afterCR  bool    // there was a bare CR since
 
 	inMessage bool
@@ -123,8 +123,8 @@ type reading struct {
 	opaque      bool // the line cannot be read from opaqueFrom on
 	opaqueFrom  int64
 	opaqueFlags Anomaly
-	announced   bool    // Begun was told of it
-	opaqueSum   *digest // of what is opaque, or may turn out to be, larger than the limit
+	announced   bool    // it was reported as Begun
+	opaqueSum   *digest // of bytes that are or may become opaque, larger than the limit
 }
 
 // reset makes p ready for the next value.
@@ -272,7 +272,7 @@ func (p *reading) endItem(off int64) {
 		p.addOpaque(p.item, p.oddities|NotRPC)
 	}
 	if p.first != '{' {
-		// What was odd after the last message of a batch.
+		// The anomalies after the last message of a batch.
 		p.q.lineFlags |= p.oddities
 	}
 	if p.members > 0 {
@@ -305,7 +305,7 @@ func (p *reading) endMessage(off int64) {
 	p.inMessage = false
 }
 
-// tellMessage tells of the message under way, as far as it goes.
+// tellMessage reports the message under way, as far as it is known.
 func (p *reading) tellMessage(off int64) {
 	t := &p.cur
 	rpc := p.hasMethod || p.methods.n > 0 || t.hasResult || t.hasError
@@ -359,7 +359,7 @@ func (p *reading) idAnomalies() {
 	}
 }
 
-// bareCR tells of a CR that is white space to this reading.
+// bareCR reports a CR that is white space to this reading.
 func (p *reading) bareCR(off int64) {
 	p.carriageReturn(off)
 	p.afterCR = true
@@ -371,7 +371,7 @@ func (p *reading) bareCR(off int64) {
 	}
 }
 
-// limit is the offset at which what is under way becomes oversize.
+// limit is the offset at which the message or line under way becomes oversize.
 func (p *reading) limit() int64 {
 	at := int64(math.MaxInt64)
 	if p.inMessage && p.over == nil {
@@ -395,9 +395,9 @@ func (p *reading) unread() int64 {
 	return -1
 }
 
-// held is where the bytes start that must wait for the end of the line, where
-// they are told. A message behind opaque bytes waits with them: readers of lines
-// need the LF, and go-sdk ends the connection at a value that another one
+// held is the start of the bytes that must wait for the end of the line, where
+// they are reported. A message behind opaque bytes waits with them: readers of
+// lines need the LF, and go-sdk ends the connection at a value that another one
 // follows on its line.
 func (p *reading) held() int64 {
 	switch {
@@ -410,7 +410,7 @@ func (p *reading) held() int64 {
 	return math.MaxInt64
 }
 
-// advance does what must be done once everything before off was scanned.
+// advance is called once everything before off was scanned.
 func (p *reading) advance(off int64) {
 	if p.limit() <= off {
 		p.exceed(off)
@@ -427,7 +427,7 @@ func (p *reading) advance(off int64) {
 	}
 }
 
-// exceed begins what there is to do for oversize bytes.
+// exceed starts the handling of oversize bytes.
 func (p *reading) exceed(off int64) {
 	if from := p.unread(); from >= 0 && p.opaqueSum == nil && from+p.q.limit <= off {
 		p.opaqueSum = newDigest(p.q.hash, from)

@@ -17,13 +17,14 @@ const (
 
 // Readings returns other readings of arguments in which an object has a name
 // twice, or in another case or fold, or an audit.KnownName in another one: at
-// most as many as are wanted, and whether there could be more. Python and JavaScript take the last of a name, but tools
-// that decode their arguments into a Go struct take the last one in any case
-// that is not null, and merge objects; others may take the first. So the first
-// reading is Go's, and in the others together every member stands once. In a
-// reading no object has a name twice, and known names are in their own case. An object is scanned once for each level
-// and each reading: Readings takes the bytes that it scans from budget, and ends
-// before it scans more than are left.
+// most as many as are wanted, and whether there could be more. Python and
+// JavaScript use the last of a name, but tools that decode their arguments into
+// a Go struct use the last one in any case that is not null, and merge objects;
+// others may use the first. So the first reading is Go's, and the others
+// together contain every member once. In a reading no object has a name twice,
+// and known names are in their own case. An object is scanned once for each
+// level and each reading: Readings subtracts the bytes that it scans from
+// budget, and ends before it scans more than are left.
 func Readings(args []byte, want int, budget *int) (list [][]byte, more bool) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || args[0] != '{' {
@@ -65,10 +66,10 @@ func Readings(args []byte, want int, budget *int) (list [][]byte, more bool) {
 // where they start.
 type argumentReader struct {
 	budget    *int // bytes that may still be scanned
-	spent     bool // they did not suffice: out is no reading
+	spent     bool // they did not suffice: out is incomplete
 	goStruct  bool
 	out       []byte
-	collision bool // a name stood twice, or a known one in another case
+	collision bool // a duplicate name, or a known one in another case
 	deep      bool // not everything was looked at
 	seen      map[*byte]bool
 	done      map[*byte]bool // seen, and all in it
@@ -76,7 +77,7 @@ type argumentReader struct {
 	progress  bool
 }
 
-// A named is a name that stands in an object, with its values.
+// A named is a name in an object, with its values.
 type named struct {
 	lit    []byte
 	values [][]byte
@@ -180,7 +181,7 @@ func (r *argumentReader) member(values [][]byte, depth int) {
 	r.seen[first] = true
 }
 
-// decoded writes what a member of a Go struct is after several values.
+// decoded writes the value of a Go struct's member after several values.
 func (r *argumentReader) decoded(values [][]byte, depth int) {
 	last := values[len(values)-1]
 	var objects [][]byte

@@ -10,9 +10,9 @@ import (
 
 const (
 	minRead    = 64 << 10
-	maxRead    = 128 << 10 // what Space returns at most; also the window's first size
+	maxRead    = 128 << 10 // the most that Space returns; also the window's first size
 	maxPending = 1024      // messages of a batch wait for its end
-	maxFrames  = 4096      // of one Scan: lines can be shorter than what is known of them
+	maxFrames  = 4096      // of one Scan: lines can be shorter than their messages in memory
 	growth     = 4         // of the window, as large buffers are slow to be collected
 	idleReads  = 32        // that need little of a large window, until it is let go
 )
@@ -22,26 +22,26 @@ const (
 //	for {
 //		n, err := client.Read(q.Space())
 //		for more := n > 0; more; n = 0 {
-//			frames := q.Scan(n)     // record what is in them, then
+//			frames := q.Scan(n)     // record their messages, then
 //			server.Write(q.Ready()) // pass the same bytes on
 //			more = q.More()
 //		}
 //	}
 //
-// Bytes that could complete a message for any reader are never ready before
-// the Scan that tells of the message.
+// Bytes that could complete a message for any reader are never ready before the
+// Scan that reports the message.
 //
 // Servers read the stream in three ways, and Requests follows each:
 //
-//   - most start afresh at every LF;
-//   - Python and Java take a bare CR for the end of a message, too;
+//   - most restart at every LF;
+//   - Python and Java also end a message at a bare CR;
 //   - go-sdk decodes a stream of JSON values, of which a line can have several
 //     and which can span lines. When such a value turns out to be broken, the
-//     next line is read as if nothing had been before it.
+//     next line is read as if it were the first.
 //
 // As long as all agree there is one reading. It forks at a CR and at a LF
-// inside a value, and what is at one offset is told once. A line that cannot be
-// read is read again as Kotlin and Ruby do: see reread.
+// inside a value, and messages at one offset are reported once. A line that
+// cannot be read is read again as Kotlin and Ruby do: see reread.
 type Requests struct {
 	hash  func() hash.Hash
 	seed  maphash.Seed
@@ -49,9 +49,9 @@ type Requests struct {
 
 	// All of this is the caller's goroutine's.
 	window window
-	pos    int64 // what is before it was scanned
+	pos    int64 // the bytes before it were scanned
 	inside bool  // the line under way starts inside a value
-	first  int64 // start of what became ready in the last Scan
+	first  int64 // start of the bytes that became ready in the last Scan
 	passed int64 // end of it
 	done   int64 // end of the last value that completed
 	chunks int   // of levels that the readings may still allocate
@@ -59,10 +59,10 @@ type Requests struct {
 	more   bool  // the last Scan left lines
 
 	readings  [3]reading
-	line      *reading // starts afresh at LF
+	line      *reading // restarts at LF
 	cr        *reading // and at CR
 	stream    *reading // goes on
-	forked    bool     // pending may have messages that two of them told
+	forked    bool     // pending may have messages that two of them reported
 	lineFrom  int64    // where the line under way starts
 	broken    bool     // line could not read it
 	early     []int64  // offsets of its messages that frames before its end have
@@ -71,11 +71,11 @@ type Requests struct {
 	rereads   bool    // this is a rereader
 	lineFlags Anomaly // of the frame, beyond those of its messages
 
-	pending    []told      // what is told with the next frame that reaches its end
+	pending    []told      // reported with the next frame that reaches its end
 	candidates []candidate // of pending
 	scratch    []byte
 
-	// What the last Scan returned.
+	// The results of the last Scan.
 	frames        []Frame
 	messages      []Message
 	outCandidates []Candidate
@@ -98,8 +98,8 @@ func NewRequests(c Config) *Requests {
 }
 
 // Space returns room for the next bytes of the stream, at least 64 KiB of it.
-// What earlier calls returned is good no longer; bytes that were ready count
-// as passed on or refused.
+// The results of earlier calls become invalid; bytes that were ready count as
+// forwarded or refused.
 func (q *Requests) Space() []byte {
 	w := &q.window
 	keep := min(q.passed, q.keep())
@@ -135,7 +135,7 @@ func (q *Requests) Space() []byte {
 	return w.buf[n:min(n+maxRead, cap(w.buf))]
 }
 
-// move moves what is in the window from an offset on to the start of buf.
+// move moves the window's bytes from an offset on to the start of buf.
 func (w *window) move(buf []byte, from int64) {
 	w.hashing.wait()
 	w.buf = append(buf, w.buf[from-w.off:]...)
@@ -164,8 +164,8 @@ func (q *Requests) keep() int64 {
 	return at
 }
 
-// Scan looks at the n bytes just read into Space and returns the frames that
-// are ready, in order: maxFrames of them at most, see More. Both Space and Scan
+// Scan reads the n bytes just read into Space and returns the frames that are
+// ready, in order: maxFrames of them at most, see More. Both Space and Scan
 // allocate nothing once warm.
 func (q *Requests) Scan(n int) []Frame {
 	q.window.buf = q.window.buf[:len(q.window.buf)+n]
@@ -189,7 +189,7 @@ func (q *Requests) Close() { q.hashing.wait() }
 // More reports whether the last Scan left lines for another one, of 0 bytes.
 func (q *Requests) More() bool { return q.more }
 
-// End returns what is left at the end of the stream. All of it is ready.
+// End returns the rest at the end of the stream. All of it is ready.
 func (q *Requests) End() []Frame {
 	q.clear()
 	q.read(true)
@@ -212,8 +212,8 @@ func (q *Requests) clear() {
 	}
 }
 
-// read scans what is in the window. A CR at its end waits for what follows,
-// unless it is the last byte of the stream.
+// read scans the window. A CR at its end waits for the next byte, unless it is
+// the last byte of the stream.
 func (q *Requests) read(last bool) {
 	w := &q.window
 	lf := int64(-1) // of the next line end
@@ -285,7 +285,7 @@ func (q *Requests) scanForks(b []byte, to int64) {
 	q.stream.advance(to)
 }
 
-// bareCR takes a CR that no LF follows.
+// bareCR handles a CR that no LF follows.
 func (q *Requests) bareCR(off int64) {
 	q.lineFlags |= BareCR
 	q.line.bareCR(off)
@@ -303,7 +303,7 @@ func (q *Requests) bareCR(off int64) {
 	q.pos = off + 1
 }
 
-// lineFeed takes a LF, which ends a frame.
+// lineFeed handles a LF, which ends a frame.
 func (q *Requests) lineFeed(off int64) {
 	q.endLine(off, false)
 	q.pos = off + 1
@@ -311,13 +311,13 @@ func (q *Requests) lineFeed(off int64) {
 	q.inside = q.stream != q.line
 }
 
-// endLine tells what the line that ends at off holds besides messages, in one
-// piece: from the first byte that cannot be read, to off.
+// endLine reports the bytes that the line ending at off holds besides messages,
+// in one piece: from the first byte that cannot be read, to off.
 //
-// A value that goes on in the next line cannot be read by those who start
-// afresh there, so each of its lines is opaque. The line on which a message
-// ends that started earlier is part of it, and what is nothing but structure of
-// such a value is nothing.
+// A value that continues on the next line cannot be read by servers that
+// restart there, so each of its lines is opaque. The line on which a message
+// ends that started earlier is part of it; lines that hold only the structure
+// of such a value are not reported.
 func (q *Requests) endLine(off int64, last bool) {
 	if q.cr != q.line {
 		q.cr.cut(off, tellNothing)
@@ -374,7 +374,7 @@ func (q *Requests) streaming() bool {
 	return q.line.streaming() || q.cr.streaming() || q.stream.streaming()
 }
 
-// frame makes a frame of what is held before an offset.
+// frame makes a frame of the bytes held before an offset.
 func (q *Requests) frame(to int64, complete bool) {
 	if q.forked {
 		q.merge()
@@ -404,7 +404,7 @@ func (q *Requests) frame(to int64, complete bool) {
 	q.passed, q.lineFlags = to, 0
 }
 
-// merge leaves one of each message that two readings told.
+// merge leaves one of each message that two readings reported.
 func (q *Requests) merge() {
 	slices.SortStableFunc(q.pending, func(a, b told) int {
 		return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.off, b.off))

@@ -7,8 +7,8 @@ import (
 )
 
 // reread reads the line from..to once more, for the servers that read what the
-// scanner cannot. What they execute becomes a message of its own, in strict JSON
-// except for Raw, and is opaque no longer:
+// scanner cannot. The messages that they execute become messages of their own,
+// in strict JSON except for Raw, and are no longer opaque:
 //
 //   - The Kotlin SDK needs no quotes around names and strings. It retries a
 //     broken line at its first brace.
@@ -66,8 +66,8 @@ func (q *Requests) again(b []byte, off int64) (list []*Message) {
 	return list
 }
 
-// tellAgain adds messages that are not told of the line already. What was
-// opaque is so no longer where they are at one of its ends.
+// tellAgain adds messages of the line that are not reported yet. Opaque bytes
+// with such a message at one of their ends lose it.
 func (q *Requests) tellAgain(from int64, list []*Message) {
 	for _, m := range list {
 		if slices.Contains(q.early, m.Off) ||
@@ -86,8 +86,8 @@ func (q *Requests) tellAgain(from int64, list []*Message) {
 	}
 }
 
-// without takes m from either end of opaque bytes, and reports whether nothing
-// is left of them.
+// without removes m from either end of opaque bytes, and reports whether none
+// are left.
 func (q *Requests) without(m *Message, t *told) bool {
 	blank := func(from, to int64) bool {
 		return from >= to || len(bytes.Trim(q.window.slice(from, to), " \t\r,[]")) == 0
@@ -103,8 +103,8 @@ func (q *Requests) without(m *Message, t *told) bool {
 	return blank(t.off, t.end)
 }
 
-// addQuotes returns line from its first brace on with quotes around what has
-// none, and the index of that brace. It returns nil if the Kotlin SDK cannot
+// addQuotes returns line from its first brace on with quotes around unquoted
+// words, and the index of that brace. It returns nil if the Kotlin SDK cannot
 // read the line.
 func addQuotes(line []byte) (b []byte, brace int) {
 	brace = bytes.IndexByte(line, '{')

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A window is a piece of a stream: buf[0] stands at offset off.
+// A window is a piece of a stream: buf[0] is at offset off.
 type window struct {
 	buf     []byte
 	off     int64
@@ -19,7 +19,7 @@ func (w *window) slice(from, to int64) []byte {
 	return w.buf[from-w.off : to-w.off : to-w.off]
 }
 
-// A role says what a container is to the visitor. Values directly in a
+// A role is a container's meaning to the visitor. Values directly in a
 // container without a role are not visited.
 type role uint8
 
@@ -32,15 +32,16 @@ const (
 
 // A visitor gives the values of a stream a meaning.
 type visitor interface {
-	// begin tells of a value in a container with role r; first is its first
+	// begin reports a value in a container with role r; first is its first
 	// byte. For an object or array it returns the role that it has.
 	begin(r role, off int64, first byte) role
-	// end tells that the value begun last in that container ends before off.
+	// end reports that the value that began last in that container ends before
+	// off.
 	end(r role, off int64)
-	// name tells of a member's name in an object with role r; lit has its
+	// name reports a member's name in an object with role r; lit has its
 	// quotes, it is nil if the name was too long to be kept.
 	name(r role, off int64, lit []byte)
-	// fail tells that the bytes from off on cannot be read.
+	// fail reports that the bytes from off on cannot be read.
 	fail(off int64)
 }
 
@@ -65,16 +66,16 @@ const (
 // of it, and a member of that.
 const inner = 3
 
-// plainDepth is the nesting that every reader takes; Python's is the first to
+// plainDepth is the nesting that every reader accepts; Python's is the first to
 // give up.
 const plainDepth = 200
 
-// A scanner walks through a superset of JSON without recursion. It can stop
-// and go on at any byte and looks at each byte once. It knows the grammar; what
-// the values mean, its visitor knows.
+// A scanner walks through a superset of JSON without recursion. It can stop and
+// resume at any byte and reads each byte once. It implements the grammar; its
+// visitor interprets the values.
 //
-// The superset has what some reader was seen to accept, or nearly: NaN, words
-// and numbers of any form, trailing commas, control characters anywhere, bad
+// The superset is close to what some reader was seen to accept: NaN, words and
+// numbers of any form, trailing commas, control characters anywhere, bad
 // escapes, invalid UTF-8, white space of Unicode.
 type scanner struct {
 	w        *window
@@ -82,11 +83,11 @@ type scanner struct {
 	maxDepth int
 	quick    bool // look in strings for nothing but their end
 
-	flags Anomaly // what was odd; the visitor takes it from here
+	flags Anomaly // anomalies; the visitor reads and clears them
 	odd   int64   // offset of the first odd white space since the visitor reset it to -1
 
 	st    state
-	after state // what follows a string or odd white space
+	after state // the state after a string or odd white space
 	named bool  // the string is a member's name
 	tok   int64 // start of the string, scalar or white space under way; -1 if it is no longer in the window
 
@@ -114,8 +115,8 @@ func (s *scanner) restart() {
 	s.esc, s.high, s.wide = 0, false, false
 }
 
-// run scans b, which is in the window at offset base. There is no CR or LF in
-// b: they are told by carriageReturn and lineFeed.
+// run scans b, which is in the window at offset base. b has no CR or LF:
+// carriageReturn and lineFeed handle those.
 func (s *scanner) run(b []byte, base int64) {
 	for i := 0; i < len(b); {
 		switch s.st {
@@ -184,7 +185,7 @@ func (s *scanner) run(b []byte, base int64) {
 }
 
 // scalarByte has the bytes of numbers, true, false, null, NaN, Infinity and of
-// what is written instead of them.
+// the words written instead of them.
 var scalarByte = func() (t [256]bool) {
 	for c := range t {
 		t[c] = '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
@@ -200,7 +201,7 @@ func (s *scanner) fail(off int64, why Anomaly) {
 	s.outer.clear()
 }
 
-// begin tells of a value where one may stand, and fails elsewhere.
+// begin reports a value where one is allowed, and fails elsewhere.
 func (s *scanner) begin(off int64, first byte) bool {
 	switch s.st {
 	case atTop, atValue, atElem0, atElem:
@@ -308,7 +309,7 @@ func (s *scanner) endScalar(off int64) {
 	s.end(off)
 }
 
-// oddSpace skips a character that somebody may take for white space.
+// oddSpace skips a character that some reader may treat as white space.
 func (s *scanner) oddSpace(off int64, why Anomaly) {
 	s.flags |= why
 	if s.odd < 0 {
@@ -316,8 +317,8 @@ func (s *scanner) oddSpace(off int64, why Anomaly) {
 	}
 }
 
-// space looks at the part before off of what may be odd white space. It has
-// at most three bytes, so they are always in the window.
+// space checks the part before off of possible odd white space. It has at most
+// three bytes, so they are always in the window.
 func (s *scanner) space(off int64) {
 	switch b := s.w.slice(s.tok, off); string(b) {
 	case "\xEF\xBB\xBF":
@@ -358,7 +359,7 @@ func (s *scanner) endString(off int64) {
 }
 
 // string scans a string from b[i] on, to its end or that of b, and returns the
-// index after what it scanned.
+// index after the scanned part.
 func (s *scanner) string(b []byte, i int, base int64) int {
 	if s.quick {
 		return s.skipString(b, i, base)
@@ -403,7 +404,7 @@ func (s *scanner) string(b []byte, i int, base int64) int {
 	return i
 }
 
-// skipString is string for one who wants the end of it only.
+// skipString is string for callers that need only its end.
 func (s *scanner) skipString(b []byte, i int, base int64) int {
 	if s.esc > 0 {
 		s.esc = 0
@@ -438,8 +439,8 @@ func (s *scanner) skipString(b []byte, i int, base int64) int {
 // shortEscape has the letters of escapes that are over with them.
 var shortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
-// escape looks at the next byte of an escape. It reports whether the byte
-// belongs to it: the escape \u12" ends before the quote.
+// escape checks the next byte of an escape. It reports whether the byte belongs
+// to it: the escape \u12" ends before the quote.
 func (s *scanner) escape(c byte) bool {
 	if s.esc == 1 {
 		if c == 'u' {
@@ -478,7 +479,7 @@ func (s *scanner) escape(c byte) bool {
 	return true
 }
 
-// surrogate takes the UTF-16 code unit of an escape, 0 for any other.
+// surrogate records the UTF-16 code unit of an escape, 0 for any other.
 func (s *scanner) surrogate(unit rune) {
 	high, low := unit&^0x3FF == 0xD800, unit&^0x3FF == 0xDC00
 	if s.high != low {
@@ -487,8 +488,8 @@ func (s *scanner) surrogate(unit rune) {
 	s.high = high
 }
 
-// checkUTF8 checks the string's bytes before off, where it ends or where a
-// rune may go on in the next run.
+// checkUTF8 checks the string's bytes before off, where it ends or where a rune
+// may continue in the next run.
 func (s *scanner) checkUTF8(off int64, ends bool) {
 	if s.wide {
 		b := s.w.slice(s.utf, off)
@@ -519,7 +520,7 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// carriageReturn tells of a CR at off that no LF follows: white space, but in a
+// carriageReturn handles a CR at off that no LF follows: white space, but in a
 // string a control character.
 func (s *scanner) carriageReturn(off int64) {
 	switch s.st {
@@ -537,8 +538,8 @@ func (s *scanner) carriageReturn(off int64) {
 	}
 }
 
-// lineFeed tells of a LF at off. In a string it is an error: no reader that
-// takes a value from several lines was seen to accept it there, and an open
+// lineFeed handles a LF at off. In a string it is an error: no reader that
+// reads values over several lines was seen to accept it there, and an open
 // quote would hide all that follows.
 func (s *scanner) lineFeed(off int64) {
 	switch s.st {

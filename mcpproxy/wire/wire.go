@@ -30,21 +30,22 @@ const Limit = 16 << 20
 // early, so a message has the anomaly Depth from 201 levels on.
 const MaxDepth = 1 << 28
 
-// A Config is what a Requests needs.
+// A Config holds the settings of a Requests.
 type Config struct {
 	// Hash makes the digests of bytes that are not kept: of an oversize call's
-	// arguments and of oversize opaque bytes. What it returns is used by one
+	// arguments and of oversize opaque bytes. The result is used by one
 	// goroutine at a time, but not always by the same. Required.
 	Hash func() hash.Hash
 }
 
-// A State says how much of a value a Message stands for.
+// A State is how much of a value a Message covers.
 type State uint8
 
-// The states of a message. A value larger than Limit is told twice: Begun
-// before any byte past the limit may be passed on, and Ended with the rest.
-// Both have the same Off. So does a value that goes on after the end of a line:
-// the line is told as Opaque, and the message once it is complete.
+// The states of a message. A value larger than Limit is reported twice: Begun
+// before any byte past the limit may be forwarded, and Ended with the rest.
+// Both have the same Off. A value that continues after the end of a line also
+// has two with one Off: the line is reported as Opaque, and the message once it
+// is complete.
 const (
 	Complete State = iota
 	Begun
@@ -61,16 +62,16 @@ type Message struct {
 	End   int64 // offset after the last byte known
 
 	Raw []byte // the bytes from Off to End; nil once oversize
-	Sum []byte // digest by Config.Hash of what is Opaque, or has no method, and is oversize; else nil
+	Sum []byte // digest by Config.Hash of an oversize message that is Opaque or has no method; else nil
 
-	// Open says that a later message may have this Off: it is the same one, of
-	// which more is known then.
+	// Open means that a later message may have this Off: the same message, with
+	// more known of it.
 	Open bool
 
 	// The members under the reading that most servers share: names compared
 	// exactly after decoding, the last duplicate wins. Values as written, nil
-	// for none. In a Begun message what came later is missing.
-	ID []byte // of a variant of that name if there is no other: some servers answer with it
+	// for none. A Begun message lacks the members that came later.
+	ID []byte // under a variant of that name if there is no other: some servers answer with it
 	// VariantID is of a variant of id that comes after ID: mcp-go answers with it
 	// alone. nil for none.
 	VariantID []byte
@@ -87,7 +88,7 @@ type Message struct {
 
 	ArgumentsBytes int64       // length of Arguments on the wire, also when oversize
 	Parts          []Part      // oversize only: the first 64 top-level names of Arguments
-	Candidates     []Candidate // what other readings of the same bytes would run, without the reading above; at most 16
+	Candidates     []Candidate // other readings of the same bytes, without the reading above; at most 16
 	Anomalies      Anomaly
 }
 
@@ -101,7 +102,7 @@ type Part struct {
 
 // A Candidate is another reading of a message. Method is a string literal. Name
 // is that of the tool or prompt, or the URI for any other method: a string
-// literal, nil for none, or a number or word, which Java and Kotlin take for a
+// literal, nil for none, or a number or word, which Java and Kotlin read as a
 // string.
 type Candidate struct {
 	Method, Name []byte
@@ -110,7 +111,7 @@ type Candidate struct {
 	Parts        []Part // oversize only, as in the Message
 }
 
-// A Frame is a line, or the part of a line that may be passed on already.
+// A Frame is a line, or the part of a line that may be forwarded already.
 type Frame struct {
 	Bytes     []byte    // as read; with its LF if Complete
 	Complete  bool      // ends in LF, or is the last of the stream
