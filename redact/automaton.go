@@ -14,7 +14,7 @@ type automaton struct {
 	also  []uint16     // by state: the longest suffix at which a word ends
 }
 
-// step returns the state after c. Over a text it takes constant time per byte,
+// step returns the state after c. Over a text it needs constant time per byte,
 // as no state fails to a deeper one.
 func (a *automaton) step(state uint16, c byte) uint16 {
 	for state != 0 {

@@ -103,7 +103,7 @@ type command struct {
 	programs programs
 	want     form // of the next word
 	wanted   int  // words that still have it
-	words    int  // arguments that are no options, for htpasswd and net
+	words    int  // arguments that are not options, for htpasswd and net
 	batch    int  // of htpasswd: the argument that is the secret
 	reads    bool // a secret from standard input
 }
@@ -198,7 +198,7 @@ func (c *command) option(w []byte) (form, int) {
 	return noSecret, 0
 }
 
-// argument looks at a word that is neither an option nor a program.
+// argument handles a word that is neither an option nor a program.
 func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 	c.words++
 	p := c.programs
@@ -281,7 +281,7 @@ func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 	return noSecret, 0
 }
 
-// isSecretWord reports whether w tells a program to take a secret.
+// isSecretWord reports whether w makes a program expect a secret.
 func isSecretWord(w []byte) bool {
 	switch string(w) {
 	case "secret", "secrets", "insert", "store", "env":
@@ -295,7 +295,7 @@ func isSecretWord(w []byte) bool {
 func isWordBreak(c byte) bool { return classes[c]&isBreak != 0 }
 
 // commands adds the secrets among the arguments of programs that the text
-// names. It takes time linear in the text.
+// names, in time linear in the text.
 func (s *scanner) commands() {
 	t := s.text
 	var c command
@@ -419,8 +419,8 @@ func (s *scanner) continued(i int) bool {
 	return s.text[i-1] == '\\' || s.text[i-1] == ',' || s.text[i-1] == '['
 }
 
-// argument adds the secret in the argument that starts at from, of which the
-// part behind at has that form, and returns where the argument ends.
+// argument adds the secret in the argument that starts at from, whose part
+// behind at has that form, and returns where the argument ends.
 func (s *scanner) argument(from, at int, f form) int {
 	t := s.text
 	to := s.shellWord(from)
@@ -477,7 +477,7 @@ func (s *scanner) shellWord(i int) int {
 	return min(i, len(t))
 }
 
-// echoed adds what a command writes for the next to read.
+// echoed adds the text that a command writes for the next to read.
 func (s *scanner) echoed(c span) {
 	t := s.text
 	for c.from < c.to && (t[c.from] <= ' ' || classes[t[c.from]]&isQuote != 0) {

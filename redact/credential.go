@@ -14,25 +14,25 @@ type scanner struct {
 	names    *names
 	text     []byte
 	found    []span
-	from     int   // where what is not yet settled starts: behind the last span or mark
+	from     int   // where the undecided text starts: behind the last span or mark
 	password span  // the password of the URL that is being read
 	at       ahead // the next "@"
 	end      ahead // the next end of a URL
 	digit    ahead // the next digit
-	message  bool  // of this program's own: a name and a colon say nothing
+	message  bool  // of this program's own: a name and a colon do not mark a secret
 	token    int   // the end of the token of JWT letters last seen
 	aws      bool
 	name     folded // the name that is being read
-	pair     int    // before it, a member that may hold what one before has named
+	pair     int    // up to here a member may hold the secret that an earlier one names
 	runs     [len(formatSets)]ahead
 	windows  []span // where credentials of known formats may be
-	given    span   // known to be a credential from where the text stands
+	given    span   // known to be a credential by the text's position
 	unwrap   *unwrapper
-	open     bool // for tests: nothing is passed over for what it cannot be
+	open     bool // for tests: no gate skips anything
 }
 
 // credentials returns the credentials in text, in order and apart, in the
-// scanner's memory. It takes time linear in text.
+// scanner's memory, in time linear in text.
 func (s *scanner) credentials(text []byte) []span {
 	s.found = s.found[:0]
 	hint := s.look(text)
@@ -58,8 +58,7 @@ func (s *scanner) credentials(text []byte) []span {
 	return s.found
 }
 
-// scan finds the credentials that stand in text as they are, of the sorts that
-// hint names.
+// scan finds the unencoded credentials in text, of the kinds in hint.
 func (s *scanner) scan(text []byte, hint int) {
 	s.text, s.from, s.password, s.token, s.aws = text, 0, span{-1, -1}, 0, false
 	s.at, s.end, s.pair = ahead{}, ahead{}, 0
@@ -112,8 +111,8 @@ func (s *scanner) triggers() {
 	}
 }
 
-// isIdle reports whether the byte at i gives nothing away, as what is beside it
-// shows. It passes over most of them.
+// isIdle reports whether the byte at i starts no credential, by the bytes next
+// to it. Most bytes are idle.
 func isIdle(t []byte, i int) bool {
 	before := t[i-1]
 	switch t[i] {
@@ -141,7 +140,7 @@ func (s *scanner) add(c span) {
 }
 
 // reach returns the end of c, or of another credential that starts in it and
-// goes on behind it: white space ends what is assigned, but not a key.
+// ends behind it: white space ends an assigned value, but not a key.
 func (s *scanner) reach(c span) int {
 	const begin = "-----BEGIN"
 	if bytes.HasSuffix(s.text[:c.to], []byte(begin)) {
@@ -212,7 +211,7 @@ func (s *scanner) tokenLen(i, most int) (n int, digit bool) {
 	return n, digit
 }
 
-// credentialEnd returns where a credential that stands at i ends.
+// credentialEnd returns the end of a credential at i.
 func (s *scanner) credentialEnd(i int) int {
 	for i < len(s.text) && classes[s.text[i]]&isEnd == 0 {
 		if s.text[i] == '\\' {
@@ -262,8 +261,8 @@ func (s *scanner) cloudKey(i int) span {
 	return span{i - 2, s.credentialEnd(i)}
 }
 
-// secretKeys adds what may be the secret beside an AWS key id: 40 characters
-// of base64, or more where a path goes on behind it.
+// secretKeys adds possible secrets next to an AWS key id: 40 characters of
+// base64, or more where a path follows.
 func (s *scanner) secretKeys() {
 	const length = 40
 	from := 0
@@ -334,12 +333,12 @@ func (s *scanner) pem(i int) span {
 	return span{i, s.credentialEnd(end)}
 }
 
-// maxGap is how many bytes of white space may stand between a name and the
-// quotation that it describes.
+// maxGap limits the white space, in bytes, between a name and the quotation
+// that it describes.
 const maxGap = 16
 
 // described finds SECRET in PASSWORD 'SECRET', as SQL and prose have it, and in
-// env["PASSWORD"] || "SECRET", where the last white space stands at i.
+// env["PASSWORD"] || "SECRET", where the last white space is at i.
 func (s *scanner) described(i int) span {
 	t := s.text
 	to := i
@@ -371,7 +370,7 @@ func (s *scanner) described(i int) span {
 	return v
 }
 
-// schemed finds what follows "Bearer" or "Basic" and white space at i.
+// schemed finds the credential after "Bearer" or "Basic" and white space at i.
 func (s *scanner) schemed(i int) span {
 	t := s.text
 	word := 0
@@ -406,7 +405,8 @@ func hasFoldSuffix(b []byte, word string) bool {
 	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
 }
 
-// isBearer tells a token from the word that follows "bearer" in a sentence.
+// isBearer distinguishes a token from the word that follows "bearer" in a
+// sentence.
 func isBearer(b []byte) bool {
 	if len(b) >= 16 {
 		return true
@@ -425,8 +425,8 @@ func isBasic(b []byte) bool {
 	return bytes.IndexByte(appendBase64(buf[:0], b[:min(len(b), 128)]), ':') >= 0
 }
 
-// markLen is the length of the mark, ours, that b starts with, or 0. What has
-// been redacted is not redacted again.
+// markLen is the length of the redaction mark that b starts with, or 0.
+// Redacted text is not redacted again.
 func markLen(b []byte) int {
 	n := 0
 	switch {

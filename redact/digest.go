@@ -26,14 +26,14 @@ func hmacForm(key []byte) digestForm {
 	return digestForm{key: bytes.Clone(key), member: "hmac_sha256_prefix", word: "hmac", prefix: 8}
 }
 
-// keyID is no digest of any value: those start with a domain's byte.
+// keyID is not the digest of any value: those start with a domain's byte.
 func keyID(key []byte) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("key id"))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// labels are what a digest's input starts with, by domain.
+// labels are the prefixes of a digest's input, by domain.
 const labels = "\x00\x01\x02\x03"
 
 // label separates the domains. A plain SHA-256 of an argument has none:
@@ -89,8 +89,8 @@ func (p *pass) begin(d Domain) {
 	}
 }
 
-// write adds text, of which every piece must be valid UTF-8 for the code
-// points to be counted right.
+// write adds text. Each piece must be valid UTF-8, or code points are
+// miscounted.
 func (p *pass) write(text []byte) {
 	p.hash.Write(text)
 	p.points += points(text)
@@ -101,7 +101,7 @@ func (p *pass) finish() []byte {
 	return p.hash.Sum(p.sum[:0])
 }
 
-// appendDigest appends the digest object of what was written.
+// appendDigest appends the digest object of the text written.
 func (p *pass) appendDigest(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `{"len":`...), int64(p.points), 10)
 	return append(p.r.digest.appendPrefix(dst, p.finish()), '}')
@@ -153,8 +153,8 @@ func (p *pass) writeString(s literal) {
 	p.text = buf
 }
 
-// escapeLen is the length of the escape that lit starts with, both halves of
-// a surrogate pair taken together.
+// escapeLen is the length of the escape that lit starts with, both halves of a
+// surrogate pair counted together.
 func escapeLen(lit []byte) int {
 	switch {
 	case len(lit) < 2 || lit[1] >= utf8.RuneSelf:

@@ -7,8 +7,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// unwrapper is what looking behind encodings needs, made when it is first
-// needed.
+// unwrapper scans decoded text. It is allocated on first use.
 type unwrapper struct {
 	inner scanner
 	text  []byte
@@ -60,7 +59,7 @@ func (s *scanner) scanEncoded() {
 const maxLevels = 3
 
 // escaped adds the credentials of the strings in the text, in which lines and
-// quotes are escapes: what they are to each other shows only once it is read.
+// quotes are escapes: their structure shows only after decoding.
 func (s *scanner) escaped(levels int) {
 	t, u := s.text, s.unwrapper()
 	found := len(s.found)
@@ -135,7 +134,7 @@ func (s *scanner) hides(run []byte) bool {
 }
 
 // finds reports whether the decoded text holds a credential. Noise holds none:
-// what surrounds one is text too.
+// a credential is surrounded by text.
 func (u *unwrapper) finds() bool {
 	u.inner.found = u.inner.found[:0]
 	if !u.inner.open && !hasText(u.text) {
@@ -178,8 +177,8 @@ func isReadable(b []byte) bool {
 	return utf8.Valid(b)
 }
 
-// word adds text[from:to] if it has a credential beside those in raw once its
-// escapes are read.
+// word adds text[from:to] if decoding its escapes reveals a credential in
+// addition to those in raw.
 func (s *scanner) word(from, to int, raw []span) {
 	u := s.unwrap
 	u.inner.found = u.inner.found[:0]
@@ -214,8 +213,8 @@ func isEscape(b []byte) bool {
 	return b[1] == 'u'
 }
 
-// unescaped returns what b says if it has the escapes of JSON or of URLs, level
-// upon level, as strings in strings have them.
+// unescaped decodes b if it has the escapes of JSON or of URLs, at every level,
+// as strings in strings have them.
 func unescaped(b []byte) []byte {
 	for range 4 {
 		if bytes.IndexByte(b, '\\') >= 0 {
@@ -229,7 +228,7 @@ func unescaped(b []byte) []byte {
 	return b
 }
 
-// appendBase64 appends what b says in base64, standard or URL-safe (RFC 4648),
+// appendBase64 appends b decoded from base64, standard or URL-safe (RFC 4648),
 // up to the first byte that is neither.
 func appendBase64(dst, b []byte) []byte {
 	for len(b) >= 4 {
@@ -268,8 +267,8 @@ var base64Values = func() (t [256]byte) {
 	return t
 }()
 
-// appendUnhex appends what b says in hexadecimal, up to the first byte that is
-// none.
+// appendUnhex appends b decoded from hexadecimal, up to the first byte that is
+// not hexadecimal.
 func appendUnhex(dst, b []byte) []byte {
 	for len(b) >= 2 && unhex[b[0]] < 16 && unhex[b[1]] < 16 {
 		dst = append(dst, unhex[b[0]]<<4|unhex[b[1]])

@@ -8,7 +8,7 @@ type byteSet [2]uint64
 func (b *byteSet) has(c byte) bool { return c < 128 && b[c>>6]>>(c&63)&1 != 0 }
 
 // A tokenFormat is how a credential looks around a word in it: gitleaks' rule,
-// reduced to what bytes stand before and behind the word, and how many.
+// reduced to the bytes before and behind the word, and their number.
 type tokenFormat struct {
 	literal   string // the word as it must be written, "" in any case
 	before    uint8  // of formatSets
@@ -16,9 +16,9 @@ type tokenFormat struct {
 	minBefore uint16
 	maxBefore uint16
 	minAfter  uint16
-	alone     bool // no letter, digit or "_" may stand before it, nor more of before
-	behind    bool // the word itself is no secret
-	digit     bool // a digit must stand behind the word, as English has words like it
+	alone     bool // not after a letter, a digit or "_", nor after more of before
+	behind    bool // the word itself is not secret
+	digit     bool // a digit must follow the word, as English has words like it
 	assigned  bool // the word is part of a name, and the credential its value
 	humped    bool // the word may have a camel hump in it
 	maxAfter  uint16
@@ -62,9 +62,9 @@ var shallow, formatStarts, shortEnds = func() ([]bool, *[1 << 13 / 64]uint64, *[
 // hash3 hashes three bytes, letters in any case.
 func hash3(x uint32) uint32 { return (x | 0x202020) & 0xFFFFFF * 0x9E3779B1 >> 19 }
 
-// formats adds the credentials of known formats. One pass finds the words that
-// give them away; what stands around one is looked at only there. It takes time
-// linear in the text: of each set, the end of the current run is kept.
+// formats adds the credentials of known formats. One pass finds their words;
+// only the bytes around those are checked. Time is linear in the text: the end
+// of the current run of each set is cached.
 func (s *scanner) formats() {
 	s.runs, s.digit = [len(formatSets)]ahead{}, ahead{}
 	done := 0
@@ -76,15 +76,15 @@ func (s *scanner) formats() {
 	}
 }
 
-// How far in bytes the word of a format may stand before the first run of a
-// token in the credential, and how far it may go on behind that.
+// The distance in bytes from the word of a format to the first run of a token
+// in the credential, and from there to the credential's end.
 const (
 	beforeRun = 160
 	afterRun  = 48
 )
 
-// window notes that a run of a token is at from, and what may belong to it ends
-// before to.
+// window notes that a run of a token is at from, and its credential ends before
+// to.
 func (s *scanner) window(from, to int) {
 	from = max(0, from-beforeRun)
 	if n := len(s.windows); n > 0 && from <= s.windows[n-1].to {
@@ -99,7 +99,7 @@ func (s *scanner) window(from, to int) {
 func (s *scanner) formatsIn(w span, done int) int {
 	t := s.text
 	for from := s.formatStart(w.from, w); from < w.to; {
-		// A word may start at from: on until none has begun.
+		// A word may start at from: continue until no word has started.
 		state, i := uint16(0), from
 		for ; i < w.to; i++ {
 			c := t[i]
@@ -110,7 +110,7 @@ func (s *scanner) formatsIn(w span, done int) int {
 			for hit := state; hit != 0; hit = formatWords.also[hit] {
 				word := formatWords.out[hit]
 				if word == 0 || i < done {
-					continue // what is in a credential ends where that does
+					continue // a credential inside another ends with it
 				}
 				for k := formatFirst[word-1]; k < formatFirst[word]; k++ {
 					v := s.formatted(&tokenFormats[k], i+1-int(formatSizes[word-1]), i+1)
@@ -127,7 +127,7 @@ func (s *scanner) formatsIn(w span, done int) int {
 		if i == w.to {
 			break
 		}
-		from = s.formatStart(i-1, w) // what has begun by now has two bytes
+		from = s.formatStart(i-1, w) // a word started by now has two bytes
 	}
 	return done
 }
@@ -265,7 +265,7 @@ func hasHump(b []byte) bool {
 // maxRun is where in a credential, in bytes, the run ends that gives it away.
 const maxRun = 64
 
-// What a byte is to a run of a token.
+// The classes of bytes in a run of a token.
 const (
 	tokenDigit = 1 << iota
 	tokenMixed // no small letter, nor "_"
@@ -293,7 +293,7 @@ var tokenBits = func() (t [256]byte) {
 // slash, or of minMixed with a digit or other bytes than small letters and "_"
 // among them. Names of tools and of directories are none.
 func hasToken(b []byte) bool {
-	run, part := 0, 0 // where they start: the run, and what stands behind a slash in it
+	run, part := 0, 0 // where they start: the run, and its part behind a slash
 	var inRun, inPart byte
 	for i := 0; ; i++ {
 		bits := byte(tokenEnd)
@@ -318,8 +318,8 @@ func hasToken(b []byte) bool {
 	}
 }
 
-// isFiller reports whether b is what documents have in place of a credential:
-// long, and of too few different bytes to be one.
+// isFiller reports whether b is a document's filler for a credential: long, and
+// of too few different bytes to be one.
 func isFiller(b []byte) bool {
 	var seen byteSet
 	n := 0

@@ -2,14 +2,14 @@ package redact
 
 import "bytes"
 
-// What look sees in a text.
+// The findings of look in a text.
 const (
-	lookPlain   = 1 << iota // there may be one that stands as it is
+	lookPlain   = 1 << iota // there may be an unencoded one
 	lookFormat              // there may be one of a known format
 	lookEncoded             // there may be one that is encoded
 	lookEscaped             // there are escapes as in a string in a string
 	lookCommand             // a program may have one among its arguments
-	lookSaid                // prose may say one
+	lookSaid                // prose may contain one
 )
 
 // Classes of bytes, for look and scan.
@@ -17,9 +17,9 @@ const (
 	isAlnum   = 1 << iota // ASCII letter or digit
 	isName                // part of a name, or of most tokens
 	isEnd                 // ends a credential: white space, quote, ; & | )
-	isTrigger             // what scan looks at twice
+	isTrigger             // scan checks it closely
 	isQuote
-	isHint  // what look looks at twice
+	isHint  // look checks it closely
 	isBreak // between the words of a command line
 	isToken // part of a name, a path or a token
 )
@@ -58,7 +58,7 @@ var classes = func() (t [256]byte) {
 	return t
 }()
 
-// Shorter texts and tokens hold no credential that stands alone.
+// Shorter texts and tokens hold no credential without a name.
 const (
 	minToken   = 15
 	minEncoded = 20
@@ -67,7 +67,7 @@ const (
 )
 
 // look reports what may be in text, and notes where credentials of known
-// formats may be. It is what most texts cost.
+// formats may be. For most texts it is the whole cost.
 func (s *scanner) look(text []byte) (hint int) {
 	s.windows = s.windows[:0]
 	if s.open {

@@ -81,8 +81,7 @@ func (s *scanner) tagged(i int) span {
 	return span{from, to}
 }
 
-// manifests adds the values of a Secret of Kubernetes, whatever their names
-// are.
+// manifests adds the values of a Kubernetes Secret under any names.
 func (s *scanner) manifests() {
 	t := s.text
 	if !isManifest(t) {

@@ -6,9 +6,9 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// members is the frame of the object that is being written: where each member
-// stands in the output, so that the last value of a name can take the first
-// one's place. The entries live on stacks of the pass.
+// members is the frame of the object that is being written: the position of
+// each member in the output, so that the last value of a name can replace the
+// first. The entries live on stacks of the pass.
 type members struct {
 	p       *pass
 	base    int             // of the output, where the first member starts
@@ -16,10 +16,10 @@ type members struct {
 	names   int             // of p.names
 	index   map[string]int  // of p.members by name, once there are many
 	current int             // of p.members, the one that is being written
-	again   bool            // the current one's name stood here before
+	again   bool            // the current one's name is a duplicate
 	folded  map[string]bool // every name as Go compares them, once many are cased
 	cased   bool            // a name is not in lower-case ASCII
-	moved   bool            // the output is not what the entries say: see settle
+	moved   bool            // the output differs from the entries: see settle
 	waste   int             // bytes of output that no entry names
 }
 
@@ -88,8 +88,8 @@ func isCased(name []byte) bool {
 	return false
 }
 
-// varies reports whether a name stands here in another case or fold, or is a
-// known one in another.
+// varies reports whether the object has a name in another case or fold, or the
+// name is a known one in another.
 func (m *members) varies(name []byte) bool {
 	if known := audit.KnownName(name); known != "" && known != string(name) {
 		return true
@@ -138,7 +138,7 @@ func (m *members) find(name []byte) int {
 	return -1
 }
 
-// written says where the current member stands.
+// written records the current member's position.
 func (m *members) written(from, to int) {
 	e := &m.p.members[m.current]
 	if m.again {
@@ -148,8 +148,8 @@ func (m *members) written(from, to int) {
 	e.from, e.to = from, to
 }
 
-// drop says that the current member is not kept, nor what stood under its name
-// before: a value that a server does not use must not look like the one it does.
+// drop removes the current member and the earlier value of its name: a value
+// that a server does not use must not look like the one it does.
 func (m *members) drop() {
 	e := &m.p.members[m.current]
 	if e.from < e.to {

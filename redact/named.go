@@ -7,7 +7,7 @@ import "bytes"
 type ahead struct{ from, to int }
 
 // assigned finds the value of NAME=value and NAME: value, where the separator
-// stands at i, at any level of strings in strings.
+// is at i, at any level of strings in strings.
 func (s *scanner) assigned(i int) span {
 	name, first := s.nameBefore(i)
 	if len(name) == 0 || i+1 == s.password.from {
@@ -71,8 +71,8 @@ func (s *scanner) isSubject(name []byte, i int) bool {
 	return words == 2 && (len(t) == 0 || t[0] <= ' ' || t[0] == ',' || t[0] == '.' || classes[t[0]]&isQuote != 0)
 }
 
-// said adds SECRET in "the password is SECRET" and "password SECRET": what
-// follows the word and has letters and digits, as words of a language have not.
+// said adds SECRET in "the password is SECRET" and "password SECRET": the text
+// after the word, if it mixes letters and digits as no word of a language does.
 func (s *scanner) said() {
 	t := s.text
 	for i := 0; i < len(t); i++ {
@@ -121,7 +121,8 @@ func (s *scanner) said() {
 	s.merge()
 }
 
-// isSaid tells a password in prose from the word that follows "password".
+// isSaid distinguishes a password in prose from the word that follows
+// "password".
 func isSaid(b []byte) bool {
 	for _, scheme := range []string{"sha", "base64", "argon2", "pbkdf2", "bcrypt", "md5", "oauth", "utf"} {
 		if len(b) >= len(scheme) && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
@@ -146,7 +147,7 @@ func isWords(b []byte) bool {
 	return true
 }
 
-// isType reports whether b is what programs declare texts to be.
+// isType reports whether b is a type of text in a declaration.
 func isType(b []byte) bool {
 	switch string(bytes.TrimRight(b, "?[]")) {
 	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
@@ -155,8 +156,8 @@ func isType(b []byte) bool {
 	return false
 }
 
-// typed returns the name that a type stands behind, as in "var password string
-// =": the type itself if there is none.
+// typed returns the name before a type, as in "var password string =": the type
+// itself if there is none.
 func (s *scanner) typed(kind []byte, first int) []byte {
 	t := s.text
 	to := first
@@ -174,7 +175,7 @@ func (s *scanner) typed(kind []byte, first int) []byte {
 }
 
 // called finds SECRET in password("SECRET") and login("NAME", "SECRET"), where
-// the parenthesis stands at i.
+// the parenthesis is at i.
 func (s *scanner) called(i int) span {
 	t := s.text
 	if i+1 == len(t) || classes[t[i+1]]&isQuote == 0 {
@@ -214,8 +215,8 @@ func (s *scanner) called(i int) span {
 	return v
 }
 
-// isGetter reports whether a function of that name takes the name of a secret,
-// or says something about one.
+// isGetter reports whether a function of that name expects the name of a
+// secret, or describes one.
 func isGetter(name []byte) bool {
 	for _, verb := range []string{"get", "has", "is", "find", "fetch", "load", "read", "list", "show", "print", "log", "delete", "remove", "describe", "create", "new", "generate", "parse", "t"} {
 		if len(name) >= len(verb) && bytes.EqualFold(name[:len(verb)], []byte(verb)) && (len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
@@ -302,7 +303,7 @@ func (s *scanner) option(i int) span {
 	return s.value(v)
 }
 
-// maxPair is how far behind a name, in bytes, what it names may stand.
+// maxPair is the largest distance in bytes from a name to its value.
 const maxPair = 256
 
 // named reports whether the value at v names a secret, and notes until where a
@@ -319,7 +320,7 @@ func (s *scanner) named(v span) bool {
 		return false
 	}
 	most := min(len(t), v.to+maxPair)
-	s.pair = max(s.pair, v.to) // up to where an earlier name's went
+	s.pair = max(s.pair, v.to) // up to the end of an earlier name's
 	for s.pair < most && t[s.pair] != '}' && (t[s.pair] != '<' || isValueTag(t[s.pair+1:])) {
 		if t[s.pair] == '\n' && s.pair+1 < len(t) && (t[s.pair+1] == '\n' || t[s.pair+1] == '-') {
 			break
@@ -330,7 +331,7 @@ func (s *scanner) named(v span) bool {
 }
 
 // listed finds SECRET in ["NAME", "SECRET"] and ("NAME", "SECRET"), where the
-// comma stands at i.
+// comma is at i.
 func (s *scanner) listed(i int) span {
 	t := s.text
 	if i == s.from || classes[t[i-1]]&isQuote == 0 {
@@ -369,8 +370,8 @@ func (s *scanner) listed(i int) span {
 // webhooks are addresses whose path is the credential.
 var webhooks = [...]string{"hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
 
-// url looks at the authority (RFC 3986, 3.2) of the URL whose "://" stands at
-// i, and notes where its password is.
+// url reads the authority (RFC 3986, 3.2) of the URL whose "://" is at i, and
+// notes where its password is.
 func (s *scanner) url(i int) span {
 	t := s.text
 	from := i + len("://")

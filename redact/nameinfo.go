@@ -1,10 +1,10 @@
 package redact
 
-// A nameInfo is what a member's name says.
+// A nameInfo is how to redact a value, by its name.
 type nameInfo struct {
 	class class
 	role  role
-	plain bool // it stands in a summary as it is
+	plain bool // it is unchanged in a summary
 }
 
 // Names that are remembered, because they repeat: a client cannot make a pass
@@ -26,7 +26,7 @@ func (p *pass) nameInfo(name []byte) nameInfo {
 	return info
 }
 
-// isPlain reports whether b is in JSON what it is.
+// isPlain reports whether b needs no escape in JSON.
 func isPlain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c >= 0x7F || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

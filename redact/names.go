@@ -96,20 +96,20 @@ func (n *names) class(f *folded, name []byte) class {
 	return sensitive
 }
 
-// A verdict collects what the entries in one name say of it.
+// A verdict collects the meanings of the entries in one name.
 type verdict struct {
 	f         *folded
 	more      sections
-	found     [8]span // what makes the name sensitive
-	cleared   [8]span // what does not
+	found     [8]span // entries that make the name sensitive
+	cleared   [8]span // entries that do not
 	nFound    int
 	nCleared  int
 	about     span // the last run of words that only describe
-	sensitive bool // whatever else the name holds
+	sensitive bool // regardless of other words in the name
 }
 
 // sensitive reports whether f is a sensitive name; more are the sections that
-// count besides, and atEnd. It takes time linear in f.
+// count in addition, and atEnd. Time is linear in f.
 func (n *names) sensitive(f *folded, more sections) bool {
 	v := verdict{f: f, more: more}
 	state := uint16(0)
@@ -210,7 +210,7 @@ func foldString(name string) string {
 	return string(f.all)
 }
 
-// starts reports whether a word starts at i, but for digits before it.
+// starts reports whether a word starts at i, ignoring digits before it.
 func (f *folded) starts(i int) bool {
 	for i > 0 && !f.edges[i] && isDigit(f.all[i-1]) {
 		i--
@@ -218,7 +218,7 @@ func (f *folded) starts(i int) bool {
 	return i == 0 || f.edges[i]
 }
 
-// ends reports whether a word ends before i, but for digits behind it.
+// ends reports whether a word ends before i, ignoring digits behind it.
 func (f *folded) ends(i int) bool {
 	i = f.skipDigits(i)
 	return i == len(f.all) || f.edges[i]
@@ -281,7 +281,7 @@ func (f *folded) add(r rune) {
 	}
 	switch {
 	case 'a' <= r && r <= 'z', r >= utf8.RuneSelf && unicode.IsLetter(r) && !unicode.IsUpper(r):
-		if f.upper > 1 { // "APIKey": the K belongs to what follows
+		if f.upper > 1 { // "APIKey": the K belongs to the next word
 			f.edges[f.last] = true
 		}
 		f.upper = 0

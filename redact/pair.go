@@ -2,12 +2,12 @@ package redact
 
 import "bytes"
 
-// maxPairName is the longest value, in bytes, that is taken for the name of
-// another one.
+// maxPairName is the longest value, in bytes, that can be the name of another
+// one.
 const maxPairName = 64
 
-// isPairName reports whether a value is the name of a secret that stands
-// elsewhere: the "DB_PASSWORD" of {"name":"DB_PASSWORD","data":"x"}.
+// isPairName reports whether a value is the name of a secret elsewhere: the
+// "DB_PASSWORD" of {"name":"DB_PASSWORD","data":"x"}.
 func (n *names) isPairName(f *folded, value []byte) bool {
 	if len(value) == 0 || len(value) > maxPairName || bytes.Count(value, []byte(" ")) > 2 {
 		return false
@@ -32,13 +32,13 @@ func isVariable(name []byte) bool {
 	return 'A' <= name[0] && name[0] <= 'Z' && (bytes.IndexByte(name, '-') > 0 || string(name) == "Authorization" || string(name) == "Cookie")
 }
 
-// A role is what a member is to the others of its object.
+// A role is a member's relation to the others of its object.
 type role uint8
 
 const (
 	otherRole   role = iota
-	nameRole         // its value may name what another member holds
-	valueRole        // it may hold what another member names
+	nameRole         // its value may name another member's value
+	valueRole        // another member may name its value
 	plainRole        // it describes the other two
 	programRole      // it holds a program to run
 )
@@ -86,7 +86,7 @@ func lastRole(name []byte) role {
 }
 
 // hideNamed makes digests of the values that another member's value names. One
-// that stands before that member has been written by then.
+// before that member has already been written.
 func (p *pass) hideNamed(m *members, secret secretKind) {
 	all := p.members[m.first:]
 	for i := range all {
@@ -119,7 +119,7 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 	p.out = m.settle(p.out, ",")
 }
 
-// rewriteLists writes the lists of an object again that stand before the member
+// rewriteLists writes the lists of an object again that come before the member
 // that names their program. One too long to be read twice becomes a digest.
 func (p *pass) rewriteLists(m *members, depth int) bool {
 	for i := m.first; i < len(p.members); i++ {
@@ -153,7 +153,8 @@ func (p *pass) rewriteLists(m *members, depth int) bool {
 	return true
 }
 
-// A secretKind is why members of an object are secrets beside their own names.
+// A secretKind is a reason why members of an object are secrets, other than
+// their own names.
 type secretKind uint8
 
 const (
@@ -163,8 +164,8 @@ const (
 	lateProgram                          // one names the program of a list before it
 )
 
-// noteMember looks at a member that may say what others are: the value starts
-// at raw[i].
+// noteMember notes a member that may describe others: the value starts at
+// raw[i].
 func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	if p.raw[i] != '"' || len(name) > maxPairName {
 		return 0
@@ -197,7 +198,7 @@ func (p *pass) shortText(i int) []byte {
 	if p.raw[i] != '"' {
 		return nil
 	}
-	// Six bytes at most stand for one.
+	// At most six bytes encode one.
 	if end := bytes.IndexByte(p.raw[i+1:min(len(p.raw), i+2+6*maxPairName)], '"'); end < 0 {
 		return nil
 	}
@@ -208,8 +209,8 @@ func (p *pass) shortText(i int) []byte {
 	return p.decoded(s)
 }
 
-// listed returns how the element at raw[i], the n-th of a list, is a secret:
-// what it follows says so, or the program that the list runs.
+// listed returns how the element at raw[i], the n-th of a list, is a secret, by
+// the element before it or by the program that the list runs.
 func (p *pass) listed(c *command, before *listName, n, i int) (form, int) {
 	text, name := p.raw[i] == '"', *before
 	*before = noName
@@ -240,13 +241,13 @@ func (p *pass) listed(c *command, before *listName, n, i int) (form, int) {
 	return c.word(t, p.r.names, &p.folded)
 }
 
-// A listName is what the element before one names.
+// A listName is the kind of value that the element before one names.
 type listName uint8
 
 const (
 	noName       listName = iota
 	otherName             // a secret
-	variableName          // a secret, as a variable or header: the list may go on with others
+	variableName          // a secret, as a variable or header: others may follow
 )
 
 // lastIn reports whether the string at raw[i] is the last element of its list.

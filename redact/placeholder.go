@@ -8,9 +8,9 @@ import (
 // publishedAt is where the strings in published start, in bytes.
 const publishedAt = 6
 
-// isPlaceholder reports whether b stands for a credential that is elsewhere or
+// isPlaceholder reports whether b replaces a credential that is elsewhere or
 // nowhere: a variable of a shell or template, "<password>", "xxxxxxxx", "***".
-// Defaults, as in ${NAME:-SECRET}, are none of it.
+// Defaults, as in ${NAME:-SECRET}, are not placeholders.
 func isPlaceholder(b []byte) bool {
 	n := len(b)
 	if isMasked(b) || n > publishedAt && slices.Contains(published[:], view(b[publishedAt:])) {
@@ -68,8 +68,8 @@ func isPlaceholder(b []byte) bool {
 	return n > 2
 }
 
-// isMasked reports whether b is a mask behind what vendors put before their
-// keys: "hf_xxxxxxxxxxxxxxxxxxxxxxxx".
+// isMasked reports whether b is a mask behind a vendor's key prefix:
+// "hf_xxxxxxxxxxxxxxxxxxxxxxxx".
 func isMasked(b []byte) bool {
 	const long, short = 16, 8 // of all runs of one byte, of the shortest one that counts
 	if len(b) < long || len(b) > 128 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// programs is a set of kinds of programs that take a secret as an argument.
+// programs is a set of kinds of programs that accept a secret as an argument.
 type programs uint64
 
 const (
@@ -52,12 +52,12 @@ const (
 	secureString                      // SECRET, -String SECRET
 	encrypts                          // encrypt_string SECRET, --plaintext SECRET, --encrypt SECRET SECRET
 	basicAuth                         // http-basic.HOST NAME SECRET
-	loginWord                         // no program: what registry, loginToken and machine must be told
-	settingWord                       // no program: what settings must be told
-	setWord                           // no program: what settingsSet must be told
+	loginWord                         // not a program: required by registry, loginToken and machine
+	settingWord                       // not a program: required by settings
+	setWord                           // not a program: required by settingsSet
 	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
-	secretsWord                       // no program: what secretWord and body must be told
-	passWord                          // no program: what prose calls a password
+	secretsWord                       // not a program: required by secretWord and body
+	passWord                          // not a program: prose for a password
 
 	notPrograms = loginWord | settingWord | setWord | stdinWord | secretsWord | passWord
 )
@@ -128,9 +128,9 @@ var programNames = [...]struct {
 		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient"},
 }
 
-// programTable has the kinds by name. wordStarts tells most other words from
-// names: it is a set of hashes of their first runs of letters and digits, and
-// of them as a whole.
+// programTable has the kinds by name. wordStarts distinguishes most other words
+// from names: it is a set of hashes of their first runs of letters and digits,
+// and of them as a whole.
 var programTable, wordStarts = func() (map[string]programs, *wordSet) {
 	table := make(map[string]programs)
 	for _, row := range programNames {
@@ -194,8 +194,8 @@ func wordAt(text []byte, i int) programs {
 	return programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
 }
 
-// Kinds that are no secret's without an option, or without a word that says
-// what the program is to do.
+// Kinds without a secret unless there is an option, or a word for the program's
+// task.
 const (
 	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain
 	withLogin  = registry | loginToken | machine

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendStr appends Python's str() of the value at raw[i]: what libtmux-mcp
-// digests where a value under an object of secrets is no string.
+// appendStr appends Python's str() of the value at raw[i]: libtmux-mcp digests
+// that if a value under an object of secrets is not a string.
 func (p *pass) appendStr(dst []byte, i, depth int) (out []byte, next int) {
 	if p.raw[i] != '"' {
 		return p.appendRepr(dst, i, depth)
@@ -19,8 +19,8 @@ func (p *pass) appendStr(dst []byte, i, depth int) (out []byte, next int) {
 	return appendDecoded(dst, s), next
 }
 
-// appendRepr appends Python's repr() of the value at raw[i], which stands
-// depth levels deep; below maxDepth it is the compact JSON text.
+// appendRepr appends Python's repr() of the value at raw[i], which is depth
+// levels deep; below maxDepth it is the compact JSON text.
 func (p *pass) appendRepr(dst []byte, i, depth int) (out []byte, next int) {
 	switch c := p.raw[i]; {
 	case c == '"':
@@ -111,8 +111,8 @@ func (p *pass) appendReprDict(dst []byte, i, depth int) (out []byte, next int) {
 	}
 }
 
-// appendReprText appends Python's repr() of a string. What Python calls
-// printable is what unicode.IsPrint does.
+// appendReprText appends Python's repr() of a string. Python and
+// unicode.IsPrint agree on what is printable.
 func appendReprText(dst, s []byte) []byte {
 	quote := byte('\'')
 	for _, c := range s {

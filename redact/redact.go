@@ -3,10 +3,9 @@
 // AppendArgs turns a call's arguments into a summary: one JSON object of at most
 // 160 KiB and 250 levels. With the profile Strict:
 //
-//   - A value under a sensitive name becomes a digest, whatever its type and
-//     depth; an object under "environment" keeps its names. Names are compared
-//     without case, accents, punctuation and trailing digits; names.txt lists
-//     them.
+//   - A value under a sensitive name becomes a digest, at any type and depth;
+//     an object under "environment" keeps its names. Names are compared without
+//     case, accents, punctuation and trailing digits; names.txt lists them.
 //   - In other strings and in names, credentials of known forms are replaced,
 //     also behind one level of encoding.
 //   - A string over 200 code points keeps its head and gets a digest;
@@ -33,7 +32,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A Profile says what is redacted.
+// A Profile selects what is redacted.
 type Profile uint8
 
 // The profiles. The zero value is the safe one.
@@ -52,8 +51,8 @@ const (
 	SHA256                      // {"len", "sha256_prefix": 12 hex digits}, libtmux-mcp's form
 )
 
-// A Domain keeps digests of different things apart, so that one cannot stand
-// for another.
+// A Domain keeps digests of different things apart, so that one cannot replace
+// another.
 type Domain uint8
 
 // The domains.
@@ -61,13 +60,13 @@ const (
 	Argument    Domain = iota // values and parts of arguments, names, ids, targets
 	ErrorText                 // error messages
 	CommandLine               // arguments of the wrapped command
-	Wire                      // bytes as they stood on the wire
+	Wire                      // bytes as on the wire
 )
 
 // keySize is the length of a key in bytes, that of the hash (RFC 2104, 3).
 const keySize = 32
 
-// A Config says how to redact.
+// A Config selects how to redact.
 type Config struct {
 	Profile    Profile
 	Digest     Algorithm
@@ -76,19 +75,19 @@ type Config struct {
 	ClearNames []string // names that are not sensitive after all
 }
 
-// Flags say what a reader of a summary must know.
+// Flags report what was cut, failed or malformed.
 type Flags uint8
 
 // The flags.
 const (
 	Cut       Flags = 1 << iota // something was cut to keep the record small: anomaly args_cut
 	Failed                      // the redactor failed, shapes only: anomaly redaction_failed
-	Duplicate                   // a name stands twice in one object, at any depth: anomaly duplicate_member
+	Duplicate                   // a duplicate name in one object, at any depth: anomaly duplicate_member
 	NonFinite                   // NaN, Infinity or beyond float64, written as null: anomaly nan
 	Surrogate                   // a lone surrogate: anomaly lone_surrogate
 	BadUTF8                     // bytes that are not UTF-8: anomaly invalid_utf8
 	Control                     // a raw control character in a string: anomaly control_character
-	Variant                     // a name stands in an object in two cases or folds, or is an audit.KnownName in another one, at any depth
+	Variant                     // a name is in an object in two cases or folds, or is an audit.KnownName in another one, at any depth
 )
 
 // A Redactor redacts. Its methods may be used concurrently and allocate
@@ -151,27 +150,27 @@ func (r *Redactor) KeyID() string { return r.keyID }
 // wire: always one JSON object of at most 160 KiB and 250 levels. nil and null
 // give {}. raw may be anything the wire's superset of JSON allows.
 //
-// Of a name that stands twice the last value is kept, in the first one's
-// place, as Python, Go and JavaScript read it. Members for which there is no
-// room are counted and digested under "[cut]"; arguments that are no object
-// are digested under "[arguments]".
+// Of a duplicate name the last value is kept, in the first one's place, as
+// Python, Go and JavaScript read it. Members that do not fit are counted and
+// digested under "[cut]"; arguments that are not an object are digested under
+// "[arguments]".
 func (r *Redactor) AppendArgs(dst, raw []byte) (out []byte, flags Flags) {
 	room := WholeRoom()
 	return r.AppendArgsIn(dst, raw, &room)
 }
 
-// A Room bounds the summaries of one call's arguments, of which it has several
-// if servers read its bytes in several ways.
+// A Room bounds the summaries of one call's arguments, which are several if
+// servers read its bytes in several ways.
 type Room struct {
 	Bytes int // of summaries
-	Clear int // of clear strings in them, but for output_path's; Strict only
+	Clear int // of clear strings in them, except output_path's; Strict only
 }
 
 // WholeRoom returns the room that the summaries of one call have together.
 func WholeRoom() Room { return Room{maxArgs, maxClear} }
 
-// Share takes a part of m out, for the first of n summaries. What the summary
-// leaves of it can be put back with Return.
+// Share removes a part of m, for the first of n summaries. The part's unused
+// rest can be put back with Return.
 func (m *Room) Share(n int) Room {
 	part := Room{m.Bytes / n, m.Clear / n}
 	m.Bytes -= part.Bytes
@@ -179,19 +178,19 @@ func (m *Room) Share(n int) Room {
 	return part
 }
 
-// Return puts back what is left of a part.
+// Return puts back the rest of a part.
 func (m *Room) Return(part Room) {
 	m.Bytes += max(0, part.Bytes)
 	m.Clear += part.Clear
 }
 
-// AppendArgsIn is AppendArgs within a room, from which it takes what it uses.
-// Some 2 KiB are enough for any summary, most of which is cut then.
+// AppendArgsIn is AppendArgs within a room, from which it subtracts its use.
+// About 2 KiB suffice for any summary; most of it is then cut.
 func (r *Redactor) AppendArgsIn(dst, raw []byte, room *Room) (out []byte, flags Flags) {
 	base := len(dst)
 	defer func() {
-		// The value must not get out whatever happens here, and the call must
-		// still have its record.
+		// The value must not leak even after a panic, and the call must still
+		// have its record.
 		if recover() != nil {
 			out, flags = r.appendShapes(dst[:base], raw, room.Bytes), Failed
 		}
@@ -218,15 +217,15 @@ type Part struct {
 }
 
 // AppendParts appends the summary of such a call: an object with
-// {"type","bytes",digest} under each name, the last of a name that stands
-// twice. It is bounded as AppendArgs is.
+// {"type","bytes",digest} under each name, the last of a duplicate name. It is
+// bounded as AppendArgs is.
 func (r *Redactor) AppendParts(dst []byte, parts []Part) (out []byte) {
 	room := WholeRoom()
 	out, _ = r.AppendPartsIn(dst, parts, &room)
 	return out
 }
 
-// AppendPartsIn is AppendParts within a room, from which it takes what it uses.
+// AppendPartsIn is AppendParts within a room, from which it subtracts its use.
 func (r *Redactor) AppendPartsIn(dst []byte, parts []Part, room *Room) (out []byte, flags Flags) {
 	start := len(dst)
 	defer func() {
@@ -280,7 +279,7 @@ func (r *Redactor) AppendPartsIn(dst []byte, parts []Part, room *Room) (out []by
 // rules: credentials inside it replaced, over 256 code points cut to 200 and
 // "…[len=… hmac=…]", valid UTF-8.
 //
-// Where the redactor fails, the text is replaced as a whole.
+// If the redactor fails, the text is replaced as a whole.
 func (r *Redactor) AppendText(dst, text []byte) (out []byte) {
 	base := len(dst)
 	defer func() {
@@ -294,7 +293,7 @@ func (r *Redactor) AppendText(dst, text []byte) (out []byte) {
 	return out
 }
 
-// appendMarked appends what stands for a text of which nothing may be shown.
+// appendMarked appends the replacement of a text that must not be shown at all.
 func (r *Redactor) appendMarked(dst, text []byte) []byte {
 	p := newPass(r)
 	p.begin(Argument)
@@ -302,8 +301,8 @@ func (r *Redactor) appendMarked(dst, text []byte) []byte {
 	return p.appendMark(dst, redactedMark)
 }
 
-// AppendNamed is AppendText for a text that stands under name. Under a sensitive
-// one it is replaced as a whole.
+// AppendNamed is AppendText for a text under name. Under a sensitive one it is
+// replaced as a whole.
 func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
 	if c := r.names.class(new(folded), name); c == sensitive || c == environment {
 		return r.appendMarked(dst, text)
@@ -312,8 +311,8 @@ func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
 }
 
 // AppendMessage is AppendText for a message of this program's own: it is not
-// cut, however long it is, and what follows a name and a colon is no
-// credential for that: "opening \"key\": permission denied".
+// cut at any length, and text after a name and a colon is not a credential by
+// that alone: "opening \"key\": permission denied".
 func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
 	base := len(dst)
 	defer func() {

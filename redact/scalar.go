@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// A kind is what a value is to Python, in whose words shapes speak.
+// A kind is a value's type in Python, whose words shapes use.
 type kind uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	integer
 	float
 	nonFinite // NaN, Infinity, or a float beyond float64
-	odd       // none of these: no server is known to read it
+	odd       // not JSON: no server is known to read it
 	text
 	list
 	object
@@ -117,8 +117,8 @@ func parseFloat(token []byte) float64 {
 }
 
 // appendScalar appends token as records have it: strict JSON, numbers in
-// Python's form. What is none of the scalars of JSON stays as it is; only
-// digests may be made of that.
+// Python's form. Anything but a JSON scalar stays unchanged, and may only be
+// digested.
 func appendScalar(dst, token []byte) []byte {
 	switch classify(token) {
 	case integer:

@@ -12,11 +12,11 @@ import (
 const (
 	maxArgs  = 160 << 10 // bytes of a summary
 	maxDepth = 248       // levels; a shape or digest in the last one adds one more
-	maxClear = 16 << 10  // bytes of clear strings, but for output_path's; strict only
+	maxClear = 16 << 10  // bytes of clear strings, except output_path's; strict only
 	maxText  = 200       // code points of a clear string
 	maxPath  = 4096      // code points of output_path's value
 	maxPlain = 32 << 10  // bytes of a string that libtmux-mcp does not shorten
-	tail     = 192       // bytes kept free in each object and list for what ends it when cut
+	tail     = 192       // bytes reserved in each object and list for its end when cut
 )
 
 // shares are the limits tried in turn, in bytes, of one member of the
@@ -24,7 +24,7 @@ const (
 // one, objects and lists are cut too.
 var shares = [...]int{maxArgs, 32 << 10, 4 << 10, 512}
 
-// A reading says how an object's members are to be read.
+// A reading is how an object's members are to be read.
 type reading uint8
 
 const (
@@ -63,14 +63,14 @@ func (p *pass) args(dst, raw []byte) (out []byte, ok bool) {
 	return p.out, false
 }
 
-// What follows writes one value to p.out and returns the index after it, or -1
-// if it cannot be read or, with p.over, does not fit.
+// The methods below write one value to p.out and return the index after it, or
+// -1 if it cannot be read or, with p.over, does not fit.
 
-// cuts reports whether a container may be cut where it stands: the last
-// resort, and only where no member has become a digest instead.
+// cuts reports whether a container may be cut in place: the last resort, and
+// only where no member has become a digest instead.
 func (p *pass) cuts() bool { return p.share == len(shares)-1 && !p.shared }
 
-// object writes the object at raw[i], which stands depth levels deep.
+// object writes the object at raw[i], which is depth levels deep.
 func (p *pass) object(i, depth int, as reading) int {
 	if depth > maxDepth {
 		return p.shape(i)
@@ -230,8 +230,8 @@ func isKeysMember(name []byte, k kind) bool {
 }
 
 // argument writes the value of an argument, or a digest of it if it is larger
-// than its share. Operations and paths have no share: what a call did is the
-// last thing to go.
+// than its share. Operations and paths have no share: the effects of a call are
+// cut last.
 func (p *pass) argument(c class, i, depth int) int {
 	switch {
 	case c == operations && p.raw[i] != '[':
@@ -306,7 +306,7 @@ func (p *pass) value(i, depth int, c class) int {
 	return next
 }
 
-// list writes the list at raw[i], which stands depth levels deep.
+// list writes the list at raw[i], which is depth levels deep.
 func (p *pass) list(i, depth int) int {
 	if depth > maxDepth {
 		return p.shape(i)
@@ -348,8 +348,8 @@ func (p *pass) list(i, depth int) int {
 	}
 }
 
-// element writes the string at raw[i], of which the part behind at has a secret
-// of that form.
+// element writes the string at raw[i], whose part behind at has a secret of
+// that form.
 func (p *pass) element(i int, f form, at int) int {
 	s, next := p.readString(i)
 	if next < 0 {
@@ -416,8 +416,8 @@ func (p *pass) operations(i, depth int) int {
 	return i + 1
 }
 
-// operation writes one operation. Whether it is a call shows only once a
-// member says so; what was read before that is cheap to read again.
+// operation writes one operation. Only a member shows whether it is a call; the
+// members before that are cheap to reread.
 func (p *pass) operation(i, depth int) int {
 	if p.raw[i] != '{' {
 		return p.shape(i)
@@ -432,7 +432,7 @@ func (p *pass) operation(i, depth int) int {
 	return next
 }
 
-// shape writes what kind of value stands at raw[i], and no more.
+// shape writes only the kind of the value at raw[i].
 func (p *pass) shape(i int) int {
 	p.out = append(append(p.out, `{"type":"`...), p.kindAt(i).String()...)
 	p.out = append(p.out, `","redacted":true}`...)
@@ -467,7 +467,7 @@ func (p *pass) digestStr(i, depth int) (next int) {
 	return next
 }
 
-// A remainder is what was cut off a container's end.
+// A remainder counts what was cut off a container's end.
 type remainder struct {
 	from  int // in raw
 	count int
@@ -484,11 +484,11 @@ func (p *pass) cut(what string, rest remainder, to int) {
 	p.out = append(p.r.digest.appendPrefix(p.out, p.finish()), '}')
 }
 
-// unknownArgs are arguments of which nothing can be said.
+// unknownArgs replaces arguments that cannot be described.
 const unknownArgs = `{"[arguments]":{"type":"unknown","redacted":true}}`
 
 // appendShapes appends the names of raw's members and the kinds of their
-// values, for want of anything better. It gives up at what it cannot read.
+// values, as a fallback. It gives up at bytes it cannot read.
 func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 	base := len(dst)
 	defer func() {
@@ -527,7 +527,7 @@ func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 	return append(p.out, '}')
 }
 
-// clearText writes text, which stands under a name that is not sensitive.
+// clearText writes text, which is under a name that is not sensitive.
 func (p *pass) clearText(text []byte, c class) {
 	from, n := len(p.out), points(text)
 	most := maxText

@@ -14,8 +14,8 @@ const (
 	cutName = 200 // code points that are left of a longer one
 )
 
-// A pass is one run of the redactor with its scratch memory. The goroutine
-// that took it from the pool owns it.
+// A pass is one run of the redactor with its scratch memory. The goroutine that
+// got it from the pool owns it.
 type pass struct {
 	r      *Redactor
 	hash   hash.Hash
@@ -41,7 +41,7 @@ type pass struct {
 	clean   []byte              // a text without credentials
 	folded  folded              // a name that is being classified
 	infos   map[string]nameInfo // of names seen before
-	program command             // what a member before says that a list is for
+	program command             // the program that an earlier member names for a list
 	rehash  int                 // bytes that may still be digested a second time
 	scan    scanner
 }
@@ -94,7 +94,7 @@ func appendQuoted(dst, text []byte) []byte { return audit.AppendQuote(dst, view(
 // unless it is p.clean itself.
 func (p *pass) appendText(dst, text []byte) []byte {
 	if !utf8.Valid(text) {
-		// Quoting is what replaces each maximal part that is not UTF-8.
+		// Quoting replaces each maximal part that is not UTF-8.
 		text = audit.AppendUnquote(nil, audit.AppendQuote(nil, view(text)))
 	}
 	spans := p.scan.credentials(text)
@@ -109,14 +109,14 @@ func (p *pass) appendText(dst, text []byte) []byte {
 	return p.appendMark(dst, cutMark)
 }
 
-// What stands for a credential, and for the rest of a long name, starts so.
+// The prefix of the mark for a credential, and for the rest of a long name.
 const (
 	redactedMark = "[redacted "
 	cutMark      = "…["
 )
 
 // redacted returns text without credentials, in text's memory or in p.clean: at
-// least its first code points, as many as most says.
+// least its first most code points.
 func (p *pass) redacted(text []byte, most int) []byte {
 	spans := p.scan.credentials(text)
 	if len(spans) == 0 {
@@ -127,8 +127,8 @@ func (p *pass) redacted(text []byte, most int) []byte {
 }
 
 // appendClean appends text with a mark for each span. It may stop once the
-// result has more than most code points: marks cost more than finding what they
-// stand for.
+// result has more than most code points: marks cost more than finding the
+// credentials.
 func (p *pass) appendClean(dst, text []byte, spans []span, most int) []byte {
 	done, from := 0, len(dst)
 	for _, s := range spans {

@@ -2,7 +2,7 @@ package redact
 
 import "bytes"
 
-// value finds what is assigned by the separator before i.
+// value finds the value assigned by the separator before i.
 func (s *scanner) value(i int) span {
 	t, separator := s.text, s.text[i-1]
 	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
@@ -76,7 +76,7 @@ func (s *scanner) value(i int) span {
 }
 
 // below finds the value in the lines under a name, whose line ends at i: YAML's
-// block scalars, and what is written one line down. It is indented or quoted.
+// block scalars, and a value one line down. It is indented or quoted.
 func (s *scanner) below(i int) span {
 	t := s.text
 	block := t[i] == '|' || t[i] == '>'
@@ -136,8 +136,8 @@ func (s *scanner) below(i int) span {
 	return span{from, to}
 }
 
-// shortValue is value for what is looked at again if it names nothing: of a long
-// one only the start is.
+// shortValue is value for a text that is scanned again if it names nothing:
+// only the start of a long one is.
 func (s *scanner) shortValue(i int) span {
 	t := s.text
 	s.text = t[:min(len(t), i+maxPairName+32)]
@@ -146,8 +146,8 @@ func (s *scanner) shortValue(i int) span {
 	return v
 }
 
-// isScheme reports whether b is what stands before a token in a header
-// (RFC 9110, 11.4).
+// isScheme reports whether b is the scheme before a token in a header (RFC
+// 9110, 11.4).
 func isScheme(b []byte) bool {
 	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop", "api-token"} {
 		if len(b) == len(scheme) && hasFoldSuffix(b, scheme) {
@@ -157,8 +157,8 @@ func isScheme(b []byte) bool {
 	return false
 }
 
-// quoted returns what the quote at i opens, which has level backslashes before
-// it, and what is written on to it behind the closing quote.
+// quoted returns the string that the quote at i opens, which has level
+// backslashes before it, and text attached behind the closing quote.
 func (s *scanner) quoted(i, level int) span {
 	t := s.text
 	from := i + 1
@@ -219,7 +219,8 @@ func (s *scanner) closed(i int) int {
 	return i
 }
 
-// parenthesis returns the index behind what the parenthesis at i encloses.
+// parenthesis returns the index behind the text that the parenthesis at i
+// encloses.
 func (s *scanner) parenthesis(i int) int {
 	t := s.text
 	for depth := 0; i < len(t); i++ {
@@ -263,8 +264,8 @@ func (s *scanner) substituted(i int) span {
 	return span{from, to}
 }
 
-// line returns what stands from i to the end of the line or quotation: a
-// Cookie header holds several credentials with "; " between them.
+// line returns the text from i to the end of the line or quotation: a Cookie
+// header holds several credentials with "; " between them.
 func (s *scanner) line(i int) span {
 	t := s.text
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {

@@ -9,12 +9,12 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// What follows reads the superset of JSON that servers execute: raw control
-// characters and lone surrogates in strings, bytes that are not UTF-8, NaN and
-// Infinity, trailing commas, numbers of any spelling. Nothing in it recurses.
-// An index of -1 means that the bytes cannot be read.
+// The functions below read the superset of JSON that servers execute: raw
+// control characters and lone surrogates in strings, bytes that are not UTF-8,
+// NaN and Infinity, trailing commas, numbers of any spelling. None of them
+// recurses. An index of -1 means that the bytes cannot be read.
 
-// A literal is a string as it stands on the wire.
+// A literal is a string as on the wire.
 type literal struct {
 	inner     []byte // between the quotes
 	continued int    // bytes in it that continue a code point
@@ -30,8 +30,8 @@ const (
 	highs = ones << 7
 )
 
-// readString reads the literal at raw[i], which is a quote, and notes what is
-// wrong with it.
+// readString reads the literal at raw[i], which is a quote, and notes its
+// defects.
 func (p *pass) readString(i int) (s literal, next int) {
 	raw := p.raw
 	from, high, control := i+1, false, false
@@ -158,9 +158,9 @@ func (p *pass) space(i int) int {
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// between returns the index of the next member or element from i on, or of
-// what closes the container; a container that never closes is -1. Commas are
-// not counted.
+// between returns the index of the next member or element from i on, or of the
+// end of the container; a container that never closes is -1. Commas are not
+// counted.
 func (p *pass) between(i int) int {
 	for i < len(p.raw) && (p.raw[i] == ',' || isSpace(p.raw[i])) {
 		i++
@@ -184,7 +184,7 @@ func (p *pass) colon(i int) int {
 }
 
 // scalar returns the token at raw[i], which is neither a string nor a
-// container; it is empty if nothing stands there.
+// container; it is empty if there is none.
 func (p *pass) scalar(i int) (token []byte, next int) {
 	from := i
 	for i < len(p.raw) {

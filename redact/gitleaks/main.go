@@ -17,8 +17,8 @@ import (
 // module is pinned; the checksum database vouches for it.
 const module = "github.com/zricethezav/gitleaks/v8@v8.30.1"
 
-// validate takes the place of a file of the module: instead of trying the
-// samples it writes them down.
+// validate replaces a file of the module: instead of trying the samples it
+// writes them down.
 //
 //go:embed validate.go.txt
 var validate []byte
