@@ -30,7 +30,7 @@ var clickhouse embed.FS
 type Migration struct {
 	Number int    // 1, 2, 3… without a hole
 	Name   string // of its file, without number and extension
-	SQL    string // statements, each of which may run again; see Statements
+	SQL    string // statements, each safe to run again; see Statements
 }
 
 // ClickHouse returns the migrations in order.
@@ -55,7 +55,7 @@ func ClickHouse() ([]Migration, error) {
 }
 
 // ClickHouseUsers returns the roles, the reader's profile and the row policies.
-// They are no migration, because not every server manages access.
+// They are not a migration, because not every server manages access.
 func ClickHouseUsers() (string, error) {
 	text, err := clickhouse.ReadFile("clickhouse/users.sql")
 	if err != nil {
@@ -64,7 +64,7 @@ func ClickHouseUsers() (string, error) {
 	return string(text), nil
 }
 
-// Names are what the SQL leaves open.
+// Names are the parameters of the SQL.
 type Names struct {
 	Database string // an identifier: letters, digits and underscores
 	Cluster  string // an identifier; "" for one server

@@ -160,7 +160,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// TestLines shows the bytes: they are what Kafka and ClickHouse get.
+// TestLines shows the bytes that Kafka and ClickHouse get.
 func TestLines(t *testing.T) {
 	const file = "testdata/lines.txtar"
 	arch, err := txtar.ParseFile(file)
@@ -307,8 +307,8 @@ func TestCheckFindsEveryBitFlip(t *testing.T) {
 	}
 }
 
-// FuzzAppendParse writes what it read, byte for byte, whatever the client and
-// the server chose.
+// FuzzAppendParse writes what it read, byte for byte, for any values of client
+// and server.
 func FuzzAppendParse(f *testing.F) {
 	f.Add("send_keys", "1", `{"a":1}`, "x", uint64(1), int64(1), int64(1500), byte(0))
 	f.Add("\x00\x7f\xff\u2028\"\\", "", `{}`, "\xed\xa0\x80", uint64(1<<63), int64(-1), int64(0), byte(255))
@@ -340,7 +340,7 @@ func FuzzAppendParse(f *testing.F) {
 	})
 }
 
-// FuzzParseAppend reads what it wrote, whatever stood in the file.
+// FuzzParseAppend reads what it wrote, for any content of the file.
 func FuzzParseAppend(f *testing.F) {
 	for _, kind := range kinds {
 		r := full(kind)

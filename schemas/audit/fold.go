@@ -7,7 +7,7 @@ import (
 )
 
 // AppendFolded appends name with each character as the least of those that fold
-// to it: two names that encoding/json takes for one become the same.
+// to it: two names that encoding/json treats as one become the same.
 func AppendFolded(dst, name []byte) []byte {
 	for len(name) > 0 {
 		c, n := utf8.DecodeRune(name)
@@ -31,7 +31,7 @@ func AppendFolded(dst, name []byte) []byte {
 
 // KnownName returns the name that is looked for in arguments, by Operations and
 // by the shipped views, and that name is in another case or fold: servers that
-// compare names as Go's encoding/json does take it for that one. "" for none.
+// compare names as Go's encoding/json does read it as that one. "" for none.
 func KnownName(name []byte) string {
 	for _, known := range [...]string{
 		"operations", "tool", "arguments",

@@ -7,8 +7,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// TestKnownName compares with encoding/json, which decodes into a field what it
-// takes for its name.
+// TestKnownName compares with encoding/json, which decodes a field from any
+// name it treats as equal.
 func TestKnownName(t *testing.T) {
 	for _, name := range []string{
 		"output_path", "Output_Path", "OUTPUT_PATH", "output_path\u017f", "output_pat", "outputPath", "",

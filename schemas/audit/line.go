@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 )
 
-// crcTail is what ends every line of a spool, eight digits in the middle.
+// crcTail ends every line of a spool, with eight digits in the middle.
 const crcTail = `,"crc":"00000000"}`
 
 // castagnoli selects the hardware instruction; the table is never written.
@@ -26,12 +26,13 @@ func Seal(dst []byte, from int) []byte {
 	return append(dst, '\n')
 }
 
-// ErrChecksum means that a line is not what was written: torn, cut or flipped.
+// ErrChecksum means that a line differs from the one written: torn, cut or
+// flipped.
 var ErrChecksum = errors.New("line fails its checksum")
 
 // Check reports whether line, without its line feed, ends in the checksum of
-// what stands before it. It finds accidents; whoever can write the file can
-// also write a checksum.
+// the bytes before it. Checksums detect accidents, not tampering: anyone who
+// can write the file can also write a checksum.
 func Check(line []byte) bool {
 	n := len(line) - len(crcTail)
 	if n < 2 || line[0] != '{' || string(line[n:n+8]) != crcTail[:8] || string(line[len(line)-2:]) != crcTail[16:] {

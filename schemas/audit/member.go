@@ -19,7 +19,7 @@ import (
 type Member struct {
 	Name    string // in a line
 	Type    Type
-	Meaning string // what it says and who controls the value, in sentences
+	Meaning string // its meaning and who controls the value, in sentences
 
 	// Field is a func(r *Record) that returns a pointer to r's field. It is nil
 	// for TypeConst.
@@ -30,7 +30,7 @@ type Member struct {
 	Words  []string // of a TypeWord: the values it may have
 
 	Group Group  // of a page's facts; "" if a page shows the member in a way of its own
-	Label string // what a page calls it, if it is not the name
+	Label string // its label on a page, if it is not the name
 }
 
 // A Type is how the value of a member is written.
@@ -52,14 +52,14 @@ const (
 	TypeTrue                   // true, or left out
 	TypeFalse                  // false, or left out; the field has the opposite
 	TypeObject                 // an object, kept as its text
-	TypeDigest                 // an object that stands for a value, see redact
+	TypeDigest                 // an object that replaces a value, see redact
 	TypePeer                   // name and version
 	TypeCommand                // a command, and a digest of its arguments
 	TypeCandidates             // calls that other servers read in the same bytes
 )
 
-// Bounds of what others choose. Whatever is longer is cut where the record is
-// made.
+// Bounds of values that clients and servers choose. Longer values are cut where
+// the record is made.
 const (
 	MaxText = 256 // code points
 	MaxWord = 64  // bytes
@@ -203,10 +203,10 @@ func tooLong(s string) bool { return len(s) > MaxText && utf8.RuneCountInString(
 type Column struct {
 	Name string
 	Type string // ClickHouse's
-	// Value is a func(r *Record) of a pointer to the value: to a string, JSON,
-	// bool, int64, uint64, time.Time or []string, or of what the column needs
-	// instead: a string, int64 or bool, or for a Nullable column a value of 64 bits
-	// and false for none.
+	// Value is a func(r *Record) that returns a pointer to the value: to a
+	// string, JSON, bool, int64, uint64, time.Time or []string, or the value
+	// that the column needs instead: a string, int64 or bool, or for a Nullable
+	// column a value of 64 bits and false for none.
 	Value any
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // recordMembers is the one table of a record's members, in the order of a line.
 // A new member is a line here, a field of Record and its place in AppendRecord;
-// CONTRIBUTING.md has the steps, and tests name what is missing.
+// CONTRIBUTING.md has the steps, and tests name missing ones.
 var recordMembers = []Member{
 	{Name: "v", Type: TypeConst, Schema: `"const": 1`,
 		Meaning: "Version of this schema. New members do not change it; readers ignore members they do not know. Set by the proxy."},

@@ -12,17 +12,17 @@ type Operation struct {
 	Tool      string
 	Target    string
 	Args      JSON   // the operation's own redacted arguments
-	Path      string // "" for the call itself, else where it stands, as in "operations[3].arguments.operations[0]"
+	Path      string // "" for the call itself, else its location, as in "operations[3].arguments.operations[0]"
 	Candidate bool   // another reading of the same bytes, see Record.Candidates
 }
 
-// Operations lists what r's call did: the call itself, every item of an
-// `operations` list in its arguments that has a string `tool` in it, at any
+// Operations lists the operations of r's call: the call itself, every item of
+// an `operations` list in its arguments that has a string `tool` in it, at any
 // depth, and the same for every candidate. A candidate without arguments of its
-// own has the call's. It is empty for a record that is about no call.
+// own has the call's. It is empty for a record that is not about a call.
 //
-// An item in which `tool` stands twice is one operation for each: the last is
-// what most servers run, the others are candidates.
+// An item with duplicate `tool` members is one operation for each: most servers
+// run the last, the others are candidates.
 func Operations(r *Record) []Operation {
 	if r.Kind != KindCall && r.Kind != KindOpen && (r.Kind != "" || r.CallNo == 0) {
 		return nil
@@ -54,8 +54,8 @@ func appendInner(ops []Operation, args JSON, method string) []Operation {
 	return w.ops
 }
 
-// An operationWalk reads its value once, whatever its depth: a walk for each
-// level would be quadratic, and the client chooses the depth.
+// An operationWalk reads its value once, at any depth: a walk for each level
+// would be quadratic, and the client chooses the depth.
 type operationWalk struct {
 	b      string
 	method string
@@ -64,7 +64,7 @@ type operationWalk struct {
 }
 
 // value walks the value at b[i] and returns the index after it, or -1. listed
-// says that it is the value of a member named `operations`.
+// means that it is the value of a member named `operations`.
 func (w *operationWalk) value(i, depth int, listed bool) int {
 	i = skipSpace(w.b, i)
 	switch {
@@ -99,8 +99,8 @@ func (w *operationWalk) list(i, depth int, listed bool) int {
 	}
 }
 
-// object walks an object; item says that it is one of `operations`. Then its
-// operations go before those inside it.
+// object walks an object; item means that it is one of `operations`. Then its
+// operations precede those inside it.
 func (w *operationWalk) object(i, depth int, item bool) int {
 	var (
 		stem  = len(w.path)
@@ -150,8 +150,8 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 	return i
 }
 
-// next passes over what follows a member or an element that ends at i: a comma,
-// or the end of what it stands in.
+// next skips the comma, or the end of the container, after a member or an
+// element that ends at i.
 func (w *operationWalk) next(i int, closing byte) (end int, more bool) {
 	if i < 0 {
 		return -1, false

@@ -84,7 +84,7 @@ func show(ops []audit.Operation) (lines []string) {
 	return lines
 }
 
-// inside is the definition of an operation, told level by level.
+// inside defines an operation level by level.
 func inside(v []byte, path string, listed bool) (lines []string) {
 	n := 0
 	audit.Elements(v, func(e []byte) bool {

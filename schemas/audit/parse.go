@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// errSyntax is what a walker says of bytes that are not strict JSON.
+// errSyntax is a walker's error for bytes that are not strict JSON.
 var errSyntax = errors.New("not strict JSON")
 
 var (
@@ -19,13 +19,13 @@ var (
 )
 
 // Members calls yield for each member of the JSON object obj, in order, with
-// the name as it is written between its quotes and the value's bytes; both
-// alias obj. It ends early when yield returns false. It accepts RFC 8259 and
-// nothing else, at most MaxDepth deep; it keeps nothing. A name that stands
-// twice is yielded twice. The error may come after some yields.
+// the name as written between its quotes and the value's bytes; both alias obj.
+// It ends early when yield returns false. It accepts RFC 8259 and nothing else,
+// at most MaxDepth deep; it keeps nothing. A duplicate name is yielded twice.
+// The error may come after some yields.
 func Members(obj []byte, yield func(name, value []byte) bool) error { return members(obj, yield) }
 
-// A chars is JSON text to read. Of a string the parts can be kept.
+// A chars is JSON text to read. The parts of a string can be kept.
 type chars interface{ []byte | string }
 
 func members[T chars](obj T, yield func(name, value T) bool) error {
@@ -127,8 +127,8 @@ func skipSpace[T chars](b T, i int) int {
 	return i
 }
 
-// The skip functions return the index after what starts at b[i], or -1. depth
-// counts the arrays and objects around b[i].
+// The skip functions return the index after the token or value at b[i], or -1.
+// depth counts the arrays and objects around b[i].
 
 func skipValue[T chars](b T, i, depth int) int {
 	if i >= len(b) {
@@ -210,7 +210,7 @@ func skipString[T chars](b T, i int) int {
 				return -1
 			}
 			i++
-		default: // DEL and what is not ASCII
+		default: // DEL and non-ASCII bytes
 			r, n := decodeRune(b[i:])
 			if r == utf8.RuneError && n == 1 {
 				return -1
@@ -267,10 +267,10 @@ func skipDigits[T chars](b T, i int) int {
 }
 
 // ParseLine reads a line of the spool, without its line feed. kind is "" for a
-// record, else the value of "line", which may be one that this program does not
-// know: then r is of no use. Members that it does not know are passed over. It
-// does not look at the checksum, see Check. The texts of r are parts of one copy
-// of line, and keep all of it in memory.
+// record, else the value of "line", which may be unknown to this program: then
+// r is meaningless. Unknown members are skipped. The checksum is not verified,
+// see Check. The texts of r are parts of one copy of line, and keep all of it
+// in memory.
 func ParseLine(line []byte) (kind string, r Record, err error) {
 	kind, err = r.parseLine(string(line), false)
 	return kind, r, err
@@ -294,7 +294,7 @@ func (r *Record) parseLine(line string, bounded bool) (kind string, err error) {
 			if i := findMember(name, next); i >= 0 {
 				m := &recordMembers[i]
 				bad = m.set(r, value)
-				// What is short has no bound but its sign and its words.
+				// Short values are bounded only by sign and by words.
 				if bounded && bad == nil && (len(value) > MaxWord || value[0] == '-' || m.Words != nil) {
 					bad = m.bounds(r)
 				}
@@ -333,10 +333,10 @@ func Parse(line []byte) (r Record, err error) {
 	return r, nil
 }
 
-// ParseBounded is Parse into r, which is empty, for a line that anybody may have
-// written, and a caller who keeps a copy of it: the record's texts are parts of
-// that. It refuses values that break the bounds of their members. After an error
-// r is of no use.
+// ParseBounded is Parse into r, which is empty, for an untrusted line, and a
+// caller that keeps a copy of it: the record's texts are parts of that copy. It
+// refuses values that break the bounds of their members. After an error r is
+// meaningless.
 func (r *Record) ParseBounded(line []byte, copied string) error { return r.parse(line, copied, true) }
 
 func (r *Record) parse(line []byte, copied string, bounded bool) error {
@@ -368,8 +368,8 @@ func setText(p *string, v string) (err error) {
 	return err
 }
 
-// setID is setText for what is written without escaping. Whoever writes such a
-// record again must not be able to write members with it.
+// setID is setText for values that are written without escaping. Rewriting such
+// a record must not let a value add members.
 func setID(p *string, v string) error {
 	if v[0] != '"' {
 		return errNoString

@@ -1,5 +1,5 @@
-// Package audit is what is known about one call: the Record, its encoding as a
-// line of the spool, and the operations that it stands for.
+// Package audit defines the Record of a call, its encoding as a line of the
+// spool, and the operations in it.
 package audit
 
 import (
@@ -20,7 +20,7 @@ const (
 	MaxLine   = 512 << 10 // bytes a reader accepts before it calls a line damaged
 )
 
-// Kind says what a record is about.
+// Kind is the subject of a record.
 type Kind string
 
 // The kinds of a record.
@@ -43,7 +43,7 @@ func (k Kind) Known() bool {
 	return false
 }
 
-// Outcome says how a call ended.
+// Outcome is how a call ended.
 type Outcome string
 
 // The outcomes of a call.
@@ -53,7 +53,7 @@ const (
 	OutcomeUnknown Outcome = "unknown" // the proxy died first
 )
 
-// Values of error_type that are ours. A server's own stand beside them, see
+// Values of error_type that the proxy sets. A server can set others, see
 // ErrorTypeOK and OwnErrorType.
 const (
 	ErrToolError        = "ToolError"        // isError without a usable error_type
@@ -67,11 +67,11 @@ const (
 	ErrPolicyDenied     = "PolicyDenied"     // refused by policy
 )
 
-// JSON is one JSON value as text, "" for none. Whoever sets it answers for its
-// being strict JSON (RFC 8259) on one line.
+// JSON is one JSON value as text, "" for none. The code that sets it ensures
+// strict JSON (RFC 8259) on one line.
 type JSON string
 
-// Peer is what a client or server says of itself. It is not to be trusted.
+// Peer is a client's or server's description of itself. It is not trusted.
 type Peer struct{ Name, Version string }
 
 // Candidate is a call that some server reads in bytes that others read
@@ -90,7 +90,7 @@ type Command struct {
 
 // A Record is one line of the audit trail; its members are those of
 // schemas/record.v1.schema.json, in that order. A member at its zero value is
-// unknown and left out, but for those that their Kind requires.
+// unknown and left out, unless its Kind requires it.
 type Record struct {
 	Kind      Kind
 	RecordID  string // UUIDv7 (RFC 9562); a call's is minted at its intent
@@ -141,17 +141,17 @@ type Record struct {
 	Digest JSON  // of an opaque call: digest of the bytes, never the bytes
 
 	From, To      time.Time // gap
-	Count, Denied int64     // gap: calls not recorded; of those, refused
+	Count, Denied int64     // gap: calls not recorded; the refused ones among them
 
-	NotDurable bool // "durable": false: passed on before the intent's sync finished
+	NotDurable bool // "durable": false: forwarded before the intent's sync finished
 	Proxy      JSON // session_start: version, profile, key id, methods skipped, configuration
 }
 
 // Line kinds other than a record's. Readers skip the ones they do not know.
 const (
 	LineRecord  = ""
-	LineIntent  = "intent"  // a call about to be passed on
-	LineContext = "context" // who and where, for the intents after it
+	LineIntent  = "intent"  // a call about to be forwarded
+	LineContext = "context" // session, client, server, host and user, for the intents after it
 	LineTool    = "tool"    // a tool's tier, annotations and hash, for the intents after it
 )
 
@@ -213,8 +213,9 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	return Seal(append(dst, '}'), from)
 }
 
-// AppendIntent appends the sealed intent line of a call: what its record needs
-// if the proxy dies, but for what the context and tool lines before it say.
+// AppendIntent appends the sealed intent line of a call: the members that its
+// record needs if the proxy dies, without those of the context and tool lines
+// before it.
 func AppendIntent(dst []byte, r *Record) []byte {
 	from := len(dst)
 	dst = append(dst, `{"line":"intent","v":1`...)
@@ -371,7 +372,7 @@ func appendText(dst []byte, member, s string) []byte {
 	return AppendQuote(append(dst, member...), s)
 }
 
-// appendID is appendText for a value of ours that needs no escaping.
+// appendID is appendText for a value of this program, which needs no escaping.
 func appendID(dst []byte, member, s string) []byte {
 	if s == "" {
 		return dst
@@ -431,9 +432,8 @@ func appendTime(dst []byte, member string, t time.Time) []byte {
 		byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10), 'Z', '"')
 }
 
-// OwnErrorType reports whether s is a value of error_type that no server may
-// give: it would say of a call that was executed that it was refused, or that
-// nobody answered.
+// OwnErrorType reports whether s is a value of error_type that a server must
+// not set: it would report an executed call as refused or unanswered.
 func OwnErrorType(s string) bool {
 	switch s {
 	case ErrToolError, ErrJSONRPC, ErrCancelled, ErrServerExited, ErrNoResponse, ErrProxyDied, ErrAmbiguousRequest, ErrAuditFailure, ErrPolicyDenied:
@@ -442,7 +442,7 @@ func OwnErrorType(s string) bool {
 	return false
 }
 
-// ErrorTypeOK reports whether a server's error_type may stand in a record:
+// ErrorTypeOK reports whether a server's error_type is allowed in a record:
 // [A-Za-z][A-Za-z0-9_.]{0,63}.
 func ErrorTypeOK(s string) bool {
 	if s == "" || len(s) > 64 {

@@ -53,7 +53,7 @@ func AppendQuote(dst []byte, s string) []byte {
 }
 
 // plain returns the index of the first byte of s from i on that AppendQuote may
-// not copy as it is, or len(s). It looks at eight bytes at a time.
+// not copy as it is, or len(s). It checks eight bytes at a time.
 func plain[T chars](s T, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(s); i += 8 {
@@ -78,10 +78,10 @@ func plain[T chars](s T, i int) int {
 
 // AppendUnquote appends the text of a JSON string literal, its quotes optional,
 // as valid UTF-8. It accepts more than RFC 8259 does, because some servers do:
-// raw control characters stand for themselves, an unknown escape for the
-// character after the backslash. A surrogate without its partner and each
-// maximal part that is not UTF-8 becomes U+FFFD, as Python and the WHATWG
-// encoding standard replace them.
+// raw control characters are kept, an unknown escape becomes the character
+// after the backslash. A surrogate without its partner and each maximal part
+// that is not UTF-8 becomes U+FFFD, as Python and the WHATWG encoding standard
+// replace them.
 func AppendUnquote(dst, lit []byte) []byte { return appendUnquote(dst, lit) }
 
 // Unquote returns the text of a JSON string literal that is strict JSON, such

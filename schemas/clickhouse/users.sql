@@ -1,4 +1,4 @@
--- Who may do what. It is applied where the server manages access and lets us.
+-- Roles and their rights. Applied if the server manages access and allows it.
 -- Give people and programs these roles:
 --
 --   CREATE USER collector IDENTIFIED … DEFAULT ROLE audit_writer SETTINGS async_insert = 0;
@@ -17,17 +17,17 @@ GRANT ${on_cluster} INSERT ON ${database}.gaps TO audit_writer;
 -- It sees at its start that tables and retention are as they should be.
 GRANT ${on_cluster} SELECT ON ${database}.migrations TO audit_writer;
 GRANT ${on_cluster} SHOW TABLES ON ${database}.* TO audit_writer;
--- Alert rules look at what was stored.
+-- Alert rules read stored records.
 GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operations, SELECT ON ${database}.sessions,
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps TO audit_writer;
--- An insert reads what it passes on to the views behind a table.
+-- An insert reads the columns that it sends to the views behind a table.
 GRANT ${on_cluster} SELECT ON ${database}.review_intake TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_marks TO audit_writer;
 
--- clickhouse.user of a review page of its own: it keeps what reviewers do about
+-- clickhouse.user of a review page of its own: it stores reviewers' actions on
 -- alerts, and reads as review.user.
 CREATE ROLE IF NOT EXISTS audit_reviewer ${on_cluster};
 GRANT ${on_cluster} INSERT ON ${database}.alert_events TO audit_reviewer;
@@ -46,7 +46,7 @@ GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly_s
     SELECT ON ${database}.open_alerts, SELECT ON ${database}.operation_states, SELECT ON ${database}.session_states,
     SELECT ON ${database}.definition_states, SELECT ON ${database}.effect_states TO audit_tenant_reader;
 
--- Once a table has a policy, whom none names sees nothing.
+-- Once a table has a policy, a user without one sees nothing.
 CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.hourly_states, ${database}.alerts, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states
     USING 1 TO ALL EXCEPT audit_tenant_reader;

@@ -10,10 +10,10 @@ import (
 const hexDigits = "0123456789abcdef"
 
 // AppendText appends text so that a terminal or a page shows it and does
-// nothing else: control characters and escape sequences, characters
-// that change the direction of what stands around them, characters that cannot
-// be seen, and what is not UTF-8 become \n, \x1b, \u202e and the like. A
-// backslash is doubled, so that what stands there is never in doubt.
+// nothing else: control characters and escape sequences, characters that change
+// the direction of the text around them, invisible characters, and bytes that
+// are not UTF-8 become \n, \x1b, \u202e and the like. A backslash is doubled,
+// so that the result is unambiguous.
 func AppendText(dst []byte, text string) []byte {
 	from := 0
 	for i := 0; i < len(text); {
@@ -60,9 +60,9 @@ func Text(text string) string {
 	return text
 }
 
-// AppendJSON is AppendText for JSON on one line, which stays the same
-// JSON: what must not reach a terminal is inside a string there, and becomes
-// the escape that means it. Bytes that are not UTF-8 become U+FFFD.
+// AppendJSON is AppendText for JSON on one line, which stays the same JSON:
+// characters that must not reach a terminal are inside strings there, and
+// become their escapes. Bytes that are not UTF-8 become U+FFFD.
 func AppendJSON(dst, doc []byte) []byte {
 	from := 0
 	for i := 0; i < len(doc); {
