@@ -9,9 +9,9 @@ import (
 	"auditproxy/mcpproxy/wire"
 )
 
-// Of a value over several lines the first was passed on and the second is
-// refused: a server that reads values over lines must not complete it with
-// what comes later.
+// The first line of a value over several lines was forwarded and the second is
+// refused: a server that reads values over lines must not complete it with what
+// comes later.
 func TestRefusedValueDoesNotGoOn(t *testing.T) {
 	out, err := os.CreateTemp(t.TempDir(), "out")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// Open calls hold at most so many bytes: beyond that the oldest ends, and says
-// so.
+// Open calls hold a limited number of bytes: beyond that the oldest ends, and
+// its record shows why.
 func TestOpenCallsHaveABudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine has nothing for the race detector")
@@ -44,7 +44,7 @@ func TestOpenCallsHaveABudget(t *testing.T) {
 	dense(t, records)
 }
 
-// What is forgotten of calls without an answer is said once.
+// Forgetting calls without an answer is reported once.
 func TestForgottenCallsAreTold(t *testing.T) {
 	c, j := testSession(t)
 	for i := range maxLate + 2 {

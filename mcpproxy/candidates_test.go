@@ -65,9 +65,9 @@ func TestArgumentsOfEveryReadingFit(t *testing.T) {
 	}
 }
 
-// TestArgumentsWithMoreReadings sends names that some servers take for one: the
-// anomaly says that readings are missing, not that the call's arguments are.
-// Names that no server takes for another have none, however many.
+// TestArgumentsWithMoreReadings sends names that some servers treat as one: the
+// anomaly reports missing readings, not missing arguments. Names that every
+// server distinguishes have none, in any number.
 func TestArgumentsWithMoreReadings(t *testing.T) {
 	many := func(name string) string {
 		var b strings.Builder

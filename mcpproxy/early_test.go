@@ -78,8 +78,8 @@ func TestAnswerBeforeTheEndOfACall(t *testing.T) {
 	}
 }
 
-// Where an answer waits for its record, so does one that comes before the end
-// of its call: until that end, the server's, or as long as for any answer.
+// If answers wait for their records, so does one that comes before the end of
+// its call: until that end, the server's, or as long as for any answer.
 func TestEarlyAnswerWaitsForItsRecord(t *testing.T) {
 	const id = "7"
 	begin := wire.Message{State: wire.Begun, ID: []byte(id), Method: []byte(`"tools/call"`)}

@@ -32,7 +32,7 @@ func (o *order) note(format string, args ...any) {
 	o.events = append(o.events, fmt.Sprintf(format, args...))
 }
 
-// look notes what the client has got since the last look.
+// look notes the client's new bytes since the last look.
 func (o *order) look() {
 	raw, err := o.client.SyscallConn()
 	if err != nil {
@@ -67,7 +67,8 @@ func (o *order) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Who waits for which sync, and what comes first, in each mode of durability.
+// Which side waits for which sync, and in which order, in each mode of
+// durability.
 func TestRecordingComesFirst(t *testing.T) {
 	const intent, final = "append, final is false", "append, final is true"
 	for _, tt := range []struct {
@@ -145,9 +146,9 @@ func (a *arrivals) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// While a sync hangs, from the client's bytes to the server's: a call takes
-// SyncWait and says that it is not durable, and nothing else takes any time.
-// Here time passes only when nobody has anything to do.
+// While a sync hangs, from the client's bytes to the server's: a call needs
+// SyncWait and its record is not durable, and everything else needs no time.
+// Here time passes only when all goroutines are blocked.
 func TestSlowSyncDelaysACallBySyncWait(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

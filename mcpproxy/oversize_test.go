@@ -20,8 +20,8 @@ func oversized(head string) (start, end string) {
 		`"},"name":"late"},"id":1}` + "\n"
 }
 
-// sent runs what a client sends through a server that echoes, and returns what
-// the server got and the records.
+// sent sends a client's bytes through a server that echoes, and returns the
+// server's input and the records.
 func sent(t *testing.T, change func(*mcpproxy.Config), client func(*peer)) ([]byte, []audit.Record) {
 	t.Helper()
 	p := start(t, "cat", change)
@@ -50,8 +50,7 @@ func sent(t *testing.T, change func(*mcpproxy.Config), client func(*peer)) ([]by
 	return b, p.journal.records(t)
 }
 
-// refused waits until the client has been told of a refusal since the last
-// time.
+// refused waits until the client gets a new refusal.
 func (p *peer) refused() {
 	p.t.Helper()
 	select {
@@ -72,8 +71,8 @@ func executed(stream []byte) (n int) {
 	return n
 }
 
-// A call of any length has its intent before more than the limit is passed
-// on, and its tool and parts in the record.
+// A call of any length has its intent before more than the limit is forwarded,
+// and its tool and parts in the record.
 func TestOversizeCall(t *testing.T) {
 	head, tail := oversized("")
 	b, records := sent(t, nil, func(p *peer) { p.send(head + tail) })
@@ -100,7 +99,7 @@ func TestOversizeCall(t *testing.T) {
 	}
 }
 
-// What is refused at its begin is not passed on at all, and is answered once.
+// A call refused at its begin is not forwarded at all, and is answered once.
 func TestOversizeRefused(t *testing.T) {
 	head, tail := oversized(`"method":"ping",`)
 	b, records := sent(t, func(c *mcpproxy.Config) { c.DenyAmbiguous = true }, func(p *peer) { p.send(head + tail + `{"jsonrpc":"2.0","id":2,"method":"ping"}` + "\n") })
@@ -112,9 +111,9 @@ func TestOversizeRefused(t *testing.T) {
 	}
 }
 
-// Where the journal takes no lines, an oversize call does not reach the server
-// in a form that it could execute, whether the journal fails before its begin
-// or between that and its end.
+// If the journal fails, an oversize call does not reach the server in a form
+// that it could execute, whether it fails before the call's begin or between
+// that and its end.
 func TestOversizeUnrecorded(t *testing.T) {
 	for name, failAt := range map[string]int{"begin": 0, "end": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -144,9 +143,8 @@ func TestOversizeUnrecorded(t *testing.T) {
 	}
 }
 
-// A server answers a call that it has only a part of. Where an answer waits for
-// its record it is passed on with the rest of the call, and when the server
-// ends.
+// A server answers a call that it has only a part of. If answers wait for their
+// records, it is forwarded with the rest of the call, or when the server ends.
 func TestOversizeAnsweredEarly(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
 	_, rest := oversized("")
@@ -162,7 +160,7 @@ func TestOversizeAnsweredEarly(t *testing.T) {
 				c.Command, c.Env = []string{"/bin/sh", "-c", script}, os.Environ()
 				c.WaitIntent, c.WaitFinal = true, true
 			})
-			io.WriteString(p.in, begin) // a server that is gone takes no more
+			io.WriteString(p.in, begin) // a server that is gone reads no more
 			if end == "rest" {
 				p.outFile.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 				if s, err := p.out.ReadString('\n'); err == nil {

@@ -46,8 +46,8 @@ func numbered(t *testing.T, records []audit.Record) map[string]int {
 	return byType
 }
 
-// A line whose records are longer than the journal takes at once is recorded
-// like any other, before any of it is passed on.
+// A line whose records exceed one write of the journal is recorded like any
+// other, before any of it is forwarded.
 func TestBatchLongerThanOneAppend(t *testing.T) {
 	const n = 900
 	line := batch(n)
@@ -58,7 +58,7 @@ func TestBatchLongerThanOneAppend(t *testing.T) {
 			}
 			b, records := sent(t, func(c *mcpproxy.Config) {
 				c.OnAuditFailure = policy
-				c.Drain = time.Minute // what a slow reader does not take is lost
+				c.Drain = time.Minute // bytes that a slow reader does not read are lost
 			}, func(p *peer) {
 				p.send(line)
 			})
@@ -72,9 +72,9 @@ func TestBatchLongerThanOneAppend(t *testing.T) {
 	}
 }
 
-// Where the journal fails in the middle of a line, the calls that it has and
-// the server does not get have records that say so, and the others are in the
-// gap. What is passed on all the same is recorded as far as the journal has it.
+// If the journal fails in the middle of a line, calls in the journal that the
+// server does not get have records of that, and the others are in the gap.
+// Calls that are forwarded all the same are recorded if the journal has them.
 func TestJournalFailsInTheMiddleOfALine(t *testing.T) {
 	const n = 900
 	line := batch(n)
@@ -121,8 +121,8 @@ func TestJournalFailsInTheMiddleOfALine(t *testing.T) {
 	}
 }
 
-// A call in the rest of a line whose begin was refused is not passed on, so its
-// record does not say that it was, also if the journal works again by then.
+// A call in the rest of a line whose begin was refused is not forwarded, and
+// its record agrees, also if the journal works again by then.
 func TestJournalRecoversInTheMiddleOfARefusedLine(t *testing.T) {
 	call := func(id int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"work"}}`, id)
@@ -153,7 +153,7 @@ func TestJournalRecoversInTheMiddleOfARefusedLine(t *testing.T) {
 	}
 }
 
-// A gap is recorded when the journal works again, whatever comes first then.
+// A gap is recorded when the journal works again, before any other record.
 func TestGapBeforeACancel(t *testing.T) {
 	_, records := sent(t, nil, func(p *peer) {
 		<-p.journal.grew // session_start

@@ -111,7 +111,7 @@ func describeFDs(fds []os.DirEntry) (list []string) {
 	return list
 }
 
-// memory is a journal that can be told to fail, in both ways a write fails.
+// memory is a journal that can be made to fail, in both ways a write fails.
 type memory struct {
 	mu     sync.Mutex
 	lines  bytes.Buffer
@@ -258,7 +258,7 @@ func (p *peer) send(s string) {
 	}
 }
 
-// patience is how long a test waits for what should come at once.
+// patience is how long a test waits for immediate events.
 const patience = 3 * time.Minute
 
 // line is the next line from the proxy, or why there is none.
@@ -372,7 +372,7 @@ func play(t *testing.T, ar *txtar.Archive) {
 		case "<":
 			line := strings.TrimSuffix(p.line(), "\n")
 			if rest != line && !*update {
-				// What comes after a wrong line may wait for ever.
+				// The steps after a wrong line may wait forever.
 				t.Fatalf("the client got\n%s\nwant\n%s", line, rest)
 			}
 			step = "< " + line
@@ -405,12 +405,12 @@ func play(t *testing.T, ar *txtar.Archive) {
 	}
 }
 
-// unescape lets a conversation hold what a text file cannot.
+// unescape lets a conversation hold bytes that a text file cannot.
 func unescape(s string) string {
 	return strings.NewReplacer(`<CR>`, "\r", `<LF>`, "\n", `<FF>`, "\xff", `<BOM>`, "\ufeff").Replace(s)
 }
 
-// golden are the records without what differs from run to run.
+// golden are the records without the values that differ from run to run.
 func golden(records []audit.Record) []byte {
 	var out bytes.Buffer
 	for i := range records {

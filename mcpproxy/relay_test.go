@@ -35,12 +35,13 @@ func stream(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// Bytes are identical and in order, both ways, and each end passes on.
+// Bytes are identical and in order, both ways, and each end of input is
+// forwarded.
 func TestBytesAreIdentical(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		in := stream(rng, 1<<rng.IntN(20))
-		p := start(t, "cat", func(c *mcpproxy.Config) { c.Drain = time.Minute }) // what a slow reader does not take is lost
+		p := start(t, "cat", func(c *mcpproxy.Config) { c.Drain = time.Minute }) // bytes that a slow reader does not read are lost
 		go func() {
 			for rest := in; len(rest) > 0; {
 				n := min(1+rng.IntN(100000), len(rest))
@@ -86,8 +87,8 @@ func TestLastAnswerArrives(t *testing.T) {
 	}
 }
 
-// The server sees no variable of ours and no descriptor above 2, even one
-// that our parent forgot to close.
+// The server sees none of the proxy's variables and no descriptor above 2, even
+// one that the proxy's parent forgot to close.
 func TestChildInheritsNothing(t *testing.T) {
 	leak, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)
 	if err != nil {
@@ -107,8 +108,8 @@ func TestChildInheritsNothing(t *testing.T) {
 	}
 }
 
-// The server's standard error is the file that was given for it: what it
-// writes there passes through nothing, and comes unchanged.
+// The server's standard error is the file given for it: its bytes are not
+// relayed, and arrive unchanged.
 func TestStandardErrorIsHandedOver(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -136,8 +137,8 @@ func TestChildEnv(t *testing.T) {
 	}
 }
 
-// A client that does not read holds the server back and costs no memory,
-// and what the server answered before is recorded.
+// A client that does not read holds the server back and costs no memory, and
+// the server's earlier answers are recorded.
 func TestClientDoesNotRead(t *testing.T) {
 	p := start(t, "<\n> "+`{"jsonrpc":"2.0","id":1,"result":{}}`+"\ncat", nil)
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}` + "\n")
@@ -162,7 +163,7 @@ func TestClientDoesNotRead(t *testing.T) {
 	<-p.done
 }
 
-// What cannot be started leaves nothing but the end of a session.
+// A server that cannot be started leaves only the end of a session.
 func TestCommandNotFound(t *testing.T) {
 	p := start(t, "", func(c *mcpproxy.Config) { c.Command = []string{"/no/such/server"} })
 	<-p.done
@@ -178,7 +179,7 @@ func TestCommandNotFound(t *testing.T) {
 	}
 }
 
-// Where nothing can be recorded, the server is never started.
+// If nothing can be recorded, the server is never started.
 func TestNothingStartsUnrecorded(t *testing.T) {
 	side := t.TempDir() + "/started"
 	p := start(t, "", func(c *mcpproxy.Config) {

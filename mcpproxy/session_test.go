@@ -26,7 +26,7 @@ type lines struct {
 	mu     sync.Mutex
 	b      bytes.Buffer
 	broken bool
-	most   int // bytes that one Append takes; 0: any number
+	most   int // bytes that one Append accepts; 0: any number
 }
 
 func (l *lines) fail(broken bool) {
@@ -103,8 +103,8 @@ func answer(id string) []wire.Answer {
 	return []wire.Answer{{ID: []byte(id), HasResult: true, Bytes: 10}}
 }
 
-// watchedServer is a server's input that knows what the journal must hold
-// before anything reaches it.
+// watchedServer is a server's input that checks the journal before any byte
+// reaches it.
 type watchedServer struct {
 	t       *testing.T
 	journal *lines
@@ -163,8 +163,8 @@ func TestRecordedBeforeForwarded(t *testing.T) {
 	}
 }
 
-// A call without an answer is seen after a minute, a cancelled one ends
-// after a minute, and what comes later is an anomaly that names the call.
+// A call without an answer is seen after a minute, a cancelled one ends after a
+// minute, and a later answer is an anomaly that names the call.
 func TestUnansweredCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, j := testSession(t)
@@ -350,9 +350,9 @@ func reuse(t *testing.T, stream string, n int) (reused []string) {
 	return reused
 }
 
-// A call whose answer could be taken for that of an open call is flagged,
-// however its bytes are cut into reads. Some servers read numbers as float64 or
-// int64, some take the id from a variant of its name.
+// A call whose answer could be confused with that of an open call is flagged,
+// for any cut of its bytes into reads. Some servers read numbers as float64 or
+// int64, some read the id from a variant of its name.
 func TestReusedID(t *testing.T) {
 	call := func(tool, id string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0",%s,"method":"tools/call","params":{"name":%q}}`, id, tool)
@@ -411,7 +411,8 @@ func TestCancelInOneRead(t *testing.T) {
 	}
 }
 
-// What could not be recorded leaves no call behind that an answer could find.
+// A call that could not be recorded leaves no open call that an answer could
+// find.
 func TestUnrecordedReadLeavesNoCalls(t *testing.T) {
 	c, j := testSession(t)
 	c.server = io.Discard
@@ -426,8 +427,8 @@ func TestUnrecordedReadLeavesNoCalls(t *testing.T) {
 	}
 }
 
-// However many calls are open at the end, no write is larger than a segment of
-// the journal, and what failed is written in pieces as well.
+// With any number of open calls at the end, no write is larger than a segment
+// of the journal, and the backlog is written in pieces as well.
 func TestManyRecordsInPieces(t *testing.T) {
 	c, j := testSession(t)
 	j.most = maxAppend + audit.MaxRecord

@@ -10,8 +10,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// However many tools a server declares, what is known of the first maxTools
-// stays known, and is kept up to date.
+// With any number of declared tools, the first maxTools are kept, and kept up
+// to date.
 func TestMoreToolsThanAreKept(t *testing.T) {
 	c, _ := testSession(t)
 	listing := func(tier string) []byte {
@@ -36,7 +36,7 @@ func TestMoreToolsThanAreKept(t *testing.T) {
 	}
 }
 
-// That tools are not kept is told once in a session.
+// Dropped tools are reported once in a session.
 func TestDroppedToolsAreTold(t *testing.T) {
 	c, j := testSession(t)
 	var b strings.Builder

@@ -19,7 +19,7 @@ type answered struct {
 	HasRaw, HasID, HasResult, HasError, IsError, Task, HasMsg bool
 }
 
-// listen passes data to a in reads of the given sizes, the last of which
+// listen feeds data to a in reads of the given sizes, the last of which
 // repeats.
 func listen(a *Answers, data []byte, sizes ...int) []answered {
 	var out []answered
@@ -78,7 +78,8 @@ func TestAnswers(t *testing.T) {
 			{ID: "3", HasError: true, Code: "1", Message: `"` + strings.Repeat("m", RetainSmall-1), HasMsg: true}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			// The line before and after must be told whatever this one is.
+			// The lines before and after must be reported, with any line
+			// between.
 			in := []byte(`{"id":"before","result":{}}` + "\n" + tt.in + "\n" + `{"id":"after","result":{}}` + "\n")
 			sizes := [][]int{{1}, {2}, {7, 1 << 16}, {1 << 16}, {len(in) - 3, 1}}
 			if len(in) > 4096 {
@@ -129,8 +130,8 @@ func TestAnswersRetain(t *testing.T) {
 	}
 }
 
-// TestAnswersStay looks at an answer of several reads after the next one took
-// its place in memory.
+// TestAnswersStay checks an answer of several reads after the next one replaced
+// it in memory.
 func TestAnswersStay(t *testing.T) {
 	for _, n := range []int{0, 2 * RetainSmall} {
 		var a Answers
@@ -200,7 +201,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// agree compares the answers of a line with what encoding/json makes of it.
+// agree compares the answers of a line with encoding/json's.
 func agree(t *testing.T, line []byte, got []answered) {
 	t.Helper()
 	var m map[string]json.RawMessage
@@ -219,7 +220,7 @@ func agree(t *testing.T, line []byte, got []answered) {
 	}
 	var result, meta map[string]json.RawMessage
 	if json.Unmarshal(m["result"], &result) == nil {
-		json.Unmarshal(result["_meta"], &meta) // an error leaves it nil, which is what is meant
+		json.Unmarshal(result["_meta"], &meta) // an error leaves it nil, as intended
 	}
 	if et := string(meta["error_type"]); strings.HasPrefix(et, `"`) != (g.ErrorType != "") || g.ErrorType != "" && g.ErrorType != et {
 		t.Fatalf("error_type %s of %q, want %s", g.ErrorType, line, et)

@@ -22,9 +22,9 @@ func (h lateHash) Write(b []byte) (int, error) {
 	return h.Hash.Write(b)
 }
 
-// TestDigestsBesideTheStream compares digests that are made while the stream
-// goes on with those of the same bytes in one piece, for reads of any lengths.
-// It covers a call's arguments and opaque bytes.
+// TestDigestsBesideTheStream compares digests that are made while the stream is
+// read with those of the same bytes in one piece, for reads of any lengths. It
+// covers a call's arguments and opaque bytes.
 func TestDigestsBesideTheStream(t *testing.T) {
 	digest := func(s string) string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(s))) }
 	for seed := range uint64(8) {

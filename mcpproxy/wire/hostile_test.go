@@ -7,9 +7,8 @@ import (
 )
 
 // A hostile client makes streams that servers could read differently: valid
-// requests with members doubled, renamed, retyped and left out, put together
-// with what ends a line for some, and then damaged. Each call has a tool of its
-// own.
+// requests with members doubled, renamed, retyped and left out, joined by line
+// ends of some servers, and then damaged. Each call has a tool of its own.
 type hostile struct {
 	*rand.Rand
 	calm  int    // how rare oddities are, at least 1
@@ -36,7 +35,7 @@ func (h *hostile) one(list ...string) string { return list[h.IntN(len(list))] }
 // once in n.
 func (h *hostile) once(n int) bool { return h.IntN(n) == 0 }
 
-// spaces are what some reader could skip between tokens.
+// spaces are characters that some reader could skip between tokens.
 var spaces = []string{
 	" ", "\t", "\r", "\n", "\r\n", "\n\n", "\v", "\f", "\x00", "\x1e", "\u0085", "\u00a0", "\u2028", "\u2029", "\ufeff", "\x1a", "/**/", "//x\n", "#x\n",
 }
@@ -82,7 +81,7 @@ func (h *hostile) stream() []byte {
 	return []byte(s)
 }
 
-// junk is what stands between messages.
+// junk is put between messages.
 func (h *hostile) junk() string {
 	return h.one(
 		`{"a":"`, `{"a":`, `[`, `[[[`, `{`, `"`, `"\`, `x`, `]`, `}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`,
@@ -266,7 +265,7 @@ func (h *hostile) arguments() string {
 	for range h.IntN(3) {
 		m = append(m, member{h.name(h.one("keys", "name", "method", "params", "operations")), h.value(0)})
 	}
-	if h.once(2) { // else these arguments could be taken for others
+	if h.once(2) { // else these arguments could be confused with others
 		m = append(m, member{`"path"`, `"` + h.tool() + `"`})
 	}
 	return h.object(m)
@@ -318,7 +317,7 @@ func (h *hostile) damage(s string) string {
 
 var versions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28", "x"}
 
-// opening is what comes before a stream: the handshake, or nothing.
+// opening is the handshake before a stream, or nothing.
 func (h *hostile) opening() string {
 	if h.once(5) {
 		return ""

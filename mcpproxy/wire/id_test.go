@@ -65,7 +65,7 @@ func TestAppendIDKey(t *testing.T) {
 	}
 }
 
-// TestIDKeyOfPlainIDs says when a proxy needs no more than one key.
+// TestIDKeyOfPlainIDs lists ids for which a proxy needs only one key.
 func TestIDKeyOfPlainIDs(t *testing.T) {
 	for raw, want := range map[string]string{
 		"1": "", "-5": "", "9007199254740992": "", "1e22": "int", "9007199254740993": "float int", "1.5": "float int", "1e23": "float int",
@@ -157,7 +157,7 @@ func FuzzMember(f *testing.F) {
 		}
 		for name, want := range m {
 			if strings.Contains(name, "\uFFFD") {
-				continue // each replaces other parts of what is not UTF-8
+				continue // each replaces other parts of invalid UTF-8
 			}
 			if got := Member([]byte(s), name); !bytes.Equal(got, want) {
 				t.Errorf("member %q of %q is %q, want %q", name, s, got, want)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// FuzzIDKeys checks that an id has the same keys in pieces as in one, and as
-// what is kept of it.
+// FuzzIDKeys checks that an id has the same keys whole, in pieces and in its
+// kept form.
 func FuzzIDKeys(f *testing.F) {
 	for _, s := range []string{
 		"0", "-0", "12", "-1.50e3", "100e-2", "1e999999999", "0.000e-7", "9007199254740993", "00", "1.", "1e", "-", "--1", "1e99999999999999999999",
@@ -61,7 +61,7 @@ func FuzzIDKeys(f *testing.F) {
 				if bytes.HasPrefix(want, []byte("nx")) {
 					want = append([]byte{'t'}, want[2:]...) // beyond count
 				}
-				if got := AppendIDKey([]byte("x"), kept, m, answer); string(got[1:]) != string(want) && (m == ExactID || len(b) <= maxDigits) { // strconv takes wrong what has more digits and an exponent
+				if got := AppendIDKey([]byte("x"), kept, m, answer); string(got[1:]) != string(want) && (m == ExactID || len(b) <= maxDigits) { // strconv misreads more digits with an exponent
 					t.Errorf("comparison %d, answer %t: the key of %q is %q, want %q", m, answer, s, got[1:], want)
 				}
 			}
@@ -128,7 +128,7 @@ func TestLongIDsMatch(t *testing.T) {
 
 const noMatch = IntID + 1
 
-// idsOf returns the ids of the messages of a stream, as they are told.
+// idsOf returns the ids of the messages of a stream, as reported.
 func idsOf(stream string) (ids [][]byte) {
 	q := NewRequests(Config{Hash: func() hash.Hash { return fnv.New64a() }})
 	q.limit = 256 << 10

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	tools = "../../.tools/"           // what make tools fetches
-	peers = "../../deploy/dev/peers/" // servers that note what they execute
+	tools = "../../.tools/"           // fetched by make tools
+	peers = "../../deploy/dev/peers/" // servers that note their executions
 )
 
 // TestProcessesExecuteWhatIsTold is the same for servers that are not in Go, a
@@ -57,8 +57,8 @@ func TestProcessesExecuteWhatIsTold(t *testing.T) {
 	}
 }
 
-// throughProcess lets a server have a stream that ends in lastCall and, once
-// that was answered, what ends without a line end.
+// throughProcess sends a server a stream that ends in lastCall and, once that
+// was answered, the part without a line end.
 func throughProcess(t *testing.T, name string, argv []string, stream, end []byte) (executed int) {
 	t.Helper()
 	journal := filepath.Join(t.TempDir(), "journal")

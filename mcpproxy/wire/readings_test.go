@@ -64,8 +64,8 @@ func TestLongReadings(t *testing.T) {
 	}
 }
 
-// TestReadingsCost counts what is scanned of arguments that a client made for
-// that: Readings ends when its budget is spent, and says so.
+// TestReadingsCost counts the bytes scanned of hostile arguments: Readings ends
+// when its budget is spent, and reports it.
 func TestReadingsCost(t *testing.T) {
 	const all = 4 << 20
 	nested, lists := "1", "1"
@@ -174,10 +174,9 @@ func TestReadingsOfGo(t *testing.T) {
 }
 
 // FuzzReadings checks that readings of JSON are JSON in which every object has
-// each name once, and that other bytes do no harm.
-// FuzzReadings holds Readings to what it says: each reading is JSON in which no
-// object has a name twice, and together they have every string that stands in
-// the arguments.
+// each name once, and that other bytes do no harm. FuzzReadings checks that
+// each reading is JSON in which no object has a name twice, and that together
+// they have every string of the arguments.
 func FuzzReadings(f *testing.F) {
 	for _, s := range []string{
 		`{"a":1,"A":2,"a":{"b":[{"c":1,"C":null}]}}`, `{"Operations":[{"Tool":"a","tool":"b","Arguments":{"Output_Path":"/x"}}]}`,

@@ -59,7 +59,7 @@ func copyOf(m Message) seen {
 	return s
 }
 
-// A feeder passes a stream through a Requests and keeps what it tells.
+// A feeder sends a stream through a Requests and keeps the messages it reports.
 type feeder struct {
 	q        *Requests
 	told     []seen
@@ -111,7 +111,7 @@ func (f *feeder) take(t *testing.T, frames []Frame) {
 
 func text(lit []byte) string { return string(audit.AppendUnquote(nil, lit)) }
 
-// feed passes data on in reads of the given sizes, the last of which repeats.
+// feed feeds data in reads of the given sizes, the last of which repeats.
 func (f *feeder) feed(t *testing.T, data []byte, sizes ...int) []seen {
 	t.Helper()
 	for rest := data; len(rest) > 0; {
@@ -168,7 +168,7 @@ func utf16of(s string, bigEndian bool) string {
 	return string(b)
 }
 
-// brief is what a table says of a message.
+// brief is a message as the tables have it.
 func brief(s seen) string {
 	what := [...]string{"complete", "begun", "ended", "opaque"}[s.State]
 	line := fmt.Sprintf("%s %d-%d", what, s.Off, s.End)
@@ -326,7 +326,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestMembersOfOtherReadings reads what some servers go by.
+// TestMembersOfOtherReadings reads members that only some servers use.
 func TestMembersOfOtherReadings(t *testing.T) {
 	for _, tt := range []struct{ in, id, uri string }{
 		{`{"Id":1,"method":"ping"}`, "1", ""},
@@ -342,8 +342,8 @@ func TestMembersOfOtherReadings(t *testing.T) {
 	}
 }
 
-// TestCandidatesAreFew gives more names than are kept: what a reader takes
-// that goes by the last name, or by the last that is not null, must be there.
+// TestCandidatesAreFew gives more names than are kept: the choices of a reader
+// that uses the last name, or the last that is not null, must be there.
 func TestCandidatesAreFew(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"name":"first"`)
@@ -367,7 +367,7 @@ func TestCandidatesAreFew(t *testing.T) {
 	}
 }
 
-// TestReady says at each read what may be passed on.
+// TestReady lists for each read the bytes that may be forwarded.
 func TestReady(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -443,8 +443,8 @@ func eachLine(t *testing.T, name string, use func(line []byte)) (n int) {
 	return n
 }
 
-// sameInPieces compares told with what the same bytes tell when they come in
-// other reads.
+// sameInPieces compares told with the messages of the same bytes in other
+// reads.
 func sameInPieces(t *testing.T, data []byte, told []seen) {
 	t.Helper()
 	same := func(sizes ...int) {
@@ -515,8 +515,8 @@ func words(b []byte) (list []string) {
 	return list
 }
 
-// TestFrames reads what servers were given, which testdata/README.md lists: each
-// tool that one of them ran must be told, with its arguments.
+// TestFrames reads frames that were sent to servers, see testdata/README.md:
+// each tool that one of them ran must be reported, with its arguments.
 func TestFrames(t *testing.T) {
 	n := eachLine(t, "frames.jsonl", func(line []byte) {
 		var f frame
@@ -554,7 +554,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestManyLinesInOneRead reads more lines than one Scan tells of.
+// TestManyLinesInOneRead reads more lines than one Scan reports.
 func TestManyLinesInOneRead(t *testing.T) {
 	for _, line := range []string{"x\n", "\n", "[\n", "x\r\n", "[1,\r\n"} {
 		data := []byte(strings.Repeat(line, 60<<10/len(line)) + call + "\n")
@@ -575,8 +575,9 @@ func TestManyLinesInOneRead(t *testing.T) {
 	}
 }
 
-// TestLibtmuxLines reads lines that libtmux-mcp was given: each call that it
-// audited is told, and any other is told with the reason for the difference.
+// TestLibtmuxLines reads lines that were sent to libtmux-mcp: each call that it
+// audited is reported, and any other is reported with the reason for the
+// difference.
 func TestLibtmuxLines(t *testing.T) {
 	n := eachLine(t, "libtmux_wire_edge.jsonl", func(line []byte) {
 		var v struct {
@@ -642,9 +643,9 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// executable checks that of the bytes passed on so far nothing can be executed
-// that was not told: by one who decodes lines, by one for whom a CR ends a line
-// too, and by one who decodes a stream.
+// executable checks that the bytes forwarded so far contain no unreported call
+// for a reader of lines, a reader for which a CR ends a line too, and a reader
+// of a stream.
 func executable(t *testing.T, f *feeder) {
 	t.Helper()
 	line := func(b []byte) {
@@ -688,7 +689,7 @@ func mustKnow(t *testing.T, f *feeder, v json.RawMessage) {
 	if json.Unmarshal(m["params"], &params) != nil || json.Unmarshal(params["name"], &name) != nil {
 		return
 	}
-	for c := range f.calls { // encoding/json replaces what is not UTF-8 by more characters
+	for c := range f.calls { // encoding/json replaces invalid UTF-8 by more characters
 		if c[0] == methodCall && (c[1] == name || strings.Contains(name, "\uFFFD")) {
 			return
 		}
@@ -696,8 +697,8 @@ func mustKnow(t *testing.T, f *feeder, v json.RawMessage) {
 	t.Fatalf("passed on and not told: %s", v)
 }
 
-// covered checks that each byte but white space and brackets belongs to what
-// was told.
+// covered checks that each byte except white space and brackets belongs to a
+// reported message.
 func covered(t *testing.T, data []byte, told []seen) {
 	t.Helper()
 	rest := bytes.Clone(data)
@@ -715,8 +716,8 @@ func covered(t *testing.T, data []byte, told []seen) {
 	}
 }
 
-// TestSoup reads random sequences of tokens: what is told does not depend on
-// the reads, everything is passed on and nothing before it is told.
+// TestSoup reads random sequences of tokens: the messages do not depend on the
+// reads, and every byte is forwarded, after it was reported.
 func TestSoup(t *testing.T) {
 	tokens := []string{
 		"{", "}", "[", "]", ",", ":", "{", "}", "}", "\n", "\r", "\r\n", " ", `"method":"tools/call"`, `"method":`, `"method":null,`, `"tools/call"`,

@@ -66,7 +66,7 @@ func TestNameIsNoString(t *testing.T) {
 	}
 }
 
-// TestRereadIsBounded reads long lines that begin in many places what does not end.
+// TestRereadIsBounded reads long lines with many beginnings and no end.
 func TestRereadIsBounded(t *testing.T) {
 	for _, piece := range []string{"{method,", `{"method`, "{method:[a   ", "/*method", `method"/*`} {
 		line := bytes.Repeat([]byte(piece), Limit/2/len(piece))

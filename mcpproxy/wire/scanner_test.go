@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// TestSpecial compares special with a look at each byte in turn: every byte
-// value at every place of a few words, from every start, beside bytes that
-// differ from what is looked for in one bit or carry into their neighbours.
+// TestSpecial compares special with a check of each byte in turn: every byte
+// value at every place of a few words, from every start, next to bytes that
+// differ from special ones in one bit or carry into their neighbours.
 func TestSpecial(t *testing.T) {
 	const size = 80 // two rounds of 32, one of 8, and a rest
 	slow := func(b []byte, i int) (int, bool) {
@@ -52,8 +52,8 @@ func TestSpecial(t *testing.T) {
 	}
 }
 
-// TestEscapesOverReads tells the same of a string wherever the reads that
-// bring it are cut, whatever stands before and after an escape.
+// TestEscapesOverReads reports the same for a string at any cut into reads,
+// with any bytes before and after an escape.
 func TestEscapesOverReads(t *testing.T) {
 	escapes := []string{`\n`, `\"`, `\\`, `\/`, `\u0041`, `\uD83D`, `\uDE00`, `\uD83D\uDE00`, `\uD83D\n\uDE00`, `\q`, "\\\x01", `\u12`, `\é`, "x", "é"}
 	for _, first := range escapes {

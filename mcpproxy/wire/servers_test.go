@@ -20,15 +20,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An execution is what a server did: a method, and the tool, prompt or
+// An execution is one call that a server ran: a method, and the tool, prompt or
 // resource.
 type execution struct {
 	method, target string
-	args           string // of a tool as they stood on the wire, "" for none
+	args           string // of a tool as on the wire, "" for none
 }
 
-// anyArgs are arguments that were not told, as the message is oversize, or not
-// noted.
+// anyArgs are arguments that were not reported, as the message is oversize, or
+// not noted.
 const anyArgs = "*"
 
 // arguments makes arguments comparable.
@@ -60,7 +60,7 @@ type passage struct {
 	sizes  []int // of the first reads
 }
 
-// A ledger is what was told of a passage.
+// A ledger holds the reports of a passage.
 type ledger struct {
 	calls    map[execution]map[int64]bool // by offset
 	ids      map[string]bool              // keys of the ids of requests
@@ -68,7 +68,7 @@ type ledger struct {
 	passed   []byte
 }
 
-// run passes p on. pass gets what is ready, after what was told of it.
+// run forwards p. pass gets the ready bytes, after the reports of them.
 func (p *passage) run(pass func(l *ledger, ready []byte)) *ledger {
 	l := &ledger{calls: map[execution]map[int64]bool{}, ids: map[string]bool{}}
 	q := NewRequests(Config{Hash: sha256.New})
@@ -135,7 +135,7 @@ func (l *ledger) tell(off int64, method, target []byte, args string) {
 	}
 }
 
-// check checks that each execution has a call of its own that was told.
+// check checks that each execution has a reported call of its own.
 func (l *ledger) check(t testing.TB, server string, list []execution) {
 	t.Helper()
 	n := map[execution]int{}
@@ -151,8 +151,8 @@ func (l *ledger) check(t testing.TB, server string, list []execution) {
 	}
 }
 
-// checkWords checks that some reading of a tool's call that was told has every
-// name and value of the arguments that it was executed with.
+// checkWords checks that some reading of a reported tool call has every name
+// and value of the arguments that it was executed with.
 func (l *ledger) checkWords(t testing.TB, server, tool string, args []byte) {
 	t.Helper()
 	for e := range l.calls {
@@ -164,7 +164,7 @@ func (l *ledger) checkWords(t testing.TB, server, tool string, args []byte) {
 	t.Errorf("%s executed %q with %s, which was not told", server, tool, args)
 }
 
-// checkIDs checks that each id is that of a request that was told.
+// checkIDs checks that each id is that of a reported request.
 func (l *ledger) checkIDs(t testing.TB, server string, ids [][]byte) {
 	t.Helper()
 	for _, id := range ids {
@@ -179,7 +179,7 @@ func (l *ledger) checkIDs(t testing.TB, server string, ids [][]byte) {
 	}
 }
 
-// notes are what a server did and what it wrote.
+// notes are a server's executions and its output.
 type notes struct {
 	mu   sync.Mutex // guards all: servers use several goroutines
 	list []execution
@@ -220,8 +220,8 @@ func (n *notes) answered() (ids [][]byte) {
 	return ids
 }
 
-// throughGoSDK passes p on to a server of the official Go SDK. After each part
-// it waits until the server has done all it can.
+// throughGoSDK forwards p to a server of the official Go SDK. After each part
+// it waits until the server is idle.
 func throughGoSDK(t *testing.T, p *passage) (l *ledger, executed int) {
 	n := &notes{}
 	synctest.Test(t, func(bubble *testing.T) {
@@ -315,7 +315,7 @@ func startMCPGo(t testing.TB) *mcpGo {
 	return m
 }
 
-// check passes a stream on to m, of which l was told.
+// check forwards a stream to m, of which l has the reports.
 func (m *mcpGo) check(t *testing.T, stream []byte, l *ledger) (executed int) {
 	m.in.Write(stream)
 	m.in.WriteString("\n" + lastCall)
@@ -332,8 +332,8 @@ func (m *mcpGo) check(t *testing.T, stream []byte, l *ledger) (executed int) {
 	return executed
 }
 
-// TestServersExecuteWhatIsTold passes hostile streams on to real servers: what
-// they execute was told before they could.
+// TestServersExecuteWhatIsTold forwards hostile streams to real servers: every
+// call they execute was reported before they could.
 func TestServersExecuteWhatIsTold(t *testing.T) {
 	rounds := 5000
 	switch {
@@ -360,7 +360,7 @@ func TestServersExecuteWhatIsTold(t *testing.T) {
 			t.Fatalf("stream %d: %q, in reads of %d, with a limit of %d", i, p.stream, p.sizes, p.limit)
 		}
 	}
-	// What nobody executes tests nothing.
+	// A stream without executions tests nothing.
 	if executed[0] < rounds || executed[1] < rounds/2 {
 		t.Errorf("of %d streams go-sdk executed %d requests and mcp-go %d calls", rounds, executed[0], executed[1])
 	}

@@ -80,7 +80,7 @@ func TestOversizeCandidates(t *testing.T) {
 	}
 }
 
-// TestOversizeIsBroken ends a call that was begun when its line breaks off.
+// TestOversizeIsBroken ends a Begun call when its line breaks off.
 func TestOversizeIsBroken(t *testing.T) {
 	for _, tail := range []string{"\n", "", "\"}]", "\"}]\n", "\r\n" + ping + "\n"} {
 		f := newFeeder(64)
@@ -92,8 +92,8 @@ func TestOversizeIsBroken(t *testing.T) {
 	}
 }
 
-// TestOversizeOpaque tells of a line that cannot be read before more than the
-// limit of it is passed on.
+// TestOversizeOpaque reports an unreadable line before more than the limit of
+// it is forwarded.
 func TestOversizeOpaque(t *testing.T) {
 	junk := strings.Repeat("}", Limit+100)
 	told := newFeeder(Limit).feed(t, []byte(junk+"\n"+call+"\n"), 50_000)
@@ -106,8 +106,8 @@ func TestOversizeOpaque(t *testing.T) {
 	}
 }
 
-// TestOversizeOverLines has reads that end with a line, or a CR, in what a
-// digest is made of.
+// TestOversizeOverLines has reads that end with a line, or a CR, in digested
+// bytes.
 func TestOversizeOverLines(t *testing.T) {
 	digest := func(s string) string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(s))) }
 	for _, end := range []string{"\n", "\r", "\r\n", "\n\n"} {
@@ -162,8 +162,8 @@ func TestOversizeMembers(t *testing.T) {
 	}
 }
 
-// TestOversizeValues has long values in an oversize message: what is told of
-// them is cut, what is passed on is not.
+// TestOversizeValues has long values in an oversize message: they are reported
+// cut and forwarded whole.
 func TestOversizeValues(t *testing.T) {
 	name := strings.Repeat("é", keptValue)
 	in := with(`{"arguments":{"k":"`+strings.Repeat("x", 64)+`"},"name":"`+name+`","uri":"`+strings.Repeat("é\xFF", 100)+`"}`) + "\n"
@@ -176,8 +176,8 @@ func TestOversizeValues(t *testing.T) {
 	}
 }
 
-// TestBatchDoesNotWait tells of the first members of a batch that has very
-// many, before its end.
+// TestBatchDoesNotWait reports the first members of a very long batch before
+// its end.
 func TestBatchDoesNotWait(t *testing.T) {
 	q := NewRequests(Config{Hash: sha256.New})
 	members := []byte("[" + strings.Repeat(`{"method":"m"},`, maxPending))
@@ -205,7 +205,7 @@ func TestDepth(t *testing.T) {
 	for _, tt := range []struct {
 		depth int
 		want  Anomaly
-		tail  State // of what is told second
+		tail  State // of the second message
 	}{
 		{plainDepth - 3, 0, Complete},
 		{plainDepth - 2, Depth, Complete},
@@ -229,8 +229,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestMembersBehindDepth has what decides about a call after nesting that is
-// deeper than most readers go: V8 reads on.
+// TestMembersBehindDepth has a call's deciding members after nesting that is
+// deeper than most readers accept: V8 reads on.
 func TestMembersBehindDepth(t *testing.T) {
 	deep := strings.Repeat("[", 1<<20+70) + strings.Repeat("]", 1<<20+70)
 	for _, tt := range []struct{ in, want string }{
@@ -250,7 +250,7 @@ func TestMembersBehindDepth(t *testing.T) {
 	}
 }
 
-// TestAnswersBehindDepth has what decides about an answer after deep nesting.
+// TestAnswersBehindDepth has an answer's deciding members after deep nesting.
 func TestAnswersBehindDepth(t *testing.T) {
 	deep := strings.Repeat(`[{"":`, 1<<20) + "1" + strings.Repeat("}]", 1<<20)
 	var a Answers
