@@ -45,7 +45,7 @@ func BenchmarkArgs(b *testing.B) {
 	}
 }
 
-// ordinaryTexts are what calls of several words, scripts and prose cost.
+// ordinaryTexts measure calls of several words, scripts and prose.
 var ordinaryTexts = []struct{ name, text string }{
 	{"format", "#{pane_id} of the window named build"},
 	{"words", "the tests of package collector fail on main"},
@@ -93,7 +93,7 @@ func BenchmarkOrdinary(b *testing.B) {
 	}
 }
 
-// BenchmarkHostile redacts 64 KiB of what makes the redactor look around.
+// BenchmarkHostile redacts 64 KiB of text that makes the redactor scan around.
 func BenchmarkHostile(b *testing.B) {
 	for _, unit := range []string{"key", "ghp_abc1", "telegram=", "sk-", "curl -u ", "eyJaaaaaaaa.ey", "AKIA", "password ", "password \"", "sk", "curl -u ' "} {
 		b.Run(unit, func(b *testing.B) {

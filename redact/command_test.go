@@ -69,7 +69,7 @@ func TestTypedArguments(t *testing.T) {
 	}
 }
 
-// TestReadableTexts leaves alone what only looks like it held a secret.
+// TestReadableTexts leaves text unchanged that only seems to hold a secret.
 func TestReadableTexts(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, line := range typedLines(t, "testdata/readable.txt") {
@@ -92,8 +92,8 @@ func TestHereStrings(t *testing.T) {
 	}
 }
 
-// TestSecretsBesideTheirNames has arguments in which something other than the
-// name of its own member says that a value is a secret.
+// TestSecretsBesideTheirNames has arguments in which something other than its
+// own member's name marks a value as a secret.
 func TestSecretsBesideTheirNames(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	const digest = `{"len":7,"hmac":""}`

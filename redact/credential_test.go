@@ -11,14 +11,14 @@ import (
 	"auditproxy/redact"
 )
 
-// marks are what AppendText leaves of credentials, their digests aside.
+// marks are AppendText's replacements of credentials, without their digests.
 var marks = regexp.MustCompile(`(len=\d+) hmac=[0-9a-f]{16}\]`)
 
 func clean(r *redact.Redactor, text string) string {
 	return marks.ReplaceAllString(string(r.AppendText(nil, []byte(text))), "$1]")
 }
 
-// TestText says what is replaced in a text and, as much, what is not.
+// TestText checks which parts of a text are replaced and which are not.
 func TestText(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, tt := range []struct{ in, want string }{
@@ -95,7 +95,7 @@ func TestText(t *testing.T) {
 }
 
 // credentials has one of each recognised format. They are put together here so
-// that no scanner of repositories takes them for real.
+// that no scanner of repositories reports them.
 var credentials = map[string]string{
 	"aws key id":     "AKIA" + "Q3EGRZ5XHT7KXN2M",
 	"aws session id": "ASIA" + "Q3EGRZ5XHT7KXN2M",
@@ -171,7 +171,7 @@ var encodings = []struct {
 	{"unicode escapes", unicodeEscapes},
 }
 
-// leak returns the form in which secret stands in out, or "".
+// leak returns the form in which secret is in out, or "".
 func leak(out, secret string) string {
 	for _, e := range encodings {
 		if strings.Contains(out, e.of(secret)) {
@@ -254,7 +254,7 @@ func TestNamedTexts(t *testing.T) {
 }
 
 // TestTextsThatRepeat would not end if the scanner went back and forth: each
-// text is 256 KiB of what makes it look around.
+// text is 256 KiB that make it scan around.
 func TestTextsThatRepeat(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, unit := range []string{

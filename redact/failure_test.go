@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPanicLeavesShapes takes from the redactor what it needs.
+// TestPanicLeavesShapes makes the redactor panic.
 func TestPanicLeavesShapes(t *testing.T) {
 	r, err := New(Config{Profile: Strict, Digest: SHA256})
 	if err != nil {
@@ -24,7 +24,7 @@ func TestPanicLeavesShapes(t *testing.T) {
 	}
 }
 
-// TestPanicLeavesNoText does the same to what is not arguments.
+// TestPanicLeavesNoText does the same to texts other than arguments.
 func TestPanicLeavesNoText(t *testing.T) {
 	r, err := New(Config{Profile: Strict, Digest: SHA256})
 	if err != nil {
@@ -43,8 +43,8 @@ func TestPanicLeavesNoText(t *testing.T) {
 	}
 }
 
-// TestKeyIDIsNoDigest compares the id of a key, which session_start tells, with
-// the digests of what is easily guessed.
+// TestKeyIDIsNoDigest compares the id of a key, which session_start reports,
+// with the digests of values that are easily guessed.
 func TestKeyIDIsNoDigest(t *testing.T) {
 	key := []byte("0123456789abcdef0123456789abcdef")
 	f := hmacForm(key)

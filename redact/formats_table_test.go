@@ -28,7 +28,7 @@ type leakRule struct {
 }
 
 // leakRules reads testdata/gitleaks.json.gz, which gitleaks/main.go writes. It
-// is compressed so that no scanner of repositories takes it for real.
+// is compressed so that no scanner of repositories reports it.
 func leakRules(t testing.TB) []leakRule {
 	t.Helper()
 	b, err := os.ReadFile("testdata/gitleaks.json.gz")
@@ -50,8 +50,8 @@ func leakRules(t testing.TB) []leakRule {
 	return all
 }
 
-// otherwise are rules that are no format of a token: the project's own code
-// for names, commands and manifests stands in for them.
+// otherwise are rules that are not a format of a token: the project's own code
+// for names, commands and manifests replaces them.
 var otherwise = []string{"curl-auth-header", "curl-auth-user", "freemius-secret-key", "generic-api-key", "kubernetes-secret-yaml", "nuget-config-password", "pkcs12-file", "microsoft-teams-webhook", "private-key", "sidekiq-sensitive-url", "slack-webhook-url"}
 
 // ownFormats are formats that gitleaks does not have, or has more strictly.
@@ -66,11 +66,12 @@ var ownFormats = []leakRule{
 	{Rule: "teams-webhook", Regexp: `\.webhook\.office\.com/[\w/@+-]{20}`}, {Rule: "airtable", Regexp: `\bpat[A-Za-z0-9]{14}\.[a-f0-9]{20}`}, {Rule: "telegram", Regexp: `[0-9]{8,12}:AA[\w-]{30}`},
 }
 
-// wordy are formats of which English and programs have words: a digit must be
-// in them.
+// wordy are formats that words of English and of programs match: a digit must
+// be in them.
 var wordy = []string{"openai", "pypi", "slack", "slack-app", "vault-service-token", "grafana-cloud-api-token"}
 
-// A shape is one way to read a regular expression: what each place may hold.
+// A shape is one way to read a regular expression: the characters of each
+// place.
 type shape []place2
 
 type place2 struct {
@@ -188,7 +189,7 @@ func (p place2) folds() bool {
 	return both
 }
 
-// union is one place that holds what any of the shapes holds.
+// union is one place that holds the characters of any of the shapes.
 func union(all []shape) place2 {
 	p := place2{min: math.MaxInt}
 	for _, s := range all {
@@ -209,8 +210,7 @@ func union(all []shape) place2 {
 	return p
 }
 
-// letter returns what the place holds if that is one character in one or both
-// cases.
+// letter returns the place's character if it is only one, in one or both cases.
 func (p place2) letter() (c byte, folds, ok bool) {
 	if p.bound || p.min != 1 || p.max != 1 {
 		return 0, false, false
@@ -245,7 +245,7 @@ const (
 	fencePart    = `(?:^|[\\'"\x60\s>=:(,)])` // before a credential
 )
 
-// endParts are what rules have behind a credential: it goes on no further.
+// endParts are the rules' ends of a credential.
 var endParts = []string{endPart, `(?:$|[\\'"\x60\s<),])`, `(?:[^\w-]|\z)`, `(?:[^a-zA-Z0-9+/]|\z)`, `(?:[\x60'"\s;]|\\[nr]|$|\b)`, `\b`}
 
 // reduce makes formats of a rule.
@@ -275,7 +275,7 @@ func reduce(t *testing.T, r leakRule) []reduced {
 			f.assigned, f.minAfter, f.maxAfter = true, uint16(p.min), uint16(min(p.max, unbounded))
 			all = append(all, f)
 		}
-		if len(all) == 0 { // new-relic: its value alone says what it is
+		if len(all) == 0 { // new-relic: its value alone identifies it
 			all = append(all, reduce(t, leakRule{Rule: r.Rule, Regexp: flags + value})...)
 		}
 		if strings.HasPrefix(rest, "|") {
@@ -309,7 +309,7 @@ func reduce(t *testing.T, r leakRule) []reduced {
 	return all
 }
 
-// around reduces a shape to its longest word and what stands around that.
+// around reduces a shape to its longest word and the places around that.
 func around(s shape) (f reduced, ok bool) {
 	var best, at int
 	for i := range s {

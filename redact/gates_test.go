@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// gates compares what is found in a text with what is found when nothing is
-// passed over.
+// gates compares the findings in a text with those when nothing is skipped.
 type gates struct{ shut, open *pass }
 
 func newGates(t testing.TB) gates {
@@ -32,7 +31,7 @@ func (g gates) check(t testing.TB, text string) {
 	}
 }
 
-// optionForms are the forms of arguments of which a secret may be one.
+// optionForms are forms of arguments that can be a secret.
 func optionForms() []string {
 	all := []string{
 		"-sSu ann:hunter2", "-S", "--stdin", "--password-stdin", "--with-token", "<<< hunter2", "login hunter2", "auth -p hunter2", "login -phunter2",

@@ -12,8 +12,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A vector is one call's arguments and what libtmux-mcp's own audit log says
-// of them.
+// A vector is one call's arguments and their summary in libtmux-mcp's own audit
+// log.
 type vector struct {
 	name                string
 	arguments, expected []byte

@@ -27,7 +27,7 @@ func lines(t testing.TB, path string) []string {
 	return all
 }
 
-// TestOrdinaryArguments redacts what has no secret.
+// TestOrdinaryArguments redacts arguments without a secret.
 func TestOrdinaryArguments(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, in := range lines(t, "testdata/ordinary.txt") {
@@ -38,7 +38,7 @@ func TestOrdinaryArguments(t *testing.T) {
 }
 
 // TestEveryName tries each entry of the golden list, which is names.txt: an
-// entry that disappears from the one must be taken from the other on purpose.
+// entry that disappears from the one must be removed from the other on purpose.
 func TestEveryName(t *testing.T) {
 	const path = "testdata/names.golden"
 	names := lines(t, "names.txt")

@@ -257,9 +257,9 @@ func TestOnlyEscapedUTF8(t *testing.T) {
 	}
 }
 
-// FuzzRedacted checks what holds for any input: a summary is strict JSON within its
-// limits, the same every time, and has no byte of what stands under a
-// sensitive name, whatever is around it.
+// FuzzRedacted checks for any input that a summary is strict JSON within its
+// limits, the same every time, and has no byte of a value under a sensitive
+// name, in any context.
 func FuzzRedacted(f *testing.F) {
 	for _, v := range vectors(f) {
 		if len(v.arguments) < 1000 {
@@ -280,8 +280,8 @@ func FuzzRedacted(f *testing.F) {
 				t.Errorf("%s, then %s", one, two[1:])
 			}
 		}
-		// Wherever a reader takes this for a member, it is a sensitive one; in a
-		// string it is JSON in a string.
+		// Wherever a reader treats this as a member, it is a sensitive one; in
+		// a string it is JSON in a string.
 		wrapped := fmt.Appendf(nil, `{"b":%s,"keys":%q,"c":{"pass\u0077ord":[%q]}}`, in, canary, canary)
 		if audit.Valid(in) {
 			if got, _ := strict.AppendArgs(nil, wrapped); leak(string(got), canary) != "" {

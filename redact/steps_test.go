@@ -13,7 +13,7 @@ import (
 )
 
 // hostileUnits are repeated to make texts in which each byte may make the
-// redactor look at others, one for each way to do so.
+// redactor scan others, one for each way to do so.
 var hostileUnits = []string{
 	"auth: a ", `password("`, "password('a", `password("a",`, "password (", "password=(", `password=f("`, `password=f("a`, "sudo -S <<A\n", "sudo -S <<A\nA\n", "password is ",
 	"password ", `<a b="">`, `<password a="">`, "<a:", "a:b>", "password=$(echo ", "password: !a ", "password: &a ", "a::b", "x string = ", "x [] = ", `variable "`, `|| "`, `a || "`,
@@ -31,8 +31,9 @@ var hostileUnits = []string{
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the
-// redactor run, as the coverage tool counts them: twice as much of a hostile
-// text takes about twice as many. Time tells less, and depends on the machine.
+// redactor run, as the coverage tool counts them: a hostile text of twice the
+// length needs about twice as many. Time is less exact, and depends on the
+// machine.
 func TestStepsAreLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs this package once for each text")
@@ -68,7 +69,7 @@ func TestStepsAreLinear(t *testing.T) {
 		return sum
 	}
 	const size = 8 << 10
-	none := count(0, 0) // what starting takes
+	none := count(0, 0) // the cost of starting
 	var wg sync.WaitGroup
 	running := make(chan struct{}, 2)
 	for unit, text := range hostileUnits {
@@ -87,10 +88,10 @@ func TestStepsAreLinear(t *testing.T) {
 	wg.Wait()
 }
 
-// maxSteps is how many blocks of statements a byte of a hostile text may take.
+// maxSteps limits the blocks of statements run for a byte of a hostile text.
 const maxSteps = 400
 
-// TestSteps runs what TestStepsAreLinear counts.
+// TestSteps runs the texts for TestStepsAreLinear.
 func TestSteps(t *testing.T) {
 	var unit, size int
 	if n, _ := fmt.Sscan(os.Getenv("REDACT_STEPS"), &unit, &size); n < 2 {

@@ -163,7 +163,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// checkSummary checks what holds for every summary.
+// checkSummary checks the rules for every summary.
 func checkSummary(t *testing.T, got []byte) {
 	t.Helper()
 	if !audit.Valid(got) || !json.Valid(got) || !utf8.Valid(got) || got[0] != '{' {
