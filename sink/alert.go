@@ -12,8 +12,8 @@ const (
 	Critical Severity = "critical"
 )
 
-// An Alert is what a rule found. All of it but StoredAt is a function of the
-// rule and of the records, so that what is found again is the same alert.
+// An Alert is a finding of a rule. Everything except StoredAt is a function
+// of the rule and the records, so a repeated finding is the same alert.
 type Alert struct {
 	ID       string // 32 hexadecimal digits
 	Rule     string
@@ -23,32 +23,32 @@ type Alert struct {
 
 	Tenant, Host, User, SessionID string // of the record; "" where several differ
 
-	RecordID  string // "" if it is about no single record
-	CallNo    uint64 // 0 if it is about no call
+	RecordID  string // "" if it concerns several records
+	CallNo    uint64 // 0 if it does not concern a call
 	Operation string // a tool or, without one, a method; by the client
 	Path      string // of the operation, see audit.Operation
 
 	TS       time.Time // of the record, or where the window starts
-	WindowTo time.Time // zero if there is no window
+	WindowTo time.Time // zero without a window
 	Details  string    // a JSON object: the values that the rule names, already redacted
 
-	SuppressKey string // alerts of one key are one interruption; "" for none
+	SuppressKey string // alerts with one key notify once; "" for none
 	Suppressed  bool   // another of the key was stored before
 
 	StoredAt time.Time // set by the store
 }
 
-// A Mark says how far records are evaluated.
+// A Mark records how far records are evaluated.
 type Mark struct {
 	Name   string
 	Kind   string    // MarkRun or MarkRule
-	Upto   time.Time // what arrived up to then is done
-	Closed bool      // nobody moves it any more
+	Upto   time.Time // records that arrived up to then are evaluated
+	Closed bool      // it does not move any more
 	At     time.Time // when it was written
 }
 
 // The kinds of a Mark.
 const (
 	MarkRun  = "run"  // of one run of a collector
-	MarkRule = "rule" // of a rule that is asked on a schedule
+	MarkRule = "rule" // of a rule that runs on a schedule
 )

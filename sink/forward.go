@@ -12,38 +12,38 @@ import (
 	"go.uber.org/zap"
 )
 
-// What is held in memory of one session, and when.
+// Limits on the memory of one session, and its pauses.
 const (
 	batchRecords = 1000      // records in one write at most
-	batchBytes   = 512 << 10 // bytes after which a write takes no further record
+	batchBytes   = 512 << 10 // bytes after which a batch is full
 
-	pollFirst   = 10 * time.Millisecond // after a record, until the queue is looked at again; doubled
+	pollFirst   = 10 * time.Millisecond // after a record, until the next poll of the queue; doubled
 	pollLast    = 200 * time.Millisecond
-	commitEvery = time.Second // a commit is synced to the disk, so it is not made for each write
+	commitEvery = time.Second // each commit costs a disk sync
 
-	refusedFirst = time.Second // between two attempts while even a short record is refused, doubled
+	refusedFirst = time.Second // between attempts while even a short record is refused, doubled
 	refusedLast  = time.Minute
 )
 
-// A ForwardConfig says what to forward.
+// A ForwardConfig configures Forward.
 type ForwardConfig struct {
 	Session string // id. Required.
 	Queue   Queue  // Required.
 	Sink    Sink   // Required.
 
-	// Done is closed once nothing more is written to the session: then Forward
-	// ends at the end of the queue. nil: it ends there in any case.
+	// Done is closed once the session is complete; Forward then returns at
+	// the end of the queue. nil: it returns there in any case.
 	Done <-chan struct{}
 
-	Sent func(records int, bytes int64) // told of what was delivered; nil: nobody
+	Sent func(records int, bytes int64) // called after each delivery; nil: no callback
 	Log  *zap.Logger                    // nil: none
 }
 
 // Forward moves the records of one session to a sink, in order, until the
-// session is over or ctx ends. It commits only what the sink has, so that
-// whatever ends this process repeats at most commitEvery of records and loses
-// none. A record that the sink refuses for what it is is set aside; a short one
-// takes its place, and the rest flows on. Memory is constant.
+// session is over or ctx ends. It commits only what the sink has
+// acknowledged: a crash repeats at most commitEvery of records and loses
+// none. A record that the sink refuses for its contents is set aside and
+// replaced by a short one, and the others are delivered. Memory is constant.
 func Forward(ctx context.Context, c ForwardConfig) error {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
@@ -68,14 +68,14 @@ type forwarder struct {
 	ends  []int  // where each ends in buf
 	lines [][]byte
 
-	dirty     bool      // what was acknowledged is not committed
+	dirty     bool      // acknowledged records are not committed yet
 	committed time.Time // of the last commit
 }
 
 func (f *forwarder) run(ctx context.Context) error {
 	poll := pollFirst
 	for {
-		over := f.over() // looked at first: what was written before it is still to be read
+		over := f.over() // checked first: lines written before the end are still to be read
 		atEnd, err := f.fill()
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (f *forwarder) run(ctx context.Context) error {
 			}
 		}
 		if f.dirty && time.Since(f.committed) >= commitEvery {
-			// A crash before this repeats what was delivered since the last one.
+			// A crash before this repeats the deliveries since the last commit.
 			if err := f.Queue.Commit(); err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (f *forwarder) run(ctx context.Context) error {
 	}
 }
 
-// over reports whether nothing more is written to the session.
+// over reports whether the session is complete.
 func (f *forwarder) over() bool {
 	if f.Done == nil {
 		return true
@@ -147,7 +147,7 @@ func (f *forwarder) fill() (atEnd bool, err error) {
 	return atEnd, nil
 }
 
-// deliver writes lines until the sink has all that it takes.
+// deliver writes lines until the sink has all that it accepts.
 func (f *forwarder) deliver(ctx context.Context, lines [][]byte) error {
 	for len(lines) > 0 {
 		err := f.Sink.Write(ctx, f.Session, lines)
@@ -166,8 +166,8 @@ func (f *forwarder) deliver(ctx context.Context, lines [][]byte) error {
 	return nil
 }
 
-// replace delivers what stands for a line that the sink refuses, and sets the
-// line itself aside. A crash between the two does both again.
+// replace delivers a short record in place of a line that the sink refuses,
+// and sets the line aside. A crash between the two repeats both.
 func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
 	short := standIn(line)
 	for wait := refusedFirst; short != nil; wait = min(2*wait, refusedLast) {
@@ -179,7 +179,7 @@ func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
 		if !errors.As(err, &refused) {
 			return err
 		}
-		// It is not the record: whoever set the sink up has to do something.
+		// The record is not the cause: the sink must be reconfigured.
 		f.log.Error("even a short record is refused; the session waits until that changes", zap.Error(refused.Err))
 		if err := sleep(ctx, wait, nil); err != nil {
 			return err
@@ -196,10 +196,10 @@ func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
 	return nil
 }
 
-// standIn returns the line of a record that says that the record of line could
-// not be delivered. It has the same id and numbers and says what was done, so
-// that the call is seen, but has none of the members that can be long. The same
-// line always gives the same bytes. It returns nil where line is no record.
+// standIn returns the line of a record which reports that line could not be
+// delivered. It has the same id, numbers and operation, so that the call is
+// seen, and omits the members that can be long. The same line always gives
+// the same bytes. It returns nil if line is not a record.
 func standIn(line []byte) []byte {
 	r, err := audit.Parse(line)
 	if err != nil {

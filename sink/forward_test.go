@@ -45,7 +45,7 @@ type fakeQueue struct {
 	committed int
 	commits   int
 	aside     []string
-	err       error // of Next at the end instead of io.EOF
+	err       error // returned by Next at the end instead of io.EOF
 }
 
 func (q *fakeQueue) Next() ([]byte, error) {
@@ -92,10 +92,10 @@ type fakeSink struct {
 	sync.Mutex
 	kept     []string
 	batches  []int
-	limit    int // bytes of the longest line that it takes, 0 for any
+	limit    int // bytes of the longest line that it accepts, 0 for any
 	writes   int
 	failAt   int  // number of the write that fails, 0 for none
-	keepHalf bool // what fails has kept half of the lines
+	keepHalf bool // a failed write keeps half of the lines
 }
 
 var errFault = errors.New("fault")
@@ -131,9 +131,9 @@ func config(q sink.Queue, s sink.Sink) sink.ForwardConfig {
 	return sink.ForwardConfig{Session: "s", Queue: q, Sink: s}
 }
 
-// TestForwardOnFaults fails each write in turn, with nothing kept and with half
-// of it kept. What was committed must have been kept, and when it goes on from
-// the last commit, all is there, in order, and what is there twice is the same.
+// TestForwardOnFaults fails each write in turn, keeping none or half of its
+// lines. Every committed line must have been kept. After a restart from the
+// last commit all lines are there, in order, and duplicates are identical.
 func TestForwardOnFaults(t *testing.T) {
 	all := lines(2500)
 	for failAt := 1; failAt <= 3; failAt++ {
@@ -171,8 +171,8 @@ func firsts(list []string) []string {
 	})
 }
 
-// TestForwardCommitsAfterAnError checks that what was delivered before the
-// queue fails is not delivered again.
+// TestForwardCommitsAfterAnError checks that records delivered before the
+// queue fails are not delivered again.
 func TestForwardCommitsAfterAnError(t *testing.T) {
 	q, s := &fakeQueue{lines: lines(1000), err: errFault}, &fakeSink{}
 	if err := sink.Forward(t.Context(), config(q, s)); !errors.Is(err, errFault) {
@@ -183,7 +183,7 @@ func TestForwardCommitsAfterAnError(t *testing.T) {
 	}
 }
 
-// TestForwardLimitsBatches checks what is held in memory at once.
+// TestForwardLimitsBatches checks the records and bytes of a batch.
 func TestForwardLimitsBatches(t *testing.T) {
 	var long []string
 	for i := range 10 {
@@ -207,9 +207,9 @@ func TestForwardLimitsBatches(t *testing.T) {
 	}
 }
 
-// TestForwardReplacesRefused checks that a record that the sink does not take
-// holds nothing up: a short one stands in its place and says who, what and
-// when, and the record itself is set aside.
+// TestForwardReplacesRefused checks that a refused record delays nothing: a
+// short one with its user, operation and time replaces it, and the record
+// itself is set aside.
 func TestForwardReplacesRefused(t *testing.T) {
 	all := lines(5)
 	all[2] = line(2, 5000)
@@ -305,8 +305,8 @@ func TestForwardFollows(t *testing.T) {
 	})
 }
 
-// An endingQueue gets its last line, and its session ends, just after it was
-// found to have no more.
+// An endingQueue gets its last line, and its session ends, just after Next
+// returned io.EOF.
 type endingQueue struct {
 	*fakeQueue
 	last string
@@ -323,8 +323,8 @@ func (q *endingQueue) Next() ([]byte, error) {
 	return line, err
 }
 
-// TestForwardReadsWhatTheEndLeaves: a line that is written between the look at
-// the queue and the session's end arrives.
+// TestForwardReadsWhatTheEndLeaves: a line that is written between the last
+// read of the queue and the session's end is delivered.
 func TestForwardReadsWhatTheEndLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := lines(3)
@@ -340,8 +340,8 @@ func TestForwardReadsWhatTheEndLeaves(t *testing.T) {
 	})
 }
 
-// TestForwardEndsWithItsContext checks that what was delivered is committed
-// also then.
+// TestForwardEndsWithItsContext checks that delivered records are committed
+// when the context ends.
 func TestForwardEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, s := &fakeQueue{lines: lines(3)}, &fakeSink{}

@@ -5,41 +5,41 @@ import (
 	"fmt"
 )
 
-// A Queue gives out the records of one session in order. One goroutine calls
+// A Queue returns the records of one session in order. One goroutine calls
 // its methods.
 type Queue interface {
 	// Next returns the line of the next record, without its line feed. It is
-	// valid until the next call. Where there is none now Next returns io.EOF.
+	// valid until the next call. Next returns io.EOF while there is none.
 	Next() ([]byte, error)
-	// Ack says that every record that Next has returned is safe elsewhere.
+	// Ack acknowledges every record that Next has returned.
 	Ack()
-	// Commit makes what was acknowledged durable. What was not committed when a
-	// process ends is given out again.
+	// Commit makes the acknowledgements durable. Records not committed when a
+	// process ends are returned again.
 	Commit() error
-	// SetAside keeps a line that cannot be delivered where people find it, and
-	// returns the name of that place. It returns nil only when the line would
-	// survive a crash of this machine. To set a line aside twice is to do it
-	// once.
+	// SetAside keeps a line that cannot be delivered where people find it,
+	// and returns the name of that place. It returns nil only when the line
+	// would survive a crash of this machine. Setting a line aside twice has
+	// the effect of once.
 	SetAside(line []byte) (where string, err error)
 }
 
 // A Sink takes lines as they are.
 type Sink interface {
-	// Write returns nil only when the sink answers for every line, so that the
-	// queue may forget them. It tries for as long as ctx lives and what is wrong
-	// may pass. After a *RefusedError the lines before its Index are kept. After
-	// another error any of them may be kept, so the caller writes the same lines
-	// again, and whoever reads them ignores repeats. Lines of one session are
-	// kept in the order of the calls and, in a call, in the order of lines. Write
-	// must not keep or change lines; it may be called concurrently for different
-	// sessions.
+	// Write returns nil only when every line is safe in the sink, so that the
+	// queue may forget them. It retries temporary failures until ctx ends.
+	// After a *RefusedError the lines before its Index are kept. After
+	// another error any of them may be kept, so the caller writes the same
+	// lines again, and readers ignore duplicates. Lines of one session are
+	// kept in the order of the calls and, in a call, in the order of lines.
+	// Write must not keep or change lines; it may be called concurrently for
+	// different sessions.
 	Write(ctx context.Context, session string, lines [][]byte) error
 }
 
-// A RefusedError means that a sink will never take one line, for what the line
-// is.
+// A RefusedError means that a sink will never accept one line, because of its
+// contents.
 type RefusedError struct {
-	Index int   // of the line in what was written
+	Index int   // of the line among those written
 	Err   error // why
 }
 

@@ -1,5 +1,6 @@
-// Package sink is the contract between those who hold records and those who take
-// them: a queue and a sink for what is on its way, a store for where it ends.
+// Package sink defines the interfaces between holders and receivers of
+// records: a Queue and a Sink for records in transit, a Store for their
+// destination.
 package sink
 
 import (
@@ -10,11 +11,12 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// SpoolTopic stands for a topic where a record was read from a spool. Its
+// SpoolTopic is the topic of records that were read from a spool. Its
 // partition is the segment's number, its offset the line's.
 const SpoolTopic = "spool"
 
-// A Source is where a record was read. Two records of one source are copies.
+// A Source is the place a record was read from. Two records of one source are
+// copies.
 type Source struct {
 	Topic     string
 	Partition uint32
@@ -30,11 +32,11 @@ type Row struct {
 	Source     Source
 }
 
-// Size is about the most memory that r takes, in bytes: its raw bytes, as much
-// again for texts that had escapes in them, and the structure.
+// Size is an upper estimate of the memory of r, in bytes: its raw bytes, as
+// much again for texts that had escapes in them, and the structure.
 func (r *Row) Size() int64 { return 2*int64(len(r.Raw)) + 1024 }
 
-// A DeadLetter is what could not become a row, and why.
+// A DeadLetter is a message that could not become a row, and the reason.
 type DeadLetter struct {
 	Source
 	Time   time.Time // when it was produced; zero if that is not known
@@ -45,7 +47,7 @@ type DeadLetter struct {
 	Seen   time.Time
 }
 
-// A Gap is a run of offsets that were never shown to us.
+// A Gap is a range of offsets that were never received.
 type Gap struct {
 	Topic     string
 	Partition uint32
@@ -55,26 +57,26 @@ type Gap struct {
 	Seen      time.Time
 }
 
-// A Store keeps rows, dead letters and gaps. Each method returns nil only when
-// all that it was given would survive a crash. After an error any of it may
-// have been stored, so the caller gives the same again and the store ignores
-// repeats. The methods may be called concurrently; they keep and change none of
-// their arguments.
+// A Store keeps rows, dead letters and gaps. Each method returns nil only
+// when all its arguments would survive a crash. After an error any part may
+// have been stored, so the caller repeats the call and the store ignores
+// duplicates. The methods may be called concurrently; they neither keep nor
+// change their arguments.
 type Store interface {
-	// InsertRows stores rows that arrived at a time, all of them as one.
+	// InsertRows stores the rows of one arrival time, all or none.
 	InsertRows(ctx context.Context, rows []Row, at time.Time) error
 	InsertDeadLetters(ctx context.Context, letters []DeadLetter) error
 	InsertGaps(ctx context.Context, gaps []Gap) error
 }
 
-// A Class says what to do about an error of a Store.
+// A Class is the reaction that an error of a Store calls for.
 type Class uint8
 
 // The classes. An error without one is worth a retry.
 const (
-	Retry         Class = iota // the same again, later
-	Configuration              // the same again, after somebody has done something
-	Poison                     // the same again will fail for ever: find the rows that are to blame
+	Retry         Class = iota // retry later
+	Configuration              // retry after an administrator has acted
+	Poison                     // a retry would always fail: find the rows at fault
 )
 
 func (c Class) String() string { return [...]string{"retry", "configuration", "poison"}[c] }
