@@ -10,18 +10,17 @@ import (
 )
 
 // Append writes sealed lines with one write(2) and returns the position to
-// Wait for. After an error none of them is in the log, as far as any reader
-// can tell: what a failed write left is cut off before the next. For finals of
-// open calls it uses the ballast when the disk is full; for others it returns
-// ErrFull until the ballast is back.
+// Wait for. After an error no reader sees any of them: the remains of a
+// failed write are cut off before the next. For finals of open calls it uses
+// the ballast when the disk is full; for others it returns ErrFull until the
+// ballast is back.
 //
 // It keeps a copy of the lines until they are synced. When 8 MiB wait for a
-// sync it waits for the one that runs, until that has run for a second, and
-// then returns ErrFull. Ordinary traffic takes longer to fill 8 MiB than that,
-// so a sync that hangs delays nobody; only lines that come at more than 8 MiB a
-// second wait for a disk that is merely slow, because to refuse them within
-// milliseconds would be to refuse calls on every slow disk. Finals have 8 MiB
-// more.
+// sync, it waits for the running sync until that has taken a second, and then
+// returns ErrFull. Ordinary traffic needs longer to fill 8 MiB, so a hanging
+// sync does not delay it. Only lines that arrive at more than 8 MiB a second
+// wait for a slow disk: refusing them within milliseconds would refuse calls
+// on every slow disk. Finals have another 8 MiB.
 func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 	if len(lines) > segmentSize {
 		return 0, fmt.Errorf("appending %d bytes: more than a segment holds", len(lines))
@@ -61,15 +60,15 @@ func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 	return s.written, nil
 }
 
-// waitForRoom waits for the sync that runs, or for the next one, and reports
-// whether it succeeded before it had run for behindAfter. It is called with mu
-// held, and lets go of it meanwhile.
+// waitForRoom waits for the running or next sync, and reports whether it
+// succeeded within behindAfter. It is called with mu held, and unlocks it
+// meanwhile.
 func (s *Session) waitForRoom() bool {
 	pos, limit := s.written, behindAfter
 	if !s.syncSince.IsZero() {
 		limit -= time.Since(s.syncSince)
 		if len(s.inflight) > 0 {
-			pos -= int64(len(s.live)) // those are the next one's
+			pos -= int64(len(s.live)) // the next sync covers those
 		}
 	}
 	if limit <= 0 {
@@ -80,8 +79,8 @@ func (s *Session) waitForRoom() bool {
 	return s.Wait(pos, limit)
 }
 
-// pending is how many bytes are written and not known to be synced. It is
-// called with mu held, like everything below.
+// pending returns the number of bytes written and not known to be synced. It
+// is called with mu held, like everything below.
 func (s *Session) pending() int { return len(s.live) + len(s.inflight) }
 
 func (s *Session) append(lines []byte, final bool) error {
@@ -99,7 +98,7 @@ func (s *Session) append(lines []byte, final bool) error {
 		if err := s.rotate(0); err != nil && s.cur.size+int64(len(lines)) > maxOffset {
 			return err
 		} else if err != nil {
-			// The size is a habit, not a promise: better a long segment than none.
+			// The size is not a guarantee: a long segment is better than none.
 			s.cur.limit += softPending
 		}
 	}
@@ -111,8 +110,8 @@ func (s *Session) append(lines []byte, final bool) error {
 	if err == nil || noSpace(err) {
 		return err
 	}
-	// The file is too large for a limit, or in a bad place of the device:
-	// another one may do. One that is empty already would not.
+	// The file exceeds a limit or is in a bad place of the device: a new one
+	// may work, unless this one is empty already.
 	if s.cur != before || s.cur.size > s.cur.head && s.rotate(0) == nil {
 		err = s.write(lines)
 	}
@@ -129,7 +128,7 @@ func (s *Session) write(lines []byte) error {
 	}
 	if _, err := s.cur.f.Write(lines); err != nil {
 		s.torn = true
-		// Now, so that readers see it no longer than they must; if it fails, then
+		// Now, to shorten the time that readers see it; if it fails, again
 		// before the next write.
 		return errors.Join(err, s.cut())
 	}
@@ -137,9 +136,9 @@ func (s *Session) write(lines []byte) error {
 	return nil
 }
 
-// cut removes what a failed write left. If it can not, the segment is
-// abandoned: its last line stays torn, and the next segment says that it may
-// repeat it.
+// cut removes the remains of a failed write. If that fails, the segment is
+// abandoned: its last line stays torn, and the next segment records that it
+// may repeat it.
 func (s *Session) cut() error {
 	err := s.cur.f.Truncate(s.cur.size)
 	if err == nil {
@@ -156,9 +155,9 @@ func (s *Session) cut() error {
 	return nil
 }
 
-// rotate begins the next segment, which may repeat lines of segment repeat and
-// those after it; 0 for none. The one before is synced and closed by the next
-// sync.
+// rotate starts the next segment, which may repeat lines of segment repeat
+// and later ones; 0 for none. The next sync syncs and closes the previous
+// segment.
 func (s *Session) rotate(repeat uint32) error {
 	if s.torn {
 		repeat = s.cur.no
@@ -172,9 +171,8 @@ func (s *Session) rotate(repeat uint32) error {
 	return nil
 }
 
-// regainBallast is how service resumes after a full disk. Intents are not
-// taken before the ballast is back, because it is what their final records
-// will be written with.
+// regainBallast resumes service after a full disk. Intents are refused until
+// the ballast is back, because their final records may need it.
 func (s *Session) regainBallast() error {
 	now := time.Now()
 	if now.Before(s.ballastAt) {
@@ -188,9 +186,9 @@ func (s *Session) regainBallast() error {
 	return nil
 }
 
-// restart begins a segment after a failed sync or a loss, with the lines that
-// are not known to be synced. What came before is finished: a second sync of
-// it could report success for pages that the first one lost.
+// restart starts a segment after a failed sync or a loss, with the lines that
+// are not known to be synced. The previous segment is finished: a second sync
+// of it could report success for pages that the first one lost.
 func (s *Session) restart() error {
 	now := time.Now()
 	if now.Before(s.segmentAt) {
@@ -210,7 +208,7 @@ func (s *Session) restart() error {
 	}
 	for _, g := range append(s.old, s.cur) {
 		if g != nil {
-			g.f.Close() // its lines are in the new segment, what it says is no news
+			g.f.Close() // its lines are in the new segment, so its error does not matter
 		}
 	}
 	s.old, s.cur, s.torn, s.failed = nil, seg, false, false
@@ -220,16 +218,16 @@ func (s *Session) restart() error {
 	return nil
 }
 
-// backOff sets when a segment is begun next, and that Run tries then.
+// backOff sets when Run next tries to start a segment.
 func (s *Session) backOff(now time.Time) {
 	s.segmentAt = now.Add(s.retryAfter)
 	s.due.Reset(s.retryAfter)
 	s.retryAfter = min(2*s.retryAfter, retryLast)
 }
 
-// remake makes the session's directory again after somebody removed it. What
-// was synced in it is gone; the lock on the removed file keeps nobody out of
-// the new one, so that is locked too.
+// remake makes the session's directory again after another process removed
+// it. Its synced lines are gone. The lock on the removed file does not
+// protect the new directory, so that is locked too.
 func (s *Session) remake() (*segment, error) {
 	if _, err := s.fs.Lstat(s.dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("looking for %q: %w", s.dir, err)
@@ -243,6 +241,6 @@ func (s *Session) remake() (*segment, error) {
 		s.lock, s.durable = lock, durable
 		return nil, err
 	}
-	s.ballast = false // it went with the directory
+	s.ballast = false // removed with the directory
 	return seg, errors.Join(lock.Close(), durable.Close())
 }

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-const asideDir = "quarantine" // of lines that could not be delivered
+const asideDir = "quarantine" // for lines that could not be delivered
 
-// SetAside keeps a line of the session, without its line feed, in a file of its
-// own that no retention removes, and returns the file's path. It returns nil
-// only when the file would survive a crash of the machine. The same line goes
-// to the same file.
+// SetAside keeps a line of the session, without its line feed, in its own
+// file, which retention never removes, and returns the file's path. It
+// returns nil only when the file would survive a crash of the machine. The
+// same line goes to the same file.
 func (c *Consumer) SetAside(line []byte) (path string, err error) {
 	dir := filepath.Join(filepath.Dir(filepath.Dir(c.session)), asideDir)
 	path = filepath.Join(dir, fmt.Sprintf("%s-%.8x.json", filepath.Base(c.session), sha256.Sum256(line)))

@@ -23,8 +23,7 @@ func TestBallastTakesSpace(t *testing.T) {
 	}
 }
 
-// unallocated is a file system that has no space for bytes that are not
-// written.
+// unallocated is a file system that reserves no space for unwritten bytes.
 type unallocated struct{ FS }
 
 func (u unallocated) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
@@ -35,8 +34,8 @@ func (u unallocated) OpenFile(name string, flag int, perm fs.FileMode) (File, er
 	return struct{ File }{f}, nil
 }
 
-// TestBallastIsNoise packs a ballast that was written, as some file systems do:
-// the space it gives back would be less than its size.
+// TestBallastIsNoise compresses a written ballast, as some file systems do: a
+// compressible one would free less space than its size.
 func TestBallastIsNoise(t *testing.T) {
 	s := create(t, Config{FS: unallocated{HostFS()}})
 	b, err := os.ReadFile(filepath.Join(s.dir, ballastFile))

@@ -11,8 +11,8 @@ import (
 // ErrBusy means that another process consumes the session.
 var ErrBusy = errors.New("another process consumes the session")
 
-// A Consumer is the one who takes a session's records away. What it has
-// committed may be removed by Retain.
+// A Consumer reads a session's records and commits its position. Retain may
+// remove committed segments.
 type Consumer struct {
 	fs      FS
 	session string
@@ -23,8 +23,8 @@ type Consumer struct {
 }
 
 // OpenConsumer takes the session's ship.lock and continues after the last
-// Commit. It returns ErrBusy if another process has the lock. c.From and
-// c.Durable are not looked at: a consumer sees durable lines only.
+// Commit. It returns ErrBusy if another process has the lock. It ignores
+// c.From and c.Durable: a consumer sees durable lines only.
 func OpenConsumer(c ReaderConfig) (*Consumer, error) {
 	if err := validID(c.Session); err != nil {
 		return nil, fmt.Errorf("opening session as its consumer: %w", err)
@@ -55,8 +55,8 @@ func OpenConsumer(c ReaderConfig) (*Consumer, error) {
 	return &Consumer{fs: f, session: session, lock: l, config: c, r: r, shipped: shipped}, nil
 }
 
-// Rewind goes back to the first segment there is, for a destination that has
-// lost what it had. The cursor stays where it is until the next Commit.
+// Rewind returns to the first remaining segment, for a destination that has
+// lost its records. The cursor stays where it is until the next Commit.
 func (c *Consumer) Rewind() error {
 	config := c.config
 	config.From = Position{}
@@ -69,8 +69,8 @@ func (c *Consumer) Rewind() error {
 	return err
 }
 
-// Next returns the next durable record or damage, io.EOF where there is none
-// now. Intents and what else is no record are left out.
+// Next returns the next durable record or damage, or io.EOF while there is
+// none. It skips intents and other lines that are not records.
 func (c *Consumer) Next() (Item, error) {
 	for {
 		item, err := c.r.Next()
@@ -80,9 +80,9 @@ func (c *Consumer) Next() (Item, error) {
 	}
 }
 
-// Commit says that everything before p, the end of an item that Next returned,
-// is safe elsewhere. A crash before it returns means that those records are
-// told again.
+// Commit records that everything before p, the end of an item that Next
+// returned, is safe elsewhere. After a crash before it returns, those records
+// are returned again.
 func (c *Consumer) Commit(p Position) error {
 	err := replaceFile(c.fs, filepath.Join(c.session, shippedFile), fmt.Appendf(nil, "%d %d\n", p.Segment, p.Offset))
 	if err != nil {
@@ -92,14 +92,14 @@ func (c *Consumer) Commit(p Position) error {
 	return nil
 }
 
-// Shipped is the last position that was committed.
+// Shipped returns the last committed position.
 func (c *Consumer) Shipped() Position { return c.shipped }
 
-// Close gives the lock back.
+// Close releases the lock.
 func (c *Consumer) Close() error { return errors.Join(c.r.Close(), c.lock.Close()) }
 
-// readShipped reads a cursor. One that is missing or can not be read is the
-// start: to tell a record twice is allowed, to leave one out is not.
+// readShipped reads a cursor. A missing or unreadable one is the start: a
+// record may be repeated, never skipped.
 func readShipped(f FS, session string) Position {
 	b, err := readFile(f, filepath.Join(session, shippedFile), 64)
 	if err != nil {

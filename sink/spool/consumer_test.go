@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestConsumerRewind tells all again, and moves no cursor by that.
+// TestConsumerRewind reads everything again without moving the cursor.
 func TestConsumerRewind(t *testing.T) {
 	s := create(t, Config{})
 	for n := range 3 {
@@ -29,8 +29,8 @@ func TestConsumerRewind(t *testing.T) {
 	}
 }
 
-// TestConsumerSetAside keeps a line in a file that is not the session's, once,
-// and leaves nothing half done.
+// TestConsumerSetAside checks that a line is kept once, in a file outside the
+// session, also after a failure.
 func TestConsumerSetAside(t *testing.T) {
 	s := create(t, Config{})
 	appendLines(t, s, final(1, 0), true)
@@ -65,8 +65,8 @@ func TestConsumerSetAside(t *testing.T) {
 }
 
 // TestCommitSurvivesPowerCut cuts the power before each operation of a Commit
-// and after it, with the names of files on the medium or not, whatever of their
-// contents is. The cursor is the old one or the new one; once Commit has
+// and after it, with the names of files on the medium or not, and any part of
+// their contents. The cursor is the old one or the new one; once Commit has
 // returned it is the new one.
 func TestCommitSurvivesPowerCut(t *testing.T) {
 	for n := 1; ; n++ {

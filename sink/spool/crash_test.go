@@ -12,7 +12,7 @@ import (
 
 const calls = 30
 
-// A told is what a script was told of its lines.
+// A told holds the results that a script got for its lines.
 type told struct {
 	created bool
 	written [][]byte // Append returned nil
@@ -20,7 +20,7 @@ type told struct {
 }
 
 // script is a session of 30 calls, each second one answered late, some of the
-// intents synced. It goes on after errors, as the proxy does, and gives a
+// intents synced. It continues after errors, as the proxy does, and gives a
 // sequence number only to a record that was written.
 func script(f FS, d Durability) (got told) {
 	s, err := Create(Config{Dir: "/spool", Durability: d, Head: head, Machine: "m", FS: f}, testID)
@@ -44,8 +44,8 @@ func script(f FS, d Durability) (got told) {
 	open := 0
 	finish := func(n int) {
 		open++
-		// An errored write is unknown: the same bytes again, never another record
-		// with this number.
+		// The outcome of a failed write is unknown: write the same bytes
+		// again, never another record with this number.
 		for range 3 {
 			if put(final(n, seq), true, n%5 == 0) {
 				seq++
@@ -73,21 +73,21 @@ func script(f FS, d Durability) (got told) {
 			pending = pending[:0]
 		}
 	}
-	if open == 0 && len(pending) == 0 { // else the end is for Recover to write
+	if open == 0 && len(pending) == 0 { // else Recover writes the end
 		put(boundary(audit.KindSessionEnd, seq), true, true)
 	}
 	s.Close()
 	return got
 }
 
-// limitForTest makes the next append begin a segment.
+// limitForTest makes the next append start a segment.
 func (g *segment) limitForTest() {
 	if g != nil {
 		g.limit = 1
 	}
 }
 
-// check recovers an image and holds it against what the script was told.
+// check recovers an image and compares it with the script's results.
 func check(t *testing.T, f *memFS, must [][]byte, context string) {
 	t.Helper()
 	recoverAll(t, f, context)
@@ -115,7 +115,8 @@ func check(t *testing.T, f *memFS, must [][]byte, context string) {
 	}
 }
 
-// checkDurable holds what recovery made of an image against a power cut.
+// checkDurable cuts the power after a recovery and checks that its result
+// survives.
 func checkDurable(t *testing.T, f *memFS, must [][]byte, context string) {
 	t.Helper()
 	check(t, f, must, context)
@@ -134,7 +135,7 @@ func checkLines(t *testing.T, list []Item, must [][]byte, context string) {
 	have := map[string]bool{}
 	for _, i := range list {
 		if i.Damage == TornEnd || i.Damage == BadLine {
-			continue // a segment that was given up may end like that
+			continue // an abandoned segment may end so
 		}
 		if i.Damage != Intact {
 			t.Errorf("%s: %v at %v", context, i.Damage, i.Pos)
@@ -181,15 +182,15 @@ func recoverAll(t *testing.T, f *memFS, context string) {
 	}
 }
 
-// operations is how many operations the script does when nothing fails.
+// operations returns the number of operations of the script without failures.
 func operations(d Durability) int {
 	f := newMemFS()
 	script(f, d)
 	return f.ops
 }
 
-// stride is 1, and n with -short, for the race detector: it finds no more in
-// all places than in some.
+// stride is 1, and n with -short, for the race detector: which finds no more
+// in all places than in some.
 func stride(n int) int {
 	if testing.Short() {
 		return n
@@ -198,8 +199,8 @@ func stride(n int) int {
 }
 
 // TestStopAtEveryOperation stops the machine before each operation of the
-// script in turn. What was written survives the process; what was synced
-// survives the machine, whatever else of its page cache does.
+// script in turn. Written lines survive the process; synced lines survive the
+// machine, with any part of the rest of its page cache.
 func TestStopAtEveryOperation(t *testing.T) {
 	for _, d := range []Durability{Intent, OS} {
 		for n := 1; n <= operations(d)+1; n += stride(7) {
@@ -212,7 +213,7 @@ func TestStopAtEveryOperation(t *testing.T) {
 			}
 			got := script(f, d)
 			if context := fmt.Sprintf("durability %d, process stopped at %d", d, n); d == OS {
-				check(t, f.died(), got.written, context) // no sync is what was asked for
+				check(t, f.died(), got.written, context) // configured without syncs
 			} else {
 				checkDurable(t, f.died(), got.written, context)
 			}
@@ -224,9 +225,9 @@ func TestStopAtEveryOperation(t *testing.T) {
 	}
 }
 
-// TestFailAtEveryOperation fails each operation in turn, once and from then on
-// three times, with nothing done, half of it and all of it; then the process
-// dies, or the machine.
+// TestFailAtEveryOperation fails each operation in turn, once and from then
+// on three times, with none, half or all of it done; then the process or the
+// machine dies.
 func TestFailAtEveryOperation(t *testing.T) {
 	for n := 1; n <= operations(Intent); n += stride(7) {
 		for _, v := range []verdict{lost, half, ghost} {
@@ -264,7 +265,7 @@ func TestRecoveryStopsAtEveryOperation(t *testing.T) {
 		return fine, nil
 	}
 	got := script(dead, Intent)
-	// A torn line at the end, too.
+	// Also a torn line at the end.
 	segs, err := segments(dead.died(), "/spool/sessions/"+testID)
 	must(t, err)
 	last := "/spool/sessions/" + testID + "/" + segmentName(segs[len(segs)-1])

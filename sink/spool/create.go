@@ -15,9 +15,8 @@ import (
 )
 
 // Create makes the directory of a new session, locks it and returns it open.
-// It leaves behind a `.new-<id>` directory if the process dies in between;
-// Recover looks after those. Nothing is synced: the first sync covers the
-// directory too.
+// If the process dies in between, a `.new-<id>` directory remains for
+// Recover. Nothing is synced: the first sync covers the directory too.
 func Create(c Config, id string) (*Session, error) {
 	if err := errors.Join(c.validate(), validID(id)); err != nil {
 		return nil, fmt.Errorf("creating session: %w", err)
@@ -71,7 +70,7 @@ func newSession(c Config, id string) *Session {
 }
 
 // makeRoot makes the spool directory and the one for sessions, and refuses
-// them if others could reach into them.
+// them if other users could change them.
 func (s *Session) makeRoot() error {
 	sessions := filepath.Dir(s.dir)
 	if err := makeDirs(s.fs, sessions); err != nil {
@@ -80,14 +79,14 @@ func (s *Session) makeRoot() error {
 	return errors.Join(checkDir(s.fs, s.c.Dir), checkDir(s.fs, sessions))
 }
 
-// makeDir makes, locks and names the session's directory and begins a segment
-// with the given lines in it. It is called with mu held.
+// makeDir makes, locks and names the session's directory and starts a segment
+// with the given lines. It is called with mu held.
 func (s *Session) makeDir(repeat uint32, lines ...[]byte) (seg *segment, err error) {
 	final, next := s.dir, s.next
 	s.dir = filepath.Join(filepath.Dir(final), newPrefix+s.id)
 	defer func() { s.dir = final }()
-	// A crash from here to the rename leaves a directory that is not locked,
-	// has its prefix and holds no line that anybody was told is written.
+	// A crash from here to the rename leaves an unlocked directory with the
+	// prefix. None of its lines was reported as written.
 	if err := s.fs.Mkdir(s.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -110,8 +109,8 @@ func (s *Session) makeDir(repeat uint32, lines ...[]byte) (seg *segment, err err
 	return seg, nil
 }
 
-// discard removes a directory that makeDir could not complete. All that is in
-// it is in memory too.
+// discard removes a directory that makeDir could not complete. Its contents
+// are in memory too.
 func (s *Session) discard() {
 	for _, f := range []File{s.lock, s.durable} {
 		if f != nil {
@@ -127,7 +126,8 @@ func (s *Session) discard() {
 }
 
 func (s *Session) fillDir(repeat uint32, lines [][]byte) (*segment, error) {
-	// Forgotten before they are made anew, so that discard closes only these.
+	// Cleared before they are made again, so that discard closes only the new
+	// ones.
 	s.lock, s.durable = nil, nil
 	var err error
 	if s.lock, err = lockNew(s.fs, filepath.Join(s.dir, lockFile)); err != nil {
@@ -144,14 +144,14 @@ func (s *Session) fillDir(repeat uint32, lines [][]byte) (*segment, error) {
 	if s.durable, err = s.create(durableFile); err != nil {
 		return nil, err
 	}
-	// Written in full now, so that publishing needs no space on a full disk.
+	// Written in full now, so that publishing works on a full disk.
 	if _, err := s.durable.WriteAt(make([]byte, 8), 0); err != nil {
 		return nil, err
 	}
 	return s.newSegment(repeat, lines...)
 }
 
-// create makes a file that must not be there.
+// create makes a file that must not exist.
 func (s *Session) create(name string) (File, error) {
 	return s.fs.OpenFile(filepath.Join(s.dir, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
@@ -173,9 +173,9 @@ func lockNew(f FS, name string) (File, error) {
 	return l, nil
 }
 
-// newSegment begins a segment: a line that says which lines it repeats, if
-// any, what Head gives, and the lines to repeat. It is called with mu held and
-// changes nothing if it fails.
+// newSegment starts a segment: a line that names the repeated segments, if
+// any, the lines of Head, and the lines to repeat. It is called with mu held
+// and changes nothing if it fails.
 func (s *Session) newSegment(repeat uint32, lines ...[]byte) (*segment, error) {
 	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL | os.O_APPEND
 	name := filepath.Join(s.dir, segmentName(s.next))
@@ -184,7 +184,7 @@ func (s *Session) newSegment(repeat uint32, lines ...[]byte) (*segment, error) {
 		if !errors.Is(err, fs.ErrExist) {
 			break
 		}
-		// Not ours, or ours and left behind below: not to be touched.
+		// Another program's, or left behind below: not to be changed.
 		s.next++
 		name = filepath.Join(s.dir, segmentName(s.next))
 		f, err = s.fs.OpenFile(name, flags, 0o600)
@@ -221,8 +221,8 @@ func (s *Session) newSegment(repeat uint32, lines ...[]byte) (*segment, error) {
 		seg.inode = i.Inode
 	}
 	if err != nil {
-		// It holds nothing but copies of what is in memory. If it can not be
-		// removed, the next attempt finds its number taken.
+		// It holds only copies of lines in memory. If it cannot be removed,
+		// the next attempt finds its number in use.
 		f.Close()
 		_ = s.fs.Remove(name)
 		return nil, err
@@ -232,7 +232,7 @@ func (s *Session) newSegment(repeat uint32, lines ...[]byte) (*segment, error) {
 	return seg, nil
 }
 
-// fillBallast takes the ballast's space. It is called with mu held.
+// fillBallast reserves the ballast's space. It is called with mu held.
 func (s *Session) fillBallast() error {
 	name := filepath.Join(s.dir, ballastFile)
 	f, err := s.fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -243,16 +243,16 @@ func (s *Session) fillBallast() error {
 		err = writeNoise(f, ballastSize)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = s.fs.Remove(name) // a part of it is space that final records need
+		_ = s.fs.Remove(name) // final records need the space of a part of it
 		return err
 	}
 	s.ballast = true
 	return nil
 }
 
-// allocate has the file system give f space without writing it: a server waits
-// for a session to start. It returns errors.ErrUnsupported where that cannot be
-// done.
+// allocate reserves space for f without writing it, because the server starts
+// only after the session. It returns errors.ErrUnsupported where the file
+// system cannot.
 func allocate(f File, size int64) error {
 	if a, ok := f.(interface{ allocate(size int64) error }); ok {
 		return a.allocate(size)
@@ -275,7 +275,7 @@ func writeNoise(f File, size int) error {
 	return nil
 }
 
-// freeBallast gives the ballast's space to what is written next, and reports
+// freeBallast frees the ballast's space for the next lines, and reports
 // whether there was one. It is called with mu held.
 func (s *Session) freeBallast() bool {
 	if !s.ballast {

@@ -35,7 +35,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	// Before the sync a consumer sees nothing of the line.
+	// Before the sync a consumer does not see the line.
 	fmt.Println("synced:", session.Wait(pos, 0))
 
 	consumer, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: session.ID()})

@@ -94,7 +94,7 @@ func TestDamageCostsTheTouchedLines(t *testing.T) {
 	}
 }
 
-// linesTold says which lines a reader tells, by their index.
+// linesTold returns the indexes of the lines that a reader returns.
 func linesTold(t *testing.T, f *memFS, index map[string]int) []bool {
 	t.Helper()
 	got := make([]bool, len(index))
@@ -118,8 +118,8 @@ func linesTold(t *testing.T, f *memFS, index map[string]int) []bool {
 	}
 }
 
-// repairTwice recovers a damaged spool: no byte is gone, all lines that are
-// left can be read, and the second time nothing happens.
+// repairTwice recovers a damaged spool: no byte is gone, all remaining lines
+// can be read, and the second recovery changes nothing.
 func repairTwice(t *testing.T, f *memFS, context string) {
 	t.Helper()
 	before := slices.Clone(fileOf(t, f, segment1).data)
@@ -250,8 +250,8 @@ func TestDifferingRepeatIsReported(t *testing.T) {
 	}
 }
 
-// TestDeadDevice fails every sync: waiters hear of it at once, lines are
-// written all the same, and when the device is back nothing is missing.
+// TestDeadDevice fails every sync: waiters fail immediately, lines are still
+// written, and nothing is missing once the device works again.
 func TestDeadDevice(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f})
@@ -336,8 +336,8 @@ func TestFileTooLarge(t *testing.T) {
 	checkLines(t, items(t, ReaderConfig{Dir: "/spool", FS: f}), [][]byte{final(50, 49)}, "file too large")
 }
 
-// TestManyWritersInOneDirectory starts 50 sessions at once, and recoveries
-// beside them.
+// TestManyWritersInOneDirectory starts 50 sessions and recoveries
+// concurrently.
 func TestManyWritersInOneDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	var wg sync.WaitGroup
@@ -391,7 +391,7 @@ func TestManyWritersInOneDirectory(t *testing.T) {
 	}
 }
 
-// TestFilesAreOurs looks at modes, and at links put in the way.
+// TestFilesAreOurs checks modes, and links planted by others.
 func TestFilesAreOurs(t *testing.T) {
 	s := create(t, Config{Head: head})
 	err := filepath.WalkDir(s.c.Dir, func(path string, d os.DirEntry, err error) error {
@@ -417,7 +417,7 @@ func TestFilesAreOurs(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsRefused lists what a spool directory must not be.
+// TestDirectoryIsRefused lists the directories that are refused as a spool.
 func TestDirectoryIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -437,7 +437,7 @@ func TestDirectoryIsRefused(t *testing.T) {
 				must(t, os.Chown(dir, 12345, -1))
 			} else {
 				must(t, os.Remove(dir))
-				must(t, os.Symlink("/", dir)) // not ours either way
+				must(t, os.Symlink("/", dir)) // owned by another user either way
 			}
 		}, "uid 12345"},
 	} {
@@ -478,8 +478,8 @@ func TestNothingPastTheSyncedOffset(t *testing.T) {
 	if diff := cmp.Diff([]string{string(intent(1))}, texts(items(t, durable))); diff != "" {
 		t.Errorf("durable lines (-want +got):\n%s", diff)
 	}
-	// The power goes; recovery gives the number to another record. Nobody was
-	// told of the first.
+	// After a power cut, recovery gives the number to another record. The
+	// first was never reported as written.
 	durable.FS = f.crash(none)
 	recoverAll(t, durable.FS.(*memFS), "power cut")
 	list := items(t, durable)
@@ -488,8 +488,8 @@ func TestNothingPastTheSyncedOffset(t *testing.T) {
 	}
 }
 
-// TestNumbersOfDamagedRecordsStayTaken damages the last record that had
-// been published: it may be in Kafka, its number is not for another.
+// TestNumbersOfDamagedRecordsStayTaken damages the last record that had been
+// published: it may be in Kafka, so its number must not be reused.
 func TestNumbersOfDamagedRecordsStayTaken(t *testing.T) {
 	f := newMemFS()
 	s := create(t, Config{Dir: "/spool", FS: f, Machine: "m"})
@@ -510,8 +510,7 @@ func TestNumbersOfDamagedRecordsStayTaken(t *testing.T) {
 	}
 }
 
-// TestLossIsNoticed removes, renames, cuts and extends what is being
-// written.
+// TestLossIsNoticed removes, renames, cuts and extends files during writing.
 func TestLossIsNoticed(t *testing.T) {
 	for _, tt := range []struct {
 		name, reason string

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FS is what the spool needs of a file system, so that a test can fail or stop
-// at each operation.
+// FS is the part of a file system that the spool uses, so that a test can
+// fail or stop at each operation.
 type FS interface {
 	// OpenFile is os.OpenFile that never follows a link at the end of name.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	Mkdir(name string, perm fs.FileMode) error
-	// Rename replaces what is at to, in one step.
+	// Rename replaces the file at to, in one step.
 	Rename(from, to string) error
 	Remove(name string) error
-	// Chtimes sets when a file was written.
+	// Chtimes sets the modification time.
 	Chtimes(name string, at time.Time) error
 	// Lstat does not follow a link at the end of name.
 	Lstat(name string) (Info, error)
@@ -36,25 +36,26 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Sync returns when the contents would survive a crash of the machine; for
-	// a directory these are its names. After an error nothing is known of what
-	// was written since the last Sync, and a second Sync cannot tell.
+	// Sync returns when the contents would survive a crash of the machine;
+	// for a directory these are its names. After an error the bytes written
+	// since the last Sync may be lost, and a second Sync does not report
+	// that.
 	Sync() error
 	Truncate(size int64) error
 	Stat() (Info, error)
-	// Lock takes a flock(2) without waiting and reports whether it did. The
-	// lock ends with Close.
+	// Lock takes a flock(2) without waiting and reports whether it succeeded.
+	// Close releases it.
 	Lock(shared bool) (bool, error)
 }
 
-// Info is what the spool looks at in an inode.
+// Info is the part of an inode that the spool uses.
 type Info struct {
 	Mode    fs.FileMode
 	UID     int
 	Inode   uint64
 	Links   uint64
 	Size    int64 // bytes
-	Disk    int64 // bytes that it takes on the disk, less than Size where it has holes
+	Disk    int64 // bytes on the disk, less than Size where it has holes
 	ModTime time.Time
 }
 
@@ -110,7 +111,8 @@ func (osFS) Lstat(name string) (Info, error) {
 }
 
 func (osFS) ReadDir(name string) ([]string, error) {
-	// O_NONBLOCK changes nothing in a directory, and os need not try to set it.
+	// O_NONBLOCK has no effect on a directory, and saves os from trying to
+	// set it.
 	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -154,7 +156,7 @@ func (f osFile) Lock(shared bool) (bool, error) {
 	}
 }
 
-// info does not allocate, unlike os.FileInfo: it is wanted with every sync.
+// info does not allocate, unlike os.FileInfo: every sync calls it.
 func info(st *unix.Stat_t) Info {
 	mode := fs.FileMode(st.Mode & 0o777)
 	switch st.Mode & unix.S_IFMT {
@@ -177,15 +179,15 @@ func info(st *unix.Stat_t) Info {
 	}
 }
 
-// noSpace reports whether err says that there is no room, as opposed to a
-// device that fails. EFBIG is not here: another file can still grow.
+// noSpace reports whether err means a full disk, as opposed to a failing
+// device. EFBIG is not here: another file can still grow.
 func noSpace(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// errNoDirSync means that the file system cannot sync directories. This is no
-// write that failed: files are there and can be synced. Only what a power cut
-// leaves of new names is up to the file system then.
+// errNoDirSync means that the file system cannot sync directories. This is
+// not a failed write: files exist and can be synced. Only the survival of new
+// names in a power cut depends on the file system then.
 var errNoDirSync = errors.New("file system cannot sync directories")
 
 // SyncDir makes the names in a directory durable, where the file system can:
@@ -211,7 +213,7 @@ func syncDir(f FS, dir string) error {
 	return err
 }
 
-// trySyncDir is syncDir that returns errNoDirSync.
+// trySyncDir is syncDir, but returns errNoDirSync.
 func trySyncDir(f FS, dir string) error {
 	d, err := f.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -220,10 +222,11 @@ func trySyncDir(f FS, dir string) error {
 	return errors.Join(dirSynced(d.Sync()), d.Close())
 }
 
-// dirSynced returns errNoDirSync if err, from the sync of a directory, says so.
+// dirSynced returns errNoDirSync if err, from the sync of a directory, means
+// that.
 func dirSynced(err error) error {
-	// fsync(2) has EINVAL for a descriptor that cannot be synced; FUSE, CIFS
-	// and 9P also say that in other words.
+	// fsync(2) returns EINVAL for a descriptor that cannot be synced; FUSE,
+	// CIFS and 9P also return other errors for that.
 	for _, cannot := range []error{unix.EINVAL, unix.ENOTSUP, unix.EOPNOTSUPP, unix.ENOSYS} {
 		if errors.Is(err, cannot) {
 			return fmt.Errorf("%w: %w", errNoDirSync, err)
@@ -232,7 +235,7 @@ func dirSynced(err error) error {
 	return err
 }
 
-// syncFile makes the contents of a regular file of ours durable.
+// syncFile makes the contents of a regular file of this user durable.
 func syncFile(f FS, name string) error {
 	g, err := f.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -246,10 +249,10 @@ func syncFile(f FS, name string) error {
 }
 
 // replaceFile makes name hold data and nothing else, durably. A crash leaves
-// the old contents or the new, and perhaps name with ".tmp" behind it, which
-// the next call removes.
+// the old contents or the new, and perhaps name + ".tmp", which the next call
+// removes.
 func replaceFile(f FS, name string, data []byte) error {
-	// A file of our own: what is there may have another name elsewhere.
+	// A new file: the old one may have another name elsewhere.
 	tmp, flags := name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL
 	w, err := f.OpenFile(tmp, flags, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -274,7 +277,7 @@ func replaceFile(f FS, name string, data []byte) error {
 	return syncDir(f, filepath.Dir(name))
 }
 
-// readFile returns at most max bytes of a regular file of ours.
+// readFile returns at most max bytes of a regular file of this user.
 func readFile(f FS, name string, max int) ([]byte, error) {
 	r, err := f.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

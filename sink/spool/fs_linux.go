@@ -23,7 +23,7 @@ func datasync(f *os.File) error {
 }
 
 // allocate is fallocate(2). A file system that lacks it (ZFS, NFS before 4.2)
-// gives errors.ErrUnsupported.
+// returns errors.ErrUnsupported.
 func (f osFile) allocate(size int64) error {
 	for {
 		switch err := unix.Fallocate(int(f.Fd()), 0, 0, size); err {

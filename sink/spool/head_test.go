@@ -10,8 +10,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A head that is longer than a segment leaves room for lines: of what Head
-// gives, whole lines are left out, and no segment is begun for each append.
+// A head that is longer than a segment leaves room for lines: whole lines of
+// Head are omitted, and appends do not each start a segment.
 func TestLongHead(t *testing.T) {
 	tool := audit.AppendTool(nil, &audit.Record{Tool: strings.Repeat("t", 500), ToolHash: "ab"})
 	s := create(t, Config{Head: func(dst []byte) []byte { return append(dst, bytes.Repeat(tool, 9<<20/len(tool))...) }})
@@ -33,8 +33,8 @@ func TestLongHead(t *testing.T) {
 	}
 }
 
-// What is attached after the first segment was begun starts the next one, and
-// hears of losses.
+// A writer attached after the first segment exists starts the next one, and
+// is called on losses.
 func TestAttach(t *testing.T) {
 	s := create(t, Config{})
 	var losses []Loss

@@ -13,7 +13,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A history is what the lines of a session add up to.
+// A history is the state rebuilt from a session's lines.
 type history struct {
 	context     audit.Record // the last context line
 	contextLine []byte
@@ -21,15 +21,15 @@ type history struct {
 	open        map[string]openCall // by record_id
 	ends        map[uint32]ends     // by segment
 	nextSeq     uint64
-	end         []byte // the session_end line, if no record of a known kind comes after it
+	end         []byte // the session_end line, unless a record of a known kind follows it
 	endSegment  uint32
-	held        int // bytes of memory in tools and open, about
-	damaged     int // places before the last good line
-	bad         int // places after it
+	held        int // approximate bytes of memory in tools and open
+	damaged     int // damaged places before the last good line
+	bad         int // damaged places after it
 }
 
-// maxHistory is how many bytes of open calls and tools are held. A proxy has
-// at most 65 536 calls open, of 32 MiB; only a session that another program
+// maxHistory is the limit on open calls and tools in bytes. A proxy has at
+// most 65 536 open calls, of 32 MiB; only a session that another program
 // wrote to has more.
 const maxHistory = 256 << 20
 
@@ -52,8 +52,8 @@ type openCall struct {
 // line feed.
 type ends struct{ good, line int64 }
 
-// readHistory reads a session from its first segment to what is written now.
-// durable is how far that has been published.
+// readHistory reads a session from its first segment to its last byte;
+// durable is the published position.
 func readHistory(f FS, session string, durable Position) (*history, error) {
 	r, err := openReader(ReaderConfig{FS: f}, session)
 	if err != nil {
@@ -88,13 +88,13 @@ func (h *history) add(item Item, published bool) {
 		h.ends[no] = ends{end, end}
 		h.damaged, h.bad = h.damaged+h.bad, 0
 		if item.again {
-			return // an intent told twice would open its call again
+			return // a repeated intent would reopen its call
 		}
 	case BadLine, LongLine:
 		h.ends[no] = ends{h.ends[no].good, end}
 		if published && !bytes.HasPrefix(item.Line, []byte(`{"line":`)) {
-			// A record that may have been shipped: its number is not for another.
-			// Two lines whose line feed is damaged look like one.
+			// A record that may have been shipped: its number must not be
+			// reused. Two lines whose line feed is damaged look like one.
 			h.nextSeq += uint64(max(1, bytes.Count(item.Line, []byte(`,"crc":"`))))
 		}
 		h.bad++
@@ -105,13 +105,13 @@ func (h *history) add(item Item, published bool) {
 	}
 	kind, rec, err := audit.ParseLine(item.Line)
 	if err != nil {
-		return // written by a version that knows more, or by a stranger
+		return // written by a newer version, or by another program
 	}
 	switch kind {
 	case audit.LineRecord:
 		h.addRecord(&rec, item)
 	case audit.LineIntent:
-		// The latest holds: it may know what an earlier one could not.
+		// The latest wins: it may contain more than an earlier one.
 		size := int(unsafe.Sizeof(rec)) + len(item.Line)
 		h.held += size - h.open[rec.RecordID].size
 		h.open[rec.RecordID] = openCall{h.merge(rec), no, size}
@@ -130,7 +130,7 @@ func (h *history) add(item Item, published bool) {
 func (h *history) addRecord(rec *audit.Record, item Item) {
 	h.nextSeq = max(h.nextSeq, rec.Seq+1)
 	if rec.Kind.Known() {
-		h.end = nil // else a newer proxy's, which may come after the end
+		h.end = nil // else a newer proxy's record, which may follow the end
 	}
 	switch rec.Kind {
 	case audit.KindCall:
@@ -141,7 +141,7 @@ func (h *history) addRecord(rec *audit.Record, item Item) {
 	}
 }
 
-// merge completes an intent with what the lines before it said.
+// merge completes an intent from the lines before it.
 func (h *history) merge(r audit.Record) audit.Record {
 	c := &h.context
 	r.Client, r.Server, r.ProtocolVersion, r.ServerCommand = c.Client, c.Server, c.ProtocolVersion, c.ServerCommand
@@ -152,7 +152,7 @@ func (h *history) merge(r audit.Record) audit.Record {
 	return r
 }
 
-// unknown returns the records that end the open calls, in their order.
+// unknown returns the records that end the open calls, in order.
 func (h *history) unknown() []audit.Record {
 	list := make([]audit.Record, 0, len(h.open))
 	for _, call := range h.open {
@@ -167,7 +167,7 @@ func (h *history) unknown() []audit.Record {
 	return list
 }
 
-// head appends what a segment starts with, as the session's writer would.
+// head appends the first lines of a segment, as the session's writer would.
 func (h *history) head(dst []byte) []byte {
 	if h.contextLine != nil {
 		dst = append(append(dst, h.contextLine...), '\n')

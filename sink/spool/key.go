@@ -16,9 +16,9 @@ const KeySize = 32
 
 const keyFile = "key"
 
-// LoadKey returns the key that digests are made with, and makes it, and the
-// directory, if this is the first start. Of any number of processes that start
-// at once one makes it, and all return the same.
+// LoadKey returns the digest key, and makes it and the directory at the first
+// start. Among processes that start concurrently one makes the key, and all
+// return the same.
 func LoadKey(dir string) (key []byte, created bool, err error) {
 	if err := makeDirs(osFS{}, dir); err != nil {
 		return nil, false, fmt.Errorf("loading digest key: %w", err)
@@ -33,7 +33,8 @@ func LoadKey(dir string) (key []byte, created bool, err error) {
 	return key, created, err
 }
 
-// ReadKey reads a key file: 32 bytes, ours, for nobody else to read.
+// ReadKey reads a key file: 32 bytes, owned by this user, unreadable for
+// others.
 func ReadKey(name string) ([]byte, error) {
 	f, err := osFS{}.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -60,8 +61,8 @@ func ReadKey(name string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey makes the key with the directory locked. A crash leaves no key, or a
-// whole one, and perhaps a key.tmp that nobody uses.
+// makeKey makes the key with the directory locked. A crash leaves no key or a
+// whole one, and perhaps an unused key.tmp.
 func makeKey(dir string) (key []byte, created bool, err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -78,7 +79,7 @@ func makeKey(dir string) (key []byte, created bool, err error) {
 	}
 	name := filepath.Join(dir, keyFile)
 	if key, err = ReadKey(name); !errors.Is(err, fs.ErrNotExist) {
-		return key, false, err // another process was faster
+		return key, false, err // another process has made it
 	}
 	key = make([]byte, KeySize)
 	rand.Read(key) // never fails, see crypto/rand
@@ -88,5 +89,5 @@ func makeKey(dir string) (key []byte, created bool, err error) {
 	return key, true, nil
 }
 
-// KeyFile is the path of the key that LoadKey makes.
+// KeyFile returns the path of the key that LoadKey makes.
 func KeyFile(dir string) string { return filepath.Join(dir, keyFile) }

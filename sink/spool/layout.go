@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// What a spool directory holds. Nothing but a segment ends in ".jsonl", so
-// that a log agent may be pointed at sessions/*/*.jsonl.
+// Names in a spool directory. Only segments end in ".jsonl", so that a log
+// agent can read sessions/*/*.jsonl.
 const (
 	sessionsDir  = "sessions"
 	newPrefix    = ".new-"     // of a session's directory until it is locked
-	lockFile     = "lock"      // flocked by the writer for life
-	machineFile  = "machine"   // whose locks are to be trusted
+	lockFile     = "lock"      // flocked by the writer while it lives
+	machineFile  = "machine"   // the machine whose locks can be trusted
 	durableFile  = "durable"   // how far the writer has synced
 	ballastFile  = "ballast"   // space for the final records of open calls
 	shipLockFile = "ship.lock" // flocked by the consumer
@@ -28,8 +28,8 @@ const (
 	tornInfix    = ".torn-" // in the name of a bad tail that recovery cut off
 )
 
-// A Position is a place in a session: a byte of a segment. Segments count from
-// 1; the zero Position is before everything.
+// A Position is a place in a session: a byte of a segment. Segments are
+// numbered from 1; the zero Position precedes everything.
 type Position struct {
 	Segment uint32
 	Offset  int64
@@ -42,7 +42,7 @@ func (p Position) Before(q Position) bool {
 
 func (p Position) String() string { return fmt.Sprintf("%d:%d", p.Segment, p.Offset) }
 
-// Place names the byte by its file in the session's directory, as
+// Place returns the file in the session's directory and the offset, as
 // "00000001.jsonl:4096".
 func (p Position) Place() string { return fmt.Sprintf("%s:%d", segmentName(p.Segment), p.Offset) }
 
@@ -79,15 +79,14 @@ func appendPosition(dst []byte, p Position) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(p.Offset))
 }
 
-// readDurable reads how far the writer has synced. A pread may meet the
-// writer's pwrite half done, so it takes a value only when it has read it
-// twice.
+// readDurable reads how far the writer has synced. A pread may see half of
+// the writer's pwrite, so a value counts only when it was read twice.
 func readDurable(f File) (Position, error) {
 	var a, b [8]byte
 	for {
 		n, err := f.ReadAt(a[:], 0)
 		if n < len(a) {
-			// Short: made, not yet published. What a crash left of it is the same.
+			// Short: created but not published, or left so by a crash.
 			return Position{}, ignoreEOF(err)
 		}
 		if _, err := f.ReadAt(b[:], 0); err != nil {
@@ -114,8 +113,8 @@ func validID(id string) error {
 	return nil
 }
 
-// makeDirs makes dir and its parents as far as they are missing. A crash leaves
-// a part of them, which the next call completes.
+// makeDirs makes dir and its missing parents. A crash leaves some of them,
+// and the next call makes the others.
 func makeDirs(f FS, dir string) error {
 	err := f.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
@@ -130,8 +129,8 @@ func makeDirs(f FS, dir string) error {
 	return err
 }
 
-// checkDir refuses a directory that others could change under us. Its parents
-// may be links; it itself may not.
+// checkDir refuses a directory that other users could change. Its parents may
+// be links; it itself may not.
 func checkDir(f FS, dir string) error {
 	i, err := f.Lstat(dir)
 	switch {
@@ -149,7 +148,7 @@ func checkDir(f FS, dir string) error {
 	return nil
 }
 
-// checkRegular refuses what is not a regular file of ours.
+// checkRegular refuses anything but a regular file of this user.
 func checkRegular(f File, name string) error {
 	i, err := f.Stat()
 	switch {
@@ -163,7 +162,7 @@ func checkRegular(f File, name string) error {
 	return nil
 }
 
-// checkSize refuses a segment that is longer than any proxy writes: to read all
+// checkSize refuses a segment that is longer than any proxy writes: reading all
 // of it could take hours.
 func checkSize(i Info, name string) error {
 	if i.Size > maxSegment {
@@ -173,7 +172,7 @@ func checkSize(i Info, name string) error {
 }
 
 // machineID identifies this machine. machine-id(5) asks not to show the id
-// itself, so it is a hash. A machine without an id is known by its host name.
+// itself, so it is a hash. Without an id it is the host name.
 func machineID() string {
 	if id := machineUUID(); id != "" {
 		sum := sha256.Sum256([]byte("auditproxy " + id))
@@ -186,7 +185,7 @@ func machineID() string {
 	return "host-" + host
 }
 
-// DefaultDir is the spool directory where none is configured:
+// DefaultDir returns the spool directory if none is configured:
 // $STATE_DIRECTORY, as systemd sets it; /var/lib/auditproxy for uid 0; else
 // auditproxy in $XDG_STATE_HOME or ~/.local/state.
 func DefaultDir(getenv func(string) string, uid int) (string, error) {

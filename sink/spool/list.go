@@ -18,13 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State says what became of a session.
+// State is the state of a session.
 type State uint8
 
 // The states.
 const (
 	Live  State = iota // a process has its lock
-	Dead               // nobody has its lock and it has no end: Recover is for it
+	Dead               // its lock is free and it has no end: Recover ends it
 	Ended              // its last line is a session_end record
 )
 
@@ -39,36 +39,36 @@ type Entry struct {
 	Segments []uint32  // numbers, ascending; retention removes the first ones
 	Bytes    int64     // in the segments
 	Durable  Position  // how far its writer has synced
-	End      Position  // how far it is written; a dead writer may have left it after Durable
-	Shipped  Position  // how far its consumer has come; zero: it has not begun
+	End      Position  // how far it is written; after a dead writer it may be past Durable
+	Shipped  Position  // the position of its consumer; zero: not started
 	Modified time.Time // of the last segment
 	Torn     []string  // names of the bad tails that recovery set aside
-	Err      error     // why it can not be read, else nil; what is above may be incomplete
+	Err      error     // why it cannot be read, else nil; the fields above may be incomplete
 }
 
-// Unshipped reports whether a consumer would find something to do.
+// Unshipped reports whether records wait for a consumer.
 func (e Entry) Unshipped() bool { return e.Shipped.Before(e.Durable) }
 
 // Finished reports whether the session has ended and its consumer has all of
-// it: it does not change any more. A writer that died between its last line and
-// publishing it leaves an ended session that Recover publishes later.
+// it, so that it does not change any more. If a writer died between its last
+// line and publishing it, Recover publishes the ended session later.
 func (e Entry) Finished() bool {
 	return e.Err == nil && e.State == Ended && e.Durable == e.End && !e.Unshipped()
 }
 
 // List returns the sessions in a spool directory, oldest first, as their ids
-// sort. A session that can not be read has its Err set. A directory without
-// sessions, or none at all, is an empty list.
+// sort. A session that cannot be read has its Err set. For a missing or empty
+// directory the list is empty.
 func List(dir string) ([]Entry, error) { return list(osFS{}, dir, nil) }
 
-// Sessions that one goroutine looks at, and how many goroutines there are: a
-// year of sessions is mostly waited for, at the disk or in the kernel.
+// Sessions per goroutine, and the limit on goroutines: listing a year of
+// sessions mostly waits for the disk or the kernel.
 const (
 	perLooker  = 64
 	maxLookers = 8
 )
 
-// list is List that calls looked, if it is not nil, after each session, from
+// list is List, but calls looked, if not nil, after each session, from
 // several goroutines.
 func list(f FS, dir string, looked func(sessions int64)) ([]Entry, error) {
 	ids, err := names(f, dir)
@@ -95,13 +95,13 @@ func list(f FS, dir string, looked func(sessions int64)) ([]Entry, error) {
 	return found, err
 }
 
-// Names returns the ids of the sessions in a spool directory, oldest first. It
-// costs nothing beside List, which opens files of each.
+// Names returns the ids of the sessions in a spool directory, oldest first.
+// It costs little compared to List, which opens files of each.
 func Names(dir string) ([]string, error) { return names(osFS{}, dir) }
 
 func names(f FS, dir string) ([]string, error) {
 	sessions := filepath.Join(dir, sessionsDir)
-	// A directory of another user is one problem, and not one for each session.
+	// A directory of another user is one problem, not one for each session.
 	err := checkDir(f, sessions)
 	var all []string
 	if err == nil {
@@ -113,11 +113,11 @@ func names(f FS, dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing sessions: %w", err)
 	}
-	// What else is there are .new- and .old- directories, and what is not ours.
+	// Other names are .new- and .old- directories, or not the spool's.
 	return slices.DeleteFunc(all, func(name string) bool { return validID(name) != nil }), nil
 }
 
-// Look returns what List says of one session, and whether it is there.
+// Look returns the Entry of one session, and whether it exists.
 func Look(dir, id string) (Entry, bool) {
 	if validID(id) != nil {
 		return Entry{}, false
@@ -135,7 +135,7 @@ func look(f FS, dir, id string) (Entry, bool) {
 	return e, true
 }
 
-// Machine returns which machine wrote a session, "" if that is not known.
+// Machine returns the machine that wrote a session, "" if unknown.
 func Machine(dir, id string) string {
 	if validID(id) != nil {
 		return ""
@@ -226,7 +226,7 @@ func loadDurable(f FS, session string) (Position, error) {
 }
 
 // locked reports whether a process has the session's lock. It takes the lock
-// for a moment, shared, so that two who look do not see each other.
+// briefly and shared, so that concurrent checks do not see each other.
 func locked(f FS, session string) (bool, error) {
 	l, err := f.OpenFile(filepath.Join(session, lockFile), os.O_RDONLY, 0)
 	if err != nil {
@@ -237,8 +237,8 @@ func locked(f FS, session string) (bool, error) {
 	return !free, err
 }
 
-// endsWell reports whether the last line of the session is a session_end and
-// nothing that this version knows comes after it.
+// endsWell reports whether the session ends with a session_end, followed at
+// most by lines that this version does not know.
 func endsWell(f FS, session string, segs []uint32) (bool, error) {
 	if len(segs) == 0 {
 		return false, nil
@@ -256,8 +256,8 @@ func endsWell(f FS, session string, segs []uint32) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A session_end is short, and so is what may come after it; of a longer line
-	// the end is enough for the answer no.
+	// A session_end is short, and so are the lines that may follow it; the
+	// end of a longer line is enough to answer no.
 	b := make([]byte, min(i.Size, 16<<10))
 	if _, err := r.ReadAt(b, i.Size-int64(len(b))); ignoreEOF(err) != nil {
 		return false, err
@@ -277,27 +277,27 @@ func endsWell(f FS, session string, segs []uint32) (bool, error) {
 		case kind == audit.LineIntent || kind == audit.LineContext || kind == audit.LineTool:
 			return false, nil
 		}
-		// A newer proxy may write records of other kinds and other lines after it.
+		// A newer proxy may write unknown kinds of records and lines after it.
 	}
 }
 
 // Usage is the state of a spool directory.
 type Usage struct {
 	Dir      string
-	Writable error // nil: a session can be created; fs.ErrNotExist: it will be made
+	Writable error // nil: a session can be created; fs.ErrNotExist: the directory will be made
 	Bytes    int64 // in segments
-	Free     int64 // bytes that the file system has for us
+	Free     int64 // bytes available to this user
 	Live     int
 	Dead     int // sessions to recover
 	Ended    int
-	Unread   int // sessions that can not be read, see Entry.Err
-	// Unshipped counts sessions with durable lines that no consumer has taken.
+	Unread   int // sessions that cannot be read, see Entry.Err
+	// Unshipped counts sessions with durable lines that were not consumed.
 	Unshipped int
 	Sessions  []Entry
 }
 
-// Status looks at a spool directory. It writes an empty file and removes it. It
-// calls looked, if that is not nil, after each session, from several goroutines.
+// Status checks a spool directory. It writes an empty file and removes it. It
+// calls looked, if not nil, after each session, from several goroutines.
 func Status(dir string, looked func(sessions int64)) (Usage, error) {
 	u := Usage{Dir: dir, Writable: probe(osFS{}, dir)}
 	for d := dir; ; d = filepath.Dir(d) {

@@ -31,9 +31,9 @@ func (f *lookupFS) ReadDir(name string) ([]string, error) {
 	return f.FS.ReadDir(name)
 }
 
-// TestListMany lists so many sessions that several goroutines look at them: all
-// are there in the order of their ids, each costs a few look-ups, and one that
-// cannot be read does not hide the others.
+// TestListMany lists so many sessions that several goroutines read them: all
+// are returned in the order of their ids, each costs a few look-ups, and one
+// that cannot be read does not hide the others.
 func TestListMany(t *testing.T) {
 	const sessions = 3 * perLooker
 	f := &lookupFS{FS: newMemFS()}

@@ -8,7 +8,7 @@ import (
 )
 
 // machineUUID returns the hardware UUID, by gethostuuid(2), or "" if the
-// system does not tell it.
+// system does not return it.
 func machineUUID() string {
 	var id [16]byte
 	var wait unix.Timespec // zero: do not wait for it

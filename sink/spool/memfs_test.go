@@ -16,21 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A verdict is what becomes of one operation of a memFS.
+// A verdict is the result of one operation of a memFS.
 type verdict uint8
 
 const (
 	fine    verdict = iota
-	lost            // an error, and nothing was done
-	half            // an error, and a write did its first half
-	ghost           // an error, and all was done
-	stopped         // the machine stops before it: no operation is done any more
+	lost            // an error, without effect
+	half            // an error, after half of a write
+	ghost           // an error, after the whole operation
+	stopped         // the machine stops before it: no later operation has an effect
 )
 
 var errStopped = errors.New("machine stopped")
 
-// A memFS is a file system in memory that fails when it is told to, and knows
-// what a power cut would leave of it.
+// A memFS is a file system in memory that fails on request, and computes what
+// a power cut would leave.
 type memFS struct {
 	mu      sync.Mutex
 	root    *node
@@ -39,7 +39,7 @@ type memFS struct {
 	ops     int                                           // operations that change something, so far
 	judge   func(n int, op, name string) (verdict, error) // nil: all is fine
 	room    int64                                         // bytes that still fit; negative: any number
-	full    error                                         // what a write says beyond it
+	full    error                                         // the error of a write beyond it
 	delay   func(name string)                             // before a sync, with nothing locked
 	opens   int                                           // files open
 }
@@ -72,14 +72,14 @@ func (m *memFS) node(dir bool, perm fs.FileMode) *node {
 	return n
 }
 
-// judgeBy sets judge while others may be at work.
+// judgeBy sets judge while other goroutines use the file system.
 func (m *memFS) judgeBy(judge func(n int, op, name string) (verdict, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.judge = judge
 }
 
-// count is how many operations have changed something.
+// count returns the number of operations that changed something.
 func (m *memFS) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *memFS) verdict(op, name string) (verdict, error) {
 	return v, err
 }
 
-// do judges op and does it, as far as the verdict lets it.
+// do performs op, as far as its verdict allows.
 func (m *memFS) do(op, name string, f func() error) error {
 	v, err := m.verdict(op, name)
 	if v == fine || v == ghost {
@@ -254,8 +254,8 @@ func (n *node) info() Info {
 	return Info{Mode: n.mode, UID: os.Geteuid(), Inode: n.inode, Links: n.links, Size: int64(len(n.data)), Disk: int64(len(n.data)), ModTime: time.Time{}}
 }
 
-// crash is what a file system holds after the machine stopped: what was synced,
-// and of the rest what keep says of each name, a share of it.
+// crash returns the file system after the machine stopped: synced contents,
+// and of the rest the share that keep returns for each name.
 func (m *memFS) crash(keep func() float64) *memFS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -294,8 +294,8 @@ func (n *node) crash(keep func() float64) *node {
 	return c
 }
 
-// died is what a file system holds after the process died: everything, but
-// what was not synced still is not.
+// died returns the file system after the process died: everything, with
+// unsynced contents still unsynced.
 func (m *memFS) died() *memFS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -322,8 +322,8 @@ func (n *node) died(clones map[*node]*node) *node {
 	return c
 }
 
-// withNames is what died returns, with all names synced and no contents: a file
-// system may write a rename before the bytes of the file.
+// withNames is died with all names synced and no contents: a file system may
+// write a rename before the bytes of the file.
 func (m *memFS) withNames() *memFS {
 	c := m.died()
 	c.root.syncNames()
@@ -337,7 +337,7 @@ func (n *node) syncNames() {
 	}
 }
 
-// none keeps what was synced; some keeps chance's share of the rest.
+// none keeps synced contents only; some keeps a random share of the rest.
 func none() float64 { return 0 }
 func some(seed uint64) func() float64 {
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -13,7 +13,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// Damage says what is wrong with an Item.
+// Damage is the kind of damage of an Item.
 type Damage uint8
 
 // The kinds of damage.
@@ -22,8 +22,8 @@ const (
 	BadLine           // the line fails its checksum
 	LongLine          // the line is longer than audit.MaxLine
 	TornEnd           // a segment that has a successor ends without a line feed
-	Missing           // segments are not there; Length is how many
-	Conflicted        // the line is good, but one with its record_id said something else
+	Missing           // segments are missing; Length is their number
+	Conflicted        // the line is good, but differs from an earlier one with its record_id
 )
 
 func (d Damage) String() string {
@@ -47,31 +47,31 @@ func (d Damage) String() string {
 // An Item is one line of a session, or a place where one should be.
 type Item struct {
 	// Line is the line without its line feed. It is valid until the next call
-	// of Next. Its checksum holds unless Damage says otherwise; what else is in
-	// it is up to whoever can write the file. Of a line that is too long, and
-	// of segments that are missing, it is nil.
+	// of Next. Its checksum holds unless Damage is set; otherwise it is
+	// untrusted. It is nil for a line that is too long and for missing
+	// segments.
 	Line   []byte
 	Pos    Position // of the line's first byte
 	Length int64    // bytes, line feed included
 	Damage Damage
 
-	again bool // stood in an earlier segment
+	again bool // also in an earlier segment
 }
 
-// End is the position after it.
+// End returns the position after it.
 func (i Item) End() Position { return Position{i.Pos.Segment, i.Pos.Offset + i.Length} }
 
 // Record reports whether the item is a record, as opposed to an intent, a
-// context or whatever else has a "line" member.
+// context or other line with a "line" member.
 func (i Item) Record() bool {
 	return (i.Damage == Intact || i.Damage == Conflicted) && !bytes.HasPrefix(i.Line, []byte(`{"line":`))
 }
 
-// RecordID is the record_id of a record or an intent, nil where there is none.
-// It aliases line.
+// RecordID returns the record_id of a record or an intent, else nil. It
+// aliases line.
 func RecordID(line []byte) []byte {
 	const member = `"record_id":"`
-	// Whatever a client controls comes after the record_id, see audit.AppendRecord.
+	// Values that a client controls follow the record_id, see audit.AppendRecord.
 	i := bytes.Index(line, []byte(member))
 	if i < 0 {
 		return nil
@@ -84,44 +84,44 @@ func RecordID(line []byte) []byte {
 	return id[:end]
 }
 
-// A ReaderConfig says what to read.
+// A ReaderConfig configures a Reader.
 type ReaderConfig struct {
 	Dir     string   // the spool directory. Required.
 	Session string   // the session's id. Required.
-	From    Position // where to start, the end of an Item; zero: at the first segment there is
-	Durable bool     // read as far as the writer says that it has synced, else to the end
+	From    Position // where to start, the end of an Item; zero: at the first remaining segment
+	Durable bool     // read up to the position that the writer has synced, else to the end
 	FS      FS       // nil for the real one
 }
 
 // A Reader reads the lines of one session in order. It needs no lock and may
-// read while the session is being written. Memory is constant; there is no
-// allocation per line. A line that was written twice because a sync failed is
-// told once.
+// read while the session is being written. Memory is constant; it does not
+// allocate per line. A line that was written twice because a sync failed is
+// returned once.
 type Reader struct {
 	fs      FS
 	session string // directory
 	durable File   // nil: not limited
-	plain   bool   // knows no repeated lines
-	all     bool   // tells repeated lines too
+	plain   bool   // ignores repeat markers
+	all     bool   // returns repeated lines too
 
-	// Below is owned by whoever calls Next.
+	// The fields below belong to the goroutine that calls Next.
 
 	f      File // nil: no segment is open
 	seg    uint32
 	from   Position // where to start in the next segment
-	sealed bool     // nothing more comes to this segment
+	sealed bool     // this segment does not grow any more
 	limit  int64    // offset in this segment to read to
 
 	buf      []byte
-	lo, hi   int   // buf[lo:hi] is read and not yet told
+	lo, hi   int   // buf[lo:hi] is read and not yet returned
 	searched int   // no line feed in buf[lo:searched]
 	off      int64 // offset of buf[lo]
 	skipped  int64 // bytes of a line that is too long, before buf[lo]
 
-	repeats *repeats // what a segment that repeats lines may repeat, else nil
+	repeats *repeats // lines that this segment may repeat, else nil
 }
 
-// A segment is read in pieces of readSize, but for the first piece: most
+// A segment is read in pieces of readSize, except the first piece: most
 // sessions are short.
 const (
 	firstRead = 32 << 10
@@ -159,7 +159,7 @@ func openReader(c ReaderConfig, session string) (*Reader, error) {
 	return r, nil
 }
 
-// Close closes what is open. The reader can not be used afterwards.
+// Close closes the reader's files. The reader cannot be used afterwards.
 func (r *Reader) Close() error {
 	var errs []error
 	for _, f := range []File{r.f, r.durable} {
@@ -171,16 +171,16 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tail returns what is left after Next returned io.EOF: where the bytes after
-// the last line feed start, and how many there are. In a live session they are
-// a line being written, in a dead one a torn line.
+// Tail returns the start and number of the bytes after the last line feed,
+// once Next returned io.EOF. In a live session they are a line being written,
+// in a dead one a torn line.
 func (r *Reader) Tail() (Position, int64) {
 	return Position{r.seg, r.off - r.skipped}, r.skipped + int64(r.hi-r.lo)
 }
 
-// Next returns the next line or damage. It returns io.EOF where there is no
-// more now; a later call may return more. Damage is an Item, not an error:
-// reading goes on at the next line feed.
+// Next returns the next line or damage. It returns io.EOF at the current end;
+// a later call may return more. Damage is an Item, not an error: reading
+// continues at the next line feed.
 func (r *Reader) Next() (Item, error) {
 	for {
 		if r.f == nil {
@@ -216,7 +216,7 @@ func (r *Reader) Next() (Item, error) {
 }
 
 // line takes the line that ends with the line feed at buf[end]. It returns
-// false for one that has been told before.
+// false for one that was returned before.
 func (r *Reader) line(end int) (Item, bool) {
 	line := r.buf[r.lo:end]
 	item := Item{Line: line, Pos: Position{r.seg, r.off - r.skipped}, Length: r.skipped + int64(len(line)) + 1}
@@ -240,7 +240,7 @@ func (r *Reader) line(end int) (Item, bool) {
 	return item, true
 }
 
-// fill reads on in the open segment and returns how many bytes it got.
+// fill reads more of the open segment and returns the number of bytes.
 func (r *Reader) fill() (int, error) {
 	if r.buf == nil {
 		r.buf = make([]byte, firstRead)
@@ -275,15 +275,15 @@ func (r *Reader) fill() (int, error) {
 	return n, nil
 }
 
-// refresh looks whether the open segment got longer or is complete.
+// refresh checks whether the open segment has grown or is complete.
 func (r *Reader) refresh() (more bool, err error) {
 	if r.durable == nil {
 		next, err := r.after(r.seg)
 		if err != nil || next == 0 {
 			return false, err
 		}
-		// The writer fills a segment before it makes the next one, so what is
-		// still to be read here is there now.
+		// The writer fills a segment before it makes the next one, so the
+		// rest of this one is written now.
 		r.sealed = true
 		return true, nil
 	}
@@ -307,7 +307,7 @@ func (r *Reader) allow(p Position) (more bool) {
 	return false
 }
 
-// finish leaves a segment that is complete; what it ends with may be torn.
+// finish leaves a complete segment; its end may be torn.
 func (r *Reader) finish() (Item, bool) {
 	pos, n := r.Tail()
 	item := Item{Pos: pos, Length: n, Damage: TornEnd}
@@ -348,7 +348,7 @@ func (r *Reader) open() (Item, error) {
 	name := filepath.Join(r.session, segmentName(no))
 	f, err := r.fs.OpenFile(name, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Item{}, io.EOF // removed since; the next call says so
+		return Item{}, io.EOF // removed since; the next call reports it
 	}
 	if err == nil {
 		err = checkRegular(f, name)
@@ -370,7 +370,8 @@ func (r *Reader) open() (Item, error) {
 
 // after returns the first segment after no, 0 for none.
 func (r *Reader) after(no uint32) (uint32, error) {
-	// A name looked up is cheaper than a directory read, and nearly always right.
+	// Looking up one name is cheaper than reading the directory, and nearly
+	// always finds it.
 	if _, err := r.fs.Lstat(filepath.Join(r.session, segmentName(no+1))); err == nil {
 		return no + 1, nil
 	}

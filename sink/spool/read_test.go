@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// planted makes a session of which the test writes the files itself.
+// planted makes a session whose files the test writes itself.
 func planted(t testing.TB, segments ...[]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,8 +67,8 @@ func TestReaderTellsMissingSegments(t *testing.T) {
 	}
 }
 
-// TestReaderFollows reads on after each io.EOF, over the end of a segment, and
-// from each position it was told.
+// TestReaderFollows continues after each io.EOF, across segments, and from
+// each returned position.
 func TestReaderFollows(t *testing.T) {
 	s := create(t, Config{})
 	r, err := OpenReader(ReaderConfig{Dir: s.c.Dir, Session: testID})
@@ -154,9 +154,9 @@ func TestReaderRefusesLinksAndPipes(t *testing.T) {
 	}
 }
 
-// FuzzReader puts foreign bytes into two segments: every sealed line that
-// stands whole between line feeds is told, in order, and nothing else is
-// called intact; all bytes are accounted for.
+// FuzzReader puts foreign bytes into two segments: every whole sealed line
+// between line feeds is returned, in order, and nothing else counts as
+// intact; all bytes are accounted for.
 func FuzzReader(f *testing.F) {
 	f.Add(final(1, 1), final(2, 2))
 	f.Add(append(final(1, 1), "torn"...), append(appendRepeat(nil, 1), final(1, 1)...))
@@ -191,7 +191,7 @@ func FuzzReader(f *testing.F) {
 		first, _, _ := bytes.Cut(b, []byte("\n"))
 		_, repeats := repeatFrom(first)
 		if repeats {
-			// Repeated lines are told once: each is still told.
+			// Repeated lines are returned once.
 			want, got = distinct(want), distinct(got)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -15,47 +15,47 @@ import (
 	"go.uber.org/zap"
 )
 
-// A RecoverConfig says which sessions to recover.
+// A RecoverConfig selects the sessions to recover.
 type RecoverConfig struct {
 	Dir     string      // the spool directory. Required.
 	Machine string      // who this machine is; "" for its machine-id(5)
-	Force   bool        // also sessions of other machines, whose locks are not seen here
+	Force   bool        // also sessions of other machines, whose locks are invisible here
 	Log     *zap.Logger // nil: none
 	FS      FS          // nil for the real one
 }
 
-// A Recovered is a session that has its end now.
+// A Recovered is a session that recovery has ended.
 type Recovered struct {
 	Session string
 	Unknown int      // calls that were open
-	Damaged int      // places that could not be read; they stay as they are
+	Damaged int      // places that could not be read; they stay unchanged
 	Torn    []string // names of the bad tails that were set aside
 }
 
-// A Skipped is a session that nobody writes and that was left as it is.
+// A Skipped is a session without a writer that was left unchanged.
 type Skipped struct {
 	Session string
 	Err     error // why
 }
 
-// maxTail is how many bytes of a bad tail are copied. A crash leaves less: what
-// is longer was written by another program, and a copy would take memory and
-// space without a bound.
+// maxTail is the limit on a copied tail in bytes. A crash leaves less; a
+// longer tail was written by another program, and its copy could fill memory
+// and disk.
 const maxTail = 2 * maxPending
 
-// errForeign is why a session of another machine is skipped.
+// errForeign is the reason for skipping a session of another machine.
 var errForeign = errors.New("written on another machine: recover it there, or here with auditproxy recover --force if that machine is gone")
 
 // Recover ends the sessions that died: it syncs and reads each, sets a bad
 // tail aside, and writes one record with outcome unknown for each open call
 // and a session_end. Live and ended sessions are left alone. It may be killed
 // at any point and run any number of times, by several processes at once. A
-// problem with one session does not keep it from the others.
+// problem with one session does not stop the recovery of others.
 func Recover(ctx context.Context, c RecoverConfig) (done []Recovered, skipped []Skipped, err error) {
 	return NewRecoverer(c).Pass(ctx)
 }
 
-// A recovery is the work on one session.
+// A recovery is the recovery of one session.
 type recovery struct {
 	RecoverConfig
 	fs      FS
@@ -63,10 +63,10 @@ type recovery struct {
 	lock    File
 	durable Position
 	result  Recovered
-	settled bool // ended and published: nothing is left to do, ever
+	settled bool // ended and published: it never needs recovery again
 }
 
-// run reports whether it gave the session its end.
+// run reports whether it ended the session.
 func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 	if unnamed {
 		// Between its mkdir and its flock a live process holds no lock, and its
@@ -104,7 +104,7 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// Again, now that nobody can change it.
+	// Again, now that the lock protects it.
 	if r.durable, err = loadDurable(r.fs, r.dir); err != nil {
 		return false, err
 	}
@@ -125,8 +125,8 @@ func (r *recovery) checkMachine() error {
 		return err
 	}
 	m, whole := bytes.CutSuffix(m, []byte("\n"))
-	// Its first sync covers its name: a crash before that may leave none, or a
-	// part of it.
+	// The first sync covers the machine's name: a crash before that may leave
+	// none, or a part of it.
 	unknown := !whole && r.durable == Position{}
 	if string(m) == r.Machine || unknown || r.Force {
 		return nil
@@ -134,7 +134,7 @@ func (r *recovery) checkMachine() error {
 	return errForeign
 }
 
-// take takes the session's lock. It returns false if a process has it.
+// take locks the session. It returns false if another process has the lock.
 func (r *recovery) take(unnamed bool) (bool, error) {
 	flags := os.O_RDWR
 	if unnamed || r.Force {
@@ -142,7 +142,7 @@ func (r *recovery) take(unnamed bool) (bool, error) {
 	}
 	l, err := r.fs.OpenFile(filepath.Join(r.dir, lockFile), flags, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Its writer may be alive, holding a file that somebody removed.
+		// Its writer may be alive and hold a file that was removed.
 		return false, fmt.Errorf("lock file is gone: if its proxy is too, auditproxy recover --force: %w", err)
 	}
 	if err != nil {
@@ -157,9 +157,9 @@ func (r *recovery) take(unnamed bool) (bool, error) {
 	return true, nil
 }
 
-// name gives a directory that died while it was made its name, if anything was
-// written in it. Else it removes it: nothing was executed. It reports whether
-// there is a session now.
+// name completes a directory whose maker died, by renaming it, if a line was
+// written in it. Otherwise it removes it: no call was executed. It reports
+// whether there is a session now.
 func (r *recovery) name() (bool, error) {
 	segs, err := segments(r.fs, r.dir)
 	if err != nil {
@@ -187,8 +187,8 @@ func (r *recovery) name() (bool, error) {
 	return false, removeAll(r.fs, r.dir)
 }
 
-// publish looks after a session that has its end, and reports whether there
-// was anything to do: its writer may have died before it synced and said so.
+// publish syncs and publishes an ended session, and reports whether that was
+// necessary: its writer may have died before it did.
 func (r *recovery) publish(ctx context.Context, segs []uint32) (bool, error) {
 	last := segs[len(segs)-1]
 	i, err := r.fs.Lstat(filepath.Join(r.dir, segmentName(last)))
@@ -211,8 +211,8 @@ func (r *recovery) dropBallast() error {
 	return err
 }
 
-// end writes what the session lacks. At each step a crash leaves a session
-// that is dead as before, with some of its calls ended.
+// end writes the missing records. A crash at any step leaves the session
+// dead, with some of its calls ended.
 func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 	r.result.Session = r.id
 	for _, no := range segs {
@@ -224,7 +224,7 @@ func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 		if err := checkSize(i, name); err != nil {
 			return err
 		}
-		// What is read below must be what the medium has.
+		// The bytes read below must be on the medium.
 		if err := syncFile(r.fs, name); err != nil {
 			return fmt.Errorf("syncing segment %d: %w", no, err)
 		}
@@ -239,7 +239,7 @@ func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 			return fmt.Errorf("setting the tail of segment %d aside: %w", no, err)
 		}
 	}
-	// The dead proxy kept it for exactly what is written now.
+	// The dead proxy kept it for the records written now.
 	if err := r.dropBallast(); err != nil {
 		return err
 	}
@@ -254,8 +254,8 @@ func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 }
 
 // setAside copies what follows the last good line of a segment to a file of
-// its own and cuts it off. What has been published stays where it is, good or
-// bad: a consumer may stand behind it.
+// its own and cuts it off. Published bytes stay, good or bad: a consumer's
+// cursor may be past them.
 func (r *recovery) setAside(no uint32, h *history) error {
 	g, err := r.fs.OpenFile(filepath.Join(r.dir, segmentName(no)), os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -277,7 +277,7 @@ func (r *recovery) setAside(no uint32, h *history) error {
 		return nil
 	}
 	if i.Size-from > maxTail || i.Links > 1 {
-		r.result.Damaged++ // readers pass over it where it is
+		r.result.Damaged++ // readers skip it in place
 		return nil
 	}
 	name, err := r.copyTail(g, no, from, i.Size)
@@ -285,7 +285,7 @@ func (r *recovery) setAside(no uint32, h *history) error {
 		return err
 	}
 	// A crash before this leaves the tail twice, and the next recovery finds
-	// that its copy is there.
+	// the copy.
 	if err := g.Truncate(from); err != nil {
 		return err
 	}
@@ -293,8 +293,8 @@ func (r *recovery) setAside(no uint32, h *history) error {
 	return g.Sync()
 }
 
-// copyTail makes a durable copy of g[from:to] and returns its name. A copy
-// that is there with other contents is of another recovery that died, and
+// copyTail makes a durable copy of g[from:to] and returns its name. An
+// existing copy with other contents is from another recovery that died, and
 // stays.
 func (r *recovery) copyTail(g File, no uint32, from, to int64) (string, error) {
 	tail := make([]byte, to-from)
@@ -329,7 +329,7 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 	var err error
 	name := filepath.Join(r.dir, durableFile)
 	if i, err := r.fs.Lstat(name); err == nil && i.Links > 1 {
-		// A backup, or another file: what is written next is not for it.
+		// A backup, or another file: it must not receive the next lines.
 		if err := replaceFile(r.fs, name, appendPosition(nil, r.durable)); err != nil {
 			return nil, err
 		}
@@ -345,8 +345,8 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 		}
 	}
 	if s.cur == nil {
-		// Nothing to go on with: no segment, or one whose end is damaged although
-		// it had been published, so that a consumer may stand behind it.
+		// No segment to continue: there is none, or its published end is
+		// damaged, and a consumer's cursor may be past it.
 		s.mu.Lock()
 		err = s.restart()
 		s.mu.Unlock()
@@ -359,9 +359,9 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 	return s, nil
 }
 
-// reopen opens the last segment. It returns nil if that is shorter than what
-// was published, does not end with a line, or has another name: that may be a
-// backup's.
+// reopen opens the last segment. It returns nil if that is shorter than the
+// published position, does not end with a line, or has a second name, which
+// may be a backup's.
 func (r *recovery) reopen(no uint32) (*segment, error) {
 	name := filepath.Join(r.dir, segmentName(no))
 	g, err := r.fs.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
@@ -384,7 +384,7 @@ func (r *recovery) reopen(no uint32) (*segment, error) {
 	return &segment{f: g, no: no, name: name, inode: i.Inode, size: i.Size, limit: segmentSize}, nil
 }
 
-// write appends the records that are missing.
+// write appends the missing records.
 func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
 	var b []byte
 	seq := h.nextSeq
@@ -400,8 +400,8 @@ func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
 		r.result.Unknown++
 	}
 	if h.end != nil && r.result.Unknown == 0 {
-		// The session did end, but a failed sync began another segment: the same
-		// line again, where readers know that it is one.
+		// The session did end, but a failed sync started another segment:
+		// repeat the line there, where readers recognize it.
 		if err := s.rotate(h.endSegment); err != nil {
 			return err
 		}

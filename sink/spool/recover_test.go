@@ -33,7 +33,7 @@ func TestRecoverWritesWhatIsMissing(t *testing.T) {
 	appendLines(t, s, intent(1), false)
 	appendLines(t, s, final(1, 1), true)
 	appendLines(t, s, intent(2), false)
-	appendLines(t, s, audit.AppendRecord(nil, &audit.Record{ // interim: it ends nothing
+	appendLines(t, s, audit.AppendRecord(nil, &audit.Record{ // interim: it does not end the call
 		Kind: audit.KindOpen, RecordID: callID(500), SessionID: testID, Seq: 2, CallNo: 2, TS: when(2), Duration: -1,
 	}), true)
 	appendLines(t, s, audit.AppendIntent(nil, &audit.Record{ // again, with the name known
@@ -91,9 +91,9 @@ func TestRecoverWritesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestRecoverNewerProxy has records of a kind and lines that this version does
-// not know: a session is not dead because some come after its end, and numbers
-// go on after theirs.
+// TestRecoverNewerProxy uses kinds of records and lines that this version
+// does not know: some after its end do not make a session dead, and numbers
+// continue after theirs.
 func TestRecoverNewerProxy(t *testing.T) {
 	future := func(seq uint64) []byte { return boundary("checkpoint", seq) }
 	line := audit.Seal([]byte(`{"line":"future","v":1,"kind":7}`), 0)
@@ -101,7 +101,7 @@ func TestRecoverNewerProxy(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		lines  [][]byte
-		rotate int    // before which line a segment begins
+		rotate int    // line at which a segment starts
 		kinds  string // of the records after recovery
 		again  int    // sessions to recover
 	}{
@@ -233,7 +233,8 @@ func TestRecoverersRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// Whoever came while another looked at the lock left it to the next.
+	// A recovery that met another's check of the lock left the session to the
+	// next.
 	_, _, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
 	must(t, err)
 	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}), nil, "race")
@@ -276,8 +277,8 @@ func TestTornTwice(t *testing.T) {
 	}
 }
 
-// TestRecoverHalfARepeat died while it wrote lines again after a failed sync:
-// the intent stands twice, its final record once, and before it.
+// TestRecoverHalfARepeat died while it repeated lines after a failed sync:
+// the intent is there twice, its final record once, between them.
 func TestRecoverHalfARepeat(t *testing.T) {
 	s := create(t, Config{})
 	appendLines(t, s, intent(1), false)
@@ -293,8 +294,8 @@ func TestRecoverHalfARepeat(t *testing.T) {
 	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir}), [][]byte{final(1, 0)}, "half a repeat")
 }
 
-// TestRecoverWritesToNoOtherFile plants, in a dead session, names of files that
-// have other names too. They keep what is in them, and the session gets its end.
+// TestRecoverWritesToNoOtherFile plants hard links to other files in a dead
+// session. The files keep their contents, and the session is ended.
 func TestRecoverWritesToNoOtherFile(t *testing.T) {
 	for _, name := range []string{segmentName(1), segmentName(2), durableFile, durableFile + ".tmp", lockFile, ballastFile} {
 		t.Run(name, func(t *testing.T) {
@@ -331,8 +332,8 @@ func TestRecoverWritesToNoOtherFile(t *testing.T) {
 	}
 }
 
-// TestRecoverHoldsABoundedHistory reads a session with more open calls than a
-// proxy has, and tools of more names: it is left as it is.
+// TestRecoverHoldsABoundedHistory reads a session with more open calls or
+// tools than a proxy allows: it is left unchanged.
 func TestRecoverHoldsABoundedHistory(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
 	for _, tt := range []struct {

@@ -15,36 +15,38 @@ import (
 	"go.uber.org/zap"
 )
 
-// Times of a Recoverer. Calls of a dead proxy are to be in the store within a
-// minute; the longest pause leaves most of that to the consumer.
+// Times of a Recoverer. Calls of a dead proxy must be in the store within a
+// minute; the longest pause leaves most of it to the consumer.
 const (
 	passEvery = 2 * time.Second
 	passLast  = 15 * time.Second
-	passShare = 20 // a pass takes at most this part of the time, up to passLast
+	passShare = 20 // a pass uses at most this part of the time, up to passLast
 
 	recoverAgain = 10 * time.Second // after a session could not be recovered, doubled
 	recoverLast  = 10 * time.Minute // until here
 )
 
-// A Recoverer recovers the sessions of a spool directory while their processes
-// die. A pass reads the directory's names and opens only sessions that are not
-// known to be settled: a long history costs one look. One goroutine owns it.
+// A Recoverer recovers the sessions of a spool directory after their
+// processes die. A pass reads the directory's names and opens only sessions
+// that are not known to be settled, so that a long history is read once. One
+// goroutine owns it.
 type Recoverer struct {
 	c       RecoverConfig
 	fs      FS
-	settled map[string]struct{} // names of directories with nothing left to do
+	settled map[string]struct{} // names of directories that need no more recovery
 	failed  map[string]failure  // by name of the directory
 	logged  map[string]struct{} // causes of failures that last
 }
 
-// A failure is why a session is not recovered, and when to try again.
+// A failure is the reason that a session was not recovered, and the time of
+// the next attempt.
 type failure struct {
 	err  error
 	wait time.Duration
 	next time.Time
 }
 
-// NewRecoverer returns a Recoverer that has not looked yet.
+// NewRecoverer returns a Recoverer without any state.
 func NewRecoverer(c RecoverConfig) *Recoverer {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
@@ -56,8 +58,8 @@ func NewRecoverer(c RecoverConfig) *Recoverer {
 }
 
 // Run makes passes until ctx ends. After a pass that could read the directory
-// it calls after, with what was recovered and with how many dead sessions could
-// not be.
+// it calls after with the recovered sessions and the number of dead sessions
+// that failed.
 func (r *Recoverer) Run(ctx context.Context, after func(done []Recovered, left int)) {
 	problem := "" // with the directory, as it was logged
 	for {
@@ -81,9 +83,8 @@ func (r *Recoverer) Run(ctx context.Context, after func(done []Recovered, left i
 	}
 }
 
-// Pass recovers each dead session once, but those whose last attempt failed
-// only when their pause is over. What keeps sessions from being recovered is
-// logged when it is new, once for all sessions with that cause.
+// Pass tries each dead session once; after a failure, only when its pause is
+// over. A new cause of failures is logged once for all sessions.
 func (r *Recoverer) Pass(ctx context.Context) (done []Recovered, skipped []Skipped, err error) {
 	names, err := r.names()
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *Recoverer) Pass(ctx context.Context) (done []Recovered, skipped []Skipp
 			return done, skipped, ctx.Err()
 		}
 		if errors.Is(err, fs.ErrNotExist) && gone(r.fs, rec.dir) {
-			err = nil // its writer gave it its name meanwhile, or Retain removed it
+			err = nil // its writer has renamed it, or Retain removed it
 		}
 		if err != nil {
 			skipped = append(skipped, Skipped{name, err})
@@ -150,7 +151,7 @@ func (r *Recoverer) fail(name string, err error) {
 	r.failed[name] = failure{err, wait, time.Now().Add(wait)}
 }
 
-// forget drops what is known of sessions that retention has removed. names are
+// forget drops the state of sessions that retention has removed. names are
 // sorted.
 func (r *Recoverer) forget(names []string) {
 	gone := func(name string) bool {
@@ -181,8 +182,8 @@ func (r *Recoverer) logFailed() {
 	}
 }
 
-// cause is what different sessions may fail of alike: a read-only file system,
-// a full one, another machine.
+// cause returns the cause that sessions may share: a read-only or full file
+// system, another machine.
 func cause(err error) string {
 	var errno syscall.Errno
 	switch {

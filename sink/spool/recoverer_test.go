@@ -45,8 +45,8 @@ func deadSession(t *testing.T, dir, id string) *Session {
 }
 
 // TestRecovererReadOnly: sessions that cannot be written are logged once, not
-// with each pass and each session; they keep no other from being recovered, and
-// are recovered once that is possible.
+// per pass and session. Others are recovered meanwhile, and they are once
+// that is possible.
 func TestRecovererReadOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -81,8 +81,8 @@ func TestRecovererReadOnly(t *testing.T) {
 	})
 }
 
-// TestRecovererCost: of sessions that are settled a pass opens nothing, however
-// many there are.
+// TestRecovererCost: a pass opens no file of settled sessions, however many
+// there are.
 func TestRecovererCost(t *testing.T) {
 	dir := t.TempDir()
 	for n := range 20 {
@@ -96,7 +96,7 @@ func TestRecovererCost(t *testing.T) {
 		if len(skipped) > 0 || len(done) != []int{20, 0, 0}[n] {
 			t.Fatalf("pass %d recovered %d sessions and skipped %v", n, len(done), skipped)
 		}
-		if n == 1 { // the pass after the recovery finds that nothing is left to do
+		if n == 1 { // the pass after the recovery settles it
 			f.opened = 0
 		}
 	}
@@ -123,8 +123,8 @@ func TestRecovererForeignDirectory(t *testing.T) {
 	}
 }
 
-// TestRecoverHostileSize: what no proxy writes costs neither the memory nor the
-// disk that it pretends to need, and keeps no other session from its end.
+// TestRecoverHostileSize: an impossible size costs neither memory nor disk,
+// and does not stop the recovery of other sessions.
 func TestRecoverHostileSize(t *testing.T) {
 	dir := t.TempDir()
 	segment := func(s *Session) string { return filepath.Join(s.dir, segmentName(1)) }

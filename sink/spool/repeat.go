@@ -11,13 +11,13 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// After a failed sync the lines since the last good one are written again, to
-// a new segment. That segment starts with a line that says so, which is why
+// After a failed sync the lines since the last good sync are written again,
+// to a new segment. That segment starts with a line that marks it, so that
 // reading costs nothing where no sync has failed.
 const repeatPrefix = `{"line":"repeat","v":1,"segment":`
 
 // appendRepeat appends the line "from here on this segment may repeat lines
-// that stand in segment no or after it".
+// of segment no or later ones".
 func appendRepeat(dst []byte, no uint32) []byte {
 	from := len(dst)
 	dst = append(dst, repeatPrefix...)
@@ -36,16 +36,16 @@ func repeatFrom(line []byte) (uint32, bool) {
 	return uint32(no), err == nil
 }
 
-// repeats holds the lines of the segments that a segment may repeat, as
-// hashes: 16 to 32 bytes for each.
+// repeats holds hashes of the lines that a segment may repeat: 16 to 32 bytes
+// for each.
 type repeats struct {
 	seed    maphash.Seed
 	lines   map[uint64]struct{} // hash of a line
 	records map[uint64]uint64   // hash of a record's id → of its line
 }
 
-// loadRepeats reads the segments from no to the one before the reader's. What
-// can not be read there can not be told twice either.
+// loadRepeats reads the segments from no to the one before the reader's.
+// Lines that cannot be read there were not returned before either.
 func (r *Reader) loadRepeats(no uint32) *repeats {
 	rep := &repeats{maphash.MakeSeed(), make(map[uint64]struct{}), make(map[uint64]uint64)}
 	earlier := &Reader{fs: r.fs, session: r.session, plain: true, from: Position{max(no, 1), 0}}
@@ -73,9 +73,9 @@ func (rep *repeats) add(item Item) {
 	}
 }
 
-// check marks a line that stood in an earlier segment, and one that differs
-// from what stood there. Lines without a record_id are told again: they
-// describe what follows them.
+// check marks a line of an earlier segment, and one that differs from it.
+// Lines without a record_id are returned again: they describe the lines after
+// them.
 func (rep *repeats) check(item Item) Item {
 	id := RecordID(item.Line)
 	if id == nil {
@@ -91,8 +91,8 @@ func (rep *repeats) check(item Item) Item {
 	return item
 }
 
-// startRepeats makes up for the first line of a segment that the reader starts
-// in the middle of.
+// startRepeats reads the first line of a segment that the reader starts in
+// the middle of.
 func (r *Reader) startRepeats() error {
 	if r.off == 0 || r.plain {
 		return nil

@@ -20,36 +20,36 @@ const oldPrefix = ".old-" // of a session's directory that is being removed
 const (
 	looksFile = "looks" // in the spool directory: when Retain looked, see looks
 	looksSize = 64
-	lookAgain = 24 * time.Hour // until what a look saw of the clock counts
+	lookAgain = 24 * time.Hour // until the time of a look counts
 	future    = time.Hour      // that a file may be newer than the clock
 )
 
-// A RetainConfig says how long to keep what has been consumed.
+// A RetainConfig limits the age and size of consumed segments.
 type RetainConfig struct {
 	Dir      string        // the spool directory. Required.
 	Age      time.Duration // zero: for ever. A file goes a day or two later, see looks.
 	Bytes    int64         // on the disk, of consumed segments and sessions, oldest go first; zero: no bound
-	Consumed bool          // sessions have a consumer; else only ended sessions go, by age
+	Consumed bool          // sessions have a consumer; else only ended sessions are removed, by age
 	Log      *zap.Logger   // nil: none
 	FS       FS            // nil for the real one
 
 	now   func() time.Time // nil: time.Now
-	clock time.Time        // what counts as the time for ages; zero: none, nothing is old
+	clock time.Time        // the time that ages are measured at; zero: unknown, nothing is old
 }
 
 // A used is a consumed segment, or without a consumer a whole session.
 type used struct {
 	session string // directory
 	no      uint32
-	size    int64     // on the disk; with last, of the whole session beside its other segments
-	end     time.Time // when it was written last
-	last    bool      // the session ends with it and may go as a whole
+	size    int64     // on the disk; with last, including the session's other files
+	end     time.Time // of its last write
+	last    bool      // the session ends with it and may be removed as a whole
 }
 
-// Retain removes what is old enough, and returns how many bytes. What no
-// consumer has taken stays, and so does every segment that holds the intent of
-// a call that is still open. A problem with one session does not keep it from
-// the others.
+// Retain removes old and excess segments, and returns the number of bytes. It
+// keeps records that are not consumed, and every segment with the intent of
+// an open call. A problem with one session does not stop the removal of
+// others.
 func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	f := orOS(c.FS)
 	if c.Log == nil {
@@ -72,7 +72,8 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	}
 	var list []used
 	for _, id := range ids {
-		// Before each: there may be a hundred thousand, and an end does not wait.
+		// Checked before each: there may be a hundred thousand, and shutdown
+		// must not wait.
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -102,11 +103,11 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	return removed, errors.Join(errs...)
 }
 
-// used lists what of a session may go.
+// used lists the segments of a session that may be removed.
 func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 	session := filepath.Join(c.Dir, sessionsDir, e.ID)
 	if e.Err != nil || e.State == Dead || len(e.Segments) == 0 {
-		return nil, nil // Recover comes first, and needs everything
+		return nil, nil // Recover runs first, and needs all segments
 	}
 	whole := e.State == Ended && (!c.Consumed || !e.Unshipped())
 	if whole && !c.Consumed {
@@ -138,8 +139,7 @@ func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking at session %q: %w", e.ID, err)
 		}
-		// The clock may have been set back: a segment never goes before the one
-		// in front of it.
+		// The clock may have been set back: segments are removed in order.
 		if st.ModTime.After(end) {
 			end = st.ModTime
 		}
@@ -153,8 +153,8 @@ func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 	return list, nil
 }
 
-// besideSegments returns what a session takes on the disk beside its segments:
-// of a short one that is most.
+// besideSegments returns the disk space of a session's other files, which is
+// most of a short session's.
 func besideSegments(f FS, session string) (int64, error) {
 	i, err := f.Lstat(session)
 	if err != nil {
@@ -166,19 +166,19 @@ func besideSegments(f FS, session string) (int64, error) {
 		if _, segment := segmentNo(name); segment {
 			continue
 		}
-		if i, err := f.Lstat(filepath.Join(session, name)); err == nil { // else it was removed meanwhile
+		if i, err := f.Lstat(filepath.Join(session, name)); err == nil { // else it has been removed
 			sum += i.Disk
 		}
 	}
 	return sum, err
 }
 
-// look returns the time that ages are judged by. The system's clock may be
-// wrong: years ahead, it would make everything old. So a time counts only when a
-// look at least a day later, or a quarter of c.Age, finds that the clock has
-// gone on from it. Until then, and after the clock was set back, it is the time
-// that counted before, or none: then nothing is old. A clock that stays wrong
-// for longer is believed.
+// look returns the time that ages are measured at. The system's clock may be
+// wrong: years ahead, it would make everything old. So a time counts only
+// when a look at least a day later, or a quarter of c.Age, finds that the
+// clock has advanced from it. Until then, and after the clock was set back,
+// the previous time counts; without one nothing is old. A clock that stays
+// wrong for longer is believed.
 //
 // A crash leaves the looks before or after; several processes may look at once.
 func (c RetainConfig) look(f FS) (time.Time, error) {
@@ -202,7 +202,7 @@ func (c RetainConfig) look(f FS) (time.Time, error) {
 	if err != nil {
 		err = fmt.Errorf("noting when the clock was looked at: %w", err)
 	}
-	return unixOrZero(counts), err // on a full disk, what is old must go all the same
+	return unixOrZero(counts), err // on a full disk, old segments must be removed all the same
 }
 
 func unixOrZero(seconds int64) time.Time {
@@ -212,9 +212,9 @@ func unixOrZero(seconds int64) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// redate has a file from the future, of a time when the clock was ahead, count
-// from now on: it would not grow old for as long as the clock was ahead. While
-// no time counts, it may be the clock that is behind.
+// redate sets the time of a file from the future to now: written while the
+// clock was ahead, it would not grow old for that long. While no time counts,
+// the clock itself may be behind.
 func (c RetainConfig) redate(f FS, name string, modified time.Time) error {
 	if now := c.now(); !c.clock.IsZero() && modified.After(now.Add(future)) {
 		return f.Chtimes(name, now)
@@ -247,8 +247,8 @@ func (u used) remove(f FS) error {
 	if ok, err := l.Lock(false); err != nil || !ok {
 		return errors.Join(err, errors.New("somebody has its lock"))
 	}
-	// Renamed first: a crash in the middle of the removal must not leave what
-	// looks like a dead session. sweep completes it.
+	// Renamed first: a crash during the removal must not leave an apparently
+	// dead session. sweep completes it.
 	old := filepath.Join(filepath.Dir(u.session), oldPrefix+filepath.Base(u.session))
 	if err := f.Rename(u.session, old); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (u used) remove(f FS) error {
 	return removeAll(f, old)
 }
 
-// sweep completes removals that a crash cut short.
+// sweep completes removals that a crash interrupted.
 func sweep(f FS, dir string) error {
 	sessions := filepath.Join(dir, sessionsDir)
 	names, err := f.ReadDir(sessions)

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestConsumer takes records away, in two runs, and sees each once.
+// TestConsumer consumes records in two runs, and sees each once.
 func TestConsumer(t *testing.T) {
 	s := create(t, Config{Head: head})
 	c := ReaderConfig{Dir: s.c.Dir, Session: testID}
@@ -36,7 +36,7 @@ func TestConsumer(t *testing.T) {
 	item, err := first.Next()
 	must(t, err)
 	must(t, first.Commit(item.End()))
-	_, err = first.Next() // not committed: told again
+	_, err = first.Next() // not committed: returned again
 	must(t, err)
 	must(t, first.Close())
 
@@ -56,7 +56,7 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-// TestConsumerDamagedCursor tells everything again rather than too little.
+// TestConsumerDamagedCursor reads everything again after a damaged cursor.
 func TestConsumerDamagedCursor(t *testing.T) {
 	for _, cursor := range []string{"", "x", "1", "1 -5\n", "-1 0\n"} {
 		s := create(t, Config{})
@@ -118,8 +118,8 @@ func (c RetainConfig) looked(t *testing.T) {
 	must(t, replaceFile(orOS(c.FS), filepath.Join(c.Dir, looksFile), fmt.Appendf(nil, "%d %d\n", now, now)))
 }
 
-// TestRetentionUnderAClockThatJumps keeps what a wrong clock makes look old,
-// and removes in the end what is old.
+// TestRetentionUnderAClockThatJumps keeps files that only look old by a wrong
+// clock, and finally removes the old ones.
 func TestRetentionUnderAClockThatJumps(t *testing.T) {
 	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
 	everything := []string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}
@@ -169,11 +169,11 @@ func TestRetentionUnderAClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestRetention removes what is consumed and old, or too much, and nothing
+// TestRetention removes consumed files that are old or in excess, and nothing
 // else.
 func TestRetention(t *testing.T) {
 	everything := []string{"session-0[1 2 3]", "session-1[1 2 3]", "session-2[1 2 3]"}
-	const day, aSession = 24 * time.Hour, -1 // less than what session-0 takes on the disk
+	const day, aSession = 24 * time.Hour, -1 // less than the disk space of session-0
 	for _, tt := range []struct {
 		name    string
 		consume map[string]int // records of a session
@@ -217,7 +217,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// onDisk is what du(1) says of a directory.
+// onDisk returns the size of a directory as du(1) counts it.
 func onDisk(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
@@ -242,8 +242,8 @@ func (f *countingFS) OpenFile(name string, flag int, perm fs.FileMode) (File, er
 	return f.FS.OpenFile(name, flag, perm)
 }
 
-// TestRetainEndsWithItsContext looks at no more sessions once it is to end,
-// however many there are.
+// TestRetainEndsWithItsContext checks that Retain opens no more sessions once
+// its context ends.
 func TestRetainEndsWithItsContext(t *testing.T) {
 	dir := stock(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -309,11 +309,11 @@ func TestOpenCallsKeepTheirSegment(t *testing.T) {
 	}
 }
 
-// TestRetainStopsAtEveryOperation leaves nothing that looks like a dead
-// session, and the next run completes the removal.
+// TestRetainStopsAtEveryOperation checks that no crash leaves an apparently
+// dead session, and that the next run completes the removal.
 func TestRetainStopsAtEveryOperation(t *testing.T) {
 	full, _ := sample(t)
-	c := RetainConfig{Dir: "/spool", Age: time.Hour, FS: full} // memFS has no times: all is old
+	c := RetainConfig{Dir: "/spool", Age: time.Hour, FS: full} // memFS has no times: everything is old
 	c.looked(t)
 	for n := 1; ; n++ {
 		f := full.died()

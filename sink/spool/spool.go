@@ -34,27 +34,28 @@ import (
 	"go.uber.org/zap"
 )
 
-// Durability says when a line counts as written, and what a call waits for.
+// Durability selects when a line counts as written, and what a call waits
+// for.
 type Durability uint8
 
 // The modes. The zero value is the default.
 const (
 	Intent   Durability = iota // a call waits for its intent's group sync, at most SyncWait
-	Always                     // also the final record, before the answer is passed on; no bound
+	Always                     // also the final record, before the answer is forwarded; no bound
 	Interval                   // sync every 50 ms, nothing waits
-	OS                         // no sync; what was written counts
+	OS                         // no sync; written lines count
 )
 
-// Sizes and times. None of them is part of the format but the first, which a
-// reader need not know either.
+// Sizes and times. Only the first concerns the format, and a reader need not
+// know it.
 const (
-	segmentSize = 8 << 20                // bytes after which a new segment is begun
+	segmentSize = 8 << 20                // bytes after which a new segment is started
 	maxHead     = 1 << 20                // bytes of Head that a segment starts with
 	ballastSize = 256 << 10              // bytes kept for the final records of open calls
 	maxPending  = 8 << 20                // bytes written and not yet synced; more waits for the sync
 	softPending = 1 << 20                // bytes after which the sync does not wait for its time
 	maxOffset   = 1 << 30                // bytes a segment may grow to if no other can be made
-	maxSegment  = maxOffset + maxPending // bytes of a segment; one that is longer was made by another program
+	maxSegment  = maxOffset + maxPending // bytes of a segment; a longer one was made by another program
 
 	syncEvery    = 50 * time.Millisecond
 	behindAfter  = time.Second            // that a sync runs before appends beyond maxPending no longer wait for it
@@ -64,53 +65,54 @@ const (
 	retryLast    = time.Minute            // until here
 )
 
-// ErrFull means that nothing can be written now: no space, or the device
-// fails. It is over when an Append succeeds again.
+// ErrFull means that nothing can be written now, because the disk is full or
+// failing. It ends when an Append succeeds.
 var ErrFull = errors.New("spool cannot take more lines")
 
-// errClosed is what Append says after Close.
+// errClosed is returned by Append after Close.
 var errClosed = errors.New("session is closed")
 
-// errWaiting is why no segment is begun after one whose sync failed.
+// errWaiting is the reason that no segment is started after one whose sync
+// failed.
 var errWaiting = errors.New("waiting to begin a segment")
 
-// A fullError is ErrFull and why.
+// A fullError is ErrFull with its cause.
 type fullError struct{ cause error }
 
 func (e *fullError) Error() string        { return ErrFull.Error() + ": " + e.cause.Error() }
 func (e *fullError) Is(target error) bool { return target == ErrFull }
 func (e *fullError) Unwrap() error        { return e.cause }
 
-// A Config says where a spool is and how it behaves.
+// A Config configures a spool.
 type Config struct {
 	Dir        string      // the spool directory. Required.
 	Durability Durability  // zero: Intent
 	Log        *zap.Logger // nil: none
 
-	// Head appends the sealed context and tool lines that a new segment starts
-	// with. It is called with the session's lock held, so it must not call the
-	// session. Of more than 1 MiB the lines beyond are left out: a segment must
-	// have room for records. nil for none.
+	// Head appends the sealed context and tool lines that a new segment
+	// starts with. It is called with the session's lock held, so it must not
+	// call the session. Lines beyond 1 MiB are omitted: a segment must have
+	// room for records. nil for none.
 	Head func(dst []byte) []byte
 
-	// OnLoss is told that a segment was removed, renamed, cut or written to by
-	// somebody else. Lines that were not synced yet are already in a new
-	// segment; what was synced before may be gone. It is called by whoever
-	// synced, with nothing locked, and may call Append; nil for none.
+	// OnLoss is called after another process removed, renamed, cut or wrote
+	// to a segment. Unsynced lines are already in a new segment; synced ones
+	// may be gone. It is called by the syncing goroutine, with nothing
+	// locked, and may call Append; nil for none.
 	OnLoss func(Loss)
 
-	Machine string // who this machine is; "" for its machine-id(5)
+	Machine string // id of this machine; "" for its machine-id(5)
 	FS      FS     // the file system; nil for the real one. Tests inject faults here.
 }
 
-// Attach sets Head and OnLoss for a writer that is made after its session. The
-// first segment is begun by then, so it starts with what is appended first.
-// Attach must be called before Append and Run, and once.
+// Attach sets Head and OnLoss for a writer that is made after its session.
+// The first segment exists by then, so it starts with the first appended
+// lines. Attach must be called before Append and Run, and once.
 func (s *Session) Attach(head func(dst []byte) []byte, onLoss func(Loss)) {
 	s.c.Head, s.c.OnLoss = head, onLoss
 }
 
-// A Loss is what happened to a segment under the writer's feet.
+// A Loss is a change or removal of a segment by another process.
 type Loss struct {
 	Segment uint32
 	Offset  int64  // bytes of it that had been synced
@@ -128,24 +130,24 @@ type Session struct {
 	kick chan struct{} // one pending request to sync now
 	due  *time.Timer   // fires when lines have waited for syncEvery
 
-	// syncing is held by the one who syncs, over the sync; it is taken before mu
-	// and guards batch and noDirSync.
+	// syncing is held during a sync; it is locked before mu and guards batch
+	// and noDirSync.
 	syncing   sync.Mutex
 	batch     []*segment // space for a batch's files
-	noDirSync bool       // it is in the log that directories cannot be synced
+	noDirSync bool       // logged that directories cannot be synced
 
 	// mu is held over write(2), never over a sync. It guards everything down to
 	// the next blank line with a comment.
 	mu         sync.Mutex
 	lock       File     // the flock
 	durable    File     // where the synced offset is published
-	cur        *segment // nil: after a loss, until a segment can be begun
+	cur        *segment // nil: after a loss, until a segment can be started
 	failed     bool     // a sync of cur failed: it is written to and never synced again
 	next       uint32   // number of the next segment
 	old        []*segment
 	written    int64  // bytes appended over all segments
 	live       []byte // the lines written since the last sync began
-	inflight   []byte // the lines that the running sync, or one that failed, was for
+	inflight   []byte // the lines of the running sync, or of one that failed
 	dirty      bool   // lines were written since the last sync began
 	torn       bool   // cur may hold bytes after cur.size
 	newNames   bool   // the directory has names that are not synced
@@ -154,16 +156,16 @@ type Session struct {
 	scratch    []byte
 	ballast    bool
 	ballastAt  time.Time // no attempt to get it back before
-	segmentAt  time.Time // no attempt to begin a segment before
+	segmentAt  time.Time // no attempt to start a segment before
 	retryAfter time.Duration
 	syncSince  time.Time // when the running sync began, zero if none runs
-	closing    bool      // Close has begun
+	closing    bool      // Close was called
 	closed     bool
 
 	// wait guards the rest.
 	wait    sync.Mutex
 	synced  int64 // of written
-	running bool  // Run is there to sync
+	running bool  // Run is running
 	waiters []*waiter
 	idle    []*waiter
 }
@@ -176,7 +178,7 @@ type segment struct {
 	inode uint64
 	head  int64 // bytes that every segment starts with
 	size  int64 // bytes up to the last good line
-	limit int64 // size after which a new one is begun
+	limit int64 // size after which a new one is started
 }
 
 // ID returns the session's id.

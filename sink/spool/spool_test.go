@@ -88,7 +88,7 @@ func appendLines(t testing.TB, s *Session, lines []byte, final bool) int64 {
 	return pos
 }
 
-// items reads all that a reader tells.
+// items returns all items of a reader.
 func items(t testing.TB, c ReaderConfig) []Item {
 	t.Helper()
 	if c.Session == "" {
@@ -113,7 +113,7 @@ func drain(t testing.TB, next func() (Item, error)) (list []Item) {
 	}
 }
 
-// texts are the lines of items, damage in words.
+// texts returns the lines of items, and damage in words.
 func texts(list []Item) (out []string) {
 	for _, i := range list {
 		if i.Damage != Intact {

@@ -12,18 +12,18 @@ import (
 	"go.uber.org/zap"
 )
 
-// A waiter is one call of Wait. It is used again, so that waiting does not
+// A waiter is one call of Wait. It is reused, so that waiting does not
 // allocate.
 type waiter struct {
 	pos   int64
-	done  chan bool // holds one
+	done  chan bool // capacity 1
 	timer *time.Timer
 }
 
 // Wait waits until everything before pos is synced, at most limit (0: no
-// bound), and reports whether it is. It makes Run sync at once. It returns
-// false before limit if the sync fails and the lines can not be written
-// elsewhere either. Under OS it returns true: what was written counts.
+// bound), and reports whether it is. It makes Run sync immediately. It
+// returns false before limit if the sync fails and the lines cannot be
+// written elsewhere either. Under OS it returns true: written lines count.
 func (s *Session) Wait(pos int64, limit time.Duration) bool {
 	if s.c.Durability == OS {
 		return true
@@ -88,7 +88,7 @@ func (s *Session) newWaiter(pos int64) *waiter {
 func (s *Session) wake() {
 	select {
 	case s.kick <- struct{}{}:
-	default: // asked already, and the sync has not begun
+	default: // requested already, and the sync has not started
 	}
 }
 
@@ -99,8 +99,8 @@ func (s *Session) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			// The last sync answers the waiters that came before; those after see
-			// that nobody runs.
+			// The last sync answers earlier waiters; later ones see that Run
+			// has ended.
 			s.setRunning(false)
 			losses, err := s.sync()
 			s.tell(losses)
@@ -108,9 +108,10 @@ func (s *Session) Run(ctx context.Context) error {
 		case <-s.kick:
 		case <-s.due.C:
 		}
-		// An error is said in the log and to the waiters, and tried again.
+		// An error is logged and reported to the waiters, and the sync is
+		// retried.
 		if losses, _ := s.sync(); len(losses) > 0 {
-			// Whoever is told may append, and so may have to wait for a sync.
+			// OnLoss may append, and so may wait for a sync.
 			s.setRunning(false)
 			s.tell(losses)
 			s.setRunning(true)
@@ -124,7 +125,7 @@ func (s *Session) setRunning(running bool) {
 	s.running = running
 }
 
-// tell reports losses, with nothing locked.
+// tell calls OnLoss, with nothing locked.
 func (s *Session) tell(losses []Loss) {
 	for _, l := range losses {
 		s.log.Error("segment lost", zap.String("session", s.id), zap.Uint32("segment", l.Segment), zap.String("reason", l.Reason))
@@ -134,8 +135,8 @@ func (s *Session) tell(losses []Loss) {
 	}
 }
 
-// sync makes what is written durable, elsewhere if it must, and tells the
-// waiters.
+// sync makes the written lines durable, in a new segment if necessary, and
+// answers the waiters.
 func (s *Session) sync() (losses []Loss, err error) {
 	s.syncing.Lock()
 	s.setSyncSince(time.Now())
@@ -149,7 +150,7 @@ func (s *Session) sync() (losses []Loss, err error) {
 	}
 	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
 		if s.synced < w.pos && err == nil {
-			return false // written after this sync began: the next one's
+			return false // written after this sync started: the next one covers it
 		}
 		w.done <- s.synced >= w.pos
 		return true
@@ -164,8 +165,8 @@ func (s *Session) setSyncSince(t time.Time) {
 	s.syncSince = t
 }
 
-// syncAll syncs, and if that fails writes the lines to a new segment and syncs
-// that, once. It is called with syncing held.
+// syncAll syncs; if that fails, it writes the lines to a new segment and
+// syncs that, once. It is called with syncing held.
 func (s *Session) syncAll() (pos int64, losses []Loss, err error) {
 	for attempt := range 2 {
 		var loss *Loss
@@ -185,10 +186,10 @@ func (s *Session) syncAll() (pos int64, losses []Loss, err error) {
 	return 0, losses, err
 }
 
-// moveOn begins a segment after a sync failed for the first time. After the
-// second time it leaves that to a later sync, because each attempt costs a
-// segment. Until then lines go to the one there is, unless it was lost: that
-// they are not durable is no reason to refuse them.
+// moveOn starts a segment after the first failed sync. After the second it
+// leaves that to a later sync, because each attempt costs a segment. Until
+// then lines go to the current segment, unless it was lost: they are not
+// refused for not being durable.
 func (s *Session) moveOn(attempt int, lost bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,18 +215,18 @@ func (s *Session) moveOn(attempt int, lost bool) error {
 	return err
 }
 
-// A batch is what one sync covers.
+// A batch is the set of files and lines that one sync covers.
 type batch struct {
 	files            []*segment
 	cur              *segment
 	end              Position
 	pos              int64
 	newNames, newDir bool
-	sync             bool // false under OS: look only whether the file is still ours
+	sync             bool // false under OS: check only that the path still leads to the file
 }
 
-// syncOnce syncs what was written before it began. After an error the segments
-// it covered are finished.
+// syncOnce syncs everything written before it started. After an error its
+// segments are finished.
 func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 	b, loss, err := s.begin()
 	if err != nil || b.cur == nil {
@@ -245,7 +246,7 @@ func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 		}
 	}
 	if b.newDir && b.sync {
-		// It may be missing in a session that is being recovered.
+		// It may be missing during recovery.
 		if err := syncFile(s.fs, filepath.Join(s.dir, machineFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, nil, fmt.Errorf("syncing %q: %w", machineFile, err)
 		}
@@ -253,8 +254,8 @@ func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 			return 0, nil, err
 		}
 	}
-	// What the name leads to is looked at last: whoever removed the file before
-	// its sync is found by this sync.
+	// The name is checked last, so that a removal before the sync is found by
+	// this sync.
 	if loss := s.namesUs(b.cur); loss != nil {
 		return 0, loss, fmt.Errorf("segment %d was %s", loss.Segment, loss.Reason)
 	}
@@ -262,7 +263,7 @@ func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 	return b.pos, nil, nil
 }
 
-// begin takes what is to be synced. Appends go on meanwhile.
+// begin collects the batch. Appends continue meanwhile.
 func (s *Session) begin() (b batch, loss *Loss, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +302,7 @@ func (s *Session) begin() (b batch, loss *Loss, err error) {
 	if s.repeat == 0 {
 		s.repeat = b.files[0].no
 	}
-	// Under mu, so that no append of ours comes between the two sizes.
+	// Under mu, so that no append changes the size between the two reads.
 	i, err := s.cur.f.Stat()
 	if err != nil {
 		return b, nil, fmt.Errorf("looking at segment %d: %w", s.cur.no, err)
@@ -326,7 +327,7 @@ func (s *Session) syncParents() error {
 	for _, dir := range []string{sessions, root, filepath.Dir(root)} {
 		err := s.syncDir(dir)
 		if errors.Is(err, fs.ErrPermission) && dir == filepath.Dir(root) {
-			return nil // not ours to open, so not ours to have made
+			return nil // another user's, so this process did not make it
 		}
 		if err != nil {
 			return fmt.Errorf("syncing %q: %w", dir, err)
@@ -335,8 +336,8 @@ func (s *Session) syncParents() error {
 	return nil
 }
 
-// syncDir is the package's, and logs once where it cannot be done. It is called
-// with syncing held.
+// syncDir calls the package's syncDir, and logs once if directories cannot be
+// synced. It is called with syncing held.
 func (s *Session) syncDir(dir string) error {
 	err := trySyncDir(s.fs, dir)
 	if !errors.Is(err, errNoDirSync) {
@@ -349,13 +350,13 @@ func (s *Session) syncDir(dir string) error {
 	return nil
 }
 
-// syncedOf is how much of g had been synced before the running sync. It is
-// called with mu held.
+// syncedOf returns how many bytes of g had been synced before the running
+// sync. It is called with mu held.
 func (s *Session) syncedOf(g *segment) int64 {
 	return max(0, g.size-int64(s.pending()))
 }
 
-// namesUs looks whether the path of a segment still leads to it.
+// namesUs reports whether the path of a segment still leads to it.
 func (s *Session) namesUs(g *segment) *Loss {
 	i, err := s.fs.Lstat(g.name)
 	if err == nil && i.Inode == g.inode {
@@ -370,19 +371,19 @@ func (s *Session) namesUs(g *segment) *Loss {
 	return &Loss{g.no, s.syncedOf(g), reason}
 }
 
-// commit publishes a sync that succeeded and forgets what it was for. A crash
-// before it leaves readers with less than there is, never with more.
+// commit publishes a successful sync and drops its lines. A crash before it
+// leaves the published position too low, never too high.
 func (s *Session) commit(b batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range b.files {
 		if g != b.cur {
-			g.f.Close() // synced; nothing is left for close to report
+			g.f.Close() // synced, so close has no error to report
 		}
 	}
 	s.old = slices.DeleteFunc(s.old, func(g *segment) bool { return slices.Contains(b.files, g) && g != b.cur })
 	if n := len(s.inflight); len(s.live) == 0 && cap(s.inflight) > 2*softPending && n < cap(s.inflight)/8 {
-		s.inflight = nil // after a burst: nothing came while this was synced
+		s.inflight = nil // after a burst: no line arrived during this sync
 	} else {
 		s.inflight = s.inflight[:0]
 	}
@@ -393,23 +394,23 @@ func (s *Session) commit(b batch) {
 	s.publish(b.end)
 }
 
-// publish tells readers how far they may read. One pwrite: a shared mapping
-// would be cheaper, but its writer dies by SIGBUS when somebody cuts the file.
-// It is called with mu held.
+// publish writes the position up to which readers may read. One pwrite: a
+// shared mapping would be cheaper, but its writer dies by SIGBUS when the
+// file is cut. It is called with mu held.
 func (s *Session) publish(p Position) {
 	var b [8]byte
 	if _, err := s.durable.WriteAt(appendPosition(b[:0], p), 0); err != nil {
-		// Readers lag until the next one; nothing is lost.
+		// Readers lag until the next publish; nothing is lost.
 		s.log.Warn("durable offset not published", zap.String("session", s.id), zap.Error(err))
 	}
 }
 
-// Close syncs, publishes and unlocks. The session's files stay, but for the
+// Close syncs, publishes and unlocks. The session's files stay, except the
 // ballast. Run must have returned.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closing = true
-	s.segmentAt = time.Time{} // there is no later attempt to leave it to
+	s.segmentAt = time.Time{} // this is the last attempt
 	s.mu.Unlock()
 	losses, err := s.sync()
 	s.tell(losses)
@@ -419,8 +420,8 @@ func (s *Session) Close() error {
 		return nil
 	}
 	if s.ballast {
-		// A crash before this leaves a ballast in an ended session, which Recover
-		// removes.
+		// After a crash before this, Recover removes the ballast of the ended
+		// session.
 		_ = s.fs.Remove(filepath.Join(s.dir, ballastFile))
 	}
 	if err = errors.Join(err, s.release()); err != nil {

@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bubble runs f with a session in memory that is being synced, in time that
-// passes only when nothing else happens.
+// bubble runs f with a syncing session in memory, under a synthetic clock.
 func bubble(t *testing.T, d Durability, f func(t *testing.T, fs *memFS, s *Session)) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newMemFS()
@@ -75,7 +74,7 @@ func TestWaitIsBounded(t *testing.T) {
 		if d := time.Since(start); d != 20*time.Millisecond {
 			t.Errorf("it waited %v, want 20ms", d)
 		}
-		// Appending goes on meanwhile.
+		// Appending continues meanwhile.
 		pos = appendLines(t, s, intent(2), false)
 		if d := time.Since(start); d != 20*time.Millisecond {
 			t.Errorf("Append waited for the sync")
@@ -163,8 +162,8 @@ func TestPendingIsBounded(t *testing.T) {
 }
 
 // TestHangingSync appends at the rate of ordinary traffic until a sync that
-// does not return is too far behind: no append ever waits, finals are taken,
-// and all is well once it returns.
+// does not return is too far behind: no append ever waits, finals are
+// accepted, and everything is written once it returns.
 func TestHangingSync(t *testing.T) {
 	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
 		hang := make(chan struct{})
@@ -198,7 +197,7 @@ func TestHangingSync(t *testing.T) {
 }
 
 // TestHangingSyncInAFlood appends without a pause: one append waits, because
-// the sync might only be slow, others are refused at once.
+// the sync might only be slow; others are refused immediately.
 func TestHangingSyncInAFlood(t *testing.T) {
 	bubble(t, Interval, func(t *testing.T, fs *memFS, s *Session) {
 		hang := make(chan struct{})
@@ -307,8 +306,8 @@ func onlySession(t testing.TB, dir string) Entry {
 	return list[0]
 }
 
-// TestMemoryAfterABurst keeps the memory of a burst while lines come faster
-// than they are synced, and lets it go afterwards.
+// TestMemoryAfterABurst keeps the memory of a burst while lines arrive faster
+// than they are synced, and frees it afterwards.
 func TestMemoryAfterABurst(t *testing.T) {
 	fs := newMemFS()
 	s, err := Create(Config{Dir: "/spool", FS: fs}, testID)
