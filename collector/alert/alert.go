@@ -1,17 +1,17 @@
-// Package alert decides which records somebody should look at.
+// Package alert evaluates alert rules on records.
 //
-// Rules are data, see rules/ and schemas/alert-rules.v1.schema.json. Most look
-// at each record as it is stored; others are questions that the store is asked
-// again and again.
+// Rules are data, see rules/ and schemas/alert-rules.v1.schema.json. Most are
+// evaluated on each record as it is stored; others are queries that run on a
+// schedule.
 //
-// Nobody waits for it, and nothing is lost. What was stored is handed over
-// through a queue that never blocks. A mark in the store says up to which
-// arrival all is evaluated; it stays behind whatever waits in the queue, found
-// the queue full, or is still being stored. So a record that was committed and
-// not evaluated, because the queue was full or because we died, lies after the
-// mark: a sweep reads it again from the store, here or in another collector
-// that finds a mark which nobody moves any more. What is evaluated twice gives
-// the same alerts, because an alert's identity is a function of rule and record.
+// Evaluation delays no record and misses none. Stored records arrive through
+// a queue that never blocks. A mark in the store is the arrival time up to
+// which all records are evaluated; records in the queue, refused by a full
+// queue or still being stored are after it. So a record that was committed
+// but not evaluated, because the queue was full or the process died, is after
+// the mark: a sweep reads it again from the store, here or in another
+// collector that finds an abandoned mark. A second evaluation gives the same
+// alerts, because an alert's identity is a function of rule and record.
 package alert
 
 import (
@@ -31,23 +31,23 @@ const (
 	queued     = 2                // batches that wait; each may hold a whole batch's memory
 	markEvery  = 20 * time.Second // a mark is written
 	markLag    = time.Minute      // a mark stays behind the clock, which may be set back by less
-	staleAfter = 3 * time.Minute  // a mark that was not written for so long is nobody's
+	staleAfter = 3 * time.Minute  // a mark this old is abandoned
 	sweepSlice = time.Hour        // of arrivals, after which a sweep's progress is kept
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 10 * time.Second
 )
 
-// A Store is what alerts need of where records are kept.
+// A Store is the part of a store that alerts need.
 type Store interface {
-	// InsertAlerts stores alerts that are not there yet, and returns those. One
-	// whose suppression key is there already is stored as suppressed.
+	// InsertAlerts stores new alerts and returns them. An alert whose
+	// suppression key is already stored is stored as suppressed.
 	InsertAlerts(ctx context.Context, alerts []sink.Alert) ([]sink.Alert, error)
 
 	// Arrived calls do with the records that arrived after one time and up to
 	// another, in pages. It ends with the first error of do.
 	Arrived(ctx context.Context, after, upto time.Time, do func([]sink.Row) error) error
 
-	// Ask calls do with each row of the answer to a question, which has the
+	// Ask calls do with each row of the result of a query, which has the
 	// parameter since.
 	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
 
@@ -55,14 +55,14 @@ type Store interface {
 	SetMarks(ctx context.Context, marks []sink.Mark) error
 }
 
-// A Config says what to look for.
+// A Config configures an Engine.
 type Config struct {
 	Rules *Rules // Required.
 	Store Store  // Required.
 	Name  string // of this run, unlike that of any other. Required.
 
-	// Stored is told of alerts when they are stored; it must not block. nil:
-	// nobody is told.
+	// Stored is called with alerts once they are stored; it must not block.
+	// nil: no callback.
 	Stored func([]sink.Alert)
 
 	Now func() time.Time // nil: time.Now
@@ -73,18 +73,18 @@ type Config struct {
 type Engine struct {
 	Config
 	queue chan batch
-	wake  chan struct{} // somebody found the queue full
+	wake  chan struct{} // signals a full queue
 
-	storing chan struct{} // full while alerts are stored: what suppresses what is decided one by one
+	storing chan struct{} // full while alerts are stored: suppression is decided one insert at a time
 
 	mu       sync.Mutex
 	number   uint64               // of the last batch; guarded by mu
-	pending  map[uint64]time.Time // when batches arrived that are not evaluated; guarded by mu
+	pending  map[uint64]time.Time // arrival times of batches not evaluated yet; guarded by mu
 	missed   time.Time            // arrival of the first record that only a sweep will see; zero: none; guarded by mu
-	sweeping time.Time            // where a sweep began that is under way; zero: none; guarded by mu
+	sweeping time.Time            // start of the running sweep; zero: none; guarded by mu
 }
 
-// A batch is what was stored at once.
+// A batch is the records of one insert.
 type batch struct {
 	number uint64
 	rows   []sink.Row
@@ -117,8 +117,9 @@ func New(c Config) (*Engine, error) {
 	}, nil
 }
 
-// Register writes this run's first mark. It must have returned before the first
-// record is stored: a run that died without a mark has left none to sweep from.
+// Register writes this run's first mark. It must have returned before the
+// first record is stored: without a mark, the records of a run that died
+// would not be swept.
 func (e *Engine) Register(ctx context.Context) error {
 	if err := e.Store.SetMarks(ctx, []sink.Mark{e.mark()}); err != nil {
 		return fmt.Errorf("registering for alerts: %w", err)
@@ -126,9 +127,9 @@ func (e *Engine) Register(ctx context.Context) error {
 	return nil
 }
 
-// Begin is called before records are stored as having arrived at a time. What
-// it returns is called once they are stored, before anybody is told so, or with
-// nil if they are not. Neither blocks.
+// Begin is called before records with an arrival time are stored. The
+// function it returns is called once they are stored, before they are
+// acknowledged, or with nil if they are not. Neither blocks.
 func (e *Engine) Begin(arrived time.Time) (end func(stored []sink.Row)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +148,7 @@ func (e *Engine) Begin(arrived time.Time) (end func(stored []sink.Row)) {
 	}
 }
 
-// drop forgets a batch. What it held lies after the mark if it was stored.
+// drop forgets a batch. Its records are after the mark if they were stored.
 func (e *Engine) drop(number uint64, stored bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,7 +164,7 @@ func (e *Engine) drop(number uint64, stored bool) {
 	}
 }
 
-// earliest returns the earlier of two times, of which zero is none.
+// earliest returns the earlier of two times; a zero time does not count.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -171,7 +172,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// mark says how far this run has come.
+// mark returns this run's mark.
 func (e *Engine) mark() sink.Mark {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,8 +185,8 @@ func (e *Engine) mark() sink.Mark {
 	return sink.Mark{Name: e.Name, Kind: sink.MarkRun, Upto: upto, At: now}
 }
 
-// Run evaluates until ctx ends. It returns no other error: while the store does
-// not answer, alerts wait and records do not.
+// Run evaluates until ctx ends. It returns no other error: while the store
+// does not answer, alerts wait, but records do not.
 func (e *Engine) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { e.stream(ctx); return nil })
@@ -194,12 +195,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// stream evaluates what is handed over.
+// stream evaluates the queued batches.
 func (e *Engine) stream(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return // a sweep finds what is left
+			return // a sweep finds the rest
 		case b := <-e.queue:
 			alerts := e.evaluate(b.rows)
 			if e.insist(ctx, "alerts wait", func() error { return e.store(ctx, alerts) }) != nil {
@@ -220,7 +221,7 @@ func (e *Engine) evaluate(rows []sink.Row) (alerts []sink.Alert) {
 	return alerts
 }
 
-// store stores alerts and tells of those that are new.
+// store stores alerts and calls Stored with the new ones.
 func (e *Engine) store(ctx context.Context, alerts []sink.Alert) error {
 	if len(alerts) == 0 {
 		return nil
@@ -232,15 +233,14 @@ func (e *Engine) store(ctx context.Context, alerts []sink.Alert) error {
 	}
 	stored, err := e.Store.InsertAlerts(ctx, alerts)
 	<-e.storing
-	// A crash here leaves alerts that nobody was told of; the deliverer finds
-	// them in the store.
+	// After a crash here, the deliverer finds the alerts in the store.
 	if len(stored) > 0 && e.Stored != nil {
 		e.Stored(stored)
 	}
 	return err
 }
 
-// insist does something until it succeeds or ctx ends, whose error it returns.
+// insist retries until success, or until ctx ends, whose error it returns.
 func (e *Engine) insist(ctx context.Context, what string, do func() error) error {
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		err := do()

@@ -14,24 +14,24 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// arguments are an operation's arguments as a CEL map. Most conditions ask for
-// one member, and most often it is not there: a member is decoded when it is
-// asked for, the whole when more than a member is. Of a name that stands twice
-// the last counts, as in most servers; a name that is not there is looked for in
-// another case, as servers in Go do. Text that is no object has no members.
+// arguments are an operation's arguments as a CEL map. Most conditions ask
+// for one member, and most often it is not there: a member is decoded when it
+// is used, the whole when more than a member is. The last duplicate of a name
+// wins, as in most servers; a missing name is looked up case-insensitively,
+// as servers in Go do. Text that is not an object has no members.
 type arguments struct {
 	text    audit.JSON
 	members []member
-	all     traits.Mapper // nil until somebody asks for more than a member
+	all     traits.Mapper // nil until more than a member is used
 }
 
 var _ traits.Mapper = (*arguments)(nil)
 
-// A member is one of arguments.
+// A member is one of the arguments.
 type member struct {
 	name  string
 	text  []byte
-	value ref.Val // nil until somebody asks for it
+	value ref.Val // nil until used
 }
 
 func newArguments(text audit.JSON) *arguments {
@@ -65,7 +65,7 @@ func (a *arguments) Find(key ref.Val) (ref.Val, bool) {
 	return m.value, true
 }
 
-// member returns the last member that has a name, nil for none.
+// member returns the last member with a name, nil if there is none.
 func (a *arguments) member(has func(name string) bool) *member {
 	for i := len(a.members) - 1; i >= 0; i-- {
 		if has(a.members[i].name) {
@@ -99,7 +99,7 @@ func (a *arguments) Get(key ref.Val) ref.Val                     { return a.whol
 func (a *arguments) Iterator() traits.Iterator                   { return a.whole().Iterator() }
 func (a *arguments) Size() ref.Val                               { return a.whole().Size() }
 
-// decode decodes JSON, nil if it is none.
+// decode decodes JSON, nil if it is not valid.
 func decode(text string) any {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber() // or 1e999 would be an error

@@ -12,8 +12,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// costLimit is how much one condition may cost, in CEL's units: about one for
-// each step, and for every ten bytes of text that it reads. The longest
+// costLimit is the highest cost of one condition, in CEL's units: about one
+// for each step, and for every ten bytes of text that it reads. The longest
 // arguments of a record, read thrice, cost a tenth of it.
 const costLimit = 1_000_000
 
@@ -44,8 +44,8 @@ func language() (*cel.Env, error) {
 	return cel.NewEnv(options...)
 }
 
-// pathFunction makes a function of a value and a list of directories. What is
-// no text, such as a digest, is no path, so is holds for none.
+// pathFunction makes a function of a value and a list of directories. A value
+// that is not text, such as a digest, is not a path, so is returns false.
 func pathFunction(name string, is func(string, []string) bool) cel.EnvOption {
 	return cel.Function(name, cel.Overload(name+"_dyn_list", []*cel.Type{cel.DynType, cel.ListType(cel.StringType)}, cel.BoolType,
 		cel.BinaryBinding(func(file, dirs ref.Val) ref.Val {
@@ -91,8 +91,8 @@ var recordTexts = map[string]func(r *audit.Record) string{
 }
 
 // A subject is one operation and its record, as the variables of a condition.
-// It is owned by who evaluates; arguments are read once, and only if a
-// condition asks for them.
+// It is owned by the evaluating goroutine; arguments are read once, and only
+// if a condition asks for them.
 type subject struct {
 	record *audit.Record
 	op     *audit.Operation
@@ -150,8 +150,8 @@ func (s *subject) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// complete reports whether the operation's arguments are all there, and those
-// of every other reading of the bytes: what was too long or too much is not.
+// complete reports whether the record has all arguments of the operation, and
+// of every other reading of the bytes: long values are cut.
 func (s *subject) complete() bool {
 	if s.op.Candidate && s.op.Args == "" {
 		return false
@@ -173,7 +173,7 @@ func plainText(args audit.JSON) string {
 	return string(audit.AppendUnquote(nil, []byte(args)))
 }
 
-// errNoBool is said of a condition that gave something else.
+// errNoBool is returned for a condition with another result.
 var errNoBool = errors.New("the condition is neither true nor false")
 
 // holds evaluates a condition.

@@ -23,7 +23,7 @@ import (
 //go:embed rules/*.yaml
 var shipped embed.FS
 
-// A File is rules as they are written.
+// A File is the text of rules.
 type File struct {
 	Name string // for messages
 	Text []byte
@@ -46,8 +46,8 @@ func Shipped() ([]File, error) {
 	return files, nil
 }
 
-// Load checks rules. The error names all that is wrong with them, each with
-// file, line and column.
+// Load checks rules. The error lists all problems, each with file, line and
+// column.
 func Load(files []File, paths Paths) (*Rules, error) {
 	env, err := language()
 	if err != nil {
@@ -71,7 +71,7 @@ func Load(files []File, paths Paths) (*Rules, error) {
 	return set, nil
 }
 
-// A problem is what is wrong, and where.
+// A problem is a mistake and its position.
 type problem struct {
 	line, column int
 	text         string
@@ -82,7 +82,7 @@ type loader struct {
 	file     string
 	lines    []string
 	env      *cel.Env
-	seen     map[string]string // names of rules, and where they stand
+	seen     map[string]string // positions of rules by name
 	problems []problem
 }
 
@@ -90,7 +90,7 @@ func (l *loader) problem(at *yaml.Node, format string, args ...any) {
 	l.problems = append(l.problems, problem{max(at.Line, 1), max(at.Column, 1), fmt.Sprintf(format, args...)})
 }
 
-// yamlLine finds the line in what the YAML parser says.
+// yamlLine finds the line in an error of the YAML parser.
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
 func (l *loader) load(text []byte) (rules []*Rule) {
@@ -127,8 +127,8 @@ func (l *loader) load(text []byte) (rules []*Rule) {
 	return rules
 }
 
-// mapping gives each member of n to whoever knows it, and reports whether n is
-// a mapping at all.
+// mapping calls the function for each member of n, and reports whether n is a
+// mapping.
 func (l *loader) mapping(n *yaml.Node, members map[string]func(*yaml.Node)) bool {
 	if n.Kind != yaml.MappingNode {
 		l.problem(n, "want names and values")
@@ -153,7 +153,7 @@ func (l *loader) mapping(n *yaml.Node, members map[string]func(*yaml.Node)) bool
 	return true
 }
 
-// ruleName is what a rule may be called.
+// ruleName matches the names of rules.
 var ruleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
 func (l *loader) rule(n *yaml.Node) *Rule {
@@ -183,13 +183,13 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 	if len(r.Kinds) == 0 {
 		r.Kinds = []audit.Kind{audit.KindCall, audit.KindOpen}
 		if r.Scheduled() {
-			r.Kinds = r.Kinds[:1] // or a call that took long would count twice
+			r.Kinds = r.Kinds[:1] // or a long call would count twice
 		}
 	}
 	return r
 }
 
-// complete finds what a rule lacks and what does not go together.
+// complete reports missing and conflicting members of a rule.
 func (l *loader) complete(n *yaml.Node, r *Rule) {
 	for _, need := range []struct{ name, value string }{
 		{"name", r.Name}, {"title", r.Title}, {"severity", string(r.Severity)}, {"reason", r.Reason},
@@ -243,7 +243,7 @@ func (l *loader) name(n *yaml.Node) string {
 func (l *loader) text(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || strings.TrimSpace(n.Value) == "" {
 		l.problem(n, "want text")
-		return "?" // something, so that nobody says that it is missing
+		return "?" // set, so that it is not reported as missing
 	}
 	return n.Value
 }
@@ -349,8 +349,8 @@ func (l *loader) suppress(n *yaml.Node) (s suppress, by *yaml.Node) {
 	return s, by
 }
 
-// suppressible checks that an alert of r has what its suppression goes by. What
-// a question answers is not known here, so any name may be one.
+// suppressible checks that an alert of r has the fields of its suppression.
+// The columns of a query are not known here, so any name is accepted.
 func (l *loader) suppressible(by *yaml.Node, r *Rule) {
 	for i, name := range r.suppress.by {
 		named := slices.ContainsFunc(r.details, func(d detail) bool { return d.name == name })

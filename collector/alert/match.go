@@ -17,7 +17,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// maxDetail is how many bytes of JSON a detail has. What is longer is cut: the
+// maxDetail is the most bytes of JSON in a detail. A longer one is cut; the
 // record has all of it.
 const maxDetail = 4 << 10
 
@@ -42,7 +42,7 @@ func (s *Rules) Match(row *sink.Row) (alerts []sink.Alert) {
 // record itself.
 func (s *Rules) apply(alerts []sink.Alert, rules []*Rule, r *audit.Record, op *audit.Operation) []sink.Alert {
 	var (
-		sub  *subject // made for the first rule that wants it; the arguments are read once for all
+		sub  *subject // made for the first rule that uses it; the arguments are read once for all
 		text clearText
 	)
 	for _, rule := range rules {
@@ -60,7 +60,7 @@ func (s *Rules) apply(alerts []sink.Alert, rules []*Rule, r *audit.Record, op *a
 	return alerts
 }
 
-// name is what rules call an operation.
+// name returns the name of an operation in rules.
 func name(op *audit.Operation) string {
 	if op.Tool == "" {
 		return op.Method
@@ -68,13 +68,13 @@ func name(op *audit.Operation) string {
 	return op.Tool
 }
 
-// judge appends the alert of the rule, if it has one about sub.
+// judge appends the alert of the rule, if it finds sub.
 func (r *Rule) judge(alerts []sink.Alert, sub *subject) []sink.Alert {
 	var unclear error
 	if r.when != nil {
 		var found bool
-		// An error counts as found: whoever makes the arguments strange enough
-		// must not be the one that no rule finds.
+		// An error counts as a finding: otherwise arguments that break a rule
+		// would escape it.
 		if found, unclear = holds(r.when, sub); !found && unclear == nil {
 			return alerts
 		}
@@ -93,7 +93,7 @@ func (r *Rule) judge(alerts []sink.Alert, sub *subject) []sink.Alert {
 	return append(alerts, a)
 }
 
-// worth reports whether the condition is to be evaluated at all.
+// worth reports whether the condition has to be evaluated.
 func (r *Rule) worth(record *audit.Record, op *audit.Operation, text *clearText) bool {
 	if len(r.Anomalies) > 0 && !slices.ContainsFunc(record.Anomalies, func(word string) bool {
 		return r.Anomalies[0] == "*" || slices.Contains(r.Anomalies, word)
@@ -125,13 +125,13 @@ func (t *clearText) of(args audit.JSON) string {
 	return t.text
 }
 
-// alert returns an alert with what the rule itself says.
+// alert returns an alert with the rule's own texts.
 func (r *Rule) alert() sink.Alert {
 	return sink.Alert{Rule: r.Name, Severity: r.Severity, Title: r.Title, Reason: r.Reason}
 }
 
-// identity is what a rule can find once. Two records of one call, one written
-// while it was open, are the same finding.
+// identity identifies a finding. Two records of one call, one written while
+// it was open, are the same finding.
 func identity(sub *subject) []string {
 	r, op := sub.record, sub.op
 	if r.Kind != audit.KindCall && r.Kind != audit.KindOpen {
@@ -152,8 +152,8 @@ func (r *Rule) id(parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// detailsOf returns the values that a rule names, as JSON. A value that is not
-// there is left out.
+// detailsOf returns the values that a rule names, as JSON. A missing value is
+// omitted.
 func (r *Rule) detailsOf(sub *subject) map[string]json.RawMessage {
 	details := make(map[string]json.RawMessage, len(r.details))
 	for _, d := range r.details {
@@ -187,7 +187,7 @@ func cut(value json.RawMessage) json.RawMessage {
 
 func quoteJSON(s string) json.RawMessage { return audit.AppendQuote(nil, s) }
 
-// suppressFields are the fields of an alert that suppression can go by.
+// suppressFields are the fields of an alert that suppression can use.
 var suppressFields = map[string]func(a *sink.Alert) string{
 	"tenant":     func(a *sink.Alert) string { return a.Tenant },
 	"host":       func(a *sink.Alert) string { return a.Host },
@@ -197,7 +197,7 @@ var suppressFields = map[string]func(a *sink.Alert) string{
 }
 
 // finish gives a its details, and the key of its suppression: the rule, the
-// tenant, what the rule goes by, and a window of time.
+// tenant, the fields of the rule, and a window of time.
 func (r *Rule) finish(a *sink.Alert, details map[string]json.RawMessage) {
 	text, err := json.Marshal(details)
 	if err != nil { // it is made of JSON
@@ -254,7 +254,7 @@ func (r *Rule) found(row map[string]any) (sink.Alert, error) {
 	return a, nil
 }
 
-// textOf returns a text or what prints as one, such as a UUID.
+// textOf returns a text or a value that prints as one, such as a UUID.
 func textOf(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:

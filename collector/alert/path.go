@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// under reports whether file surely lies in one of dirs. What it names must not
-// depend on anything: a relative path, one that begins with ~ and one with ..
-// in it lie nowhere. Links cannot be seen from here.
+// under reports whether file surely is in one of dirs. Its meaning must not
+// depend on context: relative paths, and those with a leading ~ or with ..,
+// are in none. Links are invisible here.
 func under(file string, dirs []string) bool {
 	if !strings.HasPrefix(file, "/") {
 		return false
@@ -20,8 +20,8 @@ func under(file string, dirs []string) bool {
 	return reaches(file, dirs)
 }
 
-// reaches reports whether file may lie in one of dirs, or be one: it is read as
-// the system would, without the links.
+// reaches reports whether file may be in one of dirs, or be one: it is read
+// as the system would, without the links.
 func reaches(file string, dirs []string) bool {
 	if !strings.HasPrefix(file, "/") {
 		return false

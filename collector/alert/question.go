@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// operations is one row for each operation, with all that is known of its
-// record. It collapses what was stored twice.
+// operations selects one row for each operation, with the columns of its
+// record. It collapses duplicates.
 const operations = "events FINAL ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path, ops_candidate AS candidate"
 
-// stored is operations without FINAL, for what a copy does not change.
+// stored is operations without FINAL, for results that duplicates do not
+// change.
 var stored = strings.Replace(operations, " FINAL", "", 1)
 
-// columns are those by which operations can be told apart.
+// columns are those that rules may group operations by.
 var columns = []string{
 	"call_no", "client_id", "client_name", "client_version", "error_type", "host", "kind", "method", "operation", "operation_args", "outcome",
 	"path", "server_command", "server_name", "server_version", "session_id", "target", "tenant", "tier", "tool", "tool_hash", "user",
@@ -35,13 +36,13 @@ func column(name string) string {
 	return ""
 }
 
-// alias is what a name of a rule is called in an answer.
+// alias returns the column name of a rule's name in a result.
 func alias(name string) string {
 	return strings.Replace(name, "args.", "args_", 1)
 }
 
-// named returns "SQL AS alias" for each name. Every question goes by the tenant
-// too: what one does is no news of another.
+// named returns "SQL AS alias" for each name. Every query groups by the
+// tenant too, so that tenants do not affect each other.
 func named(names []string) string {
 	list := []string{"tenant"}
 	for _, name := range names {
@@ -63,9 +64,9 @@ func group(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// question returns what the store is asked for a rule. In it {since:DateTime64(3)}
-// is how far arrivals were looked at before. The answer has the columns of an
-// alert, `key` for its identity, and any others, which are details.
+// question returns the query of a rule. Its parameter {since:DateTime64(3)}
+// is the arrival time up to which it ran before. The result has the columns
+// of an alert, `key` for its identity, and any others, which are details.
 func (r *Rule) question() string {
 	switch {
 	case r.Threshold != nil:
@@ -76,7 +77,7 @@ func (r *Rule) question() string {
 	return r.Query
 }
 
-// filter returns the condition on the operations that r looks at.
+// filter returns the condition on the operations of r.
 func (r *Rule) filter(where string) string {
 	kinds := make([]string, len(r.Kinds))
 	for i, kind := range r.Kinds {
@@ -129,8 +130,8 @@ HAVING count >= %[9]d`,
 		group(t.By), int64(t.Within/time.Second), agreed(), named(t.By), window, operations, filter, touched, t.Count)
 }
 
-// question looks for combinations that arrived lately and not before. It needs
-// no FINAL: a copy is not earlier than what it is a copy of.
+// question finds combinations that arrived recently and not before. It needs
+// no FINAL: a copy is not earlier than its original.
 func (f *FirstSeen) question(filter string) string {
 	among := group(f.Among)
 	both := slices.Concat(f.Among, f.By)

@@ -10,22 +10,22 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// A Rule says what to look for. It looks at each record as it comes, or it is a
-// question that the store is asked again and again.
+// A Rule is a condition for an alert. It is evaluated on each record, or is a
+// query that runs on a schedule.
 type Rule struct {
 	Name     string
 	Title    string
 	Severity sink.Severity
 	Reason   string
 
-	// Operations are tools, or methods where there is no tool; "*" is all. A
-	// rule without any looks at records, not at operations.
+	// Operations are tools, or methods of calls without a tool; "*" is all. A
+	// rule without operations applies to records.
 	Operations []string
 	Kinds      []audit.Kind // of records; none: calls, also those that are open
 
-	// What spares the condition: it is evaluated only for operations that have
-	// one of these texts in their clear arguments, and for records that have one
-	// of these anomalies, where "*" is any. None: for all.
+	// Filters before the condition: it is evaluated only for operations with
+	// one of the texts in their clear arguments, and for records with one of
+	// the anomalies, where "*" is any. None: for all.
 	Containing []string
 	Anomalies  []string
 
@@ -37,22 +37,22 @@ type Rule struct {
 	Threshold *Threshold
 	FirstSeen *FirstSeen
 	Query     string        // SQL of the rule's own; see question
-	Every     time.Duration // how often a question is asked
+	Every     time.Duration // interval of a query
 }
 
-// Scheduled reports whether r is a question to the store.
+// Scheduled reports whether r is a query.
 func (r *Rule) Scheduled() bool { return r.Threshold != nil || r.FirstSeen != nil || r.Query != "" }
 
-// A detail is a value that goes with an alert.
+// A detail is a value that an alert includes.
 type detail struct {
 	name  string
 	value cel.Program
 }
 
-// A suppress makes one interruption of many alerts.
+// A suppress groups alerts, so that only the first is delivered.
 type suppress struct {
-	within time.Duration // zero: each alert is an interruption
-	by     []string      // of what is the same in all of them; see suppressFields
+	within time.Duration // zero: each alert is delivered
+	by     []string      // fields that are equal in all of them; see suppressFields
 }
 
 // A Threshold is reached when Count operations in one window are the same in
@@ -64,15 +64,15 @@ type Threshold struct {
 	Where  string   // SQL; "" for all
 }
 
-// A FirstSeen is a combination of By that was never seen among what is the same
-// in Among, which itself was first seen at least Learn before.
+// A FirstSeen is a combination of By that is new within its combination of
+// Among, which itself was first seen at least Learn before.
 type FirstSeen struct {
 	By, Among []string // see column
 	Learn     time.Duration
 	Where     string // SQL; "" for all
 }
 
-// Paths are the directories that rules know.
+// Paths are the directories that rules refer to.
 type Paths struct {
 	Allowed []string // where panes may be piped to
 	Own     []string // of the audit trail itself
@@ -84,11 +84,11 @@ type Rules struct {
 	all   []*Rule
 	paths Paths
 
-	streaming map[audit.Kind]*kindRules // by the kind of record they look at
+	streaming map[audit.Kind]*kindRules // by kind of record
 }
 
-// kindRules are the rules that look at records of one kind, or at the
-// operations in them.
+// kindRules are the rules on records of one kind, or on the operations in
+// them.
 type kindRules struct {
 	records    []*Rule
 	operations map[string][]*Rule // by name
@@ -98,7 +98,7 @@ type kindRules struct {
 // All returns the rules in the order of their files.
 func (s *Rules) All() []*Rule { return s.all }
 
-// index sorts the streaming rules by what they look at.
+// index sorts the streaming rules by kind of record and by operation.
 func (s *Rules) index() {
 	s.streaming = map[audit.Kind]*kindRules{}
 	for _, r := range s.all {

@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// keep moves this run's mark and sweeps up what was not evaluated: at the start
-// whatever other runs left, later what the queue had no room for and what runs
-// left that died.
+// keep moves this run's mark and sweeps records that were not evaluated: at
+// the start those of other runs, later those that a full queue refused and
+// those of dead runs.
 func (e *Engine) keep(ctx context.Context) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
@@ -32,8 +32,8 @@ func (e *Engine) keep(ctx context.Context) {
 	}
 }
 
-// catchUp sweeps from the first record that was missed. Marks that nobody moves
-// any more are closed after that; a crash before it sweeps once more.
+// catchUp sweeps from the first missed record, and then closes abandoned
+// marks; a crash in between repeats the sweep.
 func (e *Engine) catchUp(ctx context.Context, first bool) error {
 	marks, err := e.Store.Marks(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		if stale {
 			left = append(left, m)
 		}
-		// A restart is the common case: what the last run left is evaluated now
-		// and not when its mark is stale.
+		// A restart is the common case: the last run's records are evaluated
+		// now, not when its mark is stale.
 		if stale || first {
 			from = earliest(from, m.Upto)
 		}
@@ -70,8 +70,8 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 	return e.Store.SetMarks(ctx, left)
 }
 
-// takeMissed returns where the records begin that the queue had no room for. It
-// stays noted until the sweep that sees them has ended.
+// takeMissed returns the arrival of the first record that a full queue
+// refused. It stays recorded until a sweep has read them.
 func (e *Engine) takeMissed() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,10 +79,10 @@ func (e *Engine) takeMissed() time.Time {
 	if e.sweeping.IsZero() {
 		return e.sweeping
 	}
-	return e.sweeping.Add(-time.Millisecond) // the store knows no shorter time
+	return e.sweeping.Add(-time.Millisecond) // the resolution of the store
 }
 
-// sweep evaluates what arrived after a time.
+// sweep evaluates the records that arrived after a time.
 func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 	e.mu.Lock()
 	e.sweeping = earliest(e.sweeping, from)
@@ -112,9 +112,9 @@ func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 	return nil
 }
 
-// schedule asks the questions of the rules that have one.
+// schedule runs the queries of the scheduled rules.
 func (e *Engine) schedule(ctx context.Context) {
-	due := map[string]time.Time{} // when a rule is asked next
+	due := map[string]time.Time{} // time of a rule's next run
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -132,9 +132,9 @@ func (e *Engine) schedule(ctx context.Context) {
 	}
 }
 
-// ask asks the questions that are due. How far a rule has come is kept in the
-// store, as far as all runs have come: what arrives later is still to be asked
-// about, whoever stores it.
+// ask runs the queries that are due. A rule's mark is kept in the store and
+// never passes the marks of the runs: later records may still be stored by
+// any of them.
 func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	var rules []*Rule
 	for _, r := range e.Rules.all {
@@ -170,12 +170,12 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			// It may be the rule's own fault: the others are asked all the same.
+			// The rule may be at fault: the others run all the same.
 			e.Log.Warn("a scheduled rule was not answered; it is asked again", zap.String("rule", r.Name), zap.Error(err))
 			continue
 		}
 		m := sink.Mark{Name: r.Name, Kind: sink.MarkRule, Upto: upto, At: e.Now()}
-		if from.After(upto) { // of a run that has just begun or has died
+		if from.After(upto) { // of a run that has just started or has died
 			m.Upto = from
 		}
 		done = append(done, m)
@@ -189,7 +189,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 // pageOfAlerts is how many alerts of one question are stored at once.
 const pageOfAlerts = 1000
 
-// askOne asks the question of r and stores what it finds.
+// askOne runs the query of r and stores its alerts.
 func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found int, err error) {
 	var page []sink.Alert
 	err = Ask(ctx, e.Store, r, since, func(a sink.Alert) error {
@@ -206,13 +206,13 @@ func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found in
 	return found, e.store(ctx, page)
 }
 
-// An Asker answers questions; a Store is one.
+// An Asker runs queries; a Store is one.
 type Asker interface {
 	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
 }
 
-// Ask calls do with each alert that a scheduled rule finds in what arrived
-// since a time.
+// Ask calls do with each alert that a scheduled rule finds in records that
+// arrived since a time.
 func Ask(ctx context.Context, store Asker, r *Rule, since time.Time, do func(sink.Alert) error) error {
 	return store.Ask(ctx, r.question(), since, func(row map[string]any) error {
 		a, err := r.found(row)

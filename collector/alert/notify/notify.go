@@ -1,9 +1,9 @@
-// Package notify tells people of alerts: each alert to each receiver, at least
-// once and under the same id.
+// Package notify delivers alerts: each alert to each receiver, at least once
+// and under the same id.
 //
-// The outbox is the store itself: an alert is due until it stands there that it
-// was delivered. So neither a crash nor a receiver that is away for a week loses
-// any, and what is delivered just before a crash is delivered again.
+// The outbox is the store itself: an alert is due until its delivery is
+// recorded there. So neither a crash nor a receiver that is down for a week
+// loses any, and an alert delivered just before a crash is delivered again.
 package notify
 
 import (
@@ -25,24 +25,25 @@ const (
 	page       = 100
 	retryFirst = time.Second
 	retryLast  = 5 * time.Minute
-	// lookBack is how far a program's clock may be behind another's.
+	// lookBack is the most that one program's clock may be behind another's.
 	lookBack = 10 * time.Minute
 )
 
-// A Receiver is told of alerts.
+// A Receiver receives alerts.
 type Receiver interface {
-	// Name tells receivers apart, also after a restart. It holds no secret.
+	// Name identifies the receiver, also after a restart. It contains no
+	// secret.
 	Name() string
-	// Send returns nil once the alert is the receiver's. After an error it may
-	// have it all the same, so it is sent again. An error with ErrRefused is about
-	// this alert; any other says that nothing gets through.
+	// Send returns nil once the receiver has the alert. After an error it may
+	// have it too, and gets it again. ErrRefused concerns this alert only;
+	// any other error, the receiver.
 	Send(ctx context.Context, a sink.Alert) error
 }
 
-// ErrRefused means that a receiver answered, and does not take this alert.
+// ErrRefused means that a receiver answered and refused this alert.
 var ErrRefused = errors.New("the receiver does not take it")
 
-// An Outbox knows what is due.
+// An Outbox lists the alerts that are due.
 type Outbox interface {
 	// RegisterReceiver returns since when a receiver is one.
 	RegisterReceiver(ctx context.Context, receiver string) (time.Time, error)
@@ -52,13 +53,13 @@ type Outbox interface {
 	InsertDeliveries(ctx context.Context, receiver string, ids []string, state string) error
 }
 
-// A Config says whom to tell.
+// A Config configures a Notifier.
 type Config struct {
 	Outbox    Outbox // Required.
 	Receivers []Receiver
 
-	// Takeover is how old an alert must be that another program has stored; until
-	// then that one delivers it. Zero: 2 minutes.
+	// Takeover is the age at which alerts that another program stored are
+	// delivered here; until then that program delivers them. Zero: 2 minutes.
 	Takeover time.Duration
 
 	Log *zap.Logger // nil: none
@@ -96,8 +97,8 @@ func New(c Config) (*Notifier, error) {
 	return n, nil
 }
 
-// Register makes the receivers known: each is told of what is stored from then
-// on. It must have returned before the first alert is to be delivered.
+// Register makes the receivers known: each receives the alerts stored from
+// then on. It must return before the first alert is delivered.
 func (n *Notifier) Register(ctx context.Context) error {
 	for _, r := range n.receivers {
 		since, err := n.Outbox.RegisterReceiver(ctx, r.Name())
@@ -109,7 +110,7 @@ func (n *Notifier) Register(ctx context.Context) error {
 	return nil
 }
 
-// Stored says that this program has just stored alerts. It does not block.
+// Stored is called when this program has stored alerts. It does not block.
 func (n *Notifier) Stored(alerts []sink.Alert) {
 	for _, r := range n.receivers {
 		r.stored(alerts)
@@ -125,21 +126,21 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// A receiver is a Receiver and how far it was told. Each has a goroutine of its
-// own: one that hangs delays no other.
+// A receiver is a Receiver and its progress. Each has its own goroutine, so
+// that one that hangs does not delay others.
 type receiver struct {
 	Receiver
 	n     *Notifier
 	log   *zap.Logger
 	wake  chan struct{}
-	since time.Time // all that was stored up to then is delivered; owned by run, after Register
+	since time.Time // alerts stored up to then are delivered; owned by run, after Register
 
 	mu   sync.Mutex
 	ours map[string]bool // alerts that this program stored and has not delivered; guarded by mu
 }
 
-// maxOurs bounds the memory of a receiver that is away. What is not in it is
-// delivered when it is old enough for anybody to do it.
+// maxOurs bounds the memory for a receiver that is down. Other alerts are
+// delivered once they are old enough for any program to do it.
 const maxOurs = 10_000
 
 func (r *receiver) stored(alerts []sink.Alert) {
@@ -182,8 +183,8 @@ func (r *receiver) run(ctx context.Context) {
 	}
 }
 
-// round delivers all that is due. One alert that is refused holds up no other;
-// it is tried again in the next round.
+// round delivers all alerts that are due. A refused one does not delay
+// others; it is retried in the next round.
 func (r *receiver) round(ctx context.Context) error {
 	began := time.Now()
 	after := sink.Alert{StoredAt: r.since}
@@ -217,14 +218,15 @@ func (r *receiver) round(ctx context.Context) error {
 	return refused
 }
 
-// mine reports whether it is on this program to deliver a.
+// mine reports whether this program delivers a.
 func (r *receiver) mine(a sink.Alert) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ours[a.ID] || time.Since(a.StoredAt) >= r.n.Takeover
 }
 
-// deliver sends a and notes it. A crash between the two sends it again.
+// deliver sends a and records that. After a crash between the two it is sent
+// again.
 func (r *receiver) deliver(ctx context.Context, a sink.Alert) error {
 	if err := r.Send(ctx, a); err != nil {
 		return err

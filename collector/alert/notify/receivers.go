@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// sendTimeout is how long a receiver may take to answer.
+// sendTimeout is the limit on a receiver's answer.
 const sendTimeout = 10 * time.Second
 
 // Log returns the receiver that is the program's own log.
@@ -29,7 +29,8 @@ type logged struct{ log *zap.Logger }
 
 func (logged) Name() string { return "log" }
 
-// Send logs what is ours: texts of clients and servers stay out of the log.
+// Send logs the rule's texts only: those of clients and servers stay out of
+// the log.
 func (l logged) Send(_ context.Context, a sink.Alert) error {
 	fields := []zap.Field{zap.String("alert", a.ID), zap.String("rule", a.Rule), zap.String("severity", string(a.Severity)),
 		zap.String("session", a.SessionID), zap.Uint64("call_no", a.CallNo), zap.Time("ts", a.TS)}
@@ -41,7 +42,7 @@ func (l logged) Send(_ context.Context, a sink.Alert) error {
 	return nil
 }
 
-// The prefixes of an address that say what answers there.
+// The prefixes of an address that select its format.
 const slackPrefix = "slack+"
 
 // Webhook returns the receiver at an address, which is a secret. It is Slack's
@@ -73,7 +74,7 @@ func Alertmanager(address string) (Receiver, error) {
 // A poster sends alerts by HTTP.
 type poster struct {
 	kind   string
-	sum    string // of the address, so that the name tells addresses of one host apart
+	sum    string // of the address, so that names differ between addresses of one host
 	url    *url.URL
 	body   func(sink.Alert) any
 	client *http.Client
@@ -96,8 +97,8 @@ func newPoster(kind, address string, body func(sink.Alert) any) (*poster, error)
 // Name returns the kind, the host and a sum of the address.
 func (p *poster) Name() string { return p.kind + " " + p.url.Host + " " + p.sum }
 
-// Send posts a. What the receiver answers stays out of the error: it is not
-// ours to log.
+// Send posts a. The receiver's answer stays out of the error, because it is
+// untrusted.
 func (p *poster) Send(ctx context.Context, a sink.Alert) error {
 	text, err := json.Marshal(p.body(a))
 	if err != nil {
@@ -114,7 +115,7 @@ func (p *poster) Send(ctx context.Context, a sink.Alert) error {
 		return fmt.Errorf("sending: %w", withoutURL(err))
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // or the connection is not used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // or the connection is not reused
 	switch {
 	case resp.StatusCode/100 == 2:
 		return nil
@@ -133,8 +134,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// Message returns what a generic webhook gets, for encoding as JSON: the columns
-// of audit.alerts.
+// Message returns the body for a generic webhook, for encoding as JSON: the
+// columns of audit.alerts.
 func Message(a sink.Alert) any {
 	body := map[string]any{
 		"version": 1, "alert_id": a.ID, "rule": a.Rule, "severity": a.Severity, "title": a.Title, "reason": a.Reason,
@@ -147,10 +148,10 @@ func Message(a sink.Alert) any {
 	return body
 }
 
-// slackEscapes are the three characters that mean something in Slack's texts.
+// slackEscapes are the three special characters in Slack's texts.
 var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// maxSlack is how many bytes of details a message has; Slack takes 3000
+// maxSlack is the most bytes of details in a message; Slack accepts 3000
 // characters in one section.
 const maxSlack = 1500
 
@@ -161,7 +162,8 @@ func slackBody(a sink.Alert) any {
 		details = strings.ToValidUTF8(details[:maxSlack], "") + "…"
 	}
 	where := fmt.Sprintf("%s · host %s · user %s · session %s · call %d", a.TS.UTC().Format(time.RFC3339), a.Host, a.User, a.SessionID, a.CallNo)
-	// Details are plain text: what an agent writes must not look like ours.
+	// Details are plain text: an agent's text must not look like the alert's
+	// own.
 	section := func(kind, text string) any {
 		return map[string]any{"type": "section", "text": map[string]any{"type": kind, "text": text}}
 	}
