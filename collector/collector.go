@@ -6,15 +6,15 @@
 // written it. A message that is not a valid record becomes a dead letter with
 // its reason; offsets that the source skips become a gap.
 //
-// A pipeline collects what sources read into batches, and stores at most two at
-// once. It retries until the store has a batch, or until the collector stops.
-// Rows that the store refuses for what they are, it finds by halving the batch,
-// and stores them as dead letters. Only then, and in order, it commits the
-// batch's offsets or cursors.
+// A pipeline collects what sources read into batches, and stores at most two
+// at once. It retries until the store has a batch, or until the collector
+// stops. Rows that the store refuses for their contents, it finds by halving
+// the batch, and stores them as dead letters. Only then, and in order, it
+// commits the batch's offsets or cursors.
 //
-// So a crash at any point repeats records and loses none; the store keeps one of
-// identical records. Memory is bounded while the store is away: records wait in
-// Kafka or in the spool.
+// So a crash at any point repeats records and loses none; the store keeps one
+// of identical records. Memory is bounded while the store is down: records
+// wait in Kafka or in the spool.
 package collector
 
 import (
@@ -30,7 +30,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// A Config says where records come from and where they go.
+// A Config configures a Collector.
 type Config struct {
 	Store  sink.Store    // Required.
 	Keep   time.Duration // how long the store keeps records; older ones are dead letters. Required.
@@ -41,16 +41,17 @@ type Config struct {
 	BatchBytes int64         // memory of one batch; zero: 32 MB
 	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s
 
-	// Watch is called before records are stored as having arrived at a time. What
-	// it returns is called with them once they are stored and before the source is
-	// told, or with nil if they are not. Neither may block. nil: nobody watches.
+	// Watch is called before records with an arrival time are stored. The
+	// function it returns is called with them once they are stored, before
+	// they are acknowledged, or with nil if they are not. Neither may block.
+	// nil: no callback.
 	Watch func(arrived time.Time) (end func(stored []sink.Row))
 
 	Log     *zap.Logger           // nil: none
 	Metrics prometheus.Registerer // nil: none
 }
 
-// A Collector takes records to a store.
+// A Collector stores records.
 type Collector struct {
 	config  Config
 	log     *zap.Logger
@@ -59,11 +60,11 @@ type Collector struct {
 
 	deadTopic func(context.Context, []sink.DeadLetter) error // nil: none
 
-	source health // the last answer of the source
-	stored health // the last answer of the store
+	source health // the last error of the source
+	stored health // the last error of the store
 }
 
-// New checks c and returns a collector. It connects to nothing.
+// New checks c and returns a collector. It does not connect.
 func New(c Config) (*Collector, error) {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -106,8 +107,8 @@ func New(c Config) (*Collector, error) {
 	}, nil
 }
 
-// Run takes records to the store until ctx ends. It then waits for inserts that
-// were under way and commits what they stored.
+// Run stores records until ctx ends. It then waits for running inserts and
+// commits their records.
 func (c *Collector) Run(ctx context.Context) error {
 	if len(c.config.Kafka.Brokers) > 0 {
 		return c.runKafka(ctx)
@@ -115,12 +116,12 @@ func (c *Collector) Run(ctx context.Context) error {
 	return c.runSpools(ctx)
 }
 
-// Ready returns why records do not flow, nil if they do.
+// Ready returns the error that stops records, nil if they flow.
 func (c *Collector) Ready() error {
 	return errors.Join(c.source.last(), c.stored.last())
 }
 
-// A health is the last answer of somebody.
+// A health holds the last error of a dependency.
 type health struct {
 	mu  sync.Mutex
 	err error // guarded by mu

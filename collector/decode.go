@@ -11,49 +11,49 @@ import (
 	"auditproxy/sink"
 )
 
-// Why a message is a dead letter.
+// The reasons of dead letters.
 const (
 	reasonTombstone = "tombstone" // no value
 	reasonTooLong   = "too_long"  // more than audit.MaxRecord
 	reasonNotJSON   = "not_json"
-	reasonVersion   = "version"  // of a record we do not know
-	reasonChecksum  = "checksum" // not what was written
+	reasonVersion   = "version"  // of an unknown version
+	reasonChecksum  = "checksum" // its checksum fails
 	reasonSchema    = "schema"
 	reasonKey       = "key"     // another session's record
 	reasonTenant    = "tenant"  // another tenant's record
-	reasonTime      = "ts"      // outside what the store keeps
+	reasonTime      = "ts"      // outside the store's retention
 	reasonDamaged   = "damaged" // of a spool: a line that is not whole
 	reasonInsert    = "insert"  // the store refuses the row
 )
 
-// clockSkew is how far a host's clock may be ahead of ours.
+// clockSkew is the most that a host's clock may be ahead.
 const clockSkew = 24 * time.Hour
 
-// A message is what may be a record, as it was read.
+// A message is a possible record, as read from its source.
 type message struct {
 	sink.Source
 	Time  time.Time // when it was produced; zero if that is not known
 	Key   []byte
-	Value []byte // the source's again once the message is decoded
+	Value []byte // valid only until the message is decoded
 }
 
-// A refusal says why a message is no record.
+// A refusal is the reason that a message is not a record.
 type refusal struct{ reason, text string }
 
 func refuse(reason, format string, args ...any) *refusal {
 	return &refusal{reason, fmt.Sprintf(format, args...)}
 }
 
-// A decoder makes rows of messages that anybody may have written. It keeps
-// nothing, so it may be used concurrently.
+// A decoder turns untrusted messages into rows. It has no state, so it may be
+// used concurrently.
 type decoder struct {
 	keep    time.Duration     // how long the store keeps records
 	tenants map[string]string // topic: whose records it may hold
 	now     func() time.Time
 }
 
-// Decode reads a dead letter as Run would if it came now. keep is how long the
-// store keeps records, tenants whose records a topic may hold.
+// Decode reads a dead letter as Run would now. keep is how long the store
+// keeps records, tenants whose records a topic may hold.
 func Decode(keep time.Duration, tenants map[string]string, l sink.DeadLetter) (sink.Row, error) {
 	d := decoder{keep, tenants, time.Now}
 	var row sink.Row
@@ -63,8 +63,8 @@ func Decode(keep time.Duration, tenants map[string]string, l sink.DeadLetter) (s
 	return row, nil
 }
 
-// decode reads m into row, which is empty and of no use after a refusal. A row
-// is large: it is made where it stays.
+// decode reads m into row, which must be empty, and is unusable after a
+// refusal. A row is large, so it is decoded in place.
 func (d *decoder) decode(row *sink.Row, m message) *refusal {
 	if len(m.Value) == 0 {
 		return refuse(reasonTombstone, "the message has no value")
@@ -86,7 +86,7 @@ func (d *decoder) decode(row *sink.Row, m message) *refusal {
 	return nil
 }
 
-// whyNot finds the best words for a value that is no record.
+// whyNot describes why a value is not a record.
 func whyNot(value []byte, err error) *refusal {
 	if !audit.Valid(value) {
 		return refuse(reasonNotJSON, "the value is not JSON as RFC 8259 has it")
@@ -107,8 +107,8 @@ func whyNot(value []byte, err error) *refusal {
 	return refuse(reasonSchema, "%s", cut(err.Error()))
 }
 
-// check holds a record against what its producer may say. The checks are those
-// of the schema that audit.Parse does not make, and those of where it was read.
+// check makes the checks of the schema that audit.Parse leaves out, and
+// checks that the record belongs to its source.
 func (d *decoder) check(r *audit.Record, m *message) *refusal {
 	if why := conforms(r, m.Value); why != "" {
 		return refuse(reasonSchema, "%s", why)
@@ -129,8 +129,8 @@ func (d *decoder) check(r *audit.Record, m *message) *refusal {
 	return nil
 }
 
-// wrongTenant says how tenant contradicts the topics' owners. A topic that has
-// none may hold the records of all but the owners.
+// wrongTenant describes how tenant contradicts the topics' owners. A topic
+// without an owner may hold records of all tenants without a topic.
 func (d *decoder) wrongTenant(tenant, topic string) string {
 	if owner, ok := d.tenants[topic]; ok {
 		if tenant != owner {
@@ -146,8 +146,8 @@ func (d *decoder) wrongTenant(tenant, topic string) string {
 	return ""
 }
 
-// conforms says how r breaks the published schema, "" if it does not. The
-// bounds of each member were looked at when it was read.
+// conforms describes how r breaks the published schema, "" if it does not.
+// The bounds of members were checked during parsing.
 func conforms(r *audit.Record, raw []byte) string {
 	switch {
 	case !isUUIDv7(r.RecordID):
@@ -166,9 +166,9 @@ func conforms(r *audit.Record, raw []byte) string {
 	return conformsKind(r)
 }
 
-// conformsKind says what r's kind wants that r has not. A kind that is not known
-// here is a newer proxy's, and stored like the rest: seq stays dense, and
-// reviewers see that there is something.
+// conformsKind describes what r lacks for its kind. An unknown kind is a
+// newer proxy's, and is stored: seq stays dense, and reviewers see the
+// record.
 func conformsKind(r *audit.Record) string {
 	switch r.Kind {
 	case audit.KindCall:
@@ -207,8 +207,8 @@ func isUUIDv7(s string) bool {
 	return variant && isHex(s[:8]) && isHex(s[9:13]) && isHex(s[14:18]) && isHex(s[19:23]) && isHex(s[24:])
 }
 
-// isHex reports whether s has lower-case hexadecimal digits only. It looks them
-// up in a table of bits: they are random, so comparisons are guessed wrong.
+// isHex reports whether s has lower-case hexadecimal digits only. It uses a
+// table of bits: digits are random, so branches on them are mispredicted.
 func isHex(s string) bool {
 	const digits, letters = (1<<10 - 1) << '0', (1<<6 - 1) << ('a' - 64)
 	for i := range len(s) {
@@ -223,7 +223,7 @@ func isHex(s string) bool {
 	return true
 }
 
-// cut shortens a text that strangers have a say in.
+// cut shortens an untrusted text.
 func cut(s string) string {
 	const most = 200
 	if len(s) <= most {
@@ -232,7 +232,7 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// letter makes a dead letter of a message.
+// letter turns a message into a dead letter.
 func (d *decoder) letter(m message, why *refusal) sink.DeadLetter {
 	return sink.DeadLetter{
 		Source: m.Source, Time: m.Time, Key: string(m.Key), Raw: bytes.Clone(m.Value),

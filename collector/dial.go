@@ -8,10 +8,10 @@ import (
 // A dialFunc connects to host:port.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialUntil returns a dialFunc whose connections are cut when until ends; from
-// then on there are no more. It is for who cannot be told to stop waiting: the
-// consumer group asks to join over a connection of its own, and the answer may
-// take as long as the slowest member.
+// dialUntil returns a dialFunc whose connections are closed when until ends;
+// later dials fail. It serves callers that cannot be cancelled: the consumer
+// group joins over its own connection, and the answer may take as long as the
+// slowest member.
 func dialUntil(until context.Context) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -25,10 +25,10 @@ func dialUntil(until context.Context) dialFunc {
 	}
 }
 
-// A cutConn is a connection that somebody else may close.
+// A cutConn is a connection that another goroutine may close.
 type cutConn struct {
 	net.Conn
-	forget func() bool // gives up the other's hold of the connection
+	forget func() bool // releases the connection from until
 }
 
 func (c *cutConn) Close() error {

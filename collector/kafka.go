@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Kafka says how records are read from it. The zero value is none.
+// Kafka configures reading from Kafka. The zero value is none.
 type Kafka struct {
 	Brokers   []string // host:port
 	Topics    []string
@@ -27,12 +27,12 @@ type Kafka struct {
 	Tenants   map[string]string // topic: whose records it may hold
 
 	TLS      *tls.Config    // nil: plain text
-	SASL     sasl.Mechanism // nil: nobody logs in
-	ClientID string         // what brokers call us in their logs
+	SASL     sasl.Mechanism // nil: no login
+	ClientID string         // the client id in brokers' logs
 }
 
 // dialer is for the consumer group, transport for everything else. With TLS
-// neither ever sends anything without it.
+// neither sends anything in clear.
 func (k Kafka) dialer(dial dialFunc) *kafka.Dialer {
 	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DialFunc: dial, TLS: k.TLS.Clone(), SASLMechanism: k.SASL}
 }
@@ -45,13 +45,13 @@ func (k Kafka) transport() *kafka.Transport {
 	return &kafka.Transport{
 		ClientID: k.ClientID, DialTimeout: dialTimeout, TLS: k.TLS.Clone(), SASL: k.SASL,
 		MetadataTopics: topics,
-		MetadataTTL:    time.Second, // how long a new leader stays unknown
+		MetadataTTL:    time.Second, // age after which leaders are looked up again
 	}
 }
 
 const (
-	// A broker sends one batch at least, which has a thousand records. Those of
-	// every partition lie in memory while the store is away.
+	// A broker sends at least one batch, of a thousand records. One answer
+	// for each partition is in memory while the store is down.
 	fetchBytes    = 256 << 10
 	fetchMaxBytes = 64 << 20 // for one batch of a producer that is larger than fetchBytes
 	fetchWait     = 500 * time.Millisecond
@@ -60,12 +60,12 @@ const (
 	dialTimeout = 10 * time.Second
 
 	sessionTimeout = 30 * time.Second
-	// A member that leaves may take as long as its last inserts do.
+	// A leaving member may need as long as its last inserts.
 	rebalanceTimeout = 60 * time.Second
 	leaveTimeout     = 5 * time.Second
 )
 
-// A place is how far a partition was read: the next offset.
+// A place is the position of a partition: the next offset.
 type place struct {
 	topic     string
 	partition int
@@ -90,7 +90,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		Brokers:               k.Brokers,
 		Topics:                k.Topics,
 		Dialer:                k.dialer(dialUntil(connected)),
-		StartOffset:           kafka.FirstOffset, // the other choice loses what was there before us
+		StartOffset:           kafka.FirstOffset, // the other choice loses records written before the group existed
 		SessionTimeout:        sessionTimeout,
 		RebalanceTimeout:      rebalanceTimeout,
 		WatchPartitionChanges: true,
@@ -101,7 +101,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 	closed := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(closed)
-		group.Close() // ends the generation, and waits until all is quiet
+		group.Close() // ends the generation, and waits for its goroutines
 	})
 	memberID := c.consumeGenerations(ctx, client, group)
 	// Only now: the last inserts were committed over a connection of the group.
@@ -111,8 +111,8 @@ func (c *Collector) runKafka(ctx context.Context) error {
 	return nil
 }
 
-// consumeGenerations consumes until ctx ends and what was under way is
-// committed. It returns what the group called us last, "" if we were never in it.
+// consumeGenerations consumes until ctx ends and running inserts are
+// committed. It returns the last member ID, "" if it never joined the group.
 func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client, group *kafka.ConsumerGroup) (memberID string) {
 	var consuming sync.WaitGroup
 	defer consuming.Wait()
@@ -141,10 +141,10 @@ func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client
 	}
 }
 
-// leave tells the group that a member is gone, so that the others need not wait
-// until its session ends. Most often the group knows already; a member that was
-// stopped before it was ever given partitions has no name to leave by, and is
-// missed after sessionTimeout.
+// leave removes a member from the group, so that the others need not wait
+// until its session ends. Usually the group has removed it already. A member
+// that stops before its first assignment has no ID to leave by, and is
+// removed after sessionTimeout.
 func (c *Collector) leave(ctx context.Context, client *kafka.Client, memberID string) {
 	if memberID == "" {
 		return
@@ -204,15 +204,14 @@ type partition struct {
 	place
 	fetchBytes int64
 	rows       int    // of the last chunk
-	key, value []byte // of the message at hand
+	key, value []byte // of the current message
 
-	// turn is held from decoding a chunk until the pipeline has it: rows take
-	// several times the memory of the answer that they come from.
+	// turn is held from decoding a chunk until the pipeline has it: rows need
+	// several times the memory of their encoded form.
 	turn *sync.Mutex
 }
 
-// run reads until ctx ends. It never returns for another reason: what fails is
-// tried again.
+// run reads until ctx ends, and retries after every failure.
 func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
 	for ctx.Err() == nil {
 		if err := p.read(ctx, out); err != nil && ctx.Err() == nil {
@@ -224,8 +223,8 @@ func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
 	}
 }
 
-// read passes on what comes next. What it could read goes out even if there is
-// an error.
+// read gives the next records to the pipeline, also those read before an
+// error.
 func (p *partition) read(ctx context.Context, out chan<- chunk[place]) error {
 	resp, err := p.fetch(ctx)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
@@ -255,9 +254,9 @@ func (p *partition) pass(ctx context.Context, c chunk[place], out chan<- chunk[p
 	}
 }
 
-// fetch asks for what comes next.
+// fetch requests the next records.
 func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
-	if p.next < 0 { // nothing committed yet: from the start of what is there
+	if p.next < 0 { // nothing committed yet: start at the first offset
 		first, _, err := p.bounds(ctx)
 		if err != nil {
 			return nil, err
@@ -277,8 +276,7 @@ func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
 	return resp, err
 }
 
-// decode decodes what was fetched. The chunk is good even where there is an
-// error.
+// decode decodes the fetched records. The chunk is valid even with an error.
 func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error) {
 	from := p.next
 	c.rows = make([]sink.Row, 0, p.rows)
@@ -291,7 +289,7 @@ func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error
 			err = p.take(&c, rec)
 		}
 		if err != nil {
-			// The last batch of an answer may be cut; what came before is whole.
+			// The last batch of an answer may be cut; earlier ones are whole.
 			if p.next == from {
 				p.fetchBytes = min(2*p.fetchBytes, fetchMaxBytes)
 				return c, fmt.Errorf("reading a record: %w", err)
@@ -304,8 +302,8 @@ func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error
 	return c, nil
 }
 
-// take decodes one record into c. A compressed batch is sent whole, so what
-// comes before the offset we asked for was seen.
+// take decodes one record into c. A compressed batch is sent whole, so
+// records before the requested offset were read before.
 func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
 	if rec.Offset < p.next {
 		return errors.Join(closeBytes(rec.Key), closeBytes(rec.Value))
@@ -345,7 +343,7 @@ func closeBytes(b kafka.Bytes) error {
 	return b.Close()
 }
 
-// gap notes that the offsets from p.next to last were never shown to us.
+// gap records that the offsets from p.next to last were never received.
 func (p *partition) gap(c *chunk[place], last int64, reason string) {
 	c.gaps = append(c.gaps, sink.Gap{
 		Topic: p.topic, Partition: uint32(p.partition), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: p.decoder.now(),
@@ -354,8 +352,8 @@ func (p *partition) gap(c *chunk[place], last int64, reason string) {
 		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
 }
 
-// reposition goes on at the start of the log when the offset to read is not in
-// it: retention removed it, or the topic was made anew or cut.
+// reposition continues at the start of the log when the offset to read is not
+// in it: retention removed it, or the topic was recreated or truncated.
 func (p *partition) reposition(ctx context.Context) (c chunk[place], err error) {
 	first, end, err := p.bounds(ctx)
 	switch {
@@ -364,12 +362,12 @@ func (p *partition) reposition(ctx context.Context) (c chunk[place], err error) 
 	case p.next < first:
 		p.gap(&c, first-1, "removed")
 	case p.next > end:
-		// All offsets below ours may be other records now.
+		// All lower offsets may be other records now.
 		c.gaps = append(c.gaps, sink.Gap{Topic: p.topic, Partition: uint32(p.partition), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: p.decoder.now()})
 		p.log.Error("the log is shorter than what was read; it is read again", zap.String("topic", p.topic), zap.Int("partition", p.partition),
 			zap.Int64("end", end), zap.Int64("read", p.next))
 	default:
-		return c, nil // it came back meanwhile
+		return c, nil // the offset exists again
 	}
 	p.next = first
 	return c, nil

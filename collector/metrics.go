@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are told to Prometheus. No label has a value that a stranger chooses.
+// metrics are exported to Prometheus. No label value comes from input.
 type metrics struct {
 	records, bytes, commits, commitErrors, bisections prometheus.Counter
 	generations, gaps, deadTopicErrors, sourceErrors  prometheus.Counter

@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	inFlight   = 2 // batches that are inserted at once
+	inFlight   = 2 // batches inserted concurrently
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 10 * time.Second
-	// After a configuration error only a person can help: no hurry.
+	// After a configuration error an administrator has to act, so retries are
+	// rare.
 	retryConfiguration = 10 * time.Second
 )
 
-// A chunk is what a source has read and decoded in one go. Its mark says how
-// far that source has come once the chunk is stored.
+// A chunk is the records that a source read and decoded together. Its mark is
+// the source's position once the chunk is stored.
 type chunk[M any] struct {
 	rows    []sink.Row
 	letters []sink.DeadLetter
@@ -48,7 +49,7 @@ func (c *chunk[M]) letter(l sink.DeadLetter) {
 
 func (c *chunk[M]) len() int { return len(c.rows) + len(c.letters) + len(c.gaps) }
 
-// A batch is what is inserted at once.
+// A batch is the rows of one insert.
 type batch[M any] struct {
 	chunk[M]
 	marks  []M
@@ -56,18 +57,18 @@ type batch[M any] struct {
 	stored chan bool // closed, or true, when all of it is stored
 }
 
-// A pipeline takes chunks to the store and then tells the source. It is used by
+// A pipeline stores chunks, then commits them at the source. It is used by
 // one run of one source: a generation of the consumer group, or a spool.
 type pipeline[M any] struct {
 	*Collector
-	// commit says that everything up to these marks is stored. It is called for
+	// commit commits these marks at the source. It is called for stored
 	// batches in order, never after one that is not stored.
 	commit func(marks []M) error
 }
 
-// run takes chunks until ctx ends. What is not on its way to the store then is
-// forgotten: nobody was told that it is safe. It returns when the attempts that
-// were under way have ended.
+// run takes chunks until ctx ends. It drops those without a running insert,
+// which were not acknowledged. It returns when the running attempts have
+// ended.
 func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, inFlight)
@@ -76,7 +77,8 @@ func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 	defer wg.Wait()
 	defer close(order)
 	for rows := 0; ; {
-		// What cannot be sent is not collected: it waits where it is.
+		// Collect only while an insert can start: records wait in their
+		// source.
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -86,13 +88,13 @@ func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 		if b == nil {
 			return
 		}
-		rows = len(b.rows) + len(b.rows)/8 // the next one will be about as long
+		rows = len(b.rows) + len(b.rows)/8 // the next batch will be about as long
 		order <- b
 		p.metrics.inFlight.Inc()
 		wg.Go(func() {
 			defer p.metrics.inFlight.Dec()
 			ok := p.write(ctx, b)
-			b.chunk = chunk[M]{} // the batch before it may take long
+			b.chunk = chunk[M]{} // the previous batch may take long
 			b.stored <- ok
 		})
 	}
@@ -129,14 +131,14 @@ func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M], rows int)
 	}
 }
 
-// commitInOrder commits each batch that was stored. After one that was not,
-// no more: a higher mark would say that the lower ones are safe.
+// commitInOrder commits each stored batch, up to the first that was not
+// stored: a higher mark would acknowledge the lower ones too.
 func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{}) {
 	whole := true
 	for b := range order {
 		whole = <-b.stored && whole
 		if whole {
-			// A crash before this repeats the batch; its records collapse.
+			// A crash before this repeats the batch; duplicates collapse.
 			if err := p.commit(b.marks); err != nil {
 				p.metrics.commitErrors.Inc()
 				p.log.Warn("commit failed; the batch comes again, its records collapse", zap.Error(err))
@@ -148,8 +150,8 @@ func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{
 	}
 }
 
-// write stores a batch. It tries until it has, or until ctx ends; it reports
-// which.
+// write retries until the batch is stored or ctx ends, and reports whether it
+// is stored.
 func (p *pipeline[M]) write(ctx context.Context, b *batch[M]) (stored bool) {
 	at := time.Now()
 	watched := p.config.Watch(at)
@@ -190,17 +192,17 @@ func (p *pipeline[M]) write(ctx context.Context, b *batch[M]) (stored bool) {
 	return true
 }
 
-// writeRows stores rows, and returns those that the store refuses as letters.
-// Two halves of a batch that was refused are two inserts with tokens of their
-// own; a half that is stored twice collapses.
+// writeRows stores rows, and returns refused ones as dead letters. The halves
+// of a refused batch are two inserts with their own tokens; a half that is
+// stored twice collapses.
 func (p *pipeline[M]) writeRows(ctx context.Context, rows []sink.Row, at time.Time) (poisoned []sink.DeadLetter, ok bool) {
 	var poison error
 	ok = p.insist(ctx, "records", func(ctx context.Context) error {
 		poison = nil
 		err := p.insertRows(ctx, rows, at)
 		if sink.ClassOf(err) == sink.Poison {
-			// The table may have changed under a list of columns that was
-			// looked up earlier: once more before anybody is blamed.
+			// The table may have changed since its columns were looked up:
+			// retry once before blaming the row.
 			err = p.insertRows(ctx, rows, at)
 		}
 		if sink.ClassOf(err) == sink.Poison {
@@ -215,7 +217,7 @@ func (p *pipeline[M]) writeRows(ctx context.Context, rows []sink.Row, at time.Ti
 	case len(rows) == 1:
 		return []sink.DeadLetter{poisonedLetter(&rows[0], poison, at)}, true
 	case ctx.Err() != nil:
-		return nil, false // a search can take minutes; the batch comes again
+		return nil, false // a search can take minutes; the batch is repeated
 	}
 	p.metrics.bisections.Inc()
 	half := len(rows) / 2
@@ -241,9 +243,9 @@ func poisonedLetter(r *sink.Row, why error, at time.Time) sink.DeadLetter {
 	}
 }
 
-// insist does something until it succeeds or ctx ends; it reports which. An
-// attempt that has begun goes on when ctx ends, because its outcome would be
-// unknown; the store bounds its time.
+// insist retries until success or until ctx ends, and reports success. A
+// running attempt continues when ctx ends, because its outcome would be
+// unknown; the store limits its time.
 func (p *pipeline[M]) insist(ctx context.Context, what string, do func(context.Context) error) bool {
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		err := do(context.WithoutCancel(ctx))
@@ -265,8 +267,8 @@ func (p *pipeline[M]) insist(ctx context.Context, what string, do func(context.C
 	}
 }
 
-// tellTopic copies letters to the topic of dead letters. The table is what
-// counts, so a topic that cannot be written holds nothing up.
+// tellTopic copies letters to the topic of dead letters. The table is
+// authoritative, so a topic that cannot be written delays nothing.
 func (p *pipeline[M]) tellTopic(ctx context.Context, letters []sink.DeadLetter) {
 	if p.deadTopic == nil {
 		return

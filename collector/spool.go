@@ -30,11 +30,11 @@ const (
 	// A dead session is read again once it is recovered, or after this time if
 	// another process recovers it.
 	lookDead = 15 * time.Second
-	// What keeps a directory from being read is said again after this time.
+	// An unreadable directory is logged again after this time.
 	sayEvery = time.Minute
 )
 
-// A cursor is how far a session was read.
+// A cursor is the position of a session.
 type cursor struct {
 	session *session
 	at      spool.Position
@@ -44,8 +44,8 @@ type cursor struct {
 type session struct {
 	dir, id string
 
-	// consumer's Next is called by the reading goroutine only, its Commit by
-	// the committing one only; Close when pending is zero and reading has ended.
+	// The reading goroutine alone calls the consumer's Next, the committing
+	// one alone its Commit; Close when pending is zero and reading has ended.
 	consumer *spool.Consumer
 
 	mu      sync.Mutex
@@ -64,22 +64,22 @@ func (s *session) idle() bool {
 	return s.pending == 0
 }
 
-// A spools reads all sessions of some directories. One goroutine owns it.
+// A spools reads all sessions of its directories. One goroutine owns it.
 type spools struct {
 	*Collector
 	out      chan<- chunk[cursor]
 	open     map[string]*session // by directory and id
-	finished map[string]struct{} // by directory and id: nothing more comes
+	finished map[string]struct{} // by directory and id: complete
 	next     map[string]attempt  // by directory and id
-	said     map[string]saying   // by directory: what keeps it from being read
+	said     map[string]saying   // by directory: the last logged problem
 	listing  time.Duration       // spent on listing in the current scan
 
 	mu        sync.Mutex
 	recovered []string // directory and id, since the last scan; guarded by mu
 }
 
-// An attempt is when to look at a session again, and what kept it from being
-// read last, as it was logged.
+// An attempt is the time of the next attempt at a session, and its last
+// logged problem.
 type attempt struct {
 	at   time.Time
 	text string
@@ -88,7 +88,7 @@ type attempt struct {
 // key names a session of several directories.
 func key(dir, id string) string { return dir + "\x00" + id }
 
-// A saying is what was logged, and when.
+// A saying is the last logged problem and its time.
 type saying struct {
 	text string
 	at   time.Time
@@ -117,7 +117,7 @@ func (c *Collector) runSpools(ctx context.Context) error {
 	}
 	wg.Wait()
 	for _, open := range s.open {
-		open.consumer.Close() // what was read and not committed is read again
+		open.consumer.Close() // records that were not committed are read again
 	}
 	return nil
 }
@@ -139,8 +139,7 @@ func commitCursors(marks []cursor) error {
 	return errors.Join(errs...)
 }
 
-// say logs what keeps a directory from being read when that is new, and again
-// while it lasts.
+// say logs a new problem of a directory, and repeats it while it lasts.
 func (s *spools) say(dir string, err error) {
 	now := saying{err.Error(), time.Now()}
 	if was := s.said[dir]; was.text != now.text || now.at.Sub(was.at) >= sayEvery {
@@ -150,8 +149,8 @@ func (s *spools) say(dir string, err error) {
 }
 
 // recover ends the sessions of a directory whose proxies died, so that their
-// last calls are stored although no other proxy starts. It has a goroutine of
-// its own: a session that takes long to recover keeps no other from being read.
+// last calls are stored although no other proxy starts. It has its own
+// goroutine, so that a long recovery does not delay reading.
 func (s *spools) recover(ctx context.Context, dir string) {
 	left := s.metrics.unrecovered.WithLabelValues(dir)
 	r := spool.NewRecoverer(spool.RecoverConfig{Dir: dir, Log: s.log})
@@ -166,7 +165,8 @@ func (s *spools) recover(ctx context.Context, dir string) {
 	})
 }
 
-// scan reads what every session has, and leaves those that have no more.
+// scan reads the records of every session, and closes those that are
+// complete.
 func (s *spools) scan(ctx context.Context) {
 	s.mu.Lock()
 	for _, name := range s.recovered {
@@ -198,16 +198,15 @@ func (s *spools) scan(ctx context.Context) {
 		there += len(ids)
 	}
 	if len(s.finished)+len(s.next) > 2*there {
-		// Retention removed many. What is forgotten here and still there is
-		// looked at once more.
+		// Retention removed many. Sessions that still exist are opened once
+		// more.
 		clear(s.finished)
 		clear(s.next)
 	}
 	s.source.tell(problem)
 }
 
-// look reads on in one session. Whatever is wrong with it stays its own
-// problem.
+// look reads more of one session. A problem with it does not affect others.
 func (s *spools) look(ctx context.Context, dir, id string) {
 	name := key(dir, id)
 	open, last := s.open[name], s.next[name]
@@ -262,7 +261,7 @@ func (s *spools) begin(dir, id string) (*session, error) {
 	return &session{dir: dir, id: id, consumer: c}, nil
 }
 
-// read passes on what the session has now.
+// read gives the session's new records to the pipeline.
 func (s *spools) read(ctx context.Context, open *session) error {
 	for {
 		var c chunk[cursor]
@@ -308,7 +307,8 @@ func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
 		})
 		s.log.Error("segments are missing", zap.String("session", open.id), zap.Uint32("from", item.Pos.Segment), zap.Int64("segments", item.Length))
 	case item.Damage == spool.Intact || item.Damage == spool.Conflicted:
-		// One that contradicts another has its own hash and shows as a conflict.
+		// A record that contradicts another has its own hash and shows as a
+		// conflict.
 		c.add(&s.decoder, m)
 	default:
 		c.letter(s.decoder.letter(m, refuse(reasonDamaged, "%s, %d bytes", item.Damage, item.Length)))

@@ -11,13 +11,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// missingTopics says which topics do not exist, nil if all do. To the group
-// they are topics without partitions, of which nobody is told anything; it
-// forms again as fast as it can, so a topic that is missing costs a pause.
+// missingTopics returns an error that names the topics that do not exist, nil
+// if all do. To the group they are topics without partitions, which it does
+// not report: it would rejoin as fast as it can, so a missing topic costs a
+// pause.
 func (c *Collector) missingTopics(ctx context.Context, client *kafka.Client) error {
 	resp, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: c.config.Kafka.Topics})
 	if err != nil {
-		return nil // whoever reads will say so
+		return nil // reads will report it
 	}
 	var missing []error
 	for _, t := range resp.Topics {
@@ -33,7 +34,7 @@ func (c *Collector) missingTopics(ctx context.Context, client *kafka.Client) err
 	return err
 }
 
-// because says in words what keeps us from Kafka.
+// because describes why Kafka cannot be reached.
 func because(err error) zap.Field {
 	var told kafka.Error
 	if errors.As(err, &told) {
