@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// An Alert is what a rule found.
+// An Alert is a finding of a rule.
 type Alert struct {
 	ID        string     `ch:"alert_id"`
 	Rule      string     `ch:"rule"`
@@ -20,7 +20,7 @@ type Alert struct {
 	Host      string     `ch:"host"`
 	User      string     `ch:"user"`
 	SessionID string     `ch:"session_id"`
-	RecordID  uuid.UUID  `ch:"record_id"` // nil UUID: about no single record
+	RecordID  uuid.UUID  `ch:"record_id"` // nil UUID: several records
 	CallNo    uint64     `ch:"call_no"`
 	Operation string     `ch:"operation"`
 	Path      string     `ch:"path"`
@@ -30,7 +30,7 @@ type Alert struct {
 	State     string     `ch:"state"`   // open, acknowledged, suppressed
 }
 
-// An AlertEvent is what somebody did about an alert.
+// An AlertEvent is an action on an alert.
 type AlertEvent struct {
 	ID      uuid.UUID `ch:"event_id"`
 	AlertID string    `ch:"alert_id"`
@@ -41,7 +41,7 @@ type AlertEvent struct {
 	Tenant  string    `ch:"tenant"`
 }
 
-// What can be done about an alert.
+// The actions on an alert.
 const (
 	Acknowledged = "acknowledged"
 	Reopened     = "reopened"
@@ -52,7 +52,7 @@ type AlertFilter struct {
 	State    string // open, acknowledged, suppressed
 	Severity string
 	Rule     string
-	Record   uuid.UUID // only about this record
+	Record   uuid.UUID // only alerts on this record
 	Before   *AlertPlace
 }
 
@@ -86,8 +86,7 @@ func (s *Store) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert, 
 	return ask[Alert](ctx, s, "alerts", "SELECT "+alertColumns+" FROM alerts FINAL WHERE "+where+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
 }
 
-// Alert returns one alert and what was done about it, oldest first, or
-// ErrNotFound.
+// Alert returns one alert and its events, oldest first, or ErrNotFound.
 func (s *Store) Alert(ctx context.Context, id string) (Alert, []AlertEvent, error) {
 	list, err := ask[Alert](ctx, s, "an alert", "SELECT "+alertColumns+" FROM alerts FINAL WHERE alert_id = {id:String} LIMIT 1", args{"id": id})
 	if err == nil && len(list) == 0 {
@@ -102,11 +101,11 @@ func (s *Store) Alert(ctx context.Context, id string) (Alert, []AlertEvent, erro
 	return list[0], events, err
 }
 
-// ErrReadOnly means that the store was given nothing to write with.
+// ErrReadOnly means that the store has no Writer.
 var ErrReadOnly = errors.New("this page may not write: alerts cannot be acknowledged")
 
-// AddAlertEvent keeps e. An error says that it may or may not be kept; the same
-// event may be added again.
+// AddAlertEvent stores e. After an error it may or may not be stored; the
+// same event may be added again.
 func (s *Store) AddAlertEvent(ctx context.Context, e AlertEvent) error {
 	if s.c.Writer == nil {
 		return ErrReadOnly

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Attention is what may be wrong. Nil is what this reader may not see.
+// Attention lists possible problems. Fields that this reader may not see are
+// nil.
 type Attention struct {
 	Window   Window
 	Sessions SessionsState
@@ -20,22 +21,22 @@ type Attention struct {
 // whole of each.
 type SessionsState struct {
 	Sessions  uint64 `ch:"sessions"`
-	Running   uint64 `ch:"running"`   // not ended, and heard of within QuietAfter
-	Quiet     uint64 `ch:"quiet"`     // not ended, and not
+	Running   uint64 `ch:"running"`   // not ended, with a record within QuietAfter
+	Quiet     uint64 `ch:"quiet"`     // not ended, without one
 	Died      uint64 `ch:"died"`      // whose end was written by recovery
 	Open      uint64 `ch:"open"`      // calls that were open for a minute and have no record yet
-	Unknown   uint64 `ch:"unknown"`   // calls that the proxy did not outlive
-	Missing   uint64 `ch:"missing"`   // records: their numbers are not here
+	Unknown   uint64 `ch:"unknown"`   // calls that outlived the proxy
+	Missing   uint64 `ch:"missing"`   // records whose numbers are missing
 	Holed     uint64 `ch:"holed"`     // sessions that Missing is of
 	Anomalies uint64 `ch:"anomalies"` // records that have or are one
-	Gaps      uint64 `ch:"gaps"`      // records that say calls were not recorded
+	Gaps      uint64 `ch:"gaps"`      // records that count calls without a record
 }
 
-// QuietAfter is how long a session that has not ended may say nothing before it
-// is called quiet: an agent can wait for long, and its end can be lost.
+// QuietAfter is the time without a record after which an open session is
+// quiet: an agent may wait for long, and its end may be lost.
 const QuietAfter = time.Hour
 
-// Alerts are alerts nobody has acknowledged, of any time.
+// Alerts are unacknowledged alerts of any time.
 type Alerts struct {
 	Critical uint64 `ch:"critical"`
 	Warning  uint64 `ch:"warning"`
@@ -45,38 +46,38 @@ type Alerts struct {
 // All is the sum of a.
 func (a Alerts) All() uint64 { return a.Critical + a.Warning + a.Info }
 
-// Offsets are places in topics and spools that the collector was never shown.
+// Offsets are offsets in topics and spools that the collector never received.
 type Offsets struct {
 	Gaps    uint64 `ch:"gaps"`
 	Missing uint64 `ch:"missing"`
 }
 
-// Letters are dead letters that wait, of any time.
+// Letters are pending dead letters of any time.
 type Letters struct {
 	Waiting uint64 `ch:"waiting"`
 }
 
-// Rewrites are records of which there are two versions.
+// Rewrites are records with two versions.
 type Rewrites struct {
 	Window  Window // looked at: the end of the overview's
 	Records uint64 `ch:"records"`
 }
 
-// Arrival says how far behind the store is.
+// Arrival measures how far behind the store is.
 type Arrival struct {
 	Newest time.Time `ch:"newest"` // when the last record arrived; zero: none ever did
 	P95    float64   `ch:"p95"`    // seconds from the end of a call to its arrival, of those of the last hour
 	Calls  uint64    `ch:"calls"`  // that P95 is of
 }
 
-// rewriteSpan is how much is looked at for rewritten records, which takes to
-// read every record.
+// rewriteSpan is the time searched for rewritten records, which means reading
+// every record.
 const rewriteSpan = 24 * time.Hour
 
 // sessionActive chooses the sessions of a window.
 const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
 
-// Attention looks for what may be wrong in w.
+// Attention looks for possible problems in w.
 func (s *Store) Attention(ctx context.Context, w Window) (Attention, error) {
 	w, _ = w.bounded().hours()
 	at := Attention{Window: w}
@@ -122,7 +123,7 @@ func (s *Store) Attention(ctx context.Context, w Window) (Attention, error) {
 	return at, err
 }
 
-// askIfAllowed is askOne for what not every reader may see.
+// askIfAllowed is askOne for tables that not every reader may see.
 func askIfAllowed[T any](ctx context.Context, s *Store, what, sql string, a args) (*T, error) {
 	row, err := askOne[T](ctx, s, what, sql, a)
 	if denied(err) {

@@ -55,12 +55,12 @@ type Cursor struct {
 	Hash     string
 }
 
-// String returns the cursor as it stands in a URL.
+// String returns the cursor as text for a URL.
 func (c Cursor) String() string {
 	return fmt.Sprintf("%d.%s.%s", c.TS.UnixMicro(), c.RecordID, c.Hash)
 }
 
-// ParseCursor is the opposite of String.
+// ParseCursor parses the result of String.
 func ParseCursor(text string) (c Cursor, err error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
@@ -96,12 +96,12 @@ type Lines struct {
 
 const maxLimit = 5000
 
-// firstSpan is the time in which records are looked for first; the next look is
-// at the eight times longer time beside it, and so on. A list that is long gets
-// its page from little reading, and one that is short costs little more.
+// firstSpan is the first time range searched for records; the next one is
+// adjacent and eight times longer, and so on. A page of a long list needs
+// little reading, and a short list costs little more.
 const firstSpan = 6 * time.Hour
 
-// Calls returns a part of the records that f chooses.
+// Calls returns a part of the records that match f.
 func (s *Store) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 	p.Limit = min(p.Limit, maxLimit)
 	q := newSeek(f, p, time.Now())
@@ -121,15 +121,15 @@ func (s *Store) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 	return Lines{lines, more, p.Before != nil}, err
 }
 
-// A key is where a record stands in the order of lists.
+// A key is the position of a record in the order of lists.
 type key struct {
 	TS       time.Time `ch:"ts"`
 	RecordID uuid.UUID `ch:"record_id"`
 	Hash     string    `ch:"hash"`
 }
 
-// lines reads the records at keys, newest first. Finding them and reading them
-// apart is many times quicker: most columns are read for a page of records only.
+// lines reads the records at keys, newest first. Finding keys first is many
+// times faster: most columns are then read for one page of records only.
 func (s *Store) lines(ctx context.Context, keys []key, raw bool) ([]Line, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -150,7 +150,7 @@ func (s *Store) lines(ctx context.Context, keys []key, raw bool) ([]Line, error)
 		args{"times": times, "ids": ids, "hashes": hashes, "from": slices.Min(times), "to": slices.Max(times)})
 }
 
-// A seek walks through time away from where it began.
+// A seek walks through time away from its start.
 type seek struct {
 	where     string
 	args      args
@@ -168,7 +168,7 @@ func newSeek(f Filter, p Page, now time.Time) seek {
 		q.at, q.end = later(w.From, from.TS), w.To
 		q.where += " AND (ts, record_id, payload_hash) > "
 	} else {
-		// No record is accepted that is a day ahead.
+		// Records a day ahead are not accepted.
 		q.at, q.end = earlier(w.To, now.Add(25*time.Hour)), w.From
 		if from = p.Before; from != nil {
 			q.at = earlier(q.at, from.TS.Add(time.Microsecond))
@@ -215,8 +215,8 @@ func (q *seek) next(span time.Duration) (w Window) {
 	return w
 }
 
-// seek returns the first keys in the next span. PREWHERE judges copies of a
-// record before FINAL makes them one, and they are alike in all that is asked.
+// seek returns the first keys in the next span. PREWHERE filters copies of a
+// record before FINAL merges them; they are equal in all filtered columns.
 func (s *Store) seek(ctx context.Context, q *seek, span time.Duration, limit int) ([]key, error) {
 	w := q.next(span)
 	a := maps.Clone(q.args)

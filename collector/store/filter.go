@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// A Filter chooses records; zero values choose all calls.
+// A Filter selects records; zero values select all calls.
 type Filter struct {
 	Window    Window // zero times: no bound
 	Kind      string // "": calls; "any"
-	Operation string // what the call did: its tool, or one inside a batch
+	Operation string // its tool, or one inside a batch
 	Method    string
 	Outcome   string
 	Tier      string
@@ -19,14 +19,14 @@ type Filter struct {
 	Session   string
 	Server    string
 	ErrorType string
-	Text      string // words that stand in the arguments, all of them
-	Anomalous bool   // only what has anomalies or is one
+	Text      string // words in the arguments, all of which must match
+	Anomalous bool   // only records with anomalies or of anomalies
 }
 
 // AnyKind is the Kind that chooses records of every kind.
 const AnyKind = "any"
 
-// where returns the conditions of f but for its window.
+// where returns the conditions of f, without its window.
 func (f Filter) where() (string, args) {
 	var conditions []string
 	a := args{}
@@ -56,8 +56,8 @@ func (f Filter) where() (string, args) {
 		conditions = append(conditions, "(kind = 'anomaly' OR notEmpty(anomalies))")
 	}
 	if f.Text != "" {
-		// What the index cuts words at, this cuts at; a text without any word is in
-		// no arguments.
+		// This splits words where the index does; a text without any word
+		// matches no arguments.
 		and("hasAllTokens(args, {tokens:Array(String)})", "tokens", tokens(f.Text))
 		if len(tokens(f.Text)) == 0 {
 			conditions[len(conditions)-1] = "false"
@@ -70,11 +70,11 @@ func (f Filter) where() (string, args) {
 	return strings.Join(conditions, " AND "), a
 }
 
-// maxTokens is how many words of a text are looked for.
+// maxTokens is the most words of a text that are searched.
 const maxTokens = 16
 
 // tokens cuts text as the index on args does: splitByNonAlpha ends a word at
-// every ASCII character that is no letter and no digit, after lower().
+// every ASCII character other than a letter or digit, after lower().
 func tokens(text string) []string {
 	words := strings.FieldsFunc(strings.ToValidUTF8(text, " "), func(r rune) bool {
 		return r < utf8.RuneSelf && !('0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
@@ -85,7 +85,7 @@ func tokens(text string) []string {
 	return words[:min(len(words), maxTokens)]
 }
 
-// lower is ClickHouse's lower(), which knows ASCII.
+// lower is ClickHouse's lower(), which changes ASCII only.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -95,7 +95,7 @@ func lower(s string) string {
 	}, s)
 }
 
-// The bounds of a window that has none: what DateTime64(6) can hold.
+// The bounds of an unbounded window: the range of DateTime64(6).
 var (
 	minTime = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	maxTime = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -16,7 +16,7 @@ type Effect struct {
 	FirstTS    time.Time `ch:"first"`
 	LastTS     time.Time `ch:"last"`
 	Operations uint64    `ch:"n"`
-	Refused    uint64    `ch:"refused_n"` // by the proxy: the server did not get them
+	Refused    uint64    `ch:"refused_n"` // by the proxy, before the server
 	Failed     uint64    `ch:"failed_n"`  // for another reason
 	Who        []string  `ch:"who"`       // user@host
 	Clients    []string  `ch:"clients"`
@@ -42,7 +42,7 @@ type EffectFilter struct {
 	Name string     // a part of the name, in any case
 	Host string
 	User string
-	From int // how many are left out at the start of the list
+	From int // number skipped at the start of the list
 }
 
 // Effects returns up to limit effects, those seen last first.
@@ -69,7 +69,7 @@ func (s *Store) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effec
 		GROUP BY name, scope ORDER BY last DESC, name, scope LIMIT {limit:UInt32} OFFSET {offset:UInt32}`, a)
 }
 
-// A Definition is what a server declared of a tool, as far as records have it.
+// A Definition is a server's declaration of a tool, as far as records have it.
 type Definition struct {
 	Server      string    `ch:"server_name"`
 	Version     string    `ch:"server_version"`
@@ -85,9 +85,9 @@ type Definition struct {
 // maxDefinitions is how many definitions an inventory has.
 const maxDefinitions = 5000
 
-// Definitions returns the inventory: by server and tool, oldest definition first.
-// An operation inside a call has no definition of its own there, so its row
-// stands only where the tool was never called itself.
+// Definitions returns the inventory: by server and tool, oldest definition
+// first. An operation inside a call has no definition there, so it has a row
+// only if the tool was never called directly.
 func (s *Store) Definitions(ctx context.Context) ([]Definition, error) {
 	return ask[Definition](ctx, s, "tools", `
 		SELECT server_name, server_version, tool, tool_hash, tier, annotations, min(first_ts) AS first, max(last_ts) AS last, part = 'call' AS called

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An Overview is what happened in a window, in whole hours.
+// An Overview summarizes a window, in whole hours.
 type Overview struct {
 	Window  Window        // as asked for, widened to whole hours
 	Step    time.Duration // of Series
@@ -18,7 +18,8 @@ type Overview struct {
 	Hosts   []PartyUse
 }
 
-// A Count is calls by outcome. A call counts once, whatever it did.
+// A Count is the number of calls by outcome. A call counts once, also a
+// batch.
 type Count struct {
 	Start              time.Time
 	OK, Error, Unknown uint64
@@ -27,7 +28,7 @@ type Count struct {
 // Calls is the sum of c.
 func (c Count) Calls() uint64 { return c.OK + c.Error + c.Unknown }
 
-// NotOK is how many of c's calls did not end well.
+// NotOK returns the number of c's calls that did not succeed.
 func (c Count) NotOK() uint64 { return c.Error + c.Unknown }
 
 func (c *Count) add(d Count) {
@@ -36,8 +37,8 @@ func (c *Count) add(d Count) {
 	c.Unknown += d.Unknown
 }
 
-// A ToolUse is the operations with one name: calls, what stood inside other
-// calls, and what some server read in the same bytes.
+// A ToolUse is the operations with one name: calls, operations inside other
+// calls, and candidates, which some server reads in the same bytes.
 type ToolUse struct {
 	Operation  string
 	Operations uint64
@@ -60,8 +61,8 @@ const (
 	maxBars    = 64 // counts of a series
 )
 
-// timedSpan is how much latency is measured over, which takes to read every
-// call's.
+// timedSpan is the time that latency is measured over, which means reading
+// every call's.
 const timedSpan = 7 * 24 * time.Hour
 
 // steps are the widths of a series' counts, in hours.
@@ -89,7 +90,7 @@ func (s *Store) Overview(ctx context.Context, w Window) (Overview, error) {
 	return o, s.latency(ctx, &o)
 }
 
-// The sets that counts asks for at once: reading is most of the work.
+// The sets that one query counts: reading is most of the work.
 const (
 	byTime uint8 = iota + 1
 	byTool

@@ -21,8 +21,8 @@ type Stored struct {
 	CallNo    uint64    `ch:"call_no"`
 }
 
-// Record returns the versions of a record, of which there is one unless
-// somebody rewrote it, or ErrNotFound.
+// Record returns the versions of a record, or ErrNotFound. There is one,
+// unless the record was rewritten.
 func (s *Store) Record(ctx context.Context, id uuid.UUID) ([]Stored, error) {
 	list, err := ask[Stored](ctx, s, "a record", `
 		SELECT raw, lower(hex(payload_hash)) AS hash, kafka_topic, kafka_partition, kafka_offset, ingested_at, ts, session_id, seq, call_no
@@ -33,7 +33,7 @@ func (s *Store) Record(ctx context.Context, id uuid.UUID) ([]Stored, error) {
 	return list, err
 }
 
-// around is how many neighbours a record has on each side.
+// around is the number of neighbours on each side.
 const around = 4
 
 // Neighbours returns the records before and after r in its session, and those

@@ -29,7 +29,7 @@ type Session struct {
 	Gaps          uint64    `ch:"gaps_n"`
 }
 
-// State says in a word how far the session is.
+// State returns the session's state in a word.
 func (s Session) State(now time.Time) string {
 	switch {
 	case s.Died:
@@ -121,7 +121,8 @@ func (s Session) args(a args) args {
 	return a
 }
 
-// A Summary is what a session did and touched, the most frequent first.
+// A Summary lists a session's operations and effects, the most frequent
+// first.
 type Summary struct {
 	Operations []NameCount
 	Panes      []NameCount
@@ -130,17 +131,17 @@ type Summary struct {
 	Errors     []NameCount
 }
 
-// A NameCount is a name and how often it stands there.
+// A NameCount is a name and its number of occurrences.
 type NameCount struct {
 	What string `ch:"what"`
 	Name string `ch:"name"`
 	N    uint64 `ch:"n"`
 }
 
-// maxNames is how many names of each sort a Summary has.
+// maxNames is the most names of each sort in a Summary.
 const maxNames = 50
 
-// Summary sums up what a session's calls did.
+// Summary summarizes a session's calls.
 func (s *Store) Summary(ctx context.Context, se Session) (Summary, error) {
 	rows, err := ask[NameCount](ctx, s, "what a session did", `
 		WITH operated AS (

@@ -1,9 +1,9 @@
-// Package store asks ClickHouse what a reviewer wants to know.
+// Package store runs the review page's queries.
 //
-// Every value of a question goes as a query parameter beside the SQL, which is
-// constant but for which conditions stand in it. A record that is stored twice
-// counts once: what reads events, reads with FINAL, and what reads the tables
-// of 0005_review.sql, reads what duplicates do not change.
+// Every value is a query parameter; only the set of conditions in the SQL
+// varies. A record that is stored twice counts once: queries on events use
+// FINAL, and those on the tables of 0005_review.sql read columns that
+// duplicates do not change.
 package store
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// A Config says whom to ask.
+// A Config configures a Store.
 type Config struct {
-	// Reader asks with a reader's rights in the database of the records: final = 1
-	// is set on it. Required.
+	// Reader queries the database of the records with a reader's rights and
+	// final = 1. Required.
 	Reader driver.Conn
 
 	// Writer may insert into alert_events of the same database. Nil: alerts cannot
@@ -27,10 +27,10 @@ type Config struct {
 	Writer driver.Conn
 
 	Database string        // an identifier. Required.
-	Timeout  time.Duration // of one question; zero: 10 s
+	Timeout  time.Duration // of one query; zero: 10 s
 }
 
-// A Store answers questions. Its methods may be called by several goroutines.
+// A Store runs queries. Its methods may be called concurrently.
 type Store struct {
 	c Config
 }
@@ -46,16 +46,17 @@ func New(c Config) (*Store, error) {
 	return &Store{c}, nil
 }
 
-// ErrNotFound means that there is no such thing, or none this reader may see.
+// ErrNotFound means that the object does not exist, or that this reader may
+// not see it.
 var ErrNotFound = errors.New("not found")
 
-// errTooLong ends a question.
+// errTooLong ends a query that takes too long.
 var errTooLong = errors.New("the question took too long: choose a shorter time or fewer conditions")
 
 // A Window is a time from From up to, and without, To.
 type Window struct{ From, To time.Time }
 
-// args are the parameters of a question by their names.
+// args are the parameters of a query by name.
 type args map[string]any
 
 func (a args) named() []any {
@@ -66,8 +67,9 @@ func (a args) named() []any {
 	return list
 }
 
-// micros is how a moment goes as a parameter, for fromUnixTimestamp64Micro: text
-// would have to be in the right time zone, and ClickHouse's numbers end in 2299.
+// micros formats a time as a parameter, for fromUnixTimestamp64Micro: text
+// would have to be in the right time zone, and ClickHouse's numbers end in
+// 2299.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
 // limited returns a context that ends after the store's timeout. It has no
@@ -82,8 +84,8 @@ func (s *Store) limited(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// ask returns the rows of a question, each in a struct whose fields name their
-// columns. what says in an error what it was about.
+// ask returns the rows of a query, each in a struct whose fields name their
+// columns. what names the object in errors.
 func ask[T any](ctx context.Context, s *Store, what, sql string, a args) ([]T, error) {
 	ctx, done := s.limited(ctx)
 	defer done()
@@ -106,10 +108,10 @@ func askOne[T any](ctx context.Context, s *Store, what, sql string, a args) (row
 	return row, err
 }
 
-// accessDenied is what a server says to a user who may not see a table.
+// accessDenied is the server's code for a user who may not see a table.
 const accessDenied = 497
 
-// denied reports whether err says that this user may not see what it asked for.
+// denied reports whether err means that this user may not see the table.
 func denied(err error) bool {
 	var e *clickhouse.Exception
 	return errors.As(err, &e) && e.Code == accessDenied

@@ -3,7 +3,7 @@ package store
 import "context"
 
 // Tenant returns the one tenant whose records the reader may see, "" if it is
-// held to none. An error means that the store cannot be read at all.
+// not restricted. An error means that the store cannot be read at all.
 func (s *Store) Tenant(ctx context.Context) (string, error) {
 	row, err := askOne[struct {
 		Tenant string `ch:"tenant"`
