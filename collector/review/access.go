@@ -28,28 +28,28 @@ const (
 	codeAge    = 10 * time.Minute
 	sessionAge = 12 * time.Hour
 
-	maxCodes    = 32  // that nobody has spent; then the oldest goes
-	maxSessions = 256 // then the one that would end first goes
-	maxWrong    = 30  // wrong codes a minute; then none is looked at until it is over
+	maxCodes    = 32  // unused codes; beyond, the oldest is dropped
+	maxSessions = 256 // beyond, the one that ends first is dropped
+	maxWrong    = 30  // wrong codes a minute; beyond, none is checked until it is over
 
 	maxBody = 64 << 10 // bytes of a request
 	maxName = 256      // bytes of a name that a proxy gives
 )
 
-// An AccessConfig says who may see the pages.
+// An AccessConfig selects who may see the pages.
 type AccessConfig struct {
 	// URL is where a browser finds the pages: scheme, host and port, as in
-	// "http://127.0.0.1:8686". Requests for other hosts are refused, or a page of
-	// another site could have its name lead here. Required.
+	// "http://127.0.0.1:8686". Requests for other hosts are refused, because
+	// another site could point its name here. Required.
 	URL *url.URL
 
-	// Loopback also takes requests for this machine under its loopback names, at
-	// any port: a tunnel may have another.
+	// Loopback also admits requests for loopback names at any port: a tunnel
+	// may use another port.
 	Loopback bool
 
-	// TrustedHeader is a header in which a proxy says who sent a request. It counts
-	// only from TrustedProxies and over a Unix socket: whoever can connect from
-	// there can claim any name. "": none.
+	// TrustedHeader is a header in which a proxy names the sender of a
+	// request. It counts only from TrustedProxies and over a Unix socket: any
+	// client that can connect from there can claim any name. "": none.
 	TrustedHeader  string
 	TrustedProxies []netip.Prefix
 
@@ -57,13 +57,13 @@ type AccessConfig struct {
 	Log *zap.Logger      // nil: none
 }
 
-// An Access lets in whom a trusted proxy names, and browsers that brought a
-// one-time code.
+// An Access admits users named by a trusted proxy, and browsers that brought
+// a one-time code.
 //
 // A code is in a link of Link. Opening the link spends nothing, because
-// programs that show previews of links open them too: it shows a button, which
-// posts the code and is given a cookie. Codes and what cookies stand for are in
-// memory alone, and end with the process.
+// programs that show previews of links open them too: it shows a button,
+// which posts the code and is given a cookie. Codes and browser sessions are
+// in memory only, and end with the process.
 type Access struct {
 	c      AccessConfig
 	origin *http.CrossOriginProtection
@@ -79,12 +79,12 @@ type Access struct {
 
 // A code can be exchanged for a visit, once.
 type code struct {
-	sum   [sha256.Size]byte // of the code itself: comparing sums tells nothing about it
+	sum   [sha256.Size]byte // of the code itself: comparing sums reveals nothing about it
 	who   string
 	until time.Time
 }
 
-// A visit is what a cookie stands for.
+// A visit is the state behind a cookie.
 type visit struct {
 	who   string
 	until time.Time
@@ -121,7 +121,7 @@ func NewAccess(c AccessConfig) (*Access, error) {
 	return a, nil
 }
 
-// cookieName has the port in it: cookies do not tell ports apart, and two
+// cookieName contains the port: cookies are shared by all ports, and two
 // pages on one machine would end each other's sessions.
 func cookieName(u *url.URL) string {
 	name := "auditreview"
@@ -129,12 +129,12 @@ func cookieName(u *url.URL) string {
 		name += "_" + port
 	}
 	if u.Scheme == "https" {
-		name = "__Host-" + name // the browser holds it to Secure, and to this host alone
+		name = "__Host-" + name // the browser enforces Secure and this host
 	}
 	return name
 }
 
-// Link returns a link that lets one browser in within ten minutes, under the
+// Link returns a link that admits one browser within ten minutes, under the
 // name who.
 func (a *Access) Link(who string) string {
 	text := rand.Text() // 128 bits
@@ -149,11 +149,11 @@ func (a *Access) Link(who string) string {
 	return a.c.URL.String() + "/login?code=" + text
 }
 
-// errTooMany means that too many wrong codes came to look at another one.
+// errTooMany means that too many wrong codes came in to check another one.
 var errTooMany = errors.New("too many wrong codes")
 
 // exchange spends a code and returns the value of a cookie, "" if the code is
-// none.
+// not valid.
 func (a *Access) exchange(text string) (cookie, who string, err error) {
 	sum := sha256.Sum256([]byte(text))
 	a.mu.Lock()
@@ -183,7 +183,7 @@ func (a *Access) exchange(text string) (cookie, who string, err error) {
 	return cookie, who, nil
 }
 
-// forget removes visits that have ended, and one more if there is no room.
+// forget removes ended visits, and one more if there is no room.
 func (a *Access) forget(now time.Time) {
 	var first [sha256.Size]byte
 	for sum, v := range a.sessions {
@@ -198,13 +198,13 @@ func (a *Access) forget(now time.Time) {
 	}
 }
 
-// visitOf returns the visit that a request's cookie stands for.
+// visitOf returns the visit of a request's cookie.
 func (a *Access) visitOf(r *http.Request) (sum [sha256.Size]byte, v visit, ok bool) {
 	c, err := r.Cookie(a.cookie)
 	if err != nil {
 		return sum, v, false
 	}
-	// Looking up a sum takes a time that tells nothing about the cookie.
+	// The time to look up a sum reveals nothing about the cookie.
 	sum = sha256.Sum256([]byte(c.Value))
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -212,12 +212,12 @@ func (a *Access) visitOf(r *http.Request) (sum [sha256.Size]byte, v visit, ok bo
 	return sum, v, ok && a.c.Now().Before(v.until)
 }
 
-// named returns who a trusted proxy says has sent r, "" if none says so.
+// named returns the sender of r that a trusted proxy names, "" without one.
 func (a *Access) named(r *http.Request) string {
 	if a.c.TrustedHeader == "" || !a.fromProxy(r) {
 		return ""
 	}
-	// Of two one may be the sender's own.
+	// With two headers, one may be the sender's own.
 	values := r.Header.Values(a.c.TrustedHeader)
 	if len(values) != 1 || len(values[0]) > maxName || !utf8.ValidString(values[0]) || strings.ContainsFunc(values[0], unicode.IsControl) {
 		return ""
@@ -237,7 +237,7 @@ func (a *Access) fromProxy(r *http.Request) bool {
 
 type whoKey struct{}
 
-// Who returns under which name the sender of a request was let in.
+// Who returns the name under which the sender of a request was admitted.
 func Who(r *http.Request) string {
 	who, _ := r.Context().Value(whoKey{}).(string)
 	return who
@@ -273,8 +273,8 @@ func (a *Access) Wrap(pages http.Handler) http.Handler {
 	})
 }
 
-// ours reports whether a browser may call us by host. Its port does not matter:
-// a name that a stranger controls is none of these at any port.
+// ours reports whether a browser may address this server as host. The port
+// does not matter: a name under foreign control does not match at any port.
 func (a *Access) ours(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	if strings.EqualFold(name, a.c.URL.Hostname()) {
@@ -343,10 +343,10 @@ func (a *Access) setCookie(w http.ResponseWriter, value string, seconds int) {
 	})
 }
 
-// A door is a page for those who have no access.
+// A door is a page for senders without access.
 type door struct {
 	Title, Text string
-	Elsewhere   string // where the pages are
+	Elsewhere   string // URL of the pages
 	Again       bool   // the browser may have held back its cookie
 	Button      bool   // with Code
 	Code        string
@@ -366,5 +366,5 @@ func (a *Access) show(w http.ResponseWriter, status int, d door) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // whoever asked has gone
+	_, _ = b.WriteTo(w) // the client has gone
 }

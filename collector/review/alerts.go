@@ -65,7 +65,7 @@ type alertPage struct {
 	Events  []store.AlertEvent
 	Details *node
 	Token   string
-	EventID string // of what the form will add: sending it twice adds it once
+	EventID string // of the event that the form adds: sending it twice adds one
 	Act     string // what can be done now
 }
 
@@ -82,8 +82,8 @@ func (s *Server) alert(r *http.Request) (page, error) {
 	return page{Template: "alert", Title: a.Title, Section: "alerts", Body: body}, nil
 }
 
-// formToken ties a form to who it was made for and what it is about, so that
-// another site cannot have it sent.
+// formToken binds a form to its user and its subject, so that another site
+// cannot submit it.
 func (s *Server) formToken(r *http.Request, parts ...string) string {
 	sum := hmac.New(sha256.New, s.formKey)
 	fmt.Fprintf(sum, "%q %q", s.c.Who(r), parts)
@@ -95,9 +95,9 @@ const (
 	maxComment = 4000 // code points
 )
 
-// actOnAlert adds an event and goes back to the alert. A crash before the event
-// is stored leaves nothing, and after it the answer is missing: the form may be
-// sent again, its event has an id of its own.
+// actOnAlert adds an event and goes back to the alert. After a crash the
+// event is stored or not, and the answer is missing: the form may be sent
+// again, because its event has its own id.
 func (s *Server) actOnAlert(w http.ResponseWriter, r *http.Request) {
 	if err := s.addAlertEvent(w, r); err != nil {
 		s.fail(w, r, err)

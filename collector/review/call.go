@@ -17,13 +17,13 @@ import (
 
 type callPage struct {
 	ID         string
-	Versions   []version // one, unless somebody rewrote the record
+	Versions   []version // one, unless the record was rewritten
 	Session    *store.Session
 	Neighbours []neighbour
 	Alerts     []store.Alert
 }
 
-// A version is a record as it stands in the store.
+// A version is one stored content of a record.
 type version struct {
 	store.Stored
 	Record     audit.Record
@@ -45,7 +45,7 @@ type operation struct {
 	Sentence sentence
 }
 
-// A neighbour is a record beside this one.
+// A neighbour is a record next to this one.
 type neighbour struct {
 	store.Line
 	Mark     mark
@@ -53,7 +53,7 @@ type neighbour struct {
 	Here     bool // this one
 }
 
-// A fact is a member of the record with what it is called.
+// A fact is a member of the record with its label.
 type fact struct {
 	Name, Value, Link string
 	Code              bool // an identifier
@@ -136,9 +136,9 @@ func recordTitle(r audit.Record) string {
 	return strings.ReplaceAll(string(r.Kind), "_", " ")
 }
 
-// facts are the members of a record but those that the page shows in a way of
-// their own, in groups, and its arrival. A member that this program does not
-// know is a newer proxy's, and shown under its name.
+// facts returns the members of a record in groups, except those that the page
+// shows separately, and its arrival. An unknown member is a newer proxy's,
+// and is shown under its name.
 func facts(st store.Stored) []factGroup {
 	groups := []factGroup{{Name: string(audit.GroupWhat)}, {Name: string(audit.GroupWhen)}, {Name: string(audit.GroupWho)},
 		{Name: string(audit.GroupServer)}, {Name: string(audit.GroupPlace)}, {Name: "Other"}}
@@ -172,7 +172,7 @@ func newFacts(m *audit.Member, v []byte) []fact {
 	case audit.TypeMillis:
 		f.Value = millis(number(v))
 	case audit.TypeTrue, audit.TypeFalse:
-		f.Value = "yes" // either is left out where it says nothing
+		f.Value = "yes" // either is omitted where it adds nothing
 	case audit.TypeWords:
 		f.Value = strings.Join(values(v), ", ")
 	case audit.TypePeer:

@@ -15,29 +15,29 @@ const pageSize = 50
 type callsPage struct {
 	When         when
 	Filter       store.Filter
-	Chosen       []chip // the conditions in force, each with a link that takes it away
+	Chosen       []chip // the active conditions, each with a link that removes it
 	Lines        []store.Line
 	Older, Newer string // links; "" for none
 	Newest       string
 	CSV, NDJSON  string
 }
 
-// More reports whether a condition is in force whose field is folded away.
+// More reports whether a condition with a folded field is active.
 func (p callsPage) More() bool {
 	f := p.Filter
 	return p.When.From+p.When.To+f.Kind+f.ErrorType+f.Host+f.User+f.Session+f.Server+f.Method+f.Tier != "" || f.Anomalous
 }
 
-// A chip is one condition in force.
+// A chip is one active condition.
 type chip struct{ Name, Value, Without string }
 
-// filterNames are the parameters that say which records are meant.
+// filterNames are the parameters that select records.
 var filterNames = []string{"text", "op", "outcome", "error", "host", "user", "session", "server", "method", "tier", "kind", "anomalous"}
 
-// maxValue is how long a condition may be, in bytes.
+// maxValue is the most bytes of a condition.
 const maxValue = 8 << 10
 
-// filter reads which records a request is about.
+// filter reads the filter of a request.
 func (s *Server) filter(q url.Values) (store.Filter, when, error) {
 	for _, name := range filterNames {
 		if len(q.Get(name)) > maxValue {
@@ -109,8 +109,8 @@ func cursor(q url.Values, name string) (*store.Cursor, error) {
 	return &c, nil
 }
 
-// given returns the parameters that say which records are meant, without the
-// empty ones that a form sends.
+// given returns the parameters that select records, without the empty ones
+// that a form sends.
 func given(q url.Values) url.Values {
 	out := url.Values{}
 	for _, name := range append([]string{"span", "from", "to"}, filterNames...) {

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// exportPart is how many records of an export are asked for at a time.
+// exportPart is the number of records that an export reads at a time.
 const exportPart = 5000
 
 // exportHeader are the columns of an export for spreadsheets.
@@ -59,9 +59,9 @@ func cells(l store.Line) []string {
 	return row
 }
 
-// cell is text that no spreadsheet takes for a formula: one that begins like a
-// formula gets an apostrophe in front, which spreadsheets do not show. What
-// could steer or hide is escaped, so that nothing else can come first.
+// cell returns text that spreadsheets do not treat as a formula: a leading
+// apostrophe, which they do not show, is added to text that starts like one.
+// Control and hiding characters are escaped, so that none can come first.
 func cell(text string) string {
 	text = escape.Text(text)
 	if text != "" && strings.ContainsRune("=+-@|%", rune(text[0])) || strings.HasPrefix(text, `\t`) || strings.HasPrefix(text, `\r`) || strings.HasPrefix(text, `\n`) {
@@ -84,9 +84,9 @@ func (s *Server) exportNDJSON(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// export sends what the request's filter chooses, newest first, as it is read:
-// part by part, so that a slow reader holds neither memory nor a connection to
-// the store. An export that breaks off ends without its last chunk, which every
+// export streams the records of the request's filter, newest first, part by
+// part, so that a slow reader holds neither memory nor a connection to the
+// store. An export that breaks off ends without its last chunk, which every
 // client reports.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, contentType, name string, raw bool, begin func(io.Writer) func([]store.Line) error) {
 	f, _, err := s.filter(r.URL.Query())
@@ -107,7 +107,8 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, contentType, nam
 			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 		}
 		if err == nil {
-			// Whoever is slow has this long for each part. Not every writer can tell time.
+			// The time limit of a slow client for each part. Some writers
+			// support no deadlines.
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 			err = write(part.Lines)
 		}

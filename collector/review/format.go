@@ -18,8 +18,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// functions are what the templates call. What shows text of strangers goes
-// through text or clip.
+// functions are the templates' functions. Untrusted text goes through text or
+// clip.
 var functions = template.FuncMap{
 	"text":     escape.Text,
 	"clip":     clip,
@@ -54,8 +54,8 @@ var functions = template.FuncMap{
 	"hints":    hints,
 }
 
-// clip is text with at most n code points. What a list clips, the page of the
-// record shows whole.
+// clip is text with at most n code points. The record's page shows clipped
+// text whole.
 func clip(n int, s string) string {
 	// A code point takes at most four bytes: no need to count a long text's.
 	if len(s) > 4*n || utf8.RuneCountInString(s) > n {
@@ -69,7 +69,7 @@ func clip(n int, s string) string {
 	return escape.Text(s)
 }
 
-// shortID is the end of a UUIDv7: what it begins with is the time, which many
+// shortID returns the end of a UUIDv7: its start is the time, which many
 // share.
 func shortID(id string) string {
 	if len(id) > 12 {
@@ -125,8 +125,8 @@ func plural(n any, name string) string {
 	return s + " " + name + "s"
 }
 
-// percent is a part of a whole. What is there never shows as nothing, nor what
-// is missing as everything.
+// percent is a part of a whole. A nonzero part never shows as 0%, nor an
+// incomplete one as 100%.
 func percent(part, whole uint64) string {
 	if whole == 0 {
 		return "–"
@@ -178,8 +178,8 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'f', places, 64)
 }
 
-// maxLinked is how long a value may be that a link filters by: a longer one
-// would be refused as a request.
+// maxLinked is the most bytes of a value in a link's filter: a request with a
+// longer one would be refused.
 const maxLinked = 2048
 
 // link is a path with parameters; it is "" if a value does not fit in.
@@ -200,7 +200,7 @@ func link(path string, pairs ...string) string {
 }
 
 // A mark shows how something ended: a sign, a word and a class that colours
-// them, so that colour never stands alone.
+// them, so that the meaning never depends on colour alone.
 type mark struct{ Sign, Word, Class string }
 
 // newMark is the mark of a call's outcome, or of a record of another kind.
@@ -261,8 +261,8 @@ type option struct {
 	Chosen       bool
 }
 
-// options are choices from pairs of value and label. What was asked for and is
-// not among them is one too: the form must not say something else than its page.
+// options are choices from pairs of value and label. A requested value that
+// is not among them is added: the form must agree with its page.
 func options(chosen string, pairs ...string) (list []option) {
 	found := false
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -288,8 +288,8 @@ func lineTitle(l store.Line) string {
 	return strings.ReplaceAll(l.Kind, "_", " ")
 }
 
-// anchor is where the definitions of a tool stand on their page. Names are
-// strangers', so it is their hash.
+// anchor returns the fragment of a tool's definitions on their page. Names
+// are untrusted, so it is a hash of them.
 func anchor(server, tool string) string {
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
 	return "t-" + hex.EncodeToString(sum[:6])

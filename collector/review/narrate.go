@@ -7,8 +7,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A sentence is what an operation did, in words. Its parts that strangers chose
-// are apart from its own, so that a page shows which is which.
+// A sentence is what an operation did, in words. Untrusted parts are separate
+// from its own words, so that a page can mark them.
 type sentence []words
 
 type words struct {
@@ -25,12 +25,11 @@ func say(parts ...string) (s sentence) {
 	return s
 }
 
-// A phrase tells what a tool of libtmux-mcp does: its text has names of
-// arguments in braces. "{a|b}" is the first that is there, and a part in square
-// brackets is left out if none of its arguments is.
+// A phrase describes the effect of a libtmux-mcp tool, with names of
+// arguments in braces. "{a|b}" is the first that is present, and a part in
+// square brackets is omitted if none of its arguments is.
 //
-// What a phrase says is what the call asked for. Whether it was done, its
-// outcome says.
+// A phrase describes the request; the outcome shows whether it was done.
 var phrases = map[string]string{
 	"send_keys":           "typed {keys}[ into {pane_id|window_id|session_name}]",
 	"send_keys_batch":     "typed into several panes",
@@ -72,7 +71,7 @@ var phrases = map[string]string{
 	"completion/complete": "asked for a completion",
 }
 
-// narrate says what op did.
+// narrate describes op.
 func narrate(op audit.Operation) sentence {
 	name := op.Tool
 	if name == "" {
@@ -138,7 +137,7 @@ func fill(phrase string, get func(string) string) (s sentence) {
 	return s
 }
 
-// narrateLine says what a record of a list is about.
+// narrateLine describes a record of a list.
 func narrateLine(l store.Line) sentence {
 	switch l.Kind {
 	case "call", "open":

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// overviewPage answers "was any of it wrong" first, and then what it was.
+// overviewPage shows what may be wrong first, then all activity.
 type overviewPage struct {
 	When      when
 	Attention []finding // what may be wrong, the worst first
-	Quiet     []finding // what was looked at and is as it should be
+	Quiet     []finding // checks without a finding
 	Overview  store.Overview
 	Sessions  store.SessionsState
 	Arrival   store.Arrival
@@ -22,7 +22,7 @@ type overviewPage struct {
 	MaxTool   uint64 // operations of the most used tool
 }
 
-// A finding is one thing that was looked at.
+// A finding is the result of one check.
 type finding struct {
 	Mark mark
 	N    uint64
@@ -32,7 +32,7 @@ type finding struct {
 	Link string
 }
 
-// Label is what f's number is of.
+// Label returns the noun for f's number.
 func (f finding) Label() string {
 	if f.N == 1 {
 		return f.One
@@ -73,7 +73,7 @@ func (s *Server) overview(r *http.Request) (page, error) {
 	return page{Template: "overview", Title: "Overview", Section: "overview", Body: body}, nil
 }
 
-// findings lists what was looked at, the gravest first.
+// findings lists the results of all checks, the gravest first.
 func (s *Server) findings(w when, at store.Attention) []finding {
 	sessions := func(problem string) string { return with("/sessions", w.values(), "problem", problem) }
 	calls := func(pairs ...string) string { return with("/calls", w.values(), pairs...) }
@@ -135,7 +135,7 @@ const (
 	chartHeight = 160
 )
 
-// newChart lays out o's series. What happened at all is at least a pixel high.
+// newChart lays out o's series. A nonzero count is at least a pixel high.
 func newChart(o store.Overview) chart {
 	c := chart{Width: chartWidth, Height: chartHeight, From: stamp(o.Window.From), To: stamp(o.Window.To), Step: stepName(o)}
 	for _, n := range o.Series {

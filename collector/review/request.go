@@ -10,7 +10,7 @@ import (
 	"auditproxy/collector/store"
 )
 
-// A span is one of the times that the pages offer.
+// A span is one of the time ranges that the pages offer.
 type span struct {
 	Name  string // in a URL
 	Label string
@@ -28,7 +28,7 @@ var spans = []span{
 	{"400d", "Last 400 days", 400 * day},
 }
 
-// A when is the time that a page is about, as its URL says it.
+// A when is the time range of a page, as its URL gives it.
 type when struct {
 	Spans    []span
 	Span     string // the name of a span; "" if From or To were given
@@ -49,7 +49,7 @@ func parseTime(name, text string) (t time.Time, field string, err error) {
 	return t, text, mistake{http.StatusBadRequest, fmt.Sprintf("%s is %q: want a time as in 2026-11-21T09:30, in UTC.", name, text)}
 }
 
-// when reads the time that a request is about; usual is the span without one.
+// when reads the time range of a request; usual is the default span.
 func (s *Server) when(q url.Values, usual string) (w when, err error) {
 	now := s.c.Now().UTC()
 	w = when{Spans: spans, Span: q.Get("span"), From: q.Get("from"), To: q.Get("to")}
@@ -59,7 +59,8 @@ func (s *Server) when(q url.Values, usual string) (w when, err error) {
 		}
 		for _, sp := range spans {
 			if sp.Name == w.Span {
-				// A record of the last day's clock may be ahead of this one.
+				// The clock of a record of the last day may be ahead of this
+				// one.
 				w.Window = store.Window{From: now.Add(-sp.Duration), To: now.Add(time.Minute)}
 				return w, nil
 			}
@@ -96,7 +97,7 @@ func (w when) values() url.Values {
 }
 
 // with returns path with the parameters of base, changed by pairs; an empty
-// value takes a parameter away.
+// value removes a parameter.
 func with(path string, base url.Values, pairs ...string) string {
 	q := url.Values{}
 	for name, v := range base {

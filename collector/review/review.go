@@ -1,11 +1,11 @@
 // Package review is the page on which a reviewer reads what agents did.
 //
-// All text in a record was chosen by strangers. It reaches a page through
-// html/template, with what could steer or hide escaped first, and the pages run
-// no script and load nothing from elsewhere: their Content-Security-Policy
+// All text in a record is untrusted. It reaches a page through html/template,
+// with control and hiding characters escaped first, and the pages run no
+// script and load nothing from elsewhere: their Content-Security-Policy
 // allows neither.
 //
-// A Server decides nothing about who may see it: an Access does, around it.
+// A Server does not control access: an Access wraps it.
 package review
 
 import (
@@ -43,13 +43,13 @@ type Store interface {
 	AddAlertEvent(ctx context.Context, e store.AlertEvent) error
 }
 
-// A Config says what a Server shows.
+// A Config configures a Server.
 type Config struct {
 	Store  Store  // Required.
 	Tenant string // shown on every page; "": there is one tenant
 
-	// Who says who sent a request, for the record of what was done about an alert.
-	// Nil: nobody is told apart.
+	// Who returns the sender of a request, for the history of an alert. Nil:
+	// users are not distinguished.
 	Who func(*http.Request) string
 
 	Now func() time.Time // nil: time.Now
@@ -130,7 +130,7 @@ func (s *Server) routes() {
 // forms, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// secure sets what every answer says to the browser.
+// secure sets the headers of every answer.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -138,7 +138,7 @@ func secure(h http.Header) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store") // what it shows is not for a shared disk
+	h.Set("Cache-Control", "no-store") // records must not reach a shared disk
 }
 
 // ServeHTTP implements http.Handler.
@@ -147,7 +147,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// A page is what one template needs.
+// A page is the data of one template.
 type page struct {
 	Template string // its file, without extension
 	Title    string
@@ -155,7 +155,7 @@ type page struct {
 	Body     any
 
 	Tenant string    // set by render, as what follows
-	Who    string    // for whom the page was made
+	Who    string    // the user
 	Now    time.Time // when the page was made
 }
 
@@ -174,11 +174,11 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, p page
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		_, _ = b.WriteTo(w) // whoever asked has gone
+		_, _ = b.WriteTo(w) // the client has gone
 	}
 }
 
-// A mistake is an answer to a request that cannot be served as it is.
+// A mistake is an error in the request, with the answer to it.
 type mistake struct {
 	code    int
 	message string
@@ -186,8 +186,7 @@ type mistake struct {
 
 func (m mistake) Error() string { return m.message }
 
-// fail answers with err. That the store cannot be read must not look like a
-// store in which there is nothing.
+// fail answers with err. An unreadable store must not look like an empty one.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var m mistake
 	switch {
@@ -195,7 +194,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, store.ErrNotFound):
 		m = mistake{http.StatusNotFound, "There is no such record, or this page may not show it."}
 	case r.Context().Err() != nil:
-		return // nobody waits for an answer
+		return // the client has gone
 	default:
 		s.c.Log.Error("store not read", zap.String("path", r.URL.Path), zap.Error(err))
 		m = mistake{http.StatusBadGateway, "The records cannot be read now. This does not mean that there are none. " + err.Error()}

@@ -19,13 +19,13 @@ import (
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 15 * time.Second
-	writeTimeout  = time.Minute // an export has as much for each of its parts
+	writeTimeout  = time.Minute // also for each part of an export
 	idleTimeout   = 2 * time.Minute
-	endTimeout    = 3 * time.Second // for what is being sent when Serve is to end
+	endTimeout    = 3 * time.Second // for answers in progress when Serve ends
 
 	maxHeader = 32 << 10 // bytes
-	// maxConns keeps clients that hang from taking the files that a collector in
-	// the same process needs.
+	// maxConns keeps hanging clients from using up the files that a collector
+	// in the same process needs.
 	maxConns = 128
 )
 
@@ -42,15 +42,16 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return ListenUnix(ctx, path, 0o660)
 }
 
-// ListenUnix opens a Unix socket with a mode. It takes the place of a socket
-// that a killed process left behind, and of nothing else.
+// ListenUnix opens a Unix socket with a mode. It replaces only a socket that
+// a killed process left behind.
 func ListenUnix(ctx context.Context, path string, mode fs.FileMode) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
 		if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
 			conn.Close()
 			return nil, fmt.Errorf("listening at %q: another process does", path)
 		}
-		// Two that start at once may both come here: the later one serves.
+		// Two processes that start concurrently may both get here: the later
+		// one serves.
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("removing an old socket: %w", err)
 		}
@@ -96,7 +97,7 @@ func Serve(ctx context.Context, l net.Listener, c *tls.Config, h http.Handler, l
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	if server.Shutdown(end) != nil {
-		server.Close() // whoever is still reading sees that it broke off
+		server.Close() // clients that are still reading see the answer break off
 	}
 	<-ended
 	return nil

@@ -28,7 +28,7 @@ var problemNames = []problem{
 	{"missing", "records missing", ""}, {"gaps", "gaps", ""}, {"unknown", "unknown outcomes", ""}, {"errors", "errors", ""}, {"anomalies", "anomalies", ""},
 }
 
-// A stated is a session and how far it is.
+// A stated is a session and its state.
 type stated struct {
 	store.Session
 	State mark
@@ -82,7 +82,7 @@ type sessionPage struct {
 	First   string
 }
 
-// An entry of a timeline is a record, or the place of records that are not here.
+// An entry of a timeline is a record, or a run of missing records.
 type entry struct {
 	Missing string // their numbers; "" for a record
 	neighbour
@@ -123,8 +123,8 @@ func (s *Server) session(r *http.Request) (page, error) {
 	return page{Template: "session", Title: "Session " + shortID(se.SessionID), Section: "sessions", Body: body}, nil
 }
 
-// entries lays out records in order, with a place for each run of numbers that
-// are not there.
+// entries returns records in order, with an entry for each run of missing
+// numbers.
 func entries(lines []store.Line, from uint64) (list []entry) {
 	next := from
 	for _, l := range lines {
@@ -139,8 +139,8 @@ func entries(lines []store.Line, from uint64) (list []entry) {
 	return list
 }
 
-// nested lists what l's call did beside itself. Where its arguments were cut, or
-// another reading of its bytes is meant, only a name is known here; the page of
+// nested lists the operations inside l's call. If its arguments were cut, or
+// for another reading of its bytes, only the name is known here; the page of
 // the call has the rest.
 func nested(l store.Line) (list []operation) {
 	if len(l.Ops) < 2 {

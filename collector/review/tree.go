@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A node is a JSON value as a page shows it. Of two members with one name both
-// are there, in their order.
+// A node is a JSON value as a page shows it. It keeps duplicate members, in
+// order.
 type node struct {
 	Name     string // of a member
 	Index    int    // of an element
 	Named    bool
 	Kind     string // object, list, string, number, literal, digest, cut
-	Text     string // of what is no object and no list
-	Note     string // of a digest: what it stands for
+	Text     string // of a scalar
+	Note     string // of a digest: its meaning
 	Children []node
 	More     int // children that are not shown
 }
@@ -25,7 +25,7 @@ const (
 	maxLevels = 64
 )
 
-// newTree reads a JSON value. What is no JSON is shown as it stands.
+// newTree reads a JSON value. Text that is not JSON is shown unchanged.
 func newTree(doc string) *node {
 	if doc == "" {
 		return nil
@@ -96,9 +96,9 @@ func readMembers(dec *json.Decoder, open json.Delim, level int, left *int) (n no
 	return n, nil
 }
 
-// mark tells a digest, a cut value or a shape from an object that the agent
-// sent. An agent can send an object that looks like one; the page says what it
-// looks like, and the length is there to judge it by.
+// mark distinguishes a digest, a cut value or a shape from an object that the
+// agent sent. An agent can send an object that looks like one; the page shows
+// its apparent kind, and its length to judge it by.
 func (n *node) mark() {
 	if n.Kind != "object" || len(n.Children) == 0 || len(n.Children) > 4 {
 		return
@@ -151,8 +151,8 @@ func (n node) brief() string {
 	return n.Text
 }
 
-// member returns the value with a name in an object, in a few words; "" if there
-// is none. Of two the last counts, as it does for most servers.
+// member returns the value with a name in an object, in a few words; "" if
+// there is none. The last duplicate wins, as in most servers.
 func (n *node) member(name string) string {
 	if n == nil || n.Kind != "object" {
 		return ""
@@ -177,8 +177,8 @@ func (n *node) member(name string) string {
 	return ""
 }
 
-// sample is the first members of an object in a sentence, for what has no words
-// of its own.
+// sample returns the first members of an object in a sentence, for operations
+// without a phrase.
 func (n *node) sample() (s sentence) {
 	if n == nil || n.Kind != "object" {
 		return nil
