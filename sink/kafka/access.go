@@ -13,13 +13,13 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// An Access says how to reach a cluster. With TLS nothing is ever sent without
-// it: a broker that does not speak it is a broker that does not answer.
+// An Access configures the connection to a cluster. With TLS nothing is ever
+// sent in clear: a broker without TLS counts as one that does not answer.
 type Access struct {
 	Brokers  []string    // host:port. Required.
 	TLS      *tls.Config // nil: plain text
-	Login    Login       // zero: nobody logs in
-	ClientID string      // what brokers call us in their logs; "" for nothing
+	Login    Login       // zero: no login
+	ClientID string      // the client id in brokers' logs; "" for none
 }
 
 // A Login is a SASL mechanism with a name and a password.
@@ -29,7 +29,7 @@ type Login struct {
 	Password  string
 }
 
-// String leaves the password out.
+// String omits the password.
 func (l Login) String() string { return fmt.Sprintf("%s as %q", l.Mechanism, l.User) }
 
 // GoString is String.
@@ -53,7 +53,7 @@ func (a Access) Validate() error {
 	return errors.Join(append(problems, err)...)
 }
 
-// Mechanism returns how to log in, nil if nobody does.
+// Mechanism returns the SASL mechanism, nil without a login.
 func (a Access) Mechanism() (sasl.Mechanism, error) {
 	l := a.Login
 	switch l.Mechanism {
@@ -69,9 +69,9 @@ func (a Access) Mechanism() (sasl.Mechanism, error) {
 	return nil, fmt.Errorf("login mechanism %q: want plain, scram-sha-256 or scram-sha-512", l.Mechanism)
 }
 
-// scramLogin is SCRAM (RFC 5802) as kafka-go wants it. kafka-go's own makes its
-// tables for SASLprep whenever the program starts, which every wrapped server
-// would wait for; Kafka's brokers do not prepare names and passwords.
+// scramLogin is SCRAM (RFC 5802) for kafka-go. kafka-go's own builds its
+// tables for SASLprep at every start of the program, which would delay every
+// wrapped server; Kafka's brokers do not prepare names and passwords.
 type scramLogin struct{ mechanism franz.Mechanism }
 
 // Name returns the name of the mechanism.

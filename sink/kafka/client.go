@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	dialTimeout = 3 * time.Second  // to one broker; the next one is asked then
-	idleTimeout = 30 * time.Second // a connection that rested longer may be dead by now
+	dialTimeout = 3 * time.Second  // to one broker; then the next one is tried
+	idleTimeout = 30 * time.Second // a connection that was idle longer may be dead
 )
 
-// A client makes requests, each over a connection that nobody else uses
-// meanwhile. It has no goroutines and keeps nothing of a request that failed,
-// so an outage of any length costs no memory.
+// A client makes requests, each with exclusive use of a connection. It has no
+// goroutines and keeps nothing of a failed request, so an outage of any
+// length costs no memory.
 type client struct {
 	access    Access
-	mechanism sasl.Mechanism // nil: nobody logs in
+	mechanism sasl.Mechanism // nil: no login
 
 	mu   sync.Mutex // guards idle
 	idle map[string][]idleConn
@@ -69,7 +69,7 @@ func converse[T any](ctx context.Context, conn net.Conn, f func() (T, error)) (T
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	res, err := f()
 	if !stop() {
-		err = errors.Join(ctx.Err(), err) // the deadline may be the past one now
+		err = errors.Join(ctx.Err(), err) // the deadline may be the one set by ctx
 	}
 	return res, err
 }
@@ -143,7 +143,7 @@ func logIn(ctx context.Context, conn *protocol.Conn, mechanism sasl.Mechanism) e
 	for done := false; err == nil && !done; {
 		m, err = conn.RoundTrip(&saslauthenticate.Request{AuthBytes: ours})
 		if errors.Is(err, io.EOF) {
-			return saslAuthenticationFailed // as brokers say it that have no words for it
+			return saslAuthenticationFailed // from brokers that send no message
 		}
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func logIn(ctx context.Context, conn *protocol.Conn, mechanism sasl.Mechanism) e
 	return err
 }
 
-// close closes the connections that rest.
+// close closes the idle connections.
 func (c *client) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,10 +169,10 @@ func (c *client) close() {
 	clear(c.idle)
 }
 
-// A topic is what its brokers say of it.
+// A topic is the metadata of a topic.
 type topic struct {
-	leaders    []string // host:port, by partition; "" where there is none now
-	replicas   int      // of the partition that has fewest
+	leaders    []string // host:port, by partition; "" if there is none now
+	replicas   int      // of the partition with the fewest
 	controller string   // host:port, "" if there is none
 }
 

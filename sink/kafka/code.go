@@ -6,7 +6,7 @@ import "fmt"
 // (https://kafka.apache.org/protocol#protocol_error_codes).
 type code int16
 
-// The codes that something depends on.
+// The codes that the program handles.
 const (
 	unknownTopicOrPartition      code = 3
 	leaderNotAvailable           code = 5
@@ -42,12 +42,11 @@ func (c code) Error() string {
 	return fmt.Sprintf("Kafka error %d", int16(c))
 }
 
-// ErrorOf returns the error of a code of the protocol, nil for that of success.
-// It lets Explain understand what another client was told.
+// ErrorOf returns the error of a code of the protocol, nil for success. It
+// lets Explain handle errors of other clients.
 func ErrorOf(c int16) error { return errorOf(c, "") }
 
-// errorOf returns nil for the code of success. text is what the broker says
-// beside the code.
+// errorOf returns nil for the code of success. text is the broker's message.
 func errorOf(c int16, text string) error {
 	switch {
 	case c == 0:

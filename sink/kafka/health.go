@@ -12,14 +12,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// health is what was said of the way to Kafka.
+// health is what was logged about reaching Kafka.
 type health struct {
-	said   string    // what is wrong, "" if nothing is
+	said   string    // the last logged problem, "" if none
 	since  time.Time // it began
 	saidAt time.Time
 }
 
-// fails says what is wrong when that is new, and again while it lasts.
+// fails logs a new problem, and repeats it while it lasts.
 func (p *Producer) fails(err error) {
 	text, now := Explain(err), time.Now()
 	p.mu.Lock()
@@ -34,7 +34,7 @@ func (p *Producer) fails(err error) {
 	p.log.Warn("records wait", zap.String("because", text), zap.Duration("since", now.Sub(p.health.since)), zap.Error(err))
 }
 
-// works says that what was wrong is over.
+// works logs that the problem is over.
 func (p *Producer) works() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,8 +44,7 @@ func (p *Producer) works() {
 	p.health = health{}
 }
 
-// Explain says in words what kind of thing keeps Kafka from answering, and who
-// can do something about it.
+// Explain describes the cause of an error of Kafka, and its remedy.
 func Explain(err error) string {
 	var (
 		authority x509.UnknownAuthorityError

@@ -1,17 +1,17 @@
-// Package kafka writes records to a Kafka topic and does not rest until all
+// Package kafka writes records to a Kafka topic, and retries until all
 // in-sync replicas have them.
 //
 // A record is a message: the key is its session's id, the value the bytes of
 // its line, the headers those of a CloudEvent in binary mode
-// (https://github.com/cloudevents/spec, Kafka protocol binding 1.0.2). All of a
-// session goes to one partition, in order. A record may stand there twice,
-// because a produce request whose answer is lost is made again; both are the
-// same bytes.
+// (https://github.com/cloudevents/spec, Kafka protocol binding 1.0.2). All
+// records of a session go to one partition, in order. A record may be there
+// twice, with the same bytes, because a produce request whose answer is lost
+// is repeated.
 //
-// It speaks kafka-go's protocol packages over connections of its own. The whole
-// of kafka-go takes 4 ms to initialise, once for every server that is wrapped;
-// and its Writer merges what several sessions write, so that of two batches of
-// one session the second could be acknowledged and the first not.
+// It uses kafka-go's protocol packages over its own connections. The whole of
+// kafka-go takes 4 ms to initialise, once for every wrapped server. Its
+// Writer merges the records of several sessions, so that the second batch of
+// a session could be acknowledged and the first not.
 package kafka
 
 import (
@@ -33,7 +33,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// What a message says of itself.
+// The constant headers of a message.
 const (
 	EventType   = "mcp.audit.v1"     // ce_type
 	SpecVersion = "1.0"              // ce_specversion
@@ -43,16 +43,16 @@ const (
 // Times.
 const (
 	attempt    = 10 * time.Second       // one request, connecting included
-	retryFirst = 100 * time.Millisecond // between two attempts, doubled
+	retryFirst = 100 * time.Millisecond // between attempts, doubled
 	retryLast  = 10 * time.Second
-	sayEvery   = time.Minute // what is wrong is said again while it lasts
+	sayEvery   = time.Minute // a lasting problem is logged again
 )
 
-// A Config says where records go.
+// A Config configures a Producer.
 type Config struct {
 	Access
 	Topic  string      // Required.
-	Source string      // ce_source, a URI reference (RFC 3986) of who writes. Required.
+	Source string      // ce_source, a URI reference (RFC 3986) of the writer. Required.
 	Log    *zap.Logger // nil: none
 }
 
@@ -65,7 +65,7 @@ type Producer struct {
 
 	mu      sync.Mutex // guards the rest
 	leaders []string   // host:port, by partition; nil: not known
-	looked  bool       // the topic's settings were looked at, or are being
+	looked  bool       // the topic's settings were checked, or are being checked
 	health  health
 }
 
@@ -98,11 +98,11 @@ func New(c Config) (*Producer, error) {
 	}, nil
 }
 
-// Close ends the connections. No Write may run.
+// Close closes the connections. No Write may be running.
 func (p *Producer) Close() { p.client.close() }
 
-// Write is that of sink.Sink. A batch that Kafka refuses for what is in it is
-// written in smaller parts, until one record alone is refused.
+// Write implements sink.Sink. A batch that Kafka refuses for its contents is
+// written in smaller parts, until a single record is refused.
 func (p *Producer) Write(ctx context.Context, session string, lines [][]byte) error {
 	done, size, failures := 0, len(lines), 0
 	for done < len(lines) {
@@ -136,8 +136,8 @@ func refused(err error) bool {
 	return errors.Is(err, messageTooLarge) || errors.Is(err, recordListTooLarge) || errors.Is(err, invalidRecord)
 }
 
-// produce makes one request: lines are one batch of one partition, so all of
-// them are kept, or none.
+// produce makes one request: lines are one batch of one partition, stored as
+// a whole or not at all.
 func (p *Producer) produce(ctx context.Context, session string, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -161,7 +161,7 @@ func (p *Producer) produce(ctx context.Context, session string, lines [][]byte) 
 	}
 	res, err := p.client.roundTrip(ctx, leaders[partition], &produce.Request{
 		Acks:    allInSync,
-		Timeout: int32((attempt / 2).Milliseconds()), // so that the broker gives up first, and says so
+		Timeout: int32((attempt / 2).Milliseconds()), // so that the broker times out first, and reports it
 		Topics: []produce.RequestTopic{{
 			Topic: p.topic,
 			Partitions: []produce.RequestPartition{{
@@ -206,9 +206,9 @@ func (p *Producer) headers(line []byte) []protocol.Header {
 	}
 }
 
-// findLeaders returns the leaders of the topic's partitions. They are asked for
-// again only after something failed: a session stays in the partition that it
-// began in while others are added.
+// findLeaders returns the leaders of the topic's partitions. They are looked
+// up again only after a failure: a session stays in its partition while
+// others are added.
 func (p *Producer) findLeaders(ctx context.Context) ([]string, error) {
 	p.mu.Lock()
 	known := p.leaders
@@ -230,8 +230,8 @@ func (p *Producer) setLeaders(leaders []string) {
 	p.mu.Unlock()
 }
 
-// backoff returns a random time, so that all the hosts of a cluster that was
-// away do not come back together.
+// backoff returns a random time, so that the hosts do not all reconnect
+// together after an outage of the cluster.
 func backoff(failures int) time.Duration {
 	d := retryLast
 	if failures < 16 {
@@ -251,8 +251,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// recordID returns the record_id of a line, nil where there is none. Nothing
-// that a client controls stands before it, see audit.AppendRecord.
+// recordID returns the record_id of a line, nil if there is none. Nothing
+// that a client controls precedes it, see audit.AppendRecord.
 func recordID(line []byte) []byte {
 	_, rest, _ := bytes.Cut(line, []byte(`"record_id":"`))
 	id, _, found := bytes.Cut(rest, []byte(`"`))

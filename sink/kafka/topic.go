@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// What a topic needs so that what it has acknowledged stays.
+// The settings that a topic needs to keep acknowledged records.
 const (
 	safeReplicas  = 3
 	safeInSync    = 2
@@ -20,8 +20,8 @@ const (
 	safeMessage   = audit.MaxRecord + 16<<10 // a record with its headers
 )
 
-// look warns, once, of what makes the topic unsafe. It needs the right to
-// describe it, which a producer may well not have.
+// look warns once if the topic is unsafe. It needs the right to describe it,
+// which a producer may lack.
 func (p *Producer) look(ctx context.Context) {
 	p.mu.Lock()
 	looked := p.looked
@@ -41,7 +41,7 @@ func (p *Producer) look(ctx context.Context) {
 	}
 }
 
-// inspect returns what makes the topic unsafe.
+// inspect returns the reasons that the topic is unsafe.
 func (p *Producer) inspect(ctx context.Context) ([]string, error) {
 	t, err := p.client.describe(ctx, p.topic)
 	if err != nil {
@@ -66,8 +66,8 @@ func (p *Producer) inspect(ctx context.Context) ([]string, error) {
 	return unsafeSettings(t.replicas, settings), nil
 }
 
-// unsafeSettings says what is wrong with a topic. A setting that a broker does
-// not tell is not judged.
+// unsafeSettings lists the unsafe settings of a topic. It ignores settings
+// that a broker does not return.
 func unsafeSettings(replicas int, settings map[string]string) []string {
 	var findings []string
 	number := func(name string) (int64, bool) {

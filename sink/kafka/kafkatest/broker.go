@@ -23,28 +23,28 @@ import (
 // and a minute where all CPUs are busy.
 const startTimeout = 5 * time.Minute
 
-// A Config says what a broker is like beside what deploy/kafka/server.properties
-// says.
+// A Config configures a broker, in addition to
+// deploy/kafka/server.properties.
 type Config struct {
 	// Secure adds a second listener, for TLS with a login.
 	Secure bool
 }
 
-// A Broker is one broker on loopback, with its data in a directory of its own.
-// Its methods may not be called concurrently.
+// A Broker is one broker on loopback, with its own data directory. Its
+// methods may not be called concurrently.
 type Broker struct {
 	Addr       string // host:port, in plain text, without a login
 	SecureAddr string // host:port of the other listener
-	CAFile     string // who signed the certificate of that listener
+	CAFile     string // the authority of that listener's certificate
 
 	dir  string
 	args []string // of deploy/kafka/broker
 
 	// Owned by the caller.
-	cmd *exec.Cmd // nil: it does not run
+	cmd *exec.Cmd // nil: not running
 }
 
-// Who may log in at SecureAddr, by PLAIN or SCRAM.
+// The login at SecureAddr, by PLAIN or SCRAM.
 const (
 	User     = "shipper"
 	Password = "correct horse"
@@ -170,21 +170,20 @@ func (b *Broker) Kill() {
 	b.cmd = nil
 }
 
-// Freeze stops the broker without ending it: connections stay open, or open
-// anew, and nothing answers. Thaw lets it go on.
+// Freeze suspends the broker: connections stay open, new ones open, and
+// nothing answers. Thaw resumes it.
 func (b *Broker) Freeze() error { return b.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Thaw is the end of Freeze.
+// Thaw resumes the broker after Freeze.
 func (b *Broker) Thaw() error { return b.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Stop ends the broker and removes its data. It may be called of a broker that
-// is stopped.
+// Stop ends the broker and removes its data. It may be called repeatedly.
 func (b *Broker) Stop() error {
 	b.Kill()
 	return os.RemoveAll(b.dir)
 }
 
-// A Topic is what CreateTopic makes.
+// A Topic configures CreateTopic.
 type Topic struct {
 	Name       string
 	Partitions int               // 0: 1
@@ -225,9 +224,9 @@ func (b *Broker) CreateTopic(ctx context.Context, t Topic) error {
 	return nil
 }
 
-// settled calls f until its error is none that passes by itself: a partition
-// of a topic that was just made, and of a broker that just started, has no
-// leader for a moment, which is long on a busy machine.
+// settled calls f until it succeeds or its error is permanent: a partition of
+// a new topic or a new broker has no leader for a moment, which is long on a
+// busy machine.
 func settled(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -243,7 +242,7 @@ func settled(ctx context.Context, f func() error) error {
 	}
 }
 
-// DeleteTopic deletes a topic with all that is in it.
+// DeleteTopic deletes a topic with its messages.
 func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
 	client, done := b.client()
 	defer done()
@@ -257,14 +256,13 @@ func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
 	return nil
 }
 
-// client returns a client and what gives its connections back.
+// client returns a client and a function that closes its connections.
 func (b *Broker) client() (*kafka.Client, func()) {
 	transport := &kafka.Transport{}
 	return &kafka.Client{Addr: kafka.TCP(b.Addr), Transport: transport}, transport.CloseIdleConnections
 }
 
-// Messages reads what is in a topic now, partition by partition, each in the
-// order of its offsets.
+// Messages returns the messages now in a topic, by partition and offset.
 func (b *Broker) Messages(ctx context.Context, topic string) ([]kafka.Message, error) {
 	conn, err := kafka.DialContext(ctx, "tcp", b.Addr)
 	if err != nil {

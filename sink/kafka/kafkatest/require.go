@@ -6,7 +6,7 @@ import (
 	"auditproxy/deploy/dev"
 )
 
-// Require skips or fails a test for which the broker is not there, see
+// Require skips or fails a test if the broker was not fetched, see
 // dev.Fetched.
 func Require(t testing.TB) {
 	t.Helper()
