@@ -18,10 +18,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// InsertAlerts stores those of alerts that are not there yet, and returns them.
-// Of alerts with one suppression key the first is stored as it is, the others
-// as suppressed. Two programs that store alerts of one key at once may both be
-// the first: then two are delivered instead of one.
+// InsertAlerts stores new alerts and returns them. The first alert with a
+// suppression key is stored unchanged, later ones as suppressed. Two programs
+// that store alerts with one key concurrently may both store a first one:
+// then two are delivered instead of one.
 func (s *Store) InsertAlerts(ctx context.Context, alerts []sink.Alert) ([]sink.Alert, error) {
 	ids, keys := map[string]bool{}, map[string]bool{}
 	for _, a := range alerts {
@@ -77,7 +77,8 @@ func (s *Store) insertAlerts(ctx context.Context, alerts []sink.Alert) error {
 	})
 }
 
-// recordUUID reads the id of a record; that of none is the nil UUID.
+// recordUUID reads the id of a record; without a record it returns the nil
+// UUID.
 func recordUUID(s string) uuid.UUID {
 	u, err := uuid.Parse(s)
 	if err != nil {
@@ -93,11 +94,11 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// questionTexts is how many texts one question carries.
+// questionTexts is the most texts in one query.
 const questionTexts = 1000
 
-// present returns which of texts stand in a column of alerts, in rows that meet
-// a condition.
+// present returns those of texts that are in a column of alerts, in rows that
+// meet a condition.
 func (s *Store) present(ctx context.Context, column string, texts map[string]bool, condition string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(texts)), questionTexts) {
@@ -125,12 +126,12 @@ func (s *Store) present(ctx context.Context, column string, texts map[string]boo
 // arrived is the condition on when a record was stored.
 const arrived = "ingested_at > fromUnixTimestamp64Milli(?, 'UTC') AND ingested_at <= fromUnixTimestamp64Milli(?, 'UTC')"
 
-// arrivedPage is how many records Arrived reads before it passes them on.
+// arrivedPage is the number of records that Arrived reads before it calls do.
 const arrivedPage = 1000
 
 // Arrived calls do with the records that arrived after one time and up to
-// another, in pages. A record that was stored twice may come twice. It ends
-// with the first error of do.
+// another, in pages. A duplicate may be passed twice. It ends with the first
+// error of do.
 func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]sink.Row) error) error {
 	rows, err := s.conn.Query(ctx, "SELECT raw FROM "+s.c.Database+".events WHERE "+arrived,
 		after.UnixMilli(), upto.UnixMilli())
@@ -165,7 +166,7 @@ func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]si
 	return do(page)
 }
 
-// CountArrived returns how many records Arrived would read.
+// CountArrived returns the number of records that Arrived would read.
 func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
@@ -173,7 +174,7 @@ func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint
 	return n, classify("counting records", row.Scan(&n))
 }
 
-// Marks returns how far records are evaluated.
+// Marks returns the marks of evaluation.
 func (s *Store) Marks(ctx context.Context) ([]sink.Mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
@@ -210,8 +211,8 @@ func (s *Store) SetMarks(ctx context.Context, marks []sink.Mark) error {
 	return classify("writing marks", err)
 }
 
-// RegisterReceiver returns since when a receiver is one: from now on, if it is
-// new. Of what was stored before nobody tells it.
+// RegisterReceiver returns the time since which a receiver gets alerts: now,
+// if it is new. It does not get older ones.
 func (s *Store) RegisterReceiver(ctx context.Context, receiver string) (since time.Time, err error) {
 	qctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
@@ -226,7 +227,7 @@ func (s *Store) RegisterReceiver(ctx context.Context, receiver string) (since ti
 	return since, s.InsertDeliveries(ctx, receiver, []string{""}, "registered")
 }
 
-// InsertDeliveries stores what became of the delivery of alerts.
+// InsertDeliveries stores the results of deliveries.
 func (s *Store) InsertDeliveries(ctx context.Context, receiver string, ids []string, state string) error {
 	sum := sha256.New()
 	fmt.Fprint(sum, receiver, "\x00", state, strings.Join(ids, " "))
@@ -242,8 +243,9 @@ func (s *Store) InsertDeliveries(ctx context.Context, receiver string, ids []str
 	return classify("noting deliveries", err)
 }
 
-// Undelivered returns up to limit alerts that a receiver was not told of, in
-// the order in which they were stored, after one of them or after a time.
+// Undelivered returns up to limit alerts that were not delivered to a
+// receiver, in the order in which they were stored, after one of them or
+// after a time.
 func (s *Store) Undelivered(ctx context.Context, receiver string, after sink.Alert, limit int) ([]sink.Alert, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
@@ -277,8 +279,8 @@ func (s *Store) Undelivered(ctx context.Context, receiver string, after sink.Ale
 	return list, classify("reading alerts", rows.Err())
 }
 
-// Ask calls do with each row of the answer to sql, in which since is a
-// parameter. It ends with the first error of do.
+// Ask calls do with each row of the result of sql, which has the parameter
+// since. It ends with the first error of do.
 func Ask(ctx context.Context, db driver.Conn, sql string, since time.Time, do func(map[string]any) error) error {
 	ctx = clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{"since": since.UTC().Format("2006-01-02 15:04:05.000")}))
 	rows, err := db.Query(ctx, sql)

@@ -14,13 +14,13 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// blockSize is about how much memory the rows of one block take, see
-// sink.Row.Size: small enough to stay in a cache while it is written column by
-// column, large enough that the names of the columns weigh nothing.
+// blockSize is the approximate memory of the rows of one block, see
+// sink.Row.Size: small enough to stay in a cache while it is written column
+// by column, large enough that the names of the columns do not matter.
 const blockSize = 1 << 20
 
-// A blockReader reads rows as blocks of the Native format, which it writes as
-// they are asked for: an insert of any size takes the memory of one block.
+// A blockReader reads rows as blocks of the Native format, which it encodes
+// on demand: an insert of any size needs the memory of one block.
 type blockReader struct {
 	columns    []column
 	rows       []sink.Row       // not written yet
@@ -101,8 +101,8 @@ func (r *blockReader) next() error {
 }
 
 // appendRows fills a batch of the statement that inserts events. The driver
-// takes values as any and finds out by reflection what they are, which costs
-// more than all else that is done with a record; but it reads columns fast.
+// takes values as any and inspects them by reflection, which costs more than
+// all other work on a record; but it reads columns fast.
 func appendRows(b driver.Batch, rows []sink.Row, at time.Time) error {
 	var (
 		buf    proto.Buffer
@@ -121,7 +121,7 @@ func appendRows(b driver.Batch, rows []sink.Row, at time.Time) error {
 	return nil
 }
 
-// read reads c's values into the table's column. Where that has another type
+// read reads c's values into the table's column. If that has another type,
 // the driver converts them.
 func read(to ch.Interface, c column, from *proto.Reader, rows int) error {
 	if string(to.Type()) == string(c.typ) {

@@ -20,11 +20,11 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// A Config says where ClickHouse is. It holds a password and so is not for
-// printing.
+// A Config configures a Store. It holds a password, so it must not be
+// printed.
 type Config struct {
 	Addrs    []string // host:port; with Dial one name for messages. Required.
-	HTTP     bool     // speak HTTP, else the native protocol
+	HTTP     bool     // use HTTP, else the native protocol
 	Database string   // letters, digits, underscores. Required.
 	Cluster  string   // for ON CLUSTER; "" for one server
 	User     string
@@ -34,21 +34,21 @@ type Config struct {
 	// Dial connects to an address of Addrs; nil for TCP. A Unix socket needs it.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 
-	// Uncompressed sends as it is, which is faster on one machine.
+	// Uncompressed disables compression, which is faster on one machine.
 	Uncompressed bool
 
-	// Timeout is for one insert or one question; zero: 20 s. It must be shorter
-	// than what a consumer group waits for a member that is to leave.
+	// Timeout is for one insert or one query; zero: 20 s. It must be shorter
+	// than the time that a consumer group waits for a leaving member.
 	Timeout time.Duration
 }
 
-// maxConns is how many connections a Store opens: two inserts of records, a
+// maxConns is the most connections of a Store: two inserts of records, a
 // sweep that reads while it stores alerts, deliveries to a few receivers, a
-// question, and one that may hang until its timeout. An insert must not wait for
+// query, and one that may hang until its timeout. An insert must not wait for
 // the others.
 const maxConns = 10
 
-// A Store is ClickHouse as a sink.Store.
+// A Store is a sink.Store in ClickHouse.
 type Store struct {
 	c       Config
 	conn    driver.Conn
@@ -87,7 +87,7 @@ func Open(c Config) (*Store, error) {
 func (c Config) options() *clickhouse.Options {
 	o := &clickhouse.Options{
 		Addr: c.Addrs,
-		// Not c.Database: it may be for us to create.
+		// Not c.Database: Migrate may have to create it.
 		Auth:         clickhouse.Auth{Database: "default", Username: c.User, Password: c.Password},
 		TLS:          c.TLS,
 		DialContext:  c.Dial,
@@ -99,8 +99,9 @@ func (c Config) options() *clickhouse.Options {
 			// The server's default since 26.3, which answers before rows are parts.
 			"async_insert":       0,
 			"insert_deduplicate": 1,
-			// The blocks of an insert become one, which its token is for, whatever
-			// their size; of 1 048 449 rows, the server's default, there never are more.
+			// The blocks of an insert become one, which its token identifies,
+			// at any size; it never has more than 1 048 449 rows, the
+			// server's default.
 			"min_insert_block_size_bytes": 0,
 			// A server that died between the table and the rollup feeds the rollup at
 			// the next attempt, although the table has the rows.
@@ -120,9 +121,9 @@ func (c Config) options() *clickhouse.Options {
 	return o
 }
 
-// dialPlainly connects without the settings of who needs the connection. The
-// driver asks a question of its own over it, in plain text, and with an insert's
-// "decompress" no server can read that.
+// dialPlainly connects without the settings of the caller. The driver sends
+// its own query over it, in plain text, and with an insert's "decompress" the
+// server cannot read that.
 func dialPlainly(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
 	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
@@ -137,16 +138,16 @@ func identifier(s string) bool {
 // Close closes the connections.
 func (s *Store) Close() error { return s.conn.Close() }
 
-// Ping asks whether ClickHouse answers.
+// Ping checks that ClickHouse answers.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
 	return classify("asking ClickHouse", s.conn.Ping(ctx))
 }
 
-// InsertRows implements sink.Store. Its token is a function of the sources and
-// contents of rows: the same rows are taken once, other rows never get a token
-// that was used.
+// InsertRows implements sink.Store. Its token is a function of the sources
+// and contents of rows: the same rows are stored once, and other rows never
+// share a token.
 func (s *Store) InsertRows(ctx context.Context, rows []sink.Row, at time.Time) error {
 	sum := sha256.New()
 	for i := range rows {
@@ -216,7 +217,7 @@ func (s *Store) InsertGaps(ctx context.Context, gaps []sink.Gap) error {
 	return classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
 }
 
-// insert sends one block that is taken once, however often it is sent.
+// insert sends one block that is stored once, however often it is sent.
 func (s *Store) insert(ctx context.Context, statement string, token []byte, fill func(driver.Batch) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
@@ -236,11 +237,11 @@ func (s *Store) send(ctx context.Context, statement string, fill func(driver.Bat
 		return err
 	}
 	// A crash, a timeout or a lost answer leaves the rows stored or not; the
-	// token tells the next attempt.
+	// token decides at the next attempt.
 	return b.Send()
 }
 
-// names are what the store's SQL calls things.
+// names are the identifiers in the store's SQL.
 func (s *Store) names() schemas.Names {
 	return schemas.Names{Database: s.c.Database, Cluster: s.c.Cluster}
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// A column of events and how it is written in ClickHouse's Native format, the
-// prefix of its serialization first. The driver takes values as any and looks
-// at them by reflection, which costs more than all else that is done with a
-// record; so it is given columns that are written already.
+// A column is a column of events with its encoder for ClickHouse's Native
+// format, the prefix of its serialization first. The driver takes values as
+// any and inspects them by reflection, which costs more than all other work
+// on a record; so it gets encoded columns.
 type column struct {
 	name string
 	typ  proto.ColumnType // as the server spells it
 	put  func(to *proto.Buffer, rows []sink.Row)
 }
 
-// values makes a column of what put writes for each row.
+// values makes a column from the value that put writes for each row.
 func values(name string, typ proto.ColumnType, put func(to *proto.Buffer, r *sink.Row)) column {
 	return column{name, typ, func(to *proto.Buffer, rows []sink.Row) {
 		for i := range rows {
@@ -41,8 +41,8 @@ func text[T ~string](name string, of func(r *audit.Record) *T) column {
 	}}
 }
 
-// word is text that has few values, which are the same in most rows that stand
-// together: only another one than the row's before is looked for among them.
+// word is text with few values, mostly equal in adjacent rows: only a value
+// that differs from the previous row's is looked up.
 func word(name string, of func(r *sink.Row) string) column {
 	return column{name, proto.ColumnTypeLowCardinality.Sub(proto.ColumnTypeString), func(to *proto.Buffer, rows []sink.Row) {
 		dictionary := map[string]uint32{}
@@ -71,7 +71,7 @@ func word(name string, of func(r *sink.Row) string) column {
 func putWords(to *proto.Buffer, words []string, keys []uint32) {
 	const (
 		version = 1 // shared dictionaries with additional keys
-		// What follows is all of the dictionary, and replaces what was there.
+		// The dictionary follows in full, and replaces the previous one.
 		additionalKeys, updateDictionary = 1 << 9, 1 << 10
 	)
 	to.PutInt64(version)
@@ -142,8 +142,9 @@ func operations(name string, typ proto.ColumnType, put func(to *proto.Buffer, o 
 // millis is the type of a count of milliseconds since 1970.
 const millis proto.ColumnType = "DateTime64(3, 'UTC')"
 
-// eventColumns returns the columns of events but ingested_at, in the table's
-// order: those of the record's members, and those that a collector adds.
+// eventColumns returns the columns of events except ingested_at, in the
+// table's order: those of the record's members, and those that a collector
+// adds.
 func eventColumns() (list []column) {
 	for _, m := range audit.RecordMembers() {
 		for _, c := range m.Columns() {
@@ -217,7 +218,7 @@ func putID(to *proto.Buffer, s string) {
 	to.PutUInt64(binary.BigEndian.Uint64(u[8:]))
 }
 
-// id reads a UUID that whoever made the row has checked; zero for another text.
+// id reads a UUID that was checked with the row; zero for another text.
 func id(s string) uuid.UUID {
 	u, err := uuid.Parse(s)
 	if err != nil {

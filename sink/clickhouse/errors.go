@@ -10,8 +10,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// Error codes of ClickHouse (src/Common/ErrorCodes.cpp). What is in neither
-// list is worth a retry: to wait for ever shows, to give up loses.
+// Error codes of ClickHouse (src/Common/ErrorCodes.cpp). Codes in neither
+// list are retried: waiting for ever is visible, giving up loses records.
 var (
 	// poisonCodes are about the data itself.
 	poisonCodes = []int32{
@@ -30,7 +30,7 @@ var (
 		469, // VIOLATED_CONSTRAINT
 		691, // UNKNOWN_ELEMENT_OF_ENUM
 	}
-	// configurationCodes are somebody's to mend.
+	// configurationCodes need an administrator.
 	configurationCodes = []int32{
 		16,  // NO_SUCH_COLUMN_IN_TABLE
 		20,  // NUMBER_OF_COLUMNS_DOESNT_MATCH
@@ -57,7 +57,7 @@ func codeOf(err error) int32 {
 	return 0
 }
 
-// classify says what was being done, and gives err its class.
+// classify adds the action to err, and gives it a class.
 func classify(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// Explain returns err, an error of the driver, in words that say what to do,
-// and without the request's URL, which has no more to say than a page of
-// settings. What err is to errors.Is and errors.As it stays.
+// Explain returns err, an error of the driver, with a remedy and without the
+// request's URL, which is a page of settings. errors.Is and errors.As work as
+// for err.
 func Explain(err error) error {
 	if err == nil {
 		return nil
@@ -38,7 +38,7 @@ func Explain(err error) error {
 	return err
 }
 
-// remedy says what somebody may do about err, "" if err says it or nobody can.
+// remedy returns the remedy of err, "" if there is none or err contains it.
 func remedy(err error) string {
 	var (
 		packet    *clickhouse.OpError

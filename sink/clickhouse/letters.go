@@ -11,20 +11,20 @@ import (
 	"auditproxy/sink"
 )
 
-// A Letter is a dead letter as it is stored.
+// A Letter is a stored dead letter.
 type Letter struct {
 	sink.DeadLetter
 	Replayed time.Time // zero: not yet
-	Cursor   Cursor    // its place in the order
+	Cursor   Cursor    // its position in the order
 }
 
-// A Cursor is a place in the order of dead letters.
+// A Cursor is a position in the order of dead letters.
 type Cursor struct {
 	source sink.Source
 	hash   string
 }
 
-// A LetterFilter chooses dead letters; zero values choose all.
+// A LetterFilter selects dead letters; zero values select all.
 type LetterFilter struct {
 	Reason   string
 	Source   *sink.Source
@@ -79,14 +79,14 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	return list, classify("reading dead letters", rows.Err())
 }
 
-// MarkReplayed notes that a letter's record is among the events now. The letter
+// MarkReplayed records that a letter's record is in events now. The letter
 // stays.
 func (s *Store) MarkReplayed(ctx context.Context, letters []sink.DeadLetter, at time.Time) error {
 	return s.insertLetters(ctx, letters, at)
 }
 
-// letterHash tells letters of one source apart: after a topic was made anew its
-// offsets start again.
+// letterHash distinguishes letters of one source: after a topic was
+// recreated, its offsets start again.
 func letterHash(l sink.DeadLetter) [16]byte {
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, uint64(len(l.Key)))
@@ -127,13 +127,13 @@ func hostname() string {
 	return name
 }
 
-// Completeness is what is known to be missing of the last two days' sessions.
+// Completeness counts what is missing from the sessions of the last two days.
 type Completeness struct {
-	Missing uint64 // sequence numbers that never came
+	Missing uint64 // sequence numbers never received
 	Silent  uint64 // sessions without an end, and without a record for five minutes
 }
 
-// Completeness asks whether everything arrived.
+// Completeness checks that everything arrived.
 func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()

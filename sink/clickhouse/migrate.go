@@ -18,7 +18,8 @@ import (
 // ErrNewer means that the tables were made by a newer program.
 var ErrNewer = errors.New("the schema is newer than this program: install the version that made it")
 
-// A Retention is how long rows stay, in whole days, at most MaxRetention.
+// A Retention is the age at which rows are deleted, in whole days, at most
+// MaxRetention.
 type Retention struct {
 	Events      time.Duration // events, gaps, rollups and alerts. Required.
 	DeadLetters time.Duration // Required.
@@ -28,16 +29,16 @@ type Retention struct {
 // ends in 2106: beyond, the sum starts at 1970 again, and all rows are too old.
 const MaxRetention = 10000 * 24 * time.Hour
 
-// Applied is what Migrate did.
+// Applied lists the changes of Migrate.
 type Applied struct {
-	Migrations []string // "0001_tables"; none: all was there
+	Migrations []string // "0001_tables"; none: the tables were current
 	Users      bool     // roles and row policies; not every server has them
 }
 
-// Migrate makes and alters the tables, in order, as far as they are not. A
-// crash leaves statements done that are not recorded; every statement may run
-// again, also by two programs at once. Where nothing is to do it only reads, so
-// that a user without the right to make tables may call it.
+// Migrate applies missing migrations, in order. After a crash some statements
+// may have run without a record; every statement may run again, also
+// concurrently. If the tables are current it only reads, so that a user
+// without the right to make tables may call it.
 func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 	var applied Applied
 	list, err := schemas.ClickHouse()
@@ -133,11 +134,11 @@ func (s *Store) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// applyTimeout is for one migration: some read all that is stored.
+// applyTimeout is for one migration: some read all stored rows.
 const applyTimeout = 6 * time.Hour
 
 func (s *Store) apply(ctx context.Context, statements []string) error {
-	// A deadline takes the place of the connection's timeout for reading.
+	// A deadline replaces the connection's timeout for reading.
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
 	return s.exec(ctx, statements...)
@@ -146,8 +147,8 @@ func (s *Store) apply(ctx context.Context, statements []string) error {
 // daysOf finds a TTL in a CREATE TABLE as the server prints it.
 var daysOf = regexp.MustCompile(`TTL .*\btoIntervalDay\((\d+)\)`)
 
-// retain gives the tables their TTL. An ALTER rewrites what every part knows of
-// its TTL, so it is left out where nothing changes.
+// retain gives the tables their TTL. An ALTER rewrites the TTL of every part,
+// so it is omitted where nothing changes.
 func (s *Store) retain(ctx context.Context, keep Retention) error {
 	const day = 24 * time.Hour
 	for _, t := range []struct {
@@ -184,12 +185,13 @@ func (s *Store) retain(ctx context.Context, keep Retention) error {
 	return nil
 }
 
-// noUsersCodes are what a server says that does not manage access, or not for
-// us: READONLY, ACCESS_STORAGE_READONLY, ACCESS_DENIED, ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND,
-// NOT_IMPLEMENTED, SUPPORT_IS_DISABLED.
+// noUsersCodes are the codes of a server without access management, or
+// without the right to it: READONLY, ACCESS_STORAGE_READONLY, ACCESS_DENIED,
+// ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND, NOT_IMPLEMENTED,
+// SUPPORT_IS_DISABLED.
 var noUsersCodes = []int32{164, 495, 497, 514, 48, 344}
 
-// users makes the roles, and reports whether the server has such a thing.
+// users makes the roles, and reports whether the server supports them.
 func (s *Store) users(ctx context.Context) (bool, error) {
 	sql, err := schemas.ClickHouseUsers()
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// OpenReader returns connections on which statements read and nothing else,
-// whatever the user may do, and see each record once. It does not connect.
+// OpenReader returns connections on which statements can only read,
+// regardless of the user's rights, and see each record once. It does not
+// connect.
 func OpenReader(c Config) (driver.Conn, error) {
 	return open(c, func(o *clickhouse.Options) {
 		o.Settings = clickhouse.Settings{"readonly": 1, "final": 1}
@@ -28,7 +29,7 @@ func open(c Config, change func(*clickhouse.Options)) (driver.Conn, error) {
 	}
 	o := c.options()
 	o.Auth.Database = c.Database
-	o.ReadTimeout = 0 // the driver's own: a question may take its time
+	o.ReadTimeout = 0 // the driver's own: a query may take long
 	change(o)
 	conn, err := clickhouse.Open(o)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/ClickHouse/ch-go/compress"
 )
 
-// maxStall is how long a client may take for a chunk of its answer. A query
-// whose answer nobody takes holds memory of the engine.
+// maxStall is the limit on a client's read of a chunk. An unread answer holds
+// memory of the engine.
 const maxStall = time.Minute
 
-// An answer is what a client gets. Its status line waits for the first chunk,
-// because a statement that fails before it gets another.
+// An answer is the response to a client. Its status line waits for the first
+// chunk, because a statement that fails before it needs another status.
 type answer struct {
 	w        http.ResponseWriter
 	format   string
@@ -38,7 +38,7 @@ func newAnswer(w http.ResponseWriter, q request, format string) *answer {
 	return a
 }
 
-// chunk sends a part of the answer as the engine gave it.
+// chunk sends a part of the answer as received from the engine.
 func (a *answer) chunk(data []byte) error {
 	var err error
 	if strings.EqualFold(a.format, "Native") && a.revision > 0 {
@@ -52,7 +52,7 @@ func (a *answer) chunk(data []byte) error {
 	return err
 }
 
-// frame is how much is compressed at a time.
+// frame is the number of bytes compressed at a time.
 const frame = 1 << 20
 
 func (a *answer) send(data []byte) error {
@@ -76,7 +76,7 @@ func (a *answer) send(data []byte) error {
 	return nil
 }
 
-// errGone is returned once the client takes no more.
+// errGone is returned once the client stops reading.
 var errGone = errors.New("the client is gone")
 
 func (a *answer) write(data []byte) error {
@@ -101,7 +101,7 @@ func (a *answer) start() {
 	h.Set("X-ClickHouse-Exception-Tag", a.tag)
 }
 
-// end ends the answer, which may have been empty or have failed half way.
+// end ends the answer, which may be empty or incomplete.
 func (a *answer) end(err error) {
 	switch {
 	case err == nil:
@@ -110,8 +110,8 @@ func (a *answer) end(err error) {
 	case !a.started:
 		writeException(a.w, err)
 	default:
-		// As the server does it: after a mark that no data contains. It is never
-		// compressed, or a client would have to guess where frames end.
+		// As the server does: after a mark that no data contains, and never
+		// compressed, or a client would have to guess the end of frames.
 		text := err.Error()
 		_ = a.write(fmt.Appendf(nil, "\r\n__exception__\r\n%s\r\n%s\n%d %s\r\n__exception__\r\n", a.tag, text, len(text)+1, a.tag))
 	}
@@ -137,5 +137,5 @@ func writeException(w http.ResponseWriter, err error) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, err.Error()+"\n") // who does not take it is gone
+	_, _ = io.WriteString(w, err.Error()+"\n") // a client that does not read it has gone
 }

@@ -1,15 +1,15 @@
-// Package chdb is ClickHouse's engine for one machine: libchdb behind
-// ClickHouse's HTTP interface, in a process of its own.
+// Package chdb serves ClickHouse's engine on one machine: libchdb behind
+// ClickHouse's HTTP interface, in its own process.
 //
-// Run is that process. It serves two Unix sockets in its directory: what comes
-// in at the writer's may do everything, what comes in at the reader's may only
-// read. Supervise starts that process and restarts it; Dialer reaches it, for
+// Run is that process. It serves two Unix sockets in its directory: clients
+// of the writer's may do everything, those of the reader's may only read.
+// Supervise starts that process and restarts it; Dialer reaches it, for
 // clickhouse-go's Options.DialContext with the HTTP protocol.
 //
-// The engine has no users, and readonly = 1 alone does not hold a reader: a
-// subquery may lift it with SETTINGS, and the function file() reads any file.
-// So statement.go judges what a reader sends, in the engine's own spelling of
-// it, and that spelling is what runs.
+// The engine has no users, and readonly = 1 alone does not restrict a reader:
+// a subquery may lift it with SETTINGS, and the function file() reads any
+// file. So statement.go checks a reader's statement in the engine's own
+// spelling, and runs that spelling.
 package chdb
 
 import (
@@ -22,10 +22,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Version is the oldest libchdb that will do.
+// Version is the oldest supported libchdb.
 const Version = "26.7.3"
 
-// A Role is what a client may do. The zero value may least.
+// A Role is the rights of a client. The zero value has the fewest.
 type Role uint8
 
 // The roles.
@@ -42,7 +42,7 @@ func (r Role) socket(dir string) string {
 	return filepath.Join(dir, "reader.sock")
 }
 
-// Dialer returns a function that connects to the engine of dir whatever the
+// Dialer returns a function that connects to the engine of dir for any
 // address.
 func Dialer(dir string, r Role) func(ctx context.Context, addr string) (net.Conn, error) {
 	return func(ctx context.Context, _ string) (net.Conn, error) {
@@ -51,11 +51,11 @@ func Dialer(dir string, r Role) func(ctx context.Context, addr string) (net.Conn
 	}
 }
 
-// A Config says how Run serves the engine.
+// A Config configures Run.
 type Config struct {
 	Dir      string // of the data, the sockets and the lock; made if missing. Required, absolute.
-	Library  string // path of libchdb; "": it is looked for
-	Memory   int64  // bytes that the engine may take before it refuses queries; 0: 1 GiB. Its code takes some 200 MiB beside.
+	Library  string // path of libchdb; "": searched, see findLibrary
+	Memory   int64  // bytes at which the engine refuses queries; 0: 1 GiB. Its code needs some 200 MiB more.
 	Database string // the reader's, if it names none; "": audit
 
 	Listen   string // loopback host:port at which the reader's interface is served too; "": nowhere
@@ -70,7 +70,7 @@ const (
 	maxSocketPath = 107 // sockaddr_un of Linux, without its NUL; 103 elsewhere
 )
 
-// withDefaults returns c complete, or all that is wrong with it.
+// withDefaults returns c with defaults, or all its problems.
 func (c Config) withDefaults() (Config, error) {
 	var errs []error
 	if !filepath.IsAbs(c.Dir) {
@@ -102,8 +102,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// Check returns what would keep Run from starting, as far as that can be told
-// without starting: all problems of c, or that there is no library.
+// Check returns the problems that keep Run from starting and can be found
+// without starting: those of c, or a missing library.
 func (c Config) Check() error {
 	if _, err := c.withDefaults(); err != nil {
 		return err
@@ -122,12 +122,12 @@ const (
 	ExitFailed = 1
 )
 
-// A setupError would come again at every start.
+// A setupError would recur at every start.
 type setupError struct{ error }
 
 func (e setupError) Unwrap() error { return e.error }
 
-// ExitCode returns the code with which a process whose Run returned err ends.
+// ExitCode returns the exit code of a process whose Run returned err.
 func ExitCode(err error) int {
 	var setup setupError
 	switch {

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// A conn is one connection to the engine, with settings, a current database
-// and temporary tables of its own. One goroutine at a time uses it.
+// A conn is one connection to the engine, with its own settings, current
+// database and temporary tables. One goroutine at a time uses it.
 type conn struct {
 	lib    *library
 	handle *uintptr
@@ -18,7 +18,7 @@ type conn struct {
 var errRefused = errors.New("the engine refused the connection; its reason stands above")
 
 // open opens a connection with command-line settings. An unknown name is
-// silently accepted here, so what a client asks for goes through SET.
+// silently accepted here, so a client's settings go through SET.
 func (l *library) open(dir string, settings ...string) (*conn, error) {
 	argv := newArguments(append([]string{"clickhouse", "--path=" + dir}, settings...), true)
 	defer argv.keepAlive()
@@ -31,8 +31,8 @@ func (l *library) open(dir string, settings ...string) (*conn, error) {
 
 func (c *conn) close() { c.lib.close(c.handle) }
 
-// query runs a statement whose whole answer is small. The connection is of no
-// more use once one failed in mid-output: its rows would stand before those of
+// query runs a statement whose whole answer is small. A connection is
+// unusable after one failed in mid-output: its rows would precede those of
 // the next.
 func (c *conn) query(sql, format string) ([]byte, error) {
 	s, n := pointer(sql)
@@ -43,7 +43,7 @@ func (c *conn) query(sql, format string) ([]byte, error) {
 	return out, err
 }
 
-// classify asks the engine's own parser what a text is.
+// classify classifies a text with the engine's own parser.
 func (c *conn) classify(sql string) (classification, bool) {
 	v := classification{size: uint32(unsafe.Sizeof(classification{}))}
 	s, n := pointer(sql)
@@ -63,7 +63,7 @@ type selection struct {
 	stream uintptr
 }
 
-// stream starts a SELECT, whose answer comes in chunks of whole blocks.
+// stream starts a SELECT, whose answer arrives in chunks of whole blocks.
 func (c *conn) stream(sql, format string, params []param) (*selection, error) {
 	names, values := make([]string, len(params)), make([]string, len(params))
 	for i, p := range params {
@@ -87,7 +87,8 @@ func (c *conn) stream(sql, format string, params []param) (*selection, error) {
 	return &selection{c, stream}, nil
 }
 
-// each calls f with the chunks of the answer, which are gone when f returns.
+// each calls f with the chunks of the answer, which are valid until f
+// returns.
 func (s *selection) each(f func(data []byte) error) error {
 	for more := true; more; {
 		more = false
@@ -146,8 +147,8 @@ func (i *insertion) append(data []byte) error {
 	return newException(text)
 }
 
-// done ends the data and returns once all of it is stored, or an error that
-// means that none of it is.
+// done ends the data and returns once all of it is stored; after an error
+// none of it is.
 func (i *insertion) done() error {
 	_, err := i.c.lib.take(i.c.lib.insertDone(i.stream))
 	i.c.lib.insertDestroy(i.stream)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An exception is an error as ClickHouse words it.
+// An exception is an error of ClickHouse.
 type exception struct {
 	code int
 	text string // "Code: 60. DB::Exception: … (UNKNOWN_TABLE)"
@@ -15,7 +15,7 @@ type exception struct {
 
 func (e *exception) Error() string { return e.text }
 
-// The codes of ClickHouse that this package gives itself.
+// The codes of ClickHouse that this package returns itself.
 const (
 	codeBadArguments   = 36
 	codeSyntax         = 62
@@ -40,8 +40,8 @@ func exceptionf(code int, format string, args ...any) error {
 
 var leadingCode = regexp.MustCompile(`^Code: (\d+)\.`)
 
-// newException reads what the engine said. Its longest messages quote a whole
-// query, and a client takes 16 KiB.
+// newException parses the engine's message. The longest ones quote a whole
+// query, and a client accepts 16 KiB.
 func newException(text string) error {
 	const longest = 12 << 10
 	if len(text) > longest {

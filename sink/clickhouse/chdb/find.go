@@ -8,12 +8,12 @@ import (
 	"runtime"
 )
 
-// ErrNoLibrary is returned by Run if there is no libchdb.
+// ErrNoLibrary is returned by Run if libchdb is not found.
 var ErrNoLibrary = errors.New("no libchdb")
 
-// findLibrary returns where libchdb is: where the configuration says, beside
-// this program, in the source tree that it was built in, or where the official
-// installer puts it. Never in the working directory.
+// findLibrary returns the path of libchdb: from the configuration, next to
+// this program, in the source tree that it was built in, or where the
+// official installer puts it. It never searches the working directory.
 func findLibrary(configured string) (string, error) {
 	if configured != "" {
 		if _, err := os.Stat(configured); err != nil {
@@ -35,7 +35,7 @@ func findLibrary(configured string) (string, error) {
 	return "", missing(runtime.GOOS, runtime.GOARCH)
 }
 
-// missing says what to do where there is no library.
+// missing returns the remedy for a missing library.
 func missing(goos, goarch string) error {
 	if goos != "linux" || goarch != "amd64" {
 		return fmt.Errorf("%w, ClickHouse's engine as a library, is published for %s on %s: set clickhouse.addr to a ClickHouse server", ErrNoLibrary, goos, goarch)

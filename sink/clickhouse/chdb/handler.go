@@ -67,8 +67,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(r.Context(), w, q, role)
 }
 
-// ping answers once the engine itself has answered: what waits for it restarts
-// an engine that hangs.
+// ping answers once the engine itself has answered, so that the supervisor
+// restarts an engine that hangs.
 func (h *handler) ping(w http.ResponseWriter, _ *http.Request) {
 	c, err := h.engine.open()
 	if err == nil {
@@ -82,9 +82,9 @@ func (h *handler) ping(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "Ok.\n")
 }
 
-// serve runs one statement on a connection of its own: settings and temporary
-// tables stay there, and so does what a statement that failed in mid-output
-// left behind.
+// serve runs one statement on its own connection, which keeps settings,
+// temporary tables and the remains of a statement that failed in mid-output
+// from others.
 func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, role Role) {
 	id := rand.Text()
 	c, err := h.engine.open("--log_comment=" + id)
@@ -115,8 +115,8 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 	a.end(h.run(c, st, q, a))
 }
 
-// statement returns the statement of q. What follows it in the body is its
-// data or, unless it is an INSERT, the rest of its text.
+// statement returns the statement of q. The rest of the body is its data or,
+// unless it is an INSERT, more of its text.
 func (c *conn) statement(q request) (statement, error) {
 	st, err := c.parse(q.sql, q.data != nil)
 	if err != nil || q.data == nil || st.kind == inserts {
@@ -144,7 +144,7 @@ func (h *handler) run(c *conn, st statement, q request, a *answer) error {
 	}
 }
 
-// prepare puts the settings in force, those that bind a reader last.
+// prepare sets the settings, those that restrict a reader last.
 func (h *handler) prepare(c *conn, q request, role Role) error {
 	settings, database := q.settings, q.database
 	if role == Reader {
@@ -156,7 +156,7 @@ func (h *handler) prepare(c *conn, q request, role Role) error {
 			database = h.engine.cfg.Database
 		}
 	} else {
-		settings = append(settings, param{"async_insert", "0"}) // what is acknowledged is stored
+		settings = append(settings, param{"async_insert", "0"}) // acknowledged data are stored
 	}
 	if database != "" && database != "default" {
 		if _, err := c.query("USE "+quoteName(database), "TSV"); err != nil {
@@ -178,7 +178,7 @@ func (h *handler) readerSettings(asked []param) ([]param, error) {
 	for _, s := range asked {
 		switch {
 		case s.name == "readonly":
-			// Whatever it asks for, it gets 1.
+			// Any requested value becomes 1.
 		case s.name == "max_execution_time":
 			v, err := strconv.ParseFloat(s.value, 64)
 			if err != nil {
@@ -199,8 +199,8 @@ func (h *handler) readerSettings(asked []param) ([]param, error) {
 		param{"readonly", "1"}), nil
 }
 
-// insert passes the data on as it comes. It is stored as a whole or not at all:
-// a client that goes in the middle leaves nothing. No data at all is an error,
+// insert streams the data. It is stored as a whole or not at all: a client
+// that disconnects in the middle leaves nothing. Empty data is an error,
 // because that is how clickhouse-go ends a batch that it could not encode.
 func insert(c *conn, st statement, data io.Reader) error {
 	in, err := c.insert(st.sql, st.format)
@@ -225,7 +225,7 @@ func insert(c *conn, st statement, data io.Reader) error {
 	}
 }
 
-// stream sends the answer of a SELECT as the engine gives it.
+// stream streams the answer of a SELECT.
 func stream(c *conn, st statement, params []param, a *answer) error {
 	s, err := c.stream(st.sql, a.format, params)
 	if err != nil {
@@ -236,8 +236,8 @@ func stream(c *conn, st statement, params []param, a *answer) error {
 }
 
 // killWhenDone ends the statement with this log_comment when ctx ends before
-// stop is called. A statement may not have begun when it is first looked for,
-// so it is looked for until then. Never SYNC, which hangs.
+// stop is called. A statement may not have started at the first KILL, so it
+// is repeated until then. Never SYNC, which hangs.
 func (e *engine) killWhenDone(ctx context.Context, id string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

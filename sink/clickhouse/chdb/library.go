@@ -10,12 +10,12 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// A library is libchdb, loaded. Handles are C pointers: nothing of Go's is
-// behind them, and each is used by one goroutine at a time.
+// A library is the loaded libchdb. Handles are C pointers, which point to no
+// Go memory, and each is used by one goroutine at a time.
 type library struct {
 	setSignalHandlers func(enabled int32)
 
-	connect func(argc int32, argv **byte) *uintptr // nil: refused; the reason stands on standard error only
+	connect func(argc int32, argv **byte) *uintptr // nil: refused; the reason is on standard error only
 	close   func(conn *uintptr)
 
 	query        func(conn uintptr, sql *byte, n uint64, format *byte, fn uint64) uintptr
@@ -40,7 +40,7 @@ type library struct {
 	version func() string
 }
 
-// A classification is what the engine's own parser says of a text.
+// A classification is the result of the engine's own parser.
 type classification struct {
 	size       uint32 // of this struct, set by the caller
 	statements uint32
@@ -48,15 +48,15 @@ type classification struct {
 	class      uint32
 }
 
-// The classes that matter here. Others change more than data, or are unknown.
+// The classes used here. Others change more than data, or are unknown.
 const (
 	classRead   = 0
 	classChange = 1
 )
 
-// load loads the library and keeps its hands off our signals: with its own
-// handlers for SIGSEGV and the like a nil dereference in Go hangs the process.
-// It must come before the first connection.
+// load loads the library and restores Go's signal handlers: with the
+// library's own for SIGSEGV and the like a nil dereference in Go hangs the
+// process. It must precede the first connection.
 func load(path string) (*library, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
@@ -94,7 +94,7 @@ func load(path string) (*library, error) {
 	return l, nil
 }
 
-// take copies what a result holds and destroys it.
+// take copies the contents of a result and destroys it.
 func (l *library) take(result uintptr) (out []byte, err error) {
 	err = l.show(result, func(data []byte) error {
 		out = append(out, data...)
@@ -103,7 +103,7 @@ func (l *library) take(result uintptr) (out []byte, err error) {
 	return out, err
 }
 
-// show lets f see what a result holds, which is gone when f returns, and
+// show calls f with the contents of a result, valid until f returns, and
 // destroys it.
 func (l *library) show(result uintptr, f func(data []byte) error) error {
 	if result == 0 {
@@ -119,8 +119,8 @@ func (l *library) show(result uintptr, f func(data []byte) error) error {
 	return nil
 }
 
-// arguments are strings as C wants them: pointers and lengths. The library
-// copies what it keeps, so they must live for one call only.
+// arguments are strings for C: pointers and lengths. The library copies what
+// it keeps, so they must live for one call only.
 type arguments struct {
 	pointers []*byte
 	lengths  []uint64

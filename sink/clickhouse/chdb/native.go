@@ -15,20 +15,20 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 )
 
-// revisionCustomSerialization is the first revision in which a column says
-// whether it is serialized in another way than its type's own
+// revisionCustomSerialization is the first revision in which a column has a
+// flag for another serialization than its type's own
 // (DBMS_MIN_REVISION_WITH_CUSTOM_SERIALIZATION).
 const revisionCustomSerialization = 54454
 
-// translate gives the engine's blocks, which are of revision 0, to send as
-// those of a client's revision. A chunk holds whole blocks.
+// translate converts the engine's blocks, of revision 0, to a client's
+// revision, and passes them to send. A chunk holds whole blocks.
 //
-// Only what stands around the values differs. They are decoded to find where
-// they end, and sent as they are: the driver does not encode all that it can
+// Only the bytes around the values differ. The values are decoded to find
+// their end, and sent unchanged: the driver cannot encode all that it can
 // decode.
 func translate(chunk []byte, revision uint64, send func([]byte) error) error {
 	b := blockReader{data: chunk, source: bytes.NewReader(chunk), send: send}
-	b.buffered = bufio.NewReaderSize(b.source, 1<<17) // as large as the driver's own, so that it takes this one
+	b.buffered = bufio.NewReaderSize(b.source, 1<<17) // as large as the driver's own, so that it uses this one
 	b.in = proto.NewReader(b.buffered)
 	for {
 		columns, err := b.in.UVarInt()
@@ -44,20 +44,21 @@ func translate(chunk []byte, revision uint64, send func([]byte) error) error {
 	}
 }
 
-// A blockReader reads blocks of revision 0 and sends them as others.
+// A blockReader reads blocks of revision 0 and sends them in another
+// revision.
 type blockReader struct {
 	data     []byte
 	source   *bytes.Reader // of data
 	buffered *bufio.Reader // of source
 	in       *proto.Reader // of buffered
-	out      proto.Buffer  // what is to be sent next
+	out      proto.Buffer  // bytes to send next
 	send     func([]byte) error
 }
 
-// gathered is how much goes out at once at least, but for the end.
+// gathered is the least number of bytes sent together, except at the end.
 const gathered = 64 << 10
 
-// pass sends values as they came.
+// pass sends values unchanged.
 func (b *blockReader) pass(values []byte) error {
 	if len(b.out.Buf)+len(values) < gathered {
 		b.out.PutRaw(values)
@@ -71,7 +72,7 @@ func (b *blockReader) pass(values []byte) error {
 	return b.send(values)
 }
 
-// offset is how much of data has been read.
+// offset returns the number of bytes of data that were read.
 func (b *blockReader) offset() int { return len(b.data) - b.source.Len() - b.buffered.Buffered() }
 
 // block translates a block after its number of columns.
@@ -80,7 +81,7 @@ func (b *blockReader) block(columns, revision uint64) error {
 	if err != nil || rows > math.MaxInt32 {
 		return notNative(fmt.Errorf("a block of %d rows: %w", rows, err))
 	}
-	if rows > 0 { // a client reads what comes before values only if there are any
+	if rows > 0 { // a client reads the prefix of values only if there are any
 		putBlockInfo(&b.out)
 		b.out.PutUVarInt(columns)
 		b.out.PutUVarInt(rows)
@@ -124,7 +125,7 @@ func (b *blockReader) skip(name string, typ column.Type, rows int) error {
 	return c.Decode(b.in, rows)
 }
 
-// putBlockInfo writes that no rows overflowed and that there are no buckets.
+// putBlockInfo writes a block info without overflow rows and buckets.
 func putBlockInfo(b *proto.Buffer) {
 	b.PutUVarInt(1)
 	b.PutBool(false)

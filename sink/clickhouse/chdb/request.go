@@ -16,30 +16,30 @@ import (
 
 const (
 	maxStatement = 16 << 20 // bytes of a statement with the data in it
-	maxRevision  = 1 << 20  // larger ones are no protocol versions
+	maxRevision  = 1 << 20  // larger ones are not protocol versions
 )
 
-// A request is what a client sent, in ClickHouse's HTTP interface.
+// A request is a client's request to ClickHouse's HTTP interface.
 type request struct {
 	sql      string
-	data     io.Reader // what follows the statement; nil for nothing
+	data     io.Reader // the bytes after the statement; nil if none
 	database string
-	format   string // of an answer for which the statement names none
+	format   string // of the answer, if the statement names none
 	revision uint64 // of the client's native protocol; 0: blocks without a header
 	compress *compress.Method
 	settings []param
 	params   []param
 }
 
-// notSettings are URL parameters that ClickHouse reads itself, or that mean
-// nothing here: there are no users, quotas, roles and sessions, and an answer
-// is never held back.
+// notSettings are URL parameters that are not settings, or have no effect
+// here: the engine has no users, quotas, roles and sessions, and an answer is
+// never buffered as a whole.
 var notSettings = []string{
 	"query", "database", "default_format", "client_protocol_version", "compress", "decompress", "query_id",
 	"user", "password", "quota_key", "role", "wait_end_of_query", "buffer_size", "http_write_exception_in_output_format",
 }
 
-// readRequest reads all of a request but the data of an INSERT.
+// readRequest reads a request except the data of an INSERT.
 func readRequest(r *http.Request) (request, error) {
 	url := r.URL.Query()
 	q := request{
@@ -73,7 +73,7 @@ func readRequest(r *http.Request) (request, error) {
 func isTrue(s string) bool { return s == "1" || s == "true" }
 
 // readSettings takes the parameters and settings in the order of their names,
-// so that of two mistakes always the same is reported.
+// so that the reported mistake is always the same.
 func (q *request) readSettings(url url.Values) error {
 	names := make([]string, 0, len(url))
 	for name := range url {
@@ -94,7 +94,7 @@ func (q *request) readSettings(url url.Values) error {
 	return nil
 }
 
-// readBody takes the statement from the body, unless it stands in the URL.
+// readBody reads the statement from the body, unless it is in the URL.
 func (q *request) readBody(r *http.Request, compressed bool) error {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return exceptionf(codeBadArguments, "Content-Encoding is %q, want none: LZ4 goes by decompress=1", enc)
@@ -128,9 +128,9 @@ func readStatement(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// readerSettings are what a reader may set: how an answer looks, and less of
-// what it may use. Most of the others are harmless, but not all are, and the
-// engine lets a reader set none.
+// readerSettings are the settings that a reader may set: formats of an
+// answer, and lower limits. Not all others are harmless, and the engine
+// itself lets a reader set none.
 var readerSettings = regexp.MustCompile(`^(output_format_(json|csv|tsv|pretty|native)_\w+|date_time_output_format|session_timezone|extremes|final|` +
 	`use_skip_indexes_if_final_exact_mode|max_block_size|max_threads|max_execution_time|max_result_rows|max_result_bytes|result_overflow_mode|network_\w+)$`)
 

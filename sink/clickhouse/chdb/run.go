@@ -26,23 +26,23 @@ import (
 const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 5 * time.Minute
-	maxHeaderBytes = 1 << 20         // statements may stand in the URL
-	stopTimeout    = 5 * time.Second // for statements that run when the engine ends
-	goMemory       = 256 << 20       // beside the engine's: blocks on their way to clients
+	maxHeaderBytes = 1 << 20         // statements may be in the URL
+	stopTimeout    = 5 * time.Second // for statements running when the engine ends
+	goMemory       = 256 << 20       // in addition to the engine's: blocks in transit to clients
 )
 
-// An engine is the library with a directory.
+// An engine is the library opened on a directory.
 type engine struct {
 	cfg  Config
 	lib  *library
 	data string
 }
 
-// open returns a connection of its own; opening one takes some 80 µs.
+// open returns a new connection; opening one takes some 80 µs.
 func (e *engine) open(settings ...string) (*conn, error) { return e.lib.open(e.data, settings...) }
 
-// Run serves the engine until ctx ends. A process can do that once. Killing it
-// at any moment loses nothing that was acknowledged.
+// Run serves the engine until ctx ends. A process can call it once. Killing
+// it at any moment loses nothing that was acknowledged.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -61,14 +61,16 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return setupError{err}
 	}
-	// The library obeys a config.xml where it is started, which may be any
-	// directory, even one that the agent's repository supplies. Ours is ours.
+	// The library obeys a config.xml in the working directory, which may be
+	// any directory, even the agent's repository. The engine's own directory
+	// is safe.
 	if err := os.Chdir(cfg.Dir); err != nil {
 		return setupError{fmt.Errorf("entering the directory: %w", err)}
 	}
 	debug.SetMemoryLimit(goMemory) // a soft limit: Go collects more often beyond it
 	e := &engine{cfg, lib, filepath.Join(cfg.Dir, "data")}
-	// The first connection holds the engine, and only here the limits count.
+	// The first connection keeps the engine open, and the limits work only
+	// here.
 	keeper, err := e.open("--max_server_memory_usage="+strconv.FormatInt(cfg.Memory, 10), "--background_pool_size=2")
 	if err != nil {
 		return fmt.Errorf("opening %q: %w", e.data, err)
@@ -87,7 +89,8 @@ func (e *engine) serve(ctx context.Context) (stopped bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	// What runs ends with base: late, so that a batch on its way can finish.
+	// Running statements end with base: late, so that a running insert can
+	// finish.
 	base, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	var running sync.WaitGroup
@@ -127,14 +130,14 @@ func (e *engine) serve(ctx context.Context) (stopped bool, err error) {
 	return stopped, err
 }
 
-// A listener is a place where a role is served.
+// A listener is an address that serves a role.
 type listener struct {
 	net.Listener
 	handler http.Handler
 }
 
-// listen opens the sockets. Those that a killed process left behind are ours
-// to remove, because we hold the lock.
+// listen opens the sockets. Those that a killed process left behind can be
+// removed, because this process has the lock.
 func (e *engine) listen() (listeners []listener, err error) {
 	defer func() {
 		if err != nil {
@@ -164,7 +167,7 @@ func (e *engine) listen() (listeners []listener, err error) {
 	return listeners, nil
 }
 
-// withPassword lets those in who know the password, under any name.
+// withPassword admits requests with the password, under any name.
 func withPassword(password string, h http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(password))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +175,7 @@ func withPassword(password string, h http.Handler) http.Handler {
 		if !ok {
 			given = r.Header.Get("X-ClickHouse-Key")
 		}
-		// Of a fixed length, so that comparing takes the same time whatever it is.
+		// A fixed length, so that comparing takes constant time.
 		got := sha256.Sum256([]byte(given))
 		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="ClickHouse"`)
@@ -183,8 +186,8 @@ func withPassword(password string, h http.Handler) http.Handler {
 	})
 }
 
-// lockDir makes the directory and locks it. The engine has a lock of its own,
-// but says only on standard error who holds it.
+// lockDir makes the directory and locks it. The engine has its own lock, but
+// names its holder only on standard error.
 func lockDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the engine's directory: %w", err)
@@ -212,15 +215,15 @@ func lockDir(dir string) (*os.File, error) {
 		n, _ := f.ReadAt(pid, 0) // for the message only
 		return nil, fmt.Errorf("directory %q %w by process %s", dir, ErrInUse, strings.TrimSpace(string(pid[:n])))
 	}
-	// The lock holds without it; it tells others whom they wait for.
+	// The lock works without it; it names the holder to other processes.
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return f, nil
 }
 
-// inUse returns ErrInUse if a process has the directory now. What else is wrong
-// with it, Run says.
+// inUse returns ErrInUse if a process has the directory now. Run reports
+// other problems.
 func inUse(dir string) error {
 	lock, err := lockDir(dir)
 	if err == nil {

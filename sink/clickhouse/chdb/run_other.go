@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// Run returns an error: there is no engine for this system.
+// Run returns an error: libchdb does not support this system.
 func Run(context.Context, Config) error { return setupError{missing(runtime.GOOS, runtime.GOARCH)} }
 
 func inUse(string) error { return nil }

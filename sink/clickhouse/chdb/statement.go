@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A statement is what a client wants to run.
+// A statement is a client's statement.
 type statement struct {
-	sql    string // what runs; without FORMAT if it reads or its data follows
+	sql    string // the text to run; without FORMAT if it reads or its data follows
 	format string // the client's own; "" for none
 	kind   kind
 
@@ -27,11 +27,11 @@ const (
 	shows               // it reads, but its answer comes at once
 )
 
-// parse asks the engine what text is. What reads is taken over in the engine's
-// own spelling: one word for each thing, no comments, names without escapes,
-// so that nothing in it can look different from what it is.
+// parse classifies text with the engine. Statements that read are replaced by
+// the engine's own spelling: one word for each construct, no comments, names
+// without escapes, so that nothing can be disguised.
 //
-// dataFollows says that the client sends more than text.
+// dataFollows means that the client sends more than text.
 func (c *conn) parse(text string, dataFollows bool) (statement, error) {
 	class, ok := c.classify(text)
 	switch {
@@ -54,7 +54,7 @@ func (c *conn) parse(text string, dataFollows bool) (statement, error) {
 	st.splitFormat()
 	switch {
 	case class.class == classChange:
-		// Data that stands in the text would be missing from the canonical form.
+		// Data in the text would be missing from the canonical form.
 		trimmed := strings.TrimRight(text, " \t\r\n;")
 		if len(tokens) == 0 || tokens[0].text != "INSERT" || st.format == "" || !strings.HasSuffix(trimmed, st.format) {
 			st = statement{sql: text}
@@ -84,7 +84,8 @@ func (c *conn) canonical(text string) (string, error) {
 	return string(out), withoutScope(err)
 }
 
-// scope is what an error in the statement says of the one that we put around it.
+// scope is the part of an error message about the statement wrapped around
+// the client's.
 var scope = regexp.MustCompile(`(?s): In scope SELECT formatQuerySingleLine\(.*\)(\. \([A-Z_]+\)\s*)$`)
 
 func withoutScope(err error) error {
@@ -99,8 +100,8 @@ var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `
 
 func escapeTSV(s string) string { return tsvEscapes.Replace(s) }
 
-// splitFormat takes FORMAT out of the statement: the format is given to the
-// engine apart, so that what comes back is in the form that we think it is.
+// splitFormat takes FORMAT out of the statement: the engine gets the format
+// separately, so that the answer has the expected format.
 func (st *statement) splitFormat() {
 	depth := 0
 	for i, t := range st.tokens {
@@ -160,7 +161,7 @@ func (st *statement) readable() error {
 	return nil
 }
 
-// text returns the text of a token, "" if there is none at i.
+// text returns the text of token i, "" if there is none.
 func (st *statement) text(i int) string {
 	if i < 0 || i >= len(st.tokens) {
 		return ""
@@ -170,14 +171,14 @@ func (st *statement) text(i int) string {
 
 // A token is a piece of a canonical statement.
 type token struct {
-	text    string // a quoted name stands without its quotes; of a string only its quote
-	at, end int    // where it stands
+	text    string // a quoted name without its quotes; for a string only its quote
+	at, end int    // its position
 	word    bool   // a name or keyword
-	quoted  bool   // a name in quotes, which is no keyword
+	quoted  bool   // a quoted name, which is not a keyword
 }
 
-// tokenize splits what formatQuery wrote. There are no comments in it, and
-// quotes are escaped with backslashes.
+// tokenize splits the output of formatQuery, which has no comments, and
+// quotes escaped by backslashes.
 func tokenize(s string) []token {
 	var tokens []token
 	for i := 0; i < len(s); {
@@ -213,7 +214,7 @@ func wordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
 }
 
-// quoteEnd returns where the quoted text that starts at i ends.
+// quoteEnd returns the end of the quoted text that starts at i.
 func quoteEnd(s string, i int) int {
 	quote := s[i]
 	for i++; i < len(s); i++ {

@@ -16,7 +16,7 @@ import (
 const (
 	firstRestart = 100 * time.Millisecond
 	lastRestart  = 30 * time.Second
-	steady       = time.Minute // an engine that ran so long failed by chance
+	steady       = time.Minute // an engine that ran this long resets the pause
 
 	startTimeout  = 2 * time.Minute // a large database takes its time
 	probeInterval = 5 * time.Second
@@ -25,24 +25,25 @@ const (
 	lockInterval  = 200 * time.Millisecond
 )
 
-// A Supervisor says how Supervise starts the engine.
+// A Supervisor configures Supervise.
 type Supervisor struct {
 	Dir     string           // that of the engine. Required.
 	Command func() *exec.Cmd // a process that calls Run and ends when its standard input does. Required.
 	Log     *zap.Logger      // nil: none
 
-	// Patience is how long the engine may take to answer before it counts as hung
-	// and is killed; it is asked every 5 s. It is also how long another engine may
-	// have the directory: one whose parent was killed ends within 15 s. Zero: 30 s.
+	// Patience is the time without an answer after which the engine counts as
+	// hung and is killed; it is probed every 5 s. It is also the longest wait
+	// for another engine in the directory: one whose parent was killed ends
+	// within 15 s. Zero: 30 s.
 	Patience time.Duration
 }
 
 // Supervise keeps an engine running until ctx ends: one that dies or does not
-// answer is started again, later each time. It returns an error only if
-// starting it again would not help.
+// answer is restarted, after a growing pause. It returns an error only if a
+// restart would not help.
 //
-// The engine's standard input is a pipe that nobody writes to. It ends with
-// this process, however that ends, and the engine with it.
+// The engine's standard input is a pipe without data. It closes when this
+// process ends for any reason, and the engine then exits.
 func Supervise(ctx context.Context, s Supervisor) error {
 	if s.Log == nil {
 		s.Log = zap.NewNop()
@@ -78,8 +79,8 @@ func Supervise(ctx context.Context, s Supervisor) error {
 	}
 }
 
-// awaitDir waits until nobody has the directory, or ctx ends. It returns an
-// error if somebody still has it when patience is at its end.
+// awaitDir waits until the directory is free or ctx ends. It returns an error
+// if another process still has it after patience.
 func (s Supervisor) awaitDir(ctx context.Context) error {
 	end := time.Now().Add(s.Patience)
 	for told := false; ; told = true {
@@ -140,21 +141,20 @@ func (s Supervisor) once(ctx context.Context) error {
 	}
 }
 
-// end ends the engine: by itself if it can, killed if not.
+// end stops the engine: by closing its input, then by killing it.
 func end(cmd *exec.Cmd, stdin io.Closer, ended <-chan error) error {
 	stdin.Close()
 	select {
 	case err := <-ended:
 		return err
 	case <-time.After(endTimeout):
-		// What was acknowledged is on disk; what was not is sent again.
+		// Acknowledged data are on disk; other data are sent again.
 		_ = cmd.Process.Kill()
 		return <-ended
 	}
 }
 
-// probe asks the engine again and again whether it answers, and returns once
-// it does not, or when ctx ends.
+// probe pings the engine until it does not answer or ctx ends.
 func (s Supervisor) probe(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -192,7 +192,7 @@ func Ready(ctx context.Context, dir string) error {
 	}
 }
 
-// ping asks the engine once.
+// ping pings the engine once.
 func ping(ctx context.Context, dir string) error {
 	dial := Dialer(dir, Reader)
 	client := http.Client{Transport: &http.Transport{

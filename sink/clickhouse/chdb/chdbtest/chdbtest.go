@@ -21,7 +21,7 @@ const (
 	library   = "CHDBTEST_LIBRARY"
 )
 
-// memory is what an engine of a test may take, in bytes.
+// memory is the limit of a test's engine, in bytes.
 const memory = 512 << 20
 
 // readyTimeout is generous: an engine needs a second on an idle machine.
@@ -66,7 +66,7 @@ func Start(t testing.TB) string {
 	return dir
 }
 
-// StartIn starts an engine with what it has in dir, and waits until it answers.
+// StartIn starts an engine with the data in dir, and waits until it answers.
 // It ends with the test.
 func StartIn(t testing.TB, dir string) {
 	t.Helper()
@@ -86,7 +86,7 @@ func StartIn(t testing.TB, dir string) {
 	}
 	t.Cleanup(func() {
 		stdin.Close()
-		_ = cmd.Wait() // its exit code is of no interest here
+		_ = cmd.Wait() // its exit code does not matter here
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
 	defer cancel()
