@@ -1,6 +1,6 @@
 #!/bin/sh
-# Plays one agent: libtmux-mcp behind the proxy, and what a client would send.
-# Its standard input stays open until the last call had time to be answered.
+# Plays one agent: libtmux-mcp behind the proxy, and a client's messages.
+# Its standard input stays open until the last call can have its answer.
 set -eu
 cd "$(dirname "$0")"
 export TMUX_TMPDIR="${TMPDIR:-/tmp}" LIBTMUX_SOCKET=demo SHELL=/bin/sh

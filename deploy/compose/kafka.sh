@@ -1,6 +1,6 @@
 #!/bin/bash
-# Becomes the broker, with deploy/kafka/server.properties and what a container
-# needs besides. Of a property that stands twice the last counts.
+# Becomes the broker, with deploy/kafka/server.properties and the settings for a
+# container. The last duplicate of a property wins.
 set -eu
 properties=/tmp/server.properties
 sed -e 's|@DATA@|/var/lib/kafka/data|; s|@PORT@|9092|g; s|@CPORT@|9093|g' /etc/audit/server.properties >$properties
