@@ -1,6 +1,6 @@
 # make help lists what there is to make.
 
-# Everything that is fetched lies here, pinned; git ignores it.
+# Fetched components, pinned; git ignores the directory.
 TOOLS := .tools
 A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
 A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
@@ -18,21 +18,21 @@ COMPOSE := $(TOOLS)/compose-go-$(COMPOSE_VERSION)/cmd
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
-# Without a home to write to, the caches of Go, pip and npm go beside the rest.
+# Without a writable home, keep the caches of Go, pip and npm here too.
 ifneq ($(shell test -n "$$HOME" && test -w "$$HOME" && echo yes),yes)
 export HOME := $(CURDIR)/$(TOOLS)/home
 $(shell mkdir -p $(HOME))
 endif
 
-# Where the programs run besides linux/amd64: built and vetted, not tested.
+# Platforms other than linux/amd64: built and vetted, not tested.
 PLATFORMS := linux/arm64 darwin/amd64 darwin/arm64
 
-# What has system calls or assembly of its own, and the tests of it that the
-# build tag portable is for: it takes the code for macOS on Linux.
+# The tests run with the build tag portable, which selects the code for macOS
+# on Linux.
 PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -short -count=1 -timeout 20m
 
-# The packages that run goroutines or are called by several; the detector is
-# slow, so -short takes what it cannot find more in out of their tests.
+# The packages that run goroutines or are called by several. The detector is
+# slow, so -short omits cases in which it cannot find more.
 RACE := ./mcpproxy ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review \
 	./cmd/internal/cli ./cmd/internal/terminal
 
@@ -49,13 +49,13 @@ demo: build $(A22)/.done $(LIBCHDB)/.done ## watch a real tmux session through t
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/internal/demo
 	@$(DEMO)
 
-demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## the same through a real Kafka broker
+demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## run the demo through a real Kafka broker
 	@deploy/dev/fetch commands tmux
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/internal/demo
 	@$(DEMO) -kafka
 
-# check has vetted all that go test would.
-# CI has a test fail, not skip, for which something was not fetched.
+# check vets more than go test would.
+# With CI set, a test fails if its component was not fetched, instead of skipping.
 test: export CI := true
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
 	go test -vet=off -count=1 -timeout 20m ./...
@@ -71,10 +71,10 @@ check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platf
 		export GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0; \
 		go vet ./... && go build -trimpath -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; done
 
-# The records that wait in Kafka, and those that the review page searches. The
-# targets are for ten million: each of the two programs writes them for minutes, to
-# some GB in the temporary directory. RECORDS=1000000 takes a tenth of that. The
-# proxy's part takes about ten minutes, one of them for log over 1 GB.
+# Records that wait in Kafka, and that the review page searches. The targets are
+# for ten million: each of the two programs writes them for minutes, to some GB in
+# the temporary directory. RECORDS=1000000 needs a tenth of that. The proxy's part
+# needs about ten minutes, one of them for log over 1 GB.
 RECORDS ?= 10000000
 
 bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy, the collector and the review page; RECORDS=1000000 for fewer
@@ -94,7 +94,7 @@ kafka-down: ## stop it and remove its data
 tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
-# A stamp is written last: what was fetched halfway is fetched again.
+# A stamp is written last, so that an interrupted fetch is repeated.
 $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
 	@deploy/dev/fetch venv $< $(@D)
 	@touch $@
@@ -113,12 +113,12 @@ $(LIBCHDB)/.done: deploy/dev/libchdb.sha256
 	@deploy/dev/fetch libchdb $< $(@D)
 	@touch $@
 
-# The one server that packages have; it is old, and speaks the native protocol.
+# The only server available as a package; it is old, and uses the native protocol.
 $(CLICKHOUSE)/.done:
 	@deploy/dev/fetch debian $(@D) clickhouse-server=$(CLICKHOUSE_VERSION) clickhouse-common=$(CLICKHOUSE_VERSION)
 	@touch $@
 
-# What docker compose reads its files with.
+# The parser of docker compose's files.
 $(COMPOSE):
 	@deploy/dev/fetch go github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) $(CURDIR)/$(@D)
 
