@@ -254,7 +254,7 @@ func (r *rewrite) confirm(changes []change) error {
 	answer, err := bufio.NewReader(r.cfg.Stdin).ReadString('\n')
 	if err != nil && answer == "" {
 		fmt.Fprintln(r.cfg.Stderr)
-		return fmt.Errorf("nobody is there to answer, nothing was changed: use --yes to %s without being asked", r.verb)
+		return fmt.Errorf("no answer on standard input; nothing was changed: use --yes to %s without being asked", r.verb)
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

@@ -123,9 +123,9 @@ func newServer(project string, m hujson.ObjectMember, self string) server {
 	case commands == 0:
 		s.Problem = `it has neither "command" nor "url"`
 	case commands > 1 || lists > 1:
-		s.Problem = "a member of it stands twice"
+		s.Problem = `it has a duplicate "command" or "args"`
 	case text(s.command) == "":
-		s.Problem = `its "command" is not a string with something in it`
+		s.Problem = `its "command" is not a non-empty string`
 	case lists == 1 && s.args.Value.Kind() != '[':
 		s.Problem = `its "args" is not a list`
 	case runsProxy(text(s.command), self):
