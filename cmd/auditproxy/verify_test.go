@@ -59,7 +59,7 @@ func TestVerifyFinds(t *testing.T) {
 		{"it finds two records that are not there", func(t *testing.T, l [][]byte) [][]byte {
 			return remove(`"kind":"call"`, `"call_no":3`)(t, remove(final...)(t, l))
 		}, []string{"seq 2 to 3 are missing before this line", "call 2 has no record", "call 3 has no record"}},
-		{"it finds a record that stands there twice", repeat(final...), []string{"seq 2 stands here again", "call 2 has a record already"}},
+		{"it finds a duplicate record", repeat(final...), []string{"seq 2 is repeated or out of order", "call 2 has a record already"}},
 		{"it takes an intent that is written again for one", repeat(intent...), nil},
 		{"it finds a start that is not there", remove(`"session_start"`), []string{"seq 0 is missing before this line"}},
 		{"it finds a flipped bit", func(t *testing.T, l [][]byte) [][]byte {

@@ -168,7 +168,7 @@ func (c *check) record(item spool.Item, h head) {
 	case h.seq > c.seq && (c.numbered || !c.before):
 		c.problem(item.Pos, "%s before this line", missing("seq", c.seq, h.seq-1))
 	case h.seq < c.seq:
-		c.problem(item.Pos, "seq %d stands here again", h.seq)
+		c.problem(item.Pos, "seq %d is repeated or out of order", h.seq)
 	}
 	if h.hasSeq {
 		c.numbered, c.seq = true, max(c.seq, h.seq+1)

@@ -44,7 +44,7 @@ func writeReports(w io.Writer, reports []report, colour bool) error {
 			unread++
 		}
 	}
-	text, s := "all in order", terminal.Good
+	text, s := "ok", terminal.Good
 	switch {
 	case wrong > 0:
 		text, s = fmt.Sprintf("%d with problems", wrong), terminal.Bad
