@@ -31,7 +31,7 @@ func (p *recordPage) show(id string, lines []placedLine) []byte {
 			p.operation(op)
 		}
 	}
-	p.heading("where it stands")
+	p.heading("location")
 	p.row("session", terminal.Plain, main.session)
 	for _, l := range lines {
 		s := terminal.Plain
