@@ -54,7 +54,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location()), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time; write it as \"2026-11-21 10:00\", 10:00, -1h, \"2 days ago\", today or yesterday", s)
+	return time.Time{}, fmt.Errorf("%q is not a time; use \"2026-11-21 10:00\", 10:00, -1h, \"2 days ago\", today or yesterday", s)
 }
 
 // spanUnits are the units that people write for a time, besides those of
