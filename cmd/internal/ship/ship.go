@@ -67,7 +67,7 @@ func Once(ctx context.Context, cfg Config, since time.Time) error {
 	h.progress.Finish()
 	fmt.Fprintf(cfg.Stdout, "shipped %s of %s\n", terminal.Count(int(h.records.Load()), "record"), terminal.Count(len(work), "session"))
 	if n := h.busy.Load(); n > 0 {
-		fmt.Fprintf(cfg.Stdout, "%s left to the process that ships it\n", terminal.Count(int(n), "session"))
+		fmt.Fprintf(cfg.Stdout, "%s skipped: another process ships it\n", terminal.Count(int(n), "session"))
 	}
 	switch {
 	case ctx.Err() != nil:
