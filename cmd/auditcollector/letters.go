@@ -119,7 +119,7 @@ func parsePlace(text string) (*sink.Source, error) {
 			return &sink.Source{Topic: parts[0], Partition: uint32(partition), Offset: offset}, nil
 		}
 	}
-	return nil, fmt.Errorf("%q is no place, want TOPIC/PARTITION/OFFSET", text)
+	return nil, fmt.Errorf("%q is not a position, want TOPIC/PARTITION/OFFSET", text)
 }
 
 func newShowLetterCmd(a *app) *cobra.Command {

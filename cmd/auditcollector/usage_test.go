@@ -13,7 +13,7 @@ import (
 // mistake and where to read on, and has no effect.
 func TestUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"runn", `"runn" is no command of auditcollector; did you mean "run"? see auditcollector --help`},
+		{"runn", `unknown command "runn" for auditcollector; did you mean "run"? see auditcollector --help`},
 		{"run now", `run takes no arguments, got "now"; see auditcollector run --help`},
 		{"run --kafka-broker b:1", `unknown flag: --kafka-broker; see auditcollector run --help`},
 		{"query", "query takes one argument, SQL, in quotes if it has spaces, got 0; see auditcollector query --help"},
@@ -21,7 +21,7 @@ func TestUsage(t *testing.T) {
 		{"query --format xml SELECT", `--format is "xml", want table, json or csv`},
 		{"dead-letters lst", `dead-letters takes no arguments, got "lst"; see auditcollector dead-letters --help`},
 		{"dead-letters show", "show takes one argument, PLACE, in quotes if it has spaces, got 0; see auditcollector dead-letters show --help"},
-		{"dead-letters show x", `"x" is no place, want TOPIC/PARTITION/OFFSET`},
+		{"dead-letters show x", `"x" is not a position, want TOPIC/PARTITION/OFFSET`},
 		{"rules lst", `rules takes no arguments, got "lst"; see auditcollector rules --help`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

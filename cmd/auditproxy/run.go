@@ -90,15 +90,15 @@ func checkCommandLine(before int, args []string, similar func(string) []string) 
 	case len(args) == 0:
 		return errors.New("there is no server to wrap; write its command after two dashes: auditproxy -- COMMAND [ARGUMENT...]")
 	case before < 0 && strings.HasSuffix(args[0], ".json"):
-		return fmt.Errorf("%q is no command of auditproxy; to wrap the servers of a client's configuration: auditproxy wrap %[1]s", args[0])
+		return fmt.Errorf("unknown command %q for auditproxy; to wrap the servers of a client's configuration: auditproxy wrap %[1]s", args[0])
 	case before < 0:
 		hint := ""
 		if words := similar(args[0]); len(words) > 0 {
 			hint = fmt.Sprintf("did you mean %q? ", words[0])
 		}
-		return fmt.Errorf("%q is no command of auditproxy; %sto wrap a server put two dashes in front of it: auditproxy -- %s", args[0], hint, args[0])
+		return fmt.Errorf("unknown command %q for auditproxy; %sto wrap a server put two dashes in front of it: auditproxy -- %s", args[0], hint, args[0])
 	case before > 0:
-		return fmt.Errorf("%q stands before the two dashes, where only flags can; the server's command comes after them", args[0])
+		return fmt.Errorf("unexpected argument %q before \"--\"; the server's command comes after it", args[0])
 	case args[0] == "":
 		return errors.New("the command after the two dashes is empty; write the server's command there")
 	}

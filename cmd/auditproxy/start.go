@@ -43,12 +43,12 @@ func whyNotFound(name string, err error) string {
 	case strings.Contains(name, "://"):
 		return fmt.Sprintf("%q is a URL; only a server that is started as a command can be wrapped", name)
 	case strings.HasPrefix(name, "~/"):
-		return fmt.Sprintf("nobody fills in the ~ of %q; write its absolute path", name)
+		return fmt.Sprintf("\"~\" in %q is not expanded; use an absolute path", name)
 	case strings.Contains(name, " "):
 		return fmt.Sprintf("there is no %q; if that is a command with arguments, write each of them as a string of its own", name)
 	case strings.Contains(name, "=") && !strings.Contains(name, "/"):
 		variable, _, _ := strings.Cut(name, "=") // whose value may be a secret
-		return fmt.Sprintf("the variable %q stands in its place; variables belong under \"env\" in the client's configuration", variable)
+		return fmt.Sprintf("%q is a variable, not a command; variables belong under \"env\" in the client's configuration", variable)
 	case name == "npx":
 		return fmt.Sprintf("%q is not in $PATH; install Node.js with npm, or write the absolute path of npx, desktop clients have a short $PATH", name)
 	case errors.Is(err, exec.ErrNotFound):

@@ -80,7 +80,7 @@ func (k Key) zero() any {
 }
 
 // errNotExpanded reports a value that the caller should have expanded.
-var errNotExpanded = errors.New("contains a ${NAME} that was not filled in; write the value itself")
+var errNotExpanded = errors.New("contains an unexpanded ${NAME}; write the value itself")
 
 // parse reads a value as written in a variable or a flag.
 func (k Key) parse(s, home string) (any, error) {

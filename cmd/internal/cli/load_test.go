@@ -273,9 +273,9 @@ func TestProblems(t *testing.T) {
 		{"finds syntax errors", "", "store: [\n", nil, nil, []string{user + `: yaml: line 1: did not find expected node content`}},
 		{"finds what was not filled in", "", "tenant: ${TENANT}\n", []string{"PROG_MODE=${env:MODE}"}, []string{"--store-dir=${HOME}/x"},
 			[]string{
-				user + `: tenant: contains a ${NAME} that was not filled in; write the value itself`,
-				`variable PROG_MODE: mode: contains a ${NAME} that was not filled in; write the value itself`,
-				`flag --store-dir: store.dir: contains a ${NAME} that was not filled in; write the value itself`,
+				user + `: tenant: contains an unexpanded ${NAME}; write the value itself`,
+				`variable PROG_MODE: mode: contains an unexpanded ${NAME}; write the value itself`,
+				`flag --store-dir: store.dir: contains an unexpanded ${NAME}; write the value itself`,
 			}},
 		{"wants the file that is named", "", "", nil, []string{"--config=/nonexistent/c.yaml"}, []string{`/nonexistent/c.yaml: no such file or directory`}},
 		{"leaves enforcing to the administrator", "", "enforce: [mode]\n", nil, nil, []string{user + `: enforce: only the administrator's file can enforce keys`}},

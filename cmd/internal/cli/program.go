@@ -50,7 +50,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	if words := cmd.SuggestionsFor(args[0]); len(words) > 0 {
 		hint = fmt.Sprintf("did you mean %q? ", words[0])
 	}
-	return fmt.Errorf("%q is no command of %s; %ssee %[2]s --help", args[0], cmd.Name(), hint)
+	return fmt.Errorf("unknown command %q for %s; %ssee %[2]s --help", args[0], cmd.Name(), hint)
 }
 
 // flagError reports the value that a flag wants, in the form of all other

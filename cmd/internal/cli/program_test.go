@@ -45,8 +45,8 @@ func TestMistakes(t *testing.T) {
 		{[]string{"show", "--lines", "x"}, `--lines is "x", want a whole number; see program show --help`},
 		{[]string{"show", "--utc=x"}, `--utc is "x", want true or false; see program show --help`},
 		{[]string{"show", "it"}, `show takes no arguments, got "it"; see program show --help`},
-		{[]string{"shwo"}, `"shwo" is no command of program; did you mean "show"? see program --help`},
-		{[]string{"else"}, `"else" is no command of program; see program --help`},
+		{[]string{"shwo"}, `unknown command "shwo" for program; did you mean "show"? see program --help`},
+		{[]string{"else"}, `unknown command "else" for program; see program --help`},
 	}
 	for _, test := range tests {
 		root := &cobra.Command{Use: "program", Args: NoArgs, SuggestionsMinimumDistance: 2, Run: func(*cobra.Command, []string) {}}
