@@ -167,7 +167,7 @@ func (c *checker) tenants() map[string]string {
 		case err != nil:
 			c.Problem(key, "%q: %w", s, err)
 		case twice:
-			c.Problem(key, "%q stands there twice", topic)
+			c.Problem(key, "%q is listed twice", topic)
 		}
 		tenants[topic] = tenant
 	}

@@ -76,7 +76,7 @@ func (c *checker) reviewListen(r reviewConfig, path string, unix bool) {
 	case err != nil:
 		c.Problem(key, "%q: want host:port, unix: and a path, or off", r.listen)
 	case r.certFile == "" && !loopback(r.listen):
-		c.Problem(key, "%q can be reached from other machines, and without TLS anybody on the way reads along: set review.tls.cert_file and review.tls.key_file, or listen at 127.0.0.1", r.listen)
+		c.Problem(key, "%q can be reached from other machines, and would be served unencrypted: set review.tls.cert_file and review.tls.key_file, or listen at 127.0.0.1", r.listen)
 	}
 }
 

@@ -106,10 +106,10 @@ func newTestRulesCmd(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test FILE...",
-		Short: "show what rules would have found; nothing is stored and nobody is told",
+		Short: "show what rules would have found; stores and sends nothing",
 		Long: `Show what rules would have found in the records that arrived since a time ago,
-in the configured ClickHouse or the local engine. Nothing is stored and nobody
-is told. The exit code is 1 if they find anything, 2 if a rule cannot be asked.`,
+in the configured ClickHouse or the local engine. It stores and sends
+nothing. The exit code is 1 if they find anything, 2 if a rule cannot be run.`,
 		Example: "  auditcollector rules test /etc/auditcollector/rules.yaml --since 24h",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {

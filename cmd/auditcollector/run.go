@@ -206,7 +206,7 @@ func watchCompleteness(ctx context.Context, every time.Duration, s *clickhouse.S
 		g.Set(math.NaN()) // not asked yet
 		return g
 	}
-	missing := gauge("missing_records", "Sequence numbers of the last two days' sessions that never came.")
+	missing := gauge("missing_records", "Records missing from sessions of the last two days.")
 	silent := gauge("silent_sessions", "Sessions of the last two days without an end and without a record for five minutes.")
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -230,7 +230,7 @@ func watchCompleteness(ctx context.Context, every time.Duration, s *clickhouse.S
 		silent.Set(float64(got.Silent))
 		if got != said {
 			said = got
-			log.Warn("what never came has changed; audit.seq_gaps and audit.sessions say of which sessions",
+			log.Warn("completeness changed; see audit.seq_gaps and audit.sessions",
 				zap.Uint64("missing_records", got.Missing), zap.Uint64("silent_sessions", got.Silent))
 		}
 	}

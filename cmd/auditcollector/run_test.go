@@ -492,7 +492,7 @@ func TestConfigProblems(t *testing.T) {
 	}{
 		{"it names every problem", []string{"--kafka-brokers", "a", "--clickhouse-database", "a;b", "--batch-rows", "0", "--retention-events", "1h", "--metrics-listen", "x"},
 			[]string{"kafka.brokers", "clickhouse.database", "batch.rows", "retention.events", "metrics.listen"}},
-		{"it knows pairs", []string{"--kafka-tenants", "a,b=c,b=d,=e"}, []string{`"a": want topic=tenant`, `"b" stands there twice`, `"=e"`}},
+		{"it knows pairs", []string{"--kafka-tenants", "a,b=c,b=d,=e"}, []string{`"a": want topic=tenant`, `"b" is listed twice`, `"=e"`}},
 		{"it wants TLS that is used", []string{"--kafka-tls-ca-file", "/x", "--clickhouse-tls-cert-file", "/y"}, []string{"kafka.tls.enabled is false", "clickhouse.tls.key_file"}},
 		{"it wants a login that is whole", []string{"--kafka-sasl-mechanism", "plain"}, []string{"kafka.sasl.username"}},
 		{"it keeps dead letters apart", []string{"--dead-letters-topic", "mcp.audit.v1"}, []string{"holds records"}},

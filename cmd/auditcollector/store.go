@@ -98,7 +98,7 @@ func (a *app) migrate(ctx context.Context, cfg config) error {
 			return err
 		}
 		if !applied.Users {
-			fmt.Fprintln(a.stdout, "this server does not let us make roles")
+			fmt.Fprintln(a.stdout, "the server does not allow creating roles")
 		}
 		return nil
 	})
@@ -144,7 +144,7 @@ func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logg
 		case errors.Is(err, clickhouse.ErrNewer):
 			return cli.ExitError{Code: cli.ExitConfig, Err: err}
 		case sink.ClassOf(err) == sink.Configuration:
-			log.Error("ClickHouse refuses us; records wait until somebody changes that", zap.String("store", cfg.storeName()), zap.Error(err))
+			log.Error("ClickHouse refused the migration; collection paused", zap.String("store", cfg.storeName()), zap.Error(err))
 			wait = 10 * time.Second
 		case wait > time.Second: // a starting engine is not logged
 			log.Warn("ClickHouse does not answer; records wait", zap.String("store", cfg.storeName()), zap.Error(err))
