@@ -193,7 +193,7 @@ func (c *checker) labels() []label {
 		case len(s) > maxText || !utf8.ValidString(s):
 			c.Problem("labels", "%q: want at most %d bytes of UTF-8", name, maxText)
 		case seen[name]:
-			c.Problem("labels", "%q stands there twice", name)
+			c.Problem("labels", "%q is listed twice", name)
 		}
 		seen[name] = true
 		labels = append(labels, label{name, value})

@@ -15,14 +15,14 @@ import (
 
 const logLong = `Show the records of this machine, one line for each call, newest last: when it
 started, how it ended, the tool, how long it took, its tier, what to look out
-for, and its arguments with digests in place of secrets. Lines stand in the
+for, and its arguments with digests in place of secrets. Lines are in the
 order in which calls ended, as -f shows them. At a terminal the last 50 are
 shown, else all.
 
 Calls without a record are shown too: "running" in a session that is alive,
 "lost" in one that died and has not been recovered. Damaged lines, torn tails
 and gaps are shown whatever is asked for; with --output json, which prints the
-lines as they were written, they are told on standard error.
+lines as they were written, they are reported on standard error.
 
 A tool, method, tier, outcome or kind may have * and ? in it; several are
 separated by commas. --tool looks into batches and at what other servers would
@@ -72,7 +72,7 @@ func newLogCmd(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.IntVarP(&o.lines, "lines", "n", shownAtTerminal, "show the last `N` lines, 0 for all")
-	f.BoolVarP(&o.follow, "follow", "f", false, "go on showing lines as they are written")
+	f.BoolVarP(&o.follow, "follow", "f", false, "keep printing new lines")
 	f.StringVar(&o.since, "since", "", "calls that started at or after `TIME`")
 	f.StringVar(&o.until, "until", "", "calls that started at or before `TIME`")
 	f.StringSliceVar(&o.tool, "tool", nil, "calls that did this, in a batch too: `NAMES`")

@@ -153,7 +153,7 @@ func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bo
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := session.Run(ctx); err != nil {
-			log.Error("syncing the spool ended", zap.Error(err))
+			log.Error("spool sync stopped", zap.Error(err))
 		}
 	})
 	wg.Go(func() { tidy(ctx, cfg, log) })

@@ -67,7 +67,7 @@ func TestKeys(t *testing.T) {
 	flags, names := map[string]bool{}, map[string]bool{}
 	for _, k := range proxyKeys("/spool") {
 		if names[k.Name] || flags[k.Flag()] {
-			t.Errorf("%s stands there twice", k.Name)
+			t.Errorf("%s is listed twice", k.Name)
 		}
 		names[k.Name], flags[k.Flag()] = true, true
 		if k.Usage == "" {

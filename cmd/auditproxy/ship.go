@@ -25,7 +25,7 @@ if something could not be shipped. With --follow it runs until it is stopped, as
 a service of the host or beside a proxy in a pod.
 
 With --from it ships again what Kafka has lost: every session written to at that
-time or later, from its start. Whoever reads the topic ignores repeats.`
+time or later, from its start. Readers of the topic ignore duplicates.`
 
 func newShipCmd(a *app) *cobra.Command {
 	var follow bool
@@ -38,21 +38,21 @@ func newShipCmd(a *app) *cobra.Command {
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.ship(cmd.Context(), follow, from) },
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is written from now on")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep shipping new records")
 	cmd.Flags().StringVar(&from, "from", "", "ship again what was written at this `TIME` or later, such as yesterday or -2h")
 	return cmd
 }
 
 func (a *app) ship(ctx context.Context, follow bool, from string) error {
 	if follow && from != "" {
-		return errors.New("--from ships again what is there, --follow ships what comes: want one of them")
+		return errors.New("--from and --follow cannot be combined")
 	}
 	cfg, err := a.load()
 	if err != nil {
 		return err
 	}
 	if cfg.consumer != "kafka" {
-		return cli.ExitError{Code: cli.ExitConfig, Err: errors.New("nothing is to be shipped: there are no kafka.brokers, or spool.consumer is not kafka")}
+		return cli.ExitError{Code: cli.ExitConfig, Err: errors.New("shipping is disabled: no kafka.brokers, or spool.consumer is not kafka")}
 	}
 	var since time.Time
 	if from != "" {
