@@ -39,7 +39,7 @@ func TestAlertDocument(t *testing.T) {
 		delete(rules, name)
 		switch {
 		case !ok:
-			t.Errorf("docs/alerts.md has rule %q, which is not shipped or stands twice", name)
+			t.Errorf("docs/alerts.md has rule %q, which is not shipped or is listed twice", name)
 		case severity != want:
 			t.Errorf("docs/alerts.md has severity %q for rule %q, want %q", severity, name, want)
 		case strings.TrimSpace(fires) == "" || strings.TrimSpace(todo) == "":
