@@ -58,7 +58,7 @@ func (c *checker) review() reviewConfig {
 		c.Problem("review.user", "would not be used: there is no clickhouse.addr")
 	}
 	if r.user == "" && c.Secret("review.password").Reveal()+c.String("review.password_file") != "" {
-		c.Problem("review.user", "is not set, so nobody logs in with review.password")
+		c.Problem("review.user", "is not set, so review.password is not used")
 	}
 	return r
 }

@@ -90,7 +90,7 @@ func (c *Checker) Login(prefix string) {
 	mechanism := prefix + ".mechanism"
 	switch login := c.String(mechanism) != ""; {
 	case !login && user+password+file != "":
-		c.Problem(mechanism, "is not set, so nobody logs in; want plain, scram-sha-256 or scram-sha-512")
+		c.Problem(mechanism, "is not set, so the login is not used; want plain, scram-sha-256 or scram-sha-512")
 	case login && (user == "" || password+file == ""):
 		c.Problem(mechanism, "needs %[1]s.username, and %[1]s.password or %[1]s.password_file", prefix)
 	}

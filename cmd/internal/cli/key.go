@@ -232,7 +232,7 @@ func parsePath(s, home string) (any, error) {
 	case !filepath.IsAbs(s):
 		return nil, fmt.Errorf("is %q, want an absolute path", s)
 	case shellVariable(s):
-		return nil, fmt.Errorf("is %q, and variables are not filled in; write the path itself", s)
+		return nil, fmt.Errorf("is %q, and variables are not expanded; write the path itself", s)
 	}
 	return filepath.Clean(s), nil
 }

@@ -199,7 +199,7 @@ func (l *loader) enforce(src Source, value any) {
 	}
 	for _, name := range names.([]string) {
 		if _, known := l.byName[name]; !known {
-			l.problem(enforceKey, src, fmt.Errorf("%q is no key", name))
+			l.problem(enforceKey, src, fmt.Errorf("%q is not a key", name))
 		}
 		l.enforced[name] = true
 	}

@@ -271,7 +271,7 @@ func TestProblems(t *testing.T) {
 		{"refuses a second document", "", "tenant: a\n---\ntenant: b\n", nil, nil, []string{user + `: more than one YAML document`}},
 		{"does not quote what is no configuration", "", "s3cr3t-k3y-of-somebody\n", nil, nil, []string{user + `: line 1: want settings, name: value`}},
 		{"finds syntax errors", "", "store: [\n", nil, nil, []string{user + `: yaml: line 1: did not find expected node content`}},
-		{"finds what was not filled in", "", "tenant: ${TENANT}\n", []string{"PROG_MODE=${env:MODE}"}, []string{"--store-dir=${HOME}/x"},
+		{"finds unexpanded names", "", "tenant: ${TENANT}\n", []string{"PROG_MODE=${env:MODE}"}, []string{"--store-dir=${HOME}/x"},
 			[]string{
 				user + `: tenant: contains an unexpanded ${NAME}; write the value itself`,
 				`variable PROG_MODE: mode: contains an unexpanded ${NAME}; write the value itself`,
@@ -279,7 +279,7 @@ func TestProblems(t *testing.T) {
 			}},
 		{"wants the file that is named", "", "", nil, []string{"--config=/nonexistent/c.yaml"}, []string{`/nonexistent/c.yaml: no such file or directory`}},
 		{"leaves enforcing to the administrator", "", "enforce: [mode]\n", nil, nil, []string{user + `: enforce: only the administrator's file can enforce keys`}},
-		{"knows what is enforced", "enforce: [mode, mood]\n", "", nil, nil, []string{"DIR/" + systemFile + `: enforce: "mood" is no key`}},
+		{"knows what is enforced", "enforce: [mode, mood]\n", "", nil, nil, []string{"DIR/" + systemFile + `: enforce: "mood" is not a key`}},
 		{"wants a list of what is enforced", "enforce: mode\n", "", nil, nil, []string{"DIR/" + systemFile + `: enforce: is text, want a list of texts`}},
 		{"wants a value where the default varies", "enforce: [store.dir]\n", "", nil, nil,
 			[]string{"DIR/" + systemFile + `: store.dir: is enforced without a value, and its default depends on the user`}},

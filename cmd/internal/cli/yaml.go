@@ -43,7 +43,7 @@ func checkNames(path string, m map[string]any) error {
 				return err
 			}
 		case map[any]any:
-			return fmt.Errorf("%s%s: has a name that is no text", path, name)
+			return fmt.Errorf("%s%s: has a name that is not text", path, name)
 		}
 	}
 	return nil
