@@ -39,7 +39,7 @@ type ShowConfig struct {
 func Show(ctx context.Context, cfg ShowConfig) error {
 	id := strings.ToLower(cfg.ID)
 	if !validIDPrefix(id) {
-		return fmt.Errorf("%q is no beginning of a record's id; auditproxy log -o wide shows them as record=…", cfg.ID)
+		return fmt.Errorf("%q is not the start of a record id; auditproxy log -o wide shows them as record=…", cfg.ID)
 	}
 	entries, err := List(cfg.Dir, "")
 	if err != nil {
