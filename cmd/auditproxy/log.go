@@ -85,7 +85,7 @@ func newLogCmd(a *app) *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", "short", "`FORM`: short, wide, json")
 	f.BoolVar(&asJSON, "json", false, "the same as --output json")
 	f.BoolVar(&o.utc, "utc", false, "show times in UTC")
-	f.BoolVar(&o.colour, "color", false, "colours even if this is no terminal")
+	f.BoolVar(&o.colour, "color", false, "print colours even if the output is not a terminal")
 	f.BoolVar(&o.noColour, "no-color", false, "no colours")
 	for name, words := range map[string][]string{"outcome": view.Outcomes, "kind": view.Kinds, "output": outputs} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))

@@ -100,7 +100,7 @@ func TestWithoutHome(t *testing.T) {
 	a := &app{keys: proxyKeys("")}
 	newRootCmd(a)
 	_, err := a.load()
-	if err == nil || !strings.Contains(err.Error(), "spool.dir: there is no home directory to put records in") {
+	if err == nil || !strings.Contains(err.Error(), "spool.dir: is not set, and there is no home directory") {
 		t.Errorf("load without a home = %v", err)
 	}
 }

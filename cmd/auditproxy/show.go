@@ -12,7 +12,7 @@ import (
 )
 
 const showLong = `Show one record for a person: every member, the arguments as a tree with digests
-marked as such, what the call did one by one, where it stands in the spool, and
+marked as such, what the call did one by one, its location in the spool, and
 the other lines of the same call. The beginning of a record's id is enough where
 no other record's starts like it. The exit code is 1 if there is no such record.`
 
@@ -37,9 +37,9 @@ func newShowCmd(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&asJSON, "json", false, "the line as it stands in the spool")
+	f.BoolVar(&asJSON, "json", false, "print the line as stored in the spool")
 	f.BoolVar(&utc, "utc", false, "show times in UTC")
-	f.BoolVar(&colour, "color", false, "colours even if this is no terminal")
+	f.BoolVar(&colour, "color", false, "print colours even if the output is not a terminal")
 	f.BoolVar(&noColour, "no-color", false, "no colours")
 	return cmd
 }
