@@ -186,10 +186,10 @@ func (c *checker) days(key string) time.Duration {
 
 func (c *checker) check(cfg config) {
 	if len(cfg.brokers) == 0 && len(cfg.spoolDirs) == 0 {
-		c.Problem("spool.dirs", "there are no brokers and no home directory to look for a spool in; write where the records are")
+		c.Problem("spool.dirs", "is not set, and there are neither brokers nor a home directory for a default; set it")
 	}
 	if len(cfg.addrs) == 0 && cfg.localDir == "" {
-		c.Problem("local.dir", "there is no home directory to keep the local engine's data in; write where it goes")
+		c.Problem("local.dir", "is not set, and there is no home directory for a default; set it")
 	}
 	if cfg.group == "" {
 		c.Problem("kafka.group", "must not be empty")

@@ -36,7 +36,7 @@ proxy died, as auditproxy recover does.`
 func newRunCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "take records to ClickHouse",
+		Short: "load records into ClickHouse",
 		Long:  runLong,
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
