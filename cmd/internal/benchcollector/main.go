@@ -46,7 +46,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.collector, "collector", "", "`path` of the auditcollector to measure (default: build it from this tree)")
 	flags.StringVar(&o.dir, "dir", "", "`directory` for the data of broker and engine (default: the temporary directory)")
 	flags.StringVar(&o.library, "library", ".tools/libchdb/libchdb.so", "`path` of libchdb")
-	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records that wait in Kafka; 10000000 is what is promised, and takes 2 GB and some minutes")
+	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records that wait in Kafka; 10000000 is the promised number, and needs 2 GB and some minutes")
 	flags.IntVar(&o.size, "size", 1000, "`bytes` of one record")
 	flags.StringVar(&o.only, "only", "", "measure only what has `text` in its name")
 	if err := flags.Parse(args); err != nil {

@@ -67,10 +67,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.dir, "dir", "", "`directory` of the engine's data, which is kept and used again (default: a temporary one)")
 	flags.StringVar(&o.library, "library", ".tools/libchdb/libchdb.so", "`path` of libchdb")
-	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records; 10000000 is what is promised, and takes 2 GB and some minutes")
+	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records; 10000000 is the promised number, and needs 2 GB and some minutes")
 	flags.IntVar(&o.days, "days", 30, "`number` of days over which they lie")
 	flags.IntVar(&o.rounds, "rounds", 9, "`number` of times that each page is asked for")
-	flags.StringVar(&o.listen, "serve", "", "do not measure: serve the pages at `host:port`, to whoever asks")
+	flags.StringVar(&o.listen, "serve", "", "do not measure: serve the pages at `host:port`, to any client")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}

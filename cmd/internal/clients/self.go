@@ -23,7 +23,7 @@ func selfPath() (string, error) {
 		}
 	}
 	if !utf8.ValidString(self) {
-		return "", fmt.Errorf("the path of this program, %q, is not UTF-8 and cannot stand in a JSON file", self)
+		return "", fmt.Errorf("the path of this program, %q, is not UTF-8 and cannot be written to a JSON file", self)
 	}
 	return self, nil
 }

@@ -174,7 +174,7 @@ func (d *demo) show(ctx context.Context, program string, args ...string) error {
 
 func (d *demo) showLog(ctx context.Context) error {
 	d.out.heading("What the proxy recorded")
-	d.out.text("One line per call. Where a secret could stand there is a digest.\n")
+	d.out.text("One line per call. Digests replace secrets.\n")
 	if err := d.show(ctx, d.proxy, "log"); err != nil {
 		return err
 	}
