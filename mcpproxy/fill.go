@@ -87,8 +87,8 @@ func parts(list []wire.Part) []redact.Part {
 }
 
 // shapeType is the word that records have for a JSON type: those of
-// libtmux-mcp's shapes, which are Python's. They tell int from float, and what
-// is known of an oversize call's numbers does not.
+// libtmux-mcp's shapes, which are Python's. They distinguish int from float,
+// which the kept parts of an oversize call do not.
 func shapeType(json string) string {
 	switch json {
 	case "string":
@@ -136,8 +136,8 @@ type summary struct {
 	parts []wire.Part // oversize only
 }
 
-// fillArgs makes the summaries of the call's arguments and of those that other
-// readings of its bytes have, and reports whether there are more of these.
+// fillArgs sets the summaries of the call's arguments and of those in other
+// readings of its bytes, and reports whether there are more readings.
 func (c *clientSide) fillArgs(call *call, m *wire.Message) (flags redact.Flags, more bool) {
 	rec := &call.rec
 	rec.Candidates = nil
@@ -216,7 +216,7 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 			left--
 		}
 		if k.Args == rec.Args {
-			k.Args = "" // they differ in what is not shown, or only in duplicates
+			k.Args = "" // they differ in hidden values, or only in duplicates
 		}
 		if k != first.Candidate && !slices.Contains(rec.Candidates, k) {
 			rec.Candidates = append(rec.Candidates, k)
@@ -230,9 +230,9 @@ const (
 	readingBytes = 4 << 20 // scanned for readings of a call's arguments before it is forwarded
 )
 
-// withReadings adds the readings that the arguments of first and of list have
-// because a name in them stands twice, in turn, and reports whether there are
-// more than fit or than its budget finds.
+// withReadings adds the readings that duplicate names give to the arguments of
+// first and of list, in turn, and reports whether there are more than fit or
+// than its budget finds.
 func withReadings(list []summary, first summary) (all []summary, more bool) {
 	budget := readingBytes
 	ofFirst, more := first.readings(maxSummaries-len(list), &budget)
@@ -262,8 +262,8 @@ func (s *summary) readings(want int, budget *int) (list []summary, more bool) {
 	return list, more
 }
 
-// partReadings is readings of oversize arguments: of each name that stands
-// twice, in any case, they have one part after the other.
+// partReadings is readings of oversize arguments: of each name with duplicates,
+// in any case, they have one part after the other.
 func (s *summary) partReadings(want int) (list []summary, more bool) {
 	places := map[string][]int{} // in s.parts, by name
 	names := make([]string, len(s.parts))
@@ -364,9 +364,9 @@ func traceparent(literal []byte) (trace, span string) {
 	return s[3:35], s[36:52]
 }
 
-// fillBytes says where the bytes of an opaque call are, and which they were. Of
-// one that broke off when it was larger than the limit there is no digest but
-// that of its arguments.
+// fillBytes sets the position, size and digest of an opaque call's bytes. One
+// that broke off when it was larger than the limit has only the digest of its
+// arguments.
 func (c *clientSide) fillBytes(call *call, m *wire.Message) {
 	r := &call.rec
 	r.At, r.Bytes = m.Off, m.End-m.Off

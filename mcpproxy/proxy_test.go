@@ -99,7 +99,7 @@ func serve(script string) int {
 	return 0
 }
 
-// describeFDs leaves out what the runtime opened itself: the directory, the
+// describeFDs leaves out files that the runtime opened: the directory, the
 // poller and the limits on processors.
 func describeFDs(fds []os.DirEntry) (list []string) {
 	for _, fd := range fds {
@@ -305,13 +305,15 @@ func (p *peer) wait() []audit.Record {
 // prose; then come flags, the server's script (see serve), what the client does
 // and the records. The client's steps are
 //
-//   - TEXT    send TEXT and a line feed
-//   - TEXT   send TEXT
-//     <         read a line; the golden file shows it as "< LINE"
-//     full      the journal takes no lines from here on
-//     free      it does again
-//     eof       close the input
-//     signal N  send a signal to the proxy
+//	> TEXT    send TEXT and a line feed
+//	>> TEXT   send TEXT
+//	<         read a line; the golden file shows it as "< LINE"
+//	full      fail the journal from here on
+//	free      let the journal work again
+//	eof       close the input
+//	gone      close the input and the output
+//	signal N  send a signal to the proxy
+//	ended     wait for the end
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/conversation/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -15,8 +15,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// session is the state shared by both directions: which calls are open, what
-// was numbered, what could not be written.
+// session is the state shared by both directions: open calls, numbers given,
+// lines not yet written.
 type session struct {
 	cfg Config
 	red *redact.Redactor

@@ -5,9 +5,9 @@ import "hash/maphash"
 // maxCandidates limits the other readings reported for a message.
 const maxCandidates = 16
 
-// Of more strings or arguments than that, the first ones are kept, and in the
-// last two places the newest exact one and the newest other one: readers take
-// the last, some the last that is not null, some the last in any case.
+// If there are more strings or arguments, the first ones are kept, and in the
+// last two places the newest exact one and the newest other one: most readers
+// use the last, some the last that is not null, some the last in any case.
 const (
 	newestExact = maxCandidates - 2
 	newestOther = maxCandidates - 1

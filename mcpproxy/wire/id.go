@@ -28,7 +28,7 @@ const (
 // under m if their keys are equal. Keys of different comparisons and of
 // different JSON types never are. Booleans, lists and objects compare by their
 // compact text. raw may be what KeepID returned. It returns dst unchanged where
-// m matches no more than the stricter ones for a *request's* id: for all but
+// m matches no more than the stricter ones for a *request's* id: for all except
 // numbers and strings with U+FFFD, and for integers that survive in a float64.
 // It never expands a number: 1e999999999 is short. For an answer's id pass
 // answer = true: every number then has all three keys.

@@ -36,8 +36,8 @@ const (
 //   - most restart at every LF;
 //   - Python and Java also end a message at a bare CR;
 //   - go-sdk decodes a stream of JSON values, of which a line can have several
-//     and which can span lines. When such a value turns out to be broken, the
-//     next line is read as if it were the first.
+//     and which can span lines. If such a value is broken, the next line is
+//     read as if it were the first.
 //
 // As long as all agree there is one reading. It forks at a CR and at a LF
 // inside a value, and messages at one offset are reported once. A line that
@@ -61,7 +61,7 @@ type Requests struct {
 	readings  [3]reading
 	line      *reading // restarts at LF
 	cr        *reading // and at CR
-	stream    *reading // goes on
+	stream    *reading // continues over lines
 	forked    bool     // pending may have messages that two of them reported
 	lineFrom  int64    // where the line under way starts
 	broken    bool     // line could not read it

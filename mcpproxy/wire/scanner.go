@@ -416,7 +416,7 @@ func (s *scanner) skipString(b []byte, i int, base int64) int {
 		if n < 0 {
 			end = len(b)
 		}
-		// An odd number of backslashes before it escapes what follows.
+		// An odd number of backslashes before it escapes the byte after them.
 		j := end
 		for j > i && b[j-1] == '\\' {
 			j--

@@ -75,12 +75,12 @@ type Message struct {
 	// VariantID is of a variant of id that comes after ID: mcp-go answers with it
 	// alone. nil for none.
 	VariantID []byte
-	Method    []byte // a string literal; nil if it is no string
+	Method    []byte // a string literal; nil if not a string
 	Params    []byte // nil once oversize
 
 	// Members of Params, read in the same way.
-	Name      []byte // a string literal; nil if it is no string
-	URI       []byte // a string literal; nil if it is no string, but a null does not replace one
+	Name      []byte // a string literal; nil if not a string
+	URI       []byte // a string literal; nil if not a string, but a null does not replace one
 	Arguments []byte // any value; nil once oversize
 	Meta      []byte // params._meta, any value; nil once oversize
 
