@@ -167,7 +167,7 @@ func (c *command) option(w []byte) (form, int) {
 			}
 		case len(w) == len(flag.name):
 			if flag.in == inside {
-				return wholeWord, len(w) // what a quote may attach
+				return wholeWord, len(w) // text that a quote may attach
 			}
 			c.wants(flag.form, 1)
 			if flag.name == "--encrypt" {

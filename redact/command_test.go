@@ -9,7 +9,7 @@ import (
 )
 
 // TestCommandLines hides the secret in each, alone, between other commands and
-// in a string in a string, and nothing of what is around it.
+// in a string in a string, and nothing around it.
 func TestCommandLines(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	for _, line := range redact.CommandLines {

@@ -1,6 +1,6 @@
 package redact
 
-// A nameInfo is how to redact a value, by its name.
+// A nameInfo is the cached classification of a member's name.
 type nameInfo struct {
 	class class
 	role  role

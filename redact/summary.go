@@ -467,7 +467,7 @@ func (p *pass) digestStr(i, depth int) (next int) {
 	return next
 }
 
-// A remainder counts what was cut off a container's end.
+// A remainder counts the members or elements cut off a container's end.
 type remainder struct {
 	from  int // in raw
 	count int
