@@ -115,7 +115,7 @@ func (s *session) expire() {
 	}
 }
 
-// appendOpen appends an interim record: a record of its own about the call.
+// appendOpen appends an interim record of the call.
 func (s *session) appendOpen(c *call, now time.Time) {
 	r := c.rec
 	r.Kind, r.RecordID, r.Seq = audit.KindOpen, audit.NewID(now), s.seq

@@ -112,7 +112,7 @@ func (c *clientSide) methodText(literal []byte) string {
 	return m.text(c.s.red)
 }
 
-// tool remembers names, which repeat.
+// tool caches names, which repeat.
 func (c *clientSide) tool(literal []byte) toolName {
 	if n, ok := c.names[string(literal)]; ok {
 		return n

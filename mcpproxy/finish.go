@@ -60,8 +60,8 @@ func (s *session) awaitRecord(e *early) int64 {
 }
 
 // concludeParts ends the call that has this answer, or with nil all that were
-// answered before their end, without their rest. A rest that comes after all
-// reads as a call of its own.
+// answered before their end, without their rest. A rest that still comes reads
+// as a separate call.
 func (s *session) concludeParts(e *early) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ type late struct {
 const maxLate = 4096
 
 // add remembers c, which is still in the table, by its ids. It returns the
-// call_no of one that it forgot for that, 0 for none.
+// call_no of the one it dropped to make room, 0 for none.
 func (l *late) add(c *call) (forgotten uint64) {
 	forgotten = l.addKey(c, c.rec.CallNo)
 	if c.alias != nil {

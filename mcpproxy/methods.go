@@ -42,7 +42,7 @@ func (m method) text(red *redact.Redactor) string {
 	return string(red.AppendText(nil, []byte(m.name)))
 }
 
-// methods remembers methods by their literal on the wire. fromClient owns it.
+// methods caches methods by their literal on the wire. fromClient owns it.
 type methods struct {
 	skip  []string
 	known map[string]method

@@ -72,7 +72,7 @@ type Config struct {
 
 	In     *os.File // from the client. Required.
 	Out    *os.File // to the client. Required.
-	Stderr *os.File // handed to the server as it is
+	Stderr *os.File // given to the server unchanged
 
 	// Journal keeps the lines. With nil, nothing is recorded; OnAuditFailure
 	// must then be Allow.

@@ -124,8 +124,8 @@ func (w *watchedServer) Write(b []byte) (int, error) {
 
 func (w *watchedServer) Close() error { return nil }
 
-// No call reaches the server before its intent is in the journal, however
-// its bytes come.
+// No call reaches the server before its intent is in the journal, for any cut
+// of its bytes.
 func TestRecordedBeforeForwarded(t *testing.T) {
 	const input = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}
 {"jsonrpc":"2.0","id":2,"method":"ping"}

@@ -4,8 +4,8 @@ package wire
 
 import "encoding/binary"
 
-// plain returns how many bytes at the start of b are surely neither a quote, a
-// backslash, a control character nor above 0x7F.
+// plain returns how many bytes at the start of b are certainly neither a quote,
+// a backslash, a control character nor above 0x7F.
 func plain(b []byte) int {
 	i := 0
 	for ; i+32 <= len(b); i += 32 {

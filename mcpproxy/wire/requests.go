@@ -14,7 +14,7 @@ const (
 	maxPending = 1024      // messages of a batch wait for its end
 	maxFrames  = 4096      // of one Scan: lines can be shorter than their messages in memory
 	growth     = 4         // of the window, as large buffers are slow to be collected
-	idleReads  = 32        // that need little of a large window, until it is let go
+	idleReads  = 32        // that need little of a large window, until it is released
 )
 
 // Requests reads a client's stream. It is used by one goroutine:

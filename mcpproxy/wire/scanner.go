@@ -555,8 +555,8 @@ func (s *scanner) lineFeed(off int64) {
 // special returns the index of the first quote, backslash or control character
 // in b from i on, or len(b), and whether a byte before it is above 0x7F.
 //
-// Many strings end within a word of eight bytes, so one is looked at first. Long
-// texts are for plain, as far as it goes.
+// Many strings end within a word of eight bytes, so one is checked first. Then
+// plain skips the start of a long text.
 func special(b []byte, i int) (int, bool) {
 	if i+8 <= len(b) {
 		x := binary.LittleEndian.Uint64(b[i:])
