@@ -214,8 +214,8 @@ func TestEncodedBehindLetters(t *testing.T) {
 	}
 }
 
-// TestMessagesStayWhole checks that only the credential goes, however long the
-// text around it is.
+// TestMessagesStayWhole checks that only the credential is replaced, in text of
+// any length.
 func TestMessagesStayWhole(t *testing.T) {
 	r := newRedactor(t, redact.Config{})
 	long := strings.Repeat("é ", 500)

@@ -23,7 +23,7 @@ func (s *scanner) unwrapper() *unwrapper {
 
 // scanEncoded adds the runs of the text that hold a credential once decoded:
 // base64, hexadecimal, percent-encoded, or escaped as in JSON or in C. Such a
-// run goes as a whole. One level is looked behind.
+// run is replaced as a whole. Only one level is decoded.
 func (s *scanner) scanEncoded() {
 	s.unwrapper()
 	raw := s.found // in order, while more is added behind them; those before the word are gone
@@ -114,8 +114,8 @@ func (s *scanner) encodedRun(from, to int) span {
 	return span{from, to}
 }
 
-// hides reports whether a run of letters and digits holds a credential, wherever
-// in it the encoding starts.
+// hides reports whether a run of letters and digits holds a credential, with
+// the encoding starting at any byte.
 func (s *scanner) hides(run []byte) bool {
 	u := s.unwrap
 	for skip := range 4 {

@@ -83,8 +83,8 @@ func TestGatesCommands(t *testing.T) {
 	}
 }
 
-// TestGatesFormats finds the same around each word of a format wherever in a
-// text it starts.
+// TestGatesFormats finds the same around each word of a format at any position
+// in a text.
 func TestGatesFormats(t *testing.T) {
 	g := newGates(t)
 	rnd := rand.New(rand.NewPCG(1, 2))

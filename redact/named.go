@@ -2,8 +2,8 @@ package redact
 
 import "bytes"
 
-// ahead remembers where the next byte of some kind is, so that asking for it
-// again and again stays linear.
+// ahead caches the position of the next matching byte, so that repeated lookups
+// stay linear.
 type ahead struct{ from, to int }
 
 // assigned finds the value of NAME=value and NAME: value, where the separator

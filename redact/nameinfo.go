@@ -7,8 +7,8 @@ type nameInfo struct {
 	plain bool // it is unchanged in a summary
 }
 
-// Names that are remembered, because they repeat: a client cannot make a pass
-// remember more.
+// Bounds of the name cache, which exists because names repeat. A client cannot
+// exceed them.
 const (
 	maxInfos    = 256
 	maxInfoName = 64 // bytes

@@ -72,7 +72,7 @@ type Config struct {
 	Digest     Algorithm
 	Key        []byte   // HMAC key, 32 bytes. Required where HMACSHA256 is used.
 	Names      []string // more sensitive names
-	ClearNames []string // names that are not sensitive after all
+	ClearNames []string // names excluded from redaction
 }
 
 // Flags report what was cut, failed or malformed.
@@ -143,7 +143,7 @@ func New(c Config) (*Redactor, error) {
 	return r, nil
 }
 
-// KeyID names the key in use without telling it: hex, "" where none is used.
+// KeyID names the key in use without revealing it: hex, "" where none is used.
 func (r *Redactor) KeyID() string { return r.keyID }
 
 // AppendArgs appends the summary of raw, the bytes of params.arguments on the

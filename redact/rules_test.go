@@ -28,7 +28,7 @@ func positions(t testing.TB) []string {
 	return all
 }
 
-// canary is a secret that no rule knows by its form; number is one of digits.
+// canary is a secret that no rule matches by its form; number is one of digits.
 const (
 	canary = "zk7QwX-canary-93vB"
 	number = "90817263544"
@@ -291,8 +291,7 @@ func FuzzRedacted(f *testing.F) {
 	})
 }
 
-// FuzzText checks that a text without credentials stays as it is when it is
-// redacted again.
+// FuzzText checks that redacting a redacted text does not change it.
 func FuzzText(f *testing.F) {
 	for _, c := range credentials {
 		f.Add("a " + c + " b")

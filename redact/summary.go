@@ -216,7 +216,7 @@ func (p *pass) callMember(name []byte, i, depth int) int {
 	return p.shape(i)
 }
 
-// isKeysMember reports whether libtmux-mcp knows an operation's member.
+// isKeysMember reports whether libtmux-mcp defines an operation's member.
 func isKeysMember(name []byte, k kind) bool {
 	switch string(name) {
 	case "keys":

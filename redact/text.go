@@ -31,7 +31,7 @@ type pass struct {
 	limit  int  // length of out that must not be passed
 	shared bool // in a member that must keep its share
 	over   bool // the limit was passed
-	reread bool // the operation is a call after all
+	reread bool // the operation is a call: it is read again as one
 
 	members []member
 	names   []byte              // decoded, of the objects that are being written
