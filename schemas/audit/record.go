@@ -147,7 +147,7 @@ type Record struct {
 	Proxy      JSON // session_start: version, profile, key id, methods skipped, configuration
 }
 
-// Line kinds other than a record's. Readers skip the ones they do not know.
+// Line kinds other than a record's. Readers skip unknown ones.
 const (
 	LineRecord  = ""
 	LineIntent  = "intent"  // a call about to be forwarded

@@ -10,7 +10,7 @@ import (
 )
 
 // replaced is s with U+FFFD for each maximal subpart that is not UTF-8. It
-// knows every beginning of a code point, where the package under test has a
+// lists every beginning of a code point, where the package under test has a
 // table of ranges.
 func replaced(s string, beginnings map[string]bool) string {
 	var b strings.Builder
