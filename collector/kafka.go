@@ -153,7 +153,7 @@ func (c *Collector) leave(ctx context.Context, client *kafka.Client, memberID st
 	defer cancel()
 	_, err := client.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: c.config.Kafka.Group, Members: []kafka.LeaveGroupRequestMember{{ID: memberID}}})
 	if err != nil {
-		c.log.Warn("the group was not told that we leave; the others wait for us", zap.Duration("for", sessionTimeout), because(err), zap.Error(err))
+		c.log.Warn("leaving the consumer group failed; rebalance delayed", zap.Duration("for", sessionTimeout), because(err), zap.Error(err))
 	}
 }
 
@@ -364,7 +364,7 @@ func (p *partition) reposition(ctx context.Context) (c chunk[place], err error) 
 	case p.next > end:
 		// All lower offsets may be other records now.
 		c.gaps = append(c.gaps, sink.Gap{Topic: p.topic, Partition: uint32(p.partition), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: p.decoder.now()})
-		p.log.Error("the log is shorter than what was read; it is read again", zap.String("topic", p.topic), zap.Int("partition", p.partition),
+		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.topic), zap.Int("partition", p.partition),
 			zap.Int64("end", end), zap.Int64("read", p.next))
 	default:
 		return c, nil // the offset exists again

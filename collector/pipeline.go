@@ -141,7 +141,7 @@ func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{
 			// A crash before this repeats the batch; duplicates collapse.
 			if err := p.commit(b.marks); err != nil {
 				p.metrics.commitErrors.Inc()
-				p.log.Warn("commit failed; the batch comes again, its records collapse", zap.Error(err))
+				p.log.Warn("commit failed; the batch is repeated and deduplicated", zap.Error(err))
 			} else {
 				p.metrics.acked(b.began)
 			}
@@ -257,7 +257,7 @@ func (p *pipeline[M]) insist(ctx context.Context, what string, do func(context.C
 		p.metrics.insertErrors.WithLabelValues(class.String()).Inc()
 		if class == sink.Configuration {
 			wait = retryConfiguration
-			p.log.Error("the store refuses us; records wait until somebody changes that", zap.String("what", what), zap.Error(err))
+			p.log.Error("store refused the write; collection paused", zap.String("what", what), zap.Error(err))
 		} else {
 			p.log.Warn("the store failed; records wait", zap.String("what", what), zap.Duration("retry_in", wait), zap.Error(err))
 		}
@@ -275,7 +275,7 @@ func (p *pipeline[M]) tellTopic(ctx context.Context, letters []sink.DeadLetter) 
 	}
 	if err := p.deadTopic(context.WithoutCancel(ctx), letters); err != nil {
 		p.metrics.deadTopicErrors.Inc()
-		p.log.Warn("dead letters stand in the table only", zap.Int("letters", len(letters)), zap.Error(err))
+		p.log.Warn("dead letters not copied to their topic", zap.Int("letters", len(letters)), zap.Error(err))
 	}
 }
 
