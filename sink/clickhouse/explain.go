@@ -68,9 +68,9 @@ func remedy(err error) string {
 		return "set clickhouse.tls.server_name to the name in the server's certificate"
 	case errors.As(err, &plain), errors.As(err, &alert), errors.As(err, &packet), errors.As(err, &answer), errors.Is(err, http.ErrSchemeMismatch),
 		strings.Contains(err.Error(), "unexpected packet"): // the driver has no type for it
-		return "look whether clickhouse.tls.enabled, clickhouse.protocol and the port fit together"
+		return "check that clickhouse.tls.enabled, clickhouse.protocol and the port match"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return "the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not fit together"
+		return "the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not match"
 	case errors.As(err, &dns):
 		return "correct clickhouse.addr, or the name service"
 	case errors.As(err, &op) && op.Net == "unix" && errors.Is(err, os.ErrPermission):

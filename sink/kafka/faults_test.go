@@ -118,8 +118,8 @@ func TestBrokerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Wait()
-	if logs.FilterMessage("records flow again").Len() == 0 {
-		t.Error("that the records flow again is not said")
+	if logs.FilterMessage("shipping resumed").Len() == 0 {
+		t.Error("the log does not say that shipping resumed")
 	}
 	want, got := texts(batch(0, batches*size)), values(t, topic)
 	for s := range sessions {

@@ -31,7 +31,7 @@ func (p *Producer) fails(err error) {
 		return
 	}
 	p.health.said, p.health.saidAt = text, now
-	p.log.Warn("records wait", zap.String("because", text), zap.Duration("since", now.Sub(p.health.since)), zap.Error(err))
+	p.log.Warn("shipping stalled", zap.String("because", text), zap.Duration("since", now.Sub(p.health.since)), zap.Error(err))
 }
 
 // works logs that the problem is over.
@@ -39,7 +39,7 @@ func (p *Producer) works() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.health.said != "" {
-		p.log.Warn("records flow again", zap.Duration("after", time.Since(p.health.since)))
+		p.log.Warn("shipping resumed", zap.Duration("after", time.Since(p.health.since)))
 	}
 	p.health = health{}
 }

@@ -33,7 +33,7 @@ func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 	}
 	for s.pending() > 0 && s.pending()+len(lines) > room && !s.closed {
 		if !s.waitForRoom() {
-			return 0, &fullError{errors.New("too much waits for a sync")}
+			return 0, &fullError{errors.New("too many unsynced bytes")}
 		}
 	}
 	if s.closed {

@@ -245,7 +245,7 @@ func (u used) remove(f FS) error {
 	}
 	defer l.Close()
 	if ok, err := l.Lock(false); err != nil || !ok {
-		return errors.Join(err, errors.New("somebody has its lock"))
+		return errors.Join(err, errors.New("locked by another process"))
 	}
 	// Renamed first: a crash during the removal must not leave an apparently
 	// dead session. sweep completes it.

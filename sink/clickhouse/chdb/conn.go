@@ -15,7 +15,7 @@ type conn struct {
 	handle *uintptr
 }
 
-var errRefused = errors.New("the engine refused the connection; its reason stands above")
+var errRefused = errors.New("the engine refused the connection; see its message above")
 
 // open opens a connection with command-line settings. An unknown name is
 // silently accepted here, so a client's settings go through SET.

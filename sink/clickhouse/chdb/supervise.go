@@ -70,7 +70,7 @@ func Supervise(ctx context.Context, s Supervisor) error {
 		if time.Since(started) > steady {
 			wait = firstRestart
 		}
-		s.Log.Warn("engine ended, it is started again", zap.Error(err), zap.Duration("wait", wait))
+		s.Log.Warn("engine exited; restarting", zap.Error(err), zap.Duration("wait", wait))
 		select {
 		case <-ctx.Done():
 			return nil

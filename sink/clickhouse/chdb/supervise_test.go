@@ -107,7 +107,7 @@ func TestSuperviseHung(t *testing.T) {
 	if got := count(t, db, "SELECT count() FROM audit.events"); got != 200 {
 		t.Errorf("%d rows, want 200", got)
 	}
-	said := logs.FilterMessage("engine ended, it is started again").All()
+	said := logs.FilterMessage("engine exited; restarting").All()
 	if len(said) != 1 || !strings.Contains(fmt.Sprint(said[0].ContextMap()["error"]), "the engine does not answer") {
 		t.Errorf("logged %v, want that the engine does not answer", said)
 	}
