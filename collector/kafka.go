@@ -116,6 +116,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client, group *kafka.ConsumerGroup) (memberID string) {
 	var consuming sync.WaitGroup
 	defer consuming.Wait()
+	unsure := true // the last assignment may have been made before a topic was
 	for {
 		gen, err := group.Next(ctx)
 		switch {
@@ -131,14 +132,28 @@ func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client
 		}
 		memberID = gen.MemberID
 		c.metrics.generations.Inc()
-		c.source.tell(c.missingTopics(ctx, client))
+		missing := c.missingTopics(ctx, client)
+		c.source.tell(missing)
+		// kafka-go watches for more partitions than its watcher first saw, not than
+		// the group's leader assigned: of a topic that was made between the two
+		// nothing would be read until the next rebalance. Joining once more assigns it.
+		again := (unsure || missing != nil) && c.lacks(gen)
+		unsure = missing != nil
 		consuming.Add(1)
-		// One function: the first that returned would end the generation for all.
+		// One function: the first that returns ends the generation for all.
 		gen.Start(func(ctx context.Context) {
 			defer consuming.Done()
-			c.consume(ctx, client, gen)
+			if !again {
+				c.consume(ctx, client, gen)
+			}
 		})
 	}
+}
+
+// lacks reports whether a generation has no partition of some topic for this
+// member. Others may have them.
+func (c *Collector) lacks(gen *kafka.Generation) bool {
+	return slices.ContainsFunc(c.config.Kafka.Topics, func(topic string) bool { return len(gen.Assignments[topic]) == 0 })
 }
 
 // leave removes a member from the group, so that the others need not wait
