@@ -81,8 +81,8 @@ func (b *bench) want(t *testing.T, committed []int, records, letters int) {
 	}
 }
 
-// TestCommitFollowsInsert: the source is told only after the store has answered, whatever the
-// store answers first.
+// TestCommitFollowsInsert has the store fail in several ways first: the source
+// is committed only after the store has the rows.
 func TestCommitFollowsInsert(t *testing.T) {
 	for name, f := range map[string]fault{
 		"it waits for a store that fails":                lost,

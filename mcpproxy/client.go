@@ -226,7 +226,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		}
 		return
 	case goesOn, m.Anomalies&wire.Unreadable != 0:
-		cl = recorded // as what it reads as, whatever that is
+		cl = recorded // under the method that was read, if any
 	case cl == skipped && m.Method != nil && m.ID != nil && m.State != wire.Begun && !m.HasResult && !m.HasError:
 		// Its answer must not be taken for that of a call with its id.
 	case cl == skipped || cl == notified || cl == cancelled:

@@ -52,7 +52,7 @@ var recordMembers = []Member{
 		Meaning: "What kind of result this is, if it is not the complete one. Chosen by the server."},
 	{Name: "forwarded", Type: TypeTrue, Group: GroupWhat,
 		Field:   func(r *Record) *bool { return &r.Forwarded },
-		Meaning: "The bytes were handed to the server. Omitted where they were not, or where nobody knows. Set by the proxy."},
+		Meaning: "The bytes were handed to the server. Omitted where they were not, or where that is unknown. Set by the proxy."},
 	{Name: "cancel_requested", Type: TypeTrue, Group: GroupWhat,
 		Field:   func(r *Record) *bool { return &r.CancelRequested },
 		Meaning: "The client asked to cancel the call; most servers finish it all the same. Chosen by the client."},
