@@ -137,7 +137,7 @@ func (s *scanner) hides(run []byte) bool {
 // a credential is surrounded by text.
 func (u *unwrapper) finds() bool {
 	u.inner.found = u.inner.found[:0]
-	if !u.inner.open && !hasText(u.text) {
+	if !hasText(u.text) {
 		return false
 	}
 	u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat))
