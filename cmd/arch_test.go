@@ -33,6 +33,7 @@ var never = map[string]map[string]string{
 		"net":           "reading is pure",
 		"os":            "reading is pure",
 	},
+	"mcpproxy/risk":   {"net/http": "an assessment is pure", "os": "an assessment is pure"},
 	"mcpproxy/policy": {"net": "a decision is pure", "os": "a decision is pure"},
 	"collector/alert": {"net": "rules are pure but for a clock", "os": "rules are pure but for a clock"},
 	"redact":          {"net": "redaction is pure", "os": "redaction is pure"},
