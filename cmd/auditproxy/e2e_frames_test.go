@@ -3,11 +3,13 @@ package main_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,13 +21,12 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/deploy/dev"
+	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 )
 
-// A frame is something a client could send and what eight servers did with it.
-// testdata/frames.jsonl and testdata/arguments.jsonl, which has the arguments
-// too, were measured on the servers themselves, by their own notes of what they
-// executed, without a proxy.
+// A frame is something a client could send and what servers did with it, from
+// mcpproxy/wire/testdata, whose README says how it was measured.
 type frame struct {
 	Name       string
 	Initialize bool   // the frame follows a finished initialization
@@ -39,22 +40,20 @@ type frame struct {
 
 func frames(t *testing.T) (list []frame) {
 	t.Helper()
-	for _, file := range []string{"testdata/frames.jsonl", "testdata/arguments.jsonl"} {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for dec := json.NewDecoder(f); dec.More(); {
-			var fr frame
-			if err := dec.Decode(&fr); err != nil {
-				t.Fatalf("decoding frame %d of %s: %v", len(list), file, err)
-			}
-			list = append(list, fr)
-		}
+	f, err := os.Open(filepath.Join(root(t), "mcpproxy/wire/testdata/frames.jsonl"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(list) != 168 {
-		t.Fatalf("testdata has %d frames, want 168", len(list))
+	defer f.Close()
+	for dec := json.NewDecoder(f); dec.More(); {
+		var fr frame
+		if err := dec.Decode(&fr); err != nil {
+			t.Fatalf("decoding frame %d: %v", len(list), err)
+		}
+		list = append(list, fr)
+	}
+	if len(list) != 269 {
+		t.Fatalf("testdata has %d frames, want 269", len(list))
 	}
 	return list
 }
@@ -85,17 +84,93 @@ func (f *frame) opening() (initialize, initialized string) {
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 }
 
+// follows reports whether f can be sent before and after other frames. Servers
+// refuse an id while a call of that id is not answered, and do not answer what
+// was cancelled, or two calls of one id.
+func (f *frame) follows(t *testing.T) bool {
+	for _, executed := range f.Executed {
+		if len(executed) > 1 {
+			return false
+		}
+	}
+	return f.Initialize && f.ends(t) && !bytes.Contains(f.bytes(t), []byte("notifications/cancelled"))
+}
+
+// ends reports whether f ends where a line does. What does not may be lost at
+// the end of the stream, as with go-sdk now and then.
+func (f *frame) ends(t *testing.T) bool { return bytes.HasSuffix(f.bytes(t), []byte("\n")) }
+
+// inTurn returns the frames in groups that one process can get, one frame after
+// the other.
+func inTurn(t *testing.T, list []frame) (groups [][]frame) {
+	byVersion := map[string]int{}
+	for _, f := range list {
+		i, ok := byVersion[f.Version]
+		switch {
+		case !f.follows(t):
+			groups = append(groups, []frame{f})
+			continue
+		case !ok:
+			i = len(groups)
+			byVersion[f.Version] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], f)
+	}
+	return groups
+}
+
+// mark is what follows the frame with this number: two calls, each on a line,
+// by which its records are told from those of the next frame. A value that the
+// frame has left open cannot go on with two objects in a row.
+func mark(n int) string {
+	line := fmt.Sprintf(`{"jsonrpc":"2.0","id":"mark %d","method":"tools/call","params":{"name":"safe","arguments":{"mark":%[1]d}}}`+"\n", n)
+	return line + strings.Replace(line, `"id":"`, `"id":"second `, 1)
+}
+
+// marks returns the number in the arguments of a mark's call.
+func marks(args []byte) (n int, ok bool) {
+	var a struct{ Mark *int }
+	if json.Unmarshal(args, &a) != nil || a.Mark == nil {
+		return 0, false
+	}
+	return *a.Mark, true
+}
+
+// byFrame returns the records of calls in a spool by the frame that they belong
+// to, of which the first one has a number.
+func byFrame(t *testing.T, spool string, first int) map[int][]audit.Record {
+	t.Helper()
+	list := slices.DeleteFunc(records(t, spool), func(r audit.Record) bool { return r.Kind != audit.KindCall })
+	slices.SortFunc(list, func(a, b audit.Record) int { return cmp.Compare(a.CallNo, b.CallNo) })
+	frames := map[int][]audit.Record{}
+	for _, r := range list {
+		if n, ok := marks([]byte(r.Args)); ok {
+			first = n + 1
+		} else {
+			frames[first] = append(frames[first], r)
+		}
+	}
+	return frames
+}
+
 // TestFramesPassUnchanged sends every frame through the proxy to cat and back:
 // it passes in both directions.
 func TestFramesPassUnchanged(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
-	for _, f := range frames(t) {
-		t.Run(f.Name, func(t *testing.T) {
+	for _, group := range inTurn(t, frames(t)) {
+		t.Run(group[0].Name, func(t *testing.T) {
 			t.Parallel()
 			spool := t.TempDir()
-			first, second := f.opening()
-			in := slices.Concat([]byte(first), []byte(second), f.bytes(t))
-			cmd := exec.CommandContext(t.Context(), proxy, "--spool-dir", spool, "--", "cat")
+			first, second := group[0].opening()
+			in := append([]byte(first), second...)
+			for i, f := range group {
+				in = append(in, f.bytes(t)...)
+				if f.follows(t) {
+					in = append(in, mark(i)...)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), proxy, readable(spool, "cat")...)
 			cmd.Env = environ()
 			cmd.Stdin = bytes.NewReader(in)
 			var out, log bytes.Buffer
@@ -106,21 +181,28 @@ func TestFramesPassUnchanged(t *testing.T) {
 			if !bytes.Equal(out.Bytes(), in) {
 				t.Errorf("%d bytes came back for %d, the first difference at %d", out.Len(), len(in), differ(out.Bytes(), in))
 			}
-			list := records(t, spool)
-			for _, tool := range f.Tools {
-				if !slices.ContainsFunc(list, naming(tool)) {
-					t.Errorf("no record names %.40q", tool)
+			list := byFrame(t, spool, 0)
+			for i, f := range group {
+				for _, tool := range f.Tools {
+					if !slices.ContainsFunc(list[i], naming(tool)) {
+						t.Errorf("%s: no record names %.40q", f.Name, tool)
+					}
 				}
-			}
-			for server, arguments := range f.Arguments {
-				var executed []execution
-				for i, args := range arguments {
-					executed = append(executed, execution{f.Executed[server][i], args})
+				for server, arguments := range f.Arguments {
+					var executed []execution
+					for i, args := range arguments {
+						executed = append(executed, execution{f.Executed[server][i], args})
+					}
+					checkArguments(t, f.Name+" "+server, list[i], executed)
 				}
-				checkArguments(t, list, executed)
 			}
 		})
 	}
+}
+
+// readable is the proxy's arguments, with digests that a test can make too.
+func readable(spool string, command ...string) []string {
+	return append([]string{"--spool-dir", spool, "--redact-digest", "sha256", "--"}, command...)
 }
 
 func differ(a, b []byte) int {
@@ -137,7 +219,7 @@ func differ(a, b []byte) int {
 type frameServer struct {
 	name    string // as in frame.Executed
 	command func(journal string) []string
-	runtime string // of a server that is slow to start, else ""
+	slow    bool // it takes a second of CPU time to start
 }
 
 func frameServers(t *testing.T) []frameServer {
@@ -158,43 +240,51 @@ func frameServers(t *testing.T) []frameServer {
 		return func(journal string) []string { return append(append([]string{bin}, args...), journal) }
 	}
 	return []frameServer{
-		{"go-sdk 1.8.0", goPeer("go-sdk"), ""},
-		{"mcp-go 1.2.1", goPeer("mcp-go"), ""},
-		{"typescript-sdk 1.32.2", node("typescript_sdk.mjs"), "node"},
-		{"typescript-sdk 2.4.0", node("typescript_server.mjs"), "node"},
-		{"python-sdk 1.29.0", python("0.1.0a20", "mcp_server.py"), "python"},
-		{"python-sdk 2.3.0", python("0.1.0a22", "mcp_server.py"), "python"},
-		{"libtmux-mcp 0.1.0a20", python("0.1.0a20", "libtmux_mcp_server.py", "--journal"), "python"},
-		{"libtmux-mcp 0.1.0a22", python("0.1.0a22", "libtmux_mcp_server.py", "--journal"), "python"},
+		{"go-sdk 1.8.0", goPeer("go-sdk"), false},
+		{"mcp-go 1.2.1", goPeer("mcp-go"), false},
+		{"typescript-sdk 1.32.2", node("typescript_sdk.mjs"), false},
+		{"typescript-sdk 2.4.0", node("typescript_server.mjs"), false},
+		{"python-sdk 1.29.0", python("0.1.0a20", "mcp_server.py"), true},
+		{"python-sdk 2.3.0", python("0.1.0a22", "mcp_server.py"), true},
+		{"libtmux-mcp 0.1.0a20", python("0.1.0a20", "libtmux_mcp_server.py", "--journal"), true},
+		{"libtmux-mcp 0.1.0a22", python("0.1.0a22", "libtmux_mcp_server.py", "--journal"), true},
 	}
 }
 
 // TestFramesExecutedAreRecorded puts the proxy in front of real servers and
 // sends them every frame: each call that a server executed has a record that
-// names its tool, however the server read it.
+// names its tool and has its arguments, however the server read it.
 //
-// Each frame is sent to the servers in Go, and for each slow runtime to one of
-// the servers that execute it, in turn; with SOAK set it is sent to all.
+// A frame that needs a process of its own is sent to the servers in Go, and for
+// each slow runtime to one of the servers that execute it, in turn; with SOAK
+// set it is sent to all.
 func TestFramesExecutedAreRecorded(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
 	servers := frameServers(t)
-	for i, f := range frames(t) {
-		chosen := choose(servers, &f, i)
-		if soak() {
-			chosen = servers
+	for i, group := range inTurn(t, frames(t)) {
+		chosen := servers
+		if !soak() && len(group) == 1 {
+			chosen = choose(servers, &group[0], i)
 		}
 		for _, s := range chosen {
-			t.Run(f.Name+" "+s.name, func(t *testing.T) {
+			t.Run(group[0].Name+" "+s.name, func(t *testing.T) {
 				t.Parallel()
-				spool := t.TempDir()
-				executed, sure := runFrame(t, &f, s, proxy, "--spool-dir", spool, "--")
-				for _, name := range f.Executed[s.name] {
-					if sure && !slices.ContainsFunc(executed, func(e execution) bool { return isName(e.tool, name) }) {
-						t.Errorf("the server executed %.40q without a proxy, with it only %.40q", name, executed)
+				for n := 0; n < len(group); {
+					spool := t.TempDir()
+					executed := runFrames(t, group, n, s, append([]string{proxy}, readable(spool)...)...)
+					list := byFrame(t, spool, n)
+					for i, executed := range executed {
+						f := &group[n+i]
+						for _, name := range f.Executed[s.name] {
+							if f.ends(t) && !slices.ContainsFunc(executed, func(e execution) bool { return isName(e.tool, name) }) {
+								t.Errorf("%s: the server executed %.40q without a proxy, with it only %.40q", f.Name, name, executed)
+							}
+						}
+						checkNamed(t, f.Name, list[n+i], executed)
+						checkArguments(t, f.Name, list[n+i], executed)
 					}
+					n += len(executed)
 				}
-				checkNamed(t, records(t, spool), executed)
-				checkArguments(t, records(t, spool), executed)
 			})
 		}
 	}
@@ -217,7 +307,7 @@ func TestFramesBehindDepth(t *testing.T) {
 			t.Run(s.name+" "+name, func(t *testing.T) {
 				spool := t.TempDir()
 				f := frame{Initialize: true, Version: "2025-06-18", B64: []byte(line + "\n"), Executed: map[string][]string{s.name: {"evil"}}}
-				executed, _ := runFrame(t, &f, s, proxy, "--spool-dir", spool, "--")
+				executed := runFrames(t, []frame{f}, 0, s, proxy, "--spool-dir", spool, "--")[0]
 				if len(executed) != 1 || executed[0].tool != "evil" {
 					t.Errorf("the server executed %q, want evil", executed)
 				}
@@ -231,34 +321,34 @@ func TestFramesBehindDepth(t *testing.T) {
 }
 
 func choose(servers []frameServer, f *frame, turn int) (chosen []frameServer) {
-	slow := map[string][]frameServer{}
+	var slow []frameServer
 	for _, s := range servers {
 		switch {
-		case s.runtime == "":
+		case !s.slow:
 			chosen = append(chosen, s)
 		case f.Executed[s.name] != nil:
-			slow[s.runtime] = append(slow[s.runtime], s)
+			slow = append(slow, s)
 		}
 	}
-	for _, list := range slow {
-		chosen = append(chosen, list[turn%len(list)])
+	if slow != nil {
+		chosen = append(chosen, slow[turn%len(slow)])
 	}
 	return chosen
 }
 
-// patience bounds what a server does in milliseconds, or seconds when the
-// machine is busy. Only a failing test waits this long.
+// patience bounds what a server does with a frame in milliseconds, or seconds
+// when the machine is busy. Only a failing test waits this long.
 const patience = 3 * time.Minute
 
-// runFrame sends f to s and returns the tools that it executed, and whether it
-// must have executed all it can: a line that only ends with the stream may be
-// lost there, as go-sdk loses it now and then. prefix is the command line that
-// s is started with.
-func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed []execution, sure bool) {
+// runFrames lets one process of s have the frames of a group from number n on,
+// each with its mark, and returns what it executed of each: of one, if it ended
+// at the first. prefix is the command line that s is started with.
+func runFrames(t *testing.T, group []frame, n int, s frameServer, prefix ...string) (all [][]execution) {
 	t.Helper()
-	content := f.bytes(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	late := time.AfterFunc(patience, cancel)
+	defer late.Stop()
 	journal := newJournal(t)
 	argv := slices.Concat(prefix, s.command(journal.path))
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -275,46 +365,93 @@ func runFrame(t *testing.T, f *frame, s frameServer, prefix ...string) (executed
 		t.Fatal(err)
 	}
 	out := bufio.NewReader(stdout)
-	first, second := f.opening()
-	if f.Initialize {
+	first, second := group[n].opening()
+	if first != "" {
 		io.WriteString(stdin, first)
 		if answer, err := out.ReadString('\n'); err != nil || !strings.Contains(answer, "protocolVersion") {
 			t.Errorf("initialize was answered with %q, %v", answer, err)
 		}
 	}
-	sure = bytes.HasSuffix(content, []byte("\n"))
-	written, silent := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(written)
-		// The error is ignored: a server may end in the middle of a frame that
-		// is too long for it.
-		stdin.Write(append([]byte(second), content...))
-		if !sure {
-			stdin.Close() // some servers read such a line when the stream ends
-		}
-	}()
+	silent, done := make(chan struct{}), make(chan int, 4096)
 	go func() {
 		defer close(silent)
-		io.Copy(io.Discard, out)
+		for err := error(nil); err == nil; {
+			var line []byte
+			line, err = out.ReadBytes('\n')
+			if n := bytes.Count(line, []byte(`"done"`)); n > 0 {
+				done <- n
+			}
+		}
 	}()
-	// At the end of their input servers drop calls that they have read, so the
-	// end waits for the executions that the frame is known to cause.
-	for waiting := true; waiting && len(executed) < len(f.Executed[s.name]); {
+	write := func(b string) <-chan struct{} {
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			// The error is ignored: a server may end in the middle of a frame that
+			// is too long for it.
+			io.WriteString(stdin, b)
+		}()
+		return written
+	}
+	var executed []execution
+	marked, unanswered := 0, 0
+	// next waits for a call or an answer, and returns false if there is none to
+	// come.
+	next := func() bool {
 		select {
+		case n := <-done:
+			unanswered -= n
+			return true
 		case e := <-journal.noted:
-			executed = append(executed, e)
+			unanswered++
+			if _, ok := marks(e.args); ok {
+				marked++
+			} else {
+				executed = append(executed, e)
+			}
+			return true
 		case <-silent:
-			waiting = false
+			return false
 		}
 	}
-	<-written
+	alive := true
+	for ; alive && n < len(group); n++ {
+		f := &group[n]
+		executed, marked = nil, 0
+		late.Reset(patience)
+		written := write(second + string(f.bytes(t)))
+		second = ""
+		if !f.ends(t) {
+			<-written
+			stdin.Close() // some servers read such a line when the stream ends
+		}
+		// At the end of their input, or of what they can read, servers drop calls
+		// that they have read: the end waits for what the frame is known to do.
+		for alive && len(executed) < len(f.Executed[s.name]) {
+			alive = next()
+		}
+		<-written
+		if f.follows(t) {
+			written = write(mark(n))
+			for alive && (marked < 2 || unanswered > 0) {
+				alive = next()
+			}
+			<-written
+		}
+		all = append(all, executed)
+	}
 	stdin.Close()
 	<-silent
 	cmd.Wait() // each server has its own idea of the right exit code
 	if ctx.Err() != nil {
-		t.Errorf("the server was still there after %v", patience)
+		t.Errorf("%s: the server was still there after %v", group[n-1].Name, patience)
 	}
-	return append(executed, journal.rest()...), sure
+	for _, e := range journal.rest() {
+		if _, ok := marks(e.args); !ok {
+			all[len(all)-1] = append(all[len(all)-1], e)
+		}
+	}
+	return all
 }
 
 // An execution is a line of a server's journal.
@@ -372,14 +509,13 @@ func (j *journal) rest() (list []execution) {
 }
 
 // checkNamed checks that each call in executed has a record of its own in list.
-func checkNamed(t *testing.T, list []audit.Record, executed []execution) {
+func checkNamed(t *testing.T, frame string, list []audit.Record, executed []execution) {
 	t.Helper()
 	unused := slices.Clone(list)
 	for _, e := range executed {
-		tool := e.tool
-		i := slices.IndexFunc(unused, naming(tool))
+		i := slices.IndexFunc(unused, naming(e.tool))
 		if i < 0 {
-			t.Errorf("%.40q was executed and has no record of its own; all that was executed: %.40q", tool, executed)
+			t.Errorf("%s: %.40q was executed and has no record of its own; all that was executed: %.40q", frame, e.tool, executed)
 			continue
 		}
 		unused = slices.Delete(unused, i, i+1)
@@ -387,26 +523,70 @@ func checkNamed(t *testing.T, list []audit.Record, executed []execution) {
 }
 
 // checkArguments checks that each call in executed has a record with a reading
-// of that tool and those arguments. It compares strings with a path in them: of
-// others a record may have a digest.
-func checkArguments(t *testing.T, list []audit.Record, executed []execution) {
+// of that tool and those arguments. A record of which something was cut may show
+// less.
+func checkArguments(t *testing.T, frame string, list []audit.Record, executed []execution) {
 	t.Helper()
+	red, err := redact.New(redact.Config{Digest: redact.SHA256})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range executed {
-		var args map[string]any
-		if json.Unmarshal(e.args, &args) != nil {
+		if string(e.args) == `"?"` {
 			continue
 		}
-		if path, ok := args["output_path"].(string); ok && !slices.ContainsFunc(list, func(r audit.Record) bool {
+		summary, _ := red.AppendArgs(nil, e.args)
+		want := decoded(t, summary)
+		if !slices.ContainsFunc(list, func(r audit.Record) bool {
+			cut := slices.Contains(r.Anomalies, "args_cut") || slices.Contains(r.Anomalies, "oversize")
 			return slices.ContainsFunc(audit.Operations(&r), func(o audit.Operation) bool {
-				var got struct {
-					Path string `json:"output_path"`
-				}
-				return isName(o.Tool, e.tool) && json.Unmarshal([]byte(o.Args), &got) == nil && got.Path == path
+				return isName(o.Tool, e.tool) && (cut || same(want, decoded(t, []byte(o.Args))))
 			})
 		}) {
-			t.Errorf("%.40q was executed with %.200s, which no record has", e.tool, e.args)
+			t.Errorf("%s: %.40q was executed with %.200s, which no record has: %.600s", frame, e.tool, e.args, fmt.Sprint(list))
 		}
 	}
+}
+
+// decoded returns arguments, none for those that a record does not have.
+func decoded(t *testing.T, args []byte) any {
+	t.Helper()
+	v := map[string]any{}
+	if len(args) > 0 {
+		d := json.NewDecoder(bytes.NewReader(args))
+		d.UseNumber()
+		if err := d.Decode(&v); err != nil {
+			t.Errorf("decoding arguments %.200s: %v", args, err)
+		}
+	}
+	return v
+}
+
+// same compares what a server got with what a record has. Servers write numbers
+// in their own ways; a record has the digest of one that is not JSON, which for
+// Kotlin is a string.
+func same(want, got any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		return ok && maps.EqualFunc(w, g, same)
+	case []any:
+		g, ok := got.([]any)
+		return ok && slices.EqualFunc(w, g, same)
+	case nil:
+		if g, ok := got.(json.Number); ok {
+			_, err := g.Float64()
+			return err != nil // what JavaScript writes for Infinity
+		}
+	case json.Number:
+		if g, ok := got.(json.Number); ok {
+			a, _ := w.Float64()
+			b, _ := g.Float64()
+			return a == b
+		}
+	}
+	digest, ok := got.(map[string]any)
+	return ok && digest["sha256_prefix"] != nil || want == got
 }
 
 // naming finds the records of calls that, in some reading, call tool.

@@ -44,8 +44,11 @@ type journal struct {
 }
 
 func (j *journal) note(tool string, arguments any) error {
-	if raw, ok := arguments.(json.RawMessage); ok && !json.Valid(raw) {
-		arguments = nil // none, or arguments that only its SDK can read
+	if raw, ok := arguments.(json.RawMessage); ok && len(raw) > 0 && !json.Valid(raw) {
+		arguments = "?" // arguments that only its SDK can read
+	}
+	if raw, ok := arguments.(json.RawMessage); ok && len(raw) == 0 {
+		arguments = nil
 	}
 	line, err := json.Marshal([]any{tool, arguments})
 	if err != nil {

@@ -1,11 +1,11 @@
 import { appendFileSync } from 'node:fs';
 
-// text is JSON, null for what is too deep to be written.
+// text is JSON, "?" for what is too deep to be written.
 function text(value) {
   try {
     return JSON.stringify(value ?? null);
   } catch {
-    return 'null';
+    return '"?"';
   }
 }
 

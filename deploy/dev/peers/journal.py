@@ -14,7 +14,7 @@ class Journal:
         try:
             text = json.dumps(arguments, allow_nan=False)
         except (ValueError, RecursionError):  # no JSON, or too deep
-            text = "null"
+            text = '"?"'
         line = f"[{json.dumps(tool)},{text}]\n".encode()
         while line:
             line = line[os.write(self._fd, line):]
