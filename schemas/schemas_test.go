@@ -72,8 +72,8 @@ func full(t *testing.T) (lines []string) {
 			lines = append(lines, string(f.Data))
 		}
 	}
-	if len(lines) != 6 {
-		t.Fatalf("%d records, want one for each of 6 kinds", len(lines))
+	if len(lines) != 7 {
+		t.Fatalf("%d records, want one for each of 7 kinds", len(lines))
 	}
 	return lines
 }

@@ -140,7 +140,7 @@ func recordTitle(r audit.Record) string {
 // shows separately, and its arrival. An unknown member is a newer proxy's,
 // and is shown under its name.
 func facts(st store.Stored) []factGroup {
-	groups := []factGroup{{Name: string(audit.GroupWhat)}, {Name: string(audit.GroupWhen)}, {Name: string(audit.GroupWho)},
+	groups := []factGroup{{Name: string(audit.GroupWhat)}, {Name: string(audit.GroupDecision)}, {Name: string(audit.GroupWhen)}, {Name: string(audit.GroupWho)},
 		{Name: string(audit.GroupServer)}, {Name: string(audit.GroupPlace)}, {Name: "Other"}}
 	other := len(groups) - 1
 	_ = audit.Members([]byte(st.Raw), func(name, v []byte) bool { // it was parsed before
@@ -186,6 +186,10 @@ func newFacts(m *audit.Member, v []byte) []fact {
 		return parts
 	}
 	switch m.Name {
+	case "risk", "policy", "approval":
+		f.Value, f.Code = pairs(v), false
+	case "detections":
+		f.Value = detections(v)
 	case "method", "tool", "target", "request_id", "trace_id", "span_id":
 		f.Code = true
 	case "session_id":
@@ -196,6 +200,31 @@ func newFacts(m *audit.Member, v []byte) []fact {
 		f.Value = "#" + f.Value
 	}
 	return []fact{f}
+}
+
+// pairs returns the members of an object as words.
+func pairs(obj []byte) string {
+	var list []string
+	_ = audit.Members(obj, func(name, v []byte) bool {
+		list = append(list, strings.ReplaceAll(unquote(name), "_", " ")+" "+unquote(v))
+		return true
+	})
+	return strings.Join(list, ", ")
+}
+
+// detections returns a list of detections as words.
+func detections(v []byte) string {
+	found, err := audit.ParseDetections(audit.JSON(v))
+	if err != nil {
+		return string(v)
+	}
+	list := make([]string, len(found))
+	for i, d := range found {
+		if list[i] = d.Detector; d.At != "" {
+			list[i] += " at " + d.At
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // unquote returns the text of a JSON string, and any other value as it is.

@@ -24,7 +24,7 @@ func TestFacts(t *testing.T) {
 		if !strings.HasPrefix(raw, `{"v":1,"kind":`) {
 			continue
 		}
-		raw = raw[:strings.LastIndex(raw, `,"crc"`)] + `,"risk":{"level":"high"},"note":"new\u0021","crc":"00000000"}`
+		raw = raw[:strings.LastIndex(raw, `,"crc"`)] + `,"weather":{"level":"high"},"note":"new\u0021","crc":"00000000"}`
 		for _, g := range facts(store.Stored{Raw: raw}) {
 			for _, one := range g.Facts {
 				shown[g.Name+": "+one.Name] = true
@@ -56,7 +56,10 @@ func TestFacts(t *testing.T) {
 		`Server: args digest = {"len":3,"hmac_sha256_prefix":"0123456789abcdef"} `,
 		"Place: record of the session = #7 ",
 		"Place: session = 019e8b1c-0000-7aaa-8bbb-0123456789ab /sessions/019e8b1c-0000-7aaa-8bbb-0123456789ab",
-		`Other: risk = {"level":"high"} `,
+		`Other: weather = {"level":"high"} `,
+		"Decision: risk = category execute, level high, source schema ",
+		"Decision: detections = recursive_delete at args.keys ",
+		"Decision: approval = outcome approved, scope once, by ann, user ann, channel files, request 01, wait ms 1500 ",
 		"Other: note = new! ",
 	} {
 		if lines[want] == "" {

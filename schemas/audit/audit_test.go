@@ -55,6 +55,10 @@ func full(kind audit.Kind) audit.Record {
 		ToolHash:        strings.Repeat("0f", 32),
 		Args:            `{"pane_id":"%1","keys":{"len":4,"hmac_sha256_prefix":"89abcdef01234567"}}`,
 		ArgsBytes:       42,
+		Risk:            `{"category":"execute","level":"high","source":"schema"}`,
+		Detections:      `[{"detector":"recursive_delete","at":"args.keys"}]`,
+		Policy:          `{"hash":"0123456789abcdef","mode":"enforce","decision":"ask","applied":true,"rule":"/tools/send_keys/action"}`,
+		Approval:        `{"outcome":"approved","scope":"once","by":"ann","user":"ann","channel":"files","request":"01","wait_ms":1500}`,
 		ResultBytes:     137,
 		ErrorDigest:     `{"len":18,"hmac_sha256_prefix":"fedcba9876543210"}`,
 		TraceID:         "0af7651916cd43dd8448eb211c80319c",
@@ -78,7 +82,7 @@ func full(kind audit.Kind) audit.Record {
 }
 
 var kinds = []audit.Kind{
-	audit.KindCall, audit.KindOpen, audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly, audit.KindGap,
+	audit.KindCall, audit.KindOpen, audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly, audit.KindGap, audit.KindPolicy,
 }
 
 // TestFullIsFull keeps the tests of this package from passing over a member
@@ -203,7 +207,7 @@ func TestOtherLines(t *testing.T) {
 		keep []string // fields of Record that the line carries
 	}{
 		{audit.LineIntent, audit.AppendIntent(nil, &call), []string{"RecordID", "CallNo", "TS", "Method", "Tool", "Target", "Candidates",
-			"ClientID", "RequestID", "RequestIDType", "Args", "ArgsBytes", "TraceID", "SpanID", "Anomalies"}},
+			"ClientID", "RequestID", "RequestIDType", "Args", "ArgsBytes", "Risk", "Detections", "Policy", "TraceID", "SpanID", "Anomalies"}},
 		{audit.LineContext, audit.AppendContext(nil, &call), []string{"SessionID", "Client", "Server", "ProtocolVersion", "ServerCommand",
 			"Host", "User", "PID", "Labels", "Tenant"}},
 		{audit.LineTool, audit.AppendTool(nil, &call), []string{"Tool", "Tier", "Annotations", "ToolHash"}},

@@ -25,6 +25,11 @@ type Member struct {
 	// for TypeConst.
 	Field any
 
+	// Check returns an error if the parts of r's value break their bounds, nil
+	// for no parts.
+	Check func(r *Record) error
+	Flat  []Column // the columns of the parts that queries filter by
+
 	Column string   // ClickHouse's type, if it is not that of the Type
 	Schema string   // keywords of JSON Schema (2020-12), if they are not those of the Type
 	Words  []string // of a TypeWord: the values it may have
@@ -52,6 +57,7 @@ const (
 	TypeTrue                   // true, or left out
 	TypeFalse                  // false, or left out; the field has the opposite
 	TypeObject                 // an object, kept as its text
+	TypeList                   // an array of objects, kept as its text; its columns are those of its parts
 	TypeDigest                 // an object that replaces a value, see redact
 	TypePeer                   // name and version
 	TypeCommand                // a command, and a digest of its arguments
@@ -70,11 +76,12 @@ type Group string
 
 // The groups, in the order of a page.
 const (
-	GroupWhat   Group = "What"
-	GroupWhen   Group = "When"
-	GroupWho    Group = "Who"
-	GroupServer Group = "Server"
-	GroupPlace  Group = "Place"
+	GroupWhat     Group = "What"
+	GroupDecision Group = "Decision"
+	GroupWhen     Group = "When"
+	GroupWho      Group = "Who"
+	GroupServer   Group = "Server"
+	GroupPlace    Group = "Place"
 )
 
 // RecordMembers returns the members of a record in the order of a line. The
@@ -140,6 +147,10 @@ func (m *Member) set(r *Record, v string) (err error) {
 	case func(*Record) *time.Duration:
 		*field(r), err = millis(v)
 	case func(*Record) *JSON:
+		if m.Type == TypeList {
+			*field(r), err = list(v)
+			break
+		}
 		*field(r), err = object(v)
 	case func(*Record) *[]string:
 		*field(r), err = texts(v)
@@ -157,6 +168,9 @@ func (m *Member) set(r *Record, v string) (err error) {
 
 // bounds returns an error if r's value breaks the member's bounds.
 func (m *Member) bounds(r *Record) error {
+	if m.Check != nil {
+		return m.Check(r)
+	}
 	switch field := m.Field.(type) {
 	case func(*Record) *string:
 		switch s := *field(r); {
@@ -205,7 +219,7 @@ type Column struct {
 	Type string // ClickHouse's
 	// Value is a func(r *Record) that returns a pointer to the value: to a
 	// string, JSON, bool, int64, uint64, time.Time or []string, or the value
-	// that the column needs instead: a string, int64 or bool, or for a Nullable
+	// that the column needs instead: a string, []string, int64 or bool, or for a Nullable
 	// column a value of 64 bits and false for none.
 	Value any
 }
@@ -249,7 +263,10 @@ func (m *Member) Columns() []Column {
 			return math.Float64bits(float64(d.Microseconds()) / 1000), d >= 0
 		})
 	case func(*Record) *JSON:
-		return one("String", field)
+		if m.Type == TypeList {
+			return m.Flat
+		}
+		return append(slices.Clip(m.Flat), one("String", field)...)
 	case func(*Record) *[]string:
 		return one("Array(String)", field)
 	case func(*Record) *Peer:

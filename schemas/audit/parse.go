@@ -436,6 +436,13 @@ func object(v string) (JSON, error) {
 	return JSON(v), nil
 }
 
+func list(v string) (JSON, error) {
+	if v[0] != '[' {
+		return "", errors.New("not an array")
+	}
+	return JSON(v), nil
+}
+
 func texts(v string) (list []string, err error) {
 	walk := elements(v, func(v string) bool {
 		var s string

@@ -31,13 +31,14 @@ const (
 	KindSessionEnd   Kind = "session_end"   // the proxy ended, or was found dead
 	KindAnomaly      Kind = "anomaly"       // an answer after the record, lines that were lost; from older proxies, opaque bytes
 	KindGap          Kind = "gap"           // calls that could not be recorded
+	KindPolicy       Kind = "policy"        // a policy came into force, or could not be loaded
 )
 
 // Known reports whether this program knows the kind. A record of another kind
 // was written by a newer proxy: readers count it, store it and show it.
 func (k Kind) Known() bool {
 	switch k {
-	case KindCall, KindOpen, KindSessionStart, KindSessionEnd, KindAnomaly, KindGap:
+	case KindCall, KindOpen, KindSessionStart, KindSessionEnd, KindAnomaly, KindGap, KindPolicy:
 		return true
 	}
 	return false
@@ -65,6 +66,10 @@ const (
 	ErrAmbiguousRequest = "AmbiguousRequest" // refused: two readers could differ
 	ErrAuditFailure     = "AuditFailure"     // refused: a part of its line could not be recorded
 	ErrPolicyDenied     = "PolicyDenied"     // refused by policy
+
+	ErrApprovalDenied      = "ApprovalDenied"      // refused by a person
+	ErrApprovalTimeout     = "ApprovalTimeout"     // refused: nobody answered in time
+	ErrApprovalUnavailable = "ApprovalUnavailable" // refused: nobody could be asked
 )
 
 // JSON is one JSON value as text, "" for none. The code that sets it ensures
@@ -125,6 +130,10 @@ type Record struct {
 	ToolHash        string // SHA-256 of the definition in tools/list, hex
 	Args            JSON   // the redacted summary of params.arguments
 	ArgsBytes       int64  // of params.arguments on the wire
+	Risk            JSON   // see ParseRisk
+	Detections      JSON   // see ParseDetections
+	Policy          JSON   // see ParsePolicy
+	Approval        JSON   // see ParseApproval
 	ResultBytes     int64  // of the answer's line on the wire
 	ErrorDigest     JSON   // of the error text, never the text
 	TraceID, SpanID string // W3C Trace Context, from params._meta.traceparent
@@ -188,6 +197,8 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	dst = appendPeers(dst, r)
 	dst = appendDefinition(dst, r)
 	dst = appendArgs(dst, r)
+	dst = appendDecision(dst, r)
+	dst = appendJSON(dst, `,"approval":`, r.Approval)
 	dst = appendCount(dst, `,"result_bytes":`, r.ResultBytes)
 	dst = appendJSON(dst, `,"error_digest":`, r.ErrorDigest)
 	dst = appendTrace(dst, r)
@@ -226,6 +237,7 @@ func AppendIntent(dst []byte, r *Record) []byte {
 	dst = appendWhat(dst, r)
 	dst = appendRequest(dst, r)
 	dst = appendArgs(dst, r)
+	dst = appendDecision(dst, r)
 	dst = appendTrace(dst, r)
 	dst = appendAnomalies(dst, r)
 	if r.Bytes > 0 {
@@ -320,6 +332,12 @@ func appendDefinition(dst []byte, r *Record) []byte {
 func appendArgs(dst []byte, r *Record) []byte {
 	dst = appendJSON(dst, `,"args":`, r.Args)
 	return appendCount(dst, `,"args_bytes":`, r.ArgsBytes)
+}
+
+func appendDecision(dst []byte, r *Record) []byte {
+	dst = appendJSON(dst, `,"risk":`, r.Risk)
+	dst = appendJSON(dst, `,"detections":`, r.Detections)
+	return appendJSON(dst, `,"policy":`, r.Policy)
 }
 
 func appendTrace(dst []byte, r *Record) []byte {
@@ -436,7 +454,8 @@ func appendTime(dst []byte, member string, t time.Time) []byte {
 // not set: it would report an executed call as refused or unanswered.
 func OwnErrorType(s string) bool {
 	switch s {
-	case ErrToolError, ErrJSONRPC, ErrCancelled, ErrServerExited, ErrNoResponse, ErrProxyDied, ErrAmbiguousRequest, ErrAuditFailure, ErrPolicyDenied:
+	case ErrToolError, ErrJSONRPC, ErrCancelled, ErrServerExited, ErrNoResponse, ErrProxyDied, ErrAmbiguousRequest, ErrAuditFailure, ErrPolicyDenied,
+		ErrApprovalDenied, ErrApprovalTimeout, ErrApprovalUnavailable:
 		return true
 	}
 	return false

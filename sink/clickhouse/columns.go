@@ -199,6 +199,9 @@ func memberColumn(c audit.Column) column {
 	case func(*audit.Record) *[]string:
 		return lists(c.Name, proto.ColumnTypeString, func(r *sink.Row) []string { return *of(&r.Record) },
 			func(to *proto.Buffer, word *string) { to.PutString(*word) })
+	case func(*audit.Record) []string:
+		return lists(c.Name, proto.ColumnTypeString, func(r *sink.Row) []string { return of(&r.Record) },
+			func(to *proto.Buffer, word *string) { to.PutString(*word) })
 	case func(*audit.Record) (uint64, bool):
 		return nullable(c.Name, typ, of)
 	}

@@ -7,14 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"auditproxy/deploy/dev"
-	"auditproxy/schemas"
 	"auditproxy/sink"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -117,14 +115,10 @@ var oldTypes = strings.NewReplacer("LowCardinality(String)", "String", "DateTime
 // codecs, indexes and settings.
 func oldEvents(t *testing.T, database string) []string {
 	t.Helper()
-	list, err := schemas.ClickHouse()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, body, _ := strings.Cut(list[0].SQL, ".events ")
 	types := map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^    `?(\\w+)`? +([A-Z]\\S*(?: '\\w+'\\)+)?)").FindAllStringSubmatch(body[:strings.Index(body, "ENGINE")], -1) {
-		types[m[1]] = strings.TrimSuffix(m[2], ",")
+	for _, column := range created(t) {
+		name, typ, _ := strings.Cut(column, " ")
+		types[name] = typ
 	}
 	var columns []string
 	for _, name := range append(columnNames(), "ingested_at") {
