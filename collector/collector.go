@@ -24,15 +24,27 @@ import (
 	"sync"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 )
 
+// A Store keeps rows, dead letters and gaps. Each method returns nil only
+// when all its arguments would survive a crash. After an error, see
+// ingest.ClassOf, any part may have been stored, so the caller repeats the call
+// and the store ignores duplicates. The methods may be called concurrently;
+// they neither keep nor change their arguments.
+type Store interface {
+	// InsertRows stores the rows of one arrival time, all or none.
+	InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error
+	InsertDeadLetters(ctx context.Context, letters []ingest.DeadLetter) error
+	InsertGaps(ctx context.Context, gaps []ingest.Gap) error
+}
+
 // A Config configures a Collector.
 type Config struct {
-	Store  sink.Store    // Required.
+	Store  Store         // Required.
 	Keep   time.Duration // how long the store keeps records; older ones are dead letters. Required.
 	Kafka  Kafka         // without brokers Spools are read
 	Spools []string      // spool directories
@@ -45,7 +57,7 @@ type Config struct {
 	// function it returns is called with them once they are stored, before
 	// they are acknowledged, or with nil if they are not. Neither may block.
 	// nil: no callback.
-	Watch func(arrived time.Time) (end func(stored []sink.Row))
+	Watch func(arrived time.Time) (end func(stored []ingest.Row))
 
 	Log     *zap.Logger           // nil: none
 	Metrics prometheus.Registerer // nil: none
@@ -55,10 +67,10 @@ type Config struct {
 type Collector struct {
 	config  Config
 	log     *zap.Logger
-	decoder decoder
+	decoder ingest.Decoder
 	metrics *metrics
 
-	deadTopic func(context.Context, []sink.DeadLetter) error // nil: none
+	deadTopic func(context.Context, []ingest.DeadLetter) error // nil: none
 
 	source health // the last error of the source
 	stored health // the last error of the store
@@ -93,7 +105,7 @@ func New(c Config) (*Collector, error) {
 		c.BatchWait = time.Second
 	}
 	if c.Watch == nil {
-		c.Watch = func(time.Time) func([]sink.Row) { return func([]sink.Row) {} }
+		c.Watch = func(time.Time) func([]ingest.Row) { return func([]ingest.Row) {} }
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
@@ -101,7 +113,7 @@ func New(c Config) (*Collector, error) {
 	return &Collector{
 		config:  c,
 		log:     c.Log,
-		decoder: decoder{keep: c.Keep, tenants: c.Kafka.Tenants, now: time.Now},
+		decoder: ingest.Decoder{Keep: c.Keep, Tenants: c.Kafka.Tenants},
 		metrics: newMetrics(c.Metrics),
 		source:  health{err: errors.New("nothing read yet")},
 	}, nil

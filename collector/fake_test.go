@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"go.uber.org/goleak"
 )
@@ -51,7 +51,7 @@ const poisonTool = "poison"
 // A letterID is what tells dead letters apart: two sessions of a spool have the
 // same offsets.
 type letterID struct {
-	sink.Source
+	ingest.Source
 	key string
 }
 
@@ -60,15 +60,15 @@ type fakeStore struct {
 	mu      sync.Mutex
 	rows    map[[16]byte]int // how often each payload came
 	ids     map[string]bool  // record ids
-	letters map[letterID]sink.DeadLetter
-	gaps    map[sink.Gap]bool
+	letters map[letterID]ingest.DeadLetter
+	gaps    map[ingest.Gap]bool
 	inserts int     // of rows, that succeeded
 	faults  []fault // of the next inserts
 	always  fault   // of all after those
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]sink.DeadLetter{}, gaps: map[sink.Gap]bool{}}
+	return &fakeStore{rows: map[[16]byte]int{}, ids: map[string]bool{}, letters: map[letterID]ingest.DeadLetter{}, gaps: map[ingest.Gap]bool{}}
 }
 
 func (s *fakeStore) fault() fault {
@@ -82,13 +82,13 @@ func (s *fakeStore) fault() fault {
 	return f
 }
 
-func (s *fakeStore) InsertRows(ctx context.Context, rows []sink.Row, _ time.Time) error {
+func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Time) error {
 	f := s.fault()
 	switch f {
 	case lost:
 		return errStore
 	case refused:
-		return &sink.Error{Class: sink.Configuration, Err: errStore}
+		return &ingest.Error{Class: ingest.Configuration, Err: errStore}
 	case slow:
 		if err := sleep(ctx, 5*time.Second); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []sink.Row, _ time.Time
 	}
 	for i := range rows {
 		if rows[i].Record.Tool == poisonTool {
-			return &sink.Error{Class: sink.Poison, Err: errStore}
+			return &ingest.Error{Class: ingest.Poison, Err: errStore}
 		}
 	}
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []sink.Row, _ time.Time
 	return nil
 }
 
-func (s *fakeStore) InsertDeadLetters(_ context.Context, letters []sink.DeadLetter) error {
+func (s *fakeStore) InsertDeadLetters(_ context.Context, letters []ingest.DeadLetter) error {
 	f := s.fault()
 	if f == lost {
 		return errStore
@@ -131,7 +131,7 @@ func (s *fakeStore) InsertDeadLetters(_ context.Context, letters []sink.DeadLett
 	return nil
 }
 
-func (s *fakeStore) InsertGaps(_ context.Context, gaps []sink.Gap) error {
+func (s *fakeStore) InsertGaps(_ context.Context, gaps []ingest.Gap) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range gaps {
@@ -177,7 +177,7 @@ func line(no int, change ...func(*audit.Record)) []byte {
 	return b[:len(b)-1]
 }
 
-func newTestCollector(t *testing.T, store sink.Store) *Collector {
+func newTestCollector(t *testing.T, store Store) *Collector {
 	t.Helper()
 	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
@@ -81,7 +81,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 	if k.DeadTopic != "" {
 		w := deadLetterWriter(k, transport)
 		defer w.Close()
-		c.deadTopic = func(ctx context.Context, letters []sink.DeadLetter) error { return writeLetters(ctx, w, letters) }
+		c.deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
 	connected, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -294,7 +294,7 @@ func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
 // decode decodes the fetched records. The chunk is valid even with an error.
 func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error) {
 	from := p.next
-	c.rows = make([]sink.Row, 0, p.rows)
+	c.rows = make([]ingest.Row, 0, p.rows)
 	for {
 		rec, err := resp.Records.ReadRecord()
 		if errors.Is(err, io.EOF) {
@@ -332,8 +332,8 @@ func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
 	if rec.Offset > p.next {
 		p.gap(c, rec.Offset-1, "skipped")
 	}
-	c.add(&p.decoder, message{
-		Source: sink.Source{Topic: p.topic, Partition: uint32(p.partition), Offset: uint64(rec.Offset)},
+	c.add(&p.decoder, ingest.Message{
+		Source: ingest.Source{Topic: p.topic, Partition: uint32(p.partition), Offset: uint64(rec.Offset)},
 		Time:   rec.Time, Key: p.key, Value: p.value,
 	})
 	p.next = rec.Offset + 1
@@ -360,8 +360,8 @@ func closeBytes(b kafka.Bytes) error {
 
 // gap records that the offsets from p.next to last were never received.
 func (p *partition) gap(c *chunk[place], last int64, reason string) {
-	c.gaps = append(c.gaps, sink.Gap{
-		Topic: p.topic, Partition: uint32(p.partition), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: p.decoder.now(),
+	c.gaps = append(c.gaps, ingest.Gap{
+		Topic: p.topic, Partition: uint32(p.partition), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: time.Now(),
 	})
 	p.log.Error("records are missing", zap.String("topic", p.topic), zap.Int("partition", p.partition),
 		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
@@ -378,7 +378,7 @@ func (p *partition) reposition(ctx context.Context) (c chunk[place], err error) 
 		p.gap(&c, first-1, "removed")
 	case p.next > end:
 		// All lower offsets may be other records now.
-		c.gaps = append(c.gaps, sink.Gap{Topic: p.topic, Partition: uint32(p.partition), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: p.decoder.now()})
+		c.gaps = append(c.gaps, ingest.Gap{Topic: p.topic, Partition: uint32(p.partition), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: time.Now()})
 		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.topic), zap.Int("partition", p.partition),
 			zap.Int64("end", end), zap.Int64("read", p.next))
 	default:
@@ -416,7 +416,7 @@ func deadLetterWriter(k Kafka, transport *kafka.Transport) *kafka.Writer {
 	}
 }
 
-func writeLetters(ctx context.Context, w *kafka.Writer, letters []sink.DeadLetter) error {
+func writeLetters(ctx context.Context, w *kafka.Writer, letters []ingest.DeadLetter) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	messages := make([]kafka.Message, len(letters))

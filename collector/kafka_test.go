@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 	"auditproxy/sink/kafka/kafkatest"
 
 	"github.com/segmentio/kafka-go"
@@ -85,7 +85,7 @@ type member struct {
 	done   chan error
 }
 
-func join(t *testing.T, store sink.Store, group string, topics ...string) *member {
+func join(t *testing.T, store Store, group string, topics ...string) *member {
 	t.Helper()
 	c, err := New(Config{
 		Store: store, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
@@ -149,7 +149,7 @@ func TestKafka(t *testing.T) {
 	if r, l := store.stored(); r != 2500 || l != 4 {
 		t.Errorf("%d records, %d dead letters, want 2500 and 4", r, l)
 	}
-	want := map[string]int{reasonNotJSON: 1, reasonTooLong: 1, reasonTombstone: 1, reasonKey: 1}
+	want := map[string]int{"not_json": 1, "too_long": 1, "tombstone": 1, "key": 1}
 	if got := store.reasons(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("dead letters %v, want %v", got, want)
 	}
@@ -252,7 +252,7 @@ func TestRemoved(t *testing.T) {
 	m = join(t, store, topic, topic)
 	eventually(t, "what is left is stored", store.has(150, 0))
 	m.leave(t)
-	want := sink.Gap{Topic: topic, From: 100, To: 149, Reason: "removed"}
+	want := ingest.Gap{Topic: topic, From: 100, To: 149, Reason: "removed"}
 	if len(store.gaps) != 1 || !store.gaps[want] {
 		t.Errorf("gaps %v, want %v", store.gaps, want)
 	}

@@ -3,7 +3,7 @@ package collector
 import (
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -63,7 +63,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) stored(rows []sink.Row) {
+func (m *metrics) stored(rows []ingest.Row) {
 	var bytes int
 	for i := range rows {
 		bytes += len(rows[i].Raw)

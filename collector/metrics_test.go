@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -33,8 +33,8 @@ func TestNumberOfSeriesIsBounded(t *testing.T) {
 			name := fmt.Sprintf("name %d", i)
 			good := line(i+1, func(r *audit.Record) { r.Tool, r.Tenant, r.ClientID, r.Method = name, name, name, name })
 			var ch chunk[int]
-			ch.add(&c.decoder, message{Source: sink.Source{Topic: "t", Offset: uint64(2 * i)}, Key: []byte(testSession), Value: good})
-			ch.add(&c.decoder, message{Source: sink.Source{Topic: "t", Offset: uint64(2*i + 1)}, Key: []byte(name), Value: good})
+			ch.add(&c.decoder, ingest.Message{Source: ingest.Source{Topic: "t", Offset: uint64(2 * i)}, Key: []byte(testSession), Value: good})
+			ch.add(&c.decoder, ingest.Message{Source: ingest.Source{Topic: "t", Offset: uint64(2*i + 1)}, Key: []byte(name), Value: good})
 			in <- ch
 		}
 		<-time.After(time.Minute)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"go.uber.org/zap"
 )
@@ -23,26 +23,26 @@ const (
 // A chunk is the records that a source read and decoded together. Its mark is
 // the source's position once the chunk is stored.
 type chunk[M any] struct {
-	rows    []sink.Row
-	letters []sink.DeadLetter
-	gaps    []sink.Gap
+	rows    []ingest.Row
+	letters []ingest.DeadLetter
+	gaps    []ingest.Gap
 	bytes   int64 // of memory
 	mark    M
 }
 
 // add decodes m into the chunk.
-func (c *chunk[M]) add(d *decoder, m message) {
-	c.rows = append(c.rows, sink.Row{})
+func (c *chunk[M]) add(d *ingest.Decoder, m ingest.Message) {
+	c.rows = append(c.rows, ingest.Row{})
 	row := &c.rows[len(c.rows)-1]
-	if why := d.decode(row, m); why != nil {
+	if letter := d.Decode(row, m); letter != nil {
 		c.rows = c.rows[:len(c.rows)-1]
-		c.letter(d.letter(m, why))
+		c.letter(*letter)
 		return
 	}
 	c.bytes += row.Size()
 }
 
-func (c *chunk[M]) letter(l sink.DeadLetter) {
+func (c *chunk[M]) letter(l ingest.DeadLetter) {
 	c.letters = append(c.letters, l)
 	c.bytes += int64(len(l.Raw)+len(l.Key)) + 256
 }
@@ -104,7 +104,7 @@ func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 // some rows from the beginning.
 func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M], rows int) *batch[M] {
 	b := &batch[M]{stored: make(chan bool, 1)}
-	b.rows = make([]sink.Row, 0, rows)
+	b.rows = make([]ingest.Row, 0, rows)
 	var full <-chan time.Time
 	for {
 		select {
@@ -195,17 +195,17 @@ func (p *pipeline[M]) write(ctx context.Context, b *batch[M]) (stored bool) {
 // writeRows stores rows, and returns refused ones as dead letters. The halves
 // of a refused batch are two inserts with their own tokens; a half that is
 // stored twice collapses.
-func (p *pipeline[M]) writeRows(ctx context.Context, rows []sink.Row, at time.Time) (poisoned []sink.DeadLetter, ok bool) {
+func (p *pipeline[M]) writeRows(ctx context.Context, rows []ingest.Row, at time.Time) (poisoned []ingest.DeadLetter, ok bool) {
 	var poison error
 	ok = p.insist(ctx, "records", func(ctx context.Context) error {
 		poison = nil
 		err := p.insertRows(ctx, rows, at)
-		if sink.ClassOf(err) == sink.Poison {
+		if ingest.ClassOf(err) == ingest.Poison {
 			// The table may have changed since its columns were looked up:
 			// retry once before blaming the row.
 			err = p.insertRows(ctx, rows, at)
 		}
-		if sink.ClassOf(err) == sink.Poison {
+		if ingest.ClassOf(err) == ingest.Poison {
 			poison = err
 			return nil
 		}
@@ -215,7 +215,7 @@ func (p *pipeline[M]) writeRows(ctx context.Context, rows []sink.Row, at time.Ti
 	case !ok || poison == nil:
 		return nil, ok
 	case len(rows) == 1:
-		return []sink.DeadLetter{poisonedLetter(&rows[0], poison, at)}, true
+		return []ingest.DeadLetter{ingest.Refused(&rows[0], poison, at)}, true
 	case ctx.Err() != nil:
 		return nil, false // a search can take minutes; the batch is repeated
 	}
@@ -229,18 +229,11 @@ func (p *pipeline[M]) writeRows(ctx context.Context, rows []sink.Row, at time.Ti
 	return append(left, right...), ok
 }
 
-func (p *pipeline[M]) insertRows(ctx context.Context, rows []sink.Row, at time.Time) error {
+func (p *pipeline[M]) insertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
 	began := time.Now()
 	err := p.config.Store.InsertRows(ctx, rows, at)
 	p.metrics.insertSeconds.Observe(time.Since(began).Seconds())
 	return err
-}
-
-func poisonedLetter(r *sink.Row, why error, at time.Time) sink.DeadLetter {
-	return sink.DeadLetter{
-		Source: r.Source, Key: r.Record.SessionID, Raw: []byte(r.Raw),
-		Reason: reasonInsert, Error: cut(why.Error()), Seen: at,
-	}
 }
 
 // insist retries until success or until ctx ends, and reports success. A
@@ -253,9 +246,9 @@ func (p *pipeline[M]) insist(ctx context.Context, what string, do func(context.C
 		if err == nil {
 			return true
 		}
-		class := sink.ClassOf(err)
+		class := ingest.ClassOf(err)
 		p.metrics.insertErrors.WithLabelValues(class.String()).Inc()
-		if class == sink.Configuration {
+		if class == ingest.Configuration {
 			wait = retryConfiguration
 			p.log.Error("store refused the write; collection paused", zap.String("what", what), zap.Error(err))
 		} else {
@@ -269,7 +262,7 @@ func (p *pipeline[M]) insist(ctx context.Context, what string, do func(context.C
 
 // tellTopic copies letters to the topic of dead letters. The table is
 // authoritative, so a topic that cannot be written delays nothing.
-func (p *pipeline[M]) tellTopic(ctx context.Context, letters []sink.DeadLetter) {
+func (p *pipeline[M]) tellTopic(ctx context.Context, letters []ingest.DeadLetter) {
 	if p.deadTopic == nil {
 		return
 	}

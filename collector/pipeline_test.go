@@ -3,14 +3,13 @@ package collector
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 )
 
 // A bench is a pipeline with one source, whose marks are numbers.
@@ -55,7 +54,7 @@ func start(t *testing.T, rows int, store *fakeStore) *bench {
 func (b *bench) send(mark int, tool string) {
 	var c chunk[int]
 	value := line(mark, func(r *audit.Record) { r.Tool = tool })
-	c.add(&b.decoder, message{Source: sink.Source{Topic: "t", Offset: uint64(mark)}, Key: []byte(testSession), Value: value})
+	c.add(&b.decoder, ingest.Message{Source: ingest.Source{Topic: "t", Offset: uint64(mark)}, Key: []byte(testSession), Value: value})
 	c.mark = mark
 	b.in <- c
 }
@@ -257,8 +256,8 @@ func TestRefusedRows(t *testing.T) {
 					t.Errorf("%d records and %d dead letters, want %d and %d", r, l, tt.rows-len(tt.poison), len(tt.poison))
 				}
 				for _, i := range tt.poison {
-					l, ok := store.letters[letterID{sink.Source{Topic: "t", Offset: uint64(i)}, testSession}]
-					if !ok || l.Reason != reasonInsert || l.Key != testSession || len(l.Raw) == 0 {
+					l, ok := store.letters[letterID{ingest.Source{Topic: "t", Offset: uint64(i)}, testSession}]
+					if !ok || l.Reason != "insert" || l.Key != testSession || len(l.Raw) == 0 {
 						t.Errorf("row %d became %+v", i, l)
 					}
 				}
@@ -276,7 +275,7 @@ func TestDeadLetterFirst(t *testing.T) {
 		store.always = lost
 		b := start(t, 1000, store)
 		var c chunk[int]
-		c.add(&b.decoder, message{Source: sink.Source{Topic: "t"}, Key: []byte("k"), Value: []byte("not JSON")})
+		c.add(&b.decoder, ingest.Message{Source: ingest.Source{Topic: "t"}, Key: []byte("k"), Value: []byte("not JSON")})
 		c.mark = 1
 		b.in <- c
 		<-time.After(time.Minute)
@@ -296,7 +295,7 @@ func TestDeadTopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, 1, newFakeStore())
 		var told int
-		b.deadTopic = func(_ context.Context, letters []sink.DeadLetter) error {
+		b.deadTopic = func(_ context.Context, letters []ingest.DeadLetter) error {
 			told += len(letters)
 			return errStore
 		}
@@ -359,7 +358,7 @@ func TestBackPressure(t *testing.T) {
 		go func() {
 			for i := range 1000 {
 				var c chunk[int]
-				c.add(&b.decoder, message{Source: sink.Source{Offset: uint64(i)}, Key: []byte(testSession), Value: line(i + 1)})
+				c.add(&b.decoder, ingest.Message{Source: ingest.Source{Offset: uint64(i)}, Key: []byte(testSession), Value: line(i + 1)})
 				select {
 				case b.in <- c:
 					taken <- i
@@ -374,19 +373,4 @@ func TestBackPressure(t *testing.T) {
 		}
 		b.end()
 	})
-}
-
-// BenchmarkDecode is one record from its bytes to a row.
-func BenchmarkDecode(b *testing.B) {
-	value := line(1, func(r *audit.Record) { r.Args = audit.JSON(`{"text":"` + strings.Repeat("x", 500) + `"}`) })
-	d := decoder{keep: 400 * 24 * time.Hour, now: time.Now}
-	b.SetBytes(int64(len(value)))
-	b.ReportAllocs()
-	row := new(sink.Row) // where it stays, as in a batch
-	for b.Loop() {
-		*row = sink.Row{}
-		if why := d.decode(row, message{Key: []byte(testSession), Value: value}); why != nil {
-			b.Fatal(why.text)
-		}
-	}
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -292,8 +292,8 @@ func (s *spools) read(ctx context.Context, open *session) error {
 // take decodes one item into c.
 func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
 	c.mark = cursor{open, item.End()}
-	m := message{
-		Source: sink.Source{Topic: sink.SpoolTopic, Partition: item.Pos.Segment, Offset: uint64(item.Pos.Offset)},
+	m := ingest.Message{
+		Source: ingest.Source{Topic: ingest.SpoolTopic, Partition: item.Pos.Segment, Offset: uint64(item.Pos.Offset)},
 		Key:    []byte(open.id),
 		Value:  item.Line,
 	}
@@ -301,9 +301,9 @@ func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
 	case item.Damage == spool.Missing:
 		// End would be an offset; segments are counted here.
 		c.mark.at = spool.Position{Segment: item.Pos.Segment + uint32(item.Length)}
-		c.gaps = append(c.gaps, sink.Gap{
-			Topic: sink.SpoolTopic, Partition: item.Pos.Segment, From: uint64(item.Pos.Segment), To: uint64(item.Pos.Segment) + uint64(item.Length) - 1,
-			Session: open.id, Reason: item.Damage.String(), Seen: s.decoder.now(),
+		c.gaps = append(c.gaps, ingest.Gap{
+			Topic: ingest.SpoolTopic, Partition: item.Pos.Segment, From: uint64(item.Pos.Segment), To: uint64(item.Pos.Segment) + uint64(item.Length) - 1,
+			Session: open.id, Reason: item.Damage.String(), Seen: time.Now(),
 		})
 		s.log.Error("segments are missing", zap.String("session", open.id), zap.Uint32("from", item.Pos.Segment), zap.Int64("segments", item.Length))
 	case item.Damage == spool.Intact || item.Damage == spool.Conflicted:
@@ -311,6 +311,6 @@ func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
 		// conflict.
 		c.add(&s.decoder, m)
 	default:
-		c.letter(s.decoder.letter(m, refuse(reasonDamaged, "%s, %d bytes", item.Damage, item.Length)))
+		c.letter(s.decoder.Damaged(m, fmt.Sprintf("%s, %d bytes", item.Damage, item.Length)))
 	}
 }

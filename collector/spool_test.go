@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -179,11 +179,11 @@ func TestHostileSpool(t *testing.T) {
 		t.Errorf("%d records, want 8", records)
 	}
 	reasons := store.reasons()
-	if reasons[reasonKey] != 1 || reasons[reasonDamaged] != 2 || len(reasons) != 2 {
+	if reasons["key"] != 1 || reasons["damaged"] != 2 || len(reasons) != 2 {
 		t.Errorf("dead letters %v, want one of another session and two that are damaged", reasons)
 	}
 	for source := range store.letters {
-		if source.Topic != sink.SpoolTopic || source.Partition != 1 {
+		if source.Topic != ingest.SpoolTopic || source.Partition != 1 {
 			t.Errorf("a dead letter of %+v", source)
 		}
 	}
@@ -217,7 +217,7 @@ func TestMissingSegments(t *testing.T) {
 	if records, letters := store.stored(); records != 4 || letters != 0 {
 		t.Errorf("%d records and %d dead letters, want 4 and none", records, letters)
 	}
-	want := sink.Gap{Topic: sink.SpoolTopic, Partition: 2, From: 2, To: 2, Session: id, Reason: "segments are missing"}
+	want := ingest.Gap{Topic: ingest.SpoolTopic, Partition: 2, From: 2, To: 2, Session: id, Reason: "segments are missing"}
 	if len(store.gaps) != 1 || !store.gaps[want] {
 		t.Errorf("gaps %v, want %v", store.gaps, want)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
@@ -20,7 +20,7 @@ type heldStore struct {
 	waiting atomic.Int32 // inserts at the gate
 }
 
-func (s *heldStore) InsertRows(ctx context.Context, rows []sink.Row, at time.Time) error {
+func (s *heldStore) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
 	s.waiting.Add(1)
 	s.gate.Lock()
 	defer s.gate.Unlock()

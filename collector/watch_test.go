@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -36,12 +36,12 @@ func TestWatch(t *testing.T) {
 				store := newFakeStore()
 				store.always = tt.store
 				b := start(t, 1, store)
-				b.config.Watch = func(arrived time.Time) func([]sink.Row) {
+				b.config.Watch = func(arrived time.Time) func([]ingest.Row) {
 					if !arrived.Equal(time.Now()) {
 						t.Errorf("records arrive at %s, now is %s", arrived, time.Now())
 					}
 					note("begin")
-					return func(rows []sink.Row) {
+					return func(rows []ingest.Row) {
 						note("stored %d", len(rows))
 						if len(b.marks()) > 0 {
 							t.Error("the source was told before")

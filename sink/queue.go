@@ -1,3 +1,5 @@
+// Package sink defines how records leave a host: a Queue holds the records of
+// a session, a Sink receives them, and Forward moves them.
 package sink
 
 import (

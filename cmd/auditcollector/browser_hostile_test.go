@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 )
@@ -83,7 +83,7 @@ func (s *site) harm(t *testing.T) (session string, ids []string) {
 	}
 	defer store.Close()
 	session = audit.NewID(time.Now())
-	var rows []sink.Row
+	var rows []ingest.Row
 	for i, text := range hostile {
 		tool := text
 		if i == 0 {
@@ -102,7 +102,7 @@ func (s *site) harm(t *testing.T) (session string, ids []string) {
 		line := audit.AppendRecord(nil, &r)
 		raw := string(line[:len(line)-1])
 		sum := sha256.Sum256([]byte(raw))
-		row := sink.Row{Record: r, Operations: audit.Operations(&r), Raw: raw, Source: sink.Source{Topic: "spool", Offset: uint64(1<<40 + i)}}
+		row := ingest.Row{Record: r, Operations: audit.Operations(&r), Raw: raw, Source: ingest.Source{Topic: "spool", Offset: uint64(1<<40 + i)}}
 		copy(row.Hash[:], sum[:])
 		rows, ids = append(rows, row), append(ids, r.RecordID)
 	}

@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/collector"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/escape"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 
 	"github.com/spf13/cobra"
@@ -108,15 +107,15 @@ func shorten(s string) string {
 	return s[:most] + "…" // escaped, so no character is cut
 }
 
-func place(s sink.Source) string { return fmt.Sprintf("%s/%d/%d", s.Topic, s.Partition, s.Offset) }
+func place(s ingest.Source) string { return fmt.Sprintf("%s/%d/%d", s.Topic, s.Partition, s.Offset) }
 
-func parsePlace(text string) (*sink.Source, error) {
+func parsePlace(text string) (*ingest.Source, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) == 3 {
 		partition, err1 := strconv.ParseUint(parts[1], 10, 32)
 		offset, err2 := strconv.ParseUint(parts[2], 10, 64)
 		if errors.Join(err1, err2) == nil {
-			return &sink.Source{Topic: parts[0], Partition: uint32(partition), Offset: offset}, nil
+			return &ingest.Source{Topic: parts[0], Partition: uint32(partition), Offset: offset}, nil
 		}
 	}
 	return nil, fmt.Errorf("%q is not a position, want TOPIC/PARTITION/OFFSET", text)
@@ -186,9 +185,7 @@ tables were changed. What is a record is stored among the others and its letter
 marked; the rest stays as it is. The exit code is 1 if some stay.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.letters(cmd.Context(), func(ctx context.Context, cfg config, s *clickhouse.Store) error {
-				r := replay{app: a, store: s, decode: func(l sink.DeadLetter) (sink.Row, error) {
-					return collector.Decode(cfg.keepEvents, cfg.tenants, l)
-				}}
+				r := replay{app: a, store: s, decoder: ingest.Decoder{Keep: cfg.keepEvents, Tenants: cfg.tenants}}
 				return r.run(ctx, f, args)
 			})
 		},
@@ -201,7 +198,7 @@ marked; the rest stays as it is. The exit code is 1 if some stay.`,
 type replay struct {
 	*app
 	store          *clickhouse.Store
-	decode         func(sink.DeadLetter) (sink.Row, error)
+	decoder        ingest.Decoder
 	stored, remain int
 }
 
@@ -234,10 +231,10 @@ func (r *replay) run(ctx context.Context, f clickhouse.LetterFilter, places []st
 // and their letters unmarked: the next replay stores them again, which changes
 // nothing.
 func (r *replay) page(ctx context.Context, page []clickhouse.Letter) error {
-	var rows []sink.Row
-	var done []sink.DeadLetter
+	var rows []ingest.Row
+	var done []ingest.DeadLetter
 	for _, l := range page {
-		row, err := r.decode(l.DeadLetter)
+		row, err := r.decoder.Retry(l.DeadLetter)
 		if err != nil {
 			r.remain++
 			continue
@@ -249,7 +246,7 @@ func (r *replay) page(ctx context.Context, page []clickhouse.Letter) error {
 
 // insert stores rows and marks their letters. Where the store refuses a row, it
 // halves the rows until that one is alone, which remains.
-func (r *replay) insert(ctx context.Context, rows []sink.Row, letters []sink.DeadLetter) error {
+func (r *replay) insert(ctx context.Context, rows []ingest.Row, letters []ingest.DeadLetter) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -259,7 +256,7 @@ func (r *replay) insert(ctx context.Context, rows []sink.Row, letters []sink.Dea
 	case err == nil:
 		r.stored += len(rows)
 		return r.store.MarkReplayed(ctx, letters, now)
-	case sink.ClassOf(err) != sink.Poison:
+	case ingest.ClassOf(err) != ingest.Poison:
 		return err
 	case half == 0:
 		r.remain++

@@ -16,8 +16,8 @@ import (
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/escape"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 
 	"github.com/spf13/cobra"
@@ -153,7 +153,7 @@ type trial struct {
 }
 
 func (t *trial) run(ctx context.Context) error {
-	found := map[string]sink.Alert{}
+	found := map[string]alert.Alert{}
 	if err := t.stream(ctx, found); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (t *trial) run(ctx context.Context) error {
 		if !r.Scheduled() {
 			continue
 		}
-		err := alert.Ask(ctx, t.store, r, t.since, func(a sink.Alert) error {
+		err := alert.Ask(ctx, t.store, r, t.since, func(a alert.Alert) error {
 			found[a.ID] = a
 			return nil
 		})
@@ -169,7 +169,7 @@ func (t *trial) run(ctx context.Context) error {
 			return fmt.Errorf("rule %q: %w", r.Name, err)
 		}
 	}
-	if err := t.print(slices.SortedFunc(maps.Values(found), func(a, b sink.Alert) int {
+	if err := t.print(slices.SortedFunc(maps.Values(found), func(a, b alert.Alert) int {
 		return cmp.Or(a.TS.Compare(b.TS), cmp.Compare(a.ID, b.ID))
 	})); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -181,7 +181,7 @@ func (t *trial) run(ctx context.Context) error {
 }
 
 // stream runs the rules that check each record.
-func (t *trial) stream(ctx context.Context, found map[string]sink.Alert) error {
+func (t *trial) stream(ctx context.Context, found map[string]alert.Alert) error {
 	upto := time.Now().Add(24 * time.Hour) // another collector's clock may be ahead
 	total, err := t.store.CountArrived(ctx, t.since, upto)
 	if err != nil {
@@ -189,7 +189,7 @@ func (t *trial) stream(ctx context.Context, found map[string]sink.Alert) error {
 	}
 	progress := terminal.StartProgress(t.stderr, int64(total), "reading", fmt.Sprintf("%d records", total))
 	defer progress.Finish()
-	return t.store.Arrived(ctx, t.since, upto, func(rows []sink.Row) error {
+	return t.store.Arrived(ctx, t.since, upto, func(rows []ingest.Row) error {
 		for i := range rows {
 			for _, a := range t.rules.Match(&rows[i]) {
 				found[a.ID] = a
@@ -200,7 +200,7 @@ func (t *trial) stream(ctx context.Context, found map[string]sink.Alert) error {
 	})
 }
 
-func (t *trial) print(list []sink.Alert) error {
+func (t *trial) print(list []alert.Alert) error {
 	out := bufio.NewWriter(t.stdout)
 	if t.asJSON {
 		return t.printJSON(out, list)
@@ -227,7 +227,7 @@ func (t *trial) print(list []sink.Alert) error {
 	return out.Flush()
 }
 
-func (t *trial) printJSON(out *bufio.Writer, list []sink.Alert) error {
+func (t *trial) printJSON(out *bufio.Writer, list []alert.Alert) error {
 	encoder := json.NewEncoder(out)
 	for _, a := range list {
 		if err := encoder.Encode(notify.Message(a)); err != nil {

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"auditproxy/collector"
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -24,7 +23,7 @@ import (
 type history struct {
 	t    *testing.T
 	now  time.Time
-	rows map[time.Duration][]sink.Row // by how long ago they happened and arrived
+	rows map[time.Duration][]ingest.Row // by how long ago they happened and arrived
 	seq  uint64
 }
 
@@ -42,8 +41,9 @@ func (h *history) add(age time.Duration, change ...func(*audit.Record)) {
 		c(&r)
 	}
 	raw := audit.AppendRecord(nil, &r)
-	row, err := collector.Decode(400*day, nil, sink.DeadLetter{
-		Source: sink.Source{Topic: "t", Offset: h.seq}, Key: r.SessionID, Raw: raw[:len(raw)-1],
+	decoder := ingest.Decoder{Keep: 400 * day}
+	row, err := decoder.Retry(ingest.DeadLetter{
+		Source: ingest.Source{Topic: "t", Offset: h.seq}, Key: r.SessionID, Raw: raw[:len(raw)-1],
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -221,7 +221,7 @@ func TestScheduledRules(t *testing.T) {
 		tested[tt.rule] = true
 		t.Run(tt.rule+" "+tt.what, func(t *testing.T) {
 			h.exec(t, "TRUNCATE TABLE audit.events")
-			past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]sink.Row{}}
+			past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 			tt.history(&past)
 			for range 2 { // duplicates count once
 				for age, rows := range past.rows {
@@ -233,9 +233,9 @@ func TestScheduledRules(t *testing.T) {
 					}
 				}
 			}
-			var found [2][]sink.Alert
+			var found [2][]alert.Alert
 			for i := range found {
-				err := alert.Ask(t.Context(), alerts, byName[tt.rule], time.Now().Add(-2*hour), func(a sink.Alert) error {
+				err := alert.Ask(t.Context(), alerts, byName[tt.rule], time.Now().Add(-2*hour), func(a alert.Alert) error {
 					found[i] = append(found[i], a)
 					return nil
 				})
@@ -258,7 +258,7 @@ func TestScheduledRules(t *testing.T) {
 	}
 	t.Run("ordinary use", func(t *testing.T) {
 		h.exec(t, "TRUNCATE TABLE audit.events")
-		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]sink.Row{}}
+		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 		past.session(8 * day)
 		for i := range 24 {
 			past.session(time.Duration(i+1) * hour)
@@ -269,7 +269,7 @@ func TestScheduledRules(t *testing.T) {
 			}
 		}
 		for name, rule := range byName {
-			err := alert.Ask(t.Context(), alerts, rule, past.now.Add(-25*hour), func(a sink.Alert) error {
+			err := alert.Ask(t.Context(), alerts, rule, past.now.Add(-25*hour), func(a alert.Alert) error {
 				t.Errorf("%s found %+v", name, a)
 				return nil
 			})
@@ -285,7 +285,7 @@ func TestScheduledRules(t *testing.T) {
 	}
 }
 
-func ids(alerts []sink.Alert) map[string]bool {
+func ids(alerts []alert.Alert) map[string]bool {
 	set := map[string]bool{}
 	for _, a := range alerts {
 		set[a.ID] = true

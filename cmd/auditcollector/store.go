@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -143,7 +143,7 @@ func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logg
 			return nil
 		case errors.Is(err, clickhouse.ErrNewer):
 			return cli.ExitError{Code: cli.ExitConfig, Err: err}
-		case sink.ClassOf(err) == sink.Configuration:
+		case ingest.ClassOf(err) == ingest.Configuration:
 			log.Error("ClickHouse refused the migration; collection paused", zap.String("store", cfg.storeName()), zap.Error(err))
 			wait = 10 * time.Second
 		case wait > time.Second: // a starting engine is not logged

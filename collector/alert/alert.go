@@ -14,253 +14,55 @@
 // alerts, because an alert's identity is a function of rule and record.
 package alert
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"sync"
-	"time"
+import "time"
 
-	"auditproxy/sink"
+// A Severity says how much an alert matters.
+type Severity string
 
-	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
-)
-
+// The severities, as the rules name them.
 const (
-	queued     = 2                // batches that wait; each may hold a whole batch's memory
-	markEvery  = 20 * time.Second // a mark is written
-	markLag    = time.Minute      // a mark stays behind the clock, which may be set back by less
-	staleAfter = 3 * time.Minute  // a mark this old is abandoned
-	sweepSlice = time.Hour        // of arrivals, after which a sweep's progress is kept
-	retryFirst = 100 * time.Millisecond
-	retryLast  = 10 * time.Second
+	Info     Severity = "info"
+	Warning  Severity = "warning"
+	Critical Severity = "critical"
 )
 
-// A Store is the part of a store that alerts need.
-type Store interface {
-	// InsertAlerts stores new alerts and returns them. An alert whose
-	// suppression key is already stored is stored as suppressed.
-	InsertAlerts(ctx context.Context, alerts []sink.Alert) ([]sink.Alert, error)
+// An Alert is a finding of a rule. Everything except StoredAt is a function
+// of the rule and the records, so a repeated finding is the same alert.
+type Alert struct {
+	ID       string // 32 hexadecimal digits
+	Rule     string
+	Severity Severity
+	Title    string // of the rule
+	Reason   string // of the rule
 
-	// Arrived calls do with the records that arrived after one time and up to
-	// another, in pages. It ends with the first error of do.
-	Arrived(ctx context.Context, after, upto time.Time, do func([]sink.Row) error) error
+	Tenant, Host, User, SessionID string // of the record; "" where several differ
 
-	// Ask calls do with each row of the result of a query, which has the
-	// parameter since.
-	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
+	RecordID  string // "" if it concerns several records
+	CallNo    uint64 // 0 if it does not concern a call
+	Operation string // a tool or, without one, a method; by the client
+	Path      string // of the operation, see audit.Operation
 
-	Marks(ctx context.Context) ([]sink.Mark, error)
-	SetMarks(ctx context.Context, marks []sink.Mark) error
+	TS       time.Time // of the record, or where the window starts
+	WindowTo time.Time // zero without a window
+	Details  string    // a JSON object: the values that the rule names, already redacted
+
+	SuppressKey string // alerts with one key notify once; "" for none
+	Suppressed  bool   // another of the key was stored before
+
+	StoredAt time.Time // set by the store
 }
 
-// A Config configures an Engine.
-type Config struct {
-	Rules *Rules // Required.
-	Store Store  // Required.
-	Name  string // of this run, unlike that of any other. Required.
-
-	// Stored is called with alerts once they are stored; it must not block.
-	// nil: no callback.
-	Stored func([]sink.Alert)
-
-	Now func() time.Time // nil: time.Now
-	Log *zap.Logger      // nil: none
+// A Mark records how far records are evaluated.
+type Mark struct {
+	Name   string
+	Kind   string    // MarkRun or MarkRule
+	Upto   time.Time // records that arrived up to then are evaluated
+	Closed bool      // it does not move any more
+	At     time.Time // when it was written
 }
 
-// An Engine evaluates records and stores the alerts.
-type Engine struct {
-	Config
-	queue chan batch
-	wake  chan struct{} // signals a full queue
-
-	storing chan struct{} // full while alerts are stored: suppression is decided one insert at a time
-
-	mu       sync.Mutex
-	number   uint64               // of the last batch; guarded by mu
-	pending  map[uint64]time.Time // arrival times of batches not evaluated yet; guarded by mu
-	missed   time.Time            // arrival of the first record that only a sweep will see; zero: none; guarded by mu
-	sweeping time.Time            // start of the running sweep; zero: none; guarded by mu
-}
-
-// A batch is the records of one insert.
-type batch struct {
-	number uint64
-	rows   []sink.Row
-}
-
-// New checks c and returns an engine.
-func New(c Config) (*Engine, error) {
-	var problems []error
-	if c.Rules == nil {
-		problems = append(problems, errors.New("there are no rules"))
-	}
-	if c.Store == nil {
-		problems = append(problems, errors.New("there is no store"))
-	}
-	if c.Name == "" {
-		problems = append(problems, errors.New("this run has no name"))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, fmt.Errorf("configuring alerts: %w", err)
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
-	return &Engine{
-		Config: c, pending: map[uint64]time.Time{},
-		queue: make(chan batch, queued), wake: make(chan struct{}, 1), storing: make(chan struct{}, 1),
-	}, nil
-}
-
-// Register writes this run's first mark. It must have returned before the
-// first record is stored: without a mark, the records of a run that died
-// would not be swept.
-func (e *Engine) Register(ctx context.Context) error {
-	if err := e.Store.SetMarks(ctx, []sink.Mark{e.mark()}); err != nil {
-		return fmt.Errorf("registering for alerts: %w", err)
-	}
-	return nil
-}
-
-// Begin is called before records with an arrival time are stored. The
-// function it returns is called once they are stored, before they are
-// acknowledged, or with nil if they are not. Neither blocks.
-func (e *Engine) Begin(arrived time.Time) (end func(stored []sink.Row)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.number++
-	number := e.number
-	e.pending[number] = arrived
-	return func(stored []sink.Row) {
-		if len(stored) > 0 {
-			select {
-			case e.queue <- batch{number, stored}:
-				return
-			default:
-			}
-		}
-		e.drop(number, len(stored) > 0)
-	}
-}
-
-// drop forgets a batch. Its records are after the mark if they were stored.
-func (e *Engine) drop(number uint64, stored bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	arrived := e.pending[number]
-	delete(e.pending, number)
-	if !stored {
-		return
-	}
-	e.missed = earliest(e.missed, arrived)
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
-
-// earliest returns the earlier of two times; a zero time does not count.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// mark returns this run's mark.
-func (e *Engine) mark() sink.Mark {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.Now()
-	upto := earliest(e.missed, e.sweeping)
-	for _, arrived := range e.pending {
-		upto = earliest(upto, arrived)
-	}
-	upto = earliest(upto, now).Add(-markLag)
-	return sink.Mark{Name: e.Name, Kind: sink.MarkRun, Upto: upto, At: now}
-}
-
-// Run evaluates until ctx ends. It returns no other error: while the store
-// does not answer, alerts wait, but records do not.
-func (e *Engine) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { e.stream(ctx); return nil })
-	g.Go(func() error { e.keep(ctx); return nil })
-	g.Go(func() error { e.schedule(ctx); return nil })
-	return g.Wait()
-}
-
-// stream evaluates the queued batches.
-func (e *Engine) stream(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return // a sweep finds the rest
-		case b := <-e.queue:
-			alerts := e.evaluate(b.rows)
-			if e.insist(ctx, "alerts wait", func() error { return e.store(ctx, alerts) }) != nil {
-				return
-			}
-			// A crash before the next mark evaluates this again.
-			e.mu.Lock()
-			delete(e.pending, b.number)
-			e.mu.Unlock()
-		}
-	}
-}
-
-func (e *Engine) evaluate(rows []sink.Row) (alerts []sink.Alert) {
-	for i := range rows {
-		alerts = append(alerts, e.Rules.Match(&rows[i])...)
-	}
-	return alerts
-}
-
-// store stores alerts and calls Stored with the new ones.
-func (e *Engine) store(ctx context.Context, alerts []sink.Alert) error {
-	if len(alerts) == 0 {
-		return nil
-	}
-	select {
-	case e.storing <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	stored, err := e.Store.InsertAlerts(ctx, alerts)
-	<-e.storing
-	// After a crash here, the deliverer finds the alerts in the store.
-	if len(stored) > 0 && e.Stored != nil {
-		e.Stored(stored)
-	}
-	return err
-}
-
-// insist retries until success, or until ctx ends, whose error it returns.
-func (e *Engine) insist(ctx context.Context, what string, do func() error) error {
-	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
-		err := do()
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		e.Log.Warn("the store failed; "+what, zap.Duration("retry_in", wait), zap.Error(err))
-		if sleep(ctx, wait) != nil {
-			return ctx.Err()
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
+// The kinds of a Mark.
+const (
+	MarkRun  = "run"  // of one run of a collector
+	MarkRule = "rule" // of a rule that runs on a schedule
+)

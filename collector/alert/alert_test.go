@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 )
 
 // paths are those of the golden files.
@@ -32,7 +32,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 const sessionID = "019e8b1c-0000-7aaa-8bbb-0123456789ab"
 
 // call makes what the collector makes of the record of a call.
-func call(no uint64, tool, args string, change ...func(*audit.Record)) sink.Row {
+func call(no uint64, tool, args string, change ...func(*audit.Record)) ingest.Row {
 	r := audit.Record{
 		Kind: audit.KindCall, RecordID: audit.NewID(noon), SessionID: sessionID, Seq: no, CallNo: no,
 		TS: noon, Method: "tools/call", Tool: tool, Args: audit.JSON(args), Outcome: audit.OutcomeOK, Duration: time.Millisecond,
@@ -41,11 +41,11 @@ func call(no uint64, tool, args string, change ...func(*audit.Record)) sink.Row 
 	for _, c := range change {
 		c(&r)
 	}
-	return sink.Row{Record: r, Operations: audit.Operations(&r)}
+	return ingest.Row{Record: r, Operations: audit.Operations(&r)}
 }
 
 // fired returns the names of the rules that have an alert about row.
-func fired(rules *alert.Rules, row sink.Row) map[string]bool {
+func fired(rules *alert.Rules, row ingest.Row) map[string]bool {
 	names := map[string]bool{}
 	for _, a := range rules.Match(&row) {
 		names[a.Rule] = true

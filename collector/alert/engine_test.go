@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"auditproxy/collector/alert"
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -35,17 +35,17 @@ var errStore = errors.New("the store failed")
 // A fakeStore is ClickHouse as far as alerts need it.
 type fakeStore struct {
 	mu      sync.Mutex // guards all below
-	arrived map[time.Time][]sink.Row
-	alerts  map[string]sink.Alert
+	arrived map[time.Time][]ingest.Row
+	alerts  map[string]alert.Alert
 	inserts int // of alerts that are new
-	marks   map[string]sink.Mark
+	marks   map[string]alert.Mark
 	asked   []time.Time // since when
 	answer  []map[string]any
 	fault   func(what string) fault
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{arrived: map[time.Time][]sink.Row{}, alerts: map[string]sink.Alert{}, marks: map[string]sink.Mark{}, fault: func(string) fault { return none }}
+	return &fakeStore{arrived: map[time.Time][]ingest.Row{}, alerts: map[string]alert.Alert{}, marks: map[string]alert.Mark{}, fault: func(string) fault { return none }}
 }
 
 // failing lets what is done from now on fail as fault says.
@@ -76,7 +76,7 @@ func (s *fakeStore) try(ctx context.Context, what string, do func()) error {
 	return nil
 }
 
-func (s *fakeStore) InsertAlerts(ctx context.Context, alerts []sink.Alert) (fresh []sink.Alert, err error) {
+func (s *fakeStore) InsertAlerts(ctx context.Context, alerts []alert.Alert) (fresh []alert.Alert, err error) {
 	err = s.try(ctx, "alerts", func() {
 		for _, a := range alerts {
 			if _, known := s.alerts[a.ID]; !known {
@@ -89,8 +89,8 @@ func (s *fakeStore) InsertAlerts(ctx context.Context, alerts []sink.Alert) (fres
 	return fresh, err
 }
 
-func (s *fakeStore) Arrived(ctx context.Context, after, upto time.Time, do func([]sink.Row) error) error {
-	var rows []sink.Row
+func (s *fakeStore) Arrived(ctx context.Context, after, upto time.Time, do func([]ingest.Row) error) error {
+	var rows []ingest.Row
 	if err := s.try(ctx, "arrived", func() {
 		for at, list := range s.arrived {
 			if at.After(after) && !at.After(upto) {
@@ -122,12 +122,12 @@ func (s *fakeStore) Ask(ctx context.Context, _ string, since time.Time, do func(
 	return nil
 }
 
-func (s *fakeStore) Marks(ctx context.Context) (list []sink.Mark, err error) {
+func (s *fakeStore) Marks(ctx context.Context) (list []alert.Mark, err error) {
 	err = s.try(ctx, "marks", func() { list = slices.Collect(maps.Values(s.marks)) })
 	return list, err
 }
 
-func (s *fakeStore) SetMarks(ctx context.Context, marks []sink.Mark) error {
+func (s *fakeStore) SetMarks(ctx context.Context, marks []alert.Mark) error {
 	return s.try(ctx, "set marks", func() {
 		for _, m := range marks {
 			s.marks[m.Kind+" "+m.Name] = m
@@ -145,7 +145,7 @@ func (s *fakeStore) calls() (list []uint64) {
 	return list
 }
 
-func (s *fakeStore) mark(name string) sink.Mark {
+func (s *fakeStore) mark(name string) alert.Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.marks[name]
@@ -197,7 +197,7 @@ func (s *fakeStore) collect(e *alert.Engine, no uint64) {
 	s.mu.Lock()
 	s.arrived[now] = append(s.arrived[now], row)
 	s.mu.Unlock()
-	end([]sink.Row{row})
+	end([]ingest.Row{row})
 }
 
 // wait lets time pass, which costs none here.
@@ -215,7 +215,7 @@ func TestStream(t *testing.T) {
 		s := newFakeStore()
 		var told []uint64
 		e := engine(t, s, "a", func(c *alert.Config) {
-			c.Stored = func(alerts []sink.Alert) {
+			c.Stored = func(alerts []alert.Alert) {
 				for _, a := range alerts {
 					told = append(told, a.CallNo)
 				}
@@ -366,7 +366,7 @@ func TestMarkWaits(t *testing.T) {
 			t.Errorf("the mark is at %s, but records of %s are still being stored", upto, began)
 		}
 		failed(nil)
-		stored([]sink.Row{call(1, "x", "{}")})
+		stored([]ingest.Row{call(1, "x", "{}")})
 		wait(t, time.Minute)
 		if upto := s.mark("run a").Upto; !upto.After(began) {
 			t.Errorf("the mark stays at %s", upto)

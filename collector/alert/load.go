@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"cel.dev/cel-go/cel"
 	"go.yaml.in/yaml/v3"
@@ -259,9 +258,9 @@ func (l *loader) texts(n *yaml.Node) (list []string) {
 	return list
 }
 
-func (l *loader) severity(n *yaml.Node) sink.Severity {
-	s := sink.Severity(l.text(n))
-	if s != sink.Info && s != sink.Warning && s != sink.Critical {
+func (l *loader) severity(n *yaml.Node) Severity {
+	s := Severity(l.text(n))
+	if s != Info && s != Warning && s != Critical {
 		l.problem(n, "%q is no severity, want info, warning or critical", s)
 	}
 	return s

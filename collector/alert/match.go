@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -23,7 +23,7 @@ const maxDetail = 4 << 10
 
 // Match returns the alerts of one record, in the order of its operations and of
 // the rules.
-func (s *Rules) Match(row *sink.Row) (alerts []sink.Alert) {
+func (s *Rules) Match(row *ingest.Row) (alerts []Alert) {
 	r := &row.Record
 	rules := s.streaming[r.Kind]
 	if rules == nil {
@@ -40,7 +40,7 @@ func (s *Rules) Match(row *sink.Row) (alerts []sink.Alert) {
 
 // apply appends the alerts of rules about an operation of a record, nil for the
 // record itself.
-func (s *Rules) apply(alerts []sink.Alert, rules []*Rule, r *audit.Record, op *audit.Operation) []sink.Alert {
+func (s *Rules) apply(alerts []Alert, rules []*Rule, r *audit.Record, op *audit.Operation) []Alert {
 	var (
 		sub  *subject // made for the first rule that uses it; the arguments are read once for all
 		text clearText
@@ -69,7 +69,7 @@ func name(op *audit.Operation) string {
 }
 
 // judge appends the alert of the rule, if it finds sub.
-func (r *Rule) judge(alerts []sink.Alert, sub *subject) []sink.Alert {
+func (r *Rule) judge(alerts []Alert, sub *subject) []Alert {
 	var unclear error
 	if r.when != nil {
 		var found bool
@@ -126,8 +126,8 @@ func (t *clearText) of(args audit.JSON) string {
 }
 
 // alert returns an alert with the rule's own texts.
-func (r *Rule) alert() sink.Alert {
-	return sink.Alert{Rule: r.Name, Severity: r.Severity, Title: r.Title, Reason: r.Reason}
+func (r *Rule) alert() Alert {
+	return Alert{Rule: r.Name, Severity: r.Severity, Title: r.Title, Reason: r.Reason}
 }
 
 // identity identifies a finding. Two records of one call, one written while
@@ -188,17 +188,17 @@ func cut(value json.RawMessage) json.RawMessage {
 func quoteJSON(s string) json.RawMessage { return audit.AppendQuote(nil, s) }
 
 // suppressFields are the fields of an alert that suppression can use.
-var suppressFields = map[string]func(a *sink.Alert) string{
-	"tenant":     func(a *sink.Alert) string { return a.Tenant },
-	"host":       func(a *sink.Alert) string { return a.Host },
-	"user":       func(a *sink.Alert) string { return a.User },
-	"session_id": func(a *sink.Alert) string { return a.SessionID },
-	"operation":  func(a *sink.Alert) string { return a.Operation },
+var suppressFields = map[string]func(a *Alert) string{
+	"tenant":     func(a *Alert) string { return a.Tenant },
+	"host":       func(a *Alert) string { return a.Host },
+	"user":       func(a *Alert) string { return a.User },
+	"session_id": func(a *Alert) string { return a.SessionID },
+	"operation":  func(a *Alert) string { return a.Operation },
 }
 
 // finish gives a its details, and the key of its suppression: the rule, the
 // tenant, the fields of the rule, and a window of time.
-func (r *Rule) finish(a *sink.Alert, details map[string]json.RawMessage) {
+func (r *Rule) finish(a *Alert, details map[string]json.RawMessage) {
 	text, err := json.Marshal(details)
 	if err != nil { // it is made of JSON
 		text = []byte("{}")
@@ -219,7 +219,7 @@ func (r *Rule) finish(a *sink.Alert, details map[string]json.RawMessage) {
 }
 
 // found makes an alert of a row of the answer to r's question.
-func (r *Rule) found(row map[string]any) (sink.Alert, error) {
+func (r *Rule) found(row map[string]any) (Alert, error) {
 	a := r.alert()
 	details := map[string]json.RawMessage{}
 	var key string
@@ -243,11 +243,11 @@ func (r *Rule) found(row map[string]any) (sink.Alert, error) {
 			details[strings.TrimPrefix(name, "g_")], ok = cut(text), err == nil
 		}
 		if !ok {
-			return sink.Alert{}, fmt.Errorf("column %q of the answer is %T", name, value)
+			return Alert{}, fmt.Errorf("column %q of the answer is %T", name, value)
 		}
 	}
 	if key == "" || a.TS.IsZero() {
-		return sink.Alert{}, fmt.Errorf("the answer has no key or no ts")
+		return Alert{}, fmt.Errorf("the answer has no key or no ts")
 	}
 	a.ID = r.id("found", key)
 	r.finish(&a, details)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"cel.dev/cel-go/cel"
 )
@@ -15,7 +14,7 @@ import (
 type Rule struct {
 	Name     string
 	Title    string
-	Severity sink.Severity
+	Severity Severity
 	Reason   string
 
 	// Operations are tools, or methods of calls without a tool; "*" is all. A

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -158,7 +158,7 @@ func TestOrdinaryUse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, a := range rules.Match(&sink.Row{Record: r, Operations: audit.Operations(&r)}) {
+			for _, a := range rules.Match(&ingest.Row{Record: r, Operations: audit.Operations(&r)}) {
 				got = append(got, a.Rule)
 			}
 		}
@@ -171,7 +171,7 @@ func TestOrdinaryUse(t *testing.T) {
 // TestIdentity looks at what makes two findings one, and what does not.
 func TestIdentity(t *testing.T) {
 	rules := shipped(t, paths)
-	ids := func(row sink.Row) (list []string) {
+	ids := func(row ingest.Row) (list []string) {
 		for _, a := range rules.Match(&row) {
 			if a.Rule == "pipe-pane-outside" {
 				list = append(list, a.ID)

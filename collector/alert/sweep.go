@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"go.uber.org/zap"
 )
@@ -20,7 +20,7 @@ func (e *Engine) keep(ctx context.Context) {
 		if err := e.catchUp(ctx, first); err != nil && ctx.Err() == nil {
 			e.Log.Warn("alerts are not evaluated up to now; the next sweep goes on", zap.Error(err))
 		}
-		if err := e.Store.SetMarks(ctx, []sink.Mark{e.mark()}); err != nil && ctx.Err() == nil {
+		if err := e.Store.SetMarks(ctx, []Mark{e.mark()}); err != nil && ctx.Err() == nil {
 			e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
 		}
 		select {
@@ -39,10 +39,10 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 	if err != nil {
 		return err
 	}
-	var left []sink.Mark
+	var left []Mark
 	from := e.takeMissed()
 	for _, m := range marks {
-		if m.Kind != sink.MarkRun || m.Closed || m.Name == e.Name {
+		if m.Kind != MarkRun || m.Closed || m.Name == e.Name {
 			continue
 		}
 		stale := e.Now().Sub(m.At) > staleAfter
@@ -93,7 +93,7 @@ func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 		if last = upto.After(e.Now()); last {
 			upto = from.Add(10 * 365 * 24 * time.Hour) // another collector's clock may be ahead
 		}
-		err := e.Store.Arrived(ctx, from, upto, func(rows []sink.Row) error {
+		err := e.Store.Arrived(ctx, from, upto, func(rows []ingest.Row) error {
 			records += len(rows)
 			return e.store(ctx, e.evaluate(rows))
 		})
@@ -153,13 +153,13 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	since := map[string]time.Time{}
 	for _, m := range marks {
 		switch {
-		case m.Kind == sink.MarkRule:
+		case m.Kind == MarkRule:
 			since[m.Name] = m.Upto
-		case m.Kind == sink.MarkRun && !m.Closed:
+		case m.Kind == MarkRun && !m.Closed:
 			upto = earliest(upto, m.Upto)
 		}
 	}
-	var done []sink.Mark
+	var done []Mark
 	for _, r := range rules {
 		due[r.Name] = e.Now().Add(r.Every)
 		from, known := since[r.Name]
@@ -174,7 +174,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 			e.Log.Warn("a scheduled rule was not answered; it is asked again", zap.String("rule", r.Name), zap.Error(err))
 			continue
 		}
-		m := sink.Mark{Name: r.Name, Kind: sink.MarkRule, Upto: upto, At: e.Now()}
+		m := Mark{Name: r.Name, Kind: MarkRule, Upto: upto, At: e.Now()}
 		if from.After(upto) { // of a run that has just started or has died
 			m.Upto = from
 		}
@@ -191,8 +191,8 @@ const pageOfAlerts = 1000
 
 // askOne runs the query of r and stores its alerts.
 func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found int, err error) {
-	var page []sink.Alert
-	err = Ask(ctx, e.Store, r, since, func(a sink.Alert) error {
+	var page []Alert
+	err = Ask(ctx, e.Store, r, since, func(a Alert) error {
 		found++
 		if page = append(page, a); len(page) < pageOfAlerts {
 			return nil
@@ -213,7 +213,7 @@ type Asker interface {
 
 // Ask calls do with each alert that a scheduled rule finds in records that
 // arrived since a time.
-func Ask(ctx context.Context, store Asker, r *Rule, since time.Time, do func(sink.Alert) error) error {
+func Ask(ctx context.Context, store Asker, r *Rule, since time.Time, do func(Alert) error) error {
 	return store.Ask(ctx, r.question(), since, func(row map[string]any) error {
 		a, err := r.found(row)
 		if err != nil {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -81,7 +81,7 @@ func (f fixture) exec(t *testing.T, sql string) {
 // insert stores records as the collector does, from a place in a topic.
 func (f fixture) insert(t *testing.T, offset uint64, records ...audit.Record) {
 	t.Helper()
-	rows := make([]sink.Row, len(records))
+	rows := make([]ingest.Row, len(records))
 	for i, r := range records {
 		rows[i] = row(t, r, offset+uint64(i))
 	}
@@ -91,7 +91,7 @@ func (f fixture) insert(t *testing.T, offset uint64, records ...audit.Record) {
 }
 
 // row makes what the collector makes of a record.
-func row(t *testing.T, r audit.Record, offset uint64) sink.Row {
+func row(t *testing.T, r audit.Record, offset uint64) ingest.Row {
 	t.Helper()
 	line := audit.AppendRecord(nil, &r)
 	raw := line[:len(line)-1]
@@ -100,5 +100,5 @@ func row(t *testing.T, r audit.Record, offset uint64) sink.Row {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(raw)
-	return sink.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Offset: offset}}
+	return ingest.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: ingest.Source{Topic: "t", Offset: offset}}
 }

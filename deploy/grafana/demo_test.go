@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 )
 
@@ -24,7 +25,7 @@ type demo struct {
 	session, tenant, host string
 	at                    time.Time
 	offset                uint64
-	rows                  []sink.Row
+	rows                  []ingest.Row
 }
 
 // add adds a record and fills in what every record has.
@@ -50,7 +51,7 @@ func call(no uint64, tool, args string) audit.Record {
 }
 
 // row makes what the collector makes of a record.
-func row(t *testing.T, r audit.Record, offset uint64) sink.Row {
+func row(t *testing.T, r audit.Record, offset uint64) ingest.Row {
 	t.Helper()
 	line := audit.AppendRecord(nil, &r)
 	raw := line[:len(line)-1]
@@ -59,9 +60,9 @@ func row(t *testing.T, r audit.Record, offset uint64) sink.Row {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(raw)
-	return sink.Row{
+	return ingest.Row{
 		Record: parsed, Operations: audit.Operations(&parsed), Raw: string(raw), Hash: [16]byte(sum[:]),
-		Source: sink.Source{Topic: "mcp.audit.v1", Offset: offset},
+		Source: ingest.Source{Topic: "mcp.audit.v1", Offset: offset},
 	}
 }
 
@@ -114,18 +115,18 @@ func fill(t *testing.T, s *clickhouse.Store, now time.Time) {
 		add(t, 0, audit.Record{Kind: audit.KindSessionStart}).add(t, 1, unknown).
 		add(t, 2, audit.Record{Kind: audit.KindSessionEnd, Recovered: true}), now.Add(-4*time.Minute))
 
-	letters := []sink.DeadLetter{
-		{Source: sink.Source{Topic: "mcp.audit.v1", Offset: 1}, Reason: "json", Error: "it is no JSON", Raw: []byte("x"), Seen: now.Add(-time.Hour)},
-		{Source: sink.Source{Topic: "mcp.audit.v1", Offset: 2}, Reason: "json", Error: "it is no JSON", Raw: []byte("y"), Seen: now.Add(-time.Hour)},
+	letters := []ingest.DeadLetter{
+		{Source: ingest.Source{Topic: "mcp.audit.v1", Offset: 1}, Reason: "json", Error: "it is no JSON", Raw: []byte("x"), Seen: now.Add(-time.Hour)},
+		{Source: ingest.Source{Topic: "mcp.audit.v1", Offset: 2}, Reason: "json", Error: "it is no JSON", Raw: []byte("y"), Seen: now.Add(-time.Hour)},
 	}
-	gaps := []sink.Gap{
+	gaps := []ingest.Gap{
 		{Topic: "mcp.audit.v1", From: 10, To: 14, Reason: "deleted", Seen: now.Add(-time.Hour)},
 		{Topic: "mcp.audit.v1", From: 20, To: 20, Reason: "deleted", Seen: now.Add(-time.Hour)},
 	}
-	alerts := []sink.Alert{
-		{ID: strings.Repeat("a", 32), Rule: "pipe-pane-outside", Severity: sink.Critical, Title: "A pane is piped", Tenant: "acme", Host: "alpha", SessionID: whole,
+	alerts := []alert.Alert{
+		{ID: strings.Repeat("a", 32), Rule: "pipe-pane-outside", Severity: alert.Critical, Title: "A pane is piped", Tenant: "acme", Host: "alpha", SessionID: whole,
 			RecordID: a.rows[2].Record.RecordID, CallNo: 2, Operation: "pipe_pane", TS: a.at, Details: "{}"},
-		{ID: strings.Repeat("b", 32), Rule: "error-rate", Severity: sink.Warning, Title: "Half of the calls fail", Tenant: "acme", Host: "alpha", TS: a.at, Details: "{}"},
+		{ID: strings.Repeat("b", 32), Rule: "error-rate", Severity: alert.Warning, Title: "Half of the calls fail", Tenant: "acme", Host: "alpha", TS: a.at, Details: "{}"},
 	}
 	for n := 1; n <= 2; n++ { // the first ones again, as after a crash
 		if err := s.InsertDeadLetters(t.Context(), letters[:n]); err != nil {

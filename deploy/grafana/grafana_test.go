@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"auditproxy/collector"
-	"auditproxy/sink"
+	"auditproxy/collector/alert"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
@@ -353,7 +353,7 @@ func TestRules(t *testing.T) {
 			if r.Title == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" || r.ExecErrState != "Error" || r.NoDataState != "OK" {
 				t.Errorf("got %+v", r)
 			}
-			if !slices.Contains([]string{string(sink.Info), string(sink.Warning), string(sink.Critical)}, r.Labels["severity"]) {
+			if !slices.Contains([]string{string(alert.Info), string(alert.Warning), string(alert.Critical)}, r.Labels["severity"]) {
 				t.Errorf("severity %q is none of the collector's", r.Labels["severity"])
 			}
 			refs := map[string]bool{}
@@ -464,7 +464,7 @@ func exported(r *prometheus.Registry) map[string]bool {
 	return names
 }
 
-type noStore struct{ sink.Store }
+type noStore struct{ collector.Store }
 
 // setting is a variable that Grafana's process must have.
 var setting = regexp.MustCompile(`\$\{?(\w+)`)

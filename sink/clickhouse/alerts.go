@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -22,7 +23,7 @@ import (
 // suppression key is stored unchanged, later ones as suppressed. Two programs
 // that store alerts with one key concurrently may both store a first one:
 // then two are delivered instead of one.
-func (s *Store) InsertAlerts(ctx context.Context, alerts []sink.Alert) ([]sink.Alert, error) {
+func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert.Alert, error) {
 	ids, keys := map[string]bool{}, map[string]bool{}
 	for _, a := range alerts {
 		ids[a.ID] = true
@@ -38,7 +39,7 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []sink.Alert) ([]sink.A
 	if err != nil {
 		return nil, classify("looking for alerts", err)
 	}
-	var fresh []sink.Alert
+	var fresh []alert.Alert
 	for _, a := range alerts {
 		if known[a.ID] {
 			continue
@@ -58,7 +59,7 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []sink.Alert) ([]sink.A
 
 const alertColumns = "alert_id, rule, severity, title, reason, tenant, host, user, session_id, record_id, call_no, operation, path, ts, window_to, details, suppressed, suppress_key, stored_at"
 
-func (s *Store) insertAlerts(ctx context.Context, alerts []sink.Alert) error {
+func (s *Store) insertAlerts(ctx context.Context, alerts []alert.Alert) error {
 	sum := sha256.New()
 	for i := range alerts {
 		fmt.Fprint(sum, alerts[i].ID, alerts[i].Suppressed)
@@ -132,14 +133,14 @@ const arrivedPage = 1000
 // Arrived calls do with the records that arrived after one time and up to
 // another, in pages. A duplicate may be passed twice. It ends with the first
 // error of do.
-func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]sink.Row) error) error {
+func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]ingest.Row) error) error {
 	rows, err := s.conn.Query(ctx, "SELECT raw FROM "+s.c.Database+".events WHERE "+arrived,
 		after.UnixMilli(), upto.UnixMilli())
 	if err != nil {
 		return classify("reading records", err)
 	}
 	defer rows.Close()
-	page := make([]sink.Row, 0, arrivedPage)
+	page := make([]ingest.Row, 0, arrivedPage)
 	for rows.Next() {
 		var raw string
 		if err := rows.Scan(&raw); err != nil {
@@ -149,12 +150,12 @@ func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]si
 		if err != nil {
 			return fmt.Errorf("reading records: %w", err) // it was one when it was stored
 		}
-		page = append(page, sink.Row{Record: record, Operations: audit.Operations(&record)})
+		page = append(page, ingest.Row{Record: record, Operations: audit.Operations(&record)})
 		if len(page) == arrivedPage {
 			if err := do(page); err != nil {
 				return err
 			}
-			page = make([]sink.Row, 0, arrivedPage)
+			page = make([]ingest.Row, 0, arrivedPage)
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -175,7 +176,7 @@ func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint
 }
 
 // Marks returns the marks of evaluation.
-func (s *Store) Marks(ctx context.Context) ([]sink.Mark, error) {
+func (s *Store) Marks(ctx context.Context) ([]alert.Mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
 	rows, err := s.conn.Query(ctx, "SELECT name, kind, upto, closed, at FROM "+s.c.Database+".alert_marks FINAL WHERE NOT closed")
@@ -183,9 +184,9 @@ func (s *Store) Marks(ctx context.Context) ([]sink.Mark, error) {
 		return nil, classify("reading marks", err)
 	}
 	defer rows.Close()
-	var marks []sink.Mark
+	var marks []alert.Mark
 	for rows.Next() {
-		var m sink.Mark
+		var m alert.Mark
 		if err := rows.Scan(&m.Name, &m.Kind, &m.Upto, &m.Closed, &m.At); err != nil {
 			return nil, classify("reading marks", err)
 		}
@@ -195,7 +196,7 @@ func (s *Store) Marks(ctx context.Context) ([]sink.Mark, error) {
 }
 
 // SetMarks stores marks.
-func (s *Store) SetMarks(ctx context.Context, marks []sink.Mark) error {
+func (s *Store) SetMarks(ctx context.Context, marks []alert.Mark) error {
 	sum := sha256.New()
 	for _, m := range marks {
 		fmt.Fprint(sum, m.Name, m.Kind, m.Upto.UnixNano(), m.Closed, m.At.UnixNano())
@@ -246,7 +247,7 @@ func (s *Store) InsertDeliveries(ctx context.Context, receiver string, ids []str
 // Undelivered returns up to limit alerts that were not delivered to a
 // receiver, in the order in which they were stored, after one of them or
 // after a time.
-func (s *Store) Undelivered(ctx context.Context, receiver string, after sink.Alert, limit int) ([]sink.Alert, error) {
+func (s *Store) Undelivered(ctx context.Context, receiver string, after alert.Alert, limit int) ([]alert.Alert, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()
 	sql := "SELECT " + alertColumns + " FROM " + s.c.Database + ".alerts FINAL WHERE NOT suppressed" +
@@ -257,9 +258,9 @@ func (s *Store) Undelivered(ctx context.Context, receiver string, after sink.Ale
 		return nil, classify("reading alerts", err)
 	}
 	defer rows.Close()
-	var list []sink.Alert
+	var list []alert.Alert
 	for rows.Next() {
-		var a sink.Alert
+		var a alert.Alert
 		var severity string
 		var record uuid.UUID
 		var to *time.Time
@@ -267,7 +268,7 @@ func (s *Store) Undelivered(ctx context.Context, receiver string, after sink.Ale
 			&a.Operation, &a.Path, &a.TS, &to, &a.Details, &a.Suppressed, &a.SuppressKey, &a.StoredAt); err != nil {
 			return nil, classify("reading alerts", err)
 		}
-		a.Severity = sink.Severity(severity)
+		a.Severity = alert.Severity(severity)
 		if record != uuid.Nil {
 			a.RecordID = record.String()
 		}

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"auditproxy/collector"
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,14 +46,15 @@ var ordinary = []struct{ tool, args string }{
 func BenchmarkAlerts(b *testing.B) {
 	letters := ordinaryMessages(b)
 	rules := thirty(b)
-	rows := make([]sink.Row, 1000)
+	rows := make([]ingest.Row, 1000)
+	decoder := ingest.Decoder{Keep: 24 * time.Hour}
 	var reading, writing, matching time.Duration
 	b.ResetTimer()
 	for range b.N {
 		began := processorTime(b)
 		for i := range rows {
 			var err error
-			if rows[i], err = collector.Decode(24*time.Hour, nil, letters[i%len(letters)]); err != nil {
+			if rows[i], err = decoder.Retry(letters[i%len(letters)]); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -91,7 +91,7 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 // ordinaryMessages returns the records of ordinary calls as they lie in Kafka.
-func ordinaryMessages(b *testing.B) (letters []sink.DeadLetter) {
+func ordinaryMessages(b *testing.B) (letters []ingest.DeadLetter) {
 	now := time.Now()
 	for i, o := range ordinary {
 		session := audit.NewID(now)
@@ -105,7 +105,7 @@ func ordinaryMessages(b *testing.B) (letters []sink.DeadLetter) {
 			Annotations: `{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true}`,
 			Host:        "build-7", User: "ann", PID: 4711, Tenant: "acme",
 		})
-		letters = append(letters, sink.DeadLetter{Key: session, Raw: line[:len(line)-1]})
+		letters = append(letters, ingest.DeadLetter{Key: session, Raw: line[:len(line)-1]})
 	}
 	return letters
 }

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,10 +24,10 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 	if again, err := s.RegisterReceiver(t.Context(), "r"); err != nil || again.UnixMilli() != since.UnixMilli() {
 		t.Errorf("registered again since %v, %v, want %v", again, err, since)
 	}
-	var alerts []sink.Alert
+	var alerts []alert.Alert
 	for i := range 6 {
-		a := sink.Alert{
-			ID: fmt.Sprintf("%032x", i), Rule: "r", Severity: sink.Warning, Title: "T", Reason: "R", Tenant: "acme", Host: "h", User: "u",
+		a := alert.Alert{
+			ID: fmt.Sprintf("%032x", i), Rule: "r", Severity: alert.Warning, Title: "T", Reason: "R", Tenant: "acme", Host: "h", User: "u",
 			SessionID: "s", RecordID: audit.NewID(start), CallNo: uint64(i), Operation: "pipe_pane", Path: "operations[0]",
 			TS: start.Add(time.Duration(i) * time.Second), Details: `{"a":"'\\"}`,
 		}
@@ -35,7 +36,7 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 		}
 		alerts = append(alerts, a)
 	}
-	insert := func(list []sink.Alert, want ...int) {
+	insert := func(list []alert.Alert, want ...int) {
 		t.Helper()
 		stored, err := s.InsertAlerts(t.Context(), list)
 		if err != nil {
@@ -54,18 +55,18 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 	insert(alerts)
 	want(t, dir, "SELECT call_no, suppressed FROM audit.alerts ORDER BY call_no", "0\tfalse", "1\tfalse", "2\tfalse", "3\ttrue", "4\tfalse", "5\ttrue")
 
-	due := func(after sink.Alert, limit int, want ...sink.Alert) []sink.Alert {
+	due := func(after alert.Alert, limit int, want ...alert.Alert) []alert.Alert {
 		t.Helper()
 		got, err := s.Undelivered(t.Context(), "r", after, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sink.Alert{}, "StoredAt"), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(alert.Alert{}, "StoredAt"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("due (-want +got):\n%s", diff)
 		}
 		return got
 	}
-	first := sink.Alert{StoredAt: since.Add(-time.Millisecond)}
+	first := alert.Alert{StoredAt: since.Add(-time.Millisecond)}
 	page := due(first, 2, alerts[0], alerts[1])
 	due(page[1], 9, alerts[2], alerts[4])
 	if err := s.InsertDeliveries(t.Context(), "r", []string{alerts[1].ID}, "delivered"); err != nil {
@@ -88,16 +89,16 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 
 	// A mark is moved, another closed.
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	marks := []sink.Mark{
-		{Name: "a", Kind: sink.MarkRun, Upto: now, At: now},
-		{Name: "b", Kind: sink.MarkRun, Upto: now, At: now},
-		{Name: "a", Kind: sink.MarkRule, Upto: now, At: now},
+	marks := []alert.Mark{
+		{Name: "a", Kind: alert.MarkRun, Upto: now, At: now},
+		{Name: "b", Kind: alert.MarkRun, Upto: now, At: now},
+		{Name: "a", Kind: alert.MarkRule, Upto: now, At: now},
 	}
 	later := marks[0]
 	later.Upto, later.At = now.Add(time.Second), now.Add(time.Second)
 	closed := marks[1]
 	closed.Closed, closed.At = true, now.Add(time.Second)
-	for _, list := range [][]sink.Mark{marks, {later, closed}} {
+	for _, list := range [][]alert.Mark{marks, {later, closed}} {
 		if err := s.SetMarks(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]sink.Mark{marks[2], later}, got, cmpopts.SortSlices(func(a, b sink.Mark) bool { return a.Kind < b.Kind })); diff != "" {
+	if diff := cmp.Diff([]alert.Mark{marks[2], later}, got, cmpopts.SortSlices(func(a, b alert.Mark) bool { return a.Kind < b.Kind })); diff != "" {
 		t.Errorf("marks (-want +got):\n%s", diff)
 	}
 }
@@ -116,7 +117,7 @@ func testArrived(t *testing.T, s *clickhouse.Store, dir string) {
 	query(t, dir, "TRUNCATE TABLE audit.events")
 	at := start.Add(time.Hour)
 	for i := range 3 {
-		var rows []sink.Row
+		var rows []ingest.Row
 		for n := range 600 {
 			rows = append(rows, row(t, call(1000*i+n+1, "list_panes"), uint64(1000*i+n)))
 		}
@@ -129,7 +130,7 @@ func testArrived(t *testing.T, s *clickhouse.Store, dir string) {
 		want        int
 	}{{-time.Hour, time.Hour, 1800}, {0, time.Hour, 1200}, {-1, time.Millisecond, 1200}, {0, time.Millisecond, 600}, {2 * time.Millisecond, time.Hour, 0}} {
 		got := 0
-		err := s.Arrived(t.Context(), at.Add(tt.after), at.Add(tt.upto), func(rows []sink.Row) error {
+		err := s.Arrived(t.Context(), at.Add(tt.after), at.Add(tt.upto), func(rows []ingest.Row) error {
 			got += len(rows)
 			if rows[0].Record.Tool != "list_panes" || len(rows[0].Operations) != 1 {
 				t.Errorf("read %+v", rows[0])

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/ClickHouse/ch-go/compress"
 	"github.com/ClickHouse/ch-go/proto"
@@ -15,7 +15,7 @@ import (
 )
 
 // blockSize is the approximate memory of the rows of one block, see
-// sink.Row.Size: small enough to stay in a cache while it is written column
+// ingest.Row.Size: small enough to stay in a cache while it is written column
 // by column, large enough that the names of the columns do not matter.
 const blockSize = 1 << 20
 
@@ -23,7 +23,7 @@ const blockSize = 1 << 20
 // on demand: an insert of any size needs the memory of one block.
 type blockReader struct {
 	columns    []column
-	rows       []sink.Row       // not written yet
+	rows       []ingest.Row     // not written yet
 	compressor *compress.Writer // nil: none
 	block      proto.Buffer
 	unread     []byte
@@ -31,7 +31,7 @@ type blockReader struct {
 
 // newBlockReader returns a reader of rows that arrived at a time, in the frames
 // of ClickHouse's LZ4 or plain.
-func newBlockReader(rows []sink.Row, at time.Time, compressed bool) *blockReader {
+func newBlockReader(rows []ingest.Row, at time.Time, compressed bool) *blockReader {
 	r := &blockReader{columns: columnsAt(at), rows: rows, block: proto.Buffer{Buf: make([]byte, 0, blockSize)}}
 	if compressed {
 		r.compressor = compress.NewWriter(compress.LevelZero, compress.LZ4)
@@ -103,7 +103,7 @@ func (r *blockReader) next() error {
 // appendRows fills a batch of the statement that inserts events. The driver
 // takes values as any and inspects them by reflection, which costs more than
 // all other work on a record; but it reads columns fast.
-func appendRows(b driver.Batch, rows []sink.Row, at time.Time) error {
+func appendRows(b driver.Batch, rows []ingest.Row, at time.Time) error {
 	var (
 		buf    proto.Buffer
 		source bytes.Reader

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"github.com/ClickHouse/ch-go/compress"
 	"github.com/ClickHouse/ch-go/proto"
@@ -20,7 +20,7 @@ import (
 )
 
 // mixedRows makes n rows, some of which have all that is optional.
-func mixedRows(t testing.TB, n int) []sink.Row {
+func mixedRows(t testing.TB, n int) []ingest.Row {
 	t.Helper()
 	rows := oldRows(t, n)
 	for i := range rows {
@@ -30,7 +30,7 @@ func mixedRows(t testing.TB, n int) []sink.Row {
 			r.Kind, r.Outcome, r.RecordID = audit.KindOpen, "", "not a UUID"
 			r.Candidates = []audit.Candidate{{Method: "resources/read", Target: "file:///x"}, {Method: "tools/call", Tool: "pipe_\"pane", Args: `{"y":2}`}}
 			r.Args, r.NotDurable = audit.JSON(`{"operations":[{"tool":"a","arguments":{"x":1}},{"tool":"b"}]}`), true
-			rows[i].Operations, rows[i].Source = audit.Operations(r), sink.Source{Topic: "other", Partition: 7, Offset: 1 << 60}
+			rows[i].Operations, rows[i].Source = audit.Operations(r), ingest.Source{Topic: "other", Partition: 7, Offset: 1 << 60}
 		case i%50 == 1:
 			rows[i].Raw = strings.Repeat("é", 100_000)
 		}
@@ -160,7 +160,7 @@ func deref(v any) any {
 }
 
 // oldRows makes n records of which each second has all that is optional.
-func oldRows(t testing.TB, n int) (rows []sink.Row) {
+func oldRows(t testing.TB, n int) (rows []ingest.Row) {
 	t.Helper()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range n {
@@ -177,7 +177,7 @@ func oldRows(t testing.TB, n int) (rows []sink.Row) {
 		raw := audit.AppendRecord(nil, &r)
 		raw = raw[:len(raw)-1]
 		sum := sha256.Sum256(raw)
-		rows = append(rows, sink.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Offset: uint64(i)}})
+		rows = append(rows, ingest.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: ingest.Source{Topic: "t", Offset: uint64(i)}})
 	}
 	return rows
 }

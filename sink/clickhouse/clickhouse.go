@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas"
-	"auditproxy/sink"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -48,7 +48,7 @@ type Config struct {
 // the others.
 const maxConns = 10
 
-// A Store is a sink.Store in ClickHouse.
+// A Store is a collector.Store in ClickHouse.
 type Store struct {
 	c       Config
 	conn    driver.Conn
@@ -145,10 +145,10 @@ func (s *Store) Ping(ctx context.Context) error {
 	return classify("asking ClickHouse", s.conn.Ping(ctx))
 }
 
-// InsertRows implements sink.Store. Its token is a function of the sources
+// InsertRows implements collector.Store. Its token is a function of the sources
 // and contents of rows: the same rows are stored once, and other rows never
 // share a token.
-func (s *Store) InsertRows(ctx context.Context, rows []sink.Row, at time.Time) error {
+func (s *Store) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
 	sum := sha256.New()
 	for i := range rows {
 		writeSource(sum, rows[i].Source)
@@ -158,7 +158,7 @@ func (s *Store) InsertRows(ctx context.Context, rows []sink.Row, at time.Time) e
 	return classify(fmt.Sprintf("inserting %d records", len(rows)), err)
 }
 
-func (s *Store) insertRows(ctx context.Context, rows []sink.Row, at time.Time, token []byte) error {
+func (s *Store) insertRows(ctx context.Context, rows []ingest.Row, at time.Time, token []byte) error {
 	if !s.c.HTTP {
 		return s.insert(ctx, s.inserts, token, func(b driver.Batch) error { return appendRows(b, rows, at) })
 	}
@@ -172,12 +172,12 @@ func (s *Store) insertRows(ctx context.Context, rows []sink.Row, at time.Time, t
 	return s.conn.InsertFormat(ctx, "Native", s.inserts, newBlockReader(rows, at, !s.c.Uncompressed))
 }
 
-// InsertDeadLetters implements sink.Store.
-func (s *Store) InsertDeadLetters(ctx context.Context, letters []sink.DeadLetter) error {
+// InsertDeadLetters implements collector.Store.
+func (s *Store) InsertDeadLetters(ctx context.Context, letters []ingest.DeadLetter) error {
 	return s.insertLetters(ctx, letters, time.Time{})
 }
 
-func (s *Store) insertLetters(ctx context.Context, letters []sink.DeadLetter, replayed time.Time) error {
+func (s *Store) insertLetters(ctx context.Context, letters []ingest.DeadLetter, replayed time.Time) error {
 	sum := sha256.New()
 	for _, l := range letters {
 		writeSource(sum, l.Source)
@@ -198,11 +198,11 @@ func (s *Store) insertLetters(ctx context.Context, letters []sink.DeadLetter, re
 	return classify(fmt.Sprintf("inserting %d dead letters", len(letters)), err)
 }
 
-// InsertGaps implements sink.Store.
-func (s *Store) InsertGaps(ctx context.Context, gaps []sink.Gap) error {
+// InsertGaps implements collector.Store.
+func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
 	sum := sha256.New()
 	for _, g := range gaps {
-		writeSource(sum, sink.Source{Topic: g.Topic, Partition: g.Partition, Offset: g.From})
+		writeSource(sum, ingest.Source{Topic: g.Topic, Partition: g.Partition, Offset: g.From})
 		fmt.Fprintf(sum, "%d %q", g.To, g.Session)
 	}
 	statement := "INSERT INTO " + s.c.Database + ".gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason)"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/google/uuid"
@@ -21,12 +21,12 @@ import (
 type column struct {
 	name string
 	typ  proto.ColumnType // as the server spells it
-	put  func(to *proto.Buffer, rows []sink.Row)
+	put  func(to *proto.Buffer, rows []ingest.Row)
 }
 
 // values makes a column from the value that put writes for each row.
-func values(name string, typ proto.ColumnType, put func(to *proto.Buffer, r *sink.Row)) column {
-	return column{name, typ, func(to *proto.Buffer, rows []sink.Row) {
+func values(name string, typ proto.ColumnType, put func(to *proto.Buffer, r *ingest.Row)) column {
+	return column{name, typ, func(to *proto.Buffer, rows []ingest.Row) {
 		for i := range rows {
 			put(to, &rows[i])
 		}
@@ -34,7 +34,7 @@ func values(name string, typ proto.ColumnType, put func(to *proto.Buffer, r *sin
 }
 
 func text[T ~string](name string, of func(r *audit.Record) *T) column {
-	return column{name, proto.ColumnTypeString, func(to *proto.Buffer, rows []sink.Row) {
+	return column{name, proto.ColumnTypeString, func(to *proto.Buffer, rows []ingest.Row) {
 		for i := range rows {
 			to.PutString(string(*of(&rows[i].Record)))
 		}
@@ -43,8 +43,8 @@ func text[T ~string](name string, of func(r *audit.Record) *T) column {
 
 // word is text with few values, mostly equal in adjacent rows: only a value
 // that differs from the previous row's is looked up.
-func word(name string, of func(r *sink.Row) string) column {
-	return column{name, proto.ColumnTypeLowCardinality.Sub(proto.ColumnTypeString), func(to *proto.Buffer, rows []sink.Row) {
+func word(name string, of func(r *ingest.Row) string) column {
+	return column{name, proto.ColumnTypeLowCardinality.Sub(proto.ColumnTypeString), func(to *proto.Buffer, rows []ingest.Row) {
 		dictionary := map[string]uint32{}
 		words := make([]string, 0, 8)
 		keys := make([]uint32, len(rows))
@@ -105,7 +105,7 @@ func putWords(to *proto.Buffer, words []string, keys []uint32) {
 
 // nullable makes a column of 64 bits a value, of returns false for none.
 func nullable(name string, typ proto.ColumnType, of func(r *audit.Record) (bits uint64, ok bool)) column {
-	return column{name, typ, func(to *proto.Buffer, rows []sink.Row) {
+	return column{name, typ, func(to *proto.Buffer, rows []ingest.Row) {
 		for i := range rows {
 			_, ok := of(&rows[i].Record)
 			to.PutBool(!ok)
@@ -118,8 +118,8 @@ func nullable(name string, typ proto.ColumnType, of func(r *audit.Record) (bits 
 }
 
 // lists makes a column of a list for each row.
-func lists[T any](name string, typ proto.ColumnType, of func(r *sink.Row) []T, put func(to *proto.Buffer, element *T)) column {
-	return column{name, proto.ColumnTypeArray.Sub(typ), func(to *proto.Buffer, rows []sink.Row) {
+func lists[T any](name string, typ proto.ColumnType, of func(r *ingest.Row) []T, put func(to *proto.Buffer, element *T)) column {
+	return column{name, proto.ColumnTypeArray.Sub(typ), func(to *proto.Buffer, rows []ingest.Row) {
 		end := 0
 		for i := range rows {
 			end += len(of(&rows[i]))
@@ -136,7 +136,7 @@ func lists[T any](name string, typ proto.ColumnType, of func(r *sink.Row) []T, p
 
 // operations makes a column of lists, an element for each operation.
 func operations(name string, typ proto.ColumnType, put func(to *proto.Buffer, o *audit.Operation)) column {
-	return lists(name, typ, func(r *sink.Row) []audit.Operation { return r.Operations }, put)
+	return lists(name, typ, func(r *ingest.Row) []audit.Operation { return r.Operations }, put)
 }
 
 // millis is the type of a count of milliseconds since 1970.
@@ -156,11 +156,11 @@ func eventColumns() (list []column) {
 		operations("ops_args", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(string(o.Args)) }),
 		operations("ops_path", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(o.Path) }),
 		operations("ops_candidate", proto.ColumnTypeBool, func(to *proto.Buffer, o *audit.Operation) { to.PutBool(o.Candidate) }),
-		values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *sink.Row) { to.PutString(r.Raw) }),
-		values("payload_hash", "FixedString(16)", func(to *proto.Buffer, r *sink.Row) { to.PutRaw(r.Hash[:]) }),
-		word("kafka_topic", func(r *sink.Row) string { return r.Source.Topic }),
-		values("kafka_partition", proto.ColumnTypeUInt32, func(to *proto.Buffer, r *sink.Row) { to.PutUInt32(r.Source.Partition) }),
-		values("kafka_offset", proto.ColumnTypeUInt64, func(to *proto.Buffer, r *sink.Row) { to.PutUInt64(r.Source.Offset) }),
+		values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *ingest.Row) { to.PutString(r.Raw) }),
+		values("payload_hash", "FixedString(16)", func(to *proto.Buffer, r *ingest.Row) { to.PutRaw(r.Hash[:]) }),
+		word("kafka_topic", func(r *ingest.Row) string { return r.Source.Topic }),
+		values("kafka_partition", proto.ColumnTypeUInt32, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt32(r.Source.Partition) }),
+		values("kafka_offset", proto.ColumnTypeUInt64, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt64(r.Source.Offset) }),
 	)
 }
 
@@ -172,35 +172,35 @@ func memberColumn(c audit.Column) column {
 	case func(*audit.Record) *string:
 		switch {
 		case typ == proto.ColumnTypeUUID:
-			return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { putID(to, *of(&r.Record)) })
+			return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { putID(to, *of(&r.Record)) })
 		case strings.HasPrefix(c.Type, "LowCardinality"):
-			return word(c.Name, func(r *sink.Row) string { return *of(&r.Record) })
+			return word(c.Name, func(r *ingest.Row) string { return *of(&r.Record) })
 		}
 		return text(c.Name, of)
 	case func(*audit.Record) *audit.JSON:
 		return text(c.Name, of)
 	case func(*audit.Record) string:
-		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutString(of(&r.Record)) })
+		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutString(of(&r.Record)) })
 	case func(*audit.Record) *bool:
-		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutBool(*of(&r.Record)) })
+		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutBool(*of(&r.Record)) })
 	case func(*audit.Record) bool:
-		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutBool(of(&r.Record)) })
+		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutBool(of(&r.Record)) })
 	case func(*audit.Record) *int64:
-		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(*of(&r.Record)) })
+		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutInt64(*of(&r.Record)) })
 	case func(*audit.Record) int64:
 		if typ == proto.ColumnTypeUInt8 {
-			return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutUInt8(uint8(of(&r.Record))) })
+			return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt8(uint8(of(&r.Record))) })
 		}
-		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(of(&r.Record)) })
+		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutInt64(of(&r.Record)) })
 	case func(*audit.Record) *uint64:
-		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutUInt64(*of(&r.Record)) })
+		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt64(*of(&r.Record)) })
 	case func(*audit.Record) *time.Time:
-		return values(c.Name, typ, func(to *proto.Buffer, r *sink.Row) { to.PutInt64(of(&r.Record).UnixMicro()) })
+		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutInt64(of(&r.Record).UnixMicro()) })
 	case func(*audit.Record) *[]string:
-		return lists(c.Name, proto.ColumnTypeString, func(r *sink.Row) []string { return *of(&r.Record) },
+		return lists(c.Name, proto.ColumnTypeString, func(r *ingest.Row) []string { return *of(&r.Record) },
 			func(to *proto.Buffer, word *string) { to.PutString(*word) })
 	case func(*audit.Record) []string:
-		return lists(c.Name, proto.ColumnTypeString, func(r *sink.Row) []string { return of(&r.Record) },
+		return lists(c.Name, proto.ColumnTypeString, func(r *ingest.Row) []string { return of(&r.Record) },
 			func(to *proto.Buffer, word *string) { to.PutString(*word) })
 	case func(*audit.Record) (uint64, bool):
 		return nullable(c.Name, typ, of)
@@ -210,7 +210,7 @@ func memberColumn(c audit.Column) column {
 
 // columnsAt are all columns of events that arrive at a time.
 func columnsAt(at time.Time) []column {
-	ingested := values("ingested_at", millis, func(to *proto.Buffer, _ *sink.Row) { to.PutInt64(at.UnixMilli()) })
+	ingested := values("ingested_at", millis, func(to *proto.Buffer, _ *ingest.Row) { to.PutInt64(at.UnixMilli()) })
 	return append(eventColumns(), ingested)
 }
 

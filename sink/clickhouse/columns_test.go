@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/google/go-cmp/cmp"
@@ -108,15 +108,15 @@ func TestMigrationsMayRunAgain(t *testing.T) {
 // the same, at the numbers of words at which a key gets wider.
 func TestWords(t *testing.T) {
 	for _, words := range []int{0, 1, 2, 255, 256, 257, 65_535, 65_536, 65_537} {
-		var rows []sink.Row
+		var rows []ingest.Row
 		for i := range words {
 			// Each word twice in a row, and the first one again in between.
 			for _, n := range []int{i, i, 0} {
-				rows = append(rows, sink.Row{Source: sink.Source{Topic: fmt.Sprint("t", n)}})
+				rows = append(rows, ingest.Row{Source: ingest.Source{Topic: fmt.Sprint("t", n)}})
 			}
 		}
 		var got, want proto.Buffer
-		topic := func(r *sink.Row) string { return r.Source.Topic }
+		topic := func(r *ingest.Row) string { return r.Source.Topic }
 		word("topic", topic).put(&got, rows)
 		c := proto.NewLowCardinality[string](new(proto.ColStr))
 		for i := range rows {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -81,12 +81,12 @@ func want(t *testing.T, dir, sql string, rows ...string) {
 }
 
 // row makes what the collector makes of a record.
-func row(t *testing.T, r audit.Record, offset uint64) sink.Row {
+func row(t *testing.T, r audit.Record, offset uint64) ingest.Row {
 	t.Helper()
 	return rowOf(t, audit.AppendRecord(nil, &r), offset)
 }
 
-func rowOf(t *testing.T, line []byte, offset uint64) sink.Row {
+func rowOf(t *testing.T, line []byte, offset uint64) ingest.Row {
 	t.Helper()
 	raw := line[:len(line)-1]
 	r, err := audit.Parse(raw)
@@ -94,7 +94,7 @@ func rowOf(t *testing.T, line []byte, offset uint64) sink.Row {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(raw)
-	return sink.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: sink.Source{Topic: "t", Partition: 3, Offset: offset}}
+	return ingest.Row{Record: r, Operations: audit.Operations(&r), Raw: string(raw), Hash: [16]byte(sum[:]), Source: ingest.Source{Topic: "t", Partition: 3, Offset: offset}}
 }
 
 var start = time.Now().UTC().Truncate(time.Hour)
@@ -160,7 +160,7 @@ func testMembers(t *testing.T, s *clickhouse.Store, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []sink.Row
+	var rows []ingest.Row
 	for i, f := range arch.Files {
 		if f.Name == "anomaly" || f.Name == "gap" || f.Name == "call" {
 			rows = append(rows, rowOf(t, f.Data, uint64(i)))
@@ -198,11 +198,11 @@ func testMembers(t *testing.T, s *clickhouse.Store, dir string) {
 
 // testDuplicates stores records in every way in which they come twice.
 func testDuplicates(t *testing.T, s *clickhouse.Store, dir string) {
-	var rows []sink.Row
+	var rows []ingest.Row
 	for i := range 100 {
 		rows = append(rows, row(t, call(i+1, "list_panes"), uint64(i)))
 	}
-	insert := func(rows []sink.Row) {
+	insert := func(rows []ingest.Row) {
 		t.Helper()
 		if err := s.InsertRows(t.Context(), rows, time.Now()); err != nil {
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func testDuplicates(t *testing.T, s *clickhouse.Store, dir string) {
 	want(t, dir, "SELECT count() FROM audit.events", "60")
 	want(t, dir, "SELECT sum(calls), sum(errors) FROM audit.hourly", "60\t0")
 	insert(rows[40:]) // after a crash, with other boundaries
-	again := append([]sink.Row(nil), rows[:10]...)
+	again := append([]ingest.Row(nil), rows[:10]...)
 	for i := range again {
 		again[i].Source.Offset += 1000 // the producer wrote it twice
 	}
@@ -232,7 +232,7 @@ func testDuplicates(t *testing.T, s *clickhouse.Store, dir string) {
 	// A changed copy is another record, and shows.
 	forged := rows[7].Record
 	forged.Tool = "pipe_pane"
-	insert([]sink.Row{row(t, forged, 7)})
+	insert([]ingest.Row{row(t, forged, 7)})
 	want(t, dir, "SELECT count() FROM audit.events FINAL", "101")
 	want(t, dir, "SELECT identity, value, versions FROM audit.conflicts ORDER BY identity",
 		"record_id\t"+forged.RecordID+"\t2", "seq\t"+forged.SessionID+" 8\t2")
@@ -247,7 +247,7 @@ func testViews(t *testing.T, s *clickhouse.Store, dir string) {
 	batch.Candidates = []audit.Candidate{{Method: "tools/call", Tool: "kill_server"}}
 	last.Outcome, last.ErrorType = audit.OutcomeError, "PaneNotFound"
 	begin := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(start), SessionID: first.SessionID, TS: start, Duration: -1}
-	if err := s.InsertRows(t.Context(), []sink.Row{row(t, begin, 0), row(t, first, 1), row(t, batch, 2), row(t, last, 4)}, start); err != nil {
+	if err := s.InsertRows(t.Context(), []ingest.Row{row(t, begin, 0), row(t, first, 1), row(t, batch, 2), row(t, last, 4)}, start); err != nil {
 		t.Fatal(err)
 	}
 	want(t, dir, "SELECT call_no, operation, path, candidate FROM audit.operations ORDER BY call_no, path, candidate",
@@ -269,19 +269,19 @@ func testViews(t *testing.T, s *clickhouse.Store, dir string) {
 }
 
 func testLetters(t *testing.T, s *clickhouse.Store, dir string) {
-	letter := func(offset uint64, reason string) sink.DeadLetter {
-		return sink.DeadLetter{
-			Source: sink.Source{Topic: "t", Partition: 1, Offset: offset}, Time: start, Key: "k\x00\xff",
+	letter := func(offset uint64, reason string) ingest.DeadLetter {
+		return ingest.DeadLetter{
+			Source: ingest.Source{Topic: "t", Partition: 1, Offset: offset}, Time: start, Key: "k\x00\xff",
 			Raw: []byte("not JSON \x00\xff"), Reason: reason, Error: "the value is not JSON", Seen: start,
 		}
 	}
-	letters := []sink.DeadLetter{letter(1, "not_json"), letter(2, "tenant"), letter(3, "not_json")}
+	letters := []ingest.DeadLetter{letter(1, "not_json"), letter(2, "tenant"), letter(3, "not_json")}
 	for range 2 { // what comes twice is one
 		if err := s.InsertDeadLetters(t.Context(), letters); err != nil {
 			t.Fatal(err)
 		}
 	}
-	read := func(f clickhouse.LetterFilter) (list []sink.DeadLetter) {
+	read := func(f clickhouse.LetterFilter) (list []ingest.DeadLetter) {
 		t.Helper()
 		f.Limit = 2
 		for {
@@ -320,9 +320,9 @@ func testLetters(t *testing.T, s *clickhouse.Store, dir string) {
 	if got := read(clickhouse.LetterFilter{Replayed: true}); len(got) != 4 {
 		t.Errorf("after a replay there are %d letters, want 4", len(got))
 	}
-	gap := sink.Gap{Topic: "t", Partition: 1, From: 5, To: 8, Reason: "removed", Seen: start}
+	gap := ingest.Gap{Topic: "t", Partition: 1, From: 5, To: 8, Reason: "removed", Seen: start}
 	for range 2 {
-		if err := s.InsertGaps(t.Context(), []sink.Gap{gap}); err != nil {
+		if err := s.InsertGaps(t.Context(), []ingest.Gap{gap}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -330,27 +330,27 @@ func testLetters(t *testing.T, s *clickhouse.Store, dir string) {
 }
 
 func testClasses(t *testing.T, s *clickhouse.Store, dir string) {
-	rows := []sink.Row{row(t, call(1, "x"), 1)}
-	insert := func() sink.Class {
+	rows := []ingest.Row{row(t, call(1, "x"), 1)}
+	insert := func() ingest.Class {
 		err := s.InsertRows(t.Context(), rows, start)
 		if err == nil {
 			t.Error("the insert succeeded")
 		}
-		return sink.ClassOf(err)
+		return ingest.ClassOf(err)
 	}
 	query(t, dir, "ALTER TABLE audit.events ADD CONSTRAINT c CHECK tool != 'x'")
-	if got := insert(); got != sink.Poison {
+	if got := insert(); got != ingest.Poison {
 		t.Errorf("a row that breaks a constraint: %v, want poison", got)
 	}
 	query(t, dir, "ALTER TABLE audit.events DROP CONSTRAINT c")
 	query(t, dir, "RENAME TABLE audit.events TO audit.away")
-	if got := insert(); got != sink.Configuration {
+	if got := insert(); got != ingest.Configuration {
 		t.Errorf("without the table: %v, want configuration", got)
 	}
 	query(t, dir, "RENAME TABLE audit.away TO audit.events")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.InsertRows(ctx, rows, start); sink.ClassOf(err) != sink.Retry || err == nil {
+	if err := s.InsertRows(ctx, rows, start); ingest.ClassOf(err) != ingest.Retry || err == nil {
 		t.Errorf("without time: %v, want retry", err)
 	}
 	if err := s.InsertRows(t.Context(), rows, start); err != nil {

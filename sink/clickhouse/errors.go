@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -62,12 +62,12 @@ func classify(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	class := sink.Retry
+	class := ingest.Retry
 	switch code := codeOf(err); {
 	case slices.Contains(poisonCodes, code):
-		class = sink.Poison
+		class = ingest.Poison
 	case slices.Contains(configurationCodes, code):
-		class = sink.Configuration
+		class = ingest.Configuration
 	}
-	return &sink.Error{Class: class, Err: fmt.Errorf("%s: %w", doing, Explain(err))}
+	return &ingest.Error{Class: class, Err: fmt.Errorf("%s: %w", doing, Explain(err))}
 }

@@ -3,7 +3,7 @@ package clickhouse_test
 import (
 	"testing"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -24,7 +24,7 @@ func TestInsertConnects(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if err := s.InsertRows(t.Context(), []sink.Row{row(t, call(i+1, "send_keys"), uint64(i))}, start); err != nil {
+		if err := s.InsertRows(t.Context(), []ingest.Row{row(t, call(i+1, "send_keys"), uint64(i))}, start); err != nil {
 			t.Errorf("uncompressed %t: %v", uncompressed, err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestInsertOfManyBlocks(t *testing.T) {
 	if _, err := s.Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)
 	}
-	rows := make([]sink.Row, n)
+	rows := make([]ingest.Row, n)
 	for i := range rows {
 		r := call(i+1, "send_keys")
 		r.TS = start // one month, and so one partition

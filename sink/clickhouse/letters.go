@@ -8,26 +8,26 @@ import (
 	"os"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/ingest"
 )
 
 // A Letter is a stored dead letter.
 type Letter struct {
-	sink.DeadLetter
+	ingest.DeadLetter
 	Replayed time.Time // zero: not yet
 	Cursor   Cursor    // its position in the order
 }
 
 // A Cursor is a position in the order of dead letters.
 type Cursor struct {
-	source sink.Source
+	source ingest.Source
 	hash   string
 }
 
 // A LetterFilter selects dead letters; zero values select all.
 type LetterFilter struct {
 	Reason   string
-	Source   *sink.Source
+	Source   *ingest.Source
 	Replayed bool    // also those that were replayed
 	After    *Cursor // only those after it
 	Limit    int     // 0: 1000
@@ -81,13 +81,13 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 
 // MarkReplayed records that a letter's record is in events now. The letter
 // stays.
-func (s *Store) MarkReplayed(ctx context.Context, letters []sink.DeadLetter, at time.Time) error {
+func (s *Store) MarkReplayed(ctx context.Context, letters []ingest.DeadLetter, at time.Time) error {
 	return s.insertLetters(ctx, letters, at)
 }
 
 // letterHash distinguishes letters of one source: after a topic was
 // recreated, its offsets start again.
-func letterHash(l sink.DeadLetter) [16]byte {
+func letterHash(l ingest.DeadLetter) [16]byte {
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, uint64(len(l.Key)))
 	h.Write([]byte(l.Key))
@@ -95,7 +95,7 @@ func letterHash(l sink.DeadLetter) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
-func writeSource(h hash.Hash, s sink.Source) {
+func writeSource(h hash.Hash, s ingest.Source) {
 	var b [20]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(len(s.Topic)))
 	binary.LittleEndian.PutUint32(b[4:], s.Partition)

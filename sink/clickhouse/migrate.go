@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas"
-	"auditproxy/sink"
 )
 
 // ErrNewer means that the tables were made by a newer program.
@@ -57,14 +57,14 @@ func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 	}
 	for number := range done {
 		if number > len(list) {
-			return applied, &sink.Error{Class: sink.Configuration, Err: fmt.Errorf("migration %d: %w", number, ErrNewer)}
+			return applied, &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("migration %d: %w", number, ErrNewer)}
 		}
 	}
 	for _, m := range list {
 		name, sum := fmt.Sprintf("%04d_%s", m.Number, m.Name), checksum(m.SQL)
 		if was, ok := done[m.Number]; ok {
 			if was != sum {
-				return applied, &sink.Error{Class: sink.Configuration, Err: fmt.Errorf("migration %q is not the one that was applied: install the version of this program that made the tables", name)}
+				return applied, &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("migration %q is not the one that was applied: install the version of this program that made the tables", name)}
 			}
 			continue
 		}

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/deploy/dev"
-	"auditproxy/sink"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/go-cmp/cmp"
@@ -197,15 +197,15 @@ func testNativeClasses(t *testing.T, addr string, kill func()) {
 		name string
 		do   func(s *Store) error
 		set  func(c *Config)
-		want sink.Class
+		want ingest.Class
 		says string
 	}{
-		{"a wrong password", func(s *Store) error { return s.Ping(ctx) }, func(c *Config) { c.Password = "guess" }, sink.Configuration, "Wrong password"},
+		{"a wrong password", func(s *Store) error { return s.Ping(ctx) }, func(c *Config) { c.Password = "guess" }, ingest.Configuration, "Wrong password"},
 		{"a server that is too old", func(s *Store) error {
 			_, err := s.Migrate(ctx, Retention{24 * time.Hour, 24 * time.Hour})
 			return err
-		}, func(*Config) {}, sink.Configuration, "Unknown setting"},
-		{"no server", func(s *Store) error { kill(); return s.Ping(ctx) }, func(*Config) {}, sink.Retry, "asking ClickHouse"},
+		}, func(*Config) {}, ingest.Configuration, "Unknown setting"},
+		{"no server", func(s *Store) error { kill(); return s.Ping(ctx) }, func(*Config) {}, ingest.Retry, "asking ClickHouse"},
 	} {
 		c := c
 		tt.set(&c)
@@ -214,8 +214,8 @@ func testNativeClasses(t *testing.T, addr string, kill func()) {
 			t.Fatal(err)
 		}
 		err = tt.do(s)
-		if sink.ClassOf(err) != tt.want || err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %v of class %v, want %v and %q", tt.name, err, sink.ClassOf(err), tt.want, tt.says)
+		if ingest.ClassOf(err) != tt.want || err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v of class %v, want %v and %q", tt.name, err, ingest.ClassOf(err), tt.want, tt.says)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
 	"auditproxy/schemas"
-	"auditproxy/sink"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -87,11 +87,11 @@ func TestUsers(t *testing.T) {
 		}
 		other := call(2, "list_panes")
 		other.Tenant = "umbrella"
-		if err := s.InsertRows(t.Context(), []sink.Row{row(t, call(1, "list_panes"), 1), row(t, other, 2)}, start); err != nil {
+		if err := s.InsertRows(t.Context(), []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, other, 2)}, start); err != nil {
 			t.Fatal(err)
 		}
-		letter := sink.DeadLetter{Source: sink.Source{Topic: "t"}, Raw: []byte("x"), Reason: "not_json", Seen: time.Now()}
-		if err := s.InsertDeadLetters(t.Context(), []sink.DeadLetter{letter}); err != nil {
+		letter := ingest.DeadLetter{Source: ingest.Source{Topic: "t"}, Raw: []byte("x"), Reason: "not_json", Seen: time.Now()}
+		if err := s.InsertDeadLetters(t.Context(), []ingest.DeadLetter{letter}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -191,13 +191,13 @@ func storeAsWriter(t *testing.T, dir string) {
 	if applied, err := s.Migrate(t.Context(), keep); err != nil || len(applied.Migrations) > 0 {
 		t.Errorf("Migrate = %+v, %v, want nothing to do", applied, err)
 	}
-	letter := sink.DeadLetter{Source: sink.Source{Topic: "t", Offset: 1}, Raw: []byte("y"), Reason: "not_json", Seen: time.Now()}
+	letter := ingest.DeadLetter{Source: ingest.Source{Topic: "t", Offset: 1}, Raw: []byte("y"), Reason: "not_json", Seen: time.Now()}
 	_, complete := s.Completeness(t.Context())
 	for what, err := range map[string]error{
-		"InsertRows":        s.InsertRows(t.Context(), []sink.Row{row(t, call(3, "list_panes"), 3)}, start),
-		"InsertDeadLetters": s.InsertDeadLetters(t.Context(), []sink.DeadLetter{letter}),
-		"MarkReplayed":      s.MarkReplayed(t.Context(), []sink.DeadLetter{letter}, time.Now()),
-		"InsertGaps":        s.InsertGaps(t.Context(), []sink.Gap{{Topic: "t", From: 1, To: 2, Reason: "removed", Seen: time.Now()}}),
+		"InsertRows":        s.InsertRows(t.Context(), []ingest.Row{row(t, call(3, "list_panes"), 3)}, start),
+		"InsertDeadLetters": s.InsertDeadLetters(t.Context(), []ingest.DeadLetter{letter}),
+		"MarkReplayed":      s.MarkReplayed(t.Context(), []ingest.DeadLetter{letter}, time.Now()),
+		"InsertGaps":        s.InsertGaps(t.Context(), []ingest.Gap{{Topic: "t", From: 1, To: 2, Reason: "removed", Seen: time.Now()}}),
 		"Completeness":      complete,
 	} {
 		if err != nil {

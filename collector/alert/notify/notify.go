@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/alert"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -37,7 +37,7 @@ type Receiver interface {
 	// Send returns nil once the receiver has the alert. After an error it may
 	// have it too, and gets it again. ErrRefused concerns this alert only;
 	// any other error, the receiver.
-	Send(ctx context.Context, a sink.Alert) error
+	Send(ctx context.Context, a alert.Alert) error
 }
 
 // ErrRefused means that a receiver answered and refused this alert.
@@ -49,7 +49,7 @@ type Outbox interface {
 	RegisterReceiver(ctx context.Context, receiver string) (time.Time, error)
 	// Undelivered returns up to limit alerts that are due, in the order in which
 	// they were stored, after one of them.
-	Undelivered(ctx context.Context, receiver string, after sink.Alert, limit int) ([]sink.Alert, error)
+	Undelivered(ctx context.Context, receiver string, after alert.Alert, limit int) ([]alert.Alert, error)
 	InsertDeliveries(ctx context.Context, receiver string, ids []string, state string) error
 }
 
@@ -111,7 +111,7 @@ func (n *Notifier) Register(ctx context.Context) error {
 }
 
 // Stored is called when this program has stored alerts. It does not block.
-func (n *Notifier) Stored(alerts []sink.Alert) {
+func (n *Notifier) Stored(alerts []alert.Alert) {
 	for _, r := range n.receivers {
 		r.stored(alerts)
 	}
@@ -143,7 +143,7 @@ type receiver struct {
 // delivered once they are old enough for any program to do it.
 const maxOurs = 10_000
 
-func (r *receiver) stored(alerts []sink.Alert) {
+func (r *receiver) stored(alerts []alert.Alert) {
 	r.mu.Lock()
 	for _, a := range alerts {
 		if !a.Suppressed && len(r.ours) < maxOurs {
@@ -187,7 +187,7 @@ func (r *receiver) run(ctx context.Context) {
 // others; it is retried in the next round.
 func (r *receiver) round(ctx context.Context) error {
 	began := time.Now()
-	after := sink.Alert{StoredAt: r.since}
+	after := alert.Alert{StoredAt: r.since}
 	var refused error
 	left := false
 	for {
@@ -219,7 +219,7 @@ func (r *receiver) round(ctx context.Context) error {
 }
 
 // mine reports whether this program delivers a.
-func (r *receiver) mine(a sink.Alert) bool {
+func (r *receiver) mine(a alert.Alert) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ours[a.ID] || time.Since(a.StoredAt) >= r.n.Takeover
@@ -227,7 +227,7 @@ func (r *receiver) mine(a sink.Alert) bool {
 
 // deliver sends a and records that. After a crash between the two it is sent
 // again.
-func (r *receiver) deliver(ctx context.Context, a sink.Alert) error {
+func (r *receiver) deliver(ctx context.Context, a alert.Alert) error {
 	if err := r.Send(ctx, a); err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
-	"auditproxy/sink"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -31,14 +31,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // An outbox is the store as far as deliveries need it.
 type outbox struct {
 	mu        sync.Mutex
-	alerts    []sink.Alert
+	alerts    []alert.Alert
 	delivered map[string]bool // receiver and id
 	fail      int             // that many calls of InsertDeliveries fail, and store nothing
 }
 
 func (o *outbox) RegisterReceiver(context.Context, string) (time.Time, error) { return time.Now(), nil }
 
-func (o *outbox) Undelivered(_ context.Context, receiver string, after sink.Alert, limit int) (due []sink.Alert, err error) {
+func (o *outbox) Undelivered(_ context.Context, receiver string, after alert.Alert, limit int) (due []alert.Alert, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, a := range o.alerts {
@@ -65,12 +65,12 @@ func (o *outbox) InsertDeliveries(_ context.Context, receiver string, ids []stri
 
 // store stores an alert as this program does, or as another one.
 func (o *outbox) store(n *notify.Notifier, id string) {
-	a := sink.Alert{ID: id, StoredAt: time.Now()}
+	a := alert.Alert{ID: id, StoredAt: time.Now()}
 	o.mu.Lock()
 	o.alerts = append(o.alerts, a)
 	o.mu.Unlock()
 	if n != nil {
-		n.Stored([]sink.Alert{a})
+		n.Stored([]alert.Alert{a})
 	}
 }
 
@@ -83,7 +83,7 @@ type receiver struct {
 
 func (r *receiver) Name() string { return "r" }
 
-func (r *receiver) Send(_ context.Context, a sink.Alert) error {
+func (r *receiver) Send(_ context.Context, a alert.Alert) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = append(r.got, a.ID)
@@ -216,8 +216,8 @@ func TestTakeover(t *testing.T) {
 }
 
 // example is an alert with hostile texts.
-var example = sink.Alert{
-	ID: strings.Repeat("0a", 16), Rule: "pipe-pane-outside", Severity: sink.Critical, Title: "A pane is piped <out>", Reason: "Because & so.",
+var example = alert.Alert{
+	ID: strings.Repeat("0a", 16), Rule: "pipe-pane-outside", Severity: alert.Critical, Title: "A pane is piped <out>", Reason: "Because & so.",
 	Tenant: "acme", Host: "h1", User: "ann", SessionID: "019e8b1c-0000-7aaa-8bbb-0123456789ab", RecordID: "019e8b1c-0000-7aaa-8bbb-0123456789ac",
 	CallNo: 7, Operation: "pipe_pane", Path: "operations[0]", TS: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 	Details: `{"destination":"*bold* <http://x|y> @channel"}`,

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"auditproxy/sink"
+	"auditproxy/collector/alert"
 
 	"go.uber.org/zap"
 )
@@ -31,10 +31,10 @@ func (logged) Name() string { return "log" }
 
 // Send logs the rule's texts only: those of clients and servers stay out of
 // the log.
-func (l logged) Send(_ context.Context, a sink.Alert) error {
+func (l logged) Send(_ context.Context, a alert.Alert) error {
 	fields := []zap.Field{zap.String("alert", a.ID), zap.String("rule", a.Rule), zap.String("severity", string(a.Severity)),
 		zap.String("session", a.SessionID), zap.Uint64("call_no", a.CallNo), zap.Time("ts", a.TS)}
-	if a.Severity == sink.Info {
+	if a.Severity == alert.Info {
 		l.log.Info("alert", fields...)
 	} else {
 		l.log.Warn("alert", fields...)
@@ -76,12 +76,12 @@ type poster struct {
 	kind   string
 	sum    string // of the address, so that names differ between addresses of one host
 	url    *url.URL
-	body   func(sink.Alert) any
+	body   func(alert.Alert) any
 	client *http.Client
 }
 
 // newPoster checks an address. Its errors do not quote it.
-func newPoster(kind, address string, body func(sink.Alert) any) (*poster, error) {
+func newPoster(kind, address string, body func(alert.Alert) any) (*poster, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("want an address that begins with http:// or https://")
@@ -99,7 +99,7 @@ func (p *poster) Name() string { return p.kind + " " + p.url.Host + " " + p.sum 
 
 // Send posts a. The receiver's answer stays out of the error, because it is
 // untrusted.
-func (p *poster) Send(ctx context.Context, a sink.Alert) error {
+func (p *poster) Send(ctx context.Context, a alert.Alert) error {
 	text, err := json.Marshal(p.body(a))
 	if err != nil {
 		return fmt.Errorf("encoding an alert: %w", err)
@@ -136,7 +136,7 @@ func withoutURL(err error) error {
 
 // Message returns the body for a generic webhook, for encoding as JSON: the
 // columns of audit.alerts.
-func Message(a sink.Alert) any {
+func Message(a alert.Alert) any {
 	body := map[string]any{
 		"version": 1, "alert_id": a.ID, "rule": a.Rule, "severity": a.Severity, "title": a.Title, "reason": a.Reason,
 		"tenant": a.Tenant, "host": a.Host, "user": a.User, "session_id": a.SessionID, "record_id": a.RecordID, "call_no": a.CallNo,
@@ -155,8 +155,8 @@ var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // characters in one section.
 const maxSlack = 1500
 
-func slackBody(a sink.Alert) any {
-	signs := map[sink.Severity]string{sink.Info: ":information_source:", sink.Warning: ":warning:", sink.Critical: ":rotating_light:"}
+func slackBody(a alert.Alert) any {
+	signs := map[alert.Severity]string{alert.Info: ":information_source:", alert.Warning: ":warning:", alert.Critical: ":rotating_light:"}
 	details := a.Details
 	if len(details) > maxSlack {
 		details = strings.ToValidUTF8(details[:maxSlack], "") + "…"
@@ -178,7 +178,7 @@ func slackBody(a sink.Alert) any {
 
 // alertmanagerBody is a list of one alert, as api/v2/openapi.yaml of
 // Alertmanager has it. The id is a label, so that no two alerts become one.
-func alertmanagerBody(a sink.Alert) any {
+func alertmanagerBody(a alert.Alert) any {
 	labels := map[string]string{"alertname": a.Rule, "severity": string(a.Severity), "alert_id": a.ID, "service": "auditcollector"}
 	for name, value := range map[string]string{"tenant": a.Tenant, "host": a.Host, "session_id": a.SessionID} {
 		if value != "" {

@@ -1,4 +1,4 @@
-package collector
+package ingest
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
-	"auditproxy/sink"
 )
 
 // The reasons of dead letters.
@@ -29,14 +28,6 @@ const (
 // clockSkew is the most that a host's clock may be ahead.
 const clockSkew = 24 * time.Hour
 
-// A message is a possible record, as read from its source.
-type message struct {
-	sink.Source
-	Time  time.Time // when it was produced; zero if that is not known
-	Key   []byte
-	Value []byte // valid only until the message is decoded
-}
-
 // A refusal is the reason that a message is not a record.
 type refusal struct{ reason, text string }
 
@@ -44,28 +35,50 @@ func refuse(reason, format string, args ...any) *refusal {
 	return &refusal{reason, fmt.Sprintf(format, args...)}
 }
 
-// A decoder turns untrusted messages into rows. It has no state, so it may be
+// A Decoder turns untrusted messages into rows. It has no state, so it may be
 // used concurrently.
-type decoder struct {
-	keep    time.Duration     // how long the store keeps records
-	tenants map[string]string // topic: whose records it may hold
-	now     func() time.Time
+type Decoder struct {
+	Keep    time.Duration     // how long the store keeps records; older ones become dead letters. Required.
+	Tenants map[string]string // topic: whose records it may hold
+	Now     func() time.Time  // nil: time.Now
 }
 
-// Decode reads a dead letter as Run would now. keep is how long the store
-// keeps records, tenants whose records a topic may hold.
-func Decode(keep time.Duration, tenants map[string]string, l sink.DeadLetter) (sink.Row, error) {
-	d := decoder{keep, tenants, time.Now}
-	var row sink.Row
-	if why := d.decode(&row, message{l.Source, l.Time, []byte(l.Key), l.Raw}); why != nil {
-		return sink.Row{}, fmt.Errorf("%s: %s", why.reason, why.text)
+// Decode reads m into row, which must be empty. A row is large, so it is
+// decoded in place. If m is not a record, Decode returns its dead letter, and
+// row is unusable.
+func (d *Decoder) Decode(row *Row, m Message) *DeadLetter {
+	why := d.decode(row, m)
+	if why == nil {
+		return nil
+	}
+	l := d.letter(m, why)
+	return &l
+}
+
+// Retry reads a dead letter as Decode would now.
+func (d *Decoder) Retry(l DeadLetter) (Row, error) {
+	var row Row
+	if why := d.decode(&row, Message{l.Source, l.Time, []byte(l.Key), l.Raw}); why != nil {
+		return Row{}, fmt.Errorf("%s: %s", why.reason, why.text)
 	}
 	return row, nil
 }
 
-// decode reads m into row, which must be empty, and is unusable after a
-// refusal. A row is large, so it is decoded in place.
-func (d *decoder) decode(row *sink.Row, m message) *refusal {
+// Damaged returns the dead letter of a line of a spool that is not whole.
+// damage describes it.
+func (d *Decoder) Damaged(m Message, damage string) DeadLetter {
+	return d.letter(m, &refusal{reasonDamaged, damage})
+}
+
+// Refused returns the dead letter of a row that the store refuses.
+func Refused(r *Row, why error, at time.Time) DeadLetter {
+	return DeadLetter{
+		Source: r.Source, Key: r.Record.SessionID, Raw: []byte(r.Raw),
+		Reason: reasonInsert, Error: cut(why.Error()), Seen: at,
+	}
+}
+
+func (d *Decoder) decode(row *Row, m Message) *refusal {
 	if len(m.Value) == 0 {
 		return refuse(reasonTombstone, "the message has no value")
 	}
@@ -84,6 +97,21 @@ func (d *decoder) decode(row *sink.Row, m message) *refusal {
 	row.Hash = [16]byte(sum[:])
 	row.Source = m.Source
 	return nil
+}
+
+// letter turns a message into a dead letter.
+func (d *Decoder) letter(m Message, why *refusal) DeadLetter {
+	return DeadLetter{
+		Source: m.Source, Time: m.Time, Key: string(m.Key), Raw: bytes.Clone(m.Value),
+		Reason: why.reason, Error: why.text, Seen: d.now(),
+	}
+}
+
+func (d *Decoder) now() time.Time {
+	if d.Now == nil {
+		return time.Now()
+	}
+	return d.Now()
 }
 
 // whyNot describes why a value is not a record.
@@ -109,7 +137,7 @@ func whyNot(value []byte, err error) *refusal {
 
 // check makes the checks of the schema that audit.Parse leaves out, and
 // checks that the record belongs to its source.
-func (d *decoder) check(r *audit.Record, m *message) *refusal {
+func (d *Decoder) check(r *audit.Record, m *Message) *refusal {
 	if why := conforms(r, m.Value); why != "" {
 		return refuse(reasonSchema, "%s", why)
 	}
@@ -120,7 +148,7 @@ func (d *decoder) check(r *audit.Record, m *message) *refusal {
 		return refuse(reasonTenant, "%s", why)
 	}
 	now := d.now()
-	if from := now.Add(-d.keep); r.TS.Before(from) {
+	if from := now.Add(-d.Keep); r.TS.Before(from) {
 		return refuse(reasonTime, "ts %s is older than what is kept", r.TS.Format(time.RFC3339))
 	}
 	if r.TS.After(now.Add(clockSkew)) {
@@ -131,14 +159,14 @@ func (d *decoder) check(r *audit.Record, m *message) *refusal {
 
 // wrongTenant describes how tenant contradicts the topics' owners. A topic
 // without an owner may hold records of all tenants without a topic.
-func (d *decoder) wrongTenant(tenant, topic string) string {
-	if owner, ok := d.tenants[topic]; ok {
+func (d *Decoder) wrongTenant(tenant, topic string) string {
+	if owner, ok := d.Tenants[topic]; ok {
 		if tenant != owner {
 			return fmt.Sprintf("a record of tenant %q in topic %q, which is %q's", tenant, topic, owner)
 		}
 		return ""
 	}
-	for _, owner := range d.tenants {
+	for _, owner := range d.Tenants {
 		if tenant == owner {
 			return fmt.Sprintf("a record of tenant %q in topic %q, which is nobody's; %[1]q has a topic of its own", tenant, topic)
 		}
@@ -230,12 +258,4 @@ func cut(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
-// letter turns a message into a dead letter.
-func (d *decoder) letter(m message, why *refusal) sink.DeadLetter {
-	return sink.DeadLetter{
-		Source: m.Source, Time: m.Time, Key: string(m.Key), Raw: bytes.Clone(m.Value),
-		Reason: why.reason, Error: why.text, Seen: d.now(),
-	}
 }

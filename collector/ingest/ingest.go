@@ -1,0 +1,63 @@
+// Package ingest turns untrusted messages into rows or dead letters. It also
+// names the classes of the errors of the store that keeps them.
+package ingest
+
+import (
+	"time"
+
+	"auditproxy/schemas/audit"
+)
+
+// SpoolTopic is the topic of records that were read from a spool. Its
+// partition is the segment's number, its offset the line's.
+const SpoolTopic = "spool"
+
+// A Source is the place a record was read from. Two records of one source are
+// copies.
+type Source struct {
+	Topic     string
+	Partition uint32
+	Offset    uint64
+}
+
+// A Message is a possible record, as read from its source.
+type Message struct {
+	Source
+	Time  time.Time // when it was produced; zero if that is not known
+	Key   []byte    // of a spool the session's id
+	Value []byte    // valid only until the message is decoded
+}
+
+// A Row is a record as a store keeps it.
+type Row struct {
+	Record     audit.Record
+	Operations []audit.Operation // of Record
+	Raw        string            // the record's bytes as they arrived; Record's texts are parts of it
+	Hash       [16]byte          // SHA-256 of Raw, its first half
+	Source     Source
+}
+
+// Size is an upper estimate of the memory of r, in bytes: its raw bytes, as
+// much again for texts that had escapes in them, and the structure.
+func (r *Row) Size() int64 { return 2*int64(len(r.Raw)) + 1024 }
+
+// A DeadLetter is a message that could not become a row, and the reason.
+type DeadLetter struct {
+	Source
+	Time   time.Time // when it was produced; zero if that is not known
+	Key    string    // of the message
+	Raw    []byte
+	Reason string // one of the words in decode.go
+	Error  string // a sentence
+	Seen   time.Time
+}
+
+// A Gap is a range of offsets that were never received.
+type Gap struct {
+	Topic     string
+	Partition uint32
+	From, To  uint64 // both missing
+	Session   string // of a spool
+	Reason    string
+	Seen      time.Time
+}
