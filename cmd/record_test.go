@@ -12,6 +12,7 @@ import (
 
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -98,8 +99,8 @@ func schemaMembers(t *testing.T) (list []member) {
 	if err := json.Unmarshal(schemas.RecordV1(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	err := audit.Members(doc.Properties, func(name, value []byte) bool {
-		m := member{name: string(audit.AppendUnquote(nil, name))}
+	err := jsontext.Members([]byte(doc.Properties), func(name, value []byte) bool {
+		m := member{name: string(jsontext.AppendUnquote(nil, name))}
 		if len(name) > 0 && name[0] != '"' {
 			m.name = string(name)
 		}

@@ -4,6 +4,7 @@ import (
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 	"slices"
 )
 
@@ -81,7 +82,7 @@ func wireAnomalies(f redact.Flags) (a wire.Anomaly) {
 func parts(list []wire.Part) []redact.Part {
 	out := make([]redact.Part, len(list))
 	for i, p := range list {
-		out[i] = redact.Part{Name: audit.AppendUnquote(nil, p.Name), Type: shapeType(p.Type), Bytes: p.Bytes, Sum: p.Sum}
+		out[i] = redact.Part{Name: jsontext.AppendUnquote(nil, p.Name), Type: shapeType(p.Type), Bytes: p.Bytes, Sum: p.Sum}
 	}
 	return out
 }
@@ -117,7 +118,7 @@ func (c *clientSide) tool(literal []byte) toolName {
 	if n, ok := c.names[string(literal)]; ok {
 		return n
 	}
-	name := audit.AppendUnquote(nil, literal)
+	name := jsontext.AppendUnquote(nil, literal)
 	n := toolName{name: string(name), text: string(c.s.red.AppendText(nil, name))}
 	if len(c.names) < maxKnown && len(literal) < 256 {
 		if c.names == nil {
@@ -269,7 +270,7 @@ func (s *summary) partReadings(want int) (list []summary, more bool) {
 	names := make([]string, len(s.parts))
 	most := 1
 	for i, p := range s.parts {
-		names[i] = string(audit.AppendFolded(nil, audit.AppendUnquote(nil, p.Name)))
+		names[i] = string(audit.AppendFolded(nil, jsontext.AppendUnquote(nil, p.Name)))
 		places[names[i]] = append(places[names[i]], i)
 		most = max(most, len(places[names[i]]))
 	}
@@ -302,11 +303,11 @@ func (c *clientSide) fillID(call *call, id []byte) {
 		rec.RequestIDType = "string"
 		if len(id) > maxSpare {
 			// Not behind the record's text, where it would be kept with the call.
-			call.buf = c.s.red.AppendText(call.buf, audit.AppendUnquote(nil, id))
+			call.buf = c.s.red.AppendText(call.buf, jsontext.AppendUnquote(nil, id))
 			break
 		}
 		// Decoded behind the record's text, then redacted behind that.
-		call.buf = audit.AppendUnquote(call.buf, id)
+		call.buf = jsontext.AppendUnquote(call.buf, id)
 		decoded := call.buf[from:]
 		from = len(call.buf)
 		call.buf = c.s.red.AppendText(call.buf, decoded)
@@ -340,7 +341,7 @@ func (c *clientSide) fillMeta(rec *audit.Record, meta []byte) {
 // lower-case hex, neither id all zeros. Anything else gives nothing.
 func traceparent(literal []byte) (trace, span string) {
 	const form = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	s := string(audit.AppendUnquote(nil, literal))
+	s := string(jsontext.AppendUnquote(nil, literal))
 	if len(s) < len(form) || len(s) > len(form) && (s[:2] == "00" || s[len(form)] != '-') || s[:2] == "ff" {
 		return "", ""
 	}

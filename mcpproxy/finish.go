@@ -8,6 +8,7 @@ import (
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // finish writes the records of the calls that the server answered, and with
@@ -185,7 +186,7 @@ func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 	if a.HasError {
 		r.ErrorCode = errorCode(a.Code)
 		if a.Message != nil {
-			r.ErrorDigest = s.digest(c, audit.AppendUnquote(nil, a.Message))
+			r.ErrorDigest = s.digest(c, jsontext.AppendUnquote(nil, a.Message))
 		}
 		if r.CancelRequested {
 			return audit.OutcomeError, audit.ErrCancelled

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"auditproxy/redact"
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A class is how the proxy treats a method.
@@ -60,7 +60,7 @@ func (m *methods) of(literal []byte) method {
 	if k, ok := m.known[string(literal)]; ok {
 		return k
 	}
-	name := string(audit.AppendUnquote(nil, literal))
+	name := string(jsontext.AppendUnquote(nil, literal))
 	k := method{name, m.classOf(name)}
 	if len(m.known) < maxKnown && len(literal) < 128 {
 		m.known[string(literal)] = k

@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // JSON-RPC error codes of a refusal.
@@ -58,15 +59,15 @@ func appendAnswer(dst []byte, m *wire.Message, why string) []byte {
 		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)
 	case m.ID == nil || m.HasResult || m.HasError:
 		return dst
-	case !audit.Valid(m.ID):
+	case !jsontext.Valid(m.ID):
 		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)
-	case m.Method == nil || string(audit.AppendUnquote(nil, m.Method)) != "tools/call":
+	case m.Method == nil || string(jsontext.AppendUnquote(nil, m.Method)) != "tools/call":
 		return appendError(dst, m.ID, codeRefused, why, m.Anomalies)
 	}
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, m.ID...)
 	dst = append(dst, `,"result":{"content":[{"type":"text","text":`...)
-	dst = audit.AppendQuote(dst, sentence(why, m.Anomalies))
+	dst = jsontext.AppendQuote(dst, sentence(why, m.Anomalies))
 	return append(dst, `}],"isError":true}}`...)
 }
 
@@ -76,7 +77,7 @@ func appendError(dst, id []byte, code, why string, a wire.Anomaly) []byte {
 	dst = append(dst, `,"error":{"code":`...)
 	dst = append(dst, code...)
 	dst = append(dst, `,"message":`...)
-	dst = audit.AppendQuote(dst, sentence(why, a))
+	dst = jsontext.AppendQuote(dst, sentence(why, a))
 	return append(dst, `}}`...)
 }
 

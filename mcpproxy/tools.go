@@ -11,6 +11,7 @@ import (
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // knownTiers are the tier tags of libtmux-mcp: up to 0.1.0a20 readonly,
@@ -87,9 +88,9 @@ func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
 	if first {
 		t.page++
 	}
-	audit.Elements(wire.Member(result, "tools"), func(tool []byte) bool {
+	jsontext.Elements(wire.Member(result, "tools"), func(tool []byte) bool {
 		if name := wire.Member(tool, "name"); name != nil {
-			t.learn(red, string(audit.AppendUnquote(nil, name)), tool)
+			t.learn(red, string(jsontext.AppendUnquote(nil, name)), tool)
 		}
 		return true
 	})
@@ -152,8 +153,8 @@ func (t *tools) define(red *redact.Redactor, name string, tool []byte) *definiti
 func (t *tools) tierOf(meta []byte) string {
 	found := -1
 	for _, member := range []string{"fastmcp", "_fastmcp"} {
-		audit.Elements(wire.Member(wire.Member(meta, member), "tags"), func(tag []byte) bool {
-			found = max(found, slices.Index(t.tiers, string(audit.AppendUnquote(nil, tag))))
+		jsontext.Elements(wire.Member(wire.Member(meta, member), "tags"), func(tag []byte) bool {
+			found = max(found, slices.Index(t.tiers, string(jsontext.AppendUnquote(nil, tag))))
 			return true
 		})
 	}
@@ -244,7 +245,7 @@ func (s *session) clean(literal []byte) string {
 	if len(literal) == 0 || literal[0] != '"' {
 		return ""
 	}
-	return string(s.red.AppendText(nil, audit.AppendUnquote(nil, literal)))
+	return string(s.red.AppendText(nil, jsontext.AppendUnquote(nil, literal)))
 }
 
 func errorCode(raw []byte) *int64 {
@@ -262,12 +263,12 @@ func contentText(answer []byte) (text []byte) {
 		return nil
 	}
 	content := wire.Member(wire.Member(answer, "result"), "content")
-	audit.Elements(content, func(block []byte) bool {
+	jsontext.Elements(content, func(block []byte) bool {
 		if t := wire.Member(block, "text"); len(t) > 0 && t[0] == '"' {
 			if text != nil {
 				text = append(text, '\n')
 			}
-			text = audit.AppendUnquote(text, t)
+			text = jsontext.AppendUnquote(text, t)
 		}
 		return true
 	})

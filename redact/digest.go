@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A digestForm is how digests are made and written.
@@ -132,7 +132,7 @@ func (p *pass) writeString(s literal) {
 		}
 		switch {
 		case s.bad:
-			buf = audit.AppendUnquote(buf, lit[:run])
+			buf = jsontext.AppendUnquote(buf, lit[:run])
 		case run < 256:
 			buf = append(buf, lit[:run]...)
 		default:
@@ -142,7 +142,7 @@ func (p *pass) writeString(s literal) {
 		}
 		lit = lit[run:]
 		n := escapeLen(lit)
-		buf = audit.AppendUnquote(buf, lit[:n])
+		buf = jsontext.AppendUnquote(buf, lit[:n])
 		lit = lit[n:]
 		if len(buf) > 4096 {
 			p.write(buf)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // unwrapper scans decoded text. It is allocated on first use.
@@ -218,7 +218,7 @@ func isEscape(b []byte) bool {
 func unescaped(b []byte) []byte {
 	for range 4 {
 		if bytes.IndexByte(b, '\\') >= 0 {
-			b = audit.AppendUnquote(nil, b)
+			b = jsontext.AppendUnquote(nil, b)
 		} else if bytes.IndexByte(b, '%') >= 0 {
 			b = appendPercent(nil, b)
 		} else {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"auditproxy/redact"
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A vector is one call's arguments and their summary in libtmux-mcp's own audit
@@ -50,7 +50,7 @@ var stringLiteral = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 // escaped all but ASCII.
 func requote(text []byte) string {
 	return string(stringLiteral.ReplaceAllFunc(text, func(lit []byte) []byte {
-		return audit.AppendQuote(nil, string(audit.AppendUnquote(nil, lit)))
+		return jsontext.AppendQuote(nil, string(jsontext.AppendUnquote(nil, lit)))
 	}))
 }
 

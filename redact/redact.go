@@ -30,6 +30,7 @@ import (
 	"sync"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A Profile selects what is redacted.
@@ -256,7 +257,7 @@ func (r *Redactor) AppendPartsIn(dst []byte, parts []Part, room *Room) (out []by
 			dst = append(dst, ',')
 		}
 		dst = p.appendName(dst, part.Name)
-		dst = audit.AppendQuote(append(dst, `:{"type":`...), part.Type)
+		dst = jsontext.AppendQuote(append(dst, `:{"type":`...), part.Type)
 		dst = strconv.AppendInt(append(dst, `,"bytes":`...), part.Bytes, 10)
 		dst = append(r.digest.appendPrefix(dst, part.Sum), '}')
 		if len(dst)-start > room.Bytes-tail {

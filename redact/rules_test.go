@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"auditproxy/redact"
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // positions reads testdata/positions.txt.
@@ -68,7 +68,7 @@ func TestNoCredentialAnywhere(t *testing.T) {
 			for _, e := range encodings {
 				value := e.of(c)
 				if e.name != "unicode escapes" {
-					value = string(bytes.Trim(audit.AppendQuote(nil, value), `"`))
+					value = string(bytes.Trim(jsontext.AppendQuote(nil, value), `"`))
 				}
 				secret := secretOf(name, c)
 				if form := leak(string(r.AppendText(nil, []byte(e.of(c)))), secret); form != "" {
@@ -283,7 +283,7 @@ func FuzzRedacted(f *testing.F) {
 		// Wherever a reader treats this as a member, it is a sensitive one; in
 		// a string it is JSON in a string.
 		wrapped := fmt.Appendf(nil, `{"b":%s,"keys":%q,"c":{"pass\u0077ord":[%q]}}`, in, canary, canary)
-		if audit.Valid(in) {
+		if jsontext.Valid(in) {
 			if got, _ := strict.AppendArgs(nil, wrapped); leak(string(got), canary) != "" {
 				t.Errorf("%s", got)
 			}

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/redact"
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -166,7 +166,7 @@ func TestLimits(t *testing.T) {
 // checkSummary checks the rules for every summary.
 func checkSummary(t *testing.T, got []byte) {
 	t.Helper()
-	if !audit.Valid(got) || !json.Valid(got) || !utf8.Valid(got) || got[0] != '{' {
+	if !jsontext.Valid(got) || !json.Valid(got) || !utf8.Valid(got) || got[0] != '{' {
 		t.Errorf("not an object of strict JSON: %.300q", got)
 	}
 	if len(got) > 160<<10 {

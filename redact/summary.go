@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // Limits of a summary.
@@ -586,5 +586,5 @@ func (p *pass) plain(s literal) {
 		p.out = p.appendDigest(p.out)
 		return
 	}
-	p.out = audit.AppendQuote(p.out, view(p.decoded(s)))
+	p.out = jsontext.AppendQuote(p.out, view(p.decoded(s)))
 }

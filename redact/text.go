@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // Limits of a string that stays a string.
@@ -74,7 +74,7 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 func (p *pass) appendName(dst, name []byte) []byte {
 	if !p.r.strict {
 		if len(name) <= maxPlain {
-			return audit.AppendQuote(dst, view(name))
+			return jsontext.AppendQuote(dst, view(name))
 		}
 		p.flags |= Cut
 	}
@@ -88,14 +88,14 @@ func (p *pass) appendQuoted(dst, text []byte) []byte {
 }
 
 // appendQuoted appends text as a JSON string.
-func appendQuoted(dst, text []byte) []byte { return audit.AppendQuote(dst, view(text)) }
+func appendQuoted(dst, text []byte) []byte { return jsontext.AppendQuote(dst, view(text)) }
 
 // appendText is AppendText. dst must not share memory with text or p.clean
 // unless it is p.clean itself.
 func (p *pass) appendText(dst, text []byte) []byte {
 	if !utf8.Valid(text) {
 		// Quoting replaces each maximal part that is not UTF-8.
-		text = audit.AppendUnquote(nil, audit.AppendQuote(nil, view(text)))
+		text = jsontext.AppendUnquote(nil, jsontext.AppendQuote(nil, view(text)))
 	}
 	spans := p.scan.credentials(text)
 	from := len(dst)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // The functions below read the superset of JSON that servers execute: raw
@@ -105,7 +105,7 @@ func appendDecoded(dst []byte, s literal) []byte {
 	if s.plain() {
 		return append(dst, s.inner...)
 	}
-	return audit.AppendUnquote(dst, s.inner)
+	return jsontext.AppendUnquote(dst, s.inner)
 }
 
 // isPair reports whether lit starts with two \u escapes that are one character.
@@ -279,7 +279,7 @@ func (p *pass) writeCompact(i int) int {
 		case scalar != nil:
 			buf = appendScalar(buf, scalar)
 		default:
-			buf = audit.AppendQuote(buf, view(p.decoded(s)))
+			buf = jsontext.AppendQuote(buf, view(p.decoded(s)))
 		}
 		if len(buf) > 4096 {
 			p.write(buf)

@@ -15,6 +15,7 @@ import (
 
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 var update = flag.Bool("update", false, "write the JSON Schema's members from their table")
@@ -50,7 +51,7 @@ func validate(t *testing.T, s *jsonschema.Schema, line string) error {
 // names returns the members of obj in order.
 func names(t *testing.T, obj []byte) (list []string) {
 	t.Helper()
-	if err := audit.Members(obj, func(name, _ []byte) bool {
+	if err := jsontext.Members(obj, func(name, _ []byte) bool {
 		list = append(list, string(name))
 		return true
 	}); err != nil {
@@ -117,7 +118,7 @@ func TestDeclared(t *testing.T) {
 func declared(t *testing.T) []byte {
 	t.Helper()
 	doc := []byte{'{'}
-	if err := audit.Members(schemas.RecordV1(), func(name, v []byte) bool {
+	if err := jsontext.Members(schemas.RecordV1(), func(name, v []byte) bool {
 		if len(doc) > 1 {
 			doc = append(doc, ',')
 		}
@@ -131,7 +132,7 @@ func declared(t *testing.T) []byte {
 			if i > 0 {
 				doc = append(doc, ',')
 			}
-			doc = append(audit.AppendQuote(doc, m.Name), ':')
+			doc = append(jsontext.AppendQuote(doc, m.Name), ':')
 			var err error
 			if doc, err = m.AppendSchema(doc); err != nil {
 				t.Error(err)

@@ -10,6 +10,7 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 )
@@ -89,7 +90,7 @@ func (s *site) harm(t *testing.T) (session string, ids []string) {
 		if i == 0 {
 			tool += strings.Repeat("A", 1<<20)
 		}
-		quoted := string(audit.AppendQuote(nil, text))
+		quoted := string(jsontext.AppendQuote(nil, text))
 		r := audit.Record{
 			Kind: audit.KindCall, RecordID: audit.NewID(time.Now()), SessionID: session, Seq: uint64(i), CallNo: uint64(i + 1), TS: time.Now().Add(-time.Duration(i) * time.Second),
 			Method: "tools/call", Tool: tool, Target: text, Outcome: audit.OutcomeError, ErrorType: text, Duration: time.Millisecond,

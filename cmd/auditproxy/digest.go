@@ -12,7 +12,7 @@ import (
 
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/redact"
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -117,7 +117,7 @@ func (a *app) readValue() ([]byte, error) {
 
 // prefix returns the hexadecimal digits of a digest object.
 func prefix(digest []byte) (digits []byte, err error) {
-	err = audit.Members(digest, func(name, value []byte) bool {
+	err = jsontext.Members(digest, func(name, value []byte) bool {
 		if bytes.HasSuffix(name, []byte("_prefix")) {
 			digits = bytes.Trim(value, `"`)
 		}

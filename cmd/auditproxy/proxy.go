@@ -18,6 +18,7 @@ import (
 	"auditproxy/mcpproxy"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -219,8 +220,8 @@ func labelsJSON(labels []label, red *redact.Redactor) audit.JSON {
 			b = append(b, ',')
 		}
 		l = cleanLabel(l, red)
-		b = audit.AppendQuote(b, l.name)
-		b = audit.AppendQuote(append(b, ':'), l.value)
+		b = jsontext.AppendQuote(b, l.name)
+		b = jsontext.AppendQuote(append(b, ':'), l.value)
 	}
 	return audit.JSON(append(b, '}'))
 }
@@ -229,7 +230,7 @@ func labelsJSON(labels []label, red *redact.Redactor) audit.JSON {
 // recorded.
 func proxyMember(cfg config, red *redact.Redactor) audit.JSON {
 	text := func(b []byte, s string) []byte {
-		return audit.AppendQuote(b, string(red.AppendText(nil, []byte(s))))
+		return jsontext.AppendQuote(b, string(red.AppendText(nil, []byte(s))))
 	}
 	b := text([]byte(`{"version":`), cli.Version())
 	settings := cfg.settings(red)

@@ -18,6 +18,7 @@ import (
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
+	"auditproxy/schemas/jsontext"
 )
 
 // These tests put secrets into every place that a client, a server or the user
@@ -86,7 +87,7 @@ var encodings = []encoding{
 }
 
 func quoteInner(s string) string {
-	quoted := audit.AppendQuote(nil, s)
+	quoted := jsontext.AppendQuote(nil, s)
 	return string(quoted[1 : len(quoted)-1])
 }
 
@@ -434,7 +435,7 @@ func TestSecretsByNameStayOut(t *testing.T) {
 	var all []position
 	for line := range strings.Lines(string(list)) {
 		line = strings.TrimSpace(strings.ReplaceAll(line, "NUMBER", number))
-		if audit.Valid([]byte(line)) { // what cannot be read would make another frame
+		if jsontext.Valid([]byte(line)) { // what cannot be read would make another frame
 			all = append(all, call("arguments "+line, strings.ReplaceAll(line, "CANARY", "VALUE"), false))
 		}
 	}

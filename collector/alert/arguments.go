@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -36,8 +37,8 @@ type member struct {
 
 func newArguments(text audit.JSON) *arguments {
 	a := &arguments{text: text, members: make([]member, 0, 8)}
-	err := audit.Members([]byte(text), func(name, value []byte) bool {
-		a.members = append(a.members, member{name: string(audit.AppendUnquote(nil, name)), text: value})
+	err := jsontext.Members([]byte(text), func(name, value []byte) bool {
+		a.members = append(a.members, member{name: string(jsontext.AppendUnquote(nil, name)), text: value})
 		return true
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -20,7 +21,7 @@ func FuzzArguments(f *testing.F) {
 		f.Add(text, "a")
 	}
 	f.Fuzz(func(t *testing.T, text, other string) {
-		if !audit.Valid([]byte(text)) {
+		if !jsontext.Valid([]byte(text)) {
 			return // no record has it
 		}
 		whole := newArguments(audit.JSON(text)).whole()

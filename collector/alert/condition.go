@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -170,7 +171,7 @@ func plainText(args audit.JSON) string {
 	if !strings.Contains(string(args), `\`) {
 		return string(args)
 	}
-	return string(audit.AppendUnquote(nil, []byte(args)))
+	return string(jsontext.AppendUnquote(nil, []byte(args)))
 }
 
 // errNoBool is returned for a condition with another result.

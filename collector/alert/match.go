@@ -12,6 +12,7 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -185,7 +186,7 @@ func cut(value json.RawMessage) json.RawMessage {
 	return quoteJSON(strings.ToValidUTF8(string(value[:maxDetail/2]), "") + "…")
 }
 
-func quoteJSON(s string) json.RawMessage { return audit.AppendQuote(nil, s) }
+func quoteJSON(s string) json.RawMessage { return jsontext.AppendQuote(nil, s) }
 
 // suppressFields are the fields of an alert that suppression can use.
 var suppressFields = map[string]func(a *Alert) string{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // The reasons of dead letters.
@@ -116,11 +117,11 @@ func (d *Decoder) now() time.Time {
 
 // whyNot describes why a value is not a record.
 func whyNot(value []byte, err error) *refusal {
-	if !audit.Valid(value) {
+	if !jsontext.Valid(value) {
 		return refuse(reasonNotJSON, "the value is not JSON as RFC 8259 has it")
 	}
 	version := ""
-	audit.Members(value, func(name, v []byte) bool {
+	jsontext.Members(value, func(name, v []byte) bool {
 		if string(name) == "v" {
 			version = string(v[:min(len(v), 20)])
 		}

@@ -10,6 +10,7 @@ import (
 
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -143,10 +144,10 @@ func facts(st store.Stored) []factGroup {
 	groups := []factGroup{{Name: string(audit.GroupWhat)}, {Name: string(audit.GroupDecision)}, {Name: string(audit.GroupWhen)}, {Name: string(audit.GroupWho)},
 		{Name: string(audit.GroupServer)}, {Name: string(audit.GroupPlace)}, {Name: "Other"}}
 	other := len(groups) - 1
-	_ = audit.Members([]byte(st.Raw), func(name, v []byte) bool { // it was parsed before
+	_ = jsontext.Members([]byte(st.Raw), func(name, v []byte) bool { // it was parsed before
 		m := audit.FindMember(string(name))
 		if m == nil {
-			groups[other].Facts = append(groups[other].Facts, fact{Name: string(audit.AppendUnquote(nil, name)), Value: unquote(v), Code: true})
+			groups[other].Facts = append(groups[other].Facts, fact{Name: string(jsontext.AppendUnquote(nil, name)), Value: unquote(v), Code: true})
 			return true
 		}
 		if i := slices.IndexFunc(groups, func(g factGroup) bool { return g.Name == string(m.Group) }); i >= 0 {
@@ -179,7 +180,7 @@ func newFacts(m *audit.Member, v []byte) []fact {
 		f.Value = strings.Join(values(v), " ")
 	case audit.TypeCommand:
 		var parts []fact
-		_ = audit.Members(v, func(name, v []byte) bool {
+		_ = jsontext.Members(v, func(name, v []byte) bool {
 			parts = append(parts, fact{Name: strings.ReplaceAll(unquote(name), "_", " "), Value: unquote(v), Code: true})
 			return true
 		})
@@ -205,7 +206,7 @@ func newFacts(m *audit.Member, v []byte) []fact {
 // pairs returns the members of an object as words.
 func pairs(obj []byte) string {
 	var list []string
-	_ = audit.Members(obj, func(name, v []byte) bool {
+	_ = jsontext.Members(obj, func(name, v []byte) bool {
 		list = append(list, strings.ReplaceAll(unquote(name), "_", " ")+" "+unquote(v))
 		return true
 	})
@@ -232,7 +233,7 @@ func unquote(v []byte) string {
 	if len(v) == 0 || v[0] != '"' {
 		return string(v)
 	}
-	return string(audit.AppendUnquote(nil, v))
+	return string(jsontext.AppendUnquote(nil, v))
 }
 
 // number returns the value of a JSON number, zero for another value.
@@ -247,10 +248,10 @@ func number(v []byte) float64 {
 // values returns the elements of a list or the values of an object's members.
 func values(v []byte) (list []string) {
 	if v[0] == '[' {
-		_ = audit.Elements(v, func(v []byte) bool { list = append(list, unquote(v)); return true })
+		_ = jsontext.Elements(v, func(v []byte) bool { list = append(list, unquote(v)); return true })
 		return list
 	}
-	_ = audit.Members(v, func(_, v []byte) bool { list = append(list, unquote(v)); return true })
+	_ = jsontext.Members(v, func(_, v []byte) bool { list = append(list, unquote(v)); return true })
 	return list
 }
 

@@ -3,7 +3,7 @@ package wire
 import (
 	"bytes"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // An Answer is one JSON object of a server's stream, or one member of a batch.
@@ -244,7 +244,7 @@ type answerVisitor Answers
 func (v *answerVisitor) name(r role, _ int64, lit []byte) {
 	a := (*Answers)(v)
 	if bytes.IndexByte(lit, '\\') >= 0 {
-		a.scratch = audit.AppendUnquote(append(a.scratch[:0], '"'), lit)
+		a.scratch = jsontext.AppendUnquote(append(a.scratch[:0], '"'), lit)
 		a.scratch = append(a.scratch, '"')
 		lit = a.scratch
 	}

@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // An IDMatch is a way to compare an answer's id with a request's. Servers read
@@ -84,7 +84,7 @@ func appendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	case m != ExactID:
 		return dst
 	case raw[0] == '"':
-		return audit.AppendUnquote(append(dst, 's'), raw)
+		return jsontext.AppendUnquote(append(dst, 's'), raw)
 	default:
 		return appendCompact(append(dst, 't'), raw)
 	}
@@ -158,7 +158,7 @@ func appendFloatKey(dst, raw []byte, n number, m IDMatch, answer bool) []byte {
 // put a single one.
 func appendReplacedKey(dst, raw []byte) []byte {
 	mark, marks := []byte("\uFFFD"), []byte("\uFFFD\uFFFD")
-	key := audit.AppendUnquote(append(dst, 'u'), raw)
+	key := jsontext.AppendUnquote(append(dst, 'u'), raw)
 	text := key[len(dst)+1:]
 	if !bytes.Contains(text, mark) {
 		return dst
@@ -318,7 +318,7 @@ func isName(lit []byte, name string) bool {
 	if bytes.IndexByte(lit, '\\') < 0 {
 		return false
 	}
-	return string(audit.AppendUnquote(nil, lit)) == name
+	return string(jsontext.AppendUnquote(nil, lit)) == name
 }
 
 // skipLiteral returns the index after the string that starts at b[i].

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // An idKeys makes the keys of one id, those of AppendIDKey, while its JSON text
@@ -153,7 +153,7 @@ func (k *idKeys) decode(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	k.scratch = audit.AppendUnquote(k.scratch[:0], b)
+	k.scratch = jsontext.AppendUnquote(k.scratch[:0], b)
 	k.main.write(k.scratch...)
 	for text := k.scratch; len(text) > 0; {
 		if bytes.HasPrefix(text, replacement) {

@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 	"unicode/utf8"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // member looks a name up in table.
@@ -16,7 +16,7 @@ func (p *reading) member(l *level, table []string, lit []byte) {
 	}
 	name := lit[1 : len(lit)-1]
 	if p.bent {
-		p.q.scratch = audit.AppendUnquote(p.q.scratch[:0], lit)
+		p.q.scratch = jsontext.AppendUnquote(p.q.scratch[:0], lit)
 		name = p.q.scratch
 	}
 	l.member, l.exact = matchName(table, name)
@@ -216,7 +216,7 @@ func (p *reading) bytes(v value) []byte {
 func (p *reading) text(v value) []byte {
 	lit := p.bytes(v)
 	if bytes.IndexByte(lit, '\\') >= 0 || !utf8.Valid(lit) {
-		p.q.scratch = audit.AppendUnquote(p.q.scratch[:0], lit)
+		p.q.scratch = jsontext.AppendUnquote(p.q.scratch[:0], lit)
 		return p.q.scratch
 	}
 	return bytes.TrimSuffix(bytes.TrimPrefix(lit, []byte{'"'}), []byte{'"'})

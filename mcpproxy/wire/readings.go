@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // Limits of Readings: longer or deeper arguments have readings that it does not
@@ -125,9 +126,9 @@ func (r *argumentReader) object(parts [][]byte, depth int) {
 			if len(lit) < 2 || len(v) == 0 {
 				continue // no JSON: a name that does not end, or without a value
 			}
-			text := audit.AppendUnquote(nil, lit)
+			text := jsontext.AppendUnquote(nil, lit)
 			if known := audit.KnownName(text); known != "" && known != string(text) {
-				lit, r.collision = audit.AppendQuote(nil, known), true
+				lit, r.collision = jsontext.AppendQuote(nil, known), true
 			}
 			name := string(audit.AppendFolded(nil, text))
 			i, ok := index[name]

@@ -21,7 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A seen is a Message in text, so that it outlives the window.
@@ -109,7 +109,7 @@ func (f *feeder) take(t *testing.T, frames []Frame) {
 	f.check()
 }
 
-func text(lit []byte) string { return string(audit.AppendUnquote(nil, lit)) }
+func text(lit []byte) string { return string(jsontext.AppendUnquote(nil, lit)) }
 
 // feed feeds data in reads of the given sizes, the last of which repeats.
 func (f *feeder) feed(t *testing.T, data []byte, sizes ...int) []seen {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -109,7 +110,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	for _, kind := range kinds {
 		want := full(kind)
 		line := audit.AppendRecord([]byte("before"), &want)[len("before"):]
-		if !audit.Valid(line) || bytes.Count(line, []byte("\n")) != 1 {
+		if !jsontext.Valid(line) || bytes.Count(line, []byte("\n")) != 1 {
 			t.Errorf("%s: not one line of JSON: %s", kind, line)
 		}
 		got, err := audit.Parse(bytes.TrimSuffix(line, []byte("\n")))
@@ -317,7 +318,7 @@ func FuzzAppendParse(f *testing.F) {
 	f.Add("send_keys", "1", `{"a":1}`, "x", uint64(1), int64(1), int64(1500), byte(0))
 	f.Add("\x00\x7f\xff\u2028\"\\", "", `{}`, "\xed\xa0\x80", uint64(1<<63), int64(-1), int64(0), byte(255))
 	f.Fuzz(func(t *testing.T, a, b, object, c string, n uint64, m, us int64, bits byte) {
-		if !audit.Valid([]byte(object)) || object[0] != '{' || strings.ContainsAny(object, "\r\n") {
+		if !jsontext.Valid([]byte(object)) || object[0] != '{' || strings.ContainsAny(object, "\r\n") {
 			object = "{}"
 		}
 		r := audit.Record{

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // A Risk is the most that a call could do, by what is known of its tool and by
@@ -91,7 +93,7 @@ func (list parts) append(dst []byte) []byte {
 		case *string:
 			if *to != "" {
 				name()
-				dst = AppendQuote(dst, *to)
+				dst = jsontext.AppendQuote(dst, *to)
 			}
 		case *bool:
 			if *to {
@@ -115,7 +117,7 @@ func (list parts) append(dst []byte) []byte {
 // parse reads the members of an object. Members that it does not know are a
 // newer proxy's.
 func (list parts) parse(v JSON) (err error) {
-	walk := members(string(v), func(name, v string) bool {
+	walk := jsontext.Members(string(v), func(name, v string) bool {
 		for _, p := range list {
 			if p.name != name {
 				continue
@@ -197,7 +199,7 @@ func ParseDetections(v JSON) (list []Detection, err error) {
 	if v == "" {
 		return nil, nil
 	}
-	walk := elements(string(v), func(v string) bool {
+	walk := jsontext.Elements(string(v), func(v string) bool {
 		var d Detection
 		if err = d.parts().parse(JSON(v)); err == nil && len(list) == maxDetections {
 			err = fmt.Errorf("has more than %d elements", maxDetections)
@@ -214,7 +216,7 @@ func partOf(v JSON, name string) (s string) {
 	if v == "" {
 		return ""
 	}
-	_ = members(string(v), func(n, v string) bool {
+	_ = jsontext.Members(string(v), func(n, v string) bool {
 		if n == name && v[0] == '"' {
 			s, _ = text(v)
 		} else if n == name {

@@ -8,6 +8,8 @@ import (
 // crcTail ends every line of a spool, with eight digits in the middle.
 const crcTail = `,"crc":"00000000"}`
 
+const hexDigits = "0123456789abcdef"
+
 // castagnoli selects the hardware instruction; the table is never written.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

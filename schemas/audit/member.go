@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // A Member declares one member of a record. Reading, the bounds, the JSON
@@ -320,7 +322,7 @@ func (m *Member) AppendSchema(dst []byte) ([]byte, error) {
 	case m.Type == TypeWord:
 		var list []byte
 		for _, word := range m.Words {
-			list = AppendQuote(append(list, ','), word)
+			list = jsontext.AppendQuote(append(list, ','), word)
 		}
 		keywords = `"enum": [` + string(list[1:]) + "]"
 	case int(m.Type) < len(schema):
@@ -329,6 +331,6 @@ func (m *Member) AppendSchema(dst []byte) ([]byte, error) {
 	if keywords == "" {
 		return nil, errors.New("no schema for member " + m.Name)
 	}
-	dst = AppendQuote(append(dst, `{"description": `...), m.Meaning)
+	dst = jsontext.AppendQuote(append(dst, `{"description": `...), m.Meaning)
 	return append(append(append(dst, ", "...), keywords...), '}'), nil
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // An Operation is one thing that a call did, or that some server read in it.
@@ -49,15 +51,15 @@ func appendInner(ops []Operation, args JSON, method string) []Operation {
 	if !strings.Contains(string(args), "operations") && !strings.Contains(string(args), `\`) {
 		return ops
 	}
-	w := operationWalk{b: string(args), method: method, ops: ops}
-	w.value(0, 0, false)
+	w := operationWalk{b: jsontext.Strict(args), method: method, ops: ops}
+	w.value(w.b.Start(), 0, false)
 	return w.ops
 }
 
 // An operationWalk reads its value once, at any depth: a walk for each level
 // would be quadratic, and the client chooses the depth.
 type operationWalk struct {
-	b      string
+	b      jsontext.Strict
 	method string
 	path   []byte // of the value at hand
 	ops    []Operation
@@ -66,12 +68,11 @@ type operationWalk struct {
 // value walks the value at b[i] and returns the index after it, or -1. listed
 // means that it is the value of a member named `operations`.
 func (w *operationWalk) value(i, depth int, listed bool) int {
-	i = skipSpace(w.b, i)
 	switch {
 	case i == len(w.b):
 		return -1
 	case depth >= MaxDepth || w.b[i] != '{' && w.b[i] != '[':
-		return skipValue(w.b, i, depth)
+		return w.b.Skip(i, depth)
 	case w.b[i] == '{':
 		return w.object(i, depth, false)
 	}
@@ -81,22 +82,21 @@ func (w *operationWalk) value(i, depth int, listed bool) int {
 func (w *operationWalk) list(i, depth int, listed bool) int {
 	stem := len(w.path)
 	defer func() { w.path = w.path[:stem] }()
-	if i = skipSpace(w.b, i+1); i < len(w.b) && w.b[i] == ']' {
-		return i + 1
-	}
-	for n := int64(0); ; n++ {
+	i, more := w.b.First(i)
+	for n := int64(0); more; n++ {
 		w.path = strconv.AppendInt(append(w.path[:stem], '['), n, 10)
 		w.path = append(w.path, ']')
-		if i = skipSpace(w.b, i); listed && i < len(w.b) && w.b[i] == '{' {
+		if listed && i < len(w.b) && w.b[i] == '{' {
 			i = w.object(i, depth+1, true)
 		} else {
 			i = w.value(i, depth+1, false)
 		}
-		var more bool
-		if i, more = w.next(i, ']'); !more {
-			return i
+		if i < 0 {
+			return -1
 		}
+		i, more = w.b.Next(i, ']')
 	}
+	return i
 }
 
 // object walks an object; item means that it is one of `operations`. Then its
@@ -108,13 +108,10 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		tools []Operation
 		args  JSON
 	)
-	if i = skipSpace(w.b, i+1); i < len(w.b) && w.b[i] == '}' {
-		return i + 1
-	}
-	for more := true; more; {
-		i = skipSpace(w.b, i)
-		end := skipString(w.b, i)
-		if end < 0 {
+	i, more := w.b.First(i)
+	for more {
+		end, from := w.b.Name(i)
+		if from < 0 {
 			return -1
 		}
 		nameFrom := stem
@@ -122,24 +119,23 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 			w.path = append(w.path, '.')
 			nameFrom++
 		}
-		w.path = appendUnquote(w.path, w.b[i:end])
+		w.path = jsontext.AppendUnquote(w.path, string(w.b[i:end]))
 		name := w.path[nameFrom:]
-		if i = skipSpace(w.b, end); i == len(w.b) || w.b[i] != ':' {
-			return -1
-		}
-		from := skipSpace(w.b, i+1)
 		isTool, isArgs := item && string(name) == "tool", item && string(name) == "arguments"
 		if i = w.value(from, depth+1, string(name) == "operations"); i < 0 {
 			return -1
 		}
 		switch {
 		case isTool && w.b[from] == '"':
-			tool, _ := text(w.b[from:i])
+			tool, _ := text(string(w.b[from:i]))
 			tools = append(tools, Operation{Method: w.method, Tool: tool, Path: string(w.path[:stem])})
 		case isArgs:
 			args = JSON(w.b[from:i])
 		}
-		i, more = w.next(i, '}')
+		i, more = w.b.Next(i, '}')
+	}
+	if i < 0 {
+		return -1
 	}
 	w.path = w.path[:stem]
 	for n := range tools {
@@ -148,22 +144,4 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 	}
 	w.ops = slices.Insert(w.ops, at, tools...)
 	return i
-}
-
-// next skips the comma, or the end of the container, after a member or an
-// element that ends at i.
-func (w *operationWalk) next(i int, closing byte) (end int, more bool) {
-	if i < 0 {
-		return -1, false
-	}
-	if i = skipSpace(w.b, i); i == len(w.b) {
-		return -1, false
-	}
-	switch w.b[i] {
-	case ',':
-		return i + 1, true
-	case closing:
-		return i + 1, false
-	}
-	return -1, false
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 func TestOperations(t *testing.T) {
@@ -87,17 +88,17 @@ func show(ops []audit.Operation) (lines []string) {
 // inside defines an operation level by level.
 func inside(v []byte, path string, listed bool) (lines []string) {
 	n := 0
-	audit.Elements(v, func(e []byte) bool {
+	jsontext.Elements(v, func(e []byte) bool {
 		at := fmt.Sprintf("%s[%d]", path, n)
 		n++
 		var tools []string
 		args := ""
 		if listed {
-			audit.Members(e, func(name, v []byte) bool {
-				switch string(audit.AppendUnquote(nil, name)) {
+			jsontext.Members(e, func(name, v []byte) bool {
+				switch string(jsontext.AppendUnquote(nil, name)) {
 				case "tool":
 					if v[0] == '"' {
-						tools = append(tools, string(audit.AppendUnquote(nil, v)))
+						tools = append(tools, string(jsontext.AppendUnquote(nil, v)))
 					}
 				case "arguments":
 					args = string(v)
@@ -115,8 +116,8 @@ func inside(v []byte, path string, listed bool) (lines []string) {
 		lines = append(lines, inside(e, at, false)...)
 		return true
 	})
-	audit.Members(v, func(name, v []byte) bool {
-		key := string(audit.AppendUnquote(nil, name))
+	jsontext.Members(v, func(name, v []byte) bool {
+		key := string(jsontext.AppendUnquote(nil, name))
 		at := key
 		if path != "" {
 			at = path + "." + key
@@ -131,7 +132,7 @@ func FuzzOperations(f *testing.F) {
 	f.Add(`{"operations":[{"tool":"a","arguments":{"operations":[{"tool":"b","tool":"c"}]}}]}`)
 	f.Add(`{"a":{"operations":[[],{"oper\u0061tions":[{"tool":""}],"tool":"x"}]},"":[{"operations":[{"tool":"y"}]}]}`)
 	f.Fuzz(func(t *testing.T, args string) {
-		if !audit.Valid([]byte(args)) || args[0] != '{' {
+		if !jsontext.Valid([]byte(args)) || args[0] != '{' {
 			return
 		}
 		got := audit.Operations(&audit.Record{Kind: audit.KindCall, Method: "m", Args: audit.JSON(args)})

@@ -7,264 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-)
 
-// errSyntax is a walker's error for bytes that are not strict JSON.
-var errSyntax = errors.New("not strict JSON")
+	"auditproxy/schemas/jsontext"
+)
 
 var (
 	errNoRecord = errors.New("not a record")
 	errNoString = errors.New("not a string")
 )
-
-// Members calls yield for each member of the JSON object obj, in order, with
-// the name as written between its quotes and the value's bytes; both alias obj.
-// It ends early when yield returns false. It accepts RFC 8259 and nothing else,
-// at most MaxDepth deep; it keeps nothing. A duplicate name is yielded twice.
-// The error may come after some yields.
-func Members(obj []byte, yield func(name, value []byte) bool) error { return members(obj, yield) }
-
-// A chars is JSON text to read. The parts of a string can be kept.
-type chars interface{ []byte | string }
-
-func members[T chars](obj T, yield func(name, value T) bool) error {
-	i := skipSpace(obj, 0)
-	if i == len(obj) || obj[i] != '{' {
-		return errSyntax
-	}
-	i = skipSpace(obj, i+1)
-	if i < len(obj) && obj[i] == '}' {
-		return atEnd(obj, i+1)
-	}
-	for {
-		nameFrom := i
-		i = skipString(obj, i)
-		if i < 0 {
-			return errSyntax
-		}
-		name := obj[nameFrom+1 : i-1]
-		i = skipSpace(obj, i)
-		if i == len(obj) || obj[i] != ':' {
-			return errSyntax
-		}
-		from := skipSpace(obj, i+1)
-		i = skipValue(obj, from, 1)
-		if i < 0 {
-			return errSyntax
-		}
-		if !yield(name, obj[from:i]) {
-			return nil
-		}
-		i = skipSpace(obj, i)
-		if i == len(obj) {
-			return errSyntax
-		}
-		switch obj[i] {
-		case '}':
-			return atEnd(obj, i+1)
-		case ',':
-			i = skipSpace(obj, i+1)
-		default:
-			return errSyntax
-		}
-	}
-}
-
-// Elements is Members for a JSON array.
-func Elements(arr []byte, yield func(value []byte) bool) error { return elements(arr, yield) }
-
-func elements[T chars](arr T, yield func(value T) bool) error {
-	i := skipSpace(arr, 0)
-	if i == len(arr) || arr[i] != '[' {
-		return errSyntax
-	}
-	i = skipSpace(arr, i+1)
-	if i < len(arr) && arr[i] == ']' {
-		return atEnd(arr, i+1)
-	}
-	for {
-		from := i
-		i = skipValue(arr, from, 1)
-		if i < 0 {
-			return errSyntax
-		}
-		if !yield(arr[from:i]) {
-			return nil
-		}
-		i = skipSpace(arr, i)
-		if i == len(arr) {
-			return errSyntax
-		}
-		switch arr[i] {
-		case ']':
-			return atEnd(arr, i+1)
-		case ',':
-			i = skipSpace(arr, i+1)
-		default:
-			return errSyntax
-		}
-	}
-}
-
-// Valid reports whether b is one strict JSON value, at most MaxDepth deep.
-func Valid(b []byte) bool {
-	i := skipValue(b, skipSpace(b, 0), 0)
-	return i >= 0 && atEnd(b, i) == nil
-}
-
-func atEnd[T chars](b T, i int) error {
-	if skipSpace(b, i) != len(b) {
-		return errSyntax
-	}
-	return nil
-}
-
-func skipSpace[T chars](b T, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// The skip functions return the index after the token or value at b[i], or -1.
-// depth counts the arrays and objects around b[i].
-
-func skipValue[T chars](b T, i, depth int) int {
-	if i >= len(b) {
-		return -1
-	}
-	switch c := b[i]; c {
-	case '"':
-		return skipString(b, i)
-	case '{', '[':
-		return skipNested(b, i, depth)
-	case 't':
-		return skipLiteral(b, i, "true")
-	case 'f':
-		return skipLiteral(b, i, "false")
-	case 'n':
-		return skipLiteral(b, i, "null")
-	default:
-		return skipNumber(b, i)
-	}
-}
-
-func skipNested[T chars](b T, i, depth int) int {
-	if depth >= MaxDepth {
-		return -1
-	}
-	closing := b[i] + 2 // ASCII: '{' and '}', '[' and ']' are two apart
-	object := b[i] == '{'
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == closing {
-		return i + 1
-	}
-	for {
-		if object {
-			if i = skipString(b, i); i < 0 {
-				return -1
-			}
-			if i = skipSpace(b, i); i == len(b) || b[i] != ':' {
-				return -1
-			}
-			i = skipSpace(b, i+1)
-		}
-		if i = skipValue(b, i, depth+1); i < 0 {
-			return -1
-		}
-		if i = skipSpace(b, i); i == len(b) {
-			return -1
-		}
-		switch b[i] {
-		case closing:
-			return i + 1
-		case ',':
-			i = skipSpace(b, i+1)
-		default:
-			return -1
-		}
-	}
-}
-
-func skipString[T chars](b T, i int) int {
-	if i >= len(b) || b[i] != '"' {
-		return -1
-	}
-	for i = plain(b, i+1); i < len(b); i = plain(b, i) {
-		switch c := b[i]; {
-		case c == '"':
-			return i + 1
-		case c < 0x20:
-			return -1
-		case c == '\\':
-			if i++; i == len(b) {
-				return -1
-			}
-			if b[i] == 'u' {
-				if _, ok := hex4(b[i+1:]); !ok {
-					return -1
-				}
-				i += 4
-			} else if strings.IndexByte(`"\/bfnrt`, b[i]) < 0 {
-				return -1
-			}
-			i++
-		default: // DEL and non-ASCII bytes
-			r, n := decodeRune(b[i:])
-			if r == utf8.RuneError && n == 1 {
-				return -1
-			}
-			i += n
-		}
-	}
-	return -1
-}
-
-func skipLiteral[T chars](b T, i int, word string) int {
-	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
-		return -1
-	}
-	return i + len(word)
-}
-
-func skipNumber[T chars](b T, i int) int {
-	if i < len(b) && b[i] == '-' {
-		i++
-	}
-	switch {
-	case i < len(b) && b[i] == '0':
-		i++
-	default:
-		if i = skipDigits(b, i); i < 0 {
-			return -1
-		}
-	}
-	if i < len(b) && b[i] == '.' {
-		if i = skipDigits(b, i+1); i < 0 {
-			return -1
-		}
-	}
-	if i < len(b) && b[i]|0x20 == 'e' {
-		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		i = skipDigits(b, i)
-	}
-	return i
-}
-
-func skipDigits[T chars](b T, i int) int {
-	from := i
-	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
-		i++
-	}
-	if i == from {
-		return -1
-	}
-	return i
-}
 
 // ParseLine reads a line of the spool, without its line feed. kind is "" for a
 // record, else the value of "line", which may be unknown to this program: then
@@ -285,7 +35,7 @@ func (r *Record) parseLine(line string, bounded bool) (kind string, err error) {
 		versioned bool
 		next      int // the member after the last one that is known
 	)
-	err = members(line, func(name, value string) bool {
+	err = jsontext.Members(line, func(name, value string) bool {
 		versioned = versioned || name == "v"
 		switch {
 		case name == "line":
@@ -360,7 +110,7 @@ func text(v string) (string, error) {
 	if strings.IndexByte(v, '\\') < 0 {
 		return v[1 : len(v)-1], nil
 	}
-	return string(appendUnquote(nil, v)), nil
+	return string(jsontext.AppendUnquote(nil, v)), nil
 }
 
 func setText(p *string, v string) (err error) {
@@ -444,7 +194,7 @@ func list(v string) (JSON, error) {
 }
 
 func texts(v string) (list []string, err error) {
-	walk := elements(v, func(v string) bool {
+	walk := jsontext.Elements(v, func(v string) bool {
 		var s string
 		s, err = text(v)
 		list = append(list, s)
@@ -454,7 +204,7 @@ func texts(v string) (list []string, err error) {
 }
 
 func peer(v string) (p Peer, err error) {
-	walk := members(v, func(name, v string) bool {
+	walk := jsontext.Members(v, func(name, v string) bool {
 		switch name {
 		case "name":
 			err = setText(&p.Name, v)
@@ -467,7 +217,7 @@ func peer(v string) (p Peer, err error) {
 }
 
 func command(v string) (c Command, err error) {
-	walk := members(v, func(name, v string) bool {
+	walk := jsontext.Members(v, func(name, v string) bool {
 		switch name {
 		case "command":
 			err = setText(&c.Command, v)
@@ -480,9 +230,9 @@ func command(v string) (c Command, err error) {
 }
 
 func candidates(v string) (list []Candidate, err error) {
-	walk := elements(v, func(v string) bool {
+	walk := jsontext.Elements(v, func(v string) bool {
 		var c Candidate
-		inner := members(v, func(name, v string) bool {
+		inner := jsontext.Members(v, func(name, v string) bool {
 			switch name {
 			case "method":
 				err = setText(&c.Method, v)

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // Version is the value of "v". New members do not change it.
@@ -15,9 +17,9 @@ const Version = 1
 // Limits of one record line. Whatever writes records keeps below them, so that
 // no reader needs a buffer larger than MaxLine and no broker's limit is met.
 const (
-	MaxRecord = 256 << 10 // bytes of a record line without its line feed
-	MaxDepth  = 256       // levels of nesting
-	MaxLine   = 512 << 10 // bytes a reader accepts before it calls a line damaged
+	MaxRecord = 256 << 10         // bytes of a record line without its line feed
+	MaxDepth  = jsontext.MaxDepth // levels of nesting
+	MaxLine   = 512 << 10         // bytes a reader accepts before it calls a line damaged
 )
 
 // Kind is the subject of a record.
@@ -269,7 +271,7 @@ func AppendTool(dst []byte, r *Record) []byte {
 func appendWhat(dst []byte, r *Record) []byte {
 	dst = appendText(dst, `,"method":`, r.Method)
 	if r.Tool != "" || r.Method == "tools/call" {
-		dst = AppendQuote(append(dst, `,"tool":`...), r.Tool)
+		dst = jsontext.AppendQuote(append(dst, `,"tool":`...), r.Tool)
 	}
 	dst = appendText(dst, `,"target":`, r.Target)
 	if len(r.Candidates) == 0 {
@@ -284,7 +286,7 @@ func appendCandidates(dst []byte, list []Candidate) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = AppendQuote(append(dst, `{"method":`...), c.Method)
+		dst = jsontext.AppendQuote(append(dst, `{"method":`...), c.Method)
 		dst = appendText(dst, `,"tool":`, c.Tool)
 		dst = appendText(dst, `,"target":`, c.Target)
 		dst = appendJSON(dst, `,"args":`, c.Args)
@@ -296,7 +298,7 @@ func appendCandidates(dst []byte, list []Candidate) []byte {
 func appendRequest(dst []byte, r *Record) []byte {
 	dst = appendText(dst, `,"client_id":`, r.ClientID)
 	if r.RequestID != "" || r.RequestIDType != "" {
-		dst = AppendQuote(append(dst, `,"request_id":`...), r.RequestID)
+		dst = jsontext.AppendQuote(append(dst, `,"request_id":`...), r.RequestID)
 	}
 	return appendText(dst, `,"request_id_type":`, r.RequestIDType)
 }
@@ -306,7 +308,7 @@ func appendPeers(dst []byte, r *Record) []byte {
 	dst = appendPeer(dst, `,"server":`, r.Server)
 	dst = appendText(dst, `,"protocol_version":`, r.ProtocolVersion)
 	if r.ServerCommand != (Command{}) {
-		dst = AppendQuote(append(dst, `,"server_command":{"command":`...), r.ServerCommand.Command)
+		dst = jsontext.AppendQuote(append(dst, `,"server_command":{"command":`...), r.ServerCommand.Command)
 		dst = appendJSON(dst, `,"args_digest":`, r.ServerCommand.ArgsDigest)
 		dst = append(dst, '}')
 	}
@@ -318,7 +320,7 @@ func appendPeer(dst []byte, member string, p Peer) []byte {
 		return dst
 	}
 	dst = append(dst, member...)
-	dst = AppendQuote(append(dst, `{"name":`...), p.Name)
+	dst = jsontext.AppendQuote(append(dst, `{"name":`...), p.Name)
 	dst = appendText(dst, `,"version":`, p.Version)
 	return append(dst, '}')
 }
@@ -360,7 +362,7 @@ func appendAnomalies(dst []byte, r *Record) []byte {
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = AppendQuote(dst, word)
+		dst = jsontext.AppendQuote(dst, word)
 	}
 	if len(r.Anomalies) > 0 {
 		dst = append(dst, ']')
@@ -387,7 +389,7 @@ func appendText(dst []byte, member, s string) []byte {
 	if s == "" {
 		return dst
 	}
-	return AppendQuote(append(dst, member...), s)
+	return jsontext.AppendQuote(append(dst, member...), s)
 }
 
 // appendID is appendText for a value of this program, which needs no escaping.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -51,7 +52,7 @@ func TestOnlySealedLines(t *testing.T) {
 	planted := string(final(7, 7))
 	l := audit.AppendIntent(nil, &audit.Record{
 		RecordID: callID(1), CallNo: 1, TS: when(1), Method: "tools/call", Tool: planted,
-		Args: audit.JSON(audit.AppendQuote(nil, "\n"+planted)),
+		Args: audit.JSON(jsontext.AppendQuote(nil, "\n"+planted)),
 	})
 	appendLines(t, s, l, false)
 	if diff := cmp.Diff([]string{string(l)}, texts(items(t, ReaderConfig{Dir: s.c.Dir}))); diff != "" {

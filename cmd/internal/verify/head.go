@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A head is the first part of a line.
@@ -21,16 +22,16 @@ type head struct {
 // reading it would take ten times as long.
 func readHead(line []byte) (h head, err error) {
 	var bad error
-	walk := audit.Members(line, func(name, v []byte) bool {
+	walk := jsontext.Members(line, func(name, v []byte) bool {
 		switch string(name) {
 		case "line":
-			h.line = audit.Unquote(v)
+			h.line = jsontext.Unquote(v)
 		case "kind":
-			h.kind = audit.Kind(audit.Unquote(v))
+			h.kind = audit.Kind(jsontext.Unquote(v))
 		case "record_id":
-			h.record = audit.Unquote(v)
+			h.record = jsontext.Unquote(v)
 		case "session_id":
-			h.session = audit.Unquote(v)
+			h.session = jsontext.Unquote(v)
 		case "seq":
 			h.hasSeq = true
 			h.seq, bad = strconv.ParseUint(string(v), 10, 64)

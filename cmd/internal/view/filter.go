@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A filter selects lines. It is immutable, so that several goroutines can use
@@ -44,7 +45,7 @@ func newPattern(words []string, member string) pattern {
 		quoted := regexp.QuoteMeta(word)
 		alternatives = append(alternatives, strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(quoted))
 		plain = plain && !strings.ContainsAny(word, "*?")
-		p.needles = append(p.needles, append([]byte(member), audit.AppendQuote(nil, word)...))
+		p.needles = append(p.needles, append([]byte(member), jsontext.AppendQuote(nil, word)...))
 	}
 	p.re = regexp.MustCompile(`(?s)\A(?:` + strings.Join(alternatives, "|") + `)\z`)
 	if !plain {

@@ -8,6 +8,7 @@ import (
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
+	"auditproxy/schemas/jsontext"
 	"auditproxy/sink/spool"
 )
 
@@ -92,15 +93,15 @@ func (p *recordPage) operation(op audit.Operation) {
 // members writes every member of a line in its order, including those that this
 // program does not know.
 func (p *recordPage) members(line []byte) {
-	err := audit.Members(line, func(name, v []byte) bool {
-		n := audit.Unquote(name)
+	err := jsontext.Members(line, func(name, v []byte) bool {
+		n := jsontext.Unquote(name)
 		switch {
 		case n == "ts" || n == "from" || n == "to":
-			p.rowSafe(n, terminal.Plain, p.time(audit.Unquote(v)))
+			p.rowSafe(n, terminal.Plain, p.time(jsontext.Unquote(v)))
 		case n == "outcome":
-			p.row(n, outcomeStyle(audit.Unquote(v)), audit.Unquote(v))
+			p.row(n, outcomeStyle(jsontext.Unquote(v)), jsontext.Unquote(v))
 		case n == "tier":
-			p.row(n, tierStyle(audit.Unquote(v)), audit.Unquote(v))
+			p.row(n, tierStyle(jsontext.Unquote(v)), jsontext.Unquote(v))
 		case n == "anomalies" || n == "candidates" || n == "durable":
 			p.rowSafe(n, terminal.Warn, summarizer{depth: 3}.one(v))
 		case n == "args" || n == "proxy":
@@ -109,7 +110,7 @@ func (p *recordPage) members(line []byte) {
 		case n == "duration_ms":
 			p.row(n, terminal.Plain, string(v)+" ms")
 		case v[0] == '"':
-			p.row(n, terminal.Plain, audit.Unquote(v))
+			p.row(n, terminal.Plain, jsontext.Unquote(v))
 		default:
 			p.rowSafe(n, terminal.Plain, summarizer{depth: 8}.one(v))
 		}
@@ -141,7 +142,7 @@ func (p *recordPage) tree(v []byte, level int) {
 		case readShape(v).ok:
 			l.PutSafe(terminal.Notice, summarizer{}.one(v))
 		case v[0] == '"':
-			l.PutSafe(terminal.Plain, quoted(audit.Unquote(v)))
+			l.PutSafe(terminal.Plain, quoted(jsontext.Unquote(v)))
 		default:
 			l.PutSafe(terminal.Plain, summarizer{}.one(v))
 		}
@@ -151,10 +152,10 @@ func (p *recordPage) tree(v []byte, level int) {
 		}
 	}
 	if v[0] == '[' {
-		_ = audit.Elements(v, func(v []byte) bool { one("-", v); return true })
+		_ = jsontext.Elements(v, func(v []byte) bool { one("-", v); return true })
 		return
 	}
-	_ = audit.Members(v, func(name, v []byte) bool { one(word(audit.Unquote(name))+":", v); return true })
+	_ = jsontext.Members(v, func(name, v []byte) bool { one(word(jsontext.Unquote(name))+":", v); return true })
 }
 
 // A placedLine is a line and its position.

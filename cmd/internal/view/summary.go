@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
+	"auditproxy/schemas/jsontext"
 )
 
 // A summarizer writes redacted arguments in few words. What it writes has
@@ -25,10 +26,10 @@ func (s summarizer) arguments(args audit.JSON) string {
 func (s summarizer) members(b *strings.Builder, obj []byte, depth int) {
 	sep := ""
 	// The error is that of a line that was made up; its readable part is shown.
-	_ = audit.Members(obj, func(name, value []byte) bool {
+	_ = jsontext.Members(obj, func(name, value []byte) bool {
 		b.WriteString(sep)
 		sep = " "
-		b.WriteString(word(audit.Unquote(name)))
+		b.WriteString(word(jsontext.Unquote(name)))
 		b.WriteByte('=')
 		s.value(b, value, depth)
 		return true
@@ -38,7 +39,7 @@ func (s summarizer) members(b *strings.Builder, obj []byte, depth int) {
 func (s summarizer) value(b *strings.Builder, v []byte, depth int) {
 	switch v[0] {
 	case '"':
-		b.WriteString(word(audit.Unquote(v)))
+		b.WriteString(word(jsontext.Unquote(v)))
 	case '[':
 		s.list(b, v, depth)
 	case '{':
@@ -61,7 +62,7 @@ func (s summarizer) value(b *strings.Builder, v []byte, depth int) {
 func (s summarizer) list(b *strings.Builder, v []byte, depth int) {
 	b.WriteByte('[')
 	sep := ""
-	_ = audit.Elements(v, func(v []byte) bool {
+	_ = jsontext.Elements(v, func(v []byte) bool {
 		b.WriteString(sep)
 		if depth == 0 {
 			b.WriteString("…")
@@ -85,10 +86,10 @@ func (s summarizer) list(b *strings.Builder, v []byte, depth int) {
 
 // operation reads an item of a batch, see audit.Operations.
 func operation(item []byte) (tool string, args []byte, ok bool) {
-	_ = audit.Members(item, func(name, v []byte) bool {
+	_ = jsontext.Members(item, func(name, v []byte) bool {
 		switch {
 		case string(name) == "tool" && v[0] == '"':
-			tool, ok = audit.Unquote(v), true
+			tool, ok = jsontext.Unquote(v), true
 		case string(name) == "arguments" && v[0] == '{':
 			args = v
 		}
@@ -111,18 +112,18 @@ type shape struct {
 // client can send one that looks the same; nothing depends on it.
 func readShape(v []byte) (s shape) {
 	other := false
-	err := audit.Members(v, func(name, v []byte) bool {
+	err := jsontext.Members(v, func(name, v []byte) bool {
 		switch string(name) {
 		case "len":
 			s.size = plural(string(v), "char")
 		case "bytes":
 			s.size = plural(string(v), "byte")
 		case "hmac_sha256_prefix", "sha256_prefix":
-			s.sum = audit.Unquote(v)
+			s.sum = jsontext.Unquote(v)
 		case "head":
-			s.head = audit.Unquote(v)
+			s.head = jsontext.Unquote(v)
 		case "type":
-			s.typ = audit.Unquote(v)
+			s.typ = jsontext.Unquote(v)
 		case "redacted":
 			s.redacted = string(v) == "true"
 		default:

@@ -1,4 +1,4 @@
-package audit_test
+package jsontext_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // replaced is s with U+FFFD for each maximal subpart that is not UTF-8. It
@@ -56,11 +56,11 @@ func TestNotUTF8(t *testing.T) {
 			i /= len(edges)
 		}
 		want := replaced(string(s[:]), known)
-		if got := string(audit.AppendUnquote(nil, s[:])); got != want {
+		if got := string(jsontext.AppendUnquote(nil, s[:])); got != want {
 			t.Fatalf("AppendUnquote(%q) = %q, want %q", s, got, want)
 		}
 		want = `"` + strings.ReplaceAll(want, "\x7f", `\u007f`) + `"`
-		if got := string(audit.AppendQuote(nil, string(s[:]))); got != want {
+		if got := string(jsontext.AppendQuote(nil, string(s[:]))); got != want {
 			t.Fatalf("AppendQuote(%q) = %s, want %s", s, got, want)
 		}
 	}
@@ -87,7 +87,7 @@ func TestUnquote(t *testing.T) {
 		{`"\`, ""},
 		{"\"a\tb\"", "a\tb"},
 	} {
-		if got := string(audit.AppendUnquote([]byte("-"), []byte(tt.in))); got != "-"+tt.want {
+		if got := string(jsontext.AppendUnquote([]byte("-"), []byte(tt.in))); got != "-"+tt.want {
 			t.Errorf("AppendUnquote(%s) = %q, want %q", tt.in, got[1:], tt.want)
 		}
 	}
@@ -99,7 +99,7 @@ func FuzzQuote(f *testing.F) {
 	f.Add("\xf0\x9f\x98\xed\xa0\x80\xff")
 	known := beginnings()
 	f.Fuzz(func(t *testing.T, s string) {
-		lit := audit.AppendQuote(nil, s)
+		lit := jsontext.AppendQuote(nil, s)
 		if !utf8.Valid(lit) || strings.ContainsFunc(string(lit), func(r rune) bool {
 			return r < 0x20 || r == 0x7f || r == 0x2028 || r == 0x2029
 		}) {
@@ -110,7 +110,7 @@ func FuzzQuote(f *testing.F) {
 		if err := json.Unmarshal(lit, &got); err != nil || got != want {
 			t.Fatalf("encoding/json reads %s as %q, %v, want %q", lit, got, err, want)
 		}
-		if got := string(audit.AppendUnquote(nil, lit)); got != want {
+		if got := string(jsontext.AppendUnquote(nil, lit)); got != want {
 			t.Fatalf("AppendUnquote(%s) = %q, want %q", lit, got, want)
 		}
 	})
@@ -121,7 +121,7 @@ func FuzzUnquote(f *testing.F) {
 	f.Add([]byte(`"\ud83d\u12"`))
 	f.Add([]byte("\"\\\xc3\""))
 	f.Fuzz(func(t *testing.T, lit []byte) {
-		got := audit.AppendUnquote(nil, lit)
+		got := jsontext.AppendUnquote(nil, lit)
 		if !utf8.Valid(got) {
 			t.Fatalf("AppendUnquote(%q) = %q is not UTF-8", lit, got)
 		}

@@ -1,8 +1,7 @@
-package audit
+package jsontext
 
 import (
 	"bytes"
-	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -52,48 +51,13 @@ func AppendQuote(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// plain returns the index of the first byte of s from i on that AppendQuote may
-// not copy as it is, or len(s). It checks eight bytes at a time.
-func plain[T chars](s T, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(s); i += 8 {
-		w := s[i : i+8]
-		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
-			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
-		quote, slash := x^ones*'"', x^ones*'\\'
-		// A hit is a byte below a space, a quote, a backslash, or DEL and above.
-		// The lowest hit is exact: borrows and carries go upwards only.
-		hits := (x - ones*' ') | (quote-ones)&^quote | (slash-ones)&^slash | (x + ones) | x
-		if hits &= tops; hits != 0 {
-			return i + bits.TrailingZeros64(hits)>>3
-		}
-	}
-	for ; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			break
-		}
-	}
-	return i
-}
-
 // AppendUnquote appends the text of a JSON string literal, its quotes optional,
 // as valid UTF-8. It accepts more than RFC 8259 does, because some servers do:
 // raw control characters are kept, an unknown escape becomes the character
 // after the backslash. A surrogate without its partner and each maximal part
 // that is not UTF-8 becomes U+FFFD, as Python and the WHATWG encoding standard
 // replace them.
-func AppendUnquote(dst, lit []byte) []byte { return appendUnquote(dst, lit) }
-
-// Unquote returns the text of a JSON string literal that is strict JSON, such
-// as a record's.
-func Unquote(lit []byte) string {
-	if bytes.IndexByte(lit, '\\') < 0 {
-		return string(bytes.Trim(lit, `"`))
-	}
-	return string(appendUnquote(nil, lit))
-}
-
-func appendUnquote[T chars](dst []byte, lit T) []byte {
+func AppendUnquote[T Text](dst []byte, lit T) []byte {
 	if n := len(lit); n > 0 && lit[0] == '"' {
 		lit = lit[1:]
 		if n > 1 && lit[n-2] == '"' {
@@ -168,36 +132,24 @@ func appendUnquote[T chars](dst []byte, lit T) []byte {
 	return append(dst, lit[from:]...)
 }
 
-// decodeRune is utf8.DecodeRune for both.
-func decodeRune[T chars](b T) (rune, int) {
-	return utf8.DecodeRuneInString(string(b[:min(len(b), utf8.UTFMax)]))
+// Unquote returns the text of a JSON string literal that is strict JSON, such
+// as a record's.
+func Unquote(lit []byte) string {
+	if bytes.IndexByte(lit, '\\') < 0 {
+		return string(bytes.Trim(lit, `"`))
+	}
+	return string(AppendUnquote(nil, lit))
 }
 
-func hex4[T chars](b T) (r rune, ok bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	for i := range 4 {
-		c := b[i]
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+// decodeRune is utf8.DecodeRune for both.
+func decodeRune[T Text](b T) (rune, int) {
+	return utf8.DecodeRuneInString(string(b[:min(len(b), utf8.UTFMax)]))
 }
 
 // maximalSubpart is the length of the part of b that one U+FFFD replaces: the
 // longest prefix of a well-formed sequence, at least one byte (Unicode 16.0,
 // section 3.9, "U+FFFD Substitution of Maximal Subparts").
-func maximalSubpart[T chars](b T) int {
+func maximalSubpart[T Text](b T) int {
 	lo, hi, want := byte(0x80), byte(0xBF), 0
 	switch c := b[0]; {
 	case 0xC2 <= c && c <= 0xDF:
