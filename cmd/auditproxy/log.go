@@ -14,23 +14,28 @@ import (
 )
 
 const logLong = `Show the records of this machine, one line for each call, newest last: when it
-started, how it ended, the tool, how long it took, its tier, what to look out
-for, and its arguments with digests in place of secrets. Lines are in the
-order in which calls ended, as -f shows them. At a terminal the last 50 are
-shown, else all.
+started, how it ended, the tool, how long it took, its tier, what the policy
+decided, what to look out for, and its arguments with digests in place of
+secrets. Lines are in the order in which calls ended, as -f shows them. At a
+terminal the last 50 are shown, else all.
+
+"!denied:RULE" is a call that the policy refused, "!would_deny:RULE" one that it
+would have refused if it were enforced; "!asked" and "!would_ask" are the same
+for approvals. "!DETECTOR:ARGUMENT" is a detection.
 
 Calls without a record are shown too: "running" in a session that is alive,
 "lost" in one that died and has not been recovered. Damaged lines, torn tails
 and gaps are shown whatever is asked for; with --output json, which prints the
 lines as they were written, they are reported on standard error.
 
-A tool, method, tier, outcome or kind may have * and ? in it; several are
-separated by commas. --tool looks into batches and at what other servers would
+The words of these filters may have * and ? in them; several are separated by
+commas. --tool looks into batches and at what other servers would
 have read. --since and --until take "2026-11-21 10:00", RFC 3339, 10:00, -1h,
 "10 minutes ago", today, yesterday.`
 
 const logExample = `  auditproxy log -f
   auditproxy log --since today --tool 'pipe_pane,set_*'
+  auditproxy log --decision 'deny,ask' --since -7d
   auditproxy log --outcome error,unknown --tier destructive -n 0
   auditproxy log --since -1h -o json | jq .tool`
 
@@ -41,6 +46,7 @@ type logOptions struct {
 	follow, utc, noColour, colour     bool
 	since, until, session, grep       string
 	tool, method, tier, outcome, kind []string
+	decision, risk, detector          []string
 	output                            string
 }
 
@@ -79,7 +85,10 @@ func newLogCmd(a *app) *cobra.Command {
 	f.StringSliceVar(&o.method, "method", nil, "calls of these JSON-RPC `METHODS`")
 	f.StringSliceVar(&o.outcome, "outcome", nil, "`OUTCOMES`: ok, error, unknown, open, running, lost")
 	f.StringSliceVar(&o.tier, "tier", nil, "`TIERS` of tools")
-	f.StringSliceVar(&o.kind, "kind", nil, "`KINDS` of records: call, open, session_start, session_end, anomaly, gap")
+	f.StringSliceVar(&o.kind, "kind", nil, "`KINDS` of records: call, open, session_start, session_end, anomaly, gap, policy")
+	f.StringSliceVar(&o.decision, "decision", nil, "`DECISIONS` of the policy: allow, deny, ask; denied, would_deny, asked, would_ask")
+	f.StringSliceVar(&o.risk, "risk", nil, "`RISKS`: read, write, execute, destructive, financial; low, medium, high, critical")
+	f.StringSliceVar(&o.detector, "detector", nil, "calls in which one of these `DETECTORS` found something")
 	f.StringVar(&o.session, "session", "", "sessions whose id starts with `ID`")
 	f.StringVar(&o.grep, "grep", "", "records in whose line `REGEXP` (RE2) matches")
 	f.StringVarP(&o.output, "output", "o", "short", "`FORM`: short, wide, json")
@@ -87,7 +96,8 @@ func newLogCmd(a *app) *cobra.Command {
 	f.BoolVar(&o.utc, "utc", false, "show times in UTC")
 	f.BoolVar(&o.colour, "color", false, "print colours even if the output is not a terminal")
 	f.BoolVar(&o.noColour, "no-color", false, "no colours")
-	for name, words := range map[string][]string{"outcome": view.Outcomes, "kind": view.Kinds, "output": outputs} {
+	for name, words := range map[string][]string{"outcome": view.Outcomes, "kind": view.Kinds, "output": outputs,
+		"decision": view.Decisions, "risk": view.Risks, "detector": view.Detectors} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 	for _, name := range []string{"lines", "since", "until", "tool", "method", "tier", "session", "grep"} {
@@ -132,6 +142,9 @@ func (a *app) logConfig(dir string, o logOptions, now time.Time) (view.LogConfig
 		Tier:     o.tier,
 		Outcome:  o.outcome,
 		Kind:     o.kind,
+		Decision: o.decision,
+		Risk:     o.risk,
+		Detector: o.detector,
 		Grep:     o.grep,
 		Lines:    o.lines,
 		Follow:   o.follow,

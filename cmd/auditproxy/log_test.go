@@ -183,12 +183,67 @@ func runApp(t *testing.T, dir string, args ...string) string {
 }
 
 // TestLogGolden runs the commands that name the sections of testdata/log.
-func TestLogGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/log/*.txtar")
+func TestLogGolden(t *testing.T) { goldenCommands(t, writeSpool(t), "testdata/log/*.txtar") }
+
+// TestDecisionsGolden does the same for records with decisions.
+func TestDecisionsGolden(t *testing.T) {
+	goldenCommands(t, writeDecisions(t), "testdata/decisions/*.txtar")
+}
+
+// writeDecisions writes a session under a policy that observes and then
+// enforces. Some texts are those of a hostile proxy or policy.
+func writeDecisions(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	const hash = "0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9"
+	w := startSession(t, dir, noon)
+	second := 0
+	next := func() time.Time { second++; return after(time.Duration(second) * time.Second) }
+	change := func(p audit.Policy) {
+		w.record(audit.Record{Kind: audit.KindPolicy, TS: next(), Policy: p.JSON()})
+	}
+	call := func(r audit.Record, k audit.Risk, p audit.Policy, found ...audit.Detection) {
+		p.Hash = hash
+		if p.Decision != "" {
+			r.Policy = p.JSON()
+		}
+		r.TS, r.Risk, r.Detections = next(), k.JSON(), audit.DetectionsJSON(found)
+		if r.Outcome == "" {
+			r.Outcome, r.Forwarded = audit.OutcomeOK, true
+		}
+		w.record(w.intent(r))
+	}
+	high := audit.Risk{Category: "execute", Level: "high", Source: "name"}
+	critical := audit.Risk{Category: "destructive", Level: "critical", Source: "detection"}
+	change(audit.Policy{Hash: hash, Mode: "observe", Dialect: "hosted", Source: "/etc/auditproxy/policy.yaml", Event: "loaded"})
+	call(audit.Record{Tool: "list_panes", Tier: "readonly"}, audit.Risk{Category: "read", Level: "low", Source: "annotation", Conflict: true},
+		audit.Policy{Mode: "observe", Decision: audit.DecisionAllow, Applied: true})
+	call(audit.Record{Tool: "send_keys", Tier: "mutating", Args: `{"keys":` + someDigest + `}`}, critical,
+		audit.Policy{Mode: "observe", Decision: audit.DecisionDeny, Rule: "/auditproxy/deny_detections/0", Reason: "no deletes"},
+		audit.Detection{Detector: "recursive_delete", At: "keys"}, audit.Detection{Detector: "opaque"})
+	change(audit.Policy{Hash: hash, Mode: "enforce", Source: "/etc/auditproxy/policy.yaml", Event: "reload_failed", Detail: "line 3, column 1: \"tolls\" is not known"})
+	call(audit.Record{Tool: "send_keys", Tier: "mutating", Outcome: audit.OutcomeError, ErrorType: audit.ErrPolicyDenied}, high,
+		audit.Policy{Mode: "enforce", Decision: audit.DecisionDeny, Applied: true, Rule: "/tools/send_keys/limits/typing", Counter: "typing", Count: 30, Max: 30, Window: "minute"})
+	call(audit.Record{Tool: "kill_session", Outcome: audit.OutcomeError, ErrorType: audit.ErrApprovalUnavailable,
+		Approval: audit.Approval{Outcome: "unavailable"}.JSON()}, critical,
+		audit.Policy{Mode: "enforce", Decision: audit.DecisionAsk, Applied: true, Rule: "/tools/kill_session"})
+	call(audit.Record{Tool: "kill_pane", Approval: audit.Approval{Outcome: "approved", Scope: "once", By: "ann", User: "ann", Channel: "files", WaitMS: 4200}.JSON()},
+		critical, audit.Policy{Mode: "observe", Decision: audit.DecisionAsk, Rule: "(default deny)"})
+	call(audit.Record{Tool: "evil"}, audit.Risk{Category: "\x1b[2J", Level: "critical"},
+		audit.Policy{Decision: audit.DecisionDeny, Rule: "/a\x1b]0;x\x07 b\nc", Reason: "\u202edrow"}, audit.Detection{Detector: "\x1b[31m", At: "a b\x07"})
+	change(audit.Policy{Hash: "\x1b[1m" + hash, Mode: "\x1b[2m", Source: "a\nb", Event: "always_added\x1b[3m", Detail: "\x1b[4m"})
+	w.intent(audit.Record{TS: next(), Tool: "pipe_pane", Risk: high.JSON(), Policy: audit.Policy{Hash: hash, Mode: "enforce", Decision: audit.DecisionDeny, Applied: true, Rule: "(hidden)"}.JSON()})
+	w.end(time.Time{})
+	return dir
+}
+
+// goldenCommands runs the commands that name the sections of golden files.
+func goldenCommands(t *testing.T, dir, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}
-	dir := writeSpool(t)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			arch, err := txtar.ParseFile(file)

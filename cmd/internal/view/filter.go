@@ -20,6 +20,9 @@ type filter struct {
 	tier         pattern
 	outcome      pattern
 	kind         pattern
+	decision     pattern
+	risk         pattern
+	detector     pattern
 	grep         *regexp.Regexp // over the line as written in the spool
 }
 
@@ -73,7 +76,7 @@ func (f *filter) mayMatch(line []byte) bool {
 		}
 	}
 	return f.tool.mayMatch(line) && f.tier.mayMatch(line) && f.outcome.mayMatch(line) && f.kind.mayMatch(line) &&
-		f.method.mayMatch(line) && (f.grep == nil || f.grep.Match(line))
+		f.method.mayMatch(line) && f.decision.mayMatch(line) && f.risk.mayMatch(line) && f.detector.mayMatch(line) && (f.grep == nil || f.grep.Match(line))
 }
 
 // inTime reports whether a time in microseconds is asked for.
@@ -87,6 +90,9 @@ func (f *filter) match(r *audit.Record, outcome string) bool {
 	if !f.tier.match(r.Tier) || !f.outcome.match(outcome) || !f.kind.match(string(r.Kind)) {
 		return false
 	}
+	if !f.matchDecision(r) {
+		return false
+	}
 	if f.tool.re == nil && f.method.re == nil {
 		return true
 	}
@@ -95,10 +101,29 @@ func (f *filter) match(r *audit.Record, outcome string) bool {
 	})
 }
 
+// matchDecision reports whether the decision about r and its risk are asked
+// for.
+func (f *filter) matchDecision(r *audit.Record) bool {
+	if f.decision.re != nil {
+		p := decisionOf(r)
+		if p.Decision == "" || !f.decision.match(p.Decision) && !f.decision.match(effect(p)) {
+			return false
+		}
+	}
+	if f.risk.re != nil {
+		k := riskOf(r)
+		if k.Category == "" || !f.risk.match(k.Category) && !f.risk.match(k.Level) {
+			return false
+		}
+	}
+	return f.detector.re == nil ||
+		slices.ContainsFunc(detectionsOf(r), func(d audit.Detection) bool { return f.detector.match(d.Detector) })
+}
+
 // parses reports whether a line that mayMatch has to be parsed before it is
 // known to match.
 func (f *filter) parses() bool {
-	for _, p := range []pattern{f.tool, f.method, f.tier, f.outcome, f.kind} {
+	for _, p := range []pattern{f.tool, f.method, f.tier, f.outcome, f.kind, f.decision, f.risk, f.detector} {
 		if p.re != nil {
 			return true
 		}

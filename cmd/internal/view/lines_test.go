@@ -18,14 +18,19 @@ func TestFilterFindsAll(t *testing.T) {
 		{Kind: audit.KindCall, Method: "ping", Candidates: []audit.Candidate{{Method: "tools/call", Tool: "pipe"}}},
 		{Kind: audit.KindOpen, Method: "tools/call", Tool: "pipe"},
 		{Kind: audit.KindGap}, {Kind: audit.KindAnomaly},
+		{Kind: audit.KindCall, Tool: "send_keys", Risk: `{"category":"destructive","level":"critical"}`, Detections: `[{"detector":"opaque"},{"detector":"recursive_delete","at":"keys"}]`,
+			Policy: `{"decision":"deny","applied":true}`},
+		{Kind: audit.KindCall, Tool: "send_keys", Risk: `{"category":"e\u0078ecute","level":"high"}`, Detections: `[{"detector":"kil\u006c"}]`, Policy: `{"decision":"de\u006ey"}`},
+		{Kind: audit.KindCall, Tool: "send_keys", Policy: `{"decision":"ask"}`}, {Kind: audit.KindPolicy, Policy: `{"event":"loaded"}`},
 	}
 	words := []string{"send_keys", "pipe", "p*", "a\"b\x1b", "?", "batch", "mutating", "manage", "ok", "error", "unknown", "open", "tools/call",
-		"resources/*", "ping", "gap", "call", "session_start"}
+		"resources/*", "ping", "gap", "call", "session_start",
+		"deny", "denied", "would_*", "ask", "would_ask", "destructive", "high", "crit*", "opaque", "kill", "recursive_delete", "policy"}
 	matches := 0
 	for _, r := range records {
 		line := audit.AppendRecord(nil, &r)
 		for _, w := range words {
-			for _, flag := range []string{"--tool", "--method", "--tier", "--outcome", "--kind"} {
+			for _, flag := range []string{"--tool", "--method", "--tier", "--outcome", "--kind", "--decision", "--risk", "--detector"} {
 				var cfg LogConfig
 				switch list := []string{w}; flag {
 				case "--tool":
@@ -38,6 +43,12 @@ func TestFilterFindsAll(t *testing.T) {
 					cfg.Outcome = list
 				case "--kind":
 					cfg.Kind = list
+				case "--decision":
+					cfg.Decision = list
+				case "--risk":
+					cfg.Risk = list
+				case "--detector":
+					cfg.Detector = list
 				}
 				f, _ := newFilter(cfg) // a word that is not an outcome still makes a filter
 				if f.match(&r, recordOutcome(&r)) {
@@ -49,7 +60,7 @@ func TestFilterFindsAll(t *testing.T) {
 			}
 		}
 	}
-	if matches < 20 {
+	if matches < 40 {
 		t.Errorf("only %d matches", matches)
 	}
 }

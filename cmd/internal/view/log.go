@@ -34,7 +34,10 @@ type LogConfig struct {
 	Since, Until        time.Time // when a call started; zero: at any time
 	Tool, Method        []string  // of an operation of the call
 	Tier, Outcome, Kind []string
-	Grep                string // RE2, over the line as written in the spool
+	Decision            []string // see Decisions
+	Risk                []string // see Risks
+	Detector            []string // of a detection; see Detectors
+	Grep                string   // RE2, over the line as written in the spool
 
 	Lines  int  // the last so many; 0 for all
 	Follow bool // continue with new lines, until the context ends
@@ -118,6 +121,9 @@ func newFilter(cfg LogConfig) (filter, error) {
 	}{
 		{"outcome", cfg.Outcome, Outcomes},
 		{"kind", cfg.Kind, Kinds},
+		{"decision", cfg.Decision, Decisions},
+		{"risk", cfg.Risk, Risks},
+		{"detector", cfg.Detector, Detectors},
 	} {
 		for _, word := range w.words {
 			if p := newPattern([]string{word}, ""); !slices.ContainsFunc(w.known, p.match) {
@@ -131,6 +137,13 @@ func newFilter(cfg LogConfig) (filter, error) {
 		tier:    newPattern(cfg.Tier, `"tier":`),
 		kind:    newPattern(cfg.Kind, `"kind":`),
 		outcome: newPattern(cfg.Outcome, `"outcome":`),
+
+		decision: newPattern(cfg.Decision, ""),
+		risk:     newPattern(cfg.Risk, ""),
+		detector: newPattern(cfg.Detector, `"detector":`),
+	}
+	if f.decision.re != nil { // some of the words are in no line
+		f.decision.needles = [][]byte{[]byte(`"decision":`)}
 	}
 	if !cfg.Since.IsZero() {
 		f.since = cfg.Since.UnixMicro()
@@ -153,5 +166,5 @@ func newFilter(cfg LogConfig) (filter, error) {
 // The words that a filter accepts.
 var (
 	Outcomes = []string{"ok", "error", "unknown", outcomeOpen, outcomeRunning, outcomeLost}
-	Kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap"}
+	Kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap", "policy"}
 )

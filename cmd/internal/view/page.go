@@ -96,6 +96,7 @@ func (p *recordPage) members(line []byte) {
 	err := jsontext.Members(line, func(name, v []byte) bool {
 		n := jsontext.Unquote(name)
 		switch {
+		case p.decisionRows(n, v):
 		case n == "ts" || n == "from" || n == "to":
 			p.rowSafe(n, terminal.Plain, p.time(jsontext.Unquote(v)))
 		case n == "outcome":

@@ -72,6 +72,8 @@ func (r *renderer) record(rec *audit.Record, outcome string) []byte {
 		if rec.Recovered {
 			l.Put(terminal.Warn, " !recovered")
 		}
+	case audit.KindPolicy:
+		r.policyChange(&l, rec)
 	case audit.KindCall, audit.KindOpen, "":
 		r.call(&l, rec, outcome)
 	default:
@@ -114,6 +116,7 @@ func (r *renderer) call(l *terminal.Line, rec *audit.Record, outcome string) {
 	l.Column(terminal.Bold, what, toolCells)
 	l.Right(terminal.Plain, duration(rec.Duration), durationCells)
 	l.Column(tierStyle(rec.Tier), rec.Tier, tierCells)
+	r.decision(l, rec)
 	r.flags(l, rec)
 	if rec.ErrorType != "" {
 		text := rec.ErrorType
@@ -171,6 +174,7 @@ func (r *renderer) flags(l *terminal.Line, rec *audit.Record) {
 
 // details writes what the wide form adds to the short one.
 func (r *renderer) details(l *terminal.Line, rec *audit.Record) {
+	decision := decisionOf(rec)
 	l.PutSafe(terminal.Faint, " ·")
 	for _, d := range []struct{ name, value string }{
 		{"record", rec.RecordID},
@@ -186,6 +190,11 @@ func (r *renderer) details(l *terminal.Line, rec *audit.Record) {
 		{"user", rec.User},
 		{"host", rec.Host},
 		{"tenant", rec.Tenant},
+		{"risk", riskText(riskOf(rec))},
+		{"decision", decision.Decision},
+		{"rule", decision.Rule},
+		{"reason", decision.Reason},
+		{"policy", decision.Hash},
 	} {
 		if d.value != "" {
 			l.PutSafe(terminal.Faint, " "+d.name+"="+word(d.value))

@@ -52,8 +52,8 @@ func TestSummary(t *testing.T) {
 // like the others, with the command that prints it whole.
 func TestUnknownKind(t *testing.T) {
 	r := renderer{loc: time.UTC}
-	line := string(r.record(&audit.Record{Kind: "policy", RecordID: "0198", TS: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Duration: -1}, ""))
-	if !strings.Contains(line, "12:00:00.000Z policy") || !strings.Contains(line, "auditproxy show 0198") {
+	line := string(r.record(&audit.Record{Kind: "future", RecordID: "0198", TS: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Duration: -1}, ""))
+	if !strings.Contains(line, "12:00:00.000Z future ") || !strings.Contains(line, "auditproxy show 0198") {
 		t.Errorf("the line is %q", line)
 	}
 }
