@@ -38,6 +38,7 @@ type begun struct {
 	call    *call
 	callNo  uint64
 	refused string // its error type
+	other   bool   // it is a request without a record
 }
 
 // item is one thing that the frames of one read tell.
@@ -57,7 +58,8 @@ type item struct {
 	cancel  []byte // the id of the call to cancel
 	open    bool   // an opaque line of which a message may become
 	opaque  bool   // an answer without an id may be its answer
-	into    int    // the item of the same read that has the message instead, 0 for none
+	line    int    // 1 + index of the item that this one continues, of the same read; 0 for none
+	joined  bool   // an item of the same read continues this one and has its call
 	callNo  uint64
 }
 
@@ -110,14 +112,18 @@ func (c *clientSide) remember() {
 	for i := range c.items {
 		switch it := &c.items[i]; {
 		case it.open:
-			c.openLine.known, c.openLine.off, c.openLine.begun = true, it.off, begun{it.call, it.callNo, it.refused}
+			c.openLine.known, c.openLine.off, c.openLine.begun = true, it.off, it.begin()
 		case it.begun:
 			if c.oversize == nil {
 				c.oversize = make(map[int64]begun)
 			}
-			c.oversize[it.off] = begun{it.call, it.callNo, it.refused}
+			c.oversize[it.off] = it.begin()
 		}
 	}
+}
+
+func (it *item) begin() begun {
+	return begun{it.call, it.callNo, it.refused, it.call != nil && it.call.class != recorded}
 }
 
 func (c *clientSide) anyRefused() bool {
@@ -167,7 +173,7 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 }
 
 // isCall reports whether the item is a request to record.
-func (it *item) isCall() bool { return it.call != nil && it.call.class == recorded }
+func (it *item) isCall() bool { return it.joined || it.call != nil && it.call.class == recorded }
 
 // breakOff makes what was passed on of a value that is refused now unreadable
 // for every server: no JSON value goes on with "!" and a line feed, not even
@@ -211,7 +217,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 	if refused == "" && c.p.cfg.DenyAmbiguous && all&wire.Ambiguous != 0 {
 		refused = audit.ErrAmbiguousRequest
 	}
-	earlier, goesOn := c.earlier(m)
+	earlier, line, goesOn := c.earlier(m)
 	cl := c.classOf(m)
 	if cl == cancelled {
 		if id := wire.Member(m.Params, "requestId"); id != nil {
@@ -219,12 +225,17 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		}
 	}
 	switch {
-	case goesOn && earlier.call == nil:
+	case goesOn && (earlier.call == nil || earlier.refused != ""):
 		// Its begin has no record, or a final one; a refused value is refused whole.
 		if earlier.refused != "" {
 			c.items = append(c.items, item{frame: frame, refused: earlier.refused})
 		}
 		return
+	case goesOn && earlier.other:
+		if cl != recorded {
+			return // it is in the table of open calls
+		}
+		earlier, line = begun{}, 0 // its end makes it a call
 	case goesOn, m.Anomalies&wire.Unreadable != 0:
 		cl = recorded // under the method that was read, if any
 	case cl == skipped && m.Method != nil && m.ID != nil && m.State != wire.Begun && !m.HasResult && !m.HasError:
@@ -233,6 +244,9 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		return
 	}
 	it := item{frame: frame, id: wire.KeepID(m.ID, maxSpare), variant: wire.KeepID(m.VariantID, maxSpare), begun: m.State == wire.Begun, off: m.Off, refused: dropping, earlier: earlier}
+	if line > 0 {
+		it.earlier, it.line = begun{}, line // its call has no number yet
+	}
 	it.open = m.Open && m.State == wire.Opaque
 	it.call = c.s.take()
 	it.call.class, it.call.start = cl, now
@@ -261,20 +275,18 @@ const (
 
 // earlier finds the call that the bytes before m made of what m is about, and
 // reports whether there is one: with no call in it, that was refused or could
-// not be recorded. One of the same read is not written yet and gives way to m.
-func (c *clientSide) earlier(m *wire.Message) (b begun, found bool) {
+// not be recorded. line is 1 + the index of its item if it is of the same read.
+func (c *clientSide) earlier(m *wire.Message) (b begun, line int, found bool) {
 	switch {
 	case m.State == wire.Begun,
 		m.State == wire.Opaque && m.Sum == nil,
 		m.State == wire.Complete && m.Anomalies&wire.MultiLine == 0:
-		return begun{}, false // it is from one read, or one line
+		return begun{}, 0, false // it is from one read, or one line
 	}
 	for i := range c.items {
 		if it := &c.items[i]; (it.open || it.begun) && it.off == m.Off {
-			b, found = it.earlier, it.earlier.call != nil
-			c.s.drop(it.call)
-			it.call, it.open, it.begun, it.into = nil, false, false, len(c.items)
-			return b, found
+			it.open, it.begun = false, false
+			return it.begin(), i + 1, true
 		}
 	}
 	if b, found = c.oversize[m.Off]; found {
@@ -283,7 +295,7 @@ func (c *clientSide) earlier(m *wire.Message) (b begun, found bool) {
 		b, found = c.openLine.begun, true
 		c.openLine.known = false
 	}
-	return b, found
+	return b, 0, found
 }
 
 // classOf says what to do about m: what its method says, unless another

@@ -131,3 +131,26 @@ func TestEarlyAnswerWaitsForItsRecord(t *testing.T) {
 		})
 	}
 }
+
+// A request that has no record has none if it is oversize, either; the answer is
+// read as for any other.
+func TestOversizeRequestWithoutARecord(t *testing.T) {
+	c, j := testSession(t)
+	for _, state := range []wire.State{wire.Begun, wire.Ended} {
+		m := wire.Message{State: state, ID: []byte("0"), Method: []byte(`"initialize"`), Anomalies: wire.Oversize}
+		intend(t, c, &m)
+		c.remember()
+	}
+	if n := len(j.records(t)); n != 0 || c.s.open.n != 1 || !c.s.wantsAnswers() {
+		t.Errorf("%d records, %d open requests, want one request", n, c.s.open.n)
+	}
+	c.s.finish(answer("0"), false)
+	if c.s.open.n != 0 || c.s.wantsAnswers() {
+		t.Errorf("%d requests are open after the answer", c.s.open.n)
+	}
+	c.ask(t, "1", "t")
+	c.s.end(audit.ErrNoResponse)
+	if records := j.records(t); len(records) != 2 || records[0].CallNo != 1 {
+		t.Errorf("records = %+v, want call 1 and the end", records)
+	}
+}

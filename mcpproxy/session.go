@@ -190,16 +190,6 @@ func (s *session) take() *call {
 	return new(call)
 }
 
-// drop releases a call that was never numbered.
-func (s *session) drop(c *call) {
-	if c == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.release(c)
-}
-
 // release ends the use of c and of every string in its record.
 func (s *session) release(c *call) {
 	buf := c.buf[:0]
@@ -225,7 +215,7 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range items {
-		s.resume(&items[i])
+		s.resume(&items[i], true)
 	}
 	written := 0
 	if s.ended {
@@ -233,8 +223,15 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 	} else {
 		pos, written, err = s.write(items, now)
 	}
-	if err != nil && s.cfg.OnAuditFailure == Deny {
-		refuseFrames(items, written)
+	if err != nil {
+		for i := written; i < len(items); i++ {
+			s.join(items, i)
+			// What is not in the journal is missed once.
+			items[i].again = items[i].again && (items[i].line == 0 || items[i].line <= written)
+		}
+		if s.cfg.OnAuditFailure == Deny {
+			refuseFrames(items, written)
+		}
 	}
 	s.lines = s.lines[:0]
 	for i := range items {
@@ -285,6 +282,7 @@ func (s *session) write(items []item, now time.Time) (pos int64, written int, er
 			fresh++
 			continue
 		}
+		s.join(items, i)
 		s.number(&items[i], now)
 		i++
 	}
@@ -302,11 +300,9 @@ func (s *session) flush(before int64) (int64, error) {
 }
 
 // number appends the lines of one item, if it has any. A call can be found from
-// here on, by the items that come after it in the same read, too. How bytes are
-// cut into reads changes one thing only: where an opaque line and the message
-// that it becomes come in one read, the call has the number of the message,
-// else that of the line, which had to be written before its bytes were
-// forwarded.
+// here on, by the items that come after it in the same read, too. An opaque line
+// and the message that it becomes have an intent each and the number of the
+// line, also in one read: no number depends on where reads cut the bytes.
 func (s *session) number(it *item, now time.Time) {
 	switch {
 	case it.cancel != nil:
@@ -378,7 +374,7 @@ func refuseFrames(items []item, written int) {
 	for from := 0; from < len(items); {
 		to, refuse := from, false
 		for ; to < len(items) && items[to].frame == items[from].frame; to++ {
-			refuse = refuse || to >= written && items[to].isCall() || items[to].into >= max(written, 1)
+			refuse = refuse || to >= written && items[to].isCall()
 		}
 		for ; from < to; from++ {
 			if refuse && items[from].refused == "" {
@@ -422,16 +418,31 @@ func (s *session) settle(it *item, written bool, now time.Time) {
 	it.call = nil
 }
 
+// join has an item continue the call of an opaque line of the same read.
+func (s *session) join(items []item, i int) {
+	it := &items[i]
+	if it.line == 0 || it.earlier.call != nil {
+		return
+	}
+	line := &items[it.line-1]
+	it.earlier = begun{call: line.call, callNo: line.call.rec.CallNo}
+	s.resume(it, line.entered)
+	line.call, line.entered, line.joined = nil, false, true
+}
+
 // resume has the end of an oversize call continue the call that its begin
-// made, unless that has ended meanwhile.
-func (s *session) resume(it *item) {
+// made, unless that has ended meanwhile. open means that the call is in the
+// table.
+func (s *session) resume(it *item, open bool) {
 	e := it.earlier.call
 	if e == nil || e.rec.CallNo != it.earlier.callNo {
 		return
 	}
 	it.again = true
 	defer s.release(e)
-	s.open.remove(e)
+	if open {
+		s.open.remove(e)
+	}
 	c := it.call
 	c.start, c.cancelled, c.interim, c.early = e.start, e.cancelled, e.interim, e.early
 	from := len(c.buf)
