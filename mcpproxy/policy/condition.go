@@ -1,0 +1,299 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"auditproxy/schemas/jsontext"
+)
+
+// operators are the words of conditions.
+var operators = []string{"eq", "neq", "in", "not_in", "lt", "lte", "gt", "gte", "regex", "contains", "exists"}
+
+// A condition is about one argument or one counter.
+type condition struct {
+	path    int // index in the tool's paths; -1 for a counter
+	counter int // index in the tool's counters; -1 for an argument
+	op      string
+	want    []operand // one, but for in and not_in
+	pattern *regexp.Regexp
+	exists  bool
+}
+
+// An operand is a value that a policy compares arguments with.
+type operand struct {
+	kind   kind
+	number float64
+	text   string // as fmt prints it with %v, the form that is compared
+}
+
+// A truth is the result of a condition. A value that cannot be read is neither
+// true nor false: the rule denies, whichever it asks for.
+type truth uint8
+
+const (
+	no truth = iota
+	yes
+	unreadable
+)
+
+func truthOf(b bool) truth {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// of evaluates c for an argument: strict JSON, nil if it is missing. A missing
+// argument fulfils nothing but exists: false, and null counts as missing there.
+func (c *condition) of(v []byte) truth {
+	if c.op == "exists" {
+		return truthOf((len(v) > 0 && v[0] != 'n') == c.exists)
+	}
+	if len(v) == 0 {
+		return no
+	}
+	switch c.op {
+	case "eq", "in":
+		return c.equalsAny(v)
+	case "neq", "not_in":
+		switch c.equalsAny(v) {
+		case yes:
+			return no
+		case no:
+			return yes
+		}
+		return unreadable
+	case "regex":
+		return truthOf(v[0] == '"' && c.pattern.Match(unquote(v)))
+	case "contains":
+		return c.contains(v)
+	}
+	if kindOf(v) != number {
+		return no
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	if err != nil {
+		return unreadable
+	}
+	return truthOf(c.ordered(f))
+}
+
+// ofCounter evaluates c for the value of a counter.
+func (c *condition) ofCounter(value int64) bool {
+	printed := strconv.FormatInt(value, 10)
+	any := func() bool {
+		for i := range c.want {
+			if w := &c.want[i]; w.kind == number && w.number == float64(value) || w.kind != number && w.text == printed {
+				return true
+			}
+		}
+		return false
+	}
+	switch c.op {
+	case "exists":
+		return c.exists
+	case "eq", "in":
+		return any()
+	case "neq", "not_in":
+		return !any()
+	case "regex", "contains": // a counter is neither text nor a list
+		return false
+	}
+	return c.ordered(float64(value))
+}
+
+func (c *condition) ordered(f float64) bool {
+	switch want := c.want[0].number; c.op {
+	case "lt":
+		return f < want
+	case "lte":
+		return f <= want
+	case "gt":
+		return f > want
+	default:
+		return f >= want
+	}
+}
+
+// equalsAny is yes if v equals an operand.
+func (c *condition) equalsAny(v []byte) truth {
+	for i := range c.want {
+		if t := c.want[i].equals(v); t != no {
+			return t
+		}
+	}
+	return no
+}
+
+// contains looks for a part of a text or an element of a list.
+func (c *condition) contains(v []byte) truth {
+	want := &c.want[0]
+	switch v[0] {
+	case '"':
+		return truthOf(want.kind == text && bytes.Contains(unquote(v), []byte(want.text)))
+	case '[':
+		found := no
+		err := jsontext.Elements(v, func(item []byte) bool {
+			found = want.equals(item)
+			return found == no
+		})
+		if err != nil {
+			return unreadable
+		}
+		return found
+	}
+	return no
+}
+
+// equals compares two numbers as float64, all else as fmt prints it with %v, as
+// Intercept does: 5 equals "5", and null equals "<nil>".
+func (o *operand) equals(v []byte) truth {
+	switch kindOf(v) {
+	case text:
+		if bytes.IndexByte(v, '\\') < 0 {
+			return truthOf(string(v[1:len(v)-1]) == o.text)
+		}
+		return truthOf(string(unquote(v)) == o.text)
+	case boolean:
+		return truthOf(string(v) == o.text)
+	case null:
+		return truthOf(o.text == "<nil>")
+	case number:
+		f, err := strconv.ParseFloat(string(v), 64)
+		switch {
+		case err != nil:
+			return unreadable
+		case o.kind == number:
+			return truthOf(f == o.number)
+		}
+		var buf [32]byte
+		return truthOf(string(strconv.AppendFloat(buf[:0], f, 'g', -1, 64)) == o.text)
+	}
+	var value any
+	if err := json.Unmarshal(v, &value); err != nil {
+		return unreadable
+	}
+	return truthOf(fmt.Sprint(value) == o.text)
+}
+
+func kindOf(v []byte) kind {
+	switch v[0] {
+	case '"':
+		return text
+	case 't', 'f':
+		return boolean
+	case 'n':
+		return null
+	case '{':
+		return object
+	case '[':
+		return list
+	}
+	return number
+}
+
+// unquote returns the text of a JSON string. It aliases v if it can.
+func unquote(v []byte) []byte {
+	if bytes.IndexByte(v, '\\') < 0 {
+		return v[1 : len(v)-1]
+	}
+	return jsontext.AppendUnquote(nil, v)
+}
+
+// operandOf compiles a value of a policy.
+func operandOf(n *node) operand {
+	o := operand{kind: n.kind, number: n.number}
+	if n.kind == text {
+		o.text = n.text
+	} else {
+		o.text = fmt.Sprint(n.any())
+	}
+	return o
+}
+
+// any is n as a reader of YAML gives it to a Go program, which Intercept is.
+func (n *node) any() any {
+	switch n.kind {
+	case null:
+		return nil
+	case boolean:
+		return n.text == "true"
+	case number:
+		if n.whole {
+			if i, err := strconv.ParseInt(n.text, 10, 64); err == nil {
+				return i
+			}
+			if u, err := strconv.ParseUint(strings.TrimPrefix(n.text, "+"), 10, 64); err == nil {
+				return u
+			}
+		}
+		return n.number
+	case text:
+		return n.text
+	case list:
+		items := make([]any, len(n.items))
+		for i, item := range n.items {
+			items[i] = item.any()
+		}
+		return items
+	}
+	members := make(map[string]any, len(n.items))
+	for i, item := range n.items {
+		members[n.keys[i].text] = item.any()
+	}
+	return members
+}
+
+// A path is the names that lead to an argument.
+type path []string
+
+// values finds the arguments at paths: strict JSON, nil where there is none. A
+// path leads through objects only. Of duplicate names the last one counts, as it
+// does for servers.
+func values(arguments []byte, paths []path, found [][]byte) (ok bool) {
+	if len(arguments) == 0 || string(arguments) == "null" {
+		return true
+	}
+	err := jsontext.Members(arguments, func(name, value []byte) bool {
+		for i, p := range paths {
+			if named(name, p[0]) {
+				found[i] = value
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return false
+	}
+	for i, p := range paths {
+		for _, want := range p[1:] {
+			inner := found[i]
+			if found[i] = nil; len(inner) == 0 || inner[0] != '{' {
+				break
+			}
+			err := jsontext.Members(inner, func(name, value []byte) bool {
+				if named(name, want) {
+					found[i] = value
+				}
+				return true
+			})
+			if err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// named compares a name as written between its quotes.
+func named(name []byte, want string) bool {
+	if bytes.IndexByte(name, '\\') < 0 {
+		return string(name) == want
+	}
+	return string(jsontext.AppendUnquote(nil, name)) == want
+}

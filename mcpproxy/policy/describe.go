@@ -1,0 +1,307 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A mention is a name of a tool in a policy.
+type mention struct {
+	node  *node
+	where string
+}
+
+// A Seen is a tool that a server has.
+type Seen struct {
+	Name       string
+	Category   string // word of mcpproxy/risk; "" if unknown
+	Definition []byte // its entry in the answer to tools/list, nil if unknown
+}
+
+// A Listing is what a policy says, for people.
+type Listing struct {
+	Dialect  Dialect       `json:"dialect"`
+	Hash     string        `json:"hash"`
+	Mode     Mode          `json:"mode,omitempty"`
+	Approval Approval      `json:"approval,omitempty"`
+	Default  string        `json:"default"` // allow or deny
+	Tools    []ToolListing `json:"tools"`   // by name; "*" is what applies to all
+	Open     []string      `json:"open"`    // what the policy allows without a rule
+	Warnings []Problem     `json:"warnings"`
+}
+
+// A ToolListing is what a policy says about a tool.
+type ToolListing struct {
+	Name   string        `json:"name"`
+	Action string        `json:"action"` // allow, ask, deny or hidden
+	Rules  []RuleListing `json:"rules,omitempty"`
+}
+
+// A RuleListing is one rule or limit.
+type RuleListing struct {
+	Rule string `json:"rule"` // as decisions name it
+	Text string `json:"text"`
+}
+
+// Describe lists what p says. seen are the tools of the servers that it is for,
+// if they are known: names and paths that match none of them are warnings.
+func (p *Policy) Describe(seen []Seen) Listing {
+	l := Listing{Dialect: p.Dialect, Hash: p.Hash, Mode: p.Mode, Approval: p.Approval, Default: "deny"}
+	if p.allow {
+		l.Default = "allow"
+	}
+	l.Warnings = slices.Clone(p.warnings)
+	for _, name := range sorted(p.tools) {
+		l.Tools = append(l.Tools, describeTool(name, p.tools[name], p.specs[name]))
+	}
+	if all := p.specs["*"]; all != nil {
+		l.Tools = append(l.Tools, describeTool("*", p.other, all))
+	}
+	for _, name := range sorted(p.specs) {
+		l.unreachable(name, p.specs[name], p.tools[name])
+	}
+	p.contradictions(&l)
+	if len(seen) > 0 {
+		p.compare(&l, seen)
+	}
+	p.open(&l, seen)
+	sorted := newError("", l.Warnings)
+	l.Warnings = sorted.Problems
+	return l
+}
+
+func (l *Listing) warn(at *node, format string, args ...any) {
+	l.Warnings = append(l.Warnings, Problem{at.line, at.column, fmt.Sprintf(format, args...)})
+}
+
+func describeTool(name string, t *tool, s *spec) ToolListing {
+	d := ToolListing{Name: name, Action: Allow.String()}
+	switch {
+	case t.hidden:
+		d.Action = "hidden"
+	case t.deny != nil || t.closed != nil:
+		d.Action = Deny.String()
+	case t.ask != nil && !t.free:
+		d.Action = AskFirst.String()
+	}
+	if s == nil {
+		return d
+	}
+	for i := range s.rules {
+		d.Rules = append(d.Rules, RuleListing{s.rules[i].name, s.rules[i].String()})
+	}
+	for i := range s.limits {
+		d.Rules = append(d.Rules, RuleListing{s.limits[i].rule, s.limits[i].String()})
+	}
+	return d
+}
+
+// String is the rule in words.
+func (r *ruleSpec) String() string {
+	if len(r.conditions) == 0 {
+		if r.denyIf {
+			return "deny always"
+		}
+		return "require nothing"
+	}
+	var parts []string
+	for _, c := range r.conditions {
+		parts = append(parts, c.String())
+	}
+	word := "require "
+	if r.denyIf {
+		word = "deny if "
+	}
+	return word + strings.Join(parts, " and ")
+}
+
+// String is the condition as it is written.
+func (c *conditionSpec) String() string {
+	value, _ := json.Marshal(c.node.get("value").any())
+	return cut(c.node.get("path").text, 100) + " " + c.op + " " + cut(string(value), 100)
+}
+
+// String is the limit in words.
+func (s *limitSpec) String() string {
+	amount := fmt.Sprintf("%d", s.amount)
+	if s.from != nil {
+		amount = "args." + strings.Join(s.from, ".")
+	}
+	if !s.bounded {
+		return fmt.Sprintf("add %s to counter %s, per %s by %s", amount, s.name, s.window, s.counter.Scope)
+	}
+	if s.from == nil && s.amount == 1 {
+		return fmt.Sprintf("at most %d calls per %s by %s", s.max, s.window, s.counter.Scope)
+	}
+	return fmt.Sprintf("add %s, at most %d per %s by %s", amount, s.max, s.window, s.counter.Scope)
+}
+
+// unreachable warns of rules behind one that always denies, and of limits that
+// allow nothing.
+func (l *Listing) unreachable(name string, s *spec, t *tool) {
+	for i := range s.limits {
+		if ls := &s.limits[i]; ls.bounded && ls.max < max(ls.amount, 1) && ls.from == nil || ls.bounded && ls.max <= 0 {
+			l.warn(ls.node, "%s: a limit of %d denies every call", ls.rule, ls.max)
+		}
+	}
+	rest := len(s.rules) + len(s.limits)
+	if t != nil && t.deny != nil && rest > 0 {
+		l.warn(s.node, "tools.%s: %s always denies, so the rules of this tool are never reached", short(name), t.deny.rule)
+		return
+	}
+	for i := range s.rules {
+		if r := &s.rules[i]; len(r.conditions) == 0 && r.denyIf {
+			if rest > 1 {
+				l.behind(s, i)
+			}
+			return
+		} else if len(r.conditions) == 0 {
+			l.warn(r.node, "%s: a rule without conditions requires nothing", r.name)
+		}
+		rest--
+	}
+}
+
+// behind warns of what follows the rule i, which always denies.
+func (l *Listing) behind(s *spec, i int) {
+	for _, r := range s.rules[i+1:] {
+		l.warn(r.node, "%s: never reached, since %s always denies", r.name, s.rules[i].name)
+	}
+	for _, ls := range s.limits {
+		if ls.node != s.rules[i].node {
+			l.warn(ls.node, "%s: never reached, since %s always denies", ls.rule, s.rules[i].name)
+		}
+	}
+}
+
+// contradictions warns of lists that do not fit together.
+func (p *Policy) contradictions(l *Listing) {
+	for _, m := range p.mentions {
+		name := m.node.text
+		t := p.tools[name]
+		if t == nil || m.where != "auditproxy.allowed_tools" {
+			continue
+		}
+		switch {
+		case t.deny != nil:
+			l.warn(m.node, "allowed_tools: %q is denied by %s", short(name), t.deny.rule)
+		case t.closed != nil:
+			l.warn(m.node, "allowed_tools: %q is not in tools, so the default denies it", short(name))
+		case t.ask != nil:
+			l.warn(m.node, "allowed_tools: %q is never asked about, against %s", short(name), t.ask.rule)
+		}
+	}
+}
+
+// compare warns of names and paths that no tool has.
+func (p *Policy) compare(l *Listing, seen []Seen) {
+	arguments := map[string]*schema{}
+	var names []string
+	for _, s := range seen {
+		names = append(names, s.Name)
+		arguments[s.Name] = schemaOf(s.Definition)
+	}
+	for _, m := range p.mentions {
+		if !slices.Contains(names, m.node.text) {
+			hint := ""
+			if near := meant(m.node.text, names); strings.HasPrefix(near, "did") {
+				hint = ": " + near
+			}
+			l.warn(m.node, "%s: no tool is called %q%s", m.where, short(m.node.text), hint)
+		}
+	}
+	check := func(tool string, at *node, p path) {
+		if p == nil {
+			return
+		}
+		for name, s := range arguments {
+			if (tool == name || tool == "*") && s.has(p) {
+				return
+			}
+		}
+		if tool == "*" || arguments[tool] != nil {
+			l.warn(at, "tools.%s: no argument args.%s", short(tool), short(strings.Join(p, ".")))
+		}
+	}
+	for _, name := range sorted(p.specs) {
+		s := p.specs[name]
+		for _, r := range s.rules {
+			for _, c := range r.conditions {
+				check(name, c.node, c.path)
+			}
+		}
+		for _, ls := range s.limits {
+			check(name, ls.node, ls.from)
+		}
+	}
+}
+
+// A schema is the part of an inputSchema that tells which arguments there are.
+type schema struct {
+	Properties map[string]*schema `json:"properties"`
+	Additional json.RawMessage    `json:"additionalProperties"`
+	open       bool               // anything may be in it
+}
+
+// schemaOf reads the schema of a definition. A schema that is not understood
+// allows everything.
+func schemaOf(definition []byte) *schema {
+	var d struct {
+		InputSchema *schema `json:"inputSchema"`
+	}
+	if err := json.Unmarshal(definition, &d); err != nil || d.InputSchema == nil {
+		return &schema{open: true}
+	}
+	return d.InputSchema
+}
+
+func (s *schema) has(p path) bool {
+	if len(p) == 0 || s.open {
+		return true
+	}
+	member, known := s.Properties[p[0]]
+	switch {
+	case !known:
+		return s.Properties == nil || len(s.Additional) > 0 && string(s.Additional) != "false"
+	case member == nil || member.Properties == nil:
+		return true
+	}
+	return member.has(p[1:])
+}
+
+// open lists what is allowed without a rule.
+func (p *Policy) open(l *Listing, seen []Seen) {
+	if p.Mode == Observe {
+		l.Open = append(l.Open, "mode observe: denied calls are forwarded")
+	}
+	if p.other.deny == nil && p.other.closed == nil {
+		l.Open = append(l.Open, "tools that the policy does not name are allowed"+conditional(p.other))
+	}
+	category := map[string]string{}
+	for _, s := range seen {
+		category[s.Name] = s.Category
+	}
+	for _, name := range sorted(p.tools) {
+		t := p.tools[name]
+		if t.deny != nil || t.closed != nil || !t.listed {
+			continue
+		}
+		asked := !t.free && (t.ask != nil || p.Approval.covers(category[name]) && category[name] != "")
+		if c := category[name]; c == "read" || asked || len(t.limits) > 0 || len(t.rules) > 0 {
+			continue
+		} else if c == "" {
+			l.Open = append(l.Open, fmt.Sprintf("%s: every call is allowed", short(name)))
+		} else {
+			l.Open = append(l.Open, fmt.Sprintf("%s (%s): every call is allowed: add limits or rules for its arguments", short(name), c))
+		}
+	}
+}
+
+func conditional(t *tool) string {
+	if len(t.rules)+len(t.limits) > 0 {
+		return ", under the rules for all tools"
+	}
+	return ""
+}

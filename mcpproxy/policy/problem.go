@@ -1,0 +1,142 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"auditproxy/schemas/escape"
+)
+
+// maxProblems is how many problems of a file are reported.
+const maxProblems = 50
+
+// A Problem is a mistake in a policy and its position.
+type Problem struct {
+	Line, Column int // from 1; the column counts characters
+	Text         string
+}
+
+func (p *Problem) Error() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Text) }
+
+// An Error is why a policy does not load. It quotes names and words of the
+// policy, never the text of a file that is no policy.
+type Error struct {
+	Name     string    // of the source
+	Problems []Problem // by position; at least one, at most maxProblems
+	More     int       // problems beyond those
+}
+
+// Error lists the problems, one on each line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s:%d:%d: %s", e.Name, max(p.Line, 1), max(p.Column, 1), p.Text)
+	}
+	if e.More > 0 {
+		fmt.Fprintf(&b, "\n%s: %d more", e.Name, e.More)
+	}
+	return b.String()
+}
+
+// newError sorts and bounds problems.
+func newError(name string, problems []Problem) *Error {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+	e := &Error{Name: name, Problems: problems}
+	if n := len(problems) - maxProblems; n > 0 {
+		e.Problems, e.More = problems[:maxProblems], n
+	}
+	return e
+}
+
+// short is the beginning of a name or word, for a message.
+func short(s string) string { return cut(s, 60) }
+
+// cut returns at most n code points of s; the last one replaces the rest.
+func cut(s string, n int) string {
+	if len(s) <= n || utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n--; n == 0 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// oneLine is text of a policy as an agent and a reviewer are shown it: on one
+// line, with visible characters, at most maxReason code points.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if shown := escape.Text(s); shown != strings.ReplaceAll(s, `\`, `\\`) {
+		s = shown
+	}
+	return cut(s, maxReason)
+}
+
+// listed is words as an enumeration: "a", "b" or "c".
+func listed(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", w)
+	}
+	return b.String()
+}
+
+// meant names the nearest of the known words, or all if none is near.
+func meant(word string, known []string) string {
+	best, least := "", 1+len(word)/2
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least || d == least && best == "" {
+			best, least = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	return "want " + listed(known)
+}
+
+// distance is how many characters must be inserted, removed, replaced or
+// swapped with a neighbour to make b of a. Words beyond 64 characters are far
+// from all.
+func distance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	if len(s) > 64 || len(t) > 64 {
+		return max(len(s), len(t))
+	}
+	var before, last, row [65]int
+	for j := range t {
+		last[j+1] = j + 1
+	}
+	for i := range s {
+		row[0] = i + 1
+		for j := range t {
+			change := 1
+			if s[i] == t[j] {
+				change = 0
+			}
+			row[j+1] = min(last[j]+change, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(t)]
+}
