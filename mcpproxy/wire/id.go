@@ -209,6 +209,8 @@ func oddID(raw []byte) bool {
 		return true
 	case len(d) <= 15:
 		return false
+	case len(d) > maxMagnitude:
+		return true // no float64 is that large
 	}
 	f, _ := strconv.ParseFloat(string(raw), 64)
 	return !n.survives(f)

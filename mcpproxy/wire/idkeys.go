@@ -261,23 +261,29 @@ const (
 
 // write reads the next bytes and writes the digits that count to key.
 func (d *digitReader) write(key *keyText, b []byte) {
-	for _, c := range b {
+	for len(b) > 0 && d.at != inNoNumber {
+		if run, rest := digits(b); len(run) > 0 && d.at <= inFrac {
+			if d.at == inFrac {
+				d.frac += int64(len(run))
+			} else {
+				if d.whole == 0 {
+					d.lead = run[0]
+				}
+				d.at = inWhole
+				d.whole += int64(len(run))
+			}
+			d.digits(key, run)
+			b = rest
+			continue
+		}
+		c := b[0]
+		b = b[1:]
 		digit := '0' <= c && c <= '9'
 		switch {
 		case d.at == inSign && c == '-' && !d.neg:
 			d.neg = true
-		case d.at <= inWhole && digit:
-			if d.whole == 0 {
-				d.lead = c
-			}
-			d.at = inWhole
-			d.whole++
-			d.digit(key, c)
 		case d.at == inWhole && c == '.':
 			d.at = inFrac
-		case d.at == inFrac && digit:
-			d.frac++
-			d.digit(key, c)
 		case (d.at == inWhole || d.at == inFrac && d.frac > 0) && c|0x20 == 'e':
 			d.at = inExpSign
 		case d.at == inExpSign && (c == '+' || c == '-'):
@@ -288,34 +294,45 @@ func (d *digitReader) write(key *keyText, b []byte) {
 			d.exp = min(d.exp*10+int64(c-'0'), maxExp)
 		default:
 			d.at = inNoNumber
-			return
 		}
 	}
 }
 
-func (d *digitReader) digit(key *keyText, c byte) {
-	if c == '0' {
-		if d.count > 0 {
-			d.zeros++
+// digits adds digits of the whole part or of the fraction.
+func (d *digitReader) digits(key *keyText, run []byte) {
+	if d.count == 0 {
+		if run = bytes.TrimLeft(run, "0"); len(run) == 0 {
+			return
 		}
+		if d.neg {
+			key.write('-')
+		}
+	}
+	counted := bytes.TrimRight(run, "0")
+	zeros := int64(len(run) - len(counted)) // that end the digits, as far as is known
+	if len(counted) == 0 {
+		d.zeros += zeros
 		return
 	}
-	if d.count == 0 && d.neg {
-		key.write('-')
+	d.count += d.zeros + int64(len(counted))
+	for d.zeros > 0 {
+		some := noughts[:min(d.zeros, int64(len(noughts)))]
+		key.write(some...)
+		d.keep(some)
+		d.zeros -= int64(len(some))
 	}
-	d.count += d.zeros + 1
-	for ; d.zeros > 0; d.zeros-- {
-		key.write('0')
-		if len(d.kept) < maxDigits {
-			d.kept = append(d.kept, '0')
-		}
-	}
-	key.write(c)
-	if len(d.kept) < maxDigits {
-		d.kept = append(d.kept, c)
-	} else {
-		d.more = true
-	}
+	key.write(counted...)
+	d.more = d.keep(counted) || d.more
+	d.zeros = zeros
+}
+
+var noughts = bytes.Repeat([]byte{'0'}, 512)
+
+// keep keeps the first maxDigits, and reports whether there are more.
+func (d *digitReader) keep(run []byte) (more bool) {
+	n := min(len(run), maxDigits-len(d.kept))
+	d.kept = append(d.kept, run[:n]...)
+	return n < len(run)
 }
 
 // end completes key, if the text is a number whose exponent can be counted

@@ -150,3 +150,19 @@ func idsOf(stream string) (ids [][]byte) {
 	see(q.End())
 	return ids
 }
+
+// Digits are taken in pieces: the work for a long number does not grow by a call
+// of the hash and an allocation for each of them.
+func TestLongNumberAllocatesLittle(t *testing.T) {
+	for _, id := range []string{
+		"1" + strings.Repeat("7", 1<<20),
+		"1" + strings.Repeat("0", 1<<20) + "1",
+		"0." + strings.Repeat("0", 1<<20) + "1",
+		"1." + strings.Repeat("07", 1<<19),
+	} {
+		b := []byte(id)
+		if n := testing.AllocsPerRun(1, func() { KeepID(b, 100) }); n > 100 {
+			t.Errorf("an id of %d digits: %v allocations, want at most 100", len(b), n)
+		}
+	}
+}
