@@ -7,7 +7,14 @@
 // arguments, never a part of a value.
 package risk
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // A Config is what an operator decides, and the place where the server runs.
 // The zero value is safe.
@@ -26,7 +33,7 @@ type Config struct {
 	Readlink func(name string) (target string, ok bool)
 
 	// Text appends a name that the agent chose, without secrets, as
-	// redact.Redactor.AppendText does. Where it is nil, such names are left out.
+	// redact.Redactor.AppendText does. If it is nil, such names are left out.
 	Text func(dst, text []byte) []byte
 }
 
@@ -51,56 +58,138 @@ type Paths struct {
 
 // An Assessor assesses calls. It is immutable; its methods may be used
 // concurrently.
-type Assessor struct{ config Config }
+type Assessor struct {
+	overrides    map[string]Category
+	commands     commandConfig
+	commandNames []string
+	pathNames    []string
+	place        place
+	text         func(dst, text []byte) []byte
+	walks        *sync.Pool // of *walk
+}
 
 // New returns an Assessor, or an error that names every problem of c.
 func New(c Config) (*Assessor, error) {
-	return &Assessor{config: c}, errors.Join()
+	var problems []error
+	a := &Assessor{
+		overrides:    make(map[string]Category, len(c.Risk)),
+		commandNames: c.Commands.Arguments,
+		pathNames:    c.Paths.Arguments,
+		text:         c.Text,
+		walks:        &sync.Pool{New: func() any { return new(walk) }},
+	}
+	for i, o := range c.Risk {
+		category, ok := ParseCategory(o.Category)
+		switch {
+		case !ok:
+			problems = append(problems, fmt.Errorf("risk[%d]: category %q is unknown: use read, write, execute, destructive or financial", i, o.Category))
+		case o.Tool == "":
+			problems = append(problems, fmt.Errorf("risk[%d]: the tool has no name", i))
+		case a.overrides[o.Tool] != 0:
+			problems = append(problems, fmt.Errorf("risk[%d]: tool %q is listed twice", i, o.Tool))
+		}
+		a.overrides[o.Tool] = category
+	}
+	for i, name := range c.Commands.Arguments {
+		if name == "" {
+			problems = append(problems, fmt.Errorf("commands.arguments[%d] is empty", i))
+		}
+	}
+	for i, name := range c.Paths.Arguments {
+		if name == "" {
+			problems = append(problems, fmt.Errorf("paths.arguments[%d] is empty", i))
+		}
+	}
+	for i, pattern := range c.Commands.Patterns {
+		re, err := regexp.Compile(pattern)
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("commands.patterns[%d]: reading %q: %w", i, pattern, err))
+		case re.MatchString(""):
+			problems = append(problems, fmt.Errorf("commands.patterns[%d]: %q matches every command", i, pattern))
+		default:
+			a.commands.Patterns = append(a.commands.Patterns, re)
+		}
+	}
+	for i, s := range c.Paths.Sensitive {
+		entry, err := readSensitive(s)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("paths.sensitive[%d]: %w", i, err))
+		}
+		a.place.sensitive = append(a.place.sensitive, entry)
+	}
+	for _, own := range c.Own {
+		if !strings.HasPrefix(own, "/") {
+			problems = append(problems, fmt.Errorf("path %q of this program is not absolute", own))
+			continue
+		}
+		clean, _, _ := join(nil, components(own))
+		a.place.own = append(a.place.own, system(folded(clean)))
+	}
+	a.place.readlink = c.Readlink
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return a.In(c.Home, c.Cwd), nil
 }
 
-// In returns an Assessor for another place; the rest is shared.
+// readSensitive reads an operator's entry.
+func readSensitive(s string) (entry sensitivePath, err error) {
+	if entry.absolute = strings.HasPrefix(s, "/"); !entry.absolute {
+		if rest, ok := strings.CutPrefix(s, "~/"); ok {
+			entry.home, s = true, rest
+		}
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			return entry, fmt.Errorf("path %q has a part \"..\": write it without", s)
+		}
+		if _, err := path.Match(part, ""); err != nil {
+			return entry, fmt.Errorf("reading %q: %w", s, err)
+		}
+		entry.parts = append(entry.parts, strings.ToLower(part))
+	}
+	if len(entry.parts) == 0 {
+		return entry, fmt.Errorf("path %q covers everything: name a file or directory", s)
+	}
+	return entry, nil
+}
+
+// In returns an Assessor for a server with another home or working directory,
+// "" if unknown; the rest is shared.
 func (a *Assessor) In(home, cwd string) *Assessor {
 	b := *a
-	b.config.Home, b.config.Cwd = home, cwd
+	b.place.home, b.place.cwd = directory(home), directory(cwd)
 	return &b
 }
 
-// A Tool is a compiled definition. It is immutable.
-type Tool struct {
-	Category Category
-	Source   Source
-	Conflict bool // the definition contradicts itself
+// directory returns the components of an absolute path, nil for anything else.
+func directory(s string) []string {
+	if !strings.HasPrefix(s, "/") {
+		return nil
+	}
+	clean, _, _ := join([]string{}, components(s))
+	return clean
 }
 
-// Tool compiles the definition of the tool called name: its entry in the answer
-// to tools/list, JSON that the server controls; nil if there is none.
-func (a *Assessor) Tool(name string, definition []byte) *Tool {
-	return &Tool{Category: Execute, Source: SourceDefault}
-}
-
-// A Detection is something that arguments do.
-type Detection struct {
-	Detector string // of AllDetectors
-	At       string // where, as in "args.operations[0].arguments.keys"; redacted
-}
-
-// MaxDetections is the number of detections in a Result; the last may be "more".
-const MaxDetections = 32
-
-// A Result is the risk of one call.
-type Result struct {
-	Category   Category
-	Source     Source
-	Conflict   bool
-	Found      Detectors // of all detections, including those for which there was no room
-	Detections []Detection
-}
-
-// Assess returns the risk of a call of t with arguments, JSON as on the wire or
-// nil. Of duplicate names the last counts for what the call does not declare, and
-// the value of each is looked at. Items of operations lists are calls of
-// their own: tool returns their tools, nil for unknown ones, and may be nil. The
-// time is linear in the arguments.
-func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Tool) Result {
-	return Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
+// configured returns the arguments of a tool that the operator calls commands or
+// paths, nil if there are none.
+func (a *Assessor) configured(tool string) (of map[string]argument) {
+	add := func(names []string, arg argument) {
+		for _, name := range names {
+			if of == nil {
+				of = make(map[string]argument)
+			}
+			of[name] |= arg // a name can contain dots
+			if rest, ok := strings.CutPrefix(name, tool+"."); ok {
+				of[rest] |= arg
+			}
+		}
+	}
+	add(a.commandNames, command)
+	add(a.pathNames, pathname)
+	return of
 }

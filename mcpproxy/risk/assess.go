@@ -1,0 +1,602 @@
+package risk
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"auditproxy/schemas/audit"
+)
+
+// A Detection is something that arguments do.
+type Detection struct {
+	Detector string // one of AllDetectors
+	At       string // where, as in "args.operations[0].arguments.keys"; redacted
+}
+
+// Bounds of a Result.
+const (
+	MaxDetections = 32  // the last is then "more"
+	MaxAt         = 200 // code points of a Detection's At
+)
+
+// A Result is the risk of one call.
+type Result struct {
+	Category   Category
+	Source     Source
+	Conflict   bool
+	Found      Detectors // of all detections, including those for which there was no room
+	Detections []Detection
+}
+
+// raises returns the least category of a call that does d, if its tool has the
+// category c.
+func raises(d Detectors, c Category) Category {
+	const (
+		destroys = RecursiveDelete | ForcedDelete | EmptyFile | GitHistory | GitWorktree | SQLUnfiltered | DeviceWrite |
+			PermissionsAll | Kill | Shutdown | Teardown | RemoteExec | DecodedExec | Exfiltration | Persistence | ForkBomb | Opaque |
+			CommandPattern
+		runs = CredentialRead | PathBlocked | NULByte | UnderscoreArgument | PrivateAddress | EnvironmentName
+	)
+	switch {
+	case d&destroys != 0, d&PathBlocked != 0 && c >= Write:
+		return Destructive
+	case d&runs != 0, d&PathSensitive != 0 && c >= Write:
+		return Execute
+	case d&(PathSensitive|PathTraversal) != 0:
+		return Write
+	}
+	return 0
+}
+
+// Assess returns the risk of a call of t with arguments: JSON as on the wire, nil
+// for none. Of duplicate names each value is looked at. The items of operations
+// lists are calls of their own: tool returns the tool of such a call, nil for
+// one that is not known; it may be nil. Assess is linear in the arguments and
+// allocates nothing where it detects nothing, once warm.
+func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Tool) Result {
+	w := a.walks.Get().(*walk)
+	w.a, w.tool, w.b, w.lookups = a, tool, arguments, maxLookups
+	w.result = Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
+	if i := skipSpace(w.b, 0); i < len(w.b) && w.b[i] != '{' && string(bytes.TrimSpace(arguments)) != "null" {
+		w.value(i, t, command|typed)
+	} else {
+		w.arguments(t, i)
+	}
+	r := w.result
+	w.clear()
+	a.walks.Put(w)
+	return r
+}
+
+// AssessUnread returns the risk of a call of t whose arguments are too large to
+// be kept: they could do anything.
+func (a *Assessor) AssessUnread(t *Tool) Result {
+	w := &walk{a: a, result: Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, lookups: maxLookups}
+	w.found(Opaque)
+	return w.result
+}
+
+// Bounds of what is read. Servers have lower ones, or nobody needs more; beyond
+// them the arguments are opaque.
+const (
+	maxLevels   = 256 // of arguments
+	maxBatches  = 4   // of operations inside each other
+	maxEncoded  = 2   // of JSON in strings inside each other
+	maxRequired = 256 // arguments of a tool that are looked for
+	maxTools    = 4   // of one item, in duplicate members
+	maxLookups  = 64  // paths that are made, see walk.found
+)
+
+// A walk reads the arguments of one call. It is reused.
+type walk struct {
+	a       *Assessor
+	tool    func(string) *Tool
+	b       []byte
+	result  Result
+	path    [maxLevels]step
+	depth   int
+	batches int
+	encoded int
+	lookups int    // left
+	spare   []byte // decoded text
+	used    int    // of spare, at most so far
+	names   []byte // a decoded name
+	argv    []byte // words joined to a command
+}
+
+// A step is a part of the path to a value.
+type step struct {
+	name  []byte // as on the wire, without quotes; nil for an index
+	index int
+}
+
+// clear forgets the arguments.
+func (w *walk) clear() {
+	if cap(w.spare) > 64<<10 {
+		w.spare = nil
+	}
+	if cap(w.argv) > 64<<10 {
+		w.argv = nil
+	}
+	clear(w.spare[:min(w.used, cap(w.spare))])
+	clear(w.argv[:cap(w.argv)])
+	w.a, w.tool, w.b, w.result = nil, nil, nil, Result{}
+	w.depth, w.batches, w.encoded, w.used = 0, 0, 0, 0
+}
+
+// found adds detections at the current path.
+func (w *walk) found(d Detectors) {
+	r := &w.result
+	for ; d != 0; d &= d - 1 {
+		one := d & -d
+		if c := raises(one, r.Category); c.rank() > r.Category.rank() {
+			r.Category, r.Source = c, SourceDetection
+		}
+		if r.Found |= one; r.Found&More != 0 {
+			continue
+		}
+		found := Detection{one.first(), ""}
+		if w.lookups--; w.lookups >= 0 {
+			if found.At = w.at(); slices.Contains(r.Detections, found) {
+				continue
+			}
+			if len(r.Detections) < MaxDetections {
+				r.Detections = append(r.Detections, found)
+				continue
+			}
+		}
+		// The path of each further one would cost time that the agent chooses.
+		r.Found |= More
+		more := Detection{More.first(), "args"}
+		if len(r.Detections) < MaxDetections {
+			r.Detections = append(r.Detections, more)
+		} else {
+			r.Detections[MaxDetections-1] = more
+		}
+	}
+}
+
+// at returns the current path for a record.
+func (w *walk) at() string {
+	const first, last = 16, 8 // of the parts
+	out := append(make([]byte, 0, 64), "args"...)
+	for i, s := range w.path[:w.depth] {
+		switch {
+		case i >= first && i < w.depth-last:
+			if i == first {
+				out = append(out, ".…"...)
+			}
+		case s.name == nil:
+			out = strconv.AppendInt(append(out, '['), int64(s.index), 10)
+			out = append(out, ']')
+		default:
+			out = w.a.appendPart(append(out, '.'), s.name)
+		}
+	}
+	return cut(out, MaxAt)
+}
+
+// appendPart appends a name that the agent chose, as on the wire.
+func (a *Assessor) appendPart(out, name []byte) []byte {
+	const longest = 256 // bytes; no program has a longer name, and cleaning takes time
+	if a.text == nil || len(name) > longest {
+		return append(out, "…"...)
+	}
+	return append(out, cut(a.text(nil, audit.AppendUnquote(nil, name)), maxPart)...)
+}
+
+// maxPart is the number of code points of a name in a path.
+const maxPart = 64
+
+// cut returns b with at most n code points, the last of which is an ellipsis if
+// there were more.
+func cut(b []byte, n int) string {
+	if utf8.RuneCount(b) <= n {
+		return string(b)
+	}
+	for i := range string(b) {
+		if n--; n == 0 {
+			return string(b[:i]) + "…"
+		}
+	}
+	return ""
+}
+
+func (w *walk) push(s step) {
+	w.path[w.depth] = s
+	w.depth++
+}
+
+func (w *walk) pop() {
+	w.depth--
+	w.path[w.depth] = step{}
+}
+
+// required says which of the required arguments of a tool a call has.
+type required [maxRequired / 64]uint64
+
+// arguments looks at the arguments of a call of t, which start at b[i], and
+// returns the index after them.
+func (w *walk) arguments(t *Tool, i int) int {
+	var has required
+	if i < len(w.b) && w.b[i] == '{' {
+		i = w.object(i, t, 0, &has)
+	}
+	for n, name := range t.schema.required {
+		if n < maxRequired && has[n/64]>>(n%64)&1 == 0 && w.depth < maxLevels {
+			w.push(step{name: []byte(name)})
+			w.found(MissingArgument)
+			w.pop()
+		}
+	}
+	return i
+}
+
+// The methods below look at one value and return the index after it.
+
+// object looks at the object at b[i], which is the value of an argument. has is
+// not nil if its members are the arguments of t.
+func (w *walk) object(i int, t *Tool, of argument, has *required) int {
+	var program, args, programName []byte // of {"command": "rm", "args": ["-rf", "/"]}
+	for i = w.next(i + 1); i < len(w.b) && w.b[i] != '}'; i = w.next(i) {
+		name, value := w.name(i)
+		if w.depth == maxLevels {
+			w.found(Opaque)
+			i = skipValue(w.b, value)
+			continue
+		}
+		w.push(step{name: name})
+		name = w.decodedName(name)
+		arg := t.argument(name)
+		if has != nil {
+			w.declared(t, name, has)
+		} else {
+			arg = argumentOf(name)
+		}
+		if bytes.IndexByte(name, 0) >= 0 {
+			w.found(NULByte)
+		}
+		if of&variables != 0 && isLoadedName(view(name)) {
+			w.found(EnvironmentName)
+		}
+		isArgs := string(name) == "args" || string(name) == "arguments" || string(name) == "argv" || string(name) == "parameters"
+		i = w.value(value, t, arg|of&(command|pathname))
+		if value < len(w.b) && i > value {
+			if v := w.b[value:i]; arg&command != 0 && v[0] == '"' {
+				program, programName = v, w.path[w.depth-1].name
+			} else if isArgs {
+				args = v
+			}
+		}
+		w.pop()
+	}
+	if program != nil && args != nil {
+		w.push(step{name: programName})
+		w.joined(program, args)
+		w.pop()
+	}
+	return min(i+1, len(w.b))
+}
+
+// next returns where the next member or element, or the end, is.
+func (w *walk) next(i int) int {
+	for i < len(w.b) {
+		switch w.b[i] {
+		case ' ', '\n', '\t', '\r', ',', ':':
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// name reads the name of the member at b[i], without quotes, and returns where
+// its value is.
+func (w *walk) name(i int) (name []byte, value int) {
+	from := i
+	if w.b[i] == '"' {
+		i = skipString(w.b, i)
+		name = unquoted(w.b[from:i])
+	} else {
+		i = skipScalar(w.b, i)
+		name = w.b[from:i]
+	}
+	if i = skipSpace(w.b, i); i < len(w.b) && w.b[i] == ':' {
+		i = skipSpace(w.b, i+1)
+	}
+	return name, i
+}
+
+func (w *walk) decodedName(name []byte) []byte {
+	if bytes.IndexByte(name, '\\') < 0 {
+		return name
+	}
+	w.names = audit.AppendUnquote(w.names[:0], name)
+	return w.names
+}
+
+// declared compares the name of an argument with the schema.
+func (w *walk) declared(t *Tool, name []byte, has *required) {
+	for n, r := range t.schema.required {
+		if n < maxRequired && string(name) == r {
+			has[n/64] |= 1 << (n % 64)
+		}
+	}
+	if !t.schema.closed {
+		return
+	}
+	if _, ok := t.schema.declared[string(name)]; ok {
+		return
+	}
+	for _, re := range t.schema.patterns {
+		if re.Match(name) {
+			return
+		}
+	}
+	w.found(UndeclaredArgument)
+	if len(name) > 0 && name[0] == '_' {
+		w.found(UnderscoreArgument)
+	}
+}
+
+// value looks at the value at b[i].
+func (w *walk) value(i int, t *Tool, arg argument) int {
+	switch {
+	case i >= len(w.b):
+		return len(w.b)
+	case w.b[i] == '"':
+		from := i
+		i = skipString(w.b, i)
+		w.text(w.decoded(w.b[from:i]), t, arg)
+		return i
+	case w.b[i] == '{':
+		return w.object(i, t, arg, nil)
+	case w.b[i] == '[':
+		return w.list(i, t, arg)
+	case w.b[i] == '}' || w.b[i] == ']':
+		return i // a value is missing
+	}
+	return skipScalar(w.b, i)
+}
+
+// decoded returns the text of a string literal, good until the next one.
+func (w *walk) decoded(lit []byte) []byte {
+	lit = unquoted(lit)
+	if bytes.IndexByte(lit, '\\') < 0 {
+		return lit
+	}
+	w.spare = audit.AppendUnquote(w.spare[:0], lit)
+	w.used = max(w.used, len(w.spare))
+	return w.spare
+}
+
+// list looks at the list at b[i].
+func (w *walk) list(i int, t *Tool, arg argument) int {
+	from, n := i, 0
+	lists, strings, spaced := arg&list != 0, 0, false
+	arg &^= list
+	// The words of one command, or several commands.
+	single := arg&command != 0 && w.depth > 0 && !isPlural(w.path[w.depth-1].name)
+	if single {
+		first := w.next(i + 1)
+		if first < len(w.b) && w.b[first] == '"' {
+			end := skipString(w.b, first)
+			spaced = bytes.IndexByte(w.b[first:end], ' ') >= 0
+			single = !spaced && w.next(end) < len(w.b) && w.b[w.next(end)] == '"'
+		}
+	}
+	for i = w.next(i + 1); i < len(w.b) && w.b[i] != ']' && w.b[i] != '}'; n++ {
+		if w.depth == maxLevels {
+			w.found(Opaque)
+			i = w.next(skipValue(w.b, i))
+			continue
+		}
+		w.push(step{index: n})
+		each := arg
+		if w.b[i] == '"' {
+			if strings++; single {
+				each &^= command | typed
+			}
+		}
+		if lists && w.b[i] == '{' {
+			i = w.item(i, t)
+		} else {
+			i = w.value(i, t, each)
+		}
+		w.pop()
+		i = w.next(i)
+	}
+	i = min(i+1, len(w.b))
+	if arg&command != 0 && strings > 1 {
+		w.joined(nil, w.b[from:i])
+	}
+	return i
+}
+
+func isPlural(name []byte) bool {
+	return len(name) > 1 && name[len(name)-1]|0x20 == 's' && string(name) != "keys"
+}
+
+// joined judges a program and a list of its arguments as one command.
+func (w *walk) joined(program, args []byte) {
+	w.argv = w.argv[:0]
+	if program != nil {
+		w.argv = append(w.argv, w.decoded(program)...)
+	}
+	if len(args) > 0 && args[0] == '"' {
+		w.argv = append(append(w.argv, ' '), w.decoded(args)...)
+	}
+	for i := 1; len(args) > 0 && args[0] == '['; {
+		for i < len(args) && args[i] != '"' && args[i] != ']' {
+			i++
+		}
+		if i >= len(args) || args[i] == ']' {
+			break
+		}
+		from := i
+		i = skipString(args, i)
+		if len(w.argv) > 0 {
+			w.argv = append(w.argv, ' ')
+		}
+		w.argv = append(w.argv, '\'')
+		for _, c := range w.decoded(args[from:i]) {
+			if c == '\'' {
+				w.argv = append(w.argv, `'\'`...)
+			}
+			w.argv = append(w.argv, c)
+		}
+		w.argv = append(w.argv, '\'')
+	}
+	if d := detectCommand(view(w.argv), &w.a.commands); d != 0 {
+		w.found(d)
+	}
+}
+
+// item looks at the item at b[i] of a list of operations. If it names a tool it
+// is a call of that tool.
+func (w *walk) item(i int, t *Tool) int {
+	if w.batches == maxBatches {
+		w.found(Opaque)
+		return w.value(i, t, 0)
+	}
+	w.batches++
+	defer func() { w.batches-- }()
+	var names [maxTools][]byte
+	named := 0
+	end := i
+	for end = w.next(i + 1); end < len(w.b) && w.b[end] != '}'; end = w.next(end) {
+		name, value := w.name(end)
+		if end = skipValue(w.b, value); value < len(w.b) && w.b[value] == '"' && string(w.decodedName(name)) == "tool" {
+			if named == maxTools {
+				w.found(Opaque)
+				copy(names[:], names[1:])
+				named--
+			}
+			names[named] = w.b[value:end]
+			named++
+		}
+	}
+	if named == 0 {
+		return w.value(i, t, 0)
+	}
+	for _, name := range names[:named] {
+		inner := w.toolOf(text(name))
+		if r := &w.result; inner.Category.rank() > r.Category.rank() {
+			r.Category, r.Source = inner.Category, inner.Source
+		}
+		w.result.Conflict = w.result.Conflict || inner.Conflict
+		w.call(i, inner)
+	}
+	return min(end+1, len(w.b))
+}
+
+func (w *walk) toolOf(name string) *Tool {
+	if w.tool != nil {
+		if t := w.tool(name); t != nil {
+			return t
+		}
+	}
+	return w.a.Tool(name, nil)
+}
+
+// call looks at the members of an item that calls t.
+func (w *walk) call(i int, t *Tool) {
+	called := false
+	for i = w.next(i + 1); i < len(w.b) && w.b[i] != '}'; i = w.next(i) {
+		name, value := w.name(i)
+		if w.depth == maxLevels {
+			w.found(Opaque)
+			return
+		}
+		w.push(step{name: name})
+		switch decoded := w.decodedName(name); {
+		case string(decoded) == "tool":
+			i = skipValue(w.b, value)
+		case string(decoded) == "arguments" && value < len(w.b) && w.b[value] == '{':
+			called = true
+			i = w.arguments(t, value)
+		default:
+			i = w.value(value, t, argumentOf(decoded))
+		}
+		w.pop()
+	}
+	if !called {
+		w.push(step{name: []byte("arguments")})
+		w.arguments(t, len(w.b))
+		w.pop()
+	}
+}
+
+// text looks at a string.
+func (w *walk) text(s []byte, t *Tool, arg argument) {
+	if bytes.IndexByte(s, 0) >= 0 {
+		w.found(NULByte)
+	}
+	if len(s) == 0 {
+		return
+	}
+	if arg&encoded != 0 && (s[0] == '{' || s[0] == '[') {
+		w.json(s, t, arg)
+		return
+	}
+	v := view(s)
+	if arg&variables != 0 && hasLoadedName(v) || arg&variable != 0 && t.setsEnv && isLoadedName(v) {
+		w.found(EnvironmentName)
+	}
+	isCommand := arg&command != 0 || arg&typed != 0 && t.executes || arg&setting != 0 && t.setsOption
+	if isCommand {
+		if d := detectCommand(v, &w.a.commands); d != 0 {
+			w.found(d)
+		}
+	} else if i := bytes.IndexByte(s, '#'); i >= 0 {
+		w.format(v[i:])
+	}
+	_, file := cutFile(v)
+	switch {
+	case arg&pathname != 0 || file:
+		if d := w.a.place.detectPath(v); d != 0 {
+			w.found(d)
+		}
+	case arg&maybePath != 0 && looksLikePath(v):
+		if d := w.a.place.detectPath(v); d != 0 {
+			w.found(d)
+		}
+	}
+	if !isCommand && (arg&address != 0 || strings.Contains(v[:min(len(v), 16)], ":")) && isPrivateURL(v, arg&address != 0) {
+		w.found(PrivateAddress)
+	}
+}
+
+// format judges the commands in a format of tmux, which expands #(command) in
+// many arguments: names, titles, directories.
+func (w *walk) format(s string) {
+	from := strings.Index(s, "#(")
+	if from < 0 {
+		return
+	}
+	s = s[from+2:]
+	if end := strings.LastIndexByte(s, ')'); end >= 0 {
+		s = s[:end]
+	}
+	if d := detectCommand(s, &w.a.commands); d != 0 {
+		w.found(d)
+	}
+}
+
+// json looks at the value in a string that the server reads as JSON.
+func (w *walk) json(s []byte, t *Tool, arg argument) {
+	if w.encoded == maxEncoded {
+		w.found(Opaque)
+		return
+	}
+	w.encoded++
+	outer := w.b
+	w.b = bytes.Clone(s) // decoding reuses s
+	w.value(0, t, arg)
+	w.b = outer
+	w.encoded--
+}

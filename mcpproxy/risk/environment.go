@@ -1,0 +1,49 @@
+package risk
+
+import "strings"
+
+// isLoadedName reports whether an environment variable decides which code later
+// programs run, or which hosts they reach, and as whom.
+func isLoadedName(name string) bool {
+	name = strings.TrimSpace(name)
+	if len(name) > 64 {
+		return false
+	}
+	upper := strings.ToUpper(name)
+	switch upper {
+	case "PATH", "ENV", "BASH_ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "SHELLOPTS", "BASHOPTS", "IFS", "CDPATH", "ZDOTDIR",
+		"SHELL", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESSOPEN", "LESSCLOSE", "HOME", "XDG_CONFIG_HOME",
+		"TERMINFO", "TMUX", "TMUX_TMPDIR", "GCONV_PATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS",
+		"SSH_AUTH_SOCK", "SSH_ASKPASS", "SUDO_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND",
+		"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_DIR", "GIT_WORK_TREE",
+		"GIT_TEMPLATE_DIR", "GIT_SSL_NO_VERIFY",
+		"PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONWARNINGS", "PYTHONBREAKPOINT",
+		"PERL5LIB", "PERLLIB", "PERL5OPT", "PERL5DB", "RUBYOPT", "RUBYLIB", "GEM_HOME", "GEM_PATH", "BUNDLE_GEMFILE",
+		"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "ELECTRON_RUN_AS_NODE",
+		"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_HOME", "CLASSPATH", "MAVEN_OPTS", "GRADLE_OPTS",
+		"GOFLAGS", "GOPROXY", "GOPATH", "GOROOT", "GOTOOLCHAIN", "CC", "CXX", "LD", "RUSTC", "RUSTC_WRAPPER", "RUSTFLAGS", "CARGO_HOME",
+		"MAKEFLAGS", "MFLAGS", "CFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "R_PROFILE", "R_PROFILE_USER", "LUA_INIT", "LUA_PATH", "LUA_CPATH",
+		"PHPRC", "PHP_INI_SCAN_DIR", "ERL_FLAGS", "DOTNET_STARTUP_HOOKS", "OPENSSL_CONF", "OPENSSL_MODULES", "SSL_CERT_FILE", "SSL_CERT_DIR",
+		"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CURL_HOME", "WGETRC", "INPUTRC", "SCREENRC", "VIMINIT", "EXINIT", "KUBECONFIG", "DOCKER_HOST",
+		"DOCKER_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE",
+		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY", "ANSIBLE_CONFIG", "TF_CLI_CONFIG_FILE", "VAULT_ADDR":
+		return true
+	}
+	for _, prefix := range [...]string{"LD_", "DYLD_", "AWS_", "BASH_FUNC_", "GIT_CONFIG", "NPM_CONFIG_", "COR_PROFILER", "CORECLR_"} {
+		if strings.HasPrefix(upper, prefix) {
+			return true
+		}
+	}
+	return strings.HasSuffix(upper, "_PROXY")
+}
+
+// hasLoadedName reports whether text, lines or words of the form NAME=value,
+// assigns to such a variable.
+func hasLoadedName(text string) bool {
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ' ' || r == ';' || r == ',' || r == 0 }) {
+		if name, _, ok := strings.Cut(line, "="); ok && isLoadedName(strings.TrimSuffix(name, "+")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,204 @@
+package risk
+
+// A verb is what a word of a tool's name or description says that the tool does.
+type verb struct {
+	category  Category // 0 for a word that is no known verb
+	ambiguous bool     // also a noun or an adjective: it counts only where a verb is expected
+}
+
+// verbOf returns the verb that a word in lower case is in its base form.
+func verbOf(word string) verb {
+	switch word {
+	case "get", "list", "read", "show", "describe", "find", "search", "fetch", "retrieve", "lookup", "look",
+		"inspect", "introspect", "browse", "view", "display", "peek", "check", "enumerate", "locate", "identify",
+		"discover", "detect", "diagnose", "analyze", "analyse", "compare", "explain", "examine", "validate", "verify",
+		"calculate", "compute", "estimate", "predict", "measure", "count", "recommend", "suggest", "subscribe",
+		"listen", "wait", "poll", "observe", "grep", "glob", "ls", "cat", "tail", "stat", "whoami", "ping", "echo",
+		"obtain", "return", "access", "summarize", "summarise", "translate", "transcribe", "classify", "decompile",
+		"disassemble", "decode", "parse", "extract", "scan", "lint", "crawl", "scrape", "render", "capture",
+		"paginate", "traverse", "learn", "recall", "resolve", "outline", "investigate", "visualize", "visualise":
+		return verb{Read, false}
+	case "query", "preview", "monitor", "watch", "research", "screenshot", "snapshot", "help", "print", "trace",
+		"review", "answer", "filter", "sort", "match", "has", "is", "exists", "report", "profile", "audit", "aggregate":
+		return verb{Read, true}
+
+	case "create", "add", "update", "edit", "write", "insert", "append", "prepend", "modify", "rename", "save",
+		"upload", "download", "import", "assign", "unassign", "reassign", "attach", "detach", "enable", "disable",
+		"configure", "register", "unregister", "unarchive", "restore", "undelete", "undo", "redo", "recover", "revert",
+		"merge", "checkout", "unstage", "rebase", "unlock", "reject", "reopen", "unpublish", "unshare", "invite",
+		"unfollow", "unlink", "unmute", "unsubscribe", "unpin", "unstar", "adopt", "allocate", "acquire", "provision",
+		"migrate", "mkdir", "chmod", "chown", "grant", "revoke", "unblock", "dismiss", "replace", "upsert", "remember",
+		"generate", "initialize", "initialise", "init", "mutate", "mutation", "manage", "toggle", "pause", "suspend",
+		"duplicate", "rotate", "reorder", "resize", "adjust", "recreate", "populate", "annotate", "compose",
+		"transform", "convert", "apply", "define", "establish", "fix", "autofix", "acknowledge", "associate",
+		"disassociate", "activate", "deactivate", "alter", "amend", "increment", "decrement", "rewrite", "overwrite",
+		"persist", "enqueue", "ingest", "reindex", "vacuum", "extend", "renew", "escalate", "transition",
+		"upgrade", "downgrade", "disconnect", "split", "swap", "untag", "unset", "confirm", "shuffle", "join", "untrash",
+		"accept", "refactor", "ungroup", "finalize", "finalise", "ignore", "contribute", "refresh", "snooze", "hide":
+		return verb{Write, false}
+	case "set", "put", "change", "move", "copy", "clone", "store", "patch", "mark", "tag", "label", "star", "pin",
+		"archive", "commit", "push", "pull", "switch", "stage", "stash", "lock", "approve", "close", "comment", "reply",
+		"post", "publish", "share", "follow", "leave", "link", "mute", "schedule", "select", "layout", "focus", "zoom",
+		"enter", "exit", "signal", "release", "draft", "reserve", "book", "sync", "fork", "bump", "touch", "kick",
+		"ban", "block", "complete", "cancel", "reset", "load", "stop", "halt", "abort", "request", "open", "log",
+		"group", "name", "map", "note", "document", "index", "cache", "format", "sign", "mount", "unmount", "alias",
+		"vote", "rate", "rank", "track", "backup", "export", "record", "design", "isolate", "trash", "expire",
+		"rollback", "revise", "order", "delay", "transfer", "place", "issue", "like", "expand", "shrink":
+		return verb{Write, true}
+
+	case "execute", "exec", "evaluate", "eval", "invoke", "send", "resend", "dispatch", "launch", "relaunch", "restart",
+		"reload", "respawn", "spawn", "rerun", "navigate", "goto", "submit", "broadcast", "delegate", "inject", "deploy",
+		"redeploy", "install", "reinstall", "perform", "automate", "interact", "curl", "wget", "sudo", "compile",
+		"paste", "initiate", "simulate", "emulate", "hover", "tap", "swipe", "resume", "operate", "forward", "instruct",
+		"relay", "debug":
+		return verb{Execute, false}
+	case "run", "call", "trigger", "start", "build", "rebuild", "test", "click", "type", "press", "fill", "pipe", "prompt",
+		"script", "shell", "bash", "zsh", "sh", "powershell", "pwsh", "cmd", "terminal", "console", "command", "python",
+		"ssh", "repl", "cron", "drag", "scroll", "retry", "replay", "scale", "rollout", "control", "process", "connect",
+		"chat", "dial", "email", "message", "notify", "ask", "fire", "drive", "code", "work", "handle", "stream", "visit":
+		return verb{Execute, true}
+
+	case "delete", "del", "remove", "rm", "rmdir", "destroy", "truncate", "purge", "wipe", "erase", "prune", "kill",
+		"pkill", "killall", "terminate", "uninstall", "shutdown", "poweroff", "reboot", "teardown", "nuke", "shred",
+		"obliterate", "discard", "expunge", "decommission", "deprovision", "evict", "undeploy", "dropdb", "mkfs",
+		"eradicate", "reimage":
+		return verb{Destructive, false}
+	case "drop", "clear", "clean", "cleanup", "flush", "empty", "drain", "destructive", "irreversible", "zap", "scrub":
+		return verb{Destructive, true}
+
+	case "pay", "purchase", "buy", "sell", "withdraw", "donate", "remit", "repay", "disburse", "reimburse", "invest":
+		return verb{Financial, false}
+	case "refund", "payout", "charge", "trade", "deposit", "tip", "bid", "stake", "bill", "invoice", "lend", "borrow":
+		return verb{Financial, true}
+	}
+	return verb{}
+}
+
+// nounOf returns the category of a noun that ends the name of a tool without a
+// verb, as in git_log, or that is for a verb in a description, as in "deletion".
+func nounOf(word string) Category {
+	switch word {
+	case "log", "logs", "status", "stats", "statistics", "info", "information", "diff", "details", "history", "metadata",
+		"tree", "version", "health", "summary", "schema":
+		return Read
+	case "creation", "modification", "management", "insertion":
+		return Write
+	case "execution", "invocation", "deployment", "evaluation", "installation":
+		return Execute
+	case "deletion", "removal", "termination", "destruction", "erasure", "purging", "shutdown":
+		return Destructive
+	}
+	return 0
+}
+
+// isMoney reports whether a noun is what a financial tool handles. The word
+// subscription alone is not: most are about messages.
+func isMoney(word string) bool {
+	switch word {
+	case "payment", "payments", "paymentintent", "refund", "refunds", "charge", "charges", "payout", "payouts",
+		"invoice", "invoices", "money", "fund", "funds", "cash", "crypto", "bitcoin", "btc", "eth", "usdc", "donation",
+		"purchase", "dispute", "debit", "payroll", "loan", "bill", "bills":
+		return true
+	}
+	return false
+}
+
+// aboutMoney reports whether a noun behind one of isMoney makes it something
+// that is only about money: a reminder of an invoice.
+func aboutMoney(word string) bool {
+	switch word {
+	case "code", "reminder", "report", "template", "note", "comment", "tag", "label", "preview", "pdf", "details",
+		"status", "history", "webhook", "notification", "settings", "summary", "statistics", "ratio", "reason":
+		return true
+	}
+	return false
+}
+
+// withObject returns the category of a verb that depends on its object: the
+// words that follow it, up to a preposition. next calls yield for each of them.
+func withObject(word string, c Category, objects []token) Category {
+	has := func(words ...string) bool {
+		for _, o := range objects {
+			for _, w := range words {
+				if o.word == w {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	switch word {
+	case "reset":
+		if has("branch", "parent", "migrations", "database", "db", "data", "factory", "history", "hard", "project",
+			"cluster", "instance", "repository", "repo", "workspace", "all", "everything", "device", "server",
+			"account", "graph", "index", "collection", "table", "memory", "state", "environment") {
+			return Destructive
+		}
+	case "stop", "halt", "abort":
+		if has("instance", "instances", "container", "containers", "server", "service", "process", "vm", "machine",
+			"cluster", "database", "node", "pod", "job", "droplet", "dyno", "application", "app") {
+			return Execute
+		}
+	case "query":
+		if has("database", "db", "sql", "postgres", "postgresql", "mysql", "sqlite", "d1") {
+			return Execute
+		}
+	case "apply":
+		if has("migration", "migrations", "terraform", "plan", "manifest", "manifests", "infrastructure", "stack", "sql") {
+			return Execute
+		}
+	case "resolve":
+		if has("issue", "thread", "conversation", "comment", "incident", "alert", "ticket", "conflict", "conflicts",
+			"discussion", "case", "bug") {
+			return Write
+		}
+	case "open":
+		if has("node", "nodes") {
+			return Read
+		}
+	case "unlink":
+		if has("file", "path") {
+			return Destructive
+		}
+	case "format":
+		if has("disk", "drive", "partition", "volume", "device") {
+			return Destructive
+		}
+	case "push":
+		if has("force") {
+			return Destructive
+		}
+	case "cancel":
+		if has("subscription", "membership", "booking", "reservation") &&
+			!has("notification", "topic", "event", "webhook", "email", "newsletter", "push", "feed", "channel") {
+			return Financial
+		}
+	case "place", "execute", "submit", "issue":
+		if has("order", "trade", "swap", "bid", "bet", "card") {
+			return Financial
+		}
+	case "transfer", "swap", "send":
+		if has("token", "tokens", "asset", "assets", "shares", "coins", "sol", "balance") {
+			return Financial
+		}
+	case "close":
+		switch {
+		case has("account"):
+			return Destructive
+		case has("position", "positions"):
+			return Financial
+		}
+	case "capture":
+		if has("authorization", "payment", "charge", "order") {
+			return Financial
+		}
+	}
+	if c.rank() >= Write && c.rank() < Destructive {
+		for i, o := range objects {
+			if isMoney(o.word) && (i+1 == len(objects) || !aboutMoney(objects[len(objects)-1].word)) {
+				return Financial
+			}
+		}
+	}
+	return c
+}
