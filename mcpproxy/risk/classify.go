@@ -1,54 +1,78 @@
 package risk
 
-// ofName returns the category of a tool's name, 0 if it has no verb. readOnly
-// means that the description says what is run only reads.
+// A meaning is what a name or a sentence says.
+type meaning struct {
+	category Category // 0 for nothing
+	weak     bool     // only by a word that is rather a noun
+}
+
+func (m *meaning) add(c Category, weak bool) {
+	if c.rank() > m.category.rank() {
+		m.category, m.weak = c, weak
+	} else if c.rank() == m.category.rank() {
+		m.weak = m.weak && weak
+	}
+}
+
+// ofName returns what a tool's name says. readOnly means that the description
+// says that what is run only reads.
 //
 // Each verb counts, at any position, and the highest decides. A word that is
 // also a noun counts only if no verb precedes it, or if a conjunction does:
 // get_commit reads, git_commit and find_and_replace write.
-func ofName(list []token, readOnly bool) (c Category) {
+func ofName(list []token, readOnly bool) (m meaning) {
 	readOnly = readOnly || onlyReads(list)
 	seen := false // a verb
 	for i := 0; i < len(list); i++ {
-		w := list[i].word
-		if i+1 < len(list) && w != "" && isCompound(w, list[i+1].word) {
+		w, last := list[i].word, i == len(list)-1
+		if !last && isCompound(w, list[i+1].word) {
 			i++
 			continue
 		}
 		v := verbOf(w)
-		if i == 0 && v.category == 0 {
-			var f form
-			if v, _, f = inflected(w); f != third || v.ambiguous {
-				v = verb{}
-			} else {
-				_, w, _ = inflected(w)
+		if i == 0 && v.category == 0 { // deletes_user
+			if asThird, root, f := inflected(w); f == third && !asThird.ambiguous {
+				v, w = asThird, root
 			}
 		}
 		if v.category == 0 {
-			c = higher(c, hidden(w))
+			m.add(hidden(w), false)
 			continue
 		}
+		weak := false
 		if v.ambiguous {
 			joined := i > 0 && isConjunction(list[i-1].word)
-			if seen && !joined || i > 0 && isQualifier(list[i-1].word) || w == "drop" && joined && i > 1 && list[i-2].word == "drag" {
+			switch {
+			case seen && !joined, i > 0 && isQualifier(list[i-1].word), isDragAndDrop(list, i):
+				continue
+			case isThing(w) && i == len(list)-2 && isPlainVerb(list[i+1].word):
+				continue
+			case last && i > 0 && nounOf(w) != 0:
+				m.add(nounOf(w), false)
 				continue
 			}
-			if n := nounOf(w); n != 0 && i > 0 && i == len(list)-1 && !seen {
-				c = higher(c, n)
-				continue
-			}
+			weak = last && !joined && v.category == Write
 		}
 		objects := list[i+1:]
-		if i == len(list)-1 {
+		if last {
 			objects = list[:i] // kv_namespace_delete
 		}
 		seen = true
-		c = higher(c, effect(w, v.category, objects, readOnly))
+		m.add(effect(w, v.category, objects, readOnly), weak)
 	}
-	if c == 0 && len(list) > 1 {
-		c = nounOf(list[len(list)-1].word)
+	if m.category == 0 && len(list) > 1 {
+		m.add(nounOf(list[len(list)-1].word), false)
 	}
-	return c
+	return m
+}
+
+func isPlainVerb(word string) bool {
+	v := verbOf(word)
+	return v.category != 0 && !v.ambiguous
+}
+
+func isDragAndDrop(list []token, i int) bool {
+	return i > 0 && list[i].word == "drop" && (list[i-1].word == "drag" || i > 1 && list[i-1].word == "and" && list[i-2].word == "drag")
 }
 
 // effect returns the category of the verb w, which has the category c.
@@ -134,90 +158,115 @@ func onlyReads(list []token) bool {
 	return false
 }
 
-// ofDescription returns the category of the first sentence of a description, 0
-// if it has no verb.
+// ofDescription returns what the first sentence of a description says.
 //
 // A word counts as a verb at the start, and behind a conjunction or a mark
 // between clauses, in the form of the first one: "Get the user, archive or
 // delete it" deletes, "Get the archive, commits and tags" reads. If the start
 // has no verb, each unambiguous one counts: "A tool that deletes users".
-func ofDescription(list []token, readOnly bool) (c Category) {
-	i := skipLead(list)
+func ofDescription(list []token, readOnly bool) (m meaning) {
+	start := skipLead(list)
 	lead, found := base, false
 	afterVerb := true // the word before was a verb, or nothing
-	for n := i; n < len(list); n++ {
+	for n := start; n < len(list); n++ {
 		t := list[n]
 		if n+1 < len(list) && isCompound(t.word, list[n+1].word) {
 			n++
 			afterVerb = false
 			continue
 		}
-		// A place where a clause can start: "and", "or then", ", permanently".
-		open := n == i || t.before == ',' || t.before == '/' || t.before == ':'
-		wasVerb := afterVerb
-		for k := n - 1; k >= i && !open; k-- {
-			if isConjunction(list[k].word) {
-				open = true
-			} else if !isAdverb(list[k].word) {
-				break
-			}
-		}
-		if isConjunction(t.word) || isAdverb(t.word) && verbOf(t.word).category == 0 {
+		v, root, f := inflected(t.word)
+		if v.category == 0 && (isConjunction(t.word) || isAdverb(t.word)) {
 			continue
 		}
-		afterVerb = false
-		v, root, f := inflected(t.word)
-		if v.category == 0 {
-			if n == i && hidden(t.word) != 0 {
-				c, found = higher(c, hidden(t.word)), true
+		wasVerb := afterVerb
+		if afterVerb = false; v.category == 0 {
+			if c := hidden(t.word); n == start && c != 0 {
+				m.add(c, false)
+				found = true
 			}
 			continue
 		}
 		article := n+1 < len(list) && list[n+1].before == 0 && isArticle(list[n+1].word)
+		open := opensClause(list, start, n)
+		weak := false
 		switch {
-		case negated(list[:n]):
+		case isNegated(list[:n]), isDragAndDrop(list, n):
 			continue
-		case n == i:
-			// "Query results": a noun, unless nothing else can be the verb.
+		case n == start:
 			lead, found = f, true
+			weak = v.ambiguous && !article && v.category == Write
 		case t.before == '-' && !open:
 			continue
-		case open && f == lead && (!v.ambiguous || wasVerb || article) && !(root == "drop" && list[n-1].word == "and" && n > 1 && list[n-2].word == "drag"):
+		case open && f == lead && (!v.ambiguous || wasVerb || article):
 		case open && f == base && !v.ambiguous && found:
-		case f == gerund && n > 0 && isCause(list[n-1].word) && (!v.ambiguous || article) && v.category.rank() >= Execute:
+		case f == gerund && isCause(list[n-1].word) && (!v.ambiguous || article) && v.category.rank() >= Execute:
 		case t.exact == "DESTRUCTIVE" || t.exact == "IRREVERSIBLE" || t.word == "irreversible" || t.word == "irreversibly":
 		default:
 			continue
 		}
 		afterVerb = true
-		end := n + 1
-		for end < len(list) && list[end].before == 0 && !isConjunction(list[end].word) {
-			end++
+		m.add(effectIn(list, n, root, v.category, readOnly), weak)
+	}
+	if !found && m.category == 0 {
+		return ofPhrase(list, readOnly)
+	}
+	return m
+}
+
+// opensClause reports whether a clause can start at list[n]: "and", "or then",
+// ", permanently".
+func opensClause(list []token, start, n int) bool {
+	for k := n; k > start; k-- {
+		if b := list[k].before; b == ',' || b == '/' || b == ':' || isConjunction(list[k-1].word) {
+			return true
 		}
-		c = higher(c, effect(root, v.category, list[n+1:end], readOnly))
+		if !isAdverb(list[k-1].word) {
+			return false
+		}
 	}
-	if found {
-		return c
+	return true
+}
+
+// effectIn is effect for the verb root at list[n].
+func effectIn(list []token, n int, root string, c Category, readOnly bool) Category {
+	end := n + 1
+	for end < len(list) && list[end].before == 0 && !isConjunction(list[end].word) {
+		end++
 	}
+	if root == "query" {
+		return Read // a database by many names; what runs SQL says so
+	}
+	return effect(root, c, list[n+1:end], readOnly)
+}
+
+// ofPhrase is ofDescription for a sentence that does not start with a verb.
+func ofPhrase(list []token, readOnly bool) (m meaning) {
 	for n, t := range list {
 		v, root, f := inflected(t.word)
 		if v.category == 0 {
-			if n := nounOf(t.word); n >= Write {
-				c = higher(c, n)
+			if c := nounOf(t.word); c >= Write && (n == len(list)-1 || list[n+1].before != 0 || isPreposition(list[n+1].word)) && !isNegated(list[:n]) {
+				m.add(c, false)
 			}
 			continue
 		}
-		if negated(list[:n]) || t.before == '-' {
+		if n == 0 || isNegated(list[:n]) || t.before == '-' {
 			continue
 		}
-		clause := n > 0 && (f == gerund && (list[n-1].word == "for" || isCause(list[n-1].word)) ||
-			f == third && (list[n-1].word == "that" || list[n-1].word == "which" || list[n-1].word == "it") ||
-			f == base && (list[n-1].word == "to" || list[n-1].word == "can" || list[n-1].word == "will" || list[n-1].word == "may"))
+		clause := false
+		switch before := list[n-1].word; before {
+		case "for", "by", "of", "via":
+			clause = f == gerund
+		case "that", "which", "it":
+			clause = f == third
+		case "to", "can", "will", "may":
+			clause = f == base
+		}
 		if clause || !v.ambiguous && v.category.rank() >= Write {
-			c = higher(c, effect(root, v.category, list[n+1:], readOnly))
+			m.add(effectIn(list, n, root, v.category, readOnly), false)
 		}
 	}
-	return c
+	return m
 }
 
 // isCause reports whether a gerund behind the word is something the tool does.
@@ -229,8 +278,8 @@ func isCause(word string) bool {
 	return false
 }
 
-// negated reports whether the words before a verb deny it.
-func negated(before []token) bool {
+// isNegated reports whether the words before a verb deny it.
+func isNegated(before []token) bool {
 	for n := len(before) - 1; n >= 0 && n >= len(before)-2; n-- {
 		switch before[n].word {
 		case "not", "never", "without", "cannot", "don't", "doesn't", "won't", "can't", "non", "no":

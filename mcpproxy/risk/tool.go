@@ -74,13 +74,20 @@ func (a *Assessor) Tool(name string, definition []byte) *Tool {
 	t.configured = a.configured(name)
 
 	hints := readHints(memberOf(definition, "annotations"))
+	called, described := ofName(split, readOnly), ofDescription(first, readOnly)
+	switch { // a noun that could be a verb: group, "Log label exploration"
+	case called.weak && described.category == Read:
+		called.category = Read
+	case described.weak && called.category == Read:
+		described.category = Read
+	}
 	inputs := [...]struct {
 		category Category
 		source   Source
 	}{
 		{hints.category, SourceAnnotation},
-		{ofName(split, readOnly), SourceName},
-		{ofDescription(first, readOnly), SourceDescription},
+		{called.category, SourceName},
+		{described.category, SourceDescription},
 		{t.schema.shape(), SourceSchema},
 		{tierOf(memberOf(definition, "_meta")), SourceTier},
 	}

@@ -30,7 +30,7 @@ func verbOf(word string) verb {
 		"migrate", "mkdir", "chmod", "chown", "grant", "revoke", "unblock", "dismiss", "replace", "upsert", "remember",
 		"generate", "initialize", "initialise", "init", "mutate", "mutation", "manage", "toggle", "pause", "suspend",
 		"duplicate", "rotate", "reorder", "resize", "adjust", "recreate", "populate", "annotate", "compose",
-		"transform", "convert", "apply", "define", "establish", "fix", "autofix", "acknowledge", "associate",
+		"transform", "convert", "apply", "define", "establish", "initiate", "fix", "autofix", "acknowledge", "associate",
 		"disassociate", "activate", "deactivate", "alter", "amend", "increment", "decrement", "rewrite", "overwrite",
 		"persist", "enqueue", "ingest", "reindex", "vacuum", "extend", "renew", "escalate", "transition",
 		"upgrade", "downgrade", "disconnect", "split", "swap", "untag", "unset", "confirm", "shuffle", "join", "untrash",
@@ -41,21 +41,21 @@ func verbOf(word string) verb {
 		"post", "publish", "share", "follow", "leave", "link", "mute", "schedule", "select", "layout", "focus", "zoom",
 		"enter", "exit", "signal", "release", "draft", "reserve", "book", "sync", "fork", "bump", "touch", "kick",
 		"ban", "block", "complete", "cancel", "reset", "load", "stop", "halt", "abort", "request", "open", "log",
-		"group", "name", "map", "note", "document", "index", "cache", "format", "sign", "mount", "unmount", "alias",
-		"vote", "rate", "rank", "track", "backup", "export", "record", "design", "isolate", "trash", "expire",
-		"rollback", "revise", "order", "delay", "transfer", "place", "issue", "like", "expand", "shrink":
+		"note", "document", "index", "cache", "format", "sign", "mount", "unmount", "alias",
+		"vote", "rate", "track", "backup", "export", "record", "design", "isolate", "trash", "expire",
+		"rollback", "revise", "order", "delay", "transfer", "place", "issue", "expand", "shrink":
 		return verb{Write, true}
 
 	case "execute", "exec", "evaluate", "eval", "invoke", "send", "resend", "dispatch", "launch", "relaunch", "restart",
 		"reload", "respawn", "spawn", "rerun", "navigate", "goto", "submit", "broadcast", "delegate", "inject", "deploy",
 		"redeploy", "install", "reinstall", "perform", "automate", "interact", "curl", "wget", "sudo", "compile",
-		"paste", "initiate", "simulate", "emulate", "hover", "tap", "swipe", "resume", "operate", "forward", "instruct",
+		"paste", "simulate", "emulate", "hover", "tap", "swipe", "resume", "operate", "forward", "instruct",
 		"relay", "debug":
 		return verb{Execute, false}
 	case "run", "call", "trigger", "start", "build", "rebuild", "test", "click", "type", "press", "fill", "pipe", "prompt",
 		"script", "shell", "bash", "zsh", "sh", "powershell", "pwsh", "cmd", "terminal", "console", "command", "python",
 		"ssh", "repl", "cron", "drag", "scroll", "retry", "replay", "scale", "rollout", "control", "process", "connect",
-		"chat", "dial", "email", "message", "notify", "ask", "fire", "drive", "code", "work", "handle", "stream", "visit":
+		"chat", "dial", "email", "message", "notify", "ask", "fire", "drive", "code", "stream", "visit":
 		return verb{Execute, true}
 
 	case "delete", "del", "remove", "rm", "rmdir", "destroy", "truncate", "purge", "wipe", "erase", "prune", "kill",
@@ -91,6 +91,19 @@ func nounOf(word string) Category {
 	return 0
 }
 
+// isThing reports whether a word is rather a noun than a verb in front of a
+// verb: issue_read, code_search.
+func isThing(word string) bool {
+	switch word {
+	case "code", "console", "terminal", "command", "email", "message", "prompt", "script", "shell", "chat", "stream", "cron", "process",
+		"issue", "comment", "label", "tag", "note", "record", "document", "order", "book", "index", "link", "log", "draft", "post",
+		"star", "stage", "patch", "release", "request", "alias", "cache", "backup", "track", "layout", "charge", "invoice", "bill",
+		"refund", "payout", "deposit", "trade", "tip", "build", "report", "profile", "trace", "review":
+		return true
+	}
+	return false
+}
+
 // isMoney reports whether a noun is what a financial tool handles. The word
 // subscription alone is not: most are about messages.
 func isMoney(word string) bool {
@@ -115,7 +128,7 @@ func aboutMoney(word string) bool {
 }
 
 // withObject returns the category of a verb that depends on its object: the
-// words that follow it, up to a preposition. next calls yield for each of them.
+// words that follow it, up to a preposition.
 func withObject(word string, c Category, objects []token) Category {
 	has := func(words ...string) bool {
 		for _, o := range objects {
@@ -139,12 +152,21 @@ func withObject(word string, c Category, objects []token) Category {
 			"cluster", "database", "node", "pod", "job", "droplet", "dyno", "application", "app") {
 			return Execute
 		}
+	case "revert":
+		if has("branch", "parent") {
+			return Destructive
+		}
+	case "perform":
+		if has("search", "searches", "lookup", "analysis", "scan", "check", "checks", "count", "counts", "aggregation", "aggregations",
+			"audit", "inspection", "comparison", "research") {
+			return Read
+		}
 	case "query":
 		if has("database", "db", "sql", "postgres", "postgresql", "mysql", "sqlite", "d1") {
 			return Execute
 		}
 	case "apply":
-		if has("migration", "migrations", "terraform", "plan", "manifest", "manifests", "infrastructure", "stack", "sql") {
+		if has("tf", "migration", "migrations", "terraform", "plan", "manifest", "manifests", "infrastructure", "stack", "sql") {
 			return Execute
 		}
 	case "resolve":
