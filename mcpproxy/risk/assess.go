@@ -8,18 +8,13 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
-
-// A Detection is something that arguments do.
-type Detection struct {
-	Detector string // one of AllDetectors
-	At       string // where, as in "args.operations[0].arguments.keys"; redacted
-}
 
 // Bounds of a Result.
 const (
-	MaxDetections = 32  // the last is then "more"
-	MaxAt         = 200 // code points of a Detection's At
+	MaxDetections = 32  // if there are more, the last is "more"
+	MaxAt         = 200 // code points of a detection's At
 )
 
 // A Result is the risk of one call.
@@ -27,8 +22,8 @@ type Result struct {
 	Category   Category
 	Source     Source
 	Conflict   bool
-	Found      Detectors // of all detections, including those for which there was no room
-	Detections []Detection
+	Found      Detectors         // of all detections, including those for which there was no room
+	Detections []audit.Detection // At is as in "args.operations[0].arguments.keys", redacted
 }
 
 // raises returns the least category of a call that does d, if its tool has the
@@ -138,7 +133,7 @@ func (w *walk) found(d Detectors) {
 		if r.Found |= one; r.Found&More != 0 {
 			continue
 		}
-		found := Detection{one.first(), ""}
+		found := audit.Detection{Detector: one.first()}
 		if w.lookups--; w.lookups >= 0 {
 			if found.At = w.at(); slices.Contains(r.Detections, found) {
 				continue
@@ -150,7 +145,7 @@ func (w *walk) found(d Detectors) {
 		}
 		// The path of each further one would cost time that the agent chooses.
 		r.Found |= More
-		more := Detection{More.first(), "args"}
+		more := audit.Detection{Detector: More.first(), At: "args"}
 		if len(r.Detections) < MaxDetections {
 			r.Detections = append(r.Detections, more)
 		} else {
@@ -185,7 +180,7 @@ func (a *Assessor) appendPart(out, name []byte) []byte {
 	if a.text == nil || len(name) > longest {
 		return append(out, "…"...)
 	}
-	return append(out, cut(a.text(nil, audit.AppendUnquote(nil, name)), maxPart)...)
+	return append(out, cut(a.text(nil, jsontext.AppendUnquote(nil, name)), maxPart)...)
 }
 
 // maxPart is the number of code points of a name in a path.
@@ -315,7 +310,7 @@ func (w *walk) decodedName(name []byte) []byte {
 	if bytes.IndexByte(name, '\\') < 0 {
 		return name
 	}
-	w.names = audit.AppendUnquote(w.names[:0], name)
+	w.names = jsontext.AppendUnquote(w.names[:0], name)
 	return w.names
 }
 
@@ -369,7 +364,7 @@ func (w *walk) decoded(lit []byte) []byte {
 	if bytes.IndexByte(lit, '\\') < 0 {
 		return lit
 	}
-	w.spare = audit.AppendUnquote(w.spare[:0], lit)
+	w.spare = jsontext.AppendUnquote(w.spare[:0], lit)
 	w.used = max(w.used, len(w.spare))
 	return w.spare
 }

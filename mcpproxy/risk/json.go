@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unsafe"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // The functions below read the superset of JSON that servers do: they accept
@@ -138,7 +138,7 @@ func eachElement(b []byte, yield func(value []byte) bool) {
 // none.
 func memberOf(b []byte, name string) (value []byte) {
 	eachMember(b, func(n, v []byte) bool {
-		if string(n) == name || bytes.IndexByte(n, '\\') >= 0 && string(audit.AppendUnquote(nil, n)) == name {
+		if string(n) == name || bytes.IndexByte(n, '\\') >= 0 && string(jsontext.AppendUnquote(nil, n)) == name {
 			value = v
 		}
 		return true
@@ -160,7 +160,7 @@ func text(lit []byte) string {
 	if len(lit) == 0 || lit[0] != '"' {
 		return ""
 	}
-	return string(audit.AppendUnquote(nil, lit))
+	return string(jsontext.AppendUnquote(nil, lit))
 }
 
 // view is b as a string, for calls that do not keep it.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A Tool is a compiled definition. It is immutable.
@@ -245,7 +245,7 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 				if r.s.declared == nil {
 					r.s.declared = make(map[string]argument)
 				}
-				n := string(audit.AppendUnquote(nil, name))
+				n := string(jsontext.AppendUnquote(nil, name))
 				if len(r.s.declared) <= maxSchema {
 					r.s.declared[n] |= argumentOf([]byte(n)) | argumentBy(sub)
 				}
@@ -268,7 +268,7 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 			}
 		case "patternProperties":
 			eachMember(value, func(name, _ []byte) bool {
-				re, err := regexp.Compile(string(audit.AppendUnquote(nil, name)))
+				re, err := regexp.Compile(string(jsontext.AppendUnquote(nil, name)))
 				if err != nil || len(r.s.patterns) == maxSteps {
 					r.known = false
 					return false
