@@ -184,6 +184,99 @@ var scheduled = []struct {
 		h.add(10*minute, kind(audit.KindOpen))
 		h.add(10*minute, func(r *audit.Record) { r.CallNo = 1 })
 	}},
+	{"denial-burst", "10 in five minutes, also of several sessions", 1, func(h *history) {
+		h.many(5, hour, decision("deny", true))
+		h.many(5, hour, decision("deny", true), func(r *audit.Record) { r.SessionID = audit.NewID(h.now) })
+	}},
+	{"denial-burst", "9", 0, func(h *history) { h.many(9, hour, decision("deny", true)) }},
+	{"denial-burst", "of another user", 0, func(h *history) {
+		h.many(5, hour, decision("deny", true))
+		h.many(5, hour, decision("deny", true), func(r *audit.Record) { r.User = "bob" })
+	}},
+	{"denial-burst", "would have been denied, or asked for", 0, func(h *history) {
+		h.many(20, hour, decision("deny", false))
+		h.many(20, hour, decision("ask", true))
+	}},
+	{"denial-burst", "three calls with many operations", 0, func(h *history) {
+		h.many(3, hour, decision("deny", true), tool("batch"), arguments(`{"operations":[`+strings.Repeat(`{"tool":"x","arguments":{}},`, 20)+`{"tool":"x"}]}`))
+	}},
+	{"policy-changed", "another text", 1, func(h *history) { h.start(2*day, "a", "enforce"); h.start(hour, "b", "enforce") }},
+	{"policy-changed", "reloaded", 1, func(h *history) {
+		id := h.start(2*day, "a", "enforce")
+		h.load(hour, "b", "enforce", func(r *audit.Record) { r.SessionID = id })
+	}},
+	{"policy-changed", "back to one that was in force long ago", 1, func(h *history) {
+		h.start(20*day, "a", "enforce")
+		h.start(2*day, "b", "enforce")
+		h.start(hour, "a", "enforce")
+	}},
+	{"policy-changed", "two at the same time", 0, func(h *history) {
+		h.start(3*day, "a", "enforce")
+		h.start(2*day, "b", "enforce")
+		h.start(hour, "a", "enforce")
+	}},
+	{"policy-changed", "the first", 0, func(h *history) {
+		h.start(2*day, "", "")
+		h.start(hour, "a", "enforce")
+		h.start(hour-minute, "a", "observe")
+	}},
+	{"policy-changed", "of another server, user, host or tenant", 0, func(h *history) {
+		h.start(2*day, "a", "enforce")
+		h.start(hour, "b", "enforce", func(r *audit.Record) { r.User = "bob" })
+		h.start(hour, "b", "enforce", func(r *audit.Record) { r.Host = "h2" })
+		h.start(hour, "b", "enforce", func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "files"} })
+	}},
+	{"policy-changed", "long ago", 0, func(h *history) { h.start(3*day, "a", "enforce"); h.start(2*day, "b", "enforce") }},
+	{"policy-switched-off", "a session without one", 1, func(h *history) {
+		h.start(2*day, "a", "enforce")
+		h.start(hour, "", "")
+		h.start(hour-minute, "", "")
+	}},
+	{"policy-switched-off", "it only observes", 1, func(h *history) { h.start(2*day, "a", "enforce"); h.start(hour, "a", "observe") }},
+	{"policy-switched-off", "by a reload", 1, func(h *history) {
+		id := h.start(2*day, "a", "enforce")
+		h.load(hour, "a", "observe", func(r *audit.Record) { r.SessionID = id })
+	}},
+	{"policy-switched-off", "the record may still come", 0, func(h *history) { h.start(2*day, "a", "enforce"); h.start(time.Second, "", "") }},
+	{"policy-switched-off", "there was none, or it observed", 0, func(h *history) {
+		h.start(3*day, "", "")
+		h.start(2*day, "a", "observe")
+		h.start(hour, "", "")
+	}},
+	{"policy-switched-off", "another server's", 0, func(h *history) {
+		h.start(2*day, "a", "enforce")
+		h.start(hour, "", "", func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "files"} })
+	}},
+	{"policy-switched-off", "switched on", 0, func(h *history) { h.start(2*day, "", ""); h.start(hour, "a", "enforce") }},
+}
+
+// decision is a decision about a call.
+func decision(decision string, applied bool) func(*audit.Record) {
+	return func(r *audit.Record) { r.Policy = audit.Policy{Decision: decision, Applied: applied}.JSON() }
+}
+
+// start adds a session of an agent, whose policy is in force if it has a hash.
+func (h *history) start(age time.Duration, hash, mode string, change ...func(*audit.Record)) (id string) {
+	id = audit.NewID(h.now.Add(-age))
+	session := func(r *audit.Record) {
+		r.SessionID, r.ServerCommand = id, audit.Command{Command: "tmux"}
+		for _, c := range change {
+			c(r)
+		}
+	}
+	h.seq = 0
+	h.add(age, kind(audit.KindSessionStart), session)
+	if hash != "" {
+		h.load(age-time.Second, hash, mode, session, func(r *audit.Record) { r.ServerCommand = audit.Command{} })
+	}
+	return id
+}
+
+// load adds a record of a policy that came into force.
+func (h *history) load(age time.Duration, hash, mode string, change ...func(*audit.Record)) {
+	h.add(age, append([]func(*audit.Record){kind(audit.KindPolicy), func(r *audit.Record) {
+		r.Policy = audit.Policy{Hash: hash, Mode: mode, Event: "loaded", Source: "/etc/p.yaml"}.JSON()
+	}}, change...)...)
 }
 
 // TestScheduledRules asks the questions of the shipped rules.

@@ -27,10 +27,14 @@ func language() (*cel.Env, error) {
 		cel.Variable("op.complete", truth),
 		cel.Variable("record.anomalies", cel.ListType(text)),
 		cel.Variable("record.count", cel.IntType),
+		cel.Variable("record.detections", cel.ListType(text)),
+		cel.Variable("record.detections_at", cel.ListType(text)),
 		cel.Variable("record.denied", cel.IntType),
 		cel.Variable("record.duration_ms", cel.DoubleType),
 		cel.Variable("record.forwarded", truth),
+		cel.Variable("record.policy_applied", truth),
 		cel.Variable("record.recovered", truth),
+		cel.Variable("record.risk_conflict", truth),
 		cel.Variable("allowed_paths", cel.ListType(text)),
 		cel.Variable("own_paths", cel.ListType(text)),
 		pathFunction("under", under),
@@ -73,6 +77,19 @@ func texts(v ref.Val) (list []string) {
 
 // recordTexts are the texts of a record that a condition may name.
 var recordTexts = map[string]func(r *audit.Record) string{
+	"approval_outcome": func(r *audit.Record) string { return approvalOf(r).Outcome },
+
+	"policy_decision": func(r *audit.Record) string { return policyOf(r).Decision },
+	"policy_detail":   func(r *audit.Record) string { return policyOf(r).Detail },
+	"policy_event":    func(r *audit.Record) string { return policyOf(r).Event },
+	"policy_hash":     func(r *audit.Record) string { return policyOf(r).Hash },
+	"policy_mode":     func(r *audit.Record) string { return policyOf(r).Mode },
+	"policy_reason":   func(r *audit.Record) string { return policyOf(r).Reason },
+	"policy_rule":     func(r *audit.Record) string { return policyOf(r).Rule },
+	"policy_source":   func(r *audit.Record) string { return policyOf(r).Source },
+	"risk_category":   func(r *audit.Record) string { return riskOf(r).Category },
+	"risk_level":      func(r *audit.Record) string { return riskOf(r).Level },
+
 	"client_id":      func(r *audit.Record) string { return r.ClientID },
 	"client_name":    func(r *audit.Record) string { return r.Client.Name },
 	"client_version": func(r *audit.Record) string { return r.Client.Version },
@@ -89,6 +106,28 @@ var recordTexts = map[string]func(r *audit.Record) string{
 	"tier":           func(r *audit.Record) string { return r.Tier },
 	"tool":           func(r *audit.Record) string { return r.Tool },
 	"user":           func(r *audit.Record) string { return r.User },
+}
+
+// These read members that were checked when the record was parsed.
+
+func riskOf(r *audit.Record) audit.Risk {
+	k, _ := audit.ParseRisk(r.Risk)
+	return k
+}
+
+func policyOf(r *audit.Record) audit.Policy {
+	p, _ := audit.ParsePolicy(r.Policy)
+	return p
+}
+
+func approvalOf(r *audit.Record) audit.Approval {
+	a, _ := audit.ParseApproval(r.Approval)
+	return a
+}
+
+func detectionsOf(r *audit.Record) []audit.Detection {
+	list, _ := audit.ParseDetections(r.Detections)
+	return list
 }
 
 // A subject is one operation and its record, as the variables of a condition.
@@ -134,12 +173,26 @@ func (s *subject) ResolveName(name string) (any, bool) {
 		return r.Count, true
 	case "record.denied":
 		return r.Denied, true
+	case "record.detections", "record.detections_at":
+		texts := []string{}
+		for _, d := range detectionsOf(r) {
+			if name == "record.detections" {
+				texts = append(texts, d.Detector)
+			} else {
+				texts = append(texts, d.At)
+			}
+		}
+		return texts, true
 	case "record.duration_ms":
 		return float64(r.Duration.Microseconds()) / 1000, true
 	case "record.forwarded":
 		return r.Forwarded, true
+	case "record.policy_applied":
+		return policyOf(r).Applied, true
 	case "record.recovered":
 		return r.Recovered, true
+	case "record.risk_conflict":
+		return riskOf(r).Conflict, true
 	case "allowed_paths":
 		return s.paths.Allowed, true
 	case "own_paths":

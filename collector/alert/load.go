@@ -167,6 +167,7 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 		"kinds":      func(n *yaml.Node) { r.Kinds = l.kinds(n) },
 		"containing": func(n *yaml.Node) { r.Containing = l.texts(n) },
 		"anomalies":  func(n *yaml.Node) { r.Anomalies = l.texts(n) },
+		"detections": func(n *yaml.Node) { r.Detections = l.texts(n) },
 		"when":       func(n *yaml.Node) { r.when = l.expression(n, cel.BoolType) },
 		"details":    func(n *yaml.Node) { r.details = l.details(n) },
 		"suppress":   func(n *yaml.Node) { r.suppress, by = l.suppress(n) },
@@ -203,12 +204,12 @@ func (l *loader) complete(n *yaml.Node, r *Rule) {
 			questions++
 		}
 	}
-	streams := slices.ContainsFunc([]string{"when", "details", "containing", "anomalies"}, func(name string) bool { return has(n, name) })
+	streams := slices.ContainsFunc([]string{"when", "details", "containing", "anomalies", "detections"}, func(name string) bool { return has(n, name) })
 	switch {
 	case questions > 1:
 		l.problem(n, "want one of threshold, first_seen and query")
 	case questions == 1 && streams:
-		l.problem(n, "a rule with threshold, first_seen or query has no when, details, containing or anomalies: its question says what it finds")
+		l.problem(n, "a rule with threshold, first_seen or query has no when, details, containing, anomalies or detections: its question says what it finds")
 	case questions == 0 && has(n, "every"):
 		l.problem(n, "every goes with threshold, first_seen or query")
 	case has(n, "query") && (has(n, "operations") || has(n, "kinds")):
@@ -267,7 +268,7 @@ func (l *loader) severity(n *yaml.Node) Severity {
 }
 
 func (l *loader) kinds(n *yaml.Node) (kinds []audit.Kind) {
-	all := []audit.Kind{audit.KindCall, audit.KindOpen, audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly, audit.KindGap}
+	all := []audit.Kind{audit.KindCall, audit.KindOpen, audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly, audit.KindGap, audit.KindPolicy}
 	for i, text := range l.texts(n) {
 		if !slices.Contains(all, audit.Kind(text)) {
 			l.problem(n.Content[i], "%q is no kind of record, want one of %q", text, all)

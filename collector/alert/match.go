@@ -101,6 +101,9 @@ func (r *Rule) worth(record *audit.Record, op *audit.Operation, text *clearText)
 	}) {
 		return false
 	}
+	if len(r.Detections) > 0 && !r.detected(record) {
+		return false
+	}
 	if len(r.Containing) == 0 {
 		return true
 	}
@@ -110,6 +113,13 @@ func (r *Rule) worth(record *audit.Record, op *audit.Operation, text *clearText)
 	}
 	plain := text.of(args)
 	return slices.ContainsFunc(r.Containing, func(part string) bool { return strings.Contains(plain, part) })
+}
+
+// detected reports whether the record has one of the rule's detections.
+func (r *Rule) detected(record *audit.Record) bool {
+	return slices.ContainsFunc(detectionsOf(record), func(d audit.Detection) bool {
+		return r.Detections[0] == "*" || slices.Contains(r.Detections, d.Detector)
+	})
 }
 
 // A clearText is the plain text of one operation's arguments, made once for all

@@ -18,8 +18,8 @@ var stored = strings.Replace(operations, " FINAL", "", 1)
 
 // columns are those that rules may group operations by.
 var columns = []string{
-	"call_no", "client_id", "client_name", "client_version", "error_type", "host", "kind", "method", "operation", "operation_args", "outcome",
-	"path", "server_command", "server_name", "server_version", "session_id", "target", "tenant", "tier", "tool", "tool_hash", "user",
+	"approval_outcome", "call_no", "client_id", "client_name", "client_version", "error_type", "host", "kind", "method", "operation", "operation_args", "outcome",
+	"path", "policy_decision", "policy_rule", "risk_category", "risk_level", "server_command", "server_name", "server_version", "session_id", "target", "tenant", "tier", "tool", "tool_hash", "user",
 }
 
 var argument = regexp.MustCompile(`^args\.([A-Za-z_][A-Za-z0-9_]*)$`)

@@ -24,9 +24,10 @@ type Rule struct {
 
 	// Filters before the condition: it is evaluated only for operations with
 	// one of the texts in their clear arguments, and for records with one of
-	// the anomalies, where "*" is any. None: for all.
+	// the anomalies and one of the detections, where "*" is any. None: for all.
 	Containing []string
 	Anomalies  []string
+	Detections []string
 
 	when    cel.Program // nil: always
 	details []detail

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,6 +106,27 @@ func TestShippedOnRecords(t *testing.T) {
 	anomaly := func(words ...string) func(*audit.Record) {
 		return func(r *audit.Record) { r.Anomalies = words }
 	}
+	decided := func(p audit.Policy) func(*audit.Record) {
+		return func(r *audit.Record) { r.Policy = p.JSON() }
+	}
+	refused := func(r *audit.Record) { r.Outcome, r.Forwarded = audit.OutcomeError, false }
+	unknown := func(r *audit.Record) { r.Outcome, r.Forwarded = audit.OutcomeUnknown, false }
+	// detected makes a forwarded call with detectors, then applies changes.
+	detected := func(category string, more ...any) func(*audit.Record) {
+		return func(r *audit.Record) {
+			var found []audit.Detection
+			r.Forwarded, r.Risk = true, audit.Risk{Category: category}.JSON()
+			for _, m := range more {
+				switch m := m.(type) {
+				case string:
+					found = append(found, audit.Detection{Detector: m, At: "keys"})
+				case func(*audit.Record):
+					m(r)
+				}
+			}
+			r.Detections = audit.DetectionsJSON(found)
+		}
+	}
 	tested := map[string]bool{}
 	for _, tt := range []struct {
 		rule   string
@@ -125,6 +148,23 @@ func TestShippedOnRecords(t *testing.T) {
 		{"anomalies", false, anomaly()},
 		{"anomalies", false, anomaly("args_cut", "oversize")},
 		{"anomalies", false, kind(audit.KindSessionStart)},
+		{"dangerous-call-let-through", true, detected("destructive", "recursive_delete")},
+		{"dangerous-call-let-through", true, detected("execute", "path_sensitive", "opaque")},
+		{"dangerous-call-let-through", true, detected("execute", "path_sensitive", "more")},
+		{"dangerous-call-let-through", true, detected("destructive", "kill", decided(audit.Policy{Decision: "deny"}))},
+		{"dangerous-call-let-through", true, detected("destructive", "shutdown", decided(audit.Policy{Decision: "allow", Applied: true}))},
+		{"dangerous-call-let-through", true, detected("destructive", "shutdown", unknown)},
+		{"dangerous-call-let-through", true, detected("destructive", "shutdown", func(r *audit.Record) { r.Kind, r.Outcome, r.Forwarded = audit.KindOpen, "", false })},
+		{"dangerous-call-let-through", false, detected("destructive", "shutdown", unknown, decided(audit.Policy{Decision: "ask", Applied: true}))},
+		{"dangerous-call-let-through", false, detected("destructive", "shutdown", refused, decided(audit.Policy{Decision: "deny", Applied: true}))},
+		{"dangerous-call-let-through", false, detected("destructive", "shutdown", refused)},
+		{"dangerous-call-let-through", false, detected("destructive", "shutdown", func(r *audit.Record) { r.Approval = audit.Approval{Outcome: "approved"}.JSON() })},
+		{"dangerous-call-let-through", false, detected("destructive", "path_relative")},
+		{"dangerous-call-let-through", false, detected("execute", "credential_read")},
+		{"dangerous-call-let-through", false, detected("destructive")},
+		{"policy-not-loaded", true, kind(audit.KindPolicy, decided(audit.Policy{Event: "reload_failed", Detail: "line 3"}))},
+		{"policy-not-loaded", false, kind(audit.KindPolicy, decided(audit.Policy{Event: "loaded"}))},
+		{"policy-not-loaded", false, decided(audit.Policy{Event: "reload_failed"})},
 	} {
 		tested[tt.rule] = true
 		row := call(1, "list_panes", "{}", tt.change)
@@ -135,6 +175,19 @@ func TestShippedOnRecords(t *testing.T) {
 	for _, r := range rules.All() {
 		if !r.Scheduled() && len(r.Operations) == 0 && !tested[r.Name] {
 			t.Errorf("%s has no test", r.Name)
+		}
+	}
+}
+
+// TestDetectionsAreKnown compares the detectors that the rules name with the
+// published list.
+func TestDetectionsAreKnown(t *testing.T) {
+	known := risk.AllDetectors()
+	for _, r := range shipped(t, paths).All() {
+		for _, word := range r.Detections {
+			if !slices.Contains(known, word) {
+				t.Errorf("%s: %q is not a detector", r.Name, word)
+			}
 		}
 	}
 }

@@ -51,3 +51,67 @@ ARRAY JOIN multiIf(operation = 'set_environment', [if(JSONType(operation_args, '
                    [JSONExtractRaw(operation_args, 'environment')]) AS name
 WHERE kind = 'call' AND (operation = 'set_environment' OR has(['create_session', 'create_window', 'split_window', 'respawn_pane'], operation))
 GROUP BY tenant, effect, name, scope, tool, server_name, host, user, client_id;
+
+-- One row for each hour, session, effect and rule: the calls that a policy denied
+-- or asked for, or would have if it had been enforced. A record that arrives
+-- again changes nothing: its call is in the set already. Read it with FINAL.
+CREATE TABLE IF NOT EXISTS ${database}.decision_states ${on_cluster}
+(
+    hour        DateTime('UTC')         CODEC(Delta(4), ZSTD(1)),
+    tenant      String                  CODEC(ZSTD(1)),
+    session_id  String                  CODEC(ZSTD(1)),
+    effect      Enum8('denied' = 1, 'would_deny' = 2, 'asked' = 3, 'would_ask' = 4),
+    rule        String                  CODEC(ZSTD(1)),
+    tool        String                  CODEC(ZSTD(1)), -- without one, the method
+    category    String                  CODEC(ZSTD(1)), -- of the risk
+    host        String                  CODEC(ZSTD(1)),
+    user        String                  CODEC(ZSTD(1)),
+    server_name String                  CODEC(ZSTD(1)),
+    reason      SimpleAggregateFunction(max, String) CODEC(ZSTD(1)),
+    last_ts     SimpleAggregateFunction(max, DateTime64(6, 'UTC')) CODEC(ZSTD(1)),
+    calls       AggregateFunction(groupBitmap, UInt64) -- call_no
+)
+ENGINE = ${replicated}AggregatingMergeTree
+PARTITION BY toMonday(hour)
+PRIMARY KEY (tenant, hour)
+ORDER BY (tenant, hour, session_id, effect, rule, tool, category, host, user, server_name)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
+         min_age_to_force_merge_seconds = 3600, min_age_to_force_merge_on_partition_only = 1;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS ${database}.decision_feed ${on_cluster} TO ${database}.decision_states AS
+SELECT toStartOfHour(ts) AS hour, tenant, session_id,
+       CAST(multiIf(policy_decision = 'deny' AND policy_applied, 'denied', policy_decision = 'deny', 'would_deny', policy_applied, 'asked', 'would_ask'),
+            'Enum8(\'denied\' = 1, \'would_deny\' = 2, \'asked\' = 3, \'would_ask\' = 4)') AS effect,
+       policy_rule AS rule, if(events.tool = '', method, events.tool) AS tool, risk_category AS category, host, user, server_name,
+       max(JSONExtractString(policy, 'reason')) AS reason, max(ts) AS last_ts,
+       groupBitmapState(call_no) AS calls
+FROM ${database}.events
+WHERE kind = 'call' AND policy_decision IN ('deny', 'ask')
+GROUP BY hour, tenant, session_id, effect, rule, tool, category, host, user, server_name;
+
+-- One row for each hour, session, category of risk and detector: the calls with
+-- both. The rows without a detector have all calls.
+CREATE TABLE IF NOT EXISTS ${database}.risk_states ${on_cluster}
+(
+    hour        DateTime('UTC')         CODEC(Delta(4), ZSTD(1)),
+    tenant      String                  CODEC(ZSTD(1)),
+    session_id  String                  CODEC(ZSTD(1)),
+    category    String                  CODEC(ZSTD(1)),
+    detector    String                  CODEC(ZSTD(1)),
+    host        String                  CODEC(ZSTD(1)),
+    server_name String                  CODEC(ZSTD(1)),
+    calls       AggregateFunction(groupBitmap, UInt64) -- call_no
+)
+ENGINE = ${replicated}AggregatingMergeTree
+PARTITION BY toMonday(hour)
+PRIMARY KEY (tenant, hour)
+ORDER BY (tenant, hour, session_id, category, detector, host, server_name)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1,
+         min_age_to_force_merge_seconds = 3600, min_age_to_force_merge_on_partition_only = 1;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS ${database}.risk_feed ${on_cluster} TO ${database}.risk_states AS
+SELECT toStartOfHour(ts) AS hour, tenant, session_id, risk_category AS category, detector, host, server_name, groupBitmapState(call_no) AS calls
+FROM ${database}.events
+ARRAY JOIN arrayPushFront(detections, '') AS detector
+WHERE kind = 'call' AND risk_category != ''
+GROUP BY hour, tenant, session_id, category, detector, host, server_name;

@@ -161,6 +161,8 @@ func (s *Store) retain(ctx context.Context, keep Retention) error {
 		{"session_states", "last_ts", keep.Events},
 		{"definition_states", "last_ts", keep.Events},
 		{"effect_states", "last_ts", keep.Events},
+		{"decision_states", "hour", keep.Events},
+		{"risk_states", "hour", keep.Events},
 		{"gaps", "seen_at", keep.Events},
 		{"alerts", "ts", keep.Events},
 		{"alert_events", "at", keep.Events},
