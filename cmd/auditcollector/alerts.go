@@ -11,11 +11,10 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 )
@@ -85,58 +84,45 @@ func (c config) receivers(log *zap.Logger) ([]notify.Receiver, error) {
 	return list, errors.Join(problems...)
 }
 
-// An alertStore is ClickHouse as an alert.Store. The questions of rules are
-// asked with the rights of a reader.
-type alertStore struct {
-	*clickhouse.Store
-	reader driver.Conn
-}
-
-// Ask implements alert.Store.
-func (s alertStore) Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error {
-	return clickhouse.Ask(ctx, s.reader, sql, since, do)
-}
-
-// alertStore returns the store of alerts around s. Whoever asks for it closes
-// the reader.
-func (c config) alertStore(s *clickhouse.Store) (alertStore, error) {
+// reader returns the store as a reader sees it, for the queries of rules. It
+// does not connect.
+func (c config) reader() (*store.Reader, error) {
 	cc, err := c.clickhouse(chdb.Reader)
 	if err != nil {
-		return alertStore{}, err
+		return nil, err
 	}
-	reader, err := clickhouse.OpenReader(cc)
+	r, err := store.OpenReader(cc)
 	if err != nil {
-		return alertStore{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
+		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
-	return alertStore{s, reader}, nil
+	return r, nil
 }
 
 // alerts evaluates records and notifies.
 type alerts struct {
-	store    alertStore
+	reader   *store.Reader
 	engine   *alert.Engine
 	notifier *notify.Notifier
 	log      *zap.Logger
 }
 
 // newAlerts connects to nothing.
-func newAlerts(cfg config, s *clickhouse.Store, log *zap.Logger) (*alerts, error) {
+func newAlerts(cfg config, s *store.Store, log *zap.Logger) (*alerts, error) {
 	rules, err := cfg.rules(cfg.ruleFiles)
 	receivers, receiversErr := cfg.receivers(log)
 	if err := errors.Join(err, receiversErr); err != nil {
 		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
-	store, err := cfg.alertStore(s)
-	if err != nil {
+	a := &alerts{log: log}
+	if a.reader, err = cfg.reader(); err != nil {
 		return nil, err
 	}
-	a := &alerts{store: store, log: log}
 	a.notifier, err = notify.New(notify.Config{Outbox: s, Receivers: receivers, Log: log})
 	if err != nil {
 		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	a.engine, err = alert.New(alert.Config{
-		Rules: rules, Store: store, Name: audit.NewID(time.Now()), Stored: a.notifier.Stored, Log: log,
+		Rules: rules, Keeper: s, Records: s, Asker: a.reader, Name: audit.NewID(time.Now()), Stored: a.notifier.Stored, Log: log,
 	})
 	return a, err
 }
@@ -169,4 +155,4 @@ func (a *alerts) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (a *alerts) close() { a.store.reader.Close() }
+func (a *alerts) close() { a.reader.Close() }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
 	"auditproxy/sink/clickhouse"
@@ -76,7 +77,7 @@ func (s *site) sheet(t *testing.T) {
 // chooses.
 func (s *site) harm(t *testing.T) (session string, ids []string) {
 	t.Helper()
-	store, err := clickhouse.Open(clickhouse.Config{
+	store, err := store.Open(clickhouse.Config{
 		Addrs: []string{"localhost:0"}, HTTP: true, Database: "audit", Uncompressed: true, Dial: chdb.Dialer(s.h.dir+"/local", chdb.Writer),
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/store"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -28,7 +29,7 @@ func TestCompleteness(t *testing.T) {
 	defer w.stop()
 	eventually(t, "the records are there", h.counts(t, distinct, 3))
 
-	s, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(h.dir+"/local", chdb.Writer), Uncompressed: true})
+	s, err := store.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(h.dir+"/local", chdb.Writer), Uncompressed: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/escape"
-	"auditproxy/sink/clickhouse"
 
 	"github.com/spf13/cobra"
 )
@@ -33,13 +33,13 @@ func newDeadLettersCmd(a *app) *cobra.Command {
 }
 
 func newListLettersCmd(a *app) *cobra.Command {
-	var f clickhouse.LetterFilter
+	var f store.LetterFilter
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list dead letters; the exit code is 1 if there are any",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *clickhouse.Store) error {
+			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
 				found, err := a.listLetters(ctx, s, f)
 				if err == nil && found {
 					return cli.ExitError{Code: cli.ExitFound}
@@ -53,20 +53,20 @@ func newListLettersCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-func addLetterFlags(cmd *cobra.Command, f *clickhouse.LetterFilter) {
+func addLetterFlags(cmd *cobra.Command, f *store.LetterFilter) {
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "only those with this `word`")
 }
 
 // letters loads the configuration and has do work with the store.
-func (a *app) letters(ctx context.Context, do func(context.Context, config, *clickhouse.Store) error) error {
+func (a *app) letters(ctx context.Context, do func(context.Context, config, *store.Store) error) error {
 	return a.configured(ctx, func(ctx context.Context, cfg config) error {
-		return a.withStore(ctx, cfg, func(s *clickhouse.Store) error { return do(ctx, cfg, s) })
+		return a.withStore(ctx, cfg, func(s *store.Store) error { return do(ctx, cfg, s) })
 	})
 }
 
 // eachPage calls do with dead letters, in pages, so that memory does not grow
 // with their number.
-func eachPage(ctx context.Context, s *clickhouse.Store, f clickhouse.LetterFilter, do func([]clickhouse.Letter) error) error {
+func eachPage(ctx context.Context, s *store.Store, f store.LetterFilter, do func([]store.Letter) error) error {
 	for {
 		page, err := s.Letters(ctx, f)
 		if err != nil || len(page) == 0 {
@@ -79,9 +79,9 @@ func eachPage(ctx context.Context, s *clickhouse.Store, f clickhouse.LetterFilte
 	}
 }
 
-func (a *app) listLetters(ctx context.Context, s *clickhouse.Store, f clickhouse.LetterFilter) (found bool, err error) {
+func (a *app) listLetters(ctx context.Context, s *store.Store, f store.LetterFilter) (found bool, err error) {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	err = eachPage(ctx, s, f, func(page []clickhouse.Letter) error {
+	err = eachPage(ctx, s, f, func(page []store.Letter) error {
 		if !found {
 			fmt.Fprintln(w, "PLACE\tKEY\tSEEN\tREASON\tBYTES\tREPLAYED")
 		}
@@ -132,8 +132,8 @@ func newShowLetterCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *clickhouse.Store) error {
-				list, err := s.Letters(ctx, clickhouse.LetterFilter{Source: source, Replayed: true})
+			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
+				list, err := s.Letters(ctx, store.LetterFilter{Source: source, Replayed: true})
 				if err == nil && len(list) == 0 {
 					err = fmt.Errorf("there is no dead letter of %s", place(*source))
 				}
@@ -151,7 +151,7 @@ func newShowLetterCmd(a *app) *cobra.Command {
 // maxShown is how many bytes of a letter are shown to people.
 const maxShown = 4096
 
-func (a *app) showLetters(list []clickhouse.Letter, raw bool) error {
+func (a *app) showLetters(list []store.Letter, raw bool) error {
 	for _, l := range list {
 		if raw {
 			if _, err := a.stdout.Write(l.Raw); err != nil {
@@ -176,7 +176,7 @@ func (a *app) showLetters(list []clickhouse.Letter, raw bool) error {
 }
 
 func newReplayCmd(a *app) *cobra.Command {
-	var f clickhouse.LetterFilter
+	var f store.LetterFilter
 	cmd := &cobra.Command{
 		Use:   "replay [PLACE...]",
 		Short: "try dead letters again: all, or those of some places",
@@ -184,7 +184,7 @@ func newReplayCmd(a *app) *cobra.Command {
 tables were changed. What is a record is stored among the others and its letter
 marked; the rest stays as it is. The exit code is 1 if some stay.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.letters(cmd.Context(), func(ctx context.Context, cfg config, s *clickhouse.Store) error {
+			return a.letters(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
 				r := replay{app: a, store: s, decoder: ingest.Decoder{Keep: cfg.keepEvents, Tenants: cfg.tenants}}
 				return r.run(ctx, f, args)
 			})
@@ -197,13 +197,13 @@ marked; the rest stays as it is. The exit code is 1 if some stay.`,
 // A replay counts what it does.
 type replay struct {
 	*app
-	store          *clickhouse.Store
+	store          *store.Store
 	decoder        ingest.Decoder
 	stored, remain int
 }
 
-func (r *replay) run(ctx context.Context, f clickhouse.LetterFilter, places []string) error {
-	filters := []clickhouse.LetterFilter{f}
+func (r *replay) run(ctx context.Context, f store.LetterFilter, places []string) error {
+	filters := []store.LetterFilter{f}
 	if len(places) > 0 {
 		filters = nil
 	}
@@ -216,7 +216,7 @@ func (r *replay) run(ctx context.Context, f clickhouse.LetterFilter, places []st
 		filters = append(filters, f)
 	}
 	for _, f := range filters {
-		if err := eachPage(ctx, r.store, f, func(page []clickhouse.Letter) error { return r.page(ctx, page) }); err != nil {
+		if err := eachPage(ctx, r.store, f, func(page []store.Letter) error { return r.page(ctx, page) }); err != nil {
 			return err
 		}
 	}
@@ -230,7 +230,7 @@ func (r *replay) run(ctx context.Context, f clickhouse.LetterFilter, places []st
 // page retries letters. A crash between the two inserts leaves records stored
 // and their letters unmarked: the next replay stores them again, which changes
 // nothing.
-func (r *replay) page(ctx context.Context, page []clickhouse.Letter) error {
+func (r *replay) page(ctx context.Context, page []store.Letter) error {
 	var rows []ingest.Row
 	var done []ingest.DeadLetter
 	for _, l := range page {

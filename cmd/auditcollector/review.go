@@ -24,7 +24,6 @@ import (
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -123,12 +122,12 @@ func checkName(who string) error {
 
 // A reviewPage is the review page and how it reads records.
 type reviewPage struct {
-	cfg            config
-	log            *zap.Logger
-	tls            *tls.Config // nil: none
-	reader, writer driver.Conn
-	store          *store.Store
-	pages          *review.Server
+	cfg    config
+	log    *zap.Logger
+	tls    *tls.Config // nil: none
+	reader *store.Reader
+	store  *store.Store // nil until open
+	pages  *review.Server
 }
 
 // newReviewPage connects to nothing. It returns nil if the page is disabled.
@@ -159,20 +158,13 @@ func (p *reviewPage) open() (err error) {
 	if err != nil {
 		return err
 	}
-	writer, err := p.cfg.clickhouse(chdb.Writer)
-	if err != nil {
+	if p.reader, err = store.OpenReader(reader); err != nil {
 		return err
 	}
-	if p.reader, err = clickhouse.OpenReader(reader); err != nil {
+	if p.store, err = p.cfg.store(); err != nil {
 		return err
 	}
-	if p.writer, err = clickhouse.OpenWriter(writer); err != nil {
-		return err
-	}
-	if p.store, err = store.New(store.Config{Reader: p.reader, Writer: p.writer, Database: p.cfg.database}); err != nil {
-		return err
-	}
-	p.pages, err = review.New(review.Config{Store: p.store, Tenant: r.tenant, Who: review.Who, Log: p.log})
+	p.pages, err = review.New(review.Config{Reader: p.reader, Store: p.store, Tenant: r.tenant, Who: review.Who, Log: p.log})
 	return err
 }
 
@@ -191,16 +183,17 @@ func (p *reviewPage) close() {
 	if p == nil {
 		return
 	}
-	for _, conn := range []driver.Conn{p.reader, p.writer} {
-		if conn != nil {
-			conn.Close()
-		}
+	if p.reader != nil {
+		p.reader.Close()
+	}
+	if p.store != nil {
+		p.store.Close()
 	}
 }
 
 // serve opens the page, prints a link to it and serves it until ctx ends.
 func (p *reviewPage) serve(ctx context.Context, a *app) error {
-	sees, err := p.store.Tenant(ctx)
+	sees, err := p.reader.Tenant(ctx)
 	if err != nil {
 		return p.cfg.explain(err)
 	}

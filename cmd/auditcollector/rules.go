@@ -17,8 +17,8 @@ import (
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/escape"
-	"auditproxy/sink/clickhouse"
 
 	"github.com/spf13/cobra"
 )
@@ -127,13 +127,13 @@ nothing. The exit code is 1 if they find anything, 2 if a rule cannot be run.`,
 			}
 			ctx, cancel := cli.Interruptible(cmd.Context())
 			defer cancel()
-			return a.withStore(ctx, cfg, func(s *clickhouse.Store) error {
-				store, err := cfg.alertStore(s)
+			return a.withStore(ctx, cfg, func(s *store.Store) error {
+				reader, err := cfg.reader()
 				if err != nil {
 					return err
 				}
-				defer store.reader.Close()
-				t := trial{app: a, store: store, rules: rules, since: time.Now().Add(-age), asJSON: asJSON}
+				defer reader.Close()
+				t := trial{app: a, store: s, reader: reader, rules: rules, since: time.Now().Add(-age), asJSON: asJSON}
 				return t.run(ctx)
 			})
 		},
@@ -146,7 +146,8 @@ nothing. The exit code is 1 if they find anything, 2 if a rule cannot be run.`,
 // A trial runs rules on stored records.
 type trial struct {
 	*app
-	store  alertStore
+	store  *store.Store
+	reader *store.Reader
 	rules  *alert.Rules
 	since  time.Time
 	asJSON bool
@@ -161,7 +162,7 @@ func (t *trial) run(ctx context.Context) error {
 		if !r.Scheduled() {
 			continue
 		}
-		err := alert.Ask(ctx, t.store, r, t.since, func(a alert.Alert) error {
+		err := alert.Ask(ctx, t.reader, r, t.since, func(a alert.Alert) error {
 			found[a.ID] = a
 			return nil
 		})

@@ -294,11 +294,11 @@ func TestScheduledRules(t *testing.T) {
 	if _, err := store.Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)
 	}
-	alerts, err := cfg.alertStore(store)
+	reader, err := cfg.reader()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer alerts.reader.Close()
+	defer reader.Close()
 	rules, err := cfg.rules([]string{shippedRules})
 	if err != nil {
 		t.Fatal(err)
@@ -328,7 +328,7 @@ func TestScheduledRules(t *testing.T) {
 			}
 			var found [2][]alert.Alert
 			for i := range found {
-				err := alert.Ask(t.Context(), alerts, byName[tt.rule], time.Now().Add(-2*hour), func(a alert.Alert) error {
+				err := alert.Ask(t.Context(), reader, byName[tt.rule], time.Now().Add(-2*hour), func(a alert.Alert) error {
 					found[i] = append(found[i], a)
 					return nil
 				})
@@ -362,7 +362,7 @@ func TestScheduledRules(t *testing.T) {
 			}
 		}
 		for name, rule := range byName {
-			err := alert.Ask(t.Context(), alerts, rule, past.now.Add(-25*hour), func(a alert.Alert) error {
+			err := alert.Ask(t.Context(), reader, rule, past.now.Add(-25*hour), func(a alert.Alert) error {
 				t.Errorf("%s found %+v", name, a)
 				return nil
 			})

@@ -13,7 +13,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector"
-	"auditproxy/sink/clickhouse"
+	"auditproxy/collector/store"
 	"auditproxy/sink/kafka"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -116,7 +116,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	return g.Wait()
 }
 
-func newCollector(cfg config, store *clickhouse.Store, alerts *alerts, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {
+func newCollector(cfg config, store *store.Store, alerts *alerts, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {
 	cc := collector.Config{
 		Store:      store,
 		Keep:       cfg.keepEvents,
@@ -199,7 +199,7 @@ const completenessEvery = time.Minute
 
 // watchCompleteness queries the store for missing records until ctx ends. They
 // show in the metrics, and in the log whenever they have changed.
-func watchCompleteness(ctx context.Context, every time.Duration, s *clickhouse.Store, r prometheus.Registerer, log *zap.Logger) {
+func watchCompleteness(ctx context.Context, every time.Duration, s *store.Store, r prometheus.Registerer, log *zap.Logger) {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "auditcollector", Name: name, Help: help})
 		r.MustRegister(g)
@@ -210,7 +210,7 @@ func watchCompleteness(ctx context.Context, every time.Duration, s *clickhouse.S
 	silent := gauge("silent_sessions", "Sessions of the last two days without an end and without a record for five minutes.")
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	var said clickhouse.Completeness
+	var said store.Completeness
 	for {
 		select {
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/store"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -29,12 +30,12 @@ func (c config) storeName() string {
 
 // store returns the configured ClickHouse, or the local engine of a running
 // collector. It does not connect.
-func (c config) store() (*clickhouse.Store, error) {
+func (c config) store() (*store.Store, error) {
 	cc, err := c.clickhouse(chdb.Writer)
 	if err != nil {
 		return nil, err
 	}
-	return clickhouse.Open(cc)
+	return store.Open(cc)
 }
 
 // clickhouse returns where the configured ClickHouse is, or the local engine
@@ -89,7 +90,7 @@ func newMigrateCmd(a *app) *cobra.Command {
 
 // migrate brings the tables up to date and prints the changes.
 func (a *app) migrate(ctx context.Context, cfg config) error {
-	return a.withStore(ctx, cfg, func(s *clickhouse.Store) error {
+	return a.withStore(ctx, cfg, func(s *store.Store) error {
 		applied, err := s.Migrate(ctx, cfg.retention())
 		for _, name := range applied.Migrations {
 			fmt.Fprintf(a.stdout, "applied %s\n", name)
@@ -106,7 +107,7 @@ func (a *app) migrate(ctx context.Context, cfg config) error {
 
 // withStore calls work with the store. If that is a local engine that no
 // collector serves, it runs one meanwhile.
-func (a *app) withStore(ctx context.Context, cfg config, do func(*clickhouse.Store) error) error {
+func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) error) error {
 	s, err := cfg.store()
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (a *app) withStore(ctx context.Context, cfg config, do func(*clickhouse.Sto
 
 // prepare migrates, and waits for ClickHouse as long as that takes. It returns
 // an error only if waiting would not help.
-func prepare(ctx context.Context, s *clickhouse.Store, cfg config, log *zap.Logger) error {
+func prepare(ctx context.Context, s *store.Store, cfg config, log *zap.Logger) error {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
 		_, err := s.Migrate(ctx, cfg.retention())
 		switch {

@@ -23,29 +23,36 @@ const (
 	retryLast  = 10 * time.Second
 )
 
-// A Store is the part of a store that alerts need.
-type Store interface {
+// A Keeper keeps alerts, and how far records are evaluated.
+type Keeper interface {
 	// InsertAlerts stores new alerts and returns them. An alert whose
 	// suppression key is already stored is stored as suppressed.
 	InsertAlerts(ctx context.Context, alerts []Alert) ([]Alert, error)
-
-	// Arrived calls do with the records that arrived after one time and up to
-	// another, in pages. It ends with the first error of do.
-	Arrived(ctx context.Context, after, upto time.Time, do func([]ingest.Row) error) error
-
-	// Ask calls do with each row of the result of a query, which has the
-	// parameter since.
-	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
-
 	Marks(ctx context.Context) ([]Mark, error)
 	SetMarks(ctx context.Context, marks []Mark) error
 }
 
+// Records are the stored records.
+type Records interface {
+	// Arrived calls do with the records that arrived after one time and up to
+	// another, in pages. It ends with the first error of do.
+	Arrived(ctx context.Context, after, upto time.Time, do func([]ingest.Row) error) error
+}
+
+// An Asker runs the queries of rules.
+type Asker interface {
+	// Ask calls do with each row of the result of a query, which has the
+	// parameter since. It ends with the first error of do.
+	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
+}
+
 // A Config configures an Engine.
 type Config struct {
-	Rules *Rules // Required.
-	Store Store  // Required.
-	Name  string // of this run, unlike that of any other. Required.
+	Rules   *Rules  // Required.
+	Keeper  Keeper  // Required.
+	Records Records // Required.
+	Asker   Asker   // Required.
+	Name    string  // of this run, unlike that of any other. Required.
 
 	// Stored is called with alerts once they are stored; it must not block.
 	// nil: no callback.
@@ -82,7 +89,7 @@ func New(c Config) (*Engine, error) {
 	if c.Rules == nil {
 		problems = append(problems, errors.New("there are no rules"))
 	}
-	if c.Store == nil {
+	if c.Keeper == nil || c.Records == nil || c.Asker == nil {
 		problems = append(problems, errors.New("there is no store"))
 	}
 	if c.Name == "" {
@@ -107,7 +114,7 @@ func New(c Config) (*Engine, error) {
 // first record is stored: without a mark, the records of a run that died
 // would not be swept.
 func (e *Engine) Register(ctx context.Context) error {
-	if err := e.Store.SetMarks(ctx, []Mark{e.mark()}); err != nil {
+	if err := e.Keeper.SetMarks(ctx, []Mark{e.mark()}); err != nil {
 		return fmt.Errorf("registering for alerts: %w", err)
 	}
 	return nil
@@ -217,7 +224,7 @@ func (e *Engine) store(ctx context.Context, alerts []Alert) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	stored, err := e.Store.InsertAlerts(ctx, alerts)
+	stored, err := e.Keeper.InsertAlerts(ctx, alerts)
 	<-e.storing
 	// After a crash here, the deliverer finds the alerts in the store.
 	if len(stored) > 0 && e.Stored != nil {

@@ -162,7 +162,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := alert.Config{Rules: rules, Store: s, Name: name}
+	c := alert.Config{Rules: rules, Keeper: s, Records: s, Asker: s, Name: name}
 	for _, f := range change {
 		f(&c)
 	}

@@ -20,7 +20,7 @@ func (e *Engine) keep(ctx context.Context) {
 		if err := e.catchUp(ctx, first); err != nil && ctx.Err() == nil {
 			e.Log.Warn("alerts are not evaluated up to now; the next sweep goes on", zap.Error(err))
 		}
-		if err := e.Store.SetMarks(ctx, []Mark{e.mark()}); err != nil && ctx.Err() == nil {
+		if err := e.Keeper.SetMarks(ctx, []Mark{e.mark()}); err != nil && ctx.Err() == nil {
 			e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
 		}
 		select {
@@ -35,7 +35,7 @@ func (e *Engine) keep(ctx context.Context) {
 // catchUp sweeps from the first missed record, and then closes abandoned
 // marks; a crash in between repeats the sweep.
 func (e *Engine) catchUp(ctx context.Context, first bool) error {
-	marks, err := e.Store.Marks(ctx)
+	marks, err := e.Keeper.Marks(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 	if len(left) == 0 {
 		return nil
 	}
-	return e.Store.SetMarks(ctx, left)
+	return e.Keeper.SetMarks(ctx, left)
 }
 
 // takeMissed returns the arrival of the first record that a full queue
@@ -93,7 +93,7 @@ func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 		if last = upto.After(e.Now()); last {
 			upto = from.Add(10 * 365 * 24 * time.Hour) // another collector's clock may be ahead
 		}
-		err := e.Store.Arrived(ctx, from, upto, func(rows []ingest.Row) error {
+		err := e.Records.Arrived(ctx, from, upto, func(rows []ingest.Row) error {
 			records += len(rows)
 			return e.store(ctx, e.evaluate(rows))
 		})
@@ -145,7 +145,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	if len(rules) == 0 {
 		return nil
 	}
-	marks, err := e.Store.Marks(ctx)
+	marks, err := e.Keeper.Marks(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	if len(done) == 0 {
 		return nil
 	}
-	return e.Store.SetMarks(ctx, done)
+	return e.Keeper.SetMarks(ctx, done)
 }
 
 // pageOfAlerts is how many alerts of one question are stored at once.
@@ -192,7 +192,7 @@ const pageOfAlerts = 1000
 // askOne runs the query of r and stores its alerts.
 func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found int, err error) {
 	var page []Alert
-	err = Ask(ctx, e.Store, r, since, func(a Alert) error {
+	err = Ask(ctx, e.Asker, r, since, func(a Alert) error {
 		found++
 		if page = append(page, a); len(page) < pageOfAlerts {
 			return nil
@@ -206,15 +206,10 @@ func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found in
 	return found, e.store(ctx, page)
 }
 
-// An Asker runs queries; a Store is one.
-type Asker interface {
-	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
-}
-
 // Ask calls do with each alert that a scheduled rule finds in records that
 // arrived since a time.
-func Ask(ctx context.Context, store Asker, r *Rule, since time.Time, do func(Alert) error) error {
-	return store.Ask(ctx, r.question(), since, func(row map[string]any) error {
+func Ask(ctx context.Context, asker Asker, r *Rule, since time.Time, do func(Alert) error) error {
+	return asker.Ask(ctx, r.question(), since, func(row map[string]any) error {
 		a, err := r.found(row)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@
 package ingest
 
 import (
+	"encoding/binary"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -18,6 +19,15 @@ type Source struct {
 	Topic     string
 	Partition uint32
 	Offset    uint64
+}
+
+// AppendKey appends bytes that no other source has.
+func (s Source) AppendKey(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.Topic)))
+	b = binary.LittleEndian.AppendUint32(b, s.Partition)
+	b = binary.LittleEndian.AppendUint64(b, s.Offset)
+	b = binary.LittleEndian.AppendUint32(b, 0) // as ever: a repeated insert must have its token after an update
+	return append(b, s.Topic...)
 }
 
 // A Message is a possible record, as read from its source.

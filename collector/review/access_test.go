@@ -233,7 +233,7 @@ func TestLogout(t *testing.T) {
 
 // TestRoutes asks for every page without access, and for what needs none.
 func TestRoutes(t *testing.T) {
-	s, err := New(Config{Store: struct{ Store }{}}) // a page that gets as far as to ask it panics
+	s, err := newServer(Config{}, sources{}) // a page that gets as far as to ask it panics
 	if err != nil {
 		t.Fatal(err)
 	}

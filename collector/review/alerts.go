@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,6 +27,16 @@ type alertsPage struct {
 	States   []problem
 }
 
+type alertReader interface {
+	Alerts(ctx context.Context, f store.AlertFilter, limit int) ([]store.Alert, error)
+	Alert(ctx context.Context, id string) (store.Alert, []store.AlertEvent, error)
+}
+
+// An alertWriter keeps what a reviewer does about an alert.
+type alertWriter interface {
+	AddAlertEvent(ctx context.Context, e store.AlertEvent) error
+}
+
 func (s *Server) alerts(r *http.Request) (page, error) {
 	q := r.URL.Query()
 	f := store.AlertFilter{State: q.Get("state"), Severity: q.Get("severity"), Rule: q.Get("rule")}
@@ -44,7 +55,7 @@ func (s *Server) alerts(r *http.Request) (page, error) {
 		}
 		f.Before = &store.AlertPlace{TS: time.UnixMicro(n).UTC(), ID: id}
 	}
-	list, err := s.c.Store.Alerts(r.Context(), f, pageSize+1)
+	list, err := s.data.Alerts(r.Context(), f, pageSize+1)
 	if err != nil {
 		return page{}, err
 	}
@@ -70,7 +81,7 @@ type alertPage struct {
 }
 
 func (s *Server) alert(r *http.Request) (page, error) {
-	a, events, err := s.c.Store.Alert(r.Context(), r.PathValue("id"))
+	a, events, err := s.data.Alert(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return page{}, err
 	}
@@ -126,11 +137,11 @@ func (s *Server) addAlertEvent(w http.ResponseWriter, r *http.Request) error {
 	case !utf8.ValidString(comment) || utf8.RuneCountInString(comment) > maxComment:
 		return mistake{http.StatusBadRequest, fmt.Sprintf("The comment is longer than %d characters, or no text.", maxComment)}
 	}
-	a, _, err := s.c.Store.Alert(r.Context(), id)
+	a, _, err := s.data.Alert(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	return s.c.Store.AddAlertEvent(r.Context(), store.AlertEvent{
+	return s.data.AddAlertEvent(r.Context(), store.AlertEvent{
 		ID: event, AlertID: a.ID, At: s.c.Now().UTC(), Action: action, Who: s.c.Who(r), Comment: comment, Tenant: a.Tenant,
 	})
 }

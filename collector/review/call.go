@@ -2,6 +2,7 @@ package review
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -65,12 +66,17 @@ type factGroup struct {
 	Facts []fact
 }
 
+type recordReader interface {
+	Record(ctx context.Context, id uuid.UUID) ([]store.Stored, error)
+	Neighbours(ctx context.Context, se store.Session, r store.Stored) ([]store.Line, error)
+}
+
 func (s *Server) call(r *http.Request) (page, error) {
 	id, err := uuid.Parse(r.PathValue("id"))
 	if err != nil {
 		return page{}, mistake{http.StatusNotFound, "This is not the id of a record."}
 	}
-	stored, err := s.c.Store.Record(r.Context(), id)
+	stored, err := s.data.Record(r.Context(), id)
 	if err != nil {
 		return page{}, err
 	}
@@ -80,16 +86,16 @@ func (s *Server) call(r *http.Request) (page, error) {
 	}
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(func() (err error) {
-		body.Alerts, err = s.c.Store.Alerts(ctx, store.AlertFilter{Record: id}, pageSize)
+		body.Alerts, err = s.data.Alerts(ctx, store.AlertFilter{Record: id}, pageSize)
 		return err
 	})
 	g.Go(func() error {
-		se, err := s.c.Store.Session(ctx, stored[0].SessionID)
+		se, err := s.data.Session(ctx, stored[0].SessionID)
 		if err != nil {
 			return err
 		}
 		body.Session = &se
-		lines, err := s.c.Store.Neighbours(ctx, se, stored[0])
+		lines, err := s.data.Neighbours(ctx, se, stored[0])
 		for _, l := range lines {
 			body.Neighbours = append(body.Neighbours, neighbour{l, newMark(l.Kind, l.Outcome), narrateLine(l), l.RecordID == id})
 		}

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -62,6 +63,10 @@ func (s *Server) filter(q url.Values) (store.Filter, when, error) {
 	}, w, err
 }
 
+type callReader interface {
+	Calls(ctx context.Context, f store.Filter, p store.Page) (store.Lines, error)
+}
+
 func (s *Server) calls(r *http.Request) (page, error) {
 	q := r.URL.Query()
 	f, w, err := s.filter(q)
@@ -77,7 +82,7 @@ func (s *Server) calls(r *http.Request) (page, error) {
 			return page{}, err
 		}
 	}
-	lines, err := s.c.Store.Calls(r.Context(), f, p)
+	lines, err := s.data.Calls(r.Context(), f, p)
 	if err != nil {
 		return page{}, err
 	}

@@ -97,7 +97,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, contentType, nam
 	p := store.Page{Limit: exportPart, Raw: raw}
 	write := begin(w)
 	for sent := 0; ; {
-		part, err := s.c.Store.Calls(r.Context(), f, p)
+		part, err := s.data.Calls(r.Context(), f, p)
 		if err != nil && sent == 0 {
 			s.fail(w, r, err)
 			return

@@ -12,10 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/escape"
-
-	"github.com/google/uuid"
 )
 
 // functions are the templates' functions. Untrusted text goes through text or
@@ -40,7 +39,6 @@ var functions = template.FuncMap{
 	"outcome":  newMark,
 	"severity": newSeverity,
 	"add":      func(a, b int) int { return a + b },
-	"isnil":    func(id uuid.UUID) bool { return id == uuid.Nil },
 	"lines":    func(s string) []string { return strings.Split(s, "\n") },
 	"escaped":  escapedLines,
 	"rawline":  func(s string) string { return string(escape.AppendJSON(nil, []byte(s))) },
@@ -228,14 +226,14 @@ func newMark(kind, outcome string) mark {
 	return mark{"·", escape.Text(outcome), "faint"}
 }
 
-func newSeverity(severity string) mark {
+func newSeverity(severity alert.Severity) mark {
 	switch severity {
-	case "critical":
+	case alert.Critical:
 		return mark{"▲", "critical", "bad"}
-	case "warning":
+	case alert.Warning:
 		return mark{"▲", "warning", "warn"}
 	}
-	return mark{"●", clip(20, severity), "faint"}
+	return mark{"●", clip(20, string(severity)), "faint"}
 }
 
 // bytesOf is a size; zero is not known.

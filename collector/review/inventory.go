@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -14,6 +15,11 @@ type effectsPage struct {
 	Filter  store.EffectFilter
 	Effects []store.Effect
 	More    string
+}
+
+type inventoryReader interface {
+	Effects(ctx context.Context, f store.EffectFilter, limit int) ([]store.Effect, error)
+	Definitions(ctx context.Context) ([]store.Definition, error)
 }
 
 func (s *Server) destinations(r *http.Request) (page, error) {
@@ -34,7 +40,7 @@ func (s *Server) effects(r *http.Request, kind store.EffectKind, path string) (b
 			return body, mistake{http.StatusBadRequest, "from is a place in the list."}
 		}
 	}
-	list, err := s.c.Store.Effects(r.Context(), f, effectsSize+1)
+	list, err := s.data.Effects(r.Context(), f, effectsSize+1)
 	body = effectsPage{Filter: f, Effects: list}
 	if len(list) > effectsSize {
 		body.Effects = list[:effectsSize]
@@ -65,7 +71,7 @@ type toolHistory struct {
 func (t toolHistory) Latest() store.Definition { return t.Definitions[0] }
 
 func (s *Server) tools(r *http.Request) (page, error) {
-	list, err := s.c.Store.Definitions(r.Context())
+	list, err := s.data.Definitions(r.Context())
 	if err != nil {
 		return page{}, err
 	}

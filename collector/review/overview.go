@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -40,6 +41,11 @@ func (f finding) Label() string {
 	return f.Many
 }
 
+type overviewReader interface {
+	Overview(ctx context.Context, w store.Window) (store.Overview, error)
+	Attention(ctx context.Context, w store.Window) (store.Attention, error)
+}
+
 func (s *Server) overview(r *http.Request) (page, error) {
 	w, err := s.when(r.URL.Query(), "24h")
 	if err != nil {
@@ -49,11 +55,11 @@ func (s *Server) overview(r *http.Request) (page, error) {
 	var at store.Attention
 	g, ctx := errgroup.WithContext(r.Context())
 	g.Go(func() (err error) {
-		o, err = s.c.Store.Overview(ctx, w.Window)
+		o, err = s.data.Overview(ctx, w.Window)
 		return err
 	})
 	g.Go(func() (err error) {
-		at, err = s.c.Store.Attention(ctx, w.Window)
+		at, err = s.data.Attention(ctx, w.Window)
 		return err
 	})
 	if err := g.Wait(); err != nil {

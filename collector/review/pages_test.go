@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
 
@@ -130,7 +131,11 @@ func (f *fakeStore) Definitions(context.Context) ([]store.Definition, error) {
 }
 
 func (f *fakeStore) alert() store.Alert {
-	return store.Alert{ID: "a1", Rule: f.text, Severity: f.text, Title: f.text, Reason: f.text, Host: f.text, User: f.text, SessionID: f.text, Operation: f.text, Path: f.text, TS: moment, Details: f.text, State: "open"}
+	a := alert.Alert{
+		ID: "a1", Rule: f.text, Severity: alert.Severity(f.text), Title: f.text, Reason: f.text, Host: f.text, User: f.text, SessionID: f.text,
+		Operation: f.text, Path: f.text, TS: moment, Details: f.text,
+	}
+	return store.Alert{Alert: a, State: "open"}
 }
 
 func (f *fakeStore) Alerts(context.Context, store.AlertFilter, int) ([]store.Alert, error) {
@@ -146,9 +151,9 @@ func (f *fakeStore) AddAlertEvent(_ context.Context, e store.AlertEvent) error {
 	return f.err
 }
 
-func newServer(t *testing.T, f *fakeStore) *Server {
+func newTestServer(t *testing.T, f *fakeStore) *Server {
 	t.Helper()
-	s, err := New(Config{Store: f, Tenant: f.text, Now: func() time.Time { return moment.Add(time.Hour) }})
+	s, err := newServer(Config{Tenant: f.text, Now: func() time.Time { return moment.Add(time.Hour) }}, sources{f, f, f, f, f, f, f, f})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +197,7 @@ func TestHostile(t *testing.T) {
 			if name == "long" && testing.Short() {
 				continue
 			}
-			w := do(newServer(t, &fakeStore{text: text, records: 2}), httptest.NewRequest("GET", path, nil))
+			w := do(newTestServer(t, &fakeStore{text: text, records: 2}), httptest.NewRequest("GET", path, nil))
 			if want := map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[path == "/nosuch"]; w.Code != want {
 				t.Errorf("%s %s: code %d, want %d: %.300s", name, path, w.Code, want, w.Body)
 				continue
@@ -239,7 +244,7 @@ func acts(r rune) bool {
 
 func TestHeaders(t *testing.T) {
 	for _, path := range append([]string{"/static/style.css", "/calls.csv", "/calls.ndjson"}, pagePaths...) {
-		h := do(newServer(t, &fakeStore{text: "x", records: 1}), httptest.NewRequest("GET", path, nil)).Header()
+		h := do(newTestServer(t, &fakeStore{text: "x", records: 1}), httptest.NewRequest("GET", path, nil)).Header()
 		csp := h.Get("Content-Security-Policy")
 		if !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "script-src") || !strings.Contains(csp, "frame-ancestors 'none'") {
 			t.Errorf("%s: policy %q", path, csp)
@@ -254,13 +259,13 @@ func TestHeaders(t *testing.T) {
 // not that there is nothing.
 func TestUnreadable(t *testing.T) {
 	for _, path := range pagePaths[:len(pagePaths)-1] {
-		w := do(newServer(t, &fakeStore{text: "x", err: context.DeadlineExceeded}), httptest.NewRequest("GET", path, nil))
+		w := do(newTestServer(t, &fakeStore{text: "x", err: context.DeadlineExceeded}), httptest.NewRequest("GET", path, nil))
 		if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "cannot be read") {
 			t.Errorf("%s: code %d: %s", path, w.Code, w.Body)
 		}
 	}
 	for path, want := range map[string]string{"/calls": "No records match these filters", "/": "Needs attention", recordPath: "2 versions", "/tools": "changed"} {
-		if w := do(newServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); !strings.Contains(w.Body.String(), want) {
+		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s does not say %q", path, want)
 		}
 	}
@@ -271,7 +276,7 @@ func TestMistakes(t *testing.T) {
 		"/calls?before=x", "/calls?after=1.2.3", "/calls?from=yesterday", "/calls?from=2026-11-21&to=2026-11-20", "/?span=9y",
 		"/calls?text=" + strings.Repeat("x", maxValue+1), "/sessions/x?seq=-1", "/destinations?from=-1", "/alerts?before=x",
 	} {
-		if w := do(newServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
+		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)
 		}
 	}
@@ -287,7 +292,7 @@ func TestCSV(t *testing.T) {
 		}
 	}
 	// More than one part, all of it, and nothing that a spreadsheet runs.
-	w := do(newServer(t, &fakeStore{text: "=cmd|' /C calc'!A0\r\n,\"", records: exportPart + 3}), httptest.NewRequest("GET", "/calls.csv", nil))
+	w := do(newTestServer(t, &fakeStore{text: "=cmd|' /C calc'!A0\r\n,\"", records: exportPart + 3}), httptest.NewRequest("GET", "/calls.csv", nil))
 	rows, err := csv.NewReader(w.Body).ReadAll()
 	if err != nil || len(rows) != exportPart+4 {
 		t.Fatalf("%d rows, %v, want %d", len(rows), err, exportPart+4)
@@ -303,7 +308,7 @@ func TestCSV(t *testing.T) {
 
 func TestNDJSON(t *testing.T) {
 	f := &fakeStore{text: "x\u202e\u2028\x1b", records: exportPart + 3}
-	w := do(newServer(t, f), httptest.NewRequest("GET", "/calls.ndjson", nil))
+	w := do(newTestServer(t, f), httptest.NewRequest("GET", "/calls.ndjson", nil))
 	n := 0
 	for line := range strings.Lines(w.Body.String()) {
 		var got struct{ Tool string }
@@ -320,11 +325,11 @@ func TestNDJSON(t *testing.T) {
 // TestExportBreaks: an export that cannot go on must not look complete.
 func TestExportBreaks(t *testing.T) {
 	f := &fakeStore{text: "x", records: 1, err: context.DeadlineExceeded}
-	if w := do(newServer(t, f), httptest.NewRequest("GET", "/calls.csv", nil)); w.Code != http.StatusBadGateway {
+	if w := do(newTestServer(t, f), httptest.NewRequest("GET", "/calls.csv", nil)); w.Code != http.StatusBadGateway {
 		t.Errorf("before the first part: code %d, want %d", w.Code, http.StatusBadGateway)
 	}
-	s := newServer(t, &fakeStore{text: "x", records: exportPart + 1})
-	s.c.Store = &breaking{Store: s.c.Store}
+	s := newTestServer(t, &fakeStore{text: "x", records: exportPart + 1})
+	s.data.callReader = &breaking{callReader: s.data}
 	defer func() {
 		if got := recover(); got != http.ErrAbortHandler {
 			t.Errorf("after the first part: %v, want %v", got, http.ErrAbortHandler)
@@ -335,7 +340,7 @@ func TestExportBreaks(t *testing.T) {
 
 // A breaking store answers one question.
 type breaking struct {
-	Store
+	callReader
 	asked bool
 }
 
@@ -344,13 +349,13 @@ func (b *breaking) Calls(ctx context.Context, f store.Filter, p store.Page) (sto
 		return store.Lines{}, context.DeadlineExceeded
 	}
 	b.asked = true
-	return b.Store.Calls(ctx, f, p)
+	return b.callReader.Calls(ctx, f, p)
 }
 
 // TestAct sends the form of an alert as the page has it, and otherwise.
 func TestAct(t *testing.T) {
 	f := &fakeStore{text: "x"}
-	s := newServer(t, f)
+	s := newTestServer(t, f)
 	who := "ann"
 	s.c.Who = func(*http.Request) string { return who }
 	doc, err := html.Parse(do(s, httptest.NewRequest("GET", "/alerts/a1", nil)).Body)

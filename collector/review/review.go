@@ -10,7 +10,6 @@ package review
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"embed"
 	"errors"
@@ -21,32 +20,14 @@ import (
 
 	"auditproxy/collector/store"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 )
 
-// A Store answers the questions of the pages; store.Store is one.
-type Store interface {
-	Overview(ctx context.Context, w store.Window) (store.Overview, error)
-	Attention(ctx context.Context, w store.Window) (store.Attention, error)
-	Calls(ctx context.Context, f store.Filter, p store.Page) (store.Lines, error)
-	Record(ctx context.Context, id uuid.UUID) ([]store.Stored, error)
-	Neighbours(ctx context.Context, se store.Session, r store.Stored) ([]store.Line, error)
-	Sessions(ctx context.Context, f store.SessionFilter, limit int) ([]store.Session, error)
-	Session(ctx context.Context, id string) (store.Session, error)
-	Timeline(ctx context.Context, se store.Session, seq uint64, limit int) ([]store.Line, error)
-	Summary(ctx context.Context, se store.Session) (store.Summary, error)
-	Effects(ctx context.Context, f store.EffectFilter, limit int) ([]store.Effect, error)
-	Definitions(ctx context.Context) ([]store.Definition, error)
-	Alerts(ctx context.Context, f store.AlertFilter, limit int) ([]store.Alert, error)
-	Alert(ctx context.Context, id string) (store.Alert, []store.AlertEvent, error)
-	AddAlertEvent(ctx context.Context, e store.AlertEvent) error
-}
-
 // A Config configures a Server.
 type Config struct {
-	Store  Store  // Required.
-	Tenant string // shown on every page; "": there is one tenant
+	Reader *store.Reader // answers the questions of the pages. Required.
+	Store  *store.Store  // keeps what reviewers do about alerts. Required.
+	Tenant string        // shown on every page; "": there is one tenant
 
 	// Who returns the sender of a request, for the history of an alert. Nil:
 	// users are not distinguished.
@@ -59,6 +40,7 @@ type Config struct {
 // A Server serves the pages.
 type Server struct {
 	c         Config
+	data      sources
 	mux       *http.ServeMux
 	templates *template.Template
 	formKey   []byte // of the tokens in forms
@@ -69,9 +51,25 @@ var files embed.FS
 
 // New checks c and returns a server.
 func New(c Config) (*Server, error) {
-	if c.Store == nil {
-		return nil, errors.New("configuring the review page: want a store")
+	if c.Reader == nil || c.Store == nil {
+		return nil, errors.New("configuring the review page: want a reader and a store")
 	}
+	return newServer(c, sources{c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Store})
+}
+
+// sources are what the pages need, each declared where it is used.
+type sources struct {
+	overviewReader
+	callReader
+	recordReader
+	sessionReader
+	timelineReader
+	inventoryReader
+	alertReader
+	alertWriter
+}
+
+func newServer(c Config, data sources) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -85,7 +83,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing the pages: %w", err)
 	}
-	s := &Server{c: c, mux: http.NewServeMux(), templates: templates, formKey: make([]byte, 32)}
+	s := &Server{c: c, data: data, mux: http.NewServeMux(), templates: templates, formKey: make([]byte, 32)}
 	rand.Read(s.formKey)
 	s.routes()
 	return s, nil

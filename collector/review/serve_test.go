@@ -74,7 +74,6 @@ func TestServe(t *testing.T) {
 
 // parts is a store of so many parts of an export.
 type parts struct {
-	Store
 	left int
 }
 
@@ -93,7 +92,7 @@ func (d *deadlines) SetWriteDeadline(time.Time) error { d.n++; return nil }
 
 // TestExportTime: an export may take longer than a page, but no part of it.
 func TestExportTime(t *testing.T) {
-	s, err := New(Config{Store: &parts{left: 3}})
+	s, err := newServer(Config{}, sources{callReader: &parts{left: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -41,6 +42,11 @@ func (s *Server) stated(se store.Session) stated {
 	}[se.State(s.c.Now())]}
 }
 
+type sessionReader interface {
+	Sessions(ctx context.Context, f store.SessionFilter, limit int) ([]store.Session, error)
+	Session(ctx context.Context, id string) (store.Session, error)
+}
+
 func (s *Server) sessions(r *http.Request) (page, error) {
 	q := r.URL.Query()
 	w, err := s.when(q, "7d")
@@ -48,7 +54,7 @@ func (s *Server) sessions(r *http.Request) (page, error) {
 		return page{}, err
 	}
 	f := store.SessionFilter{Window: w.Window, Host: q.Get("host"), User: q.Get("user"), Problem: q.Get("problem"), After: q.Get("after")}
-	list, err := s.c.Store.Sessions(r.Context(), f, pageSize+1)
+	list, err := s.data.Sessions(r.Context(), f, pageSize+1)
 	if err != nil {
 		return page{}, err
 	}
@@ -92,8 +98,13 @@ type entry struct {
 // timelineSize is how many records a timeline has on one page.
 const timelineSize = 300
 
+type timelineReader interface {
+	Timeline(ctx context.Context, se store.Session, seq uint64, limit int) ([]store.Line, error)
+	Summary(ctx context.Context, se store.Session) (store.Summary, error)
+}
+
 func (s *Server) session(r *http.Request) (page, error) {
-	se, err := s.c.Store.Session(r.Context(), r.PathValue("id"))
+	se, err := s.data.Session(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return page{}, err
 	}
@@ -103,12 +114,12 @@ func (s *Server) session(r *http.Request) (page, error) {
 			return page{}, mistake{http.StatusBadRequest, "seq is the number of a record in the session."}
 		}
 	}
-	lines, err := s.c.Store.Timeline(r.Context(), se, from, timelineSize+1)
+	lines, err := s.data.Timeline(r.Context(), se, from, timelineSize+1)
 	if err != nil {
 		return page{}, err
 	}
 	body := sessionPage{stated: s.stated(se), From: from}
-	if body.Summary, err = s.c.Store.Summary(r.Context(), se); err != nil {
+	if body.Summary, err = s.data.Summary(r.Context(), se); err != nil {
 		return page{}, err
 	}
 	path := "/sessions/" + url.PathEscape(se.SessionID)

@@ -2,32 +2,23 @@ package store
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"auditproxy/collector/alert"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
 )
 
-// An Alert is a finding of a rule.
+// An Alert is a stored alert.
 type Alert struct {
-	ID        string     `ch:"alert_id"`
-	Rule      string     `ch:"rule"`
-	Severity  string     `ch:"severity"`
-	Title     string     `ch:"title"`
-	Reason    string     `ch:"reason"`
-	Tenant    string     `ch:"tenant"`
-	Host      string     `ch:"host"`
-	User      string     `ch:"user"`
-	SessionID string     `ch:"session_id"`
-	RecordID  uuid.UUID  `ch:"record_id"` // nil UUID: several records
-	CallNo    uint64     `ch:"call_no"`
-	Operation string     `ch:"operation"`
-	Path      string     `ch:"path"`
-	TS        time.Time  `ch:"ts"`
-	WindowTo  *time.Time `ch:"window_to"`
-	Details   string     `ch:"details"` // JSON
-	State     string     `ch:"state"`   // open, acknowledged, suppressed
+	alert.Alert
+	State string // open, acknowledged, suppressed
 }
 
 // An AlertEvent is an action on an alert.
@@ -62,12 +53,111 @@ type AlertPlace struct {
 	ID string
 }
 
-const alertColumns = `alert_id, rule, severity, title, reason, tenant, host, user, session_id, record_id, call_no, operation, path, ts, window_to, details,
-	multiIf(suppressed, 'suppressed', alert_id IN (
-		SELECT alert_id FROM alert_events GROUP BY alert_id HAVING argMax(action, (at, event_id)) = 'acknowledged'), 'acknowledged', 'open') AS state`
+// InsertAlerts stores new alerts and returns them. The first alert with a
+// suppression key is stored unchanged, later ones as suppressed. Two programs
+// that store alerts with one key concurrently may both store a first one:
+// then two are delivered instead of one.
+func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert.Alert, error) {
+	ids, keys := map[string]bool{}, map[string]bool{}
+	for _, a := range alerts {
+		ids[a.ID] = true
+		if a.SuppressKey != "" {
+			keys[a.SuppressKey] = true
+		}
+	}
+	known, err := s.present(ctx, "alert_id", ids, "1")
+	if err != nil {
+		return nil, clickhouse.Classify("looking for alerts", err)
+	}
+	told, err := s.present(ctx, "suppress_key", keys, "NOT suppressed")
+	if err != nil {
+		return nil, clickhouse.Classify("looking for alerts", err)
+	}
+	var fresh []alert.Alert
+	for _, a := range alerts {
+		if known[a.ID] {
+			continue
+		}
+		known[a.ID] = true
+		if a.SuppressKey != "" {
+			a.Suppressed = told[a.SuppressKey]
+			told[a.SuppressKey] = true
+		}
+		fresh = append(fresh, a)
+	}
+	if len(fresh) == 0 {
+		return nil, nil
+	}
+	return fresh, clickhouse.Classify(fmt.Sprintf("inserting %d alerts", len(fresh)), s.insertAlerts(ctx, fresh))
+}
+
+// questionTexts is the most texts in one query.
+const questionTexts = 1000
+
+// present returns those of texts that are in a column of alerts, in rows that
+// meet a condition.
+func (s *Store) present(ctx context.Context, column string, texts map[string]bool, condition string) (map[string]bool, error) {
+	found := map[string]bool{}
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(texts)), questionTexts) {
+		ctx, cancel := s.db.Limited(ctx)
+		defer cancel()
+		rows, err := s.db.Conn().Query(ctx, "SELECT DISTINCT "+column+" FROM "+s.db.Name()+".alerts FINAL WHERE "+column+" IN (?) AND "+condition, chunk)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var text string
+			if err := rows.Scan(&text); err != nil {
+				return nil, err
+			}
+			found[text] = true
+		}
+		if err := rows.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (s *Store) insertAlerts(ctx context.Context, alerts []alert.Alert) error {
+	sum := sha256.New()
+	for i := range alerts {
+		fmt.Fprint(sum, alerts[i].ID, alerts[i].Suppressed)
+	}
+	now := time.Now()
+	return s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alerts ("+alertColumns+")", sum.Sum(nil), func(b driver.Batch) error {
+		for i := range alerts {
+			a := &alerts[i]
+			a.StoredAt = now
+			if err := b.Append(a.ID, a.Rule, string(a.Severity), a.Title, a.Reason, a.Tenant, a.Host, a.User, a.SessionID, recordUUID(a.RecordID), a.CallNo,
+				a.Operation, a.Path, a.TS, orNull(a.WindowTo), a.Details, a.Suppressed, a.SuppressKey, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// recordUUID reads the id of a record; without a record it returns the nil
+// UUID.
+func recordUUID(s string) uuid.UUID {
+	u, err := uuid.Parse(s)
+	if err != nil {
+		return uuid.Nil
+	}
+	return u
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
 
 // Alerts returns up to limit alerts, the newest first.
-func (s *Store) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert, error) {
+func (r *Reader) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert, error) {
 	where, a := "1", args{"limit": limit}
 	and := func(given bool, name string, v any, condition string) {
 		if given {
@@ -83,44 +173,86 @@ func (s *Store) Alerts(ctx context.Context, f AlertFilter, limit int) ([]Alert, 
 		and(true, "at", micros(f.Before.TS), "(ts, alert_id) < (fromUnixTimestamp64Micro({at:Int64}, 'UTC'), {at_id:String})")
 		a["at_id"] = f.Before.ID
 	}
-	return ask[Alert](ctx, s, "alerts", "SELECT "+alertColumns+" FROM alerts FINAL WHERE "+where+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
+	return r.alerts(ctx, "alerts", where+" ORDER BY ts DESC, alert_id DESC LIMIT {limit:UInt32}", a)
 }
 
 // Alert returns one alert and its events, oldest first, or ErrNotFound.
-func (s *Store) Alert(ctx context.Context, id string) (Alert, []AlertEvent, error) {
-	list, err := ask[Alert](ctx, s, "an alert", "SELECT "+alertColumns+" FROM alerts FINAL WHERE alert_id = {id:String} LIMIT 1", args{"id": id})
+func (r *Reader) Alert(ctx context.Context, id string) (Alert, []AlertEvent, error) {
+	list, err := r.alerts(ctx, "an alert", "alert_id = {id:String} LIMIT 1", args{"id": id})
 	if err == nil && len(list) == 0 {
 		err = ErrNotFound
 	}
 	if err != nil {
 		return Alert{}, nil, err
 	}
-	events, err := ask[AlertEvent](ctx, s, "what was done about an alert", `
+	events, err := ask[AlertEvent](ctx, r, "what was done about an alert", `
 		SELECT event_id, alert_id, at, action, who, comment, tenant FROM alert_events FINAL WHERE alert_id = {id:String}
 		ORDER BY at, event_id LIMIT 1000`, args{"id": id})
 	return list[0], events, err
 }
 
-// ErrReadOnly means that the store has no Writer.
-var ErrReadOnly = errors.New("this page may not write: alerts cannot be acknowledged")
+func (r *Reader) alerts(ctx context.Context, what, where string, a args) ([]Alert, error) {
+	rows, err := ask[alertRow](ctx, r, what, "SELECT "+alertColumns+", "+alertState+" FROM alerts FINAL WHERE "+where, a)
+	list := make([]Alert, len(rows))
+	for i := range rows {
+		list[i] = Alert{rows[i].alert(), rows[i].State}
+	}
+	return list, err
+}
 
 // AddAlertEvent stores e. After an error it may or may not be stored; the
 // same event may be added again.
 func (s *Store) AddAlertEvent(ctx context.Context, e AlertEvent) error {
-	if s.c.Writer == nil {
-		return ErrReadOnly
+	token := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %q %q", e.ID, e.AlertID, e.Action, e.Who, e.Comment))
+	statement := "INSERT INTO " + s.db.Name() + ".alert_events (event_id, alert_id, at, action, who, comment, tenant)"
+	err := s.db.Insert(ctx, statement, token[:], func(b driver.Batch) error {
+		return b.Append(e.ID, e.AlertID, e.At, e.Action, e.Who, e.Comment, e.Tenant)
+	})
+	return clickhouse.Classify("recording what was done about an alert", err)
+}
+
+const (
+	alertColumns = "alert_id, rule, severity, title, reason, tenant, host, user, session_id, record_id, call_no, operation, path, ts, window_to, details, suppressed, suppress_key, stored_at"
+
+	alertState = `multiIf(suppressed, 'suppressed', alert_id IN (
+		SELECT alert_id FROM alert_events GROUP BY alert_id HAVING argMax(action, (at, event_id)) = 'acknowledged'), 'acknowledged', 'open') AS state`
+)
+
+// An alertRow is a row of alerts.
+type alertRow struct {
+	ID          string     `ch:"alert_id"`
+	Rule        string     `ch:"rule"`
+	Severity    string     `ch:"severity"`
+	Title       string     `ch:"title"`
+	Reason      string     `ch:"reason"`
+	Tenant      string     `ch:"tenant"`
+	Host        string     `ch:"host"`
+	User        string     `ch:"user"`
+	SessionID   string     `ch:"session_id"`
+	RecordID    uuid.UUID  `ch:"record_id"` // nil UUID: several records
+	CallNo      uint64     `ch:"call_no"`
+	Operation   string     `ch:"operation"`
+	Path        string     `ch:"path"`
+	TS          time.Time  `ch:"ts"`
+	WindowTo    *time.Time `ch:"window_to"`
+	Details     string     `ch:"details"`
+	Suppressed  bool       `ch:"suppressed"`
+	SuppressKey string     `ch:"suppress_key"`
+	StoredAt    time.Time  `ch:"stored_at"`
+	State       string     `ch:"state"` // of alertState
+}
+
+func (r *alertRow) alert() alert.Alert {
+	a := alert.Alert{
+		ID: r.ID, Rule: r.Rule, Severity: alert.Severity(r.Severity), Title: r.Title, Reason: r.Reason, Tenant: r.Tenant, Host: r.Host, User: r.User,
+		SessionID: r.SessionID, CallNo: r.CallNo, Operation: r.Operation, Path: r.Path, TS: r.TS, Details: r.Details,
+		Suppressed: r.Suppressed, SuppressKey: r.SuppressKey, StoredAt: r.StoredAt,
 	}
-	ctx, done := s.limited(ctx)
-	defer done()
-	b, err := s.c.Writer.PrepareBatch(ctx, "INSERT INTO "+s.c.Database+".alert_events (event_id, alert_id, at, action, who, comment, tenant)")
-	if err != nil {
-		return fmt.Errorf("recording what was done about an alert: %w", err)
+	if r.RecordID != uuid.Nil {
+		a.RecordID = r.RecordID.String()
 	}
-	if err := b.Append(e.ID, e.AlertID, e.At, e.Action, e.Who, e.Comment, e.Tenant); err != nil {
-		return fmt.Errorf("recording what was done about an alert: %w", errors.Join(err, b.Abort()))
+	if r.WindowTo != nil {
+		a.WindowTo = *r.WindowTo
 	}
-	if err := b.Send(); err != nil {
-		return fmt.Errorf("recording what was done about an alert: %w", err)
-	}
-	return nil
+	return a
 }

@@ -78,12 +78,12 @@ const rewriteSpan = 24 * time.Hour
 const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
 
 // Attention looks for possible problems in w.
-func (s *Store) Attention(ctx context.Context, w Window) (Attention, error) {
+func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 	w, _ = w.bounded().hours()
 	at := Attention{Window: w}
 	a := args{"from": micros(w.From), "to": micros(w.To), "quiet": micros(time.Now().Add(-QuietAfter))}
 	var err error
-	at.Sessions, err = askOne[SessionsState](ctx, s, "sessions", `
+	at.Sessions, err = askOne[SessionsState](ctx, r, "sessions", `
 		SELECT count() AS sessions,
 		       countIf(NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS running,
 		       countIf(NOT ended AND last_ingested < fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS quiet,
@@ -98,62 +98,62 @@ func (s *Store) Attention(ctx context.Context, w Window) (Attention, error) {
 	if err != nil {
 		return at, err
 	}
-	at.Alerts, err = askIfAllowed[Alerts](ctx, s, "open alerts", `
+	at.Alerts, err = askIfAllowed[Alerts](ctx, r, "open alerts", `
 		SELECT countIf(severity = 'critical') AS critical, countIf(severity = 'warning') AS warning,
 		       countIf(severity NOT IN ('critical', 'warning')) AS info
 		FROM open_alerts`, args{})
 	if err != nil {
 		return at, err
 	}
-	at.Offsets, err = askIfAllowed[Offsets](ctx, s, "gaps", `
+	at.Offsets, err = askIfAllowed[Offsets](ctx, r, "gaps", `
 		SELECT count() AS gaps, sum(toUInt64(to_offset - from_offset + 1)) AS missing FROM gaps FINAL
 		WHERE seen_at >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND seen_at < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`, a)
 	if err != nil {
 		return at, err
 	}
-	at.Letters, err = askIfAllowed[Letters](ctx, s, "dead letters", `
+	at.Letters, err = askIfAllowed[Letters](ctx, r, "dead letters", `
 		SELECT count() AS waiting FROM dead_letters FINAL WHERE replayed_at = toDateTime64(0, 3, 'UTC')`, args{})
 	if err != nil {
 		return at, err
 	}
-	if at.Rewrites, err = s.rewrites(ctx, w); err != nil {
+	if at.Rewrites, err = r.rewrites(ctx, w); err != nil {
 		return at, err
 	}
-	at.Arrival, err = s.arrival(ctx)
+	at.Arrival, err = r.arrival(ctx)
 	return at, err
 }
 
 // askIfAllowed is askOne for tables that not every reader may see.
-func askIfAllowed[T any](ctx context.Context, s *Store, what, sql string, a args) (*T, error) {
-	row, err := askOne[T](ctx, s, what, sql, a)
+func askIfAllowed[T any](ctx context.Context, r *Reader, what, sql string, a args) (*T, error) {
+	row, err := askOne[T](ctx, r, what, sql, a)
 	if denied(err) {
 		return nil, nil
 	}
 	return &row, err
 }
 
-func (s *Store) rewrites(ctx context.Context, w Window) (Rewrites, error) {
+func (r *Reader) rewrites(ctx context.Context, w Window) (Rewrites, error) {
 	w.To = earlier(w.To, time.Now().UTC().Add(time.Hour).Truncate(time.Hour))
 	w.From = later(w.From, w.To.Add(-rewriteSpan))
-	r, err := askOne[Rewrites](ctx, s, "rewritten records", `
+	found, err := askOne[Rewrites](ctx, r, "rewritten records", `
 		SELECT count() AS records FROM (
 			SELECT session_id, seq FROM events FINAL
 			PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
 			GROUP BY session_id, seq HAVING min(payload_hash) != max(payload_hash))`,
 		args{"from": micros(w.From), "to": micros(w.To)})
-	r.Window = w
-	return r, err
+	found.Window = w
+	return found, err
 }
 
-func (s *Store) arrival(ctx context.Context) (Arrival, error) {
-	newest, err := askOne[Arrival](ctx, s, "the newest record", "SELECT max(last_ingested) AS newest FROM session_states", args{})
+func (r *Reader) arrival(ctx context.Context) (Arrival, error) {
+	newest, err := askOne[Arrival](ctx, r, "the newest record", "SELECT max(last_ingested) AS newest FROM session_states", args{})
 	if err != nil {
 		return newest, err
 	}
 	if newest.Newest.Unix() <= 0 {
 		newest.Newest = time.Time{}
 	}
-	behind, err := askOne[Arrival](ctx, s, "arrivals", `
+	behind, err := askOne[Arrival](ctx, r, "arrivals", `
 		SELECT quantileExact(0.95)(toFloat64(ingested_at) - toFloat64(ts) - ifNull(duration_ms, 0) / 1000) AS p95, count() AS calls
 		FROM events FINAL PREWHERE kind = 'call' AND ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC')`,
 		args{"from": micros(time.Now().Add(-time.Hour))})

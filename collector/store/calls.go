@@ -102,19 +102,19 @@ const maxLimit = 5000
 const firstSpan = 6 * time.Hour
 
 // Calls returns a part of the records that match f.
-func (s *Store) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
+func (r *Reader) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 	p.Limit = min(p.Limit, maxLimit)
 	q := newSeek(f, p, time.Now())
 	var found []key
 	for span := firstSpan; len(found) <= p.Limit && !q.done(); span *= 8 {
-		part, err := s.seek(ctx, &q, span, p.Limit+1-len(found))
+		part, err := r.seek(ctx, &q, span, p.Limit+1-len(found))
 		if err != nil {
 			return Lines{}, err
 		}
 		found = append(found, part...)
 	}
 	more := len(found) > p.Limit
-	lines, err := s.lines(ctx, found[:min(len(found), p.Limit)], p.Raw)
+	lines, err := r.lines(ctx, found[:min(len(found), p.Limit)], p.Raw)
 	if p.After != nil {
 		return Lines{lines, true, more}, err
 	}
@@ -130,7 +130,7 @@ type key struct {
 
 // lines reads the records at keys, newest first. Finding keys first is many
 // times faster: most columns are then read for one page of records only.
-func (s *Store) lines(ctx context.Context, keys []key, raw bool) ([]Line, error) {
+func (r *Reader) lines(ctx context.Context, keys []key, raw bool) ([]Line, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -142,7 +142,7 @@ func (s *Store) lines(ctx context.Context, keys []key, raw bool) ([]Line, error)
 	for i, k := range keys {
 		times[i], ids[i], hashes[i] = micros(k.TS), k.RecordID.String(), k.Hash
 	}
-	return ask[Line](ctx, s, "records", "SELECT "+columns+` FROM events FINAL
+	return ask[Line](ctx, r, "records", "SELECT "+columns+` FROM events FINAL
 		PREWHERE ts IN (SELECT fromUnixTimestamp64Micro(arrayJoin({times:Array(Int64)}), 'UTC')) AND record_id IN {ids:Array(UUID)}
 		  AND ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts <= fromUnixTimestamp64Micro({to:Int64}, 'UTC')
 		WHERE hash IN {hashes:Array(String)}
@@ -217,7 +217,7 @@ func (q *seek) next(span time.Duration) (w Window) {
 
 // seek returns the first keys in the next span. PREWHERE filters copies of a
 // record before FINAL merges them; they are equal in all filtered columns.
-func (s *Store) seek(ctx context.Context, q *seek, span time.Duration, limit int) ([]key, error) {
+func (r *Reader) seek(ctx context.Context, q *seek, span time.Duration, limit int) ([]key, error) {
 	w := q.next(span)
 	a := maps.Clone(q.args)
 	a["from"], a["to"], a["limit"] = micros(w.From), micros(w.To), limit
@@ -225,7 +225,7 @@ func (s *Store) seek(ctx context.Context, q *seek, span time.Duration, limit int
 	if q.ascending {
 		order = "ASC"
 	}
-	return ask[key](ctx, s, "records", "SELECT ts, record_id, lower(hex(payload_hash)) AS hash FROM events FINAL"+
+	return ask[key](ctx, r, "records", "SELECT ts, record_id, lower(hex(payload_hash)) AS hash FROM events FINAL"+
 		" PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC') AND "+q.where+
 		" ORDER BY ts "+order+", record_id "+order+", payload_hash "+order+" LIMIT {limit:UInt32}", a)
 }

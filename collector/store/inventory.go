@@ -46,7 +46,7 @@ type EffectFilter struct {
 }
 
 // Effects returns up to limit effects, those seen last first.
-func (s *Store) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effect, error) {
+func (r *Reader) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effect, error) {
 	where, a := "effect = {effect:String}", args{"effect": string(f.Kind), "limit": limit, "offset": f.From}
 	for _, c := range []struct{ value, name, condition string }{
 		{f.Name, "name", "positionCaseInsensitiveUTF8(name, {name:String}) > 0"},
@@ -58,7 +58,7 @@ func (s *Store) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effec
 			a[c.name] = c.value
 		}
 	}
-	return ask[Effect](ctx, s, "what was changed", `
+	return ask[Effect](ctx, r, "what was changed", `
 		SELECT name, scope, min(first_ts) AS first, max(last_ts) AS last,
 		       uniqExactMerge(operations) AS n, uniqExactMerge(refused) AS refused_n, uniqExactMerge(failed) AS failed_n,
 		       arraySort(groupUniqArray(8)(concat(user, '@', host))) AS who, uniqExact(user, host) AS parties,
@@ -88,8 +88,8 @@ const maxDefinitions = 5000
 // Definitions returns the inventory: by server and tool, oldest definition
 // first. An operation inside a call has no definition there, so it has a row
 // only if the tool was never called directly.
-func (s *Store) Definitions(ctx context.Context) ([]Definition, error) {
-	return ask[Definition](ctx, s, "tools", `
+func (r *Reader) Definitions(ctx context.Context) ([]Definition, error) {
+	return ask[Definition](ctx, r, "tools", `
 		SELECT server_name, server_version, tool, tool_hash, tier, annotations, min(first_ts) AS first, max(last_ts) AS last, part = 'call' AS called
 		FROM definition_states FINAL
 		WHERE part = 'call' OR (server_name, server_version, tool) NOT IN (

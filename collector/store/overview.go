@@ -81,13 +81,13 @@ func (w Window) hours() (Window, time.Duration) {
 }
 
 // Overview counts what happened in w.
-func (s *Store) Overview(ctx context.Context, w Window) (Overview, error) {
+func (r *Reader) Overview(ctx context.Context, w Window) (Overview, error) {
 	w, step := w.bounded().hours()
 	o := Overview{Window: w, Step: step}
-	if err := s.counts(ctx, &o); err != nil {
+	if err := r.counts(ctx, &o); err != nil {
 		return o, err
 	}
-	return o, s.latency(ctx, &o)
+	return o, r.latency(ctx, &o)
 }
 
 // The sets that one query counts: reading is most of the work.
@@ -119,13 +119,13 @@ type countRow struct {
 // for and never that of its subcolumns: FINAL does not merge those.
 const withinHours = ` FROM operation_states FINAL WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64}) `
 
-func (s *Store) counts(ctx context.Context, o *Overview) error {
+func (r *Reader) counts(ctx context.Context, o *Overview) error {
 	bars := (o.Window.To.Sub(o.Window.From) + o.Step - 1) / o.Step
 	o.Series = make([]Count, max(bars, 0))
 	for i := range o.Series {
 		o.Series[i].Start = o.Window.From.Add(time.Duration(i) * o.Step)
 	}
-	rows, err := ask[countRow](ctx, s, "counts of calls", `
+	rows, err := ask[countRow](ctx, r, "counts of calls", `
 		SELECT multiIf(grouping(bar) = 0, 1, grouping(operation) = 0, 2, grouping(host) = 0, 3, 4) AS by,
 		       intDiv(toUnixTimestamp(hour) - {from:Int64}, {step:Int64}) AS bar, operation, host, server_name, server_version,
 		       sumIf(length(calls), part = 'call' AND outcome = 'ok') AS ok,
@@ -141,18 +141,18 @@ func (s *Store) counts(ctx context.Context, o *Overview) error {
 		ORDER BY by, if(by = 2, operations, ok + error + unknown) DESC, operation, host, server_name, server_version
 		LIMIT {limit:UInt32} BY by`,
 		args{"from": o.Window.From.Unix(), "to": o.Window.To.Unix(), "step": int64(o.Step / time.Second), "limit": max(maxTools, maxParties, maxBars)})
-	for _, r := range rows {
-		c := Count{OK: r.OK, Error: r.Error, Unknown: r.Unknown}
+	for _, row := range rows {
+		c := Count{OK: row.OK, Error: row.Error, Unknown: row.Unknown}
 		switch {
-		case r.Set == byTime && r.Bar >= 0 && r.Bar < int64(len(o.Series)):
-			o.Series[r.Bar].add(c)
+		case row.Set == byTime && row.Bar >= 0 && row.Bar < int64(len(o.Series)):
+			o.Series[row.Bar].add(c)
 			o.Total.add(c)
-		case r.Set == byTool && len(o.Tools) < maxTools:
-			o.Tools = append(o.Tools, ToolUse{r.Operation, r.Operations, r.Nested, r.Candidates, r.NotOK, nil})
-		case r.Set == byHost && len(o.Hosts) < maxParties:
-			o.Hosts = append(o.Hosts, PartyUse{r.Host, "", c, r.Sessions})
-		case r.Set == byServer && len(o.Servers) < maxParties:
-			o.Servers = append(o.Servers, PartyUse{r.Server, r.Version, c, r.Sessions})
+		case row.Set == byTool && len(o.Tools) < maxTools:
+			o.Tools = append(o.Tools, ToolUse{row.Operation, row.Operations, row.Nested, row.Candidates, row.NotOK, nil})
+		case row.Set == byHost && len(o.Hosts) < maxParties:
+			o.Hosts = append(o.Hosts, PartyUse{row.Host, "", c, row.Sessions})
+		case row.Set == byServer && len(o.Servers) < maxParties:
+			o.Servers = append(o.Servers, PartyUse{row.Server, row.Version, c, row.Sessions})
 		}
 	}
 	return err
@@ -164,7 +164,7 @@ type latencyRow struct {
 }
 
 // latency fills in the times of the tools of o.
-func (s *Store) latency(ctx context.Context, o *Overview) error {
+func (r *Reader) latency(ctx context.Context, o *Overview) error {
 	o.Timed = Window{later(o.Window.From, o.Window.To.Add(-timedSpan)), o.Window.To}
 	if len(o.Tools) == 0 {
 		return nil
@@ -173,15 +173,15 @@ func (s *Store) latency(ctx context.Context, o *Overview) error {
 	for i, t := range o.Tools {
 		names[i] = t.Operation
 	}
-	rows, err := ask[latencyRow](ctx, s, "latency", `
+	rows, err := ask[latencyRow](ctx, r, "latency", `
 		SELECT operation, quantilesExactArray(0.5, 0.95, 0.99)(arrayFilter(ms -> ms >= 0, mapValues(calls))) AS latency
 		`+withinHours+`
 		  AND part = 'call' AND operation IN {names:Array(String)}
 		GROUP BY operation HAVING sum(arrayCount(ms -> ms >= 0, mapValues(calls))) > 0`,
 		args{"from": o.Timed.From.Unix(), "to": o.Timed.To.Unix(), "names": names})
-	for _, r := range rows {
-		i := slices.Index(names, r.Operation)
-		o.Tools[i].Latency = r.Latency
+	for _, row := range rows {
+		i := slices.Index(names, row.Operation)
+		o.Tools[i].Latency = row.Latency
 	}
 	return err
 }

@@ -73,7 +73,7 @@ var problems = map[string]string{
 
 // Sessions returns up to limit sessions, the last ones first. Their ids are
 // UUIDv7, so their order is that of their beginnings.
-func (s *Store) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Session, error) {
+func (r *Reader) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Session, error) {
 	w := f.Window.bounded()
 	a := args{"from": micros(w.From), "to": micros(w.To), "limit": limit, "quiet": micros(time.Now().Add(-QuietAfter))}
 	where := sessionActive
@@ -89,13 +89,13 @@ func (s *Store) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Ses
 	if p := problems[f.Problem]; p != "" {
 		where += " AND " + p
 	}
-	return ask[Session](ctx, s, "sessions", "SELECT "+sessionColumns+" FROM session_states FINAL WHERE "+where+
+	return ask[Session](ctx, r, "sessions", "SELECT "+sessionColumns+" FROM session_states FINAL WHERE "+where+
 		" ORDER BY session_id DESC LIMIT {limit:UInt32}", a)
 }
 
 // Session returns one session, or ErrNotFound.
-func (s *Store) Session(ctx context.Context, id string) (Session, error) {
-	list, err := ask[Session](ctx, s, "a session", "SELECT "+sessionColumns+" FROM session_states FINAL WHERE session_id = {id:String} LIMIT 1", args{"id": id})
+func (r *Reader) Session(ctx context.Context, id string) (Session, error) {
+	list, err := ask[Session](ctx, r, "a session", "SELECT "+sessionColumns+" FROM session_states FINAL WHERE session_id = {id:String} LIMIT 1", args{"id": id})
 	if err == nil && len(list) == 0 {
 		return Session{}, ErrNotFound
 	}
@@ -107,8 +107,8 @@ func (s *Store) Session(ctx context.Context, id string) (Session, error) {
 
 // Timeline returns up to limit records of a session from the number seq on, in
 // the order in which they were written.
-func (s *Store) Timeline(ctx context.Context, se Session, seq uint64, limit int) ([]Line, error) {
-	return ask[Line](ctx, s, "a session's records", "SELECT "+lineColumns+` FROM events FINAL
+func (r *Reader) Timeline(ctx context.Context, se Session, seq uint64, limit int) ([]Line, error) {
+	return ask[Line](ctx, r, "a session's records", "SELECT "+lineColumns+` FROM events FINAL
 		PREWHERE session_id = {session:String} AND `+withinSession+` AND seq >= {seq:UInt64}
 		ORDER BY seq, payload_hash LIMIT {limit:UInt32}`, se.args(args{"seq": seq, "limit": limit}))
 }
@@ -142,8 +142,8 @@ type NameCount struct {
 const maxNames = 50
 
 // Summary summarizes a session's calls.
-func (s *Store) Summary(ctx context.Context, se Session) (Summary, error) {
-	rows, err := ask[NameCount](ctx, s, "what a session did", `
+func (r *Reader) Summary(ctx context.Context, se Session) (Summary, error) {
+	rows, err := ask[NameCount](ctx, r, "what a session did", `
 		WITH operated AS (
 			SELECT operation, operation_args, outcome, error_type, path FROM events FINAL
 			ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path
@@ -164,8 +164,8 @@ func (s *Store) Summary(ctx context.Context, se Session) (Summary, error) {
 		GROUP BY what, name ORDER BY n DESC, name LIMIT {limit:UInt32} BY what`, se.args(args{"limit": maxNames}))
 	var e Summary
 	lists := map[string]*[]NameCount{"operation": &e.Operations, "pane": &e.Panes, "pipe": &e.Pipes, "variable": &e.Variables, "error": &e.Errors}
-	for _, r := range rows {
-		*lists[r.What] = append(*lists[r.What], r)
+	for _, row := range rows {
+		*lists[row.What] = append(*lists[row.What], row)
 	}
 	return e, err
 }

@@ -4,9 +4,9 @@ import "context"
 
 // Tenant returns the one tenant whose records the reader may see, "" if it is
 // not restricted. An error means that the store cannot be read at all.
-func (s *Store) Tenant(ctx context.Context) (string, error) {
+func (r *Reader) Tenant(ctx context.Context) (string, error) {
 	row, err := askOne[struct {
 		Tenant string `ch:"tenant"`
-	}](ctx, s, "what this user may see", "SELECT getSettingOrDefault('SQL_audit_tenant', '') AS tenant", nil)
+	}](ctx, r, "what this user may see", "SELECT getSettingOrDefault('SQL_audit_tenant', '') AS tenant", nil)
 	return row.Tenant, err
 }

@@ -1,15 +1,15 @@
 package grafana
 
 import (
-	"crypto/sha256"
 	"strings"
 	"testing"
 	"time"
 
 	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink/clickhouse"
 )
 
 // The sessions of the demonstration.
@@ -53,24 +53,14 @@ func call(no uint64, tool, args string) audit.Record {
 // row makes what the collector makes of a record.
 func row(t *testing.T, r audit.Record, offset uint64) ingest.Row {
 	t.Helper()
-	line := audit.AppendRecord(nil, &r)
-	raw := line[:len(line)-1]
-	parsed, err := audit.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(raw)
-	return ingest.Row{
-		Record: parsed, Operations: audit.Operations(&parsed), Raw: string(raw), Hash: [16]byte(sum[:]),
-		Source: ingest.Source{Topic: "mcp.audit.v1", Offset: offset},
-	}
+	return ingesttest.Row(t, r, ingest.Source{Topic: "mcp.audit.v1", Offset: offset})
 }
 
 // hostile is a tool's name that has to be quoted.
 const hostile = `it's, (a "tool")`
 
 // fill stores the demonstration: every panel and every rule finds something.
-func fill(t *testing.T, s *clickhouse.Store, now time.Time) {
+func fill(t *testing.T, s *store.Store, now time.Time) {
 	t.Helper()
 	insert := func(d *demo, arrived time.Time) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/store"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -206,7 +207,7 @@ func window(t *testing.T, d dashboard, now time.Time) (from, to time.Time) {
 
 func TestQueries(t *testing.T) {
 	dir := chdbtest.Start(t)
-	s, err := clickhouse.Open(clickhouse.Config{
+	s, err := store.Open(clickhouse.Config{
 		Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true,
 	})
 	if err != nil {

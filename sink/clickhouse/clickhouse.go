@@ -20,8 +20,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// A Config configures a Store. It holds a password, so it must not be
-// printed.
+// A Config configures a DB. It holds a password, so it must not be printed.
 type Config struct {
 	Addrs    []string // host:port; with Dial one name for messages. Required.
 	HTTP     bool     // use HTTP, else the native protocol
@@ -42,21 +41,22 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// maxConns is the most connections of a Store: two inserts of records, a
+// maxConns is the most connections of a DB: two inserts of records, a
 // sweep that reads while it stores alerts, deliveries to a few receivers, a
 // query, and one that may hang until its timeout. An insert must not wait for
 // the others.
 const maxConns = 10
 
-// A Store is a collector.Store in ClickHouse.
-type Store struct {
+// A DB is a database of records in ClickHouse, as a user with a writer's rights
+// sees it. Its methods may be called concurrently.
+type DB struct {
 	c       Config
 	conn    driver.Conn
 	inserts string // the statement for events
 }
 
-// Open checks c and returns a store. It does not connect.
-func Open(c Config) (*Store, error) {
+// Open checks c and returns a database. It does not connect.
+func Open(c Config) (*DB, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 20 * time.Second
 	}
@@ -81,7 +81,7 @@ func Open(c Config) (*Store, error) {
 	for _, col := range columnsAt(time.Time{}) {
 		names = append(names, "`"+col.name+"`")
 	}
-	return &Store{c, conn, "INSERT INTO " + c.Database + ".events (" + strings.Join(names, ", ") + ")"}, nil
+	return &DB{c, conn, "INSERT INTO " + c.Database + ".events (" + strings.Join(names, ", ") + ")"}, nil
 }
 
 func (c Config) options() *clickhouse.Options {
@@ -136,99 +136,67 @@ func identifier(s string) bool {
 }
 
 // Close closes the connections.
-func (s *Store) Close() error { return s.conn.Close() }
+func (db *DB) Close() error { return db.conn.Close() }
 
 // Ping checks that ClickHouse answers.
-func (s *Store) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+func (db *DB) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, db.c.Timeout)
 	defer cancel()
-	return classify("asking ClickHouse", s.conn.Ping(ctx))
+	return Classify("asking ClickHouse", db.conn.Ping(ctx))
 }
 
-// InsertRows implements collector.Store. Its token is a function of the sources
+// Name is the database's name, an identifier.
+func (db *DB) Name() string { return db.c.Database }
+
+// Conn returns the connections, which Close closes.
+func (db *DB) Conn() driver.Conn { return db.conn }
+
+// Limited returns a context that ends after the timeout of the configuration.
+func (db *DB) Limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, db.c.Timeout)
+}
+
+// InsertRows stores the rows of one arrival time, all or none. Its token is a function of the sources
 // and contents of rows: the same rows are stored once, and other rows never
 // share a token.
-func (s *Store) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
+func (db *DB) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
 	sum := sha256.New()
+	var key []byte
 	for i := range rows {
-		writeSource(sum, rows[i].Source)
-		sum.Write(rows[i].Hash[:])
+		key = append(rows[i].Source.AppendKey(key[:0]), rows[i].Hash[:]...)
+		sum.Write(key)
 	}
-	err := s.insertRows(ctx, rows, at, sum.Sum(nil))
-	return classify(fmt.Sprintf("inserting %d records", len(rows)), err)
+	err := db.insertRows(ctx, rows, at, sum.Sum(nil))
+	return Classify(fmt.Sprintf("inserting %d records", len(rows)), err)
 }
 
-func (s *Store) insertRows(ctx context.Context, rows []ingest.Row, at time.Time, token []byte) error {
-	if !s.c.HTTP {
-		return s.insert(ctx, s.inserts, token, func(b driver.Batch) error { return appendRows(b, rows, at) })
+func (db *DB) insertRows(ctx context.Context, rows []ingest.Row, at time.Time, token []byte) error {
+	if !db.c.HTTP {
+		return db.Insert(ctx, db.inserts, token, func(b driver.Batch) error { return appendRows(b, rows, at) })
 	}
 	// As a batch the driver would hold all of it three times.
 	settings := clickhouse.Settings{"insert_deduplication_token": hex.EncodeToString(token)}
-	if !s.c.Uncompressed {
+	if !db.c.Uncompressed {
 		settings["decompress"] = 1
 	}
-	ctx, cancel := context.WithTimeout(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), s.c.Timeout)
+	ctx, cancel := context.WithTimeout(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), db.c.Timeout)
 	defer cancel()
-	return s.conn.InsertFormat(ctx, "Native", s.inserts, newBlockReader(rows, at, !s.c.Uncompressed))
+	return db.conn.InsertFormat(ctx, "Native", db.inserts, newBlockReader(rows, at, !db.c.Uncompressed))
 }
 
-// InsertDeadLetters implements collector.Store.
-func (s *Store) InsertDeadLetters(ctx context.Context, letters []ingest.DeadLetter) error {
-	return s.insertLetters(ctx, letters, time.Time{})
-}
-
-func (s *Store) insertLetters(ctx context.Context, letters []ingest.DeadLetter, replayed time.Time) error {
-	sum := sha256.New()
-	for _, l := range letters {
-		writeSource(sum, l.Source)
-		hash := letterHash(l)
-		sum.Write(hash[:])
-	}
-	fmt.Fprint(sum, unixTime(replayed).UnixNano())
-	statement := "INSERT INTO " + s.c.Database + ".dead_letters (seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, payload_hash, collector, replayed_at)"
-	err := s.insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
-		for _, l := range letters {
-			hash := letterHash(l)
-			if err := b.Append(l.Seen, l.Topic, l.Partition, l.Offset, unixTime(l.Time), l.Key, l.Reason, l.Error, l.Raw, string(hash[:]), hostname(), unixTime(replayed)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return classify(fmt.Sprintf("inserting %d dead letters", len(letters)), err)
-}
-
-// InsertGaps implements collector.Store.
-func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
-	sum := sha256.New()
-	for _, g := range gaps {
-		writeSource(sum, ingest.Source{Topic: g.Topic, Partition: g.Partition, Offset: g.From})
-		fmt.Fprintf(sum, "%d %q", g.To, g.Session)
-	}
-	statement := "INSERT INTO " + s.c.Database + ".gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason)"
-	err := s.insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
-		for _, g := range gaps {
-			if err := b.Append(g.Seen, g.Topic, g.Partition, g.From, g.To, g.Session, g.Reason); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
-}
-
-// insert sends one block that is stored once, however often it is sent.
-func (s *Store) insert(ctx context.Context, statement string, token []byte, fill func(driver.Batch) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
+// Insert sends one block that is stored once, however often it is sent. token
+// identifies its rows.
+func (db *DB) Insert(ctx context.Context, statement string, token []byte, fill func(driver.Batch) error) error {
+	ctx, cancel := context.WithTimeout(ctx, db.c.Timeout)
 	defer cancel()
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"insert_deduplication_token": hex.EncodeToString(token)}))
-	return s.send(ctx, statement, fill)
+	return db.send(ctx, statement, fill)
 }
 
 // send sends one block. A batch cannot be used again after any error, so a
 // caller who repeats builds another from the same rows.
-func (s *Store) send(ctx context.Context, statement string, fill func(driver.Batch) error) error {
-	b, err := s.conn.PrepareBatch(ctx, statement)
+func (db *DB) send(ctx context.Context, statement string, fill func(driver.Batch) error) error {
+	b, err := db.conn.PrepareBatch(ctx, statement)
 	if err != nil {
 		return err
 	}
@@ -241,7 +209,7 @@ func (s *Store) send(ctx context.Context, statement string, fill func(driver.Bat
 	return b.Send()
 }
 
-// names are the identifiers in the store's SQL.
-func (s *Store) names() schemas.Names {
-	return schemas.Names{Database: s.c.Database, Cluster: s.c.Cluster}
+// names are the identifiers in SQL.
+func (db *DB) names() schemas.Names {
+	return schemas.Names{Database: db.c.Database, Cluster: db.c.Cluster}
 }

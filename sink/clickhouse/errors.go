@@ -57,8 +57,8 @@ func codeOf(err error) int32 {
 	return 0
 }
 
-// classify adds the action to err, and gives it a class.
-func classify(doing string, err error) error {
+// Classify adds the action and a remedy to err, and gives it a class.
+func Classify(doing string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -2,9 +2,9 @@ package clickhouse
 
 import "github.com/ClickHouse/clickhouse-go/v2"
 
-// OpenBare is Open for servers that know none of the settings that a store
-// sends, or let nobody set any.
-func OpenBare(c Config) (*Store, error) {
+// OpenBare is Open for servers that know none of the settings that a
+// database sends, or let nobody set any.
+func OpenBare(c Config) (*DB, error) {
 	s, err := Open(c)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func TestInsertConnects(t *testing.T) {
 			t.Errorf("uncompressed %t: %v", uncompressed, err)
 		}
 	}
-	want(t, dir, "SELECT count() FROM audit.events", "2")
+	chdbtest.Want(t, dir, "SELECT count() FROM audit.events", "2")
 }
 
 // TestInsertOfManyBlocks: what is sent as many blocks is one for the engine,
@@ -51,8 +51,8 @@ func TestInsertOfManyBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want(t, dir, "SELECT count(), uniqExact(kafka_offset) FROM audit.events SETTINGS final = 0", "5000\t5000")
-	want(t, dir, "SELECT sum(calls) FROM audit.hourly", "5000")
+	chdbtest.Want(t, dir, "SELECT count(), uniqExact(kafka_offset) FROM audit.events SETTINGS final = 0", "5000\t5000")
+	chdbtest.Want(t, dir, "SELECT sum(calls) FROM audit.hourly", "5000")
 	// A part's name ends in the numbers of its first and last block and a level.
-	want(t, dir, "SELECT count(), min(name[2] = name[3]) FROM (SELECT DISTINCT splitByChar('_', _part) AS name FROM audit.events)", "1\t1")
+	chdbtest.Want(t, dir, "SELECT count(), min(name[2] = name[3]) FROM (SELECT DISTINCT splitByChar('_', _part) AS name FROM audit.events)", "1\t1")
 }

@@ -39,21 +39,21 @@ type Applied struct {
 // may have run without a record; every statement may run again, also
 // concurrently. If the tables are current it only reads, so that a user
 // without the right to make tables may call it.
-func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
+func (db *DB) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 	var applied Applied
 	list, err := schemas.ClickHouse()
 	if err != nil {
 		return applied, err
 	}
-	done, err := s.done(ctx)
+	done, err := db.done(ctx)
 	if slices.Contains(notThereCodes, codeOf(err)) {
-		err = s.exec(ctx, schemas.Statements(migrationsTable, s.names())...)
+		err = db.exec(ctx, schemas.Statements(migrationsTable, db.names())...)
 		if err != nil {
-			return applied, classify("making the table of migrations", err)
+			return applied, Classify("making the table of migrations", err)
 		}
 	}
 	if err != nil {
-		return applied, classify("reading the table of migrations", err)
+		return applied, Classify("reading the table of migrations", err)
 	}
 	for number := range done {
 		if number > len(list) {
@@ -68,19 +68,19 @@ func (s *Store) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 			}
 			continue
 		}
-		if err := s.apply(ctx, schemas.Statements(m.SQL, s.names())); err != nil {
-			return applied, classify(fmt.Sprintf("applying migration %q", name), err)
+		if err := db.apply(ctx, schemas.Statements(m.SQL, db.names())); err != nil {
+			return applied, Classify(fmt.Sprintf("applying migration %q", name), err)
 		}
-		err := s.conn.Exec(ctx, "INSERT INTO "+s.c.Database+".migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, now64(3))", m.Number, name, sum)
+		err := db.conn.Exec(ctx, "INSERT INTO "+db.c.Database+".migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, now64(3))", m.Number, name, sum)
 		if err != nil {
-			return applied, classify(fmt.Sprintf("recording migration %q", name), err)
+			return applied, Classify(fmt.Sprintf("recording migration %q", name), err)
 		}
 		applied.Migrations = append(applied.Migrations, name)
 	}
-	if err := s.retain(ctx, keep); err != nil {
+	if err := db.retain(ctx, keep); err != nil {
 		return applied, err
 	}
-	applied.Users, err = s.users(ctx)
+	applied.Users, err = db.users(ctx)
 	return applied, err
 }
 
@@ -102,8 +102,8 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
 `
 
 // done returns the checksums of the migrations that were applied.
-func (s *Store) done(ctx context.Context) (map[int]string, error) {
-	rows, err := s.conn.Query(ctx, "SELECT number, sha256 FROM "+s.c.Database+".migrations FINAL ORDER BY applied_at")
+func (db *DB) done(ctx context.Context) (map[int]string, error) {
+	rows, err := db.conn.Query(ctx, "SELECT number, sha256 FROM "+db.c.Database+".migrations FINAL ORDER BY applied_at")
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,9 @@ func checksum(sql string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (s *Store) exec(ctx context.Context, statements ...string) error {
+func (db *DB) exec(ctx context.Context, statements ...string) error {
 	for _, sql := range statements {
-		if err := s.conn.Exec(ctx, sql); err != nil {
+		if err := db.conn.Exec(ctx, sql); err != nil {
 			return err
 		}
 	}
@@ -137,11 +137,11 @@ func (s *Store) exec(ctx context.Context, statements ...string) error {
 // applyTimeout is for one migration: some read all stored rows.
 const applyTimeout = 6 * time.Hour
 
-func (s *Store) apply(ctx context.Context, statements []string) error {
+func (db *DB) apply(ctx context.Context, statements []string) error {
 	// A deadline replaces the connection's timeout for reading.
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	return s.exec(ctx, statements...)
+	return db.exec(ctx, statements...)
 }
 
 // daysOf finds a TTL in a CREATE TABLE as the server prints it.
@@ -149,7 +149,7 @@ var daysOf = regexp.MustCompile(`TTL .*\btoIntervalDay\((\d+)\)`)
 
 // retain gives the tables their TTL. An ALTER rewrites the TTL of every part,
 // so it is omitted where nothing changes.
-func (s *Store) retain(ctx context.Context, keep Retention) error {
+func (db *DB) retain(ctx context.Context, keep Retention) error {
 	const day = 24 * time.Hour
 	for _, t := range []struct {
 		table, column string
@@ -172,16 +172,16 @@ func (s *Store) retain(ctx context.Context, keep Retention) error {
 	} {
 		days := strconv.Itoa(int(max(min(t.keep, MaxRetention)/day, 1)))
 		var create string
-		row := s.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = ? AND name = ?", s.c.Database, t.table)
+		row := db.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = ? AND name = ?", db.c.Database, t.table)
 		if err := row.Scan(&create); err != nil {
-			return classify(fmt.Sprintf("reading the retention of %q", t.table), err)
+			return Classify(fmt.Sprintf("reading the retention of %q", t.table), err)
 		}
 		if m := daysOf.FindStringSubmatch(create); m != nil && m[1] == days {
 			continue
 		}
 		sql := "ALTER TABLE ${database}." + t.table + " ${on_cluster} MODIFY TTL toDateTime(" + t.column + ") + INTERVAL " + days + " DAY;"
-		if err := s.exec(ctx, schemas.Statements(sql, s.names())...); err != nil {
-			return classify(fmt.Sprintf("setting the retention of %q", t.table), err)
+		if err := db.exec(ctx, schemas.Statements(sql, db.names())...); err != nil {
+			return Classify(fmt.Sprintf("setting the retention of %q", t.table), err)
 		}
 	}
 	return nil
@@ -194,14 +194,14 @@ func (s *Store) retain(ctx context.Context, keep Retention) error {
 var noUsersCodes = []int32{164, 495, 497, 514, 48, 344}
 
 // users makes the roles, and reports whether the server supports them.
-func (s *Store) users(ctx context.Context) (bool, error) {
+func (db *DB) users(ctx context.Context) (bool, error) {
 	sql, err := schemas.ClickHouseUsers()
 	if err != nil {
 		return false, err
 	}
-	err = s.exec(ctx, schemas.Statements(sql, s.names())...)
+	err = db.exec(ctx, schemas.Statements(sql, db.names())...)
 	if slices.Contains(noUsersCodes, codeOf(err)) {
 		return false, nil
 	}
-	return err == nil, classify("making roles", err)
+	return err == nil, Classify("making roles", err)
 }

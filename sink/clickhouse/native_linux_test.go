@@ -141,7 +141,7 @@ func columnNames() (names []string) {
 	return names
 }
 
-func testNativeInsert(t *testing.T, s *Store) {
+func testNativeInsert(t *testing.T, s *DB) {
 	ctx := t.Context()
 	if err := s.exec(ctx, oldEvents(t, s.c.Database)...); err != nil {
 		t.Fatal(err)
@@ -195,17 +195,17 @@ func testNativeClasses(t *testing.T, addr string, kill func()) {
 	c := Config{Addrs: []string{addr}, Database: "audit", User: "default", Password: serverPassword}
 	for _, tt := range []struct {
 		name string
-		do   func(s *Store) error
+		do   func(s *DB) error
 		set  func(c *Config)
 		want ingest.Class
 		says string
 	}{
-		{"a wrong password", func(s *Store) error { return s.Ping(ctx) }, func(c *Config) { c.Password = "guess" }, ingest.Configuration, "Wrong password"},
-		{"a server that is too old", func(s *Store) error {
+		{"a wrong password", func(s *DB) error { return s.Ping(ctx) }, func(c *Config) { c.Password = "guess" }, ingest.Configuration, "Wrong password"},
+		{"a server that is too old", func(s *DB) error {
 			_, err := s.Migrate(ctx, Retention{24 * time.Hour, 24 * time.Hour})
 			return err
 		}, func(*Config) {}, ingest.Configuration, "Unknown setting"},
-		{"no server", func(s *Store) error { kill(); return s.Ping(ctx) }, func(*Config) {}, ingest.Retry, "asking ClickHouse"},
+		{"no server", func(s *DB) error { kill(); return s.Ping(ctx) }, func(*Config) {}, ingest.Retry, "asking ClickHouse"},
 	} {
 		c := c
 		tt.set(&c)

@@ -12,25 +12,13 @@ import (
 // regardless of the user's rights, and see each record once. It does not
 // connect.
 func OpenReader(c Config) (driver.Conn, error) {
-	return open(c, func(o *clickhouse.Options) {
-		o.Settings = clickhouse.Settings{"readonly": 1, "final": 1}
-	})
-}
-
-// OpenWriter returns connections on which statements may do what the user may.
-// It does not connect.
-func OpenWriter(c Config) (driver.Conn, error) {
-	return open(c, func(*clickhouse.Options) {})
-}
-
-func open(c Config, change func(*clickhouse.Options)) (driver.Conn, error) {
 	if len(c.Addrs) == 0 || !identifier(c.Database) {
 		return nil, errors.New("configuring ClickHouse: want an address and a database")
 	}
 	o := c.options()
 	o.Auth.Database = c.Database
 	o.ReadTimeout = 0 // the driver's own: a query may take long
-	change(o)
+	o.Settings = clickhouse.Settings{"readonly": 1, "final": 1}
 	conn, err := clickhouse.Open(o)
 	if err != nil {
 		return nil, fmt.Errorf("configuring ClickHouse: %w", err)

@@ -115,23 +115,19 @@ func bench(ctx context.Context, o options, stderr io.Writer) (rows []row, err er
 	if err := fill(ctx, config, o, stderr); err != nil {
 		return nil, err
 	}
-	writer, err := clickhouse.OpenReader(config) // may also insert: the engine decides by the socket
+	s, err := store.Open(config)
 	if err != nil {
 		return nil, err
 	}
-	defer writer.Close()
+	defer s.Close()
 	reading := config
 	reading.Dial = chdb.Dialer(dir, chdb.Reader)
-	reader, err := clickhouse.OpenReader(reading)
+	reader, err := store.OpenReader(reading)
 	if err != nil {
 		return nil, err
 	}
 	defer reader.Close()
-	s, err := store.New(store.Config{Reader: reader, Writer: writer, Database: "audit"})
-	if err != nil {
-		return nil, err
-	}
-	pages, err := review.New(review.Config{Store: s})
+	pages, err := review.New(review.Config{Reader: reader, Store: s})
 	if err != nil {
 		return nil, err
 	}
@@ -145,14 +141,14 @@ func bench(ctx context.Context, o options, stderr io.Writer) (rows []row, err er
 		}
 		return nil, nil
 	}
-	if rows, err = measure(ctx, s, pages, o.rounds, ""); err != nil {
+	if rows, err = measure(ctx, reader, pages, o.rounds, ""); err != nil {
 		return nil, err
 	}
 	fmt.Fprintln(stderr, "merged parts are measured; writing fresh ones")
 	if err := fresh(ctx, config, o); err != nil {
 		return nil, err
 	}
-	more, err := measure(ctx, s, pages, o.rounds, "fresh parts: ")
+	more, err := measure(ctx, reader, pages, o.rounds, "fresh parts: ")
 	return append(rows, more...), err
 }
 

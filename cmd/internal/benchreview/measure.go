@@ -27,8 +27,8 @@ const (
 
 // measure requests each page several times. The pages alternate, so that other
 // load on the machine affects all alike. prefix begins the rows' names.
-func measure(ctx context.Context, s *store.Store, pages http.Handler, rounds int, prefix string) ([]row, error) {
-	newest, err := s.Calls(ctx, store.Filter{}, store.Page{Limit: 2000})
+func measure(ctx context.Context, r *store.Reader, pages http.Handler, rounds int, prefix string) ([]row, error) {
+	newest, err := r.Calls(ctx, store.Filter{}, store.Page{Limit: 2000})
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
 	"auditproxy/deploy/dev"
 	"auditproxy/sink/clickhouse/chdb"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/go-cmp/cmp"
 )
 
 // Names of environment variables: with the first, a test binary is the engine
@@ -92,5 +96,42 @@ func StartIn(t testing.TB, dir string) {
 	defer cancel()
 	if err := chdb.Ready(ctx, dir); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Query returns the rows of a statement, as a writer, each as its columns' text.
+func Query(t testing.TB, dir, sql string) (rows []string) {
+	t.Helper()
+	return QueryFormat(t, dir, "TSVRaw", sql)
+}
+
+// QueryFormat is Query in a format with a row in each line.
+func QueryFormat(t testing.TB, dir, format, sql string) (rows []string) {
+	t.Helper()
+	conn, err := ch.Open(&ch.Options{Protocol: ch.HTTP, Addr: []string{"engine:0"}, DialContext: chdb.Dialer(dir, chdb.Writer)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r, err := conn.QueryFormat(t.Context(), format, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	for line := range strings.Lines(string(b)) {
+		rows = append(rows, strings.TrimSuffix(line, "\n"))
+	}
+	return rows
+}
+
+// Want reports an error if a statement has other rows.
+func Want(t testing.TB, dir, sql string, rows ...string) {
+	t.Helper()
+	if diff := cmp.Diff(rows, Query(t, dir, sql)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", sql, diff)
 	}
 }

@@ -1,4 +1,4 @@
-package clickhouse_test
+package store_test
 
 import (
 	"encoding/xml"
@@ -13,7 +13,6 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
 	"auditproxy/schemas"
-	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
@@ -87,7 +86,7 @@ func TestUsers(t *testing.T) {
 		}
 		other := call(2, "list_panes")
 		other.Tenant = "umbrella"
-		if err := s.InsertRows(t.Context(), []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, other, 2)}, start); err != nil {
+		if err := s.InsertRows(t.Context(), []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, other, 2)}, hour); err != nil {
 			t.Fatal(err)
 		}
 		letter := ingest.DeadLetter{Source: ingest.Source{Topic: "t"}, Raw: []byte("x"), Reason: "not_json", Seen: time.Now()}
@@ -119,10 +118,10 @@ func TestUsers(t *testing.T) {
 			chdbtest.StartIn(t, dir)
 			for question, answer := range tt.may {
 				if answer == "" {
-					query(t, dir, question)
+					chdbtest.Query(t, dir, question)
 					continue
 				}
-				want(t, dir, question, answer)
+				chdbtest.Want(t, dir, question, answer)
 			}
 			if tt.role == "audit_writer" {
 				storeAsWriter(t, dir)
@@ -154,16 +153,12 @@ func TestUsers(t *testing.T) {
 // reviewAsReader asks all that the review page asks.
 func reviewAsReader(t *testing.T, dir string) {
 	t.Helper()
-	reader, err := clickhouse.OpenReader(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Uncompressed: true, Dial: chdb.Dialer(dir, chdb.Writer)})
+	s, err := store.OpenReader(engine(dir, chdb.Writer)) // which has the role's rights
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.Close()
-	s, err := store.New(store.Config{Reader: reader, Database: "audit"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, w := t.Context(), store.Window{From: start.Add(-time.Hour), To: start.Add(time.Hour)}
+	defer s.Close()
+	ctx, w := t.Context(), store.Window{From: hour.Add(-time.Hour), To: hour.Add(time.Hour)}
 	calls, callsErr := s.Calls(ctx, store.Filter{Window: w}, store.Page{Limit: 10})
 	if callsErr == nil && len(calls.Lines) == 0 {
 		t.Error("the page shows no calls")
@@ -194,7 +189,7 @@ func storeAsWriter(t *testing.T, dir string) {
 	letter := ingest.DeadLetter{Source: ingest.Source{Topic: "t", Offset: 1}, Raw: []byte("y"), Reason: "not_json", Seen: time.Now()}
 	_, complete := s.Completeness(t.Context())
 	for what, err := range map[string]error{
-		"InsertRows":        s.InsertRows(t.Context(), []ingest.Row{row(t, call(3, "list_panes"), 3)}, start),
+		"InsertRows":        s.InsertRows(t.Context(), []ingest.Row{row(t, call(3, "list_panes"), 3)}, hour),
 		"InsertDeadLetters": s.InsertDeadLetters(t.Context(), []ingest.DeadLetter{letter}),
 		"MarkReplayed":      s.MarkReplayed(t.Context(), []ingest.DeadLetter{letter}, time.Now()),
 		"InsertGaps":        s.InsertGaps(t.Context(), []ingest.Gap{{Topic: "t", From: 1, To: 2, Reason: "removed", Seen: time.Now()}}),

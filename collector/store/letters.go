@@ -1,25 +1,28 @@
-package clickhouse
+package store
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
+	"fmt"
 	"os"
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // A Letter is a stored dead letter.
 type Letter struct {
 	ingest.DeadLetter
-	Replayed time.Time // zero: not yet
-	Cursor   Cursor    // its position in the order
+	Replayed time.Time    // zero: not yet
+	Cursor   LetterCursor // its position in the order
 }
 
-// A Cursor is a position in the order of dead letters.
-type Cursor struct {
+// A LetterCursor is a position in the order of dead letters.
+type LetterCursor struct {
 	source ingest.Source
 	hash   string
 }
@@ -28,15 +31,40 @@ type Cursor struct {
 type LetterFilter struct {
 	Reason   string
 	Source   *ingest.Source
-	Replayed bool    // also those that were replayed
-	After    *Cursor // only those after it
-	Limit    int     // 0: 1000
+	Replayed bool          // also those that were replayed
+	After    *LetterCursor // only those after it
+	Limit    int           // 0: 1000
+}
+
+// InsertDeadLetters implements collector.Store.
+func (s *Store) InsertDeadLetters(ctx context.Context, letters []ingest.DeadLetter) error {
+	return s.insertLetters(ctx, letters, time.Time{})
+}
+
+func (s *Store) insertLetters(ctx context.Context, letters []ingest.DeadLetter, replayed time.Time) error {
+	sum := sha256.New()
+	for _, l := range letters {
+		hash := letterHash(l)
+		sum.Write(append(l.Source.AppendKey(nil), hash[:]...))
+	}
+	fmt.Fprint(sum, unixTime(replayed).UnixNano())
+	statement := "INSERT INTO " + s.db.Name() + ".dead_letters (seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, payload_hash, collector, replayed_at)"
+	err := s.db.Insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
+		for _, l := range letters {
+			hash := letterHash(l)
+			if err := b.Append(l.Seen, l.Topic, l.Partition, l.Offset, unixTime(l.Time), l.Key, l.Reason, l.Error, l.Raw, string(hash[:]), hostname(), unixTime(replayed)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return clickhouse.Classify(fmt.Sprintf("inserting %d dead letters", len(letters)), err)
 }
 
 // Letters returns dead letters in the order of their sources.
 func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	sql := "SELECT seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, replayed_at, hex(payload_hash) FROM " +
-		s.c.Database + ".dead_letters FINAL WHERE 1"
+		s.db.Name() + ".dead_letters FINAL WHERE 1"
 	var args []any
 	and := func(condition string, values ...any) {
 		sql += " AND " + condition
@@ -60,9 +88,9 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 		limit = 1000
 	}
 	sql += " ORDER BY kafka_topic, kafka_partition, kafka_offset, payload_hash LIMIT ?"
-	rows, err := s.conn.Query(ctx, sql, append(args, limit)...)
+	rows, err := s.db.Conn().Query(ctx, sql, append(args, limit)...)
 	if err != nil {
-		return nil, classify("reading dead letters", err)
+		return nil, clickhouse.Classify("reading dead letters", err)
 	}
 	defer rows.Close()
 	var list []Letter
@@ -70,13 +98,13 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 		var l Letter
 		var raw string
 		if err := rows.Scan(&l.Seen, &l.Topic, &l.Partition, &l.Offset, &l.Time, &l.Key, &l.Reason, &l.Error, &raw, &l.Replayed, &l.Cursor.hash); err != nil {
-			return nil, classify("reading dead letters", err)
+			return nil, clickhouse.Classify("reading dead letters", err)
 		}
 		l.Cursor.source = l.Source
 		l.Raw, l.Time, l.Replayed = []byte(raw), zeroTime(l.Time), zeroTime(l.Replayed)
 		list = append(list, l)
 	}
-	return list, classify("reading dead letters", rows.Err())
+	return list, clickhouse.Classify("reading dead letters", rows.Err())
 }
 
 // MarkReplayed records that a letter's record is in events now. The letter
@@ -93,15 +121,6 @@ func letterHash(l ingest.DeadLetter) [16]byte {
 	h.Write([]byte(l.Key))
 	h.Write(l.Raw)
 	return [16]byte(h.Sum(nil))
-}
-
-func writeSource(h hash.Hash, s ingest.Source) {
-	var b [20]byte
-	binary.LittleEndian.PutUint32(b[:], uint32(len(s.Topic)))
-	binary.LittleEndian.PutUint32(b[4:], s.Partition)
-	binary.LittleEndian.PutUint64(b[8:], s.Offset)
-	h.Write(b[:])
-	h.Write([]byte(s.Topic))
 }
 
 // unixTime is t, or 1970 for none: the column knows no other zero.
@@ -125,20 +144,4 @@ func hostname() string {
 		return "unknown"
 	}
 	return name
-}
-
-// Completeness counts what is missing from the sessions of the last two days.
-type Completeness struct {
-	Missing uint64 // sequence numbers never received
-	Silent  uint64 // sessions without an end, and without a record for five minutes
-}
-
-// Completeness checks that everything arrived.
-func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
-	defer cancel()
-	row := s.conn.QueryRow(ctx, `SELECT sum(missing), countIf(NOT ended AND last < now64(3) - INTERVAL 5 MINUTE) FROM (
-		SELECT toUInt64(max(seq) - min(seq) + 1 - uniqExact(seq)) AS missing, countIf(kind = 'session_end') > 0 AS ended, max(ingested_at) AS last
-		FROM `+s.c.Database+`.events WHERE ts >= now() - INTERVAL 2 DAY GROUP BY session_id)`)
-	return c, classify("asking what is missing", row.Scan(&c.Missing, &c.Silent))
 }

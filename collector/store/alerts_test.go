@@ -1,4 +1,4 @@
-package clickhouse_test
+package store_test
 
 import (
 	"fmt"
@@ -7,16 +7,17 @@ import (
 
 	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
-	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// testAlerts stores alerts more than once, acknowledges one, and asks what is
+// testDeliveries stores alerts more than once, acknowledges one, and asks what is
 // due.
-func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
+func testDeliveries(t *testing.T, s *store.Store, dir string) {
 	since, err := s.RegisterReceiver(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
@@ -28,11 +29,11 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 	for i := range 6 {
 		a := alert.Alert{
 			ID: fmt.Sprintf("%032x", i), Rule: "r", Severity: alert.Warning, Title: "T", Reason: "R", Tenant: "acme", Host: "h", User: "u",
-			SessionID: "s", RecordID: audit.NewID(start), CallNo: uint64(i), Operation: "pipe_pane", Path: "operations[0]",
-			TS: start.Add(time.Duration(i) * time.Second), Details: `{"a":"'\\"}`,
+			SessionID: "s", RecordID: audit.NewID(hour), CallNo: uint64(i), Operation: "pipe_pane", Path: "operations[0]",
+			TS: hour.Add(time.Duration(i) * time.Second), Details: `{"a":"'\\"}`,
 		}
 		if i%2 == 1 {
-			a.SuppressKey, a.WindowTo, a.RecordID = "k", start.Add(time.Hour), ""
+			a.SuppressKey, a.WindowTo, a.RecordID = "k", hour.Add(time.Hour), ""
 		}
 		alerts = append(alerts, a)
 	}
@@ -53,7 +54,7 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 	insert(alerts[:4], 0, 1, 2, 3)
 	insert(append(alerts[2:6:6], alerts[4:]...), 4, 5)
 	insert(alerts)
-	want(t, dir, "SELECT call_no, suppressed FROM audit.alerts ORDER BY call_no", "0\tfalse", "1\tfalse", "2\tfalse", "3\ttrue", "4\tfalse", "5\ttrue")
+	chdbtest.Want(t, dir, "SELECT call_no, suppressed FROM audit.alerts ORDER BY call_no", "0\tfalse", "1\tfalse", "2\tfalse", "3\ttrue", "4\tfalse", "5\ttrue")
 
 	due := func(after alert.Alert, limit int, want ...alert.Alert) []alert.Alert {
 		t.Helper()
@@ -82,10 +83,10 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 			if a.CallNo == 1 && i == 2 {
 				continue
 			}
-			query(t, dir, fmt.Sprintf("INSERT INTO audit.alert_events SELECT generateUUIDv4(), '%s', now64(3) + %d, '%s', 'ann', '', 'acme'", a.ID, i, action))
+			chdbtest.Query(t, dir, fmt.Sprintf("INSERT INTO audit.alert_events SELECT generateUUIDv4(), '%s', now64(3) + %d, '%s', 'ann', '', 'acme'", a.ID, i, action))
 		}
 	}
-	want(t, dir, "SELECT call_no FROM audit.open_alerts ORDER BY call_no", "1", "2", "4")
+	chdbtest.Want(t, dir, "SELECT call_no FROM audit.open_alerts ORDER BY call_no", "1", "2", "4")
 
 	// A mark is moved, another closed.
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -113,9 +114,9 @@ func testAlerts(t *testing.T, s *clickhouse.Store, dir string) {
 }
 
 // testArrived reads records by when they arrived.
-func testArrived(t *testing.T, s *clickhouse.Store, dir string) {
-	query(t, dir, "TRUNCATE TABLE audit.events")
-	at := start.Add(time.Hour)
+func testArrived(t *testing.T, s *store.Store, dir string) {
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
+	at := hour.Add(time.Hour)
 	for i := range 3 {
 		var rows []ingest.Row
 		for n := range 600 {

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// arrived is the condition on when a record was stored.
+const arrived = "ingested_at > fromUnixTimestamp64Milli(?, 'UTC') AND ingested_at <= fromUnixTimestamp64Milli(?, 'UTC')"
+
+// arrivedPage is the number of records that Arrived reads before it calls do.
+const arrivedPage = 1000
+
+// Arrived calls do with the records that arrived after one time and up to
+// another, in pages. A duplicate may be passed twice. It ends with the first
+// error of do.
+func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]ingest.Row) error) error {
+	rows, err := s.db.Conn().Query(ctx, "SELECT raw FROM "+s.db.Name()+".events WHERE "+arrived,
+		after.UnixMilli(), upto.UnixMilli())
+	if err != nil {
+		return clickhouse.Classify("reading records", err)
+	}
+	defer rows.Close()
+	page := make([]ingest.Row, 0, arrivedPage)
+	for rows.Next() {
+		var raw string
+		if err := rows.Scan(&raw); err != nil {
+			return clickhouse.Classify("reading records", err)
+		}
+		record, err := audit.Parse([]byte(raw))
+		if err != nil {
+			return fmt.Errorf("reading records: %w", err) // it was one when it was stored
+		}
+		page = append(page, ingest.Row{Record: record, Operations: audit.Operations(&record)})
+		if len(page) == arrivedPage {
+			if err := do(page); err != nil {
+				return err
+			}
+			page = make([]ingest.Row, 0, arrivedPage)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return clickhouse.Classify("reading records", err)
+	}
+	if len(page) == 0 {
+		return nil
+	}
+	return do(page)
+}
+
+// CountArrived returns the number of records that Arrived would read.
+func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint64, err error) {
+	ctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	row := s.db.Conn().QueryRow(ctx, "SELECT count() FROM "+s.db.Name()+".events WHERE "+arrived, after.UnixMilli(), upto.UnixMilli())
+	return n, clickhouse.Classify("counting records", row.Scan(&n))
+}
+
+// Ask calls do with each row of the result of sql, which has the parameter
+// since. It ends with the first error of do.
+func (r *Reader) Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error {
+	ctx = ch.Context(ctx, ch.WithParameters(ch.Parameters{"since": since.UTC().Format("2006-01-02 15:04:05.000")}))
+	rows, err := r.conn.Query(ctx, sql)
+	if err != nil {
+		return clickhouse.Classify("asking", err)
+	}
+	defer rows.Close()
+	names, types := rows.Columns(), rows.ColumnTypes()
+	for rows.Next() {
+		values := make([]any, len(types))
+		for i, t := range types {
+			values[i] = reflect.New(t.ScanType()).Interface()
+		}
+		if err := rows.Scan(values...); err != nil {
+			return clickhouse.Classify("asking", err)
+		}
+		row := make(map[string]any, len(names))
+		for i, name := range names {
+			row[name] = reflect.ValueOf(values[i]).Elem().Interface()
+		}
+		if err := do(row); err != nil {
+			return err
+		}
+	}
+	return clickhouse.Classify("asking", rows.Err())
+}

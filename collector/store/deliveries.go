@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"auditproxy/collector/alert"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// RegisterReceiver returns the time since which a receiver gets alerts: now,
+// if it is new. It does not get older ones.
+func (s *Store) RegisterReceiver(ctx context.Context, receiver string) (since time.Time, err error) {
+	qctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	row := s.db.Conn().QueryRow(qctx, "SELECT min(at) FROM "+s.db.Name()+".alert_deliveries WHERE receiver = ? AND alert_id = ''", receiver)
+	if err := row.Scan(&since); err != nil {
+		return since, clickhouse.Classify("looking for a receiver", err)
+	}
+	if since = zeroTime(since); !since.IsZero() {
+		return since, nil
+	}
+	since = time.Now()
+	return since, s.InsertDeliveries(ctx, receiver, []string{""}, "registered")
+}
+
+// InsertDeliveries stores the results of deliveries.
+func (s *Store) InsertDeliveries(ctx context.Context, receiver string, ids []string, state string) error {
+	sum := sha256.New()
+	fmt.Fprint(sum, receiver, "\x00", state, strings.Join(ids, " "))
+	now := time.Now()
+	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_deliveries (alert_id, receiver, at, state)", sum.Sum(nil), func(b driver.Batch) error {
+		for _, id := range ids {
+			if err := b.Append(id, receiver, now, state); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return clickhouse.Classify("noting deliveries", err)
+}
+
+// Undelivered returns up to limit alerts that were not delivered to a
+// receiver, in the order in which they were stored, after one of them or
+// after a time.
+func (s *Store) Undelivered(ctx context.Context, receiver string, after alert.Alert, limit int) ([]alert.Alert, error) {
+	ctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	sql := "SELECT " + alertColumns + " FROM " + s.db.Name() + ".alerts FINAL WHERE NOT suppressed" +
+		" AND (stored_at, alert_id) > (fromUnixTimestamp64Milli(?, 'UTC'), ?)" +
+		" AND alert_id NOT IN (SELECT alert_id FROM " + s.db.Name() + ".alert_deliveries WHERE receiver = ?) ORDER BY stored_at, alert_id LIMIT ?"
+	var rows []alertRow
+	if err := s.db.Conn().Select(ctx, &rows, sql, after.StoredAt.UnixMilli(), after.ID, receiver, limit); err != nil {
+		return nil, clickhouse.Classify("reading alerts", err)
+	}
+	list := make([]alert.Alert, len(rows))
+	for i := range rows {
+		list[i] = rows[i].alert()
+	}
+	return list, nil
+}

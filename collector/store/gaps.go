@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// InsertGaps implements collector.Store.
+func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
+	sum := sha256.New()
+	for _, g := range gaps {
+		sum.Write(ingest.Source{Topic: g.Topic, Partition: g.Partition, Offset: g.From}.AppendKey(nil))
+		fmt.Fprintf(sum, "%d %q", g.To, g.Session)
+	}
+	statement := "INSERT INTO " + s.db.Name() + ".gaps (seen_at, kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason)"
+	err := s.db.Insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
+		for _, g := range gaps {
+			if err := b.Append(g.Seen, g.Topic, g.Partition, g.From, g.To, g.Session, g.Reason); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return clickhouse.Classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
+}
+
+// Completeness counts what is missing from the sessions of the last two days.
+type Completeness struct {
+	Missing uint64 // sequence numbers never received
+	Silent  uint64 // sessions without an end, and without a record for five minutes
+}
+
+// Completeness checks that everything arrived.
+func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
+	ctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	row := s.db.Conn().QueryRow(ctx, `SELECT sum(missing), countIf(NOT ended AND last < now64(3) - INTERVAL 5 MINUTE) FROM (
+		SELECT toUInt64(max(seq) - min(seq) + 1 - uniqExact(seq)) AS missing, countIf(kind = 'session_end') > 0 AS ended, max(ingested_at) AS last
+		FROM `+s.db.Name()+`.events WHERE ts >= now() - INTERVAL 2 DAY GROUP BY session_id)`)
+	return c, clickhouse.Classify("asking what is missing", row.Scan(&c.Missing, &c.Silent))
+}

@@ -1,0 +1,73 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/store"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func testLetters(t *testing.T, s *store.Store, dir string) {
+	letter := func(offset uint64, reason string) ingest.DeadLetter {
+		return ingest.DeadLetter{
+			Source: ingest.Source{Topic: "t", Partition: 1, Offset: offset}, Time: hour, Key: "k\x00\xff",
+			Raw: []byte("not JSON \x00\xff"), Reason: reason, Error: "the value is not JSON", Seen: hour,
+		}
+	}
+	letters := []ingest.DeadLetter{letter(1, "not_json"), letter(2, "tenant"), letter(3, "not_json")}
+	for range 2 { // what comes twice is one
+		if err := s.InsertDeadLetters(t.Context(), letters); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(f store.LetterFilter) (list []ingest.DeadLetter) {
+		t.Helper()
+		f.Limit = 2
+		for {
+			page, err := s.Letters(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				return list
+			}
+			for _, l := range page {
+				list = append(list, l.DeadLetter)
+			}
+			f.After = &page[len(page)-1].Cursor
+		}
+	}
+	if diff := cmp.Diff(letters, read(store.LetterFilter{})); diff != "" {
+		t.Errorf("letters (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(letters[1:2], read(store.LetterFilter{Reason: "tenant"})); diff != "" {
+		t.Errorf("by reason (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(letters[2:], read(store.LetterFilter{Source: &letters[2].Source})); diff != "" {
+		t.Errorf("by place (-want +got):\n%s", diff)
+	}
+	if err := s.MarkReplayed(t.Context(), letters[:1], time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	// The topic is read from its start again: the mark stays.
+	if err := s.InsertDeadLetters(t.Context(), append(letters[:1:1], letter(9, "ts"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(store.LetterFilter{}); len(got) != 3 {
+		t.Errorf("after a replay %d letters wait, want 3", len(got))
+	}
+	if got := read(store.LetterFilter{Replayed: true}); len(got) != 4 {
+		t.Errorf("after a replay there are %d letters, want 4", len(got))
+	}
+	gap := ingest.Gap{Topic: "t", Partition: 1, From: 5, To: 8, Reason: "removed", Seen: hour}
+	for range 2 {
+		if err := s.InsertGaps(t.Context(), []ingest.Gap{gap}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chdbtest.Want(t, dir, "SELECT kafka_topic, kafka_partition, from_offset, to_offset, reason FROM audit.gaps FINAL", "t\t1\t5\t8\tremoved")
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"auditproxy/collector/alert"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// Marks returns the marks of evaluation.
+func (s *Store) Marks(ctx context.Context) ([]alert.Mark, error) {
+	ctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	rows, err := s.db.Conn().Query(ctx, "SELECT name, kind, upto, closed, at FROM "+s.db.Name()+".alert_marks FINAL WHERE NOT closed")
+	if err != nil {
+		return nil, clickhouse.Classify("reading marks", err)
+	}
+	defer rows.Close()
+	var marks []alert.Mark
+	for rows.Next() {
+		var m alert.Mark
+		if err := rows.Scan(&m.Name, &m.Kind, &m.Upto, &m.Closed, &m.At); err != nil {
+			return nil, clickhouse.Classify("reading marks", err)
+		}
+		marks = append(marks, m)
+	}
+	return marks, clickhouse.Classify("reading marks", rows.Err())
+}
+
+// SetMarks stores marks.
+func (s *Store) SetMarks(ctx context.Context, marks []alert.Mark) error {
+	sum := sha256.New()
+	for _, m := range marks {
+		fmt.Fprint(sum, m.Name, m.Kind, m.Upto.UnixNano(), m.Closed, m.At.UnixNano())
+	}
+	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_marks (name, kind, upto, closed, at)", sum.Sum(nil), func(b driver.Batch) error {
+		for _, m := range marks {
+			if err := b.Append(m.Name, m.Kind, m.Upto, m.Closed, m.At); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return clickhouse.Classify("writing marks", err)
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"auditproxy/sink/clickhouse"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// pageTimeout is for one query of the review page.
+const pageTimeout = 10 * time.Second
+
+// A Reader asks with a reader's rights, which may be narrower than those of a
+// Store's user. Its methods may be called concurrently.
+type Reader struct {
+	conn driver.Conn
+}
+
+// OpenReader checks c and returns a reader. It does not connect.
+func OpenReader(c clickhouse.Config) (*Reader, error) {
+	conn, err := clickhouse.OpenReader(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{conn}, nil
+}
+
+// Close closes the connections.
+func (r *Reader) Close() error { return r.conn.Close() }
+
+// ErrNotFound means that the object does not exist, or that this reader may
+// not see it.
+var ErrNotFound = errors.New("not found")
+
+// errTooLong ends a query that takes too long.
+var errTooLong = errors.New("the question took too long: choose a shorter time or fewer conditions")
+
+// A Window is a time from From up to, and without, To.
+type Window struct{ From, To time.Time }
+
+// args are the parameters of a query by name.
+type args map[string]any
+
+func (a args) named() []any {
+	list := make([]any, 0, len(a))
+	for name, v := range a {
+		list = append(list, ch.Named(name, v))
+	}
+	return list
+}
+
+// micros formats a time as a parameter, for fromUnixTimestamp64Micro: text
+// would have to be in the right time zone, and ClickHouse's numbers end in
+// 2299.
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+// limited returns a context that ends after pageTimeout. It has no
+// deadline: the driver would send one as a setting, which a user who may only
+// read must not set.
+func (r *Reader) limited(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(pageTimeout, func() { cancel(errTooLong) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// ask returns the rows of a query, each in a struct whose fields name their
+// columns. what names the object in errors.
+func ask[T any](ctx context.Context, r *Reader, what, sql string, a args) ([]T, error) {
+	ctx, done := r.limited(ctx)
+	defer done()
+	var list []T
+	if err := r.conn.Select(ctx, &list, sql, a.named()...); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, fmt.Errorf("reading %s: %w", what, err)
+	}
+	return list, nil
+}
+
+// askOne is ask for one row; without any it is the zero value.
+func askOne[T any](ctx context.Context, r *Reader, what, sql string, a args) (row T, err error) {
+	list, err := ask[T](ctx, r, what, sql, a)
+	if len(list) > 0 {
+		row = list[0]
+	}
+	return row, err
+}
+
+// accessDenied is the server's code for a user who may not see a table.
+const accessDenied = 497
+
+// denied reports whether err means that this user may not see the table.
+func denied(err error) bool {
+	var e *ch.Exception
+	return errors.As(err, &e) && e.Code == accessDenied
+}

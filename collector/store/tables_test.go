@@ -1,0 +1,41 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+)
+
+var hour = time.Now().UTC().Truncate(time.Hour)
+
+func call(no int, tool string) audit.Record { return ingesttest.Call(no, tool, hour) }
+
+// TestTables writes and reads what the collector keeps besides records.
+func TestTables(t *testing.T) {
+	dir := chdbtest.Start(t)
+	s := open(t, dir)
+	if _, err := s.Migrate(t.Context(), keep); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("letters", func(t *testing.T) { testLetters(t, s, dir) })
+	t.Run("deliveries", func(t *testing.T) { testDeliveries(t, s, dir) })
+	t.Run("arrived", func(t *testing.T) { testArrived(t, s, dir) })
+	t.Run("completeness", func(t *testing.T) { testCompleteness(t, s, dir) })
+}
+
+// testCompleteness counts what is missing from a session that is silent.
+func testCompleteness(t *testing.T, s *store.Store, dir string) {
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
+	rows := []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, call(3, "list_panes"), 3)}
+	if err := s.InsertRows(t.Context(), rows, hour.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Completeness(t.Context()); err != nil || got != (store.Completeness{Missing: 1, Silent: 1}) {
+		t.Errorf("Completeness = %+v, %v, want 1 missing, 1 silent", got, err)
+	}
+}
