@@ -55,10 +55,12 @@ func (p *reading) announce(off int64) {
 		return
 	}
 	p.announced = true
-	off = min(off, p.opaqueFrom+p.q.limit)
+	m := &Message{State: Begun, Off: p.opaqueFrom, End: min(off, p.opaqueFrom+p.q.limit), Open: true}
+	if p.opaqueSum.from == m.End {
+		m.Sum = p.opaqueSum.sum()
+	}
 	flags := opaqueAnomalies(p.opaqueFlags | Oversize)
-	p.q.pending = append(p.q.pending, told{state: Begun, off: p.opaqueFrom, end: off, anomalies: flags,
-		whole: &Message{State: Begun, Off: p.opaqueFrom, End: off, Open: true}})
+	p.q.pending = append(p.q.pending, told{state: Begun, off: m.Off, end: m.End, anomalies: flags, whole: m})
 }
 
 func opaqueAnomalies(a Anomaly) Anomaly {

@@ -244,10 +244,10 @@ func (p *reading) tellOversize(s State, off int64) {
 	}
 	if s == Ended {
 		m.Anomalies |= t.anomalies
-		if p.over.sum != nil && m.Method == nil && t.candidates[0] == t.candidates[1] {
-			p.over.sum.write(p.w, off)
-			m.Sum = p.over.sum.sum()
-		}
+	}
+	if p.over.sum != nil && m.Method == nil && t.candidates[0] == t.candidates[1] {
+		p.over.sum.write(p.w, off)
+		m.Sum = p.over.sum.sum()
 	}
 	if p.first == '[' {
 		m.Anomalies |= Batch

@@ -62,7 +62,7 @@ type Message struct {
 	End   int64 // offset after the last byte known
 
 	Raw []byte // the bytes from Off to End; nil once oversize
-	Sum []byte // digest by Config.Hash of an oversize message that is Opaque or has no method; else nil
+	Sum []byte // digest by Config.Hash, to End, of oversize bytes that cannot be read or have no method; else nil
 
 	// Open means that a later message may have this Off: the same message, with
 	// more known of it.

@@ -1,0 +1,139 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+)
+
+// Ambiguous input that is refused has a record with the digest of its bytes, and
+// nothing of it reaches the server, however it is cut and however long it is.
+func TestOpaqueLinesAreRefused(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
+	long := strings.Repeat("}x", wire.Limit/2+100)
+	for _, tt := range []struct {
+		name  string
+		reads []string
+		calls []string // the request ids of the refused ones, "" for opaque
+		bytes int64    // of the last one
+	}{
+		{"junk", []string{"}x\n"}, []string{""}, 2},
+		{"junk in pieces", []string{"}", "x", "\n"}, []string{""}, 2},
+		{"junk before a call", []string{"x " + call + "\n"}, []string{"1", ""}, int64(len(call)) + 2},
+		{"UTF-16", []string{"{\x00}\x00\n\x00" + "x\n"}, []string{"", ""}, 1},
+		{"a bare CR", []string{"}\rx\n"}, []string{""}, 3},
+		{"oversize", []string{long[:1000], long[1000:] + "\n"}, []string{""}, wire.Limit},
+		{"oversize object", []string{`{"a":"` + long[:1000] + "\x01", long + "\n"}, []string{""}, wire.Limit},
+		{"oversize list", []string{"[" + strings.Repeat("1,", wire.Limit/2+100) + "1]\n"}, []string{""}, wire.Limit},
+		{"oversize without its line feed", []string{long}, []string{""}, wire.Limit},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := os.CreateTemp(t.TempDir(), "out")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			c, j := testSession(t)
+			c.p.cfg.DenyAmbiguous, c.s.cfg.DenyAmbiguous = true, true
+			var server bytes.Buffer
+			c.server, c.p.out = &server, newOutput(out)
+			q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+			defer q.Close()
+			for _, read := range tt.reads {
+				for len(read) > 0 {
+					n := copy(q.Space(), read)
+					read = read[n:]
+					for more := true; more; n, more = 0, q.More() {
+						c.pass(q.Scan(n), q.Ready())
+					}
+				}
+			}
+			q.Space()
+			c.pass(q.End(), q.Ready())
+			c.s.end(audit.ErrNoResponse)
+			if server.Len() > 0 {
+				t.Errorf("the server gets %.100q", server.String())
+			}
+			got, err := os.ReadFile(out.Name())
+			for i, answer := range slices.Collect(bytes.Lines(got)) {
+				if id := cmp.Or(tt.calls[i], "null"); !bytes.Contains(answer, []byte(`"id":`+id+`,`)) || !bytes.Contains(answer, []byte("auditproxy refused")) {
+					t.Errorf("answer %d is %s, want a refusal of %q", i, answer, tt.calls[i])
+				}
+			}
+			if n := bytes.Count(got, []byte("\n")); n != len(tt.calls) || err != nil {
+				t.Errorf("%d answers, %v, want one for each of %q", n, err, tt.calls)
+			}
+			records := j.records(t)
+			dense(t, records)
+			for i, r := range records[:len(records)-1] {
+				if i >= len(tt.calls) || r.RequestID != tt.calls[i] || r.ErrorType != audit.ErrAmbiguousRequest || r.Forwarded || r.CallNo != uint64(i+1) {
+					t.Errorf("record %d = %+v, want a refusal of %q", i, r, tt.calls)
+				}
+			}
+			if r := records[len(records)-2]; r.Bytes != tt.bytes || !strings.Contains(string(r.Digest), fmt.Sprintf(`"bytes":%d`, tt.bytes)) {
+				t.Errorf("the last record has %d bytes and digest %s, want %d", r.Bytes, r.Digest, tt.bytes)
+			}
+		})
+	}
+}
+
+// An opaque call is answered without an id, or with one that nobody can read.
+// An id that is an open call's ends that one, and one that no call has ends
+// none.
+func TestAnswersToOpaqueCalls(t *testing.T) {
+	opaque := func(off int64) *wire.Message {
+		return &wire.Message{State: wire.Opaque, Off: off, End: off + 1, Raw: []byte("}"), Anomalies: wire.NotJSON}
+	}
+	const failed = `"error":{"code":-32700,"message":"m"}`
+	for _, tt := range []struct {
+		answer string
+		ends   uint64 // call_no: 1 and 3 are opaque, 2 has the id 7; 0: none
+	}{
+		{`{"jsonrpc":"2.0","id":null,` + failed + `}`, 1},
+		{`{"jsonrpc":"2.0",` + failed + `}`, 1},
+		{`{"jsonrpc":"2.0","id":NaN,` + failed + `}`, 1},
+		{`{"jsonrpc":"2.0","id":{"a":[7]},` + failed + `}`, 1},
+		{`{"jsonrpc":"2.0","id":true,"result":{}}`, 1},
+		{`{"jsonrpc":"2.0","id":7,"result":{}}`, 2},
+		{`{"jsonrpc":"2.0","id":7.0,` + failed + `}`, 2},
+		{`{"jsonrpc":"2.0","id":"7","result":{}}`, 0},
+		{`{"jsonrpc":"2.0","id":"null",` + failed + `}`, 0},
+		{`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `",` + failed + `}`, 0},
+		{`{"jsonrpc":"2.0","id":8,` + failed + `}`, 0},
+		{`{"jsonrpc":"2.0","id":null,"method":"m",` + failed + `}`, 0},
+		{`{"jsonrpc":"2.0","id":null}`, 0},
+		{`null`, 0},
+	} {
+		c, j := testSession(t)
+		intend(t, c, opaque(0))
+		c.ask(t, "7", "t")
+		intend(t, c, opaque(100))
+		var answers wire.Answers
+		for b := []byte(tt.answer + "\n"); len(b) > 0; {
+			n := min(len(b), 64<<10)
+			c.s.finish(answers.Scan(b[:n]), false)
+			b = b[n:]
+		}
+		ended := uint64(0)
+		for _, r := range j.records(t) {
+			if r.Kind != audit.KindCall || ended != 0 {
+				t.Errorf("%.100s: another record, %+v", tt.answer, r)
+			}
+			ended = r.CallNo
+		}
+		if ended != tt.ends {
+			t.Errorf("%.100s: ends call %d, want %d", tt.answer, ended, tt.ends)
+		}
+		c.s.end(audit.ErrNoResponse)
+		if n := len(j.records(t)); n != 4 {
+			t.Errorf("%.100s: %d records in the end, want 4", tt.answer, n)
+		}
+	}
+}
