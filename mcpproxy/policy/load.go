@@ -37,9 +37,9 @@ const (
 )
 
 // Load compiles a policy. name is that of its file. It is in errors, and its
-// suffix decides what nothing else can: a file that could be of two dialects is
-// Intercept's if it ends in .yaml or .yml. The error is an *Error with all
-// problems.
+// suffix decides what nothing else can: whether the default of a file without
+// keys of any dialect may be missing. It may, as in Intercept, if the name ends in
+// .yaml or .yml. The error is an *Error with all problems.
 func Load(source []byte, name string) (*Policy, error) {
 	root, problem := read(source, name)
 	if problem != nil {
@@ -189,7 +189,7 @@ func (l *loader) detect(root *node) {
 		*d = Hosted
 	case questions != nil:
 		*d = Questions
-	case isYAML:
+	case isYAML && (root.get("auditproxy") == nil || root.get("default") == nil):
 		*d = Intercept
 	default:
 		*d = Hosted
