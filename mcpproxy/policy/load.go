@@ -414,37 +414,38 @@ func (l *loader) tool(n, key *node, where string) {
 
 // pattern checks a regular expression. The sum of their sizes is bounded, since
 // a few characters can stand for thousands of instructions.
-func (l *loader) pattern(n *node, where string) *regexp.Regexp {
+func (l *loader) pattern(n *node, where string) (p pattern) {
 	if n.kind != text {
 		l.problem(n, "%s: regex value must be a string, got %s", where, shown(n))
-		return nil
+		return p
 	}
 	if len(n.text) > maxPattern {
 		l.problem(n, "%s: the regex has %d bytes, want at most %d", where, len(n.text), maxPattern)
-		return nil
+		return p
 	}
 	parsed, err := syntax.Parse(n.text, syntax.Perl)
 	if err != nil {
 		l.problem(n, "%s: invalid regex %q: %s", where, short(n.text), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-		return nil
+		return p
 	}
 	if l.programs > maxPrograms {
-		return nil // reported
+		return p // reported
 	}
-	program, err := syntax.Compile(parsed.Simplify())
+	parsed = parsed.Simplify()
+	program, err := syntax.Compile(parsed)
 	if err == nil {
 		l.programs += len(program.Inst)
 	}
 	if err != nil || l.programs > maxPrograms {
 		l.problem(n, "%s: the regular expressions of this file are too large: use smaller repetitions", where)
-		return nil
+		return p
 	}
-	re, err := regexp.Compile(n.text)
-	if err != nil {
+	if p.re, err = regexp.Compile(n.text); err != nil {
 		l.problem(n, "%s: invalid regex %q: %v", where, short(n.text), err)
-		return nil
 	}
-	return re
+	p.need, p.fold = needed(parsed)
+	p.fold = p.fold && p.need != ""
+	return p
 }
 
 // condition reads a condition. roots are what its path may start with.
