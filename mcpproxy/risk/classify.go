@@ -51,7 +51,9 @@ func ofName(list []token, readOnly bool) (m meaning) {
 				m.add(nounOf(w), false)
 				continue
 			}
-			weak = last && !joined && v.category == Write
+			weak = (last || isThing(w) || w == "open") && !joined && v.category == Write
+		} else if i > 0 && isQualifier(list[i-1].word) && w == "destructive" {
+			continue
 		}
 		objects := list[i+1:]
 		if last {
@@ -60,7 +62,7 @@ func ofName(list []token, readOnly bool) (m meaning) {
 		seen = true
 		m.add(effect(w, v.category, objects, readOnly), weak)
 	}
-	if m.category == 0 && len(list) > 1 {
+	if m.category == 0 && len(list) > 0 {
 		m.add(nounOf(list[len(list)-1].word), false)
 	}
 	return m

@@ -61,9 +61,9 @@ func verbOf(word string) verb {
 	case "delete", "del", "remove", "rm", "rmdir", "destroy", "truncate", "purge", "wipe", "erase", "prune", "kill",
 		"pkill", "killall", "terminate", "uninstall", "shutdown", "poweroff", "reboot", "teardown", "nuke", "shred",
 		"obliterate", "discard", "expunge", "decommission", "deprovision", "evict", "undeploy", "dropdb", "mkfs",
-		"eradicate", "reimage":
+		"eradicate", "reimage", "shut", "tear", "destructive", "irreversible":
 		return verb{Destructive, false}
-	case "drop", "clear", "clean", "cleanup", "flush", "empty", "drain", "destructive", "irreversible", "zap", "scrub":
+	case "drop", "clear", "clean", "cleanup", "flush", "empty", "drain", "zap", "scrub":
 		return verb{Destructive, true}
 
 	case "pay", "purchase", "buy", "sell", "withdraw", "donate", "remit", "repay", "disburse", "reimburse", "invest":
