@@ -51,8 +51,14 @@ func raises(d Detectors, c Category) Category {
 // lists are calls of their own: tool returns the tool of such a call, nil for
 // one that is not known; it may be nil. Assess is linear in the arguments and
 // allocates nothing where it detects nothing, once warm.
-func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Tool) Result {
+func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Tool) (r Result) {
 	w := a.walks.Get().(*walk)
+	defer func() {
+		if recover() != nil {
+			// A defect here must neither end the session nor look harmless.
+			r = a.AssessUnread(t)
+		}
+	}()
 	w.a, w.tool, w.b, w.lookups = a, tool, arguments, maxLookups
 	w.result = Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
 	if i := skipSpace(w.b, 0); i < len(w.b) && w.b[i] != '{' && string(bytes.TrimSpace(arguments)) != "null" {
@@ -60,14 +66,14 @@ func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Too
 	} else {
 		w.arguments(t, i)
 	}
-	r := w.result
+	r = w.result
 	w.clear()
 	a.walks.Put(w)
 	return r
 }
 
 // AssessUnread returns the risk of a call of t whose arguments are too large to
-// be kept: they could do anything.
+// be kept, or read: they could do anything.
 func (a *Assessor) AssessUnread(t *Tool) Result {
 	w := &walk{a: a, result: Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, lookups: maxLookups}
 	w.found(Opaque)
@@ -465,7 +471,7 @@ func (w *walk) item(i int, t *Tool) int {
 	end := i
 	for end = w.next(i + 1); end < len(w.b) && w.b[end] != '}'; end = w.next(end) {
 		name, value := w.name(end)
-		if end = skipValue(w.b, value); value < len(w.b) && w.b[value] == '"' && string(w.decodedName(name)) == "tool" {
+		if end = skipValue(w.b, value); value < len(w.b) && w.b[value] == '"' && isNamed(w.decodedName(name), "tool") {
 			if named == maxTools {
 				w.found(Opaque)
 				copy(names[:], names[1:])
@@ -489,6 +495,10 @@ func (w *walk) item(i int, t *Tool) int {
 	return min(end+1, len(w.b))
 }
 
+// isNamed reports whether a name is want for some server: those in Go ignore
+// case.
+func isNamed(name []byte, want string) bool { return bytes.EqualFold(name, []byte(want)) }
+
 func (w *walk) toolOf(name string) *Tool {
 	if w.tool != nil {
 		if t := w.tool(name); t != nil {
@@ -509,9 +519,9 @@ func (w *walk) call(i int, t *Tool) {
 		}
 		w.push(step{name: name})
 		switch decoded := w.decodedName(name); {
-		case string(decoded) == "tool":
+		case isNamed(decoded, "tool"):
 			i = skipValue(w.b, value)
-		case string(decoded) == "arguments" && value < len(w.b) && w.b[value] == '{':
+		case isNamed(decoded, "arguments") && value < len(w.b) && w.b[value] == '{':
 			called = true
 			i = w.arguments(t, value)
 		default:

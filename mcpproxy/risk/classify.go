@@ -140,6 +140,7 @@ func onlyReads(list []token) bool {
 				return i == 0 || list[i-1].word == "in"
 			}
 		case list[i].exact == "SELECT":
+		case (w == "read" || w == "inspect") && from < len(list) && list[from].word == "tools":
 		default:
 			continue
 		}

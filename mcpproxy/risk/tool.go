@@ -336,20 +336,32 @@ func argumentBy(sub []byte) (arg argument) {
 	return arg
 }
 
-// argumentOf says how to look at the values of a name. It allocates nothing.
+// maxName is the longest name that is looked at; of a longer one it is the end.
+const maxName = 64
+
+// argumentOf says how to look at the values of a name, in any case: servers in
+// Go ignore it. It allocates nothing.
 func argumentOf(name []byte) (arg argument) {
-	switch string(name) {
+	for len(name) > 1 && (name[len(name)-1] == '_' || '0' <= name[len(name)-1] && name[len(name)-1] <= '9') {
+		name = name[:len(name)-1] // global_, path2
+	}
+	if len(name) > maxName {
+		name = name[len(name)-maxName:]
+	}
+	var buf [maxName]byte
+	lower := appendLower(buf[:0], name)
+	switch string(lower) {
 	case "operations":
 		return list | encoded
-	case "arguments", "params", "tool_input", "toolInput", "tool_arguments":
+	case "arguments", "params", "tool_input", "toolinput", "tool_arguments":
 		return encoded
 	case "path", "paths", "file", "files", "filename", "filenames", "directory", "directories", "dir", "dirs", "folder", "folders",
-		"cwd", "workdir", "filepath":
+		"cwd", "workdir", "filepath", "dirname":
 		return pathname
 	case "source", "destination", "src", "dest", "dst", "target", "from", "to", "base", "root", "location", "output", "input_file",
 		"save_to", "where", "old", "new", "resource":
 		return maybePath
-	case "uri", "uris", "url", "urls", "endpoint", "host", "hostname", "hosts", "base_url", "baseUrl", "href", "webhook", "origin",
+	case "uri", "uris", "url", "urls", "endpoint", "host", "hostname", "hosts", "base_url", "baseurl", "href", "webhook", "origin",
 		"proxy", "link":
 		return address
 	case "environment", "env", "envs", "environ":
@@ -370,16 +382,14 @@ func argumentOf(name []byte) (arg argument) {
 		if c == '_' || c == '-' || c == '.' || c == ' ' {
 			break
 		}
-		if from--; 'A' <= c && c <= 'Z' {
+		if from--; 'A' <= c && c <= 'Z' && from > 0 && !('A' <= name[from-1] && name[from-1] <= 'Z') {
 			break
 		}
 	}
-	if from == 0 || len(name)-from > 16 {
+	if from == 0 {
 		return 0
 	}
-	var lower [16]byte
-	last := lower[:copy(lower[:], name[from:])]
-	last[0] |= 0x20
+	last := appendLower(buf[:0], name[from:])
 	switch string(last) {
 	case "path", "paths", "file", "files", "filename", "filepath", "directory", "dir", "folder", "cwd":
 		return pathname
@@ -393,4 +403,23 @@ func argumentOf(name []byte) (arg argument) {
 		return typed
 	}
 	return 0
+}
+
+// appendLower appends name in lower case, where it is or folds to ASCII.
+func appendLower(dst, name []byte) []byte {
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case 'A' <= c && c <= 'Z':
+			dst = append(dst, c|0x20)
+		case c == 0xc5 && i+1 < len(name) && name[i+1] == 0xbf: // long s
+			dst = append(dst, 's')
+			i++
+		case c == 0xe2 && i+2 < len(name) && name[i+1] == 0x84 && name[i+2] == 0xaa: // Kelvin
+			dst = append(dst, 'k')
+			i += 2
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
 }
