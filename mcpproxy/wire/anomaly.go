@@ -1,6 +1,10 @@
 package wire
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"auditproxy/schemas/jsontext"
+)
 
 // Anomaly is a set of reasons why two readers could differ on some bytes, or
 // why their record is not whole.
@@ -52,4 +56,24 @@ func (a Anomaly) Append(words []string) []string {
 		a &= a - 1
 	}
 	return words
+}
+
+// anomalyOf returns the anomalies of text with these defects.
+func anomalyOf(d jsontext.Defects) (a Anomaly) {
+	for _, pair := range [...]struct {
+		defect  jsontext.Defects
+		anomaly Anomaly
+	}{
+		{jsontext.Syntax, NotJSON},
+		{jsontext.Control, ControlCharacter},
+		{jsontext.BadUTF8, InvalidUTF8},
+		{jsontext.LoneSurrogate, LoneSurrogate},
+		{jsontext.BOM, BOM},
+		{jsontext.NonFinite, NaN},
+	} {
+		if d&pair.defect != 0 {
+			a |= pair.anomaly
+		}
+	}
+	return a
 }

@@ -310,7 +310,7 @@ func members(obj []byte) iter.Seq2[[]byte, []byte] {
 
 // startsValue distinguishes a value from white space, odd white space included.
 func startsValue(c byte) bool {
-	return c == '"' || c == '{' || c == '[' || scalarByte[c] || c == '}'
+	return c == '"' || c == '{' || c == '[' || jsontext.IsScalar(c) || c == '}'
 }
 
 func isName(lit []byte, name string) bool {
@@ -352,8 +352,8 @@ func skipValue(b []byte, i int) int {
 			}
 			depth--
 			i++
-		case scalarByte[c]:
-			for i < len(b) && scalarByte[b[i]] {
+		case jsontext.IsScalar(c):
+			for i < len(b) && jsontext.IsScalar(b[i]) {
 				i++
 			}
 		default:

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // FuzzIDKeys checks that an id has the same keys whole, in pieces and in its
@@ -35,7 +37,7 @@ func FuzzIDKeys(f *testing.F) {
 			}
 		case c != '[' && c != '{':
 			for _, c := range b {
-				if !scalarByte[c] {
+				if !jsontext.IsScalar(c) {
 					return
 				}
 			}

@@ -15,7 +15,7 @@ func (p *reading) member(l *level, table []string, lit []byte) {
 		return
 	}
 	name := lit[1 : len(lit)-1]
-	if p.bent {
+	if p.str.Escaped {
 		p.q.scratch = jsontext.AppendUnquote(p.q.scratch[:0], lit)
 		name = p.q.scratch
 	}

@@ -455,11 +455,8 @@ func (p *reading) keep() int64 {
 	if p.over != nil && p.over.sum != nil {
 		at = min(at, p.over.sum.from)
 	}
-	switch p.st {
-	case dead:
+	if p.st == dead {
 		return at
-	case inString:
-		at = min(at, p.utf)
 	}
 	if p.st >= inString && p.tok >= 0 {
 		at = min(at, p.tok)

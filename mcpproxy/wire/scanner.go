@@ -1,10 +1,9 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/binary"
-	"math/bits"
 	"unicode/utf8"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // A window is a piece of a stream: buf[0] is at offset off.
@@ -91,12 +90,7 @@ type scanner struct {
 	named bool  // the string is a member's name
 	tok   int64 // start of the string, scalar or white space under way; -1 if it is no longer in the window
 
-	bent bool  // the string has an escape; not known if quick
-	esc  uint8 // in a string: 0, or 1 + bytes of the escape read so far
-	high bool  // the escape before was a high surrogate
-	wide bool  // a byte above 0x7F was seen since utf
-	hex  rune
-	utf  int64 // all of the string before it is known to be UTF-8, or not to be
+	str jsontext.StringScanner // of the string under way, or of the last one
 
 	bits    uint64 // one bit for each of the innermost levels, up to 64, set for an object
 	outer   levels // those of the levels around them
@@ -112,7 +106,6 @@ func (s *scanner) restart() {
 	s.st, s.role = atTop, roleTop
 	s.depth, s.message = 0, 0
 	s.outer.clear()
-	s.esc, s.high, s.wide = 0, false, false
 }
 
 // run scans b, which is in the window at offset base. b has no CR or LF:
@@ -121,13 +114,18 @@ func (s *scanner) run(b []byte, base int64) {
 	for i := 0; i < len(b); {
 		switch s.st {
 		case inString:
-			i = s.string(b, i, base)
+			var ended bool
+			if s.quick {
+				i, ended = s.str.Skip(b, i)
+			} else if i, ended = s.str.Scan(b, i); s.str.Defects != 0 {
+				s.flags |= anomalyOf(s.str.Defects)
+			}
+			if ended {
+				s.endString(base + int64(i))
+			}
 			continue
 		case inScalar:
-			for i < len(b) && scalarByte[b[i]] {
-				i++
-			}
-			if i < len(b) {
+			if i = jsontext.Lenient(b).Scalar(i); i < len(b) {
 				s.endScalar(base + int64(i))
 			}
 			continue
@@ -164,7 +162,7 @@ func (s *scanner) run(b []byte, base int64) {
 		default:
 			off := base + int64(i)
 			switch {
-			case scalarByte[c]:
+			case jsontext.IsScalar(c):
 				if s.begin(off, c) {
 					s.st, s.tok = inScalar, off
 				}
@@ -179,19 +177,7 @@ func (s *scanner) run(b []byte, base int64) {
 		}
 		i++
 	}
-	if s.st == inString && !s.quick {
-		s.checkUTF8(base+int64(len(b)), false)
-	}
 }
-
-// scalarByte has the bytes of numbers, true, false, null, NaN, Infinity and of
-// the words written instead of them.
-var scalarByte = func() (t [256]bool) {
-	for c := range t {
-		t[c] = '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '+' || c == '-' || c == '.'
-	}
-	return t
-}()
 
 func (s *scanner) fail(off int64, why Anomaly) {
 	s.flags |= why
@@ -320,18 +306,13 @@ func (s *scanner) oddSpace(off int64, why Anomaly) {
 // space checks the part before off of possible odd white space. It has at most
 // three bytes, so they are always in the window.
 func (s *scanner) space(off int64) {
-	switch b := s.w.slice(s.tok, off); string(b) {
-	case "\xEF\xBB\xBF":
-		s.oddSpace(s.tok, BOM)
-	case "\u0085", "\u00A0", "\u2028", "\u2029":
-		s.oddSpace(s.tok, NotJSON)
-	case "\xC2", "\xE2", "\xE2\x80", "\xEF", "\xEF\xBB":
-		return
-	default:
+	switch n, d := jsontext.WideSpace(s.w.slice(s.tok, off)); {
+	case n > 0:
+		s.oddSpace(s.tok, anomalyOf(d))
+		s.st = s.after
+	case n == 0:
 		s.fail(s.tok, NotJSON)
-		return
 	}
-	s.st = s.after
 }
 
 func (s *scanner) beginString(off int64) {
@@ -339,7 +320,7 @@ func (s *scanner) beginString(off int64) {
 	if !s.named && !s.begin(off, '"') {
 		return
 	}
-	s.st, s.tok, s.utf, s.bent = inString, off, off+1, false
+	s.st, s.tok, s.str = inString, off, jsontext.StringScanner{}
 }
 
 func (s *scanner) endString(off int64) {
@@ -358,179 +339,13 @@ func (s *scanner) endString(off int64) {
 	s.v.name(s.role, off, lit)
 }
 
-// string scans a string from b[i] on, to its end or that of b, and returns the
-// index after the scanned part.
-func (s *scanner) string(b []byte, i int, base int64) int {
-	if s.quick {
-		return s.skipString(b, i, base)
-	}
-	for i < len(b) {
-		c := b[i]
-		if s.esc > 0 {
-			if s.escape(c) {
-				i++
-			}
-			continue
-		}
-		if s.high && c != '\\' {
-			s.flags |= LoneSurrogate
-			s.high = false
-		}
-		j, wide := special(b, i)
-		s.wide = s.wide || wide
-		if i = j; i == len(b) {
-			break
-		}
-		switch b[i] {
-		case '"':
-			off := base + int64(i)
-			if s.wide {
-				s.checkUTF8(off, true)
-			}
-			s.endString(off + 1)
-			return i + 1
-		case '\\':
-			s.bent = true
-			if i+1 < len(b) && !s.high && shortEscape[b[i+1]] {
-				i++ // nothing to remember
-			} else {
-				s.esc = 1
-			}
-		default:
-			s.flags |= ControlCharacter
-		}
-		i++
-	}
-	return i
-}
-
-// skipString is string for callers that need only its end.
-func (s *scanner) skipString(b []byte, i int, base int64) int {
-	if s.esc > 0 {
-		s.esc = 0
-		i++
-	}
-	for {
-		n := bytes.IndexByte(b[i:], '"')
-		end := i + n
-		if n < 0 {
-			end = len(b)
-		}
-		// An odd number of backslashes before it escapes the byte after them.
-		j := end
-		for j > i && b[j-1] == '\\' {
-			j--
-		}
-		odd := (end-j)&1 != 0
-		if n < 0 {
-			if odd {
-				s.esc = 1
-			}
-			return end
-		}
-		i = end + 1
-		if !odd {
-			s.endString(base + int64(i))
-			return i
-		}
-	}
-}
-
-// shortEscape has the letters of escapes that are over with them.
-var shortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
-
-// escape checks the next byte of an escape. It reports whether the byte belongs
-// to it: the escape \u12" ends before the quote.
-func (s *scanner) escape(c byte) bool {
-	if s.esc == 1 {
-		if c == 'u' {
-			s.esc, s.hex = 2, 0
-			return true
-		}
-		if !shortEscape[c] {
-			s.flags |= NotJSON
-			if c < ' ' {
-				s.flags |= ControlCharacter
-			}
-			if c >= utf8.RuneSelf {
-				s.wide = true
-			}
-		}
-		s.surrogate(0)
-		s.esc = 0
-		return true
-	}
-	switch {
-	case '0' <= c && c <= '9':
-		c -= '0'
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		c = c | 0x20 - 'a' + 10
-	default:
-		s.flags |= NotJSON
-		s.surrogate(0)
-		s.esc = 0
-		return false
-	}
-	s.hex = s.hex<<4 | rune(c)
-	if s.esc++; s.esc == 6 {
-		s.surrogate(s.hex)
-		s.esc = 0
-	}
-	return true
-}
-
-// surrogate records the UTF-16 code unit of an escape, 0 for any other.
-func (s *scanner) surrogate(unit rune) {
-	high, low := unit&^0x3FF == 0xD800, unit&^0x3FF == 0xDC00
-	if s.high != low {
-		s.flags |= LoneSurrogate
-	}
-	s.high = high
-}
-
-// checkUTF8 checks the string's bytes before off, where it ends or where a rune
-// may continue in the next run.
-func (s *scanner) checkUTF8(off int64, ends bool) {
-	if s.wide {
-		b := s.w.slice(s.utf, off)
-		if !ends {
-			b = b[:wholeRunes(b)]
-		}
-		if !utf8.Valid(b) {
-			s.flags |= InvalidUTF8
-		}
-		s.utf += int64(len(b))
-	}
-	if ends || !s.wide {
-		s.utf, s.wide = off, false
-	}
-	s.wide = s.wide && s.utf < off
-}
-
-// wholeRunes is the length of b without the start of a rune at its end.
-func wholeRunes(b []byte) int {
-	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(b[i]) {
-			if !utf8.FullRune(b[i:]) {
-				return i
-			}
-			break
-		}
-	}
-	return len(b)
-}
-
 // carriageReturn handles a CR at off that no LF follows: white space, but in a
 // string a control character.
 func (s *scanner) carriageReturn(off int64) {
 	switch s.st {
 	case inString:
-		if s.esc > 0 {
-			s.escape('\r')
-			s.esc = 0
-		}
-		s.surrogate(0)
-		s.flags |= ControlCharacter
+		s.str.Scan([]byte{'\r'}, 0)
+		s.flags |= anomalyOf(s.str.Defects)
 	case inScalar:
 		s.endScalar(off)
 	case inSpace:
@@ -550,53 +365,4 @@ func (s *scanner) lineFeed(off int64) {
 	case inSpace:
 		s.fail(s.tok, NotJSON)
 	}
-}
-
-// special returns the index of the first quote, backslash or control character
-// in b from i on, or len(b), and whether a byte before it is above 0x7F.
-//
-// Many strings end within a word of eight bytes, so one is checked first. Then
-// plain skips the start of a long text.
-func special(b []byte, i int) (int, bool) {
-	if i+8 <= len(b) {
-		x := binary.LittleEndian.Uint64(b[i:])
-		if hits := specialBytes(x); hits != 0 {
-			n := bits.TrailingZeros64(hits) &^ 7
-			return i + n>>3, x&(1<<n-1)&tops != 0
-		}
-		if i += plain(b[i:]); i < len(b) && (b[i] == '"' || b[i] == '\\' || b[i] < ' ') {
-			return i, false
-		}
-	}
-	var seen uint64
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		if hits := specialBytes(x); hits != 0 {
-			n := bits.TrailingZeros64(hits) &^ 7
-			seen |= x & (1<<n - 1)
-			return i + n>>3, seen&tops != 0
-		}
-		seen |= x
-	}
-	wide := seen&tops != 0
-	for ; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"' || c == '\\' || c < ' ':
-			return i, wide
-		case c >= utf8.RuneSelf:
-			wide = true
-		}
-	}
-	return i, wide
-}
-
-const ones, tops = 0x0101010101010101, 0x8080808080808080
-
-// specialBytes has the top bit of each quote, backslash and control character
-// among the eight bytes of x; only the lowest is exact, which is the first.
-//
-// Exchanging 0x20 and 0x22 puts the quote right behind the control characters,
-// so that one subtraction finds both.
-func specialBytes(x uint64) uint64 {
-	return ((x ^ ones*2 - ones*0x21) | (x ^ ones*'\\' - ones)) &^ x & tops
 }

@@ -14,7 +14,7 @@ const hexDigits = "0123456789abcdef"
 func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
-	for i := plain(s, 0); i < len(s); i = plain(s, i) {
+	for i := clean(s, 0); i < len(s); i = clean(s, i) {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			dst = append(dst, s[from:i]...)
@@ -64,6 +64,11 @@ func AppendUnquote[T Text](dst []byte, lit T) []byte {
 			lit = lit[:n-2]
 		}
 	}
+	return appendUnquoted(dst, lit)
+}
+
+// appendUnquoted is AppendUnquote for the text between the quotes.
+func appendUnquoted[T Text](dst []byte, lit T) []byte {
 	from := 0
 	for i := 0; i < len(lit); {
 		c := lit[i]

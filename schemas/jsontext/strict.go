@@ -185,7 +185,7 @@ func skipString[T Text](b T, i int) int {
 	if i >= len(b) || b[i] != '"' {
 		return -1
 	}
-	for i = plain(b, i+1); i < len(b); i = plain(b, i) {
+	for i = clean(b, i+1); i < len(b); i = clean(b, i) {
 		switch c := b[i]; {
 		case c == '"':
 			return i + 1

@@ -1,6 +1,6 @@
 //go:build !portable
 
-package wire
+package jsontext
 
 // plain returns how many bytes at the start of b are certainly neither a quote,
 // a backslash, a control character nor above 0x7F: up to the first such byte,

@@ -1,6 +1,6 @@
 //go:build !amd64 || portable
 
-package wire
+package jsontext
 
 import "encoding/binary"
 
@@ -11,12 +11,12 @@ func plain(b []byte) int {
 	for ; i+32 <= len(b); i += 32 {
 		w := b[i : i+32 : i+32]
 		// One of the two keeps the top bit of a byte above 0x7F.
-		var hits uint64
+		var found uint64
 		for j := 0; j < 32; j += 8 {
 			x := binary.LittleEndian.Uint64(w[j:])
-			hits |= (x ^ ones*2 - ones*0x21) | (x ^ ones*'\\' - ones)
+			found |= hits(x)
 		}
-		if hits&tops != 0 {
+		if found&tops != 0 {
 			break
 		}
 	}
