@@ -496,3 +496,12 @@ func (s *scanner) echoed(c span) {
 		s.found = append(s.found, c)
 	}
 }
+
+func countDigits(b []byte) int {
+	for i, c := range b {
+		if c < '0' || '9' < c {
+			return i
+		}
+	}
+	return len(b)
+}

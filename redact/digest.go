@@ -118,20 +118,19 @@ func (p *pass) appendMark(dst []byte, open string) []byte {
 
 // writeString adds the text of a string literal, which may be megabytes long
 // and is decoded in pieces.
-func (p *pass) writeString(s literal) {
-	if s.plain() {
-		p.hash.Write(s.inner)
-		p.points += len(s.inner) - s.continued
+func (p *pass) writeString(s jsontext.String) {
+	if s.Plain() {
+		p.write(s.Inner)
 		return
 	}
-	lit, buf := s.inner, p.text[:0]
+	lit, buf := s.Inner, p.text[:0]
 	for len(lit) > 0 {
 		run := bytes.IndexByte(lit, '\\')
 		if run < 0 {
 			run = len(lit)
 		}
 		switch {
-		case s.bad:
+		case s.Defects&jsontext.BadUTF8 != 0:
 			buf = jsontext.AppendUnquote(buf, lit[:run])
 		case run < 256:
 			buf = append(buf, lit[:run]...)
@@ -141,7 +140,7 @@ func (p *pass) writeString(s literal) {
 			buf = buf[:0]
 		}
 		lit = lit[run:]
-		n := escapeLen(lit)
+		n := jsontext.EscapeLen(lit)
 		buf = jsontext.AppendUnquote(buf, lit[:n])
 		lit = lit[n:]
 		if len(buf) > 4096 {
@@ -151,23 +150,6 @@ func (p *pass) writeString(s literal) {
 	}
 	p.write(buf)
 	p.text = buf
-}
-
-// escapeLen is the length of the escape that lit starts with, both halves of a
-// surrogate pair counted together.
-func escapeLen(lit []byte) int {
-	switch {
-	case len(lit) < 2 || lit[1] >= utf8.RuneSelf:
-		return min(len(lit), 1)
-	case lit[1] != 'u':
-		return 2
-	case len(lit) >= 12 && lit[6] == '\\' && lit[7] == 'u' && isPair(lit):
-		return 12
-	}
-	if _, ok := hex4(lit[2:]); ok {
-		return 6
-	}
-	return 2
 }
 
 // points counts code points: the bytes that do not continue one.

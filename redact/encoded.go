@@ -202,6 +202,20 @@ func (s *scanner) word(from, to int, raw []span) {
 	}
 }
 
+// unhex is the value of a hexadecimal digit, 255 for other bytes.
+var unhex = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 255
+	}
+	for i, c := range "0123456789" {
+		t[c] = byte(i)
+	}
+	for i, c := range "abcdef" {
+		t[c], t[c-32] = byte(10+i), byte(10+i)
+	}
+	return t
+}()
+
 // isEscape reports whether b starts with %41 or \u0041.
 func isEscape(b []byte) bool {
 	switch {

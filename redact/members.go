@@ -36,16 +36,14 @@ const manyMembers = 16
 // name reads the name at raw[i] and returns it decoded, on top of p.names, and
 // where its value starts.
 func (p *pass) name(i int) (name []byte, value int) {
-	if p.raw[i] != '"' {
+	s, value := p.raw.Name(i)
+	if value < 0 {
 		return nil, -1
 	}
-	s, next := p.readString(i)
-	if next < 0 {
-		return nil, -1
-	}
+	p.note(s.Defects)
 	from := len(p.names)
-	p.names = appendDecoded(p.names, s)
-	return p.names[from:], p.colon(next)
+	p.names = s.Append(p.names)
+	return p.names[from:], value
 }
 
 func (p *pass) startMembers(base int) members {

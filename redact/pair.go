@@ -203,7 +203,7 @@ func (p *pass) shortText(i int) []byte {
 		return nil
 	}
 	s, next := p.readString(i)
-	if next < 0 || len(s.inner) > 6*maxPairName {
+	if next < 0 || len(s.Inner) > 6*maxPairName {
 		return nil
 	}
 	return p.decoded(s)
@@ -259,6 +259,6 @@ func (p *pass) lastIn(i int) bool {
 	if next < 0 {
 		return false
 	}
-	next = p.between(next)
-	return next >= 0 && p.raw[next] == ']'
+	next, more := p.raw.Next(next, ']')
+	return next >= 0 && !more
 }

@@ -16,7 +16,7 @@ func (p *pass) appendStr(dst []byte, i, depth int) (out []byte, next int) {
 	if next < 0 {
 		return dst, -1
 	}
-	return appendDecoded(dst, s), next
+	return s.Append(dst), next
 }
 
 // appendRepr appends Python's repr() of the value at raw[i], which is depth
@@ -66,34 +66,26 @@ func (p *pass) appendReprScalar(dst, token []byte) []byte {
 
 func (p *pass) appendReprList(dst []byte, i, depth int) (out []byte, next int) {
 	dst = append(dst, '[')
-	i++
-	for first := true; ; first = false {
-		if i = p.between(i); i < 0 {
-			return dst, -1
-		}
-		if p.raw[i] == ']' {
-			return append(dst, ']'), i + 1
-		}
-		if !first {
+	from := len(dst)
+	i, more := p.raw.First(i)
+	for more {
+		if len(dst) > from {
 			dst = append(dst, ", "...)
 		}
 		if dst, i = p.appendRepr(dst, i, depth+1); i < 0 {
 			return dst, -1
 		}
+		i, more = p.raw.Next(i, ']')
 	}
+	return append(dst, ']'), i
 }
 
 func (p *pass) appendReprDict(dst []byte, i, depth int) (out []byte, next int) {
 	dst = append(dst, '{')
 	m := p.startMembers(len(dst))
 	defer m.end()
-	for i++; ; {
-		if i = p.between(i); i < 0 {
-			return dst, -1
-		}
-		if p.raw[i] == '}' {
-			return append(m.settle(dst, ", "), '}'), i + 1
-		}
+	i, more := p.raw.First(i)
+	for more {
 		name, value := p.name(i)
 		if value < 0 {
 			return dst, -1
@@ -108,7 +100,9 @@ func (p *pass) appendReprDict(dst []byte, i, depth int) (out []byte, next int) {
 			return dst, -1
 		}
 		m.written(from, len(dst))
+		i, more = p.raw.Next(i, '}')
 	}
+	return append(m.settle(dst, ", "), '}'), i
 }
 
 // appendReprText appends Python's repr() of a string. Python and

@@ -221,7 +221,7 @@ func TestFailureLeavesShapes(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{`{"a":"x","b":[1`, `{"a":{"type":"str","redacted":true},"b":{"type":"list","redacted":true}}`},
 		{`{"a":"x","TOKEN=y":1} trailing`, `{"a":{"type":"str","redacted":true},"TOKEN=[redacted len=1 hmac=]":{"type":"int","redacted":true}}`},
-		{`{"a":"x" "b":"y`, `{"a":{"type":"str","redacted":true},"b":{"type":"str","redacted":true}}`},
+		{`{"a":"x","b":"y`, `{"a":{"type":"str","redacted":true},"b":{"type":"str","redacted":true}}`},
 		{`{"a":1,"a":"x`, `{"a":{"type":"str","redacted":true}}`},
 		{`{"unfinished`, `{}`},
 		{`}`, `{}`},
@@ -229,6 +229,31 @@ func TestFailureLeavesShapes(t *testing.T) {
 		got, flags := r.AppendArgs(nil, []byte(tt.in))
 		if digests(got) != tt.want || flags&redact.Failed == 0 {
 			t.Errorf("AppendArgs(%s) = %s, flags %b, want %s", tt.in, got, flags, tt.want)
+		}
+	}
+}
+
+// TestGrammar has text at the border of what servers execute: arguments that
+// mcpproxy/wire finds in a call are read, and others are not of a call.
+func TestGrammar(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, tt := range []struct{ in, want string }{
+		{"\u00a0{\u00a0\"pane_id\"\u2028:\ufeff\"%1\"\u0085,\x00\"n\":[\x1f1\u2029]\u00a0}\u00a0", `{"pane_id":"%1","n":[1]}`},
+		{"{\"pane_id\":\"%1\",\u00a0}", `{"pane_id":"%1"}`},
+		{"\u00a0null\u2028", `{}`},
+		{"{\"content\":[\ufeff1,\u00a0{\"a\":\x01[2,]}]}", `{"content":{"len":13,"hmac_sha256_prefix":"dfdd711a4196ac72"}}`},
+	} {
+		if got, flags := r.AppendArgs(nil, []byte(tt.in)); digests(got) != digests([]byte(tt.want)) || flags&redact.Failed != 0 {
+			t.Errorf("AppendArgs(%q) = %s, flags %b, want %s", tt.in, got, flags, tt.want)
+		}
+	}
+	for _, in := range []string{
+		`{"a":1 "b":2}`, `{"a":1,,"b":2}`, `{,"a":1}`, `{"a":1,,}`, `{"a" 1}`, `{"a"::1}`, `{"a":[1 2]}`, `{"a":[,]}`,
+		`{"content":[1}}`, `{"content":{"a":1]}`, `{"content":{1:2}}`, `{"content":{"a" "b"}}`, `{"content":[1:2]}`,
+		`{"a":'x'}`, `{"a":1_0}`, `{"a":é}`, "{\"a\":1\u2003}", "{\"a\":1\x7f}", `{"a":1"x"}`, "{\"a\":\"x\ny\"}", "{\"a\":\"x\\\ny\"}",
+	} {
+		if got, flags := r.AppendArgs(nil, []byte(in)); flags&redact.Failed == 0 {
+			t.Errorf("AppendArgs(%q) = %s, flags %b, want %b", in, got, flags, redact.Failed)
 		}
 	}
 }
@@ -246,6 +271,7 @@ func TestOnlyEscapedUTF8(t *testing.T) {
 		{`{"a":"\ud83d\ude00"}`, `{"a":"😀"}`, 0},
 		{`{"a":"\u0000\u001b[31m\u007f\u2028"}`, `{"a":"\u0000\u001b[31m\u007f\u2028"}`, 0},
 		{"{\"a\":\"\x00\x1b\"}", `{"a":"\u0000\u001b"}`, redact.Control},
+		{"{\"a\":\"\\\x01\"}", `{"a":"\u0001"}`, redact.Control},
 	} {
 		got, flags := r.AppendArgs(nil, []byte(tt.in))
 		if string(got) != tt.want || flags != tt.flags {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // A kind is a value's type in Python, whose words shapes use.
@@ -59,55 +61,22 @@ func (p *pass) kindAt(i int) kind {
 }
 
 func classify(token []byte) kind {
-	switch string(token) {
-	case "null":
+	switch jsontext.KindOf(token) {
+	case jsontext.Null:
 		return null
-	case "true", "false":
+	case jsontext.Bool:
 		return boolean
-	case "NaN", "Infinity", "-Infinity":
-		return nonFinite
-	}
-	digits := bytes.TrimPrefix(token, []byte("-"))
-	n := countDigits(digits)
-	switch {
-	case n == 0 || n > 1 && digits[0] == '0':
-		return odd
-	case n == len(digits):
+	case jsontext.Integer:
 		return integer
-	}
-	rest := digits[n:]
-	if rest[0] == '.' {
-		n = countDigits(rest[1:])
-		if n == 0 {
-			return odd
-		}
-		rest = rest[1+n:]
-	}
-	if len(rest) > 0 {
-		if rest[0]|0x20 != 'e' {
-			return odd
-		}
-		rest = rest[1:]
-		if len(rest) > 0 && (rest[0] == '+' || rest[0] == '-') {
-			rest = rest[1:]
-		}
-		if n = countDigits(rest); n == 0 || n < len(rest) {
-			return odd
-		}
-	}
-	if math.IsInf(parseFloat(token), 0) {
+	case jsontext.NaN:
 		return nonFinite
-	}
-	return float
-}
-
-func countDigits(b []byte) int {
-	for i, c := range b {
-		if c < '0' || '9' < c {
-			return i
+	case jsontext.Float:
+		if math.IsInf(parseFloat(token), 0) {
+			return nonFinite
 		}
+		return float
 	}
-	return len(b)
+	return odd
 }
 
 // parseFloat returns the nearest float64 to token, which has a float's form.

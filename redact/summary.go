@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 
@@ -38,8 +37,8 @@ const (
 // args appends the summary of raw. ok is false if raw cannot be read.
 func (p *pass) args(dst, raw []byte) (out []byte, ok bool) {
 	p.raw, p.flags, p.clear, p.rehash = raw, 0, p.room.Clear, 4*len(raw)
-	i := p.space(0)
-	if i == len(raw) || string(bytes.TrimSpace(raw[i:])) == "null" {
+	i := p.raw.Start(0)
+	if i == len(raw) || p.isNull(i) {
 		return append(dst, "{}"...), true
 	}
 	for p.share = range shares {
@@ -54,13 +53,19 @@ func (p *pass) args(dst, raw []byte) (out []byte, ok bool) {
 			p.out = append(p.out, '}')
 		}
 		if next >= 0 {
-			return p.out, p.space(next) == len(raw)
+			return p.out, p.raw.Start(next) == len(raw)
 		}
 		if !p.over {
 			break
 		}
 	}
 	return p.out, false
+}
+
+// isNull reports whether the text from raw[i] on is null.
+func (p *pass) isNull(i int) bool {
+	token, next := p.scalar(i)
+	return string(token) == "null" && p.raw.Start(next) == len(p.raw)
 }
 
 // The methods below write one value to p.out and return the index after it, or
@@ -89,13 +94,8 @@ func (p *pass) object(i, depth int, as reading) int {
 	program := p.program
 	p.program = command{}
 	defer func() { p.program = program }()
-	for i++; ; {
-		if i = p.between(i); i < 0 {
-			return -1
-		}
-		if p.raw[i] == '}' {
-			break
-		}
+	i, more := p.raw.First(i)
+	for ; more; i, more = p.raw.Next(i, '}') {
 		name, value := p.name(i)
 		if value < 0 {
 			return -1
@@ -134,6 +134,9 @@ func (p *pass) object(i, depth int, as reading) int {
 		}
 		i = next
 	}
+	if i < 0 {
+		return -1
+	}
 	p.out = m.settle(p.out, ",")
 	if late && !p.rewriteLists(&m, depth) {
 		return -1
@@ -147,10 +150,10 @@ func (p *pass) object(i, depth int, as reading) int {
 	if rest.count > 0 {
 		p.comma(m.base)
 		p.out = append(p.out, `"[cut]":`...)
-		p.cut("members", rest, i)
+		p.cut("members", rest, i-1)
 	}
 	p.out = append(p.out, '}')
-	return i + 1
+	return i
 }
 
 // fits reports whether the output keeps its limit, for which it drops
@@ -316,14 +319,8 @@ func (p *pass) list(i, depth int) int {
 	option := false // the last element was the option --password or the like
 	run, before := p.program, noName
 	n := 0
-	for i++; ; n++ {
-		if i = p.between(i); i < 0 {
-			return -1
-		}
-		if p.raw[i] == ']' {
-			p.out = append(p.out, ']')
-			return i + 1
-		}
+	i, more := p.raw.First(i)
+	for ; more; n++ {
 		p.comma(base)
 		from := i
 		f, at := noSecret, 0
@@ -345,7 +342,10 @@ func (p *pass) list(i, depth int) int {
 		if p.over = len(p.out) > p.limit; p.over {
 			return -1
 		}
+		i, more = p.raw.Next(i, ']')
 	}
+	p.out = append(p.out, ']')
+	return i
 }
 
 // element writes the string at raw[i], whose part behind at has a secret of
@@ -377,13 +377,8 @@ func (p *pass) operations(i, depth int) int {
 		defer func() { p.limit += tail }()
 	}
 	var rest remainder
-	for i++; ; {
-		if i = p.between(i); i < 0 {
-			return -1
-		}
-		if p.raw[i] == ']' {
-			break
-		}
+	i, more := p.raw.First(i)
+	for ; more; i, more = p.raw.Next(i, ']') {
 		if rest.count > 0 {
 			rest.count++
 			if i = p.skip(i); i < 0 {
@@ -406,14 +401,17 @@ func (p *pass) operations(i, depth int) int {
 		}
 		i = next
 	}
+	if i < 0 {
+		return -1
+	}
 	if rest.count > 0 {
 		p.comma(base)
 		p.out = append(p.out, `{"[cut]":`...)
-		p.cut("elements", rest, i)
+		p.cut("elements", rest, i-1)
 		p.out = append(p.out, '}')
 	}
 	p.out = append(p.out, ']')
-	return i + 1
+	return i
 }
 
 // operation writes one operation. Only a member shows whether it is a call; the
@@ -444,7 +442,7 @@ func (p *pass) shape(i int) int {
 func (p *pass) digest(i int) (next int) {
 	p.begin(Argument)
 	if p.raw[i] == '"' {
-		var s literal
+		var s jsontext.String
 		if s, next = p.readString(i); next >= 0 {
 			p.writeString(s)
 		}
@@ -499,16 +497,11 @@ func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 	p := newPass(r)
 	p.raw, p.out = raw, append(dst, '{')
 	m := p.startMembers(len(p.out))
-	i := p.space(0)
+	i, more := p.raw.Start(0), false
 	if i < len(raw) && raw[i] == '{' {
-		i++
-	} else {
-		i = len(raw)
+		i, more = p.raw.First(i)
 	}
-	for len(p.out)-base < room-2*tail {
-		if i = p.between(i); i < 0 || raw[i] != '"' {
-			break
-		}
+	for ; more && len(p.out)-base < room-2*tail; i, more = p.raw.Next(i, '}') {
 		name, value := p.name(i)
 		if value < 0 {
 			break
@@ -578,8 +571,8 @@ func (p *pass) shortened(i int) int {
 }
 
 // plain writes s as it is, unless no record could hold it.
-func (p *pass) plain(s literal) {
-	if len(s.inner) > maxPlain {
+func (p *pass) plain(s jsontext.String) {
+	if len(s.Inner) > maxPlain {
 		p.flags |= Cut
 		p.begin(Argument)
 		p.writeString(s)

@@ -22,7 +22,7 @@ type pass struct {
 	points int // code points in the digest that is being made
 	sum    []byte
 
-	raw    []byte
+	raw    jsontext.Lenient
 	out    []byte
 	flags  Flags
 	room   Room // of the summary
