@@ -73,8 +73,17 @@ func fill(t *testing.T, s *store.Store, now time.Time) {
 	failed.Outcome, failed.ErrorType = audit.OutcomeError, "PaneNotFound"
 	twofold := call(5, hostile, `{}`)
 	twofold.Candidates, twofold.Anomalies = []audit.Candidate{{Method: "tools/call", Tool: "kill_server"}}, []string{"duplicate_member"}
+	decided := func(r *audit.Record, decision string, applied bool, rule string) {
+		r.Policy = audit.Policy{Hash: strings.Repeat("a", 64), Decision: decision, Applied: applied, Rule: rule, Reason: "because"}.JSON()
+		r.Risk = audit.Risk{Category: "destructive", Level: "critical", Source: "detection"}.JSON()
+		r.Detections = audit.DetectionsJSON([]audit.Detection{{Detector: "recursive_delete", At: "keys"}, {Detector: "opaque"}})
+	}
+	decided(&failed, audit.DecisionDeny, true, "/tools/capture_pane")
+	decided(&twofold, audit.DecisionDeny, false, hostile)
+	policy := audit.Record{Kind: audit.KindPolicy, Policy: audit.Policy{Hash: strings.Repeat("a", 64), Mode: "enforce", Event: "loaded", Source: "/etc/policy.yaml"}.JSON()}
 	read := call(6, "", "")
 	read.Method, read.Target = "resources/read", "tmux://sessions"
+	decided(&read, audit.DecisionAsk, true, "(default deny)")
 	a.add(t, 0, audit.Record{Kind: audit.KindSessionStart}).
 		call(t, 1, 1, "create_session", `{"session_name":"work","environment":{"EDITOR":{"len":2}}}`).
 		call(t, 2, 2, "batch", `{"operations":[{"tool":"pipe_pane","arguments":{"pane_id":"%1","output_path":"/tmp/pane.log"}},{"tool":"send_keys","arguments":{"keys":{"len":1}}}]}`).
@@ -82,7 +91,8 @@ func fill(t *testing.T, s *store.Store, now time.Time) {
 		add(t, 4, failed).add(t, 5, twofold).add(t, 6, read).
 		add(t, 7, audit.Record{Kind: audit.KindGap, From: a.at, To: now, Count: 3, Denied: 3}).
 		add(t, 8, audit.Record{Kind: audit.KindAnomaly, Anomalies: []string{"not_json"}, Bytes: 5}).
-		add(t, 9, audit.Record{Kind: audit.KindSessionEnd})
+		add(t, 9, audit.Record{Kind: audit.KindSessionEnd}).
+		add(t, 10, policy)
 	insert(a, now.Add(-8*time.Minute))
 	for i := range a.rows {
 		a.rows[i].Source.Offset += 1000 // it was produced again
