@@ -73,6 +73,7 @@ type Collector struct {
 	deadTopic func(context.Context, []ingest.DeadLetter) error // nil: none
 
 	source health // the last error of the source
+	topics health // the topics that do not exist
 	stored health // the last error of the store
 }
 
@@ -130,7 +131,7 @@ func (c *Collector) Run(ctx context.Context) error {
 
 // Ready returns the error that stops records, nil if they flow.
 func (c *Collector) Ready() error {
-	return errors.Join(c.source.last(), c.stored.last())
+	return errors.Join(c.source.last(), c.topics.last(), c.stored.last())
 }
 
 // A health holds the last error of a dependency.

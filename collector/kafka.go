@@ -56,6 +56,7 @@ const (
 	fetchMaxBytes = 64 << 20 // for one batch of a producer that is larger than fetchBytes
 	fetchWait     = 500 * time.Millisecond
 	sourceRetry   = time.Second
+	topicsAgain   = 5 * time.Second // as kafka-go looks for new partitions
 
 	dialTimeout = 10 * time.Second
 
@@ -72,7 +73,8 @@ type place struct {
 	next      int64
 }
 
-// runKafka joins the group and consumes, one generation after another.
+// runKafka consumes the topics that exist, as a new member of the group whenever
+// these change.
 func (c *Collector) runKafka(ctx context.Context) error {
 	k := c.config.Kafka
 	transport := k.transport()
@@ -83,12 +85,40 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		defer w.Close()
 		c.deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
+	for ctx.Err() == nil {
+		topics, err := c.existingTopics(ctx, client)
+		if err != nil {
+			topics = k.Topics // joining the group reports it
+		}
+		if len(topics) == 0 {
+			sleep(ctx, sourceRetry)
+			continue
+		}
+		if err := c.runGroup(ctx, client, topics); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runGroup joins the group and consumes, one generation after another, until ctx
+// ends or other topics exist than these. In a group with a missing topic
+// kafka-go ends each generation at once, and no other topic is read.
+func (c *Collector) runGroup(ctx context.Context, client *kafka.Client, topics []string) error {
+	k := c.config.Kafka
+	ctx, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer func() { end(); watching.Wait() }()
+	watching.Go(func() {
+		defer end()
+		c.watchTopics(ctx, client, topics)
+	})
 	connected, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID:                    k.Group,
 		Brokers:               k.Brokers,
-		Topics:                k.Topics,
+		Topics:                topics,
 		Dialer:                k.dialer(dialUntil(connected)),
 		StartOffset:           kafka.FirstOffset, // the other choice loses records written before the group existed
 		SessionTimeout:        sessionTimeout,
@@ -103,7 +133,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		defer close(closed)
 		group.Close() // ends the generation, and waits for its goroutines
 	})
-	memberID := c.consumeGenerations(ctx, client, group)
+	memberID := c.consumeGenerations(ctx, client, group, topics)
 	// Only now: the last inserts were committed over a connection of the group.
 	cut()
 	<-closed
@@ -113,10 +143,10 @@ func (c *Collector) runKafka(ctx context.Context) error {
 
 // consumeGenerations consumes until ctx ends and running inserts are
 // committed. It returns the last member ID, "" if it never joined the group.
-func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client, group *kafka.ConsumerGroup) (memberID string) {
+func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client, group *kafka.ConsumerGroup, topics []string) (memberID string) {
 	var consuming sync.WaitGroup
 	defer consuming.Wait()
-	unsure := true // the last assignment may have been made before a topic was
+	unsure := true // the first assignment may have been made before a topic was
 	for {
 		gen, err := group.Next(ctx)
 		switch {
@@ -132,13 +162,12 @@ func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client
 		}
 		memberID = gen.MemberID
 		c.metrics.generations.Inc()
-		missing := c.missingTopics(ctx, client)
-		c.source.tell(missing)
+		c.source.tell(nil)
 		// kafka-go watches for more partitions than its watcher first saw, not than
 		// the group's leader assigned: of a topic that was made between the two
 		// nothing would be read until the next rebalance. Joining once more assigns it.
-		again := (unsure || missing != nil) && c.lacks(gen)
-		unsure = missing != nil
+		again := unsure && lacks(gen, topics)
+		unsure = false
 		consuming.Add(1)
 		// One function: the first that returns ends the generation for all.
 		gen.Start(func(ctx context.Context) {
@@ -152,8 +181,8 @@ func (c *Collector) consumeGenerations(ctx context.Context, client *kafka.Client
 
 // lacks reports whether a generation has no partition of some topic for this
 // member. Others may have them.
-func (c *Collector) lacks(gen *kafka.Generation) bool {
-	return slices.ContainsFunc(c.config.Kafka.Topics, func(topic string) bool { return len(gen.Assignments[topic]) == 0 })
+func lacks(gen *kafka.Generation, topics []string) bool {
+	return slices.ContainsFunc(topics, func(topic string) bool { return len(gen.Assignments[topic]) == 0 })
 }
 
 // leave removes a member from the group, so that the others need not wait

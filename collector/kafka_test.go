@@ -186,6 +186,39 @@ func TestNoTopic(t *testing.T) {
 	eventually(t, "nothing is missed", func() bool { return m.Ready() == nil })
 }
 
+// TestOneTopicMissing: the others are read while a topic does not exist, and
+// after one of them is deleted; once the topic exists, it is read too.
+func TestOneTopicMissing(t *testing.T) {
+	b := broker(t)
+	there, deleted, late := newTopic(t, 2), newTopic(t, 1), fmt.Sprintf("second-%d", os.Getpid())
+	store := newFakeStore()
+	m := join(t, store, late, there, late, deleted)
+	missed := func(name string) func() bool {
+		return func() bool {
+			err := m.Ready()
+			return err != nil && strings.Contains(err.Error(), fmt.Sprintf("topic %q does not exist", name))
+		}
+	}
+	produce(t, there, records(1, 10)...)
+	eventually(t, "the other topic is read", store.has(10, 0))
+	eventually(t, "the topic is missed", missed(late))
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: late}); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, late, records(11, 10)...)
+	eventually(t, "its records are stored", store.has(20, 0))
+	eventually(t, "nothing is missed", func() bool { return m.Ready() == nil })
+	if err := b.DeleteTopic(t.Context(), deleted); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the deleted topic is missed", missed(deleted))
+	produce(t, there, records(21, 10)...)
+	eventually(t, "the other topic is read on", store.has(30, 0))
+	if r, l := store.stored(); r != 30 || l != 0 {
+		t.Errorf("%d records, %d dead letters, want 30 and none", r, l)
+	}
+}
+
 // TestRepeatsChangeNothing: the topic from its start again and two groups at once change nothing.
 func TestRepeatsChangeNothing(t *testing.T) {
 	topic, store := newTopic(t, 3), newFakeStore()

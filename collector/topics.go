@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	brokers "auditproxy/sink/kafka"
 
@@ -11,27 +12,41 @@ import (
 	"go.uber.org/zap"
 )
 
-// missingTopics returns an error that names the topics that do not exist, nil
-// if all do. To the group they are topics without partitions, which it does
-// not report: it would rejoin as fast as it can, so a missing topic costs a
-// pause.
-func (c *Collector) missingTopics(ctx context.Context, client *kafka.Client) error {
+// existingTopics returns those of the configured topics that exist. It reports
+// the others.
+func (c *Collector) existingTopics(ctx context.Context, client *kafka.Client) (there []string, err error) {
 	resp, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: c.config.Kafka.Topics})
 	if err != nil {
-		return nil // reads will report it
+		return nil, fmt.Errorf("looking for topics: %w", err)
 	}
 	var missing []error
+	there = slices.Clone(c.config.Kafka.Topics)
 	for _, t := range resp.Topics {
 		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
 			missing = append(missing, fmt.Errorf("topic %q does not exist: create it, or name another", t.Name))
+			there = slices.DeleteFunc(there, func(name string) bool { return name == t.Name })
 		}
 	}
-	if err = errors.Join(missing...); err != nil {
+	problem := errors.Join(missing...)
+	if problem != nil {
 		c.metrics.sourceErrors.Inc()
-		c.log.Warn("no records from topics that are not there", zap.Error(err))
-		sleep(ctx, sourceRetry)
+		if last := c.topics.last(); last == nil || last.Error() != problem.Error() {
+			c.log.Warn("no records from topics that are not there", zap.Error(problem))
+		}
 	}
-	return err
+	c.topics.tell(problem)
+	return there, nil
+}
+
+// watchTopics returns when other topics exist than these, or when ctx ends.
+func (c *Collector) watchTopics(ctx context.Context, client *kafka.Client, topics []string) {
+	for {
+		sleep(ctx, topicsAgain)
+		there, err := c.existingTopics(ctx, client)
+		if ctx.Err() != nil || err == nil && !slices.Equal(there, topics) {
+			return
+		}
+	}
 }
 
 // because describes why Kafka cannot be reached.
