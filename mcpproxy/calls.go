@@ -5,6 +5,7 @@ import (
 	"time"
 	"unsafe"
 
+	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
@@ -21,6 +22,8 @@ type call struct {
 	firstPage bool      // a tools/list without cursor
 	part      bool      // an oversize call whose end is still to come
 	early     *early    // the answer to a part of it, nil for none
+
+	refunds []policy.Counter // given back if the answer is a JSON-RPC error
 
 	keys [3]key // under which table finds it
 	// alias is in the table under another id that the call may be answered with,

@@ -6,6 +6,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
@@ -27,9 +29,23 @@ type clientSide struct {
 	items   []item
 	refusal []byte
 
+	gate       *gate // of the frames at hand
+	asked      asked
+	toolOf     func(name string) *risk.Tool // riskTool
+	unlisted   map[string]*risk.Tool        // of tools that the server did not list, by unlistedBy
+	unlistedBy *risk.Assessor
+	risks      map[riskKey]audit.JSON
+	uncounted  bool // it is logged that the counters fail
+
 	dropping string // why the line was refused whose rest is still to come, as error type
 	midLine  bool   // the last byte passed on was no LF
 	ready    []byte
+}
+
+func newClientSide(p *Proxy, server io.Writer) *clientSide {
+	c := &clientSide{p: p, s: p.s, server: server, methods: newMethods(p.cfg.SkipMethods), gate: p.s.gate.Load()}
+	c.toolOf = c.riskTool
+	return c
 }
 
 // begun is a call whose end is still to come. It may be answered before that,
@@ -44,22 +60,24 @@ type begun struct {
 // item is one thing that the frames of one read tell.
 type item struct {
 	frame   int
-	call    *call  // a request
-	id      []byte // of the call, as on the wire
-	variant []byte // its other id, see wire.Message.VariantID
-	tool    string // its tool's name as the server has it
-	off     int64  // of the call in the client's stream
-	begun   bool   // an oversize call whose end is still to come
-	earlier begun  // the begin of the oversize call that this is the end of
-	again   bool   // earlier had not ended when this was recorded
-	refused string // the error type of a refusal, "" for none
-	ended   bool   // refused, and the final record is with the intent
-	entered bool   // the call is in the table of open calls
-	cancel  []byte // the id of the call to cancel
-	open    bool   // an opaque line of which a message may become
-	opaque  bool   // an answer without an id may be its answer
-	line    int    // 1 + index of the item that this one continues, of the same read; 0 for none
-	joined  bool   // an item of the same read continues this one and has its call
+	call    *call            // a request
+	id      []byte           // of the call, as on the wire
+	variant []byte           // its other id, see wire.Message.VariantID
+	tool    string           // its tool's name as the server has it
+	off     int64            // of the call in the client's stream
+	begun   bool             // an oversize call whose end is still to come
+	earlier begun            // the begin of the oversize call that this is the end of
+	again   bool             // earlier had not ended when this was recorded
+	refused string           // the error type of a refusal, "" for none
+	why     string           // the answer to a refused call, "" for that of its error type
+	held    []policy.Counter // what its frame added to counters
+	ended   bool             // refused, and the final record is with the intent
+	entered bool             // the call is in the table of open calls
+	cancel  []byte           // the id of the call to cancel
+	open    bool             // an opaque line of which a message may become
+	opaque  bool             // an answer without an id may be its answer
+	line    int              // 1 + index of the item that this one continues, of the same read; 0 for none
+	joined  bool             // an item of the same read continues this one and has its call
 	callNo  uint64
 }
 
@@ -79,15 +97,18 @@ func (c *call) anomaly(word string) {
 func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	c.ready = ready
 	c.items = c.items[:0]
+	c.gate = c.s.gate.Load()
 	now := time.Time{}
 	dropping := c.dropping
 	for f := range frames {
+		from := len(c.items)
 		for m := range frames[f].Messages {
 			if now.IsZero() {
 				now = time.Now()
 			}
 			c.read(f, &frames[f].Messages[m], frames[f].Anomalies, now, dropping)
 		}
+		c.decide(c.items[from:], now)
 		if frames[f].Complete {
 			dropping = ""
 		}
@@ -97,6 +118,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	}
 	pos, _ := c.s.intend(c.items, now) // what it could not write and is not to be passed on is refused
 	c.remember()
+	c.giveBackRefused()
 	if c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
 		c.s.amend(c.items, func(r *audit.Record) { r.NotDurable = true })
 	}
@@ -126,6 +148,16 @@ func (it *item) begin() begun {
 	return begun{it.call, it.callNo, it.refused, it.call != nil && it.call.class != recorded}
 }
 
+// giveBackRefused gives back what calls added to counters that are refused for
+// another reason than the policy.
+func (c *clientSide) giveBackRefused() {
+	for i := range c.items {
+		if it := &c.items[i]; it.refused != "" {
+			c.giveBack(it.held)
+		}
+	}
+}
+
 func (c *clientSide) anyRefused() bool {
 	for i := range c.items {
 		if c.items[i].refused != "" {
@@ -140,10 +172,10 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 	i := 0
 	for f := range frames {
 		frame := &frames[f]
-		refused := c.dropping
+		refused, answer := c.dropping, ""
 		for ; i < len(c.items) && c.items[i].frame == f; i++ {
 			if refused == "" {
-				refused = c.items[i].refused
+				refused, answer = c.items[i].refused, c.items[i].why
 			}
 		}
 		if refused == "" {
@@ -152,12 +184,12 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 			}
 			continue
 		}
-		why := ""
+		why := refusal{answer: answer}
 		if c.dropping == "" {
 			if !c.breakOff(frame) {
 				return false
 			}
-			why = reasons[refused]
+			why.reason = reasons[refused]
 		}
 		c.dropping = refused
 		if frame.Complete {
@@ -252,8 +284,10 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 	it.call.class, it.call.start = cl, now
 	switch cl {
 	case recorded:
-		it.tool = c.fill(it.call, m)
+		var found wire.Anomaly
+		it.tool, found = c.fill(it.call, m)
 		it.refused = refused
+		c.assess(&it, m, all|found)
 		it.opaque = it.call.rec.Bytes > 0
 	case initialize:
 		it.call.rec.Client = c.s.peer(wire.Member(m.Params, "clientInfo"))

@@ -9,8 +9,8 @@ import (
 )
 
 // fill makes the record of a call from its message and returns the tool's name
-// as the server has it.
-func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
+// as the server has it, and the record's anomalies.
+func (c *clientSide) fill(call *call, m *wire.Message) (tool string, a wire.Anomaly) {
 	rec := &call.rec
 	from := len(call.buf)
 	call.buf = audit.AppendNewID(call.buf, call.start)
@@ -44,7 +44,7 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 	}
 
 	rec.Anomalies = nil
-	a := m.Anomalies | wireAnomalies(flags)
+	a = m.Anomalies | wireAnomalies(flags)
 	if more {
 		a |= wire.CandidatesCut
 	}
@@ -57,7 +57,7 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string) {
 	if flags&redact.Failed != 0 {
 		call.anomaly("redaction_failed")
 	}
-	return tool
+	return tool, a
 }
 
 // wireAnomalies are those of flags that the scanner has words for.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
@@ -29,9 +31,15 @@ func (s *session) finish(answers []wire.Answer, wait bool) {
 		s.spill()
 	}
 	pos := s.appendFinal(s.lines)
-	unrecorded := s.unrecorded
-	s.unrecorded = nil
+	unrecorded, refunds := s.unrecorded, s.refunds
+	s.unrecorded, s.refunds = nil, nil
 	s.mu.Unlock()
+	if counters := s.gate.Load().Counters; len(refunds) > 0 && counters != nil {
+		// A crash before this leaves the counts as they are.
+		if err := counters.Release(refunds); err != nil {
+			s.cfg.Log.Warn("policy counter not given back", zap.Error(err))
+		}
+	}
 	if !wait {
 		return
 	}
@@ -115,6 +123,9 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 		return
 	}
 	c.rec.ResultBytes = a.Bytes
+	if a.HasError {
+		s.refunds = append(s.refunds, c.refunds...)
+	}
 	outcome, errorType := s.judge(c, a)
 	if c.part && !s.noRest {
 		// Its record waits for the rest of the call. It stays in the order of

@@ -94,6 +94,8 @@ type Config struct {
 	OnAuditFailure Failure
 	DenyAmbiguous  bool // refuse messages that two readers could read differently
 
+	Gate Gate // at the start, see SetGate; without an assessor: one without configuration
+
 	Drain   time.Duration    // limit for all steps after the server's exit; 0: 500 ms
 	Signals <-chan os.Signal // signals to this process, forwarded to the server
 
@@ -125,6 +127,8 @@ type Proxy struct {
 	// requests is owned by fromClient, answers by fromServer.
 	requests *wire.Requests
 	answers  wire.Answers
+	read     int64 // bytes of the server; fromServer's
+	held     held
 	ended    time.Time // of the server; Run's, then Close's
 }
 
@@ -143,6 +147,10 @@ func New(c Config) (*Proxy, error) {
 	if c.Journal == nil && c.OnAuditFailure != Allow {
 		problems = append(problems, errors.New("no journal, and calls that are not recorded are refused"))
 	}
+	g, err := startingGate(c.Gate)
+	if err != nil {
+		problems = append(problems, err)
+	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("configuring the proxy: %w", err)
 	}
@@ -152,7 +160,7 @@ func New(c Config) (*Proxy, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
-	p := &Proxy{cfg: c, s: newSession(c), out: newOutput(c.Out)}
+	p := &Proxy{cfg: c, s: newSession(c, g), out: newOutput(c.Out)}
 	p.requests = wire.NewRequests(wire.Config{Hash: p.s.wireHash})
 	return p, nil
 }
@@ -256,7 +264,7 @@ func (p *Proxy) Close() {
 func (p *Proxy) fromClient(server io.WriteCloser) {
 	defer server.Close()
 	defer p.requests.Close()
-	c := &clientSide{p: p, s: p.s, server: server, methods: newMethods(p.cfg.SkipMethods)}
+	c := newClientSide(p, server)
 	for {
 		n, err := p.cfg.In.Read(p.requests.Space())
 		for more := n > 0; more; n, more = 0, p.requests.More() {
@@ -282,6 +290,7 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 // fromServer forwards the server's bytes, then reads the answers in them.
 func (p *Proxy) fromServer(server io.Reader) {
 	buf := make([]byte, 64<<10)
+	defer p.release()
 	for {
 		n, err := server.Read(buf)
 		if n > 0 {
@@ -297,16 +306,20 @@ func (p *Proxy) fromServer(server io.Reader) {
 }
 
 func (p *Proxy) answered(b []byte) {
+	p.read += int64(len(b))
 	p.answers.Retain(p.s.wantsAnswers())
-	if p.cfg.WaitFinal {
+	switch {
+	case p.holds():
+		p.hold(b)
+	case p.cfg.WaitFinal:
 		// The record first: an answer that the client has must not be lost to
 		// a power cut.
 		p.s.finish(p.answers.Scan(b), true)
 		p.out.write(b)
-		return
+	default:
+		// A client that does not read keeps no record waiting.
+		rest := p.out.try(b)
+		p.s.finish(p.answers.Scan(b), false)
+		p.out.write(rest)
 	}
-	// A client that does not read keeps no record waiting.
-	rest := p.out.try(b)
-	p.s.finish(p.answers.Scan(b), false)
-	p.out.write(rest)
 }

@@ -24,6 +24,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"auditproxy/mcpproxy"
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 )
@@ -188,6 +190,7 @@ type peer struct {
 	in      *os.File // to the proxy
 	out     *bufio.Reader
 	outFile *os.File
+	proxy   *mcpproxy.Proxy
 	journal *memory
 	signals chan os.Signal
 	done    chan struct{}
@@ -233,6 +236,7 @@ func start(t *testing.T, script string, change func(*mcpproxy.Config)) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.proxy = proxy
 	go func() {
 		defer close(p.done)
 		p.status, p.err = proxy.Run(context.Background())
@@ -308,6 +312,7 @@ func (p *peer) wait() []audit.Record {
 //	> TEXT    send TEXT and a line feed
 //	>> TEXT   send TEXT
 //	<         read a line; the golden file shows it as "< LINE"
+//	policy N  have the policy in section "policy N" replace the one in force
 //	full      fail the journal from here on
 //	free      let the journal work again
 //	eof       close the input
@@ -365,6 +370,9 @@ func play(t *testing.T, ar *txtar.Archive) {
 				p.slow = true
 			}
 		}
+		if section["policy"] != nil {
+			c.Gate = testGate(t, string(*section["policy"]))
+		}
 	})
 	var client bytes.Buffer
 	for step := range strings.Lines(string(*section["client"])) {
@@ -382,6 +390,10 @@ func play(t *testing.T, ar *txtar.Archive) {
 			p.send(unescape(rest) + "\n")
 		case ">>":
 			p.send(unescape(rest))
+		case "policy":
+			if err := p.proxy.SetGate(testGate(t, string(*section["policy "+rest]))); err != nil {
+				t.Fatal(err)
+			}
 		case "full", "free":
 			p.journal.set(verb == "full")
 		case "eof":
@@ -405,6 +417,24 @@ func play(t *testing.T, ar *txtar.Archive) {
 	if status := section["status"]; status != nil {
 		*status = fmt.Appendf(nil, "code %d signal %d\n", p.status.Code, p.status.Signal)
 	}
+}
+
+// testGate is the gate of a policy, in the mode that it names.
+func testGate(t *testing.T, source string) mcpproxy.Gate {
+	t.Helper()
+	p, err := policy.Load([]byte(source), "policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := risk.New(risk.Config{Text: func(dst, text []byte) []byte { return append(dst, text...) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mode := policy.Enforce
+	if p.Mode != "" {
+		mode = p.Mode
+	}
+	return mcpproxy.Gate{Risk: a, Policy: p, Mode: mode, Counters: &policy.Memory{}, Source: "policy.json"}
 }
 
 // unescape lets a conversation hold bytes that a text file cannot.

@@ -22,9 +22,15 @@ var reasons = map[string]string{
 	audit.ErrAuditFailure:     "it cannot be recorded: the audit trail takes no more lines",
 }
 
+// A refusal is why a frame was not forwarded.
+type refusal struct {
+	reason string // "" for the rest of a refused line
+	answer string // the whole answer instead, "" for none
+}
+
 // appendRefusal appends the answers to the requests of a frame that was not
 // forwarded, one line: an array if the frame was a batch.
-func appendRefusal(dst []byte, f *wire.Frame, why string) []byte {
+func appendRefusal(dst []byte, f *wire.Frame, why refusal) []byte {
 	batch := f.Anomalies&wire.Batch != 0
 	from := len(dst)
 	for i := range f.Messages {
@@ -51,7 +57,7 @@ func appendRefusal(dst []byte, f *wire.Frame, why string) []byte {
 	return append(dst, '\n')
 }
 
-func appendAnswer(dst []byte, m *wire.Message, why string) []byte {
+func appendAnswer(dst []byte, m *wire.Message, why refusal) []byte {
 	switch {
 	case m.State == wire.Begun:
 		return dst // answered at its end, which may have the id
@@ -67,25 +73,28 @@ func appendAnswer(dst []byte, m *wire.Message, why string) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, m.ID...)
 	dst = append(dst, `,"result":{"content":[{"type":"text","text":`...)
-	dst = jsontext.AppendQuote(dst, sentence(why, m.Anomalies))
+	dst = jsontext.AppendQuote(dst, why.sentence(m.Anomalies))
 	return append(dst, `}],"isError":true}}`...)
 }
 
-func appendError(dst, id []byte, code, why string, a wire.Anomaly) []byte {
+func appendError(dst, id []byte, code string, why refusal, a wire.Anomaly) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, id...)
 	dst = append(dst, `,"error":{"code":`...)
 	dst = append(dst, code...)
 	dst = append(dst, `,"message":`...)
-	dst = jsontext.AppendQuote(dst, sentence(why, a))
+	dst = jsontext.AppendQuote(dst, why.sentence(a))
 	return append(dst, `}}`...)
 }
 
-func sentence(why string, a wire.Anomaly) string {
-	if why == "" {
-		why = "it is part of a refused line"
+func (r refusal) sentence(a wire.Anomaly) string {
+	if r.answer != "" {
+		return r.answer
 	}
-	s := "auditproxy refused this request: " + why
+	if r.reason == "" {
+		r.reason = "it is part of a refused line"
+	}
+	s := "auditproxy refused this request: " + r.reason
 	if words := (a & wire.Ambiguous).Append(nil); len(words) > 0 {
 		s += " (" + strings.Join(words, ", ") + ")"
 	}

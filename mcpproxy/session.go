@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"auditproxy/mcpproxy/policy"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 )
@@ -25,6 +26,7 @@ type session struct {
 	wanted atomic.Int32
 	// head holds the first lines of a journal segment.
 	head atomic.Pointer[[]byte]
+	gate atomic.Pointer[gate]
 
 	mu     sync.Mutex // guards all below; held while the journal is written, so that seq is in file order
 	base   audit.Record
@@ -35,8 +37,9 @@ type session struct {
 	tools  tools
 	late   late
 
-	unrecorded []*early // answers that finish is about to get
-	noRest     bool     // the server has ended: the rest of no call can reach it
+	unrecorded []*early         // answers that finish is about to get
+	refunds    []policy.Counter // that finish is about to give back
+	noRest     bool             // the server has ended: the rest of no call can reach it
 
 	forgetful bool // late forgot a call, and a record reports it
 
@@ -62,9 +65,10 @@ type gap struct {
 
 var errEnded = errors.New("the session has ended")
 
-func newSession(c Config) *session {
+func newSession(c Config, g *gate) *session {
 	s := &session{cfg: c, red: c.Redactor, base: c.Base, open: newCalls(), tools: newTools(c.Tiers)}
 	s.base.Duration = -1
+	s.gate.Store(g)
 	s.setHead()
 	return s
 }
@@ -90,6 +94,9 @@ func (s *session) start() error {
 	r.Proxy = s.cfg.Proxy
 	s.lines = audit.AppendRecord(s.lines[:0], &r)
 	s.lines = audit.AppendContext(s.lines, &s.base)
+	if g := s.gate.Load(); g.Policy != nil {
+		s.lines = s.appendPolicy(s.lines, g.loaded())
+	}
 	if _, err := s.append(s.lines, false); err != nil {
 		s.backlog = append(s.backlog, s.lines...) // for when it can be written
 		s.tell(err)

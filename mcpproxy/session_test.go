@@ -70,8 +70,18 @@ func testSession(t *testing.T) (*clientSide, *lines) {
 		t.Fatal(err)
 	}
 	j := &lines{}
-	s := newSession(Config{Journal: j, Redactor: red, Log: zap.NewNop()})
-	return &clientSide{p: &Proxy{cfg: s.cfg, s: s}, s: s, methods: newMethods(nil)}, j
+	return testClient(t, Config{Journal: j, Redactor: red, Log: zap.NewNop()}), j
+}
+
+// testClient is the client's side of a proxy that relays nothing.
+func testClient(t testing.TB, c Config) *clientSide {
+	t.Helper()
+	g, err := startingGate(c.Gate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(c, g)
+	return newClientSide(&Proxy{cfg: s.cfg, s: s}, nil)
 }
 
 // ask records a call as if it had come from the client.
@@ -309,8 +319,8 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	j := &lines{}
-	s := newSession(Config{Journal: j, Redactor: red, Log: zap.NewNop()})
-	c := &clientSide{p: &Proxy{cfg: s.cfg, s: s}, s: s, methods: newMethods(nil)}
+	c := testClient(b, Config{Journal: j, Redactor: red, Log: zap.NewNop()})
+	s := c.s
 	m := wire.Message{
 		Raw: []byte(`{}`), ID: []byte("17"), Method: []byte(`"tools/call"`), Name: []byte(`"send_keys"`),
 		Arguments: []byte(`{"keys":"ls -la","pane_id":"%1"}`), ArgumentsBytes: 32,

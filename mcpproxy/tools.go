@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
@@ -19,7 +20,7 @@ import (
 var knownTiers = []string{"readonly", "inspect", "mutating", "manage", "execute", "destructive", "teardown"}
 
 // maxTools and maxToolBytes bound the tools kept per session. The bytes are of
-// names, tiers and the like, as the server had them and as records have them.
+// definitions, as the server had them, and of what records have of them.
 const (
 	maxTools     = 16384
 	maxToolBytes = 16 << 20
@@ -43,7 +44,10 @@ type definition struct {
 	hash        string
 	page        int
 	bytes       int
-	fresh       bool // in tools.fresh
+	fresh       bool           // in tools.fresh
+	raw         []byte         // as the server has it
+	risk        *risk.Tool     // of raw, by riskBy
+	riskBy      *risk.Assessor // nil before the first call
 }
 
 func newTools(more []string) tools {
@@ -113,7 +117,7 @@ const gone = -1
 // learn adds one definition, unless there are too many.
 func (t *tools) learn(red *redact.Redactor, raw string, tool []byte) {
 	d := t.define(red, raw, tool)
-	d.bytes = len(raw) + len(d.name) + len(d.tier) + len(d.annotations) + len(d.hash)
+	d.bytes = len(raw) + len(d.name) + len(d.tier) + len(d.annotations) + len(d.hash) + len(d.raw)
 	old := t.byRaw[raw]
 	if old == nil {
 		if len(t.byRaw) >= maxTools || t.bytes+d.bytes > maxToolBytes {
@@ -139,6 +143,7 @@ func (t *tools) define(red *redact.Redactor, name string, tool []byte) *definiti
 		annotations: hintsOf(hints),
 		hash:        hex.EncodeToString(sum[:]),
 		page:        t.page,
+		raw:         slices.Clone(tool),
 	}
 	tier := t.tierOf(wire.Member(tool, "_meta"))
 	if tier == "" {

@@ -1,0 +1,402 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
+)
+
+// A Gate assesses calls and decides about them. It is immutable; SetGate
+// replaces it as a whole.
+type Gate struct {
+	Risk *risk.Assessor // Required.
+
+	Policy   *policy.Policy // nil: nothing is decided
+	Mode     policy.Mode    // Enforce, or Observe: decisions are recorded and not applied
+	Counters policy.Counters
+	Source   string // of the policy, for records: a path or the name of a preset
+}
+
+// gate is a Gate with what follows from it.
+type gate struct {
+	Gate
+	allowed audit.JSON // the member policy of a call that no rule concerned
+	names   map[string]bool
+}
+
+func newGate(g Gate) (*gate, error) {
+	switch {
+	case g.Risk == nil:
+		return nil, errors.New("no risk assessor")
+	case g.Policy == nil:
+		return &gate{Gate: g}, nil
+	case g.Counters == nil:
+		return nil, errors.New("a policy without counters")
+	case g.Mode != policy.Enforce && g.Mode != policy.Observe:
+		return nil, fmt.Errorf("policy mode %q", g.Mode)
+	}
+	n := &gate{Gate: g, names: make(map[string]bool)}
+	for _, name := range g.Policy.Hide {
+		n.names[name] = true
+	}
+	n.allowed = n.decision(&policy.Decision{})
+	return n, nil
+}
+
+// startingGate is newGate for a Config, whose zero value assesses without a
+// configuration.
+func startingGate(g Gate) (*gate, error) {
+	if g.Risk == nil && g.Policy == nil {
+		a, err := risk.New(risk.Config{})
+		if err != nil {
+			return nil, err
+		}
+		g.Risk = a
+	}
+	return newGate(g)
+}
+
+// enforces reports whether decisions are applied.
+func (g *gate) enforces() bool { return g.Policy != nil && g.Mode == policy.Enforce }
+
+// hides reports whether tools must be removed from listings.
+func (g *gate) hides() bool { return g.enforces() && len(g.names) > 0 }
+
+func (g *gate) hidden(name string) bool { return g.names[name] || g.names["*"] }
+
+// decision returns the member policy of a record.
+func (g *gate) decision(d *policy.Decision) audit.JSON {
+	return audit.Policy{Hash: g.Policy.Hash, Mode: string(g.Mode), Decision: d.Action.String(), Applied: g.enforces(), Rule: d.Rule, Reason: d.Reason,
+		Counter: d.Counter, Count: d.Count, Max: d.Max, Window: d.Window}.JSON()
+}
+
+// SetGate replaces the gate for all calls that are read from now on, and records
+// the policy that came into force. It may be called at any time.
+func (p *Proxy) SetGate(g Gate) error {
+	n, err := newGate(g)
+	if err != nil {
+		return fmt.Errorf("setting the gate: %w", err)
+	}
+	p.s.setGate(n)
+	return nil
+}
+
+// PolicyFailed records that a policy could not be loaded again; the one before
+// stays in force. detail has nothing of the policy's text. It may be called at
+// any time.
+func (p *Proxy) PolicyFailed(source, detail string) {
+	p.s.tellPolicy(func(g *gate) audit.Policy {
+		was := audit.Policy{Source: source, Event: "reload_failed", Detail: detail}
+		if g.Policy != nil {
+			was.Hash, was.Mode, was.Dialect = g.Policy.Hash, string(g.Mode), string(g.Policy.Dialect)
+		}
+		return was
+	})
+}
+
+func (s *session) setGate(g *gate) {
+	s.gate.Store(g)
+	s.tellPolicy((*gate).loaded)
+}
+
+// loaded is the event of a policy that came into force.
+func (g *gate) loaded() audit.Policy {
+	if g.Policy == nil {
+		return audit.Policy{Event: "loaded", Detail: "no policy"}
+	}
+	return audit.Policy{Hash: g.Policy.Hash, Mode: string(g.Mode), Dialect: string(g.Policy.Dialect), Source: g.Source, Event: "loaded"}
+}
+
+// tellPolicy records an event of the policy. Calls that were read before may
+// have their lines after it.
+func (s *session) tellPolicy(event func(*gate) audit.Policy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.seq == 0 {
+		return // start records the policy that is in force then
+	}
+	s.appendFinal(s.appendPolicy(nil, event(s.gate.Load())))
+}
+
+func (s *session) appendPolicy(dst []byte, event audit.Policy) []byte {
+	r := s.record(audit.KindPolicy, time.Now())
+	event.Source, event.Detail = s.short(event.Source), s.short(event.Detail)
+	r.Policy = event.JSON()
+	return audit.AppendRecord(dst, &r)
+}
+
+// short is a text of the configuration for a record.
+func (s *session) short(text string) string { return string(s.red.AppendText(nil, []byte(text))) }
+
+// riskTool returns what is known of a tool: by its definition, or by its name.
+func (c *clientSide) riskTool(name string) *risk.Tool {
+	if t := c.s.definedTool(c.gate.Risk, name); t != nil {
+		return t
+	}
+	if c.unlistedBy != c.gate.Risk || len(c.unlisted) >= maxKnown {
+		c.unlistedBy, c.unlisted = c.gate.Risk, make(map[string]*risk.Tool)
+	}
+	t := c.unlisted[name]
+	if t == nil {
+		t = c.gate.Risk.Tool(name, nil)
+		if len(name) < maxSpare {
+			c.unlisted[name] = t
+		}
+	}
+	return t
+}
+
+// definedTool compiles the definition of a tool at its first use.
+func (s *session) definedTool(by *risk.Assessor, name string) *risk.Tool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.tools.byRaw[name]
+	if d == nil {
+		return nil
+	}
+	if d.riskBy != by {
+		d.risk, d.riskBy = by.Tool(name, d.raw), by
+	}
+	return d.risk
+}
+
+// opaqueFound is what bytes do that cannot be read, or not whole.
+var opaqueFound = audit.DetectionsJSON([]audit.Detection{{Detector: risk.Opaque.Words()[0]}})
+
+// assess sets the risk of a call, and adds what the policy decides about to
+// c.asked. a are all anomalies of the message and its frame.
+func (c *clientSide) assess(it *item, m *wire.Message, a wire.Anomaly) {
+	r := &it.call.rec
+	if m.State == wire.Opaque || m.Method == nil {
+		r.Risk = c.riskJSON(&risk.Result{Category: risk.Execute, Source: risk.SourceDefault})
+		r.Detections = opaqueFound
+		c.refuse(ruleUnreadable, "It cannot be read.")
+		return
+	}
+	name, args := c.subject(it, m)
+	found := c.gate.Risk.Assess(c.riskTool(name), args, c.toolOf)
+	c.submit(it.call, name, args, &found, false)
+	for i := range m.Candidates {
+		k := &m.Candidates[i]
+		other := c.gate.Risk.Assess(c.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, c.toolOf)
+		found = worse(found, other)
+	}
+	r.Risk = c.riskJSON(&found)
+	r.Detections = detectionsJSON(found.Detections)
+	switch {
+	case m.Raw == nil:
+		r.Detections = opaqueFound
+		c.refuse(ruleOversize, "It is too large to be decided.")
+	case a&undecidable != 0:
+		c.refuse(ruleAmbiguous, "Two servers could read it differently.")
+	}
+}
+
+// The rules of calls that no policy can decide.
+const (
+	ruleUnreadable = "(unreadable)"
+	ruleOversize   = "(oversize)"
+	ruleAmbiguous  = "(ambiguous)"
+)
+
+// undecidable are the anomalies with which no decision holds for every server.
+// A batch is decided call by call, and a call without an id like any other.
+const undecidable = wire.Ambiguous &^ (wire.Batch | wire.NoID)
+
+// subject returns the name and the arguments that a call is judged by. A method
+// other than tools/call is judged as if it were a tool of that name.
+func (c *clientSide) subject(it *item, m *wire.Message) (name string, args []byte) {
+	if method := c.methods.of(m.Method).name; method != "tools/call" {
+		return method, m.Params
+	}
+	return it.tool, m.Arguments
+}
+
+// worse returns the risk of a call that may be either.
+func worse(a, b risk.Result) risk.Result {
+	if b.Category > a.Category {
+		a.Category, a.Source = b.Category, b.Source
+	}
+	a.Conflict = a.Conflict || b.Conflict
+	a.Found |= b.Found
+	for _, d := range b.Detections {
+		if len(a.Detections) < risk.MaxDetections && !slices.Contains(a.Detections, d) {
+			a.Detections = append(a.Detections, d)
+		}
+	}
+	return a
+}
+
+// riskJSON returns the member risk of a record.
+func (c *clientSide) riskJSON(r *risk.Result) audit.JSON {
+	k := riskKey{r.Category, r.Source, r.Conflict}
+	v, ok := c.risks[k]
+	if !ok {
+		v = newRiskJSON(r)
+		if c.risks == nil {
+			c.risks = make(map[riskKey]audit.JSON)
+		}
+		c.risks[k] = v
+	}
+	return v
+}
+
+// riskKey is all that a record has of a risk; there are few of them.
+type riskKey struct {
+	category risk.Category
+	source   risk.Source
+	conflict bool
+}
+
+func newRiskJSON(r *risk.Result) audit.JSON {
+	return audit.Risk{Category: r.Category.String(), Level: r.Category.Level(), Source: r.Source.String(), Conflict: r.Conflict}.JSON()
+}
+
+func detectionsJSON(list []risk.Detection) audit.JSON {
+	if len(list) == 0 {
+		return ""
+	}
+	found := make([]audit.Detection, len(list))
+	for i, d := range list {
+		found[i] = audit.Detection{Detector: d.Detector, At: d.At}
+	}
+	return audit.DetectionsJSON(found)
+}
+
+// asked is what the policy decides about in one frame.
+type asked struct {
+	calls     []policy.Call
+	of        []*call // of calls
+	decisions []policy.Decision
+	refused   policy.Decision // of a call that cannot be decided; see refuse
+}
+
+// refuse denies the whole frame: a gate that can be confused protects nothing.
+func (c *clientSide) refuse(rule, reason string) {
+	if c.gate.Policy != nil && c.asked.refused.Action == policy.Allow {
+		c.asked.refused = policy.Decision{Action: policy.Deny, Rule: rule, Reason: reason}
+	}
+}
+
+// submit adds the operations of a call.
+func (c *clientSide) submit(of *call, name string, args []byte, found *risk.Result, inner bool) {
+	if c.gate.Policy == nil {
+		return
+	}
+	one := policy.Call{Tool: name, Arguments: args, Category: found.Category.String(), Inner: inner}
+	if len(found.Detections) > 0 {
+		one.Detections = found.Found.Words()
+	}
+	c.asked.calls, c.asked.of = append(c.asked.calls, one), append(c.asked.of, of)
+	if inner {
+		return
+	}
+	if !bytes.Contains(args, []byte("operations")) && bytes.IndexByte(args, '\\') < 0 {
+		return // only an escape can hide the name
+	}
+	// Arguments that are not strict JSON are ambiguous, and refused.
+	ops := audit.Operations(&audit.Record{Kind: audit.KindCall, Args: audit.JSON(args)})
+	for i := range ops[1:] {
+		op := &ops[1+i]
+		t := c.riskTool(op.Tool)
+		c.submit(of, op.Tool, []byte(op.Args), &risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, true)
+	}
+}
+
+// decide decides about the calls of a frame, which are items, and refuses the
+// frame unless the policy allows all of them.
+func (c *clientSide) decide(items []item, now time.Time) {
+	if len(items) == 0 || c.gate.Policy == nil {
+		return
+	}
+	a := &c.asked
+	d := &a.refused
+	if d.Action == policy.Allow {
+		a.decisions = slices.Grow(a.decisions[:0], len(a.calls))[:len(a.calls)]
+		// A crash from here until the frame is forwarded leaves counts of calls
+		// that were not made: too much is counted, never too little.
+		c.tellCounters(c.gate.Policy.Decide(a.calls, now, c.gate.Counters, a.decisions))
+		if i := policy.Strictest(a.decisions); i >= 0 {
+			d = &a.decisions[i]
+		}
+	}
+	for i := range items {
+		it := &items[i]
+		if d.Action != policy.Allow {
+			c.apply(it, d)
+		} else if it.isCall() {
+			c.allow(it)
+		}
+	}
+	if d.Action != policy.Allow {
+		for i := range a.decisions {
+			c.giveBack(a.decisions[i].Held)
+		}
+	}
+	a.calls, a.of, a.decisions, a.refused = a.calls[:0], a.of[:0], a.decisions[:0], policy.Decision{}
+}
+
+// allow writes the decision into the record of a call that is allowed: the one
+// of its operations that is the nearest to a limit.
+func (c *clientSide) allow(it *item) {
+	it.call.rec.Policy = c.gate.allowed
+	for i, of := range c.asked.of {
+		if of != it.call {
+			continue
+		}
+		d := &c.asked.decisions[i]
+		if d.Counter != "" {
+			it.call.rec.Policy = c.gate.decision(d)
+		}
+		it.held = append(it.held, d.Held...)
+		it.call.refunds = append(it.call.refunds, d.Refunds()...)
+	}
+}
+
+// giveBack takes back what calls that are not forwarded added to counters.
+func (c *clientSide) giveBack(held []policy.Counter) {
+	if len(held) > 0 {
+		c.tellCounters(c.gate.Counters.Release(held))
+	}
+}
+
+// apply writes a decision that allows nothing into a call's record and, if
+// decisions are applied, refuses the call.
+func (c *clientSide) apply(it *item, d *policy.Decision) {
+	if it.isCall() {
+		it.call.rec.Policy = c.gate.decision(d)
+	}
+	if !c.gate.enforces() || it.refused != "" {
+		return
+	}
+	it.why = d.Denied()
+	switch {
+	case d.Rule == ruleAmbiguous || d.Rule == ruleUnreadable:
+		it.refused, it.why = audit.ErrAmbiguousRequest, ""
+	case d.Action == policy.Deny:
+		it.refused = audit.ErrPolicyDenied
+	default:
+		it.refused = audit.ErrApprovalUnavailable
+		if it.isCall() {
+			it.call.rec.Approval = audit.Approval{Outcome: "unavailable"}.JSON()
+		}
+	}
+}
+
+// tellCounters logs the first error of the counters and the recovery.
+func (c *clientSide) tellCounters(err error) {
+	if err != nil && !c.uncounted {
+		c.p.cfg.Log.Error("policy counter not usable", zap.Error(err))
+	}
+	c.uncounted = err != nil
+}
