@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/gate"
+	"auditproxy/mcpproxy/policy"
 	"auditproxy/redact"
 	"auditproxy/sink/spool"
 
@@ -38,6 +40,9 @@ type config struct {
 	allowUnrecorded bool // on_audit_failure: allow
 	denyAmbiguous   bool // ambiguous: deny
 
+	policyFile string // or preset:NAME; "" for none
+	policyMode policy.Mode
+
 	tiers   []string
 	labels  []label
 	tenant  string
@@ -66,6 +71,8 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "drain", Kind: cli.Duration, Default: "500ms", Usage: "longest wait at the end, at least 100ms"},
 		{Name: "on_audit_failure", Kind: cli.Choice, Default: "deny", Choices: []string{"deny", "allow"}, Usage: "what to do with calls that cannot be recorded"},
 		{Name: "ambiguous", Kind: cli.Choice, Default: "record", Choices: []string{"record", "deny"}, Usage: "what to do with messages that two servers could read differently"},
+		{Name: "policy.file", Kind: cli.Path, Prefix: gate.PresetPrefix, Usage: "policy that decides about calls: a file, or preset:NAME; none: nothing is decided"},
+		{Name: "policy.mode", Kind: cli.Choice, Choices: []string{"enforce", "observe"}, Usage: "apply decisions, or only record them; by default what the policy says, or else enforce"},
 		{Name: "tiers", Kind: cli.List, Usage: "more tags that name a tool's tier"},
 		{Name: "labels", Kind: cli.List, Usage: "name=value pairs to add to every record"},
 		{Name: "tenant", Kind: cli.Text, Usage: "tenant to name in every record"},
@@ -117,6 +124,8 @@ func (a *app) tryLoad() (config, cli.Problems) {
 		drain:           max(v.Duration("drain"), minDrain),
 		allowUnrecorded: v.String("on_audit_failure") == "allow",
 		denyAmbiguous:   v.String("ambiguous") == "deny",
+		policyFile:      v.String("policy.file"),
+		policyMode:      policy.Mode(v.String("policy.mode")),
 		tiers:           c.each("tiers", checkTier),
 		labels:          c.labels(),
 		tenant:          v.String("tenant"),
@@ -130,6 +139,7 @@ func (a *app) tryLoad() (config, cli.Problems) {
 	}
 	c.spool(cfg)
 	c.redact(cfg)
+	c.policy(cfg)
 	c.Addresses("kafka.brokers")
 	c.Topic("kafka.topic")
 	c.TLS("kafka.tls")
@@ -213,6 +223,12 @@ func (c *checker) spool(cfg config) {
 	}
 	if cfg.consumer == "kafka" && len(c.List("kafka.brokers")) == 0 {
 		c.Problem("spool.consumer", "is kafka, but there are no kafka.brokers")
+	}
+}
+
+func (c *checker) policy(cfg config) {
+	if cfg.policyMode != "" && cfg.policyFile == "" {
+		c.Problem("policy.mode", "would not be used: there is no policy.file")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/ship"
 	"auditproxy/mcpproxy"
+	"auditproxy/mcpproxy/policy"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
@@ -44,6 +45,11 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	}
 	if err != nil {
 		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w; nothing was started", err)}
+	}
+	gateConfig := a.gateConfig(cfg, red, path, dir)
+	loaded, err := gateConfig.Load()
+	if err != nil {
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w\nthe server was not started, because no policy is in force", err)}
 	}
 	now := time.Now()
 	base := baseRecord(cfg, red, argv, now)
@@ -89,6 +95,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		Log:         log,
 
 		DenyAmbiguous: cfg.denyAmbiguous,
+		Gate:          newGate(loaded, new(policy.Memory)),
 	}
 	pc.WaitIntent, pc.SyncWait, pc.WaitFinal = cfg.waits()
 	if cfg.allowUnrecorded {
@@ -107,7 +114,9 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 
 	hideMemory()
 	stop := runBeside(session, cfg, log, pc.Journal != nil)
+	unwatch := watchPolicy(gateConfig, loaded, p, pc.Gate.Counters, log)
 	status, err := p.Run(ctx)
+	unwatch()
 	ended := status.Ended
 	if ended.IsZero() {
 		ended = time.Now() // it was not started

@@ -41,6 +41,7 @@ type Key struct {
 	Kind    Kind
 	Default string   // as in a variable; "" for the zero value of the kind
 	Choices []string // of a Choice
+	Prefix  string   // of a Path: texts that begin with it are names, not paths; "" for none
 	Usage   string   // one line for --help
 	Varies  bool     // the default depends on who starts the program, so enforcing it needs a value
 }
@@ -101,6 +102,9 @@ func (k Key) parse(s, home string) (any, error) {
 		}
 		return s, nil
 	case Path:
+		if k.Prefix != "" && strings.HasPrefix(s, k.Prefix) {
+			return s, nil
+		}
 		return parsePath(s, home)
 	case List:
 		return parseList(s)

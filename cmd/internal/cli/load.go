@@ -55,6 +55,7 @@ func Load(c Config) (Values, Problems) {
 	l.readUserFile()
 	l.readEnv()
 	l.readFlags()
+	l.values.enforced = l.enforced
 	return l.values, l.problems
 }
 
@@ -101,9 +102,9 @@ func (l *loader) set(k Key, src Source, value any, err error) {
 // same reports whether two values of k are equivalent. Paths are if they lead
 // to the same file; the one in force stays as the administrator wrote it.
 func (k Key) same(a, b any) bool {
-	if pa, ok := a.(string); ok && k.Kind == Path && pa != "" {
+	if pa, ok := a.(string); ok && k.Kind == Path && filepath.IsAbs(pa) {
 		pb, _ := b.(string)
-		return pb != "" && sameFile(pa, pb)
+		return filepath.IsAbs(pb) && sameFile(pa, pb)
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -113,7 +114,7 @@ func (k Key) same(a, b any) bool {
 // user, not $HOME, which belongs to the caller.
 func (l *loader) readSystemFile() {
 	src := Source{System, l.SystemFile}
-	switch err := checkTrusted(l.SystemFile, l.SystemUID); {
+	switch err := CheckTrusted(l.SystemFile, l.SystemUID); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		l.problem("", src, withoutPath(err))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkTrusted refuses a file that a user other than owner could have written:
+// CheckTrusted refuses a file that a user other than owner could have written:
 // the file, each directory on the way to it and each link that is followed must
 // belong to owner or root, and no other user may write there. In a sticky
 // directory other users cannot replace the owner's files. On a file system that
@@ -23,7 +23,7 @@ import (
 //
 // Because no untrusted user can write to any of them, the file opened afterwards
 // is the one that was checked.
-func checkTrusted(path string, owner int) error {
+func CheckTrusted(path string, owner int) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

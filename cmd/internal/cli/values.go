@@ -49,7 +49,12 @@ type Values struct {
 	keys   []Key
 	viper  *viper.Viper // checked values of the Go types that Kind names; nil in the zero value
 	source map[string]Source
+
+	enforced map[string]bool
 }
+
+// Enforced reports whether the administrator's file enforces the key.
+func (v Values) Enforced(key string) bool { return v.enforced[key] }
 
 // String returns the value of a Text, Choice or Path.
 func (v Values) String(key string) string { return get[string](v, key) }

@@ -1,0 +1,184 @@
+// Package gate loads the policy that a program applies, and watches its file.
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
+)
+
+// maxFile is the size limit of a policy, in bytes.
+const maxFile = 4 << 20
+
+// PresetPrefix is in front of the name of a preset.
+const PresetPrefix = "preset:"
+
+// A Config selects a policy and says where its server runs.
+type Config struct {
+	File string      // absolute path, or "preset:NAME"; "" for none
+	Mode policy.Mode // in place of the policy's own; "" for that, or else policy.Enforce
+
+	// Check returns an error if the file at an absolute path must not be used:
+	// one that the administrator enforces must not be writable by others. nil
+	// checks nothing. It is called before each read.
+	Check func(path string) error
+
+	Risk risk.Config // without what the policy itself configures
+}
+
+// A Loaded is what Load made of a policy.
+type Loaded struct {
+	Risk   *risk.Assessor
+	Policy *policy.Policy // nil for none
+	Mode   policy.Mode
+	Source string // Config.File
+}
+
+// Load reads and compiles the policy. The error of one that does not load is, or
+// wraps, a *policy.Error.
+func (c Config) Load() (Loaded, error) {
+	l := Loaded{Source: c.File}
+	r := c.Risk
+	if c.File != "" {
+		source, err := c.read()
+		if err != nil {
+			return Loaded{}, err
+		}
+		p, err := policy.Load(source, strings.TrimPrefix(c.File, PresetPrefix))
+		if err != nil {
+			return Loaded{}, err
+		}
+		l.Policy, l.Mode = p, cmp.Or(c.Mode, p.Mode, policy.Enforce)
+		for _, o := range p.Risk {
+			r.Risk = append(r.Risk, risk.Override(o))
+		}
+		r.Commands = risk.Commands{Arguments: p.Commands.Names, Patterns: p.Commands.Patterns}
+		r.Paths = risk.Paths{Arguments: p.Paths.Names, Sensitive: p.Paths.Patterns}
+	}
+	var err error
+	if l.Risk, err = risk.New(r); err != nil {
+		return Loaded{}, fmt.Errorf("reading policy %q: %w", c.File, err)
+	}
+	return l, nil
+}
+
+func (c Config) read() ([]byte, error) {
+	if name, ok := strings.CutPrefix(c.File, PresetPrefix); ok {
+		return preset(name)
+	}
+	if c.Check != nil {
+		if err := c.Check(c.File); err != nil {
+			return nil, fmt.Errorf("reading policy %q: %w", c.File, err)
+		}
+	}
+	return readFile(c.File)
+}
+
+// readFile reads a regular file of at most maxFile bytes.
+func readFile(path string) ([]byte, error) {
+	// O_NONBLOCK: a FIFO in the file's place must not hang the program.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading policy %q: %w", path, errors.Unwrap(err))
+	}
+	defer f.Close()
+	i, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading policy %q: %w", path, err)
+	case !i.Mode().IsRegular():
+		return nil, fmt.Errorf("reading policy %q: it is not a file", path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading policy %q: %w", path, err)
+	case len(b) > maxFile:
+		return nil, fmt.Errorf("reading policy %q: it has more than %d MiB", path, maxFile>>20)
+	}
+	return b, nil
+}
+
+// Intervals of Watch: after a change, so that an editor is done with it; and
+// between looks at the file, for changes that no event tells of.
+const (
+	settle = 100 * time.Millisecond
+	look   = 30 * time.Second
+)
+
+// Watch calls changed with each policy that replaces the one before, and with
+// each new reason why the file cannot be loaded, until ctx ends. now is the
+// policy in force. A preset never changes.
+//
+// It watches the file's directory: editors, and Kubernetes for mounted
+// configuration, replace the file. A directory that cannot be watched is looked
+// at every 30 s.
+func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, error)) {
+	if c.File == "" || strings.HasPrefix(c.File, PresetPrefix) {
+		return
+	}
+	var events <-chan fsnotify.Event
+	var lost <-chan error // events that did not fit: the file may have changed
+	w, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer w.Close()
+		events, lost = w.Events, w.Errors
+	}
+	dir := filepath.Dir(c.File)
+	s := state{config: c, hash: now.Policy.Hash}
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	wait := time.NewTimer(settle) // the file may have changed since it was loaded
+	defer wait.Stop()
+	for {
+		if w != nil {
+			_ = w.Add(dir) // again: it may have been replaced
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-events:
+			wait.Reset(settle)
+		case <-lost:
+			wait.Reset(settle)
+		case <-tick.C:
+			s.look(changed)
+		case <-wait.C:
+			s.look(changed)
+		}
+	}
+}
+
+// state is what Watch has told last.
+type state struct {
+	config  Config
+	hash    string // of the policy in force
+	problem string // "" if it is what the file has
+}
+
+// look reads the file.
+func (s *state) look(changed func(Loaded, error)) {
+	l, err := s.config.Load()
+	switch {
+	case err != nil && err.Error() != s.problem:
+		s.problem = err.Error()
+		changed(Loaded{}, err)
+	case err == nil && l.Policy.Hash != s.hash:
+		s.hash, s.problem = l.Policy.Hash, ""
+		changed(l, nil)
+	case err == nil:
+		s.problem = ""
+	}
+}
