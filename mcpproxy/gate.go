@@ -192,7 +192,7 @@ func (c *clientSide) assess(it *item, m *wire.Message, a wire.Anomaly) {
 		found = worse(found, other)
 	}
 	r.Risk = c.riskJSON(&found)
-	r.Detections = detectionsJSON(found.Detections)
+	r.Detections = audit.DetectionsJSON(found.Detections)
 	switch {
 	case m.Raw == nil:
 		r.Detections = opaqueFound
@@ -260,17 +260,6 @@ type riskKey struct {
 
 func newRiskJSON(r *risk.Result) audit.JSON {
 	return audit.Risk{Category: r.Category.String(), Level: r.Category.Level(), Source: r.Source.String(), Conflict: r.Conflict}.JSON()
-}
-
-func detectionsJSON(list []risk.Detection) audit.JSON {
-	if len(list) == 0 {
-		return ""
-	}
-	found := make([]audit.Detection, len(list))
-	for i, d := range list {
-		found[i] = audit.Detection{Detector: d.Detector, At: d.At}
-	}
-	return audit.DetectionsJSON(found)
 }
 
 // asked is what the policy decides about in one frame.
