@@ -183,16 +183,13 @@ func (c *clientSide) assess(it *item, m *wire.Message, a wire.Anomaly) {
 		c.refuse(ruleUnreadable, "It cannot be read.")
 		return
 	}
-	name, args := c.subject(it, m)
-	found := c.gate.Risk.Assess(c.riskTool(name), args, c.toolOf)
-	c.submit(it.call, name, args, &found, false)
-	for i := range m.Candidates {
-		k := &m.Candidates[i]
-		other := c.gate.Risk.Assess(c.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, c.toolOf)
-		found = worse(found, other)
-	}
+	found, ok := c.assessAll(it, m)
 	r.Risk = c.riskJSON(&found)
 	r.Detections = audit.DetectionsJSON(found.Detections)
+	if !ok {
+		r.Detections = opaqueFound
+		c.refuse(ruleFailed, "It cannot be assessed.")
+	}
 	switch {
 	case m.Raw == nil:
 		r.Detections = opaqueFound
@@ -207,11 +204,33 @@ const (
 	ruleUnreadable = "(unreadable)"
 	ruleOversize   = "(oversize)"
 	ruleAmbiguous  = "(ambiguous)"
+	ruleFailed     = "(not assessed)"
 )
 
 // undecidable are the anomalies with which no decision holds for every server.
 // A batch is decided call by call, and a call without an id like any other.
 const undecidable = wire.Ambiguous &^ (wire.Batch | wire.NoID)
+
+// assessAll assesses a call in all its readings. It returns false, and the most
+// that is known, after a panic: a defect in what reads hostile text must not end
+// the session, or let a call through that it could not judge.
+func (c *clientSide) assessAll(it *item, m *wire.Message) (found risk.Result, ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			found, ok = risk.Result{Category: risk.Execute, Source: risk.SourceDefault}, false
+			c.p.cfg.Log.Error("call not assessed", zap.String("tool", it.call.rec.Tool), zap.Stack("stack"))
+		}
+	}()
+	name, args := c.subject(it, m)
+	found = c.gate.Risk.Assess(c.riskTool(name), args, c.toolOf)
+	c.submit(it.call, name, args, &found, false)
+	for i := range m.Candidates {
+		k := &m.Candidates[i]
+		other := c.gate.Risk.Assess(c.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, c.toolOf)
+		found = worse(found, other)
+	}
+	return found, true
+}
 
 // subject returns the name and the arguments that a call is judged by. A method
 // other than tools/call is judged as if it were a tool of that name.

@@ -1,0 +1,51 @@
+package mcpproxy
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+)
+
+// A defect in what reads hostile text neither ends the session nor lets a call
+// through that it could not judge.
+func TestPanicInAssessment(t *testing.T) {
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := risk.New(risk.Config{Text: func([]byte, []byte) []byte { panic("a defect") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Load([]byte(`{"version":"1","default":"allow"}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []policy.Mode{policy.Enforce, policy.Observe} {
+		c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop(), Gate: Gate{Risk: a, Policy: p, Mode: mode, Counters: &policy.Memory{}}})
+		args := []byte(`{"path":"/etc/shadow"}`)
+		m := wire.Message{Raw: []byte(`{}`), ID: []byte("1"), Method: []byte(`"tools/call"`), Name: []byte(`"read_file"`), Arguments: args}
+		c.read(0, &m, 0, time.Now(), "")
+		c.decide(c.items, time.Now())
+		it := &c.items[0]
+		found, err := audit.ParseDetections(it.call.rec.Detections)
+		if err != nil || len(found) != 1 || found[0].Detector != "opaque" {
+			t.Errorf("%s: detections %s, want opaque", mode, it.call.rec.Detections)
+		}
+		want := ""
+		if mode == policy.Enforce {
+			want = audit.ErrPolicyDenied
+		}
+		decided, err := audit.ParsePolicy(it.call.rec.Policy)
+		if err != nil || decided.Rule != ruleFailed || it.refused != want {
+			t.Errorf("%s: decided %+v, refused as %q, want %q", mode, decided, it.refused, want)
+		}
+	}
+}
