@@ -228,8 +228,9 @@ func (c *clientSide) assessAll(it *item, m *wire.Message) (found risk.Result, ok
 		k := &m.Candidates[i]
 		other := c.gate.Risk.Assess(c.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, c.toolOf)
 		found = worse(found, other)
+		found.Failed = found.Failed || other.Failed
 	}
-	return found, true
+	return found, !found.Failed
 }
 
 // subject returns the name and the arguments that a call is judged by. A method

@@ -23,6 +23,7 @@ type Result struct {
 	Source     Source
 	Conflict   bool
 	Found      Detectors         // of all detections, including those for which there was no room
+	Failed     bool              // a defect kept the arguments from being read; see AssessUnread
 	Detections []audit.Detection // At is as in "args.operations[0].arguments.keys", redacted
 }
 
@@ -57,6 +58,7 @@ func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Too
 		if recover() != nil {
 			// A defect here must neither end the session nor look harmless.
 			r = a.AssessUnread(t)
+			r.Failed = true
 		}
 	}()
 	w.a, w.tool, w.b, w.lookups = a, tool, arguments, maxLookups

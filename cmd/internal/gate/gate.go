@@ -15,6 +15,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"auditproxy/deploy/policies"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 )
@@ -76,7 +77,7 @@ func (c Config) Load() (Loaded, error) {
 
 func (c Config) read() ([]byte, error) {
 	if name, ok := strings.CutPrefix(c.File, PresetPrefix); ok {
-		return preset(name)
+		return policies.Preset(name)
 	}
 	if c.Check != nil {
 		if err := c.Check(c.File); err != nil {
