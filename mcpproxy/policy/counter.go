@@ -50,43 +50,66 @@ var (
 	ErrFull    = errors.New("its counter cannot be written")
 	ErrForeign = errors.New("its counter is not this user's own file")
 	ErrClock   = errors.New("the clock went back")
+	ErrBusy    = errors.New("its counter is locked by another process")
 	ErrCounter = errors.New("its counter cannot be used")
 )
 
 // Skew is how far the time of an Update may lie before the window that a
-// counter already has. Calls that wait for each other at the edge of a window
-// count in the later one; a clock that goes back further is ErrClock.
+// counter already has: calls of several processes wait for each other at its
+// edge. They count in their own window. A clock that goes back further is
+// ErrClock.
 const Skew = 2 * time.Second
 
-// A Count is the value of a counter in its last window.
-type Count struct{ Start, Value int64 }
-
-// At returns the count in the window at a time: c, or zero in a later window.
-func (c Count) At(at time.Time, window int64) (Count, error) {
-	start := windowStart(at, window)
-	switch {
-	case start > c.Start:
-		return Count{Start: start}, nil
-	case start < c.Start && at.Add(Skew).Unix() < c.Start:
-		return Count{}, ErrClock
-	}
-	return c, nil
+// A Count is what a counter has in its last window, and in the one before.
+type Count struct {
+	Start         int64 // of the last window, in seconds of Unix
+	Value, Before int64
 }
 
-// Add returns c with a counter's amount, which is at least 0.
-func (c Count) Add(amount int64) Count {
-	if c.Value > math.MaxInt64-amount {
-		return Count{c.Start, math.MaxInt64}
+// At returns the count for a call at a time, and the window and the value that
+// hold for that call. c is zero, or At returned it.
+func (c Count) At(at time.Time, window int64) (count Count, start, value int64, err error) {
+	start = windowStart(at, window)
+	switch {
+	case start == c.Start:
+		return c, start, c.Value, nil
+	case start == c.Start+window:
+		return Count{start, 0, c.Value}, start, 0, nil
+	case start > c.Start || c == Count{}:
+		return Count{start, 0, 0}, start, 0, nil
+	case start == c.Start-window && at.Add(Skew).Unix() >= c.Start:
+		return c, start, c.Before, nil
 	}
-	return Count{c.Start, c.Value + amount}
+	return c, 0, 0, ErrClock
+}
+
+// Add returns c with an amount, at least 0, in a window that At returned.
+func (c Count) Add(start, amount int64) Count {
+	value := &c.Value
+	if start != c.Start {
+		value = &c.Before
+	}
+	*value = sum(*value, amount)
+	return c
 }
 
 // Less returns c without an amount that was added in the window from start.
-func (c Count) Less(start, amount int64) Count {
-	if c.Start != start {
-		return c
+func (c Count) Less(start, window, amount int64) Count {
+	switch start {
+	case c.Start:
+		c.Value = max(c.Value-amount, 0)
+	case c.Start - window:
+		c.Before = max(c.Before-amount, 0)
 	}
-	return Count{c.Start, max(c.Value-amount, 0)}
+	return c
+}
+
+// sum is a + b, or the largest number. Both are at least 0.
+func sum(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // windowStart is the start of the window at a time, in seconds of Unix. Minutes,
@@ -115,15 +138,10 @@ func (m *Memory) Update(at time.Time, counters []Counter, decide func(values []i
 	values := make([]int64, len(counters))
 	for i := range counters {
 		c := &counters[i]
-		last, known := m.counts[memoryKey{c.Scope, c.Key}]
-		if !known {
-			last.Start = math.MinInt64
-		}
 		var err error
-		if counts[i], err = last.At(at, c.Window); err != nil {
+		if counts[i], c.Start, values[i], err = m.counts[memoryKey{c.Scope, c.Key}].At(at, c.Window); err != nil {
 			return err
 		}
-		c.Start, values[i] = counts[i].Start, counts[i].Value
 	}
 	if !decide(values) {
 		return nil
@@ -132,7 +150,7 @@ func (m *Memory) Update(at time.Time, counters []Counter, decide func(values []i
 		m.counts = map[memoryKey]Count{}
 	}
 	for i, c := range counters {
-		m.counts[memoryKey{c.Scope, c.Key}] = counts[i].Add(c.Amount)
+		m.counts[memoryKey{c.Scope, c.Key}] = counts[i].Add(c.Start, c.Amount)
 	}
 	return nil
 }
@@ -143,7 +161,7 @@ func (m *Memory) Release(counters []Counter) error {
 	defer m.mu.Unlock()
 	for _, c := range counters {
 		if last, known := m.counts[memoryKey{c.Scope, c.Key}]; known {
-			m.counts[memoryKey{c.Scope, c.Key}] = last.Less(c.Start, c.Amount)
+			m.counts[memoryKey{c.Scope, c.Key}] = last.Less(c.Start, c.Window, c.Amount)
 		}
 	}
 	return nil

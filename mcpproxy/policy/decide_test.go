@@ -364,8 +364,10 @@ func TestClockGoesBack(t *testing.T) {
 		reason string
 	}{
 		{120, policy.Allow, ""},
-		{119.5, policy.Allow, ""}, // counts in the window from 120
+		{119.5, policy.Allow, ""}, // they count in the window before
+		{118.5, policy.Allow, ""},
 		{119.5, policy.Deny, "Rate limit of 2 per minute reached. Try again later."},
+		{121, policy.Allow, ""},
 		{121, policy.Deny, "Rate limit of 2 per minute reached. Try again later."},
 		{110, policy.Deny, "A limit cannot be applied: the clock went back"},
 		{0, policy.Deny, "A limit cannot be applied: the clock went back"},

@@ -401,7 +401,7 @@ func (p *Policy) reserve(c *Call, d *Decision, index []int, now []int64) {
 	}
 	for i := range t.limits {
 		n := index[t.limits[i].counter]
-		now[n] = Count{Value: now[n]}.Add(d.Held[i].Amount).Value
+		now[n] = sum(now[n], d.Held[i].Amount)
 	}
 }
 
@@ -484,7 +484,7 @@ func (d *Decision) denyBy(r *rule) { d.Action, d.Rule, d.Reason = Deny, r.name, 
 // the texts of this package: others name files.
 func (d *Decision) denyUncounted(err error) {
 	cause := ErrCounter
-	for _, known := range []error{ErrDamaged, ErrFull, ErrForeign, ErrClock} {
+	for _, known := range []error{ErrDamaged, ErrFull, ErrForeign, ErrClock, ErrBusy} {
 		if errors.Is(err, known) {
 			cause = known
 			break
