@@ -67,8 +67,7 @@ func (p *Policy) Describe(seen []Seen) Listing {
 		p.compare(&l, seen)
 	}
 	p.open(&l, seen)
-	sorted := newError("", l.Warnings)
-	l.Warnings = sorted.Problems
+	slices.SortStableFunc(l.Warnings, byPosition)
 	return l
 }
 
@@ -90,7 +89,11 @@ func describeTool(name string, t *tool, s *spec) ToolListing {
 		return d
 	}
 	for i := range s.rules {
-		d.Rules = append(d.Rules, RuleListing{s.rules[i].name, s.rules[i].String()})
+		r := &s.rules[i]
+		d.Rules = append(d.Rules, RuleListing{r.name, r.String()})
+		if r.denyIf && len(r.conditions) == 0 && !t.hidden {
+			d.Action = Deny.String()
+		}
 	}
 	for i := range s.limits {
 		d.Rules = append(d.Rules, RuleListing{s.limits[i].rule, s.limits[i].String()})

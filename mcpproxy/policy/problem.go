@@ -15,8 +15,9 @@ const maxProblems = 50
 
 // A Problem is a mistake in a policy and its position.
 type Problem struct {
-	Line, Column int // from 1; the column counts characters
-	Text         string
+	Line   int    `json:"line"`   // from 1
+	Column int    `json:"column"` // from 1, in characters
+	Text   string `json:"text"`
 }
 
 func (p *Problem) Error() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Text) }
@@ -44,11 +45,11 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+func byPosition(a, b Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) }
+
 // newError sorts and bounds problems.
 func newError(name string, problems []Problem) *Error {
-	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
-	})
+	slices.SortStableFunc(problems, byPosition)
 	e := &Error{Name: name, Problems: problems}
 	if n := len(problems) - maxProblems; n > 0 {
 		e.Problems, e.More = problems[:maxProblems], n

@@ -1,0 +1,151 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/mcpproxy/policy"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+// TestDescribe compares what is said about policies and the tools of a server.
+func TestDescribe(t *testing.T) {
+	files, err := filepath.Glob("testdata/describe/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			arch, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, tools, want := arch.Files[0], arch.Files[1], &arch.Files[2]
+			p := load(t, string(in.Data), in.Name)
+			var seen []policy.Seen
+			for line := range strings.Lines(string(tools.Data)) {
+				var d struct{ Name, Category string }
+				if err := json.Unmarshal([]byte(line), &d); err != nil {
+					t.Fatal(err)
+				}
+				seen = append(seen, policy.Seen{Name: d.Name, Category: d.Category, Definition: []byte(line)})
+			}
+			l := p.Describe(seen)
+			var b strings.Builder
+			b.WriteString("dialect " + string(l.Dialect) + ", default " + l.Default + ", mode " + string(l.Mode) + ", approval " + string(l.Approval) + "\n")
+			for _, tool := range l.Tools {
+				b.WriteString(tool.Name + ": " + tool.Action + "\n")
+				for _, r := range tool.Rules {
+					b.WriteString("    " + r.Rule + ": " + r.Text + "\n")
+				}
+			}
+			for _, o := range l.Open {
+				b.WriteString("open: " + o + "\n")
+			}
+			for _, w := range l.Warnings {
+				b.WriteString("warning: " + w.Error() + "\n")
+			}
+			if *update {
+				want.Data = []byte(b.String())
+				if err := os.WriteFile(file, txtar.Format(arch), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(want.Data), b.String()); diff != "" {
+				t.Errorf("listing (-want +got):\n%s", diff)
+			}
+			for range 9 { // in whatever order maps give their members
+				if diff := cmp.Diff(l, p.Describe(seen)); diff != "" {
+					t.Fatalf("another listing:\n%s", diff)
+				}
+			}
+			if text, err := json.Marshal(l); err != nil || !json.Valid(text) {
+				t.Errorf("encoding: %v", err)
+			}
+		})
+	}
+}
+
+// TestSeedPolicy enforces the policy.json of PolicyLayer's page about send, word
+// for word: ten calls a minute, and no other tool.
+func TestSeedPolicy(t *testing.T) {
+	source, err := os.ReadFile("testdata/send/policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"policy.json", "policy.yaml", "policy"} {
+		p := load(t, string(source), name)
+		if p.Dialect != policy.Hosted {
+			t.Errorf("%s is of the dialect %s", name, p.Dialect)
+		}
+		var counters policy.Memory
+		d := make([]policy.Decision, 1)
+		decide := func(tool string, at time.Time) policy.Decision {
+			if err := p.Decide([]policy.Call{{Tool: tool, Arguments: []byte(`{"instanceId":"i1","text":"x"}`)}}, at, &counters, d); err != nil {
+				t.Fatal(err)
+			}
+			return d[0]
+		}
+		for minute := range 3 {
+			for call := range 15 {
+				at := time.Unix(int64(minute)*60, int64(call)*1e9)
+				d := decide("send", at)
+				if (d.Action == policy.Allow) != (call < 10) {
+					t.Errorf("minute %d, call %d: got %s", minute, call, d.Action)
+				}
+				if call >= 10 && (d.Rule != "/tools/send/limits/send_rate" || d.Counter != "send_rate" || d.Count != 10 || d.Max != 10 || d.Window != "minute") {
+					t.Errorf("got %+v", d)
+				}
+			}
+		}
+		for _, tool := range []string{"spawn", "read", "Send", "send ", "terminate", "*", ""} {
+			if d := decide(tool, time.Unix(600, 0)); d.Rule != "(default deny)" {
+				t.Errorf("%q: got %s %s", tool, d.Action, d.Rule)
+			}
+		}
+	}
+}
+
+// TestQuestionLists loads what the question lists of the pages describe, in JSON
+// and in YAML.
+func TestQuestionLists(t *testing.T) {
+	for _, c := range []struct {
+		rule, want string // decisions of calls, ten seconds apart
+	}{
+		{`{"rate_limit":{"max":2,"window":60}}`, "allow allow deny deny deny deny allow"},
+		{`{"rate_limit":{"window":60,"max":2},"reason":"Too often."}`, "allow allow deny deny deny deny allow"},
+		{`{"action":"allow","rate_limit":{"max":2,"window":"minute"}}`, "allow allow deny deny deny deny allow"},
+		{`{"rate_limit":{"max":1,"window":30}}`, "allow deny deny allow deny deny allow"},
+		{`{"action":"deny"}`, "deny deny deny deny deny deny deny"},
+		{`{"action":"deny","reason":"not from agents"}`, "deny deny deny deny deny deny deny"},
+		{`{"action":"require_approval"}`, "ask ask ask ask ask ask ask"},
+		{`{"action":"require_approval","rate_limit":{"max":2,"window":60}}`, "ask ask deny deny deny deny ask"},
+		{`{"action":"allow"}`, "allow allow allow allow allow allow allow"},
+		{`{}`, "allow allow allow allow allow allow allow"},
+	} {
+		for _, name := range []string{"policy.json", "policy.yaml"} {
+			p := load(t, `{"version":"1","default":"deny","tools":{"tmux_detach_session":`+c.rule+`}}`, name)
+			var counters policy.Memory
+			var got []string
+			d := make([]policy.Decision, 1)
+			for i := range 7 {
+				if err := p.Decide([]policy.Call{{Tool: "tmux_detach_session", Arguments: []byte(`{"task_id":"t"}`)}}, time.Unix(int64(10*i), 0), &counters, d); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, d[0].Action.String())
+				if strings.Contains(c.rule, "not from agents") && d[0].Reason != "not from agents" || strings.Contains(c.rule, "Too often") && d[0].Action == policy.Deny && d[0].Reason != "Too often." {
+					t.Errorf("%s: got reason %q", c.rule, d[0].Reason)
+				}
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", name, c.rule, diff)
+			}
+		}
+	}
+}
