@@ -9,11 +9,14 @@ const (
 	noSecret     form = iota
 	wholeWord         // all of it
 	afterColon        // USER:SECRET, SECRET:
+	colonOrAll        // USER:SECRET, SECRET
 	afterPercent      // USER%SECRET
 	afterComma        // USER,SECRET
 	afterSlash        // USER/SECRET@DATABASE
 	afterEqual        // KEY=SECRET
 	beforeAt          // DOMAIN/USER:SECRET@HOST
+	atLogin           // USER/SECRET@DATABASE, but not USER/SECRET
+	lastWord          // all of it, if it ends the line or looks like a secret
 )
 
 // within returns the secret in b, an argument of that form.
@@ -22,8 +25,12 @@ func (f form) within(b []byte) span {
 	switch f {
 	case noSecret:
 		return span{}
-	case wholeWord:
+	case wholeWord, lastWord:
 		return span{0, len(b)}
+	case colonOrAll:
+		if cut = bytes.IndexByte(b, ':'); cut < 0 {
+			return span{0, len(b)}
+		}
 	case afterColon:
 		cut = bytes.IndexByte(b, ':')
 		if cut == len(b)-1 && cut >= 8 && countDigits(b[:cut]) < cut && bytes.ContainsAny(b[:cut], "0123456789") {
@@ -35,14 +42,14 @@ func (f form) within(b []byte) span {
 		cut = bytes.IndexByte(b, ',')
 	case afterEqual:
 		cut = bytes.IndexByte(b, '=')
-	case afterSlash, beforeAt:
+	case afterSlash, atLogin, beforeAt:
 		separator := byte('/')
 		if f == beforeAt {
 			separator = ':'
 		}
 		end := bytes.LastIndexByte(b, '@')
 		if end < 0 {
-			if f == beforeAt {
+			if f != afterSlash {
 				return span{}
 			}
 			end = len(b)
@@ -86,12 +93,12 @@ var flags = [...]struct {
 	{bodyFlag, "-b", wholeWord, besideOrIn}, {bodyFlag, "--body", wholeWord, besideOrIn},
 	{sshKeygen, "-N", wholeWord, besideOrIn}, {sshKeygen, "-P", wholeWord, besideOrIn}, {keychain, "-w", wholeWord, beside},
 	{encrypts, "--plaintext", wholeWord, besideOrIn}, {encrypts, "--encrypt", wholeWord, beside}, {positional, "-m", noSecret, beside}, {secureString, "-String", wholeWord, beside},
-	{openssl, "-hmac", wholeWord, beside},
+	{openssl, "-hmac", wholeWord, beside}, {openssl, "-macopt", afterColon, beside},
 	{openssl, "-k", wholeWord, beside}, {openssl, "-K", wholeWord, beside},
 	{archive, "-p", wholeWord, inside}, {archive, "-hp", wholeWord, inside},
 	{upperP, "-P", wholeWord, besideOrIn},
 	{snmp, "-A", wholeWord, besideOrIn}, {snmp, "-X", wholeWord, besideOrIn}, {snmp, "-c", wholeWord, besideOrIn},
-	{dashA, "-a", afterColon, besideOrIn}, {dashA, "-A", afterColon, besideOrIn}, {dashA, "-ap", wholeWord, beside},
+	{dashA, "-a", colonOrAll, besideOrIn}, {dashA, "--auth", colonOrAll, besideOrIn}, {dashA, "-A", afterColon, besideOrIn}, {dashA, "-ap", wholeWord, beside},
 	{ftp, "-u", afterComma, besideOrIn}, {ftp, "-p", wholeWord, besideOrIn},
 	{kubectl, "--from-literal", afterEqual, besideOrIn},
 	{dashT, "-t", wholeWord, beside},
@@ -106,6 +113,14 @@ type command struct {
 	words    int  // arguments that are not options, for htpasswd and net
 	batch    int  // of htpasswd: the argument that is the secret
 	reads    bool // a secret from standard input
+
+	rule      *rule  // of the last program that has one
+	arguments uint16 // the numbers of those that are secrets, from its last verb on
+	seen      int    // arguments since that verb
+	skip      int    // words that an option before them has
+	then      bool   // the word behind them is a secret
+	variable  bool   // the next word may be the name of a secret
+	described bool   // an option has named one
 }
 
 // maxProgram is the longest name of a program, in bytes.
@@ -117,6 +132,23 @@ func (c *command) word(w []byte, n *names, f *folded) (form, int) {
 	if len(w) == 0 {
 		return noSecret, 0
 	}
+	if c.skip > 0 {
+		c.skip--
+		if c.skip == 0 && c.then {
+			c.then = false
+			return wholeWord, 0
+		}
+		return noSecret, 0
+	}
+	if c.variable {
+		c.variable = false
+		f.fold(w)
+		c.described = n.sensitive(f, noWhole|keyed(w))
+		if c.described && c.programs&registryData == 0 {
+			c.wants(wholeWord, 1)
+		}
+		return noSecret, 0
+	}
 	if c.wanted > 0 && (w[0] != '-' || len(w) == 1 || c.want == wholeWord && c.programs&dashP != 0 && w[1] != '-' && len(w) > 2) {
 		c.wanted--
 		return c.want, 0
@@ -125,13 +157,22 @@ func (c *command) word(w []byte, n *names, f *folded) (form, int) {
 	if w[0] == '-' || w[0] == '/' && c.programs&xfreerdp != 0 {
 		return c.option(w)
 	}
+	if w[0] == '/' && c.programs&flagUse != 0 {
+		if f, at, ok := c.own(w); ok {
+			return f, at
+		}
+	}
 	if len(w) <= 64 {
 		base := w[bytes.LastIndexByte(w, '/')+1:]
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && c.programs&p != p && (c.programs&openssl == 0 || string(base) != "passwd") {
+		if p := programOf(base) &^ notPrograms; p != 0 && c.programs&p != p && (c.programs&openssl == 0 || string(base) != "passwd") && (c.programs == 0 || string(base) != "pass") {
 			c.programs |= p
 			c.words = 0
 			c.reads = c.reads || p&chpasswd != 0
+			if p&(flagUse|verbUse|usesNow) != 0 {
+				c.rule = rules[string(base)]
+				c.verb(nil)
+			}
 			if string(base) == "requirepass" || string(base) == "masterauth" {
 				c.wants(wholeWord, 1)
 			}
@@ -144,11 +185,56 @@ func (c *command) word(w []byte, n *names, f *folded) (form, int) {
 	return c.argument(w, n, f)
 }
 
+// verb notes what w, a verb of the program, makes of the arguments behind it.
+func (c *command) verb(w []byte) bool {
+	arguments := c.rule.verb(w)
+	if arguments == 0 {
+		return false
+	}
+	c.arguments, c.seen = arguments&^1, 0
+	c.reads = c.reads || arguments&1 != 0
+	return true
+}
+
+// own handles an option by the rule of the program.
+func (c *command) own(w []byte) (f form, at int, ok bool) {
+	mark, at, ok := c.rule.flag(w)
+	switch {
+	case !ok:
+	case mark == flagOther:
+		if at == 0 {
+			c.skip = 1
+		}
+	case mark == flagVariable:
+		c.variable = true
+	case mark == flagDescribed:
+		if c.described {
+			c.wants(wholeWord, 1)
+		}
+	case mark == flagSecond:
+		c.skip, c.then = 2, true
+	case mark == flagPair && at > 0:
+		return afterEqual, at, true
+	case mark == flagPair:
+		c.wants(afterEqual, 1)
+	case at > 0:
+		return wholeWord, at, true
+	default:
+		c.wants(wholeWord, 1)
+	}
+	return noSecret, 0, ok
+}
+
 func (c *command) wants(f form, words int) { c.want, c.wanted = f, words }
 
 func (c *command) option(w []byte) (form, int) {
 	if c.programs == 0 || string(w) == "-" {
 		return noSecret, 0
+	}
+	if c.programs&flagUse != 0 {
+		if f, at, ok := c.own(w); ok {
+			return f, at
+		}
 	}
 	for i := range flags {
 		flag := &flags[i]
@@ -162,7 +248,7 @@ func (c *command) option(w []byte) (form, int) {
 		switch {
 		case !bytes.HasPrefix(w, []byte(flag.name)):
 			// -sSu USER:SECRET
-			if flag.form == afterColon && !long && len(w) > 2 && len(w) < 8 && w[1] != '-' && w[len(w)-1] == flag.name[1] {
+			if (flag.form == afterColon || flag.of == upperP) && !long && len(w) > 2 && len(w) < 8 && w[1] != '-' && w[len(w)-1] == flag.name[1] {
 				c.wants(flag.form, 1)
 			}
 		case len(w) == len(flag.name):
@@ -187,7 +273,7 @@ func (c *command) option(w []byte) (form, int) {
 	switch {
 	case c.programs&stdin != 0 && (string(w) == "--stdin" || w[1] != '-' && bytes.IndexByte(w, 'S') > 0):
 		c.reads = true
-	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || string(w) == "--passphrase-fd":
+	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || string(w) == "--passphrase-fd" || c.programs&htpasswd != 0 && w[1] != '-' && bytes.IndexByte(w, 'i') > 0:
 		c.reads = true
 	case c.programs&htpasswd != 0 && w[len(w)-1] != '-' && w[1] != '-' && bytes.IndexByte(w, 'b') > 0:
 		c.batch = 3
@@ -200,8 +286,25 @@ func (c *command) option(w []byte) (form, int) {
 
 // argument handles a word that is neither an option nor a program.
 func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
-	c.words++
 	p := c.programs
+	if w[0] != '/' || p&netUser == 0 {
+		c.words++
+	}
+	if p&(verbUse|usesNow) != 0 {
+		if c.verb(w) {
+			return noSecret, 0
+		}
+		if c.arguments != 0 && (len(w) > 1 || !isDigit(w[0])) && !isAssignment(w) { // the type of a key that follows
+			c.seen++
+			switch {
+			case c.arguments>>c.seen&1 == 0:
+			case c.rule.plain:
+				return lastWord, 0
+			default:
+				return wholeWord, 0
+			}
+		}
+	}
 	if p&secretWord != 0 && isSecretWord(w) {
 		c.reads = true
 		if p&body != 0 {
@@ -211,18 +314,24 @@ func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 	switch {
 	case p&registry != 0 && (string(w) == "login" || string(w) == "auth"):
 		c.programs |= dashP
-	case p&loginToken != 0 && (string(w) == "login" || string(w) == "auth" || string(w) == "unseal"):
-		c.wants(wholeWord, 1)
+	case p&account != 0 && isAccountVerb(w):
+		c.programs |= dashP
+	case p&tokenLogin != 0 && (string(w) == "login" || string(w) == "publish"):
+		c.programs |= dashT
+	case p&writes != 0 && c.words == 1:
+		c.reads = c.reads || n.isFile(f, w)
+	case p&body != 0 && string(w) == "variable":
+		c.batch = 4
+	case p&body != 0 && c.batch == 4 && n.isPairName(f, w):
+		c.programs |= bodyFlag
 	case p&assigns != 0 && (string(w) == "put" || string(w) == "write" || string(w) == "patch" || string(w) == "secrets"):
 		c.batch = 1
 	case p&assigns != 0 && c.batch == 1 && bytes.IndexByte(w, '=') > 0:
 		return afterEqual, 0
-	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "env:set"):
+	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "write" || string(w) == "set-env" || string(w) == "env:set"):
 		c.programs |= setter
 	case p&openssl != 0 && string(w) == "passwd":
 		c.programs |= positional
-	case p&encrypts != 0 && string(w) == "encrypt_string":
-		c.wants(wholeWord, 1)
 	case p&positional != 0, p&secondWord != 0 && c.words == 2, p&secureString != 0 && c.words == 1:
 		return wholeWord, 0
 	case p&thirdWord != 0 && (string(w) == "add_user" || string(w) == "change_password" || string(w) == "authenticate_user"):
@@ -253,10 +362,14 @@ func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 	case p&sql != 0 && len(w) == 2 && hasFoldSuffix(w, "by"):
 		c.wants(wholeWord, 1)
 		c.programs &^= sql
-	case p&oracle != 0 && c.words == 1:
+	case p&oracle != 0 && c.words == 1 && string(w) != "target":
 		return afterSlash, 0
+	case p&oracle != 0 && c.words == 2, p&atDatabase != 0 && c.words == 1:
+		return atLogin, 0
 	case p&impacket != 0 && bytes.IndexByte(w, '@') > 0:
 		return beforeAt, 0
+	case p&impacket != 0 && bytes.IndexByte(w, '/') > 0 && bytes.IndexByte(w, ':') > 0:
+		return afterColon, 0
 	case p&htpasswd != 0 && c.batch > 0 && c.words == c.batch:
 		return wholeWord, 0
 	case p&netUser != 0 && c.words == 1 && (string(w) == "user" || string(w) == "use"):
@@ -274,11 +387,37 @@ func (c *command) argument(w []byte, n *names, f *folded) (form, int) {
 	case p&setter != 0 && len(w) <= 128 && bytes.IndexByte(w, '=') < 0:
 		name := w[max(bytes.LastIndexByte(w, ':'), bytes.LastIndexByte(w, '/'))+1:]
 		f.fold(name)
-		if n.sensitive(f, noWhole) {
+		if n.sensitive(f, noWhole|keyed(name)) {
 			c.wants(wholeWord, 1)
 		}
 	}
 	return noSecret, 0
+}
+
+// isAccountVerb reports whether w is the task of a program that gives somebody
+// a password.
+func isAccountVerb(w []byte) bool {
+	switch string(w) {
+	case "create", "update", "link", "add", "pw", "hash-password", "login":
+		return true
+	}
+	return false
+}
+
+// isAssignment reports whether w is NAME=VALUE, and not base64 with its padding.
+func isAssignment(w []byte) bool {
+	at := bytes.IndexByte(w, '=')
+	return at > 0 && at <= 32 && at+1 < len(w) && w[at+1] != '='
+}
+
+// isFile reports whether path is that of a file with a secret in it.
+func (n *names) isFile(f *folded, path []byte) bool {
+	base := path[bytes.LastIndexByte(path, '/')+1:]
+	if n.isPairName(f, base) {
+		return true
+	}
+	dot := bytes.LastIndexByte(base, '.')
+	return dot > 0 && n.isPairName(f, base[:dot])
 }
 
 // isSecretWord reports whether w makes a program expect a secret.
@@ -301,6 +440,7 @@ func (s *scanner) commands() {
 	var c command
 	var quote, outer byte // the quote that is open, and the one around the program
 	echo, piped := span{}, span{}
+	began := 0                       // where the first program of the command is
 	echoing, here := false, 0        // here is where the last here-string ends
 	reads, document := false, span{} // in this line: a program that reads a secret, and the end of a here-document
 	for i := 0; i < len(t); {
@@ -352,9 +492,19 @@ func (s *scanner) commands() {
 				outer, quote = quote, 0
 			}
 		}
+		if before == 0 && c.programs != 0 {
+			began = from
+		}
+		if f == lastWord && (i < len(t) && t[i] >= ' ' && classes[t[i]]&isQuote == 0 && !isSaid(w) || !s.startsLine(began) || bytes.ContainsAny(t[began:from], ",`'\"")) {
+			f = noSecret
+		}
 		switch {
 		case f != noSecret:
 			i = s.argument(from, at, f)
+		case c.reads && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):
+			if n := bytes.IndexByte(t[i:min(len(t), i+maxPair)], ')'); n >= 0 {
+				s.echoed(span{i, i + n})
+			}
 		case string(w) == "echo" || string(w) == "printf":
 			echoing, echo.from = true, i
 		case c.reads && piped.from < piped.to:
@@ -368,6 +518,14 @@ func (s *scanner) commands() {
 		}
 	}
 	s.merge()
+}
+
+// startsLine reports whether only white space is before i in its line.
+func (s *scanner) startsLine(i int) bool {
+	for i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '\t') {
+		i--
+	}
+	return i == 0 || s.text[i-1] == '\n' || classes[s.text[i-1]]&isQuote != 0
 }
 
 // delimiter returns the word behind "<<" that ends a here-document.
@@ -445,6 +603,9 @@ func (s *scanner) argument(from, at int, f form) int {
 	c := f.within(t[from:end])
 	for c.from < c.to && classes[t[from+c.from]]&isQuote != 0 {
 		c.from++
+	}
+	for c.from < c.to && classes[t[from+c.to-1]]&isQuote != 0 {
+		c.to--
 	}
 	if c.from < c.to && markLen(t[from+c.from:]) == 0 && !isPlaceholder(t[from+c.from:from+c.to]) {
 		s.found = append(s.found, span{from + c.from, from + c.to})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"auditproxy/redact"
+	"auditproxy/schemas/jsontext"
 )
 
 // TestCommandLines hides the secret in each, alone, between other commands and
@@ -52,6 +53,27 @@ func TestTypedSecrets(t *testing.T) {
 			in := fmt.Sprintf(around, line)
 			if got := clean(r, in); strings.Contains(got, "hunter2") || strings.Contains(got, "correct horse") {
 				t.Errorf("AppendText(%q) = %q", in, got)
+			}
+		}
+	}
+}
+
+// TestSecretsOfEveryKind hides what stands for a secret in each line, in the
+// clear keys of a call as in a text, whether it looks like a password, a word
+// or a token.
+func TestSecretsOfEveryKind(t *testing.T) {
+	r := newRedactor(t, redact.Config{ClearNames: []string{"keys"}})
+	for _, line := range typedLines(t, "testdata/secrets.txt") {
+		for _, secret := range []string{"hunter2", "swordfish", "K9x-Lm_4.Qw"} {
+			for _, around := range []string{"%s", "cd /srv\n%s\nls -l"} {
+				in := fmt.Sprintf(around, strings.ReplaceAll(line, "¿", secret))
+				if got := clean(r, in); strings.Contains(got, secret) {
+					t.Errorf("AppendText(%q) = %q", in, got)
+				}
+				args := append(jsontext.AppendQuote([]byte(`{"keys":`), in), `,"pane_id":"%1"}`...)
+				if got, _ := r.AppendArgs(nil, args); strings.Contains(string(got), secret) {
+					t.Errorf("AppendArgs(%s) = %s", args, got)
+				}
 			}
 		}
 	}

@@ -23,12 +23,17 @@ type scanner struct {
 	token    int   // the end of the token of JWT letters last seen
 	aws      bool
 	name     folded // the name that is being read
+	under    span   // the lines under a plural name
+	assigns  byte   // the separator in them
+	tuples   int    // the end of the tuples of values last seen
 	pair     int    // up to here a member may hold the secret that an earlier one names
 	runs     [len(formatSets)]ahead
 	windows  []span // where credentials of known formats may be
 	given    span   // known to be a credential by the text's position
 	unwrap   *unwrapper
-	open     bool // for tests: no gate skips anything
+	// unordered reports whether a span was added before or behind others.
+	unordered bool
+	open      bool // for tests: no gate skips anything
 }
 
 // credentials returns the credentials in text, in order and apart, in the
@@ -62,6 +67,7 @@ func (s *scanner) credentials(text []byte) []span {
 func (s *scanner) scan(text []byte, hint int) {
 	s.text, s.from, s.password, s.token, s.aws = text, 0, span{-1, -1}, 0, false
 	s.at, s.end, s.pair = ahead{}, ahead{}, 0
+	s.under, s.tuples, s.unordered = span{}, 0, false
 	if hint&lookPlain != 0 {
 		s.triggers()
 		if s.aws {
@@ -109,6 +115,10 @@ func (s *scanner) triggers() {
 		}
 		i++
 	}
+	if s.unordered {
+		s.unordered = false
+		s.merge()
+	}
 }
 
 // isIdle reports whether the byte at i starts no credential, by the bytes next
@@ -121,7 +131,7 @@ func isIdle(t []byte, i int) bool {
 	case ',':
 		return classes[before]&isQuote == 0
 	case '(':
-		return i+1 == len(t) || classes[t[i+1]]&isQuote == 0 || classes[before]&isName == 0
+		return classes[before]&isName == 0 && before != ' ' && before != '<'
 	case 'I':
 		return before != 'A' && before != 'K' && before != 'S'
 	case 'J':
@@ -174,6 +184,11 @@ func (s *scanner) credential(i int) span {
 		if c := s.pem(i); c.to > 0 {
 			return c
 		}
+		if s.under.from <= i && i < s.under.to {
+			if c := s.item(i); c.to > 0 {
+				return c
+			}
+		}
 		if i == 0 || classes[t[i-1]]&isName == 0 {
 			if c := s.option(i); c.to > 0 {
 				return c
@@ -187,9 +202,16 @@ func (s *scanner) credential(i int) span {
 	case ',':
 		return s.listed(i)
 	case '>':
+		s.redirected(i)
 		return s.tagged(i)
 	case '(':
+		s.columns(i)
+		if i > 0 && t[i-1] == '<' {
+			s.processed(i)
+		}
 		return s.called(i)
+	case '[':
+		s.section(i)
 	case 'I':
 		return s.cloudKey(i)
 	case 'J':
@@ -353,6 +375,15 @@ func (s *scanner) described(i int) span {
 	from := to
 	for from > s.from && to-from <= 32 && classes[t[from-1]]&isName != 0 {
 		from--
+	}
+	if to-3 > s.from && t[to-1] == ']' && classes[t[to-2]]&isQuote != 0 { // ["PASSWORD"] "SECRET"
+		name, first := s.nameBefore(to)
+		if first > 0 && s.names.isPairName(&s.name, name) {
+			return s.quoted(i+1, 0)
+		}
+	}
+	if from < to && t[to-1] == '-' || hasFoldSuffix(t[from:to], "send") {
+		return s.sent(to, i)
 	}
 	if to-from < 2 || to-from > 32 {
 		return s.schemed(i)

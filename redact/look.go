@@ -130,7 +130,7 @@ func (s *scanner) look(text []byte) (hint int) {
 				hint |= lookPlain
 			}
 		case '(': // password("SECRET")
-			if i+1 < len(text) && classes[text[i+1]]&isQuote != 0 {
+			if i+1 < len(text) && classes[text[i+1]]&isQuote != 0 || i+2 < len(text) && classes[text[i+2]]&isQuote != 0 {
 				hint |= lookPlain
 			}
 		default: // "Bearer ", "Basic "

@@ -10,7 +10,16 @@ type ahead struct{ from, to int }
 // is at i, at any level of strings in strings.
 func (s *scanner) assigned(i int) span {
 	name, first := s.nameBefore(i)
-	if len(name) == 0 || i+1 == s.password.from {
+	if i+1 == s.password.from {
+		return span{}
+	}
+	if len(name) == 0 {
+		if s.text[i] == ':' && i > 0 && s.text[i-1] == '*' {
+			return s.dataSource(name, first, i)
+		}
+		if i > 0 && s.text[i-1] == ')' {
+			return s.prompted(i)
+		}
 		return span{}
 	}
 	var more sections
@@ -19,6 +28,9 @@ func (s *scanner) assigned(i int) span {
 	}
 	if s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] > ' ' && s.text[i-1] > ' ' && classes[s.text[i-1]]&isQuote == 0 {
 		more |= atEnd // "secrets-operator:1.2" is an image
+	}
+	if string(name) == "add-mask" && bytes.HasPrefix(s.text[i:], []byte("::")) { // ::add-mask::SECRET
+		return span{i + 2, s.credentialEnd(i + 2)}
 	}
 	if hasFoldSuffix(name, "env") && s.isDrive(name, i) {
 		return span{}
@@ -29,6 +41,11 @@ func (s *scanner) assigned(i int) span {
 	if s.isSubject(name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && classes[s.text[i+2]]&isAlnum != 0 {
 		return span{} // token::Type
 	}
+	if s.under.from <= i && i < s.under.to && s.text[i] == s.assigns && s.startsLine(first) {
+		if v := s.member(name, i); v.from < v.to {
+			return v
+		}
+	}
 	if i < s.pair && roleOf(unescaped(name)) == valueRole {
 		return s.value(i + 1)
 	}
@@ -36,12 +53,32 @@ func (s *scanner) assigned(i int) span {
 		if roleOf(unescaped(name)) == nameRole {
 			s.named(s.shortValue(i + 1))
 		}
-		return span{}
+		if string(name) == "stringData" { // of a Secret of Kubernetes
+			if v := s.value(i + 1); v.from < v.to && s.text[v.from] == '{' {
+				return v
+			}
+		}
+		if v := s.dataSource(name, first, i); v.from < v.to {
+			return v
+		}
+		return s.prompted(i)
 	}
 	if s.wordy() {
 		return s.line(i + 1)
 	}
-	return s.value(i + 1)
+	v := s.value(i + 1)
+	if v.from >= v.to {
+		if i+1 < len(s.text) && s.text[i+1] <= ' ' && s.startsLine(first) && s.sensitiveName(name, more|noWhole) {
+			s.items(i, i+1)
+		}
+		return v
+	}
+	if s.text[v.to-1] == ',' && s.text[i] == ':' && s.startsLine(first) && s.sensitiveName(name, more) && s.isPlural() { // a, b, c
+		for v.to+1 < len(s.text) && s.text[v.to-1] == ',' && s.text[v.to] == ' ' && s.text[v.to+1] > ' ' {
+			v.to = s.credentialEnd(v.to + 1)
+		}
+	}
+	return v
 }
 
 // isDrive reports whether the colon at i belongs to PowerShell's $env:NAME or
@@ -84,6 +121,11 @@ func (s *scanner) said() {
 			continue
 		}
 		from := i
+		if v := s.clause(run, i); v.from < v.to {
+			s.found = append(s.found, v)
+			i = v.to - 1
+			continue
+		}
 		for words := 0; words < 2; words++ {
 			gap := from
 			for from < len(t) && from-gap < maxGap && (t[from] == ' ' || t[from] == '\t') {
@@ -113,7 +155,7 @@ func (s *scanner) said() {
 		for to > from && (t[to-1] == '.' || t[to-1] == '?') {
 			to--
 		}
-		if isSaid(t[from:to]) {
+		if isSaid(t[from:to]) || from < to && !isType(t[from:to]) && behindLogin(t, run) {
 			s.found = append(s.found, span{from, to})
 			i = to - 1
 		}
@@ -178,7 +220,7 @@ func (s *scanner) typed(kind []byte, first int) []byte {
 // the parenthesis is at i.
 func (s *scanner) called(i int) span {
 	t := s.text
-	if i+1 == len(t) || classes[t[i+1]]&isQuote == 0 {
+	if i+1 == len(t) {
 		return span{}
 	}
 	from := i
@@ -186,7 +228,10 @@ func (s *scanner) called(i int) span {
 		from--
 	}
 	name := t[from:i]
-	if len(name) < 2 || len(name) > maxPairName || isGetter(name) {
+	if len(name) < 2 || len(name) > maxPairName || s.positional(from, i) {
+		return span{}
+	}
+	if classes[t[i+1]]&isQuote == 0 || isGetter(name) {
 		return span{}
 	}
 	login := hasFoldSuffix(name, "login") || hasFoldSuffix(name, "authenticate")
@@ -228,8 +273,9 @@ func isGetter(name []byte) bool {
 
 // sensitiveName reports whether name is sensitive, and leaves it in s.name.
 func (s *scanner) sensitiveName(name []byte, more sections) bool {
-	s.name.fold(unescaped(name))
-	return s.names.sensitive(&s.name, more)
+	name = unescaped(name)
+	s.name.fold(name)
+	return s.names.sensitive(&s.name, more|keyed(name))
 }
 
 // wordy reports whether the value of s.name has several words: a Cookie header
@@ -247,9 +293,23 @@ func (s *scanner) wordy() bool {
 // it starts. A name in quotes may hold anything but a separator.
 func (s *scanner) nameBefore(i int) (name []byte, first int) {
 	t := s.text
-	equals := t[i] == '=' // also of ?=, += and .=
+	equals := t[i] == '='                                 // also of ?=, += and .=
+	if i > s.from+1 && t[i-1] == ']' && isDigit(t[i-2]) { // NAME[0]=
+		at := i - 2
+		for at > s.from && i-at < 6 && isDigit(t[at-1]) {
+			at--
+		}
+		if at-2 > s.from && t[at-1] == '[' && t[at-2] == 's' {
+			i = at - 1
+		}
+	}
 	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || equals && (t[i-1] == '?' || t[i-1] == '.')) {
 		i--
+	}
+	if equals && i > s.from && t[i-1] == '}' { // ${env:NAME} =
+		if at := bytes.LastIndexByte(t[max(s.from, i-maxPairName):i], '{'); at >= 0 && after(t, max(s.from, i-maxPairName)+at, "{env:") > 0 {
+			i--
+		}
 	}
 	if i > s.from && classes[t[i-1]]&isQuote != 0 {
 		quote := t[i-1]
@@ -282,6 +342,9 @@ func (s *scanner) option(i int) span {
 	for to < len(t) && classes[t[to]]&isName != 0 {
 		to++
 	}
+	if c := s.declared(i, to); c.from < c.to {
+		return c
+	}
 	v := to
 	if v < len(t) && (t[v] == '\\' || classes[t[v]]&isQuote != 0) {
 		for v < len(t) && (t[v] == '\\' || t[v] == ',' || t[v] == ' ') || v == to {
@@ -301,6 +364,34 @@ func (s *scanner) option(i int) span {
 		return span{}
 	}
 	return s.value(v)
+}
+
+// declared finds SECRET in set -x NAME SECRET and printf -v NAME %s SECRET, where
+// the option starts at i and ends at to.
+func (s *scanner) declared(i, to int) span {
+	t := s.text
+	switch {
+	case to == len(t) || t[to] != ' ':
+		return span{}
+	case bytes.HasSuffix(t[:i], []byte("set ")) && (bytes.IndexAny(t[i:to], "xU") > 0):
+	case bytes.HasSuffix(t[:i], []byte("printf ")) && string(t[i:to]) == "-v":
+	default:
+		return span{}
+	}
+	from := to + 1
+	for to = from; to < len(t) && classes[t[to]]&isName != 0; {
+		to++
+	}
+	if to == len(t) || t[to] != ' ' || !s.sensitiveName(t[from:to], noWhole) {
+		return span{}
+	}
+	for _, format := range []string{"%s", "'%s'", `"%s"`} {
+		if next := after(t, to+1, format+" "); next > 0 {
+			to = next - 1
+			break
+		}
+	}
+	return s.value(to + 1)
 }
 
 // maxPair is the largest distance in bytes from a name to its value.
@@ -368,7 +459,7 @@ func (s *scanner) listed(i int) span {
 }
 
 // webhooks are addresses whose path is the credential.
-var webhooks = [...]string{"hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}
+var webhooks = [...]string{"hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/", "api.telegram.org/bot", "conda.anaconda.org/t/"}
 
 // url reads the authority (RFC 3986, 3.2) of the URL whose "://" is at i, and
 // notes where its password is.
@@ -378,7 +469,11 @@ func (s *scanner) url(i int) span {
 	for _, host := range &webhooks {
 		if bytes.HasPrefix(t[from:], []byte(host)) {
 			path := from + len(host)
-			return span{path, s.credentialEnd(path)}
+			to := s.credentialEnd(path)
+			if n := bytes.IndexByte(t[path:to], '/'); n > 0 && (host[len(host)-1] != '/' || host[len(host)-2] == 't') {
+				to = path + n // the method, the channel
+			}
+			return span{path, to}
 		}
 	}
 	to := from
@@ -398,7 +493,7 @@ func (s *scanner) url(i int) span {
 		return span{}
 	case colon < 0 || colon > userinfo:
 		s.password = span{from, from + userinfo}
-	case colon+1 == userinfo:
+	case colon+1 == userinfo || string(t[from+colon+1:from+userinfo]) == "x-oauth-basic": // a token in the user's place
 		s.password = span{from, from + colon}
 	default:
 		s.password = span{from + colon + 1, from + userinfo}

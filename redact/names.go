@@ -43,6 +43,7 @@ const (
 	inClear
 	inAbout
 	inQuery
+	inKey
 	atEnd   // no section: only the end of the name counts
 	noWhole // no section: inWhole does not count
 )
@@ -87,13 +88,35 @@ func (n *names) class(f *folded, name []byte) class {
 		return clear
 	}
 	f.fold(name)
-	if !n.sensitive(f, 0) {
+	if !n.sensitive(f, keyed(name)) {
 		return clear
 	}
 	if string(f.all) == "environment" {
 		return environment
 	}
 	return sensitive
+}
+
+// keyed returns inKey if name is one of a variable or a header that ends in a
+// word of that section: "STRIPE_KEY", "Fastly-Key". Those of columns and of
+// members, such as "sort_key", mostly are no credentials.
+func keyed(name []byte) sections {
+	n := len(name) - len("key")
+	if n < 2 || name[n]|0x20 != 'k' || !hasFoldSuffix(name, "key") {
+		return 0
+	}
+	switch name[n-1] {
+	case '-':
+		return inKey
+	case '_':
+		for _, c := range name[bytes.LastIndexByte(name, '.')+1:] {
+			if 'a' <= c && c <= 'z' {
+				return 0
+			}
+		}
+		return inKey
+	}
+	return 0
 }
 
 // A verdict collects the meanings of the entries in one name.
@@ -155,7 +178,8 @@ func (v *verdict) entry(n, to int, in sections) {
 		end && in&(inSuffix|inAffix) != 0 ||
 		start && in&inAffix != 0 && !f.crosses(from, to) ||
 		in&inWords != 0 && n >= insideWord && (end || !f.crosses(from, to)) ||
-		in&inWhole != 0 && v.more&noWhole == 0 && from == 0 && to == len(f.all)
+		in&inWhole != 0 && v.more&noWhole == 0 && from == 0 && to == len(f.all) ||
+		start && end && in&v.more&inKey != 0 && from > 0
 	if !matches || v.more&atEnd != 0 && f.skipDigits(to) < len(f.all) {
 		return
 	}

@@ -84,8 +84,14 @@ func TestEveryName(t *testing.T) {
 		case "[whole]":
 			check(name, true)
 			check("my_"+snake, false)
+		case "[key]":
+			check("VENDOR_"+strings.ToUpper(snake), true)
+			check("Vendor-"+snake, true)
+			check("vendor_"+snake, false)
+			check(snake, false)
 		case "[clear]":
 			check(snake, false)
+			check(strings.ToUpper(snake), false)
 			check(joined, false)
 			check("my_"+snake+"_value", false)
 			check(snake+"_password", true)

@@ -13,7 +13,7 @@ func (n *names) isPairName(f *folded, value []byte) bool {
 		return false
 	}
 	f.fold(value)
-	return n.sensitive(f, noWhole)
+	return n.sensitive(f, noWhole|keyed(value))
 }
 
 // isVariable reports whether a name looks like one of a variable or a header:

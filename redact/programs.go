@@ -25,7 +25,6 @@ const (
 	oracle                            // USER/SECRET@DATABASE
 	htpasswd                          // -b FILE USER SECRET
 	netUser                           // user NAME SECRET, use SHARE SECRET
-	loginToken                        // login SECRET
 	authtoken                         // authtoken SECRET
 	kubectl                           // --from-literal=KEY=SECRET
 	settings                          // a setter after "config"
@@ -52,14 +51,23 @@ const (
 	secureString                      // SECRET, -String SECRET
 	encrypts                          // encrypt_string SECRET, --plaintext SECRET, --encrypt SECRET SECRET
 	basicAuth                         // http-basic.HOST NAME SECRET
-	loginWord                         // not a program: required by registry, loginToken and machine
+	flagUse                           // has flags in uses
+	verbUse                           // has verbs in uses
+	usesNow                           // has a secret in uses without either
+	account                           // dashP after "create", "update" and the like
+	tokenLogin                        // dashT after "login" or "publish"
+	registryData                      // the options of Windows' reg
+	atDatabase                        // USER/SECRET@DATABASE, with the database
+	writes                            // reads a secret if an argument is the name of one
+	verbWord                          // not a program: required by verbUse and account
+	loginWord                         // not a program: required by registry, tokenLogin and machine
 	settingWord                       // not a program: required by settings
 	setWord                           // not a program: required by settingsSet
 	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
 	secretsWord                       // not a program: required by secretWord and body
 	passWord                          // not a program: prose for a password
 
-	notPrograms = loginWord | settingWord | setWord | stdinWord | secretsWord | passWord
+	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | secretsWord | passWord
 )
 
 // programNames are the programs by kind.
@@ -67,13 +75,17 @@ var programNames = [...]struct {
 	of    programs
 	names string
 }{
-	{webClient, "curl curlie"},
+	{webClient, "curl curlie ctr govc"},
 	{mysql, "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
 		"mariadb-import mariadb-check mysqlsh mydumper xtrabackup mariabackup"},
 	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
 		"useradd usermod hydra medusa ncrack steghide evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
 	{registry | secretWord, "docker podman"},
-	{registry, "nerdctl buildah skopeo crane helm oras az oc cf jfrog jf argocd ibmcloud rancher"},
+	{registry, "nerdctl buildah skopeo crane helm oras cf jfrog jf argocd ibmcloud rancher regctl expo pio platformio"},
+	{registry | account, "az"},
+	{registry | kubectl, "oc"},
+	{account, "airflow doveadm caddy dotnet supabase nuget"},
+	{tokenLogin, "glab k6 uv"},
 	{redis, "redis-cli valkey-cli keydb-cli"},
 	{ldap, "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapmodrdn ldapcompare ldapexop"},
 	{ldap | ldapPasswd, "ldappasswd"},
@@ -82,20 +94,23 @@ var programNames = [...]struct {
 	{archive, "7z 7za 7zz 7zr rar unrar"},
 	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip"},
 	{snmp, "snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap snmptable"},
-	{dashA, "http https httpie xh xhs ab swaks"},
+	{dashA, "http https httpie xh xhs ab hey"},
 	{ftp, "lftp ncftp ncftpput ncftpget"},
 	{oracle, "sqlplus sqlldr impdp expdp rman sqlcl"},
 	{htpasswd, "htpasswd"},
 	{netUser | samba, "net"},
-	{loginToken | assigns, "vault bao"},
-	{loginToken, "cargo snyk wandb"},
-	{assigns, "fly flyctl"},
+	{assigns, "vault bao fly flyctl supabase infisical teller"},
+	{assigns | puts, "doppler"},
 	{secretWord | body | stdin, "gh"},
-	{secretWord, "wrangler vercel secret-tool"},
+	{secretWord, "wrangler vercel secret-tool pass gopass"},
 	{secretWord | puts, "glab"},
 	{sshKeygen, "ssh-keygen"},
 	{keychain | dashP | upperP, "security"},
-	{puts, "consul netlify"},
+	{puts, "consul netlify redis-cli valkey-cli travis wp chamber credstash cf"},
+	{puts | setter, "crudini augtool"},
+	{writes, "tee"},
+	{registryData, "reg"},
+	{atDatabase, "CONNECT CONN conn"},
 	{puts | webClient, "etcdctl"},
 	{setter, "rclone"},
 	{positional, "mkpasswd"},
@@ -104,20 +119,23 @@ var programNames = [...]struct {
 	{secondWord, "wpa_passphrase"},
 	{encrypts, "ansible-vault caddy qpdf"},
 	{authtoken, "ngrok"},
-	{kubectl, "kubectl k3s microk8s"},
+	{kubectl | settings, "kubectl"},
+	{kubectl, "k3s microk8s kustomize"},
 	{dashT, "doctl gitlab-runner buildkite-agent codecov coveralls"},
 	{xfreerdp, "xfreerdp wfreerdp xfreerdp3"},
 	{settings | settingsSet, "npm pnpm"},
 	{settings | secretWord, "gcloud"},
 	{settings | basicAuth, "composer bundle"},
 	{settings | basicAuth | dashP, "poetry"},
-	{settings, "git yarn aws pip pip3 conda hub"},
+	{settings, "git yarn aws pip pip3 conda hub pulumi kaggle snyk"},
+	{settings | puts, "airflow"},
 	{machine, "machine"},
-	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth"},
-	{stdin, "sudo su gpg gpg2"},
+	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth ENV"},
+	{stdin, "sudo su gpg gpg2 replicate"},
 	{stdin | chpasswd | passWord, "passwd"},
 	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd"},
-	{loginWord, "login auth"},
+	{verbWord, "update link add pw hash-password"},
+	{loginWord, "login auth publish"},
 	{settingWord, "config configure"},
 	{setWord, "set"},
 	{stdinWord, "stdin token fd"},
@@ -125,7 +143,7 @@ var programNames = [...]struct {
 	{secretsWord, "secret secrets insert store env"},
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
-		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient"},
+		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh"},
 }
 
 // programTable has the kinds by name. wordStarts distinguishes most other words
@@ -135,7 +153,23 @@ var programTable, wordStarts = func() (map[string]programs, *wordSet) {
 	table := make(map[string]programs)
 	for _, row := range programNames {
 		for name := range strings.FieldsSeq(row.names) {
-			table[name] = row.of
+			table[name] |= row.of
+		}
+	}
+	for name, rule := range rules {
+		for _, flag := range rule.flags {
+			table[name] |= flagUse
+			if flag.name[0] == '/' {
+				table[name] |= usesNow // it is no option elsewhere
+			}
+		}
+		for _, verb := range rule.verbs {
+			if verb.name == "" {
+				table[name] |= usesNow
+				continue
+			}
+			table[name] |= verbUse
+			table[verb.name] |= verbWord
 		}
 	}
 	var starts wordSet
@@ -151,10 +185,10 @@ var programTable, wordStarts = func() (map[string]programs, *wordSet) {
 }()
 
 // A wordSet is a set of hashes of words of two bytes or more.
-type wordSet [1 << 13 / 64]uint64
+type wordSet [1 << 14 / 64]uint64
 
 func hashWord(first, second, last byte, n int) uint32 {
-	return (uint32(first)<<24 | uint32(second)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 19
+	return (uint32(first)<<24 | uint32(second)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 18
 }
 
 func (w *wordSet) add(word string) {
@@ -197,8 +231,9 @@ func wordAt(text []byte, i int) programs {
 // Kinds without a secret unless there is an option, or a word for the program's
 // task.
 const (
-	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain
-	withLogin  = registry | loginToken | machine
+	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain | flagUse
+	withLogin  = registry | tokenLogin | machine
+	withVerb   = verbUse | account
 )
 
 // want reports whether a text with programs of these kinds, and an option or
@@ -207,11 +242,11 @@ func (p programs) want(option bool) bool {
 	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 || p&setWord != 0 && p&settingsSet != 0 {
 		return true
 	}
-	if p&secretsWord != 0 && p&(secretWord|body) != 0 {
+	if p&secretsWord != 0 && p&(secretWord|body) != 0 || p&verbWord != 0 && p&(verbUse|account) != 0 {
 		return true
 	}
 	if p&stdinWord != 0 {
 		return p&^notPrograms != 0
 	}
-	return p&^(withOption|withLogin|settings|settingsSet|secretWord|body|basicAuth|notPrograms) != 0
+	return p&^(withOption|withLogin|withVerb|settings|settingsSet|secretWord|body|basicAuth|notPrograms) != 0
 }

@@ -63,7 +63,7 @@ func listedNames(t *testing.T) map[string]sections {
 	}
 	headings := map[string]sections{
 		"[words]": inWords, "[suffix]": inSuffix, "[affix]": inAffix, "[whole]": inWhole,
-		"[clear]": inClear, "[about]": inAbout, "[query]": inQuery,
+		"[clear]": inClear, "[about]": inAbout, "[query]": inQuery, "[key]": inKey,
 	}
 	all := map[string]sections{}
 	var section sections

@@ -24,7 +24,21 @@ func (s *scanner) value(i int) span {
 	case classes[t[open]]&isQuote != 0:
 		return s.quoted(open, open-i)
 	case t[i] == '[' || t[i] == '{':
-		return span{i, s.closed(i)}
+		to := s.closed(i)
+		if t[i] == '[' { // []string{"SECRET"}
+			k := to
+			for k < len(t) && k-to < 32 && (classes[t[k]]&isName != 0 || t[k] == '*') {
+				k++
+			}
+			if k < len(t) && t[k] == '{' && isType(t[to:k]) {
+				to = s.closed(k)
+			}
+		}
+		return span{i, to}
+	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && classes[t[i+1]]&isQuote != 0: // ${NAME:-"SECRET"}
+		return s.quoted(i+1, 0)
+	case prefixLen(t[i:]) > 0:
+		return s.quoted(i+prefixLen(t[i:]), 0)
 	case t[i] == '(':
 		return span{i, s.parenthesis(i)}
 	case bytes.HasPrefix(t[i:], []byte("${{")):
@@ -68,11 +82,30 @@ func (s *scanner) value(i int) span {
 		}
 	}
 	if to < len(t) && (t[to] == ' ' || t[to] == '\t') && isScheme(t[i:to]) {
+		line := hasFoldSuffix(t[i:to], "digest") || hasFoldSuffix(t[i:to], "sha256") // has members
 		for i = to; i < len(t) && (t[i] == ' ' || t[i] == '\t'); i++ {
+		}
+		if line {
+			for to = i; to < len(t) && t[to] >= ' '; to++ {
+			}
+			return span{i, to}
 		}
 		return s.value(i)
 	}
 	return span{i, to}
+}
+
+// prefixLen returns the length of the prefix of the string that b starts with:
+// b"SECRET", N'SECRET'.
+func prefixLen(b []byte) int {
+	n := 0
+	for n < len(b) && n < 2 && bytes.IndexByte([]byte("bBrRfFuUNEL$@"), b[n]) >= 0 {
+		n++
+	}
+	if n == 0 || n == len(b) || b[n] != '"' && b[n] != '\'' {
+		return 0
+	}
+	return n
 }
 
 // below finds the value in the lines under a name, whose line ends at i: YAML's
@@ -149,7 +182,7 @@ func (s *scanner) shortValue(i int) span {
 // isScheme reports whether b is the scheme before a token in a header (RFC
 // 9110, 11.4).
 func isScheme(b []byte) bool {
-	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop", "api-token"} {
+	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop", "api-token", "oauth", "aws4-hmac-sha256"} {
 		if len(b) == len(scheme) && hasFoldSuffix(b, scheme) {
 			return true
 		}

@@ -1,0 +1,227 @@
+package redact
+
+import "bytes"
+
+// calls are functions, by the last part of their names, with the number of the
+// argument that is a secret: those that open a connection, and those that hash
+// or sign.
+var calls = map[string]callRule{
+	"PDO": {argument: 2}, "mysqli": {argument: 2}, "mysqli_connect": {argument: 2}, "mysqli_real_connect": {argument: 3}, "real_connect": {argument: 2},
+	"mysql_connect": {argument: 2}, "mysql_pconnect": {argument: 2}, "odbc_connect": {argument: 2}, "odbc_pconnect": {argument: 2},
+	"oci_connect": {argument: 1}, "oci_pconnect": {argument: 1}, "oci_new_connect": {argument: 1}, "db2_connect": {argument: 2}, "ibase_connect": {argument: 2},
+	"ftp_login": {argument: 2}, "ldap_bind": {argument: 2}, "imap_open": {argument: 2}, "ssh2_auth_password": {argument: 2}, "getConnection": {argument: 2},
+	"Sequelize": {argument: 2}, "FTP": {argument: 2}, "FTP_TLS": {argument: 2}, "create_user": {argument: 2}, "create_superuser": {argument: 2},
+	"basic_auth": {argument: 1}, "basicAuth": {argument: 1}, "BasicAuth": {argument: 1}, "PlainAuth": {argument: 2}, "CRAMMD5Auth": {argument: 1},
+	"NewStaticCredentials": {argument: 1}, "NewStaticCredentialsProvider": {argument: 1}, "PasswordAuthentication": {argument: 1},
+	"BasicAWSCredentials": {argument: 1}, "ClientSecretCredential": {argument: 2}, "set_password": {argument: 2}, "setPassword": {argument: 2},
+	"createHmac": {argument: 1}, "hash_hmac": {argument: 2}, "Fernet": {argument: 0}, "hashpw": {argument: 0},
+	"generate_password_hash": {argument: 0}, "password_hash": {argument: 0}, "password_verify": {argument: 0}, "check_password_hash": {argument: 1},
+	"Github": {argument: 0}, "Stripe": {argument: 0}, "WebClient": {argument: 0}, "Octokit": {argument: 0}, "Telegraf": {argument: 0}, "TeleBot": {argument: 0},
+	"pgp_sym_encrypt": {argument: 1}, "pgp_sym_decrypt": {argument: 1}, "aes_encrypt": {argument: 1}, "aes_decrypt": {argument: 1},
+	"AES_ENCRYPT": {argument: 1}, "AES_DECRYPT": {argument: 1},
+
+	"connect": {argument: 2}, // of most databases
+	"sign":    {1, "jwt"}, "encode": {1, "jwt"}, "verify": {1, "jwt"}, "decode": {1, "jwt"},
+	"new": {0, "hmac"}, "basic": {1, "credentials"}, "create": {1, "credentials"}, "hash": {0, "bcrypt"}, "compare": {0, "bcrypt"},
+	"begin": {1, "wifi"}, "run": {0, "bot"}, "login": {0, "client"}, "start": {0, "bot"},
+
+	// Those that set a variable have its name before the secret.
+	"SetEnvironmentVariable": {nameFirst, ""}, "setenv": {nameFirst, ""}, "Setenv": {nameFirst, ""}, "putenv": {nameFirst, ""},
+}
+
+// A callRule is where a call has its secret.
+type callRule struct {
+	argument int
+	of       string // what the text before its name ends in, "" for anything
+}
+
+const (
+	nameFirst    = -1
+	maxArguments = 6
+	maxArgument  = 256 // bytes of a string among them
+	maxOther     = 64  // bytes of another value among them
+)
+
+// typers are functions that fill in the field of a form that was found before.
+var typers = map[string]bool{"fill": true, "type": true, "send_keys": true, "sendKeys": true, "setValue": true, "typeText": true, "fill_in": true, "press_sequentially": true, "pressSequentially": true}
+
+// callStarts distinguishes most other functions from these, as wordStarts does.
+var callStarts = func() *wordSet {
+	var set wordSet
+	for name := range calls {
+		set.add(name)
+	}
+	for name := range typers {
+		set.add(name)
+	}
+	return &set
+}()
+
+// positional adds the secrets among the arguments of the call whose
+// parenthesis is at i, behind a name that starts at first.
+func (s *scanner) positional(first, i int) bool {
+	t := s.text
+	name := t[first:i]
+	if !callStarts.has(name) {
+		return false
+	}
+	if typers[view(name)] {
+		return s.typedIn(first, i)
+	}
+	rule, ok := calls[view(name)]
+	if !ok || rule.of != "" && !s.calledOn(first, rule.of) {
+		return false
+	}
+	var arguments [maxArguments]span
+	n, all := 0, 0
+	for at := i + 1; n < len(arguments); {
+		v, next := s.literal(at, maxArgument, maxOther)
+		if next < 0 {
+			break
+		}
+		arguments[n] = v
+		n++
+		if v.from < v.to {
+			all++
+		}
+		if next >= len(t) || t[next] != ',' {
+			break
+		}
+		at = next + 1
+	}
+	k := rule.argument
+	switch {
+	case k == nameFirst:
+		v := arguments[0]
+		if n < 2 || v.from == v.to || v.to-v.from > maxPairName || !s.names.isPairName(&s.name, t[v.from:v.to]) {
+			return false
+		}
+		k = 1
+	case string(name) == "connect":
+		switch {
+		case s.calledOn(first, "oracle"):
+			k = 1
+			if n == 1 {
+				return s.inLogin(arguments[0])
+			}
+		case s.calledOn(first, "oracledb") && n == 1:
+			return s.inLogin(arguments[0])
+		case s.calledOn(first, "oracledb"), s.calledOn(first, "wlan"), s.calledOn(first, "wifi"):
+			k = 1
+		case n > 3 && arguments[1].from == arguments[1].to:
+			k = 3 // behind a port
+		}
+	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1:
+		return false
+	case (string(name) == "set_password" || string(name) == "setPassword") && n < 3:
+		return false
+	case string(name) == "create" && n < 2:
+		return false
+	}
+	if k >= n {
+		return false
+	}
+	v := arguments[k]
+	if v.from == v.to || markLen(t[v.from:]) > 0 || isPlaceholder(t[v.from:v.to]) {
+		return false
+	}
+	s.found, s.unordered = append(s.found, v), true
+	return true
+}
+
+// inLogin adds SECRET in USER/SECRET@DATABASE.
+func (s *scanner) inLogin(v span) bool {
+	c := atLogin.within(s.text[v.from:v.to])
+	if c.from < c.to {
+		s.found, s.unordered = append(s.found, span{v.from + c.from, v.from + c.to}), true
+	}
+	return c.from < c.to
+}
+
+// calledOn reports whether the name at first is one of a thing of that name, in
+// any case: "jwt" in JWT.encode.
+func (s *scanner) calledOn(first int, thing string) bool {
+	t := s.text
+	to := first
+	for to > 0 && first-to < 3 && (t[to-1] == '.' || t[to-1] == '>' || t[to-1] == '-' || t[to-1] == ':') {
+		to--
+	}
+	for n := 0; n < len("MySQL()") && to > 1 && (t[to-1] == ')' || t[to-1] == '('); n++ {
+		to--
+	}
+	return to < first && hasFoldSuffix(t[max(0, to-32):to], thing)
+}
+
+// literal returns the string that is the argument at i, and where the argument
+// ends: -1 if that is more than other bytes behind it. A string counts up to
+// most bytes. Arguments of other kinds are empty strings.
+func (s *scanner) literal(i, most, other int) (v span, next int) {
+	t := s.text
+	for i < len(t) && (t[i] <= ' ') {
+		i++
+	}
+	prefix := i
+	for i < len(t) && i-prefix < 2 && 'a' <= t[i]|0x20 && t[i]|0x20 <= 'z' {
+		i++
+	}
+	if quote := backslashes(t, i); quote < len(t) && classes[t[quote]]&isQuote != 0 {
+		level := quote - i
+		s.text = t[:min(len(t)-quote, most)+quote]
+		v = span{quote + 1, s.closing(quote, level)}
+		s.text = t
+		i = min(v.to+level+1, len(t))
+	}
+	depth := 0
+	for from := i; i < len(t) && i-from < other; i++ {
+		switch c := t[i]; {
+		case c == '(' || c == '[' || c == '{':
+			depth++
+		case depth == 0 && (c == ',' || c == ')' || c == ']' || c == '}'):
+			return v, i
+		case c == ')' || c == ']' || c == '}':
+			depth--
+		case c == ';' && depth == 0:
+			return v, i
+		}
+	}
+	return v, -1
+}
+
+// typedIn adds SECRET in locator("#password").fill("SECRET") and in
+// type("input[name=password]", "SECRET").
+func (s *scanner) typedIn(first, i int) bool {
+	t := s.text
+	v, next := s.literal(i+1, maxArgument, maxOther)
+	if v.from == v.to {
+		return false
+	}
+	about := t[v.from:v.to]
+	if next > 0 && next < len(t) && t[next] == ',' {
+		v, _ = s.literal(next+1, maxArgument, maxOther)
+	} else {
+		from := first
+		for from > s.from && first-from < 2*maxPairName && t[from-1] != ';' && t[from-1] != '\n' {
+			from--
+		}
+		about = t[from:first]
+	}
+	if v.from == v.to || markLen(t[v.from:]) > 0 || !s.mentions(about) {
+		return false
+	}
+	s.found, s.unordered = append(s.found, v), true
+	return true
+}
+
+// mentions reports whether the last word in quotation marks, or of a selector,
+// is the name of a secret.
+func (s *scanner) mentions(about []byte) bool {
+	to := len(about)
+	for to > 0 && classes[about[to-1]]&isName == 0 || to > 0 && about[to-1] == '.' {
+		to--
+	}
+	from := to
+	for from > 0 && to-from <= maxPairName && classes[about[from-1]]&isName != 0 {
+		from--
+	}
+	return bytes.IndexByte(about, '.') != from-1 && s.names.isPairName(&s.name, about[from:to])
+}

@@ -1,0 +1,98 @@
+package redact
+
+// maxColumns is how many columns of a statement count.
+const maxColumns = 64
+
+// columns adds the values of columns with sensitive names in
+//
+//	INSERT INTO users (name, password) VALUES ('ann', 'SECRET'), …
+//
+// where the parenthesis behind VALUES is at i.
+func (s *scanner) columns(i int) {
+	t := s.text
+	to := i
+	for to > 0 && i-to < maxGap && t[to-1] <= ' ' {
+		to--
+	}
+	if i < s.tuples || !hasFoldSuffix(t[:to], "values") && !hasFoldSuffix(t[:to], "value") {
+		return
+	}
+	for to > 0 && classes[t[to-1]]&isAlnum != 0 {
+		to--
+	}
+	for n := 0; to > 0 && n < maxGap && t[to-1] <= ' '; n++ {
+		to--
+	}
+	if to == 0 || t[to-1] != ')' {
+		return
+	}
+	to--
+	from := to
+	for from > 0 && to-from < 2<<10 && t[from-1] != '(' {
+		from--
+	}
+	var secret uint64
+	for n := 0; n < maxColumns && from < to; n++ {
+		end := from
+		for end < to && t[end] != ',' {
+			end++
+		}
+		if s.sensitiveName(t[from:end], noWhole) {
+			secret |= 1 << n
+		}
+		from = end + 1
+	}
+	if secret == 0 {
+		s.tuples = i
+		return
+	}
+	for at := i + 1; ; {
+		for n := 0; ; n++ {
+			begin := at
+			v, next := s.literal(at, len(t), 1<<10)
+			if next < 0 {
+				next = begin
+			}
+			s.tuples = next
+			if n < maxColumns && secret>>n&1 != 0 {
+				if v.from == v.to && next > begin {
+					v = s.literalIn(begin, next)
+				}
+				if v.from < v.to && markLen(t[v.from:]) == 0 && !isPlaceholder(t[v.from:v.to]) {
+					s.found, s.unordered = append(s.found, v), true
+				}
+			}
+			at = next + 1
+			if next == begin || next >= len(t) || t[next] != ',' {
+				break
+			}
+		}
+		for at < len(t) && (t[at] <= ' ' || t[at] == ',') {
+			at++
+		}
+		if at >= len(t) || t[at] != '(' || at == s.tuples {
+			return
+		}
+		at++
+	}
+}
+
+// literalIn returns the first string in an expression, such as MD5('SECRET'), or
+// the whole of one without a string.
+func (s *scanner) literalIn(from, to int) span {
+	t := s.text
+	for from < to && t[from] <= ' ' {
+		from++
+	}
+	for i := from; i < to; i++ {
+		if classes[t[i]]&isQuote != 0 {
+			return span{i + 1, min(s.closing(i, 0), to)}
+		}
+	}
+	for i := from; i < to; i++ {
+		if t[i] == '(' {
+			return span{} // now()
+		}
+	}
+	return span{from, to}
+}

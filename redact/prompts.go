@@ -1,0 +1,348 @@
+package redact
+
+import "bytes"
+
+// maxPrompt is how long the text of a prompt is at most, in bytes.
+const maxPrompt = 96
+
+// prompted finds the answer to a prompt whose separator is at i: a single word
+// at the end of its line, behind a name of several words, "API key: SECRET", or
+// behind "Password for ann (again): SECRET".
+func (s *scanner) prompted(i int) span {
+	t := s.text
+	from := i + 1
+	for from < len(t) && from-i < maxGap && (t[from] == ' ' || t[from] == '\t') {
+		from++
+	}
+	if from == i+1 || from == len(t) || t[from] <= ' ' || t[from] == '%' || markLen(t[from:]) > 0 {
+		return span{}
+	}
+	v := span{from, from}
+	quoted := classes[t[from]]&isQuote != 0
+	if quoted {
+		v = s.quoted(from, 0)
+		from = min(v.to+1, len(t))
+	} else {
+		for from < len(t) && from-v.from < 2*maxPairName && t[from] > ' ' && classes[t[from]]&isQuote == 0 {
+			from++
+		}
+		v.to = from
+	}
+	if from < len(t) && t[from] != '\n' && t[from] != '\r' && t[from] != ';' && (quoted || classes[t[from]]&isQuote == 0) {
+		return span{}
+	}
+	to := i
+	for to > 0 && i-to < maxGap && t[to-1] == ' ' {
+		to--
+	}
+	if to > 0 && (t[to-1] == ']' || t[to-1] == ')') { // a default, or an explanation
+		open := byte('[')
+		if t[to-1] == ')' {
+			open = '('
+		}
+		if at := bytes.LastIndexByte(t[max(0, to-maxPrompt):to], open); at >= 0 {
+			to = max(0, to-maxPrompt) + at
+			for to > 0 && t[to-1] == ' ' {
+				to--
+			}
+		}
+	}
+	head := t[max(0, to-maxPrompt):to]
+	head = head[bytes.LastIndexByte(head, '\n')+1:]
+	if !s.isPrompt(head) {
+		return span{}
+	}
+	return v
+}
+
+// isPrompt reports whether a text asks for a secret.
+func (s *scanner) isPrompt(head []byte) bool {
+	for _, report := range []string{"nvalid", "ncorrect", "rong", "rror", "ailed", "denied"} {
+		if bytes.Contains(head, []byte(report)) {
+			return false
+		}
+	}
+	// The last words name it: "Enter the verification code".
+	words, from := 0, len(head)
+	for from > 0 && words < 4 {
+		c := head[from-1]
+		if c == ' ' {
+			words++
+		} else if classes[c]&isAlnum == 0 && c != '-' && c < 0x80 {
+			break
+		}
+		from--
+	}
+	if tail := head[from:]; len(tail) <= maxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && s.isTail(tail) {
+		return true
+	}
+	for i := 0; i < len(head); i++ {
+		run := i
+		for i < len(head) && classes[head[i]]&isAlnum != 0 {
+			i++
+		}
+		if i-run < 2 || !wordStarts.has(head[run:i]) || wordAt(head, run)&passWord == 0 {
+			continue
+		}
+		switch rest := head[i:]; {
+		case len(rest) == 0, bytes.HasPrefix(rest, []byte(" for ")), bytes.HasPrefix(rest, []byte(" again")):
+			return true
+		}
+	}
+	return false
+}
+
+// isTail reports whether words name a secret, with the last of them.
+func (s *scanner) isTail(words []byte) bool {
+	last := words[bytes.LastIndexByte(words, ' ')+1:]
+	switch string(bytes.ToLower(last)) {
+	case "key", "code", "phrase", "passe", "string", "rekey":
+		return s.sensitiveName(words, noWhole|atEnd)
+	}
+	return false
+}
+
+// clause finds SECRET in PASSWORD FOR 'ann'@'%' = 'SECRET', PASSWORD E'SECRET',
+// PASSWORD $$SECRET$$ and PASSWORD FROM 'old' TO 'SECRET', where the word is
+// t[run:i].
+func (s *scanner) clause(run, i int) span {
+	t := s.text
+	from := i
+	for from < len(t) && from-i < maxGap && t[from] <= ' ' {
+		from++
+	}
+	if from == i || from+2 >= len(t) {
+		return span{}
+	}
+	rest := t[from:min(len(t), from+maxPrompt)]
+	for _, dollars := range []string{"$$", `\$\$`} {
+		if inner, ok := bytes.CutPrefix(rest, []byte(dollars)); ok {
+			if n := bytes.Index(inner, []byte(dollars)); n > 0 {
+				return span{from + len(dollars), from + len(dollars) + n}
+			}
+		}
+	}
+	switch {
+	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && classes[rest[1]]&isQuote != 0:
+		return s.quoted(from+1, 0)
+	case len(rest) > 4 && bytes.EqualFold(rest[:4], []byte("for ")):
+		if at := bytes.IndexByte(rest, '='); at > 0 && bytes.IndexByte(rest[:at], ';') < 0 && bytes.IndexByte(rest[:at], '\n') < 0 {
+			for at++; at < len(rest) && rest[at] == ' '; at++ {
+			}
+			if at < len(rest) && classes[rest[at]]&isQuote != 0 {
+				return s.quoted(from+at, 0)
+			}
+		}
+	case len(rest) > 5 && bytes.EqualFold(rest[:5], []byte("from ")) && classes[rest[5]]&isQuote != 0:
+		v := s.quoted(from+5, 0)
+		const to = "' TO '"
+		if v.to+len(to) < len(t) && bytes.EqualFold(t[v.to:v.to+len(to)], []byte(to)) {
+			v.to = s.quoted(v.to+len(to)-1, 0).to
+		}
+		return v
+	}
+	return span{}
+}
+
+// behindLogin reports whether the word at i is behind "login NAME" or the like,
+// as in netrc.
+func behindLogin(t []byte, i int) bool {
+	words := bytes.Fields(t[max(0, i-maxPairName):i])
+	n := len(words)
+	if n > 0 && string(words[n-1]) == "set" && t[i] == 'P' && i+1 < len(t) && t[i+1] == 'A' {
+		return true
+	}
+	if n < 2 {
+		return false
+	}
+	switch string(words[n-2]) {
+	case "login", "user", "username", "account":
+		switch string(words[n-1]) {
+		case "and", "or", "for", "with", "a", "the", "has", "by", "to", "+", "/", "&":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// dataSource finds SECRET in USER:SECRET@tcp(HOST)/DATABASE, as Go's drivers
+// want it, in jdbc:oracle:thin:USER/SECRET@HOST, and in the lines of a .pgpass
+// file, HOST:PORT:DATABASE:USER:SECRET. The separator at i ends a name that
+// starts at first.
+func (s *scanner) dataSource(name []byte, first, i int) span {
+	t := s.text
+	if t[i] != ':' || i+2 >= len(t) || t[i+1] <= ' ' || i == 0 || t[i-1] <= ' ' {
+		return span{}
+	}
+	if isDigit(t[i+1]) || t[i+1] == '*' {
+		return s.passFile(first, i)
+	}
+	if string(name) == "thin" || string(name) == "oci" || string(name) == "oci8" {
+		to := s.credentialEnd(i + 1)
+		if c := atLogin.within(t[i+1 : to]); c.from < c.to {
+			return span{i + 1 + c.from, i + 1 + c.to}
+		}
+	}
+	n := bytes.IndexByte(t[i+1:min(len(t), i+1+2*maxPairName)], '@')
+	at := i + 1 + n
+	if n <= 0 || at+1 == len(t) {
+		return span{}
+	}
+	if host := t[at+1:]; host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
+		for _, c := range t[i+1 : at] {
+			if isURLEnd(c) {
+				return span{}
+			}
+		}
+		return span{i + 1, at}
+	}
+	return span{}
+}
+
+// passFile finds the secret of a line of a .pgpass file with the port behind i.
+func (s *scanner) passFile(first, i int) span {
+	t := s.text
+	if i == first && t[i-1] != '*' {
+		return span{}
+	}
+	if first > 0 && t[first-1] == '/' {
+		for first > 0 && i-first <= 2*maxPairName && (t[first-1] == '/' || classes[t[first-1]]&isName != 0) {
+			first--
+		}
+		if t[first] != '/' {
+			return span{} // a file in a directory, with a line
+		}
+	}
+	if first > 0 && t[first-1] > ' ' && classes[t[first-1]]&isQuote == 0 && t[first-1] != '*' {
+		return span{}
+	}
+	at := i + 1
+	for port := 0; at < len(t) && port < 6 && isDigit(t[at]); port++ {
+		at++
+	}
+	switch n := at - i - 1; {
+	case n == 0:
+		at++ // "*"
+	case n < 4 || n > 5:
+		return span{}
+	}
+	var fields [2]span
+	hex := true
+	for k := range fields {
+		if at >= len(t) || t[at] != ':' {
+			return span{}
+		}
+		at++
+		fields[k].from = at
+		for at < len(t) && at-fields[k].from <= maxPairName && t[at] > ' ' && t[at] != ':' && classes[t[at]]&isQuote == 0 {
+			hex = hex && unhex[t[at]] < 16
+			at++
+		}
+		if at == fields[k].from {
+			return span{}
+		}
+	}
+	if hex || t[fields[1].from] == '*' || at+1 >= len(t) || t[at] != ':' || t[at+1] <= ' ' {
+		return span{}
+	}
+	to := s.credentialEnd(at + 1)
+	if to < len(t) && t[to] == ' ' {
+		return span{}
+	}
+	return span{at + 1, to}
+}
+
+// processed adds SECRET in --passphrase-file <(echo SECRET), where the
+// parenthesis is at i.
+func (s *scanner) processed(i int) {
+	t := s.text
+	to := i - 1
+	for to > 0 && i-to < maxGap && (t[to-1] == ' ' || t[to-1] == '=' || t[to-1] == '<') {
+		to--
+	}
+	from := to
+	for from > 0 && to-from <= maxPairName && classes[t[from-1]]&isName != 0 {
+		from--
+	}
+	name := t[from:to]
+	for _, end := range []string{"file", "_", "-"} {
+		name = bytes.TrimSuffix(name, []byte(end))
+	}
+	if !s.names.isPairName(&s.name, name) {
+		return
+	}
+	for _, command := range []string{"echo ", "printf "} {
+		if from := after(t, i+1, command); from > 0 {
+			if n := bytes.IndexByte(t[from:min(len(t), from+maxPair)], ')'); n >= 0 {
+				s.echoed(span{from, from + n})
+				s.unordered = true
+			}
+		}
+	}
+}
+
+// sent finds SECRET in expect "assword:" { send "SECRET\r" }, where the text
+// before the white space at i ends at to.
+func (s *scanner) sent(to, i int) span {
+	t := s.text
+	before := t[max(0, to-maxPrompt):to]
+	if !bytes.Contains(before, []byte("send")) || !bytes.Contains(before, []byte("assword")) && !bytes.Contains(before, []byte("assphrase")) {
+		return span{}
+	}
+	v := s.quoted(i+1, 0)
+	for v.to-v.from > 2 && t[v.to-2] == '\\' {
+		v.to -= 2
+	}
+	return v
+}
+
+// redirected adds SECRET in echo SECRET > FILE, where a file of that name has a
+// secret in it and ">" is at i.
+func (s *scanner) redirected(i int) {
+	t := s.text
+	from := i + 1
+	for from < len(t) && from-i < maxGap && (t[from] == ' ' || t[from] == '"' || t[from] == '\'') {
+		from++
+	}
+	to := from
+	for to < len(t) && to-from <= 2*maxPairName && classes[t[to]]&isToken != 0 {
+		to++
+	}
+	if from == to || i == 0 || t[i-1] != ' ' && t[i-1] != '>' || !s.names.isFile(&s.name, t[from:to]) {
+		return
+	}
+	end := i
+	for end > s.from && (t[end-1] == '>' || t[end-1] == ' ') {
+		end--
+	}
+	start := end
+	for start > s.from && end-start < 4*maxPairName && t[start-1] != '\n' && t[start-1] != ';' && t[start-1] != '&' && t[start-1] != '|' {
+		start--
+	}
+	line := bytes.TrimLeft(t[start:end], " \t")
+	start = end - len(line)
+	for _, command := range []string{"echo ", "printf "} {
+		if bytes.HasPrefix(line, []byte(command)) {
+			s.echoed(span{start + len(command), end})
+			s.unordered = true
+		}
+	}
+	if bytes.HasPrefix(line, []byte("cat")) {
+		rest := t[to:min(len(t), to+maxPairName)]
+		if n := bytes.IndexByte(rest, '\n'); n > 0 {
+			rest = rest[:n]
+		}
+		at := bytes.Index(rest, []byte("<<"))
+		if at >= 0 {
+			at += to
+		} else if at = bytes.Index(line, []byte("<<")); at >= 0 {
+			at += start
+		}
+		if end := bytes.IndexByte(t[to:], '\n'); at >= 0 && end >= 0 && (at+2 == len(t) || t[at+2] != '<') {
+			d := delimiter(t, at+2)
+			s.document(to+end+1, t[d.from:d.to])
+			s.unordered = true
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package redact
+
+import (
+	"bytes"
+	"strings"
+)
+
+// A use is how programs accept secrets that need no kind of their own.
+type use struct {
+	names string
+	// flags are options that want a secret as the next word: "-w". With "*" it
+	// may also be attached, and with ":" it only is. With "=" the next word is
+	// KEY=SECRET, with "@" it is the name of a variable and the one after it a
+	// secret if the name is sensitive, with "#" the one after the next is the
+	// secret, and with "~" the next word is none. With "!" the next word is one if
+	// an option with "@" has named it.
+	flags string
+	// verbs are words with the number of the argument behind them that is the
+	// secret: "unlock:1". ":1" counts from the program, ":0" is standard input.
+	verbs string
+}
+
+var uses = [...]use{
+	// Databases and message brokers.
+	{"beeline sqlline cypher-shell cbq couchbase-cli hdbsql isql-fb", "-p*", ""},
+	{"vsql", "-w*", ""},
+	{"gbak gfix gsec", "-pas -password", ""},
+	{"influx", "-t", ""},
+	{"db2", "", "using:1"},
+	{"isql iusql", "", ":3"},
+	{"neo4j-admin", "", "set-initial-password:1"},
+	{"mosquitto_passwd", "", ":3"},
+	{"mqttx", "-P*", ""},
+	{"mysqladmin", "", "password:1"},
+	{"sp_addlogin", "", ":2"},
+	{"sp_password", "", ":1 :2"},
+	{"deluge-console", "", "connect:3"},
+	// Vaults.
+	{"vault bao", "", "login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1"},
+	{"bw", "--session", "login:2 unlock:1"},
+	{"rclone", "", "obscure:1"},
+	{"doppler", "", "set:2"},
+	{"credstash", "", "put:2"},
+	{"berglas", "", "create:2"},
+	{"chamber", "", "write:3"},
+	{"virsh", "--base64", "secret-set-value:2"},
+	{"lpass", "", "login:0"},
+	{"git-crypt", "", "unlock:0"},
+	{"kubeseal aespipe vncpasswd grub-mkpasswd-pbkdf2 argon2 saslpasswd2 htdigest", "", ":0"},
+	{"anydesk openconnect adcli hdiutil", "", ":0"},
+	{"terraform tofu jf heroku", "", "login:0"},
+	{"realm", "", "join:0"},
+	{"ipa", "", "user-add:0 user-mod:0 passwd:0"},
+	{"llm", "--value", "keys:0"},
+	{"databricks", "--string-value --bytes-value", "configure:0"},
+	{"swarm", "", "unlock:0"},
+	// Clouds and builds.
+	{"az", "--key-value --secure-environment-variables=", ""},
+	{"drone", "--data", ""},
+	{"pulumi", "--secret#", ""},
+	{"cf", "", "auth:2 create-user:2"},
+	{"mc mcli", "", "set:4 host:5 user:4"},
+	{"vercel", "", "secrets:3"},
+	{"user-secrets", "", "set:2"},
+	{"gitlab-runner", "-r", ""},
+	{"transmission-remote", "-n --auth", ""},
+	{"b2", "", "authorize-account:2 authorize:2"},
+	{"cloudflared", "", "install:1"},
+	{"cargo", "--registry~", "login:1"},
+	{"wandb snyk", "", "login:1 auth:1"},
+	{"nuget", "", "setApiKey:1 setapikey:1 push:2"},
+	{"ansible-vault", "--name~ -n~ --vault-id~ --vault-password-file~ --encrypt-vault-id~ --output~", "encrypt_string:1"},
+	{"glab", "-v --value", ""},
+	{"slackcat", "-t", ""},
+	{"hatch", "-a", ""},
+	{"gem", "--key", ""},
+	{"mix", "--key", ""},
+	{"cypress", "--key -k", ""},
+	{"kaggle", "-v", ""},
+	{"mvn", "-emp -ep", ""},
+	{"vsce ovsx cabal cpan-upload", "-p*", ""},
+	{"altool", "-p", ""},
+	{"drush", "", "upwd:2 user:password:2 user-password:2"},
+	{"grafana-cli grafana", "", "reset-admin-password:1"},
+	{"samba-tool", "", "create:2 add:2"},
+	// Cryptography and archives.
+	{"openssl", "-psk", ""},
+	{"keytool", "-new", ""},
+	{"signtool", "/p", ""},
+	{"certutil certreq", "-p", ""},
+	{"djoin", "/p", ""},
+	{"pk12util", "-W -K", ""},
+	{"gpg-preset-passphrase", "-P", ""},
+	{"ccrypt ccencrypt ccdecrypt", "-K --key", ""},
+	{"mcrypt mdecrypt", "-k", ""},
+	{"aescrypt mutool veracrypt truecrypt fcrackzip", "-p", ""},
+	{"slappasswd", "-s", ""},
+	{"security", "-k", ""},
+	// Directories, networks and machines.
+	{"kadmin kadmin.local", "-w -pw", ""},
+	{"ipa-server-install ipa-client-install ipa-replica-install", "-p -a -w", ""},
+	{"bloodhound-python enum4linux racadm openfortivpn snx certipy", "-p", ""},
+	{"swift", "-K", ""},
+	{"winrs", "-p: /p:", ""},
+	{"wlfreerdp sdl-freerdp sqlpackage", "/p: /tp: /sp:", ""},
+	{"schtasks", "/p /rp", ""},
+	{"reg", "/v@ /d!", ""},
+	{"dscl", "-passwd#", ""},
+	{"networksetup", "-setairportnetwork~", ":2"},
+	{"sendemail sendEmail", "-xp", ""},
+	{"swaks", "-au~ -ap", ""},
+	{"irssi", "-w", ""},
+	{"yt-dlp youtube-dl gallery-dl megaput megaget megals megadl", "-p*", ""},
+	{"mega-login", "", ":2"},
+	{"jq yq", "--arg@ --argjson@", ""},
+	// The configuration of routers.
+	{"enable", "", "secret:1 password:1"},
+	{"username", "", "secret:1 password:1"},
+	{"neighbor", "", "password:1"},
+	{"snmp-server", "", "community:1"},
+	{"tacacs-server radius-server", "", "key:1"},
+	{"crypto", "", "key:1"},
+	{"message-digest-key", "", "md5:1"},
+	{"key-string plain-text-password wpa-passphrase wpa-psk", "", ":1"},
+	{"Xauth IPSec", "", "password:1 secret:1"},
+	{"IDENTIFY", "", ":1"},
+	{"oper", "", ":2"},
+	{"teamviewer", "", "passwd:1"},
+}
+
+// plainWords are names of programs that prose has too: they start their line,
+// and a secret behind them ends it or looks like one.
+const plainWords = "enable username neighbor realm crypto Xauth IPSec oper IDENTIFY"
+
+// The marks of flags.
+const (
+	flagNext      = 0
+	flagAttached  = '*'
+	flagInside    = ':'
+	flagPair      = '='
+	flagVariable  = '@'
+	flagSecond    = '#'
+	flagOther     = '~'
+	flagDescribed = '!'
+)
+
+// A rule is a use as it is read.
+type rule struct {
+	flags []flagRule
+	verbs []verbRule
+	plain bool
+}
+
+type flagRule struct {
+	name string
+	mark byte
+}
+
+type verbRule struct {
+	name      string
+	arguments uint16 // a set of numbers, with 0 for standard input
+}
+
+// rules has the uses by program.
+var rules = func() map[string]*rule {
+	table := make(map[string]*rule)
+	for _, u := range uses {
+		r := new(rule)
+		for flag := range strings.FieldsSeq(u.flags) {
+			mark := flag[len(flag)-1]
+			if strings.IndexByte("*:=@#~!", mark) < 0 {
+				r.flags = append(r.flags, flagRule{flag, flagNext})
+				continue
+			}
+			r.flags = append(r.flags, flagRule{flag[:len(flag)-1], mark})
+		}
+		for verb := range strings.FieldsSeq(u.verbs) {
+			n := len(verb) - len(":1")
+			r.verbs = append(r.verbs, verbRule{verb[:n], 1 << (verb[n+1] - '0')})
+		}
+		for name := range strings.FieldsSeq(u.names) {
+			table[name] = r
+		}
+	}
+	for name := range strings.FieldsSeq(plainWords) {
+		if r := table[name]; r != nil {
+			r.plain = true
+		}
+	}
+	return table
+}()
+
+// flag returns the mark of w, an option, and where in it a secret starts that is
+// attached.
+func (r *rule) flag(w []byte) (mark byte, at int, ok bool) {
+	for i := range r.flags {
+		f := &r.flags[i]
+		n := len(f.name)
+		switch {
+		case !bytes.HasPrefix(w, []byte(f.name)):
+		case len(w) == n:
+			return f.mark, 0, f.mark != flagInside
+		case f.mark == flagInside && w[n] == ':', n > 2 && w[n] == '=':
+			return f.mark, n + 1, true
+		case f.mark == flagAttached && n == 2:
+			return f.mark, n, true
+		}
+	}
+	return 0, 0, false
+}
+
+// verb returns the numbers of the arguments behind w that are secrets. The verb
+// "" is the program itself.
+func (r *rule) verb(w []byte) (arguments uint16) {
+	for i := range r.verbs {
+		if string(w) == r.verbs[i].name {
+			arguments |= r.verbs[i].arguments
+		}
+	}
+	return arguments
+}
