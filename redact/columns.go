@@ -49,11 +49,11 @@ func (s *scanner) columns(i int) {
 	for at := i + 1; ; {
 		for n := 0; ; n++ {
 			begin := at
-			v, next := s.literal(at, len(t), 1<<10)
+			v, next := s.literal(at, len(t), 2*maxOther)
 			if next < 0 {
 				next = begin
 			}
-			s.tuples = next
+			s.tuples = max(next, v.to)
 			if n < maxColumns && secret>>n&1 != 0 {
 				if v.from == v.to && next > begin {
 					v = s.literalIn(begin, next)
@@ -70,7 +70,7 @@ func (s *scanner) columns(i int) {
 		for at < len(t) && (t[at] <= ' ' || t[at] == ',') {
 			at++
 		}
-		if at >= len(t) || t[at] != '(' || at == s.tuples {
+		if at >= len(t) || t[at] != '(' {
 			return
 		}
 		at++

@@ -495,7 +495,7 @@ func (s *scanner) commands() {
 		if before == 0 && c.programs != 0 {
 			began = from
 		}
-		if f == lastWord && (i < len(t) && t[i] >= ' ' && classes[t[i]]&isQuote == 0 && !isSaid(w) || !s.startsLine(began) || bytes.ContainsAny(t[began:from], ",`'\"")) {
+		if f == lastWord && (i < len(t) && t[i] >= ' ' && classes[t[i]]&isQuote == 0 && !isSaid(w) || from-began > maxPair || !s.startsLine(began) || bytes.ContainsAny(t[began:from], ",`'\"")) {
 			f = noSecret
 		}
 		switch {
@@ -581,15 +581,17 @@ func (s *scanner) continued(i int) bool {
 // behind at has that form, and returns where the argument ends.
 func (s *scanner) argument(from, at int, f form) int {
 	t := s.text
-	to := s.shellWord(from)
 	quoted := from > 0 && classes[t[from-1]]&isQuote != 0
-	if quoted && at == 0 {
+	to := from
+	if !quoted { // it would read on from the closing quote, through all that follow
+		to = s.shellWord(from)
+	} else if at == 0 {
 		level := 0
 		for level < from-1 && t[from-2-level] == '\\' {
 			level++
 		}
 		to = s.closing(from-1, level)
-	} else if quoted {
+	} else {
 		to = s.credentialEnd(from)
 	}
 	from += at
@@ -619,8 +621,12 @@ func (s *scanner) shellWord(i int) int {
 	for i < len(t) {
 		switch b := t[i]; {
 		case b == '\'' || b == '"':
+			if s.unquoted == b {
+				return i
+			}
 			end := bytes.IndexByte(t[i+1:], b)
 			if end < 0 {
+				s.unquoted = b // nor will there be one further on
 				return i
 			}
 			i += end + 2

@@ -25,6 +25,8 @@ type scanner struct {
 	name     folded // the name that is being read
 	under    span   // the lines under a plural name
 	assigns  byte   // the separator in them
+	unquoted byte   // a quote that is not in the rest of the text
+	written  int    // the end of the document last written to a file
 	tuples   int    // the end of the tuples of values last seen
 	pair     int    // up to here a member may hold the secret that an earlier one names
 	runs     [len(formatSets)]ahead
@@ -67,7 +69,7 @@ func (s *scanner) credentials(text []byte) []span {
 func (s *scanner) scan(text []byte, hint int) {
 	s.text, s.from, s.password, s.token, s.aws = text, 0, span{-1, -1}, 0, false
 	s.at, s.end, s.pair = ahead{}, ahead{}, 0
-	s.under, s.tuples, s.unordered = span{}, 0, false
+	s.under, s.tuples, s.written, s.unquoted, s.unordered = span{}, 0, 0, 0, false
 	if hint&lookPlain != 0 {
 		s.triggers()
 		if s.aws {

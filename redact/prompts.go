@@ -147,21 +147,26 @@ func (s *scanner) clause(run, i int) span {
 // behindLogin reports whether the word at i is behind "login NAME" or the like,
 // as in netrc.
 func behindLogin(t []byte, i int) bool {
-	words := bytes.Fields(t[max(0, i-maxPairName):i])
-	n := len(words)
-	if n > 0 && string(words[n-1]) == "set" && t[i] == 'P' && i+1 < len(t) && t[i+1] == 'A' {
-		return true
+	word := func() []byte {
+		for i > 0 && t[i-1] <= ' ' {
+			i--
+		}
+		to := i
+		for i > 0 && to-i <= maxPairName && t[i-1] > ' ' {
+			i--
+		}
+		return t[i:to]
 	}
-	if n < 2 {
+	upper := i+1 < len(t) && t[i+1] == 'A' // PASSWORD
+	switch string(word()) {
+	case "set":
+		return upper
+	case "", "and", "or", "for", "with", "a", "the", "has", "by", "to", "+", "/", "&":
 		return false
 	}
-	switch string(words[n-2]) {
+	switch string(word()) {
 	case "login", "user", "username", "account":
-		switch string(words[n-1]) {
-		case "and", "or", "for", "with", "a", "the", "has", "by", "to", "+", "/", "&":
-		default:
-			return true
-		}
+		return true
 	}
 	return false
 }
@@ -301,6 +306,9 @@ func (s *scanner) sent(to, i int) span {
 // secret in it and ">" is at i.
 func (s *scanner) redirected(i int) {
 	t := s.text
+	if i < s.written {
+		return
+	}
 	from := i + 1
 	for from < len(t) && from-i < maxGap && (t[from] == ' ' || t[from] == '"' || t[from] == '\'') {
 		from++
@@ -341,7 +349,7 @@ func (s *scanner) redirected(i int) {
 		}
 		if end := bytes.IndexByte(t[to:], '\n'); at >= 0 && end >= 0 && (at+2 == len(t) || t[at+2] != '<') {
 			d := delimiter(t, at+2)
-			s.document(to+end+1, t[d.from:d.to])
+			s.written = s.document(to+end+1, t[d.from:d.to])
 			s.unordered = true
 		}
 	}
