@@ -272,6 +272,12 @@ func (f *folded) fold(name []byte) {
 	*f = folded{all: f.all[:0], edges: f.edges[:0]}
 	for i := 0; i < len(name); {
 		if c := name[i]; c < utf8.RuneSelf {
+			if 'a' <= c && c <= 'z' && f.upper == 0 && !f.fresh && f.digits == 0 { // as add does
+				f.last = len(f.all)
+				f.all, f.edges = append(f.all, c), append(f.edges, false)
+				i++
+				continue
+			}
 			f.add(rune(c))
 			i++
 			continue

@@ -202,12 +202,42 @@ func (w *wordSet) has(b []byte) bool {
 	return w[h/64]>>(h%64)&1 != 0
 }
 
+// A programSlot is a program in a table with open addressing, which needs a
+// third of the time of a map.
+type programSlot struct {
+	name  string
+	kinds programs
+}
+
+const programSlots = 1 << 11
+
+var programHash = func() *[programSlots]programSlot {
+	var slots [programSlots]programSlot
+	for name, kinds := range programTable {
+		at := slotOf([]byte(name))
+		for slots[at].name != "" {
+			at = (at + 1) % programSlots
+		}
+		slots[at] = programSlot{name, kinds}
+	}
+	return &slots
+}()
+
+func slotOf(name []byte) uint32 {
+	return hashWord(name[0], name[1], name[len(name)-1], len(name)) % programSlots
+}
+
 // programOf returns the kinds of the program of that name.
 func programOf(name []byte) programs {
 	if len(name) < 2 || len(name) > maxProgram || !wordStarts.has(name) {
 		return 0
 	}
-	return programTable[string(name)]
+	for at := slotOf(name); programHash[at].name != ""; at = (at + 1) % programSlots {
+		if programHash[at].name == string(name) {
+			return programHash[at].kinds
+		}
+	}
+	return 0
 }
 
 // wordAt returns the kinds of the program whose name starts at text[i].

@@ -325,7 +325,7 @@ func (s *scanner) redirected(i int) {
 		end--
 	}
 	start := end
-	for start > s.from && end-start < 4*maxPairName && t[start-1] != '\n' && t[start-1] != ';' && t[start-1] != '&' && t[start-1] != '|' {
+	for start > s.from && end-start < maxPrompt && t[start-1] != '\n' && t[start-1] != ';' && t[start-1] != '&' && t[start-1] != '|' {
 		start--
 	}
 	line := bytes.TrimLeft(t[start:end], " \t")

@@ -27,7 +27,9 @@ var hostileUnits = []string{
 	"\"\\n", "cookie: \\u0041", `\\\\`, "-a\\", "-a,", "]=", "+=", "key", "sk", "a1", "cHc9eA", "<a>", "<key>password</key>", "a@", "curl -u a:b ", "pass ",
 	"pw 'a", "sk_", "a: |\n ", "password: |\n ", "password:\n", "['a',", "git config a ", "70773d78", "hf_", "docker login -p ", "echo a|sudo -S ", "telegram a",
 	"okta ", "${a}", "password={{", "password=$(", "mysql\n", "mysql -p\"", "htpasswd -b a b ", "<<EOF\n", "EOF\n", "a|", "aaaaaaaaaaaaaaa|", "12345678:", ".acc", "|",
-	`{"password":"`, `{"a":"{\"`, "'", "\"", "`", "(", "token=`", "%7B%22", "\\\"token\\\":\\\"", "password 'a' ", "ops_eyJ", "https://a@", "?key=", "&sig=a",
+	"nmcli password 'a' ", "cat <<A > pw\n", "(password)VALUES('", ")VALUES(", "enable secret h:5432:push ", ">pw -a ", "fill('token= ", "tokens:\n - ", "tokens:\n", "[tokens]\n",
+	"token=`API key: ", "connect(", "PDO('a',", "hash(b'", "*:*:", "h:5432:", "password for ", "PASSWORD FOR a = ", "password $$", "send \"", "pass <(echo ", "key: a\n", "bw unlock ",
+	"ansible-vault --name ", "printf -v pw ", "mysql -p\"'", "password E'", "['password'] \"", "stringData={", "a@tcp(", ":a@", `{"password":"`, `{"a":"{\"`, "'", "\"", "`", "(", "token=`", "%7B%22", "\\\"token\\\":\\\"", "password 'a' ", "ops_eyJ", "https://a@", "?key=", "&sig=a",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the
