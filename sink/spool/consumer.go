@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ErrBusy means that another process consumes the session.
@@ -118,6 +119,8 @@ func removeAll(f FS, dir string) error {
 	if err != nil {
 		return err
 	}
+	// A crash leaves the lock as long as any other file.
+	names = slices.DeleteFunc(names, func(name string) bool { return name == lockFile })
 	for _, name := range append(names, lockFile) {
 		if err := f.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
