@@ -200,6 +200,38 @@ func TestInvalidRecord(t *testing.T) {
 	}
 }
 
+// TestBatchesAreCompressed reads the attributes of a record batch: LZ4, which
+// every supported broker has and which costs little memory.
+func TestBatchesAreCompressed(t *testing.T) {
+	const attributes, codecs, lz4 = 21, 7, 3 // where they are in a batch; their lowest bits are the codec
+	c := fake(t)
+	var batches [][]byte
+	var mu sync.Mutex
+	c.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		c.KeepControl()
+		batches = append(batches, bytes.Clone(r.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records))
+		return nil, nil, false
+	})
+	p, _ := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+	lines := batch(0, 500)
+	if err := p.Write(t.Context(), "s", lines); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	size := len(bytes.Join(lines, nil))
+	for _, b := range batches {
+		if codec := b[attributes+1] & codecs; codec != lz4 || len(b) > size/2 {
+			t.Errorf("codec %d, %d bytes for %d of lines; want codec %d, less than half", codec, len(b), size, lz4)
+		}
+	}
+	if len(batches) == 0 {
+		t.Error("no batch was sent")
+	}
+}
+
 // TestProducerErrors injects errors that ask a producer to begin anew, that say nothing of
 // whether the records were kept, or that a cluster gives while it moves leaders:
 // the same records are written again until they are kept.
