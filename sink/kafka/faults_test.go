@@ -2,12 +2,14 @@ package kafka_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink"
@@ -229,6 +231,26 @@ func TestBatchesAreCompressed(t *testing.T) {
 	}
 	if len(batches) == 0 {
 		t.Error("no batch was sent")
+	}
+}
+
+// TestLeaderMoves writes on after the partition has gone to another broker.
+func TestLeaderMoves(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	p, _ := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // so that a producer that stays with the old one fails
+	defer cancel()
+	for i := range 4 {
+		if err := c.MoveTopicPartition("t", 0, int32(i%2)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Write(ctx, "s", batch(i, 1)); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
 	}
 }
 
