@@ -8,12 +8,12 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A commandConfig is the operator's part of the detection of commands. Its
-// patterns are immutable; the pool guards itself.
+// A commandConfig is the operator's part of the detection of commands. It is
+// immutable; copies share the pool, which guards itself.
 type commandConfig struct {
 	Patterns []*regexp.Regexp // of CommandPattern
 
-	shells sync.Pool // of *shell
+	shells *sync.Pool // of *shell; nil if they are not kept
 }
 
 const (
@@ -38,7 +38,10 @@ func detectCommand(text string, c *commandConfig) (found Detectors) {
 	if len(text) > maxCommand {
 		return found | Opaque
 	}
-	sh, _ := c.shells.Get().(*shell)
+	var sh *shell
+	if c.shells != nil {
+		sh, _ = c.shells.Get().(*shell)
+	}
 	if sh == nil {
 		sh = &shell{parser: syntax.NewParser()}
 	}
@@ -50,7 +53,10 @@ func detectCommand(text string, c *commandConfig) (found Detectors) {
 		}
 	}()
 	found |= sh.judge(text)
-	c.shells.Put(sh)
+	if c.shells != nil {
+		sh.forget()
+		c.shells.Put(sh)
+	}
 	return found
 }
 

@@ -20,12 +20,15 @@ var (
 	codeFork     = regexp.MustCompile(`(?s)\bfork\s+while\b|\bwhile\b.*\bfork\b|\bfork\s*(?:\(\))?\s*(?:until|;\s*redo)|\bloop\s*\{\s*fork|exec\s+\$0\s+if\s+fork`)
 	codeShutdown = regexp.MustCompile(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`)
 	codeExec     = regexp.MustCompile("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do shell script|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x")
-	codeEval     = regexp.MustCompile(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|importlib)\s*\(?`)
-	codeRemote   = regexp.MustCompile(`(?i)\burlopen\b|\brequests\.|\burllib|\bhttps?\.(?:get|request)|\bfetch\(|\bhttp\.client|\bopen-uri|\bURI\.open|\bNet::HTTP|\bLWP::|\bcurl_exec|file_get_contents\(\s*["']http|\bOpenURI|\bURI\(`)
-	codeDecode   = regexp.MustCompile(`(?i)\bb(?:64|32|85|16|ase64)|decode|\bunpack\b|\bpack\b|fromhex|\batob\b|Buffer\.from|\bcodecs\b|\bzlib\b|decompress|\bchr\b|fromCharCode|\brot13\b|\breverse\b|\[::-1\]|str_rot13|gzinflate|\bmarshal\b|\bpickle\b|\bhex2bin\b|\\x[0-9a-f]{2}`)
-	codeSecret   = regexp.MustCompile(`(?:\.ssh/id_|/etc/shadow|\.aws/credentials|\.netrc|\.git-credentials|\.pgpass|["'/]\.env["'])`)
-	codeSocket   = regexp.MustCompile(`(?s)\bsocket\b.*\b(?:dup2|subprocess|pty|exec|spawn|system|/bin/)|\bfsockopen\b.*\b(?:exec|system|proc_open)|\bTCPSocket\b.*\b(?:exec|spawn|IO\.popen|sh)\b`)
-	codeIndirect = regexp.MustCompile(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`)
+	// a command that is not written in the code, or that the code prints to a shell
+	codeRunsValue = regexp.MustCompile(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`)
+	codeInput     = regexp.MustCompile(`\bARGV\b|\bargv\b|\$argv\b|\bstdin\b|\bSTDIN\b|\benviron\b|\bgetenv\b|\bENV\b|process\.env|<>|\binput\(|\bgets\b`)
+	codeEval      = regexp.MustCompile(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|importlib)\s*\(?`)
+	codeRemote    = regexp.MustCompile(`(?i)\burlopen\b|\brequests\.|\burllib|\bhttps?\.(?:get|request)|\bfetch\(|\bhttp\.client|\bopen-uri|\bURI\.open|\bNet::HTTP|\bLWP::|\bcurl_exec|file_get_contents\(\s*["']http|\bOpenURI|\bURI\(`)
+	codeDecode    = regexp.MustCompile(`(?i)\bb(?:64|32|85|16|ase64)|decode|\bunpack\b|\bpack\b|fromhex|\batob\b|Buffer\.from|\bcodecs\b|\bzlib\b|decompress|\bchr\b|fromCharCode|\brot13\b|\breverse\b|\[::-1\]|str_rot13|gzinflate|\bmarshal\b|\bpickle\b|\bhex2bin\b|\\x[0-9a-f]{2}`)
+	codeSecret    = regexp.MustCompile(`(?:\.ssh/id_|/etc/shadow|\.aws/credentials|\.netrc|\.git-credentials|\.pgpass|["'/]\.env["'])`)
+	codeSocket    = regexp.MustCompile(`(?s)\bsocket\b.*\b(?:dup2|subprocess|pty|exec|spawn|system|/bin/)|\bfsockopen\b.*\b(?:exec|system|proc_open)|\bTCPSocket\b.*\b(?:exec|spawn|IO\.popen|sh)\b`)
+	codeIndirect  = regexp.MustCompile(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`)
 )
 
 // code judges code of another language than the shell's.
@@ -62,6 +65,9 @@ func (s *shell) code(language, text string) {
 	execs := codeExec.MatchString(text)
 	if execs || language == "tcl" {
 		s.literals(text)
+		if (codeRunsValue.MatchString(text) || codeInput.MatchString(text)) && (language != "node" || strings.Contains(text, "child_process") || strings.Contains(text, "Bun")) && language != "tcl" {
+			s.found |= Opaque
+		}
 	}
 	if evals := codeEval.MatchString(text); (evals || execs) && language != "awk" {
 		if codeRemote.MatchString(text) {
@@ -90,7 +96,7 @@ var literalEval = regexp.MustCompile(`\b(?:eval|exec|compile|assert|__import__|l
 
 // evalsLiteral reports whether all that looks like the evaluation of code is of literals.
 func evalsLiteral(text string) bool {
-	return len(codeEval.FindAllStringIndex(text, maxWords)) <= len(literalEval.FindAllStringIndex(text, maxWords))
+	return len(codeEval.FindAllStringIndex(text, maxExpanded)) <= len(literalEval.FindAllStringIndex(text, maxExpanded))
 }
 
 // literals runs the string literals of code that starts commands: each alone,
@@ -103,7 +109,7 @@ func (s *shell) literals(text string) {
 	fields := make([]field, 0, len(lits))
 	for _, lit := range lits {
 		s.maybeRun(lit)
-		if strings.ContainsAny(lit, " \t\n") || len(fields) > maxWords {
+		if strings.ContainsAny(lit, " \t\n") || len(fields) > maxExpanded {
 			continue
 		}
 		if len(fields) == 0 && !isTriggerWord(baseName(lit)) {
@@ -121,7 +127,7 @@ func (s *shell) literals(text string) {
 // stringLiterals returns what is quoted in code.
 func stringLiterals(text string) []string {
 	var out []string
-	for i := 0; i < len(text) && len(out) < 4*maxWords; i++ {
+	for i := 0; i < len(text) && len(out) < 4*maxExpanded; i++ {
 		q := text[i]
 		end := q
 		switch q {
@@ -491,7 +497,7 @@ func (s *shell) powershell(name string, args []field, in stream) {
 		}
 	}
 	piped := in.kind != noStream && in.kind != emptyStream
-	text := strings.ToLower(join(args))
+	text := strings.ToLower(joinFields(args))
 	switch name {
 	case "remove-item", "ri", "del", "erase", "rd", "rmdir", "deltree":
 		if operands > 0 || piped {
@@ -569,7 +575,7 @@ func (s *shell) powershellCommand(args []field, in stream) {
 			}
 			return
 		case strings.HasPrefix(lower, "-c") && strings.HasPrefix("-command", lower), lower == "/c", lower == "/k":
-			s.runPowershell(join(args[i+1:]), in)
+			s.runPowershell(joinFields(args[i+1:]), in)
 			return
 		case strings.HasPrefix(lower, "-f") && strings.HasPrefix("-file", lower):
 			if i+1 < len(args) {
@@ -578,7 +584,7 @@ func (s *shell) powershellCommand(args []field, in stream) {
 			return
 		case !strings.HasPrefix(lower, "-") && !strings.HasPrefix(lower, "/"):
 			if i == 0 || !oneOf(strings.ToLower(args[i-1].s), "-executionpolicy", "-ep", "-windowstyle", "-w", "-version") {
-				s.runPowershell(join(args[i:]), in)
+				s.runPowershell(joinFields(args[i:]), in)
 				return
 			}
 		}

@@ -143,9 +143,9 @@ func oneOf(s string, words ...string) bool {
 	return false
 }
 
-// join returns the fields as one text, with a space between them, in which a
+// joinFields returns the fields as one text, with a space between them, in which a
 // shell reads what is not known as a variable.
-func join(f []field) string {
+func joinFields(f []field) string {
 	var b strings.Builder
 	for i, w := range f {
 		if i > 0 {

@@ -194,7 +194,7 @@ func (s *shell) gitVerb(verb string, args []field, in stream, clean bool) {
 					for len(rest) > 0 && oneOf(rest[0].s, "--recursive", "--quiet", "-q") {
 						rest = rest[1:]
 					}
-					s.run(join(rest), stream{})
+					s.run(joinFields(rest), stream{})
 					break
 				}
 			}

@@ -45,7 +45,7 @@ func (s *shell) judgeCommand(name string, f []field, in stream) stream {
 	case "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "fish", "rbash", "yash", "tcsh", "csh", "pdksh", "posh", "bosh", "oksh":
 		return s.runShell(f, in)
 	case "eval":
-		text := join(args)
+		text := joinFields(args)
 		var from Detectors
 		for _, a := range args {
 			from |= a.from
@@ -93,7 +93,7 @@ func (s *shell) judgeCommand(name string, f []field, in stream) stream {
 	case "export", "declare", "typeset", "local", "readonly":
 		for _, a := range args {
 			if name, value, ok := strings.Cut(a.s, "="); ok {
-				s.set(name, variable{values: []string{value}, known: !a.unknown, from: a.from}, false)
+				s.set(name, shellVar{values: []string{value}, known: !a.unknown, from: a.from}, false)
 				s.assigned(name, a.code()[strings.IndexByte(a.code(), '=')+1:])
 			}
 		}
@@ -184,7 +184,7 @@ func (s *shell) judgeTool(name string, args []field, in stream) {
 			s.found |= SQLUnfiltered
 		}
 	case "DROP", "drop", "Drop", "DELETE", "TRUNCATE", "UPDATE", "ALTER", "delete", "update", "alter":
-		s.sql(name + " " + join(args))
+		s.sql(name + " " + joinFields(args))
 	default:
 		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || s.tearsDown(name, args) {
 			return
@@ -225,11 +225,11 @@ func (s *shell) deletes(name string, args []field, in stream) bool {
 		p := parseFlags(args, "srI", "size reference")
 		if size, ok := p.value("s", "size"); ok && !p.help && len(p.args) > 0 {
 			n := strings.TrimLeft(size.s, " ")
-			if size.unknown || n == "" || strings.ContainsAny(n[:1], "-<") || strings.Trim(n, "0KMGTPEZYBkib") == "" || n == "%0" {
+			if n == "" || strings.ContainsAny(n[:1], "-<") || strings.Trim(n, "0KMGTPEZYBkib") == "" || n == "%0" {
 				s.found |= EmptyFile
 			}
 		} else if len(p.args) > 0 && strings.EqualFold(p.args[0].s, "table") {
-			s.sql("truncate " + join(args))
+			s.sql("truncate " + joinFields(args))
 		}
 	case "fallocate":
 		if p := parseFlags(args, "lo", "length offset"); p.has("p", "punch-hole", "c", "collapse-range", "z", "zero-range") {
@@ -772,7 +772,7 @@ func (s *shell) stops(name string, p *flags, args []field) {
 			s.found |= Shutdown
 		}
 	case "rundll32":
-		if strings.Contains(strings.ToLower(join(args)), "shutdown") {
+		if strings.Contains(strings.ToLower(joinFields(args)), "shutdown") {
 			s.found |= Shutdown
 		}
 	case "brew":
@@ -828,7 +828,7 @@ func (s *shell) host(name string, p *flags, args []field) {
 	case "umount":
 		bad = p.has("a", "all")
 	case "sysctl":
-		bad = strings.Contains(join(args), "sysrq") && false
+		bad = strings.Contains(joinFields(args), "sysrq") && false
 	}
 	if bad {
 		s.found |= Teardown
@@ -1097,17 +1097,23 @@ func (s *shell) read(name string, args []field, in stream) {
 	p := parseFlags(args, "adinNptu", "")
 	if name != "read" {
 		for _, a := range p.args {
-			s.bind(a.s, variable{from: in.from})
+			s.bind(a.s, shellVar{from: in.from})
 		}
 		return
 	}
 	line, ok := "", in.kind == textStream
 	if ok {
-		line, _, _ = strings.Cut(in.text, "\n")
+		end, hasEnd := p.value("d")
+		if line = in.text; !hasEnd {
+			end.s = "\n"
+		}
+		if end.s != "" {
+			line, _, _ = strings.Cut(line, end.s[:1])
+		}
 	}
 	names := p.args
 	if array, isArray := p.value("a"); isArray {
-		s.bind(array.s, variable{values: strings.Fields(line), known: ok, from: in.from})
+		s.bind(array.s, shellVar{values: strings.Fields(line), known: ok, from: in.from})
 		return
 	}
 	if len(names) == 0 {
@@ -1115,8 +1121,10 @@ func (s *shell) read(name string, args []field, in stream) {
 	}
 	words := strings.Fields(line)
 	for i, n := range names {
-		v := variable{known: ok, from: in.from, values: []string{""}}
+		v := shellVar{known: ok, from: in.from, values: []string{""}}
 		switch {
+		case i == 0 && len(names) == 1:
+			v.values[0] = strings.TrimSpace(line)
 		case i == len(names)-1 && i < len(words):
 			v.values[0] = strings.Join(words[i:], " ")
 		case i < len(words):
@@ -1124,7 +1132,6 @@ func (s *shell) read(name string, args []field, in stream) {
 		}
 		if ok && s.loops > 0 {
 			v.known = false // a later turn reads another line
-			s.maybeRun(strings.Join(words, " "))
 		}
 		s.bind(n.s, v)
 	}
@@ -1151,21 +1158,24 @@ func echo(args []field) stream {
 	if !whole && from&runnable != 0 {
 		return stream{kind: unknownStream, from: from}
 	}
-	text := join(args)
-	if escapes || strings.Contains(text, `\`) && !strings.Contains(text, "\n") {
-		text = string(appendANSI(nil, text))
+	text := joinFields(args)
+	out := stream{kind: textStream, text: text, from: from}
+	if strings.Contains(text, `\`) {
+		if out.alt = string(appendANSI(nil, text)); escapes {
+			out.text = out.alt
+		}
 	}
 	if newline {
-		text += "\n"
+		out.text += "\n"
 	}
-	return stream{kind: textStream, text: text, from: from}
+	return out
 }
 
 // printf returns what printf prints.
 func (s *shell) printf(args []field) stream {
 	if len(args) > 1 && args[0].s == "-v" {
 		out := s.printf(args[2:])
-		s.bind(args[1].s, variable{values: []string{out.text}, known: out.kind == textStream, from: out.from})
+		s.bind(args[1].s, shellVar{values: []string{out.text}, known: out.kind == textStream, from: out.from})
 		return stream{kind: emptyStream}
 	}
 	if len(args) > 0 && args[0].s == "--" {
@@ -1183,7 +1193,7 @@ func (s *shell) printf(args []field) stream {
 	}
 	format, rest := args[0].code(), args[1:]
 	var b []byte
-	for turn := 0; turn == 0 || len(rest) > 0 && turn < maxWords && len(b) < maxValue; turn++ {
+	for turn := 0; turn == 0 || len(rest) > 0 && turn < maxExpanded && len(b) < maxValue; turn++ {
 		used := false
 		start := 0
 		for i := 0; i < len(format); i++ {

@@ -22,6 +22,13 @@ func (s *shell) command(f []field, in stream) stream {
 	}
 	s.depth++
 	defer func() { s.depth-- }()
+	if !s.filling {
+		if filled := fill(f); filled != nil {
+			s.filling = true
+			s.command(filled, in)
+			s.filling = false
+		}
+	}
 	w := f[0]
 	name := baseName(w.s)
 	if w.unknown && strings.Contains(name, hole) || name == "" && w.unknown {
@@ -57,6 +64,24 @@ func (s *shell) command(f []field, in stream) stream {
 		s.runFile(w, f[1:], in, "")
 	}
 	return s.judgeCommand(name, f, in)
+}
+
+// fill returns the words as they are if what is not known in the middle of one
+// is empty, as an unset variable is; nil if that changes nothing.
+func fill(f []field) []field {
+	var out []field
+	for i, w := range f {
+		rest := strings.ReplaceAll(w.s, hole, "")
+		// In git's branch:ref an empty branch would mean something else.
+		if !w.unknown || rest == "" || len(rest) == len(w.s) || rest[0] == ':' || strings.ContainsAny(rest, "/ \n") {
+			continue
+		}
+		if out == nil {
+			out = append([]field(nil), f...)
+		}
+		out[i].s, out[i].unknown, out[i].split = rest, false, false
+	}
+	return out
 }
 
 // maybeCommand judges words that are a command only if an expansion in front of them is empty.
@@ -107,6 +132,9 @@ func (s *shell) feed(in stream, language string) {
 		s.found |= in.from & runnable
 		if language == "" {
 			s.inSubshell(false, func() stream { return s.run(in.text, stream{}) })
+			if in.alt != "" {
+				s.inSubshell(false, func() stream { return s.run(in.alt, stream{}) })
+			}
 		} else {
 			s.code(language, in.text)
 		}
@@ -374,7 +402,7 @@ func (s *shell) wrapped(w wrapper, f []field, in stream) stream {
 
 func (s *shell) inner(w wrapper, args []field, in stream) stream {
 	if w.text {
-		return s.run(join(args), in)
+		return s.run(joinFields(args), in)
 	}
 	return s.command(args, in)
 }
@@ -537,7 +565,7 @@ func (s *shell) runXargs(f []field, in stream) stream {
 			items = []field{{s: strings.TrimSpace(in.text), from: in.from}}
 		}
 	} else if in.kind == emptyStream {
-		return unknown
+		items = nil // GNU xargs runs once
 	}
 	cmd := append([]field(nil), args...)
 	if replace == "" {
@@ -585,7 +613,7 @@ func (s *shell) runParallel(f []field, in stream) stream {
 		}
 		return unknown
 	}
-	text := join(cmd)
+	text := joinFields(cmd)
 	if !strings.Contains(text, "{") {
 		text += " {}"
 	}

@@ -29,7 +29,7 @@ func (s *shell) ssh(args []field, in stream) {
 			host = true
 			args = args[1:]
 		default:
-			s.run(join(args), in)
+			s.run(joinFields(args), in)
 			return
 		}
 	}
@@ -349,7 +349,7 @@ func (s *shell) tmuxKeys(keys []field) {
 			b.WriteString(k.code())
 		}
 	}
-	s.run(typed(b.String()), stream{})
+	s.run(asTyped(b.String()), stream{})
 }
 
 func (s *shell) screen(args []field, in stream) {
@@ -360,7 +360,7 @@ func (s *shell) screen(args []field, in stream) {
 				s.found |= Kill
 			case "stuff":
 				if i+2 < len(args) {
-					s.run(typed(strings.NewReplacer("^M", "\n", `\n`, "\n", `\r`, "\n").Replace(args[i+2].code())), stream{})
+					s.run(asTyped(strings.NewReplacer("^M", "\n", `\n`, "\n", `\r`, "\n").Replace(args[i+2].code())), stream{})
 				}
 			case "exec":
 				s.command(args[i+2:], stream{})

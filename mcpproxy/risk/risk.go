@@ -77,6 +77,7 @@ func New(c Config) (*Assessor, error) {
 		pathNames:    c.Paths.Arguments,
 		text:         c.Text,
 		walks:        &sync.Pool{New: func() any { return new(walk) }},
+		commands:     commandConfig{shells: new(sync.Pool)},
 	}
 	for i, o := range c.Risk {
 		category, ok := ParseCategory(o.Category)

@@ -17,7 +17,7 @@ const (
 	maxOpeners   = 1500           // brackets and words that nest; the parser recurses on them
 	maxOperators = 6000
 	maxItems     = 16 // words of a loop that are tried one by one
-	maxWords     = 64 // words that one brace expansion makes
+	maxExpanded  = 64 // words that one brace expansion makes
 	maxValue     = 4096
 )
 
@@ -28,7 +28,7 @@ type shell struct {
 	reader strings.Reader
 
 	found     Detectors
-	vars      map[string]variable
+	vars      map[string]shellVar
 	functions map[string]*function
 	aliases   map[string]string
 	files     map[string]stream // what the text itself wrote, by path
@@ -36,6 +36,7 @@ type shell struct {
 	hasParams bool
 	zero      string // "$0", if a caller gave it
 	stdin     stream // of the command whose words are expanded
+	filling   bool   // judging a command again, with unset variables as empty
 	branch    int    // above zero in code that may not run
 	loops     int
 	depth     int
@@ -43,8 +44,8 @@ type shell struct {
 	quiet     bool // an unknown parameter as command word is no finding: the function was not called
 }
 
-// A variable is what is known of a variable of the text.
-type variable struct {
+// A shellVar is what is known of a variable of the text.
+type shellVar struct {
 	values []string // more than one for an array
 	known  bool
 	from   Detectors // what running its value would be
@@ -60,6 +61,7 @@ type function struct {
 type stream struct {
 	kind streamKind
 	text string    // of textStream; of fileStream, the path
+	alt  string    // the text if the shell's echo reads escapes; "" if it is the same
 	from Detectors // what running it would be
 }
 
@@ -97,15 +99,20 @@ func (s stream) followedBy(t stream) stream {
 	}
 	switch {
 	case s.kind == textStream && t.kind == textStream && len(s.text)+len(t.text) <= maxCommand:
-		return stream{kind: textStream, text: s.text + t.text, from: s.from | t.from}
+		both := stream{kind: textStream, text: s.text + t.text, from: s.from | t.from}
+		if s.alt != "" || t.alt != "" {
+			both.alt = s.escaped() + t.escaped()
+		}
+		return both
 	}
 	return stream{kind: unknownStream, from: s.from | t.from}
 }
 
 // judge returns what the text does.
 func (s *shell) judge(text string) Detectors {
-	*s = shell{parser: s.parser, budget: shellBudget}
-	s.run(typed(text), stream{})
+	s.forget()
+	s.budget = shellBudget
+	s.run(asTyped(text), stream{})
 	// A function that was only defined is called by a later text.
 	s.quiet = true
 	s.params, s.hasParams = nil, false
@@ -117,9 +124,22 @@ func (s *shell) judge(text string) Detectors {
 	return s.found
 }
 
-// typed returns the text as the shell behind a terminal reads it: without NUL, a
+// escaped returns the text as a shell prints it whose echo reads escapes.
+func (s stream) escaped() string {
+	if s.alt != "" {
+		return s.alt
+	}
+	return s.text
+}
+
+// forget drops what is left of a text, which could hold a secret.
+func (s *shell) forget() {
+	*s = shell{parser: s.parser}
+}
+
+// asTyped returns the text as the shell behind a terminal reads it: without NUL, a
 // carriage return as end of line, erased characters gone.
-func typed(text string) string {
+func asTyped(text string) string {
 	if !strings.ContainsAny(text, "\x00\r\x08\x7f\x03\x15") {
 		return text
 	}
@@ -315,10 +335,10 @@ func (s *shell) inSubshell(lasts bool, f func() stream) stream {
 	if lasts {
 		for name, v := range s.vars {
 			if old, ok := before[name]; ok && !old.equal(v) {
-				before[name] = variable{from: old.from | v.from}
+				before[name] = shellVar{from: old.from | v.from}
 			} else if !ok {
 				if before == nil {
-					before = map[string]variable{}
+					before = map[string]shellVar{}
 				}
 				before[name] = v
 			}
@@ -328,7 +348,7 @@ func (s *shell) inSubshell(lasts bool, f func() stream) stream {
 	return out
 }
 
-func (v variable) equal(w variable) bool {
+func (v shellVar) equal(w shellVar) bool {
 	return v.known && w.known && len(v.values) == 1 && len(w.values) == 1 && v.values[0] == w.values[0]
 }
 
@@ -524,7 +544,7 @@ func (s *shell) forClause(c *syntax.ForClause, in stream) stream {
 			from |= f.from
 		}
 		return s.loop(func() stream {
-			s.bind(iter.Name.Value, variable{from: from})
+			s.bind(iter.Name.Value, shellVar{from: from})
 			return s.maybe(c.Do, in)
 		})
 	}
@@ -535,7 +555,7 @@ func (s *shell) forClause(c *syntax.ForClause, in stream) stream {
 	defer func() { s.loops-- }()
 	out := stream{kind: emptyStream}
 	for _, f := range items {
-		s.bind(iter.Name.Value, variable{values: []string{f.s}, known: !f.unknown})
+		s.bind(iter.Name.Value, shellVar{values: []string{f.s}, known: !f.unknown})
 		out = out.followedBy(s.maybe(c.Do, in))
 	}
 	return out
@@ -625,7 +645,7 @@ func (s *shell) call(c *syntax.CallExpr, in stream) stream {
 	fields := s.fields(c.Args)
 	if len(fields) > 0 && len(c.Assigns) > 0 {
 		// The assignments are the command's environment. One in front of eval lasts that long.
-		before := make([]variable, len(c.Assigns))
+		before := make([]shellVar, len(c.Assigns))
 		for i, a := range c.Assigns {
 			if a.Name != nil {
 				before[i] = s.vars[a.Name.Value]
@@ -652,7 +672,7 @@ func (s *shell) assign(a *syntax.Assign) {
 			// declare "x=y"
 			f := s.joined(a.Value)
 			if name, value, ok := strings.Cut(f.s, "="); ok && !f.unknown {
-				s.set(name, variable{values: []string{value}, known: true}, false)
+				s.set(name, shellVar{values: []string{value}, known: true}, false)
 				s.assigned(name, value)
 			}
 		}
@@ -661,7 +681,7 @@ func (s *shell) assign(a *syntax.Assign) {
 	if a.Index != nil {
 		s.substitutions(a.Index)
 	}
-	v := variable{known: true}
+	v := shellVar{known: true}
 	switch {
 	case a.Array != nil:
 		for _, e := range a.Array.Elems {
@@ -694,7 +714,7 @@ func (s *shell) assign(a *syntax.Assign) {
 }
 
 // set assigns. In code that may not run, the variable may also keep what it had.
-func (s *shell) set(name string, v variable, add bool) {
+func (s *shell) set(name string, v shellVar, add bool) {
 	old, ok := s.vars[name]
 	if add && ok {
 		v.known = v.known && old.known
@@ -721,9 +741,9 @@ func (s *shell) set(name string, v variable, add bool) {
 }
 
 // bind makes v what is known of a variable.
-func (s *shell) bind(name string, v variable) {
+func (s *shell) bind(name string, v shellVar) {
 	if s.vars == nil {
-		s.vars = map[string]variable{}
+		s.vars = map[string]shellVar{}
 	}
 	s.vars[name] = v
 }

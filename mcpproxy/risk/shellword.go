@@ -91,7 +91,7 @@ func (s *shell) fields(words []*syntax.Word) []field {
 			}
 		}
 		if syntax.SplitBraces(w) {
-			n := maxWords
+			n := maxExpanded
 			for _, parts := range braces(w.Parts, &n) {
 				s.parts(&e, parts, false)
 				e.end()
@@ -440,7 +440,7 @@ func (s *shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 		from |= arg.from
 		value, ok = alter(p.Exp.Op, value, ok, arg)
 		if ok && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
-			s.set(name, variable{values: []string{value}, known: true, from: from}, false)
+			s.set(name, shellVar{values: []string{value}, known: true, from: from}, false)
 		}
 	case p.Repl != nil:
 		orig, with := s.joined(p.Repl.Orig), s.joined(p.Repl.With)
@@ -505,7 +505,7 @@ func (s *shell) positional(e *expansion, p *syntax.ParamExp, quoted bool) {
 }
 
 // lookup returns the value of a variable, and whether it is known.
-func (s *shell) lookup(name string) (variable, bool) {
+func (s *shell) lookup(name string) (shellVar, bool) {
 	if v, ok := s.vars[name]; ok {
 		return v, v.known
 	}
@@ -527,23 +527,23 @@ func (s *shell) lookup(name string) (variable, bool) {
 			case n == 0:
 				value = "sh"
 			case !s.hasParams:
-				return variable{}, false
+				return shellVar{}, false
 			case n <= len(s.params):
 				f := s.params[n-1]
-				return variable{values: []string{f.s}, known: !f.unknown, from: f.from}, !f.unknown
+				return shellVar{values: []string{f.s}, known: !f.unknown, from: f.from}, !f.unknown
 			}
-			return variable{values: []string{value}, known: true}, true
+			return shellVar{values: []string{value}, known: true}, true
 		}
-		return variable{}, false
+		return shellVar{}, false
 	}
-	return variable{values: []string{value}, known: true}, true
+	return shellVar{values: []string{value}, known: true}, true
 }
 
 // element returns the element of an array, or all.
-func (v variable) element(index syntax.ArithmExpr) (variable, bool) {
+func (v shellVar) element(index syntax.ArithmExpr) (shellVar, bool) {
 	w, ok := index.(*syntax.Word)
 	if !ok {
-		return variable{from: v.from}, false
+		return shellVar{from: v.from}, false
 	}
 	switch lit := w.Lit(); lit {
 	case "@", "*":
@@ -551,23 +551,23 @@ func (v variable) element(index syntax.ArithmExpr) (variable, bool) {
 	default:
 		n, err := strconv.Atoi(lit)
 		if err != nil {
-			return variable{from: v.from}, false
+			return shellVar{from: v.from}, false
 		}
 		if n < 0 {
 			n += len(v.values)
 		}
 		if n < 0 || n >= len(v.values) {
-			return variable{values: []string{""}, known: true, from: v.from}, true
+			return shellVar{values: []string{""}, known: true, from: v.from}, true
 		}
-		return variable{values: v.values[n : n+1], known: true, from: v.from}, true
+		return shellVar{values: v.values[n : n+1], known: true, from: v.from}, true
 	}
 }
 
 // slice returns ${value:offset:length}. The first character of some variables is
 // known, although they are not.
 func slice(value string, ok bool, name string, sl *syntax.Slice) (string, bool) {
-	offset, okOffset := number(sl.Offset)
-	length, okLength := number(sl.Length)
+	offset, okOffset := integer(sl.Offset)
+	length, okLength := integer(sl.Length)
 	if sl.Length == nil {
 		length, okLength = len(value), true
 	}
@@ -592,16 +592,16 @@ func slice(value string, ok bool, name string, sl *syntax.Slice) (string, bool) 
 	return value[offset:end], true
 }
 
-func number(x syntax.ArithmExpr) (int, bool) {
+func integer(x syntax.ArithmExpr) (int, bool) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		n, err := strconv.Atoi(x.Lit())
 		return n, err == nil
 	case *syntax.UnaryArithm:
-		n, ok := number(x.X)
+		n, ok := integer(x.X)
 		return -n, ok && x.Op == syntax.Minus
 	case *syntax.ParenArithm:
-		return number(x.X)
+		return integer(x.X)
 	}
 	return 0, false
 }
