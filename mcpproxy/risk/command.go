@@ -74,6 +74,7 @@ func scanGate(text string) (g gate) {
 	const basis, prime = 2166136261, 16777619
 	h, n := uint32(basis), 0
 	first, token := true, false // in the first word of a command; in or behind a word
+	slash := false              // in a word that is a path
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch k := gateClass[c]; k {
@@ -94,17 +95,18 @@ func scanGate(text string) (g gate) {
 			switch k {
 			case classSpace:
 				first = first && !token
+				slash = false
 				continue
 			case classBreak:
 				if c == '(' && i+1 < len(text) && text[i+1] == ')' {
 					g |= gateMeta // a function
 				}
-				first, token = true, false
+				first, token, slash = true, false, false
 				continue
 			case classMeta:
 				g |= gateMeta
 			case classFirst:
-				if first {
+				if first || slash && c != '=' && c != '!' {
 					g |= gateMeta
 				}
 			case classQuote:
@@ -127,6 +129,7 @@ func scanGate(text string) (g gate) {
 				}
 			}
 			token = true
+			slash = slash || c == '/'
 		}
 	}
 	if n > 0 && n <= maxTrigger && isTrigger(h) {

@@ -23,10 +23,14 @@ func TestBash(t *testing.T) {
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
-	count := 10000
-	if testing.Short() {
+	count := 2500
+	switch {
+	case os.Getenv("SOAK") != "":
+		count = 10000
+	case testing.Short():
 		count = 500
 	}
+	t.Parallel()
 	const batch = 250
 	shims := makeShims(t)
 	r := rand.New(rand.NewPCG(11, 358))

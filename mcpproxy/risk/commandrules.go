@@ -110,7 +110,7 @@ func (s *shell) judgeCommand(name string, f []field, in stream) stream {
 				s.runField(a, stream{})
 			}
 		}
-	case "curl", "wget", "wget2", "iwr", "irm", "http", "https", "xh", "httpie", "aria2c", "lynx", "w3m", "fetch", "lwp-request", "GET", "Invoke-WebRequest":
+	case "curl", "wget", "wget2", "iwr", "irm", "http", "https", "xh", "httpie", "aria2c", "lynx", "w3m", "fetch", "lwp-request", "Invoke-WebRequest":
 		s.judgeTool(name, args, in)
 		out.from |= RemoteExec
 	default:
@@ -243,7 +243,7 @@ func (s *shell) deletes(name string, args []field, in stream) bool {
 		s.archives(name, args, in)
 	case "Remove-Item", "remove-item", "REMOVE-ITEM", "ri", "del", "erase", "rd", "DEL", "RD", "ERASE", "RMDIR", "Clear-Content", "clear-content", "deltree",
 		"Clear-RecycleBin", "Format-Volume", "Clear-Disk", "Remove-Partition", "Initialize-Disk", "Stop-Computer", "Restart-Computer", "Stop-Process", "taskkill", "TASKKILL",
-		"iex", "Invoke-Expression", "invoke-expression", "IEX", "Stop-Service", "vssadmin", "wbadmin", "bcdedit", "diskpart", "cipher", "icacls", "reg", "schtasks", "format", "Set-ExecutionPolicy":
+		"iex", "Invoke-Expression", "invoke-expression", "IEX", "Stop-Service", "vssadmin", "wbadmin", "bcdedit", "diskpart", "cipher", "icacls", "reg", "schtasks", "format":
 		s.powershell(strings.ToLower(name), args, in)
 	case "fsutil", "sdelete", "sdelete64":
 		s.found |= ForcedDelete
@@ -284,9 +284,8 @@ func (s *shell) find(args []field, in stream) {
 			}
 			cmd := append([]field(nil), args[i+1:end]...)
 			for j := range cmd {
-				if strings.Contains(cmd[j].s, "{}") {
-					cmd[j].s = strings.ReplaceAll(cmd[j].s, "{}", hole)
-					cmd[j].unknown = true
+				if cmd[j].s == "{}" {
+					cmd[j].s, cmd[j].unknown = hole, true
 				}
 			}
 			if strings.HasPrefix(a, "-x") || strings.HasPrefix(a, "-X") || strings.HasPrefix(a, "--") {
@@ -530,7 +529,7 @@ func (s *shell) system(name string, args []field, in stream) bool {
 	case "kill", "gkill", "pkill", "killall", "skill", "killall5", "fuser", "xkill", "pidwait":
 		s.kill(name, args)
 	case "shutdown", "reboot", "halt", "poweroff", "telinit", "init", "systemctl", "service", "rc-service", "initctl", "loginctl", "pm2", "supervisorctl", "sv", "monit",
-		"zellij", "abduco", "launchctl", "rundll32", "sysrq", "kexec", "pm-suspend", "pm-hibernate", "logoff", "brew":
+		"zellij", "abduco", "launchctl", "rundll32", "kexec", "pm-suspend", "pm-hibernate", "logoff", "brew":
 		s.stops(name, &p, args)
 	case "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "userdel", "deluser", "groupdel", "delgroup", "usermod", "passwd", "swapoff", "sysctl", "ip", "ifconfig",
 		"apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "rpm", "dpkg", "snap", "flatpak", "apk", "auditctl", "setenforce", "modprobe", "rmmod", "chpasswd", "visudo", "faillock", "lastlog", "mount", "umount", "chattr", "depmod", "update-rc.d", "dpkg-reconfigure", "vipw":
@@ -840,7 +839,7 @@ func (s *shell) transfers(name string, args []field, in stream) bool {
 	switch name {
 	case "curl":
 		s.curl(args, in)
-	case "wget", "wget2", "aria2c", "axel", "lwp-request", "lynx", "w3m", "http", "https", "xh", "httpie", "fetch", "iwr", "Invoke-WebRequest", "GET":
+	case "wget", "wget2", "aria2c", "axel", "lwp-request", "lynx", "w3m", "http", "https", "xh", "httpie", "fetch", "iwr", "Invoke-WebRequest":
 		s.wget(name, args, in)
 	case "nc", "ncat", "netcat", "socat", "telnet", "nc.traditional", "nc.openbsd":
 		p := parseFlags(args, "wpsiXxqgGIoPTV", "wait source-port source")
@@ -877,7 +876,7 @@ func (s *shell) transfers(name string, args []field, in stream) bool {
 		} else if strings.HasPrefix(p.arg(0), "delete-") {
 			s.found |= ForcedDelete
 		}
-	case "secret-tool", "pass", "gopass", "bw":
+	case "secret-tool", "gopass", "bw":
 		if p := parseFlags(args, "", ""); oneOf(p.arg(0), "lookup", "show", "get", "-c") {
 			s.found |= CredentialRead
 		} else if oneOf(p.arg(0), "rm", "clear", "delete") {
@@ -1131,7 +1130,7 @@ func (s *shell) read(name string, args []field, in stream) {
 			v.values[0] = words[i]
 		}
 		if ok && s.loops > 0 {
-			v.known = false // a later turn reads another line
+			v.known, v.values = false, nil // a later turn reads another line
 		}
 		s.bind(n.s, v)
 	}

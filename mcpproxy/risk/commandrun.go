@@ -40,6 +40,10 @@ func (s *shell) command(f []field, in stream) stream {
 		}
 		return unknown
 	}
+	if name == "{}" { // what find or xargs puts in its place
+		s.found |= Opaque
+		return unknown
+	}
 	if w.glob {
 		return s.globbed(name, f, in)
 	}
@@ -267,10 +271,10 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{short: "ugpChDRTUrt", long: "user group host prompt chdir chroot role type other-user close-from command-timeout", assigns: true, shell: true}, true
 	case "doas":
 		return wrapper{short: "uC", assigns: true}, true
-	case "nohup", "setsid", "builtin", "chronic", "ifne", "fakeroot", "eatmydata", "unbuffer", "catchsegv", "ts", "torsocks",
+	case "nohup", "builtin", "setsid", "chronic", "ifne", "fakeroot", "eatmydata", "unbuffer", "catchsegv", "ts", "torsocks",
 		"torify", "tsocks", "dbus-run-session", "dbus-launch", "setpriv", "busybox", "toybox", "rtk", "linux32", "linux64", "pipx", "noglob",
 		"nocorrect", "-", "winpty", "lima", "orb", "fakechroot", "daemonize", "detach", "disown", "ccache", "distcc", "arch", "exec_always":
-		return wrapper{short: "w"}, true
+		return wrapper{}, true
 	case "nice":
 		return wrapper{short: "n", long: "adjustment"}, true
 	case "ionice":

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"errors"
 	"maps"
 	"strings"
 
@@ -207,6 +208,16 @@ func (s *shell) parse(text string) ([]*syntax.Stmt, bool) {
 		if err == nil {
 			return f.Stmts, true
 		}
+		// A shell ends a here-document at the end of the text.
+		var problem syntax.ParseError
+		if errors.As(err, &problem) && strings.HasPrefix(problem.Text, "unclosed here-document") && s.spend(parseCost+len(text)) {
+			if _, rest, ok := strings.Cut(problem.Text, "`"); ok {
+				s.reader.Reset(text + "\n" + strings.TrimSuffix(rest, "`") + "\n")
+				if f, err := s.parser.Parse(&s.reader, ""); err == nil {
+					return f.Stmts, true
+				}
+			}
+		}
 		if len(text) > maxDialects {
 			break
 		}
@@ -255,6 +266,14 @@ func (s *shell) unparsed(text string, in stream) {
 	}
 	s.branch++
 	defer func() { s.branch-- }()
+	if strings.Contains(text, "((") {
+		// What the parser takes for arithmetic is a subshell in a substitution.
+		if stmts, ok := s.parse(strings.ReplaceAll(text, "((", "( (")); ok {
+			s.stmts(stmts, in)
+			return
+		}
+	}
+	text = strings.ReplaceAll(text, "\\\n", "")
 	if !strings.Contains(strings.TrimSpace(text), "\n") {
 		s.words(text)
 		return
@@ -276,7 +295,7 @@ func (s *shell) words(line string) {
 		return
 	}
 	plain := unquote(line)
-	if scanGate(plain)&gateWord == 0 {
+	if scanGate(plain)&gateWord == 0 && !strings.Contains(plain, "$") {
 		return
 	}
 	for w := range strings.FieldsFuncSeq(plain, func(r rune) bool { return r > 0x7f || gateClass[r] != classWord }) {
@@ -288,7 +307,11 @@ func (s *shell) words(line string) {
 	for part := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(";|&(){}\n`", r) }) {
 		var fields []field
 		for w := range strings.FieldsSeq(unquote(part)) {
-			fields = append(fields, field{s: w})
+			if strings.ContainsAny(w, "$`") {
+				fields = append(fields, field{s: hole, unknown: true})
+			} else {
+				fields = append(fields, field{s: w})
+			}
 		}
 		s.command(fields, unknown)
 	}
@@ -725,9 +748,9 @@ func (s *shell) set(name string, v shellVar, add bool) {
 			v.values = append(append([]string(nil), old.values...), v.values...)
 		}
 	} else if add {
-		v.known = false
+		v.known, v.values = false, nil
 	} else if ok && s.branch > 0 && !old.equal(v) {
-		v.known = false
+		v.known, v.values = false, nil
 		v.from |= old.from
 	}
 	size := 0

@@ -430,7 +430,7 @@ func (s *shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 		}
 	}
 	value := ""
-	if ok && len(v.values) > 0 {
+	if ok && len(v.values) > 0 || len(v.values) == 1 {
 		value = v.values[0]
 	}
 	from := v.from
@@ -438,7 +438,8 @@ func (s *shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 	case p.Exp != nil:
 		arg := s.joined(p.Exp.Word)
 		from |= arg.from
-		value, ok = alter(p.Exp.Op, value, ok, arg)
+		_, given := s.vars[name]
+		value, ok = alter(p.Exp.Op, value, ok, given || strings.Trim(name, "0123456789") == "" && s.hasParams, arg)
 		if ok && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
 			s.set(name, shellVar{values: []string{value}, known: true, from: from}, false)
 		}
@@ -455,6 +456,14 @@ func (s *shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 		}
 	case p.Slice != nil:
 		value, ok = slice(value, ok, name, p.Slice)
+	}
+	if !ok && len(v.values) == 1 && (p.Exp == nil || value != "" && value == v.values[0]) && p.Repl == nil && p.Slice == nil && strings.Trim(value, hole) != "" && len(value) <= maxValue {
+		// A part of it is known.
+		e.cur.from |= from
+		e.cur.unknown, e.cur.split = true, e.cur.split || !quoted
+		e.value(value, s.ifs(), quoted)
+		e.cur.unknown = true
+		return
 	}
 	if !ok || len(value) > maxValue {
 		if s.quiet && name >= "0" && name <= "9~" {
@@ -607,16 +616,17 @@ func integer(x syntax.ArithmExpr) (int, bool) {
 }
 
 // alter applies an operator such as :- or %%.
-func alter(op syntax.ParExpOperator, value string, ok bool, arg field) (string, bool) {
+// Given says that the variable is set, even if its value is not known.
+func alter(op syntax.ParExpOperator, value string, ok, given bool, arg field) (string, bool) {
 	switch op {
 	case syntax.DefaultUnset, syntax.AssignUnset:
-		if ok {
-			return value, true
+		if ok || given {
+			return value, ok
 		}
 		return arg.s, !arg.unknown
 	case syntax.DefaultUnsetOrNull, syntax.AssignUnsetOrNull:
-		if ok && value != "" {
-			return value, true
+		if ok && value != "" || !ok && given {
+			return value, ok
 		}
 		return arg.s, !arg.unknown
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
