@@ -23,7 +23,7 @@ func TestBash(t *testing.T) {
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
-	count := 2500
+	count := 1000
 	switch {
 	case os.Getenv("SOAK") != "":
 		count = 10000

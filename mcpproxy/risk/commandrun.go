@@ -16,7 +16,7 @@ func (s *shell) command(f []field, in stream) stream {
 	if len(f) == 0 {
 		return stream{kind: emptyStream}
 	}
-	if s.depth >= maxDepth || !s.spend(commandCost) {
+	if s.depth >= maxDepth || !s.spend(commandCost+len(f)) {
 		s.found |= Opaque
 		return unknown
 	}
@@ -513,6 +513,9 @@ func (s *shell) runShell(f []field, in stream) stream {
 // runXargs judges the command that xargs or parallel runs for each item it reads.
 func (s *shell) runXargs(f []field, in stream) stream {
 	args := f[1:]
+	if !s.spend(8 * len(args)) {
+		return unknown
+	}
 	replace := ""
 	for len(args) > 0 {
 		a := args[0].s

@@ -11,12 +11,13 @@ import (
 // The limits of one text. Each keeps the time linear in the length of the text;
 // a text beyond them is Opaque.
 const (
-	shellBudget  = 3 * maxCommand // bytes parsed and commands judged
+	shellBudget  = 2 * maxCommand // bytes parsed and commands judged
 	parseCost    = 100            // of one parse, next to its bytes
 	commandCost  = 16             // of one command
 	maxDepth     = 24             // texts in texts, calls in calls
 	maxOpeners   = 1500           // brackets and words that nest; the parser recurses on them
 	maxOperators = 6000
+	maxSpaces    = 12000
 	maxItems     = 16 // words of a loop that are tried one by one
 	maxExpanded  = 64 // words that one brace expansion makes
 	maxValue     = 4096
@@ -231,7 +232,7 @@ func nests(text string) bool {
 	if len(text) < maxOpeners {
 		return false
 	}
-	openers, operators := 0, 0
+	openers, operators, spaces := 0, 0, 0
 	start := 0
 	for i := range len(text) {
 		switch c := text[i]; c {
@@ -241,6 +242,8 @@ func nests(text string) bool {
 			}
 		case '|', '&', ';', '<', '>', '$', '\n':
 			operators++
+		case ' ', '\t':
+			spaces++
 		}
 		if gateClass[text[i]] == classWord {
 			continue
@@ -251,7 +254,7 @@ func nests(text string) bool {
 		}
 		start = i + 1
 	}
-	return openers > maxOpeners || operators > maxOperators
+	return openers > maxOpeners || operators > maxOperators || spaces > maxSpaces
 }
 
 // unparsed judges a text that no dialect accepts: line by line, and by its words
