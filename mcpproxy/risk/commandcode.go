@@ -31,6 +31,32 @@ var (
 	codeIndirect  = regexp.MustCompile(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`)
 )
 
+var (
+	codeDeleteByName = regexp.MustCompile(`\[\s*['"](?:rm|unlink|rmdir|remove|delete)\w*['"]\s*\]|\b(?:getattr|send|public_send|method)\s*\(?[^;\n]*\b(?:remove|unlink|rmtree|delete|rm_rf?)\b`)
+	perlUnlink       = regexp.MustCompile(`\bunlink\s*(?:[;})]|$)`)
+)
+
+// emptyLiterals returns the code without what is quoted in it.
+func emptyLiterals(text string) string {
+	b := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		b = append(b, text[i])
+		if q := text[i]; q == '"' || q == '\'' {
+			j := i + 1
+			for ; j < len(text) && text[j] != q && text[j] != '\n'; j++ {
+				if text[j] == '\\' {
+					j++
+				}
+			}
+			if j < len(text) && text[j] == q {
+				b = append(b, q)
+				i = j
+			}
+		}
+	}
+	return string(b)
+}
+
 // code judges code of another language than the shell's.
 func (s *shell) code(language, text string) {
 	if text == "" || !s.spend(4*len(text)) {
@@ -53,7 +79,8 @@ func (s *shell) code(language, text string) {
 			s.found |= rule.found
 		}
 	}
-	if language != "awk" && language != "tcl" && codeDelete.MatchString(text) {
+	plain := emptyLiterals(text)
+	if language != "awk" && language != "tcl" && (codeDelete.MatchString(plain) || codeDeleteByName.MatchString(text) || language == "perl" && perlUnlink.MatchString(plain)) {
 		s.found |= ForcedDelete
 		if strings.Contains(text, "tree") || strings.Contains(text, "recursive") || strings.Contains(text, "rm_r") {
 			s.found |= RecursiveDelete
@@ -78,6 +105,10 @@ func (s *shell) code(language, text string) {
 		}
 		if evals && !evalsLiteral(text) {
 			s.found |= Opaque
+		} else if evals {
+			for _, lit := range stringLiterals(text) {
+				s.code(language, lit)
+			}
 		}
 	}
 	if codeIndirect.MatchString(text) && language != "ruby" && language != "perl" {
@@ -108,7 +139,11 @@ func (s *shell) literals(text string) {
 	}
 	fields := make([]field, 0, len(lits))
 	for _, lit := range lits {
-		s.maybeRun(lit)
+		if strings.HasSuffix(lit, " ") {
+			s.maybeRun(lit + "${_}") // the code adds a word
+		} else {
+			s.maybeRun(lit)
+		}
 		if strings.ContainsAny(lit, " \t\n") || len(fields) > maxExpanded {
 			continue
 		}
@@ -500,7 +535,7 @@ func (s *shell) powershell(name string, args []field, in stream) {
 	text := strings.ToLower(joinFields(args))
 	switch name {
 	case "remove-item", "ri", "del", "erase", "rd", "rmdir", "deltree":
-		if operands > 0 || piped {
+		if (operands > 0 || piped) && (name != "ri" || len(args) > operands || piped) {
 			if s.found |= ForcedDelete; recursive {
 				s.found |= RecursiveDelete
 			}

@@ -186,6 +186,10 @@ func (s *shell) judgeTool(name string, args []field, in stream) {
 	case "DROP", "drop", "Drop", "DELETE", "TRUNCATE", "UPDATE", "ALTER", "delete", "update", "alter":
 		s.sql(name + " " + joinFields(args))
 	default:
+		if verb, ok := strings.CutPrefix(name, "git-"); ok {
+			s.gitVerb(verb, args, in, false)
+			return
+		}
 		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || s.tearsDown(name, args) {
 			return
 		}
@@ -636,6 +640,9 @@ func (s *shell) chmod(args []field) {
 			}
 			others := strings.ContainsAny(who, "oa")
 			perms := clause[at+1:]
+			if n, err := strconv.ParseUint(perms, 8, 16); err == nil && n&2 != 0 {
+				s.found |= PermissionsAll
+			}
 			if others && (strings.Contains(perms, "w") || strings.ContainsAny(perms, "u")) || strings.Contains(perms, "s") && strings.ContainsAny(who, "ua") {
 				s.found |= PermissionsAll
 			}
@@ -1330,6 +1337,13 @@ func (s *shell) filter(name string, args []field, in stream) stream {
 	}
 	if out.kind == emptyStream {
 		return out
+	}
+	if name == "head" || name == "tail" {
+		for _, o := range p.vals {
+			if o.value.s == "0" {
+				return stream{kind: emptyStream}
+			}
+		}
 	}
 	out.from &^= generated
 	from := out.from

@@ -64,6 +64,10 @@ func (s *shell) command(f []field, in stream) stream {
 			return out
 		}
 	}
+	if len(w.s) > 1 && w.s[0] == '-' && !w.quoted {
+		// The options of time, where it is no keyword.
+		return s.wrapped(wrapper{short: "fo", long: "format output"}, append([]field{{s: "time"}}, f...), in)
+	}
 	if strings.Contains(w.s, "/") {
 		s.runFile(w, f[1:], in, "")
 	}

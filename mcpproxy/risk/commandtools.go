@@ -275,6 +275,11 @@ func (s *shell) tmuxCommand(f []field) {
 		return verb == alias || len(verb) > 5 && strings.HasPrefix(name, verb)
 	}
 	var cmd []field
+	for _, a := range args {
+		if a.s == "--help" {
+			return
+		}
+	}
 	switch {
 	case is("kill-server", "kill-server"), is("kill-session", "kill-ses"), is("kill-window", "killw"), is("kill-pane", "killp"):
 		s.found |= Kill
@@ -463,6 +468,8 @@ func (s *shell) interpreter(name string, args []field, in stream) {
 	case "pwsh", "powershell", "cmd":
 		s.powershellCommand(args, in)
 		return
+	case "tclsh":
+		language = "tcl"
 	case "osascript", "Rscript", "lua", "luajit", "groovy", "julia", "elixir":
 		inline = "e"
 	}

@@ -263,6 +263,9 @@ func (s *shell) unparsed(text string, in stream) {
 	if scanGate(text) == 0 {
 		return
 	}
+	if isBomb(text) {
+		s.found |= ForkBomb
+	}
 	if len(text) > maxDialects {
 		s.found |= Opaque
 		return
@@ -480,6 +483,9 @@ func (s *shell) cmd(c syntax.Command, in stream) stream {
 		}
 		return out.orUnknown()
 	case *syntax.WhileClause:
+		if isEndless(c) {
+			s.found |= ForkBomb
+		}
 		return s.loop(func() stream {
 			out := s.maybe(c.Cond, in)
 			return out.followedBy(s.maybe(c.Do, in))
@@ -606,6 +612,34 @@ func (s *shell) define(c *syntax.FuncDecl) {
 			s.found |= ForkBomb
 		}
 	}
+}
+
+// isEndless reports whether the loop does nothing but start processes for ever.
+func isEndless(c *syntax.WhileClause) bool {
+	if len(c.Cond) != 1 || len(c.Do) == 0 {
+		return false
+	}
+	call, ok := c.Cond[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) != 1 || !oneOf(call.Args[0].Lit(), "true", ":", "false") || c.Until != (call.Args[0].Lit() == "false") {
+		return false
+	}
+	for _, st := range c.Do {
+		if !st.Background {
+			return false
+		}
+	}
+	return true
+}
+
+// isBomb reports whether the text is a fork bomb without the spaces that a shell
+// needs, as it is often written.
+func isBomb(text string) bool {
+	if len(text) > 256 {
+		return false
+	}
+	text = strings.Join(strings.Fields(text), "")
+	name, rest, ok := strings.Cut(text, "(){")
+	return ok && name != "" && strings.HasPrefix(rest, name+"|"+name+"&}")
 }
 
 // forks reports whether the function starts itself at least twice, or in the background.
