@@ -189,6 +189,12 @@ func hostile() map[string]string {
 	} {
 		texts[name] = strings.Repeat(unit, maxCommand/len(unit))
 	}
+	items := " in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do "
+	texts["nested loops"] = strings.Repeat("for i"+items, 8) + "rm $i; " + strings.Repeat("done; ", 8)
+	texts["nested calls"] = strings.Repeat("f() { g; g; g; g; }; ", 200) + "g() { h; h; h; h; }; h() { i; i; i; i; }; i() { rm $1; $1; }; f; f; f; f; f"
+	texts["nested texts"] = strings.Repeat("x='$x; $x; eval \"$x; $x\"'; ", 100) + "eval \"$x\""
+	texts["long value"] = "x=" + strings.Repeat("rm ", 1300) + "; " + strings.Repeat("$x; ", 1000)
+	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
 	return texts
 }
 

@@ -129,7 +129,7 @@ func (s *shell) gitVerb(verb string, args []field, in stream, clean bool) {
 		}
 	case "stash":
 		if oneOf(p.arg(0), "drop", "clear") {
-			s.found |= GitWorktree
+			s.found |= GitHistory
 		}
 	case "rm":
 		if !p.has("cached") && (len(p.args) > 0 || p.has("pathspec-from-file")) {

@@ -12,8 +12,8 @@ import (
 // a text beyond them is Opaque.
 const (
 	shellBudget  = 2 * maxCommand // bytes parsed and commands judged
-	parseCost    = 100            // of one parse, next to its bytes
-	commandCost  = 16             // of one command
+	parseCost    = 250            // of one parse, next to its bytes
+	commandCost  = 24             // of one command
 	maxDepth     = 24             // texts in texts, calls in calls
 	maxOpeners   = 1500           // brackets and words that nest; the parser recurses on them
 	maxOperators = 6000
