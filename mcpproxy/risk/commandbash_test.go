@@ -285,6 +285,9 @@ func quoteWord(r *rand.Rand, w string, always bool) string {
 		return b.String()
 	case 4: // empty quotes inside
 		cut := r.IntN(len(w) + 1)
+		if w[0] == ':' {
+			cut = len(w) // an unset variable in front of ":ref" could be set as well
+		}
 		return w[:cut] + pick(r, []string{"''", `""`, "$''", "\\\n", "${u_}", "$(:)"}) + w[cut:]
 	case 5: // quoted in part
 		cut := r.IntN(len(w) + 1)

@@ -385,6 +385,9 @@ func (s *shell) copies(name string, args []field, in stream) {
 			}
 		}
 	}
+	if mode, ok := p.value("m", "mode"); ok && name == "install" {
+		s.chmod([]field{mode, to})
+	}
 	if name == "mv" && to.s == "/dev/null" {
 		s.found |= ForcedDelete
 		return
@@ -505,6 +508,11 @@ func (s *shell) system(name string, args []field, in stream) bool {
 		s.devices(name, &p)
 	case "chmod", "gchmod":
 		s.chmod(args)
+	case "mkdir":
+		q := parseFlags(args, "m", "mode")
+		if mode, ok := q.value("m", "mode"); ok {
+			s.chmod(append([]field{mode}, q.args...))
+		}
 	case "chown", "chgrp", "gchown":
 		if p.has("R", "recursive") {
 			for i, a := range p.args {

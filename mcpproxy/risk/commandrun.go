@@ -165,6 +165,8 @@ func (s *shell) runFile(f field, args []field, in stream, language string) {
 		s.withParams(args, func() { s.feed(*f.reads, language) })
 	case oneOf(f.s, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
 		s.withParams(args, func() { s.feed(in, language) })
+	case strings.HasPrefix(f.s, "/dev/fd/"), strings.HasPrefix(f.s, "/proc/self/fd/"):
+		s.found |= Opaque
 	case !f.unknown:
 		s.withParams(args, func() { s.runPath(f.s, language) })
 	}
@@ -209,6 +211,9 @@ func (s *shell) open(f field) stream {
 	}
 	if isCredential(f.s) {
 		s.found |= CredentialRead
+	}
+	if strings.HasPrefix(f.s, "/dev/tcp/") || strings.HasPrefix(f.s, "/dev/udp/") {
+		return stream{kind: unknownStream, from: RemoteExec}
 	}
 	if file, ok := s.files[path.Clean(f.s)]; ok {
 		return file

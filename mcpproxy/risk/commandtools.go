@@ -603,6 +603,12 @@ func (s *shell) build(name string, args []field, in stream) {
 			}
 		}
 	}
+	if name == "rails" && oneOf(p.arg(0), "runner", "r") && len(p.args) > 1 {
+		s.code("ruby", p.args[1].code())
+		if strings.Contains(p.arg(1), "delete_all") || strings.Contains(p.arg(1), "destroy_all") {
+			s.found |= SQLUnfiltered
+		}
+	}
 	for _, a := range p.args {
 		if name != "make" && name != "ninja" && name != "gmake" && strings.HasPrefix(a.s, "db:") && oneOf(a.s, "db:drop", "db:reset", "db:drop:all", "db:migrate:reset", "db:truncate_all", "db:purge") {
 			s.found |= SQLUnfiltered
@@ -656,7 +662,7 @@ func (s *shell) tearsDown(name string, args []field) bool {
 				bad = true
 			default:
 				lower := strings.ToLower(w)
-				bad = bad || oneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
+				bad = bad || strings.HasPrefix(lower, "delete-") || strings.HasPrefix(lower, "purge-") || oneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
 			}
 		}
 		for _, n := range p.names {

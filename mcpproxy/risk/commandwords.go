@@ -31,7 +31,7 @@ nodejs deno bun php lua luajit osascript rscript pwsh powershell tclsh groovy ju
 erase rd clear deltree format initialize stop restart iex vssadmin wbadmin bcdedit diskpart cipher reg schtasks sdelete sdelete64 fsutil sed
 gsed id_rsa id_dsa id_ecdsa id_ed25519 shadow gshadow sudoers credentials netrc _netrc pgpass cnf pypirc htpasswd environ keychain secrets
 gnupg kube tfrc token application_default_credentials key3 key4 logins wallet keytab ssh_host_rsa_key accesstokens dlx rmtree ext4
-prompt_command cp mv gcp gmv install suspend hibernate bashrc bash_profile bash_login bash_logout bash_aliases profile zshrc zprofile zshenv zlogin zlogout kshrc mkshrc
+prompt_command cp mv gcp gmv install suspend hibernate 777 0777 666 0666 1777 bashrc bash_profile bash_login bash_logout bash_aliases profile zshrc zprofile zshenv zlogin zlogout kshrc mkshrc
 cshrc tcshrc xinitrc xsession xprofile authorized_keys authorized_keys2 gitconfig vimrc inputrc pam_environment forward sitecustomize
 pythonrc etc hooks autostart launchagents launchdaemons conf zdotdir unpublish yank rmi down leave drain evict force replicas terminate
 deregister revoke purge destroy schedule rb autoremove autopurge uninstall undefine archive system getline killp killw respawn respawnp

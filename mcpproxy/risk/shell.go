@@ -397,7 +397,7 @@ func (s *shell) stmt(st *syntax.Stmt, in stream) stream {
 	var targets []target
 	read := false
 	for _, r := range st.Redirs {
-		fd := ""
+		fd, before := "", in
 		if r.N != nil {
 			fd = r.N.Value
 		}
@@ -417,7 +417,9 @@ func (s *shell) stmt(st *syntax.Stmt, in stream) stream {
 			targets = append(targets, target{path: f, fd: fd})
 			in, read = s.open(f), true
 		case syntax.DplIn:
-			s.joined(r.Word)
+			if f := s.joined(r.Word); f.s != "0" && f.s != "-" {
+				in = unknown
+			}
 		case syntax.DplOut:
 			f := s.joined(r.Word)
 			if !f.unknown && strings.Trim(f.s, "0123456789-") != "" {
@@ -430,6 +432,9 @@ func (s *shell) stmt(st *syntax.Stmt, in stream) stream {
 			targets = append(targets, target{path: s.joined(r.Word), fd: fd})
 		default:
 			targets = append(targets, target{path: s.joined(r.Word), fd: fd, truncate: true})
+		}
+		if fd != "" && fd != "0" {
+			in = before // another file descriptor is not standard input
 		}
 	}
 	s.stdin = in
