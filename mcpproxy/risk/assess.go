@@ -53,7 +53,6 @@ func raises(d Detectors, c Category) Category {
 // one that is not known; it may be nil. Assess is linear in the arguments and
 // allocates nothing where it detects nothing, once warm.
 func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Tool) (r Result) {
-	w := a.walks.Get().(*walk)
 	defer func() {
 		if recover() != nil {
 			// A defect here must neither end the session nor look harmless.
@@ -61,6 +60,11 @@ func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Too
 			r.Failed = true
 		}
 	}()
+	return a.assess(t, arguments, tool)
+}
+
+func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Tool) Result {
+	w := a.walks.Get().(*walk)
 	w.a, w.tool, w.b, w.lookups = a, tool, arguments, maxLookups
 	w.result = Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
 	if i := skipSpace(w.b, 0); i < len(w.b) && w.b[i] != '{' && string(bytes.TrimSpace(arguments)) != "null" {
@@ -68,7 +72,7 @@ func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Too
 	} else {
 		w.arguments(t, i)
 	}
-	r = w.result
+	r := w.result
 	w.clear()
 	a.walks.Put(w)
 	return r
@@ -89,8 +93,8 @@ const (
 	maxBatches  = 4   // of operations inside each other
 	maxEncoded  = 2   // of JSON in strings inside each other
 	maxRequired = 256 // arguments of a tool that are looked for
-	maxTools    = 4   // of one item, in duplicate members
-	maxLookups  = 64  // paths that are made, see walk.found
+	maxTools    = 4   // of one item, and programs and lists of arguments of one object
+	maxLookups  = 40  // paths that are made, see walk.found
 )
 
 // A walk reads the arguments of one call. It is reused.
@@ -101,6 +105,7 @@ type walk struct {
 	result  Result
 	path    [maxLevels]step
 	depth   int
+	deepest int // of this call
 	batches int
 	encoded int
 	lookups int    // left
@@ -108,12 +113,15 @@ type walk struct {
 	used    int    // of spare, at most so far
 	names   []byte // a decoded name
 	argv    []byte // words joined to a command
+	files   pathBuffer
+	last    *Tool // of the last item without a definition
 }
 
 // A step is a part of the path to a value.
 type step struct {
 	name  []byte // as on the wire, without quotes; nil for an index
 	index int
+	clean string // the name for a record, once it was needed
 }
 
 // clear forgets the arguments.
@@ -126,8 +134,10 @@ func (w *walk) clear() {
 	}
 	clear(w.spare[:min(w.used, cap(w.spare))])
 	clear(w.argv[:cap(w.argv)])
-	w.a, w.tool, w.b, w.result = nil, nil, nil, Result{}
-	w.depth, w.batches, w.encoded, w.used = 0, 0, 0, 0
+	clear(w.path[:w.deepest])
+	w.files.clear()
+	w.a, w.tool, w.b, w.last, w.result = nil, nil, nil, nil, Result{}
+	w.depth, w.deepest, w.batches, w.encoded, w.used = 0, 0, 0, 0, 0
 }
 
 // found adds detections at the current path.
@@ -164,9 +174,10 @@ func (w *walk) found(d Detectors) {
 
 // at returns the current path for a record.
 func (w *walk) at() string {
-	const first, last = 16, 8 // of the parts
+	const first, last = 8, 4 // of the parts
 	out := append(make([]byte, 0, 64), "args"...)
-	for i, s := range w.path[:w.depth] {
+	for i := range w.path[:w.depth] {
+		s := &w.path[i]
 		switch {
 		case i >= first && i < w.depth-last:
 			if i == first {
@@ -176,19 +187,22 @@ func (w *walk) at() string {
 			out = strconv.AppendInt(append(out, '['), int64(s.index), 10)
 			out = append(out, ']')
 		default:
-			out = w.a.appendPart(append(out, '.'), s.name)
+			if s.clean == "" {
+				s.clean = w.a.cleanName(s.name)
+			}
+			out = append(append(out, '.'), s.clean...)
 		}
 	}
 	return cut(out, MaxAt)
 }
 
-// appendPart appends a name that the agent chose, as on the wire.
-func (a *Assessor) appendPart(out, name []byte) []byte {
+// cleanName returns a name that the agent chose, as on the wire, for a record.
+func (a *Assessor) cleanName(name []byte) string {
 	const longest = 256 // bytes; no program has a longer name, and cleaning takes time
 	if a.text == nil || len(name) > longest {
-		return append(out, "…"...)
+		return "…"
 	}
-	return append(out, cut(a.text(nil, jsontext.AppendUnquote(nil, name)), maxPart)...)
+	return cut(a.text(nil, jsontext.AppendUnquote(nil, name)), maxPart)
 }
 
 // maxPart is the number of code points of a name in a path.
@@ -208,15 +222,18 @@ func cut(b []byte, n int) string {
 	return ""
 }
 
-func (w *walk) push(s step) {
-	w.path[w.depth] = s
+// push goes to the member with a name, or to the element with an index.
+func (w *walk) push(name []byte, index int) {
+	s := &w.path[w.depth]
+	s.name, s.index = name, index
+	if s.clean != "" {
+		s.clean = ""
+	}
 	w.depth++
+	w.deepest = max(w.deepest, w.depth)
 }
 
-func (w *walk) pop() {
-	w.depth--
-	w.path[w.depth] = step{}
-}
+func (w *walk) pop() { w.depth-- }
 
 // required says which of the required arguments of a tool a call has.
 type required [maxRequired / 64]uint64
@@ -229,8 +246,8 @@ func (w *walk) arguments(t *Tool, i int) int {
 		i = w.object(i, t, 0, &has)
 	}
 	for n, name := range t.schema.required {
-		if n < maxRequired && has[n/64]>>(n%64)&1 == 0 && w.depth < maxLevels {
-			w.push(step{name: []byte(name)})
+		if has[n/64]>>(n%64)&1 == 0 && w.depth < maxLevels {
+			w.push([]byte(name), 0)
 			w.found(MissingArgument)
 			w.pop()
 		}
@@ -243,7 +260,7 @@ func (w *walk) arguments(t *Tool, i int) int {
 // object looks at the object at b[i], which is the value of an argument. has is
 // not nil if its members are the arguments of t.
 func (w *walk) object(i int, t *Tool, of argument, has *required) int {
-	var program, args, programName []byte // of {"command": "rm", "args": ["-rf", "/"]}
+	var parts argv // of {"command": "rm", "args": ["-rf", "/"]}
 	for i = w.next(i + 1); i < len(w.b) && w.b[i] != '}'; i = w.next(i) {
 		name, value := w.name(i)
 		if w.depth == maxLevels {
@@ -251,17 +268,9 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 			i = skipValue(w.b, value)
 			continue
 		}
-		w.push(step{name: name})
+		w.push(name, 0)
 		name = w.decodedName(name)
-		arg := t.argument(name)
-		if has != nil {
-			w.declared(t, name, has)
-		} else {
-			arg = argumentOf(name)
-		}
-		if bytes.IndexByte(name, 0) >= 0 {
-			w.found(NULByte)
-		}
+		arg := w.member(t, name, has)
 		if of&variables != 0 && isLoadedName(view(name)) {
 			w.found(EnvironmentName)
 		}
@@ -269,19 +278,41 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		i = w.value(value, t, arg|of&(command|pathname))
 		if value < len(w.b) && i > value {
 			if v := w.b[value:i]; arg&command != 0 && v[0] == '"' {
-				program, programName = v, w.path[w.depth-1].name
+				parts.programs.add(w, v)
 			} else if isArgs {
-				args = v
+				parts.args.add(w, v)
 			}
 		}
 		w.pop()
 	}
-	if program != nil && args != nil {
-		w.push(step{name: programName})
-		w.joined(program, args)
-		w.pop()
+	for _, program := range parts.programs.list[:parts.programs.n] {
+		for _, args := range parts.args.list[:parts.args.n] {
+			w.push(program.name, 0)
+			w.joined(program.value, args.value)
+			w.pop()
+		}
 	}
 	return min(i+1, len(w.b))
+}
+
+// An argv has what could be programs and their arguments in one object.
+type argv struct{ programs, args candidates }
+
+type candidates struct {
+	list [maxTools]candidate
+	n    int
+}
+
+type candidate struct{ name, value []byte }
+
+// add adds the value of the member at hand.
+func (c *candidates) add(w *walk, value []byte) {
+	if c.n == len(c.list) {
+		w.found(Opaque) // one of them could be hidden among the others
+		return
+	}
+	c.list[c.n] = candidate{w.path[w.depth-1].name, value}
+	c.n++
 }
 
 // next returns where the next member or element, or the end, is.
@@ -315,24 +346,43 @@ func (w *walk) name(i int) (name []byte, value int) {
 }
 
 func (w *walk) decodedName(name []byte) []byte {
-	if bytes.IndexByte(name, '\\') < 0 {
-		return name
-	}
-	w.names = jsontext.AppendUnquote(w.names[:0], name)
-	return w.names
-}
-
-// declared compares the name of an argument with the schema.
-func (w *walk) declared(t *Tool, name []byte, has *required) {
-	for n, r := range t.schema.required {
-		if n < maxRequired && string(name) == r {
-			has[n/64] |= 1 << (n % 64)
+	for _, c := range name {
+		if c == '\\' {
+			w.names = jsontext.AppendUnquote(w.names[:0], name)
+			return w.names
 		}
 	}
-	if !t.schema.closed {
-		return
+	return name
+}
+
+// member says how to look at the value of a name. has is not nil if it is that
+// of an argument of t.
+func (w *walk) member(t *Tool, name []byte, has *required) (arg argument) {
+	if has == nil {
+		arg = argumentOf(name)
+	} else if p, ok := t.schema.declared[string(name)]; ok {
+		if arg = p.argument; p.required > 0 {
+			has[(p.required-1)/64] |= 1 << ((p.required - 1) % 64)
+		}
+	} else {
+		arg = argumentOf(name)
+		w.undeclared(t, name)
 	}
-	if _, ok := t.schema.declared[string(name)]; ok {
+	if t.configured != nil {
+		arg |= t.configured[string(name)]
+	}
+	for _, c := range name {
+		if c == 0 {
+			w.found(NULByte)
+			break
+		}
+	}
+	return arg
+}
+
+// undeclared judges the name of an argument that the schema does not list.
+func (w *walk) undeclared(t *Tool, name []byte) {
+	if !t.schema.closed {
 		return
 	}
 	for _, re := range t.schema.patterns {
@@ -398,7 +448,7 @@ func (w *walk) list(i int, t *Tool, arg argument) int {
 			i = w.next(skipValue(w.b, i))
 			continue
 		}
-		w.push(step{index: n})
+		w.push(nil, n)
 		each := arg
 		if w.b[i] == '"' {
 			if strings++; single {
@@ -507,7 +557,10 @@ func (w *walk) toolOf(name string) *Tool {
 			return t
 		}
 	}
-	return w.a.Tool(name, nil)
+	if w.last == nil || w.last.Name != name {
+		w.last = w.a.Tool(name, nil)
+	}
+	return w.last
 }
 
 // call looks at the members of an item that calls t.
@@ -519,7 +572,7 @@ func (w *walk) call(i int, t *Tool) {
 			w.found(Opaque)
 			return
 		}
-		w.push(step{name: name})
+		w.push(name, 0)
 		switch decoded := w.decodedName(name); {
 		case isNamed(decoded, "tool"):
 			i = skipValue(w.b, value)
@@ -532,7 +585,7 @@ func (w *walk) call(i int, t *Tool) {
 		w.pop()
 	}
 	if !called {
-		w.push(step{name: []byte("arguments")})
+		w.push([]byte("arguments"), 0)
 		w.arguments(t, len(w.b))
 		w.pop()
 	}
@@ -563,13 +616,8 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 		w.format(v[i:])
 	}
 	_, file := cutFile(v)
-	switch {
-	case arg&pathname != 0 || file:
-		if d := w.a.place.detectPath(v); d != 0 {
-			w.found(d)
-		}
-	case arg&maybePath != 0 && looksLikePath(v):
-		if d := w.a.place.detectPath(v); d != 0 {
+	if file || arg&pathname != 0 || arg&maybePath != 0 && looksLikePath(v) {
+		if d := w.a.place.detectPath(v, &w.files); d != 0 {
 			w.found(d)
 		}
 	}

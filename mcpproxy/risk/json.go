@@ -19,7 +19,13 @@ func skipSpace(b []byte, i int) int {
 }
 
 func skipString(b []byte, i int) int {
-	for i++; i < len(b); {
+	i++
+	for end := min(i+24, len(b)); i < end && b[i] != '\\'; i++ { // most strings
+		if b[i] == '"' {
+			return i + 1
+		}
+	}
+	for i < len(b) {
 		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {
 			return len(b)

@@ -30,8 +30,27 @@ type sensitivePath struct {
 	home     bool     // from the home directory
 }
 
+// A pathBuffer is memory that is used again.
+type pathBuffer struct{ parts, clean, folded []string }
+
+func (b *pathBuffer) clear() {
+	if len(b.parts) == 0 {
+		return // not used
+	}
+	for _, list := range [...]*[]string{&b.parts, &b.clean, &b.folded} {
+		if cap(*list) > maxParts {
+			*list = nil
+		}
+		clear((*list)[:cap(*list)])
+		*list = (*list)[:0]
+	}
+}
+
+// maxParts is the number of components that are resolved on disk.
+const maxParts = 256
+
 // detectPath returns what a path, or a URI with the scheme file, is.
-func (p *place) detectPath(s string) (found Detectors) {
+func (p *place) detectPath(s string, b *pathBuffer) (found Detectors) {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return 0
@@ -42,7 +61,7 @@ func (p *place) detectPath(s string) (found Detectors) {
 	if rest, ok := cutFile(s); ok {
 		for range 2 { // a server may decode what another part has decoded
 			if file := fileURI(rest); file != "" {
-				found |= p.detectPath(file)
+				found |= p.detectPath(file, b)
 			}
 			if !strings.Contains(rest, "%25") {
 				break
@@ -59,9 +78,9 @@ func (p *place) detectPath(s string) (found Detectors) {
 			return found
 		}
 	}
-	found |= p.detect(s)
+	found |= p.detect(s, b)
 	if strings.IndexByte(s, '\\') >= 0 {
-		found |= p.detect(strings.ReplaceAll(s, `\`, "/")) &^ PathUnresolved
+		found |= p.detect(strings.ReplaceAll(s, `\`, "/"), b) &^ PathUnresolved
 	}
 	return found
 }
@@ -129,8 +148,9 @@ func unhex(c byte) byte {
 }
 
 // detect judges a path as a text, and on disk where that is possible.
-func (p *place) detect(s string) (found Detectors) {
-	parts := components(s)
+func (p *place) detect(s string, b *pathBuffer) (found Detectors) {
+	b.parts = components(b.parts[:0], s)
+	parts := b.parts
 	for _, part := range parts {
 		if isVariable(part) {
 			found |= PathUnresolved
@@ -152,16 +172,17 @@ func (p *place) detect(s string) (found Detectors) {
 	case base == nil:
 		found |= PathUnresolved
 	}
-	clean, ups, popped := join(base, parts)
+	clean, ups, popped := join(append(b.clean[:0], base...), parts)
+	b.clean = clean
 	if ups > 0 || popped && absolute {
 		found |= PathTraversal
 	}
-	found |= p.lexical(clean, base != nil || ups >= rootUps)
+	found |= p.lexical(clean, base != nil || ups >= rootUps, b)
 	if found&PathBlocked == 0 && base != nil && p.readlink != nil && !isHarmlessDevice(clean) {
 		if real, ok := p.real(base, parts); !ok {
 			found |= PathUnresolved
 		} else {
-			found |= p.lexical(real, true)
+			found |= p.lexical(real, true, b)
 		}
 	}
 	return found
@@ -182,15 +203,21 @@ func isVariable(part string) bool {
 	return ok && name != "" && strings.IndexFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) < 0
 }
 
-// components splits a path at its slashes; it is not empty.
-func components(s string) []string {
-	parts := make([]string, 0, 16)
-	for part := range strings.SplitSeq(s, "/") {
+// components appends the parts of a path between its slashes, at least one.
+func components(parts []string, s string) []string {
+	n := len(parts)
+	for s != "" {
+		part := s
+		if i := strings.IndexByte(s, '/'); i >= 0 {
+			part, s = s[:i], s[i+1:]
+		} else {
+			s = ""
+		}
 		if part != "" && part != "." {
 			parts = append(parts, part)
 		}
 	}
-	if len(parts) == 0 {
+	if len(parts) == n {
 		parts = append(parts, ".")
 	}
 	return parts
@@ -200,10 +227,9 @@ func components(s string) []string {
 // one from the root.
 const rootUps = 3
 
-// join appends parts to base and resolves dots as texts. ups is how often the
-// parts leave base, popped that they leave a directory that they entered.
-func join(base, parts []string) (clean []string, ups int, popped bool) {
-	clean = append(make([]string, 0, len(base)+len(parts)), base...)
+// join appends parts to clean and resolves dots as texts. ups is how often the
+// parts leave it, popped that they leave a directory that they entered.
+func join(clean, parts []string) (_ []string, ups int, popped bool) {
 	entered := 0
 	for _, part := range parts {
 		switch {
@@ -230,7 +256,7 @@ func join(base, parts []string) (clean []string, ups int, popped bool) {
 // link where it stands. What does not exist stays as it is.
 func (p *place) real(base, parts []string) (clean []string, ok bool) {
 	todo := append(append(make([]string, 0, len(base)+len(parts)), base...), parts...)
-	if len(todo) > 256 {
+	if len(todo) > maxParts {
 		return nil, false
 	}
 	links := 0
@@ -258,14 +284,15 @@ func (p *place) real(base, parts []string) (clean []string, ok bool) {
 		if target[0] == '/' {
 			clean = clean[:0]
 		}
-		todo = append(components(target), todo...)
+		todo = append(components(nil, target), todo...)
 	}
 	return clean, true
 }
 
 // lexical compares an absolute path, or one whose start is unknown.
-func (p *place) lexical(parts []string, absolute bool) (found Detectors) {
-	parts = folded(parts)
+func (p *place) lexical(parts []string, absolute bool, b *pathBuffer) (found Detectors) {
+	b.folded = folded(b.folded[:0], parts)
+	parts = b.folded
 	if absolute {
 		parts = system(parts)
 		found |= blocked(parts)
@@ -281,7 +308,7 @@ func (p *place) lexical(parts []string, absolute bool) (found Detectors) {
 	for _, s := range p.sensitive {
 		switch {
 		case s.home && p.home != nil && absolute:
-			if h := folded(p.home); hasPrefix(parts, h) && matchPrefix(parts[len(h):], s.parts) {
+			if h := folded(nil, p.home); hasPrefix(parts, h) && matchPrefix(parts[len(h):], s.parts) {
 				found |= PathSensitive
 			}
 		case s.absolute && absolute:
@@ -303,27 +330,31 @@ func (p *place) lexical(parts []string, absolute bool) (found Detectors) {
 	return found
 }
 
-// folded returns the parts as file systems that ignore case compare them, and
+// folded appends the parts as file systems that ignore case compare them, and
 // without the invisible characters that some of them ignore too. Others would
 // tell more paths apart; a path that only such a system could confuse is judged
 // like the one that it could be confused with.
-func folded(parts []string) []string {
-	out := make([]string, len(parts))
-	for i, part := range parts {
-		out[i] = strings.ToLower(part)
-		for _, r := range part {
-			if r >= utf8.RuneSelf {
-				out[i] = strings.Map(func(r rune) rune {
-					if unicode.Is(unicode.Cf, r) {
-						return -1
-					}
-					return unicode.ToLower(r)
-				}, part)
-				break
-			}
+func folded(out, parts []string) []string {
+	for _, part := range parts {
+		if part = fold(part); part != "" {
+			out = append(out, part)
 		}
 	}
 	return out
+}
+
+func fold(part string) string {
+	for i := range len(part) {
+		if part[i] >= utf8.RuneSelf {
+			return strings.Map(func(r rune) rune {
+				if unicode.Is(unicode.Cf, r) {
+					return -1
+				}
+				return unicode.ToLower(r)
+			}, part)
+		}
+	}
+	return strings.ToLower(part)
 }
 
 // system undoes the aliases that macOS has for directories of the system.

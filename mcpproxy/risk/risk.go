@@ -124,8 +124,8 @@ func New(c Config) (*Assessor, error) {
 			problems = append(problems, fmt.Errorf("path %q of this program is not absolute", own))
 			continue
 		}
-		clean, _, _ := join(nil, components(own))
-		a.place.own = append(a.place.own, system(folded(clean)))
+		clean, _, _ := join(nil, components(nil, own))
+		a.place.own = append(a.place.own, system(folded(nil, clean)))
 	}
 	a.place.readlink = c.Readlink
 	if err := errors.Join(problems...); err != nil {
@@ -172,7 +172,7 @@ func directory(s string) []string {
 	if !strings.HasPrefix(s, "/") {
 		return nil
 	}
-	clean, _, _ := join([]string{}, components(s))
+	clean, _, _ := join([]string{}, components(nil, s))
 	return clean
 }
 

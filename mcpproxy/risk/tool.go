@@ -22,24 +22,18 @@ type Tool struct {
 	configured map[string]argument // by the operator
 }
 
-// argument says how to look at the value of an argument.
-func (t *Tool) argument(name []byte) argument {
-	arg, ok := t.schema.declared[string(name)]
-	if !ok {
-		arg = argumentOf(name)
-	}
-	if t.configured != nil {
-		arg |= t.configured[string(name)]
-	}
-	return arg
-}
-
 // A schema is what a tool's inputSchema says about its arguments.
 type schema struct {
-	declared map[string]argument
+	declared map[string]property
 	required []string
 	patterns []*regexp.Regexp // of names that are also allowed
 	closed   bool             // no other names are
+}
+
+// A property is a declared argument.
+type property struct {
+	argument
+	required int // its place in schema.required, from 1; 0 if it is not
 }
 
 // An argument says how to look at the value of a name. The zero value is that
@@ -217,6 +211,18 @@ func readSchema(root []byte) (s schema) {
 	} else {
 		s.closed = !r.allowed
 	}
+	for i, name := range s.required {
+		// A required argument that is not declared is not undeclared either.
+		p, ok := s.declared[name]
+		if !ok {
+			if s.declared == nil {
+				s.declared = make(map[string]property)
+			}
+			p.argument = argumentOf([]byte(name))
+		}
+		p.required = i + 1
+		s.declared[name] = p
+	}
 	return s
 }
 
@@ -243,18 +249,20 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 			r.properties = true
 			eachMember(value, func(name, sub []byte) bool {
 				if r.s.declared == nil {
-					r.s.declared = make(map[string]argument)
+					r.s.declared = make(map[string]property)
 				}
 				n := string(jsontext.AppendUnquote(nil, name))
 				if len(r.s.declared) <= maxSchema {
-					r.s.declared[n] |= argumentOf([]byte(n)) | argumentBy(sub)
+					p := r.s.declared[n]
+					p.argument |= argumentOf([]byte(n)) | argumentBy(sub)
+					r.s.declared[n] = p
 				}
 				return true
 			})
 		case "required":
 			if required {
 				eachElement(value, func(v []byte) bool {
-					if n := text(v); n != "" && len(r.s.required) < maxSchema && !slices.Contains(r.s.required, n) {
+					if n := text(v); n != "" && len(r.s.required) < maxRequired && !slices.Contains(r.s.required, n) {
 						r.s.required = append(r.s.required, n)
 					}
 					return true
