@@ -27,6 +27,11 @@ type Result struct {
 	Detections []audit.Detection // At is as in "args.operations[0].arguments.keys", redacted
 }
 
+// Risk returns the member of a record.
+func (r *Result) Risk() audit.Risk {
+	return audit.Risk{Category: r.Category.String(), Level: r.Category.Level(), Source: r.Source.String(), Conflict: r.Conflict}
+}
+
 // raises returns the least category of a call that does d, if its tool has the
 // category c.
 func raises(d Detectors, c Category) Category {
@@ -67,15 +72,33 @@ func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Too
 	w := a.walks.Get().(*walk)
 	w.a, w.tool, w.b, w.lookups = a, tool, arguments, maxLookups
 	w.result = Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
-	if i := skipSpace(w.b, 0); i < len(w.b) && w.b[i] != '{' && string(bytes.TrimSpace(arguments)) != "null" {
-		w.value(i, t, command|typed)
+	i := w.b.Start(0)
+	if i == len(w.b) || w.b[i] == '{' || string(bytes.TrimSpace(arguments)) == "null" {
+		i = w.arguments(t, i)
 	} else {
-		w.arguments(t, i)
+		i = w.value(i, t, command|typed)
+	}
+	if i < 0 {
+		w.depth = 0
+		w.found(Opaque) // whoever can read the rest
 	}
 	r := w.result
 	w.clear()
 	a.walks.Put(w)
 	return r
+}
+
+// AssessResource returns the risk of reading the resource with a URI.
+func (a *Assessor) AssessResource(uri string) (r Result) {
+	w := &walk{a: a, result: Result{Category: Read, Source: SourceDefault}, lookups: maxLookups}
+	defer func() {
+		if recover() != nil {
+			r = a.AssessUnread(&Tool{Category: Read, Source: SourceDefault})
+		}
+	}()
+	w.push([]byte("uri"), 0)
+	w.text([]byte(uri), &Tool{}, address)
+	return w.result
 }
 
 // AssessUnread returns the risk of a call of t whose arguments are too large to
@@ -89,19 +112,20 @@ func (a *Assessor) AssessUnread(t *Tool) Result {
 // Bounds of what is read. Servers have lower ones, or nobody needs more; beyond
 // them the arguments are opaque.
 const (
-	maxLevels   = 256 // of arguments
-	maxBatches  = 4   // of operations inside each other
-	maxEncoded  = 2   // of JSON in strings inside each other
-	maxRequired = 256 // arguments of a tool that are looked for
-	maxTools    = 4   // of one item, and programs and lists of arguments of one object
-	maxLookups  = 40  // paths that are made, see walk.found
+	maxLevels   = 256      // of arguments
+	maxBatches  = 4        // of operations inside each other
+	maxEncoded  = 2        // of JSON in strings inside each other
+	maxRequired = 256      // arguments of a tool that are looked for
+	maxTools    = 4        // of one item, and programs and lists of arguments of one object
+	maxList     = 64 << 10 // bytes of a list in a string
+	maxLookups  = 40       // paths that are made, see walk.found
 )
 
 // A walk reads the arguments of one call. It is reused.
 type walk struct {
 	a       *Assessor
 	tool    func(string) *Tool
-	b       []byte
+	b       jsontext.Lenient
 	result  Result
 	path    [maxLevels]step
 	depth   int
@@ -243,7 +267,9 @@ type required [maxRequired / 64]uint64
 func (w *walk) arguments(t *Tool, i int) int {
 	var has required
 	if i < len(w.b) && w.b[i] == '{' {
-		i = w.object(i, t, 0, &has)
+		if i = w.object(i, t, 0, &has); i < 0 {
+			return -1
+		}
 	}
 	for n, name := range t.schema.required {
 		if has[n/64]>>(n%64)&1 == 0 && w.depth < maxLevels {
@@ -255,35 +281,44 @@ func (w *walk) arguments(t *Tool, i int) int {
 	return i
 }
 
-// The methods below look at one value and return the index after it.
+// The methods below look at one value and return the index after it, -1 if it
+// cannot be read.
 
 // object looks at the object at b[i], which is the value of an argument. has is
 // not nil if its members are the arguments of t.
 func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 	var parts argv // of {"command": "rm", "args": ["-rf", "/"]}
-	for i = w.next(i + 1); i < len(w.b) && w.b[i] != '}'; i = w.next(i) {
-		name, value := w.name(i)
+	i, more := w.b.First(i)
+	for more {
+		lit, value := w.b.Name(i)
+		if value < 0 {
+			return -1
+		}
 		if w.depth == maxLevels {
 			w.found(Opaque)
-			i = skipValue(w.b, value)
+			if i = w.b.Skip(value); i < 0 {
+				return -1
+			}
+			i, more = w.b.Next(i, '}')
 			continue
 		}
-		w.push(name, 0)
-		name = w.decodedName(name)
+		w.push(lit.Inner, 0)
+		name := w.decodedName(lit)
 		arg := w.member(t, name, has)
 		if of&variables != 0 && isLoadedName(view(name)) {
 			w.found(EnvironmentName)
 		}
 		isArgs := string(name) == "args" || string(name) == "arguments" || string(name) == "argv" || string(name) == "parameters"
-		i = w.value(value, t, arg|of&(command|pathname))
-		if value < len(w.b) && i > value {
-			if v := w.b[value:i]; arg&command != 0 && v[0] == '"' {
-				parts.programs.add(w, v)
-			} else if isArgs {
-				parts.args.add(w, v)
-			}
+		if i = w.value(value, t, arg|of&(command|pathname)); i < 0 {
+			return -1
+		}
+		if v := w.b[value:i]; arg&command != 0 && v[0] == '"' {
+			parts.programs.add(w, v)
+		} else if isArgs {
+			parts.args.add(w, v)
 		}
 		w.pop()
+		i, more = w.b.Next(i, '}')
 	}
 	for _, program := range parts.programs.list[:parts.programs.n] {
 		for _, args := range parts.args.list[:parts.args.n] {
@@ -292,7 +327,7 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 			w.pop()
 		}
 	}
-	return min(i+1, len(w.b))
+	return i
 }
 
 // An argv has what could be programs and their arguments in one object.
@@ -315,44 +350,13 @@ func (c *candidates) add(w *walk, value []byte) {
 	c.n++
 }
 
-// next returns where the next member or element, or the end, is.
-func (w *walk) next(i int) int {
-	for i < len(w.b) {
-		switch w.b[i] {
-		case ' ', '\n', '\t', '\r', ',', ':':
-			i++
-		default:
-			return i
-		}
+// decodedName returns the text of a name, good until the next one.
+func (w *walk) decodedName(name jsontext.String) []byte {
+	if name.Plain() {
+		return name.Inner
 	}
-	return i
-}
-
-// name reads the name of the member at b[i], without quotes, and returns where
-// its value is.
-func (w *walk) name(i int) (name []byte, value int) {
-	from := i
-	if w.b[i] == '"' {
-		i = skipString(w.b, i)
-		name = unquoted(w.b[from:i])
-	} else {
-		i = skipScalar(w.b, i)
-		name = w.b[from:i]
-	}
-	if i = skipSpace(w.b, i); i < len(w.b) && w.b[i] == ':' {
-		i = skipSpace(w.b, i+1)
-	}
-	return name, i
-}
-
-func (w *walk) decodedName(name []byte) []byte {
-	for _, c := range name {
-		if c == '\\' {
-			w.names = jsontext.AppendUnquote(w.names[:0], name)
-			return w.names
-		}
-	}
-	return name
+	w.names = name.Append(w.names[:0])
+	return w.names
 }
 
 // member says how to look at the value of a name. has is not nil if it is that
@@ -382,7 +386,8 @@ func (w *walk) member(t *Tool, name []byte, has *required) (arg argument) {
 
 // undeclared judges the name of an argument that the schema does not list.
 func (w *walk) undeclared(t *Tool, name []byte) {
-	if !t.schema.closed {
+	const all = UndeclaredArgument | UnderscoreArgument | More
+	if !t.schema.closed || w.result.Found&all == all {
 		return
 	}
 	for _, re := range t.schema.patterns {
@@ -398,31 +403,30 @@ func (w *walk) undeclared(t *Tool, name []byte) {
 
 // value looks at the value at b[i].
 func (w *walk) value(i int, t *Tool, arg argument) int {
-	switch {
-	case i >= len(w.b):
-		return len(w.b)
-	case w.b[i] == '"':
-		from := i
-		i = skipString(w.b, i)
-		w.text(w.decoded(w.b[from:i]), t, arg)
-		return i
-	case w.b[i] == '{':
+	switch w.b[i] {
+	case '"':
+		s, next := w.b.String(i)
+		if next > 0 {
+			w.text(w.decoded(s), t, arg)
+		}
+		return next
+	case '{':
 		return w.object(i, t, arg, nil)
-	case w.b[i] == '[':
+	case '[':
 		return w.list(i, t, arg)
-	case w.b[i] == '}' || w.b[i] == ']':
-		return i // a value is missing
 	}
-	return skipScalar(w.b, i)
+	if next := w.b.Scalar(i); next > i {
+		return next
+	}
+	return -1
 }
 
-// decoded returns the text of a string literal, good until the next one.
-func (w *walk) decoded(lit []byte) []byte {
-	lit = unquoted(lit)
-	if bytes.IndexByte(lit, '\\') < 0 {
-		return lit
+// decoded returns the text of a string, good until the next one.
+func (w *walk) decoded(s jsontext.String) []byte {
+	if !s.Escaped {
+		return s.Inner
 	}
-	w.spare = jsontext.AppendUnquote(w.spare[:0], lit)
+	w.spare = s.Append(w.spare[:0])
 	w.used = max(w.used, len(w.spare))
 	return w.spare
 }
@@ -430,22 +434,18 @@ func (w *walk) decoded(lit []byte) []byte {
 // list looks at the list at b[i].
 func (w *walk) list(i int, t *Tool, arg argument) int {
 	from, n := i, 0
-	lists, strings, spaced := arg&list != 0, 0, false
+	lists, strings := arg&list != 0, 0
 	arg &^= list
+	i, more := w.b.First(i)
 	// The words of one command, or several commands.
-	single := arg&command != 0 && w.depth > 0 && !isPlural(w.path[w.depth-1].name)
-	if single {
-		first := w.next(i + 1)
-		if first < len(w.b) && w.b[first] == '"' {
-			end := skipString(w.b, first)
-			spaced = bytes.IndexByte(w.b[first:end], ' ') >= 0
-			single = !spaced && w.next(end) < len(w.b) && w.b[w.next(end)] == '"'
-		}
-	}
-	for i = w.next(i + 1); i < len(w.b) && w.b[i] != ']' && w.b[i] != '}'; n++ {
+	single := more && arg&command != 0 && w.depth > 0 && !isPlural(w.path[w.depth-1].name) && w.isArgv(i)
+	for ; more; n++ {
 		if w.depth == maxLevels {
 			w.found(Opaque)
-			i = w.next(skipValue(w.b, i))
+			if i = w.b.Skip(i); i < 0 {
+				return -1
+			}
+			i, more = w.b.Next(i, ']')
 			continue
 		}
 		w.push(nil, n)
@@ -460,50 +460,63 @@ func (w *walk) list(i int, t *Tool, arg argument) int {
 		} else {
 			i = w.value(i, t, each)
 		}
+		if i < 0 {
+			return -1
+		}
 		w.pop()
-		i = w.next(i)
+		i, more = w.b.Next(i, ']')
 	}
-	i = min(i+1, len(w.b))
-	if arg&command != 0 && strings > 1 {
+	if i > 0 && arg&command != 0 && strings > 1 {
 		w.joined(nil, w.b[from:i])
 	}
 	return i
+}
+
+// isArgv reports whether the list whose first element is at b[i] is a command
+// and its arguments, not a list of commands.
+func (w *walk) isArgv(i int) bool {
+	if w.b[i] != '"' {
+		return false
+	}
+	s, next := w.b.String(i)
+	if next < 0 || bytes.IndexByte(s.Inner, ' ') >= 0 {
+		return false
+	}
+	next, more := w.b.Next(next, ']')
+	return more && w.b[next] == '"'
 }
 
 func isPlural(name []byte) bool {
 	return len(name) > 1 && name[len(name)-1]|0x20 == 's' && string(name) != "keys"
 }
 
-// joined judges a program and a list of its arguments as one command.
+// joined judges a program and a list of its arguments, or a text, as one command.
 func (w *walk) joined(program, args []byte) {
 	w.argv = w.argv[:0]
 	if program != nil {
-		w.argv = append(w.argv, w.decoded(program)...)
+		w.argv = jsontext.AppendUnquote(w.argv, program)
 	}
-	if len(args) > 0 && args[0] == '"' {
-		w.argv = append(append(w.argv, ' '), w.decoded(args)...)
+	if args[0] == '"' {
+		w.argv = jsontext.AppendUnquote(append(w.argv, ' '), args)
 	}
-	for i := 1; len(args) > 0 && args[0] == '['; {
-		for i < len(args) && args[i] != '"' && args[i] != ']' {
-			i++
+	eachElement(args, func(value []byte) bool {
+		if value[0] != '"' {
+			return true
 		}
-		if i >= len(args) || args[i] == ']' {
-			break
-		}
-		from := i
-		i = skipString(args, i)
 		if len(w.argv) > 0 {
 			w.argv = append(w.argv, ' ')
 		}
 		w.argv = append(w.argv, '\'')
-		for _, c := range w.decoded(args[from:i]) {
+		s, _ := jsontext.Lenient(value).String(0)
+		for _, c := range w.decoded(s) {
 			if c == '\'' {
 				w.argv = append(w.argv, `'\'`...)
 			}
 			w.argv = append(w.argv, c)
 		}
 		w.argv = append(w.argv, '\'')
-	}
+		return true
+	})
 	if d := detectCommand(view(w.argv), &w.a.commands); d != 0 {
 		w.found(d)
 	}
@@ -520,10 +533,16 @@ func (w *walk) item(i int, t *Tool) int {
 	defer func() { w.batches-- }()
 	var names [maxTools][]byte
 	named := 0
-	end := i
-	for end = w.next(i + 1); end < len(w.b) && w.b[end] != '}'; end = w.next(end) {
-		name, value := w.name(end)
-		if end = skipValue(w.b, value); value < len(w.b) && w.b[value] == '"' && isNamed(w.decodedName(name), "tool") {
+	end, more := w.b.First(i)
+	for more {
+		name, value := w.b.Name(end)
+		if value < 0 {
+			return -1
+		}
+		if end = w.b.Skip(value); end < 0 {
+			return -1
+		}
+		if w.b[value] == '"' && isNamed(w.decodedName(name), "tool") {
 			if named == maxTools {
 				w.found(Opaque)
 				copy(names[:], names[1:])
@@ -532,6 +551,7 @@ func (w *walk) item(i int, t *Tool) int {
 			names[named] = w.b[value:end]
 			named++
 		}
+		end, more = w.b.Next(end, '}')
 	}
 	if named == 0 {
 		return w.value(i, t, 0)
@@ -542,9 +562,9 @@ func (w *walk) item(i int, t *Tool) int {
 			r.Category, r.Source = inner.Category, inner.Source
 		}
 		w.result.Conflict = w.result.Conflict || inner.Conflict
-		w.call(i, inner)
+		end = w.call(i, inner)
 	}
-	return min(end+1, len(w.b))
+	return end
 }
 
 // isNamed reports whether a name is want for some server: those in Go ignore
@@ -564,31 +584,44 @@ func (w *walk) toolOf(name string) *Tool {
 }
 
 // call looks at the members of an item that calls t.
-func (w *walk) call(i int, t *Tool) {
+func (w *walk) call(i int, t *Tool) int {
 	called := false
-	for i = w.next(i + 1); i < len(w.b) && w.b[i] != '}'; i = w.next(i) {
-		name, value := w.name(i)
+	i, more := w.b.First(i)
+	for more {
+		name, value := w.b.Name(i)
+		if value < 0 {
+			return -1
+		}
 		if w.depth == maxLevels {
 			w.found(Opaque)
-			return
+			if i = w.b.Skip(value); i < 0 {
+				return -1
+			}
+			i, more = w.b.Next(i, '}')
+			continue
 		}
-		w.push(name, 0)
+		w.push(name.Inner, 0)
 		switch decoded := w.decodedName(name); {
 		case isNamed(decoded, "tool"):
-			i = skipValue(w.b, value)
-		case isNamed(decoded, "arguments") && value < len(w.b) && w.b[value] == '{':
+			i = w.b.Skip(value)
+		case isNamed(decoded, "arguments") && w.b[value] == '{':
 			called = true
 			i = w.arguments(t, value)
 		default:
 			i = w.value(value, t, argumentOf(decoded))
 		}
+		if i < 0 {
+			return -1
+		}
 		w.pop()
+		i, more = w.b.Next(i, '}')
 	}
-	if !called {
+	if !called && w.depth < maxLevels {
 		w.push([]byte("arguments"), 0)
 		w.arguments(t, len(w.b))
 		w.pop()
 	}
+	return i
 }
 
 // text looks at a string.
@@ -602,6 +635,10 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	if arg&encoded != 0 && (s[0] == '{' || s[0] == '[') {
 		w.json(s, t, arg)
 		return
+	}
+	if s[0] == '[' && arg&(command|pathname|address|variables) != 0 && len(s) <= maxList && jsontext.Valid(s) {
+		s = bytes.Clone(s)
+		w.json(s, t, arg) // a list as a string, as some servers read it
 	}
 	v := view(s)
 	if arg&variables != 0 && hasLoadedName(v) || arg&variable != 0 && t.setsEnv && isLoadedName(v) {
@@ -651,7 +688,10 @@ func (w *walk) json(s []byte, t *Tool, arg argument) {
 	w.encoded++
 	outer := w.b
 	w.b = bytes.Clone(s) // decoding reuses s
-	w.value(0, t, arg)
+	depth := w.depth
+	if i := w.value(0, t, arg); i < 0 && w.depth > depth {
+		w.depth = depth // it is no JSON, and nobody reads it
+	}
 	w.b = outer
 	w.encoded--
 }

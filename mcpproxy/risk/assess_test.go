@@ -100,9 +100,12 @@ func TestArguments(t *testing.T) {
 		{"items in another case", "call_tools", ``, `{"Operations":[{"Tool":"known"}]}`, []string{"missing_argument args.Operations[0].arguments.keys"}},
 		{"an item without a tool", "send_keys_batch", ``, `{"operations":[{"keys":"x","start_directory":"/proc"}]}`, []string{"path_blocked args.operations[0].start_directory"}},
 
+		{"a list as a string", "x", ``, `{"paths":"[\"/tmp/x\",\"/etc/shadow\"]"}`, []string{"path_blocked args.paths[1]"}},
 		{"not an object", "x", ``, `[{"path":"/etc/shadow"}]`, []string{"path_blocked args[0].path"}},
-		{"cut off", "x", ``, `{"path":"/etc/shadow"`, []string{"path_blocked args.path"}},
-		{"no value", "x", ``, `{"path":}`, nil},
+		{"cut off", "x", ``, `{"path":"/etc/shadow"`, []string{"opaque args", "path_blocked args.path"}},
+		{"other white space", "x", ``, "\ufeff{\v\u00a0\"a\"\u00a0:\u00a01,\u00a0\"path\"\u2028:\f\"/etc/shadow\"\u00a0}", []string{"path_blocked args.path"}},
+		{"junk", "x", ``, `{"a":1,/**/"path":"/etc/shadow"}`, []string{"opaque args"}},
+		{"no value", "x", ``, `{"path":}`, []string{"opaque args"}},
 		{"NaN", "x", ``, `{"a":NaN,"path":"/etc/shadow",}`, []string{"path_blocked args.path"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -381,6 +384,29 @@ func TestDepth(t *testing.T) {
 	}
 	if r := a.Assess(a.Tool("x", nil), []byte(nested), nil); r.Found != Opaque {
 		t.Errorf("operations in each other give %q, want opaque", r.Found.Words())
+	}
+}
+
+func TestResources(t *testing.T) {
+	a := newAssessor(t, Config{Home: "/home/u"})
+	for uri, want := range map[string]Detectors{
+		"file:///etc/shadow":      PathBlocked,
+		"file:///home/u/.ssh/x":   PathSensitive,
+		"file:///tmp/x":           0,
+		"tmux://panes/%1/content": 0,
+		"http://169.254.169.254/": PrivateAddress,
+		"https://example.com/":    0,
+		"x\x00y":                  NULByte,
+		"":                        0,
+	} {
+		if r := a.AssessResource(uri); r.Found != want || r.Category.rank() < Read {
+			t.Errorf("%q is %s, %q, want %q", uri, r.Category, r.Found.Words(), want.Words())
+		}
+	}
+	r := a.AssessResource("file:///etc/shadow")
+	want := audit.Risk{Category: "execute", Level: "high", Source: "detection"}
+	if r.Risk() != want || !slices.Equal(summary(r), []string{"path_blocked args.uri"}) {
+		t.Errorf("the resource has %+v and %q", r.Risk(), summary(r))
 	}
 }
 

@@ -22,7 +22,7 @@ func (m *meaning) add(c Category, weak bool) {
 // get_commit reads, git_commit and find_and_replace write.
 func ofName(list []token, readOnly bool) (m meaning) {
 	readOnly = readOnly || onlyReads(list)
-	seen := false // a verb
+	seen, acts := false, false // a verb, one that is not both a noun and only reads
 	for i := 0; i < len(list); i++ {
 		w, last := list[i].word, i == len(list)-1
 		if !last && isCompound(w, list[i+1].word) {
@@ -43,7 +43,7 @@ func ofName(list []token, readOnly bool) (m meaning) {
 		if v.ambiguous {
 			joined := i > 0 && isConjunction(list[i-1].word)
 			switch {
-			case seen && !joined, i > 0 && isQualifier(list[i-1].word), isDragAndDrop(list, i):
+			case seen && !joined && (acts || !last), i > 0 && isQualifier(list[i-1].word), isDragAndDrop(list, i):
 				continue
 			case isThing(w) && i == len(list)-2 && isPlainVerb(list[i+1].word):
 				continue
@@ -59,7 +59,7 @@ func ofName(list []token, readOnly bool) (m meaning) {
 		if last {
 			objects = list[:i] // kv_namespace_delete
 		}
-		seen = true
+		seen, acts = true, acts || !v.ambiguous || v.category > Read
 		m.add(effect(w, v.category, objects, readOnly), weak)
 	}
 	if m.category == 0 && len(list) > 0 {
@@ -122,7 +122,7 @@ func isCompound(a, b string) bool {
 	case "history":
 		return a == "command" || a == "shell" || a == "chat" || a == "message" || a == "call"
 	case "output":
-		return a == "command" || a == "terminal" || a == "console" || a == "shell"
+		return a == "command" || a == "terminal" || a == "console" || a == "shell" || a == "bash"
 	}
 	return false
 }

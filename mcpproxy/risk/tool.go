@@ -1,11 +1,10 @@
 package risk
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
-
-	"auditproxy/schemas/jsontext"
 )
 
 // A Tool is a compiled definition. It is immutable.
@@ -236,26 +235,32 @@ type schemaReader struct {
 	steps      int
 }
 
-const maxSteps = 64 // subschemas that are read
+// Bounds of what is read. A schema with more is taken to allow any name.
+const (
+	maxSteps    = 64 // subschemas
+	maxPatterns = 4
+	maxPattern  = 256 // bytes of one
+)
+
+var errPattern = errors.New("too many patterns, or too long")
 
 func (r *schemaReader) read(b []byte, depth int, required bool) {
 	if r.steps++; depth > 8 || r.steps > maxSteps {
 		r.known = false
 		return
 	}
-	eachMember(b, func(name, value []byte) bool {
-		switch string(name) {
+	eachMember(b, func(name string, value []byte) bool {
+		switch name {
 		case "properties":
 			r.properties = true
-			eachMember(value, func(name, sub []byte) bool {
+			eachMember(value, func(name string, sub []byte) bool {
 				if r.s.declared == nil {
 					r.s.declared = make(map[string]property)
 				}
-				n := string(jsontext.AppendUnquote(nil, name))
 				if len(r.s.declared) <= maxSchema {
-					p := r.s.declared[n]
-					p.argument |= argumentOf([]byte(n)) | argumentBy(sub)
-					r.s.declared[n] = p
+					p := r.s.declared[name]
+					p.argument |= argumentOf([]byte(name)) | argumentBy(sub)
+					r.s.declared[name] = p
 				}
 				return true
 			})
@@ -275,9 +280,13 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 				r.allowed = true
 			}
 		case "patternProperties":
-			eachMember(value, func(name, _ []byte) bool {
-				re, err := regexp.Compile(string(jsontext.AppendUnquote(nil, name)))
-				if err != nil || len(r.s.patterns) == maxSteps {
+			eachMember(value, func(name string, _ []byte) bool {
+				var re *regexp.Regexp
+				err := errPattern
+				if len(name) <= maxPattern && len(r.s.patterns) < maxPatterns {
+					re, err = regexp.Compile(name)
+				}
+				if err != nil {
 					r.known = false
 					return false
 				}
@@ -286,7 +295,7 @@ func (r *schemaReader) read(b []byte, depth int, required bool) {
 			})
 		case "allOf", "anyOf", "oneOf":
 			eachElement(value, func(sub []byte) bool {
-				r.read(sub, depth+1, required && string(name) == "allOf")
+				r.read(sub, depth+1, required && name == "allOf")
 				return true
 			})
 		case "$ref":

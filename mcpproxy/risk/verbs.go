@@ -43,14 +43,14 @@ func verbOf(word string) verb {
 		"ban", "block", "complete", "cancel", "reset", "load", "stop", "halt", "abort", "request", "open", "log",
 		"note", "document", "index", "cache", "format", "sign", "mount", "unmount", "alias",
 		"vote", "rate", "track", "backup", "export", "record", "design", "isolate", "trash", "expire",
-		"rollback", "revise", "order", "delay", "transfer", "place", "issue", "expand", "shrink":
+		"rollback", "revise", "order", "delay", "transfer", "place", "issue", "expand", "shrink", "make":
 		return verb{Write, true}
 
 	case "execute", "exec", "evaluate", "eval", "invoke", "send", "resend", "dispatch", "launch", "relaunch", "restart",
 		"reload", "respawn", "spawn", "rerun", "navigate", "goto", "submit", "broadcast", "delegate", "inject", "deploy",
 		"redeploy", "install", "reinstall", "perform", "automate", "interact", "curl", "wget", "sudo", "compile",
 		"paste", "simulate", "emulate", "hover", "tap", "swipe", "resume", "operate", "forward", "instruct",
-		"relay", "debug":
+		"debug":
 		return verb{Execute, false}
 	case "run", "call", "trigger", "start", "build", "rebuild", "test", "click", "type", "press", "fill", "pipe", "prompt",
 		"script", "shell", "bash", "zsh", "sh", "powershell", "pwsh", "cmd", "terminal", "console", "command", "python",
@@ -175,8 +175,23 @@ func withObject(word string, c Category, objects []token) Category {
 			return Write
 		}
 	case "open":
-		if has("node", "nodes") {
+		switch {
+		case has("node", "nodes"):
 			return Read
+		case has("app", "application", "url", "program", "terminal"):
+			return Execute
+		}
+	case "make", "request":
+		if has("request", "requests", "call", "calls", "api", "http") {
+			return Execute
+		}
+	case "book":
+		if has("flight", "hotel", "ticket", "tickets", "trip", "car") {
+			return Financial
+		}
+	case "checkout":
+		if has("cart", "basket", "order") {
+			return Financial
 		}
 	case "unlink":
 		if has("file", "path") {
