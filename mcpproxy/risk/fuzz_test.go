@@ -180,7 +180,7 @@ func sendKeys(a *Assessor) *Tool {
 		`{"properties":{"keys":{},"pane_id":{},"session_name":{},"session_id":{},"window_id":{},"enter":{},"literal":{},"suppress_history":{},"socket_name":{}},"required":["keys"],"additionalProperties":false}`))
 }
 
-func BenchmarkOrdinary(b *testing.B) {
+func BenchmarkOrdinaryCall(b *testing.B) {
 	a := newAssessor(b, Config{Home: "/home/u", Cwd: "/home/u/x"})
 	tool := sendKeys(a)
 	for i, name := range []string{"short", "usual", "long"} {
@@ -202,8 +202,8 @@ func BenchmarkOrdinary(b *testing.B) {
 	})
 }
 
-// BenchmarkHostile has 64 KiB of what takes longest.
-func BenchmarkHostile(b *testing.B) {
+// BenchmarkHostileArguments has 64 KiB of what takes longest.
+func BenchmarkHostileArguments(b *testing.B) {
 	const size = 64 << 10
 	fill := func(head, part, tail string) string {
 		return head + strings.Repeat(part, (size-len(head)-len(tail))/len(part)) + tail
