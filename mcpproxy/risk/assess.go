@@ -70,7 +70,7 @@ func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Too
 
 func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Tool) Result {
 	w := a.walks.Get().(*walk)
-	w.a, w.tool, w.b, w.lookups = a, tool, arguments, maxLookups
+	w.a, w.tool, w.b, w.lookups, w.parses = a, tool, arguments, maxLookups, maxParses
 	w.result = Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
 	i := w.b.Start(0)
 	if i == len(w.b) || w.b[i] == '{' || string(bytes.TrimSpace(arguments)) == "null" {
@@ -90,7 +90,7 @@ func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Too
 
 // AssessResource returns the risk of reading the resource with a URI.
 func (a *Assessor) AssessResource(uri string) (r Result) {
-	w := &walk{a: a, result: Result{Category: Read, Source: SourceDefault}, lookups: maxLookups}
+	w := &walk{a: a, result: Result{Category: Read, Source: SourceDefault}, lookups: maxLookups, parses: maxParses}
 	defer func() {
 		if recover() != nil {
 			r = a.AssessUnread(&Tool{Category: Read, Source: SourceDefault})
@@ -118,6 +118,7 @@ const (
 	maxRequired = 256      // arguments of a tool that are looked for
 	maxTools    = 4        // of one item, and programs and lists of arguments of one object
 	maxList     = 64 << 10 // bytes of a list in a string
+	maxParses   = 256      // commands that are parsed
 	maxLookups  = 40       // paths that are made, see walk.found
 )
 
@@ -133,6 +134,7 @@ type walk struct {
 	batches int
 	encoded int
 	lookups int    // left
+	parses  int    // left
 	spare   []byte // decoded text
 	used    int    // of spare, at most so far
 	names   []byte // a decoded name
@@ -517,9 +519,7 @@ func (w *walk) joined(program, args []byte) {
 		w.argv = append(w.argv, '\'')
 		return true
 	})
-	if d := detectCommand(view(w.argv), &w.a.commands); d != 0 {
-		w.found(d)
-	}
+	w.command(view(w.argv))
 }
 
 // item looks at the item at b[i] of a list of operations. If it names a tool it
@@ -646,9 +646,7 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 	isCommand := arg&command != 0 || arg&typed != 0 && t.executes || arg&setting != 0 && t.setsOption
 	if isCommand {
-		if d := detectCommand(v, &w.a.commands); d != 0 {
-			w.found(d)
-		}
+		w.command(v)
 	} else if i := bytes.IndexByte(s, '#'); i >= 0 {
 		w.format(v[i:])
 	}
@@ -663,6 +661,20 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 }
 
+// command judges a text that a shell runs. Parsing takes much longer than
+// reading, so a call has so many texts parsed, and no more.
+func (w *walk) command(text string) {
+	if scanGate(text) != 0 {
+		if w.parses--; w.parses < 0 {
+			w.found(Opaque)
+			return
+		}
+	}
+	if d := detectCommand(text, &w.a.commands); d != 0 {
+		w.found(d)
+	}
+}
+
 // format judges the commands in a format of tmux, which expands #(command) in
 // many arguments: names, titles, directories.
 func (w *walk) format(s string) {
@@ -674,9 +686,7 @@ func (w *walk) format(s string) {
 	if end := strings.LastIndexByte(s, ')'); end >= 0 {
 		s = s[:end]
 	}
-	if d := detectCommand(s, &w.a.commands); d != 0 {
-		w.found(d)
-	}
+	w.command(s)
 }
 
 // json looks at the value in a string that the server reads as JSON.

@@ -235,6 +235,10 @@ func BenchmarkHostileArguments(b *testing.B) {
 		{"names", fill(`{`, `"`+strings.Repeat("nested_name_", 20)+`":{"path":"/etc/x"},`, `"a":1}`)},
 		{"deep names", strings.Repeat(`{"AKIAQYLPMN5HFIQR7XYA":`, 250) + fill("{", `"path":"/etc/x",`, `"a":1}`)},
 		{"keys", fill(`{"keys":"`, `a `, `"}`)},
+		{"commands", fill(`{"commands":[`, `"rm x",`, `"a"]}`)},
+		{"programs", fill(`{"command":"rm","cmd":"git","shell":"sh","args":["x"],"args":["y"],"args":[`, `"-c",`, `"a"]}`)},
+		{"steps", fill(`{"a":[`, `{"command":"rm","args":["x"]},`, `{}]}`)},
+		{"commands in formats", fill(`{"a":[`, `"#(rm x)",`, `""]}`)},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			tool := sendKeys(a)
