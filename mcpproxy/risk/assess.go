@@ -112,14 +112,16 @@ func (a *Assessor) AssessUnread(t *Tool) Result {
 // Bounds of what is read. Servers have lower ones, or nobody needs more; beyond
 // them the arguments are opaque.
 const (
-	maxLevels   = 256      // of arguments
-	maxBatches  = 4        // of operations inside each other
-	maxEncoded  = 2        // of JSON in strings inside each other
-	maxRequired = 256      // arguments of a tool that are looked for
-	maxTools    = 4        // of one item, and programs and lists of arguments of one object
-	maxList     = 64 << 10 // bytes of a list in a string
-	maxParses   = 256      // commands that are parsed
-	maxLookups  = 40       // paths that are made, see walk.found
+	maxLevels   = 256       // of arguments
+	maxBatches  = 4         // of operations inside each other
+	maxEncoded  = 2         // of JSON in strings inside each other
+	maxRequired = 256       // arguments of a tool that are looked for
+	maxTools    = 4         // of one item, and programs and lists of arguments of one object
+	maxList     = 64 << 10  // bytes of a list in a string
+	maxParses   = 256       // commands that are parsed
+	maxParsed   = 128 << 10 // bytes of them
+	maxJoined   = 8 << 10   // bytes of a command that is a list
+	maxLookups  = 40        // paths that are made, see walk.found
 )
 
 // A walk reads the arguments of one call. It is reused.
@@ -135,6 +137,7 @@ type walk struct {
 	encoded int
 	lookups int    // left
 	parses  int    // left
+	parsed  int    // bytes
 	spare   []byte // decoded text
 	used    int    // of spare, at most so far
 	names   []byte // a decoded name
@@ -163,7 +166,7 @@ func (w *walk) clear() {
 	clear(w.path[:w.deepest])
 	w.files.clear()
 	w.a, w.tool, w.b, w.last, w.result = nil, nil, nil, nil, Result{}
-	w.depth, w.deepest, w.batches, w.encoded, w.used = 0, 0, 0, 0, 0
+	w.depth, w.deepest, w.batches, w.encoded, w.used, w.parsed = 0, 0, 0, 0, 0, 0
 }
 
 // found adds detections at the current path.
@@ -468,7 +471,7 @@ func (w *walk) list(i int, t *Tool, arg argument) int {
 		w.pop()
 		i, more = w.b.Next(i, ']')
 	}
-	if i > 0 && arg&command != 0 && strings > 1 {
+	if i > 0 && arg&command != 0 && strings > 1 && (single || i-from <= maxJoined) {
 		w.joined(nil, w.b[from:i])
 	}
 	return i
@@ -519,7 +522,7 @@ func (w *walk) joined(program, args []byte) {
 		w.argv = append(w.argv, '\'')
 		return true
 	})
-	w.command(view(w.argv))
+	w.command(view(w.argv), maxJoined)
 }
 
 // item looks at the item at b[i] of a list of operations. If it names a tool it
@@ -646,7 +649,7 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 	isCommand := arg&command != 0 || arg&typed != 0 && t.executes || arg&setting != 0 && t.setsOption
 	if isCommand {
-		w.command(v)
+		w.command(v, len(v))
 	} else if i := bytes.IndexByte(s, '#'); i >= 0 {
 		w.format(v[i:])
 	}
@@ -661,11 +664,13 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 }
 
-// command judges a text that a shell runs. Parsing takes much longer than
-// reading, so a call has so many texts parsed, and no more.
-func (w *walk) command(text string) {
+// command judges a text that a shell runs, of at most longest bytes. Parsing
+// takes much longer than reading, so a call has so much parsed, and no more.
+func (w *walk) command(text string, longest int) {
 	if scanGate(text) != 0 {
-		if w.parses--; w.parses < 0 {
+		w.parses--
+		w.parsed += len(text)
+		if w.parses < 0 || w.parsed > maxParsed || len(text) > longest {
 			w.found(Opaque)
 			return
 		}
@@ -686,7 +691,7 @@ func (w *walk) format(s string) {
 	if end := strings.LastIndexByte(s, ')'); end >= 0 {
 		s = s[:end]
 	}
-	w.command(s)
+	w.command(s, len(s))
 }
 
 // json looks at the value in a string that the server reads as JSON.
