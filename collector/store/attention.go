@@ -13,6 +13,7 @@ type Attention struct {
 	Alerts   *Alerts
 	Offsets  *Offsets
 	Letters  *Letters
+	Decided  DecisionCount
 	Rewrites Rewrites
 	Arrival  Arrival
 }
@@ -113,6 +114,11 @@ func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 	}
 	at.Letters, err = askIfAllowed[Letters](ctx, r, "dead letters", `
 		SELECT count() AS waiting FROM dead_letters FINAL WHERE replayed_at = toDateTime64(0, 3, 'UTC')`, args{})
+	if err != nil {
+		return at, err
+	}
+	at.Decided, err = askOne[DecisionCount](ctx, r, "decisions", "SELECT "+effectCounts+" FROM decision_states"+withinDecisions,
+		args{"from": w.From.Unix(), "to": w.To.Unix()})
 	if err != nil {
 		return at, err
 	}

@@ -38,6 +38,11 @@ type Line struct {
 	Args       string    `ch:"args"` // JSON; its first 16 KiB in a list
 	Ops        []string  `ch:"ops"`
 	Anomalies  []string  `ch:"anomalies"`
+	Category   string    `ch:"risk_category"`
+	Detections []string  `ch:"detections"`
+	Decision   string    `ch:"policy_decision"`
+	Applied    bool      `ch:"policy_applied"`
+	Rule       string    `ch:"policy_rule"`
 	Raw        string    `ch:"raw"` // only where it was asked for
 }
 
@@ -45,7 +50,8 @@ type Line struct {
 func (l Line) Cursor() Cursor { return Cursor{l.TS, l.RecordID, l.Hash} }
 
 const lineColumns = `ts, record_id, lower(hex(payload_hash)) AS hash, kind, session_id, seq, call_no, method, tool, target, outcome, error_type, duration_ms,
-	tier, host, user, client_id, client_name, server_name, substring(args, 1, 16384) AS args, arraySlice(ops, 1, 64) AS ops, anomalies`
+	tier, host, user, client_id, client_name, server_name, substring(args, 1, 16384) AS args, arraySlice(ops, 1, 64) AS ops, anomalies,
+	risk_category, detections, policy_decision, policy_applied, policy_rule`
 
 // A Cursor is a place in the order of records: their time, then their bytes'
 // identity. Records that arrive later do not move it.

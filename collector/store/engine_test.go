@@ -40,7 +40,7 @@ func connect(t *testing.T, dir string) fixture {
 	t.Helper()
 	f := fixture{openReader(t, dir), open(t, dir), dir}
 	f.migrate(t)
-	for _, table := range []string{"events", "operation_states", "session_states", "definition_states", "effect_states"} {
+	for _, table := range []string{"events", "operation_states", "session_states", "definition_states", "effect_states", "decision_states", "risk_states"} {
 		f.exec(t, "SYSTEM STOP MERGES audit."+table)
 	}
 	return f

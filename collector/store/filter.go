@@ -21,6 +21,10 @@ type Filter struct {
 	ErrorType string
 	Text      string // words in the arguments, all of which must match
 	Anomalous bool   // only records with anomalies or of anomalies
+	Decision  string // allow, deny, ask; Denied and the like; AnyDecision
+	Rule      string // of the decision
+	Risk      string // a category or a level
+	Detector  string
 }
 
 // AnyKind is the Kind that chooses records of every kind.
@@ -43,7 +47,7 @@ func (f Filter) where() (string, args) {
 	}
 	for _, eq := range []struct{ column, value string }{
 		{"method", f.Method}, {"outcome", f.Outcome}, {"tier", f.Tier}, {"host", f.Host}, {"user", f.User},
-		{"session_id", f.Session}, {"server_name", f.Server}, {"error_type", f.ErrorType},
+		{"session_id", f.Session}, {"server_name", f.Server}, {"error_type", f.ErrorType}, {"policy_rule", f.Rule},
 	} {
 		if eq.value != "" {
 			and(eq.column+" = {"+eq.column+":String}", eq.column, eq.value)
@@ -51,6 +55,19 @@ func (f Filter) where() (string, args) {
 	}
 	if f.Operation != "" {
 		and("has(ops, {operation:String})", "operation", f.Operation)
+	}
+	if f.Risk != "" {
+		and("(risk_category = {risk:String} OR risk_level = {risk:String})", "risk", f.Risk)
+	}
+	if f.Detector != "" {
+		and("has(detections, {detector:String})", "detector", f.Detector)
+	}
+	if f.Decision != "" {
+		condition, known := decisions[f.Decision]
+		if !known {
+			condition = "false"
+		}
+		conditions = append(conditions, condition)
 	}
 	if f.Anomalous {
 		conditions = append(conditions, "(kind = 'anomaly' OR notEmpty(anomalies))")

@@ -65,6 +65,23 @@ func failed(r audit.Record, why string) audit.Record {
 
 const batch = `{"operations":[{"tool":"list_panes","arguments":{}},{"tool":"pipe_pane","arguments":{"pane_id":"%2","output_path":"/tmp/nested"}},{"tool":"list_panes","arguments":{}}]}`
 
+// decide adds what a policy says about the i-th call.
+func decide(r *audit.Record, i int) {
+	p := audit.Policy{Decision: audit.DecisionAllow, Applied: true}
+	k := audit.Risk{Category: "read", Level: "low"}
+	switch i % 10 {
+	case 1, 2:
+		p = audit.Policy{Decision: audit.DecisionDeny, Applied: i%10 == 1, Rule: hostileRule, Reason: "no"}
+		k = audit.Risk{Category: "destructive", Level: "critical"}
+		r.Detections = audit.DetectionsJSON([]audit.Detection{{Detector: "opaque"}, {Detector: "opaque", At: "keys"}, {Detector: "kill", At: "keys"}})
+	case 3, 4, 5:
+		p = audit.Policy{Decision: audit.DecisionAsk, Applied: i%10 == 3, Rule: "(default deny)"}
+	}
+	r.Policy, r.Risk = p.JSON(), k.JSON()
+}
+
+const hostileRule = `/tools/it's {x:String}/0`
+
 // sessions makes what three sessions leave: one that is whole, one that died
 // with a hole in it, one that still runs.
 func sessions() []audit.Record {
@@ -72,7 +89,9 @@ func sessions() []audit.Record {
 	m := newMaker(1, "alpha")
 	list = append(list, m.record(audit.KindSessionStart))
 	for i := range 40 {
-		list = append(list, m.calls("list_panes", fmt.Sprintf(`{"pane_id":"%%%d","title":"needle%d Deploy"}`, i%3, i)))
+		r := m.calls("list_panes", fmt.Sprintf(`{"pane_id":"%%%d","title":"needle%d Deploy"}`, i%3, i))
+		decide(&r, i)
+		list = append(list, r)
 	}
 	list = append(list, m.calls("call_tools_batch", batch), m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`),
 		refused(m.calls("pipe_pane", `{"pane_id":"%1","output_path":"/tmp/a"}`), audit.ErrPolicyDenied),
@@ -138,6 +157,7 @@ func TestStore(t *testing.T) {
 	t.Run("filters", func(t *testing.T) { testFilters(t, f) })
 	t.Run("hostile", func(t *testing.T) { testHostile(t, f) })
 	t.Run("session", func(t *testing.T) { testSession(t, f) })
+	t.Run("decisions", func(t *testing.T) { testDecisions(t, f) })
 	t.Run("inventory", func(t *testing.T) { testInventory(t, f) })
 	t.Run("alerts", func(t *testing.T) { testAlerts(t, f) })
 	t.Run("backfill", func(t *testing.T) { testBackfill(t, f, records) })
@@ -328,6 +348,19 @@ func testFilters(t *testing.T, f fixture) {
 		{"it takes the end of a time for outside", store.Filter{Window: store.Window{From: base, To: base.Add(1373 * 2 * time.Millisecond)}}, 0},
 		{"it finds anomalies", store.Filter{Kind: store.AnyKind, Anomalous: true}, 2},
 		{"it finds calls that are open", store.Filter{Kind: "open"}, 1},
+		{"it finds what was denied", store.Filter{Decision: store.Denied}, 4},
+		{"it finds what would have been denied", store.Filter{Decision: store.WouldDeny}, 4},
+		{"it finds both", store.Filter{Decision: "deny"}, 8},
+		{"it finds what was asked for", store.Filter{Decision: store.Asked}, 4},
+		{"it finds what would have been asked for", store.Filter{Decision: store.WouldAsk}, 8},
+		{"it finds what a policy decided against", store.Filter{Decision: store.AnyDecision}, 20},
+		{"it finds what was allowed", store.Filter{Decision: "allow"}, 20},
+		{"it finds no other decision", store.Filter{Decision: "' OR 1=1 --"}, 0},
+		{"it filters by rule", store.Filter{Rule: hostileRule}, 8},
+		{"it filters by category", store.Filter{Risk: "destructive"}, 8},
+		{"it filters by level", store.Filter{Risk: "low"}, 32},
+		{"it filters by detector", store.Filter{Detector: "kill", Decision: "deny"}, 8},
+		{"it finds no part of a detector", store.Filter{Detector: "kil"}, 0},
 	} {
 		got, err := f.Calls(t.Context(), tt.f, store.Page{Limit: 100})
 		if err != nil || len(got.Lines) != tt.want {
@@ -342,6 +375,7 @@ func testHostile(t *testing.T, f fixture) {
 	for _, s := range texts {
 		for name, q := range map[string]store.Filter{
 			"operation": {Operation: s}, "host": {Host: s}, "session": {Session: s}, "outcome": {Outcome: s}, "kind": {Kind: s}, "text": {Text: s + " nowhere"},
+			"decision": {Decision: s}, "rule": {Rule: s}, "risk": {Risk: s}, "detector": {Detector: s},
 		} {
 			q.Window = week
 			got, err := f.Calls(t.Context(), q, store.Page{Limit: 10})
@@ -403,6 +437,69 @@ func testSession(t *testing.T, f fixture) {
 		if err != nil || len(list) != n {
 			t.Errorf("sessions that are %q: %d, %v, want %d", problem, len(list), err, n)
 		}
+	}
+}
+
+// testDecisions counts what decide made, of which every record was stored one to
+// three times.
+func testDecisions(t *testing.T, f fixture) {
+	got, err := f.Decisions(t.Context(), store.DecisionFilter{Window: week})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := store.DecisionCount{Denied: 4, WouldDeny: 4}
+	ask := store.DecisionCount{Asked: 4, WouldAsk: 8}
+	all := store.DecisionCount{Denied: 4, WouldDeny: 4, Asked: 4, WouldAsk: 8}
+	last := got.Last
+	if last.Before(base) || last.After(base.Add(time.Hour)) || !got.First.Equal(base) {
+		t.Errorf("the decisions are from %v to %v", got.First, last)
+	}
+	for i := range got.Rules {
+		got.Rules[i].Last = last
+	}
+	want := store.Decisions{
+		Window: week, Total: all, First: base, Last: last,
+		Rules:      []store.DecisionUse{{"(default deny)", "", "", ask, last}, {hostileRule, "", "no", deny, last}},
+		Tools:      []store.DecisionUse{{"list_panes", "", "", all, last}},
+		Users:      []store.DecisionUse{{"ann", "alpha", "", all, last}},
+		Categories: []store.RiskUse{{"read", 32, 1}, {"destructive", 8, 1}},
+		Detectors:  []store.RiskUse{{"kill", 8, 1}, {"opaque", 8, 1}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Decisions (-want +got):\n%s", diff)
+	}
+	for _, tt := range []struct {
+		f    store.DecisionFilter
+		want uint64
+	}{
+		{store.DecisionFilter{Decision: store.Denied}, 4},
+		{store.DecisionFilter{Decision: store.AnyDecision}, 20},
+		{store.DecisionFilter{Decision: "allow"}, 0},
+		{store.DecisionFilter{Decision: "' OR 1=1 --"}, 0},
+		{store.DecisionFilter{Rule: hostileRule, User: "ann", Host: "alpha", Tool: "list_panes", Category: "destructive"}, 8},
+		{store.DecisionFilter{Category: "write"}, 0},
+		{store.DecisionFilter{User: "bob"}, 0},
+	} {
+		tt.f.Window = week
+		got, err := f.Decisions(t.Context(), tt.f)
+		if err != nil || got.Total.Calls() != tt.want || got.First.IsZero() != (tt.want == 0) {
+			t.Errorf("Decisions(%+v) = %+v, %v, want %d calls", tt.f, got, err, tt.want)
+		}
+	}
+	if got, err := f.Decisions(t.Context(), store.DecisionFilter{Window: store.Window{From: base.Add(time.Hour), To: week.To}}); err != nil || got.Total.Calls() != 0 || got.Categories != nil {
+		t.Errorf("an hour later: %+v, %v", got, err)
+	}
+	for n, want := range map[int]store.DecisionCount{1: all, 2: {}} {
+		se, err := f.Session(t.Context(), newMaker(n, "").session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.SessionDecisions(t.Context(), se); err != nil || got != want {
+			t.Errorf("session %d: %+v, %v, want %+v", n, got, err, want)
+		}
+	}
+	if at, err := f.Attention(t.Context(), week); err != nil || at.Decided != all {
+		t.Errorf("the overview counts %+v, %v, want %+v", at.Decided, err, all)
 	}
 }
 
