@@ -20,12 +20,12 @@ import (
 func (s *site) testHostile(t *testing.T) {
 	session, ids := s.harm(t)
 	tb := newTab(t, s.browser, s.base)
-	paths := []string{"/", "/calls?kind=any", "/sessions", "/sessions/" + session, "/destinations", "/environment", "/tools", "/alerts?state=all"}
+	paths := []string{"/", "/calls?kind=any", "/sessions", "/sessions/" + session, "/destinations", "/environment", "/tools", "/alerts?state=all", "/decisions", "/calls?decision=any"}
 	for i, id := range ids {
 		paths = append(paths, "/calls/"+id)
 		if i < 2 {
 			text := queryEscape(hostile[i])
-			paths = append(paths, "/calls?op="+text, "/alerts?rule="+text, "/destinations?name="+text)
+			paths = append(paths, "/calls?op="+text, "/alerts?rule="+text, "/destinations?name="+text, "/decisions?rule="+text+"&decision="+text, "/calls?detector="+text+"&kind=any")
 		}
 	}
 	for _, path := range paths {
@@ -100,6 +100,14 @@ func (s *site) harm(t *testing.T) (session string, ids []string) {
 			Args: audit.JSON(`{"operations":[{"tool":"pipe_pane","arguments":{"output_path":` + quoted + `,` + quoted + `:1}},` +
 				`{"tool":"set_environment","arguments":{"name":` + quoted + `}}]}`),
 			Host: text, User: text, Labels: audit.JSON(`{` + quoted + `:` + quoted + `}`), Anomalies: []string{text},
+			Risk:       audit.Risk{Category: text, Level: text, Source: text, Conflict: true}.JSON(),
+			Detections: audit.DetectionsJSON([]audit.Detection{{Detector: text, At: text}, {Detector: text}}),
+			Policy: audit.Policy{Hash: text, Mode: text, Decision: audit.DecisionDeny, Applied: i%2 == 0, Rule: text, Reason: text, Counter: text, Count: 1, Max: 1, Window: text,
+				Event: text, Detail: text}.JSON(),
+			Approval: audit.Approval{Outcome: text, By: text, Scope: text}.JSON(),
+		}
+		if i == len(hostile)-1 {
+			r.Kind, r.CallNo = audit.KindPolicy, 0
 		}
 		line := audit.AppendRecord(nil, &r)
 		raw := string(line[:len(line)-1])

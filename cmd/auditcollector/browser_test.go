@@ -239,6 +239,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("link", s.testLink)
 	t.Run("pages", s.testPages)
 	t.Run("filters", s.testFilters)
+	t.Run("decisions", s.testDecisions)
 	t.Run("paging", s.testPaging)
 	t.Run("export", s.testExport)
 	t.Run("keyboard", s.testKeyboard)
@@ -290,17 +291,20 @@ func (s *site) testPages(t *testing.T) {
 	}
 	batch := one("SELECT record_id FROM audit.events WHERE tool = 'call_mutating_tools_batch'")
 	session := one("SELECT session_id FROM audit.events WHERE tool = 'call_mutating_tools_batch'")
+	denied := one("SELECT record_id FROM audit.events WHERE policy_decision = 'deny' AND policy_applied")
 	alert := one("SELECT alert_id FROM audit.open_alerts WHERE rule = 'pipe-pane-sensitive'")
 	tb := newTab(t, s.browser, s.base)
 	for _, tt := range []struct {
 		name, path string
 		want       []string // on the page
 	}{
-		{"overview", "/", []string{"capture_pane", "ws-ann", "alert"}},
-		{"calls", "/calls", []string{"wait_for_text", "PaneNotFound", "bob"}},
+		{"overview", "/", []string{"capture_pane", "ws-ann", "alert", "call denied", "calls that would be asked for"}},
+		{"calls", "/calls", []string{"wait_for_text", "PaneNotFound", "bob", "denied", "recursive_delete"}},
+		{"decisions", "/decisions", []string{"/tools/kill_pane", "Somebody may be working there.", "would be asked for", "ann", "ws-bob", "recursive_delete", "execute"}},
+		{"denied", "/calls/" + denied, []string{"denied by rule", "/tools/kill_pane", "Somebody may be working there.", "category destructive"}},
 		{"call", "/calls/" + batch, []string{"split_window", pipedOut, "libtmux-mcp"}},
 		{"sessions", "/sessions", []string{"claude-code", "nightly", "inspector"}},
-		{"session", "/sessions/" + session, []string{pipedOut, pipedTo, "DB_PASSWORD", "PaneNotFound"}},
+		{"session", "/sessions/" + session, []string{pipedOut, pipedTo, "DB_PASSWORD", "PaneNotFound", "policy came into force", "recursive_delete", "would be denied"}},
 		{"destinations", "/destinations", []string{pipedOut, pipedTo}},
 		{"environment", "/environment", []string{"API_TOKEN", "DB_PASSWORD"}},
 		{"tools", "/tools", []string{"kill_pane", "destructive", "readOnly"}},
@@ -405,6 +409,41 @@ func (s *site) testFilters(t *testing.T) {
 	}
 }
 
+// testDecisions goes from the overview to a denied call, and from there to what
+// else its rule decided.
+func (s *site) testDecisions(t *testing.T) {
+	tb := newTab(t, s.browser, s.base)
+	tb.open("/")
+	tb.load(chromedp.Click(chromedp.CSS(`.findings a[href*="decision=denied"]`)))
+	if totals := strings.Join(tb.texts(".totals dd"), " "); totals != "1 0 0 0" {
+		t.Errorf("denied, would be denied, asked for, would be asked for: %s", totals)
+	}
+	if got := tb.texts("#rules + table tbody th"); len(got) != 1 || !strings.Contains(got[0], "/tools/kill_pane") {
+		t.Errorf("the rules are %q", got)
+	}
+	tb.load(chromedp.SetValue(chromedp.CSS("#decision"), ""), chromedp.SendKeys(chromedp.CSS("#user"), "ann"+kb.Enter))
+	if totals := strings.Join(tb.texts(".totals dd"), " "); totals != "1 1 0 8" {
+		t.Errorf("of ann: %s", totals)
+	}
+	if who := tb.texts("#users + table tbody th"); !slices.Equal(who, []string{"ann@ws-ann"}) {
+		t.Errorf("the users are %q", who)
+	}
+	tb.load(chromedp.Click(chromedp.CSS(`#tools + table a[href^="/decisions?"][href*="kill_pane"]`)))
+	tb.load(chromedp.Click(chromedp.CSS(`#rules + table td a`)))
+	if rows := tb.texts("table.calls tbody tr"); len(rows) != 1 || !strings.Contains(rows[0], "kill_pane") {
+		t.Errorf("the calls of that rule: %q", rows)
+	}
+	for path, want := range map[string]int{
+		"/calls?detector=recursive_delete": 1, "/calls?detector=path_sensitive": 1, "/calls?risk=destructive": 2, "/calls?decision=any&user=bob": 3,
+		"/calls?decision=would_deny": 1, "/calls?rule=%2Ftools%2Fkill_pane": 1, "/calls?kind=policy": 4,
+	} {
+		tb.open(path)
+		if rows := tb.texts("table.calls tbody tr"); len(rows) != want {
+			t.Errorf("%s has %d rows, want %d: %q", path, len(rows), want, rows)
+		}
+	}
+}
+
 func queryEscape(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -484,7 +523,7 @@ func (s *site) testExport(t *testing.T) {
 // key reaches shows its focus.
 func (s *site) testKeyboard(t *testing.T) {
 	tb := newTab(t, s.browser, s.base)
-	for _, path := range []string{"/", "/calls", "/alerts"} {
+	for _, path := range []string{"/", "/calls", "/decisions", "/alerts"} {
 		tb.open(path)
 		tb.do(chromedp.KeyEvent(kb.Tab))
 		if first := eval[string](tb, `document.activeElement.getAttribute("href")`); first != "#main" {

@@ -38,6 +38,7 @@ type version struct {
 	Facts      []factGroup
 	Annotation string
 	Proxy      *node
+	Verdict    *verdict
 }
 
 type operation struct {
@@ -119,6 +120,12 @@ func newVersion(st store.Stored) version {
 	v.Tree, v.Proxy = newTree(string(rec.Args)), newTree(string(rec.Proxy))
 	v.Annotation = indented(string(rec.Annotations))
 	v.Facts = facts(st)
+	v.Verdict = newVerdict(rec)
+	if rec.Kind == audit.KindPolicy {
+		p, _ := audit.ParsePolicy(rec.Policy)
+		v.Sentence = narratePolicy(p.Event)
+		return v
+	}
 	for i, op := range audit.Operations(&rec) {
 		o := operation{op, op.Tool, newTree(string(op.Args)), narrate(op)}
 		if o.Name == "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"auditproxy/collector/store"
@@ -26,24 +27,32 @@ type callsPage struct {
 // More reports whether a condition with a folded field is active.
 func (p callsPage) More() bool {
 	f := p.Filter
-	return p.When.From+p.When.To+f.Kind+f.ErrorType+f.Host+f.User+f.Session+f.Server+f.Method+f.Tier != "" || f.Anomalous
+	return p.When.From+p.When.To+f.Kind+f.ErrorType+f.Host+f.User+f.Session+f.Server+f.Method+f.Tier+f.Decision+f.Rule+f.Risk+f.Detector != "" || f.Anomalous
 }
 
 // A chip is one active condition.
 type chip struct{ Name, Value, Without string }
 
 // filterNames are the parameters that select records.
-var filterNames = []string{"text", "op", "outcome", "error", "host", "user", "session", "server", "method", "tier", "kind", "anomalous"}
+var filterNames = []string{"text", "op", "outcome", "error", "host", "user", "session", "server", "method", "tier", "kind", "anomalous", "decision", "rule", "risk", "detector"}
 
 // maxValue is the most bytes of a condition.
 const maxValue = 8 << 10
 
+// bounded checks the length of a request's conditions.
+func bounded(q url.Values, names []string) error {
+	for _, name := range names {
+		if len(q.Get(name)) > maxValue {
+			return mistake{http.StatusBadRequest, fmt.Sprintf("%s is longer than %d bytes.", name, maxValue)}
+		}
+	}
+	return nil
+}
+
 // filter reads the filter of a request.
 func (s *Server) filter(q url.Values) (store.Filter, when, error) {
-	for _, name := range filterNames {
-		if len(q.Get(name)) > maxValue {
-			return store.Filter{}, when{}, mistake{http.StatusBadRequest, fmt.Sprintf("%s is longer than %d bytes.", name, maxValue)}
-		}
+	if err := bounded(q, filterNames); err != nil {
+		return store.Filter{}, when{}, err
 	}
 	w, err := s.when(q, "30d")
 	return store.Filter{
@@ -60,6 +69,10 @@ func (s *Server) filter(q url.Values) (store.Filter, when, error) {
 		ErrorType: q.Get("error"),
 		Text:      q.Get("text"),
 		Anomalous: q.Get("anomalous") == "1",
+		Decision:  q.Get("decision"),
+		Rule:      q.Get("rule"),
+		Risk:      q.Get("risk"),
+		Detector:  q.Get("detector"),
 	}, w, err
 }
 
@@ -86,8 +99,8 @@ func (s *Server) calls(r *http.Request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	base := given(q)
-	body := callsPage{When: w, Filter: f, Chosen: chips(q), Lines: lines.Lines, CSV: with("/calls.csv", base), NDJSON: with("/calls.ndjson", base)}
+	base := given(q, filterNames)
+	body := callsPage{When: w, Filter: f, Chosen: chips("/calls", q, filterNames), Lines: lines.Lines, CSV: with("/calls.csv", base), NDJSON: with("/calls.ndjson", base)}
 	if n := len(lines.Lines); n > 0 {
 		if lines.Older {
 			body.Older = with("/calls", base, "before", lines.Lines[n-1].Cursor().String())
@@ -114,11 +127,11 @@ func cursor(q url.Values, name string) (*store.Cursor, error) {
 	return &c, nil
 }
 
-// given returns the parameters that select records, without the empty ones
-// that a form sends.
-func given(q url.Values) url.Values {
+// given returns the time and the named parameters of a request, without the
+// empty ones that a form sends.
+func given(q url.Values, names []string) url.Values {
 	out := url.Values{}
-	for _, name := range append([]string{"span", "from", "to"}, filterNames...) {
+	for _, name := range slices.Concat([]string{"span", "from", "to"}, names) {
 		if v := q.Get(name); v != "" {
 			out.Set(name, v)
 		}
@@ -126,11 +139,12 @@ func given(q url.Values) url.Values {
 	return out
 }
 
-func chips(q url.Values) (list []chip) {
-	base := given(q)
-	for _, name := range append([]string{"from", "to"}, filterNames...) {
+// chips returns the active conditions of a page.
+func chips(path string, q url.Values, names []string) (list []chip) {
+	base := given(q, names)
+	for _, name := range slices.Concat([]string{"from", "to"}, names) {
 		if v := q.Get(name); v != "" {
-			list = append(list, chip{name, v, with("/calls", base, name, "")})
+			list = append(list, chip{name, v, with(path, base, name, "")})
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"encoding/csv"
 	"io"
 	"net/http"
@@ -21,6 +22,7 @@ const exportPart = 5000
 var exportHeader = []string{
 	"ts", "record_id", "session_id", "seq", "call_no", "kind", "method", "tool", "target", "operations", "outcome", "error_type",
 	"duration_ms", "tier", "host", "user", "client_id", "client", "server", "anomalies", "args",
+	"risk", "detections", "decision", "rule",
 }
 
 func (s *Server) exportCSV(w http.ResponseWriter, r *http.Request) {
@@ -52,6 +54,7 @@ func cells(l store.Line) []string {
 		l.TS.UTC().Format("2006-01-02T15:04:05.000000Z"), l.RecordID.String(), l.SessionID, strconv.FormatUint(l.Seq, 10), strconv.FormatUint(l.CallNo, 10),
 		l.Kind, l.Method, l.Tool, l.Target, strings.Join(l.Ops, " "), l.Outcome, l.ErrorType,
 		duration, l.Tier, l.Host, l.User, l.ClientID, l.ClientName, l.ServerName, strings.Join(l.Anomalies, " "), l.Args,
+		l.Category, strings.Join(l.Detections, " "), cmp.Or(l.Effect(), l.Decision), l.Rule,
 	}
 	for i, v := range row {
 		row[i] = cell(v)

@@ -50,6 +50,8 @@ var functions = template.FuncMap{
 	"filtered": func(w when, name, value string) string { return filtered(w, name, value) },
 	"share":    share,
 	"hints":    hints,
+	"effect":   effectMark,
+	"danger":   dangerous,
 }
 
 // clip is text with at most n code points. The record's page shows clipped
@@ -214,6 +216,8 @@ func newMark(kind, outcome string) mark {
 		return mark{"▸", "start", "faint"}
 	case kind == "session_end":
 		return mark{"▪", "end", "faint"}
+	case kind == "policy":
+		return mark{"◆", "policy", "warn"}
 	case kind != "call" && kind != "":
 		return mark{"·", clip(24, kind), "faint"} // a newer proxy's
 	case outcome == "ok":

@@ -151,6 +151,8 @@ func narrateLine(l store.Line) sentence {
 		return s
 	case "session_start":
 		return say("session started")
+	case "policy":
+		return narratePolicy(l.Event)
 	case "session_end":
 		return say("session ended")
 	case "gap":

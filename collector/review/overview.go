@@ -105,6 +105,13 @@ func (s *Server) findings(w when, at store.Attention) []finding {
 		finding{warn, st.Quiet, "session without an end", "sessions without an end", "no records for an hour", sessions("quiet")},
 		finding{warn, st.Open, "call still open", "calls still open", "no answer for a minute or more", sessions("open")},
 		finding{warn, st.Anomalies, "anomaly", "anomalies", "bytes that servers may read differently, answers out of turn, records cut", calls("kind", store.AnyKind, "anomalous", "1")})
+	decisions := func(decision string) string { return with("/decisions", w.values(), "decision", decision) }
+	note := mark{"●", "know it", "faint"}
+	list = append(list,
+		finding{warn, at.Decided.Denied, "call denied", "calls denied", "a policy refused them", decisions(store.Denied)},
+		finding{note, at.Decided.Asked, "call asked for", "calls asked for", "a policy wants an approval", decisions(store.Asked)},
+		finding{note, at.Decided.WouldDeny, "call that would be denied", "calls that would be denied", "the policy only observes", decisions(store.WouldDeny)},
+		finding{note, at.Decided.WouldAsk, "call that would be asked for", "calls that would be asked for", "the policy only observes", decisions(store.WouldAsk)})
 	if l := at.Letters; l != nil {
 		list = append(list, finding{warn, l.Waiting, "dead letter", "dead letters", "refused by the collector: auditcollector dead-letters has their reasons", ""})
 	}

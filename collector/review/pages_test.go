@@ -45,6 +45,10 @@ func (f *fakeStore) record() audit.Record {
 		Args: audit.JSON(`{` + string(quoted) + `:` + string(quoted) + `,"keys":{"len":4,"hmac_sha256_prefix":"89abcdef01234567"},` +
 			`"operations":[{"tool":` + string(quoted) + `,"arguments":{"output_path":` + string(quoted) + `}}]}`),
 		Host: f.text, User: f.text, Labels: audit.JSON(`{"a":` + string(quoted) + `}`), Tenant: f.text, Anomalies: []string{f.text},
+		Risk:       audit.Risk{Category: f.text, Level: "high", Source: f.text, Conflict: true}.JSON(),
+		Detections: audit.DetectionsJSON([]audit.Detection{{Detector: f.text, At: f.text}}),
+		Policy:     audit.Policy{Decision: audit.DecisionDeny, Rule: f.text, Reason: f.text, Counter: f.text, Count: 2, Max: 1, Window: f.text}.JSON(),
+		Approval:   audit.Approval{Outcome: f.text, By: f.text}.JSON(),
 	}
 }
 
@@ -55,6 +59,7 @@ func (f *fakeStore) line() store.Line {
 		TS: moment, RecordID: uuid.MustParse(r.RecordID), Hash: strings.Repeat("0", 32), Kind: "call", SessionID: r.SessionID, Seq: 3, CallNo: 2, Method: r.Method, Tool: r.Tool,
 		Target: f.text, Outcome: "error", ErrorType: r.ErrorType, DurationMS: &ms, Tier: f.text, Host: f.text, User: f.text, ClientID: f.text, ClientName: f.text,
 		ServerName: f.text, Args: string(r.Args), Ops: []string{f.text, f.text, f.text}, Anomalies: r.Anomalies, Raw: f.raw(),
+		Category: f.text, Detections: []string{f.text}, Decision: "deny", Rule: f.text, Event: f.text,
 	}
 }
 
@@ -122,6 +127,17 @@ func (f *fakeStore) Summary(context.Context, store.Session) (store.Summary, erro
 	return store.Summary{Operations: list, Panes: list, Pipes: list, Variables: list, Errors: list}, f.err
 }
 
+func (f *fakeStore) Decisions(context.Context, store.DecisionFilter) (store.Decisions, error) {
+	c := store.DecisionCount{Denied: 1, WouldDeny: 2, Asked: 3, WouldAsk: 4}
+	use := []store.DecisionUse{{Name: f.text, Host: f.text, Reason: f.text, DecisionCount: c, Last: moment}, {DecisionCount: c}}
+	risk := []store.RiskUse{{Name: f.text, Calls: 2, Sessions: 1}}
+	return store.Decisions{Window: store.Window{From: moment, To: moment}, Total: c, First: moment, Last: moment, Rules: use, Tools: use, Users: use, Categories: risk, Detectors: risk}, f.err
+}
+
+func (f *fakeStore) SessionDecisions(context.Context, store.Session) (store.DecisionCount, error) {
+	return store.DecisionCount{Denied: 1, WouldAsk: 2}, f.err
+}
+
 func (f *fakeStore) Effects(context.Context, store.EffectFilter, int) ([]store.Effect, error) {
 	return []store.Effect{{Name: f.text, Scope: f.text, Tools: []string{f.text}, Who: []string{f.text}, Clients: []string{f.text}}}, f.err
 }
@@ -153,7 +169,7 @@ func (f *fakeStore) AddAlertEvent(_ context.Context, e store.AlertEvent) error {
 
 func newTestServer(t *testing.T, f *fakeStore) *Server {
 	t.Helper()
-	s, err := newServer(Config{Tenant: f.text, Now: func() time.Time { return moment.Add(time.Hour) }}, sources{f, f, f, f, f, f, f, f})
+	s, err := newServer(Config{Tenant: f.text, Now: func() time.Time { return moment.Add(time.Hour) }}, sources{f, f, f, f, f, f, f, f, f})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +185,7 @@ func do(s *Server, r *http.Request) *httptest.ResponseRecorder {
 const recordPath = "/calls/019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e"
 
 var pagePaths = []string{
-	"/", "/calls", recordPath, "/sessions", "/sessions/019e8b1c-0000-7aaa-8bbb-0123456789ab", "/destinations", "/environment", "/tools", "/alerts", "/alerts/a1", "/nosuch",
+	"/", "/calls", recordPath, "/sessions", "/sessions/019e8b1c-0000-7aaa-8bbb-0123456789ab", "/decisions", "/destinations", "/environment", "/tools", "/alerts", "/alerts/a1", "/nosuch",
 }
 
 var hostile = map[string]string{
@@ -482,5 +498,61 @@ func TestEntries(t *testing.T) {
 	want := []string{"2 records missing: #0 to #1", "", "", "3 records missing: #4 to #6", "", "1 record missing: #8", ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+// TestVerdict checks what the page of a call says of a decision.
+func TestVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		r    audit.Record
+		want *verdict
+	}{
+		{"it is silent about a call without a policy", audit.Record{Kind: audit.KindCall, Risk: `{"category":"read"}`}, nil},
+		{"it is silent about an allowed call", audit.Record{Kind: audit.KindCall, Policy: `{"decision":"allow","applied":true}`}, nil},
+		{"it is silent about a change of the policy", audit.Record{Kind: audit.KindPolicy, Policy: `{"event":"loaded"}`}, nil},
+		{"it tells denied", audit.Record{Kind: audit.KindCall, Policy: `{"decision":"deny","applied":true,"rule":"/a","reason":"no","counter":"typing","count":31,"max":30,"window":"minute"}`},
+			&verdict{Mark: effectMark(store.Denied), Rule: "/a", Reason: "no", Limit: "typing: 31 of 30 in this minute"}},
+		{"from would have been denied", audit.Record{Kind: audit.KindCall, Policy: `{"decision":"deny"}`}, &verdict{Mark: effectMark(store.WouldDeny), Observed: true}},
+		{"it has the answer to a question", audit.Record{Kind: audit.KindCall, Policy: `{"decision":"ask","applied":true}`, Approval: `{"outcome":"timeout","by":"ann"}`},
+			&verdict{Mark: effectMark(store.Asked), Approval: "timeout", By: "ann"}},
+		{"it has what was found without a policy", audit.Record{Kind: audit.KindCall, Detections: `[{"detector":"opaque","at":"args.keys"}]`},
+			&verdict{Observed: true, Detections: []audit.Detection{{Detector: "opaque", At: "args.keys"}}}},
+	} {
+		if diff := cmp.Diff(tt.want, newVerdict(tt.r)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestDecisionLinks checks that links of the page of decisions carry a name
+// whole, and that there is none for a name that no request can carry.
+func TestDecisionLinks(t *testing.T) {
+	name := `a&b="c"+/é`
+	w := do(newTestServer(t, &fakeStore{text: name, records: 1}), httptest.NewRequest("GET", "/decisions?span=24h&decision=denied&host=h", nil))
+	for _, want := range []url.Values{
+		{"span": {"24h"}, "decision": {"denied"}, "host": {"h"}, "rule": {name}},
+		{"span": {"24h"}, "decision": {"denied"}, "host": {"h"}, "tool": {name}},
+		{"span": {"24h"}, "decision": {"denied"}, "host": {name}, "user": {name}},
+	} {
+		if link := `href="/decisions?` + strings.ReplaceAll(want.Encode(), "&", "&amp;") + `"`; !strings.Contains(w.Body.String(), link) {
+			t.Errorf("no %s", link)
+		}
+		if want.Has("tool") {
+			want["op"] = want["tool"]
+			want.Del("tool")
+		}
+		if link := `href="/calls?` + strings.ReplaceAll(want.Encode(), "&", "&amp;") + `"`; !strings.Contains(w.Body.String(), link) {
+			t.Errorf("no %s", link)
+		}
+	}
+	long := do(newTestServer(t, &fakeStore{text: strings.Repeat("x", maxLinked+1)}), httptest.NewRequest("GET", "/decisions", nil)).Body.String()
+	for _, link := range strings.Split(long, `href="`)[1:] {
+		if link, _, _ = strings.Cut(link, `"`); len(link) > maxLinked {
+			t.Errorf("a link has %d bytes: %.80s", len(link), link)
+		}
+	}
+	if w := do(newTestServer(t, &fakeStore{}), httptest.NewRequest("GET", "/decisions?rule="+strings.Repeat("x", maxValue+1), nil)); w.Code != http.StatusBadRequest {
+		t.Errorf("a rule of more than %d bytes: %d", maxValue, w.Code)
 	}
 }

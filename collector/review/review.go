@@ -54,7 +54,7 @@ func New(c Config) (*Server, error) {
 	if c.Reader == nil || c.Store == nil {
 		return nil, errors.New("configuring the review page: want a reader and a store")
 	}
-	return newServer(c, sources{c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Store})
+	return newServer(c, sources{c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Reader, c.Store})
 }
 
 // sources are what the pages need, each declared where it is used.
@@ -64,6 +64,7 @@ type sources struct {
 	recordReader
 	sessionReader
 	timelineReader
+	decisionReader
 	inventoryReader
 	alertReader
 	alertWriter
@@ -96,6 +97,7 @@ func (s *Server) routes() {
 		"GET /calls/{id}":    s.call,
 		"GET /sessions":      s.sessions,
 		"GET /sessions/{id}": s.session,
+		"GET /decisions":     s.decisions,
 		"GET /destinations":  s.destinations,
 		"GET /environment":   s.environment,
 		"GET /tools":         s.tools,

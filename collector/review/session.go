@@ -82,6 +82,7 @@ func (s *Server) sessions(r *http.Request) (page, error) {
 type sessionPage struct {
 	stated
 	Summary store.Summary
+	Decided store.DecisionCount
 	Entries []entry
 	From    uint64 // the number of the first record that is meant to be shown
 	Next    string
@@ -120,6 +121,9 @@ func (s *Server) session(r *http.Request) (page, error) {
 	}
 	body := sessionPage{stated: s.stated(se), From: from}
 	if body.Summary, err = s.data.Summary(r.Context(), se); err != nil {
+		return page{}, err
+	}
+	if body.Decided, err = s.data.SessionDecisions(r.Context(), se); err != nil {
 		return page{}, err
 	}
 	path := "/sessions/" + url.PathEscape(se.SessionID)
