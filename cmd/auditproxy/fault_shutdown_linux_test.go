@@ -91,11 +91,19 @@ func stopped(t *testing.T, pid string) bool {
 	return before == readFile(t, "/proc/"+pid+"/io") && strings.Contains(readFile(t, "/proc/"+pid+"/status"), "State:\tS")
 }
 
-// TestShutdownOutputBlocked ends a session in each way while the client neither
-// reads nor closes: the proxy ends, the server with it, and the record is
-// complete.
+// floodUntilClosed is flood, but ends with its input.
+const floodUntilClosed = `echo '{"jsonrpc":"2.0","method":"'$$'"}'
+read call; echo '{"jsonrpc":"2.0","id":1,"result":{}}'
+yes '{"jsonrpc":"2.0","method":"notifications/x"}' &
+cat >/dev/null; kill $!`
+
+// TestShutdownOutputBlocked ends a session in each way while the client does not
+// read: the proxy ends, the server with it, and the record is complete. That the
+// client closes its output is not an end: the server may have answers to write
+// that the client reads later, as it could without a proxy.
 func TestShutdownOutputBlocked(t *testing.T) {
 	proxy := shipped(t)
+	const closing = syscall.Signal(-1) // the client closes its output
 	ignore := "trap '' TERM INT HUP\n"
 	for _, c := range []struct {
 		name    string
@@ -111,6 +119,8 @@ func TestShutdownOutputBlocked(t *testing.T) {
 		{"a server that ignores signals", ignore + flood, []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM}, nil, audit.ErrNoResponse},
 		{"always durable", flood, []syscall.Signal{syscall.SIGTERM}, []string{"--durability", "always"}, audit.ErrNoResponse},
 		{"nothing left of drain", flood, []syscall.Signal{syscall.SIGTERM}, []string{"--drain", "1ns"}, audit.ErrNoResponse},
+		{"the client closes, then SIGTERM", flood, []syscall.Signal{closing, syscall.SIGTERM}, nil, audit.ErrNoResponse},
+		{"the client closes and the server exits", floodUntilClosed, []syscall.Signal{closing}, nil, audit.ErrNoResponse},
 		{"the server exits", strings.Replace(flood, "exec yes", "timeout 1 yes", 1), nil, nil, audit.ErrServerExited},
 		{"a descendant holds the pipes", strings.Replace(flood, "exec yes", "(trap '' HUP; exec setsid yes) 2>/dev/null & sleep 1; #", 1), nil, nil, audit.ErrServerExited},
 	} {
@@ -123,6 +133,10 @@ func TestShutdownOutputBlocked(t *testing.T) {
 			must(t, w.send([]byte(strings.Replace(callOne, `"id":1`, `"id":2`, 1))))
 			eventually(t, "the second call has no intent", func() bool { return recorded(t, w.spool, 2) })
 			for _, sig := range c.signals {
+				if sig == closing {
+					must(t, w.in.Close())
+					continue
+				}
 				must(t, w.cmd.Process.Signal(sig))
 			}
 			w.wait()
