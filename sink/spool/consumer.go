@@ -113,8 +113,12 @@ func readShipped(f FS, session string) Position {
 	return p
 }
 
-// removeAll removes a directory of files, the lock last.
+// removeAll removes a directory of files, the lock last. It follows no link: the
+// files behind one are not the spool's.
 func removeAll(f FS, dir string) error {
+	if err := checkDir(f, dir); err != nil {
+		return err
+	}
 	names, err := f.ReadDir(dir)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // die ends a session as the death of its process does.
@@ -171,6 +172,29 @@ func TestRecoverLeavesAlone(t *testing.T) {
 			die(t, s)
 			must(t, os.Rename(s.dir, s.dir+".elsewhere"))
 			must(t, os.Symlink(s.dir+".elsewhere", s.dir))
+		}},
+		{name: "a session of another user", want: "belongs to uid", make: func(t *testing.T, s *Session) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root gives files away")
+			}
+			die(t, s)
+			must(t, os.Chown(s.dir, 1234, 1234))
+		}},
+		{name: "a segment of another user", want: "belongs to uid", make: func(t *testing.T, s *Session) {
+			if os.Geteuid() != 0 {
+				t.Skip("only root gives files away")
+			}
+			die(t, s)
+			must(t, os.Chown(filepath.Join(s.dir, segmentName(1)), 1234, 1234))
+		}},
+		{name: "a session with a pipe for a segment", want: "not a regular file", make: func(t *testing.T, s *Session) {
+			die(t, s)
+			must(t, unix.Mkfifo(filepath.Join(s.dir, segmentName(2)), 0o600))
+		}},
+		{name: "a session with a pipe for its durable position", want: "not a regular file", make: func(t *testing.T, s *Session) {
+			die(t, s)
+			must(t, os.Remove(filepath.Join(s.dir, durableFile)))
+			must(t, unix.Mkfifo(filepath.Join(s.dir, durableFile), 0o600))
 		}},
 		{name: "nothing, of a dead session", done: true, make: func(t *testing.T, s *Session) { die(t, s) }},
 	} {

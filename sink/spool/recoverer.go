@@ -20,7 +20,8 @@ import (
 const (
 	passEvery = 2 * time.Second
 	passLast  = 15 * time.Second
-	passShare = 20 // a pass uses at most this part of the time, up to passLast
+	passShare = 20              // a pass uses at most this part of the time, up to passLast
+	passLimit = 5 * time.Second // of one pass: sessions that died meanwhile are in the next
 
 	recoverAgain = 10 * time.Second // after a session could not be recovered, doubled
 	recoverLast  = 10 * time.Minute // until here
@@ -57,14 +58,15 @@ func NewRecoverer(c RecoverConfig) *Recoverer {
 	return &Recoverer{c: c, fs: orOS(c.FS), settled: map[string]struct{}{}, failed: map[string]failure{}, logged: map[string]struct{}{}}
 }
 
-// Run makes passes until ctx ends. After a pass that could read the directory
-// it calls after with the recovered sessions and the number of dead sessions
-// that failed.
+// Run makes passes until ctx ends, each from the newest session on: the calls of
+// a session that died just now do not wait for thousands that died long ago.
+// After a pass that could read the directory it calls after with the recovered
+// sessions and the number of dead sessions that failed.
 func (r *Recoverer) Run(ctx context.Context, after func(done []Recovered, left int)) {
 	problem := "" // with the directory, as it was logged
 	for {
 		began := time.Now()
-		done, _, err := r.Pass(ctx)
+		done, _, more, err := r.pass(ctx, began.Add(passLimit))
 		if ctx.Err() != nil {
 			return
 		}
@@ -74,6 +76,9 @@ func (r *Recoverer) Run(ctx context.Context, after func(done []Recovered, left i
 		} else if err.Error() != problem {
 			problem = err.Error()
 			r.c.Log.Warn("dead sessions not recovered", zap.String("dir", r.c.Dir), zap.Error(err))
+		}
+		if more {
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -86,13 +91,34 @@ func (r *Recoverer) Run(ctx context.Context, after func(done []Recovered, left i
 // Pass tries each dead session once; after a failure, only when its pause is
 // over. A new cause of failures is logged once for all sessions.
 func (r *Recoverer) Pass(ctx context.Context) (done []Recovered, skipped []Skipped, err error) {
+	done, skipped, _, err = r.pass(ctx, time.Time{})
+	return done, skipped, err
+}
+
+// pass is Pass, oldest first. With a limit it is newest first, and ends after the
+// session that it recovers at that time; more means that it left some.
+func (r *Recoverer) pass(ctx context.Context, limit time.Time) (done []Recovered, skipped []Skipped, more bool, err error) {
 	names, err := r.names()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	for _, name := range names {
+	order := slices.Values(names)
+	if !limit.IsZero() {
+		order = func(yield func(string) bool) {
+			for _, name := range slices.Backward(names) {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+	for name := range order {
 		if ctx.Err() != nil {
-			return done, skipped, ctx.Err()
+			return done, skipped, false, ctx.Err()
+		}
+		if len(done) > 0 && !limit.IsZero() && !time.Now().Before(limit) {
+			more = true
+			break
 		}
 		if _, settled := r.settled[name]; settled || time.Now().Before(r.failed[name].next) {
 			continue
@@ -104,7 +130,7 @@ func (r *Recoverer) Pass(ctx context.Context) (done []Recovered, skipped []Skipp
 		rec := &recovery{RecoverConfig: r.c, fs: r.fs, id: id, dir: filepath.Join(r.c.Dir, sessionsDir, name)}
 		ended, err := rec.run(ctx, unnamed)
 		if ctx.Err() != nil {
-			return done, skipped, ctx.Err()
+			return done, skipped, false, ctx.Err()
 		}
 		if errors.Is(err, fs.ErrNotExist) && gone(r.fs, rec.dir) {
 			err = nil // its writer has renamed it, or Retain removed it
@@ -125,7 +151,7 @@ func (r *Recoverer) Pass(ctx context.Context) (done []Recovered, skipped []Skipp
 	}
 	r.forget(names)
 	r.logFailed()
-	return done, skipped, nil
+	return done, skipped, more, nil
 }
 
 // names lists the directory. One that another user owns is one problem, and not

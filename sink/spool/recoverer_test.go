@@ -152,3 +152,23 @@ func TestRecoverHostileSize(t *testing.T) {
 		t.Errorf("the ballast is still there: %v", err)
 	}
 }
+
+// TestRecovererNewestFirst: a session that dies while thousands are recovered is
+// recovered before the rest of them.
+func TestRecovererNewestFirst(t *testing.T) {
+	dir := t.TempDir()
+	for _, id := range []string{"session-1", "session-2", "session-3"} {
+		deadSession(t, dir, id)
+	}
+	r := NewRecoverer(RecoverConfig{Dir: dir})
+	for i, want := range []string{"session-3", "session-9", "session-2", "session-1"} {
+		if i == 1 {
+			deadSession(t, dir, want)
+		}
+		done, skipped, more, err := r.pass(t.Context(), time.Now()) // whose time is over at once
+		must(t, err)
+		if len(done) != 1 || done[0].Session != want || len(skipped) > 0 || more != (want != "session-1") {
+			t.Fatalf("pass %d recovered %+v, skipped %v, more is %t; want %s", i, done, skipped, more, want)
+		}
+	}
+}

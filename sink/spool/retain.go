@@ -58,14 +58,14 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	if c.now == nil {
 		c.now = time.Now
 	}
-	if err := sweep(f, c.Dir); err != nil {
-		return 0, fmt.Errorf("removing old sessions: %w", err)
-	}
 	ids, err := names(f, c.Dir)
 	if err != nil {
 		return 0, fmt.Errorf("removing old sessions: %w", err)
 	}
 	var errs []error
+	if err := sweep(f, c.Dir); err != nil {
+		errs = append(errs, fmt.Errorf("removing old sessions: %w", err))
+	}
 	if c.Age > 0 && len(ids) > 0 {
 		c.clock, err = c.look(f)
 		errs = append(errs, err)
@@ -256,7 +256,8 @@ func (u used) remove(f FS) error {
 	return removeAll(f, old)
 }
 
-// sweep completes removals that a crash interrupted.
+// sweep completes removals that a crash interrupted. names has checked that
+// nobody else can write the directory.
 func sweep(f FS, dir string) error {
 	sessions := filepath.Join(dir, sessionsDir)
 	names, err := f.ReadDir(sessions)

@@ -15,6 +15,7 @@ import (
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // TestConsumer consumes records in two runs, and sees each once.
@@ -240,6 +241,50 @@ type countingFS struct {
 func (f *countingFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f.opened++
 	return f.FS.OpenFile(name, flag, perm)
+}
+
+// TestRetentionAmongForeignFiles: links, pipes and files where Retain expects
+// its directories cost nothing that is not the spool's, and stop no removal.
+func TestRetentionAmongForeignFiles(t *testing.T) {
+	for name, plant := range map[string]func(t *testing.T, at, victim string){
+		"link": func(t *testing.T, at, victim string) { must(t, os.Symlink(victim, at)) },
+		"pipe": func(t *testing.T, at, _ string) { must(t, unix.Mkfifo(at, 0o600)) },
+		"file": func(t *testing.T, at, _ string) { must(t, os.WriteFile(at, nil, 0o600)) },
+		"writable": func(t *testing.T, at, victim string) {
+			must(t, os.Rename(victim, at))
+			must(t, os.Chmod(at, 0o777))
+			must(t, os.Symlink(at, victim))
+		},
+	} {
+		for _, prefix := range []string{oldPrefix, newPrefix, ""} {
+			t.Run(prefix+name, func(t *testing.T) {
+				dir, victim := stock(t), filepath.Join(t.TempDir(), "victim")
+				must(t, os.Mkdir(victim, 0o700))
+				for _, name := range []string{lockFile, segmentName(1), "letter"} {
+					must(t, os.WriteFile(filepath.Join(victim, name), []byte("mine\n"), 0o600))
+				}
+				plant(t, filepath.Join(dir, sessionsDir, prefix+"session-9"), victim)
+				c := RetainConfig{Dir: dir, Age: time.Hour}
+				c.looked(t)
+				_, err := Retain(t.Context(), c)
+				if prefix == oldPrefix && err == nil {
+					t.Error("Retain reports nothing")
+				}
+				_, _, err = Recover(t.Context(), RecoverConfig{Dir: dir})
+				must(t, err)
+				for _, name := range []string{lockFile, segmentName(1), "letter"} {
+					if b, err := os.ReadFile(filepath.Join(victim, name)); string(b) != "mine\n" {
+						t.Errorf("%s has %q, %v", name, b, err)
+					}
+				}
+				for _, id := range []string{"session-0", "session-1"} {
+					if _, there := Look(dir, id); there {
+						t.Errorf("%s is still there", id)
+					}
+				}
+			})
+		}
+	}
 }
 
 // TestRetainEndsWithItsContext checks that Retain opens no more sessions once
