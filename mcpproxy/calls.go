@@ -21,6 +21,7 @@ type call struct {
 	interim   bool      // an open record was written
 	firstPage bool      // a tools/list without cursor
 	part      bool      // an oversize call whose end is still to come
+	nameless  bool      // in the table under noID alone
 	early     *early    // the answer to a part of it, nil for none
 
 	refunds []policy.Counter // given back if the answer is a JSON-RPC error
@@ -67,6 +68,7 @@ type calls struct {
 	oldest, newest *call
 	n              int
 	others         int // others that are requests without a record
+	nameless       int // calls without an id
 	bytes          int // that the calls refer to, at most maxOpenBytes
 	inexact        int // keys in chains that are not exact
 	scratch        []byte
@@ -241,6 +243,10 @@ func (t *calls) remove(c *call) {
 	t.n--
 	if c.class != recorded {
 		t.others--
+	}
+	if c.nameless {
+		t.nameless--
+		c.nameless = false
 	}
 	t.bytes -= c.bytes
 	c.bytes = 0

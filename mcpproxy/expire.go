@@ -6,11 +6,15 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// appendEvicted ends the oldest calls beyond maxOpen and maxOpenBytes, in
-// s.lines. The last call stays: one is bounded by the size of a record.
+// appendEvicted ends the oldest calls beyond maxNameless, maxOpen and
+// maxOpenBytes, in s.lines. The last call stays: one is bounded by the size of a
+// record.
 func (s *session) appendEvicted(now time.Time) {
-	for s.open.n > maxOpen || s.open.bytes > maxOpenBytes && s.open.n > 1 {
+	for s.open.nameless > maxNameless || s.open.n > maxOpen || s.open.bytes > maxOpenBytes && s.open.n > 1 {
 		c := s.open.oldest
+		if s.open.nameless > maxNameless {
+			c = s.open.find(noID)
+		}
 		c.anomaly("evicted")
 		s.giveUp(c, audit.ErrNoResponse, now)
 	}

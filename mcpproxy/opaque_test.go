@@ -137,3 +137,27 @@ func TestAnswersToOpaqueCalls(t *testing.T) {
 		}
 	}
 }
+
+// Of calls without an id fewer are held open than of others, which they do not
+// evict.
+func TestOpaqueCallsAreEvicted(t *testing.T) {
+	c, j := testSession(t)
+	c.ask(t, "7", "t")
+	for i := range maxNameless + 2 {
+		intend(t, c, &wire.Message{State: wire.Opaque, Off: int64(i), End: int64(i) + 1, Raw: []byte("}"), Anomalies: wire.NotJSON})
+	}
+	records := j.records(t)
+	for i, r := range records {
+		if r.CallNo != uint64(i+2) || r.ErrorType != audit.ErrNoResponse || !slices.Contains(r.Anomalies, "evicted") {
+			t.Errorf("record %+v, want the oldest opaque calls, evicted", r)
+		}
+	}
+	if len(records) != 2 || c.s.open.n != maxNameless+1 {
+		t.Errorf("%d calls are evicted, %d open", len(records), c.s.open.n)
+	}
+	c.s.end(audit.ErrNoResponse)
+	if n := len(j.records(t)); n != maxNameless+4 || c.s.open.nameless != 0 {
+		t.Errorf("%d records in the end, want one for each call and the end; %d are counted", n, c.s.open.nameless)
+	}
+	dense(t, j.records(t))
+}

@@ -105,6 +105,7 @@ type Config struct {
 const (
 	openAfter    = 60 * time.Second // without an answer: an interim record; after a cancel: the final one
 	maxOpen      = 65536            // calls held open
+	maxNameless  = 8192             // of them that have no id: lines of two bytes, of which each costs 1.5 KB
 	maxOpenBytes = 32 << 20         // that they refer to: their records' members and their ids
 	maxAppend    = 1 << 20          // bytes of lines in one write, except for its last line
 	maxHead      = 1 << 20          // bytes that a segment of the journal starts with

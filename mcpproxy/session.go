@@ -359,6 +359,8 @@ func (s *session) enter(it *item) {
 	s.open.alias(it.call, it.variant)
 	if it.opaque && it.id == nil {
 		s.open.name(it.call, noID)
+		it.call.nameless = true
+		s.open.nameless++
 	} else if it.opaque && it.variant == nil {
 		s.open.alias(it.call, noID)
 	}
