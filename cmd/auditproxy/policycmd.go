@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/gate"
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/deploy/policies"
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
+
+	"github.com/spf13/cobra"
+)
+
+const policyLong = `Check, try and make policies: rules about which calls reach the server.
+
+The key policy.file puts one in force: a file, or "preset:NAME" for one that comes
+with auditproxy. docs/policy.md explains how to write one.`
+
+func newPolicyCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "policy",
+		Short:   "check, try and make policies",
+		Long:    policyLong,
+		Example: "  auditproxy policy check policy.yaml\n  auditproxy --policy-file preset:observe -- libtmux-mcp",
+		Args:    cli.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newPolicyCheckCmd(a), newPolicyEvalCmd(a))
+	return cmd
+}
+
+const policyCheckLong = `Print what a policy says: its dialect, its tools and rules, and what it leaves
+open. Warnings name rules that have no effect.
+
+The exit code is 1 if the policy does not load, with all problems, their lines and
+columns, and 2 if it cannot be read.`
+
+func newPolicyCheckCmd(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "check FILE",
+		Short:   "check a policy and print what it says",
+		Long:    policyCheckLong,
+		Example: "  auditproxy policy check policy.yaml\n  auditproxy policy check preset:libtmux-readonly --format json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("policy check needs the policy: auditproxy policy check FILE, or preset:NAME")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			return a.checkPolicy(args[0], format == "json")
+		},
+		ValidArgsFunction: completePolicy,
+	}
+	addFormatFlag(cmd, &format)
+	return cmd
+}
+
+// addFormatFlag adds --format to a command that scripts may read.
+func addFormatFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "format", "text", "`form` of the output: text or json")
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func checkFormat(format string) error {
+	if format != "text" && format != "json" {
+		return fmt.Errorf("--format is %q, want text or json", format)
+	}
+	return nil
+}
+
+// completePolicy completes files and presets.
+func completePolicy(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, name := range policies.Names() {
+		if name = gate.PresetPrefix + name; strings.HasPrefix(name, word) {
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}
+
+// loadPolicy loads a policy that a command names. A policy that does not load is
+// a finding.
+func loadPolicy(file string, r risk.Config) (gate.Loaded, error) {
+	if !strings.HasPrefix(file, gate.PresetPrefix) {
+		abs, err := filepath.Abs(file)
+		if err != nil {
+			return gate.Loaded{}, fmt.Errorf("reading policy %q: %w", file, err)
+		}
+		file = abs
+	}
+	return gate.Config{File: file, Risk: r}.Load()
+}
+
+func (a *app) checkPolicy(file string, asJSON bool) error {
+	l, err := loadPolicy(file, risk.Config{})
+	var bad *policy.Error
+	if errors.As(err, &bad) {
+		return cli.ExitError{Code: cli.ExitFound, Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	listing := l.Policy.Describe(nil)
+	if asJSON {
+		return a.printJSON(listing)
+	}
+	a.printListing(&listing)
+	return nil
+}
+
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func (a *app) printListing(l *policy.Listing) {
+	say := func(format string, args ...any) {
+		fmt.Fprintln(a.stdout, terminal.EscapeMessage(fmt.Sprintf(format, args...)))
+	}
+	say("dialect   %s", l.Dialect)
+	say("hash      %s", l.Hash)
+	if l.Mode != "" {
+		say("mode      %s", l.Mode)
+	}
+	if l.Approval != "" {
+		say("approval  %s", l.Approval)
+	}
+	say("default   %s", l.Default)
+	for _, t := range l.Tools {
+		say("%-8s  %s", t.Action, t.Name)
+		for _, r := range t.Rules {
+			say("            %s  (%s)", r.Text, r.Rule)
+		}
+	}
+	for _, text := range l.Open {
+		say("open      %s", text)
+	}
+	for _, w := range l.Warnings {
+		say("warning   %d:%d: %s", w.Line, w.Column, w.Text)
+	}
+}
+
+const policyEvalLong = `Read calls from standard input, one JSON object a line, and print the risk of
+each, what its arguments do and, with a policy, what the policy decides.
+
+A line has the members tool and arguments, and may have definition (the tool's
+entry in the answer to tools/list), at_ms (Unix milliseconds), cwd, home and
+upstream (how the server answers: ok, rpc_error, is_error or none). Counters of
+limits begin at zero and last for the run. Nothing is run and nothing is recorded.
+
+The exit code is 2 if the policy does not load, or a line cannot be read.`
+
+const policyEvalExample = `  echo '{"tool":"send_keys","arguments":{"keys":"rm -rf /"}}' | auditproxy policy eval
+  auditproxy policy eval --policy policy.yaml --format json < calls.jsonl`
+
+func newPolicyEvalCmd(a *app) *cobra.Command {
+	var file, format string
+	cmd := &cobra.Command{
+		Use:     "eval",
+		Short:   "print the risk of calls and what a policy decides about them",
+		Long:    policyEvalLong,
+		Example: policyEvalExample,
+		Args:    cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			return a.evalPolicy(file, format == "json")
+		},
+	}
+	cmd.Flags().StringVar(&file, "policy", "", "`policy` to decide by: a file, or preset:NAME")
+	cmd.RegisterFlagCompletionFunc("policy", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return completePolicy(cmd, nil, word)
+	})
+	addFormatFlag(cmd, &format)
+	return cmd
+}
+
+func (a *app) evalPolicy(file string, asJSON bool) error {
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	r := risk.Config{Home: a.getenv("HOME"), Own: a.ownFiles(cfg), Readlink: readlink, Text: a.messages().AppendText}
+	r.Cwd, _ = os.Getwd() // "" is unknown
+	var l gate.Loaded
+	if file != "" {
+		l, err = loadPolicy(file, r)
+	} else {
+		l, err = gate.Config{Risk: r}.Load()
+	}
+	if err != nil {
+		return err
+	}
+	return gate.Eval(a.stdin, l, func(tool string, e gate.Evaluation) error {
+		if asJSON {
+			return a.printJSON(e)
+		}
+		_, err := io.WriteString(a.stdout, terminal.EscapeMessage(tool+"  "+e.String())+"\n")
+		return err
+	})
+}

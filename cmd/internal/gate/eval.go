@@ -1,0 +1,197 @@
+package gate
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
+	"auditproxy/schemas/audit"
+)
+
+// maxCall is the size limit of a call that Eval reads, in bytes.
+const maxCall = 64 << 20
+
+// A call is one line of Eval's input.
+type call struct {
+	Tool       string          `json:"tool"`
+	Arguments  json.RawMessage `json:"arguments"`
+	Definition json.RawMessage `json:"definition"` // the tool's entry in the answer to tools/list
+	AtMS       *int64          `json:"at_ms"`      // Unix milliseconds; omitted: the present
+	Cwd        string          `json:"cwd"`
+	Home       string          `json:"home"`
+	Upstream   string          `json:"upstream"`   // how the server answers: ok, rpc_error, is_error or none
+	RespAtMS   *int64          `json:"resp_at_ms"` // when; omitted: at once
+}
+
+// An Evaluation is what Eval prints for one call.
+type Evaluation struct {
+	Risk struct {
+		Category string `json:"category"`
+		Level    string `json:"level"`
+		Source   string `json:"source"`
+		Conflict bool   `json:"conflict,omitempty"`
+	} `json:"risk"`
+	Detections []found `json:"detections"`
+	Decision   string  `json:"decision,omitempty"` // allow, deny or ask; "" without a policy
+	Rule       string  `json:"rule,omitempty"`
+	Reason     string  `json:"reason,omitempty"`
+}
+
+type found struct {
+	Detector string `json:"detector"`
+	At       string `json:"at"`
+}
+
+// Eval reads calls, one JSON object a line, and passes what is found out about
+// each to print. Counters begin at zero and last for the run. l has no policy, or
+// one that was loaded.
+func Eval(in io.Reader, l Loaded, print func(tool string, e Evaluation) error) error {
+	r := evaluator{Loaded: l}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 64<<10), maxCall)
+	n := 0
+	for lines.Scan() {
+		n++
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		c, err := readCall(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("reading call %d: %w", n, err)
+		}
+		e, err := r.eval(c)
+		if err != nil {
+			return fmt.Errorf("evaluating call %d: %w", n, err)
+		}
+		if err := print(c.Tool, e); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("reading call %d: it has more than %d MiB", n+1, maxCall>>20)
+	} else if err != nil {
+		return fmt.Errorf("reading call %d: %w", n+1, err)
+	}
+	return nil
+}
+
+var upstreams = []string{"", "ok", "rpc_error", "is_error", "none"}
+
+func readCall(line []byte) (c call, err error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	switch err := d.Decode(&c); {
+	case err != nil:
+		return c, fmt.Errorf("want one JSON object with tool and arguments: %w", err)
+	case d.More():
+		return c, errors.New("want one JSON object on a line")
+	case c.Tool == "":
+		return c, errors.New("it has no tool")
+	case !slices.Contains(upstreams, c.Upstream):
+		return c, fmt.Errorf("upstream is %q, want ok, rpc_error, is_error or none", c.Upstream)
+	}
+	return c, nil
+}
+
+// An evaluator evaluates the calls of one run.
+type evaluator struct {
+	Loaded
+	counters policy.Memory
+	refunds  []refund
+}
+
+// A refund is what an answer that is still to come gives back.
+type refund struct {
+	at       time.Time
+	counters []policy.Counter
+}
+
+func (r *evaluator) eval(c call) (e Evaluation, err error) {
+	at := time.Now()
+	if c.AtMS != nil {
+		at = time.UnixMilli(*c.AtMS)
+	}
+	a := r.Risk
+	if c.Cwd != "" || c.Home != "" {
+		a = a.In(c.Home, c.Cwd)
+	}
+	byName := func(name string) *risk.Tool { return a.Tool(name, nil) }
+	result := a.Assess(a.Tool(c.Tool, c.Definition), c.Arguments, byName)
+	e.Risk.Category, e.Risk.Level = result.Category.String(), result.Category.Level()
+	e.Risk.Source, e.Risk.Conflict = result.Source.String(), result.Conflict
+	e.Detections = []found{}
+	for _, d := range result.Detections {
+		e.Detections = append(e.Detections, found(d))
+	}
+	if r.Policy == nil {
+		return e, nil
+	}
+	r.giveBack(at)
+	calls := policyCalls(c.Tool, c.Arguments, &result, byName)
+	decisions := make([]policy.Decision, len(calls))
+	if err := r.Policy.Decide(calls, at, &r.counters, decisions); err != nil && !errors.Is(err, policy.ErrClock) {
+		return e, err
+	}
+	d := &decisions[policy.Strictest(decisions)]
+	e.Decision, e.Rule, e.Reason = d.Action.String(), d.Rule, d.Reason
+	if c.Upstream == "rpc_error" && d.Action != policy.Deny {
+		if c.RespAtMS != nil {
+			at = time.UnixMilli(*c.RespAtMS)
+		}
+		for i := range decisions {
+			r.refunds = append(r.refunds, refund{at, decisions[i].Refunds()})
+		}
+	}
+	return e, nil
+}
+
+// giveBack gives back what answers until a time give back.
+func (r *evaluator) giveBack(now time.Time) {
+	r.refunds = slices.DeleteFunc(r.refunds, func(f refund) bool {
+		if f.at.After(now) {
+			return false
+		}
+		_ = r.counters.Release(f.counters) // in memory
+		return true
+	})
+}
+
+// policyCalls are the operations of a call, as the gate decides about them.
+func policyCalls(tool string, args []byte, result *risk.Result, byName func(string) *risk.Tool) []policy.Call {
+	calls := []policy.Call{{Tool: tool, Arguments: args, Category: result.Category.String()}}
+	if len(result.Detections) > 0 {
+		calls[0].Detections = result.Found.Words()
+	}
+	ops := audit.Operations(&audit.Record{Kind: audit.KindCall, Args: audit.JSON(args)})
+	for _, op := range ops[1:] {
+		calls = append(calls, policy.Call{Tool: op.Tool, Arguments: []byte(op.Args), Category: byName(op.Tool).Category.String(), Inner: true})
+	}
+	return calls
+}
+
+// String is the evaluation for people.
+func (e Evaluation) String() string {
+	var b strings.Builder
+	if e.Decision != "" {
+		fmt.Fprintf(&b, "%-5s  ", e.Decision)
+	}
+	fmt.Fprintf(&b, "%s, %s by %s", e.Risk.Category, e.Risk.Level, e.Risk.Source)
+	if e.Risk.Conflict {
+		b.WriteString(", conflict")
+	}
+	for _, d := range e.Detections {
+		fmt.Fprintf(&b, "; %s at %s", d.Detector, d.At)
+	}
+	if e.Rule != "" {
+		fmt.Fprintf(&b, "  %s: %s", e.Rule, e.Reason)
+	}
+	return b.String()
+}
