@@ -45,7 +45,7 @@ func (f *flagValue) Set(text string) error {
 	switch {
 	case f.key.Kind == List && f.set:
 		text = f.text + "," + text
-	case f.key.Kind == Path && text != "" && Placeholder(text) == "" && !strings.HasPrefix(text, "~/"):
+	case f.key.Kind == Path && text != "" && Placeholder(text) == "" && !strings.HasPrefix(text, "~/") && !f.key.isName(text):
 		abs, err := filepath.Abs(text)
 		if err != nil {
 			return err

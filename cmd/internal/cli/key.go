@@ -51,6 +51,9 @@ func (k Key) Flag() string {
 	return strings.ReplaceAll(strings.ReplaceAll(k.Name, ".", "-"), "_", "-")
 }
 
+// isName reports whether a text is a name in place of a path.
+func (k Key) isName(s string) bool { return k.Prefix != "" && strings.HasPrefix(s, k.Prefix) }
+
 // HasFlag reports whether the key can be set on a command line. A secret cannot:
 // other users can read command lines.
 func (k Key) HasFlag() bool { return k.Kind != Password && k.Kind != Secrets }
@@ -102,7 +105,7 @@ func (k Key) parse(s, home string) (any, error) {
 		}
 		return s, nil
 	case Path:
-		if k.Prefix != "" && strings.HasPrefix(s, k.Prefix) {
+		if k.isName(s) {
 			return s, nil
 		}
 		return parsePath(s, home)

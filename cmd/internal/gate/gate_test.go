@@ -1,0 +1,106 @@
+package gate
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"auditproxy/mcpproxy/policy"
+)
+
+const allowing, denying = `{"version":"1","default":"allow"}`, `{"version":"1","default":"deny"}`
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	// As editors do: another file takes the place of this one.
+	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWatch replaces the file of a policy: by another policy, by one that does
+// not load, by nothing, by the one before and again by another.
+func TestWatch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "policy.json")
+	write(t, file, allowing)
+	c := Config{File: file}
+	now, err := c.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type change struct {
+		l   Loaded
+		err error
+	}
+	changes := make(chan change)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		c.Watch(ctx, now, func(l Loaded, err error) {
+			select {
+			case changes <- change{l, err}:
+			case <-ctx.Done():
+			}
+		})
+	})
+	defer func() {
+		cancel()
+		wg.Wait()
+	}()
+	next := func() change {
+		t.Helper()
+		select {
+		case got := <-changes:
+			return got
+		case <-time.After(3 * time.Minute):
+			t.Fatal("no change is told")
+		}
+		return change{}
+	}
+	write(t, file, denying)
+	denies := next()
+	if denies.err != nil || denies.l.Policy.Hash == now.Policy.Hash || denies.l.Mode != policy.Enforce {
+		t.Errorf("after another policy: %+v, %v", denies.l, denies.err)
+	}
+	write(t, file, `{"version":"1"`)
+	if got := next(); got.err == nil {
+		t.Error("a policy that does not load is not reported")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); got.err == nil || !strings.Contains(got.err.Error(), "no such file") {
+		t.Errorf("after the file is gone: %v", got.err)
+	}
+	write(t, file, denying) // in force all the time: nothing to tell
+	write(t, file, allowing)
+	if got := next(); got.err != nil || got.l.Policy.Hash != now.Policy.Hash {
+		t.Errorf("after the first policy came back: %+v, %v", got.l, got.err)
+	}
+}
+
+// TestCheckEachRead: a file that an administrator enforces is checked each time.
+func TestCheckEachRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "policy.json")
+	write(t, file, allowing)
+	checks := 0
+	c := Config{File: file, Check: func(path string) error {
+		if checks++; path != file || checks > 1 {
+			return os.ErrPermission
+		}
+		return nil
+	}}
+	if _, err := c.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Load(); err == nil || !strings.Contains(err.Error(), "reading policy") {
+		t.Errorf("got %v, want an error: the file is not to be used now", err)
+	}
+}
