@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math/bits"
+	"strconv"
 
 	"auditproxy/schemas/jsontext"
 )
@@ -76,4 +77,35 @@ func anomalyOf(d jsontext.Defects) (a Anomaly) {
 		}
 	}
 	return a
+}
+
+// maxMagnitude is the magnitude of the largest float64.
+const maxMagnitude = 309
+
+// scalarAnomaly returns the anomaly of a number or word.
+func scalarAnomaly(b []byte) Anomaly {
+	if len(b) <= 15 && b[0] != '0' {
+		if jsontext.Digits(b, 0) == len(b) {
+			return 0
+		}
+	}
+	switch jsontext.KindOf(b) {
+	case jsontext.Null, jsontext.Bool:
+		return 0
+	case jsontext.NaN:
+		return NaN
+	case jsontext.Odd:
+		return NotJSON
+	}
+	n, _ := jsontext.ParseNumber(b)
+	m, _ := n.Magnitude()
+	if m == maxMagnitude {
+		if _, err := strconv.ParseFloat(string(b), 64); err != nil {
+			m++
+		}
+	}
+	if m > maxMagnitude {
+		return NaN
+	}
+	return 0
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"iter"
 	"math"
 	"strconv"
 
@@ -73,10 +72,10 @@ func digestKey(key []byte) []byte {
 }
 
 func appendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
-	n, ok := parseNumber(raw)
+	n, ok := jsontext.ParseNumber(raw)
 	switch {
 	case ok && m == ExactID:
-		return n.appendKey(append(dst, 'n'), raw)
+		return appendNumberKey(append(dst, 'n'), n, raw)
 	case ok:
 		return appendFloatKey(dst, raw, n, m, answer)
 	case raw[0] == '"' && m == FloatID:
@@ -86,7 +85,7 @@ func appendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	case raw[0] == '"':
 		return jsontext.AppendUnquote(append(dst, 's'), raw)
 	default:
-		return appendCompact(append(dst, 't'), raw)
+		return new(compacter).append(append(dst, 't'), raw)
 	}
 }
 
@@ -104,7 +103,7 @@ func smallInteger(raw []byte) bool {
 	return true
 }
 
-// appendSmallKey appends the key of a small integer, as appendKey would.
+// appendSmallKey appends the key of a small integer, as appendNumberKey would.
 func appendSmallKey(dst, raw []byte, m IDMatch) []byte {
 	switch {
 	case m != ExactID:
@@ -117,30 +116,30 @@ func appendSmallKey(dst, raw []byte, m IDMatch) []byte {
 	return strconv.AppendInt(append(dst, 'e'), int64(len(raw)-len(digits)), 10)
 }
 
-// appendKey appends sign, digits and exponent, without zeros at either end.
-func (n number) appendKey(dst, raw []byte) []byte {
-	if n.exp == maxExp || n.exp == -maxExp {
+// appendNumberKey appends sign, digits and exponent, without zeros at either end.
+func appendNumberKey(dst []byte, n jsontext.Number, raw []byte) []byte {
+	if n.Exp == jsontext.MaxExp || n.Exp == -jsontext.MaxExp {
 		return append(append(dst, 'x'), raw...) // too far out to count with
 	}
 	from := len(dst)
-	if n.neg {
+	if n.Negative {
 		dst = append(dst, '-')
 	}
 	start := len(dst)
-	dst, exp := n.appendDecimal(dst)
+	dst, exp := n.AppendDigits(dst)
 	if len(dst) == start {
 		return append(dst[:from], '0') // 0, -0, 0e5
 	}
 	return strconv.AppendInt(append(dst, 'e'), exp, 10)
 }
 
-func appendFloatKey(dst, raw []byte, n number, m IDMatch, answer bool) []byte {
+func appendFloatKey(dst, raw []byte, n jsontext.Number, m IDMatch, answer bool) []byte {
 	f, _ := strconv.ParseFloat(string(raw), 64) // ±Inf when out of range
 	if f == 0 {
 		f = 0 // -0 is 0
 	}
 	fits := f >= math.MinInt64 && f < -math.MinInt64
-	if !answer && n.integral() && (m == FloatID || fits) && n.survives(f) {
+	if !answer && integral(n) && (m == FloatID || fits) && survives(n, f) {
 		return dst
 	}
 	if m == FloatID {
@@ -170,18 +169,18 @@ func appendReplacedKey(dst, raw []byte) []byte {
 }
 
 // integral reports whether n has no fraction, in any form.
-func (n number) integral() bool {
+func integral(n jsontext.Number) bool {
 	var buf [32]byte
-	d, exp := n.appendDecimal(buf[:0])
+	d, exp := n.AppendDigits(buf[:0])
 	return len(d) == 0 || exp >= 0
 }
 
 // survives reports whether all servers that read n, which is integral, as f
 // write n again: f is exactly n, and so is the shortest number that is read as
 // f.
-func (n number) survives(f float64) bool {
+func survives(n jsontext.Number, f float64) bool {
 	var a, b [32]byte
-	d, exp := n.appendDecimal(a[:0])
+	d, exp := n.AppendDigits(a[:0])
 	if int64(len(d))+exp <= 15 || len(d) == 0 {
 		return true
 	}
@@ -189,8 +188,8 @@ func (n number) survives(f float64) bool {
 		return false
 	}
 	for _, precision := range [...]int{0, -1} {
-		m, _ := parseNumber(strconv.AppendFloat(nil, math.Abs(f), 'f', precision, 64))
-		if e, exp2 := m.appendDecimal(b[:0]); exp != exp2 || !bytes.Equal(d, e) {
+		m, _ := jsontext.ParseNumber(strconv.AppendFloat(nil, math.Abs(f), 'f', precision, 64))
+		if e, exp2 := m.AppendDigits(b[:0]); exp != exp2 || !bytes.Equal(d, e) {
 			return false
 		}
 	}
@@ -203,17 +202,18 @@ func oddID(raw []byte) bool {
 	if raw[0] == '"' || smallInteger(raw) {
 		return false
 	}
-	n, ok := parseNumber(raw)
-	switch d, _ := digits(bytes.TrimPrefix(raw, []byte{'-'})); {
-	case !ok || len(d) != len(bytes.TrimPrefix(raw, []byte{'-'})):
+	if jsontext.KindOf(raw) != jsontext.Integer {
 		return true
-	case len(d) <= 15:
+	}
+	n, _ := jsontext.ParseNumber(raw)
+	switch {
+	case len(n.Whole) <= 15:
 		return false
-	case len(d) > maxMagnitude:
+	case len(n.Whole) > maxMagnitude:
 		return true // no float64 is that large
 	}
 	f, _ := strconv.ParseFloat(string(raw), 64)
-	return !n.survives(f)
+	return !survives(n, f)
 }
 
 // OddEchoes returns the ids with which inexact servers answer a number that
@@ -226,12 +226,12 @@ func OddEchoes(raw []byte) [][]byte {
 	if len(raw) == 0 || raw[0] == '"' || smallInteger(raw) {
 		return nil
 	}
-	n, ok := parseNumber(raw)
+	n, ok := jsontext.ParseNumber(raw)
 	if !ok {
 		return nil
 	}
 	f, _ := strconv.ParseFloat(string(raw), 64)
-	if n.integral() && n.survives(f) {
+	if integral(n) && survives(n, f) {
 		return nil
 	}
 	i := int64(math.MinInt64)
@@ -245,124 +245,7 @@ func OddEchoes(raw []byte) [][]byte {
 	return echoes
 }
 
-// appendCompact appends b without the white space between its tokens.
-func appendCompact(dst, b []byte) []byte {
-	for i := 0; i < len(b); {
-		switch b[i] {
-		case ' ', '\t', '\r', '\n':
-			i++
-		case '"':
-			end := skipLiteral(b, i)
-			dst = append(dst, b[i:end]...)
-			i = end
-		default:
-			dst = append(dst, b[i])
-			i++
-		}
-	}
-	return dst
-}
-
 // Member returns the value of the first level member with this name in the
 // JSON object obj, the last one if there are several, nil if there is none. It
 // reads the same superset of JSON as Requests.
-func Member(obj []byte, name string) (found []byte) {
-	for lit, v := range members(obj) {
-		if isName(lit, name) {
-			found = v
-		}
-	}
-	return found
-}
-
-// members yields the first level members of the JSON object obj: the literals
-// of their names and their values.
-func members(obj []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func(lit, v []byte) bool) {
-		i := bytes.IndexByte(obj, '{') + 1
-		if i == 0 {
-			return
-		}
-		for i < len(obj) && obj[i] != '}' {
-			if obj[i] != '"' {
-				i++
-				continue
-			}
-			end := skipLiteral(obj, i)
-			lit := obj[i:end]
-			for i = end; i < len(obj) && obj[i] != ':'; {
-				i++
-			}
-			for i++; i < len(obj) && !startsValue(obj[i]); {
-				i++
-			}
-			if i >= len(obj) {
-				return
-			}
-			end = skipValue(obj, i)
-			if !yield(lit, obj[i:end:end]) {
-				return
-			}
-			i = end
-		}
-	}
-}
-
-// startsValue distinguishes a value from white space, odd white space included.
-func startsValue(c byte) bool {
-	return c == '"' || c == '{' || c == '[' || jsontext.IsScalar(c) || c == '}'
-}
-
-func isName(lit []byte, name string) bool {
-	if len(lit) == len(name)+2 && string(lit[1:len(lit)-1]) == name {
-		return true
-	}
-	if bytes.IndexByte(lit, '\\') < 0 {
-		return false
-	}
-	return string(jsontext.AppendUnquote(nil, lit)) == name
-}
-
-// skipLiteral returns the index after the string that starts at b[i].
-func skipLiteral(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
-		}
-	}
-	return len(b)
-}
-
-// skipValue returns the index after the value that starts at b[i].
-func skipValue(b []byte, i int) int {
-	for depth := 0; i < len(b); {
-		switch c := b[i]; {
-		case c == '"':
-			i = skipLiteral(b, i)
-		case c == '{' || c == '[':
-			depth++
-			i++
-			continue
-		case c == '}' || c == ']':
-			if depth == 0 {
-				return i
-			}
-			depth--
-			i++
-		case jsontext.IsScalar(c):
-			for i < len(b) && jsontext.IsScalar(b[i]) {
-				i++
-			}
-		default:
-			i++
-			continue
-		}
-		if depth == 0 {
-			return i
-		}
-	}
-	return len(b)
-}
+func Member(obj []byte, name string) []byte { return jsontext.Lenient(obj).Member(name) }

@@ -138,6 +138,11 @@ func TestMember(t *testing.T) {
 		{`{"a`, "a", ""},
 		{`null`, "a", ""},
 		{``, "a", ""},
+		{"\u00a0{\ufeff\"a\"\u2028:\x00[1,]\u0085}", "a", "[1,]"},
+		{`{"a":1 "b":2}`, "b", ""}, // none of these is in a message
+		{`{"a":[1},"b":2}`, "b", ""},
+		{`{"a":1,,"b":2}`, "b", ""},
+		{`x{"a":1}`, "a", ""},
 	} {
 		if got := string(Member([]byte(tt.obj), tt.name)); got != tt.want {
 			t.Errorf("member %s of %s is %q, want %q", tt.name, tt.obj, got, tt.want)

@@ -27,7 +27,7 @@ type idKeys struct {
 	marks   bool // the string has U+FFFD
 	mark    bool // and ends in it so far
 
-	quoted, escaped bool // in a string of a list or of an object; behind its backslash
+	compacter // of a list or of an object
 }
 
 // A keyText is a key as it grows, or the SHA-256 of one beyond maxIDKey.
@@ -80,7 +80,8 @@ func (k *idKeys) write(b []byte) {
 		case '"':
 			k.string(piece)
 		case '{', '[':
-			k.compact(piece)
+			k.scratch = k.compacter.append(k.scratch[:0], piece)
+			k.other.write(k.scratch...)
 		default:
 			k.digits.write(&k.main, piece)
 			k.other.write(piece...)
@@ -105,7 +106,7 @@ func (k *idKeys) settled() (n int) {
 			if len(b) < len(`\ud800\udc00`) {
 				return n
 			}
-			n += escapeLen(b)
+			n += jsontext.EscapeLen(b)
 		case c >= 0xC0:
 			if len(b) < utf8.UTFMax {
 				return n
@@ -121,31 +122,6 @@ func (k *idKeys) settled() (n int) {
 		}
 	}
 	return n
-}
-
-// escapeLen is the length of the escape that b starts with, or of the pair of
-// surrogates. b is long enough for one.
-func escapeLen(b []byte) int {
-	switch {
-	case b[1] >= utf8.RuneSelf:
-		return 1 // the backslash has no meaning
-	case b[1] != 'u' || !hex4(b[2:6]):
-		return 2
-	case b[2]|0x20 != 'd' || b[3] < '8': // no surrogate
-		return 6
-	case b[6] == '\\' && b[7] == 'u' && hex4(b[8:12]) && b[8]|0x20 == 'd' && b[9]|0x20 >= 'c':
-		return 12
-	}
-	return 6
-}
-
-func hex4(b []byte) bool {
-	for _, c := range b {
-		if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f') {
-			return false
-		}
-	}
-	return true
 }
 
 // decode adds text of a string that no other text continues.
@@ -176,25 +152,25 @@ func (k *idKeys) decode(b []byte) {
 
 var replacement = []byte("\uFFFD")
 
-// compact adds text of a list or an object, without the white space between its
-// tokens.
-func (k *idKeys) compact(b []byte) {
-	kept := k.scratch[:0]
-	for _, c := range b {
+// A compacter removes the white space between the tokens of a list or an
+// object, which may come in pieces.
+type compacter struct{ quoted, escaped bool } // in a string; behind its backslash
+
+func (c *compacter) append(dst, b []byte) []byte {
+	for _, d := range b {
 		switch {
-		case k.escaped:
-			k.escaped = false
-		case c == '"':
-			k.quoted = !k.quoted
-		case k.quoted:
-			k.escaped = c == '\\'
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		case c.escaped:
+			c.escaped = false
+		case d == '"':
+			c.quoted = !c.quoted
+		case c.quoted:
+			c.escaped = d == '\\'
+		case jsontext.IsSpace(d):
 			continue
 		}
-		kept = append(kept, c)
+		dst = append(dst, d)
 	}
-	k.other.write(kept...)
-	k.scratch = kept
+	return dst
 }
 
 // end is called when the text is complete.
@@ -217,7 +193,7 @@ func (k *idKeys) appendKey(dst []byte, m IDMatch, answer bool) []byte {
 	case k.first == '"' && m == FloatID && k.marks, k.first != '"' && m == ExactID:
 		return append(dst, k.other.bytes()...)
 	case d.short != nil && m != ExactID:
-		n, _ := parseNumber(d.short)
+		n, _ := jsontext.ParseNumber(d.short)
 		return appendFloatKey(dst, d.short, n, m, answer)
 	}
 	return dst
@@ -228,7 +204,8 @@ func (k *idKeys) appendKey(dst []byte, m IDMatch, answer bool) []byte {
 // is closer.
 const maxDigits = 800
 
-// A digitReader reads a number as parseNumber does, piece by piece.
+// A digitReader reads a number as jsontext.ParseNumber does, piece by piece: an
+// id of 2 GiB is read as it passes.
 type digitReader struct {
 	at  numberPart
 	neg bool
@@ -241,7 +218,7 @@ type digitReader struct {
 	more        bool   // others are not zero
 
 	expNeg    bool
-	exp       int64 // at most maxExp
+	exp       int64 // at most jsontext.MaxExp
 	expDigits int64
 
 	short     []byte // after end: a short number with the same float64, nil if there is none
@@ -262,7 +239,7 @@ const (
 // write reads the next bytes and writes the digits that count to key.
 func (d *digitReader) write(key *keyText, b []byte) {
 	for len(b) > 0 && d.at != inNoNumber {
-		if run, rest := digits(b); len(run) > 0 && d.at <= inFrac {
+		if run := b[:jsontext.Digits(b, 0)]; len(run) > 0 && d.at <= inFrac {
 			if d.at == inFrac {
 				d.frac += int64(len(run))
 			} else {
@@ -273,7 +250,7 @@ func (d *digitReader) write(key *keyText, b []byte) {
 				d.whole += int64(len(run))
 			}
 			d.digits(key, run)
-			b = rest
+			b = b[len(run):]
 			continue
 		}
 		c := b[0]
@@ -291,7 +268,7 @@ func (d *digitReader) write(key *keyText, b []byte) {
 		case d.at >= inExpSign && d.at <= inExp && digit:
 			d.at = inExp
 			d.expDigits++
-			d.exp = min(d.exp*10+int64(c-'0'), maxExp)
+			d.exp = min(d.exp*10+int64(c-'0'), jsontext.MaxExp)
 		default:
 			d.at = inNoNumber
 		}
@@ -344,7 +321,7 @@ func (d *digitReader) end(key *keyText) {
 	case d.at == inFrac && d.frac == 0, d.whole > 1 && d.lead == '0':
 		return
 	}
-	d.countable = d.exp < maxExp
+	d.countable = d.exp < jsontext.MaxExp
 	exp := d.exp
 	if d.expNeg {
 		exp = -exp

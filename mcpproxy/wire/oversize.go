@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"hash"
 	"slices"
+
+	"auditproxy/schemas/jsontext"
 )
 
 const (
@@ -129,13 +131,14 @@ func (p *reading) partsOf(args []byte) (parts []Part) {
 	if args[0] != '{' {
 		return nil
 	}
-	for name, v := range members(args) {
+	for n, v := range jsontext.Lenient(args).Members() {
 		if len(parts) == maxNames {
 			break
 		}
+		name := append(append([]byte{'"'}, n.Inner[:min(len(n.Inner), keptName)]...), '"')
 		h := p.q.hash()
 		h.Write(v)
-		parts = append(parts, Part{Name: bytes.Clone(name[:min(len(name), keptName)]), Type: typeOf(v[0]), Bytes: int64(len(v)), Sum: h.Sum(nil)})
+		parts = append(parts, Part{Name: name[:min(len(name), keptName)], Type: typeOf(v[0]), Bytes: int64(len(v)), Sum: h.Sum(nil)})
 	}
 	return parts
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"iter"
 	"unicode"
 
 	"auditproxy/schemas/audit"
@@ -105,7 +104,7 @@ func (r *argumentReader) value(v []byte, depth int) {
 	case r.scan(v):
 		r.out = append(r.out, '[')
 		sep := ""
-		for e := range elements(v) {
+		for e := range jsontext.Lenient(v).Elements() {
 			r.out = append(r.out, sep...)
 			r.value(e, depth+1)
 			sep = ","
@@ -122,11 +121,9 @@ func (r *argumentReader) object(parts [][]byte, depth int) {
 		if !r.scan(part) {
 			return
 		}
-		for lit, v := range members(part) {
-			if len(lit) < 2 || len(v) == 0 {
-				continue // no JSON: a name that does not end, or without a value
-			}
-			text := jsontext.AppendUnquote(nil, lit)
+		for n, v := range jsontext.Lenient(part).Members() {
+			text := n.Append(nil)
+			lit := append(append([]byte{'"'}, n.Inner...), '"')
 			if known := audit.KnownName(text); known != "" && known != string(text) {
 				lit, r.collision = jsontext.AppendQuote(nil, known), true
 			}
@@ -199,21 +196,4 @@ func (r *argumentReader) decoded(values [][]byte, depth int) {
 		return
 	}
 	r.value(last, depth)
-}
-
-// elements yields the elements of the list v.
-func elements(v []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for i := 1; i < len(v); {
-			if v[i] == '}' || !startsValue(v[i]) {
-				i++
-				continue
-			}
-			end := skipValue(v, i)
-			if end <= i || !yield(v[i:end:end]) {
-				return
-			}
-			i = end
-		}
-	}
 }

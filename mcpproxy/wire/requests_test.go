@@ -494,7 +494,7 @@ func words(b []byte) (list []string) {
 		end := i + 1
 		switch c := b[i]; {
 		case c == '"':
-			if end = stringEnd(b, i); end < 0 {
+			if _, end = jsontext.Lenient(b).String(i); end < 0 {
 				return append(list, "unterminated")
 			}
 			list = append(list, fold(text(b[i:end])))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"slices"
+
+	"auditproxy/schemas/jsontext"
 )
 
 // reread reads the line from..to once more, for the servers that read what the
@@ -116,7 +118,7 @@ func addQuotes(line []byte) (b []byte, brace int) {
 	for i := brace; i < len(line); {
 		switch c := line[i]; {
 		case c == '"':
-			end := stringEnd(line, i)
+			_, end := jsontext.Lenient(line).String(i)
 			if end < 0 {
 				return nil, 0
 			}
@@ -174,7 +176,7 @@ func removeComments(line []byte) []byte {
 	for i := 0; i < len(b); i++ {
 		switch {
 		case b[i] == '"':
-			end := stringEnd(b, i)
+			_, end := jsontext.Lenient(b).String(i)
 			if end < 0 || bytes.IndexByte(b[i:end], '\r') >= 0 {
 				return nil
 			}
@@ -192,20 +194,6 @@ func removeComments(line []byte) []byte {
 		}
 	}
 	return b
-}
-
-// stringEnd returns the index after the string that starts at b[i], -1 if it
-// does not end.
-func stringEnd(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
-		}
-	}
-	return -1
 }
 
 func trimSpace(line []byte) []byte { return bytes.TrimRight(line, " \t\r") }

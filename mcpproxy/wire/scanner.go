@@ -69,13 +69,14 @@ const inner = 3
 // give up.
 const plainDepth = 200
 
-// A scanner walks through a superset of JSON without recursion. It can stop and
-// resume at any byte and reads each byte once. It implements the grammar; its
-// visitor interprets the values.
+// A scanner walks through text of the grammar of jsontext.Lenient without
+// recursion. Its visitor interprets the values.
 //
-// The superset is close to what some reader was seen to accept: NaN, words and
-// numbers of any form, trailing commas, control characters anywhere, bad
-// escapes, invalid UTF-8, white space of Unicode.
+// Strings, numbers, words and white space are read by the rules of jsontext. The
+// loop is the scanner's own, because it can stop and resume at any byte: a value
+// may be larger than memory, and the bytes before its end are forwarded while
+// they are read. jsontext.Lenient needs the whole text. TestGrammar and
+// FuzzGrammar check that both read the same tokens, at any cut.
 type scanner struct {
 	w        *window
 	v        visitor

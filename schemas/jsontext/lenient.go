@@ -1,6 +1,9 @@
 package jsontext
 
-import "unicode/utf8"
+import (
+	"iter"
+	"unicode/utf8"
+)
 
 // A Lenient is text of the lenient grammar, read by index. An index of -1 means
 // that the text cannot be read. Nothing here recurses.
@@ -135,6 +138,15 @@ func (s String) Append(dst []byte) []byte {
 	return appendUnquoted(dst, s.Inner)
 }
 
+// Is reports whether text is the string's text.
+func (s String) Is(text string) bool {
+	if s.Plain() {
+		return string(s.Inner) == text
+	}
+	var buf [64]byte
+	return string(s.Append(buf[:0])) == text
+}
+
 // String reads the string at b[i], which is a quote, and returns the index
 // after it.
 func (b Lenient) String(i int) (s String, next int) {
@@ -164,6 +176,59 @@ func (b Lenient) Scalar(i int) int {
 
 // Skip returns the index after the value at b[i].
 func (b Lenient) Skip(i int) int { return b.Tokens(i, nil) }
+
+// Members yields the members of the object that b is, in order: of any other
+// value none, and of an object that cannot be read those before that place. A
+// duplicate name is yielded twice.
+func (b Lenient) Members() iter.Seq2[String, []byte] {
+	return func(yield func(name String, value []byte) bool) {
+		i := b.Start(0)
+		if i == len(b) || b[i] != '{' {
+			return
+		}
+		i, more := b.First(i)
+		for more {
+			name, from := b.Name(i)
+			if from < 0 {
+				return
+			}
+			to := b.Skip(from)
+			if to < 0 || !yield(name, b[from:to:to]) {
+				return
+			}
+			i, more = b.Next(to, '}')
+		}
+	}
+}
+
+// Elements is Members for an array.
+func (b Lenient) Elements() iter.Seq[[]byte] {
+	return func(yield func(value []byte) bool) {
+		i := b.Start(0)
+		if i == len(b) || b[i] != '[' {
+			return
+		}
+		i, more := b.First(i)
+		for more {
+			to := b.Skip(i)
+			if to < 0 || !yield(b[i:to:to]) {
+				return
+			}
+			i, more = b.Next(to, ']')
+		}
+	}
+}
+
+// Member returns the value of the member with a name, the last one if there are
+// several, nil if there is none.
+func (b Lenient) Member(name string) (value []byte) {
+	for n, v := range b.Members() {
+		if n.Is(name) {
+			value = v
+		}
+	}
+	return value
+}
 
 // Tokens reads the value at b[i] and returns the index after it. To visit, if
 // it is not nil, it passes the tokens: the single bytes of structure, without

@@ -52,12 +52,12 @@ func number[T Text](b T, i int) (whole, frac, end int) {
 	}
 	if i < len(b) && b[i] == '0' {
 		whole = i + 1
-	} else if whole = digits(b, i); whole == i {
+	} else if whole = Digits(b, i); whole == i {
 		return 0, 0, -1
 	}
 	frac = whole
 	if frac < len(b) && b[frac] == '.' {
-		if frac = digits(b, whole+1); frac == whole+1 {
+		if frac = Digits(b, whole+1); frac == whole+1 {
 			return 0, 0, -1
 		}
 	}
@@ -69,14 +69,14 @@ func number[T Text](b T, i int) (whole, frac, end int) {
 		end++
 	}
 	from := end
-	if end = digits(b, from); end == from {
+	if end = Digits(b, from); end == from {
 		return 0, 0, -1
 	}
 	return whole, frac, end
 }
 
-// digits returns the index after the digits at b[i].
-func digits[T Text](b T, i int) int {
+// Digits returns the index after the digits at b[i].
+func Digits[T Text](b T, i int) int {
 	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
 		i++
 	}
