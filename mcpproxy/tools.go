@@ -92,12 +92,11 @@ func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
 	if first {
 		t.page++
 	}
-	jsontext.Elements(wire.Member(result, "tools"), func(tool []byte) bool {
+	for tool := range jsontext.Lenient(wire.Member(result, "tools")).Elements() {
 		if name := wire.Member(tool, "name"); name != nil {
 			t.learn(red, string(jsontext.AppendUnquote(nil, name)), tool)
 		}
-		return true
-	})
+	}
 	if next := wire.Member(result, "nextCursor"); next != nil && string(next) != "null" {
 		return
 	}
@@ -158,10 +157,9 @@ func (t *tools) define(red *redact.Redactor, name string, tool []byte) *definiti
 func (t *tools) tierOf(meta []byte) string {
 	found := -1
 	for _, member := range []string{"fastmcp", "_fastmcp"} {
-		jsontext.Elements(wire.Member(wire.Member(meta, member), "tags"), func(tag []byte) bool {
+		for tag := range jsontext.Lenient(wire.Member(wire.Member(meta, member), "tags")).Elements() {
 			found = max(found, slices.Index(t.tiers, string(jsontext.AppendUnquote(nil, tag))))
-			return true
-		})
+		}
 	}
 	if found < 0 {
 		return ""
@@ -268,14 +266,13 @@ func contentText(answer []byte) (text []byte) {
 		return nil
 	}
 	content := wire.Member(wire.Member(answer, "result"), "content")
-	jsontext.Elements(content, func(block []byte) bool {
+	for block := range jsontext.Lenient(content).Elements() {
 		if t := wire.Member(block, "text"); len(t) > 0 && t[0] == '"' {
 			if text != nil {
 				text = append(text, '\n')
 			}
 			text = jsontext.AppendUnquote(text, t)
 		}
-		return true
-	})
+	}
 	return text
 }

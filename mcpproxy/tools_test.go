@@ -36,6 +36,22 @@ func TestMoreToolsThanAreKept(t *testing.T) {
 	}
 }
 
+// A definition that is not strict JSON hides neither itself nor the ones after
+// it: Python servers write NaN, and Python clients read it.
+func TestToolsInLenientJSON(t *testing.T) {
+	c, _ := testSession(t)
+	tools := &c.s.tools
+	tools.read(c.s.red, []byte(`{"tools":[{"name":"a","inputSchema":{"default":NaN}},`+
+		`{"name":"b","_meta":{"fastmcp":{"tags":["readonly","destructive",]}}},]}`), true)
+	if tools.byRaw["a"] == nil || tools.byRaw["b"] == nil || tools.byRaw["b"].tier != "destructive" {
+		t.Errorf("tools %v, want a, and b that is destructive", tools.byRaw)
+	}
+	answer := `{"result":{"content":[{"type":"text","text":"x","score":NaN},{"type":"text","text":"y"}]}}`
+	if got := string(contentText([]byte(answer))); got != "x\ny" {
+		t.Errorf("text of a failed call is %q, want %q", got, "x\ny")
+	}
+}
+
 // Dropped tools are reported once in a session.
 func TestDroppedToolsAreTold(t *testing.T) {
 	c, j := testSession(t)
