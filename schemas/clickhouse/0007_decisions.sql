@@ -115,3 +115,8 @@ FROM ${database}.events
 ARRAY JOIN arrayPushFront(detections, '') AS detector
 WHERE kind = 'call' AND risk_category != ''
 GROUP BY hour, tenant, session_id, category, detector, host, server_name;
+
+-- The page of calls looks for the few calls with a detector or of a rule.
+ALTER TABLE ${database}.events ${on_cluster}
+    ADD INDEX IF NOT EXISTS ix_detections detections TYPE bloom_filter(0.01) GRANULARITY 1,
+    ADD INDEX IF NOT EXISTS ix_rule policy_rule TYPE bloom_filter(0.01) GRANULARITY 1;

@@ -123,8 +123,10 @@ func rest(ctx context.Context, conn driver.Conn) error {
 		return fmt.Errorf("listing weeks: %w", err)
 	}
 	for _, week := range weeks {
-		if err := conn.Exec(ctx, "OPTIMIZE TABLE audit.operation_states PARTITION ID '"+week+"' FINAL"); err != nil {
-			return fmt.Errorf("merging a week: %w", err)
+		for _, table := range []string{"operation_states", "decision_states", "risk_states"} {
+			if err := conn.Exec(ctx, "OPTIMIZE TABLE audit."+table+" PARTITION ID '"+week+"' FINAL"); err != nil {
+				return fmt.Errorf("merging a week: %w", err)
+			}
 		}
 	}
 	return nil

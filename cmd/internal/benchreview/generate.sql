@@ -1,6 +1,6 @@
 INSERT INTO audit.events (v, kind, record_id, session_id, seq, call_no, ts, method, tool, target, outcome, error_type, forwarded, duration_ms,
     client_id, request_id, request_id_type, client_name, client_version, server_name, server_version, protocol_version, server_command, tier, annotations,
-    tool_hash, args, args_bytes, result_bytes, host, user, pid, tenant, anomalies, durable, ops, ops_args, ops_path, ops_candidate, raw, payload_hash,
+    tool_hash, args, args_bytes, risk_category, risk_level, detections, detections_at, policy_decision, policy_applied, policy_rule, policy, result_bytes, host, user, pid, tenant, anomalies, durable, ops, ops_args, ops_path, ops_candidate, raw, payload_hash,
     kafka_topic, kafka_partition, kafka_offset, ingested_at)
 WITH
     number AS n,
@@ -33,13 +33,23 @@ WITH
            if(is_call, concat(',"call_no":', toString(place), ',"method":"tools/call","tool":"', a_tool, '","outcome":"', a_outcome, '","args":', a_args), ''),
            ',"client":{"name":"agent","version":"1.4.2"},"server":{"name":"libtmux","version":"0.1.0a22"},"protocol_version":"2025-06-18","host":"host-',
            toString(session % 20), '","user":"user', toString(session % 8), '","tenant":"","crc":"', substring(rnd, 1, 8), '"}') AS a_raw,
-    is_call AND a_tool = 'call_read_tools_batch' AS is_batch
+    is_call AND a_tool = 'call_read_tools_batch' AS is_batch,
+    -- One call in twenty is decided against, by one of fifty rules.
+    sipHash64(n, 'g') % 1000 AS gate,
+    multiIf(NOT is_call, '', gate < 30, 'deny', gate < 50, 'ask', 'allow') AS a_decision,
+    gate % 3 = 0 AS is_applied,
+    if(gate < 50, concat('/tools/', a_tool, '/deny_if/', toString(gate % 3)), '') AS a_rule,
+    multiIf(NOT is_call, '', gate < 10, 'destructive', a_tool IN ('send_keys', 'pipe_pane'), 'execute', a_tool IN ('create_window', 'split_window'), 'write', 'read') AS a_category
 SELECT 1, a_kind, a_id, a_session, place, if(is_call, place, 0), a_ts, if(is_call, 'tools/call', ''), if(is_call, a_tool, ''), '',
     a_outcome, multiIf(a_outcome = 'error', ['PaneNotFound', 'ToolError', 'WaitTimeout', 'Cancelled'][sipHash64(n, 'x') % 4 + 1], a_outcome = 'unknown', 'ProxyDied', ''),
     is_call, if(is_call, round(exp(sipHash64(n, 'd') % 1000 / 130), 3), NULL),
     if(is_call, concat('agent-', toString(session % 30)), ''), toString(place), 'number', 'agent', '1.4.2', 'libtmux', '0.1.0a22', '2025-06-18', 'libtmux-mcp',
     multiIf(NOT is_call, '', a_tool IN ('pipe_pane', 'send_keys', 'set_environment'), 'execute', a_tool = 'kill_pane', 'teardown', a_tool IN ('create_window', 'split_window', 'rename_window'), 'manage', 'inspect'),
-    if(is_call, '{"readOnlyHint":false}', ''), if(is_call, lower(hex(SHA256(a_tool))), ''), if(is_call, a_args, ''), if(is_call, length(a_args), 0), if(is_call, 180 + dice, 0),
+    if(is_call, '{"readOnlyHint":false}', ''), if(is_call, lower(hex(SHA256(a_tool))), ''), if(is_call, a_args, ''), if(is_call, length(a_args), 0),
+    a_category, transform(a_category, ['read', 'write', 'execute', 'destructive'], ['low', 'medium', 'high', 'critical'], ''),
+    multiIf(a_category = 'destructive', ['recursive_delete'], is_call AND sipHash64(n, 'v') % 50000 = 0, ['fork_bomb'], []), if(a_category = 'destructive' OR is_call AND sipHash64(n, 'v') % 50000 = 0, ['args.keys'], []),
+    a_decision, is_call AND is_applied, if(is_call, a_rule, ''), if(is_call, concat('{"decision":"', a_decision, '","rule":"', a_rule, '","reason":"because"}'), ''),
+    if(is_call, 180 + dice, 0),
     concat('host-', toString(session % 20)), concat('user', toString(session % 8)), 1000 + session % 30000, '', if(a_kind = 'anomaly', ['not_json'], []), 1,
     multiIf(is_batch, ['call_read_tools_batch', 'list_panes', 'get_pane_info'], is_call, [a_tool], []),
     multiIf(is_batch, [a_args, concat('{"session_name":"', words[session % 12 + 1], '"}'), concat('{"pane_id":"', pane, '"}')], is_call, [a_args], []),
