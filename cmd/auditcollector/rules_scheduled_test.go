@@ -237,6 +237,15 @@ var scheduled = []struct {
 		id := h.start(2*day, "a", "enforce")
 		h.load(hour, "a", "observe", func(r *audit.Record) { r.SessionID = id })
 	}},
+	{"policy-switched-off", "by a reload without one", 1, func(h *history) {
+		id := h.start(2*day, "a", "enforce")
+		h.load(hour, "", "", func(r *audit.Record) { r.SessionID = id })
+	}},
+	{"policy-changed", "after a time without one", 1, func(h *history) {
+		h.start(3*day, "a", "enforce")
+		h.load(2*day, "", "")
+		h.start(hour, "b", "enforce")
+	}},
 	{"policy-switched-off", "the record may still come", 0, func(h *history) { h.start(2*day, "a", "enforce"); h.start(time.Second, "", "") }},
 	{"policy-switched-off", "there was none, or it observed", 0, func(h *history) {
 		h.start(3*day, "", "")

@@ -123,6 +123,9 @@ func newVersion(st store.Stored) version {
 	v.Verdict = newVerdict(rec)
 	if rec.Kind == audit.KindPolicy {
 		p, _ := audit.ParsePolicy(rec.Policy)
+		if p.Event == "loaded" && p.Hash == "" {
+			p.Event = "none"
+		}
 		v.Sentence = narratePolicy(p.Event)
 		return v
 	}

@@ -178,6 +178,7 @@ func newVerdict(r audit.Record) *verdict {
 // policyEvents are what happened to a policy, in words.
 var policyEvents = map[string]string{
 	"loaded":         "policy came into force",
+	"none":           "no policy is in force",
 	"reload_failed":  "changed policy does not load; the old one stays in force",
 	"always_added":   "tool is always allowed from now on",
 	"always_removed": "tool is no longer always allowed",

@@ -43,7 +43,7 @@ type Line struct {
 	Decision   string    `ch:"policy_decision"`
 	Applied    bool      `ch:"policy_applied"`
 	Rule       string    `ch:"policy_rule"`
-	Event      string    `ch:"policy_event"` // of a record about a policy
+	Event      string    `ch:"policy_event"` // of a record about a policy; "none" if none came into force
 	Raw        string    `ch:"raw"`          // only where it was asked for
 }
 
@@ -53,7 +53,7 @@ func (l Line) Cursor() Cursor { return Cursor{l.TS, l.RecordID, l.Hash} }
 const lineColumns = `ts, record_id, lower(hex(payload_hash)) AS hash, kind, session_id, seq, call_no, method, tool, target, outcome, error_type, duration_ms,
 	tier, host, user, client_id, client_name, server_name, substring(args, 1, 16384) AS args, arraySlice(ops, 1, 64) AS ops, anomalies,
 	risk_category, detections, policy_decision, policy_applied, policy_rule,
-	if(kind = 'policy', JSONExtractString(policy, 'event'), '') AS policy_event`
+	multiIf(kind != 'policy', '', JSONExtractString(policy, 'event') = 'loaded' AND JSONExtractString(policy, 'hash') = '', 'none', JSONExtractString(policy, 'event')) AS policy_event`
 
 // A Cursor is a place in the order of records: their time, then their bytes'
 // identity. Records that arrive later do not move it.
