@@ -30,12 +30,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// A Store keeps rows, dead letters and gaps. Each method returns nil only
+// An Inserter keeps rows, dead letters and gaps. Each method returns nil only
 // when all its arguments would survive a crash. After an error, see
 // ingest.ClassOf, any part may have been stored, so the caller repeats the call
-// and the store ignores duplicates. The methods may be called concurrently;
+// and the Inserter ignores duplicates. The methods may be called concurrently;
 // they neither keep nor change their arguments.
-type Store interface {
+type Inserter interface {
 	// InsertRows stores the rows of one arrival time, all or none.
 	InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error
 	InsertDeadLetters(ctx context.Context, letters []ingest.DeadLetter) error
@@ -44,7 +44,7 @@ type Store interface {
 
 // A Config configures a Collector.
 type Config struct {
-	Store  Store         // Required.
+	Store  Inserter      // Required.
 	Keep   time.Duration // how long the store keeps records; older ones are dead letters. Required.
 	Kafka  Kafka         // without brokers Spools are read
 	Spools []string      // spool directories
@@ -70,11 +70,9 @@ type Collector struct {
 	decoder ingest.Decoder
 	metrics *metrics
 
-	deadTopic func(context.Context, []ingest.DeadLetter) error // nil: none
-
-	source health // the last error of the source
-	topics health // the topics that do not exist
-	stored health // the last error of the store
+	reading health // the last error of reading a source
+	topics  health // the topics that do not exist
+	storing health // the last error of the store
 }
 
 // New checks c and returns a collector. It does not connect.
@@ -116,7 +114,7 @@ func New(c Config) (*Collector, error) {
 		log:     c.Log,
 		decoder: ingest.Decoder{Keep: c.Keep, Tenants: c.Kafka.Tenants},
 		metrics: newMetrics(c.Metrics),
-		source:  health{err: errors.New("nothing read yet")},
+		reading: health{err: errors.New("nothing read yet")},
 	}, nil
 }
 
@@ -126,12 +124,24 @@ func (c *Collector) Run(ctx context.Context) error {
 	if len(c.config.Kafka.Brokers) > 0 {
 		return c.runKafka(ctx)
 	}
-	return c.runSpools(ctx)
+	return newSpools(c).run(ctx)
+}
+
+// A source is what all readers of a source need.
+type source struct {
+	decoder *ingest.Decoder
+	health  *health
+	metrics *metrics
+	log     *zap.Logger
+}
+
+func (c *Collector) source() source {
+	return source{&c.decoder, &c.reading, c.metrics, c.log}
 }
 
 // Ready returns the error that stops records, nil if they flow.
 func (c *Collector) Ready() error {
-	return errors.Join(c.source.last(), c.topics.last(), c.stored.last())
+	return errors.Join(c.reading.last(), c.topics.last(), c.storing.last())
 }
 
 // A health holds the last error of a dependency.

@@ -177,7 +177,7 @@ func line(no int, change ...func(*audit.Record)) []byte {
 	return b[:len(b)-1]
 }
 
-func newTestCollector(t *testing.T, store Store) *Collector {
+func newTestCollector(t *testing.T, store Inserter) *Collector {
 	t.Helper()
 	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: []string{"/"}})
 	if err != nil {

@@ -85,7 +85,7 @@ type member struct {
 	done   chan error
 }
 
-func join(t *testing.T, store Store, group string, topics ...string) *member {
+func join(t *testing.T, store Inserter, group string, topics ...string) *member {
 	t.Helper()
 	c, err := New(Config{
 		Store: store, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
@@ -294,7 +294,7 @@ func TestRemoved(t *testing.T) {
 // TestSkipped: an offset that the broker passes over is a gap; one that was
 // seen before is nothing.
 func TestSkipped(t *testing.T) {
-	p := &partition{Collector: newTestCollector(t, newFakeStore()), place: place{"t", 3, 5}}
+	p := &partition{source: newTestCollector(t, newFakeStore()).source(), place: place{"t", 3, 5}}
 	var c chunk[place]
 	for _, offset := range []int64{3, 4, 5, 9, 10} {
 		err := p.take(&c, &kafka.Record{Offset: offset, Key: kafka.NewBytes([]byte(testSession)), Value: kafka.NewBytes(line(1))})
@@ -313,7 +313,7 @@ func TestSkipped(t *testing.T) {
 // TestMessagesShareMemory: what is kept of a message is not what the next one
 // is read into.
 func TestMessagesShareMemory(t *testing.T) {
-	p := &partition{Collector: newTestCollector(t, newFakeStore()), place: place{"t", 3, 0}}
+	p := &partition{source: newTestCollector(t, newFakeStore()).source(), place: place{"t", 3, 0}}
 	var c chunk[place]
 	messages := []struct{ key, value string }{
 		{"first", "no record"}, {testSession, string(line(1))}, {"other", "none here"}, {testSession, string(line(2))},

@@ -26,7 +26,7 @@ func TestNumberOfSeriesIsBounded(t *testing.T) {
 		in, ended := make(chan chunk[int]), make(chan struct{})
 		go func() {
 			defer close(ended)
-			(&pipeline[int]{c, func([]int) error { return nil }}).run(ctx, in)
+			newPipeline(c, newWriter(c, nil), func([]int) error { return nil }).run(ctx, in)
 		}()
 		const n = 1000
 		for i := range n {

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -11,59 +10,68 @@ import (
 	"go.uber.org/zap"
 )
 
-const (
-	inFlight   = 2 // batches inserted concurrently
-	retryFirst = 100 * time.Millisecond
-	retryLast  = 10 * time.Second
-	// After a configuration error an administrator has to act, so retries are
-	// rare.
-	retryConfiguration = 10 * time.Second
-)
+const inFlight = 2 // batches inserted concurrently
 
-// A chunk is the records that a source read and decoded together. Its mark is
-// the source's position once the chunk is stored.
+// A pipeline stores chunks, then commits them at the source. It is used by
+// one run of one source: a generation of the consumer group, or a spool.
+type pipeline[M any] struct {
+	rows   int           // in a batch at most
+	bytes  int64         // memory of a batch at most
+	wait   time.Duration // for a batch to fill at most
+	writer *writer
+
+	// commit commits these marks at the source. It is called for stored
+	// batches in order, never after one that is not stored.
+	commit func(marks []M) error
+
+	metrics *metrics
+	log     *zap.Logger
+}
+
+// A chunk is what a source read and decoded together. Its mark is the source's
+// position once the chunk is stored.
 type chunk[M any] struct {
-	rows    []ingest.Row
-	letters []ingest.DeadLetter
-	gaps    []ingest.Gap
-	bytes   int64 // of memory
-	mark    M
+	decoded
+	mark M
 }
 
-// add decodes m into the chunk.
-func (c *chunk[M]) add(d *ingest.Decoder, m ingest.Message) {
-	c.rows = append(c.rows, ingest.Row{})
-	row := &c.rows[len(c.rows)-1]
-	if letter := d.Decode(row, m); letter != nil {
-		c.rows = c.rows[:len(c.rows)-1]
-		c.letter(*letter)
-		return
-	}
-	c.bytes += row.Size()
-}
-
-func (c *chunk[M]) letter(l ingest.DeadLetter) {
-	c.letters = append(c.letters, l)
-	c.bytes += int64(len(l.Raw)+len(l.Key)) + 256
-}
-
-func (c *chunk[M]) len() int { return len(c.rows) + len(c.letters) + len(c.gaps) }
-
-// A batch is the rows of one insert.
+// A batch is stored together.
 type batch[M any] struct {
-	chunk[M]
+	decoded
 	marks  []M
 	began  time.Time
 	stored chan bool // closed, or true, when all of it is stored
 }
 
-// A pipeline stores chunks, then commits them at the source. It is used by
-// one run of one source: a generation of the consumer group, or a spool.
-type pipeline[M any] struct {
-	*Collector
-	// commit commits these marks at the source. It is called for stored
-	// batches in order, never after one that is not stored.
-	commit func(marks []M) error
+// A decoded holds what became of messages.
+type decoded struct {
+	rows    []ingest.Row
+	letters []ingest.DeadLetter
+	gaps    []ingest.Gap
+	bytes   int64 // of memory
+}
+
+// add decodes m.
+func (r *decoded) add(d *ingest.Decoder, m ingest.Message) {
+	r.rows = append(r.rows, ingest.Row{})
+	row := &r.rows[len(r.rows)-1]
+	if letter := d.Decode(row, m); letter != nil {
+		r.rows = r.rows[:len(r.rows)-1]
+		r.letter(*letter)
+		return
+	}
+	r.bytes += row.Size()
+}
+
+func (r *decoded) letter(l ingest.DeadLetter) {
+	r.letters = append(r.letters, l)
+	r.bytes += int64(len(l.Raw)+len(l.Key)) + 256
+}
+
+func (r *decoded) len() int { return len(r.rows) + len(r.letters) + len(r.gaps) }
+
+func newPipeline[M any](c *Collector, w *writer, commit func(marks []M) error) *pipeline[M] {
+	return &pipeline[M]{c.config.BatchRows, c.config.BatchBytes, c.config.BatchWait, w, commit, c.metrics, c.log}
 }
 
 // run takes chunks until ctx ends. It drops those without a running insert,
@@ -93,8 +101,8 @@ func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 		p.metrics.inFlight.Inc()
 		wg.Go(func() {
 			defer p.metrics.inFlight.Dec()
-			ok := p.write(ctx, b)
-			b.chunk = chunk[M]{} // the previous batch may take long
+			ok := p.writer.write(ctx, &b.decoded)
+			b.decoded = decoded{} // the previous batch may take long
 			b.stored <- ok
 		})
 	}
@@ -113,7 +121,7 @@ func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M], rows int)
 		case c := <-in:
 			if b.began.IsZero() {
 				b.began = time.Now()
-				timer := time.NewTimer(p.config.BatchWait)
+				timer := time.NewTimer(p.wait)
 				defer timer.Stop()
 				full = timer.C
 			}
@@ -122,7 +130,7 @@ func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M], rows int)
 			b.gaps = append(b.gaps, c.gaps...)
 			b.bytes += c.bytes
 			b.marks = append(b.marks, c.mark)
-			if len(b.rows) >= p.config.BatchRows || b.bytes >= p.config.BatchBytes {
+			if len(b.rows) >= p.rows || b.bytes >= p.bytes {
 				return b
 			}
 		case <-full:
@@ -147,138 +155,5 @@ func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{
 			}
 		}
 		<-slots
-	}
-}
-
-// write retries until the batch is stored or ctx ends, and reports whether it
-// is stored.
-func (p *pipeline[M]) write(ctx context.Context, b *batch[M]) (stored bool) {
-	at := time.Now()
-	watched := p.config.Watch(at)
-	defer func() {
-		if !stored {
-			b.rows = nil
-		}
-		watched(b.rows)
-	}()
-	letters := b.letters
-	if len(b.rows) > 0 {
-		poisoned, ok := p.writeRows(ctx, b.rows, at)
-		if !ok {
-			return false
-		}
-		letters = append(letters, poisoned...)
-	}
-	if len(letters) > 0 {
-		p.tellTopic(ctx, letters)
-		ok := p.insist(ctx, "dead letters", func(ctx context.Context) error { return p.config.Store.InsertDeadLetters(ctx, letters) })
-		if !ok {
-			return false
-		}
-		for _, l := range letters {
-			p.metrics.deadLetters.WithLabelValues(l.Reason).Inc()
-			p.log.Warn("dead letter", zap.String("reason", l.Reason), zap.String("topic", l.Topic),
-				zap.Uint32("partition", l.Partition), zap.Uint64("offset", l.Offset))
-		}
-	}
-	if len(b.gaps) > 0 {
-		ok := p.insist(ctx, "gaps", func(ctx context.Context) error { return p.config.Store.InsertGaps(ctx, b.gaps) })
-		if !ok {
-			return false
-		}
-		p.metrics.gaps.Add(float64(len(b.gaps)))
-	}
-	p.metrics.stored(b.rows)
-	return true
-}
-
-// writeRows stores rows, and returns refused ones as dead letters. The halves
-// of a refused batch are two inserts with their own tokens; a half that is
-// stored twice collapses.
-func (p *pipeline[M]) writeRows(ctx context.Context, rows []ingest.Row, at time.Time) (poisoned []ingest.DeadLetter, ok bool) {
-	var poison error
-	ok = p.insist(ctx, "records", func(ctx context.Context) error {
-		poison = nil
-		err := p.insertRows(ctx, rows, at)
-		if ingest.ClassOf(err) == ingest.Poison {
-			// The table may have changed since its columns were looked up:
-			// retry once before blaming the row.
-			err = p.insertRows(ctx, rows, at)
-		}
-		if ingest.ClassOf(err) == ingest.Poison {
-			poison = err
-			return nil
-		}
-		return err
-	})
-	switch {
-	case !ok || poison == nil:
-		return nil, ok
-	case len(rows) == 1:
-		return []ingest.DeadLetter{ingest.Refused(&rows[0], poison, at)}, true
-	case ctx.Err() != nil:
-		return nil, false // a search can take minutes; the batch is repeated
-	}
-	p.metrics.bisections.Inc()
-	half := len(rows) / 2
-	left, ok := p.writeRows(ctx, rows[:half], at)
-	if !ok {
-		return nil, false
-	}
-	right, ok := p.writeRows(ctx, rows[half:], at)
-	return append(left, right...), ok
-}
-
-func (p *pipeline[M]) insertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
-	began := time.Now()
-	err := p.config.Store.InsertRows(ctx, rows, at)
-	p.metrics.insertSeconds.Observe(time.Since(began).Seconds())
-	return err
-}
-
-// insist retries until success or until ctx ends, and reports success. A
-// running attempt continues when ctx ends, because its outcome would be
-// unknown; the store limits its time.
-func (p *pipeline[M]) insist(ctx context.Context, what string, do func(context.Context) error) bool {
-	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
-		err := do(context.WithoutCancel(ctx))
-		p.stored.tell(err)
-		if err == nil {
-			return true
-		}
-		class := ingest.ClassOf(err)
-		p.metrics.insertErrors.WithLabelValues(class.String()).Inc()
-		if class == ingest.Configuration {
-			wait = retryConfiguration
-			p.log.Error("store refused the write; collection paused", zap.String("what", what), zap.Error(err))
-		} else {
-			p.log.Warn("the store failed; records wait", zap.String("what", what), zap.Duration("retry_in", wait), zap.Error(err))
-		}
-		if sleep(ctx, wait/2+rand.N(wait/2)) != nil {
-			return false
-		}
-	}
-}
-
-// tellTopic copies letters to the topic of dead letters. The table is
-// authoritative, so a topic that cannot be written delays nothing.
-func (p *pipeline[M]) tellTopic(ctx context.Context, letters []ingest.DeadLetter) {
-	if p.deadTopic == nil {
-		return
-	}
-	if err := p.deadTopic(context.WithoutCancel(ctx), letters); err != nil {
-		p.metrics.deadTopicErrors.Inc()
-		p.log.Warn("dead letters not copied to their topic", zap.Int("letters", len(letters)), zap.Error(err))
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -15,10 +15,11 @@ import (
 // A bench is a pipeline with one source, whose marks are numbers.
 type bench struct {
 	*Collector
-	store *fakeStore
-	in    chan chunk[int]
-	done  chan struct{}
-	stop  context.CancelFunc
+	writer *writer
+	store  *fakeStore
+	in     chan chunk[int]
+	done   chan struct{}
+	stop   context.CancelFunc
 
 	mu        sync.Mutex
 	committed []int
@@ -33,8 +34,8 @@ func start(t *testing.T, rows int, store *fakeStore) *bench {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	b := &bench{Collector: c, store: store, in: make(chan chunk[int]), done: make(chan struct{}), stop: cancel}
-	p := &pipeline[int]{c, func(marks []int) error {
+	b := &bench{Collector: c, writer: newWriter(c, nil), store: store, in: make(chan chunk[int]), done: make(chan struct{}), stop: cancel}
+	p := newPipeline(c, b.writer, func(marks []int) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.commitErr != nil {
@@ -42,7 +43,7 @@ func start(t *testing.T, rows int, store *fakeStore) *bench {
 		}
 		b.committed = append(b.committed, marks...)
 		return nil
-	}}
+	})
 	go func() {
 		defer close(b.done)
 		p.run(ctx, b.in)
@@ -295,7 +296,7 @@ func TestDeadTopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, 1, newFakeStore())
 		var told int
-		b.deadTopic = func(_ context.Context, letters []ingest.DeadLetter) error {
+		b.writer.deadTopic = func(_ context.Context, letters []ingest.DeadLetter) error {
 			told += len(letters)
 			return errStore
 		}
@@ -330,7 +331,7 @@ func TestReady(t *testing.T) {
 		store := newFakeStore()
 		store.always = lost
 		b := start(t, 1, store)
-		b.source.tell(nil)
+		b.reading.tell(nil)
 		b.send(1, "a")
 		<-time.After(time.Second)
 		if b.Ready() == nil {

@@ -66,8 +66,10 @@ func (s *session) idle() bool {
 
 // A spools reads all sessions of its directories. One goroutine owns it.
 type spools struct {
-	*Collector
-	out      chan<- chunk[cursor]
+	source
+	dirs     []string
+	pipeline *pipeline[cursor]
+	out      chan chunk[cursor]
 	open     map[string]*session // by directory and id
 	finished map[string]struct{} // by directory and id: complete
 	next     map[string]attempt  // by directory and id
@@ -94,20 +96,22 @@ type saying struct {
 	at   time.Time
 }
 
-// runSpools reads spool directories until ctx ends.
-func (c *Collector) runSpools(ctx context.Context) error {
-	chunks := make(chan chunk[cursor])
-	p := &pipeline[cursor]{c, commitCursors}
-	s := &spools{
-		Collector: c, out: chunks, open: map[string]*session{},
+func newSpools(c *Collector) *spools {
+	return &spools{
+		source: c.source(), dirs: c.config.Spools, pipeline: newPipeline(c, newWriter(c, nil), commitCursors),
+		out: make(chan chunk[cursor]), open: map[string]*session{},
 		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]saying{},
 	}
+}
+
+// run reads the directories until ctx ends.
+func (s *spools) run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { p.run(ctx, chunks) })
-	for _, dir := range c.config.Spools {
+	wg.Go(func() { s.pipeline.run(ctx, s.out) })
+	for _, dir := range s.dirs {
 		wg.Go(func() { s.recover(ctx, dir) })
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			c.log.Warn("there is no spool yet; the first session makes it, unless spool.dirs names another place than the proxy does", zap.String("dir", dir))
+			s.log.Warn("there is no spool yet; the first session makes it, unless spool.dirs names another place than the proxy does", zap.String("dir", dir))
 		}
 	}
 	for ctx.Err() == nil {
@@ -176,7 +180,7 @@ func (s *spools) scan(ctx context.Context) {
 	s.mu.Unlock()
 	var problem error
 	there := 0
-	for _, dir := range s.config.Spools {
+	for _, dir := range s.dirs {
 		began := time.Now()
 		ids, err := spool.Names(dir)
 		s.listing += time.Since(began)
@@ -203,7 +207,7 @@ func (s *spools) scan(ctx context.Context) {
 		clear(s.finished)
 		clear(s.next)
 	}
-	s.source.tell(problem)
+	s.health.tell(problem)
 }
 
 // look reads more of one session. A problem with it does not affect others.
@@ -309,7 +313,7 @@ func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
 	case item.Damage == spool.Intact || item.Damage == spool.Conflicted:
 		// A record that contradicts another has its own hash and shows as a
 		// conflict.
-		c.add(&s.decoder, m)
+		c.add(s.decoder, m)
 	default:
 		c.letter(s.decoder.Damaged(m, fmt.Sprintf("%s, %d bytes", item.Damage, item.Length)))
 	}

@@ -14,13 +14,13 @@ import (
 
 // existingTopics returns those of the configured topics that exist. It reports
 // the others.
-func (c *Collector) existingTopics(ctx context.Context, client *kafka.Client) (there []string, err error) {
-	resp, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: c.config.Kafka.Topics})
+func (c *consumer) existingTopics(ctx context.Context) (there []string, err error) {
+	resp, err := c.client.Metadata(ctx, &kafka.MetadataRequest{Topics: c.k.Topics})
 	if err != nil {
 		return nil, fmt.Errorf("looking for topics: %w", err)
 	}
 	var missing []error
-	there = slices.Clone(c.config.Kafka.Topics)
+	there = slices.Clone(c.k.Topics)
 	for _, t := range resp.Topics {
 		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
 			missing = append(missing, fmt.Errorf("topic %q does not exist: create it, or name another", t.Name))
@@ -30,19 +30,19 @@ func (c *Collector) existingTopics(ctx context.Context, client *kafka.Client) (t
 	problem := errors.Join(missing...)
 	if problem != nil {
 		c.metrics.sourceErrors.Inc()
-		if last := c.topics.last(); last == nil || last.Error() != problem.Error() {
+		if last := c.missing.last(); last == nil || last.Error() != problem.Error() {
 			c.log.Warn("no records from topics that are not there", zap.Error(problem))
 		}
 	}
-	c.topics.tell(problem)
+	c.missing.tell(problem)
 	return there, nil
 }
 
 // watchTopics returns when other topics exist than these, or when ctx ends.
-func (c *Collector) watchTopics(ctx context.Context, client *kafka.Client, topics []string) {
+func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 	for {
 		sleep(ctx, topicsAgain)
-		there, err := c.existingTopics(ctx, client)
+		there, err := c.existingTopics(ctx)
 		if ctx.Err() != nil || err == nil && !slices.Equal(there, topics) {
 			return
 		}

@@ -36,7 +36,7 @@ func TestWatch(t *testing.T) {
 				store := newFakeStore()
 				store.always = tt.store
 				b := start(t, 1, store)
-				b.config.Watch = func(arrived time.Time) func([]ingest.Row) {
+				b.writer.watch = func(arrived time.Time) func([]ingest.Row) {
 					if !arrived.Equal(time.Now()) {
 						t.Errorf("records arrive at %s, now is %s", arrived, time.Now())
 					}

@@ -11,7 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// InsertGaps implements collector.Store.
+// InsertGaps implements collector.Inserter.
 func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
 	sum := sha256.New()
 	for _, g := range gaps {

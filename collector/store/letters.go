@@ -36,7 +36,7 @@ type LetterFilter struct {
 	Limit    int           // 0: 1000
 }
 
-// InsertDeadLetters implements collector.Store.
+// InsertDeadLetters implements collector.Inserter.
 func (s *Store) InsertDeadLetters(ctx context.Context, letters []ingest.DeadLetter) error {
 	return s.insertLetters(ctx, letters, time.Time{})
 }

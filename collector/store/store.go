@@ -44,7 +44,7 @@ func (s *Store) Migrate(ctx context.Context, keep clickhouse.Retention) (clickho
 	return s.db.Migrate(ctx, keep)
 }
 
-// InsertRows implements collector.Store.
+// InsertRows implements collector.Inserter.
 func (s *Store) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
 	return s.db.InsertRows(ctx, rows, at)
 }

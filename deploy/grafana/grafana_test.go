@@ -464,7 +464,7 @@ func exported(r *prometheus.Registry) map[string]bool {
 	return names
 }
 
-type noStore struct{ collector.Store }
+type noStore struct{ collector.Inserter }
 
 // setting is a variable that Grafana's process must have.
 var setting = regexp.MustCompile(`\$\{?(\w+)`)

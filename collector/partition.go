@@ -1,0 +1,216 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"auditproxy/collector/ingest"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+// A place is the position of a partition: the next offset.
+type place struct {
+	topic     string
+	partition int
+	next      int64
+}
+
+// A partition is read by one goroutine, which owns it.
+type partition struct {
+	source
+	client *kafka.Client
+	place
+	fetchBytes int64
+	rows       int    // of the last chunk
+	key, value []byte // of the current message
+
+	// turn is held from decoding a chunk until the pipeline has it: rows need
+	// several times the memory of their encoded form.
+	turn *sync.Mutex
+}
+
+// run reads until ctx ends, and retries after every failure.
+func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
+	for ctx.Err() == nil {
+		if err := p.read(ctx, out); err != nil && ctx.Err() == nil {
+			p.metrics.sourceErrors.Inc()
+			p.health.tell(fmt.Errorf("reading topic %q, partition %d: %w", p.topic, p.partition, err))
+			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), because(err), zap.Error(err))
+			sleep(ctx, sourceRetry)
+		}
+	}
+}
+
+// read gives the next records to the pipeline, also those read before an
+// error.
+func (p *partition) read(ctx context.Context, out chan<- chunk[place]) error {
+	resp, err := p.fetch(ctx)
+	if errors.Is(err, kafka.OffsetOutOfRange) {
+		c, err := p.reposition(ctx)
+		p.pass(ctx, c, out)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	c, err := p.decode(resp)
+	p.pass(ctx, c, out)
+	return err
+}
+
+// pass gives c to the pipeline.
+func (p *partition) pass(ctx context.Context, c chunk[place], out chan<- chunk[place]) {
+	if c.len() == 0 {
+		return
+	}
+	c.mark = p.place
+	select {
+	case out <- c:
+	case <-ctx.Done():
+	}
+}
+
+// fetch requests the next records.
+func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
+	if p.next < 0 { // nothing committed yet: start at the first offset
+		first, _, err := p.bounds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.next = first
+	}
+	resp, err := p.client.Fetch(ctx, &kafka.FetchRequest{
+		Topic: p.topic, Partition: p.partition, Offset: p.next,
+		MinBytes: 1, MaxBytes: p.fetchBytes, MaxWait: fetchWait,
+	})
+	if err == nil {
+		err = resp.Error
+	}
+	if err == nil {
+		p.health.tell(nil)
+	}
+	return resp, err
+}
+
+// decode decodes the fetched records. The chunk is valid even with an error.
+func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error) {
+	from := p.next
+	c.rows = make([]ingest.Row, 0, p.rows)
+	for {
+		rec, err := resp.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = p.take(&c, rec)
+		}
+		if err != nil {
+			// The last batch of an answer may be cut; earlier ones are whole.
+			if p.next == from {
+				p.fetchBytes = min(2*p.fetchBytes, fetchMaxBytes)
+				return c, fmt.Errorf("reading a record: %w", err)
+			}
+			break
+		}
+	}
+	p.rows = len(c.rows)
+	p.metrics.lag.WithLabelValues(p.topic, strconv.Itoa(p.partition)).Set(float64(max(resp.HighWatermark-p.next, 0)))
+	return c, nil
+}
+
+// take decodes one record into c. A compressed batch is sent whole, so
+// records before the requested offset were read before.
+func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
+	if rec.Offset < p.next {
+		return errors.Join(closeBytes(rec.Key), closeBytes(rec.Value))
+	}
+	var errKey, errValue error
+	p.key, errKey = readAll(p.key[:0], rec.Key)
+	p.value, errValue = readAll(p.value[:0], rec.Value)
+	if err := errors.Join(errKey, errValue); err != nil {
+		return err
+	}
+	if rec.Offset > p.next {
+		p.gap(c, rec.Offset-1, "skipped")
+	}
+	c.add(p.decoder, ingest.Message{
+		Source: ingest.Source{Topic: p.topic, Partition: uint32(p.partition), Offset: uint64(rec.Offset)},
+		Time:   rec.Time, Key: p.key, Value: p.value,
+	})
+	p.next = rec.Offset + 1
+	return nil
+}
+
+// readAll appends b to dst and gives its memory back to the client.
+func readAll(dst []byte, b kafka.Bytes) ([]byte, error) {
+	if b == nil {
+		return dst, nil
+	}
+	n := b.Len()
+	dst = slices.Grow(dst, n)[:len(dst)+n]
+	_, err := io.ReadFull(b, dst[len(dst)-n:])
+	return dst, errors.Join(err, b.Close())
+}
+
+func closeBytes(b kafka.Bytes) error {
+	if b == nil {
+		return nil
+	}
+	return b.Close()
+}
+
+// gap records that the offsets from p.next to last were never received.
+func (p *partition) gap(c *chunk[place], last int64, reason string) {
+	c.gaps = append(c.gaps, ingest.Gap{
+		Topic: p.topic, Partition: uint32(p.partition), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: time.Now(),
+	})
+	p.log.Error("records are missing", zap.String("topic", p.topic), zap.Int("partition", p.partition),
+		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
+}
+
+// reposition continues at the start of the log when the offset to read is not
+// in it: retention removed it, or the topic was recreated or truncated.
+func (p *partition) reposition(ctx context.Context) (c chunk[place], err error) {
+	first, end, err := p.bounds(ctx)
+	switch {
+	case err != nil:
+		return c, err
+	case p.next < first:
+		p.gap(&c, first-1, "removed")
+	case p.next > end:
+		// All lower offsets may be other records now.
+		c.gaps = append(c.gaps, ingest.Gap{Topic: p.topic, Partition: uint32(p.partition), From: uint64(end), To: uint64(p.next - 1), Reason: "log is shorter", Seen: time.Now()})
+		p.log.Error("partition truncated; rereading from its start", zap.String("topic", p.topic), zap.Int("partition", p.partition),
+			zap.Int64("end", end), zap.Int64("read", p.next))
+	default:
+		return c, nil // the offset exists again
+	}
+	p.next = first
+	return c, nil
+}
+
+// bounds returns the first offset of the partition and the one after the last.
+func (p *partition) bounds(ctx context.Context) (first, end int64, err error) {
+	resp, err := p.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{p.topic: {kafka.FirstOffsetOf(p.partition), kafka.LastOffsetOf(p.partition)}},
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, o := range resp.Topics[p.topic] {
+		if o.Partition == p.partition {
+			return o.FirstOffset, o.LastOffset, o.Error
+		}
+	}
+	return 0, 0, kafka.UnknownTopicOrPartition
+}
