@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 
 	"go.uber.org/goleak"
@@ -90,11 +91,11 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 	case refused:
 		return &ingest.Error{Class: ingest.Configuration, Err: errStore}
 	case slow:
-		if err := sleep(ctx, 5*time.Second); err != nil {
+		if err := wait.For(ctx, 5*time.Second); err != nil {
 			return err
 		}
 	case hang:
-		sleep(ctx, 20*time.Second)
+		wait.For(ctx, 20*time.Second)
 		return errStore
 	}
 	for i := range rows {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
@@ -100,7 +101,7 @@ func (c *consumer) run(ctx context.Context) error {
 			topics = c.k.Topics // joining the group reports it
 		}
 		if len(topics) == 0 {
-			sleep(ctx, sourceRetry)
+			wait.For(ctx, sourceRetry)
 			continue
 		}
 		if err := c.runGroup(ctx, topics); err != nil {
@@ -166,7 +167,7 @@ func (c *consumer) consumeGenerations(ctx context.Context, group *kafka.Consumer
 			c.health.tell(err)
 			c.metrics.sourceErrors.Inc()
 			c.log.Warn("no partitions yet", because(err), zap.Error(err))
-			sleep(ctx, sourceRetry)
+			wait.For(ctx, sourceRetry)
 			continue
 		}
 		memberID = gen.MemberID

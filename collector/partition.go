@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
@@ -44,7 +45,7 @@ func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
 			p.metrics.sourceErrors.Inc()
 			p.health.tell(fmt.Errorf("reading topic %q, partition %d: %w", p.topic, p.partition, err))
 			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), because(err), zap.Error(err))
-			sleep(ctx, sourceRetry)
+			wait.For(ctx, sourceRetry)
 		}
 	}
 }

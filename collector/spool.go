@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -117,7 +118,7 @@ func (s *spools) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		s.listing = 0
 		s.scan(ctx)
-		sleep(ctx, min(max(pollSpools, pollShare*s.listing), pollLast))
+		wait.For(ctx, min(max(pollSpools, pollShare*s.listing), pollLast))
 	}
 	wg.Wait()
 	for _, open := range s.open {

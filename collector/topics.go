@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"auditproxy/internal/wait"
 	brokers "auditproxy/sink/kafka"
 
 	"github.com/segmentio/kafka-go"
@@ -41,7 +42,7 @@ func (c *consumer) existingTopics(ctx context.Context) (there []string, err erro
 // watchTopics returns when other topics exist than these, or when ctx ends.
 func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 	for {
-		sleep(ctx, topicsAgain)
+		wait.For(ctx, topicsAgain)
 		there, err := c.existingTopics(ctx)
 		if ctx.Err() != nil || err == nil && !slices.Equal(there, topics) {
 			return

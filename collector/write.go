@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 
 	"go.uber.org/zap"
 )
@@ -122,7 +123,7 @@ func (w *writer) insertRows(ctx context.Context, rows []ingest.Row, at time.Time
 // running attempt continues when ctx ends, because its outcome would be
 // unknown; the store limits its time.
 func (w *writer) insist(ctx context.Context, what string, do func(context.Context) error) bool {
-	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
+	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := do(context.WithoutCancel(ctx))
 		w.health.tell(err)
 		if err == nil {
@@ -131,12 +132,12 @@ func (w *writer) insist(ctx context.Context, what string, do func(context.Contex
 		class := ingest.ClassOf(err)
 		w.metrics.insertErrors.WithLabelValues(class.String()).Inc()
 		if class == ingest.Configuration {
-			wait = retryConfiguration
+			pause = retryConfiguration
 			w.log.Error("store refused the write; collection paused", zap.String("what", what), zap.Error(err))
 		} else {
-			w.log.Warn("the store failed; records wait", zap.String("what", what), zap.Duration("retry_in", wait), zap.Error(err))
+			w.log.Warn("the store failed; records wait", zap.String("what", what), zap.Duration("retry_in", pause), zap.Error(err))
 		}
-		if sleep(ctx, wait/2+rand.N(wait/2)) != nil {
+		if wait.For(ctx, pause/2+rand.N(pause/2)) != nil {
 			return false
 		}
 	}
@@ -151,16 +152,5 @@ func (w *writer) tellTopic(ctx context.Context, letters []ingest.DeadLetter) {
 	if err := w.deadTopic(context.WithoutCancel(ctx), letters); err != nil {
 		w.metrics.deadTopicErrors.Inc()
 		w.log.Warn("dead letters not copied to their topic", zap.Int("letters", len(letters)), zap.Error(err))
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 
 	"go.uber.org/zap"
@@ -104,7 +105,7 @@ func (f *forwarder) run(ctx context.Context) error {
 		case over:
 			return nil
 		}
-		if err := sleep(ctx, poll, f.Done); err != nil {
+		if err := wait.Until(ctx, f.Done, poll); err != nil {
 			return err
 		}
 		poll = min(2*poll, pollLast)
@@ -170,7 +171,7 @@ func (f *forwarder) deliver(ctx context.Context, lines [][]byte) error {
 // and sets the line aside. A crash between the two repeats both.
 func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
 	short := standIn(line)
-	for wait := refusedFirst; short != nil; wait = min(2*wait, refusedLast) {
+	for pause := refusedFirst; short != nil; pause = min(2*pause, refusedLast) {
 		err := f.Sink.Write(ctx, f.Session, [][]byte{short})
 		var refused *RefusedError
 		if err == nil {
@@ -181,7 +182,7 @@ func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
 		}
 		// The record is not the cause: the sink must be reconfigured.
 		f.log.Error("even a short record is refused; the session waits until that changes", zap.Error(refused.Err))
-		if err := sleep(ctx, wait, nil); err != nil {
+		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
 		if err := f.Sink.Write(ctx, f.Session, [][]byte{line}); !errors.As(err, &refused) {
@@ -209,18 +210,4 @@ func standIn(line []byte) []byte {
 	r.Candidates, r.Args, r.Annotations, r.Labels, r.Proxy = nil, "", "", "", ""
 	short := audit.AppendRecord(nil, &r)
 	return short[:len(short)-len("\n")]
-}
-
-// sleep waits for d, or until woken is closed. It returns ctx's error if that
-// ends first.
-func sleep(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-woken:
-	case <-t.C:
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
 	"auditproxy/collector/store"
+	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -139,10 +140,8 @@ func (a *alerts) register(ctx context.Context) error {
 			return ctx.Err()
 		}
 		a.log.Warn("ClickHouse does not answer; records wait", zap.Error(err))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Second):
+		if err := wait.For(ctx, time.Second); err != nil {
+			return err
 		}
 	}
 }

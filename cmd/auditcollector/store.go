@@ -10,6 +10,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
+	"auditproxy/internal/wait"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
@@ -137,7 +138,7 @@ func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) e
 // prepare migrates, and waits for ClickHouse as long as that takes. It returns
 // an error only if waiting would not help.
 func prepare(ctx context.Context, s *store.Store, cfg config, log *zap.Logger) error {
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 		_, err := s.Migrate(ctx, cfg.retention())
 		switch {
 		case err == nil, ctx.Err() != nil:
@@ -146,14 +147,12 @@ func prepare(ctx context.Context, s *store.Store, cfg config, log *zap.Logger) e
 			return cli.ExitError{Code: cli.ExitConfig, Err: err}
 		case ingest.ClassOf(err) == ingest.Configuration:
 			log.Error("ClickHouse refused the migration; collection paused", zap.String("store", cfg.storeName()), zap.Error(err))
-			wait = 10 * time.Second
-		case wait > time.Second: // a starting engine is not logged
+			pause = 10 * time.Second
+		case pause > time.Second: // a starting engine is not logged
 			log.Warn("ClickHouse does not answer; records wait", zap.String("store", cfg.storeName()), zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
+		if wait.For(ctx, pause) != nil {
 			return nil
-		case <-time.After(wait):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -235,25 +236,14 @@ func (e *Engine) store(ctx context.Context, alerts []Alert) error {
 
 // insist retries until success, or until ctx ends, whose error it returns.
 func (e *Engine) insist(ctx context.Context, what string, do func() error) error {
-	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
+	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := do()
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e.Log.Warn("the store failed; "+what, zap.Duration("retry_in", wait), zap.Error(err))
-		if sleep(ctx, wait) != nil {
+		e.Log.Warn("the store failed; "+what, zap.Duration("retry_in", pause), zap.Error(err))
+		if wait.For(ctx, pause) != nil {
 			return ctx.Err()
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

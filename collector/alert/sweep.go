@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"auditproxy/collector/ingest"
+	"auditproxy/internal/wait"
 
 	"go.uber.org/zap"
 )
@@ -120,7 +121,7 @@ func (e *Engine) schedule(ctx context.Context) {
 	for {
 		if err := e.ask(ctx, due); err != nil && ctx.Err() == nil {
 			e.Log.Warn("scheduled rules wait", zap.Error(err))
-			if sleep(ctx, retryLast) != nil {
+			if wait.For(ctx, retryLast) != nil {
 				return
 			}
 		}

@@ -25,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/internal/wait"
 	"auditproxy/sink"
 
 	"github.com/segmentio/kafka-go/compress"
@@ -122,7 +123,7 @@ func (p *Producer) Write(ctx context.Context, session string, lines [][]byte) er
 		default:
 			p.fails(err)
 			p.setLeaders(nil)
-			if err := sleep(ctx, backoff(failures)); err != nil {
+			if err := wait.For(ctx, backoff(failures)); err != nil {
 				return err
 			}
 			failures++
@@ -238,17 +239,6 @@ func backoff(failures int) time.Duration {
 		d = min(retryFirst<<failures, retryLast)
 	}
 	return d/2 + rand.N(d/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // recordID returns the record_id of a line, nil if there is none. Nothing

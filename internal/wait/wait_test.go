@@ -1,0 +1,39 @@
+package wait_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/internal/wait"
+)
+
+func TestUntil(t *testing.T) {
+	closed := make(chan struct{})
+	close(closed)
+	for _, tt := range []struct {
+		name    string
+		timeout time.Duration // of the context
+		done    <-chan struct{}
+		want    error
+		took    time.Duration
+	}{
+		{"the time passes", time.Hour, nil, nil, time.Minute},
+		{"the context ends", time.Second, nil, context.DeadlineExceeded, time.Second},
+		{"it is done", time.Hour, closed, nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+				defer cancel()
+				began := time.Now()
+				err := wait.Until(ctx, tt.done, time.Minute)
+				if took := time.Since(began); !errors.Is(err, tt.want) || took != tt.took {
+					t.Errorf("Until = %v after %v, want %v after %v", err, took, tt.want, tt.took)
+				}
+			})
+		})
+	}
+}
