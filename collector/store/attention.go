@@ -22,7 +22,7 @@ type Attention struct {
 // whole of each.
 type SessionsState struct {
 	Sessions  uint64 `ch:"sessions"`
-	Running   uint64 `ch:"running"`   // not ended, with a record within QuietAfter
+	Running   uint64 `ch:"running"`   // not ended, with a record within quietAfter
 	Quiet     uint64 `ch:"quiet"`     // not ended, without one
 	Died      uint64 `ch:"died"`      // whose end was written by recovery
 	Open      uint64 `ch:"open"`      // calls that were open for a minute and have no record yet
@@ -33,9 +33,9 @@ type SessionsState struct {
 	Gaps      uint64 `ch:"gaps"`      // records that count calls without a record
 }
 
-// QuietAfter is the time without a record after which an open session is
+// quietAfter is the time without a record after which an open session is
 // quiet: an agent may wait for long, and its end may be lost.
-const QuietAfter = time.Hour
+const quietAfter = time.Hour
 
 // Alerts are unacknowledged alerts of any time.
 type Alerts struct {
@@ -82,7 +82,7 @@ const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') 
 func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 	w, _ = w.bounded().hours()
 	at := Attention{Window: w}
-	a := args{"from": micros(w.From), "to": micros(w.To), "quiet": micros(time.Now().Add(-QuietAfter))}
+	a := args{"from": micros(w.From), "to": micros(w.To), "quiet": micros(time.Now().Add(-quietAfter))}
 	var err error
 	at.Sessions, err = askOne[SessionsState](ctx, r, "sessions", `
 		SELECT count() AS sessions,

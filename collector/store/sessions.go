@@ -36,7 +36,7 @@ func (s Session) State(now time.Time) string {
 		return "died"
 	case s.Ended:
 		return "ended"
-	case s.LastIngested.Before(now.Add(-QuietAfter)):
+	case s.LastIngested.Before(now.Add(-quietAfter)):
 		return "quiet"
 	default:
 		return "running"
@@ -75,7 +75,7 @@ var problems = map[string]string{
 // UUIDv7, so their order is that of their beginnings.
 func (r *Reader) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Session, error) {
 	w := f.Window.bounded()
-	a := args{"from": micros(w.From), "to": micros(w.To), "limit": limit, "quiet": micros(time.Now().Add(-QuietAfter))}
+	a := args{"from": micros(w.From), "to": micros(w.To), "limit": limit, "quiet": micros(time.Now().Add(-quietAfter))}
 	where := sessionActive
 	and := func(value, name, condition string) {
 		if value != "" {

@@ -36,9 +36,9 @@ import (
 
 // The constant headers of a message.
 const (
-	EventType   = "mcp.audit.v1"     // ce_type
-	SpecVersion = "1.0"              // ce_specversion
-	ContentType = "application/json" // content-type
+	eventType   = "mcp.audit.v1"     // ce_type
+	specVersion = "1.0"              // ce_specversion
+	contentType = "application/json" // content-type
 )
 
 // Times.
@@ -199,11 +199,11 @@ func partitionOf(session string, partitions int) int {
 
 func (p *Producer) headers(line []byte) []protocol.Header {
 	return []protocol.Header{
-		{Key: "ce_specversion", Value: []byte(SpecVersion)},
+		{Key: "ce_specversion", Value: []byte(specVersion)},
 		{Key: "ce_id", Value: recordID(line)},
 		{Key: "ce_source", Value: p.source},
-		{Key: "ce_type", Value: []byte(EventType)},
-		{Key: "content-type", Value: []byte(ContentType)},
+		{Key: "ce_type", Value: []byte(eventType)},
+		{Key: "content-type", Value: []byte(contentType)},
 	}
 }
 

@@ -90,7 +90,7 @@ var errNotExpanded = errors.New("contains an unexpanded ${NAME}; write the value
 func (k Key) parse(s, home string) (any, error) {
 	switch k.Kind { // any content, and in no message
 	case Password:
-		return NewSecret(s), nil
+		return newSecret(s), nil
 	case Secrets:
 		list, err := parseList(s)
 		return secrets(list), err
@@ -276,7 +276,7 @@ func secrets(list any) []Secret {
 	texts, _ := list.([]string)
 	hidden := make([]Secret, len(texts))
 	for i, text := range texts {
-		hidden[i] = NewSecret(text)
+		hidden[i] = newSecret(text)
 	}
 	return hidden
 }

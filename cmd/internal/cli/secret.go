@@ -17,8 +17,8 @@ type Secret struct {
 	value *string
 }
 
-// NewSecret returns a Secret with this value.
-func NewSecret(value string) Secret { return Secret{&value} }
+// newSecret returns a Secret with this value.
+func newSecret(value string) Secret { return Secret{&value} }
 
 // Reveal returns the value.
 func (s Secret) Reveal() string {

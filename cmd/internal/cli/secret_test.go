@@ -15,7 +15,7 @@ import (
 // libraries offer, alone and inside other values, unexported fields included.
 func TestSecretNeverPrints(t *testing.T) {
 	const value = "hunter2"
-	s := NewSecret(value)
+	s := newSecret(value)
 	inside := struct {
 		Secret  Secret
 		Pointer *Secret

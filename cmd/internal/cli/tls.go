@@ -47,5 +47,5 @@ func LoadPassword(v Values, key string) (Secret, error) {
 	if err != nil {
 		return Secret{}, fmt.Errorf("reading %s_file: %w", key, err)
 	}
-	return NewSecret(strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")), nil
+	return newSecret(strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")), nil
 }

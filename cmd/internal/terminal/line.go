@@ -59,7 +59,7 @@ func (l *Line) fit(text string) string {
 	room := l.Limit - from - 1
 	l.cells = l.Limit
 	for i, r := range text {
-		if room -= RuneCells(r); room < 0 {
+		if room -= runeCells(r); room < 0 {
 			return text[:i] + "…"
 		}
 	}

@@ -16,14 +16,14 @@ func Cells(text string) (n int) {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
-		n += RuneCells(r)
+		n += runeCells(r)
 		i += size
 	}
 	return n
 }
 
-// RuneCells returns how many columns of a terminal r fills.
-func RuneCells(r rune) int {
+// runeCells returns how many columns of a terminal r fills.
+func runeCells(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
 	}

@@ -112,8 +112,8 @@ func (c Config) Check() error {
 	return err
 }
 
-// ErrInUse is returned by Run if another process has the directory.
-var ErrInUse = errors.New("is in use")
+// errInUse means that another process has the directory.
+var errInUse = errors.New("is in use")
 
 // The exit codes of a process that runs the engine (sysexits.h).
 const (
@@ -133,7 +133,7 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, ErrInUse):
+	case errors.Is(err, errInUse):
 		return ExitInUse
 	case errors.As(err, &setup):
 		return ExitConfig

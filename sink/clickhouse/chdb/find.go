@@ -8,8 +8,8 @@ import (
 	"runtime"
 )
 
-// ErrNoLibrary is returned by Run if libchdb is not found.
-var ErrNoLibrary = errors.New("no libchdb")
+// errNoLibrary means that libchdb was not found.
+var errNoLibrary = errors.New("no libchdb")
 
 // findLibrary returns the path of libchdb: from the configuration, next to
 // this program, in the source tree that it was built in, or where the
@@ -17,7 +17,7 @@ var ErrNoLibrary = errors.New("no libchdb")
 func findLibrary(configured string) (string, error) {
 	if configured != "" {
 		if _, err := os.Stat(configured); err != nil {
-			return "", fmt.Errorf("%w where local.library says: %w", ErrNoLibrary, err)
+			return "", fmt.Errorf("%w where local.library says: %w", errNoLibrary, err)
 		}
 		return configured, nil
 	}
@@ -38,7 +38,7 @@ func findLibrary(configured string) (string, error) {
 // missing returns the remedy for a missing library.
 func missing(goos, goarch string) error {
 	if goos != "linux" || goarch != "amd64" {
-		return fmt.Errorf("%w, ClickHouse's engine as a library, is published for %s on %s: set clickhouse.addr to a ClickHouse server", ErrNoLibrary, goos, goarch)
+		return fmt.Errorf("%w, ClickHouse's engine as a library, is published for %s on %s: set clickhouse.addr to a ClickHouse server", errNoLibrary, goos, goarch)
 	}
-	return fmt.Errorf(`%w, ClickHouse's engine as a library, is on this machine: install it with "curl -sL https://lib.chdb.io | bash", or "make libchdb" in the source tree, or set local.library to where it is, or clickhouse.addr to a ClickHouse server`, ErrNoLibrary)
+	return fmt.Errorf(`%w, ClickHouse's engine as a library, is on this machine: install it with "curl -sL https://lib.chdb.io | bash", or "make libchdb" in the source tree, or set local.library to where it is, or clickhouse.addr to a ClickHouse server`, errNoLibrary)
 }

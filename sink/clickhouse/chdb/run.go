@@ -213,7 +213,7 @@ func lockDir(dir string) (*os.File, error) {
 		}
 		pid := make([]byte, 20)
 		n, _ := f.ReadAt(pid, 0) // for the message only
-		return nil, fmt.Errorf("directory %q %w by process %s", dir, ErrInUse, strings.TrimSpace(string(pid[:n])))
+		return nil, fmt.Errorf("directory %q %w by process %s", dir, errInUse, strings.TrimSpace(string(pid[:n])))
 	}
 	// The lock works without it; it names the holder to other processes.
 	if err := f.Truncate(0); err == nil {
@@ -222,14 +222,14 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// inUse returns ErrInUse if a process has the directory now. Run reports
+// inUse returns errInUse if a process has the directory now. Run reports
 // other problems.
 func inUse(dir string) error {
 	lock, err := lockDir(dir)
 	if err == nil {
 		lock.Close()
 	}
-	if errors.Is(err, ErrInUse) {
+	if errors.Is(err, errInUse) {
 		return err
 	}
 	return nil
