@@ -6,18 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
-	"regexp"
-	"strings"
 	"syscall"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/query"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/spf13/cobra"
 )
 
@@ -41,7 +38,8 @@ func newQueryCmd(a *app) *cobra.Command {
 		Example: queryExample,
 		Args:    oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			newWriter, ok := rowWriters[format]
+			out := bufio.NewWriter(a.stdout)
+			rows, ok := query.NewWriter(format, out, terminal.IsTerminal(a.stdout))
 			if !ok {
 				return fmt.Errorf("--format is %q, want table, json or csv", format)
 			}
@@ -51,13 +49,12 @@ func newQueryCmd(a *app) *cobra.Command {
 			}
 			ctx, cancel := cli.Interruptible(cmd.Context())
 			defer cancel()
-			out := bufio.NewWriter(a.stdout)
-			err = a.query(ctx, cfg, args[0], newWriter(out, terminal.IsTerminal(a.stdout)))
+			err = a.query(ctx, cfg, args[0], rows)
 			if err != nil && ctx.Err() != nil {
 				err = errors.New("interrupted before the answer was whole")
 			}
-			if flushErr := out.Flush(); err == nil && flushErr != nil && !errors.Is(flushErr, syscall.EPIPE) {
-				err = fmt.Errorf("printing: %w", flushErr)
+			if flushErr := query.IgnoreClosed(out.Flush()); err == nil {
+				err = flushErr
 			}
 			return err
 		},
@@ -66,17 +63,8 @@ func newQueryCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// ownFormat finds a FORMAT clause in a statement.
-var ownFormat = regexp.MustCompile(`(?i)\sFORMAT\s+\w+\s*;?\s*$`)
-
 // query runs sql and writes its rows to w as they arrive.
-func (a *app) query(ctx context.Context, cfg config, sql string, w rowWriter) error {
-	if strings.TrimSpace(sql) == "" {
-		return errors.New("the statement is empty; see auditcollector query --help for some")
-	}
-	if ownFormat.MatchString(sql) {
-		return errors.New("the statement names a FORMAT of its own; use --format table, json or csv")
-	}
+func (a *app) query(ctx context.Context, cfg config, sql string, w query.Writer) error {
 	cc, err := cfg.clickhouse(chdb.Reader)
 	if err != nil {
 		return err
@@ -86,45 +74,7 @@ func (a *app) query(ctx context.Context, cfg config, sql string, w rowWriter) er
 		return cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	defer db.Close()
-	rows, err := db.Query(ctx, sql)
-	if err != nil {
-		return cfg.explain(err)
-	}
-	defer rows.Close()
-	types := rows.ColumnTypes()
-	values := make([]any, len(types))
-	for i, t := range types {
-		values[i] = reflect.New(t.ScanType()).Interface()
-	}
-	if err := w.header(rows.Columns()); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	row := make([]any, len(values))
-	for rows.Next() {
-		if err := rows.Scan(values...); err != nil {
-			return fmt.Errorf("reading a row: %w", err)
-		}
-		for i, v := range values {
-			row[i] = plainValue(reflect.ValueOf(v).Elem(), column.Type(types[i].DatabaseTypeName()))
-		}
-		if err := w.row(row); err != nil {
-			return ignoreClosed(err)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		// The rows before it are valid, so they are shown; the exit code
-		// reports the error.
-		return errors.Join(ignoreClosed(w.end()), cfg.explain(err))
-	}
-	return ignoreClosed(w.end())
-}
-
-// ignoreClosed drops the error of a closed pipe, as under head.
-func ignoreClosed(err error) error {
-	if err == nil || errors.Is(err, syscall.EPIPE) {
-		return nil
-	}
-	return fmt.Errorf("printing: %w", err)
+	return query.Run(ctx, db, sql, w, cfg.explain)
 }
 
 // explain adds the remedy to an error, and reduces the engine's own to its

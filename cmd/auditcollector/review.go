@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/query"
 	"auditproxy/collector/review"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/escape"
@@ -91,7 +92,7 @@ func newReviewLinkCmd(a *app) *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintln(a.stdout, link)
-			return ignoreClosed(err)
+			return query.IgnoreClosed(err)
 		},
 	}
 	cmd.Flags().StringVar(&who, "as", "", "`name` of who will use the link, by default yours")

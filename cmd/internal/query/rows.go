@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"encoding/csv"
@@ -18,18 +18,25 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 )
 
-// A rowWriter writes the answer to a query.
-type rowWriter interface {
+// A Writer writes the rows of a statement.
+type Writer interface {
 	header(names []string) error
 	row(values []any) error // as plainValue returns them
 	end() error
 }
 
-// rowWriters are the formats. On a terminal they escape what could steer it.
-var rowWriters = map[string]func(w io.Writer, terminal bool) rowWriter{
-	"table": func(w io.Writer, _ bool) rowWriter { return &tableWriter{w: w} },
-	"json":  func(w io.Writer, _ bool) rowWriter { return &jsonWriter{w: w} },
-	"csv":   func(w io.Writer, terminal bool) rowWriter { return &csvWriter{w: csv.NewWriter(w), escape: terminal} },
+// NewWriter returns a writer of a format: table, json or csv. It returns false
+// for another. On a terminal it escapes what could steer it.
+func NewWriter(format string, w io.Writer, terminal bool) (Writer, bool) {
+	switch format {
+	case "table":
+		return &tableWriter{w: w}, true
+	case "json":
+		return &jsonWriter{w: w}, true
+	case "csv":
+		return &csvWriter{w: csv.NewWriter(w), escape: terminal}, true
+	}
+	return nil, false
 }
 
 // plainValue converts what the driver scans to JSON's types: times are RFC
