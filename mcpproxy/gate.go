@@ -383,7 +383,9 @@ func (c *clientSide) giveBack(held []policy.Counter) {
 // decisions are applied, refuses the call.
 func (c *clientSide) apply(it *item, d *policy.Decision) {
 	if it.isCall() {
-		it.call.rec.Policy = c.gate.decision(d)
+		one := *d
+		one.Reason = c.s.short(d.Reason) // it may have the name of the tool
+		it.call.rec.Policy = c.gate.decision(&one)
 	}
 	if !c.gate.enforces() || it.refused != "" {
 		return

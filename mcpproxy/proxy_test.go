@@ -163,6 +163,26 @@ func (m *memory) set(broken bool) {
 	m.broken = broken
 }
 
+// await waits until so many calls have their record: an answer is forwarded
+// before its call's.
+func (m *memory) await(t *testing.T, calls int) {
+	t.Helper()
+	late := time.After(patience)
+	for m.finals() < calls {
+		select {
+		case <-m.grew:
+		case <-late:
+			t.Fatal("a call that was answered gets no record")
+		}
+	}
+}
+
+func (m *memory) finals() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return bytes.Count(m.lines.Bytes(), []byte(`"kind":"call"`))
+}
+
 // records are those written so far.
 func (m *memory) records(t *testing.T) (list []audit.Record) {
 	t.Helper()
@@ -313,6 +333,7 @@ func (p *peer) wait() []audit.Record {
 //	>> TEXT   send TEXT
 //	<         read a line; the golden file shows it as "< LINE"
 //	policy N  have the policy in section "policy N" replace the one in force
+//	recorded N  wait until N calls have their record
 //	full      fail the journal from here on
 //	free      let the journal work again
 //	eof       close the input
@@ -394,6 +415,9 @@ func play(t *testing.T, ar *txtar.Archive) {
 			if err := p.proxy.SetGate(testGate(t, string(*section["policy "+rest]))); err != nil {
 				t.Fatal(err)
 			}
+		case "recorded":
+			n, _ := strconv.Atoi(rest)
+			p.journal.await(t, n)
 		case "full", "free":
 			p.journal.set(verb == "full")
 		case "eof":
