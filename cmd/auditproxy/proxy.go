@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/ship"
 	"auditproxy/mcpproxy"
-	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/policy/counter"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
@@ -51,6 +52,8 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	if err != nil {
 		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w\nthe server was not started, because no policy is in force", err)}
 	}
+	counters := counter.New(filepath.Join(cfg.spoolDir, "counters"), strings.Join(argv, "\x00"))
+	defer counters.Close()
 	now := time.Now()
 	base := baseRecord(cfg, red, argv, now)
 
@@ -95,7 +98,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		Log:         log,
 
 		DenyAmbiguous: cfg.denyAmbiguous,
-		Gate:          newGate(loaded, new(policy.Memory)),
+		Gate:          newGate(loaded, counters),
 	}
 	pc.WaitIntent, pc.SyncWait, pc.WaitFinal = cfg.waits()
 	if cfg.allowUnrecorded {
