@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/mcpproxy/policy"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -32,7 +34,7 @@ func TestDocumentedKeysExist(t *testing.T) {
 		}
 		for _, match := range mention.FindAllStringSubmatch(string(text), -1) {
 			word, _, _ := strings.Cut(match[1], ".")
-			if first[word] && filepath.Ext(match[1]) != ".jsonl" {
+			if first[word] && !slices.Contains([]string{".jsonl", ".json", ".yaml"}, filepath.Ext(match[1])) {
 				mentions++
 				if !slices.Contains(keys, match[1]) {
 					t.Errorf("%s mentions %s, which is no key of a program", page, match[1])
@@ -46,6 +48,12 @@ func TestDocumentedKeysExist(t *testing.T) {
 				continue
 			}
 			if values["rules"] != nil { // a file of alert rules
+				continue
+			}
+			if values["version"] != nil {
+				if _, err := policy.Load([]byte(match[1]), "policy.yaml"); err != nil {
+					t.Errorf("%s: the policy in the example does not load: %v", page, err)
+				}
 				continue
 			}
 			for _, key := range flatten("", values) {
