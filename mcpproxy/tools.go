@@ -20,7 +20,8 @@ import (
 var knownTiers = []string{"readonly", "inspect", "mutating", "manage", "execute", "destructive", "teardown"}
 
 // maxTools and maxToolBytes bound the tools kept per session. The bytes are of
-// definitions, as the server had them, and of what records have of them.
+// names, tiers and the like, as the server had them and as records have them;
+// the definitions have as many again.
 const (
 	maxTools     = 16384
 	maxToolBytes = 16 << 20
@@ -29,12 +30,13 @@ const (
 // tools are the definitions that the server declared in tools/list. It belongs
 // to the session's lock.
 type tools struct {
-	tiers []string
-	byRaw map[string]*definition // by name as the server has it
-	bytes int                    // of byRaw, see maxToolBytes
-	page  int                    // counts complete listings; a tool of an older one is gone
-	fresh []*definition          // in byRaw and not in the journal as they are now
-	full  bool                   // a definition had no room in byRaw
+	tiers    []string
+	byRaw    map[string]*definition // by name as the server has it
+	bytes    int                    // of byRaw, see maxToolBytes
+	rawBytes int                    // of the definitions in byRaw
+	page     int                    // counts complete listings; a tool of an older one is gone
+	fresh    []*definition          // in byRaw and not in the journal as they are now
+	full     bool                   // a definition had no room in byRaw
 }
 
 type definition struct {
@@ -104,6 +106,7 @@ func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
 		if d.page != t.page {
 			delete(t.byRaw, name)
 			t.bytes -= d.bytes
+			t.rawBytes -= len(d.raw)
 			d.page = gone
 		}
 	}
@@ -116,7 +119,7 @@ const gone = -1
 // learn adds one definition, unless there are too many.
 func (t *tools) learn(red *redact.Redactor, raw string, tool []byte) {
 	d := t.define(red, raw, tool)
-	d.bytes = len(raw) + len(d.name) + len(d.tier) + len(d.annotations) + len(d.hash) + len(d.raw)
+	d.bytes = len(raw) + len(d.name) + len(d.tier) + len(d.annotations) + len(d.hash)
 	old := t.byRaw[raw]
 	if old == nil {
 		if len(t.byRaw) >= maxTools || t.bytes+d.bytes > maxToolBytes {
@@ -127,6 +130,10 @@ func (t *tools) learn(red *redact.Redactor, raw string, tool []byte) {
 		t.byRaw[raw] = old
 	}
 	t.bytes += d.bytes - old.bytes
+	if t.rawBytes += len(d.raw) - len(old.raw); t.rawBytes > maxToolBytes {
+		t.rawBytes -= len(d.raw)
+		d.raw = nil // its risk is that of its name
+	}
 	if d.fresh = old.fresh; old.hash != d.hash && !old.fresh {
 		d.fresh = true
 		t.fresh = append(t.fresh, old)
