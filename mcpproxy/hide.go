@@ -41,14 +41,8 @@ func (p *Proxy) hold(b []byte) {
 	if len(h.bytes)-done > maxHeld {
 		edited, done = append(edited, h.bytes[done:]...), len(h.bytes)
 	}
-	if p.cfg.WaitFinal {
-		p.s.finish(answers, true)
-		p.out.write(edited)
-	} else {
-		rest := p.out.try(edited)
-		p.s.finish(answers, false)
-		p.out.write(rest)
-	}
+	p.s.finish(answers, p.cfg.WaitFinal) // see answered
+	p.out.write(edited)
 	h.off += int64(done)
 	if h.bytes = h.bytes[:copy(h.bytes, h.bytes[done:])]; len(h.bytes) == 0 {
 		h.bytes = nil

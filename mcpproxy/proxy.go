@@ -308,14 +308,16 @@ func (p *Proxy) fromServer(server io.Reader) {
 
 func (p *Proxy) answered(b []byte) {
 	p.read += int64(len(b))
-	p.answers.Retain(p.s.wantsAnswers())
+	wanted := p.s.wantsAnswers()
+	p.answers.Retain(wanted)
 	switch {
 	case p.holds():
 		p.hold(b)
-	case p.cfg.WaitFinal:
+	case p.cfg.WaitFinal || wanted:
 		// The record first: an answer that the client has must not be lost to
-		// a power cut.
-		p.s.finish(p.answers.Scan(b), true)
+		// a power cut. And what the proxy learns of tools comes before the calls
+		// of a client that has the listing.
+		p.s.finish(p.answers.Scan(b), p.cfg.WaitFinal)
 		p.out.write(b)
 	default:
 		// A client that does not read keeps no record waiting.
