@@ -89,7 +89,12 @@ func prepare(t *testing.T, s setup) *wrapped {
 	}
 	args := slices.Concat(s.before, []string{w.proxy, "--spool-dir", w.spool}, s.flags, []string{"--"}, s.argv)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*ceiling)
-	t.Cleanup(cancel)
+	t.Cleanup(func() {
+		cancel()
+		if w.cmd.Process != nil && w.cmd.ProcessState == nil {
+			w.cmd.Wait() // the test ended before it did
+		}
+	})
 	w.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 	w.cmd.WaitDelay = ceiling
 	w.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, s.env...)

@@ -20,6 +20,9 @@ const flood = `echo '{"jsonrpc":"2.0","method":"'$$'"}'
 read call; echo '{"jsonrpc":"2.0","id":1,"result":{}}'
 exec yes '{"jsonrpc":"2.0","method":"notifications/x"}'`
 
+// untilTold ends once the file exists whose name is the first argument.
+const untilTold = `until [ -e "$1" ]; do sleep 0.05; done`
+
 // unread makes the client's end of w as small as possible, so that it holds
 // little of the server's output.
 func unread(t *testing.T, w *wrapped) {
@@ -121,17 +124,19 @@ func TestShutdownOutputBlocked(t *testing.T) {
 		{"nothing left of drain", flood, []syscall.Signal{syscall.SIGTERM}, []string{"--drain", "1ns"}, audit.ErrNoResponse},
 		{"the client closes, then SIGTERM", flood, []syscall.Signal{closing, syscall.SIGTERM}, nil, audit.ErrNoResponse},
 		{"the client closes and the server exits", floodUntilClosed, []syscall.Signal{closing}, nil, audit.ErrNoResponse},
-		{"the server exits", strings.Replace(flood, "exec yes", "timeout 1 yes", 1), nil, nil, audit.ErrServerExited},
-		{"a descendant holds the pipes", strings.Replace(flood, "exec yes", "(trap '' HUP; exec setsid yes) 2>/dev/null & sleep 1; #", 1), nil, nil, audit.ErrServerExited},
+		{"the server exits", strings.Replace(flood, "exec yes", "yes", 1) + " &\n" + untilTold + "; kill $!", nil, nil, audit.ErrServerExited},
+		{"a descendant holds the pipes", strings.Replace(flood, "exec yes", "(trap '' HUP; exec setsid yes) 2>/dev/null & "+untilTold+"; #", 1), nil, nil, audit.ErrServerExited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := wrap(t, setup{proxy: proxy, flags: c.flags, argv: []string{"/bin/sh", "-c", c.script}})
+			tell := filepath.Join(t.TempDir(), "tell")
+			w := wrap(t, setup{proxy: proxy, flags: c.flags, argv: []string{"/bin/sh", "-c", c.script, "sh", tell}})
 			unread(t, w)
 			must(t, w.send([]byte(callOne)))
 			full(t, int(w.outEnd.Fd()))
 			must(t, w.send([]byte(strings.Replace(callOne, `"id":1`, `"id":2`, 1))))
 			eventually(t, "the second call has no intent", func() bool { return recorded(t, w.spool, 2) })
+			must(t, os.WriteFile(tell, nil, 0o600))
 			for _, sig := range c.signals {
 				if sig == closing {
 					must(t, w.in.Close())
@@ -158,14 +163,16 @@ func TestShutdownInputBlocked(t *testing.T) {
 	proxy := shipped(t)
 	for name, script := range map[string]string{
 		"signal":     "exec sleep 100",
-		"exit":       "sleep 1",
-		"descendant": "setsid sleep 100 2>/dev/null & sleep 1",
+		"exit":       untilTold,
+		"descendant": "setsid sleep 100 2>/dev/null & " + untilTold,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := wrap(t, setup{proxy: proxy, argv: []string{"/bin/sh", "-c", script}})
+			tell := filepath.Join(t.TempDir(), "tell")
+			w := wrap(t, setup{proxy: proxy, argv: []string{"/bin/sh", "-c", script, "sh", tell}})
 			go w.call(1, 4<<20) // ends with the proxy
 			eventually(t, "the call has no intent", func() bool { return recorded(t, w.spool, 1) })
+			must(t, os.WriteFile(tell, nil, 0o600))
 			if name == "signal" {
 				must(t, w.cmd.Process.Signal(syscall.SIGTERM))
 			}
