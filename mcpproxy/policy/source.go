@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"auditproxy/internal/lazyregexp"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -206,7 +207,7 @@ func tooDeep(n *node) *Problem {
 }
 
 // yamlLine finds the line in an error of the YAML reader.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?:column (\d+): )?`)
+var yamlLine = lazyregexp.New(`^yaml: (?:line (\d+): )?(?:column (\d+): )?`)
 
 func readYAML(source []byte) (*node, *Problem) {
 	if rest, ok := bytes.CutPrefix(source, []byte("%YAML 1.2")); ok { // which the reader does not know
@@ -311,16 +312,16 @@ func convert(y *yaml.Node, depth int) (*node, *Problem) {
 
 // The plain scalars of the core schema of YAML 1.2.2, section 10.3.2.
 var (
-	yamlInt     = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	yamlBase    = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
-	yamlFloat   = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
-	yamlSpecial = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.nan|\.NaN|\.NAN)$`)
+	yamlInt     = lazyregexp.New(`^[-+]?[0-9]+$`)
+	yamlBase    = lazyregexp.New(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
+	yamlFloat   = lazyregexp.New(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	yamlSpecial = lazyregexp.New(`^([-+]?\.(inf|Inf|INF)|\.nan|\.NaN|\.NAN)$`)
 
 	// Those that YAML 1.1 takes for something else than YAML 1.2 does.
-	oldBool   = regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF)$`)
-	oldOctal  = regexp.MustCompile(`^[-+]?0[0-7]+$`)
-	oldNumber = regexp.MustCompile(`^[-+]?([0-9][0-9_]*_[0-9_]*|0b[01_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
-	oldTime   = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?$`)
+	oldBool   = lazyregexp.New(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|on|On|ON|off|Off|OFF)$`)
+	oldOctal  = lazyregexp.New(`^[-+]?0[0-7]+$`)
+	oldNumber = lazyregexp.New(`^[-+]?([0-9][0-9_]*_[0-9_]*|0b[01_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+	oldTime   = lazyregexp.New(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?$`)
 )
 
 // plain gives a plain scalar its type. It returns false for a number that
