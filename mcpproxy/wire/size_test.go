@@ -312,10 +312,10 @@ func TestMemory(t *testing.T) {
 		tail       string
 		mib        int
 	}{
-		{"a string", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":"`, text, `"},"name":"evil"}}` + "\n", 256},
-		{"a number", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":`, bytes.Repeat([]byte("1"), 64<<10), `},"name":"evil"}}` + "\n", 256},
-		{"a name", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":{"`, text, `":1}}}` + "\n", 256},
-		{"a value that is kept", `{"method":"tools/call","params":{"uri":"`, text, `","name":"evil"}}` + "\n", 128},
+		{"a string", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":"`, text, `"},"name":"evil"}}` + "\n", 96},
+		{"a number", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"arguments":{"k":`, bytes.Repeat([]byte("1"), 64<<10), `},"name":"evil"}}` + "\n", 96},
+		{"a name", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"evil","arguments":{"`, text, `":1}}}` + "\n", 96},
+		{"a value that is kept", `{"method":"tools/call","params":{"uri":"`, text, `","name":"evil"}}` + "\n", 96},
 		{"many names", `{"method":"tools/call","params":{"name":"evil"},"id":2`, bytes.Repeat([]byte(`,"id":2`), 9<<10), "}\n", 20},
 		{"a batch", "[", many, `{"method":"tools/call","params":{"name":"evil"}}]` + "\n", 20},
 		{"values", "", bytes.Repeat([]byte(`{} `), 20<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 20},
