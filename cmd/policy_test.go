@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/risk/detector"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -13,7 +14,7 @@ import (
 // those that calls get. The two packages must not import each other.
 func TestPoliciesNameWhatRiskFinds(t *testing.T) {
 	categories, detectors := policy.Words()
-	if diff := cmp.Diff(risk.AllDetectors(), detectors); diff != "" {
+	if diff := cmp.Diff(detector.All(), detectors); diff != "" {
 		t.Errorf("detectors (-risk +policy):\n%s", diff)
 	}
 	for i, word := range categories {

@@ -11,6 +11,7 @@ import (
 
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
@@ -171,7 +172,7 @@ func (s *session) definedTool(by *risk.Assessor, name string) *risk.Tool {
 }
 
 // opaqueFound is what bytes do that cannot be read, or not whole.
-var opaqueFound = audit.DetectionsJSON([]audit.Detection{{Detector: risk.Opaque.Words()[0]}})
+var opaqueFound = audit.DetectionsJSON([]audit.Detection{{Detector: detector.Opaque.Words()[0]}})
 
 // assess sets the risk of a call, and adds what the policy decides about to
 // c.asked. a are all anomalies of the message and its frame.

@@ -10,7 +10,7 @@ import (
 
 	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
-	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -182,7 +182,7 @@ func TestShippedOnRecords(t *testing.T) {
 // TestDetectionsAreKnown compares the detectors that the rules name with the
 // published list.
 func TestDetectionsAreKnown(t *testing.T) {
-	known := risk.AllDetectors()
+	known := detector.All()
 	for _, r := range shipped(t, paths).All() {
 		for _, word := range r.Detections {
 			if !slices.Contains(known, word) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"auditproxy/mcpproxy/risk/detector"
 )
 
 // TestCommandArguments checks which arguments are judged as commands. What is in
@@ -82,10 +84,10 @@ func TestPatternsAreDetected(t *testing.T) {
 	a := newAssessor(t, Config{Commands: Commands{Arguments: []string{"tool.note", "memo"}, Patterns: []string{`heroku.*--force`}}})
 	for _, tt := range []struct {
 		tool, name string
-		want       Detectors
-	}{{"tool", "note", CommandPattern}, {"other_reader", "note", 0}, {"other_reader", "memo", CommandPattern}} {
+		want       detector.Set
+	}{{"tool", "note", detector.CommandPattern}, {"other_reader", "note", 0}, {"other_reader", "memo", detector.CommandPattern}} {
 		b, _ := json.Marshal(map[string]string{tt.name: "heroku apps:destroy --force"})
-		if r := a.Assess(a.Tool(tt.tool, nil), b, nil); r.Found&CommandPattern != tt.want {
+		if r := a.Assess(a.Tool(tt.tool, nil), b, nil); r.Found&detector.CommandPattern != tt.want {
 			t.Errorf("%s.%s gives %q, want %q", tt.tool, tt.name, r.Found.Words(), tt.want.Words())
 		}
 	}
@@ -95,9 +97,9 @@ func TestPatternsAreDetected(t *testing.T) {
 // clean, and that harmless ones are not counted.
 func TestManyCommands(t *testing.T) {
 	a := newAssessor(t, Config{})
-	for part, want := range map[string]Detectors{`"ls -la",`: 0, `"rm x",`: Opaque} {
+	for part, want := range map[string]detector.Set{`"ls -la",`: 0, `"rm x",`: detector.Opaque} {
 		b := []byte(`{"commands":[` + strings.Repeat(part, 1000) + `"ls"]}`)
-		if r := a.Assess(a.Tool("x", nil), b, nil); r.Found&Opaque != want {
+		if r := a.Assess(a.Tool("x", nil), b, nil); r.Found&detector.Opaque != want {
 			t.Errorf("1000 of %s give %q", part, r.Found.Words())
 		}
 	}

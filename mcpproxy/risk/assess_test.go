@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/schemas/audit"
 )
 
@@ -154,23 +155,23 @@ func TestConfigured(t *testing.T) {
 	})
 	for _, tt := range []struct {
 		tool, arguments string
-		want            Detectors
+		want            detector.Set
 	}{
-		{"x", `{"dest":"/etc/shadow"}`, PathBlocked},
-		{"a.b", `{"place":"/etc/shadow"}`, PathBlocked},
+		{"x", `{"dest":"/etc/shadow"}`, detector.PathBlocked},
+		{"a.b", `{"place":"/etc/shadow"}`, detector.PathBlocked},
 		{"x", `{"place":"/etc/shadow"}`, 0},
-		{"x", `{"path":"/srv/secret"}`, PathSensitive},
-		{"x", `{"path":"/srv/./secret/a"}`, PathSensitive},
+		{"x", `{"path":"/srv/secret"}`, detector.PathSensitive},
+		{"x", `{"path":"/srv/./secret/a"}`, detector.PathSensitive},
 		{"x", `{"path":"/srv/secrets/a"}`, 0},
 		{"x", `{"path":"/x/srv/secret"}`, 0},
-		{"x", `{"path":"~/.config/x/y"}`, PathSensitive},
-		{"x", `{"path":"/home/u/.config/x"}`, PathSensitive},
+		{"x", `{"path":"~/.config/x/y"}`, detector.PathSensitive},
+		{"x", `{"path":"/home/u/.config/x"}`, detector.PathSensitive},
 		{"x", `{"path":"/home/v/.config/x"}`, 0},
-		{"x", `{"path":"/tmp/keys/a.pem"}`, PathSensitive},
+		{"x", `{"path":"/tmp/keys/a.pem"}`, detector.PathSensitive},
 		{"x", `{"path":"/tmp/keys/a.txt"}`, 0},
-		{"x", `{"path":"/tmp/private/x"}`, PathSensitive},
+		{"x", `{"path":"/tmp/private/x"}`, detector.PathSensitive},
 		{"x", `{"path":"/tmp/privates/x"}`, 0},
-		{"x", `{"path":"/var/lib/auditproxy/spool/1"}`, PathSensitive},
+		{"x", `{"path":"/var/lib/auditproxy/spool/1"}`, detector.PathSensitive},
 		{"x", `{"path":"/var/lib/auditproxy2"}`, 0},
 	} {
 		if r := a.Assess(a.Tool(tt.tool, nil), []byte(tt.arguments), nil); r.Found != tt.want {
@@ -332,13 +333,13 @@ func TestManyDetections(t *testing.T) {
 		}
 		r := a.Assess(tool, []byte(`{"paths":[`+b.String()[1:]+`],"url":"http://localhost"}`), nil)
 		if n < 32 {
-			if len(r.Detections) != n+1 || r.Found != PathSensitive|PrivateAddress {
+			if len(r.Detections) != n+1 || r.Found != detector.PathSensitive|detector.PrivateAddress {
 				t.Errorf("%d paths give %d detections, %q", n, len(r.Detections), r.Found.Words())
 			}
 			continue
 		}
 		last := r.Detections[len(r.Detections)-1]
-		if len(r.Detections) != MaxDetections || last != (audit.Detection{Detector: "more", At: "args"}) || r.Found != PathSensitive|PrivateAddress|More {
+		if len(r.Detections) != MaxDetections || last != (audit.Detection{Detector: "more", At: "args"}) || r.Found != detector.PathSensitive|detector.PrivateAddress|detector.More {
 			t.Errorf("%d paths give %d detections, the last is %v, found %q", n, len(r.Detections), last, r.Found.Words())
 		}
 	}
@@ -369,9 +370,9 @@ func TestDepth(t *testing.T) {
 			strings.Repeat(`{"a":`, n) + `{"path":"/etc/shadow"}` + strings.Repeat("}", n),
 			`{"a":` + strings.Repeat(`[`, n) + `{"path":"/etc/shadow"}` + strings.Repeat("]", n) + `}`,
 		} {
-			want := PathBlocked
+			want := detector.PathBlocked
 			if n > 250 {
-				want = Opaque
+				want = detector.Opaque
 			}
 			if r := a.Assess(a.Tool("x", nil), []byte(arguments), nil); r.Found&want == 0 {
 				t.Errorf("%d levels give %q, want %q", n, r.Found.Words(), want.Words())
@@ -382,21 +383,21 @@ func TestDepth(t *testing.T) {
 	for range 8 {
 		nested = `{"operations":[{"tool":"x","arguments":` + nested + `}]}`
 	}
-	if r := a.Assess(a.Tool("x", nil), []byte(nested), nil); r.Found != Opaque {
+	if r := a.Assess(a.Tool("x", nil), []byte(nested), nil); r.Found != detector.Opaque {
 		t.Errorf("operations in each other give %q, want opaque", r.Found.Words())
 	}
 }
 
 func TestResources(t *testing.T) {
 	a := newAssessor(t, Config{Home: "/home/u"})
-	for uri, want := range map[string]Detectors{
-		"file:///etc/shadow":      PathBlocked,
-		"file:///home/u/.ssh/x":   PathSensitive,
+	for uri, want := range map[string]detector.Set{
+		"file:///etc/shadow":      detector.PathBlocked,
+		"file:///home/u/.ssh/x":   detector.PathSensitive,
 		"file:///tmp/x":           0,
 		"tmux://panes/%1/content": 0,
-		"http://169.254.169.254/": PrivateAddress,
+		"http://169.254.169.254/": detector.PrivateAddress,
 		"https://example.com/":    0,
-		"x\x00y":                  NULByte,
+		"x\x00y":                  detector.NULByte,
 		"":                        0,
 	} {
 		if r := a.AssessResource(uri); r.Found != want || r.Category.rank() < Read {

@@ -1,6 +1,8 @@
 package risk
 
-import "strings"
+import (
+	"strings"
+)
 
 // isLoadedName reports whether an environment variable decides which code later
 // programs run, or which hosts they reach, and as whom.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/redact"
 )
 
@@ -78,7 +79,7 @@ func annotated(t *testing.T, a *Assessor, name, definition string) {
 func removed(t *testing.T, a *Assessor, tool *Tool, arguments string, whole Result) {
 	t.Helper()
 	var members map[string]json.RawMessage
-	if whole.Found&(More|Opaque) != 0 || json.Unmarshal([]byte(arguments), &members) != nil || len(members) > 8 {
+	if whole.Found&(detector.More|detector.Opaque) != 0 || json.Unmarshal([]byte(arguments), &members) != nil || len(members) > 8 {
 		return
 	}
 	b, _ := json.Marshal(members)

@@ -1,6 +1,8 @@
 package risk
 
-import "testing"
+import (
+	"testing"
+)
 
 // Names of arguments that end in a separator, such as Python's global_.
 func TestOddArgumentNames(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"auditproxy/mcpproxy/risk/detector"
 )
 
 // readLines reads a file of testdata, a JSON value on each line.
@@ -83,8 +85,8 @@ func TestPathVectors(t *testing.T) {
 		}})
 		args, _ := json.Marshal(map[string]string{"path": v.Path})
 		r := a.Assess(a.Tool("write_file", nil), args, nil)
-		want := map[string]Detectors{"blocked": PathBlocked, "sensitive": PathSensitive}[v.Verdict]
-		if got := r.Found &^ (NULByte | PathTraversal); got != want {
+		want := map[string]detector.Set{"blocked": detector.PathBlocked, "sensitive": detector.PathSensitive}[v.Verdict]
+		if got := r.Found &^ (detector.NULByte | detector.PathTraversal); got != want {
 			t.Errorf("%s: %q: %q, want %s: %s", v.ID, v.Path, got.Words(), v.Verdict, v.Why)
 		}
 	}

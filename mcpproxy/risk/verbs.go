@@ -1,5 +1,7 @@
 package risk
 
+import "strings"
+
 // A verb is what a word of a tool's name or description says that the tool does.
 type verb struct {
 	category  Category // 0 for a word that is no known verb
@@ -238,4 +240,68 @@ func withObject(word string, c Category, objects []token) Category {
 		}
 	}
 	return c
+}
+
+// A form is an inflection of a verb.
+type form uint8
+
+const (
+	base   form = iota
+	third       // deletes
+	gerund      // deleting
+)
+
+// inflected returns the verb of a word in any of its forms. Participles such as
+// "deleted" are none: they describe an object.
+func inflected(word string) (v verb, root string, f form) {
+	if v = verbOf(word); v.category != 0 {
+		return v, word, base
+	}
+	try := func(root string, as form) bool {
+		if c := verbOf(root); c.category != 0 {
+			v, word, f = c, root, as
+			return true
+		}
+		return false
+	}
+	switch n := len(word); {
+	case n > 3 && word[n-1] == 's' && word[n-2] != 's':
+		if try(word[:n-1], third) || word[n-2] == 'e' && try(word[:n-2], third) {
+			return v, word, f
+		}
+		if strings.HasSuffix(word, "ies") && try(word[:n-3]+"y", third) {
+			return v, word, f
+		}
+		if strings.HasSuffix(word, "sses") && try(word[:n-2], third) {
+			return v, word, f
+		}
+	case n > 5 && strings.HasSuffix(word, "ing"):
+		root := word[:n-3]
+		if try(root, gerund) || try(root+"e", gerund) {
+			return v, word, f
+		}
+		if m := len(root); root[m-1] == root[m-2] && try(root[:m-1], gerund) {
+			return v, word, f
+		}
+	}
+	return verb{}, "", base
+}
+
+// hidden returns the verb that a long word starts or ends with, as in
+// deleteuser, if it is one that must not be overlooked.
+func hidden(word string) Category {
+	for _, v := range [...]string{"delete", "remove", "destroy", "purge", "erase", "truncate", "terminate", "uninstall", "killall"} {
+		if rest, ok := strings.CutPrefix(word, v); ok && len(rest) > 2 {
+			return Destructive
+		}
+		if rest, ok := strings.CutSuffix(word, v); ok && len(rest) > 2 {
+			return Destructive
+		}
+	}
+	for _, v := range [...]string{"execute", "invoke"} {
+		if rest, ok := strings.CutPrefix(word, v); ok && len(rest) > 2 {
+			return Execute
+		}
+	}
+	return 0
 }

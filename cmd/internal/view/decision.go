@@ -3,6 +3,7 @@ package view
 import (
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/schemas/audit"
 )
 
@@ -11,7 +12,7 @@ import (
 var (
 	Decisions = []string{audit.DecisionAllow, audit.DecisionDeny, audit.DecisionAsk, wordDenied, wordWouldDeny, wordAsked, wordWouldAsk}
 	Risks     = riskWords()
-	Detectors = risk.AllDetectors()
+	Detectors = detector.All()
 )
 
 // The words for a decision with its effect.

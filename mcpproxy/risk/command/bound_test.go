@@ -1,0 +1,98 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// judgeAll judges the text without the gate and without catching a panic.
+func judgeAll(text string) detector.Set {
+	found, _ := shell.New(programs{}).Judge(text)
+	return found
+}
+
+// hostile are texts of 64 KiB that are made to be slow.
+func hostile() map[string]string {
+	texts := map[string]string{}
+	for name, unit := range map[string]string{
+		"parentheses": "(", "substitutions": "$(", "braces": "{ ", "if": "if ", "commands": "rm;", "pipes": "rm|", "and": "rm&&", "documents": "cat <<a\n", "backquotes": "`", "arithmetic": "$((", "arrays": "${a[",
+		"defaults": "${a:-", "functions": "f(){ ", "case": "case a in a) ", "words": "rm ", "lines": "rm\n", "quotes": "'rm' ", "sequences": "{1..9}", "escapes": "\\r\\m ", "eval": "eval ", "shells": "sh -c '", "assignments": "a=$a$a;",
+		"double": "\"$(", "brackets": "[[ ", "loops": "for i in a b c; do ", "sql": "psql -c 'delete from a;' ", "python": "python -c 'system(' ", "alias": "alias a=b;", "echo": "echo rm | sh;", "words in braces": "{rm,", "operators": "<><><>",
+		"xargs": "xargs ", "sudo": "sudo ", "unparsable": "rm '\n", "open": "rm x; \"", "increments": "((i++", "minus": "$((-", "not": "! ", "tests": "[[ ! ", "functions2": "f(){ g;}; ", "bind": "a=1\n", "sed": "sed s/a/b/e;",
+	} {
+		texts[name] = strings.Repeat(unit, shell.MaxText/len(unit))
+	}
+	items := " in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do "
+	texts["nested loops"] = strings.Repeat("for i"+items, 8) + "rm $i; " + strings.Repeat("done; ", 8)
+	texts["nested calls"] = strings.Repeat("f() { g; g; g; g; }; ", 200) + "g() { h; h; h; h; }; h() { i; i; i; i; }; i() { rm $1; $1; }; f; f; f; f; f"
+	texts["nested texts"] = strings.Repeat("x='$x; $x; eval \"$x; $x\"'; ", 100) + "eval \"$x\""
+	texts["long value"] = "x=" + strings.Repeat("rm ", 1300) + "; " + strings.Repeat("$x; ", 1000)
+	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
+	return texts
+}
+
+// TestHostileTextIsBounded requires the budget to hold, which bounds the time.
+func TestHostileTextIsBounded(t *testing.T) {
+	for name, text := range hostile() {
+		start := time.Now()
+		_, left := shell.New(programs{}).Judge(text)
+		t.Logf("%s: %v, budget left %d", name, time.Since(start), left)
+		if left < -5*shell.MaxText {
+			t.Errorf("%s: %d beyond the budget", name, -left)
+		}
+	}
+}
+
+func BenchmarkCommand(b *testing.B) {
+	for name, text := range map[string]string{
+		"ls": "ls -la", "prose": "The tests pass, and the parser handles the empty list.", "grep": "grep -rn 'func main' . | head -5", "redirect": "make test > out.log 2>&1",
+		"rm": "rm -rf build", "git": "git -C repo push --force origin main", "nested": "sudo bash -c 'cd /srv && ssh web1 \"rm -rf app\"'",
+	} {
+		b.Run(name, func(b *testing.B) { benchmarkText(b, text) })
+	}
+}
+
+func BenchmarkHostile(b *testing.B) {
+	for name, text := range hostile() {
+		b.Run(strings.ReplaceAll(name, " ", "_"), func(b *testing.B) { benchmarkText(b, text) })
+	}
+}
+
+func benchmarkText(b *testing.B, text string) {
+	c := New(nil)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		c.Detect(text)
+	}
+}
+
+// FuzzCommand requires that no text panics or exceeds the budget, and that no
+// text hides a command in front of it.
+func FuzzCommand(f *testing.F) {
+	for _, v := range append(readVectors(f), readCases(f)...) {
+		f.Add(v.Command)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > shell.MaxText-16 {
+			return
+		}
+		if _, left := shell.New(programs{}).Judge(text); left < -5*shell.MaxText {
+			t.Errorf("%d beyond the budget", -left)
+		}
+		if judgeAll("rm -rf x\n"+text) == 0 {
+			t.Error("a command in the line above is hidden")
+		}
+		if strings.HasPrefix(text, "\x15") || strings.HasPrefix(text, "\b") || strings.HasPrefix(text, "\x7f") {
+			return
+		}
+		if trigger.Scan(text)&trigger.Word != 0 && len(text) > shell.MaxText && New(nil).Detect(text)&detector.Opaque == 0 {
+			t.Error("a text that is too long is not opaque")
+		}
+	})
+}

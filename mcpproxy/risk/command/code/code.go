@@ -1,0 +1,214 @@
+// Package code says what code of other languages does: Python, Perl, Ruby, Node
+// and their like, SQL, PowerShell.
+//
+// Code of a programming language is not parsed. Calls that delete, run or send
+// something are found by their names, wherever they are. Where code starts
+// commands, its string literals are judged as commands; where it runs what is
+// not written in it, it is Opaque.
+//
+// SQL is read in words, without a grammar of its own: what drops or empties
+// something counts, and what changes rows without a condition. The clients of
+// databases are judged here too, by the statements they get.
+//
+// Package shell follows the commands in code, so all functions take the shell
+// that runs the code.
+//
+// The files, from the top: database, powershell, code, sql.
+package code
+
+import (
+	"strings"
+
+	"auditproxy/internal/lazyregexp"
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// The calls of other languages that matter. The code is not parsed: a call is
+// found by its name, wherever it is.
+var (
+	deletes = lazyregexp.New(`(?i)\b(?:rmtree|removedirs|remove_tree|rm_rf?|rm_f|remove_dir|remove_entry(?:_secure)?|rmSync|rmdirSync|unlinkSync|rimraf|emptyDirSync|removeSync|remove_file|send2trash|NSFileManager.*removeItem|deleteSync)\b` +
+		`|\b(?:os|Path\([^)]*\)|fs|fsp|fsPromises|promises|FileUtils|File|Dir|Pathname|Deno|Bun|shutil|pathlib|io|posix|nt|unlink|shelljs|sh)['")\]]*\.(?:remove|removeSync|unlink|rm|rmdir|delete|rmtree|truncate)\b` +
+		`|\.unlink\(|\.rmdir\(|\.truncate\(0?\)|\bdelete-(?:file|directory)\b|\btruncateSync\b|\bunlink\s*(?:\(|\$|@|glob|<|"|'|for\b|\w)|\brmdir\s*\(` +
+		`|\bdelete\s+(?:POSIX\s+)?file\b`)
+	codeEmpty    = lazyregexp.New(`\bopen\([^()]*,\s*["']w[bt+]*["']\s*\)\s*\.close\(|\bwrite_text\(\s*["']{2}\s*\)|\bwriteFileSync\([^,()]*,\s*["']{2}\s*\)|\btruncate\s*\(?["'$@\w./]+,\s*0|\bFile\.truncate\b|\bFile\.write\([^,()]*,\s*["']{2}\)|\bfile_put_contents\([^,()]*,\s*["']{2}`)
+	codeKill     = lazyregexp.New(`\b(?:os\.kill(?:pg)?|process\.kill|Process\.kill|kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`)
+	codeMode     = lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b0?o?(?:777|666|0777)\b`)
+	codeFork     = lazyregexp.New(`(?s)\bfork\s+while\b|\bwhile\b.*\bfork\b|\bfork\s*(?:\(\))?\s*(?:until|;\s*redo)|\bloop\s*\{\s*fork|exec\s+\$0\s+if\s+fork`)
+	codeShutdown = lazyregexp.New(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`)
+	codeExec     = lazyregexp.New("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do shell script|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x")
+	// a command that is not written in the code, or that the code prints to a shell
+	codeRunsValue = lazyregexp.New(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`)
+	codeInput     = lazyregexp.New(`\bARGV\b|\bargv\b|\$argv\b|\bstdin\b|\bSTDIN\b|\benviron\b|\bgetenv\b|\bENV\b|process\.env|<>|\binput\(|\bgets\b`)
+	codeEval      = lazyregexp.New(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|importlib)\s*\(?`)
+	codeRemote    = lazyregexp.New(`(?i)\burlopen\b|\brequests\.|\burllib|\bhttps?\.(?:get|request)|\bfetch\(|\bhttp\.client|\bopen-uri|\bURI\.open|\bNet::HTTP|\bLWP::|\bcurl_exec|file_get_contents\(\s*["']http|\bOpenURI|\bURI\(`)
+	codeDecode    = lazyregexp.New(`(?i)\bb(?:64|32|85|16|ase64)|decode|\bunpack\b|\bpack\b|fromhex|\batob\b|Buffer\.from|\bcodecs\b|\bzlib\b|decompress|\bchr\b|fromCharCode|\brot13\b|\breverse\b|\[::-1\]|str_rot13|gzinflate|\bmarshal\b|\bpickle\b|\bhex2bin\b|\\x[0-9a-f]{2}`)
+	codeSecret    = lazyregexp.New(`(?:\.ssh/id_|/etc/shadow|\.aws/credentials|\.netrc|\.git-credentials|\.pgpass|["'/]\.env["'])`)
+	codeSocket    = lazyregexp.New(`(?s)\bsocket\b.*\b(?:dup2|subprocess|pty|exec|spawn|system|/bin/)|\bfsockopen\b.*\b(?:exec|system|proc_open)|\bTCPSocket\b.*\b(?:exec|spawn|IO\.popen|sh)\b`)
+	codeIndirect  = lazyregexp.New(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`)
+)
+
+var (
+	codeDeleteByName = lazyregexp.New(`\[\s*['"](?:rm|unlink|rmdir|remove|delete)\w*['"]\s*\]|\b(?:getattr|send|public_send|method)\s*\(?[^;\n]*\b(?:remove|unlink|rmtree|delete|rm_rf?)\b`)
+	perlUnlink       = lazyregexp.New(`\bunlink\s*(?:[;})]|$)`)
+)
+
+// emptyLiterals returns the code without what is quoted in it.
+func emptyLiterals(text string) string {
+	b := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		b = append(b, text[i])
+		if q := text[i]; q == '"' || q == '\'' {
+			j := i + 1
+			for ; j < len(text) && text[j] != q && text[j] != '\n'; j++ {
+				if text[j] == '\\' {
+					j++
+				}
+			}
+			if j < len(text) && text[j] == q {
+				b = append(b, q)
+				i = j
+			}
+		}
+	}
+	return string(b)
+}
+
+// Judge judges code of another language than the shell's.
+func Judge(s *shell.Shell, language, text string) {
+	if text == "" || !s.Spend(4*len(text)) {
+		return
+	}
+	if !s.Enter() {
+		return
+	}
+	defer s.Leave()
+	for _, rule := range [...]struct {
+		pattern lazyregexp.Regexp
+		found   detector.Set
+	}{
+		{codeEmpty, detector.EmptyFile}, {codeKill, detector.Kill}, {codeMode, detector.PermissionsAll},
+		{codeFork, detector.ForkBomb}, {codeShutdown, detector.Shutdown}, {codeSecret, detector.CredentialRead}, {codeSocket, detector.Exfiltration},
+	} {
+		if rule.pattern.MatchString(text) {
+			s.Add(rule.found)
+		}
+	}
+	plain := emptyLiterals(text)
+	if language != "awk" && language != "tcl" && (deletes.MatchString(plain) || codeDeleteByName.MatchString(text) || language == "perl" && perlUnlink.MatchString(plain)) {
+		s.Add(detector.ForcedDelete)
+		if strings.Contains(text, "tree") || strings.Contains(text, "recursive") || strings.Contains(text, "rm_r") {
+			s.Add(detector.RecursiveDelete)
+		}
+	}
+	if language == "tcl" && strings.Contains(text, "file delete") {
+		s.Add(detector.ForcedDelete)
+	}
+	execs := codeExec.MatchString(text)
+	if execs || language == "tcl" {
+		Literals(s, text)
+		if (codeRunsValue.MatchString(text) || codeInput.MatchString(text)) && (language != "node" || strings.Contains(text, "child_process") || strings.Contains(text, "Bun")) && language != "tcl" {
+			s.Add(detector.Opaque)
+		}
+	}
+	if evals := codeEval.MatchString(text); (evals || execs) && language != "awk" {
+		if codeRemote.MatchString(text) {
+			s.Add(detector.RemoteExec | detector.Opaque)
+		}
+		if codeDecode.MatchString(text) {
+			s.Add(detector.DecodedExec | detector.Opaque)
+		}
+		if evals && !evalsLiteral(text) {
+			s.Add(detector.Opaque)
+		} else if evals {
+			for _, lit := range stringLiterals(text) {
+				Judge(s, language, lit)
+			}
+		}
+	}
+	if codeIndirect.MatchString(text) && language != "ruby" && language != "perl" {
+		s.Add(detector.Opaque)
+	}
+	if strings.Contains(text, "execute(") || strings.Contains(text, "executescript(") || strings.Contains(text, "query(") || strings.Contains(text, "exec(") {
+		for _, lit := range stringLiterals(text) {
+			if IsSQL(lit) {
+				SQL(s, lit)
+			}
+		}
+	}
+}
+
+// maxLiterals bounds the literals of a text that are looked at.
+const maxLiterals = 64
+
+var literalEval = lazyregexp.New(`\b(?:eval|exec|compile|assert|__import__|loads?|importlib)\s*\(?\s*["'][^"']*["']|\bjson\.loads?\b|\bast\.literal_eval\b|\bre\.compile\b|\bRegExp\b|\.exec\(|\bcompile\s*\(\s*r?["']|\bfs\.exec`)
+
+// evalsLiteral reports whether all that looks like the evaluation of code is of literals.
+func evalsLiteral(text string) bool {
+	return len(codeEval.FindAllStringIndex(text, maxLiterals)) <= len(literalEval.FindAllStringIndex(text, maxLiterals))
+}
+
+// Literals runs the string literals of code that starts commands: each alone,
+// and all of them as the words of one command.
+func Literals(s *shell.Shell, text string) {
+	lits := stringLiterals(text)
+	if len(lits) == 0 {
+		return
+	}
+	fields := make([]shell.Field, 0, len(lits))
+	for _, lit := range lits {
+		if strings.HasSuffix(lit, " ") {
+			s.MaybeRun(lit + "${_}") // the code adds a word
+		} else {
+			s.MaybeRun(lit)
+		}
+		if strings.ContainsAny(lit, " \t\n") || len(fields) > maxLiterals {
+			continue
+		}
+		if len(fields) == 0 && !trigger.Has(shell.BaseName(lit)) {
+			continue // a module's name in front of the command's
+		}
+		fields = append(fields, shell.Field{Text: lit})
+	}
+	if len(fields) > 1 {
+		s.MaybeCommand(fields, shell.Stream{})
+	}
+}
+
+// stringLiterals returns what is quoted in code.
+func stringLiterals(text string) []string {
+	var out []string
+	for i := 0; i < len(text) && len(out) < 4*maxLiterals; i++ {
+		q := text[i]
+		end := q
+		switch q {
+		case '"', '\'', '`':
+		case '{', '(':
+			// qx{…}, %x(…), qw(…)
+			if i < 2 || text[i-2:i] != "qx" && text[i-2:i] != "%x" && text[i-2:i] != "qw" && text[i-2:i] != "%w" {
+				continue
+			}
+			end = q + 2
+			if q == '(' {
+				end = ')'
+			}
+		default:
+			continue
+		}
+		var b strings.Builder
+		j := i + 1
+		for ; j < len(text) && text[j] != end; j++ {
+			if text[j] == '\\' && j+1 < len(text) {
+				j++
+			}
+			b.WriteByte(text[j])
+		}
+		if j == len(text) {
+			break
+		}
+		out = append(out, b.String())
+		i = j
+	}
+	return out
+}

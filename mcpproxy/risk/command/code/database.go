@@ -1,0 +1,132 @@
+package code
+
+import (
+	"strings"
+
+	"auditproxy/internal/lazyregexp"
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// Database judges the statements that a client of a database gets.
+func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
+	var statements []shell.Field
+	files := false
+	var short, long string
+	switch name {
+	case "psql", "usql", "pgcli", "duckdb":
+		short, long = "cdhpUfvLoPFRT", "command dbname host port username file set variable output"
+	case "mysql", "mariadb", "mycli":
+		short, long = "eDhPuSo", "execute database host port user socket password init-command"
+	case "clickhouse-client", "clickhouse":
+		short, long = "qhud", "query host port user password database queries-file multiquery format"
+	default:
+		short, long = "qQeEcUPSdihnaupf", "execute eval query command cmd host port user password database file url"
+	}
+	p := shell.ParseFlags(args, short, long)
+	if p.Help {
+		return
+	}
+	for _, o := range p.Values {
+		switch {
+		case shell.OneOf(o.Name, "c", "e", "q", "Q") || shell.Listed("command execute eval query cmd init-command execute-query", o.Name):
+			statements = append(statements, o.Value)
+		case o.Name == "f" || o.Name == "file":
+			files = true
+		}
+	}
+	switch name {
+	case "redis-cli", "valkey-cli":
+		redis(s, &p)
+		if in.Kind == shell.Text {
+			for line := range strings.Lines(in.Text) {
+				q := shell.Flags{}
+				for w := range strings.FieldsSeq(line) {
+					q.Args = append(q.Args, shell.Field{Text: w})
+				}
+				redis(s, &q)
+			}
+		}
+		return
+	case "mongo", "mongosh":
+		if in.Kind == shell.Text {
+			statements = append(statements, shell.Field{Text: in.Text})
+		}
+		for _, st := range statements {
+			if mongoDrop.MatchString(st.Text) {
+				s.Add(detector.SQLUnfiltered)
+			}
+			Judge(s, "node", st.Text)
+		}
+		return
+	case "sqlite3", "sqlite", "litecli":
+		for i, a := range args {
+			if a.Text == "-cmd" && i+1 < len(args) {
+				statements = append(statements, args[i+1])
+			}
+		}
+		if len(p.Args) > 1 {
+			statements = append(statements, p.Args[1:]...)
+		}
+	case "duckdb", "bq", "clickhouse", "influx", "cockroach":
+		statements = append(statements, p.Args...)
+		if name == "bq" && p.Any("rm") {
+			s.Add(detector.Teardown)
+		}
+		for i, a := range args {
+			if shell.OneOf(a.Text, "-execute", "--query", "-q", "-e", "--execute") && i+1 < len(args) {
+				statements = append(statements, args[i+1])
+			}
+		}
+	}
+	for _, st := range statements {
+		SQL(s, strings.ReplaceAll(st.Text, shell.Hole, "x"))
+	}
+	if !files && len(statements) == 0 || in.Kind == shell.Text {
+		switch in.Kind {
+		case shell.Text:
+			SQL(s, in.Text)
+		case shell.Unknown:
+			s.Add(in.From & detector.RemoteExec)
+		case shell.File:
+			if in.From&detector.RemoteExec != 0 {
+				s.Add(detector.RemoteExec)
+			}
+		}
+	}
+	if file, ok := p.Value("f", "file"); ok {
+		if st := s.Open(file); st.Kind == shell.Text {
+			SQL(s, st.Text)
+		} else if file.Text == "-" && in.Kind == shell.Text {
+			SQL(s, in.Text)
+		}
+	}
+}
+
+var mongoDrop = lazyregexp.New(`\.(?:dropDatabase|drop|dropCollection|dropUser|dropIndexes)\s*\(|\.(?:remove|deleteMany)\s*\(\s*(?:\{\s*\}\s*)?\)|\bshutdownServer\b|\.updateMany\s*\(\s*\{\s*\}`)
+
+func redis(s *shell.Shell, p *shell.Flags) {
+	for i, a := range p.Args {
+		switch strings.ToUpper(a.Text) {
+		case "FLUSHALL", "FLUSHDB", "SHUTDOWN", "SWAPDB":
+			s.Add(detector.SQLUnfiltered)
+		case "DEL", "UNLINK":
+			if i == 0 {
+				s.Add(detector.SQLUnfiltered)
+			}
+		case "DEBUG", "SCRIPT", "FUNCTION", "CLUSTER":
+			if shell.OneOf(strings.ToUpper(p.Arg(i+1)), "FLUSH", "SEGFAULT", "RESET", "FLUSHSLOTS") {
+				s.Add(detector.SQLUnfiltered)
+			}
+		case "EVAL", "CONFIG":
+			continue
+		}
+		if strings.Contains(strings.ToUpper(a.Text), "FLUSHALL") {
+			s.Add(detector.SQLUnfiltered)
+		}
+		if i == 0 {
+			continue
+		}
+		break
+	}
+}

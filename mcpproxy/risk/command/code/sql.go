@@ -1,0 +1,206 @@
+package code
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// IsSQL reports whether a line begins as a statement of SQL.
+func IsSQL(line string) bool {
+	first, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	second, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(rest)), " ")
+	switch strings.ToUpper(first) {
+	case "SELECT", "WITH", "EXPLAIN":
+		upper := strings.ToUpper(rest)
+		return strings.Contains(upper, "FROM") || strings.Contains(upper, " AS ")
+	case "INSERT", "REPLACE":
+		return second == "INTO" || second == "IGNORE"
+	case "DELETE":
+		return second == "FROM"
+	case "UPDATE":
+		return strings.Contains(strings.ToUpper(rest), "SET ")
+	case "DROP", "ALTER", "CREATE", "TRUNCATE", "GRANT", "REVOKE":
+		return second != ""
+	}
+	return false
+}
+
+// SQL judges statements of SQL: those that drop or empty something, and those
+// that delete or change all rows.
+func SQL(s *shell.Shell, text string) {
+	if !s.Spend(4 * len(text)) {
+		return
+	}
+	var words []string
+	end := func() {
+		if unfiltered(words) {
+			s.Add(detector.SQLUnfiltered)
+		}
+		words = words[:0]
+	}
+	for i := 0; i < len(text); {
+		switch c := text[i]; {
+		case c == '-' && strings.HasPrefix(text[i:], "--"), c == '#' && (i == 0 || text[i-1] == '\n'):
+			n := strings.IndexByte(text[i:], '\n')
+			if n < 0 {
+				n = len(text) - i
+			}
+			i += n
+		case c == '/' && strings.HasPrefix(text[i:], "/*"):
+			if strings.HasPrefix(text[i:], "/*!") || strings.HasPrefix(text[i:], "/*M!") {
+				i += 3 // MySQL runs it
+				for i < len(text) && text[i] >= '0' && text[i] <= '9' {
+					i++
+				}
+				continue
+			}
+			n := strings.Index(text[i:], "*/")
+			if n < 0 {
+				n = len(text) - i - 2
+			}
+			i += n + 2
+		case c == '\'' || c == '"' || c == '`' || c == '[':
+			closing := c
+			if c == '[' {
+				closing = ']'
+			}
+			n := strings.IndexByte(text[i+1:], closing)
+			if n < 0 {
+				n = len(text) - i - 2
+			}
+			if c == '\'' && len(words) > 0 && shell.OneOf(words[len(words)-1], "EXECUTE", "IMMEDIATE", "EXEC", "PREPARE") {
+				SQL(s, text[i+1:i+1+max(n, 0)])
+			}
+			words = append(words, "'")
+			i += max(n, 0) + 2
+		case c == '$' && strings.HasPrefix(text[i:], "$$"):
+			i += 2 // the body of DO or of a function
+			end()
+		case c == ';':
+			end()
+			i++
+		case c == '\\':
+			line, _, _ := strings.Cut(text[i:], "\n")
+			if cmd, ok := strings.CutPrefix(line, `\!`); ok {
+				s.Run(cmd, shell.Stream{})
+			}
+			if cmd, ok := strings.CutPrefix(line, `\g |`); ok {
+				s.Run(cmd, shell.Stream{})
+			}
+			i += len(line)
+		case trigger.IsWordByte(c):
+			j := i
+			for j < len(text) && trigger.IsWordByte(text[j]) {
+				j++
+			}
+			word := strings.ToUpper(text[i:j])
+			if shell.OneOf(word, "BEGIN", "THEN", "ELSE", "LOOP") && len(words) > 0 && !shell.OneOf(word, "ELSE") {
+				end()
+			} else {
+				words = append(words, word)
+			}
+			i = j
+		case c == '=' || c == '(' || c == ')' || c == ',' || c == '<' || c == '>':
+			words = append(words, text[i:i+1])
+			i++
+		case c == '.' && (i == 0 || text[i-1] == '\n'):
+			line, _, _ := strings.Cut(text[i:], "\n")
+			for _, run := range [...]string{".shell ", ".system ", ".sh "} {
+				if cmd, ok := strings.CutPrefix(line, run); ok {
+					s.Run(cmd, shell.Stream{})
+				}
+			}
+			i += len(line)
+		default:
+			i++
+		}
+	}
+	end()
+	for line := range strings.Lines(text) {
+		if cmd, ok := strings.CutPrefix(strings.TrimSpace(line), "system "); ok {
+			s.MaybeRun(cmd)
+		}
+	}
+}
+
+// unfiltered judges the words of one statement.
+func unfiltered(words []string) bool {
+	for len(words) > 0 && shell.OneOf(words[0], "EXPLAIN", "ANALYZE", "VERBOSE", "BEGIN", "DO", "IF", "EXISTS", "START", "USE") {
+		if words[0] == "EXPLAIN" && !shell.OneOf(at(words, 1), "ANALYZE", "(") {
+			return false
+		}
+		words = words[1:]
+	}
+	if len(words) < 2 {
+		return false
+	}
+	if words[0] == "WITH" || words[0] == "EXECUTE" {
+		for i, w := range words {
+			if (w == "DELETE" && at(words, i+1) == "FROM" || w == "UPDATE") && i > 0 && unfiltered(words[i:]) {
+				return true
+			}
+		}
+		return false
+	}
+	switch words[0] {
+	case "DROP":
+		return !shell.OneOf(words[1], "PREPARE")
+	case "TRUNCATE":
+		return words[1] != "("
+	case "ALTER":
+		for i, w := range words {
+			if w == "DROP" && !shell.OneOf(at(words, i+1), "DEFAULT", "NOT", "CONSTRAINT", "IDENTITY", "EXPRESSION") || w == "TRUNCATE" && at(words, i+1) == "PARTITION" {
+				return true
+			}
+			if words[1] == "TABLE" && (w == "DELETE" || w == "UPDATE") && i > 2 && !shell.OneOf(words[i-1], "ON") {
+				return true // ClickHouse's mutations
+			}
+		}
+	case "DELETE":
+		return (words[1] == "FROM" || len(words) > 1 && words[1] != "=") && !filtered(words)
+	case "UPDATE":
+		set := false
+		for _, w := range words {
+			set = set || w == "SET"
+		}
+		return set && !filtered(words)
+	case "FLUSH":
+		return false
+	}
+	return false
+}
+
+func at(words []string, i int) string {
+	if i < len(words) {
+		return words[i]
+	}
+	return ""
+}
+
+// filtered reports whether a statement has a condition that is not always true.
+func filtered(words []string) bool {
+	for i := len(words) - 1; i > 0; i-- {
+		if words[i] != "WHERE" && words[i] != "USING" && words[i] != "JOIN" {
+			continue
+		}
+		rest := words[i+1:]
+		switch {
+		case words[i] != "WHERE":
+			return true
+		case len(rest) == 1:
+			return !shell.OneOf(rest[0], "TRUE", "1", "'")
+		case len(rest) >= 3 && rest[1] == "=" && rest[0] == rest[2] && (len(rest) == 3 || rest[3] == "OR") && rest[0] != "'":
+			return false
+		}
+		for j := range rest {
+			if rest[j] == "OR" && (at(rest, j+1) == "TRUE" || at(rest, j+2) == "=" && at(rest, j+1) == at(rest, j+3) && at(rest, j+1) != "'") {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,223 @@
+// Package command says what commands do: what a text would delete, send, stop or
+// change for good if a shell ran it. It runs nothing and performs no I/O.
+//
+// Package trigger first looks whether a rule could see anything in the text at
+// all. If so, package shell follows the text as a shell would, and calls back
+// with the words of each command. The rules here judge a command by the name of
+// its program and its parsed options, not by patterns in its text: "rm" in a
+// commit message is no command, and "sudo env -S 'r\\m x'" is one.
+//
+// A program that runs another (a wrapper, find -exec, ssh, an interpreter) has a
+// rule that gives the inner command, text or code back: to the shell, to package
+// code for other languages, to package infra for containers and clouds. What is
+// known of a program's output goes through pipes and substitutions.
+//
+// A rule errs towards what the program does by default: it knows the options
+// that make a call harmless (--dry-run, --help, -l), and counts the rest.
+//
+// To add a program, add its name to the switch of tool or of the function for
+// programs of its kind, its rule, its name or a word of its arguments to
+// trigger/words.go, and cases to testdata/commands.txt.
+//
+// The files, from the top: command, wrapper, interpreter, files, filter, system,
+// network, terminal, git, rules.
+package command
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"auditproxy/mcpproxy/risk/command/code"
+	"auditproxy/mcpproxy/risk/command/infra"
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// A Detector detects what commands do. It is immutable; Detect may be called
+// concurrently.
+type Detector struct {
+	patterns []*regexp.Regexp
+	shells   sync.Pool // of *shell.Shell
+}
+
+// New returns a Detector. A text that one of the operator's patterns matches is
+// CommandPattern.
+func New(patterns []*regexp.Regexp) *Detector { return &Detector{patterns: patterns} }
+
+// Matters reports whether a text has anything that a rule could see. Detect is
+// cheap for any other.
+func Matters(text string) bool { return trigger.Scan(text) != 0 }
+
+// Detect returns what a text does if a shell runs it. What it cannot read is
+// Opaque if it has anything that matters.
+func (d *Detector) Detect(text string) (found detector.Set) {
+	for _, p := range d.patterns {
+		if p.MatchString(text) {
+			found |= detector.CommandPattern
+			break
+		}
+	}
+	if !Matters(text) {
+		return found
+	}
+	if len(text) > shell.MaxText {
+		return found | detector.Opaque
+	}
+	sh, _ := d.shells.Get().(*shell.Shell)
+	if sh == nil {
+		sh = shell.New(programs{})
+	}
+	// The text is hostile and the parser is large: a panic in it must not end the
+	// proxy. The shell that panicked is not used again.
+	defer func() {
+		if recover() != nil {
+			found |= detector.Opaque
+		}
+	}()
+	does, _ := sh.Judge(text)
+	d.shells.Put(sh)
+	return found | does
+}
+
+// programs are the rules of programs, as a shell calls them.
+type programs struct{}
+
+func (programs) Call(sh *shell.Shell, name string, words []shell.Field, in shell.Stream) shell.Stream {
+	return rules{sh}.call(name, words, in)
+}
+
+func (programs) Code(sh *shell.Shell, language, text string) { code.Judge(sh, language, text) }
+
+func (programs) Line(sh *shell.Shell, line string) bool {
+	if !code.IsSQL(line) {
+		return false
+	}
+	code.SQL(sh, line)
+	return true
+}
+
+// call applies the rule of a program and returns what it prints.
+func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream {
+	if w, ok := wrapperOf(name); ok {
+		out := s.wrapped(w, f, in)
+		if w.verb != "" && isGenerator(name, f[1:]) {
+			out.From |= shell.Generated
+		}
+		return out
+	}
+	args := f[1:]
+	out := shell.Stream{Kind: shell.Unknown, From: in.From}
+	switch name {
+	case "cat", "bat", "batcat", "head", "tail", "less", "more", "tac", "nl", "strings", "od", "hexdump", "xxd", "grep", "egrep", "fgrep",
+		"rg", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "cut", "sort", "uniq", "tr", "rev", "base64", "base32", "basenc", "openssl", "gpg", "gpg2",
+		"gunzip", "zcat", "gzip", "xzcat", "xz", "bzcat", "bzip2", "zstdcat", "zstd", "lz4", "uudecode", "iconv", "envsubst", "jq", "yq", "fold",
+		"paste", "column", "pr", "expand", "unexpand", "dos2unix", "ccrypt", "age", "b64decode", "ag", "ack":
+		return s.filter(name, args, in)
+	case "tee", "sponge":
+		p := shell.ParseFlags(args, "", "output-error")
+		for _, a := range p.Args {
+			if a.Reads == nil || !strings.HasPrefix(a.Text, "/dev/fd/") {
+				s.Write(a, in, !p.Has("a", "append"))
+			}
+		}
+		return in
+	case "xargs", "gxargs":
+		return s.runXargs(f, in)
+	case "parallel", "rush":
+		return s.runParallel(f, in)
+	case "find", "gfind", "fd", "fdfind":
+		s.find(args, in)
+	case "hyperfine", "mispipe":
+		for _, a := range args {
+			if !strings.HasPrefix(a.Text, "-") {
+				s.RunField(a, shell.Stream{})
+			}
+		}
+	case "curl", "wget", "wget2", "iwr", "irm", "http", "https", "xh", "httpie", "aria2c", "lynx", "w3m", "fetch", "lwp-request", "Invoke-WebRequest":
+		s.tool(name, args, in)
+		out.From |= detector.RemoteExec
+	default:
+		if s.tool(name, args, in); isGenerator(name, args) {
+			out.From |= shell.Generated
+		}
+	}
+	return out
+}
+
+// isGenerator reports whether a command is of those that print start-up code for
+// a shell. Running it is as usual as running the program itself.
+func isGenerator(name string, args []shell.Field) bool {
+	switch name {
+	case "ssh-agent", "dircolors", "direnv", "pyenv", "rbenv", "nodenv", "starship", "zoxide", "fnm", "mise", "opam", "thefuck", "keychain", "lesspipe", "register-python-argcomplete", "resize", "tput":
+		return true
+	case "brew", "conda", "mamba", "micromamba", "minikube", "docker-machine", "atuin", "mcfly", "fzf", "luarocks", "kubectl", "helm", "gh", "rustup", "poetry", "pip", "npm", "deno", "op", "tmux", "aws_completer":
+		for _, a := range args {
+			if shell.OneOf(a.Text, "shellenv", "shell.bash", "shell.zsh", "completion", "completions", "docker-env", "env", "init", "path", "--bash", "--zsh") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tool applies the rules of programs whose output does not matter.
+func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
+	switch name {
+	case "env", "genv":
+		s.env(args, in)
+	case "ssh", "autossh", "dbclient":
+		s.ssh(args, in)
+	case "su", "runuser":
+		s.su(args, in)
+	case "docker", "podman", "nerdctl", "docker-compose", "podman-compose":
+		infra.Docker(s.Shell, name, args, in)
+	case "kubectl", "oc", "k", "microk8s", "kubecolor":
+		infra.Kubectl(s.Shell, args, in)
+	case "tmux", "byobu":
+		s.tmux(args, in)
+	case "screen":
+		s.screen(args, in)
+	case "script", "flock", "vagrant", "nix-shell", "nix", "entr", "fly", "flyctl", "gcloud", "expect", "sg", "newgrp", "capsh", "machinectl", "at", "batch", "crontab":
+		s.runner(name, args, in)
+	case "python", "python2", "python3", "pypy", "pypy3", "ipython", "ipython3", "perl", "ruby", "irb", "jruby", "node", "nodejs", "deno", "bun", "php", "lua",
+		"luajit", "osascript", "Rscript", "pwsh", "powershell", "tclsh", "groovy", "julia", "elixir", "cmd":
+		s.interpreter(name, args, in)
+	case "vim", "vi", "nvim", "ex", "view", "ed", "emacs", "gvim":
+		s.editor(name, args, in)
+	case "make", "gmake", "ninja", "just", "rake", "rails", "bin/rails":
+		s.build(name, args, in)
+	case "git", "hub":
+		s.git(args, in)
+	case "hg", "svn", "jj", "bfg":
+		s.otherVCS(name, args)
+	case "gh", "glab":
+		p := shell.ParseFlags(args, "XtbFfHR", "method title body field raw-field header repo")
+		if method, ok := p.Value("X", "method"); ok && strings.EqualFold(method.Text, "DELETE") || shell.OneOf(p.Arg(1), "delete", "remove", "archive") {
+			s.Add(detector.Teardown)
+		}
+		if p.Arg(0) == "auth" && p.Arg(1) == "token" {
+			s.Add(detector.CredentialRead)
+		}
+	case "psql", "mysql", "mariadb", "sqlite3", "sqlite", "duckdb", "clickhouse-client", "clickhouse", "sqlcmd", "cqlsh", "usql", "pgcli", "mycli", "litecli",
+		"cockroach", "snowsql", "isql", "sqlplus", "beeline", "hive", "presto", "trino", "bq", "impala-shell", "mongo", "mongosh", "redis-cli", "valkey-cli", "influx":
+		code.Database(s.Shell, name, args, in)
+	case "dropdb", "dropuser", "pg_dropcluster", "mysqladmin", "pg_resetwal", "dropcluster":
+		p := shell.ParseFlags(args, "hpUuP", "host port username user password maintenance-db")
+		if !p.Help && len(p.Args) > 0 && (name != "mysqladmin" || p.Any("drop", "shutdown", "flush-hosts", "kill")) {
+			s.Add(detector.SQLUnfiltered)
+		}
+	case "DROP", "drop", "Drop", "DELETE", "TRUNCATE", "UPDATE", "ALTER", "delete", "update", "alter":
+		code.SQL(s.Shell, name+" "+shell.Join(args))
+	default:
+		if verb, ok := strings.CutPrefix(name, "git-"); ok {
+			s.gitVerb(verb, args, in, false)
+			return
+		}
+		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.TearsDown(s.Shell, name, args) {
+			return
+		}
+		s.unknownRunner(name, args, in)
+	}
+}

@@ -1,0 +1,278 @@
+package command
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/code"
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// deletes applies the rules about files.
+func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
+	switch name {
+	case "rm", "grm", "srm", "safe-rm", "rmtrash", "trash", "trash-put", "rimraf", "del-cli", "shred", "gshred", "wipe", "scrub", "unlink", "gunlink", "rmdir", "grmdir", "rip":
+		p := shell.ParseFlags(args, "", "interactive iterations size random-source")
+		if p.Help || name == "rm" && p.Has("help") && len(p.Args) == 0 {
+			return true
+		}
+		if name == "rmdir" && len(args) > 0 && (strings.EqualFold(args[0].Text, "/s") || strings.EqualFold(args[0].Text, "/q")) {
+			s.Add(detector.RecursiveDelete)
+		}
+		if len(p.Args) > 0 {
+			if name != "unlink" && name != "shred" && p.Has("r", "R", "recursive") || name == "rimraf" {
+				s.Add(detector.RecursiveDelete)
+			}
+			if p.Has("f", "force") || !p.Has("r", "R", "recursive") {
+				s.Add(detector.ForcedDelete)
+			}
+			for _, a := range p.Args {
+				if shell.IsDevice(a.Text) {
+					s.Add(detector.DeviceWrite)
+				}
+			}
+		}
+	case "trash-empty", "trash-rm", "gio", "gvfs-trash", "kioclient":
+		if name != "gio" && name != "kioclient" || len(args) > 1 && shell.OneOf(args[0].Text, "trash", "remove", "move") {
+			s.Add(detector.ForcedDelete)
+		}
+	case "truncate", "gtruncate":
+		p := shell.ParseFlags(args, "srI", "size reference")
+		if size, ok := p.Value("s", "size"); ok && !p.Help && len(p.Args) > 0 {
+			n := strings.TrimLeft(size.Text, " ")
+			if n == "" || strings.ContainsAny(n[:1], "-<") || strings.Trim(n, "0KMGTPEZYBkib") == "" || n == "%0" {
+				s.Add(detector.EmptyFile)
+			}
+		} else if len(p.Args) > 0 && strings.EqualFold(p.Args[0].Text, "table") {
+			code.SQL(s.Shell, "truncate "+shell.Join(args))
+		}
+	case "fallocate":
+		if p := shell.ParseFlags(args, "lo", "length offset"); p.Has("p", "punch-hole", "c", "collapse-range", "z", "zero-range") {
+			s.Add(detector.EmptyFile)
+		}
+	case "dd", "gdd", "dcfldd", "dc3dd":
+		s.dd(args)
+	case "cp", "gcp", "install", "mv", "gmv", "ln", "rsync", "scp":
+		s.copies(name, args, in)
+	case "tar", "gtar", "bsdtar", "zip", "7z", "7za", "rclone", "unison", "mc", "gsutil", "s3cmd", "s5cmd", "b2":
+		s.archives(name, args, in)
+	case "Remove-Item", "remove-item", "REMOVE-ITEM", "ri", "del", "erase", "rd", "DEL", "RD", "ERASE", "RMDIR", "Clear-Content", "clear-content", "deltree",
+		"Clear-RecycleBin", "Format-Volume", "Clear-Disk", "Remove-Partition", "Initialize-Disk", "Stop-Computer", "Restart-Computer", "Stop-Process", "taskkill", "TASKKILL",
+		"iex", "Invoke-Expression", "invoke-expression", "IEX", "Stop-Service", "vssadmin", "wbadmin", "bcdedit", "diskpart", "cipher", "icacls", "reg", "schtasks", "format":
+		code.PowerShell(s.Shell, strings.ToLower(name), args, in)
+	case "fsutil", "sdelete", "sdelete64":
+		s.Add(detector.ForcedDelete)
+	case "logrotate":
+		if p := shell.ParseFlags(args, "s", "state"); p.Has("f", "force") && !p.Has("d", "debug") {
+			s.Add(detector.EmptyFile)
+		}
+	case "journalctl":
+		if p := shell.ParseFlags(args, "unptS", ""); p.Has("vacuum-time", "vacuum-size", "vacuum-files") && !p.Help {
+			for _, n := range p.Names {
+				if strings.HasPrefix(n, "vacuum") {
+					s.Add(detector.EmptyFile)
+				}
+			}
+		}
+	case "history", "fc":
+		if p := shell.ParseFlags(args, "", ""); p.Has("c", "d") {
+			s.Add(detector.EmptyFile)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// find judges find and fd.
+func (s rules) find(args []shell.Field, in shell.Stream) {
+	for i := 0; i < len(args); i++ {
+		switch a := args[i].Text; a {
+		case "-delete":
+			s.Add(detector.RecursiveDelete)
+		case "--help", "-help", "--version":
+			return
+		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
+			end := i + 1
+			for end < len(args) && args[end].Text != ";" && (args[end].Text != "+" || args[end-1].Text != "{}") {
+				end++
+			}
+			cmd := append([]shell.Field(nil), args[i+1:end]...)
+			for j := range cmd {
+				if cmd[j].Text == "{}" {
+					cmd[j].Text, cmd[j].Unknown = shell.Hole, true
+				}
+			}
+			if strings.HasPrefix(a, "-x") || strings.HasPrefix(a, "-X") || strings.HasPrefix(a, "--") {
+				cmd = append(cmd, shell.Field{Text: shell.Hole, Unknown: true})
+			}
+			s.Command(cmd, shell.Stream{})
+			i = end
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-newer", "-type", "-user", "-group", "-perm", "-size", "-mtime", "-printf", "-fprint", "-fprintf", "-lname":
+			if i++; (a == "-fprint" || a == "-fprintf") && i < len(args) {
+				s.WriteTo(args[i])
+			}
+		}
+	}
+}
+
+func (s rules) dd(args []shell.Field) {
+	var from, to shell.Field
+	count, help := "", false
+	for i, a := range args {
+		key, value, _ := strings.Cut(a.Text, "=")
+		switch key {
+		case "if":
+			from = shell.Field{Text: value, Unknown: a.Unknown, Reads: a.Reads}
+		case "of":
+			to = shell.Field{Text: value, Unknown: a.Unknown}
+		case "count":
+			count = value
+		case "--help", "--version":
+			help = i == 0
+		}
+	}
+	if help || to.Text == "" {
+		return
+	}
+	if shell.IsCredential(from.Text) {
+		s.Add(detector.CredentialRead)
+	}
+	s.WriteTo(to)
+	if !strings.HasPrefix(to.Text, "/dev/") && (shell.OneOf(from.Text, "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/full") || count == "0") {
+		s.Add(detector.EmptyFile)
+	}
+}
+
+// copies judges cp, mv, ln, install, rsync and scp.
+func (s rules) copies(name string, args []shell.Field, in shell.Stream) {
+	short, long := "tSgmo", "target-directory suffix mode owner group backup"
+	switch name {
+	case "rsync":
+		short, long = "efBMT", "rsh exclude include exclude-from include-from files-from rsync-path filter bwlimit log-file temp-dir partial-dir chmod port timeout password-file backup-dir suffix compare-dest link-dest max-size min-size"
+	case "scp":
+		short, long = "cFiJlDoPSX", ""
+	}
+	p := shell.ParseFlags(args, short, long)
+	if p.Help {
+		return
+	}
+	if dir, ok := p.Value("t", "target-directory"); ok && name != "rsync" && name != "scp" {
+		p.Args = append(p.Args, dir)
+	}
+	if len(p.Args) < 2 {
+		return
+	}
+	from, to := p.Args[:len(p.Args)-1], p.Args[len(p.Args)-1]
+	remote := false
+	if name == "rsync" || name == "scp" {
+		for _, key := range [...]string{"e", "rsh", "rsync-path", "S"} {
+			if cmd, ok := p.Value(key); ok {
+				s.MaybeRun(cmd.Text)
+			}
+		}
+		for _, o := range p.Values {
+			if o.Name == "o" {
+				s.sshOption(o.Value.Text)
+			}
+		}
+		at := strings.IndexByte(to.Text, ':')
+		remote = at > 0 && !strings.Contains(to.Text[:at], "/")
+	}
+	if name == "rsync" {
+		if p.Dry("n", "dry-run") {
+			return
+		}
+		for _, n := range p.Names {
+			if strings.HasPrefix(n, "delete") || strings.HasPrefix(n, "del") || n == "remove-source-files" || n == "remove-sent-files" {
+				s.Add(detector.RecursiveDelete)
+			}
+		}
+	}
+	for _, a := range from {
+		if shell.IsCredential(a.Text) && name != "ln" {
+			if s.Add(detector.CredentialRead); remote {
+				s.Add(detector.Exfiltration)
+			}
+		}
+	}
+	if mode, ok := p.Value("m", "mode"); ok && name == "install" {
+		s.chmod([]shell.Field{mode, to})
+	}
+	if name == "mv" && to.Text == "/dev/null" {
+		s.Add(detector.ForcedDelete)
+		return
+	}
+	if name == "ln" && len(from) > 0 && shell.IsStartup(to.Text) || name != "ln" {
+		s.WriteTo(to)
+	}
+	if shell.IsStartup(to.Text) && len(from) > 0 && remote {
+		s.Add(detector.Persistence)
+	}
+	if strings.HasPrefix(to.Text, "/dev/") || to.Text == "" {
+		return
+	}
+	for _, a := range from {
+		switch {
+		case shell.OneOf(a.Text, "/dev/null", "/dev/zero"):
+			s.Add(detector.EmptyFile)
+		case !a.Unknown && !to.Unknown:
+			s.CopyFile(a.Text, to.Text)
+		}
+	}
+}
+
+func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
+	p := shell.ParseFlags(args, "fCTIX", "file directory files-from use-compress-program checkpoint-action to-command exclude")
+	if name == "rclone" && p.Dry("n", "dry-run") || name != "tar" && p.Dry("dry-run", "dryrun") || p.Help {
+		return
+	}
+	switch name {
+	case "tar", "gtar", "bsdtar":
+		if p.Has("remove-files") {
+			for _, n := range p.Names {
+				if len(n) > 4 && shell.Abbreviates(n, "remove-files") {
+					s.Add(detector.RecursiveDelete)
+				}
+			}
+		}
+		for _, o := range p.Values {
+			switch {
+			case shell.Abbreviates(o.Name, "checkpoint-action"):
+				if text, ok := strings.CutPrefix(o.Value.Text, "exec="); ok {
+					s.Run(text, shell.Stream{})
+				}
+			case shell.Abbreviates(o.Name, "to-command"), shell.Abbreviates(o.Name, "use-compress-program"), o.Name == "I":
+				s.MaybeRun(o.Value.Text)
+			}
+		}
+		for _, a := range p.Args {
+			if shell.IsCredential(a.Text) {
+				s.Add(detector.CredentialRead)
+			}
+		}
+	case "zip":
+		if p.Has("m", "move", "d", "delete") && len(p.Args) > 0 {
+			s.Add(detector.ForcedDelete)
+		}
+		for _, a := range p.Args {
+			if shell.IsCredential(a.Text) {
+				s.Add(detector.CredentialRead)
+			}
+		}
+	case "7z", "7za":
+		for _, a := range args {
+			if a.Text == "-sdel" {
+				s.Add(detector.ForcedDelete)
+			}
+		}
+	case "rclone":
+		if shell.OneOf(p.Arg(0), "delete", "purge", "sync", "deletefile", "rmdir", "rmdirs", "cleanup", "move", "moveto") {
+			s.Add(detector.RecursiveDelete)
+		}
+	default:
+		if p.Any("rm", "rb", "del", "delete", "delete-file-version", "delete-bucket", "delete-key") || p.Any("rsync", "sync", "mirror") && p.Has("d", "delete", "delete-removed", "remove") {
+			s.Add(detector.Teardown)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package command
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// git judges git: what rewrites or deletes refs, and what discards changes that
+// were never committed.
+func (s rules) git(args []shell.Field, in shell.Stream) {
+	clean := false // clean.requireForce is off
+	for len(args) > 0 {
+		a := args[0].Text
+		if len(a) < 2 || a[0] != '-' {
+			break
+		}
+		args = args[1:]
+		switch a {
+		case "--help", "--version", "-h", "-v":
+			return
+		case "-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--exec-path":
+			if a == "--exec-path" || len(args) == 0 {
+				continue
+			}
+			value := args[0]
+			args = args[1:]
+			if a == "-c" {
+				clean = s.gitConfig(value) || clean
+			}
+		default:
+			if strings.HasPrefix(a, "-c") {
+				clean = s.gitConfig(shell.Field{Text: a[2:]}) || clean
+			}
+		}
+	}
+	if len(args) == 0 {
+		return
+	}
+	if args[0].Unknown {
+		s.Add(detector.Opaque)
+		return
+	}
+	s.gitVerb(args[0].Text, args[1:], in, clean)
+}
+
+// gitConfig judges a setting, which may be a command. It reports whether clean needs no force.
+func (s rules) gitConfig(f shell.Field) bool {
+	key, value, _ := strings.Cut(f.Code(), "=")
+	key = strings.ToLower(key)
+	s.gitSetting(key, value)
+	return key == "clean.requireforce" && shell.OneOf(strings.ToLower(value), "false", "0", "no", "off")
+}
+
+func (s rules) gitSetting(key, value string) {
+	switch {
+	case strings.HasPrefix(value, "!"):
+		s.MaybeRun(value[1:])
+	case strings.HasPrefix(key, "alias."):
+		s.MaybeRun("git " + value)
+	case strings.HasPrefix(key, "filter."), strings.HasSuffix(key, "pager"), strings.HasSuffix(key, "editor"), strings.HasSuffix(key, "command"), strings.HasSuffix(key, ".cmd"),
+		strings.HasSuffix(key, "askpass"), strings.HasSuffix(key, "textconv"), strings.HasSuffix(key, "fsmonitor"), strings.HasSuffix(key, "external"), strings.HasPrefix(key, "pager."):
+		s.MaybeRun(value)
+	case key == "core.hookspath":
+		s.Add(detector.Persistence)
+	}
+}
+
+func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean bool) {
+	short, long := "m", "message"
+	switch verb {
+	case "push":
+		short, long = "o", "repo push-option receive-pack exec recurse-submodules"
+	case "clean":
+		short, long = "e", "exclude"
+	case "checkout", "switch":
+		short, long = "bBcC", "conflict orphan create force-create"
+	case "restore":
+		short, long = "s", "source conflict pathspec-from-file"
+	case "commit", "tag":
+		short, long = "mFCctuS", "message file reuse-message reedit-message author date template fixup squash"
+	case "gc", "reflog":
+		short, long = "", "expire expire-unreachable"
+	case "rebase":
+		short, long = "xsXC", "exec onto strategy strategy-option"
+	case "branch":
+		short, long = "u", "set-upstream-to sort format contains merged no-merged points-at"
+	case "grep", "log":
+		return
+	}
+	p := shell.ParseFlags(args, short, long)
+	for _, n := range p.Names {
+		if n == "help" || n == "h" && verb != "log" {
+			return
+		}
+	}
+	if verb == "push" || verb == "clean" || verb == "rm" || verb == "reflog" || verb == "prune" || verb == "add" || verb == "fetch" || verb == "mv" {
+		if p.Dry("n", "dry-run") {
+			return
+		}
+	}
+	switch verb {
+	case "push":
+		s.gitPush(&p)
+	case "reset":
+		if p.Has("hard") && !p.Has("help") || p.Has("merge") && !p.Has("mixed") {
+			s.Add(detector.GitWorktree)
+		}
+	case "clean":
+		if p.Has("f", "force") || clean && !p.Has("i", "interactive") {
+			s.Add(detector.GitWorktree)
+		}
+	case "checkout":
+		s.gitCheckout(args, &p)
+	case "restore":
+		if (!p.Has("S", "staged") || p.Has("W", "worktree")) && (len(p.Args) > 0 || p.Has("pathspec-from-file")) && !p.Has("p", "patch") {
+			s.Add(detector.GitWorktree)
+		}
+	case "switch":
+		if p.Has("discard-changes", "f", "force") && !p.Has("p") {
+			s.Add(detector.GitWorktree)
+		}
+		if p.Has("C", "force-create") {
+			s.Add(detector.GitHistory)
+		}
+	case "checkout-index":
+		if p.Has("f", "force") {
+			s.Add(detector.GitWorktree)
+		}
+	case "read-tree":
+		if p.Has("reset") && p.Has("u") {
+			s.Add(detector.GitWorktree)
+		}
+	case "stash":
+		if shell.OneOf(p.Arg(0), "drop", "clear") {
+			s.Add(detector.GitHistory)
+		}
+	case "rm":
+		if !p.Has("cached") && (len(p.Args) > 0 || p.Has("pathspec-from-file")) {
+			if s.Add(detector.ForcedDelete); p.Has("r") {
+				s.Add(detector.RecursiveDelete)
+			}
+		}
+	case "branch":
+		if p.Has("D") || p.Has("d", "delete") && p.Has("f", "force") || p.Has("M", "C") || p.Has("f", "force") && len(p.Args) > 0 {
+			s.Add(detector.GitHistory)
+		}
+	case "tag":
+		if len(p.Args) > 0 && p.Has("d", "delete", "f", "force") && !p.Has("l", "list", "v", "verify") {
+			s.Add(detector.GitHistory)
+		}
+	case "reflog":
+		if shell.OneOf(p.Arg(0), "expire", "delete", "drop") {
+			s.Add(detector.GitHistory)
+		}
+	case "gc":
+		if when, ok := p.Value("prune"); ok && !shell.OneOf(when.Text, "never", "2.weeks.ago") || p.Has("prune") && !ok {
+			s.Add(detector.GitHistory)
+		}
+	case "prune", "filter-branch", "filter-repo", "replace", "fast-import", "lfs-prune":
+		if verb != "replace" && verb != "fast-import" || p.Has("f", "force", "d", "delete") {
+			s.Add(detector.GitHistory)
+		}
+		for _, a := range p.Args {
+			if verb == "filter-branch" {
+				s.MaybeRun(a.Text)
+			}
+		}
+		if verb == "filter-branch" {
+			for i, a := range args {
+				if strings.HasSuffix(a.Text, "-filter") && i+1 < len(args) {
+					s.MaybeRun(args[i+1].Text)
+				}
+			}
+		}
+	case "update-ref":
+		if p.Has("d", "stdin") || len(p.Args) > 1 {
+			s.Add(detector.GitHistory)
+		}
+	case "symbolic-ref":
+		if p.Has("d", "delete") {
+			s.Add(detector.GitHistory)
+		}
+	case "worktree":
+		if p.Arg(0) == "remove" && p.Has("f", "force") {
+			s.Add(detector.GitWorktree)
+		}
+	case "submodule":
+		switch p.Arg(0) {
+		case "deinit":
+			if p.Has("f", "force") {
+				s.Add(detector.GitWorktree)
+			}
+		case "foreach":
+			for i, a := range args {
+				if a.Text == "foreach" {
+					rest := args[i+1:]
+					for len(rest) > 0 && shell.OneOf(rest[0].Text, "--recursive", "--quiet", "-q") {
+						rest = rest[1:]
+					}
+					s.Run(shell.Join(rest), shell.Stream{})
+					break
+				}
+			}
+		}
+	case "bisect":
+		if p.Arg(0) == "run" {
+			for i, a := range args {
+				if a.Text == "run" {
+					s.Command(args[i+1:], shell.Stream{})
+					break
+				}
+			}
+		}
+	case "rebase":
+		if cmd, ok := p.Value("x", "exec"); ok {
+			s.Run(cmd.Code(), shell.Stream{})
+		}
+	case "notes":
+		if shell.OneOf(p.Arg(0), "remove", "prune") && !p.Dry("n", "dry-run") {
+			s.Add(detector.GitHistory)
+		}
+	case "lfs":
+		if p.Arg(0) == "prune" && !p.Dry("dry-run", "d") {
+			s.Add(detector.GitHistory)
+		}
+	case "config":
+		if len(p.Args) > 1 {
+			i := 0
+			if p.Args[0].Text == "set" {
+				i = 1
+			}
+			if i+1 < len(p.Args) {
+				s.gitSetting(strings.ToLower(p.Args[i].Text), p.Args[i+1].Code())
+			}
+		}
+	case "credential":
+		if p.Arg(0) == "fill" {
+			s.Add(detector.CredentialRead)
+		}
+	}
+}
+
+func (s rules) gitPush(p *shell.Flags) {
+	for _, n := range p.Names {
+		switch {
+		case n == "f", n == "d", n == "force", n == "delete", n == "prune", n == "mirror", len(n) > 1 && (shell.Abbreviates(n, "delete") || shell.Abbreviates(n, "prune") || shell.Abbreviates(n, "mirror") || shell.Abbreviates(n, "force")),
+			strings.HasPrefix(n, "force-w") && strings.HasPrefix("force-with-lease", n):
+			s.Add(detector.GitHistory)
+		}
+	}
+	for i, a := range p.Args {
+		if strings.HasPrefix(a.Text, "+") || i > 0 && strings.HasPrefix(a.Text, ":") && len(a.Text) > 1 {
+			s.Add(detector.GitHistory)
+		}
+	}
+}
+
+// gitCheckout tells a switch to a branch, which git refuses if it would lose
+// changes, from the restoring of paths, which it does not.
+func (s rules) gitCheckout(args []shell.Field, p *shell.Flags) {
+	if p.Has("f", "force") {
+		s.Add(detector.GitWorktree)
+		return
+	}
+	if p.Has("B") {
+		s.Add(detector.GitHistory)
+		return
+	}
+	if p.Has("b", "t", "track", "orphan", "detach", "d", "l", "p", "patch") {
+		return
+	}
+	for i, a := range args {
+		if a.Text == "--" {
+			if i+1 < len(args) {
+				s.Add(detector.GitWorktree)
+			}
+			return
+		}
+	}
+	if p.Has("pathspec-from-file") || len(p.Args) > 1 || p.Has("ours", "theirs") && len(p.Args) > 0 || len(p.Args) == 1 && isPathspec(p.Args[0]) {
+		s.Add(detector.GitWorktree)
+	}
+}
+
+// isPathspec reports whether a word is rather a path than a branch.
+func isPathspec(f shell.Field) bool {
+	a := f.Text
+	if f.Glob || strings.ContainsAny(a, "*?[") || strings.HasPrefix(a, ":") || strings.HasPrefix(a, "/") || strings.HasSuffix(a, "/") {
+		return true
+	}
+	if a == "." || a == ".." || strings.HasPrefix(a, "./") || strings.HasPrefix(a, "../") {
+		return true
+	}
+	at := strings.LastIndexByte(a, '.')
+	return at > 0 && shell.OneOf(a[at+1:], "go", "md", "py", "js", "ts", "tsx", "jsx", "mjs", "c", "h", "cc", "cpp", "hpp", "rs", "java", "kt", "rb", "php", "sh", "txt", "json", "yaml", "yml", "toml",
+		"html", "css", "scss", "sql", "lock", "xml", "cfg", "ini", "conf", "log", "env", "csv", "tf", "mod", "sum", "swift", "proto", "vue", "svelte", "rst", "lua", "pl", "ex", "exs")
+}
+
+func (s rules) otherVCS(name string, args []shell.Field) {
+	p := shell.ParseFlags(args, "mrR", "message rev repository")
+	bad := name == "bfg"
+	switch name {
+	case "hg":
+		bad = shell.OneOf(p.Arg(0), "strip", "purge", "revert", "rollback", "clean") || shell.OneOf(p.Arg(0), "update", "up", "checkout", "co") && p.Has("C", "clean") || p.Arg(0) == "push" && p.Has("f", "force")
+		bad = bad && !p.Dry("n", "dry-run")
+	case "svn":
+		bad = shell.OneOf(p.Arg(0), "revert", "delete", "del", "remove", "rm") || p.Arg(0) == "cleanup" && p.Has("remove-unversioned", "remove-ignored")
+		if p.Has("keep-local") {
+			bad = false
+		}
+	case "jj":
+		bad = shell.OneOf(p.Arg(0), "abandon", "restore") || p.Arg(0) == "op" && shell.OneOf(p.Arg(1), "restore", "abandon") || p.Arg(0) == "bookmark" && p.Arg(1) == "delete"
+	}
+	if bad {
+		s.Add(detector.GitHistory)
+	}
+}

@@ -1,0 +1,155 @@
+package infra
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+const containerValues = "env env-file user workdir name volume network publish entrypoint label mount host config context platform memory cpus hostname file project-name project-directory profile index detach-keys pull restart cap-add device ip log-driver shm-size tmpfs ulimit add-host dns gpus ipc pid security-opt signal filter"
+
+// Docker judges docker, podman and compose.
+func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
+	args = shell.AfterOptions(args, "HlcfpD", containerValues)
+	compose := strings.HasSuffix(name, "compose")
+	if len(args) > 0 && args[0].Text == "compose" {
+		compose = true
+		args = shell.AfterOptions(args[1:], "fp", containerValues)
+	}
+	if len(args) == 0 {
+		return
+	}
+	verb := args[0].Text
+	group := ""
+	if !compose && shell.OneOf(verb, "container", "image", "volume", "network", "system", "builder", "buildx", "context", "stack", "service", "swarm", "node", "secret", "config", "plugin", "pod", "manifest", "trust", "machine") && len(args) > 1 {
+		group, args = verb, args[1:]
+		verb = args[0].Text
+	}
+	if args[0].Unknown {
+		s.Add(detector.Opaque)
+		return
+	}
+	args = args[1:]
+	p := shell.ParseFlags(args, "eutvns", containerValues)
+	for _, n := range p.Names {
+		if n == "help" && !shell.OneOf(verb, "exec", "run") {
+			return
+		}
+	}
+	switch verb {
+	case "exec", "run", "create":
+		rest := shell.AfterOptions(args, "euwvpnlhmcG", containerValues)
+		if verb != "exec" {
+			for i, a := range args[:len(args)-len(rest)] {
+				if a.Text == "--entrypoint" && i+1 < len(args) && trigger.Runs(shell.BaseName(args[i+1].Text)) && len(rest) > 0 {
+					s.Command(append([]shell.Field{args[i+1]}, rest[1:]...), in)
+					return
+				}
+				if cmd, ok := strings.CutPrefix(a.Text, "--entrypoint="); ok && trigger.Runs(shell.BaseName(cmd)) && len(rest) > 0 {
+					s.Command(append([]shell.Field{{Text: cmd}}, rest[1:]...), in)
+					return
+				}
+			}
+		}
+		if len(rest) > 1 {
+			if rest = rest[1:]; rest[0].Text == "--" {
+				rest = rest[1:]
+			}
+			s.Command(rest, in)
+		}
+	case "rm", "rmi", "remove", "prune", "delete":
+		if compose || !p.Dry("dry-run") && (len(p.Args) > 0 || verb == "prune") {
+			if compose && p.Dry("dry-run") {
+				return
+			}
+			s.Add(detector.Teardown)
+		}
+	case "kill":
+		if sig, ok := p.Value("s", "signal"); !ok || strings.Contains(strings.ToUpper(sig.Text), "KILL") || sig.Text == "9" {
+			s.Add(detector.Kill)
+		}
+	case "down":
+		if compose && (p.Has("v", "volumes", "rmi") || p.Has("remove-orphans")) && !p.Dry("dry-run") {
+			s.Add(detector.Teardown)
+		}
+	case "leave", "reset":
+		if group == "swarm" || group == "system" || group == "machine" {
+			s.Add(detector.Teardown)
+		}
+	case "system", "volume":
+	}
+}
+
+// Kubectl judges kubectl and oc.
+func Kubectl(s *shell.Shell, args []shell.Field, in shell.Stream) {
+	const long = "namespace context cluster kubeconfig user server token as container output selector filename field-selector patch type replicas timeout grace-period image"
+	rest := shell.AfterOptions(args, "nsc", long)
+	if len(rest) == 0 {
+		return
+	}
+	if rest[0].Unknown {
+		s.Add(detector.Opaque)
+		return
+	}
+	verb := rest[0].Text
+	p := shell.ParseFlags(rest[1:], "nclofp", long)
+	for _, n := range p.Names {
+		if (n == "help" || n == "h") && verb != "exec" {
+			return
+		}
+	}
+	dry := false
+	for i, n := range p.Names {
+		if n != "dry-run" {
+			continue
+		}
+		dry = true
+		if v, ok := p.Value("dry-run"); ok && shell.OneOf(v.Text, "none", "false") {
+			dry = false
+		}
+		_ = i
+	}
+	switch verb {
+	case "exec", "run", "debug", "rsh":
+		for i, a := range rest {
+			if a.Text == "--" {
+				s.Command(rest[i+1:], in)
+				return
+			}
+		}
+		cmd := shell.AfterOptions(rest[1:], "ncf", long+" image")
+		if len(cmd) > 1 {
+			s.Command(shell.AfterOptions(cmd[1:], "nc", long), in)
+		}
+	case "delete":
+		if !dry {
+			s.Add(detector.Teardown)
+		}
+	case "drain", "evict":
+		if !dry {
+			s.Add(detector.Teardown)
+		}
+	case "replace":
+		if p.Has("force") && !dry {
+			s.Add(detector.Teardown)
+		}
+	case "apply":
+		if p.Has("prune") && !dry {
+			for _, n := range p.Names {
+				if n == "prune" {
+					s.Add(detector.Teardown)
+				}
+			}
+		}
+	case "scale":
+		if n, ok := p.Value("replicas"); ok && n.Text == "0" && !dry {
+			s.Add(detector.Teardown)
+		}
+	case "get":
+		if _, ok := p.Value("o", "output"); ok && len(p.Args) > 0 && (strings.HasPrefix(p.Args[0].Text, "secret")) {
+			s.Add(detector.CredentialRead)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package infra
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// Stops judges what stops the host, a service or a session.
+func Stops(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
+	verb := p.Arg(0)
+	switch name {
+	case "shutdown":
+		if !p.Has("c", "k", "show") {
+			s.Add(detector.Shutdown)
+		}
+	case "reboot", "halt", "poweroff":
+		if !p.Has("w", "wtmp-only") {
+			s.Add(detector.Shutdown)
+		}
+	case "pm-suspend", "pm-hibernate", "logoff":
+		s.Add(detector.Shutdown)
+	case "init", "telinit":
+		if shell.OneOf(verb, "0", "1", "6", "S", "s") {
+			s.Add(detector.Shutdown)
+		}
+	case "systemctl":
+		switch {
+		case shell.OneOf(verb, "reboot", "poweroff", "halt", "kexec", "rescue", "emergency", "suspend", "hibernate", "exit", "isolate", "soft-reboot", "hybrid-sleep"):
+			s.Add(detector.Shutdown)
+		case shell.OneOf(verb, "stop", "disable", "mask"):
+			s.Add(detector.Teardown)
+		case verb == "kill":
+			for i, a := range args {
+				if strings.Contains(strings.ToUpper(a.Text), "KILL") && a.Text != "kill" || a.Text == "-s9" || a.Text == "9" && i > 0 || a.Text == "--signal=9" {
+					s.Add(detector.Kill)
+				}
+			}
+		}
+	case "service", "rc-service", "initctl", "sv", "supervisorctl", "monit":
+		if p.Any("stop", "down", "shutdown", "force-stop") {
+			s.Add(detector.Teardown)
+		}
+	case "loginctl":
+		if strings.HasPrefix(verb, "terminate-") || strings.HasPrefix(verb, "kill-") {
+			s.Add(detector.Kill)
+		}
+	case "pm2":
+		if shell.OneOf(verb, "kill", "delete", "del", "stop", "flush") {
+			s.Add(detector.Teardown)
+		}
+	case "zellij":
+		if shell.OneOf(verb, "kill-session", "kill-all-sessions", "delete-session", "delete-all-sessions", "k", "ka", "d", "da") {
+			s.Add(detector.Kill)
+		}
+	case "launchctl":
+		switch {
+		case shell.OneOf(verb, "load", "bootstrap", "submit", "enable", "setenv"):
+			s.Add(detector.Persistence)
+		case shell.OneOf(verb, "unload", "bootout", "remove", "kill", "reboot", "stop", "disable"):
+			s.Add(detector.Teardown)
+		}
+	case "kexec":
+		if p.Has("e", "exec") {
+			s.Add(detector.Shutdown)
+		}
+	case "rundll32":
+		if strings.Contains(strings.ToLower(shell.Join(args)), "shutdown") {
+			s.Add(detector.Shutdown)
+		}
+	case "brew":
+		if shell.OneOf(verb, "uninstall", "remove", "rm", "untap") && !p.Dry("n", "dry-run") {
+			s.Add(detector.Teardown)
+		}
+	}
+}
+
+// Host judges the firewall, accounts and packages.
+func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
+	bad := false
+	verb := p.Arg(0)
+	switch name {
+	case "iptables", "ip6tables":
+		bad = p.Has("F", "flush", "X", "delete-chain")
+		for i, a := range args {
+			bad = bad || a.Text == "-P" && i+2 < len(args) && args[i+2].Text == "ACCEPT"
+		}
+	case "nft":
+		bad = p.Any("flush", "delete")
+	case "ufw":
+		bad = p.Any("disable", "reset") && !p.Dry("dry-run")
+	case "firewall-cmd":
+		bad = p.Has("panic-on", "complete-reload")
+	case "userdel", "deluser", "groupdel", "delgroup":
+		bad = len(p.Args) > 0
+	case "usermod":
+		bad = p.Has("L", "lock")
+	case "passwd":
+		bad = p.Has("d", "delete", "l", "lock")
+	case "swapoff":
+		bad = p.Has("a", "all")
+	case "setenforce":
+		bad = shell.OneOf(strings.ToLower(verb), "0", "permissive")
+	case "auditctl":
+		bad = p.Has("D")
+		for i, a := range args {
+			bad = bad || a.Text == "-e" && i+1 < len(args) && args[i+1].Text == "0"
+		}
+	case "ip":
+		bad = p.Any("flush") || p.Any("netns") && p.Any("delete", "del")
+	case "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "snap", "flatpak", "apk":
+		bad = shell.OneOf(verb, "remove", "purge", "autoremove", "autopurge", "erase", "del", "uninstall", "rm") && !p.Dry("s", "simulate", "dry-run", "just-print", "no-act", "assumeno")
+	case "pacman":
+		bad = p.Has("R", "remove") && !p.Has("p", "print")
+	case "rpm":
+		bad = p.Has("e", "erase") && !p.Has("test", "q", "query")
+	case "dpkg":
+		bad = p.Has("P", "purge", "r", "remove") && !p.Dry("dry-run", "simulate", "no-act")
+	case "rmmod":
+		bad = p.Has("f", "force")
+	case "umount":
+		bad = p.Has("a", "all")
+	case "sysctl":
+		bad = strings.Contains(shell.Join(args), "sysrq") && false
+	}
+	if bad {
+		s.Add(detector.Teardown)
+	}
+}

@@ -1,0 +1,115 @@
+// Package infra says what commands do to infrastructure: clouds, clusters,
+// containers, services, packages, accounts.
+//
+// A command is Teardown if it deletes something there, or stops or removes what
+// others rely on. The functions take the arguments of one program, and the shell
+// that calls it: containers and clusters run commands, which go back to it.
+//
+// The files, from the top: infra, container, host.
+package infra
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// TearsDown applies the rules about infrastructure.
+func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
+	p := shell.ParseFlags(args, "", "")
+	for _, a := range args {
+		if shell.OneOf(a.Text, "--help", "-help", "-h") {
+			return true
+		}
+	}
+	bad := false
+	switch name {
+	case "terraform", "tofu", "terragrunt", "opentofu", "cdktf":
+		single := func(flag string) bool {
+			for _, a := range args {
+				if a.Text == flag || a.Text == "-"+flag || strings.HasPrefix(a.Text, flag+"=") && !strings.HasSuffix(a.Text, "=false") {
+					return true
+				}
+			}
+			return false
+		}
+		switch {
+		case single("-help"):
+		case p.Any("plan", "show", "validate", "fmt", "output"):
+		case p.Any("destroy", "taint", "force-unlock"):
+			bad = true
+		case p.Any("apply"):
+			bad = single("-destroy") || single("-auto-approve")
+		case p.Any("state"):
+			bad = p.Any("rm", "push") && !single("-dry-run")
+		case p.Any("workspace"):
+			bad = p.Any("delete")
+		}
+	case "pulumi":
+		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm"
+	case "cdk", "sam", "serverless", "sls", "eksctl", "kops", "kind", "k3d", "minikube", "vercel", "netlify", "firebase", "wrangler", "doctl", "linode-cli", "hcloud", "scw", "ibmcloud",
+		"oci", "railway", "render", "supabase", "amplify", "eb", "copilot", "civo", "vultr-cli", "gcloud", "az", "consul", "etcdctl", "vault", "nomad", "argocd", "flux", "istioctl",
+		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "kafka-topics", "kafka-topics.sh", "rabbitmqctl", "nix":
+		for _, a := range p.Args {
+			w := a.Text
+			if at := strings.LastIndexByte(w, ':'); at >= 0 {
+				w = w[at+1:] // heroku apps:destroy
+			}
+			switch strings.ToLower(w) {
+			case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "delete-cluster", "delete_vhost", "delete_queue", "force_reset", "purge_queue":
+				bad = true
+			default:
+				lower := strings.ToLower(w)
+				bad = bad || strings.HasPrefix(lower, "delete-") || strings.HasPrefix(lower, "purge-") || shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
+			}
+		}
+		for _, n := range p.Names {
+			bad = bad || strings.HasPrefix(name, "kafka-topics") && n == "delete"
+			if shell.OneOf(n, "dry-run", "dryrun", "check", "validate-only", "what-if", "preview") {
+				return true
+			}
+		}
+	case "helm", "helmfile", "helm3":
+		bad = p.Any("uninstall", "delete", "del", "un", "destroy") && !p.Dry("dry-run")
+	case "aws":
+		for i, a := range p.Args {
+			verb := a.Text
+			if i == 0 && len(p.Args) > 1 {
+				continue
+			}
+			for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-"} {
+				bad = bad || strings.HasPrefix(verb, prefix)
+			}
+		}
+		if p.Any("s3") {
+			bad = bad || p.Any("rm", "rb") || p.Any("sync") && p.Has("delete")
+			bad = bad && !p.Dry("dryrun")
+		}
+		bad = bad && !p.Dry("dry-run", "generate-cli-skeleton")
+	case "ansible":
+		q := shell.ParseFlags(args, "maiubfle", "module-name args inventory user forks limit extra-vars")
+		module, _ := q.Value("m", "module-name")
+		text, ok := q.Value("a", "args")
+		if ok && !q.Has("C", "check") && (module.Text == "" || shell.OneOf(module.Text, "shell", "command", "raw", "ansible.builtin.shell", "ansible.builtin.command")) {
+			s.Run(text.Code(), shell.Stream{})
+		} else if ok && strings.Contains(text.Text, "state=absent") && !q.Has("C", "check") {
+			s.Add(detector.ForcedDelete)
+		}
+	case "npm", "cargo", "gem", "twine", "pnpm", "yarn":
+		bad = shell.OneOf(p.Arg(0), "unpublish", "yank") && !p.Dry("dry-run")
+		if !bad {
+			return false
+		}
+	case "prisma", "knex", "sequelize", "alembic", "flyway", "liquibase", "artisan", "typeorm", "drizzle-kit", "goose", "migrate", "dbmate", "atlas", "bin/rails":
+		for _, a := range p.Args {
+			bad = bad || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || name == "alembic" && a.Text == "base"
+		}
+	default:
+		return false
+	}
+	if bad {
+		s.Add(detector.Teardown)
+	}
+	return true
+}

@@ -1,0 +1,191 @@
+package command
+
+import (
+	"path"
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// transfers applies the rules about networks.
+func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool {
+	switch name {
+	case "curl":
+		s.curl(args, in)
+	case "wget", "wget2", "aria2c", "axel", "lwp-request", "lynx", "w3m", "http", "https", "xh", "httpie", "fetch", "iwr", "Invoke-WebRequest":
+		s.wget(name, args, in)
+	case "nc", "ncat", "netcat", "socat", "telnet", "nc.traditional", "nc.openbsd":
+		p := shell.ParseFlags(args, "wpsiXxqgGIoPTV", "wait source-port source")
+		if name == "socat" {
+			for _, a := range args {
+				upper := strings.ToUpper(a.Text)
+				if _, cmd, ok := strings.Cut(a.Text, ":"); ok && (strings.HasPrefix(upper, "EXEC:") || strings.HasPrefix(upper, "SYSTEM:")) {
+					s.Add(detector.Exfiltration)
+					cmd, _, _ = strings.Cut(cmd, ",")
+					s.Run(cmd, shell.Stream{})
+				}
+			}
+		}
+		if in.Kind != shell.None && in.Kind != shell.Empty && !p.Has("z") || name != "socat" && p.Has("e", "c", "exec", "sh-exec") {
+			s.Add(detector.Exfiltration)
+		}
+	case "sftp", "ftp", "tftp", "lftp", "smbclient", "ncftpput":
+		for _, a := range args {
+			if shell.IsCredential(a.Text) {
+				s.Add(detector.Exfiltration)
+			}
+			if strings.Contains(a.Text, "put ") {
+				s.Add(detector.Exfiltration)
+			}
+		}
+		if in.Kind == shell.Text && strings.Contains(in.Text, "put ") {
+			s.Add(detector.Exfiltration)
+		}
+	case "ssh-copy-id":
+		s.Add(detector.Persistence)
+	case "security":
+		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "dump-keychain", "export", "find-generic-password", "find-internet-password") && (p.Has("w", "g", "d") || p.Arg(0) == "export") {
+			s.Add(detector.CredentialRead)
+		} else if strings.HasPrefix(p.Arg(0), "delete-") {
+			s.Add(detector.ForcedDelete)
+		}
+	case "secret-tool", "gopass", "bw":
+		if p := shell.ParseFlags(args, "", ""); shell.OneOf(p.Arg(0), "lookup", "show", "get", "-c") {
+			s.Add(detector.CredentialRead)
+		} else if shell.OneOf(p.Arg(0), "rm", "clear", "delete") {
+			s.Add(detector.ForcedDelete)
+		}
+	case "vim.tiny", "view", "base16", "cmp", "diff", "wc", "file", "stat", "source-highlight", "look", "split", "csplit", "shuf", "zless", "most", "pg", "bzless", "mail", "mailx", "mutt", "sendmail":
+		for _, a := range args {
+			if shell.IsCredential(a.Text) && !shell.OneOf(name, "stat", "file", "wc") {
+				s.Add(detector.CredentialRead)
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (s rules) curl(args []shell.Field, in shell.Stream) {
+	var method shell.Field
+	remoteName, url := false, ""
+	var outs []shell.Field
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		name, value := "", shell.Field{}
+		switch {
+		case strings.HasPrefix(a.Text, "--"):
+			name = a.Text[2:]
+			if n, v, ok := strings.Cut(name, "="); ok {
+				name, value = n, shell.Field{Text: v, Unknown: a.Unknown, From: a.From}
+			} else if i+1 < len(args) && shell.Listed("data data-ascii data-binary data-raw data-urlencode form form-string upload-file request output header user url config cookie cookie-jar user-agent referer max-time connect-timeout retry json proxy cacert cert key write-out", name) {
+				i++
+				value = args[i]
+			}
+		case len(a.Text) > 1 && a.Text[0] == '-':
+			for j := 1; j < len(a.Text); j++ {
+				if c := a.Text[j]; strings.IndexByte("dFToXHuAbcDeEhkKmPQrtUwxyYzC", c) >= 0 && c != 'k' {
+					name, value = string(c), shell.Field{Text: a.Text[j+1:], Unknown: a.Unknown, From: a.From}
+					if value.Text == "" && i+1 < len(args) {
+						i++
+						value = args[i]
+					}
+					break
+				} else if c == 'O' || c == 'J' {
+					remoteName = true
+				}
+			}
+		default:
+			url = a.Text
+		}
+		switch name {
+		case "d", "data", "data-ascii", "data-binary", "data-urlencode", "json":
+			if at := strings.IndexByte(value.Text, '@'); at == 0 || at > 0 && name == "data-urlencode" && !strings.Contains(value.Text[:at], "=") {
+				s.Add(detector.Exfiltration)
+				if shell.IsCredential(value.Text[at+1:]) {
+					s.Add(detector.CredentialRead)
+				}
+			}
+			if value.From&detector.CredentialRead != 0 {
+				s.Add(detector.Exfiltration)
+			}
+		case "F", "form":
+			if _, v, _ := strings.Cut(value.Text, "="); strings.HasPrefix(v, "@") || strings.HasPrefix(v, "<") {
+				s.Add(detector.Exfiltration)
+			}
+		case "T", "upload-file":
+			s.Add(detector.Exfiltration)
+		case "X", "request":
+			method = value
+		case "o", "output":
+			outs = append(outs, value)
+		case "remote-name", "remote-name-all", "O":
+			remoteName = true
+		case "url":
+			url = value.Text
+		case "K", "config":
+			if value.Text == "-" && in.Kind == shell.Unknown {
+				s.Add(detector.Opaque)
+			}
+		case "help", "version":
+			return
+		}
+	}
+	if strings.EqualFold(method.Text, "DELETE") {
+		s.Add(detector.Teardown)
+	}
+	if remoteName {
+		outs = append(outs, shell.Field{Text: urlName(url)})
+	}
+	for _, o := range outs {
+		s.download(o)
+	}
+}
+
+// urlName returns the file name that a download of the URL gets.
+func urlName(url string) string {
+	url, _, _ = strings.Cut(url, "?")
+	url, _, _ = strings.Cut(url, "#")
+	return path.Base(url)
+}
+
+func (s rules) download(f shell.Field) {
+	if f.Text == "" || f.Text == "-" {
+		return
+	}
+	s.Write(f, shell.Stream{Kind: shell.Unknown, From: detector.RemoteExec}, true)
+}
+
+func (s rules) wget(name string, args []shell.Field, in shell.Stream) {
+	p := shell.ParseFlags(args, "OoPUteiaTQwlADRXBx", "output-document output-file directory-prefix user-agent tries timeout header post-data post-file body-data body-file method user password input-file load-cookies dir out")
+	if file, ok := p.Value("post-file", "body-file"); ok && file.Text != "" {
+		for _, n := range p.Names {
+			if len(n) > 3 && (shell.Abbreviates(n, "post-file") && n != "post-data" || shell.Abbreviates(n, "body-file")) {
+				s.Add(detector.Exfiltration)
+			}
+		}
+	}
+	if m, ok := p.Value("method"); ok && strings.EqualFold(m.Text, "DELETE") || shell.OneOf(name, "http", "https", "xh", "httpie") && p.Any("DELETE") {
+		s.Add(detector.Teardown)
+	}
+	if out, ok := p.Value("O", "output-document", "o", "out"); ok {
+		s.download(out)
+		return
+	}
+	dir, _ := p.Value("P", "directory-prefix", "d", "dir")
+	for _, a := range p.Args {
+		if strings.Contains(a.Text, "/") {
+			s.download(shell.Field{Text: path.Join(dir.Text, urlName(a.Text))})
+		}
+	}
+}
+
+// sshOption judges an option of ssh that is a command.
+func (s rules) sshOption(value string) {
+	name, cmd, _ := strings.Cut(value, "=")
+	if shell.OneOf(strings.ToLower(name), "proxycommand", "localcommand", "knownhostscommand", "remotecommand") {
+		s.Run(cmd, shell.Stream{})
+	}
+}

@@ -1,0 +1,142 @@
+package shell
+
+import (
+	"path"
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// Command judges one command and returns what it prints.
+func (s *Shell) Command(f []Field, in Stream) Stream {
+	if len(f) == 0 {
+		return Stream{Kind: Empty}
+	}
+	if !s.Spend(commandCost+len(f)) || !s.Enter() {
+		return Anything
+	}
+	defer s.Leave()
+	if !s.filling {
+		if filled := fill(f); filled != nil {
+			s.filling = true
+			s.Command(filled, in)
+			s.filling = false
+		}
+	}
+	w := f[0]
+	name := BaseName(w.Text)
+	if w.Unknown && strings.Contains(name, Hole) || name == "" && w.Unknown {
+		if !(s.quiet && w.From&detector.More != 0) {
+			s.Add(detector.Opaque | w.From&Runnable)
+		}
+		if w.Split && strings.Trim(w.Text, Hole) == "" {
+			// The first word may be none.
+			if rest := f[1:]; len(rest) > 0 && !rest[0].Unknown && trigger.Has(BaseName(rest[0].Text)) {
+				s.Command(rest, in)
+			}
+		}
+		return Anything
+	}
+	if name == "{}" { // what find or xargs puts in its place
+		s.Add(detector.Opaque)
+		return Anything
+	}
+	if w.Glob {
+		return s.globbed(name, f, in)
+	}
+	if !w.quoted && len(w.Text) > 1 && w.Text[0] == '!' {
+		s.Add(detector.Opaque) // a command of the history
+		return Anything
+	}
+	if fn := s.functions[w.Text]; fn != nil {
+		out := s.callFunction(fn, f[1:], in)
+		s.judgeCommand(name, f, in)
+		return out
+	}
+	if text, ok := s.aliases[w.Text]; ok {
+		delete(s.aliases, w.Text) // an alias is not expanded in itself
+		out := s.above.Run(text+" "+Quote(f[1:]), in)
+		s.aliases[w.Text] = text
+		if !w.quoted {
+			return out
+		}
+	}
+	if len(w.Text) > 1 && w.Text[0] == '-' && !w.quoted {
+		// The options of time, where it is no keyword.
+		return s.judgeCommand("time", append([]Field{{Text: "time"}}, f...), in)
+	}
+	if strings.Contains(w.Text, "/") {
+		s.RunFile(w, f[1:], in, "")
+	}
+	return s.judgeCommand(name, f, in)
+}
+
+// fill returns the words as they are if what is not known in the middle of one
+// is empty, as an unset variable is; nil if that changes nothing.
+func fill(f []Field) []Field {
+	var out []Field
+	for i, w := range f {
+		rest := strings.ReplaceAll(w.Text, Hole, "")
+		// In git's branch:ref an empty branch would mean something else.
+		if !w.Unknown || rest == "" || len(rest) == len(w.Text) || rest[0] == ':' || strings.ContainsAny(rest, "/ \n") {
+			continue
+		}
+		if out == nil {
+			out = append([]Field(nil), f...)
+		}
+		out[i].Text, out[i].Unknown, out[i].Split = rest, false, false
+	}
+	return out
+}
+
+// MaybeCommand judges a command that may not run.
+func (s *Shell) MaybeCommand(f []Field, in Stream) {
+	s.branch++
+	s.Command(f, in)
+	s.branch--
+}
+
+// globbed judges a command word with wildcards: what it matches is not known, so
+// it is Opaque if it could be a command that matters.
+func (s *Shell) globbed(name string, f []Field, in Stream) Stream {
+	pattern := strings.ReplaceAll(name, Hole, "*")
+	for _, cmd := range [...]string{
+		"rm", "rmdir", "unlink", "shred", "dd", "git", "sh", "bash", "dash", "zsh", "ksh", "busybox", "find", "truncate",
+		"kill", "pkill", "killall", "chmod", "chown", "reboot", "shutdown", "halt", "poweroff", "mkfs", "mkfs.ext4", "wipefs",
+		"sudo", "env", "xargs", "python3", "python", "perl", "ruby", "node", "curl", "wget", "nc", "cat", "tee", "cp", "mv",
+		"psql", "mysql", "sqlite3", "docker", "kubectl", "terraform", "tmux", "crontab", "ssh", "base64", "eval", "aws",
+	} {
+		if ok, _ := path.Match(pattern, cmd); ok {
+			s.Add(detector.Opaque)
+			g := append([]Field{{Text: cmd}}, f[1:]...)
+			s.judgeCommand(cmd, g, in)
+		}
+	}
+	return Anything
+}
+
+func (s *Shell) callFunction(f *function, args []Field, in Stream) Stream {
+	if f.active || s.depth >= maxDepth {
+		return Anything
+	}
+	f.active, f.called = true, true
+	s.depth++
+	params, has := s.params, s.hasParams
+	if !s.quiet {
+		s.params, s.hasParams = args, true
+	}
+	out := s.above.statements(f.body, in)
+	s.params, s.hasParams = params, has
+	s.depth--
+	f.active = false
+	return out
+}
+
+// judgeCommand applies the rule of one command by its name and returns what it prints.
+func (s *Shell) judgeCommand(name string, f []Field, in Stream) Stream {
+	if out, ok := s.builtin(name, f, in); ok {
+		return out
+	}
+	return s.programs.Call(s, name, f, in)
+}

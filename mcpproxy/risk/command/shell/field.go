@@ -1,0 +1,133 @@
+package shell
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// A Field is one word of a command after expansion.
+type Field struct {
+	Text    string       // with Hole in place of each part that is not known
+	Unknown bool         // it has such a part
+	Split   bool         // such a part is unquoted: it may be no word or several
+	Glob    bool         // an unquoted wildcard is in it
+	quoted  bool         // quoting is in it
+	From    detector.Set // what running it would be
+	Reads   *Stream      // of a process substitution: what a reader of the file gets
+}
+
+// Hole stands for what is not known.
+const Hole = "\x00"
+
+// stream returns what a reader of the field's text reads.
+func (f Field) stream() Stream {
+	if f.Unknown {
+		return Stream{Kind: Unknown, From: f.From}
+	}
+	st := textOf(f.Text)
+	st.From = f.From
+	return st
+}
+
+// OneOf reports whether s is one of the words.
+func OneOf(s string, words ...string) bool {
+	for _, w := range words {
+		if s == w {
+			return true
+		}
+	}
+	return false
+}
+
+// Join returns the fields as one text, with a space between them, in which a
+// shell reads what is not known as a variable.
+func Join(f []Field) string {
+	var b strings.Builder
+	for i, w := range f {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.Code())
+	}
+	return b.String()
+}
+
+// Code returns the field as text for a shell.
+func (f Field) Code() string { return strings.ReplaceAll(f.Text, Hole, "${_}") }
+
+// BaseName returns the last component of a path, which is the command's name.
+func BaseName(s string) string {
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		s = s[i+1:]
+	}
+	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
+		s = s[i+1:]
+	}
+	if len(s) > 4 && strings.EqualFold(s[len(s)-4:], ".exe") {
+		s = s[:len(s)-4]
+	}
+	return s
+}
+
+// Quote returns the fields as words that a shell reads as the same fields.
+func Quote(f []Field) string {
+	var b strings.Builder
+	for _, w := range f {
+		if w.Unknown {
+			b.WriteString(w.Code() + " ")
+		} else {
+			b.WriteString("'" + strings.ReplaceAll(w.Text, "'", `'\''`) + "' ")
+		}
+	}
+	return b.String()
+}
+
+// IsAssignment reports whether a word has the form NAME=value.
+func IsAssignment(s string) bool {
+	name, _, ok := strings.Cut(s, "=")
+	if !ok || name == "" || name[0] >= '0' && name[0] <= '9' {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; c != '_' && !trigger.IsWordByte(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// AsTyped returns the text as the shell behind a terminal reads it: without NUL, a
+// carriage return as end of line, erased characters gone.
+func AsTyped(text string) string {
+	if !strings.ContainsAny(text, "\x00\r\x08\x7f\x03\x15") {
+		return text
+	}
+	b := make([]byte, 0, len(text))
+	for i := range len(text) {
+		switch c := text[i]; c {
+		case 0:
+		case '\r', 0x03:
+			if i+1 == len(text) || text[i+1] != '\n' {
+				b = append(b, '\n')
+			}
+		case 0x08, 0x7f:
+			if len(b) > 0 && b[len(b)-1] != '\n' {
+				b = b[:len(b)-1]
+			}
+		case 0x15: // the line is erased
+			for len(b) > 0 && b[len(b)-1] != '\n' {
+				b = b[:len(b)-1]
+			}
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+var quotes = strings.NewReplacer("'", "", "\"", "", "\\", "")
+
+// Unquote returns s without the characters that quote.
+func Unquote(s string) string { return quotes.Replace(s) }

@@ -1,0 +1,79 @@
+package shell
+
+import (
+	"path"
+	"strings"
+
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// Open returns what reading the file gives.
+func (s *Shell) Open(f Field) Stream {
+	switch {
+	case f.Reads != nil:
+		return *f.Reads
+	case f.Text == "/dev/null":
+		return Stream{Kind: Empty}
+	case f.Unknown:
+		return Stream{Kind: File, Text: f.Text}
+	}
+	if IsCredential(f.Text) {
+		s.Add(detector.CredentialRead)
+	}
+	if strings.HasPrefix(f.Text, "/dev/tcp/") || strings.HasPrefix(f.Text, "/dev/udp/") {
+		return Stream{Kind: Unknown, From: detector.RemoteExec}
+	}
+	if file, ok := s.files[path.Clean(f.Text)]; ok {
+		return file
+	}
+	return Stream{Kind: File, Text: path.Clean(f.Text)}
+}
+
+// Write judges that a command's output goes to a file.
+func (s *Shell) Write(f Field, body Stream, truncate bool) {
+	s.WriteTo(f)
+	if f.Reads != nil || isStandardDevice(f.Text) {
+		return
+	}
+	if truncate && body.Kind == Empty && !strings.HasPrefix(f.Text, "/dev/") {
+		s.Add(detector.EmptyFile)
+	}
+	if f.Unknown {
+		return
+	}
+	if s.files == nil {
+		s.files = map[string]Stream{}
+	}
+	name := path.Clean(f.Text)
+	if !truncate {
+		if old, ok := s.files[name]; ok {
+			body = old.FollowedBy(body)
+		}
+	}
+	if body.Kind == File {
+		body = Stream{Kind: Unknown, From: body.From}
+	}
+	s.files[name] = body
+}
+
+// WriteTo judges the path that something is written to.
+func (s *Shell) WriteTo(f Field) {
+	name := f.Text
+	switch {
+	case IsDevice(name):
+		s.Add(detector.DeviceWrite)
+	case strings.HasPrefix(name, "/dev/tcp/"), strings.HasPrefix(name, "/dev/udp/"):
+		s.Add(detector.Exfiltration)
+	case name == "/proc/sysrq-trigger":
+		s.Add(detector.Shutdown)
+	case IsStartup(name):
+		s.Add(detector.Persistence)
+	}
+}
+
+// CopyFile makes to have what from has, if that is known.
+func (s *Shell) CopyFile(from, to string) {
+	if file, ok := s.files[path.Clean(from)]; ok {
+		s.files[path.Clean(to)] = file
+	}
+}

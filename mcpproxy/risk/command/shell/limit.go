@@ -1,0 +1,19 @@
+package shell
+
+// The limits of one text. Each keeps the time linear in the length of the text;
+// a text beyond them is Opaque.
+const (
+	MaxText     = 64 << 10 // bytes that are parsed
+	maxDialects = 8 << 10  // bytes that are parsed again as another dialect or line by line
+	MaxValue    = 4096     // bytes of a variable, or of a list of arguments that is read
+
+	budget       = 2 * MaxText // bytes parsed and commands judged
+	parseCost    = 250         // of one parse, next to its bytes
+	commandCost  = 24          // of one command
+	maxDepth     = 24          // texts in texts, calls in calls
+	maxOpeners   = 1500        // brackets and words that nest; the parser recurses on them
+	maxOperators = 6000
+	maxSpaces    = 12000
+	maxItems     = 16 // words of a loop that are tried one by one
+	maxExpanded  = 64 // words that one brace expansion makes
+)

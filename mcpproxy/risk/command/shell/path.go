@@ -1,0 +1,88 @@
+package shell
+
+import (
+	"path"
+	"strings"
+)
+
+// isStandardDevice reports whether the path is a stream or a sink: writing to it
+// changes nothing.
+func isStandardDevice(name string) bool {
+	switch name {
+	case "/dev/null", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/console", "/dev/ptmx", "/dev/log", "-":
+		return true
+	}
+	return strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/dev/pts/") || strings.HasPrefix(name, "/dev/tty") || strings.HasPrefix(name, "/dev/shm/") || strings.HasPrefix(name, "/dev/mqueue/")
+}
+
+// IsDevice reports whether writing to the path could change a disk, memory or hardware.
+func IsDevice(name string) bool {
+	if strings.HasPrefix(name, `\\.\`) || strings.HasPrefix(name, "//./") {
+		return true
+	}
+	if !strings.HasPrefix(name, "/") {
+		return false
+	}
+	name = path.Clean(name)
+	return strings.HasPrefix(name, "/dev/") && !isStandardDevice(name) && !strings.HasPrefix(name, "/dev/tcp/") && !strings.HasPrefix(name, "/dev/udp/") ||
+		strings.HasPrefix(name, "/sys/block/") && strings.HasSuffix(name, "/delete")
+}
+
+// IsCredential reports whether the path usually holds a secret.
+func IsCredential(name string) bool {
+	if len(name) < 4 {
+		return false
+	}
+	base := path.Base(name)
+	switch base {
+	case ".netrc", "_netrc", ".pgpass", ".git-credentials", ".my.cnf", ".pypirc", ".vault-token", "shadow-", "gshadow", "master.passwd", "credentials.tfrc.json", ".htpasswd", "application_default_credentials.json",
+		"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "login.keychain", "login.keychain-db", "key3.db", "key4.db", "logins.json", "wallet.dat", ".env":
+		return true
+	case ".env.local", ".env.production", ".env.prod", ".env.staging", ".env.development", ".env.dev", ".env.test":
+		return true
+	}
+	in := func(dir string) bool {
+		return strings.Contains(name, "/"+dir+"/") || strings.HasPrefix(name, dir+"/")
+	}
+	switch {
+	case strings.HasPrefix(base, "id_") && in(".ssh"):
+		return !strings.HasSuffix(base, ".pub")
+	case in(".ssh") && base == "*", in(".gnupg"), in(".password-store"):
+		return true
+	case base == "credentials" && (in(".aws") || in(".cargo") || in(".gem") || in(".config/doctl")), in(".aws/cli/cache"), in(".aws/sso/cache"):
+		return true
+	case base == "config" && in(".kube"), base == "config.json" && in(".docker"), in(".config/gcloud"), base == "hosts.yml" && in(".config/gh"), base == "accessTokens.json" && in(".azure"):
+		return true
+	case base == "environ" && strings.HasPrefix(name, "/proc/"):
+		return true
+	}
+	return OneOf(path.Clean(name), "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/master.passwd", "/etc/krb5.keytab", "/run/secrets", "/etc/shadow-") || strings.HasPrefix(name, "/run/secrets/") || strings.HasPrefix(name, "/var/run/secrets/") ||
+		strings.HasPrefix(name, "/etc/ssh/ssh_host_") && strings.HasSuffix(name, "_key")
+}
+
+// IsStartup reports whether what is written to the path runs later, or lets somebody in.
+func IsStartup(name string) bool {
+	if len(name) < 4 {
+		return false
+	}
+	base := path.Base(name)
+	switch base {
+	case ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login",
+		".xinitrc", ".xsession", ".xprofile", "authorized_keys", "authorized_keys2", ".gitconfig", ".vimrc", ".tmux.conf", ".inputrc", ".pam_environment", ".forward", "config.fish", "sitecustomize.py", ".pythonrc":
+		return true
+	}
+	in := func(dir string) bool {
+		return strings.Contains(name, "/"+dir+"/") || strings.HasPrefix(name, dir+"/")
+	}
+	if in(".git/hooks") && !strings.HasSuffix(base, ".sample") || in(".config/autostart") || in(".config/systemd") || in("LaunchAgents") || in("LaunchDaemons") || in(".config/fish/conf.d") || in(".ssh") && OneOf(base, "rc", "config", "environment") {
+		return true
+	}
+	clean := path.Clean(name)
+	for _, dir := range [...]string{"/etc/cron", "/var/spool/cron", "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh", "/etc/rc", "/etc/init", "/etc/systemd", "/lib/systemd", "/usr/lib/systemd", "/etc/ld.so.preload",
+		"/etc/ld.so.conf", "/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/pam.d", "/etc/ssh/sshd_config", "/etc/xdg/autostart", "/etc/udev/rules.d", "/etc/anacrontab", "/etc/at.", "/etc/environment", "/etc/update-motd.d", "/etc/apt/apt.conf.d", "/etc/crontab", "/etc/hosts.equiv", "/etc/doas.conf"} {
+		if strings.HasPrefix(clean, dir) {
+			return true
+		}
+	}
+	return false
+}

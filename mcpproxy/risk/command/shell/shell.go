@@ -1,0 +1,197 @@
+package shell
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// New returns a shell in which the programs p can be called.
+func New(p Programs) *Shell {
+	s := &Shell{programs: p, parser: syntax.NewParser()}
+	s.above = s
+	return s
+}
+
+// Judge returns what the text does, and what was left of the budget: less than
+// zero by what the last step took, if the text was too much.
+func (s *Shell) Judge(text string) (found detector.Set, left int) {
+	s.forget()
+	s.budget = budget
+	s.Run(AsTyped(text), Stream{})
+	// A function that was only defined is called by a later text.
+	s.quiet = true
+	s.params, s.hasParams = nil, false
+	for more := true; more; {
+		more = false // calling one can define another
+		for _, name := range slices.Sorted(maps.Keys(s.functions)) {
+			if f := s.functions[name]; !f.called {
+				more = true
+				s.callFunction(f, nil, Stream{})
+			}
+		}
+	}
+	found, left = s.found, s.budget
+	s.forget()
+	return found, left
+}
+
+// Run follows a text that a shell reads from in.
+func (s *Shell) Run(text string, in Stream) Stream {
+	if !s.Enter() {
+		return Anything
+	}
+	defer s.Leave()
+	if !nests(text) {
+		if stmts, ok := s.parse(text); ok {
+			return s.statements(stmts, in)
+		}
+	} else if trigger.Scan(text) != 0 {
+		s.Add(detector.Opaque)
+		return Anything
+	}
+	s.unparsed(text, in)
+	return Anything
+}
+
+// parse parses the text as the first dialect that it is correct in.
+func (s *Shell) parse(text string) ([]*syntax.Stmt, bool) {
+	for _, dialect := range [...]syntax.LangVariant{syntax.LangBash, syntax.LangMirBSDKorn, syntax.LangPOSIX} {
+		if !s.Spend(parseCost + len(text)) {
+			return nil, false
+		}
+		syntax.Variant(dialect)(s.parser)
+		s.reader.Reset(text)
+		f, err := s.parser.Parse(&s.reader, "")
+		if err == nil {
+			return f.Stmts, true
+		}
+		// A shell ends a here-document at the end of the text.
+		var problem syntax.ParseError
+		if errors.As(err, &problem) && strings.HasPrefix(problem.Text, "unclosed here-document") && s.Spend(parseCost+len(text)) {
+			if _, rest, ok := strings.Cut(problem.Text, "`"); ok {
+				s.reader.Reset(text + "\n" + strings.TrimSuffix(rest, "`") + "\n")
+				if f, err := s.parser.Parse(&s.reader, ""); err == nil {
+					return f.Stmts, true
+				}
+			}
+		}
+		if len(text) > maxDialects {
+			break
+		}
+	}
+	return nil, false
+}
+
+// nests reports whether the text could nest so deep, or is made of so many
+// operators, that parsing it would take too long.
+func nests(text string) bool {
+	if len(text) < maxOpeners {
+		return false
+	}
+	openers, operators, spaces := 0, 0, 0
+	start := 0
+	for i := range len(text) {
+		switch c := text[i]; c {
+		case '(', '{', '[', '`', '!', '+', '-':
+			if c != '-' && c != '+' || i > 0 && text[i-1] == c {
+				openers++
+			}
+		case '|', '&', ';', '<', '>', '$', '\n':
+			operators++
+		case ' ', '\t':
+			spaces++
+		}
+		if trigger.IsWordByte(text[i]) {
+			continue
+		}
+		switch text[start:i] {
+		case "if", "while", "until", "for", "case", "select", "time", "coproc", "function", "do", "then", "else", "elif":
+			openers++
+		}
+		start = i + 1
+	}
+	return openers > maxOpeners || operators > maxOperators || spaces > maxSpaces
+}
+
+// unparsed judges a text that no dialect accepts: line by line, and by its words
+// where a line is not accepted either.
+func (s *Shell) unparsed(text string, in Stream) {
+	if trigger.Scan(text) == 0 {
+		return
+	}
+	if isBomb(text) {
+		s.Add(detector.ForkBomb)
+	}
+	if len(text) > maxDialects {
+		s.Add(detector.Opaque)
+		return
+	}
+	s.branch++
+	defer func() { s.branch-- }()
+	if strings.Contains(text, "((") {
+		// What the parser takes for arithmetic is a subshell in a substitution.
+		if stmts, ok := s.parse(strings.ReplaceAll(text, "((", "( (")); ok {
+			s.statements(stmts, in)
+			return
+		}
+	}
+	text = strings.ReplaceAll(text, "\\\n", "")
+	if !strings.Contains(strings.TrimSpace(text), "\n") {
+		s.words(text)
+		return
+	}
+	for line := range strings.Lines(text) {
+		if stmts, ok := s.parse(line); ok {
+			s.statements(stmts, in)
+		} else {
+			s.words(line)
+		}
+	}
+}
+
+// words judges a line that does not parse by its words. It is Opaque if one of
+// them is a trigger.
+func (s *Shell) words(line string) {
+	if s.programs.Line(s, line) {
+		return
+	}
+	plain := Unquote(line)
+	if trigger.Scan(plain)&trigger.Word == 0 && !strings.Contains(plain, "$") {
+		return
+	}
+	for w := range strings.FieldsFuncSeq(plain, func(r rune) bool { return r > 0x7f || !trigger.IsWordByte(byte(r)) }) {
+		if trigger.Has(w) && !trigger.IsWeak(w) {
+			s.Add(detector.Opaque)
+			break
+		}
+	}
+	for part := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune(";|&(){}\n`", r) }) {
+		var fields []Field
+		for w := range strings.FieldsSeq(Unquote(part)) {
+			if strings.ContainsAny(w, "$`") {
+				fields = append(fields, Field{Text: Hole, Unknown: true})
+			} else {
+				fields = append(fields, Field{Text: w})
+			}
+		}
+		s.Command(fields, Anything)
+	}
+}
+
+// isBomb reports whether the text is a fork bomb without the spaces that a shell
+// needs, as it is often written.
+func isBomb(text string) bool {
+	if len(text) > 256 {
+		return false
+	}
+	text = strings.Join(strings.Fields(text), "")
+	name, rest, ok := strings.Cut(text, "(){")
+	return ok && name != "" && strings.HasPrefix(rest, name+"|"+name+"&}")
+}

@@ -1,0 +1,368 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// statements follows commands in sequence.
+func (s *Shell) statements(list []*syntax.Stmt, in Stream) Stream {
+	out := Stream{Kind: Empty}
+	for _, st := range list {
+		out = out.FollowedBy(s.statement(st, in))
+	}
+	return out
+}
+
+// maybe follows commands that may not run.
+func (s *Shell) maybe(list []*syntax.Stmt, in Stream) Stream {
+	s.branch++
+	defer func() { s.branch-- }()
+	return s.statements(list, in)
+}
+
+// A target is a file that a command's output goes to.
+type target struct {
+	path     Field
+	fd       string
+	truncate bool
+}
+
+func (s *Shell) statement(st *syntax.Stmt, in Stream) Stream {
+	if st == nil || !s.Spend(commandCost) {
+		return Anything
+	}
+	outer := s.stdin
+	s.stdin = in
+	var targets []target
+	read := false
+	for _, r := range st.Redirs {
+		fd, before := "", in
+		if r.N != nil {
+			fd = r.N.Value
+		}
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			in, read = s.document(r), true
+		case syntax.WordHdoc:
+			f := s.joined(r.Word)
+			in, read = f.stream(), true
+			if in.Kind == Text {
+				in.Text += "\n"
+			}
+		case syntax.RdrIn:
+			in, read = s.Open(s.joined(r.Word)), true
+		case syntax.RdrInOut:
+			f := s.joined(r.Word)
+			targets = append(targets, target{path: f, fd: fd})
+			in, read = s.Open(f), true
+		case syntax.DplIn:
+			if f := s.joined(r.Word); f.Text != "0" && f.Text != "-" {
+				in = Anything
+			}
+		case syntax.DplOut:
+			f := s.joined(r.Word)
+			if !f.Unknown && strings.Trim(f.Text, "0123456789-") != "" {
+				targets = append(targets, target{path: f, fd: fd, truncate: true})
+			} else if f.Text == "2" && (fd == "" || fd == "1") {
+				// Output that goes to standard error is not what a pipe reads.
+				targets = append(targets, target{path: Field{Text: "/dev/stderr"}, fd: fd})
+			}
+		case syntax.AppOut, syntax.AppAll:
+			targets = append(targets, target{path: s.joined(r.Word), fd: fd})
+		default:
+			targets = append(targets, target{path: s.joined(r.Word), fd: fd, truncate: true})
+		}
+		if fd != "" && fd != "0" {
+			in = before // another file descriptor is not standard input
+		}
+	}
+	s.stdin = in
+	var out Stream
+	if st.Cmd == nil && read && len(targets) <= 1 {
+		out = in // $(< file)
+	} else if st.Background {
+		out = s.inSubshell(false, func() Stream { return s.node(st.Cmd, in) })
+	} else {
+		out = s.node(st.Cmd, in)
+	}
+	for _, t := range targets {
+		body := out
+		if t.fd != "" && t.fd != "1" {
+			body = Anything
+		}
+		if st.Cmd == nil {
+			body = Stream{Kind: Empty}
+			if read {
+				body = in
+			}
+		}
+		s.Write(t.path, body, t.truncate)
+		if t.fd == "" || t.fd == "1" {
+			out = Stream{Kind: Empty}
+		}
+	}
+	s.stdin = outer
+	return out
+}
+
+func (s *Shell) node(c syntax.Command, in Stream) Stream {
+	if s.budget < 0 {
+		return Anything
+	}
+	switch c := c.(type) {
+	case nil:
+		return Stream{Kind: Empty}
+	case *syntax.CallExpr:
+		return s.call(c, in)
+	case *syntax.BinaryCmd:
+		return s.binary(c, in)
+	case *syntax.Block:
+		return s.statements(c.Stmts, in)
+	case *syntax.Subshell:
+		return s.inSubshell(false, func() Stream { return s.statements(c.Stmts, in) })
+	case *syntax.IfClause:
+		out := Stream{Kind: Empty}
+		for ; c != nil; c = c.Else {
+			out = out.FollowedBy(s.maybe(c.Cond, in)).FollowedBy(s.maybe(c.Then, in))
+		}
+		return out.OrUnknown()
+	case *syntax.WhileClause:
+		if isEndless(c) {
+			s.Add(detector.ForkBomb)
+		}
+		return s.loop(func() Stream {
+			out := s.maybe(c.Cond, in)
+			return out.FollowedBy(s.maybe(c.Do, in))
+		})
+	case *syntax.ForClause:
+		return s.forClause(c, in)
+	case *syntax.CaseClause:
+		s.joined(c.Word)
+		out := Stream{Kind: Empty}
+		for _, item := range c.Items {
+			for _, p := range item.Patterns {
+				s.substitutions(p)
+			}
+			out = out.FollowedBy(s.maybe(item.Stmts, in))
+		}
+		return out.OrUnknown()
+	case *syntax.TimeClause:
+		return s.statement(c.Stmt, in)
+	case *syntax.CoprocClause:
+		return s.inSubshell(false, func() Stream { return s.statement(c.Stmt, Anything) })
+	case *syntax.FuncDecl:
+		s.define(c)
+		return Stream{Kind: Empty}
+	case *syntax.DeclClause:
+		for _, a := range c.Args {
+			s.assign(a)
+		}
+		return Stream{Kind: Empty}
+	default: // tests and arithmetic
+		s.substitutions(c)
+		return Stream{Kind: Empty}
+	}
+}
+
+func (s *Shell) binary(c *syntax.BinaryCmd, in Stream) Stream {
+	switch c.Op {
+	case syntax.Pipe, syntax.PipeAll:
+		return s.inSubshell(true, func() Stream {
+			out := s.statement(c.X, in)
+			if out.Kind == None {
+				out.Kind = Unknown
+			}
+			return s.statement(c.Y, out)
+		})
+	}
+	out := s.statement(c.X, in)
+	s.branch++
+	defer func() { s.branch-- }()
+	return out.FollowedBy(s.statement(c.Y, in))
+}
+
+// loop follows a loop's body twice, because the second turn sees what the first one assigned.
+func (s *Shell) loop(body func() Stream) Stream {
+	s.loops++
+	defer func() { s.loops-- }()
+	out := body()
+	if s.loops <= 2 {
+		body()
+	}
+	return out.OrUnknown()
+}
+
+func (s *Shell) forClause(c *syntax.ForClause, in Stream) Stream {
+	iter, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		s.substitutions(c.Loop)
+		return s.loop(func() Stream { return s.maybe(c.Do, in) })
+	}
+	items := s.params
+	all := s.hasParams
+	if iter.InPos.IsValid() {
+		items, all = s.fields(iter.Items), true
+	}
+	for _, f := range items {
+		all = all && !f.Unknown && !f.Glob && f.From == 0
+	}
+	if c.Select || !all || len(items) > maxItems {
+		from := detector.Set(0)
+		for _, f := range items {
+			from |= f.From
+		}
+		return s.loop(func() Stream {
+			s.bind(iter.Name.Value, variable{from: from})
+			return s.maybe(c.Do, in)
+		})
+	}
+	if len(items) == 0 {
+		items = []Field{{Unknown: true}} // it may be called with others
+	}
+	s.loops++
+	defer func() { s.loops-- }()
+	out := Stream{Kind: Empty}
+	for _, f := range items {
+		s.bind(iter.Name.Value, variable{values: []string{f.Text}, known: !f.Unknown})
+		out = out.FollowedBy(s.maybe(c.Do, in))
+	}
+	return out
+}
+
+// define keeps a function for its calls and looks for a fork bomb.
+func (s *Shell) define(c *syntax.FuncDecl) {
+	names := c.Names
+	if c.Name != nil {
+		names = append(names, c.Name)
+	}
+	for _, name := range names {
+		if s.functions == nil {
+			s.functions = map[string]*function{}
+		}
+		if old := s.functions[name.Value]; old != nil && !old.called {
+			old.called = true
+			s.callFunction(old, nil, Stream{})
+		}
+		s.functions[name.Value] = &function{body: []*syntax.Stmt{c.Body}}
+		if forks(name.Value, c.Body) {
+			s.Add(detector.ForkBomb)
+		}
+	}
+}
+
+// isEndless reports whether the loop does nothing but start processes for ever.
+func isEndless(c *syntax.WhileClause) bool {
+	if len(c.Cond) != 1 || len(c.Do) == 0 {
+		return false
+	}
+	call, ok := c.Cond[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) != 1 || !OneOf(call.Args[0].Lit(), "true", ":", "false") || c.Until != (call.Args[0].Lit() == "false") {
+		return false
+	}
+	for _, st := range c.Do {
+		if !st.Background {
+			return false
+		}
+	}
+	return true
+}
+
+// forks reports whether the function starts itself at least twice, or in the background.
+func forks(name string, body *syntax.Stmt) bool {
+	calls, found := 0, false
+	isCall := func(st *syntax.Stmt) bool {
+		call, ok := st.Cmd.(*syntax.CallExpr)
+		return ok && len(call.Args) > 0 && call.Args[0].Lit() == name
+	}
+	syntax.Walk(body, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			if isCall(n) {
+				calls++
+				found = found || n.Background
+			}
+		case *syntax.BinaryCmd:
+			pipe := n.Op == syntax.Pipe || n.Op == syntax.PipeAll
+			found = found || pipe && isCall(n.X) && isCall(n.Y)
+		}
+		return true
+	})
+	return found
+}
+
+func (s *Shell) call(c *syntax.CallExpr, in Stream) Stream {
+	s.stdin = in
+	fields := s.fields(c.Args)
+	if len(fields) > 0 && len(c.Assigns) > 0 {
+		// The assignments are the command's environment. One in front of eval lasts that long.
+		before := make([]variable, len(c.Assigns))
+		for i, a := range c.Assigns {
+			if a.Name != nil {
+				before[i] = s.vars[a.Name.Value]
+			}
+			s.assign(a)
+		}
+		out := s.Command(fields, in)
+		for i, a := range c.Assigns {
+			if a.Name != nil {
+				s.bind(a.Name.Value, before[i])
+			}
+		}
+		return out
+	}
+	for _, a := range c.Assigns {
+		s.assign(a)
+	}
+	return s.Command(fields, in)
+}
+
+func (s *Shell) assign(a *syntax.Assign) {
+	if a.Name == nil {
+		if a.Value != nil {
+			// declare "x=y"
+			f := s.joined(a.Value)
+			if name, value, ok := strings.Cut(f.Text, "="); ok && !f.Unknown {
+				s.set(name, variable{values: []string{value}, known: true}, false)
+				s.Assigned(name, value)
+			}
+		}
+		return
+	}
+	if a.Index != nil {
+		s.substitutions(a.Index)
+	}
+	v := variable{known: true}
+	switch {
+	case a.Array != nil:
+		for _, e := range a.Array.Elems {
+			if e.Index != nil {
+				s.substitutions(e.Index)
+				v.known = false
+			}
+			if e.Value == nil {
+				continue
+			}
+			for _, f := range s.fields([]*syntax.Word{e.Value}) {
+				v.values = append(v.values, f.Text)
+				v.known = v.known && !f.Unknown && !f.Glob
+				v.from |= f.From
+			}
+		}
+	case a.Value != nil:
+		f := s.joined(a.Value)
+		v.values, v.known, v.from = []string{f.Text}, !f.Unknown, f.From
+		s.Assigned(a.Name.Value, f.Text)
+	case a.Naked:
+		return
+	default:
+		v.values = []string{""}
+	}
+	if a.Index != nil {
+		v.known = false
+	}
+	s.set(a.Name.Value, v, a.Append)
+}

@@ -1,0 +1,135 @@
+package command
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/detector"
+)
+
+// tmux judges what tmux ends and what it runs or types.
+func (s rules) tmux(args []shell.Field, in shell.Stream) {
+	rest := shell.AfterOptions(args, "cfLST", "")
+	for i, a := range args {
+		if a.Text == "-c" && i+1 < len(args) && len(args)-len(rest) > i {
+			s.RunField(args[i+1], in)
+		}
+	}
+	start := 0
+	for i := 0; i <= len(rest); i++ {
+		if i == len(rest) || rest[i].Text == ";" || strings.HasSuffix(rest[i].Text, ";") && i > start && strings.HasPrefix(rest[start].Text, "kill") {
+			s.tmuxCommand(rest[start:i])
+			start = i + 1
+		}
+	}
+}
+
+func (s rules) tmuxCommand(f []shell.Field) {
+	if len(f) == 0 {
+		return
+	}
+	verb, args := f[0].Text, f[1:]
+	is := func(name, alias string) bool {
+		return verb == alias || len(verb) > 5 && strings.HasPrefix(name, verb)
+	}
+	var cmd []shell.Field
+	for _, a := range args {
+		if a.Text == "--help" {
+			return
+		}
+	}
+	switch {
+	case is("kill-server", "kill-server"), is("kill-session", "kill-ses"), is("kill-window", "killw"), is("kill-pane", "killp"):
+		s.Add(detector.Kill)
+		return
+	case is("respawn-pane", "respawnp"), is("respawn-window", "respawnw"):
+		if p := shell.ParseFlags(args, "cet", ""); p.Has("k") {
+			s.Add(detector.Kill)
+		}
+		cmd = shell.AfterOptions(args, "cet", "")
+	case is("send-keys", "send"):
+		s.tmuxKeys(shell.AfterOptions(args, "tN", ""))
+		return
+	case is("set-buffer", "setb"):
+		return
+	case is("run-shell", "run"), is("if-shell", "if"):
+		cmd = shell.AfterOptions(args, "dt", "")
+		for _, a := range cmd {
+			s.RunField(a, shell.Stream{})
+			s.tmuxCommand([]shell.Field{a})
+		}
+		return
+	case is("new-session", "new"):
+		cmd = shell.AfterOptions(args, "ceFfnstxy", "")
+	case is("new-window", "neww"):
+		cmd = shell.AfterOptions(args, "ceFnt", "")
+	case is("split-window", "splitw"):
+		cmd = shell.AfterOptions(args, "celFtp", "")
+	case is("pipe-pane", "pipep"), is("display-popup", "popup"):
+		cmd = shell.AfterOptions(args, "tcdehsSTwxy", "")
+	case is("set-hook", "set-hook"), is("bind-key", "bind"):
+		cmd = shell.AfterOptions(args, "tTN", "")
+		if len(cmd) > 1 {
+			s.tmuxCommand(cmd[1:])
+			if fields := strings.Fields(cmd[1].Text); len(fields) > 1 {
+				var inner []shell.Field
+				for _, w := range fields {
+					inner = append(inner, shell.Field{Text: shell.Unquote(w)})
+				}
+				s.tmuxCommand(inner)
+			}
+		}
+		return
+	default:
+		return
+	}
+	if len(cmd) == 1 {
+		s.RunField(cmd[0], shell.Stream{})
+	} else if len(cmd) > 1 {
+		s.Command(cmd, shell.Stream{})
+	}
+}
+
+// tmuxKeys judges the text that send-keys types, in which some words name keys.
+func (s rules) tmuxKeys(keys []shell.Field) {
+	var b strings.Builder
+	for _, k := range keys {
+		switch strings.ToLower(k.Text) {
+		case "enter", "c-m", "c-j", "kpenter":
+			b.WriteByte('\n')
+		case "space":
+			b.WriteByte(' ')
+		case "tab", "c-i":
+			b.WriteByte('\t')
+		case "bspace", "c-h":
+			b.WriteByte('\b')
+		case "c-c":
+			b.WriteByte('\x03')
+		case "c-u":
+			b.WriteByte('\x15')
+		case "escape", "up", "down", "left", "right", "home", "end", "c-d", "c-z", "c-l", "c-a", "c-e", "c-k", "c-w", "dc", "ic":
+		default:
+			b.WriteString(k.Code())
+		}
+	}
+	s.Run(shell.AsTyped(b.String()), shell.Stream{})
+}
+
+func (s rules) screen(args []shell.Field, in shell.Stream) {
+	for i, a := range args {
+		if a.Text == "-X" && i+1 < len(args) {
+			switch args[i+1].Text {
+			case "quit", "kill":
+				s.Add(detector.Kill)
+			case "stuff":
+				if i+2 < len(args) {
+					s.Run(shell.AsTyped(strings.NewReplacer("^M", "\n", `\n`, "\n", `\r`, "\n").Replace(args[i+2].Code())), shell.Stream{})
+				}
+			case "exec":
+				s.Command(args[i+2:], shell.Stream{})
+			}
+			return
+		}
+	}
+	s.Command(shell.AfterOptions(args, "cehpsStT", ""), in)
+}

@@ -1,0 +1,50 @@
+package trigger
+
+// triggerWords are the words, in lower case, of which every text that a rule can
+// see has at least one, unless it has syntax that can build one.
+const triggerWords = `
+rm grm srm rmdir grmdir unlink gunlink shred gshred wipe scrub trash rmtrash rimraf del rip truncate gtruncate fallocate dd gdd dcfldd dc3dd
+ddrescue tee sponge delete tar gtar bsdtar zip 7z 7za rsync scp rclone unison gsutil s3cmd s5cmd logrotate journalctl vacuum history fc gio
+kioclient push reset clean checkout restore switch stash branch tag reflog gc filter prune update worktree submodule bisect rebase notes lfs
+symbolic config replace fast credential drop dropdb dropuser psql mysql mariadb sqlite3 sqlite duckdb clickhouse sqlcmd cqlsh usql pgcli
+mycli litecli cockroach snowsql isql sqlplus beeline hive presto trino bq impala mongo mongosh redis valkey influx mysqladmin pg_dropcluster
+pg_resetwal dropcluster alter mkfs mke2fs mkswap newfs newfs_hfs newfs_msdos mkdosfs mkntfs mkudffs mkreiserfs wipefs fdisk sfdisk gdisk
+cfdisk cgdisk sgdisk parted blkdiscard badblocks hdparm nvme mdadm cryptsetup lvremove vgremove pvremove pvcreate lvreduce zpool zfs btrfs
+diskutil flashrom blkzone sg_format tune2fs nwipe e2image partx dmsetup losetup asr bioctl flash_erase flash_eraseall mtd chmod gchmod chown
+chgrp gchown setfacl umask xhost icacls kill gkill pkill killall skill killall5 fuser xkill pidwait taskkill shutdown reboot halt poweroff
+init telinit systemctl initctl loginctl pm2 supervisorctl sv monit zellij abduco launchctl rundll32 kexec logoff iptables ip6tables nft ufw
+firewall userdel deluser groupdel delgroup usermod passwd swapoff pacman rpm dpkg auditctl setenforce rmmod chpasswd umount curl wget wget2
+aria2c axel lwp lynx w3m xh httpie iwr invoke nc ncat netcat socat telnet sftp ftp tftp lftp smbclient ncftpput ssh security secret gopass
+bw mailx mutt sendmail terraform tofu terragrunt opentofu cdktf pulumi cdk sam serverless sls eksctl kops kind k3d minikube vercel netlify
+firebase wrangler doctl linode hcloud scw ibmcloud oci railway render supabase amplify eb copilot civo vultr gcloud az consul etcdctl vault
+nomad argocd flux istioctl rancher velero vagrant virsh vboxmanage multipass fly flyctl heroku aliyun tccli openstack ec2 packer ansible
+kafka rabbitmqctl nix helm helmfile helm3 aws prisma knex sequelize alembic flyway liquibase artisan typeorm drizzle goose migrate dbmate
+atlas microk8s kubecolor podman nerdctl hg svn jj bfg sudo doas nohup setsid builtin chronic ifne fakeroot eatmydata unbuffer catchsegv
+torsocks torify tsocks dbus setpriv busybox toybox rtk linux32 linux64 pipx noglob nocorrect winpty fakechroot daemonize detach disown
+ccache distcc exec_always nice ionice timeout gtimeout gtime stdbuf gstdbuf chroot unshare nsenter pkexec strace ltrace taskset chrt numactl
+prlimit choom firejail perf valgrind heaptrack proot proxychains proxychains4 rlwrap cpulimit xvfb caffeinate systemd faketime sshpass mosh
+npx bunx uvx pnpx direnv poetry pipenv uv hatch rye pdm doppler infisical bundle mise rbenv pyenv nodenv devbox chamber adb lxc incus wsl
+dotenv dotenvx toolbox distrobox env genv autossh dbclient su runuser screen script flock entr expect sg newgrp capsh machinectl batch
+crontab sh bash dash zsh ksh ksh93 mksh ash fish rbash yash tcsh csh pdksh posh bosh oksh eval source command trap alias xargs gxargs
+parallel rush hyperfine mispipe export declare mapfile readarray python python2 python3 pypy pypy3 ipython ipython3 perl ruby irb jruby node
+nodejs deno bun php lua luajit osascript rscript pwsh powershell tclsh groovy julia elixir cmd vim nvim emacs gvim rake rails remove ri
+erase rd clear deltree format initialize stop restart iex vssadmin wbadmin bcdedit diskpart cipher reg schtasks sdelete sdelete64 fsutil sed
+gsed id_rsa id_dsa id_ecdsa id_ed25519 shadow gshadow sudoers credentials netrc _netrc pgpass cnf pypirc htpasswd environ keychain secrets
+gnupg kube tfrc token application_default_credentials key3 key4 logins wallet keytab ssh_host_rsa_key accesstokens dlx rmtree ext4
+prompt_command cp mv gcp gmv install suspend hibernate 777 0777 666 0666 1777 bashrc bash_profile bash_login bash_logout bash_aliases profile zshrc zprofile zshenv zlogin zlogout kshrc mkshrc
+cshrc tcshrc xinitrc xsession xprofile authorized_keys authorized_keys2 gitconfig vimrc inputrc pam_environment forward sitecustomize
+pythonrc etc hooks autostart launchagents launchdaemons conf zdotdir unpublish yank rmi down leave drain evict force replicas terminate
+deregister revoke purge destroy schedule rb autoremove autopurge uninstall undefine archive system getline killp killw respawn respawnp
+respawnw s_client flush irm killses edit compress stuff quit move kerberos proc dump emergency pre commit_msg tasks rc login_keychain
+`
+
+// weakWords are the trigger words that are also common in prose. A text that does
+// not parse is not Opaque for one of them.
+const weakWords = `
+time which type set read less more most start watch make just view at ip table service exec source history install sort script batch screen op k b2
+branch tag filter update notes config replace fast clone go help link login master cache hosts store token secret secrets pass
+mail fetch http https environment wait local export command function alias trap run env init nice lima arch ts perf orb render
+railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
+ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic commit expire read remove stop restart format cipher reg
+cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
+`

@@ -1,0 +1,418 @@
+package command
+
+import (
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command/shell"
+	"auditproxy/mcpproxy/risk/command/trigger"
+)
+
+// env judges env, which is a wrapper with an option whose value is split.
+func (s rules) env(args []shell.Field, in shell.Stream) {
+	for len(args) > 0 {
+		a := args[0].Text
+		switch {
+		case a == "--":
+			args = args[1:]
+		case a == "-S" || a == "--split-string":
+			if len(args) > 1 {
+				s.Run(args[1].Code()+" "+shell.Quote(args[2:]), in)
+			}
+			return
+		case strings.HasPrefix(a, "--split-string="):
+			s.Run(a[len("--split-string="):]+" "+shell.Quote(args[1:]), in)
+			return
+		case a == "--help" || a == "--version":
+			return
+		case len(a) > 1 && a[0] == '-' && !strings.HasPrefix(a, "--"):
+			if at := strings.IndexByte(a, 'S'); at > 0 && !strings.ContainsAny(a[:at], "uC") {
+				s.Run(a[at+1:]+" "+shell.Quote(args[1:]), in)
+				return
+			}
+			args = args[1:]
+			if c := a[len(a)-1]; (c == 'u' || c == 'C') && len(args) > 0 {
+				args = args[1:]
+			}
+		case shell.OneOf(a, "--unset", "--chdir", "--argv0"):
+			args = args[min(2, len(args)):]
+		case strings.HasPrefix(a, "--"):
+			args = args[1:]
+		case shell.IsAssignment(a):
+			name, value, _ := strings.Cut(args[0].Code(), "=")
+			s.Assigned(name, value)
+			args = args[1:]
+		default:
+			s.Command(args, in)
+			return
+		}
+	}
+}
+
+// unknownRunner judges a program that is not known, but is called as those that
+// run another one are: with the command behind "--", exec or run.
+func (s rules) unknownRunner(name string, args []shell.Field, in shell.Stream) {
+	switch name {
+	case "man", "whatis", "apropos", "info", "tldr", "help", "whereis", "hash", "ls", "ll", "npm", "yarn", "pnpm", "cargo", "go", "apt-cache", "gem", "logger", "notify-send", "say", "wall", "cheat", "shellcheck", "shfmt", "test", "[", "pytest", "systemd-analyze", "ps", "pgrep":
+		if !shell.OneOf(name, "npm", "yarn", "pnpm") {
+			return
+		}
+	}
+	for i, a := range args {
+		if !shell.OneOf(a.Text, "--", "exec", "run", "x", "dlx") || i+1 == len(args) {
+			continue
+		}
+		rest := args[i+1:]
+		if rest[0].Text == "--" && len(rest) > 1 {
+			rest = rest[1:]
+		}
+		if !rest[0].Unknown && trigger.Runs(shell.BaseName(rest[0].Text)) {
+			s.Command(rest, in)
+			return
+		}
+	}
+}
+
+// A wrapper is a command that runs another one.
+type wrapper struct {
+	short, long string // options with a value
+	skip        int    // operands in front of the command
+	assigns     bool   // assignments in front of the command
+	text        bool   // the command is joined and parsed by a shell
+	shell       bool   // without a command, a shell reads standard input
+	verb        string // the command follows this operand
+}
+
+// wrapperOf returns how a command runs another one.
+func wrapperOf(name string) (wrapper, bool) {
+	switch name {
+	case "sudo", "sudo-rs":
+		return wrapper{short: "ugpChDRTUrt", long: "user group host prompt chdir chroot role type other-user close-from command-timeout", assigns: true, shell: true}, true
+	case "doas":
+		return wrapper{short: "uC", assigns: true}, true
+	case "nohup", "builtin", "setsid", "chronic", "ifne", "fakeroot", "eatmydata", "unbuffer", "catchsegv", "ts", "torsocks",
+		"torify", "tsocks", "dbus-run-session", "dbus-launch", "setpriv", "busybox", "toybox", "rtk", "linux32", "linux64", "pipx", "noglob",
+		"nocorrect", "-", "winpty", "lima", "orb", "fakechroot", "daemonize", "detach", "disown", "ccache", "distcc", "arch", "exec_always":
+		return wrapper{}, true
+	case "nice":
+		return wrapper{short: "n", long: "adjustment"}, true
+	case "ionice":
+		return wrapper{short: "cnpPu", long: "class classdata"}, true
+	case "timeout", "gtimeout":
+		return wrapper{short: "ks", long: "kill-after signal", skip: 1}, true
+	case "time", "gtime":
+		return wrapper{short: "fo", long: "format output"}, true
+	case "stdbuf", "gstdbuf":
+		return wrapper{short: "ioe", long: "input output error"}, true
+	case "exec":
+		return wrapper{short: "a"}, true
+	case "chroot":
+		return wrapper{long: "userspec groups", skip: 1, shell: true}, true
+	case "unshare":
+		return wrapper{short: "SGRw", long: "map-user map-group propagation setgroups root wd"}, true
+	case "nsenter":
+		return wrapper{short: "tSGrw", long: "target setuid setgid"}, true
+	case "pkexec":
+		return wrapper{long: "user"}, true
+	case "strace", "ltrace":
+		return wrapper{short: "eopsuEaSPOIbX"}, true
+	case "taskset", "chrt":
+		return wrapper{short: "TPD", skip: 1}, true
+	case "numactl", "prlimit", "choom", "firejail", "perf", "valgrind", "heaptrack", "proot":
+		return wrapper{short: "nCNmipqo", long: "cpunodebind membind interleave physcpubind preferred pid"}, true
+	case "proxychains", "proxychains4":
+		return wrapper{short: "f"}, true
+	case "rlwrap", "cpulimit", "xvfb-run", "caffeinate", "start-stop-daemon":
+		return wrapper{short: "aCDfgHilpPqSstwzxuenc", long: "limit pid server-args server-num exec pidfile user chuid name"}, true
+	case "systemd-run":
+		return wrapper{short: "pEuMHt", long: "unit property setenv slice uid gid nice working-directory description machine host service-type on-active on-calendar"}, true
+	case "systemd-inhibit":
+		return wrapper{long: "what who why mode"}, true
+	case "faketime":
+		return wrapper{short: "fp", skip: 1}, true
+	case "sshpass":
+		return wrapper{short: "pfdPv"}, true
+	case "watch":
+		return wrapper{short: "nq", long: "interval equexit", text: true}, true
+	case "mosh":
+		return wrapper{short: "p", skip: 1, text: true}, true
+	case "npx", "bunx", "uvx", "pnpx":
+		return wrapper{short: "p", long: "package"}, true
+	case "direnv":
+		return wrapper{verb: "exec", skip: 1}, true
+	case "poetry", "pipenv", "uv", "hatch", "rye", "pdm", "doppler", "op", "infisical":
+		return wrapper{verb: "run", long: "env-file with python config project"}, true
+	case "bundle", "mise", "rbenv", "pyenv", "nodenv", "devbox":
+		return wrapper{verb: "exec"}, true
+	case "aws-vault", "chamber":
+		return wrapper{verb: "exec", skip: 1}, true
+	case "adb":
+		return wrapper{short: "s", verb: "shell", text: true}, true
+	case "lxc", "incus", "multipass":
+		return wrapper{verb: "exec", skip: 1}, true
+	case "wsl", "dotenv", "dotenvx", "toolbox", "distrobox", "distrobox-enter":
+		return wrapper{short: "fd", long: "distribution user"}, true
+	}
+	return wrapper{}, false
+}
+
+// wrapped judges the command that a wrapper runs.
+func (s rules) wrapped(w wrapper, f []shell.Field, in shell.Stream) shell.Stream {
+	args := f[1:]
+	if w.verb != "" {
+		at := -1
+		for i, a := range args {
+			if a.Text == w.verb {
+				at = i
+				break
+			}
+		}
+		if at < 0 {
+			return shell.Anything
+		}
+		args = args[at+1:]
+	}
+	reads := w.shell && len(args) == 0
+	skip := w.skip
+	for len(args) > 0 {
+		a := args[0].Text
+		switch {
+		case a == "--":
+			args = args[1:]
+			for ; skip > 0 && len(args) > 0; skip-- {
+				args = args[1:]
+			}
+			if w.verb != "" && len(args) > 0 && args[0].Text == "--" {
+				args = args[1:]
+			}
+			return s.inner(w, args, in)
+		case len(a) > 2 && strings.HasPrefix(a, "--"):
+			name, _, has := strings.Cut(a[2:], "=")
+			if name == "help" || name == "version" {
+				return shell.Anything
+			}
+			args = args[1:]
+			if !has && shell.Listed(w.long, name) && len(args) > 0 {
+				args = args[1:]
+			}
+		case len(a) > 1 && a[0] == '-' && !args[0].Unknown:
+			args = args[1:]
+			for j := 1; j < len(a); j++ {
+				if w.shell && (a[j] == 's' || a[j] == 'i') {
+					reads = true
+				}
+				if strings.IndexByte(w.short, a[j]) >= 0 {
+					if j+1 == len(a) && len(args) > 0 {
+						args = args[1:]
+					}
+					break
+				}
+			}
+		case w.assigns && shell.IsAssignment(a):
+			args = args[1:]
+		case skip > 0:
+			args = args[1:]
+			skip--
+		default:
+			return s.inner(w, args, in)
+		}
+	}
+	if reads {
+		s.Feed(in, "")
+	}
+	return shell.Anything
+}
+
+func (s rules) inner(w wrapper, args []shell.Field, in shell.Stream) shell.Stream {
+	if w.text {
+		return s.Run(shell.Join(args), in)
+	}
+	return s.Command(args, in)
+}
+
+// runXargs judges the command that xargs or parallel runs for each item it reads.
+func (s rules) runXargs(f []shell.Field, in shell.Stream) shell.Stream {
+	args := f[1:]
+	if !s.Spend(8 * len(args)) {
+		return shell.Anything
+	}
+	replace := ""
+	for len(args) > 0 {
+		a := args[0].Text
+		if len(a) < 2 || a[0] != '-' {
+			break
+		}
+		args = args[1:]
+		if a == "--" {
+			break
+		}
+		if strings.HasPrefix(a, "--") {
+			name, value, has := strings.Cut(a[2:], "=")
+			if name == "help" || name == "version" {
+				return shell.Anything
+			}
+			if shell.Abbreviates(name, "replace") {
+				if replace = "{}"; has {
+					replace = value
+				}
+			} else if !has && shell.Listed("arg-file delimiter max-args max-chars max-procs max-lines process-slot-var", name) && len(args) > 0 {
+				args = args[1:]
+			}
+			continue
+		}
+		for j := 1; j < len(a); j++ {
+			if strings.IndexByte("IJadELnPsRS", a[j]) >= 0 {
+				value := a[j+1:]
+				if value == "" && len(args) > 0 {
+					value, args = args[0].Text, args[1:]
+				}
+				if a[j] == 'I' || a[j] == 'J' {
+					replace = value
+				}
+				break
+			}
+			if a[j] == 'i' {
+				if replace = a[j+1:]; replace == "" {
+					replace = "{}"
+				}
+				break
+			}
+		}
+	}
+	if len(args) == 0 {
+		return in.OrUnknown() // echo
+	}
+	items := []shell.Field{{Text: shell.Hole, Unknown: true, Split: true, From: in.From}}
+	if in.Kind == shell.Text && len(in.Text) <= shell.MaxValue {
+		items = items[:0]
+		for w := range strings.FieldsSeq(shell.Unquote(in.Text)) {
+			items = append(items, shell.Field{Text: w, From: in.From})
+		}
+		if replace != "" {
+			items = []shell.Field{{Text: strings.TrimSpace(in.Text), From: in.From}}
+		}
+	} else if in.Kind == shell.Empty {
+		items = nil // GNU xargs runs once
+	}
+	cmd := append([]shell.Field(nil), args...)
+	if replace == "" {
+		return s.Command(append(cmd, items...), shell.Anything)
+	}
+	for i := range cmd {
+		if strings.Contains(cmd[i].Text, replace) && len(items) > 0 {
+			cmd[i].Text = strings.ReplaceAll(cmd[i].Text, replace, items[0].Text)
+			cmd[i].Unknown = cmd[i].Unknown || items[0].Unknown
+			cmd[i].From |= items[0].From
+		}
+	}
+	return s.Command(cmd, shell.Anything)
+}
+
+// runParallel judges GNU parallel, which joins its words for a shell.
+func (s rules) runParallel(f []shell.Field, in shell.Stream) shell.Stream {
+	args := f[1:]
+	for len(args) > 0 && len(args[0].Text) > 1 && args[0].Text[0] == '-' {
+		a := args[0].Text
+		args = args[1:]
+		if shell.OneOf(a, "--dry-run", "--dryrun", "--help", "--version") {
+			return shell.Anything
+		}
+		if shell.OneOf(a, "-j", "-a", "-I", "-N", "-n", "-S", "-d", "-C", "--jobs", "--arg-file", "--joblog", "--delay", "--timeout", "--retries", "--colsep", "--sshlogin") && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	at := len(args)
+	for i, a := range args {
+		if shell.OneOf(a.Text, ":::", "::::", ":::+") {
+			at = i
+			break
+		}
+	}
+	cmd := args[:at]
+	if len(cmd) == 0 {
+		for _, a := range args[at:] {
+			if !strings.HasPrefix(a.Text, "::") {
+				s.RunField(a, shell.Stream{})
+			}
+		}
+		if at == len(args) {
+			s.Feed(in, "")
+		}
+		return shell.Anything
+	}
+	text := shell.Join(cmd)
+	if !strings.Contains(text, "{") {
+		text += " {}"
+	}
+	for _, hole := range [...]string{"{}", "{.}", "{/}", "{//}", "{/.}", "{1}"} {
+		if at+1 < len(args) {
+			text = strings.ReplaceAll(text, hole, args[at+1].Code())
+		} else {
+			text = strings.ReplaceAll(text, hole, "${_}")
+		}
+	}
+	return s.Run(text, shell.Anything)
+}
+
+// ssh judges the command that another host runs.
+func (s rules) ssh(args []shell.Field, in shell.Stream) {
+	host := false
+	for len(args) > 0 {
+		a := args[0].Text
+		switch {
+		case a == "--":
+			args = args[1:]
+		case len(a) > 1 && a[0] == '-':
+			args = args[1:]
+			for j := 1; j < len(a); j++ {
+				if strings.IndexByte("BbcDEeFIiJLlmOopQRSWwP", a[j]) < 0 {
+					continue
+				}
+				value := a[j+1:]
+				if value == "" && len(args) > 0 {
+					value, args = args[0].Text, args[1:]
+				}
+				if a[j] == 'o' {
+					s.sshOption(value)
+				}
+				break
+			}
+		case !host:
+			host = true
+			args = args[1:]
+		default:
+			s.Run(shell.Join(args), in)
+			return
+		}
+	}
+	if host {
+		s.Feed(in, "")
+	}
+}
+
+func (s rules) su(args []shell.Field, in shell.Stream) {
+	for i := 0; i < len(args); i++ {
+		a := args[i].Text
+		switch {
+		case shell.OneOf(a, "-c", "--command", "--session-command") || len(a) > 2 && a[0] == '-' && a[1] != '-' && strings.HasSuffix(a, "c"):
+			if i+1 < len(args) {
+				s.RunField(args[i+1], in)
+			}
+			return
+		case strings.HasPrefix(a, "--command="):
+			s.Run(args[i].Code()[len("--command="):], in)
+			return
+		case shell.OneOf(a, "-u", "-g", "-s", "--user", "--group", "--shell"):
+			if i++; a == "-u" || a == "--user" {
+				rest := args[min(i+1, len(args)):]
+				if len(rest) > 0 && rest[0].Text == "--" {
+					rest = rest[1:]
+				}
+				s.Command(rest, in)
+				return
+			}
+		case a == "--help" || a == "--version":
+			return
+		}
+	}
+	s.Feed(in, "")
+}

@@ -1,0 +1,458 @@
+package risk
+
+import (
+	"bytes"
+	"strings"
+
+	"auditproxy/mcpproxy/risk/command"
+	"auditproxy/mcpproxy/risk/detector"
+	"auditproxy/mcpproxy/risk/target"
+	"auditproxy/schemas/jsontext"
+)
+
+// required says which of the required arguments of a tool a call has.
+type required [maxRequired / 64]uint64
+
+// arguments looks at the arguments of a call of t, which start at b[i], and
+// returns the index after them.
+func (w *walk) arguments(t *Tool, i int) int {
+	var has required
+	if i < len(w.b) && w.b[i] == '{' {
+		if i = w.object(i, t, 0, &has); i < 0 {
+			return -1
+		}
+	}
+	for n, name := range t.schema.required {
+		if has[n/64]>>(n%64)&1 == 0 && w.depth < maxLevels {
+			w.push([]byte(name), 0)
+			w.found(detector.MissingArgument)
+			w.pop()
+		}
+	}
+	return i
+}
+
+// The methods below look at one value and return the index after it, -1 if it
+// cannot be read.
+
+// object looks at the object at b[i], which is the value of an argument. has is
+// not nil if its members are the arguments of t.
+func (w *walk) object(i int, t *Tool, of argument, has *required) int {
+	var parts argv // of {"command": "rm", "args": ["-rf", "/"]}
+	i, more := w.b.First(i)
+	for more {
+		lit, value := w.b.Name(i)
+		if value < 0 {
+			return -1
+		}
+		if w.depth == maxLevels {
+			w.found(detector.Opaque)
+			if i = w.b.Skip(value); i < 0 {
+				return -1
+			}
+			i, more = w.b.Next(i, '}')
+			continue
+		}
+		w.push(lit.Inner, 0)
+		name := w.decodedName(lit)
+		arg := w.member(t, name, has)
+		if of&variables != 0 && isLoadedName(view(name)) {
+			w.found(detector.EnvironmentName)
+		}
+		isArgs := string(name) == "args" || string(name) == "arguments" || string(name) == "argv" || string(name) == "parameters"
+		if i = w.value(value, t, arg|of&(commandLine|pathname)); i < 0 {
+			return -1
+		}
+		if v := w.b[value:i]; arg&commandLine != 0 && v[0] == '"' {
+			parts.programs.add(w, v)
+		} else if isArgs {
+			parts.args.add(w, v)
+		}
+		w.pop()
+		i, more = w.b.Next(i, '}')
+	}
+	for _, program := range parts.programs.list[:parts.programs.n] {
+		for _, args := range parts.args.list[:parts.args.n] {
+			w.push(program.name, 0)
+			w.joined(program.value, args.value)
+			w.pop()
+		}
+	}
+	return i
+}
+
+// An argv has what could be programs and their arguments in one object.
+type argv struct{ programs, args candidates }
+
+type candidates struct {
+	list [maxTools]candidate
+	n    int
+}
+
+type candidate struct{ name, value []byte }
+
+// add adds the value of the member at hand.
+func (c *candidates) add(w *walk, value []byte) {
+	if c.n == len(c.list) {
+		w.found(detector.Opaque) // one of them could be hidden among the others
+		return
+	}
+	c.list[c.n] = candidate{w.path[w.depth-1].name, value}
+	c.n++
+}
+
+// decodedName returns the text of a name, good until the next one.
+func (w *walk) decodedName(name jsontext.String) []byte {
+	if name.Plain() {
+		return name.Inner
+	}
+	w.names = name.Append(w.names[:0])
+	return w.names
+}
+
+// member says how to look at the value of a name. has is not nil if it is that
+// of an argument of t.
+func (w *walk) member(t *Tool, name []byte, has *required) (arg argument) {
+	if has == nil {
+		arg = argumentOf(name)
+	} else if p, ok := t.schema.declared[string(name)]; ok {
+		if arg = p.argument; p.required > 0 {
+			has[(p.required-1)/64] |= 1 << ((p.required - 1) % 64)
+		}
+	} else {
+		arg = argumentOf(name)
+		w.undeclared(t, name)
+	}
+	if t.configured != nil {
+		arg |= t.configured[string(name)]
+	}
+	for _, c := range name {
+		if c == 0 {
+			w.found(detector.NULByte)
+			break
+		}
+	}
+	return arg
+}
+
+// undeclared judges the name of an argument that the schema does not list.
+func (w *walk) undeclared(t *Tool, name []byte) {
+	const all = detector.UndeclaredArgument | detector.UnderscoreArgument | detector.More
+	if !t.schema.closed || w.result.Found&all == all {
+		return
+	}
+	for _, re := range t.schema.patterns {
+		if re.Match(name) {
+			return
+		}
+	}
+	w.found(detector.UndeclaredArgument)
+	if len(name) > 0 && name[0] == '_' {
+		w.found(detector.UnderscoreArgument)
+	}
+}
+
+// value looks at the value at b[i].
+func (w *walk) value(i int, t *Tool, arg argument) int {
+	switch w.b[i] {
+	case '"':
+		s, next := w.b.String(i)
+		if next > 0 {
+			w.text(w.decoded(s), t, arg)
+		}
+		return next
+	case '{':
+		return w.object(i, t, arg, nil)
+	case '[':
+		return w.list(i, t, arg)
+	}
+	if next := w.b.Scalar(i); next > i {
+		return next
+	}
+	return -1
+}
+
+// decoded returns the text of a string, good until the next one.
+func (w *walk) decoded(s jsontext.String) []byte {
+	if !s.Escaped {
+		return s.Inner
+	}
+	w.spare = s.Append(w.spare[:0])
+	w.used = max(w.used, len(w.spare))
+	return w.spare
+}
+
+// list looks at the list at b[i].
+func (w *walk) list(i int, t *Tool, arg argument) int {
+	from, n := i, 0
+	lists, strings := arg&list != 0, 0
+	arg &^= list
+	i, more := w.b.First(i)
+	// The words of one command, or several commands.
+	single := more && arg&commandLine != 0 && w.depth > 0 && !isPlural(w.path[w.depth-1].name) && w.isArgv(i)
+	for ; more; n++ {
+		if w.depth == maxLevels {
+			w.found(detector.Opaque)
+			if i = w.b.Skip(i); i < 0 {
+				return -1
+			}
+			i, more = w.b.Next(i, ']')
+			continue
+		}
+		w.push(nil, n)
+		each := arg
+		if w.b[i] == '"' {
+			if strings++; single {
+				each &^= commandLine | typed
+			}
+		}
+		if lists && w.b[i] == '{' {
+			i = w.item(i, t)
+		} else {
+			i = w.value(i, t, each)
+		}
+		if i < 0 {
+			return -1
+		}
+		w.pop()
+		i, more = w.b.Next(i, ']')
+	}
+	if i > 0 && arg&commandLine != 0 && strings > 1 && (single || i-from <= maxJoined) {
+		w.joined(nil, w.b[from:i])
+	}
+	return i
+}
+
+// isArgv reports whether the list whose first element is at b[i] is a command
+// and its arguments, not a list of commands.
+func (w *walk) isArgv(i int) bool {
+	if w.b[i] != '"' {
+		return false
+	}
+	s, next := w.b.String(i)
+	if next < 0 || bytes.IndexByte(s.Inner, ' ') >= 0 {
+		return false
+	}
+	next, more := w.b.Next(next, ']')
+	return more && w.b[next] == '"'
+}
+
+func isPlural(name []byte) bool {
+	return len(name) > 1 && name[len(name)-1]|0x20 == 's' && string(name) != "keys"
+}
+
+// joined judges a program and a list of its arguments, or a text, as one command.
+func (w *walk) joined(program, args []byte) {
+	w.argv = w.argv[:0]
+	if program != nil {
+		w.argv = jsontext.AppendUnquote(w.argv, program)
+	}
+	if args[0] == '"' {
+		w.argv = jsontext.AppendUnquote(append(w.argv, ' '), args)
+	}
+	eachElement(args, func(value []byte) bool {
+		if value[0] != '"' {
+			return true
+		}
+		if len(w.argv) > 0 {
+			w.argv = append(w.argv, ' ')
+		}
+		w.argv = append(w.argv, '\'')
+		s, _ := jsontext.Lenient(value).String(0)
+		for _, c := range w.decoded(s) {
+			if c == '\'' {
+				w.argv = append(w.argv, `'\'`...)
+			}
+			w.argv = append(w.argv, c)
+		}
+		w.argv = append(w.argv, '\'')
+		return true
+	})
+	w.command(view(w.argv), maxJoined)
+}
+
+// item looks at the item at b[i] of a list of operations. If it names a tool it
+// is a call of that tool.
+func (w *walk) item(i int, t *Tool) int {
+	if w.batches == maxBatches {
+		w.found(detector.Opaque)
+		return w.value(i, t, 0)
+	}
+	w.batches++
+	defer func() { w.batches-- }()
+	var names [maxTools][]byte
+	named := 0
+	end, more := w.b.First(i)
+	for more {
+		name, value := w.b.Name(end)
+		if value < 0 {
+			return -1
+		}
+		if end = w.b.Skip(value); end < 0 {
+			return -1
+		}
+		if w.b[value] == '"' && isNamed(w.decodedName(name), "tool") {
+			if named == maxTools {
+				w.found(detector.Opaque)
+				copy(names[:], names[1:])
+				named--
+			}
+			names[named] = w.b[value:end]
+			named++
+		}
+		end, more = w.b.Next(end, '}')
+	}
+	if named == 0 {
+		return w.value(i, t, 0)
+	}
+	for _, name := range names[:named] {
+		inner := w.toolOf(text(name))
+		if r := &w.result; inner.Category.rank() > r.Category.rank() {
+			r.Category, r.Source = inner.Category, inner.Source
+		}
+		w.result.Conflict = w.result.Conflict || inner.Conflict
+		end = w.call(i, inner)
+	}
+	return end
+}
+
+// isNamed reports whether a name is want for some server: those in Go ignore
+// case.
+func isNamed(name []byte, want string) bool { return bytes.EqualFold(name, []byte(want)) }
+
+func (w *walk) toolOf(name string) *Tool {
+	if w.tool != nil {
+		if t := w.tool(name); t != nil {
+			return t
+		}
+	}
+	if w.last == nil || w.last.Name != name {
+		w.last = w.a.Tool(name, nil)
+	}
+	return w.last
+}
+
+// call looks at the members of an item that calls t.
+func (w *walk) call(i int, t *Tool) int {
+	called := false
+	i, more := w.b.First(i)
+	for more {
+		name, value := w.b.Name(i)
+		if value < 0 {
+			return -1
+		}
+		if w.depth == maxLevels {
+			w.found(detector.Opaque)
+			if i = w.b.Skip(value); i < 0 {
+				return -1
+			}
+			i, more = w.b.Next(i, '}')
+			continue
+		}
+		w.push(name.Inner, 0)
+		switch decoded := w.decodedName(name); {
+		case isNamed(decoded, "tool"):
+			i = w.b.Skip(value)
+		case isNamed(decoded, "arguments") && w.b[value] == '{':
+			called = true
+			i = w.arguments(t, value)
+		default:
+			i = w.value(value, t, argumentOf(decoded))
+		}
+		if i < 0 {
+			return -1
+		}
+		w.pop()
+		i, more = w.b.Next(i, '}')
+	}
+	if !called && w.depth < maxLevels {
+		w.push([]byte("arguments"), 0)
+		w.arguments(t, len(w.b))
+		w.pop()
+	}
+	return i
+}
+
+// text looks at a string.
+func (w *walk) text(s []byte, t *Tool, arg argument) {
+	if bytes.IndexByte(s, 0) >= 0 {
+		w.found(detector.NULByte)
+	}
+	if len(s) == 0 {
+		return
+	}
+	if arg&encoded != 0 && (s[0] == '{' || s[0] == '[') {
+		w.json(s, t, arg)
+		return
+	}
+	if s[0] == '[' && arg&(commandLine|pathname|address|variables) != 0 && len(s) <= maxList && jsontext.Valid(s) {
+		s = bytes.Clone(s)
+		w.json(s, t, arg) // a list as a string, as some servers read it
+	}
+	v := view(s)
+	if arg&variables != 0 && hasLoadedName(v) || arg&variable != 0 && t.setsEnv && isLoadedName(v) {
+		w.found(detector.EnvironmentName)
+	}
+	isCommand := arg&commandLine != 0 || arg&typed != 0 && t.executes || arg&setting != 0 && t.setsOption
+	if isCommand {
+		w.command(v, len(v))
+	} else if i := bytes.IndexByte(s, '#'); i >= 0 {
+		w.format(v[i:])
+	}
+	_, file := target.CutFile(v)
+	if file || arg&pathname != 0 || arg&maybePath != 0 && target.IsPath(v) {
+		if d := w.a.place.Detect(v, &w.files); d != 0 {
+			w.found(d)
+		}
+	}
+	if !isCommand && (arg&address != 0 || strings.Contains(v[:min(len(v), 16)], ":")) && target.IsPrivateURL(v, arg&address != 0) {
+		w.found(detector.PrivateAddress)
+	}
+}
+
+// command judges a text that a shell runs, of at most longest bytes. Parsing
+// takes much longer than reading, so a call has so much parsed, and no more.
+func (w *walk) command(text string, longest int) {
+	if command.Matters(text) {
+		w.parses--
+		w.parsed += len(text)
+		if w.parses < 0 || w.parsed > maxParsed || len(text) > longest {
+			w.found(detector.Opaque)
+			return
+		}
+	}
+	if d := w.a.commands.Detect(text); d != 0 {
+		w.found(d)
+	}
+}
+
+// format judges the commands in a format of tmux, which expands #(command) in
+// many arguments: names, titles, directories.
+func (w *walk) format(s string) {
+	from := strings.Index(s, "#(")
+	if from < 0 {
+		return
+	}
+	s = s[from+2:]
+	if end := strings.LastIndexByte(s, ')'); end >= 0 {
+		s = s[:end]
+	}
+	w.command(s, len(s))
+}
+
+// json looks at the value in a string that the server reads as JSON.
+func (w *walk) json(s []byte, t *Tool, arg argument) {
+	if w.encoded == maxEncoded {
+		w.found(detector.Opaque)
+		return
+	}
+	w.encoded++
+	outer := w.b
+	w.b = bytes.Clone(s) // decoding reuses s
+	depth := w.depth
+	if i := w.value(0, t, arg); i < 0 && w.depth > depth {
+		w.depth = depth // it is no JSON, and nobody reads it
+	}
+	w.b = outer
+	w.encoded--
+}
