@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func BenchmarkHostile(b *testing.B) {
 		"name: \"a,\\\\isql ", "token=`API key: ", "tokens:\n - Fernet('", "fill('token= ", "(password)VALUES('"} {
 		b.Run(unit, func(b *testing.B) {
 			r := newRedactor(b, redact.Config{})
-			raw, out := []byte(`{"a":"`+strings.Repeat(unit, 64<<10/len(unit))+`"}`), make([]byte, 0, 256<<10)
+			raw, out := fmt.Appendf(nil, `{"a":%q}`, strings.Repeat(unit, 64<<10/len(unit))), make([]byte, 0, 256<<10)
 			for b.Loop() {
 				out, _ = r.AppendArgs(out[:0], raw)
 			}

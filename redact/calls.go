@@ -199,9 +199,15 @@ func (s *scanner) typedIn(first, i int) bool {
 	if next > 0 && next < len(t) && t[next] == ',' {
 		v, _ = s.literal(next+1, maxArgument, maxOther)
 	} else {
-		from := first
-		for from > s.from && first-from < 2*maxPairName && t[from-1] != ';' && t[from-1] != '\n' {
+		// Of the statement before, no more than the last word and the byte before it.
+		from, least, word := first, max(s.from, first-2*maxPairName), false
+		for from > least && t[from-1] != ';' && t[from-1] != '\n' {
 			from--
+			isWord := classes[t[from]]&isName != 0
+			if word && !isWord {
+				break
+			}
+			word = word || isWord && t[from] != '.'
 		}
 		about = t[from:first]
 	}

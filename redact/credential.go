@@ -33,6 +33,7 @@ type scanner struct {
 	windows  []span // where credentials of known formats may be
 	given    span   // known to be a credential by the text's position
 	unwrap   *unwrapper
+	decoded  [2][]byte // of unescaped
 	// unordered reports whether a span was added before or behind others.
 	unordered bool
 	open      bool // for tests: no gate skips anything

@@ -62,7 +62,8 @@ const maxLevels = 3
 // quotes are escapes: their structure shows only after decoding.
 func (s *scanner) escaped(levels int) {
 	t, u := s.text, s.unwrapper()
-	found := len(s.found)
+	s.merge()
+	whole, found := 0, len(s.found) // the next span to compare strings with, and how many there are
 	for i := 0; i < len(t); i++ {
 		if t[i] != '"' {
 			continue
@@ -71,6 +72,12 @@ func (s *scanner) escaped(levels int) {
 		i = s.closing(i, 0)
 		if from >= i || bytes.IndexByte(t[from:i], '\\') < 0 {
 			continue
+		}
+		for whole < found && s.found[whole].to < i {
+			whole++
+		}
+		if whole < found && s.found[whole].from <= from {
+			continue // it is redacted whole
 		}
 		u.text, u.at = u.text[:0], u.at[:0]
 		for k := from; k < i; k++ {
@@ -196,7 +203,7 @@ func (s *scanner) word(from, to int, raw []span) {
 	if done < to {
 		u.text = append(u.text, s.text[done:to]...)
 	}
-	u.text = append(u.text[:0], unescaped(u.text)...)
+	u.text = append(u.text[:0], s.unescaped(u.text)...)
 	if u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat)); len(u.inner.found) > 0 {
 		s.found = append(s.found, span{from, to})
 	}
@@ -228,16 +235,27 @@ func isEscape(b []byte) bool {
 }
 
 // unescaped decodes b if it has the escapes of JSON or of URLs, at every level,
-// as strings in strings have them.
-func unescaped(b []byte) []byte {
-	for range 4 {
-		if bytes.IndexByte(b, '\\') >= 0 {
-			b = jsontext.AppendUnquote(nil, b)
-		} else if bytes.IndexByte(b, '%') >= 0 {
-			b = appendPercent(nil, b)
-		} else {
-			break
+// as strings in strings have them: in b's memory or, until the next call, in
+// the scanner's.
+func (s *scanner) unescaped(b []byte) []byte {
+	for n := range 4 {
+		json, url := false, false
+		for _, c := range b {
+			json, url = json || c == '\\', url || c == '%'
 		}
+		to := &s.decoded[n%2]
+		switch {
+		case json:
+			*to = jsontext.AppendUnquote((*to)[:0], b)
+		case url:
+			*to = appendPercent((*to)[:0], b)
+		default:
+			return b
+		}
+		if len(*to) == len(b) && bytes.Equal(*to, b) {
+			break // there is nothing to decode
+		}
+		b = *to
 	}
 	return b
 }

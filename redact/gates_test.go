@@ -243,3 +243,20 @@ func FuzzGates(f *testing.F) {
 	g := newGates(f)
 	f.Fuzz(func(t *testing.T, text string) { g.check(t, text) })
 }
+
+// TestHostileTextsAllocateLittle guards the names in hostile texts: what is
+// decoded, folded or compared for each of them needs memory once, not once a
+// name.
+func TestHostileTextsAllocateLittle(t *testing.T) {
+	r, err := New(Config{Key: bytes.Repeat([]byte{7}, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size, most = 16 << 10, 200
+	for _, unit := range slices.Concat(hostileUnits, []string{"password%3Dname=password ", `name: "a,\\isql `}) {
+		text := []byte(strings.Repeat(unit, size/len(unit)))
+		if n := testing.AllocsPerRun(1, func() { r.AppendText(nil, text) }); n > most {
+			t.Errorf("%q: %.0f allocations in %d bytes, at most %d are expected", unit, n, size, most)
+		}
+	}
+}

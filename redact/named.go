@@ -46,11 +46,12 @@ func (s *scanner) assigned(i int) span {
 			return v
 		}
 	}
-	if i < s.pair && roleOf(unescaped(name)) == valueRole {
+	decoded := s.unescaped(name)
+	if i < s.pair && roleOf(decoded) == valueRole {
 		return s.value(i + 1)
 	}
-	if !s.sensitiveName(name, more) {
-		if roleOf(unescaped(name)) == nameRole {
+	if !s.sensitive(decoded, more) {
+		if roleOf(decoded) == nameRole {
 			s.named(s.shortValue(i + 1))
 		}
 		if string(name) == "stringData" { // of a Secret of Kubernetes
@@ -191,7 +192,10 @@ func isWords(b []byte) bool {
 
 // isType reports whether b is a type of text in a declaration.
 func isType(b []byte) bool {
-	switch string(bytes.TrimRight(b, "?[]")) {
+	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {
+		b = bytes.TrimRight(b, "?[]")
+	}
+	switch string(b) {
 	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
 		return true
 	}
@@ -273,7 +277,11 @@ func isGetter(name []byte) bool {
 
 // sensitiveName reports whether name is sensitive, and leaves it in s.name.
 func (s *scanner) sensitiveName(name []byte, more sections) bool {
-	name = unescaped(name)
+	return s.sensitive(s.unescaped(name), more)
+}
+
+// sensitive is sensitiveName for a name without escapes.
+func (s *scanner) sensitive(name []byte, more sections) bool {
 	s.name.fold(name)
 	return s.names.sensitive(&s.name, more|keyed(name))
 }
@@ -407,7 +415,7 @@ func (s *scanner) named(v span) bool {
 	if v.from >= v.to || v.to > len(t) || v.to-v.from > maxPairName {
 		return false
 	}
-	if !s.names.isPairName(&s.name, unescaped(t[v.from:v.to])) {
+	if !s.names.isPairName(&s.name, s.unescaped(t[v.from:v.to])) {
 		return false
 	}
 	most := min(len(t), v.to+maxPair)
@@ -444,7 +452,7 @@ func (s *scanner) listed(i int) span {
 		v++
 	}
 	quote := backslashes(t, v)
-	if quote == len(t) || classes[t[quote]]&isQuote == 0 || !s.names.isPairName(&s.name, unescaped(name)) {
+	if quote == len(t) || classes[t[quote]]&isQuote == 0 || !s.names.isPairName(&s.name, s.unescaped(name)) {
 		return span{}
 	}
 	c := s.quoted(quote, quote-v)

@@ -267,15 +267,25 @@ func (f *folded) crosses(from, to int) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// inWord are the edges of bytes inside a word.
+var inWord [32]bool
+
 // fold sets f to name. It is linear in name.
 func (f *folded) fold(name []byte) {
-	*f = folded{all: f.all[:0], edges: f.edges[:0]}
+	f.all, f.edges = f.all[:0], f.edges[:0]
+	f.fresh, f.digits, f.upper, f.last = false, 0, 0, 0
 	for i := 0; i < len(name); {
 		if c := name[i]; c < utf8.RuneSelf {
 			if 'a' <= c && c <= 'z' && f.upper == 0 && !f.fresh && f.digits == 0 { // as add does
-				f.last = len(f.all)
-				f.all, f.edges = append(f.all, c), append(f.edges, false)
-				i++
+				from := i
+				for i < len(name) && 'a' <= name[i] && name[i] <= 'z' {
+					i++
+				}
+				f.all = append(f.all, name[from:i]...)
+				f.last = len(f.all) - 1
+				for more := len(f.all) - len(f.edges); more > 0; more = len(f.all) - len(f.edges) {
+					f.edges = append(f.edges, inWord[:min(more, len(inWord))]...)
+				}
 				continue
 			}
 			f.add(rune(c))

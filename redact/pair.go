@@ -74,12 +74,14 @@ func roleOf(name []byte) role {
 
 // lastRole returns the role of a name that ends in another one's: "parametervalue".
 func lastRole(name []byte) role {
-	for _, end := range [...]struct {
-		word string
-		role role
-	}{{"value", valueRole}, {"val", valueRole}, {"key", nameRole}, {"name", nameRole}, {"type", plainRole}, {"kind", plainRole}, {"id", plainRole}, {"ref", plainRole}} {
-		if len(name) > len(end.word) && bytes.HasSuffix(name, []byte(end.word)) {
-			return end.role
+	for n := len("id"); n <= len("value") && n < len(name); n++ {
+		switch string(name[len(name)-n:]) {
+		case "value", "val":
+			return valueRole
+		case "key", "name":
+			return nameRole
+		case "type", "kind", "id", "ref":
+			return plainRole
 		}
 	}
 	return otherRole

@@ -49,19 +49,25 @@ func (s *scanner) prompted(i int) span {
 	}
 	head := t[max(0, to-maxPrompt):to]
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
-	if !s.isPrompt(head) {
+	if !s.isPrompt(head) || isReport(head) {
 		return span{}
 	}
 	return v
 }
 
-// isPrompt reports whether a text asks for a secret.
-func (s *scanner) isPrompt(head []byte) bool {
-	for _, report := range []string{"nvalid", "ncorrect", "rong", "rror", "ailed", "denied"} {
+// isReport reports whether a text tells of an error.
+func isReport(head []byte) bool {
+	for _, report := range [...]string{"nvalid", "ncorrect", "rong", "rror", "ailed", "denied"} {
 		if bytes.Contains(head, []byte(report)) {
-			return false
+			return true
 		}
 	}
+	return false
+}
+
+// isPrompt reports whether a text asks for a secret, or tells of an error with
+// one.
+func (s *scanner) isPrompt(head []byte) bool {
 	// The last words name it: "Enter the verification code".
 	words, from := 0, len(head)
 	for from > 0 && words < 4 {
@@ -95,9 +101,10 @@ func (s *scanner) isPrompt(head []byte) bool {
 // isTail reports whether words name a secret, with the last of them.
 func (s *scanner) isTail(words []byte) bool {
 	last := words[bytes.LastIndexByte(words, ' ')+1:]
-	switch string(bytes.ToLower(last)) {
-	case "key", "code", "phrase", "passe", "string", "rekey":
-		return s.sensitiveName(words, noWhole|atEnd)
+	for _, word := range [...]string{"key", "code", "phrase", "passe", "string", "rekey"} {
+		if bytes.EqualFold(last, []byte(word)) {
+			return s.sensitiveName(words, noWhole|atEnd)
+		}
 	}
 	return false
 }
