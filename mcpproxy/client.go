@@ -38,6 +38,7 @@ type clientSide struct {
 	uncounted  bool // it is logged that the counters fail
 
 	dropping string // why the line was refused whose rest is still to come, as error type
+	answer   string // to the calls in that line, "" for that of the error type
 	midLine  bool   // the last byte passed on was no LF
 	ready    []byte
 }
@@ -172,7 +173,7 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 	i := 0
 	for f := range frames {
 		frame := &frames[f]
-		refused, answer := c.dropping, ""
+		refused, answer := c.dropping, c.answer
 		for ; i < len(c.items) && c.items[i].frame == f; i++ {
 			if refused == "" {
 				refused, answer = c.items[i].refused, c.items[i].why
@@ -191,9 +192,9 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 			}
 			why.reason = reasons[refused]
 		}
-		c.dropping = refused
+		c.dropping, c.answer = refused, answer
 		if frame.Complete {
-			c.dropping = ""
+			c.dropping, c.answer = "", ""
 		}
 		c.refusal = appendRefusal(c.refusal[:0], frame, why)
 		c.p.out.reply(c.refusal)

@@ -178,3 +178,27 @@ func TestOversizeAnsweredEarly(t *testing.T) {
 		})
 	}
 }
+
+// No policy can decide a call that is not kept whole: it is denied where every
+// tool is allowed, and no server gets any of it.
+func TestOversizeCallIsDenied(t *testing.T) {
+	head, tail := oversized("")
+	b, records := sent(t, func(c *mcpproxy.Config) { c.Gate = testGate(t, `{"version":"1","default":"allow"}`) },
+		func(p *peer) { p.send(head + tail) })
+	if executed(b) != 0 || len(b) > 1<<10 || !bytes.Contains(b, []byte("[POLICY DENIED] It is too large to be decided.")) {
+		t.Errorf("the client got %d bytes, which begin %.300q: want only a refusal", len(b), b)
+	}
+	calls := 0
+	for _, r := range records {
+		if r.Kind != audit.KindCall {
+			continue
+		}
+		calls++
+		if r.ErrorType != audit.ErrPolicyDenied || r.Forwarded || !strings.Contains(string(r.Policy), `"rule":"(oversize)"`) {
+			t.Errorf("record %+v, want one of a denied call", r)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d calls have a record, want 1", calls)
+	}
+}

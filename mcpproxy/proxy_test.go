@@ -450,7 +450,11 @@ func testGate(t *testing.T, source string) mcpproxy.Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := risk.New(risk.Config{Text: func(dst, text []byte) []byte { return append(dst, text...) }})
+	c := risk.Config{Text: func(dst, text []byte) []byte { return append(dst, text...) }}
+	for _, o := range p.Risk {
+		c.Risk = append(c.Risk, risk.Override(o))
+	}
+	a, err := risk.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
