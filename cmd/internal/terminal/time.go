@@ -20,7 +20,7 @@ var timeLayouts = []string{
 
 // ParseTime reads a point in time as journalctl does: RFC 3339, a date and
 // time or a date in the location of now, a time of today, "now", "today",
-// "yesterday", or a span before now such as "-1h30m", "-2d" or "10 minutes ago".
+// "yesterday", or a span before now such as "7d", "-1h30m" or "10 minutes ago".
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	midnight := func(days int) time.Time {
 		y, m, d := now.Date()
@@ -36,12 +36,10 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	}
 	span, ago := strings.CutSuffix(s, " ago")
 	if !ago {
-		span, ago = strings.CutPrefix(s, "-")
+		span = strings.TrimPrefix(s, "-")
 	}
-	if ago {
-		if d, ok := parseSpan(span); ok {
-			return now.Add(-d), nil
-		}
+	if d, ok := parseSpan(span); ok {
+		return now.Add(-d), nil
 	}
 	for _, layout := range timeLayouts {
 		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
@@ -54,7 +52,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 			return time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), 0, now.Location()), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time; use \"2026-11-21 10:00\", 10:00, -1h, \"2 days ago\", today or yesterday", s)
+	return time.Time{}, fmt.Errorf("%q is not a time; use \"2026-11-21 10:00\", 10:00, 7d, \"2 days ago\", today or yesterday", s)
 }
 
 // spanUnits are the units that people write for a time, besides those of

@@ -19,6 +19,7 @@ func TestParseWhen(t *testing.T) {
 		"-1h30m":                    "2026-11-21T09:00:05.0000007+01:00",
 		"90m ago":                   "2026-11-21T09:00:05.0000007+01:00",
 		"-2d":                       "2026-11-19T10:30:05.0000007+01:00",
+		"7d":                        "2026-11-14T10:30:05.0000007+01:00",
 		"1w ago":                    "2026-11-14T10:30:05.0000007+01:00",
 		"10 minutes ago":            "2026-11-21T10:20:05.0000007+01:00",
 		"1 hour ago":                "2026-11-21T09:30:05.0000007+01:00",
@@ -39,7 +40,7 @@ func TestParseWhen(t *testing.T) {
 			t.Errorf("parseWhen(%q) = %s, %v, want %s", in, s, err, want)
 		}
 	}
-	for _, in := range []string{"", "soon", "-", "--1h", "-1", "1h", "d ago", "-d", "-99999999w", "5 ago", "5 moons ago", "minutes ago", "5  days ago", "25:00", "2026-13-01", "2026-11-20 8 o'clock"} {
+	for _, in := range []string{"", "soon", "-", "--1h", "-1", "1", "d ago", "-d", "-99999999w", "5 ago", "5 moons ago", "minutes ago", "5  days ago", "25:00", "2026-13-01", "2026-11-20 8 o'clock"} {
 		if got, err := ParseTime(in, now); err == nil {
 			t.Errorf("parseWhen(%q) = %v", in, got)
 		}
