@@ -26,6 +26,9 @@ func (a *app) gateConfig(cfg config, red *redact.Redactor, command, dir string) 
 		Mode: cfg.policyMode,
 		Risk: risk.Config{Home: a.getenv("HOME"), Cwd: dir, Own: a.ownFiles(cfg), Text: red.AppendText},
 	}
+	if cfg.policyFile != "" {
+		c.UserHome = cli.UserHome()
+	}
 	if c.Risk.Cwd == "" {
 		c.Risk.Cwd, _ = os.Getwd() // "" is unknown
 	}

@@ -157,7 +157,7 @@ func (l *loader) readFile(src Source, required bool) {
 	}
 	home := l.env.home()
 	if src.Layer == System && bytes.Contains(text, []byte("~/")) {
-		home = userHome()
+		home = UserHome()
 	}
 	names := file.AllKeys()
 	slices.Sort(names)

@@ -28,10 +28,10 @@ func mapsAll(uidMap string) bool {
 	return slices.Equal(strings.Fields(uidMap), []string{"0", "0", "4294967295"})
 }
 
-// userHome is the home directory that the system has for the user who runs the
+// UserHome is the home directory that the system has for the user who runs the
 // program, "" if it has none. os/user would use $HOME where the user has no
 // entry, and the caller of the program chooses that.
-func userHome() string {
+func UserHome() string {
 	passwd, err := os.ReadFile("/etc/passwd")
 	if err != nil {
 		return ""

@@ -11,9 +11,9 @@ import (
 // unmapped is for user namespaces, which only Linux has.
 func unmapped(int) bool { return false }
 
-// userHome is the home directory that the system has for the user who runs the
+// UserHome is the home directory that the system has for the user who runs the
 // program, "" if it has none. On macOS os/user asks the directory service.
-func userHome() string {
+func UserHome() string {
 	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
 	if err != nil {
 		return ""

@@ -86,7 +86,7 @@ func must(t *testing.T, err error) {
 // A "~/" of the administrator is not the caller's, and the caller may name an
 // enforced path in every way that leads to the same file, but to no other.
 func TestEnforcedPath(t *testing.T) {
-	home := userHome()
+	home := UserHome()
 	if home == "" {
 		t.Fatal("the user of this test has no entry in the user database")
 	}

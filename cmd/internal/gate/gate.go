@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,11 @@ type Config struct {
 	Check func(path string) error
 
 	Risk risk.Config // without what the policy itself configures
+
+	// UserHome is the home directory that the system has for the user, "" if
+	// unknown. "~/" in the policy is this one besides Risk.Home, which is the
+	// server's and may be chosen by the user.
+	UserHome string
 }
 
 // A Loaded is what Load made of a policy.
@@ -66,7 +72,12 @@ func (c Config) Load() (Loaded, error) {
 			r.Risk = append(r.Risk, risk.Override(o))
 		}
 		r.Commands = risk.Commands{Arguments: p.Commands.Names, Patterns: p.Commands.Patterns}
-		r.Paths = risk.Paths{Arguments: p.Paths.Names, Sensitive: p.Paths.Patterns}
+		r.Paths = risk.Paths{Arguments: p.Paths.Names, Sensitive: slices.Clone(p.Paths.Patterns)}
+		for _, pattern := range p.Paths.Patterns {
+			if rest, ok := strings.CutPrefix(pattern, "~/"); ok && filepath.IsAbs(c.UserHome) {
+				r.Paths.Sensitive = append(r.Paths.Sensitive, c.UserHome+"/"+rest)
+			}
+		}
 	}
 	var err error
 	if l.Risk, err = risk.New(r); err != nil {
