@@ -44,9 +44,20 @@ type clientSide struct {
 }
 
 func newClientSide(p *Proxy, server io.Writer) *clientSide {
-	c := &clientSide{p: p, s: p.s, server: server, methods: newMethods(p.cfg.SkipMethods), gate: p.s.gate.Load()}
+	c := &clientSide{p: p, s: p.s, server: server}
 	c.toolOf = c.riskTool
+	c.setGate(p.s.gate.Load())
 	return c
+}
+
+// setGate puts a gate before the frames to come. With a policy no method is
+// skipped for the configuration: it would pass undecided.
+func (c *clientSide) setGate(g *gate) {
+	skip := c.p.cfg.SkipMethods
+	if g.Policy != nil {
+		skip = nil
+	}
+	c.gate, c.methods = g, newMethods(skip)
 }
 
 // begun is a call whose end is still to come. It may be answered before that,
@@ -98,7 +109,9 @@ func (c *call) anomaly(word string) {
 func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	c.ready = ready
 	c.items = c.items[:0]
-	c.gate = c.s.gate.Load()
+	if g := c.s.gate.Load(); g != c.gate {
+		c.setGate(g)
+	}
 	now := time.Time{}
 	dropping := c.dropping
 	for f := range frames {

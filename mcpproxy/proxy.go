@@ -84,7 +84,7 @@ type Config struct {
 	Base  audit.Record
 	Proxy audit.JSON // the proxy member of session_start
 
-	SkipMethods []string // not recorded, in addition to the fixed list
+	SkipMethods []string // not recorded without a policy, in addition to the fixed list
 	Tiers       []string // additional tier tags, least dangerous first
 
 	WaitIntent bool          // a call waits for its intent's sync

@@ -255,7 +255,11 @@ func proxyMember(cfg config, red *redact.Redactor) audit.JSON {
 		b = text(append(b, `,"digest_key_id":`...), id)
 	}
 	b = append(b, `,"skipped_methods":["*/list"`...)
-	for _, m := range append(mcpproxy.SkippedMethods(), cfg.skipMethods...) {
+	skipped := mcpproxy.SkippedMethods()
+	if cfg.policyFile == "" { // see mcpproxy.Config.SkipMethods
+		skipped = append(skipped, cfg.skipMethods...)
+	}
+	for _, m := range skipped {
 		b = text(append(b, ','), m)
 	}
 	b = append(b, `],"config":{`...)
