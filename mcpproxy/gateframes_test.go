@@ -20,6 +20,7 @@ import (
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 )
 
@@ -60,8 +61,8 @@ func measuredFrames(t *testing.T) (list []measured) {
 }
 
 // gated returns what reaches the server of a client's stream that comes in these
-// reads, under a policy, and the calls that were recorded.
-func gated(t *testing.T, source string, reads ...[]byte) (server []byte, calls []audit.Record) {
+// reads, under a policy, "" for none, and the calls that were recorded.
+func gated(t *testing.T, source string, mode policy.Mode, reads ...[]byte) (server []byte, calls []audit.Record) {
 	t.Helper()
 	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
 	if err != nil {
@@ -71,9 +72,11 @@ func gated(t *testing.T, source string, reads ...[]byte) (server []byte, calls [
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := policy.Load([]byte(source), "p.json")
-	if err != nil {
-		t.Fatal(err)
+	g := Gate{Risk: a, Mode: mode, Counters: &policy.Memory{}}
+	if source != "" {
+		if g.Policy, err = policy.Load([]byte(source), "p.json"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
@@ -81,7 +84,7 @@ func gated(t *testing.T, source string, reads ...[]byte) (server []byte, calls [
 	}
 	defer out.Close()
 	j := &lines{}
-	c := testClient(t, Config{Redactor: red, Journal: j, Log: zap.NewNop(), Gate: Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}}})
+	c := testClient(t, Config{Redactor: red, Journal: j, Log: zap.NewNop(), Gate: g})
 	var got bytes.Buffer
 	c.server, c.p.out = &got, newOutput(out)
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
@@ -145,10 +148,10 @@ func TestPolicyHoldsInEveryFrame(t *testing.T) {
 			t.Parallel()
 			for cut, reads := range reads {
 				for source, tools := range forbidding {
-					got, _ := gated(t, source, reads...)
+					got, _ := gated(t, source, policy.Enforce, reads...)
 					checkKept(t, cut+" "+source, &f, tools, got)
 				}
-				got, calls := gated(t, `{"version":"1","default":"allow"}`, reads...)
+				got, calls := gated(t, `{"version":"1","default":"allow"}`, policy.Enforce, reads...)
 				if passes && !bytes.Equal(got, f.B64) {
 					t.Errorf("%s: %q is strict and the server gets %q", cut, f.B64, got)
 				}
@@ -182,6 +185,56 @@ func checkKept(t *testing.T, what string, f *measured, tools []string, got []byt
 				t.Errorf("%s: the server gets all of %.300q, of which %s executes %q", what, got, server, tool)
 			}
 		}
+	}
+}
+
+// A policy that observes forwards every byte that is forwarded without one, and
+// records what it would decide if it were enforced.
+func TestObservingDecidesAlike(t *testing.T) {
+	const source = `{"version":"1","default":"deny","tools":{"safe":{"limits":[{"counter":"c","window":"day","max":3,"scope":"session"}]},"evil":{"action":"require_approval"},"ping":{}}}`
+	var all [][]byte
+	for _, f := range measuredFrames(t) {
+		if len(f.B64) > 1<<20 {
+			continue // refused before it can be read
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			checkAlike(t, source, f.B64)
+			checkAlike(t, source, bytewise(f.B64[:min(len(f.B64), 600)])...)
+		})
+		if bytes.HasSuffix(f.B64, []byte("\n")) {
+			all = append(all, f.B64)
+		}
+	}
+	checkAlike(t, source, all...)
+}
+
+func checkAlike(t *testing.T, source string, reads ...[]byte) {
+	t.Helper()
+	without, _ := gated(t, "", "", reads...)
+	observing, observed := gated(t, source, policy.Observe, reads...)
+	_, enforced := gated(t, source, policy.Enforce, reads...)
+	if !bytes.Equal(without, observing) {
+		t.Errorf("the server gets %.300q, without a policy %.300q", observing, without)
+	}
+	decisions := func(calls []audit.Record) (list []string) {
+		for _, r := range calls {
+			p, err := audit.ParsePolicy(r.Policy)
+			if err != nil {
+				t.Errorf("policy %s: %v", r.Policy, err)
+			}
+			if p.Rule == ruleAmbiguous || p.Rule == ruleUnreadable {
+				// A value over several lines is refused at the first, and observed whole.
+				list = append(list, fmt.Sprint(r.CallNo, " ", p.Decision, " unclear"))
+				continue
+			}
+			list = append(list, fmt.Sprintf("%d %s %s %s %s %q %s %d %s %s", r.CallNo, r.Method, r.Tool, p.Decision, p.Rule, p.Reason, p.Counter, p.Count, r.Risk, r.Detections))
+		}
+		slices.Sort(list)
+		return list
+	}
+	if diff := cmp.Diff(decisions(enforced), decisions(observed)); diff != "" {
+		t.Errorf("%.300q (-enforced +observed):\n%s", reads, diff)
 	}
 }
 

@@ -155,49 +155,61 @@ func byFrame(t *testing.T, spool string, first int) map[int][]audit.Record {
 }
 
 // TestFramesPassUnchanged sends every frame through the proxy to cat and back:
-// it passes in both directions.
+// it passes in both directions, also under a policy that observes.
 func TestFramesPassUnchanged(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
-	for _, group := range inTurn(t, frames(t)) {
-		t.Run(group[0].Name, func(t *testing.T) {
-			t.Parallel()
-			spool := t.TempDir()
-			first, second := group[0].opening()
-			in := append([]byte(first), second...)
-			for i, f := range group {
-				in = append(in, f.bytes(t)...)
-				if f.follows(t) {
-					in = append(in, mark(i)...)
-				}
-			}
-			cmd := exec.CommandContext(t.Context(), proxy, readable(spool, "cat")...)
-			cmd.Env = environ()
-			cmd.Stdin = bytes.NewReader(in)
-			var out, log bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &log
-			if err := cmd.Run(); err != nil {
-				t.Fatalf("running proxy: %v\n%s", err, &log)
-			}
-			if !bytes.Equal(out.Bytes(), in) {
-				t.Errorf("%d bytes came back for %d, the first difference at %d", out.Len(), len(in), differ(out.Bytes(), in))
-			}
-			list := byFrame(t, spool, 0)
-			for i, f := range group {
-				for _, tool := range f.Tools {
-					if !slices.ContainsFunc(list[i], naming(tool)) {
-						t.Errorf("%s: no record names %.40q", f.Name, tool)
-					}
-				}
-				for server, arguments := range f.Arguments {
-					var executed []execution
-					for i, args := range arguments {
-						executed = append(executed, execution{f.Executed[server][i], args})
-					}
-					checkArguments(t, f.Name+" "+server, list[i], executed)
-				}
-			}
-		})
+	file := filepath.Join(t.TempDir(), "policy.json")
+	if err := os.WriteFile(file, []byte(`{"version":"1","default":"deny","hide":["*"],"auditproxy":{"mode":"observe"}}`), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	for _, group := range inTurn(t, frames(t)) {
+		passUnchanged(t, group, proxy)
+		if soak() || group[0].follows(t) {
+			passUnchanged(t, group, proxy, "--policy-file", file)
+		}
+	}
+}
+
+// passUnchanged sends the frames of a group to cat and back.
+func passUnchanged(t *testing.T, group []frame, proxy string, flags ...string) {
+	t.Run(group[0].Name, func(t *testing.T) {
+		t.Parallel()
+		spool := t.TempDir()
+		first, second := group[0].opening()
+		in := append([]byte(first), second...)
+		for i, f := range group {
+			in = append(in, f.bytes(t)...)
+			if f.follows(t) {
+				in = append(in, mark(i)...)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), proxy, append(flags, readable(spool, "cat")...)...)
+		cmd.Env = environ()
+		cmd.Stdin = bytes.NewReader(in)
+		var out, log bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &log
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("running proxy: %v\n%s", err, &log)
+		}
+		if !bytes.Equal(out.Bytes(), in) {
+			t.Errorf("%d bytes came back for %d, the first difference at %d", out.Len(), len(in), differ(out.Bytes(), in))
+		}
+		list := byFrame(t, spool, 0)
+		for i, f := range group {
+			for _, tool := range f.Tools {
+				if !slices.ContainsFunc(list[i], naming(tool)) {
+					t.Errorf("%s: no record names %.40q", f.Name, tool)
+				}
+			}
+			for server, arguments := range f.Arguments {
+				var executed []execution
+				for i, args := range arguments {
+					executed = append(executed, execution{f.Executed[server][i], args})
+				}
+				checkArguments(t, f.Name+" "+server, list[i], executed)
+			}
+		}
+	})
 }
 
 // readable is the proxy's arguments, with digests that a test can make too.
