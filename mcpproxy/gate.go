@@ -186,7 +186,9 @@ func (c *clientSide) assess(it *item, m *wire.Message, a wire.Anomaly) {
 	}
 	found, ok := c.assessAll(it, m)
 	r.Risk = c.riskJSON(&found)
-	r.Detections = audit.DetectionsJSON(found.Detections)
+	if r.Detections = ""; len(found.Detections) > 0 {
+		r.Detections = showDetections(found.Detections, r)
+	}
 	if !ok {
 		r.Detections = opaqueFound
 		c.refuse(ruleFailed, "It cannot be assessed.")
