@@ -328,9 +328,11 @@ func (n *node) any() any {
 // A path is the names that lead to an argument.
 type path []string
 
-// values finds the arguments at paths: strict JSON, nil where there is none. A
-// path leads through objects only. Of duplicate names the last one counts, as it
-// does for servers.
+// values finds the arguments at paths, nil where there is none. A path leads
+// through objects only. Of duplicate names the last one counts, as it does for
+// servers. It returns false for what is not strict JSON: a lenient reader would
+// find one of the readings that servers differ in, and each rule that asks for an
+// argument denies what has more than one.
 func values(arguments []byte, paths []path, found [][]byte) (ok bool) {
 	if len(arguments) == 0 || string(arguments) == "null" {
 		return true

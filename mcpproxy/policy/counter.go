@@ -54,11 +54,11 @@ var (
 	ErrCounter = errors.New("its counter cannot be used")
 )
 
-// Skew is how far the time of an Update may lie before the window that a
+// skew is how far the time of an Update may lie before the window that a
 // counter already has: calls of several processes wait for each other at its
 // edge. They count in their own window. A clock that goes back further is
 // ErrClock.
-const Skew = 2 * time.Second
+const skew = 2 * time.Second
 
 // A Count is what a counter has in its last window, and in the one before.
 type Count struct {
@@ -77,7 +77,7 @@ func (c Count) At(at time.Time, window int64) (count Count, start, value int64, 
 		return Count{start, 0, c.Value}, start, 0, nil
 	case start > c.Start || c == Count{}:
 		return Count{start, 0, 0}, start, 0, nil
-	case start == c.Start-window && at.Add(Skew).Unix() >= c.Start:
+	case start == c.Start-window && at.Add(skew).Unix() >= c.Start:
 		return c, start, c.Before, nil
 	}
 	return c, 0, 0, ErrClock

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"auditproxy/mcpproxy/risk/detector"
 )
 
 // actions are the words of Questions' action.
@@ -229,8 +231,8 @@ func (l *loader) own(n *node) {
 		},
 		"allowed_tools":   func(n *node) { p.allowed = l.toolNames(n, where+".allowed_tools", false) },
 		"denied_tools":    func(n *node) { p.denied = l.toolNames(n, where+".denied_tools", false) },
-		"deny_detections": func(n *node) { p.denyDetections = words(n, "deny_detections", detectors) },
-		"ask_detections":  func(n *node) { p.askDetections = words(n, "ask_detections", detectors) },
+		"deny_detections": func(n *node) { p.denyDetections = words(n, "deny_detections", detector.All()) },
+		"ask_detections":  func(n *node) { p.askDetections = words(n, "ask_detections", detector.All()) },
 		"risk":            func(n *node) { p.Risk = l.risk(n) },
 		"commands":        func(n *node) { p.Commands = l.arguments(n, where+".commands", "patterns") },
 		"paths":           func(n *node) { p.Paths = l.arguments(n, where+".paths", "sensitive") },

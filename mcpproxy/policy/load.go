@@ -9,23 +9,12 @@ import (
 	"strings"
 )
 
-// Words that policies use. detectors and categories are those of mcpproxy/risk,
-// which this package must not import; a test in cmd compares them.
+// Words that policies use. categories are those of mcpproxy/risk, which this
+// package must not import; a test in cmd compares them.
 var (
 	windows    = map[string]int64{"minute": 60, "hour": 3600, "day": 86400}
 	categories = []string{"read", "write", "execute", "destructive", "financial"}
-	detectors  = []string{
-		"recursive_delete", "forced_delete", "empty_file", "git_history", "git_worktree", "sql_unfiltered",
-		"device_write", "permissions_all", "kill", "shutdown", "teardown", "remote_exec", "decoded_exec",
-		"credential_read", "exfiltration", "persistence", "fork_bomb", "opaque", "command_pattern",
-		"path_blocked", "path_sensitive", "path_traversal", "path_unresolved",
-		"nul_byte", "undeclared_argument", "underscore_argument", "missing_argument", "private_address",
-		"environment_name", "more",
-	}
 )
-
-// Words returns the categories and detectors that policies may name.
-func Words() (cats, dets []string) { return slices.Clone(categories), slices.Clone(detectors) }
 
 // Limits of a policy, so that a hostile file costs little.
 const (

@@ -17,9 +17,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxSize is how long a policy's source may be, in bytes. The YAML reader takes
+// maxSize is how long a policy's source may be, in bytes. The YAML reader takes
 // about a second and 100 MB for the worst text of this length.
-const MaxSize = 512 << 10
+const maxSize = 512 << 10
 
 // maxDepth is how many levels a policy may have. The deepest form of any
 // dialect has nine.
@@ -66,8 +66,8 @@ func (n *node) get(name string) (value *node) {
 // read parses the source of a policy. JSON is read by a reader of JSON, since
 // readers of YAML reject some of it: surrogate pairs, long names.
 func read(source []byte, name string) (*node, *Problem) {
-	if len(source) > MaxSize {
-		return nil, &Problem{Text: fmt.Sprintf("the file has %d bytes, want at most %d", len(source), MaxSize)}
+	if len(source) > maxSize {
+		return nil, &Problem{Text: fmt.Sprintf("the file has %d bytes, want at most %d", len(source), maxSize)}
 	}
 	source = bytes.TrimPrefix(source, []byte("\ufeff"))
 	if i := invalid(source); i < len(source) {

@@ -1,8 +1,6 @@
 package risk
 
 import (
-	"bytes"
-
 	"auditproxy/mcpproxy/risk/detector"
 )
 
@@ -15,11 +13,13 @@ func (a *Assessor) Assess(t *Tool, arguments []byte, tool func(name string) *Too
 	defer func() {
 		if recover() != nil {
 			// A defect here must neither end the session nor look harmless.
-			r = a.AssessUnread(t)
+			r = a.unread(t)
 			r.Failed = true
 		}
 	}()
-	return a.assess(t, arguments, tool)
+	r = a.assess(t, arguments, tool)
+	r.Failed = t.failed
+	return r
 }
 
 func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Tool) Result {
@@ -30,7 +30,7 @@ func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Too
 	w.a, w.tool, w.b, w.lookups, w.parses = a, tool, arguments, maxLookups, maxParses
 	w.result = Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
 	i := w.b.Start(0)
-	if i == len(w.b) || w.b[i] == '{' || string(bytes.TrimSpace(arguments)) == "null" {
+	if i == len(w.b) || w.b[i] == '{' || string(w.b[i:max(i, w.b.Scalar(i))]) == "null" {
 		i = w.arguments(t, i)
 	} else {
 		i = w.value(i, t, commandLine|typed)
@@ -45,22 +45,9 @@ func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Too
 	return r
 }
 
-// AssessResource returns the risk of reading the resource with a URI.
-func (a *Assessor) AssessResource(uri string) (r Result) {
-	w := &walk{a: a, result: Result{Category: Read, Source: SourceDefault}, lookups: maxLookups, parses: maxParses}
-	defer func() {
-		if recover() != nil {
-			r = a.AssessUnread(&Tool{Category: Read, Source: SourceDefault})
-		}
-	}()
-	w.push([]byte("uri"), 0)
-	w.text([]byte(uri), &Tool{}, address)
-	return w.result
-}
-
-// AssessUnread returns the risk of a call of t whose arguments are too large to
+// unread returns the risk of a call of t whose arguments are too large to
 // be kept, or read: they could do anything.
-func (a *Assessor) AssessUnread(t *Tool) Result {
+func (a *Assessor) unread(t *Tool) Result {
 	w := &walk{a: a, result: Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, lookups: maxLookups}
 	w.found(detector.Opaque)
 	return w.result

@@ -33,6 +33,7 @@ func TestArguments(t *testing.T) {
 		{"none", "send_keys", closed, ``, []string{"missing_argument args.keys"}},
 		{"null", "send_keys", closed, `null`, []string{"missing_argument args.keys"}},
 		{"empty", "send_keys", closed, ` { } `, []string{"missing_argument args.keys"}},
+		{"null in other white space", "send_keys", closed, "\ufeff\u00a0null\u2029", []string{"missing_argument args.keys"}},
 		{"null is an argument", "send_keys", closed, `{"keys":null}`, nil},
 		{"undeclared", "send_keys", closed, `{"keys":"x","key":"y"}`, []string{"undeclared_argument args.key"}},
 		{"underscore", "send_keys", closed, `{"keys":"x","_bypass":true}`, []string{"undeclared_argument args._bypass", "underscore_argument args._bypass"}},
@@ -105,6 +106,9 @@ func TestArguments(t *testing.T) {
 		{"not an object", "x", ``, `[{"path":"/etc/shadow"}]`, []string{"path_blocked args[0].path"}},
 		{"cut off", "x", ``, `{"path":"/etc/shadow"`, []string{"opaque args", "path_blocked args.path"}},
 		{"other white space", "x", ``, "\ufeff{\v\u00a0\"a\"\u00a0:\u00a01,\u00a0\"path\"\u2028:\f\"/etc/shadow\"\u00a0}", []string{"path_blocked args.path"}},
+		{"other white space in a batch", "call_tools", ``, "{\"operations\"\v:\u00a0[\f{\u0085\"arguments\"\u00a0:\u2028{\"path\"\u2029:\"/etc/shadow\"\u00a0},\"tool\"\u00a0:\"read_file\"}]\ufeff}",
+			[]string{"path_blocked args.operations[0].arguments.path"}},
+		{"other white space in a list", "x", ``, "{\"command\":\u00a0\"rm\"\u00a0,\"args\"\f:\v[\u2028\"-rf\"\u00a0,\u00a0\"/srv\"\u00a0]}", []string{"forced_delete args.command", "recursive_delete args.command"}},
 		{"junk", "x", ``, `{"a":1,/**/"path":"/etc/shadow"}`, []string{"opaque args"}},
 		{"no value", "x", ``, `{"path":}`, []string{"opaque args"}},
 		{"NaN", "x", ``, `{"a":NaN,"path":"/etc/shadow",}`, []string{"path_blocked args.path"}},
@@ -356,7 +360,7 @@ func TestPathsAreBounded(t *testing.T) {
 		deep + `{"path":"/etc/shadow"}` + strings.Repeat("}", 100),
 	} {
 		r := a.Assess(a.Tool("x", nil), []byte(arguments), nil)
-		if len(r.Detections) != 1 || len([]rune(r.Detections[0].At)) > MaxAt || !strings.Contains(r.Detections[0].At, "…") {
+		if len(r.Detections) != 1 || len([]rune(r.Detections[0].At)) > maxAt || !strings.Contains(r.Detections[0].At, "…") {
 			t.Errorf("%.40s gives %q", arguments, r.Detections)
 		}
 	}
@@ -390,6 +394,7 @@ func TestDepth(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	a := newAssessor(t, Config{Home: "/home/u"})
+	read := a.Tool("resources/read", nil) // methods are judged like tools
 	for uri, want := range map[string]detector.Set{
 		"file:///etc/shadow":      detector.PathBlocked,
 		"file:///home/u/.ssh/x":   detector.PathSensitive,
@@ -400,11 +405,12 @@ func TestResources(t *testing.T) {
 		"x\x00y":                  detector.NULByte,
 		"":                        0,
 	} {
-		if r := a.AssessResource(uri); r.Found != want || r.Category.rank() < Read {
+		b, _ := json.Marshal(map[string]string{"uri": uri})
+		if r := a.Assess(read, b, nil); r.Found != want || r.Category.rank() < Read {
 			t.Errorf("%q is %s, %q, want %q", uri, r.Category, r.Found.Words(), want.Words())
 		}
 	}
-	r := a.AssessResource("file:///etc/shadow")
+	r := a.Assess(read, []byte(`{"uri":"file:///etc/shadow"}`), nil)
 	want := audit.Risk{Category: "execute", Level: "high", Source: "detection"}
 	if r.Risk() != want || !slices.Equal(summary(r), []string{"path_blocked args.uri"}) {
 		t.Errorf("the resource has %+v and %q", r.Risk(), summary(r))
@@ -429,5 +435,18 @@ func TestNamesWithoutCleaner(t *testing.T) {
 	r := a.Assess(a.Tool("x", nil), []byte(`{"secret":{"path":"/etc/shadow"}}`), nil)
 	if len(r.Detections) != 1 || r.Detections[0].At != "args.….…" {
 		t.Errorf("detections are %q", r.Detections)
+	}
+}
+
+// TestDefectsInDefinitionsAreOpaque checks that a panic while a definition is
+// read makes neither the tool nor its calls harmless.
+func TestDefectsInDefinitionsAreOpaque(t *testing.T) {
+	var broken *Assessor // every use of it panics
+	tool := broken.Tool("get_x", []byte(`{"annotations":{"readOnlyHint":true}}`))
+	if tool.Name != "get_x" || tool.Category != Destructive {
+		t.Errorf("the tool is %q, %s", tool.Name, tool.Category)
+	}
+	if r := newAssessor(t, Config{}).Assess(tool, []byte(`{}`), nil); !r.Failed || r.Category != Destructive {
+		t.Errorf("a call is %s, failed %v", r.Category, r.Failed)
 	}
 }

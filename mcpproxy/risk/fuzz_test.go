@@ -38,7 +38,7 @@ func FuzzAssess(f *testing.F) {
 	}
 	a := newAssessor(f, Config{Home: "/home/u", Cwd: "/home/u/x", Readlink: func(name string) (string, bool) { return "../../etc", strings.HasSuffix(name, "link") }})
 	f.Fuzz(func(t *testing.T, name, definition, arguments string) {
-		tool := a.Tool(name, []byte(definition))
+		tool := a.compile(name, []byte(definition))
 		r := a.assess(tool, []byte(arguments), nil)
 		if again := a.assess(a.Tool(name, []byte(definition)), []byte(arguments), nil); !cmp.Equal(r, again) {
 			t.Fatalf("two results differ:\n%s", cmp.Diff(r, again))
@@ -47,8 +47,8 @@ func FuzzAssess(f *testing.F) {
 			t.Fatalf("%+v is below %s, or too long", r, tool.Category)
 		}
 		for _, d := range r.Detections {
-			if len([]rune(d.At)) > MaxAt {
-				t.Fatalf("%q is longer than %d", d.At, MaxAt)
+			if len([]rune(d.At)) > maxAt {
+				t.Fatalf("%q is longer than %d", d.At, maxAt)
 			}
 		}
 		annotated(t, a, name, definition)

@@ -123,7 +123,7 @@ func (w *walk) at() string {
 			out = append(append(out, '.'), s.clean...)
 		}
 	}
-	return cut(out, MaxAt)
+	return cut(out, maxAt)
 }
 
 // cleanName returns a name that the agent chose, as on the wire, for a record.

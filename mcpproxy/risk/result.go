@@ -8,7 +8,7 @@ import (
 // Bounds of a Result.
 const (
 	MaxDetections = 32  // if there are more, the last is "more"
-	MaxAt         = 200 // code points of a detection's At
+	maxAt         = 200 // code points of a detection's At
 )
 
 // A Result is the risk of one call.
@@ -17,7 +17,7 @@ type Result struct {
 	Source     Source
 	Conflict   bool
 	Found      detector.Set      // of all detections, including those for which there was no room
-	Failed     bool              // a defect kept the arguments from being read; see AssessUnread
+	Failed     bool              // a defect kept the tool or the arguments from being read: they could do anything
 	Detections []audit.Detection // At is as in "args.operations[0].arguments.keys", redacted
 }
 

@@ -7,6 +7,7 @@ type Tool struct {
 	Source   Source
 	Conflict bool // the definition contradicts itself
 
+	failed     bool // a defect kept the definition from being read
 	executes   bool // what it is given is typed or run
 	setsEnv    bool // it sets environment variables
 	setsOption bool // it sets options, whose values can be commands
@@ -16,7 +17,18 @@ type Tool struct {
 
 // Tool compiles the definition of the tool called name: its entry in the answer
 // to tools/list, JSON that the server controls; nil if there is none.
-func (a *Assessor) Tool(name string, definition []byte) *Tool {
+func (a *Assessor) Tool(name string, definition []byte) (t *Tool) {
+	defer func() {
+		if recover() != nil {
+			// The server chose the text: a defect here must neither end the session
+			// nor make the tool look harmless.
+			t = &Tool{Name: name, Category: Destructive, Source: SourceDefault, failed: true, executes: true, setsEnv: true, setsOption: true}
+		}
+	}()
+	return a.compile(name, definition)
+}
+
+func (a *Assessor) compile(name string, definition []byte) *Tool {
 	t := &Tool{Name: name}
 	split := words(name)
 	first := sentence(descriptionOf(definition))

@@ -39,7 +39,7 @@ const (
 )
 
 // lockWait is how long an update waits for other processes. It is less than
-// policy.Skew, by which the time of a call may lie before its update.
+// what package policy allows the time of a call to lie before its update.
 const lockWait = time.Second
 
 // A Store keeps counters: those of scope policy.User in a file, the others in
