@@ -60,7 +60,7 @@ test: export CI := true
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
 	go test -vet=off -count=1 -timeout 20m ./...
 	go test -vet=off -count=1 -timeout 20m -race -short $(RACE)
-	$(PORTABLE) ./mcpproxy/... ./sink/spool
+	$(PORTABLE) ./mcpproxy/... ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
 
 check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platform

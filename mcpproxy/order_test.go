@@ -17,6 +17,7 @@ import (
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/disk"
 )
 
 // order notes what happens to a call, in order.
@@ -110,17 +111,17 @@ func TestRecordingComesFirst(t *testing.T) {
 // hanging is the real file system, whose files no sync returns of once hang is
 // set, until release.
 type hanging struct {
-	spool.FS
+	disk.FS
 	hang    atomic.Bool
 	release chan struct{}
 }
 
 type hangingFile struct {
-	spool.File
+	disk.File
 	fs *hanging
 }
 
-func (h *hanging) OpenFile(name string, flag int, perm os.FileMode) (spool.File, error) {
+func (h *hanging) OpenFile(name string, flag int, perm os.FileMode) (disk.File, error) {
 	f, err := h.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
@@ -152,7 +153,7 @@ func (a *arrivals) Write(b []byte) (int, error) {
 func TestSlowSyncDelaysACallBySyncWait(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		h := &hanging{FS: spool.HostFS(), release: make(chan struct{})}
+		h := &hanging{FS: disk.Host(), release: make(chan struct{})}
 		journal, err := spool.Create(spool.Config{Dir: dir, FS: h}, audit.NewID(time.Now()))
 		if err != nil {
 			t.Fatal(err)

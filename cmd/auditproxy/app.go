@@ -13,6 +13,7 @@ import (
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/redact"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/disk"
 
 	"github.com/spf13/pflag"
 )
@@ -32,7 +33,7 @@ type app struct {
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
 	systemUID      int      // a further owner allowed, besides root; not 0 in tests alone
-	spoolFS        spool.FS // of the written session; nil: the real one
+	spoolFS        disk.FS  // of the written session; nil: the real one
 
 	// Owned by run, which fills them in before any command runs.
 	keys  []cli.Key

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"auditproxy/sink/spool/disk"
 
-	"auditproxy/sink/spool"
+	"golang.org/x/sys/unix"
 )
 
 // Variables that the test binary reads when it is the program.
@@ -28,12 +28,12 @@ const (
 )
 
 // faultFSFromEnv returns nil if the environment asks for no fault.
-func faultFSFromEnv() spool.FS {
+func faultFSFromEnv() disk.FS {
 	stop, room, hang := os.Getenv(envStop), os.Getenv(envRoom), os.Getenv(envHang)
 	if stop == "" && room == "" && hang == "" {
 		return nil
 	}
-	f := &faultFS{FS: spool.HostFS(), room: room, hang: hang != ""}
+	f := &faultFS{FS: disk.Host(), room: room, hang: hang != ""}
 	at, half, _ := strings.Cut(stop, " ")
 	f.half = half != ""
 	if stop != "" {
@@ -47,7 +47,7 @@ func faultFSFromEnv() spool.FS {
 
 // A faultFS is the real file system until a fault is due.
 type faultFS struct {
-	spool.FS
+	disk.FS
 	stopAt int // number of the operation not to survive, from 1; 0: none
 	half   bool
 	room   string
@@ -117,7 +117,7 @@ func (f *faultFS) shrink(n int64) {
 	f.free += n
 }
 
-func (f *faultFS) OpenFile(name string, flag int, perm fs.FileMode) (spool.File, error) {
+func (f *faultFS) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
 	before, err := f.FS.Lstat(name)
 	switch {
 	case flag&os.O_CREATE != 0 && errors.Is(err, fs.ErrNotExist):
@@ -157,7 +157,7 @@ func (f *faultFS) Remove(name string) error {
 }
 
 type faultFile struct {
-	spool.File
+	disk.File
 	fs *faultFS
 }
 

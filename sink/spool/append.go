@@ -3,10 +3,9 @@ package spool
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
-	"go.uber.org/zap"
+	"auditproxy/sink/spool/disk"
 )
 
 // Append writes sealed lines with one write(2) and returns the position to
@@ -79,10 +78,8 @@ func (s *Session) waitForRoom() bool {
 	return s.Wait(pos, limit)
 }
 
-// pending returns the number of bytes written and not known to be synced. It
-// is called with mu held, like everything below.
-func (s *Session) pending() int { return len(s.live) + len(s.inflight) }
-
+// append writes lines to the current segment, and makes one where there is none
+// or it is full. It is called with mu held, like write.
 func (s *Session) append(lines []byte, final bool) error {
 	if s.cur == nil {
 		if err := s.restart(); err != nil {
@@ -104,10 +101,10 @@ func (s *Session) append(lines []byte, final bool) error {
 	}
 	before := s.cur
 	err := s.write(lines)
-	if noSpace(err) && final && s.freeBallast() {
+	if disk.IsFull(err) && final && s.freeBallast() {
 		err = s.write(lines)
 	}
-	if err == nil || noSpace(err) {
+	if err == nil || disk.IsFull(err) {
 		return err
 	}
 	// The file exceeds a limit or is in a bad place of the device: a new one
@@ -134,113 +131,4 @@ func (s *Session) write(lines []byte) error {
 	}
 	s.cur.size += int64(len(lines))
 	return nil
-}
-
-// cut removes the remains of a failed write. If that fails, the segment is
-// abandoned: its last line stays torn, and the next segment records that it
-// may repeat it.
-func (s *Session) cut() error {
-	err := s.cur.f.Truncate(s.cur.size)
-	if err == nil {
-		s.torn = false
-		return nil
-	}
-	seg, nerr := s.newSegment(s.cur.no)
-	if nerr != nil {
-		return errors.Join(err, nerr)
-	}
-	s.log.Warn("segment abandoned", zap.String("session", s.id), zap.Uint32("segment", s.cur.no), zap.Error(err))
-	s.old = append(s.old, s.cur)
-	s.cur, s.torn = seg, false
-	return nil
-}
-
-// rotate starts the next segment, which may repeat lines of segment repeat
-// and later ones; 0 for none. The next sync syncs and closes the previous
-// segment.
-func (s *Session) rotate(repeat uint32) error {
-	if s.torn {
-		repeat = s.cur.no
-	}
-	seg, err := s.newSegment(repeat)
-	if err != nil {
-		return err
-	}
-	s.old = append(s.old, s.cur)
-	s.cur, s.torn = seg, false
-	return nil
-}
-
-// regainBallast resumes service after a full disk. Intents are refused until
-// the ballast is back, because their final records may need it.
-func (s *Session) regainBallast() error {
-	now := time.Now()
-	if now.Before(s.ballastAt) {
-		return errors.New("ballast is not back")
-	}
-	s.ballastAt = now.Add(ballastEvery)
-	if err := s.fillBallast(); err != nil {
-		return fmt.Errorf("getting ballast back: %w", err)
-	}
-	s.log.Warn("ballast is back", zap.String("session", s.id))
-	return nil
-}
-
-// restart starts a segment after a failed sync or a loss, with the lines that
-// are not known to be synced. The previous segment is finished: a second sync
-// of it could report success for pages that the first one lost.
-func (s *Session) restart() error {
-	now := time.Now()
-	if now.Before(s.segmentAt) {
-		s.due.Reset(s.segmentAt.Sub(now))
-		return errWaiting
-	}
-	seg, err := s.newSegment(s.repeat, s.inflight, s.live)
-	if errors.Is(err, fs.ErrNotExist) {
-		seg, err = s.remake()
-	}
-	if noSpace(err) && s.freeBallast() {
-		seg, err = s.newSegment(s.repeat, s.inflight, s.live)
-	}
-	if err != nil {
-		s.backOff(now)
-		return fmt.Errorf("beginning segment %d: %w", s.next, err)
-	}
-	for _, g := range append(s.old, s.cur) {
-		if g != nil {
-			g.f.Close() // its lines are in the new segment, so its error does not matter
-		}
-	}
-	s.old, s.cur, s.torn, s.failed = nil, seg, false, false
-	s.live, s.inflight = append(s.inflight, s.live...), nil
-	s.dirty = true
-	s.due.Reset(syncEvery)
-	return nil
-}
-
-// backOff sets when Run next tries to start a segment.
-func (s *Session) backOff(now time.Time) {
-	s.segmentAt = now.Add(s.retryAfter)
-	s.due.Reset(s.retryAfter)
-	s.retryAfter = min(2*s.retryAfter, retryLast)
-}
-
-// remake makes the session's directory again after another process removed
-// it. Its synced lines are gone. The lock on the removed file does not
-// protect the new directory, so that is locked too.
-func (s *Session) remake() (*segment, error) {
-	if _, err := s.fs.Lstat(s.dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("looking for %q: %w", s.dir, err)
-	}
-	if err := s.makeRoot(); err != nil {
-		return nil, err
-	}
-	lock, durable := s.lock, s.durable
-	seg, err := s.makeDir(s.repeat, s.inflight, s.live)
-	if err != nil {
-		s.lock, s.durable = lock, durable
-		return nil, err
-	}
-	s.ballast = false // removed with the directory
-	return seg, errors.Join(lock.Close(), durable.Close())
 }

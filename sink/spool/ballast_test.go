@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"auditproxy/sink/spool/disk"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -24,20 +26,20 @@ func TestBallastTakesSpace(t *testing.T) {
 }
 
 // unallocated is a file system that reserves no space for unwritten bytes.
-type unallocated struct{ FS }
+type unallocated struct{ disk.FS }
 
-func (u unallocated) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (u unallocated) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
 	f, err := u.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
-	return struct{ File }{f}, nil
+	return struct{ disk.File }{f}, nil
 }
 
 // TestBallastIsNoise compresses a written ballast, as some file systems do: a
 // compressible one would free less space than its size.
 func TestBallastIsNoise(t *testing.T) {
-	s := create(t, Config{FS: unallocated{HostFS()}})
+	s := create(t, Config{FS: unallocated{disk.Host()}})
 	b, err := os.ReadFile(filepath.Join(s.dir, ballastFile))
 	must(t, err)
 	if len(b) != ballastSize {

@@ -1,12 +1,14 @@
 package spool
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"auditproxy/sink/spool/disk"
 )
 
 // ErrBusy means that another process consumes the session.
@@ -15,9 +17,9 @@ var ErrBusy = errors.New("another process consumes the session")
 // A Consumer reads a session's records and commits its position. Retain may
 // remove committed segments.
 type Consumer struct {
-	fs      FS
+	fs      disk.FS
 	session string
-	lock    File
+	lock    disk.File
 	config  ReaderConfig // of r
 	r       *Reader
 	shipped Position
@@ -30,8 +32,8 @@ func OpenConsumer(c ReaderConfig) (*Consumer, error) {
 	if err := validID(c.Session); err != nil {
 		return nil, fmt.Errorf("opening session as its consumer: %w", err)
 	}
-	f, session := orOS(c.FS), filepath.Join(c.Dir, sessionsDir, c.Session)
-	if err := checkDir(f, session); err != nil {
+	f, session := disk.OrHost(c.FS), filepath.Join(c.Dir, sessionsDir, c.Session)
+	if err := disk.CheckDir(f, session); err != nil {
 		return nil, fmt.Errorf("opening session as its consumer: %w", err)
 	}
 	// A crash leaves the lock file, unlocked.
@@ -85,7 +87,7 @@ func (c *Consumer) Next() (Item, error) {
 // returned, is safe elsewhere. After a crash before it returns, those records
 // are returned again.
 func (c *Consumer) Commit(p Position) error {
-	err := replaceFile(c.fs, filepath.Join(c.session, shippedFile), fmt.Appendf(nil, "%d %d\n", p.Segment, p.Offset))
+	err := disk.ReplaceFile(c.fs, filepath.Join(c.session, shippedFile), fmt.Appendf(nil, "%d %d\n", p.Segment, p.Offset))
 	if err != nil {
 		return fmt.Errorf("committing cursor: %w", err)
 	}
@@ -101,8 +103,8 @@ func (c *Consumer) Close() error { return errors.Join(c.r.Close(), c.lock.Close(
 
 // readShipped reads a cursor. A missing or unreadable one is the start: a
 // record may be repeated, never skipped.
-func readShipped(f FS, session string) Position {
-	b, err := readFile(f, filepath.Join(session, shippedFile), 64)
+func readShipped(f disk.FS, session string) Position {
+	b, err := disk.ReadFile(f, filepath.Join(session, shippedFile), 64)
 	if err != nil {
 		return Position{}
 	}
@@ -113,22 +115,26 @@ func readShipped(f FS, session string) Position {
 	return p
 }
 
-// removeAll removes a directory of files, the lock last. It follows no link: the
-// files behind one are not the spool's.
-func removeAll(f FS, dir string) error {
-	if err := checkDir(f, dir); err != nil {
-		return err
+const asideDir = "quarantine" // for lines that could not be delivered
+
+// SetAside keeps a line of the session, without its line feed, in its own
+// file, which retention never removes, and returns the file's path. It
+// returns nil only when the file would survive a crash of the machine. The
+// same line goes to the same file.
+func (c *Consumer) SetAside(line []byte) (path string, err error) {
+	dir := filepath.Join(filepath.Dir(filepath.Dir(c.session)), asideDir)
+	path = filepath.Join(dir, fmt.Sprintf("%s-%.8x.json", filepath.Base(c.session), sha256.Sum256(line)))
+	if err = disk.MakeDirs(c.fs, dir); err == nil {
+		err = disk.CheckDir(c.fs, dir)
 	}
-	names, err := f.ReadDir(dir)
+	if err == nil {
+		err = disk.ReplaceFile(c.fs, path, append(slices.Clone(line), '\n'))
+	}
+	if err == nil {
+		err = disk.SyncNames(c.fs, filepath.Dir(dir)) // the directory's own name
+	}
 	if err != nil {
-		return err
+		return "", fmt.Errorf("setting aside a line of session %q: %w", filepath.Base(c.session), err)
 	}
-	// A crash leaves the lock as long as any other file.
-	names = slices.DeleteFunc(names, func(name string) bool { return name == lockFile })
-	for _, name := range append(names, lockFile) {
-		if err := f.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return f.Remove(dir)
+	return path, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 )
 
 const calls = 30
@@ -22,7 +23,7 @@ type told struct {
 // script is a session of 30 calls, each second one answered late, some of the
 // intents synced. It continues after errors, as the proxy does, and gives a
 // sequence number only to a record that was written.
-func script(f FS, d Durability) (got told) {
+func script(f disk.FS, d Durability) (got told) {
 	s, err := Create(Config{Dir: "/spool", Durability: d, Head: head, Machine: "m", FS: f}, testID)
 	if err != nil {
 		return got

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 )
 
 // A history is the state rebuilt from a session's lines.
@@ -54,7 +55,7 @@ type ends struct{ good, line int64 }
 
 // readHistory reads a session from its first segment to its last byte;
 // durable is the published position.
-func readHistory(f FS, session string, durable Position) (*history, error) {
+func readHistory(f disk.FS, session string, durable Position) (*history, error) {
 	r, err := openReader(ReaderConfig{FS: f}, session)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"auditproxy/sink/spool/disk"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -20,10 +22,10 @@ const keyFile = "key"
 // start. Among processes that start concurrently one makes the key, and all
 // return the same.
 func LoadKey(dir string) (key []byte, created bool, err error) {
-	if err := makeDirs(osFS{}, dir); err != nil {
+	if err := disk.MakeDirs(disk.Host(), dir); err != nil {
 		return nil, false, fmt.Errorf("loading digest key: %w", err)
 	}
-	if err := checkDir(osFS{}, dir); err != nil {
+	if err := disk.CheckDir(disk.Host(), dir); err != nil {
 		return nil, false, fmt.Errorf("loading digest key: %w", err)
 	}
 	key, err = ReadKey(filepath.Join(dir, keyFile))
@@ -36,12 +38,12 @@ func LoadKey(dir string) (key []byte, created bool, err error) {
 // ReadKey reads a key file: 32 bytes, owned by this user, unreadable for
 // others.
 func ReadKey(name string) ([]byte, error) {
-	f, err := osFS{}.OpenFile(name, os.O_RDONLY, 0)
+	f, err := disk.Host().OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("loading digest key: %w", err)
 	}
 	defer f.Close()
-	if err := checkRegular(f, name); err != nil {
+	if err := disk.CheckRegular(f, name); err != nil {
 		return nil, fmt.Errorf("loading digest key: %w", err)
 	}
 	i, err := f.Stat()
@@ -83,7 +85,7 @@ func makeKey(dir string) (key []byte, created bool, err error) {
 	}
 	key = make([]byte, KeySize)
 	rand.Read(key) // never fails, see crypto/rand
-	if err := replaceFile(osFS{}, name, key); err != nil {
+	if err := disk.ReplaceFile(disk.Host(), name, key); err != nil {
 		return nil, false, fmt.Errorf("making digest key: %w", err)
 	}
 	return key, true, nil

@@ -6,11 +6,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"auditproxy/sink/spool/disk"
 )
 
 // Names in a spool directory. Only segments end in ".jsonl", so that a log
@@ -58,7 +62,7 @@ func segmentNo(name string) (uint32, bool) {
 }
 
 // segments lists the numbers of a session's segments, ascending.
-func segments(f FS, session string) ([]uint32, error) {
+func segments(f disk.FS, session string) ([]uint32, error) {
 	names, err := f.ReadDir(session)
 	if err != nil {
 		return nil, err
@@ -81,7 +85,7 @@ func appendPosition(dst []byte, p Position) []byte {
 
 // readDurable reads how far the writer has synced. A pread may see half of
 // the writer's pwrite, so a value counts only when it was read twice.
-func readDurable(f File) (Position, error) {
+func readDurable(f disk.File) (Position, error) {
 	var a, b [8]byte
 	for {
 		n, err := f.ReadAt(a[:], 0)
@@ -109,64 +113,6 @@ func validID(id string) error {
 	}
 	if id == "" || len(id) > 64 {
 		return fmt.Errorf("session id %q is not 1 to 64 characters long", id)
-	}
-	return nil
-}
-
-// makeDirs makes dir and its missing parents. A crash leaves some of them,
-// and the next call makes the others.
-func makeDirs(f FS, dir string) error {
-	err := f.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
-		if err := makeDirs(f, filepath.Dir(dir)); err != nil {
-			return err
-		}
-		err = f.Mkdir(dir, 0o700)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
-}
-
-// checkDir refuses a directory that other users could change. Its parents may
-// be links; it itself may not.
-func checkDir(f FS, dir string) error {
-	i, err := f.Lstat(dir)
-	switch {
-	case err != nil:
-		return err
-	case i.Mode&fs.ModeSymlink != 0:
-		return fmt.Errorf("%q is a symbolic link: name the directory that it points to", dir)
-	case !i.Mode.IsDir():
-		return fmt.Errorf("%q is not a directory: remove it or choose another spool.dir", dir)
-	case i.UID != os.Geteuid():
-		return fmt.Errorf("%q belongs to uid %d, we run as uid %d: choose another spool.dir or change its owner", dir, i.UID, os.Geteuid())
-	case i.Mode&0o022 != 0:
-		return fmt.Errorf("%q can be written by others: chmod 700 it", dir)
-	}
-	return nil
-}
-
-// checkRegular refuses anything but a regular file of this user.
-func checkRegular(f File, name string) error {
-	i, err := f.Stat()
-	switch {
-	case err != nil:
-		return err
-	case !i.Mode.IsRegular():
-		return fmt.Errorf("%q is not a regular file", name)
-	case i.UID != os.Geteuid():
-		return fmt.Errorf("%q belongs to uid %d, we run as uid %d", name, i.UID, os.Geteuid())
-	}
-	return nil
-}
-
-// checkSize refuses a segment that is longer than any proxy writes: reading all
-// of it could take hours.
-func checkSize(i Info, name string) error {
-	if i.Size > maxSegment {
-		return fmt.Errorf("%q has %d bytes, more than a proxy writes: move it to a safe place", name, i.Size)
 	}
 	return nil
 }
@@ -204,4 +150,31 @@ func DefaultDir(getenv func(string) string, uid int) (string, error) {
 		return filepath.Join(home, ".local", "state", "auditproxy"), nil
 	}
 	return "", errors.New("choosing a spool directory: HOME is not set: set spool.dir")
+}
+
+// removeAll removes a directory of files, the lock last. It follows no link: the
+// files behind one are not the spool's.
+func removeAll(f disk.FS, dir string) error {
+	if err := disk.CheckDir(f, dir); err != nil {
+		return err
+	}
+	names, err := f.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	// A crash leaves the lock as long as any other file.
+	names = slices.DeleteFunc(names, func(name string) bool { return name == lockFile })
+	for _, name := range append(names, lockFile) {
+		if err := f.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return f.Remove(dir)
+}
+
+func ignoreEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }

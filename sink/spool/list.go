@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,7 +60,7 @@ func (e Entry) Finished() bool {
 // List returns the sessions in a spool directory, oldest first, as their ids
 // sort. A session that cannot be read has its Err set. For a missing or empty
 // directory the list is empty.
-func List(dir string) ([]Entry, error) { return list(osFS{}, dir, nil) }
+func List(dir string) ([]Entry, error) { return list(disk.Host(), dir, nil) }
 
 // Sessions per goroutine, and the limit on goroutines: listing a year of
 // sessions mostly waits for the disk or the kernel.
@@ -70,7 +71,7 @@ const (
 
 // list is List, but calls looked, if not nil, after each session, from
 // several goroutines.
-func list(f FS, dir string, looked func(sessions int64)) ([]Entry, error) {
+func list(f disk.FS, dir string, looked func(sessions int64)) ([]Entry, error) {
 	ids, err := names(f, dir)
 	entries, there := make([]Entry, len(ids)), make([]bool, len(ids))
 	var next atomic.Int64
@@ -97,12 +98,12 @@ func list(f FS, dir string, looked func(sessions int64)) ([]Entry, error) {
 
 // Names returns the ids of the sessions in a spool directory, oldest first.
 // It costs little compared to List, which opens files of each.
-func Names(dir string) ([]string, error) { return names(osFS{}, dir) }
+func Names(dir string) ([]string, error) { return names(disk.Host(), dir) }
 
-func names(f FS, dir string) ([]string, error) {
+func names(f disk.FS, dir string) ([]string, error) {
 	sessions := filepath.Join(dir, sessionsDir)
 	// A directory of another user is one problem, not one for each session.
-	err := checkDir(f, sessions)
+	err := disk.CheckDir(f, sessions)
 	var all []string
 	if err == nil {
 		all, err = f.ReadDir(sessions)
@@ -122,10 +123,10 @@ func Look(dir, id string) (Entry, bool) {
 	if validID(id) != nil {
 		return Entry{}, false
 	}
-	return look(osFS{}, dir, id)
+	return look(disk.Host(), dir, id)
 }
 
-func look(f FS, dir, id string) (Entry, bool) {
+func look(f disk.FS, dir, id string) (Entry, bool) {
 	e, session := Entry{ID: id}, filepath.Join(dir, sessionsDir, id)
 	if err := e.look(f, session); errors.Is(err, fs.ErrNotExist) && gone(f, session) {
 		return Entry{}, false // retention removed it meanwhile
@@ -140,21 +141,21 @@ func Machine(dir, id string) string {
 	if validID(id) != nil {
 		return ""
 	}
-	m, err := readFile(osFS{}, filepath.Join(dir, sessionsDir, id, machineFile), 256)
+	m, err := disk.ReadFile(disk.Host(), filepath.Join(dir, sessionsDir, id, machineFile), 256)
 	if err != nil {
 		return ""
 	}
 	return string(bytes.TrimSpace(m))
 }
 
-func gone(f FS, session string) bool {
+func gone(f disk.FS, session string) bool {
 	_, err := f.Lstat(session)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
 // look fills e from the session's directory.
-func (e *Entry) look(f FS, session string) error {
-	if err := checkDir(f, session); err != nil {
+func (e *Entry) look(f disk.FS, session string) error {
+	if err := disk.CheckDir(f, session); err != nil {
 		return err
 	}
 	names, err := f.ReadDir(session)
@@ -209,7 +210,7 @@ func (e *Entry) look(f FS, session string) error {
 	return err
 }
 
-func loadDurable(f FS, session string) (Position, error) {
+func loadDurable(f disk.FS, session string) (Position, error) {
 	name := filepath.Join(session, durableFile)
 	d, err := f.OpenFile(name, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -219,7 +220,7 @@ func loadDurable(f FS, session string) (Position, error) {
 		return Position{}, err
 	}
 	defer d.Close()
-	if err := checkRegular(d, name); err != nil {
+	if err := disk.CheckRegular(d, name); err != nil {
 		return Position{}, err
 	}
 	return readDurable(d)
@@ -227,7 +228,7 @@ func loadDurable(f FS, session string) (Position, error) {
 
 // locked reports whether a process has the session's lock. It takes the lock
 // briefly and shared, so that concurrent checks do not see each other.
-func locked(f FS, session string) (bool, error) {
+func locked(f disk.FS, session string) (bool, error) {
 	l, err := f.OpenFile(filepath.Join(session, lockFile), os.O_RDONLY, 0)
 	if err != nil {
 		return false, err
@@ -239,7 +240,7 @@ func locked(f FS, session string) (bool, error) {
 
 // endsWell reports whether the session ends with a session_end, followed at
 // most by lines that this version does not know.
-func endsWell(f FS, session string, segs []uint32) (bool, error) {
+func endsWell(f disk.FS, session string, segs []uint32) (bool, error) {
 	if len(segs) == 0 {
 		return false, nil
 	}
@@ -249,7 +250,7 @@ func endsWell(f FS, session string, segs []uint32) (bool, error) {
 		return false, err
 	}
 	defer r.Close()
-	if err := checkRegular(r, name); err != nil {
+	if err := disk.CheckRegular(r, name); err != nil {
 		return false, err
 	}
 	i, err := r.Stat()
@@ -299,7 +300,7 @@ type Usage struct {
 // Status checks a spool directory. It writes an empty file and removes it. It
 // calls looked, if not nil, after each session, from several goroutines.
 func Status(dir string, looked func(sessions int64)) (Usage, error) {
-	u := Usage{Dir: dir, Writable: probe(osFS{}, dir)}
+	u := Usage{Dir: dir, Writable: probe(disk.Host(), dir)}
 	for d := dir; ; d = filepath.Dir(d) {
 		var st unix.Statfs_t
 		err := unix.Statfs(d, &st)
@@ -312,7 +313,7 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 		}
 	}
 	var err error
-	u.Sessions, err = list(osFS{}, dir, looked)
+	u.Sessions, err = list(disk.Host(), dir, looked)
 	for _, e := range u.Sessions {
 		u.Bytes += e.Bytes
 		switch {
@@ -333,8 +334,8 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 	return u, err
 }
 
-func probe(f FS, dir string) error {
-	if err := checkDir(f, dir); err != nil {
+func probe(f disk.FS, dir string) error {
+	if err := disk.CheckDir(f, dir); err != nil {
 		return err
 	}
 	name := filepath.Join(dir, fmt.Sprintf(".probe-%d", os.Getpid()))

@@ -8,20 +8,21 @@ import (
 	"testing"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 )
 
 // A lookupFS counts the names that are looked up.
 type lookupFS struct {
-	FS
+	disk.FS
 	n atomic.Int64
 }
 
-func (f *lookupFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (f *lookupFS) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
 	f.n.Add(1)
 	return f.FS.OpenFile(name, flag, perm)
 }
 
-func (f *lookupFS) Lstat(name string) (Info, error) {
+func (f *lookupFS) Lstat(name string) (disk.Info, error) {
 	f.n.Add(1)
 	return f.FS.Lstat(name)
 }

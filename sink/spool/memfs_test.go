@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/sink/spool/disk"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -137,7 +139,7 @@ func (m *memFS) parent(name string) (*node, string, error) {
 	return n, filepath.Base(name), err
 }
 
-func (m *memFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (m *memFS) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped {
@@ -230,12 +232,12 @@ func (m *memFS) free(n *node) {
 // Chtimes does nothing: files have no times here.
 func (m *memFS) Chtimes(string, time.Time) error { return nil }
 
-func (m *memFS) Lstat(name string) (Info, error) {
+func (m *memFS) Lstat(name string) (disk.Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, err := m.walk(name)
 	if err != nil {
-		return Info{}, err
+		return disk.Info{}, err
 	}
 	return n.info(), nil
 }
@@ -250,8 +252,8 @@ func (m *memFS) ReadDir(name string) ([]string, error) {
 	return slices.Sorted(maps.Keys(n.names)), nil
 }
 
-func (n *node) info() Info {
-	return Info{Mode: n.mode, UID: os.Geteuid(), Inode: n.inode, Links: n.links, Size: int64(len(n.data)), Disk: int64(len(n.data)), ModTime: time.Time{}}
+func (n *node) info() disk.Info {
+	return disk.Info{Mode: n.mode, UID: os.Geteuid(), Inode: n.inode, Links: n.links, Size: int64(len(n.data)), Disk: int64(len(n.data)), ModTime: time.Time{}}
 }
 
 // crash returns the file system after the machine stopped: synced contents,
@@ -429,11 +431,11 @@ func (f *memFile) Truncate(size int64) error {
 	})
 }
 
-func (f *memFile) Stat() (Info, error) {
+func (f *memFile) Stat() (disk.Info, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	if f.m.stopped {
-		return Info{}, errStopped
+		return disk.Info{}, errStopped
 	}
 	return f.n.info(), nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"math"
@@ -11,78 +12,8 @@ import (
 	"path/filepath"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 )
-
-// Damage is the kind of damage of an Item.
-type Damage uint8
-
-// The kinds of damage.
-const (
-	Intact     Damage = iota
-	BadLine           // the line fails its checksum
-	LongLine          // the line is longer than audit.MaxLine
-	TornEnd           // a segment that has a successor ends without a line feed
-	Missing           // segments are missing; Length is their number
-	Conflicted        // the line is good, but differs from an earlier one with its record_id
-)
-
-func (d Damage) String() string {
-	switch d {
-	case Intact:
-		return "intact"
-	case BadLine:
-		return "line fails its checksum"
-	case LongLine:
-		return "line is too long"
-	case TornEnd:
-		return "line is torn"
-	case Missing:
-		return "segments are missing"
-	case Conflicted:
-		return "line contradicts an earlier one"
-	}
-	return "unknown damage"
-}
-
-// An Item is one line of a session, or a place where one should be.
-type Item struct {
-	// Line is the line without its line feed. It is valid until the next call
-	// of Next. Its checksum holds unless Damage is set; otherwise it is
-	// untrusted. It is nil for a line that is too long and for missing
-	// segments.
-	Line   []byte
-	Pos    Position // of the line's first byte
-	Length int64    // bytes, line feed included
-	Damage Damage
-
-	again bool // also in an earlier segment
-}
-
-// End returns the position after it.
-func (i Item) End() Position { return Position{i.Pos.Segment, i.Pos.Offset + i.Length} }
-
-// Record reports whether the item is a record, as opposed to an intent, a
-// context or other line with a "line" member.
-func (i Item) Record() bool {
-	return (i.Damage == Intact || i.Damage == Conflicted) && !bytes.HasPrefix(i.Line, []byte(`{"line":`))
-}
-
-// RecordID returns the record_id of a record or an intent, else nil. It
-// aliases line.
-func RecordID(line []byte) []byte {
-	const member = `"record_id":"`
-	// Values that a client controls follow the record_id, see audit.AppendRecord.
-	i := bytes.Index(line, []byte(member))
-	if i < 0 {
-		return nil
-	}
-	id := line[i+len(member):]
-	end := bytes.IndexByte(id, '"')
-	if end < 0 {
-		return nil
-	}
-	return id[:end]
-}
 
 // A ReaderConfig configures a Reader.
 type ReaderConfig struct {
@@ -90,7 +21,7 @@ type ReaderConfig struct {
 	Session string   // the session's id. Required.
 	From    Position // where to start, the end of an Item; zero: at the first remaining segment
 	Durable bool     // read up to the position that the writer has synced, else to the end
-	FS      FS       // nil for the real one
+	FS      disk.FS  // nil for the real one
 }
 
 // A Reader reads the lines of one session in order. It needs no lock and may
@@ -98,15 +29,15 @@ type ReaderConfig struct {
 // allocate per line. A line that was written twice because a sync failed is
 // returned once.
 type Reader struct {
-	fs      FS
-	session string // directory
-	durable File   // nil: not limited
-	plain   bool   // ignores repeat markers
-	all     bool   // returns repeated lines too
+	fs      disk.FS
+	session string    // directory
+	durable disk.File // nil: not limited
+	plain   bool      // ignores repeat markers
+	all     bool      // returns repeated lines too
 
 	// The fields below belong to the goroutine that calls Next.
 
-	f      File // nil: no segment is open
+	f      disk.File // nil: no segment is open
 	seg    uint32
 	from   Position // where to start in the next segment
 	sealed bool     // this segment does not grow any more
@@ -137,8 +68,8 @@ func OpenReader(c ReaderConfig) (*Reader, error) {
 }
 
 func openReader(c ReaderConfig, session string) (*Reader, error) {
-	r := &Reader{fs: orOS(c.FS), session: session, from: c.From}
-	if err := checkDir(r.fs, r.session); err != nil {
+	r := &Reader{fs: disk.OrHost(c.FS), session: session, from: c.From}
+	if err := disk.CheckDir(r.fs, r.session); err != nil {
 		return nil, fmt.Errorf("opening session: %w", err)
 	}
 	if !c.Durable {
@@ -147,7 +78,7 @@ func openReader(c ReaderConfig, session string) (*Reader, error) {
 	name := filepath.Join(r.session, durableFile)
 	f, err := r.fs.OpenFile(name, os.O_RDONLY, 0)
 	if err == nil {
-		err = checkRegular(f, name)
+		err = disk.CheckRegular(f, name)
 		if err != nil {
 			f.Close()
 		}
@@ -162,7 +93,7 @@ func openReader(c ReaderConfig, session string) (*Reader, error) {
 // Close closes the reader's files. The reader cannot be used afterwards.
 func (r *Reader) Close() error {
 	var errs []error
-	for _, f := range []File{r.f, r.durable} {
+	for _, f := range []disk.File{r.f, r.durable} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
@@ -351,7 +282,7 @@ func (r *Reader) open() (Item, error) {
 		return Item{}, io.EOF // removed since; the next call reports it
 	}
 	if err == nil {
-		err = checkRegular(f, name)
+		err = disk.CheckRegular(f, name)
 		if err != nil {
 			f.Close()
 		}
@@ -387,9 +318,46 @@ func (r *Reader) after(no uint32) (uint32, error) {
 	return 0, nil
 }
 
-func ignoreEOF(err error) error {
-	if err == io.EOF {
+// checkSize refuses a segment that is longer than any proxy writes: reading all
+// of it could take hours.
+func checkSize(i disk.Info, name string) error {
+	if i.Size > maxSegment {
+		return fmt.Errorf("%q has %d bytes, more than a proxy writes: move it to a safe place", name, i.Size)
+	}
+	return nil
+}
+
+// loadRepeats reads the segments from no to the one before the reader's.
+// Lines that cannot be read there were not returned before either.
+func (r *Reader) loadRepeats(no uint32) *repeats {
+	rep := &repeats{maphash.MakeSeed(), make(map[uint64]struct{}), make(map[uint64]uint64)}
+	earlier := &Reader{fs: r.fs, session: r.session, plain: true, from: Position{max(no, 1), 0}}
+	defer earlier.Close()
+	for {
+		item, err := earlier.Next()
+		if err != nil || item.Pos.Segment >= r.seg {
+			return rep
+		}
+		if item.Damage == Intact {
+			rep.add(item)
+		}
+	}
+}
+
+// startRepeats reads the first line of a segment that the reader starts in
+// the middle of.
+func (r *Reader) startRepeats() error {
+	if r.off == 0 || r.plain {
 		return nil
 	}
-	return err
+	head := make([]byte, 128)
+	n, err := r.f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading segment %d: %w", r.seg, err)
+	}
+	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
+	if from, ok := repeatFrom(line); ok && audit.Check(line) {
+		r.repeats = r.loadRepeats(from)
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
 )
@@ -21,7 +22,7 @@ type RecoverConfig struct {
 	Machine string      // who this machine is; "" for its machine-id(5)
 	Force   bool        // also sessions of other machines, whose locks are invisible here
 	Log     *zap.Logger // nil: none
-	FS      FS          // nil for the real one
+	FS      disk.FS     // nil for the real one
 }
 
 // A Recovered is a session that recovery has ended.
@@ -46,21 +47,12 @@ const maxTail = 2 * maxPending
 // errForeign is the reason for skipping a session of another machine.
 var errForeign = errors.New("written on another machine: recover it there, or here with auditproxy recover --force if that machine is gone")
 
-// Recover ends the sessions that died: it syncs and reads each, sets a bad
-// tail aside, and writes one record with outcome unknown for each open call
-// and a session_end. Live and ended sessions are left alone. It may be killed
-// at any point and run any number of times, by several processes at once. A
-// problem with one session does not stop the recovery of others.
-func Recover(ctx context.Context, c RecoverConfig) (done []Recovered, skipped []Skipped, err error) {
-	return NewRecoverer(c).Pass(ctx)
-}
-
 // A recovery is the recovery of one session.
 type recovery struct {
 	RecoverConfig
-	fs      FS
+	fs      disk.FS
 	id, dir string
-	lock    File
+	lock    disk.File
 	durable Position
 	result  Recovered
 	settled bool // ended and published: it never needs recovery again
@@ -76,7 +68,7 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 			return false, err
 		}
 	}
-	if err := checkDir(r.fs, r.dir); err != nil {
+	if err := disk.CheckDir(r.fs, r.dir); err != nil {
 		return false, err
 	}
 	var err error
@@ -120,7 +112,7 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 
 // checkMachine refuses a session that another machine wrote.
 func (r *recovery) checkMachine() error {
-	m, err := readFile(r.fs, filepath.Join(r.dir, machineFile), 256)
+	m, err := disk.ReadFile(r.fs, filepath.Join(r.dir, machineFile), 256)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -182,7 +174,7 @@ func (r *recovery) name() (bool, error) {
 			return false, err
 		}
 		r.dir = final
-		return true, syncDir(r.fs, filepath.Dir(final))
+		return true, disk.SyncNames(r.fs, filepath.Dir(final))
 	}
 	return false, removeAll(r.fs, r.dir)
 }
@@ -225,7 +217,7 @@ func (r *recovery) end(ctx context.Context, segs []uint32, ended bool) error {
 			return err
 		}
 		// The bytes read below must be on the medium.
-		if err := syncFile(r.fs, name); err != nil {
+		if err := disk.SyncFile(r.fs, name); err != nil {
 			return fmt.Errorf("syncing segment %d: %w", no, err)
 		}
 	}
@@ -296,7 +288,7 @@ func (r *recovery) setAside(no uint32, h *history) error {
 // copyTail makes a durable copy of g[from:to] and returns its name. An
 // existing copy with other contents is from another recovery that died, and
 // stays.
-func (r *recovery) copyTail(g File, no uint32, from, to int64) (string, error) {
+func (r *recovery) copyTail(g disk.File, no uint32, from, to int64) (string, error) {
 	tail := make([]byte, to-from)
 	if _, err := g.ReadAt(tail, from); ignoreEOF(err) != nil {
 		return "", err
@@ -304,12 +296,12 @@ func (r *recovery) copyTail(g File, no uint32, from, to int64) (string, error) {
 	name := fmt.Sprintf("%08d%s%d", no, tornInfix, from)
 	for n := 2; ; n++ {
 		path := filepath.Join(r.dir, name)
-		there, err := readFile(r.fs, path, len(tail)+1)
+		there, err := disk.ReadFile(r.fs, path, len(tail)+1)
 		if err == nil && bytes.Equal(there, tail) {
 			return name, nil
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return name, replaceFile(r.fs, path, tail)
+			return name, disk.ReplaceFile(r.fs, path, tail)
 		}
 		if err != nil {
 			return "", err
@@ -330,7 +322,7 @@ func (r *recovery) resume(segs []uint32, h *history) (*Session, error) {
 	name := filepath.Join(r.dir, durableFile)
 	if i, err := r.fs.Lstat(name); err == nil && i.Links > 1 {
 		// A backup, or another file: it must not receive the next lines.
-		if err := replaceFile(r.fs, name, appendPosition(nil, r.durable)); err != nil {
+		if err := disk.ReplaceFile(r.fs, name, appendPosition(nil, r.durable)); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -234,7 +235,7 @@ func TestRecoverUnnamed(t *testing.T) {
 	if len(skipped) > 0 || len(done) != 1 || done[0].Session != "used" || done[0].Unknown != 1 {
 		t.Errorf("Recover = %+v, skipped %v", done, skipped)
 	}
-	names, err := osFS{}.ReadDir(filepath.Join(dir, sessionsDir))
+	names, err := disk.Host().ReadDir(filepath.Join(dir, sessionsDir))
 	must(t, err)
 	if diff := cmp.Diff([]string{".new-young", "used"}, names); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"auditproxy/sink/spool/disk"
+
 	"go.uber.org/zap"
 )
 
@@ -33,7 +35,7 @@ const (
 // goroutine owns it.
 type Recoverer struct {
 	c       RecoverConfig
-	fs      FS
+	fs      disk.FS
 	settled map[string]struct{} // names of directories that need no more recovery
 	failed  map[string]failure  // by name of the directory
 	logged  map[string]struct{} // causes of failures that last
@@ -55,7 +57,7 @@ func NewRecoverer(c RecoverConfig) *Recoverer {
 	if c.Machine == "" {
 		c.Machine = machineID()
 	}
-	return &Recoverer{c: c, fs: orOS(c.FS), settled: map[string]struct{}{}, failed: map[string]failure{}, logged: map[string]struct{}{}}
+	return &Recoverer{c: c, fs: disk.OrHost(c.FS), settled: map[string]struct{}{}, failed: map[string]failure{}, logged: map[string]struct{}{}}
 }
 
 // Run makes passes until ctx ends, each from the newest session on: the calls of
@@ -158,7 +160,7 @@ func (r *Recoverer) pass(ctx context.Context, limit time.Time) (done []Recovered
 // one for each session.
 func (r *Recoverer) names() ([]string, error) {
 	sessions := filepath.Join(r.c.Dir, sessionsDir)
-	err := checkDir(r.fs, sessions)
+	err := disk.CheckDir(r.fs, sessions)
 	var names []string
 	if err == nil {
 		names, err = r.fs.ReadDir(sessions)
@@ -219,4 +221,13 @@ func cause(err error) string {
 		return errno.Error()
 	}
 	return err.Error()
+}
+
+// Recover ends the sessions that died: it syncs and reads each, sets a bad
+// tail aside, and writes one record with outcome unknown for each open call
+// and a session_end. Live and ended sessions are left alone. It may be killed
+// at any point and run any number of times, by several processes at once. A
+// problem with one session does not stop the recovery of others.
+func Recover(ctx context.Context, c RecoverConfig) (done []Recovered, skipped []Skipped, err error) {
+	return NewRecoverer(c).Pass(ctx)
 }

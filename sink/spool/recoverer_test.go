@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -20,17 +21,17 @@ import (
 // A watchedFS is the real file system, with a count of the files that were
 // opened and with names that cannot be opened for writing.
 type watchedFS struct {
-	osFS
+	disk.FS
 	opened   int
 	readOnly string // part of the names; "": none
 }
 
-func (f *watchedFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (f *watchedFS) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
 	f.opened++
 	if f.readOnly != "" && strings.Contains(name, f.readOnly) && flag&(os.O_RDWR|os.O_WRONLY) != 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: unix.EROFS}
 	}
-	return f.osFS.OpenFile(name, flag, perm)
+	return f.FS.OpenFile(name, flag, perm)
 }
 
 // deadSession leaves a session with an open call, as a killed proxy does.
@@ -53,7 +54,7 @@ func TestRecovererReadOnly(t *testing.T) {
 		deadSession(t, dir, "locked-1")
 		deadSession(t, dir, "locked-2")
 		core, logs := observer.New(zap.WarnLevel)
-		f := &watchedFS{readOnly: "locked"}
+		f := &watchedFS{FS: disk.Host(), readOnly: "locked"}
 		r := NewRecoverer(RecoverConfig{Dir: dir, Log: zap.New(core), FS: f})
 		for n := range 100 {
 			if n == 50 {
@@ -88,7 +89,7 @@ func TestRecovererCost(t *testing.T) {
 	for n := range 20 {
 		deadSession(t, dir, "session-"+string(rune('a'+n)))
 	}
-	f := new(watchedFS)
+	f := &watchedFS{FS: disk.Host()}
 	r := NewRecoverer(RecoverConfig{Dir: dir, FS: f})
 	for n := range 3 {
 		done, skipped, err := r.Pass(t.Context())

@@ -2,10 +2,7 @@ package spool
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"hash/maphash"
-	"io"
 	"strconv"
 
 	"auditproxy/schemas/audit"
@@ -44,23 +41,6 @@ type repeats struct {
 	records map[uint64]uint64   // hash of a record's id → of its line
 }
 
-// loadRepeats reads the segments from no to the one before the reader's.
-// Lines that cannot be read there were not returned before either.
-func (r *Reader) loadRepeats(no uint32) *repeats {
-	rep := &repeats{maphash.MakeSeed(), make(map[uint64]struct{}), make(map[uint64]uint64)}
-	earlier := &Reader{fs: r.fs, session: r.session, plain: true, from: Position{max(no, 1), 0}}
-	defer earlier.Close()
-	for {
-		item, err := earlier.Next()
-		if err != nil || item.Pos.Segment >= r.seg {
-			return rep
-		}
-		if item.Damage == Intact {
-			rep.add(item)
-		}
-	}
-}
-
 func (rep *repeats) add(item Item) {
 	id := RecordID(item.Line)
 	if id == nil {
@@ -89,22 +69,4 @@ func (rep *repeats) check(item Item) Item {
 		item.Damage = Conflicted
 	}
 	return item
-}
-
-// startRepeats reads the first line of a segment that the reader starts in
-// the middle of.
-func (r *Reader) startRepeats() error {
-	if r.off == 0 || r.plain {
-		return nil
-	}
-	head := make([]byte, 128)
-	n, err := r.f.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading segment %d: %w", r.seg, err)
-	}
-	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
-	if from, ok := repeatFrom(line); ok && audit.Check(line) {
-		r.repeats = r.loadRepeats(from)
-	}
-	return nil
 }

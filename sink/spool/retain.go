@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/sink/spool/disk"
+
 	"go.uber.org/zap"
 )
 
@@ -31,7 +33,7 @@ type RetainConfig struct {
 	Bytes    int64         // on the disk, of consumed segments and sessions, oldest go first; zero: no bound
 	Consumed bool          // sessions have a consumer; else only ended sessions are removed, by age
 	Log      *zap.Logger   // nil: none
-	FS       FS            // nil for the real one
+	FS       disk.FS       // nil for the real one
 
 	now   func() time.Time // nil: time.Now
 	clock time.Time        // the time that ages are measured at; zero: unknown, nothing is old
@@ -51,7 +53,7 @@ type used struct {
 // an open call. A problem with one session does not stop the removal of
 // others.
 func Retain(ctx context.Context, c RetainConfig) (int64, error) {
-	f := orOS(c.FS)
+	f := disk.OrHost(c.FS)
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
@@ -104,7 +106,7 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 }
 
 // used lists the segments of a session that may be removed.
-func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
+func (c RetainConfig) used(f disk.FS, e Entry) ([]used, error) {
 	session := filepath.Join(c.Dir, sessionsDir, e.ID)
 	if e.Err != nil || e.State == Dead || len(e.Segments) == 0 {
 		return nil, nil // Recover runs first, and needs all segments
@@ -155,7 +157,7 @@ func (c RetainConfig) used(f FS, e Entry) ([]used, error) {
 
 // besideSegments returns the disk space of a session's other files, which is
 // most of a short session's.
-func besideSegments(f FS, session string) (int64, error) {
+func besideSegments(f disk.FS, session string) (int64, error) {
 	i, err := f.Lstat(session)
 	if err != nil {
 		return 0, fmt.Errorf("looking at session: %w", err)
@@ -181,10 +183,10 @@ func besideSegments(f FS, session string) (int64, error) {
 // wrong for longer is believed.
 //
 // A crash leaves the looks before or after; several processes may look at once.
-func (c RetainConfig) look(f FS) (time.Time, error) {
+func (c RetainConfig) look(f disk.FS) (time.Time, error) {
 	name, now := filepath.Join(c.Dir, looksFile), c.now()
 	var counts, last int64 // seconds since 1970, 0 for none
-	if b, err := readFile(f, name, looksSize); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if b, err := disk.ReadFile(f, name, looksSize); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return time.Time{}, fmt.Errorf("reading when the clock was looked at: %w", err)
 	} else if _, err := fmt.Sscanf(string(b), "%d %d\n", &counts, &last); err != nil || counts > last {
 		counts, last = 0, 0
@@ -198,7 +200,7 @@ func (c RetainConfig) look(f FS) (time.Time, error) {
 	default:
 		return unixOrZero(counts), nil
 	}
-	err := replaceFile(f, name, fmt.Appendf(nil, "%d %d\n", counts, last))
+	err := disk.ReplaceFile(f, name, fmt.Appendf(nil, "%d %d\n", counts, last))
 	if err != nil {
 		err = fmt.Errorf("noting when the clock was looked at: %w", err)
 	}
@@ -215,7 +217,7 @@ func unixOrZero(seconds int64) time.Time {
 // redate sets the time of a file from the future to now: written while the
 // clock was ahead, it would not grow old for that long. While no time counts,
 // the clock itself may be behind.
-func (c RetainConfig) redate(f FS, name string, modified time.Time) error {
+func (c RetainConfig) redate(f disk.FS, name string, modified time.Time) error {
 	if now := c.now(); !c.clock.IsZero() && modified.After(now.Add(future)) {
 		return f.Chtimes(name, now)
 	}
@@ -223,7 +225,7 @@ func (c RetainConfig) redate(f FS, name string, modified time.Time) error {
 }
 
 // firstOpen returns the first segment that holds the intent of an open call.
-func firstOpen(f FS, session string) (uint32, error) {
+func firstOpen(f disk.FS, session string) (uint32, error) {
 	h, err := readHistory(f, session, Position{})
 	if err != nil {
 		return 0, err
@@ -235,7 +237,7 @@ func firstOpen(f FS, session string) (uint32, error) {
 	return first, nil
 }
 
-func (u used) remove(f FS) error {
+func (u used) remove(f disk.FS) error {
 	if !u.last {
 		return f.Remove(filepath.Join(u.session, segmentName(u.no)))
 	}
@@ -258,7 +260,7 @@ func (u used) remove(f FS) error {
 
 // sweep completes removals that a crash interrupted. names has checked that
 // nobody else can write the directory.
-func sweep(f FS, dir string) error {
+func sweep(f disk.FS, dir string) error {
 	sessions := filepath.Join(dir, sessionsDir)
 	names, err := f.ReadDir(sessions)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool/disk"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -116,7 +117,7 @@ func left(t *testing.T, dir string) (got []string) {
 func (c RetainConfig) looked(t *testing.T) {
 	t.Helper()
 	now := time.Now().Unix()
-	must(t, replaceFile(orOS(c.FS), filepath.Join(c.Dir, looksFile), fmt.Appendf(nil, "%d %d\n", now, now)))
+	must(t, disk.ReplaceFile(disk.OrHost(c.FS), filepath.Join(c.Dir, looksFile), fmt.Appendf(nil, "%d %d\n", now, now)))
 }
 
 // TestRetentionUnderAClockThatJumps keeps files that only look old by a wrong
@@ -225,7 +226,7 @@ func onDisk(t *testing.T, dir string) (sum int64) {
 		if err != nil {
 			return err
 		}
-		i, err := osFS{}.Lstat(name)
+		i, err := disk.Host().Lstat(name)
 		sum += i.Disk
 		return err
 	}))
@@ -234,11 +235,11 @@ func onDisk(t *testing.T, dir string) (sum int64) {
 
 // countingFS counts the files that are opened.
 type countingFS struct {
-	FS
+	disk.FS
 	opened int
 }
 
-func (f *countingFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+func (f *countingFS) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
 	f.opened++
 	return f.FS.OpenFile(name, flag, perm)
 }
@@ -293,7 +294,7 @@ func TestRetainEndsWithItsContext(t *testing.T) {
 	dir := stock(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f := &countingFS{FS: HostFS()}
+	f := &countingFS{FS: disk.Host()}
 	if _, err := Retain(ctx, RetainConfig{Dir: dir, Bytes: 1, Consumed: true, FS: f}); !errors.Is(err, context.Canceled) || f.opened > 0 {
 		t.Errorf("%d files opened, %v", f.opened, err)
 	}

@@ -31,6 +31,8 @@ import (
 	"sync"
 	"time"
 
+	"auditproxy/sink/spool/disk"
+
 	"go.uber.org/zap"
 )
 
@@ -101,15 +103,8 @@ type Config struct {
 	// locked, and may call Append; nil for none.
 	OnLoss func(Loss)
 
-	Machine string // id of this machine; "" for its machine-id(5)
-	FS      FS     // the file system; nil for the real one. Tests inject faults here.
-}
-
-// Attach sets Head and OnLoss for a writer that is made after its session.
-// The first segment exists by then, so it starts with the first appended
-// lines. Attach must be called before Append and Run, and once.
-func (s *Session) Attach(head func(dst []byte) []byte, onLoss func(Loss)) {
-	s.c.Head, s.c.OnLoss = head, onLoss
+	Machine string  // id of this machine; "" for its machine-id(5)
+	FS      disk.FS // the file system; nil for the real one. Tests inject faults here.
 }
 
 // A Loss is a change or removal of a segment by another process.
@@ -123,7 +118,7 @@ type Loss struct {
 // concurrently.
 type Session struct {
 	c    Config
-	fs   FS
+	fs   disk.FS
 	log  *zap.Logger
 	id   string
 	dir  string
@@ -139,11 +134,11 @@ type Session struct {
 	// mu is held over write(2), never over a sync. It guards everything down to
 	// the next blank line with a comment.
 	mu         sync.Mutex
-	lock       File     // the flock
-	durable    File     // where the synced offset is published
-	cur        *segment // nil: after a loss, until a segment can be started
-	failed     bool     // a sync of cur failed: it is written to and never synced again
-	next       uint32   // number of the next segment
+	lock       disk.File // the flock
+	durable    disk.File // where the synced offset is published
+	cur        *segment  // nil: after a loss, until a segment can be started
+	failed     bool      // a sync of cur failed: it is written to and never synced again
+	next       uint32    // number of the next segment
 	old        []*segment
 	written    int64  // bytes appended over all segments
 	live       []byte // the lines written since the last sync began
@@ -172,7 +167,7 @@ type Session struct {
 
 // A segment is an open file of a session.
 type segment struct {
-	f     File
+	f     disk.File
 	no    uint32
 	name  string // path
 	inode uint64
@@ -181,5 +176,20 @@ type segment struct {
 	limit int64 // size after which a new one is started
 }
 
+// A waiter is one call of Wait. It is reused, so that waiting does not
+// allocate.
+type waiter struct {
+	pos   int64
+	done  chan bool // capacity 1
+	timer *time.Timer
+}
+
 // ID returns the session's id.
 func (s *Session) ID() string { return s.id }
+
+// Attach sets Head and OnLoss for a writer that is made after its session.
+// The first segment exists by then, so it starts with the first appended
+// lines. Attach must be called before Append and Run, and once.
+func (s *Session) Attach(head func(dst []byte) []byte, onLoss func(Loss)) {
+	s.c.Head, s.c.OnLoss = head, onLoss
+}

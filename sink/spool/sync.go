@@ -9,16 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"auditproxy/sink/spool/disk"
+
 	"go.uber.org/zap"
 )
-
-// A waiter is one call of Wait. It is reused, so that waiting does not
-// allocate.
-type waiter struct {
-	pos   int64
-	done  chan bool // capacity 1
-	timer *time.Timer
-}
 
 // Wait waits until everything before pos is synced, at most limit (0: no
 // bound), and reports whether it is. It makes Run sync immediately. It
@@ -247,7 +241,7 @@ func (s *Session) syncOnce() (pos int64, loss *Loss, err error) {
 	}
 	if b.newDir && b.sync {
 		// It may be missing during recovery.
-		if err := syncFile(s.fs, filepath.Join(s.dir, machineFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := disk.SyncFile(s.fs, filepath.Join(s.dir, machineFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, nil, fmt.Errorf("syncing %q: %w", machineFile, err)
 		}
 		if err := s.syncParents(); err != nil {
@@ -336,11 +330,11 @@ func (s *Session) syncParents() error {
 	return nil
 }
 
-// syncDir calls the package's syncDir, and logs once if directories cannot be
+// syncDir makes the names in dir durable, and logs once if directories cannot be
 // synced. It is called with syncing held.
 func (s *Session) syncDir(dir string) error {
-	err := trySyncDir(s.fs, dir)
-	if !errors.Is(err, errNoDirSync) {
+	err := disk.TrySyncNames(s.fs, dir)
+	if !errors.Is(err, disk.ErrNoDirSync) {
 		return err
 	}
 	if !s.noDirSync {
@@ -392,17 +386,6 @@ func (s *Session) commit(b batch) {
 	}
 	s.repeat, s.segmentAt, s.retryAfter = 0, time.Time{}, retryFirst
 	s.publish(b.end)
-}
-
-// publish writes the position up to which readers may read. One pwrite: a
-// shared mapping would be cheaper, but its writer dies by SIGBUS when the
-// file is cut. It is called with mu held.
-func (s *Session) publish(p Position) {
-	var b [8]byte
-	if _, err := s.durable.WriteAt(appendPosition(b[:0], p), 0); err != nil {
-		// Readers lag until the next publish; nothing is lost.
-		s.log.Warn("durable offset not published", zap.String("session", s.id), zap.Error(err))
-	}
 }
 
 // Close syncs, publishes and unlocks. The session's files stay, except the

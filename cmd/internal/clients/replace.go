@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/disk"
 )
 
 // replace writes data in place of the bytes read from c, keeps a copy of those
@@ -41,7 +41,7 @@ func (c config) replace(data []byte) (backup string, err error) {
 	if err := os.Rename(tmp.Name(), c.target); err != nil {
 		return "", err
 	}
-	return backup, spool.SyncDir(filepath.Dir(c.target))
+	return backup, disk.SyncDir(filepath.Dir(c.target))
 }
 
 // backUp copies the bytes read from c to a new file, unless an earlier backup
@@ -66,7 +66,7 @@ func (c config) backUp() (string, error) {
 		if err := c.fill(f, c.data); err != nil {
 			return "", errors.Join(err, os.Remove(name))
 		}
-		return name, spool.SyncDir(filepath.Dir(name))
+		return name, disk.SyncDir(filepath.Dir(name))
 	}
 }
 

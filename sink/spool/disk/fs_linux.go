@@ -1,6 +1,6 @@
 //go:build !portable
 
-package spool
+package disk
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func datasync(f *os.File) error {
 
 // allocate is fallocate(2). A file system that lacks it (ZFS, NFS before 4.2)
 // returns errors.ErrUnsupported.
-func (f osFile) allocate(size int64) error {
+func allocate(f *os.File, size int64) error {
 	for {
 		switch err := unix.Fallocate(int(f.Fd()), 0, 0, size); err {
 		case unix.EINTR:

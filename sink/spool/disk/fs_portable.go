@@ -1,11 +1,15 @@
 //go:build !linux || portable
 
-package spool
+package disk
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
-// This file and machine_darwin.go are the spool on macOS; the build tag portable
-// selects this file on Linux, for tests. The promises are those of Linux:
+// This file is the spool on macOS, with machine_darwin.go of package spool; the
+// build tag portable selects it on Linux, for tests. The promises are those of
+// Linux:
 //
 //   - A sync is F_FULLFSYNC, which (*os.File).Sync uses there, because fsync(2)
 //     on macOS does not reach the medium. It is slower than fdatasync(2), so
@@ -18,3 +22,6 @@ import "os"
 // datasync returns when the bytes and the size of f would survive a crash of
 // the machine.
 func datasync(f *os.File) error { return f.Sync() }
+
+// allocate cannot reserve space here.
+func allocate(*os.File, int64) error { return errors.ErrUnsupported }
