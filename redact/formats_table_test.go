@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
 )
 
 // A leakRule is one rule of gitleaks with the samples that its generator makes.
@@ -75,7 +78,7 @@ var wordy = []string{"openai", "pypi", "slack", "slack-app", "vault-service-toke
 type shape []place2
 
 type place2 struct {
-	set      byteSet
+	set      lex.ByteSet
 	min, max int
 	bound    bool // no place: a boundary of words
 }
@@ -107,7 +110,7 @@ func shapes(re *syntax.Regexp) []shape {
 		if n := bits.OnesCount64(p.set[0]) + bits.OnesCount64(p.set[1]); n > 2 && n <= 9 || n == 2 && !p.folds() {
 			var all []shape
 			for r := rune(0); r < 128; r++ {
-				if p.set.has(byte(r)) {
+				if p.set.Has(byte(r)) {
 					one := place2{min: 1, max: 1}
 					one.add(r)
 					all = append(all, shape{one})
@@ -217,7 +220,7 @@ func (p place2) letter() (c byte, folds, ok bool) {
 	}
 	n := 0
 	for r := byte(0); r < 128; r++ {
-		if p.set.has(r) {
+		if p.set.Has(r) {
 			n++
 			c = r
 		}
@@ -225,18 +228,18 @@ func (p place2) letter() (c byte, folds, ok bool) {
 	switch {
 	case n == 1:
 		return c, false, true
-	case n == 2 && foldCase(rune(c)) != rune(c) && p.set.has(byte(foldCase(rune(c)))):
+	case n == 2 && foldCase(rune(c)) != rune(c) && p.set.Has(byte(foldCase(rune(c)))):
 		return c | 0x20, true, true
 	}
 	return 0, false, false
 }
 
-// A reduced format is a tokenFormat before its word and sets have numbers.
+// A reduced format is a Format before its word and sets have numbers.
 type reduced struct {
-	tokenFormat
+	formats.Format
 	name          string
 	word          string
-	before, after byteSet
+	before, after lex.ByteSet
 }
 
 const (
@@ -271,8 +274,8 @@ func reduce(t *testing.T, r leakRule) []reduced {
 			}
 			p := union(shapes(re))
 			f := reduced{name: r.Rule, word: strings.ToLower(word), after: p.set}
-			f.humped = !strings.Contains(head, "(?-i:")
-			f.assigned, f.minAfter, f.maxAfter = true, uint16(p.min), uint16(min(p.max, unbounded))
+			f.Humped = !strings.Contains(head, "(?-i:")
+			f.Assigned, f.MinAfter, f.MaxAfter = true, uint16(p.min), uint16(min(p.max, unbounded))
 			all = append(all, f)
 		}
 		if len(all) == 0 { // new-relic: its value alone identifies it
@@ -298,10 +301,10 @@ func reduce(t *testing.T, r leakRule) []reduced {
 	for _, s := range shapes(re) {
 		if f, ok := around(s); ok {
 			f.name = r.Rule
-			f.digit = slices.Contains(wordy, r.Rule)
-			f.alone = f.alone || fenced
+			f.Digit = slices.Contains(wordy, r.Rule)
+			f.Alone = f.Alone || fenced
 			if !ends {
-				f.maxAfter = math.MaxUint16
+				f.MaxAfter = math.MaxUint16
 			}
 			all = append(all, f)
 		}
@@ -324,7 +327,7 @@ func around(s shape) (f reduced, ok bool) {
 			best, at = n, i
 		}
 	}
-	if c, _, _ := s[at].letter(); best == 0 || best < 2 && classes[c]&isName != 0 {
+	if c, _, _ := s[at].letter(); best == 0 || best < 2 && lex.Classes[c]&lex.IsName != 0 {
 		return f, false
 	}
 	folds := false
@@ -336,14 +339,14 @@ func around(s shape) (f reduced, ok bool) {
 	}
 	f.word = strings.ToLower(string(literal))
 	if !folds {
-		f.literal = string(literal)
+		f.Literal = string(literal)
 	}
 	before, after := union([]shape{s[:at]}), union([]shape{s[at+best:]})
-	f.behind = strings.Contains(f.word, ".com") // the address of a webhook stays
-	f.before, f.minBefore, f.maxBefore = before.set, uint16(before.min), uint16(min(before.max, 400))
-	f.after, f.minAfter = after.set, uint16(after.min)
-	f.maxAfter = uint16(min(after.max, unbounded))
-	f.alone = at > 0 && s[at-1].bound || at == 1 && s[0].bound
+	f.Behind = strings.Contains(f.word, ".com") // the address of a webhook stays
+	f.before, f.MinBefore, f.MaxBefore = before.set, uint16(before.min), uint16(min(before.max, 400))
+	f.after, f.MinAfter = after.set, uint16(after.min)
+	f.MaxAfter = uint16(min(after.max, unbounded))
+	f.Alone = at > 0 && s[at-1].bound || at == 1 && s[0].bound
 	return f, true
 }
 
@@ -365,8 +368,8 @@ func writeFormats(t *testing.T, automaton, b *bytes.Buffer) {
 	var words []string
 	var first []uint16
 	var sizes []byte
-	var sets []byteSet
-	number := func(s byteSet) int {
+	var sets []lex.ByteSet
+	number := func(s lex.ByteSet) int {
 		if i := slices.Index(sets, s); i >= 0 {
 			return i
 		}
@@ -377,8 +380,8 @@ func writeFormats(t *testing.T, automaton, b *bytes.Buffer) {
 	kept := 0
 	seen := map[string]bool{}
 	for _, f := range all {
-		row := fmt.Sprintf("literal: %q, before: %d, after: %d, minBefore: %d, maxBefore: %d, minAfter: %d, maxAfter: %d, alone: %t, behind: %t, digit: %t, assigned: %t, humped: %t",
-			f.literal, number(f.before), number(f.after), f.minBefore, f.maxBefore, f.minAfter, f.maxAfter, f.alone, f.behind, f.digit, f.assigned, f.humped)
+		row := fmt.Sprintf("Literal: %q, Before: %d, After: %d, MinBefore: %d, MaxBefore: %d, MinAfter: %d, MaxAfter: %d, Alone: %t, Behind: %t, Digit: %t, Assigned: %t, Humped: %t",
+			f.Literal, number(f.before), number(f.after), f.MinBefore, f.MaxBefore, f.MinAfter, f.MaxAfter, f.Alone, f.Behind, f.Digit, f.Assigned, f.Humped)
 		if seen[f.word+row] {
 			continue
 		}
@@ -392,17 +395,18 @@ func writeFormats(t *testing.T, automaton, b *bytes.Buffer) {
 		kept++
 	}
 	first = append(first, uint16(kept))
-	writeAutomaton(automaton, "formatWords", words)
-	fmt.Fprintf(b, "// By word of formatWords: its size, and its first format.\nconst formatSizes = %s\n\nvar formatFirst = [...]uint16{%s}\n\n", quote(sizes), numbers(first))
-	fmt.Fprintf(b, "var formatSets = [...]byteSet{\n")
+	fmt.Fprintf(automaton, "// Words are the words of formats, in any case.\n")
+	writeAutomaton(automaton, "Words", words)
+	fmt.Fprintf(b, "// By word of Words: its size.\nconst sizes = %s\n\n// First has, by word of Words, its first one of Formats; one more at the end.\nvar First = [...]uint16{%s}\n\n", quote(sizes), numbers(first))
+	fmt.Fprintf(b, "// Sets are the sets of bytes of Formats.\nvar Sets = [...]lex.ByteSet{\n")
 	for _, s := range sets {
 		fmt.Fprintf(b, "{%#x, %#x},\n", s[0], s[1])
 	}
-	fmt.Fprintf(b, "}\n\n// published are strings that look like credentials and are known not to be,\n// from publishedAt on: as a whole, scanners of repositories would find them.\nvar published = [...]string{\n")
+	fmt.Fprintf(b, "}\n\n// published are strings that look like credentials and are known not to be,\n// from PublishedAt on: as a whole, scanners of repositories would find them.\nvar published = [...]string{\n")
 	for _, r := range leakRules(t) {
 		for _, p := range r.Published {
-			fmt.Fprintf(b, "%q,\n", p[publishedAt:])
+			fmt.Fprintf(b, "%q,\n", p[formats.PublishedAt:])
 		}
 	}
-	fmt.Fprintf(b, "}\n\nvar tokenFormats = [...]tokenFormat{\n%s}\n", rows.String())
+	fmt.Fprintf(b, "}\n\n// Formats are in the order of Words.\nvar Formats = [...]Format{\n%s}\n", rows.String())
 }

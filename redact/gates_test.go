@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"auditproxy/redact/argv"
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
 )
 
 // gates compares the findings in a text with those when nothing is skipped.
@@ -20,14 +24,14 @@ func newGates(t testing.TB) gates {
 		t.Fatal(err)
 	}
 	g := gates{newPass(r), newPass(r)}
-	g.open.scan.open = true
+	g.open.scan.Open = true
 	return g
 }
 
 func (g gates) check(t testing.TB, text string) {
 	t.Helper()
-	shut := slices.Clone(g.shut.scan.credentials([]byte(text)))
-	if open := g.open.scan.credentials([]byte(text)); !slices.Equal(shut, open) {
+	shut := slices.Clone(g.shut.scan.Find([]byte(text)))
+	if open := g.open.scan.Find([]byte(text)); !slices.Equal(shut, open) {
 		t.Errorf("in %q, %v are found, and %v when nothing is passed over", text, shut, open)
 	}
 }
@@ -40,13 +44,13 @@ func optionForms() []string {
 		"requirepass hunter2", "masterauth hunter2", "by hunter2", "ann/hunter2@db", "corp/ann:hunter2@h", "-b file ann hunter2", "-nb ann hunter2",
 		"user ann hunter2", `use Z: \\h\share hunter2`, "h login ann password hunter2", "API_TOKEN hunter2", "-g API_TOKEN hunter2", "hunter2", "-", "- ann", "",
 	}
-	for _, f := range flags {
-		secret := map[form]string{afterColon: "ann:hunter2", afterPercent: "ann%hunter2", afterComma: "ann,hunter2", afterEqual: "k=hunter2", beforeAt: "ann:hunter2@h"}[f.form]
+	for _, f := range argv.Flags {
+		secret := map[argv.Form]string{argv.AfterColon: "ann:hunter2", argv.AfterPercent: "ann%hunter2", argv.AfterComma: "ann,hunter2", argv.AfterEqual: "k=hunter2", argv.BeforeAt: "ann:hunter2@h"}[f.Form]
 		if secret == "" {
 			secret = "hunter2"
 		}
 		for _, between := range []string{"", " ", "=", " '", "\t", "\\\n"} {
-			all = append(all, f.name+between+secret)
+			all = append(all, f.Name+between+secret)
 		}
 	}
 	return all
@@ -57,8 +61,8 @@ func optionForms() []string {
 func TestGatesCommands(t *testing.T) {
 	g := newGates(t)
 	var names []string
-	for _, row := range programNames {
-		names = append(names, strings.Fields(row.names)...)
+	for _, row := range argv.ProgramNames {
+		names = append(names, strings.Fields(row.Names)...)
 	}
 	forms := optionForms()
 	for _, name := range names {
@@ -92,7 +96,7 @@ func TestGatesFormats(t *testing.T) {
 	some := func(set uint8, n int) string {
 		var chars []byte
 		for c := byte(33); c < 127; c++ {
-			if formatSets[set].has(c) {
+			if formats.Sets[set].Has(c) {
 				chars = append(chars, c)
 			}
 		}
@@ -102,30 +106,30 @@ func TestGatesFormats(t *testing.T) {
 		}
 		return string(b)
 	}
-	words := wordsOf(&formatWords)
+	words := wordsOf(&formats.Words)
 	for _, word := range slices.Sorted(maps.Keys(words)) { // the same tokens in every run
 		text := words[word]
-		for k := formatFirst[word]; k < formatFirst[word+1]; k++ {
-			f := &tokenFormats[k]
+		for k := formats.First[word]; k < formats.First[word+1]; k++ {
+			f := &formats.Formats[k]
 			text := text
-			if f.literal != "" {
-				text = f.literal
+			if f.Literal != "" {
+				text = f.Literal
 			}
 			between := ""
-			if f.assigned {
+			if f.Assigned {
 				between = "="
 			}
 			before := ""
-			if f.maxBefore > 0 {
-				before = some(f.before, int(f.minBefore))
+			if f.MaxBefore > 0 {
+				before = some(f.Before, int(f.MinBefore))
 			}
 			for at := range 21 {
 				for _, pad := range []string{" ", "a", "7", "é", "/", "s", "K", "-", text[:1], text[:min(len(text), 2)]} {
-					g.check(t, strings.Repeat(pad, at)[:at]+before+text+between+some(f.after, int(f.minAfter)))
+					g.check(t, strings.Repeat(pad, at)[:at]+before+text+between+some(f.After, int(f.MinAfter)))
 				}
 			}
 			for range 40 {
-				token := before + text + between + some(f.after, int(f.minAfter))
+				token := before + text + between + some(f.After, int(f.MinAfter))
 				for _, around := range []string{"%s", "%sx", "%s é", "%s\n", "see %s.", `"%s"`, "x/%s", "é%s", "%s|a", "(%s)"} {
 					g.check(t, strings.Replace(around, "%s", token, 1))
 				}
@@ -137,18 +141,18 @@ func TestGatesFormats(t *testing.T) {
 }
 
 // wordsOf returns the words of a.
-func wordsOf(a *automaton) map[int]string {
+func wordsOf(a *lex.Automaton) map[int]string {
 	all := make(map[int]string)
 	var walk func(state uint16, word string)
 	walk = func(state uint16, word string) {
-		if a.out[state] > 0 {
-			all[int(a.out[state])-1] = word
+		if a.Out[state] > 0 {
+			all[int(a.Out[state])-1] = word
 		}
-		for e := a.first[state]; e < a.first[state+1]; e++ {
-			walk(a.next[e], word+string(a.label[e]))
+		for e := a.First[state]; e < a.First[state+1]; e++ {
+			walk(a.Next[e], word+string(a.Label[e]))
 		}
 	}
-	for c, state := range a.root {
+	for c, state := range a.Root {
 		if state > 0 {
 			walk(state, string([]byte{byte(c)}))
 		}
@@ -208,7 +212,7 @@ func gateTexts(t testing.TB) []string {
 		}
 		all = append(all, rule.Negative...)
 	}
-	for _, file := range []string{"testdata/ordinary.txt", "testdata/positions.txt", "testdata/typed.txt", "testdata/typed.jsonl", "testdata/readable.txt", "names.txt"} {
+	for _, file := range []string{"testdata/ordinary.txt", "testdata/positions.txt", "testdata/typed.txt", "testdata/typed.jsonl", "testdata/readable.txt", "names/names.txt"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

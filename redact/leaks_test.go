@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"auditproxy/redact/lex"
 )
 
 // TestLeakSamples hides the secrets that the generators of gitleaks' rules make
@@ -68,7 +70,7 @@ func (s shape) sample() string {
 	for _, p := range s {
 		var chars []byte
 		for c := byte(33); c < 127; c++ {
-			if p.set.has(c) && (classes[c]&isAlnum != 0 || bits.OnesCount64(p.set[0])+bits.OnesCount64(p.set[1]) < 3) {
+			if p.set.Has(c) && (lex.Classes[c]&lex.IsAlnum != 0 || bits.OnesCount64(p.set[0])+bits.OnesCount64(p.set[1]) < 3) {
 				chars = append(chars, c)
 			}
 		}

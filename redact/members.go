@@ -23,13 +23,6 @@ type members struct {
 	waste   int             // bytes of output that no entry names
 }
 
-// A member is one member in the output; from == to if it has been dropped.
-type member struct {
-	nameFrom, nameTo int // in p.names
-	from, to         int // in the output, without the comma
-	value            int // in the input
-}
-
 // manyMembers is where comparing names one by one becomes dearer than a map.
 const manyMembers = 16
 
@@ -179,4 +172,11 @@ func (m *members) settle(out []byte, comma string) []byte {
 	}
 	p.settled = body
 	return append(out[:m.base], body...)
+}
+
+// comma writes a comma unless the container starts here.
+func (p *pass) comma(base int) {
+	if len(p.out) > base {
+		p.out = append(p.out, ',')
+	}
 }

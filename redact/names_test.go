@@ -41,7 +41,7 @@ func TestOrdinaryArguments(t *testing.T) {
 // entry that disappears from the one must be removed from the other on purpose.
 func TestEveryName(t *testing.T) {
 	const path = "testdata/names.golden"
-	names := lines(t, "names.txt")
+	names := lines(t, "names/names.txt")
 	if *update {
 		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)

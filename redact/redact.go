@@ -5,7 +5,7 @@
 //
 //   - A value under a sensitive name becomes a digest, at any type and depth;
 //     an object under "environment" keeps its names. Names are compared without
-//     case, accents, punctuation and trailing digits; names.txt lists them.
+//     case, accents, punctuation and trailing digits; names/names.txt lists them.
 //   - In other strings and in names, credentials of known forms are replaced,
 //     also behind one level of encoding.
 //   - A string over 200 code points keeps its head and gets a digest;
@@ -18,7 +18,12 @@
 // AppendText applies the same rules to a text that must stay a text. By default
 // digests are prefixes of HMAC-SHA256 (Strict) or SHA-256 (Libtmux); each Domain
 // has its own. If redaction fails, at most names and types remain, never values.
+//
+// This package reads the JSON and writes the summary. Package names says which
+// names are sensitive, and credential what in a text is a credential.
 package redact
+
+//go:generate go test -run "^(TestTables|TestEveryFormat)$" -tables .
 
 import (
 	"errors"
@@ -27,79 +32,12 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"sync"
 
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
 )
-
-// A Profile selects what is redacted.
-type Profile uint8
-
-// The profiles. The zero value is the safe one.
-const (
-	Strict  Profile = iota
-	Libtmux         // libtmux-mcp's own audit summary, value for value
-)
-
-// An Algorithm makes digests.
-type Algorithm uint8
-
-// The algorithms.
-const (
-	ByProfile  Algorithm = iota // HMACSHA256 for Strict, SHA256 for Libtmux
-	HMACSHA256                  // {"len", "hmac_sha256_prefix": 16 hex digits}
-	SHA256                      // {"len", "sha256_prefix": 12 hex digits}, libtmux-mcp's form
-)
-
-// A Domain keeps digests of different things apart, so that one cannot replace
-// another.
-type Domain uint8
-
-// The domains.
-const (
-	Argument    Domain = iota // values and parts of arguments, names, ids, targets
-	ErrorText                 // error messages
-	CommandLine               // arguments of the wrapped command
-	Wire                      // bytes as on the wire
-)
-
-// keySize is the length of a key in bytes, that of the hash (RFC 2104, 3).
-const keySize = 32
-
-// A Config selects how to redact.
-type Config struct {
-	Profile    Profile
-	Digest     Algorithm
-	Key        []byte   // HMAC key, 32 bytes. Required where HMACSHA256 is used.
-	Names      []string // more sensitive names
-	ClearNames []string // names excluded from redaction
-}
-
-// Flags report what was cut, failed or malformed.
-type Flags uint8
-
-// The flags.
-const (
-	Cut       Flags = 1 << iota // something was cut to keep the record small: anomaly args_cut
-	Failed                      // the redactor failed, shapes only: anomaly redaction_failed
-	Duplicate                   // a duplicate name in one object, at any depth: anomaly duplicate_member
-	NonFinite                   // NaN, Infinity or beyond float64, written as null: anomaly nan
-	Surrogate                   // a lone surrogate: anomaly lone_surrogate
-	BadUTF8                     // bytes that are not UTF-8: anomaly invalid_utf8
-	Control                     // a raw control character in a string: anomaly control_character
-	Variant                     // a name is in an object in two cases or folds, or is an audit.KnownName in another one, at any depth
-)
-
-// A Redactor redacts. Its methods may be used concurrently and allocate
-// nothing on ordinary input once warm.
-type Redactor struct {
-	strict bool
-	digest digestForm
-	keyID  string
-	names  *names
-	passes sync.Pool // of *pass
-}
 
 // New returns a Redactor, or an error that names every problem of c.
 func New(c Config) (*Redactor, error) {
@@ -121,7 +59,7 @@ func New(c Config) (*Redactor, error) {
 		problems = append(problems, fmt.Errorf("key has %d bytes, want %d", len(c.Key), keySize))
 	}
 	for _, name := range slices.Concat(c.Names, c.ClearNames) {
-		if foldString(name) == "" {
+		if names.FoldString(name) == "" {
 			problems = append(problems, fmt.Errorf("name %q has no letter", name))
 		}
 	}
@@ -130,9 +68,9 @@ func New(c Config) (*Redactor, error) {
 	}
 	r := &Redactor{strict: c.Profile == Strict}
 	if r.strict {
-		r.names = strictNames(c.Names, c.ClearNames)
+		r.names = names.Strict(c.Names, c.ClearNames)
 	} else {
-		r.names = libtmuxNames(c.Names, c.ClearNames)
+		r.names = names.Libtmux(c.Names, c.ClearNames)
 	}
 	if algorithm == HMACSHA256 {
 		r.digest = hmacForm(c.Key)
@@ -158,31 +96,6 @@ func (r *Redactor) KeyID() string { return r.keyID }
 func (r *Redactor) AppendArgs(dst, raw []byte) (out []byte, flags Flags) {
 	room := WholeRoom()
 	return r.AppendArgsIn(dst, raw, &room)
-}
-
-// A Room bounds the summaries of one call's arguments, which are several if
-// servers read its bytes in several ways.
-type Room struct {
-	Bytes int // of summaries
-	Clear int // of clear strings in them, except output_path's; Strict only
-}
-
-// WholeRoom returns the room that the summaries of one call have together.
-func WholeRoom() Room { return Room{maxArgs, maxClear} }
-
-// Share removes a part of m, for the first of n summaries. The part's unused
-// rest can be put back with Return.
-func (m *Room) Share(n int) Room {
-	part := Room{m.Bytes / n, m.Clear / n}
-	m.Bytes -= part.Bytes
-	m.Clear -= part.Clear
-	return part
-}
-
-// Return puts back the rest of a part.
-func (m *Room) Return(part Room) {
-	m.Bytes += max(0, part.Bytes)
-	m.Clear += part.Clear
 }
 
 // AppendArgsIn is AppendArgs within a room, from which it subtracts its use.
@@ -299,13 +212,13 @@ func (r *Redactor) appendMarked(dst, text []byte) []byte {
 	p := newPass(r)
 	p.begin(Argument)
 	p.write(text)
-	return p.appendMark(dst, redactedMark)
+	return p.appendMark(dst, lex.RedactedMark)
 }
 
 // AppendNamed is AppendText for a text under name. Under a sensitive one it is
 // replaced as a whole.
 func (r *Redactor) AppendNamed(dst, name, text []byte) []byte {
-	if c := r.names.class(new(folded), name); c == sensitive || c == environment {
+	if c := r.names.Class(new(names.Folded), name); c == names.Sensitive || c == names.Environment {
 		return r.appendMarked(dst, text)
 	}
 	return r.AppendText(dst, text)
@@ -322,9 +235,9 @@ func (r *Redactor) AppendMessage(dst, text []byte) (out []byte) {
 		}
 	}()
 	p := r.pass()
-	p.scan.message = true
+	p.scan.Message = true
 	out = append(dst, p.redacted(text, math.MaxInt)...)
-	p.scan.message = false
+	p.scan.Message = false
 	r.release(p)
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"auditproxy/redact/lex"
 	"auditproxy/schemas/jsontext"
 )
 
@@ -46,20 +47,6 @@ func (k kind) String() string {
 	return "NoneType" // NaN too: the server's JSON layer has made it null
 }
 
-// kindAt returns the kind of the value at raw[i].
-func (p *pass) kindAt(i int) kind {
-	switch p.raw[i] {
-	case '"':
-		return text
-	case '[':
-		return list
-	case '{':
-		return object
-	}
-	token, _ := p.scalar(i)
-	return classify(token)
-}
-
 func classify(token []byte) kind {
 	switch jsontext.KindOf(token) {
 	case jsontext.Null:
@@ -81,7 +68,7 @@ func classify(token []byte) kind {
 
 // parseFloat returns the nearest float64 to token, which has a float's form.
 func parseFloat(token []byte) float64 {
-	f, _ := strconv.ParseFloat(view(token), 64) // beyond float64 is an infinity
+	f, _ := strconv.ParseFloat(lex.View(token), 64) // beyond float64 is an infinity
 	return f
 }
 

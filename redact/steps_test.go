@@ -42,7 +42,7 @@ func TestStepsAreLinear(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "steps.test")
-	if out, err := exec.Command("go", "test", "-c", "-covermode=count", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg=./...", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
 	count := func(unit, size int) int {

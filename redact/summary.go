@@ -4,24 +4,11 @@ import (
 	"math"
 	"strconv"
 
+	"auditproxy/redact/argv"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
 	"auditproxy/schemas/jsontext"
 )
-
-// Limits of a summary.
-const (
-	maxArgs  = 160 << 10 // bytes of a summary
-	maxDepth = 248       // levels; a shape or digest in the last one adds one more
-	maxClear = 16 << 10  // bytes of clear strings, except output_path's; strict only
-	maxText  = 200       // code points of a clear string
-	maxPath  = 4096      // code points of output_path's value
-	maxPlain = 32 << 10  // bytes of a string that libtmux-mcp does not shorten
-	tail     = 192       // bytes reserved in each object and list for its end when cut
-)
-
-// shares are the limits tried in turn, in bytes, of one member of the
-// arguments or of an operation's. Larger ones become digests. With the last
-// one, objects and lists are cut too.
-var shares = [...]int{maxArgs, 32 << 10, 4 << 10, 512}
 
 // A reading is how an object's members are to be read.
 type reading uint8
@@ -92,7 +79,7 @@ func (p *pass) object(i, depth int, as reading) int {
 	var secret secretKind
 	lists, late := false, false // a list came, and a program behind it
 	program := p.program
-	p.program = command{}
+	p.program = argv.Command{}
 	defer func() { p.program = program }()
 	i, more := p.raw.First(i)
 	for ; more; i, more = p.raw.Next(i, '}') {
@@ -167,13 +154,6 @@ func (p *pass) fits(m *members) bool {
 
 func isCallName(name []byte) bool { return string(name) == "tool" || string(name) == "arguments" }
 
-// comma writes a comma unless the container starts here.
-func (p *pass) comma(base int) {
-	if len(p.out) > base {
-		p.out = append(p.out, ',')
-	}
-}
-
 // member writes a comma, the name and the value.
 func (p *pass) member(m *members, name []byte, info nameInfo, i, depth int, as reading) (next int) {
 	p.comma(m.base)
@@ -187,7 +167,7 @@ func (p *pass) member(m *members, name []byte, info nameInfo, i, depth int, as r
 	case asArguments:
 		next = p.argument(info.class, i, depth)
 	case asPlain:
-		next = p.value(i, depth+1, clear)
+		next = p.value(i, depth+1, names.Clear)
 	case asEnvironment:
 		next = p.digestStr(i, depth+1)
 	case asCall:
@@ -235,13 +215,13 @@ func isKeysMember(name []byte, k kind) bool {
 // argument writes the value of an argument, or a digest of it if it is larger
 // than its share. Operations and paths have no share: the effects of a call are
 // cut last.
-func (p *pass) argument(c class, i, depth int) int {
+func (p *pass) argument(c names.Class, i, depth int) int {
 	switch {
-	case c == operations && p.raw[i] != '[':
+	case c == names.Operations && p.raw[i] != '[':
 		return p.shape(i)
-	case c == operations:
+	case c == names.Operations:
 		return p.operations(i, depth+1)
-	case c == outputPath || p.shared || p.share == 0:
+	case c == names.OutputPath || p.shared || p.share == 0:
 		return p.classified(i, depth, c)
 	}
 	from, limit, flags := len(p.out), p.limit, p.flags
@@ -256,22 +236,22 @@ func (p *pass) argument(c class, i, depth int) int {
 	return p.digest(i)
 }
 
-func (p *pass) classified(i, depth int, c class) int {
+func (p *pass) classified(i, depth int, c names.Class) int {
 	switch {
-	case c == clear && p.raw[i] == '"' && !p.r.strict:
+	case c == names.Clear && p.raw[i] == '"' && !p.r.strict:
 		return p.shortened(i)
-	case c == clear || c == outputPath:
+	case c == names.Clear || c == names.OutputPath:
 		return p.value(i, depth+1, c)
-	case p.raw[i] == '{' && (c == environment || !p.r.strict):
+	case p.raw[i] == '{' && (c == names.Environment || !p.r.strict):
 		return p.object(i, depth+1, asEnvironment)
 	case p.raw[i] != '"' && !p.r.strict:
-		return p.value(i, depth+1, clear) // as libtmux-mcp does
+		return p.value(i, depth+1, names.Clear) // as libtmux-mcp does
 	}
 	return p.digest(i)
 }
 
 // value writes a value under a clear name.
-func (p *pass) value(i, depth int, c class) int {
+func (p *pass) value(i, depth int, c names.Class) int {
 	switch p.raw[i] {
 	case '"':
 		s, next := p.readString(i)
@@ -323,17 +303,17 @@ func (p *pass) list(i, depth int) int {
 	for ; more; n++ {
 		p.comma(base)
 		from := i
-		f, at := noSecret, 0
+		f, at := argv.NoSecret, 0
 		if p.r.strict {
 			f, at = p.listed(&run, &before, n, i)
 		}
 		switch {
-		case option || f == wholeWord && at == 0:
+		case option || f == argv.WholeWord && at == 0:
 			i = p.digest(i)
-		case f != noSecret && p.raw[i] == '"':
+		case f != argv.NoSecret && p.raw[i] == '"':
 			i = p.element(i, f, at)
 		default:
-			i = p.value(i, depth+1, clear)
+			i = p.value(i, depth+1, names.Clear)
 		}
 		if i < 0 {
 			return -1
@@ -350,18 +330,18 @@ func (p *pass) list(i, depth int) int {
 
 // element writes the string at raw[i], whose part behind at has a secret of
 // that form.
-func (p *pass) element(i int, f form, at int) int {
+func (p *pass) element(i int, f argv.Form, at int) int {
 	s, next := p.readString(i)
 	if next < 0 {
 		return -1
 	}
 	t := p.decoded(s)
 	if at < len(t) {
-		c := f.within(t[at:])
-		p.scan.given = span{at + c.from, at + c.to}
+		c := f.Within(t[at:])
+		p.scan.Given = lex.Span{From: at + c.From, To: at + c.To}
 	}
-	p.clearText(t, clear)
-	p.scan.given = span{}
+	p.clearText(t, names.Clear)
+	p.scan.Given = lex.Span{}
 	return next
 }
 
@@ -437,22 +417,6 @@ func (p *pass) shape(i int) int {
 	return p.skip(i)
 }
 
-// digest writes the digest of the value at raw[i]: of a string's text, of
-// anything else's compact text.
-func (p *pass) digest(i int) (next int) {
-	p.begin(Argument)
-	if p.raw[i] == '"' {
-		var s jsontext.String
-		if s, next = p.readString(i); next >= 0 {
-			p.writeString(s)
-		}
-	} else {
-		next = p.writeCompact(i)
-	}
-	p.out = p.appendDigest(p.out)
-	return next
-}
-
 // digestStr writes the digest of Python's str() of the value at raw[i].
 func (p *pass) digestStr(i, depth int) (next int) {
 	if p.raw[i] == '"' {
@@ -521,10 +485,10 @@ func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 }
 
 // clearText writes text, which is under a name that is not sensitive.
-func (p *pass) clearText(text []byte, c class) {
+func (p *pass) clearText(text []byte, c names.Class) {
 	from, n := len(p.out), points(text)
 	most := maxText
-	if c == outputPath {
+	if c == names.OutputPath {
 		most = maxPath
 	}
 	shown := math.MaxInt
@@ -543,7 +507,7 @@ func (p *pass) clearText(text []byte, c class) {
 		p.out = p.appendDigest(p.out)
 		p.out = append(p.out[:brace], p.out[brace+1:]...) // one object, not two
 	}
-	if c == outputPath {
+	if c == names.OutputPath {
 		return
 	}
 	if p.clear -= len(p.out) - from; p.clear < 0 {
@@ -579,5 +543,39 @@ func (p *pass) plain(s jsontext.String) {
 		p.out = p.appendDigest(p.out)
 		return
 	}
-	p.out = jsontext.AppendQuote(p.out, view(p.decoded(s)))
+	p.out = jsontext.AppendQuote(p.out, lex.View(p.decoded(s)))
+}
+
+// rewriteLists writes the lists of an object again that come before the member
+// that names their program. One too long to be read twice becomes a digest.
+func (p *pass) rewriteLists(m *members, depth int) bool {
+	for i := m.first; i < len(p.members); i++ {
+		e := p.members[i]
+		if e.from == e.to || p.raw[e.value] != '[' {
+			continue
+		}
+		name := p.names[e.nameFrom:e.nameTo]
+		if p.nameInfo(name).class != names.Clear {
+			continue
+		}
+		p.comma(m.base)
+		from := len(p.out)
+		p.out = append(p.appendName(p.out, name), ':')
+		next := 0
+		if p.rehash > 0 {
+			next = p.value(e.value, depth+1, names.Clear)
+			p.rehash -= next - e.value
+		}
+		if p.over || next == 0 {
+			p.out, p.over = append(p.appendName(p.out[:from], name), ':'), false
+			next = p.digest(e.value)
+		}
+		if next < 0 {
+			return false
+		}
+		m.current, m.again = i, true
+		m.written(from, len(p.out))
+	}
+	p.out = m.settle(p.out, ",")
+	return true
 }

@@ -1,6 +1,12 @@
 package redact
 
-import "auditproxy/schemas/jsontext"
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+	"auditproxy/schemas/jsontext"
+)
 
 // The methods below read p.raw, text of the lenient grammar, and note its
 // defects in p.flags. An index of -1 means that the bytes cannot be read.
@@ -71,7 +77,7 @@ func (p *pass) writeCompact(i int) int {
 		case scalar != nil:
 			buf = appendScalar(buf, scalar)
 		default:
-			buf = jsontext.AppendQuote(buf, view(p.decoded(s)))
+			buf = jsontext.AppendQuote(buf, lex.View(p.decoded(s)))
 		}
 		if len(buf) > 4096 {
 			p.write(buf)
@@ -81,4 +87,57 @@ func (p *pass) writeCompact(i int) int {
 	p.write(buf)
 	p.spare = buf
 	return next
+}
+
+// kindAt returns the kind of the value at raw[i].
+func (p *pass) kindAt(i int) kind {
+	switch p.raw[i] {
+	case '"':
+		return text
+	case '[':
+		return list
+	case '{':
+		return object
+	}
+	token, _ := p.scalar(i)
+	return classify(token)
+}
+
+// digest writes the digest of the value at raw[i]: of a string's text, of
+// anything else's compact text.
+func (p *pass) digest(i int) (next int) {
+	p.begin(Argument)
+	if p.raw[i] == '"' {
+		var s jsontext.String
+		if s, next = p.readString(i); next >= 0 {
+			p.writeString(s)
+		}
+	} else {
+		next = p.writeCompact(i)
+	}
+	p.out = p.appendDigest(p.out)
+	return next
+}
+
+// isOption reports whether the string at raw[i] is an option alone that wants
+// a secret: "--password". The value is then the next element of the list.
+func (p *pass) isOption(i int) bool {
+	if p.raw[i] != '"' || i+1 >= len(p.raw) || p.raw[i+1] != '-' && p.raw[i+1] != '\\' {
+		return false
+	}
+	s, next := p.readString(i)
+	if next < 0 {
+		return false
+	}
+	t := p.decoded(s)
+	name := bytes.TrimLeft(t, "-")
+	if len(name) == len(t) || len(name) == 0 {
+		return false
+	}
+	for _, c := range name {
+		if lex.Classes[c]&lex.IsName == 0 {
+			return false
+		}
+	}
+	return p.r.names.Class(&p.folded, name) != names.Clear
 }

@@ -1,35 +1,31 @@
-package redact
+package credential
 
-import "bytes"
+import (
+	"bytes"
 
-// isValueTag reports whether t starts with the name of an XML element that holds
-// a value.
-func isValueTag(t []byte) bool {
-	n := 0
-	for n < len(t) && n < 16 && classes[t[n]]&isAlnum != 0 {
-		n++
-	}
-	return n < len(t) && t[n] == '>' && roleOf(t[:n]) == valueRole
-}
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
 
 // tagged finds the content of an XML element of a sensitive name, or with an
 // attribute that names a secret, whose start tag ends at i.
-func (s *scanner) tagged(i int) span {
+func (s *Scanner) tagged(i int) lex.Span {
 	t := s.text
 	first := i
-	for first > s.from && classes[t[first-1]]&isName != 0 {
+	for first > s.from && lex.Classes[t[first-1]]&lex.IsName != 0 {
 		first--
 	}
 	last := i
-	if i > s.from && classes[t[i-1]]&isQuote != 0 { // a tag with attributes
+	if i > s.from && lex.Classes[t[i-1]]&lex.IsQuote != 0 { // a tag with attributes
 		for first = i; first > s.from && i-first < maxPair && t[first-1] != '<' && t[first-1] != '>'; {
 			first--
 		}
-		for last = first; last < i && (classes[t[last]]&isName != 0 || t[last] == ':'); {
+		for last = first; last < i && (lex.Classes[t[last]]&lex.IsName != 0 || t[last] == ':'); {
 			last++
 		}
 	} else if first > s.from && t[first-1] == ':' { // a name space
-		for first > s.from && (classes[t[first-1]]&isName != 0 || t[first-1] == ':') {
+		for first > s.from && (lex.Classes[t[first-1]]&lex.IsName != 0 || t[first-1] == ':') {
 			first--
 		}
 	}
@@ -38,7 +34,7 @@ func (s *scanner) tagged(i int) span {
 	}
 	isTag := first > s.from && (t[first-1] == '<' || t[first-1] == ':') && first < last
 	if !isTag && i >= s.pair {
-		return span{}
+		return lex.Span{}
 	}
 	from := i + 1
 	for from < len(t) && t[from] <= ' ' {
@@ -53,36 +49,36 @@ func (s *scanner) tagged(i int) span {
 		to++
 	}
 	if to+1 < len(t) && t[to] == '<' && t[to+1] != '/' && t[to+1] != '!' && bytes.IndexByte(t[from:to], ' ') >= 0 {
-		return span{} // a type parameter: List<Token> tokens = new ArrayList<>()
+		return lex.Span{} // a type parameter: List<Token> tokens = new ArrayList<>()
 	}
 	closing := bytes.HasPrefix(t[to:], []byte("</"))
 	for to > from && t[to-1] <= ' ' {
 		to--
 	}
 	if from == to || first > s.from && first < i && t[first-1] == '/' {
-		return span{}
+		return lex.Span{}
 	}
-	if markLen(t[from:]) > 0 {
+	if lex.MarkLen(t[from:]) > 0 {
 		s.pair = 0
-		return span{}
+		return lex.Span{}
 	}
 	switch {
-	case isTag && s.sensitiveName(t[first:last], noWhole):
-	case isTag && roleOf(t[first:last]) == nameRole:
-		if s.named(span{from, to}) {
+	case isTag && s.sensitiveName(t[first:last], names.NoWhole):
+	case isTag && names.RoleOf(t[first:last]) == names.NameRole:
+		if s.named(lex.Span{From: from, To: to}) {
 			s.pair = min(len(t), to+maxPair)
 		}
-		return span{}
-	case i < s.pair && t[i-1] != '/' && (!isTag || last < i && closing || roleOf(t[first:last]) == valueRole):
+		return lex.Span{}
+	case i < s.pair && t[i-1] != '/' && (!isTag || last < i && closing || names.RoleOf(t[first:last]) == names.ValueRole):
 		s.pair = 0
 	default:
-		return span{}
+		return lex.Span{}
 	}
-	return span{from, to}
+	return lex.Span{From: from, To: to}
 }
 
 // manifests adds the values of a Kubernetes Secret under any names.
-func (s *scanner) manifests() {
+func (s *Scanner) manifests() {
 	t := s.text
 	if !isManifest(t) {
 		return
@@ -95,17 +91,17 @@ func (s *scanner) manifests() {
 			}
 			at += n + len(name)
 			i := at
-			for i < len(t) && (classes[t[i]]&isQuote != 0 || t[i] == '\\' || t[i] == ' ') {
+			for i < len(t) && (lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '\\' || t[i] == ' ') {
 				i++
 			}
-			if i == len(t) || t[i] != ':' || at > len(name) && classes[t[at-len(name)-1]]&isName != 0 {
+			if i == len(t) || t[i] != ':' || at > len(name) && lex.Classes[t[at-len(name)-1]]&lex.IsName != 0 {
 				continue
 			}
 			for i++; i < len(t) && t[i] == ' '; i++ {
 			}
 			if i < len(t) && t[i] == '{' {
 				to := s.closed(i)
-				s.found = append(s.found, span{i, to})
+				s.found = append(s.found, lex.Span{From: i, To: to})
 				at = to
 				continue
 			}
@@ -126,7 +122,7 @@ func isManifest(t []byte) bool {
 		}
 		t = t[at+len("kind"):]
 		kind := bytes.TrimLeft(t[:min(len(t), 32)], "\\\"' :\t")
-		if len(kind) >= 6 && hasFoldSuffix(kind[:6], "secret") && (len(kind) == 6 || classes[kind[6]]&isName == 0) {
+		if len(kind) >= 6 && lex.HasFoldSuffix(kind[:6], "secret") && (len(kind) == 6 || lex.Classes[kind[6]]&lex.IsName == 0) {
 			return true
 		}
 	}
@@ -147,7 +143,7 @@ func indentAt(t []byte, i int) int {
 
 // block adds the values in the lines behind i that are indented by more than
 // outer bytes, and returns where they end.
-func (s *scanner) block(i, outer int) int {
+func (s *Scanner) block(i, outer int) int {
 	t := s.text
 	for i < len(t) {
 		end := bytes.IndexByte(t[i:], '\n')
@@ -165,15 +161,15 @@ func (s *scanner) block(i, outer int) int {
 		}
 		colon := bytes.IndexByte(line, ':')
 		from := i + colon + 1
-		for from < i+stop && (t[from] <= ' ' || classes[t[from]]&isQuote != 0) {
+		for from < i+stop && (t[from] <= ' ' || lex.Classes[t[from]]&lex.IsQuote != 0) {
 			from++
 		}
 		to := i + stop
-		for to > from && (t[to-1] <= ' ' || classes[t[to-1]]&isQuote != 0) {
+		for to > from && (t[to-1] <= ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0) {
 			to--
 		}
-		if from < to && markLen(t[from:]) == 0 && !isPlaceholder(t[from:to]) {
-			s.found = append(s.found, span{from, to})
+		if from < to && lex.MarkLen(t[from:]) == 0 && !formats.IsPlaceholder(t[from:to]) {
+			s.found = append(s.found, lex.Span{From: from, To: to})
 		}
 	}
 	return i

@@ -1,15 +1,17 @@
-package redact
+package argv
 
 import (
 	"bytes"
 	"strings"
+
+	"auditproxy/redact/lex"
 )
 
-// programs is a set of kinds of programs that accept a secret as an argument.
-type programs uint64
+// Programs is a set of kinds of programs that accept a secret as an argument.
+type Programs uint64
 
 const (
-	webClient    programs = 1 << iota // -u USER:SECRET
+	webClient    Programs = 1 << iota // -u USER:SECRET
 	mysql                             // -pSECRET
 	dashP                             // -p SECRET, -pSECRET
 	registry                          // dashP after "login"
@@ -29,7 +31,7 @@ const (
 	kubectl                           // --from-literal=KEY=SECRET
 	settings                          // a setter after "config"
 	settingsSet                       // a setter after "set"
-	machine                           // a setter after "login"
+	Machine                           // a setter after "login"
 	setter                            // NAME SECRET
 	stdin                             // reads a secret with sudo -S, --password-stdin and the like
 	sql                               // IDENTIFIED BY SECRET
@@ -65,15 +67,15 @@ const (
 	setWord                           // not a program: required by settingsSet
 	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
 	secretsWord                       // not a program: required by secretWord and body
-	passWord                          // not a program: prose for a password
+	PassWord                          // not a program: prose for a password
 
-	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | secretsWord | passWord
+	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | secretsWord | PassWord
 )
 
-// programNames are the programs by kind.
-var programNames = [...]struct {
-	of    programs
-	names string
+// ProgramNames are the programs by kind.
+var ProgramNames = [...]struct {
+	of    Programs
+	Names string
 }{
 	{webClient, "curl curlie ctr govc"},
 	{mysql, "mysql mysqldump mysqladmin mysqlimport mysqlcheck mysqlshow mysqlpump mysqlslap mysqlbinlog mariadb mariadb-dump mariadb-admin " +
@@ -129,17 +131,17 @@ var programNames = [...]struct {
 	{settings | basicAuth | dashP, "poetry"},
 	{settings, "git yarn aws pip pip3 conda hub pulumi kaggle snyk"},
 	{settings | puts, "airflow"},
-	{machine, "machine"},
+	{Machine, "machine"},
 	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth ENV"},
 	{stdin, "sudo su gpg gpg2 replicate"},
-	{stdin | chpasswd | passWord, "passwd"},
+	{stdin | chpasswd | PassWord, "passwd"},
 	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd"},
 	{verbWord, "update link add pw hash-password"},
 	{loginWord, "login auth publish"},
 	{settingWord, "config configure"},
 	{setWord, "set"},
 	{stdinWord, "stdin token fd"},
-	{passWord, "password Password PASSWORD passphrase Passphrase passcode Passcode pwd"},
+	{PassWord, "password Password PASSWORD passphrase Passphrase passcode Passcode pwd"},
 	{secretsWord, "secret secrets insert store env"},
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
@@ -149,10 +151,10 @@ var programNames = [...]struct {
 // programTable has the kinds by name. wordStarts distinguishes most other words
 // from names: it is a set of hashes of their first runs of letters and digits,
 // and of them as a whole.
-var programTable, wordStarts = func() (map[string]programs, *wordSet) {
-	table := make(map[string]programs)
-	for _, row := range programNames {
-		for name := range strings.FieldsSeq(row.names) {
+var programTable, WordStarts = func() (map[string]Programs, *lex.WordSet) {
+	table := make(map[string]Programs)
+	for _, row := range ProgramNames {
+		for name := range strings.FieldsSeq(row.Names) {
 			table[name] |= row.of
 		}
 	}
@@ -172,41 +174,23 @@ var programTable, wordStarts = func() (map[string]programs, *wordSet) {
 			table[verb.name] |= verbWord
 		}
 	}
-	var starts wordSet
+	var starts lex.WordSet
 	for name := range table {
 		run := 0
-		for run < len(name) && classes[name[run]]&isAlnum != 0 {
+		for run < len(name) && lex.Classes[name[run]]&lex.IsAlnum != 0 {
 			run++
 		}
-		starts.add(name[:run])
-		starts.add(name)
+		starts.Add(name[:run])
+		starts.Add(name)
 	}
 	return table, &starts
 }()
-
-// A wordSet is a set of hashes of words of two bytes or more.
-type wordSet [1 << 14 / 64]uint64
-
-func hashWord(first, second, last byte, n int) uint32 {
-	return (uint32(first)<<24 | uint32(second)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 18
-}
-
-func (w *wordSet) add(word string) {
-	h := hashWord(word[0], word[1], word[len(word)-1], len(word))
-	w[h/64] |= 1 << (h % 64)
-}
-
-// has reports whether a word that looks like b may be in w.
-func (w *wordSet) has(b []byte) bool {
-	h := hashWord(b[0], b[1], b[len(b)-1], len(b))
-	return w[h/64]>>(h%64)&1 != 0
-}
 
 // A programSlot is a program in a table with open addressing, which needs a
 // third of the time of a map.
 type programSlot struct {
 	name  string
-	kinds programs
+	kinds Programs
 }
 
 const programSlots = 1 << 11
@@ -224,12 +208,12 @@ var programHash = func() *[programSlots]programSlot {
 }()
 
 func slotOf(name []byte) uint32 {
-	return hashWord(name[0], name[1], name[len(name)-1], len(name)) % programSlots
+	return lex.HashWord(name[0], name[1], name[len(name)-1], len(name)) % programSlots
 }
 
 // programOf returns the kinds of the program of that name.
-func programOf(name []byte) programs {
-	if len(name) < 2 || len(name) > maxProgram || !wordStarts.has(name) {
+func programOf(name []byte) Programs {
+	if len(name) < 2 || len(name) > maxProgram || !WordStarts.Has(name) {
 		return 0
 	}
 	for at := slotOf(name); programHash[at].name != ""; at = (at + 1) % programSlots {
@@ -240,16 +224,16 @@ func programOf(name []byte) programs {
 	return 0
 }
 
-// wordAt returns the kinds of the program whose name starts at text[i].
-func wordAt(text []byte, i int) programs {
+// WordAt returns the kinds of the program whose name starts at text[i].
+func WordAt(text []byte, i int) Programs {
 	if i > 0 && text[i-1] == '-' {
 		return programOf(text[i:min(i+len("stdin"), len(text))]) & stdinWord
 	}
-	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && !isWordBreak(text[i-1]) {
+	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && !lex.IsWordBreak(text[i-1]) {
 		return 0
 	}
 	to := i
-	for to < len(text) && to-i <= maxProgram+len(".exe") && !isWordBreak(text[to]) && text[to] != '\\' {
+	for to < len(text) && to-i <= maxProgram+len(".exe") && !lex.IsWordBreak(text[to]) && text[to] != '\\' {
 		if text[to] == '/' {
 			return 0 // a directory
 		}
@@ -262,13 +246,13 @@ func wordAt(text []byte, i int) programs {
 // task.
 const (
 	withOption = webClient | mysql | dashP | ldap | samba | openssl | archive | upperP | snmp | dashA | ftp | htpasswd | kubectl | dashT | ldapPasswd | stdin | sshKeygen | keychain | flagUse
-	withLogin  = registry | tokenLogin | machine
+	withLogin  = registry | tokenLogin | Machine
 	withVerb   = verbUse | account
 )
 
-// want reports whether a text with programs of these kinds, and an option or
+// Want reports whether a text with programs of these kinds, and an option or
 // none, may have a secret among their arguments.
-func (p programs) want(option bool) bool {
+func (p Programs) Want(option bool) bool {
 	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 || p&setWord != 0 && p&settingsSet != 0 {
 		return true
 	}
@@ -280,3 +264,6 @@ func (p programs) want(option bool) bool {
 	}
 	return p&^(withOption|withLogin|withVerb|settings|settingsSet|secretWord|body|basicAuth|notPrograms) != 0
 }
+
+// maxProgram is the longest name of a program, in bytes.
+const maxProgram = 24

@@ -1,6 +1,12 @@
-package redact
+package credential
 
-import "bytes"
+import (
+	"bytes"
+
+	"auditproxy/redact/argv"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
 
 // maxPrompt is how long the text of a prompt is at most, in bytes.
 const maxPrompt = 96
@@ -8,28 +14,28 @@ const maxPrompt = 96
 // prompted finds the answer to a prompt whose separator is at i: a single word
 // at the end of its line, behind a name of several words, "API key: SECRET", or
 // behind "Password for ann (again): SECRET".
-func (s *scanner) prompted(i int) span {
+func (s *Scanner) prompted(i int) lex.Span {
 	t := s.text
 	from := i + 1
 	for from < len(t) && from-i < maxGap && (t[from] == ' ' || t[from] == '\t') {
 		from++
 	}
-	if from == i+1 || from == len(t) || t[from] <= ' ' || t[from] == '%' || markLen(t[from:]) > 0 {
-		return span{}
+	if from == i+1 || from == len(t) || t[from] <= ' ' || t[from] == '%' || lex.MarkLen(t[from:]) > 0 {
+		return lex.Span{}
 	}
-	v := span{from, from}
-	quoted := classes[t[from]]&isQuote != 0
+	v := lex.Span{From: from, To: from}
+	quoted := lex.Classes[t[from]]&lex.IsQuote != 0
 	if quoted {
 		v = s.quoted(from, 0)
-		from = min(v.to+1, len(t))
+		from = min(v.To+1, len(t))
 	} else {
-		for from < len(t) && from-v.from < 2*maxPairName && t[from] > ' ' && classes[t[from]]&isQuote == 0 {
+		for from < len(t) && from-v.From < 2*names.MaxPairName && t[from] > ' ' && lex.Classes[t[from]]&lex.IsQuote == 0 {
 			from++
 		}
-		v.to = from
+		v.To = from
 	}
-	if from < len(t) && t[from] != '\n' && t[from] != '\r' && t[from] != ';' && (quoted || classes[t[from]]&isQuote == 0) {
-		return span{}
+	if from < len(t) && t[from] != '\n' && t[from] != '\r' && t[from] != ';' && (quoted || lex.Classes[t[from]]&lex.IsQuote == 0) {
+		return lex.Span{}
 	}
 	to := i
 	for to > 0 && i-to < maxGap && t[to-1] == ' ' {
@@ -50,7 +56,7 @@ func (s *scanner) prompted(i int) span {
 	head := t[max(0, to-maxPrompt):to]
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
 	if !s.isPrompt(head) || isReport(head) {
-		return span{}
+		return lex.Span{}
 	}
 	return v
 }
@@ -67,27 +73,27 @@ func isReport(head []byte) bool {
 
 // isPrompt reports whether a text asks for a secret, or tells of an error with
 // one.
-func (s *scanner) isPrompt(head []byte) bool {
+func (s *Scanner) isPrompt(head []byte) bool {
 	// The last words name it: "Enter the verification code".
 	words, from := 0, len(head)
 	for from > 0 && words < 4 {
 		c := head[from-1]
 		if c == ' ' {
 			words++
-		} else if classes[c]&isAlnum == 0 && c != '-' && c < 0x80 {
+		} else if lex.Classes[c]&lex.IsAlnum == 0 && c != '-' && c < 0x80 {
 			break
 		}
 		from--
 	}
-	if tail := head[from:]; len(tail) <= maxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && s.isTail(tail) {
+	if tail := head[from:]; len(tail) <= names.MaxPairName && bytes.IndexByte(bytes.TrimSpace(tail), ' ') > 0 && s.isTail(tail) {
 		return true
 	}
 	for i := 0; i < len(head); i++ {
 		run := i
-		for i < len(head) && classes[head[i]]&isAlnum != 0 {
+		for i < len(head) && lex.Classes[head[i]]&lex.IsAlnum != 0 {
 			i++
 		}
-		if i-run < 2 || !wordStarts.has(head[run:i]) || wordAt(head, run)&passWord == 0 {
+		if i-run < 2 || !argv.WordStarts.Has(head[run:i]) || argv.WordAt(head, run)&argv.PassWord == 0 {
 			continue
 		}
 		switch rest := head[i:]; {
@@ -99,11 +105,11 @@ func (s *scanner) isPrompt(head []byte) bool {
 }
 
 // isTail reports whether words name a secret, with the last of them.
-func (s *scanner) isTail(words []byte) bool {
+func (s *Scanner) isTail(words []byte) bool {
 	last := words[bytes.LastIndexByte(words, ' ')+1:]
 	for _, word := range [...]string{"key", "code", "phrase", "passe", "string", "rekey"} {
 		if bytes.EqualFold(last, []byte(word)) {
-			return s.sensitiveName(words, noWhole|atEnd)
+			return s.sensitiveName(words, names.NoWhole|names.AtEnd)
 		}
 	}
 	return false
@@ -112,43 +118,43 @@ func (s *scanner) isTail(words []byte) bool {
 // clause finds SECRET in PASSWORD FOR 'ann'@'%' = 'SECRET', PASSWORD E'SECRET',
 // PASSWORD $$SECRET$$ and PASSWORD FROM 'old' TO 'SECRET', where the word is
 // t[run:i].
-func (s *scanner) clause(run, i int) span {
+func (s *Scanner) clause(run, i int) lex.Span {
 	t := s.text
 	from := i
 	for from < len(t) && from-i < maxGap && t[from] <= ' ' {
 		from++
 	}
 	if from == i || from+2 >= len(t) {
-		return span{}
+		return lex.Span{}
 	}
 	rest := t[from:min(len(t), from+maxPrompt)]
 	for _, dollars := range []string{"$$", `\$\$`} {
 		if inner, ok := bytes.CutPrefix(rest, []byte(dollars)); ok {
 			if n := bytes.Index(inner, []byte(dollars)); n > 0 {
-				return span{from + len(dollars), from + len(dollars) + n}
+				return lex.Span{From: from + len(dollars), To: from + len(dollars) + n}
 			}
 		}
 	}
 	switch {
-	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && classes[rest[1]]&isQuote != 0:
+	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && lex.Classes[rest[1]]&lex.IsQuote != 0:
 		return s.quoted(from+1, 0)
 	case len(rest) > 4 && bytes.EqualFold(rest[:4], []byte("for ")):
 		if at := bytes.IndexByte(rest, '='); at > 0 && bytes.IndexByte(rest[:at], ';') < 0 && bytes.IndexByte(rest[:at], '\n') < 0 {
 			for at++; at < len(rest) && rest[at] == ' '; at++ {
 			}
-			if at < len(rest) && classes[rest[at]]&isQuote != 0 {
+			if at < len(rest) && lex.Classes[rest[at]]&lex.IsQuote != 0 {
 				return s.quoted(from+at, 0)
 			}
 		}
-	case len(rest) > 5 && bytes.EqualFold(rest[:5], []byte("from ")) && classes[rest[5]]&isQuote != 0:
+	case len(rest) > 5 && bytes.EqualFold(rest[:5], []byte("from ")) && lex.Classes[rest[5]]&lex.IsQuote != 0:
 		v := s.quoted(from+5, 0)
 		const to = "' TO '"
-		if v.to+len(to) < len(t) && bytes.EqualFold(t[v.to:v.to+len(to)], []byte(to)) {
-			v.to = s.quoted(v.to+len(to)-1, 0).to
+		if v.To+len(to) < len(t) && bytes.EqualFold(t[v.To:v.To+len(to)], []byte(to)) {
+			v.To = s.quoted(v.To+len(to)-1, 0).To
 		}
 		return v
 	}
-	return span{}
+	return lex.Span{}
 }
 
 // behindLogin reports whether the word at i is behind "login NAME" or the like,
@@ -159,7 +165,7 @@ func behindLogin(t []byte, i int) bool {
 			i--
 		}
 		to := i
-		for i > 0 && to-i <= maxPairName && t[i-1] > ' ' {
+		for i > 0 && to-i <= names.MaxPairName && t[i-1] > ' ' {
 			i--
 		}
 		return t[i:to]
@@ -182,112 +188,112 @@ func behindLogin(t []byte, i int) bool {
 // want it, in jdbc:oracle:thin:USER/SECRET@HOST, and in the lines of a .pgpass
 // file, HOST:PORT:DATABASE:USER:SECRET. The separator at i ends a name that
 // starts at first.
-func (s *scanner) dataSource(name []byte, first, i int) span {
+func (s *Scanner) dataSource(name []byte, first, i int) lex.Span {
 	t := s.text
 	if t[i] != ':' || i+2 >= len(t) || t[i+1] <= ' ' || i == 0 || t[i-1] <= ' ' {
-		return span{}
+		return lex.Span{}
 	}
-	if isDigit(t[i+1]) || t[i+1] == '*' {
+	if lex.IsDigit(t[i+1]) || t[i+1] == '*' {
 		return s.passFile(first, i)
 	}
 	if string(name) == "thin" || string(name) == "oci" || string(name) == "oci8" {
-		to := s.credentialEnd(i + 1)
-		if c := atLogin.within(t[i+1 : to]); c.from < c.to {
-			return span{i + 1 + c.from, i + 1 + c.to}
+		to := lex.CredentialEnd(s.text, i+1)
+		if c := argv.AtLogin.Within(t[i+1 : to]); c.From < c.To {
+			return lex.Span{From: i + 1 + c.From, To: i + 1 + c.To}
 		}
 	}
-	n := bytes.IndexByte(t[i+1:min(len(t), i+1+2*maxPairName)], '@')
+	n := bytes.IndexByte(t[i+1:min(len(t), i+1+2*names.MaxPairName)], '@')
 	at := i + 1 + n
 	if n <= 0 || at+1 == len(t) {
-		return span{}
+		return lex.Span{}
 	}
 	if host := t[at+1:]; host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
 		for _, c := range t[i+1 : at] {
 			if isURLEnd(c) {
-				return span{}
+				return lex.Span{}
 			}
 		}
-		return span{i + 1, at}
+		return lex.Span{From: i + 1, To: at}
 	}
-	return span{}
+	return lex.Span{}
 }
 
 // passFile finds the secret of a line of a .pgpass file with the port behind i.
-func (s *scanner) passFile(first, i int) span {
+func (s *Scanner) passFile(first, i int) lex.Span {
 	t := s.text
 	if i == first && t[i-1] != '*' {
-		return span{}
+		return lex.Span{}
 	}
 	if first > 0 && t[first-1] == '/' {
-		for first > 0 && i-first <= 2*maxPairName && (t[first-1] == '/' || classes[t[first-1]]&isName != 0) {
+		for first > 0 && i-first <= 2*names.MaxPairName && (t[first-1] == '/' || lex.Classes[t[first-1]]&lex.IsName != 0) {
 			first--
 		}
 		if t[first] != '/' {
-			return span{} // a file in a directory, with a line
+			return lex.Span{} // a file in a directory, with a line
 		}
 	}
-	if first > 0 && t[first-1] > ' ' && classes[t[first-1]]&isQuote == 0 && t[first-1] != '*' {
-		return span{}
+	if first > 0 && t[first-1] > ' ' && lex.Classes[t[first-1]]&lex.IsQuote == 0 && t[first-1] != '*' {
+		return lex.Span{}
 	}
 	at := i + 1
-	for port := 0; at < len(t) && port < 6 && isDigit(t[at]); port++ {
+	for port := 0; at < len(t) && port < 6 && lex.IsDigit(t[at]); port++ {
 		at++
 	}
 	switch n := at - i - 1; {
 	case n == 0:
 		at++ // "*"
 	case n < 4 || n > 5:
-		return span{}
+		return lex.Span{}
 	}
-	var fields [2]span
+	var fields [2]lex.Span
 	hex := true
 	for k := range fields {
 		if at >= len(t) || t[at] != ':' {
-			return span{}
+			return lex.Span{}
 		}
 		at++
-		fields[k].from = at
-		for at < len(t) && at-fields[k].from <= maxPairName && t[at] > ' ' && t[at] != ':' && classes[t[at]]&isQuote == 0 {
-			hex = hex && unhex[t[at]] < 16
+		fields[k].From = at
+		for at < len(t) && at-fields[k].From <= names.MaxPairName && t[at] > ' ' && t[at] != ':' && lex.Classes[t[at]]&lex.IsQuote == 0 {
+			hex = hex && lex.Unhex[t[at]] < 16
 			at++
 		}
-		if at == fields[k].from {
-			return span{}
+		if at == fields[k].From {
+			return lex.Span{}
 		}
 	}
-	if hex || t[fields[1].from] == '*' || at+1 >= len(t) || t[at] != ':' || t[at+1] <= ' ' {
-		return span{}
+	if hex || t[fields[1].From] == '*' || at+1 >= len(t) || t[at] != ':' || t[at+1] <= ' ' {
+		return lex.Span{}
 	}
-	to := s.credentialEnd(at + 1)
+	to := lex.CredentialEnd(s.text, at+1)
 	if to < len(t) && t[to] == ' ' {
-		return span{}
+		return lex.Span{}
 	}
-	return span{at + 1, to}
+	return lex.Span{From: at + 1, To: to}
 }
 
 // processed adds SECRET in --passphrase-file <(echo SECRET), where the
 // parenthesis is at i.
-func (s *scanner) processed(i int) {
+func (s *Scanner) processed(i int) {
 	t := s.text
 	to := i - 1
 	for to > 0 && i-to < maxGap && (t[to-1] == ' ' || t[to-1] == '=' || t[to-1] == '<') {
 		to--
 	}
 	from := to
-	for from > 0 && to-from <= maxPairName && classes[t[from-1]]&isName != 0 {
+	for from > 0 && to-from <= names.MaxPairName && lex.Classes[t[from-1]]&lex.IsName != 0 {
 		from--
 	}
 	name := t[from:to]
 	for _, end := range []string{"file", "_", "-"} {
 		name = bytes.TrimSuffix(name, []byte(end))
 	}
-	if !s.names.isPairName(&s.name, name) {
+	if !s.Names.IsPairName(&s.name, name) {
 		return
 	}
 	for _, command := range []string{"echo ", "printf "} {
-		if from := after(t, i+1, command); from > 0 {
+		if from := lex.After(t, i+1, command); from > 0 {
 			if n := bytes.IndexByte(t[from:min(len(t), from+maxPair)], ')'); n >= 0 {
-				s.echoed(span{from, from + n})
+				s.echoed(lex.Span{From: from, To: from + n})
 				s.unordered = true
 			}
 		}
@@ -296,22 +302,22 @@ func (s *scanner) processed(i int) {
 
 // sent finds SECRET in expect "assword:" { send "SECRET\r" }, where the text
 // before the white space at i ends at to.
-func (s *scanner) sent(to, i int) span {
+func (s *Scanner) sent(to, i int) lex.Span {
 	t := s.text
 	before := t[max(0, to-maxPrompt):to]
 	if !bytes.Contains(before, []byte("send")) || !bytes.Contains(before, []byte("assword")) && !bytes.Contains(before, []byte("assphrase")) {
-		return span{}
+		return lex.Span{}
 	}
 	v := s.quoted(i+1, 0)
-	for v.to-v.from > 2 && t[v.to-2] == '\\' {
-		v.to -= 2
+	for v.To-v.From > 2 && t[v.To-2] == '\\' {
+		v.To -= 2
 	}
 	return v
 }
 
 // redirected adds SECRET in echo SECRET > FILE, where a file of that name has a
 // secret in it and ">" is at i.
-func (s *scanner) redirected(i int) {
+func (s *Scanner) redirected(i int) {
 	t := s.text
 	if i < s.written {
 		return
@@ -321,10 +327,10 @@ func (s *scanner) redirected(i int) {
 		from++
 	}
 	to := from
-	for to < len(t) && to-from <= 2*maxPairName && classes[t[to]]&isToken != 0 {
+	for to < len(t) && to-from <= 2*names.MaxPairName && lex.Classes[t[to]]&lex.IsToken != 0 {
 		to++
 	}
-	if from == to || i == 0 || t[i-1] != ' ' && t[i-1] != '>' || !s.names.isFile(&s.name, t[from:to]) {
+	if from == to || i == 0 || t[i-1] != ' ' && t[i-1] != '>' || !s.Names.IsFile(&s.name, t[from:to]) {
 		return
 	}
 	end := i
@@ -339,12 +345,12 @@ func (s *scanner) redirected(i int) {
 	start = end - len(line)
 	for _, command := range []string{"echo ", "printf "} {
 		if bytes.HasPrefix(line, []byte(command)) {
-			s.echoed(span{start + len(command), end})
+			s.echoed(lex.Span{From: start + len(command), To: end})
 			s.unordered = true
 		}
 	}
 	if bytes.HasPrefix(line, []byte("cat")) {
-		rest := t[to:min(len(t), to+maxPairName)]
+		rest := t[to:min(len(t), to+names.MaxPairName)]
 		if n := bytes.IndexByte(rest, '\n'); n > 0 {
 			rest = rest[:n]
 		}
@@ -356,7 +362,7 @@ func (s *scanner) redirected(i int) {
 		}
 		if end := bytes.IndexByte(t[to:], '\n'); at >= 0 && end >= 0 && (at+2 == len(t) || t[at+2] != '<') {
 			d := delimiter(t, at+2)
-			s.written = s.document(to+end+1, t[d.from:d.to])
+			s.written = s.document(to+end+1, t[d.From:d.To])
 			s.unordered = true
 		}
 	}

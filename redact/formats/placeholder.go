@@ -1,19 +1,21 @@
-package redact
+package formats
 
 import (
 	"bytes"
 	"slices"
+
+	"auditproxy/redact/lex"
 )
 
-// publishedAt is where the strings in published start, in bytes.
-const publishedAt = 6
+// PublishedAt is where the strings in published start, in bytes.
+const PublishedAt = 6
 
-// isPlaceholder reports whether b replaces a credential that is elsewhere or
+// IsPlaceholder reports whether b replaces a credential that is elsewhere or
 // nowhere: a variable of a shell or template, "<password>", "xxxxxxxx", "***".
 // Defaults, as in ${NAME:-SECRET}, are not placeholders.
-func isPlaceholder(b []byte) bool {
+func IsPlaceholder(b []byte) bool {
 	n := len(b)
-	if isMasked(b) || n > publishedAt && slices.Contains(published[:], view(b[publishedAt:])) {
+	if isMasked(b) || n > PublishedAt && slices.Contains(published[:], lex.View(b[PublishedAt:])) {
 		return true
 	}
 	if n == 0 || n > 64 {
@@ -26,7 +28,7 @@ func isPlaceholder(b []byte) bool {
 				continue
 			}
 			for _, e := range []byte(extra) {
-				if c == e || e == 'a' && 'a' <= c && c <= 'z' || e == '0' && isDigit(c) {
+				if c == e || e == 'a' && 'a' <= c && c <= 'z' || e == '0' && lex.IsDigit(c) {
 					continue bytes
 				}
 			}
@@ -35,7 +37,7 @@ func isPlaceholder(b []byte) bool {
 		return true
 	}
 	switch {
-	case b[0] == '$' && n == 2 && isDigit(b[1]):
+	case b[0] == '$' && n == 2 && lex.IsDigit(b[1]):
 		return true
 	case b[0] == '$' && n > 2 && b[1] == '{':
 		return b[n-1] == '}' && only(b[2:n-1], "a0.{} ")
@@ -44,7 +46,7 @@ func isPlaceholder(b []byte) bool {
 	case b[0] == '$' && n > 1 && b[1] == '(':
 		return only(b[2:], "a-")
 	case b[0] == '$' && n > 3:
-		return !isDigit(b[1]) && only(b[1:], "0")
+		return !lex.IsDigit(b[1]) && only(b[1:], "0")
 	case b[0] == '{' && n > 1 && b[1] == '{':
 		return only(b[2:], "a.{} ")
 	case b[0] == '%' && b[n-1] == '%' && n > 4:
@@ -83,7 +85,7 @@ func isMasked(b []byte) bool {
 		}
 		if n := to - from; n >= short {
 			masked += n
-		} else if rest += n; classes[b[from]]&isAlnum != 0 {
+		} else if rest += n; lex.Classes[b[from]]&lex.IsAlnum != 0 {
 			letters += n
 		}
 		from = to
@@ -102,7 +104,7 @@ func isReference(b []byte) bool {
 			continue
 		}
 		for _, c := range name {
-			if classes[c]&isAlnum == 0 && c != '_' && c != '.' {
+			if lex.Classes[c]&lex.IsAlnum == 0 && c != '_' && c != '.' {
 				return false
 			}
 		}

@@ -1,4 +1,10 @@
-package redact
+package credential
+
+import (
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
 
 // maxColumns is how many columns of a statement count.
 const maxColumns = 64
@@ -8,16 +14,16 @@ const maxColumns = 64
 //	INSERT INTO users (name, password) VALUES ('ann', 'SECRET'), …
 //
 // where the parenthesis behind VALUES is at i.
-func (s *scanner) columns(i int) {
+func (s *Scanner) columns(i int) {
 	t := s.text
 	to := i
 	for to > 0 && i-to < maxGap && t[to-1] <= ' ' {
 		to--
 	}
-	if i < s.tuples || !hasFoldSuffix(t[:to], "values") && !hasFoldSuffix(t[:to], "value") {
+	if i < s.tuples || !lex.HasFoldSuffix(t[:to], "values") && !lex.HasFoldSuffix(t[:to], "value") {
 		return
 	}
-	for to > 0 && classes[t[to-1]]&isAlnum != 0 {
+	for to > 0 && lex.Classes[t[to-1]]&lex.IsAlnum != 0 {
 		to--
 	}
 	for n := 0; to > 0 && n < maxGap && t[to-1] <= ' '; n++ {
@@ -37,7 +43,7 @@ func (s *scanner) columns(i int) {
 		for end < to && t[end] != ',' {
 			end++
 		}
-		if s.sensitiveName(t[from:end], noWhole) {
+		if s.sensitiveName(t[from:end], names.NoWhole) {
 			secret |= 1 << n
 		}
 		from = end + 1
@@ -53,12 +59,12 @@ func (s *scanner) columns(i int) {
 			if next < 0 {
 				next = begin
 			}
-			s.tuples = max(next, v.to)
+			s.tuples = max(next, v.To)
 			if n < maxColumns && secret>>n&1 != 0 {
-				if v.from == v.to && next > begin {
+				if v.From == v.To && next > begin {
 					v = s.literalIn(begin, next)
 				}
-				if v.from < v.to && markLen(t[v.from:]) == 0 && !isPlaceholder(t[v.from:v.to]) {
+				if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && !formats.IsPlaceholder(t[v.From:v.To]) {
 					s.found, s.unordered = append(s.found, v), true
 				}
 			}
@@ -79,20 +85,20 @@ func (s *scanner) columns(i int) {
 
 // literalIn returns the first string in an expression, such as MD5('SECRET'), or
 // the whole of one without a string.
-func (s *scanner) literalIn(from, to int) span {
+func (s *Scanner) literalIn(from, to int) lex.Span {
 	t := s.text
 	for from < to && t[from] <= ' ' {
 		from++
 	}
 	for i := from; i < to; i++ {
-		if classes[t[i]]&isQuote != 0 {
-			return span{i + 1, min(s.closing(i, 0), to)}
+		if lex.Classes[t[i]]&lex.IsQuote != 0 {
+			return lex.Span{From: i + 1, To: min(s.closing(i, 0), to)}
 		}
 	}
 	for i := from; i < to; i++ {
 		if t[i] == '(' {
-			return span{} // now()
+			return lex.Span{} // now()
 		}
 	}
-	return span{from, to}
+	return lex.Span{From: from, To: to}
 }

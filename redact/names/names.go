@@ -1,27 +1,36 @@
-package redact
+// Package names finds the names of secrets: of members, variables, headers,
+// columns and options.
+//
+// A name is folded: without case, accents, punctuation and trailing digits, with
+// the places where its words start. names.txt lists words and says where in a
+// name each counts; an automaton finds them in one pass.
+package names
 
 import (
 	"bytes"
 	"unicode"
 	"unicode/utf8"
 
+	"auditproxy/redact/lex"
+
 	"golang.org/x/text/unicode/norm"
 )
 
-// A class is how to redact a value, by its name.
-type class uint8
+// A Class is how to redact a value, by its name.
+type Class uint8
 
+// The classes.
 const (
-	clear class = iota
-	sensitive
-	environment // sensitive, but an object's names stay
-	operations  // a list of calls
-	outputPath  // clear up to maxPath: reviewers look for it
+	Clear       Class = iota
+	Sensitive         // a digest
+	Environment       // sensitive, but an object's names stay
+	Operations        // a list of calls
+	OutputPath        // clear up to maxPath: reviewers look for it
 )
 
-// names classifies names. It is immutable.
-type names struct {
-	exact     map[string]class // names that count as they are
+// A Classifier classifies names. It is immutable.
+type Classifier struct {
+	exact     map[string]Class // names that count as they are
 	own       []ownName        // the configured ones
 	exactOnly bool             // for members, not inside texts: libtmux-mcp's rules
 }
@@ -29,49 +38,54 @@ type names struct {
 // An ownName is a configured name, folded.
 type ownName struct {
 	name string
-	in   sections
+	in   Sections
 }
 
-// sections are those of names.txt that hold an entry.
-type sections uint16
+// Sections are those of names.txt that hold an entry.
+type Sections uint16
 
+// The sections, and what counts besides.
 const (
-	inWords sections = 1 << iota
-	inSuffix
-	inAffix
-	inWhole
-	inClear
-	inAbout
-	inQuery
-	inKey
-	atEnd   // no section: only the end of the name counts
-	noWhole // no section: inWhole does not count
+	InWords Sections = 1 << iota
+	InSuffix
+	InAffix
+	InWhole
+	InClear
+	InAbout
+	InQuery
+	InKey
+	AtEnd   // no section: only the end of the name counts
+	NoWhole // no section: InWhole does not count
 )
 
 // insideWord is the length in bytes from which an entry of [words] counts
 // inside a longer word.
 const insideWord = 6
 
-func strictNames(more, clearNames []string) *names {
-	n := &names{exact: map[string]class{"operations": operations, "output_path": outputPath}}
+// Strict returns the classifier of the profile strict, with more sensitive names
+// and names that are not.
+func Strict(more, clearNames []string) *Classifier {
+	n := &Classifier{exact: map[string]Class{"operations": Operations, "output_path": OutputPath}}
 	for _, name := range more {
-		n.own = append(n.own, ownName{foldString(name), inWords})
+		n.own = append(n.own, ownName{FoldString(name), InWords})
 	}
 	for _, name := range clearNames {
-		n.own = append(n.own, ownName{foldString(name), inClear})
+		n.own = append(n.own, ownName{FoldString(name), InClear})
 	}
 	return n
 }
 
-func libtmuxNames(more, clearNames []string) *names {
-	n := strictNames(more, clearNames)
+// Libtmux returns the classifier of the profile libtmux: names of members count
+// as they are written.
+func Libtmux(more, clearNames []string) *Classifier {
+	n := Strict(more, clearNames)
 	n.exactOnly = true
-	n.exact = map[string]class{"operations": operations}
+	n.exact = map[string]Class{"operations": Operations}
 	for _, name := range []string{"keys", "text", "command", "value", "content", "shell", "environment"} {
-		n.exact[name] = sensitive
+		n.exact[name] = Sensitive
 	}
 	for _, name := range more {
-		n.exact[name] = sensitive
+		n.exact[name] = Sensitive
 	}
 	for _, name := range clearNames {
 		delete(n.exact, name)
@@ -79,68 +93,68 @@ func libtmuxNames(more, clearNames []string) *names {
 	return n
 }
 
-// class returns the class of a decoded name; f is scratch memory.
-func (n *names) class(f *folded, name []byte) class {
+// Class returns the class of a decoded name; f is scratch memory.
+func (n *Classifier) Class(f *Folded, name []byte) Class {
 	if c, ok := n.exact[string(name)]; ok {
 		return c
 	}
 	if n.exactOnly {
-		return clear
+		return Clear
 	}
-	f.fold(name)
-	if !n.sensitive(f, keyed(name)) {
-		return clear
+	f.Fold(name)
+	if !n.Sensitive(f, Keyed(name)) {
+		return Clear
 	}
-	if string(f.all) == "environment" {
-		return environment
+	if string(f.All) == "environment" {
+		return Environment
 	}
-	return sensitive
+	return Sensitive
 }
 
-// keyed returns inKey if name is one of a variable or a header that ends in a
+// Keyed returns InKey if name is one of a variable or a header that ends in a
 // word of that section: "STRIPE_KEY", "Fastly-Key". Those of columns and of
 // members, such as "sort_key", mostly are no credentials.
-func keyed(name []byte) sections {
+func Keyed(name []byte) Sections {
 	n := len(name) - len("key")
-	if n < 2 || name[n]|0x20 != 'k' || !hasFoldSuffix(name, "key") {
+	if n < 2 || name[n]|0x20 != 'k' || !lex.HasFoldSuffix(name, "key") {
 		return 0
 	}
 	switch name[n-1] {
 	case '-':
-		return inKey
+		return InKey
 	case '_':
 		for _, c := range name[bytes.LastIndexByte(name, '.')+1:] {
 			if 'a' <= c && c <= 'z' {
 				return 0
 			}
 		}
-		return inKey
+		return InKey
 	}
 	return 0
 }
 
 // A verdict collects the meanings of the entries in one name.
 type verdict struct {
-	f         *folded
-	more      sections
-	found     [8]span // entries that make the name sensitive
-	cleared   [8]span // entries that do not
+	f         *Folded
+	more      Sections
+	found     [8]lex.Span // entries that make the name sensitive
+	cleared   [8]lex.Span // entries that do not
 	nFound    int
 	nCleared  int
-	about     span // the last run of words that only describe
-	sensitive bool // regardless of other words in the name
+	about     lex.Span // the last run of words that only describe
+	sensitive bool     // regardless of other words in the name
 }
 
-// sensitive reports whether f is a sensitive name; more are the sections that
-// count in addition, and atEnd. Time is linear in f.
-func (n *names) sensitive(f *folded, more sections) bool {
+// Sensitive reports whether f is a sensitive name; more are the sections that
+// count in addition, AtEnd and NoWhole. Time is linear in f.
+func (n *Classifier) Sensitive(f *Folded, more Sections) bool {
 	v := verdict{f: f, more: more}
 	state := uint16(0)
-	for i, c := range f.all {
-		state = nameWords.step(state, c)
-		for hit := state; hit != 0; hit = nameWords.also[hit] {
-			if e := nameWords.out[hit]; e > 0 {
-				v.entry(int(nameSizes[e-1]), i+1, sections(nameSections[e-1]))
+	for i, c := range f.All {
+		state = nameWords.Step(state, c)
+		for hit := state; hit != 0; hit = nameWords.Also[hit] {
+			if e := nameWords.Out[hit]; e > 0 {
+				v.entry(int(nameSizes[e-1]), i+1, Sections(nameSections[e-1]))
 			}
 		}
 		if v.sensitive {
@@ -149,7 +163,7 @@ func (n *names) sensitive(f *folded, more sections) bool {
 	}
 	for _, own := range n.own {
 		for from := 0; ; {
-			at := bytes.Index(f.all[from:], []byte(own.name))
+			at := bytes.Index(f.All[from:], []byte(own.name))
 			if at < 0 {
 				break
 			}
@@ -161,54 +175,54 @@ func (n *names) sensitive(f *folded, more sections) bool {
 }
 
 // entry notes an entry of n bytes that ends at to.
-func (v *verdict) entry(n, to int, in sections) {
+func (v *verdict) entry(n, to int, in Sections) {
 	f, from := v.f, to-n
 	start, end := f.starts(from), f.ends(to)
-	if in&inClear != 0 && start && end && v.nCleared < len(v.cleared) {
-		v.cleared[v.nCleared] = span{from, to}
+	if in&InClear != 0 && start && end && v.nCleared < len(v.cleared) {
+		v.cleared[v.nCleared] = lex.Span{From: from, To: to}
 		v.nCleared++
 	}
-	if in&inAbout != 0 && start && end {
-		if from > f.skipDigits(v.about.to) || v.about.to == 0 {
-			v.about.from = from
+	if in&InAbout != 0 && start && end {
+		if from > f.skipDigits(v.about.To) || v.about.To == 0 {
+			v.about.From = from
 		}
-		v.about.to = to
+		v.about.To = to
 	}
-	matches := start && end && in&(inWords|v.more&inQuery) != 0 ||
-		end && in&(inSuffix|inAffix) != 0 ||
-		start && in&inAffix != 0 && !f.crosses(from, to) ||
-		in&inWords != 0 && n >= insideWord && (end || !f.crosses(from, to)) ||
-		in&inWhole != 0 && v.more&noWhole == 0 && from == 0 && to == len(f.all) ||
-		start && end && in&v.more&inKey != 0 && from > 0
-	if !matches || v.more&atEnd != 0 && f.skipDigits(to) < len(f.all) {
+	matches := start && end && in&(InWords|v.more&InQuery) != 0 ||
+		end && in&(InSuffix|InAffix) != 0 ||
+		start && in&InAffix != 0 && !f.crosses(from, to) ||
+		in&InWords != 0 && n >= insideWord && (end || !f.crosses(from, to)) ||
+		in&InWhole != 0 && v.more&NoWhole == 0 && from == 0 && to == len(f.All) ||
+		start && end && in&v.more&InKey != 0 && from > 0
+	if !matches || v.more&AtEnd != 0 && f.skipDigits(to) < len(f.All) {
 		return
 	}
 	if v.nFound == len(v.found) {
 		v.sensitive = true // more of it than any name about a secret has
 		return
 	}
-	v.found[v.nFound] = span{from, to}
+	v.found[v.nFound] = lex.Span{From: from, To: to}
 	v.nFound++
 }
 
 // holds reports whether anything that was found is neither cleared nor only
 // described.
 func (v *verdict) holds() bool {
-	described := len(v.f.all)
-	if v.about.to > 0 && v.f.skipDigits(v.about.to) == described {
-		described = v.about.from
+	described := len(v.f.All)
+	if v.about.To > 0 && v.f.skipDigits(v.about.To) == described {
+		described = v.about.From
 	}
 search:
 	for _, found := range v.found[:v.nFound] {
-		end := v.f.skipDigits(found.to)
-		for end < len(v.f.all) && !v.f.edges[end] { // "password" in "passwords file"
+		end := v.f.skipDigits(found.To)
+		for end < len(v.f.All) && !v.f.edges[end] { // "password" in "passwords file"
 			end++
 		}
-		if end < len(v.f.all) && described <= end {
+		if end < len(v.f.All) && described <= end {
 			continue
 		}
 		for _, c := range v.cleared[:v.nCleared] {
-			if c.from <= found.from && found.to <= c.to {
+			if c.From <= found.From && found.To <= c.To {
 				continue search
 			}
 		}
@@ -217,9 +231,9 @@ search:
 	return false
 }
 
-// folded is a name as names are compared: its words in lower case, joined.
-type folded struct {
-	all   []byte
+// Folded is a name as names are compared: its words in lower case, joined.
+type Folded struct {
+	All   []byte
 	edges []bool // by byte of all: a word starts there
 
 	fresh  bool // the next letter or digit starts a word
@@ -228,35 +242,36 @@ type folded struct {
 	last   int  // where the last rune starts in all
 }
 
-func foldString(name string) string {
-	var f folded
-	f.fold([]byte(name))
-	return string(f.all)
+// FoldString returns name folded.
+func FoldString(name string) string {
+	var f Folded
+	f.Fold([]byte(name))
+	return string(f.All)
 }
 
 // starts reports whether a word starts at i, ignoring digits before it.
-func (f *folded) starts(i int) bool {
-	for i > 0 && !f.edges[i] && isDigit(f.all[i-1]) {
+func (f *Folded) starts(i int) bool {
+	for i > 0 && !f.edges[i] && lex.IsDigit(f.All[i-1]) {
 		i--
 	}
 	return i == 0 || f.edges[i]
 }
 
 // ends reports whether a word ends before i, ignoring digits behind it.
-func (f *folded) ends(i int) bool {
+func (f *Folded) ends(i int) bool {
 	i = f.skipDigits(i)
-	return i == len(f.all) || f.edges[i]
+	return i == len(f.All) || f.edges[i]
 }
 
-func (f *folded) skipDigits(i int) int {
-	for i < len(f.all) && isDigit(f.all[i]) && !f.edges[i] {
+func (f *Folded) skipDigits(i int) int {
+	for i < len(f.All) && lex.IsDigit(f.All[i]) && !f.edges[i] {
 		i++
 	}
 	return i
 }
 
 // crosses reports whether a word ends in all[from:to].
-func (f *folded) crosses(from, to int) bool {
+func (f *Folded) crosses(from, to int) bool {
 	for i := from + 1; i < to; i++ {
 		if f.edges[i] {
 			return true
@@ -265,14 +280,12 @@ func (f *folded) crosses(from, to int) bool {
 	return false
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
 // inWord are the edges of bytes inside a word.
 var inWord [32]bool
 
-// fold sets f to name. It is linear in name.
-func (f *folded) fold(name []byte) {
-	f.all, f.edges = f.all[:0], f.edges[:0]
+// Fold sets f to name. It is linear in name.
+func (f *Folded) Fold(name []byte) {
+	f.All, f.edges = f.All[:0], f.edges[:0]
 	f.fresh, f.digits, f.upper, f.last = false, 0, 0, 0
 	for i := 0; i < len(name); {
 		if c := name[i]; c < utf8.RuneSelf {
@@ -281,9 +294,9 @@ func (f *folded) fold(name []byte) {
 				for i < len(name) && 'a' <= name[i] && name[i] <= 'z' {
 					i++
 				}
-				f.all = append(f.all, name[from:i]...)
-				f.last = len(f.all) - 1
-				for more := len(f.all) - len(f.edges); more > 0; more = len(f.all) - len(f.edges) {
+				f.All = append(f.All, name[from:i]...)
+				f.last = len(f.All) - 1
+				for more := len(f.All) - len(f.edges); more > 0; more = len(f.All) - len(f.edges) {
 					f.edges = append(f.edges, inWord[:min(more, len(inWord))]...)
 				}
 				continue
@@ -304,15 +317,15 @@ func (f *folded) fold(name []byte) {
 		}
 		i += n
 	}
-	n := len(f.all)
-	for n > 0 && isDigit(f.all[n-1]) {
+	n := len(f.All)
+	for n > 0 && lex.IsDigit(f.All[n-1]) {
 		n--
 	}
-	f.all, f.edges = f.all[:n], f.edges[:n]
+	f.All, f.edges = f.All[:n], f.edges[:n]
 }
 
 // add adds a rune of the name.
-func (f *folded) add(r rune) {
+func (f *Folded) add(r rune) {
 	if r >= utf8.RuneSelf {
 		if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r == utf8.RuneError {
 			return
@@ -328,7 +341,7 @@ func (f *folded) add(r rune) {
 	case '0' <= r && r <= '9':
 		f.upper = 0
 		if f.fresh {
-			f.digits, f.fresh = len(f.all), false
+			f.digits, f.fresh = len(f.All), false
 		}
 		f.append(r)
 		return
@@ -346,15 +359,15 @@ func (f *folded) add(r rune) {
 		f.edges[f.digits] = true
 	}
 	f.digits = 0
-	f.last = len(f.all)
+	f.last = len(f.All)
 	f.append(r)
 	f.edges[f.last] = f.fresh
 	f.fresh = false
 }
 
-func (f *folded) append(r rune) {
-	f.all = utf8.AppendRune(f.all, r)
-	for len(f.edges) < len(f.all) {
+func (f *Folded) append(r rune) {
+	f.All = utf8.AppendRune(f.All, r)
+	for len(f.edges) < len(f.All) {
 		f.edges = append(f.edges, false)
 	}
 }

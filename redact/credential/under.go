@@ -1,24 +1,29 @@
-package redact
+package credential
 
-import "bytes"
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
 
 // isPlural reports whether s.name, a sensitive name, is one of several secrets:
 // "tokens", "api_keys", but not "pass".
-func (s *scanner) isPlural() bool {
-	b := s.name.all
+func (s *Scanner) isPlural() bool {
+	b := s.name.All
 	return len(b) > 3 && b[len(b)-1] == 's' && b[len(b)-2] != 's'
 }
 
 // items notes the lines under a plural name whose line ends at i and has its
 // separator at colon: each item and each value there is a secret.
-func (s *scanner) items(colon, i int) {
+func (s *Scanner) items(colon, i int) {
 	t := s.text
-	if i < s.under.to || !s.isPlural() || t[colon] != ':' {
+	if i < s.under.To || !s.isPlural() || t[colon] != ':' {
 		return
 	}
 	s.assigns = ':'
 	start := colon
-	for start > 0 && colon-start <= 2*maxPairName && t[start-1] != '\n' {
+	for start > 0 && colon-start <= 2*names.MaxPairName && t[start-1] != '\n' {
 		start--
 	}
 	indent := indentOf(t, start)
@@ -33,10 +38,10 @@ func (s *scanner) items(colon, i int) {
 		case t[i+n] == '\n' || t[i+n] == '\r' || t[i+n] == '#':
 		case first < 0 && n >= indent && t[i+n] == '-', first < 0 && n > indent:
 			first = n
-			s.under.from = i
+			s.under.From = i
 		case first < 0 || n < first || n == indent && t[i+n] != '-':
 			if first >= 0 {
-				s.under.to = i
+				s.under.To = i
 			}
 			return
 		}
@@ -48,7 +53,7 @@ func (s *scanner) items(colon, i int) {
 		i += end
 	}
 	if first >= 0 {
-		s.under.to = i
+		s.under.To = i
 	}
 }
 
@@ -62,62 +67,62 @@ func indentOf(t []byte, i int) int {
 
 // section notes the lines of a section of INI or TOML with a plural name, whose
 // "[" is at i.
-func (s *scanner) section(i int) {
+func (s *Scanner) section(i int) {
 	t := s.text
-	if i < s.under.to || i > 0 && t[i-1] != '\n' || i+1 == len(t) || classes[t[i+1]]&isName == 0 {
+	if i < s.under.To || i > 0 && t[i-1] != '\n' || i+1 == len(t) || lex.Classes[t[i+1]]&lex.IsName == 0 {
 		return
 	}
 	to := i + 1
-	for to < len(t) && to-i <= maxPairName && classes[t[to]]&isName != 0 {
+	for to < len(t) && to-i <= names.MaxPairName && lex.Classes[t[to]]&lex.IsName != 0 {
 		to++
 	}
-	if to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r' || !s.sensitiveName(t[i+1:to], noWhole) || !s.isPlural() {
+	if to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r' || !s.sensitiveName(t[i+1:to], names.NoWhole) || !s.isPlural() {
 		return
 	}
 	s.assigns = '='
-	s.under = span{to + 1, len(t)}
+	s.under = lex.Span{From: to + 1, To: len(t)}
 	if n := bytes.Index(t[to:], []byte("\n[")); n >= 0 {
-		s.under.to = to + n
+		s.under.To = to + n
 	}
 }
 
 // item finds the item of a list under a plural name, whose "-" is at i.
-func (s *scanner) item(i int) span {
+func (s *Scanner) item(i int) lex.Span {
 	t := s.text
 	if i+1 == len(t) || t[i+1] != ' ' {
-		return span{}
+		return lex.Span{}
 	}
-	for k := i; k > s.under.from && t[k-1] != '\n'; k-- {
+	for k := i; k > s.under.From && t[k-1] != '\n'; k-- {
 		if t[k-1] > ' ' {
-			return span{}
+			return lex.Span{}
 		}
 	}
 	v := s.value(i + 1)
-	if v.from >= v.to || v.to < len(t) && t[v.to] == ' ' && t[v.to-1] == ':' || bytes.IndexByte(t[v.from:v.to], ':') > 0 && v.to-v.from < maxPairName {
-		return span{} // of a member
+	if v.From >= v.To || v.To < len(t) && t[v.To] == ' ' && t[v.To-1] == ':' || bytes.IndexByte(t[v.From:v.To], ':') > 0 && v.To-v.From < names.MaxPairName {
+		return lex.Span{} // of a member
 	}
-	if s.names.isPairName(&s.name, t[v.from:v.to]) {
-		return span{} // the name of one
+	if s.Names.IsPairName(&s.name, t[v.From:v.To]) {
+		return lex.Span{} // the name of one
 	}
 	return v
 }
 
 // member finds the value of a member under a plural name, whose separator is at
 // i. Those that describe a secret stay readable.
-func (s *scanner) member(name []byte, i int) span {
+func (s *Scanner) member(name []byte, i int) lex.Span {
 	t := s.text
-	switch roleOf(name) {
-	case nameRole, plainRole:
-		return span{}
+	switch names.RoleOf(name) {
+	case names.NameRole, names.PlainRole:
+		return lex.Span{}
 	}
 	switch string(name) {
 	case "file", "external", "environment", "env", "username", "user", "email", "host", "hostname", "port", "database", "server", "region", "driver", "provider",
 		"default", "from", "source", "target", "uid", "gid", "secretName", "items", "deprecated", "if", "uses", "run":
-		return span{}
+		return lex.Span{}
 	}
 	v := s.value(i + 1)
-	if v.from >= v.to || v.from > i && bytes.IndexByte(t[i:v.from], '\n') >= 0 || countDigits(t[v.from:v.to]) == v.to-v.from && v.to-v.from <= 5 || t[v.from] == '[' || t[v.from] == '{' {
-		return span{}
+	if v.From >= v.To || v.From > i && bytes.IndexByte(t[i:v.From], '\n') >= 0 || lex.CountDigits(t[v.From:v.To]) == v.To-v.From && v.To-v.From <= 5 || t[v.From] == '[' || t[v.From] == '{' {
+		return lex.Span{}
 	}
 	return v
 }

@@ -1,9 +1,14 @@
-package redact
+package credential
 
-import "bytes"
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
 
 // value finds the value assigned by the separator before i.
-func (s *scanner) value(i int) span {
+func (s *Scanner) value(i int) lex.Span {
 	t, separator := s.text, s.text[i-1]
 	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
 		i++
@@ -14,62 +19,62 @@ func (s *scanner) value(i int) span {
 	if i < len(t) && (t[i] == '\n' || t[i] == '\r' || t[i] == '|' || t[i] == '>') {
 		return s.below(i)
 	}
-	if n := markLen(t[i:]); n > 0 {
-		return span{i + n, s.credentialEnd(i + n)} // it has been redacted
+	if n := lex.MarkLen(t[i:]); n > 0 {
+		return lex.Span{From: i + n, To: lex.CredentialEnd(s.text, i+n)} // it has been redacted
 	}
-	open := backslashes(t, i)
+	open := lex.Backslashes(t, i)
 	switch {
 	case open == len(t):
-		return span{i, open}
-	case classes[t[open]]&isQuote != 0:
+		return lex.Span{From: i, To: open}
+	case lex.Classes[t[open]]&lex.IsQuote != 0:
 		return s.quoted(open, open-i)
 	case t[i] == '[' || t[i] == '{':
 		to := s.closed(i)
 		if t[i] == '[' { // []string{"SECRET"}
 			k := to
-			for k < len(t) && k-to < 32 && (classes[t[k]]&isName != 0 || t[k] == '*') {
+			for k < len(t) && k-to < 32 && (lex.Classes[t[k]]&lex.IsName != 0 || t[k] == '*') {
 				k++
 			}
 			if k < len(t) && t[k] == '{' && isType(t[to:k]) {
 				to = s.closed(k)
 			}
 		}
-		return span{i, to}
-	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && classes[t[i+1]]&isQuote != 0: // ${NAME:-"SECRET"}
+		return lex.Span{From: i, To: to}
+	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && lex.Classes[t[i+1]]&lex.IsQuote != 0: // ${NAME:-"SECRET"}
 		return s.quoted(i+1, 0)
 	case prefixLen(t[i:]) > 0:
 		return s.quoted(i+prefixLen(t[i:]), 0)
 	case t[i] == '(':
-		return span{i, s.parenthesis(i)}
+		return lex.Span{From: i, To: s.parenthesis(i)}
 	case bytes.HasPrefix(t[i:], []byte("${{")):
-		if n := bytes.Index(t[i:min(len(t), i+maxPairName)], []byte("}}")); n > 0 {
-			return span{i, i + n + len("}}")}
+		if n := bytes.Index(t[i:min(len(t), i+names.MaxPairName)], []byte("}}")); n > 0 {
+			return lex.Span{From: i, To: i + n + len("}}")}
 		}
 	case t[i] == '$' && i+1 < len(t) && t[i+1] == '(':
-		if v := s.substituted(i); v.from < v.to {
+		if v := s.substituted(i); v.From < v.To {
 			return v
 		}
-	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (classes[t[i+1]]&isAlnum != 0 || t[i+1] == '!'):
+	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsAlnum != 0 || t[i+1] == '!'):
 		// A tag or an anchor of YAML.
 		k := i
 		for k < len(t) && t[k] > ' ' {
 			k++
 		}
 		if k+1 < len(t) && t[k] == ' ' && t[k+1] > ' ' && t[k+1] != '#' {
-			return span{i, max(k, s.value(k+1).to)}
+			return lex.Span{From: i, To: max(k, s.value(k+1).To)}
 		}
 	}
-	to := s.credentialEnd(i)
+	to := lex.CredentialEnd(s.text, i)
 	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && isWords(t[i:to-1]) {
-		return span{} // getpass.getpass()
+		return lex.Span{} // getpass.getpass()
 	}
-	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && classes[t[to]]&isQuote != 0 {
+	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		v := s.quoted(to, 0)
-		if v.to-v.from <= maxPairName && s.names.isPairName(&s.name, t[v.from:v.to]) {
-			return span{} // os.getenv("PASSWORD")
+		if v.To-v.From <= names.MaxPairName && s.Names.IsPairName(&s.name, t[v.From:v.To]) {
+			return lex.Span{} // os.getenv("PASSWORD")
 		}
 		if t[to-1] == '(' {
-			return span{to, s.parenthesis(to-1) - 1}
+			return lex.Span{From: to, To: s.parenthesis(to-1) - 1}
 		}
 	}
 	if isType(t[i:to]) {
@@ -82,17 +87,17 @@ func (s *scanner) value(i int) span {
 		}
 	}
 	if to < len(t) && (t[to] == ' ' || t[to] == '\t') && isScheme(t[i:to]) {
-		line := hasFoldSuffix(t[i:to], "digest") || hasFoldSuffix(t[i:to], "sha256") // has members
+		line := lex.HasFoldSuffix(t[i:to], "digest") || lex.HasFoldSuffix(t[i:to], "sha256") // has members
 		for i = to; i < len(t) && (t[i] == ' ' || t[i] == '\t'); i++ {
 		}
 		if line {
 			for to = i; to < len(t) && t[to] >= ' '; to++ {
 			}
-			return span{i, to}
+			return lex.Span{From: i, To: to}
 		}
 		return s.value(i)
 	}
-	return span{i, to}
+	return lex.Span{From: i, To: to}
 }
 
 // prefixLen returns the length of the prefix of the string that b starts with:
@@ -110,7 +115,7 @@ func prefixLen(b []byte) int {
 
 // below finds the value in the lines under a name, whose line ends at i: YAML's
 // block scalars, and a value one line down. It is indented or quoted.
-func (s *scanner) below(i int) span {
+func (s *Scanner) below(i int) lex.Span {
 	t := s.text
 	block := t[i] == '|' || t[i] == '>'
 	for block && i < len(t) && bytes.IndexByte([]byte("|>+-123456789 "), t[i]) >= 0 {
@@ -121,27 +126,27 @@ func (s *scanner) below(i int) span {
 		i++
 	}
 	if i == line {
-		return span{}
+		return lex.Span{}
 	}
 	first := i
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 		i++
 	}
-	if i == len(t) || t[i] <= ' ' || markLen(t[i:]) > 0 {
-		return span{}
+	if i == len(t) || t[i] <= ' ' || lex.MarkLen(t[i:]) > 0 {
+		return lex.Span{}
 	}
 	if !block {
-		if classes[t[i]]&isQuote != 0 {
+		if lex.Classes[t[i]]&lex.IsQuote != 0 {
 			return s.quoted(i, 0)
 		}
-		to := s.credentialEnd(i)
+		to := lex.CredentialEnd(s.text, i)
 		if i == first || to > i && t[to-1] == ':' || t[i] == '-' || to < len(t) && t[to] > ' ' || to < len(t) && t[to] == ' ' {
-			return span{} // another member, or a sentence
+			return lex.Span{} // another member, or a sentence
 		}
-		return span{i, to}
+		return lex.Span{From: i, To: to}
 	}
 	if i == first {
-		return span{}
+		return lex.Span{}
 	}
 	from, to := i, i
 	for {
@@ -162,18 +167,18 @@ func (s *scanner) below(i int) span {
 		}
 	}
 	for k := from; k < to; k++ {
-		if t[k] == '[' && markLen(t[k:]) > 0 {
-			return span{from, k}
+		if t[k] == '[' && lex.MarkLen(t[k:]) > 0 {
+			return lex.Span{From: from, To: k}
 		}
 	}
-	return span{from, to}
+	return lex.Span{From: from, To: to}
 }
 
 // shortValue is value for a text that is scanned again if it names nothing:
 // only the start of a long one is.
-func (s *scanner) shortValue(i int) span {
+func (s *Scanner) shortValue(i int) lex.Span {
 	t := s.text
-	s.text = t[:min(len(t), i+maxPairName+32)]
+	s.text = t[:min(len(t), i+names.MaxPairName+32)]
 	v := s.value(i)
 	s.text = t
 	return v
@@ -183,7 +188,7 @@ func (s *scanner) shortValue(i int) span {
 // 9110, 11.4).
 func isScheme(b []byte) bool {
 	for _, scheme := range []string{"basic", "bearer", "token", "digest", "negotiate", "apikey", "dpop", "api-token", "oauth", "aws4-hmac-sha256"} {
-		if len(b) == len(scheme) && hasFoldSuffix(b, scheme) {
+		if len(b) == len(scheme) && lex.HasFoldSuffix(b, scheme) {
 			return true
 		}
 	}
@@ -192,26 +197,26 @@ func isScheme(b []byte) bool {
 
 // quoted returns the string that the quote at i opens, which has level
 // backslashes before it, and text attached behind the closing quote.
-func (s *scanner) quoted(i, level int) span {
+func (s *Scanner) quoted(i, level int) lex.Span {
 	t := s.text
 	from := i + 1
 	to := s.closing(i, level)
 	after := min(to+level+1, len(t))
-	if n := markLen(t[from:to]); n == to-from && n > 0 {
+	if n := lex.MarkLen(t[from:to]); n == to-from && n > 0 {
 		from = to // it has been redacted
 	}
-	if after < len(t) && (classes[t[after]]&isAlnum != 0 || t[after] == '$') {
+	if after < len(t) && (lex.Classes[t[after]]&lex.IsAlnum != 0 || t[after] == '$') {
 		if from == to {
 			from = after // the empty quotation stays, so that the mark is not within one
 		}
-		to = s.credentialEnd(after)
+		to = lex.CredentialEnd(s.text, after)
 	}
-	return span{from, to}
+	return lex.Span{From: from, To: to}
 }
 
 // closing returns where the string ends that the quote at i opens, before the
 // backslashes of its closing quote: the end of the text if it is not closed.
-func (s *scanner) closing(i, level int) int {
+func (s *Scanner) closing(i, level int) int {
 	t := s.text
 	back := 0
 	for k := i + 1; k < len(t); k++ {
@@ -228,7 +233,7 @@ func (s *scanner) closing(i, level int) int {
 }
 
 // closed returns the index behind the list or object that starts at i.
-func (s *scanner) closed(i int) int {
+func (s *Scanner) closed(i int) int {
 	t := s.text
 	depth, back := 0, 0
 	for i < len(t) {
@@ -254,7 +259,7 @@ func (s *scanner) closed(i int) int {
 
 // parenthesis returns the index behind the text that the parenthesis at i
 // encloses.
-func (s *scanner) parenthesis(i int) int {
+func (s *Scanner) parenthesis(i int) int {
 	t := s.text
 	for depth := 0; i < len(t); i++ {
 		switch {
@@ -266,7 +271,7 @@ func (s *scanner) parenthesis(i int) int {
 			}
 		case t[i] == '"' || t[i] == '\'':
 			i = s.closing(i, 0)
-		case t[i] == '\n' && depth == 1 && markLen(t[i+1:]) > 0:
+		case t[i] == '\n' && depth == 1 && lex.MarkLen(t[i+1:]) > 0:
 			return i
 		}
 	}
@@ -274,7 +279,7 @@ func (s *scanner) parenthesis(i int) int {
 }
 
 // substituted finds SECRET in $(echo SECRET), which starts at i.
-func (s *scanner) substituted(i int) span {
+func (s *Scanner) substituted(i int) lex.Span {
 	t := s.text
 	from := i + len("$(")
 	to := from
@@ -282,7 +287,7 @@ func (s *scanner) substituted(i int) span {
 		to++
 	}
 	if word := string(t[from:to]); word != "echo" && word != "printf" {
-		return span{}
+		return lex.Span{}
 	}
 	from = to
 	for to < len(t) && t[to] != ')' && t[to] != '|' && t[to] != '\n' {
@@ -294,29 +299,29 @@ func (s *scanner) substituted(i int) span {
 	for from < to && t[to-1] == ' ' {
 		to--
 	}
-	return span{from, to}
+	return lex.Span{From: from, To: to}
 }
 
 // line returns the text from i to the end of the line or quotation: a Cookie
 // header holds several credentials with "; " between them.
-func (s *scanner) line(i int) span {
+func (s *Scanner) line(i int) lex.Span {
 	t := s.text
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 		i++
 	}
-	if i < len(t) && (t[i] == '\\' && !isEscape(t[i:]) || classes[t[i]]&isQuote != 0 || t[i] == '[' || t[i] == '{') {
+	if i < len(t) && (t[i] == '\\' && !lex.IsEscape(t[i:]) || lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '[' || t[i] == '{') {
 		return s.value(i)
 	}
 	to := i
-	for to < len(t) && t[to] >= ' ' && classes[t[to]]&isQuote == 0 {
-		if next := backslashes(t, to); next > to {
+	for to < len(t) && t[to] >= ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 {
+		if next := lex.Backslashes(t, to); next > to {
 			if next == len(t) || t[next] != 'u' {
 				break // the end of a string or line in a string
 			}
 			to = next
 			continue
 		}
-		if n := markLen(t[to:]); n > 0 {
+		if n := lex.MarkLen(t[to:]); n > 0 {
 			if to == i {
 				i += n
 				to = i
@@ -326,5 +331,5 @@ func (s *scanner) line(i int) span {
 		}
 		to++
 	}
-	return span{i, to}
+	return lex.Span{From: i, To: to}
 }

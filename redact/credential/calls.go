@@ -1,6 +1,13 @@
-package redact
+package credential
 
-import "bytes"
+import (
+	"bytes"
+
+	"auditproxy/redact/argv"
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
 
 // calls are functions, by the last part of their names, with the number of the
 // argument that is a secret: those that open a connection, and those that hash
@@ -46,33 +53,33 @@ const (
 var typers = map[string]bool{"fill": true, "type": true, "send_keys": true, "sendKeys": true, "setValue": true, "typeText": true, "fill_in": true, "press_sequentially": true, "pressSequentially": true}
 
 // callStarts distinguishes most other functions from these, as wordStarts does.
-var callStarts = func() *wordSet {
-	var set wordSet
+var callStarts = func() *lex.WordSet {
+	var set lex.WordSet
 	for name := range calls {
-		set.add(name)
+		set.Add(name)
 	}
 	for name := range typers {
-		set.add(name)
+		set.Add(name)
 	}
 	return &set
 }()
 
 // positional adds the secrets among the arguments of the call whose
 // parenthesis is at i, behind a name that starts at first.
-func (s *scanner) positional(first, i int) bool {
+func (s *Scanner) positional(first, i int) bool {
 	t := s.text
 	name := t[first:i]
-	if !callStarts.has(name) {
+	if !callStarts.Has(name) {
 		return false
 	}
-	if typers[view(name)] {
+	if typers[lex.View(name)] {
 		return s.typedIn(first, i)
 	}
-	rule, ok := calls[view(name)]
+	rule, ok := calls[lex.View(name)]
 	if !ok || rule.of != "" && !s.calledOn(first, rule.of) {
 		return false
 	}
-	var arguments [maxArguments]span
+	var arguments [maxArguments]lex.Span
 	n, all := 0, 0
 	for at := i + 1; n < len(arguments); {
 		v, next := s.literal(at, maxArgument, maxOther)
@@ -81,7 +88,7 @@ func (s *scanner) positional(first, i int) bool {
 		}
 		arguments[n] = v
 		n++
-		if v.from < v.to {
+		if v.From < v.To {
 			all++
 		}
 		if next >= len(t) || t[next] != ',' {
@@ -93,7 +100,7 @@ func (s *scanner) positional(first, i int) bool {
 	switch {
 	case k == nameFirst:
 		v := arguments[0]
-		if n < 2 || v.from == v.to || v.to-v.from > maxPairName || !s.names.isPairName(&s.name, t[v.from:v.to]) {
+		if n < 2 || v.From == v.To || v.To-v.From > names.MaxPairName || !s.Names.IsPairName(&s.name, t[v.From:v.To]) {
 			return false
 		}
 		k = 1
@@ -108,7 +115,7 @@ func (s *scanner) positional(first, i int) bool {
 			return s.inLogin(arguments[0])
 		case s.calledOn(first, "oracledb"), s.calledOn(first, "wlan"), s.calledOn(first, "wifi"):
 			k = 1
-		case n > 3 && arguments[1].from == arguments[1].to:
+		case n > 3 && arguments[1].From == arguments[1].To:
 			k = 3 // behind a port
 		}
 	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1:
@@ -122,7 +129,7 @@ func (s *scanner) positional(first, i int) bool {
 		return false
 	}
 	v := arguments[k]
-	if v.from == v.to || markLen(t[v.from:]) > 0 || isPlaceholder(t[v.from:v.to]) {
+	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || formats.IsPlaceholder(t[v.From:v.To]) {
 		return false
 	}
 	s.found, s.unordered = append(s.found, v), true
@@ -130,17 +137,17 @@ func (s *scanner) positional(first, i int) bool {
 }
 
 // inLogin adds SECRET in USER/SECRET@DATABASE.
-func (s *scanner) inLogin(v span) bool {
-	c := atLogin.within(s.text[v.from:v.to])
-	if c.from < c.to {
-		s.found, s.unordered = append(s.found, span{v.from + c.from, v.from + c.to}), true
+func (s *Scanner) inLogin(v lex.Span) bool {
+	c := argv.AtLogin.Within(s.text[v.From:v.To])
+	if c.From < c.To {
+		s.found, s.unordered = append(s.found, lex.Span{From: v.From + c.From, To: v.From + c.To}), true
 	}
-	return c.from < c.to
+	return c.From < c.To
 }
 
 // calledOn reports whether the name at first is one of a thing of that name, in
 // any case: "jwt" in JWT.encode.
-func (s *scanner) calledOn(first int, thing string) bool {
+func (s *Scanner) calledOn(first int, thing string) bool {
 	t := s.text
 	to := first
 	for to > 0 && first-to < 3 && (t[to-1] == '.' || t[to-1] == '>' || t[to-1] == '-' || t[to-1] == ':') {
@@ -149,13 +156,13 @@ func (s *scanner) calledOn(first int, thing string) bool {
 	for n := 0; n < len("MySQL()") && to > 1 && (t[to-1] == ')' || t[to-1] == '('); n++ {
 		to--
 	}
-	return to < first && hasFoldSuffix(t[max(0, to-32):to], thing)
+	return to < first && lex.HasFoldSuffix(t[max(0, to-32):to], thing)
 }
 
 // literal returns the string that is the argument at i, and where the argument
 // ends: -1 if that is more than other bytes behind it. A string counts up to
 // most bytes. Arguments of other kinds are empty strings.
-func (s *scanner) literal(i, most, other int) (v span, next int) {
+func (s *Scanner) literal(i, most, other int) (v lex.Span, next int) {
 	t := s.text
 	for i < len(t) && (t[i] <= ' ') {
 		i++
@@ -164,12 +171,12 @@ func (s *scanner) literal(i, most, other int) (v span, next int) {
 	for i < len(t) && i-prefix < 2 && 'a' <= t[i]|0x20 && t[i]|0x20 <= 'z' {
 		i++
 	}
-	if quote := backslashes(t, i); quote < len(t) && classes[t[quote]]&isQuote != 0 {
+	if quote := lex.Backslashes(t, i); quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote != 0 {
 		level := quote - i
 		s.text = t[:min(len(t)-quote, most)+quote]
-		v = span{quote + 1, s.closing(quote, level)}
+		v = lex.Span{From: quote + 1, To: s.closing(quote, level)}
 		s.text = t
-		i = min(v.to+level+1, len(t))
+		i = min(v.To+level+1, len(t))
 	}
 	depth := 0
 	for from := i; i < len(t) && i-from < other; i++ {
@@ -189,21 +196,21 @@ func (s *scanner) literal(i, most, other int) (v span, next int) {
 
 // typedIn adds SECRET in locator("#password").fill("SECRET") and in
 // type("input[name=password]", "SECRET").
-func (s *scanner) typedIn(first, i int) bool {
+func (s *Scanner) typedIn(first, i int) bool {
 	t := s.text
 	v, next := s.literal(i+1, maxArgument, maxOther)
-	if v.from == v.to {
+	if v.From == v.To {
 		return false
 	}
-	about := t[v.from:v.to]
+	about := t[v.From:v.To]
 	if next > 0 && next < len(t) && t[next] == ',' {
 		v, _ = s.literal(next+1, maxArgument, maxOther)
 	} else {
 		// Of the statement before, no more than the last word and the byte before it.
-		from, least, word := first, max(s.from, first-2*maxPairName), false
+		from, least, word := first, max(s.from, first-2*names.MaxPairName), false
 		for from > least && t[from-1] != ';' && t[from-1] != '\n' {
 			from--
-			isWord := classes[t[from]]&isName != 0
+			isWord := lex.Classes[t[from]]&lex.IsName != 0
 			if word && !isWord {
 				break
 			}
@@ -211,7 +218,7 @@ func (s *scanner) typedIn(first, i int) bool {
 		}
 		about = t[from:first]
 	}
-	if v.from == v.to || markLen(t[v.from:]) > 0 || !s.mentions(about) {
+	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !s.mentions(about) {
 		return false
 	}
 	s.found, s.unordered = append(s.found, v), true
@@ -220,14 +227,14 @@ func (s *scanner) typedIn(first, i int) bool {
 
 // mentions reports whether the last word in quotation marks, or of a selector,
 // is the name of a secret.
-func (s *scanner) mentions(about []byte) bool {
+func (s *Scanner) mentions(about []byte) bool {
 	to := len(about)
-	for to > 0 && classes[about[to-1]]&isName == 0 || to > 0 && about[to-1] == '.' {
+	for to > 0 && lex.Classes[about[to-1]]&lex.IsName == 0 || to > 0 && about[to-1] == '.' {
 		to--
 	}
 	from := to
-	for from > 0 && to-from <= maxPairName && classes[about[from-1]]&isName != 0 {
+	for from > 0 && to-from <= names.MaxPairName && lex.Classes[about[from-1]]&lex.IsName != 0 {
 		from--
 	}
-	return bytes.IndexByte(about, '.') != from-1 && s.names.isPairName(&s.name, about[from:to])
+	return bytes.IndexByte(about, '.') != from-1 && s.Names.IsPairName(&s.name, about[from:to])
 }

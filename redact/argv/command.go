@@ -1,0 +1,430 @@
+// Package argv finds the secrets among the words of a command line, by the
+// program that it runs.
+//
+// A Command reads the words one by one, from a shell's line or from a list. The
+// tables have the programs, with the options, verbs and positions of their
+// secrets.
+package argv
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
+
+// A Form is where in an argument its secret is.
+type Form uint8
+
+// The forms.
+const (
+	NoSecret     Form = iota
+	WholeWord         // all of it
+	AfterColon        // USER:SECRET, SECRET:
+	colonOrAll        // USER:SECRET, SECRET
+	AfterPercent      // USER%SECRET
+	AfterComma        // USER,SECRET
+	afterSlash        // USER/SECRET@DATABASE
+	AfterEqual        // KEY=SECRET
+	BeforeAt          // DOMAIN/USER:SECRET@HOST
+	AtLogin           // USER/SECRET@DATABASE, but not USER/SECRET
+	LastWord          // all of it, if it ends the line or looks like a secret
+)
+
+// Within returns the secret in b, an argument of that form.
+func (f Form) Within(b []byte) lex.Span {
+	cut := -1
+	switch f {
+	case NoSecret:
+		return lex.Span{}
+	case WholeWord, LastWord:
+		return lex.Span{From: 0, To: len(b)}
+	case colonOrAll:
+		if cut = bytes.IndexByte(b, ':'); cut < 0 {
+			return lex.Span{From: 0, To: len(b)}
+		}
+	case AfterColon:
+		cut = bytes.IndexByte(b, ':')
+		if cut == len(b)-1 && cut >= 8 && lex.CountDigits(b[:cut]) < cut && bytes.ContainsAny(b[:cut], "0123456789") {
+			return lex.Span{From: 0, To: cut} // a token in the user's place
+		}
+	case AfterPercent:
+		cut = bytes.IndexByte(b, '%')
+	case AfterComma:
+		cut = bytes.IndexByte(b, ',')
+	case AfterEqual:
+		cut = bytes.IndexByte(b, '=')
+	case afterSlash, AtLogin, BeforeAt:
+		separator := byte('/')
+		if f == BeforeAt {
+			separator = ':'
+		}
+		end := bytes.LastIndexByte(b, '@')
+		if end < 0 {
+			if f != afterSlash {
+				return lex.Span{}
+			}
+			end = len(b)
+		}
+		if cut = bytes.IndexByte(b[:end], separator); cut > 0 && cut+1 < end {
+			return lex.Span{From: cut + 1, To: end}
+		}
+		return lex.Span{}
+	}
+	if cut < 0 || cut+1 == len(b) {
+		return lex.Span{}
+	}
+	return lex.Span{From: cut + 1, To: len(b)}
+}
+
+// A place is where an option has its secret.
+type place uint8
+
+const (
+	besideOrIn place = iota // the next word, or the same one
+	beside                  // the next word
+	inside                  // the same word
+)
+
+// Flags are options that want a secret, by the programs that have them.
+var Flags = [...]struct {
+	of   Programs
+	Name string
+	Form Form
+	in   place
+}{
+	{webClient, "-u", AfterColon, besideOrIn}, {webClient, "--user", AfterColon, besideOrIn},
+	{webClient, "-U", AfterColon, besideOrIn}, {webClient, "--proxy-user", AfterColon, besideOrIn},
+	{webClient, "-E", AfterColon, besideOrIn}, {webClient, "--cert", AfterColon, besideOrIn},
+	{webClient, "-x", BeforeAt, besideOrIn}, {webClient, "--proxy", BeforeAt, besideOrIn},
+	{webClient, "-b", AfterEqual, besideOrIn},
+	{mysql, "-p", WholeWord, inside}, {dashP, "-p", WholeWord, besideOrIn}, {dashP, "-pw", WholeWord, beside},
+	{redis, "-a", WholeWord, besideOrIn},
+	{ldap, "-w", WholeWord, besideOrIn}, {ldapPasswd, "-s", WholeWord, beside}, {ldapPasswd, "-a", WholeWord, beside},
+	{samba, "-U", AfterPercent, besideOrIn}, {samba, "--user", AfterPercent, besideOrIn},
+	{bodyFlag, "-b", WholeWord, besideOrIn}, {bodyFlag, "--body", WholeWord, besideOrIn},
+	{sshKeygen, "-N", WholeWord, besideOrIn}, {sshKeygen, "-P", WholeWord, besideOrIn}, {keychain, "-w", WholeWord, beside},
+	{encrypts, "--plaintext", WholeWord, besideOrIn}, {encrypts, "--encrypt", WholeWord, beside}, {positional, "-m", NoSecret, beside}, {secureString, "-String", WholeWord, beside},
+	{openssl, "-hmac", WholeWord, beside}, {openssl, "-macopt", AfterColon, beside},
+	{openssl, "-k", WholeWord, beside}, {openssl, "-K", WholeWord, beside},
+	{archive, "-p", WholeWord, inside}, {archive, "-hp", WholeWord, inside},
+	{upperP, "-P", WholeWord, besideOrIn},
+	{snmp, "-A", WholeWord, besideOrIn}, {snmp, "-X", WholeWord, besideOrIn}, {snmp, "-c", WholeWord, besideOrIn},
+	{dashA, "-a", colonOrAll, besideOrIn}, {dashA, "--auth", colonOrAll, besideOrIn}, {dashA, "-A", AfterColon, besideOrIn}, {dashA, "-ap", WholeWord, beside},
+	{ftp, "-u", AfterComma, besideOrIn}, {ftp, "-p", WholeWord, besideOrIn},
+	{kubectl, "--from-literal", AfterEqual, besideOrIn},
+	{dashT, "-t", WholeWord, beside},
+	{xfreerdp, "/p:", WholeWord, inside},
+}
+
+// A Command reads the words of a command line in order. The zero value has read
+// none.
+type Command struct {
+	Programs Programs // that have been named
+	Want     Form     // of the next word
+	Wanted   int      // words that still have it
+	words    int      // arguments that are not options, for htpasswd and net
+	batch    int      // of htpasswd: the argument that is the secret
+	Reads    bool     // a secret from standard input
+
+	rule      *rule  // of the last program that has one
+	arguments uint16 // the numbers of those that are secrets, from its last verb on
+	seen      int    // arguments since that verb
+	skip      int    // words that an option before them has
+	then      bool   // the word behind them is a secret
+	variable  bool   // the next word may be the name of a secret
+	described bool   // an option has named one
+}
+
+// Word returns where the secret in w is, an argument that begins there if w is
+// only the start of it.
+func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, int) {
+	if len(w) == 0 {
+		return NoSecret, 0
+	}
+	if c.skip > 0 {
+		c.skip--
+		if c.skip == 0 && c.then {
+			c.then = false
+			return WholeWord, 0
+		}
+		return NoSecret, 0
+	}
+	if c.variable {
+		c.variable = false
+		f.Fold(w)
+		c.described = n.Sensitive(f, names.NoWhole|names.Keyed(w))
+		if c.described && c.Programs&registryData == 0 {
+			c.wants(WholeWord, 1)
+		}
+		return NoSecret, 0
+	}
+	if c.Wanted > 0 && (w[0] != '-' || len(w) == 1 || c.Want == WholeWord && c.Programs&dashP != 0 && w[1] != '-' && len(w) > 2) {
+		c.Wanted--
+		return c.Want, 0
+	}
+	c.Wanted = 0
+	if w[0] == '-' || w[0] == '/' && c.Programs&xfreerdp != 0 {
+		return c.option(w)
+	}
+	if w[0] == '/' && c.Programs&flagUse != 0 {
+		if f, at, ok := c.own(w); ok {
+			return f, at
+		}
+	}
+	if len(w) <= 64 {
+		base := w[bytes.LastIndexByte(w, '/')+1:]
+		base = bytes.TrimSuffix(base, []byte(".exe"))
+		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass") {
+			c.Programs |= p
+			c.words = 0
+			c.Reads = c.Reads || p&chpasswd != 0
+			if p&(flagUse|verbUse|usesNow) != 0 {
+				c.rule = rules[string(base)]
+				c.verb(nil)
+			}
+			if string(base) == "requirepass" || string(base) == "masterauth" {
+				c.wants(WholeWord, 1)
+			}
+			return NoSecret, 0
+		}
+	}
+	if c.Programs == 0 {
+		return NoSecret, 0
+	}
+	return c.argument(w, n, f)
+}
+
+// verb notes what w, a verb of the program, makes of the arguments behind it.
+func (c *Command) verb(w []byte) bool {
+	arguments := c.rule.verb(w)
+	if arguments == 0 {
+		return false
+	}
+	c.arguments, c.seen = arguments&^1, 0
+	c.Reads = c.Reads || arguments&1 != 0
+	return true
+}
+
+// own handles an option by the rule of the program.
+func (c *Command) own(w []byte) (f Form, at int, ok bool) {
+	mark, at, ok := c.rule.flag(w)
+	switch {
+	case !ok:
+	case mark == flagOther:
+		if at == 0 {
+			c.skip = 1
+		}
+	case mark == flagVariable:
+		c.variable = true
+	case mark == flagDescribed:
+		if c.described {
+			c.wants(WholeWord, 1)
+		}
+	case mark == flagSecond:
+		c.skip, c.then = 2, true
+	case mark == flagPair && at > 0:
+		return AfterEqual, at, true
+	case mark == flagPair:
+		c.wants(AfterEqual, 1)
+	case at > 0:
+		return WholeWord, at, true
+	default:
+		c.wants(WholeWord, 1)
+	}
+	return NoSecret, 0, ok
+}
+
+func (c *Command) wants(f Form, words int) { c.Want, c.Wanted = f, words }
+
+func (c *Command) option(w []byte) (Form, int) {
+	if c.Programs == 0 || string(w) == "-" {
+		return NoSecret, 0
+	}
+	if c.Programs&flagUse != 0 {
+		if f, at, ok := c.own(w); ok {
+			return f, at
+		}
+	}
+	for i := range Flags {
+		flag := &Flags[i]
+		if flag.of&c.Programs == 0 {
+			continue
+		}
+		if flag.of == dashP && bytes.HasPrefix(w, []byte(flag.Name)) && w[1] != '-' {
+			c.Programs &^= dashP // sshpass -p SECRET ssh -p 22
+		}
+		long := len(flag.Name) > 2 && flag.Name[1] == '-'
+		switch {
+		case !bytes.HasPrefix(w, []byte(flag.Name)):
+			// -sSu USER:SECRET
+			if (flag.Form == AfterColon || flag.of == upperP) && !long && len(w) > 2 && len(w) < 8 && w[1] != '-' && w[len(w)-1] == flag.Name[1] {
+				c.wants(flag.Form, 1)
+			}
+		case len(w) == len(flag.Name):
+			if flag.in == inside {
+				return WholeWord, len(w) // text that a quote may attach
+			}
+			c.wants(flag.Form, 1)
+			if flag.Name == "--encrypt" {
+				c.Wanted = 2 // of the user and of the owner
+			}
+			return NoSecret, 0
+		case long && w[len(flag.Name)] == '=':
+			return flag.Form, len(flag.Name) + 1
+		case !long && flag.in != beside && string(w) != "-pw":
+			from := len(flag.Name)
+			if w[from] == '=' {
+				from++
+			}
+			return flag.Form, from
+		}
+	}
+	switch {
+	case c.Programs&stdin != 0 && (string(w) == "--stdin" || w[1] != '-' && bytes.IndexByte(w, 'S') > 0):
+		c.Reads = true
+	case bytes.HasSuffix(w, []byte("-stdin")) || string(w) == "--with-token" || string(w) == "--passphrase-fd" || c.Programs&htpasswd != 0 && w[1] != '-' && bytes.IndexByte(w, 'i') > 0:
+		c.Reads = true
+	case c.Programs&htpasswd != 0 && w[len(w)-1] != '-' && w[1] != '-' && bytes.IndexByte(w, 'b') > 0:
+		c.batch = 3
+		if bytes.IndexByte(w, 'n') > 0 {
+			c.batch = 2
+		}
+	}
+	return NoSecret, 0
+}
+
+// argument handles a word that is neither an option nor a program.
+func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form, int) {
+	p := c.Programs
+	if w[0] != '/' || p&netUser == 0 {
+		c.words++
+	}
+	if p&(verbUse|usesNow) != 0 {
+		if c.verb(w) {
+			return NoSecret, 0
+		}
+		if c.arguments != 0 && (len(w) > 1 || !lex.IsDigit(w[0])) && !isAssignment(w) { // the type of a key that follows
+			c.seen++
+			switch {
+			case c.arguments>>c.seen&1 == 0:
+			case c.rule.plain:
+				return LastWord, 0
+			default:
+				return WholeWord, 0
+			}
+		}
+	}
+	if p&secretWord != 0 && isSecretWord(w) {
+		c.Reads = true
+		if p&body != 0 {
+			c.Programs |= bodyFlag
+		}
+	}
+	switch {
+	case p&registry != 0 && (string(w) == "login" || string(w) == "auth"):
+		c.Programs |= dashP
+	case p&account != 0 && isAccountVerb(w):
+		c.Programs |= dashP
+	case p&tokenLogin != 0 && (string(w) == "login" || string(w) == "publish"):
+		c.Programs |= dashT
+	case p&writes != 0 && c.words == 1:
+		c.Reads = c.Reads || n.IsFile(f, w)
+	case p&body != 0 && string(w) == "variable":
+		c.batch = 4
+	case p&body != 0 && c.batch == 4 && n.IsPairName(f, w):
+		c.Programs |= bodyFlag
+	case p&assigns != 0 && (string(w) == "put" || string(w) == "write" || string(w) == "patch" || string(w) == "secrets"):
+		c.batch = 1
+	case p&assigns != 0 && c.batch == 1 && bytes.IndexByte(w, '=') > 0:
+		return AfterEqual, 0
+	case p&puts != 0 && (string(w) == "put" || string(w) == "set" || string(w) == "write" || string(w) == "set-env" || string(w) == "env:set"):
+		c.Programs |= setter
+	case p&openssl != 0 && string(w) == "passwd":
+		c.Programs |= positional
+	case p&positional != 0, p&secondWord != 0 && c.words == 2, p&secureString != 0 && c.words == 1:
+		return WholeWord, 0
+	case p&thirdWord != 0 && (string(w) == "add_user" || string(w) == "change_password" || string(w) == "authenticate_user"):
+		c.words, c.batch = 1, 3
+	case p&thirdWord != 0 && c.batch == 3 && c.words == 3:
+		return WholeWord, 0
+	case p&basicAuth != 0 && p&setter != 0 && bytes.HasPrefix(w, []byte("http-basic.")):
+		c.wants(WholeWord, 2)
+	case p&basicAuth != 0 && p&setter != 0 && bytes.Contains(w[:min(len(w), names.MaxPairName)], []byte("oauth.")):
+		c.wants(WholeWord, 1)
+	case p&basicAuth != 0 && p&setter != 0 && c.words > 2 && bytes.IndexByte(w, ':') > 0 && !bytes.Contains(w, []byte("://")):
+		return AfterColon, 0
+	case p&samba != 0 && c.batch == 0 && len(w) > 2 && (string(w[:2]) == "//" || string(w[:2]) == `\\`):
+		c.batch = 1
+	case p&samba != 0 && c.batch == 1:
+		c.batch = 2
+		return WholeWord, 0
+	case p&Machine != 0 && string(w) == "login":
+		c.Programs |= setter
+	case p&settings != 0 && (string(w) == "config" || string(w) == "configure"), p&settingsSet != 0 && string(w) == "set":
+		c.Programs |= setter
+	case p&authtoken != 0 && bytes.HasSuffix(w, []byte("authtoken")):
+		c.wants(WholeWord, 1)
+	case p&redis != 0 && len(w) == 4 && lex.HasFoldSuffix(w, "auth"):
+		c.wants(WholeWord, 2)
+	case p&redis != 0 && (string(w) == "requirepass" || string(w) == "masterauth"):
+		c.wants(WholeWord, 1)
+	case p&sql != 0 && len(w) == 2 && lex.HasFoldSuffix(w, "by"):
+		c.wants(WholeWord, 1)
+		c.Programs &^= sql
+	case p&oracle != 0 && c.words == 1 && string(w) != "target":
+		return afterSlash, 0
+	case p&oracle != 0 && c.words == 2, p&atDatabase != 0 && c.words == 1:
+		return AtLogin, 0
+	case p&impacket != 0 && bytes.IndexByte(w, '@') > 0:
+		return BeforeAt, 0
+	case p&impacket != 0 && bytes.IndexByte(w, '/') > 0 && bytes.IndexByte(w, ':') > 0:
+		return AfterColon, 0
+	case p&htpasswd != 0 && c.batch > 0 && c.words == c.batch:
+		return WholeWord, 0
+	case p&netUser != 0 && c.words == 1 && (string(w) == "user" || string(w) == "use"):
+		c.batch = 3
+		if string(w) == "use" {
+			c.batch = -1 // once the share has come
+		}
+	case p&netUser != 0 && c.batch == 3 && c.words == 3 && w[0] != '/':
+		return WholeWord, 0
+	case p&netUser != 0 && c.batch == -1 && w[0] == '\\':
+		c.batch = -2
+	case p&netUser != 0 && c.batch == -2 && w[0] != '/':
+		c.batch = 0
+		return WholeWord, 0
+	case p&setter != 0 && len(w) <= 128 && bytes.IndexByte(w, '=') < 0:
+		name := w[max(bytes.LastIndexByte(w, ':'), bytes.LastIndexByte(w, '/'))+1:]
+		f.Fold(name)
+		if n.Sensitive(f, names.NoWhole|names.Keyed(name)) {
+			c.wants(WholeWord, 1)
+		}
+	}
+	return NoSecret, 0
+}
+
+// isAccountVerb reports whether w is the task of a program that gives somebody
+// a password.
+func isAccountVerb(w []byte) bool {
+	switch string(w) {
+	case "create", "update", "link", "add", "pw", "hash-password", "login":
+		return true
+	}
+	return false
+}
+
+// isAssignment reports whether w is NAME=VALUE, and not base64 with its padding.
+func isAssignment(w []byte) bool {
+	at := bytes.IndexByte(w, '=')
+	return at > 0 && at <= 32 && at+1 < len(w) && w[at+1] != '='
+}
+
+// isSecretWord reports whether w makes a program expect a secret.
+func isSecretWord(w []byte) bool {
+	switch string(w) {
+	case "secret", "secrets", "insert", "store", "env":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,224 @@
+package credential
+
+import (
+	"bytes"
+
+	"auditproxy/redact/argv"
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
+
+// commands adds the secrets among the arguments of programs that the text
+// names, in time linear in the text.
+func (s *Scanner) commands() {
+	t := s.text
+	var c argv.Command
+	var quote, outer byte // the quote that is open, and the one around the program
+	echo, piped := lex.Span{}, lex.Span{}
+	began := 0                           // where the first program of the command is
+	echoing, here := false, 0            // here is where the last here-string ends
+	reads, document := false, lex.Span{} // in this line: a program that reads a secret, and the end of a here-document
+	for i := 0; i < len(t); {
+		if b := t[i]; lex.IsWordBreak(b) || b == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
+			switch {
+			case lex.Classes[b]&lex.IsQuote != 0:
+				switch {
+				case i > 0 && t[i-1] == '\\': // of a string in a string
+				case quote == b:
+					quote = 0
+				case quote == 0 && outer == b:
+					c, echoing, outer = argv.Command{}, false, 0
+				case quote == 0:
+					quote = b
+				}
+			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0) && !s.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || i+1 == len(t) || t[i+1] != ' ' && t[i+1] != '\t'):
+				reads = reads || c.Reads
+				if b == '\n' {
+					if reads && document.To > 0 {
+						i = s.document(i+1, t[document.From:document.To])
+					}
+					reads, document = false, lex.Span{}
+				}
+				piped = lex.Span{}
+				if b == '|' && echoing && (i+1 == len(t) || t[i+1] != '|') {
+					piped = lex.Span{From: echo.From, To: i}
+				}
+				c, echoing = argv.Command{}, false
+			case b == '<' && bytes.HasPrefix(t[i:], []byte("<<")) && !bytes.HasPrefix(t[i:], []byte("<<<")) && (i == 0 || t[i-1] != '<'):
+				document = delimiter(t, i+2)
+			}
+			i++
+			continue
+		}
+		from := i
+		for i < len(t) && !lex.IsWordBreak(t[i]) && (t[i] != '\\' || i+1 == len(t) || lex.Classes[t[i+1]]&lex.IsQuote == 0 && t[i+1] != '\\') {
+			i++
+		}
+		w := t[from:i]
+		if n := lex.MarkLen(t[max(from-1, 0):]); n > 0 && from > 0 {
+			i = from - 1 + n // "[redacted …]" is an argument like any other
+			c.Wanted = max(c.Wanted-1, 0)
+			continue
+		}
+		before := c.Programs
+		f, at := c.Word(w, s.Names, &s.name)
+		if before == 0 && c.Programs != 0 {
+			if quote != 0 && (i == len(t) || t[i] != quote) { // sh -c "mysql …", not ["mysql", …]
+				outer, quote = quote, 0
+			}
+		}
+		if before == 0 && c.Programs != 0 {
+			began = from
+		}
+		if f == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !isSaid(w) || from-began > maxPair || !s.startsLine(began) || bytes.ContainsAny(t[began:from], ",`'\"")) {
+			f = argv.NoSecret
+		}
+		switch {
+		case f != argv.NoSecret:
+			i = s.argument(from, at, f)
+		case c.Reads && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):
+			if n := bytes.IndexByte(t[i:min(len(t), i+maxPair)], ')'); n >= 0 {
+				s.echoed(lex.Span{From: i, To: i + n})
+			}
+		case string(w) == "echo" || string(w) == "printf":
+			echoing, echo.From = true, i
+		case c.Reads && piped.From < piped.To:
+			s.echoed(piped)
+			piped = lex.Span{}
+		}
+		if c.Reads && i >= here && i+3 < len(t) && bytes.HasPrefix(bytes.TrimLeft(t[i:min(i+8, len(t))], " "), []byte("<<<")) {
+			at := i + bytes.Index(t[i:], []byte("<<<")) + 3
+			here = s.shellWord(at + len(t[at:]) - len(bytes.TrimLeft(t[at:], " ")))
+			s.echoed(lex.Span{From: at, To: here})
+		}
+	}
+	s.merge()
+}
+
+// document adds the here-document that starts at i and ends at a line of that
+// delimiter, and returns where it ends.
+func (s *Scanner) document(i int, delimiter []byte) int {
+	t := s.text
+	for from := i; ; {
+		end := bytes.IndexByte(t[i:], '\n')
+		if end < 0 {
+			end = len(t) - i
+		}
+		if len(delimiter) > 0 && bytes.Equal(bytes.TrimSpace(t[i:i+end]), delimiter) {
+			s.echoed(lex.Span{From: from, To: i})
+			return i
+		}
+		if i += end + 1; i >= len(t) {
+			s.echoed(lex.Span{From: from, To: len(t)})
+			return len(t)
+		}
+	}
+}
+
+// continued reports whether the line break at i does not end a command.
+func (s *Scanner) continued(i int) bool {
+	if s.text[i] != '\n' || i == 0 {
+		return false
+	}
+	return s.text[i-1] == '\\' || s.text[i-1] == ',' || s.text[i-1] == '['
+}
+
+// argument adds the secret in the argument that starts at from, whose part
+// behind at has that form, and returns where the argument ends.
+func (s *Scanner) argument(from, at int, f argv.Form) int {
+	t := s.text
+	quoted := from > 0 && lex.Classes[t[from-1]]&lex.IsQuote != 0
+	to := from
+	if !quoted { // it would read on from the closing quote, through all that follow
+		to = s.shellWord(from)
+	} else if at == 0 {
+		level := 0
+		for level < from-1 && t[from-2-level] == '\\' {
+			level++
+		}
+		to = s.closing(from-1, level)
+	} else {
+		to = lex.CredentialEnd(s.text, from)
+	}
+	from += at
+	for from < to && (lex.Classes[t[from]]&lex.IsQuote != 0 || t[from] == '\\') {
+		from++
+	}
+	end := to
+	for end > from && (lex.Classes[t[end-1]]&lex.IsQuote != 0 || t[end-1] == '\\') {
+		end--
+	}
+	c := f.Within(t[from:end])
+	for c.From < c.To && lex.Classes[t[from+c.From]]&lex.IsQuote != 0 {
+		c.From++
+	}
+	for c.From < c.To && lex.Classes[t[from+c.To-1]]&lex.IsQuote != 0 {
+		c.To--
+	}
+	if c.From < c.To && lex.MarkLen(t[from+c.From:]) == 0 && !formats.IsPlaceholder(t[from+c.From:from+c.To]) {
+		s.found = append(s.found, lex.Span{From: from + c.From, To: from + c.To})
+	}
+	return max(to, from)
+}
+
+// shellWord returns where the word at i ends that a shell would see.
+func (s *Scanner) shellWord(i int) int {
+	t := s.text
+	for i < len(t) {
+		switch b := t[i]; {
+		case b == '\'' || b == '"':
+			if s.unquoted == b {
+				return i
+			}
+			end := bytes.IndexByte(t[i+1:], b)
+			if end < 0 {
+				s.unquoted = b // nor will there be one further on
+				return i
+			}
+			i += end + 2
+			continue
+		case b == '\\' && i+1 < len(t):
+			if next := lex.Backslashes(t, i); next < len(t) && lex.Classes[t[next]]&lex.IsQuote != 0 {
+				return i // the quote of a string in a string
+			}
+			i++
+		case b <= ' ' || b == ';' || b == '|' || b == '&' || b == ')' || b == '`':
+			return i
+		}
+		i++
+	}
+	return min(i, len(t))
+}
+
+// echoed adds the text that a command writes for the next to read.
+func (s *Scanner) echoed(c lex.Span) {
+	t := s.text
+	for c.From < c.To && (t[c.From] <= ' ' || lex.Classes[t[c.From]]&lex.IsQuote != 0) {
+		c.From++
+	}
+	for c.From+3 < c.To && t[c.From] == '-' && t[c.From+2] == ' ' {
+		c.From += 3
+	}
+	for c.From < c.To && (t[c.From] <= ' ' || lex.Classes[t[c.From]]&lex.IsQuote != 0) {
+		c.From++
+	}
+	for c.From < c.To && (t[c.To-1] <= ' ' || lex.Classes[t[c.To-1]]&lex.IsQuote != 0) {
+		c.To--
+	}
+	if c.From < c.To && lex.MarkLen(t[c.From:]) == 0 {
+		s.found = append(s.found, c)
+	}
+}
+
+// delimiter returns the word behind "<<" that ends a here-document.
+func delimiter(t []byte, i int) lex.Span {
+	for i < len(t) && (t[i] == '-' || t[i] == ' ' || lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '\\') {
+		i++
+	}
+	to := i
+	for to < len(t) && to-i < names.MaxPairName && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] == '_') {
+		to++
+	}
+	return lex.Span{From: i, To: to}
+}

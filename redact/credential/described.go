@@ -1,0 +1,101 @@
+package credential
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
+
+// described finds SECRET in PASSWORD 'SECRET', as SQL and prose have it, and in
+// env["PASSWORD"] || "SECRET", where the last white space is at i.
+func (s *Scanner) described(i int) lex.Span {
+	t := s.text
+	to := i
+	for to > s.from && i-to < maxGap && t[to-1] <= ' ' {
+		to--
+	}
+	if to-2 > s.from && (string(t[to-2:to]) == "||" || string(t[to-2:to]) == "??" || string(t[to-2:to]) == "or" && t[to-3] == ' ') {
+		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
+			to--
+		}
+	}
+	from := to
+	for from > s.from && to-from <= 32 && lex.Classes[t[from-1]]&lex.IsName != 0 {
+		from--
+	}
+	if to-3 > s.from && t[to-1] == ']' && lex.Classes[t[to-2]]&lex.IsQuote != 0 { // ["PASSWORD"] "SECRET"
+		name, first := s.nameBefore(to)
+		if first > 0 && s.Names.IsPairName(&s.name, name) {
+			return s.quoted(i+1, 0)
+		}
+	}
+	if from < to && t[to-1] == '-' || lex.HasFoldSuffix(t[from:to], "send") {
+		return s.sent(to, i)
+	}
+	if to-from < 2 || to-from > 32 {
+		return s.schemed(i)
+	}
+	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) {
+		if names.RoleOf(t[from:to]) == names.NameRole {
+			s.named(s.shortValue(i + 1))
+		}
+		return s.schemed(i)
+	}
+	v := s.quoted(i+1, 0)
+	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !isEndAfter(t, v.To+1) {
+		return lex.Span{}
+	}
+	return v
+}
+
+// schemed finds the credential after "Bearer" or "Basic" and white space at i.
+func (s *Scanner) schemed(i int) lex.Span {
+	t := s.text
+	word := 0
+	if i == s.from {
+		return lex.Span{}
+	}
+	switch c := t[i-1] | 0x20; {
+	case c != 'r' && c != 'c':
+		return lex.Span{}
+	case lex.HasFoldSuffix(t[s.from:i], "bearer"):
+		word = 6
+	case lex.HasFoldSuffix(t[s.from:i], "basic"):
+		word = 5
+	default:
+		return lex.Span{}
+	}
+	if i > word && lex.Classes[t[i-word-1]]&lex.IsAlnum != 0 {
+		return lex.Span{}
+	}
+	from := i + 1
+	for from < len(t) && (t[from] == ' ' || t[from] == '\t') {
+		from++
+	}
+	to := lex.CredentialEnd(s.text, from)
+	if word == 5 && !isBasic(t[from:to]) || word == 6 && !isBearer(t[from:to]) {
+		return lex.Span{}
+	}
+	return lex.Span{From: from, To: to}
+}
+
+// isBearer distinguishes a token from the word that follows "bearer" in a
+// sentence.
+func isBearer(b []byte) bool {
+	if len(b) >= 16 {
+		return true
+	}
+	for _, c := range b {
+		if c < 'a' || 'z' < c {
+			return len(b) >= 6
+		}
+	}
+	return false
+}
+
+// isBasic reports whether b is the base64 of a user and a password (RFC 7617).
+func isBasic(b []byte) bool {
+	var buf [96]byte
+	return bytes.IndexByte(lex.AppendBase64(buf[:0], b[:min(len(b), 128)]), ':') >= 0
+}

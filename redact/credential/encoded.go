@@ -1,0 +1,204 @@
+package credential
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+)
+
+func (s *Scanner) unwrapper() *unwrapper {
+	if s.unwrap == nil {
+		s.unwrap = &unwrapper{inner: Scanner{Names: s.Names, Open: s.Open}}
+	}
+	return s.unwrap
+}
+
+// scanEncoded adds the runs of the text that hold a credential once decoded:
+// base64, hexadecimal, percent-encoded, or escaped as in JSON or in C. Such a
+// run is replaced as a whole. Only one level is decoded.
+func (s *Scanner) scanEncoded() {
+	s.unwrapper()
+	raw := s.found // in order, while more is added behind them; those before the word are gone
+	word, run, escapes := 0, 0, false
+	for i := 0; i <= len(s.text); i++ {
+		c := byte(' ')
+		if i < len(s.text) {
+			c = s.text[i]
+		}
+		if lex.Classes[c]&lex.IsAlnum != 0 {
+			continue
+		}
+		if i-run >= formats.MinEncoded && s.hides(s.text[run:i]) {
+			s.found = append(s.found, s.encodedRun(run, i))
+		}
+		run = i + 1
+		if lex.Classes[c]&lex.IsEnd != 0 {
+			if escapes {
+				s.word(word, i, raw)
+			}
+			for len(raw) > 0 && raw[0].To <= i {
+				raw = raw[1:]
+			}
+			word, escapes = i+1, false
+		} else if (c == '%' || c == '\\') && lex.IsEscape(s.text[i:]) {
+			escapes = true
+		}
+	}
+	s.merge()
+}
+
+// maxLevels is how many strings in strings are looked into.
+const maxLevels = 3
+
+// escaped adds the credentials of the strings in the text, in which lines and
+// quotes are escapes: their structure shows only after decoding.
+func (s *Scanner) escaped(levels int) {
+	t, u := s.text, s.unwrapper()
+	s.merge()
+	whole, found := 0, len(s.found) // the next span to compare strings with, and how many there are
+	for i := 0; i < len(t); i++ {
+		if t[i] != '"' {
+			continue
+		}
+		from := i + 1
+		i = s.closing(i, 0)
+		if from >= i || bytes.IndexByte(t[from:i], '\\') < 0 {
+			continue
+		}
+		for whole < found && s.found[whole].To < i {
+			whole++
+		}
+		if whole < found && s.found[whole].From <= from {
+			continue // it is redacted whole
+		}
+		u.text, u.at = u.text[:0], u.at[:0]
+		for k := from; k < i; k++ {
+			c, at := t[k], int32(k)
+			if c == '\\' && k+1 < i {
+				switch t[k+1] {
+				case 'n', 'r', 't':
+					c = '\n'
+					k++
+				case '"', '\\', '/':
+					c = t[k+1]
+					k++
+				}
+			}
+			u.text, u.at = append(u.text, c), append(u.at, at)
+		}
+		u.at = append(u.at, int32(i))
+		u.inner.found = u.inner.found[:0]
+		hint := u.inner.look(u.text)
+		u.inner.scan(u.text, hint)
+		if levels > 1 && hint&lookEscaped != 0 {
+			u.inner.escaped(levels - 1)
+		}
+		for _, c := range u.inner.found {
+			s.found = append(s.found, lex.Span{From: int(u.at[c.From]), To: int(u.at[c.To])})
+		}
+	}
+	if len(s.found) > found {
+		s.merge()
+	}
+}
+
+// encodedRun widens a run of letters and digits to the other bytes of base64.
+func (s *Scanner) encodedRun(from, to int) lex.Span {
+	is := func(c byte) bool {
+		return lex.Classes[c]&lex.IsAlnum != 0 || c == '+' || c == '/' || c == '-' || c == '_' || c == '='
+	}
+	for to < len(s.text) && is(s.text[to]) {
+		to++
+	}
+	return lex.Span{From: from, To: to}
+}
+
+// hides reports whether a run of letters and digits holds a credential, with
+// the encoding starting at any byte.
+func (s *Scanner) hides(run []byte) bool {
+	u := s.unwrap
+	for skip := range 4 {
+		u.text = lex.AppendBase64(u.text[:0], run[skip:])
+		if u.finds() {
+			return true
+		}
+	}
+	for skip := range 2 {
+		u.text = lex.AppendUnhex(u.text[:0], run[skip:])
+		if u.finds() {
+			return true
+		}
+	}
+	return false
+}
+
+// finds reports whether the decoded text holds a credential. Noise holds none:
+// a credential is surrounded by text.
+func (u *unwrapper) finds() bool {
+	u.inner.found = u.inner.found[:0]
+	if !hasText(u.text) {
+		return false
+	}
+	u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat))
+	for _, c := range u.inner.found {
+		if isReadable(u.text[c.From:c.To]) {
+			return true
+		}
+	}
+	return false
+}
+
+// word adds text[from:to] if decoding its escapes reveals a credential in
+// addition to those in raw.
+func (s *Scanner) word(from, to int, raw []lex.Span) {
+	u := s.unwrap
+	u.inner.found = u.inner.found[:0]
+	u.text = u.text[:0]
+	done := from
+	for _, c := range raw {
+		if c.From >= to {
+			break
+		}
+		if c.From > done {
+			u.text = append(append(u.text, s.text[done:c.From]...), ';') // which ends a credential
+		}
+		done = max(done, c.To)
+	}
+	if done < to {
+		u.text = append(u.text, s.text[done:to]...)
+	}
+	u.text = append(u.text[:0], s.unescaped(u.text)...)
+	if u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat)); len(u.inner.found) > 0 {
+		s.found = append(s.found, lex.Span{From: from, To: to})
+	}
+}
+
+// hasText reports whether b may hold a credential: three characters of ASCII in
+// a row, "pw=", or a separator behind the letters of another script.
+func hasText(b []byte) bool {
+	n := 0
+	for i, c := range b {
+		switch {
+		case c >= utf8.RuneSelf || c < ' ' && c != '\t' && c != '\n' && c != '\r':
+			n = 0
+			continue
+		case (c == '=' || c == ':') && i > 0 && (b[i-1] >= utf8.RuneSelf || b[i-1] <= ' '):
+			return true
+		}
+		if n++; n == 3 {
+			return true
+		}
+	}
+	return false
+}
+
+func isReadable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return utf8.Valid(b)
+}

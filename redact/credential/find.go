@@ -1,0 +1,37 @@
+// Package credential finds credentials in a text: prose, code, configuration,
+// markup, a command or anything else.
+//
+// look decides in one pass what the text may have; most texts have nothing. The
+// scan stops at bytes that can show a credential: an assignment, a URL, an
+// option, a quotation, a token. Known formats and the arguments of programs are
+// found by packages formats and argv. Decoded texts are scanned like others.
+package credential
+
+import "auditproxy/redact/lex"
+
+// Find returns the credentials in text, in order and apart, in the
+// scanner's memory, in time linear in text.
+func (s *Scanner) Find(text []byte) []lex.Span {
+	s.found = s.found[:0]
+	hint := s.look(text)
+	if s.Given.From < s.Given.To {
+		hint |= lookPlain
+	}
+	if hint == 0 {
+		return nil
+	}
+	s.text = text
+	s.scan(text, hint)
+	if s.Given.From < s.Given.To {
+		s.found = append(s.found, s.Given)
+		s.merge()
+	}
+	if hint&lookEscaped != 0 {
+		s.escaped(maxLevels)
+	}
+	if hint&lookEncoded != 0 {
+		s.scanEncoded()
+	}
+	s.text = nil
+	return s.found
+}

@@ -1,0 +1,101 @@
+package credential
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+)
+
+// tokenLen counts token bytes from i on, up to most.
+func (s *Scanner) tokenLen(i, most int) (n int, digit bool) {
+	for n < most && i+n < len(s.text) {
+		c := s.text[i+n]
+		if lex.Classes[c]&lex.IsName == 0 || c >= 0x80 || c == '%' || c == '$' {
+			break
+		}
+		digit = digit || '0' <= c && c <= '9'
+		n++
+	}
+	return n, digit
+}
+
+// cloudKey finds the key ids of AWS and the keys of Google: AKIA, ASIA, AIza.
+func (s *Scanner) cloudKey(i int) lex.Span {
+	t := s.text
+	if i == s.from {
+		return lex.Span{}
+	}
+	if t[i-1] == 'A' && bytes.HasPrefix(t[i:], []byte("Iza")) {
+		if n, _ := s.tokenLen(i+3, 32); n >= 30 {
+			return lex.Span{From: i - 1, To: lex.CredentialEnd(s.text, i)}
+		}
+	}
+	if i-2 < s.from || t[i-2] != 'A' || t[i-1] != 'K' && t[i-1] != 'S' || !bytes.HasPrefix(t[i:], []byte("IA")) {
+		return lex.Span{}
+	}
+	for n := range 16 {
+		if i+2+n >= len(t) || lex.Classes[t[i+2+n]]&lex.IsAlnum == 0 || 'a' <= t[i+2+n] && t[i+2+n] <= 'z' {
+			return lex.Span{}
+		}
+	}
+	s.aws = true
+	return lex.Span{From: i - 2, To: lex.CredentialEnd(s.text, i)}
+}
+
+// secretKeys adds possible secrets next to an AWS key id: 40 characters of
+// base64, or more where a path follows.
+func (s *Scanner) secretKeys() {
+	const length = 40
+	from := 0
+	for i := 0; i <= len(s.text); i++ {
+		if i < len(s.text) && (lex.Classes[s.text[i]]&lex.IsAlnum != 0 || s.text[i] == '/' || s.text[i] == '+') {
+			continue
+		}
+		if i-from >= length {
+			s.found = append(s.found, lex.Span{From: from, To: i})
+		}
+		from = i + 1
+	}
+	s.merge()
+}
+
+// jwt finds JSON Web Tokens (RFC 7519): eyJ….….
+func (s *Scanner) jwt(i int) lex.Span {
+	t := s.text
+	if i-2 < s.from || t[i-2] != 'e' || t[i-1] != 'y' {
+		return lex.Span{}
+	}
+	if s.token <= i {
+		for s.token = i; s.token < len(t) && isTokenByte(t[s.token]); s.token++ {
+		}
+	}
+	if s.token-i < 8 || s.token == len(t) || t[s.token] != '.' {
+		return lex.Span{}
+	}
+	for n := range 8 {
+		if k := s.token + 1 + n; k >= len(t) || !isTokenByte(t[k]) {
+			return lex.Span{}
+		}
+	}
+	return lex.Span{From: i - 2, To: lex.CredentialEnd(s.text, i)}
+}
+
+func isTokenByte(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c == '-' || c == '_' }
+
+// pem finds a PEM block (RFC 7468), also one that was cut.
+func (s *Scanner) pem(i int) lex.Span {
+	t := s.text
+	if !bytes.HasPrefix(t[i:], []byte("-----BEGIN ")) {
+		return lex.Span{}
+	}
+	const ending = "-----END "
+	end := bytes.Index(t[i:], []byte(ending))
+	if end < 0 {
+		return lex.Span{From: i, To: len(t)}
+	}
+	end += i + len(ending)
+	if n := bytes.Index(t[end:min(len(t), end+64)], []byte("-----")); n >= 0 {
+		return lex.Span{From: i, To: end + n + 5}
+	}
+	return lex.Span{From: i, To: lex.CredentialEnd(s.text, end)}
+}

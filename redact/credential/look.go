@@ -1,0 +1,112 @@
+package credential
+
+import (
+	"auditproxy/redact/argv"
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+)
+
+// The findings of look in a text.
+const (
+	lookPlain   = 1 << iota // there may be an unencoded one
+	lookFormat              // there may be one of a known format
+	lookEncoded             // there may be one that is encoded
+	lookEscaped             // there are escapes as in a string in a string
+	lookCommand             // a program may have one among its arguments
+	lookSaid                // prose may contain one
+)
+
+// look reports what may be in text, and notes where credentials of known
+// formats may be. For most texts it is the whole cost.
+func (s *Scanner) look(text []byte) (hint int) {
+	s.windows = s.windows[:0]
+	if s.Open {
+		s.windows = append(s.windows, lex.Span{From: 0, To: len(text)})
+		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand | lookSaid
+	}
+	token, path := 0, 0 // where the current runs start
+	var kinds argv.Programs
+	option := false
+	for i := 0; ; i++ {
+		run := i
+		for i < len(text) && lex.Classes[text[i]]&lex.IsAlnum != 0 {
+			i++
+		}
+		if n := i - run; n >= formats.MinEncoded {
+			hint |= lookPlain | lookEncoded
+		} else if n > 1 && argv.WordStarts.Has(text[run:i]) {
+			kinds |= argv.WordAt(text, run)
+		}
+		c := byte('\n')
+		if i < len(text) {
+			c = text[i]
+		}
+		class := lex.Classes[c]
+		if class&lex.IsName == 0 {
+			if i-token >= formats.MinToken {
+				hint |= lookPlain
+			}
+			token = i + 1
+			if class&lex.IsToken == 0 {
+				if i-path >= formats.MinMixed && formats.HasToken(text[path:i]) {
+					hint |= lookFormat
+					s.window(path, min(i+formats.AfterRun, len(text)))
+				}
+				path = i + 1
+			}
+		}
+		if i == len(text) {
+			break
+		}
+		if class&lex.IsHint == 0 {
+			continue
+		}
+		switch c {
+		case '=', ':', ',', '>':
+			hint |= lookPlain
+		case '%', '\\':
+			if lex.IsEscape(text[i:]) {
+				hint |= lookPlain | lookEncoded
+			} else if c == '\\' {
+				hint |= lookEscaped
+			}
+		case '-':
+			if i+1 < len(text) && (i == 0 || lex.Classes[text[i-1]]&lex.IsAlnum == 0) {
+				hint |= lookPlain
+				option = true
+			}
+		case '"', '\'': // PASSWORD 'SECRET'
+			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?') {
+				hint |= lookPlain
+			}
+		case '(': // password("SECRET")
+			if i+1 < len(text) && lex.Classes[text[i+1]]&lex.IsQuote != 0 || i+2 < len(text) && lex.Classes[text[i+2]]&lex.IsQuote != 0 {
+				hint |= lookPlain
+			}
+		default: // "Bearer ", "Basic "
+			if i > 4 && (text[i-1]|0x20 == 'r' || text[i-1]|0x20 == 'c') {
+				hint |= lookPlain
+			}
+		}
+	}
+	if kinds != 0 {
+		if kinds.Want(option) {
+			hint |= lookCommand
+		}
+		if kinds&argv.PassWord != 0 {
+			hint |= lookSaid
+		}
+	}
+	return hint
+}
+
+// window notes that a run of a token is at from, and its credential ends before
+// to.
+func (s *Scanner) window(from, to int) {
+	from = max(0, from-formats.BeforeRun)
+	if n := len(s.windows); n > 0 && from <= s.windows[n-1].To {
+		s.windows[n-1].To = to
+		return
+	}
+	s.windows = append(s.windows, lex.Span{From: from, To: to})
+}

@@ -1,0 +1,174 @@
+package credential
+
+import (
+	"bytes"
+
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+)
+
+// scan finds the unencoded credentials in text, of the kinds in hint.
+func (s *Scanner) scan(text []byte, hint int) {
+	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
+	s.at, s.end, s.pair = lex.Ahead{}, lex.Ahead{}, 0
+	s.under, s.tuples, s.written, s.unquoted, s.unordered = lex.Span{}, 0, 0, 0, false
+	if hint&lookPlain != 0 {
+		s.triggers()
+		if s.aws {
+			s.secretKeys()
+		}
+		s.manifests()
+	}
+	if hint&lookFormat != 0 {
+		s.formats()
+	}
+	if hint&lookCommand != 0 {
+		s.commands()
+	}
+	if hint&lookSaid != 0 {
+		s.said()
+	}
+}
+
+// triggers adds the credentials that single bytes give away.
+func (s *Scanner) triggers() {
+	text := s.text
+	for i := 0; i < len(text); {
+		if i == s.password.From {
+			s.add(s.password)
+			i = s.from
+			continue
+		}
+		if lex.Classes[text[i]]&lex.IsTrigger == 0 {
+			i++
+			continue
+		}
+		if i > 0 && !s.Open && isIdle(text, i) {
+			i++
+			continue
+		}
+		if n := lex.MarkLen(text[i:]); n > 0 {
+			i += n
+			s.from = i
+			continue
+		}
+		if c := s.credential(i); c.From < c.To && !formats.IsPlaceholder(text[c.From:c.To]) {
+			s.add(c)
+			i = s.from
+			continue
+		}
+		i++
+	}
+	if s.unordered {
+		s.unordered = false
+		s.merge()
+	}
+}
+
+// isIdle reports whether the byte at i starts no credential, by the bytes next
+// to it. Most bytes are idle.
+func isIdle(t []byte, i int) bool {
+	before := t[i-1]
+	switch t[i] {
+	case ' ', '\t', '\n':
+		return before|0x20 != 'r' && before|0x20 != 'c' && (i+1 == len(t) || t[i+1] != '"' && t[i+1] != '\'')
+	case ',':
+		return lex.Classes[before]&lex.IsQuote == 0
+	case '(':
+		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<'
+	case 'I':
+		return before != 'A' && before != 'K' && before != 'S'
+	case 'J':
+		return before != 'y'
+	}
+	return false
+}
+
+func (s *Scanner) add(c lex.Span) {
+	c.To = s.reach(c)
+	s.found = append(s.found, c)
+	s.from = c.To
+	if s.password.From < c.To {
+		s.password = lex.Span{From: -1, To: -1}
+	}
+}
+
+// reach returns the end of c, or of another credential that starts in it and
+// ends behind it: white space ends an assigned value, but not a key.
+func (s *Scanner) reach(c lex.Span) int {
+	const begin = "-----BEGIN"
+	if bytes.HasSuffix(s.text[:c.To], []byte(begin)) {
+		return max(c.To, s.pem(c.To-len(begin)).To)
+	}
+	if s.text[c.From] == '-' && c.From < c.To {
+		return max(c.To, s.option(c.From).To)
+	}
+	for _, id := range []string{"AKIA", "ASIA"} {
+		s.aws = s.aws || bytes.Contains(s.text[c.From:c.To], []byte(id))
+	}
+	return c.To
+}
+
+// credential returns the credential that the byte at i gives away, if any. It
+// ends behind i.
+func (s *Scanner) credential(i int) lex.Span {
+	t := s.text
+	switch t[i] {
+	case '=':
+		return s.assigned(i)
+	case ':':
+		if bytes.HasPrefix(t[i:], []byte("://")) {
+			return s.url(i)
+		}
+		if s.Message {
+			return lex.Span{}
+		}
+		return s.assigned(i)
+	case '-':
+		if c := s.pem(i); c.To > 0 {
+			return c
+		}
+		if s.under.From <= i && i < s.under.To {
+			if c := s.item(i); c.To > 0 {
+				return c
+			}
+		}
+		if i == 0 || lex.Classes[t[i-1]]&lex.IsName == 0 {
+			if c := s.option(i); c.To > 0 {
+				return c
+			}
+		}
+	case ' ', '\t', '\n':
+		if i+1 < len(t) && (t[i+1] == '"' || t[i+1] == '\'') {
+			return s.described(i)
+		}
+		return s.schemed(i)
+	case ',':
+		return s.listed(i)
+	case '>':
+		s.redirected(i)
+		return s.tagged(i)
+	case '(':
+		s.columns(i)
+		if i > 0 && t[i-1] == '<' {
+			s.processed(i)
+		}
+		return s.called(i)
+	case '[':
+		s.section(i)
+	case 'I':
+		return s.cloudKey(i)
+	case 'J':
+		return s.jwt(i)
+	}
+	return lex.Span{}
+}
+
+// formats adds the credentials of known formats.
+func (s *Scanner) formats() {
+	s.known.Open = s.Open
+	var any bool
+	if s.found, any = s.known.Find(s.text, s.windows, s.found); any {
+		s.merge()
+	}
+}

@@ -1,0 +1,181 @@
+package credential
+
+import (
+	"bytes"
+	"slices"
+
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+	"auditproxy/schemas/jsontext"
+)
+
+// A Scanner finds credentials in one text after the other, in memory that it
+// keeps. One goroutine owns it.
+type Scanner struct {
+	Names   *names.Classifier // required
+	Given   lex.Span          // of the next text, known to be a credential by its position
+	Message bool              // of this program's own: a name and a colon do not mark a secret
+	Open    bool              // for tests: no gate skips anything
+
+	text     []byte
+	found    []lex.Span
+	from     int       // where the undecided text starts: behind the last span or mark
+	password lex.Span  // the password of the URL that is being read
+	at       lex.Ahead // the next "@"
+	end      lex.Ahead // the next end of a URL
+	token    int       // the end of the token of JWT letters last seen
+	aws      bool
+	name     names.Folded // the name that is being read
+	under    lex.Span     // the lines under a plural name
+	assigns  byte         // the separator in them
+	unquoted byte         // a quote that is not in the rest of the text
+	written  int          // the end of the document last written to a file
+	tuples   int          // the end of the tuples of values last seen
+	pair     int          // up to here a member may hold the secret that an earlier one names
+	known    formats.Finder
+	windows  []lex.Span // where credentials of known formats may be
+	unwrap   *unwrapper
+	decoded  [2][]byte // of unescaped
+	// unordered reports whether a span was added before or behind others.
+	unordered bool
+}
+
+// Kept returns the number of credentials that the memory has room for.
+func (s *Scanner) Kept() int { return cap(s.found) }
+
+// merge puts the spans in order and joins those that overlap.
+func (s *Scanner) merge() {
+	slices.SortFunc(s.found, func(a, b lex.Span) int { return a.From - b.From })
+	kept := s.found[:0]
+	for _, c := range s.found {
+		if n := len(kept); n > 0 && c.From < kept[n-1].To {
+			kept[n-1].To = max(kept[n-1].To, c.To)
+			continue
+		}
+		kept = append(kept, c)
+	}
+	s.found = kept
+}
+
+// sensitiveName reports whether name is sensitive, and leaves it in s.name.
+func (s *Scanner) sensitiveName(name []byte, more names.Sections) bool {
+	return s.sensitive(s.unescaped(name), more)
+}
+
+// sensitive is sensitiveName for a name without escapes.
+func (s *Scanner) sensitive(name []byte, more names.Sections) bool {
+	s.name.Fold(name)
+	return s.Names.Sensitive(&s.name, more|names.Keyed(name))
+}
+
+// unescaped decodes b if it has the escapes of JSON or of URLs, at every level,
+// as strings in strings have them: in b's memory or, until the next call, in
+// the scanner's.
+func (s *Scanner) unescaped(b []byte) []byte {
+	for n := range 4 {
+		json, url := false, false
+		for _, c := range b {
+			json, url = json || c == '\\', url || c == '%'
+		}
+		to := &s.decoded[n%2]
+		switch {
+		case json:
+			*to = jsontext.AppendUnquote((*to)[:0], b)
+		case url:
+			*to = lex.AppendPercent((*to)[:0], b)
+		default:
+			return b
+		}
+		if len(*to) == len(b) && bytes.Equal(*to, b) {
+			break // there is nothing to decode
+		}
+		b = *to
+	}
+	return b
+}
+
+// unwrapper scans decoded text. It is allocated on first use.
+type unwrapper struct {
+	inner Scanner
+	text  []byte
+	at    []int32 // by byte of text: where it is in the text with escapes
+}
+
+// maxPair is the largest distance in bytes from a name to its value.
+const maxPair = 256
+
+// isSaid distinguishes a password in prose from the word that follows
+// "password".
+func isSaid(b []byte) bool {
+	for _, scheme := range []string{"sha", "base64", "argon2", "pbkdf2", "bcrypt", "md5", "oauth", "utf"} {
+		if len(b) >= len(scheme) && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
+			return false
+		}
+	}
+	digit, letter := false, false
+	for _, c := range b {
+		digit = digit || lex.IsDigit(c)
+		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
+	return len(b) >= 6 && digit && letter
+}
+
+// isWords reports whether b is a name of letters, such as that of a function.
+func isWords(b []byte) bool {
+	for _, c := range b {
+		if c != '.' && c != '_' && (c|0x20 < 'a' || 'z' < c|0x20) {
+			return false
+		}
+	}
+	return true
+}
+
+// isType reports whether b is a type of text in a declaration.
+func isType(b []byte) bool {
+	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {
+		b = bytes.TrimRight(b, "?[]")
+	}
+	switch string(b) {
+	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
+		return true
+	}
+	return false
+}
+
+func isURLEnd(c byte) bool {
+	return c <= ' ' || lex.Classes[c]&lex.IsQuote != 0 || c == '<' || c == '>'
+}
+
+// isEndAfter reports whether a quotation that ends before i is not an element
+// of a list or the name of a member.
+func isEndAfter(t []byte, i int) bool {
+	for i < len(t) && t[i] == ' ' {
+		i++
+	}
+	return i >= len(t) || t[i] != ':' && t[i] != '='
+}
+
+func isPort(b []byte) bool { return lex.CountDigits(b) == len(b) }
+
+// startsLine reports whether only white space is before i in its line.
+func (s *Scanner) startsLine(i int) bool {
+	for i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '\t') {
+		i--
+	}
+	return i == 0 || s.text[i-1] == '\n' || lex.Classes[s.text[i-1]]&lex.IsQuote != 0
+}
+
+// isValueTag reports whether t starts with the name of an XML element that holds
+// a value.
+func isValueTag(t []byte) bool {
+	n := 0
+	for n < len(t) && n < 16 && lex.Classes[t[n]]&lex.IsAlnum != 0 {
+		n++
+	}
+	return n < len(t) && t[n] == '>' && names.RoleOf(t[:n]) == names.ValueRole
+}
+
+// maxGap limits the white space, in bytes, between a name and the quotation
+// that it describes.
+const maxGap = 16

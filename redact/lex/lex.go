@@ -1,0 +1,233 @@
+// Package lex holds what the packages of redact share to read a text: classes of
+// bytes, spans, marks of what is redacted, and sets and automata of words.
+package lex
+
+import (
+	"bytes"
+	"unsafe"
+)
+
+// A Span is the bytes of one credential in a text.
+type Span struct{ From, To int }
+
+// The classes of bytes.
+const (
+	IsAlnum   = 1 << iota // ASCII letter or digit
+	IsName                // part of a name, or of most tokens
+	IsEnd                 // ends a credential: white space, quote, ; & | )
+	IsTrigger             // may show a credential that has no known format
+	IsQuote
+	IsHint  // makes an encoding, a name or an option likely
+	isBreak // between the words of a command line
+	IsToken // part of a name, a path or a token
+)
+
+// Classes are the classes of each byte.
+var Classes = func() (t [256]byte) {
+	for c := range t {
+		switch c := byte(c); {
+		case '0' <= c && c <= '9', 'a' <= c|0x20 && c|0x20 <= 'z':
+			t[c] = IsAlnum | IsName
+		case c <= ' ' || c == 0x7F:
+			t[c] = IsEnd | isBreak
+		case c >= 0x80:
+			t[c] = IsName
+		}
+	}
+	for class, chars := range map[byte]string{
+		IsName:    "_-.%$",
+		IsEnd:     ";&|)",
+		IsQuote:   "\"'`",
+		isBreak:   "\"'`,()[]{};|&<>\x7f",
+		IsTrigger: "-IJ =:[\t\n,>(",
+		IsHint:    ",>=: %\\-\t\n\"'(",
+	} {
+		for _, c := range chars {
+			t[c] |= class
+		}
+	}
+	for c := range t {
+		switch {
+		case bytes.IndexByte([]byte("\"'`"), byte(c)) >= 0:
+			t[c] |= IsEnd
+		case t[c]&IsName != 0 || bytes.IndexByte([]byte("/+~@"), byte(c)) >= 0:
+			t[c] |= IsToken
+		}
+	}
+	return t
+}()
+
+// View is b as a string, for calls that do not keep it.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// IsDigit reports whether c is a decimal digit.
+func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// HasFoldSuffix reports whether b ends in word, in any case.
+func HasFoldSuffix(b []byte, word string) bool {
+	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
+}
+
+// CountDigits returns the number of decimal digits that b starts with.
+func CountDigits(b []byte) int {
+	for i, c := range b {
+		if c < '0' || '9' < c {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// IsWordBreak reports whether c is between the words of a command line, of a list
+// of them in a text, or in strings in strings.
+func IsWordBreak(c byte) bool { return Classes[c]&isBreak != 0 }
+
+// Backslashes returns the index behind the backslashes at i.
+func Backslashes(t []byte, i int) int {
+	for i < len(t) && t[i] == '\\' {
+		i++
+	}
+	return i
+}
+
+// The prefix of the mark for a credential, and for the rest of a long name.
+const (
+	RedactedMark = "[redacted "
+	CutMark      = "…["
+)
+
+// MarkLen is the length of the redaction mark that b starts with, or 0.
+// Redacted text is not redacted again.
+func MarkLen(b []byte) int {
+	n := 0
+	switch {
+	case len(b) == 0 || b[0] != '[' && b[0] != CutMark[0]:
+		return 0
+	case bytes.HasPrefix(b, []byte(RedactedMark)):
+		n = len(RedactedMark)
+	case bytes.HasPrefix(b, []byte(CutMark)):
+		n = len(CutMark)
+	default:
+		return 0
+	}
+	n = After(b, n, "len=")
+	digits := CountDigits(b[n:])
+	if n == 0 || digits == 0 || digits > 10 {
+		return 0
+	}
+	n += digits
+	length := 16
+	if m := After(b, n, " hmac="); m > 0 {
+		n = m
+	} else if m = After(b, n, " sha256="); m > 0 {
+		n, length = m, 12
+	} else {
+		return 0
+	}
+	if len(b) < n+length+1 || b[n+length] != ']' {
+		return 0
+	}
+	for _, c := range b[n : n+length] {
+		if Unhex[c] > 15 || c < 'a' && c > '9' {
+			return 0
+		}
+	}
+	return n + length + 1
+}
+
+// After returns the index behind word at b[i:], 0 if it is not there.
+func After(b []byte, i int, word string) int {
+	if !bytes.HasPrefix(b[i:], []byte(word)) {
+		return 0
+	}
+	return i + len(word)
+}
+
+// CredentialEnd returns the end of a credential at i.
+func CredentialEnd(t []byte, i int) int {
+	for i < len(t) && Classes[t[i]]&IsEnd == 0 {
+		if t[i] == '\\' {
+			next := Backslashes(t, i)
+			if next < len(t) && Classes[t[next]]&IsQuote != 0 {
+				break // the quote of a string in a string
+			}
+			i = next
+			continue
+		}
+		if MarkLen(t[i:]) > 0 {
+			break
+		}
+		i++
+	}
+	return i
+}
+
+// A ByteSet is a set of ASCII characters.
+type ByteSet [2]uint64
+
+// Has reports whether c is in b.
+func (b *ByteSet) Has(c byte) bool { return c < 128 && b[c>>6]>>(c&63)&1 != 0 }
+
+// Ahead caches the position of the next matching byte, so that repeated lookups
+// stay linear.
+type Ahead struct{ From, To int }
+
+// Next returns the index of the next byte from i on for which is holds; i does
+// not go back.
+func (a *Ahead) Next(t []byte, i int, is func(byte) bool) int {
+	if a.From <= i && i <= a.To && a.To > 0 {
+		return a.To
+	}
+	a.From, a.To = i, i
+	for a.To < len(t) && !is(t[a.To]) {
+		a.To++
+	}
+	return a.To
+}
+
+// An Automaton finds words in a text in one pass (Aho and Corasick, 1975). Its
+// tables are written by TestTables of package redact.
+type Automaton struct {
+	Root  *[256]uint16 // where a byte leads from the start
+	First []uint16     // by state: its first edge; one more at the end
+	Label string       // by edge: its byte
+	Next  []uint16     // by edge: the state it leads to
+	Fail  []uint16     // by state: the longest suffix that is a state
+	Out   []uint16     // by state: 1 + the word that ends here, or 0
+	Also  []uint16     // by state: the longest suffix at which a word ends
+}
+
+// Step returns the state after c. Over a text it needs constant time per byte,
+// as no state fails to a deeper one.
+func (a *Automaton) Step(state uint16, c byte) uint16 {
+	for state != 0 {
+		for e := a.First[state]; e < a.First[state+1]; e++ {
+			if a.Label[e] == c {
+				return a.Next[e]
+			}
+		}
+		state = a.Fail[state]
+	}
+	return a.Root[c]
+}
+
+// A WordSet is a set of hashes of words of two bytes or more.
+type WordSet [1 << 14 / 64]uint64
+
+// HashWord hashes a word of n bytes by three of them, which are letters in any
+// case or others.
+func HashWord(first, second, last byte, n int) uint32 {
+	return (uint32(first)<<24 | uint32(second)<<16 | uint32(last)<<8 | uint32(n)&0xFF) * 0x9E3779B1 >> 18
+}
+
+// Add adds a word.
+func (w *WordSet) Add(word string) {
+	h := HashWord(word[0], word[1], word[len(word)-1], len(word))
+	w[h/64] |= 1 << (h % 64)
+}
+
+// Has reports whether a word that looks like b may be in w.
+func (w *WordSet) Has(b []byte) bool {
+	h := HashWord(b[0], b[1], b[len(b)-1], len(b))
+	return w[h/64]>>(h%64)&1 != 0
+}

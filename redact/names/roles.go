@@ -1,0 +1,98 @@
+package names
+
+import "bytes"
+
+// MaxPairName is the longest value, in bytes, that can be the name of another
+// one.
+const MaxPairName = 64
+
+// IsPairName reports whether a value is the name of a secret elsewhere: the
+// "DB_PASSWORD" of {"name":"DB_PASSWORD","data":"x"}.
+func (n *Classifier) IsPairName(f *Folded, value []byte) bool {
+	if len(value) == 0 || len(value) > MaxPairName || bytes.Count(value, []byte(" ")) > 2 {
+		return false
+	}
+	f.Fold(value)
+	return n.Sensitive(f, NoWhole|Keyed(value))
+}
+
+// IsVariable reports whether a name looks like one of a variable or a header:
+// "DB_PASSWORD", "X-Api-Key", "Authorization". Columns and objects do not.
+func IsVariable(name []byte) bool {
+	letters, parts := false, false
+	for _, c := range name {
+		if 'a' <= c && c <= 'z' {
+			letters = true
+		}
+		parts = parts || c == '_' || c == '-'
+	}
+	if !letters {
+		return parts
+	}
+	return 'A' <= name[0] && name[0] <= 'Z' && (bytes.IndexByte(name, '-') > 0 || string(name) == "Authorization" || string(name) == "Cookie")
+}
+
+// A Role is a member's relation to the others of its object.
+type Role uint8
+
+const (
+	OtherRole   Role = iota
+	NameRole         // its value may name another member's value
+	ValueRole        // another member may name its value
+	PlainRole        // it describes the other two
+	ProgramRole      // it holds a program to run
+)
+
+// RoleOf returns the role of a member's name.
+func RoleOf(name []byte) Role {
+	var buf [24]byte
+	if len(name) > len(buf) {
+		return OtherRole
+	}
+	lower := buf[:len(name)]
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	switch string(lower) {
+	case "name", "key", "k", "n", "header", "headername", "header_name", "field", "fieldname", "field_name", "variable", "varname", "var",
+		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label":
+		return NameRole
+	case "value", "val", "v", "values", "data", "content", "contents", "default", "defaultvalue", "default_value", "current", "currentvalue", "new", "newvalue", "new_value",
+		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set":
+		return ValueRole
+	case "type", "kind", "ref", "in", "role", "description", "required", "enabled", "format", "namespace", "order", "sort", "direction", "op", "operator", "element",
+		"example", "schema", "action", "tool", "output", "scope", "path", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype":
+		return PlainRole
+	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
+		return ProgramRole
+	}
+	return lastRole(lower)
+}
+
+// lastRole returns the role of a name that ends in another one's: "parametervalue".
+func lastRole(name []byte) Role {
+	for n := len("id"); n <= len("value") && n < len(name); n++ {
+		switch string(name[len(name)-n:]) {
+		case "value", "val":
+			return ValueRole
+		case "key", "name":
+			return NameRole
+		case "type", "kind", "id", "ref":
+			return PlainRole
+		}
+	}
+	return OtherRole
+}
+
+// IsFile reports whether path is that of a file with a secret in it.
+func (n *Classifier) IsFile(f *Folded, path []byte) bool {
+	base := path[bytes.LastIndexByte(path, '/')+1:]
+	if n.IsPairName(f, base) {
+		return true
+	}
+	dot := bytes.LastIndexByte(base, '.')
+	return dot > 0 && n.IsPairName(f, base[:dot])
+}

@@ -1,0 +1,112 @@
+package redact
+
+import (
+	"hash"
+
+	"auditproxy/redact/argv"
+	"auditproxy/redact/credential"
+	"auditproxy/redact/names"
+	"auditproxy/schemas/jsontext"
+)
+
+// Limits of a string that stays a string.
+const (
+	maxName = 256 // code points
+	cutName = 200 // code points that are left of a longer one
+)
+
+// A pass is one run of the redactor with its scratch memory. The goroutine that
+// got it from the pool owns it.
+type pass struct {
+	r      *Redactor
+	hash   hash.Hash
+	points int // code points in the digest that is being made
+	sum    []byte
+
+	raw    jsontext.Lenient
+	out    []byte
+	flags  Flags
+	room   Room // of the summary
+	clear  int  // bytes of clear strings still allowed
+	share  int  // of shares, the one that is being tried
+	limit  int  // length of out that must not be passed
+	shared bool // in a member that must keep its share
+	over   bool // the limit was passed
+	reread bool // the operation is a call: it is read again as one
+
+	members []member
+	names   []byte              // decoded, of the objects that are being written
+	text    []byte              // the string that is being decoded
+	spare   []byte              // a compact or Python text
+	settled []byte              // the members of an object in order
+	clean   []byte              // a text without credentials
+	folded  names.Folded        // a name that is being classified
+	infos   map[string]nameInfo // of names seen before
+	program argv.Command        // the program that an earlier member names for a list
+	rehash  int                 // bytes that may still be digested a second time
+	scan    credential.Scanner
+}
+
+func newPass(r *Redactor) *pass {
+	p := &pass{r: r, hash: r.digest.bare(), sum: make([]byte, 0, 64), infos: make(map[string]nameInfo)}
+	p.scan.Names = r.names
+	return p
+}
+
+func (r *Redactor) pass() *pass { return r.passes.Get().(*pass) }
+
+// maxKept is the scratch memory, in bytes per buffer, that a pass may keep.
+const maxKept = 64 << 10
+
+func (r *Redactor) release(p *pass) {
+	p.raw, p.out = nil, nil
+	p.members, p.names = p.members[:0], p.names[:0]
+	if max(cap(p.names), cap(p.text), cap(p.spare), cap(p.settled), cap(p.clean)) > maxKept ||
+		cap(p.members)+p.scan.Kept() > maxKept/32 {
+		return
+	}
+	r.passes.Put(p)
+}
+
+// A member is one member in the output; from == to if it has been dropped.
+type member struct {
+	nameFrom, nameTo int // in p.names
+	from, to         int // in the output, without the comma
+	value            int // in the input
+}
+
+// A nameInfo is the cached classification of a member's name.
+type nameInfo struct {
+	class names.Class
+	role  names.Role
+	plain bool // it is unchanged in a summary
+}
+
+// Bounds of the name cache, which exists because names repeat. A client cannot
+// exceed them.
+const (
+	maxInfos    = 256
+	maxInfoName = 64 // bytes
+)
+
+func (p *pass) nameInfo(name []byte) nameInfo {
+	if info, ok := p.infos[string(name)]; ok {
+		return info
+	}
+	info := nameInfo{class: p.r.names.Class(&p.folded, name), role: names.RoleOf(name)}
+	if len(p.infos) < maxInfos && len(name) <= maxInfoName {
+		info.plain = isPlain(name) && len(p.scan.Find(name)) == 0
+		p.infos[string(name)] = info
+	}
+	return info
+}
+
+// isPlain reports whether b needs no escape in JSON.
+func isPlain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c >= 0x7F || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
