@@ -44,7 +44,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		unrecovered: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "unrecovered_sessions",
 			Help: "Sessions of dead proxies that could not be ended; the log has the cause."}, []string{"dir"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: "dead_letters_total",
-			Help: "Messages that are no record, and rows that the store refuses."}, []string{"reason"}),
+			Help: "Messages that are not records, and rows that the store refuses."}, []string{"reason"}),
 		insertErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: "insert_errors_total",
 			Help: "Inserts that failed."}, []string{"class"}),
 		insertSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "auditcollector", Name: "insert_seconds",
@@ -54,7 +54,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "batches_in_flight",
 			Help: "Batches on their way to the store."}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "kafka_lag",
-			Help: "Records in the partition that we have not read."}, []string{"topic", "partition"}),
+			Help: "Records in the partition that are not read yet."}, []string{"topic", "partition"}),
 	}
 	if r != nil {
 		r.MustRegister(m.records, m.bytes, m.commits, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors, m.recovered, m.unrecovered,

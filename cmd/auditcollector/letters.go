@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const lettersLong = `Dead letters are what came and is no record, or what ClickHouse refused. They
+const lettersLong = `Dead letters are messages that are not records, or that ClickHouse refused. They
 stay with the reason, for operators only: nothing in them need be redacted.
 A place is TOPIC/PARTITION/OFFSET; of a spool, spool/SEGMENT/OFFSET.`
 

@@ -23,14 +23,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const rulesLong = `Alert rules say which calls somebody should look at. Those that come with this
+const rulesLong = `Alert rules select the calls that a person should review. Those that come with this
 program are in force unless alert.rules names others; write your own in a file
 and name both:
 
   alert:
     rules: [shipped, /etc/auditcollector/rules.yaml]
 
-Wherever a FILE is wanted, "shipped" stands for the rules of this program.`
+In place of a FILE, "shipped" names the rules of this program.`
 
 func newRulesCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{

@@ -72,7 +72,7 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "on_audit_failure", Kind: cli.Choice, Default: "deny", Choices: []string{"deny", "allow"}, Usage: "what to do with calls that cannot be recorded"},
 		{Name: "ambiguous", Kind: cli.Choice, Default: "record", Choices: []string{"record", "deny"}, Usage: "what to do with messages that two servers could read differently"},
 		{Name: "policy.file", Kind: cli.Path, Prefix: gate.PresetPrefix, Usage: "policy that decides about calls: a file, or preset:NAME; none: nothing is decided"},
-		{Name: "policy.mode", Kind: cli.Choice, Choices: []string{"enforce", "observe"}, Usage: "apply decisions, or only record them; by default what the policy says, or else enforce"},
+		{Name: "policy.mode", Kind: cli.Choice, Choices: []string{"enforce", "observe"}, Usage: "apply decisions, or only record them; default: the mode in the policy, or enforce"},
 		{Name: "tiers", Kind: cli.List, Usage: "more tags that name a tool's tier"},
 		{Name: "labels", Kind: cli.List, Usage: "name=value pairs to add to every record"},
 		{Name: "tenant", Kind: cli.Text, Usage: "tenant to name in every record"},

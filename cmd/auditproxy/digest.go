@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 )
 
-const digestLong = `Print the digest that stands in the records for a value, read from standard
+const digestLong = `Print the digest that records have in place of a value, read from standard
 input, with the key and the profile of the effective configuration. Anyone who
 can read the key can look a value up; a digest cannot be reversed.
 

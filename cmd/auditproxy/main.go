@@ -1,4 +1,4 @@
-// Command auditproxy runs beside an agent: it wraps MCP servers that use
+// Command auditproxy runs next to an agent: it wraps MCP servers that use
 // standard input and output, and prints what it recorded of their calls.
 package main
 

@@ -17,7 +17,7 @@ files of a session, its numbers count from what is there.
 
 The exit code is 0 if there is no problem, 1 if there is a bad checksum, a hole
 or a dead session that has not been recovered, and 2 if that cannot be checked.
-A session that is alive and calls with the outcome "unknown" are no problem.
+A session that is alive and calls with the outcome "unknown" are not problems.
 
 A checksum detects accidents, not tampering: who can write the files can write
 checksums too.`

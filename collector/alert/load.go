@@ -141,7 +141,7 @@ func (l *loader) mapping(n *yaml.Node, members map[string]func(*yaml.Node)) bool
 		case !known:
 			l.problem(name, "%q is not known here", name.Value)
 		case seen[name.Value]:
-			l.problem(name, "%q stands here twice", name.Value)
+			l.problem(name, "%q is listed twice", name.Value)
 		case value.Kind == yaml.AliasNode:
 			l.problem(value, "want the value itself, not an alias")
 		default:
@@ -213,7 +213,7 @@ func (l *loader) complete(n *yaml.Node, r *Rule) {
 	case questions == 0 && has(n, "every"):
 		l.problem(n, "every goes with threshold, first_seen or query")
 	case has(n, "query") && (has(n, "operations") || has(n, "kinds")):
-		l.problem(n, "a query says itself what it looks at; it has no operations and no kinds")
+		l.problem(n, "a query selects its own rows: it has no operations and no kinds")
 	case questions == 0 && !has(n, "operations") && !has(n, "kinds"):
 		l.problem(n, "the rule names neither operations nor kinds")
 	}
@@ -231,7 +231,7 @@ func has(n *yaml.Node, name string) bool {
 func (l *loader) name(n *yaml.Node) string {
 	name := l.text(n)
 	if !ruleName.MatchString(name) {
-		l.problem(n, "%q is no name of a rule, want lower-case letters, digits and hyphens", name)
+		l.problem(n, "%q is not a name of a rule, want lower-case letters, digits and hyphens", name)
 	}
 	if where, twice := l.seen[name]; twice {
 		l.problem(n, "%q is the name of the rule at %s", name, where)
@@ -262,7 +262,7 @@ func (l *loader) texts(n *yaml.Node) (list []string) {
 func (l *loader) severity(n *yaml.Node) Severity {
 	s := Severity(l.text(n))
 	if s != Info && s != Warning && s != Critical {
-		l.problem(n, "%q is no severity, want info, warning or critical", s)
+		l.problem(n, "%q is not a severity, want info, warning or critical", s)
 	}
 	return s
 }
@@ -271,7 +271,7 @@ func (l *loader) kinds(n *yaml.Node) (kinds []audit.Kind) {
 	all := []audit.Kind{audit.KindCall, audit.KindOpen, audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly, audit.KindGap, audit.KindPolicy}
 	for i, text := range l.texts(n) {
 		if !slices.Contains(all, audit.Kind(text)) {
-			l.problem(n.Content[i], "%q is no kind of record, want one of %q", text, all)
+			l.problem(n.Content[i], "%q is not a kind of record, want one of %q", text, all)
 		}
 		kinds = append(kinds, audit.Kind(text))
 	}
@@ -287,7 +287,7 @@ func (l *loader) duration(n *yaml.Node) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d%time.Second != 0 {
-		l.problem(n, "%q is no time, want whole seconds such as 90s, 10m or 7d", text)
+		l.problem(n, "%q is not a time, want whole seconds such as 90s, 10m or 7d", text)
 	}
 	return d
 }
@@ -332,7 +332,7 @@ func (l *loader) columns(n *yaml.Node) []string {
 	list := l.texts(n)
 	for i, name := range list {
 		if column(name) == "" {
-			l.problem(n.Content[i], "%q is no column of events or operations and no args.NAME", name)
+			l.problem(n.Content[i], "%q is neither a column of events or operations nor args.NAME", name)
 		}
 	}
 	return list

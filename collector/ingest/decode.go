@@ -129,7 +129,7 @@ func whyNot(value []byte, err error) *refusal {
 	})
 	switch {
 	case version != "" && version != fmt.Sprint(audit.Version):
-		return refuse(reasonVersion, "record version %q, we know %d", version, audit.Version)
+		return refuse(reasonVersion, "record version %q, want at most %d", version, audit.Version)
 	case !audit.Check(value):
 		return refuse(reasonChecksum, "the checksum is missing or wrong")
 	}
@@ -169,7 +169,7 @@ func (d *Decoder) wrongTenant(tenant, topic string) string {
 	}
 	for _, owner := range d.Tenants {
 		if tenant == owner {
-			return fmt.Sprintf("a record of tenant %q in topic %q, which is nobody's; %[1]q has a topic of its own", tenant, topic)
+			return fmt.Sprintf("a record of tenant %q in topic %q, which is for records without a tenant; %[1]q has a topic of its own", tenant, topic)
 		}
 	}
 	return ""
@@ -180,15 +180,15 @@ func (d *Decoder) wrongTenant(tenant, topic string) string {
 func conforms(r *audit.Record, raw []byte) string {
 	switch {
 	case !isUUIDv7(r.RecordID):
-		return "record_id is no UUIDv7"
+		return "record_id is not a UUIDv7"
 	case !isUUIDv7(r.SessionID):
-		return "session_id is no UUIDv7"
+		return "session_id is not a UUIDv7"
 	case r.Seq == 0 && !bytes.Contains(raw, []byte(`"seq":0`)):
 		return "seq is missing"
 	case !storable(r.TS):
-		return "ts is missing or no time of ours"
+		return "ts is missing or not a time of a record"
 	case r.ErrorType != "" && !audit.ErrorTypeOK(r.ErrorType):
-		return "error_type is no word"
+		return "error_type is not a word"
 	case r.ErrorType == "" && (r.Outcome == audit.OutcomeError || r.Outcome == audit.OutcomeUnknown):
 		return "error_type is missing"
 	}
@@ -215,7 +215,7 @@ func conformsKind(r *audit.Record) string {
 	}
 	for _, t := range []time.Time{r.From, r.To} {
 		if !t.IsZero() && !storable(t) {
-			return "from or to is no time of ours"
+			return "from or to is not a time of a record"
 		}
 	}
 	return ""

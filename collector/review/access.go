@@ -312,7 +312,7 @@ func (a *Access) login(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, http.StatusTooManyRequests, door{Title: "Too many wrong links", Text: "Somebody tried too many links that do not exist. Wait a minute, then try yours again."})
 		return
 	case cookie == "":
-		a.refuse(w, r, http.StatusForbidden, door{Title: "This link is no longer good", Text: "A link opens the page once, within ten minutes."})
+		a.refuse(w, r, http.StatusForbidden, door{Title: "This link is no longer valid", Text: "A link opens the page once, within ten minutes."})
 		return
 	}
 	a.c.Log.Info("reviewer let in", zap.String("who", who), zap.String("from", r.RemoteAddr))
@@ -323,7 +323,7 @@ func (a *Access) login(w http.ResponseWriter, r *http.Request) {
 // logout ends a visit.
 func (a *Access) logout(w http.ResponseWriter, r *http.Request) {
 	if who := a.named(r); who != "" {
-		a.show(w, http.StatusOK, door{Title: "Still signed in", Text: "The proxy before this page says that you are " + who + ". Sign out there."})
+		a.show(w, http.StatusOK, door{Title: "Still signed in", Text: "The proxy in front of this page has signed you in as " + who + ". Sign out there."})
 		return
 	}
 	if sum, _, ok := a.visitOf(r); ok {
@@ -361,7 +361,7 @@ func (a *Access) show(w http.ResponseWriter, status int, d door) {
 	var b bytes.Buffer
 	if err := a.door.Execute(&b, d); err != nil {
 		a.c.Log.Error("page not made", zap.String("page", "door"), zap.Error(err))
-		http.Error(w, "This page could not be made; the log says why.", http.StatusInternalServerError)
+		http.Error(w, "This page could not be made; the log has the cause.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

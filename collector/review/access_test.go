@@ -226,7 +226,7 @@ func TestLogout(t *testing.T) {
 	}
 	g.c.TrustedHeader, g.c.TrustedProxies = "X-User", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	w = g.do(post("/logout", nil), other, func(r *http.Request) { r.Header.Set("X-User", "<b>") })
-	if !strings.Contains(w.Body.String(), "you are &lt;b&gt;") || len(w.Result().Cookies()) > 0 {
+	if !strings.Contains(w.Body.String(), "signed you in as &lt;b&gt;") || len(w.Result().Cookies()) > 0 {
 		t.Errorf("signing out of a proxy: %d\n%s", w.Code, w.Body)
 	}
 }

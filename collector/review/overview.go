@@ -94,7 +94,7 @@ func (s *Server) findings(w when, at store.Attention) []finding {
 	}
 	list = append(list,
 		finding{bad, st.Missing, "record missing", "records missing", "their numbers are not here, in " + plural(st.Holed, "session") + ": lost, removed, or still on their host", sessions("missing")},
-		finding{bad, st.Gaps, "gap in recording", "gaps in recording", "calls could not be recorded for some time; each gap says how many", calls("kind", "gap")},
+		finding{bad, st.Gaps, "gap in recording", "gaps in recording", "calls could not be recorded for some time; each gap has their number", calls("kind", "gap")},
 		finding{bad, at.Rewrites.Records, "record in two versions", "records in two versions", "one place in a session, two contents: looked at from " + stamp(at.Rewrites.Window.From), ""})
 	if o := at.Offsets; o != nil {
 		list = append(list, finding{bad, o.Missing, "offset never received", "offsets never received", "removed from the topic or the spool before they were read", ""})

@@ -168,7 +168,7 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, p page
 	var b bytes.Buffer
 	if err := s.templates.ExecuteTemplate(&b, p.Template+".html", p); err != nil {
 		s.c.Log.Error("page not made", zap.String("page", p.Template), zap.Error(err))
-		http.Error(w, "This page could not be made; the collector's log says why.", http.StatusInternalServerError)
+		http.Error(w, "This page could not be made; the collector's log has the cause.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

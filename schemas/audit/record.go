@@ -70,8 +70,8 @@ const (
 	ErrPolicyDenied     = "PolicyDenied"     // refused by policy
 
 	ErrApprovalDenied      = "ApprovalDenied"      // refused by a person
-	ErrApprovalTimeout     = "ApprovalTimeout"     // refused: nobody answered in time
-	ErrApprovalUnavailable = "ApprovalUnavailable" // refused: nobody could be asked
+	ErrApprovalTimeout     = "ApprovalTimeout"     // refused: no answer in time
+	ErrApprovalUnavailable = "ApprovalUnavailable" // refused: there was no way to ask
 )
 
 // JSON is one JSON value as text, "" for none. The code that sets it ensures

@@ -52,7 +52,7 @@ func remedy(err error) string {
 	)
 	switch codeOf(err) {
 	case 192, 193, 194, 516:
-		return "look at clickhouse.user and its password"
+		return "check clickhouse.user and its password"
 	case 164, 497:
 		return "a user with that right has to grant it, or to run auditcollector migrate"
 	case 0:
@@ -80,7 +80,7 @@ func remedy(err error) string {
 	case errors.As(err, &op) && op.Op == "dial":
 		return "start ClickHouse there, or set clickhouse.addr to where it runs"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "the server hangs, or is no ClickHouse: look at its load, and at clickhouse.addr"
+		return "the server hangs, or is not ClickHouse: check its load, and clickhouse.addr"
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 		{"an engine that is not there", request(&net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/s"}, Err: syscall.ENOENT}), "dial unix /s: no such file or directory: the local engine does not run"},
 		{"an engine of somebody else", request(&net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/s"}, Err: syscall.EACCES}), "dial unix /s: permission denied: the local engine is another user's: ask as that user"},
 		{"a name that nobody has", &net.DNSError{Err: "no such host", Name: "h"}, "lookup h: no such host: correct clickhouse.addr, or the name service"},
-		{"a server that hangs", request(context.DeadlineExceeded), "context deadline exceeded: the server hangs, or is no ClickHouse: look at its load, and at clickhouse.addr"},
+		{"a server that hangs", request(context.DeadlineExceeded), "context deadline exceeded: the server hangs, or is not ClickHouse: check its load, and clickhouse.addr"},
 		{"a server that hangs up", request(io.EOF), "EOF: the server restarts, or clickhouse.tls.enabled, clickhouse.protocol and the port do not match"},
 		{"another server", fmt.Errorf("server hello: %w", &clickhouse.HTTPError{StatusCode: 404, Err: errors.New("response body: \"<html>\"")}),
 			"[HTTP 404] response body: \"<html>\": check that clickhouse.tls.enabled, clickhouse.protocol and the port match"},

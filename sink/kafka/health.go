@@ -85,7 +85,7 @@ func Explain(err error) string {
 	case errors.As(err, &op):
 		return "no broker can be reached"
 	}
-	return "Kafka does not serve us now"
+	return "Kafka does not serve this client now"
 }
 
 func timeout(err error) bool {

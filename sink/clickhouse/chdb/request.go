@@ -143,7 +143,7 @@ func set(settings []param) (string, error) {
 	b.WriteString("SET ")
 	for i, s := range settings {
 		if !settingName.MatchString(s.name) {
-			return "", exceptionf(codeUnknownSetting, "%q is no setting", s.name)
+			return "", exceptionf(codeUnknownSetting, "%q is not a setting", s.name)
 		}
 		if i > 0 {
 			b.WriteString(", ")

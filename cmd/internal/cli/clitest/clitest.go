@@ -38,7 +38,7 @@ func CheckHelp(t *testing.T, program, help string, keys []cli.Key, others ...str
 	}
 	for _, name := range got {
 		if !slices.Contains(want, name) {
-			t.Errorf("%s --help lists %s, which is no key of the program", program, name)
+			t.Errorf("%s --help lists %s, which is not a key of the program", program, name)
 		}
 	}
 }
