@@ -180,7 +180,7 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 			c.words = 0
 			c.Reads = c.Reads || p&chpasswd != 0
 			if p&(flagUse|verbUse|usesNow) != 0 {
-				c.rule = rules[string(base)]
+				c.rule = rules()[string(base)]
 				c.verb(nil)
 			}
 			if string(base) == "requirepass" || string(base) == "masterauth" {

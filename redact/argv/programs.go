@@ -3,6 +3,7 @@ package argv
 import (
 	"bytes"
 	"strings"
+	"sync"
 
 	"auditproxy/redact/lex"
 )
@@ -148,17 +149,56 @@ var ProgramNames = [...]struct {
 		"impacket-psexec impacket-secretsdump impacket-wmiexec impacket-smbexec impacket-smbclient impacket-mssqlclient mysqlsh"},
 }
 
-// programTable has the kinds by name. wordStarts distinguishes most other words
-// from names: it is a set of hashes of their first runs of letters and digits,
-// and of them as a whole.
-var programTable, WordStarts = func() (map[string]Programs, *lex.WordSet) {
+// WordStarts distinguishes most other words from the names of programs: it is a
+// set of hashes of their first runs of letters and digits, and of them as a
+// whole. Every text needs it, few need more.
+var WordStarts = func() *lex.WordSet {
+	var starts lex.WordSet
+	add := func(name string) {
+		run := 0
+		for run < len(name) && lex.Classes[name[run]]&lex.IsAlnum != 0 {
+			run++
+		}
+		starts.Add(name[:run])
+		starts.Add(name)
+	}
+	for _, row := range ProgramNames {
+		for name := range strings.FieldsSeq(row.Names) {
+			add(name)
+		}
+	}
+	for i := range uses {
+		for name := range strings.FieldsSeq(uses[i].names) {
+			add(name)
+		}
+		for verb := range strings.FieldsSeq(uses[i].verbs) {
+			if name := verb[:len(verb)-len(":1")]; name != "" {
+				add(name)
+			}
+		}
+	}
+	return &starts
+}()
+
+// A programSlot is a program in a table with open addressing, which needs a
+// third of the time of a map.
+type programSlot struct {
+	name  string
+	kinds Programs
+}
+
+const programSlots = 1 << 11
+
+// programHash has the kinds by name. It is made for the first text that has a
+// word of WordStarts.
+var programHash = sync.OnceValue(func() *[programSlots]programSlot {
 	table := make(map[string]Programs)
 	for _, row := range ProgramNames {
 		for name := range strings.FieldsSeq(row.Names) {
 			table[name] |= row.of
 		}
 	}
-	for name, rule := range rules {
+	for name, rule := range rules() {
 		for _, flag := range rule.flags {
 			table[name] |= flagUse
 			if flag.name[0] == '/' {
@@ -174,30 +214,8 @@ var programTable, WordStarts = func() (map[string]Programs, *lex.WordSet) {
 			table[verb.name] |= verbWord
 		}
 	}
-	var starts lex.WordSet
-	for name := range table {
-		run := 0
-		for run < len(name) && lex.Classes[name[run]]&lex.IsAlnum != 0 {
-			run++
-		}
-		starts.Add(name[:run])
-		starts.Add(name)
-	}
-	return table, &starts
-}()
-
-// A programSlot is a program in a table with open addressing, which needs a
-// third of the time of a map.
-type programSlot struct {
-	name  string
-	kinds Programs
-}
-
-const programSlots = 1 << 11
-
-var programHash = func() *[programSlots]programSlot {
 	var slots [programSlots]programSlot
-	for name, kinds := range programTable {
+	for name, kinds := range table {
 		at := slotOf([]byte(name))
 		for slots[at].name != "" {
 			at = (at + 1) % programSlots
@@ -205,7 +223,7 @@ var programHash = func() *[programSlots]programSlot {
 		slots[at] = programSlot{name, kinds}
 	}
 	return &slots
-}()
+})
 
 func slotOf(name []byte) uint32 {
 	return lex.HashWord(name[0], name[1], name[len(name)-1], len(name)) % programSlots
@@ -216,9 +234,10 @@ func programOf(name []byte) Programs {
 	if len(name) < 2 || len(name) > maxProgram || !WordStarts.Has(name) {
 		return 0
 	}
-	for at := slotOf(name); programHash[at].name != ""; at = (at + 1) % programSlots {
-		if programHash[at].name == string(name) {
-			return programHash[at].kinds
+	table := programHash()
+	for at := slotOf(name); table[at].name != ""; at = (at + 1) % programSlots {
+		if table[at].name == string(name) {
+			return table[at].kinds
 		}
 	}
 	return 0

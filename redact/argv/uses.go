@@ -3,6 +3,7 @@ package argv
 import (
 	"bytes"
 	"strings"
+	"sync"
 )
 
 // A use is how programs accept secrets that need no kind of their own.
@@ -161,8 +162,8 @@ type verbRule struct {
 	arguments uint16 // a set of numbers, with 0 for standard input
 }
 
-// rules has the uses by program.
-var rules = func() map[string]*rule {
+// rules has the uses by program. They are read for the first text that has one.
+var rules = sync.OnceValue(func() map[string]*rule {
 	table := make(map[string]*rule)
 	for _, u := range uses {
 		r := new(rule)
@@ -188,7 +189,7 @@ var rules = func() map[string]*rule {
 		}
 	}
 	return table
-}()
+})
 
 // flag returns the mark of w, an option, and where in it a secret starts that is
 // attached.
