@@ -29,13 +29,14 @@ type clientSide struct {
 	items   []item
 	refusal []byte
 
-	gate       *gate // of the frames at hand
-	asked      asked
-	toolOf     func(name string) *risk.Tool // riskTool
-	unlisted   map[string]*risk.Tool        // of tools that the server did not list, by unlistedBy
-	unlistedBy *risk.Assessor
-	risks      map[riskKey]audit.JSON
-	uncounted  bool // it is logged that the counters fail
+	gate      *gate // of the frames at hand
+	asked     asked
+	toolOf    func(name string) *risk.Tool // riskTool
+	riskTools map[string]*risk.Tool        // by name as the server has it; by riskBy, at the listing riskAt
+	riskBy    *risk.Assessor
+	riskAt    uint64
+	risks     [risk.Categories][risk.Sources][2]audit.JSON // without and with conflict
+	uncounted bool                                         // it is logged that the counters fail
 
 	dropping string // why the line was refused whose rest is still to come, as error type
 	answer   string // to the calls in that line, "" for that of the error type

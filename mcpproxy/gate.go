@@ -141,17 +141,16 @@ func (s *session) short(text string) string { return string(s.red.AppendText(nil
 
 // riskTool returns what is known of a tool: by its definition, or by its name.
 func (c *clientSide) riskTool(name string) *risk.Tool {
-	if t := c.s.definedTool(c.gate.Risk, name); t != nil {
-		return t
+	if listed := c.s.listed.Load(); c.riskBy != c.gate.Risk || c.riskAt != listed || len(c.riskTools) >= maxKnown {
+		c.riskBy, c.riskAt, c.riskTools = c.gate.Risk, listed, make(map[string]*risk.Tool)
 	}
-	if c.unlistedBy != c.gate.Risk || len(c.unlisted) >= maxKnown {
-		c.unlistedBy, c.unlisted = c.gate.Risk, make(map[string]*risk.Tool)
-	}
-	t := c.unlisted[name]
+	t := c.riskTools[name]
 	if t == nil {
-		t = c.gate.Risk.Tool(name, nil)
+		if t = c.s.definedTool(c.gate.Risk, name); t == nil {
+			t = c.gate.Risk.Tool(name, nil)
+		}
 		if len(name) < maxSpare {
-			c.unlisted[name] = t
+			c.riskTools[name] = t
 		}
 	}
 	return t
@@ -262,23 +261,15 @@ func worse(a, b risk.Result) risk.Result {
 
 // riskJSON returns the member risk of a record.
 func (c *clientSide) riskJSON(r *risk.Result) audit.JSON {
-	k := riskKey{r.Category, r.Source, r.Conflict}
-	v, ok := c.risks[k]
-	if !ok {
-		v = newRiskJSON(r)
-		if c.risks == nil {
-			c.risks = make(map[riskKey]audit.JSON)
-		}
-		c.risks[k] = v
+	conflict := 0
+	if r.Conflict {
+		conflict = 1
 	}
-	return v
-}
-
-// riskKey is all that a record has of a risk; there are few of them.
-type riskKey struct {
-	category risk.Category
-	source   risk.Source
-	conflict bool
+	v := &c.risks[r.Category][r.Source][conflict]
+	if *v == "" {
+		*v = newRiskJSON(r)
+	}
+	return *v
 }
 
 func newRiskJSON(r *risk.Result) audit.JSON {

@@ -49,3 +49,37 @@ func TestPanicInAssessment(t *testing.T) {
 		}
 	}
 }
+
+// A tool is judged by the newest listing, and by the assessor in force.
+func TestRiskOfAToolFollowsItsListing(t *testing.T) {
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testClient(t, Config{Redactor: red, Journal: &lines{}, Log: zap.NewNop()})
+	list := func(definition string) {
+		c.s.mu.Lock()
+		defer c.s.mu.Unlock()
+		c.s.learn(&call{class: listTools, firstPage: true}, &wire.Answer{Raw: []byte(`{"result":{"tools":[` + definition + `]}}`)}, time.Now())
+	}
+	check := func(when string, want risk.Category) {
+		t.Helper()
+		if got := c.riskTool("frobnicate").Category; got != want {
+			t.Errorf("%s: category %v, want %v", when, got, want)
+		}
+	}
+	check("not listed", risk.Execute)
+	check("again", risk.Execute)
+	list(`{"name":"frobnicate","description":"Read a value."}`)
+	check("listed", risk.Read)
+	list(`{"name":"frobnicate","description":"Delete all values."}`)
+	check("listed in another way", risk.Destructive)
+	list(`{"name":"other"}`)
+	check("listed no more", risk.Execute)
+	a, err := risk.New(risk.Config{Risk: []risk.Override{{Tool: "frobnicate", Category: "write"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.gate = &gate{Gate: Gate{Risk: a}}
+	check("under an override", risk.Write)
+}

@@ -27,6 +27,8 @@ type session struct {
 	// head holds the first lines of a journal segment.
 	head atomic.Pointer[[]byte]
 	gate atomic.Pointer[gate]
+	// listed counts what was learned from listings of tools.
+	listed atomic.Uint64
 
 	mu     sync.Mutex // guards all below; held while the journal is written, so that seq is in file order
 	base   audit.Record

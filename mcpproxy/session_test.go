@@ -16,6 +16,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
@@ -313,25 +315,72 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
+// A call from its message to its record, without the wire and the spool.
 func BenchmarkCall(b *testing.B) {
+	for _, bb := range []struct{ name, args, policy string }{
+		{"plain", `{"keys":"ls -la","pane_id":"%1"}`, ""},
+		{"pipe", `{"keys":"make -C ~/src/project test 2>&1 | tail -40","pane_id":"%3","enter":true}`, ""},
+		{"policy", `{"keys":"make -C ~/src/project test 2>&1 | tail -40","pane_id":"%3","enter":true}`, manyRules()},
+	} {
+		b.Run(bb.name, func(b *testing.B) { benchmarkCall(b, bb.args, bb.policy) })
+	}
+}
+
+// manyRules is a policy of 200 rules, 20 of them with a condition on send_keys.
+func manyRules() string {
+	var p strings.Builder
+	p.WriteString(`{"version":"1","default":"deny","tools":{"send_keys":{"deny_if":[`)
+	for i := range 20 {
+		if i > 0 {
+			p.WriteByte(',')
+		}
+		switch i % 4 {
+		case 0:
+			fmt.Fprintf(&p, `{"conditions":[{"path":"args.keys","op":"regex","value":"(?i)drop\\s+table%d"}]}`, i)
+		case 1:
+			fmt.Fprintf(&p, `{"conditions":[{"path":"args.session_name","op":"eq","value":"prod%d"}]}`, i)
+		case 2:
+			fmt.Fprintf(&p, `{"conditions":[{"path":"args.socket_name","op":"exists","value":true}]}`)
+		case 3:
+			fmt.Fprintf(&p, `{"conditions":[{"path":"args.keys","op":"contains","value":"--force%d"}]}`, i)
+		}
+	}
+	p.WriteString(`]}`)
+	for i := range 90 {
+		fmt.Fprintf(&p, `,"tool%d":{"deny_if":[{"conditions":[{"path":"args.a","op":"eq","value":1}]},{"conditions":[{"path":"args.b","op":"gt","value":1}]}]}`, i)
+	}
+	p.WriteString(`}}`)
+	return p.String()
+}
+
+func benchmarkCall(b *testing.B, args, rules string) {
 	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	j := &lines{}
-	c := testClient(b, Config{Journal: j, Redactor: red, Log: zap.NewNop()})
-	s := c.s
-	m := wire.Message{
-		Raw: []byte(`{}`), ID: []byte("17"), Method: []byte(`"tools/call"`), Name: []byte(`"send_keys"`),
-		Arguments: []byte(`{"keys":"ls -la","pane_id":"%1"}`), ArgumentsBytes: 32,
+	config := Config{Journal: j, Redactor: red, Log: zap.NewNop()}
+	if rules != "" {
+		p, err := policy.Load([]byte(rules), "p.json")
+		if err != nil {
+			b.Fatal(err)
+		}
+		a, err := risk.New(risk.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		config.Gate = Gate{Risk: a, Policy: p, Mode: policy.Enforce, Counters: new(policy.Memory)}
 	}
+	c := testClient(b, config)
+	s := c.s
+	raw := []byte(`{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"send_keys","arguments":` + args + "}}\n")
 	got := answer("17")
+	c.server = io.Discard
+	q := wire.NewRequests(wire.Config{Hash: s.wireHash})
 	b.ReportAllocs()
 	for b.Loop() {
-		c.items = c.items[:0]
-		now := time.Now()
-		c.read(0, &m, 0, now, "")
-		s.intend(c.items, now)
+		n := copy(q.Space(), raw)
+		c.pass(q.Scan(n), q.Ready())
 		s.finish(got, false)
 		j.b.Reset()
 	}

@@ -220,6 +220,7 @@ func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
 			r.At, r.Bytes, r.Anomalies = a.Off, a.Bytes, []string{"tools_dropped"}
 			s.lines = audit.AppendRecord(s.lines, &r)
 		}
+		s.listed.Add(1)
 	}
 	before := s.base
 	info := wire.Member(result, "serverInfo")

@@ -13,6 +13,12 @@ const (
 	Financial
 )
 
+// Categories is the length of a table by Category, Sources of one by Source.
+const (
+	Categories = Financial + 1
+	Sources    = SourceDetection + 1
+)
+
 var categoryWords = [...]string{"", "read", "write", "execute", "destructive", "financial"}
 
 // String returns the word that records have for c.

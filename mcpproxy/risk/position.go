@@ -45,6 +45,8 @@ type walk struct {
 	argv    []byte // words joined to a command
 	files   target.Buffer
 	last    *Tool // of the last item without a definition
+
+	meanings map[string]argument // of names, of this call and others
 }
 
 // A step is a part of the path to a value.

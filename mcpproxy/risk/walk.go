@@ -114,22 +114,37 @@ func (w *walk) decodedName(name jsontext.String) []byte {
 // of an argument of t.
 func (w *walk) member(t *Tool, name []byte, has *required) (arg argument) {
 	if has == nil {
-		arg = argumentOf(name)
+		arg = w.argumentOf(name)
 	} else if p, ok := t.schema.declared[string(name)]; ok {
 		if arg = p.argument; p.required > 0 {
 			has[(p.required-1)/64] |= 1 << ((p.required - 1) % 64)
 		}
 	} else {
-		arg = argumentOf(name)
+		arg = w.argumentOf(name)
 		w.undeclared(t, name)
 	}
 	if t.configured != nil {
 		arg |= t.configured[string(name)]
 	}
-	for _, c := range name {
-		if c == 0 {
-			w.found(detector.NULByte)
-			break
+	if bytes.IndexByte(name, 0) >= 0 {
+		w.found(detector.NULByte)
+	}
+	return arg
+}
+
+// maxMeanings bounds the names of which a walk remembers the meaning.
+const maxMeanings = 256
+
+// argumentOf is the function of that name, asked once for most names.
+func (w *walk) argumentOf(name []byte) argument {
+	arg, ok := w.meanings[string(name)]
+	if !ok {
+		arg = argumentOf(name)
+		if len(w.meanings) < maxMeanings && len(name) <= maxName {
+			if w.meanings == nil {
+				w.meanings = make(map[string]argument)
+			}
+			w.meanings[string(name)] = arg
 		}
 	}
 	return arg
@@ -413,13 +428,17 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 // command judges a text that a shell runs, of at most longest bytes. Parsing
 // takes much longer than reading, so a call has so much parsed, and no more.
 func (w *walk) command(text string, longest int) {
-	if command.Matters(text) {
-		w.parses--
-		w.parsed += len(text)
-		if w.parses < 0 || w.parsed > maxParsed || len(text) > longest {
-			w.found(detector.Opaque)
-			return
+	if !command.Matters(text) {
+		if d := w.a.commands.Match(text); d != 0 {
+			w.found(d)
 		}
+		return
+	}
+	w.parses--
+	w.parsed += len(text)
+	if w.parses < 0 || w.parsed > maxParsed || len(text) > longest {
+		w.found(detector.Opaque)
+		return
 	}
 	if d := w.a.commands.Detect(text); d != 0 {
 		w.found(d)

@@ -46,19 +46,14 @@ type Detector struct {
 // CommandPattern.
 func New(patterns []*regexp.Regexp) *Detector { return &Detector{patterns: patterns} }
 
-// Matters reports whether a text has anything that a rule could see. Detect is
-// cheap for any other.
+// Matters reports whether a text has anything that a rule could see. For any
+// other, Detect returns what Match does.
 func Matters(text string) bool { return trigger.Scan(text) != 0 }
 
 // Detect returns what a text does if a shell runs it. What it cannot read is
 // Opaque if it has anything that matters.
 func (d *Detector) Detect(text string) (found detector.Set) {
-	for _, p := range d.patterns {
-		if p.MatchString(text) {
-			found |= detector.CommandPattern
-			break
-		}
-	}
+	found = d.Match(text)
 	if !Matters(text) {
 		return found
 	}
@@ -79,6 +74,16 @@ func (d *Detector) Detect(text string) (found detector.Set) {
 	does, _ := sh.Judge(text)
 	d.shells.Put(sh)
 	return found | does
+}
+
+// Match returns CommandPattern if one of the operator's patterns matches a text.
+func (d *Detector) Match(text string) detector.Set {
+	for _, p := range d.patterns {
+		if p.MatchString(text) {
+			return detector.CommandPattern
+		}
+	}
+	return 0
 }
 
 // programs are the rules of programs, as a shell calls them.
