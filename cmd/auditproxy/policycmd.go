@@ -33,7 +33,7 @@ func newPolicyCmd(a *app) *cobra.Command {
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPolicyCheckCmd(a), newPolicyEvalCmd(a), newPolicyReplayCmd(a))
+	cmd.AddCommand(newPolicyCheckCmd(a), newPolicyEvalCmd(a), newPolicyReplayCmd(a), newPolicyInitCmd(a))
 	return cmd
 }
 

@@ -20,7 +20,7 @@ import (
 // replayed replays a spool by a policy.
 func replayed(t *testing.T, dir, source string) *replay.Report {
 	t.Helper()
-	p, err := policy.Load([]byte(source), "p.json")
+	p, err := policy.Load([]byte(source), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,4 +139,62 @@ func TestReplayAgreesWithGate(t *testing.T) {
 			t.Errorf("%+v: %d calls, the gate decided so about none", k, row.Calls)
 		}
 	}
+}
+
+// TestInitAllowsWhatWasDone makes a policy of a session with every tool of the
+// real server. It loads without a warning, and a replay by it denies nothing but
+// the call of a tool without a name, which no policy can allow.
+func TestInitAllowsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	proxy := build(t, "./cmd/auditproxy")
+	s := newTmuxSession(t, "0.1.0a22", "LIBTMUX_TOOLSETS=inspect,manage,execute,teardown")
+	dir := filepath.Join(s.dir, "spool")
+	s.run(t, proxy, "--spool-dir", dir, "--")
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(proxy, append(args, "--spool-dir", dir)...)
+		cmd.Env = s.env
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("auditproxy %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	text := run("policy", "init")
+	p, err := policy.Load([]byte(text), "policy.yaml")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if l := p.Describe(nil); len(l.Warnings) > 0 || len(l.Tools) < 50 {
+		t.Errorf("%d tools, warnings %v", len(l.Tools), l.Warnings)
+	}
+	if !strings.Contains(text, "  kill_session:\n    action: require_approval\n") {
+		t.Errorf("kill_session needs no approval:\n%s", text)
+	}
+	r := replayed(t, dir, text)
+	d := r.Decisions
+	t.Logf("%d calls: %+v", r.Calls, d)
+	if d.Undecidable > 0 || d.Allow+d.Ask != r.Calls-1 || len(r.Problems) > 0 {
+		t.Errorf("%d calls: %+v, want all but one allowed or asked about; problems: %q", r.Calls, d, r.Problems)
+	}
+	for _, row := range r.Rows {
+		if row.Decision == "deny" && row.Tool != "" {
+			t.Errorf("%+v", *row)
+		}
+	}
+	if again := run("policy", "init", "--server", serverName(t, dir)); !strings.Contains(again, "\n  list_sessions:\n") {
+		t.Errorf("for the server by name:\n%s", again)
+	}
+}
+
+// serverName is the name of the server in the records.
+func serverName(t *testing.T, dir string) string {
+	t.Helper()
+	for _, r := range records(t, dir) {
+		if r.Server.Name != "" {
+			return r.Server.Name
+		}
+	}
+	t.Fatal("no record names the server")
+	return ""
 }

@@ -1,11 +1,21 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"auditproxy/mcpproxy/policy"
 	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestReplayGolden runs the commands that name the sections of testdata/replay.
@@ -64,4 +74,76 @@ func writeReplayed(t *testing.T) (dir string) {
 		return append(b, fmt.Sprintf(`{"v":1,"kind":"ca%c`, 0)...)
 	})
 	return dir
+}
+
+// TestInitHoldsHostileNames makes policies of tools whose names try to leave
+// their place in YAML, a comment, JSON or a terminal. Each is the name of a tool
+// in the policy and appears nowhere else, and the policy denies nothing of what
+// it was made of.
+func TestInitHoldsHostileNames(t *testing.T) {
+	names := []string{"a: {}\n  b", "x\ndefault: allow\n#", "# comment", "a #b", "'", "''", `"`, `\"`, `\`, `\x41`, "{a: b}", "[a]", "- a", "? a", ": a", "!!binary a", "&a", "*a", "|", ">",
+		"%YAML 1.2", "---", "...", "~", "null", "true", "yes", "n", "on", "1", "1e3", "0x10", "1:30", "2026-11-22", "<<", "=", "a\tb", " a", "a ", "a\rb", "\x1b]0;x\x07", "\u0085", "\u2028", "\ufeff",
+		"\u202etxt", "🪟", strings.Repeat("\x01", 256), strings.Repeat("🪟", 256), strings.Repeat("\U000e0001", 256), "tools", "auditproxy", "version", `},"default":"allow","x":{"`, "\ufffd", "a\u0300"}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	alphabet := []rune("ab_ :#\"'\\{}[],&*!|>%@`-?\n\r\t\x00\x7f\u0085\u2028\u202e\ufeff🪟~0")
+	for range 200 {
+		var b strings.Builder
+		for range 1 + rnd.IntN(12) {
+			b.WriteRune(alphabet[rnd.IntN(len(alphabet))])
+		}
+		names = append(names, b.String())
+	}
+	dir := t.TempDir()
+	w := startSession(t, dir, noon)
+	var want []string
+	for i, name := range names {
+		if strings.TrimSpace(name) == "" || strings.Contains(name, "\x00") || name == "*" || slices.Contains(want, name) {
+			continue // which no policy can have
+		}
+		want = append(want, name)
+		w.done(audit.Record{TS: after(time.Duration(i) * time.Second), Tool: name})
+	}
+	w.done(audit.Record{TS: after(time.Hour), Tool: "*"})
+	w.end(after(time.Hour))
+	slices.Sort(want)
+
+	text := runApp(t, dir, "policy", "init")
+	comment := regexp.MustCompile(`^ *# ([A-Za-z0-9 .,:;\n-]*)$`)
+	for _, line := range strings.Split(text, "\n") {
+		for _, c := range line {
+			if c < ' ' || c == 0x7f || c == 0x85 || c == 0x202e || c == 0x2028 || c == 0xfeff {
+				t.Errorf("line %q has a character that is not visible", line)
+			}
+		}
+		if strings.HasPrefix(strings.TrimSpace(line), "# ") && !comment.MatchString(line) {
+			t.Errorf("comment %q has a text of the agent", line)
+		}
+	}
+	for file, text := range map[string]string{"policy.yaml": text, "policy.json": runApp(t, dir, "policy", "init", "--format", "json")} {
+		p, err := policy.Load([]byte(text), file)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", file, err, text)
+		}
+		if diff := cmp.Diff(want, p.Names()); diff != "" {
+			t.Errorf("%s: the names of tools (-want +got):\n%s", file, diff)
+		}
+		if l := p.Describe(nil); len(l.Warnings) > 0 || l.Default != "deny" || l.Mode != policy.Observe {
+			t.Errorf("%s: default %s, mode %s, warnings %v", file, l.Default, l.Mode, l.Warnings)
+		}
+		file = filepath.Join(t.TempDir(), file)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out := runApp(t, dir, "policy", "replay", file, "--format", "json")
+		var report struct {
+			Decisions struct{ Allow, Deny, Undecidable int }
+			Rows      []struct{ Decision, Tool string }
+		}
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&report); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if d := report.Decisions; d.Deny != 1 || d.Undecidable != 0 || d.Allow == 0 || report.Rows[0].Tool != "*" {
+			t.Errorf("%s: %+v, want one denial, of \"*\", which no policy can name", file, d)
+		}
+	}
 }

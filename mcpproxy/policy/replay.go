@@ -161,7 +161,7 @@ func (p *Policy) Replay(calls []Recorded, at time.Time, counters Histories, deci
 		r := replay{p: p, c: &calls[i], d: d, t: p.tools[calls[i].Tool]}
 		if r.t == nil {
 			r.t = p.other
-			if redacted(calls[i].Tool) {
+			if Redacted(calls[i].Tool) {
 				r.unknown("", UnknownTool)
 			}
 		}
@@ -432,9 +432,12 @@ const (
 // The marks of redaction inside a text, and of a text that was cut.
 var marks = [][]byte{[]byte("[redacted "), []byte("…["), []byte("...<truncated>")}
 
-func redacted[T string | []byte](text T) bool {
-	return slices.ContainsFunc(marks, func(m []byte) bool { return bytes.Contains([]byte(text), m) })
+func redacted(text []byte) bool {
+	return slices.ContainsFunc(marks, func(m []byte) bool { return bytes.Contains(text, m) })
 }
+
+// Redacted reports whether a name in a record has a mark of redaction.
+func Redacted(name string) bool { return redacted([]byte(name)) }
 
 // find finds the argument at a path in a summary. cut means that members may be
 // missing.
