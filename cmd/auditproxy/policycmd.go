@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/gate"
+	"auditproxy/cmd/internal/replay"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/cmd/internal/view"
 	"auditproxy/deploy/policies"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
@@ -40,11 +44,16 @@ func newPolicyCmd(a *app) *cobra.Command {
 const policyCheckLong = `Print what a policy says: its dialect, its tools and rules, and what it leaves
 open. Warnings name rules that have no effect.
 
+If there is a spool, the policy is compared with the tools that it has seen: those
+that were called, and those that servers listed. Warnings name tools that are not
+among them, and conditions on arguments that no recorded call had.
+
 The exit code is 1 if the policy does not load, with all problems, their lines and
 columns, and 2 if it cannot be read.`
 
 func newPolicyCheckCmd(a *app) *cobra.Command {
-	var format string
+	var o callOptions
+	var server, format string
 	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "check a policy and print what it says",
@@ -56,16 +65,25 @@ func newPolicyCheckCmd(a *app) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkFormat(format); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sel, err := a.selection(o, time.Now())
+			if err = errors.Join(checkFormat(format), err); err != nil {
 				return err
 			}
-			return a.checkPolicy(args[0], format == "json")
+			return a.checkPolicy(cmd, args[0], server, sel, format == "json")
 		},
 		ValidArgsFunction: completePolicy,
 	}
 	addFormatFlag(cmd, &format)
+	addServerFlag(cmd, &server)
+	o.add(cmd)
 	return cmd
+}
+
+// addServerFlag adds --server to a command that reads calls.
+func addServerFlag(cmd *cobra.Command, server *string) {
+	cmd.Flags().StringVar(server, "server", "", "only calls of the server with this `NAME`, its own or its command's")
+	cmd.RegisterFlagCompletionFunc("server", cobra.NoFileCompletions)
 }
 
 // addFormatFlag adds --format to a command that scripts may read.
@@ -108,7 +126,19 @@ func loadPolicy(file string, r risk.Config) (gate.Loaded, error) {
 	return gate.Config{File: file, Risk: r}.Load()
 }
 
-func (a *app) checkPolicy(file string, asJSON bool) error {
+// A checked policy is what check prints.
+type checked struct {
+	policy.Listing
+	Compared *compared `json:"compared,omitempty"` // nil if there is nothing to compare with
+}
+
+// compared is what a policy was compared with.
+type compared struct {
+	Tools int   `json:"tools"`
+	Calls int64 `json:"calls"`
+}
+
+func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Selection, asJSON bool) error {
 	l, err := loadPolicy(file, risk.Config{})
 	var bad *policy.Error
 	if errors.As(err, &bad) {
@@ -117,12 +147,52 @@ func (a *app) checkPolicy(file string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	listing := l.Policy.Describe(nil)
-	if asJSON {
-		return a.printJSON(listing)
+	seen, err := a.seenTools(cmd, server, sel)
+	if err != nil {
+		return fmt.Errorf("comparing with the tools of the spool: %w", err)
 	}
-	a.printListing(&listing)
+	c := checked{Listing: l.Policy.Describe(nil)}
+	if seen != nil {
+		tools := seen.Seen()
+		c = checked{l.Policy.Describe(tools), &compared{len(tools), seen.Calls}}
+	}
+	if asJSON {
+		return terminal.PrintJSON(a.stdout, c)
+	}
+	a.printListing(&c)
 	return nil
+}
+
+// seenTools returns the tools that the spool has, nil if there is none.
+func (a *app) seenTools(cmd *cobra.Command, server string, sel replay.Selection) (*replay.Inventory, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(cfg.spoolDir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	entries, err := view.List(cfg.spoolDir, sel.Session)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := cli.Interruptible(cmd.Context())
+	defer stop()
+	v, err := replay.Tools(ctx, cfg.spoolDir, server, entries, sel, a.stderr)
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range v.Problems {
+		a.say(fmt.Errorf("comparing with the tools of the spool: %w", problem))
+	}
+	switch {
+	case len(v.Seen()) > 0:
+	case server != "":
+		return nil, fmt.Errorf("no calls of a server called %q", server)
+	default:
+		return nil, nil
+	}
+	return v, nil
 }
 
 func (a *app) printJSON(v any) error {
@@ -131,7 +201,7 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
-func (a *app) printListing(l *policy.Listing) {
+func (a *app) printListing(l *checked) {
 	say := func(format string, args ...any) {
 		fmt.Fprintln(a.stdout, terminal.EscapeMessage(fmt.Sprintf(format, args...)))
 	}
@@ -144,6 +214,9 @@ func (a *app) printListing(l *policy.Listing) {
 		say("approval  %s", l.Approval)
 	}
 	say("default   %s", l.Default)
+	if c := l.Compared; c != nil {
+		say("compared  with %s of %s in the spool", terminal.Count(c.Tools, "tool"), terminal.Count(int(c.Calls), "call"))
+	}
 	for _, t := range l.Tools {
 		say("%-8s  %s", t.Action, t.Name)
 		for _, r := range t.Rules {

@@ -45,11 +45,10 @@ func newPolicyInitCmd(a *app) *cobra.Command {
 			return a.proposePolicy(cmd, server, sel, format == "json")
 		},
 	}
-	cmd.Flags().StringVar(&server, "server", "", "only calls of the server with this `NAME`, its own or its command's")
+	addServerFlag(cmd, &server)
 	o.add(cmd)
 	cmd.Flags().StringVar(&format, "format", "yaml", "`form` of the policy: yaml, or json without comments")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("server", cobra.NoFileCompletions)
 	return cmd
 }
 

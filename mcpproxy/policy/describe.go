@@ -18,6 +18,10 @@ type Seen struct {
 	Name       string
 	Category   string // word of mcpproxy/risk; "" if unknown
 	Definition []byte // its entry in the answer to tools/list, nil if unknown
+
+	// Without a definition: the arguments that its calls had, nil if unknown.
+	Calls     int64
+	Arguments map[string]bool
 }
 
 // A Listing is what a policy says, for people.
@@ -201,10 +205,15 @@ func (p *Policy) contradictions(l *Listing) {
 // compare warns of names and paths that no tool has.
 func (p *Policy) compare(l *Listing, seen []Seen) {
 	arguments := map[string]*schema{}
+	had := map[string]*Seen{}
 	var names []string
-	for _, s := range seen {
+	for i := range seen {
+		s := &seen[i]
 		names = append(names, s.Name)
 		arguments[s.Name] = schemaOf(s.Definition)
+		if s.Definition == nil && s.Calls > 0 && s.Arguments != nil {
+			had[s.Name] = s
+		}
 	}
 	for _, m := range p.mentions {
 		if !slices.Contains(names, m.node.text) {
@@ -212,11 +221,17 @@ func (p *Policy) compare(l *Listing, seen []Seen) {
 			if near := meant(m.node.text, names); strings.HasPrefix(near, "did") {
 				hint = ": " + near
 			}
-			l.warn(m.node, "%s: no tool is called %q%s", m.where, short(m.node.text), hint)
+			l.warn(m.node, "%s: no tool that was seen is called %q%s", m.where, short(m.node.text), hint)
 		}
 	}
 	check := func(tool string, at *node, p path) {
 		if p == nil {
+			return
+		}
+		if s := had[tool]; s != nil {
+			if !s.Arguments[p[0]] {
+				l.warn(at, "tools.%s: none of %d recorded calls has args.%s", short(tool), s.Calls, short(p[0]))
+			}
 			return
 		}
 		for name, s := range arguments {

@@ -106,14 +106,25 @@ func (p *Proposal) Spool(ctx context.Context, dir string, entries []spool.Entry,
 	return w.Run(ctx)
 }
 
-// serves reports whether a call is one of the server that is asked for.
+// serves notes the server of a call, and reports whether it is the one that is
+// asked for.
 func (p *Proposal) serves(rec *audit.Record) bool {
-	command := rec.ServerCommand.Command
-	command = command[strings.LastIndexByte(command, '/')+1:]
-	if name := cmp.Or(rec.Server.Name, command); name != "" && len(p.servers) < maxServers {
+	if name := cmp.Or(rec.Server.Name, command(rec)); name != "" && len(p.servers) < maxServers {
 		p.servers[name] = true
 	}
-	return p.Server == "" || rec.Server.Name == p.Server || command == p.Server
+	return serves(rec, p.Server)
+}
+
+// serves reports whether a call is one of a server: its own name, or that of its
+// command. "" stands for all.
+func serves(rec *audit.Record, server string) bool {
+	return server == "" || rec.Server.Name == server || command(rec) == server
+}
+
+// command is the name of the program that was wrapped.
+func command(rec *audit.Record) string {
+	c := rec.ServerCommand.Command
+	return c[strings.LastIndexByte(c, '/')+1:]
 }
 
 // call counts a call for the windows, and returns the names of its operations.
