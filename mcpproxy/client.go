@@ -123,7 +123,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 			}
 			c.read(f, &frames[f].Messages[m], frames[f].Anomalies, now, dropping)
 		}
-		c.decide(c.items[from:], now)
+		c.decide(&frames[f], c.items[from:], dropping != "", now)
 		if frames[f].Complete {
 			dropping = ""
 		}

@@ -282,6 +282,7 @@ type asked struct {
 	of        []*call // of calls
 	decisions []policy.Decision
 	refused   policy.Decision // of a call that cannot be decided; see refuse
+	last      policy.Decision // of the frame before
 }
 
 // refuse denies the whole frame: a gate that can be confused protects nothing.
@@ -317,13 +318,17 @@ func (c *clientSide) submit(of *call, name string, args []byte, found *risk.Resu
 }
 
 // decide decides about the calls of a frame, which are items, and refuses the
-// frame unless the policy allows all of them.
-func (c *clientSide) decide(items []item, now time.Time) {
+// frame unless the policy allows all of them. rest means that the frame is of a
+// line that is refused already.
+func (c *clientSide) decide(f *wire.Frame, items []item, rest bool, now time.Time) {
 	if len(items) == 0 || c.gate.Policy == nil {
 		return
 	}
 	a := &c.asked
 	d := &a.refused
+	if len(f.Messages) > wire.MaxBatch { // more of it may come, in a frame that could be denied
+		c.refuse(ruleOversize, "It is too large to be decided.")
+	}
 	if d.Action == policy.Allow {
 		a.decisions = slices.Grow(a.decisions[:0], len(a.calls))[:len(a.calls)]
 		// A crash from here until the frame is forwarded leaves counts of calls
@@ -333,12 +338,16 @@ func (c *clientSide) decide(items []item, now time.Time) {
 			d = &a.decisions[i]
 		}
 	}
+	if rest && d.Action == policy.Allow {
+		d = &a.last
+	}
+	asked := 0
 	for i := range items {
 		it := &items[i]
 		if d.Action != policy.Allow {
 			c.apply(it, d)
 		} else if it.isCall() {
-			c.allow(it)
+			asked = c.allow(it, asked)
 		}
 	}
 	if d.Action != policy.Allow {
@@ -346,24 +355,24 @@ func (c *clientSide) decide(items []item, now time.Time) {
 			c.giveBack(a.decisions[i].Held)
 		}
 	}
+	a.last = *d
 	a.calls, a.of, a.decisions, a.refused = a.calls[:0], a.of[:0], a.decisions[:0], policy.Decision{}
 }
 
 // allow writes the decision into the record of a call that is allowed: the one
-// of its operations that is the nearest to a limit.
-func (c *clientSide) allow(it *item) {
+// of its operations that is the nearest to a limit. They are in asked from an
+// index on; allow returns the index after them.
+func (c *clientSide) allow(it *item, from int) int {
 	it.call.rec.Policy = c.gate.allowed
-	for i, of := range c.asked.of {
-		if of != it.call {
-			continue
-		}
-		d := &c.asked.decisions[i]
+	for ; from < len(c.asked.of) && c.asked.of[from] == it.call; from++ {
+		d := &c.asked.decisions[from]
 		if d.Counter != "" {
 			it.call.rec.Policy = c.gate.decision(d)
 		}
 		it.held = append(it.held, d.Held...)
 		it.call.refunds = append(it.call.refunds, d.Refunds()...)
 	}
+	return from
 }
 
 // giveBack takes back what calls that are not forwarded added to counters.

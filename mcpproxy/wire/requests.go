@@ -9,13 +9,16 @@ import (
 )
 
 const (
-	minRead    = 64 << 10
-	maxRead    = 128 << 10 // the most that Space returns; also the window's first size
-	maxPending = 1024      // messages of a batch wait for its end
-	maxFrames  = 4096      // of one Scan: lines can be shorter than their messages in memory
-	growth     = 4         // of the window, as large buffers are slow to be collected
-	idleReads  = 32        // that need little of a large window, until it is released
+	minRead   = 64 << 10
+	maxRead   = 128 << 10 // the most that Space returns; also the window's first size
+	maxFrames = 4096      // of one Scan: lines can be shorter than their messages in memory
+	growth    = 4         // of the window, as large buffers are slow to be collected
+	idleReads = 32        // that need little of a large window, until it is released
 )
+
+// MaxBatch is how many messages of a batch wait for its end. A longer one may
+// come in several frames.
+const MaxBatch = 1024
 
 // Requests reads a client's stream. It is used by one goroutine:
 //
@@ -172,7 +175,7 @@ func (q *Requests) Scan(n int) []Frame {
 	q.clear()
 	q.read(false)
 	ready := max(q.done, q.passed)
-	if q.streaming() || q.pos-ready > q.limit || len(q.pending) > maxPending {
+	if q.streaming() || q.pos-ready > q.limit || len(q.pending) > MaxBatch {
 		ready = q.pos
 	}
 	ready = max(min(ready, q.held()), q.passed)

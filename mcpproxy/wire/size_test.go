@@ -180,7 +180,7 @@ func TestOversizeValues(t *testing.T) {
 // its end.
 func TestBatchDoesNotWait(t *testing.T) {
 	q := NewRequests(Config{Hash: sha256.New})
-	members := []byte("[" + strings.Repeat(`{"method":"m"},`, maxPending))
+	members := []byte("[" + strings.Repeat(`{"method":"m"},`, MaxBatch))
 	if q.Scan(copy(q.Space(), members)); len(q.Ready()) > 0 {
 		t.Error("passed on before the end of the batch")
 	}
