@@ -111,7 +111,7 @@ func runDenied(t *testing.T, group []frame, n int, s frameServer, prefix ...stri
 	for alive := true; alive && n < len(group); n++ {
 		if !group[n].Initialize { // some servers answer nothing before
 			sent, alive = sent+1, false
-			io.WriteString(stdin, string(group[n].bytes(t)))
+			stdin.Write(group[n].bytes(t))
 			continue
 		}
 		// It is ignored if the server ends before it has read all of the frame.

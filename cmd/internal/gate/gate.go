@@ -123,11 +123,13 @@ func readFile(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Intervals of Watch: after a change, so that an editor is done with it; and
-// between looks at the file, for changes that no event tells of.
+// Intervals of Watch: after a change, so that an editor is done with it, but not
+// for ever, as any process may write to the directory; and between looks at the
+// file, for changes that no event tells of.
 const (
-	settle = 100 * time.Millisecond
-	look   = 30 * time.Second
+	settle  = 100 * time.Millisecond
+	longest = time.Second
+	look    = 30 * time.Second
 )
 
 // Watch calls changed with each policy that replaces the one before, and with
@@ -154,6 +156,13 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 	defer tick.Stop()
 	wait := time.NewTimer(settle) // the file may have changed since it was loaded
 	defer wait.Stop()
+	var since time.Time // of the first change after the last look; zero for none
+	defers := func() {
+		if since.IsZero() {
+			since = time.Now()
+		}
+		wait.Reset(min(settle, longest-time.Since(since)))
+	}
 	for {
 		if w != nil {
 			_ = w.Add(dir) // again: it may have been replaced
@@ -162,12 +171,13 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 		case <-ctx.Done():
 			return
 		case <-events:
-			wait.Reset(settle)
+			defers()
 		case <-lost:
-			wait.Reset(settle)
+			defers()
 		case <-tick.C:
 			s.look(changed)
 		case <-wait.C:
+			since = time.Time{}
 			s.look(changed)
 		}
 	}

@@ -86,6 +86,39 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchBusyDirectory writes into the policy's directory without a pause: a
+// policy that replaces the one before comes into force all the same, long before
+// the next look.
+func TestWatchBusyDirectory(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "policy.json")
+	write(t, file, allowing)
+	c := Config{File: file}
+	now, err := c.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), look-5*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			write(t, filepath.Join(dir, "other"), "")
+			<-time.After(settle / 10)
+		}
+	})
+	write(t, file, denying)
+	changed := false
+	c.Watch(ctx, now, func(l Loaded, err error) {
+		changed = err == nil && l.Policy.Hash != now.Policy.Hash
+		cancel()
+	})
+	wg.Wait()
+	if !changed {
+		t.Error("the policy did not come into force")
+	}
+}
+
 // TestCheckEachRead: a file that an administrator enforces is checked each time.
 func TestCheckEachRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.json")
