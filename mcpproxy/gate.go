@@ -156,7 +156,8 @@ func (c *clientSide) riskTool(name string) *risk.Tool {
 	return t
 }
 
-// definedTool compiles the definition of a tool at its first use.
+// definedTool compiles the definition of a tool at its first use. Of several it
+// returns the worst.
 func (s *session) definedTool(by *risk.Assessor, name string) *risk.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,6 +167,11 @@ func (s *session) definedTool(by *risk.Assessor, name string) *risk.Tool {
 	}
 	if d.riskBy != by {
 		d.risk, d.riskBy = by.Tool(name, d.raw), by
+		for _, twin := range d.twins {
+			if t := by.Tool(name, twin); t.Category > d.risk.Category {
+				d.risk = t
+			}
+		}
 	}
 	return d.risk
 }

@@ -48,8 +48,21 @@ type definition struct {
 	bytes       int
 	fresh       bool           // in tools.fresh
 	raw         []byte         // as the server has it
-	risk        *risk.Tool     // of raw, by riskBy
+	twins       [][]byte       // others of that name in the same listing, at most maxTwins
+	risk        *risk.Tool     // the worst of raw and twins, by riskBy
 	riskBy      *risk.Assessor // nil before the first call
+}
+
+// maxTwins bounds the definitions of one name besides the last one.
+const maxTwins = 8
+
+// size is the length of all definitions of d's name.
+func (d *definition) size() (n int) {
+	n = len(d.raw)
+	for _, twin := range d.twins {
+		n += len(twin)
+	}
+	return n
 }
 
 func newTools(more []string) tools {
@@ -106,7 +119,7 @@ func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
 		if d.page != t.page {
 			delete(t.byRaw, name)
 			t.bytes -= d.bytes
-			t.rawBytes -= len(d.raw)
+			t.rawBytes -= d.size()
 			d.page = gone
 		}
 	}
@@ -130,9 +143,13 @@ func (t *tools) learn(red *redact.Redactor, raw string, tool []byte) {
 		t.byRaw[raw] = old
 	}
 	t.bytes += d.bytes - old.bytes
-	if t.rawBytes += len(d.raw) - len(old.raw); t.rawBytes > maxToolBytes {
-		t.rawBytes -= len(d.raw)
-		d.raw = nil // its risk is that of its name
+	if old.page == t.page && old.raw != nil && old.hash != d.hash {
+		d.twins = append(old.twins, old.raw) // which of them the server runs is unknown
+		d.twins = d.twins[max(len(d.twins)-maxTwins, 0):]
+	}
+	if t.rawBytes += d.size() - old.size(); t.rawBytes > maxToolBytes {
+		t.rawBytes -= d.size()
+		d.raw, d.twins = nil, nil // its risk is that of its name
 	}
 	if d.fresh = old.fresh; old.hash != d.hash && !old.fresh {
 		d.fresh = true
