@@ -41,6 +41,7 @@ type clientSide struct {
 	dropping string // why the line was refused whose rest is still to come, as error type
 	answer   string // to the calls in that line, "" for that of the error type
 	midLine  bool   // the last byte passed on was no LF
+	passed   bool   // the frame before was passed on
 	ready    []byte
 }
 
@@ -206,6 +207,7 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 			}
 			why.reason = reasons[refused]
 		}
+		c.passed = false
 		c.dropping, c.answer = refused, answer
 		if frame.Complete {
 			c.dropping, c.answer = "", ""
@@ -224,13 +226,14 @@ func (it *item) isCall() bool { return it.joined || it.call != nil && it.call.cl
 
 // breakOff makes what was passed on of a value that is refused now unreadable
 // for every server: no JSON value goes on with "!" and a line feed, not even
-// inside a string. Nothing was passed on of most refused frames, nor of what
-// goes on in one that is refused already.
+// inside a string. Nothing was passed on of most refused frames, nor of a value
+// whose frame before was refused.
 func (c *clientSide) breakOff(f *wire.Frame) bool {
-	begun := c.midLine || f.Inside
+	begun := c.midLine || c.passed && f.Inside
 	for i := range f.Messages {
 		m := &f.Messages[i]
-		begun = begun || m.State == wire.Ended || m.State != wire.Begun && int64(len(f.Bytes)) < m.End-m.Off
+		goesOn := m.State == wire.Ended || m.State != wire.Begun && int64(len(f.Bytes)) < m.End-m.Off
+		begun = begun || c.passed && goesOn
 	}
 	if !begun {
 		return true
@@ -244,7 +247,7 @@ func (c *clientSide) write(b []byte) bool {
 	}
 	n, err := c.server.Write(b)
 	if err == nil {
-		c.midLine = b[len(b)-1] != '\n'
+		c.midLine, c.passed = b[len(b)-1] != '\n', true
 		return true
 	}
 	if n == 0 {
