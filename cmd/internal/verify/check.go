@@ -15,7 +15,7 @@ import (
 // A report is the result of verify for one session.
 type report struct {
 	SessionID    string    `json:"session_id"`
-	State        string    `json:"state"` // live, dead, ended; as it was when the last line had been read
+	State        string    `json:"state"` // live, dead, ended, as it was when the last line had been read; "" if it could not be read
 	Machine      string    `json:"machine,omitempty"`
 	FirstSegment uint32    `json:"first_segment"` // more than 1: retention removed the lines before it
 	Lines        int64     `json:"lines"`
@@ -56,7 +56,7 @@ type check struct {
 
 func newCheck(e spool.Entry) *check {
 	c := &check{entry: e, open: make(map[uint64]struct{}), call: 1}
-	c.report = report{SessionID: e.ID, State: e.State.String(), SetAside: e.Torn}
+	c.report = report{SessionID: e.ID, SetAside: e.Torn}
 	if len(e.Segments) > 0 {
 		c.report.FirstSegment = e.Segments[0]
 		c.before = e.Segments[0] > 1
@@ -76,16 +76,20 @@ func (c *check) run(dir string, p *terminal.Progress, stopped func() bool, state
 		defer r.Close()
 		err = c.read(r, p, stopped)
 	}
-	now := c.entry.State
+	now, unclear := c.entry.State, c.entry.Err != nil
 	if err == nil && now == spool.Live {
 		// It may have ended while it was read. Only a session that is still
 		// alive may have calls without a record; lines written since have
 		// theirs.
-		if now, err = state(); err == nil && now != spool.Live {
+		now, err = state()
+		if unclear = err != nil; !unclear && now != spool.Live {
 			err = c.read(r, p, stopped)
 		}
 	}
-	c.report.State, c.report.Running = now.String(), len(c.open)
+	c.report.Running = len(c.open)
+	if !unclear {
+		c.report.State = now.String()
+	}
 	if err != nil {
 		c.report.Error = err.Error()
 		return

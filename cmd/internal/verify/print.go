@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -61,7 +62,7 @@ func writeReports(w io.Writer, reports []report, colour bool) error {
 func appendReport(out []byte, r *report, colour bool) []byte {
 	l := terminal.Line{Colour: colour}
 	l.Column(terminal.Plain, r.SessionID, 36)
-	l.Column(terminal.Plain, r.State, 5)
+	l.Column(terminal.Plain, cmp.Or(r.State, "?"), 5)
 	for _, n := range []int64{r.Lines, r.Records, r.Calls, r.Unknown} {
 		l.Right(terminal.Plain, strconv.FormatInt(n, 10), 8)
 	}
