@@ -8,8 +8,10 @@
 // medians of the rounds are compared, so that other load on the machine affects
 // both alike. One row has a neighbour that walks 32 MiB of memory on another
 // CPU, and some rows let all parts use all CPUs; with one CPU these rows are
-// reported as not measured. The exit code is 1 for a missed target, else 2 if
-// something could not be measured.
+// reported as not measured. The rows about policies compare proxies with each
+// other: in place of the relay they have the proxy without a policy, or that of
+// -before. The exit code is 1 for a missed target, else 2 if something could not
+// be measured.
 package main
 
 import (
@@ -57,6 +59,7 @@ func otherPart(args []string) (code int, ok bool) {
 // options are the flags.
 type options struct {
 	proxy  string // path of auditproxy; empty: built from this tree
+	before string // path of another auditproxy to compare it with; empty: none
 	dir    string // where spools are made, on the disk to measure; empty: the temporary directory
 	cpu    int    // the CPU to share
 	only   string // measure only rows whose name contains this
@@ -70,6 +73,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.proxy, "proxy", "", "`path` of the auditproxy to measure (default: build it from this tree)")
+	flags.StringVar(&o.before, "before", "", "`path` of another auditproxy to compare it with, in the rows about policies (default: none)")
 	flags.StringVar(&o.dir, "spool", "", "`directory` for spools, on the disk to measure (default: the temporary directory)")
 	flags.IntVar(&o.cpu, "cpu", -1, "`number` of the CPU to share (default: the last one allowed)")
 	flags.StringVar(&o.only, "only", "", "measure only what has `text` in its name")

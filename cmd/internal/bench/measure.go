@@ -24,6 +24,7 @@ type bench struct {
 	progress io.Writer
 	rows     []row
 	hole     string // host:port of a broker that never answers; while it is measured
+	policy   string // path of a policy, once one was written
 }
 
 // all makes all measurements.
@@ -37,6 +38,7 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		{"round trip, Kafka a black hole", b.withBlackHole},
 		{"sparse CPU", b.sparse},
 		{"pipelined calls", b.pipelined},
+		{"policy of 200 rules", b.gate},
 		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 31, 1.35)},
 		{"1 MiB answer", b.transfer("1 MiB answer", capture(1<<20), 20, 21, 1.2)},
 		{"64 MiB answer", b.transfer("64 MiB answer", capture(64<<20), 1, 11, 1.3)},
@@ -45,6 +47,7 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		{"64 MiB argument, keys, all CPUs", b.unpinned("64 MiB argument, keys, all CPUs", under("keys", 64<<20), 1, 11, 1.6)},
 		{"64 MiB argument, blob, all CPUs", b.unpinned("64 MiB argument, blob, all CPUs", under("blob", 64<<20), 1, 11, 1.6)},
 		{"start", b.starting},
+		{"start with a policy", b.startingWithPolicy},
 		{"peak RSS, ordinary", b.ordinaryMemory},
 		{"peak RSS, 2 GiB line", b.hugeMemory},
 		{"idle CPU", b.idle},
@@ -79,7 +82,9 @@ const (
 	interval = "interval" // the proxy with this durability
 	intent   = "intent"   // the proxy with this durability
 
-	blackHole = "black hole" // the proxy at interval, shipping to a broker that never answers
+	blackHole  = "black hole" // the proxy at interval, shipping to a broker that never answers
+	withPolicy = "policy"     // the proxy at interval, with a policy
+	before     = "before"     // the proxy of -before, at interval
 )
 
 // command returns the command that starts one.
@@ -88,9 +93,16 @@ func (b *bench) command(between, spool string) []string {
 	if between == theRelay || b.itself {
 		return append([]string{b.self, "relay"}, server...)
 	}
-	argv := []string{b.proxy, "--durability", between, "--spool-dir", spool}
-	if between == blackHole {
-		argv = []string{b.proxy, "--durability", interval, "--spool-dir", spool, "--kafka-brokers", b.hole}
+	argv := []string{b.proxy, "--durability", interval, "--spool-dir", spool}
+	switch between {
+	case before:
+		argv[0] = b.before
+	case blackHole:
+		argv = append(argv, "--kafka-brokers", b.hole)
+	case withPolicy:
+		argv = append(argv, "--policy-file", b.policy)
+	default:
+		argv[2] = between
 	}
 	return append(append(argv, "--"), server...)
 }
@@ -315,13 +327,7 @@ func (b *bench) sparse(ctx context.Context) error {
 }
 
 func (b *bench) pipelined(ctx context.Context) error {
-	const n, inFlight = 10_000, 16
-	round := func(s *session) (float64, int, error) {
-		began := time.Now()
-		err := s.pipeline(sendKeys, n, inFlight)
-		return time.Since(began).Seconds() / n, n, err
-	}
-	got, err := b.compare(ctx, b.rounds(31), round, theRelay, interval)
+	got, err := b.compare(ctx, b.rounds(31), pipelinedCalls, theRelay, interval)
 	if err != nil {
 		return err
 	}
@@ -331,6 +337,14 @@ func (b *bench) pipelined(ctx context.Context) error {
 		Compare: atLeast, Value: proxy, Target: 150_000,
 	})
 	return nil
+}
+
+// pipelinedCalls is a round of calls of which 16 are open at a time.
+func pipelinedCalls(s *session) (float64, int, error) {
+	const n, inFlight = 10_000, 16
+	began := time.Now()
+	err := s.pipeline(sendKeys, n, inFlight)
+	return time.Since(began).Seconds() / n, n, err
 }
 
 // transfer measures calls with large arguments or answers, perRound of them in
@@ -355,33 +369,16 @@ func (b *bench) transfer(name string, c call, perRound, rounds int, target float
 
 // starting measures from the start of the process to the answer to initialize.
 func (b *bench) starting(ctx context.Context) error {
-	times := make(map[string][]float64)
-	between := []string{theRelay, intent}
-	spool := filepath.Join(b.dir, "spool-start")
-	for i := range b.rounds(31) + 1 {
-		for _, name := range between {
-			began := time.Now()
-			s, err := start(ctx, b.command(name, spool), b.environ())
-			if err != nil {
-				return err
-			}
-			took := time.Since(began).Seconds()
-			if err := s.close(); err != nil {
-				return err
-			}
-			if i > 0 { // the first start makes the spool and fills the page cache
-				times[name] = append(times[name], took*1e3)
-			}
-		}
-		slices.Reverse(between)
+	got, err := b.starts(ctx, theRelay, intent)
+	if err != nil {
+		return err
 	}
-	same := func(t float64) float64 { return t }
-	relay, proxy := median(times[theRelay], same), median(times[intent], same)
+	relay, proxy := got[theRelay], got[intent]
 	b.rows = append(b.rows, row{
 		Name: "start to initialize", Unit: "ms", Relay: relay, Proxy: proxy,
 		Compare: more, Value: proxy - relay, Target: 3,
 	})
-	return os.RemoveAll(spool)
+	return nil
 }
 
 // ordinaryMemory measures a day's use: calls, some of them pipelined, and

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// policySource is a policy of 200 rules: 20 about send_keys with a condition
+// each, and two for each of 90 other tools. It allows the measured calls.
+func policySource() string {
+	var b strings.Builder
+	b.WriteString(`{"version":"1","default":"deny","tools":{"capture_pane":{},"send_keys":{"deny_if":[`)
+	for i := range 20 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		switch i % 4 {
+		case 0:
+			fmt.Fprintf(&b, `{"conditions":[{"path":"args.keys","op":"regex","value":"(?i)drop\\s+table%d"}]}`, i)
+		case 1:
+			fmt.Fprintf(&b, `{"conditions":[{"path":"args.session_name","op":"eq","value":"prod%d"}]}`, i)
+		case 2:
+			b.WriteString(`{"conditions":[{"path":"args.socket_name","op":"exists","value":true}]}`)
+		case 3:
+			fmt.Fprintf(&b, `{"conditions":[{"path":"args.keys","op":"contains","value":"--force%d"}]}`, i)
+		}
+	}
+	b.WriteString(`]}`)
+	for i := range 90 {
+		fmt.Fprintf(&b, `,"tool%d":{"deny_if":[{"conditions":[{"path":"args.a","op":"eq","value":1}]},{"conditions":[{"path":"args.b","op":"gt","value":1}]}]}`, i)
+	}
+	b.WriteString(`}}`)
+	return b.String()
+}
+
+// writePolicy writes the policy that commands with one name.
+func (b *bench) writePolicy() error {
+	if b.policy != "" {
+		return nil
+	}
+	name := filepath.Join(b.dir, "policy.json")
+	if err := os.WriteFile(name, []byte(policySource()), 0o600); err != nil {
+		return fmt.Errorf("writing the policy: %w", err)
+	}
+	b.policy = name
+	return nil
+}
+
+// gate measures what a policy adds to a call, in one run with proxies that have
+// none. Labels cannot be switched off, so the rows above have them; what they
+// add shows against another build, which -before names.
+func (b *bench) gate(ctx context.Context) error {
+	if err := b.writePolicy(); err != nil {
+		return err
+	}
+	between := []string{interval, withPolicy}
+	if b.before != "" {
+		between = append(between, before)
+	}
+	got, err := b.compare(ctx, b.rounds(31), sequential(sendKeys, 1000), between...)
+	if err != nil {
+		return err
+	}
+	with, without := got[withPolicy].wall*1e6, got[interval].wall*1e6
+	b.ratio("policy of 200 rules, over none", "µs", without, with, 1.1)
+	if b.before == "" {
+		return nil
+	}
+	first := got[before].wall * 1e6
+	b.ratio("send_keys, over -before", "µs", first, without, 1.05)
+	b.ratio("the same with the policy", "µs", first, with, 1.1)
+	piped, err := b.compare(ctx, b.rounds(31), pipelinedCalls, before, interval)
+	if err != nil {
+		return err
+	}
+	// The time of a call: 5 % fewer calls a second.
+	b.ratio("pipelined calls, over -before", "µs", piped[before].wall*1e6, piped[interval].wall*1e6, 1.05)
+	return nil
+}
+
+// startingWithPolicy measures what a policy adds to the start.
+func (b *bench) startingWithPolicy(ctx context.Context) error {
+	if err := b.writePolicy(); err != nil {
+		return err
+	}
+	between := []string{interval, withPolicy}
+	if b.before != "" {
+		between = append(between, before)
+	}
+	got, err := b.starts(ctx, between...)
+	if err != nil {
+		return err
+	}
+	b.rows = append(b.rows, row{
+		Name: "start with the policy, over none", Unit: "ms", Relay: got[interval], Proxy: got[withPolicy],
+		Compare: more, Value: got[withPolicy] - got[interval], Target: 1,
+	})
+	if b.before != "" {
+		b.rows = append(b.rows, row{
+			Name: "start, over -before", Unit: "ms", Relay: got[before], Proxy: got[interval],
+			Compare: more, Value: got[interval] - got[before], Target: 0,
+		})
+	}
+	return nil
+}
+
+// starts returns the medians of the milliseconds from the start of each process
+// to the answer to initialize.
+func (b *bench) starts(ctx context.Context, between ...string) (medians map[string]float64, err error) {
+	times := make(map[string][]float64)
+	spool := filepath.Join(b.dir, "spool-start")
+	for i := range b.rounds(31) + 1 {
+		for _, name := range between {
+			began := time.Now()
+			s, err := start(ctx, b.command(name, spool), b.environ())
+			if err != nil {
+				return nil, err
+			}
+			took := time.Since(began).Seconds()
+			if err := s.close(); err != nil {
+				return nil, err
+			}
+			if i > 0 { // the first start makes the spool and fills the page cache
+				times[name] = append(times[name], took*1e3)
+			}
+		}
+		between = append(between[1:], between[0]) // each is first as often as the others
+	}
+	medians = make(map[string]float64)
+	for name, list := range times {
+		medians[name] = median(list, func(t float64) float64 { return t })
+	}
+	return medians, os.RemoveAll(spool)
+}
