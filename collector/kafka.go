@@ -2,66 +2,15 @@ package collector
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/sasl"
 	"go.uber.org/zap"
-)
-
-// Kafka configures reading from Kafka. The zero value is none.
-type Kafka struct {
-	Brokers   []string // host:port
-	Topics    []string
-	Group     string
-	DeadTopic string            // of dead letters; "" for the table alone
-	Tenants   map[string]string // topic: whose records it may hold
-
-	TLS      *tls.Config    // nil: plain text
-	SASL     sasl.Mechanism // nil: no login
-	ClientID string         // the client id in brokers' logs
-}
-
-// dialer is for the consumer group, transport for everything else. With TLS
-// neither sends anything in clear.
-func (k Kafka) dialer(dial dialFunc) *kafka.Dialer {
-	return &kafka.Dialer{ClientID: k.ClientID, Timeout: dialTimeout, DialFunc: dial, TLS: k.TLS.Clone(), SASLMechanism: k.SASL}
-}
-
-func (k Kafka) transport() *kafka.Transport {
-	topics := slices.Clone(k.Topics)
-	if k.DeadTopic != "" {
-		topics = append(topics, k.DeadTopic)
-	}
-	return &kafka.Transport{
-		ClientID: k.ClientID, DialTimeout: dialTimeout, TLS: k.TLS.Clone(), SASL: k.SASL,
-		MetadataTopics: topics,
-		MetadataTTL:    time.Second, // age after which leaders are looked up again
-	}
-}
-
-const (
-	// A broker sends at least one batch, of a thousand records. One answer
-	// for each partition is in memory while the store is down.
-	fetchBytes    = 256 << 10
-	fetchMaxBytes = 64 << 20 // for one batch of a producer that is larger than fetchBytes
-	fetchWait     = 500 * time.Millisecond
-	sourceRetry   = time.Second
-	topicsAgain   = 5 * time.Second // as kafka-go looks for new partitions
-
-	dialTimeout = 10 * time.Second
-
-	sessionTimeout = 30 * time.Second
-	// A leaving member may need as long as its last inserts.
-	rebalanceTimeout = 60 * time.Second
-	leaveTimeout     = 5 * time.Second
 )
 
 // runKafka consumes until ctx ends.
@@ -77,19 +26,10 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
 	w := newWriter(c, deadTopic)
-	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, pipeline: func(commit func([]place) error) *pipeline[place] {
+	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
 		return newPipeline(c, w, commit)
 	}}
 	return m.run(ctx)
-}
-
-// A consumer reads topics as a member of a group.
-type consumer struct {
-	source
-	k        Kafka
-	client   *kafka.Client
-	missing  *health                                                 // the topics that do not exist
-	pipeline func(commit func(marks []place) error) *pipeline[place] // for one generation
 }
 
 // run consumes the topics that exist, as a new member of the group whenever
@@ -166,7 +106,7 @@ func (c *consumer) consumeGenerations(ctx context.Context, group *kafka.Consumer
 			err = fmt.Errorf("joining consumer group %q: %w", c.k.Group, err)
 			c.health.tell(err)
 			c.metrics.sourceErrors.Inc()
-			c.log.Warn("no partitions yet", because(err), zap.Error(err))
+			c.log.Warn("no partitions yet", reasonField(err), zap.Error(err))
 			wait.For(ctx, sourceRetry)
 			continue
 		}
@@ -207,7 +147,7 @@ func (c *consumer) leave(ctx context.Context, memberID string) {
 	defer cancel()
 	_, err := c.client.LeaveGroup(ctx, &kafka.LeaveGroupRequest{GroupID: c.k.Group, Members: []kafka.LeaveGroupRequestMember{{ID: memberID}}})
 	if err != nil {
-		c.log.Warn("leaving the consumer group failed; rebalance delayed", zap.Duration("for", sessionTimeout), because(err), zap.Error(err))
+		c.log.Warn("leaving the consumer group failed; rebalance delayed", zap.Duration("for", sessionTimeout), reasonField(err), zap.Error(err))
 	}
 }
 
@@ -215,7 +155,7 @@ func (c *consumer) leave(ctx context.Context, memberID string) {
 // for the inserts under way, and commits them with the generation that they
 // were read in; the brokers accept that until all members have left.
 func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
-	p := c.pipeline(func(marks []place) error {
+	p := c.pipeline(func(marks []partitionOffset) error {
 		offsets := map[string]map[int]int64{}
 		for _, m := range marks { // ascending in each partition
 			if offsets[m.topic] == nil {
@@ -227,10 +167,10 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	})
 	var wg sync.WaitGroup
 	var turn sync.Mutex
-	chunks := make(chan chunk[place])
+	chunks := make(chan chunk[partitionOffset])
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
-			r := &partition{source: c.source, client: c.client, place: place{topic, a.ID, a.Offset}, fetchBytes: fetchBytes, turn: &turn}
+			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, fetchBytes: fetchBytes, turn: &turn}
 			wg.Go(func() { r.run(ctx, chunks) })
 		}
 	}

@@ -294,8 +294,8 @@ func TestRemoved(t *testing.T) {
 // TestSkipped: an offset that the broker passes over is a gap; one that was
 // seen before is nothing.
 func TestSkipped(t *testing.T) {
-	p := &partition{source: newTestCollector(t, newFakeStore()).source(), place: place{"t", 3, 5}}
-	var c chunk[place]
+	p := &partition{source: newTestCollector(t, newFakeStore()).source(), partitionOffset: partitionOffset{"t", 3, 5}}
+	var c chunk[partitionOffset]
 	for _, offset := range []int64{3, 4, 5, 9, 10} {
 		err := p.take(&c, &kafka.Record{Offset: offset, Key: kafka.NewBytes([]byte(testSession)), Value: kafka.NewBytes(line(1))})
 		if err != nil {
@@ -313,8 +313,8 @@ func TestSkipped(t *testing.T) {
 // TestMessagesShareMemory: what is kept of a message is not what the next one
 // is read into.
 func TestMessagesShareMemory(t *testing.T) {
-	p := &partition{source: newTestCollector(t, newFakeStore()).source(), place: place{"t", 3, 0}}
-	var c chunk[place]
+	p := &partition{source: newTestCollector(t, newFakeStore()).source(), partitionOffset: partitionOffset{"t", 3, 0}}
+	var c chunk[partitionOffset]
 	messages := []struct{ key, value string }{
 		{"first", "no record"}, {testSession, string(line(1))}, {"other", "none here"}, {testSession, string(line(2))},
 	}

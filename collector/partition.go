@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// A place is the position of a partition: the next offset.
-type place struct {
+// A partitionOffset is the position of a partition: the next offset.
+type partitionOffset struct {
 	topic     string
 	partition int
 	next      int64
@@ -28,7 +28,7 @@ type place struct {
 type partition struct {
 	source
 	client *kafka.Client
-	place
+	partitionOffset
 	fetchBytes int64
 	rows       int    // of the last chunk
 	key, value []byte // of the current message
@@ -39,12 +39,12 @@ type partition struct {
 }
 
 // run reads until ctx ends, and retries after every failure.
-func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
+func (p *partition) run(ctx context.Context, out chan<- chunk[partitionOffset]) {
 	for ctx.Err() == nil {
 		if err := p.read(ctx, out); err != nil && ctx.Err() == nil {
 			p.metrics.sourceErrors.Inc()
 			p.health.tell(fmt.Errorf("reading topic %q, partition %d: %w", p.topic, p.partition, err))
-			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), because(err), zap.Error(err))
+			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), reasonField(err), zap.Error(err))
 			wait.For(ctx, sourceRetry)
 		}
 	}
@@ -52,7 +52,7 @@ func (p *partition) run(ctx context.Context, out chan<- chunk[place]) {
 
 // read gives the next records to the pipeline, also those read before an
 // error.
-func (p *partition) read(ctx context.Context, out chan<- chunk[place]) error {
+func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset]) error {
 	resp, err := p.fetch(ctx)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		c, err := p.reposition(ctx)
@@ -70,11 +70,11 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[place]) error {
 }
 
 // pass gives c to the pipeline.
-func (p *partition) pass(ctx context.Context, c chunk[place], out chan<- chunk[place]) {
+func (p *partition) pass(ctx context.Context, c chunk[partitionOffset], out chan<- chunk[partitionOffset]) {
 	if c.len() == 0 {
 		return
 	}
-	c.mark = p.place
+	c.mark = p.partitionOffset
 	select {
 	case out <- c:
 	case <-ctx.Done():
@@ -104,7 +104,7 @@ func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
 }
 
 // decode decodes the fetched records. The chunk is valid even with an error.
-func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error) {
+func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[partitionOffset], err error) {
 	from := p.next
 	c.rows = make([]ingest.Row, 0, p.rows)
 	for {
@@ -131,7 +131,7 @@ func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[place], err error
 
 // take decodes one record into c. A compressed batch is sent whole, so
 // records before the requested offset were read before.
-func (p *partition) take(c *chunk[place], rec *kafka.Record) error {
+func (p *partition) take(c *chunk[partitionOffset], rec *kafka.Record) error {
 	if rec.Offset < p.next {
 		return errors.Join(closeBytes(rec.Key), closeBytes(rec.Value))
 	}
@@ -171,7 +171,7 @@ func closeBytes(b kafka.Bytes) error {
 }
 
 // gap records that the offsets from p.next to last were never received.
-func (p *partition) gap(c *chunk[place], last int64, reason string) {
+func (p *partition) gap(c *chunk[partitionOffset], last int64, reason string) {
 	c.gaps = append(c.gaps, ingest.Gap{
 		Topic: p.topic, Partition: uint32(p.partition), From: uint64(p.next), To: uint64(last), Reason: reason, Seen: time.Now(),
 	})
@@ -181,7 +181,7 @@ func (p *partition) gap(c *chunk[place], last int64, reason string) {
 
 // reposition continues at the start of the log when the offset to read is not
 // in it: retention removed it, or the topic was recreated or truncated.
-func (p *partition) reposition(ctx context.Context) (c chunk[place], err error) {
+func (p *partition) reposition(ctx context.Context) (c chunk[partitionOffset], err error) {
 	first, end, err := p.bounds(ctx)
 	switch {
 	case err != nil:

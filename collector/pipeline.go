@@ -43,33 +43,6 @@ type batch[M any] struct {
 	stored chan bool // closed, or true, when all of it is stored
 }
 
-// A decoded holds what became of messages.
-type decoded struct {
-	rows    []ingest.Row
-	letters []ingest.DeadLetter
-	gaps    []ingest.Gap
-	bytes   int64 // of memory
-}
-
-// add decodes m.
-func (r *decoded) add(d *ingest.Decoder, m ingest.Message) {
-	r.rows = append(r.rows, ingest.Row{})
-	row := &r.rows[len(r.rows)-1]
-	if letter := d.Decode(row, m); letter != nil {
-		r.rows = r.rows[:len(r.rows)-1]
-		r.letter(*letter)
-		return
-	}
-	r.bytes += row.Size()
-}
-
-func (r *decoded) letter(l ingest.DeadLetter) {
-	r.letters = append(r.letters, l)
-	r.bytes += int64(len(l.Raw)+len(l.Key)) + 256
-}
-
-func (r *decoded) len() int { return len(r.rows) + len(r.letters) + len(r.gaps) }
-
 func newPipeline[M any](c *Collector, w *writer, commit func(marks []M) error) *pipeline[M] {
 	return &pipeline[M]{c.config.BatchRows, c.config.BatchBytes, c.config.BatchWait, w, commit, c.metrics, c.log}
 }

@@ -65,17 +65,17 @@ func (s *session) idle() bool {
 	return s.pending == 0
 }
 
-// A spools reads all sessions of its directories. One goroutine owns it.
-type spools struct {
+// A spoolSource reads all sessions of its directories. One goroutine owns it.
+type spoolSource struct {
 	source
 	dirs     []string
 	pipeline *pipeline[cursor]
 	out      chan chunk[cursor]
-	open     map[string]*session // by directory and id
-	finished map[string]struct{} // by directory and id: complete
-	next     map[string]attempt  // by directory and id
-	said     map[string]saying   // by directory: the last logged problem
-	listing  time.Duration       // spent on listing in the current scan
+	open     map[string]*session      // by directory and id
+	finished map[string]struct{}      // by directory and id: complete
+	next     map[string]attempt       // by directory and id
+	said     map[string]loggedProblem // by directory: the last logged problem
+	listing  time.Duration            // spent on listing in the current scan
 
 	mu        sync.Mutex
 	recovered []string // directory and id, since the last scan; guarded by mu
@@ -91,22 +91,22 @@ type attempt struct {
 // key names a session of several directories.
 func key(dir, id string) string { return dir + "\x00" + id }
 
-// A saying is the last logged problem and its time.
-type saying struct {
+// A loggedProblem is the last logged problem and its time.
+type loggedProblem struct {
 	text string
 	at   time.Time
 }
 
-func newSpools(c *Collector) *spools {
-	return &spools{
+func newSpoolSource(c *Collector) *spoolSource {
+	return &spoolSource{
 		source: c.source(), dirs: c.config.Spools, pipeline: newPipeline(c, newWriter(c, nil), commitCursors),
 		out: make(chan chunk[cursor]), open: map[string]*session{},
-		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]saying{},
+		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{},
 	}
 }
 
 // run reads the directories until ctx ends.
-func (s *spools) run(ctx context.Context) error {
+func (s *spoolSource) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.pipeline.run(ctx, s.out) })
 	for _, dir := range s.dirs {
@@ -145,8 +145,8 @@ func commitCursors(marks []cursor) error {
 }
 
 // say logs a new problem of a directory, and repeats it while it lasts.
-func (s *spools) say(dir string, err error) {
-	now := saying{err.Error(), time.Now()}
+func (s *spoolSource) say(dir string, err error) {
+	now := loggedProblem{err.Error(), time.Now()}
 	if was := s.said[dir]; was.text != now.text || now.at.Sub(was.at) >= sayEvery {
 		s.said[dir] = now
 		s.log.Warn("spool not read", zap.String("dir", dir), zap.Error(err))
@@ -156,7 +156,7 @@ func (s *spools) say(dir string, err error) {
 // recover ends the sessions of a directory whose proxies died, so that their
 // last calls are stored although no other proxy starts. It has its own
 // goroutine, so that a long recovery does not delay reading.
-func (s *spools) recover(ctx context.Context, dir string) {
+func (s *spoolSource) recover(ctx context.Context, dir string) {
 	left := s.metrics.unrecovered.WithLabelValues(dir)
 	r := spool.NewRecoverer(spool.RecoverConfig{Dir: dir, Log: s.log})
 	r.Run(ctx, func(done []spool.Recovered, failed int) {
@@ -172,7 +172,7 @@ func (s *spools) recover(ctx context.Context, dir string) {
 
 // scan reads the records of every session, and closes those that are
 // complete.
-func (s *spools) scan(ctx context.Context) {
+func (s *spoolSource) scan(ctx context.Context) {
 	s.mu.Lock()
 	for _, name := range s.recovered {
 		delete(s.next, name)
@@ -212,7 +212,7 @@ func (s *spools) scan(ctx context.Context) {
 }
 
 // look reads more of one session. A problem with it does not affect others.
-func (s *spools) look(ctx context.Context, dir, id string) {
+func (s *spoolSource) look(ctx context.Context, dir, id string) {
 	name := key(dir, id)
 	open, last := s.open[name], s.next[name]
 	waits := time.Now().Before(last.at)
@@ -258,7 +258,7 @@ func (s *spools) look(ctx context.Context, dir, id string) {
 	}
 }
 
-func (s *spools) begin(dir, id string) (*session, error) {
+func (s *spoolSource) begin(dir, id string) (*session, error) {
 	c, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: id})
 	if err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func (s *spools) begin(dir, id string) (*session, error) {
 }
 
 // read gives the session's new records to the pipeline.
-func (s *spools) read(ctx context.Context, open *session) error {
+func (s *spoolSource) read(ctx context.Context, open *session) error {
 	for {
 		var c chunk[cursor]
 		var end error
@@ -295,7 +295,7 @@ func (s *spools) read(ctx context.Context, open *session) error {
 }
 
 // take decodes one item into c.
-func (s *spools) take(c *chunk[cursor], open *session, item spool.Item) {
+func (s *spoolSource) take(c *chunk[cursor], open *session, item spool.Item) {
 	c.mark = cursor{open, item.End()}
 	m := ingest.Message{
 		Source: ingest.Source{Topic: ingest.SpoolTopic, Partition: item.Pos.Segment, Offset: uint64(item.Pos.Offset)},

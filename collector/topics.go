@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"auditproxy/internal/wait"
-	brokers "auditproxy/sink/kafka"
 
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
@@ -50,11 +49,11 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 	}
 }
 
-// because describes why Kafka cannot be reached.
-func because(err error) zap.Field {
-	var told kafka.Error
-	if errors.As(err, &told) {
-		err = errors.Join(brokers.ErrorOf(int16(told)), err)
-	}
-	return zap.String("because", brokers.Explain(err))
+// A consumer reads topics as a member of a group.
+type consumer struct {
+	source
+	k        Kafka
+	client   *kafka.Client
+	missing  *health                                                                     // the topics that do not exist
+	pipeline func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
 }

@@ -53,8 +53,8 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 		letters = append(letters, poisoned...)
 	}
 	if len(letters) > 0 {
-		w.tellTopic(ctx, letters)
-		ok := w.insist(ctx, "dead letters", func(ctx context.Context) error { return w.store.InsertDeadLetters(ctx, letters) })
+		w.copyToDeadTopic(ctx, letters)
+		ok := w.retry(ctx, "dead letters", func(ctx context.Context) error { return w.store.InsertDeadLetters(ctx, letters) })
 		if !ok {
 			return false
 		}
@@ -65,7 +65,7 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 		}
 	}
 	if len(b.gaps) > 0 {
-		ok := w.insist(ctx, "gaps", func(ctx context.Context) error { return w.store.InsertGaps(ctx, b.gaps) })
+		ok := w.retry(ctx, "gaps", func(ctx context.Context) error { return w.store.InsertGaps(ctx, b.gaps) })
 		if !ok {
 			return false
 		}
@@ -80,7 +80,7 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 // stored twice collapses.
 func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time) (poisoned []ingest.DeadLetter, ok bool) {
 	var poison error
-	ok = w.insist(ctx, "records", func(ctx context.Context) error {
+	ok = w.retry(ctx, "records", func(ctx context.Context) error {
 		poison = nil
 		err := w.insertRows(ctx, rows, at)
 		if ingest.ClassOf(err) == ingest.Poison {
@@ -119,10 +119,10 @@ func (w *writer) insertRows(ctx context.Context, rows []ingest.Row, at time.Time
 	return err
 }
 
-// insist retries until success or until ctx ends, and reports success. A
+// retry retries until success or until ctx ends, and reports success. A
 // running attempt continues when ctx ends, because its outcome would be
 // unknown; the store limits its time.
-func (w *writer) insist(ctx context.Context, what string, do func(context.Context) error) bool {
+func (w *writer) retry(ctx context.Context, what string, do func(context.Context) error) bool {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := do(context.WithoutCancel(ctx))
 		w.health.tell(err)
@@ -143,9 +143,9 @@ func (w *writer) insist(ctx context.Context, what string, do func(context.Contex
 	}
 }
 
-// tellTopic copies letters to the topic of dead letters. The table is
+// copyToDeadTopic copies letters to the topic of dead letters. The table is
 // authoritative, so a topic that cannot be written delays nothing.
-func (w *writer) tellTopic(ctx context.Context, letters []ingest.DeadLetter) {
+func (w *writer) copyToDeadTopic(ctx context.Context, letters []ingest.DeadLetter) {
 	if w.deadTopic == nil {
 		return
 	}

@@ -133,7 +133,7 @@ nothing. The exit code is 1 if they find anything, 2 if a rule cannot be run.`,
 					return err
 				}
 				defer reader.Close()
-				t := trial{app: a, store: s, reader: reader, rules: rules, since: time.Now().Add(-age), asJSON: asJSON}
+				t := ruleTest{app: a, store: s, reader: reader, rules: rules, since: time.Now().Add(-age), asJSON: asJSON}
 				return t.run(ctx)
 			})
 		},
@@ -143,8 +143,8 @@ nothing. The exit code is 1 if they find anything, 2 if a rule cannot be run.`,
 	return cmd
 }
 
-// A trial runs rules on stored records.
-type trial struct {
+// A ruleTest runs rules on stored records.
+type ruleTest struct {
 	*app
 	store  *store.Store
 	reader *store.Reader
@@ -153,7 +153,7 @@ type trial struct {
 	asJSON bool
 }
 
-func (t *trial) run(ctx context.Context) error {
+func (t *ruleTest) run(ctx context.Context) error {
 	found := map[string]alert.Alert{}
 	if err := t.stream(ctx, found); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (t *trial) run(ctx context.Context) error {
 }
 
 // stream runs the rules that check each record.
-func (t *trial) stream(ctx context.Context, found map[string]alert.Alert) error {
+func (t *ruleTest) stream(ctx context.Context, found map[string]alert.Alert) error {
 	upto := time.Now().Add(24 * time.Hour) // another collector's clock may be ahead
 	total, err := t.store.CountArrived(ctx, t.since, upto)
 	if err != nil {
@@ -201,7 +201,7 @@ func (t *trial) stream(ctx context.Context, found map[string]alert.Alert) error 
 	})
 }
 
-func (t *trial) print(list []alert.Alert) error {
+func (t *ruleTest) print(list []alert.Alert) error {
 	out := bufio.NewWriter(t.stdout)
 	if t.asJSON {
 		return t.printJSON(out, list)
@@ -228,7 +228,7 @@ func (t *trial) print(list []alert.Alert) error {
 	return out.Flush()
 }
 
-func (t *trial) printJSON(out *bufio.Writer, list []alert.Alert) error {
+func (t *ruleTest) printJSON(out *bufio.Writer, list []alert.Alert) error {
 	encoder := json.NewEncoder(out)
 	for _, a := range list {
 		if err := encoder.Encode(notify.Message(a)); err != nil {

@@ -155,7 +155,7 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	if u.Dead > 0 {
 		d.find("%s not recovered after the proxy died: run auditproxy recover, or wait for the next proxy, auditproxy ship or auditcollector", terminal.Count(u.Dead, "session"))
 	}
-	if left := unshippedAndOver(u.Sessions); cfg.consumer != "none" && left > 0 {
+	if left := countUnshipped(u.Sessions); cfg.consumer != "none" && left > 0 {
 		todo := ""
 		if cfg.consumer == "kafka" {
 			todo = ": run auditproxy ship"
@@ -172,9 +172,9 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	}
 }
 
-// unshippedAndOver counts the sessions without a writer, whose records are not
+// countUnshipped counts the sessions without a writer, whose records are not
 // fetched.
-func unshippedAndOver(sessions []spool.Entry) (n int) {
+func countUnshipped(sessions []spool.Entry) (n int) {
 	for _, e := range sessions {
 		if e.Err == nil && e.State != spool.Live && e.Unshipped() {
 			n++
@@ -211,7 +211,7 @@ func (d *diagnosis) clients(all []clients.Status) {
 
 // print writes d for people.
 func (d *diagnosis) print(w io.Writer, colour bool) error {
-	p := printout{colour: colour}
+	p := reportWriter{colour: colour}
 	p.line(0, terminal.Bold, "auditproxy "+d.Version)
 	p.title("Configuration")
 	var rows [][]string
@@ -261,19 +261,19 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 	return err
 }
 
-// A printout is text for a terminal.
-type printout struct {
+// A reportWriter is text for a terminal.
+type reportWriter struct {
 	text   []byte
 	colour bool
 }
 
-func (p *printout) title(s string) {
+func (p *reportWriter) title(s string) {
 	p.text = append(p.text, '\n')
 	p.line(0, terminal.Bold, s)
 }
 
 // line adds a text that has nothing in it but visible characters.
-func (p *printout) line(indent int, s terminal.Style, text string) {
+func (p *reportWriter) line(indent int, s terminal.Style, text string) {
 	l := terminal.Line{Colour: p.colour}
 	l.PutSafe(terminal.Plain, strings.Repeat(" ", indent))
 	l.PutSafe(s, text)
@@ -281,7 +281,7 @@ func (p *printout) line(indent int, s terminal.Style, text string) {
 }
 
 // table aligns columns. A cell wider than wide pushes only its own row.
-func (p *printout) table(indent int, rows [][]string) {
+func (p *reportWriter) table(indent int, rows [][]string) {
 	const wide = 44
 	var widths []int
 	for _, row := range rows {

@@ -18,7 +18,7 @@ func TestUnshippedAndOver(t *testing.T) {
 		{State: spool.Ended, Durable: written, Shipped: written},
 		{State: spool.Dead, Durable: written},
 	}
-	if got := unshippedAndOver(sessions); got != 2 {
+	if got := countUnshipped(sessions); got != 2 {
 		t.Errorf("%d sessions are over and not shipped, want 2", got)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieOf ends this process by sig, as the server ended, so that the parent sees
+// dieBySignal ends this process by sig, as the server ended, so that the parent sees
 // the same status. It returns only if that does not work.
-func dieOf(sig syscall.Signal) {
+func dieBySignal(sig syscall.Signal) {
 	signal.Reset(sig)
 	// The runtime handles some signals without being asked. The kernel's struct
 	// sigaction of zeros is SIG_DFL.

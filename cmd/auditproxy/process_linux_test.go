@@ -35,5 +35,5 @@ func TestMemoryIsHidden(t *testing.T) {
 	}
 }
 
-// diesBy reports whether dieOf ends a process by sig.
+// diesBy reports whether dieBySignal ends a process by sig.
 func diesBy(syscall.Signal) bool { return true }

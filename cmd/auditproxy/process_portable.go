@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieOf ends this process by sig, as the server ended, so that the parent sees
+// dieBySignal ends this process by sig, as the server ended, so that the parent sees
 // the same status. It returns if that does not work, and where the Go runtime
 // answers a signal with a crash report or not at all: the exit code is then 128
 // plus the signal's number, as in a shell.
-func dieOf(sig syscall.Signal) {
+func dieBySignal(sig syscall.Signal) {
 	if !diesBy(sig) {
 		return
 	}

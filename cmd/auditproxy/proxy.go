@@ -116,7 +116,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	}
 
 	hideMemory()
-	stop := runBeside(session, cfg, log, pc.Journal != nil)
+	stop := startBackground(session, cfg, log, pc.Journal != nil)
 	unwatch := watchPolicy(gateConfig, loaded, p, pc.Gate.Counters, log)
 	status, err := p.Run(ctx)
 	unwatch()
@@ -133,7 +133,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		return cannotStart(argv[0], err)
 	case status.Signal != 0:
 		messages.Flush(logLast)
-		dieOf(status.Signal)
+		dieBySignal(status.Signal)
 	}
 	if status.Code != 0 {
 		return cli.ExitError{Code: status.Code}
@@ -153,12 +153,12 @@ func (c config) waits() (intent bool, atMost time.Duration, final bool) {
 	return false, 0, false
 }
 
-// runBeside starts the background tasks, and returns a function that ends them
+// startBackground starts the background tasks, and returns a function that ends them
 // and closes the session, until a deadline: the client waits for the proxy to
 // end. Lines that a slow disk has not synced by then stay written and unsynced;
 // the next proxy recovers their session. Records that Kafka has not
 // acknowledged by then wait for auditproxy ship.
-func runBeside(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func(deadline time.Time)) {
+func startBackground(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func(deadline time.Time)) {
 	if !recording {
 		return func(time.Time) {}
 	}

@@ -1,13 +1,10 @@
 package clickhouse
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"auditproxy/collector/ingest"
-
-	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // Error codes of ClickHouse (src/Common/ErrorCodes.cpp). Codes in neither
@@ -47,15 +44,6 @@ var (
 		516, // AUTHENTICATION_FAILED
 	}
 )
-
-// codeOf returns ClickHouse's code of err, 0 if it has none.
-func codeOf(err error) int32 {
-	var e *clickhouse.Exception
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return 0
-}
 
 // Classify adds the action and a remedy to err, and gives it a class.
 func Classify(doing string, err error) error {

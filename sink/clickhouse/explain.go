@@ -84,3 +84,12 @@ func remedy(err error) string {
 	}
 	return ""
 }
+
+// codeOf returns ClickHouse's code of err, 0 if it has none.
+func codeOf(err error) int32 {
+	var e *clickhouse.Exception
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}

@@ -12,13 +12,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// health is what was logged about reaching Kafka.
-type health struct {
-	said   string    // the last logged problem, "" if none
-	since  time.Time // it began
-	saidAt time.Time
-}
-
 // fails logs a new problem, and repeats it while it lasts.
 func (p *Producer) fails(err error) {
 	text, now := Explain(err), time.Now()

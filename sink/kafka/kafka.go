@@ -22,7 +22,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"time"
 
 	"auditproxy/internal/wait"
@@ -40,35 +39,6 @@ const (
 	specVersion = "1.0"              // ce_specversion
 	contentType = "application/json" // content-type
 )
-
-// Times.
-const (
-	attempt    = 10 * time.Second       // one request, connecting included
-	retryFirst = 100 * time.Millisecond // between attempts, doubled
-	retryLast  = 10 * time.Second
-	sayEvery   = time.Minute // a lasting problem is logged again
-)
-
-// A Config configures a Producer.
-type Config struct {
-	Access
-	Topic  string      // Required.
-	Source string      // ce_source, a URI reference (RFC 3986) of the writer. Required.
-	Log    *zap.Logger // nil: none
-}
-
-// A Producer is a sink.Sink. Its methods may be called concurrently.
-type Producer struct {
-	topic  string
-	source []byte
-	log    *zap.Logger
-	client client
-
-	mu      sync.Mutex // guards the rest
-	leaders []string   // host:port, by partition; nil: not known
-	looked  bool       // the topic's settings were checked, or are being checked
-	health  health
-}
 
 var _ sink.Sink = (*Producer)(nil)
 

@@ -19,8 +19,8 @@ type history struct {
 	context     audit.Record // the last context line
 	contextLine []byte
 	tools       map[string]tool
-	open        map[string]openCall // by record_id
-	ends        map[uint32]ends     // by segment
+	open        map[string]openCall    // by record_id
+	ends        map[uint32]segmentEnds // by segment
 	nextSeq     uint64
 	end         []byte // the session_end line, unless a record of a known kind follows it
 	endSegment  uint32
@@ -49,9 +49,9 @@ type openCall struct {
 	size    int // of its part of history.held
 }
 
-// ends are offsets in a segment: after its last good line, and after its last
+// segmentEnds are offsets in a segment: after its last good line, and after its last
 // line feed.
-type ends struct{ good, line int64 }
+type segmentEnds struct{ good, line int64 }
 
 // readHistory reads a session from its first segment to its last byte;
 // durable is the published position.
@@ -65,7 +65,7 @@ func readHistory(f disk.FS, session string, durable Position) (*history, error) 
 	h := &history{
 		tools: make(map[string]tool),
 		open:  make(map[string]openCall),
-		ends:  make(map[uint32]ends),
+		ends:  make(map[uint32]segmentEnds),
 	}
 	for {
 		item, err := r.Next()
@@ -86,13 +86,13 @@ func (h *history) add(item Item, published bool) {
 	no, end := item.Pos.Segment, item.End().Offset
 	switch item.Damage {
 	case Intact, Conflicted:
-		h.ends[no] = ends{end, end}
+		h.ends[no] = segmentEnds{end, end}
 		h.damaged, h.bad = h.damaged+h.bad, 0
 		if item.again {
 			return // a repeated intent would reopen its call
 		}
 	case BadLine, LongLine:
-		h.ends[no] = ends{h.ends[no].good, end}
+		h.ends[no] = segmentEnds{h.ends[no].good, end}
 		if published && !bytes.HasPrefix(item.Line, []byte(`{"line":`)) {
 			// A record that may have been shipped: its number must not be
 			// reused. Two lines whose line feed is damaged look like one.

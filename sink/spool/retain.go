@@ -39,8 +39,8 @@ type RetainConfig struct {
 	clock time.Time        // the time that ages are measured at; zero: unknown, nothing is old
 }
 
-// A used is a consumed segment, or without a consumer a whole session.
-type used struct {
+// A removalCandidate is a consumed segment, or without a consumer a whole session.
+type removalCandidate struct {
 	session string // directory
 	no      uint32
 	size    int64     // on the disk; with last, including the session's other files
@@ -72,7 +72,7 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 		c.clock, err = c.look(f)
 		errs = append(errs, err)
 	}
-	var list []used
+	var list []removalCandidate
 	for _, id := range ids {
 		// Checked before each: there may be a hundred thousand, and shutdown
 		// must not wait.
@@ -80,11 +80,11 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 			return 0, ctx.Err()
 		}
 		if e, there := look(f, c.Dir, id); there {
-			more, err := c.used(f, e)
+			more, err := c.removable(f, e)
 			list, errs = append(list, more...), append(errs, err)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b used) int { return a.end.Compare(b.end) })
+	slices.SortStableFunc(list, func(a, b removalCandidate) int { return a.end.Compare(b.end) })
 	var total, removed int64
 	for _, u := range list {
 		total += u.size
@@ -105,8 +105,8 @@ func Retain(ctx context.Context, c RetainConfig) (int64, error) {
 	return removed, errors.Join(errs...)
 }
 
-// used lists the segments of a session that may be removed.
-func (c RetainConfig) used(f disk.FS, e Entry) ([]used, error) {
+// removable lists the segments of a session that may be removed.
+func (c RetainConfig) removable(f disk.FS, e Entry) ([]removalCandidate, error) {
 	session := filepath.Join(c.Dir, sessionsDir, e.ID)
 	if e.Err != nil || e.State == Dead || len(e.Segments) == 0 {
 		return nil, nil // Recover runs first, and needs all segments
@@ -114,7 +114,7 @@ func (c RetainConfig) used(f disk.FS, e Entry) ([]used, error) {
 	whole := e.State == Ended && (!c.Consumed || !e.Unshipped())
 	if whole && !c.Consumed {
 		last := filepath.Join(session, segmentName(e.Segments[len(e.Segments)-1]))
-		return []used{{session, 0, e.Bytes, e.Modified, true}}, c.redate(f, last, e.Modified)
+		return []removalCandidate{{session, 0, e.Bytes, e.Modified, true}}, c.redate(f, last, e.Modified)
 	}
 	if !c.Consumed {
 		return nil, nil
@@ -127,7 +127,7 @@ func (c RetainConfig) used(f disk.FS, e Entry) ([]used, error) {
 		}
 		before = min(before, needed)
 	}
-	var list []used
+	var list []removalCandidate
 	var end time.Time
 	for i, no := range e.Segments {
 		if no >= before && !whole {
@@ -145,7 +145,7 @@ func (c RetainConfig) used(f disk.FS, e Entry) ([]used, error) {
 		if st.ModTime.After(end) {
 			end = st.ModTime
 		}
-		list = append(list, used{session, no, st.Disk, end, whole && i == len(e.Segments)-1})
+		list = append(list, removalCandidate{session, no, st.Disk, end, whole && i == len(e.Segments)-1})
 	}
 	if whole {
 		beside, err := besideSegments(f, session)
@@ -237,7 +237,7 @@ func firstOpen(f disk.FS, session string) (uint32, error) {
 	return first, nil
 }
 
-func (u used) remove(f disk.FS) error {
+func (u removalCandidate) remove(f disk.FS) error {
 	if !u.last {
 		return f.Remove(filepath.Join(u.session, segmentName(u.no)))
 	}

@@ -30,7 +30,7 @@ func (s *Session) Wait(pos int64, limit time.Duration) bool {
 	if !s.running {
 		s.wait.Unlock()
 		losses, _ := s.sync()
-		s.tell(losses)
+		s.reportLosses(losses)
 		s.wait.Lock()
 		defer s.wait.Unlock()
 		return s.synced >= pos
@@ -97,7 +97,7 @@ func (s *Session) Run(ctx context.Context) error {
 			// has ended.
 			s.setRunning(false)
 			losses, err := s.sync()
-			s.tell(losses)
+			s.reportLosses(losses)
 			return err
 		case <-s.kick:
 		case <-s.due.C:
@@ -107,7 +107,7 @@ func (s *Session) Run(ctx context.Context) error {
 		if losses, _ := s.sync(); len(losses) > 0 {
 			// OnLoss may append, and so may wait for a sync.
 			s.setRunning(false)
-			s.tell(losses)
+			s.reportLosses(losses)
 			s.setRunning(true)
 		}
 	}
@@ -119,8 +119,8 @@ func (s *Session) setRunning(running bool) {
 	s.running = running
 }
 
-// tell calls OnLoss, with nothing locked.
-func (s *Session) tell(losses []Loss) {
+// reportLosses calls OnLoss, with nothing locked.
+func (s *Session) reportLosses(losses []Loss) {
 	for _, l := range losses {
 		s.log.Error("segment lost", zap.String("session", s.id), zap.Uint32("segment", l.Segment), zap.String("reason", l.Reason))
 		if s.c.OnLoss != nil {
@@ -396,7 +396,7 @@ func (s *Session) Close() error {
 	s.segmentAt = time.Time{} // this is the last attempt
 	s.mu.Unlock()
 	losses, err := s.sync()
-	s.tell(losses)
+	s.reportLosses(losses)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
