@@ -234,6 +234,58 @@ func TestBatchesAreCompressed(t *testing.T) {
 	}
 }
 
+// TestAllReplicasAcknowledge reads what a request asks for: an answer once all
+// in-sync replicas have the records.
+func TestAllReplicasAcknowledge(t *testing.T) {
+	c := fake(t)
+	acks := make(chan int16, 1)
+	c.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		acks <- r.(*kmsg.ProduceRequest).Acks
+		return nil, nil, false
+	})
+	p, _ := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+	if err := p.Write(t.Context(), "s", batch(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-acks; got != -1 {
+		t.Errorf("acks is %d, want -1", got)
+	}
+}
+
+// TestStalledSince logs a new problem at once, with the time since shipping
+// stalled and not since that problem began.
+func TestStalledSince(t *testing.T) {
+	c := fake(t)
+	answers := []*kerr.Error{kerr.RequestTimedOut, kerr.RequestTimedOut, kerr.NotEnoughReplicas}
+	c.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		if len(answers) == 0 {
+			return nil, nil, false
+		}
+		c.KeepControl()
+		request, topic, partition := r.(*kmsg.ProduceRequest), kmsg.NewProduceResponseTopic(), kmsg.NewProduceResponseTopicPartition()
+		partition.ErrorCode = answers[0].Code
+		answers = answers[1:]
+		topic.Topic, topic.TopicID, topic.Partitions = request.Topics[0].Topic, request.Topics[0].TopicID, []kmsg.ProduceResponseTopicPartition{partition}
+		response := request.ResponseKind().(*kmsg.ProduceResponse)
+		response.Topics = append(response.Topics, topic)
+		return response, nil, true
+	})
+	p, logs := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+	if err := p.Write(t.Context(), "s", batch(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	stalled := logs.FilterMessage("shipping stalled").All()
+	if len(stalled) != 2 {
+		t.Fatalf("%d problems are logged, want 2: %v", len(stalled), stalled)
+	}
+	if since := stalled[1].ContextMap()["since"]; since.(time.Duration) <= 0 {
+		t.Errorf("the second problem is logged as since %v, want since the first", since)
+	}
+	if n := logs.FilterMessage("shipping resumed").Len(); n != 1 {
+		t.Errorf("it is logged %d times that shipping resumed, want once", n)
+	}
+}
+
 // TestLeaderMoves writes on after the partition has gone to another broker.
 func TestLeaderMoves(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
