@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,39 +19,12 @@ import (
 )
 
 // cluster is the one broker of this package's tests.
-var cluster struct {
-	sync.Mutex
-	broker *kafkatest.Broker // guarded by Mutex
-	topics int
-}
-
-func broker(t *testing.T) *kafkatest.Broker {
-	t.Helper()
-	kafkatest.Require(t)
-	cluster.Lock()
-	defer cluster.Unlock()
-	if cluster.broker == nil {
-		b, err := kafkatest.Start(kafkatest.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cluster.broker = b
-	}
-	return cluster.broker
-}
+var cluster kafkatest.Shared
 
 // newTopic makes a topic of its own for a test.
 func newTopic(t *testing.T, partitions int) string {
 	t.Helper()
-	b := broker(t)
-	cluster.Lock()
-	cluster.topics++
-	name := fmt.Sprintf("collector-%d-%d", os.Getpid(), cluster.topics)
-	cluster.Unlock()
-	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: name, Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return cluster.NewTopic(t, kafkatest.Topic{Partitions: partitions})
 }
 
 // produce writes messages to their partitions by key.
@@ -60,7 +32,7 @@ func produce(t *testing.T, topic string, messages ...kafka.Message) {
 	t.Helper()
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
-	w := &kafka.Writer{Addr: kafka.TCP(broker(t).Addr), Topic: topic, Transport: transport, RequiredAcks: kafka.RequireAll,
+	w := &kafka.Writer{Addr: kafka.TCP(cluster.Broker(t).Addr), Topic: topic, Transport: transport, RequiredAcks: kafka.RequireAll,
 		Balancer: &kafka.RoundRobin{}, BatchTimeout: time.Millisecond, Compression: kafka.Lz4}
 	if err := w.WriteMessages(t.Context(), messages...); err != nil {
 		t.Fatal(err)
@@ -89,7 +61,7 @@ func join(t *testing.T, store Inserter, group string, topics ...string) *member 
 	t.Helper()
 	c, err := New(Config{
 		Store: store, Keep: 400 * 24 * time.Hour, BatchWait: 20 * time.Millisecond, BatchRows: 500,
-		Kafka: Kafka{Brokers: []string{broker(t).Addr}, Group: group, Topics: topics},
+		Kafka: Kafka{Brokers: []string{cluster.Broker(t).Addr}, Group: group, Topics: topics},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +143,7 @@ func TestKafka(t *testing.T) {
 // are read.
 func TestNoTopic(t *testing.T) {
 	name := fmt.Sprintf("late-%d", os.Getpid())
-	b := broker(t)
+	b := cluster.Broker(t)
 	store := newFakeStore()
 	m := join(t, store, name, name)
 	eventually(t, "the topic is missed", func() bool {
@@ -189,7 +161,7 @@ func TestNoTopic(t *testing.T) {
 // TestOneTopicMissing: the others are read while a topic does not exist, and
 // after one of them is deleted; once the topic exists, it is read too.
 func TestOneTopicMissing(t *testing.T) {
-	b := broker(t)
+	b := cluster.Broker(t)
 	there, deleted, late := newTopic(t, 2), newTopic(t, 1), fmt.Sprintf("second-%d", os.Getpid())
 	store := newFakeStore()
 	m := join(t, store, late, there, late, deleted)
@@ -338,7 +310,7 @@ func TestMessagesShareMemory(t *testing.T) {
 // 0, as retention does. kafka-go has no such call.
 func deleteRecords(t *testing.T, topic string, before int64) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(broker(t).Addr))
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.Broker(t).Addr))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func newClient(t *testing.T) *kafka.Client {
 	t.Helper()
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &kafka.Client{Addr: kafka.TCP(broker(t).Addr), Transport: transport, Timeout: time.Minute}
+	return &kafka.Client{Addr: kafka.TCP(cluster.Broker(t).Addr), Transport: transport, Timeout: time.Minute}
 }
 
 // groupIs reports whether a group is in a state, with so many members.

@@ -194,7 +194,7 @@ func (c *checker) check(cfg config) {
 	if cfg.group == "" {
 		c.Problem("kafka.group", "must not be empty")
 	}
-	if !identifier(cfg.database) {
+	if !clickhouse.IsIdentifier(cfg.database) {
 		c.Problem("clickhouse.database", "is %q, want 1 to 64 of A-Z a-z 0-9 _", cfg.database)
 	}
 	if cfg.deadTopic != "" {
@@ -229,12 +229,6 @@ func (c *checker) listen(cfg config) {
 	if c.Secret("local.password").Reveal() == "" && c.String("local.password_file") == "" {
 		c.Problem("local.listen", "needs local.password or local.password_file")
 	}
-}
-
-func identifier(s string) bool {
-	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
-		return r != '_' && !('0' <= r && r <= '9') && !('a' <= r|0x20 && r|0x20 <= 'z')
-	})
 }
 
 // topics are those to read.

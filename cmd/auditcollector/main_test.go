@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
@@ -30,29 +31,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns a path at which the test binary is this program. It is not a
-// symbolic link: the program starts its engine by the path that the system
-// reports for it, and at another name that would be the tests again.
-func program(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "auditcollector")
-	if err := os.Link(self, path); err == nil {
-		return path
-	}
-	binary, err := os.ReadFile(self) // the temporary directory is on another file system
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, binary, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // A home holds the files of one run of the program.
 type home struct {
 	exe, dir string
@@ -67,7 +45,7 @@ func newHome(t *testing.T) home {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return home{program(t), dir, []string{
+	return home{clitest.Program(t, "auditcollector"), dir, []string{
 		"HOME=" + dir, "XDG_STATE_HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TZ=UTC",
 		"AUDITCOLLECTOR_LOCAL_DIR=" + dir + "/local", "AUDITCOLLECTOR_LOCAL_LIBRARY=" + chdbtest.Library(t), "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0",
 		"AUDITCOLLECTOR_REVIEW_LISTEN=off",

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
@@ -73,7 +74,7 @@ func prepare(t *testing.T, s setup) *wrapped {
 	t.Helper()
 	w := &wrapped{t: t, proxy: s.proxy, spool: s.spool}
 	if w.proxy == "" {
-		w.proxy = program(t)
+		w.proxy = clitest.Program(t, "auditproxy")
 	}
 	dir := t.TempDir()
 	if w.spool == "" {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 )
 
@@ -167,7 +168,7 @@ func TestLastAnswer(t *testing.T) {
 	if soak() {
 		runs = 1000
 	}
-	proxy := program(t)
+	proxy := clitest.Program(t, "auditproxy")
 	for n := range runs {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			w := wrap(t, setup{proxy: proxy, server: []string{"-calls", "1"}})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
@@ -34,7 +35,7 @@ func TestProxyKills(t *testing.T) {
 	if soak() {
 		kills = 1000
 	}
-	seed, proxy := seed(t), program(t)
+	seed, proxy := seed(t), clitest.Program(t, "auditproxy")
 	var executed, unknown atomic.Int64
 	t.Run("group", func(t *testing.T) {
 		for worker := range 2 {

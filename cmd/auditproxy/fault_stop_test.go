@@ -5,6 +5,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"auditproxy/cmd/internal/cli/clitest"
 )
 
 // TestStopAtEveryOperation kills the proxy before, and for a write also in
@@ -12,7 +14,7 @@ import (
 // executed has a record, because its intent was written before.
 func TestStopAtEveryOperation(t *testing.T) {
 	t.Parallel()
-	proxy := program(t)
+	proxy := clitest.Program(t, "auditproxy")
 	// The number of operations differs a little from run to run: syncs run
 	// concurrently with the calls. So the end is where a session survives,
 	// twice.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/cmd/internal/cli/clitest"
+
 	"rsc.io/script"
 	"rsc.io/script/scripttest"
 )
@@ -37,30 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns a path at which the test binary is this program. It is not a
-// symbolic link: wrap writes the path that the system reports for the program.
-func program(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "auditproxy")
-	if err := os.Link(self, path); err == nil {
-		return path
-	}
-	binary, err := os.ReadFile(self) // the temporary directory is on another file system
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, binary, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func TestScript(t *testing.T) {
-	exe := program(t)
+	exe := clitest.Program(t, "auditproxy")
 	engine := &script.Engine{Cmds: scripttest.DefaultCmds(), Conds: scripttest.DefaultConds(), Quiet: !testing.Verbose()}
 	engine.Cmds["auditproxy"] = script.Program(exe, nil, ceiling)
 	engine.Cmds["feed"] = feed(exe)

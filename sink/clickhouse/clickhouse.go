@@ -64,10 +64,10 @@ func Open(c Config) (*DB, error) {
 	if len(c.Addrs) == 0 {
 		problems = append(problems, errors.New("there is no address"))
 	}
-	if !identifier(c.Database) {
+	if !IsIdentifier(c.Database) {
 		problems = append(problems, fmt.Errorf("database %q is not an identifier", c.Database))
 	}
-	if c.Cluster != "" && !identifier(c.Cluster) {
+	if c.Cluster != "" && !IsIdentifier(c.Cluster) {
 		problems = append(problems, fmt.Errorf("cluster %q is not an identifier", c.Cluster))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -129,7 +129,9 @@ func dialPlainly(ctx context.Context, id int, o *clickhouse.Options, dial clickh
 	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
 }
 
-func identifier(s string) bool {
+// IsIdentifier reports whether s can be the name of a database or cluster: up to
+// 64 letters, digits and underscores.
+func IsIdentifier(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '_' && !('0' <= r && r <= '9') && !('a' <= r|0x20 && r|0x20 <= 'z')
 	})

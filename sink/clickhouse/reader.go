@@ -12,7 +12,7 @@ import (
 // regardless of the user's rights, and see each record once. It does not
 // connect.
 func OpenReader(c Config) (driver.Conn, error) {
-	if len(c.Addrs) == 0 || !identifier(c.Database) {
+	if len(c.Addrs) == 0 || !IsIdentifier(c.Database) {
 		return nil, errors.New("configuring ClickHouse: want an address and a database")
 	}
 	o := c.options()

@@ -45,7 +45,7 @@ func TestNoAccess(t *testing.T) {
 			"Kafka does not take this user name and password"},
 		{"wrong CA", func(c *kafka.Config) { c.TLS = &tls.Config{} }, "the broker's certificate is not signed by an authority that is trusted here"},
 		{"wrong host", func(c *kafka.Config) { c.TLS.ServerName = "elsewhere.example" }, "the broker's certificate is for another host"},
-		{"TLS at a plain port", func(c *kafka.Config) { c.Brokers = []string{broker(t).Addr} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
+		{"TLS at a plain port", func(c *kafka.Config) { c.Brokers = []string{cluster.Broker(t).Addr} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
 		{"plain text at a TLS port", func(c *kafka.Config) { c.TLS = nil }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
 		{"no login", func(c *kafka.Config) { c.Login = kafka.Login{} }, "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"},
 		{"no topic", func(c *kafka.Config) { c.Topic = "absent" }, "the topic does not exist, and is not created here"},

@@ -4,71 +4,27 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"auditproxy/sink/kafka"
 	"auditproxy/sink/kafka/kafkatest"
 
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// cluster is the broker of this test binary: the first test that needs one
-// starts it, TestMain stops it.
-var cluster struct {
-	sync.Mutex
-	broker *kafkatest.Broker
-	topics int
-}
+// cluster is the broker of this test binary.
+var cluster = kafkatest.Shared{Config: kafkatest.Config{Secure: true}}
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if cluster.broker != nil {
-		if err := cluster.broker.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func broker(t *testing.T) *kafkatest.Broker {
-	t.Helper()
-	kafkatest.Require(t)
-	cluster.Lock()
-	defer cluster.Unlock()
-	if cluster.broker == nil {
-		b, err := kafkatest.Start(kafkatest.Config{Secure: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cluster.broker = b
-	}
-	return cluster.broker
-}
+func TestMain(m *testing.M) { os.Exit(cluster.Run(m)) }
 
 // newTopic makes a topic of its own for a test.
 func newTopic(t *testing.T, partitions int, settings map[string]string) string {
 	t.Helper()
-	b := broker(t)
-	cluster.Lock()
-	cluster.topics++
-	name := fmt.Sprintf("t%d", cluster.topics)
-	cluster.Unlock()
-	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: name, Partitions: partitions, Config: settings}); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	return cluster.NewTopic(t, kafkatest.Topic{Partitions: partitions, Config: settings})
 }
 
 // newProducer returns a producer, and what it logs.
@@ -77,7 +33,7 @@ func newProducer(t *testing.T, c kafka.Config) (*kafka.Producer, *observer.Obser
 	core, logs := observer.New(zapcore.DebugLevel)
 	c.Log = zap.New(core)
 	if c.Brokers == nil {
-		c.Brokers = []string{broker(t).Addr}
+		c.Brokers = []string{cluster.Broker(t).Addr}
 	}
 	c.Source = "/auditproxy/test"
 	p, err := kafka.New(c)
@@ -118,7 +74,7 @@ func values(t *testing.T, topic string) map[string][]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	messages, err := broker(t).Messages(ctx, topic)
+	messages, err := cluster.Broker(t).Messages(ctx, topic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +88,7 @@ func values(t *testing.T, topic string) map[string][]string {
 // trusted is TLS that trusts the broker, with a login.
 func trusted(t *testing.T) kafka.Access {
 	t.Helper()
-	b := broker(t)
+	b := cluster.Broker(t)
 	pem, err := os.ReadFile(b.CAFile)
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	messages, err := broker(t).Messages(t.Context(), topic)
+	messages, err := cluster.Broker(t).Messages(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestBrokerKilled(t *testing.T) {
 	for range sessions * batches / 4 {
 		<-begun
 	}
-	b := broker(t)
+	b := cluster.Broker(t)
 	b.Kill()
 	waitFor(t, logs, "no broker can be reached")
 	if err := b.Start(); err != nil {

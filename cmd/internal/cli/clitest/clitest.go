@@ -1,10 +1,11 @@
-// Package clitest checks a program's help and its configuration page against
-// its keys.
+// Package clitest helps the tests of the programs: it checks their help and
+// configuration pages against their keys, and makes a program of a test binary.
 package clitest
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -90,4 +91,27 @@ func table(program string, keys []cli.Key) string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// Program returns a path at which the test binary is called name. It is not a
+// symbolic link: the programs use the path that the system reports for them, and
+// at another name that would be the tests again.
+func Program(t *testing.T, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.Link(self, path); err == nil {
+		return path
+	}
+	binary, err := os.ReadFile(self) // the temporary directory is on another file system
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, binary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
