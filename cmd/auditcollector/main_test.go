@@ -31,6 +31,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// program returns a path at which the test binary is this program.
+func program(t *testing.T) string {
+	t.Helper()
+	return clitest.Program(t, "auditcollector")
+}
+
 // A home holds the files of one run of the program.
 type home struct {
 	exe, dir string
@@ -45,7 +51,7 @@ func newHome(t *testing.T) home {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return home{clitest.Program(t, "auditcollector"), dir, []string{
+	return home{program(t), dir, []string{
 		"HOME=" + dir, "XDG_STATE_HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TZ=UTC",
 		"AUDITCOLLECTOR_LOCAL_DIR=" + dir + "/local", "AUDITCOLLECTOR_LOCAL_LIBRARY=" + chdbtest.Library(t), "AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0",
 		"AUDITCOLLECTOR_REVIEW_LISTEN=off",

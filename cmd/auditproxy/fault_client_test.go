@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
@@ -74,7 +73,7 @@ func prepare(t *testing.T, s setup) *wrapped {
 	t.Helper()
 	w := &wrapped{t: t, proxy: s.proxy, spool: s.spool}
 	if w.proxy == "" {
-		w.proxy = clitest.Program(t, "auditproxy")
+		w.proxy = program(t)
 	}
 	dir := t.TempDir()
 	if w.spool == "" {

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 )
 
@@ -168,7 +167,7 @@ func TestLastAnswer(t *testing.T) {
 	if soak() {
 		runs = 1000
 	}
-	proxy := clitest.Program(t, "auditproxy")
+	proxy := program(t)
 	for n := range runs {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			w := wrap(t, setup{proxy: proxy, server: []string{"-calls", "1"}})

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
@@ -35,7 +34,7 @@ func TestProxyKills(t *testing.T) {
 	if soak() {
 		kills = 1000
 	}
-	seed, proxy := seed(t), clitest.Program(t, "auditproxy")
+	seed, proxy := seed(t), program(t)
 	var executed, unknown atomic.Int64
 	t.Run("group", func(t *testing.T) {
 		for worker := range 2 {

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"auditproxy/cmd/internal/cli/clitest"
 )
 
 // TestStopAtEveryOperation kills the proxy before, and for a write also in
@@ -14,7 +12,7 @@ import (
 // executed has a record, because its intent was written before.
 func TestStopAtEveryOperation(t *testing.T) {
 	t.Parallel()
-	proxy := clitest.Program(t, "auditproxy")
+	proxy := program(t)
 	// The number of operations differs a little from run to run: syncs run
 	// concurrently with the calls. So the end is where a session survives,
 	// twice.

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 
 	"golang.org/x/sys/unix"
@@ -77,7 +76,7 @@ func (l *limited) executed() (ids []int) {
 // no minute an eleventh call of it is executed, and never another tool.
 func TestTenSendsAMinute(t *testing.T) {
 	t.Parallel()
-	proxy := clitest.Program(t, "auditproxy")
+	proxy := program(t)
 	rounds := 4
 	if soak() {
 		rounds = 60
@@ -162,7 +161,7 @@ func (l *limited) check(exact bool) {
 // in the answer and in the record.
 func TestCounterUnusable(t *testing.T) {
 	t.Parallel()
-	proxy := clitest.Program(t, "auditproxy")
+	proxy := program(t)
 	for _, tt := range []struct {
 		name, reason string
 		harm         func(t *testing.T, dir, file string)

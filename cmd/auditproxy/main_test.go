@@ -39,8 +39,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// program returns a path at which the test binary is this program.
+func program(t *testing.T) string {
+	t.Helper()
+	return clitest.Program(t, "auditproxy")
+}
+
 func TestScript(t *testing.T) {
-	exe := clitest.Program(t, "auditproxy")
+	exe := program(t)
 	engine := &script.Engine{Cmds: scripttest.DefaultCmds(), Conds: scripttest.DefaultConds(), Quiet: !testing.Verbose()}
 	engine.Cmds["auditproxy"] = script.Program(exe, nil, ceiling)
 	engine.Cmds["feed"] = feed(exe)

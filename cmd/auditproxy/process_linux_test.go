@@ -9,14 +9,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"auditproxy/cmd/internal/cli/clitest"
 )
 
 // TestMemoryIsHidden asks the server for the owner of the proxy's memory: that
 // of a process that others of the same user cannot read is root.
 func TestMemoryIsHidden(t *testing.T) {
-	exe := clitest.Program(t, "auditproxy")
+	exe := program(t)
 	dir := t.TempDir()
 	cmd := exec.Command(exe, "--", "sh", "-c", "stat -c 'owner %u' /proc/$PPID/mem >&2")
 	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, dir

@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"auditproxy/cmd/internal/cli/clitest"
 )
 
 // documents are the pages whose commands are run, from the repository's root.
@@ -32,7 +30,7 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := filepath.Dir(clitest.Program(t, "auditproxy"))
+	bin := filepath.Dir(program(t))
 	if err := os.WriteFile(filepath.Join(bin, "libtmux-mcp"), []byte("#!/bin/sh\nexec cat\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}

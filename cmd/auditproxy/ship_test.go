@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/kafka/kafkatest"
 	"auditproxy/sink/spool"
@@ -42,7 +41,7 @@ func TestShip(t *testing.T) {
 		"BadLines":      (*shipping).testBadLines,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shipping{T: t, broker: broker, proxy: clitest.Program(t, "auditproxy"), spool: filepath.Join(t.TempDir(), "spool"), topic: "topic-" + name}
+			s := &shipping{T: t, broker: broker, proxy: program(t), spool: filepath.Join(t.TempDir(), "spool"), topic: "topic-" + name}
 			s.createTopic(nil)
 			test(s)
 		})
