@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unsafe"
 
 	"go.uber.org/zap"
 
@@ -93,8 +95,8 @@ func (p *Proxy) SetGate(g Gate) error {
 }
 
 // PolicyFailed records that a policy could not be loaded again; the one before
-// stays in force. detail has nothing of the policy's text. It may be called at
-// any time.
+// stays in force. detail may quote the policy, and is redacted. It may be called
+// at any time.
 func (p *Proxy) PolicyFailed(source, detail string) {
 	p.s.tellPolicy(func(g *gate) audit.Policy {
 		was := audit.Policy{Source: source, Event: "reload_failed", Detail: detail}
@@ -146,6 +148,7 @@ func (c *clientSide) riskTool(name string) *risk.Tool {
 	}
 	t := c.riskTools[name]
 	if t == nil {
+		name = strings.Clone(name) // it may alias the window
 		if t = c.s.definedTool(c.gate.Risk, name); t == nil {
 			t = c.gate.Risk.Tool(name, nil)
 		}
@@ -314,14 +317,22 @@ func (c *clientSide) submit(of *call, name string, args []byte, found *risk.Resu
 	if !bytes.Contains(args, []byte("operations")) && bytes.IndexByte(args, '\\') < 0 {
 		return // only an escape can hide the name
 	}
-	// Arguments that are not strict JSON are ambiguous, and refused.
-	ops := audit.Operations(&audit.Record{Kind: audit.KindCall, Args: audit.JSON(args)})
-	for i := range ops[1:] {
-		op := &ops[1+i]
+	// Arguments that are not strict JSON are ambiguous, and refused. The strings
+	// alias the window, which outlasts the decision.
+	ops, more := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(c.asked.calls), 1))
+	if more {
+		c.refuse(ruleOversize, "It is too large to be decided.")
+		return
+	}
+	for i := range ops {
+		op := &ops[i]
 		t := c.riskTool(op.Tool)
-		c.submit(of, op.Tool, []byte(op.Args), &risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, true)
+		c.submit(of, op.Tool, unsafe.Slice(unsafe.StringData(string(op.Args)), len(op.Args)), &risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, true)
 	}
 }
+
+// maxOperations is how many operations of one frame are decided about.
+const maxOperations = 4096
 
 // decide decides about the calls of a frame, which are items, and refuses the
 // frame unless the policy allows all of them. rest means that the frame is of a
@@ -362,6 +373,8 @@ func (c *clientSide) decide(f *wire.Frame, items []item, rest bool, now time.Tim
 		}
 	}
 	a.last = *d
+	clear(a.calls) // of what aliases the window
+	clear(a.decisions)
 	a.calls, a.of, a.decisions, a.refused = a.calls[:0], a.of[:0], a.decisions[:0], policy.Decision{}
 }
 

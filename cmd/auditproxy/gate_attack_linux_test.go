@@ -151,6 +151,30 @@ func TestMixedBatches(t *testing.T) {
 	}
 }
 
+// TestManyOperations sends calls with as many operations as are decided about, and
+// with as many as fit into a line: those are refused, in little memory.
+func TestManyOperations(t *testing.T) {
+	t.Parallel()
+	w := wrap(t, setup{proxy: shipped(t), argv: []string{"cat"}, flags: underPolicy(t, `{"version":"1","default":"deny","tools":{"work_1":{"limits":[{"counter":"c","window":"day","max":5000,"scope":"session"}]}}}`)})
+	for _, n := range []int{4000, 4096, 1_100_000} {
+		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work_1","arguments":{"operations":[` +
+			strings.Repeat(`{"tool":"work_1"},`, n-1) + `{"tool":"work_1"}]}}}` + "\n"
+		if n > 1_000_000 {
+			line = strings.ReplaceAll(line, "work_1", "a")
+		}
+		go w.send([]byte(line))
+		got, err := w.out.ReadString('\n')
+		must(t, err)
+		if passed := got == line; passed != (n == 4000) || !passed && !strings.Contains(got, "It is too large to be decided.") {
+			t.Errorf("the call with %d operations: %.300s", n, got)
+		}
+	}
+	if rss := procStatus(t, w, "VmHWM"); rss > 96*1024 {
+		t.Errorf("%d KiB of memory, want at most 96 MiB", rss)
+	}
+	w.end()
+}
+
 // TestDeniedOnAFullDisk fills the spool's disk: what the policy denies is not
 // executed, also where calls that cannot be recorded are let through.
 func TestDeniedOnAFullDisk(t *testing.T) {

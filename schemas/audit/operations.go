@@ -45,6 +45,14 @@ func Operations(r *Record) []Operation {
 	return ops
 }
 
+// InnerOperations lists the operations in the arguments of a call, the first most
+// of them in the order in which they end, if there are more. They alias args.
+func InnerOperations(args JSON, most int) (ops []Operation, more bool) {
+	w := operationWalk{b: jsontext.Strict(args), most: most}
+	w.value(w.b.Start(), 0, false)
+	return w.ops, w.more
+}
+
 // appendInner appends the operations in args.
 func appendInner(ops []Operation, args JSON, method string) []Operation {
 	// Only an escape can hide the name from the first look.
@@ -63,6 +71,8 @@ type operationWalk struct {
 	method string
 	path   []byte // of the value at hand
 	ops    []Operation
+	most   int  // of ops; 0: any number
+	more   bool // there are more, and the walk has ended
 }
 
 // value walks the value at b[i] and returns the index after it, or -1. listed
@@ -135,6 +145,10 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		i, more = w.b.Next(i, '}')
 	}
 	if i < 0 {
+		return -1
+	}
+	if w.most > 0 && len(w.ops)+len(tools) > w.most {
+		w.more = true
 		return -1
 	}
 	w.path = w.path[:stem]
