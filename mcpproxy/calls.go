@@ -19,7 +19,7 @@ type call struct {
 
 	cancelled time.Time // when the client asked to, zero if it did not
 	interim   bool      // an open record was written
-	firstPage bool      // a tools/list without cursor
+	cursor    string    // of a tools/list, "" for its first page; see cursorOf
 	part      bool      // an oversize call whose end is still to come
 	nameless  bool      // in the table under noID alone
 	early     *early    // the answer to a part of it, nil for none

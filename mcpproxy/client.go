@@ -313,8 +313,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 			it.call.rec.Client = c.s.peer(wire.Member(m.Meta, metaClientInfo))
 		}
 	case listTools:
-		cursor := wire.Member(m.Params, "cursor")
-		it.call.firstPage = cursor == nil || string(cursor) == "null"
+		it.call.cursor = cursorOf(wire.Member(m.Params, "cursor"))
 	}
 	c.items = append(c.items, it)
 }

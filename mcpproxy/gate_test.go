@@ -60,7 +60,7 @@ func TestRiskOfAToolFollowsItsListing(t *testing.T) {
 	list := func(definition string) {
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
-		c.s.learn(&call{class: listTools, firstPage: true}, &wire.Answer{Raw: []byte(`{"result":{"tools":[` + definition + `]}}`)}, time.Now())
+		c.s.learn(&call{class: listTools}, &wire.Answer{Raw: []byte(`{"result":{"tools":[` + definition + `]}}`)}, time.Now())
 	}
 	check := func(when string, want risk.Category) {
 		t.Helper()

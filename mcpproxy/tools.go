@@ -35,6 +35,8 @@ type tools struct {
 	bytes    int                    // of byRaw, see maxToolBytes
 	rawBytes int                    // of the definitions in byRaw
 	page     int                    // counts complete listings; a tool of an older one is gone
+	next     string                 // the cursor of the page after the last one read, "" for none
+	skipped  bool                   // a page of the listing under way
 	fresh    []*definition          // in byRaw and not in the journal as they are now
 	full     bool                   // a definition had no room in byRaw
 }
@@ -102,17 +104,38 @@ func (d *definition) appendLine(dst []byte) []byte {
 	return audit.AppendTool(dst, &audit.Record{Tool: d.name, Tier: d.tier, Annotations: d.annotations, ToolHash: d.hash})
 }
 
-// read adds one page of a listing. first means that the request had no cursor.
-func (t *tools) read(red *redact.Redactor, result []byte, first bool) {
-	if first {
+// longCursor stands for all cursors that are too long to be kept.
+const longCursor = "long"
+
+// cursorOf returns a cursor of a listing by its literal, "" for none.
+func cursorOf(literal []byte) string {
+	switch {
+	case len(literal) == 0 || string(literal) == "null":
+		return ""
+	case len(literal) > 1<<10:
+		return longCursor
+	case literal[0] == '"':
+		return string(jsontext.AppendUnquote([]byte{'"'}, literal))
+	}
+	return string(literal)
+}
+
+// read adds the page of a listing that a cursor asked for. Tools that a listing
+// leaves out are forgotten if its pages were read one after the other: a client
+// that skips one must not make what it defines unknown.
+func (t *tools) read(red *redact.Redactor, result []byte, cursor string) {
+	if cursor == "" {
 		t.page++
+		t.skipped = false
+	} else if cursor != t.next || cursor == longCursor {
+		t.skipped = true
 	}
 	for tool := range jsontext.Lenient(wire.Member(result, "tools")).Elements() {
 		if name := wire.Member(tool, "name"); name != nil {
 			t.learn(red, string(jsontext.AppendUnquote(nil, name)), tool)
 		}
 	}
-	if next := wire.Member(result, "nextCursor"); next != nil && string(next) != "null" {
+	if t.next = cursorOf(wire.Member(result, "nextCursor")); t.next != "" || t.skipped {
 		return
 	}
 	for name, d := range t.byRaw {
@@ -229,9 +252,9 @@ func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
 	if result == nil {
 		return
 	}
-	if c.class == listTools {
+	if list := wire.Member(result, "tools"); c.class == listTools && len(list) > 0 && list[0] == '[' {
 		told := s.tools.full
-		if s.tools.read(s.red, result, c.firstPage); s.tools.full && !told {
+		if s.tools.read(s.red, result, c.cursor); s.tools.full && !told {
 			// Once per session: it explains what its calls lack.
 			r := s.record(audit.KindAnomaly, now)
 			r.At, r.Bytes, r.Anomalies = a.Off, a.Bytes, []string{"tools_dropped"}

@@ -24,7 +24,7 @@ func TestMoreToolsThanAreKept(t *testing.T) {
 	for _, tier := range []string{"readonly", "destructive"} {
 		tools := &c.s.tools
 		tools.told(len(tools.fresh))
-		if tools.read(c.s.red, listing(tier), true); len(tools.fresh) != maxTools {
+		if tools.read(c.s.red, listing(tier), ""); len(tools.fresh) != maxTools {
 			t.Errorf("%d new definitions of tools that are %s now, want %d", len(tools.fresh), tier, maxTools)
 		}
 		if len(tools.byRaw) != maxTools {
@@ -42,7 +42,7 @@ func TestToolsInLenientJSON(t *testing.T) {
 	c, _ := testSession(t)
 	tools := &c.s.tools
 	tools.read(c.s.red, []byte(`{"tools":[{"name":"a","inputSchema":{"default":NaN}},`+
-		`{"name":"b","_meta":{"fastmcp":{"tags":["readonly","destructive",]}}},]}`), true)
+		`{"name":"b","_meta":{"fastmcp":{"tags":["readonly","destructive",]}}},]}`), "")
 	if tools.byRaw["a"] == nil || tools.byRaw["b"] == nil || tools.byRaw["b"].tier != "destructive" {
 		t.Errorf("tools %v, want a, and b that is destructive", tools.byRaw)
 	}
@@ -77,4 +77,53 @@ func TestDroppedToolsAreTold(t *testing.T) {
 		t.Errorf("dropped tools are told %d times, want once", told)
 	}
 	dense(t, records)
+}
+
+// A page that a client skips, or asks for in another order, makes no tool of the
+// others unknown. A listing that was read whole does.
+func TestSkippedPagesAreKept(t *testing.T) {
+	c, _ := testSession(t)
+	page := func(tool, next string) []byte {
+		if next == "" {
+			return []byte(`{"tools":[{"name":"` + tool + `"}]}`)
+		}
+		return []byte(`{"tools":[{"name":"` + tool + `"}],"nextCursor":"` + next + `"}`)
+	}
+	long := strings.Repeat("x", 2000)
+	first, second, third := page("a", "two"), page("b", "three"), page("c", "")
+	for _, tt := range []struct {
+		name  string
+		reads func(tools *tools)
+		known bool // the tool of the second page, that was read before
+	}{
+		{"the second left out", func(tools *tools) {
+			tools.read(c.s.red, first, "")
+			tools.read(c.s.red, third, cursorOf([]byte(`"three"`)))
+		}, true},
+		{"another cursor", func(tools *tools) {
+			tools.read(c.s.red, first, "")
+			tools.read(c.s.red, third, cursorOf([]byte(`2`)))
+		}, true},
+		{"cursors that are too long", func(tools *tools) {
+			tools.read(c.s.red, page("a", long), "")
+			tools.read(c.s.red, third, cursorOf([]byte(`"`+long+`y"`)))
+		}, true},
+		{"all in order", func(tools *tools) {
+			tools.read(c.s.red, first, "")
+			tools.read(c.s.red, page("d", "three"), cursorOf([]byte(`"t\u0077o"`)))
+			tools.read(c.s.red, third, cursorOf([]byte(`"three"`)))
+		}, false},
+		{"one page", func(tools *tools) { tools.read(c.s.red, third, "") }, false},
+	} {
+		tools := newTools(nil)
+		tools.read(c.s.red, first, "")
+		tools.read(c.s.red, second, cursorOf([]byte(`"two"`)))
+		tools.read(c.s.red, third, cursorOf([]byte(`"three"`)))
+		if len(tools.byRaw) != 3 {
+			t.Fatalf("%d tools after a whole listing", len(tools.byRaw))
+		}
+		if tt.reads(&tools); (tools.byRaw["b"] != nil) != tt.known {
+			t.Errorf("%s: the tool of the second page is known: %t, want %t", tt.name, !tt.known, tt.known)
+		}
+	}
 }
