@@ -354,7 +354,8 @@ func (c *clientSide) earlier(m *wire.Message) (b begun, line int, found bool) {
 // may read it as one.
 func (c *clientSide) classOf(m *wire.Message) class {
 	for i := range m.Candidates {
-		if c.methods.of(m.Candidates[i].Method).class == recorded {
+		cl := c.methods.of(m.Candidates[i].Method).class
+		if cl == recorded || cl == listTools && c.gate.hides() { // its answer could not be found, see edit
 			return recorded
 		}
 	}
