@@ -51,7 +51,7 @@ func (w *wrapped) checkDecided(tr *trail) {
 // recorded, and the memory stays.
 func TestManyDeniedCalls(t *testing.T) {
 	t.Parallel()
-	calls := 5_000
+	calls := 2_000
 	if soak() {
 		calls = 100_000
 	}
