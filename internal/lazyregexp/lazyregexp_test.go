@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,28 @@ func TestUse(t *testing.T) {
 	}
 	if got := r.FindStringSubmatch("ab"); len(got) != 2 || got[1] != "a" {
 		t.Errorf("FindStringSubmatch: %q", got)
+	}
+}
+
+// TestNeeds checks the texts that each match must have.
+func TestNeeds(t *testing.T) {
+	for pattern, want := range map[string][]string{
+		`abc`:                         {"abc"},
+		`(?i)AbC`:                     {"abc"},
+		`\babc\b.*\bde\b`:             {"abc"},
+		`a(?:bc|d)e`:                  {"abce", "ade"},
+		`remove(?:All|Sync)?`:         {"remove", "removeall", "removesync"},
+		`x(?:ab)+y|[0-9]+zz`:          {"ab", "zz"},
+		`\b(?:os|fs)\s*\.(?:rm|mv)\b`: {".mv", ".rm"},
+		`a*`:                          nil,
+		`abc|\d`:                      nil,
+		`ä`:                           nil,
+		`(?i)kill`:                    {"kill"},
+		`[abc]d{2,}`:                  {"d"},
+	} {
+		if got := lazyregexp.New(pattern).Needs(); !slices.Equal(got, want) {
+			t.Errorf("%s needs %q, want %q", pattern, got, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"auditproxy/mcpproxy/risk/command"
 	"auditproxy/mcpproxy/risk/detector"
 )
 
@@ -27,7 +28,7 @@ func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Too
 	if w == nil {
 		w = new(walk)
 	}
-	w.a, w.tool, w.b, w.lookups, w.parses = a, tool, arguments, maxLookups, maxParses
+	w.a, w.tool, w.b, w.lookups, w.budget = a, tool, arguments, maxLookups, command.Budget
 	w.result = Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}
 	i := w.b.Start(0)
 	if i == len(w.b) || w.b[i] == '{' || string(w.b[i:max(i, w.b.Scalar(i))]) == "null" {

@@ -14,15 +14,13 @@ import (
 // Bounds of what is read. Servers have lower ones, or nobody needs more; beyond
 // them the arguments are opaque.
 const (
-	maxLevels  = 256       // of arguments
-	maxBatches = 4         // of operations inside each other
-	maxEncoded = 2         // of JSON in strings inside each other
-	maxTools   = 4         // of one item, and programs and lists of arguments of one object
-	maxList    = 64 << 10  // bytes of a list in a string
-	maxParses  = 256       // commands that are parsed
-	maxParsed  = 128 << 10 // bytes of them
-	maxJoined  = 8 << 10   // bytes of a command that is a list
-	maxLookups = 40        // paths that are made, see walk.found
+	maxLevels  = 256      // of arguments
+	maxBatches = 4        // of operations inside each other
+	maxEncoded = 2        // of JSON in strings inside each other
+	maxTools   = 4        // of one item, and programs and lists of arguments of one object
+	maxList    = 64 << 10 // bytes of a list in a string
+	maxJoined  = 8 << 10  // bytes of a command that is a list
+	maxLookups = 40       // paths that are made, see walk.found
 )
 
 // A walk reads the arguments of one call. It is reused.
@@ -37,8 +35,7 @@ type walk struct {
 	batches int
 	encoded int
 	lookups int    // left
-	parses  int    // left
-	parsed  int    // bytes
+	budget  int    // left, for commands
 	spare   []byte // decoded text
 	used    int    // of spare, at most so far
 	names   []byte // a decoded name
@@ -69,7 +66,7 @@ func (w *walk) clear() {
 	clear(w.path[:w.deepest])
 	w.files.Clear()
 	w.a, w.tool, w.b, w.last, w.result = nil, nil, nil, nil, Result{}
-	w.depth, w.deepest, w.batches, w.encoded, w.used, w.parsed = 0, 0, 0, 0, 0, 0
+	w.depth, w.deepest, w.batches, w.encoded, w.used = 0, 0, 0, 0, 0
 }
 
 // found adds detections at the current path.

@@ -425,8 +425,8 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 }
 
-// command judges a text that a shell runs, of at most longest bytes. Parsing
-// takes much longer than reading, so a call has so much parsed, and no more.
+// command judges a text that a shell runs, of at most longest bytes. Following a
+// text takes much longer than reading it, so the texts of a call have one budget.
 func (w *walk) command(text string, longest int) {
 	if !command.Matters(text) {
 		if d := w.a.commands.Match(text); d != 0 {
@@ -434,13 +434,13 @@ func (w *walk) command(text string, longest int) {
 		}
 		return
 	}
-	w.parses--
-	w.parsed += len(text)
-	if w.parses < 0 || w.parsed > maxParsed || len(text) > longest {
+	if len(text) > longest {
 		w.found(detector.Opaque)
 		return
 	}
-	if d := w.a.commands.Detect(text); d != 0 {
+	d, left := w.a.commands.Detect(text, w.budget)
+	w.budget = left
+	if d != 0 {
 		w.found(d)
 	}
 }

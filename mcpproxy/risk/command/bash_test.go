@@ -60,7 +60,7 @@ func TestBash(t *testing.T) {
 		cancel()
 		for i, text := range texts {
 			log, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint(i), ".log"))
-			found := c.Detect(text)
+			found := does(c, text)
 			harm := false
 			for call := range bytes.SplitSeq(bytes.TrimSuffix(log, []byte("\x01")), []byte("\x01")) {
 				argv := strings.Split(strings.TrimSuffix(string(call), "\x00"), "\x00")
@@ -78,7 +78,7 @@ func TestBash(t *testing.T) {
 		w := spell(r, pick(r, harmfulCommands))
 		text := strings.ReplaceAll(pick(r, []string{"echo Q", ": Q", "x=Q", "true # T", "grep Q f", "printf '%s\\n' Q", "cat <<'EOF'\nT\nEOF", "git commit -m Q", "echo Q > notes", "[ Q = x ]"}), "Q", quoteWord(r, w, true))
 		text = strings.ReplaceAll(text, "T", strings.ReplaceAll(w, "\n", " "))
-		if found := c.Detect(text); found != 0 {
+		if found := does(c, text); found != 0 {
 			quoted++
 			t.Logf("%v in quoted text %q", found.Words(), text)
 		}

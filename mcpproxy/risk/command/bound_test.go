@@ -12,7 +12,7 @@ import (
 
 // judgeAll judges the text without the gate and without catching a panic.
 func judgeAll(text string) detector.Set {
-	found, _ := shell.New(programs{}).Judge(text)
+	found, _ := shell.New(programs{}).Judge(text, Budget)
 	return found
 }
 
@@ -32,6 +32,18 @@ func hostile() map[string]string {
 	texts["nested calls"] = strings.Repeat("f() { g; g; g; g; }; ", 200) + "g() { h; h; h; h; }; h() { i; i; i; i; }; i() { rm $1; $1; }; f; f; f; f; f"
 	texts["nested texts"] = strings.Repeat("x='$x; $x; eval \"$x; $x\"'; ", 100) + "eval \"$x\""
 	texts["long value"] = "x=" + strings.Repeat("rm ", 1300) + "; " + strings.Repeat("$x; ", 1000)
+	for name, unit := range map[string]string{
+		"code without calls": "for line in lines: print(line.strip())\n", "code with needed words": "kill it, exec system open( .remove unlink\n", "code on one line": "unlink kill exec ",
+	} {
+		texts[name] = "python3 -c '" + strings.Repeat(unit, (shell.MaxText-16)/len(unit)) + "'"
+	}
+	texts["wildcards"] = "eval '" + strings.Repeat("?", shell.MaxText-16) + "'"
+	texts["redirections"] = strings.Repeat(">", shell.MaxText)
+	texts["outputs"] = strings.Repeat("echo > x ", shell.MaxText/9)
+	texts["patterns"] = strings.Repeat("eval? ", shell.MaxText/6)
+	texts["stars"] = "sudo " + strings.Repeat("*?", shell.MaxText/2-16)
+	texts["powershell"] = "powershell -c '" + strings.Repeat("git x;", shell.MaxText/8) + "'"
+	texts["credentials"] = strings.Repeat("head ~/.aws/credentials ", shell.MaxText/24)
 	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
 	return texts
 }
@@ -40,7 +52,7 @@ func hostile() map[string]string {
 func TestHostileTextIsBounded(t *testing.T) {
 	for name, text := range hostile() {
 		start := time.Now()
-		_, left := shell.New(programs{}).Judge(text)
+		_, left := shell.New(programs{}).Judge(text, Budget)
 		t.Logf("%s: %v, budget left %d", name, time.Since(start), left)
 		if left < -5*shell.MaxText {
 			t.Errorf("%s: %d beyond the budget", name, -left)
@@ -68,7 +80,7 @@ func benchmarkText(b *testing.B, text string) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		c.Detect(text)
+		does(c, text)
 	}
 }
 
@@ -82,7 +94,7 @@ func FuzzCommand(f *testing.F) {
 		if len(text) > shell.MaxText-16 {
 			return
 		}
-		if _, left := shell.New(programs{}).Judge(text); left < -5*shell.MaxText {
+		if _, left := shell.New(programs{}).Judge(text, Budget); left < -5*shell.MaxText {
 			t.Errorf("%d beyond the budget", -left)
 		}
 		if judgeAll("rm -rf x\n"+text) == 0 {
@@ -91,7 +103,7 @@ func FuzzCommand(f *testing.F) {
 		if strings.HasPrefix(text, "\x15") || strings.HasPrefix(text, "\b") || strings.HasPrefix(text, "\x7f") {
 			return
 		}
-		if trigger.Scan(text)&trigger.Word != 0 && len(text) > shell.MaxText && New(nil).Detect(text)&detector.Opaque == 0 {
+		if trigger.Scan(text)&trigger.Word != 0 && len(text) > shell.MaxText && does(New(nil), text)&detector.Opaque == 0 {
 			t.Error("a text that is too long is not opaque")
 		}
 	})

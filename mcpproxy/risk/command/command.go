@@ -50,15 +50,19 @@ func New(patterns []*regexp.Regexp) *Detector { return &Detector{patterns: patte
 // other, Detect returns what Match does.
 func Matters(text string) bool { return trigger.Scan(text) != 0 }
 
-// Detect returns what a text does if a shell runs it. What it cannot read is
-// Opaque if it has anything that matters.
-func (d *Detector) Detect(text string) (found detector.Set) {
+// Budget is what the texts of one call may cost together: 5 ms or less. A text
+// that costs more is Opaque.
+const Budget = shell.Budget
+
+// Detect returns what a text does if a shell runs it, and what it leaves of a
+// budget. What it cannot read is Opaque if it has anything that matters.
+func (d *Detector) Detect(text string, budget int) (found detector.Set, left int) {
 	found = d.Match(text)
 	if !Matters(text) {
-		return found
+		return found, budget
 	}
-	if len(text) > shell.MaxText {
-		return found | detector.Opaque
+	if len(text) > shell.MaxText || budget <= 0 {
+		return found | detector.Opaque, budget
 	}
 	sh, _ := d.shells.Get().(*shell.Shell)
 	if sh == nil {
@@ -68,12 +72,12 @@ func (d *Detector) Detect(text string) (found detector.Set) {
 	// proxy. The shell that panicked is not used again.
 	defer func() {
 		if recover() != nil {
-			found |= detector.Opaque
+			found, left = found|detector.Opaque, 0
 		}
 	}()
-	does, _ := sh.Judge(text)
+	does, left := sh.Judge(text, budget)
 	d.shells.Put(sh)
-	return found | does
+	return found | does, left
 }
 
 // Match returns CommandPattern if one of the operator's patterns matches a text.

@@ -10,6 +10,9 @@ import (
 
 // filter judges programs that read files and print something made of them.
 func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.Stream {
+	if !s.Spend(40 + 8*len(args)) {
+		return shell.Anything
+	}
 	pattern := shell.OneOf(name, "grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "jq", "yq", "tr")
 	short, long := "", ""
 	switch name {
@@ -134,6 +137,9 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 
 // sedScript judges the commands of sed that run or empty something.
 func (s rules) sedScript(script string, p *shell.Flags) {
+	if !s.Spend(4 * len(script)) {
+		return
+	}
 	inPlace := p.Has("i", "in-place")
 	if inPlace {
 		for _, a := range p.Args {

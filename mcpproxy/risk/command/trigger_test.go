@@ -23,7 +23,7 @@ func TestGateHidesNothing(t *testing.T) {
 		cases = append(cases, commandVector{Command: generate(r)})
 	}
 	for _, v := range cases {
-		if with, without := c.Detect(v.Command), judgeAll(v.Command); with != without {
+		if with, without := does(c, v.Command), judgeAll(v.Command); with != without {
 			t.Errorf("with the gate %v, without it %v: %q", with.Words(), without.Words(), v.Command)
 		}
 	}
@@ -94,13 +94,21 @@ func TestCommandNamesAreTriggers(t *testing.T) {
 	}
 }
 
+// TestScanIsLinear reads texts for which a scan that looks ahead for each byte
+// would take an hour.
+func TestScanIsLinear(t *testing.T) {
+	for _, unit := range []string{">", "> ", "<", "{", "'", "a>", "\\", "(", "=", "! "} {
+		trigger.Scan(strings.Repeat(unit, 1<<20/len(unit)))
+	}
+}
+
 func TestOrdinaryTextCostsNothing(t *testing.T) {
 	c := New(nil)
 	for _, text := range []string{
 		"ls -la", "C-c", "Enter", "q", "pwd", "cd ..", "echo hello", "git status", "git diff --stat", "cat README.md | head -20", "go build ./...", "pytest -q tests/unit",
 		"grep -rn 'func main' .", "ls missing 2>/dev/null", "ps aux 2>&1", "y", "The tests pass, and the parser handles the empty list.",
 	} {
-		if n := testing.AllocsPerRun(10, func() { c.Detect(text) }); n != 0 {
+		if n := testing.AllocsPerRun(10, func() { does(c, text) }); n != 0 {
 			t.Errorf("%q costs %v allocations", text, n)
 		}
 	}

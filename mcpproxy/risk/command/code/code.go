@@ -13,7 +13,7 @@
 // Package shell follows the commands in code, so all functions take the shell
 // that runs the code.
 //
-// The files, from the top: database, powershell, code, sql.
+// The files, from the top: database, powershell, code, source, sql.
 package code
 
 import (
@@ -84,19 +84,26 @@ func Judge(s *shell.Shell, language, text string) {
 		return
 	}
 	defer s.Leave()
+	src := newSource(s, text)
 	for _, rule := range [...]struct {
 		pattern lazyregexp.Regexp
 		found   detector.Set
 	}{
 		{codeEmpty, detector.EmptyFile}, {codeKill, detector.Kill}, {codeMode, detector.PermissionsAll},
-		{codeFork, detector.ForkBomb}, {codeShutdown, detector.Shutdown}, {codeSecret, detector.CredentialRead}, {codeSocket, detector.Exfiltration},
+		{codeShutdown, detector.Shutdown}, {codeSecret, detector.CredentialRead},
 	} {
-		if rule.pattern.MatchString(text) {
+		if src.has(rule.pattern) {
 			s.Add(rule.found)
 		}
 	}
-	plain := emptyLiterals(text)
-	if language != "awk" && language != "tcl" && (deletes.MatchString(plain) || codeDeleteByName.MatchString(text) || language == "perl" && perlUnlink.MatchString(plain)) {
+	if src.hasAnywhere(codeFork) {
+		s.Add(detector.ForkBomb)
+	}
+	if src.hasAnywhere(codeSocket) {
+		s.Add(detector.Exfiltration)
+	}
+	plain := newSource(s, emptyLiterals(text))
+	if language != "awk" && language != "tcl" && (plain.has(deletes) || src.has(codeDeleteByName) || language == "perl" && plain.hasAnywhere(perlUnlink)) {
 		s.Add(detector.ForcedDelete)
 		if strings.Contains(text, "tree") || strings.Contains(text, "recursive") || strings.Contains(text, "rm_r") {
 			s.Add(detector.RecursiveDelete)
@@ -105,21 +112,21 @@ func Judge(s *shell.Shell, language, text string) {
 	if language == "tcl" && strings.Contains(text, "file delete") {
 		s.Add(detector.ForcedDelete)
 	}
-	execs := codeExec.MatchString(text)
+	execs := src.has(codeExec)
 	if execs || language == "tcl" {
 		Literals(s, text)
-		if (codeRunsValue.MatchString(text) || codeInput.MatchString(text)) && (language != "node" || strings.Contains(text, "child_process") || strings.Contains(text, "Bun")) && language != "tcl" {
+		if (src.hasAnywhere(codeRunsValue) || src.has(codeInput)) && (language != "node" || strings.Contains(text, "child_process") || strings.Contains(text, "Bun")) && language != "tcl" {
 			s.Add(detector.Opaque)
 		}
 	}
-	if evals := codeEval.MatchString(text); (evals || execs) && language != "awk" {
-		if codeRemote.MatchString(text) {
+	if evals := src.has(codeEval); (evals || execs) && language != "awk" {
+		if src.has(codeRemote) {
 			s.Add(detector.RemoteExec | detector.Opaque)
 		}
-		if codeDecode.MatchString(text) {
+		if src.has(codeDecode) {
 			s.Add(detector.DecodedExec | detector.Opaque)
 		}
-		if evals && !evalsLiteral(text) {
+		if evals && !(s.Spend(2*matchCost*len(text)) && evalsLiteral(text)) {
 			s.Add(detector.Opaque)
 		} else if evals {
 			for _, lit := range stringLiterals(text) {
@@ -127,7 +134,7 @@ func Judge(s *shell.Shell, language, text string) {
 			}
 		}
 	}
-	if codeIndirect.MatchString(text) && language != "ruby" && language != "perl" {
+	if src.has(codeIndirect) && language != "ruby" && language != "perl" {
 		s.Add(detector.Opaque)
 	}
 	if strings.Contains(text, "execute(") || strings.Contains(text, "executescript(") || strings.Contains(text, "query(") || strings.Contains(text, "exec(") {

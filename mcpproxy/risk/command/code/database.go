@@ -53,7 +53,7 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 			statements = append(statements, shell.Field{Text: in.Text})
 		}
 		for _, st := range statements {
-			if mongoDrop.MatchString(st.Text) {
+			if newSource(s, st.Text).has(mongoDrop) {
 				s.Add(detector.SQLUnfiltered)
 			}
 			Judge(s, "node", st.Text)

@@ -122,10 +122,14 @@ func PowerShellArgs(s *shell.Shell, args []shell.Field, in shell.Stream) {
 }
 
 func runPowerShell(s *shell.Shell, text string, in shell.Stream) {
-	if powershellDelete.MatchString(text) && !strings.Contains(strings.ToLower(text), "-whatif") {
+	if !s.Spend(2 * len(text)) {
+		return
+	}
+	src := newSource(s, text)
+	lower := src.lower
+	if !strings.Contains(lower, "-whatif") && src.has(powershellDelete) {
 		s.Add(detector.ForcedDelete)
 	}
-	lower := strings.ToLower(text)
 	if (strings.Contains(lower, "iex") || strings.Contains(lower, "invoke-expression")) && (strings.Contains(lower, "download") || strings.Contains(lower, "iwr") || strings.Contains(lower, "irm") || strings.Contains(lower, "invoke-webrequest")) {
 		s.Add(detector.RemoteExec)
 	}

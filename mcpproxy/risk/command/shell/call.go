@@ -13,7 +13,7 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 	if len(f) == 0 {
 		return Stream{Kind: Empty}
 	}
-	if !s.Spend(commandCost+len(f)) || !s.Enter() {
+	if !s.Spend(commandCost+wordCost*len(f)) || !s.Enter() {
 		return Anything
 	}
 	defer s.Leave()
@@ -100,6 +100,11 @@ func (s *Shell) MaybeCommand(f []Field, in Stream) {
 // globbed judges a command word with wildcards: what it matches is not known, so
 // it is Opaque if it could be a command that matters.
 func (s *Shell) globbed(name string, f []Field, in Stream) Stream {
+	const longest = 64 // bytes; matching a longer pattern takes time that the agent chooses
+	if len(name) > longest {
+		s.Add(detector.Opaque)
+		return Anything
+	}
 	pattern := strings.ReplaceAll(name, Hole, "*")
 	for _, cmd := range [...]string{
 		"rm", "rmdir", "unlink", "shred", "dd", "git", "sh", "bash", "dash", "zsh", "ksh", "busybox", "find", "truncate",
@@ -109,6 +114,9 @@ func (s *Shell) globbed(name string, f []Field, in Stream) Stream {
 	} {
 		if ok, _ := path.Match(pattern, cmd); ok {
 			s.Add(detector.Opaque)
+			if !s.Spend(wordCost * len(f)) {
+				break
+			}
 			g := append([]Field{{Text: cmd}}, f[1:]...)
 			s.judgeCommand(cmd, g, in)
 		}

@@ -3,15 +3,19 @@ package shell
 // The limits of one text. Each keeps the time linear in the length of the text;
 // a text beyond them is Opaque.
 const (
+	// Budget is what following all texts of one call may cost, in steps of about
+	// 40 ns.
+	Budget = 100_000
+
 	MaxText     = 64 << 10 // bytes that are parsed
 	maxDialects = 8 << 10  // bytes that are parsed again as another dialect or line by line
 	MaxValue    = 4096     // bytes of a variable, or of a list of arguments that is read
 
-	budget       = 2 * MaxText // bytes parsed and commands judged
-	parseCost    = 250         // of one parse, next to its bytes
-	commandCost  = 24          // of one command
-	maxDepth     = 24          // texts in texts, calls in calls
-	maxOpeners   = 1500        // brackets and words that nest; the parser recurses on them
+	parseCost    = 250  // of one parse, next to its bytes
+	commandCost  = 24   // of one command
+	wordCost     = 10   // of each of its words
+	maxDepth     = 24   // texts in texts, calls in calls
+	maxOpeners   = 1500 // brackets and words that nest; the parser recurses on them
 	maxOperators = 6000
 	maxSpaces    = 12000
 	maxItems     = 16 // words of a loop that are tried one by one

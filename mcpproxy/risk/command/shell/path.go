@@ -41,9 +41,7 @@ func IsCredential(name string) bool {
 	case ".env.local", ".env.production", ".env.prod", ".env.staging", ".env.development", ".env.dev", ".env.test":
 		return true
 	}
-	in := func(dir string) bool {
-		return strings.Contains(name, "/"+dir+"/") || strings.HasPrefix(name, dir+"/")
-	}
+	in := func(dir string) bool { return isBelow(name, dir) }
 	switch {
 	case strings.HasPrefix(base, "id_") && in(".ssh"):
 		return !strings.HasSuffix(base, ".pub")
@@ -71,9 +69,7 @@ func IsStartup(name string) bool {
 		".xinitrc", ".xsession", ".xprofile", "authorized_keys", "authorized_keys2", ".gitconfig", ".vimrc", ".tmux.conf", ".inputrc", ".pam_environment", ".forward", "config.fish", "sitecustomize.py", ".pythonrc":
 		return true
 	}
-	in := func(dir string) bool {
-		return strings.Contains(name, "/"+dir+"/") || strings.HasPrefix(name, dir+"/")
-	}
+	in := func(dir string) bool { return isBelow(name, dir) }
 	if in(".git/hooks") && !strings.HasSuffix(base, ".sample") || in(".config/autostart") || in(".config/systemd") || in("LaunchAgents") || in("LaunchDaemons") || in(".config/fish/conf.d") || in(".ssh") && OneOf(base, "rc", "config", "environment") {
 		return true
 	}
@@ -85,4 +81,19 @@ func IsStartup(name string) bool {
 		}
 	}
 	return false
+}
+
+// isBelow reports whether a path goes through a directory, given as some of its
+// components.
+func isBelow(name, dir string) bool {
+	for from := 0; ; from++ {
+		i := strings.Index(name[from:], dir)
+		if i < 0 {
+			return false
+		}
+		from += i
+		if end := from + len(dir); (from == 0 || name[from-1] == '/') && end < len(name) && name[end] == '/' {
+			return true
+		}
+	}
 }

@@ -19,9 +19,10 @@ func New(p Programs) *Shell {
 	return s
 }
 
-// Judge returns what the text does, and what was left of the budget: less than
-// zero by what the last step took, if the text was too much.
-func (s *Shell) Judge(text string) (found detector.Set, left int) {
+// Judge returns what the text does, and what is left of a budget, at most Budget.
+// It is less than zero, by what the last steps would have taken, if the text was
+// too much; then the text is Opaque.
+func (s *Shell) Judge(text string, budget int) (found detector.Set, left int) {
 	s.forget()
 	s.budget = budget
 	s.Run(AsTyped(text), Stream{})
@@ -48,8 +49,8 @@ func (s *Shell) Run(text string, in Stream) Stream {
 		return Anything
 	}
 	defer s.Leave()
-	if !nests(text) {
-		if stmts, ok := s.parse(text); ok {
+	if cost, tooMuch := weigh(text); !tooMuch {
+		if stmts, ok := s.parse(text, cost); ok {
 			return s.statements(stmts, in)
 		}
 	} else if trigger.Scan(text) != 0 {
@@ -61,9 +62,9 @@ func (s *Shell) Run(text string, in Stream) Stream {
 }
 
 // parse parses the text as the first dialect that it is correct in.
-func (s *Shell) parse(text string) ([]*syntax.Stmt, bool) {
+func (s *Shell) parse(text string, cost int) ([]*syntax.Stmt, bool) {
 	for _, dialect := range [...]syntax.LangVariant{syntax.LangBash, syntax.LangMirBSDKorn, syntax.LangPOSIX} {
-		if !s.Spend(parseCost + len(text)) {
+		if !s.Spend(cost) {
 			return nil, false
 		}
 		syntax.Variant(dialect)(s.parser)
@@ -74,7 +75,7 @@ func (s *Shell) parse(text string) ([]*syntax.Stmt, bool) {
 		}
 		// A shell ends a here-document at the end of the text.
 		var problem syntax.ParseError
-		if errors.As(err, &problem) && strings.HasPrefix(problem.Text, "unclosed here-document") && s.Spend(parseCost+len(text)) {
+		if errors.As(err, &problem) && strings.HasPrefix(problem.Text, "unclosed here-document") && s.Spend(cost) {
 			if _, rest, ok := strings.Cut(problem.Text, "`"); ok {
 				s.reader.Reset(text + "\n" + strings.TrimSuffix(rest, "`") + "\n")
 				if f, err := s.parser.Parse(&s.reader, ""); err == nil {
@@ -89,36 +90,75 @@ func (s *Shell) parse(text string) ([]*syntax.Stmt, bool) {
 	return nil, false
 }
 
-// nests reports whether the text could nest so deep, or is made of so many
-// operators, that parsing it would take too long.
-func nests(text string) bool {
-	if len(text) < maxOpeners {
-		return false
-	}
-	openers, operators, spaces := 0, 0, 0
+// weigh returns what parsing the text costs, and whether it could nest so deep, or
+// is made of so many operators, that it is not parsed at all.
+func weigh(text string) (cost int, tooMuch bool) {
+	openers, operators, spaces, quotes := 0, 0, 0, 0
 	start := 0
 	for i := range len(text) {
-		switch c := text[i]; c {
-		case '(', '{', '[', '`', '!', '+', '-':
-			if c != '-' && c != '+' || i > 0 && text[i-1] == c {
-				openers++
-			}
-		case '|', '&', ';', '<', '>', '$', '\n':
-			operators++
-		case ' ', '\t':
-			spaces++
-		}
-		if trigger.IsWordByte(text[i]) {
+		k := weights[text[i]]
+		if k == weightNone {
 			continue
 		}
-		switch text[start:i] {
-		case "if", "while", "until", "for", "case", "select", "time", "coproc", "function", "do", "then", "else", "elif":
+		switch k {
+		case weightOpener:
+			openers++
+		case weightSign:
+			if i > 0 && text[i-1] == text[i] {
+				openers++
+			}
+		case weightOperator:
+			operators++
+		case weightSpace:
+			spaces++
+		case weightQuote:
+			quotes++
+		}
+		if i > start && i-start <= len("function") && opens(text[start:i]) {
 			openers++
 		}
 		start = i + 1
 	}
-	return openers > maxOpeners || operators > maxOperators || spaces > maxSpaces
+	cost = parseCost + len(text)/2 + 12*(openers+operators) + 4*spaces + 5*quotes
+	return cost, len(text) >= maxOpeners && (openers > maxOpeners || operators > maxOperators || spaces > maxSpaces)
 }
+
+// opens reports whether a word of the shell's grammar opens a level.
+func opens(word string) bool {
+	switch word {
+	case "if", "while", "until", "for", "case", "select", "time", "coproc", "function", "do", "then", "else", "elif":
+		return true
+	}
+	return false
+}
+
+// The kinds of bytes, by what they cost the parser.
+const (
+	weightNone     uint8 = iota // it belongs to a word
+	weightOther                 // it ends one
+	weightOpener                // it opens a level
+	weightSign                  // two of it do
+	weightOperator              // it makes a node
+	weightSpace
+	weightQuote
+)
+
+var weights = func() (w [256]uint8) {
+	for c := range w {
+		if !trigger.IsWordByte(byte(c)) {
+			w[c] = weightOther
+		}
+	}
+	for _, k := range [...]struct {
+		bytes string
+		kind  uint8
+	}{{"({[`!", weightOpener}, {"+-", weightSign}, {"|&;<>$\n", weightOperator}, {" \t", weightSpace}, {"'\"\\", weightQuote}} {
+		for i := range len(k.bytes) {
+			w[k.bytes[i]] = k.kind
+		}
+	}
+	return w
+}()
 
 // unparsed judges a text that no dialect accepts: line by line, and by its words
 // where a line is not accepted either.
@@ -137,7 +177,9 @@ func (s *Shell) unparsed(text string, in Stream) {
 	defer func() { s.branch-- }()
 	if strings.Contains(text, "((") {
 		// What the parser takes for arithmetic is a subshell in a substitution.
-		if stmts, ok := s.parse(strings.ReplaceAll(text, "((", "( (")); ok {
+		spaced := strings.ReplaceAll(text, "((", "( (")
+		cost, _ := weigh(spaced)
+		if stmts, ok := s.parse(spaced, cost); ok {
 			s.statements(stmts, in)
 			return
 		}
@@ -148,7 +190,8 @@ func (s *Shell) unparsed(text string, in Stream) {
 		return
 	}
 	for line := range strings.Lines(text) {
-		if stmts, ok := s.parse(line); ok {
+		cost, _ := weigh(line)
+		if stmts, ok := s.parse(line, cost); ok {
 			s.statements(stmts, in)
 		} else {
 			s.words(line)

@@ -12,6 +12,9 @@ import (
 func (s *Shell) statements(list []*syntax.Stmt, in Stream) Stream {
 	out := Stream{Kind: Empty}
 	for _, st := range list {
+		if s.budget < 0 {
+			return Anything
+		}
 		out = out.FollowedBy(s.statement(st, in))
 	}
 	return out
@@ -40,6 +43,9 @@ func (s *Shell) statement(st *syntax.Stmt, in Stream) Stream {
 	var targets []target
 	read := false
 	for _, r := range st.Redirs {
+		if !s.Spend(commandCost) {
+			return Anything
+		}
 		fd, before := "", in
 		if r.N != nil {
 			fd = r.N.Value
@@ -171,6 +177,9 @@ func (s *Shell) node(c syntax.Command, in Stream) Stream {
 func (s *Shell) binary(c *syntax.BinaryCmd, in Stream) Stream {
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
+		if !s.Spend(2 * commandCost) {
+			return Anything
+		}
 		return s.inSubshell(true, func() Stream {
 			out := s.statement(c.X, in)
 			if out.Kind == None {

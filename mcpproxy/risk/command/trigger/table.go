@@ -47,31 +47,43 @@ var classes, folds = func() (class, fold [256]uint8) {
 // maxTrigger is the length of the longest trigger word.
 const maxTrigger = 16
 
-// triggerTable is the set of the hashes of triggerWords, with open addressing.
-var triggerTable = func() (table [2048]uint32) {
-	for word := range strings.FieldsSeq(triggerWords) {
-		h := uint32(2166136261)
-		for i := range len(word) {
-			h = (h ^ uint32(word[i])) * 16777619
+// A table is a set of hashes of words, with open addressing.
+type table [2048]uint32
+
+var triggerTable, weakTable = tableOf(triggerWords), tableOf(weakWords)
+
+func tableOf(words string) (t table) {
+	for word := range strings.FieldsSeq(words) {
+		h := hash(word)
+		at := h % uint32(len(t))
+		for t[at] != 0 && t[at] != h {
+			at = (at + 1) % uint32(len(t))
 		}
-		at := h % uint32(len(table))
-		for table[at] != 0 && table[at] != h {
-			at = (at + 1) % uint32(len(table))
-		}
-		table[at] = h
+		t[at] = h
 	}
-	return table
-}()
+	return t
+}
 
-// IsWordByte reports whether c belongs to a word.
-func IsWordByte(c byte) bool { return classes[c] == classWord }
-
-func isTrigger(h uint32) bool {
-	at := h % uint32(len(triggerTable))
-	for ; triggerTable[at] != 0; at = (at + 1) % uint32(len(triggerTable)) {
-		if triggerTable[at] == h {
+func (t *table) has(h uint32) bool {
+	at := h % uint32(len(t))
+	for ; t[at] != 0; at = (at + 1) % uint32(len(t)) {
+		if t[at] == h {
 			return true
 		}
 	}
 	return false
 }
+
+// The hash is FNV-1a of the word in lower case.
+const basis, prime = 2166136261, 16777619
+
+func hash(word string) uint32 {
+	h := uint32(basis)
+	for i := range len(word) {
+		h = (h ^ uint32(word[i]|folds[word[i]])) * prime
+	}
+	return h
+}
+
+// IsWordByte reports whether c belongs to a word.
+func IsWordByte(c byte) bool { return classes[c] == classWord }

@@ -27,7 +27,6 @@ const (
 // Scan returns why the text is worth parsing, zero if it is not. It reads each
 // byte once and allocates nothing.
 func Scan(text string) (g Kind) {
-	const basis, prime = 2166136261, 16777619
 	h, n := uint32(basis), 0
 	first, token := true, false // in the first word of a command; in or behind a word
 	slash := false              // in a word that is a path
@@ -43,7 +42,7 @@ func Scan(text string) (g Kind) {
 			continue // shells drop NUL
 		default:
 			if n > 0 {
-				if n <= maxTrigger && isTrigger(h) {
+				if n <= maxTrigger && triggerTable.has(h) {
 					g |= Word
 				}
 				h, n = basis, 0
@@ -76,7 +75,7 @@ func Scan(text string) (g Kind) {
 				first, token = true, false
 				continue
 			case classOut:
-				if rest := text[i+1:]; !strings.HasPrefix(rest, "&") && !isNullDevice(strings.TrimLeft(rest, "> ")) {
+				if rest := text[i+1:]; g&Syntax == 0 && !strings.HasPrefix(rest, "&") && !isNullDevice(rest) {
 					g |= Syntax
 				}
 			case classIn:
@@ -88,14 +87,21 @@ func Scan(text string) (g Kind) {
 			slash = slash || c == '/'
 		}
 	}
-	if n > 0 && n <= maxTrigger && isTrigger(h) {
+	if n > 0 && n <= maxTrigger && triggerTable.has(h) {
 		g |= Word
 	}
 	return g
 }
 
-// isNullDevice reports whether s begins with the path of the null device and nothing longer.
+// isNullDevice reports whether s begins with the path of the null device and
+// nothing longer, behind what may stand in front of a path.
 func isNullDevice(s string) bool {
+	const most = 16 // so that a text of such characters takes no time for each
+	n := 0
+	for n < min(len(s), most) && (s[n] == '>' || s[n] == ' ') {
+		n++
+	}
+	s = s[n:]
 	rest, ok := strings.CutPrefix(s, "/dev/null")
 	return ok && (rest == "" || classes[rest[0]] == classSpace || classes[rest[0]] == classBreak)
 }
@@ -105,11 +111,4 @@ func Has(name string) bool { return name != "" && Scan(name)&Word != 0 }
 
 // IsWeak reports whether a trigger word is also common in prose: a text that does
 // not parse is not taken for a command because of it.
-func IsWeak(w string) bool {
-	for v := range strings.FieldsSeq(weakWords) {
-		if strings.EqualFold(v, w) {
-			return true
-		}
-	}
-	return false
-}
+func IsWeak(word string) bool { return len(word) <= maxTrigger && weakTable.has(hash(word)) }
