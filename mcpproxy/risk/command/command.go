@@ -191,7 +191,8 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 	case "script", "flock", "vagrant", "nix-shell", "nix", "entr", "fly", "flyctl", "gcloud", "expect", "sg", "newgrp", "capsh", "machinectl", "at", "batch", "crontab":
 		s.runner(name, args, in)
 	case "python", "python2", "python3", "pypy", "pypy3", "ipython", "ipython3", "perl", "ruby", "irb", "jruby", "node", "nodejs", "deno", "bun", "php", "lua",
-		"luajit", "osascript", "Rscript", "pwsh", "powershell", "tclsh", "groovy", "julia", "elixir", "cmd":
+		"luajit", "osascript", "Rscript", "pwsh", "powershell", "tclsh", "groovy", "julia", "elixir", "cmd",
+		"tsx", "ts-node", "R", "raku", "swift", "scala", "kotlin", "clojure", "clj", "bb", "racket", "guile", "sbcl", "crystal", "jshell", "go":
 		s.interpreter(name, args, in)
 	case "vim", "vi", "nvim", "ex", "view", "ed", "emacs", "gvim":
 		s.editor(name, args, in)

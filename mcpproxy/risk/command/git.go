@@ -82,6 +82,8 @@ func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean b
 		short, long = "mFCctuS", "message file reuse-message reedit-message author date template fixup squash"
 	case "gc", "reflog":
 		short, long = "", "expire expire-unreachable"
+	case "difftool", "mergetool":
+		short, long = "xtb", "extcmd tool"
 	case "rebase":
 		short, long = "xsXC", "exec onto strategy strategy-option"
 	case "branch":
@@ -234,6 +236,10 @@ func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean b
 			if i+1 < len(p.Args) {
 				s.gitSetting(strings.ToLower(p.Args[i].Text), p.Args[i+1].Code())
 			}
+		}
+	case "difftool", "mergetool":
+		if cmd, ok := p.Value("x", "extcmd"); ok {
+			s.MaybeRun(cmd.Code() + " ${_}") // git adds files
 		}
 	case "credential":
 		if p.Arg(0) == "fill" {

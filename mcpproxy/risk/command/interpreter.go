@@ -101,6 +101,13 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 	case "pwsh", "powershell", "cmd":
 		code.PowerShellArgs(s.Shell, args, in)
 		return
+	case "tsx", "ts-node":
+		language, inline = "node", "ep"
+	case "go":
+		if len(args) < 2 || args[0].Text != "run" {
+			return
+		}
+		args, inline = args[1:], ""
 	case "tclsh":
 		language = "tcl"
 	case "osascript", "Rscript", "lua", "luajit", "groovy", "julia", "elixir":
@@ -242,7 +249,19 @@ func (s rules) build(name string, args []shell.Field, in shell.Stream) {
 			s.Add(detector.SQLUnfiltered)
 		}
 	}
+	for i, a := range args {
+		if name == "just" && shell.OneOf(a.Text, "-c", "--command") {
+			s.Command(args[i+1:], in)
+			return
+		}
+	}
 	for _, a := range p.Args {
+		// A variable of make or just is a command that a recipe runs, or its flags.
+		if variable, value, ok := strings.Cut(a.Code(), "="); ok && variable == ".SHELLFLAGS" {
+			s.MaybeRun("sh " + value)
+		} else if ok && isCommandLine(value) {
+			s.MaybeRun(value)
+		}
 		if name != "make" && name != "ninja" && name != "gmake" && strings.HasPrefix(a.Text, "db:") && shell.OneOf(a.Text, "db:drop", "db:reset", "db:drop:all", "db:migrate:reset", "db:truncate_all", "db:purge") {
 			s.Add(detector.SQLUnfiltered)
 		}

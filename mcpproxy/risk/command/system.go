@@ -86,7 +86,9 @@ func (s rules) system(name string, args []shell.Field, in shell.Stream) bool {
 		"zellij", "abduco", "launchctl", "rundll32", "kexec", "pm-suspend", "pm-hibernate", "logoff", "brew":
 		infra.Stops(s.Shell, name, &p, args)
 	case "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "userdel", "deluser", "groupdel", "delgroup", "usermod", "passwd", "swapoff", "sysctl", "ip", "ifconfig",
-		"apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "rpm", "dpkg", "snap", "flatpak", "apk", "auditctl", "setenforce", "modprobe", "rmmod", "chpasswd", "visudo", "faillock", "lastlog", "mount", "umount", "chattr", "depmod", "update-rc.d", "dpkg-reconfigure", "vipw":
+		"apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "rpm", "dpkg", "snap", "flatpak", "apk", "auditctl", "setenforce", "modprobe", "rmmod", "chpasswd", "visudo", "faillock", "lastlog", "mount", "umount", "chattr", "depmod", "update-rc.d", "dpkg-reconfigure", "vipw",
+		"pip", "pip2", "pip3", "conda", "mamba", "micromamba", "pkg", "pkgin", "opkg", "emerge", "xbps-remove", "nix-env", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg",
+		"exim", "exim4", "postsuper":
 		infra.Host(s.Shell, name, &p, args)
 	default:
 		return false

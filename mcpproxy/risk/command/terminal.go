@@ -117,19 +117,24 @@ func (s rules) tmuxKeys(keys []shell.Field) {
 
 func (s rules) screen(args []shell.Field, in shell.Stream) {
 	for i, a := range args {
-		if a.Text == "-X" && i+1 < len(args) {
-			switch args[i+1].Text {
-			case "quit", "kill":
-				s.Add(detector.Kill)
-			case "stuff":
-				if i+2 < len(args) {
-					s.Run(shell.AsTyped(strings.NewReplacer("^M", "\n", `\n`, "\n", `\r`, "\n").Replace(args[i+2].Code())), shell.Stream{})
-				}
-			case "exec":
-				s.Command(args[i+2:], shell.Stream{})
-			}
+		if a.Text != "-X" {
+			continue
+		}
+		cmd := shell.AfterOptions(args[i+1:], "Sp", "")
+		if len(cmd) == 0 {
 			return
 		}
+		switch cmd[0].Text {
+		case "quit", "kill":
+			s.Add(detector.Kill)
+		case "stuff":
+			if len(cmd) > 1 {
+				s.Run(shell.AsTyped(strings.NewReplacer("^M", "\n", `\n`, "\n", `\r`, "\n").Replace(cmd[1].Code())), shell.Stream{})
+			}
+		case "exec":
+			s.Command(cmd[1:], shell.Stream{})
+		}
+		return
 	}
 	s.Command(shell.AfterOptions(args, "cehpsStT", ""), in)
 }

@@ -26,7 +26,11 @@ func (s rules) env(args []shell.Field, in shell.Stream) {
 			return
 		case len(a) > 1 && a[0] == '-' && !strings.HasPrefix(a, "--"):
 			if at := strings.IndexByte(a, 'S'); at > 0 && !strings.ContainsAny(a[:at], "uC") {
-				s.Run(a[at+1:]+" "+shell.Quote(args[1:]), in)
+				text, rest := a[at+1:], args[1:]
+				if text == "" && len(rest) > 0 {
+					text, rest = rest[0].Code(), rest[1:]
+				}
+				s.Run(text+" "+shell.Quote(rest), in)
 				return
 			}
 			args = args[1:]
@@ -57,8 +61,22 @@ func (s rules) unknownRunner(name string, args []shell.Field, in shell.Stream) {
 			return
 		}
 	}
+	if isProse(name) {
+		return
+	}
+	if operands := shell.AfterOptions(args, "", ""); len(operands) > 1 && isCall(operands) {
+		s.Command(operands, in)
+		return
+	}
 	for i, a := range args {
-		if !shell.OneOf(a.Text, "--", "exec", "run", "x", "dlx") || i+1 == len(args) {
+		if i+1 == len(args) {
+			break
+		}
+		if shell.OneOf(a.Text, "-c", "-e", "-x", "--command", "--cmd", "--call", "--exec", "--eval", "--run", "--shell", "--execute") && isCommandLine(args[i+1].Text) {
+			s.RunField(args[i+1], in)
+			return
+		}
+		if !shell.OneOf(a.Text, "--", "exec", "run", "x", "dlx") {
 			continue
 		}
 		rest := args[i+1:]
@@ -72,6 +90,26 @@ func (s rules) unknownRunner(name string, args []shell.Field, in shell.Stream) {
 	}
 }
 
+// isCall reports whether the operands of an unknown program are rather a command
+// that it runs than its own: rm with options of rm, a shell with code.
+func isCall(operands []shell.Field) bool {
+	first := operands[1].Text
+	switch name := shell.BaseName(operands[0].Text); name {
+	case "rm", "shred":
+		return len(first) > 1 && first[0] == '-' && strings.Trim(first, "-rRfvidu") == "" || strings.HasPrefix(first, "/")
+	case "sh", "bash", "zsh", "dash", "ksh":
+		return len(first) > 1 && first[0] == '-' && strings.HasSuffix(first, "c")
+	case "sudo", "git", "dd", "find", "chmod", "chown":
+		return len(operands) > 2
+	}
+	return false
+}
+
+// isProse reports whether the name is rather the first word of a sentence.
+func isProse(name string) bool {
+	return len(name) > 0 && 'A' <= name[0] && name[0] <= 'Z' && strings.Trim(name[1:], "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
 // A wrapper is a command that runs another one.
 type wrapper struct {
 	short, long string // options with a value
@@ -80,6 +118,7 @@ type wrapper struct {
 	text        bool   // the command is joined and parsed by a shell
 	shell       bool   // without a command, a shell reads standard input
 	verb        string // the command follows this operand
+	texts       string // options whose value a shell runs
 }
 
 // wrapperOf returns how a command runs another one.
@@ -111,6 +150,12 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{short: "SGRw", long: "map-user map-group propagation setgroups root wd"}, true
 	case "nsenter":
 		return wrapper{short: "tSGrw", long: "target setuid setgid"}, true
+	case "gosu", "su-exec", "setuidgid", "s6-setuidgid":
+		return wrapper{skip: 1}, true
+	case "chpst":
+		return wrapper{short: "uUbdomnfptcre"}, true
+	case "tini", "dumb-init", "catatonit":
+		return wrapper{short: "per"}, true
 	case "pkexec":
 		return wrapper{long: "user"}, true
 	case "strace", "ltrace":
@@ -124,7 +169,7 @@ func wrapperOf(name string) (wrapper, bool) {
 	case "rlwrap", "cpulimit", "xvfb-run", "caffeinate", "start-stop-daemon":
 		return wrapper{short: "aCDfgHilpPqSstwzxuenc", long: "limit pid server-args server-num exec pidfile user chuid name"}, true
 	case "systemd-run":
-		return wrapper{short: "pEuMHt", long: "unit property setenv slice uid gid nice working-directory description machine host service-type on-active on-calendar"}, true
+		return wrapper{short: "pEuMH", long: "unit property setenv slice uid gid nice working-directory description machine host service-type on-active on-calendar"}, true
 	case "systemd-inhibit":
 		return wrapper{long: "what who why mode"}, true
 	case "faketime":
@@ -136,7 +181,7 @@ func wrapperOf(name string) (wrapper, bool) {
 	case "mosh":
 		return wrapper{short: "p", skip: 1, text: true}, true
 	case "npx", "bunx", "uvx", "pnpx":
-		return wrapper{short: "p", long: "package"}, true
+		return wrapper{short: "p", long: "package", texts: "c call"}, true
 	case "direnv":
 		return wrapper{verb: "exec", skip: 1}, true
 	case "poetry", "pipenv", "uv", "hatch", "rye", "pdm", "doppler", "op", "infisical":
@@ -191,11 +236,17 @@ func (s rules) wrapped(w wrapper, f []shell.Field, in shell.Stream) shell.Stream
 				return shell.Anything
 			}
 			args = args[1:]
+			if !has && w.texts != "" && shell.Listed(w.texts, name) && len(args) > 0 {
+				return s.RunField(args[0], in)
+			}
 			if !has && shell.Listed(w.long, name) && len(args) > 0 {
 				args = args[1:]
 			}
 		case len(a) > 1 && a[0] == '-' && !args[0].Unknown:
 			args = args[1:]
+			if len(a) == 2 && len(args) > 0 && strings.HasPrefix(w.texts, a[1:]) {
+				return s.RunField(args[0], in)
+			}
 			for j := 1; j < len(a); j++ {
 				if w.shell && (a[j] == 's' || a[j] == 'i') {
 					reads = true

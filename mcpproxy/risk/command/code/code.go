@@ -31,7 +31,7 @@ var (
 	deletes = lazyregexp.New(`(?i)\b(?:rmtree|removedirs|remove_tree|rm_rf?|rm_f|remove_dir|remove_entry(?:_secure)?|rmSync|rmdirSync|unlinkSync|rimraf|emptyDirSync|removeSync|remove_file|send2trash|NSFileManager.*removeItem|deleteSync)\b` +
 		`|\b(?:os|Path\([^)]*\)|fs|fsp|fsPromises|promises|FileUtils|File|Dir|Pathname|Deno|Bun|shutil|pathlib|io|posix|nt|unlink|shelljs|sh)['")\]]*\.(?:remove|removeSync|unlink|rm|rmdir|delete|rmtree|truncate)\b` +
 		`|\.unlink\(|\.rmdir\(|\.truncate\(0?\)|\bdelete-(?:file|directory)\b|\btruncateSync\b|\bunlink\s*(?:\(|\$|@|glob|<|"|'|for\b|\w)|\brmdir\s*\(` +
-		`|\bdelete\s+(?:POSIX\s+)?file\b`)
+		`|\bdelete\s+(?:POSIX\s+)?file\b|\b(?:RemoveAll|deleteDir(?:ectory)?|deleteRecursively|deleteIfExists|remove_dir_all|rmTree|removeItem(?:AtPath)?)\b|\brm(?:_rf)?!?\s*\(`)
 	codeEmpty    = lazyregexp.New(`\bopen\([^()]*,\s*["']w[bt+]*["']\s*\)\s*\.close\(|\bwrite_text\(\s*["']{2}\s*\)|\bwriteFileSync\([^,()]*,\s*["']{2}\s*\)|\btruncate\s*\(?["'$@\w./]+,\s*0|\bFile\.truncate\b|\bFile\.write\([^,()]*,\s*["']{2}\)|\bfile_put_contents\([^,()]*,\s*["']{2}`)
 	codeKill     = lazyregexp.New(`\b(?:os\.kill(?:pg)?|process\.kill|Process\.kill|kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`)
 	codeMode     = lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b0?o?(?:777|666|0777)\b`)
@@ -50,7 +50,7 @@ var (
 )
 
 var (
-	codeDeleteByName = lazyregexp.New(`\[\s*['"](?:rm|unlink|rmdir|remove|delete)\w*['"]\s*\]|\b(?:getattr|send|public_send|method)\s*\(?[^;\n]*\b(?:remove|unlink|rmtree|delete|rm_rf?)\b`)
+	codeDeleteByName = lazyregexp.New(`\[\s*['"](?:rm|unlink|rmdir)\w*['"]\s*\]|\[\s*['"](?:remove|delete)\w*['"]\s*\]\s*\(|\(\s*['"](?:unlink|rmdir|rmtree|remove_tree|removedirs)['"]\s*[,)]|\b(?:getattr|send|public_send|method)\s*\(?[^;\n]*\b(?:remove|unlink|rmtree|delete|rm_rf?)\b`)
 	perlUnlink       = lazyregexp.New(`\bunlink\s*(?:[;})]|$)`)
 )
 

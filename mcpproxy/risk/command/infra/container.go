@@ -93,6 +93,9 @@ func Kubectl(s *shell.Shell, args []shell.Field, in shell.Stream) {
 		s.Add(detector.Opaque)
 		return
 	}
+	if len(rest) > 1 && rest[0].Text == "adm" {
+		rest = rest[1:]
+	}
 	verb := rest[0].Text
 	p := shell.ParseFlags(rest[1:], "nclofp", long)
 	for _, n := range p.Names {

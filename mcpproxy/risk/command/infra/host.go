@@ -111,6 +111,20 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 		bad = p.Any("flush") || p.Any("netns") && p.Any("delete", "del")
 	case "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "snap", "flatpak", "apk":
 		bad = shell.OneOf(verb, "remove", "purge", "autoremove", "autopurge", "erase", "del", "uninstall", "rm") && !p.Dry("s", "simulate", "dry-run", "just-print", "no-act", "assumeno")
+	case "pip", "pip2", "pip3", "conda", "mamba", "micromamba", "pkg", "pkgin", "opkg", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg":
+		bad = shell.OneOf(verb, "remove", "delete", "uninstall", "autoremove", "purge") && !p.Dry("n", "dry-run", "noaction") || verb == "env" && p.Arg(1) == "remove"
+	case "emerge":
+		bad = p.Has("C", "unmerge", "c", "depclean") && !p.Dry("p", "pretend")
+	case "xbps-remove":
+		bad = len(p.Args) > 0 && !p.Dry("n", "dry-run")
+	case "nix-env":
+		bad = p.Has("e", "uninstall") && !p.Dry("dry-run")
+	case "exim", "exim4":
+		for _, a := range args {
+			bad = bad || a.Text == "-Mrm" || a.Text == "-Mg"
+		}
+	case "postsuper":
+		bad = p.Has("d")
 	case "pacman":
 		bad = p.Has("R", "remove") && !p.Has("p", "print")
 	case "rpm":

@@ -50,7 +50,8 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm"
 	case "cdk", "sam", "serverless", "sls", "eksctl", "kops", "kind", "k3d", "minikube", "vercel", "netlify", "firebase", "wrangler", "doctl", "linode-cli", "hcloud", "scw", "ibmcloud",
 		"oci", "railway", "render", "supabase", "amplify", "eb", "copilot", "civo", "vultr-cli", "gcloud", "az", "consul", "etcdctl", "vault", "nomad", "argocd", "flux", "istioctl",
-		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "kafka-topics", "kafka-topics.sh", "rabbitmqctl", "nix":
+		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "kafka-topics", "kafka-topics.sh", "rabbitmqctl", "nix",
+		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli":
 		for _, a := range p.Args {
 			w := a.Text
 			if at := strings.LastIndexByte(w, ':'); at >= 0 {
@@ -61,8 +62,14 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 				bad = true
 			default:
 				lower := strings.ToLower(w)
-				bad = bad || strings.HasPrefix(lower, "delete-") || strings.HasPrefix(lower, "purge-") || shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
+				for _, prefix := range [...]string{"delete-", "destroy-", "remove-", "terminate-", "purge-"} {
+					bad = bad || strings.HasPrefix(lower, prefix)
+				}
+				bad = bad || shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
 			}
+		}
+		for _, a := range args {
+			bad = bad || a.Text == "-purge"
 		}
 		for _, n := range p.Names {
 			bad = bad || strings.HasPrefix(name, "kafka-topics") && n == "delete"
@@ -70,6 +77,9 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 				return true
 			}
 		}
+	case "restic", "borg", "borgbackup", "kopia":
+		bad = shell.OneOf(p.Arg(0), "forget", "delete", "prune") || p.Arg(0) == "snapshot" && p.Arg(1) == "delete"
+		bad = bad && !p.Dry("n", "dry-run")
 	case "helm", "helmfile", "helm3":
 		bad = p.Any("uninstall", "delete", "del", "un", "destroy") && !p.Dry("dry-run")
 	case "aws":
@@ -88,16 +98,27 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		}
 		bad = bad && !p.Dry("dry-run", "generate-cli-skeleton")
 	case "ansible":
-		q := shell.ParseFlags(args, "maiubfle", "module-name args inventory user forks limit extra-vars")
+		q := shell.ParseFlags(args, "maiuflecBPtTM", "module-name args inventory user forks limit extra-vars background poll tree timeout connection module-path become-user become-method")
 		module, _ := q.Value("m", "module-name")
 		text, ok := q.Value("a", "args")
 		if ok && !q.Has("C", "check") && (module.Text == "" || shell.OneOf(module.Text, "shell", "command", "raw", "ansible.builtin.shell", "ansible.builtin.command")) {
 			s.Run(text.Code(), shell.Stream{})
-		} else if ok && strings.Contains(text.Text, "state=absent") && !q.Has("C", "check") {
+		} else if q.Has("C", "check") {
+			return true
+		} else if ok && strings.Contains(text.Text, "state=absent") {
 			s.Add(detector.ForcedDelete)
+		} else if ok && strings.Contains(text.Text, "state=stopped") {
+			s.Add(detector.Teardown)
+		}
+		if _, last, _ := strings.Cut(module.Text, "builtin."); module.Text == "reboot" || last == "reboot" {
+			s.Add(detector.Shutdown)
 		}
 	case "npm", "cargo", "gem", "twine", "pnpm", "yarn":
 		bad = shell.OneOf(p.Arg(0), "unpublish", "yank") && !p.Dry("dry-run")
+		// What belongs to a project comes back with its lock file.
+		if shell.OneOf(name, "gem", "cargo") || p.Has("g", "global") {
+			bad = bad || shell.OneOf(p.Arg(0), "uninstall", "remove", "rm", "un") && name != "cargo" || name == "cargo" && p.Arg(0) == "uninstall"
+		}
 		if !bad {
 			return false
 		}
@@ -106,7 +127,16 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			bad = bad || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || name == "alembic" && a.Text == "base"
 		}
 	default:
-		return false
+		// The programs that control a service are named alike.
+		if !strings.HasSuffix(name, "ctl") && !strings.HasSuffix(name, "-cli") {
+			return false
+		}
+		for i, a := range p.Args {
+			bad = bad || i < 3 && shell.OneOf(a.Text, "delete", "destroy", "remove", "rm", "rmi", "purge", "terminate", "wipe", "uninstall")
+		}
+		if bad = bad && !p.Dry("dry-run"); !bad {
+			return false
+		}
 	}
 	if bad {
 		s.Add(detector.Teardown)

@@ -36,6 +36,7 @@ cshrc tcshrc xinitrc xsession xprofile authorized_keys authorized_keys2 gitconfi
 pythonrc etc hooks autostart launchagents launchdaemons conf zdotdir unpublish yank rmi down leave drain evict force replicas terminate
 deregister revoke purge destroy schedule rb autoremove autopurge uninstall undefine archive system getline killp killw respawn respawnp
 respawnw s_client flush irm killses edit compress stuff quit move kerberos proc dump emergency pre commit_msg tasks rc login_keychain
+gosu chpst setuidgid tini catatonit restic borg borgbackup kopia tsx raku kotlin scala clojure clj racket guile sbcl crystal jshell conda mamba micromamba winget choco pkgin opkg emerge exim exim4 postsuper mrm
 `
 
 // weakWords are the trigger words that are also common in prose. A text that does
