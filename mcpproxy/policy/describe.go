@@ -7,12 +7,6 @@ import (
 	"strings"
 )
 
-// A mention is a name of a tool in a policy.
-type mention struct {
-	node  *node
-	where string
-}
-
 // A Seen is a tool that a server has.
 type Seen struct {
 	Name       string

@@ -96,10 +96,6 @@ func (s *limitSpec) finish(name string, window int64, scope Scope) {
 	s.counter = Counter{Scope: scope, Key: s.rule + "@" + strconv.FormatInt(window, 10), Window: window}
 }
 
-func limitReason(most int64, window string) string {
-	return fmt.Sprintf("Rate limit of %d per %s reached. Try again later.", most, window)
-}
-
 // predicates reads the items of require or deny_if.
 func (l *loader) predicates(n *node, tool, member, where string, denyIf bool) (rules []ruleSpec) {
 	where += "." + member

@@ -8,15 +8,6 @@ import (
 	"strings"
 )
 
-// A counter is one of Intercept's, by the tool and the rule that declare it.
-type counter struct {
-	rule   int // index
-	window int64
-}
-
-// global is what paths call the counters of the rules of all tools.
-const global = "_global"
-
 // declare notes the counters of a tool's rules. It reports nothing: the rules
 // are read again.
 func (l *loader) declare(tool string, rules *node) {
@@ -40,39 +31,6 @@ func (l *loader) declare(tool string, rules *node) {
 
 // rateCounter is the counter that Intercept makes for rate_limit.
 func rateCounter(window string) string { return "_rate_" + window }
-
-// stateCounter finds the counter of a path: the name of a tool and that of a
-// counter, both of which may have dots.
-func (l *loader) stateCounter(n *node, where, rest string) *Counter {
-	var found *Counter
-	for i := range rest {
-		if rest[i] != '.' {
-			continue
-		}
-		tool, name := rest[:i], rest[i+1:]
-		if tool == global && l.counters["*"] != nil {
-			tool = "*"
-		} else if tool == "*" {
-			continue
-		}
-		if c := l.counters[tool][name]; c != nil {
-			if found != nil {
-				l.problem(n, "%s: path %q names two counters: rename one", where, short("state."+rest))
-				return nil
-			}
-			found = interceptCounter(tool, name, c.window)
-		}
-	}
-	if found == nil {
-		l.problem(n, "%s: condition references state.%s but no matching state block found", where, short(rest))
-	}
-	return found
-}
-
-func interceptCounter(tool, name string, window int64) *Counter {
-	key := pointer("tools", tool, "state", name) + "@" + strconv.FormatInt(window, 10)
-	return &Counter{Scope: User, Key: key, Window: window, refund: true}
-}
 
 // rules reads the rules of a tool.
 func (l *loader) rules(n *node, tool, where string, s *spec) {

@@ -9,6 +9,9 @@
 // The order, for each operation: hidden; denied by the tool's name; denied by
 // what its arguments do; the default; require; deny_if; limits; approval. What
 // cannot be decided is denied.
+//
+// The files, from the top: replay, describe, load, hosted, intercept, loader, compile,
+// policy, condition, counter, source, problem.
 package policy
 
 import (
@@ -22,9 +25,6 @@ import (
 	"strings"
 	"time"
 )
-
-// maxReason is how many code points a reason may have.
-const maxReason = 200
 
 // A Dialect is the language of a policy.
 type Dialect string
@@ -528,3 +528,56 @@ func windowWord(seconds int64) string {
 
 // Names returns the names of tools that p has, sorted.
 func (p *Policy) Names() []string { return sorted(p.tools) }
+
+// Words that policies use. categories are those of mcpproxy/risk, which this
+// package must not import; a test in cmd compares them.
+var (
+	windows    = map[string]int64{"minute": 60, "hour": 3600, "day": 86400}
+	categories = []string{"read", "write", "execute", "destructive", "financial"}
+)
+
+// A spec is what the source has about one tool, or about all tools.
+type spec struct {
+	node   *node
+	deny   *verdict
+	ask    *verdict
+	rules  []ruleSpec
+	limits []limitSpec
+}
+
+type ruleSpec struct {
+	rule
+	node       *node
+	conditions []conditionSpec
+}
+
+// A conditionSpec is a condition about a path or a counter.
+type conditionSpec struct {
+	condition
+	node    *node
+	path    path
+	counter *Counter
+}
+
+// A limitSpec is a limit, its counter and the argument that it adds.
+type limitSpec struct {
+	limit
+	node    *node
+	counter Counter
+	from    path
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A mention is a name of a tool in a policy.
+type mention struct {
+	node  *node
+	where string
+}

@@ -10,6 +10,9 @@ import (
 	"auditproxy/schemas/escape"
 )
 
+// maxReason is how many code points a reason may have.
+const maxReason = 200
+
 // maxProblems is how many problems of a file are reported.
 const maxProblems = 50
 

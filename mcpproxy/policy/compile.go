@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"slices"
+)
+
+// compile compiles what applies to the calls of a name; "" stands for all
+// names that the policy does not have.
+func (p *Policy) compile(name string) *tool {
+	s := p.specs[name]
+	t := &tool{free: slices.Contains(p.allowed, name), listed: s != nil}
+	switch {
+	case slices.Contains(p.Hide, name) || slices.Contains(p.Hide, "*"):
+		t.hidden = true
+		t.deny = &verdict{rule: "(hidden)", words: "is hidden by policy"}
+	case slices.Contains(p.denied, name):
+		t.deny = &verdict{rule: pointer("auditproxy", "denied_tools", name), words: "is denied by policy"}
+	case s != nil && s.deny != nil:
+		t.deny = s.deny
+	}
+	if !t.listed && !p.allow {
+		t.closed = &verdict{rule: "(default deny)", words: "is not permitted by policy"}
+		return t
+	}
+	for _, s := range []*spec{s, p.specs["*"]} {
+		if s != nil {
+			t.add(s)
+		}
+	}
+	return t
+}
+
+// add compiles the rules and limits of s behind those that t has.
+func (t *tool) add(s *spec) {
+	if s.ask != nil {
+		t.ask = s.ask
+	}
+	for _, r := range s.rules {
+		compiled := r.rule
+		for _, c := range r.conditions {
+			if c.counter != nil {
+				c.condition.counter = t.counter(*c.counter)
+				compiled.counted = true
+			} else {
+				c.condition.path = t.path(c.path)
+			}
+			compiled.conditions = append(compiled.conditions, c.condition)
+		}
+		t.rules = append(t.rules, compiled)
+	}
+	for _, ls := range s.limits {
+		compiled := ls.limit
+		compiled.counter = t.counter(ls.counter)
+		compiled.from = -1
+		if ls.from != nil {
+			compiled.from = t.path(ls.from)
+		}
+		t.limits = append(t.limits, compiled)
+	}
+}
+
+func (t *tool) path(p path) int {
+	for i := range t.paths {
+		if slices.Equal(t.paths[i], p) {
+			return i
+		}
+	}
+	t.paths = append(t.paths, p)
+	return len(t.paths) - 1
+}
+
+func (t *tool) counter(c Counter) int {
+	for i := range t.counters {
+		if t.counters[i].Scope == c.Scope && t.counters[i].Key == c.Key {
+			return i
+		}
+	}
+	t.counters = append(t.counters, c)
+	return len(t.counters) - 1
+}
