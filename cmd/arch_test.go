@@ -63,7 +63,9 @@ var notLinked = map[string]map[string]string{
 		"runtime/cgo":                     "the proxy is a static program",
 	},
 	"cmd/auditcollector": {
-		module + "mcpproxy": "the collector is not next to the agent",
+		module + "mcpproxy/":               "the collector is not next to the agent",
+		module + "mcpproxy/wire":           "the collector is not next to the agent",
+		module + "mcpproxy/policy/counter": "the collector replays policies, and counts in memory",
 	},
 }
 

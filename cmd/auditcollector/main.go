@@ -96,7 +96,7 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
-	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newReviewCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
+	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newQueryCmd(a), newPolicyCmd(a), newReviewCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
 	for _, cmd := range append(root.Commands(), root) {
 		if !cmd.Runnable() { // cobra would answer an unknown word with help and exit code 0
 			cmd.Args, cmd.RunE = cli.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

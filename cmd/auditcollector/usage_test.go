@@ -22,6 +22,11 @@ func TestUsage(t *testing.T) {
 		{"dead-letters lst", `dead-letters takes no arguments, got "lst"; see auditcollector dead-letters --help`},
 		{"dead-letters show", "show takes one argument, PLACE, in quotes if it has spaces, got 0; see auditcollector dead-letters show --help"},
 		{"dead-letters show x", `"x" is not a position, want TOPIC/PARTITION/OFFSET`},
+		{"policy replay", "policy replay needs the policy: auditcollector policy replay FILE, or preset:NAME"},
+		{"policy replay x --since soon --format xml", "--format is \"xml\", want text or json\n--since: \"soon\" is not a time; use \"2026-11-21 10:00\", 10:00, 7d, \"2 days ago\", today or yesterday"},
+		{"policy replay /nonexistent/p", `reading policy "/nonexistent/p": no such file or directory`},
+		{"policy replay preset:mine", `reading preset "mine": there is none: use one of ask-for-dangerous, ask-for-writes, libtmux-mutating, libtmux-readonly, observe`},
+		{"policy chck", `policy takes no arguments, got "chck"; see auditcollector policy --help`},
 		{"rules lst", `rules takes no arguments, got "lst"; see auditcollector rules --help`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
@@ -33,7 +38,7 @@ func TestUsage(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range []string{"", "--help", "dead-letters", "help run"} {
+	for _, args := range []string{"", "--help", "dead-letters", "policy", "policy replay --help", "help run"} {
 		var stdout, stderr strings.Builder
 		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}
 		if code := a.run(t.Context(), strings.Fields(args)); code != 0 || !strings.Contains(stdout.String(), "Usage:") {

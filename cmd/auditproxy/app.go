@@ -93,3 +93,6 @@ func (a *app) location() *time.Location {
 	}
 	return time.Local
 }
+
+// now is the present in that zone.
+func (a *app) now() time.Time { return time.Now().In(a.location()) }

@@ -9,14 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/gate"
 	"auditproxy/cmd/internal/replay"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/cmd/internal/view"
-	"auditproxy/deploy/policies"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 
@@ -52,7 +50,7 @@ The exit code is 1 if the policy does not load, with all problems, their lines a
 columns, and 2 if it cannot be read.`
 
 func newPolicyCheckCmd(a *app) *cobra.Command {
-	var o callOptions
+	var o replay.Flags
 	var server, format string
 	cmd := &cobra.Command{
 		Use:     "check FILE",
@@ -66,17 +64,17 @@ func newPolicyCheckCmd(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			sel, err := a.selection(o, time.Now())
-			if err = errors.Join(checkFormat(format), err); err != nil {
+			sel, err := o.Selection(a.now())
+			if err = errors.Join(replay.CheckFormat(format), err); err != nil {
 				return err
 			}
 			return a.checkPolicy(cmd, args[0], server, sel, format == "json")
 		},
 		ValidArgsFunction: completePolicy,
 	}
-	addFormatFlag(cmd, &format)
+	replay.AddFormat(cmd, &format)
 	addServerFlag(cmd, &server)
-	o.add(cmd)
+	o.Add(cmd)
 	return cmd
 }
 
@@ -86,31 +84,12 @@ func addServerFlag(cmd *cobra.Command, server *string) {
 	cmd.RegisterFlagCompletionFunc("server", cobra.NoFileCompletions)
 }
 
-// addFormatFlag adds --format to a command that scripts may read.
-func addFormatFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVar(format, "format", "text", "`form` of the output: text or json")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func checkFormat(format string) error {
-	if format != "text" && format != "json" {
-		return fmt.Errorf("--format is %q, want text or json", format)
-	}
-	return nil
-}
-
 // completePolicy completes files and presets.
 func completePolicy(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for _, name := range policies.Names() {
-		if name = gate.PresetPrefix + name; strings.HasPrefix(name, word) {
-			names = append(names, name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveDefault
+	return replay.CompletePolicy(gate.PresetPrefix, word)
 }
 
 // loadPolicy loads a policy that a command names. A policy that does not load is
@@ -253,7 +232,7 @@ func newPolicyEvalCmd(a *app) *cobra.Command {
 		Example: policyEvalExample,
 		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := replay.CheckFormat(format); err != nil {
 				return err
 			}
 			return a.evalPolicy(file, format == "json")
@@ -263,7 +242,7 @@ func newPolicyEvalCmd(a *app) *cobra.Command {
 	cmd.RegisterFlagCompletionFunc("policy", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return completePolicy(cmd, nil, word)
 	})
-	addFormatFlag(cmd, &format)
+	replay.AddFormat(cmd, &format)
 	return cmd
 }
 

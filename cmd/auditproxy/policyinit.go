@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/replay"
@@ -26,7 +25,7 @@ const policyInitExample = `  auditproxy policy init --since 7d > policy.yaml
   auditproxy policy replay policy.yaml`
 
 func newPolicyInitCmd(a *app) *cobra.Command {
-	var o callOptions
+	var o replay.Flags
 	var server, format string
 	cmd := &cobra.Command{
 		Use:     "init",
@@ -35,7 +34,7 @@ func newPolicyInitCmd(a *app) *cobra.Command {
 		Example: policyInitExample,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sel, err := a.selection(o, time.Now())
+			sel, err := o.Selection(a.now())
 			if format != "yaml" && format != "json" {
 				err = errors.Join(fmt.Errorf("--format is %q, want yaml or json", format), err)
 			}
@@ -46,7 +45,7 @@ func newPolicyInitCmd(a *app) *cobra.Command {
 		},
 	}
 	addServerFlag(cmd, &server)
-	o.add(cmd)
+	o.Add(cmd)
 	cmd.Flags().StringVar(&format, "format", "yaml", "`form` of the policy: yaml, or json without comments")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/cmd/internal/gate"
 	"auditproxy/cmd/internal/replay"
-	"auditproxy/cmd/internal/terminal"
 	"auditproxy/cmd/internal/view"
 	"auditproxy/mcpproxy/risk"
 
@@ -35,43 +32,8 @@ const policyReplayExample = `  auditproxy policy replay policy.yaml --since 7d
   auditproxy policy replay preset:libtmux-readonly
   auditproxy policy replay policy.yaml --format json | jq '.rows[] | select(.decision == "deny")'`
 
-// callOptions are the flags that select calls, as they were written.
-type callOptions struct{ since, until, session string }
-
-func (o *callOptions) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.since, "since", "", "calls that started at or after `TIME`, such as 7d or \"2026-11-21 10:00\"")
-	f.StringVar(&o.until, "until", "", "calls that started at or before `TIME`")
-	f.StringVar(&o.session, "session", "", "sessions whose id starts with `ID`")
-	for _, name := range []string{"since", "until", "session"} {
-		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
-	}
-}
-
-// selection parses the flags; it reports all problems with them.
-func (a *app) selection(o callOptions, now time.Time) (replay.Selection, error) {
-	s := replay.Selection{Session: o.session}
-	var errs []error
-	for _, t := range []struct {
-		flag, text string
-		at         *time.Time
-	}{{"since", o.since, &s.Since}, {"until", o.until, &s.Until}} {
-		if t.text == "" {
-			continue
-		}
-		var err error
-		if *t.at, err = terminal.ParseTime(t.text, now.In(a.location())); err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", t.flag, err))
-		}
-	}
-	if len(errs) == 0 && !s.Since.IsZero() && !s.Until.IsZero() && s.Until.Before(s.Since) {
-		errs = append(errs, errors.New("--until is before --since"))
-	}
-	return s, errors.Join(errs...)
-}
-
 func newPolicyReplayCmd(a *app) *cobra.Command {
-	var o callOptions
+	var o replay.Flags
 	var format string
 	cmd := &cobra.Command{
 		Use:     "replay FILE",
@@ -85,16 +47,16 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			sel, err := a.selection(o, time.Now())
-			if err = errors.Join(checkFormat(format), err); err != nil {
+			sel, err := o.Selection(a.now())
+			if err = errors.Join(replay.CheckFormat(format), err); err != nil {
 				return err
 			}
 			return a.replayPolicy(cmd, args[0], sel, format == "json")
 		},
 		ValidArgsFunction: completePolicy,
 	}
-	o.add(cmd)
-	addFormatFlag(cmd, &format)
+	o.Add(cmd)
+	replay.AddFormat(cmd, &format)
 	return cmd
 }
 
@@ -122,25 +84,7 @@ func (a *app) replayPolicy(cmd *cobra.Command, file string, sel replay.Selection
 	if err := run.Spool(ctx, cfg.spoolDir, entries, sel, a.stderr); err != nil {
 		return fmt.Errorf("replaying: %w", err)
 	}
-	return a.printReport(run.Report(), file, l, asJSON)
-}
-
-// printReport prints the report; its error is the exit code.
-func (a *app) printReport(r *replay.Report, file string, l gate.Loaded, asJSON bool) error {
-	r.Policy = replay.Source{Source: file, Dialect: l.Policy.Dialect, Hash: l.Policy.Hash, Mode: l.Mode}
-	var err error
-	if asJSON {
-		err = terminal.PrintJSON(a.stdout, r)
-	} else {
-		err = r.Print(a.stdout, a.colours(a.stdout), a.location())
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("replaying: printing: %w", err)
-	case r.Found():
-		return cli.ExitError{Code: cli.ExitFound}
-	case r.Unclear():
-		return cli.ExitError{Code: cli.ExitUnclear}
-	}
-	return nil
+	report := run.Report()
+	report.Policy = replay.Source{Source: file, Dialect: l.Policy.Dialect, Hash: l.Policy.Hash, Mode: l.Mode}
+	return report.Write(a.stdout, asJSON, a.colours(a.stdout), a.location())
 }

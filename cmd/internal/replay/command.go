@@ -1,0 +1,97 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/deploy/policies"
+
+	"github.com/spf13/cobra"
+)
+
+// Flags are the flags that select calls, as they were written.
+type Flags struct{ since, until, session string }
+
+// Add adds the flags to a command.
+func (o *Flags) Add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.since, "since", "", "calls that started at or after `TIME`, such as 7d or \"2026-11-21 10:00\"")
+	f.StringVar(&o.until, "until", "", "calls that started at or before `TIME`")
+	f.StringVar(&o.session, "session", "", "sessions whose id starts with `ID`")
+	for _, name := range []string{"since", "until", "session"} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+}
+
+// Selection reads the flags; it reports all problems with them. now is in the
+// location of the times.
+func (o *Flags) Selection(now time.Time) (Selection, error) {
+	s := Selection{Session: o.session}
+	var errs []error
+	for _, t := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"since", o.since, &s.Since}, {"until", o.until, &s.Until}} {
+		if t.text == "" {
+			continue
+		}
+		var err error
+		if *t.at, err = terminal.ParseTime(t.text, now); err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", t.flag, err))
+		}
+	}
+	if len(errs) == 0 && !s.Since.IsZero() && !s.Until.IsZero() && s.Until.Before(s.Since) {
+		errs = append(errs, errors.New("--until is before --since"))
+	}
+	return s, errors.Join(errs...)
+}
+
+// AddFormat adds --format to a command that scripts may read.
+func AddFormat(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "format", "text", "`form` of the output: text or json")
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// CheckFormat checks the value of --format.
+func CheckFormat(format string) error {
+	if format != "text" && format != "json" {
+		return fmt.Errorf("--format is %q, want text or json", format)
+	}
+	return nil
+}
+
+// CompletePolicy completes files and presets, whose names have a prefix.
+func CompletePolicy(prefix, word string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, name := range policies.Names() {
+		if name = prefix + name; strings.HasPrefix(name, word) {
+			names = append(names, name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}
+
+// Write writes the report to w. Its error is a cli.ExitError without a text for
+// what the report has: a finding, or what is not clear.
+func (r *Report) Write(w io.Writer, asJSON, colour bool, loc *time.Location) error {
+	var err error
+	if asJSON {
+		err = terminal.PrintJSON(w, r)
+	} else {
+		err = r.Print(w, colour, loc)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("replaying: printing: %w", err)
+	case r.Found():
+		return cli.ExitError{Code: cli.ExitFound}
+	case r.Unclear():
+		return cli.ExitError{Code: cli.ExitUnclear}
+	}
+	return nil
+}
