@@ -18,8 +18,8 @@ import (
 )
 
 const doctorLong = `Show whether calls on this machine are recorded: the effective configuration and
-the source of each value, the spool, and the servers in your MCP clients'
-configurations.
+the source of each value, the policy and who can change it, the spool, and the
+servers in your MCP clients' configurations.
 
 The exit code is 0 if there are no problems, 1 if there is something to do, and 2
 if something could not be checked.`
@@ -28,7 +28,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "doctor",
-		Short:   "check the configuration, the spool and which servers are wrapped",
+		Short:   "check the configuration, the policy, the spool and which servers are wrapped",
 		Long:    doctorLong,
 		Example: "  auditproxy doctor\n  auditproxy doctor --json | jq -r '.findings[]'",
 		Args:    cli.NoArgs,
@@ -58,12 +58,13 @@ func newDoctorCmd(a *app) *cobra.Command {
 // A diagnosis holds the findings of doctor. Its quotes may be untrusted: an
 // agent's repository can contain a client configuration.
 type diagnosis struct {
-	Version  string          `json:"version"`
-	Config   []cli.Setting   `json:"config"`
-	Spool    *spoolDiagnosis `json:"spool,omitempty"` // nil if it could not be looked at
-	Clients  []client        `json:"clients"`
-	Findings []string        `json:"findings"` // remedies
-	Unclear  []string        `json:"unclear"`  // what could not be read
+	Version  string           `json:"version"`
+	Config   []cli.Setting    `json:"config"`
+	Policy   *policyDiagnosis `json:"policy,omitempty"` // nil for none
+	Spool    *spoolDiagnosis  `json:"spool,omitempty"`  // nil if it could not be looked at
+	Clients  []client         `json:"clients"`
+	Findings []string         `json:"findings"` // remedies
+	Unclear  []string         `json:"unclear"`  // what could not be read
 }
 
 type spoolDiagnosis struct {
@@ -107,6 +108,7 @@ func (a *app) diagnose() *diagnosis {
 	if _, err := cfg.redactor(false); err != nil && (cfg.keyFile != "" || !errors.Is(err, fs.ErrNotExist)) {
 		d.find("%v", err)
 	}
+	d.policy(a, cfg)
 	d.spool(cfg, a.stderr)
 	d.clients(clients.Scan(a.getenv))
 	d.clean(a.clean)
@@ -120,6 +122,9 @@ func (d *diagnosis) clean(clean func(string) string) {
 	}
 	if d.Spool != nil {
 		d.Spool.Dir = clean(d.Spool.Dir)
+	}
+	if p := d.Policy; p != nil {
+		p.Source, p.ChangedBy = clean(p.Source), clean(p.ChangedBy)
 	}
 	for i := range d.Clients {
 		c := &d.Clients[i]
@@ -219,6 +224,12 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 		rows = append(rows, []string{s.Key, cmp.Or(s.Value, "-"), s.Source.String()})
 	}
 	p.table(2, rows)
+	p.title("Policy")
+	if d.Policy == nil {
+		p.line(2, terminal.Plain, "none: every call is forwarded, and its risk is recorded")
+	} else {
+		d.Policy.print(&p)
+	}
 	if s := d.Spool; s != nil {
 		p.title("Spool")
 		p.table(2, [][]string{

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/gate"
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
+)
+
+// A policyDiagnosis is what doctor finds out about the policy.
+type policyDiagnosis struct {
+	Source    string         `json:"source"` // a path, or preset:NAME
+	Loads     bool           `json:"loads"`
+	Dialect   policy.Dialect `json:"dialect,omitempty"`
+	Hash      string         `json:"hash,omitempty"`
+	Mode      policy.Mode    `json:"mode,omitempty"`
+	Tools     int            `json:"tools"`      // that it names
+	Enforced  bool           `json:"enforced"`   // the administrator selects it; else the user does
+	ChangedBy string         `json:"changed_by"` // who can change the file
+}
+
+// policy looks at the policy that the next proxy would apply.
+func (d *diagnosis) policy(a *app, cfg config) {
+	if cfg.policyFile == "" {
+		return
+	}
+	p := &policyDiagnosis{Source: cfg.policyFile, Enforced: cfg.values.Enforced("policy.file")}
+	d.Policy = p
+	others := ""
+	p.ChangedBy, others = writers(cfg.policyFile, a.systemUID)
+	c := gate.Config{File: cfg.policyFile, Mode: cfg.policyMode, Risk: risk.Config{Home: a.getenv("HOME")}}
+	if p.Enforced {
+		c.Check = func(file string) error { return cli.CheckTrusted(file, a.systemUID) }
+	}
+	l, err := c.Load()
+	if err != nil {
+		d.find("the policy does not load, so no wrapped server starts: %v", err)
+		return
+	}
+	if others != "" {
+		d.find("other users can change the policy: %s", others)
+	}
+	p.Loads, p.Dialect, p.Hash, p.Mode, p.Tools = true, l.Policy.Dialect, l.Policy.Hash, l.Mode, len(l.Policy.Names())
+}
+
+// writers returns who can change a policy, in words, and why users other than
+// root and this one can, "" if they cannot.
+func writers(file string, system int) (who, others string) {
+	if strings.HasPrefix(file, gate.PresetPrefix) {
+		return "nobody: it is a part of auditproxy", ""
+	}
+	if cli.CheckTrusted(file, system) == nil {
+		return "root", ""
+	}
+	if err := cli.CheckTrusted(file, os.Getuid()); err != nil {
+		return "other users", err.Error()
+	}
+	return "this user, and so an agent of this user", ""
+}
+
+func (p *policyDiagnosis) print(out *reportWriter) {
+	selected := "this user's configuration"
+	if p.Enforced {
+		selected = "the administrator"
+	}
+	mode := string(p.Mode)
+	if p.Mode == policy.Observe {
+		mode += ": denied calls are forwarded"
+	}
+	rows := [][]string{{"source", p.Source}, {"selected by", selected}, {"changed by", p.ChangedBy}}
+	if p.Loads {
+		rows = append(rows, []string{"mode", mode}, []string{"dialect", string(p.Dialect)}, []string{"hash", p.Hash},
+			[]string{"names", terminal.Count(p.Tools, "tool")})
+	} else {
+		rows = append(rows, []string{"mode", cmp.Or(mode, "-")}, []string{"loads", fmt.Sprint(p.Loads)})
+	}
+	out.table(2, rows)
+}
