@@ -27,6 +27,9 @@ const (
 	maxUsed    = 4096 // tools
 	maxServers = 20   // names in an error
 	maxName    = 256  // code points of a name in a policy
+
+	maxText = 450 << 10 // bytes of a policy; a larger one would not load
+	aTool   = 400       // bytes of what it has about a tool, without the name
 )
 
 // A Proposal makes a policy that allows what was done: the tools in use, twice
@@ -207,9 +210,23 @@ func nameable(name string) bool {
 // Problems returns what could not be read.
 func (p *Proposal) Problems() []error { return p.problems }
 
-// names returns the names of the tools that were used, sorted.
-func (p *Proposal) names() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.tools)), func(name string) bool { return p.tools[name].calls == 0 })
+// names returns the names of the tools that were used, sorted, and the number of
+// calls of tools for which a policy has no room.
+func (p *Proposal) names() (names []string, left int64) {
+	used := slices.SortedFunc(maps.Keys(p.tools), func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.tools[b].calls, p.tools[a].calls), cmp.Compare(a, b))
+	})
+	room := maxText
+	for _, name := range used {
+		calls := p.tools[name].calls
+		if room -= len(yamlText(name)) + aTool; room < 0 {
+			left += calls
+		} else if calls > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, left
 }
 
 // asks reports whether a tool needs approval.
@@ -219,7 +236,8 @@ func (t *used) asks() bool { return t.category == risk.Destructive || t.category
 func (p *Proposal) JSON() (any, error) {
 	type object = map[string]any
 	tools := object{}
-	for _, name := range p.names() {
+	names, _ := p.names()
+	for _, name := range names {
 		t := p.tools[name]
 		limit := func(window string, n int64) object {
 			return object{"counter": window, "window": window, "max": 2 * n, "scope": "session"}
@@ -238,7 +256,7 @@ func (p *Proposal) JSON() (any, error) {
 
 // YAML returns the policy as text, with comments.
 func (p *Proposal) YAML() ([]byte, error) {
-	names := p.names()
+	names, left := p.names()
 	if len(names) == 0 {
 		return nil, p.nothing()
 	}
@@ -260,7 +278,7 @@ func (p *Proposal) YAML() ([]byte, error) {
 		text string
 	}{
 		{p.refused, "that an enforced policy refuses: ambiguous, unreadable or too large"},
-		{p.nameless, "left out: the name of the tool is redacted, empty or too long, or there are too many"},
+		{p.nameless + left, "left out: the name of the tool is redacted, empty or too long, or there are too many"},
 	} {
 		if left.n > 0 {
 			line("#")

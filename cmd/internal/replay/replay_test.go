@@ -1,11 +1,21 @@
 package replay
 
 import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/spool"
 )
 
 // TestAmbiguousAnomalies: the calls that the gate refuses in any case are those
@@ -27,5 +37,143 @@ func TestDetectorWords(t *testing.T) {
 		if !slices.Contains(detector.All(), word) {
 			t.Errorf("%q is no detector", word)
 		}
+	}
+}
+
+// newReplay returns a Replay by a policy.
+func newReplay(t *testing.T, source string) *Replay {
+	t.Helper()
+	p, err := policy.Load([]byte(source), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := risk.New(risk.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{Policy: p, Risk: a})
+}
+
+// writeLines writes a session that has ended.
+func writeLines(t *testing.T, dir, id string, lines ...[]byte) {
+	t.Helper()
+	s, err := spool.Create(spool.Config{Dir: dir, Durability: spool.OS, Machine: "test"}, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		if _, err := s.Append(line, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, r *Replay, dir string) *Report {
+	t.Helper()
+	entries, err := spool.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Spool(t.Context(), dir, entries, Selection{}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return r.Report()
+}
+
+// TestEachCallOnce replays spools whose lines are missing, repeated, torn and out
+// of order: each call of which a line is left counts once.
+func TestEachCallOnce(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for range 30 {
+		dir := t.TempDir()
+		want := int64(0)
+		for range 3 {
+			id := fmt.Sprintf("%08x-%04x-7000-8000-%012x", start.UnixMilli()>>16, start.UnixMilli()&0xffff, rnd.Uint64()>>16)
+			var lines [][]byte
+			for no := range 1 + rnd.Uint64N(40) {
+				rec := audit.Record{Kind: audit.KindCall, RecordID: fmt.Sprintf("r%d", no), SessionID: id, Seq: no, CallNo: no + 1, TS: start.Add(time.Duration(no) * time.Second),
+					Method: "tools/call", Tool: "t", Outcome: audit.OutcomeOK, Forwarded: true}
+				left := false
+				if rnd.IntN(5) > 0 {
+					left, lines = true, append(lines, audit.AppendIntent(nil, &rec))
+				}
+				if rnd.IntN(5) > 0 {
+					record := audit.AppendRecord(nil, &rec)
+					at := len(lines) // at or after the intent
+					if !left {
+						at = rnd.IntN(len(lines) + 1)
+					}
+					left, lines = true, slices.Insert(lines, at, record)
+				}
+				if left {
+					want++
+				}
+				if n := len(lines); n > 0 && rnd.IntN(5) == 0 {
+					lines = append(lines, lines[rnd.IntN(n)])
+				}
+			}
+			writeLines(t, dir, id, append(lines, []byte(`{"line":"intent","v":1,"record_id":"torn`))...)
+		}
+		for _, scope := range []string{"session", "user"} {
+			r := newReplay(t, `{"version":"1","default":"deny","tools":{"t":{"limits":[{"counter":"c","window":"minute","max":5,"scope":"`+scope+`"}]}}}`)
+			got := run(t, r, dir)
+			if d := got.Decisions; got.Calls != want || d.Allow+d.Ask+d.Deny+d.Undecidable != want || len(got.Problems) > 0 {
+				t.Fatalf("%d calls, %+v, want %d; problems %q", got.Calls, d, want, got.Problems)
+			}
+		}
+	}
+}
+
+// TestManyNamesAreBounded: an agent that calls a tool of another name each time
+// fills neither the report nor a proposal.
+func TestManyNamesAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	id := audit.NewID(time.Now())
+	var lines []byte
+	const calls = 3 * maxRows
+	for no := range uint64(calls) {
+		rec := audit.Record{Kind: audit.KindCall, RecordID: "r", SessionID: id, Seq: no, CallNo: no + 1, TS: time.Unix(1e9, 0), Method: "tools/call", Tool: fmt.Sprintf("t_%d", no),
+			Outcome: audit.OutcomeOK, Forwarded: true}
+		lines = audit.AppendRecord(lines, &rec)
+	}
+	writeLines(t, dir, id, lines)
+	r := run(t, newReplay(t, `{"version":"1","default":"deny"}`), dir)
+	if r.Calls != calls || len(r.Rows) > maxRows+1 || r.Decisions.Deny != calls {
+		t.Errorf("%d calls in %d rows", r.Calls, len(r.Rows))
+	}
+	entries, err := spool.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Proposal
+	if p.Risk, err = risk.New(risk.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Spool(t.Context(), dir, entries, Selection{}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := p.YAML(); err != nil || len(p.tools) != maxUsed || len(text) < 100<<10 {
+		t.Errorf("%d tools, %d bytes: %v", len(p.tools), len(text), err)
+	}
+}
+
+// TestUnreadableSessions: sessions that cannot be read are reported, and the
+// others are replayed.
+func TestUnreadableSessions(t *testing.T) {
+	dir := t.TempDir()
+	id := audit.NewID(time.Now())
+	rec := audit.Record{Kind: audit.KindCall, RecordID: "r", SessionID: id, CallNo: 1, TS: time.Now(), Method: "tools/call", Tool: "t", Outcome: audit.OutcomeOK, Forwarded: true}
+	writeLines(t, dir, id, audit.AppendIntent(nil, &rec), audit.AppendRecord(nil, &rec))
+	bad := filepath.Join(dir, "sessions", audit.NewID(time.Now()))
+	if err := os.MkdirAll(filepath.Join(bad, "00000001.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, newReplay(t, `{"version":"1","default":"deny"}`), dir)
+	if r.Calls != 1 || len(r.Problems) != 1 || !r.Unclear() {
+		t.Errorf("%d calls, problems %q", r.Calls, r.Problems)
 	}
 }
