@@ -25,7 +25,7 @@ type policyDiagnosis struct {
 	ChangedBy string         `json:"changed_by"` // who can change the file
 }
 
-// policy looks at the policy that the next proxy would apply.
+// policy examines the policy that the next proxy would apply.
 func (d *diagnosis) policy(a *app, cfg config) {
 	if cfg.policyFile == "" {
 		return
@@ -53,7 +53,7 @@ func (d *diagnosis) policy(a *app, cfg config) {
 // root and this one can, "" if they cannot.
 func writers(file string, system int) (who, others string) {
 	if strings.HasPrefix(file, gate.PresetPrefix) {
-		return "nobody: it is a part of auditproxy", ""
+		return "no one: it is part of auditproxy", ""
 	}
 	if cli.CheckTrusted(file, system) == nil {
 		return "root", ""

@@ -47,7 +47,7 @@ that were called, and those that servers listed. Warnings name tools that are no
 among them, and conditions on arguments that no recorded call had.
 
 The exit code is 1 if the policy does not load, with all problems, their lines and
-columns, and 2 if it cannot be read.`
+columns, and 2 if it cannot be read, or not be compared with the spool.`
 
 func newPolicyCheckCmd(a *app) *cobra.Command {
 	var o replay.Flags
@@ -126,20 +126,21 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 	if err != nil {
 		return err
 	}
-	seen, err := a.seenTools(cmd, server, sel)
-	if err != nil {
-		return fmt.Errorf("comparing with the tools of the spool: %w", err)
-	}
+	seen, unseen := a.seenTools(cmd, server, sel)
 	c := checked{Listing: l.Policy.Describe(nil)}
 	if seen != nil {
 		tools := seen.Seen()
 		c = checked{l.Policy.Describe(tools), &compared{len(tools), seen.Calls}}
 	}
 	if asJSON {
-		return terminal.PrintJSON(a.stdout, c)
+		err = terminal.PrintJSON(a.stdout, c)
+	} else {
+		a.printListing(&c)
 	}
-	a.printListing(&c)
-	return nil
+	if unseen != nil {
+		unseen = fmt.Errorf("comparing with the tools of the spool: %w", unseen)
+	}
+	return errors.Join(err, unseen)
 }
 
 // seenTools returns the tools that the spool has, nil if there is none.

@@ -45,7 +45,7 @@ func replayed(t *testing.T, dir, source string) *replay.Report {
 
 // TestReplayAgreesWithGate sends the frames, and calls with secrets, through a
 // proxy whose policy observes. A replay by the same rules decides each call as
-// the gate did, or says that it cannot. The rules are in a text with another
+// the gate did, or not at all. The rules are in a text with another
 // hash, so that the recorded decisions are not used.
 func TestReplayAgreesWithGate(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ type held struct {
 	refund    bool
 }
 
-// A History is the counters of one scope, as far as records tell them: for
+// A History is the counters of one scope, as far as records have them: for
 // each, bounds of its value. Its zero value knows all calls.
 type History struct {
 	From time.Time // earlier calls are not known; zero: there were none
@@ -79,7 +79,7 @@ func (h *History) at(c *Counter, at time.Time) (start, low, high int64) {
 	case c.Window:
 		low, high = b.low[1], b.high[1]
 	default:
-		if b.start > start { // of which nothing is left
+		if b.start > start { // the count is not kept
 			high = math.MaxInt64
 		}
 	}
@@ -233,7 +233,7 @@ func (r *replay) unknown(rule string, why Unknown) {
 	}
 }
 
-// deny denies the call, whatever was not decided before.
+// deny denies the call, even if a rule before was not decided.
 func (r *replay) deny(rule string) bool {
 	*r.d = Replayed{Action: Deny, Rule: rule}
 	return true
@@ -512,7 +512,7 @@ func Complete(arguments []byte) bool {
 	return len(arguments) == 0 || arguments[0] == '{' && remainsOf(arguments) == whole
 }
 
-// objectRemains reports whether an object stands for a value.
+// objectRemains returns what is left of a value that an object replaces.
 func objectRemains(v []byte) remains {
 	r, members := digest, 0
 	err := jsontext.Members(v, func(name, _ []byte) bool {
@@ -545,7 +545,7 @@ func (c *condition) replay(r *recorded) (t truth, why Unknown) {
 		}
 		return truthOf(c.exists), ""
 	case r.what == mixed && c.op == "regex":
-		return no, "" // it is no text
+		return no, "" // it is not a text
 	case r.what == digest || r.what == mixed:
 		if c.op == "regex" {
 			return maybe, UnknownValue

@@ -119,7 +119,7 @@ func (p *Proposal) serves(rec *audit.Record) bool {
 }
 
 // serves reports whether a call is one of a server: its own name, or that of its
-// command. "" stands for all.
+// command. "" is any server.
 func serves(rec *audit.Record, server string) bool {
 	return server == "" || rec.Server.Name == server || command(rec) == server
 }
@@ -171,7 +171,7 @@ func (p *Proposal) call(rates map[string]*rate, rec *audit.Record) []string {
 	return names
 }
 
-// classify raises the category of a tool to what a record or its name says. That
+// classify raises the category of a tool to that of a record, or of its name. That
 // of a call with several operations may be another one's.
 func (p *Proposal) classify(t *used, name string, rec *audit.Record, operations int) {
 	category, source := risk.Category(0), ""
@@ -267,7 +267,7 @@ func (p *Proposal) YAML() ([]byte, error) {
 	line("# %s to %s UTC. Each limit is twice what the busiest minute or", p.from.UTC().Format(day), p.to.UTC().Format(day))
 	line("# hour of a session had. Destructive tools need approval.")
 	line("#")
-	line("# It only observes: records say what it would have denied. To enforce it, change")
+	line("# It only observes: records have what it would have denied. To enforce it, change")
 	line("# the mode at the end.")
 	if p.Server == "" && len(p.servers) > 1 {
 		line("#")
@@ -317,7 +317,7 @@ func (p *Proposal) YAML() ([]byte, error) {
 	return text, nil
 }
 
-// nothing says why there are no calls.
+// nothing returns why there are no calls.
 func (p *Proposal) nothing() error {
 	names := slices.Sorted(maps.Keys(p.servers))
 	switch {

@@ -117,7 +117,7 @@ func (l *Records) Close() {
 	}
 }
 
-// drop forgets sessions whose windows are over. If one goes on, its earlier calls
+// drop forgets sessions whose windows are over. If one continues, its earlier calls
 // are not known.
 func (l *Records) drop(now time.Time) {
 	old := now.Add(-max(l.r.cfg.Policy.Longest("session"), time.Hour))

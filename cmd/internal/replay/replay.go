@@ -8,6 +8,7 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -59,7 +60,7 @@ type Session struct {
 	categories map[string]string // of tools that were called directly
 }
 
-// Forget says that calls of a session before a time are not known. They may have
+// Forget marks the calls of a session before a time as not known. They may have
 // been of its user, too.
 func (r *Replay) Forget(s *Session, before time.Time) {
 	if before.After(s.counters.From) {
@@ -71,6 +72,20 @@ func (r *Replay) Forget(s *Session, before time.Time) {
 			h.From = before
 		}
 	}
+}
+
+// lose marks the order of calls as unknown from now on: what limits by user
+// count is then not known.
+func (r *Replay) lose() {
+	never := time.Unix(1<<40, 0)
+	if r.known.Equal(never) {
+		return
+	}
+	r.known = never
+	for _, h := range r.users {
+		h.From = never
+	}
+	r.Problem(fmt.Sprintf("more than %d sessions overlap: limits by user are undecidable from there on", maxSources))
 }
 
 // A Call is one that was decided. It is complete when its end is known.

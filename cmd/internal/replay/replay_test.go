@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,5 +176,78 @@ func TestUnreadableSessions(t *testing.T) {
 	r := run(t, newReplay(t, `{"version":"1","default":"deny"}`), dir)
 	if r.Calls != 1 || len(r.Problems) != 1 || !r.Unclear() {
 		t.Errorf("%d calls, problems %q", r.Calls, r.Problems)
+	}
+}
+
+// TestManySessionsAtOnce: limits by user are undecidable where more sessions
+// overlap than are read at a time; those by session are not.
+func TestManySessionsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	const sessions = maxSources + 2
+	for n := range sessions {
+		id := fmt.Sprintf("%08x-%04x-7000-8000-%012x", start.UnixMilli()>>16, start.UnixMilli()&0xffff, n)
+		var lines [][]byte
+		for i := range 3 {
+			rec := audit.Record{Kind: audit.KindCall, RecordID: "r", SessionID: id, Seq: uint64(i), CallNo: uint64(i + 1), TS: start.Add(time.Duration(i) * time.Minute), Method: "tools/call", Tool: "t",
+				Outcome: audit.OutcomeOK, Forwarded: true}
+			lines = append(lines, audit.AppendIntent(nil, &rec), audit.AppendRecord(nil, &rec))
+		}
+		writeLines(t, dir, id, lines...)
+	}
+	const source = `{"version":"1","default":"deny","tools":{"t":{"limits":[{"counter":"c","window":"day","max":100000,"scope":"SCOPE"}]}}}`
+	r := run(t, newReplay(t, strings.Replace(source, "SCOPE", "user", 1)), dir)
+	if r.Calls != 3*sessions || r.Decisions.Undecidable == 0 || r.Decisions.Deny > 0 || len(r.Problems) != 1 {
+		t.Errorf("by user: %+v, problems %q", r.Decisions, r.Problems)
+	}
+	r = run(t, newReplay(t, strings.Replace(source, "SCOPE", "session", 1)), dir)
+	if r.Calls != 3*sessions || r.Decisions.Allow != r.Calls || len(r.Problems) > 0 {
+		t.Errorf("by session: %+v, problems %q", r.Decisions, r.Problems)
+	}
+}
+
+// TestRefunds: a call that ends with a JSON-RPC error gives its count back when
+// it ends, not before.
+func TestRefunds(t *testing.T) {
+	dir := t.TempDir()
+	id := audit.NewID(time.Now())
+	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	call := func(no uint64, second int, d time.Duration, errorType string) *audit.Record {
+		r := &audit.Record{Kind: audit.KindCall, RecordID: fmt.Sprintf("r%d", no), SessionID: id, Seq: no, CallNo: no, TS: start.Add(time.Duration(second) * time.Second),
+			Method: "tools/call", Tool: "t", Outcome: audit.OutcomeOK, ErrorType: errorType, Forwarded: true, Duration: d}
+		if errorType != "" {
+			r.Outcome = audit.OutcomeError
+		}
+		return r
+	}
+	calls := []*audit.Record{
+		call(1, 1, 3*time.Second, audit.ErrJSONRPC), // counts until second 4
+		call(2, 2, time.Second, ""),                 // is denied
+		call(3, 5, time.Second, ""),                 // takes its place
+		call(4, 7, time.Second, ""),                 // is denied
+	}
+	var lines [][]byte
+	for _, step := range []struct {
+		call   int
+		record bool
+	}{{0, false}, {1, false}, {1, true}, {0, true}, {2, false}, {2, true}, {3, false}, {3, true}} {
+		if step.record {
+			lines = append(lines, audit.AppendRecord(nil, calls[step.call]))
+		} else {
+			lines = append(lines, audit.AppendIntent(nil, calls[step.call]))
+		}
+	}
+	writeLines(t, dir, id, lines...)
+	const source = `{"version":"1","default":"deny","tools":{"t":{"rules":[{"name":"r","rate_limit":"1/minute"}]}}}`
+	r := newReplay(t, source)
+	records, _ := r.Records(Selection{})
+	for _, rec := range calls {
+		records.Add(rec)
+	}
+	records.Close()
+	for place, d := range map[string]Decisions{"spool": run(t, newReplay(t, source), dir).Decisions, "store": r.Report().Decisions} {
+		if d.Allow != 2 || d.Deny != 2 || d.Undecidable != 0 {
+			t.Errorf("%s: %+v, want two allowed", place, d)
+		}
 	}
 }

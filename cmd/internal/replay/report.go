@@ -15,7 +15,7 @@ import (
 // undecidable is the word for a call that cannot be decided.
 const undecidable = "undecidable"
 
-// otherRules stands for the rules and tools of rows that there was no room for.
+// otherRules replaces the rules and tools of rows that do not fit.
 const otherRules = "(others)"
 
 // A Report compares decisions with what was done.
@@ -92,7 +92,7 @@ type Row struct {
 	Calls      int64          `json:"calls"`
 	LetThrough int64          `json:"let_through"` // that reached the server
 	Stopped    int64          `json:"stopped"`     // that did not
-	Unknown    int64          `json:"unknown"`     // of which that is not known
+	Unknown    int64          `json:"unknown"`     // with an unknown outcome
 	Example    string         `json:"example"`     // record_id of the last one
 }
 

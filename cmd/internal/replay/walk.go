@@ -28,13 +28,14 @@ type Walk struct {
 	// called again for a later time.
 	Begin func(id string, before time.Time)
 
-	// Call is called for each call, with what its session says of client, server,
-	// host and user. What it returns is given to End with the record of the call,
+	// Call is called for each call, with the client, server, host and user of
+	// its session. What it returns is given to End with the record of the call,
 	// or with nil if it has none.
 	Call func(id string, rec *audit.Record) any
 	End  func(call any, rec *audit.Record)
 
 	Done    func(id string)          // the session is read; nil: not needed
+	Late    func()                   // too many sessions overlap: calls from now on may not be in order
 	Tool    func(rec *audit.Record)  // a tool that a listing had; nil: not needed
 	Problem func(id string, e error) // what could not be read
 }
@@ -43,7 +44,7 @@ type Walk struct {
 const (
 	maxOpen    = 1 << 17 // calls without a record so far
 	maxMissing = 1024    // ranges of calls whose intents were not there
-	maxSources = 256     // sessions at a time; others wait, and are then late
+	maxSources = 128     // sessions at a time, each with 1 MiB; others wait, and are then late
 )
 
 // A source is a session that is being read.
@@ -57,7 +58,7 @@ type source struct {
 	open    map[uint64]any
 	high    uint64      // call_no of the last intent
 	missing [][2]uint64 // ranges of call_no up to high without an intent
-	begun   bool
+	started bool
 	pruned  bool // retention has removed the beginning
 	damage  int64
 	unread  int64 // bytes that Progress does not have yet
@@ -87,6 +88,9 @@ func (w *Walk) Run(ctx context.Context) error {
 		}
 		if len(open) == 0 {
 			return nil
+		}
+		if w.Merge && len(open) == most && len(entries) > 0 && startOf(entries[0].ID) <= open[0].clock {
+			w.Late()
 		}
 		if n%1024 == 0 && ctx.Err() != nil {
 			return errors.New("interrupted")
@@ -211,14 +215,14 @@ func (w *Walk) line(s *source, item spool.Item) {
 }
 
 func (w *Walk) begin(s *source, before time.Time) {
-	s.begun = true
+	s.started = true
 	w.Begin(s.id, before)
 }
 
 // take gives the call at hand to its function.
 func (w *Walk) take(s *source) {
 	rec, no := s.call, s.call.CallNo
-	if !s.begun {
+	if !s.started {
 		before := time.Time{}
 		if s.pruned {
 			before = rec.TS
@@ -322,6 +326,7 @@ func (r *Replay) Spool(ctx context.Context, dir string, entries []spool.Entry, s
 		}
 		r.Forget(s, before)
 	}
+	w.Late = r.lose
 	w.Call = func(id string, rec *audit.Record) any {
 		counts := sel.has(id, rec.TS)
 		if !counts && longest == 0 {
