@@ -135,7 +135,10 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 	if asJSON {
 		err = terminal.PrintJSON(a.stdout, c)
 	} else {
-		a.printListing(&c)
+		err = a.printListing(&c)
+	}
+	if err != nil {
+		err = fmt.Errorf("printing: %w", err)
 	}
 	if unseen != nil {
 		unseen = fmt.Errorf("comparing with the tools of the spool: %w", unseen)
@@ -181,9 +184,10 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
-func (a *app) printListing(l *checked) {
+func (a *app) printListing(l *checked) error {
+	var out strings.Builder
 	say := func(format string, args ...any) {
-		fmt.Fprintln(a.stdout, terminal.EscapeMessage(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(&out, terminal.EscapeMessage(fmt.Sprintf(format, args...)))
 	}
 	say("dialect   %s", l.Dialect)
 	say("hash      %s", l.Hash)
@@ -209,6 +213,8 @@ func (a *app) printListing(l *checked) {
 	for _, w := range l.Warnings {
 		say("warning   %d:%d: %s", w.Line, w.Column, w.Text)
 	}
+	_, err := io.WriteString(a.stdout, out.String())
+	return err
 }
 
 const policyEvalLong = `Read calls from standard input, one JSON object a line, and print the risk of

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -144,6 +145,24 @@ func TestInitHoldsHostileNames(t *testing.T) {
 		}
 		if d := report.Decisions; d.Deny != 1 || d.Undecidable != 0 || d.Allow == 0 || report.Rows[0].Tool != "*" {
 			t.Errorf("%s: %+v, want one denial, of \"*\", which no policy can name", file, d)
+		}
+	}
+}
+
+// A fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// TestPolicyOutputIsWhole: output that cannot be written is an error.
+func TestPolicyOutputIsWhole(t *testing.T) {
+	dir := writeReplayed(t)
+	for _, args := range []string{"check preset:observe", "check preset:observe --format json", "replay preset:observe", "replay preset:observe --format json",
+		"init --until 2026-11-20T12:10:00Z", "init --until 2026-11-20T12:10:00Z --format json"} {
+		var stderr strings.Builder
+		a := &app{stdin: strings.NewReader(""), stdout: fullDisk{}, stderr: &stderr, env: []string{"HOME=" + t.TempDir(), "TZ=UTC", "AUDITPROXY_SPOOL_DIR=" + dir}}
+		if code := a.run(t.Context(), append([]string{"policy"}, strings.Fields(args)...)); code != 2 || !strings.Contains(stderr.String(), "no space left") {
+			t.Errorf("policy %s: exit code %d, %q", args, code, stderr.String())
 		}
 	}
 }
