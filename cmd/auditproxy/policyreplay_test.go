@@ -61,6 +61,7 @@ func writeReplayed(t *testing.T) (dir string) {
 	one.done(audit.Record{TS: after(77 * time.Second), Tool: "list_panes", Risk: read, Anomalies: []string{"case_variant_member"}})
 	one.done(audit.Record{TS: after(78 * time.Second), Tool: "list_panes", Risk: read, Anomalies: []string{"batch"}})
 	one.done(audit.Record{TS: after(79 * time.Second), Tool: "evil\x1b[31m\u202etxt\n(default allow)", Risk: executes})
+	one.done(audit.Record{TS: after(79500 * time.Millisecond), Tool: "kill_session", Risk: destroys, Approval: audit.Approval{Outcome: "approved", Scope: "once"}.JSON()})
 	two.intent(audit.Record{TS: after(80 * time.Second), Tool: "list_panes", Risk: read})
 	one.end(after(81 * time.Second))
 	two.end(time.Time{})

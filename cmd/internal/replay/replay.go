@@ -315,7 +315,7 @@ func (r *Replay) End(c *Call, rec *audit.Record) {
 	switch *n.of(k.decision)++; Done(rec) {
 	case LetThrough:
 		row.LetThrough++
-		if k.decision != policy.Allow.String() {
+		if k.decision != policy.Allow.String() && !(k.decision == policy.AskFirst.String() && approved(rec)) {
 			n.LetThrough.add(k.decision)
 		}
 	case Stopped:
@@ -323,6 +323,12 @@ func (r *Replay) End(c *Call, rec *audit.Record) {
 	default:
 		row.Unknown++
 	}
+}
+
+// approved reports whether a person was asked about a call, and approved it.
+func approved(rec *audit.Record) bool {
+	a, _ := audit.ParseApproval(rec.Approval)
+	return a.Outcome == "approved"
 }
 
 // A Fate is what became of a call.

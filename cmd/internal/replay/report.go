@@ -48,7 +48,8 @@ type Decisions struct {
 	LetThrough Different `json:"let_through"`
 }
 
-// Different counts calls that reached the server.
+// Different counts calls that reached the server, without those that a person
+// approved.
 type Different struct {
 	Ask         int64 `json:"ask"`
 	Deny        int64 `json:"deny"`
@@ -162,6 +163,9 @@ func (r *Report) Print(w io.Writer, colour bool, loc *time.Location) error {
 		text := fmt.Sprint(n)
 		if through > 0 {
 			text += fmt.Sprintf(", %d of them let through", through)
+			if word == policy.AskFirst.String() {
+				text += " without approval"
+			}
 		}
 		if n == 0 {
 			style = terminal.Plain
