@@ -13,16 +13,17 @@ import (
 // A call is a request that may still be answered. Its strings live in buf, so
 // that an ordinary call allocates nothing; they are good until release.
 type call struct {
-	rec   audit.Record
-	class class
+	rec   facts
 	start time.Time // with the monotonic clock
 
-	cancelled time.Time // when the client asked to, zero if it did not
-	interim   bool      // an open record was written
-	cursor    string    // of a tools/list, "" for its first page; see cursorOf
-	part      bool      // an oversize call whose end is still to come
-	nameless  bool      // in the table under noID alone
-	early     *early    // the answer to a part of it, nil for none
+	class    class
+	interim  bool // an open record was written
+	part     bool // an oversize call whose end is still to come
+	nameless bool // in the table under noID alone
+
+	cancelled time.Duration // from start to when the client asked to, 0 if it did not
+	cursor    string        // of a tools/list, "" for its first page; see cursorOf
+	early     *early        // the answer to a part of it, nil for none
 
 	refunds []policy.Counter // given back if the answer is a JSON-RPC error
 
@@ -35,7 +36,7 @@ type call struct {
 	bytes        int // while it is in the table, see calls.bytes
 
 	buf   []byte
-	words [4]string // backs rec.Anomalies while it is short
+	words [3]string // backs rec.Anomalies while it is short
 }
 
 // key is one of a call's entries in the table.

@@ -136,7 +136,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	c.remember()
 	c.giveBackRefused()
 	if c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
-		c.s.amend(c.items, func(r *audit.Record) { r.NotDurable = true })
+		c.s.amend(c.items, func(r *facts) { r.NotDurable = true })
 	}
 	if c.dropping == "" && !c.anyRefused() {
 		return c.write(ready)
@@ -252,7 +252,7 @@ func (c *clientSide) write(b []byte) bool {
 	}
 	if n == 0 {
 		// What of b the server got is unknown but for this: nothing.
-		c.s.amend(c.items, func(r *audit.Record) { r.Forwarded = false })
+		c.s.amend(c.items, func(r *facts) { r.Forwarded = false })
 	}
 	c.p.cfg.Log.Debug("the server takes no more input", zap.Error(err))
 	return false

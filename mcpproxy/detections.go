@@ -13,7 +13,7 @@ import (
 
 // showDetections returns detections for a call's record: the place of each, as far
 // as the record's arguments show it. Names below a hidden value are hidden too.
-func showDetections(list []audit.Detection, r *audit.Record) audit.JSON {
+func showDetections(list []audit.Detection, r *facts) audit.JSON {
 	shown := list[:0:0]
 	for _, d := range list {
 		d.At = shownAt(&d, r)
@@ -25,7 +25,7 @@ func showDetections(list []audit.Detection, r *audit.Record) audit.JSON {
 }
 
 // shownAt returns the part of a place whose names are in the record.
-func shownAt(d *audit.Detection, r *audit.Record) string {
+func shownAt(d *audit.Detection, r *facts) string {
 	const root = "args"
 	rest, ok := strings.CutPrefix(d.At, root)
 	if !ok {

@@ -30,7 +30,7 @@ func TestPlacesAreThoseOfTheRecord(t *testing.T) {
 		{"path_blocked", "prompts/get", `{"file":"/etc/shadow"}`, "args.arguments.file", "args.arguments.file"},
 		{"path_blocked", "prompts/get", `{"token":` + hidden + `}`, "args.arguments.token.secret", "args.arguments.token"},
 	} {
-		r := audit.Record{Method: tt.method, Args: audit.JSON(tt.args)}
+		r := facts{Method: tt.method, Args: audit.JSON(tt.args)}
 		got, err := audit.ParseDetections(showDetections([]audit.Detection{{Detector: tt.detector, At: tt.at}}, &r))
 		if err != nil || len(got) != 1 || got[0].At != tt.want {
 			t.Errorf("%s %s in %s: got %v, %v, want %s", tt.detector, tt.at, tt.args, got, err, tt.want)

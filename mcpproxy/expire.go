@@ -95,11 +95,11 @@ func (s *session) expire() {
 	for c, newer := s.open.oldest, (*call)(nil); c != nil; c = newer {
 		newer = c.newer
 		switch {
-		case !c.cancelled.IsZero() && now.Sub(c.cancelled) >= openAfter:
+		case c.cancelled > 0 && now.Sub(c.start)-c.cancelled >= openAfter:
 			s.giveUp(c, audit.ErrCancelled, now)
 			continue
-		case !c.cancelled.IsZero():
-			next = min(next, openAfter-now.Sub(c.cancelled))
+		case c.cancelled > 0:
+			next = min(next, openAfter-(now.Sub(c.start)-c.cancelled))
 		}
 		if c.interim || c.class != recorded {
 			continue
@@ -121,11 +121,11 @@ func (s *session) expire() {
 
 // appendOpen appends an interim record of the call.
 func (s *session) appendOpen(c *call, now time.Time) {
-	r := c.rec
+	r := s.recordOf(c)
 	r.Kind, r.RecordID, r.Seq = audit.KindOpen, audit.NewID(now), s.seq
 	r.Duration = now.Sub(c.start)
-	s.place(&r)
+	s.place(r)
 	s.seq++
-	s.lines = audit.AppendRecord(s.lines, &r)
+	s.lines = audit.AppendRecord(s.lines, r)
 	s.spill()
 }

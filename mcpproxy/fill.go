@@ -15,7 +15,6 @@ func (c *clientSide) fill(call *call, m *wire.Message) (tool string, a wire.Anom
 	from := len(call.buf)
 	call.buf = audit.AppendNewID(call.buf, call.start)
 	rec.RecordID = call.text(from)
-	rec.Kind, rec.TS = audit.KindCall, call.start
 	if m.Method != nil {
 		rec.Method = c.methodText(m.Method)
 	}
@@ -324,7 +323,7 @@ func (c *clientSide) fillID(call *call, id []byte) {
 	rec.RequestID = call.text(from)
 }
 
-func (c *clientSide) fillMeta(rec *audit.Record, meta []byte) {
+func (c *clientSide) fillMeta(rec *facts, meta []byte) {
 	if v := wire.Member(meta, "client_id"); v != nil && string(v) != "null" {
 		if v[0] == '"' {
 			rec.ClientID = c.s.clean(v)

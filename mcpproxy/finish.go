@@ -233,8 +233,8 @@ func (s *session) digest(c *call, text []byte) audit.JSON {
 
 // conclude appends c's final record.
 func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now time.Time) {
-	r := &c.rec
-	r.Kind, r.Outcome, r.ErrorType = audit.KindCall, outcome, errorType
+	r := s.recordOf(c)
+	r.Outcome, r.ErrorType = outcome, errorType
 	r.Duration = max(now.Sub(c.start), 0)
 	s.place(r)
 	r.Seq = s.seq

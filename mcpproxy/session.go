@@ -49,9 +49,10 @@ type session struct {
 
 	newContext bool // base changed: a context line goes before the next intents
 
-	pos     int64  // of the journal, after the last lines written
-	lines   []byte // scratch: lines being written
-	backlog []byte // record lines whose write failed; they keep their numbers and come before any other line
+	pos     int64        // of the journal, after the last lines written
+	lines   []byte       // scratch: lines being written
+	whole   audit.Record // scratch: see recordOf
+	backlog []byte       // record lines whose write failed; they keep their numbers and come before any other line
 	gap     gap
 	failing bool // it is logged that the journal fails
 
@@ -334,7 +335,7 @@ func (s *session) number(it *item, now time.Time) {
 			it.call.anomaly("id_reused")
 		}
 		s.tools.describe(r, it.tool)
-		s.lines = audit.AppendIntent(s.lines, r)
+		s.lines = audit.AppendIntent(s.lines, s.recordOf(it.call))
 		it.callNo = r.CallNo
 		switch {
 		case it.refused != "":
@@ -347,8 +348,8 @@ func (s *session) number(it *item, now time.Time) {
 }
 
 func (s *session) cancel(it *item, now time.Time) {
-	if c := s.open.findOf(it.cancel, onlyCalls); c != nil && c.cancelled.IsZero() && it.refused == "" {
-		c.cancelled = now
+	if c := s.open.findOf(it.cancel, onlyCalls); c != nil && c.cancelled == 0 && it.refused == "" {
+		c.cancelled = max(now.Sub(c.start), 1)
 		c.rec.CancelRequested = true
 	}
 }
@@ -458,7 +459,7 @@ func (s *session) resume(it *item, open bool) {
 	c.start, c.cancelled, c.interim, c.early = e.start, e.cancelled, e.interim, e.early
 	from := len(c.buf)
 	c.buf = append(c.buf, e.rec.RecordID...)
-	c.rec.RecordID, c.rec.CallNo, c.rec.TS = c.text(from), e.rec.CallNo, e.rec.TS
+	c.rec.RecordID, c.rec.CallNo = c.text(from), e.rec.CallNo
 	c.rec.CancelRequested, c.rec.NotDurable = e.rec.CancelRequested, e.rec.NotDurable
 	s.tools.describe(&c.rec, it.tool)
 }
@@ -484,7 +485,7 @@ func (s *session) appendGap(now time.Time) {
 }
 
 // amend changes calls that may have been answered meanwhile.
-func (s *session) amend(items []item, change func(*audit.Record)) {
+func (s *session) amend(items []item, change func(*facts)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range items {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"go.uber.org/zap"
 
@@ -575,5 +576,14 @@ func TestPingDoesNotEndACall(t *testing.T) {
 				t.Errorf("the call ended as %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Tens of thousands of calls may be open, and the client decides how many: what
+// is kept of each must stay small, or they exceed the memory of the proxy.
+func TestOpenCallIsSmall(t *testing.T) {
+	const most = 768 // a size class of the allocator
+	if n := unsafe.Sizeof(call{}); n > most {
+		t.Errorf("an open call takes %d bytes, at most %d are expected", n, most)
 	}
 }

@@ -72,7 +72,7 @@ func newTools(more []string) tools {
 }
 
 // describe sets the members that the server declared for the tool called name.
-func (t *tools) describe(r *audit.Record, name string) {
+func (t *tools) describe(r *facts, name string) {
 	if d := t.byRaw[name]; d != nil && name != "" {
 		r.Tier, r.Annotations, r.ToolHash = d.tier, d.annotations, d.hash
 	}
