@@ -104,8 +104,9 @@ func (l *loader) predicates(n *node, tool, member, where string, denyIf bool) (r
 		return nil
 	}
 	seen := map[string]bool{}
+	rules = make([]ruleSpec, 0, len(n.items))
 	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", where, i)
+		at := where + "[" + strconv.Itoa(i) + "]"
 		r := ruleSpec{node: item, rule: rule{denyIf: denyIf}}
 		ok := l.members(item, at, map[string]func(*node){
 			"conditions": func(n *node) {
@@ -114,7 +115,7 @@ func (l *loader) predicates(n *node, tool, member, where string, denyIf bool) (r
 					return
 				}
 				for j, c := range n.items {
-					r.conditions = append(r.conditions, l.condition(c, fmt.Sprintf("%s.conditions[%d]", at, j), []string{"args."}))
+					r.conditions = append(r.conditions, l.condition(c, at+".conditions["+strconv.Itoa(j)+"]", []string{"args."}))
 				}
 			},
 			"on_deny": func(n *node) { r.reason = oneLine(l.text(n, at+".on_deny")) },

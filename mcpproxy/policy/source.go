@@ -170,9 +170,10 @@ func (r *jsonReader) value(depth int) (*node, *Problem) {
 		if depth == maxDepth {
 			return nil, tooDeep(n)
 		}
-		n.kind = list
+		const usual = 4 // members and elements
+		n.kind, n.items = list, make([]*node, 0, usual)
 		if c == '{' {
-			n.kind = object
+			n.kind, n.keys = object, make([]*node, 0, usual)
 		}
 		r.i++
 		for c = r.token(); c != '}' && c != ']'; c = r.token() {
