@@ -15,6 +15,9 @@
 // So a crash at any point repeats records and loses none; the store keeps one
 // of identical records. Memory is bounded while the store is down: records
 // wait in Kafka or in the spool.
+//
+// The files, from the top: collector, kafka, deadtopic, spool, topics,
+// partition, pipeline, write, config, connect, decoded, dial, metrics.
 package collector
 
 import (

@@ -4,6 +4,8 @@
 // A Command reads the words one by one, from a shell's line or from a list. The
 // tables have the programs, with the options, verbs and positions of their
 // secrets.
+//
+// The files, from the top: command, programs, uses.
 package argv
 
 import (

@@ -5,6 +5,9 @@
 // scan stops at bytes that can show a credential: an assignment, a URL, an
 // option, a quotation, a token. Known formats and the arguments of programs are
 // found by packages formats and argv. Decoded texts are scanned like others.
+//
+// The files, from the top: find, encoded, scan, columns, described, keys, look,
+// markup, assignment, calls, prompts, commands, under, values, scanner.
 package credential
 
 import "auditproxy/redact/lex"

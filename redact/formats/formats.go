@@ -4,6 +4,8 @@
 // it. An automaton finds the words of all formats in one pass; only there the
 // bytes before and behind are compared. IsPlaceholder recognizes what replaces a
 // credential.
+//
+// The files, from the top: formats, placeholder, tables, format, words.
 package formats
 
 import (

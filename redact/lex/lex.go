@@ -1,5 +1,7 @@
 // Package lex holds what the packages of redact share to read a text: classes of
 // bytes, spans, marks of what is redacted, and sets and automata of words.
+//
+// The files, from the top: lex, decode.
 package lex
 
 import (

@@ -4,6 +4,8 @@
 // A name is folded: without case, accents, punctuation and trailing digits, with
 // the places where its words start. names.txt lists words and says where in a
 // name each counts; an automaton finds them in one pass.
+//
+// The files, from the top: roles, names, tables.
 package names
 
 import (

@@ -1,5 +1,8 @@
 // Package clickhouse keeps records in ClickHouse: numbered migrations, and
 // inserts that may be repeated.
+//
+// The files, from the top: migrate, reader, clickhouse, block, columns, errors,
+// explain.
 package clickhouse
 
 import (

@@ -12,6 +12,9 @@
 // kafka-go takes 4 ms to initialise, once for every wrapped server. Its
 // Writer merges the records of several sessions, so that the second batch of
 // a session could be acknowledged and the first not.
+//
+// The files, from the top: kafka, health, topic, producer, client, access,
+// code.
 package kafka
 
 import (

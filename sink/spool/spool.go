@@ -24,6 +24,10 @@
 //
 // Files are kept from other users. They are not kept from the user that the
 // process runs as, and a file system that hangs in write(2) is not survived.
+//
+// The files, from the top: key, recoverer, recover, append, retain, history,
+// list, consumer, read, sync, restart, create, ballast, segment, repeat, item,
+// layout, machine_darwin, machine_linux, spool.
 package spool
 
 import (

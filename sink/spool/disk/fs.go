@@ -4,6 +4,8 @@
 // An FS can be replaced, so that a test fails or stops at each operation. No
 // operation follows a link at the end of a name, and the checks refuse what
 // another user owns or could change.
+//
+// The files, from the top: durable, fs, fs_linux, fs_portable.
 package disk
 
 import (

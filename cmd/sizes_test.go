@@ -1,0 +1,57 @@
+package cmd
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The largest package that needs no reason, without its tests.
+const (
+	maxLines = 3000
+	maxFiles = 20
+)
+
+// TestPackageSizes checks that the document gives a reason for each package that
+// is larger.
+func TestPackageSizes(t *testing.T) {
+	packages := readSources(t)
+	reasons := reasonsForSizes(t)
+	for pkg := range packages {
+		names, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+		lines := 0
+		for _, name := range names {
+			lines += strings.Count(readFile(t, name), "\n")
+		}
+		if (lines > maxLines || len(names) > maxFiles) && !reasons[pkg] {
+			t.Errorf("%s has %d lines in %d files: split it, or give the reason in %s", pkg, lines, len(names), picture)
+		}
+	}
+	for pkg := range reasons {
+		if _, exists := packages[pkg]; !exists {
+			t.Errorf("%s gives a reason for the size of %s, which is no package", picture, pkg)
+		}
+	}
+}
+
+// reasonsForSizes returns the packages that the picture's document has a reason
+// for.
+func reasonsForSizes(t *testing.T) map[string]bool {
+	t.Helper()
+	_, text, _ := strings.Cut(readFile(t, picture), "<!-- sizes -->")
+	text, _, ok := strings.Cut(text, "<!-- end of the sizes -->")
+	if !ok {
+		t.Fatalf("%s has no table of sizes", picture)
+	}
+	packages := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\| .*\\w.* \\|$").FindAllStringSubmatch(text, -1) {
+		packages[row[1]] = true
+	}
+	return packages
+}
