@@ -61,7 +61,7 @@ func TestBadConnections(t *testing.T) {
 		{"it says that there is no topic", b.Addr, server, [][]string{{"--kafka-topic", "absent"}}, `topic \"absent\" does not exist: create it, or name another`},
 		{"it says that ClickHouse is not there", b.Addr, nobody, nil, "dial tcp 127.0.0.1:1: connect: connection refused: start ClickHouse there, or set clickhouse.addr to where it runs"},
 		{"it says that ClickHouse does not speak TLS", b.Addr, server, [][]string{{"--clickhouse-tls-enabled"}}, "check that clickhouse.tls.enabled, clickhouse.protocol and the port match"},
-		{"it says that ClickHouse does not take the password", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", wrong}}, "look at clickhouse.user and its password"},
+		{"it says that ClickHouse does not take the password", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", wrong}}, "check clickhouse.user and its password"},
 		{"it says that there is no database and that it may not make one", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", right, "--clickhouse-database", "absent"}},
 			"a user with that right has to grant it, or to run auditcollector migrate"},
 		{"it says nothing of what is right", b.SecureAddr, server, [][]string{ca, login, {right}, {"--log-level", "info"}}, `"partitions": {"mcp.audit.v1":[0]}`},

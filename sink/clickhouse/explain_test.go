@@ -35,7 +35,7 @@ func TestExplain(t *testing.T) {
 		{"another server", fmt.Errorf("server hello: %w", &clickhouse.HTTPError{StatusCode: 404, Err: errors.New("response body: \"<html>\"")}),
 			"[HTTP 404] response body: \"<html>\": check that clickhouse.tls.enabled, clickhouse.protocol and the port match"},
 		{"an authority that nobody knows", request(x509.UnknownAuthorityError{}), "x509: certificate signed by unknown authority: set clickhouse.tls.ca_file to the authority that signed the server's certificate"},
-		{"a wrong password", &clickhouse.Exception{Code: 516, Message: "no"}, "code: 516, message: no: look at clickhouse.user and its password"},
+		{"a wrong password", &clickhouse.Exception{Code: 516, Message: "no"}, "code: 516, message: no: check clickhouse.user and its password"},
 		{"no rights", fmt.Errorf("sendQuery: %w", &clickhouse.HTTPError{StatusCode: 403, Err: &clickhouse.Exception{Code: 497, Message: "no"}}),
 			"[HTTP 403] code: 497, message: no: a user with that right has to grant it, or to run auditcollector migrate"},
 		{"the server's own words", &clickhouse.Exception{Code: 60, Message: "no table"}, "code: 60, message: no table"},
