@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
-
-	"golang.org/x/sys/unix"
 )
 
 // sendPolicy is the policy of the page about the tool send, word for word.
@@ -183,10 +182,7 @@ func TestCounterUnusable(t *testing.T) {
 			must(t, os.Symlink("../elsewhere", file))
 		}},
 		{"on a full disk", "its counter cannot be written", func(t *testing.T, dir, _ string) {
-			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k,mode=700"); err != nil {
-				t.Skipf("mounting a tmpfs: %v", err)
-			}
-			t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+			dev.SmallDisk(t, dir, "4k")
 			must(t, os.WriteFile(filepath.Join(dir, "rubbish"), make([]byte, 4096), 0o600))
 		}},
 	} {

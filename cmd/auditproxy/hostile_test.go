@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 )
 
@@ -101,7 +102,7 @@ func checkHarmless(t *testing.T, what string, text []byte) {
 // printsToTerminal is prints with a terminal as standard output.
 func (s *sweep) printsToTerminal(t *testing.T, args ...string) []byte {
 	t.Helper()
-	master, slave := openTerminal(t)
+	master, slave := dev.Terminal(t)
 	cmd := exec.CommandContext(t.Context(), s.proxy, append(args, "--config", filepath.Join(s.dir, "config.yaml"))...)
 	cmd.Env, cmd.Dir = environ("HOME="+s.dir, "TERM=xterm"), s.dir
 	cmd.Stdout = slave

@@ -1,4 +1,4 @@
-// Package dev gives tests what make tools fetches.
+// Package dev gives tests what make tools fetches, terminals and small disks.
 package dev
 
 import (

@@ -1,7 +1,7 @@
 package jsontext
 
 import (
-	"bytes"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -139,9 +139,9 @@ func appendUnquoted[T Text](dst []byte, lit T) []byte {
 
 // Unquote returns the text of a JSON string literal that is strict JSON, such
 // as a record's.
-func Unquote(lit []byte) string {
-	if bytes.IndexByte(lit, '\\') < 0 {
-		return string(bytes.Trim(lit, `"`))
+func Unquote[T Text](lit T) string {
+	if s := string(lit); strings.IndexByte(s, '\\') < 0 {
+		return strings.Trim(s, `"`)
 	}
 	return string(AppendUnquote(nil, lit))
 }

@@ -7,20 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/policy/counter"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestDiskFull fills a disk. Calls are denied when their counter cannot be made;
 // a counter that is there goes on.
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=700"); err != nil {
-		t.Skipf("mounting a tmpfs: %v", err)
-	}
-	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	dev.SmallDisk(t, dir, "64k")
 	counters := filepath.Join(dir, "counters")
 	old := counter.New(counters, "old")
 	defer old.Close()
