@@ -62,7 +62,7 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := o.Selection(time.Now())
-			if err = errors.Join(replay.CheckFormat(format), err); err != nil {
+			if err = errors.Join(cli.CheckFormat(format), err); err != nil {
 				return err
 			}
 			l, err := a.loadPolicy(args[0])
@@ -88,7 +88,7 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 		},
 	}
 	o.Add(cmd)
-	replay.AddFormat(cmd, &format)
+	cli.AddFormat(cmd, &format)
 	return cmd
 }
 
@@ -125,7 +125,8 @@ func (a *app) replayStored(ctx context.Context, cfg config, r *replay.Replay, se
 	if from.Before(time.Unix(0, 0)) {
 		from = time.Unix(0, 0)
 	}
-	hours, err := reader.CallHours(ctx, store.Window{From: from, To: until.Add(time.Microsecond)})
+	end := until.Add(time.Microsecond)
+	hours, err := reader.CallHours(ctx, store.Window{From: from, To: end})
 	if err != nil {
 		return interrupted(ctx, cfg.explain(err))
 	}
@@ -140,7 +141,12 @@ func (a *app) replayStored(ctx context.Context, cfg config, r *replay.Replay, se
 		parts := int64(h.Calls/sortedAtOnce + 1)
 		for i := range parts {
 			w := store.Window{From: h.Start.Add(time.Hour * time.Duration(i) / time.Duration(parts)), To: h.Start.Add(time.Hour * time.Duration(i+1) / time.Duration(parts))}
-			w.From, w.To = later(w.From, from), earlier(w.To, until.Add(time.Microsecond))
+			if w.From.Before(from) {
+				w.From = from
+			}
+			if w.To.After(end) {
+				w.To = end
+			}
 			if !w.From.Before(w.To) {
 				continue
 			}
@@ -164,20 +170,6 @@ func (a *app) replayStored(ctx context.Context, cfg config, r *replay.Replay, se
 		r.Problem(terminal.Count(damaged, "record") + " that this program cannot read")
 	}
 	return nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func interrupted(ctx context.Context, err error) error {

@@ -65,14 +65,14 @@ func newPolicyCheckCmd(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := o.Selection(a.now())
-			if err = errors.Join(replay.CheckFormat(format), err); err != nil {
+			if err = errors.Join(cli.CheckFormat(format), err); err != nil {
 				return err
 			}
 			return a.checkPolicy(cmd, args[0], server, sel, format == "json")
 		},
 		ValidArgsFunction: completePolicy,
 	}
-	replay.AddFormat(cmd, &format)
+	cli.AddFormat(cmd, &format)
 	addServerFlag(cmd, &server)
 	o.Add(cmd)
 	return cmd
@@ -239,7 +239,7 @@ func newPolicyEvalCmd(a *app) *cobra.Command {
 		Example: policyEvalExample,
 		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := replay.CheckFormat(format); err != nil {
+			if err := cli.CheckFormat(format); err != nil {
 				return err
 			}
 			return a.evalPolicy(file, format == "json")
@@ -249,7 +249,7 @@ func newPolicyEvalCmd(a *app) *cobra.Command {
 	cmd.RegisterFlagCompletionFunc("policy", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return completePolicy(cmd, nil, word)
 	})
-	replay.AddFormat(cmd, &format)
+	cli.AddFormat(cmd, &format)
 	return cmd
 }
 

@@ -48,7 +48,7 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel, err := o.Selection(a.now())
-			if err = errors.Join(replay.CheckFormat(format), err); err != nil {
+			if err = errors.Join(cli.CheckFormat(format), err); err != nil {
 				return err
 			}
 			return a.replayPolicy(cmd, args[0], sel, format == "json")
@@ -56,7 +56,7 @@ func newPolicyReplayCmd(a *app) *cobra.Command {
 		ValidArgsFunction: completePolicy,
 	}
 	o.Add(cmd)
-	replay.AddFormat(cmd, &format)
+	cli.AddFormat(cmd, &format)
 	return cmd
 }
 

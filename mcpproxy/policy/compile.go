@@ -4,30 +4,37 @@ import (
 	"slices"
 )
 
-// compile compiles what applies to the calls of a name; "" stands for all
-// names that the policy does not have.
-func (p *Policy) compile(name string) *tool {
-	s := p.specs[name]
-	t := &tool{free: slices.Contains(p.allowed, name), listed: s != nil}
+// of returns what p has about a name, compiled.
+func (p *Policy) of(name string) *tool {
+	t := p.tools[name]
+	if t == nil {
+		t = p.other
+	}
+	t.once.Do(func() { p.compile(t) })
+	return t
+}
+
+func (p *Policy) compile(t *tool) {
+	s := p.specs[t.name]
+	t.free, t.listed = slices.Contains(p.allowed, t.name), s != nil
 	switch {
-	case slices.Contains(p.Hide, name) || slices.Contains(p.Hide, "*"):
+	case slices.Contains(p.Hide, t.name) || slices.Contains(p.Hide, "*"):
 		t.hidden = true
 		t.deny = &verdict{rule: "(hidden)", words: "is hidden by policy"}
-	case slices.Contains(p.denied, name):
-		t.deny = &verdict{rule: pointer("auditproxy", "denied_tools", name), words: "is denied by policy"}
+	case slices.Contains(p.denied, t.name):
+		t.deny = &verdict{rule: pointer("auditproxy", "denied_tools", t.name), words: "is denied by policy"}
 	case s != nil && s.deny != nil:
 		t.deny = s.deny
 	}
 	if !t.listed && !p.allow {
 		t.closed = &verdict{rule: "(default deny)", words: "is not permitted by policy"}
-		return t
+		return
 	}
 	for _, s := range []*spec{s, p.specs["*"]} {
 		if s != nil {
 			t.add(s)
 		}
 	}
-	return t
 }
 
 // add compiles the rules and limits of s behind those that t has.

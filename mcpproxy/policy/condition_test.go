@@ -20,7 +20,7 @@ func FuzzValues(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, arguments []byte, dotted string) {
 		p := path(strings.Split(dotted, "."))
-		var found [1][]byte
+		var found [1]argument
 		ok := values(arguments, []path{p}, found[:])
 		var whole any
 		if err := json.Unmarshal(arguments, &whole); err != nil || !utf8.Valid(arguments) {
@@ -41,14 +41,14 @@ func FuzzValues(f *testing.F) {
 				break
 			}
 		}
-		if there != (found[0] != nil) {
-			t.Fatalf("%q at %q: got %q, want %v", arguments, dotted, found[0], want)
+		if there != (found[0].value != nil) {
+			t.Fatalf("%q at %q: got %q, want %v", arguments, dotted, found[0].value, want)
 		}
 		if !there {
 			return
 		}
 		var got any
-		if err := json.Unmarshal(found[0], &got); err != nil {
+		if err := json.Unmarshal(found[0].value, &got); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -52,13 +52,13 @@ func (p *Policy) Describe(seen []Seen) Listing {
 	}
 	l.Warnings = slices.Clone(p.warnings)
 	for _, name := range sorted(p.tools) {
-		l.Tools = append(l.Tools, describeTool(name, p.tools[name], p.specs[name]))
+		l.Tools = append(l.Tools, describeTool(name, p.of(name), p.specs[name]))
 	}
 	if all := p.specs["*"]; all != nil {
-		l.Tools = append(l.Tools, describeTool("*", p.other, all))
+		l.Tools = append(l.Tools, describeTool("*", p.of("*"), all))
 	}
 	for _, name := range sorted(p.specs) {
-		l.unreachable(name, p.specs[name], p.tools[name])
+		l.unreachable(name, p.specs[name], p.of(name))
 	}
 	p.contradictions(&l)
 	if len(seen) > 0 {
@@ -70,7 +70,7 @@ func (p *Policy) Describe(seen []Seen) Listing {
 }
 
 func (l *Listing) warn(at *node, format string, args ...any) {
-	l.Warnings = append(l.Warnings, Problem{at.line, at.column, fmt.Sprintf(format, args...)})
+	l.Warnings = append(l.Warnings, *at.problem(format, args...))
 }
 
 func describeTool(name string, t *tool, s *spec) ToolListing {
@@ -148,7 +148,7 @@ func (l *Listing) unreachable(name string, s *spec, t *tool) {
 		}
 	}
 	rest := len(s.rules) + len(s.limits)
-	if t != nil && t.deny != nil && rest > 0 {
+	if name != "*" && t.deny != nil && rest > 0 {
 		l.warn(s.node, "tools.%s: %s always denies, so the rules of this tool are never reached", short(name), t.deny.rule)
 		return
 	}
@@ -181,10 +181,10 @@ func (l *Listing) behind(s *spec, i int) {
 func (p *Policy) contradictions(l *Listing) {
 	for _, m := range p.mentions {
 		name := m.node.text
-		t := p.tools[name]
-		if t == nil || m.where != "auditproxy.allowed_tools" {
+		if m.where != "auditproxy.allowed_tools" {
 			continue
 		}
+		t := p.of(name)
 		switch {
 		case t.deny != nil:
 			l.warn(m.node, "allowed_tools: %q is denied by %s", short(name), t.deny.rule)
@@ -288,15 +288,15 @@ func (p *Policy) open(l *Listing, seen []Seen) {
 	if p.Mode == Observe {
 		l.Open = append(l.Open, "mode observe: denied calls are forwarded")
 	}
-	if p.other.deny == nil && p.other.closed == nil {
-		l.Open = append(l.Open, "tools that the policy does not name are allowed"+conditional(p.other))
+	if other := p.of(""); other.deny == nil && other.closed == nil {
+		l.Open = append(l.Open, "tools that the policy does not name are allowed"+conditional(other))
 	}
 	category := map[string]string{}
 	for _, s := range seen {
 		category[s.Name] = s.Category
 	}
 	for _, name := range sorted(p.tools) {
-		t := p.tools[name]
+		t := p.of(name)
 		if t.deny != nil || t.closed != nil || !t.listed {
 			continue
 		}

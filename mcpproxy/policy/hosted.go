@@ -1,39 +1,55 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
 	"auditproxy/mcpproxy/risk/detector"
 )
 
+// Keys of a tool by dialect.
+var (
+	hostedKeys    = []string{"require", "deny_if", "limits"}
+	questionKeys  = []string{"action", "reason", "rate_limit"}
+	interceptKeys = []string{"rules"}
+)
+
 // actions are the words of Questions' action.
 var actions = []string{"allow", "deny", "require_approval"}
 
 // hosted reads a tool of Hosted and Questions.
-func (l *loader) hosted(n *node, name, where string, s *spec) {
-	var action, reason, limit *node
-	ok := l.members(n, where, map[string]func(*node){
-		"require": func(n *node) { s.rules = append(s.rules, l.predicates(n, name, "require", where, false)...) },
-		"deny_if": func(n *node) { s.rules = append(s.rules, l.predicates(n, name, "deny_if", where, true)...) },
-		"limits":  func(n *node) { s.limits = append(s.limits, l.limits(n, where, "tools", name)...) },
-
-		"action":     func(n *node) { action = n },
-		"reason":     func(n *node) { reason = n },
-		"rate_limit": func(n *node) { limit = n },
-	})
-	if !ok {
+func (l *loader) hosted(n *node, name string, where *place, s *spec) {
+	if !l.object(n, where) {
 		return
+	}
+	var action, reason, limit *node
+	for i, key := range n.keys() {
+		if l.again(key, where) {
+			continue
+		}
+		switch n := n.items()[i]; key.text {
+		case "require", "deny_if":
+			s.rules = l.predicates(s.rules, n, name, key.text, where)
+		case "limits":
+			s.limits = append(s.limits, l.limits(n, where, "tools", name)...)
+		case "action":
+			action = n
+		case "reason":
+			reason = n
+		case "rate_limit":
+			limit = n
+		default:
+			l.unknown(key, where, slices.Concat(hostedKeys, questionKeys)...)
+		}
 	}
 	// The order of decisions is not that of the keys.
 	slices.SortStableFunc(s.rules, func(a, b ruleSpec) int { return bit(a.denyIf) - bit(b.denyIf) })
 	words := ""
 	if reason != nil {
-		words = oneLine(l.text(reason, where+".reason"))
+		words = oneLine(l.text(reason, &place{in: where, name: "reason"}))
 	}
 	if action != nil {
-		word, _ := l.word(action, where, where+": action must be %s, got %q", actions)
+		word, _ := l.word(action, where, "action must be %s, got %q", actions...)
 		v := &verdict{rule: pointer("tools", name, "action"), reason: words}
 		switch word {
 		case "deny":
@@ -47,12 +63,12 @@ func (l *loader) hosted(n *node, name, where string, s *spec) {
 		}
 	}
 	if limit != nil {
-		if ls, ok := l.rateLimit(limit, name, where+".rate_limit", words); ok {
+		if ls, ok := l.rateLimit(limit, name, &place{in: where, name: "rate_limit"}, words); ok {
 			s.limits = append(s.limits, ls)
 		}
 	}
 	if reason != nil && action == nil && limit == nil {
-		l.warn(reason, "%s: a reason without an action is never shown", where)
+		l.warn(reason, where, "a reason without an action is never shown")
 	}
 }
 
@@ -65,16 +81,28 @@ func bit(b bool) int {
 
 // rateLimit reads Questions' rate_limit: so many calls in so many seconds of an
 // agent's session.
-func (l *loader) rateLimit(n *node, name, where, reason string) (s limitSpec, ok bool) {
+func (l *loader) rateLimit(n *node, name string, where *place, reason string) (s limitSpec, ok bool) {
 	s.node = n
+	if !l.object(n, where) {
+		return s, false
+	}
 	var window int64
-	good := l.members(n, where, map[string]func(*node){
-		"max":    func(n *node) { s.max = l.maximum(n, where) },
-		"window": func(n *node) { window = l.window(n, where, true) },
-	})
+	for i, key := range n.keys() {
+		if l.again(key, where) {
+			continue
+		}
+		switch n := n.items()[i]; key.text {
+		case "max":
+			s.max = l.maximum(n, where)
+		case "window":
+			window = l.window(n, where, true)
+		default:
+			l.unknown(key, where, "max", "window")
+		}
+	}
 	for _, need := range []string{"max", "window"} {
-		if good && n.get(need) == nil {
-			l.problem(n, `%s: %s is missing: write {"max": 10, "window": 60}`, where, need)
+		if n.get(need) == nil {
+			l.problem(n, where, `%s is missing: write {"max": 10, "window": 60}`, need)
 		}
 	}
 	if s.max == 0 || window == 0 {
@@ -96,94 +124,116 @@ func (s *limitSpec) finish(name string, window int64, scope Scope) {
 	s.counter = Counter{Scope: scope, Key: s.rule + "@" + strconv.FormatInt(window, 10), Window: window}
 }
 
-// predicates reads the items of require or deny_if.
-func (l *loader) predicates(n *node, tool, member, where string, denyIf bool) (rules []ruleSpec) {
-	where += "." + member
-	if n.kind != list {
-		l.problem(n, "%s: want a list, got %s", where, shown(n))
-		return nil
+// predicates appends the items of the member require or deny_if.
+func (l *loader) predicates(rules []ruleSpec, n *node, tool, member string, parent *place) []ruleSpec {
+	where := &place{in: parent, name: member}
+	if !l.list(n, where) {
+		return rules
 	}
-	seen := map[string]bool{}
-	rules = make([]ruleSpec, 0, len(n.items))
-	for i, item := range n.items {
-		at := where + "[" + strconv.Itoa(i) + "]"
-		r := ruleSpec{node: item, rule: rule{denyIf: denyIf}}
-		ok := l.members(item, at, map[string]func(*node){
-			"conditions": func(n *node) {
-				if n.kind != list {
-					l.problem(n, "%s.conditions: want a list, got %s", at, shown(n))
-					return
-				}
-				for j, c := range n.items {
-					r.conditions = append(r.conditions, l.condition(c, at+".conditions["+strconv.Itoa(j)+"]", []string{"args."}))
-				}
-			},
-			"on_deny": func(n *node) { r.reason = oneLine(l.text(n, at+".on_deny")) },
-		})
-		if ok && item.get("conditions") == nil {
-			l.problem(item, "%s: conditions is missing: write [] for a rule that always applies", at)
-		}
-		// A rule of one condition has its name, as PolicyLayer's logs have it, if
-		// no rule before it has.
-		id := strconv.Itoa(i)
-		if len(r.conditions) == 1 && r.conditions[0].path != nil {
-			c := item.get("conditions").items[0]
-			if name := c.get("path").text + "-" + r.conditions[0].op; !seen[name] {
-				id = name
-				seen[name] = true
-			}
-		}
-		r.name = pointer("tools", tool, member, id)
-		if r.reason == "" {
-			r.reason = fmt.Sprintf("Denied by rule %q", cut(r.name, 150))
+	prefix := pointer("tools", tool, member) + "/"
+	var named nameSet // by their condition
+	rules = slices.Grow(rules, len(n.items()))
+	for i, item := range n.items() {
+		r := ruleSpec{node: item, rule: rule{denyIf: member == "deny_if"}}
+		if name := l.predicate(&r, item, &place{in: where, index: i}); name != "" && named.add(name) {
+			r.name = prefix + name
+		} else {
+			r.name = prefix + strconv.Itoa(i)
 		}
 		rules = append(rules, r)
 	}
 	return rules
 }
 
-// limits reads a list of limits. parents are the names that lead to its member.
-func (l *loader) limits(n *node, where string, parents ...string) (limits []limitSpec) {
-	where += ".limits"
-	if n.kind != list {
-		l.problem(n, "%s: want a list, got %s", where, shown(n))
-		return nil
+// predicate reads a rule. A rule of one condition has its name, as PolicyLayer's
+// logs have it, if no rule before it has. predicate returns it, escaped, "" for
+// others.
+func (l *loader) predicate(r *ruleSpec, n *node, where *place) (name string) {
+	if !l.object(n, where) {
+		return ""
 	}
-	seen := map[string]bool{}
-	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", where, i)
-		s := limitSpec{node: item}
-		var name string
-		var window int64
-		var scope Scope
-		ok := l.members(item, at, map[string]func(*node){
-			"counter": func(n *node) {
-				if name = l.label(n, at+".counter"); name != "" && seen[name] {
-					l.problem(n, "%s: duplicate counter %q", at, short(name))
-				}
-				seen[name] = true
-			},
-			"window": func(n *node) { window = l.window(n, at, true) },
-			"max":    func(n *node) { s.max = l.maximum(n, at) },
-			"scope":  func(n *node) { scope = l.scope(n, at) },
-		})
-		for _, need := range []string{"counter", "window", "max", "scope"} {
-			if ok && item.get(need) == nil {
-				l.problem(item, `%s: %s is missing: write {"counter": "calls", "window": "minute", "max": 10, "scope": "session"}`, at, need)
-			}
-		}
-		if name == "" || window == 0 || s.max == 0 || scope == "" {
+	var conditions *node
+	for i, key := range n.keys() {
+		if l.again(key, where) {
 			continue
 		}
-		s.rule = pointer(append(slices.Clone(parents), "limits", name)...)
-		s.finish(name, window, scope)
-		limits = append(limits, s)
+		switch n := n.items()[i]; key.text {
+		case "conditions":
+			conditions = n
+			r.conditions = l.conditionsOf(n, &place{in: where, name: "conditions"}, "args.")
+		case "on_deny":
+			r.reason = oneLine(l.text(n, &place{in: where, name: "on_deny"}))
+		default:
+			l.unknown(key, where, "conditions", "on_deny")
+		}
+	}
+	if conditions == nil {
+		l.problem(n, where, "conditions is missing: write [] for a rule that always applies")
+	}
+	if len(r.conditions) == 1 && r.conditions[0].path != nil {
+		return escaped(conditions.items()[0].get("path").text) + "-" + r.conditions[0].op
+	}
+	return ""
+}
+
+// limits reads a list of limits. parents are the names that lead to its member.
+func (l *loader) limits(n *node, parent *place, parents ...string) (limits []limitSpec) {
+	where := &place{in: parent, name: "limits"}
+	if !l.list(n, where) {
+		return nil
+	}
+	var seen nameSet
+	for i, item := range n.items() {
+		if s, ok := l.limit(item, &place{in: where, index: i}, &seen, parents); ok {
+			limits = append(limits, s)
+		}
 	}
 	return limits
 }
 
-func (l *loader) scope(n *node, where string) Scope {
-	word, ok := l.word(n, where, where+": scope must be %s, got %q", []string{"session", "user", "grant"})
+// limit reads a limit whose counter is not in seen.
+func (l *loader) limit(n *node, where *place, seen *nameSet, parents []string) (s limitSpec, ok bool) {
+	s.node = n
+	if !l.object(n, where) {
+		return s, false
+	}
+	var name string
+	var window int64
+	var scope Scope
+	for i, key := range n.keys() {
+		if l.again(key, where) {
+			continue
+		}
+		switch n := n.items()[i]; key.text {
+		case "counter":
+			if name = l.label(n, &place{in: where, name: "counter"}); name != "" && !seen.add(name) {
+				l.problem(n, where, "duplicate counter %q", short(name))
+			}
+		case "window":
+			window = l.window(n, where, true)
+		case "max":
+			s.max = l.maximum(n, where)
+		case "scope":
+			scope = l.scope(n, where)
+		default:
+			l.unknown(key, where, "counter", "window", "max", "scope")
+		}
+	}
+	for _, need := range []string{"counter", "window", "max", "scope"} {
+		if n.get(need) == nil {
+			l.problem(n, where, `%s is missing: write {"counter": "calls", "window": "minute", "max": 10, "scope": "session"}`, need)
+		}
+	}
+	if name == "" || window == 0 || s.max == 0 || scope == "" {
+		return s, false
+	}
+	s.rule = pointer(slices.Concat(parents, []string{"limits", name})...)
+	s.finish(name, window, scope)
+	return s, true
+}
+
+func (l *loader) scope(n *node, where *place) Scope {
+	word, ok := l.word(n, where, "scope must be %s, got %q", "session", "user", "grant")
 	if !ok {
 		return ""
 	}
@@ -195,10 +245,19 @@ func (l *loader) scope(n *node, where string) Scope {
 
 // allTools reads the limits of all tools together.
 func (l *loader) allTools(n *node) {
+	where := &place{name: "all_tools"}
 	s := &spec{node: n}
-	l.members(n, "all_tools", map[string]func(*node){
-		"limits": func(n *node) { s.limits = l.limits(n, "all_tools", "all_tools") },
-	})
+	if l.object(n, where) {
+		for i, key := range n.keys() {
+			switch {
+			case l.again(key, where):
+			case key.text == "limits":
+				s.limits = l.limits(n.items()[i], where, "all_tools")
+			default:
+				l.unknown(key, where, "limits")
+			}
+		}
+	}
 	if !l.mixed {
 		l.policy.specs["*"] = s
 	}
@@ -206,82 +265,121 @@ func (l *loader) allTools(n *node) {
 
 // own reads auditproxy's member, which other programs ignore.
 func (l *loader) own(n *node) {
-	const where = "auditproxy"
-	p := l.policy
-	words := func(n *node, member string, known []string) []string {
-		names := l.labels(n, where+"."+member)
-		for _, item := range n.items {
-			if item.kind == text && item.text != "" && !slices.Contains(known, item.text) {
-				l.problem(item, "%s.%s: unknown detector %q: %s", where, member, short(item.text), meant(item.text, known))
-			}
-		}
-		return names
+	where := &place{name: "auditproxy"}
+	if !l.object(n, where) {
+		return
 	}
-	l.members(n, where, map[string]func(*node){
-		"mode": func(n *node) {
-			word, _ := l.word(n, where, where+".mode must be %s, got %q", []string{string(Enforce), string(Observe)})
+	p := l.policy
+	for i, key := range n.keys() {
+		if l.again(key, where) {
+			continue
+		}
+		at := &place{in: where, name: key.text}
+		switch n := n.items()[i]; key.text {
+		case "mode":
+			word, _ := l.word(n, nil, "auditproxy.mode must be %s, got %q", string(Enforce), string(Observe))
 			p.Mode = Mode(word)
-		},
-		"approval": func(n *node) {
-			word, _ := l.word(n, where, where+".approval must be %s, got %q", []string{string(Auto), string(AskForDangerous), string(AskForWrites), string(Ask)})
+		case "approval":
+			word, _ := l.word(n, nil, "auditproxy.approval must be %s, got %q", string(Auto), string(AskForDangerous), string(AskForWrites), string(Ask))
 			p.Approval = Approval(word)
-		},
-		"allowed_tools":   func(n *node) { p.allowed = l.toolNames(n, where+".allowed_tools", false) },
-		"denied_tools":    func(n *node) { p.denied = l.toolNames(n, where+".denied_tools", false) },
-		"deny_detections": func(n *node) { p.denyDetections = words(n, "deny_detections", detector.All()) },
-		"ask_detections":  func(n *node) { p.askDetections = words(n, "ask_detections", detector.All()) },
-		"risk":            func(n *node) { p.Risk = l.risk(n) },
-		"commands":        func(n *node) { p.Commands = l.arguments(n, where+".commands", "patterns") },
-		"paths":           func(n *node) { p.Paths = l.arguments(n, where+".paths", "sensitive") },
-	})
+		case "allowed_tools":
+			p.allowed = l.toolNames(n, at, false)
+		case "denied_tools":
+			p.denied = l.toolNames(n, at, false)
+		case "deny_detections":
+			p.denyDetections = l.detections(n, at)
+		case "ask_detections":
+			p.askDetections = l.detections(n, at)
+		case "risk":
+			p.Risk = l.risk(n, at)
+		case "commands":
+			p.Commands = l.arguments(n, at, "patterns")
+		case "paths":
+			p.Paths = l.arguments(n, at, "sensitive")
+		default:
+			l.unknown(key, where, "mode", "approval", "allowed_tools", "denied_tools", "deny_detections", "ask_detections", "risk", "commands", "paths")
+		}
+	}
 }
 
-func (l *loader) risk(n *node) (overrides []Override) {
-	const where = "auditproxy.risk"
-	if n.kind != list {
-		l.problem(n, "%s: want a list, got %s", where, shown(n))
+func (l *loader) detections(n *node, where *place) []string {
+	known := detector.All()
+	words := l.labels(n, where)
+	for _, item := range n.items() {
+		if item.kind == text && item.text != "" && !slices.Contains(known, item.text) {
+			l.problem(item, where, "unknown detector %q: %s", short(item.text), meant(item.text, known))
+		}
+	}
+	return words
+}
+
+func (l *loader) risk(n *node, where *place) (overrides []Override) {
+	if !l.list(n, where) {
 		return nil
 	}
-	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", where, i)
-		var o Override
-		ok := l.members(item, at, map[string]func(*node){
-			"tool": func(n *node) {
-				o.Tool = l.label(n, at+".tool")
-				l.mention(n, where)
-				if slices.ContainsFunc(overrides, func(other Override) bool { return other.Tool == o.Tool && o.Tool != "" }) {
-					l.problem(n, "%s: duplicate tool %q", at, short(o.Tool))
-				}
-			},
-			"category": func(n *node) { o.Category, _ = l.word(n, at, at+": category must be %s, got %q", categories) },
-		})
-		for _, need := range []string{"tool", "category"} {
-			if ok && item.get(need) == nil {
-				l.problem(item, `%s: %s is missing: write {"tool": "name", "category": "execute"}`, at, need)
-			}
-		}
-		overrides = append(overrides, o)
+	for i, item := range n.items() {
+		overrides = append(overrides, l.override(item, &place{in: where, index: i}, overrides))
 	}
 	return overrides
 }
 
+// override reads the category of a tool that is not in before.
+func (l *loader) override(n *node, where *place, before []Override) (o Override) {
+	if !l.object(n, where) {
+		return o
+	}
+	for i, key := range n.keys() {
+		if l.again(key, where) {
+			continue
+		}
+		switch n := n.items()[i]; key.text {
+		case "tool":
+			o.Tool = l.label(n, &place{in: where, name: "tool"})
+			l.mention(n, "auditproxy.risk")
+			if slices.ContainsFunc(before, func(other Override) bool { return other.Tool == o.Tool && o.Tool != "" }) {
+				l.problem(n, where, "duplicate tool %q", short(o.Tool))
+			}
+		case "category":
+			o.Category, _ = l.word(n, where, "category must be %s, got %q", categories...)
+		default:
+			l.unknown(key, where, "tool", "category")
+		}
+	}
+	for _, need := range []string{"tool", "category"} {
+		if n.get(need) == nil {
+			l.problem(n, where, `%s is missing: write {"tool": "name", "category": "execute"}`, need)
+		}
+	}
+	return o
+}
+
 // arguments reads names of arguments, and patterns under a name.
-func (l *loader) arguments(n *node, where, patterns string) (a Arguments) {
-	l.members(n, where, map[string]func(*node){
-		"arguments": func(n *node) { a.Names = l.labels(n, where+".arguments") },
-		patterns: func(n *node) {
-			at := where + "." + patterns
-			if n.kind != list {
-				l.problem(n, "%s: want a list, got %s", at, shown(n))
-				return
+func (l *loader) arguments(n *node, where *place, patterns string) (a Arguments) {
+	if !l.object(n, where) {
+		return a
+	}
+	for i, key := range n.keys() {
+		if l.again(key, where) {
+			continue
+		}
+		at := &place{in: where, name: key.text}
+		switch n := n.items()[i]; key.text {
+		case "arguments":
+			a.Names = l.labels(n, at)
+		case patterns:
+			if !l.list(n, at) {
+				continue
 			}
-			for i, item := range n.items {
+			for i, item := range n.items() {
+				at := &place{in: at, index: i}
 				if patterns == "patterns" {
-					l.pattern(item, fmt.Sprintf("%s[%d]", at, i))
+					l.pattern(item, at)
 				}
-				a.Patterns = append(a.Patterns, l.text(item, fmt.Sprintf("%s[%d]", at, i)))
+				a.Patterns = append(a.Patterns, l.text(item, at))
 			}
-		},
-	})
+		default:
+			l.unknown(key, where, "arguments", patterns)
+		}
+	}
 	return a
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,7 +11,7 @@ import (
 // are read again.
 func (l *loader) declare(tool string, rules *node) {
 	found := map[string]*counter{}
-	for i, r := range rules.items {
+	for i, r := range rules.items() {
 		name, window := "", ""
 		if state := r.get("state"); state != nil {
 			if c, w := state.get("counter"), state.get("window"); c != nil && w != nil {
@@ -33,21 +32,20 @@ func (l *loader) declare(tool string, rules *node) {
 func rateCounter(window string) string { return "_rate_" + window }
 
 // rules reads the rules of a tool.
-func (l *loader) rules(n *node, tool, where string, s *spec) {
-	where += ".rules"
-	if n.kind != list {
-		l.problem(n, "%s: want a list, got %s", where, shown(n))
+func (l *loader) rules(n *node, tool string, parent *place, s *spec) {
+	where := &place{in: parent, name: "rules"}
+	if !l.list(n, where) {
 		return
 	}
 	first := map[string]int{} // rules by counter
-	for i, item := range n.items {
-		r := &interceptRule{loader: l, node: item, tool: tool, where: fmt.Sprintf("%s[%d]", where, i), index: i}
+	for i, item := range n.items() {
+		r := &interceptRule{loader: l, node: item, tool: tool, where: &place{in: where, index: i}, index: i}
 		if !r.read() {
 			continue
 		}
 		if name := r.counter; name != "" {
 			if j, twice := first[name]; twice {
-				l.problem(item, "%s: duplicate state counter %q (also used by rules[%d])", r.where, short(name), j)
+				l.problem(item, r.where, "duplicate state counter %q (also used by rules[%d])", short(name), j)
 				continue
 			}
 			first[name] = i
@@ -59,9 +57,10 @@ func (l *loader) rules(n *node, tool, where string, s *spec) {
 // An interceptRule is one rule.
 type interceptRule struct {
 	*loader
-	node        *node
-	tool, where string
-	index       int
+	node  *node
+	tool  string
+	where *place
+	index int
 
 	name, action, reason, rateLimit, state *node
 	conditions                             []conditionSpec
@@ -75,52 +74,60 @@ type interceptRule struct {
 }
 
 func (r *interceptRule) read() bool {
-	ok := r.members(r.node, r.where, map[string]func(*node){
-		"name":       func(n *node) { r.name = n },
-		"action":     func(n *node) { r.action = n },
-		"on_deny":    func(n *node) { r.reason = n },
-		"reason":     func(n *node) { r.reason = n },
-		"rate_limit": func(n *node) { r.rateLimit = n },
-		"conditions": func(n *node) { r.conditionNodes = n },
-		"state":      func(n *node) { r.state = n },
-	})
-	if !ok {
+	if !r.object(r.node, r.where) {
 		return false
+	}
+	for i, key := range r.node.keys() {
+		if r.again(key, r.where) {
+			continue
+		}
+		switch n := r.node.items()[i]; key.text {
+		case "name":
+			r.name = n
+		case "action":
+			r.action = n
+		case "on_deny", "reason":
+			r.reason = n
+		case "rate_limit":
+			r.rateLimit = n
+		case "conditions":
+			r.conditionNodes = n
+		case "state":
+			r.state = n
+		default:
+			r.unknown(key, r.where, "name", "action", "on_deny", "reason", "rate_limit", "conditions", "state")
+		}
 	}
 	problems := len(r.problems)
 	if r.node.get("on_deny") != nil && r.node.get("reason") != nil {
-		r.problem(r.reason, "%s: on_deny and reason are the same: remove one", r.where)
+		r.problem(r.reason, r.where, "on_deny and reason are the same: remove one")
 	}
 	if r.name != nil {
 		if r.name.kind == text && strings.TrimSpace(r.name.text) == "" {
-			r.problem(r.name, "%s: rule must have a name, or no member name", r.where)
+			r.problem(r.name, r.where, "rule must have a name, or no member name")
 		} else {
-			r.text(r.name, r.where+".name")
+			r.text(r.name, &place{in: r.where, name: "name"})
 		}
 	}
 	if r.reason != nil && (r.reason.kind != text || r.reason.text != "") {
-		r.text(r.reason, r.where+".on_deny")
+		r.text(r.reason, &place{in: r.where, name: "on_deny"})
 	}
-	if c := r.conditionNodes; c != nil && c.kind != list {
-		r.problem(c, "%s.conditions: want a list, got %s", r.where, shown(c))
-	} else if c != nil {
-		for j, item := range c.items {
-			r.conditions = append(r.conditions, r.condition(item, fmt.Sprintf("%s.conditions[%d]", r.where, j), []string{"args.", "state."}))
-		}
+	if c := r.conditionNodes; c != nil {
+		r.conditions = r.conditionsOf(c, &place{in: r.where, name: "conditions"}, "args.", "state.")
 	}
 	deny, known := false, true
 	if r.action != nil {
 		var word string
-		word, known = r.word(r.action, r.where, r.where+": action must be %s, got %q", []string{"evaluate", "deny"})
+		word, known = r.word(r.action, r.where, "action must be %s, got %q", "evaluate", "deny")
 		deny = word == "deny"
 	}
 	switch {
 	case r.rateLimit != nil:
 		r.readRate(deny)
 	case deny && len(r.conditions) > 0:
-		r.problem(r.conditionNodes, "%s: deny rules must not have conditions", r.where)
+		r.problem(r.conditionNodes, r.where, "deny rules must not have conditions")
 	case known && !deny && len(r.conditions) == 0:
-		r.problem(r.node, "%s: evaluate rules must have at least one condition", r.where)
+		r.problem(r.node, r.where, "evaluate rules must have at least one condition")
 	}
 	if r.state != nil {
 		r.readState()
@@ -130,61 +137,67 @@ func (r *interceptRule) read() bool {
 
 func (r *interceptRule) readRate(deny bool) {
 	if len(r.conditions) > 0 || r.state != nil {
-		r.problem(r.rateLimit, "%s: rate_limit cannot be combined with conditions or state: write two rules", r.where)
+		r.problem(r.rateLimit, r.where, "rate_limit cannot be combined with conditions or state: write two rules")
 	}
 	if deny {
-		r.problem(r.rateLimit, `%s: rate_limit cannot be used with action "deny"`, r.where)
+		r.problem(r.rateLimit, r.where, `rate_limit cannot be used with action "deny"`)
 	}
 	count, window, ok := strings.Cut(r.rateLimit.text, "/")
 	if r.rateLimit.kind != text || !ok {
-		r.problem(r.rateLimit, `%s: rate_limit must be in the format "N/window", as in "5/hour", got %s`, r.where, shown(r.rateLimit))
+		r.problem(r.rateLimit, r.where, `rate_limit must be in the format "N/window", as in "5/hour", got %s`, shown(r.rateLimit))
 		return
 	}
 	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil || n <= 0 {
-		r.problem(r.rateLimit, "%s: rate_limit count must be a positive integer, got %q", r.where, short(count))
+		r.problem(r.rateLimit, r.where, "rate_limit count must be a positive integer, got %q", short(count))
 	}
 	if r.rate, r.window = n, windows[window]; r.window == 0 {
-		r.problem(r.rateLimit, "%s: rate_limit window must be %s, got %q", r.where, listed([]string{"minute", "hour", "day"}), short(window))
+		r.problem(r.rateLimit, r.where, "rate_limit window must be %s, got %q", listed([]string{"minute", "hour", "day"}), short(window))
 	}
 	r.counter, r.increment = rateCounter(window), 1
 }
 
 func (r *interceptRule) readState() {
-	where := r.where + ".state"
+	where := &place{in: r.where, name: "state"}
 	r.increment = 1
-	ok := r.members(r.state, where, map[string]func(*node){
-		"counter": func(n *node) {
+	if !r.object(r.state, where) {
+		return
+	}
+	for i, key := range r.state.keys() {
+		if r.again(key, where) {
+			continue
+		}
+		switch n := r.state.items()[i]; key.text {
+		case "counter":
 			if n.kind != text || strings.TrimSpace(n.text) == "" {
-				r.problem(n, "%s: counter must not be empty", where)
-				return
+				r.problem(n, where, "counter must not be empty")
+				continue
 			}
-			r.counter = r.label(n, where+".counter")
-		},
-		"window": func(n *node) { r.window = r.loader.window(n, where, false) },
-		"increment": func(n *node) {
-			if n.kind != number || !n.whole || n.number < 0 || n.number > maxCount {
-				r.problem(n, "%s: increment must be a whole number, at least 0, got %s", where, shown(n))
-				return
+			r.counter = r.label(n, &place{in: where, name: "counter"})
+		case "window":
+			r.window = r.loader.window(n, where, false)
+		case "increment":
+			if n.kind != number || !n.whole || n.number() < 0 || n.number() > maxCount {
+				r.problem(n, where, "increment must be a whole number, at least 0, got %s", shown(n))
+				continue
 			}
-			r.increment = max(int64(n.number), 1)
-		},
-		"increment_from": func(n *node) {
+			r.increment = max(int64(n.number()), 1)
+		case "increment_from":
 			p, ok := strings.CutPrefix(n.text, "args.")
-			if n.kind != text || !ok || slices.Contains(strings.Split(p, "."), "") {
-				r.problem(n, `%s: increment_from must start with "args." and name an argument, got %s`, where, shown(n))
-				return
+			if r.from = r.argument(p); n.kind != text || !ok || r.from == nil {
+				r.problem(n, where, `increment_from must start with "args." and name an argument, got %s`, shown(n))
 			}
-			r.from = strings.Split(p, ".")
-		},
-	})
-	for _, need := range []string{"counter", "window"} {
-		if ok && r.state.get(need) == nil {
-			r.problem(r.state, "%s: %s is missing: %s must not be empty", where, need, need)
+		default:
+			r.unknown(key, where, "counter", "window", "increment", "increment_from")
 		}
 	}
-	if from := r.state.get("increment_from"); ok && from != nil && r.state.get("increment") != nil {
-		r.warn(from, "%s: increment means nothing next to increment_from", where)
+	for _, need := range []string{"counter", "window"} {
+		if r.state.get(need) == nil {
+			r.problem(r.state, where, "%s is missing: %s must not be empty", need, need)
+		}
+	}
+	if from := r.state.get("increment_from"); from != nil && r.state.get("increment") != nil {
+		r.warn(from, where, "increment means nothing next to increment_from")
 	}
 }
 
@@ -208,7 +221,7 @@ func (r *interceptRule) compile(s *spec) {
 	compiled.name, compiled.reason = id, reason
 	compiled.denyIf = r.action != nil && r.action.text == "deny"
 	if reason == "" {
-		compiled.reason = oneLine(fmt.Sprintf("Denied by rule %q", cut(shownName, 150)))
+		compiled.reason = oneLine(deniedBy(shownName))
 	}
 	if r.rateLimit == nil { // whose condition is the limit itself
 		s.rules = append(s.rules, compiled)

@@ -14,9 +14,9 @@ func Load(source []byte, name string) (*Policy, error) {
 	if problem != nil {
 		return nil, newError(name, []Problem{*problem})
 	}
-	l := &loader{name: name, policy: &Policy{Hash: hash(source), tools: map[string]*tool{}, specs: map[string]*spec{}}}
+	l := &loader{name: name, policy: &Policy{Hash: hash(source), specs: map[string]*spec{}}}
 	if root.kind != object {
-		l.problem(root, "the file has %s, want the names and values of a policy", root.kind)
+		l.problem(root, nil, "the file has %s, want the names and values of a policy", root.kind)
 		return nil, newError(name, l.problems)
 	}
 	l.load(root)
@@ -30,42 +30,55 @@ func (l *loader) load(root *node) {
 	l.detect(root)
 	p := l.policy
 	rules := p.Dialect == Intercept || p.Dialect == Pages
-	members := map[string]func(*node){
-		"version": l.version,
-		"default": func(n *node) {
-			if word, ok := l.word(n, "default", "default must be %s, got %q", []string{"allow", "deny"}); ok {
-				l.policy.allow = word == "allow"
-			}
-		},
-		"hide":       func(n *node) { p.Hide = l.toolNames(n, "hide", true) },
-		"tools":      l.tools,
-		"auditproxy": l.own,
-	}
+	p.allow = rules // if default is missing
+	known := []string{"version", "default", "hide", "tools", "auditproxy"}
 	if rules {
-		l.policy.allow = true // if default is missing
-		members["description"] = func(n *node) { l.text(n, "description") }
+		known = append(known, "description")
 	}
 	if !rules || l.mixed {
-		members["all_tools"] = l.allTools
+		known = append(known, "all_tools")
 	}
-	l.members(root, "", members)
+	for i, key := range root.keys() {
+		switch n := root.items()[i]; {
+		case l.again(key, nil):
+		case !slices.Contains(known, key.text):
+			l.unknown(key, nil, known...)
+		default:
+			l.member(key.text, n)
+		}
+	}
 	if root.get("version") == nil {
-		l.problem(root, `version is missing: version must be "1"`)
+		l.problem(root, nil, `version is missing: version must be "1"`)
 	}
 	if !rules && root.get("default") == nil {
-		l.problem(root, `default is missing: write "default": "deny", or "allow"`)
+		l.problem(root, nil, `default is missing: write "default": "deny", or "allow"`)
 	}
 	if len(l.problems) == 0 {
-		l.compile()
+		l.enter()
 	}
 }
 
-// Keys of a tool by dialect.
-var (
-	hostedKeys    = []string{"require", "deny_if", "limits"}
-	questionKeys  = []string{"action", "reason", "rate_limit"}
-	interceptKeys = []string{"rules"}
-)
+// member reads a member of the file.
+func (l *loader) member(name string, n *node) {
+	switch name {
+	case "version":
+		l.version(n)
+	case "default":
+		if word, ok := l.word(n, nil, "default must be %s, got %q", "allow", "deny"); ok {
+			l.policy.allow = word == "allow"
+		}
+	case "hide":
+		l.policy.Hide = l.toolNames(n, &place{name: "hide"}, true)
+	case "tools":
+		l.tools(n)
+	case "auditproxy":
+		l.own(n)
+	case "description":
+		l.text(n, &place{name: "description"})
+	case "all_tools":
+		l.allTools(n)
+	}
+}
 
 // detect chooses the dialect by the keys of all tools.
 func (l *loader) detect(root *node) {
@@ -74,8 +87,8 @@ func (l *loader) detect(root *node) {
 		hosted = all
 	}
 	if tools := root.get("tools"); tools != nil {
-		for _, tool := range tools.items {
-			for i, key := range tool.keys {
+		for _, tool := range tools.items() {
+			for i, key := range tool.keys() {
 				switch {
 				case slices.Contains(hostedKeys, key.text):
 					hosted = earlier(hosted, key)
@@ -83,7 +96,7 @@ func (l *loader) detect(root *node) {
 					questions = earlier(questions, key)
 				case slices.Contains(interceptKeys, key.text):
 					rules = earlier(rules, key)
-					for _, rule := range tool.items[i].items {
+					for _, rule := range tool.items()[i].items() {
 						if rule.kind == object && rule.get("name") == nil {
 							nameless = earlier(nameless, rule)
 						}
@@ -102,7 +115,7 @@ func (l *loader) detect(root *node) {
 		if other == nil {
 			other = questions
 		}
-		l.problem(later(rules, other), "mixed dialects: %q at line %d and %q at line %d cannot be in one file",
+		l.problem(later(rules, other), nil, "mixed dialects: %q at line %d and %q at line %d cannot be in one file",
 			rules.text, rules.line, cut(other.text, maxName), other.line)
 	case nameless != nil:
 		*d = Pages
@@ -141,79 +154,95 @@ func (l *loader) version(n *node) {
 		if n.kind == number {
 			hint = ": write it in quotes"
 		}
-		l.problem(n, `version must be "1", got %s%s`, shown(n), hint)
+		l.problem(n, nil, `version must be "1", got %s%s`, shown(n), hint)
 	}
 }
 
 // tools reads the members of tools: first the names of Intercept's counters,
 // which conditions anywhere may use.
 func (l *loader) tools(n *node) {
+	where := &place{name: "tools"}
 	if n.kind != object {
-		l.problem(n, "tools: want names of tools, got %s", shown(n))
+		l.problem(n, where, "want names of tools, got %s", shown(n))
 		return
 	}
 	l.counters = map[string]map[string]*counter{}
-	for i, key := range n.keys {
-		if rules := n.items[i].get("rules"); rules != nil && n.items[i].kind == object {
+	l.policy.mentions = slices.Grow(l.policy.mentions, len(n.keys()))
+	for i, key := range n.keys() {
+		if rules := n.items()[i].get("rules"); rules != nil && n.items()[i].kind == object {
 			l.declare(key.text, rules)
 		}
 	}
-	for i, key := range n.keys {
+	for i, key := range n.keys() {
 		name := key.text
-		where := "tools." + short(name)
+		at := &place{in: where, name: short(name)}
 		switch {
 		case strings.TrimSpace(name) == "":
-			l.problem(key, "tools: the name of a tool must not be empty")
+			l.problem(key, where, "the name of a tool must not be empty")
 		case cut(name, maxName) != name:
-			l.problem(key, "%s: the name has more than %d characters", where, maxName)
+			l.problem(key, at, "the name has more than %d characters", maxName)
 		case l.policy.specs[name] != nil:
-			l.problem(key, "tools: duplicate key %q", short(name))
+			l.problem(key, where, "duplicate key %q", short(name))
 		default:
 			l.policy.specs[name] = &spec{node: key}
 			l.mention(key, "tools")
-			l.tool(n.items[i], key, where)
+			l.tool(n.items()[i], key, at)
 		}
 	}
 }
 
 // tool reads what the source has about one tool, in the dialect of its keys.
-func (l *loader) tool(n, key *node, where string) {
+func (l *loader) tool(n, key *node, where *place) {
 	s := l.policy.specs[key.text]
 	if n.kind == null {
-		l.problem(n, "%s: want names and values, got null: write {} to allow the tool", where)
+		l.problem(n, where, "want names and values, got null: write {} to allow the tool")
 		return
 	}
 	rules := l.policy.Dialect == Intercept || l.policy.Dialect == Pages
 	if l.mixed { // which is reported; the rest of the tool is still checked
 		rules = n.get("rules") != nil
 	}
-	if rules {
-		members := map[string]func(*node){"rules": func(n *node) { l.rules(n, key.text, where, s) }}
-		if l.mixed {
-			for _, name := range slices.Concat(hostedKeys, questionKeys) {
-				members[name] = func(*node) {}
-			}
+	if !rules {
+		if key.text == "*" {
+			l.problem(key, where, `"*" is not the name of a tool here: use default, or all_tools for limits`)
 		}
-		l.members(n, where, members)
+		l.hosted(n, key.text, where, s)
 		return
 	}
-	if key.text == "*" {
-		l.problem(key, `%s: "*" is not the name of a tool here: use default, or all_tools for limits`, where)
+	if !l.object(n, where) {
+		return
 	}
-	l.hosted(n, key.text, where, s)
+	known := interceptKeys
+	if l.mixed {
+		known = slices.Concat(interceptKeys, hostedKeys, questionKeys)
+	}
+	for i, name := range n.keys() {
+		switch {
+		case l.again(name, where):
+		case name.text == "rules":
+			l.rules(n.items()[i], key.text, where, s)
+		case !slices.Contains(known, name.text):
+			l.unknown(name, where, known...)
+		}
+	}
 }
 
-// compile makes the tools.
-func (l *loader) compile() {
+// enter enters all names that the policy has.
+func (l *loader) enter() {
 	p := l.policy
+	p.tools = make(map[string]*tool, len(p.specs))
+	add := func(name string) {
+		if name != "*" && p.tools[name] == nil {
+			p.tools[name] = &tool{name: name}
+		}
+	}
 	for name := range p.specs {
-		p.tools[name] = p.compile(name)
+		add(name)
 	}
 	for _, names := range [][]string{p.Hide, p.denied, p.allowed} {
 		for _, name := range names {
-			p.tools[name] = p.compile(name)
+			add(name)
 		}
 	}
-	delete(p.tools, "*")
-	p.other = p.compile("")
+	p.other = new(tool)
 }

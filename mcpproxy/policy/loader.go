@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Limits of a policy, so that a hostile file costs little.
@@ -15,6 +16,7 @@ const (
 	maxName     = 256       // code points of a name
 	maxPattern  = 4096      // bytes of a regular expression
 	maxPrograms = 100_000   // instructions of all regular expressions
+	maxLazy     = 1000      // instructions of one that is compiled at its first use: in 0.1 ms
 	maxCount    = 1<<53 - 1 // beyond it a float64 is not exact
 	maxWindow   = 366 * 86400
 )
@@ -28,15 +30,50 @@ type loader struct {
 
 	counters map[string]map[string]*counter // of Intercept's rules, by tool and name
 	mixed    bool                           // reported
+
+	conditions slab[conditionSpec]
+	operands   slab[operand]
+	names      slab[string]
 }
 
-func (l *loader) problem(at *node, format string, args ...any) {
-	l.problems = append(l.problems, Problem{at.line, at.column, fmt.Sprintf(format, args...)})
+// A place is the path of a value, as messages have it. Only they need its text.
+type place struct {
+	in    *place // nil at the top
+	name  string // of a member; "" for an element
+	index int    // of an element
 }
 
-func (l *loader) warn(at *node, format string, args ...any) {
-	w := Problem{at.line, at.column, fmt.Sprintf(format, args...)}
-	l.policy.warnings = append(l.policy.warnings, w)
+func (p *place) String() string { return string(p.append(nil)) }
+
+func (p *place) append(dst []byte) []byte {
+	if p.in != nil {
+		dst = p.in.append(dst)
+		if p.name != "" {
+			dst = append(dst, '.')
+		}
+	}
+	if p.name == "" {
+		return append(strconv.AppendInt(append(dst, '['), int64(p.index), 10), ']')
+	}
+	return append(dst, p.name...)
+}
+
+// message is a problem or a warning about a value; where is nil where the text
+// has the place itself.
+func message(at *node, where *place, format string, args []any) Problem {
+	p := at.problem(format, args...)
+	if where != nil {
+		p.Text = where.String() + ": " + p.Text
+	}
+	return *p
+}
+
+func (l *loader) problem(at *node, where *place, format string, args ...any) {
+	l.problems = append(l.problems, message(at, where, format, args))
+}
+
+func (l *loader) warn(at *node, where *place, format string, args ...any) {
+	l.policy.warnings = append(l.policy.warnings, message(at, where, format, args))
 }
 
 // shown is a value in a message.
@@ -50,43 +87,44 @@ func shown(n *node) string {
 	return n.kind.String()
 }
 
-// members calls the function for each member of n, and reports unknown and
-// duplicate ones. where is the path of n.
-func (l *loader) members(n *node, where string, members map[string]func(*node)) bool {
+// object reports whether n has members, and a problem if not.
+func (l *loader) object(n *node, where *place) bool {
 	if n.kind != object {
-		l.problem(n, "%swant names and values, got %s", prefix(where), shown(n))
+		l.problem(n, where, "want names and values, got %s", shown(n))
 		return false
-	}
-	seen := map[string]bool{}
-	for i, key := range n.keys {
-		take, known := members[key.text]
-		switch {
-		case seen[key.text]:
-			l.problem(key, "%sduplicate key %q", prefix(where), short(key.text))
-		case !known:
-			l.problem(key, "%sunknown key %q: %s", prefix(where), short(key.text), meant(key.text, sorted(members)))
-		default:
-			take(n.items[i])
-		}
-		seen[key.text] = true
 	}
 	return true
 }
 
-func prefix(where string) string {
-	if where == "" {
-		return ""
+// list is object for elements.
+func (l *loader) list(n *node, where *place) bool {
+	if n.kind != list {
+		l.problem(n, where, "want a list, got %s", shown(n))
+		return false
 	}
-	return where + ": "
+	return true
+}
+
+// again reports a name that its object had before, whose value counts.
+func (l *loader) again(key *node, where *place) bool {
+	if key.again {
+		l.problem(key, where, "duplicate key %q", short(key.text))
+	}
+	return key.again
+}
+
+// unknown reports a name that is none of the known ones.
+func (l *loader) unknown(key *node, where *place, known ...string) {
+	l.problem(key, where, "unknown key %q: %s", short(key.text), meant(key.text, slices.Sorted(slices.Values(known))))
 }
 
 // text reads a text that is not empty.
-func (l *loader) text(n *node, where string) string {
+func (l *loader) text(n *node, where *place) string {
 	switch {
 	case n.kind != text:
-		l.problem(n, "%s: want text, got %s", where, shown(n))
+		l.problem(n, where, "want text, got %s", shown(n))
 	case strings.TrimSpace(n.text) == "":
-		l.problem(n, "%s must not be empty", where)
+		l.problem(n, nil, "%s must not be empty", where.String())
 	default:
 		return n.text
 	}
@@ -94,17 +132,17 @@ func (l *loader) text(n *node, where string) string {
 }
 
 // label is text that names something.
-func (l *loader) label(n *node, where string) string {
+func (l *loader) label(n *node, where *place) string {
 	s := l.text(n, where)
 	if cut(s, maxName) != s {
-		l.problem(n, "%s: the name has more than %d characters", where, maxName)
+		l.problem(n, where, "the name has more than %d characters", maxName)
 		return ""
 	}
 	return s
 }
 
 // word reads one of the known words; format gets the known ones and the value.
-func (l *loader) word(n *node, where, format string, known []string) (string, bool) {
+func (l *loader) word(n *node, where *place, format string, known ...string) (string, bool) {
 	if n.kind == text && slices.Contains(known, n.text) {
 		return n.text, true
 	}
@@ -115,25 +153,24 @@ func (l *loader) word(n *node, where, format string, known []string) (string, bo
 			hint = ": " + m
 		}
 	}
-	l.problem(n, format+"%s", listed(known), got, hint)
+	l.problem(n, where, format+"%s", listed(known), got, hint)
 	return "", false
 }
 
 // labels reads a list of names that differ.
-func (l *loader) labels(n *node, where string) (names []string) {
-	if n.kind != list {
-		l.problem(n, "%s: want a list, got %s", where, shown(n))
+func (l *loader) labels(n *node, where *place) (names []string) {
+	if !l.list(n, where) {
 		return nil
 	}
-	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", where, i)
+	for i, item := range n.items() {
+		at := &place{in: where, index: i}
 		if item.kind == text && strings.TrimSpace(item.text) == "" {
-			l.problem(item, "%s: entry must not be empty", at)
+			l.problem(item, at, "entry must not be empty")
 			continue
 		}
 		name := l.label(item, at)
 		if name != "" && slices.Contains(names, name) {
-			l.problem(item, "%s: duplicate entry %q", where, short(name))
+			l.problem(item, where, "duplicate entry %q", short(name))
 			continue
 		}
 		if name != "" {
@@ -144,13 +181,13 @@ func (l *loader) labels(n *node, where string) (names []string) {
 }
 
 // toolNames reads a list of names of tools.
-func (l *loader) toolNames(n *node, where string, star bool) []string {
+func (l *loader) toolNames(n *node, where *place, star bool) []string {
 	names := l.labels(n, where)
-	for _, item := range n.items {
+	for _, item := range n.items() {
 		if item.kind == text && item.text == "*" && !star {
-			l.problem(item, `%s: "*" is not the name of a tool: list the names`, where)
+			l.problem(item, where, `"*" is not the name of a tool: list the names`)
 		}
-		l.mention(item, where)
+		l.mention(item, where.String())
 	}
 	return names
 }
@@ -163,19 +200,19 @@ func (l *loader) mention(n *node, where string) {
 }
 
 // pattern checks a regular expression. The sum of their sizes is bounded, since
-// a few characters can stand for thousands of instructions.
-func (l *loader) pattern(n *node, where string) (p pattern) {
+// a few characters can compile to thousands of instructions.
+func (l *loader) pattern(n *node, where *place) (p pattern) {
 	if n.kind != text {
-		l.problem(n, "%s: regex value must be a string, got %s", where, shown(n))
+		l.problem(n, where, "regex value must be a string, got %s", shown(n))
 		return p
 	}
 	if len(n.text) > maxPattern {
-		l.problem(n, "%s: the regex has %d bytes, want at most %d", where, len(n.text), maxPattern)
+		l.problem(n, where, "the regex has %d bytes, want at most %d", len(n.text), maxPattern)
 		return p
 	}
 	parsed, err := syntax.Parse(n.text, syntax.Perl)
 	if err != nil {
-		l.problem(n, "%s: invalid regex %q: %s", where, short(n.text), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		l.problem(n, where, "invalid regex %q: %s", short(n.text), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return p
 	}
 	if l.programs > maxPrograms {
@@ -187,126 +224,158 @@ func (l *loader) pattern(n *node, where string) (p pattern) {
 		l.programs += len(program.Inst)
 	}
 	if err != nil || l.programs > maxPrograms {
-		l.problem(n, "%s: the regular expressions of this file are too large: use smaller repetitions", where)
+		l.problem(n, where, "the regular expressions of this file are too large: use smaller repetitions")
 		return p
 	}
-	if p.re, err = regexp.Compile(n.text); err != nil {
-		l.problem(n, "%s: invalid regex %q: %v", where, short(n.text), err)
+	expr := n.text
+	p.re = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) }) // which compiles: program is made of the same
+	if len(program.Inst) > maxLazy {
+		p.re() // no call should wait for it
 	}
 	p.need, p.fold = needed(parsed)
 	p.fold = p.fold && p.need != ""
 	return p
 }
 
-// condition reads a condition. roots are what its path may start with.
-func (l *loader) condition(n *node, where string, roots []string) (c conditionSpec) {
+// conditionsOf reads the conditions of a rule. roots are what their paths may
+// start with.
+func (l *loader) conditionsOf(n *node, where *place, roots ...string) []conditionSpec {
+	if !l.list(n, where) {
+		return nil
+	}
+	conditions := l.conditions.take(len(n.items()))
+	for i, item := range n.items() {
+		l.condition(&conditions[i], item, &place{in: where, index: i}, roots)
+	}
+	return conditions
+}
+
+func (l *loader) condition(c *conditionSpec, n *node, where *place, roots []string) {
 	c.node = n
 	c.condition.path, c.condition.counter = -1, -1
-	var value, op *node
-	ok := l.members(n, where, map[string]func(*node){
-		"path":  func(n *node) { c.path, c.counter = l.path(n, where, roots) },
-		"op":    func(n *node) { op = n },
-		"value": func(n *node) { value = n },
-	})
-	if !ok {
-		return c
+	if !l.object(n, where) {
+		return
 	}
-	if n.get("path") == nil {
-		l.problem(n, "%s: path is missing: path must start with %s", where, listed(roots))
+	var path, op, value *node
+	for i, key := range n.keys() {
+		if l.again(key, where) {
+			continue
+		}
+		switch n := n.items()[i]; key.text {
+		case "path":
+			path = n
+			c.path, c.counter = l.path(n, where, roots)
+		case "op":
+			op = n
+		case "value":
+			value = n
+		default:
+			l.unknown(key, where, "path", "op", "value")
+		}
+	}
+	if path == nil {
+		l.problem(n, where, "path is missing: path must start with %s", listed(roots))
 	}
 	switch {
 	case op == nil:
-		l.problem(n, "%s: op is missing: want %s", where, listed(operators))
+		l.problem(n, where, "op is missing: want %s", listed(operators))
 	case op.kind != text || !slices.Contains(operators, op.text):
-		l.problem(op, "%s: unknown operator %s: %s", where, shown(op), meant(op.text, operators))
+		l.problem(op, where, "unknown operator %s: %s", shown(op), meant(op.text, operators))
 	case value == nil:
-		l.problem(n, "%s: value is missing", where)
+		l.problem(n, where, "value is missing")
 	default:
 		c.op = op.text
 		l.operand(value, where, &c.condition)
 	}
-	return c
 }
 
 // operand checks the value of a condition by its operator.
-func (l *loader) operand(n *node, where string, c *condition) {
+func (l *loader) operand(n *node, where *place, c *condition) {
 	l.doubt(n, where)
+	values := []*node{n}
 	switch c.op {
 	case "in", "not_in":
 		if n.kind != list {
-			l.problem(n, "%s: operator %q requires a list value, got %s", where, c.op, shown(n))
+			l.problem(n, where, "operator %q requires a list value, got %s", c.op, shown(n))
 			return
 		}
-		for _, item := range n.items {
-			c.want = append(c.want, operandOf(item))
-		}
-		return
+		values = n.items()
 	case "lt", "lte", "gt", "gte":
 		if n.kind != number {
-			l.problem(n, "%s: operator %q requires a numeric value, got %s", where, c.op, shown(n))
+			l.problem(n, where, "operator %q requires a numeric value, got %s", c.op, shown(n))
 		}
 	case "exists":
 		if n.kind != boolean {
-			l.problem(n, "%s: operator %q requires a boolean value, got %s", where, c.op, shown(n))
+			l.problem(n, where, "operator %q requires a boolean value, got %s", c.op, shown(n))
 		}
 		c.exists = n.text == "true"
 	case "regex":
 		c.pattern = l.pattern(n, where)
 	}
-	c.want = []operand{operandOf(n)}
+	c.want = l.operands.take(len(values))
+	for i, value := range values {
+		c.want[i] = operandOf(value)
+	}
 }
 
 // doubt warns of values that other readers of YAML take for something else, and
 // of duplicate keys inside values.
-func (l *loader) doubt(n *node, where string) {
-	if n.doubt != "" {
-		l.warn(n, "%s: readers of YAML 1.1 take %s for %s: put it in quotes", where, short(n.text), n.doubt)
+func (l *loader) doubt(n *node, where *place) {
+	if n.doubt != none {
+		l.warn(n, where, "readers of YAML 1.1 take %s for %s: put it in quotes", short(n.text), n.doubt)
 	}
-	if n.kind == number && n.whole && math.Abs(n.number) > maxCount {
-		l.warn(n, "%s: numbers are compared as float64, which is not exact for %s", where, short(n.text))
+	if n.kind == number && n.whole && math.Abs(n.number()) > maxCount {
+		l.warn(n, where, "numbers are compared as float64, which is not exact for %s", short(n.text))
 	}
-	seen := map[string]bool{}
-	for _, key := range n.keys {
-		if seen[key.text] {
-			l.problem(key, "%s: duplicate key %q", where, short(key.text))
-		}
-		seen[key.text] = true
+	for _, key := range n.keys() {
+		l.again(key, where)
 	}
-	for _, item := range n.items {
+	for _, item := range n.items() {
 		l.doubt(item, where)
 	}
 }
 
 // path reads the path of a condition: an argument's, or a counter's.
-func (l *loader) path(n *node, where string, roots []string) (path, *Counter) {
+func (l *loader) path(n *node, where *place, roots []string) (path, *Counter) {
 	s := ""
 	if n.kind == text {
 		s = n.text
 	}
 	if rest, ok := strings.CutPrefix(s, "args."); ok {
-		if p := strings.Split(rest, "."); !slices.Contains(p, "") {
+		if p := l.argument(rest); p != nil {
 			return p, nil
 		}
-		l.problem(n, "%s: path %q has an empty name", where, short(s))
+		l.problem(n, where, "path %q has an empty name", short(s))
 		return nil, nil
 	}
 	if rest, ok := strings.CutPrefix(s, "state."); ok && slices.Contains(roots, "state.") {
 		return nil, l.stateCounter(n, where, rest)
 	}
-	l.problem(n, "%s: path must start with %s, got %s", where, listed(roots), shown(n))
+	l.problem(n, where, "path must start with %s, got %s", listed(roots), shown(n))
 	return nil, nil
 }
 
+// argument splits the names that lead to an argument, nil if one is empty.
+func (l *loader) argument(dotted string) path {
+	p := l.names.take(strings.Count(dotted, ".") + 1)
+	for i := range p {
+		if p[i], dotted, _ = strings.Cut(dotted, "."); p[i] == "" {
+			return nil
+		}
+	}
+	return p
+}
+
 // window reads the window of a limit: a word, or seconds where they are allowed.
-func (l *loader) window(n *node, where string, seconds bool) int64 {
+func (l *loader) window(n *node, where *place, seconds bool) int64 {
 	if n.kind == text && windows[n.text] != 0 {
 		return windows[n.text]
 	}
 	if n.kind == number && seconds {
-		if n.whole && 1 <= n.number && n.number <= maxWindow {
-			return int64(n.number)
+		if f := n.number(); n.whole && 1 <= f && f <= maxWindow {
+			return int64(f)
 		}
-		l.problem(n, "%s: window must be whole seconds from 1 to %d, got %s", where, maxWindow, shown(n))
+		l.problem(n, where, "window must be whole seconds from 1 to %d, got %s", maxWindow, shown(n))
 		return 0
 	}
 	known := []string{"minute", "hour", "day"}
@@ -314,17 +383,17 @@ func (l *loader) window(n *node, where string, seconds bool) int64 {
 	if m := meant(n.text, known); n.kind == text && strings.HasPrefix(m, "did") {
 		hint = ": " + m
 	}
-	l.problem(n, "%s: window must be %s, got %s%s", where, listed(known), shown(n), hint)
+	l.problem(n, where, "window must be %s, got %s%s", listed(known), shown(n), hint)
 	return 0
 }
 
 // maximum reads the maximum of a limit.
-func (l *loader) maximum(n *node, where string) int64 {
-	if n.kind != number || !n.whole || n.number < 1 || n.number > maxCount {
-		l.problem(n, "%s: max must be a positive whole number, got %s", where, shown(n))
+func (l *loader) maximum(n *node, where *place) int64 {
+	if n.kind != number || !n.whole || n.number() < 1 || n.number() > maxCount {
+		l.problem(n, where, "max must be a positive whole number, got %s", shown(n))
 		return 0
 	}
-	return int64(n.number)
+	return int64(n.number())
 }
 
 func limitReason(most int64, window string) string {
@@ -339,7 +408,7 @@ type counter struct {
 
 // stateCounter finds the counter of a path: the name of a tool and that of a
 // counter, both of which may have dots.
-func (l *loader) stateCounter(n *node, where, rest string) *Counter {
+func (l *loader) stateCounter(n *node, where *place, rest string) *Counter {
 	var found *Counter
 	for i := range rest {
 		if rest[i] != '.' {
@@ -353,14 +422,14 @@ func (l *loader) stateCounter(n *node, where, rest string) *Counter {
 		}
 		if c := l.counters[tool][name]; c != nil {
 			if found != nil {
-				l.problem(n, "%s: path %q names two counters: rename one", where, short("state."+rest))
+				l.problem(n, where, "path %q names two counters: rename one", short("state."+rest))
 				return nil
 			}
 			found = interceptCounter(tool, name, c.window)
 		}
 	}
 	if found == nil {
-		l.problem(n, "%s: condition references state.%s but no matching state block found", where, short(rest))
+		l.problem(n, where, "condition references state.%s but no matching state block found", short(rest))
 	}
 	return found
 }

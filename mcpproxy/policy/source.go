@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"auditproxy/internal/lazyregexp"
+	"auditproxy/schemas/jsontext"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -41,23 +42,68 @@ var kindWords = [...]string{"null", "a boolean", "a number", "text", "a list", "
 
 func (k kind) String() string { return kindWords[k] }
 
-// A node is a value of the source and its position.
+// A node is a value of the source and its position. There are thousands, so it
+// is small.
 type node struct {
 	kind         kind
-	line, column int     // from 1; columns count characters
-	text         string  // of a scalar, decoded
-	number       float64 // finite
+	doubt        doubt
 	whole        bool    // a number without fraction and exponent
-	keys         []*node // of an object: one text for each item
-	items        []*node
-	doubt        string // what a reader of YAML 1.1 takes the scalar for, if it differs
+	again        bool    // a name of an object that had it before
+	line, column int32   // from 1; columns count characters
+	text         string  // of a scalar, decoded
+	children     []*node // of a list; of an object all names, then all values
+}
+
+// keys returns the names of an object, one text for each of its items.
+func (n *node) keys() []*node {
+	if n.kind != object {
+		return nil
+	}
+	return n.children[:len(n.children)/2]
+}
+
+// items returns the values of an object or a list.
+func (n *node) items() []*node { return n.children[len(n.keys()):] }
+
+// number returns a number, which is finite.
+func (n *node) number() float64 {
+	f, _ := strconv.ParseFloat(n.text, 64)
+	return f
+}
+
+// A doubt is what a reader of YAML 1.1 takes a scalar for, if that differs.
+type doubt uint8
+
+const (
+	none doubt = iota
+	oldBoolean
+	oldOctalNumber
+	oldNumeral
+	oldTimestamp
+)
+
+func (d doubt) String() string {
+	return [...]string{"", "a boolean", "an octal number", "a number", "a time"}[d]
+}
+
+// problem is a problem at n.
+func (n *node) problem(format string, args ...any) *Problem {
+	return &Problem{int(n.line), int(n.column), fmt.Sprintf(format, args...)}
+}
+
+// markAgain marks the names that n has twice.
+func (n *node) markAgain() {
+	var names nameSet
+	for _, key := range n.keys() {
+		key.again = !names.add(key.text)
+	}
 }
 
 // get returns the last member of n with a name, nil if there is none.
 func (n *node) get(name string) (value *node) {
-	for i, key := range n.keys {
+	for i, key := range n.keys() {
 		if key.text == name {
-			value = n.items[i]
+			value = n.items()[i]
 		}
 	}
 	return value
@@ -73,14 +119,14 @@ func read(source []byte, name string) (*node, *Problem) {
 	if i := invalid(source); i < len(source) {
 		p := newPositions(source)
 		line, column := p.at(i)
-		return nil, &Problem{line, column, fmt.Sprintf("byte 0x%02x is not UTF-8 text: save the file as UTF-8", source[i])}
+		return nil, &Problem{int(line), int(column), fmt.Sprintf("byte 0x%02x is not UTF-8 text: save the file as UTF-8", source[i])}
 	}
 	first := bytes.TrimLeft(source, " \t\r\n")
 	if len(first) == 0 {
 		return nil, &Problem{1, 1, "the file is empty"}
 	}
 	isJSON := strings.HasSuffix(strings.ToLower(name), ".json")
-	if isJSON || first[0] == '{' && json.Valid(source) {
+	if isJSON || first[0] == '{' && validJSON(source) {
 		return readJSON(source)
 	}
 	return readYAML(source)
@@ -88,6 +134,9 @@ func read(source []byte, name string) (*node, *Problem) {
 
 // invalid returns the index of the first byte that is not text, or len(b).
 func invalid(b []byte) int {
+	if utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 {
+		return len(b)
+	}
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && n <= 1 || r == 0 {
@@ -100,13 +149,14 @@ func invalid(b []byte) int {
 
 // positions finds lines and columns of growing offsets.
 type positions struct {
-	source             []byte
-	done, line, column int
+	source       []byte
+	done         int
+	line, column int32
 }
 
 func newPositions(source []byte) *positions { return &positions{source, 0, 1, 1} }
 
-func (p *positions) at(offset int) (line, column int) {
+func (p *positions) at(offset int) (line, column int32) {
 	for p.done < min(offset, len(p.source)) {
 		if c := p.source[p.done]; c < utf8.RuneSelf && c != '\n' {
 			p.done++
@@ -123,11 +173,15 @@ func (p *positions) at(offset int) (line, column int) {
 	return p.line, p.column
 }
 
+// validJSON reports whether UTF-8 text is JSON. jsontext takes a third of the
+// time, and says no to some deep text.
+func validJSON(source []byte) bool { return jsontext.Valid(source) || json.Valid(source) }
+
 func readJSON(source []byte) (*node, *Problem) {
-	if !json.Valid(source) {
+	if !validJSON(source) {
 		return nil, jsonProblem(source)
 	}
-	r := &jsonReader{positions: newPositions(source)}
+	r := &jsonReader{positions: newPositions(source), text: string(source)}
 	n, problem := r.value(0)
 	if problem != nil {
 		return nil, problem
@@ -139,77 +193,81 @@ func readJSON(source []byte) (*node, *Problem) {
 // time that json.Decoder needs, which every start takes.
 type jsonReader struct {
 	*positions
-	i    int    // in source: before the next token, or white space
-	free []node // made together
+	text     string // source, of which nodes have parts
+	i        int    // in source: before the next token, or white space
+	nodes    slab[node]
+	lists    slab[*node]
+	children []*node // of the values that are being read
 }
 
 // token skips to the next token and returns its first byte.
 func (r *jsonReader) token() byte {
-	for strings.IndexByte(" \t\r\n,:", r.source[r.i]) >= 0 {
-		r.i++
+	for {
+		switch c := r.source[r.i]; c {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			r.i++
+		default:
+			return c
+		}
 	}
-	return r.source[r.i]
-}
-
-func (r *jsonReader) node() *node {
-	if len(r.free) == 0 {
-		r.free = make([]node, 64)
-	}
-	n := &r.free[0]
-	r.free = r.free[1:]
-	return n
 }
 
 func (r *jsonReader) value(depth int) (*node, *Problem) {
-	n, c := r.node(), r.token()
+	n, c := &r.nodes.take(1)[0], r.token()
 	n.line, n.column = r.at(r.i)
 	switch {
 	case c == '"':
 		n.kind, n.text = text, r.string()
 	case c == '{' || c == '[':
 		if depth == maxDepth {
-			return nil, tooDeep(n)
+			return nil, tooDeep(int(n.line), int(n.column))
 		}
-		const usual = 4 // members and elements
-		n.kind, n.items = list, make([]*node, 0, usual)
-		if c == '{' {
-			n.kind, n.keys = object, make([]*node, 0, usual)
-		}
+		from := len(r.children)
 		r.i++
-		for c = r.token(); c != '}' && c != ']'; c = r.token() {
-			if n.kind == object {
-				key, problem := r.value(depth + 1)
-				if problem != nil {
-					return nil, problem
-				}
-				n.keys = append(n.keys, key)
-			}
-			item, problem := r.value(depth + 1)
+		for next := r.token(); next != '}' && next != ']'; next = r.token() {
+			child, problem := r.value(depth + 1)
 			if problem != nil {
 				return nil, problem
 			}
-			n.items = append(n.items, item)
+			r.children = append(r.children, child)
 		}
 		r.i++
+		if n.kind = list; c == '{' {
+			n.kind = object
+		}
+		r.adopt(n, r.children[from:])
+		r.children = r.children[:from]
 	default:
 		from := r.i
 		for r.i < len(r.source) && strings.IndexByte(" \t\r\n,:]}", r.source[r.i]) < 0 {
 			r.i++
 		}
-		n.text = string(r.source[from:r.i])
+		n.text = r.text[from:r.i]
 		switch c {
 		case 'n':
 		case 't', 'f':
 			n.kind = boolean
 		default:
 			n.kind, n.whole = number, !strings.ContainsAny(n.text, ".eE")
-			var err error
-			if n.number, err = strconv.ParseFloat(n.text, 64); err != nil {
-				return nil, &Problem{n.line, n.column, "the number is out of range"}
+			if _, err := strconv.ParseFloat(n.text, 64); err != nil {
+				return nil, n.problem("the number is out of range")
 			}
 		}
 	}
 	return n, nil
+}
+
+// adopt gives n its elements, or its names and values, which are in turn.
+func (r *jsonReader) adopt(n *node, children []*node) {
+	n.children = r.lists.take(len(children))
+	if n.kind == list {
+		copy(n.children, children)
+		return
+	}
+	for i, child := range children {
+		n.children[i/2+i%2*(len(children)/2)] = child
+	}
+	n.markAgain()
 }
 
 // string reads the string that starts at r.i.
@@ -222,12 +280,11 @@ func (r *jsonReader) string() string {
 		}
 	}
 	r.i++
-	literal := r.source[from:r.i]
 	if !escaped {
-		return string(literal[1 : len(literal)-1])
+		return r.text[from+1 : r.i-1]
 	}
 	var s string
-	if err := json.Unmarshal(literal, &s); err != nil {
+	if err := json.Unmarshal(r.source[from:r.i], &s); err != nil {
 		return "" // not reached: the source is valid
 	}
 	return s
@@ -269,12 +326,12 @@ func (r *jsonChecker) next() (line, column int) {
 	for i < len(r.source) && strings.IndexByte(" \t\r\n,:", r.source[i]) >= 0 {
 		i++
 	}
-	return r.at(i)
+	l, c := r.at(i)
+	return int(l), int(c)
 }
 
 func (r *jsonChecker) value(depth int) error {
-	n := new(node)
-	n.line, n.column = r.next()
+	line, column := r.next()
 	token, err := r.decoder.Token()
 	if err != nil {
 		return err
@@ -282,11 +339,11 @@ func (r *jsonChecker) value(depth int) error {
 	switch token := token.(type) {
 	case json.Number:
 		if _, err := token.Float64(); err != nil {
-			return &Problem{n.line, n.column, "the number is out of range"}
+			return &Problem{line, column, "the number is out of range"}
 		}
 	case json.Delim:
 		if depth == maxDepth {
-			return tooDeep(n)
+			return tooDeep(line, column)
 		}
 		for r.decoder.More() {
 			if token == '{' {
@@ -303,8 +360,8 @@ func (r *jsonChecker) value(depth int) error {
 	return err
 }
 
-func tooDeep(n *node) *Problem {
-	return &Problem{n.line, n.column, fmt.Sprintf("more than %d levels of values", maxDepth)}
+func tooDeep(line, column int) *Problem {
+	return &Problem{line, column, fmt.Sprintf("more than %d levels of values", maxDepth)}
 }
 
 // yamlLine finds the line in an error of the YAML reader.
@@ -363,13 +420,11 @@ func decode(d *yaml.Decoder) (doc *yaml.Node, err error) {
 // none that makes a file say something else than it shows: no anchors, aliases,
 // merge keys and tags.
 func convert(y *yaml.Node, depth int) (*node, *Problem) {
-	n := &node{line: y.Line, column: y.Column}
-	problem := func(format string, args ...any) (*node, *Problem) {
-		return nil, &Problem{n.line, n.column, fmt.Sprintf(format, args...)}
-	}
+	n := &node{line: int32(y.Line), column: int32(y.Column)}
+	problem := func(format string, args ...any) (*node, *Problem) { return nil, n.problem(format, args...) }
 	switch {
 	case depth > maxDepth:
-		return nil, tooDeep(n)
+		return nil, tooDeep(y.Line, y.Column)
 	case y.Kind == yaml.AliasNode:
 		return problem("aliases are not read: write the value itself")
 	case y.Anchor != "":
@@ -393,6 +448,7 @@ func convert(y *yaml.Node, depth int) (*node, *Problem) {
 	if y.Kind == yaml.MappingNode {
 		n.kind = object
 	}
+	var names, values []*node
 	for i, c := range y.Content {
 		item, problem := convert(c, depth+1)
 		if problem != nil {
@@ -400,14 +456,16 @@ func convert(y *yaml.Node, depth int) (*node, *Problem) {
 		}
 		if n.kind == object && i%2 == 0 {
 			if c.Kind != yaml.ScalarNode {
-				return nil, &Problem{item.line, item.column, "a name is " + item.kind.String() + ", want text"}
+				return nil, item.problem("a name is %s, want text", item.kind)
 			}
 			item.text = c.Value // a name is text, whatever it looks like
-			n.keys = append(n.keys, item)
+			names = append(names, item)
 			continue
 		}
-		n.items = append(n.items, item)
+		values = append(values, item)
 	}
+	n.children = append(names, values...)
+	n.markAgain()
 	return n, nil
 }
 
@@ -439,7 +497,7 @@ func (n *node) plain() bool {
 	switch {
 	case yamlInt.MatchString(n.text):
 		if oldOctal.MatchString(n.text) {
-			n.doubt = "an octal number"
+			n.doubt = oldOctalNumber
 		}
 		return n.setNumber(true, func() (float64, error) { return strconv.ParseFloat(n.text, 64) })
 	case yamlBase.MatchString(n.text):
@@ -453,17 +511,17 @@ func (n *node) plain() bool {
 	case yamlSpecial.MatchString(n.text):
 		return false
 	case oldBool.MatchString(n.text):
-		n.doubt = "a boolean"
+		n.doubt = oldBoolean
 	case oldNumber.MatchString(n.text):
-		n.doubt = "a number"
+		n.doubt = oldNumeral
 	case oldTime.MatchString(n.text):
-		n.doubt = "a time"
+		n.doubt = oldTimestamp
 	}
 	return true
 }
 
 func (n *node) setNumber(whole bool, parse func() (float64, error)) bool {
 	f, err := parse()
-	n.kind, n.whole, n.number = number, whole, f
+	n.kind, n.whole = number, whole
 	return err == nil && !math.IsInf(f, 0)
 }

@@ -33,10 +33,11 @@ func decoded(d *json.Decoder, p *positions) (*node, error) {
 		n.kind, n.text = text, token
 	case json.Number:
 		n.kind, n.text, n.whole = number, token.String(), !strings.ContainsAny(token.String(), ".eE")
-		if n.number, err = token.Float64(); err != nil {
+		if _, err = token.Float64(); err != nil {
 			return nil, err
 		}
 	case json.Delim:
+		var names, values []*node
 		n.kind = list
 		if token == '{' {
 			n.kind = object
@@ -47,14 +48,16 @@ func decoded(d *json.Decoder, p *positions) (*node, error) {
 				if err != nil {
 					return nil, err
 				}
-				n.keys = append(n.keys, key)
+				names = append(names, key)
 			}
 			item, err := decoded(d, p)
 			if err != nil {
 				return nil, err
 			}
-			n.items = append(n.items, item)
+			values = append(values, item)
 		}
+		n.children = append(names, values...)
+		n.markAgain()
 		_, err = d.Token()
 	}
 	return n, err

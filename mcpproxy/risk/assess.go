@@ -38,7 +38,7 @@ func (a *Assessor) assess(t *Tool, arguments []byte, tool func(name string) *Too
 	}
 	if i < 0 {
 		w.depth = 0
-		w.found(detector.Opaque) // whoever can read the rest
+		w.found(detector.Opaque) // a server may be able to read the rest
 	}
 	r := w.result
 	w.clear()

@@ -5,10 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/schemas/audit"
@@ -32,12 +30,7 @@ type Inventory struct {
 // Tools reads the tools of a spool's sessions. server is "" for all.
 func Tools(ctx context.Context, dir, server string, entries []spool.Entry, sel Selection, stderr io.Writer) (*Inventory, error) {
 	v := &Inventory{server: server, tools: map[string]*policy.Seen{}}
-	entries = slices.DeleteFunc(Sessions(entries, sel.Since, sel.Until), func(e spool.Entry) bool { return !strings.HasPrefix(e.ID, sel.Session) })
-	var total int64
-	for _, e := range entries {
-		total += e.Bytes
-	}
-	w := Walk{Dir: dir, Sessions: entries, Progress: terminal.StartReading(stderr, total)}
+	w := walkOver(dir, entries, sel, stderr)
 	defer w.Progress.Finish()
 	w.Begin = func(string, time.Time) {}
 	w.Call = func(id string, rec *audit.Record) any {

@@ -74,12 +74,7 @@ type rate struct{ minute, hour window }
 // Spool reads the calls of a spool's sessions.
 func (p *Proposal) Spool(ctx context.Context, dir string, entries []spool.Entry, sel Selection, stderr io.Writer) error {
 	p.tools, p.servers = map[string]*used{}, map[string]bool{}
-	entries = slices.DeleteFunc(Sessions(entries, sel.Since, sel.Until), func(e spool.Entry) bool { return !strings.HasPrefix(e.ID, sel.Session) })
-	var total int64
-	for _, e := range entries {
-		total += e.Bytes
-	}
-	w := Walk{Dir: dir, Sessions: entries, Progress: terminal.StartReading(stderr, total)}
+	w := walkOver(dir, entries, sel, stderr)
 	defer w.Progress.Finish()
 	var rates map[string]*rate // of the session at hand
 	w.Begin = func(string, time.Time) { rates = map[string]*rate{} }

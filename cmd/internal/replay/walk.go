@@ -289,32 +289,49 @@ func (s Selection) has(id string, at time.Time) bool {
 // clockSlack is how far the clock may have been set back within a session.
 const clockSlack = 10 * time.Minute
 
-// Sessions returns the sessions that can have calls in a time.
-func Sessions(entries []spool.Entry, since, until time.Time) []spool.Entry {
-	return slices.DeleteFunc(slices.Clone(entries), func(e spool.Entry) bool {
-		return e.Err == nil && (!since.IsZero() && e.State != spool.Live && e.Modified.Add(clockSlack).Before(since) ||
-			!until.IsZero() && startOf(e.ID) > until.Add(clockSlack).UnixMicro())
-	})
+// walkOver returns a Walk over the sessions that can have calls of a selection.
+// The caller finishes its Progress.
+func walkOver(dir string, entries []spool.Entry, sel Selection, stderr io.Writer) Walk {
+	var total int64
+	w := Walk{Dir: dir}
+	for _, e := range entries {
+		if sel.reaches(e) {
+			w.Sessions = append(w.Sessions, e)
+			total += e.Bytes
+		}
+	}
+	w.Progress = terminal.StartReading(stderr, total)
+	return w
+}
+
+// reaches reports whether a session can have calls of the selection. One whose
+// times cannot be read may.
+func (sel Selection) reaches(e spool.Entry) bool {
+	switch {
+	case !strings.HasPrefix(e.ID, sel.Session):
+		return false
+	case e.Err != nil:
+		return true
+	case !sel.Since.IsZero() && e.State != spool.Live && e.Modified.Add(clockSlack).Before(sel.Since):
+		return false
+	}
+	return sel.Until.IsZero() || startOf(e.ID) <= sel.Until.Add(clockSlack).UnixMicro()
 }
 
 // Spool replays the calls of a spool's sessions.
 func (r *Replay) Spool(ctx context.Context, dir string, entries []spool.Entry, sel Selection, stderr io.Writer) error {
 	p := r.cfg.Policy
 	longest := max(p.Longest("session"), p.Longest("user"))
-	from := sel.Since
-	if !from.IsZero() {
-		from = from.Add(-longest) // limits count what was before
+	read := sel
+	if !read.Since.IsZero() {
+		read.Since = read.Since.Add(-longest) // limits count what was before
 	}
 	shared := p.Longest("user") > 0
-	if !shared {
-		entries = slices.DeleteFunc(slices.Clone(entries), func(e spool.Entry) bool { return !strings.HasPrefix(e.ID, sel.Session) })
+	if shared {
+		read.Session = "" // limits count what other sessions did
 	}
-	entries = Sessions(entries, from, sel.Until)
-	var total int64
-	for _, e := range entries {
-		total += e.Bytes
-	}
-	w := Walk{Dir: dir, Sessions: entries, Merge: shared, Progress: terminal.StartReading(stderr, total)}
+	w := walkOver(dir, entries, read, stderr)
+	w.Merge = shared
 	defer w.Progress.Finish()
 	sessions := map[string]*Session{} // those that are being read
 	counted := map[string]bool{}
