@@ -1,0 +1,62 @@
+package approval
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+)
+
+func question(id string) *Question {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	return &Question{ID: id, Asked: now, Expires: now.Add(2 * time.Minute), SessionID: "s1", Host: "h", User: "u", PID: 7, Server: "tmux",
+		Client: "claude", ServerKey: "0123456789abcdef", Calls: []Call{{CallNo: 3, Method: "tools/call", Tool: "send_keys", Target: "%1",
+			Rule: "/tools/send_keys", Reason: "typing", Args: `{"keys":"rm -rf x"}`, Risk: `{"category":"destructive","level":"critical"}`,
+			Detections: audit.DetectionsJSON([]audit.Detection{{Detector: "recursive_delete", At: "keys"}})}}}
+}
+
+func own(t *testing.T) *Dir {
+	t.Helper()
+	d, err := Open(Config{Dir: filepath.Join(t.TempDir(), "approvals"), Own: true, SameUser: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestAskAndAnswer(t *testing.T) {
+	d := own(t)
+	if err := d.Ask(question("q1")); err != nil {
+		t.Fatal(err)
+	}
+	list, err := d.Waiting()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("waiting: %v, %v", list, err)
+	}
+	if a, err := d.Answer("q1"); a != nil || err != nil {
+		t.Fatalf("answer before there is one: %+v, %v", a, err)
+	}
+	if err := d.Give(&list[0], Answer{Approved: true, Scope: Session, By: "Ann"}); err != nil {
+		t.Fatal(err)
+	}
+	var answered *Answered
+	if err := d.Give(&list[0], Answer{}); !errors.As(err, &answered) || answered.By != "Ann" {
+		t.Errorf("second answer: %v, want that Ann answered", err)
+	}
+	a, err := d.Answer("q1")
+	if err != nil || a == nil || !a.Approved || a.Scope != Session || a.By != "Ann" || a.User == "" {
+		t.Errorf("answer: %+v, %v", a, err)
+	}
+	if err := d.Withdraw("q1"); err != nil {
+		t.Error(err)
+	}
+	var gone *Gone
+	if err := d.Give(&list[0], Answer{Approved: true}); !errors.As(err, &gone) {
+		t.Errorf("answer to a question that is over: %v", err)
+	}
+	if list, err := names(d.Path()); err != nil || len(list) != 0 {
+		t.Errorf("left over: %q, %v", list, err)
+	}
+}

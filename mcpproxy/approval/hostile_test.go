@@ -1,0 +1,826 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// put writes a file in a directory, with a mode that the umask does not change.
+func put(t *testing.T, d *Dir, name, text string, mode fs.FileMode) {
+	t.Helper()
+	file := filepath.Join(d.Path(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shared opens a directory that its group may write to.
+func shared(t *testing.T) *Dir {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Chmod(dir, 0o3770); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(Config{Dir: dir, SameUser: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+const yes = `{"approved":true}`
+
+// An answer counts at once, is rejected at once, or is given time to be written.
+func TestAnswerFiles(t *testing.T) {
+	text := func(s string) func(*testing.T, *Dir) {
+		return func(t *testing.T, d *Dir) { put(t, d, "q.answer", s, 0o600) }
+	}
+	const late = "late" // it may be good a moment later
+	for _, tt := range []struct {
+		name string
+		make func(*testing.T, *Dir)
+		want string // "" if it counts; else a part of why it does not
+		when string
+	}{
+		{"yes", text(yes), "", ""},
+		{"with blanks", text(" \n{ \"approved\" : true }\n\n"), "", ""},
+		{"of the group", func(t *testing.T, d *Dir) { put(t, d, "q.answer", yes, 0o640) }, "", ""},
+		{"all members", text(`{"scope":"session","by":"Ann Ödin 你好","approved":false}`), "", ""},
+		{"nothing", text(""), "it is empty", late},
+		{"a part", text(`{"approved":tr`), "it is not strict JSON", late},
+		{"two values", text(yes + yes), "it is not strict JSON", late},
+		{"a comment", text(yes + " // yes"), "it is not strict JSON", late},
+		{"NUL", text(yes + "\x00"), "it is not strict JSON", late},
+		{"a mark of byte order", text("\ufeff" + yes), "it is not strict JSON", late},
+		{"not UTF-8", text(`{"approved":true,"by":"` + "\xff" + `"}`), "", late},
+		{"a list", text(`[true]`), "it is not an object", ""},
+		{"a word", text(`true`), "it is not an object", ""},
+		{"no members", text(`{}`), `no member "approved"`, ""},
+		{"only a scope", text(`{"scope":"once"}`), `no member "approved"`, ""},
+		{"a number", text(`{"approved":1}`), "approved is not true or false", ""},
+		{"a string", text(`{"approved":"true"}`), "approved is not true or false", ""},
+		{"null", text(`{"approved":null}`), "approved is not true or false", ""},
+		{"twice", text(`{"approved":false,"approved":true}`), "a member is there twice", ""},
+		{"twice the same", text(`{"approved":true,"approved":true}`), "a member is there twice", ""},
+		{"by twice", text(`{"by":"a","approved":true,"by":"b"}`), "a member is there twice", ""},
+		{"another case", text(`{"Approved":true}`), "unknown member", ""},
+		{"escaped", text(`{"\u0061pproved":true}`), "unknown member", ""},
+		{"escaped twice", text(`{"approved":false,"appro\u0076ed":true}`), "unknown member", ""},
+		{"unknown", text(`{"approved":true,"user":"root"}`), "unknown member", ""},
+		{"of an entry", text(`{"approved":true,"tool":"send_keys"}`), "unknown member", ""},
+		{"unknown scope", text(`{"approved":true,"scope":"forever"}`), "scope is not", ""},
+		{"a scope in capitals", text(`{"approved":true,"scope":"ALWAYS"}`), "scope is not", ""},
+		{"an empty scope", text(`{"approved":true,"scope":""}`), "scope is not", ""},
+		{"null as scope", text(`{"approved":true,"scope":null}`), "scope is not a string", ""},
+		{"a number as name", text(`{"approved":true,"by":7}`), "by is not a string", ""},
+		{"escape sequence", text(`{"approved":true,"by":"\u001b[2J"}`), "by has a control character", ""},
+		{"line feed", text(`{"approved":true,"by":"Ann\nroot"}`), "by has a control character", ""},
+		{"C1", text(`{"approved":true,"by":"\u009b2J"}`), "by has a control character", ""},
+		{"right to left", text(`{"approved":true,"by":"\u202enna"}`), "by has a control character", ""},
+		{"half a pair", text(`{"approved":true,"by":"\ud800"}`), "by has a control character", ""},
+		{"a long name", text(`{"approved":true,"by":"` + strings.Repeat("ä", 257) + `"}`), "by has more than 256", ""},
+		{"the longest name", text(`{"approved":true,"by":"` + strings.Repeat("ä", 256) + `"}`), "", ""},
+		{"large", text(yes + strings.Repeat(" ", 4096)), "it has more than 4096 bytes", ""},
+		{"the largest", text(yes + strings.Repeat(" ", 4096-len(yes))), "", ""},
+		{"deep", text(strings.Repeat("[", 3000)), "it is not strict JSON", late},
+		{"of another question", text(`{"approved":true,"question":"` + strings.Repeat("0", 64) + `"}`), "it answers another question", ""},
+		{"of no question", text(`{"approved":true,"question":""}`), "", ""},
+		{"sparse", func(t *testing.T, d *Dir) {
+			put(t, d, "q.answer", "", 0o600)
+			if err := os.Truncate(filepath.Join(d.Path(), "q.answer"), 1<<40); err != nil {
+				t.Skip(err)
+			}
+		}, "it has more than 4096 bytes", ""},
+		{"a link", func(t *testing.T, d *Dir) {
+			put(t, d, "elsewhere", yes, 0o600)
+			if err := os.Symlink("elsewhere", filepath.Join(d.Path(), "q.answer")); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is not a regular file", ""},
+		{"a link to nothing", func(t *testing.T, d *Dir) {
+			if err := os.Symlink("/nowhere", filepath.Join(d.Path(), "q.answer")); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is not a regular file", ""},
+		{"two names", func(t *testing.T, d *Dir) {
+			put(t, d, "elsewhere", yes, 0o600)
+			if err := os.Link(filepath.Join(d.Path(), "elsewhere"), filepath.Join(d.Path(), "q.answer")); err != nil {
+				t.Fatal(err)
+			}
+		}, "it has 2 names", late},
+		{"a FIFO", func(t *testing.T, d *Dir) {
+			if err := syscall.Mkfifo(filepath.Join(d.Path(), "q.answer"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is not a regular file", ""},
+		{"a socket", func(t *testing.T, d *Dir) {
+			if err := unix.Mknod(filepath.Join(d.Path(), "q.answer"), unix.S_IFSOCK|0o600, 0); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is not a regular file", ""},
+		{"a directory", func(t *testing.T, d *Dir) {
+			if err := os.Mkdir(filepath.Join(d.Path(), "q.answer"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is not a regular file", ""},
+		{"of a group that may write", func(t *testing.T, d *Dir) { put(t, d, "q.answer", yes, 0o660) }, "its mode 0660 lets others change it", ""},
+		{"of all", func(t *testing.T, d *Dir) { put(t, d, "q.answer", yes, 0o606) }, "its mode 0606 lets others change it", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := shared(t)
+				if err := d.Ask(question("q")); err != nil {
+					t.Fatal(err)
+				}
+				tt.make(t, d)
+				a, err := d.Answer("q")
+				if tt.name == "not UTF-8" { // text that is not UTF-8 is not strict JSON, or has U+FFFD
+					if a != nil {
+						t.Errorf("it counts: %+v", a)
+					}
+					return
+				}
+				if tt.want == "" {
+					if err != nil || a == nil || a.User == "" {
+						t.Errorf("it does not count: %+v, %v", a, err)
+					}
+					return
+				}
+				if tt.when == late {
+					if a != nil || err != nil {
+						t.Fatalf("at once: %+v, %v, want that it may still be written", a, err)
+					}
+					time.Sleep(unfinished) // of the test's own clock
+					a, err = d.Answer("q")
+				}
+				var rejected *Rejected
+				if a != nil || !errors.As(err, &rejected) || !strings.Contains(err.Error(), tt.want) {
+					t.Fatalf("answer: %+v, %v, want one with %q", a, err, tt.want)
+				}
+				if filepath.Base(rejected.Kept) != "q.rejected-1" {
+					t.Errorf("kept as %q", rejected.Kept)
+				}
+				if a, err := d.Answer("q"); a != nil || err != nil {
+					t.Errorf("once more: %+v, %v", a, err)
+				}
+				put(t, d, "q.answer", yes, 0o600)
+				if a, err := d.Answer("q"); a == nil || err != nil {
+					t.Errorf("a good answer after it: %+v, %v", a, err)
+				}
+			})
+		})
+	}
+}
+
+// An answer that is written slowly counts when it is whole.
+func TestAnswerThatIsStillWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := shared(t)
+		if err := d.Ask(question("q")); err != nil {
+			t.Fatal(err)
+		}
+		for i := range len(yes) {
+			put(t, d, "q.answer", yes[:i], 0o600)
+			if a, err := d.Answer("q"); a != nil || err != nil {
+				t.Fatalf("%q: %+v, %v", yes[:i], a, err)
+			}
+			time.Sleep(unfinished / 20)
+		}
+		put(t, d, "q.answer", yes, 0o600)
+		if a, err := d.Answer("q"); a == nil || err != nil {
+			t.Errorf("whole: %+v, %v", a, err)
+		}
+	})
+}
+
+// Rejected answers do not overwrite each other, and many are not kept.
+func TestManyRejectedAnswers(t *testing.T) {
+	d := shared(t)
+	if err := d.Ask(question("q")); err != nil {
+		t.Fatal(err)
+	}
+	for n := range maxRejected {
+		put(t, d, "q.answer", `{"approved":1}`, 0o600)
+		var rejected *Rejected
+		if _, err := d.Answer("q"); !errors.As(err, &rejected) || filepath.Base(rejected.Kept) != fmt.Sprintf("q.rejected-%d", n+1) {
+			t.Fatalf("answer %d: %v", n, err)
+		}
+	}
+	put(t, d, "q.answer", `{"approved":1}`, 0o600)
+	var rejected *Rejected
+	if _, err := d.Answer("q"); !errors.As(err, &rejected) || rejected.Kept != "" {
+		t.Errorf("the last: %v", err)
+	}
+	if a, err := d.Answer("q"); a != nil || err != nil {
+		t.Errorf("it is told twice: %+v, %v", a, err)
+	}
+	// Its owner can still correct it.
+	put(t, d, "q.answer", yes, 0o600)
+	if a, err := d.Answer("q"); a == nil || err != nil {
+		t.Errorf("corrected: %+v, %v", a, err)
+	}
+}
+
+func TestIDsWithPathCharacters(t *testing.T) {
+	d := own(t)
+	for _, id := range []string{"", ".", "..", "../x", "a/b", "a.b", `a\b`, "a b", "a\x00", "a\n", "ä", "-/", "%2e", "always/x", strings.Repeat("a", 65)} {
+		if ValidID(id) {
+			t.Errorf("%q is valid", id)
+		}
+		q := question("q")
+		q.ID = id
+		if err := d.Ask(q); err == nil {
+			t.Errorf("%q is asked", id)
+		}
+		if err := d.Withdraw(id); err == nil {
+			t.Errorf("%q is withdrawn", id)
+		}
+		if _, err := d.Answer(id); err == nil {
+			t.Errorf("%q is answered", id)
+		}
+		if err := d.Give(q, Answer{Approved: true}); err == nil {
+			t.Errorf("%q takes an answer", id)
+		}
+	}
+	if list, err := names(d.Path()); err != nil || len(list) > 0 {
+		t.Errorf("they left %q, %v", list, err)
+	}
+	for _, id := range []string{"-", "_", "-rf", "--help", strings.Repeat("Z", 64)} {
+		if !ValidID(id) {
+			t.Errorf("%q is not valid", id)
+		}
+	}
+}
+
+// Of two simultaneous answers one counts, and the other person learns whose.
+func TestSimultaneousAnswers(t *testing.T) {
+	d := own(t)
+	for round := range 50 {
+		id := fmt.Sprint("q", round)
+		if err := d.Ask(question(id)); err != nil {
+			t.Fatal(err)
+		}
+		list, err := d.Waiting()
+		if err != nil || len(list) != 1 {
+			t.Fatalf("waiting: %v, %v", list, err)
+		}
+		people := []string{"Ann", "Bob", "Cem"}
+		errs := make([]error, len(people))
+		var wg sync.WaitGroup
+		for i, by := range people {
+			wg.Go(func() {
+				other, err := Open(Config{Dir: d.Path(), People: true})
+				if err == nil {
+					err = other.Give(&list[0], Answer{Approved: true, By: by})
+				}
+				errs[i] = err
+			})
+		}
+		wg.Wait()
+		a, err := d.Answer(id)
+		if err != nil || a == nil {
+			t.Fatalf("answer: %+v, %v", a, err)
+		}
+		for i, by := range people {
+			var answered *Answered
+			if by == a.By && errs[i] != nil || by != a.By && (!errors.As(errs[i], &answered) || answered.By != a.By) {
+				t.Errorf("round %d: %s answered, %s got %v", round, a.By, by, errs[i])
+			}
+		}
+		if err := d.Withdraw(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A question is new, has no answer yet, and is of bounded size.
+func TestAskRefuses(t *testing.T) {
+	d := own(t)
+	if err := d.Ask(question("q")); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Ask(question("q")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("the same id again: %v", err)
+	}
+	put(t, d, "early.answer", yes, 0o600)
+	if err := d.Ask(question("early")); err == nil || !strings.Contains(err.Error(), "it has an answer already") {
+		t.Errorf("an answer before the question: %v", err)
+	}
+	large := question("large")
+	large.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", MaxQuestion) + `"`)
+	if err := d.Ask(large); err == nil {
+		t.Error("a question that is too large is asked")
+	}
+	large.Calls[0].Args = "{"
+	if err := d.Ask(large); err == nil {
+		t.Error("a question that is not JSON is asked")
+	}
+	many := question("many")
+	many.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", MaxQuestion/5) + `"`)
+	many.Calls = slices.Repeat(many.Calls, 40)
+	many.More = 2
+	if err := d.Ask(many); err != nil {
+		t.Fatal(err)
+	}
+	q, err := d.question("many")
+	if err != nil || len(q.Calls) != 4 || q.More != 38 {
+		t.Errorf("42 large calls: %d shown, %d more, %v", len(q.Calls), q.More, err)
+	}
+	if err := d.Give(q, Answer{Approved: true, Scope: Always}); err == nil || !strings.Contains(err.Error(), "leaves out 38") {
+		t.Errorf("calls that are not shown are always allowed: %v", err)
+	}
+}
+
+// A question is what was asked, for people.
+func TestQuestionRoundTrip(t *testing.T) {
+	d := own(t)
+	q := question("q")
+	q.Calls[0].Target, q.Client = "\x1b[2J\u202e<b>", strings.Repeat("x", 300)
+	if err := d.Ask(q); err != nil {
+		t.Fatal(err)
+	}
+	list, err := d.Waiting()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("waiting: %v, %v", list, err)
+	}
+	got := list[0]
+	if got.Digest == "" || got.Owner != userName(os.Geteuid()) || !got.SameUser {
+		t.Errorf("question: %+v", got)
+	}
+	got.Digest, got.Owner, got.SameUser, got.uid, got.size = "", "", false, 0, 0
+	if diff := cmp.Diff(*q, got, cmp.AllowUnexported(Question{})); diff != "" {
+		t.Errorf("question (-asked +read):\n%s", diff)
+	}
+}
+
+// Questions that cannot be read are told about, and hide no other.
+func TestHostileQuestions(t *testing.T) {
+	d := own(t)
+	for i, id := range []string{"second", "first"} {
+		q := question(id)
+		q.Asked = q.Asked.Add(-time.Duration(i) * time.Minute)
+		if err := d.Ask(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := question("over")
+	over.Expires = time.Now().Add(-time.Second)
+	if err := d.Ask(over); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(filepath.Join(d.Path(), "first.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := map[string]string{
+		"empty": "", "part": string(good[:len(good)/2]), "moved": string(good), "list": "[]", "word": "null", "nocalls": `{"id":"nocalls"}`,
+		"types": `{"id":7}`, "deep": strings.Repeat("[", 1<<16), "huge": strings.Repeat(" ", MaxQuestion+1),
+		"calls": strings.Replace(string(good), `"calls":[`, `"calls":[`+strings.Repeat(`{"call_no":1},`, 20), 1),
+		"key":   strings.Replace(string(good), "0123456789abcdef", "../../../../etc/", 1),
+		"more":  strings.Replace(string(good), `"calls"`, `"more":-1,"calls"`, 1),
+		"names": strings.Replace(string(good), `"calls"`, `"approvers":["root\nallowed once"],"calls"`, 1),
+		"year":  regexp.MustCompile(`"expires":"[^"]*"`).ReplaceAllString(string(good), `"expires":"9999-12-31T23:59:59-23:59"`),
+		"time":  strings.Replace(string(good), `"asked":"2`, `"asked":"x`, 1),
+	}
+	for id, text := range bad {
+		put(t, d, id+".json", strings.Replace(text, `"id":"first"`, `"id":"`+id+`"`, map[bool]int{true: 0, false: 1}[id == "moved"]), 0o600)
+	}
+	for _, err := range []error{os.Symlink("first.json", filepath.Join(d.Path(), "link.json")), syscall.Mkfifo(filepath.Join(d.Path(), "fifo.json"), 0o600),
+		os.Mkdir(filepath.Join(d.Path(), "dir.json"), 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, d, "\x1b[2J.json", string(good), 0o600)
+	put(t, d, "..json", string(good), 0o600)
+	list, err := d.Waiting()
+	var ids []string
+	for _, q := range list {
+		ids = append(ids, q.ID)
+	}
+	if diff := cmp.Diff([]string{"first", "second"}, ids); diff != "" {
+		t.Errorf("waiting (-want +got):\n%s", diff)
+	}
+	if err == nil {
+		t.Fatal("nothing is told about questions that cannot be read")
+	}
+	for id := range bad {
+		if !strings.Contains(err.Error(), fmt.Sprintf("question %q: ", id)) {
+			t.Errorf("the error does not name %s: %v", id, err)
+		}
+	}
+	if n := strings.Count(err.Error(), "question \""); n != len(bad)+3 || strings.Contains(err.Error(), "rm -rf") {
+		t.Errorf("%d questions cannot be read, want %d, without their text: %v", n, len(bad)+3, err)
+	}
+}
+
+// Names of files that hold entries have no character of paths, and differ where
+// the tools do.
+func TestToolsAsNames(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]string{}
+	tools := []string{"a", "A", "a.b", "a/b", "..", "../../etc/passwd", "a\x00b", "a%2fb", "%", "~", "ä", "a~0", ".", "send_keys", "send-keys", strings.Repeat("x", 120), strings.Repeat("x", 121), strings.Repeat("x", 122), strings.Repeat("/", 41)}
+	for range 2000 {
+		b := make([]byte, 1+r.IntN(60))
+		for i := range b {
+			b[i] = "ab./%~\x00\\\xff_-"[r.IntN(11)]
+		}
+		tools = append(tools, string(b))
+	}
+	for _, tool := range tools {
+		name := escapeTool(tool)
+		if strings.ContainsAny(name, "./\\\x00") || len(name) > maxEscaped || name == "" {
+			t.Errorf("%q is escaped as %q", tool, name)
+		}
+		if other, ok := seen[name]; ok && other != tool {
+			t.Errorf("%q and %q are both %q", tool, other, name)
+		}
+		seen[name] = tool
+		if back, ok := unescapeTool(name); ok && back != tool {
+			t.Errorf("%q is escaped as %q, which is %q", tool, name, back)
+		} else if !ok && len(tool) < maxEscaped/3 {
+			t.Errorf("%q cannot be read back from %q", tool, name)
+		}
+	}
+}
+
+// Entries of one tool: of several servers, with several sets of detections, of
+// tools with any name.
+func TestAlwaysEntries(t *testing.T) {
+	d := own(t)
+	give := func(id, tool, key string, detectors ...string) {
+		t.Helper()
+		q := question(id)
+		q.ServerKey, q.Calls[0].Tool, q.Calls[0].Detections = key, tool, ""
+		var found []audit.Detection
+		for _, word := range detectors {
+			found = append(found, audit.Detection{Detector: word, At: "keys"})
+		}
+		q.Calls[0].Detections = audit.DetectionsJSON(found)
+		if err := d.Ask(q); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Withdraw(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const a, b = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
+	long := strings.Repeat("/", 200)
+	give("q1", "send_keys", a)
+	give("q2", "send_keys", b, "opaque")
+	give("q3", "send_keys", a, "opaque", "shutdown", "opaque")
+	give("q4", "send_keys", a, "shutdown") // covered
+	give("q5", "../../x", a)
+	give("q6", long, a)
+	for _, tt := range []struct {
+		tool, key  string
+		detections []string
+		want       bool
+	}{
+		{"send_keys", a, nil, true},
+		{"send_keys", b, nil, true},
+		{"send_keys", "cccccccccccccccc", nil, false},
+		{"send_keys", a, []string{"shutdown"}, true},
+		{"send_keys", a, []string{"shutdown", "opaque"}, true},
+		{"send_keys", a, []string{"shutdown", "opaque", "recursive_delete"}, false},
+		{"send_keys", b, []string{"opaque"}, true},
+		{"send_keys", b, []string{"shutdown"}, false},
+		{"../../x", a, nil, true},
+		{long, a, nil, true},
+		{long + "/", a, nil, false},
+		{"", a, nil, false},
+	} {
+		got, err := d.Allows(tt.tool, tt.key, tt.detections)
+		if err != nil || (got != nil) != tt.want || got != nil && (got.By != "Ann" || got.User == "" || !got.Approved) {
+			t.Errorf("%q of %s with %q: %+v, %v, want %v", tt.tool, tt.key, tt.detections, got, err, tt.want)
+		}
+		if one, err := d.Always(tt.tool, tt.key); err != nil || tt.want && one == nil {
+			t.Errorf("Always(%q, %s) = %+v, %v", tt.tool, tt.key, one, err)
+		}
+	}
+	list, err := d.Allowed()
+	if err != nil || len(list) != 5 {
+		t.Errorf("%d entries, want 5, %v: %+v", len(list), err, list)
+	}
+	for _, e := range list {
+		if e.Err != nil || e.Since.IsZero() {
+			t.Errorf("entry %+v", e)
+		}
+	}
+	if err := d.Revoke("send_keys", a); err != nil {
+		t.Error(err)
+	}
+	if got, _ := d.Allows("send_keys", a, nil); got != nil {
+		t.Errorf("revoked: %+v", got)
+	}
+	if got, _ := d.Allows("send_keys", b, nil); got == nil {
+		t.Error("the other server's entry is gone")
+	}
+	if err := d.Revoke(long, ""); err != nil {
+		t.Error(err)
+	}
+	if err := d.Revoke("send", ""); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("revoking the first part of a name: %v", err)
+	}
+
+	for _, bad := range []struct{ name, text, why string }{
+		{"denies.answer", `{"approved":false}`, "does not approve"},
+		{"once.answer", `{"approved":true,"scope":"once"}`, "scope is not always"},
+		{"moved.answer", `{"approved":true,"tool":"other"}`, "its name is of another tool"},
+		{"%61.answer", yes, "its name is of another tool"},
+		{"x~y.answer", yes, "which tool"},
+		{"key.answer", `{"approved":true,"server_key":"x"}`, "server_key is not"},
+		{"words.answer", `{"approved":true,"detections":"all"}`, "detections is not a list"},
+		{"number.answer", `{"approved":true,"detections":[1]}`, "detections is not a string"},
+		{"part.answer", `{"approved"`, "strict JSON"},
+	} {
+		put(t, d, "always/"+bad.name, bad.text, 0o600)
+		list, _ := d.Allowed()
+		i := slices.IndexFunc(list, func(e AlwaysEntry) bool { return e.File == bad.name })
+		if i < 0 || list[i].Err == nil || !strings.Contains(list[i].Err.Error(), bad.why) {
+			t.Errorf("%s: %+v", bad.name, list)
+		}
+		if got, err := d.Allows(strings.TrimSuffix(bad.name, ".answer"), a, nil); got != nil {
+			t.Errorf("%s allows %+v, %v", bad.name, got, err)
+		}
+	}
+}
+
+// Directories in which others could move answers are refused, with a remedy.
+func TestDirectoryChecks(t *testing.T) {
+	top := t.TempDir()
+	dir := func(name string, mode uint32) string {
+		file := filepath.Join(top, name)
+		if err := errors.Join(os.Mkdir(file, 0o700), unix.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	link := filepath.Join(top, "link")
+	if err := os.Symlink(dir("target", 0o700), link); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"own", Config{Dir: filepath.Join(top, "new", "approvals"), Own: true}, ""},
+		{"own of others", Config{Dir: dir("lax", 0o750), Own: true}, "run chmod 700"},
+		{"a user's", Config{Dir: dir("private", 0o700)}, ""},
+		{"shared", Config{Dir: dir("shared", 0o3770)}, ""},
+		{"for reading", Config{Dir: dir("reading", 0o750)}, ""},
+		{"without the sticky bit", Config{Dir: dir("group", 0o2770)}, "run chmod 3770"},
+		{"everyone's", Config{Dir: dir("all", 0o777)}, "run chmod 3770"},
+		{"everyone's, sticky", Config{Dir: dir("tmp", 0o1777)}, "run chmod 3770"},
+		{"a link", Config{Dir: link}, "symbolic link"},
+		{"a file", Config{Dir: file}, "it is not a directory"},
+		{"missing", Config{Dir: filepath.Join(top, "missing")}, "install -d -m 3770 -g GROUP"},
+		{"relative", Config{Dir: "approvals"}, "not an absolute path"},
+		{"empty", Config{}, "not an absolute path"},
+		{"approvers that are not names", Config{Dir: dir("names", 0o700), Approvers: []string{"0", "a\nb"}}, "approver 2 is not the name"},
+		{"too many approvers", Config{Dir: dir("many", 0o700), Approvers: slices.Repeat([]string{"0"}, 257)}, "use a group"},
+		{"unknown approvers", Config{Dir: dir("approvers", 0o700), Approvers: []string{"nosuchuser", "%nosuchgroup", "4294967295", "0"}}, `approver "nosuchuser": there is no such user`},
+	} {
+		tt.cfg.SameUser = true
+		_, err := Open(tt.cfg)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+		if tt.name == "unknown approvers" && err != nil && strings.Count(err.Error(), "approver \"") != 3 {
+			t.Errorf("%s: %v, want all three", tt.name, err)
+		}
+	}
+}
+
+// Whose answers count, by rule.
+func TestRules(t *testing.T) {
+	me := 1234
+	for _, tt := range []struct {
+		approvers []string
+		same      bool
+		proxy     int
+		yes, no   []int
+	}{
+		{nil, true, me, []int{me, 0}, []int{99}},
+		{nil, false, me, []int{0}, []int{me, 99}},
+		{nil, false, 0, nil, []int{0, me}},
+		{[]string{"99"}, true, me, []int{99, 0}, []int{me}},
+		{[]string{"99", "1234"}, true, me, []int{99, 0, me}, []int{98}},
+		{[]string{"99", "1234"}, false, me, []int{99, 0}, []int{me}},
+		{[]string{"0", "99"}, false, 0, []int{99}, []int{0}},
+		{[]string{"99"}, true, 0, []int{99}, []int{0}}, // root runs the agent
+		{[]string{"0"}, true, 0, []int{0}, []int{99}},
+		{nil, true, 0, []int{0}, []int{99}},
+		{[]string{"root"}, true, me, []int{0}, []int{me, 99}},
+		{[]string{"%root"}, true, me, []int{0}, []int{me, 99}},
+	} {
+		r, err := newRule(tt.approvers, tt.same)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, uid := range tt.yes {
+			if err := r.allows(uid, tt.proxy); err != nil {
+				t.Errorf("%q, same user %v, proxy %d: user %d: %v", tt.approvers, tt.same, tt.proxy, uid, err)
+			}
+		}
+		for _, uid := range tt.no {
+			if r.allows(uid, tt.proxy) == nil {
+				t.Errorf("%q, same user %v, proxy %d: user %d counts", tt.approvers, tt.same, tt.proxy, uid)
+			}
+		}
+		if text := r.describe(tt.proxy); !strings.Contains(text, "may answer") {
+			t.Errorf("described as %q", text)
+		}
+	}
+}
+
+// An answer that came too late is set aside, so that its person learns that it
+// did not count.
+func TestLateAnswer(t *testing.T) {
+	d := own(t)
+	q := question("q")
+	if err := d.Ask(q); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Give(q, Answer{Approved: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Withdraw("q"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := names(d.Path())
+	if err != nil || !slices.Equal(list, []string{"q.rejected-1"}) || d.Rejections(q) != 1 {
+		t.Errorf("after the question was withdrawn: %q, %v", list, err)
+	}
+	var gone *Gone
+	if err := d.Give(q, Answer{Approved: true}); !errors.As(err, &gone) {
+		t.Errorf("answered after its end: %v", err)
+	}
+}
+
+// A directory that is opened to others later has no answers that count.
+func TestDirectoryThatIsOpenedLater(t *testing.T) {
+	d := shared(t)
+	for i, id := range []string{"q1", "q2"} {
+		q := question(id)
+		if err := d.Ask(q); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Give(q, Answer{Approved: true, Scope: Always}); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Chmod(d.Path(), map[bool]uint32{true: 0o3777, false: 0o770}[i == 0]); err != nil {
+			t.Fatal(err)
+		}
+		var rejected *Rejected
+		if a, err := d.Answer(id); a != nil || !errors.As(err, &rejected) || !strings.Contains(err.Error(), "run chmod 3770") {
+			t.Errorf("an answer in an open directory: %+v, %v", a, err)
+		}
+		if a, err := d.Allows("send_keys", "0123456789abcdef", nil); a != nil || err == nil {
+			t.Errorf("an entry in an open directory: %+v, %v", a, err)
+		}
+		if err := unix.Chmod(d.Path(), 0o3770); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Old files of this user that nobody waits for are removed; nothing else is.
+func TestSweep(t *testing.T) {
+	for _, tt := range []struct {
+		after time.Duration
+		left  string
+	}{
+		{0, ".new-x gone.answer notes old.answer old.json old.rejected-1"},
+		{2 * time.Hour, "notes old.answer old.json old.rejected-1"},
+		{25 * time.Hour, "notes old.rejected-1"},
+	} {
+		d := own(t)
+		for _, name := range []string{"old.json", "old.answer", "gone.answer", ".new-x", "old.rejected-1", "notes"} {
+			put(t, d, name, yes, 0o600)
+		}
+		for range 2 { // names come in any order: the answer may be looked at before its question
+			d.swept = false
+			d.sweep(time.Now().Add(tt.after))
+		}
+		list, err := names(d.Path())
+		slices.Sort(list)
+		if got := strings.Join(list, " "); err != nil || got != tt.left {
+			t.Errorf("after %v: %q, %v, want %q", tt.after, got, err, tt.left)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	for _, text := range []string{yes, `{"approved":false,"scope":"always","by":"Ann","tool":"x","server_key":"0123456789abcdef","detections":["a"],"question":"x"}`, "", "{", `{"by":"\ud800"}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, always := range []bool{false, true} {
+			a, err := parseAnswer([]byte(text), always)
+			if err != nil {
+				continue
+			}
+			if !strings.Contains(text, `"approved"`) || checkBy(a.By) != nil || a.User != "" {
+				t.Fatalf("%q is %+v", text, a)
+			}
+			if a.tool == "" {
+				a.Detections, a.ServerKey = nil, ""
+			}
+			again, err := parseAnswer(a.encode(), a.tool != "")
+			if err != nil {
+				t.Fatalf("%q: written again as %q: %v", text, a.encode(), err)
+			}
+			if again.Approved != a.Approved || again.Scope != a.Scope || again.By != a.By || again.tool != a.tool {
+				t.Fatalf("%q: %+v, then %+v", text, a, again)
+			}
+		}
+	})
+}
+
+func FuzzQuestion(f *testing.F) {
+	q := question("q")
+	text, err := q.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"id":"q","calls":[{}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		q, err := parseQuestion(text)
+		if err != nil {
+			return
+		}
+		if !ValidID(q.ID) || len(q.Calls) == 0 || len(q.Calls) > MaxCalls || q.ServerKey != "" && !validKey(q.ServerKey) || q.Digest == "" {
+			t.Fatalf("%q is %+v", text, q)
+		}
+		q.MayAnswer()
+		for i := range q.Calls {
+			q.Calls[i].detectors()
+		}
+		if again, err := q.encode(); err == nil {
+			if _, err := parseQuestion(again); err != nil {
+				t.Fatalf("%q is written again as %q: %v", text, again, err)
+			}
+		}
+	})
+}
+
+// An answer that cannot be read for a reason of this machine is neither taken nor
+// set aside.
+func TestAnswerWithoutDescriptors(t *testing.T) {
+	d := own(t)
+	q := question("q")
+	if err := d.Ask(q); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Give(q, Answer{Approved: true}); err != nil {
+		t.Fatal(err)
+	}
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: was.Max}); err != nil {
+		t.Skip(err)
+	}
+	a, err := d.Answer("q")
+	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); e != nil {
+		t.Fatal(e)
+	}
+	var rejected *Rejected
+	if a != nil || err == nil || errors.As(err, &rejected) {
+		t.Errorf("without file descriptors: %+v, %v, want an error", a, err)
+	}
+	if a, err := d.Answer("q"); a == nil || err != nil {
+		t.Errorf("with file descriptors: %+v, %v", a, err)
+	}
+}
