@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"hash/maphash"
+	"math"
 	"time"
 	"unsafe"
 
@@ -16,10 +17,13 @@ type call struct {
 	rec   facts
 	start time.Time // with the monotonic clock
 
+	waited time.Duration // for a person, from start on
+
 	class    class
-	interim  bool // an open record was written
-	part     bool // an oversize call whose end is still to come
-	nameless bool // in the table under noID alone
+	interim  bool  // an open record was written
+	part     bool  // an oversize call whose end is still to come
+	nameless bool  // in the table under noID alone
+	bytes    int32 // while it is in the table, see calls.bytes
 
 	cancelled time.Duration // from start to when the client asked to, 0 if it did not
 	cursor    string        // of a tools/list, "" for its first page; see cursorOf
@@ -33,7 +37,6 @@ type call struct {
 	alias, aliasOf *call
 	// older and newer are the order of arrival.
 	older, newer *call
-	bytes        int // while it is in the table, see calls.bytes
 
 	buf   []byte
 	words [3]string // backs rec.Anomalies while it is short
@@ -92,8 +95,7 @@ func (t *calls) add(c *call, id []byte) {
 		t.others++
 	}
 	t.name(c, id)
-	c.bytes = c.held()
-	t.bytes += c.bytes
+	t.take(c, c.held())
 }
 
 // held is the memory that c refers to. The client controls all of it.
@@ -141,10 +143,15 @@ func (t *calls) alias(c *call, id []byte) {
 	if id != nil {
 		c.alias = &call{aliasOf: c}
 		t.name(c.alias, id)
-		more := int(unsafe.Sizeof(*c)) + cap(c.alias.buf)
-		c.bytes += more
-		t.bytes += more
+		t.take(c, int(unsafe.Sizeof(*c))+cap(c.alias.buf))
 	}
+}
+
+// take counts memory that c refers to.
+func (t *calls) take(c *call, bytes int) {
+	bytes = min(bytes, math.MaxInt32-int(c.bytes))
+	c.bytes += int32(bytes)
+	t.bytes += bytes
 }
 
 // link is c's entry in the chain of hash.
@@ -249,7 +256,7 @@ func (t *calls) remove(c *call) {
 		t.nameless--
 		c.nameless = false
 	}
-	t.bytes -= c.bytes
+	t.bytes -= int(c.bytes)
 	c.bytes = 0
 }
 

@@ -38,11 +38,13 @@ type clientSide struct {
 	risks     [risk.Categories][risk.Sources][2]audit.JSON // without and with conflict
 	uncounted bool                                         // it is logged that the counters fail
 
-	dropping string // why the line was refused whose rest is still to come, as error type
-	answer   string // to the calls in that line, "" for that of the error type
-	midLine  bool   // the last byte passed on was no LF
-	passed   bool   // the frame before was passed on
-	ready    []byte
+	dropping     string // why the line was refused whose rest is still to come, as error type
+	answer       string // to the calls in that line, "" for that of the error type
+	midLine      bool   // the last byte passed on was no LF
+	passed       bool   // the frame before was passed on
+	ready        []byte
+	asksByResult bool                       // a call was answered by a question
+	aside        struct{ calls, bytes int } // of the read at hand, that wait for a person
 }
 
 func newClientSide(p *Proxy, server io.Writer) *clientSide {
@@ -85,9 +87,13 @@ type item struct {
 	refused string           // the error type of a refusal, "" for none
 	why     string           // the answer to a refused call, "" for that of its error type
 	held    []policy.Counter // what its frame added to counters
+	waits   *waiting         // its frame waits for a person, nil if it does not
 	ended   bool             // refused, and the final record is with the intent
 	entered bool             // the call is in the table of open calls
 	cancel  []byte           // the id of the call to cancel
+	found   bool             // the call to cancel is in the table
+	ours    []byte           // the id of the proxy's request that this is the response to
+	strip   *result          // the call is the client's repetition of one, with an answer for the proxy
 	open    bool             // an opaque line of which a message may become
 	opaque  bool             // an answer without an id may be its answer
 	line    int              // 1 + index of the item that this one continues, of the same read; 0 for none
@@ -111,6 +117,7 @@ func (c *call) anomaly(word string) {
 func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	c.ready = ready
 	c.items = c.items[:0]
+	c.aside.calls, c.aside.bytes = 0, 0
 	if g := c.s.gate.Load(); g != c.gate {
 		c.setGate(g)
 	}
@@ -124,7 +131,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 			}
 			c.read(f, &frames[f].Messages[m], frames[f].Anomalies, now, dropping)
 		}
-		c.decide(&frames[f], c.items[from:], dropping != "", now)
+		c.decide(&frames[f], c.items[from:], f == 0, dropping != "", now)
 		if frames[f].Complete {
 			dropping = ""
 		}
@@ -138,7 +145,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	if c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
 		c.s.amend(c.items, func(r *facts) { r.NotDurable = true })
 	}
-	if c.dropping == "" && !c.anyRefused() {
+	if c.dropping == "" && c.allPass() {
 		return c.write(ready)
 	}
 	return c.passSome(frames)
@@ -174,28 +181,44 @@ func (c *clientSide) giveBackRefused() {
 	}
 }
 
-func (c *clientSide) anyRefused() bool {
+// allPass reports whether all frames can be passed on.
+func (c *clientSide) allPass() bool {
 	for i := range c.items {
-		if c.items[i].refused != "" {
-			return true
+		if it := &c.items[i]; it.refused != "" || it.waits != nil || it.ours != nil || it.strip != nil || it.cancel != nil && c.p.approvals != nil {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
-// passSome passes on the frames that are not refused and answers the others.
+// passSome passes on the frames that may pass, answers those that are refused,
+// and sets those aside that wait for a person.
 func (c *clientSide) passSome(frames []wire.Frame) bool {
 	i := 0
 	for f := range frames {
 		frame := &frames[f]
 		refused, answer := c.dropping, c.answer
+		from := i
 		for ; i < len(c.items) && c.items[i].frame == f; i++ {
 			if refused == "" {
 				refused, answer = c.items[i].refused, c.items[i].why
 			}
 		}
-		if refused == "" {
-			if !c.write(frame.Bytes) {
+		if items := c.items[from:i]; refused == "" {
+			switch {
+			case len(items) > 0 && items[0].waits != nil:
+				c.setAside(frame, items)
+				c.passed = false
+			case c.p.approvals != nil && c.cancels(frame, items):
+				c.passed = false
+			case len(items) == 1 && items[0].ours != nil && len(frame.Messages) == 1:
+				c.p.approvals.respond(items[0].ours, frame.Messages[0].Raw)
+				c.passed = false
+			case len(items) == 1 && items[0].strip != nil:
+				if !c.write(items[0].strip.stripped) {
+					return false
+				}
+			case !c.write(frame.Bytes):
 				return false
 			}
 			continue
@@ -267,6 +290,10 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 	if refused == "" && c.p.cfg.DenyAmbiguous && all&wire.Ambiguous != 0 {
 		refused = audit.ErrAmbiguousRequest
 	}
+	if isResponse(m) && c.p.approvals != nil && c.p.approvals.owns(m.ID) {
+		c.items = append(c.items, item{frame: frame, ours: m.ID})
+		return
+	}
 	earlier, line, goesOn := c.earlier(m)
 	cl := c.classOf(m)
 	if cl == cancelled {
@@ -308,6 +335,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		c.assess(&it, m, all|found)
 		it.opaque = it.call.rec.Bytes > 0
 	case initialize:
+		c.s.setCapabilities(wire.Member(m.Params, "capabilities"))
 		it.call.rec.Client = c.s.peer(wire.Member(m.Params, "clientInfo"))
 		if it.call.rec.Client == (audit.Peer{}) {
 			it.call.rec.Client = c.s.peer(wire.Member(m.Meta, metaClientInfo))
@@ -316,6 +344,12 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		it.call.cursor = cursorOf(wire.Member(m.Params, "cursor"))
 	}
 	c.items = append(c.items, it)
+}
+
+// isResponse reports whether a message is a response of the client and nothing
+// else in any reading.
+func isResponse(m *wire.Message) bool {
+	return m.Method == nil && m.ID != nil && (m.HasResult || m.HasError) && m.State == wire.Complete && len(m.Candidates) == 0
 }
 
 // The members of params._meta that MCP 2026-07-28 puts in place of initialize.

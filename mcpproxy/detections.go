@@ -56,7 +56,7 @@ func shownBelow(d *audit.Detection, rest string, args audit.JSON, anomalies []st
 		}
 		rest, value = rest[n:], next
 	}
-	if d.Detector == detector.MissingArgument.Words()[0] && isObject(value) && !standsIn(value) && !slices.Contains(anomalies, "args_cut") {
+	if d.Detector == detector.MissingArgument.Words()[0] && isObject(value) && !replacesValue(value) && !slices.Contains(anomalies, "args_cut") {
 		return 0 // the name is that of the definition
 	}
 	return len(rest)
@@ -88,9 +88,9 @@ func isEnd(rest string) bool { return rest == "" || rest[0] == '.' || rest[0] ==
 
 func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 
-// standsIn reports whether an object of a record's arguments may stand for a
-// hidden value.
-func standsIn(object []byte) (is bool) {
+// replacesValue reports whether an object of a record's arguments may be in the
+// place of a hidden value.
+func replacesValue(object []byte) (is bool) {
 	_ = jsontext.Members(object, func(name, _ []byte) bool {
 		is = string(name) == "redacted" || bytes.HasSuffix(name, []byte("sha256_prefix"))
 		return !is

@@ -104,7 +104,7 @@ func (s *session) expire() {
 		if c.interim || c.class != recorded {
 			continue
 		}
-		if age := now.Sub(c.start); age < openAfter {
+		if age := now.Sub(c.start) - c.waited; age < openAfter {
 			next = min(next, openAfter-age)
 			continue
 		}
@@ -123,7 +123,7 @@ func (s *session) expire() {
 func (s *session) appendOpen(c *call, now time.Time) {
 	r := s.recordOf(c)
 	r.Kind, r.RecordID, r.Seq = audit.KindOpen, audit.NewID(now), s.seq
-	r.Duration = now.Sub(c.start)
+	r.Duration = now.Sub(c.start) - c.waited
 	s.place(r)
 	s.seq++
 	s.lines = audit.AppendRecord(s.lines, r)

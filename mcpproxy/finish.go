@@ -235,7 +235,7 @@ func (s *session) digest(c *call, text []byte) audit.JSON {
 func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now time.Time) {
 	r := s.recordOf(c)
 	r.Outcome, r.ErrorType = outcome, errorType
-	r.Duration = max(now.Sub(c.start), 0)
+	r.Duration = max(now.Sub(c.start)-c.waited, 0)
 	s.place(r)
 	r.Seq = s.seq
 	s.seq++

@@ -99,10 +99,8 @@ func (p *Proxy) SetGate(g Gate) error {
 // at any time.
 func (p *Proxy) PolicyFailed(source, detail string) {
 	p.s.tellPolicy(func(g *gate) audit.Policy {
-		was := audit.Policy{Source: source, Event: "reload_failed", Detail: detail}
-		if g.Policy != nil {
-			was.Hash, was.Mode, was.Dialect = g.Policy.Hash, string(g.Mode), string(g.Policy.Dialect)
-		}
+		was := g.event("reload_failed", detail)
+		was.Source = source
 		return was
 	})
 }
@@ -117,7 +115,16 @@ func (g *gate) loaded() audit.Policy {
 	if g.Policy == nil {
 		return audit.Policy{Event: "loaded", Detail: "no policy"}
 	}
-	return audit.Policy{Hash: g.Policy.Hash, Mode: string(g.Mode), Dialect: string(g.Policy.Dialect), Source: g.Source, Event: "loaded"}
+	return g.event("loaded", "")
+}
+
+// event is something that happened to the policy, if there is one.
+func (g *gate) event(word, detail string) audit.Policy {
+	v := audit.Policy{Source: g.Source, Event: word, Detail: detail}
+	if g.Policy != nil {
+		v.Hash, v.Mode, v.Dialect = g.Policy.Hash, string(g.Mode), string(g.Policy.Dialect)
+	}
+	return v
 }
 
 // tellPolicy records an event of the policy. Calls that were read before may
@@ -334,10 +341,11 @@ func (c *clientSide) submit(of *call, name string, args []byte, found *risk.Resu
 // maxOperations is how many operations of one frame are decided about.
 const maxOperations = 4096
 
-// decide decides about the calls of a frame, which are items, and refuses the
-// frame unless the policy allows all of them. rest means that the frame is of a
-// line that is refused already.
-func (c *clientSide) decide(f *wire.Frame, items []item, rest bool, now time.Time) {
+// decide decides about the calls of a frame, which are items. Unless the policy
+// allows all of them, the frame is refused, or waits until a person approves it.
+// first means that the frame is the first of a read, rest that it is of a line
+// that is refused already.
+func (c *clientSide) decide(f *wire.Frame, items []item, first, rest bool, now time.Time) {
 	if len(items) == 0 || c.gate.Policy == nil {
 		return
 	}
@@ -358,16 +366,35 @@ func (c *clientSide) decide(f *wire.Frame, items []item, rest bool, now time.Tim
 	if rest && d.Action == policy.Allow {
 		d = &a.last
 	}
-	asked := 0
-	for i := range items {
-		it := &items[i]
-		if d.Action != policy.Allow {
-			c.apply(it, d)
-		} else if it.isCall() {
-			asked = c.allow(it, asked)
+	repeated := c.repeats(f, items, now)
+	approved, waits := c.approval(f, first, items, d, repeated)
+	refused := d.Action != policy.Allow && approved == nil && waits == nil
+	if repeated != nil && (!refused || !c.gate.enforces()) {
+		if items[0].strip = repeated.result; items[0].strip == nil {
+			refused = true // the server would get the answer to the proxy
+			d = &policy.Decision{Action: policy.Deny, Rule: ruleAmbiguous, Reason: "Two servers could read it differently."}
 		}
 	}
-	if d.Action != policy.Allow {
+	from := 0
+	for i := range items {
+		it := &items[i]
+		it.waits = waits
+		switch {
+		case refused:
+			c.apply(it, d)
+		case it.isCall():
+			if from = c.allow(it, from); d.Action != policy.Allow {
+				c.show(it, d)
+			}
+			if approved != nil {
+				it.call.rec.Approval = approved.JSON()
+			}
+		}
+	}
+	if refused && repeated != nil && d.Action == policy.AskFirst && c.gate.enforces() {
+		repeated.apply(&items[0])
+	}
+	if refused {
 		for i := range a.decisions {
 			c.giveBack(a.decisions[i].Held)
 		}
@@ -376,6 +403,25 @@ func (c *clientSide) decide(f *wire.Frame, items []item, rest bool, now time.Tim
 	clear(a.calls) // of what aliases the window
 	clear(a.decisions)
 	a.calls, a.of, a.decisions, a.refused = a.calls[:0], a.of[:0], a.decisions[:0], policy.Decision{}
+}
+
+// approval returns the approval that a frame already has, or what it waits with; nil
+// and nil if it is refused, or needs no approval.
+func (c *clientSide) approval(f *wire.Frame, first bool, items []item, d *policy.Decision, repeated *repetition) (*audit.Approval, *waiting) {
+	if d.Action != policy.AskFirst || !c.gate.enforces() || c.p.approvals == nil {
+		return nil, nil
+	}
+	if repeated != nil {
+		return repeated.approved, nil
+	}
+	about := c.operations()
+	if approved, ok := c.p.approvals.has(about); ok {
+		return &approved, nil
+	}
+	if !c.canWait(f, first, items) {
+		return nil, nil
+	}
+	return nil, &waiting{about: about, result: c.byResult(f)}
 }
 
 // allow writes the decision into the record of a call that is allowed: the one
@@ -405,9 +451,7 @@ func (c *clientSide) giveBack(held []policy.Counter) {
 // decisions are applied, refuses the call.
 func (c *clientSide) apply(it *item, d *policy.Decision) {
 	if it.isCall() {
-		one := *d
-		one.Reason = c.s.short(d.Reason) // it may have the name of the tool
-		it.call.rec.Policy = c.gate.decision(&one)
+		c.show(it, d)
 	}
 	if !c.gate.enforces() || it.refused != "" {
 		return
@@ -424,6 +468,13 @@ func (c *clientSide) apply(it *item, d *policy.Decision) {
 			it.call.rec.Approval = audit.Approval{Outcome: "unavailable"}.JSON()
 		}
 	}
+}
+
+// show writes a decision into a call's record.
+func (c *clientSide) show(it *item, d *policy.Decision) {
+	one := *d
+	one.Reason = c.s.short(d.Reason) // it may have the name of the tool
+	it.call.rec.Policy = c.gate.decision(&one)
 }
 
 // tellCounters logs the first error of the counters and the recovery.

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
@@ -105,6 +106,47 @@ func TestRecordingComesFirst(t *testing.T) {
 				t.Errorf("events are %q, want %q", o.events, tt.want)
 			}
 		})
+	}
+}
+
+// An approved call waits for the sync of its approval as others do for that of
+// their intent.
+func TestApprovalIsSyncedBeforeItsCall(t *testing.T) {
+	client, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	defer out.Close()
+	c, _ := testSession(t)
+	o := &order{t: t, client: client}
+	for _, cfg := range []*Config{&c.p.cfg, &c.s.cfg} {
+		cfg.Journal, cfg.WaitIntent, cfg.SyncWait = o, true, 20*time.Millisecond
+	}
+	p, err := policy.Load([]byte(`{"version":"1","default":"allow","tools":{"t":{"action":"require_approval"}}}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGate(Gate{Risk: c.gate.Risk, Policy: p, Mode: policy.Enforce, Counters: &policy.Memory{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.s.gate.Store(g)
+	c.server, c.p.out = o, newOutput(out)
+	c.p.input = &input{to: struct {
+		io.Writer
+		io.Closer
+	}{o, nil}}
+	c.p.approvals = newApprovals(c.p, Approval{Channels: []string{ChannelClient}})
+	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+	c.pass(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
+	o.events = append(o.events, "answer")
+	w := c.p.approvals.waiting[0]
+	w.approved = &audit.Approval{Outcome: "approved"}
+	c.p.approvals.forward(w)
+	want := []string{"append, final is false", "wait, limit 20ms", "answer", "append, final is false", "wait, limit 20ms", "server"}
+	if !slices.Equal(o.events, want) {
+		t.Errorf("events are %q, want %q", o.events, want)
 	}
 }
 

@@ -13,6 +13,11 @@
 //     Config.WaitFinal, the record is appended and synced before the answer is
 //     forwarded.
 //
+// A call that the gate's policy asks about has its intent appended and is set
+// aside with its frame; what comes after it passes. A third goroutine asks and
+// applies the answers: a second intent has the approval, then the frame is
+// forwarded between the client's lines, or its requests are answered.
+//
 // A call that is open for 60 s gets an interim record. A call gets a final
 // record with an error if it is unanswered 60 s after the client cancelled it,
 // evicted because too many calls are open, or open when the session ends.
@@ -94,6 +99,8 @@ type Config struct {
 	OnAuditFailure Failure
 	DenyAmbiguous  bool // refuse messages that two readers could read differently
 
+	Approval Approval // of calls about which the gate's policy asks
+
 	Gate Gate // at the start, see SetGate; without an assessor: one without configuration
 
 	Drain   time.Duration    // limit for all steps after the server's exit; 0: 500 ms
@@ -123,6 +130,9 @@ type Proxy struct {
 	cfg Config
 	s   *session
 	out *output
+	// input is set before the directions start.
+	input     *input
+	approvals *approvals // nil: nobody is asked
 	// clientEnded is true if the client closed its end before the server did.
 	clientEnded atomic.Bool
 	// requests is owned by fromClient, answers by fromServer.
@@ -162,6 +172,9 @@ func New(c Config) (*Proxy, error) {
 		c.Log = zap.NewNop()
 	}
 	p := &Proxy{cfg: c, s: newSession(c, g), out: newOutput(c.Out)}
+	if c.Approval.asks() {
+		p.approvals = newApprovals(p, c.Approval)
+	}
 	p.requests = wire.NewRequests(wire.Config{Hash: p.s.wireHash})
 	return p, nil
 }
@@ -192,11 +205,21 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 
+	p.input = &input{to: child.in}
 	clientDone := make(chan struct{})
 	go func() {
 		defer close(clientDone)
-		p.fromClient(child.in)
+		p.fromClient(p.input)
 	}()
+	askDone, stopAsking := make(chan struct{}), make(chan struct{})
+	if p.approvals == nil {
+		close(askDone)
+	} else {
+		go func() {
+			defer close(askDone)
+			p.approvals.run(stopAsking)
+		}()
+	}
 	serverDone := make(chan struct{})
 	go func() {
 		defer close(serverDone)
@@ -228,6 +251,13 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	}
 	// A write to a descendant that does not read ends here.
 	child.in.Close()
+	if p.approvals != nil {
+		p.approvals.end()
+	}
+	close(stopAsking)
+	if over {
+		over = waitFor(late.C, askDone)
+	}
 	if interruptRead(p.cfg.In) && over {
 		waitFor(late.C, clientDone)
 	}
@@ -265,6 +295,9 @@ func (p *Proxy) Close() {
 func (p *Proxy) fromClient(server io.WriteCloser) {
 	defer server.Close()
 	defer p.requests.Close()
+	if p.approvals != nil {
+		defer p.approvals.end()
+	}
 	c := newClientSide(p, server)
 	for {
 		n, err := p.cfg.In.Read(p.requests.Space())

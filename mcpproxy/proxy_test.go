@@ -9,8 +9,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +26,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"auditproxy/mcpproxy"
+	"auditproxy/mcpproxy/approval"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/redact"
@@ -332,6 +335,8 @@ func (p *peer) wait() []audit.Record {
 //	> TEXT    send TEXT and a line feed
 //	>> TEXT   send TEXT
 //	<         read a line; the golden file shows it as "< LINE"
+//	asked N   wait for the question about call N
+//	answer N TEXT  answer the question about call N, once it is asked
 //	policy N  have the policy in section "policy N" replace the one in force
 //	recorded N  wait until N calls have their record
 //	full      fail the journal from here on
@@ -377,6 +382,7 @@ func play(t *testing.T, ar *txtar.Archive) {
 			t.Fatalf("no section %q", name)
 		}
 	}
+	var questions *approval.Dir
 	p := start(t, string(*section["server"]), func(c *mcpproxy.Config) {
 		if flags := section["flags"]; flags != nil {
 			c.DenyAmbiguous = bytes.Contains(*flags, []byte("deny-ambiguous"))
@@ -391,30 +397,40 @@ func play(t *testing.T, ar *txtar.Archive) {
 				p.slow = true
 			}
 		}
+		if flags := section["flags"]; flags != nil && bytes.Contains(*flags, []byte("files")) {
+			c.Approval = testFiles(t, *flags)
+			questions = c.Approval.Files
+		}
 		if section["policy"] != nil {
 			c.Gate = testGate(t, string(*section["policy"]))
 		}
 	})
 	var client bytes.Buffer
+	names := generated{}
 	for step := range strings.Lines(string(*section["client"])) {
 		step = strings.TrimSuffix(step, "\n")
 		verb, rest, _ := strings.Cut(step, " ")
 		switch verb {
 		case "<":
-			line := strings.TrimSuffix(p.line(), "\n")
+			line := names.hide(strings.TrimSuffix(p.line(), "\n"))
 			if rest != line && !*update {
 				// The steps after a wrong line may wait forever.
 				t.Fatalf("the client got\n%s\nwant\n%s", line, rest)
 			}
 			step = "< " + line
 		case ">":
-			p.send(unescape(rest) + "\n")
+			p.send(unescape(names.show(rest)) + "\n")
 		case ">>":
 			p.send(unescape(rest))
 		case "policy":
 			if err := p.proxy.SetGate(testGate(t, string(*section["policy "+rest]))); err != nil {
 				t.Fatal(err)
 			}
+		case "asked":
+			n, _ := strconv.ParseUint(rest, 10, 64)
+			question(t, questions, n)
+		case "answer":
+			answerQuestion(t, questions, rest)
 		case "recorded":
 			n, _ := strconv.Atoi(rest)
 			p.journal.await(t, n)
@@ -440,6 +456,94 @@ func play(t *testing.T, ar *txtar.Archive) {
 	*section["records"] = golden(p.wait())
 	if status := section["status"]; status != nil {
 		*status = fmt.Appendf(nil, "code %d signal %d\n", p.status.Code, p.status.Signal)
+	}
+}
+
+// generated replaces the ids of the proxy's questions, which differ from run to
+// run: the last of each kind.
+type generated map[string]string
+
+func (g generated) hide(line string) string {
+	line = regexp.MustCompile("question: `[0-9a-f-]{36}`(.* at )[0-9:]{8} UTC").ReplaceAllString(line, "question: `ID`${1}TIME")
+	for name, pattern := range map[string]string{"REQUEST": `auditproxy-[A-Z2-7]{26}-`, "QUESTION": `auditproxy:s:[0-9a-f-]{36}`} {
+		line = regexp.MustCompile(pattern).ReplaceAllStringFunc(line, func(id string) string {
+			g[name] = id
+			return name
+		})
+	}
+	return line
+}
+
+func (g generated) show(line string) string {
+	for name, id := range g {
+		line = strings.ReplaceAll(line, name, id)
+	}
+	return line
+}
+
+// testFiles asks in a directory of its own, by default for longer than a test
+// waits. "timeout=DURATION" in flags is another time.
+func testFiles(t *testing.T, flags []byte) mcpproxy.Approval {
+	t.Helper()
+	dir, err := approval.Open(approval.Config{Dir: filepath.Join(t.TempDir(), "approvals"), Own: true, SameUser: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := mcpproxy.Approval{Channels: []string{mcpproxy.ChannelClient, mcpproxy.ChannelFiles}, Files: dir, Timeout: 2 * patience, ServerKey: "0123456789abcdef"}
+	if _, text, ok := strings.Cut(string(flags), "timeout="); ok {
+		if a.Timeout, err = time.ParseDuration(strings.Fields(text)[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// question waits for the question about a call.
+func question(t *testing.T, dir *approval.Dir, callNo uint64) approval.Question {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for late := time.After(patience); ; {
+		list, err := dir.Waiting()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range list {
+			if slices.ContainsFunc(q.Calls, func(c approval.Call) bool { return c.CallNo == callNo }) {
+				return q
+			}
+		}
+		select {
+		case <-look.C:
+		case <-late:
+			t.Fatalf("there is no question about call %d", callNo)
+		}
+	}
+}
+
+// answerQuestion plays "N TEXT": it writes the answer as a person might.
+func answerQuestion(t *testing.T, dir *approval.Dir, step string) {
+	t.Helper()
+	no, text, _ := strings.Cut(step, " ")
+	n, _ := strconv.ParseUint(no, 10, 64)
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	name := filepath.Join(dir.Path(), question(t, dir, n).ID+".answer")
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	for late := time.After(patience); errors.Is(err, fs.ErrExist); { // until the answer before is set aside
+		select {
+		case <-look.C:
+			f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		case <-late:
+			t.Fatal("an answer that does not count stays")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -473,12 +577,22 @@ func unescape(s string) string {
 // golden are the records without the values that differ from run to run.
 func golden(records []audit.Record) []byte {
 	var out bytes.Buffer
+	calls := map[string]uint64{} // by id of the record
+	for i := range records {
+		calls[records[i].RecordID] = records[i].CallNo
+	}
 	for i := range records {
 		r := &records[i]
 		r.RecordID, r.TS, r.Duration = "", time.Time{}, -1
 		r.SessionID, r.Host, r.User, r.PID, r.Server, r.Client = "", "", "", 0, audit.Peer{}, audit.Peer{}
 		if !r.From.IsZero() {
 			r.From, r.To = time.Time{}, time.Time{}
+		}
+		if a, err := audit.ParseApproval(r.Approval); err == nil && r.Approval != "" {
+			if a.WaitMS, a.User = 0, ""; a.Request != "" {
+				a.Request = fmt.Sprintf("call %d", calls[a.Request])
+			}
+			r.Approval = a.JSON()
 		}
 		line := audit.AppendRecord(nil, r)
 		var m map[string]any

@@ -18,8 +18,9 @@ const (
 // reasons are the explanations sent to a client, by the error type of a
 // refusal.
 var reasons = map[string]string{
-	audit.ErrAmbiguousRequest: "its bytes can be read in more than one way",
-	audit.ErrAuditFailure:     "it cannot be recorded: the audit trail takes no more lines",
+	audit.ErrAmbiguousRequest:    "its bytes can be read in more than one way",
+	audit.ErrApprovalUnavailable: "it needs an approval, which cannot be recorded",
+	audit.ErrAuditFailure:        "it cannot be recorded: the audit trail takes no more lines",
 }
 
 // A refusal is why a frame was not forwarded.
@@ -72,7 +73,13 @@ func appendAnswer(dst []byte, m *wire.Message, why refusal) []byte {
 	}
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = append(dst, m.ID...)
-	dst = append(dst, `,"result":{"content":[{"type":"text","text":`...)
+	dst = append(dst, `,"result":{`...)
+	if wire.Member(m.Meta, metaProtocolVersion) != nil {
+		// Required since 2026-07-28 ("Result"), whose requests name their version.
+		// Its clients take no result without it.
+		dst = append(dst, `"resultType":"complete",`...)
+	}
+	dst = append(dst, `"content":[{"type":"text","text":`...)
 	dst = jsontext.AppendQuote(dst, why.sentence(m.Anomalies))
 	return append(dst, `}],"isError":true}}`...)
 }

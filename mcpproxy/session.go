@@ -36,8 +36,12 @@ type session struct {
 	callNo uint64 // of the last call
 	open   calls
 	free   []*call
-	tools  tools
-	late   late
+	// waiting are the calls that wait for a person, in the order of their numbers.
+	waiting []*call
+	tools   tools
+	late    late
+
+	capabilities []byte // of the client, from initialize
 
 	unrecorded []*early         // answers that finish is about to get
 	refunds    []policy.Counter // that finish is about to give back
@@ -240,7 +244,9 @@ func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
 			items[i].again = items[i].again && (items[i].line == 0 || items[i].line <= written)
 		}
 		if s.cfg.OnAuditFailure == Deny {
-			refuseFrames(items, written)
+			refuseFrames(items, written, audit.ErrAuditFailure, func(*item) bool { return true })
+		} else { // nothing is approved that is not recorded
+			refuseFrames(items, written, audit.ErrApprovalUnavailable, func(it *item) bool { return it.waits != nil })
 		}
 	}
 	s.lines = s.lines[:0]
@@ -315,6 +321,10 @@ func (s *session) flush(before int64) (int64, error) {
 // line, also in one read: no number depends on where reads cut the bytes.
 func (s *session) number(it *item, now time.Time) {
 	switch {
+	case it.waits != nil && it.refused == "":
+		if it.isCall() {
+			s.hold(it)
+		}
 	case it.cancel != nil:
 		s.cancel(it, now)
 	case it.call == nil:
@@ -351,6 +361,7 @@ func (s *session) cancel(it *item, now time.Time) {
 	if c := s.open.findOf(it.cancel, onlyCalls); c != nil && c.cancelled == 0 && it.refused == "" {
 		c.cancelled = max(now.Sub(c.start), 1)
 		c.rec.CancelRequested = true
+		it.found = true
 	}
 }
 
@@ -381,16 +392,16 @@ func (s *session) leave(it *item) {
 	}
 }
 
-// refuseFrames refuses the frames that have a call which is not written.
-func refuseFrames(items []item, written int) {
+// refuseFrames refuses those frames that have a call which is not written.
+func refuseFrames(items []item, written int, errorType string, those func(*item) bool) {
 	for from := 0; from < len(items); {
 		to, refuse := from, false
 		for ; to < len(items) && items[to].frame == items[from].frame; to++ {
-			refuse = refuse || to >= written && items[to].isCall()
+			refuse = refuse || to >= written && items[to].isCall() && those(&items[to])
 		}
 		for ; from < to; from++ {
 			if refuse && items[from].refused == "" {
-				items[from].refused = audit.ErrAuditFailure
+				items[from].refused = errorType
 			}
 		}
 	}
@@ -400,6 +411,8 @@ func refuseFrames(items []item, written int) {
 // its lines are written.
 func (s *session) settle(it *item, written bool, now time.Time) {
 	switch {
+	case it.waits != nil && it.refused == "":
+		return // written, see intend
 	case it.cancel != nil && !written:
 		s.cancel(it, now)
 		return
@@ -415,6 +428,7 @@ func (s *session) settle(it *item, written bool, now time.Time) {
 	if it.entered {
 		s.leave(it)
 	}
+	s.unhold(it.call)
 	switch {
 	case it.call.class != recorded:
 	case !written && !it.again:
@@ -515,6 +529,7 @@ func (s *session) end(why string) {
 	for s.open.oldest != nil {
 		s.giveUp(s.open.oldest, why, now)
 	}
+	s.endWaiting(now)
 	r := s.record(audit.KindSessionEnd, now)
 	s.lines = audit.AppendRecord(s.lines, &r)
 	s.appendFinal(s.lines)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/policy/policytest"
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
@@ -321,37 +322,10 @@ func BenchmarkCall(b *testing.B) {
 	for _, bb := range []struct{ name, args, policy string }{
 		{"plain", `{"keys":"ls -la","pane_id":"%1"}`, ""},
 		{"pipe", `{"keys":"make -C ~/src/project test 2>&1 | tail -40","pane_id":"%3","enter":true}`, ""},
-		{"policy", `{"keys":"make -C ~/src/project test 2>&1 | tail -40","pane_id":"%3","enter":true}`, manyRules()},
+		{"policy", `{"keys":"make -C ~/src/project test 2>&1 | tail -40","pane_id":"%3","enter":true}`, policytest.ManyRules("")},
 	} {
 		b.Run(bb.name, func(b *testing.B) { benchmarkCall(b, bb.args, bb.policy) })
 	}
-}
-
-// manyRules is a policy of 200 rules, 20 of them with a condition on send_keys.
-func manyRules() string {
-	var p strings.Builder
-	p.WriteString(`{"version":"1","default":"deny","tools":{"send_keys":{"deny_if":[`)
-	for i := range 20 {
-		if i > 0 {
-			p.WriteByte(',')
-		}
-		switch i % 4 {
-		case 0:
-			fmt.Fprintf(&p, `{"conditions":[{"path":"args.keys","op":"regex","value":"(?i)drop\\s+table%d"}]}`, i)
-		case 1:
-			fmt.Fprintf(&p, `{"conditions":[{"path":"args.session_name","op":"eq","value":"prod%d"}]}`, i)
-		case 2:
-			fmt.Fprintf(&p, `{"conditions":[{"path":"args.socket_name","op":"exists","value":true}]}`)
-		case 3:
-			fmt.Fprintf(&p, `{"conditions":[{"path":"args.keys","op":"contains","value":"--force%d"}]}`, i)
-		}
-	}
-	p.WriteString(`]}`)
-	for i := range 90 {
-		fmt.Fprintf(&p, `,"tool%d":{"deny_if":[{"conditions":[{"path":"args.a","op":"eq","value":1}]},{"conditions":[{"path":"args.b","op":"gt","value":1}]}]}`, i)
-	}
-	p.WriteString(`}}`)
-	return p.String()
 }
 
 func benchmarkCall(b *testing.B, args, rules string) {

@@ -282,6 +282,23 @@ func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
 	s.setHead()
 }
 
+// setCapabilities keeps what a client says in initialize that it can.
+func (s *session) setCapabilities(v []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(v) <= maxSpare {
+		s.capabilities = slices.Clone(v)
+	}
+}
+
+// clientCan returns the version that the client and the server agreed on, and
+// what the client can, as JSON.
+func (s *session) clientCan() (version string, capabilities []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.base.ProtocolVersion, s.capabilities
+}
+
 // peer reads {"name","version"}; both are self-reported and untrusted.
 func (s *session) peer(info []byte) audit.Peer {
 	if info == nil {

@@ -208,7 +208,7 @@ func TestOtherLines(t *testing.T) {
 		keep []string // fields of Record that the line carries
 	}{
 		{audit.LineIntent, audit.AppendIntent(nil, &call), []string{"RecordID", "CallNo", "TS", "Method", "Tool", "Target", "Candidates",
-			"ClientID", "RequestID", "RequestIDType", "Args", "ArgsBytes", "Risk", "Detections", "Policy", "TraceID", "SpanID", "Anomalies"}},
+			"ClientID", "RequestID", "RequestIDType", "Args", "ArgsBytes", "Risk", "Detections", "Policy", "Approval", "TraceID", "SpanID", "Anomalies"}},
 		{audit.LineContext, audit.AppendContext(nil, &call), []string{"SessionID", "Client", "Server", "ProtocolVersion", "ServerCommand",
 			"Host", "User", "PID", "Labels", "Tenant"}},
 		{audit.LineTool, audit.AppendTool(nil, &call), []string{"Tool", "Tier", "Annotations", "ToolHash"}},

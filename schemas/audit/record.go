@@ -240,6 +240,7 @@ func AppendIntent(dst []byte, r *Record) []byte {
 	dst = appendRequest(dst, r)
 	dst = appendArgs(dst, r)
 	dst = appendDecision(dst, r)
+	dst = appendJSON(dst, `,"approval":`, r.Approval)
 	dst = appendTrace(dst, r)
 	dst = appendAnomalies(dst, r)
 	if r.Bytes > 0 {

@@ -143,13 +143,14 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 	if c.File == "" || strings.HasPrefix(c.File, PresetPrefix) {
 		return
 	}
+	var w *fsnotify.Watcher // nil before the first look
 	var events <-chan fsnotify.Event
 	var lost <-chan error // events that did not fit: the file may have changed
-	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer w.Close()
-		events, lost = w.Events, w.Errors
-	}
+	defer func() {
+		if w != nil {
+			w.Close()
+		}
+	}()
 	dir := filepath.Dir(c.File)
 	s := state{config: c, hash: now.Policy.Hash}
 	tick := time.NewTicker(look)
@@ -163,10 +164,21 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 		}
 		wait.Reset(min(settle, longest-time.Since(since)))
 	}
-	for {
-		if w != nil {
-			_ = w.Add(dir) // again: it may have been replaced
+	// watch is called before each look: the directory may have been replaced. It
+	// is called neither at the start, since the kernel may need 10 ms or more to
+	// watch a directory and to end that, nor for each event, since any process that
+	// writes to the directory causes them.
+	watch := func() {
+		if w == nil {
+			if made, err := fsnotify.NewWatcher(); err == nil {
+				w, events, lost = made, made.Events, made.Errors
+			}
 		}
+		if w != nil {
+			_ = w.Add(dir)
+		}
+	}
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -175,9 +187,11 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 		case <-lost:
 			defers()
 		case <-tick.C:
+			watch()
 			s.look(changed)
 		case <-wait.C:
 			since = time.Time{}
+			watch()
 			s.look(changed)
 		}
 	}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,11 @@ import (
 	"auditproxy/mcpproxy/policy"
 )
 
-const allowing, denying = `{"version":"1","default":"allow"}`, `{"version":"1","default":"deny"}`
+const (
+	allowing  = `{"version":"1","default":"allow"}`
+	denying   = `{"version":"1","default":"deny"}`
+	observing = `{"version":"1","default":"deny","auditproxy":{"mode":"observe"}}`
+)
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
@@ -116,6 +121,49 @@ func TestWatchBusyDirectory(t *testing.T) {
 	wg.Wait()
 	if !changed {
 		t.Error("the policy did not come into force")
+	}
+}
+
+// TestWatchReplacedDirectory puts another directory in the place of the policy's.
+// The policy in it comes into force long before the next look, and so does one
+// that is written there later.
+func TestWatchReplacedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	next := dir + ".next"
+	for _, d := range []string{dir, next} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "policy.json")
+	write(t, file, allowing)
+	write(t, filepath.Join(next, "policy.json"), denying)
+	c := Config{File: file}
+	now, err := c.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), look-5*time.Second)
+	defer cancel()
+	changes := 0
+	write(t, file, observing) // which the first look finds
+	c.Watch(ctx, now, func(_ Loaded, err error) {
+		if err != nil {
+			t.Errorf("change %d: %v", changes, err)
+		}
+		switch changes++; changes {
+		case 1: // the directory is watched
+			if err := errors.Join(os.Rename(dir, dir+".old"), os.Rename(next, dir)); err != nil {
+				t.Error(err)
+			}
+		case 2:
+			write(t, file, allowing)
+		case 3:
+			cancel()
+		}
+	})
+	if changes != 3 {
+		t.Errorf("%d changes are told, want 3", changes)
 	}
 }
 

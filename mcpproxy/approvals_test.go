@@ -1,0 +1,224 @@
+package mcpproxy_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"auditproxy/mcpproxy"
+	"auditproxy/schemas/audit"
+)
+
+const asksAboutKills = `{"version":"1","default":"allow","tools":{"kill_session":{"action":"require_approval"}}}`
+
+func kill(id int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"kill_session","arguments":{"session_name":"work"}}}`+"\n", id)
+}
+
+// asking starts a proxy that asks through files.
+func asking(t *testing.T, server string) (*peer, mcpproxy.Approval) {
+	t.Helper()
+	a := testFiles(t, nil)
+	p := start(t, server, func(c *mcpproxy.Config) {
+		c.Gate = testGate(t, asksAboutKills)
+		c.Approval = a
+	})
+	return p, a
+}
+
+// approvalOf returns the members of a call's record that approvals are about.
+func approvalOf(t *testing.T, records []audit.Record, callNo uint64) (audit.Record, audit.Approval) {
+	t.Helper()
+	for _, r := range records {
+		if r.Kind == audit.KindCall && r.CallNo == callNo {
+			a, err := audit.ParseApproval(r.Approval)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r, a
+		}
+	}
+	t.Fatalf("call %d has no record", callNo)
+	return audit.Record{}, audit.Approval{}
+}
+
+// TestManyWait has more calls wait than may: the next one is refused at once, and
+// waits again when another is over.
+func TestManyWait(t *testing.T) {
+	const most = 100
+	p, a := asking(t, "cat")
+	for id := range most {
+		p.send(kill(id))
+	}
+	question(t, a.Files, most)
+	p.send(kill(most))
+	if line := p.line(); !strings.Contains(line, fmt.Sprintf(`"id":%d,`, most)) || !strings.Contains(line, "POLICY DENIED") {
+		t.Errorf("the client got %s, want a refusal of call %d", line, most+1)
+	}
+	answerQuestion(t, a.Files, `1 {"approved":true}`)
+	if line := p.line(); line != kill(0) {
+		t.Errorf("the client got %s, want the approved call from the server", line)
+	}
+	p.send(kill(most + 1))
+	question(t, a.Files, most+2)
+	records := p.wait()
+	r, one := approvalOf(t, records, most+1)
+	if r.ErrorType != audit.ErrApprovalUnavailable || one.Outcome != "unavailable" || r.Forwarded {
+		t.Errorf("call %d has error type %q and approval %+v, want unavailable", most+1, r.ErrorType, one)
+	}
+	for n := uint64(2); n <= most; n++ {
+		if r, one := approvalOf(t, records, n); r.ErrorType != audit.ErrCancelled || one.Outcome != "cancelled" || r.Forwarded {
+			t.Fatalf("call %d has error type %q and approval %+v, want cancelled", n, r.ErrorType, one)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(a.Files.Path(), "*.json")); len(left) > 0 {
+		t.Errorf("questions are left: %q", left)
+	}
+}
+
+// TestNobodyCanBeAsked takes the directory away while the proxy runs.
+func TestNobodyCanBeAsked(t *testing.T) {
+	p, a := asking(t, "cat")
+	if err := os.Remove(a.Files.Path()); err != nil {
+		t.Fatal(err)
+	}
+	p.send(kill(1))
+	if line := p.line(); !strings.Contains(line, "nobody can be asked") {
+		t.Errorf("the client got %s, want a refusal", line)
+	}
+	if r, one := approvalOf(t, p.wait(), 1); r.ErrorType != audit.ErrApprovalUnavailable || one.Outcome != "unavailable" || r.Forwarded {
+		t.Errorf("the call has error type %q and approval %+v, want unavailable", r.ErrorType, one)
+	}
+}
+
+// TestAlways approves a tool for good, and takes that back, while the proxy runs:
+// both are recorded.
+func TestAlways(t *testing.T) {
+	p, a := asking(t, "cat")
+	p.send(kill(1))
+	q := question(t, a.Files, 1)
+	if err := os.MkdirAll(filepath.Join(a.Files.Path(), "always"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(a.Files.Path(), "always", "kill_session.answer")
+	if err := os.WriteFile(file, []byte(`{"approved":true,"scope":"always","by":"ann"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if line := p.line(); line != kill(1) { // it waited
+		t.Fatalf("the client got %s, want the call %s", line, q.ID)
+	}
+	p.send(kill(2))
+	if line := p.line(); line != kill(2) {
+		t.Fatalf("the client got %s, want the second call", line)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.send(kill(3))
+	question(t, a.Files, 3)
+	records := p.wait()
+	var events []string
+	for _, r := range records {
+		if r.Kind == audit.KindPolicy {
+			v, err := audit.ParsePolicy(r.Policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events = append(events, v.Event)
+		}
+	}
+	if got := strings.Join(events, " "); got != "loaded always_added always_removed" {
+		t.Errorf("the policy's events are %q", got)
+	}
+	for n, want := range map[uint64]string{1: "approved", 2: "approved", 3: "cancelled"} {
+		_, one := approvalOf(t, records, n)
+		if one.Outcome != want || want == "approved" && (one.Scope != "always" || one.By != "ann" || one.User == "") {
+			t.Errorf("call %d has approval %+v, want %s", n, one, want)
+		}
+	}
+}
+
+// TestQuestion checks what a person gets to see: nothing that the record hides.
+func TestQuestion(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	p, a := asking(t, "cat")
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"kill_session","arguments":{"session_name":"work","password":"` + secret + `"}}}` + "\n")
+	q := question(t, a.Files, 1)
+	records := p.wait()
+	r, one := approvalOf(t, records, 1)
+	c := q.Calls[0]
+	switch {
+	case q.ID != r.RecordID || one.Request != q.ID:
+		t.Errorf("question %q, record %q with request %q", q.ID, r.RecordID, one.Request)
+	case c.Tool != "kill_session" || c.Args != r.Args || c.Rule != "/tools/kill_session/action" || c.Risk != r.Risk || strings.Contains(string(c.Args), secret):
+		t.Errorf("the question is about %+v", c)
+	case q.SessionID != "s" || q.Host != "h" || q.User != "u" || q.PID != 1 || q.Expires.Sub(q.Asked).Round(time.Second) != a.Timeout:
+		t.Errorf("the question is %+v", q)
+	}
+}
+
+// TestServerThatDoesNotRead approves a call that a server does not read: other
+// answers are applied meanwhile.
+func TestServerThatDoesNotRead(t *testing.T) {
+	p, a := asking(t, "hang")
+	p.send(strings.Replace(kill(1), "work", strings.Repeat("a", 500<<10), 1))
+	p.send(kill(2))
+	first := filepath.Join(a.Files.Path(), question(t, a.Files, 1).ID+".json")
+	question(t, a.Files, 2)
+	answerQuestion(t, a.Files, `1 {"approved":true}`)
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for late := time.After(patience); ; {
+		if _, err := os.Stat(first); err != nil {
+			break // the call is on its way to the server
+		}
+		select {
+		case <-look.C:
+		case <-late:
+			t.Fatal("the approved call still waits")
+		}
+	}
+	answerQuestion(t, a.Files, `2 {"approved":false}`)
+	if line := p.line(); !strings.Contains(line, `"id":2,`) || !strings.Contains(line, "denied it") {
+		t.Errorf("the client got %s, want the refusal of the second call", line)
+	}
+	p.signals <- syscall.SIGTERM
+	p.wait()
+}
+
+// TestLargeCallsWait has calls of 1 MiB wait: the memory for them is bounded, and
+// calls that do not wait still pass.
+func TestLargeCallsWait(t *testing.T) {
+	const size, most = 1 << 20, 64 << 20
+	p, _ := asking(t, "cat")
+	text := strings.Repeat("x", size)
+	refused := 0
+	for id := range 70 {
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"kill_session","arguments":{"note":%q}}}`+"\n", id, text))
+		if (id+1)*size > most-size { // this one or the next finds no room
+			p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", 1000+id))
+			for line := p.line(); !strings.Contains(line, "ping"); line = p.line() {
+				if !strings.Contains(line, "POLICY DENIED") {
+					t.Fatalf("the client got %.200s, want a refusal", line)
+				}
+				refused++
+			}
+		}
+	}
+	if want := 70 - most/size + 1; refused != want {
+		t.Errorf("%d of 70 calls were refused, want %d: each has some bytes more than 1 MiB", refused, want)
+	}
+	waited := 0
+	for _, r := range p.wait() {
+		if a, err := audit.ParseApproval(r.Approval); err == nil && a.Outcome == "cancelled" {
+			waited++
+		}
+	}
+	if waited != 70-refused {
+		t.Errorf("%d calls waited, want %d", waited, 70-refused)
+	}
+}

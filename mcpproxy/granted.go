@@ -1,0 +1,110 @@
+package mcpproxy
+
+import (
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/approval"
+	"auditproxy/schemas/audit"
+)
+
+// granted is an approval that holds for later calls of a tool.
+type granted struct {
+	audit.Approval
+	detections []string
+}
+
+// has returns the approval that already holds for all operations.
+func (a *approvals) has(about []operation) (given audit.Approval, ok bool) {
+	for _, o := range about {
+		if given, ok = a.hasOne(o); !ok {
+			return audit.Approval{}, false
+		}
+	}
+	return given, ok
+}
+
+// hasOne looks for an approval of one operation. It holds for calls that do
+// nothing which the approved call did not do: who approves "ls" for a session has
+// not approved "rm -rf /".
+func (a *approvals) hasOne(o operation) (audit.Approval, bool) {
+	a.mu.Lock()
+	list := a.session[o.tool] // only grows
+	a.mu.Unlock()
+	if i := slices.IndexFunc(list, func(g granted) bool { return g.covers(o) }); i >= 0 {
+		return list[i].Approval, true
+	}
+	if !a.files() {
+		return audit.Approval{}, false
+	}
+	answer, err := a.lookAlways(o.tool)
+	if err == nil && answer != nil && len(o.detections) > 0 {
+		answer, err = a.cfg.Files.Allows(o.tool, a.cfg.ServerKey, o.detections)
+	}
+	if err != nil || answer == nil {
+		return audit.Approval{}, false
+	}
+	given := audit.Approval{Outcome: "approved", Scope: string(approval.Always), By: answer.By, User: answer.User, Channel: ChannelFiles}
+	if given.By == "" {
+		given.By = given.User
+	}
+	return given, true
+}
+
+// files reports whether the channel can ask.
+func (a *approvals) files() bool {
+	return a.cfg.Files != nil && slices.Contains(a.cfg.Channels, ChannelFiles)
+}
+
+func (g granted) covers(o operation) bool {
+	return !slices.ContainsFunc(o.detections, func(word string) bool { return !slices.Contains(g.detections, word) })
+}
+
+// lookAlways returns a lasting approval of a tool, nil for none, and records a
+// change of that once this session sees it.
+func (a *approvals) lookAlways(tool string) (*approval.Answer, error) {
+	answer, err := a.cfg.Files.Always(tool, a.cfg.ServerKey)
+	is := answer != nil
+	a.mu.Lock()
+	// Once: it is looked at again and again while a call waits.
+	if err != nil && err.Error() != a.told {
+		a.told = err.Error()
+		a.p.cfg.Log.Warn("lasting approval does not count", zap.String("tool", a.p.s.short(tool)), zap.Error(err))
+	}
+	was := a.always[tool]
+	if is {
+		a.always[tool] = true
+	} else {
+		delete(a.always, tool) // an agent may call tools of any name
+	}
+	a.mu.Unlock()
+	switch {
+	case is && !was:
+		a.p.s.tellPolicy(func(g *gate) audit.Policy {
+			return g.event("always_added", fmt.Sprintf("%s, approved by %s", tool, answer.User))
+		})
+	case was && !is:
+		a.p.s.tellPolicy(func(g *gate) audit.Policy { return g.event("always_removed", tool) })
+	}
+	return answer, err
+}
+
+// accept keeps an approval where it holds for longer, and returns it.
+func (a *approvals) accept(about []operation, given audit.Approval, scope approval.Scope) *audit.Approval {
+	if scope == approval.Once {
+		return &given
+	}
+	a.mu.Lock()
+	for _, o := range about {
+		a.session[o.tool] = append(a.session[o.tool], granted{given, o.detections})
+	}
+	a.mu.Unlock()
+	if scope == approval.Always {
+		for _, o := range about {
+			a.lookAlways(o.tool)
+		}
+	}
+	return &given
+}

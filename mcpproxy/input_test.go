@@ -1,0 +1,56 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"auditproxy/schemas/audit"
+)
+
+// writes is a server that reads everything.
+type writes struct{ bytes.Buffer }
+
+func (*writes) Close() error { return nil }
+
+// TestBetweenLines: an approved frame does not get into a line of the client's.
+func TestBetweenLines(t *testing.T) {
+	server := &writes{}
+	in := &input{to: server}
+	yes := func() bool { return true }
+	for _, step := range []struct {
+		client string
+		tried  bool
+	}{{"", true}, {"part of ", false}, {"a line", false}, {"\n", true}, {"two\nlines", false}, {"\n", true}} {
+		if _, err := in.Write([]byte(step.client)); err != nil {
+			t.Fatal(err)
+		}
+		if tried, _, err := in.between([]byte("approved\n"), yes); tried != step.tried || err != nil {
+			t.Errorf("after %q: tried %v, %v, want %v", step.client, tried, err, step.tried)
+		}
+	}
+	if got, want := server.String(), "approved\npart of a line\napproved\ntwo\nlines\napproved\n"; got != want {
+		t.Errorf("the server got %q, want %q", got, want)
+	}
+	if tried, _, err := in.between([]byte("no\n"), func() bool { return false }); !tried || err != nil || bytes.Contains(server.Bytes(), []byte("no")) {
+		t.Errorf("what must not be forwarded: tried %v, %v", tried, err)
+	}
+}
+
+// TestTakenFrameIsNotForwarded: between an approval and its frame's turn a cancel,
+// or the end, may have taken the frame.
+func TestTakenFrameIsNotForwarded(t *testing.T) {
+	server := &writes{}
+	p := &Proxy{cfg: Config{Log: zap.NewNop()}, input: &input{to: server}}
+	a := newApprovals(p, Approval{})
+	w := &waiting{bytes: []byte("call\n"), approved: &audit.Approval{Outcome: "approved"}}
+	a.waiting = []*waiting{w}
+	if !a.take(w) || a.take(w) {
+		t.Fatal("a frame has two owners, or none")
+	}
+	a.forward(w)
+	if server.Len() > 0 {
+		t.Errorf("the server got %q", server.String())
+	}
+}
