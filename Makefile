@@ -5,6 +5,7 @@ TOOLS := .tools
 A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
 A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
 TYPESCRIPT := $(TOOLS)/typescript
+TYPESCRIPT_CLIENT := $(TOOLS)/typescript-client
 AXE := $(TOOLS)/axe
 REMOTE := $(TOOLS)/remote
 KAFKA := $(TOOLS)/kafka
@@ -24,8 +25,13 @@ export HOME := $(CURDIR)/$(TOOLS)/home
 $(shell mkdir -p $(HOME))
 endif
 
-# Platforms other than linux/amd64: built and vetted, not tested.
-PLATFORMS := linux/arm64 darwin/amd64 darwin/arm64
+# Platforms other than linux/amd64: built and vetted, not tested. On an empty
+# cache, vet compiles for each platform what any test imports: three minutes or more
+# of processor time. So the first one is vetted whole, since on macOS also what
+# packages import differs, and of the others the packages that have a set of files
+# there that they have on no platform before. The builds have vet's flags, so that
+# both use the same compiled packages.
+PLATFORMS := darwin/arm64 darwin/amd64 linux/arm64
 
 # The tests run with the build tag portable, which selects the code for macOS
 # on Linux.
@@ -33,7 +39,7 @@ PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -short -count=1 
 
 # The packages that run goroutines or are called by several. The detector is
 # slow, so -short omits cases in which it cannot find more.
-RACE := ./mcpproxy ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review \
+RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review \
 	./cmd/internal/cli ./cmd/internal/terminal
 
 .PHONY: help build demo demo-kafka test check bench soak kafka-up kafka-down tools libchdb clean
@@ -54,11 +60,12 @@ demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## run the demo t
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/internal/demo
 	@$(DEMO) -kafka
 
-# check vets more than go test would.
+# check vets more than go test would. The largest packages wait more than they
+# compute, hence -p.
 # With CI set, a test fails if its component was not fetched, instead of skipping.
 test: export CI := true
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
-	go test -vet=off -count=1 -timeout 20m ./...
+	go test -vet=off -count=1 -p 4 -timeout 20m ./...
 	go test -vet=off -count=1 -timeout 20m -race -short $(RACE)
 	$(PORTABLE) ./mcpproxy/... ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
@@ -67,9 +74,18 @@ check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platf
 	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "gofmt would change:" $$files; exit 1; }
 	$(STATICCHECK) ./...
 	go vet ./...
-	@for platform in $(PLATFORMS); do echo "vet and build for $$platform"; \
-		export GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0; \
-		go vet ./... && go build -trimpath -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; done
+	@export CGO_ENABLED=0; \
+	files() { go list -f '{{.ImportPath}} {{.GoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./...; }; \
+	seen=$$(files) && vet=./... || exit 1; \
+	for platform in $(PLATFORMS); do \
+		export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		now=$$(files) || exit 1; \
+		vet=$${vet:-$$(echo "$$now" | grep -vxF "$$seen" | cut -d' ' -f1)}; \
+		echo "build for $$platform, vet" $${vet:-nothing more}; \
+		go build -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; \
+		test -z "$$vet" || go vet $$vet || exit 1; \
+		vet=; seen=$$(printf '%s\n' "$$seen" "$$now"); \
+	done
 
 # Records that wait in Kafka, and that the review page searches. The targets are
 # for ten million: each of the two programs writes them for minutes, to some GB in
@@ -91,7 +107,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last, so that an interrupted fetch is repeated.
@@ -99,7 +115,7 @@ $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
 	@deploy/dev/fetch venv $< $(@D)
 	@touch $@
 
-$(TYPESCRIPT)/.done $(AXE)/.done $(REMOTE)/.done: $(TOOLS)/%/.done: deploy/dev/%/package-lock.json
+$(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done: $(TOOLS)/%/.done: deploy/dev/%/package-lock.json
 	@deploy/dev/fetch npm $(<D) $(@D)
 	@touch $@
 

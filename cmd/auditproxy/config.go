@@ -43,6 +43,8 @@ type config struct {
 	policyFile string // or preset:NAME; "" for none
 	policyMode policy.Mode
 
+	approval approvalConfig
+
 	tiers   []string
 	labels  []label
 	tenant  string
@@ -73,6 +75,11 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "ambiguous", Kind: cli.Choice, Default: "record", Choices: []string{"record", "deny"}, Usage: "what to do with messages that two servers could read differently"},
 		{Name: "policy.file", Kind: cli.Path, Prefix: gate.PresetPrefix, Usage: "policy that decides about calls: a file, or preset:NAME; none: nothing is decided"},
 		{Name: "policy.mode", Kind: cli.Choice, Choices: []string{"enforce", "observe"}, Usage: "apply decisions, or only record them; default: the mode in the policy, or enforce"},
+		{Name: "approval.channels", Kind: cli.List, Default: "client,files", Usage: "where to ask about calls, the first that can: client, files"},
+		{Name: "approval.dir", Kind: cli.Path, Varies: true, Usage: "directory of the channel files; default: approvals in spool.dir"},
+		{Name: "approval.approvers", Kind: cli.List, Usage: "users, ids and %groups whose answers in files count; none: this user and root"},
+		{Name: "approval.same_user", Kind: cli.Bool, Default: "true", Usage: "count answers in files of the user who runs the agent"},
+		{Name: "approval.timeout", Kind: cli.Duration, Default: "120s", Usage: "longest wait for an answer, 10s to 10m; then the call is refused"},
 		{Name: "tiers", Kind: cli.List, Usage: "more tags that name a tool's tier"},
 		{Name: "labels", Kind: cli.List, Usage: "name=value pairs to add to every record"},
 		{Name: "tenant", Kind: cli.Text, Usage: "tenant to name in every record"},
@@ -140,6 +147,7 @@ func (a *app) tryLoad() (config, cli.Problems) {
 	c.spool(cfg)
 	c.redact(cfg)
 	c.policy(cfg)
+	cfg.approval = c.approval(cfg)
 	c.Addresses("kafka.brokers")
 	c.Topic("kafka.topic")
 	c.TLS("kafka.tls")
@@ -265,6 +273,8 @@ func (c config) settings(red *redact.Redactor) []cli.Setting {
 				list = append(list, l.name+"="+l.value)
 			}
 			settings[i].Value = strings.Join(list, ",")
+		case s.Key == "approval.dir":
+			settings[i].Value = clean(c.approval.files.Dir)
 		case s.Key == "spool.consumer":
 			settings[i].Value = c.consumer
 		case s.Key == "redact.digest" && c.usesKey():

@@ -18,8 +18,8 @@ import (
 )
 
 const doctorLong = `Show whether calls on this machine are recorded: the effective configuration and
-the source of each value, the policy and who can change it, the spool, and the
-servers in your MCP clients' configurations.
+the source of each value, the policy and who can change it, who may approve
+calls, the spool, and the servers in your MCP clients' configurations.
 
 The exit code is 0 if there are no problems, 1 if there is something to do, and 2
 if something could not be checked.`
@@ -58,13 +58,14 @@ func newDoctorCmd(a *app) *cobra.Command {
 // A diagnosis holds the findings of doctor. Its quotes may be untrusted: an
 // agent's repository can contain a client configuration.
 type diagnosis struct {
-	Version  string           `json:"version"`
-	Config   []cli.Setting    `json:"config"`
-	Policy   *policyDiagnosis `json:"policy,omitempty"` // nil for none
-	Spool    *spoolDiagnosis  `json:"spool,omitempty"`  // nil if it could not be looked at
-	Clients  []client         `json:"clients"`
-	Findings []string         `json:"findings"` // remedies
-	Unclear  []string         `json:"unclear"`  // what could not be read
+	Version  string             `json:"version"`
+	Config   []cli.Setting      `json:"config"`
+	Policy   *policyDiagnosis   `json:"policy,omitempty"`   // nil for none
+	Approval *approvalDiagnosis `json:"approval,omitempty"` // nil if nobody would be asked
+	Spool    *spoolDiagnosis    `json:"spool,omitempty"`    // nil if it could not be looked at
+	Clients  []client           `json:"clients"`
+	Findings []string           `json:"findings"` // remedies
+	Unclear  []string           `json:"unclear"`  // what could not be read
 }
 
 type spoolDiagnosis struct {
@@ -109,6 +110,7 @@ func (a *app) diagnose() *diagnosis {
 		d.find("%v", err)
 	}
 	d.policy(a, cfg)
+	d.approval(cfg)
 	d.spool(cfg, a.stderr)
 	d.clients(clients.Scan(a.getenv))
 	d.clean(a.clean)
@@ -125,6 +127,9 @@ func (d *diagnosis) clean(clean func(string) string) {
 	}
 	if p := d.Policy; p != nil {
 		p.Source, p.ChangedBy = clean(p.Source), clean(p.ChangedBy)
+	}
+	if p := d.Approval; p != nil {
+		p.Dir, p.MayAnswer = clean(p.Dir), clean(p.MayAnswer)
 	}
 	for i := range d.Clients {
 		c := &d.Clients[i]
@@ -229,6 +234,10 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 		p.line(2, terminal.Plain, "none: every call is forwarded, and its risk is recorded")
 	} else {
 		d.Policy.print(&p)
+	}
+	if d.Approval != nil {
+		p.title("Approval")
+		d.Approval.print(&p)
 	}
 	if s := d.Spool; s != nil {
 		p.title("Spool")

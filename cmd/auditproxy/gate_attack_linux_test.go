@@ -87,7 +87,7 @@ func TestManyDeniedCalls(t *testing.T) {
 
 // TestMixedBatches sends batches: one denied call refuses all of a batch, and an
 // allowed batch goes through with a decision for each call. A batch that is too
-// long to wait for its end is refused from its first call on, whatever is in it.
+// long to wait for its end is refused from its first call on.
 func TestMixedBatches(t *testing.T) {
 	t.Parallel()
 	const most, many = 1000, 5000

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"auditproxy/cmd/internal/cli/clitest"
@@ -35,6 +37,11 @@ func TestMain(m *testing.M) {
 		os.Exit(journalingServer(os.Args[1:]))
 	case "scripted-server":
 		os.Exit(scriptedServer(os.Args[1:]))
+	}
+	if signal.Ignored(syscall.SIGHUP) {
+		// Under nohup; a program that is started by one that catches a signal has
+		// the default for it.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	os.Exit(m.Run())
 }

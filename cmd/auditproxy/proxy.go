@@ -100,6 +100,9 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		DenyAmbiguous: cfg.denyAmbiguous,
 		Gate:          newGate(loaded, counters),
 	}
+	if loaded.Policy != nil {
+		pc.Approval = cfg.approval.open(red, argv, log)
+	}
 	pc.WaitIntent, pc.SyncWait, pc.WaitFinal = cfg.waits()
 	if cfg.allowUnrecorded {
 		pc.OnAuditFailure = mcpproxy.Allow

@@ -56,7 +56,7 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newDigestCmd(a), newDoctorCmd(a), newRecoverCmd(a),
-		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), newPolicyCmd(a), cli.NewVersionCmd(a.stdout))
+		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), newPolicyCmd(a), newApprovalsCmd(a), cli.NewVersionCmd(a.stdout))
 	cli.SetUsage(root, a.keys)
 	return root
 }

@@ -1,0 +1,165 @@
+package approvals
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/mcpproxy/approval"
+	"auditproxy/mcpproxy/risk"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/escape"
+)
+
+// maxShown is how many bytes of a call's arguments are shown to a person who is
+// asked; the others are counted.
+const maxShown = 4096
+
+// shownQuestion is a question as --format json has it.
+type shownQuestion struct {
+	ID        string      `json:"id"`
+	Asked     time.Time   `json:"asked"`
+	Expires   time.Time   `json:"expires"`
+	LeftMS    int64       `json:"left_ms"`
+	Owner     string      `json:"owner"` // of the file, by the operating system
+	SessionID string      `json:"session_id"`
+	Host      string      `json:"host"`
+	User      string      `json:"user"`
+	PID       int         `json:"pid"`
+	Server    string      `json:"server"`
+	Client    string      `json:"client"`
+	Calls     []shownCall `json:"calls"`
+	More      int         `json:"more,omitempty"`
+	MayAnswer string      `json:"may_answer"`
+	Yours     bool        `json:"yours"` // this user's answer counts
+}
+
+type shownCall struct {
+	CallNo     uint64          `json:"call_no"`
+	Method     string          `json:"method"`
+	Tool       string          `json:"tool"`
+	Target     string          `json:"target,omitempty"`
+	Args       json.RawMessage `json:"args,omitempty"`
+	Risk       json.RawMessage `json:"risk,omitempty"`
+	Detections json.RawMessage `json:"detections,omitempty"`
+	Rule       string          `json:"rule"`
+	Reason     string          `json:"reason,omitempty"`
+}
+
+// json prints a question as one line.
+func (s *Session) json(q *approval.Question, now time.Time) error {
+	one := shownQuestion{ID: q.ID, Asked: q.Asked, Expires: q.Expires, LeftMS: max(0, q.Expires.Sub(now).Milliseconds()), Owner: q.Owner,
+		SessionID: q.SessionID, Host: q.Host, User: q.User, PID: q.PID, Server: q.Server, Client: q.Client, More: q.More,
+		MayAnswer: q.MayAnswer(), Yours: q.Allows(os.Geteuid()) == nil}
+	for _, c := range q.Calls {
+		one.Calls = append(one.Calls, shownCall{c.CallNo, c.Method, c.Tool, c.Target, json.RawMessage(c.Args), json.RawMessage(c.Risk),
+			json.RawMessage(c.Detections), c.Rule, c.Reason})
+	}
+	return terminal.PrintJSON(s.cfg.Stdout, one)
+}
+
+// text formats a question for people. Everything in it may be an attacker's. The
+// arguments fill one line, or with whole many.
+func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
+	var text []byte
+	end := func(l *terminal.Line) { text = append(text, l.End()...) }
+	l := &terminal.Line{Colour: s.cfg.Colour}
+	l.Put(terminal.Bold, q.ID)
+	l.PutSafe(terminal.Plain, fmt.Sprintf("  %s ago, %s left", seconds(now.Sub(q.Asked)), seconds(q.Expires.Sub(now))))
+	end(l)
+	l = &terminal.Line{Colour: s.cfg.Colour}
+	l.PutSafe(terminal.Faint, "  asked by ")
+	l.Put(terminal.Plain, q.Owner)
+	field := func(name, value string) {
+		if value != "" {
+			l.PutSafe(terminal.Faint, "  "+name+" ")
+			l.Put(terminal.Plain, clip(value))
+		}
+	}
+	if q.User != q.Owner { // by its own account
+		field("user", q.User)
+	}
+	field("host", q.Host)
+	field("client", q.Client)
+	field("server", q.Server)
+	field("session", q.SessionID)
+	end(l)
+	for i := range q.Calls {
+		text = s.appendCall(text, &q.Calls[i], whole)
+	}
+	if q.More > 0 {
+		l = &terminal.Line{Colour: s.cfg.Colour}
+		l.PutSafe(terminal.Alarm, fmt.Sprintf("  and %s that the question leaves out", terminal.Count(q.More, "more call")))
+		end(l)
+	}
+	return text
+}
+
+func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
+	k, _ := audit.ParseRisk(c.Risk)
+	found, err := audit.ParseDetections(c.Detections)
+	style := terminal.Plain
+	switch k.Level {
+	case risk.Destructive.Level():
+		style = terminal.Bad
+	case risk.Execute.Level():
+		style = terminal.Warn
+	}
+	l := &terminal.Line{Colour: s.cfg.Colour}
+	l.PutSafe(terminal.Plain, "  ")
+	l.Put(terminal.Bold, clip(c.Subject()))
+	if c.Target != "" {
+		l.Put(terminal.Plain, " "+clip(c.Target))
+	}
+	l.Put(style, strings.TrimRight("  "+k.Category+" "+k.Level, " "))
+	for _, d := range found { // all: an approval may hold for them
+		l.Put(terminal.Warn, " !"+d.Detector+":"+d.At)
+	}
+	if err != nil {
+		l.PutSafe(terminal.Alarm, " !unreadable_detections")
+	}
+	l.Put(terminal.Faint, "  "+clip(c.Rule))
+	if c.Reason != "" {
+		l.Put(terminal.Faint, ": "+clip(c.Reason))
+	}
+	text = append(text, l.End()...)
+	if c.Args == "" {
+		return text
+	}
+	l = &terminal.Line{Colour: s.cfg.Colour}
+	if !whole {
+		l.Limit = s.cfg.Cells
+	}
+	l.PutSafe(terminal.Plain, "    ")
+	args := string(escape.AppendJSON(nil, []byte(c.Args)))
+	short := args
+	if len(short) > maxShown {
+		short = strings.ToValidUTF8(short[:maxShown], "")
+	}
+	l.PutSafe(terminal.Plain, short)
+	text = append(text, l.End()...)
+	if n := len(args) - len(short); n > 0 {
+		l = &terminal.Line{Colour: s.cfg.Colour}
+		l.PutSafe(terminal.Alarm, fmt.Sprintf("    and %d bytes that are not shown: see --format json", n))
+		text = append(text, l.End()...)
+	}
+	return text
+}
+
+// maxText is how many bytes of each other text are shown, so that no question
+// fills the screen with one.
+const maxText = 1024
+
+// clip shortens a text that may be untrusted, and says so.
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes more)", strings.ToValidUTF8(text[:maxText], ""), len(text)-maxText)
+}
+
+// seconds formats a time for people. Clocks may differ, and files may lie.
+func seconds(d time.Duration) string { return max(0, d).Round(time.Second).String() }
