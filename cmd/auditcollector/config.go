@@ -89,6 +89,7 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "review.trusted_header", Kind: cli.Text, Usage: "header in which a proxy names the user"},
 			{Name: "review.trusted_proxies", Kind: cli.List, Usage: "addresses or networks whose review.trusted_header is trusted"},
 			{Name: "review.tenant", Kind: cli.Text, Usage: "the one tenant whose records review.user may see"},
+			{Name: "review.approvals", Kind: cli.List, Usage: "directories of waiting calls that everyone who may open the review page may answer; none: no page for them"},
 			{Name: "review.user", Kind: cli.Text, Usage: "user that reads clickhouse.addr for the review page, if not clickhouse.user"},
 		},
 		cli.PasswordKeys("review.password"),

@@ -165,7 +165,7 @@ func (p *reviewPage) open() (err error) {
 	if p.store, err = p.cfg.store(); err != nil {
 		return err
 	}
-	p.pages, err = review.New(review.Config{Reader: p.reader, Store: p.store, Tenant: r.tenant, Who: review.Who, Log: p.log})
+	p.pages, err = review.New(review.Config{Reader: p.reader, Store: p.store, Tenant: r.tenant, Who: review.Who, Approvals: r.approvals, Log: p.log})
 	return err
 }
 

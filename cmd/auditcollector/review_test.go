@@ -325,6 +325,9 @@ func TestReviewConfig(t *testing.T) {
 		{"it wants a header for proxies", []string{"--review-trusted-proxies", "10.0.0.0/8"}, []string{"review.trusted_header is not set"}},
 		{"it wants networks", []string{"--review-trusted-header", "X-User", "--review-trusted-proxies", "proxy"}, []string{`"proxy"`}},
 		{"it wants the name of a header", []string{"--review-trusted-header", "X User", "--review-trusted-proxies", "::1"}, []string{"the name of a header"}},
+		{"it wants absolute directories", []string{"--review-approvals", "approvals"}, []string{"review.approvals", "absolute path"}},
+		{"it wants each directory once", []string{"--review-approvals", "/a/b,/a/./b"}, []string{"review.approvals", "listed twice"}},
+		{"it answers only on a page", []string{"--review-listen", "off", "--review-approvals", "/a"}, []string{"review.approvals", "review.listen is off"}},
 		{"it has users only at a server", []string{"--review-tenant", "acme", "--review-user", "ann"}, []string{"review.tenant", "review.user", "clickhouse.addr"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -18,6 +19,7 @@ type reviewConfig struct {
 	trustedHeader     string
 	trustedProxies    []netip.Prefix
 	tenant, user      string
+	approvals         []string // directories
 }
 
 // off reports whether the page is disabled.
@@ -41,7 +43,9 @@ func (c *checker) review() reviewConfig {
 		trustedHeader: c.String("review.trusted_header"),
 		tenant:        c.String("review.tenant"),
 		user:          c.String("review.user"),
+		approvals:     c.directories("review.approvals"),
 	}
+	c.reviewApprovals(r)
 	if r.off() {
 		return r
 	}
@@ -61,6 +65,19 @@ func (c *checker) review() reviewConfig {
 		c.Problem("review.user", "is not set, so review.password is not used")
 	}
 	return r
+}
+
+func (c *checker) reviewApprovals(r reviewConfig) {
+	const key = "review.approvals"
+	if r.off() && len(r.approvals) > 0 {
+		c.Problem(key, "would not be used: review.listen is off")
+	}
+	for i, dir := range r.approvals {
+		r.approvals[i] = filepath.Clean(dir)
+		if slices.Contains(r.approvals[:i], r.approvals[i]) {
+			c.Problem(key, "%q is listed twice", dir)
+		}
+	}
 }
 
 func (c *checker) reviewListen(r reviewConfig, path string, unix bool) {

@@ -200,6 +200,65 @@ var scheduled = []struct {
 	{"denial-burst", "three calls with many operations", 0, func(h *history) {
 		h.many(3, hour, decision("deny", true), tool("batch"), arguments(`{"operations":[`+strings.Repeat(`{"tool":"x","arguments":{}},`, 20)+`{"tool":"x"}]}`))
 	}},
+	{"refused-approvals", "11 in ten minutes, by a person or by the time, also of several sessions", 1, func(h *history) {
+		h.many(6, hour, refusal("ApprovalDenied"))
+		h.many(5, hour, refusal("ApprovalTimeout"), func(r *audit.Record) { r.SessionID = audit.NewID(h.now) })
+	}},
+	{"refused-approvals", "10", 0, func(h *history) { h.many(10, hour, refusal("ApprovalDenied")) }},
+	{"refused-approvals", "of another user", 0, func(h *history) {
+		h.many(6, hour, refusal("ApprovalDenied"))
+		h.many(6, hour, refusal("ApprovalDenied"), func(r *audit.Record) { r.User = "bob" })
+	}},
+	{"refused-approvals", "denied by the policy, nobody to ask, cancelled", 0, func(h *history) {
+		h.many(20, hour, refusal("PolicyDenied"))
+		h.many(20, hour, refusal("ApprovalUnavailable"))
+		h.many(20, hour, refusal("Cancelled"))
+	}},
+	{"refused-approvals", "three calls with many operations", 0, func(h *history) {
+		h.many(3, hour, refusal("ApprovalDenied"), tool("batch"), arguments(`{"operations":[`+strings.Repeat(`{"tool":"x","arguments":{}},`, 20)+`{"tool":"x"}]}`))
+	}},
+	{"denial-burst", "refused approvals", 0, func(h *history) {
+		h.many(20, hour, decision("ask", true), refusal("ApprovalDenied"))
+	}},
+	{"always-allowed", "added and removed, by two approvers, of two tools", 4, func(h *history) {
+		h.always(hour, "always_added", "kill_pane, approved by ann")
+		h.always(hour-minute, "always_added", "kill_pane, approved by root")
+		h.always(hour-2*minute, "always_removed", "kill_pane")
+		h.always(hour-3*minute, "always_added", "x, approved by y, approved by root")
+	}},
+	{"always-allowed", "added again", 3, func(h *history) {
+		h.always(hour, "always_added", "kill_pane, approved by ann")
+		h.always(hour-minute, "always_removed", "kill_pane")
+		h.always(hour-2*minute, "always_added", "kill_pane, approved by ann")
+	}},
+	{"always-allowed", "reported by every session", 1, func(h *history) {
+		for i := range 5 {
+			h.always(hour-time.Duration(i)*minute, "always_added", "kill_pane, approved by ann")
+		}
+	}},
+	{"always-allowed", "known for a week", 0, func(h *history) {
+		h.always(7*day, "always_added", "kill_pane, approved by ann")
+		h.always(hour, "always_added", "kill_pane, approved by ann")
+	}},
+	{"always-allowed", "on another host, of another server", 2, func(h *history) {
+		h.always(7*day, "always_added", "kill_pane, approved by ann")
+		h.always(hour, "always_added", "kill_pane, approved by ann", func(r *audit.Record) { r.Host = "h2" })
+		id := h.start(hour, "", "", func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "files"} })
+		h.always(hour, "always_added", "kill_pane, approved by ann", func(r *audit.Record) { r.SessionID = id })
+	}},
+	{"always-allowed", "a policy that came into force", 0, func(h *history) { h.start(hour, "a", "enforce") }},
+	{"policy-changed", "a tool that is always allowed", 0, func(h *history) {
+		h.start(2*day, "a", "enforce")
+		h.add(hour, kind(audit.KindPolicy), func(r *audit.Record) {
+			r.ServerCommand, r.Policy = audit.Command{Command: "tmux"}, audit.Policy{Hash: "b", Mode: "observe", Event: "always_added"}.JSON()
+		})
+	}},
+	{"policy-switched-off", "a tool that is always allowed", 0, func(h *history) {
+		h.start(2*day, "a", "enforce")
+		h.add(hour, kind(audit.KindPolicy), func(r *audit.Record) {
+			r.ServerCommand, r.Policy = audit.Command{Command: "tmux"}, audit.Policy{Hash: "a", Mode: "observe", Event: "always_removed"}.JSON()
+		})
+	}},
 	{"policy-changed", "another text", 1, func(h *history) { h.start(2*day, "a", "enforce"); h.start(hour, "b", "enforce") }},
 	{"policy-changed", "reloaded", 1, func(h *history) {
 		id := h.start(2*day, "a", "enforce")
@@ -264,6 +323,13 @@ func decision(decision string, applied bool) func(*audit.Record) {
 	return func(r *audit.Record) { r.Policy = audit.Policy{Decision: decision, Applied: applied}.JSON() }
 }
 
+// refusal is a call that was not forwarded, with the type of its error.
+func refusal(errorType string) func(*audit.Record) {
+	return func(r *audit.Record) {
+		r.Outcome, r.ErrorType, r.Forwarded = audit.OutcomeError, errorType, false
+	}
+}
+
 // start adds a session of an agent, whose policy is in force if it has a hash.
 func (h *history) start(age time.Duration, hash, mode string, change ...func(*audit.Record)) (id string) {
 	id = audit.NewID(h.now.Add(-age))
@@ -285,6 +351,15 @@ func (h *history) start(age time.Duration, hash, mode string, change ...func(*au
 func (h *history) load(age time.Duration, hash, mode string, change ...func(*audit.Record)) {
 	h.add(age, append([]func(*audit.Record){kind(audit.KindPolicy), func(r *audit.Record) {
 		r.Policy = audit.Policy{Hash: hash, Mode: mode, Event: "loaded", Source: "/etc/p.yaml"}.JSON()
+	}}, change...)...)
+}
+
+// always adds a record of a change of what is always allowed, of a session of its
+// own.
+func (h *history) always(age time.Duration, event, detail string, change ...func(*audit.Record)) {
+	session := audit.NewID(h.now.Add(-age))
+	h.add(age, append([]func(*audit.Record){kind(audit.KindPolicy), func(r *audit.Record) {
+		r.SessionID, r.Policy = session, audit.Policy{Hash: "a", Mode: "enforce", Event: event, Detail: detail}.JSON()
 	}}, change...)...)
 }
 

@@ -77,7 +77,11 @@ func texts(v ref.Val) (list []string) {
 
 // recordTexts are the texts of a record that a condition may name.
 var recordTexts = map[string]func(r *audit.Record) string{
+	"approval_by":      func(r *audit.Record) string { return approvalOf(r).By },
+	"approval_channel": func(r *audit.Record) string { return approvalOf(r).Channel },
 	"approval_outcome": func(r *audit.Record) string { return approvalOf(r).Outcome },
+	"approval_scope":   func(r *audit.Record) string { return approvalOf(r).Scope },
+	"approval_user":    func(r *audit.Record) string { return approvalOf(r).User },
 
 	"policy_decision": func(r *audit.Record) string { return policyOf(r).Decision },
 	"policy_detail":   func(r *audit.Record) string { return policyOf(r).Detail },

@@ -168,6 +168,7 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 		"containing": func(n *yaml.Node) { r.Containing = l.texts(n) },
 		"anomalies":  func(n *yaml.Node) { r.Anomalies = l.texts(n) },
 		"detections": func(n *yaml.Node) { r.Detections = l.texts(n) },
+		"approvals":  func(n *yaml.Node) { r.Approvals = l.texts(n) },
 		"when":       func(n *yaml.Node) { r.when = l.expression(n, cel.BoolType) },
 		"details":    func(n *yaml.Node) { r.details = l.details(n) },
 		"suppress":   func(n *yaml.Node) { r.suppress, by = l.suppress(n) },
@@ -204,12 +205,12 @@ func (l *loader) complete(n *yaml.Node, r *Rule) {
 			questions++
 		}
 	}
-	streams := slices.ContainsFunc([]string{"when", "details", "containing", "anomalies", "detections"}, func(name string) bool { return has(n, name) })
+	streams := slices.ContainsFunc([]string{"when", "details", "containing", "anomalies", "detections", "approvals"}, func(name string) bool { return has(n, name) })
 	switch {
 	case questions > 1:
 		l.problem(n, "want one of threshold, first_seen and query")
 	case questions == 1 && streams:
-		l.problem(n, "a rule with threshold, first_seen or query has no when, details, containing, anomalies or detections: its question says what it finds")
+		l.problem(n, "a rule with threshold, first_seen or query has no when, details, containing, anomalies, detections or approvals: its question says what it finds")
 	case questions == 0 && has(n, "every"):
 		l.problem(n, "every goes with threshold, first_seen or query")
 	case has(n, "query") && (has(n, "operations") || has(n, "kinds")):

@@ -104,6 +104,9 @@ func (r *Rule) worth(record *audit.Record, op *audit.Operation, text *clearText)
 	if len(r.Detections) > 0 && !r.detected(record) {
 		return false
 	}
+	if len(r.Approvals) > 0 && !r.answered(record) {
+		return false
+	}
 	if len(r.Containing) == 0 {
 		return true
 	}
@@ -120,6 +123,12 @@ func (r *Rule) detected(record *audit.Record) bool {
 	return slices.ContainsFunc(detectionsOf(record), func(d audit.Detection) bool {
 		return r.Detections[0] == "*" || slices.Contains(r.Detections, d.Detector)
 	})
+}
+
+// answered reports whether an approval of the record has one of the rule's
+// outcomes.
+func (r *Rule) answered(record *audit.Record) bool {
+	return record.Approval != "" && (r.Approvals[0] == "*" || slices.Contains(r.Approvals, approvalOf(record).Outcome))
 }
 
 // A clearText is the plain text of one operation's arguments, made once for all

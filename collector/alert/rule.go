@@ -24,10 +24,12 @@ type Rule struct {
 
 	// Filters before the condition: it is evaluated only for operations with
 	// one of the texts in their clear arguments, and for records with one of
-	// the anomalies and one of the detections, where "*" is any. None: for all.
+	// the anomalies, one of the detections and one of the outcomes of an
+	// approval, where "*" is any. None: for all.
 	Containing []string
 	Anomalies  []string
 	Detections []string
+	Approvals  []string
 
 	when    cel.Program // nil: always
 	details []detail

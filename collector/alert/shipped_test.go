@@ -109,6 +109,9 @@ func TestShippedOnRecords(t *testing.T) {
 	decided := func(p audit.Policy) func(*audit.Record) {
 		return func(r *audit.Record) { r.Policy = p.JSON() }
 	}
+	approved := func(a audit.Approval) func(*audit.Record) {
+		return func(r *audit.Record) { r.User, r.Approval = "ann", a.JSON() }
+	}
 	refused := func(r *audit.Record) { r.Outcome, r.Forwarded = audit.OutcomeError, false }
 	unknown := func(r *audit.Record) { r.Outcome, r.Forwarded = audit.OutcomeUnknown, false }
 	// detected makes a forwarded call with detectors, then applies changes.
@@ -162,6 +165,21 @@ func TestShippedOnRecords(t *testing.T) {
 		{"dangerous-call-let-through", false, detected("destructive", "path_relative")},
 		{"dangerous-call-let-through", false, detected("execute", "credential_read")},
 		{"dangerous-call-let-through", false, detected("destructive")},
+		{"approval-by-own-user", true, approved(audit.Approval{Outcome: "approved", User: "ann", Channel: "files"})},
+		{"approval-by-own-user", true, approved(audit.Approval{Outcome: "approved", User: "ann", Channel: "files", Scope: "always", By: "bob"})},
+		{"approval-by-own-user", true, func(r *audit.Record) {
+			approved(audit.Approval{Outcome: "approved", User: "ann", Channel: "files"})(r)
+			r.Kind, r.Outcome = audit.KindOpen, ""
+		}},
+		{"approval-by-own-user", false, approved(audit.Approval{Outcome: "approved", User: "root", By: "ann", Channel: "files"})},
+		{"approval-by-own-user", false, approved(audit.Approval{Outcome: "denied", User: "ann", Channel: "files"})},
+		{"approval-by-own-user", false, approved(audit.Approval{Outcome: "timeout"})},
+		{"approval-by-own-user", false, approved(audit.Approval{Outcome: "approved", By: "client", Channel: "client"})},
+		{"approval-by-own-user", false, func(*audit.Record) {}},
+		{"approval-unverified", true, approved(audit.Approval{Outcome: "approved", By: "client", Channel: "client"})},
+		{"approval-unverified", false, approved(audit.Approval{Outcome: "denied", By: "client", Channel: "client"})},
+		{"approval-unverified", false, approved(audit.Approval{Outcome: "approved", User: "ann", By: "client", Channel: "files"})},
+		{"policy-not-loaded", false, kind(audit.KindPolicy, decided(audit.Policy{Event: "always_added", Detail: "kill_session"}))},
 		{"policy-not-loaded", true, kind(audit.KindPolicy, decided(audit.Policy{Event: "reload_failed", Detail: "line 3"}))},
 		{"policy-not-loaded", false, kind(audit.KindPolicy, decided(audit.Policy{Event: "loaded"}))},
 		{"policy-not-loaded", false, decided(audit.Policy{Event: "reload_failed"})},

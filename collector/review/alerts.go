@@ -101,6 +101,15 @@ func (s *Server) formToken(r *http.Request, parts ...string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// readForm reads the form that a request sends as a browser does.
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return mistake{http.StatusBadRequest, "The form could not be read: " + err.Error() + "."}
+	}
+	return nil
+}
+
 const (
 	maxForm    = 64 << 10
 	maxComment = 4000 // code points
@@ -118,9 +127,8 @@ func (s *Server) actOnAlert(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) addAlertEvent(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return mistake{http.StatusBadRequest, "The form could not be read: " + err.Error() + "."}
+	if err := readForm(w, r); err != nil {
+		return err
 	}
 	id := r.PathValue("id")
 	want := s.formToken(r, id, r.PostForm.Get("event"))

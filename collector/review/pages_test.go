@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -27,7 +28,8 @@ import (
 // texts that a stranger chose.
 type fakeStore struct {
 	text    string
-	records int // that Calls has
+	mu      sync.Mutex
+	records int // that Calls has; guarded by mu
 	err     error
 	events  []store.AlertEvent
 }
@@ -89,6 +91,8 @@ func (f *fakeStore) Attention(context.Context, store.Window) (store.Attention, e
 }
 
 func (f *fakeStore) Calls(_ context.Context, _ store.Filter, p store.Page) (store.Lines, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	n := min(f.records, p.Limit)
 	f.records -= n
 	lines := make([]store.Line, n)
@@ -204,7 +208,7 @@ var hostile = map[string]string{
 }
 
 // elements are what the pages are made of.
-const elements = " a blockquote body br button circle code dd defs desc details div dl dt figcaption figure footer form h1 h2 h3 head header html input label legend li line link main meta nav ol option p path pattern pre q rect section select span strong summary svg table tbody td text textarea th thead time title tr ul "
+const elements = " a article blockquote body br button circle code dd defs desc details div dl dt figcaption figure footer form h1 h2 h3 head header html input label legend li line link main meta nav ol option p path pattern pre q rect section select span strong summary svg table tbody td text textarea th thead time title tr ul "
 
 // TestHostile makes every page of hostile texts, and reads it as a browser does.
 func TestHostile(t *testing.T) {

@@ -33,6 +33,10 @@ type Config struct {
 	// users are not distinguished.
 	Who func(*http.Request) string
 
+	// Approvals are directories of calls that wait for an approval, absolute.
+	// Everyone who may see the pages may answer. None: there is no page for it.
+	Approvals []string
+
 	Now func() time.Time // nil: time.Now
 	Log *zap.Logger      // nil: none
 }
@@ -42,6 +46,7 @@ type Server struct {
 	c         Config
 	data      sources
 	mux       *http.ServeMux
+	desk      *desk // nil without Config.Approvals
 	templates *template.Template
 	formKey   []byte // of the tokens in forms
 }
@@ -86,12 +91,15 @@ func newServer(c Config, data sources) (*Server, error) {
 	}
 	s := &Server{c: c, data: data, mux: http.NewServeMux(), templates: templates, formKey: make([]byte, 32)}
 	rand.Read(s.formKey)
+	if len(c.Approvals) > 0 {
+		s.desk = newDesk(c.Approvals, c.Now, c.Log)
+	}
 	s.routes()
 	return s, nil
 }
 
 func (s *Server) routes() {
-	for pattern, handler := range map[string]func(*http.Request) (page, error){
+	pages := map[string]func(*http.Request) (page, error){
 		"GET /{$}":           s.overview,
 		"GET /calls":         s.calls,
 		"GET /calls/{id}":    s.call,
@@ -103,7 +111,13 @@ func (s *Server) routes() {
 		"GET /tools":         s.tools,
 		"GET /alerts":        s.alerts,
 		"GET /alerts/{id}":   s.alert,
-	} {
+	}
+	if s.desk != nil {
+		pages["GET /waiting"] = s.waiting
+		pages["GET /waiting/{key}"] = s.asked
+		s.mux.HandleFunc("POST /waiting/{key}", s.answer)
+	}
+	for pattern, handler := range pages {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			p, err := handler(r)
 			if err != nil {
@@ -153,10 +167,13 @@ type page struct {
 	Title    string
 	Section  string // the entry of the menu it belongs to
 	Body     any
+	Refresh  bool // the browser loads the page of waiting calls by itself, after a while
 
 	Tenant string    // set by render, as what follows
 	Who    string    // the user
 	Now    time.Time // when the page was made
+
+	Waiting *waitingCount // nil: calls are not answered here
 }
 
 // Percentiles names the latencies of an overview.
@@ -164,6 +181,7 @@ func (page) Percentiles() []string { return []string{"p50", "p95", "p99"} }
 
 func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, p page) {
 	p.Tenant, p.Who, p.Now = s.c.Tenant, s.c.Who(r), s.c.Now().UTC()
+	p.Waiting = s.waitingCount()
 	// Into memory first: half a page would look like a whole one.
 	var b bytes.Buffer
 	if err := s.templates.ExecuteTemplate(&b, p.Template+".html", p); err != nil {

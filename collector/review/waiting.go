@@ -1,0 +1,428 @@
+package review
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"auditproxy/collector/store"
+	"auditproxy/mcpproxy/approval"
+	"auditproxy/schemas/audit"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	deskAge     = time.Second     // a newer state of the directories is not read again
+	deskHangs   = 5 * time.Second // a reading that takes longer is reported
+	historyTime = 2 * time.Second // for the last calls of all sessions of a page
+
+	maxShown     = 50 // questions on a page
+	maxHistories = 5  // sessions on a page whose last calls are read
+	lastCalls    = 3  // of each of them
+	moreCalls    = 10 // on the page of one question
+
+	maxProblem = 600 // bytes of a problem with a directory
+)
+
+// A desk reads the directories in which calls wait for an approval. Their files
+// belong to strangers.
+type desk struct {
+	dirs []string
+	now  func() time.Time
+	log  *zap.Logger
+
+	last  atomic.Pointer[deskState] // nil: not read yet
+	began atomic.Int64              // when the last reading began, in Unix nanoseconds
+	mu    sync.Mutex                // held while the directories are read
+	told  map[string]string         // owned by mu: the problem of each directory that was logged
+}
+
+// A deskState is what the directories had at one time. It does not change.
+type deskState struct {
+	At       time.Time
+	Calls    []waiting // the oldest first
+	Problems []deskProblem
+	old      bool // it is to be read again at once
+}
+
+// A deskProblem says that more calls may wait in a directory.
+type deskProblem struct{ Dir, Text string }
+
+// A waiting is a question and the directory that it is in.
+type waiting struct {
+	Key      string // a hash: no text of a stranger gets into a link
+	Dir      string
+	Rejected int // answers that did not count
+	approval.Question
+}
+
+func newDesk(dirs []string, now func() time.Time, log *zap.Logger) *desk {
+	return &desk{dirs: dirs, now: now, log: log, told: map[string]string{}}
+}
+
+// state returns what waits, as of the last second. Directories may be on a file
+// system that hangs: then only one request does too.
+func (d *desk) state() *deskState {
+	st := d.last.Load()
+	now := d.now()
+	if st != nil && !st.old && now.Sub(st.At) >= 0 && now.Sub(st.At) < deskAge {
+		return st
+	}
+	if !d.mu.TryLock() {
+		return d.unread(st, now)
+	}
+	defer d.mu.Unlock()
+	d.began.Store(now.UnixNano())
+	st = d.read()
+	d.last.Store(st)
+	return st
+}
+
+// unread returns what can be said of the directories while they are read.
+func (d *desk) unread(st *deskState, now time.Time) *deskState {
+	if st != nil && now.Sub(time.Unix(0, d.began.Load())) < deskHangs {
+		return st
+	}
+	known := deskState{At: now}
+	if st != nil {
+		known = *st
+	}
+	known.Problems = append(slices.Clone(known.Problems), deskProblem{strings.Join(d.dirs, ", "), "reading takes long; what is shown is of " + stamp(known.At)})
+	if st == nil {
+		known.Problems[0].Text = "not read yet"
+	}
+	return &known
+}
+
+// forget has the directories read again at once.
+func (d *desk) forget() {
+	if st := d.last.Load(); st != nil {
+		old := *st
+		old.old = true
+		d.last.Store(&old)
+	}
+}
+
+func (d *desk) read() *deskState {
+	st := &deskState{At: d.now()}
+	for _, dir := range d.dirs {
+		list, err := waitingIn(dir)
+		st.Calls = append(st.Calls, list...)
+		problem := ""
+		if err != nil {
+			problem = err.Error()
+			problem = problem[:min(len(problem), maxProblem)]
+			st.Problems = append(st.Problems, deskProblem{dir, problem})
+		}
+		if problem != d.told[dir] {
+			d.told[dir] = problem
+			if err != nil {
+				d.log.Warn("approval directory not read", zap.String("directory", dir), zap.String("error", problem))
+			} else {
+				d.log.Info("approval directory read again", zap.String("directory", dir))
+			}
+		}
+	}
+	slices.SortStableFunc(st.Calls, func(a, b waiting) int { return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Key, b.Key)) })
+	return st
+}
+
+// openDir opens a directory each time: it may be made, or change hands, while
+// the page is served.
+func openDir(dir string) (*approval.Dir, error) {
+	return approval.Open(approval.Config{Dir: dir, People: true})
+}
+
+func waitingIn(dir string) (list []waiting, err error) {
+	d, err := openDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	questions, err := d.Waiting()
+	for _, q := range questions {
+		list = append(list, waiting{deskKey(dir, q.ID), dir, d.Rejections(&q), q})
+	}
+	return list, err
+}
+
+func deskKey(dir, id string) string {
+	sum := sha256.Sum256([]byte(dir + "\x00" + id))
+	return hex.EncodeToString(sum[:12])
+}
+
+// find returns the question with a key, nil if it does not wait.
+func (st *deskState) find(key string) *waiting {
+	i := slices.IndexFunc(st.Calls, func(w waiting) bool { return w.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return &st.Calls[i]
+}
+
+// A waitingCount is in the head of every page.
+type waitingCount struct {
+	N      int
+	Unread bool // there may be more
+}
+
+// waitingCount returns nil where calls are not answered here.
+func (s *Server) waitingCount() *waitingCount {
+	if s.desk == nil {
+		return nil
+	}
+	st := s.desk.state()
+	return &waitingCount{len(st.Calls), len(st.Problems) > 0}
+}
+
+type waitingPage struct {
+	State *deskState
+	Shown []question
+	Hold  bool   // the page is not refreshed
+	Done  string // the answer that was given just now
+}
+
+// Refresh reports whether the browser loads the page again by itself.
+func (p waitingPage) Refresh() bool { return !p.Hold }
+
+// Hidden returns how many questions are not shown.
+func (p waitingPage) Hidden() int { return len(p.State.Calls) - len(p.Shown) }
+
+type questionPage struct {
+	Question question
+	Deaf     string // why the proxy would not accept an answer from here; "" if it would
+}
+
+// A question is a question as pages show it.
+type question struct {
+	waiting
+	Left    string // time to answer
+	Asks    []askedCall
+	History history
+	Token   string
+}
+
+// An askedCall is a call that waits. Its members were chosen by strangers and
+// are not checked.
+type askedCall struct {
+	approval.Call
+	Title      string
+	Sentence   sentence
+	Inside     []sentence // of the operations in it
+	Assessed   audit.Risk
+	Detections []audit.Detection
+}
+
+// Tree returns the arguments.
+func (a askedCall) Tree() *node { return newTree(string(a.Args)) }
+
+// A history is the last calls of a session, as stored.
+type history struct {
+	Lines   []neighbour
+	Problem string // why they are not known; "" if they are
+}
+
+// dones are the answers, and what the page says once they are given.
+var dones = map[string]string{
+	"once":    "Allowed once. The proxy takes the answer within a second.",
+	"session": "Allowed for the session. The proxy takes the answer within a second.",
+	"deny":    "Denied. The proxy takes the answer within a second.",
+}
+
+// waiting shows the calls that wait. It has no button that allows a call: the
+// page is refreshed, and an agent can cancel a call to move another one to the
+// place of a button that is about to be pressed.
+func (s *Server) waiting(r *http.Request) (page, error) {
+	st := s.desk.state()
+	list := st.Calls[:min(len(st.Calls), maxShown)]
+	body := waitingPage{State: st, Hold: r.URL.Query().Has("hold"), Done: dones[r.URL.Query().Get("done")]}
+	histories := s.histories(r.Context(), list, lastCalls)
+	for _, w := range list {
+		body.Shown = append(body.Shown, s.question(r, w, histories))
+	}
+	return page{Template: "waiting", Title: "Waiting", Section: "waiting", Body: body, Refresh: body.Refresh()}, nil
+}
+
+// gone is what is known of a call that does not wait.
+const gone = "This call no longer waits: it was answered or cancelled, or its time is over."
+
+// over is the answer to a request about a call that is not found.
+func (st *deskState) over(code int, more string) mistake {
+	if len(st.Problems) > 0 {
+		return mistake{code, "This call is not among those that could be read; the page of waiting calls says why." + more}
+	}
+	return mistake{code, gone + more}
+}
+
+const notGiven = " Your answer was not given."
+
+// asked shows one question. It is not refreshed, so that a choice that is being
+// made stays as it is.
+func (s *Server) asked(r *http.Request) (page, error) {
+	st := s.desk.state()
+	w := st.find(r.PathValue("key"))
+	if w == nil {
+		return page{}, st.over(http.StatusNotFound, "")
+	}
+	body := questionPage{Question: s.question(r, *w, s.histories(r.Context(), []waiting{*w}, moreCalls))}
+	if err := w.Allows(os.Geteuid()); err != nil {
+		body.Deaf = err.Error()
+	}
+	return page{Template: "question", Title: body.Question.Asks[0].Title + " waits", Section: "waiting", Body: body}, nil
+}
+
+func (s *Server) question(r *http.Request, w waiting, histories map[string]history) question {
+	q := question{waiting: w, Left: remaining(w.Expires.Sub(s.c.Now())), Token: s.formToken(r, w.Key, w.Digest)}
+	for _, c := range w.Calls {
+		rec := audit.Record{Kind: audit.KindCall, Method: c.Method, Tool: c.Tool, Target: c.Target, Args: c.Args}
+		a := askedCall{Call: c, Title: recordTitle(rec)}
+		a.Assessed, _ = audit.ParseRisk(c.Risk)
+		a.Detections, _ = audit.ParseDetections(c.Detections)
+		for i, op := range audit.Operations(&rec) {
+			if i == 0 {
+				a.Sentence = narrate(op)
+			} else {
+				a.Inside = append(a.Inside, narrate(op))
+			}
+		}
+		q.Asks = append(q.Asks, a)
+	}
+	var known bool
+	if q.History, known = histories[w.SessionID]; !known {
+		q.History.Problem = "The last calls of this session are on the page of the call."
+	}
+	return q
+}
+
+// remaining is a time in words.
+func remaining(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "no time left"
+	case d > time.Hour:
+		return "more than an hour left"
+	case d >= time.Minute:
+		return plainNumber(int64(d/time.Minute)) + " min " + plainNumber(int64(d%time.Minute/time.Second)) + " s left"
+	}
+	return plainNumber(int64(d/time.Second)) + " s left"
+}
+
+// histories returns the last calls of the sessions of a list, of the first
+// sessions only. People must be able to answer while the store does not.
+func (s *Server) histories(ctx context.Context, list []waiting, calls int) map[string]history {
+	found := map[string]history{}
+	var ids []string
+	for _, w := range list {
+		if _, err := uuid.Parse(w.SessionID); err != nil {
+			found[w.SessionID] = history{Problem: "The question names no session."}
+		} else if len(ids) < maxHistories && !slices.Contains(ids, w.SessionID) {
+			ids = append(ids, w.SessionID)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, historyTime)
+	defer cancel()
+	results := make([]history, len(ids))
+	var g errgroup.Group
+	now := s.c.Now()
+	for i, id := range ids {
+		g.Go(func() error {
+			lines, err := s.data.Calls(ctx, store.Filter{Session: id, Window: store.Window{From: now.Add(-day), To: now.Add(time.Minute)}}, store.Page{Limit: calls})
+			if err != nil {
+				s.c.Log.Warn("last calls of a session not read", zap.Error(err))
+				results[i].Problem = "The last calls of this session cannot be read now. This does not mean that there are none."
+				return nil
+			}
+			for _, l := range lines.Lines {
+				results[i].Lines = append(results[i].Lines, neighbour{Line: l, Mark: newMark(l.Kind, l.Outcome), Sentence: narrateLine(l)})
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // it has no errors
+	for i, id := range ids {
+		found[id] = results[i]
+	}
+	return found
+}
+
+// answer gives a reviewer's answer and goes back to the calls that wait. After a
+// crash the answer is given or not, and sending the form again says which.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	choice, err := s.giveAnswer(w, r)
+	s.desk.forget()
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	http.Redirect(w, r, "/waiting?done="+choice, http.StatusSeeOther)
+}
+
+func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request) (choice string, err error) {
+	if err := readForm(w, r); err != nil {
+		return "", err
+	}
+	key, digest := r.PathValue("key"), r.PostForm.Get("question")
+	if !hmac.Equal([]byte(s.formToken(r, key, digest)), []byte(r.PostForm.Get("token"))) {
+		return "", mistake{http.StatusForbidden, "This form was not made by this page, or the page was restarted since. Load the waiting calls again."}
+	}
+	choice = r.PostForm.Get("answer")
+	if dones[choice] == "" {
+		return "", mistake{http.StatusBadRequest, "A call can be allowed once or for its session, or denied."}
+	}
+	st := s.desk.state()
+	waits := st.find(key)
+	if waits == nil {
+		return "", st.over(http.StatusConflict, notGiven)
+	}
+	q := waits.Question
+	q.Digest = digest // what the reviewer saw: the file may be another one since
+	a := approval.Answer{Approved: choice != "deny", Scope: approval.Once, By: s.c.Who(r)}
+	if choice == "session" {
+		a.Scope = approval.Session
+	}
+	log := s.c.Log.With(zap.String("who", a.By), zap.String("question", q.ID), zap.String("directory", waits.Dir), zap.Bool("approved", a.Approved), zap.String("scope", string(a.Scope)))
+	dir, err := openDir(waits.Dir)
+	if err == nil {
+		err = dir.Give(&q, a)
+	}
+	if err != nil {
+		log.Warn("answer not given", zap.Error(err))
+		return "", refusal(err)
+	}
+	log.Warn("waiting call answered") // an answer must be in the log, whose default level is warn
+	return choice, nil
+}
+
+// refusal explains why an answer was not given.
+func refusal(err error) error {
+	var over *approval.Gone
+	var answered *approval.Answered
+	var barred *approval.NotAllowed
+	switch {
+	case errors.As(err, &over) && over.Changed:
+		return mistake{http.StatusConflict, "The question has changed since this page was made. Your answer was not given; look at the call again."}
+	case errors.As(err, &over):
+		return mistake{http.StatusConflict, gone + notGiven}
+	case errors.As(err, &answered):
+		who := answered.User
+		if answered.By != "" && answered.By != who {
+			who += " (" + answered.By + ")"
+		}
+		return mistake{http.StatusConflict, "The call is already answered by " + who + "." + notGiven}
+	case errors.As(err, &barred):
+		return mistake{http.StatusForbidden, "The proxy does not accept answers from this page: " + barred.Error()}
+	}
+	return mistake{http.StatusInternalServerError, "Your answer was not given: " + err.Error()}
+}
