@@ -84,6 +84,7 @@ func fill(t *testing.T, s *store.Store, now time.Time) {
 	read := call(6, "", "")
 	read.Method, read.Target = "resources/read", "tmux://sessions"
 	decided(&read, audit.DecisionAsk, true, "(default deny)")
+	read.Approval = audit.Approval{Outcome: "approved", Scope: "once", By: "ann", User: "root", Channel: "files", WaitMS: 1500}.JSON()
 	a.add(t, 0, audit.Record{Kind: audit.KindSessionStart}).
 		call(t, 1, 1, "create_session", `{"session_name":"work","environment":{"EDITOR":{"len":2}}}`).
 		call(t, 2, 2, "batch", `{"operations":[{"tool":"pipe_pane","arguments":{"pane_id":"%1","output_path":"/tmp/pane.log"}},{"tool":"send_keys","arguments":{"keys":{"len":1}}}]}`).

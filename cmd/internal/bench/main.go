@@ -9,7 +9,8 @@
 // both alike. One row has a neighbour that walks 32 MiB of memory on another
 // CPU, and some rows let all parts use all CPUs; with one CPU these rows are
 // reported as not measured. The rows about policies compare proxies with each
-// other: in place of the relay they have the proxy without a policy, or that of
+// other: in place of the relay they have the proxy without a policy, one whose
+// policy denies where the other asks, one in which no call waits, or that of
 // -before. The exit code is 1 for a missed target, else 2 if something could not
 // be measured.
 package main

@@ -39,6 +39,7 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		{"sparse CPU", b.sparse},
 		{"pipelined calls", b.pipelined},
 		{"policy of 200 rules", b.gate},
+		{"approval", b.approval},
 		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 31, 1.35)},
 		{"1 MiB answer", b.transfer("1 MiB answer", capture(1<<20), 20, 21, 1.2)},
 		{"64 MiB answer", b.transfer("64 MiB answer", capture(64<<20), 1, 11, 1.3)},
@@ -101,6 +102,8 @@ func (b *bench) command(between, spool string) []string {
 		argv = append(argv, "--kafka-brokers", b.hole)
 	case withPolicy:
 		argv = append(argv, "--policy-file", b.policy)
+	case denies, asks, waits:
+		argv = append(argv, "--policy-file", b.rulePolicy(between), "--approval-channels", "files", "--approval-timeout", "10m")
 	default:
 		argv[2] = between
 	}
@@ -122,7 +125,10 @@ func (b *bench) start(ctx context.Context, between, spool string) (*session, err
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ready(); err != nil {
+	if err = s.ready(); err == nil && between == waits {
+		err = s.write([]byte(waitingCall))
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil

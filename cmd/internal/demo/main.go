@@ -112,13 +112,15 @@ func (d *demo) store() string        { return filepath.Join(d.dir, "state", "aud
 func (d *demo) serverLog() string    { return filepath.Join(d.dir, "libtmux-mcp.audit") }
 func (d *demo) proxyLog() string     { return filepath.Join(d.dir, "auditproxy.stderr") }
 func (d *demo) collectorLog() string { return filepath.Join(d.dir, "auditcollector.stderr") }
+func (d *demo) policyFile() string   { return filepath.Join(d.dir, "policy.yaml") }
+func (d *demo) approvals() string    { return filepath.Join(d.spool(), "approvals") }
 func (d *demo) pipeFile() string     { return filepath.Join(d.dir, "pane.out") }
 
 // environ is that of tmux and all programs: a tmux of their own, and no
 // configuration but where the user's state lies.
 func (d *demo) environ() []string {
 	env := []string{
-		"TMUX_TMPDIR=" + d.dir, "LIBTMUX_SOCKET=demo", "SHELL=/bin/sh", "PS1=$ ",
+		"TMUX_TMPDIR=" + d.dir, "LIBTMUX_SOCKET=demo", "LIBTMUX_TOOLSETS=inspect,manage,execute,teardown", "SHELL=/bin/sh", "PS1=$ ",
 		"FASTMCP_SHOW_SERVER_BANNER=false", "FASTMCP_CHECK_FOR_UPDATES=off", "FASTMCP_LOG_LEVEL=ERROR",
 		"XDG_STATE_HOME=" + filepath.Join(d.dir, "state"), "XDG_CONFIG_HOME=" + filepath.Join(d.dir, "config"),
 		"AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", "AUDITCOLLECTOR_REVIEW_LISTEN=127.0.0.1:0", // the usual ports may be taken

@@ -21,7 +21,7 @@ import (
 // in ours they are operations of one record.
 func (d *demo) compareLogs(context.Context) error {
 	d.out.heading("Beside the server's own audit log")
-	d.out.text("libtmux-mcp has one, but writes it nowhere; here a wrapper switched it on.\nInside a batch the server logs each call, the proxy lists them in the batch's record.\n\n")
+	d.out.text("libtmux-mcp has one, but writes it nowhere; here a wrapper switched it on.\nInside a batch the server logs each call, the proxy lists them in the batch's record.\nThe call that was denied never reached the server.\n\n")
 	theirs, err := d.readServerLog()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (d *demo) readServerLog() (lines []string, err error) {
 // readSpool returns tool and outcome of each call and the operations in it.
 func (d *demo) readSpool() (lines []string, err error) {
 	err = d.eachRecord(func(_ []byte, r *audit.Record) {
-		if r.Kind == audit.KindCall {
+		if r.Kind == audit.KindCall && r.Forwarded {
 			lines = append(lines, describe(r)...)
 		}
 	})

@@ -19,27 +19,32 @@ type call struct {
 	args arguments
 	why  string
 	fail bool // the call is meant to fail
+
+	answer string // what the person types who is asked about it, "" if nobody is
 }
 
 // calls are the agent's calls. The first pane of the session it makes is %1.
 func (d *demo) calls() []call {
 	typed := "export DB_PASSWORD=" + d.secret + "; echo connecting with $DB_PASSWORD"
 	return []call{
-		{"create_session", arguments{"session_name": "deploy", "environment": arguments{"API_TOKEN": d.secret}}, "a secret in the new shell's environment", false},
-		{"send_keys", arguments{"pane_id": "%1", "keys": typed}, "a secret typed into the shell", false},
-		{"set_environment", arguments{"name": "DB_PASSWORD", "value": d.secret, "session_name": "deploy"}, "a secret for later shells", false},
-		{"pipe_pane", arguments{"pane_id": "%1", "output_path": d.pipeFile()}, "the terminal copied to a file: the path stays readable", false},
+		{"create_session", arguments{"session_name": "deploy", "environment": arguments{"API_TOKEN": d.secret}}, "a secret in the new shell's environment", false, ""},
+		{"send_keys", arguments{"pane_id": "%1", "keys": typed}, "a secret typed into the shell", false, ""},
+		{"set_environment", arguments{"name": "DB_PASSWORD", "value": d.secret, "session_name": "deploy"}, "a secret for later shells", false, ""},
+		{"pipe_pane", arguments{"pane_id": "%1", "output_path": d.pipeFile()}, "the terminal copied to a file: the path stays readable", false, ""},
 		{"send_keys_batch", arguments{"operations": []arguments{
 			{"pane_id": "%1", "keys": "echo again: " + d.secret},
 			{"pane_id": "%1", "keys": "echo done"},
-		}}, "two secrets in one call", false},
-		{"wait_for_text", arguments{"pane_id": "%1", "patterns": []string{"nothing prints this"}, "timeout": 0.5}, "half a second to print", false},
-		{"capture_pane", arguments{"pane_id": "%1"}, "reads the terminal, secret and all; answers are never recorded", false},
-		{"capture_pane", arguments{"pane_id": "%99"}, "an error: there is no such pane", true},
+		}}, "two secrets in one call", false, ""},
+		{"wait_for_text", arguments{"pane_id": "%1", "patterns": []string{"nothing prints this"}, "timeout": 0.5}, "half a second to print", false, ""},
+		{"capture_pane", arguments{"pane_id": "%1"}, "reads the terminal, secret and all; answers are never recorded", false, ""},
+		{"capture_pane", arguments{"pane_id": "%99"}, "an error: there is no such pane", true, ""},
 		{"call_read_tools_batch", arguments{"operations": []arguments{
 			{"tool": "list_sessions", "arguments": arguments{}},
 			{"tool": "get_pane_info", "arguments": arguments{"pane_id": "%1"}},
-		}}, "a batch: one call that is two operations", false},
+		}}, "a batch: one call that is two operations", false, ""},
+		{"create_session", arguments{"session_name": "scratch"}, "a session that nobody needs", false, ""},
+		{"kill_session", arguments{"session_name": "scratch"}, "a person is asked, and allows it once", false, "a"},
+		{"kill_session", arguments{"session_name": "deploy"}, "a person is asked, and denies it", true, "d"},
 	}
 }
 
@@ -52,7 +57,10 @@ func (d *demo) session(ctx context.Context) error {
 		return fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
-	args := append(d.brokers(), "--log-level", "debug", "--", d.python, d.server, "--audit", d.serverLog())
+	if err := d.startApprover(ctx); err != nil {
+		return err
+	}
+	args := append(d.brokers(), "--policy-file", d.policyFile(), "--log-level", "debug", "--", d.python, d.server, "--audit", d.serverLog())
 	d.out.command("auditproxy", args...)
 	cmd := exec.Command(d.proxy, args...)
 	cmd.Env, cmd.Stderr = d.environ(), log
@@ -83,9 +91,14 @@ func (d *demo) make(ctx context.Context, session *mcp.ClientSession, c call) err
 	if err != nil {
 		return fmt.Errorf("encoding arguments of %q: %w", c.tool, err)
 	}
+	answered := make(chan error, 1)
+	go func() { answered <- d.answer(ctx, c) }()
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: c.tool, Arguments: json.RawMessage(args)})
 	if err != nil {
 		return fmt.Errorf("calling %q: %w", c.tool, err)
+	}
+	if err := <-answered; err != nil {
+		return err
 	}
 	if result.IsError != c.fail {
 		return fmt.Errorf("calling %q: it is an error: %t, expected: %t", c.tool, result.IsError, c.fail)

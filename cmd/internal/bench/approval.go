@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Proxies under a policy that has one rule, about a tool that no measured call
+// names.
+const (
+	denies = "deny" // the rule refuses
+	asks   = "ask"  // the rule has people asked, through files
+	waits  = "wait" // as asks, and a call waits all the time
+)
+
+// waitingCall is a call that the rule is about. No answer comes while its
+// session is measured.
+const waitingCall = `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"kill_session","arguments":{"session_name":"work"}}}` + "\n"
+
+// rulePolicy is the policy file of one of these proxies.
+func (b *bench) rulePolicy(between string) string { return filepath.Join(b.dir, between+".json") }
+
+// approval measures what it costs a call that people can be asked about others,
+// and that another call waits.
+func (b *bench) approval(ctx context.Context) error {
+	for between, action := range map[string]string{denies: "deny", asks: "require_approval", waits: "require_approval"} {
+		text := fmt.Sprintf(`{"version":"1","default":"allow","tools":{"kill_session":{"action":%q}}}`, action)
+		if err := os.WriteFile(b.rulePolicy(between), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("writing the policy: %w", err)
+		}
+	}
+	got, err := b.compare(ctx, b.rounds(31), sequential(sendKeys, 1000), denies, asks, waits)
+	if err != nil {
+		return err
+	}
+	none, one := got[denies].wall*1e6, got[asks].wall*1e6
+	b.ratio("rule that asks, over one that denies", "µs", none, one, 1.02)
+	b.ratio("a call waits, over none", "µs", one, got[waits].wall*1e6, 1.05)
+	return nil
+}
