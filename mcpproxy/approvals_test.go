@@ -142,6 +142,34 @@ func TestAlways(t *testing.T) {
 	}
 }
 
+// TestTheWaitIsNotTheCall: how long a person took to answer is told apart from how
+// long the server took.
+func TestTheWaitIsNotTheCall(t *testing.T) {
+	for _, tt := range []struct {
+		answer string
+		server bool // whether the server gets the call
+	}{{`1 {"approved":true}`, true}, {`1 {"approved":false}`, false}} {
+		p, a := asking(t, "cat")
+		began := time.Now()
+		p.send(kill(1))
+		asked := question(t, a.Files, 1).Asked
+		for next := time.NewTicker(time.Millisecond); time.Since(asked) < 100*time.Millisecond; <-next.C {
+		}
+		answerQuestion(t, a.Files, tt.answer)
+		if line := p.line(); (line == kill(1)) != tt.server {
+			t.Fatalf("%s: the client got %s", tt.answer, line)
+		}
+		r, one := approvalOf(t, p.wait(), 1)
+		wait := time.Duration(one.WaitMS) * time.Millisecond
+		if wait < 100*time.Millisecond || r.Duration+wait > time.Since(began) {
+			t.Errorf("%s: a wait of %v and a call of %v within %v", tt.answer, wait, r.Duration, time.Since(began))
+		}
+		if !tt.server && r.Duration >= wait {
+			t.Errorf("%s: the call that was refused took %v", tt.answer, r.Duration)
+		}
+	}
+}
+
 // TestQuestion checks what a person gets to see: nothing that the record hides.
 func TestQuestion(t *testing.T) {
 	const secret = "hunter2-hunter2"
