@@ -44,18 +44,18 @@ func (e *NotKept) Unwrap() error { return e.Err }
 // Always returns the first entry for a tool of a server, nil for none. There may
 // be others, with other detections; see Allows.
 func (d *Dir) Always(tool, serverKey string) (*Answer, error) {
-	return d.always(tool, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, nil) })
+	return d.always(tool, serverKey, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, nil) })
 }
 
 // Allows returns an entry that allows a call with these detections, nil for
 // none. The error is about files for this tool that do not count or cannot be
 // read, and may come with an entry.
 func (d *Dir) Allows(tool, serverKey string, detections []string) (*Answer, error) {
-	return d.always(tool, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, detections) })
+	return d.always(tool, serverKey, func(e *AlwaysEntry) bool { return e.covers(tool, serverKey, detections) })
 }
 
-func (d *Dir) always(tool string, want func(*AlwaysEntry) bool) (*Answer, error) {
-	list, err := d.entries(d.rule, d.proxy(), escapeTool(tool))
+func (d *Dir) always(tool, serverKey string, want func(*AlwaysEntry) bool) (*Answer, error) {
+	list, err := d.named(d.rule, d.proxy(), tool, serverKey)
 	bad := []error{err}
 	for i := range list {
 		e := &list[i]
@@ -113,28 +113,70 @@ func (d *Dir) proxy() int {
 }
 
 // entries reads the files for a tool by its escaped name, or of all for "".
-func (d *Dir) entries(r rule, proxy int, only string) (entries []AlwaysEntry, err error) {
+func (d *Dir) entries(r rule, proxy int, only string) ([]AlwaysEntry, error) {
+	return d.readAlways(r, proxy, func(dir string) ([]string, error) {
+		list, err := names(dir)
+		list = slices.DeleteFunc(list, func(name string) bool { return only != "" && escapedOf(name) != only })
+		slices.Sort(list)
+		return list, err
+	})
+}
+
+// named reads the files that may allow a tool of a server, without a look at the
+// others: who may write to the directory could make very many.
+func (d *Dir) named(r rule, proxy int, tool, serverKey string) ([]AlwaysEntry, error) {
+	return d.readAlways(r, proxy, func(dir string) (list []string, err error) {
+		escaped, sets := escapeTool(tool), maxSets
+		if serverKey == "" {
+			sets = 1
+		}
+		for n := range sets {
+			name := alwaysName(escaped, serverKey, n)
+			if is, err := exists(filepath.Join(dir, name)); err != nil {
+				return nil, err
+			} else if is {
+				list = append(list, name)
+			}
+		}
+		return list, nil
+	})
+}
+
+// escapedOf returns the part of a file's name that is of its tool, "" for a file
+// that is no entry.
+func escapedOf(name string) string {
+	stem, ok := strings.CutSuffix(name, answerExt)
+	if !ok {
+		return ""
+	}
+	escaped, _, _ := strings.Cut(stem, ".")
+	return escaped
+}
+
+// readAlways reads the files that list names.
+func (d *Dir) readAlways(r rule, proxy int, list func(dir string) ([]string, error)) (entries []AlwaysEntry, err error) {
 	dir := d.alwaysDir()
 	i, err := lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var list []string
+	var found []string
 	if err == nil {
-		list, err = names(dir)
+		found, err = list(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading what is always allowed in %q: %w", dir, err)
+	}
+	if len(found) == 0 {
+		return nil, nil
 	}
 	open := d.checkDir(dir, i, r, proxy) // then nothing in it counts
 	if open == nil && !d.cfg.People {
 		open = d.check()
 	}
-	slices.Sort(list)
-	for _, name := range list {
-		stem, ok := strings.CutSuffix(name, answerExt)
-		escaped, _, _ := strings.Cut(stem, ".")
-		if !ok || escaped == "" || only != "" && escaped != only {
+	for _, name := range found {
+		escaped := escapedOf(name)
+		if escaped == "" {
 			continue
 		}
 		e := d.entry(dir, name, escaped, r, proxy)
@@ -221,6 +263,18 @@ func unescapeTool(escaped string) (string, bool) {
 // maxSets is how many entries one tool of one server may have.
 const maxSets = 20
 
+// alwaysName returns the name of an entry: the first of a tool has the tool's
+// name alone, whatever its server.
+func alwaysName(escaped, serverKey string, n int) string {
+	switch n {
+	case 0:
+		return escaped + answerExt
+	case 1:
+		return escaped + "." + serverKey + answerExt
+	}
+	return fmt.Sprintf("%s.%s.%d%s", escaped, serverKey, n, answerExt)
+}
+
 // kept are entries that are written and not yet in force.
 type kept struct {
 	dir   string
@@ -260,16 +314,18 @@ func (d *Dir) prepareAlways(q *Question, a Answer) (k kept, err error) {
 	if err != nil {
 		return k, fmt.Errorf("making %q: %w", k.dir, err)
 	}
-	have, err := d.entries(r, q.uid, "")
-	if err != nil {
-		return k, err
-	}
+	var have []AlwaysEntry // for the calls so far
 	for i := range q.Calls {
 		tool := q.Calls[i].Subject()
 		detections, err := q.Calls[i].detectors()
 		if err != nil || tool == "" {
 			return k, errors.New("the question does not say what it is about")
 		}
+		there, err := d.named(r, q.uid, tool, q.ServerKey)
+		if err != nil {
+			return k, err
+		}
+		have = append(have, there...)
 		if slices.ContainsFunc(have, func(e AlwaysEntry) bool { return e.ServerKey != "" && e.covers(tool, q.ServerKey, detections) }) {
 			continue
 		}
@@ -314,14 +370,7 @@ func (k *kept) commit() error {
 	for _, f := range k.files {
 		err := fs.ErrExist
 		for n := 0; n < maxSets && errors.Is(err, fs.ErrExist); n++ {
-			name := f.escaped
-			if n > 0 {
-				name += "." + f.key
-			}
-			if n > 1 {
-				name += fmt.Sprintf(".%d", n)
-			}
-			err = os.Link(f.tmp, filepath.Join(k.dir, name+answerExt))
+			err = os.Link(f.tmp, filepath.Join(k.dir, alwaysName(f.escaped, f.key, n)))
 		}
 		if err != nil {
 			return &NotKept{err}

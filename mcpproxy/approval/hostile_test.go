@@ -824,3 +824,30 @@ func TestAnswerWithoutDescriptors(t *testing.T) {
 		t.Errorf("with file descriptors: %+v, %v", a, err)
 	}
 }
+
+// TestAlwaysAmongManyFiles: a proxy looks for entries by their names, so that
+// files which an agent puts beside them do not delay its calls.
+func TestAlwaysAmongManyFiles(t *testing.T) {
+	d := own(t)
+	const key = "0123456789abcdef"
+	q := question("q1")
+	q.Calls[0].Tool, q.Calls[0].Detections, q.ServerKey = "send_keys", "", key
+	if err := errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})); err != nil {
+		t.Fatal(err)
+	}
+	look := func() {
+		for _, tool := range []string{"send_keys", "kill_pane"} {
+			if got, err := d.Always(tool, key); err != nil || (got != nil) != (tool == "send_keys") {
+				t.Errorf("%s: %+v, %v", tool, got, err)
+			}
+		}
+	}
+	before := testing.AllocsPerRun(10, look)
+	for n := range 100 {
+		put(t, d, fmt.Sprintf("always/send_keys.%016x.answer", n), "junk", 0o600)
+		put(t, d, fmt.Sprintf("always/kill_pane.%016x.answer", n), "junk", 0o600)
+	}
+	if after := testing.AllocsPerRun(10, look); after > before+1 {
+		t.Errorf("%v allocations among other files, %v without", after, before)
+	}
+}
