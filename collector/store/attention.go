@@ -33,10 +33,6 @@ type SessionsState struct {
 	Gaps      uint64 `ch:"gaps"`      // records that count calls without a record
 }
 
-// quietAfter is the time without a record after which an open session is
-// quiet: an agent may wait for long, and its end may be lost.
-const quietAfter = time.Hour
-
 // Alerts are unacknowledged alerts of any time.
 type Alerts struct {
 	Critical uint64 `ch:"critical"`
@@ -74,9 +70,6 @@ type Arrival struct {
 // rewriteSpan is the time searched for rewritten records, which means reading
 // every record.
 const rewriteSpan = 24 * time.Hour
-
-// sessionActive chooses the sessions of a window.
-const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
 
 // Attention looks for possible problems in w.
 func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {

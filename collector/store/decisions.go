@@ -5,45 +5,6 @@ import (
 	"time"
 )
 
-// The decisions against a call, each with its effect. AnyDecision is any of
-// them.
-const (
-	Denied      = "denied"
-	WouldDeny   = "would_deny" // the policy observes: the call was forwarded
-	Asked       = "asked"
-	WouldAsk    = "would_ask"
-	AnyDecision = "any"
-)
-
-// decisions are conditions on a record: with the effect, or by the policy's own
-// word.
-var decisions = map[string]string{
-	Denied:      "policy_decision = 'deny' AND policy_applied",
-	WouldDeny:   "policy_decision = 'deny' AND NOT policy_applied",
-	Asked:       "policy_decision = 'ask' AND policy_applied",
-	WouldAsk:    "policy_decision = 'ask' AND NOT policy_applied",
-	AnyDecision: "policy_decision IN ('deny', 'ask')",
-	"allow":     "policy_decision = 'allow'",
-	"deny":      "policy_decision = 'deny'",
-	"ask":       "policy_decision = 'ask'",
-}
-
-// Effect returns the word for a decision with its effect, "" for a call that was
-// allowed or that no policy decided.
-func (l Line) Effect() string {
-	switch {
-	case l.Decision == "deny" && l.Applied:
-		return Denied
-	case l.Decision == "deny":
-		return WouldDeny
-	case l.Decision == "ask" && l.Applied:
-		return Asked
-	case l.Decision == "ask":
-		return WouldAsk
-	}
-	return ""
-}
-
 // A DecisionCount is the number of calls by effect. A call counts once, also a
 // batch.
 type DecisionCount struct {

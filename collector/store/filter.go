@@ -2,7 +2,6 @@ package store
 
 import (
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
@@ -29,6 +28,19 @@ type Filter struct {
 
 // AnyKind is the Kind that chooses records of every kind.
 const AnyKind = "any"
+
+// decisions are conditions on a record: with the effect, or by the policy's own
+// word.
+var decisions = map[string]string{
+	Denied:      "policy_decision = 'deny' AND policy_applied",
+	WouldDeny:   "policy_decision = 'deny' AND NOT policy_applied",
+	Asked:       "policy_decision = 'ask' AND policy_applied",
+	WouldAsk:    "policy_decision = 'ask' AND NOT policy_applied",
+	AnyDecision: "policy_decision IN ('deny', 'ask')",
+	"allow":     "policy_decision = 'allow'",
+	"deny":      "policy_decision = 'deny'",
+	"ask":       "policy_decision = 'ask'",
+}
 
 // where returns the conditions of f, without its window.
 func (f Filter) where() (string, args) {
@@ -110,21 +122,4 @@ func lower(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// The bounds of an unbounded window: the range of DateTime64(6).
-var (
-	minTime = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
-	maxTime = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
-)
-
-// bounded returns w with bounds.
-func (w Window) bounded() Window {
-	if w.From.Before(minTime) {
-		w.From = minTime
-	}
-	if w.To.IsZero() || w.To.After(maxTime) {
-		w.To = maxTime
-	}
-	return w
 }

@@ -58,27 +58,11 @@ type PartyUse struct {
 const (
 	maxTools   = 20 // names of operations in an overview
 	maxParties = 20 // servers, and hosts
-	maxBars    = 64 // counts of a series
 )
 
 // timedSpan is the time that latency is measured over, which means reading
 // every call's.
 const timedSpan = 7 * 24 * time.Hour
-
-// steps are the widths of a series' counts, in hours.
-var steps = []time.Duration{1, 2, 3, 6, 12, 24, 2 * 24, 7 * 24, 14 * 24, 28 * 24, 91 * 24, 365 * 24}
-
-// hours widens w to whole hours and chooses a step for its series.
-func (w Window) hours() (Window, time.Duration) {
-	w.From, w.To = w.From.UTC().Truncate(time.Hour), w.To.UTC().Add(time.Hour-1).Truncate(time.Hour)
-	step := time.Hour
-	for _, n := range steps {
-		if step = n * time.Hour; w.To.Sub(w.From) <= maxBars*step {
-			break
-		}
-	}
-	return w, step
-}
 
 // Overview counts what happened in w.
 func (r *Reader) Overview(ctx context.Context, w Window) (Overview, error) {

@@ -40,9 +40,6 @@ var ErrNotFound = errors.New("not found")
 // errTooLong ends a query that takes too long.
 var errTooLong = errors.New("the question took too long: choose a shorter time or fewer conditions")
 
-// A Window is a time from From up to, and without, To.
-type Window struct{ From, To time.Time }
-
 // args are the parameters of a query by name.
 type args map[string]any
 

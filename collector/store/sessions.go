@@ -43,6 +43,10 @@ func (s Session) State(now time.Time) string {
 	}
 }
 
+// quietAfter is the time without a record after which an open session is
+// quiet: an agent may wait for long, and its end may be lost.
+const quietAfter = time.Hour
+
 const sessionColumns = `session_id, tenant, first_ts, last_ts, last_ingested, host, user, client_id, client_name, server_name, server_command,
 	toBool(ended) AS ended, toBool(died) AS died,
 	bitmapCardinality(seqs) AS records, bitmapCardinality(calls) AS calls_n, bitmapCardinality(errors) AS errors_n,
@@ -104,6 +108,9 @@ func (r *Reader) Session(ctx context.Context, id string) (Session, error) {
 	}
 	return list[0], nil
 }
+
+// sessionActive chooses the sessions of a window.
+const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
 
 // Timeline returns up to limit records of a session from the number seq on, in
 // the order in which they were written.

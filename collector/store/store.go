@@ -8,6 +8,10 @@
 // varies. A record that is stored twice counts once: queries on events use
 // FINAL, and those on the tables of 0005_review.sql read columns that
 // duplicates do not change.
+//
+// The files, from the top: attention, overview, decisions, record, sessions,
+// calls, filter, line, inventory, tenant, replay, deliveries, alerts, letters,
+// gaps, marks, arrived, window, reader, store.
 package store
 
 import (
