@@ -12,6 +12,9 @@
 // the mark: a sweep reads it again from the store, here or in another
 // collector that finds an abandoned mark. A second evaluation gives the same
 // alerts, because an alert's identity is a function of rule and record.
+//
+// The files, from the top: run, sweep, engine, load, question, match,
+// condition, rule, path, arguments, alert.
 package alert
 
 import "time"
