@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"auditproxy/schemas/jsontext"
 )
@@ -66,13 +65,6 @@ const (
 	TypeCandidates             // calls that other servers read in the same bytes
 )
 
-// Bounds of values that clients and servers choose. Longer values are cut where
-// the record is made.
-const (
-	MaxText = 256 // code points
-	MaxWord = 64  // bytes
-)
-
 // A Group is a heading over the facts of a record.
 type Group string
 
@@ -85,34 +77,6 @@ const (
 	GroupServer   Group = "Server"
 	GroupPlace    Group = "Place"
 )
-
-// RecordMembers returns the members of a record in the order of a line. The
-// caller does not change them.
-func RecordMembers() []Member { return recordMembers }
-
-// FindMember returns the member with a name, nil if there is none.
-func FindMember(name string) *Member {
-	if i := findMember(name, 0); i >= 0 {
-		return &recordMembers[i]
-	}
-	return nil
-}
-
-// findMember returns the place of a member, -1 if there is none. It looks from
-// the place that next names: the members of a line have the order of the table.
-func findMember(name string, next int) int {
-	for i := next; i < len(recordMembers); i++ {
-		if recordMembers[i].Name == name {
-			return i
-		}
-	}
-	for i := range recordMembers[:next] {
-		if recordMembers[i].Name == name {
-			return i
-		}
-	}
-	return -1
-}
 
 // set reads a member's value, as it is written, into r.
 func (m *Member) set(r *Record, v string) (err error) {
@@ -210,10 +174,6 @@ func (m *Member) bounds(r *Record) error {
 	}
 	return nil
 }
-
-var errLong = fmt.Errorf("has a text of more than %d characters", MaxText)
-
-func tooLong(s string) bool { return len(s) > MaxText && utf8.RuneCountInString(s) > MaxText }
 
 // A Column is a column of ClickHouse that a member is kept in, or a part of it.
 type Column struct {

@@ -2,6 +2,34 @@ package audit
 
 import "time"
 
+// RecordMembers returns the members of a record in the order of a line. The
+// caller does not change them.
+func RecordMembers() []Member { return recordMembers }
+
+// FindMember returns the member with a name, nil if there is none.
+func FindMember(name string) *Member {
+	if i := findMember(name, 0); i >= 0 {
+		return &recordMembers[i]
+	}
+	return nil
+}
+
+// findMember returns the place of a member, -1 if there is none. It looks from
+// the place that next names: the members of a line have the order of the table.
+func findMember(name string, next int) int {
+	for i := next; i < len(recordMembers); i++ {
+		if recordMembers[i].Name == name {
+			return i
+		}
+	}
+	for i := range recordMembers[:next] {
+		if recordMembers[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
 // recordMembers is the one table of a record's members, in the order of a line.
 // A new member is a line here, a field of Record and its place in AppendRecord;
 // CONTRIBUTING.md has the steps, and tests name missing ones.

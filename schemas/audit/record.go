@@ -1,5 +1,8 @@
 // Package audit defines the Record of a call, its encoding as a line of the
 // spool, and the operations in it.
+//
+// The files, from the top: parse, operations, members, member, decision, value,
+// record, line, fold.
 package audit
 
 import (
