@@ -1,10 +1,7 @@
 package review
 
 import (
-	"context"
 	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -25,16 +22,6 @@ type alertsPage struct {
 	Alerts   []store.Alert
 	Older    string
 	States   []problem
-}
-
-type alertReader interface {
-	Alerts(ctx context.Context, f store.AlertFilter, limit int) ([]store.Alert, error)
-	Alert(ctx context.Context, id string) (store.Alert, []store.AlertEvent, error)
-}
-
-// An alertWriter keeps what a reviewer does about an alert.
-type alertWriter interface {
-	AddAlertEvent(ctx context.Context, e store.AlertEvent) error
 }
 
 func (s *Server) alerts(r *http.Request) (page, error) {
@@ -93,27 +80,8 @@ func (s *Server) alert(r *http.Request) (page, error) {
 	return page{Template: "alert", Title: a.Title, Section: "alerts", Body: body}, nil
 }
 
-// formToken binds a form to its user and its subject, so that another site
-// cannot submit it.
-func (s *Server) formToken(r *http.Request, parts ...string) string {
-	sum := hmac.New(sha256.New, s.formKey)
-	fmt.Fprintf(sum, "%q %q", s.c.Who(r), parts)
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// readForm reads the form that a request sends as a browser does.
-func readForm(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return mistake{http.StatusBadRequest, "The form could not be read: " + err.Error() + "."}
-	}
-	return nil
-}
-
-const (
-	maxForm    = 64 << 10
-	maxComment = 4000 // code points
-)
+// maxComment is the most code points of a comment.
+const maxComment = 4000
 
 // actOnAlert adds an event and goes back to the alert. After a crash the
 // event is stored or not, and the answer is missing: the form may be sent

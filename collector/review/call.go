@@ -2,7 +2,6 @@ package review
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -65,11 +64,6 @@ type fact struct {
 type factGroup struct {
 	Name  string
 	Facts []fact
-}
-
-type recordReader interface {
-	Record(ctx context.Context, id uuid.UUID) ([]store.Stored, error)
-	Neighbours(ctx context.Context, se store.Session, r store.Stored) ([]store.Line, error)
 }
 
 func (s *Server) call(r *http.Request) (page, error) {
@@ -151,6 +145,44 @@ func recordTitle(r audit.Record) string {
 		return r.Method
 	}
 	return strings.ReplaceAll(string(r.Kind), "_", " ")
+}
+
+// A verdict is the decision about a call, in words.
+type verdict struct {
+	Mark       mark
+	Rule       string
+	Reason     string
+	Limit      string // of a limit: the counter with its numbers
+	Observed   bool   // the decision was not applied
+	Approval   string // how the question was answered
+	By         string
+	Detections []audit.Detection
+}
+
+// newVerdict returns the decision about a call, nil where nothing was decided
+// against it and nothing was found in it. Its parts were checked when the record
+// was parsed.
+func newVerdict(r audit.Record) *verdict {
+	if r.Kind == audit.KindPolicy {
+		return nil
+	}
+	p, _ := audit.ParsePolicy(r.Policy)
+	a, _ := audit.ParseApproval(r.Approval)
+	v := verdict{Rule: p.Rule, Reason: p.Reason, Observed: !p.Applied, Approval: a.Outcome, By: a.By}
+	v.Detections, _ = audit.ParseDetections(r.Detections)
+	if effect := (store.Line{Decision: p.Decision, Applied: p.Applied}).Effect(); effect != "" {
+		v.Mark = effectMark(effect)
+	}
+	if p.Counter != "" {
+		v.Limit = p.Counter + ": " + count(p.Count) + " of " + count(p.Max)
+		if p.Window != "" {
+			v.Limit += " in this " + p.Window
+		}
+	}
+	if v.Mark.Word == "" && v.Approval == "" && len(v.Detections) == 0 {
+		return nil
+	}
+	return &v
 }
 
 // facts returns the members of a record in groups, except those that the page

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -74,10 +73,6 @@ func (s *Server) filter(q url.Values) (store.Filter, when, error) {
 		Risk:      q.Get("risk"),
 		Detector:  q.Get("detector"),
 	}, w, err
-}
-
-type callReader interface {
-	Calls(ctx context.Context, f store.Filter, p store.Page) (store.Lines, error)
 }
 
 func (s *Server) calls(r *http.Request) (page, error) {

@@ -1,14 +1,11 @@
 package review
 
 import (
-	"context"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"auditproxy/collector/store"
-	"auditproxy/schemas/audit"
 )
 
 // lastDecisions is how many calls the page of decisions lists; the page of calls
@@ -52,11 +49,6 @@ func (p decisionsPage) Risk(name, value string) string {
 
 // decisionNames are the parameters that select decisions.
 var decisionNames = []string{"decision", "rule", "tool", "host", "user", "risk"}
-
-type decisionReader interface {
-	Decisions(ctx context.Context, f store.DecisionFilter) (store.Decisions, error)
-	SessionDecisions(ctx context.Context, se store.Session) (store.DecisionCount, error)
-}
 
 func (s *Server) decisions(r *http.Request) (page, error) {
 	q := r.URL.Query()
@@ -117,77 +109,4 @@ func (s *Server) decisions(r *http.Request) (page, error) {
 	}, store.Page{Limit: lastDecisions})
 	body.Lines = lines.Lines
 	return page{Template: "decisions", Title: "Decisions", Section: "decisions", Body: body}, err
-}
-
-// effectMark shows a decision with its effect.
-func effectMark(effect string) mark {
-	switch effect {
-	case store.Denied:
-		return mark{"⊘", "denied", "bad"}
-	case store.WouldDeny:
-		return mark{"⊘", "would be denied", "warn"}
-	case store.Asked:
-		return mark{"◇", "asked", "warn"}
-	case store.WouldAsk:
-		return mark{"◇", "would be asked", "faint"}
-	}
-	return mark{"·", clip(24, effect), "faint"}
-}
-
-// dangerous reports whether a category of risk ranks highest.
-func dangerous(category string) bool { return category == "destructive" || category == "financial" }
-
-// A verdict is the decision about a call, in words.
-type verdict struct {
-	Mark       mark
-	Rule       string
-	Reason     string
-	Limit      string // of a limit: the counter with its numbers
-	Observed   bool   // the decision was not applied
-	Approval   string // how the question was answered
-	By         string
-	Detections []audit.Detection
-}
-
-// newVerdict returns the decision about a call, nil where nothing was decided
-// against it and nothing was found in it. Its parts were checked when the record
-// was parsed.
-func newVerdict(r audit.Record) *verdict {
-	if r.Kind == audit.KindPolicy {
-		return nil
-	}
-	p, _ := audit.ParsePolicy(r.Policy)
-	a, _ := audit.ParseApproval(r.Approval)
-	v := verdict{Rule: p.Rule, Reason: p.Reason, Observed: !p.Applied, Approval: a.Outcome, By: a.By}
-	v.Detections, _ = audit.ParseDetections(r.Detections)
-	if effect := (store.Line{Decision: p.Decision, Applied: p.Applied}).Effect(); effect != "" {
-		v.Mark = effectMark(effect)
-	}
-	if p.Counter != "" {
-		v.Limit = p.Counter + ": " + count(p.Count) + " of " + count(p.Max)
-		if p.Window != "" {
-			v.Limit += " in this " + p.Window
-		}
-	}
-	if v.Mark.Word == "" && v.Approval == "" && len(v.Detections) == 0 {
-		return nil
-	}
-	return &v
-}
-
-// policyEvents are what happened to a policy, in words.
-var policyEvents = map[string]string{
-	"loaded":         "policy came into force",
-	"none":           "no policy is in force",
-	"reload_failed":  "changed policy does not load; the old one stays in force",
-	"always_added":   "tool is always allowed from now on",
-	"always_removed": "tool is no longer always allowed",
-}
-
-// narratePolicy describes a record about a policy.
-func narratePolicy(event string) sentence {
-	if words, ok := policyEvents[event]; ok {
-		return say(words)
-	}
-	return say("policy: ", strings.TrimSpace(event))
 }

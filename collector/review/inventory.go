@@ -1,7 +1,6 @@
 package review
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -15,11 +14,6 @@ type effectsPage struct {
 	Filter  store.EffectFilter
 	Effects []store.Effect
 	More    string
-}
-
-type inventoryReader interface {
-	Effects(ctx context.Context, f store.EffectFilter, limit int) ([]store.Effect, error)
-	Definitions(ctx context.Context) ([]store.Definition, error)
 }
 
 func (s *Server) destinations(r *http.Request) (page, error) {

@@ -7,24 +7,6 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A sentence is what an operation did, in words. Untrusted parts are separate
-// from its own words, so that a page can mark them.
-type sentence []words
-
-type words struct {
-	Text  string
-	Given bool // a stranger's
-}
-
-func say(parts ...string) (s sentence) {
-	for i, p := range parts {
-		if p != "" {
-			s = append(s, words{p, i%2 == 1})
-		}
-	}
-	return s
-}
-
 // A phrase describes the effect of a libtmux-mcp tool, with names of
 // arguments in braces. "{a|b}" is the first that is present, and a part in
 // square brackets is omitted if none of its arguments is.
@@ -161,4 +143,21 @@ func narrateLine(l store.Line) sentence {
 		return say("unexpected bytes: ", strings.Join(l.Anomalies, ", "))
 	}
 	return say("", l.Kind)
+}
+
+// policyEvents are what happened to a policy, in words.
+var policyEvents = map[string]string{
+	"loaded":         "policy came into force",
+	"none":           "no policy is in force",
+	"reload_failed":  "changed policy does not load; the old one stays in force",
+	"always_added":   "tool is always allowed from now on",
+	"always_removed": "tool is no longer always allowed",
+}
+
+// narratePolicy describes a record about a policy.
+func narratePolicy(event string) sentence {
+	if words, ok := policyEvents[event]; ok {
+		return say(words)
+	}
+	return say("policy: ", strings.TrimSpace(event))
 }

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -39,11 +38,6 @@ func (f finding) Label() string {
 		return f.One
 	}
 	return f.Many
-}
-
-type overviewReader interface {
-	Overview(ctx context.Context, w store.Window) (store.Overview, error)
-	Attention(ctx context.Context, w store.Window) (store.Attention, error)
 }
 
 func (s *Server) overview(r *http.Request) (page, error) {

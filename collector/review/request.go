@@ -1,6 +1,9 @@
 package review
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -112,4 +115,24 @@ func with(path string, base url.Values, pairs ...string) string {
 		return path
 	}
 	return path + "?" + q.Encode()
+}
+
+// formToken binds a form to its user and its subject, so that another site
+// cannot submit it.
+func (s *Server) formToken(r *http.Request, parts ...string) string {
+	sum := hmac.New(sha256.New, s.formKey)
+	fmt.Fprintf(sum, "%q %q", s.c.Who(r), parts)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// maxForm is the most bytes of a form.
+const maxForm = 64 << 10
+
+// readForm reads the form that a request sends as a browser does.
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return mistake{http.StatusBadRequest, "The form could not be read: " + err.Error() + "."}
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -40,11 +39,6 @@ func (s *Server) stated(se store.Session) stated {
 		"running": {"▸", "running", "ok"}, "ended": {"▪", "ended", "faint"},
 		"died": {"✕", "died", "bad"}, "quiet": {"?", "no end", "warn"},
 	}[se.State(s.c.Now())]}
-}
-
-type sessionReader interface {
-	Sessions(ctx context.Context, f store.SessionFilter, limit int) ([]store.Session, error)
-	Session(ctx context.Context, id string) (store.Session, error)
 }
 
 func (s *Server) sessions(r *http.Request) (page, error) {
@@ -98,11 +92,6 @@ type entry struct {
 
 // timelineSize is how many records a timeline has on one page.
 const timelineSize = 300
-
-type timelineReader interface {
-	Timeline(ctx context.Context, se store.Session, seq uint64, limit int) ([]store.Line, error)
-	Summary(ctx context.Context, se store.Session) (store.Summary, error)
-}
 
 func (s *Server) session(r *http.Request) (page, error) {
 	se, err := s.data.Session(r.Context(), r.PathValue("id"))

@@ -1,18 +1,12 @@
 package review
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"auditproxy/collector/store"
@@ -25,167 +19,13 @@ import (
 )
 
 const (
-	deskAge     = time.Second     // a newer state of the directories is not read again
-	deskHangs   = 5 * time.Second // a reading that takes longer is reported
 	historyTime = 2 * time.Second // for the last calls of all sessions of a page
 
 	maxShown     = 50 // questions on a page
 	maxHistories = 5  // sessions on a page whose last calls are read
 	lastCalls    = 3  // of each of them
 	moreCalls    = 10 // on the page of one question
-
-	maxProblem = 600 // bytes of a problem with a directory
 )
-
-// A desk reads the directories in which calls wait for an approval. Their files
-// belong to strangers.
-type desk struct {
-	dirs []string
-	now  func() time.Time
-	log  *zap.Logger
-
-	last  atomic.Pointer[deskState] // nil: not read yet
-	began atomic.Int64              // when the last reading began, in Unix nanoseconds
-	mu    sync.Mutex                // held while the directories are read
-	told  map[string]string         // owned by mu: the problem of each directory that was logged
-}
-
-// A deskState is what the directories had at one time. It does not change.
-type deskState struct {
-	At       time.Time
-	Calls    []waiting // the oldest first
-	Problems []deskProblem
-	old      bool // it is to be read again at once
-}
-
-// A deskProblem says that more calls may wait in a directory.
-type deskProblem struct{ Dir, Text string }
-
-// A waiting is a question and the directory that it is in.
-type waiting struct {
-	Key      string // a hash: no text of a stranger gets into a link
-	Dir      string
-	Rejected int // answers that did not count
-	approval.Question
-}
-
-func newDesk(dirs []string, now func() time.Time, log *zap.Logger) *desk {
-	return &desk{dirs: dirs, now: now, log: log, told: map[string]string{}}
-}
-
-// state returns what waits, as of the last second. Directories may be on a file
-// system that hangs: then only one request does too.
-func (d *desk) state() *deskState {
-	st := d.last.Load()
-	now := d.now()
-	if st != nil && !st.old && now.Sub(st.At) >= 0 && now.Sub(st.At) < deskAge {
-		return st
-	}
-	if !d.mu.TryLock() {
-		return d.unread(st, now)
-	}
-	defer d.mu.Unlock()
-	d.began.Store(now.UnixNano())
-	st = d.read()
-	d.last.Store(st)
-	return st
-}
-
-// unread returns what can be said of the directories while they are read.
-func (d *desk) unread(st *deskState, now time.Time) *deskState {
-	if st != nil && now.Sub(time.Unix(0, d.began.Load())) < deskHangs {
-		return st
-	}
-	known := deskState{At: now}
-	if st != nil {
-		known = *st
-	}
-	known.Problems = append(slices.Clone(known.Problems), deskProblem{strings.Join(d.dirs, ", "), "reading takes long; what is shown is of " + stamp(known.At)})
-	if st == nil {
-		known.Problems[0].Text = "not read yet"
-	}
-	return &known
-}
-
-// forget has the directories read again at once.
-func (d *desk) forget() {
-	if st := d.last.Load(); st != nil {
-		old := *st
-		old.old = true
-		d.last.Store(&old)
-	}
-}
-
-func (d *desk) read() *deskState {
-	st := &deskState{At: d.now()}
-	for _, dir := range d.dirs {
-		list, err := waitingIn(dir)
-		st.Calls = append(st.Calls, list...)
-		problem := ""
-		if err != nil {
-			problem = err.Error()
-			problem = problem[:min(len(problem), maxProblem)]
-			st.Problems = append(st.Problems, deskProblem{dir, problem})
-		}
-		if problem != d.told[dir] {
-			d.told[dir] = problem
-			if err != nil {
-				d.log.Warn("approval directory not read", zap.String("directory", dir), zap.String("error", problem))
-			} else {
-				d.log.Info("approval directory read again", zap.String("directory", dir))
-			}
-		}
-	}
-	slices.SortStableFunc(st.Calls, func(a, b waiting) int { return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Key, b.Key)) })
-	return st
-}
-
-// openDir opens a directory each time: it may be made, or change hands, while
-// the page is served.
-func openDir(dir string) (*approval.Dir, error) {
-	return approval.Open(approval.Config{Dir: dir, People: true})
-}
-
-func waitingIn(dir string) (list []waiting, err error) {
-	d, err := openDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	questions, err := d.Waiting()
-	for _, q := range questions {
-		list = append(list, waiting{deskKey(dir, q.ID), dir, d.Rejections(&q), q})
-	}
-	return list, err
-}
-
-func deskKey(dir, id string) string {
-	sum := sha256.Sum256([]byte(dir + "\x00" + id))
-	return hex.EncodeToString(sum[:12])
-}
-
-// find returns the question with a key, nil if it does not wait.
-func (st *deskState) find(key string) *waiting {
-	i := slices.IndexFunc(st.Calls, func(w waiting) bool { return w.Key == key })
-	if i < 0 {
-		return nil
-	}
-	return &st.Calls[i]
-}
-
-// A waitingCount is in the head of every page.
-type waitingCount struct {
-	N      int
-	Unread bool // there may be more
-}
-
-// waitingCount returns nil where calls are not answered here.
-func (s *Server) waitingCount() *waitingCount {
-	if s.desk == nil {
-		return nil
-	}
-	st := s.desk.state()
-	return &waitingCount{len(st.Calls), len(st.Problems) > 0}
-}
 
 type waitingPage struct {
 	State *deskState
