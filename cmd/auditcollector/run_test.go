@@ -391,7 +391,7 @@ func TestDeadLetters(t *testing.T) {
 	w := h.writer(t)
 	w.call()
 	w.call(func(r *audit.Record) { r.SessionID = audit.NewID(time.Now()); r.Tool = "evil\x1b[31m" })
-	w.call(func(r *audit.Record) { r.TS = time.Now().Add(-50 * 24 * time.Hour) })
+	w.call(func(r *audit.Record) { r.TS = time.Now().Add(-50 * 24 * time.Hour) }, piped("/root/.ssh/authorized_keys"))
 	p := h.collect(t, "--batch-wait", "20ms", "--retention-events", "30d")
 	eventually(t, "the good record is there", h.counts(t, distinct, 1))
 	eventually(t, "the others are dead letters", h.counts(t, "SELECT count() FROM audit.dead_letters", 2))
@@ -432,6 +432,8 @@ func TestDeadLetters(t *testing.T) {
 	if rest := h.run(t, "dead-letters", "list"); strings.Count(rest.stdout, "\n") != 2 {
 		t.Errorf("after the replay:\n%s", rest.stdout)
 	}
+	// A wait among the dead letters hides nothing from the rules.
+	eventually(t, "the replayed record is evaluated", h.counts(t, "SELECT count() FROM audit.alerts WHERE rule = 'pipe-pane-sensitive'", 1))
 	w.stop()
 	p.end(syscall.SIGTERM)
 	// Without a collector the command runs an engine of its own.

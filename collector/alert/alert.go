@@ -10,10 +10,11 @@
 // queue or still being stored are after it. So a record that was committed
 // but not evaluated, because the queue was full or the process died, is after
 // the mark: a sweep reads it again from the store, here or in another
-// collector that finds an abandoned mark. A second evaluation gives the same
-// alerts, because an alert's identity is a function of rule and record.
+// collector that finds an abandoned mark. A program that stores records and
+// evaluates none leaves such a mark, see HandOver. A second evaluation gives the
+// same alerts, because an alert's identity is a function of rule and record.
 //
-// The files, from the top: run, sweep, engine, load, question, match,
+// The files, from the top: handover, run, sweep, engine, load, question, match,
 // condition, rule, path, arguments, alert.
 package alert
 

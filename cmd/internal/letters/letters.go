@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
 )
 
@@ -133,7 +135,7 @@ func (r *replay) insert(ctx context.Context, rows []ingest.Row, letters []ingest
 		return nil
 	}
 	now := time.Now()
-	err := r.store.InsertRows(ctx, rows, now)
+	err := alert.HandOver(ctx, r.store, audit.NewID(now), now, func() error { return r.store.InsertRows(ctx, rows, now) })
 	switch half := len(rows) / 2; {
 	case err == nil:
 		r.stored += len(rows)

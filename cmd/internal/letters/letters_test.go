@@ -1,0 +1,52 @@
+package letters_test
+
+import (
+	"testing"
+	"time"
+
+	"auditproxy/cmd/internal/letters"
+	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/store"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+)
+
+func TestMain(m *testing.M) {
+	chdbtest.IfEngine()
+	m.Run()
+}
+
+// TestReplayIsEvaluated: what a replay stores is after a mark that a collector
+// sweeps at once.
+func TestReplayIsEvaluated(t *testing.T) {
+	dir := chdbtest.Start(t)
+	s, err := store.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	keep := 400 * 24 * time.Hour
+	if _, err := s.Migrate(t.Context(), clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
+		t.Fatal(err)
+	}
+	row := ingesttest.Row(t, ingesttest.Call(1, "pipe_pane", time.Now()), ingest.Source{Topic: "t"})
+	letter := ingest.DeadLetter{Source: row.Source, Key: row.Record.SessionID, Raw: []byte(row.Raw), Reason: "ts", Seen: time.Now()}
+	if err := s.InsertDeadLetters(t.Context(), []ingest.DeadLetter{letter}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	stored, remain, err := letters.Replay(t.Context(), s, ingest.Decoder{Keep: keep}, store.LetterFilter{}, nil)
+	if stored != 1 || remain != 0 || err != nil {
+		t.Fatalf("Replay = %d, %d, %v", stored, remain, err)
+	}
+	marks, err := s.Marks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(marks) != 1 || marks[0].Kind != alert.MarkRun || !marks[0].Upto.Before(began) || began.Sub(marks[0].At) < 30*time.Minute {
+		t.Errorf("marks %+v, want one of a run that was abandoned long ago, before %s", marks, began)
+	}
+}
