@@ -161,14 +161,6 @@ func (a *Answers) startLine() {
 	}
 }
 
-// trim drops the bytes before an offset.
-func (w *window) trim(from int64) {
-	if n := min(from-w.off, int64(len(w.buf))); n > 0 {
-		w.buf = w.buf[:copy(w.buf, w.buf[n:])]
-		w.off = from
-	}
-}
-
 // save keeps the part of the line under way that scanning the rest needs.
 func (a *Answers) save() {
 	if a.inMessage && !a.large && a.size-a.cur.Off > a.limit {

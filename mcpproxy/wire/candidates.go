@@ -2,72 +2,6 @@ package wire
 
 import "hash/maphash"
 
-// maxCandidates limits the other readings reported for a message.
-const maxCandidates = 16
-
-// If there are more strings or arguments, the first ones are kept, and in the
-// last two places the newest exact one and the newest other one: most readers
-// use the last, some the last that is not null, some the last in any case.
-const (
-	newestExact = maxCandidates - 2
-	newestOther = maxCandidates - 1
-)
-
-// An occurrence is one string that a method or the name of a tool or prompt
-// has somewhere in a message.
-type occurrence struct {
-	lit value  // n is 0 where a place is empty
-	sum uint64 // hash of the decoded string; 0 until needed
-}
-
-// occurrences are different strings, in the order of the stream.
-type occurrences struct {
-	list [maxCandidates]occurrence
-	n    int
-}
-
-// An argumentSet is one value that arguments has somewhere in a message.
-type argumentSet struct {
-	from, n int64  // n is 0 while it is under way
-	sum     uint64 // hash of the value; 0 until needed
-	parts   []Part // oversize only
-}
-
-type argumentSets struct {
-	list [maxCandidates]argumentSet // from is 0 where a place is empty
-	n    int
-	busy int // 1 + index of the one under way, 0 for none
-}
-
-// latest holds the choices of readers that differ from most: 1 + indices of
-// methods, toolNames and sets, 0 for none.
-//
-// An exact one is under its exact name, in params of that name; a null does not
-// replace it. go-sdk uses those. Go's encoding/json accepts a name in any case
-// and uses the last one of all. So it does with params if they are decoded
-// twice into one struct; that struct then keeps the members that the second
-// params lack. mcp-go keeps the arguments of the first params in this way, but
-// not the name.
-type latest struct {
-	method, exactMethod      int
-	name, uri                lastName
-	set, paramsSet, exactSet int // as those of a lastName
-	cut                      bool
-}
-
-// lastName is the last of all params, of the last params in any case, and of
-// the last exact ones.
-type lastName struct{ any, params, exact int }
-
-// A candidate is a Candidate before its frame is ready.
-type candidate struct {
-	method, name value
-	differs      bool
-	arguments    value
-	parts        []Part
-	sums         [3]uint64
-}
-
 // addOccurrence adds a string, and returns 1 + its index.
 func (p *reading) addOccurrence(l *occurrences, lit value, exact bool) int {
 	if l.n == 0 {
@@ -108,7 +42,7 @@ func (p *reading) sum(v value) uint64 {
 	if v.n == 0 {
 		return 0
 	}
-	return maphash.Bytes(p.q.seed, p.text(v)) | 1
+	return maphash.Bytes(p.shared.seed, p.text(v)) | 1
 }
 
 func (p *reading) sumOf(o *occurrence) uint64 {
@@ -178,7 +112,7 @@ func (p *reading) setSum(i int) uint64 {
 		if string(b) == "null" {
 			return 0
 		}
-		s.sum = maphash.Bytes(p.q.seed, b) | 1
+		s.sum = maphash.Bytes(p.shared.seed, b) | 1
 	}
 	return s.sum
 }
@@ -186,7 +120,7 @@ func (p *reading) setSum(i int) uint64 {
 // findCandidates finds what other readings of the message would run: first the
 // choices of known readers, then all other combinations.
 func (p *reading) findCandidates() Anomaly {
-	t, q, l := &p.cur, p.q, &p.latest
+	t, q, l := &p.cur, p.shared, &p.latest
 	t.candidates = [2]int{len(q.candidates), len(q.candidates)}
 	if p.methods.n == 0 || p.methods.n == 1 && t.method.n > 0 &&
 		(p.toolNames.n == 0 || p.toolNames.n == 1 && t.name.n > 0) &&
@@ -275,7 +209,7 @@ func (p *reading) addCandidate(primary *candidate, method, name, set int) bool {
 	if set > 0 && p.sets.list[set-1].from == 0 || c.sums == primary.sums {
 		return true
 	}
-	list, from := &p.q.candidates, p.cur.candidates[0]
+	list, from := &p.shared.candidates, p.cur.candidates[0]
 	for i := range (*list)[from:] {
 		if (*list)[from+i].sums == c.sums {
 			return true

@@ -3,24 +3,10 @@ package wire
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"math"
 	"strconv"
 
 	"auditproxy/schemas/jsontext"
-)
-
-// An IDMatch is a way to compare an answer's id with a request's. Servers read
-// ids as exact numbers, as float64 or as int64 and echo the value they read
-// (go-sdk answers 1.5 with 1), so a proxy tries each in turn. They also differ
-// in how many U+FFFD they put for bytes that are not UTF-8.
-type IDMatch uint8
-
-// The comparisons, strictest first.
-const (
-	ExactID IDMatch = iota // by JSON value: decoded string, or digits and exponent
-	FloatID                // numbers by float64, strings with each run of U+FFFD as one
-	IntID                  // numbers as Go converts a float64 to int64
 )
 
 // AppendIDKey appends a key for the id with the JSON text raw: two ids match
@@ -56,10 +42,7 @@ func AppendIDKey(dst, raw []byte, m IDMatch, answer bool) []byte {
 	return k.appendKey(dst, m, answer)
 }
 
-const (
-	shortID  = 64 // of an id's JSON text
-	maxIDKey = 64
-)
+const shortID = 64 // of an id's JSON text
 
 // digestKey returns key, or its digest if it is long. No other key starts with
 // a zero byte.
@@ -133,25 +116,6 @@ func appendNumberKey(dst []byte, n jsontext.Number, raw []byte) []byte {
 	return strconv.AppendInt(append(dst, 'e'), exp, 10)
 }
 
-func appendFloatKey(dst, raw []byte, n jsontext.Number, m IDMatch, answer bool) []byte {
-	f, _ := strconv.ParseFloat(string(raw), 64) // ±Inf when out of range
-	if f == 0 {
-		f = 0 // -0 is 0
-	}
-	fits := f >= math.MinInt64 && f < -math.MinInt64
-	if !answer && integral(n) && (m == FloatID || fits) && survives(n, f) {
-		return dst
-	}
-	if m == FloatID {
-		return binary.BigEndian.AppendUint64(append(dst, 'f'), math.Float64bits(f))
-	}
-	i := int64(math.MinInt64) // the conversion's result on amd64
-	if fits {
-		i = int64(f)
-	}
-	return strconv.AppendInt(append(dst, 'i'), i, 10)
-}
-
 // appendReplacedKey appends the key of a string with U+FFFD in it, nothing if it
 // has none. For the start of a character go-sdk puts one for each byte, others
 // put a single one.
@@ -166,34 +130,6 @@ func appendReplacedKey(dst, raw []byte) []byte {
 		text = bytes.ReplaceAll(text, marks, mark)
 	}
 	return append(key[:len(dst)+1], text...)
-}
-
-// integral reports whether n has no fraction, in any form.
-func integral(n jsontext.Number) bool {
-	var buf [32]byte
-	d, exp := n.AppendDigits(buf[:0])
-	return len(d) == 0 || exp >= 0
-}
-
-// survives reports whether all servers that read n, which is integral, as f
-// write n again: f is exactly n, and so is the shortest number that is read as
-// f.
-func survives(n jsontext.Number, f float64) bool {
-	var a, b [32]byte
-	d, exp := n.AppendDigits(a[:0])
-	if int64(len(d))+exp <= 15 || len(d) == 0 {
-		return true
-	}
-	if math.IsInf(f, 0) {
-		return false
-	}
-	for _, precision := range [...]int{0, -1} {
-		m, _ := jsontext.ParseNumber(strconv.AppendFloat(nil, math.Abs(f), 'f', precision, 64))
-		if e, exp2 := m.AppendDigits(b[:0]); exp != exp2 || !bytes.Equal(d, e) {
-			return false
-		}
-	}
-	return true
 }
 
 // oddID reports whether an id is neither a string nor an integer that survives
@@ -245,7 +181,22 @@ func OddEchoes(raw []byte) [][]byte {
 	return echoes
 }
 
-// Member returns the value of the first level member with this name in the
-// JSON object obj, the last one if there are several, nil if there is none. It
-// reads the same superset of JSON as Requests.
-func Member(obj []byte, name string) []byte { return jsontext.Lenient(obj).Member(name) }
+// KeepID returns id, or the kept form of an id that is longer than limit: its
+// first bytes, for IDText, and its results of AppendIDKey and OddEchoes. A kept
+// form ends in a zero byte, as no JSON value does.
+func KeepID(id []byte, limit int) []byte {
+	if len(id) <= limit || isKept(id) {
+		return id
+	}
+	var k idKeys
+	k.write(id)
+	return k.keep(id[:limit])
+}
+
+// IDText returns the text of an id, or the kept part of it.
+func IDText(id []byte) []byte {
+	if isKept(id) {
+		id = id[:len(id)-keptTrailer]
+	}
+	return id
+}

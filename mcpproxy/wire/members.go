@@ -16,8 +16,8 @@ func (p *reading) member(l *level, table []string, lit []byte) {
 	}
 	name := lit[1 : len(lit)-1]
 	if p.str.Escaped {
-		p.q.scratch = jsontext.AppendUnquote(p.q.scratch[:0], lit)
-		name = p.q.scratch
+		p.shared.scratch = jsontext.AppendUnquote(p.shared.scratch[:0], lit)
+		name = p.shared.scratch
 	}
 	l.member, l.exact = matchName(table, name)
 	if l.exact {
@@ -31,7 +31,7 @@ func (p *reading) member(l *level, table []string, lit []byte) {
 	if l.member > 0 {
 		p.flags |= CaseVariantMember
 	}
-	if l.add(maphash.Bytes(p.q.seed, name)) {
+	if l.add(maphash.Bytes(p.shared.seed, name)) {
 		p.flags |= DuplicateMember
 	}
 }
@@ -159,73 +159,4 @@ func (p *reading) endMeta(l *level, off int64) {
 	if l.exact && p.over == nil && l.first != 'n' && oddID(p.w.slice(l.from, off)) {
 		p.flags |= OddID
 	}
-}
-
-// captured reports whether the value under way is kept of an oversize message.
-func (p *reading) captured(i int) bool {
-	switch l := &p.levels[i]; {
-	case l.member == 0 || i == 2:
-		return false
-	case i == 0:
-		return l.member == memberID || l.first == '"' && l.member <= memberMethod
-	default:
-		return (l.member == paramName || l.member == paramURI) && l.first != '{' && l.first != '['
-	}
-}
-
-// take returns the value that ends before off; of an oversize message a copy of
-// it.
-func (p *reading) take(l *level, off int64) value {
-	if p.over == nil {
-		return value{from: l.from, n: int32(off - l.from)}
-	}
-	o := p.over
-	switch {
-	case o.id != nil:
-		o.writeID(p.w, off)
-		return p.hold(o.id.keep(o.head))
-	case o.head != nil:
-		return p.hold(o.head)
-	case l.member == memberID && l == &p.levels[0]:
-		return p.hold(KeepID(p.w.slice(o.keep, off), keptValue))
-	}
-	return p.hold(p.w.slice(o.keep, min(off, o.keep+keptValue)))
-}
-
-// whole is take for values that are not kept of an oversize message.
-func (p *reading) whole(l *level, off int64) value {
-	if p.over != nil {
-		return value{}
-	}
-	return value{from: l.from, n: int32(off - l.from)}
-}
-
-// bytes returns the bytes of v, nil for none.
-func (p *reading) bytes(v value) []byte {
-	switch {
-	case v.n == 0:
-		return nil
-	case v.own > 0:
-		return p.over.owned[v.own-1]
-	default:
-		return p.w.slice(v.from, v.from+int64(v.n))
-	}
-}
-
-// text returns the decoded string v, good until the next call.
-func (p *reading) text(v value) []byte {
-	lit := p.bytes(v)
-	if bytes.IndexByte(lit, '\\') >= 0 || !utf8.Valid(lit) {
-		p.q.scratch = jsontext.AppendUnquote(p.q.scratch[:0], lit)
-		return p.q.scratch
-	}
-	return bytes.TrimSuffix(bytes.TrimPrefix(lit, []byte{'"'}), []byte{'"'})
-}
-
-func (p *reading) equals(v value, s string) bool {
-	lit := p.bytes(v)
-	if len(lit) == len(s)+2 {
-		return lit[0] == '"' && string(lit[1:len(lit)-1]) == s
-	}
-	return len(lit) > len(s) && lit[0] == '"' && len(lit) <= len(s)*len(`\u0000`)+2 && string(p.text(v)) == s
 }

@@ -2,99 +2,17 @@ package wire
 
 import (
 	"bytes"
-	"hash"
 	"slices"
 
 	"auditproxy/schemas/jsontext"
 )
-
-const (
-	keptName = 1 << 10 // of an argument's name is kept
-	maxOwned = 128     // copies, more than can be in use at a time
-)
-
-// A digest is made of a piece of a stream while it passes.
-type digest struct {
-	h       hash.Hash
-	from    int64    // the bytes before it have been written, or will be by hashing
-	hashing *hashing // nil before the first write
-}
-
-func newDigest(h func() hash.Hash, from int64) *digest {
-	return &digest{h: h(), from: from}
-}
-
-func (d *digest) write(w *window, to int64) {
-	if d.from < to {
-		d.hashing = w.hashing
-		d.hashing.write(d.h, w.slice(d.from, to))
-		d.from = to
-	}
-}
-
-func (d *digest) sum() []byte {
-	if d.hashing != nil {
-		d.hashing.wait()
-	}
-	return d.h.Sum(nil)
-}
-
-// oversize holds the kept parts of a message that is larger than the limit, in
-// memory of its own.
-type oversize struct {
-	owned [][]byte // the values, each a copy
-	keep  int64    // where the value under way starts that is to be copied, or -1
-	head  []byte   // the first keptValue bytes of it, once it is longer
-	id    *idKeys  // of it then, if it is an id; nil if it is none
-	idTo  int64    // the bytes before it have been written to id
-
-	parts  []Part  // of the arguments under way
-	digest *digest // of the argument under way, the last of parts; nil for none
-
-	sum    *digest // of the whole message, if nothing was known to run when it became oversize
-	broken bool    // the rest of the line cannot be read
-}
-
-// hold keeps a copy of b. When many were replaced by later ones, it lets those
-// go that nothing refers to any more.
-func (p *reading) hold(b []byte) value {
-	o := p.over
-	if len(o.owned) == maxOwned {
-		old := o.owned
-		o.owned = nil
-		for v := range p.kept {
-			if v.own > 0 {
-				o.owned = append(o.owned, old[v.own-1])
-				v.own = int32(len(o.owned))
-			}
-		}
-	}
-	o.owned = append(o.owned, bytes.Clone(b))
-	return value{n: int32(len(b)), own: int32(len(o.owned))}
-}
-
-// kept yields the values that are kept of an oversize message.
-func (p *reading) kept(yield func(*value) bool) {
-	for _, v := range [...]*value{&p.cur.id, &p.cur.variantID, &p.cur.method, &p.cur.name, &p.cur.uri} {
-		if !yield(v) {
-			return
-		}
-	}
-	for _, l := range [...]*occurrences{&p.methods, &p.toolNames, &p.uris} {
-		for i := range l.n {
-			if !yield(&l.list[i].lit) {
-				return
-			}
-		}
-	}
-}
 
 // beginOversize reports what is known of the message under way, at off, and
 // moves it out of the window.
 func (p *reading) beginOversize(off int64) {
 	p.over = &oversize{keep: -1}
 	if !p.hasMethod && p.methods.n == 0 && !p.cur.hasResult && !p.cur.hasError {
-		p.over.sum = newDigest(p.q.hash, p.cur.off)
+		p.over.sum = newDigest(p.shared.hash, p.cur.off)
 	}
 	for v := range p.kept {
 		if v.n > 0 {
@@ -136,7 +54,7 @@ func (p *reading) partsOf(args []byte) (parts []Part) {
 			break
 		}
 		name := append(append([]byte{'"'}, n.Inner[:min(len(n.Inner), keptName)]...), '"')
-		h := p.q.hash()
+		h := p.shared.hash()
 		h.Write(v)
 		parts = append(parts, Part{Name: name[:min(len(name), keptName)], Type: typeOf(v[0]), Bytes: int64(len(v)), Sum: h.Sum(nil)})
 	}
@@ -147,7 +65,7 @@ func (p *reading) movePart(a *argument) {
 	part := Part{Name: bytes.Clone(p.w.slice(a.name.from, a.name.from+min(int64(a.name.n), keptName)))}
 	if a.first != 0 {
 		part.Type = typeOf(a.first)
-		d := newDigest(p.q.hash, a.value.from)
+		d := newDigest(p.shared.hash, a.value.from)
 		if a.value.n > 0 {
 			d.write(p.w, a.value.from+int64(a.value.n))
 			part.Bytes, part.Sum = int64(a.value.n), d.sum()
@@ -178,7 +96,7 @@ func (p *reading) beginArgument(off int64, first byte) {
 	case p.argCount > maxNames:
 	case p.over != nil:
 		p.over.parts[len(p.over.parts)-1].Type = typeOf(first)
-		p.over.digest = newDigest(p.q.hash, off)
+		p.over.digest = newDigest(p.shared.hash, off)
 	default:
 		a := &p.args[p.argCount-1]
 		a.first, a.value.from = first, off
@@ -220,14 +138,6 @@ func (p *reading) trim(off int64) {
 	}
 }
 
-// writeID writes the part of the id under way before off.
-func (o *oversize) writeID(w *window, off int64) {
-	if o.idTo < off {
-		o.id.write(w.slice(o.idTo, off))
-		o.idTo = off
-	}
-}
-
 // tellOversize reports the message under way, all of it in memory of its own.
 func (p *reading) tellOversize(s State, off int64) {
 	t := &p.cur
@@ -255,7 +165,7 @@ func (p *reading) tellOversize(s State, off int64) {
 	if p.first == '[' {
 		m.Anomalies |= Batch
 	}
-	for _, c := range p.q.candidates[t.candidates[0]:t.candidates[1]] {
+	for _, c := range p.shared.candidates[t.candidates[0]:t.candidates[1]] {
 		m.Candidates = append(m.Candidates, Candidate{Method: p.bytes(c.method), Name: p.bytes(c.name), Differs: c.differs, Parts: c.parts})
 	}
 	if p.over.broken && m.Method != nil {
@@ -263,7 +173,7 @@ func (p *reading) tellOversize(s State, off int64) {
 		m.Candidates = append(m.Candidates, Candidate{Method: m.Method, Name: m.Name})
 		m.Method, m.Name = nil, nil
 	}
-	p.q.pending = append(p.q.pending, told{state: s, off: t.off, end: off, whole: m, anomalies: m.Anomalies})
+	p.shared.pending = append(p.shared.pending, told{state: s, off: t.off, end: off, whole: m, anomalies: m.Anomalies})
 }
 
 // typeOf names a value's JSON type by its first byte.

@@ -2,18 +2,18 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
-	"hash"
 	"hash/maphash"
+	"math"
 	"slices"
 )
 
 const (
 	minRead   = 64 << 10
-	maxRead   = 128 << 10 // the most that Space returns; also the window's first size
-	maxFrames = 4096      // of one Scan: lines can be shorter than their messages in memory
-	growth    = 4         // of the window, as large buffers are slow to be collected
-	idleReads = 32        // that need little of a large window, until it is released
+	maxRead   = 128 << 10   // the most that Space returns; also the window's first size
+	maxFrames = 4096        // of one Scan: lines can be shorter than their messages in memory
+	growth    = 4           // of the window, as large buffers are slow to be collected
+	aside     = 4 * maxRead // bytes of the window that are filled before its start is used again, while its end is hashed
+	idleReads = 32          // that need little of a large window, until it is released
 )
 
 // MaxBatch is how many messages of a batch wait for its end. A longer one may
@@ -46,52 +46,34 @@ const MaxBatch = 1024
 // inside a value, and messages at one offset are reported once. A line that
 // cannot be read is read again as Kotlin and Ruby do: see reread.
 type Requests struct {
-	hash  func() hash.Hash
-	seed  maphash.Seed
-	limit int64 // Limit, less in tests
-
 	// All of this is the caller's goroutine's.
+	shared
 	window window
 	pos    int64 // the bytes before it were scanned
 	inside bool  // the line under way starts inside a value
 	first  int64 // start of the bytes that became ready in the last Scan
 	passed int64 // end of it
-	done   int64 // end of the last value that completed
 	chunks int   // of levels that the readings may still allocate
 	idle   int   // calls of Space in a row with a window too large
 	more   bool  // the last Scan left lines
 
-	readings  [3]reading
-	line      *reading // restarts at LF
-	cr        *reading // and at CR
-	stream    *reading // continues over lines
-	forked    bool     // pending may have messages that two of them reported
-	lineFrom  int64    // where the line under way starts
-	broken    bool     // line could not read it
-	early     []int64  // offsets of its messages that frames before its end have
-	hashing   hashing
-	rereader  *Requests
-	rereads   bool    // this is a rereader
-	lineFlags Anomaly // of the frame, beyond those of its messages
+	readings [3]reading
+	forked   bool    // pending may have messages that two of them reported
+	early    []int64 // offsets of line's messages that frames before its end have
+	hashing  hashing
+	rereader *Requests
+	rereads  bool // this is a rereader
 
-	pending    []told      // reported with the next frame that reaches its end
-	candidates []candidate // of pending
-	scratch    []byte
-
-	// The results of the last Scan.
-	frames        []Frame
-	messages      []Message
-	outCandidates []Candidate
-	spans         [][2]int // of messages, for each frame
+	results // of the last Scan
 }
 
 // NewRequests returns a Requests at the start of a stream.
 func NewRequests(c Config) *Requests {
-	q := &Requests{hash: c.Hash, seed: maphash.MakeSeed(), limit: Limit, chunks: maxChunks}
+	q := &Requests{shared: shared{hash: c.Hash, seed: maphash.MakeSeed(), limit: Limit}, chunks: maxChunks}
 	q.window.hashing = &q.hashing
 	for i := range q.readings {
 		p := &q.readings[i]
-		p.q, p.v, p.w, p.maxDepth = q, p, &q.window, MaxDepth
+		p.shared, p.v, p.w, p.maxDepth = &q.shared, p, &q.window, MaxDepth
 		p.outer.left = &q.chunks
 		p.reset()
 	}
@@ -137,15 +119,6 @@ func (q *Requests) Space() []byte {
 	n := len(w.buf)
 	return w.buf[n:min(n+maxRead, cap(w.buf))]
 }
-
-// move moves the window's bytes from an offset on to the start of buf.
-func (w *window) move(buf []byte, from int64) {
-	w.hashing.wait()
-	w.buf = append(buf, w.buf[from-w.off:]...)
-	w.off = from
-}
-
-func (w *window) end() int64 { return w.off + int64(len(w.buf)) }
 
 // keep is the first offset that a reading or a pending message needs.
 func (q *Requests) keep() int64 {
@@ -208,8 +181,7 @@ func (q *Requests) Ready() []byte { return q.window.slice(q.first, q.passed) }
 
 func (q *Requests) clear() {
 	q.first, q.more = q.passed, false
-	q.frames, q.messages, q.spans = q.frames[:0], q.messages[:0], q.spans[:0]
-	q.outCandidates = q.outCandidates[:0]
+	q.results.clear()
 	if len(q.pending) == 0 {
 		q.candidates = q.candidates[:0]
 	}
@@ -380,7 +352,8 @@ func (q *Requests) streaming() bool {
 // frame makes a frame of the bytes held before an offset.
 func (q *Requests) frame(to int64, complete bool) {
 	if q.forked {
-		q.merge()
+		q.pending = merge(q.pending)
+		q.forked = q.cr != q.line || q.stream != q.line
 	}
 	f := Frame{Bytes: q.window.slice(q.passed, to), Complete: complete, Inside: q.inside, Anomalies: q.lineFlags}
 	from := len(q.messages)
@@ -391,8 +364,7 @@ func (q *Requests) frame(to int64, complete bool) {
 			rest = append(rest, *t)
 			continue
 		}
-		q.messages = append(q.messages, Message{})
-		q.message(&q.messages[len(q.messages)-1], t)
+		q.add(t, &q.window, q.candidates)
 		f.Anomalies |= t.anomalies
 		if !complete && to-q.lineFrom <= q.limit {
 			q.early = append(q.early, t.off)
@@ -407,63 +379,99 @@ func (q *Requests) frame(to int64, complete bool) {
 	q.passed, q.lineFlags = to, 0
 }
 
-// merge leaves one of each message that two readings reported.
-func (q *Requests) merge() {
-	slices.SortStableFunc(q.pending, func(a, b told) int {
-		return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.off, b.off))
-	})
-	n := 0
-	for _, t := range q.pending {
-		if n > 0 && q.pending[n-1].off == t.off && q.pending[n-1].end == t.end && q.pending[n-1].state == t.state {
-			q.pending[n-1].anomalies |= t.anomalies
+// reread reads the line from..to once more, for the servers that read what the
+// scanner cannot. The messages that they execute become messages of their own,
+// in strict JSON except for Raw, and are no longer opaque:
+//
+//   - The Kotlin SDK needs no quotes around names and strings. It retries a
+//     broken line at its first brace.
+//   - Ruby's JSON skips comments.
+//
+// Both need the whole line, so nothing is executed before its end. Lines beyond
+// the limit, which are not kept, remain opaque: Kotlin ends at 16 MiB, Ruby at 4.
+func (q *Requests) reread(from, to int64) {
+	if q.rereads || from < q.window.off || to-from > q.limit {
+		return
+	}
+	line := q.window.slice(from, to)
+	if !bytes.Contains(line, []byte("method")) && !bytes.Contains(line, []byte(`\u`)) {
+		return // no request
+	}
+	if b, brace := addQuotes(line); b != nil {
+		off := from + int64(brace)
+		end := from + int64(len(trimSpace(line)))
+		list := q.again(b, off)
+		if len(list) == 1 && list[0].Off == off && list[0].End == off+int64(len(b)) {
+			list[0].End = end
+			q.tellAgain(from, list)
+			return
+		}
+	}
+	if b := removeComments(line); b != nil {
+		q.tellAgain(from, q.again(b, from))
+	}
+}
+
+// again returns the messages in b, which is at off; none if b is not JSON.
+func (q *Requests) again(b []byte, off int64) (list []*Message) {
+	if q.rereader == nil {
+		q.rereader = NewRequests(Config{Hash: q.hash})
+		q.rereader.limit = math.MaxInt64 / 2
+		q.rereader.rereads = true
+		for i := range q.rereader.readings {
+			q.rereader.readings[i].maxDepth = q.line.maxDepth
+		}
+	}
+	r := q.rereader
+	r.window.buf, r.window.off = b, off
+	r.pos, r.first, r.passed, r.done, r.lineFrom = off, off, off, off, off
+	for _, f := range r.End() {
+		for _, m := range f.Messages {
+			if m.State == Opaque && m.Anomalies&NotJSON != 0 {
+				return nil
+			}
+			if m.State != Opaque {
+				m.Candidates = slices.Clone(m.Candidates)
+				list = append(list, &m)
+			}
+		}
+	}
+	return list
+}
+
+// tellAgain adds messages of the line that are not reported yet. Opaque bytes
+// with such a message at one of their ends lose it.
+func (q *Requests) tellAgain(from int64, list []*Message) {
+	for _, m := range list {
+		if slices.Contains(q.early, m.Off) ||
+			slices.ContainsFunc(q.pending, func(t told) bool { return t.state != Opaque && t.off == m.Off }) {
 			continue
 		}
-		q.pending[n] = t
-		n++
+		q.pending = slices.DeleteFunc(q.pending, func(t told) bool { return t.state == Opaque && t.sum == nil && t.off >= from && q.without(m, &t) })
+		for i := range q.pending {
+			if t := &q.pending[i]; t.state == Opaque && t.sum == nil && t.off >= from {
+				q.without(m, t)
+			}
+		}
+		m.Raw = q.window.slice(m.Off, m.End)
+		q.pending = append(q.pending, told{off: m.Off, end: m.End, whole: m, anomalies: m.Anomalies | NotJSON})
+		q.forked = true // so that frame sorts them
 	}
-	q.pending = q.pending[:n]
-	q.forked = q.cr != q.line || q.stream != q.line
 }
 
-// message makes m of t.
-func (q *Requests) message(m *Message, t *told) {
-	if t.whole != nil {
-		*m = *t.whole
-		m.Anomalies = t.anomalies
-		return
+// without removes m from either end of opaque bytes, and reports whether none
+// are left.
+func (q *Requests) without(m *Message, t *told) bool {
+	blank := func(from, to int64) bool {
+		return from >= to || len(bytes.Trim(q.window.slice(from, to), " \t\r,[]")) == 0
 	}
-	m.State, m.Off, m.End, m.Anomalies, m.Sum, m.Open = t.state, t.off, t.end, t.anomalies, t.sum, t.open
-	if t.sum != nil {
-		return
+	switch {
+	case m.End <= t.off || m.Off >= t.end:
+		return false
+	case blank(t.off, m.Off):
+		t.off, t.open = min(m.End, t.end), false
+	case blank(m.End, t.end):
+		t.end = m.Off
 	}
-	m.Raw = q.window.slice(t.off, t.end)
-	m.ID, m.VariantID = q.bytes(t.id), q.bytes(t.variantID)
-	m.Method, m.Params = q.bytes(t.method), q.bytes(t.params)
-	m.Name, m.URI = q.bytes(t.name), q.bytes(t.uri)
-	m.Arguments, m.Meta = q.bytes(t.arguments), q.bytes(t.meta)
-	m.ArgumentsBytes = int64(t.arguments.n)
-	m.HasResult, m.HasError = t.hasResult, t.hasError
-	if t.candidates[0] == t.candidates[1] {
-		return
-	}
-	from := len(q.outCandidates)
-	for _, c := range q.candidates[t.candidates[0]:t.candidates[1]] {
-		q.outCandidates = append(q.outCandidates, Candidate{
-			Method: q.bytes(c.method), Name: q.bytes(c.name), Differs: c.differs, Arguments: q.bytes(c.arguments)})
-	}
-	m.Candidates = q.outCandidates[from:len(q.outCandidates):len(q.outCandidates)]
-}
-
-func (q *Requests) bytes(v value) []byte {
-	if v.n == 0 {
-		return nil
-	}
-	return q.window.slice(v.from, v.from+int64(v.n))
-}
-
-func (q *Requests) finish() []Frame {
-	for i, s := range q.spans {
-		q.frames[i].Messages = q.messages[s[0]:s[1]:s[1]]
-	}
-	return q.frames
+	return blank(t.off, t.end)
 }

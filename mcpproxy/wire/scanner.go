@@ -6,18 +6,6 @@ import (
 	"auditproxy/schemas/jsontext"
 )
 
-// A window is a piece of a stream: buf[0] is at offset off.
-type window struct {
-	buf     []byte
-	off     int64
-	hashing *hashing // reads pieces of buf; nil where nothing is oversize
-}
-
-// slice returns the bytes of the stream between two offsets in the window.
-func (w *window) slice(from, to int64) []byte {
-	return w.buf[from-w.off : to-w.off : to-w.off]
-}
-
 // A role is a container's meaning to the visitor. Values directly in a
 // container without a role are not visited.
 type role uint8

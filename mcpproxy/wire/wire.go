@@ -17,9 +17,17 @@
 //
 // Answers reads the server's stream in bounded memory. AppendIDKey compares ids
 // as servers echo them: exactly, as float64, or as int64.
+//
+// The files, from the top: requests, results, dialects, lines, visitor, members,
+// oversize, candidates, values, arguments, answers, reading, scanner, window,
+// levels, id, idkeys, digits, wire, anomaly.
 package wire
 
-import "hash"
+import (
+	"hash"
+
+	"auditproxy/schemas/jsontext"
+)
 
 // Limit is how many bytes of one value Requests keeps before the value is
 // oversize.
@@ -119,3 +127,21 @@ type Frame struct {
 	Messages  []Message // those that end in this frame, Begun ones, and Opaque
 	Anomalies Anomaly   // of the frame and of all its messages
 }
+
+// An IDMatch is a way to compare an answer's id with a request's. Servers read
+// ids as exact numbers, as float64 or as int64 and echo the value they read
+// (go-sdk answers 1.5 with 1), so a proxy tries each in turn. They also differ
+// in how many U+FFFD they put for bytes that are not UTF-8.
+type IDMatch uint8
+
+// The comparisons, strictest first.
+const (
+	ExactID IDMatch = iota // by JSON value: decoded string, or digits and exponent
+	FloatID                // numbers by float64, strings with each run of U+FFFD as one
+	IntID                  // numbers as Go converts a float64 to int64
+)
+
+// Member returns the value of the first level member with this name in the
+// JSON object obj, the last one if there are several, nil if there is none. It
+// reads the same superset of JSON as Requests.
+func Member(obj []byte, name string) []byte { return jsontext.Lenient(obj).Member(name) }
