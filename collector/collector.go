@@ -17,7 +17,7 @@
 // wait in Kafka or in the spool.
 //
 // The files, from the top: collector, kafka, deadtopic, spool, topics,
-// partition, pipeline, write, config, connect, decoded, dial, metrics.
+// partition, fetch, pipeline, write, config, connect, decoded, dial, metrics.
 package collector
 
 import (

@@ -170,7 +170,7 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	chunks := make(chan chunk[partitionOffset])
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
-			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, fetchBytes: fetchBytes, turn: &turn}
+			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, passed: a.Offset, fetchBytes: fetchBytes, turn: &turn}
 			wg.Go(func() { r.run(ctx, chunks) })
 		}
 	}

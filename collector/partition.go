@@ -14,15 +14,9 @@ import (
 	"auditproxy/internal/wait"
 
 	"github.com/segmentio/kafka-go"
+	fetchAPI "github.com/segmentio/kafka-go/protocol/fetch"
 	"go.uber.org/zap"
 )
-
-// A partitionOffset is the position of a partition: the next offset.
-type partitionOffset struct {
-	topic     string
-	partition int
-	next      int64
-}
 
 // A partition is read by one goroutine, which owns it.
 type partition struct {
@@ -30,6 +24,7 @@ type partition struct {
 	client *kafka.Client
 	partitionOffset
 	fetchBytes int64
+	passed     int64  // next of the last chunk that the pipeline has
 	rows       int    // of the last chunk
 	key, value []byte // of the current message
 
@@ -64,39 +59,36 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 	}
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	c, err := p.decode(resp)
+	c, err := p.decode(ctx, resp)
 	p.pass(ctx, c, out)
 	return err
 }
 
-// pass gives c to the pipeline.
+// pass gives c to the pipeline. A chunk without records moves the committed
+// offset past markers and aborted records: retention may remove these before
+// the next start, and what was not committed would look like a loss.
 func (p *partition) pass(ctx context.Context, c chunk[partitionOffset], out chan<- chunk[partitionOffset]) {
-	if c.len() == 0 {
+	if c.len() == 0 && p.next == p.passed {
 		return
 	}
 	c.mark = p.partitionOffset
 	select {
 	case out <- c:
+		p.passed = p.next
 	case <-ctx.Done():
 	}
 }
 
 // fetch requests the next records.
-func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
+func (p *partition) fetch(ctx context.Context) (*fetchAPI.ResponsePartition, error) {
 	if p.next < 0 { // nothing committed yet: start at the first offset
 		first, _, err := p.bounds(ctx)
 		if err != nil {
 			return nil, err
 		}
-		p.next = first
+		p.next, p.passed = first, first
 	}
-	resp, err := p.client.Fetch(ctx, &kafka.FetchRequest{
-		Topic: p.topic, Partition: p.partition, Offset: p.next,
-		MinBytes: 1, MaxBytes: p.fetchBytes, MaxWait: fetchWait,
-	})
-	if err == nil {
-		err = resp.Error
-	}
+	resp, err := fetchFrom(ctx, p.client, p.partitionOffset, p.fetchBytes)
 	if err == nil {
 		p.health.tell(nil)
 	}
@@ -104,36 +96,100 @@ func (p *partition) fetch(ctx context.Context) (*kafka.FetchResponse, error) {
 }
 
 // decode decodes the fetched records. The chunk is valid even with an error.
-func (p *partition) decode(resp *kafka.FetchResponse) (c chunk[partitionOffset], err error) {
+func (p *partition) decode(ctx context.Context, resp *fetchAPI.ResponsePartition) (c chunk[partitionOffset], err error) {
 	from := p.next
 	c.rows = make([]ingest.Row, 0, p.rows)
-	for {
-		rec, err := resp.Records.ReadRecord()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = p.take(&c, rec)
-		}
-		if err != nil {
-			// The last batch of an answer may be cut; earlier ones are whole.
-			if p.next == from {
-				p.fetchBytes = min(2*p.fetchBytes, fetchMaxBytes)
-				return c, fmt.Errorf("reading a record: %w", err)
-			}
+	batches := batchesOf(resp)
+	for _, b := range batches {
+		if err = p.takeBatch(&c, b); err != nil {
 			break
 		}
 	}
+	switch {
+	case p.next > from:
+		err = nil // what comes after it is fetched again
+	case err != nil:
+		p.fetchBytes = min(2*p.fetchBytes, fetchMaxBytes)
+		err = fmt.Errorf("reading a record: %w", err)
+	case len(batches) > 0:
+		err = p.passOver(ctx, &c, batches[len(batches)-1], resp.LastStableOffset)
+	case resp.LastStableOffset > from:
+		// The first batch of an answer is whole, however long it is.
+		err = fmt.Errorf("the broker sends nothing from offset %d on, and has records up to %d", from, resp.LastStableOffset)
+	}
 	p.rows = len(c.rows)
 	p.metrics.lag.WithLabelValues(p.topic, strconv.Itoa(p.partition)).Set(float64(max(resp.HighWatermark-p.next, 0)))
-	return c, nil
+	return c, err
+}
+
+// takeBatch decodes a batch into c. Offsets before it that were not in another
+// batch are a gap: the log has none for them, because compaction removed them.
+func (p *partition) takeBatch(c *chunk[partitionOffset], b logBatch) error {
+	if b.base > p.next {
+		p.gap(c, b.base-1, "skipped")
+		p.next = b.base
+	}
+	for {
+		rec, err := b.records.ReadRecord()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case b.hidden:
+			p.next = max(p.next, rec.Offset+1)
+			err = closeRecord(rec)
+		default:
+			err = p.take(c, rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// passOver moves past a batch without a record to read, which compaction may
+// leave at the end of the log.
+func (p *partition) passOver(ctx context.Context, c *chunk[partitionOffset], b logBatch, stable int64) error {
+	end, err := p.endOf(ctx, b, stable)
+	if err != nil {
+		return err
+	}
+	if !b.hidden {
+		p.gap(c, end-1, "skipped")
+	}
+	p.next = end
+	return nil
+}
+
+// endOf returns the offset after a batch that covers p.next, by bisection: the
+// broker sends the batch for each offset that it covers. Its last offset is in
+// it, but kafka-go drops that.
+func (p *partition) endOf(ctx context.Context, b logBatch, stable int64) (int64, error) {
+	in, after := p.next, stable
+	if in >= after {
+		return 0, fmt.Errorf("the batch at offset %d has no record from %d on, and ends beyond the last stable offset", b.base, p.next)
+	}
+	for after-in > 1 {
+		middle := in + (after-in)/2
+		resp, err := fetchFrom(ctx, p.client, partitionOffset{p.topic, p.partition, middle}, 1)
+		if err != nil {
+			return 0, err
+		}
+		if found := batchesOf(resp); len(found) > 0 && found[0].base == b.base {
+			in = middle
+		} else {
+			after = middle
+		}
+	}
+	return after, nil
 }
 
 // take decodes one record into c. A compressed batch is sent whole, so
 // records before the requested offset were read before.
 func (p *partition) take(c *chunk[partitionOffset], rec *kafka.Record) error {
 	if rec.Offset < p.next {
-		return errors.Join(closeBytes(rec.Key), closeBytes(rec.Value))
+		return closeRecord(rec)
 	}
 	var errKey, errValue error
 	p.key, errKey = readAll(p.key[:0], rec.Key)
@@ -163,11 +219,15 @@ func readAll(dst []byte, b kafka.Bytes) ([]byte, error) {
 	return dst, errors.Join(err, b.Close())
 }
 
-func closeBytes(b kafka.Bytes) error {
-	if b == nil {
-		return nil
+// closeRecord gives a record's memory back to the client.
+func closeRecord(rec *kafka.Record) error {
+	var errs []error
+	for _, b := range []kafka.Bytes{rec.Key, rec.Value} {
+		if b != nil {
+			errs = append(errs, b.Close())
+		}
 	}
-	return b.Close()
+	return errors.Join(errs...)
 }
 
 // gap records that the offsets from p.next to last were never received.

@@ -1,0 +1,306 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/kafka/kafkatest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+	fetchAPI "github.com/segmentio/kafka-go/protocol/fetch"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// A producer is a client with idempotence, or with transactions.
+type producer struct {
+	t     *testing.T
+	topic string
+	*kgo.Client
+}
+
+func newProducer(t *testing.T, topic, transactionalID string) producer {
+	t.Helper()
+	options := []kgo.Opt{
+		kgo.SeedBrokers(cluster.Broker(t).Addr), kgo.DefaultProduceTopic(topic),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
+	}
+	if transactionalID != "" {
+		options = append(options, kgo.TransactionalID(transactionalID))
+	}
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return producer{t, topic, client}
+}
+
+func (p producer) begin() {
+	p.t.Helper()
+	if err := p.BeginTransaction(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p producer) end(commit kgo.TransactionEndTry) {
+	p.t.Helper()
+	if err := p.EndTransaction(p.t.Context(), commit); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// send writes records as one batch, or as several if they are large.
+func (p producer) send(records ...*kgo.Record) {
+	p.t.Helper()
+	if err := p.ProduceSync(p.t.Context(), records...).FirstErr(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// calls are records with these numbers.
+func calls(numbers ...int) []*kgo.Record {
+	list := make([]*kgo.Record, len(numbers))
+	for i, no := range numbers {
+		list[i] = &kgo.Record{Key: []byte(testSession), Value: line(no)}
+	}
+	return list
+}
+
+// bulky are n records of some 60 KB.
+func bulky(n int) []*kgo.Record {
+	list := make([]*kgo.Record, n)
+	for i := range list {
+		value := line(1, func(r *audit.Record) { r.Args = audit.JSON(`{"text":"` + strings.Repeat("x", 60_000) + `"}`) })
+		list[i] = &kgo.Record{Key: []byte(testSession), Value: value}
+	}
+	return list
+}
+
+// A countingTransport counts the fetches.
+type countingTransport struct {
+	kafka.Transport
+	fetches atomic.Int64
+}
+
+func (c *countingTransport) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Request) (kafka.Response, error) {
+	if _, ok := req.(*fetchAPI.Request); ok {
+		c.fetches.Add(1)
+	}
+	return c.Transport.RoundTrip(ctx, addr, req)
+}
+
+// A reading is what a partition was read to.
+type reading struct {
+	Numbers []int // of the calls
+	Gaps    []string
+	Next    int64
+}
+
+// A partitionReader reads partition 0 of a topic, fetch by fetch.
+type partitionReader struct {
+	*partition
+	transport *countingTransport
+	out       chan chunk[partitionOffset]
+	reading
+	committed int64 // the last mark that the pipeline got
+}
+
+func newPartitionReader(t *testing.T, topic string, from int64) *partitionReader {
+	t.Helper()
+	transport := &countingTransport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	p := newTestPartition(newTestCollector(t, newFakeStore()), topic, from)
+	p.client = &kafka.Client{Addr: kafka.TCP(cluster.Broker(t).Addr), Timeout: time.Minute, Transport: transport}
+	return &partitionReader{partition: p, transport: transport, out: make(chan chunk[partitionOffset], 1)}
+}
+
+// fetch reads once.
+func (r *partitionReader) fetchOnce(t *testing.T) {
+	t.Helper()
+	if err := r.read(t.Context(), r.out); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case c := <-r.out:
+		for i := range c.rows {
+			r.Numbers = append(r.Numbers, int(c.rows[i].Record.CallNo))
+		}
+		for _, g := range c.gaps {
+			r.Gaps = append(r.Gaps, fmt.Sprintf("%d-%d %s", g.From, g.To, g.Reason))
+		}
+		r.committed = c.mark.next
+	default:
+	}
+	r.Next = r.next
+}
+
+// upTo reads until the next offset is end, with a limited number of fetches.
+func (r *partitionReader) upTo(t *testing.T, end, fetches int64) {
+	t.Helper()
+	for r.next != end {
+		r.fetchOnce(t)
+		if n := r.transport.fetches.Load(); n > fetches {
+			t.Fatalf("%d fetches, and read up to offset %d only, want %d", n, r.next, end)
+		}
+	}
+}
+
+func (r *partitionReader) want(t *testing.T, want reading) {
+	t.Helper()
+	if diff := cmp.Diff(want, r.reading); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	if r.committed != want.Next {
+		t.Errorf("offset %d would be committed, want %d: after retention the difference would look like a loss", r.committed, want.Next)
+	}
+}
+
+// TestTransactions: only records of committed transactions are stored, markers
+// are not gaps, and all offsets are committed.
+func TestTransactions(t *testing.T) {
+	topic, store := newTopic(t, 1), newFakeStore()
+	plain, a, b := newProducer(t, topic, ""), newProducer(t, topic, topic+"-a"), newProducer(t, topic, topic+"-b")
+	plain.send(calls(1)...)
+	a.begin()
+	b.begin()
+	a.send(calls(2, 3)...) // stays
+	b.send(calls(901)...)
+	a.send(calls(4)...)
+	plain.send(calls(5)...)
+	b.send(calls(902, 903)...)
+	b.end(kgo.TryAbort)
+	a.end(kgo.TryCommit)
+	b.begin()
+	b.send(calls(6)...) // the producer whose last one was aborted
+	b.end(kgo.TryCommit)
+	a.begin()
+	a.send(bulky(20)...) // several fetches
+	plain.send(calls(7)...)
+	a.end(kgo.TryAbort)
+
+	const end = 34
+	awaitStable(t, topic, end)
+	r := newPartitionReader(t, topic, 0)
+	r.upTo(t, end, 20)
+	r.want(t, reading{Numbers: []int{1, 2, 3, 4, 5, 6, 7}, Next: end})
+	// From the middle of each transaction, also from the markers.
+	for from := range int64(end) {
+		r := newPartitionReader(t, topic, from)
+		r.upTo(t, end, 20)
+		if i := slices.IndexFunc(r.Numbers, func(no int) bool { return no > 7 }); i >= 0 || len(r.Gaps) > 0 || r.committed != end {
+			t.Errorf("from offset %d: calls %v, gaps %v, committed %d", from, r.Numbers, r.Gaps, r.committed)
+		}
+	}
+
+	m := join(t, store, topic, topic)
+	eventually(t, "what was committed is stored", store.has(7, 0))
+	eventually(t, "the last marker is committed", func() bool { return committedOffset(t, m, topic) == end })
+	m.leave(t)
+	if n, l := store.stored(); n != 7 || l != 0 || len(store.gaps) > 0 {
+		t.Errorf("%d records, %d dead letters, gaps %v, want 7 records", n, l, store.gaps)
+	}
+}
+
+// TestTrailingMarker: a marker at the end of the log is passed with the fetch
+// that shows it, so that the next one waits for records.
+func TestTrailingMarker(t *testing.T) {
+	topic := newTopic(t, 1)
+	a := newProducer(t, topic, topic)
+	for i := range 3 {
+		a.begin()
+		a.send(calls(i + 1)...)
+		a.end(kgo.TransactionEndTry(i != 2))
+	}
+	awaitStable(t, topic, 6)
+	r := newPartitionReader(t, topic, 0)
+	r.upTo(t, 6, 1)
+	r.want(t, reading{Numbers: []int{1, 2}, Next: 6})
+}
+
+// TestOpenTransaction: what follows the start of an open transaction waits until
+// it has ended, and keeps its order.
+func TestOpenTransaction(t *testing.T) {
+	topic := newTopic(t, 1)
+	plain, a := newProducer(t, topic, ""), newProducer(t, topic, topic)
+	plain.send(calls(1)...)
+	a.begin()
+	a.send(calls(2)...)
+	plain.send(calls(3)...)
+	r := newPartitionReader(t, topic, 0)
+	r.fetchOnce(t)
+	r.fetchOnce(t) // waits, and gets nothing
+	r.want(t, reading{Numbers: []int{1}, Next: 1})
+	a.end(kgo.TryCommit)
+	awaitStable(t, topic, 4)
+	r.upTo(t, 4, 4)
+	r.want(t, reading{Numbers: []int{1, 2, 3}, Next: 4})
+}
+
+// TestCompacted: what compaction removed before it was read is a gap: a record
+// is lost. A batch that it emptied is passed, also at the end of a segment.
+func TestCompacted(t *testing.T) {
+	topic := cluster.NewTopic(t, kafkatest.Topic{Config: map[string]string{
+		"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.0001", "min.compaction.lag.ms": "0",
+	}})
+	keyed := func(records []*kgo.Record, prefix string) []*kgo.Record {
+		for i, r := range records {
+			r.Key = fmt.Appendf(nil, "%s %d", prefix, i)
+		}
+		return records
+	}
+	emptied := keyed(calls(1, 2, 3, 4, 5), "same")
+	a, b := newProducer(t, topic, ""), newProducer(t, topic, "")
+	b.send(keyed(bulky(13), "one")...) // offsets 0 to 12, fill the first segment
+	a.send(emptied...)                 // 13 to 17: the last of its producer, so that its batch stays
+	b.send(keyed(bulky(13), "two")...) // 18 to 30
+	b.send(keyed(calls(1, 2, 3, 4, 5), "same")...)
+	b.send(keyed(bulky(13), "three")...) // the active segment is not compacted
+	const end = 13 + 5 + 13 + 5 + 13
+	eventually(t, "the topic is compacted", func() bool {
+		r := newPartitionReader(t, topic, 13)
+		r.fetchOnce(t)
+		return len(r.Gaps) > 0
+	})
+	r := newPartitionReader(t, topic, 13)
+	r.upTo(t, end, 40)
+	if diff := cmp.Diff([]string{"13-17 skipped"}, r.Gaps); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+}
+
+// awaitStable waits until partition 0 can be read up to an offset: brokers write
+// markers after they have answered.
+func awaitStable(t *testing.T, topic string, end int64) {
+	t.Helper()
+	r := newPartitionReader(t, topic, 0)
+	eventually(t, "the markers are written", func() bool {
+		resp, err := fetchFrom(t.Context(), r.client, r.partitionOffset, 1)
+		return err == nil && resp.LastStableOffset == end
+	})
+}
+
+// committedOffset returns the offset that a member's group has committed for
+// partition 0 of the topic.
+func committedOffset(t *testing.T, m *member, topic string) int64 {
+	t.Helper()
+	r := newPartitionReader(t, topic, 0)
+	resp, err := r.client.OffsetFetch(t.Context(), &kafka.OffsetFetchRequest{GroupID: m.config.Kafka.Group, Topics: map[string][]int{topic: {0}}})
+	if err != nil || len(resp.Topics[topic]) != 1 {
+		return -1
+	}
+	return resp.Topics[topic][0].CommittedOffset
+}
+
+// newTestPartition returns partition 0 of a topic, for one reader.
+func newTestPartition(c *Collector, topic string, from int64) *partition {
+	return &partition{source: c.source(), partitionOffset: partitionOffset{topic, 0, from}, passed: from, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
+}
