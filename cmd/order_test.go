@@ -15,7 +15,7 @@ import (
 
 // filesOf is how the documentation of a package lists its files, so that a
 // reader can go down through them.
-var filesOf = regexp.MustCompile(`The files, from the top: ([a-z_, \n]+)\.`)
+var filesOf = regexp.MustCompile(`The files, from the top: ([a-z0-9_, \n]+)\.`)
 
 // TestFilesGoDown checks the packages whose documentation lists their files: each
 // file uses only itself and those after it.

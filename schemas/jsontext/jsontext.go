@@ -7,6 +7,9 @@
 //
 // Nothing is decoded that the caller does not ask for: a value is the piece of
 // text that it was read from.
+//
+// The files, from the top: strict, number, lenient, string, quote, scan,
+// plain_amd64, plain_other, hits, jsontext.
 package jsontext
 
 // A Text is JSON text in memory.
