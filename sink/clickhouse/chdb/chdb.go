@@ -10,6 +10,9 @@
 // a subquery may lift it with SETTINGS, and the function file() reads any
 // file. So statement.go checks a reader's statement in the engine's own
 // spelling, and runs that spelling.
+//
+// The files, from the top: supervise, run, run_other, handler, statement,
+// engine, answer, request, conn, library, chdb, find, native, exception.
 package chdb
 
 import (

@@ -10,16 +10,12 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 const (
-	maxRequests   = 64               // of a role at a time; others wait
-	maxReading    = 30 * time.Second // of a reader's statement in the engine
-	insertChunk   = 256 << 10        // bytes of an insert's data on their way
-	firstKillWait = 10 * time.Millisecond
-	lastKillWait  = time.Second
+	maxRequests = 64               // of a role at a time; others wait
+	maxReading  = 30 * time.Second // of a reader's statement in the engine
+	insertChunk = 256 << 10        // bytes of an insert's data on their way
 )
 
 // A handler serves ClickHouse's HTTP interface to one role.
@@ -233,42 +229,4 @@ func stream(c *conn, st statement, params []param, a *answer) error {
 	}
 	defer s.close()
 	return s.each(a.chunk)
-}
-
-// killWhenDone ends the statement with this log_comment when ctx ends before
-// stop is called. A statement may not have started at the first KILL, so it
-// is repeated until then. Never SYNC, which hangs.
-func (e *engine) killWhenDone(ctx context.Context, id string) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-done:
-			return
-		case <-ctx.Done():
-		}
-		for wait := firstKillWait; ; wait = min(2*wait, lastKillWait) {
-			e.kill(id)
-			select {
-			case <-done:
-				return
-			case <-time.After(wait):
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
-	}
-}
-
-func (e *engine) kill(id string) {
-	c, err := e.open()
-	if err == nil {
-		_, err = c.query("KILL QUERY WHERE Settings['log_comment'] = "+quote(id)+" ASYNC", "TSV")
-		c.close()
-	}
-	if err != nil {
-		e.cfg.Log.Warn("statement not killed", zap.Error(err))
-	}
 }

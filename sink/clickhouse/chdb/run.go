@@ -31,16 +31,6 @@ const (
 	goMemory       = 256 << 20       // in addition to the engine's: blocks in transit to clients
 )
 
-// An engine is the library opened on a directory.
-type engine struct {
-	cfg  Config
-	lib  *library
-	data string
-}
-
-// open returns a new connection; opening one takes some 80 µs.
-func (e *engine) open(settings ...string) (*conn, error) { return e.lib.open(e.data, settings...) }
-
 // Run serves the engine until ctx ends. A process can call it once. Killing
 // it at any moment loses nothing that was acknowledged.
 func Run(ctx context.Context, cfg Config) error {
