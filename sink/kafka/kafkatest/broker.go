@@ -1,4 +1,7 @@
 // Package kafkatest runs a real Kafka broker for tests.
+//
+// The files, from the top: shared, start, secure, require, broker,
+// parent_linux, parent_other.
 package kafkatest
 
 import (
@@ -6,12 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,13 +21,6 @@ import (
 // startTimeout is generous: a broker needs 3 s on an idle machine,
 // and a minute where all CPUs are busy.
 const startTimeout = 5 * time.Minute
-
-// A Config configures a broker, in addition to
-// deploy/kafka/server.properties.
-type Config struct {
-	// Secure adds a second listener, for TLS with a login.
-	Secure bool
-}
 
 // A Broker is one broker on loopback, with its own data directory. Its
 // methods may not be called concurrently.
@@ -49,75 +41,6 @@ const (
 	User     = "shipper"
 	Password = "correct horse"
 )
-
-// Start starts a broker and waits until it answers. Its process ends with this
-// one at the latest; Stop removes its data.
-func Start(c Config) (*Broker, error) {
-	script, err := find("deploy/kafka/broker")
-	if err != nil {
-		return nil, err
-	}
-	ports, err := freePorts(3)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "kafkatest-")
-	if err != nil {
-		return nil, err
-	}
-	b := &Broker{
-		Addr: "127.0.0.1:" + strconv.Itoa(ports[0]),
-		dir:  dir,
-		args: []string{script, "serve", dir, strconv.Itoa(ports[0]), strconv.Itoa(ports[1])},
-	}
-	if c.Secure {
-		err = b.secure(ports)
-	}
-	if err == nil {
-		err = b.Start()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting a Kafka broker: %w", err), b.Stop())
-	}
-	return b, nil
-}
-
-// find returns the path of a file of the repository.
-func find(name string) (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(dir, name), nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("finding %q: no go.mod above the working directory", name)
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
-// freePorts returns ports that were free a moment ago. They are below those
-// that the kernel gives to clients (ip_local_port_range(7)): a client could have
-// one before the broker has it, or while the broker is stopped. A client of that
-// very broker then even connects to itself.
-func freePorts(n int) ([]int, error) {
-	const first, last, attempts = 12_000, 32_000, 1000
-	var ports []int
-	for range attempts {
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+rand.IntN(last-first)))
-		if err != nil {
-			continue
-		}
-		defer l.Close()
-		if ports = append(ports, l.Addr().(*net.TCPAddr).Port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("finding %d free ports from %d to %d: too many are taken", n, first, last)
-}
 
 // Start starts the broker again after Kill, with the data that it had.
 func (b *Broker) Start() error {
