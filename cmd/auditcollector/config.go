@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -145,16 +144,6 @@ func (a *app) load() (config, error) {
 
 // logger returns the log of this program's own running.
 func (c config) logger(a *app) *zap.Logger { return cli.NewLogger(a.stderr, c.values) }
-
-func (c *checker) directories(key string) []string {
-	list := c.List(key)
-	for _, dir := range list {
-		if !filepath.IsAbs(dir) {
-			c.Problem(key, "%q: want an absolute path", dir)
-		}
-	}
-	return list
-}
 
 func (c *checker) tenants() map[string]string {
 	const key = "kafka.tenants"

@@ -1,5 +1,8 @@
 // Command auditcollector loads the records of auditproxy into ClickHouse, from
 // Kafka or from the spools of this machine, and queries them there.
+//
+// The files, from the top: main, run, rules, review, policy, query, letters,
+// alerts, store, engine, config, reviewconfig, checker, app.
 package main
 
 import (

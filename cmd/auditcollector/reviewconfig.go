@@ -25,16 +25,6 @@ type reviewConfig struct {
 // off reports whether the page is disabled.
 func (r reviewConfig) off() bool { return r.listen == "off" || r.listen == "" }
 
-// loopback reports whether only this machine reaches a host:port.
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 func (c *checker) review() reviewConfig {
 	r := reviewConfig{
 		listen:        c.String("review.listen"),
