@@ -1,5 +1,7 @@
 // Package ingest turns untrusted messages into rows or dead letters. It also
 // names the classes of the errors of the store that keeps them.
+//
+// The files, from the top: decode, ingest, class.
 package ingest
 
 import (

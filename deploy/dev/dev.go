@@ -1,4 +1,6 @@
 // Package dev gives tests what make tools fetches, terminals and small disks.
+//
+// The files, from the top: system_linux, system_other, dev.
 package dev
 
 import (

@@ -5,6 +5,9 @@
 // offsets of the parts that wrapping changes (server.go, remoteentry.go). Wrap
 // and Unwrap choose the edits (wrap.go, unwrap.go, remote.go); rewrite.go shows
 // the change, asks, and replaces the file (replace.go).
+//
+// The files, from the top: unwrap, wrap, rewrite, replace, remote, clients,
+// self, file, server, remoteentry, url, edit.
 package clients
 
 import (

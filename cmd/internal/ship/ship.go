@@ -2,6 +2,8 @@
 // beside the proxy that writes it, those of a whole host once, or as they are
 // written. A session is shipped by one process at a time, and the spool keeps
 // its progress.
+//
+// The files, from the top: follow, ship, beside, session, queue.
 package ship
 
 import (

@@ -1,6 +1,8 @@
 // Package terminal formats the programs' output for a person at a terminal:
 // styles and widths of text, a progress bar, points in time as people write
 // them. Its output cannot move a cursor, even with untrusted words.
+//
+// The files, from the top: progress, shorten, text, line, width, time.
 package terminal
 
 import (

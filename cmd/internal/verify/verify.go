@@ -1,6 +1,8 @@
 // Package verify checks that no record of a spool is damaged or missing: the
 // checksum of every line, numbers without holes, an intent and exactly one
 // record for each call of a session that is over.
+//
+// The files, from the top: verify, print, check, head.
 package verify
 
 import (
