@@ -3,19 +3,16 @@ package main
 import (
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
-	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy"
 	"auditproxy/mcpproxy/approval"
 	"auditproxy/redact"
+
+	"go.uber.org/zap"
 )
 
 // An approvalConfig says how people are asked about calls.
@@ -31,7 +28,7 @@ const (
 	maxApprovalTimeout = 10 * time.Minute
 )
 
-func (c *checker) approval(cfg config) approvalConfig {
+func (c *checker) approval(spoolDir string) approvalConfig {
 	a := approvalConfig{
 		timeout: c.Duration("approval.timeout"),
 		files: approval.Config{
@@ -67,8 +64,8 @@ func (c *checker) approval(cfg config) approvalConfig {
 	if a.timeout < minApprovalTimeout || a.timeout > maxApprovalTimeout {
 		c.Problem("approval.timeout", "is %v, want 10s to 10m", a.timeout)
 	}
-	if a.files.Dir == "" && cfg.spoolDir != "" {
-		a.files.Dir, a.files.Own = filepath.Join(cfg.spoolDir, "approvals"), true
+	if a.files.Dir == "" && spoolDir != "" {
+		a.files.Dir, a.files.Own = filepath.Join(spoolDir, "approvals"), true
 	}
 	return a
 }
@@ -97,63 +94,4 @@ func checkApprover(name string) error {
 		return errors.New("want the name or id of a user, or %name of a group")
 	}
 	return nil
-}
-
-// An approvalDiagnosis is what doctor finds out about approvals.
-type approvalDiagnosis struct {
-	Channels  []string `json:"channels"`
-	Timeout   string   `json:"timeout"`
-	Dir       string   `json:"dir,omitempty"` // of the channel files
-	MayAnswer string   `json:"may_answer,omitempty"`
-	Enforced  bool     `json:"enforced"` // the administrator selects channels, directory and approvers; else the user does
-	Waiting   int      `json:"waiting"`  // questions
-}
-
-// approval examines how the next proxy would ask. Without a policy and a
-// directory nobody is asked.
-func (d *diagnosis) approval(cfg config) {
-	a := cfg.approval
-	if cfg.policyFile == "" && a.files.Own || a.files.Dir == "" {
-		return
-	}
-	p := &approvalDiagnosis{Channels: a.channels, Timeout: a.timeout.String(), Enforced: true}
-	for _, key := range []string{"approval.channels", "approval.dir", "approval.approvers", "approval.same_user"} {
-		p.Enforced = p.Enforced && cfg.values.Enforced(key)
-	}
-	d.Approval = p
-	if !a.files.SameUser && a.has(mcpproxy.ChannelClient) {
-		d.find("approval.same_user is false, but answers through the client are this user's and are not verified: set approval.channels to files")
-	}
-	if !a.has(mcpproxy.ChannelFiles) {
-		return
-	}
-	p.Dir = a.files.Dir
-	dir, err := approval.OpenExisting(a.files)
-	if a.files.Own && errors.Is(err, fs.ErrNotExist) { // the first proxy that asks makes it
-		dir, err = approval.Plan(a.files)
-	}
-	if err != nil {
-		d.find("nobody can be asked through files: %v", err)
-		return
-	}
-	p.MayAnswer = dir.MayAnswer()
-	waiting, err := dir.Waiting()
-	if p.Waiting = len(waiting); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.unclear("%v", err)
-	}
-}
-
-func (p *approvalDiagnosis) print(out *reportWriter) {
-	selected := "this user's configuration"
-	if p.Enforced {
-		selected = "the administrator"
-	}
-	rows := [][]string{{"channels", strings.Join(p.Channels, ", ")}, {"selected by", selected}, {"timeout", p.Timeout}}
-	if p.Dir != "" {
-		rows = append(rows, []string{"directory", p.Dir})
-	}
-	if p.MayAnswer != "" {
-		rows = append(rows, []string{"answers", p.MayAnswer}, []string{"waiting", fmt.Sprint(terminal.Count(p.Waiting, "question"))})
-	}
-	out.table(2, rows)
 }

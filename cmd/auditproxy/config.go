@@ -147,7 +147,7 @@ func (a *app) tryLoad() (config, cli.Problems) {
 	c.spool(cfg)
 	c.redact(cfg)
 	c.policy(cfg)
-	cfg.approval = c.approval(cfg)
+	cfg.approval = c.approval(cfg.spoolDir)
 	c.Addresses("kafka.brokers")
 	c.Topic("kafka.topic")
 	c.TLS("kafka.tls")
@@ -161,20 +161,6 @@ var (
 	digests      = map[string]redact.Algorithm{"": redact.ByProfile, "hmac-sha256": redact.HMACSHA256, "sha256": redact.SHA256}
 	durabilities = map[string]spool.Durability{"os": spool.OS, "interval": spool.Interval, "intent": spool.Intent, "always": spool.Always}
 )
-
-// A checker finds problems in combinations of values that are valid one by one.
-type checker struct{ cli.Checker }
-
-// each returns the entries of a list and checks them.
-func (c *checker) each(key string, check func(string) error) []string {
-	list := c.List(key)
-	for _, s := range list {
-		if err := check(s); err != nil {
-			c.Problem(key, "%q: %w", s, err)
-		}
-	}
-	return list
-}
 
 func checkSkipped(method string) error {
 	if method == "tools/call" {

@@ -55,50 +55,6 @@ func newDoctorCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// A diagnosis holds the findings of doctor. Its quotes may be untrusted: an
-// agent's repository can contain a client configuration.
-type diagnosis struct {
-	Version  string             `json:"version"`
-	Config   []cli.Setting      `json:"config"`
-	Policy   *policyDiagnosis   `json:"policy,omitempty"`   // nil for none
-	Approval *approvalDiagnosis `json:"approval,omitempty"` // nil if nobody would be asked
-	Spool    *spoolDiagnosis    `json:"spool,omitempty"`    // nil if it could not be looked at
-	Clients  []client           `json:"clients"`
-	Findings []string           `json:"findings"` // remedies
-	Unclear  []string           `json:"unclear"`  // what could not be read
-}
-
-type spoolDiagnosis struct {
-	Dir       string `json:"dir"`
-	Bytes     int64  `json:"bytes"` // of records
-	FreeBytes int64  `json:"free_bytes"`
-	Live      int    `json:"live"`      // sessions whose proxy runs
-	Ended     int    `json:"ended"`     // sessions that are over, with their end recorded
-	Dead      int    `json:"dead"`      // sessions whose proxy died, not yet recovered
-	Unshipped int    `json:"unshipped"` // sessions with records that no consumer has fetched
-}
-
-type client struct {
-	Name    string   `json:"name"`
-	Path    string   `json:"path"`
-	Servers []server `json:"servers"`
-}
-
-type server struct {
-	Name    string `json:"name"`
-	Project string `json:"project,omitempty"`
-	Status  string `json:"status"` // "wrapped", "not wrapped" or "remote": not wrapped either
-	Remote  bool   `json:"remote,omitempty"`
-}
-
-func (d *diagnosis) find(format string, args ...any) {
-	d.Findings = append(d.Findings, fmt.Sprintf(format, args...))
-}
-
-func (d *diagnosis) unclear(format string, args ...any) {
-	d.Unclear = append(d.Unclear, fmt.Sprintf(format, args...))
-}
-
 func (a *app) diagnose() *diagnosis {
 	d := &diagnosis{Version: cli.Version(), Clients: []client{}, Findings: []string{}, Unclear: []string{}}
 	cfg, problems := a.tryLoad()
@@ -279,45 +235,4 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 	}
 	_, err := w.Write(p.text)
 	return err
-}
-
-// A reportWriter is text for a terminal.
-type reportWriter struct {
-	text   []byte
-	colour bool
-}
-
-func (p *reportWriter) title(s string) {
-	p.text = append(p.text, '\n')
-	p.line(0, terminal.Bold, s)
-}
-
-// line adds a text that has nothing in it but visible characters.
-func (p *reportWriter) line(indent int, s terminal.Style, text string) {
-	l := terminal.Line{Colour: p.colour}
-	l.PutSafe(terminal.Plain, strings.Repeat(" ", indent))
-	l.PutSafe(s, text)
-	p.text = append(p.text, l.End()...)
-}
-
-// table aligns columns. A cell wider than wide pushes only its own row.
-func (p *reportWriter) table(indent int, rows [][]string) {
-	const wide = 44
-	var widths []int
-	for _, row := range rows {
-		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
-		for i, cell := range row {
-			if n := terminal.Cells(escape.Text(cell)); n <= wide {
-				widths[i] = max(widths[i], n)
-			}
-		}
-	}
-	for _, row := range rows {
-		l := terminal.Line{Colour: p.colour}
-		l.PutSafe(terminal.Plain, strings.Repeat(" ", indent))
-		for i, cell := range row {
-			l.Column(terminal.Plain, cell, widths[i]+1)
-		}
-		p.text = append(p.text, l.End()...)
-	}
 }

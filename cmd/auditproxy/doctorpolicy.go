@@ -13,18 +13,6 @@ import (
 	"auditproxy/mcpproxy/risk"
 )
 
-// A policyDiagnosis is what doctor finds out about the policy.
-type policyDiagnosis struct {
-	Source    string         `json:"source"` // a path, or preset:NAME
-	Loads     bool           `json:"loads"`
-	Dialect   policy.Dialect `json:"dialect,omitempty"`
-	Hash      string         `json:"hash,omitempty"`
-	Mode      policy.Mode    `json:"mode,omitempty"`
-	Tools     int            `json:"tools"`      // that it names
-	Enforced  bool           `json:"enforced"`   // the administrator selects it; else the user does
-	ChangedBy string         `json:"changed_by"` // who can change the file
-}
-
 // policy examines the policy that the next proxy would apply.
 func (d *diagnosis) policy(a *app, cfg config) {
 	if cfg.policyFile == "" {

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/mcpproxy/policy"
+)
+
+// A diagnosis holds the findings of doctor. Its quotes may be untrusted: an
+// agent's repository can contain a client configuration.
+type diagnosis struct {
+	Version  string             `json:"version"`
+	Config   []cli.Setting      `json:"config"`
+	Policy   *policyDiagnosis   `json:"policy,omitempty"`   // nil for none
+	Approval *approvalDiagnosis `json:"approval,omitempty"` // nil if nobody would be asked
+	Spool    *spoolDiagnosis    `json:"spool,omitempty"`    // nil if it could not be looked at
+	Clients  []client           `json:"clients"`
+	Findings []string           `json:"findings"` // remedies
+	Unclear  []string           `json:"unclear"`  // what could not be read
+}
+
+type spoolDiagnosis struct {
+	Dir       string `json:"dir"`
+	Bytes     int64  `json:"bytes"` // of records
+	FreeBytes int64  `json:"free_bytes"`
+	Live      int    `json:"live"`      // sessions whose proxy runs
+	Ended     int    `json:"ended"`     // sessions that are over, with their end recorded
+	Dead      int    `json:"dead"`      // sessions whose proxy died, not yet recovered
+	Unshipped int    `json:"unshipped"` // sessions with records that no consumer has fetched
+}
+
+type client struct {
+	Name    string   `json:"name"`
+	Path    string   `json:"path"`
+	Servers []server `json:"servers"`
+}
+
+type server struct {
+	Name    string `json:"name"`
+	Project string `json:"project,omitempty"`
+	Status  string `json:"status"` // "wrapped", "not wrapped" or "remote": not wrapped either
+	Remote  bool   `json:"remote,omitempty"`
+}
+
+func (d *diagnosis) find(format string, args ...any) {
+	d.Findings = append(d.Findings, fmt.Sprintf(format, args...))
+}
+
+func (d *diagnosis) unclear(format string, args ...any) {
+	d.Unclear = append(d.Unclear, fmt.Sprintf(format, args...))
+}
+
+// A policyDiagnosis is what doctor finds out about the policy.
+type policyDiagnosis struct {
+	Source    string         `json:"source"` // a path, or preset:NAME
+	Loads     bool           `json:"loads"`
+	Dialect   policy.Dialect `json:"dialect,omitempty"`
+	Hash      string         `json:"hash,omitempty"`
+	Mode      policy.Mode    `json:"mode,omitempty"`
+	Tools     int            `json:"tools"`      // that it names
+	Enforced  bool           `json:"enforced"`   // the administrator selects it; else the user does
+	ChangedBy string         `json:"changed_by"` // who can change the file
+}
+
+// An approvalDiagnosis is what doctor finds out about approvals.
+type approvalDiagnosis struct {
+	Channels  []string `json:"channels"`
+	Timeout   string   `json:"timeout"`
+	Dir       string   `json:"dir,omitempty"` // of the channel files
+	MayAnswer string   `json:"may_answer,omitempty"`
+	Enforced  bool     `json:"enforced"` // the administrator selects channels, directory and approvers; else the user does
+	Waiting   int      `json:"waiting"`  // questions
+}
