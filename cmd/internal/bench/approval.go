@@ -4,23 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 )
-
-// Proxies under a policy that has one rule, about a tool that no measured call
-// names.
-const (
-	denies = "deny" // the rule refuses
-	asks   = "ask"  // the rule has people asked, through files
-	waits  = "wait" // as asks, and a call waits all the time
-)
-
-// waitingCall is a call that the rule is about. No answer comes while its
-// session is measured.
-const waitingCall = `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"kill_session","arguments":{"session_name":"work"}}}` + "\n"
-
-// rulePolicy is the policy file of one of these proxies.
-func (b *bench) rulePolicy(between string) string { return filepath.Join(b.dir, between+".json") }
 
 // approval measures what it costs a call that people can be asked about others,
 // and that another call waits.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"auditproxy/mcpproxy/policy/policytest"
 )
@@ -79,33 +78,4 @@ func (b *bench) startingWithPolicy(ctx context.Context) error {
 		})
 	}
 	return nil
-}
-
-// starts returns the medians of the milliseconds from the start of each process
-// to the answer to initialize.
-func (b *bench) starts(ctx context.Context, between ...string) (medians map[string]float64, err error) {
-	times := make(map[string][]float64)
-	spool := filepath.Join(b.dir, "spool-start")
-	for i := range b.rounds(31) + 1 {
-		for _, name := range between {
-			began := time.Now()
-			s, err := start(ctx, b.command(name, spool), b.environ())
-			if err != nil {
-				return nil, err
-			}
-			took := time.Since(began).Seconds()
-			if err := s.close(); err != nil {
-				return nil, err
-			}
-			if i > 0 { // the first start makes the spool and fills the page cache
-				times[name] = append(times[name], took*1e3)
-			}
-		}
-		between = append(between[1:], between[0]) // each is first as often as the others
-	}
-	medians = make(map[string]float64)
-	for name, list := range times {
-		medians[name] = median(list, func(t float64) float64 { return t })
-	}
-	return medians, os.RemoveAll(spool)
 }

@@ -13,6 +13,9 @@
 // policy denies where the other asks, one in which no call waits, or that of
 // -before. The exit code is 1 for a missed target, else 2 if something could not
 // be measured.
+//
+// The files, from the top: main, measure, gate, approval, log, bench,
+// neighbour, relay, session, server, report.
 package main
 
 import (
@@ -55,18 +58,6 @@ func otherPart(args []string) (code int, ok bool) {
 		return neighbour(os.Stdin, os.Stdout), true
 	}
 	return 0, false
-}
-
-// options are the flags.
-type options struct {
-	proxy  string // path of auditproxy; empty: built from this tree
-	before string // path of another auditproxy to compare it with; empty: none
-	dir    string // where spools are made, on the disk to measure; empty: the temporary directory
-	cpu    int    // the CPU to share
-	only   string // measure only rows whose name contains this
-	quick  bool   // fewer and shorter rounds
-	json   bool
-	itself bool // the relay in the proxy's place as well
 }
 
 func run(args []string, stdout, stderr io.Writer) int {

@@ -4,28 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"auditproxy/cmd/internal/process"
 )
-
-// A bench makes the measurements.
-type bench struct {
-	options
-	cpus     []int  // those that this program may use; all parts share one, options.cpu
-	dir      string // everything of this run
-	self     string // this program
-	progress io.Writer
-	rows     []row
-	hole     string // host:port of a broker that never answers; while it is measured
-	policy   string // path of a policy, once one was written
-}
 
 // all makes all measurements.
 func (b *bench) all(ctx context.Context) ([]row, error) {
@@ -67,161 +53,6 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		b.rows[i].Pass = b.rows[i].pass()
 	}
 	return b.rows, nil
-}
-
-// rounds is how many rounds a measurement has.
-func (b *bench) rounds(n int) int {
-	if b.quick {
-		return max(3, n/3)
-	}
-	return n
-}
-
-// The program between client and server.
-const (
-	theRelay = "relay"
-	interval = "interval" // the proxy with this durability
-	intent   = "intent"   // the proxy with this durability
-
-	blackHole  = "black hole" // the proxy at interval, shipping to a broker that never answers
-	withPolicy = "policy"     // the proxy at interval, with a policy
-	before     = "before"     // the proxy of -before, at interval
-)
-
-// command returns the command that starts one.
-func (b *bench) command(between, spool string) []string {
-	server := []string{b.self, "serve"}
-	if between == theRelay || b.itself {
-		return append([]string{b.self, "relay"}, server...)
-	}
-	argv := []string{b.proxy, "--durability", interval, "--spool-dir", spool}
-	switch between {
-	case before:
-		argv[0] = b.before
-	case blackHole:
-		argv = append(argv, "--kafka-brokers", b.hole)
-	case withPolicy:
-		argv = append(argv, "--policy-file", b.policy)
-	case denies, asks, waits:
-		argv = append(argv, "--policy-file", b.rulePolicy(between), "--approval-channels", "files", "--approval-timeout", "10m")
-	default:
-		argv[2] = between
-	}
-	return append(append(argv, "--"), server...)
-}
-
-// environ is this process's environment without the variables that configure
-// the proxy.
-func (b *bench) environ() []string {
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "AUDITPROXY_") || strings.HasPrefix(kv, "XDG_")
-	})
-	return append(env, "HOME="+b.dir)
-}
-
-// start starts a session over one, ready for calls.
-func (b *bench) start(ctx context.Context, between, spool string) (*session, error) {
-	s, err := start(ctx, b.command(between, spool), b.environ())
-	if err != nil {
-		return nil, err
-	}
-	if err = s.ready(); err == nil && between == waits {
-		err = s.write([]byte(waitingCall))
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
-// A sample is what one round measured.
-type sample struct {
-	wall float64 // seconds for one call
-	cpu  float64 // seconds of the relay's or proxy's processor time for one call
-}
-
-// compare opens one session for each of between, lets each do round once to
-// warm up, then rounds times in turn, and returns the medians.
-func (b *bench) compare(ctx context.Context, rounds int, round func(*session) (float64, int, error), between ...string) (medians map[string]sample, err error) {
-	spools, err := os.MkdirTemp(b.dir, "spool-")
-	if err != nil {
-		return nil, fmt.Errorf("making a directory: %w", err)
-	}
-	sessions := make(map[string]*session)
-	defer func() {
-		for _, s := range sessions {
-			err = errors.Join(err, s.close())
-		}
-		err = errors.Join(err, os.RemoveAll(spools))
-	}()
-	samples := make(map[string][]sample)
-	for _, name := range between {
-		if sessions[name], err = b.start(ctx, name, filepath.Join(spools, name)); err != nil {
-			delete(sessions, name)
-			return nil, err
-		}
-		if _, _, err := round(sessions[name]); err != nil {
-			return nil, fmt.Errorf("over %s: %w", name, err)
-		}
-	}
-	for range rounds {
-		for _, name := range between {
-			got, err := measureRound(sessions[name], round)
-			if err != nil {
-				return nil, fmt.Errorf("over %s: %w", name, err)
-			}
-			samples[name] = append(samples[name], got)
-		}
-		slices.Reverse(between) // the first may have the caches against it
-	}
-	medians = make(map[string]sample)
-	for name, list := range samples {
-		medians[name] = sample{
-			wall: median(list, func(s sample) float64 { return s.wall }),
-			cpu:  median(list, func(s sample) float64 { return s.cpu }),
-		}
-	}
-	return medians, nil
-}
-
-// measureRound runs a round, which returns how long a call took and how many
-// there were.
-func measureRound(s *session, round func(*session) (float64, int, error)) (sample, error) {
-	before, err := process.CPUTime(s.cmd.Process.Pid)
-	if err != nil {
-		return sample{}, err
-	}
-	wall, calls, err := round(s)
-	if err != nil {
-		return sample{}, err
-	}
-	after, err := process.CPUTime(s.cmd.Process.Pid)
-	return sample{wall: wall, cpu: (after - before).Seconds() / float64(calls)}, err
-}
-
-func median[T any](list []T, of func(T) float64) float64 {
-	values := make([]float64, len(list))
-	for i, v := range list {
-		values[i] = of(v)
-	}
-	slices.Sort(values)
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
-}
-
-// sequential is a round of n calls, each made when the one before is answered;
-// its time is the median's.
-func sequential(c call, n int) func(*session) (float64, int, error) {
-	return func(s *session) (float64, int, error) {
-		times := make([]float64, n)
-		for i := range times {
-			began := time.Now()
-			if err := s.roundTrip(c); err != nil {
-				return 0, 0, err
-			}
-			times[i] = time.Since(began).Seconds()
-		}
-		return median(times, func(t float64) float64 { return t }), n, nil
-	}
 }
 
 func (b *bench) roundTrip(ctx context.Context) error {
@@ -343,14 +174,6 @@ func (b *bench) pipelined(ctx context.Context) error {
 		Compare: atLeast, Value: proxy, Target: 150_000,
 	})
 	return nil
-}
-
-// pipelinedCalls is a round of calls of which 16 are open at a time.
-func pipelinedCalls(s *session) (float64, int, error) {
-	const n, inFlight = 10_000, 16
-	began := time.Now()
-	err := s.pipeline(sendKeys, n, inFlight)
-	return time.Since(began).Seconds() / n, n, err
 }
 
 // transfer measures calls with large arguments or answers, perRound of them in

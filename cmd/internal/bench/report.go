@@ -45,16 +45,6 @@ func (r row) pass() bool {
 	return value <= r.Target
 }
 
-// missing adds a row that cannot be measured.
-func (b *bench) missing(name, why string) {
-	b.rows = append(b.rows, row{Name: name, Missing: why})
-}
-
-// ratio adds a row that compares by ratio.
-func (b *bench) ratio(name, unit string, relay, proxy, target float64) {
-	b.rows = append(b.rows, row{Name: name, Unit: unit, Relay: relay, Proxy: proxy, Compare: ratio, Value: proxy / relay, Target: target})
-}
-
 func printTable(w io.Writer, rows []row) error {
 	const format = "%-36s %9s %9s %-4s %9s %10s  %s\n"
 	if _, err := fmt.Fprintf(w, format, "", "relay", "proxy", "", "", "target", ""); err != nil {

@@ -5,6 +5,9 @@
 // ClickHouse is to cost nothing, a server of this program runs in front of the
 // engine: it discards records and forwards everything else. The exit code is 1
 // for a missed target and 2 if it could not be measured.
+//
+// The files, from the top: main, measure, rules, records, cost, process, front,
+// bench, report.
 package main
 
 import (
@@ -27,16 +30,6 @@ const deadline = 2 * time.Hour
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// options are the flags.
-type options struct {
-	collector string // path of auditcollector; empty: built from this tree
-	dir       string // where broker and engine keep their data; empty: the temporary directory
-	library   string // path of libchdb; empty: where auditcollector looks for it
-	records   int    // how many wait in Kafka
-	size      int    // bytes of one record
-	only      string // measure only rows whose name contains this
 }
 
 func run(args []string, stdout, stderr io.Writer) int {

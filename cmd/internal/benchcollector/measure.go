@@ -20,20 +20,6 @@ import (
 	"auditproxy/sink/kafka/kafkatest"
 )
 
-// A bench makes the measurements.
-type bench struct {
-	options
-	dir      string // everything of this run
-	progress io.Writer
-	rows     []row
-
-	broker *kafkatest.Broker
-	groups int // consumer groups so far
-}
-
-// waiting is the topic in which records wait.
-const waiting = "waiting"
-
 // all makes all measurements.
 func (b *bench) all(ctx context.Context) (err error) {
 	if b.broker, err = kafkatest.Start(kafkatest.Config{}); err != nil {
@@ -70,25 +56,6 @@ func (b *bench) fill(ctx context.Context) error {
 	return preload(ctx, b.broker.Addr, waiting, b.records, b.size)
 }
 
-// discarding runs do with a collector whose ClickHouse costs nothing.
-func (b *bench) discarding(ctx context.Context, refuses bool, do func(*instance, *front) error, env ...string) error {
-	engine, err := b.engine(ctx)
-	if err != nil {
-		return err
-	}
-	f, err := newFront(filepath.Join(b.dir, "local"))
-	if err != nil {
-		return errors.Join(err, engine.end())
-	}
-	f.refuses.Store(refuses)
-	p, err := b.collect(true, waiting, append(env, "AUDITCOLLECTOR_CLICKHOUSE_ADDR="+f.addr, "AUDITCOLLECTOR_CLICKHOUSE_PROTOCOL=http")...)
-	if err == nil {
-		err = errors.Join(do(p, f), p.end())
-	}
-	f.close()
-	return errors.Join(err, engine.end())
-}
-
 // oneCore measures how many records a second of one core's time moves from
 // Kafka to a ClickHouse that accepts and discards them. It counts processor
 // time: broker and server have a core to themselves only if there is one.
@@ -102,34 +69,6 @@ func (b *bench) oneCore(ctx context.Context) error {
 		value: 1 / seconds, compare: atLeast, target: 100_000,
 	})
 	return nil
-}
-
-// perRecord returns the seconds of processor time that the collector uses for
-// each of the first n records with some alert rules, while its ClickHouse costs
-// nothing.
-func (b *bench) perRecord(ctx context.Context, rules string, n int) (seconds float64, err error) {
-	err = b.discarding(ctx, false, func(p *instance, _ *front) error {
-		var at [2]struct{ records, seconds float64 }
-		began := time.Now()
-		for i, stored := range []int{n / 10, n * 19 / 20} {
-			if err := p.until(ctx, float64(stored)); err != nil {
-				return err
-			}
-			if i == 0 {
-				began = time.Now()
-			}
-			used, err := process.CPUTime(p.cmd.Process.Pid)
-			if err != nil {
-				return err
-			}
-			at[i].records, at[i].seconds = p.metric(ctx, recordsStored), used.Seconds()
-		}
-		records := at[1].records - at[0].records
-		fmt.Fprintf(b.progress, "benchcollector: by the clock %.0f records/s\n", records/time.Since(began).Seconds())
-		seconds = (at[1].seconds - at[0].seconds) / records
-		return nil
-	}, "AUDITCOLLECTOR_ALERT_RULES="+rules)
-	return seconds, err
 }
 
 // outage measures the memory of a collector whose ClickHouse refuses all, until

@@ -67,9 +67,6 @@ func open(c clickhouse.Config) (driver.Conn, error) {
 	return ch.Open(&ch.Options{Protocol: ch.HTTP, Addr: c.Addrs, DialContext: c.Dial, ReadTimeout: deadline})
 }
 
-// span is the time over which the records lie.
-func (o options) span() time.Duration { return time.Duration(o.days) * 24 * time.Hour }
-
 // insert writes n records from number from on, the first of all at begin.
 func insert(ctx context.Context, conn driver.Conn, o options, begin time.Time, from, n int) error {
 	return conn.Exec(ctx, strings.NewReplacer(

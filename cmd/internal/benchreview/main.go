@@ -5,6 +5,8 @@
 // are as inserts and merges left them, one in a hundred of them twice. Then all
 // pages are measured again over new parts, not yet merged. The exit
 // code is 1 for a missed target and 2 if it could not be measured.
+//
+// The files, from the top: main, measure, fill, options.
 package main
 
 import (
@@ -26,9 +28,6 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 )
 
-// deadline ends a run that hangs. Ten million records take minutes to write.
-const deadline = time.Hour
-
 func main() {
 	if len(os.Args) == 4 && os.Args[1] == "engine" {
 		os.Exit(engine(os.Args[2], os.Args[3]))
@@ -49,16 +48,6 @@ func engine(dir, library string) int {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return chdb.ExitCode(err)
-}
-
-// options are the flags.
-type options struct {
-	dir     string // of the engine's data; empty: a temporary one
-	library string
-	records int
-	days    int
-	rounds  int
-	listen  string
 }
 
 func run(args []string, stdout, stderr io.Writer) int {

@@ -51,10 +51,10 @@ func (d *demo) startApprover(ctx context.Context) error {
 	return nil
 }
 
-// answer waits until the person is asked about a call and types the answer, then
-// shows the terminal.
-func (d *demo) answer(ctx context.Context, c call) error {
-	if c.answer == "" {
+// answer waits until the person is asked about a call of tool and types choice,
+// then shows the terminal. If choice is "", nobody is asked.
+func (d *demo) answer(ctx context.Context, tool, choice string) error {
+	if choice == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -69,14 +69,14 @@ func (d *demo) answer(ctx context.Context, c call) error {
 		if text = strings.TrimRight(text, " \n"); strings.HasSuffix(text, "skip:") {
 			d.out.text("%s\n", d.out.styled(bold, "At the approver's terminal, auditproxy approvals -f:"))
 			asked := strings.TrimSpace(text[strings.LastIndex(text, "\n\n")+1:])
-			d.out.text("  | %s %s\n", strings.ReplaceAll(asked, "\n", "\n  | "), d.out.styled(bold, c.answer))
-			_, err = d.approver(ctx, "send-keys", c.answer, "Enter")
+			d.out.text("  | %s %s\n", strings.ReplaceAll(asked, "\n", "\n  | "), d.out.styled(bold, choice))
+			_, err = d.approver(ctx, "send-keys", choice, "Enter")
 			return err
 		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return errors.New("nobody was asked about " + c.tool)
+			return errors.New("nobody was asked about " + tool)
 		}
 	}
 }

@@ -5,6 +5,9 @@
 // It ends with a link to the review page and, at a terminal, waits there.
 //
 //	demo [-kafka] -auditproxy FILE -auditcollector FILE -python FILE -server FILE
+//
+// The files, from the top: main, session, proof, store, page, broker, approver,
+// demo, screen.
 package main
 
 import (
@@ -23,8 +26,6 @@ import (
 	"strings"
 	"syscall"
 
-	"auditproxy/sink/kafka/kafkatest"
-
 	"golang.org/x/term"
 )
 
@@ -36,23 +37,6 @@ func main() {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
 		os.Exit(1)
 	}
-}
-
-// A demo is one run: its inputs and its working directory.
-type demo struct {
-	proxy, collector string // the binaries
-	python, server   string // libtmux-mcp, with its audit logger switched on
-	kafka            bool   // records go through a broker
-	dir              string // temporary; everything that is written is in it
-	secret           string // typed into tmux; must not be in anything we wrote
-	out              *screen
-	stdin            *os.File // the terminal of the user who watches; nil: none
-
-	// Owned by the steps, which run one after the other.
-	broker *kafkatest.Broker // nil: no broker
-	ended  <-chan struct{}   // closes when the collector ends
-	pages  pages             // what the review page showed
-	undo   []func() error    // run last to first at the end, even after an error
 }
 
 func run(ctx context.Context, args []string, stdin, stdout *os.File) (err error) {
@@ -107,39 +91,6 @@ func (d *demo) steps(ctx context.Context) error {
 	return nil
 }
 
-func (d *demo) spool() string        { return filepath.Join(d.dir, "state", "auditproxy") }
-func (d *demo) store() string        { return filepath.Join(d.dir, "state", "auditcollector") }
-func (d *demo) serverLog() string    { return filepath.Join(d.dir, "libtmux-mcp.audit") }
-func (d *demo) proxyLog() string     { return filepath.Join(d.dir, "auditproxy.stderr") }
-func (d *demo) collectorLog() string { return filepath.Join(d.dir, "auditcollector.stderr") }
-func (d *demo) policyFile() string   { return filepath.Join(d.dir, "policy.yaml") }
-func (d *demo) approvals() string    { return filepath.Join(d.spool(), "approvals") }
-func (d *demo) pipeFile() string     { return filepath.Join(d.dir, "pane.out") }
-
-// environ is that of tmux and all programs: a tmux of their own, and no
-// configuration but where the user's state lies.
-func (d *demo) environ() []string {
-	env := []string{
-		"TMUX_TMPDIR=" + d.dir, "LIBTMUX_SOCKET=demo", "LIBTMUX_TOOLSETS=inspect,manage,execute,teardown", "SHELL=/bin/sh", "PS1=$ ",
-		"FASTMCP_SHOW_SERVER_BANNER=false", "FASTMCP_CHECK_FOR_UPDATES=off", "FASTMCP_LOG_LEVEL=ERROR",
-		"XDG_STATE_HOME=" + filepath.Join(d.dir, "state"), "XDG_CONFIG_HOME=" + filepath.Join(d.dir, "config"),
-		"AUDITCOLLECTOR_METRICS_LISTEN=127.0.0.1:0", "AUDITCOLLECTOR_REVIEW_LISTEN=127.0.0.1:0", // the usual ports may be taken
-	}
-	if os.Getuid() == 0 { // whose state is in /var/lib, ignoring XDG
-		env = append(env, "AUDITPROXY_SPOOL_DIR="+d.spool(), "AUDITCOLLECTOR_SPOOL_DIRS="+d.spool(), "AUDITCOLLECTOR_LOCAL_DIR="+d.store())
-	}
-	for _, v := range os.Environ() {
-		name, _, _ := strings.Cut(v, "=")
-		switch {
-		case slices.Contains([]string{"TMUX", "TMUX_PANE", "SHELL", "PS1", "STATE_DIRECTORY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"}, name),
-			strings.HasPrefix(name, "LIBTMUX_"), strings.HasPrefix(name, "AUDITPROXY_"), strings.HasPrefix(name, "AUDITCOLLECTOR_"):
-		default:
-			env = append(env, v)
-		}
-	}
-	return env
-}
-
 func (d *demo) tmux(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-L", "demo", "-f", "/dev/null"}, args...)...)
 	cmd.Env = d.environ()
@@ -159,19 +110,6 @@ func (d *demo) startTmux(ctx context.Context) error {
 		return nil
 	})
 	return d.tmux(ctx, "new-session", "-d", "-s", "demo", "-x", "100", "-y", "30")
-}
-
-// show runs one of our programs and shows the command and its output.
-func (d *demo) show(ctx context.Context, program string, args ...string) error {
-	name := filepath.Base(program)
-	d.out.command(name, args...)
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = d.environ()
-	cmd.Stdout, cmd.Stderr = d.out.w, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("running %s %s: %w", name, args[0], err)
-	}
-	return nil
 }
 
 func (d *demo) showLog(ctx context.Context) error {
@@ -232,55 +170,4 @@ func (d *demo) showLogs(w io.Writer) {
 		lines := strings.SplitAfter(string(content), "\n")
 		fmt.Fprintf(w, "\n%s ends:\n%s", filepath.Base(file), strings.Join(lines[max(0, len(lines)-tail):], ""))
 	}
-}
-
-// A screen is where the demo talks to its user.
-type screen struct {
-	w     io.Writer
-	color bool
-}
-
-const (
-	bold  = "\x1b[1;36m"
-	green = "\x1b[32m"
-	red   = "\x1b[31m"
-	faint = "\x1b[2m"
-	plain = "\x1b[0m"
-)
-
-func (s *screen) styled(style, text string) string {
-	if !s.color {
-		return text
-	}
-	return style + text + plain
-}
-
-func (s *screen) heading(text string) {
-	fmt.Fprintf(s.w, "\n%s\n", s.styled(bold, "== "+text+" =="))
-}
-
-func (s *screen) text(format string, args ...any) { fmt.Fprintf(s.w, format, args...) }
-
-// command shows a command as one would type it.
-func (s *screen) command(name string, args ...string) {
-	line := "$ " + name
-	for _, arg := range args {
-		switch {
-		case strings.Contains(arg, "'"):
-			arg = `"` + arg + `"`
-		case strings.ContainsAny(arg, " *("):
-			arg = "'" + arg + "'"
-		}
-		line += " " + arg
-	}
-	fmt.Fprintln(s.w, s.styled(faint, line))
-}
-
-// mark shows the result of a check.
-func (s *screen) mark(good bool, format string, args ...any) {
-	sign := s.styled(green, "ok  ")
-	if !good {
-		sign = s.styled(red, "BAD ")
-	}
-	fmt.Fprintf(s.w, "%s%s\n", sign, fmt.Sprintf(format, args...))
 }

@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// pages is what the review page showed.
-type pages struct{ count, secrets int }
-
 // link asks the running page for a link.
 func (d *demo) link(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, d.collector, "review", "link")

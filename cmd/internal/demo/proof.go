@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,31 +91,6 @@ func (d *demo) readSpool() (lines []string, err error) {
 	return lines, err
 }
 
-// eachRecord passes each record of the spool to f, with its line.
-func (d *demo) eachRecord(f func(line []byte, r *audit.Record)) error {
-	files, err := filepath.Glob(filepath.Join(d.spool(), "sessions", "*", "*.jsonl"))
-	if err != nil {
-		return fmt.Errorf("listing spool: %w", err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("reading spool: %w", err)
-		}
-		for text := range bytes.Lines(content) {
-			line := bytes.TrimSuffix(text, []byte("\n"))
-			kind, r, err := audit.ParseLine(line)
-			if err != nil {
-				return fmt.Errorf("reading %q: %w", file, err)
-			}
-			if kind == audit.LineRecord {
-				f(line, &r)
-			}
-		}
-	}
-	return nil
-}
-
 func describe(r *audit.Record) (lines []string) {
 	for _, op := range audit.Operations(r) {
 		if op.Path == "" {
@@ -198,19 +171,4 @@ func (d *demo) searchFiles(path string) (hits, files int, err error) {
 		return 0, 0, fmt.Errorf("searching: %w", err)
 	}
 	return hits, files, nil
-}
-
-// count counts the secret in text.
-func (d *demo) count(text []byte) (hits int) {
-	forms := [][]byte{[]byte(d.secret), []byte(hex.EncodeToString([]byte(d.secret)))}
-	// In base64 a text looks different at each of three offsets; the first and
-	// the last group may hold bytes of its neighbours.
-	for skip := range 3 {
-		whole := d.secret[skip : len(d.secret)-(len(d.secret)-skip)%3]
-		forms = append(forms, []byte(base64.StdEncoding.EncodeToString([]byte(whole))))
-	}
-	for _, form := range forms {
-		hits += bytes.Count(text, form)
-	}
-	return hits
 }

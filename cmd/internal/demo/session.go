@@ -92,7 +92,7 @@ func (d *demo) make(ctx context.Context, session *mcp.ClientSession, c call) err
 		return fmt.Errorf("encoding arguments of %q: %w", c.tool, err)
 	}
 	answered := make(chan error, 1)
-	go func() { answered <- d.answer(ctx, c) }()
+	go func() { answered <- d.answer(ctx, c.tool, c.answer) }()
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: c.tool, Arguments: json.RawMessage(args)})
 	if err != nil {
 		return fmt.Errorf("calling %q: %w", c.tool, err)
