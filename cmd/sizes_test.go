@@ -1,9 +1,7 @@
 package cmd
 
 import (
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -20,11 +18,7 @@ func TestPackageSizes(t *testing.T) {
 	packages := readSources(t)
 	reasons := reasonsForSizes(t)
 	for pkg := range packages {
-		names, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+		names := filesIn(t, pkg)
 		lines := 0
 		for _, name := range names {
 			lines += strings.Count(readFile(t, name), "\n")
