@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"auditproxy/mcpproxy"
+	"auditproxy/mcpproxy/approval"
 	"auditproxy/schemas/audit"
 )
 
@@ -195,27 +196,49 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	p, a := asking(t, "hang")
 	p.send(strings.Replace(kill(1), "work", strings.Repeat("a", 500<<10), 1))
 	p.send(kill(2))
-	first := filepath.Join(a.Files.Path(), question(t, a.Files, 1).ID+".json")
+	first := question(t, a.Files, 1)
 	question(t, a.Files, 2)
 	answerQuestion(t, a.Files, `1 {"approved":true}`)
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for late := time.After(patience); ; {
-		if _, err := os.Stat(first); err != nil {
-			break // the call is on its way to the server
-		}
-		select {
-		case <-look.C:
-		case <-late:
-			t.Fatal("the approved call still waits")
-		}
-	}
+	awaitWithdrawn(t, a.Files, first) // the call is on its way to the server
 	answerQuestion(t, a.Files, `2 {"approved":false}`)
 	if line := p.line(); !strings.Contains(line, `"id":2,`) || !strings.Contains(line, "denied it") {
 		t.Errorf("the client got %s, want the refusal of the second call", line)
 	}
 	p.signals <- syscall.SIGTERM
 	p.wait()
+}
+
+// TestServerThatClosedItsInput: an approved call that the server cannot get any
+// more is recorded as not forwarded.
+func TestServerThatClosedItsInput(t *testing.T) {
+	p, a := asking(t, "closein\n"+`> {"jsonrpc":"2.0","method":"notifications/closed"}`+"\nhang")
+	p.line()
+	p.send(kill(1))
+	q := question(t, a.Files, 1)
+	answerQuestion(t, a.Files, `1 {"approved":true}`)
+	awaitWithdrawn(t, a.Files, q)
+	p.signals <- syscall.SIGTERM
+	r, one := approvalOf(t, p.wait(), 1)
+	if one.Outcome != "approved" || r.Forwarded || r.ErrorType != audit.ErrNoResponse {
+		t.Errorf("forwarded %v, %s, approval %+v", r.Forwarded, r.ErrorType, one)
+	}
+}
+
+// awaitWithdrawn returns once a question is over.
+func awaitWithdrawn(t *testing.T, dir *approval.Dir, q approval.Question) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for late := time.After(patience); ; {
+		if _, err := os.Stat(filepath.Join(dir.Path(), q.ID+".json")); err != nil {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-late:
+			t.Fatal("the answered call still waits")
+		}
+	}
 }
 
 // TestLargeCallsWait has calls of 1 MiB wait: the memory for them is bounded, and

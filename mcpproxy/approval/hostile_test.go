@@ -825,6 +825,22 @@ func TestAnswerWithoutDescriptors(t *testing.T) {
 	}
 }
 
+// TestAlwaysForSeveralTools: a question about calls of two tools allows both.
+func TestAlwaysForSeveralTools(t *testing.T) {
+	d := own(t)
+	const key = "0123456789abcdef"
+	q := question("q1")
+	q.ServerKey, q.Calls = key, []Call{{Tool: "send_keys"}, {Tool: "kill_pane"}}
+	if err := errors.Join(d.Ask(q), d.Give(q, Answer{Approved: true, Scope: Always, By: "Ann"})); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"send_keys", "kill_pane"} {
+		if got, err := d.Always(tool, key); got == nil || err != nil {
+			t.Errorf("%s: %+v, %v", tool, got, err)
+		}
+	}
+}
+
 // TestAlwaysAmongManyFiles: a proxy looks for entries by their names, so that
 // files which an agent puts beside them do not delay its calls.
 func TestAlwaysAmongManyFiles(t *testing.T) {
