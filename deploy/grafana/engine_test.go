@@ -334,7 +334,7 @@ func testNumbers(t *testing.T, ask asker, boards map[string]dashboard, now time.
 		{"fleet", "Calls not recorded", everything, "8"},
 		{"fleet", "Calls without an outcome", everything, "1"},
 		{"fleet", "Conflicts", everything, "1"},
-		{"fleet", "Offsets never shown", everything, "6"},
+		{"fleet", "Offsets never received", everything, "6"},
 		{"fleet", "Dead letters", everything, "2"},
 		{"fleet", "Anomalies", everything, "2"},
 		{"fleet", "Denied", everything, "1"},
