@@ -163,7 +163,9 @@ func (t *ruleTest) run(ctx context.Context) error {
 			continue
 		}
 		err := alert.Ask(ctx, t.reader, r, t.since, func(a alert.Alert) error {
-			found[a.ID] = a
+			if !a.Ended() {
+				found[a.ID] = a
+			}
 			return nil
 		})
 		if err != nil {

@@ -174,6 +174,14 @@ var scheduled = []struct {
 	{"sequence-gap", "a number is missing", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour) }},
 	{"sequence-gap", "the first is missing", 1, func(h *history) { h.seq = 1; h.add(hour) }},
 	{"sequence-gap", "none is missing", 0, func(h *history) { h.add(2 * day); h.many(3, hour) }},
+	{"sequence-gap", "and others keep coming", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour); h.add(time.Second) }},
+	{"sequence-gap", "another tenant has the number", 1, func(h *history) {
+		other := func(r *audit.Record) { r.Tenant = "other" }
+		h.add(hour)
+		h.seq = 0
+		h.many(2, hour, other)
+		h.add(hour)
+	}},
 	{"sequence-gap", "it may still come", 0, func(h *history) { h.add(hour); h.seq++; h.add(time.Second) }},
 	{"session-without-end", "silent for a day", 1, func(h *history) { h.add(30 * hour) }},
 	{"session-without-end", "ended", 0, func(h *history) { h.add(30 * hour); h.add(29*hour, kind(audit.KindSessionEnd)) }},
@@ -398,6 +406,7 @@ func TestScheduledRules(t *testing.T) {
 		tested[tt.rule] = true
 		t.Run(tt.rule+" "+tt.what, func(t *testing.T) {
 			h.exec(t, "TRUNCATE TABLE audit.events")
+			h.exec(t, "TRUNCATE TABLE audit.session_states")
 			past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 			tt.history(&past)
 			for range 2 { // duplicates count once
@@ -433,8 +442,56 @@ func TestScheduledRules(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a gap that grows and closes", func(t *testing.T) {
+		h.exec(t, "TRUNCATE TABLE audit.events")
+		h.exec(t, "TRUNCATE TABLE audit.session_states")
+		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond)}
+		for i, step := range []struct {
+			from, to uint64 // the numbers that arrive
+			age      time.Duration
+			want     string
+		}{
+			{0, 1, hour, ""},
+			{2, 3, hour, `{"missing":1}`},
+			{500, 501, hour, `{"missing":498}`},
+			{1, 2, hour, ""},
+			{600, 601, time.Second, ""}, // what is between may still come
+			{3, 500, time.Second, ""},
+			{501, 600, time.Second, `{"missing":0}`},
+			{700, 701, hour, `{"missing":99}`}, // lost again
+		} {
+			past.rows = map[time.Duration][]ingest.Row{}
+			for past.seq = step.from; past.seq < step.to; {
+				past.add(step.age)
+			}
+			if err := store.InsertRows(t.Context(), past.rows[step.age], past.now.Add(-step.age)); err != nil {
+				t.Fatal(err)
+			}
+			var found []alert.Alert
+			if err := alert.Ask(t.Context(), reader, byName["sequence-gap"], time.Now().Add(-2*hour), func(a alert.Alert) error {
+				found = append(found, a)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			told := ""
+			for _, list := range [][]alert.Alert{found, found} {
+				fresh, err := store.InsertAlerts(t.Context(), list)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range fresh {
+					told += a.Details
+				}
+			}
+			if told != step.want {
+				t.Errorf("step %d: told %q, want %q", i, told, step.want)
+			}
+		}
+	})
 	t.Run("ordinary use", func(t *testing.T) {
 		h.exec(t, "TRUNCATE TABLE audit.events")
+		h.exec(t, "TRUNCATE TABLE audit.session_states")
 		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
 		past.session(8 * day)
 		for i := range 24 {

@@ -85,6 +85,9 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	if err != nil {
 		return err
 	}
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "auditcollector", Name: "failing_rules", Help: "Scheduled alert rules that did not run when they were last due.",
+	}, func() float64 { return float64(alerts.engine.FailingRules()) }))
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
 	g, ctx := errgroup.WithContext(ctx)

@@ -18,7 +18,12 @@
 // condition, rule, path, arguments, alert.
 package alert
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+)
 
 // A Severity says how much an alert matters.
 type Severity string
@@ -30,10 +35,11 @@ const (
 	Critical Severity = "critical"
 )
 
-// An Alert is a finding of a rule. Everything except StoredAt is a function
-// of the rule and the records, so a repeated finding is the same alert.
+// An Alert is a finding of a rule. Everything except what the store sets is a
+// function of the rule and the records, so a repeated finding is the same alert.
 type Alert struct {
-	ID       string // 32 hexadecimal digits
+	ID       string // 32 hexadecimal digits; of rule, tenant and finding: tenants may not hide each other's
+	OldID    string // the identity before it had the tenant, so that old alerts are known; "" for none
 	Rule     string
 	Severity Severity
 	Title    string // of the rule
@@ -53,7 +59,36 @@ type Alert struct {
 	SuppressKey string // alerts with one key notify once; "" for none
 	Suppressed  bool   // another of the key was stored before
 
+	// A condition that lasts has an alert whenever it has grown, and one when it
+	// has ended. The ID is a function of Lasting and Extent.
+	Lasting string // the condition's identity, as long as an ID; "" for a single finding
+	Extent  uint64 // of the condition, which never shrinks while it lasts or comes again; 0: it has ended
+	Closes  string // ID of the alert whose condition ended; set by the store
+
 	StoredAt time.Time // set by the store
+}
+
+// Ended reports whether a is about the end of a condition, which may never have
+// had an alert.
+func (a *Alert) Ended() bool { return a.Lasting != "" && a.Extent == 0 }
+
+// Closing returns the alert that the condition of the alert with an ID ended.
+func (a Alert) Closing(id string, extent uint64) Alert {
+	a.ID, a.Closes, a.Extent = hash(id, "closed"), id, extent
+	a.Title = "Closed: " + a.Title
+	return a
+}
+
+// hash returns the identity of parts.
+func hash(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		var length [8]byte
+		binary.LittleEndian.PutUint64(length[:], uint64(len(part)))
+		sum.Write(length[:])
+		sum.Write([]byte(part))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // A Mark records how far records are evaluated.

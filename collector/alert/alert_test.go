@@ -69,3 +69,26 @@ func TestUntouchedRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestTenants: what two tenants' producers send with the same session, call and
+// record ids are two findings, each known by the identity that it once had.
+func TestTenants(t *testing.T) {
+	rules := shipped(t, paths)
+	ids, old := map[string]bool{}, map[string]bool{}
+	for _, tenant := range []string{"acme", "other", ""} {
+		for _, kind := range []audit.Kind{audit.KindCall, audit.KindGap} {
+			row := call(1, "pipe_pane", `{"output_path":"/etc/x"}`, func(r *audit.Record) {
+				r.Tenant, r.Kind, r.RecordID = tenant, kind, sessionID
+			})
+			for _, a := range rules.Match(&row) {
+				if ids[a.ID] {
+					t.Errorf("%s of %q has the id of another tenant's alert", a.Rule, tenant)
+				}
+				ids[a.ID], old[a.OldID] = true, true
+			}
+		}
+	}
+	if len(ids) == 0 || len(old)*3 != len(ids) {
+		t.Errorf("%d ids and %d from before, want a third", len(ids), len(old))
+	}
+}

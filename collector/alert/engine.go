@@ -74,6 +74,9 @@ type Engine struct {
 	pending  map[uint64]time.Time // arrival times of batches not evaluated yet; guarded by mu
 	missed   time.Time            // arrival of the first record that only a sweep will see; zero: none; guarded by mu
 	sweeping time.Time            // start of the running sweep; zero: none; guarded by mu
+	failed   map[string]int       // failures of a scheduled rule since its last success; guarded by mu
+
+	sound map[string]bool // rules that ran, whose failure is closed; of schedule's goroutine
 }
 
 // A batch is the records of one insert.
@@ -104,7 +107,7 @@ func New(c Config) (*Engine, error) {
 		c.Log = zap.NewNop()
 	}
 	return &Engine{
-		Config: c, pending: map[uint64]time.Time{},
+		Config: c, pending: map[uint64]time.Time{}, failed: map[string]int{}, sound: map[string]bool{},
 		queue: make(chan batch, queued), wake: make(chan struct{}, 1), storing: make(chan struct{}, 1),
 	}, nil
 }

@@ -37,7 +37,8 @@ type fakeStore struct {
 	mu      sync.Mutex // guards all below
 	arrived map[time.Time][]ingest.Row
 	alerts  map[string]alert.Alert
-	inserts int // of alerts that are new
+	lasting map[string]alert.Alert // conditions that have not ended
+	inserts int                    // of single findings that are new
 	marks   map[string]alert.Mark
 	asked   []time.Time // since when
 	answer  []map[string]any
@@ -45,7 +46,7 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{arrived: map[time.Time][]ingest.Row{}, alerts: map[string]alert.Alert{}, marks: map[string]alert.Mark{}, fault: func(string) fault { return none }}
+	return &fakeStore{arrived: map[time.Time][]ingest.Row{}, alerts: map[string]alert.Alert{}, lasting: map[string]alert.Alert{}, marks: map[string]alert.Mark{}, fault: func(string) fault { return none }}
 }
 
 // failing lets what is done from now on fail as fault says.
@@ -79,10 +80,21 @@ func (s *fakeStore) try(ctx context.Context, what string, do func()) error {
 func (s *fakeStore) InsertAlerts(ctx context.Context, alerts []alert.Alert) (fresh []alert.Alert, err error) {
 	err = s.try(ctx, "alerts", func() {
 		for _, a := range alerts {
+			if a.Ended() {
+				a.ID = a.Lasting + " ended"
+				if _, known := s.lasting[a.Lasting]; !known {
+					continue
+				}
+				delete(s.lasting, a.Lasting)
+			} else if a.Lasting != "" {
+				s.lasting[a.Lasting] = a
+			}
 			if _, known := s.alerts[a.ID]; !known {
 				s.alerts[a.ID] = a
 				fresh = append(fresh, a)
-				s.inserts++
+				if a.Lasting == "" {
+					s.inserts++
+				}
 			}
 		}
 	})
@@ -139,7 +151,9 @@ func (s *fakeStore) calls() (list []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.alerts {
-		list = append(list, a.CallNo)
+		if a.Lasting == "" {
+			list = append(list, a.CallNo)
+		}
 	}
 	slices.Sort(list)
 	return list
@@ -415,9 +429,62 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%d alerts (-want +got):\n%s", s.inserts, diff)
 		}
 		for _, a := range s.alerts {
-			if a.Details != `{"errors":3}` || a.Tenant != "acme" || !a.TS.Equal(noon) {
+			if a.Lasting == "" && (a.Details != `{"errors":3}` || a.Tenant != "acme" || !a.TS.Equal(noon)) {
 				t.Errorf("alert %+v", a)
 			}
 		}
+	})
+}
+
+// TestRuleCannotRun has a rule whose question fails: once, which is no alert,
+// then for long, also over a restart, which is one alert until it runs again.
+func TestRuleCannotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		e := engine(t, s, "a")
+		stop := start(t, e)
+		wait(t, 150*time.Second)
+		fail := func(times int) {
+			s.failing(func(what string) fault {
+				if what == "ask" && times != 0 {
+					times--
+					return lost
+				}
+				return none
+			})
+		}
+		want := func(what string, failing int, alerts ...string) {
+			t.Helper()
+			var got []string
+			for _, a := range s.alerts {
+				if a.Rule != "rule-cannot-run" || a.Severity != alert.Critical {
+					t.Errorf("%s: alert %+v", what, a)
+				}
+				got = append(got, a.Details)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(alerts, got); diff != "" || e.FailingRules() != failing {
+				t.Errorf("%s: %d rules fail, want %d; alerts (-want +got):\n%s", what, e.FailingRules(), failing, diff)
+			}
+		}
+		fail(1)
+		wait(t, 3*time.Minute)
+		want("one failure", 0)
+		fail(-1)
+		wait(t, 10*time.Minute)
+		said := `{"error":"the store failed","rule":"q"}`
+		want("for long", 1, said)
+		stop()
+		e = engine(t, s, "b")
+		stop = start(t, e)
+		wait(t, 10*time.Minute)
+		want("after a restart", 1, said)
+		fail(0)
+		wait(t, 10*time.Minute)
+		want("it runs again", 0, said, `{"rule":"q"}`)
+		fail(-1)
+		wait(t, 10*time.Minute)
+		want("it fails again", 1, said, said, `{"rule":"q"}`)
+		stop()
 	})
 }

@@ -234,6 +234,9 @@ func (l *loader) name(n *yaml.Node) string {
 	if !ruleName.MatchString(name) {
 		l.problem(n, "%q is not a name of a rule, want lower-case letters, digits and hyphens", name)
 	}
+	if name == ruleFailed {
+		l.problem(n, "%q is the name of alerts about rules", name)
+	}
 	if where, twice := l.seen[name]; twice {
 		l.problem(n, "%q is the name of the rule at %s", name, where)
 	}

@@ -1,9 +1,6 @@
 package alert
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -82,8 +79,8 @@ func (r *Rule) judge(alerts []Alert, sub *subject) []Alert {
 	}
 	record, op := sub.record, sub.op
 	a := r.alert()
-	a.ID = r.id(identity(sub)...)
 	a.Tenant, a.Host, a.User, a.SessionID = record.Tenant, record.Host, record.User, record.SessionID
+	r.identify(&a, identity(sub)...)
 	a.RecordID, a.CallNo, a.TS = record.RecordID, record.CallNo, record.TS
 	a.Operation, a.Path = name(op), op.Path
 	details := r.detailsOf(sub)
@@ -161,15 +158,13 @@ func identity(sub *subject) []string {
 }
 
 // id returns the identity of what r found: a hash of the rule's name and parts.
-func (r *Rule) id(parts ...string) string {
-	sum := sha256.New()
-	for _, part := range append([]string{r.Name}, parts...) {
-		var length [8]byte
-		binary.LittleEndian.PutUint64(length[:], uint64(len(part)))
-		sum.Write(length[:])
-		sum.Write([]byte(part))
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
+func (r *Rule) id(parts ...string) string { return hash(append([]string{r.Name}, parts...)...) }
+
+// identify gives a its identity by parts. Sessions and record ids are a
+// producer's to choose: without the tenant, one could use up another's alert.
+func (r *Rule) identify(a *Alert, parts ...string) {
+	a.OldID = r.id(parts...)
+	a.ID = r.id(append([]string{"tenant", a.Tenant}, parts...)...)
 }
 
 // detailsOf returns the values that a rule names, as JSON. A missing value is
@@ -243,6 +238,7 @@ func (r *Rule) found(row map[string]any) (Alert, error) {
 	a := r.alert()
 	details := map[string]json.RawMessage{}
 	var key string
+	lasts := false
 	texts := map[string]*string{
 		"key": &key, "tenant": &a.Tenant, "host": &a.Host, "user": &a.User, "session_id": &a.SessionID,
 		"record_id": &a.RecordID, "operation": &a.Operation, "path": &a.Path,
@@ -258,6 +254,9 @@ func (r *Rule) found(row map[string]any) (Alert, error) {
 			a.WindowTo, ok = value.(time.Time)
 		case name == "call_no":
 			a.CallNo, ok = value.(uint64)
+		case name == "extent":
+			a.Extent, ok = value.(uint64)
+			lasts = true
 		default:
 			text, err := json.Marshal(value)
 			details[strings.TrimPrefix(name, "g_")], ok = cut(text), err == nil
@@ -269,9 +268,40 @@ func (r *Rule) found(row map[string]any) (Alert, error) {
 	if key == "" || a.TS.IsZero() {
 		return Alert{}, fmt.Errorf("the answer has no key or no ts")
 	}
-	a.ID = r.id("found", key)
+	r.identify(&a, "found", key)
 	r.finish(&a, details)
+	if lasts {
+		// Each growth is news, and so is the end: nothing is suppressed.
+		a.Lasting, a.OldID, a.SuppressKey = a.ID, "", ""
+		a.ID = hash(a.Lasting, fmt.Sprint(a.Extent))
+	}
 	return a, nil
+}
+
+// ruleFailed is the rule of alerts about rules.
+const ruleFailed = "rule-cannot-run"
+
+// cannotRun returns the alert that r does not run, since its mark: what it looks
+// for may be there and nobody hears of it. All collectors and runs find the same
+// alert, as long as the mark stays.
+func (r *Rule) cannotRun(mark, now time.Time, err error) Alert {
+	a := Alert{
+		Rule: ruleFailed, Severity: Critical, Title: "Alert rule cannot run",
+		Reason: "What the rule looks for is not reported. The details have the cause; it is asked again until it runs.",
+		TS:     now, Extent: 1,
+	}
+	if !mark.IsZero() {
+		a.TS, a.Extent = mark, uint64(max(mark.UnixMilli(), 1))
+	}
+	a.Lasting = hash(ruleFailed, r.Name)
+	a.ID = hash(a.Lasting, fmt.Sprint(a.Extent))
+	details := map[string]json.RawMessage{"rule": quoteJSON(r.Name)}
+	if err != nil {
+		details["error"] = cut(quoteJSON(err.Error()))
+	}
+	r.finish(&a, details)
+	a.SuppressKey = ""
+	return a
 }
 
 // textOf returns a text or a value that prints as one, such as a UUID.

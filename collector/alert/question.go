@@ -66,7 +66,8 @@ func group(names []string) string {
 
 // question returns the query of a rule. Its parameter {since:DateTime64(3)}
 // is the arrival time up to which it ran before. The result has the columns
-// of an alert, `key` for its identity, and any others, which are details.
+// of an alert, `key` for its identity, and any others, which are details. With
+// `extent` the finding is a condition that lasts, see Alert.
 func (r *Rule) question() string {
 	switch {
 	case r.Threshold != nil:

@@ -113,6 +113,11 @@ func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 	return nil
 }
 
+const (
+	failuresToTell = 2           // failures in a row after which a rule has an alert; one may be the store's
+	askAgain       = time.Minute // after the first failure
+)
+
 // schedule runs the queries of the scheduled rules.
 func (e *Engine) schedule(ctx context.Context) {
 	due := map[string]time.Time{} // time of a rule's next run
@@ -161,6 +166,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 		}
 	}
 	var done []Mark
+	var runs []Alert
 	for _, r := range rules {
 		due[r.Name] = e.Now().Add(r.Every)
 		from, known := since[r.Name]
@@ -173,8 +179,16 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 			}
 			// The rule may be at fault: the others run all the same.
 			e.Log.Warn("a scheduled rule was not answered; it is asked again", zap.String("rule", r.Name), zap.Error(err))
+			if e.fails(r.Name) < failuresToTell {
+				due[r.Name] = e.Now().Add(min(r.Every, askAgain))
+				continue
+			}
+			if err := e.store(ctx, []Alert{r.cannotRun(since[r.Name], e.Now(), err)}); err != nil {
+				return err
+			}
 			continue
 		}
+		runs = append(runs, e.runs(r)...)
 		m := Mark{Name: r.Name, Kind: MarkRule, Upto: upto, At: e.Now()}
 		if from.After(upto) { // of a run that has just started or has died
 			m.Upto = from
@@ -184,7 +198,47 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	if len(done) == 0 {
 		return nil
 	}
-	return e.Keeper.SetMarks(ctx, done)
+	if err := e.Keeper.SetMarks(ctx, done); err != nil {
+		return err
+	}
+	if err := e.store(ctx, runs); err != nil {
+		return err
+	}
+	for _, m := range done {
+		e.sound[m.Name] = true
+	}
+	return nil
+}
+
+// fails counts a failure of a rule.
+func (e *Engine) fails(rule string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failed[rule]++
+	delete(e.sound, rule)
+	return e.failed[rule]
+}
+
+// runs forgets the failures of a rule, and returns the end of what was told of
+// them, here or by an earlier run.
+func (e *Engine) runs(r *Rule) []Alert {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.failed, r.Name)
+	if e.sound[r.Name] {
+		return nil
+	}
+	a := r.cannotRun(time.Time{}, e.Now(), nil)
+	a.Extent = 0
+	return []Alert{a}
+}
+
+// FailingRules returns the number of scheduled rules that did not run when they
+// were last due.
+func (e *Engine) FailingRules() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.failed)
 }
 
 // pageOfAlerts is how many alerts of one question are stored at once.

@@ -52,7 +52,7 @@ func (s *Server) alerts(r *http.Request) (page, error) {
 		body.Older = link("/alerts", "state", body.State, "severity", f.Severity, "rule", f.Rule, "before", fmt.Sprintf("%d.%s", last.TS.UnixMicro(), last.ID))
 	}
 	body.Alerts = list
-	for _, state := range []string{"open", "acknowledged", "suppressed", "all"} {
+	for _, state := range []string{"open", "acknowledged", "closed", "suppressed", "all"} {
 		body.States = append(body.States, problem{state, state, link("/alerts", "state", state, "severity", f.Severity, "rule", f.Rule)})
 	}
 	return page{Template: "alerts", Title: "Alerts", Section: "alerts", Body: body}, nil

@@ -18,7 +18,7 @@ import (
 // An Alert is a stored alert.
 type Alert struct {
 	alert.Alert
-	State string // open, acknowledged, suppressed
+	State string // open, acknowledged, closed, suppressed
 }
 
 // An AlertEvent is an action on an alert.
@@ -40,7 +40,7 @@ const (
 
 // An AlertFilter chooses alerts; zero values choose all.
 type AlertFilter struct {
-	State    string // open, acknowledged, suppressed
+	State    string // open, acknowledged, closed, suppressed
 	Severity string
 	Rule     string
 	Record   uuid.UUID // only alerts on this record
@@ -56,26 +56,40 @@ type AlertPlace struct {
 // InsertAlerts stores new alerts and returns them. The first alert with a
 // suppression key is stored unchanged, later ones as suppressed. Two programs
 // that store alerts with one key concurrently may both store a first one:
-// then two are delivered instead of one.
+// then two are delivered instead of one. Of a condition that lasts, alerts are
+// new if it has grown, and its end if it has an alert.
 func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert.Alert, error) {
-	ids, keys := map[string]bool{}, map[string]bool{}
+	alerts, err := s.progress(ctx, alerts)
+	if err != nil {
+		return nil, clickhouse.Classify("looking for conditions", err)
+	}
+	ids, keys, old := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, a := range alerts {
 		ids[a.ID] = true
+		if a.OldID != "" {
+			old[a.OldID] = true
+		}
 		if a.SuppressKey != "" {
 			keys[a.SuppressKey] = true
 		}
 	}
-	known, err := s.present(ctx, "alert_id", ids, "1")
+	known, err := s.present(ctx, "alert_id", "alert_id", ids, "1")
 	if err != nil {
 		return nil, clickhouse.Classify("looking for alerts", err)
 	}
-	told, err := s.present(ctx, "suppress_key", keys, "NOT suppressed")
+	// Alerts from before identities had the tenant are not sent again. One of
+	// another tenant is another alert.
+	knownOld, err := s.present(ctx, "concat(alert_id, tenant)", "alert_id", old, "1")
+	if err != nil {
+		return nil, clickhouse.Classify("looking for alerts", err)
+	}
+	told, err := s.present(ctx, "suppress_key", "suppress_key", keys, "NOT suppressed")
 	if err != nil {
 		return nil, clickhouse.Classify("looking for alerts", err)
 	}
 	var fresh []alert.Alert
 	for _, a := range alerts {
-		if known[a.ID] {
+		if known[a.ID] || a.OldID != "" && knownOld[a.OldID+a.Tenant] {
 			continue
 		}
 		known[a.ID] = true
@@ -94,14 +108,62 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert
 // questionTexts is the most texts in one query.
 const questionTexts = 1000
 
-// present returns those of texts that are in a column of alerts, in rows that
-// meet a condition.
-func (s *Store) present(ctx context.Context, column string, texts map[string]bool, condition string) (map[string]bool, error) {
+// progress returns those of alerts that are no condition which lasts, that say
+// that such a condition has grown, and, in their place, that one has ended.
+func (s *Store) progress(ctx context.Context, alerts []alert.Alert) (news []alert.Alert, err error) {
+	lasting := map[string]bool{}
+	for _, a := range alerts {
+		if a.Lasting != "" {
+			lasting[a.Lasting] = true
+		}
+	}
+	if len(lasting) == 0 {
+		return alerts, nil
+	}
+	type last struct {
+		Lasting string `ch:"lasting"`
+		ID      string `ch:"id"`
+		Extent  uint64 `ch:"most"`
+		Closed  bool   `ch:"closed"`
+	}
+	known := map[string]last{}
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(lasting)), questionTexts) {
+		var rows []last
+		ctx, cancel := s.db.Limited(ctx)
+		err := s.db.Conn().Select(ctx, &rows, "SELECT lasting, "+lastOf+" AS id, max(extent) AS most, argMax(closes, (extent, closes != '', alert_id)) != '' AS closed FROM "+
+			s.db.Name()+".alerts WHERE lasting IN (?) GROUP BY lasting", chunk)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			known[row.Lasting] = row
+		}
+	}
+	for _, a := range alerts {
+		was, found := known[a.Lasting]
+		switch {
+		case a.Lasting == "", !a.Ended() && (!found || a.Extent > was.Extent):
+			news = append(news, a)
+		case a.Ended() && found && !was.Closed:
+			news = append(news, a.Closing(was.ID, was.Extent))
+		}
+	}
+	return news, nil
+}
+
+// lastOf is the latest alert of a condition that lasts, in rows grouped by it. It
+// does not depend on clocks.
+const lastOf = "argMax(alert_id, (extent, closes != '', alert_id))"
+
+// present returns the values of an expression in those rows of alerts that have
+// one of texts in a column and meet a condition.
+func (s *Store) present(ctx context.Context, value, column string, texts map[string]bool, condition string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(texts)), questionTexts) {
 		ctx, cancel := s.db.Limited(ctx)
 		defer cancel()
-		rows, err := s.db.Conn().Query(ctx, "SELECT DISTINCT "+column+" FROM "+s.db.Name()+".alerts FINAL WHERE "+column+" IN (?) AND "+condition, chunk)
+		rows, err := s.db.Conn().Query(ctx, "SELECT DISTINCT "+value+" FROM "+s.db.Name()+".alerts FINAL WHERE "+column+" IN (?) AND "+condition, chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +193,7 @@ func (s *Store) insertAlerts(ctx context.Context, alerts []alert.Alert) error {
 			a := &alerts[i]
 			a.StoredAt = now
 			if err := b.Append(a.ID, a.Rule, string(a.Severity), a.Title, a.Reason, a.Tenant, a.Host, a.User, a.SessionID, recordUUID(a.RecordID), a.CallNo,
-				a.Operation, a.Path, a.TS, orNull(a.WindowTo), a.Details, a.Suppressed, a.SuppressKey, now); err != nil {
+				a.Operation, a.Path, a.TS, orNull(a.WindowTo), a.Details, a.Suppressed, a.SuppressKey, a.Lasting, a.Extent, a.Closes, now); err != nil {
 				return err
 			}
 		}
@@ -212,9 +274,10 @@ func (s *Store) AddAlertEvent(ctx context.Context, e AlertEvent) error {
 }
 
 const (
-	alertColumns = "alert_id, rule, severity, title, reason, tenant, host, user, session_id, record_id, call_no, operation, path, ts, window_to, details, suppressed, suppress_key, stored_at"
+	alertColumns = "alert_id, rule, severity, title, reason, tenant, host, user, session_id, record_id, call_no, operation, path, ts, window_to, details, suppressed, suppress_key, lasting, extent, closes, stored_at"
 
-	alertState = `multiIf(suppressed, 'suppressed', alert_id IN (
+	alertState = `multiIf(suppressed, 'suppressed', closes != '' OR lasting != '' AND alert_id NOT IN (
+		SELECT ` + lastOf + ` FROM alerts WHERE lasting != '' GROUP BY tenant, lasting), 'closed', alert_id IN (
 		SELECT alert_id FROM alert_events GROUP BY alert_id HAVING argMax(action, (at, event_id)) = 'acknowledged'), 'acknowledged', 'open') AS state`
 )
 
@@ -238,6 +301,9 @@ type alertRow struct {
 	Details     string     `ch:"details"`
 	Suppressed  bool       `ch:"suppressed"`
 	SuppressKey string     `ch:"suppress_key"`
+	Lasting     string     `ch:"lasting"`
+	Extent      uint64     `ch:"extent"`
+	Closes      string     `ch:"closes"`
 	StoredAt    time.Time  `ch:"stored_at"`
 	State       string     `ch:"state"` // of alertState
 }
@@ -246,7 +312,7 @@ func (r *alertRow) alert() alert.Alert {
 	a := alert.Alert{
 		ID: r.ID, Rule: r.Rule, Severity: alert.Severity(r.Severity), Title: r.Title, Reason: r.Reason, Tenant: r.Tenant, Host: r.Host, User: r.User,
 		SessionID: r.SessionID, CallNo: r.CallNo, Operation: r.Operation, Path: r.Path, TS: r.TS, Details: r.Details,
-		Suppressed: r.Suppressed, SuppressKey: r.SuppressKey, StoredAt: r.StoredAt,
+		Suppressed: r.Suppressed, SuppressKey: r.SuppressKey, Lasting: r.Lasting, Extent: r.Extent, Closes: r.Closes, StoredAt: r.StoredAt,
 	}
 	if r.RecordID != uuid.Nil {
 		a.RecordID = r.RecordID.String()

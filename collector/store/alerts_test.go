@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,6 +142,79 @@ func testArrived(t *testing.T, s *store.Store, dir string) {
 		n, countErr := s.CountArrived(t.Context(), at.Add(tt.after), at.Add(tt.upto))
 		if err != nil || countErr != nil || got != tt.want || int(n) != tt.want {
 			t.Errorf("after %v up to %v: %d records, counted %d, %v, %v, want %d", tt.after, tt.upto, got, n, err, countErr, tt.want)
+		}
+	}
+}
+
+// testLasting stores what a rule says of conditions that last: at first, again,
+// grown, shrunk, ended and come again, each repeated as after a crash.
+func testLasting(t *testing.T, s *store.Store, r *store.Reader) {
+	condition := func(extent uint64) alert.Alert {
+		return alert.Alert{
+			ID: fmt.Sprintf("%032x", 0xa000+extent), Rule: "gap", Severity: alert.Critical, Title: "T", Tenant: "acme", TS: hour, Details: "{}",
+			Lasting: fmt.Sprintf("%032x", 0xb), Extent: extent,
+		}
+	}
+	states := func() (list []string) {
+		t.Helper()
+		alerts, err := r.Alerts(t.Context(), store.AlertFilter{Rule: "gap"}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range alerts {
+			what := fmt.Sprint(a.Extent)
+			if a.Closes != "" {
+				what = "end of " + what
+			}
+			list = append(list, what+" "+a.State)
+		}
+		slices.Sort(list)
+		return list
+	}
+	for _, step := range []struct {
+		what   string
+		extent uint64 // 0: it has ended
+		told   string // the title of the alert that is new
+		open   string
+		states []string
+	}{
+		{"an end without a beginning", 0, "", "", nil},
+		{"it begins", 3, "T", "3", []string{"3 open"}},
+		{"the same", 3, "", "3", []string{"3 open"}},
+		{"it grows", 7, "T", "7", []string{"3 closed", "7 open"}},
+		{"it shrinks", 3, "", "7", []string{"3 closed", "7 open"}},
+		{"it ends", 0, "Closed: T", "", []string{"3 closed", "7 closed", "end of 7 closed"}},
+		{"it comes again", 9, "T", "9", []string{"3 closed", "7 closed", "9 open", "end of 7 closed"}},
+	} {
+		for i := range 2 {
+			fresh, err := s.InsertAlerts(t.Context(), []alert.Alert{condition(step.extent)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := ""
+			for _, a := range fresh {
+				told += a.Title
+			}
+			if want := step.told; i == 0 && told != want || i > 0 && told != "" {
+				t.Errorf("%s, time %d: told %q, want %q once", step.what, i+1, told, want)
+			}
+		}
+		if diff := cmp.Diff(step.states, states()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		}
+	}
+	// One that was stored before identities had the tenant is known, of the same
+	// tenant only.
+	before := condition(0)
+	before.ID, before.Lasting, before.Rule = fmt.Sprintf("%032x", 0xc), "", "old"
+	for _, tt := range []struct {
+		id, old, tenant string
+		want            int
+	}{{before.ID, "", "acme", 1}, {"1" + before.ID[1:], before.ID, "acme", 0}, {"2" + before.ID[1:], before.ID, "other", 1}} {
+		a := before
+		a.ID, a.OldID, a.Tenant = tt.id, tt.old, tt.tenant
+		if fresh, err := s.InsertAlerts(t.Context(), []alert.Alert{a}); err != nil || len(fresh) != tt.want {
+			t.Errorf("alert %+v: %d are new, %v, want %d", tt, len(fresh), err, tt.want)
 		}
 	}
 }

@@ -354,3 +354,29 @@ func TestLog(t *testing.T) {
 		t.Errorf("logged %s", got)
 	}
 }
+
+// TestClosing compares what receivers get when a condition has ended.
+func TestClosing(t *testing.T) {
+	ended := example.Closing(strings.Repeat("0b", 16), 7)
+	ended.ID, ended.StoredAt = example.ID, example.TS.Add(time.Hour) // as far checks it
+	f := newFar(t)
+	for _, kind := range []func(string) (notify.Receiver, error){notify.Webhook, notify.Alertmanager} {
+		r, err := kind(f.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Send(t.Context(), ended); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range [][]string{
+		{`"closes":"` + ended.Closes + `"`, `"title":"Closed: `},
+		{`"alert_id":"` + ended.Closes + `"`, `"endsAt":"2026-11-21T13:00:00Z"`, `"severity":"critical"`},
+	} {
+		for _, part := range want {
+			if !strings.Contains(f.got[i], part) {
+				t.Errorf("sent %s, want %s", f.got[i], part)
+			}
+		}
+	}
+}

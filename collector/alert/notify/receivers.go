@@ -34,9 +34,12 @@ func (logged) Name() string { return "log" }
 func (l logged) Send(_ context.Context, a alert.Alert) error {
 	fields := []zap.Field{zap.String("alert", a.ID), zap.String("rule", a.Rule), zap.String("severity", string(a.Severity)),
 		zap.String("session", a.SessionID), zap.Uint64("call_no", a.CallNo), zap.Time("ts", a.TS)}
-	if a.Severity == alert.Info {
+	switch {
+	case a.Closes != "":
+		l.log.Info("alert closed", append(fields, zap.String("closes", a.Closes))...)
+	case a.Severity == alert.Info:
 		l.log.Info("alert", fields...)
-	} else {
+	default:
 		l.log.Warn("alert", fields...)
 	}
 	return nil
@@ -145,6 +148,9 @@ func Message(a alert.Alert) any {
 	if !a.WindowTo.IsZero() {
 		body["window_to"] = a.WindowTo.UTC()
 	}
+	if a.Closes != "" {
+		body["closes"] = a.Closes
+	}
 	return body
 }
 
@@ -185,9 +191,13 @@ func alertmanagerBody(a alert.Alert) any {
 			labels[name] = value
 		}
 	}
-	return []any{map[string]any{
+	body := map[string]any{
 		"labels":      labels,
 		"annotations": map[string]string{"summary": a.Title, "description": a.Reason, "details": a.Details, "operation": a.Operation},
 		"startsAt":    a.TS.UTC(),
-	}}
+	}
+	if a.Closes != "" { // the alert with these labels has ended
+		labels["alert_id"], body["endsAt"] = a.Closes, a.StoredAt.UTC()
+	}
+	return []any{body}
 }
