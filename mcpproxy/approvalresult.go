@@ -30,24 +30,24 @@ const metaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
 
 // byResult returns how a frame is asked about by the result of its call, nil if
 // another channel comes first, or the client cannot do that.
-func (c *clientSide) byResult(f *wire.Frame) *result {
+func (g *gatekeeper) byResult(f *wire.Frame) *result {
 	if len(f.Messages) != 1 {
 		return nil
 	}
-	m, a := &f.Messages[0], c.p.approvals
+	m, a := &f.Messages[0], g.approvals
 	for _, name := range a.cfg.Channels {
 		if name == ChannelFiles && a.files() {
 			return nil
 		}
 		version := string(jsontext.AppendUnquote(nil, wire.Member(m.Meta, metaProtocolVersion)))
 		form := elicitation.Support(version, wire.Member(m.Meta, metaClientCapabilities))
-		if name != ChannelClient || form != elicitation.InputRequired || !form.Asks(c.methods.of(m.Method).name) {
+		if name != ChannelClient || form != elicitation.InputRequired || !form.Asks(g.methods.of(m.Method).name) {
 			continue
 		}
 		r := &result{id: append([]byte(nil), m.ID...)}
 		var read, kept bool
 		r.subject, read = elicitation.Subject(string(m.Method), m.Params)
-		r.carried, kept = elicitation.CarriedBy(m.Params, c.p.cfg.Base.SessionID)
+		r.carried, kept = elicitation.CarriedBy(m.Params, g.s.cfg.Base.SessionID)
 		if read && kept && jsontext.Valid(m.ID) {
 			return r
 		}
@@ -73,9 +73,9 @@ func (a *approvals) askByResult(w *waiting) {
 		a.refuse(w, w.outcome("unavailable", nil), audit.ErrApprovalUnavailable, unavailableText)
 		return
 	}
-	a.p.s.concludeAsked(w, time.Now())
+	a.s.concludeAsked(w, time.Now())
 	a.giveBack(w)
-	a.p.out.reply(elicitation.AppendInputRequired(nil, r.id, &w.question))
+	a.out.reply(elicitation.AppendInputRequired(nil, r.id, &w.question))
 }
 
 // concludeAsked ends the call of a frame whose result is a question.
@@ -105,12 +105,12 @@ type repetition struct {
 
 // repeats reads a frame as the repetition of a call that was asked about; nil if
 // it is none. An answer holds for one repetition, which it names.
-func (c *clientSide) repeats(f *wire.Frame, items []item, now time.Time) *repetition {
-	if !c.asksByResult || len(f.Messages) != 1 || len(items) != 1 || !items[0].isCall() {
+func (g *gatekeeper) repeats(f *wire.Frame, items []item, now time.Time) *repetition {
+	if !g.asksByResult || len(f.Messages) != 1 || len(items) != 1 || !items[0].isCall() {
 		return nil
 	}
-	m, a := &f.Messages[0], c.p.approvals
-	id, answer, how, has := elicitation.ParseRetry(m.Params, c.p.cfg.Base.SessionID)
+	m, a := &f.Messages[0], g.approvals
+	id, answer, how, has := elicitation.ParseRetry(m.Params, g.s.cfg.Base.SessionID)
 	if !has {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (c *clientSide) repeats(f *wire.Frame, items []item, now time.Time) *repeti
 		v.Outcome = "denied"
 	case p.result != nil:
 		v.Outcome, v.Scope = "approved", string(answer.Scope)
-		p.approved = a.accept(c.operations(), v, answer.Scope)
+		p.approved = a.accept(g.operations(), v, answer.Scope)
 	}
 	p.refused = v
 	return p

@@ -43,7 +43,8 @@ func (a Approval) asks() bool {
 // answers that hold for later calls. run asks and applies the answers, so that
 // the directions wait for neither people nor files.
 type approvals struct {
-	p    *Proxy
+	s    *session
+	out  *output
 	cfg  Approval
 	wake chan struct{} // has run look at what is new
 	pass chan struct{} // has forwardAll look at what is approved
@@ -91,11 +92,11 @@ type operation struct {
 	detections []string
 }
 
-func newApprovals(p *Proxy, cfg Approval) *approvals {
+func newApprovals(s *session, out *output, cfg Approval) *approvals {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = answerTime
 	}
-	return &approvals{p: p, cfg: cfg, wake: make(chan struct{}, 1), pass: make(chan struct{}, 1), ids: "auditproxy-" + rand.Text() + "-",
+	return &approvals{s: s, out: out, cfg: cfg, wake: make(chan struct{}, 1), pass: make(chan struct{}, 1), ids: "auditproxy-" + rand.Text() + "-",
 		session: make(map[string][]granted), always: make(map[string]bool), results: make(map[string]*result)}
 }
 

@@ -28,11 +28,11 @@ const (
 )
 
 // run asks about what waits and applies the answers until done is closed.
-func (a *approvals) run(done <-chan struct{}) {
+func (a *approvals) run(server *input, done <-chan struct{}) {
 	forwarded := make(chan struct{})
 	go func() {
 		defer close(forwarded)
-		a.forwardAll(done)
+		a.forwardAll(server, done)
 	}()
 	defer func() { <-forwarded }()
 	poll := time.NewTimer(0)
@@ -70,10 +70,10 @@ func (a *approvals) withdraw() {
 		switch {
 		case w.channel == ChannelFiles:
 			if err := a.cfg.Files.Withdraw(w.question.ID); err != nil {
-				a.p.cfg.Log.Warn("question about a call not removed", zap.Error(err))
+				a.s.cfg.Log.Warn("question about a call not removed", zap.Error(err))
 			}
 		case w.response == nil && !ended:
-			a.p.out.reply(elicitation.AppendCancel(nil, w.request, "The call no longer waits."))
+			a.out.reply(elicitation.AppendCancel(nil, w.request, "The call no longer waits."))
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (a *approvals) look(w *waiting) {
 	}
 	if w.channel == "" {
 		if err := a.ask(w); err != nil {
-			a.p.cfg.Log.Error("nobody can be asked about a call", zap.Error(err))
+			a.s.cfg.Log.Error("nobody can be asked about a call", zap.Error(err))
 			a.turnDown(w, "unavailable", audit.ErrApprovalUnavailable, unavailableText, nil)
 			return
 		}
@@ -120,7 +120,7 @@ func (a *approvals) approve(w *waiting, given *audit.Approval) {
 
 // forwardAll forwards what is approved until done is closed. A server that does
 // not read keeps only this waiting, and the client's other calls to it.
-func (a *approvals) forwardAll(done <-chan struct{}) {
+func (a *approvals) forwardAll(server *input, done <-chan struct{}) {
 	again := time.NewTimer(pollEvery)
 	defer again.Stop()
 	for {
@@ -131,7 +131,7 @@ func (a *approvals) forwardAll(done <-chan struct{}) {
 		case <-again.C:
 		}
 		for _, w := range a.toForward() {
-			a.forward(w)
+			a.forward(w, server)
 		}
 		if len(a.toForward()) > 0 {
 			again.Reset(pollEvery)
@@ -152,10 +152,10 @@ func (a *approvals) answer(w *waiting) (*approval.Answer, elicitation.Outcome) {
 		var rejected *approval.Rejected
 		switch {
 		case errors.As(err, &rejected):
-			a.p.cfg.Log.Warn("answer about a call does not count", zap.Error(err))
-			a.p.s.amendWaiting(w, "answer_rejected")
+			a.s.cfg.Log.Warn("answer about a call does not count", zap.Error(err))
+			a.s.amendWaiting(w, "answer_rejected")
 		case err != nil && !w.unread: // tried again, and told once
-			a.p.cfg.Log.Error("answer about a call not readable", zap.Error(err))
+			a.s.cfg.Log.Error("answer about a call not readable", zap.Error(err))
 		}
 		w.unread = err != nil && rejected == nil
 		return answer, elicitation.Answered
@@ -187,7 +187,7 @@ func (a *approvals) ask(w *waiting) error {
 	for ; w.tried < len(a.cfg.Channels); w.tried++ {
 		switch a.cfg.Channels[w.tried] {
 		case ChannelClient:
-			version, capabilities := a.p.s.clientCan()
+			version, capabilities := a.s.clientCan()
 			if elicitation.Support(version, capabilities) != elicitation.Request {
 				continue
 			}
@@ -196,7 +196,7 @@ func (a *approvals) ask(w *waiting) error {
 			id := a.ids + strconv.FormatUint(a.asked, 10)
 			a.published(w, ChannelClient, id)
 			a.mu.Unlock()
-			a.p.out.reply(elicitation.AppendRequest(nil, version, id, &w.question))
+			a.out.reply(elicitation.AppendRequest(nil, version, id, &w.question))
 			return nil
 		case ChannelFiles:
 			if !a.files() {
@@ -241,7 +241,7 @@ func (a *approvals) respond(id, message []byte) {
 	}
 	a.mu.Unlock()
 	if i < 0 {
-		a.p.cfg.Log.Info("answer about a call came too late")
+		a.s.cfg.Log.Info("answer about a call came too late")
 		return
 	}
 	signal(a.wake)
@@ -264,18 +264,18 @@ func (w *waiting) outcome(outcome string, answer *approval.Answer) audit.Approva
 
 // forward passes an approved frame on, between the client's lines. It is tried
 // again until the client has ended its line.
-func (a *approvals) forward(w *waiting) {
+func (a *approvals) forward(w *waiting, server *input) {
 	given := *w.approved
 	given.WaitMS = time.Since(w.since).Milliseconds()
 	taken, recorded := false, false
-	tried, n, err := a.p.input.between(w.bytes, func() bool {
+	tried, n, err := server.between(w.bytes, func() bool {
 		// A cancel comes before this or, forwarded, after the bytes.
 		if taken = a.take(w); taken {
 			signal(a.wake) // its question is over
 			var pos int64
-			pos, recorded = a.p.s.admit(w, given, time.Now())
-			if recorded && a.p.cfg.WaitIntent && pos > 0 && !a.p.cfg.Journal.Wait(pos, a.p.cfg.SyncWait) {
-				a.p.s.amend(w.items, func(r *facts) { r.NotDurable = true })
+			pos, recorded = a.s.admit(w, given, time.Now())
+			if recorded && a.s.cfg.WaitIntent && pos > 0 && !a.s.cfg.Journal.Wait(pos, a.s.cfg.SyncWait) {
+				a.s.amend(w.items, func(r *facts) { r.NotDurable = true })
 			}
 		}
 		return recorded
@@ -286,9 +286,9 @@ func (a *approvals) forward(w *waiting) {
 		a.refuse(w, given, audit.ErrAuditFailure, unrecordedText)
 	case err != nil:
 		if n == 0 {
-			a.p.s.amend(w.items, func(r *facts) { r.Forwarded = false })
+			a.s.amend(w.items, func(r *facts) { r.Forwarded = false })
 		}
-		a.p.cfg.Log.Debug("the server takes no more input", zap.Error(err))
+		a.s.cfg.Log.Debug("the server takes no more input", zap.Error(err))
 	}
 }
 
@@ -305,9 +305,9 @@ func (a *approvals) refuse(w *waiting, v audit.Approval, errorType, text string)
 	if v.Outcome == "cancelled" && v.Channel == "" {
 		v = w.outcome("cancelled", nil)
 	}
-	a.p.s.turnDown(w, v, errorType, time.Now())
+	a.s.turnDown(w, v, errorType, time.Now())
 	a.giveBack(w)
-	a.p.out.reply(appendRefusal(nil, &w.frame, refusal{answer: (&policy.Decision{Reason: text}).Denied()}))
+	a.out.reply(appendRefusal(nil, &w.frame, refusal{answer: (&policy.Decision{Reason: text}).Denied()}))
 }
 
 // giveBack takes back what calls that are not forwarded added to counters.
@@ -318,7 +318,7 @@ func (a *approvals) giveBack(w *waiting) {
 	}
 	if len(held) > 0 {
 		if err := w.counters.Release(held); err != nil {
-			a.p.cfg.Log.Warn("policy counter not given back", zap.Error(err))
+			a.s.cfg.Log.Warn("policy counter not given back", zap.Error(err))
 		}
 	}
 }

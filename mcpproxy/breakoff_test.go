@@ -20,7 +20,7 @@ func TestRefusedValueDoesNotGoOn(t *testing.T) {
 	defer out.Close()
 	c, j := testSession(t)
 	var server bytes.Buffer
-	c.server, c.p.out = &server, newOutput(out)
+	c.server, c.out = &server, newOutput(out)
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	for _, read := range []struct {
 		line   string

@@ -7,21 +7,22 @@ import (
 	"go.uber.org/zap"
 
 	"auditproxy/mcpproxy/policy"
-	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
 
 // clientSide reads the client's messages. fromClient owns it.
 type clientSide struct {
-	p      *Proxy
 	s      *session
+	out    *output
 	server io.Writer
 
-	methods  methods
-	names    map[string]toolName // by literal on the wire
-	oversize map[int64]begun     // and not ended, by offset; see remember
-	openLine struct {            // the last opaque line of which a message may become
+	methods *methods
+	filler
+	gatekeeper
+
+	oversize map[int64]begun // and not ended, by offset; see remember
+	openLine struct {        // the last opaque line of which a message may become
 		known bool
 		off   int64
 		begun
@@ -29,39 +30,31 @@ type clientSide struct {
 	items   []item
 	refusal []byte
 
-	gate      *gate // of the frames at hand
-	asked     asked
-	toolOf    func(name string) *risk.Tool // riskTool
-	riskTools map[string]*risk.Tool        // by name as the server has it; by riskBy, at the listing riskAt
-	riskBy    *risk.Assessor
-	riskAt    uint64
-	risks     [risk.Categories][risk.Sources][2]audit.JSON // without and with conflict
-	uncounted bool                                         // it is logged that the counters fail
-
-	dropping     string // why the line was refused whose rest is still to come, as error type
-	answer       string // to the calls in that line, "" for that of the error type
-	midLine      bool   // the last byte passed on was no LF
-	passed       bool   // the frame before was passed on
-	ready        []byte
-	asksByResult bool                       // a call was answered by a question
-	aside        struct{ calls, bytes int } // of the read at hand, that wait for a person
+	dropping string // why the line was refused whose rest is still to come, as error type
+	answer   string // to the calls in that line, "" for that of the error type
+	midLine  bool   // the last byte passed on was no LF
+	passed   bool   // the frame before was passed on
+	ready    []byte
 }
 
-func newClientSide(p *Proxy, server io.Writer) *clientSide {
-	c := &clientSide{p: p, s: p.s, server: server}
+func newClientSide(s *session, out *output, a *approvals, server io.Writer) *clientSide {
+	c := &clientSide{s: s, out: out, server: server}
+	c.filler.red = s.red
+	c.gatekeeper.s, c.approvals = s, a
 	c.toolOf = c.riskTool
-	c.setGate(p.s.gate.Load())
+	c.setGate(s.gate.Load())
 	return c
 }
 
 // setGate puts a gate before the frames to come. With a policy no method is
 // skipped for the configuration: it would pass undecided.
 func (c *clientSide) setGate(g *gate) {
-	skip := c.p.cfg.SkipMethods
+	skip := c.s.cfg.SkipMethods
 	if g.Policy != nil {
 		skip = nil
 	}
 	c.gate, c.methods = g, newMethods(skip)
+	c.filler.methods, c.gatekeeper.methods = c.methods, c.methods
 }
 
 // begun is a call whose end is still to come. It may be answered before that,
@@ -101,9 +94,6 @@ type item struct {
 	callNo  uint64
 }
 
-// toolName is a name as the server has it and as records have it.
-type toolName struct{ name, text string }
-
 // anomaly adds a word to c's record.
 func (c *call) anomaly(word string) {
 	if c.rec.Anomalies == nil {
@@ -131,7 +121,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 			}
 			c.read(f, &frames[f].Messages[m], frames[f].Anomalies, now, dropping)
 		}
-		c.decide(&frames[f], c.items[from:], f == 0, dropping != "", now)
+		c.decide(&frames[f], c.items[from:], f == 0 && c.midLine, dropping != "", now)
 		if frames[f].Complete {
 			dropping = ""
 		}
@@ -142,7 +132,7 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	pos, _ := c.s.intend(c.items, now) // what it could not write and is not to be passed on is refused
 	c.remember()
 	c.giveBackRefused()
-	if c.p.cfg.WaitIntent && pos > 0 && !c.p.cfg.Journal.Wait(pos, c.p.cfg.SyncWait) {
+	if c.s.cfg.WaitIntent && pos > 0 && !c.s.cfg.Journal.Wait(pos, c.s.cfg.SyncWait) {
 		c.s.amend(c.items, func(r *facts) { r.NotDurable = true })
 	}
 	if c.dropping == "" && c.allPass() {
@@ -184,7 +174,7 @@ func (c *clientSide) giveBackRefused() {
 // allPass reports whether all frames can be passed on.
 func (c *clientSide) allPass() bool {
 	for i := range c.items {
-		if it := &c.items[i]; it.refused != "" || it.waits != nil || it.ours != nil || it.strip != nil || it.cancel != nil && c.p.approvals != nil {
+		if it := &c.items[i]; it.refused != "" || it.waits != nil || it.ours != nil || it.strip != nil || it.cancel != nil && c.approvals != nil {
 			return false
 		}
 	}
@@ -209,10 +199,10 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 			case len(items) > 0 && items[0].waits != nil:
 				c.setAside(frame, items)
 				c.passed = false
-			case c.p.approvals != nil && c.cancels(frame, items):
+			case c.approvals != nil && c.cancels(frame, items):
 				c.passed = false
 			case len(items) == 1 && items[0].ours != nil && len(frame.Messages) == 1:
-				c.p.approvals.respond(items[0].ours, frame.Messages[0].Raw)
+				c.approvals.respond(items[0].ours, frame.Messages[0].Raw)
 				c.passed = false
 			case len(items) == 1 && items[0].strip != nil:
 				if !c.write(items[0].strip.stripped) {
@@ -236,7 +226,7 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 			c.dropping, c.answer = "", ""
 		}
 		c.refusal = appendRefusal(c.refusal[:0], frame, why)
-		c.p.out.reply(c.refusal)
+		c.out.reply(c.refusal)
 		if cap(c.refusal) > maxSpare {
 			c.refusal = nil
 		}
@@ -277,7 +267,7 @@ func (c *clientSide) write(b []byte) bool {
 		// What of b the server got is unknown but for this: nothing.
 		c.s.amend(c.items, func(r *facts) { r.Forwarded = false })
 	}
-	c.p.cfg.Log.Debug("the server takes no more input", zap.Error(err))
+	c.s.cfg.Log.Debug("the server takes no more input", zap.Error(err))
 	return false
 }
 
@@ -287,10 +277,10 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 	// A call in the rest of a refused line is refused with it, also if it could
 	// be recorded and passed on by now.
 	refused := dropping
-	if refused == "" && c.p.cfg.DenyAmbiguous && all&wire.Ambiguous != 0 {
+	if refused == "" && c.s.cfg.DenyAmbiguous && all&wire.Ambiguous != 0 {
 		refused = audit.ErrAmbiguousRequest
 	}
-	if isResponse(m) && c.p.approvals != nil && c.p.approvals.owns(m.ID) {
+	if isResponse(m) && c.approvals != nil && c.approvals.owns(m.ID) {
 		c.items = append(c.items, item{frame: frame, ours: m.ID})
 		return
 	}
@@ -336,9 +326,9 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		it.opaque = it.call.rec.Bytes > 0
 	case initialize:
 		c.s.setCapabilities(wire.Member(m.Params, "capabilities"))
-		it.call.rec.Client = c.s.peer(wire.Member(m.Params, "clientInfo"))
+		it.call.rec.Client = peerOf(c.s.red, wire.Member(m.Params, "clientInfo"))
 		if it.call.rec.Client == (audit.Peer{}) {
-			it.call.rec.Client = c.s.peer(wire.Member(m.Meta, metaClientInfo))
+			it.call.rec.Client = peerOf(c.s.red, wire.Member(m.Meta, metaClientInfo))
 		}
 	case listTools:
 		it.call.cursor = cursorOf(wire.Member(m.Params, "cursor"))

@@ -140,8 +140,8 @@ func TestCallOverLinesIsMissedOnce(t *testing.T) {
 			t.Run(tt.name+" "+name, func(t *testing.T) {
 				c, j := testSession(t)
 				var server bytes.Buffer
-				c.p.cfg.OnAuditFailure, c.s.cfg.OnAuditFailure = policy, policy
-				c.server, c.p.out = &server, newOutput(out)
+				c.s.cfg.OnAuditFailure = policy
+				c.server, c.out = &server, newOutput(out)
 				q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 				for i, read := range tt.reads {
 					j.fail(tt.broken[i])

@@ -30,7 +30,7 @@ func TestAnswerBeforeTheEndOfACall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, j := testSession(t)
-			c.p.cfg.OnAuditFailure, c.s.cfg.OnAuditFailure = Allow, Allow
+			c.s.cfg.OnAuditFailure = Allow
 			early := func(when string) {
 				if tt.answer == when {
 					c.s.finish(answer(id), false)

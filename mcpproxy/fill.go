@@ -8,38 +8,48 @@ import (
 	"slices"
 )
 
+// filler makes the records of calls.
+type filler struct {
+	red     *redact.Redactor
+	methods *methods
+	names   map[string]toolName // by literal on the wire
+}
+
+// toolName is a name as the server has it and as records have it.
+type toolName struct{ name, text string }
+
 // fill makes the record of a call from its message and returns the tool's name
 // as the server has it, and the record's anomalies.
-func (c *clientSide) fill(call *call, m *wire.Message) (tool string, a wire.Anomaly) {
+func (f *filler) fill(call *call, m *wire.Message) (tool string, a wire.Anomaly) {
 	rec := &call.rec
 	from := len(call.buf)
 	call.buf = audit.AppendNewID(call.buf, call.start)
 	rec.RecordID = call.text(from)
 	if m.Method != nil {
-		rec.Method = c.methodText(m.Method)
+		rec.Method = f.methodText(m.Method)
 	}
 	switch {
 	case m.Name != nil && rec.Method == "tools/call":
-		n := c.tool(m.Name)
+		n := f.tool(m.Name)
 		rec.Tool, tool = n.text, n.name
 	case m.URI != nil && (m.Name == nil || rec.Method != "prompts/get"):
-		rec.Target = c.s.clean(m.URI)
+		rec.Target = clean(f.red, m.URI)
 	case m.Name != nil && m.Method != nil:
-		rec.Target = c.s.clean(m.Name)
+		rec.Target = clean(f.red, m.Name)
 	}
-	c.fillID(call, m.ID)
+	f.fillID(call, m.ID)
 	if m.Meta != nil {
-		c.fillMeta(rec, m.Meta)
+		f.fillMeta(rec, m.Meta)
 	}
 
 	var flags redact.Flags
 	more := false
 	if m.State != wire.Opaque {
-		flags, more = c.fillArgs(call, m)
+		flags, more = f.fillArgs(call, m)
 	}
 	rec.ArgsBytes = m.ArgumentsBytes
 	if m.Method == nil || m.Anomalies&wire.NotJSON != 0 {
-		c.fillBytes(call, m)
+		f.fillBytes(call, m)
 	}
 
 	rec.Anomalies = nil
@@ -107,23 +117,23 @@ func shapeType(json string) string {
 	return json
 }
 
-func (c *clientSide) methodText(literal []byte) string {
-	m := c.methods.of(literal)
-	return m.text(c.s.red)
+func (f *filler) methodText(literal []byte) string {
+	m := f.methods.of(literal)
+	return m.text(f.red)
 }
 
 // tool caches names, which repeat.
-func (c *clientSide) tool(literal []byte) toolName {
-	if n, ok := c.names[string(literal)]; ok {
+func (f *filler) tool(literal []byte) toolName {
+	if n, ok := f.names[string(literal)]; ok {
 		return n
 	}
 	name := jsontext.AppendUnquote(nil, literal)
-	n := toolName{name: string(name), text: string(c.s.red.AppendText(nil, name))}
-	if len(c.names) < maxKnown && len(literal) < 256 {
-		if c.names == nil {
-			c.names = make(map[string]toolName)
+	n := toolName{name: string(name), text: string(f.red.AppendText(nil, name))}
+	if len(f.names) < maxKnown && len(literal) < 256 {
+		if f.names == nil {
+			f.names = make(map[string]toolName)
 		}
-		c.names[string(literal)] = n
+		f.names[string(literal)] = n
 	}
 	return n
 }
@@ -138,27 +148,27 @@ type summary struct {
 
 // fillArgs sets the summaries of the call's arguments and of those in other
 // readings of its bytes, and reports whether there are more readings.
-func (c *clientSide) fillArgs(call *call, m *wire.Message) (flags redact.Flags, more bool) {
+func (f *filler) fillArgs(call *call, m *wire.Message) (flags redact.Flags, more bool) {
 	rec := &call.rec
 	rec.Candidates = nil
 	first := summary{audit.Candidate{Method: rec.Method, Tool: rec.Tool, Target: rec.Target}, true, m.Arguments, m.Parts}
 	if len(m.Candidates) == 0 {
 		room, from := redact.WholeRoom(), len(call.buf)
-		rec.Args, flags = c.summarize(call, m, &first, &room)
+		rec.Args, flags = f.summarize(call, m, &first, &room)
 		if flags&(redact.Duplicate|redact.Variant) == 0 {
 			return flags, false
 		}
 		call.buf = call.buf[:from]
 	}
-	return c.fillCandidates(call, m, first)
+	return f.fillCandidates(call, m, first)
 }
 
 // candidate is another reading of a call whose first reading is given.
-func (c *clientSide) candidate(k *wire.Candidate, method method, first *audit.Candidate) (one audit.Candidate) {
-	one.Method = method.text(c.s.red)
-	name := c.s.clean(k.Name)
+func (f *filler) candidate(k *wire.Candidate, method method, first *audit.Candidate) (one audit.Candidate) {
+	one.Method = method.text(f.red)
+	name := clean(f.red, k.Name)
 	if len(k.Name) > 0 && k.Name[0] != '"' {
-		name = string(c.s.red.AppendText(nil, k.Name)) // for Java and Kotlin
+		name = string(f.red.AppendText(nil, k.Name)) // for Java and Kotlin
 	}
 	switch {
 	case one.Method == "tools/call":
@@ -171,12 +181,12 @@ func (c *clientSide) candidate(k *wire.Candidate, method method, first *audit.Ca
 	return one
 }
 
-func (c *clientSide) summarize(call *call, m *wire.Message, s *summary, room *redact.Room) (args audit.JSON, flags redact.Flags) {
+func (f *filler) summarize(call *call, m *wire.Message, s *summary, room *redact.Room) (args audit.JSON, flags redact.Flags) {
 	from := len(call.buf)
 	if m.Raw == nil {
-		call.buf, flags = c.s.red.AppendPartsIn(call.buf, parts(s.parts), room)
+		call.buf, flags = f.red.AppendPartsIn(call.buf, parts(s.parts), room)
 	} else {
-		call.buf, flags = c.s.red.AppendArgsIn(call.buf, s.raw, room)
+		call.buf, flags = f.red.AppendArgsIn(call.buf, s.raw, room)
 	}
 	return call.json(from), flags
 }
@@ -184,13 +194,13 @@ func (c *clientSide) summarize(call *call, m *wire.Message, s *summary, room *re
 // fillCandidates is fillArgs for a message with other readings, or with
 // arguments that have some. The arguments of the first reading get half of the
 // room, so that nothing in them keeps the others out of the record.
-func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) (flags redact.Flags, more bool) {
+func (f *filler) fillCandidates(call *call, m *wire.Message, first summary) (flags redact.Flags, more bool) {
 	rec := &call.rec
 	var list []summary
 	for i := range m.Candidates {
 		k := &m.Candidates[i]
-		if method := c.methods.of(k.Method); method.class == recorded {
-			list = append(list, summary{c.candidate(k, method, &first.Candidate), k.Differs, k.Arguments, k.Parts})
+		if method := f.methods.of(k.Method); method.class == recorded {
+			list = append(list, summary{f.candidate(k, method, &first.Candidate), k.Differs, k.Arguments, k.Parts})
 		}
 	}
 	list, more = withReadings(list, first)
@@ -202,7 +212,7 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 	}
 	room := redact.WholeRoom()
 	part := room.Share(min(left, 1) + 1)
-	args, one := c.summarize(call, m, &first, &part)
+	args, one := f.summarize(call, m, &first, &part)
 	rec.Args, flags = args, flags|one
 	room.Return(part)
 	for i := range list {
@@ -210,7 +220,7 @@ func (c *clientSide) fillCandidates(call *call, m *wire.Message, first summary) 
 		k := s.Candidate
 		if s.own {
 			part := room.Share(left)
-			k.Args, one = c.summarize(call, m, s, &part)
+			k.Args, one = f.summarize(call, m, s, &part)
 			flags |= one
 			room.Return(part)
 			left--
@@ -289,7 +299,7 @@ func (s *summary) partReadings(want int) (list []summary, more bool) {
 	return list, most > want
 }
 
-func (c *clientSide) fillID(call *call, id []byte) {
+func (f *filler) fillID(call *call, id []byte) {
 	rec := &call.rec
 	rec.RequestID, rec.RequestIDType = "", ""
 	if len(id) == 0 || string(id) == "null" {
@@ -302,14 +312,14 @@ func (c *clientSide) fillID(call *call, id []byte) {
 		rec.RequestIDType = "string"
 		if len(id) > maxSpare {
 			// Not behind the record's text, where it would be kept with the call.
-			call.buf = c.s.red.AppendText(call.buf, jsontext.AppendUnquote(nil, id))
+			call.buf = f.red.AppendText(call.buf, jsontext.AppendUnquote(nil, id))
 			break
 		}
 		// Decoded behind the record's text, then redacted behind that.
 		call.buf = jsontext.AppendUnquote(call.buf, id)
 		decoded := call.buf[from:]
 		from = len(call.buf)
-		call.buf = c.s.red.AppendText(call.buf, decoded)
+		call.buf = f.red.AppendText(call.buf, decoded)
 	case first == '-' || '0' <= first && first <= '9':
 		rec.RequestIDType = "number"
 		if len(id) <= 20 {
@@ -318,22 +328,22 @@ func (c *clientSide) fillID(call *call, id []byte) {
 		}
 		fallthrough
 	default:
-		call.buf = c.s.red.AppendText(call.buf, id)
+		call.buf = f.red.AppendText(call.buf, id)
 	}
 	rec.RequestID = call.text(from)
 }
 
-func (c *clientSide) fillMeta(rec *facts, meta []byte) {
+func (f *filler) fillMeta(rec *facts, meta []byte) {
 	if v := wire.Member(meta, "client_id"); v != nil && string(v) != "null" {
 		if v[0] == '"' {
-			rec.ClientID = c.s.clean(v)
+			rec.ClientID = clean(f.red, v)
 		} else {
-			rec.ClientID = string(c.s.red.AppendText(nil, v))
+			rec.ClientID = string(f.red.AppendText(nil, v))
 		}
 	}
 	rec.TraceID, rec.SpanID = traceparent(wire.Member(meta, "traceparent"))
-	rec.ProtocolVersion = c.s.clean(wire.Member(meta, metaProtocolVersion))
-	rec.Client = c.s.peer(wire.Member(meta, metaClientInfo))
+	rec.ProtocolVersion = clean(f.red, wire.Member(meta, metaProtocolVersion))
+	rec.Client = peerOf(f.red, wire.Member(meta, metaClientInfo))
 }
 
 // traceparent reads a W3C Trace Context header: 00-<trace>-<span>-<flags>, in
@@ -367,16 +377,16 @@ func traceparent(literal []byte) (trace, span string) {
 // fillBytes sets the position, size and digest of an opaque call's bytes. One
 // that broke off when it was larger than the limit has only the digest of its
 // arguments.
-func (c *clientSide) fillBytes(call *call, m *wire.Message) {
+func (f *filler) fillBytes(call *call, m *wire.Message) {
 	r := &call.rec
 	r.At, r.Bytes = m.Off, m.End-m.Off
 	sum := m.Sum
 	if sum == nil && m.Raw != nil {
-		h := c.s.wireHash()
+		h := f.red.NewHash(redact.Wire)
 		h.Write(m.Raw)
 		sum = h.Sum(nil)
 	}
 	if sum != nil {
-		r.Digest = audit.JSON(c.s.red.AppendSum(nil, r.Bytes, sum))
+		r.Digest = audit.JSON(f.red.AppendSum(nil, r.Bytes, sum))
 	}
 }

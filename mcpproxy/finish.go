@@ -218,7 +218,7 @@ func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 	}
 	if a.ErrorType != nil {
 		// The bytes around a removed credential are not well-formed.
-		if t := s.clean(a.ErrorType); audit.ErrorTypeOK(t) && !audit.OwnErrorType(t) {
+		if t := clean(s.red, a.ErrorType); audit.ErrorTypeOK(t) && !audit.OwnErrorType(t) {
 			return audit.OutcomeError, t
 		}
 	}

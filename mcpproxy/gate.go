@@ -148,19 +148,39 @@ func (s *session) appendPolicy(dst []byte, event audit.Policy) []byte {
 // short is a text of the configuration for a record.
 func (s *session) short(text string) string { return string(s.red.AppendText(nil, []byte(text))) }
 
+// gatekeeper assesses the client's calls and asks the gate's policy, and people,
+// about them.
+type gatekeeper struct {
+	s         *session
+	approvals *approvals // nil: nobody is asked
+	methods   *methods
+	gate      *gate // of the frames at hand
+
+	toolOf    func(name string) *risk.Tool // riskTool
+	riskTools map[string]*risk.Tool        // by name as the server has it; by riskBy, at the listing riskAt
+	riskBy    *risk.Assessor
+	riskAt    uint64
+	risks     [risk.Categories][risk.Sources][2]audit.JSON // without and with conflict
+
+	asked        asked
+	uncounted    bool                       // it is logged that the counters fail
+	asksByResult bool                       // a call was answered by a question
+	aside        struct{ calls, bytes int } // of the read at hand, that wait for a person
+}
+
 // riskTool returns what is known of a tool: by its definition, or by its name.
-func (c *clientSide) riskTool(name string) *risk.Tool {
-	if listed := c.s.listed.Load(); c.riskBy != c.gate.Risk || c.riskAt != listed || len(c.riskTools) >= maxKnown {
-		c.riskBy, c.riskAt, c.riskTools = c.gate.Risk, listed, make(map[string]*risk.Tool)
+func (g *gatekeeper) riskTool(name string) *risk.Tool {
+	if listed := g.s.listed.Load(); g.riskBy != g.gate.Risk || g.riskAt != listed || len(g.riskTools) >= maxKnown {
+		g.riskBy, g.riskAt, g.riskTools = g.gate.Risk, listed, make(map[string]*risk.Tool)
 	}
-	t := c.riskTools[name]
+	t := g.riskTools[name]
 	if t == nil {
 		name = strings.Clone(name) // it may alias the window
-		if t = c.s.definedTool(c.gate.Risk, name); t == nil {
-			t = c.gate.Risk.Tool(name, nil)
+		if t = g.s.definedTool(g.gate.Risk, name); t == nil {
+			t = g.gate.Risk.Tool(name, nil)
 		}
 		if len(name) < maxSpare {
-			c.riskTools[name] = t
+			g.riskTools[name] = t
 		}
 	}
 	return t
@@ -190,30 +210,30 @@ func (s *session) definedTool(by *risk.Assessor, name string) *risk.Tool {
 var opaqueFound = audit.DetectionsJSON([]audit.Detection{{Detector: detector.Opaque.Words()[0]}})
 
 // assess sets the risk of a call, and adds what the policy decides about to
-// c.asked. a are all anomalies of the message and its frame.
-func (c *clientSide) assess(it *item, m *wire.Message, a wire.Anomaly) {
+// g.asked. a are all anomalies of the message and its frame.
+func (g *gatekeeper) assess(it *item, m *wire.Message, a wire.Anomaly) {
 	r := &it.call.rec
 	if m.State == wire.Opaque || m.Method == nil {
-		r.Risk = c.riskJSON(&risk.Result{Category: risk.Execute, Source: risk.SourceDefault})
+		r.Risk = g.riskJSON(&risk.Result{Category: risk.Execute, Source: risk.SourceDefault})
 		r.Detections = opaqueFound
-		c.refuse(ruleUnreadable, "It cannot be read.")
+		g.refuse(ruleUnreadable, "It cannot be read.")
 		return
 	}
-	found, ok := c.assessAll(it, m)
-	r.Risk = c.riskJSON(&found)
+	found, ok := g.assessAll(it, m)
+	r.Risk = g.riskJSON(&found)
 	if r.Detections = ""; len(found.Detections) > 0 {
 		r.Detections = showDetections(found.Detections, r)
 	}
 	if !ok {
 		r.Detections = opaqueFound
-		c.refuse(ruleFailed, "It cannot be assessed.")
+		g.refuse(ruleFailed, "It cannot be assessed.")
 	}
 	switch {
 	case m.Raw == nil:
 		r.Detections = opaqueFound
-		c.refuse(ruleOversize, "It is too large to be decided.")
+		g.refuse(ruleOversize, "It is too large to be decided.")
 	case a&undecidable != 0:
-		c.refuse(ruleAmbiguous, "Two servers could read it differently.")
+		g.refuse(ruleAmbiguous, "Two servers could read it differently.")
 	}
 }
 
@@ -232,19 +252,19 @@ const undecidable = wire.Ambiguous &^ (wire.Batch | wire.NoID)
 // assessAll assesses a call in all its readings. It returns false, and the most
 // that is known, after a panic: a defect in what reads hostile text must not end
 // the session, or let a call through that it could not judge.
-func (c *clientSide) assessAll(it *item, m *wire.Message) (found risk.Result, ok bool) {
+func (g *gatekeeper) assessAll(it *item, m *wire.Message) (found risk.Result, ok bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			found, ok = risk.Result{Category: risk.Execute, Source: risk.SourceDefault}, false
-			c.p.cfg.Log.Error("call not assessed", zap.String("tool", it.call.rec.Tool), zap.Stack("stack"))
+			g.s.cfg.Log.Error("call not assessed", zap.String("tool", it.call.rec.Tool), zap.Stack("stack"))
 		}
 	}()
-	name, args := c.subject(it, m)
-	found = c.gate.Risk.Assess(c.riskTool(name), args, c.toolOf)
-	c.submit(it.call, name, args, &found, false)
+	name, args := g.subject(it, m)
+	found = g.gate.Risk.Assess(g.riskTool(name), args, g.toolOf)
+	g.submit(it.call, name, args, &found, false)
 	for i := range m.Candidates {
 		k := &m.Candidates[i]
-		other := c.gate.Risk.Assess(c.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, c.toolOf)
+		other := g.gate.Risk.Assess(g.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, g.toolOf)
 		found = worse(found, other)
 		found.Failed = found.Failed || other.Failed
 	}
@@ -253,8 +273,8 @@ func (c *clientSide) assessAll(it *item, m *wire.Message) (found risk.Result, ok
 
 // subject returns the name and the arguments that a call is judged by. A method
 // other than tools/call is judged as if it were a tool of that name.
-func (c *clientSide) subject(it *item, m *wire.Message) (name string, args []byte) {
-	if method := c.methods.of(m.Method).name; method != "tools/call" {
+func (g *gatekeeper) subject(it *item, m *wire.Message) (name string, args []byte) {
+	if method := g.methods.of(m.Method).name; method != "tools/call" {
 		return method, m.Params
 	}
 	return it.tool, m.Arguments
@@ -276,12 +296,12 @@ func worse(a, b risk.Result) risk.Result {
 }
 
 // riskJSON returns the member risk of a record.
-func (c *clientSide) riskJSON(r *risk.Result) audit.JSON {
+func (g *gatekeeper) riskJSON(r *risk.Result) audit.JSON {
 	conflict := 0
 	if r.Conflict {
 		conflict = 1
 	}
-	v := &c.risks[r.Category][r.Source][conflict]
+	v := &g.risks[r.Category][r.Source][conflict]
 	if *v == "" {
 		*v = newRiskJSON(r)
 	}
@@ -302,22 +322,22 @@ type asked struct {
 }
 
 // refuse denies the whole frame: a gate that can be confused protects nothing.
-func (c *clientSide) refuse(rule, reason string) {
-	if c.gate.Policy != nil && c.asked.refused.Action == policy.Allow {
-		c.asked.refused = policy.Decision{Action: policy.Deny, Rule: rule, Reason: reason}
+func (g *gatekeeper) refuse(rule, reason string) {
+	if g.gate.Policy != nil && g.asked.refused.Action == policy.Allow {
+		g.asked.refused = policy.Decision{Action: policy.Deny, Rule: rule, Reason: reason}
 	}
 }
 
 // submit adds the operations of a call.
-func (c *clientSide) submit(of *call, name string, args []byte, found *risk.Result, inner bool) {
-	if c.gate.Policy == nil {
+func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Result, inner bool) {
+	if g.gate.Policy == nil {
 		return
 	}
 	one := policy.Call{Tool: name, Arguments: args, Category: found.Category.String(), Inner: inner}
 	if len(found.Detections) > 0 {
 		one.Detections = found.Found.Words()
 	}
-	c.asked.calls, c.asked.of = append(c.asked.calls, one), append(c.asked.of, of)
+	g.asked.calls, g.asked.of = append(g.asked.calls, one), append(g.asked.of, of)
 	if inner {
 		return
 	}
@@ -326,15 +346,15 @@ func (c *clientSide) submit(of *call, name string, args []byte, found *risk.Resu
 	}
 	// Arguments that are not strict JSON are ambiguous, and refused. The strings
 	// alias the window, which outlasts the decision.
-	ops, more := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(c.asked.calls), 1))
+	ops, more := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(g.asked.calls), 1))
 	if more {
-		c.refuse(ruleOversize, "It is too large to be decided.")
+		g.refuse(ruleOversize, "It is too large to be decided.")
 		return
 	}
 	for i := range ops {
 		op := &ops[i]
-		t := c.riskTool(op.Tool)
-		c.submit(of, op.Tool, unsafe.Slice(unsafe.StringData(string(op.Args)), len(op.Args)), &risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, true)
+		t := g.riskTool(op.Tool)
+		g.submit(of, op.Tool, unsafe.Slice(unsafe.StringData(string(op.Args)), len(op.Args)), &risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, true)
 	}
 }
 
@@ -343,22 +363,22 @@ const maxOperations = 4096
 
 // decide decides about the calls of a frame, which are items. Unless the policy
 // allows all of them, the frame is refused, or waits until a person approves it.
-// first means that the frame is the first of a read, rest that it is of a line
-// that is refused already.
-func (c *clientSide) decide(f *wire.Frame, items []item, first, rest bool, now time.Time) {
-	if len(items) == 0 || c.gate.Policy == nil {
+// midLine means that the frame starts in the middle of a line, rest that it is of
+// a line that is refused already.
+func (g *gatekeeper) decide(f *wire.Frame, items []item, midLine, rest bool, now time.Time) {
+	if len(items) == 0 || g.gate.Policy == nil {
 		return
 	}
-	a := &c.asked
+	a := &g.asked
 	d := &a.refused
 	if len(f.Messages) > wire.MaxBatch { // more of it may come, in a frame that could be denied
-		c.refuse(ruleOversize, "It is too large to be decided.")
+		g.refuse(ruleOversize, "It is too large to be decided.")
 	}
 	if d.Action == policy.Allow {
 		a.decisions = slices.Grow(a.decisions[:0], len(a.calls))[:len(a.calls)]
 		// A crash from here until the frame is forwarded leaves counts of calls
 		// that were not made: too much is counted, never too little.
-		c.tellCounters(c.gate.Policy.Decide(a.calls, now, c.gate.Counters, a.decisions))
+		g.tellCounters(g.gate.Policy.Decide(a.calls, now, g.gate.Counters, a.decisions))
 		if i := policy.Strictest(a.decisions); i >= 0 {
 			d = &a.decisions[i]
 		}
@@ -366,10 +386,10 @@ func (c *clientSide) decide(f *wire.Frame, items []item, first, rest bool, now t
 	if rest && d.Action == policy.Allow {
 		d = &a.last
 	}
-	repeated := c.repeats(f, items, now)
-	approved, waits := c.approval(f, first, items, d, repeated)
+	repeated := g.repeats(f, items, now)
+	approved, waits := g.approval(f, midLine, items, d, repeated)
 	refused := d.Action != policy.Allow && approved == nil && waits == nil
-	if repeated != nil && (!refused || !c.gate.enforces()) {
+	if repeated != nil && (!refused || !g.gate.enforces()) {
 		if items[0].strip = repeated.result; items[0].strip == nil {
 			refused = true // the server would get the answer to the proxy
 			d = &policy.Decision{Action: policy.Deny, Rule: ruleAmbiguous, Reason: "Two servers could read it differently."}
@@ -381,22 +401,22 @@ func (c *clientSide) decide(f *wire.Frame, items []item, first, rest bool, now t
 		it.waits = waits
 		switch {
 		case refused:
-			c.apply(it, d)
+			g.apply(it, d)
 		case it.isCall():
-			if from = c.allow(it, from); d.Action != policy.Allow {
-				c.show(it, d)
+			if from = g.allow(it, from); d.Action != policy.Allow {
+				g.show(it, d)
 			}
 			if approved != nil {
 				it.call.rec.Approval = approved.JSON()
 			}
 		}
 	}
-	if refused && repeated != nil && d.Action == policy.AskFirst && c.gate.enforces() {
+	if refused && repeated != nil && d.Action == policy.AskFirst && g.gate.enforces() {
 		repeated.apply(&items[0])
 	}
 	if refused {
 		for i := range a.decisions {
-			c.giveBack(a.decisions[i].Held)
+			g.giveBack(a.decisions[i].Held)
 		}
 	}
 	a.last = *d
@@ -407,32 +427,32 @@ func (c *clientSide) decide(f *wire.Frame, items []item, first, rest bool, now t
 
 // approval returns the approval that a frame already has, or what it waits with; nil
 // and nil if it is refused, or needs no approval.
-func (c *clientSide) approval(f *wire.Frame, first bool, items []item, d *policy.Decision, repeated *repetition) (*audit.Approval, *waiting) {
-	if d.Action != policy.AskFirst || !c.gate.enforces() || c.p.approvals == nil {
+func (g *gatekeeper) approval(f *wire.Frame, midLine bool, items []item, d *policy.Decision, repeated *repetition) (*audit.Approval, *waiting) {
+	if d.Action != policy.AskFirst || !g.gate.enforces() || g.approvals == nil {
 		return nil, nil
 	}
 	if repeated != nil {
 		return repeated.approved, nil
 	}
-	about := c.operations()
-	if approved, ok := c.p.approvals.has(about); ok {
+	about := g.operations()
+	if approved, ok := g.approvals.has(about); ok {
 		return &approved, nil
 	}
-	if !c.canWait(f, first, items) {
+	if !g.canWait(f, midLine, items) {
 		return nil, nil
 	}
-	return nil, &waiting{about: about, result: c.byResult(f)}
+	return nil, &waiting{about: about, result: g.byResult(f)}
 }
 
 // allow writes the decision into the record of a call that is allowed: the one
 // of its operations that is the nearest to a limit. They are in asked from an
 // index on; allow returns the index after them.
-func (c *clientSide) allow(it *item, from int) int {
-	it.call.rec.Policy = c.gate.allowed
-	for ; from < len(c.asked.of) && c.asked.of[from] == it.call; from++ {
-		d := &c.asked.decisions[from]
+func (g *gatekeeper) allow(it *item, from int) int {
+	it.call.rec.Policy = g.gate.allowed
+	for ; from < len(g.asked.of) && g.asked.of[from] == it.call; from++ {
+		d := &g.asked.decisions[from]
 		if d.Counter != "" {
-			it.call.rec.Policy = c.gate.decision(d)
+			it.call.rec.Policy = g.gate.decision(d)
 		}
 		it.held = append(it.held, d.Held...)
 		it.call.refunds = append(it.call.refunds, d.Refunds()...)
@@ -441,19 +461,19 @@ func (c *clientSide) allow(it *item, from int) int {
 }
 
 // giveBack takes back what calls that are not forwarded added to counters.
-func (c *clientSide) giveBack(held []policy.Counter) {
+func (g *gatekeeper) giveBack(held []policy.Counter) {
 	if len(held) > 0 {
-		c.tellCounters(c.gate.Counters.Release(held))
+		g.tellCounters(g.gate.Counters.Release(held))
 	}
 }
 
 // apply writes a decision that allows nothing into a call's record and, if
 // decisions are applied, refuses the call.
-func (c *clientSide) apply(it *item, d *policy.Decision) {
+func (g *gatekeeper) apply(it *item, d *policy.Decision) {
 	if it.isCall() {
-		c.show(it, d)
+		g.show(it, d)
 	}
-	if !c.gate.enforces() || it.refused != "" {
+	if !g.gate.enforces() || it.refused != "" {
 		return
 	}
 	it.why = d.Denied()
@@ -471,16 +491,16 @@ func (c *clientSide) apply(it *item, d *policy.Decision) {
 }
 
 // show writes a decision into a call's record.
-func (c *clientSide) show(it *item, d *policy.Decision) {
+func (g *gatekeeper) show(it *item, d *policy.Decision) {
 	one := *d
-	one.Reason = c.s.short(d.Reason) // it may have the name of the tool
-	it.call.rec.Policy = c.gate.decision(&one)
+	one.Reason = g.s.short(d.Reason) // it may have the name of the tool
+	it.call.rec.Policy = g.gate.decision(&one)
 }
 
 // tellCounters logs the first error of the counters and the recovery.
-func (c *clientSide) tellCounters(err error) {
-	if err != nil && !c.uncounted {
-		c.p.cfg.Log.Error("policy counter not usable", zap.Error(err))
+func (g *gatekeeper) tellCounters(err error) {
+	if err != nil && !g.uncounted {
+		g.s.cfg.Log.Error("policy counter not usable", zap.Error(err))
 	}
-	c.uncounted = err != nil
+	g.uncounted = err != nil
 }

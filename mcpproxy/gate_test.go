@@ -33,7 +33,7 @@ func TestPanicInAssessment(t *testing.T) {
 		args := []byte(`{"path":"/etc/shadow"}`)
 		m := wire.Message{Raw: []byte(`{}`), ID: []byte("1"), Method: []byte(`"tools/call"`), Name: []byte(`"read_file"`), Arguments: args}
 		c.read(0, &m, 0, time.Now(), "")
-		c.decide(&wire.Frame{}, c.items, true, false, time.Now())
+		c.decide(&wire.Frame{}, c.items, false, false, time.Now())
 		it := &c.items[0]
 		found, err := audit.ParseDetections(it.call.rec.Detections)
 		if err != nil || len(found) != 1 || found[0].Detector != "opaque" {

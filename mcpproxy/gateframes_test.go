@@ -86,7 +86,7 @@ func gated(t *testing.T, source string, mode policy.Mode, reads ...[]byte) (serv
 	j := &lines{}
 	c := testClient(t, Config{Redactor: red, Journal: j, Log: zap.NewNop(), Gate: g})
 	var got bytes.Buffer
-	c.server, c.p.out = &got, newOutput(out)
+	c.server, c.out = &got, newOutput(out)
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	defer q.Close()
 	for _, read := range reads {

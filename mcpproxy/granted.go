@@ -71,7 +71,7 @@ func (a *approvals) lookAlways(tool string) (*approval.Answer, error) {
 	// Once: it is looked at again and again while a call waits.
 	if err != nil && err.Error() != a.told {
 		a.told = err.Error()
-		a.p.cfg.Log.Warn("lasting approval does not count", zap.String("tool", a.p.s.short(tool)), zap.Error(err))
+		a.s.cfg.Log.Warn("lasting approval does not count", zap.String("tool", a.s.short(tool)), zap.Error(err))
 	}
 	was := a.always[tool]
 	if is {
@@ -82,11 +82,11 @@ func (a *approvals) lookAlways(tool string) (*approval.Answer, error) {
 	a.mu.Unlock()
 	switch {
 	case is && !was:
-		a.p.s.tellPolicy(func(g *gate) audit.Policy {
+		a.s.tellPolicy(func(g *gate) audit.Policy {
 			return g.event("always_added", fmt.Sprintf("%s, approved by %s", tool, answer.User))
 		})
 	case was && !is:
-		a.p.s.tellPolicy(func(g *gate) audit.Policy { return g.event("always_removed", tool) })
+		a.s.tellPolicy(func(g *gate) audit.Policy { return g.event("always_removed", tool) })
 	}
 	return answer, err
 }

@@ -12,8 +12,39 @@ import (
 // one is forwarded unedited.
 const maxHeld = 64 << 20
 
+// serverSide reads the server's answers. fromServer owns it.
+type serverSide struct {
+	s       *session
+	out     *output
+	answers wire.Answers
+	read    int64 // bytes of the server
+	held    held
+}
+
+// answered forwards the server's bytes, and reads the answers in them.
+func (v *serverSide) answered(b []byte) {
+	v.read += int64(len(b))
+	wanted := v.s.wantsAnswers()
+	v.answers.Retain(wanted)
+	switch {
+	case v.holds():
+		v.hold(b)
+	case v.s.cfg.WaitFinal || wanted:
+		// The record first: an answer that the client has must not be lost to
+		// a power cut. And what the proxy learns of tools comes before the calls
+		// of a client that has the listing.
+		v.s.finish(v.answers.Scan(b), v.s.cfg.WaitFinal)
+		v.out.write(b)
+	default:
+		// A client that does not read keeps no record waiting.
+		rest := v.out.try(b)
+		v.s.finish(v.answers.Scan(b), false)
+		v.out.write(rest)
+	}
+}
+
 // held are bytes of the server that wait for the end of an answer to
-// tools/list, so that tools can be removed from it. fromServer owns it.
+// tools/list, so that tools can be removed from it.
 type held struct {
 	bytes []byte
 	off   int64 // of bytes in the server's stream
@@ -21,28 +52,28 @@ type held struct {
 
 // holds reports whether the next bytes of the server must be held back: an
 // answer that has to be edited may be under way.
-func (p *Proxy) holds() bool {
-	return len(p.held.bytes) > 0 || p.s.wantsAnswers() && p.s.gate.Load().hides()
+func (v *serverSide) holds() bool {
+	return len(v.held.bytes) > 0 || v.s.wantsAnswers() && v.s.gate.Load().hides()
 }
 
 // hold is answered while an answer to edit may be under way. Everything up to
 // the end of a line or of an answer is released.
-func (p *Proxy) hold(b []byte) {
-	h := &p.held
+func (v *serverSide) hold(b []byte) {
+	h := &v.held
 	if len(h.bytes) == 0 {
-		h.off = p.read - int64(len(b))
+		h.off = v.read - int64(len(b))
 	}
 	h.bytes = append(h.bytes, b...)
-	answers := p.answers.Scan(b)
-	edited, done := p.edit(answers)
+	answers := v.answers.Scan(b)
+	edited, done := v.edit(answers)
 	if i := bytes.LastIndexByte(h.bytes, '\n') + 1; i > done {
 		edited, done = append(edited, h.bytes[done:i]...), i
 	}
 	if len(h.bytes)-done > maxHeld {
 		edited, done = append(edited, h.bytes[done:]...), len(h.bytes)
 	}
-	p.s.finish(answers, p.cfg.WaitFinal) // see answered
-	p.out.write(edited)
+	v.s.finish(answers, v.s.cfg.WaitFinal) // see answered
+	v.out.write(edited)
 	h.off += int64(done)
 	if h.bytes = h.bytes[:copy(h.bytes, h.bytes[done:])]; len(h.bytes) == 0 {
 		h.bytes = nil
@@ -50,16 +81,16 @@ func (p *Proxy) hold(b []byte) {
 }
 
 // release forwards what is held when the server's stream has ended.
-func (p *Proxy) release() {
-	b := p.held.bytes
-	p.held.bytes = nil
-	p.out.write(b)
+func (v *serverSide) release() {
+	b := v.held.bytes
+	v.held.bytes = nil
+	v.out.write(b)
 }
 
 // edit returns the held bytes up to the end of the last answer, without the
 // tools that the policy hides, and how many bytes these were.
-func (p *Proxy) edit(answers []wire.Answer) (edited []byte, done int) {
-	h, g := &p.held, p.s.gate.Load()
+func (v *serverSide) edit(answers []wire.Answer) (edited []byte, done int) {
+	h, g := &v.held, v.s.gate.Load()
 	for i := range answers {
 		a := &answers[i]
 		from, to := int(a.Off-h.off), int(a.Off+a.Bytes-h.off)
@@ -67,7 +98,7 @@ func (p *Proxy) edit(answers []wire.Answer) (edited []byte, done int) {
 			continue // its first bytes are forwarded
 		}
 		edited = append(edited, h.bytes[done:from]...)
-		if g.hides() && p.s.isListing(a) {
+		if g.hides() && v.s.isListing(a) {
 			edited = appendVisible(edited, h.bytes[from:to], g.hidden)
 		} else {
 			edited = append(edited, h.bytes[from:to]...)

@@ -42,14 +42,13 @@ func TestBetweenLines(t *testing.T) {
 // or the end, may have taken the frame.
 func TestTakenFrameIsNotForwarded(t *testing.T) {
 	server := &writes{}
-	p := &Proxy{cfg: Config{Log: zap.NewNop()}, input: &input{to: server}}
-	a := newApprovals(p, Approval{})
+	a := newApprovals(&session{cfg: Config{Log: zap.NewNop()}}, nil, Approval{})
 	w := &waiting{bytes: []byte("call\n"), approved: &audit.Approval{Outcome: "approved"}}
 	a.waiting = []*waiting{w}
 	if !a.take(w) || a.take(w) {
 		t.Fatal("a frame has two owners, or none")
 	}
-	a.forward(w)
+	a.forward(w, &input{to: server})
 	if server.Len() > 0 {
 		t.Errorf("the server got %q", server.String())
 	}

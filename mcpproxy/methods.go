@@ -51,8 +51,8 @@ type methods struct {
 // maxKnown bounds the names kept for a client.
 const maxKnown = 1024
 
-func newMethods(skip []string) methods {
-	return methods{skip: skip, known: make(map[string]method)}
+func newMethods(skip []string) *methods {
+	return &methods{skip: skip, known: make(map[string]method)}
 }
 
 // of returns the method with this string literal.

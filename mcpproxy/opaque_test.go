@@ -41,9 +41,9 @@ func TestOpaqueLinesAreRefused(t *testing.T) {
 			}
 			defer out.Close()
 			c, j := testSession(t)
-			c.p.cfg.DenyAmbiguous, c.s.cfg.DenyAmbiguous = true, true
+			c.s.cfg.DenyAmbiguous = true
 			var server bytes.Buffer
-			c.server, c.p.out = &server, newOutput(out)
+			c.server, c.out = &server, newOutput(out)
 			q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 			defer q.Close()
 			for _, read := range tt.reads {

@@ -94,13 +94,13 @@ func TestRecordingComesFirst(t *testing.T) {
 			defer out.Close()
 			c, _ := testSession(t)
 			o := &order{t: t, client: client}
-			for _, cfg := range []*Config{&c.p.cfg, &c.s.cfg} {
-				cfg.Journal, cfg.WaitIntent, cfg.WaitFinal, cfg.SyncWait = o, tt.waitIntent, tt.waitFinal, tt.limit
-			}
-			c.server, c.p.out = o, newOutput(out)
+			cfg := &c.s.cfg
+			cfg.Journal, cfg.WaitIntent, cfg.WaitFinal, cfg.SyncWait = o, tt.waitIntent, tt.waitFinal, tt.limit
+			c.server, c.out = o, newOutput(out)
 			q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 			c.pass(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
-			c.p.answered([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"))
+			v := serverSide{s: c.s, out: c.out}
+			v.answered([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"))
 			o.look()
 			if !slices.Equal(o.events, tt.want) {
 				t.Errorf("events are %q, want %q", o.events, tt.want)
@@ -120,9 +120,8 @@ func TestApprovalIsSyncedBeforeItsCall(t *testing.T) {
 	defer out.Close()
 	c, _ := testSession(t)
 	o := &order{t: t, client: client}
-	for _, cfg := range []*Config{&c.p.cfg, &c.s.cfg} {
-		cfg.Journal, cfg.WaitIntent, cfg.SyncWait = o, true, 20*time.Millisecond
-	}
+	cfg := &c.s.cfg
+	cfg.Journal, cfg.WaitIntent, cfg.SyncWait = o, true, 20*time.Millisecond
 	p, err := policy.Load([]byte(`{"version":"1","default":"allow","tools":{"t":{"action":"require_approval"}}}`), "p.json")
 	if err != nil {
 		t.Fatal(err)
@@ -132,18 +131,18 @@ func TestApprovalIsSyncedBeforeItsCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.s.gate.Store(g)
-	c.server, c.p.out = o, newOutput(out)
-	c.p.input = &input{to: struct {
+	c.server, c.out = o, newOutput(out)
+	server := &input{to: struct {
 		io.Writer
 		io.Closer
 	}{o, nil}}
-	c.p.approvals = newApprovals(c.p, Approval{Channels: []string{ChannelClient}})
+	c.approvals = newApprovals(c.s, c.out, Approval{Channels: []string{ChannelClient}})
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	c.pass(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
 	o.events = append(o.events, "answer")
-	w := c.p.approvals.waiting[0]
+	w := c.approvals.waiting[0]
 	w.approved = &audit.Approval{Outcome: "approved"}
-	c.p.approvals.forward(w)
+	c.approvals.forward(w, server)
 	want := []string{"append, final is false", "wait, limit 20ms", "answer", "append, final is false", "wait, limit 20ms", "server"}
 	if !slices.Equal(o.events, want) {
 		t.Errorf("events are %q, want %q", o.events, want)
@@ -207,9 +206,8 @@ func TestSlowSyncDelaysACallBySyncWait(t *testing.T) {
 		h.hang.Store(true)
 
 		c, _ := testSession(t)
-		for _, cfg := range []*Config{&c.p.cfg, &c.s.cfg} {
-			cfg.Journal, cfg.WaitIntent, cfg.SyncWait = journal, true, 20*time.Millisecond
-		}
+		cfg := &c.s.cfg
+		cfg.Journal, cfg.WaitIntent, cfg.SyncWait = journal, true, 20*time.Millisecond
 		q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 		server := &arrivals{}
 		c.server = server
@@ -255,10 +253,10 @@ func TestRefusalsThatWaitAreBounded(t *testing.T) {
 	defer out.Close()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := testSession(t)
-		c.p.cfg.DenyAmbiguous, c.s.cfg.DenyAmbiguous = true, true
-		c.server, c.p.out = io.Discard, newOutput(out)
+		c.s.cfg.DenyAmbiguous = true
+		c.server, c.out = io.Discard, newOutput(out)
 		q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
-		c.p.out.write([]byte(`{"jsonrpc":"2.0",`))
+		c.out.write([]byte(`{"jsonrpc":"2.0",`))
 
 		id := strings.Repeat("i", 2000)
 		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"a","name":"b"}}`+"\n", id)
@@ -273,9 +271,9 @@ func TestRefusalsThatWaitAreBounded(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		c.p.out.mu.Lock()
-		waiting := len(c.p.out.replies)
-		c.p.out.mu.Unlock()
+		c.out.mu.Lock()
+		waiting := len(c.out.replies)
+		c.out.mu.Unlock()
 		if one := len(c.refusal); waiting <= maxReplies || waiting > maxReplies+one {
 			t.Errorf("%d bytes of refusals wait, want %d and at most one refusal of %d more", waiting, maxReplies, one)
 		}
@@ -283,7 +281,7 @@ func TestRefusalsThatWaitAreBounded(t *testing.T) {
 			t.Errorf("%d lines of the client are done, and %d refusals wait", got, waiting/len(c.refusal))
 		}
 
-		c.p.out.write([]byte("\"method\":\"notifications/x\"}\n"))
+		c.out.write([]byte("\"method\":\"notifications/x\"}\n"))
 		<-done
 		got, err := os.ReadFile(out.Name())
 		if err != nil {

@@ -127,19 +127,14 @@ var ErrNotRecorded = errors.New("the audit trail cannot be written")
 
 // A Proxy relays one session. Use it once.
 type Proxy struct {
-	cfg Config
-	s   *session
-	out *output
-	// input is set before the directions start.
-	input     *input
+	cfg       Config
+	s         *session
+	out       *output
 	approvals *approvals // nil: nobody is asked
 	// clientEnded is true if the client closed its end before the server did.
 	clientEnded atomic.Bool
-	// requests is owned by fromClient, answers by fromServer.
+	// requests is owned by fromClient.
 	requests *wire.Requests
-	answers  wire.Answers
-	read     int64 // bytes of the server; fromServer's
-	held     held
 	ended    time.Time // of the server; Run's, then Close's
 }
 
@@ -173,7 +168,7 @@ func New(c Config) (*Proxy, error) {
 	}
 	p := &Proxy{cfg: c, s: newSession(c, g), out: newOutput(c.Out)}
 	if c.Approval.asks() {
-		p.approvals = newApprovals(p, c.Approval)
+		p.approvals = newApprovals(p.s, p.out, c.Approval)
 	}
 	p.requests = wire.NewRequests(wire.Config{Hash: p.s.wireHash})
 	return p, nil
@@ -205,11 +200,11 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 
-	p.input = &input{to: child.in}
+	server := &input{to: child.in}
 	clientDone := make(chan struct{})
 	go func() {
 		defer close(clientDone)
-		p.fromClient(p.input)
+		p.fromClient(server)
 	}()
 	askDone, stopAsking := make(chan struct{}), make(chan struct{})
 	if p.approvals == nil {
@@ -217,7 +212,7 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	} else {
 		go func() {
 			defer close(askDone)
-			p.approvals.run(stopAsking)
+			p.approvals.run(server, stopAsking)
 		}()
 	}
 	serverDone := make(chan struct{})
@@ -298,7 +293,7 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 	if p.approvals != nil {
 		defer p.approvals.end()
 	}
-	c := newClientSide(p, server)
+	c := newClientSide(p.s, p.out, p.approvals, server)
 	for {
 		n, err := p.cfg.In.Read(p.requests.Space())
 		for more := n > 0; more; n, more = 0, p.requests.More() {
@@ -324,11 +319,12 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 // fromServer forwards the server's bytes, then reads the answers in them.
 func (p *Proxy) fromServer(server io.Reader) {
 	buf := make([]byte, 64<<10)
-	defer p.release()
+	v := serverSide{s: p.s, out: p.out}
+	defer v.release()
 	for {
 		n, err := server.Read(buf)
 		if n > 0 {
-			p.answered(buf[:n])
+			v.answered(buf[:n])
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -336,26 +332,5 @@ func (p *Proxy) fromServer(server io.Reader) {
 			}
 			return
 		}
-	}
-}
-
-func (p *Proxy) answered(b []byte) {
-	p.read += int64(len(b))
-	wanted := p.s.wantsAnswers()
-	p.answers.Retain(wanted)
-	switch {
-	case p.holds():
-		p.hold(b)
-	case p.cfg.WaitFinal || wanted:
-		// The record first: an answer that the client has must not be lost to
-		// a power cut. And what the proxy learns of tools comes before the calls
-		// of a client that has the listing.
-		p.s.finish(p.answers.Scan(b), p.cfg.WaitFinal)
-		p.out.write(b)
-	default:
-		// A client that does not read keeps no record waiting.
-		rest := p.out.try(b)
-		p.s.finish(p.answers.Scan(b), false)
-		p.out.write(rest)
 	}
 }

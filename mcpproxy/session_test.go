@@ -85,7 +85,7 @@ func testClient(t testing.TB, c Config) *clientSide {
 		t.Fatal(err)
 	}
 	s := newSession(c, g)
-	return newClientSide(&Proxy{cfg: s.cfg, s: s}, nil)
+	return newClientSide(s, nil, nil, nil)
 }
 
 // ask records a call as if it had come from the client.
@@ -154,7 +154,7 @@ func TestRecordedBeforeForwarded(t *testing.T) {
 			}
 			defer in.Close()
 			c, j := testSession(t)
-			p := c.p
+			p := &Proxy{cfg: c.s.cfg, s: c.s, out: c.out}
 			p.cfg.In = in
 			p.requests = wire.NewRequests(wire.Config{Hash: p.s.wireHash})
 			server := &watchedServer{t: t, journal: j}
@@ -450,8 +450,8 @@ func TestCancelInOneRead(t *testing.T) {
 func TestUnrecordedReadLeavesNoCalls(t *testing.T) {
 	c, j := testSession(t)
 	c.server = io.Discard
-	c.p.out = newOutput(nil)
-	c.p.out.writeFail = true
+	c.out = newOutput(nil)
+	c.out.writeFail = true
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	j.fail(true)
 	line := `{"jsonrpc":"2.0","id":1,"Id":2,"method":"tools/call","params":{"name":"t"}}`

@@ -13,14 +13,14 @@ import (
 )
 
 // operations returns what is asked about in the frame at hand.
-func (c *clientSide) operations() (about []operation) {
+func (g *gatekeeper) operations() (about []operation) {
 	var found []string // in the call at hand: what its inner operations do is known of it as a whole
-	for i := range c.asked.decisions {
-		one := &c.asked.calls[i]
+	for i := range g.asked.decisions {
+		one := &g.asked.calls[i]
 		if !one.Inner {
 			found = one.Detections
 		}
-		if c.asked.decisions[i].Action == policy.AskFirst {
+		if g.asked.decisions[i].Action == policy.AskFirst {
 			about = append(about, operation{strings.Clone(one.Tool), slices.Clone(found)})
 		}
 	}
@@ -29,11 +29,11 @@ func (c *clientSide) operations() (about []operation) {
 
 // canWait reports whether a frame can be set aside: it must be whole, and whole
 // lines.
-func (c *clientSide) canWait(f *wire.Frame, first bool, items []item) bool {
-	if first && c.midLine || f.Inside || !f.Complete || len(f.Bytes) == 0 || f.Bytes[len(f.Bytes)-1] != '\n' {
+func (g *gatekeeper) canWait(f *wire.Frame, midLine bool, items []item) bool {
+	if midLine || f.Inside || !f.Complete || len(f.Bytes) == 0 || f.Bytes[len(f.Bytes)-1] != '\n' {
 		return false
 	}
-	calls, size := c.aside.calls, c.aside.bytes+len(f.Bytes)
+	calls, size := g.aside.calls, g.aside.bytes+len(f.Bytes)
 	for i := range items {
 		it := &items[i]
 		if it.refused != "" || it.begun || it.open || it.line > 0 || it.earlier != (begun{}) {
@@ -43,15 +43,15 @@ func (c *clientSide) canWait(f *wire.Frame, first bool, items []item) bool {
 			calls++
 		}
 	}
-	if !c.p.approvals.room(calls, size) {
+	if !g.approvals.room(calls, size) {
 		return false
 	}
-	c.aside.calls, c.aside.bytes = calls, size
+	g.aside.calls, g.aside.bytes = calls, size
 	return true
 }
 
 // setAside copies a frame whose calls are recorded and has it wait.
-func (c *clientSide) setAside(f *wire.Frame, items []item) {
+func (g *gatekeeper) setAside(f *wire.Frame, items []item) {
 	w := items[0].waits
 	w.bytes = slices.Clone(f.Bytes)
 	w.frame = wire.Frame{Anomalies: f.Anomalies}
@@ -65,25 +65,25 @@ func (c *clientSide) setAside(f *wire.Frame, items []item) {
 		it := &w.items[i]
 		it.id, it.variant, it.cancel, it.tool = slices.Clone(it.id), slices.Clone(it.variant), slices.Clone(it.cancel), strings.Clone(it.tool)
 	}
-	w.counters = c.gate.Counters
+	w.counters = g.gate.Counters
 	w.since = time.Now()
-	w.until = w.since.Add(c.p.approvals.cfg.Timeout)
-	w.question = c.s.question(w)
-	w.question.ServerKey = c.p.approvals.cfg.ServerKey
+	w.until = w.since.Add(g.approvals.cfg.Timeout)
+	w.question = g.s.question(w)
+	w.question.ServerKey = g.approvals.cfg.ServerKey
 	if w.result != nil {
-		c.asksByResult = true
-		c.p.approvals.askByResult(w)
+		g.asksByResult = true
+		g.approvals.askByResult(w)
 		return
 	}
-	c.p.approvals.add(w)
+	g.approvals.add(w)
 }
 
 // cancels ends the wait of calls that a frame cancels, and reports whether it
 // does nothing else: the server does not know those calls.
-func (c *clientSide) cancels(f *wire.Frame, items []item) bool {
+func (g *gatekeeper) cancels(f *wire.Frame, items []item) bool {
 	alone := false
 	for i := range items {
-		if id := items[i].cancel; id != nil && c.p.approvals.cancel(id) {
+		if id := items[i].cancel; id != nil && g.approvals.cancel(id) {
 			alone = !items[i].found && len(f.Messages) == 1
 		}
 	}

@@ -267,11 +267,11 @@ func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
 	if info == nil {
 		info = wire.Member(wire.Member(result, "_meta"), "io.modelcontextprotocol/serverInfo")
 	}
-	if p := s.peer(info); p != (audit.Peer{}) {
+	if p := peerOf(s.red, info); p != (audit.Peer{}) {
 		s.base.Server = p
 	}
 	if v := wire.Member(result, "protocolVersion"); v != nil {
-		s.base.ProtocolVersion = s.clean(v)
+		s.base.ProtocolVersion = clean(s.red, v)
 	}
 	if c.class == initialize && c.rec.Client != (audit.Peer{}) {
 		s.base.Client = c.rec.Client
@@ -299,21 +299,21 @@ func (s *session) clientCan() (version string, capabilities []byte) {
 	return s.base.ProtocolVersion, s.capabilities
 }
 
-// peer reads {"name","version"}; both are self-reported and untrusted.
-func (s *session) peer(info []byte) audit.Peer {
+// peerOf reads {"name","version"}; both are self-reported and untrusted.
+func peerOf(red *redact.Redactor, info []byte) audit.Peer {
 	if info == nil {
 		return audit.Peer{}
 	}
-	return audit.Peer{Name: s.clean(wire.Member(info, "name")), Version: s.clean(wire.Member(info, "version"))}
+	return audit.Peer{Name: clean(red, wire.Member(info, "name")), Version: clean(red, wire.Member(info, "version"))}
 }
 
 // clean is the text of a string literal under the value rules, "" for anything
 // else.
-func (s *session) clean(literal []byte) string {
+func clean(red *redact.Redactor, literal []byte) string {
 	if len(literal) == 0 || literal[0] != '"' {
 		return ""
 	}
-	return string(s.red.AppendText(nil, jsontext.AppendUnquote(nil, literal)))
+	return string(red.AppendText(nil, jsontext.AppendUnquote(nil, literal)))
 }
 
 func errorCode(raw []byte) *int64 {
