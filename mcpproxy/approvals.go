@@ -3,41 +3,19 @@ package mcpproxy
 import (
 	"bytes"
 	"crypto/rand"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"auditproxy/mcpproxy/approval"
+	"auditproxy/mcpproxy/approval/elicitation"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
-
-// An Approval says how people are asked about calls. With its zero value nobody
-// is asked, and calls that need an approval are refused.
-type Approval struct {
-	Channels  []string      // ChannelClient, ChannelFiles: the first that can ask is used
-	Files     *approval.Dir // of ChannelFiles; nil: it cannot ask
-	Timeout   time.Duration // for a person's answer; 0: 120 s
-	ServerKey string        // says which server a lasting approval is for, see approval.Question
-}
-
-// The channels.
-const (
-	ChannelClient = "client" // a question in the MCP client, which may answer it itself
-	ChannelFiles  = "files"  // a file, and another that the person owns
-)
-
-const (
-	maxWaiting      = 100                    // calls that wait for a person
-	maxWaitingBytes = 64 << 20               // of their frames
-	answerTime      = 120 * time.Second      // the default of Approval.Timeout
-	pollEvery       = 200 * time.Millisecond // for an answer in a file, while a call waits
-)
-
-func (a Approval) asks() bool {
-	return slices.ContainsFunc(a.Channels, func(name string) bool { return name == ChannelClient || name == ChannelFiles && a.Files != nil })
-}
 
 // approvals are the frames that wait until a person has answered, and the
 // answers that hold for later calls. run asks and applies the answers, so that
@@ -65,32 +43,29 @@ type approvals struct {
 	told    string               // the last problem with lasting approvals that was logged
 }
 
-// waiting is a frame that waits. Its first owner is fromClient, then run.
-type waiting struct {
-	question approval.Question
-	about    []operation
-	result   *result    // the question is the call's result; nil: it is asked about while it waits
-	frame    wire.Frame // what the answers to its requests need; a copy, without its bytes
-	bytes    []byte     // a copy
-	items    []item
-	counters policy.Counters
-	since    time.Time
-	until    time.Time
-	tried    int  // channels that cannot ask; run's
-	unread   bool // it is logged that its answer cannot be read; run's
-
-	// approvals.mu guards these while the frame waits.
-	channel  string          // that was asked, "" before
-	request  string          // the id of the request to the client
-	response []byte          // the client's to that
-	approved *audit.Approval // it waits for the end of the client's line, and for the server to read
-}
-
-// operation is what a person is asked about.
-type operation struct {
-	tool       string
+// granted is an approval that holds for later calls of a tool.
+type granted struct {
+	audit.Approval
 	detections []string
 }
+
+const (
+	maxWaiting      = 100                    // calls that wait for a person
+	maxWaitingBytes = 64 << 20               // of their frames
+	answerTime      = 120 * time.Second      // the default of Approval.Timeout
+	pollEvery       = 200 * time.Millisecond // for an answer in a file, while a call waits
+)
+
+// Texts of refusals, after policy.Denied's prefix.
+const (
+	deniedText      = "A person was asked about this call and denied it."
+	dismissedText   = "A person was asked about this call and dismissed the question."
+	lateText        = "Nobody approved this call in time."
+	unavailableText = "This call needs the approval of a person, and nobody can be asked."
+	cancelledText   = "A call of this batch was cancelled while the batch waited for an approval."
+	endedText       = "The session ended while this call waited for an approval."
+	unrecordedText  = "The approval cannot be recorded."
+)
 
 func newApprovals(s *session, out *output, cfg Approval) *approvals {
 	if cfg.Timeout == 0 {
@@ -131,15 +106,6 @@ func (a *approvals) add(w *waiting) {
 		return
 	}
 	signal(a.wake)
-}
-
-func (w *waiting) calls() (n int) {
-	for i := range w.items {
-		if w.items[i].isCall() {
-			n++
-		}
-	}
-	return n
 }
 
 func signal(c chan struct{}) {
@@ -208,4 +174,58 @@ func (a *approvals) end() {
 		}
 	}
 	signal(a.wake)
+}
+
+// turnDown ends the wait of a frame that is not approved.
+func (a *approvals) turnDown(w *waiting, outcome, errorType, text string, answer *approval.Answer) {
+	if a.take(w) {
+		a.refuse(w, w.outcome(outcome, answer), errorType, text)
+	}
+}
+
+// refuse records that a frame was not approved, then answers its requests. The
+// caller has taken it.
+func (a *approvals) refuse(w *waiting, v audit.Approval, errorType, text string) {
+	if v.Outcome == "cancelled" && v.Channel == "" {
+		v = w.outcome("cancelled", nil)
+	}
+	a.s.turnDown(w, v, errorType, time.Now())
+	a.giveBack(w)
+	a.out.reply(appendRefusal(nil, &w.frame, refusal{answer: (&policy.Decision{Reason: text}).Denied()}))
+}
+
+// giveBack takes back what calls that are not forwarded added to counters.
+func (a *approvals) giveBack(w *waiting) {
+	var held []policy.Counter
+	for i := range w.items {
+		held = append(held, w.items[i].held...)
+	}
+	if len(held) > 0 {
+		if err := w.counters.Release(held); err != nil {
+			a.s.cfg.Log.Warn("policy counter not given back", zap.Error(err))
+		}
+	}
+}
+
+// askByResult ends a call with the question about it. Its intent is in the
+// journal: a crash before the answer leaves it as a call whose outcome is unknown,
+// which no server has seen.
+func (a *approvals) askByResult(w *waiting) {
+	r := w.result
+	r.since, r.until = w.since, w.until
+	w.channel = ChannelClient
+	a.mu.Lock()
+	maps.DeleteFunc(a.results, func(_ string, old *result) bool { return !w.since.Before(old.until) })
+	full := len(a.results) >= maxWaiting || a.ended
+	if !full {
+		a.results[w.question.ID] = r
+	}
+	a.mu.Unlock()
+	if full {
+		a.refuse(w, w.outcome("unavailable", nil), audit.ErrApprovalUnavailable, unavailableText)
+		return
+	}
+	a.s.concludeAsked(w, time.Now())
+	a.giveBack(w)
+	a.out.reply(elicitation.AppendInputRequired(nil, r.id, &w.question))
 }

@@ -11,20 +11,8 @@ import (
 
 	"auditproxy/mcpproxy/approval"
 	"auditproxy/mcpproxy/approval/elicitation"
-	"auditproxy/mcpproxy/policy"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
-)
-
-// Texts of refusals, after policy.Denied's prefix.
-const (
-	deniedText      = "A person was asked about this call and denied it."
-	dismissedText   = "A person was asked about this call and dismissed the question."
-	lateText        = "Nobody approved this call in time."
-	unavailableText = "This call needs the approval of a person, and nobody can be asked."
-	cancelledText   = "A call of this batch was cancelled while the batch waited for an approval."
-	endedText       = "The session ended while this call waited for an approval."
-	unrecordedText  = "The approval cannot be recorded."
 )
 
 // run asks about what waits and applies the answers until done is closed.
@@ -247,21 +235,6 @@ func (a *approvals) respond(id, message []byte) {
 	signal(a.wake)
 }
 
-// outcome is the member approval of the frame's calls.
-func (w *waiting) outcome(outcome string, answer *approval.Answer) audit.Approval {
-	v := audit.Approval{Outcome: outcome, Channel: w.channel, Request: w.question.ID, WaitMS: time.Since(w.since).Milliseconds()}
-	if answer != nil {
-		v.By, v.User = answer.By, answer.User
-		if v.By == "" {
-			v.By = answer.User
-		}
-		if answer.Approved {
-			v.Scope = string(answer.Scope)
-		}
-	}
-	return v
-}
-
 // forward passes an approved frame on, between the client's lines. It is tried
 // again until the client has ended its line.
 func (a *approvals) forward(w *waiting, server *input) {
@@ -289,36 +262,5 @@ func (a *approvals) forward(w *waiting, server *input) {
 			a.s.amend(w.items, func(r *facts) { r.Forwarded = false })
 		}
 		a.s.cfg.Log.Debug("the server takes no more input", zap.Error(err))
-	}
-}
-
-// turnDown ends the wait of a frame that is not approved.
-func (a *approvals) turnDown(w *waiting, outcome, errorType, text string, answer *approval.Answer) {
-	if a.take(w) {
-		a.refuse(w, w.outcome(outcome, answer), errorType, text)
-	}
-}
-
-// refuse records that a frame was not approved, then answers its requests. The
-// caller has taken it.
-func (a *approvals) refuse(w *waiting, v audit.Approval, errorType, text string) {
-	if v.Outcome == "cancelled" && v.Channel == "" {
-		v = w.outcome("cancelled", nil)
-	}
-	a.s.turnDown(w, v, errorType, time.Now())
-	a.giveBack(w)
-	a.out.reply(appendRefusal(nil, &w.frame, refusal{answer: (&policy.Decision{Reason: text}).Denied()}))
-}
-
-// giveBack takes back what calls that are not forwarded added to counters.
-func (a *approvals) giveBack(w *waiting) {
-	var held []policy.Counter
-	for i := range w.items {
-		held = append(held, w.items[i].held...)
-	}
-	if len(held) > 0 {
-		if err := w.counters.Release(held); err != nil {
-			a.s.cfg.Log.Warn("policy counter not given back", zap.Error(err))
-		}
 	}
 }

@@ -42,11 +42,42 @@ type call struct {
 	words [3]string // backs rec.Anomalies while it is short
 }
 
-// key is one of a call's entries in the table.
-type key struct {
-	from, to int // in buf; equal: no entry
-	hash     uint64
-	next     *call
+// facts are what the record of a call has of that call alone: an audit.Record
+// without its time, its outcome, what all calls of a session share, and what
+// only other kinds of records have. It is about half as large, and tens of
+// thousands of calls may be open.
+type facts struct {
+	RecordID string
+	CallNo   uint64
+
+	Method, Tool, Target string
+	Candidates           []audit.Candidate
+
+	ErrorCode  *int64
+	ResultType string
+
+	ClientID, RequestID, RequestIDType string
+	Client                             audit.Peer
+	ProtocolVersion                    string
+
+	Tier        string
+	Annotations audit.JSON
+	ToolHash    string
+
+	Args      audit.JSON
+	ArgsBytes int64
+
+	Risk, Detections, Policy, Approval audit.JSON
+
+	ResultBytes     int64
+	ErrorDigest     audit.JSON
+	TraceID, SpanID string
+	Anomalies       []string
+
+	At, Bytes int64
+	Digest    audit.JSON
+
+	Forwarded, CancelRequested, NotDurable bool
 }
 
 // text returns c.buf[from:] as a string, without a copy. buf only grows until
@@ -60,6 +91,33 @@ func (c *call) text(from int) string {
 }
 
 func (c *call) json(from int) audit.JSON { return audit.JSON(c.text(from)) }
+
+// anomaly adds a word to c's record.
+func (c *call) anomaly(word string) {
+	if c.rec.Anomalies == nil {
+		c.rec.Anomalies = c.words[:0]
+	}
+	c.rec.Anomalies = append(c.rec.Anomalies, word)
+}
+
+// early holds an answer that came before the end of its call.
+type early struct {
+	outcome    audit.Outcome
+	errorType  string
+	at         time.Time
+	bytes      int64
+	code       *int64
+	digest     string
+	resultType string
+	recorded   chan struct{} // closed with the call's final record
+}
+
+// key is one of a call's entries in the table.
+type key struct {
+	from, to int // in buf; equal: no entry
+	hash     uint64
+	next     *call
+}
 
 // chain is the calls under one hash, oldest first, linked by key.next.
 type chain struct{ first, last *call }

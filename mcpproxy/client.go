@@ -6,7 +6,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
@@ -55,51 +54,6 @@ func (c *clientSide) setGate(g *gate) {
 	}
 	c.gate, c.methods = g, newMethods(skip)
 	c.filler.methods, c.gatekeeper.methods = c.methods, c.methods
-}
-
-// begun is a call whose end is still to come. It may be answered before that,
-// and the call be used for another.
-type begun struct {
-	call    *call
-	callNo  uint64
-	refused string // its error type
-	other   bool   // it is a request without a record
-}
-
-// item is one thing that the frames of one read tell.
-type item struct {
-	frame   int
-	call    *call            // a request
-	id      []byte           // of the call, as on the wire
-	variant []byte           // its other id, see wire.Message.VariantID
-	tool    string           // its tool's name as the server has it
-	off     int64            // of the call in the client's stream
-	begun   bool             // an oversize call whose end is still to come
-	earlier begun            // the begin of the oversize call that this is the end of
-	again   bool             // earlier had not ended when this was recorded
-	refused string           // the error type of a refusal, "" for none
-	why     string           // the answer to a refused call, "" for that of its error type
-	held    []policy.Counter // what its frame added to counters
-	waits   *waiting         // its frame waits for a person, nil if it does not
-	ended   bool             // refused, and the final record is with the intent
-	entered bool             // the call is in the table of open calls
-	cancel  []byte           // the id of the call to cancel
-	found   bool             // the call to cancel is in the table
-	ours    []byte           // the id of the proxy's request that this is the response to
-	strip   *result          // the call is the client's repetition of one, with an answer for the proxy
-	open    bool             // an opaque line of which a message may become
-	opaque  bool             // an answer without an id may be its answer
-	line    int              // 1 + index of the item that this one continues, of the same read; 0 for none
-	joined  bool             // an item of the same read continues this one and has its call
-	callNo  uint64
-}
-
-// anomaly adds a word to c's record.
-func (c *call) anomaly(word string) {
-	if c.rec.Anomalies == nil {
-		c.rec.Anomalies = c.words[:0]
-	}
-	c.rec.Anomalies = append(c.rec.Anomalies, word)
 }
 
 // pass records what is in the frames and passes their bytes on, in that order.
@@ -155,10 +109,6 @@ func (c *clientSide) remember() {
 			c.oversize[it.off] = it.begin()
 		}
 	}
-}
-
-func (it *item) begin() begun {
-	return begun{it.call, it.callNo, it.refused, it.call != nil && it.call.class != recorded}
 }
 
 // giveBackRefused gives back what calls added to counters that are refused for
@@ -233,9 +183,6 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 	}
 	return true
 }
-
-// isCall reports whether the item is a request to record.
-func (it *item) isCall() bool { return it.joined || it.call != nil && it.call.class == recorded }
 
 // breakOff makes what was passed on of a value that is refused now unreadable
 // for every server: no JSON value goes on with "!" and a line feed, not even
@@ -341,12 +288,6 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 func isResponse(m *wire.Message) bool {
 	return m.Method == nil && m.ID != nil && (m.HasResult || m.HasError) && m.State == wire.Complete && len(m.Candidates) == 0
 }
-
-// The members of params._meta that MCP 2026-07-28 puts in place of initialize.
-const (
-	metaClientInfo      = "io.modelcontextprotocol/clientInfo"
-	metaProtocolVersion = "io.modelcontextprotocol/protocolVersion"
-)
 
 // earlier finds the call that the bytes before m made of what m is about, and
 // reports whether there is one: with no call in it, that was refused or could

@@ -1,11 +1,12 @@
 package mcpproxy
 
 import (
+	"slices"
+
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/jsontext"
-	"slices"
 )
 
 // filler makes the records of calls.

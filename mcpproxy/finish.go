@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"time"
 
@@ -172,25 +173,6 @@ func answersCall(method string, a *wire.Answer) bool {
 	return !has("tools") && !has("protocolVersion") && len(bytes.Trim(result, "{} \t\r")) > 0
 }
 
-// early holds an answer that came before the end of its call.
-type early struct {
-	outcome    audit.Outcome
-	errorType  string
-	at         time.Time
-	bytes      int64
-	code       *int64
-	digest     string
-	resultType string
-	recorded   chan struct{} // closed with the call's final record
-}
-
-// concludeEarly ends a call that was answered before its end.
-func (s *session) concludeEarly(c *call) {
-	e, r := c.early, &c.rec
-	r.ResultBytes, r.ErrorCode, r.ErrorDigest, r.ResultType = e.bytes, e.code, audit.JSON(e.digest), e.resultType
-	s.conclude(c, e.outcome, e.errorType, e.at)
-}
-
 // judge reads an answer as the design's table of outcomes has it.
 func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 	r := &c.rec
@@ -231,30 +213,28 @@ func (s *session) digest(c *call, text []byte) audit.JSON {
 	return c.json(from)
 }
 
-// conclude appends c's final record.
-func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now time.Time) {
-	r := s.recordOf(c)
-	r.Outcome, r.ErrorType = outcome, errorType
-	r.Duration = max(now.Sub(c.start)-c.waited, 0)
-	s.place(r)
-	r.Seq = s.seq
-	s.seq++
-	s.lines = audit.AppendRecord(s.lines, r)
-	if c.early != nil {
-		close(c.early.recorded) // waiters lock mu, and find the lines written
-		c.early = nil
+func errorCode(raw []byte) *int64 {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		return nil
 	}
+	return &n
 }
 
-// place sets session, client, server, host and user.
-func (s *session) place(r *audit.Record) {
-	b := &s.base
-	r.SessionID, r.Server, r.ServerCommand = b.SessionID, b.Server, b.ServerCommand
-	r.Host, r.User, r.PID, r.Labels, r.Tenant = b.Host, b.User, b.PID, b.Labels, b.Tenant
-	if r.Client == (audit.Peer{}) {
-		r.Client = b.Client
+// contentText is the text of a failed tool's result: its text blocks, a line
+// feed between them. nil for none.
+func contentText(answer []byte) (text []byte) {
+	if answer == nil {
+		return nil
 	}
-	if r.ProtocolVersion == "" {
-		r.ProtocolVersion = b.ProtocolVersion
+	content := wire.Member(wire.Member(answer, "result"), "content")
+	for block := range jsontext.Lenient(content).Elements() {
+		if t := wire.Member(block, "text"); len(t) > 0 && t[0] == '"' {
+			if text != nil {
+				text = append(text, '\n')
+			}
+			text = jsontext.AppendUnquote(text, t)
+		}
 	}
+	return text
 }

@@ -10,12 +10,6 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// granted is an approval that holds for later calls of a tool.
-type granted struct {
-	audit.Approval
-	detections []string
-}
-
 // has returns the approval that already holds for all operations.
 func (a *approvals) has(about []operation) (given audit.Approval, ok bool) {
 	for _, o := range about {

@@ -83,3 +83,12 @@ func (m *methods) classOf(name string) class {
 	}
 	return recorded
 }
+
+// The members of params._meta that MCP 2026-07-28 puts in place of initialize.
+const (
+	metaClientInfo      = "io.modelcontextprotocol/clientInfo"
+	metaProtocolVersion = "io.modelcontextprotocol/protocolVersion"
+)
+
+// The member of params._meta that MCP 2026-07-28 has for what a client can.
+const metaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"

@@ -37,6 +37,9 @@ type output struct {
 	done    chan struct{}         // closed with file
 }
 
+// maxReplies is how many bytes of refusals may wait for a server's line to end.
+const maxReplies = 1 << 20
+
 // maxTail is how much may wait for the client once the server has ended: more
 // than its pipe and the proxy's buffer hold, so that only a descendant of the
 // server that keeps writing has to wait.

@@ -28,6 +28,15 @@
 //
 // One mutex guards the state that the directions share. It is held while lines
 // are appended, so that the records' numbers follow the order of the lines.
+//
+// A Proxy starts the server and the directions: a clientSide, which fills records
+// and asks a gatekeeper, a serverSide, and the approvals. All of them call the
+// session: intend numbers calls, finish closes them by their answers.
+//
+// The files, from the top: proxy, child, system_linux, system_portable, server,
+// client, decide, setaside, repeat, assess, detections, fill, asking, granted,
+// approvals, refuse, events, intend, finish, waiting, open, item, session, tools,
+// late, calls, gate, config, methods, output, input.
 package mcpproxy
 
 import (
@@ -42,88 +51,8 @@ import (
 	"go.uber.org/zap"
 
 	"auditproxy/mcpproxy/wire"
-	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 )
-
-// A Journal keeps sealed lines in order. Its methods may be called
-// concurrently.
-type Journal interface {
-	// Append returns nil once the lines would survive the death of this
-	// process. After an error none of them is in the journal; the caller writes
-	// the same lines again or gives their numbers up. final means that they end
-	// calls whose intents are in the journal.
-	Append(lines []byte, final bool) (pos int64, err error)
-
-	// Wait reports whether everything before pos would survive the death of
-	// this machine, once that is so or after limit (0: no limit).
-	Wait(pos int64, limit time.Duration) bool
-}
-
-// A Failure is the policy for calls while nothing can be recorded.
-type Failure uint8
-
-// The answers to an audit failure.
-const (
-	Deny  Failure = iota // refuse them
-	Allow                // forward them; a gap record follows
-)
-
-// A Config holds a Proxy's settings.
-type Config struct {
-	Command []string // the server and its arguments. Required.
-	Env     []string // the server's environment, see ChildEnv
-	Dir     string   // the server's working directory; empty: this process's
-
-	In     *os.File // from the client. Required.
-	Out    *os.File // to the client. Required.
-	Stderr *os.File // given to the server unchanged
-
-	// Journal keeps the lines. With nil, nothing is recorded; OnAuditFailure
-	// must then be Allow.
-	Journal  Journal
-	Redactor *redact.Redactor // Required.
-
-	// Base holds the members that all records of the session share: SessionID,
-	// Host, User, PID, Labels, Tenant, ServerCommand.
-	Base  audit.Record
-	Proxy audit.JSON // the proxy member of session_start
-
-	SkipMethods []string // not recorded without a policy, in addition to the fixed list
-	Tiers       []string // additional tier tags, least dangerous first
-
-	WaitIntent bool          // a call waits for its intent's sync
-	SyncWait   time.Duration // at most this long; 0: no bound
-	WaitFinal  bool          // an answer waits for its record's sync
-
-	OnAuditFailure Failure
-	DenyAmbiguous  bool // refuse messages that two readers could read differently
-
-	Approval Approval // of calls about which the gate's policy asks
-
-	Gate Gate // at the start, see SetGate; without an assessor: one without configuration
-
-	Drain   time.Duration    // limit for all steps after the server's exit; 0: 500 ms
-	Signals <-chan os.Signal // signals to this process, forwarded to the server
-
-	Log *zap.Logger // nil: none
-}
-
-const (
-	openAfter    = 60 * time.Second // without an answer: an interim record; after a cancel: the final one
-	maxOpen      = 65536            // calls held open
-	maxNameless  = 8192             // of them that have no id: lines of two bytes, of which each costs 1.5 KB
-	maxOpenBytes = 32 << 20         // that they refer to: their records' members and their ids
-	maxAppend    = 1 << 20          // bytes of lines in one write, except for its last line
-	maxHead      = 1 << 20          // bytes that a segment of the journal starts with
-	maxSpare     = 8 << 10          // bytes of a call's memory that are used again
-	maxReplies   = 1 << 20          // bytes of refusals that may wait for a server's line to end
-	grace        = 2 * time.Second  // between the steps of the shutdown ladder
-)
-
-// ErrNotRecorded means that nothing was started because nothing could be
-// recorded.
-var ErrNotRecorded = errors.New("the audit trail cannot be written")
 
 // A Proxy relays one session. Use it once.
 type Proxy struct {
@@ -173,14 +102,6 @@ func New(c Config) (*Proxy, error) {
 	p.requests = wire.NewRequests(wire.Config{Hash: p.s.wireHash})
 	return p, nil
 }
-
-// AppendHead appends the context and tool lines that let a segment of the
-// journal be read alone. It may be called at any time.
-func (p *Proxy) AppendHead(dst []byte) []byte { return p.s.appendHead(dst) }
-
-// Lost records, as an anomaly called word, that lines which were in the journal
-// may be gone from it. It may be called at any time.
-func (p *Proxy) Lost(word string) { p.s.lost(word) }
 
 // Run starts the server, relays until it has ended, and returns its status once
 // all records are written, the one of the session's end the last. After ctx ends
@@ -274,17 +195,6 @@ func waitFor(late <-chan time.Time, done <-chan struct{}) bool {
 	}
 }
 
-// Close waits until the client has read the server's bytes, at most until
-// Config.Drain after the server's end, which began in Run. Bytes not read by
-// then are lost; their records are complete all the same. Call it after Run.
-func (p *Proxy) Close() {
-	late := time.NewTimer(time.Until(p.ended.Add(p.cfg.Drain)))
-	defer late.Stop()
-	if !p.ended.IsZero() {
-		waitFor(late.C, p.out.done)
-	}
-}
-
 // fromClient passes the client's bytes on. Nothing reaches the server before
 // the lines about it are in the journal.
 func (p *Proxy) fromClient(server io.WriteCloser) {
@@ -334,3 +244,44 @@ func (p *Proxy) fromServer(server io.Reader) {
 		}
 	}
 }
+
+// Close waits until the client has read the server's bytes, at most until
+// Config.Drain after the server's end, which began in Run. Bytes not read by
+// then are lost; their records are complete all the same. Call it after Run.
+func (p *Proxy) Close() {
+	late := time.NewTimer(time.Until(p.ended.Add(p.cfg.Drain)))
+	defer late.Stop()
+	if !p.ended.IsZero() {
+		waitFor(late.C, p.out.done)
+	}
+}
+
+// SetGate replaces the gate for all calls that are read from now on, and records
+// the policy that came into force. It may be called at any time.
+func (p *Proxy) SetGate(g Gate) error {
+	n, err := newGate(g)
+	if err != nil {
+		return fmt.Errorf("setting the gate: %w", err)
+	}
+	p.s.setGate(n)
+	return nil
+}
+
+// PolicyFailed records that a policy could not be loaded again; the one before
+// stays in force. detail may quote the policy, and is redacted. It may be called
+// at any time.
+func (p *Proxy) PolicyFailed(source, detail string) {
+	p.s.tellPolicy(func(g *gate) audit.Policy {
+		was := g.event("reload_failed", detail)
+		was.Source = source
+		return was
+	})
+}
+
+// AppendHead appends the context and tool lines that let a segment of the
+// journal be read alone. It may be called at any time.
+func (p *Proxy) AppendHead(dst []byte) []byte { return p.s.appendHead(dst) }
+
+// Lost records, as an anomaly called word, that lines which were in the journal
+// may be gone from it. It may be called at any time.
+func (p *Proxy) Lost(word string) { p.s.lost(word) }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
 )
@@ -93,25 +94,6 @@ func (s *session) setHead() {
 	s.head.Store(&head)
 }
 
-// start writes session_start. Nothing was started yet that could be lost.
-func (s *session) start() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.record(audit.KindSessionStart, time.Now())
-	r.Proxy = s.cfg.Proxy
-	s.lines = audit.AppendRecord(s.lines[:0], &r)
-	s.lines = audit.AppendContext(s.lines, &s.base)
-	if g := s.gate.Load(); g.Policy != nil {
-		s.lines = s.appendPolicy(s.lines, g.loaded())
-	}
-	if _, err := s.append(s.lines, false); err != nil {
-		s.backlog = append(s.backlog, s.lines...) // for when it can be written
-		s.tell(err)
-		return err
-	}
-	return nil
-}
-
 // record is a record of the session's own, with the next number.
 func (s *session) record(k audit.Kind, now time.Time) audit.Record {
 	r := s.base
@@ -180,18 +162,6 @@ func wholeLines(lines []byte) int {
 	return bytes.IndexByte(lines, '\n') + 1
 }
 
-// lost records that lines which were written may be gone.
-func (s *session) lost(word string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return
-	}
-	r := s.record(audit.KindAnomaly, time.Now())
-	r.Anomalies = []string{word}
-	s.appendFinal(audit.AppendRecord(nil, &r))
-}
-
 // take returns an empty call.
 func (s *session) take() *call {
 	s.mu.Lock()
@@ -216,271 +186,6 @@ func (s *session) release(c *call) {
 	}
 }
 
-// intend numbers the items of one read and writes their lines, in pieces that
-// the journal accepts. All of them are written before any byte of the read is
-// forwarded.
-//
-// After an error the items before some point are in the journal and the others
-// are not: those have no number and are counted for the gap record. Under Deny
-// every frame with a call that is not in the journal is refused; calls of such
-// a frame that are in the journal get their final record here. After a crash
-// only its intent may be left, which reads as a call whose outcome is unknown.
-func (s *session) intend(items []item, now time.Time) (pos int64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range items {
-		s.resume(&items[i], true)
-	}
-	written := 0
-	if s.ended {
-		err = errEnded
-	} else {
-		pos, written, err = s.write(items, now)
-	}
-	if err != nil {
-		for i := written; i < len(items); i++ {
-			s.join(items, i)
-			// What is not in the journal is missed once.
-			items[i].again = items[i].again && (items[i].line == 0 || items[i].line <= written)
-		}
-		if s.cfg.OnAuditFailure == Deny {
-			refuseFrames(items, written, audit.ErrAuditFailure, func(*item) bool { return true })
-		} else { // nothing is approved that is not recorded
-			refuseFrames(items, written, audit.ErrApprovalUnavailable, func(it *item) bool { return it.waits != nil })
-		}
-	}
-	s.lines = s.lines[:0]
-	for i := range items {
-		s.settle(&items[i], i < written, now)
-	}
-	s.appendEvicted(now)
-	if len(s.lines) > 0 {
-		s.appendFinal(s.lines)
-	}
-	if cap(s.lines) > 4*maxAppend {
-		s.lines = nil
-	}
-	s.arm(now)
-	return pos, err
-}
-
-// write writes the gap record, if one is due, the new context, and the lines of
-// the items. It returns the number of items whose lines it wrote.
-func (s *session) write(items []item, now time.Time) (pos int64, written int, err error) {
-	seq, callNo := s.seq, s.callNo
-	s.lines = s.lines[:0]
-	if s.gap.count > 0 {
-		s.appendGap(now)
-	}
-	if s.newContext {
-		s.lines = audit.AppendContext(s.lines, &s.base)
-	}
-	fresh := 0 // definitions in s.lines
-	for i := 0; ; {
-		if last := i == len(items) && fresh == len(s.tools.fresh); last || len(s.lines) >= maxAppend {
-			if len(s.lines) > 0 {
-				pos, err = s.flush(pos)
-			}
-			if err != nil {
-				s.seq, s.callNo = seq, callNo
-				return pos, written, err
-			}
-			seq, callNo, written = s.seq, s.callNo, i
-			s.gap, s.newContext = gap{}, false
-			s.tools.told(fresh)
-			fresh = 0
-			if last {
-				return pos, written, nil
-			}
-		}
-		if fresh < len(s.tools.fresh) {
-			s.lines = s.tools.fresh[fresh].appendLine(s.lines)
-			fresh++
-			continue
-		}
-		s.join(items, i)
-		s.number(&items[i], now)
-		i++
-	}
-}
-
-// flush writes s.lines. After an error it returns the position before them.
-func (s *session) flush(before int64) (int64, error) {
-	pos, err := s.append(s.lines, false)
-	s.tell(err)
-	if err != nil {
-		return before, err
-	}
-	s.lines = s.lines[:0]
-	return pos, nil
-}
-
-// number appends the lines of one item, if it has any. A call can be found from
-// here on, by the items that come after it in the same read, too. An opaque line
-// and the message that it becomes have an intent each and the number of the
-// line, also in one read: no number depends on where reads cut the bytes.
-func (s *session) number(it *item, now time.Time) {
-	switch {
-	case it.waits != nil && it.refused == "":
-		if it.isCall() {
-			s.hold(it)
-		}
-	case it.cancel != nil:
-		s.cancel(it, now)
-	case it.call == nil:
-	case it.call.class != recorded:
-		if it.refused == "" {
-			if c := s.open.findOf(it.id, onlyCalls); c != nil && !slices.Contains(c.rec.Anomalies, "id_reused") {
-				c.anomaly("id_reused")
-			}
-			s.enter(it)
-		}
-	default:
-		r := &it.call.rec
-		if !it.again {
-			s.callNo++
-			r.CallNo = s.callNo
-		}
-		if s.open.taken(it.id) || s.open.taken(it.variant) {
-			it.call.anomaly("id_reused")
-		}
-		s.tools.describe(r, it.tool)
-		s.lines = audit.AppendIntent(s.lines, s.recordOf(it.call))
-		it.callNo = r.CallNo
-		switch {
-		case it.refused != "":
-			s.conclude(it.call, audit.OutcomeError, it.refused, now)
-			it.ended = true
-		case it.call.early == nil:
-			s.enter(it)
-		}
-	}
-}
-
-func (s *session) cancel(it *item, now time.Time) {
-	if c := s.open.findOf(it.cancel, onlyCalls); c != nil && c.cancelled == 0 && it.refused == "" {
-		c.cancelled = max(now.Sub(c.start), 1)
-		c.rec.CancelRequested = true
-		it.found = true
-	}
-}
-
-// enter makes the item's call findable by its answer.
-func (s *session) enter(it *item) {
-	it.entered = true
-	it.call.part = it.begun
-	s.open.add(it.call, it.id)
-	s.open.alias(it.call, it.variant)
-	if it.opaque && it.id == nil {
-		s.open.name(it.call, noID)
-		it.call.nameless = true
-		s.open.nameless++
-	} else if it.opaque && it.variant == nil {
-		s.open.alias(it.call, noID)
-	}
-	if it.call.class.wanted() {
-		s.wanted.Add(1)
-	}
-}
-
-// leave undoes enter.
-func (s *session) leave(it *item) {
-	it.entered = false
-	s.open.remove(it.call)
-	if it.call.class.wanted() {
-		s.wanted.Add(-1)
-	}
-}
-
-// refuseFrames refuses those frames that have a call which is not written.
-func refuseFrames(items []item, written int, errorType string, those func(*item) bool) {
-	for from := 0; from < len(items); {
-		to, refuse := from, false
-		for ; to < len(items) && items[to].frame == items[from].frame; to++ {
-			refuse = refuse || to >= written && items[to].isCall() && those(&items[to])
-		}
-		for ; from < to; from++ {
-			if refuse && items[from].refused == "" {
-				items[from].refused = errorType
-			}
-		}
-	}
-}
-
-// settle forwards an item to the server or ends it here, depending on whether
-// its lines are written.
-func (s *session) settle(it *item, written bool, now time.Time) {
-	switch {
-	case it.waits != nil && it.refused == "":
-		return // written, see intend
-	case it.cancel != nil && !written:
-		s.cancel(it, now)
-		return
-	case it.call == nil:
-		return
-	case it.refused == "" && it.call.early == nil && (written || it.again || it.call.class != recorded):
-		it.call.rec.Forwarded = true
-		if !it.entered {
-			s.enter(it)
-		}
-		return
-	}
-	if it.entered {
-		s.leave(it)
-	}
-	s.unhold(it.call)
-	switch {
-	case it.call.class != recorded:
-	case !written && !it.again:
-		s.missed(now, it.refused != "")
-	case it.refused == "":
-		it.call.rec.Forwarded = true
-		s.concludeEarly(it.call)
-	case !it.ended || !written:
-		// Its intent is in the journal and the server does not get it whole.
-		s.conclude(it.call, audit.OutcomeError, it.refused, now)
-	}
-	s.release(it.call)
-	it.call = nil
-}
-
-// join has an item continue the call of an opaque line of the same read.
-func (s *session) join(items []item, i int) {
-	it := &items[i]
-	if it.line == 0 || it.earlier.call != nil {
-		return
-	}
-	line := &items[it.line-1]
-	it.earlier = begun{call: line.call, callNo: line.call.rec.CallNo}
-	s.resume(it, line.entered)
-	line.call, line.entered, line.joined = nil, false, true
-}
-
-// resume has the end of an oversize call continue the call that its begin
-// made, unless that has ended meanwhile. open means that the call is in the
-// table.
-func (s *session) resume(it *item, open bool) {
-	e := it.earlier.call
-	if e == nil || e.rec.CallNo != it.earlier.callNo {
-		return
-	}
-	it.again = true
-	defer s.release(e)
-	if open {
-		s.open.remove(e)
-	}
-	c := it.call
-	c.start, c.cancelled, c.interim, c.early = e.start, e.cancelled, e.interim, e.early
-	from := len(c.buf)
-	c.buf = append(c.buf, e.rec.RecordID...)
-	c.rec.RecordID, c.rec.CallNo = c.text(from), e.rec.CallNo
-	c.rec.CancelRequested, c.rec.NotDurable = e.rec.CancelRequested, e.rec.NotDurable
-	s.tools.describe(&c.rec, it.tool)
-}
-
-// noID is the id of an answer to a message that the server could not read.
-var noID = []byte("null")
-
 // missed counts one thing that has no record.
 func (s *session) missed(now time.Time, denied bool) {
 	if s.gap.count == 0 {
@@ -498,43 +203,64 @@ func (s *session) appendGap(now time.Time) {
 	s.lines = audit.AppendRecord(s.lines, &r)
 }
 
-// amend changes calls that may have been answered meanwhile.
-func (s *session) amend(items []item, change func(*facts)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range items {
-		if it := &items[i]; it.call != nil && it.callNo != 0 && it.call.rec.CallNo == it.callNo {
-			change(&it.call.rec)
-		}
+// spill writes final lines once they fill a write, so that memory stays
+// bounded.
+func (s *session) spill() {
+	if len(s.lines) >= maxAppend {
+		s.appendFinal(s.lines)
+		s.lines = s.lines[:0]
 	}
 }
 
-// end writes the records of all open calls and session_end. Nothing is
-// recorded afterwards.
-func (s *session) end(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
+// learn reads the answer to initialize, server/discover or tools/list.
+func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
+	result := wire.Member(a.Raw, "result")
+	if result == nil {
 		return
 	}
-	s.ended = true
-	if s.timer != nil {
-		s.timer.Stop()
+	if list := wire.Member(result, "tools"); c.class == listTools && len(list) > 0 && list[0] == '[' {
+		told := s.tools.full
+		if s.tools.read(s.red, result, c.cursor); s.tools.full && !told {
+			// Once per session: it explains what its calls lack.
+			r := s.record(audit.KindAnomaly, now)
+			r.At, r.Bytes, r.Anomalies = a.Off, a.Bytes, []string{"tools_dropped"}
+			s.lines = audit.AppendRecord(s.lines, &r)
+		}
+		s.listed.Add(1)
 	}
-	now := time.Now()
-	s.lines = s.lines[:0]
-	if s.gap.count > 0 {
-		s.appendGap(now)
+	before := s.base
+	info := wire.Member(result, "serverInfo")
+	if info == nil {
+		info = wire.Member(wire.Member(result, "_meta"), "io.modelcontextprotocol/serverInfo")
 	}
-	for s.open.oldest != nil {
-		s.giveUp(s.open.oldest, why, now)
+	if p := peerOf(s.red, info); p != (audit.Peer{}) {
+		s.base.Server = p
 	}
-	s.endWaiting(now)
-	r := s.record(audit.KindSessionEnd, now)
-	s.lines = audit.AppendRecord(s.lines, &r)
-	s.appendFinal(s.lines)
-	s.lines = nil
-	if len(s.backlog) > 0 && s.cfg.Journal != nil {
-		s.cfg.Log.Error("records lost: the spool took no more lines", zap.Int("bytes", len(s.backlog)))
+	if v := wire.Member(result, "protocolVersion"); v != nil {
+		s.base.ProtocolVersion = clean(s.red, v)
 	}
+	if c.class == initialize && c.rec.Client != (audit.Peer{}) {
+		s.base.Client = c.rec.Client
+	}
+	if s.base.Server != before.Server || s.base.ProtocolVersion != before.ProtocolVersion || s.base.Client != before.Client {
+		s.newContext = true
+	}
+	s.setHead()
+}
+
+// setCapabilities keeps what a client says in initialize that it can.
+func (s *session) setCapabilities(v []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(v) <= maxSpare {
+		s.capabilities = slices.Clone(v)
+	}
+}
+
+// clientCan returns the version that the client and the server agreed on, and
+// what the client can, as JSON.
+func (s *session) clientCan() (version string, capabilities []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.base.ProtocolVersion, s.capabilities
 }

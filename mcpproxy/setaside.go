@@ -1,31 +1,14 @@
 package mcpproxy
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"auditproxy/mcpproxy/approval"
-	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/approval/elicitation"
 	"auditproxy/mcpproxy/wire"
-	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
-
-// operations returns what is asked about in the frame at hand.
-func (g *gatekeeper) operations() (about []operation) {
-	var found []string // in the call at hand: what its inner operations do is known of it as a whole
-	for i := range g.asked.decisions {
-		one := &g.asked.calls[i]
-		if !one.Inner {
-			found = one.Detections
-		}
-		if g.asked.decisions[i].Action == policy.AskFirst {
-			about = append(about, operation{strings.Clone(one.Tool), slices.Clone(found)})
-		}
-	}
-	return about
-}
 
 // canWait reports whether a frame can be set aside: it must be whole, and whole
 // lines.
@@ -48,6 +31,33 @@ func (g *gatekeeper) canWait(f *wire.Frame, midLine bool, items []item) bool {
 	}
 	g.aside.calls, g.aside.bytes = calls, size
 	return true
+}
+
+// byResult returns how a frame is asked about by the result of its call, nil if
+// another channel comes first, or the client cannot do that.
+func (g *gatekeeper) byResult(f *wire.Frame) *result {
+	if len(f.Messages) != 1 {
+		return nil
+	}
+	m, a := &f.Messages[0], g.approvals
+	for _, name := range a.cfg.Channels {
+		if name == ChannelFiles && a.files() {
+			return nil
+		}
+		version := string(jsontext.AppendUnquote(nil, wire.Member(m.Meta, metaProtocolVersion)))
+		form := elicitation.Support(version, wire.Member(m.Meta, metaClientCapabilities))
+		if name != ChannelClient || form != elicitation.InputRequired || !form.Asks(g.methods.of(m.Method).name) {
+			continue
+		}
+		r := &result{id: append([]byte(nil), m.ID...)}
+		var read, kept bool
+		r.subject, read = elicitation.Subject(string(m.Method), m.Params)
+		r.carried, kept = elicitation.CarriedBy(m.Params, g.s.cfg.Base.SessionID)
+		if read && kept && jsontext.Valid(m.ID) {
+			return r
+		}
+	}
+	return nil
 }
 
 // setAside copies a frame whose calls are recorded and has it wait.
@@ -88,162 +98,4 @@ func (g *gatekeeper) cancels(f *wire.Frame, items []item) bool {
 		}
 	}
 	return alone
-}
-
-// question describes the calls of a frame to a person.
-func (s *session) question(w *waiting) approval.Question {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := &s.base
-	server := b.Server.Name
-	if server == "" && len(s.cfg.Command) > 0 {
-		server = filepath.Base(s.cfg.Command[0])
-	}
-	q := approval.Question{
-		Asked: w.since.UTC().Truncate(time.Microsecond), Expires: w.until.UTC().Truncate(time.Microsecond),
-		SessionID: b.SessionID, Host: b.Host, User: b.User, PID: b.PID, Server: server, Client: b.Client.Name,
-	}
-	for i := range w.items {
-		it := &w.items[i]
-		if !it.isCall() || it.call == nil {
-			continue
-		}
-		r := &it.call.rec
-		if q.ID == "" {
-			q.ID = strings.Clone(r.RecordID)
-		}
-		if len(q.Calls) == approval.MaxCalls {
-			q.More++
-			continue
-		}
-		p, _ := audit.ParsePolicy(r.Policy)
-		q.Calls = append(q.Calls, approval.Call{
-			CallNo: r.CallNo, Method: strings.Clone(r.Method), Tool: strings.Clone(r.Tool), Target: strings.Clone(r.Target), Rule: p.Rule, Reason: p.Reason,
-			Args: audit.JSON(strings.Clone(string(r.Args))), Risk: r.Risk, Detections: audit.JSON(strings.Clone(string(r.Detections))),
-		})
-	}
-	return q
-}
-
-// hold writes the intent of a call that waits. It cannot be found by its answer
-// until it is forwarded.
-func (s *session) hold(it *item) {
-	r := &it.call.rec
-	s.callNo++
-	r.CallNo = s.callNo
-	it.callNo = r.CallNo
-	s.tools.describe(r, it.tool)
-	s.lines = audit.AppendIntent(s.lines, s.recordOf(it.call))
-	s.waiting = append(s.waiting, it.call)
-}
-
-// unhold removes a call from those that wait, and reports whether it was there.
-func (s *session) unhold(c *call) bool {
-	i := slices.Index(s.waiting, c)
-	if i < 0 {
-		return false
-	}
-	s.waiting = slices.Delete(s.waiting, i, i+1)
-	return true
-}
-
-// admit records that a frame is approved, before it is forwarded: a second intent
-// of each call, which replaces the first, has the approval. A crash after this
-// leaves calls whose outcome is unknown, and who approved them. pos is where the
-// journal has them. ok is false if the frame must not be forwarded: it cannot be
-// recorded, or the session has ended.
-func (s *session) admit(w *waiting, given audit.Approval, now time.Time) (pos int64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return 0, false
-	}
-	s.lines = s.lines[:0]
-	shown := given.JSON()
-	for i := range w.items {
-		if c := w.items[i].call; c != nil && c.class == recorded {
-			c.rec.Approval = shown
-			c.waited = now.Sub(c.start)
-			if s.open.taken(w.items[i].id) || s.open.taken(w.items[i].variant) {
-				c.anomaly("id_reused")
-			}
-			s.lines = audit.AppendIntent(s.lines, s.recordOf(c))
-		}
-	}
-	var err error
-	for rest := s.lines; len(rest) > 0 && err == nil; {
-		n := wholeLines(rest)
-		pos, err = s.append(rest[:n], false)
-		rest = rest[n:]
-	}
-	if s.tell(err); err != nil { // nothing is approved that is not recorded
-		return 0, false
-	}
-	s.lines = s.lines[:0]
-	for i := range w.items {
-		it := &w.items[i]
-		switch {
-		case it.cancel != nil:
-			s.cancel(it, now)
-		case it.call != nil:
-			s.unhold(it.call)
-			it.call.rec.Forwarded = it.isCall()
-			s.enter(it)
-		}
-	}
-	s.appendEvicted(now)
-	if len(s.lines) > 0 {
-		s.appendFinal(s.lines)
-	}
-	s.arm(now)
-	return pos, true
-}
-
-// turnDown ends the calls of a frame that is not forwarded, unless the session
-// has ended them.
-func (s *session) turnDown(w *waiting, v audit.Approval, errorType string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return
-	}
-	s.lines = s.lines[:0]
-	for i := range w.items {
-		it := &w.items[i]
-		switch c := it.call; {
-		case c == nil:
-			continue
-		case c.class == recorded && s.unhold(c):
-			c.rec.Approval = v.JSON()
-			c.waited = now.Sub(c.start)
-			s.conclude(c, audit.OutcomeError, errorType, now)
-			s.release(c)
-		case c.class != recorded:
-			s.release(c)
-		}
-		it.call = nil
-	}
-	s.appendFinal(s.lines)
-}
-
-// endWaiting ends the calls that wait when the session ends.
-func (s *session) endWaiting(now time.Time) {
-	for _, c := range s.waiting {
-		c.rec.Approval = audit.Approval{Outcome: "cancelled", WaitMS: now.Sub(c.start).Milliseconds()}.JSON()
-		c.waited = now.Sub(c.start)
-		s.conclude(c, audit.OutcomeError, audit.ErrCancelled, now)
-		s.spill()
-	}
-	s.waiting = nil
-}
-
-// amendWaiting adds a word to the records of calls that wait.
-func (s *session) amendWaiting(w *waiting, word string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range w.items {
-		if c := w.items[i].call; c != nil && slices.Contains(s.waiting, c) && !slices.Contains(c.rec.Anomalies, word) {
-			c.anomaly(word)
-		}
-	}
 }

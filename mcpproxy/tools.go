@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
-	"strconv"
-	"time"
 
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/wire"
@@ -246,59 +244,6 @@ func hintsOf(annotations []byte) audit.JSON {
 	return audit.JSON(append(hints, '}'))
 }
 
-// learn reads the answer to initialize, server/discover or tools/list.
-func (s *session) learn(c *call, a *wire.Answer, now time.Time) {
-	result := wire.Member(a.Raw, "result")
-	if result == nil {
-		return
-	}
-	if list := wire.Member(result, "tools"); c.class == listTools && len(list) > 0 && list[0] == '[' {
-		told := s.tools.full
-		if s.tools.read(s.red, result, c.cursor); s.tools.full && !told {
-			// Once per session: it explains what its calls lack.
-			r := s.record(audit.KindAnomaly, now)
-			r.At, r.Bytes, r.Anomalies = a.Off, a.Bytes, []string{"tools_dropped"}
-			s.lines = audit.AppendRecord(s.lines, &r)
-		}
-		s.listed.Add(1)
-	}
-	before := s.base
-	info := wire.Member(result, "serverInfo")
-	if info == nil {
-		info = wire.Member(wire.Member(result, "_meta"), "io.modelcontextprotocol/serverInfo")
-	}
-	if p := peerOf(s.red, info); p != (audit.Peer{}) {
-		s.base.Server = p
-	}
-	if v := wire.Member(result, "protocolVersion"); v != nil {
-		s.base.ProtocolVersion = clean(s.red, v)
-	}
-	if c.class == initialize && c.rec.Client != (audit.Peer{}) {
-		s.base.Client = c.rec.Client
-	}
-	if s.base.Server != before.Server || s.base.ProtocolVersion != before.ProtocolVersion || s.base.Client != before.Client {
-		s.newContext = true
-	}
-	s.setHead()
-}
-
-// setCapabilities keeps what a client says in initialize that it can.
-func (s *session) setCapabilities(v []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(v) <= maxSpare {
-		s.capabilities = slices.Clone(v)
-	}
-}
-
-// clientCan returns the version that the client and the server agreed on, and
-// what the client can, as JSON.
-func (s *session) clientCan() (version string, capabilities []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.base.ProtocolVersion, s.capabilities
-}
-
 // peerOf reads {"name","version"}; both are self-reported and untrusted.
 func peerOf(red *redact.Redactor, info []byte) audit.Peer {
 	if info == nil {
@@ -314,30 +259,4 @@ func clean(red *redact.Redactor, literal []byte) string {
 		return ""
 	}
 	return string(red.AppendText(nil, jsontext.AppendUnquote(nil, literal)))
-}
-
-func errorCode(raw []byte) *int64 {
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil {
-		return nil
-	}
-	return &n
-}
-
-// contentText is the text of a failed tool's result: its text blocks, a line
-// feed between them. nil for none.
-func contentText(answer []byte) (text []byte) {
-	if answer == nil {
-		return nil
-	}
-	content := wire.Member(wire.Member(answer, "result"), "content")
-	for block := range jsontext.Lenient(content).Elements() {
-		if t := wire.Member(block, "text"); len(t) > 0 && t[0] == '"' {
-			if text != nil {
-				text = append(text, '\n')
-			}
-			text = jsontext.AppendUnquote(text, t)
-		}
-	}
-	return text
 }

@@ -8,10 +8,6 @@ import (
 	"auditproxy/schemas/jsontext"
 )
 
-// maxHeld is how many bytes of an answer to tools/list are held back. A longer
-// one is forwarded unedited.
-const maxHeld = 64 << 20
-
 // serverSide reads the server's answers. fromServer owns it.
 type serverSide struct {
 	s       *session
@@ -49,6 +45,10 @@ type held struct {
 	bytes []byte
 	off   int64 // of bytes in the server's stream
 }
+
+// maxHeld is how many bytes of an answer to tools/list are held back. A longer
+// one is forwarded unedited.
+const maxHeld = 64 << 20
 
 // holds reports whether the next bytes of the server must be held back: an
 // answer that has to be edited may be under way.

@@ -1,0 +1,245 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"go.uber.org/zap"
+
+	"auditproxy/mcpproxy/policy"
+	"auditproxy/mcpproxy/risk"
+	"auditproxy/mcpproxy/risk/detector"
+	"auditproxy/mcpproxy/wire"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
+)
+
+// gatekeeper assesses the client's calls and asks the gate's policy, and people,
+// about them.
+type gatekeeper struct {
+	s         *session
+	approvals *approvals // nil: nobody is asked
+	methods   *methods
+	gate      *gate // of the frames at hand
+
+	toolOf    func(name string) *risk.Tool // riskTool
+	riskTools map[string]*risk.Tool        // by name as the server has it; by riskBy, at the listing riskAt
+	riskBy    *risk.Assessor
+	riskAt    uint64
+	risks     [risk.Categories][risk.Sources][2]audit.JSON // without and with conflict
+
+	asked        asked
+	uncounted    bool                       // it is logged that the counters fail
+	asksByResult bool                       // a call was answered by a question
+	aside        struct{ calls, bytes int } // of the read at hand, that wait for a person
+}
+
+// asked is what the policy decides about in one frame.
+type asked struct {
+	calls     []policy.Call
+	of        []*call // of calls
+	decisions []policy.Decision
+	refused   policy.Decision // of a call that cannot be decided; see refuse
+	last      policy.Decision // of the frame before
+}
+
+// assess sets the risk of a call, and adds what the policy decides about to
+// g.asked. a are all anomalies of the message and its frame.
+func (g *gatekeeper) assess(it *item, m *wire.Message, a wire.Anomaly) {
+	r := &it.call.rec
+	if m.State == wire.Opaque || m.Method == nil {
+		r.Risk = g.riskJSON(&risk.Result{Category: risk.Execute, Source: risk.SourceDefault})
+		r.Detections = opaqueFound
+		g.refuse(ruleUnreadable, "It cannot be read.")
+		return
+	}
+	found, ok := g.assessAll(it, m)
+	r.Risk = g.riskJSON(&found)
+	if r.Detections = ""; len(found.Detections) > 0 {
+		r.Detections = showDetections(found.Detections, r)
+	}
+	if !ok {
+		r.Detections = opaqueFound
+		g.refuse(ruleFailed, "It cannot be assessed.")
+	}
+	switch {
+	case m.Raw == nil:
+		r.Detections = opaqueFound
+		g.refuse(ruleOversize, "It is too large to be decided.")
+	case a&undecidable != 0:
+		g.refuse(ruleAmbiguous, "Two servers could read it differently.")
+	}
+}
+
+// opaqueFound is what bytes do that cannot be read, or not whole.
+var opaqueFound = audit.DetectionsJSON([]audit.Detection{{Detector: detector.Opaque.Words()[0]}})
+
+// The rules of calls that no policy can decide.
+const (
+	ruleUnreadable = "(unreadable)"
+	ruleOversize   = "(oversize)"
+	ruleAmbiguous  = "(ambiguous)"
+	ruleFailed     = "(not assessed)"
+)
+
+// undecidable are the anomalies with which no decision holds for every server.
+// A batch is decided call by call, and a call without an id like any other.
+const undecidable = wire.Ambiguous &^ (wire.Batch | wire.NoID)
+
+// assessAll assesses a call in all its readings. It returns false, and the most
+// that is known, after a panic: a defect in what reads hostile text must not end
+// the session, or let a call through that it could not judge.
+func (g *gatekeeper) assessAll(it *item, m *wire.Message) (found risk.Result, ok bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			found, ok = risk.Result{Category: risk.Execute, Source: risk.SourceDefault}, false
+			g.s.cfg.Log.Error("call not assessed", zap.String("tool", it.call.rec.Tool), zap.Stack("stack"))
+		}
+	}()
+	name, args := g.subject(it, m)
+	found = g.gate.Risk.Assess(g.riskTool(name), args, g.toolOf)
+	g.submit(it.call, name, args, &found, false)
+	for i := range m.Candidates {
+		k := &m.Candidates[i]
+		other := g.gate.Risk.Assess(g.riskTool(string(jsontext.AppendUnquote(nil, k.Name))), k.Arguments, g.toolOf)
+		found = worse(found, other)
+		found.Failed = found.Failed || other.Failed
+	}
+	return found, !found.Failed
+}
+
+// subject returns the name and the arguments that a call is judged by. A method
+// other than tools/call is judged as if it were a tool of that name.
+func (g *gatekeeper) subject(it *item, m *wire.Message) (name string, args []byte) {
+	if method := g.methods.of(m.Method).name; method != "tools/call" {
+		return method, m.Params
+	}
+	return it.tool, m.Arguments
+}
+
+// worse returns the risk of a call that may be either.
+func worse(a, b risk.Result) risk.Result {
+	if b.Category > a.Category {
+		a.Category, a.Source = b.Category, b.Source
+	}
+	a.Conflict = a.Conflict || b.Conflict
+	a.Found |= b.Found
+	for _, d := range b.Detections {
+		if len(a.Detections) < risk.MaxDetections && !slices.Contains(a.Detections, d) {
+			a.Detections = append(a.Detections, d)
+		}
+	}
+	return a
+}
+
+// riskJSON returns the member risk of a record.
+func (g *gatekeeper) riskJSON(r *risk.Result) audit.JSON {
+	conflict := 0
+	if r.Conflict {
+		conflict = 1
+	}
+	v := &g.risks[r.Category][r.Source][conflict]
+	if *v == "" {
+		*v = newRiskJSON(r)
+	}
+	return *v
+}
+
+func newRiskJSON(r *risk.Result) audit.JSON {
+	return audit.Risk{Category: r.Category.String(), Level: r.Category.Level(), Source: r.Source.String(), Conflict: r.Conflict}.JSON()
+}
+
+// refuse denies the whole frame: a gate that can be confused protects nothing.
+func (g *gatekeeper) refuse(rule, reason string) {
+	if g.gate.Policy != nil && g.asked.refused.Action == policy.Allow {
+		g.asked.refused = policy.Decision{Action: policy.Deny, Rule: rule, Reason: reason}
+	}
+}
+
+// submit adds the operations of a call.
+func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Result, inner bool) {
+	if g.gate.Policy == nil {
+		return
+	}
+	one := policy.Call{Tool: name, Arguments: args, Category: found.Category.String(), Inner: inner}
+	if len(found.Detections) > 0 {
+		one.Detections = found.Found.Words()
+	}
+	g.asked.calls, g.asked.of = append(g.asked.calls, one), append(g.asked.of, of)
+	if inner {
+		return
+	}
+	if !bytes.Contains(args, []byte("operations")) && bytes.IndexByte(args, '\\') < 0 {
+		return // only an escape can hide the name
+	}
+	// Arguments that are not strict JSON are ambiguous, and refused. The strings
+	// alias the window, which outlasts the decision.
+	ops, more := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(g.asked.calls), 1))
+	if more {
+		g.refuse(ruleOversize, "It is too large to be decided.")
+		return
+	}
+	for i := range ops {
+		op := &ops[i]
+		t := g.riskTool(op.Tool)
+		g.submit(of, op.Tool, unsafe.Slice(unsafe.StringData(string(op.Args)), len(op.Args)), &risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, true)
+	}
+}
+
+// maxOperations is how many operations of one frame are decided about.
+const maxOperations = 4096
+
+// riskTool returns what is known of a tool: by its definition, or by its name.
+func (g *gatekeeper) riskTool(name string) *risk.Tool {
+	if listed := g.s.listed.Load(); g.riskBy != g.gate.Risk || g.riskAt != listed || len(g.riskTools) >= maxKnown {
+		g.riskBy, g.riskAt, g.riskTools = g.gate.Risk, listed, make(map[string]*risk.Tool)
+	}
+	t := g.riskTools[name]
+	if t == nil {
+		name = strings.Clone(name) // it may alias the window
+		if t = g.s.definedTool(g.gate.Risk, name); t == nil {
+			t = g.gate.Risk.Tool(name, nil)
+		}
+		if len(name) < maxSpare {
+			g.riskTools[name] = t
+		}
+	}
+	return t
+}
+
+// definedTool compiles the definition of a tool at its first use. Of several it
+// returns the worst.
+func (s *session) definedTool(by *risk.Assessor, name string) *risk.Tool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.tools.byRaw[name]
+	if d == nil {
+		return nil
+	}
+	if d.riskBy != by {
+		d.risk, d.riskBy = by.Tool(name, d.raw), by
+		for _, twin := range d.twins {
+			if t := by.Tool(name, twin); t.Category > d.risk.Category {
+				d.risk = t
+			}
+		}
+	}
+	return d.risk
+}
+
+// operations returns what is asked about in the frame at hand.
+func (g *gatekeeper) operations() (about []operation) {
+	var found []string // in the call at hand: what its inner operations do is known of it as a whole
+	for i := range g.asked.decisions {
+		one := &g.asked.calls[i]
+		if !one.Inner {
+			found = one.Detections
+		}
+		if g.asked.decisions[i].Action == policy.AskFirst {
+			about = append(about, operation{strings.Clone(one.Tool), slices.Clone(found)})
+		}
+	}
+	return about
+}

@@ -1,0 +1,185 @@
+package mcpproxy
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"auditproxy/mcpproxy/approval"
+	"auditproxy/schemas/audit"
+)
+
+// question describes the calls of a frame to a person.
+func (s *session) question(w *waiting) approval.Question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := &s.base
+	server := b.Server.Name
+	if server == "" && len(s.cfg.Command) > 0 {
+		server = filepath.Base(s.cfg.Command[0])
+	}
+	q := approval.Question{
+		Asked: w.since.UTC().Truncate(time.Microsecond), Expires: w.until.UTC().Truncate(time.Microsecond),
+		SessionID: b.SessionID, Host: b.Host, User: b.User, PID: b.PID, Server: server, Client: b.Client.Name,
+	}
+	for i := range w.items {
+		it := &w.items[i]
+		if !it.isCall() || it.call == nil {
+			continue
+		}
+		r := &it.call.rec
+		if q.ID == "" {
+			q.ID = strings.Clone(r.RecordID)
+		}
+		if len(q.Calls) == approval.MaxCalls {
+			q.More++
+			continue
+		}
+		p, _ := audit.ParsePolicy(r.Policy)
+		q.Calls = append(q.Calls, approval.Call{
+			CallNo: r.CallNo, Method: strings.Clone(r.Method), Tool: strings.Clone(r.Tool), Target: strings.Clone(r.Target), Rule: p.Rule, Reason: p.Reason,
+			Args: audit.JSON(strings.Clone(string(r.Args))), Risk: r.Risk, Detections: audit.JSON(strings.Clone(string(r.Detections))),
+		})
+	}
+	return q
+}
+
+// hold writes the intent of a call that waits. It cannot be found by its answer
+// until it is forwarded.
+func (s *session) hold(it *item) {
+	r := &it.call.rec
+	s.callNo++
+	r.CallNo = s.callNo
+	it.callNo = r.CallNo
+	s.tools.describe(r, it.tool)
+	s.lines = audit.AppendIntent(s.lines, s.recordOf(it.call))
+	s.waiting = append(s.waiting, it.call)
+}
+
+// unhold removes a call from those that wait, and reports whether it was there.
+func (s *session) unhold(c *call) bool {
+	i := slices.Index(s.waiting, c)
+	if i < 0 {
+		return false
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	return true
+}
+
+// admit records that a frame is approved, before it is forwarded: a second intent
+// of each call, which replaces the first, has the approval. A crash after this
+// leaves calls whose outcome is unknown, and who approved them. pos is where the
+// journal has them. ok is false if the frame must not be forwarded: it cannot be
+// recorded, or the session has ended.
+func (s *session) admit(w *waiting, given audit.Approval, now time.Time) (pos int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return 0, false
+	}
+	s.lines = s.lines[:0]
+	shown := given.JSON()
+	for i := range w.items {
+		if c := w.items[i].call; c != nil && c.class == recorded {
+			c.rec.Approval = shown
+			c.waited = now.Sub(c.start)
+			if s.open.taken(w.items[i].id) || s.open.taken(w.items[i].variant) {
+				c.anomaly("id_reused")
+			}
+			s.lines = audit.AppendIntent(s.lines, s.recordOf(c))
+		}
+	}
+	var err error
+	for rest := s.lines; len(rest) > 0 && err == nil; {
+		n := wholeLines(rest)
+		pos, err = s.append(rest[:n], false)
+		rest = rest[n:]
+	}
+	if s.tell(err); err != nil { // nothing is approved that is not recorded
+		return 0, false
+	}
+	s.lines = s.lines[:0]
+	for i := range w.items {
+		it := &w.items[i]
+		switch {
+		case it.cancel != nil:
+			s.cancel(it, now)
+		case it.call != nil:
+			s.unhold(it.call)
+			it.call.rec.Forwarded = it.isCall()
+			s.enter(it)
+		}
+	}
+	s.appendEvicted(now)
+	if len(s.lines) > 0 {
+		s.appendFinal(s.lines)
+	}
+	s.arm(now)
+	return pos, true
+}
+
+// turnDown ends the calls of a frame that is not forwarded, unless the session
+// has ended them.
+func (s *session) turnDown(w *waiting, v audit.Approval, errorType string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.lines = s.lines[:0]
+	for i := range w.items {
+		it := &w.items[i]
+		switch c := it.call; {
+		case c == nil:
+			continue
+		case c.class == recorded && s.unhold(c):
+			c.rec.Approval = v.JSON()
+			c.waited = now.Sub(c.start)
+			s.conclude(c, audit.OutcomeError, errorType, now)
+			s.release(c)
+		case c.class != recorded:
+			s.release(c)
+		}
+		it.call = nil
+	}
+	s.appendFinal(s.lines)
+}
+
+// concludeAsked ends the call of a frame whose result is a question.
+func (s *session) concludeAsked(w *waiting, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := w.items[0].call
+	if s.ended || !s.unhold(c) {
+		return
+	}
+	s.lines = s.lines[:0]
+	c.rec.Approval, c.rec.ResultType = "", "input_required"
+	s.conclude(c, audit.OutcomeOK, "", now)
+	s.release(c)
+	s.appendFinal(s.lines)
+	w.items[0].call = nil
+}
+
+// endWaiting ends the calls that wait when the session ends.
+func (s *session) endWaiting(now time.Time) {
+	for _, c := range s.waiting {
+		c.rec.Approval = audit.Approval{Outcome: "cancelled", WaitMS: now.Sub(c.start).Milliseconds()}.JSON()
+		c.waited = now.Sub(c.start)
+		s.conclude(c, audit.OutcomeError, audit.ErrCancelled, now)
+		s.spill()
+	}
+	s.waiting = nil
+}
+
+// amendWaiting adds a word to the records of calls that wait.
+func (s *session) amendWaiting(w *waiting, word string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range w.items {
+		if c := w.items[i].call; c != nil && slices.Contains(s.waiting, c) && !slices.Contains(c.rec.Anomalies, word) {
+			c.anomaly(word)
+		}
+	}
+}
