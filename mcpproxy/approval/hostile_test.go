@@ -825,6 +825,23 @@ func TestAnswerWithoutDescriptors(t *testing.T) {
 	}
 }
 
+// TestDenialIsNotForAlways: who denies a call for always has allowed nothing.
+func TestDenialIsNotForAlways(t *testing.T) {
+	d := own(t)
+	const key = "0123456789abcdef"
+	q := question("q1")
+	q.ServerKey = key
+	if err := d.Ask(q); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Give(q, Answer{Scope: Always, By: "Ann"}); err == nil {
+		t.Error("a denial was given for always")
+	}
+	if got, err := d.Always(q.Calls[0].Tool, key); got != nil || err != nil {
+		t.Errorf("the tool is always allowed: %+v, %v", got, err)
+	}
+}
+
 // TestAlwaysForSeveralTools: a question about calls of two tools allows both.
 func TestAlwaysForSeveralTools(t *testing.T) {
 	d := own(t)
