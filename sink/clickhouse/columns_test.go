@@ -86,7 +86,7 @@ func TestMigrationsMayRunAgain(t *testing.T) {
 	for _, cluster := range []string{"", "prod"} {
 		for _, statement := range schemas.Statements(all, schemas.Names{Database: "audit", Cluster: cluster}) {
 			verb, _, _ := strings.Cut(statement, " ")
-			if verb == "CREATE" && !strings.Contains(statement, "IF NOT EXISTS") {
+			if verb == "CREATE" && !strings.Contains(statement, "IF NOT EXISTS") && !strings.HasPrefix(statement, "CREATE OR REPLACE VIEW ") {
 				t.Errorf("does not run twice: %s", statement)
 			}
 			if strings.Contains(statement, "${") {
