@@ -51,14 +51,20 @@ func TestAlertDocument(t *testing.T) {
 	}
 }
 
-// TestMetricsDocument checks that each metric that docs/operations.md names
-// exists.
+// TestMetricsDocument checks that docs/operations.md names each metric, and only
+// metrics that exist.
 func TestMetricsDocument(t *testing.T) {
 	source := readFile(t, "../collector/metrics.go") + readFile(t, "auditcollector/run.go")
 	page := readFile(t, "../docs/operations.md")
 	for _, m := range regexp.MustCompile("`auditcollector_([a-z_]+)`").FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(source, `"`+m[1]+`"`) {
 			t.Errorf("docs/operations.md names metric auditcollector_%s, which does not exist", m[1])
+		}
+	}
+	metric := regexp.MustCompile(`(?:Name: |(?:counter|gauge|vector)\()"([a-z_]+)"`)
+	for _, m := range metric.FindAllStringSubmatch(source, -1) {
+		if !strings.Contains(page, "`auditcollector_"+m[1]+"`") {
+			t.Errorf("docs/operations.md does not name metric auditcollector_%s", m[1])
 		}
 	}
 }

@@ -16,7 +16,7 @@
 // of identical records. Memory is bounded while the store is down: records
 // wait in Kafka or in the spool.
 //
-// The files, from the top: collector, kafka, deadtopic, spool, topics,
+// The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
 // partition, fetch, pipeline, write, config, connect, decoded, dial, metrics.
 package collector
 
@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -65,13 +66,14 @@ func New(c Config) (*Collector, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
-	return &Collector{
+	collector := &Collector{
 		config:  c,
 		log:     c.Log,
 		decoder: ingest.Decoder{Keep: c.Keep, Tenants: c.Kafka.Tenants},
 		metrics: newMetrics(c.Metrics),
-		reading: health{err: errors.New("nothing read yet")},
-	}, nil
+	}
+	collector.reading.tell(wholeSource, "reading", errors.New("nothing read yet"))
+	return collector, nil
 }
 
 // Run stores records until ctx ends. It then waits for running inserts and
@@ -83,7 +85,15 @@ func (c *Collector) Run(ctx context.Context) error {
 	return newSpoolSource(c).run(ctx)
 }
 
-// Ready returns the error that stops records, nil if they flow.
-func (c *Collector) Ready() error {
-	return errors.Join(c.reading.last(), c.topics.last(), c.storing.last())
+// Failing returns the parts that stop records, none if all flow. One that
+// fails is in it until it works again, however well the others do.
+func (c *Collector) Failing() []Failure {
+	return slices.Concat(c.topics.failures(), c.reading.failures(), c.storing.failures())
 }
+
+// EngineRestarts counts a restart of the local engine that the collector writes
+// to.
+func (c *Collector) EngineRestarts() { c.metrics.engineRestarts.Inc() }
+
+// Ready returns the errors of the parts that fail, nil if records flow.
+func (c *Collector) Ready() error { return errorsOf(c.Failing()) }

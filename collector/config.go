@@ -1,7 +1,11 @@
 package collector
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,9 +55,9 @@ type Collector struct {
 	decoder ingest.Decoder
 	metrics *metrics
 
-	reading health // the last error of reading a source
+	reading health // of sources
 	topics  health // the topics that do not exist
-	storing health // the last error of the store
+	storing health // of batches on their way to the store
 }
 
 // A source is what all readers of a source need.
@@ -68,20 +72,49 @@ func (c *Collector) source() source {
 	return source{&c.decoder, &c.reading, c.metrics, c.log}
 }
 
-// A health holds the last error of a dependency.
+// A Failure is a part of a collector that does not work.
+type Failure struct {
+	Part string // as it reads in "x fails"; nothing in it comes from input
+	Err  error
+}
+
+// A health holds the last error of each part that fails: a part that works
+// says nothing about another.
 type health struct {
-	mu  sync.Mutex
-	err error // guarded by mu
+	mu    sync.Mutex
+	parts map[any]Failure // by the part's key; guarded by mu
 }
 
-func (h *health) tell(err error) {
+// tell sets the error of the part with a key, and nil clears it.
+func (h *health) tell(key any, part string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.err = err
+	if err == nil {
+		delete(h.parts, key)
+		return
+	}
+	if h.parts == nil {
+		h.parts = map[any]Failure{}
+	}
+	h.parts[key] = Failure{part, err}
 }
 
-func (h *health) last() error {
+// errorsOf joins the errors of parts, nil if there are none.
+func errorsOf(parts []Failure) error {
+	var errs []error
+	for _, f := range parts {
+		errs = append(errs, f.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// wholeSource is the key of what concerns all of a source: its group, or all
+// topics.
+const wholeSource = ""
+
+// failures returns the parts that fail, in the order of their names.
+func (h *health) failures() []Failure {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.err
+	return slices.SortedFunc(maps.Values(h.parts), func(a, b Failure) int { return cmp.Compare(a.Part, b.Part) })
 }

@@ -25,10 +25,14 @@ const (
 	ackDropped       // an error, all stored
 	hang             // an error after a while, nothing stored
 	refused          // a configuration error
+	wrongTable       // the rows are refused but for those that takes names
 	slow             // stored after a while, unless ctx ends first
 )
 
 var errStore = errors.New("the store failed")
+
+// goodTool is the tool of rows that a wrong table takes.
+const goodTool = "good"
 
 // poisonTool is the tool of rows that the fake store refuses.
 const poisonTool = "poison"
@@ -48,6 +52,8 @@ type fakeStore struct {
 	letters map[letterID]ingest.DeadLetter
 	gaps    map[ingest.Gap]bool
 	inserts int     // of rows, that succeeded
+	tries   int     // of inserts of rows
+	takes   string  // the tool of rows that a wrong table takes
 	faults  []fault // of the next inserts
 	always  fault   // of all after those
 }
@@ -69,9 +75,18 @@ func (s *fakeStore) fault() fault {
 
 func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Time) error {
 	f := s.fault()
+	s.mu.Lock()
+	s.tries++
+	s.mu.Unlock()
 	switch f {
 	case lost:
 		return errStore
+	case wrongTable:
+		for i := range rows {
+			if rows[i].Record.Tool != s.takes {
+				return &ingest.Error{Class: ingest.Poison, Err: errStore}
+			}
+		}
 	case refused:
 		return &ingest.Error{Class: ingest.Configuration, Err: errStore}
 	case slow:

@@ -104,7 +104,7 @@ func (c *consumer) consumeGenerations(ctx context.Context, group *kafka.Consumer
 			return memberID
 		case err != nil:
 			err = fmt.Errorf("joining consumer group %q: %w", c.k.Group, err)
-			c.health.tell(err)
+			c.health.tell(wholeSource, "joining the consumer group", err)
 			c.metrics.sourceErrors.Inc()
 			c.log.Warn("no partitions yet", reasonField(err), zap.Error(err))
 			wait.For(ctx, sourceRetry)
@@ -112,7 +112,7 @@ func (c *consumer) consumeGenerations(ctx context.Context, group *kafka.Consumer
 		}
 		memberID = gen.MemberID
 		c.metrics.generations.Inc()
-		c.health.tell(nil)
+		c.health.tell(wholeSource, "", nil)
 		// kafka-go watches for more partitions than its watcher first saw, not than
 		// the group's leader assigned: of a topic that was made between the two
 		// nothing would be read until the next rebalance. Joining once more assigns it.
@@ -168,12 +168,16 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	var wg sync.WaitGroup
 	var turn sync.Mutex
 	chunks := make(chan chunk[partitionOffset])
+	var readers []*partition
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
 			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, passed: a.Offset, fetchBytes: fetchBytes, turn: &turn}
+			r.position.Store(a.Offset)
+			readers = append(readers, r)
 			wg.Go(func() { r.run(ctx, chunks) })
 		}
 	}
+	wg.Go(func() { c.watchLag(ctx, readers) })
 	c.log.Info("partitions assigned", zap.Int32("generation", gen.ID), zap.Any("partitions", assigned(gen)))
 	p.run(ctx, chunks) // until ctx ends, also without a partition
 	wg.Wait()

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -10,9 +12,9 @@ import (
 
 // metrics are exported to Prometheus. No label value comes from input.
 type metrics struct {
-	records, bytes, commits, commitErrors, bisections prometheus.Counter
-	generations, gaps, deadTopicErrors, sourceErrors  prometheus.Counter
-	recovered                                         prometheus.Counter
+	records, bytes, commitErrors, bisections         prometheus.Counter
+	generations, gaps, deadTopicErrors, sourceErrors prometheus.Counter
+	recovered, engineRestarts                        prometheus.Counter
 
 	deadLetters  *prometheus.CounterVec // by reason
 	insertErrors *prometheus.CounterVec // by class
@@ -22,7 +24,57 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	lag      *prometheus.GaugeVec // by topic and partition
 
+	partitionErrors *prometheus.CounterVec // by topic and partition
+	batches         *prometheus.CounterVec // by outcome
+	batchRows       prometheus.Histogram
+	unacked         unacked
+	spoolBytes      *prometheus.GaugeVec // by spool directory
+	spoolOldest     *prometheus.GaugeVec // by spool directory
+
 	unrecovered *prometheus.GaugeVec // by spool directory
+}
+
+// What becomes of a batch.
+const (
+	batchCommitted    = "committed"
+	batchNotCommitted = "not_committed" // stored, but the commit failed
+	batchAbandoned    = "abandoned"     // the collector stopped or lost the partitions before it was stored
+)
+
+// unacked has the times since which batches are not acknowledged, oldest
+// first. The times are the collector's own: those of records come from input.
+type unacked struct {
+	mu    sync.Mutex
+	began []time.Time // guarded by mu
+}
+
+func (u *unacked) add(began time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.began = append(u.began, began)
+}
+
+// drop removes the n oldest.
+func (u *unacked) drop(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.began = slices.Delete(u.began, 0, n)
+}
+
+func (u *unacked) clear() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.began = nil
+}
+
+// age returns the age of the oldest.
+func (u *unacked) age() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.began) == 0 {
+		return 0
+	}
+	return time.Since(u.began[0])
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -33,7 +85,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		records:         counter("records_total", "Records stored; a copy counts too."),
 		bytes:           counter("bytes_total", "Bytes of the records stored."),
-		commits:         counter("batches_total", "Batches stored and committed."),
 		commitErrors:    counter("commit_errors_total", "Commits that failed; their batches are repeated."),
 		bisections:      counter("bisections_total", "Batches and parts of them that were halved to find a row the store refuses."),
 		generations:     counter("generations_total", "Consumer group generations joined."),
@@ -41,6 +92,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		deadTopicErrors: counter("dead_letter_topic_errors_total", "Dead letters not copied to their topic."),
 		sourceErrors:    counter("source_errors_total", "Reads of Kafka or of a spool that failed."),
 		recovered:       counter("sessions_recovered_total", "Sessions of dead proxies that were ended."),
+		engineRestarts:  counter("engine_restarts_total", "Starts of the local engine after the first."),
 		unrecovered: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "unrecovered_sessions",
 			Help: "Sessions of dead proxies that could not be ended; the log has the cause."}, []string{"dir"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: "dead_letters_total",
@@ -56,8 +108,26 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "kafka_lag",
 			Help: "Records in the partition that are not read yet."}, []string{"topic", "partition"}),
 	}
+	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: name, Help: help}, labels)
+	}
+	m.batches = vector("batches_total", "Batches, by what became of them.", "outcome")
+	for _, outcome := range []string{batchCommitted, batchNotCommitted, batchAbandoned} {
+		m.batches.WithLabelValues(outcome)
+	}
+	m.partitionErrors = vector("kafka_errors_total", "Reads of the partition that failed.", "topic", "partition")
+	m.batchRows = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "auditcollector", Name: "batch_rows",
+		Help: "Records in one batch.", Buckets: []float64{0, 1, 10, 100, 1000, 10_000, 50_000}})
+	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "oldest_unacknowledged_seconds",
+		Help: "Time since the collector took the oldest batch that is not acknowledged; 0 if there is none."}, func() float64 { return m.unacked.age().Seconds() })
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: name, Help: help}, []string{"dir"})
+	}
+	m.spoolBytes = gauge("spool_unread_bytes", "Bytes of the spool that are not acknowledged.")
+	m.spoolOldest = gauge("spool_unread_seconds", "Time since the last acknowledgement of the session that waits longest; 0 if none waits.")
 	if r != nil {
-		r.MustRegister(m.records, m.bytes, m.commits, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors, m.recovered, m.unrecovered,
+		r.MustRegister(m.batches, m.partitionErrors, m.batchRows, oldest, m.spoolBytes, m.spoolOldest)
+		r.MustRegister(m.records, m.bytes, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors, m.recovered, m.engineRestarts, m.unrecovered,
 			m.sourceErrors, m.deadLetters, m.insertErrors, m.insertSeconds, m.ackSeconds, m.inFlight, m.lag)
 	}
 	return m
@@ -73,6 +143,5 @@ func (m *metrics) stored(rows []ingest.Row) {
 }
 
 func (m *metrics) acked(began time.Time) {
-	m.commits.Inc()
 	m.ackSeconds.Observe(time.Since(began).Seconds())
 }

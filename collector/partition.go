@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -28,6 +29,8 @@ type partition struct {
 	rows       int    // of the last chunk
 	key, value []byte // of the current message
 
+	position atomic.Int64 // next of the last answer, for others to read
+
 	// turn is held from decoding a chunk until the pipeline has it: rows need
 	// several times the memory of their encoded form.
 	turn *sync.Mutex
@@ -35,15 +38,32 @@ type partition struct {
 
 // run reads until ctx ends, and retries after every failure.
 func (p *partition) run(ctx context.Context, out chan<- chunk[partitionOffset]) {
+	defer p.works() // another member may have it now
 	for ctx.Err() == nil {
 		if err := p.read(ctx, out); err != nil && ctx.Err() == nil {
-			p.metrics.sourceErrors.Inc()
-			p.health.tell(fmt.Errorf("reading topic %q, partition %d: %w", p.topic, p.partition, err))
+			p.fail(err)
 			p.log.Warn("read failed", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Int64("offset", p.next), reasonField(err), zap.Error(err))
 			wait.For(ctx, sourceRetry)
 		}
 	}
 }
+
+// fail reports an error of reading.
+func (p *partition) fail(err error) {
+	p.metrics.sourceErrors.Inc()
+	p.metrics.partitionErrors.WithLabelValues(p.labels()...).Inc()
+	part := fmt.Sprintf("reading topic %q, partition %d", p.topic, p.partition)
+	p.health.tell(p.id(), part, fmt.Errorf("%s: %w", part, err))
+}
+
+// works reports success of reading.
+func (p *partition) works() { p.health.tell(p.id(), "", nil) }
+
+// id is the partition as a key.
+func (p *partition) id() partitionOffset { return partitionOffset{p.topic, p.partition, 0} }
+
+// labels are those of the partition's metrics.
+func (p *partition) labels() []string { return []string{p.topic, strconv.Itoa(p.partition)} }
 
 // read gives the next records to the pipeline, also those read before an
 // error.
@@ -60,6 +80,9 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	c, err := p.decode(ctx, resp)
+	if err == nil {
+		p.works()
+	}
 	p.pass(ctx, c, out)
 	return err
 }
@@ -88,11 +111,7 @@ func (p *partition) fetch(ctx context.Context) (*fetchAPI.ResponsePartition, err
 		}
 		p.next, p.passed = first, first
 	}
-	resp, err := fetchFrom(ctx, p.client, p.partitionOffset, p.fetchBytes)
-	if err == nil {
-		p.health.tell(nil)
-	}
-	return resp, err
+	return fetchFrom(ctx, p.client, p.partitionOffset, p.fetchBytes)
 }
 
 // decode decodes the fetched records. The chunk is valid even with an error.
@@ -118,7 +137,8 @@ func (p *partition) decode(ctx context.Context, resp *fetchAPI.ResponsePartition
 		err = fmt.Errorf("the broker sends nothing from offset %d on, and has records up to %d", from, resp.LastStableOffset)
 	}
 	p.rows = len(c.rows)
-	p.metrics.lag.WithLabelValues(p.topic, strconv.Itoa(p.partition)).Set(float64(max(resp.HighWatermark-p.next, 0)))
+	p.position.Store(p.next)
+	p.metrics.lag.WithLabelValues(p.labels()...).Set(float64(max(resp.HighWatermark-p.next, 0)))
 	return c, err
 }
 

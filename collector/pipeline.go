@@ -70,6 +70,8 @@ func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 			return
 		}
 		rows = len(b.rows) + len(b.rows)/8 // the next batch will be about as long
+		p.metrics.unacked.add(b.began)
+		p.metrics.batchRows.Observe(float64(len(b.rows)))
 		order <- b
 		p.metrics.inFlight.Inc()
 		wg.Go(func() {
@@ -115,18 +117,27 @@ func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M], rows int)
 // commitInOrder commits each stored batch, up to the first that was not
 // stored: a higher mark would acknowledge the lower ones too.
 func (p *pipeline[M]) commitInOrder(order <-chan *batch[M], slots <-chan struct{}) {
+	defer p.metrics.unacked.clear() // they are read again
 	whole := true
+	behind := 0 // batches since the last commit
 	for b := range order {
 		whole = <-b.stored && whole
+		behind++
+		outcome := batchAbandoned
 		if whole {
 			// A crash before this repeats the batch; duplicates collapse.
 			if err := p.commit(b.marks); err != nil {
+				outcome = batchNotCommitted
 				p.metrics.commitErrors.Inc()
 				p.log.Warn("commit failed; the batch is repeated and deduplicated", zap.Error(err))
 			} else {
+				outcome = batchCommitted
 				p.metrics.acked(b.began)
+				p.metrics.unacked.drop(behind)
+				behind = 0
 			}
 		}
+		p.metrics.batches.WithLabelValues(outcome).Inc()
 		<-slots
 	}
 }

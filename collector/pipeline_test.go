@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,9 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A bench is a pipeline with one source, whose marks are numbers.
@@ -268,6 +272,72 @@ func TestRefusedRows(t *testing.T) {
 	}
 }
 
+// TestWrongTable: a store that refuses good records stops the collector, with
+// few inserts and without dead letters, until it takes them.
+func TestWrongTable(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		before, rows int    // records that the store takes first, and then refuses
+		good         int    // of rows, that it takes
+		why          string // in the error
+	}{
+		{"it stops at one record", 1, 1, 0, "has taken before"},
+		{"it stops at a batch", 1, 1000, 0, "has taken before"},
+		{"it stops at the first batch", 0, 1000, 0, "most of a batch"},
+		{"it stops at a batch of which most is refused", 0, 1000, 50, "most of a batch"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFakeStore()
+				b := start(t, max(tt.rows, 1), store)
+				b.reading.tell(wholeSource, "", nil)
+				for i := range tt.before {
+					b.send(i+1, "first")
+				}
+				<-time.After(time.Minute)
+				store.mu.Lock()
+				store.always, store.takes, store.tries = wrongTable, goodTool, 0
+				store.mu.Unlock()
+				for i := range tt.rows {
+					tool := "fine"
+					if i < tt.good {
+						tool = goodTool
+					}
+					b.send(tt.before+i+1, tool)
+				}
+				<-time.After(time.Minute)
+				if got := len(b.marks()); got != tt.before {
+					t.Errorf("%d chunks committed while the table is wrong, want %d", got, tt.before)
+				}
+				if _, letters := store.stored(); letters > 0 {
+					t.Errorf("%d dead letters", letters)
+				}
+				if err := b.Ready(); err == nil || !strings.Contains(err.Error(), tt.why) {
+					t.Errorf("Ready = %v, want %q in it", err, tt.why)
+				}
+				// Ten attempts in the minute at most, each with its samples.
+				if store.tries > 10*(samples+3) {
+					t.Errorf("%d inserts while the table is wrong", store.tries)
+				}
+				store.mu.Lock()
+				store.always = none
+				store.mu.Unlock()
+				<-time.After(time.Minute)
+				if got := len(b.marks()); got != tt.before+tt.rows {
+					t.Errorf("%d chunks committed after all, want %d", got, tt.before+tt.rows)
+				}
+				if r, l := store.stored(); r != tt.before+tt.rows || l > 0 {
+					t.Errorf("%d records, %d dead letters", r, l)
+				}
+				if err := b.Ready(); err != nil {
+					t.Errorf("Ready = %v", err)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
 // TestDeadLetterFirst: a dead letter that cannot be stored holds the commit up
 // as a record does.
 func TestDeadLetterFirst(t *testing.T) {
@@ -331,7 +401,7 @@ func TestReady(t *testing.T) {
 		store := newFakeStore()
 		store.always = lost
 		b := start(t, 1, store)
-		b.reading.tell(nil)
+		b.reading.tell(wholeSource, "", nil)
 		b.send(1, "a")
 		<-time.After(time.Second)
 		if b.Ready() == nil {
@@ -346,6 +416,103 @@ func TestReady(t *testing.T) {
 		}
 		b.end()
 	})
+}
+
+// TestReadyNamesTheWorst: a part that fails stays in it while others work.
+func TestReadyNamesTheWorst(t *testing.T) {
+	c := newTestCollector(t, newFakeStore())
+	one, two := newTestPartition(c, "t", 0), newTestPartition(c, "t", 0)
+	two.partition = 1
+	names := func() (list []string) {
+		for _, f := range c.Failing() {
+			list = append(list, f.Part)
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"reading"}, names()); diff != "" {
+		t.Errorf("before anything was read (-want +got):\n%s", diff)
+	}
+	c.reading.tell(wholeSource, "", nil)
+	one.fail(errStore)
+	two.fail(errStore)
+	two.works()
+	if diff := cmp.Diff([]string{`reading topic "t", partition 0`}, names()); diff != "" {
+		t.Errorf("one partition works (-want +got):\n%s", diff)
+	}
+	first, second := new(int), new(int)
+	c.storing.tell(first, "storing records", errStore)
+	c.storing.tell(second, "storing records", errStore)
+	c.storing.tell(second, "storing records", nil)
+	one.works()
+	if diff := cmp.Diff([]string{"storing records"}, names()); diff != "" {
+		t.Errorf("one batch is stored (-want +got):\n%s", diff)
+	}
+	c.storing.tell(first, "", nil)
+	if err := c.Ready(); err != nil {
+		t.Errorf("Ready = %v", err)
+	}
+}
+
+// TestOldestMovesInOutage: the age of the oldest batch grows while the store is
+// away, however often it is tried, and ends with the commit.
+func TestOldestMovesInOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeStore()
+		store.always = lost
+		b := start(t, 1, store)
+		b.send(1, "a")
+		b.send(2, "b")
+		<-time.After(time.Hour)
+		if age := b.metrics.unacked.age(); age < time.Hour || age > time.Hour+time.Second {
+			t.Errorf("after an hour the oldest record is %v old", age)
+		}
+		store.mu.Lock()
+		store.always = none
+		store.mu.Unlock()
+		<-time.After(time.Minute)
+		if age := b.metrics.unacked.age(); age != 0 {
+			t.Errorf("with nothing left the oldest record is %v old", age)
+		}
+		b.commitErr = errStore
+		b.send(3, "c")
+		<-time.After(time.Minute)
+		if age := b.metrics.unacked.age(); age < 50*time.Second {
+			t.Errorf("a minute after a commit failed the oldest record is %v old", age)
+		}
+		b.end()
+		for outcome, want := range map[string]float64{batchCommitted: 2, batchNotCommitted: 1, batchAbandoned: 0} {
+			if got := counted(t, b.metrics.batches.WithLabelValues(outcome)); got != want {
+				t.Errorf("%v batches %s, want %v", got, outcome, want)
+			}
+		}
+	})
+}
+
+// counted returns the value of a counter or a gauge.
+func counted(t *testing.T, c prometheus.Collector) float64 {
+	t.Helper()
+	values := gathered(t, c)
+	if len(values) != 1 {
+		t.Fatalf("gathered %v, want one value", values)
+	}
+	return values[0]
+}
+
+// gathered returns the values of counters or gauges.
+func gathered(t *testing.T, c prometheus.Collector) (values []float64) {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(c)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			values = append(values, m.GetCounter().GetValue()+m.GetGauge().GetValue())
+		}
+	}
+	return values
 }
 
 // TestBackPressure: what a source can put into memory is bounded, however long

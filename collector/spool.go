@@ -111,6 +111,7 @@ func (s *spoolSource) run(ctx context.Context) error {
 	wg.Go(func() { s.pipeline.run(ctx, s.out) })
 	for _, dir := range s.dirs {
 		wg.Go(func() { s.recover(ctx, dir) })
+		wg.Go(func() { watchBacklog(ctx, dir, s.metrics) })
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("there is no spool yet; the first session makes it, unless spool.dirs names another place than the proxy does", zap.String("dir", dir))
 		}
@@ -179,14 +180,13 @@ func (s *spoolSource) scan(ctx context.Context) {
 	}
 	s.recovered = nil
 	s.mu.Unlock()
-	var problem error
 	there := 0
 	for _, dir := range s.dirs {
 		began := time.Now()
 		ids, err := spool.Names(dir)
 		s.listing += time.Since(began)
+		s.health.tell(dir, fmt.Sprintf("reading spool %q", dir), err)
 		if err != nil {
-			problem = err
 			s.metrics.sourceErrors.Inc()
 			s.say(dir, err)
 		} else {
@@ -208,7 +208,7 @@ func (s *spoolSource) scan(ctx context.Context) {
 		clear(s.finished)
 		clear(s.next)
 	}
-	s.health.tell(problem)
+	s.health.tell(wholeSource, "", nil)
 }
 
 // look reads more of one session. A problem with it does not affect others.

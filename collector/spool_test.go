@@ -120,6 +120,33 @@ func TestSpools(t *testing.T) {
 	}
 }
 
+// TestBacklog: what waits in a spool shows while the store is away.
+func TestBacklog(t *testing.T) {
+	dir := t.TempDir()
+	one, two := writeSession(t, dir, 100), writeSession(t, dir, 50)
+	b := backlog{dir: dir, waiting: map[string]waiting{}, finished: map[string]struct{}{}}
+	size := func(ids ...string) (n int64) {
+		for _, id := range ids {
+			i, err := os.Stat(filepath.Join(dir, "sessions", id, "00000001.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += i.Size()
+		}
+		return n
+	}
+	if bytes, longest, err := b.look(t.Context()); err != nil || bytes != size(one, two) || longest != 0 {
+		t.Errorf("at first %d bytes wait, for %v, %v, want %d", bytes, longest, err, size(one, two))
+	}
+	if _, longest, err := b.look(t.Context()); err != nil || longest == 0 {
+		t.Errorf("later they wait for %v, %v", longest, err)
+	}
+	collectSpools(t, newFakeStore(), func() bool { return committed(t, dir, one, two) }, dir)
+	if bytes, longest, err := b.look(t.Context()); err != nil || bytes != 0 || longest != 0 {
+		t.Errorf("after all was acknowledged %d bytes wait, for %v, %v", bytes, longest, err)
+	}
+}
+
 // TestHostileSpool: what is wrong in one session is a dead letter, a gap or a
 // warning, and stops no other.
 func TestHostileSpool(t *testing.T) {

@@ -20,21 +20,23 @@ func (c *consumer) existingTopics(ctx context.Context) (there []string, err erro
 		return nil, fmt.Errorf("looking for topics: %w", err)
 	}
 	var missing []error
+	var names []string
 	there = slices.Clone(c.k.Topics)
 	for _, t := range resp.Topics {
 		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
 			missing = append(missing, fmt.Errorf("topic %q does not exist: create it, or name another", t.Name))
+			names = append(names, t.Name)
 			there = slices.DeleteFunc(there, func(name string) bool { return name == t.Name })
 		}
 	}
 	problem := errors.Join(missing...)
 	if problem != nil {
 		c.metrics.sourceErrors.Inc()
-		if last := c.missing.last(); last == nil || last.Error() != problem.Error() {
+		if last := errorsOf(c.missing.failures()); last == nil || last.Error() != problem.Error() {
 			c.log.Warn("no records from topics that are not there", zap.Error(problem))
 		}
 	}
-	c.missing.tell(problem)
+	c.missing.tell(wholeSource, fmt.Sprintf("reading topics %q", names), problem)
 	return there, nil
 }
 

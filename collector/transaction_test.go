@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -89,11 +90,19 @@ func bulky(n int) []*kgo.Record {
 type countingTransport struct {
 	kafka.Transport
 	fetches atomic.Int64
+	broken  atomic.Bool // fetches fail
+	away    atomic.Bool // everything fails
 }
 
 func (c *countingTransport) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Request) (kafka.Response, error) {
 	if _, ok := req.(*fetchAPI.Request); ok {
 		c.fetches.Add(1)
+		if c.broken.Load() {
+			return nil, errors.New("the broker fails")
+		}
+	}
+	if c.away.Load() {
+		return nil, errors.New("the broker is away")
 	}
 	return c.Transport.RoundTrip(ctx, addr, req)
 }
@@ -274,6 +283,37 @@ func TestCompacted(t *testing.T) {
 	r.upTo(t, end, 40)
 	if diff := cmp.Diff([]string{"13-17 skipped"}, r.Gaps); diff != "" {
 		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+}
+
+// TestLagOfFailingPartition: the lag of a partition that cannot be read grows,
+// and one that is not known has no value.
+func TestLagOfFailingPartition(t *testing.T) {
+	topic := newTopic(t, 1)
+	plain := newProducer(t, topic, "")
+	plain.send(calls(1, 2)...)
+	r := newPartitionReader(t, topic, -1)
+	c := consumer{source: r.source, client: r.client}
+	r.upTo(t, 2, 1)
+	lag := func() float64 {
+		c.updateLag(t.Context(), []*partition{r.partition})
+		return counted(t, r.metrics.lag)
+	}
+	if got := lag(); got != 0 {
+		t.Errorf("lag %v with all read", got)
+	}
+	r.transport.broken.Store(true)
+	plain.send(calls(3, 4, 5)...)
+	if err := r.read(t.Context(), r.out); err == nil {
+		t.Fatal("it reads from a broker that fails")
+	}
+	if got := lag(); got != 3 {
+		t.Errorf("lag %v while it cannot be read, want 3", got)
+	}
+	r.transport.away.Store(true)
+	c.updateLag(t.Context(), []*partition{r.partition})
+	if n := len(gathered(t, r.metrics.lag)); n != 0 {
+		t.Errorf("%d lags although none is known", n)
 	}
 }
 

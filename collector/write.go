@@ -2,7 +2,9 @@ package collector
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -27,10 +29,19 @@ type writer struct {
 	health    *health
 	metrics   *metrics
 	log       *zap.Logger
+
+	mu   sync.Mutex
+	good accepted // guarded by mu
+}
+
+// An accepted is a row that the store took, with its arrival time.
+type accepted struct {
+	rows []ingest.Row // one; none: not yet
+	at   time.Time
 }
 
 func newWriter(c *Collector, deadTopic func(context.Context, []ingest.DeadLetter) error) *writer {
-	return &writer{c.config.Store, c.config.Watch, deadTopic, &c.storing, c.metrics, c.log}
+	return &writer{store: c.config.Store, watch: c.config.Watch, deadTopic: deadTopic, health: &c.storing, metrics: c.metrics, log: c.log}
 }
 
 // write retries until the batch is stored or ctx ends, and reports whether it
@@ -46,7 +57,7 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 	}()
 	letters := b.letters
 	if len(b.rows) > 0 {
-		poisoned, ok := w.writeRows(ctx, b.rows, at)
+		poisoned, ok := w.writeRows(ctx, b.rows, at, true)
 		if !ok {
 			return false
 		}
@@ -77,22 +88,25 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 
 // writeRows stores rows, and returns refused ones as dead letters. The halves
 // of a refused batch are two inserts with their own tokens; a half that is
-// stored twice collapses.
-func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time) (poisoned []ingest.DeadLetter, ok bool) {
+// stored twice collapses. whole: rows are not such a half.
+func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time, whole bool) (poisoned []ingest.DeadLetter, ok bool) {
 	var poison error
-	ok = w.retry(ctx, "records", func(ctx context.Context) error {
+	ok = w.retry(ctx, "records", func(attempt context.Context) error {
 		poison = nil
-		err := w.insertRows(ctx, rows, at)
+		err := w.insertRows(attempt, rows, at)
 		if ingest.ClassOf(err) == ingest.Poison {
 			// The table may have changed since its columns were looked up:
 			// retry once before blaming the row.
-			err = w.insertRows(ctx, rows, at)
+			err = w.insertRows(attempt, rows, at)
 		}
-		if ingest.ClassOf(err) == ingest.Poison {
-			poison = err
-			return nil
+		if ingest.ClassOf(err) != ingest.Poison {
+			return err
 		}
-		return err
+		if wrong := w.blameStore(ctx, rows, at, whole); wrong != nil {
+			return wrong
+		}
+		poison = err
+		return nil
 	})
 	switch {
 	case !ok || poison == nil:
@@ -104,11 +118,11 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time)
 	}
 	w.metrics.bisections.Inc()
 	half := len(rows) / 2
-	left, ok := w.writeRows(ctx, rows[:half], at)
+	left, ok := w.writeRows(ctx, rows[:half], at, false)
 	if !ok {
 		return nil, false
 	}
-	right, ok := w.writeRows(ctx, rows[half:], at)
+	right, ok := w.writeRows(ctx, rows[half:], at, false)
 	return append(left, right...), ok
 }
 
@@ -116,16 +130,82 @@ func (w *writer) insertRows(ctx context.Context, rows []ingest.Row, at time.Time
 	began := time.Now()
 	err := w.store.InsertRows(ctx, rows, at)
 	w.metrics.insertSeconds.Observe(time.Since(began).Seconds())
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.good = accepted{[]ingest.Row{rows[0]}, at}
+	}
 	return err
+}
+
+// samples is how many rows of a refused batch are tried one by one.
+const samples = 16
+
+// blameStore returns an error if the store is at fault for refusing rows, and
+// not their contents. Then none of them may become a dead letter: a table that
+// was altered to refuse every record would empty the source into the dead
+// letters, one insert for each record. The store is at fault if
+//
+//   - it now refuses a row that it took before, asked for each refused batch
+//     and again before each dead letter, or
+//   - it refuses most of a batch. Rows at random are tried, because one
+//     producer's bad rows may stand together. Small batches are not tried,
+//     because a single bad row could stop the collector for ever.
+func (w *writer) blameStore(ctx context.Context, rows []ingest.Row, at time.Time, whole bool) error {
+	if !whole && len(rows) > 1 {
+		return nil
+	}
+	w.mu.Lock()
+	good := w.good
+	w.mu.Unlock()
+	if len(good.rows) > 0 {
+		// It is the same row, so it collapses with itself.
+		switch err := w.insertRows(context.WithoutCancel(ctx), good.rows, good.at); {
+		case ingest.ClassOf(err) == ingest.Poison:
+			return wrongStore("it now refuses a record that it has taken before", err)
+		case err != nil:
+			return err
+		}
+	}
+	if len(rows) < samples {
+		return nil
+	}
+	refused := 0
+	var last error
+	for _, i := range rand.Perm(len(rows))[:samples] {
+		if ctx.Err() != nil {
+			return ctx.Err() // a stop does not wait for the others
+		}
+		err := w.insertRows(context.WithoutCancel(ctx), rows[i:i+1], at)
+		switch {
+		case ingest.ClassOf(err) == ingest.Poison:
+			refused++
+			last = err
+		case err != nil:
+			return err
+		}
+	}
+	if refused > samples/2 {
+		return wrongStore("it refuses most of a batch", last)
+	}
+	return nil
+}
+
+// wrongStore is the error of a store that refuses records for its own reasons.
+func wrongStore(why string, err error) error {
+	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("the table does not fit the records, %s; nothing becomes a dead letter: %w", why, err)}
 }
 
 // retry retries until success or until ctx ends, and reports success. A
 // running attempt continues when ctx ends, because its outcome would be
 // unknown; the store limits its time.
 func (w *writer) retry(ctx context.Context, what string, do func(context.Context) error) bool {
+	key := new(int) // of this call: another batch that is stored does not mend this one
+	part := "storing " + what
+	defer w.health.tell(key, part, nil)
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := do(context.WithoutCancel(ctx))
-		w.health.tell(err)
+		w.health.tell(key, part, err)
 		if err == nil {
 			return true
 		}

@@ -89,8 +89,9 @@ func (c config) engine(log *zap.Logger) (chdb.Config, error) {
 }
 
 // superviseEngine keeps the local engine running in a process of its own until
-// ctx ends. It returns an error only if starting it again would not help.
-func (a *app) superviseEngine(ctx context.Context, cfg config) error {
+// ctx ends. It calls restarting, if not nil, before it starts it again. It returns
+// an error only if starting it again would not help.
+func (a *app) superviseEngine(ctx context.Context, cfg config, restarting func()) error {
 	log := cfg.logger(a)
 	ec, err := cfg.engine(log)
 	if err == nil {
@@ -104,8 +105,9 @@ func (a *app) superviseEngine(ctx context.Context, cfg config) error {
 		return fmt.Errorf("looking for this program: %w", err)
 	}
 	err = chdb.Supervise(ctx, chdb.Supervisor{
-		Dir: cfg.localDir,
-		Log: log,
+		Dir:        cfg.localDir,
+		Log:        log,
+		Restarting: restarting,
 		Command: func() *exec.Cmd {
 			cmd := exec.Command(self, a.engineArgs()...)
 			cmd.Env, cmd.Stderr = a.env, a.stderr

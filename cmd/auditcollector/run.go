@@ -92,7 +92,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	defer stopEngine()
 	g, ctx := errgroup.WithContext(ctx)
 	if cfg.local() {
-		g.Go(func() error { return a.superviseEngine(engineCtx, cfg) })
+		g.Go(func() error { return a.superviseEngine(engineCtx, cfg, c.EngineRestarts) })
 	}
 	var prepared atomic.Bool
 	g.Go(func() error {
@@ -108,13 +108,13 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		prepared.Store(true)
 		return c.Run(ctx)
 	})
-	ready := func() error {
+	failing := func() []collector.Failure {
 		if !prepared.Load() {
-			return errors.New("the tables in ClickHouse are not there yet")
+			return []collector.Failure{{Part: "preparing the tables", Err: errors.New("the tables in ClickHouse are not there yet")}}
 		}
-		return c.Ready()
+		return c.Failing()
 	}
-	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, ready, log) })
+	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, failing, log) })
 	g.Go(func() error { watchCompleteness(ctx, completenessEvery, store, registry, log); return nil })
 	return g.Wait()
 }
@@ -168,7 +168,7 @@ func (c config) kafka() (collector.Kafka, error) {
 }
 
 // serveMetrics serves /metrics, /healthz and /readyz until ctx ends.
-func serveMetrics(ctx context.Context, listen string, registry *prometheus.Registry, ready func() error, log *zap.Logger) error {
+func serveMetrics(ctx context.Context, listen string, registry *prometheus.Registry, failing func() []collector.Failure, log *zap.Logger) error {
 	if listen == "" {
 		return nil
 	}
@@ -180,9 +180,13 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
-			// Not the error itself: it may quote untrusted data.
-			http.Error(w, "not ready; see the log", http.StatusServiceUnavailable)
+		if parts := failing(); len(parts) > 0 {
+			// The names only: an error may quote untrusted data.
+			text := "not ready; see the log:"
+			for _, f := range parts {
+				text += "\n" + f.Part
+			}
+			http.Error(w, text, http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

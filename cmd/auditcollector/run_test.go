@@ -515,3 +515,43 @@ func TestConfigProblems(t *testing.T) {
 		})
 	}
 }
+
+// TestTableRefuses: a table that was altered to refuse all records stops the
+// collector, and nothing becomes a dead letter; /readyz names what fails.
+func TestTableRefuses(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	w := h.writer(t)
+	p := h.collect(t, "--batch-wait", "20ms", "--log-level", "info")
+	w.call()
+	eventually(t, "the first record is there", h.counts(t, distinct, 1))
+	h.alter(t, "DROP COLUMN result_bytes")
+	h.alter(t, "ADD COLUMN result_bytes Array(Int64)")
+	for range 20 {
+		w.call()
+	}
+	eventually(t, "the table is blamed", func() bool { return p.stderr.has("it now refuses a record that it has taken before") })
+	addr := regexp.MustCompile(`serving metrics.*"addr": ?"([^"]+)"`).FindStringSubmatch(p.stderr.String())
+	if addr == nil {
+		t.Fatalf("no address of the metrics in\n%s", p.stderr)
+	}
+	resp, err := http.Get("http://" + addr[1] + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "storing records") {
+		t.Errorf("/readyz answers %d %q, %v", resp.StatusCode, text, err)
+	}
+	if text, err := h.query(chdb.Writer, "SELECT count() FROM audit.dead_letters"); err != nil || text != "0\n" {
+		t.Errorf("%q dead letters, %v, want none", text, err)
+	}
+	h.alter(t, "DROP COLUMN result_bytes")
+	h.alter(t, "ADD COLUMN result_bytes Int64")
+	eventually(t, "all records are there", h.counts(t, distinct, 21))
+	w.stop()
+	p.end(syscall.SIGTERM)
+	if text := h.run(t, "dead-letters", "list"); text.code != 0 {
+		t.Errorf("there are dead letters: %+v", text)
+	}
+}

@@ -119,7 +119,7 @@ func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) e
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	engine := make(chan error, 1)
-	go func() { engine <- a.superviseEngine(ctx, cfg) }()
+	go func() { engine <- a.superviseEngine(ctx, cfg, nil) }()
 	defer func() {
 		cancel()
 		<-engine

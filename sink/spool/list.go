@@ -42,6 +42,7 @@ type Entry struct {
 	Durable  Position  // how far its writer has synced
 	End      Position  // how far it is written; after a dead writer it may be past Durable
 	Shipped  Position  // the position of its consumer; zero: not started
+	Waiting  int64     // bytes from Shipped on
 	Modified time.Time // of the last segment
 	Torn     []string  // names of the bad tails that recovery set aside
 	Err      error     // why it cannot be read, else nil; the fields above may be incomplete
@@ -163,6 +164,7 @@ func (e *Entry) look(f disk.FS, session string) error {
 		return err
 	}
 	hasDurable, hasShipped := false, false
+	var sizes []int64
 	for _, name := range names {
 		switch name {
 		case durableFile:
@@ -182,12 +184,21 @@ func (e *Entry) look(f disk.FS, session string) error {
 			return err
 		}
 		e.Segments = append(e.Segments, no)
+		sizes = append(sizes, i.Size)
 		e.Bytes += i.Size
 		e.Modified = i.ModTime
 		e.End = Position{no, i.Size}
 	}
 	if hasShipped {
 		e.Shipped = readShipped(f, session)
+	}
+	for i, no := range e.Segments {
+		switch {
+		case no > e.Shipped.Segment:
+			e.Waiting += sizes[i]
+		case no == e.Shipped.Segment:
+			e.Waiting += max(sizes[i]-e.Shipped.Offset, 0)
+		}
 	}
 	if hasDurable {
 		if e.Durable, err = loadDurable(f, session); err != nil {

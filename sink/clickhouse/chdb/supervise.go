@@ -31,6 +31,9 @@ type Supervisor struct {
 	Command func() *exec.Cmd // a process that calls Run and ends when its standard input does. Required.
 	Log     *zap.Logger      // nil: none
 
+	// Restarting is called before each start after the first; nil: nothing.
+	Restarting func()
+
 	// Patience is the time without an answer after which the engine counts as
 	// hung and is killed; it is probed every 5 s. It is also the longest wait
 	// for another engine in the directory: one whose parent was killed ends
@@ -47,6 +50,9 @@ type Supervisor struct {
 func Supervise(ctx context.Context, s Supervisor) error {
 	if s.Log == nil {
 		s.Log = zap.NewNop()
+	}
+	if s.Restarting == nil {
+		s.Restarting = func() {}
 	}
 	if s.Patience == 0 {
 		s.Patience = probeTimeout
@@ -76,6 +82,7 @@ func Supervise(ctx context.Context, s Supervisor) error {
 			return nil
 		case <-time.After(wait):
 		}
+		s.Restarting()
 	}
 }
 

@@ -1,0 +1,56 @@
+package collector
+
+import (
+	"context"
+	"time"
+
+	"auditproxy/internal/wait"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// lagEvery is the time between two looks at the ends of partitions.
+const lagEvery = 5 * time.Second
+
+// watchLag keeps the lag of partitions current until ctx ends, also of one
+// that cannot be read or that waits for the store: the last lag that it saw
+// itself may be 0.
+func (c *consumer) watchLag(ctx context.Context, readers []*partition) {
+	for {
+		c.updateLag(ctx, readers)
+		if wait.For(ctx, lagEvery) != nil {
+			return
+		}
+	}
+}
+
+// updateLag compares the partitions' ends with what is read. A lag that is not
+// known has no value.
+func (c *consumer) updateLag(ctx context.Context, readers []*partition) {
+	req := kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
+	for _, r := range readers {
+		req.Topics[r.topic] = append(req.Topics[r.topic], kafka.FirstOffsetOf(r.partition), kafka.LastOffsetOf(r.partition))
+	}
+	resp, err := c.client.ListOffsets(ctx, &req)
+	if ctx.Err() != nil {
+		return
+	}
+	known := map[partitionOffset]kafka.PartitionOffsets{}
+	if err == nil {
+		for topic, list := range resp.Topics {
+			for _, o := range list {
+				known[partitionOffset{topic, o.Partition, 0}] = o
+			}
+		}
+	}
+	for _, r := range readers {
+		o, ok := known[r.id()]
+		if !ok || o.Error != nil {
+			c.metrics.lag.DeleteLabelValues(r.labels()...)
+			continue
+		}
+		// Nothing is committed before the first record is read.
+		read := max(r.position.Load(), o.FirstOffset)
+		c.metrics.lag.WithLabelValues(r.labels()...).Set(float64(max(o.LastOffset-read, 0)))
+	}
+}
