@@ -23,6 +23,9 @@ func (d *diagnosis) approval(cfg config) {
 		p.Enforced = p.Enforced && cfg.values.Enforced(key)
 	}
 	d.Approval = p
+	if cfg.values.Enforced("policy.file") && !p.Enforced && (!a.files.SameUser || len(a.files.Approvers) > 0) {
+		d.find("the policy is enforced and who may approve is not: this user, and so an agent of this user, can change it: add approval.channels, approval.dir, approval.approvers and approval.same_user to enforce")
+	}
 	if !a.files.SameUser && a.has(mcpproxy.ChannelClient) {
 		d.find("approval.same_user is false, but answers through the client are this user's and are not verified: set approval.channels to files")
 	}

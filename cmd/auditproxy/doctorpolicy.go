@@ -34,6 +34,9 @@ func (d *diagnosis) policy(a *app, cfg config) {
 	if others != "" {
 		d.find("other users can change the policy: %s", others)
 	}
+	if p.Enforced && !cfg.values.Enforced("policy.mode") {
+		d.find("policy.file is enforced and policy.mode is not: this user, and so an agent of this user, can set it to observe, which forwards denied calls: add policy.mode to enforce")
+	}
 	p.Loads, p.Dialect, p.Hash, p.Mode, p.Tools = true, l.Policy.Dialect, l.Policy.Hash, l.Mode, len(l.Policy.Names())
 }
 
