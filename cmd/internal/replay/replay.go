@@ -1,14 +1,15 @@
 // Package replay decides by a policy about recorded calls: to compare the
 // decisions with what was done, and to propose a policy.
 //
-// A Replay takes calls in the order of their times (replay.go) and makes a
-// Report (report.go). A Walk reads them from a spool (walk.go), and a Proposal
-// makes a policy of them (propose.go).
+// A Replay takes calls in the order of their times and makes a Report. A Walk
+// reads them from a spool, and a Proposal makes a policy of them.
+//
+// The files, from the top: command, inventory, propose, records, walk, replay,
+// report.
 package replay
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -72,20 +73,6 @@ func (r *Replay) Forget(s *Session, before time.Time) {
 			h.From = before
 		}
 	}
-}
-
-// lose marks the order of calls as unknown from now on: what limits by user
-// count is then not known.
-func (r *Replay) lose() {
-	never := time.Unix(1<<40, 0)
-	if r.known.Equal(never) {
-		return
-	}
-	r.known = never
-	for _, h := range r.users {
-		h.From = never
-	}
-	r.Problem(fmt.Sprintf("more than %d sessions overlap: limits by user are undecidable from there on", maxSources))
 }
 
 // A Call is one that was decided. It is complete when its end is known.
@@ -351,3 +338,22 @@ func Done(rec *audit.Record) Fate {
 	}
 	return Stopped
 }
+
+// Report returns the report.
+func (r *Replay) Report() *Report {
+	r.report.Rows = []*Row{}
+	if r.report.Problems == nil {
+		r.report.Problems = []string{}
+	}
+	for _, row := range r.rows {
+		r.report.Rows = append(r.report.Rows, row)
+	}
+	slices.SortFunc(r.report.Rows, func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Decision), slices.Index(order, b.Decision)), cmp.Compare(b.Calls, a.Calls),
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Why, b.Why))
+	})
+	return &r.report
+}
+
+// Problem adds what could not be read to the report.
+func (r *Replay) Problem(text string) { r.report.Problems = append(r.report.Problems, text) }

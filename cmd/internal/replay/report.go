@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"auditproxy/cmd/internal/terminal"
@@ -98,25 +97,6 @@ type Row struct {
 }
 
 var order = []string{policy.Deny.String(), policy.AskFirst.String(), undecidable, policy.Allow.String()}
-
-// Report returns the report.
-func (r *Replay) Report() *Report {
-	r.report.Rows = []*Row{}
-	if r.report.Problems == nil {
-		r.report.Problems = []string{}
-	}
-	for _, row := range r.rows {
-		r.report.Rows = append(r.report.Rows, row)
-	}
-	slices.SortFunc(r.report.Rows, func(a, b *Row) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Decision), slices.Index(order, b.Decision)), cmp.Compare(b.Calls, a.Calls),
-			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Why, b.Why))
-	})
-	return &r.report
-}
-
-// Problem adds what could not be read to the report.
-func (r *Replay) Problem(text string) { r.report.Problems = append(r.report.Problems, text) }
 
 // Found reports whether the policy would have stopped calls that reached the
 // server, or asked about them.

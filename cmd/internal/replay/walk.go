@@ -373,3 +373,17 @@ func (r *Replay) Spool(ctx context.Context, dir string, entries []spool.Entry, s
 	}
 	return w.Run(ctx)
 }
+
+// lose marks the order of calls as unknown from now on: what limits by user
+// count is then not known.
+func (r *Replay) lose() {
+	never := time.Unix(1<<40, 0)
+	if r.known.Equal(never) {
+		return
+	}
+	r.known = never
+	for _, h := range r.users {
+		h.From = never
+	}
+	r.Problem(fmt.Sprintf("more than %d sessions overlap: limits by user are undecidable from there on", maxSources))
+}

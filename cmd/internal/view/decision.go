@@ -1,7 +1,6 @@
 package view
 
 import (
-	"auditproxy/cmd/internal/terminal"
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/mcpproxy/risk/detector"
 	"auditproxy/schemas/audit"
@@ -66,60 +65,6 @@ func detectionsOf(r *audit.Record) []audit.Detection {
 	return list
 }
 
-func decisionStyle(word string) terminal.Style {
-	switch word {
-	case wordDenied:
-		return terminal.Bad
-	case wordWouldDeny, wordWouldAsk:
-		return terminal.Warn
-	case wordAsked:
-		return terminal.Notice
-	}
-	return terminal.Good
-}
-
-func approvalStyle(outcome string) terminal.Style {
-	if outcome == "approved" {
-		return terminal.Good
-	}
-	return terminal.Bad
-}
-
-func riskStyle(level string) terminal.Style {
-	switch level {
-	case risk.Destructive.Level():
-		return terminal.Bad
-	case risk.Execute.Level():
-		return terminal.Warn
-	}
-	return terminal.Plain
-}
-
-// decision writes the decision about a call and what was found in it.
-func (r *renderer) decision(l *terminal.Line, rec *audit.Record) {
-	p := decisionOf(rec)
-	if w := effect(p); w != "" {
-		text := "!" + w
-		if p.Rule != "" {
-			text += ":" + word(p.Rule)
-		}
-		l.PutSafe(decisionStyle(w), text+" ")
-	}
-	if a, _ := audit.ParseApproval(rec.Approval); a.Outcome != "" {
-		l.PutSafe(approvalStyle(a.Outcome), "approval:"+word(a.Outcome)+" ")
-	}
-	k := riskOf(rec)
-	if k.Level == risk.Destructive.Level() {
-		l.PutSafe(riskStyle(k.Level), "risk:"+word(k.Category)+" ")
-	}
-	if k.Conflict {
-		l.Put(terminal.Warn, "!risk_conflict ")
-	}
-	for _, d := range detectionsOf(rec) {
-		l.PutSafe(terminal.Warn, "!"+detectionText(d)+" ")
-	}
-}
-
 func riskText(k audit.Risk) string {
 	if k.Category == "" || k.Level == "" {
 		return k.Category + k.Level
@@ -132,72 +77,4 @@ func detectionText(d audit.Detection) string {
 		return word(d.Detector)
 	}
 	return word(d.Detector) + ":" + word(d.At)
-}
-
-// policyChange writes a record about the policy itself.
-func (r *renderer) policyChange(l *terminal.Line, rec *audit.Record) {
-	p := decisionOf(rec)
-	style := terminal.Warn
-	switch p.Event {
-	case "loaded":
-		style = terminal.Notice
-	case "reload_failed":
-		style = terminal.Alarm
-	}
-	l.Column(style, "policy", outcomeCells)
-	l.Column(terminal.Bold, p.Event, toolCells)
-	for _, text := range []string{p.Mode, p.Source} {
-		if text != "" {
-			l.PutSafe(terminal.Plain, word(text)+" ")
-		}
-	}
-	if p.Detail != "" {
-		l.PutSafe(style, quoted(p.Detail)+" ")
-	}
-	if p.Hash != "" {
-		l.Put(terminal.Faint, "#"+cutHash(p.Hash, r.hex()))
-	}
-}
-
-// cutHash returns the first n characters of a hash, 0 for all.
-func cutHash(hash string, n int) string {
-	if n == 0 || len(hash) <= n {
-		return hash
-	}
-	return hash[:n]
-}
-
-// decisionRows writes the members about risk and decision of one record, and
-// reports whether name is one. v is its value as in the line.
-func (p *recordPage) decisionRows(name string, v []byte) bool {
-	switch name {
-	case "risk":
-		k, _ := audit.ParseRisk(audit.JSON(v))
-		p.row(name, riskStyle(k.Level), riskText(k))
-	case "detections":
-		list, _ := audit.ParseDetections(audit.JSON(v))
-		for _, d := range list {
-			p.rowSafe(name, terminal.Warn, detectionText(d))
-			name = ""
-		}
-		return true
-	case "policy":
-		d, _ := audit.ParsePolicy(audit.JSON(v))
-		w := effect(d)
-		switch {
-		case d.Event != "":
-			p.row(name, terminal.Bold, d.Event)
-		case w == "":
-			p.row(name, decisionStyle(w), d.Decision)
-		default:
-			p.row(name, decisionStyle(w), w)
-		}
-	case "approval":
-		a, _ := audit.ParseApproval(audit.JSON(v))
-		p.row(name, approvalStyle(a.Outcome), a.Outcome)
-	default:
-		return false
-	}
-	p.tree(v, 1)
-	return true
 }

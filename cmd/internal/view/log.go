@@ -1,11 +1,13 @@
 // Package view reads the records of a spool and shows them to a person: as a
 // log, in the order in which calls ended, or one record whole.
 //
-// A scanner reads one session (scan.go); a filter drops most lines before they
-// are parsed (filter.go); a renderer writes a line for each of the rest
-// (render.go, summary.go). The sessions are merged from their starts (merge.go)
-// or from their ends, which is also how a log is followed (tail.go). show.go
-// finds a record, and page.go writes all of it.
+// A scanner reads one session; a filter drops most lines before they are parsed;
+// a renderer writes a line for each of the rest. The sessions are merged from
+// their starts, or from their ends, which is also how a log is followed. Show
+// finds a record, and a recordPage writes all of it.
+//
+// The files, from the top: log, tail, merge, show, page, lines, sessions, scan,
+// filter, render, style, decision, summary.
 package view
 
 import (

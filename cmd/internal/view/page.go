@@ -194,3 +194,38 @@ func role(l placedLine) string {
 	}
 	return string(rec.Kind)
 }
+
+// decisionRows writes the members about risk and decision of one record, and
+// reports whether name is one. v is its value as in the line.
+func (p *recordPage) decisionRows(name string, v []byte) bool {
+	switch name {
+	case "risk":
+		k, _ := audit.ParseRisk(audit.JSON(v))
+		p.row(name, riskStyle(k.Level), riskText(k))
+	case "detections":
+		list, _ := audit.ParseDetections(audit.JSON(v))
+		for _, d := range list {
+			p.rowSafe(name, terminal.Warn, detectionText(d))
+			name = ""
+		}
+		return true
+	case "policy":
+		d, _ := audit.ParsePolicy(audit.JSON(v))
+		w := effect(d)
+		switch {
+		case d.Event != "":
+			p.row(name, terminal.Bold, d.Event)
+		case w == "":
+			p.row(name, decisionStyle(w), d.Decision)
+		default:
+			p.row(name, decisionStyle(w), w)
+		}
+	case "approval":
+		a, _ := audit.ParseApproval(audit.JSON(v))
+		p.row(name, approvalStyle(a.Outcome), a.Outcome)
+	default:
+		return false
+	}
+	p.tree(v, 1)
+	return true
+}

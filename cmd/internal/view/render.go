@@ -8,16 +8,10 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/mcpproxy/risk"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
-)
-
-// Words shown in the outcome's place where there is no outcome yet.
-const (
-	outcomeOpen    = "open"    // 60 s without an answer
-	outcomeRunning = "running" // no answer yet, and the session is alive
-	outcomeLost    = "lost"    // no answer, and the session is dead and not recovered
 )
 
 // A renderer writes one line for each thing in a log.
@@ -267,31 +261,6 @@ func duration(d time.Duration) string {
 	}
 }
 
-func outcomeStyle(outcome string) terminal.Style {
-	switch outcome {
-	case string(audit.OutcomeOK):
-		return terminal.Good
-	case string(audit.OutcomeError):
-		return terminal.Bad
-	case string(audit.OutcomeUnknown), outcomeLost:
-		return terminal.Alarm
-	case outcomeRunning, outcomeOpen:
-		return terminal.Notice
-	}
-	return terminal.Plain
-}
-
-// tierStyle knows the tiers of libtmux-mcp, old and new; others are plain.
-func tierStyle(tier string) terminal.Style {
-	switch tier {
-	case "destructive", "teardown", "execute":
-		return terminal.Bad
-	case "mutating", "manage":
-		return terminal.Warn
-	}
-	return terminal.Faint
-}
-
 // recordOutcome is the word in the outcome's place of a record.
 func recordOutcome(r *audit.Record) string {
 	if r.Kind == audit.KindOpen {
@@ -309,4 +278,62 @@ func appendRaw(dst, line []byte, terminal bool) []byte {
 		dst = append(dst, line...)
 	}
 	return append(dst, '\n')
+}
+
+// decision writes the decision about a call and what was found in it.
+func (r *renderer) decision(l *terminal.Line, rec *audit.Record) {
+	p := decisionOf(rec)
+	if w := effect(p); w != "" {
+		text := "!" + w
+		if p.Rule != "" {
+			text += ":" + word(p.Rule)
+		}
+		l.PutSafe(decisionStyle(w), text+" ")
+	}
+	if a, _ := audit.ParseApproval(rec.Approval); a.Outcome != "" {
+		l.PutSafe(approvalStyle(a.Outcome), "approval:"+word(a.Outcome)+" ")
+	}
+	k := riskOf(rec)
+	if k.Level == risk.Destructive.Level() {
+		l.PutSafe(riskStyle(k.Level), "risk:"+word(k.Category)+" ")
+	}
+	if k.Conflict {
+		l.Put(terminal.Warn, "!risk_conflict ")
+	}
+	for _, d := range detectionsOf(rec) {
+		l.PutSafe(terminal.Warn, "!"+detectionText(d)+" ")
+	}
+}
+
+// policyChange writes a record about the policy itself.
+func (r *renderer) policyChange(l *terminal.Line, rec *audit.Record) {
+	p := decisionOf(rec)
+	style := terminal.Warn
+	switch p.Event {
+	case "loaded":
+		style = terminal.Notice
+	case "reload_failed":
+		style = terminal.Alarm
+	}
+	l.Column(style, "policy", outcomeCells)
+	l.Column(terminal.Bold, p.Event, toolCells)
+	for _, text := range []string{p.Mode, p.Source} {
+		if text != "" {
+			l.PutSafe(terminal.Plain, word(text)+" ")
+		}
+	}
+	if p.Detail != "" {
+		l.PutSafe(style, quoted(p.Detail)+" ")
+	}
+	if p.Hash != "" {
+		l.Put(terminal.Faint, "#"+cutHash(p.Hash, r.hex()))
+	}
+}
+
+// cutHash returns the first n characters of a hash, 0 for all.
+func cutHash(hash string, n int) string {
+	if n == 0 || len(hash) <= n {
+		return hash
+	}
+	return hash[:n]
 }
