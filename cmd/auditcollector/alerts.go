@@ -107,7 +107,7 @@ type alerts struct {
 	log      *zap.Logger
 }
 
-// newAlerts connects to nothing.
+// newAlerts does not connect.
 func newAlerts(cfg config, s *store.Store, log *zap.Logger) (*alerts, error) {
 	rules, err := cfg.rules(cfg.ruleFiles)
 	receivers, receiversErr := cfg.receivers(log)
@@ -128,8 +128,8 @@ func newAlerts(cfg config, s *store.Store, log *zap.Logger) (*alerts, error) {
 	return a, err
 }
 
-// register registers this run in the store, however long that takes: nothing
-// may be collected before. It returns ctx's error.
+// register registers this run in the store before anything is collected. It
+// retries until it succeeds or ctx ends, whose error it returns.
 func (a *alerts) register(ctx context.Context) error {
 	for {
 		err := a.engine.Register(ctx)

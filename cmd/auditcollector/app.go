@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// An app is all that this program touches of the world outside.
+// An app holds what the program uses of its surroundings.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
-	systemUID      int      // a further owner allowed, besides root; not 0 in tests alone
+	systemUID      int      // another owner allowed besides root; not 0 only in tests
 
 	// Owned by run, which fills them in before any command runs.
 	keys  []cli.Key

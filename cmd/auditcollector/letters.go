@@ -51,7 +51,7 @@ func addLetterFlags(cmd *cobra.Command, f *store.LetterFilter) {
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "only those with this `word`")
 }
 
-// letters loads the configuration and has do work with the store.
+// letters loads the configuration and calls do with the store.
 func (a *app) letters(ctx context.Context, do func(context.Context, config, *store.Store) error) error {
 	return a.configured(ctx, func(ctx context.Context, cfg config) error {
 		return a.withStore(ctx, cfg, func(s *store.Store) error { return do(ctx, cfg, s) })

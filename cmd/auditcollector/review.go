@@ -131,7 +131,7 @@ type reviewPage struct {
 	pages  *review.Server
 }
 
-// newReviewPage connects to nothing. It returns nil if the page is disabled.
+// newReviewPage does not connect. It returns nil if the page is disabled.
 func newReviewPage(cfg config, log *zap.Logger) (*reviewPage, error) {
 	if cfg.review.off() {
 		return nil, nil
@@ -223,7 +223,8 @@ func (p *reviewPage) serve(ctx context.Context, a *app) error {
 	return g.Wait()
 }
 
-// serveBeside serves next to a collector, whose collecting it must not stop.
+// serveBeside serves next to a collector. A failure of the page does not stop
+// collecting.
 func (p *reviewPage) serveBeside(ctx context.Context, a *app) {
 	if p == nil {
 		return
@@ -319,7 +320,7 @@ func linkHandler(access *review.Access) http.Handler {
 	return mux
 }
 
-// maxLink is more than any link has.
+// maxLink is more bytes than any link has.
 const maxLink = 4 << 10
 
 // askLink asks the page that serves socket for a link.

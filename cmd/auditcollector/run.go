@@ -45,10 +45,10 @@ func newRunCmd(a *app) *cobra.Command {
 	}
 }
 
-// memoryGoal is where the garbage collector starts to work harder. Most memory
-// is in batches that wait for ClickHouse. Below the goal a collection each time
-// that the heap has doubled, as by default, would be wasted: while records
-// stream through, nearly all that is live then is dead a moment later.
+// memoryGoal is the memory from which the garbage collector works harder. Most
+// of it is batches that wait for ClickHouse. Below it, a collection each time
+// that the heap has doubled, which is the default, would be wasted: while records
+// stream, nearly all live memory is garbage a moment later.
 const (
 	memoryGoal   = 224 << 20
 	memoryGrowth = 400 // percent

@@ -135,8 +135,8 @@ func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) e
 	return do(s)
 }
 
-// prepare migrates, and waits for ClickHouse as long as that takes. It returns
-// an error only if waiting would not help.
+// prepare migrates, and retries until ClickHouse accepts or ctx ends. It returns
+// an error only if retrying would not help.
 func prepare(ctx context.Context, s *store.Store, cfg config, log *zap.Logger) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 		_, err := s.Migrate(ctx, cfg.retention())

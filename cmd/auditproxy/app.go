@@ -18,21 +18,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// streams are those of the process, through which a wrapped server is spoken to.
+// streams are the process's own, through which the client talks to a wrapped
+// server.
 type streams struct{ in, out, err *os.File }
 
 func newApp(std streams, env []string) *app {
 	return &app{std: std, stdin: std.in, stdout: std.out, stderr: std.err, env: env}
 }
 
-// An app is all that this program touches of the world outside.
+// An app holds what the program uses of its surroundings.
 type app struct {
 	std            streams   // of the client and the server; only to wrap a server
 	stdin          io.Reader // of the other commands, as the next two
 	stdout, stderr io.Writer
 	env            []string // as os.Environ
 	systemConfig   string   // the administrator's file
-	systemUID      int      // a further owner allowed, besides root; not 0 in tests alone
+	systemUID      int      // another owner allowed besides root; not 0 only in tests
 	spoolFS        disk.FS  // of the written session; nil: the real one
 
 	// Owned by run, which fills them in before any command runs.

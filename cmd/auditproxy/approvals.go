@@ -59,7 +59,8 @@ func newApprovalsCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// settle is how long a person's typing may be meant for the question before.
+// settle is the time after a change of questions in which input may be meant for
+// the previous one.
 const settle = time.Second
 
 func (a *app) approvals(cmd *cobra.Command, follow, asJSON, colour bool) error {

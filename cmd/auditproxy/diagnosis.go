@@ -13,8 +13,8 @@ type diagnosis struct {
 	Version  string             `json:"version"`
 	Config   []cli.Setting      `json:"config"`
 	Policy   *policyDiagnosis   `json:"policy,omitempty"`   // nil for none
-	Approval *approvalDiagnosis `json:"approval,omitempty"` // nil if nobody would be asked
-	Spool    *spoolDiagnosis    `json:"spool,omitempty"`    // nil if it could not be looked at
+	Approval *approvalDiagnosis `json:"approval,omitempty"` // nil if the proxy would not ask
+	Spool    *spoolDiagnosis    `json:"spool,omitempty"`    // nil if it could not be read
 	Clients  []client           `json:"clients"`
 	Findings []string           `json:"findings"` // remedies
 	Unclear  []string           `json:"unclear"`  // what could not be read
@@ -25,7 +25,7 @@ type spoolDiagnosis struct {
 	Bytes     int64  `json:"bytes"` // of records
 	FreeBytes int64  `json:"free_bytes"`
 	Live      int    `json:"live"`      // sessions whose proxy runs
-	Ended     int    `json:"ended"`     // sessions that are over, with their end recorded
+	Ended     int    `json:"ended"`     // sessions whose end is recorded
 	Dead      int    `json:"dead"`      // sessions whose proxy died, not yet recovered
 	Unshipped int    `json:"unshipped"` // sessions with records that no consumer has fetched
 }

@@ -29,7 +29,7 @@ const digestExample = `  printf '%s' "$PASSWORD" | auditproxy digest
   auditproxy log --grep "$(printf '%s' "$PASSWORD" | auditproxy digest)"
   auditproxy digest --domain error --json < message.txt`
 
-// digestDomains are the domains that a person can have a value of.
+// digestDomains are the domains whose values a person can have.
 var digestDomains = []struct {
 	name   string
 	domain redact.Domain

@@ -12,7 +12,7 @@ import (
 )
 
 // approval examines how the next proxy would ask. Without a policy and a
-// directory nobody is asked.
+// configured directory it would not.
 func (d *diagnosis) approval(cfg config) {
 	a := cfg.approval
 	if cfg.policyFile == "" && a.files.Own || a.files.Dir == "" {

@@ -49,7 +49,7 @@ func readlink(name string) (target string, ok bool) {
 	return target, err == nil
 }
 
-// ownFiles are the files of this program, which a server has no business with.
+// ownFiles returns the files of this program, which no server needs.
 func (a *app) ownFiles(cfg config) (own []string) {
 	for _, file := range []string{cfg.spoolDir, cfg.keyFile, filepath.Dir(a.systemConfig), cfg.policyFile} {
 		if filepath.IsAbs(file) {
@@ -64,8 +64,8 @@ func newGate(l gate.Loaded, counters policy.Counters) mcpproxy.Gate {
 	return mcpproxy.Gate{Risk: l.Risk, Policy: l.Policy, Mode: l.Mode, Counters: counters, Source: l.Source}
 }
 
-// watchPolicy has each policy that replaces the one before come into force, and
-// returns a function that ends that.
+// watchPolicy puts each changed policy into force. The function it returns stops
+// watching.
 func watchPolicy(c gate.Config, now gate.Loaded, p *mcpproxy.Proxy, counters policy.Counters, log *zap.Logger) (stop func()) {
 	if now.Policy == nil {
 		return func() {}
@@ -91,7 +91,7 @@ func watchPolicy(c gate.Config, now gate.Loaded, p *mcpproxy.Proxy, counters pol
 	}
 }
 
-// problem is the first problem of a policy that does not load.
+// problem returns the first problem of a policy that does not load.
 func problem(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text

@@ -144,8 +144,8 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	return nil
 }
 
-// waits returns what waits for a sync: a call for its intent, at most this long
-// (0: no bound), and an answer for its record.
+// waits reports whether a call waits for the sync of its intent, at most how long
+// (0: no bound), and whether an answer waits for the sync of its record.
 func (c config) waits() (intent bool, atMost time.Duration, final bool) {
 	switch c.durability {
 	case spool.Intent:

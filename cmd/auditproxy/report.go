@@ -18,7 +18,7 @@ func (p *reportWriter) title(s string) {
 	p.line(0, terminal.Bold, s)
 }
 
-// line adds a text that has nothing in it but visible characters.
+// line adds a text of visible characters only.
 func (p *reportWriter) line(indent int, s terminal.Style, text string) {
 	l := terminal.Line{Colour: p.colour}
 	l.PutSafe(terminal.Plain, strings.Repeat(" ", indent))

@@ -30,7 +30,7 @@ type Config struct {
 	Say    func(error) // prints a message
 }
 
-// A Session is an open directory and a person who looks at it.
+// A Session is an open directory with the output to one person.
 type Session struct {
 	cfg  Config
 	dir  *approval.Dir // nil if there is none yet
@@ -56,7 +56,7 @@ func (s *Session) open() (err error) {
 	return err
 }
 
-// waiting returns the questions, and tells once about each that cannot be read.
+// waiting returns the questions, and reports each unreadable one once.
 func (s *Session) waiting() (list []approval.Question, unread bool) {
 	err := s.open()
 	if err == nil && s.dir != nil {
@@ -90,8 +90,8 @@ func (s *Session) find(id string) (*approval.Question, error) {
 	return found, nil
 }
 
-// Name is a person's name for an answer, where none is given: root may be a
-// person who used sudo. A proxy takes the file's owner for who answered.
+// Name returns the default name of a person who answers: root may be a person
+// who used sudo. A proxy records the file's owner as the user who answered.
 func Name(getenv func(string) string) string {
 	if os.Geteuid() == 0 && getenv("SUDO_USER") != "" {
 		return getenv("SUDO_USER")
@@ -102,9 +102,9 @@ func Name(getenv func(string) string) string {
 	return ""
 }
 
-// takenWithin is how long a proxy has to take an answer before its person is
-// told that it did not.
+// takenWithin is the time in which a proxy must take an answer. After it, the
+// person who answered gets an error.
 const takenWithin = 3 * time.Second
 
-// pollEvery is how often the directory is looked at.
+// pollEvery is the interval at which the directory is read.
 const pollEvery = 200 * time.Millisecond

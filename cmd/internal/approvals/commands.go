@@ -70,7 +70,7 @@ func (s *Session) Answer(ctx context.Context, id string, a approval.Answer) erro
 	return err
 }
 
-// said is an answer in words.
+// said returns an answer in words.
 func said(a approval.Answer) (terminal.Style, string) {
 	switch {
 	case !a.Approved:
@@ -136,8 +136,8 @@ type shownEntry struct {
 	Ignored    string    `json:"ignored,omitempty"` // why it does not count
 }
 
-// Allowed prints what is always allowed, and returns how many entries there are.
-// Those that do not count are a finding.
+// Allowed prints the entries of what is always allowed, and returns their number.
+// An entry that does not count is a finding.
 func (s *Session) Allowed(loc *time.Location) (int, error) {
 	if s.dir == nil {
 		return 0, nil
@@ -201,7 +201,7 @@ func (s *Session) Tools() (tools []string) {
 	return tools
 }
 
-// Revoke removes what always allows a tool.
+// Revoke removes the entry that always allows a tool.
 func (s *Session) Revoke(tool, serverKey string) error {
 	err := fs.ErrNotExist
 	if s.dir != nil {

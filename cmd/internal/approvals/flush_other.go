@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush throws away what was typed and not read, see tcflush(3).
+// flush discards unread input, see tcflush(3).
 func flush(f *os.File) {
 	const fread = 1 // FREAD of sys/fcntl.h
 	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, fread)

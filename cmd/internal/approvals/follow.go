@@ -41,8 +41,8 @@ func (s *Session) Follow(ctx context.Context) error {
 type Asker struct {
 	Keyboard *os.File // a terminal
 	By       string   // the person's name
-	// Settle is how long what is typed is not taken as an answer after a
-	// question replaced another that ended: it may be meant for that one.
+	// Settle is how long input is ignored after a question replaced another
+	// that ended: it may be meant for that one.
 	Settle time.Duration
 }
 
@@ -52,12 +52,12 @@ const question = "[a]llow once, [s]ession, [d]eny; or the word always or skip: "
 // person's input ends.
 func (s *Session) Ask(ctx context.Context, k Asker) error {
 	done := map[string]bool{} // answered, skipped or over, by digest
-	var settled time.Time     // until then nothing typed counts
+	var settled time.Time     // until then input is ignored
 	s.tell(terminal.Faint, "waiting for calls; Ctrl-C ends")
 	for ctx.Err() == nil {
 		q := s.next(done)
 		if q == nil {
-			// What is typed while nothing is asked answers nothing.
+			// Without an open question, input answers nothing.
 			if _, ended, err := readLine(k.Keyboard, nil, pollEvery); ended || err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func (s *Session) Ask(ctx context.Context, k Asker) error {
 			s.tell(terminal.Warn, err.Error())
 			continue
 		}
-		flush(k.Keyboard) // typed before the question was there
+		flush(k.Keyboard) // typed before the question was shown
 		over, err := s.ask(ctx, k, q, settled)
 		if over {
 			s.tell(terminal.Warn, "\nthis call no longer waits: it was answered elsewhere, cancelled or timed out")
@@ -159,7 +159,7 @@ func (s *Session) ask(ctx context.Context, k Asker, q *approval.Question, settle
 	return false, nil
 }
 
-// tell prints a line of this program's own words, which may quote others'.
+// tell prints a message of this program, which may quote untrusted text.
 func (s *Session) tell(style terminal.Style, text string) {
 	l := terminal.Line{Colour: s.cfg.Colour}
 	l.PutSafe(style, terminal.EscapeMessage(text))

@@ -12,9 +12,9 @@ import (
 // maxTyped bounds a line that a person types.
 const maxTyped = 1 << 10 // bytes
 
-// readLine appends what is typed to a line, and waits for it at most so long. It
-// returns true at the end of the input. No goroutine reads: it could not be
-// ended.
+// readLine appends input to a line, and waits for it at most so long. It returns
+// true at the end of the input. No goroutine reads, because it could not be
+// stopped.
 func readLine(f *os.File, line []byte, wait time.Duration) (_ []byte, ended bool, err error) {
 	fd := int(f.Fd())
 	var set unix.FdSet

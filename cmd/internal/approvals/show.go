@@ -61,8 +61,8 @@ func (s *Session) json(q *approval.Question, now time.Time) error {
 	return terminal.PrintJSON(s.cfg.Stdout, one)
 }
 
-// text formats a question for people. Everything in it may be an attacker's. The
-// arguments fill one line, or with whole many.
+// text formats a question for people. An attacker may have chosen everything in
+// it. The arguments fill one line or, with whole, as many as they need.
 func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
 	var text []byte
 	end := func(l *terminal.Line) { text = append(text, l.End()...) }
@@ -149,8 +149,8 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 	return text
 }
 
-// maxText is how many bytes of each other text are shown, so that no question
-// fills the screen with one.
+// maxText is how many bytes of each other text are shown, so that none fills the
+// screen.
 const maxText = 1024
 
 // clip shortens a text that may be untrusted, and says so.

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// approval measures what it costs a call that people can be asked about others,
-// and that another call waits.
+// approval measures what a call costs when people can be asked about others, and
+// while another call waits.
 func (b *bench) approval(ctx context.Context) error {
 	for between, action := range map[string]string{denies: "deny", asks: "require_approval", waits: "require_approval"} {
 		text := fmt.Sprintf(`{"version":"1","default":"allow","tools":{"kill_session":{"action":%q}}}`, action)

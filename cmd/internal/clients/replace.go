@@ -13,7 +13,7 @@ import (
 )
 
 // replace writes data in place of the bytes read from c, keeps a copy of those
-// beside the file, and returns the copy's path. A reader of the file finds the
+// next to the file, and returns the copy's path. A reader of the file finds the
 // old bytes or the new ones, never a part; mode and owner stay.
 func (c config) replace(data []byte) (backup string, err error) {
 	// Clients write to these files too, and time has passed since the question.

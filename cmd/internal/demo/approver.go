@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// policySource has a person asked before a session is killed.
+// policySource is a policy that asks a person before a session is killed.
 const policySource = `version: "1"
 default: allow
 tools:
@@ -20,8 +20,8 @@ tools:
 // patience is how long the demo waits for its own approver.
 const patience = time.Minute
 
-// approver runs tmux on the socket of the person who is asked: a terminal that
-// the agent does not reach.
+// approver runs tmux on the socket of the approver, whose terminal the agent does
+// not reach.
 func (d *demo) approver(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-L", "approver", "-f", "/dev/null"}, args...)...)
 	cmd.Env = d.environ()
@@ -32,7 +32,7 @@ func (d *demo) approver(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// startApprover has a person at a terminal of their own wait for questions.
+// startApprover starts a terminal for the approver, which waits for questions.
 func (d *demo) startApprover(ctx context.Context) error {
 	if err := os.WriteFile(d.policyFile(), []byte(policySource), 0o600); err != nil {
 		return fmt.Errorf("writing the policy: %w", err)
@@ -51,8 +51,8 @@ func (d *demo) startApprover(ctx context.Context) error {
 	return nil
 }
 
-// answer waits until the person is asked about a call of tool and types choice,
-// then shows the terminal. If choice is "", nobody is asked.
+// answer waits for the question about a call of tool, types choice, and shows the
+// approver's terminal. It does nothing if choice is "".
 func (d *demo) answer(ctx context.Context, tool, choice string) error {
 	if choice == "" {
 		return nil

@@ -35,7 +35,7 @@ func (d *demo) startKafka(ctx context.Context) (err error) {
 	return nil
 }
 
-// brokers are the arguments that point our programs at the broker.
+// brokers returns the arguments that name the broker.
 func (d *demo) brokers() []string {
 	if d.broker == nil {
 		return nil

@@ -22,7 +22,7 @@ type demo struct {
 	python, server   string // libtmux-mcp, with its audit logger switched on
 	kafka            bool   // records go through a broker
 	dir              string // temporary; everything that is written is in it
-	secret           string // typed into tmux; must not be in anything we wrote
+	secret           string // typed into tmux; must not be in anything that the programs write
 	out              *screen
 	stdin            *os.File // the terminal of the user who watches; nil: none
 
@@ -42,8 +42,8 @@ func (d *demo) policyFile() string   { return filepath.Join(d.dir, "policy.yaml"
 func (d *demo) approvals() string    { return filepath.Join(d.spool(), "approvals") }
 func (d *demo) pipeFile() string     { return filepath.Join(d.dir, "pane.out") }
 
-// environ is that of tmux and all programs: a tmux of their own, and no
-// configuration but where the user's state lies.
+// environ returns the environment of tmux and all programs: their own tmux
+// server, and no configuration except where their state is.
 func (d *demo) environ() []string {
 	env := []string{
 		"TMUX_TMPDIR=" + d.dir, "LIBTMUX_SOCKET=demo", "LIBTMUX_TOOLSETS=inspect,manage,execute,teardown", "SHELL=/bin/sh", "PS1=$ ",
@@ -66,7 +66,7 @@ func (d *demo) environ() []string {
 	return env
 }
 
-// show runs one of our programs and shows the command and its output.
+// show runs a program and shows the command and its output.
 func (d *demo) show(ctx context.Context, program string, args ...string) error {
 	name := filepath.Base(program)
 	d.out.command(name, args...)
@@ -119,5 +119,5 @@ func (d *demo) count(text []byte) (hits int) {
 	return hits
 }
 
-// pages is what the review page showed.
+// pages counts the pages that were opened, and the secrets on them.
 type pages struct{ count, secrets int }

@@ -122,7 +122,7 @@ func (d *demo) showLog(ctx context.Context) error {
 	return d.show(ctx, d.proxy, "verify")
 }
 
-// lookAround is the end: a link to the page, and the remaining files.
+// lookAround ends the demo with a link to the page and the remaining files.
 func (d *demo) lookAround(ctx context.Context) error {
 	d.out.heading("Look around")
 	if d.kafka {
@@ -159,7 +159,7 @@ func (d *demo) lookAround(ctx context.Context) error {
 	return nil
 }
 
-// showLogs shows how the logs of the programs end.
+// showLogs shows the last lines of the programs' logs.
 func (d *demo) showLogs(w io.Writer) {
 	const tail = 10
 	for _, file := range []string{d.proxyLog(), d.collectorLog()} {

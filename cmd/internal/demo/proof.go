@@ -14,9 +14,9 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// compareLogs prints the server's own audit log next to ours. In the server's
-// the calls inside a batch have lines of their own, before that of the batch;
-// in ours they are operations of one record.
+// compareLogs prints the server's own audit log next to the proxy's. In the
+// server's, calls inside a batch have lines of their own, before the batch's; in
+// the proxy's they are operations of one record.
 func (d *demo) compareLogs(context.Context) error {
 	d.out.heading("Beside the server's own audit log")
 	d.out.text("libtmux-mcp has one, but writes it nowhere; here a wrapper switched it on.\nInside a batch the server logs each call, the proxy lists them in the batch's record.\nThe call that was denied never reached the server.\n\n")
@@ -102,9 +102,9 @@ func describe(r *audit.Record) (lines []string) {
 	return lines
 }
 
-// searchSecret searches for the secret, and for its usual disguises, in
-// everything that we wrote; first where it must be, to show that the search
-// works.
+// searchSecret searches for the secret, and for its usual encodings, in
+// everything that the programs wrote; first where it must be, to show that the
+// search works.
 func (d *demo) searchSecret(ctx context.Context) error {
 	d.out.heading("Where is the secret?")
 	d.out.text("Searched for as it is, in base64 and in hex.\n")

@@ -20,7 +20,7 @@ type call struct {
 	why  string
 	fail bool // the call is meant to fail
 
-	answer string // what the person types who is asked about it, "" if nobody is
+	answer string // what the approver types; "": the call needs no approval
 }
 
 // calls are the agent's calls. The first pane of the session it makes is %1.

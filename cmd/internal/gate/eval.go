@@ -50,8 +50,8 @@ type found struct {
 	At       string `json:"at"`
 }
 
-// Eval reads calls, one JSON object a line, and passes what is found out about
-// each to print. Counters begin at zero and last for the run. l has no policy, or
+// Eval reads calls, one JSON object a line, and passes the evaluation of each to
+// print. Counters begin at zero and last for the run. l has no policy, or
 // one that was loaded.
 func Eval(in io.Reader, l Loaded, print func(tool string, e Evaluation) error) error {
 	r := evaluator{Loaded: l}
@@ -108,7 +108,7 @@ type evaluator struct {
 	refunds  []refund
 }
 
-// A refund is what an answer that is still to come gives back.
+// A refund holds the counts that an answer at a later time gives back.
 type refund struct {
 	at       time.Time
 	counters []policy.Counter
@@ -153,7 +153,7 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 	return e, nil
 }
 
-// giveBack gives back what answers until a time give back.
+// giveBack applies the refunds of answers up to a time.
 func (r *evaluator) giveBack(now time.Time) {
 	r.refunds = slices.DeleteFunc(r.refunds, func(f refund) bool {
 		if f.at.After(now) {
@@ -177,7 +177,7 @@ func policyCalls(tool string, args []byte, result *risk.Result, byName func(stri
 	return calls
 }
 
-// String is the evaluation for people.
+// String returns the evaluation for people.
 func (e Evaluation) String() string {
 	var b strings.Builder
 	if e.Decision != "" {

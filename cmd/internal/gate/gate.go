@@ -24,7 +24,7 @@ import (
 // maxFile is the size limit of a policy, in bytes.
 const maxFile = 4 << 20
 
-// PresetPrefix is in front of the name of a preset.
+// PresetPrefix precedes the name of a preset.
 const PresetPrefix = "preset:"
 
 // A Config selects a policy and says where its server runs.
@@ -40,12 +40,12 @@ type Config struct {
 	Risk risk.Config // without what the policy itself configures
 
 	// UserHome is the home directory that the system has for the user, "" if
-	// unknown. "~/" in the policy is this one besides Risk.Home, which is the
+	// unknown. "~/" in the policy stands for it and for Risk.Home, which is the
 	// server's and may be chosen by the user.
 	UserHome string
 }
 
-// A Loaded is what Load made of a policy.
+// A Loaded is a loaded policy.
 type Loaded struct {
 	Risk   *risk.Assessor
 	Policy *policy.Policy // nil for none
@@ -123,9 +123,9 @@ func readFile(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Intervals of Watch: after a change, so that an editor is done with it, but not
-// for ever, as any process may write to the directory; and between looks at the
-// file, for changes that no event tells of.
+// Intervals of Watch: from the last change to reading the file, so that an editor
+// has finished; at most from the first change, because any process may write to
+// the directory; and between two reads, for changes without an event.
 const (
 	settle  = 100 * time.Millisecond
 	longest = time.Second
@@ -137,13 +137,13 @@ const (
 // policy in force. A preset never changes.
 //
 // It watches the file's directory: editors, and Kubernetes for mounted
-// configuration, replace the file. A directory that cannot be watched is looked
-// at every 30 s.
+// configuration, replace the file. If the directory cannot be watched, the file
+// is read every 30 s.
 func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, error)) {
 	if c.File == "" || strings.HasPrefix(c.File, PresetPrefix) {
 		return
 	}
-	var w *fsnotify.Watcher // nil before the first look
+	var w *fsnotify.Watcher // nil before the first read
 	var events <-chan fsnotify.Event
 	var lost <-chan error // events that did not fit: the file may have changed
 	defer func() {
@@ -157,14 +157,14 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 	defer tick.Stop()
 	wait := time.NewTimer(settle) // the file may have changed since it was loaded
 	defer wait.Stop()
-	var since time.Time // of the first change after the last look; zero for none
+	var since time.Time // of the first change after the last read; zero for none
 	defers := func() {
 		if since.IsZero() {
 			since = time.Now()
 		}
 		wait.Reset(min(settle, longest-time.Since(since)))
 	}
-	// watch is called before each look: the directory may have been replaced. It
+	// watch is called before each read: the directory may have been replaced. It
 	// is called neither at the start, since the kernel may need 10 ms or more to
 	// watch a directory and to end that, nor for each event, since any process that
 	// writes to the directory causes them.
@@ -197,7 +197,7 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 	}
 }
 
-// state is what Watch has told last.
+// state is what Watch reported last.
 type state struct {
 	config  Config
 	hash    string // of the policy in force

@@ -43,8 +43,8 @@ type Book struct {
 	Repeats bool // a record may be repeated, byte for byte
 }
 
-// A Journal is what happened, written down outside of every place. An id is of
-// one call only.
+// A Journal lists what happened, noted outside of every place. Each id belongs to
+// one call.
 type Journal struct {
 	Sent     []string // ids of the calls that clients have sent, or started to send
 	Executed []string // ids of the calls that servers have noted before they acted
@@ -68,7 +68,7 @@ type Finding struct {
 	ID    string // of the record; of a call that has none, the request's
 }
 
-// Findings are all that is wrong; none if nothing is.
+// Findings are all faults; none if the records are right.
 type Findings []Finding
 
 // String counts the findings of each kind, and names the first few.

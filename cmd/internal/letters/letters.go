@@ -75,8 +75,8 @@ func Show(ctx context.Context, w io.Writer, s *store.Store, source ingest.Source
 	return nil
 }
 
-// Replay tries the letters of places again, or those that f selects if there are
-// none. It returns how many were stored, and how many remain.
+// Replay retries the letters of places or, without places, those that f selects.
+// It returns how many were stored, and how many remain.
 func Replay(ctx context.Context, s *store.Store, d ingest.Decoder, f store.LetterFilter, places []string) (stored, remain int, err error) {
 	r := replay{store: s, decoder: d}
 	err = r.run(ctx, f, places)

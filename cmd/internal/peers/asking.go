@@ -11,8 +11,8 @@ import (
 	"auditproxy/mcpproxy/approval/elicitation"
 )
 
-// An asker is a server that asks for approval as auditproxy does, to see what
-// clients make of the messages.
+// An asker is a server that asks for approval as auditproxy does. It shows how
+// clients handle the messages.
 type asker struct {
 	journal *journal
 
@@ -148,8 +148,8 @@ func (a *asker) call(version string, m *message, p *params, line []byte) error {
 
 func requestID(w *askedCall) string { return "auditproxy-" + w.question.ID }
 
-// pipe is the argument of a call whose question is taken back: a named pipe, at
-// which the server waits for the moment.
+// pipe returns the argument of a call whose question is withdrawn: a named pipe
+// at which the server waits before it withdraws.
 func (w *askedCall) pipe() string {
 	var args struct{ TakenBack string }
 	if json.Unmarshal(w.params.Arguments, &args) != nil {

@@ -26,7 +26,7 @@ type Writer interface {
 }
 
 // NewWriter returns a writer of a format: table, json or csv. It returns false
-// for another. On a terminal it escapes what could steer it.
+// for another. On a terminal it escapes what could control it.
 func NewWriter(format string, w io.Writer, terminal bool) (Writer, bool) {
 	switch format {
 	case "table":
@@ -110,7 +110,7 @@ func text(s string) string {
 	return s
 }
 
-// encode writes a value as JSON that cannot steer a terminal.
+// encode writes a value as JSON that cannot control a terminal.
 func encode(v any) (string, error) {
 	if s, ok := v.(string); ok {
 		v = text(s)

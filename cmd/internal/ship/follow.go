@@ -12,10 +12,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// How often a follower looks.
+// The intervals at which a follower checks.
 const (
 	lookEvery   = 500 * time.Millisecond // for new records
-	lookShare   = 20                     // looking uses at most this part of the time, up to lookLast
+	lookShare   = 20                     // listing takes at most this part of the time, up to lookLast
 	lookLast    = 5 * time.Second
 	deadAgain   = 15 * time.Second // at a dead session with nothing to ship, which another process may recover
 	failedAgain = time.Minute      // at a session that could not be shipped
@@ -39,8 +39,8 @@ type follower struct {
 	// Owned by run.
 	running map[string]bool
 	shipped map[string]bool      // finished, see spool.Entry.Finished
-	pause   map[string]time.Time // until when not to look
-	rest    []string             // sessions that the last look did not reach
+	pause   map[string]time.Time // not to be shipped before
+	rest    []string             // sessions that the last check did not reach
 }
 
 // A turn is the result of shipping a session once.

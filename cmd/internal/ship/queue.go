@@ -20,7 +20,7 @@ type queue struct {
 var _ sink.Queue = (*queue)(nil)
 
 // Next returns the next record. A damaged line stays in the spool and is
-// reported; a line that fails its checksum is kept beside it, where no
+// reported; a line that fails its checksum is kept next to it, where no
 // retention removes it.
 func (q *queue) Next() ([]byte, error) {
 	for {

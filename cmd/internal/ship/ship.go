@@ -1,7 +1,7 @@
-// Package ship ships the records of a spool to a sink: those of one session
-// beside the proxy that writes it, those of a whole host once, or as they are
-// written. A session is shipped by one process at a time, and the spool keeps
-// its progress.
+// Package ship ships the records of a spool to a sink: those of one session next
+// to the proxy that writes it, those of a whole host once, or as they are
+// written. One process at a time ships a session, and the spool keeps its
+// progress.
 //
 // The files, from the top: follow, ship, beside, session, queue.
 package ship
@@ -32,8 +32,8 @@ type Config struct {
 	Stdout, Stderr io.Writer // for the result of Once, and for its progress
 }
 
-// Once ships what there is and prints the result: everything written at since
-// or later, or with a zero since the records not shipped before. The error is a
+// Once ships the present records and prints the result: those written at since
+// or later, or with a zero since those not shipped before. The error is a
 // cli.ExitError where the exit code is not cli.ExitUnclear.
 func Once(ctx context.Context, cfg Config, since time.Time) error {
 	h := &host{cfg: cfg, again: !since.IsZero()}
@@ -99,7 +99,7 @@ type host struct {
 	logged sync.Map // by session id: why it is not shipped, as logged
 }
 
-// ship ships what there is of one session now.
+// ship ships the present records of one session.
 func (h *host) ship(ctx context.Context, id string) error {
 	err := shipSession(ctx, sessionConfig{
 		dir: h.cfg.Dir, session: id, again: h.again, sink: h.cfg.Sink, log: h.cfg.Log,
@@ -119,8 +119,8 @@ func (h *host) ship(ctx context.Context, id string) error {
 	return err
 }
 
-// failed logs why a session is not shipped when that is new: a follower meets it
-// every minute.
+// failed logs why a session is not shipped, unless it has logged that before: a
+// follower retries every minute.
 func (h *host) failed(id string, err error) {
 	h.failures.Add(1)
 	if was, _ := h.logged.Swap(id, err.Error()); was == err.Error() {

@@ -6,8 +6,7 @@ import (
 	"auditproxy/schemas/escape"
 )
 
-// A Style is how a terminal shows a word. No fact is in the style alone: the
-// words have it.
+// A Style is how a terminal shows a word. The words alone carry each fact.
 type Style string
 
 // The styles, as parameters of SGR (ECMA-48, section 8.3.117).
@@ -34,7 +33,7 @@ type Line struct {
 // Put adds a text that may be untrusted.
 func (l *Line) Put(s Style, text string) { l.PutSafe(s, escape.Text(text)) }
 
-// PutSafe adds a text that has nothing in it but visible characters.
+// PutSafe adds a text of visible characters only.
 func (l *Line) PutSafe(s Style, text string) {
 	if text == "" || l.Limit > 0 && l.cells >= l.Limit {
 		return

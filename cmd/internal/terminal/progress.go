@@ -23,7 +23,7 @@ type Progress struct {
 	wait sync.WaitGroup
 }
 
-// Nobody needs a bar for less than progressAfter.
+// A task shorter than progressAfter needs no bar.
 const (
 	progressAfter = 500 * time.Millisecond
 	progressEvery = 100 * time.Millisecond

@@ -38,7 +38,7 @@ func Width(stream any) int {
 	return columns
 }
 
-// EscapeMessage escapes what would steer a terminal in a message. Line feeds
+// EscapeMessage escapes what would control a terminal in a message. Line feeds
 // stay, and so do backslashes: quotes in the message are escaped already.
 func EscapeMessage(message string) string {
 	lines := strings.Split(message, "\n")

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// timeLayouts are the points in time that people write, most telling first.
+// timeLayouts are the layouts of the times that people write, the most specific
+// first.
 var timeLayouts = []string{
 	time.RFC3339Nano,
 	"2006-01-02T15:04:05.999999999",

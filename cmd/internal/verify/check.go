@@ -30,7 +30,7 @@ type report struct {
 	Error        string    `json:"error,omitempty"` // why it could not be read to its end
 }
 
-// A problem is something that should not be.
+// A problem is damage to a session, or a loss.
 type problem struct {
 	Segment uint32 `json:"segment,omitempty"`
 	Offset  int64  `json:"offset"`
@@ -42,7 +42,7 @@ const maxProblems = 100
 
 var errInterrupted = errors.New("interrupted")
 
-// A check reads a session once and keeps what a gap would show in.
+// A check reads a session once and keeps the state that reveals gaps.
 type check struct {
 	report   report
 	entry    spool.Entry
