@@ -7,10 +7,10 @@
 // its reason; offsets that the source skips become a gap.
 //
 // A pipeline collects what sources read into batches, and stores at most two
-// at once. It retries until the store has a batch, or until the collector
-// stops. Rows that the store refuses for their contents, it finds by halving
-// the batch, and stores them as dead letters. Only then, and in order, it
-// commits the batch's offsets or cursors.
+// concurrently. It retries until the store has a batch, or until the collector
+// stops. It finds rows that the store refuses for their contents by halving the
+// batch, and stores them as dead letters. Only then, and in order, it commits
+// the batch's offsets or cursors.
 //
 // So a crash at any point repeats records and loses none; the store keeps one
 // of identical records. Memory is bounded while the store is down: records

@@ -2,7 +2,7 @@ package collector
 
 import "auditproxy/collector/ingest"
 
-// A decoded holds what became of messages.
+// A decoded holds the results of decoding messages.
 type decoded struct {
 	rows    []ingest.Row
 	letters []ingest.DeadLetter

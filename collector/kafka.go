@@ -53,7 +53,7 @@ func (c *consumer) run(ctx context.Context) error {
 
 // runGroup joins the group and consumes, one generation after another, until ctx
 // ends or other topics exist than these. In a group with a missing topic
-// kafka-go ends each generation at once, and no other topic is read.
+// kafka-go ends each generation immediately, and no other topic is read.
 func (c *consumer) runGroup(ctx context.Context, topics []string) error {
 	k := c.k
 	ctx, end := context.WithCancel(ctx)
@@ -114,8 +114,8 @@ func (c *consumer) consumeGenerations(ctx context.Context, group *kafka.Consumer
 		c.metrics.generations.Inc()
 		c.health.tell(wholeSource, "", nil)
 		// kafka-go watches for more partitions than its watcher first saw, not than
-		// the group's leader assigned: of a topic that was made between the two
-		// nothing would be read until the next rebalance. Joining once more assigns it.
+		// the group's leader assigned: a topic made between the two would not be read
+		// until the next rebalance. Joining once more assigns it.
 		again := unsure && lacks(gen, topics)
 		unsure = false
 		consuming.Add(1)

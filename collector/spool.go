@@ -145,7 +145,7 @@ func commitCursors(marks []cursor) error {
 	return errors.Join(errs...)
 }
 
-// say logs a new problem of a directory, and repeats it while it lasts.
+// say logs a problem of a directory that is new, or was logged long ago.
 func (s *spoolSource) say(dir string, err error) {
 	now := loggedProblem{err.Error(), time.Now()}
 	if was := s.said[dir]; was.text != now.text || now.at.Sub(was.at) >= sayEvery {

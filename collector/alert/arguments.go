@@ -16,8 +16,8 @@ import (
 )
 
 // arguments are an operation's arguments as a CEL map. Most conditions ask
-// for one member, and most often it is not there: a member is decoded when it
-// is used, the whole when more than a member is. The last duplicate of a name
+// for one member, and most often it is missing: a member is decoded when it is
+// used, the whole when more than one member is. The last duplicate of a name
 // wins, as in most servers; a missing name is looked up case-insensitively,
 // as servers in Go do. Text that is not an object has no members.
 type arguments struct {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// abandonedFor is how old a mark is made that is to be swept at once. It is far
+// abandonedFor is the age of a mark that is to be swept immediately. It is far
 // more than clocks differ.
 const abandonedFor = time.Hour
 
 // HandOver calls store, which stores records that arrive now, in a program that
-// evaluates none. What enters events by any path is evaluated: the records are
-// left like those of a dead run, to be swept by a collector that runs or starts.
-// name is unlike that of any run.
+// evaluates none. It leaves them like the records of a dead run, so that a
+// collector that runs or starts sweeps them: rules see every record in events,
+// whichever program stored it. name is unlike that of any run.
 func HandOver(ctx context.Context, k Keeper, name string, now time.Time, store func() error) error {
 	upto := now.Add(-markLag)
 	guard := Mark{Name: name, Kind: MarkRun, Upto: upto, At: now}

@@ -28,7 +28,7 @@ func (s Source) AppendKey(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.Topic)))
 	b = binary.LittleEndian.AppendUint32(b, s.Partition)
 	b = binary.LittleEndian.AppendUint64(b, s.Offset)
-	b = binary.LittleEndian.AppendUint32(b, 0) // as ever: a repeated insert must have its token after an update
+	b = binary.LittleEndian.AppendUint32(b, 0) // unchanged: a repeated insert must have its token after an update
 	return append(b, s.Topic...)
 }
 

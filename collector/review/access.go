@@ -183,7 +183,7 @@ func (a *Access) exchange(text string) (cookie, who string, err error) {
 	return cookie, who, nil
 }
 
-// forget removes ended visits, and one more if there is no room.
+// forget removes ended visits, and one more if the maximum is reached.
 func (a *Access) forget(now time.Time) {
 	var first [sha256.Size]byte
 	for sum, v := range a.sessions {

@@ -106,7 +106,7 @@ func newVersion(st store.Stored) version {
 	v := version{Stored: st, Title: "Record"}
 	rec, err := audit.Parse([]byte(st.Raw))
 	if err != nil {
-		return v // a newer program's, perhaps: its bytes say all
+		return v // perhaps of a newer program: the page shows its bytes
 	}
 	v.Record, v.Readable = rec, true
 	v.Mark = newMark(string(rec.Kind), string(rec.Outcome))
@@ -159,8 +159,8 @@ type verdict struct {
 	Detections []audit.Detection
 }
 
-// newVerdict returns the decision about a call, nil where nothing was decided
-// against it and nothing was found in it. Its parts were checked when the record
+// newVerdict returns the decision about a call, nil if nothing was decided
+// against it or found in it. Its parts were checked when the record
 // was parsed.
 func newVerdict(r audit.Record) *verdict {
 	if r.Kind == audit.KindPolicy {

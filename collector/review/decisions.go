@@ -31,8 +31,8 @@ type decisionGroup struct {
 	Rows              []decisionRow
 }
 
-// A decisionRow is a line of a table with its links, "" where one would be too
-// long or has nothing to choose by.
+// A decisionRow is a line of a table with its links. A link is "" if it would be
+// too long or select nothing.
 type decisionRow struct {
 	store.DecisionUse
 	Only  string // this page, of this row only

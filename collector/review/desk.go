@@ -22,7 +22,7 @@ const (
 )
 
 // A desk reads the directories in which calls wait for an approval. Their files
-// belong to strangers.
+// are untrusted.
 type desk struct {
 	dirs []string
 	now  func() time.Time
@@ -39,7 +39,7 @@ type deskState struct {
 	At       time.Time
 	Calls    []waiting // the oldest first
 	Problems []deskProblem
-	old      bool // it is to be read again at once
+	old      bool // the next request reads again
 }
 
 // A deskProblem says that more calls may wait in a directory.
@@ -47,7 +47,7 @@ type deskProblem struct{ Dir, Text string }
 
 // A waiting is a question and the directory that it is in.
 type waiting struct {
-	Key      string // a hash: no text of a stranger gets into a link
+	Key      string // a hash: no untrusted text gets into a link
 	Dir      string
 	Rejected int // answers that did not count
 	approval.Question
@@ -57,8 +57,8 @@ func newDesk(dirs []string, now func() time.Time, log *zap.Logger) *desk {
 	return &desk{dirs: dirs, now: now, log: log, told: map[string]string{}}
 }
 
-// state returns what waits, as of the last second. Directories may be on a file
-// system that hangs: then only one request does too.
+// state returns the calls that wait, as of the last second. If a directory's file
+// system hangs, only one request hangs with it.
 func (d *desk) state() *deskState {
 	st := d.last.Load()
 	now := d.now()
@@ -75,7 +75,7 @@ func (d *desk) state() *deskState {
 	return st
 }
 
-// unread returns what can be said of the directories while they are read.
+// unread returns what is known of the directories while they are read.
 func (d *desk) unread(st *deskState, now time.Time) *deskState {
 	if st != nil && now.Sub(time.Unix(0, d.began.Load())) < deskHangs {
 		return st
@@ -91,7 +91,7 @@ func (d *desk) unread(st *deskState, now time.Time) *deskState {
 	return &known
 }
 
-// forget has the directories read again at once.
+// forget makes the next request read the directories again.
 func (d *desk) forget() {
 	if st := d.last.Load(); st != nil {
 		old := *st
@@ -156,7 +156,7 @@ func (st *deskState) find(key string) *waiting {
 	return &st.Calls[i]
 }
 
-// A waitingCount is in the head of every page.
+// A waitingCount is shown in the head of every page.
 type waitingCount struct {
 	N      int
 	Unread bool // there may be more

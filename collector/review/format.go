@@ -14,8 +14,8 @@ import (
 	"auditproxy/schemas/escape"
 )
 
-// clip is text with at most n code points. The record's page shows clipped
-// text whole.
+// clip returns at most n code points of a text. The record's page shows all of
+// it.
 func clip(n int, s string) string {
 	// A code point takes at most four bytes: no need to count a long text's.
 	if len(s) > 4*n || utf8.RuneCountInString(s) > n {
@@ -76,7 +76,7 @@ func count(n any) string {
 	return s
 }
 
-// plural is n and the name of what there are n of.
+// plural is n with its noun.
 func plural(n any, name string) string {
 	s := count(n)
 	if s == "1" {

@@ -6,7 +6,7 @@ type sentence []words
 
 type words struct {
 	Text  string
-	Given bool // a stranger's
+	Given bool // untrusted
 }
 
 func say(parts ...string) (s sentence) {

@@ -26,7 +26,7 @@ type Config struct {
 	Who func(*http.Request) string
 
 	// Approvals are directories of calls that wait for an approval, absolute.
-	// Everyone who may see the pages may answer. None: there is no page for it.
+	// Everyone who may see the pages may answer. None: calls are not answered here.
 	Approvals []string
 
 	Now func() time.Time // nil: time.Now

@@ -54,8 +54,7 @@ type question struct {
 	Token   string
 }
 
-// An askedCall is a call that waits. Its members were chosen by strangers and
-// are not checked.
+// An askedCall is a call that waits. Its members are untrusted and not checked.
 type askedCall struct {
 	approval.Call
 	Title      string
@@ -82,8 +81,8 @@ var dones = map[string]string{
 }
 
 // waiting shows the calls that wait. It has no button that allows a call: the
-// page is refreshed, and an agent can cancel a call to move another one to the
-// place of a button that is about to be pressed.
+// page is refreshed, and an agent can cancel a call to move another one under a
+// button that is about to be pressed.
 func (s *Server) waiting(r *http.Request) (page, error) {
 	st := s.desk.state()
 	list := st.Calls[:min(len(st.Calls), maxShown)]
@@ -95,10 +94,10 @@ func (s *Server) waiting(r *http.Request) (page, error) {
 	return page{Template: "waiting", Title: "Waiting", Section: "waiting", Body: body, Refresh: body.Refresh()}, nil
 }
 
-// gone is what is known of a call that does not wait.
+// gone is the text about a call that does not wait.
 const gone = "This call no longer waits: it was answered or cancelled, or its time is over."
 
-// over is the answer to a request about a call that is not found.
+// over returns the error about a call that is not found.
 func (st *deskState) over(code int, more string) mistake {
 	if len(st.Problems) > 0 {
 		return mistake{code, "This call is not among those that could be read; the page of waiting calls says why." + more}
@@ -108,8 +107,8 @@ func (st *deskState) over(code int, more string) mistake {
 
 const notGiven = " Your answer was not given."
 
-// asked shows one question. It is not refreshed, so that a choice that is being
-// made stays as it is.
+// asked shows one question. It is not refreshed, so that a half-made choice is
+// kept.
 func (s *Server) asked(r *http.Request) (page, error) {
 	st := s.desk.state()
 	w := st.find(r.PathValue("key"))
@@ -146,7 +145,7 @@ func (s *Server) question(r *http.Request, w waiting, histories map[string]histo
 	return q
 }
 
-// remaining is a time in words.
+// remaining returns a time in words.
 func remaining(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -160,7 +159,8 @@ func remaining(d time.Duration) string {
 }
 
 // histories returns the last calls of the sessions of a list, of the first
-// sessions only. People must be able to answer while the store does not.
+// sessions only. It waits at most historyTime, so that people can answer while the
+// store does not.
 func (s *Server) histories(ctx context.Context, list []waiting, calls int) map[string]history {
 	found := map[string]history{}
 	var ids []string

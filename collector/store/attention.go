@@ -56,7 +56,7 @@ type Letters struct {
 
 // Rewrites are records with two versions.
 type Rewrites struct {
-	Window  Window // looked at: the end of the overview's
+	Window  Window // searched: the end of the overview's
 	Records uint64 `ch:"records"`
 }
 

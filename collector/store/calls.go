@@ -12,7 +12,7 @@ import (
 // A Page asks for a part of a list, newest first.
 type Page struct {
 	Before *Cursor // only what is older
-	After  *Cursor // only what is newer, and of that the oldest
+	After  *Cursor // only what is newer, the oldest of it
 	Limit  int     // at most 5000. Required.
 	Raw    bool    // with the records' bytes
 }

@@ -60,8 +60,8 @@ type DecisionFilter struct {
 // maxDecisions is the most rules, tools and users of a summary.
 const maxDecisions = 50
 
-// effectCounts are the columns of a DecisionCount. Counts are of a bitmap each,
-// so that what arrived twice counts once.
+// effectCounts are the columns of a DecisionCount. Each counts a bitmap, in which
+// duplicates collapse.
 const effectCounts = `sumIf(bitmapCardinality(decision_states.calls), effect = 'denied') AS denied,
 	sumIf(bitmapCardinality(decision_states.calls), effect = 'would_deny') AS would_deny,
 	sumIf(bitmapCardinality(decision_states.calls), effect = 'asked') AS asked,
@@ -94,8 +94,8 @@ func (r *Reader) Decisions(ctx context.Context, f DecisionFilter) (Decisions, er
 		if c.value == "" || c.column == "effect" && c.value == AnyDecision {
 			continue
 		}
-		// The texts of rules and tools are a client's or a policy's; an effect
-		// that is not one finds nothing.
+		// Clients and policies choose the texts of rules and tools. An unknown
+		// effect finds nothing.
 		where += " AND toString(" + c.column + ") = {" + c.column + ":String}"
 		a[c.column] = c.value
 	}

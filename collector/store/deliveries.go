@@ -14,7 +14,7 @@ import (
 )
 
 // RegisterReceiver returns the time since which a receiver gets alerts: now,
-// if it is new. It does not get older ones.
+// if it is new. It gets no older alerts.
 func (s *Store) RegisterReceiver(ctx context.Context, receiver string) (since time.Time, err error) {
 	qctx, cancel := s.db.Limited(ctx)
 	defer cancel()

@@ -123,7 +123,7 @@ func letterHash(l ingest.DeadLetter) [16]byte {
 	return [16]byte(h.Sum(nil))
 }
 
-// unixTime is t, or 1970 for none: the column knows no other zero.
+// unixTime returns t, or 1970 for none: the column has no other zero.
 func unixTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Unix(0, 0)

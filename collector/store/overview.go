@@ -44,7 +44,7 @@ type ToolUse struct {
 	Operations uint64
 	Nested     uint64
 	Candidates uint64
-	NotOK      uint64    // in calls that did not end well
+	NotOK      uint64    // in calls whose outcome is not ok
 	Latency    []float64 // p50, p95, p99 of calls, ms; nil if none was timed
 }
 

@@ -7,7 +7,7 @@ import (
 	"auditproxy/sink/clickhouse"
 )
 
-// An Hour is one with calls.
+// An Hour is an hour with calls.
 type Hour struct {
 	Start time.Time `ch:"hour"`
 	Calls uint64    `ch:"calls"`
@@ -15,8 +15,8 @@ type Hour struct {
 
 const replayed = `FROM events FINAL WHERE kind = 'call' AND ts >= fromUnixTimestamp64Micro({from:Int64}) AND ts < fromUnixTimestamp64Micro({to:Int64})`
 
-// CallHours returns the hours of w that have calls, in order. It takes as long as
-// it takes: it is for commands.
+// CallHours returns the hours of w that have calls, in order. It has no time
+// limit: it is for commands.
 func (r *Reader) CallHours(ctx context.Context, w Window) (list []Hour, err error) {
 	err = r.conn.Select(ctx, &list, "SELECT toDateTime(toStartOfHour(ts), 'UTC') AS hour, count() AS calls "+replayed+" GROUP BY hour ORDER BY hour",
 		args{"from": micros(w.From), "to": micros(w.To)}.named()...)
@@ -24,7 +24,7 @@ func (r *Reader) CallHours(ctx context.Context, w Window) (list []Hour, err erro
 }
 
 // EachCall calls do with the bytes of each call's record in w, in the order of
-// their times, until it returns an error. ClickHouse sorts what is in w in memory.
+// their times, until it returns an error. ClickHouse sorts all of w in memory.
 func (r *Reader) EachCall(ctx context.Context, w Window, do func(raw []byte) error) error {
 	rows, err := r.conn.Query(ctx, "SELECT raw "+replayed+" ORDER BY ts, session_id, call_no, record_id, payload_hash",
 		args{"from": micros(w.From), "to": micros(w.To)}.named()...)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Session is one run of a proxy, over the whole of it.
+// A Session summarizes one run of a proxy.
 type Session struct {
 	SessionID     string    `ch:"session_id"`
 	Tenant        string    `ch:"tenant"`
@@ -22,7 +22,7 @@ type Session struct {
 	Died          bool      `ch:"died"` // its end was written by recovery
 	Records       uint64    `ch:"records"`
 	Calls         uint64    `ch:"calls_n"`
-	Errors        uint64    `ch:"errors_n"` // calls that did not end well
+	Errors        uint64    `ch:"errors_n"` // calls whose outcome is not ok
 	Open          uint64    `ch:"open_n"`
 	Missing       uint64    `ch:"missing_n"` // records
 	Anomalies     uint64    `ch:"anomalies_n"`

@@ -1,7 +1,7 @@
 // Package store keeps the collector's tables in ClickHouse and asks them.
 //
 // A Store has a writer's rights: it inserts, so that a repeated insert changes
-// nothing, and reads what the collector needs to go on. A Reader has a reader's
+// nothing, and reads what the collector needs to continue. A Reader has a reader's
 // rights: it runs the queries of the review page and of rules.
 //
 // Every value is a query parameter; only the set of conditions in the SQL

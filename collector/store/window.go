@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// A Window is a time from From up to, and without, To.
+// A Window is the time from From to To, without To.
 type Window struct{ From, To time.Time }
 
 // The bounds of an unbounded window: the range of DateTime64(6).

@@ -13,9 +13,9 @@ import (
 )
 
 // Fetched returns the absolute path of something below .tools, given as the
-// elements of its path, which may be patterns of filepath.Match. A test for which it is missing is skipped; where the variable CI
-// is set, as make test sets it, the test fails, so that none is left out
-// unnoticed.
+// elements of its path, which may be patterns of filepath.Match. If it is missing,
+// the test is skipped, or fails where the variable CI is set, as make test sets
+// it, so that no test is skipped unnoticed.
 func Fetched(t testing.TB, elem ...string) string {
 	t.Helper()
 	root, err := Root()
