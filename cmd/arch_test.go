@@ -20,7 +20,7 @@ import (
 
 const module = "auditproxy/"
 
-// never lists what the code of a package must not import, directly or through
+// never lists imports that a package must not have, directly or through
 // other packages of this project, and why. notLinked covers imports of
 // libraries.
 var never = map[string]map[string]string{

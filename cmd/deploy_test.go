@@ -182,7 +182,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestDeployedConfiguration gives our programs the variables and arguments in
+// TestDeployedConfiguration gives the programs the variables and arguments in
 // deploy, and checks that they accept them.
 func TestDeployedConfiguration(t *testing.T) {
 	p := buildPrograms(t)
@@ -246,7 +246,7 @@ type container struct {
 	SecurityContext map[string]any `yaml:"securityContext"`
 }
 
-// programs is a directory with our programs.
+// programs is a directory with the programs.
 type programs string
 
 func buildPrograms(t *testing.T) programs {
@@ -258,10 +258,10 @@ func buildPrograms(t *testing.T) programs {
 	return programs(dir)
 }
 
-// exitConfig is our programs' exit code for an invalid configuration.
+// exitConfig is the programs' exit code for an invalid configuration.
 const exitConfig = 78
 
-// know checks that the programs named by variables accept them. Each runs a
+// know checks that the programs which variables name accept them. Each runs a
 // command that reads its configuration, and then fails immediately.
 func (p programs) know(t *testing.T, where string, env map[string]string) {
 	t.Helper()
@@ -328,7 +328,7 @@ func (p programs) run(t *testing.T, where, home string, env []string, program st
 }
 
 // testUnits checks deploy/systemd without systemd's own check: sections, and
-// our programs with arguments that they accept.
+// programs of this module with arguments that they accept.
 func testUnits(t *testing.T, p programs) {
 	units, err := filepath.Glob("../deploy/systemd/*.service")
 	if err != nil || len(units) == 0 {

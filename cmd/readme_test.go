@@ -33,7 +33,7 @@ func TestDocuments(t *testing.T) {
 	ran := 0
 	for _, page := range documents(t) {
 		for _, m := range regexp.MustCompile(`(?m)^    (auditcollector .*)$`).FindAllStringSubmatch(readFile(t, page), -1) {
-			// A broker that already runs there must get none of our records.
+			// A broker that already runs there must get no records of the test.
 			line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
 			ran++
 			if strings.HasPrefix(line, "auditcollector run") {
@@ -75,7 +75,7 @@ type reader struct {
 	running *exec.Cmd // auditcollector run; nil: none
 }
 
-// newReader returns one who has already recorded a call.
+// newReader returns a reader who has recorded a call.
 func newReader(t *testing.T, bin programs) *reader {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rd") // short, for the sockets below it

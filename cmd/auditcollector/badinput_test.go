@@ -13,7 +13,7 @@ import (
 )
 
 // TestBadConnections starts collectors that cannot reach one of their ends:
-// each reports it in a sentence, keeps running, and ends when asked.
+// each reports the cause, keeps running, and ends on a signal.
 func TestBadConnections(t *testing.T) {
 	t.Parallel()
 	kafkatest.Require(t)

@@ -16,7 +16,7 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 )
 
-// testHostile: records of texts that mean harm are text, on every page.
+// testHostile checks that hostile texts in records are plain text on every page.
 func (s *site) testHostile(t *testing.T) {
 	session, ids := s.harm(t)
 	tb := newTab(t, s.browser, s.base)
@@ -79,7 +79,7 @@ func (s *site) sheet(t *testing.T) {
 	}
 }
 
-// harm stores records with hostile texts in every member that a stranger
+// harm stores records with hostile texts in every member that a client or server
 // chooses.
 func (s *site) harm(t *testing.T) (session string, ids []string) {
 	t.Helper()

@@ -82,7 +82,7 @@ func newTab(t *testing.T, b context.Context, base string) *tab {
 	return tb
 }
 
-// note records what a correct page never does.
+// note records events that a correct page never causes.
 func (tb *tab) note(event any) {
 	wrong := ""
 	switch e := event.(type) {
@@ -102,7 +102,7 @@ func (tb *tab) note(event any) {
 	tb.wrongs = append(tb.wrongs, wrong)
 }
 
-// calm fails the test if something went wrong in the tab.
+// calm fails the test if note has recorded an event.
 func (tb *tab) calm() {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -147,13 +147,13 @@ func eval[T any](tb *tab, expression string) T {
 	return v
 }
 
-// texts are those of the elements that a selector finds.
+// texts returns the texts of the elements that a selector finds.
 func (tb *tab) texts(selector string) []string {
 	tb.t.Helper()
 	return eval[[]string](tb, `[...document.querySelectorAll(`+strconv.Quote(selector)+`)].map(e => e.textContent.trim())`)
 }
 
-// show has the tab look as on a screen or a phone, light or dark.
+// show emulates a screen or a phone, light or dark.
 func (tb *tab) show(width int64, scheme string) {
 	tb.t.Helper()
 	resize := chromedp.EmulateViewport(width, 900)
@@ -215,8 +215,8 @@ type site struct {
 // approvals is the directory in which calls wait.
 func (h home) approvals() string { return filepath.Join(h.dir, "approvals") }
 
-// TestBrowser has a person's browser at the page: a collector and its engine,
-// the shipped rules, four stories and some records that mean harm.
+// TestBrowser opens the page in a real browser: over a collector and its engine,
+// the shipped rules, four stories and some hostile records.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -573,7 +573,7 @@ func (s *site) testAcknowledge(t *testing.T) {
 	}
 }
 
-// testSignOut: the browser has no access any more.
+// testSignOut checks that the browser loses its access.
 func (s *site) testSignOut(t *testing.T) {
 	tb := newTab(t, s.browser, s.base)
 	tb.open("/calls")

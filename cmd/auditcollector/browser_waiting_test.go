@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// testWaiting has a proxy ask about calls, and a person answer in the browser.
+// testWaiting answers the questions of a proxy in the browser.
 func (s *site) testWaiting(t *testing.T) {
 	proxy, err := approval.Open(approval.Config{Dir: s.h.approvals(), Own: true, SameUser: true})
 	if err != nil {
@@ -254,7 +254,7 @@ func (tb *tab) forgive(status string) {
 	tb.wrongs = slices.DeleteFunc(tb.wrongs, func(s string) bool { return strings.Contains(s, status) })
 }
 
-// lookAt checks a page on a screen and a phone, light and dark.
+// lookAt checks a page on a screen and a phone, in light and dark mode.
 func (s *site) lookAt(tb *tab, path string, want ...string) {
 	tb.t.Helper()
 	script, err := os.ReadFile(dev.Fetched(tb.t, "axe", "node_modules", "axe-core", "axe.min.js"))

@@ -30,8 +30,9 @@ const (
 	chainDeadTopic = "mcp.audit.v1.dead"
 )
 
-// A chain is all that a record passes: agents, a shipper, a broker, collectors
-// of some groups, and a ClickHouse server, which is the engine behind a port.
+// A chain is everything that a record passes: agents, a shipper, a broker,
+// collectors of several groups, and a ClickHouse server, which is the engine
+// behind a port.
 type chain struct {
 	home
 	t      *testing.T

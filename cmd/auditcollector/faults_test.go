@@ -29,7 +29,7 @@ func newRandom(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// A fault is something that goes wrong, several times.
+// A fault is a failure that is triggered several times.
 type fault struct {
 	what   string
 	left   int                // remaining times

@@ -218,7 +218,7 @@ func TestReviewProxied(t *testing.T) {
 	}
 }
 
-// TestReviewTLS: with a certificate the link and the cookie are for TLS.
+// TestReviewTLS checks that with a certificate link and cookie are for TLS.
 func TestReviewTLS(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

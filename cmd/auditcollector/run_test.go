@@ -275,8 +275,8 @@ func TestRunDeadSession(t *testing.T) {
 	}
 }
 
-// TestRunLocal: with no configuration but this machine's the records reach
-// the engine, a new session too, and a stop is clean.
+// TestRunLocal checks that with the default configuration records reach the
+// engine, also those of a new session, and that a stop is clean.
 func TestRunLocal(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -314,7 +314,7 @@ func TestKills(t *testing.T) {
 		for range 200 {
 			w.call()
 		}
-		// A moment is as good as another: in the wait, an insert, a commit.
+		// Any moment will do: during the wait, an insert or a commit.
 		for range random.IntN(40) {
 			w.call()
 			h.ask(t, "SELECT 1")
@@ -432,7 +432,7 @@ func TestDeadLetters(t *testing.T) {
 	if rest := h.run(t, "dead-letters", "list"); strings.Count(rest.stdout, "\n") != 2 {
 		t.Errorf("after the replay:\n%s", rest.stdout)
 	}
-	// A wait among the dead letters hides nothing from the rules.
+	// Rules see a record that was a dead letter for a while.
 	eventually(t, "the replayed record is evaluated", h.counts(t, "SELECT count() FROM audit.alerts WHERE rule = 'pipe-pane-sensitive'", 1))
 	w.stop()
 	p.end(syscall.SIGTERM)
@@ -442,8 +442,8 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// TestReplayRefused: a record that the table still refuses keeps no other from
-// being replayed.
+// TestReplayRefused checks that a record which the table still refuses does not
+// stop the replay of others.
 func TestReplayRefused(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

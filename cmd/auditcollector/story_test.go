@@ -83,7 +83,7 @@ var stories = []story{
 	{watch, 3, "ws-bob", "bob", audit.Peer{Name: "inspector", Version: "0.9"}, 40 * time.Minute, 2 * time.Minute, true},
 }
 
-// tell writes a story as a proxy does, and returns the number of its records.
+// tell writes the records of a story as a proxy does, and returns their number.
 func (w *writer) tell(s story) (records int) {
 	at := time.Now().Add(-s.begin)
 	place := func(r *audit.Record) {
@@ -133,7 +133,7 @@ func (w *writer) tell(s story) (records int) {
 	return records
 }
 
-// hostile are texts that run, hide or break something where they are believed.
+// hostile are texts that run, hide or break something in a page that trusts them.
 var hostile = []string{
 	`<img src=x onerror="document.title='pwned'">`,
 	`</script><script>document.title='pwned'</script>`,

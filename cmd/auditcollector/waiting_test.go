@@ -114,8 +114,8 @@ func (r *reviewer) waits(before string) (path string, form url.Values, page stri
 	return path, form, page
 }
 
-// TestWaitingOnPage has a proxy ask about a call, and a reviewer answer on the
-// page: the server executes the call after the approval and once.
+// TestWaitingOnPage answers a proxy's question on the page: the server executes
+// the call once, after the approval.
 func TestWaitingOnPage(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

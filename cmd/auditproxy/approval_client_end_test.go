@@ -143,8 +143,8 @@ func (r *askingClient) over() (lines []clientLine) {
 	return lines
 }
 
-// check compares what was executed and recorded, and that nothing of question
-// and answer is in what the server was sent.
+// check compares executed calls with records, and checks that the server received
+// nothing of question and answer.
 func (r *askingClient) check(t *testing.T, executed, want []string) {
 	t.Helper()
 	if diff := gocmp.Diff(executed, executedBy(t, r.journal), cmpopts.EquateEmpty()); diff != "" {
@@ -205,8 +205,8 @@ func callsIn(t *testing.T, spool string) (got []string) {
 
 const askedInResult = "safe 0: ok input_required"
 
-// TestClientsAnswerTooLate has all clients wait for approval.timeout at once: they
-// answer after it, or never. Their call is refused and the session goes on.
+// TestClientsAnswerTooLate has all clients answer after approval.timeout, or never.
+// Their call is refused and the session continues.
 func TestClientsAnswerTooLate(t *testing.T) {
 	t.Parallel()
 	a := newAskers(t)
@@ -259,9 +259,9 @@ func TestClientsAnswerTooLate(t *testing.T) {
 	}
 }
 
-// TestEndsWhileClientsAsk has the client, the server or the proxy end while a call
-// waits, or is asked about in its result. The call reaches no server, its record
-// says what became of it, and nothing is left that runs.
+// TestEndsWhileClientsAsk ends the client, the server or the proxy while a call
+// waits or its result is a question. The call reaches no server, its record has
+// the outcome, and no process remains.
 func TestEndsWhileClientsAsk(t *testing.T) {
 	t.Parallel()
 	a := newAskers(t)

@@ -23,7 +23,7 @@ func TestClientsWaitForFiles(t *testing.T) {
 	}
 	answers := []approval.Answer{{Approved: true, Scope: approval.Once, By: "Ann"}, {By: "Bob"}, {Approved: true, Scope: approval.Session, By: "Ann"}}
 	script := clientScript{Silent: true}
-	for n := range len(answers) + 1 { // nobody is asked about the last
+	for n := range len(answers) + 1 { // the last needs no approval
 		script.Calls = append(script.Calls, clientCall{"safe", map[string]any{"n": n}})
 	}
 	for _, c := range sdkClients(t) {

@@ -190,8 +190,8 @@ func executedBy(t *testing.T, journal string) (list []string) {
 	return strings.Fields(string(text))
 }
 
-// TestClientsShowQuestions: a server asks as the proxy does. The clients of all
-// SDKs take its messages, and what their users choose is what counts.
+// TestClientsShowQuestions has a server ask as the proxy does. The clients of all
+// SDKs accept its messages, and the choices of their users count.
 func TestClientsShowQuestions(t *testing.T) {
 	peers := build(t, "./cmd/internal/peers")
 	script := clientScript{Answers: []string{"once", "session", "deny", "empty", "decline", "cancel", "error"}}
@@ -236,8 +236,8 @@ func TestClientsShowQuestions(t *testing.T) {
 	}
 }
 
-// TestClientsThatCannotAsk: a client that does not declare elicitation is not
-// asked.
+// TestClientsThatCannotAsk checks that a client which does not declare elicitation
+// gets no question.
 func TestClientsThatCannotAsk(t *testing.T) {
 	peers := build(t, "./cmd/internal/peers")
 	for _, c := range sdkClients(t) {
@@ -317,7 +317,7 @@ func TestClientsAnswerLate(t *testing.T) {
 	}
 }
 
-// An approvalStep is a call that needs an approval, and what becomes of it.
+// An approvalStep is a call that needs an approval, with its outcome.
 type approvalStep struct {
 	answer    string // as in a clientScript
 	text      string // in the answer to the call
@@ -391,7 +391,7 @@ func TestClientsApprove(t *testing.T) {
 		{"once", "done", "approved", "once", ""},
 		{"error", unavailable, "unavailable", "", audit.ErrApprovalUnavailable},
 		{"session", "done", "approved", "session", ""},
-		{"", "done", "approved", "session", ""}, // nobody is asked again
+		{"", "done", "approved", "session", ""}, // the answer covers it
 	}
 	script := clientScript{}
 	for n, s := range steps {

@@ -34,10 +34,10 @@ func (w *wrapped) questions() *approval.Dir {
 }
 
 // TestWaitingCallsAndKills kills the proxy, its client or its server around the
-// answers about calls that wait. No call is executed that was not approved, none
-// more than once, and each one exactly once where nothing was killed. What was
-// killed while it waited has no approval in its record, and what may have been
-// executed has one.
+// answers about calls that wait. The server executes only approved calls, none
+// more than once, and each exactly once where nothing was killed. A call that
+// was killed while it waited has no approval in its record, and a call that may
+// have been executed has one.
 func TestWaitingCallsAndKills(t *testing.T) {
 	kills := 20
 	if soak() {

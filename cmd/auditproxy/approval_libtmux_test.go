@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestLibtmuxAsks has people asked, through files, about the end of a session:
-// an approved call ends it, and one that is denied, cancelled or over with the
+// TestLibtmuxAsks asks people through files about the end of a session: an
+// approved call ends it. A call that is denied, is cancelled or ends with the
 // agent does not reach the server. Other requests are answered meanwhile.
 func TestLibtmuxAsks(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 )
 
 // A person at a terminal allows one call and denies the next. The server, which
-// repeats what it gets, sees the first alone.
+// repeats its input, receives only the first.
 func TestApprovalsAtTerminal(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
 	dir := t.TempDir()

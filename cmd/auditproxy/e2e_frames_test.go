@@ -121,8 +121,8 @@ func inTurn(t *testing.T, list []frame) (groups [][]frame) {
 }
 
 // mark is what follows the frame with this number: two calls, each on a line,
-// by which its records are told from those of the next frame. A value that the
-// frame has left open cannot go on with two objects in a row.
+// which separate its records from those of the next frame. A value that the
+// frame has left open cannot continue with two objects in a row.
 func mark(n int) string {
 	line := fmt.Sprintf(`{"jsonrpc":"2.0","id":"mark %d","method":"tools/call","params":{"name":"safe","arguments":{"mark":%[1]d}}}`+"\n", n)
 	return line + strings.Replace(line, `"id":"`, `"id":"second `, 1)

@@ -20,8 +20,8 @@ import (
 )
 
 // TestLibtmuxSideBySide drives a session over every tool of libtmux-mcp and
-// compares each line of the server's own audit log with our record: under the
-// profile libtmux they agree.
+// compares each line of the server's own audit log with the proxy's record: under
+// the profile libtmux they agree.
 func TestLibtmuxSideBySide(t *testing.T) {
 	t.Parallel()
 	proxy := build(t, "./cmd/auditproxy")
@@ -202,7 +202,7 @@ func (s *tmuxSession) auditLog(t *testing.T) (lines []serverLine) {
 	return lines
 }
 
-// compare holds the lines of the server's log against the calls in list. A
+// compare compares the lines of the server's log with the calls in list. A
 // batch has a line for each call in it that was executed, with the request id
 // of the batch and before its own line; the record of the batch has them as
 // operations.

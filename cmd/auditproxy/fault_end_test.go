@@ -24,8 +24,8 @@ func shipped(t *testing.T) string {
 	return path
 }
 
-// TestEndsAsTheServer checks that how the server ends is how the proxy ends,
-// and that nothing of it stays.
+// TestEndsAsTheServer checks that the proxy ends as the server did, and that no
+// process remains.
 func TestEndsAsTheServer(t *testing.T) {
 	proxy := shipped(t)
 	for end, want := range map[string]syscall.WaitStatus{
@@ -140,8 +140,8 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// TestClientReadsNoMore closes only the client's reading end. Calls still reach
-// the server, as they would without a proxy until it notices, and have records.
+// TestClientReadsNoMore closes only the client's reading end. Until the server
+// notices, calls still reach it, as without a proxy, and have records.
 func TestClientReadsNoMore(t *testing.T) {
 	t.Parallel()
 	w := wrap(t, setup{})

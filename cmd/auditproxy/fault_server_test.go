@@ -108,7 +108,7 @@ func (s *journaling) message(line []byte) {
 		s.held = append(s.held, string(id))
 		return
 	}
-	// Every third answer is as long as what was asked.
+	// Every third answer is as long as its request.
 	size := 0
 	if n, _ := strconv.Atoi(string(id)); n%3 == 0 {
 		size = len(line)

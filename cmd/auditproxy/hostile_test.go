@@ -17,7 +17,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// hostile holds what steers a terminal or hides in it: a cleared screen, a
+// hostile holds text that controls a terminal or hides in it: a cleared screen, a
 // title, C1 controls, a line feed and a backspace, overrides and isolates of
 // direction, invisible characters, and an escape in the words of escapes. Its
 // first and last words can be searched for.

@@ -73,7 +73,7 @@ func TestOpaqueCallIsRefusedOrRecorded(t *testing.T) {
 		t.Fatalf("answer %q, executed: %t", got, exists(good))
 	}
 
-	// A record that finds no room would take the ballast, and then the next call
+	// A record without space would use the ballast, and then the next call
 	// has to wait for its return.
 	eventually(t, "the call has no record", func() bool { return strings.Contains(all(t, w.spool), `"outcome":"ok"`) })
 	must(t, takeRoom(room, "bytes"))

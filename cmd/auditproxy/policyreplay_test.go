@@ -150,12 +150,12 @@ func TestInitHoldsHostileNames(t *testing.T) {
 	}
 }
 
-// A fullDisk takes nothing.
+// A fullDisk accepts no byte.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestPolicyOutputIsWhole: output that cannot be written is an error.
+// TestPolicyOutputIsWhole checks that output which cannot be written is an error.
 func TestPolicyOutputIsWhole(t *testing.T) {
 	dir := writeReplayed(t)
 	for _, args := range []string{"check preset:observe", "check preset:observe --format json", "replay preset:observe", "replay preset:observe --format json",

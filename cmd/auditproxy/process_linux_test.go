@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestMemoryIsHidden asks the server for the owner of the proxy's memory: that
-// of a process that others of the same user cannot read is root.
+// TestMemoryIsHidden asks the server for the owner of the proxy's memory: root,
+// if other processes of the same user cannot read it.
 func TestMemoryIsHidden(t *testing.T) {
 	exe := program(t)
 	dir := t.TempDir()

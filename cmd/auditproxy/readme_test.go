@@ -50,7 +50,7 @@ func TestDocuments(t *testing.T) {
 		}
 		recorded := false
 		for _, m := range commands.FindAllStringSubmatch(string(text), -1) {
-			// A broker that already runs there must get none of our records.
+			// A broker that already runs there must get no records of the test.
 			line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
 			switch indented := strings.HasPrefix(m[0], "     "); {
 			case indented && !strings.HasPrefix(line, "go test "): // text of a list

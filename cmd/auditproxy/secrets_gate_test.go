@@ -43,7 +43,7 @@ func conditions(op, value string) string {
 	return strings.Join(list, ",")
 }
 
-// said are what a secret is in: commands, paths, addresses and names that
+// said are texts that contain a secret: commands, paths, addresses and names that
 // detectors find.
 var said = []string{
 	`rm -rf /srv/SECRET; echo $SECRET`,

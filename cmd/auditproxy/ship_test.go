@@ -84,7 +84,7 @@ func (s *shipping) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ship ships what there is, and returns the exit code and the output.
+// ship ships the present records, and returns the exit code and the output.
 func (s *shipping) ship(args ...string) (code int, output string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 3*ceiling)
@@ -330,7 +330,7 @@ func (s *shipping) testLostTopic() {
 	}
 }
 
-// testBadLines damages a line: it is kept beside the spool and logged, and the
+// testBadLines damages a line: it is kept next to the spool and logged, and the
 // lines after it are shipped. Another session cannot be read at all.
 func (s *shipping) testBadLines() {
 	s.record(3)

@@ -154,7 +154,7 @@ func TestListAsJSON(t *testing.T) {
 	}
 }
 
-// Names and arguments of questions neither steer a terminal nor hide calls.
+// Names and arguments of questions neither control a terminal nor hide calls.
 func TestHostileQuestionsAreHarmless(t *testing.T) {
 	const hostile = "Marma\x1b[2J\x1b]0;title\a\u009b31m\u0085\r\n\t\b\x7f\u202e\u2066\u200b\U000e0041lade"
 	p := newProxy(t)
@@ -232,7 +232,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("answer: %+v", a)
 	}
 
-	// Somebody was first, and the proxy has not looked yet.
+	// Another answer was first, and the proxy has not read it yet.
 	if err := p.Ask(newQuestion("q3")); err != nil {
 		t.Fatal(err)
 	}

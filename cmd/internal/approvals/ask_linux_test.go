@@ -88,7 +88,7 @@ func TestAskAtTerminal(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	p := newProxy(t)
 	ann := p.sit(0)
-	ann.types("a\n") // answers nothing that comes later
+	ann.types("a\n") // does not answer a later question
 	for _, tt := range []struct {
 		typed    string
 		approved bool
@@ -100,7 +100,7 @@ func TestAskAtTerminal(t *testing.T) {
 		{"d\n", false, approval.Once, "denied"},
 		{" deny \n", false, approval.Once, "denied"},
 		{"always\n", true, approval.Always, "allowed always"},
-		{"a\na\n", true, approval.Once, "allowed once"}, // the second is for no question
+		{"a\na\n", true, approval.Once, "allowed once"}, // the second answers no question
 		{"d\n", false, approval.Once, "denied"},
 	} {
 		p.ask(newQuestion(fmt.Sprintf("q%d", time.Now().UnixNano())))
@@ -115,7 +115,7 @@ func TestAskAtTerminal(t *testing.T) {
 		p.wants(tt.approved, tt.scope)
 		ann.sees(tt.said)
 	}
-	// Two wait at once.
+	// Two wait at the same time.
 	first := newQuestion("qa")
 	p.ask(first)
 	second := newQuestion("qb")
@@ -131,8 +131,8 @@ func TestAskAtTerminal(t *testing.T) {
 	ann.sees("allowed once")
 }
 
-// A call that ends while it is asked about is said to be over, and what is typed
-// for it does not answer the next.
+// A call that ends while it is asked about is reported, and an answer typed for it
+// does not answer the next.
 func TestQuestionEndsWhileAsked(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	p := newProxy(t)

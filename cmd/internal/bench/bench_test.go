@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestServer reads what the measurements only count.
+// TestServer reads the answers, which the measurements only count.
 func TestServer(t *testing.T) {
 	var in bytes.Buffer
 	in.WriteString(`{"jsonrpc":"2.0","id":1,"method":"initialize"}` + "\n")
@@ -106,7 +106,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestRefusal makes sure that refused calls are not counted as fast.
+// TestRefusal checks that a refused call is an error and not a fast call.
 func TestRefusal(t *testing.T) {
 	refusing := `read line; printf '{"jsonrpc":"2.0","id":1,` + strings.TrimSuffix(initializeResult, "\n") + `\n'; while read line; do echo '{"jsonrpc":"2.0","id":10000000,"error":{"code":-31001,"message":"no"}}'; done`
 	s, err := start(t.Context(), []string{"sh", "-c", refusing}, os.Environ())
@@ -168,7 +168,7 @@ func TestNeighbourEndsWithBench(t *testing.T) {
 	cmd.Wait()
 }
 
-// TestNeighbourEndsWithInput is the other way to end it.
+// TestNeighbourEndsWithInput ends a neighbour by closing its input.
 func TestNeighbourEndsWithInput(t *testing.T) {
 	cpu, err := process.LastCPU()
 	if err != nil {

@@ -24,7 +24,7 @@ var testKeys = []Key{
 	{Name: "login.password", Kind: Password},
 }
 
-// A world is everything that a Load in these tests can read.
+// A world holds everything that Load reads in these tests.
 type world struct {
 	dir   string
 	env   []string

@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 	if got := next(); got.err == nil || !strings.Contains(got.err.Error(), "no such file") {
 		t.Errorf("after the file is gone: %v", got.err)
 	}
-	write(t, file, denying) // in force all the time: nothing to tell
+	write(t, file, denying) // in force all the time: nothing to report
 	write(t, file, allowing)
 	if got := next(); got.err != nil || got.l.Policy.Hash != now.Policy.Hash {
 		t.Errorf("after the first policy came back: %+v, %v", got.l, got.err)
@@ -92,8 +92,8 @@ func TestWatch(t *testing.T) {
 }
 
 // TestWatchBusyDirectory writes into the policy's directory without a pause: a
-// policy that replaces the one before comes into force all the same, long before
-// the next look.
+// policy that replaces the one before comes into force nevertheless, long before
+// the next periodic read.
 func TestWatchBusyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "policy.json")
@@ -125,8 +125,8 @@ func TestWatchBusyDirectory(t *testing.T) {
 }
 
 // TestWatchReplacedDirectory puts another directory in the place of the policy's.
-// The policy in it comes into force long before the next look, and so does one
-// that is written there later.
+// The policy in it comes into force long before the next periodic read, and so
+// does one that is written there later.
 func TestWatchReplacedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	next := dir + ".next"
@@ -146,7 +146,7 @@ func TestWatchReplacedDirectory(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), look-5*time.Second)
 	defer cancel()
 	changes := 0
-	write(t, file, observing) // which the first look finds
+	write(t, file, observing) // which the first read finds
 	c.Watch(ctx, now, func(_ Loaded, err error) {
 		if err != nil {
 			t.Errorf("change %d: %v", changes, err)
@@ -167,7 +167,7 @@ func TestWatchReplacedDirectory(t *testing.T) {
 	}
 }
 
-// TestCheckEachRead: a file that an administrator enforces is checked each time.
+// TestCheckEachRead checks that Load checks an enforced file before each read.
 func TestCheckEachRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.json")
 	write(t, file, allowing)

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestReplayIsEvaluated: what a replay stores is after a mark that a collector
-// sweeps at once.
+// TestReplayIsEvaluated checks that replayed records are after a mark that a
+// collector sweeps immediately.
 func TestReplayIsEvaluated(t *testing.T) {
 	dir := chdbtest.Start(t)
 	s, err := store.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})

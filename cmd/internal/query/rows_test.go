@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTable prints more rows than decide the widths.
+// TestTable prints more rows than determine the widths.
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	w, _ := NewWriter("table", &out, false)
@@ -37,7 +37,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestCSVOnATerminal checks that CSV escapes what would steer a terminal;
+// TestCSVOnATerminal checks that CSV escapes what would control a terminal;
 // elsewhere the values are those of the records.
 func TestCSVOnATerminal(t *testing.T) {
 	for terminal, want := range map[bool]string{true: "a\n\\x1b[2J\n", false: "a\n\x1b[2J\n"} {
