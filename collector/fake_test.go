@@ -37,8 +37,8 @@ const goodTool = "good"
 // poisonTool is the tool of rows that the fake store refuses.
 const poisonTool = "poison"
 
-// A letterID is what tells dead letters apart: two sessions of a spool have the
-// same offsets.
+// A letterID identifies a dead letter: two sessions of a spool have the same
+// offsets.
 type letterID struct {
 	ingest.Source
 	key string
@@ -141,15 +141,14 @@ func (s *fakeStore) InsertGaps(_ context.Context, gaps []ingest.Gap) error {
 	return nil
 }
 
-// stored returns how many different records are there, and how many dead
-// letters.
+// stored returns the numbers of different records and of dead letters.
 func (s *fakeStore) stored() (records, letters int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.rows), len(s.letters)
 }
 
-// reasons returns why there are dead letters, with how many.
+// reasons returns the number of dead letters for each reason.
 func (s *fakeStore) reasons() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,7 +128,7 @@ func TestKafka(t *testing.T) {
 	if len(store.gaps) > 0 {
 		t.Errorf("gaps %v where there are none", store.gaps)
 	}
-	// A new member of the group goes on where the last one ended.
+	// A new member of the group continues where the last one ended.
 	next := newFakeStore()
 	produce(t, topic, records(5001, 10)...)
 	m = join(t, next, topic, topic)
@@ -139,8 +139,8 @@ func TestKafka(t *testing.T) {
 	}
 }
 
-// TestNoTopic: a topic that does not exist is said; once it does, its records
-// are read.
+// TestNoTopic checks that a missing topic is reported, and that its records are
+// read once it exists.
 func TestNoTopic(t *testing.T) {
 	name := fmt.Sprintf("late-%d", os.Getpid())
 	b := cluster.Broker(t)
@@ -158,8 +158,8 @@ func TestNoTopic(t *testing.T) {
 	eventually(t, "nothing is missed", func() bool { return m.Ready() == nil })
 }
 
-// TestOneTopicMissing: the others are read while a topic does not exist, and
-// after one of them is deleted; once the topic exists, it is read too.
+// TestOneTopicMissing checks that other topics are read while one is missing, and
+// after another is deleted; once the missing one exists, it is read too.
 func TestOneTopicMissing(t *testing.T) {
 	b := cluster.Broker(t)
 	there, deleted, late := newTopic(t, 2), newTopic(t, 1), fmt.Sprintf("second-%d", os.Getpid())
@@ -191,7 +191,8 @@ func TestOneTopicMissing(t *testing.T) {
 	}
 }
 
-// TestRepeatsChangeNothing: the topic from its start again and two groups at once change nothing.
+// TestRepeatsChangeNothing reads the topic from its start again, and with two
+// groups concurrently: nothing changes.
 func TestRepeatsChangeNothing(t *testing.T) {
 	topic, store := newTopic(t, 3), newFakeStore()
 	produce(t, topic, records(1, 1000)...)
@@ -213,8 +214,8 @@ func TestRepeatsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestRebalance: members come and go under load, and the store fails now and
-// then; nothing is lost.
+// TestRebalance has members join and leave under load while the store fails at
+// times: nothing is lost.
 func TestRebalance(t *testing.T) {
 	const batches, size = 30, 200
 	topic, store := newTopic(t, 6), newFakeStore()
@@ -245,7 +246,7 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// TestRemoved: what retention took before it was read is a gap.
+// TestRemoved checks that records which retention removed unread are a gap.
 func TestRemoved(t *testing.T) {
 	topic, store := newTopic(t, 1), newFakeStore()
 	produce(t, topic, records(1, 100)...)
@@ -263,8 +264,8 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// TestSkipped: an offset that the broker passes over is a gap; one that was
-// seen before is nothing.
+// TestSkipped checks that an offset which the broker skips is a gap, and that one
+// received before is not.
 func TestSkipped(t *testing.T) {
 	p := &partition{source: newTestCollector(t, newFakeStore()).source(), partitionOffset: partitionOffset{"t", 3, 5}}
 	var c chunk[partitionOffset]
@@ -282,8 +283,8 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// TestMessagesShareMemory: what is kept of a message is not what the next one
-// is read into.
+// TestMessagesShareMemory checks that the next message does not overwrite what is
+// kept of one.
 func TestMessagesShareMemory(t *testing.T) {
 	p := &partition{source: newTestCollector(t, newFakeStore()).source(), partitionOffset: partitionOffset{"t", 3, 0}}
 	var c chunk[partitionOffset]
@@ -306,8 +307,8 @@ func TestMessagesShareMemory(t *testing.T) {
 	}
 }
 
-// deleteRecords has the broker forget what comes before an offset of partition
-// 0, as retention does. kafka-go has no such call.
+// deleteRecords removes the records before an offset of partition 0, as retention
+// does. kafka-go has no such call.
 func deleteRecords(t *testing.T, topic string, before int64) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.Broker(t).Addr))

@@ -116,7 +116,8 @@ func TestCommitFollowsInsert(t *testing.T) {
 	}
 }
 
-// TestLostAnswerIsRepeated: an insert whose answer is lost is repeated, and stays one record.
+// TestLostAnswerIsRepeated checks that an insert whose answer is lost is repeated,
+// and stays one record.
 func TestLostAnswerIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
@@ -134,15 +135,15 @@ func TestLostAnswerIsRepeated(t *testing.T) {
 	})
 }
 
-// TestOrder: a batch that is stored early waits for the one before it, and what
-// comes after both waits where it is.
+// TestOrder checks that a batch stored early waits for the one before it, and that
+// later chunks wait in their source.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
 		store.faults = []fault{hang}
 		b := start(t, 1, store)
 		b.send(1, "a")
-		synctest.Wait() // the first insert has taken the fault
+		synctest.Wait() // the first insert has used up the fault
 		b.send(2, "b")
 		third := make(chan struct{})
 		go func() {
@@ -164,8 +165,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestRevoke: when a generation ends, inserts under way are waited for and
-// committed; a batch that did not make it is not, nor is any after it.
+// TestRevoke ends a generation: running inserts finish and are committed; a batch
+// that fails is not committed, nor is any after it.
 func TestRevoke(t *testing.T) {
 	t.Run("it commits what was stored", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -226,8 +227,8 @@ func TestBatchWait(t *testing.T) {
 	})
 }
 
-// TestRefusedRows: rows that the store refuses are found, the others are stored, and
-// all that is known before the commit.
+// TestRefusedRows checks that before the commit the rows that the store refuses
+// are found and the others stored.
 func TestRefusedRows(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -338,8 +339,8 @@ func TestWrongTable(t *testing.T) {
 	}
 }
 
-// TestDeadLetterFirst: a dead letter that cannot be stored holds the commit up
-// as a record does.
+// TestDeadLetterFirst checks that a dead letter that cannot be stored delays the
+// commit as a record does.
 func TestDeadLetterFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
@@ -360,8 +361,8 @@ func TestDeadLetterFirst(t *testing.T) {
 	})
 }
 
-// TestDeadTopic: the table is what counts; a topic that cannot be written holds
-// nothing up.
+// TestDeadTopic checks that a topic of dead letters that cannot be written delays
+// nothing, because the table is authoritative.
 func TestDeadTopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, 1, newFakeStore())
@@ -380,8 +381,8 @@ func TestDeadTopic(t *testing.T) {
 	})
 }
 
-// TestStopInSearch: a stop does not wait until the rows are found that the
-// store refuses.
+// TestStopInSearch checks that a stop does not wait for the search for refused
+// rows.
 func TestStopInSearch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
@@ -515,8 +516,8 @@ func gathered(t *testing.T, c prometheus.Collector) (values []float64) {
 	return values
 }
 
-// TestBackPressure: what a source can put into memory is bounded, however long
-// the store is away.
+// TestBackPressure checks that a source's use of memory is bounded while the store
+// is down.
 func TestBackPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()

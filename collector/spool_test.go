@@ -147,8 +147,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestHostileSpool: what is wrong in one session is a dead letter, a gap or a
-// warning, and stops no other.
+// TestHostileSpool checks that damage in one session is a dead letter, a gap or a
+// warning, and stops no other session.
 func TestHostileSpool(t *testing.T) {
 	dir := t.TempDir()
 	segment := func(id string) string { return filepath.Join(dir, "sessions", id, "00000001.jsonl") }
@@ -183,7 +183,7 @@ func TestHostileSpool(t *testing.T) {
 	if err := os.Truncate(segment(huge), 10<<30); err != nil {
 		t.Fatal(err)
 	}
-	// A FIFO, which would hang who opens it carelessly.
+	// A FIFO, which blocks an ordinary open.
 	fifo := writeSession(t, dir, 1)
 	if err := os.Remove(segment(fifo)); err != nil {
 		t.Fatal(err)
@@ -226,8 +226,8 @@ func durable(t *testing.T, session string, segment, offset int) {
 	}
 }
 
-// TestMissingSegments: a segment that is gone is a gap, and what comes after it
-// is read.
+// TestMissingSegments checks that a missing segment is a gap, and that the records
+// after it are read.
 func TestMissingSegments(t *testing.T) {
 	dir := t.TempDir()
 	id := writeSession(t, dir, 2)
@@ -250,8 +250,8 @@ func TestMissingSegments(t *testing.T) {
 	}
 }
 
-// TestSpoolUnreadable: what keeps a directory from being read is said now and
-// then, not as often as it is looked at; once that is over, records flow.
+// TestSpoolUnreadable checks that the reason why a directory cannot be read is
+// logged now and then, not at each attempt, and that records flow afterwards.
 func TestSpoolUnreadable(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "spool")
@@ -292,9 +292,9 @@ func TestSpoolUnreadable(t *testing.T) {
 	})
 }
 
-// TestDeadSession: the calls of a proxy that was killed are stored although no
-// other proxy starts, and a session that cannot be recovered, or that is alive,
-// keeps no other from it and is left as it is.
+// TestDeadSession checks that the calls of a killed proxy are stored although no
+// other proxy starts. A session that is alive or cannot be recovered stays
+// unchanged and stops no other recovery.
 func TestDeadSession(t *testing.T) {
 	dir := t.TempDir()
 	foreign := writeDead(t, dir, 1)
@@ -308,7 +308,7 @@ func TestDeadSession(t *testing.T) {
 	segment := filepath.Join(dir, "sessions", dead, "00000001.jsonl")
 	f, err := os.OpenFile(segment, os.O_WRONLY|os.O_APPEND, 0)
 	if err == nil {
-		_, err = f.Write(append(intent, `{"torn`...)) // not published: the proxy had no time to
+		_, err = f.Write(append(intent, `{"torn`...)) // not published: the proxy was killed before
 		f.Close()
 	}
 	if err != nil {

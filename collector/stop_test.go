@@ -13,7 +13,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// A heldStore answers while nobody else has its gate.
+// A heldStore answers while the test does not hold its gate.
 type heldStore struct {
 	*fakeStore
 	gate    sync.Mutex
@@ -52,9 +52,9 @@ func groupIs(t *testing.T, group, state string, members int) func() bool {
 	}
 }
 
-// TestStopInRebalance: who is stopped while the group waits for a slow member
-// does not wait too. Who had partitions before takes leave, so that nobody
-// waits for it.
+// TestStopInRebalance stops members while the group waits for a slow one: they do
+// not wait too. A member that had partitions leaves the group, so that the others
+// need not wait for it.
 func TestStopInRebalance(t *testing.T) {
 	const waits, settled = "PreparingRebalance", "Stable"
 	topic, store := newTopic(t, 4), &heldStore{fakeStore: newFakeStore()}
@@ -80,8 +80,8 @@ func TestStopInRebalance(t *testing.T) {
 	}
 }
 
-// TestStopCommits: an insert that was under way at a stop is waited for and
-// committed; it does not come again.
+// TestStopCommits checks that an insert running at a stop is finished and
+// committed, and not repeated.
 func TestStopCommits(t *testing.T) {
 	topic, store := newTopic(t, 1), &heldStore{fakeStore: newFakeStore()}
 	store.gate.Lock()

@@ -107,7 +107,7 @@ func (c *countingTransport) RoundTrip(ctx context.Context, addr net.Addr, req ka
 	return c.Transport.RoundTrip(ctx, addr, req)
 }
 
-// A reading is what a partition was read to.
+// A reading is the result of reading a partition.
 type reading struct {
 	Numbers []int // of the calls
 	Gaps    []string
@@ -173,8 +173,8 @@ func (r *partitionReader) want(t *testing.T, want reading) {
 	}
 }
 
-// TestTransactions: only records of committed transactions are stored, markers
-// are not gaps, and all offsets are committed.
+// TestTransactions checks that only records of committed transactions are stored,
+// that markers are not gaps, and that all offsets are committed.
 func TestTransactions(t *testing.T) {
 	topic, store := newTopic(t, 1), newFakeStore()
 	plain, a, b := newProducer(t, topic, ""), newProducer(t, topic, topic+"-a"), newProducer(t, topic, topic+"-b")
@@ -219,8 +219,8 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// TestTrailingMarker: a marker at the end of the log is passed with the fetch
-// that shows it, so that the next one waits for records.
+// TestTrailingMarker checks that a marker at the end of the log is skipped with the
+// fetch that returns it, so that the next fetch waits for records.
 func TestTrailingMarker(t *testing.T) {
 	topic := newTopic(t, 1)
 	a := newProducer(t, topic, topic)
@@ -235,8 +235,8 @@ func TestTrailingMarker(t *testing.T) {
 	r.want(t, reading{Numbers: []int{1, 2}, Next: 6})
 }
 
-// TestOpenTransaction: what follows the start of an open transaction waits until
-// it has ended, and keeps its order.
+// TestOpenTransaction checks that records after the start of an open transaction
+// wait for its end, and keep their order.
 func TestOpenTransaction(t *testing.T) {
 	topic := newTopic(t, 1)
 	plain, a := newProducer(t, topic, ""), newProducer(t, topic, topic)
@@ -254,8 +254,8 @@ func TestOpenTransaction(t *testing.T) {
 	r.want(t, reading{Numbers: []int{1, 2, 3}, Next: 4})
 }
 
-// TestCompacted: what compaction removed before it was read is a gap: a record
-// is lost. A batch that it emptied is passed, also at the end of a segment.
+// TestCompacted checks that a record which compaction removed unread is a gap. A
+// batch that it emptied is skipped, also at the end of a segment.
 func TestCompacted(t *testing.T) {
 	topic := cluster.NewTopic(t, kafkatest.Topic{Config: map[string]string{
 		"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.0001", "min.compaction.lag.ms": "0",

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWatch looks at what somebody who watches is told, and when: before the
-// first attempt to store, and after the last one before the source is told.
+// TestWatch checks when Watch and its result are called: before the first attempt
+// to store, and after the last one, before the source is committed.
 func TestWatch(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

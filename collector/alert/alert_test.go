@@ -31,7 +31,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const sessionID = "019e8b1c-0000-7aaa-8bbb-0123456789ab"
 
-// call makes what the collector makes of the record of a call.
+// call returns what the collector makes of the record of a call.
 func call(no uint64, tool, args string, change ...func(*audit.Record)) ingest.Row {
 	r := audit.Record{
 		Kind: audit.KindCall, RecordID: audit.NewID(noon), SessionID: sessionID, Seq: no, CallNo: no,
@@ -53,7 +53,7 @@ func fired(rules *alert.Rules, row ingest.Row) map[string]bool {
 	return names
 }
 
-// TestUntouchedRecords: a record that no rule has a condition for costs no
+// TestUntouchedRecords checks that a record without a rule's condition costs no
 // memory, also where a rule searches its arguments.
 func TestUntouchedRecords(t *testing.T) {
 	rules := shipped(t, paths)
@@ -70,8 +70,8 @@ func TestUntouchedRecords(t *testing.T) {
 	}
 }
 
-// TestTenants: what two tenants' producers send with the same session, call and
-// record ids are two findings, each known by the identity that it once had.
+// TestTenants checks that records of several tenants with the same session, call
+// and record ids are different findings, which had one identity before.
 func TestTenants(t *testing.T) {
 	rules := shipped(t, paths)
 	ids, old := map[string]bool{}, map[string]bool{}

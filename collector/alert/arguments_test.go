@@ -10,8 +10,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// FuzzArguments holds members that are decoded one by one against the whole
-// that encoding/json makes of the same text.
+// FuzzArguments compares members that are decoded one by one with the result of
+// encoding/json for the same text.
 func FuzzArguments(f *testing.F) {
 	for _, text := range []string{
 		`{}`, ``, `null`, `[{"a":1}]`, `{"a":1}x`,

@@ -32,7 +32,7 @@ const (
 
 var errStore = errors.New("the store failed")
 
-// A fakeStore is ClickHouse as far as alerts need it.
+// A fakeStore is the part of ClickHouse that alerts need.
 type fakeStore struct {
 	mu      sync.Mutex // guards all below
 	arrived map[time.Time][]ingest.Row
@@ -214,7 +214,7 @@ func (s *fakeStore) collect(e *alert.Engine, no uint64) {
 	end([]ingest.Row{row})
 }
 
-// wait lets time pass, which costs none here.
+// wait lets the bubble's time pass.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -252,8 +252,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestFullQueue hands over more than the queue holds while nobody evaluates,
-// and then while the store hangs.
+// TestFullQueue passes more than the queue holds before evaluation starts, and then
+// while the store hangs.
 func TestFullQueue(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -367,7 +367,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestMarkWaits begins to store records that take their time.
+// TestMarkWaits begins to store records that are stored much later.
 func TestMarkWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestMistakes loads rules with mistakes and compares what is said of them.
-// The published schema must refuse the same files, but for those whose mistake
-// is in an expression or a name, which start with "beyond".
+// TestMistakes loads rules with mistakes and compares the messages. The published
+// schema must refuse the same files, except those whose mistake is in an
+// expression or a name, which start with "beyond".
 func TestMistakes(t *testing.T) {
 	schema := compile(t)
 	files, err := filepath.Glob("testdata/mistakes/*.txtar")
@@ -59,8 +59,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestShippedMeetsTheSchema holds the published schema against the rules that
-// come with the program.
+// TestShippedMeetsTheSchema validates the shipped rules against the published
+// schema.
 func TestShippedMeetsTheSchema(t *testing.T) {
 	schema := compile(t)
 	files, err := alert.Shipped()
@@ -113,8 +113,8 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 // placed is how a message begins, after the file's name or with it.
 var placed = regexp.MustCompile(`^(fuzz\.yaml:)?\d+:\d+: `)
 
-// FuzzLoad checks that whatever is loaded can be applied, and that whatever is
-// refused is refused with a place.
+// FuzzLoad checks that loaded rules can be applied, and that a refusal names a
+// place.
 func FuzzLoad(f *testing.F) {
 	files, err := alert.Shipped()
 	if err != nil {

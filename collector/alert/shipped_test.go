@@ -17,9 +17,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestShippedOnOperations holds the rules on operations against what they must
-// find and what not, in a call of its own, inside a batch, and inside a batch
-// in a batch.
+// TestShippedOnOperations checks what the rules on operations find and what not, in
+// a call of its own, inside a batch, and inside a batch in a batch.
 func TestShippedOnOperations(t *testing.T) {
 	rules := shipped(t, paths)
 	tested := map[string]bool{}
@@ -61,8 +60,8 @@ func TestShippedOnOperations(t *testing.T) {
 	}
 }
 
-// TestUnseenArguments looks at calls whose arguments are not all in the record,
-// or not where most servers would read them.
+// TestUnseenArguments has calls whose arguments are not all in the record, or not
+// where most servers would read them.
 func TestUnseenArguments(t *testing.T) {
 	rules := shipped(t, paths)
 	for _, tt := range []struct {
@@ -91,8 +90,7 @@ func TestUnseenArguments(t *testing.T) {
 	}
 }
 
-// TestShippedOnRecords holds the rules on records against what they must find
-// and what not.
+// TestShippedOnRecords checks what the rules on records find and what not.
 func TestShippedOnRecords(t *testing.T) {
 	rules := shipped(t, paths)
 	kind := func(k audit.Kind, change ...func(*audit.Record)) func(*audit.Record) {
@@ -210,9 +208,9 @@ func TestDetectionsAreKnown(t *testing.T) {
 	}
 }
 
-// TestOrdinaryUse holds the rules that look at each record against what an
-// agent does all day: the records of a session with libtmux-mcp, as make demo
-// drives it. Its one pipe is expected, or else the only thing that is found.
+// TestOrdinaryUse evaluates the rules on each record of ordinary work: a session
+// with libtmux-mcp, as make demo drives it. Its one pipe is allowed, or else the
+// only finding.
 func TestOrdinaryUse(t *testing.T) {
 	lines, err := os.ReadFile("testdata/ordinary.jsonl")
 	if err != nil {
@@ -239,7 +237,7 @@ func TestOrdinaryUse(t *testing.T) {
 	}
 }
 
-// TestIdentity looks at what makes two findings one, and what does not.
+// TestIdentity checks which findings are the same and which differ.
 func TestIdentity(t *testing.T) {
 	rules := shipped(t, paths)
 	ids := func(row ingest.Row) (list []string) {
@@ -260,7 +258,7 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("the record of the open call is another finding:\n%s", diff)
 	}
 	twice := ids(call(1, "batch", `{"operations":[{"tool":"pipe_pane","arguments":`+args+`},{"tool":"pipe_pane","arguments":`+args+`}]}`))
-	// A member that stands twice: both lists have the same paths.
+	// A duplicate member: both lists have the same paths.
 	double := ids(call(1, "batch", `{"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/a"}}],"operations":[{"tool":"pipe_pane","arguments":{"output_path":"/b"}}]}`))
 	all := map[string]bool{}
 	for _, id := range append(append(append(ids(call(2, "pipe_pane", args)), first...), twice...), double...) {
@@ -272,7 +270,7 @@ func TestIdentity(t *testing.T) {
 }
 
 // TestCannotTell has a condition that fails on strange arguments, and one that
-// would take for ever: both count as found.
+// would never end: both count as findings.
 func TestCannotTell(t *testing.T) {
 	rules, err := alert.Load([]alert.File{{Name: "rules.yaml", Text: []byte(`
 rules:

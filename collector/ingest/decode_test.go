@@ -35,7 +35,7 @@ func sealed(object string) []byte {
 	return b[:len(b)-1]
 }
 
-// TestDecode is what others may put into a topic.
+// TestDecode decodes messages that any producer may send.
 func TestDecode(t *testing.T) {
 	day := 24 * time.Hour
 	flipped := line(1)

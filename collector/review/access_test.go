@@ -57,7 +57,7 @@ func post(path string, form url.Values) *http.Request {
 	return r
 }
 
-// codeOf is what a link holds.
+// codeOf returns the code in a link.
 func codeOf(t *testing.T, link string) url.Values {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -85,8 +85,8 @@ func sending(w *httptest.ResponseRecorder) func(*http.Request) {
 	}
 }
 
-// TestLink: opening a link spends nothing, its button opens the page for one
-// browser, once.
+// TestLink checks that opening a link spends nothing, and that its button admits
+// one browser, once.
 func TestLink(t *testing.T) {
 	g := newGate(t, AccessConfig{})
 	link := g.Link("ann")
@@ -119,7 +119,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestCookieUnderTLS: the browser is held to TLS and to this host.
+// TestCookieUnderTLS checks that the cookie is for TLS and this host only.
 func TestCookieUnderTLS(t *testing.T) {
 	g := newGate(t, AccessConfig{URL: &url.URL{Scheme: "https", Host: "audit.example.org"}})
 	w := g.do(post("/login", codeOf(t, g.Link("ann"))), func(r *http.Request) { r.Host = "audit.example.org" })
@@ -129,7 +129,7 @@ func TestCookieUnderTLS(t *testing.T) {
 	}
 }
 
-// TestCodeOnce: of many who spend a code at the same time one gets in.
+// TestCodeOnce checks that a code spent concurrently admits one browser.
 func TestCodeOnce(t *testing.T) {
 	g := newGate(t, AccessConfig{})
 	for range 20 {
@@ -169,7 +169,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestWrongCodes: who guesses is stopped, and a right code works again later.
+// TestWrongCodes checks that guessing is stopped, and that a right code works again
+// later.
 func TestWrongCodes(t *testing.T) {
 	g := newGate(t, AccessConfig{})
 	right := codeOf(t, g.Link("ann"))
@@ -188,7 +189,7 @@ func TestWrongCodes(t *testing.T) {
 	}
 }
 
-// TestBounds: neither codes nor visits pile up.
+// TestBounds checks that codes and visits are bounded.
 func TestBounds(t *testing.T) {
 	g := newGate(t, AccessConfig{})
 	first := codeOf(t, g.Link("ann"))
@@ -231,9 +232,9 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-// TestRoutes asks for every page without access, and for what needs none.
+// TestRoutes requests every page without access, and the paths that need none.
 func TestRoutes(t *testing.T) {
-	s, err := newServer(Config{}, sources{}) // a page that gets as far as to ask it panics
+	s, err := newServer(Config{}, sources{}) // a page that reads the store panics
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,8 +272,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestSites: a page of another site gets nothing, whether a name of its own
-// leads here or it sends the browser here.
+// TestSites checks that a page of another site gets nothing, whether its own name
+// points here or it sends the browser here.
 func TestSites(t *testing.T) {
 	far := &url.URL{Scheme: "https", Host: "audit.example.org"}
 	for _, tt := range []struct {
@@ -395,8 +396,8 @@ func TestAccessConfig(t *testing.T) {
 	}
 }
 
-// TestCrossSiteReload: SameSite=Strict holds the cookie back when a browser
-// comes from a link elsewhere, and the page says so.
+// TestCrossSiteReload follows a link from elsewhere: because of SameSite=Strict the
+// browser sends no cookie, and the page says so.
 func TestCrossSiteReload(t *testing.T) {
 	g := newGate(t, AccessConfig{})
 	for site, want := range map[string]bool{"cross-site": true, "none": false, "": false} {

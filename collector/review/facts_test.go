@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestFacts: a page has every member of a record, in the group and under the
-// label of its declaration, and those that only a newer proxy knows.
+// TestFacts checks that a page has every member of a record, in the group and under
+// the label of its declaration, and unknown members of a newer proxy.
 func TestFacts(t *testing.T) {
 	arch, err := txtar.ParseFile("../../schemas/audit/testdata/lines.txtar")
 	if err != nil {

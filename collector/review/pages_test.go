@@ -25,7 +25,7 @@ import (
 )
 
 // A fakeStore has one record, one session and one of everything else, made of
-// texts that a stranger chose.
+// untrusted texts.
 type fakeStore struct {
 	text    string
 	mu      sync.Mutex
@@ -207,7 +207,7 @@ var hostile = map[string]string{
 	"longdirect": strings.Repeat("\u202e", 1<<12),
 }
 
-// elements are what the pages are made of.
+// elements are the HTML elements of the pages.
 const elements = " a article blockquote body br button circle code dd defs desc details div dl dt figcaption figure footer form h1 h2 h3 head header html input label legend li line link main meta nav ol option p path pattern pre q rect section select span strong summary svg table tbody td text textarea th thead time title tr ul "
 
 // TestHostile makes every page of hostile texts, and reads it as a browser does.
@@ -275,8 +275,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestUnreadable holds the pages to saying that they could not read, which is
-// not that there is nothing.
+// TestUnreadable checks that a page which cannot read the store reports that, and
+// does not look empty.
 func TestUnreadable(t *testing.T) {
 	for _, path := range pagePaths[:len(pagePaths)-1] {
 		w := do(newTestServer(t, &fakeStore{text: "x", err: context.DeadlineExceeded}), httptest.NewRequest("GET", path, nil))
@@ -342,7 +342,7 @@ func TestNDJSON(t *testing.T) {
 	}
 }
 
-// TestExportBreaks: an export that cannot go on must not look complete.
+// TestExportBreaks checks that an export that breaks off does not look complete.
 func TestExportBreaks(t *testing.T) {
 	f := &fakeStore{text: "x", records: 1, err: context.DeadlineExceeded}
 	if w := do(newTestServer(t, f), httptest.NewRequest("GET", "/calls.csv", nil)); w.Code != http.StatusBadGateway {
@@ -358,7 +358,7 @@ func TestExportBreaks(t *testing.T) {
 	do(s, httptest.NewRequest("GET", "/calls.ndjson", nil))
 }
 
-// A breaking store answers one question.
+// A breaking store answers one query.
 type breaking struct {
 	callReader
 	asked bool
@@ -372,7 +372,7 @@ func (b *breaking) Calls(ctx context.Context, f store.Filter, p store.Page) (sto
 	return b.callReader.Calls(ctx, f, p)
 }
 
-// TestAct sends the form of an alert as the page has it, and otherwise.
+// TestAct sends the form of an alert as the page has it, and changed forms.
 func TestAct(t *testing.T) {
 	f := &fakeStore{text: "x"}
 	s := newTestServer(t, f)
@@ -431,8 +431,8 @@ func TestAct(t *testing.T) {
 	}
 }
 
-// TestNewMark: colour never stands alone, also for a kind that a newer proxy
-// writes.
+// TestNewMark checks that no mark is only a colour, also for a kind that a newer
+// proxy writes.
 func TestNewMark(t *testing.T) {
 	for _, tt := range []struct{ kind, outcome, want string }{
 		{"call", "ok", "ok"},

@@ -90,7 +90,8 @@ type deadlines struct {
 
 func (d *deadlines) SetWriteDeadline(time.Time) error { d.n++; return nil }
 
-// TestExportTime: an export may take longer than a page, but no part of it.
+// TestExportTime checks that an export may take longer than a page, but no part
+// of it.
 func TestExportTime(t *testing.T) {
 	s, err := newServer(Config{}, sources{callReader: &parts{left: 3}})
 	if err != nil {
@@ -103,7 +104,7 @@ func TestExportTime(t *testing.T) {
 	}
 }
 
-// TestListenUnix: a socket that nobody serves is taken over, and nothing else.
+// TestListenUnix checks that only a socket without a server is replaced.
 func TestListenUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := ListenUnix(t.Context(), path, 0o600)

@@ -50,7 +50,7 @@ func newHall(t *testing.T, text string) *hall {
 	return h
 }
 
-// ask has a call wait. Every text that somebody else chooses is text.
+// ask makes a call wait. All its untrusted texts are text.
 func (h *hall) ask(t *testing.T, id, text string, change ...func(*approval.Question)) {
 	t.Helper()
 	r := h.store.record()
@@ -96,8 +96,8 @@ func (h *hall) form(t *testing.T, answer string) (path string, form url.Values) 
 	return path, form
 }
 
-// TestWaiting: the page shows a question with all that is known of it, also
-// without the store, and every page has the number of questions.
+// TestWaiting checks that the page shows a question with all its details, also
+// without the store, and that every page has the number of questions.
 func TestWaiting(t *testing.T) {
 	h := newHall(t, "sent keys")
 	if w := h.get("/waiting"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Nothing waits") {
@@ -145,7 +145,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestWithoutApprovals: without directories nothing of it exists.
+// TestWithoutApprovals checks that without directories no page shows calls that
+// wait.
 func TestWithoutApprovals(t *testing.T) {
 	s := newTestServer(t, &fakeStore{text: "x"})
 	if w := do(s, get("/waiting")); w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), "/waiting") {
@@ -190,8 +191,8 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswerRefused: forms that this page did not make for this reviewer and
-// this question, and answers that come too late, give nothing.
+// TestAnswerRefused checks that forms which this page did not make for this
+// reviewer and question, and late answers, have no effect.
 func TestAnswerRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -245,8 +246,8 @@ func TestAnswerRefused(t *testing.T) {
 	}
 }
 
-// TestAnswerType: a form of another content type, which other sites can send
-// without asking the browser, is not read.
+// TestAnswerType checks that a form of another content type, which other sites can
+// send without the browser's check, is not read.
 func TestAnswerType(t *testing.T) {
 	h := newHall(t, "x")
 	h.ask(t, "q1", "kill_thing")
@@ -266,8 +267,8 @@ func TestAnswerType(t *testing.T) {
 	}
 }
 
-// TestNotAllowed: where the proxy would not accept the page's answers, the page
-// says so before and after.
+// TestNotAllowed checks that the page reports before and after an answer that the
+// proxy does not accept answers from it.
 func TestNotAllowed(t *testing.T) {
 	h := newHall(t, "x")
 	var err error
@@ -284,7 +285,7 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
-// TestRejectedAnswer: an answer that did not count is told of.
+// TestRejectedAnswer checks that the page reports an answer that did not count.
 func TestRejectedAnswer(t *testing.T) {
 	h := newHall(t, "x")
 	h.ask(t, "q1", "kill_thing")
@@ -302,8 +303,8 @@ func TestRejectedAnswer(t *testing.T) {
 	}
 }
 
-// TestTwoReviewers: of answers at the same time one counts, and the other
-// reviewer is told.
+// TestTwoReviewers checks that of concurrent answers one counts, and that the other
+// reviewer gets a message.
 func TestTwoReviewers(t *testing.T) {
 	h := newHall(t, "x")
 	h.ask(t, "q1", "kill_thing")
@@ -329,7 +330,7 @@ func TestTwoReviewers(t *testing.T) {
 	}
 }
 
-// TestHostileQuestions: questions of hostile texts are text.
+// TestHostileQuestions checks that hostile texts of questions are plain text.
 func TestHostileQuestions(t *testing.T) {
 	for name, text := range hostile {
 		if len(text) > 1<<16 {
@@ -355,8 +356,8 @@ func TestHostileQuestions(t *testing.T) {
 	}
 }
 
-// TestBadQuestions: files that are no questions are named on every page, and
-// harm nothing.
+// TestBadQuestions checks that every page reports files that are not questions, and
+// that they harm nothing.
 func TestBadQuestions(t *testing.T) {
 	h := newHall(t, "x")
 	h.ask(t, "good", "kill_thing")
@@ -387,8 +388,7 @@ func TestBadQuestions(t *testing.T) {
 	}
 }
 
-// TestUnreadableDirectory: a directory that cannot be read is not one in which
-// nothing waits.
+// TestUnreadableDirectory checks that an unreadable directory does not look empty.
 func TestUnreadableDirectory(t *testing.T) {
 	h := newHall(t, "x")
 	if err := os.Chmod(h.dir, 0o777); err != nil {
@@ -423,8 +423,8 @@ func TestUnreadableDirectory(t *testing.T) {
 	}
 }
 
-// TestDesk: the directories are read at most once a second, and a reading that
-// hangs does not hold up other pages.
+// TestDesk checks that the directories are read at most once a second, and that a
+// read that hangs does not delay other pages.
 func TestDesk(t *testing.T) {
 	now := moment
 	d := newDesk([]string{t.TempDir()}, func() time.Time { return now }, zap.NewNop())
@@ -443,7 +443,7 @@ func TestDesk(t *testing.T) {
 	if third == second {
 		t.Error("not read again after the clock was set back")
 	}
-	d.mu.Lock() // as a reading that takes a while, then hangs
+	d.mu.Lock() // as a read that is slow, then hangs
 	now = now.Add(deskHangs - 1)
 	if d.state() != third {
 		t.Error("another reading than the last one")
@@ -459,7 +459,8 @@ func TestDesk(t *testing.T) {
 	d.mu.Unlock()
 }
 
-// TestManyQuestions: a page has some of many questions, and says how many wait.
+// TestManyQuestions checks that a page shows some of many questions, and how many
+// wait.
 func TestManyQuestions(t *testing.T) {
 	h := newHall(t, "x")
 	for i := range maxShown + 3 {

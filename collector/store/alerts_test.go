@@ -114,7 +114,7 @@ func testDeliveries(t *testing.T, s *store.Store, dir string) {
 	}
 }
 
-// testArrived reads records by when they arrived.
+// testArrived reads records by the time of their arrival.
 func testArrived(t *testing.T, s *store.Store, dir string) {
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
 	at := hour.Add(time.Hour)
@@ -146,8 +146,8 @@ func testArrived(t *testing.T, s *store.Store, dir string) {
 	}
 }
 
-// testLasting stores what a rule says of conditions that last: at first, again,
-// grown, shrunk, ended and come again, each repeated as after a crash.
+// testLasting stores the alerts of a rule about lasting conditions: at first, again,
+// grown, shrunk, ended and returned, each repeated as after a crash.
 func testLasting(t *testing.T, s *store.Store, r *store.Reader) {
 	condition := func(extent uint64) alert.Alert {
 		return alert.Alert{

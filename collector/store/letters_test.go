@@ -19,7 +19,7 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 		}
 	}
 	letters := []ingest.DeadLetter{letter(1, "not_json"), letter(2, "tenant"), letter(3, "not_json")}
-	for range 2 { // what comes twice is one
+	for range 2 { // a duplicate collapses
 		if err := s.InsertDeadLetters(t.Context(), letters); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// base is in the past: an hour that is over does not change during a test.
+// base is in the past: a past hour does not change during a test.
 var base = time.Now().UTC().Truncate(time.Hour).Add(-5 * time.Hour)
 
 var week = store.Window{From: base.Add(-24 * time.Hour), To: base.Add(6 * time.Hour)}
@@ -52,7 +52,7 @@ func (m *maker) calls(tool, args string) audit.Record {
 	return r
 }
 
-// refused is r as a proxy that did not pass it on.
+// refused returns r as a proxy writes it that did not forward the call.
 func refused(r audit.Record, why string) audit.Record {
 	r.Forwarded = false
 	return failed(r, why)
@@ -65,7 +65,7 @@ func failed(r audit.Record, why string) audit.Record {
 
 const batch = `{"operations":[{"tool":"list_panes","arguments":{}},{"tool":"pipe_pane","arguments":{"pane_id":"%2","output_path":"/tmp/nested"}},{"tool":"list_panes","arguments":{}}]}`
 
-// decide adds what a policy says about the i-th call.
+// decide adds a policy's decision about the i-th call.
 func decide(r *audit.Record, i int) {
 	p := audit.Policy{Decision: audit.DecisionAllow, Applied: true}
 	k := audit.Risk{Category: "read", Level: "low"}
@@ -82,8 +82,8 @@ func decide(r *audit.Record, i int) {
 
 const hostileRule = `/tools/it's {x:String}/0`
 
-// sessions makes what three sessions leave: one that is whole, one that died
-// with a hole in it, one that still runs.
+// sessions makes the records of three sessions: a complete one, one that died and
+// misses records, and one that still runs.
 func sessions() []audit.Record {
 	var list []audit.Record
 	m := newMaker(1, "alpha")
@@ -164,7 +164,7 @@ func TestStore(t *testing.T) {
 	t.Run("rewritten", func(t *testing.T) { testRewritten(t, f, records) })
 }
 
-// testOverview compares every number with what the records themselves say.
+// testOverview compares every number with a count over the records.
 func testOverview(t *testing.T, f fixture, records []audit.Record) {
 	got, err := f.Overview(t.Context(), week)
 	if err != nil {
@@ -369,7 +369,7 @@ func testFilters(t *testing.T, f fixture) {
 	}
 }
 
-// testHostile asks with what would be something else in SQL, or in a parameter.
+// testHostile queries with texts that have a meaning in SQL or in a parameter.
 func testHostile(t *testing.T, f fixture) {
 	texts := []string{"' OR 1=1 --", "{x:String}", "\x00", "a\tb\nc", `\`, `\'`, "'); DROP TABLE events", "\u202e", "\xff", strings.Repeat("x", 8<<10), "[1,2]", "NULL", `\N`}
 	for _, s := range texts {
@@ -440,8 +440,8 @@ func testSession(t *testing.T, f fixture) {
 	}
 }
 
-// testDecisions counts what decide made, of which every record was stored one to
-// three times.
+// testDecisions counts the decisions that decide made. Every record was stored one
+// to three times.
 func testDecisions(t *testing.T, f fixture) {
 	got, err := f.Decisions(t.Context(), store.DecisionFilter{Window: week})
 	if err != nil {

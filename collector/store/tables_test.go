@@ -15,7 +15,7 @@ var hour = time.Now().UTC().Truncate(time.Hour)
 
 func call(no int, tool string) audit.Record { return ingesttest.Call(no, tool, hour) }
 
-// TestTables writes and reads what the collector keeps besides records.
+// TestTables writes and reads the tables that the collector has besides records.
 func TestTables(t *testing.T) {
 	dir := chdbtest.Start(t)
 	s := open(t, dir)

@@ -28,8 +28,8 @@ var (
 // asRole writes the configuration of an engine whose only user has the rights
 // and policies that users.sql gives a role. The engine manages access but has
 // no place for what CREATE ROLE makes, so it gets the same GRANT statements and
-// conditions in a file. It knows no settings of our own: the tenant stands in
-// the condition.
+// conditions in a file. It has no custom settings: the condition contains the
+// tenant.
 func asRole(t *testing.T, dir, role, tenant string) {
 	t.Helper()
 	sql, err := schemas.ClickHouseUsers()
@@ -70,8 +70,8 @@ func asRole(t *testing.T, dir, role, tenant string) {
 	}
 }
 
-// TestUsers holds the roles of users.sql to the least rights, at an engine that
-// enforces them.
+// TestUsers checks that the roles of users.sql have the least rights, with an engine
+// that enforces them.
 func TestUsers(t *testing.T) {
 	dir, err := os.MkdirTemp("", "ch")
 	if err != nil {
@@ -150,7 +150,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// reviewAsReader asks all that the review page asks.
+// reviewAsReader runs all queries of the review page.
 func reviewAsReader(t *testing.T, dir string) {
 	t.Helper()
 	s, err := store.OpenReader(engine(dir, chdb.Writer)) // which has the role's rights
@@ -179,7 +179,7 @@ func reviewAsReader(t *testing.T, dir string) {
 	}
 }
 
-// storeAsWriter does all that a collector does.
+// storeAsWriter runs all statements of a collector.
 func storeAsWriter(t *testing.T, dir string) {
 	t.Helper()
 	s := open(t, dir)

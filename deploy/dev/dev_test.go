@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A verdict is how a test ended early.
+// A verdict is the early end of a test.
 type verdict struct {
 	testing.TB
 }
@@ -14,8 +14,8 @@ func (v *verdict) Helper()                        {}
 func (v *verdict) Fatalf(format string, a ...any) { panic("failed: " + fmt.Sprintf(format, a...)) }
 func (v *verdict) Skipf(format string, a ...any)  { panic("skipped: " + fmt.Sprintf(format, a...)) }
 
-// TestMissing: what is not there skips a test and names what fetches it, but
-// fails it where nothing may be left out.
+// TestMissing checks that a missing part skips a test and names the command that
+// fetches it, and fails the test where CI is set.
 func TestMissing(t *testing.T) {
 	for ci, want := range map[string]string{
 		"":     `skipped: exec: "no such program": executable file not found in $PATH: run make tools`,

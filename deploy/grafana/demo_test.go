@@ -50,7 +50,7 @@ func call(no uint64, tool, args string) audit.Record {
 	}
 }
 
-// row makes what the collector makes of a record.
+// row returns what the collector makes of a record.
 func row(t *testing.T, r audit.Record, offset uint64) ingest.Row {
 	t.Helper()
 	return ingesttest.Row(t, r, ingest.Source{Topic: "mcp.audit.v1", Offset: offset})
@@ -59,7 +59,8 @@ func row(t *testing.T, r audit.Record, offset uint64) ingest.Row {
 // hostile is a tool's name that has to be quoted.
 const hostile = `it's, (a "tool")`
 
-// fill stores the demonstration: every panel and every rule finds something.
+// fill stores the demonstration, in which every panel and every rule finds
+// something.
 func fill(t *testing.T, s *store.Store, now time.Time) {
 	t.Helper()
 	insert := func(d *demo, arrived time.Time) {

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// openAsPlugin opens the engine as Grafana's plugin does it. A reader's
-// questions are asked with final = 1, a writer's as they are.
+// openAsPlugin opens the engine as Grafana's plugin does. A reader's queries run
+// with final = 1, a writer's unchanged.
 func openAsPlugin(t *testing.T, dir string, role chdb.Role) *sql.DB {
 	t.Helper()
 	db := ch.OpenDB(&ch.Options{
@@ -46,13 +46,13 @@ type result struct {
 	rows         [][]any
 }
 
-// An asker asks the store, in which duplicates wait to be merged.
+// An asker queries the store, which has unmerged duplicates.
 type asker struct {
 	reader, writer *sql.DB
 	now            time.Time
 }
 
-// run asks a question, whose answer must not depend on the setting final.
+// run runs a query, whose result must not depend on the setting final.
 func (a asker) run(t *testing.T, text string) result {
 	t.Helper()
 	text = strings.ReplaceAll(text, "now()", fmt.Sprintf("toDateTime(%d)", a.now.Unix())) // at both times
@@ -100,7 +100,7 @@ func query(t *testing.T, db *sql.DB, text string) (r result) {
 
 var wrapper = regexp.MustCompile(`^(?:Nullable|LowCardinality)\((.*)\)$|^SimpleAggregateFunction\(\w+, (.*)\)$`)
 
-// plainType says in a word what Grafana makes of a type.
+// plainType returns Grafana's type for a column's, in a word.
 func plainType(name string) string {
 	for {
 		inner := wrapper.FindStringSubmatch(name)
@@ -122,7 +122,7 @@ func plainType(name string) string {
 	return name // which no panel shows well
 }
 
-// columnName is how columns are named: as members of the record are.
+// columnName matches names of columns, which look like names of members.
 var columnName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // checkShape checks that a panel of a kind can show r.
@@ -311,8 +311,8 @@ func testPanels(t *testing.T, ask asker, boards map[string]dashboard, now time.T
 	}
 }
 
-// testNumbers checks single numbers: what was stored twice counts once, and
-// what stands inside a batch counts.
+// testNumbers checks single numbers: duplicates count once, and calls inside a
+// batch count.
 func testNumbers(t *testing.T, ask asker, boards map[string]dashboard, now time.Time) {
 	everything := map[string][]string{"tenant": {all}, "host": {all}, "server": {all}, "tool": {all}}
 	pipes := map[string][]string{"tenant": {all}, "host": {all}, "server": {all}, "tool": {"pipe_pane"}}
@@ -367,7 +367,7 @@ func testNumbers(t *testing.T, ask asker, boards map[string]dashboard, now time.
 }
 
 // testRules checks that every rule finds something, in the form that Grafana
-// takes apart: texts that become labels, and one number.
+// splits: texts that become labels, and one number.
 func testRules(t *testing.T, ask asker) {
 	label := regexp.MustCompile(`\.Labels\.(\w+)`)
 	for _, rule := range readRules(t) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An expansion makes SQL of what stands in a panel, as Grafana and its plugin
-// for ClickHouse do it (grafana-clickhouse-datasource 4, its macros.go and
+// An expansion makes SQL of a panel's text, as Grafana and its plugin for
+// ClickHouse do (grafana-clickhouse-datasource 4, its macros.go and
 // CHDatasource.ts).
 type expansion struct {
 	from, to time.Time
@@ -68,8 +68,8 @@ func (e expansion) conditions(t *testing.T, text string) string {
 	}
 }
 
-// arguments returns what stands in the parentheses at text[at], split at the
-// commas that are in no others, and where they end.
+// arguments returns the text in the parentheses at text[at], split at the commas
+// that are in no inner ones, and where the parentheses end.
 func arguments(text string, at int) (args []string, end int) {
 	depth, from := 0, at+1
 	for i := at; i < len(text); i++ {

@@ -1,5 +1,5 @@
-// Package grafana is what Grafana is provisioned with; its tests hold it to the
-// tables, the metrics and the pages that are there.
+// Package grafana holds what Grafana is provisioned with; its tests compare that
+// with the tables, the metrics and the pages.
 package grafana
 
 import (
@@ -27,7 +27,7 @@ const (
 	expression = "__expr__" // Grafana's own arithmetic
 )
 
-// A dashboard is what matters here of Grafana's dashboard model.
+// A dashboard holds the tested members of Grafana's dashboard model.
 type dashboard struct {
 	UID         string
 	Title       string
@@ -204,7 +204,7 @@ func sources(t *testing.T) map[string]string {
 	return types
 }
 
-// word is how names are given to what links and tests find again.
+// word matches the names that links and tests refer to.
 var word = regexp.MustCompile(`^[a-z][a-z0-9-]{2,39}$`)
 
 func TestDashboards(t *testing.T) {
@@ -301,8 +301,8 @@ func checkGrid(t *testing.T, panels []panel) {
 // field is a column that a link takes its value from.
 var field = regexp.MustCompile(`\$\{__data\.fields\.(\w+)\}`)
 
-// TestLinks checks that links lead to dashboards that are there, with the
-// variables they have, and to pages of the review page.
+// TestLinks checks that links lead to existing dashboards, with their variables,
+// and to pages of the review page.
 func TestLinks(t *testing.T) {
 	boards := readDashboards(t)
 	variables := map[string][]string{}
@@ -396,11 +396,11 @@ func hasPanel(boards map[string]dashboard, uid string, id int) bool {
 	return false
 }
 
-// metricName is a name in PromQL that one of our programs must export.
+// metricName matches a name in PromQL that a program must export.
 var metricName = regexp.MustCompile(`\bauditcollector_\w+`)
 
-// TestMetrics checks that what is asked of Prometheus is what a collector
-// exports, and that all of it is on a panel.
+// TestMetrics checks that a collector exports every metric that panels and rules
+// query, and that each of its metrics is on a panel.
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	c := collector.Config{Store: noStore{}, Keep: time.Hour, Spools: []string{t.TempDir()}, Metrics: registry}

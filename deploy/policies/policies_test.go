@@ -22,7 +22,7 @@ import (
 
 var releases = []string{"0.1.0a20", "0.1.0a22"}
 
-// A definition is what tests need of an entry of tools/list.
+// A definition holds the tested members of an entry of tools/list.
 type definition struct {
 	Name string
 	Meta struct {
@@ -80,8 +80,8 @@ func decide(t *testing.T, p *policy.Policy, c policy.Call) policy.Decision {
 	return d[0]
 }
 
-// TestPresetsFit loads each preset, which opens with its reason, and holds it
-// against the tools of libtmux-mcp: it has no warnings.
+// TestPresetsFit loads each preset, which opens with its reason, and compares it
+// with the tools of libtmux-mcp: it has no warnings.
 func TestPresetsFit(t *testing.T) {
 	var seen []policy.Seen
 	for _, release := range releases {

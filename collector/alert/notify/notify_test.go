@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An outbox is the store as far as deliveries need it.
+// An outbox is the part of the store that deliveries need.
 type outbox struct {
 	mu        sync.Mutex
 	alerts    []alert.Alert
@@ -117,7 +117,7 @@ func start(t *testing.T, o *outbox, r notify.Receiver) (n *notify.Notifier, stop
 	}
 }
 
-// wait lets time pass, which costs none in a bubble.
+// wait lets the bubble's time pass.
 func wait(d time.Duration) { <-time.After(d) }
 
 func TestDelivery(t *testing.T) {
@@ -170,7 +170,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// TestPoison has one alert that is refused for ever, among many.
+// TestPoison has one alert among many that is always refused.
 func TestPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outbox{delivered: map[string]bool{}}
@@ -195,8 +195,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// TestTakeover leaves to another program what that one stored, as long as it
-// may still be alive.
+// TestTakeover checks that a program's alerts are left to it while it may be
+// alive.
 func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outbox{delivered: map[string]bool{}}
@@ -300,8 +300,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestReceiverFails has receivers that fail both ways: not there, and there
-// with the alert but not content.
+// TestReceiverFails has receivers that fail in both ways: without the alert, and
+// with it.
 func TestReceiverFails(t *testing.T) {
 	for _, tt := range []struct {
 		status  int
@@ -343,7 +343,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestLog logs what is ours and nothing of the agent's.
+// TestLog logs the rule's texts and nothing that the agent chose.
 func TestLog(t *testing.T) {
 	var text strings.Builder
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "m"}), zapcore.AddSync(&text), zap.DebugLevel))
