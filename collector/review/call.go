@@ -205,7 +205,7 @@ func facts(st store.Stored) []factGroup {
 	})
 	code := func(name, value string) fact { return fact{Name: name, Value: value, Code: true} }
 	return withoutEmpty(append(groups, factGroup{"Arrival", []fact{
-		{Name: "arrived", Value: st.Ingested.UTC().Format("2006-01-02T15:04:05.000Z")}, code("topic", st.Topic),
+		{Name: "arrived", Value: st.Ingested.UTC().Format("2006-01-02T15:04:05.000Z")}, {Name: "arrivals", Value: plainNumber(int64(st.Arrivals))}, code("topic", st.Topic),
 		{Name: "partition", Value: plainNumber(int64(st.Partition))}, {Name: "offset", Value: plainNumber(int64(st.Offset))}, code("SHA-256, first half", st.Hash),
 	}}))
 }

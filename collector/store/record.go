@@ -19,18 +19,37 @@ type Stored struct {
 	SessionID string    `ch:"session_id"`
 	Seq       uint64    `ch:"seq"`
 	CallNo    uint64    `ch:"call_no"`
+	Tenant    string    `ch:"tenant"`
+	Arrivals  uint64    // places from which the record's number in its session arrived
 }
 
-// Record returns the versions of a record, or ErrNotFound. There is one,
-// unless the record was rewritten.
+// Record returns the versions of a record, each as it first arrived, or
+// ErrNotFound. There is one, unless the record was rewritten.
 func (r *Reader) Record(ctx context.Context, id uuid.UUID) ([]Stored, error) {
 	list, err := ask[Stored](ctx, r, "a record", `
-		SELECT raw, lower(hex(payload_hash)) AS hash, kafka_topic, kafka_partition, kafka_offset, ingested_at, ts, session_id, seq, call_no
+		SELECT raw, lower(hex(payload_hash)) AS hash, kafka_topic, kafka_partition, kafka_offset, ingested_at, ts, session_id, seq, call_no, tenant
 		FROM events FINAL PREWHERE record_id = {id:UUID} ORDER BY ingested_at, hash LIMIT 16`, args{"id": id.String()})
 	if err == nil && len(list) == 0 {
 		err = ErrNotFound
 	}
+	for i := range list {
+		if list[i].Arrivals, err = r.arrivals(ctx, list[i]); err != nil {
+			return nil, err
+		}
+	}
 	return list, err
+}
+
+// arrivals returns how often a record arrived, at least once: those from before
+// arrivals were counted have no count.
+func (r *Reader) arrivals(ctx context.Context, one Stored) (uint64, error) {
+	count, err := askOne[struct {
+		N uint64 `ch:"n"`
+	}](ctx, r, "a record's arrivals", `
+		SELECT toUInt64(length(groupUniqArrayArray(places))) AS n FROM arrivals
+		WHERE tenant = {tenant:String} AND session_id = {session:String} AND seq = {seq:UInt64}`,
+		args{"tenant": one.Tenant, "session": one.SessionID, "seq": one.Seq})
+	return max(count.N, 1), err
 }
 
 // around is the number of neighbours on each side.

@@ -9,6 +9,8 @@ import (
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
+
+	"github.com/google/uuid"
 )
 
 var hour = time.Now().UTC().Truncate(time.Hour)
@@ -26,6 +28,7 @@ func TestTables(t *testing.T) {
 	t.Run("deliveries", func(t *testing.T) { testDeliveries(t, s, dir) })
 	t.Run("lasting", func(t *testing.T) { testLasting(t, s, openReader(t, dir)) })
 	t.Run("arrived", func(t *testing.T) { testArrived(t, s, dir) })
+	t.Run("arrivals", func(t *testing.T) { testArrivals(t, s, openReader(t, dir)) })
 	t.Run("completeness", func(t *testing.T) { testCompleteness(t, s, dir) })
 }
 
@@ -38,5 +41,21 @@ func testCompleteness(t *testing.T, s *store.Store, dir string) {
 	}
 	if got, err := s.Completeness(t.Context()); err != nil || got != (store.Completeness{Missing: 1, Silent: 1}) {
 		t.Errorf("Completeness = %+v, %v, want 1 missing, 1 silent", got, err)
+	}
+}
+
+// testArrivals stores a record from two places, one of them twice, and looks at
+// where it came from first.
+func testArrivals(t *testing.T, s *store.Store, r *store.Reader) {
+	record := call(5077, "list_panes")
+	for i, offset := range []uint64{5, 9, 5} {
+		other := row(t, call(5078+i, "list_panes"), 0) // or the token would be the same
+		if err := s.InsertRows(t.Context(), []ingest.Row{row(t, record, offset), other}, hour.Add(time.Duration(i)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := r.Record(t.Context(), uuid.MustParse(record.RecordID))
+	if err != nil || len(got) != 1 || got[0].Offset != 5 || !got[0].Ingested.Equal(hour) || got[0].Arrivals != 2 {
+		t.Errorf("Record = %+v, %v, want one, of offset 5 and %s, with 2 arrivals", got, err, hour)
 	}
 }

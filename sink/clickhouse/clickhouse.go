@@ -1,7 +1,7 @@
 // Package clickhouse keeps records in ClickHouse: numbered migrations, and
 // inserts that may be repeated.
 //
-// The files, from the top: migrate, reader, clickhouse, block, columns, errors,
+// The files, from the top: migrate, keepfirst, reader, clickhouse, block, columns, errors,
 // explain.
 package clickhouse
 
@@ -212,6 +212,15 @@ func (db *DB) send(ctx context.Context, statement string, fill func(driver.Batch
 	// A crash, a timeout or a lost answer leaves the rows stored or not; the
 	// token decides at the next attempt.
 	return b.Send()
+}
+
+func (db *DB) exec(ctx context.Context, statements ...string) error {
+	for _, sql := range statements {
+		if err := db.conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // names are the identifiers in SQL.

@@ -136,6 +136,7 @@ func testMembers(t *testing.T, s *clickhouse.DB, dir string) {
 			fmt.Sprintf("%X\t%X", rows[i].Hash, rows[i].Raw))
 	}
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.arrivals")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.hourly_states")
 }
 
@@ -173,6 +174,9 @@ func testDuplicates(t *testing.T, s *clickhouse.DB, dir string) {
 	chdbtest.Want(t, dir, "SELECT count() FROM audit.events", "100")
 	chdbtest.Want(t, dir, "SELECT count() FROM audit.conflicts", "0")
 	// A changed copy is another record, and shows.
+	// The first arrival of each stays, with its place, and every place counts once.
+	chdbtest.Want(t, dir, "SELECT countIf(kafka_offset >= 1000), max(kafka_offset) FROM audit.events", "0\t99")
+	chdbtest.Want(t, dir, "SELECT length(places), count() FROM audit.arrivals FINAL GROUP BY 1 ORDER BY 1", "1\t90", "2\t10")
 	forged := rows[7].Record
 	forged.Tool = "pipe_pane"
 	insert([]ingest.Row{row(t, forged, 7)})
@@ -180,6 +184,7 @@ func testDuplicates(t *testing.T, s *clickhouse.DB, dir string) {
 	chdbtest.Want(t, dir, "SELECT identity, value, versions FROM audit.conflicts ORDER BY identity",
 		"record_id\t"+forged.RecordID+"\t2", "seq\t"+forged.SessionID+" 8\t2")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.arrivals")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.hourly_states")
 }
 

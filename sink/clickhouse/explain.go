@@ -93,3 +93,12 @@ func codeOf(err error) int32 {
 	}
 	return 0
 }
+
+// notThereCodes are UNKNOWN_TABLE and UNKNOWN_DATABASE.
+var notThereCodes = []int32{60, 81}
+
+// noUsersCodes are the codes of a server without access management, or
+// without the right to it: READONLY, ACCESS_STORAGE_READONLY, ACCESS_DENIED,
+// ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND, NOT_IMPLEMENTED,
+// SUPPORT_IS_DISABLED.
+var noUsersCodes = []int32{164, 495, 497, 514, 48, 344}

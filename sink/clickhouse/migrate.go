@@ -77,15 +77,15 @@ func (db *DB) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 		}
 		applied.Migrations = append(applied.Migrations, name)
 	}
+	if err := db.keepFirst(ctx, slices.Contains(applied.Migrations, "0001_tables") && len(done) == 0); err != nil {
+		return applied, Classify("keeping first arrivals", err)
+	}
 	if err := db.retain(ctx, keep); err != nil {
 		return applied, err
 	}
 	applied.Users, err = db.users(ctx)
 	return applied, err
 }
-
-// notThereCodes are UNKNOWN_TABLE and UNKNOWN_DATABASE.
-var notThereCodes = []int32{60, 81}
 
 const migrationsTable = `
 CREATE DATABASE IF NOT EXISTS ${database} ${on_cluster};
@@ -125,15 +125,6 @@ func checksum(sql string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (db *DB) exec(ctx context.Context, statements ...string) error {
-	for _, sql := range statements {
-		if err := db.conn.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // applyTimeout is for one migration: some read all stored rows.
 const applyTimeout = 6 * time.Hour
 
@@ -163,6 +154,7 @@ func (db *DB) retain(ctx context.Context, keep Retention) error {
 		{"effect_states", "last_ts", keep.Events},
 		{"decision_states", "hour", keep.Events},
 		{"risk_states", "hour", keep.Events},
+		{"arrivals", "last_arrival", keep.Events},
 		{"gaps", "seen_at", keep.Events},
 		{"alerts", "ts", keep.Events},
 		{"alert_events", "at", keep.Events},
@@ -186,12 +178,6 @@ func (db *DB) retain(ctx context.Context, keep Retention) error {
 	}
 	return nil
 }
-
-// noUsersCodes are the codes of a server without access management, or
-// without the right to it: READONLY, ACCESS_STORAGE_READONLY, ACCESS_DENIED,
-// ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND, NOT_IMPLEMENTED,
-// SUPPORT_IS_DISABLED.
-var noUsersCodes = []int32{164, 495, 497, 514, 48, 344}
 
 // users makes the roles, and reports whether the server supports them.
 func (db *DB) users(ctx context.Context) (bool, error) {
