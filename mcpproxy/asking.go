@@ -46,26 +46,6 @@ func (a *approvals) run(server *input, done <-chan struct{}) {
 	}
 }
 
-// withdraw removes the questions that are over. After a crash before this the
-// question remains and expires; an answer to it is read by nobody.
-func (a *approvals) withdraw() {
-	a.mu.Lock()
-	over := a.over
-	a.over = nil
-	ended := a.ended
-	a.mu.Unlock()
-	for _, w := range over {
-		switch {
-		case w.channel == ChannelFiles:
-			if err := a.cfg.Files.Withdraw(w.question.ID); err != nil {
-				a.s.cfg.Log.Warn("question about a call not removed", zap.Error(err))
-			}
-		case w.response == nil && !ended:
-			a.out.reply(elicitation.AppendCancel(nil, w.request, "The call no longer waits."))
-		}
-	}
-}
-
 // look does what is due about one frame.
 func (a *approvals) look(w *waiting) {
 	if w.approved != nil { // only run sets it
@@ -96,77 +76,6 @@ func (a *approvals) look(w *waiting) {
 	case answer != nil:
 		a.approve(w, a.accept(w.about, w.outcome("approved", answer), answer.Scope))
 	}
-}
-
-// approve hands a frame to forwardAll.
-func (a *approvals) approve(w *waiting, given *audit.Approval) {
-	a.mu.Lock()
-	w.approved = given
-	a.mu.Unlock()
-	signal(a.pass)
-}
-
-// forwardAll forwards what is approved until done is closed. A server that does
-// not read keeps only this waiting, and the client's other calls to it.
-func (a *approvals) forwardAll(server *input, done <-chan struct{}) {
-	again := time.NewTimer(pollEvery)
-	defer again.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-a.pass:
-		case <-again.C:
-		}
-		for _, w := range a.toForward() {
-			a.forward(w, server)
-		}
-		if len(a.toForward()) > 0 {
-			again.Reset(pollEvery)
-		}
-	}
-}
-
-func (a *approvals) toForward() []*waiting {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(a.waiting), func(w *waiting) bool { return w.approved == nil })
-}
-
-// answer returns the answer to a frame's question, nil while there is none.
-func (a *approvals) answer(w *waiting) (*approval.Answer, elicitation.Outcome) {
-	if w.channel == ChannelFiles {
-		answer, err := a.cfg.Files.Answer(w.question.ID)
-		var rejected *approval.Rejected
-		switch {
-		case errors.As(err, &rejected):
-			a.s.cfg.Log.Warn("answer about a call does not count", zap.Error(err))
-			a.s.amendWaiting(w, "answer_rejected")
-		case err != nil && !w.unread: // tried again, and told once
-			a.s.cfg.Log.Error("answer about a call not readable", zap.Error(err))
-		}
-		w.unread = err != nil && rejected == nil
-		return answer, elicitation.Answered
-	}
-	a.mu.Lock()
-	message := w.response
-	a.mu.Unlock()
-	if message == nil {
-		return nil, elicitation.Answered
-	}
-	answer, how := elicitation.ParseResponse(message)
-	if how != elicitation.Unsupported {
-		return &answer, how
-	}
-	// The client cannot ask after all; the next channel may.
-	a.mu.Lock()
-	if slices.Contains(a.waiting, w) { // else its new owner reads it
-		w.channel, w.response = "", nil
-	}
-	a.mu.Unlock()
-	w.tried++
-	signal(a.wake)
-	return nil, how
 }
 
 // ask asks about a frame through the first channel that can.
@@ -212,6 +121,42 @@ func (a *approvals) published(w *waiting, channel, request string) {
 	w.channel, w.request = channel, request
 }
 
+// answer returns the answer to a frame's question, nil while there is none.
+func (a *approvals) answer(w *waiting) (*approval.Answer, elicitation.Outcome) {
+	if w.channel == ChannelFiles {
+		answer, err := a.cfg.Files.Answer(w.question.ID)
+		var rejected *approval.Rejected
+		switch {
+		case errors.As(err, &rejected):
+			a.s.cfg.Log.Warn("answer about a call does not count", zap.Error(err))
+			a.s.amendWaiting(w, "answer_rejected")
+		case err != nil && !w.unread: // tried again, and told once
+			a.s.cfg.Log.Error("answer about a call not readable", zap.Error(err))
+		}
+		w.unread = err != nil && rejected == nil
+		return answer, elicitation.Answered
+	}
+	a.mu.Lock()
+	message := w.response
+	a.mu.Unlock()
+	if message == nil {
+		return nil, elicitation.Answered
+	}
+	answer, how := elicitation.ParseResponse(message)
+	if how != elicitation.Unsupported {
+		return &answer, how
+	}
+	// The client cannot ask after all; the next channel may.
+	a.mu.Lock()
+	if slices.Contains(a.waiting, w) { // else its new owner reads it
+		w.channel, w.response = "", nil
+	}
+	a.mu.Unlock()
+	w.tried++
+	signal(a.wake)
+	return nil, how
+}
+
 // owns reports whether a response of the client has the id of a request of the
 // proxy. The server knows nothing of it.
 func (a *approvals) owns(id []byte) bool {
@@ -233,6 +178,41 @@ func (a *approvals) respond(id, message []byte) {
 		return
 	}
 	signal(a.wake)
+}
+
+// approve hands a frame to forwardAll.
+func (a *approvals) approve(w *waiting, given *audit.Approval) {
+	a.mu.Lock()
+	w.approved = given
+	a.mu.Unlock()
+	signal(a.pass)
+}
+
+// forwardAll forwards what is approved until done is closed. A server that does
+// not read keeps only this waiting, and the client's other calls to it.
+func (a *approvals) forwardAll(server *input, done <-chan struct{}) {
+	again := time.NewTimer(pollEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-a.pass:
+		case <-again.C:
+		}
+		for _, w := range a.toForward() {
+			a.forward(w, server)
+		}
+		if len(a.toForward()) > 0 {
+			again.Reset(pollEvery)
+		}
+	}
+}
+
+func (a *approvals) toForward() []*waiting {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(a.waiting), func(w *waiting) bool { return w.approved == nil })
 }
 
 // forward passes an approved frame on, between the client's lines. It is tried
@@ -262,5 +242,25 @@ func (a *approvals) forward(w *waiting, server *input) {
 			a.s.amend(w.items, func(r *facts) { r.Forwarded = false })
 		}
 		a.s.cfg.Log.Debug("the server takes no more input", zap.Error(err))
+	}
+}
+
+// withdraw removes the questions that are over. After a crash before this the
+// question remains and expires; an answer to it is read by nobody.
+func (a *approvals) withdraw() {
+	a.mu.Lock()
+	over := a.over
+	a.over = nil
+	ended := a.ended
+	a.mu.Unlock()
+	for _, w := range over {
+		switch {
+		case w.channel == ChannelFiles:
+			if err := a.cfg.Files.Withdraw(w.question.ID); err != nil {
+				a.s.cfg.Log.Warn("question about a call not removed", zap.Error(err))
+			}
+		case w.response == nil && !ended:
+			a.out.reply(elicitation.AppendCancel(nil, w.request, "The call no longer waits."))
+		}
 	}
 }

@@ -106,40 +106,6 @@ func (s *session) flush(before int64) (int64, error) {
 	return pos, nil
 }
 
-// join has an item continue the call of an opaque line of the same read.
-func (s *session) join(items []item, i int) {
-	it := &items[i]
-	if it.line == 0 || it.earlier.call != nil {
-		return
-	}
-	line := &items[it.line-1]
-	it.earlier = begun{call: line.call, callNo: line.call.rec.CallNo}
-	s.resume(it, line.entered)
-	line.call, line.entered, line.joined = nil, false, true
-}
-
-// resume has the end of an oversize call continue the call that its begin
-// made, unless that has ended meanwhile. open means that the call is in the
-// table.
-func (s *session) resume(it *item, open bool) {
-	e := it.earlier.call
-	if e == nil || e.rec.CallNo != it.earlier.callNo {
-		return
-	}
-	it.again = true
-	defer s.release(e)
-	if open {
-		s.open.remove(e)
-	}
-	c := it.call
-	c.start, c.cancelled, c.interim, c.early = e.start, e.cancelled, e.interim, e.early
-	from := len(c.buf)
-	c.buf = append(c.buf, e.rec.RecordID...)
-	c.rec.RecordID, c.rec.CallNo = c.text(from), e.rec.CallNo
-	c.rec.CancelRequested, c.rec.NotDurable = e.rec.CancelRequested, e.rec.NotDurable
-	s.tools.describe(&c.rec, it.tool)
-}
-
 // number appends the lines of one item, if it has any. A call can be found from
 // here on, by the items that come after it in the same read, too. An opaque line
 // and the message that it becomes have an intent each and the number of the
@@ -182,21 +148,6 @@ func (s *session) number(it *item, now time.Time) {
 	}
 }
 
-// refuseFrames refuses those frames that have a call which is not written.
-func refuseFrames(items []item, written int, errorType string, those func(*item) bool) {
-	for from := 0; from < len(items); {
-		to, refuse := from, false
-		for ; to < len(items) && items[to].frame == items[from].frame; to++ {
-			refuse = refuse || to >= written && items[to].isCall() && those(&items[to])
-		}
-		for ; from < to; from++ {
-			if refuse && items[from].refused == "" {
-				items[from].refused = errorType
-			}
-		}
-	}
-}
-
 // settle forwards an item to the server or ends it here, depending on whether
 // its lines are written.
 func (s *session) settle(it *item, written bool, now time.Time) {
@@ -232,6 +183,55 @@ func (s *session) settle(it *item, written bool, now time.Time) {
 	}
 	s.release(it.call)
 	it.call = nil
+}
+
+// join has an item continue the call of an opaque line of the same read.
+func (s *session) join(items []item, i int) {
+	it := &items[i]
+	if it.line == 0 || it.earlier.call != nil {
+		return
+	}
+	line := &items[it.line-1]
+	it.earlier = begun{call: line.call, callNo: line.call.rec.CallNo}
+	s.resume(it, line.entered)
+	line.call, line.entered, line.joined = nil, false, true
+}
+
+// resume has the end of an oversize call continue the call that its begin
+// made, unless that has ended meanwhile. open means that the call is in the
+// table.
+func (s *session) resume(it *item, open bool) {
+	e := it.earlier.call
+	if e == nil || e.rec.CallNo != it.earlier.callNo {
+		return
+	}
+	it.again = true
+	defer s.release(e)
+	if open {
+		s.open.remove(e)
+	}
+	c := it.call
+	c.start, c.cancelled, c.interim, c.early = e.start, e.cancelled, e.interim, e.early
+	from := len(c.buf)
+	c.buf = append(c.buf, e.rec.RecordID...)
+	c.rec.RecordID, c.rec.CallNo = c.text(from), e.rec.CallNo
+	c.rec.CancelRequested, c.rec.NotDurable = e.rec.CancelRequested, e.rec.NotDurable
+	s.tools.describe(&c.rec, it.tool)
+}
+
+// refuseFrames refuses those frames that have a call which is not written.
+func refuseFrames(items []item, written int, errorType string, those func(*item) bool) {
+	for from := 0; from < len(items); {
+		to, refuse := from, false
+		for ; to < len(items) && items[to].frame == items[from].frame; to++ {
+			refuse = refuse || to >= written && items[to].isCall() && those(&items[to])
+		}
+		for ; from < to; from++ {
+			if refuse && items[from].refused == "" {
+				items[from].refused = errorType
+			}
+		}
+	}
 }
 
 // amend changes calls that may have been answered meanwhile.
