@@ -1,4 +1,4 @@
-// Package cmd holds the programs; its tests hold the repository to its design.
+// Package cmd holds the programs; its tests compare the repository with its design.
 package cmd
 
 import (

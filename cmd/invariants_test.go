@@ -46,7 +46,7 @@ func TestInvariantsDocument(t *testing.T) {
 }
 
 // named finds the tests, written `package.TestName`, and the files that a cell
-// names, and returns how many there are.
+// names, and returns their number.
 func named(t *testing.T, cell string) (n int) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("`([a-z/_]+)\\.([^`]+)`").FindAllStringSubmatch(cell, -1) {

@@ -74,7 +74,7 @@ func (s *faultServer) failed() bool {
 	return len(s.plan) == 0
 }
 
-// next returns the fault for r; ok is false if there is none.
+// next returns the fault for r; ok is false without one.
 func (s *faultServer) next(r *http.Request) (f serverFault, hang time.Duration, ok bool) {
 	if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT INTO audit.events ") {
 		return 0, 0, false

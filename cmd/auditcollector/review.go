@@ -271,7 +271,7 @@ func (p *reviewPage) access(addr net.Addr) (*review.Access, error) {
 	})
 }
 
-// certifiedName returns a name for which browsers accept our certificate, host
+// certifiedName returns a name for which browsers accept the certificate, host
 // if possible.
 func (p *reviewPage) certifiedName(host string) string {
 	cert := p.tls.Certificates[0].Leaf

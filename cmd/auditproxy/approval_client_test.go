@@ -252,9 +252,9 @@ func TestClientsThatCannotAsk(t *testing.T) {
 	}
 }
 
-// TestServersQuestionSurvives: where the server asks in the same call, clients
-// bring back only what they were asked last. The server gets its own state and
-// answers, and nothing of the proxy's; the server of the test ends otherwise.
+// TestServersQuestionSurvives has the server ask in a call that needs an approval.
+// Clients return only the answers to the last question. The server gets its own
+// state and answers, and nothing of the proxy's; else the test's server exits.
 func TestServersQuestionSurvives(t *testing.T) {
 	peers := build(t, "./cmd/internal/peers")
 	for _, c := range sdkClients(t) {

@@ -102,7 +102,7 @@ func (k *waitingKill) run(proxy string, n int) {
 	}
 	w := wrap(t, s)
 	var read sync.WaitGroup
-	const calls = 15 // of which a fifth is asked about
+	const calls = 15 // a fifth of them needs an approval
 	answered := make(chan int, calls)
 	read.Go(func() {
 		defer close(answered)
@@ -124,7 +124,7 @@ func (k *waitingKill) run(proxy string, n int) {
 	if moment == aroundQuestion {
 		after(around)
 	}
-	// Request n is call n, so that a question says which one it is about.
+	// Request n is call n, so that a question identifies its request.
 	for id := 1; id <= calls; id++ {
 		if w.call(id, size) != nil {
 			break
@@ -166,7 +166,7 @@ func (k *waitingKill) run(proxy string, n int) {
 	}
 }
 
-// people answers questions until dead is closed, and says when to kill.
+// people answers questions until dead is closed, and signals when to kill.
 func (k *waitingKill) people(w *wrapped, victim string, moment int, kill func(time.Duration), dead <-chan struct{}) {
 	var dir *approval.Dir
 	for tick := time.Tick(3 * time.Millisecond); ; {

@@ -100,7 +100,7 @@ func (a *app) load() (config, error) {
 }
 
 // tryLoad is load for callers that handle each problem. The configuration is in
-// force only if there is none.
+// force only without problems.
 func (a *app) tryLoad() (config, cli.Problems) {
 	v, problems := cli.Load(cli.Config{
 		Program:    "auditproxy",

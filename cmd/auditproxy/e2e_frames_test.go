@@ -352,9 +352,9 @@ func choose(servers []frameServer, f *frame, turn int) (chosen []frameServer) {
 // when the machine is busy. Only a failing test waits this long.
 const patience = 3 * time.Minute
 
-// runFrames lets one process of s have the frames of a group from number n on,
-// each with its mark, and returns what it executed of each: of one, if it ended
-// at the first. prefix is the command line that s is started with.
+// runFrames sends the frames of a group from number n on to one process of s,
+// each with its mark, and returns the calls of each that it executed: those of one
+// frame, if it ended at the first. prefix is the command line that starts s.
 func runFrames(t *testing.T, group []frame, n int, s frameServer, prefix ...string) (all [][]execution) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -407,8 +407,7 @@ func runFrames(t *testing.T, group []frame, n int, s frameServer, prefix ...stri
 	}
 	var executed []execution
 	marked, unanswered := 0, 0
-	// next waits for a call or an answer, and returns false if there is none to
-	// come.
+	// next waits for a call or an answer, and returns false if none can come.
 	next := func() bool {
 		select {
 		case n := <-done:

@@ -20,8 +20,7 @@ const (
 	// or in the middle of it if it is a write.
 	envStop = "FAULT_STOP"
 	// envRoom names a file that limits the spool's disk: "bytes", beyond those
-	// in use when the file appears, or "inodes". While the file is missing
-	// there is no limit.
+	// in use when the file appears, or "inodes". A missing file sets no limit.
 	envRoom = "FAULT_ROOM"
 	// envHang asks for syncs that never return.
 	envHang = "FAULT_HANG"
@@ -74,7 +73,7 @@ func die() {
 	select {}
 }
 
-// lacks reports whether what is used up. It is called with mu held.
+// lacks reports whether a resource is used up. It is called with mu held.
 func (f *faultFS) lacks(what string) bool {
 	if f.room == "" {
 		return false

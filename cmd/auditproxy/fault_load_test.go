@@ -40,7 +40,7 @@ func TestConstantMemory(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
 	proxy := shipped(t)
-	deep := 25_000_000 // times three levels, of which a byte each would be too much
+	deep := 25_000_000 // times three levels: a byte for each would be too much
 	if soak() {
 		deep = 89_000_000
 	}

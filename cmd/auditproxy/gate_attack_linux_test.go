@@ -101,8 +101,8 @@ func TestMixedBatches(t *testing.T) {
 		}
 		return append(line, last+"]\n"...)
 	}
-	// answered sends a line and returns what comes back, up to so many answers or
-	// as many bytes.
+	// answered sends a line and returns the answers, up to so many denials or, for
+	// 0, as many bytes as the line has.
 	answered := func(line []byte, denials int) (got []byte) {
 		t.Helper()
 		go w.send(line)

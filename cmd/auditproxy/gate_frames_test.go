@@ -68,7 +68,7 @@ func checkDenied(t *testing.T, sent []frame, executed []execution, spool string)
 	}
 }
 
-// runDenied lets one process of s have the frames of a group from number n on,
+// runDenied sends the frames of a group from number n on to one process of s,
 // each with its mark, and returns how many it had before it ended and what it
 // executed.
 func runDenied(t *testing.T, group []frame, n int, s frameServer, prefix ...string) (sent int, executed []execution) {

@@ -70,8 +70,8 @@ func (l *limited) executed() (ids []int) {
 	return ids
 }
 
-// TestTenSendsAMinute runs eight proxies of one server at a time, of which some
-// are killed and replaced, under the policy of the page about the tool send: in
+// TestTenSendsAMinute runs eight proxies of one server at a time, kills and
+// replaces some of them, under the policy of the page about the tool send: in
 // no minute an eleventh call of it is executed, and never another tool.
 func TestTenSendsAMinute(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return cli.Execute(ctx, root, args, a.say)
 }
 
-// defaultSpoolDir returns "" if there is no default.
+// defaultSpoolDir returns "" without a default.
 func (a *app) defaultSpoolDir() string {
 	dir, err := spool.DefaultDir(a.getenv, os.Getuid())
 	if err != nil {

@@ -134,7 +134,7 @@ func TestFloodOfOpaqueLines(t *testing.T) {
 	cmd := exec.Command(proxy, "--spool-dir", filepath.Join(dir, "spool"), "--", "cat")
 
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}
-	cmd.Stdin = in // a file: the largest reads there are
+	cmd.Stdin = in // a file gives the largest reads
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())

@@ -60,7 +60,7 @@ func newPolicyCheckCmd(a *app) *cobra.Command {
 // A checked policy is what check prints.
 type checked struct {
 	policy.Listing
-	Compared *compared `json:"compared,omitempty"` // nil if there is nothing to compare with
+	Compared *compared `json:"compared,omitempty"` // nil without a spool to compare with
 }
 
 // compared is what a policy was compared with.
@@ -98,7 +98,7 @@ func (a *app) checkPolicy(cmd *cobra.Command, file, server string, sel replay.Se
 	return errors.Join(err, unseen)
 }
 
-// seenTools returns the tools that the spool has, nil if there is none.
+// seenTools returns the tools that the spool has seen, nil without any.
 func (a *app) seenTools(cmd *cobra.Command, server string, sel replay.Selection) (*replay.Inventory, error) {
 	cfg, err := a.load()
 	if err != nil {

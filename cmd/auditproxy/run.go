@@ -84,7 +84,7 @@ func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
 }
 
 // checkCommandLine returns the problem with a command line that wraps a server.
-// before is how many of args precede the two dashes, -1 if there are none.
+// before is how many of args precede the two dashes, -1 without dashes.
 func checkCommandLine(before int, args []string, similar func(string) []string) error {
 	switch {
 	case len(args) == 0:

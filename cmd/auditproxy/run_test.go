@@ -47,7 +47,7 @@ func TestFlagsKnowWhereTheyEnd(t *testing.T) {
 		a.keys = proxyKeys("/spool")
 		var got string
 		cli.Execute(t.Context(), newRootCmd(a), args, func(err error) { got = err.Error() })
-		// There is no such command to wrap; the error shows that it was tried.
+		// The command to wrap does not exist; the error shows that it was tried.
 		want := args[len(args)-1]
 		for i, arg := range args {
 			if arg == "--" {

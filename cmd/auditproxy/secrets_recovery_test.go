@@ -121,7 +121,7 @@ func (s *sweep) tear(t *testing.T) {
 	}
 }
 
-// TestCredentialsStayOutOfOversizeCalls sends calls of which not all is kept in
+// TestCredentialsStayOutOfOversizeCalls sends calls that are only partly kept in
 // memory: credentials are names, values, and the text before and behind.
 func TestCredentialsStayOutOfOversizeCalls(t *testing.T) {
 	const size = 17 << 20

@@ -122,7 +122,7 @@ func leak(text []byte, secret string) string {
 	return ""
 }
 
-// unescaped makes one backslash of several, as there are in strings in strings.
+// unescaped makes one backslash of several, which strings in strings have.
 func unescaped(text []byte) []byte {
 	for bytes.Contains(text, []byte(`\\`)) {
 		text = bytes.ReplaceAll(text, []byte(`\\`), []byte(`\`))

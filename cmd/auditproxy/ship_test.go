@@ -140,7 +140,7 @@ func (s *shipping) delivered() map[string][]string {
 }
 
 // check compares the topic with the spool. Repeats must be the same bytes; it
-// returns how many there are.
+// returns their number.
 func (s *shipping) check() (records, repeats int) {
 	s.Helper()
 	want, got := s.recorded(), s.delivered()
@@ -240,7 +240,8 @@ func (s *shipping) testSilentBroker() {
 }
 
 // testRefusedRecord makes the topic too small for one record: the rest is
-// shipped, a substitute is sent for it, and it is kept where the log says.
+// shipped, a substitute is sent for it, and it is kept in the place that the log
+// names.
 func (s *shipping) testRefusedRecord() {
 	s.topic += "-small"
 	s.createTopic(map[string]string{"max.message.bytes": "3000"})

@@ -15,7 +15,7 @@ import (
 // code or signal replaces them.
 const (
 	exitForbidden = 126 // the command cannot be executed
-	exitNotFound  = 127 // there is no such command
+	exitNotFound  = 127 // the command does not exist
 )
 
 // cannotStart explains in one line why the command name did not start, with the

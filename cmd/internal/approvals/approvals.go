@@ -33,7 +33,7 @@ type Config struct {
 // A Session is an open directory with the output to one person.
 type Session struct {
 	cfg  Config
-	dir  *approval.Dir // nil if there is none yet
+	dir  *approval.Dir // nil until it exists
 	told map[string]bool
 }
 

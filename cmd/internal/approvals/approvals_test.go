@@ -77,8 +77,8 @@ func (p proxy) ask(q *approval.Question) {
 	})
 }
 
-// people opens the proxy's directory; what is printed and said goes to the two
-// buffers.
+// people opens the proxy's directory. The two buffers receive the output and the
+// messages.
 func (p proxy) people(cfg Config) (*Session, *bytes.Buffer, *bytes.Buffer) {
 	p.t.Helper()
 	var out, said bytes.Buffer

@@ -107,7 +107,7 @@ func (s *Session) show(q *approval.Question) error {
 	return err
 }
 
-// ask asks until there is an answer, or the question is over. The error is
+// ask asks until an answer comes or the question is over. The error is
 // io.EOF at the end of the input.
 func (s *Session) ask(ctx context.Context, k Asker, q *approval.Question, settled time.Time) (over bool, err error) {
 	prompt := func() { io.WriteString(s.cfg.Stdout, question) }

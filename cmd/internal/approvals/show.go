@@ -153,7 +153,7 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 // screen.
 const maxText = 1024
 
-// clip shortens a text that may be untrusted, and says so.
+// clip shortens a text that may be untrusted, and marks the cut.
 func clip(text string) string {
 	if len(text) <= maxText {
 		return text

@@ -168,8 +168,8 @@ func (b *bench) compare(ctx context.Context, rounds int, round func(*session) (f
 	return medians, nil
 }
 
-// measureRound runs a round, which returns how long a call took and how many
-// there were.
+// measureRound runs a round, which returns the time of a call and the number of
+// calls.
 func measureRound(s *session, round func(*session) (float64, int, error)) (sample, error) {
 	before, err := process.CPUTime(s.cmd.Process.Pid)
 	if err != nil {
@@ -208,7 +208,7 @@ func sequential(c call, n int) func(*session) (float64, int, error) {
 	}
 }
 
-// pipelinedCalls is a round of calls of which 16 are open at a time.
+// pipelinedCalls is a round of calls with 16 open at a time.
 func pipelinedCalls(s *session) (float64, int, error) {
 	const n, inFlight = 10_000, 16
 	began := time.Now()

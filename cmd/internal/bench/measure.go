@@ -70,8 +70,8 @@ func (b *bench) roundTrip(ctx context.Context) error {
 	return nil
 }
 
-// busyNeighbour measures the round trip while another CPU, of the same core
-// where there is one, uses the caches and the memory for itself.
+// busyNeighbour measures the round trip while another CPU, if possible of the
+// same core, uses the caches and the memory for itself.
 func (b *bench) busyNeighbour(ctx context.Context) (err error) {
 	const name = "send_keys round trip, busy neighbour"
 	cpu, ok := process.Sibling(b.cpu, b.cpus)

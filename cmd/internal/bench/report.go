@@ -26,8 +26,8 @@ type row struct {
 	Value   float64 `json:"value"`  // compared with the target; in unit, unless it is a ratio
 	Target  float64 `json:"target"` // as Value
 	Pass    bool    `json:"pass"`
-	Alone   bool    `json:"alone,omitempty"`        // there is nothing to compare with a relay
-	Missing string  `json:"not_measured,omitempty"` // why there is no result
+	Alone   bool    `json:"alone,omitempty"`        // a relay has no such value
+	Missing string  `json:"not_measured,omitempty"` // why it has no result
 }
 
 // pass reports whether r meets its target, as precisely as it is printed.

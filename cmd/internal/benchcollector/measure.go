@@ -58,7 +58,7 @@ func (b *bench) fill(ctx context.Context) error {
 
 // oneCore measures how many records a second of one core's time moves from
 // Kafka to a ClickHouse that accepts and discards them. It counts processor
-// time: broker and server have a core to themselves only if there is one.
+// time: broker and server have a core to themselves only if one is free.
 func (b *bench) oneCore(ctx context.Context) error {
 	seconds, err := b.perRecord(ctx, "shipped", b.records)
 	if err != nil {
@@ -185,7 +185,7 @@ func (b *bench) trickle(ctx context.Context, p *instance, topic string, n int, p
 	return times, nil
 }
 
-// ask returns the number that answers a query to the engine, 0 if there is no
+// ask returns the number that answers a query to the engine, 0 without an
 // answer.
 func (b *bench) ask(ctx context.Context, sql string) int {
 	dial := chdb.Dialer(filepath.Join(b.dir, "local"), chdb.Reader)

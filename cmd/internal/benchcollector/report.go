@@ -10,7 +10,7 @@ import (
 const (
 	atLeast = "≥"
 	atMost  = "≤"
-	told    = "" // there is no target
+	told    = "" // without a target
 )
 
 // A row is one result.

@@ -26,7 +26,7 @@ const (
 	freshRecords = 500 // of one of them
 )
 
-// fill writes the records, unless there are some already.
+// fill writes the records, unless the table has some.
 func fill(ctx context.Context, c clickhouse.Config, o options, stderr io.Writer) error {
 	s, err := clickhouse.Open(c)
 	if err != nil {
@@ -78,9 +78,8 @@ func insert(ctx context.Context, conn driver.Conn, o options, begin time.Time, f
 	).Replace(generate))
 }
 
-// fresh stops all merges and writes the newest records in small inserts, each
-// of which leaves its own parts: the state of the pages in the minute after an
-// outage.
+// fresh stops all merges and writes the newest records in small inserts. Each
+// leaves its own parts, as in the minute after an outage.
 func fresh(ctx context.Context, c clickhouse.Config, o options) error {
 	conn, err := open(c)
 	if err != nil {

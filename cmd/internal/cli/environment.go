@@ -27,8 +27,8 @@ func newEnvironment(list []string) environment {
 
 func (e environment) home() string { return e.values["HOME"] }
 
-// configHome returns the directory of the user's configuration, "" if there is
-// none. A relative one is ignored (XDG Base Directory Specification): it would
+// configHome returns the directory of the user's configuration, "" if it is
+// unknown. A relative one is ignored (XDG Base Directory Specification): it would
 // be relative to the working directory, which the agent chooses.
 func (e environment) configHome() string {
 	if dir := e.values["XDG_CONFIG_HOME"]; filepath.IsAbs(dir) {

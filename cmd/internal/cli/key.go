@@ -365,7 +365,7 @@ func FormatSize(n int64) string {
 
 // Placeholder returns the first ${…} in s with a name, as MCP clients write
 // what they expand before they start a server: ${HOME}, ${HOME:-/root},
-// ${env:HOME}, ${workspaceFolder}. It returns "" if there is none.
+// ${env:HOME}, ${workspaceFolder}. It returns "" without one.
 func Placeholder(s string) string {
 	for {
 		_, after, ok := strings.Cut(s, "${")

@@ -44,7 +44,7 @@ type Config struct {
 // flags. Later sources win, except over enforced keys. It never reads the
 // working directory. An empty variable counts as unset.
 //
-// The values are those in force only if there is no problem.
+// The values are those in force only without problems.
 func Load(c Config) (Values, Problems) {
 	l := loader{Config: c, env: newEnvironment(c.Env), enforced: map[string]bool{}, byName: make(map[string]Key, len(c.Keys))}
 	l.values = Values{keys: c.Keys, viper: viper.New(), source: make(map[string]Source, len(c.Keys))}

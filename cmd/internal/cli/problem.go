@@ -31,7 +31,7 @@ func (p Problem) String() string {
 // Problems are all mistakes. Err makes an error of them.
 type Problems []Problem
 
-// Err returns one error that names every problem, nil if there is none.
+// Err returns one error that names every problem, nil without problems.
 func (p Problems) Err() error {
 	switch len(p) {
 	case 0:

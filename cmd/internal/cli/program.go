@@ -27,7 +27,7 @@ type ExitError struct {
 	Err  error
 }
 
-// Error returns the text of Err, and names the code where there is none.
+// Error returns the text of Err or, without one, names the code.
 func (e ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)

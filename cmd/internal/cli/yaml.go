@@ -17,7 +17,7 @@ import (
 // each could hide a setting behind another.
 type strictYAML struct{}
 
-// Decoder returns strictYAML for every format; there is only one.
+// Decoder returns strictYAML for every format, because YAML is the only one.
 func (strictYAML) Decoder(string) (viper.Decoder, error) { return strictYAML{}, nil }
 
 // Decode reads the one document in b into m. An empty file has no settings.

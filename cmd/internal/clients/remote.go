@@ -75,7 +75,7 @@ func wrapRemoteEdits(data []byte, s server, self string) []udiff.Edit {
 		args = append(args, string(hujson.String("--"+RemoteHeaderFlag+"="+name+"="+variables[i])))
 	}
 	// Without --prefer-offline npx asks the registry on each start, and waits a
-	// minute where there is no network.
+	// minute without a network.
 	args = append(args, `"--"`, `"npx"`, `"-y"`, `"--prefer-offline"`, `"`+RemotePackage+`"`, string(data[raw.StartOffset:raw.EndOffset]))
 	if scheme, _, _ := strings.Cut(text(raw), ":"); strings.EqualFold(scheme, "http") {
 		args = append(args, `"--allow-http"`)

@@ -38,7 +38,7 @@ type remoteEntry struct {
 	// Of an entry that is wrapped already:
 	wrapped   *hujson.Value // the URL among the arguments
 	member    string        // where the URL was
-	transport string        // what "type" was; empty if there was none
+	transport string        // what "type" was; empty without one
 	names     []string      // of headers
 	variables []string      // that hold their values, in the same order
 }

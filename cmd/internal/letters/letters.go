@@ -19,7 +19,7 @@ import (
 	"auditproxy/schemas/escape"
 )
 
-// List prints letters as a table, and reports whether there are any.
+// List prints letters as a table, and reports whether it printed any.
 func List(ctx context.Context, w io.Writer, s *store.Store, f store.LetterFilter) (found bool, err error) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	err = eachPage(ctx, s, f, func(page []store.Letter) error {
@@ -83,7 +83,7 @@ func Replay(ctx context.Context, s *store.Store, d ingest.Decoder, f store.Lette
 	return r.stored, r.remain, err
 }
 
-// A replay counts what it does.
+// A replay is one run of Replay, with its counts.
 type replay struct {
 	store          *store.Store
 	decoder        ingest.Decoder

@@ -13,7 +13,7 @@ import (
 // A sessionConfig selects how to ship one session.
 type sessionConfig struct {
 	dir, session string
-	over         <-chan struct{} // closed once nothing more is written; nil: ship what is there
+	over         <-chan struct{} // closed once nothing more is written; nil: ship the present records
 	again        bool            // from the start
 	sink         sink.Sink
 	log          *zap.Logger

@@ -69,7 +69,7 @@ func verdict(reports []report) error {
 	return nil
 }
 
-// checkAll reads sessions on as many processors as there are.
+// checkAll reads sessions on all processors.
 func checkAll(ctx context.Context, dir string, entries []spool.Entry, p *terminal.Progress) []report {
 	reports := make([]report, len(entries))
 	next := make(chan int)
