@@ -78,8 +78,8 @@ type Failure struct {
 	Err  error
 }
 
-// A health holds the last error of each part that fails: a part that works
-// says nothing about another.
+// A health holds the last error of each part that fails, because one part that
+// works proves nothing about another.
 type health struct {
 	mu    sync.Mutex
 	parts map[any]Failure // by the part's key; guarded by mu
@@ -99,7 +99,7 @@ func (h *health) tell(key any, part string, err error) {
 	h.parts[key] = Failure{part, err}
 }
 
-// errorsOf joins the errors of parts, nil if there are none.
+// errorsOf joins the errors of parts, nil without any.
 func errorsOf(parts []Failure) error {
 	var errs []error
 	for _, f := range parts {

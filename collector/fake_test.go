@@ -25,7 +25,7 @@ const (
 	ackDropped       // an error, all stored
 	hang             // an error after a while, nothing stored
 	refused          // a configuration error
-	wrongTable       // the rows are refused but for those that takes names
+	wrongTable       // rows are refused, except those of the tool that takes names
 	slow             // stored after a while, unless ctx ends first
 )
 

@@ -9,12 +9,12 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// lagEvery is the time between two looks at the ends of partitions.
+// lagEvery is the interval at which the ends of partitions are read.
 const lagEvery = 5 * time.Second
 
-// watchLag keeps the lag of partitions current until ctx ends, also of one
-// that cannot be read or that waits for the store: the last lag that it saw
-// itself may be 0.
+// watchLag keeps the lag of partitions current until ctx ends, also of a
+// partition that cannot be read or waits for the store: its reader may last have
+// seen a lag of 0.
 func (c *consumer) watchLag(ctx context.Context, readers []*partition) {
 	for {
 		c.updateLag(ctx, readers)

@@ -89,7 +89,7 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 
 // pass gives c to the pipeline. A chunk without records moves the committed
 // offset past markers and aborted records: retention may remove these before
-// the next start, and what was not committed would look like a loss.
+// the next start, and uncommitted offsets would then look like a loss.
 func (p *partition) pass(ctx context.Context, c chunk[partitionOffset], out chan<- chunk[partitionOffset]) {
 	if c.len() == 0 && p.next == p.passed {
 		return

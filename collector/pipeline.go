@@ -83,8 +83,8 @@ func (p *pipeline[M]) run(ctx context.Context, in <-chan chunk[M]) {
 	}
 }
 
-// collect returns the next batch, nil when ctx has ended. There is room for
-// some rows from the beginning.
+// collect returns the next batch, nil when ctx has ended. The batch begins with
+// room for some rows.
 func (p *pipeline[M]) collect(ctx context.Context, in <-chan chunk[M], rows int) *batch[M] {
 	b := &batch[M]{stored: make(chan bool, 1)}
 	b.rows = make([]ingest.Row, 0, rows)

@@ -61,7 +61,7 @@ func writeDead(t *testing.T, dir string, n int) (id string) {
 	return s.ID()
 }
 
-// collectSpools runs a collector over dirs until the store has what it should.
+// collectSpools runs a collector over dirs until the store has enough.
 func collectSpools(t *testing.T, store *fakeStore, enough func() bool, dirs ...string) {
 	t.Helper()
 	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: dirs, BatchWait: time.Millisecond})
@@ -178,7 +178,7 @@ func TestHostileSpool(t *testing.T) {
 		b = append(append(b, bytes.Repeat([]byte("x"), 2<<20)...), '\n')
 		return append(append(b, line(2, func(r *audit.Record) { r.SessionID = long })...), '\n')
 	})
-	// Ten gigabytes without an end, which take no memory and no disk.
+	// Ten gigabytes without an end, which use neither memory nor disk.
 	huge := writeSession(t, dir, 1)
 	if err := os.Truncate(segment(huge), 10<<30); err != nil {
 		t.Fatal(err)

@@ -146,11 +146,11 @@ const samples = 16
 // was altered to refuse every record would empty the source into the dead
 // letters, one insert for each record. The store is at fault if
 //
-//   - it now refuses a row that it took before, asked for each refused batch
-//     and again before each dead letter, or
+//   - it now refuses a row that it took before, which is tried for each refused
+//     batch and again before each dead letter, or
 //   - it refuses most of a batch. Rows at random are tried, because one
-//     producer's bad rows may stand together. Small batches are not tried,
-//     because a single bad row could stop the collector for ever.
+//     producer's bad rows may be adjacent. Small batches are not tried, because
+//     a single bad row could stop the collector permanently.
 func (w *writer) blameStore(ctx context.Context, rows []ingest.Row, at time.Time, whole bool) error {
 	if !whole && len(rows) > 1 {
 		return nil

@@ -66,7 +66,7 @@ func (a *arguments) Find(key ref.Val) (ref.Val, bool) {
 	return m.value, true
 }
 
-// member returns the last member with a name, nil if there is none.
+// member returns the last member with a name, nil if none has it.
 func (a *arguments) member(has func(name string) bool) *member {
 	for i := len(a.members) - 1; i >= 0; i-- {
 		if has(a.members[i].name) {

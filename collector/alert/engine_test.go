@@ -49,7 +49,7 @@ func newFakeStore() *fakeStore {
 	return &fakeStore{arrived: map[time.Time][]ingest.Row{}, alerts: map[string]alert.Alert{}, lasting: map[string]alert.Alert{}, marks: map[string]alert.Mark{}, fault: func(string) fault { return none }}
 }
 
-// failing lets what is done from now on fail as fault says.
+// failing makes later calls fail as fault returns.
 func (s *fakeStore) failing(fault func(what string) fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -281,9 +281,9 @@ func (r *Rule) found(row map[string]any) (Alert, error) {
 // ruleFailed is the rule of alerts about rules.
 const ruleFailed = "rule-cannot-run"
 
-// cannotRun returns the alert that r does not run, since its mark: what it looks
-// for may be there and nobody hears of it. All collectors and runs find the same
-// alert, as long as the mark stays.
+// cannotRun returns the alert that r has not run since its mark, so that matches
+// may go unreported. All collectors and runs find the same alert, as long as the
+// mark stays.
 func (r *Rule) cannotRun(mark, now time.Time, err error) Alert {
 	a := Alert{
 		Rule: ruleFailed, Severity: Critical, Title: "Alert rule cannot run",

@@ -219,8 +219,8 @@ func (e *Engine) fails(rule string) int {
 	return e.failed[rule]
 }
 
-// runs forgets the failures of a rule, and returns the end of what was told of
-// them, here or by an earlier run.
+// runs forgets the failures of a rule, and returns the alert that ends the alerts
+// about them, of this run or of an earlier one.
 func (e *Engine) runs(r *Rule) []Alert {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -241,7 +241,7 @@ func (e *Engine) FailingRules() int {
 	return len(e.failed)
 }
 
-// pageOfAlerts is how many alerts of one question are stored at once.
+// pageOfAlerts is how many alerts of one query are stored together.
 const pageOfAlerts = 1000
 
 // askOne runs the query of r and stores its alerts.

@@ -244,7 +244,7 @@ func Who(r *http.Request) string {
 }
 
 // Wrap returns a handler that serves pages to those who may see them. Without
-// access there is /healthz, and /login to get it.
+// access only /healthz is served, and /login to get it.
 func (a *Access) Wrap(pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /login", a.ask)

@@ -303,7 +303,7 @@ func values(v []byte) (list []string) {
 	return list
 }
 
-// withoutEmpty leaves out what is not known.
+// withoutEmpty removes facts without a value.
 func withoutEmpty(groups []factGroup) (list []factGroup) {
 	for _, g := range groups {
 		var known []fact

@@ -102,7 +102,7 @@ func (s *Server) decisions(r *http.Request) (page, error) {
 	if d.Total.Calls() == 0 {
 		return page{Template: "decisions", Title: "Decisions", Section: "decisions", Body: body}, nil
 	}
-	// Only the time in which there are decisions is read.
+	// Read only the time that has decisions.
 	lines, err := s.data.Calls(r.Context(), store.Filter{
 		Window: store.Window{From: d.First, To: d.Last.Add(time.Microsecond)}, Decision: calls.Get("decision"),
 		Rule: f.Rule, Operation: f.Tool, Host: f.Host, User: f.User, Risk: f.Category,

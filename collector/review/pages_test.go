@@ -505,7 +505,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestVerdict checks what the page of a call says of a decision.
+// TestVerdict checks how the page of a call describes a decision.
 func TestVerdict(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -530,7 +530,7 @@ func TestVerdict(t *testing.T) {
 }
 
 // TestDecisionLinks checks that links of the page of decisions carry a name
-// whole, and that there is none for a name that no request can carry.
+// whole, and that a name too long for a request has none.
 func TestDecisionLinks(t *testing.T) {
 	name := `a&b="c"+/é`
 	w := do(newTestServer(t, &fakeStore{text: name, records: 1}), httptest.NewRequest("GET", "/decisions?span=24h&decision=denied&host=h", nil))

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Reader *store.Reader // answers the questions of the pages. Required.
 	Store  *store.Store  // keeps what reviewers do about alerts. Required.
-	Tenant string        // shown on every page; "": there is one tenant
+	Tenant string        // shown on every page; "": the store has one tenant
 
 	// Who returns the sender of a request, for the history of an alert. Nil:
 	// users are not distinguished.

@@ -95,7 +95,7 @@ func anchor(server, tool string) string {
 	return "t-" + hex.EncodeToString(sum[:6])
 }
 
-// filtered is the list of calls of a time with one condition.
+// filtered returns the link to the calls of a time that meet one condition.
 func filtered(w when, name, value string) string {
 	if len(value) > maxLinked {
 		return ""
@@ -103,7 +103,7 @@ func filtered(w when, name, value string) string {
 	return with("/calls", w.values(), name, value)
 }
 
-// share is n of the most in percent, for a bar; what is there shows.
+// share returns n in percent of most, for a bar. A nonzero n is visible.
 func share(n, most uint64) string {
 	if most == 0 || n == 0 {
 		return "0"
@@ -111,7 +111,7 @@ func share(n, most uint64) string {
 	return strconv.FormatFloat(max(100*float64(n)/float64(most), 0.5), 'f', 1, 64)
 }
 
-// hints are the annotations of a tool in a few words each.
+// hints returns the annotations of a tool, each in a few words.
 func hints(annotations string) (list []string) {
 	n := newTree(annotations)
 	if n == nil {

@@ -152,7 +152,7 @@ func (n node) brief() string {
 }
 
 // member returns the value with a name in an object, in a few words; "" if
-// there is none. The last duplicate wins, as in most servers.
+// the object lacks it. The last duplicate wins, as in most servers.
 func (n *node) member(name string) string {
 	if n == nil || n.Kind != "object" {
 		return ""

@@ -108,8 +108,9 @@ func (s *Store) InsertAlerts(ctx context.Context, alerts []alert.Alert) ([]alert
 // questionTexts is the most texts in one query.
 const questionTexts = 1000
 
-// progress returns those of alerts that are no condition which lasts, that say
-// that such a condition has grown, and, in their place, that one has ended.
+// progress returns the alerts that are news: those without a lasting condition,
+// those whose condition has grown, and a closing alert for each condition that
+// has ended.
 func (s *Store) progress(ctx context.Context, alerts []alert.Alert) (news []alert.Alert, err error) {
 	lasting := map[string]bool{}
 	for _, a := range alerts {

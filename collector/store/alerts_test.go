@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// testDeliveries stores alerts more than once, acknowledges one, and asks what is
-// due.
+// testDeliveries stores alerts more than once, acknowledges one, and queries the
+// due ones.
 func testDeliveries(t *testing.T, s *store.Store, dir string) {
 	since, err := s.RegisterReceiver(t.Context(), "r")
 	if err != nil {

@@ -20,7 +20,7 @@ type Page struct {
 // Lines is a part of a list, newest first.
 type Lines struct {
 	Lines        []Line
-	Older, Newer bool // there is more
+	Older, Newer bool // the list continues
 }
 
 const maxLimit = 5000

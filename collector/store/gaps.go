@@ -30,7 +30,7 @@ func (s *Store) InsertGaps(ctx context.Context, gaps []ingest.Gap) error {
 	return clickhouse.Classify(fmt.Sprintf("inserting %d gaps", len(gaps)), err)
 }
 
-// Completeness counts what is missing from the sessions of the last two days.
+// Completeness counts the gaps in the sessions of the last two days.
 type Completeness struct {
 	Missing uint64 // sequence numbers never received
 	Silent  uint64 // sessions without an end, and without a record for five minutes

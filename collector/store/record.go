@@ -24,7 +24,7 @@ type Stored struct {
 }
 
 // Record returns the versions of a record, each as it first arrived, or
-// ErrNotFound. There is one, unless the record was rewritten.
+// ErrNotFound. A record has one version, unless it was rewritten.
 func (r *Reader) Record(ctx context.Context, id uuid.UUID) ([]Stored, error) {
 	list, err := ask[Stored](ctx, r, "a record", `
 		SELECT raw, lower(hex(payload_hash)) AS hash, kafka_topic, kafka_partition, kafka_offset, ingested_at, ts, session_id, seq, call_no, tenant

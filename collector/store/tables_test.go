@@ -32,7 +32,7 @@ func TestTables(t *testing.T) {
 	t.Run("completeness", func(t *testing.T) { testCompleteness(t, s, dir) })
 }
 
-// testCompleteness counts what is missing from a session that is silent.
+// testCompleteness counts the missing records of a silent session.
 func testCompleteness(t *testing.T, s *store.Store, dir string) {
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
 	rows := []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, call(3, "list_panes"), 3)}

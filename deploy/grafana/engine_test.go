@@ -129,7 +129,7 @@ var columnName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 func checkShape(t *testing.T, p panel, r result) {
 	t.Helper()
 	if len(r.rows) == 0 {
-		return // and the driver tells no columns
+		return // and the driver names no columns
 	}
 	seen := map[string]bool{}
 	for i, name := range r.names {

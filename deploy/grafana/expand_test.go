@@ -18,7 +18,7 @@ type expansion struct {
 	values   map[string][]string // of variables; All without any
 }
 
-// all is the value of a variable of which all is chosen.
+// all is the value of a variable for which All is chosen.
 const all = "$__all"
 
 var reference = regexp.MustCompile(`\$\{(\w+)(?::(\w+))?\}`)

@@ -12,7 +12,7 @@ import (
 var files embed.FS
 
 // Preset returns the source of a policy by its name, such as libtmux-readonly.
-// The error for an unknown name lists those that there are.
+// The error for an unknown name lists the known ones.
 func Preset(name string) ([]byte, error) {
 	names := Names()
 	if !slices.Contains(names, name) {

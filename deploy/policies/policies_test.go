@@ -106,7 +106,7 @@ func TestPresetsFit(t *testing.T) {
 	}
 }
 
-// TestUnknownPreset lists those that there are.
+// TestUnknownPreset checks that the error lists the presets.
 func TestUnknownPreset(t *testing.T) {
 	for _, name := range []string{"readonly", "", "../policies", "observe.yaml"} {
 		_, err := policies.Preset(name)
