@@ -37,8 +37,8 @@ type property struct {
 }
 
 // TestRecordDocument compares the table of members in docs/record.md with the
-// published schema and the columns of ClickHouse: a member without a row or
-// without a column fails, and so does a row or column without a member.
+// published schema and the columns of ClickHouse. A member without a row or a
+// column fails, and so does a row or column without a member.
 func TestRecordDocument(t *testing.T) {
 	columns := eventColumns(t)
 	var table strings.Builder

@@ -273,8 +273,8 @@ func TestRefusedRows(t *testing.T) {
 	}
 }
 
-// TestWrongTable: a store that refuses good records stops the collector, with
-// few inserts and without dead letters, until it takes them.
+// TestWrongTable checks that a store which refuses good records stops the
+// collector until it takes them, with few inserts and without dead letters.
 func TestWrongTable(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -419,7 +419,7 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// TestReadyNamesTheWorst: a part that fails stays in it while others work.
+// TestReadyNamesTheWorst checks that Ready names a failing part while others work.
 func TestReadyNamesTheWorst(t *testing.T) {
 	c := newTestCollector(t, newFakeStore())
 	one, two := newTestPartition(c, "t", 0), newTestPartition(c, "t", 0)
@@ -454,8 +454,8 @@ func TestReadyNamesTheWorst(t *testing.T) {
 	}
 }
 
-// TestOldestMovesInOutage: the age of the oldest batch grows while the store is
-// away, however often it is tried, and ends with the commit.
+// TestOldestMovesInOutage checks that the age of the oldest batch grows while the
+// store is down, at each attempt, and ends with the commit.
 func TestOldestMovesInOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()

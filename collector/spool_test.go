@@ -120,7 +120,8 @@ func TestSpools(t *testing.T) {
 	}
 }
 
-// TestBacklog: what waits in a spool shows while the store is away.
+// TestBacklog checks that the metrics show the backlog of a spool while the store
+// is down.
 func TestBacklog(t *testing.T) {
 	dir := t.TempDir()
 	one, two := writeSession(t, dir, 100), writeSession(t, dir, 50)

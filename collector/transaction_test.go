@@ -286,8 +286,8 @@ func TestCompacted(t *testing.T) {
 	}
 }
 
-// TestLagOfFailingPartition: the lag of a partition that cannot be read grows,
-// and one that is not known has no value.
+// TestLagOfFailingPartition checks that the lag of a partition that cannot be read
+// grows, and that an unknown lag has no value.
 func TestLagOfFailingPartition(t *testing.T) {
 	topic := newTopic(t, 1)
 	plain := newProducer(t, topic, "")

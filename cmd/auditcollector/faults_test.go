@@ -93,10 +93,10 @@ type times struct {
 }
 
 // TestFaults kills and starves everything between an agent and the table while
-// agents call: their proxies, the shipper, the broker, collectors of two
-// groups, the engine and the server in front of it; the table refuses one
-// record in so many. At the end, what servers executed, the spools, the topic
-// and the table must agree. SOAK=1 triggers the faults as often as promised.
+// agents call: their proxies, the shipper, the broker, collectors of two groups,
+// the engine and the server in front of it. The table refuses one record in so
+// many. At the end executed calls, spools, topic and table must agree. SOAK=1
+// triggers the faults as often as promised.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	n := times{proxies: 2, shippers: 4, one: 1, two: 1, engines: 2, leaves: 1, serverFaults: 1, down: time.Second, hang: time.Second, poison: 1500}

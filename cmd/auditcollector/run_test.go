@@ -516,8 +516,8 @@ func TestConfigProblems(t *testing.T) {
 	}
 }
 
-// TestTableRefuses: a table that was altered to refuse all records stops the
-// collector, and nothing becomes a dead letter; /readyz names what fails.
+// TestTableRefuses checks that a table altered to refuse all records stops the
+// collector. No record becomes a dead letter, and /readyz names what fails.
 func TestTableRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -279,8 +279,8 @@ func TestServersQuestionSurvives(t *testing.T) {
 	}
 }
 
-// TestClientsAnswerLate: a question is taken back, and its call refused, before
-// the client answers. Some SDKs send the answer then, some an error, and some
+// TestClientsAnswerLate withdraws a question, and refuses its call, before the
+// client answers. Some SDKs send the answer then, some an error, and some
 // nothing. It approves nothing, not even the next question.
 func TestClientsAnswerLate(t *testing.T) {
 	peers := build(t, "./cmd/internal/peers")
@@ -374,8 +374,8 @@ func approvalsIn(t *testing.T, spool string) (got []string) {
 }
 
 // TestClientsApprove puts the proxy between the clients and a server whose tool
-// needs an approval: it executes what a person approved and nothing else, each
-// record names the answer, and nothing of question and answer reaches the server.
+// needs an approval. The server executes approved calls only, each record names
+// the answer, and nothing of question and answer reaches the server.
 func TestClientsApprove(t *testing.T) {
 	proxy, peers := build(t, "./cmd/auditproxy"), build(t, "./cmd/internal/peers")
 	policy := filepath.Join(t.TempDir(), "policy.json")

@@ -267,9 +267,9 @@ func frameServers(t *testing.T) []frameServer {
 // sends them every frame: each call that a server executed has a record that
 // names its tool and has its arguments, however the server read it.
 //
-// A frame that needs a process of its own is sent to the servers in Go, and for
-// each slow runtime to one of the servers that execute it, in turn; with SOAK
-// set it is sent to all.
+// A frame that needs a process of its own is sent to the servers in Go. Of each
+// slow runtime it is sent to one of the servers that execute it, in turn. With
+// SOAK set it is sent to all.
 func TestFramesExecutedAreRecorded(t *testing.T) {
 	proxy := build(t, "./cmd/auditproxy")
 	servers := frameServers(t)
@@ -353,8 +353,9 @@ func choose(servers []frameServer, f *frame, turn int) (chosen []frameServer) {
 const patience = 3 * time.Minute
 
 // runFrames sends the frames of a group from number n on to one process of s,
-// each with its mark, and returns the calls of each that it executed: those of one
-// frame, if it ended at the first. prefix is the command line that starts s.
+// each with its mark. It returns the executed calls of each frame, of one frame
+// only if the process ended at the first. prefix is the command line that starts
+// s.
 func runFrames(t *testing.T, group []frame, n int, s frameServer, prefix ...string) (all [][]execution) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

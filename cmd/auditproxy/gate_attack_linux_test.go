@@ -208,8 +208,7 @@ func TestDeniedOnAFullDisk(t *testing.T) {
 
 // TestKilledWhileDenying kills the proxy before and in each operation on the
 // spool of a session with denied calls, so also between the record of a denial
-// and its answer: nothing that is denied is executed, and what was answered has a
-// record.
+// and its answer. No denied call is executed, and each answered call has a record.
 func TestKilledWhileDenying(t *testing.T) {
 	t.Parallel()
 	proxy := program(t)

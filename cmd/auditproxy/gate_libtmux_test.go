@@ -21,11 +21,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestLibtmuxReadonly makes the calls of the side-by-side session, and batches
-// of every tool in every tool that takes batches, under the preset
-// libtmux-readonly: the server's own log has all calls of tools that it tags as
-// looking, and no other. Then the policy hides a tool, which leaves the listing
-// and nothing else does.
+// TestLibtmuxReadonly makes the calls of the side-by-side session under the preset
+// libtmux-readonly, and batches of every tool in every tool that accepts batches.
+// The server's own log has all calls of tools that it tags as reading, and no
+// other. Then the policy hides a tool: only that tool leaves the listing.
 func TestLibtmuxReadonly(t *testing.T) {
 	t.Parallel()
 	proxy := build(t, "./cmd/auditproxy")

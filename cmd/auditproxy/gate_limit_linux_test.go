@@ -70,9 +70,9 @@ func (l *limited) executed() (ids []int) {
 	return ids
 }
 
-// TestTenSendsAMinute runs eight proxies of one server at a time, kills and
-// replaces some of them, under the policy of the page about the tool send: in
-// no minute an eleventh call of it is executed, and never another tool.
+// TestTenSendsAMinute runs eight proxies of one server at a time under the
+// documented policy of the tool send, and kills and replaces some of them. In no
+// minute is an eleventh call of it executed, and never another tool.
 func TestTenSendsAMinute(t *testing.T) {
 	t.Parallel()
 	proxy := program(t)

@@ -11,9 +11,9 @@ import (
 )
 
 // dieBySignal ends this process by sig, as the server ended, so that the parent sees
-// the same status. It returns if that does not work, and where the Go runtime
-// answers a signal with a crash report or not at all: the exit code is then 128
-// plus the signal's number, as in a shell.
+// the same status. It returns if that does not work, and for signals that the Go
+// runtime ignores or answers with a crash report. The exit code is then 128 plus
+// the signal's number, as in a shell.
 func dieBySignal(sig syscall.Signal) {
 	if !diesBy(sig) {
 		return

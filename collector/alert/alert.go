@@ -6,11 +6,11 @@
 //
 // Evaluation delays no record and misses none. Stored records arrive through
 // a queue that never blocks. A mark in the store is the arrival time up to
-// which all records are evaluated; records in the queue, refused by a full
-// queue or still being stored are after it. So a record that was committed
-// but not evaluated, because the queue was full or the process died, is after
-// the mark: a sweep reads it again from the store, here or in another
-// collector that finds an abandoned mark. A program that stores records and
+// which all records are evaluated. Records in the queue, refused by a full
+// queue or still being stored are after it. So is a record that was committed
+// but not evaluated, because the queue was full or the process died. A sweep
+// reads it again from the store, here or in another collector that finds an
+// abandoned mark. A program that stores records and
 // evaluates none leaves such a mark, see HandOver. A second evaluation gives the
 // same alerts, because an alert's identity is a function of rule and record.
 //

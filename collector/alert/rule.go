@@ -22,10 +22,10 @@ type Rule struct {
 	Operations []string
 	Kinds      []audit.Kind // of records; none: calls, also those that are open
 
-	// Filters before the condition: it is evaluated only for operations with
-	// one of the texts in their clear arguments, and for records with one of
+	// Filters before the condition. It is evaluated only for operations with
+	// one of the texts in their clear arguments. The record must have one of
 	// the anomalies, one of the detections and one of the outcomes of an
-	// approval, where "*" is any. None: for all.
+	// approval; "*" is any. An empty filter admits all.
 	Containing []string
 	Anomalies  []string
 	Detections []string

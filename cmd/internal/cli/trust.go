@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckTrusted refuses a file that a user other than owner could have written:
-// the file, each directory on the way to it and each link that is followed must
-// belong to owner or root, and no other user may write there. In a sticky
+// CheckTrusted refuses a file that a user other than owner could have written.
+// The file, each directory on the way to it and each link that is followed must
+// belong to owner or root. No other user may write there. In a sticky
 // directory other users cannot replace the owner's files. On a file system that
 // is mounted read-only the mode does not count: a Kubernetes volume may have
 // mode 0777.

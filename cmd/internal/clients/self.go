@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// selfPath returns the path under which clients are to start this program:
-// absolute, because desktop clients have no PATH, and as it was called if that
-// leads to this program, because a package manager's link outlives the version
-// behind it.
+// selfPath returns the path under which clients are to start this program. It is
+// absolute, because desktop clients have no PATH. It is the path of the call if
+// that leads to this program, because a package manager's link outlives the
+// version behind it.
 func selfPath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -30,10 +30,10 @@ func notWrapped(s server, remote bool) string {
 	return "is not wrapped: " + s.Problem
 }
 
-// wrapEdits puts the program at self in front of s. unwrapEdits must restore
-// the entry from the result alone: the old command is moved as it is written,
-// and an empty list of arguments, a missing one and one with elements are left
-// in three different shapes.
+// wrapEdits puts the program at self in front of s. unwrapEdits must restore the
+// entry from the result alone. So the old command is moved as it is written. An
+// empty list of arguments, a missing one and one with elements get three
+// different shapes.
 func wrapEdits(data []byte, s server, self string) []udiff.Edit {
 	if s.Remote {
 		return wrapRemoteEdits(data, s, self)

@@ -165,9 +165,9 @@ func (c Config) Watch(ctx context.Context, now Loaded, changed func(Loaded, erro
 		wait.Reset(min(settle, longest-time.Since(since)))
 	}
 	// watch is called before each read: the directory may have been replaced. It
-	// is called neither at the start, since the kernel may need 10 ms or more to
-	// watch a directory and to end that, nor for each event, since any process that
-	// writes to the directory causes them.
+	// is not called at the start, since the kernel may need 10 ms or more to watch
+	// a directory and to end that. It is not called for each event, since any
+	// process that writes to the directory causes events.
 	watch := func() {
 		if w == nil {
 			if made, err := fsnotify.NewWatcher(); err == nil {

@@ -19,9 +19,9 @@ var timeLayouts = []string{
 	"2006-01-02",
 }
 
-// ParseTime reads a point in time as journalctl does: RFC 3339, a date and
-// time or a date in the location of now, a time of today, "now", "today",
-// "yesterday", or a span before now such as "7d", "-1h30m" or "10 minutes ago".
+// ParseTime reads a point in time as journalctl does: RFC 3339, a date and time or
+// a date in the location of now, a time of today, "now", "today" or "yesterday".
+// It also reads a span before now, such as "7d", "-1h30m" or "10 minutes ago".
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	midnight := func(days int) time.Time {
 		y, m, d := now.Date()
