@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -31,6 +32,30 @@ type Migration struct {
 	Number int    // 1, 2, 3… without a hole
 	Name   string // of its file, without number and extension
 	SQL    string // statements, each safe to run again; see Statements
+
+	// Needs is the newest migration that a program must know to work with the
+	// tables after this one: its own number, unless a line "-- needs: N" says
+	// less. It may say so if a program that knows N and no later one inserts and
+	// reads what it did before: the migration only adds indexes, views, tables
+	// that such a program does not feed, or columns with defaults that it need
+	// not fill. What it renames, drops or gives another meaning, others need.
+	Needs int
+}
+
+// needs finds the line of Migration.Needs.
+func needs(sql string, own int) (int, error) {
+	for line := range strings.Lines(sql) {
+		text, ok := strings.CutPrefix(line, "-- needs: ")
+		if !ok {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 1 || n > own {
+			return 0, fmt.Errorf("%q: want a number from 1 to %d", strings.TrimSpace(line), own)
+		}
+		return n, nil
+	}
+	return own, nil
 }
 
 // ClickHouse returns the migrations in order.
@@ -49,7 +74,11 @@ func ClickHouse() ([]Migration, error) {
 		if want := fmt.Sprintf("%04d_", i+1); !strings.HasPrefix(base, want) {
 			return nil, fmt.Errorf("reading migrations: file %q, want one that starts with %q", base, want)
 		}
-		list = append(list, Migration{i + 1, strings.TrimSuffix(base[len("0000_"):], ".sql"), string(text)})
+		least, err := needs(string(text), i+1)
+		if err != nil {
+			return nil, fmt.Errorf("reading migration %q: %w", base, err)
+		}
+		list = append(list, Migration{i + 1, strings.TrimSuffix(base[len("0000_"):], ".sql"), string(text), least})
 	}
 	return list, nil
 }

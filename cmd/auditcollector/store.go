@@ -139,7 +139,10 @@ func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) e
 // an error only if retrying would not help.
 func prepare(ctx context.Context, s *store.Store, cfg config, log *zap.Logger) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
-		_, err := s.Migrate(ctx, cfg.retention())
+		applied, err := s.Migrate(ctx, cfg.retention())
+		if applied.Newer > 0 {
+			log.Info("the tables are those of a newer version", zap.Int("newer_migrations", applied.Newer))
+		}
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return nil

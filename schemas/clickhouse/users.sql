@@ -1,4 +1,6 @@
--- Roles and their rights. Applied if the server manages access and allows it.
+-- Roles and their rights. Applied if the server manages access and allows it, by
+-- each run of "auditcollector migrate": settings and conditions that were changed
+-- by hand are set again, so give other limits to a user or a profile of your own.
 -- Give people and programs these roles:
 --
 --   CREATE USER collector IDENTIFIED … DEFAULT ROLE audit_writer SETTINGS async_insert = 0;

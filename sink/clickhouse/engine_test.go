@@ -65,6 +65,7 @@ func TestEngine(t *testing.T) {
 	t.Run("duplicates", func(t *testing.T) { testDuplicates(t, s, dir) })
 	t.Run("views", func(t *testing.T) { testViews(t, s, dir) })
 	t.Run("classes", func(t *testing.T) { testClasses(t, s, dir) })
+	t.Run("at once", func(t *testing.T) { testMigrateAtOnce(t, dir) })
 	t.Run("newer", func(t *testing.T) { testNewer(t, s, dir) })
 }
 
@@ -89,6 +90,41 @@ func testMigrate(t *testing.T, s *clickhouse.DB, dir string) {
 	}
 	if applied, err := s.Migrate(t.Context(), keep); err != nil || len(applied.Migrations) != len(all) {
 		t.Errorf("Migrate of what is there but not recorded = %+v, %v, want all again", applied, err)
+	}
+}
+
+// testMigrateAtOnce has several collectors migrate at once, also where records
+// are counted again: each succeeds, and nothing counts twice.
+func testMigrateAtOnce(t *testing.T, dir string) {
+	s := open(t, dir)
+	pipe := call(1, "pipe_pane")
+	pipe.Args = `{"output_path":"/tmp/a"}`
+	if err := s.InsertRows(t.Context(), []ingest.Row{row(t, pipe, 1), row(t, call(2, "list_panes"), 2)}, start); err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []string{"TRUNCATE TABLE audit.migrations", "DROP DATABASE audit SYNC"} {
+		chdbtest.Query(t, dir, before)
+		errs := make(chan error)
+		for range 4 {
+			db := open(t, dir)
+			go func() {
+				_, err := db.Migrate(t.Context(), keep)
+				errs <- err
+			}()
+		}
+		for range 4 {
+			if err := <-errs; err != nil {
+				t.Errorf("after %s: %v", before, err)
+			}
+		}
+		all, err := schemas.ClickHouse()
+		if err != nil {
+			t.Fatal(err)
+		}
+		chdbtest.Want(t, dir, "SELECT count() FROM audit.migrations FINAL", fmt.Sprint(len(all)))
+		if before == "TRUNCATE TABLE audit.migrations" {
+			chdbtest.Want(t, dir, "SELECT uniqExactMerge(operations) FROM audit.effect_states", "1")
+		}
 	}
 }
 
@@ -242,7 +278,21 @@ func testClasses(t *testing.T, s *clickhouse.DB, dir string) {
 }
 
 func testNewer(t *testing.T, s *clickhouse.DB, dir string) {
-	chdbtest.Query(t, dir, "INSERT INTO audit.migrations VALUES (1000, '1000_future', 'x', now64(3))")
+	all, err := schemas.ClickHouse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A newer program's migration that an older one can work with.
+	chdbtest.Query(t, dir, fmt.Sprintf("INSERT INTO audit.migrations (number, name, sha256, needs) VALUES (999, '0999_future', 'x', %d)", len(all)))
+	if applied, err := s.Migrate(t.Context(), keep); err != nil || applied.Newer != 1 {
+		t.Errorf("Migrate = %+v, %v, want one newer migration and no error", applied, err)
+	}
+	// One that it cannot, and one from before migrations said what they need.
+	chdbtest.Query(t, dir, fmt.Sprintf("ALTER TABLE audit.migrations UPDATE needs = %d WHERE number = 999 SETTINGS mutations_sync = 2", len(all)+1))
+	if _, err := s.Migrate(t.Context(), keep); !errors.Is(err, clickhouse.ErrNewer) {
+		t.Errorf("Migrate = %v, want %v", err, clickhouse.ErrNewer)
+	}
+	chdbtest.Query(t, dir, "ALTER TABLE audit.migrations DROP COLUMN needs SETTINGS alter_sync = 2")
 	if _, err := s.Migrate(t.Context(), keep); !errors.Is(err, clickhouse.ErrNewer) {
 		t.Errorf("Migrate = %v, want %v", err, clickhouse.ErrNewer)
 	}

@@ -15,7 +15,7 @@ import (
 	"auditproxy/schemas"
 )
 
-// ErrNewer means that the tables were made by a newer program.
+// ErrNewer means that a newer program made tables that this one cannot use.
 var ErrNewer = errors.New("the schema is newer than this program: install the version that made it")
 
 // A Retention is the age at which rows are deleted, in whole days, at most
@@ -33,37 +33,63 @@ const MaxRetention = 10000 * 24 * time.Hour
 type Applied struct {
 	Migrations []string // "0001_tables"; none: the tables were current
 	Users      bool     // roles and row policies; not every server has them
+	Newer      int      // migrations of a newer program that this one can work with
 }
 
 // Migrate applies missing migrations, in order. After a crash some statements
-// may have run without a record; every statement may run again, also
-// concurrently. If the tables are current it only reads, so that a user
-// without the right to make tables may call it.
+// may have run without a record; every statement may run again. If the tables
+// are current it only reads, so that a user without the right to make tables
+// may call it.
+//
+// There is no lock: ClickHouse has none that a crash releases. Of programs that
+// migrate at once, one may fail at a table that another is replacing. So it
+// starts again as long as more migrations are recorded than at its last start.
 func (db *DB) Migrate(ctx context.Context, keep Retention) (Applied, error) {
+	var all Applied
+	for {
+		recorded, _ := db.done(ctx) // an error shows below
+		applied, err := db.migrate(ctx, keep)
+		all.Migrations = append(all.Migrations, applied.Migrations...)
+		all.Users, all.Newer = applied.Users, applied.Newer
+		if err == nil {
+			return all, nil
+		}
+		if after, failed := db.done(ctx); failed != nil || len(after) <= len(recorded) {
+			return all, err
+		}
+	}
+}
+
+func (db *DB) migrate(ctx context.Context, keep Retention) (Applied, error) {
 	var applied Applied
 	list, err := schemas.ClickHouse()
 	if err != nil {
 		return applied, err
 	}
 	done, err := db.done(ctx)
-	if slices.Contains(notThereCodes, codeOf(err)) {
+	if code := codeOf(err); slices.Contains(notThereCodes, code) || code == unknownIdentifier {
 		err = db.exec(ctx, schemas.Statements(migrationsTable, db.names())...)
 		if err != nil {
 			return applied, Classify("making the table of migrations", err)
 		}
+		done, err = db.done(ctx) // it may have been there without a column
 	}
 	if err != nil {
 		return applied, Classify("reading the table of migrations", err)
 	}
-	for number := range done {
-		if number > len(list) {
+	for number, m := range done {
+		switch {
+		case number <= len(list):
+		case m.needs > len(list):
 			return applied, &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("migration %d: %w", number, ErrNewer)}
+		default:
+			applied.Newer++
 		}
 	}
 	for _, m := range list {
 		name, sum := fmt.Sprintf("%04d_%s", m.Number, m.Name), checksum(m.SQL)
 		if was, ok := done[m.Number]; ok {
-			if was != sum {
+			if was.sum != sum {
 				return applied, &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("migration %q is not the one that was applied: install the version of this program that made the tables", name)}
 			}
 			continue
@@ -71,7 +97,7 @@ func (db *DB) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 		if err := db.apply(ctx, schemas.Statements(m.SQL, db.names())); err != nil {
 			return applied, Classify(fmt.Sprintf("applying migration %q", name), err)
 		}
-		err := db.conn.Exec(ctx, "INSERT INTO "+db.c.Database+".migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, now64(3))", m.Number, name, sum)
+		err := db.conn.Exec(ctx, "INSERT INTO "+db.c.Database+".migrations (number, name, sha256, needs, applied_at) VALUES (?, ?, ?, ?, now64(3))", m.Number, name, sum, m.Needs)
 		if err != nil {
 			return applied, Classify(fmt.Sprintf("recording migration %q", name), err)
 		}
@@ -83,9 +109,16 @@ func (db *DB) Migrate(ctx context.Context, keep Retention) (Applied, error) {
 	if err := db.retain(ctx, keep); err != nil {
 		return applied, err
 	}
+	if applied.Newer > 0 {
+		return applied, nil // the newer program's roles stay
+	}
 	applied.Users, err = db.users(ctx)
 	return applied, err
 }
+
+// unknownIdentifier is ClickHouse's code for a column that is not there, as
+// needs in the table of an older program.
+const unknownIdentifier = 47
 
 const migrationsTable = `
 CREATE DATABASE IF NOT EXISTS ${database} ${on_cluster};
@@ -99,23 +132,31 @@ CREATE TABLE IF NOT EXISTS ${database}.migrations ${on_cluster}
 ENGINE = ${replicated}ReplacingMergeTree
 ORDER BY (number, sha256)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE ${database}.migrations ${on_cluster} ADD COLUMN IF NOT EXISTS needs UInt32 DEFAULT number;
 `
 
-// done returns the checksums of the migrations that were applied.
-func (db *DB) done(ctx context.Context) (map[int]string, error) {
-	rows, err := db.conn.Query(ctx, "SELECT number, sha256 FROM "+db.c.Database+".migrations FINAL ORDER BY applied_at")
+// An appliedMigration is what the table of migrations has of one.
+type appliedMigration struct {
+	sum   string
+	needs int // see schemas.Migration
+}
+
+// done returns the migrations that were applied.
+func (db *DB) done(ctx context.Context) (map[int]appliedMigration, error) {
+	rows, err := db.conn.Query(ctx, "SELECT number, sha256, needs FROM "+db.c.Database+".migrations FINAL ORDER BY applied_at")
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	done := map[int]string{}
+	done := map[int]appliedMigration{}
 	for rows.Next() {
-		var number uint32
+		var number, needs uint32
 		var sum string
-		if err := rows.Scan(&number, &sum); err != nil {
+		if err := rows.Scan(&number, &sum, &needs); err != nil {
 			return nil, err
 		}
-		done[int(number)] = sum
+		done[int(number)] = appliedMigration{sum, int(needs)}
 	}
 	return done, rows.Err()
 }
@@ -185,9 +226,29 @@ func (db *DB) users(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = db.exec(ctx, schemas.Statements(sql, db.names())...)
-	if slices.Contains(noUsersCodes, codeOf(err)) {
-		return false, nil
+	for _, statement := range schemas.Statements(sql, db.names()) {
+		for _, s := range append([]string{statement}, renewed(statement)...) {
+			if err := db.exec(ctx, s); slices.Contains(noUsersCodes, codeOf(err)) {
+				return false, nil
+			} else if err != nil {
+				return false, Classify("making roles", err)
+			}
+		}
 	}
-	return err == nil, Classify("making roles", err)
+	return true, nil
+}
+
+// creation finds what a statement creates if it does not exist.
+var creation = regexp.MustCompile(`(?s)^CREATE (SETTINGS PROFILE|ROLE|ROW POLICY) IF NOT EXISTS (.*\b(?:SETTINGS|USING)\b.*)$`)
+
+// renewed returns the statement that gives what exists already the settings,
+// or the condition, of a statement that creates it. Otherwise the limits of
+// the first version would stay for ever. Not OR REPLACE: the new one would be
+// another, which users and roles do not have.
+func renewed(statement string) []string {
+	m := creation.FindStringSubmatch(statement)
+	if m == nil {
+		return nil
+	}
+	return []string{"ALTER " + m[1] + " " + m[2]}
 }
