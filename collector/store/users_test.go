@@ -105,8 +105,10 @@ func TestUsers(t *testing.T) {
 			"SELECT count() FROM audit.events": "2", "SELECT count() FROM audit.dead_letters": "1", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')": "",
 			"INSERT INTO audit.events (tool) SELECT 'x' WHERE 0": ""},
 			nil},
-		{"audit_reader", "", map[string]string{"SELECT count() FROM audit.events FINAL": "3", "SELECT count() FROM audit.operations": "3"},
-			[]string{"SELECT count() FROM audit.dead_letters", "INSERT INTO audit.events (tool) VALUES ('x')", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')"}},
+		{"audit_reader", "", map[string]string{"SELECT count() FROM audit.events FINAL": "3", "SELECT count() FROM audit.operations": "3",
+			"SELECT count() FROM audit.dead_letters FINAL WHERE replayed_at = toDateTime64(0, 3, 'UTC')": "1"},
+			[]string{"SELECT raw FROM audit.dead_letters", "SELECT error FROM audit.dead_letters", "SELECT kafka_key FROM audit.dead_letters", "SELECT hex(payload_hash) FROM audit.dead_letters",
+				"SELECT * FROM audit.dead_letters", "SELECT count() FROM audit.dead_letters WHERE raw = 'x'", "SELECT raw FROM merge('audit', 'dead_letters')", "INSERT INTO audit.events (tool) VALUES ('x')", "INSERT INTO audit.gaps (kafka_topic) VALUES ('t')"}},
 		{"audit_reviewer", "", map[string]string{"INSERT INTO audit.alert_events (alert_id) SELECT 'x' WHERE 0": ""},
 			[]string{"SELECT count() FROM audit.events", "SELECT count() FROM audit.alerts", "SELECT count() FROM audit.alert_events", "INSERT INTO audit.alerts (rule) VALUES ('x')"}},
 		{"audit_tenant_reader", "acme", map[string]string{

@@ -89,6 +89,7 @@ func TestReaderRefused(t *testing.T) {
 		"SELECT * FROM executable('id', 'TSV', 'a String')", "SELECT * FROM sqlite('/tmp/x', 'y')",
 		"SELECT * FROM s3('http://127.0.0.1:1/bucket/x', 'LineAsString')",
 		"SELECT * FROM eval('SELECT 1')",
+		"SELECT * FROM {d:Identifier}.{t:Identifier}",
 	} {
 		if r := post(t, dir, chdb.Reader, "", sql); r.status == http.StatusOK || r.header.Get("X-ClickHouse-Exception-Code") == "" {
 			t.Errorf("%s: status %d, %q", sql, r.status, r.body)
@@ -111,6 +112,57 @@ func TestReaderRefused(t *testing.T) {
 	}
 	if got := count(t, db, "SELECT count() FROM audit.events"); got != 10 {
 		t.Errorf("%d rows are left, want 10", got)
+	}
+}
+
+// TestReaderDeadLetters: a reader may count dead letters and see their places,
+// not what producers sent: nothing redacted that.
+func TestReaderDeadLetters(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	events(t, db)
+	for _, sql := range []string{
+		"CREATE TABLE audit.dead_letters (seen_at DateTime, kafka_topic String, kafka_key String, reason String, error String, raw String, payload_hash String, replayed_at DateTime) " +
+			"ENGINE = ReplacingMergeTree ORDER BY (kafka_topic, payload_hash)",
+		"INSERT INTO audit.dead_letters SELECT now(), 't', 's3cret', 'not_json', 's3cret', 's3cret', 's3cret', 0",
+	} {
+		if err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for sql, want := range map[string]string{
+		"SELECT count() FROM dead_letters FINAL WHERE replayed_at = 0":                                       "1\n",
+		"SELECT reason, kafka_topic, count(), countIf(replayed_at = 0) FROM audit.dead_letters GROUP BY ALL": "not_json\tt\t1\t1\n",
+	} {
+		if r := post(t, dir, chdb.Reader, "", sql); r.status != http.StatusOK || r.body != want {
+			t.Errorf("%s: status %d, %q, want %q", sql, r.status, r.body, want)
+		}
+	}
+	for _, sql := range []string{
+		"SELECT raw FROM dead_letters", "SELECT * FROM audit.dead_letters", "SELECT d.* FROM `dead_letters` AS d", "SELECT * EXCEPT (seen_at) FROM dead_letters",
+		"SELECT `ra\\x77` FROM dead_letters", "SELECT error FROM audit.`dead_lett\\x65rs`", "SELECT kafka_key FROM dead_letters", "SELECT hex(payload_hash) FROM dead_letters",
+		"SELECT COLUMNS('ra') FROM dead_letters", "SELECT columns('.*') FROM dead_letters", "SELECT d.COLUMNS('r.w') FROM dead_letters AS d", "SELECT dead_letters.raw FROM dead_letters",
+		"WITH d AS (SELECT * FROM dead_letters) SELECT raw FROM d", "SELECT x FROM (SELECT raw AS x FROM dead_letters)", "SELECT count() FROM dead_letters WHERE raw LIKE 's%'",
+		"SELECT count() FROM dead_letters WHERE 's3cret' = raw", "SELECT raw.size FROM dead_letters", "SELECT count() FROM events JOIN dead_letters ON raw = 's3cret'",
+		"SELECT 1 FROM events AS a JOIN dead_letters AS b USING (raw)", "SELECT formatRow('TSV', *) FROM dead_letters", "SELECT untuple(tuple(*)) FROM dead_letters",
+		"(SELECT * FROM dead_letters)", "SELECT 's3cret' IN (SELECT raw FROM dead_letters)", "SELECT 's3cret' IN audit.dead_letters", "SELECT (SELECT any(raw) FROM dead_letters)",
+		"SELECT * FROM merge('audit', 'dead_letter.')", "SELECT raw FROM merge('dead_letter.')", "SELECT raw FROM merge(REGEXP('au.*'), 'dead_letter.')", "SELECT * FROM mergeTreeIndex('audit', 'dead_letters')",
+		"SELECT * FROM mergeTreeIndex(audit, dead_letters)", "SELECT raw FROM remote('localhost', 'audit', 'dead_letters')", "SELECT raw FROM remote('127.0.0.1', audit.dead_letters)",
+		"SELECT raw FROM cluster('default', 'audit', 'dead_letters')", "SELECT raw FROM clusterAllReplicas('default', 'audit', 'dead_letters')", "SELECT raw FROM loop('audit', 'dead_letters') LIMIT 1",
+		"SELECT raw FROM loop(audit.dead_letters) LIMIT 1", "SELECT raw FROM Merge('audit', 'dead_letter.')", "SELECT raw FROM `merge`('audit', 'dead_letter.')", "SELECT raw FROM view(SELECT * FROM dead_letters)", "SELECT raw FROM mergeTreeProjection('audit', 'dead_letters', 'p')",
+		"SELECT raw FROM viewIfPermitted(SELECT raw FROM dead_letters ELSE null('raw String'))", "SELECT raw FROM mergeTreeAnalyzeIndexes('audit', 'dead_letters')",
+		"FROM dead_letters SELECT raw", "TABLE dead_letters", "EXPLAIN ESTIMATE SELECT raw FROM dead_letters",
+		"SELECT raw FROM {t:Identifier}", "SELECT {c:Identifier} FROM dead_letters", "SELECT * FROM {d:Identifier}.{t:Identifier}",
+		"SELECT arrayJoin([d]) FROM dead_letters AS d", "SELECT dead_letters FROM dead_letters", "SELECT tupleElement(dead_letters, 'raw') FROM dead_letters",
+		"SELECT dictGet('audit.dead_letters', 'raw', 't')", "SELECT joinGet('audit.dead_letters', 'raw', 't')", "SELECT raw FROM dictionary('audit.dead_letters')",
+		"SELECT x FROM dead_letters AS d (a, b, x)", "WITH d (a, b, c, e, f, x, y, z) AS (SELECT * FROM dead_letters) SELECT x FROM d",
+		"SELECT raw FROM system.parts_columns, dead_letters", "SELECT raw FROM sqlite('/x', 'dead_letters')",
+	} {
+		r := post(t, dir, chdb.Reader, "param_t=dead_letters&param_d=audit&param_c=raw", sql)
+		if r.status == http.StatusOK || strings.Contains(r.body, "s3cret") && !strings.Contains(sql, "s3cret") {
+			t.Errorf("%s: status %d, %q", sql, r.status, r.body)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package chdb
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -137,6 +138,19 @@ var forbidden = map[string]string{
 	"AITranslate":      "sends data to other machines",
 }
 
+// otherNames are table functions that read a table whose name may be in a text,
+// where nothing here sees it. Lower case, which some need not be written in.
+var otherNames = map[string]bool{
+	"merge": true, "mergetreeindex": true, "mergetreeprojection": true, "mergetreeanalyzeindexes": true, "mergetreeanalyzeindexesuuid": true,
+	"loop": true, "remote": true, "remotesecure": true, "cluster": true, "clusterallreplicas": true,
+}
+
+// lettersTable has what could not become a record, so nothing redacted the
+// columns in unredacted.
+const lettersTable = "dead_letters"
+
+var unredacted = map[string]bool{"raw": true, "error": true, "kafka_key": true, "payload_hash": true}
+
 // readable returns an error unless a reader may run st. The engine's
 // readonly = 1 comes on top of it.
 func (st *statement) readable() error {
@@ -144,6 +158,7 @@ func (st *statement) readable() error {
 		return exceptionf(codeReadonly, "a reader may only read")
 	}
 	describes := st.tokens[0].text == "DESCRIBE"
+	letters := slices.ContainsFunc(st.tokens, func(t token) bool { return t.text == lettersTable })
 	for i, t := range st.tokens {
 		next, last := st.text(i+1), st.text(i-1)
 		called := next == "(" || last == "APPLY" || last == "(" && st.text(i-2) == "APPLY"
@@ -152,6 +167,12 @@ func (st *statement) readable() error {
 			return exceptionf(codeReadonly, "a reader's statement may not have SETTINGS: in a subquery they lift every limit; send them beside the statement")
 		case forbidden[t.text] != "" && called:
 			return exceptionf(codeReadonly, "a reader may not call %s: it %s", t.text, forbidden[t.text])
+		case otherNames[strings.ToLower(t.text)] && next == "(":
+			return exceptionf(codeReadonly, "a reader may not call %s: name the tables", t.text)
+		case t.text == "Identifier" && last == ":":
+			return exceptionf(codeReadonly, "a reader's statement may not have names as parameters")
+		case letters && (unredacted[t.text] || t.text == "*" || t.text == "COLUMNS"):
+			return exceptionf(codeReadonly, "a reader may name the other columns of %s only, because nothing redacted raw, error, kafka_key and payload_hash: use auditcollector dead-letters", lettersTable)
 		case t.text == "(" && describes:
 			return exceptionf(codeReadonly, "a reader may describe tables by their names only")
 		case t.text == "default" && next == ".":
