@@ -1,13 +1,15 @@
 package review
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
-	"auditproxy/collector/store"
+	"go.uber.org/zap"
 
-	"golang.org/x/sync/errgroup"
+	"auditproxy/collector/store"
 )
 
 // overviewPage shows what may be wrong first, then all activity.
@@ -20,6 +22,8 @@ type overviewPage struct {
 	Arrival   store.Arrival
 	Chart     chart
 	MaxTool   uint64 // operations of the most used tool
+	Failed    []store.Failure
+	Unread    struct{ Activity, Sessions, Arrival bool } // by a failure
 }
 
 // A finding is the result of one check.
@@ -47,19 +51,23 @@ func (s *Server) overview(r *http.Request) (page, error) {
 	}
 	var o store.Overview
 	var at store.Attention
-	g, ctx := errgroup.WithContext(r.Context())
-	g.Go(func() (err error) {
-		o, err = s.data.Overview(ctx, w.Window)
-		return err
-	})
-	g.Go(func() (err error) {
-		at, err = s.data.Attention(ctx, w.Window)
-		return err
-	})
-	if err := g.Wait(); err != nil {
+	var noActivity, noAttention error // one does not end the other: a reviewer sees what can be read
+	var g sync.WaitGroup
+	g.Go(func() { o, noActivity = s.data.Overview(r.Context(), w.Window) })
+	g.Go(func() { at, noAttention = s.data.Attention(r.Context(), w.Window) })
+	g.Wait()
+	if err := cmp.Or(noAttention, r.Context().Err()); err != nil {
 		return page{}, err
 	}
-	body := overviewPage{When: w, Overview: o, Sessions: at.Sessions, Arrival: at.Arrival, Chart: newChart(o)}
+	body := overviewPage{When: w, Overview: o, Sessions: at.Sessions, Arrival: at.Arrival, Chart: newChart(o), Failed: at.Failed}
+	body.Unread.Activity, body.Unread.Sessions, body.Unread.Arrival = noActivity != nil, !at.Has(store.PartSessions), !at.Has(store.PartArrival)
+	if noActivity != nil {
+		body.Failed = append(body.Failed, store.Failure{Part: "calls over time", Err: noActivity})
+		body.Overview.Window = w.Window
+	}
+	for _, f := range body.Failed {
+		s.c.Log.Error("part of the overview not read", zap.String("part", f.Part), zap.Error(f.Err))
+	}
 	for _, f := range s.findings(w, at) {
 		if f.N > 0 {
 			body.Attention = append(body.Attention, f)
@@ -80,33 +88,41 @@ func (s *Server) findings(w when, at store.Attention) []finding {
 	bad, warn := mark{"▲", "wrong", "bad"}, mark{"▲", "look at it", "warn"}
 	st := at.Sessions
 	var list []finding
-	if a := at.Alerts; a != nil {
+	if a := at.Alerts; a != nil && at.Has(store.PartAlerts) {
 		list = append(list,
 			finding{bad, a.Critical, "open critical alert", "open critical alerts", "of any time, not acknowledged", "/alerts?state=open&severity=critical"},
 			finding{warn, a.Warning, "open warning alert", "open warning alerts", "of any time, not acknowledged", "/alerts?state=open&severity=warning"},
 			finding{mark{"●", "know it", "faint"}, a.Info, "open info alert", "open info alerts", "of any time, not acknowledged", "/alerts?state=open&severity=info"})
 	}
-	list = append(list,
-		finding{bad, st.Missing, "record missing", "records missing", "their numbers are not here, in " + plural(st.Holed, "session") + ": lost, removed, or still on their host", sessions("missing")},
-		finding{bad, st.Gaps, "gap in recording", "gaps in recording", "calls could not be recorded for some time; each gap has their number", calls("kind", "gap")},
-		finding{bad, at.Rewrites.Records, "record in two versions", "records in two versions", "one place in a session, two contents: looked at from " + stamp(at.Rewrites.Window.From), ""})
-	if o := at.Offsets; o != nil {
+	if at.Has(store.PartSessions) {
+		list = append(list,
+			finding{bad, st.Missing, "record missing", "records missing", "their numbers are not here, in " + plural(st.Holed, "session") + ": lost, removed, or still on their host", sessions("missing")},
+			finding{bad, st.Gaps, "gap in recording", "gaps in recording", "calls could not be recorded for some time; each gap has their number", calls("kind", "gap")})
+	}
+	if at.Has(store.PartRewrites) {
+		list = append(list, finding{bad, at.Rewrites.Records, "record in two versions", "records in two versions", "one place in a session, two contents: looked at from " + stamp(at.Rewrites.Window.From), ""})
+	}
+	if o := at.Offsets; o != nil && at.Has(store.PartOffsets) {
 		list = append(list, finding{bad, o.Missing, "offset never received", "offsets never received", "removed from the topic or the spool before they were read", ""})
 	}
-	list = append(list,
-		finding{warn, st.Unknown, "call with unknown outcome", "calls with unknown outcome", "the proxy died before the answer; the server may have done it", calls("outcome", "unknown")},
-		finding{warn, st.Died, "session that died", "sessions that died", "their proxy was killed; recovery wrote their end", sessions("died")},
-		finding{warn, st.Quiet, "session without an end", "sessions without an end", "no records for an hour", sessions("quiet")},
-		finding{warn, st.Open, "call still open", "calls still open", "no answer for a minute or more", sessions("open")},
-		finding{warn, st.Anomalies, "anomaly", "anomalies", "bytes that servers may read differently, answers out of turn, records cut", calls("kind", store.AnyKind, "anomalous", "1")})
-	decisions := func(decision string) string { return with("/decisions", w.values(), "decision", decision) }
-	note := mark{"●", "know it", "faint"}
-	list = append(list,
-		finding{warn, at.Decided.Denied, "call denied", "calls denied", "a policy refused them", decisions(store.Denied)},
-		finding{note, at.Decided.Asked, "call asked for", "calls asked for", "a policy wants an approval", decisions(store.Asked)},
-		finding{note, at.Decided.WouldDeny, "call that would be denied", "calls that would be denied", "the policy only observes", decisions(store.WouldDeny)},
-		finding{note, at.Decided.WouldAsk, "call that would be asked for", "calls that would be asked for", "the policy only observes", decisions(store.WouldAsk)})
-	if l := at.Letters; l != nil {
+	if at.Has(store.PartSessions) {
+		list = append(list,
+			finding{warn, st.Unknown, "call with unknown outcome", "calls with unknown outcome", "the proxy died before the answer; the server may have done it", calls("outcome", "unknown")},
+			finding{warn, st.Died, "session that died", "sessions that died", "their proxy was killed; recovery wrote their end", sessions("died")},
+			finding{warn, st.Quiet, "session without an end", "sessions without an end", "no records for an hour", sessions("quiet")},
+			finding{warn, st.Open, "call still open", "calls still open", "no answer for a minute or more", sessions("open")},
+			finding{warn, st.Anomalies, "anomaly", "anomalies", "bytes that servers may read differently, answers out of turn, records cut", calls("kind", store.AnyKind, "anomalous", "1")})
+	}
+	if at.Has(store.PartDecisions) {
+		decisions := func(decision string) string { return with("/decisions", w.values(), "decision", decision) }
+		note := mark{"●", "know it", "faint"}
+		list = append(list,
+			finding{warn, at.Decided.Denied, "call denied", "calls denied", "a policy refused them", decisions(store.Denied)},
+			finding{note, at.Decided.Asked, "call asked for", "calls asked for", "a policy wants an approval", decisions(store.Asked)},
+			finding{note, at.Decided.WouldDeny, "call that would be denied", "calls that would be denied", "the policy only observes", decisions(store.WouldDeny)},
+			finding{note, at.Decided.WouldAsk, "call that would be asked for", "calls that would be asked for", "the policy only observes", decisions(store.WouldAsk)})
+	}
+	if l := at.Letters; l != nil && at.Has(store.PartLetters) {
 		list = append(list, finding{warn, l.Waiting, "dead letter", "dead letters", "refused by the collector: auditcollector dead-letters has their reasons", ""})
 	}
 	return list

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -27,11 +28,13 @@ import (
 // A fakeStore has one record, one session and one of everything else, made of
 // untrusted texts.
 type fakeStore struct {
-	text    string
-	mu      sync.Mutex
-	records int // that Calls has; guarded by mu
-	err     error
-	events  []store.AlertEvent
+	noActivity error           // of Overview
+	failed     []store.Failure // of Attention
+	text       string
+	mu         sync.Mutex
+	records    int // that Calls has; guarded by mu
+	err        error
+	events     []store.AlertEvent
 }
 
 var moment = time.Date(2026, 11, 21, 9, 14, 3, 123456000, time.UTC)
@@ -83,11 +86,11 @@ func (f *fakeStore) Overview(context.Context, store.Window) (store.Overview, err
 		Window: store.Window{From: moment, To: moment.Add(day)}, Step: time.Hour, Series: []store.Count{c}, Total: c,
 		Tools:   []store.ToolUse{{Operation: f.text, Operations: 8, Nested: 1, NotOK: 2, Latency: []float64{1, 2, 3}}},
 		Servers: []store.PartyUse{{Name: f.text, Version: f.text, Count: c}}, Hosts: []store.PartyUse{{Name: f.text, Count: c}},
-	}, f.err
+	}, errors.Join(f.noActivity, f.err)
 }
 
 func (f *fakeStore) Attention(context.Context, store.Window) (store.Attention, error) {
-	return store.Attention{Alerts: &store.Alerts{Critical: 2}, Sessions: store.SessionsState{Sessions: 1, Missing: 3, Holed: 1}}, f.err
+	return store.Attention{Failed: f.failed, Alerts: &store.Alerts{Critical: 2}, Sessions: store.SessionsState{Sessions: 1, Missing: 3, Holed: 1}}, f.err
 }
 
 func (f *fakeStore) Calls(_ context.Context, _ store.Filter, p store.Page) (store.Lines, error) {
@@ -288,6 +291,34 @@ func TestUnreadable(t *testing.T) {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s does not say %q", path, want)
 		}
+	}
+}
+
+// TestUnreadParts has parts of the overview fail: each is named, nothing claims to
+// have checked it, and what could be read is shown.
+func TestUnreadParts(t *testing.T) {
+	parts := []string{store.PartSessions, store.PartAlerts, store.PartOffsets, store.PartLetters, store.PartDecisions, store.PartRewrites, store.PartArrival}
+	claims := map[string][]string{
+		store.PartSessions: {"records missing", "calls still open"}, store.PartAlerts: {"open critical alerts"}, store.PartDecisions: {"calls denied"},
+		store.PartRewrites: {"records in two versions"}, store.PartOffsets: {"offsets never"}, store.PartLetters: {"dead letters"},
+	}
+	var failed []store.Failure
+	for _, part := range parts {
+		body := do(newTestServer(t, &fakeStore{text: "x", failed: []store.Failure{{Part: part, Err: context.DeadlineExceeded}}}), httptest.NewRequest("GET", "/", nil)).Body.String()
+		_, rest, named := strings.Cut(body, "Not read: "+part+".</strong>")
+		if !named || !strings.Contains(rest, "Calls over time") || strings.Contains(body, "Nothing needs attention") {
+			t.Errorf("without %s the page is\n%s", part, body)
+		}
+		for _, claim := range claims[part] {
+			if strings.Contains(rest, claim) {
+				t.Errorf("without %s the page speaks of %q", part, claim)
+			}
+		}
+		failed = append(failed, store.Failure{Part: part, Err: context.DeadlineExceeded})
+	}
+	w := do(newTestServer(t, &fakeStore{text: "x", failed: failed, noActivity: context.DeadlineExceeded}), httptest.NewRequest("GET", "/", nil))
+	if body := w.Body.String(); w.Code != http.StatusOK || strings.Count(body, "not read</dd>") != 5 || strings.Contains(body, "Calls over time") || !strings.Contains(body, "Not read: calls over time.") {
+		t.Errorf("without anything: code %d\n%s", w.Code, body)
 	}
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,30 @@ type Attention struct {
 	Decided  DecisionCount
 	Rewrites Rewrites
 	Arrival  Arrival
+	Failed   []Failure // the parts that could not be read, in this order
+}
+
+// The parts of an Attention.
+const (
+	PartSessions  = "sessions"
+	PartAlerts    = "open alerts"
+	PartOffsets   = "offsets never received"
+	PartLetters   = "dead letters"
+	PartDecisions = "decisions"
+	PartRewrites  = "records in two versions"
+	PartArrival   = "arrivals"
+)
+
+// Has reports whether a part could be read.
+func (a Attention) Has(part string) bool {
+	return !slices.ContainsFunc(a.Failed, func(f Failure) bool { return f.Part == part })
+}
+
+// A Failure is a part of a page that could not be read. It does not mean that
+// there is nothing.
+type Failure struct {
+	Part string
+	Err  error
 }
 
 // SessionsState sums up the sessions that were active in the window, over the
@@ -54,10 +79,10 @@ type Letters struct {
 	Waiting uint64 `ch:"waiting"`
 }
 
-// Rewrites are records with two versions.
+// Rewrites are records with more than one version.
 type Rewrites struct {
-	Window  Window // searched: the end of the overview's
-	Records uint64 `ch:"records"`
+	Window  Window // looked at: the end of the overview's
+	Records uint64 `ch:"records"` // versions beyond the first of each place in a session
 }
 
 // Arrival measures how far behind the store is.
@@ -67,59 +92,79 @@ type Arrival struct {
 	Calls  uint64    `ch:"calls"`  // that P95 is of
 }
 
+const sessionsSQL = `
+	SELECT count() AS sessions,
+	       countIf(NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS running,
+	       countIf(NOT ended AND last_ingested < fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS quiet,
+	       countIf(died) AS died,
+	       sum(bitmapAndnotCardinality(opened, calls)) AS open,
+	       sum(bitmapCardinality(unknown)) AS unknown,
+	       sum(toUInt64(max_seq + 1 - bitmapCardinality(seqs))) AS missing,
+	       countIf(max_seq + 1 > bitmapCardinality(seqs)) AS holed,
+	       sum(bitmapCardinality(anomalies)) AS anomalies,
+	       sum(bitmapCardinality(gaps)) AS gaps
+	FROM session_states FINAL WHERE ` + sessionActive
+
 // rewriteSpan is the time searched for rewritten records, which means reading
 // every record.
 const rewriteSpan = 24 * time.Hour
 
-// Attention looks for possible problems in w.
+// Attention looks for possible problems in w. Each part is asked for alone and
+// has the limits of one query: one that fails is in Failed, its field stays
+// empty, and the others are there. An error means that every part failed.
 func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 	w, _ = w.bounded().hours()
 	at := Attention{Window: w}
-	a := args{"from": micros(w.From), "to": micros(w.To), "quiet": micros(time.Now().Add(-quietAfter))}
-	var err error
-	at.Sessions, err = askOne[SessionsState](ctx, r, "sessions", `
-		SELECT count() AS sessions,
-		       countIf(NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS running,
-		       countIf(NOT ended AND last_ingested < fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS quiet,
-		       countIf(died) AS died,
-		       sum(bitmapAndnotCardinality(opened, calls)) AS open,
-		       sum(bitmapCardinality(unknown)) AS unknown,
-		       sum(toUInt64(max_seq + 1 - bitmapCardinality(seqs))) AS missing,
-		       countIf(max_seq + 1 > bitmapCardinality(seqs)) AS holed,
-		       sum(bitmapCardinality(anomalies)) AS anomalies,
-		       sum(bitmapCardinality(gaps)) AS gaps
-		FROM session_states FINAL WHERE `+sessionActive, a)
-	if err != nil {
-		return at, err
+	micro := args{"from": micros(w.From), "to": micros(w.To), "quiet": micros(time.Now().Add(-quietAfter))}
+	parts := []struct {
+		name string
+		read func() error
+	}{
+		{PartSessions, func() (err error) {
+			at.Sessions, err = askOne[SessionsState](ctx, r, "sessions", sessionsSQL, micro)
+			return err
+		}},
+		{PartAlerts, func() (err error) {
+			at.Alerts, err = askIfAllowed[Alerts](ctx, r, "open alerts", `
+				SELECT countIf(severity = 'critical') AS critical, countIf(severity = 'warning') AS warning,
+				       countIf(severity NOT IN ('critical', 'warning')) AS info
+				FROM open_alerts`, args{})
+			return err
+		}},
+		{PartOffsets, func() (err error) {
+			at.Offsets, err = askIfAllowed[Offsets](ctx, r, "gaps", `
+				SELECT count() AS gaps, sum(toUInt64(to_offset - from_offset + 1)) AS missing FROM gaps FINAL
+				WHERE seen_at >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND seen_at < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`, micro)
+			return err
+		}},
+		{PartLetters, func() (err error) {
+			at.Letters, err = askIfAllowed[Letters](ctx, r, "dead letters", `
+				SELECT count() AS waiting FROM dead_letters FINAL WHERE replayed_at = toDateTime64(0, 3, 'UTC')`, args{})
+			return err
+		}},
+		{PartDecisions, func() (err error) {
+			at.Decided, err = askOne[DecisionCount](ctx, r, "decisions", "SELECT "+effectCounts+" FROM decision_states"+withinDecisions,
+				args{"from": w.From.Unix(), "to": w.To.Unix()})
+			return err
+		}},
+		{PartRewrites, func() (err error) {
+			at.Rewrites, err = r.rewrites(ctx, w)
+			return err
+		}},
+		{PartArrival, func() (err error) {
+			at.Arrival, err = r.arrival(ctx)
+			return err
+		}},
 	}
-	at.Alerts, err = askIfAllowed[Alerts](ctx, r, "open alerts", `
-		SELECT countIf(severity = 'critical') AS critical, countIf(severity = 'warning') AS warning,
-		       countIf(severity NOT IN ('critical', 'warning')) AS info
-		FROM open_alerts`, args{})
-	if err != nil {
-		return at, err
+	for _, part := range parts {
+		if err := part.read(); err != nil {
+			at.Failed = append(at.Failed, Failure{part.name, err})
+		}
 	}
-	at.Offsets, err = askIfAllowed[Offsets](ctx, r, "gaps", `
-		SELECT count() AS gaps, sum(toUInt64(to_offset - from_offset + 1)) AS missing FROM gaps FINAL
-		WHERE seen_at >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND seen_at < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`, a)
-	if err != nil {
-		return at, err
+	if len(at.Failed) == len(parts) {
+		return at, at.Failed[0].Err
 	}
-	at.Letters, err = askIfAllowed[Letters](ctx, r, "dead letters", `
-		SELECT count() AS waiting FROM dead_letters FINAL WHERE replayed_at = toDateTime64(0, 3, 'UTC')`, args{})
-	if err != nil {
-		return at, err
-	}
-	at.Decided, err = askOne[DecisionCount](ctx, r, "decisions", "SELECT "+effectCounts+" FROM decision_states"+withinDecisions,
-		args{"from": w.From.Unix(), "to": w.To.Unix()})
-	if err != nil {
-		return at, err
-	}
-	if at.Rewrites, err = r.rewrites(ctx, w); err != nil {
-		return at, err
-	}
-	at.Arrival, err = r.arrival(ctx)
-	return at, err
+	return at, nil
 }
 
 // askIfAllowed is askOne for tables that not every reader may see.
@@ -134,11 +179,14 @@ func askIfAllowed[T any](ctx context.Context, r *Reader, what, sql string, a arg
 func (r *Reader) rewrites(ctx context.Context, w Window) (Rewrites, error) {
 	w.To = earlier(w.To, time.Now().UTC().Add(time.Hour).Truncate(time.Hour))
 	w.From = later(w.From, w.To.Add(-rewriteSpan))
+	// A session with more versions than numbers. A bitmap of the numbers needs two
+	// bytes per record or less; a group per record, 300, and an agent decides how
+	// many records there are.
 	found, err := askOne[Rewrites](ctx, r, "rewritten records", `
-		SELECT count() AS records FROM (
-			SELECT session_id, seq FROM events FINAL
+		SELECT sum(toUInt64(versions - numbers)) AS records FROM (
+			SELECT count() AS versions, groupBitmap(seq) AS numbers FROM events FINAL
 			PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
-			GROUP BY session_id, seq HAVING min(payload_hash) != max(payload_hash))`,
+			GROUP BY session_id)`,
 		args{"from": micros(w.From), "to": micros(w.To)})
 	found.Window = w
 	return found, err

@@ -153,6 +153,7 @@ func TestStore(t *testing.T) {
 	f.scatter(t, records)
 	t.Run("overview", func(t *testing.T) { testOverview(t, f, records) })
 	t.Run("attention", func(t *testing.T) { testAttention(t, f) })
+	t.Run("unread part", func(t *testing.T) { testUnreadPart(t, f) })
 	t.Run("calls", func(t *testing.T) { testCalls(t, f, records) })
 	t.Run("filters", func(t *testing.T) { testFilters(t, f) })
 	t.Run("hostile", func(t *testing.T) { testHostile(t, f) })
@@ -248,8 +249,8 @@ func testOverview(t *testing.T, f fixture, records []audit.Record) {
 
 func testAttention(t *testing.T, f fixture) {
 	got, err := f.Attention(t.Context(), week)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(got.Failed) > 0 {
+		t.Fatal(err, got.Failed)
 	}
 	want := store.SessionsState{Sessions: 3, Running: 1, Died: 1, Open: 1, Unknown: 1, Missing: 2, Holed: 1, Anomalies: 2, Gaps: 1}
 	if diff := cmp.Diff(want, got.Sessions); diff != "" {
@@ -599,14 +600,28 @@ func testBackfill(t *testing.T, f fixture, records []audit.Record) {
 	}
 }
 
+// testUnreadPart has one part of the attention fail: the others are there, and
+// the part is named.
+func testUnreadPart(t *testing.T, f fixture) {
+	f.exec(t, "RENAME TABLE audit.decision_states TO audit.away")
+	got, err := f.Attention(t.Context(), week)
+	f.exec(t, "RENAME TABLE audit.away TO audit.decision_states")
+	if err != nil || len(got.Failed) != 1 || got.Failed[0].Part != store.PartDecisions || got.Failed[0].Err == nil || got.Has(store.PartDecisions) {
+		t.Errorf("failed %v, %v, want %s", got.Failed, err, store.PartDecisions)
+	}
+	if !got.Has(store.PartSessions) || got.Sessions.Sessions == 0 || got.Arrival.Newest.IsZero() {
+		t.Errorf("with one part missing, Attention = %+v", got)
+	}
+}
+
 // testRewritten stores a record again with another content.
 func testRewritten(t *testing.T, f fixture, records []audit.Record) {
 	forged := records[len(records)-1]
 	forged.Anomalies = []string{"bare_cr"}
 	f.insert(t, 1_000_000, forged)
 	got, err := f.Attention(t.Context(), week)
-	if err != nil || got.Rewrites.Records != 1 {
-		t.Errorf("Rewrites = %+v, %v, want 1", got.Rewrites, err)
+	if err != nil || len(got.Failed) > 0 || got.Rewrites.Records != 1 {
+		t.Errorf("Rewrites = %+v, %v, %v, want 1", got.Rewrites, err, got.Failed)
 	}
 	versions, err := f.Record(t.Context(), uuid.MustParse(forged.RecordID))
 	if err != nil || len(versions) != 2 {
