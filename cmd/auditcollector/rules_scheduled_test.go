@@ -429,6 +429,22 @@ func TestScheduledRules(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if byName[tt.rule].FirstSeen != nil {
+				h.exec(t, "TRUNCATE TABLE audit.first_seen")
+				for _, remembers := range []bool{false, true, true} { // as at first, later, and repeated
+					var seen []alert.Alert
+					err := alert.AskSeen(t.Context(), store, reader, byName[tt.rule], time.Now().Add(-2*hour), remembers, func(a alert.Alert) error {
+						seen = append(seen, a)
+						return nil
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(ids(found[0]), ids(seen)); diff != "" {
+						t.Errorf("what is remembered has other alerts (-all records +remembered, before %t):\n%s", remembers, diff)
+					}
+				}
+			}
 			if len(found[0]) != tt.want {
 				t.Errorf("found %d, want %d: %+v", len(found[0]), tt.want, found[0])
 			}

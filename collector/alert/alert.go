@@ -14,7 +14,7 @@
 // evaluates none leaves such a mark, see HandOver. A second evaluation gives the
 // same alerts, because an alert's identity is a function of rule and record.
 //
-// The files, from the top: handover, run, sweep, engine, load, question, match,
+// The files, from the top: handover, run, sweep, firstseen, engine, load, question, match,
 // condition, rule, path, arguments, alert.
 package alert
 
@@ -94,7 +94,7 @@ func hash(parts ...string) string {
 // A Mark records how far records are evaluated.
 type Mark struct {
 	Name   string
-	Kind   string    // MarkRun or MarkRule
+	Kind   string    // MarkRun, MarkRule or MarkSeen
 	Upto   time.Time // records that arrived up to then are evaluated
 	Closed bool      // it does not move any more
 	At     time.Time // when it was written
@@ -104,4 +104,5 @@ type Mark struct {
 const (
 	MarkRun  = "run"  // of one run of a collector
 	MarkRule = "rule" // of a rule that runs on a schedule
+	MarkSeen = "seen" // of what a rule with FirstSeen has seen: the store has it
 )

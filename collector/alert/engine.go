@@ -29,6 +29,10 @@ type Keeper interface {
 	InsertAlerts(ctx context.Context, alerts []Alert) ([]Alert, error)
 	Marks(ctx context.Context) ([]Mark, error)
 	SetMarks(ctx context.Context, marks []Mark) error
+	// Remember runs a statement that stores what rules have seen, of records that
+	// arrived after one time and up to another. It may be repeated. The database's
+	// name is ${database} in it.
+	Remember(ctx context.Context, sql string, after, upto time.Time) error
 }
 
 // Records are the stored records.

@@ -147,6 +147,10 @@ func (s *fakeStore) SetMarks(ctx context.Context, marks []alert.Mark) error {
 	})
 }
 
+func (s *fakeStore) Remember(ctx context.Context, _ string, _, _ time.Time) error {
+	return s.try(ctx, "remember", func() {})
+}
+
 func (s *fakeStore) calls() (list []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -156,11 +156,13 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 		return err
 	}
 	upto := e.mark().Upto
-	since := map[string]time.Time{}
+	since, seen := map[string]time.Time{}, map[string]bool{}
 	for _, m := range marks {
 		switch {
 		case m.Kind == MarkRule:
 			since[m.Name] = m.Upto
+		case m.Kind == MarkSeen:
+			seen[m.Name] = true
 		case m.Kind == MarkRun && !m.Closed:
 			upto = earliest(upto, m.Upto)
 		}
@@ -173,7 +175,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 		if !known {
 			from = upto
 		}
-		if _, err := e.askOne(ctx, r, from); err != nil {
+		if _, err := e.askOne(ctx, r, from, seen); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -194,6 +196,9 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 			m.Upto = from
 		}
 		done = append(done, m)
+		if r.FirstSeen != nil && !seen[r.seenName()] {
+			done = append(done, SeenMark(r, from, e.Now()))
+		}
 	}
 	if len(done) == 0 {
 		return nil
@@ -245,16 +250,21 @@ func (e *Engine) FailingRules() int {
 const pageOfAlerts = 1000
 
 // askOne runs the query of r and stores its alerts.
-func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found int, err error) {
+func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time, seen map[string]bool) (found int, err error) {
 	var page []Alert
-	err = Ask(ctx, e.Asker, r, since, func(a Alert) error {
+	collect := func(a Alert) error {
 		found++
 		if page = append(page, a); len(page) < pageOfAlerts {
 			return nil
 		}
 		defer func() { page = page[:0] }()
 		return e.store(ctx, page)
-	})
+	}
+	if r.FirstSeen != nil {
+		err = AskSeen(ctx, e.Keeper, e.Asker, r, since, seen[r.seenName()], collect)
+	} else {
+		err = Ask(ctx, e.Asker, r, since, collect)
+	}
 	if err != nil {
 		return found, err
 	}
@@ -262,7 +272,8 @@ func (e *Engine) askOne(ctx context.Context, r *Rule, since time.Time) (found in
 }
 
 // Ask calls do with each alert that a scheduled rule finds in records that
-// arrived since a time.
+// arrived since a time. It changes nothing in the store, so a rule with FirstSeen
+// reads all records; see AskSeen.
 func Ask(ctx context.Context, asker Asker, r *Rule, since time.Time, do func(Alert) error) error {
 	return asker.Ask(ctx, r.question(), since, func(row map[string]any) error {
 		a, err := r.found(row)

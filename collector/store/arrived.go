@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -62,6 +63,24 @@ func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint
 	defer cancel()
 	row := s.db.Conn().QueryRow(ctx, "SELECT count() FROM "+s.db.Name()+".events WHERE "+arrived, after.UnixMilli(), upto.UnixMilli())
 	return n, clickhouse.Classify("counting records", row.Scan(&n))
+}
+
+// rememberTimeout is for what a rule has seen in all records, once.
+const rememberTimeout = time.Hour
+
+// Remember runs a statement that stores what rules have seen, of records that
+// arrived after one time and up to another. It may be repeated.
+func (s *Store) Remember(ctx context.Context, sql string, after, upto time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, rememberTimeout)
+	defer cancel()
+	// The local engine gives an INSERT no parameters.
+	sql = strings.NewReplacer("${database}", s.db.Name(), "{after:DateTime64(3)}", fromMillis(after), "{upto:DateTime64(3)}", fromMillis(upto)).Replace(sql)
+	return clickhouse.Classify("remembering what rules have seen", s.db.Conn().Exec(ctx, sql))
+}
+
+// fromMillis is a time in SQL.
+func fromMillis(t time.Time) string {
+	return fmt.Sprintf("fromUnixTimestamp64Milli(%d, 'UTC')", max(t.UnixMilli(), 0))
 }
 
 // Ask calls do with each row of the result of sql, which has the parameter

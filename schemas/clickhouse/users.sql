@@ -28,6 +28,7 @@ GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_marks TO audit_writer;
+GRANT ${on_cluster} SELECT, INSERT ON ${database}.first_seen TO audit_writer;
 
 -- clickhouse.user of a review page of its own: it stores reviewers' actions on
 -- alerts, and reads as review.user.

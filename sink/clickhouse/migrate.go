@@ -196,6 +196,7 @@ func (db *DB) retain(ctx context.Context, keep Retention) error {
 		{"decision_states", "hour", keep.Events},
 		{"risk_states", "hour", keep.Events},
 		{"arrivals", "last_arrival", keep.Events},
+		{"first_seen", "last_arrival", keep.Events},
 		{"gaps", "seen_at", keep.Events},
 		{"alerts", "ts", keep.Events},
 		{"alert_events", "at", keep.Events},
