@@ -419,7 +419,8 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// TestReadyNamesTheWorst checks that Ready names a failing part while others work.
+// TestReadyNamesTheWorst checks that Failing names a failing part while others
+// work.
 func TestReadyNamesTheWorst(t *testing.T) {
 	c := newTestCollector(t, newFakeStore())
 	one, two := newTestPartition(c, "t", 0), newTestPartition(c, "t", 0)

@@ -120,8 +120,8 @@ func TestSpools(t *testing.T) {
 	}
 }
 
-// TestBacklog checks that the metrics show the backlog of a spool while the store
-// is down.
+// TestBacklog checks the backlog of a spool before and after a collector
+// acknowledges its records.
 func TestBacklog(t *testing.T) {
 	dir := t.TempDir()
 	one, two := writeSession(t, dir, 100), writeSession(t, dir, 50)
