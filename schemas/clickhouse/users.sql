@@ -45,7 +45,7 @@ REVOKE ${on_cluster} SELECT ON ${database}.dead_letters FROM audit_reader;
 GRANT ${on_cluster} SELECT(seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, reason, collector, replayed_at) ON ${database}.dead_letters TO audit_reader;
 
 CREATE ROLE IF NOT EXISTS audit_tenant_reader ${on_cluster} SETTINGS PROFILE 'audit_reader';
-GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly_states, SELECT ON ${database}.hourly, SELECT ON ${database}.daily,
+GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly, SELECT ON ${database}.daily,
     SELECT ON ${database}.operations, SELECT ON ${database}.pipe_destinations, SELECT ON ${database}.sessions,
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.alerts, SELECT ON ${database}.alert_events,
     SELECT ON ${database}.open_alerts, SELECT ON ${database}.operation_states, SELECT ON ${database}.session_states,
@@ -53,11 +53,11 @@ GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly_s
     SELECT ON ${database}.risk_states, SELECT ON ${database}.arrivals TO audit_tenant_reader;
 
 -- Once a table has a policy, a user without one sees nothing.
-CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.hourly_states, ${database}.alerts, ${database}.alert_events,
+CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
     ${database}.decision_states, ${database}.risk_states, ${database}.arrivals
     USING 1 TO ALL EXCEPT audit_tenant_reader;
-CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.hourly_states, ${database}.alerts, ${database}.alert_events,
+CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
     ${database}.decision_states, ${database}.risk_states, ${database}.arrivals
     USING tenant = getSetting('SQL_audit_tenant') TO audit_tenant_reader;

@@ -173,7 +173,7 @@ func testMembers(t *testing.T, s *clickhouse.DB, dir string) {
 	}
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.arrivals")
-	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.hourly_states")
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.operation_states")
 }
 
 // testDuplicates stores records in every way in which they come twice.
@@ -193,7 +193,7 @@ func testDuplicates(t *testing.T, s *clickhouse.DB, dir string) {
 	chdbtest.Want(t, dir, "SELECT count() FROM audit.events", "60") // the token alone
 	// The server died between the table and the rollup: the next attempt, which
 	// the table knows already, still feeds the rollup.
-	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.hourly_states")
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.operation_states")
 	insert(rows[:60])
 	chdbtest.Want(t, dir, "SELECT count() FROM audit.events", "60")
 	chdbtest.Want(t, dir, "SELECT sum(calls), sum(errors) FROM audit.hourly", "60\t0")
@@ -221,7 +221,7 @@ func testDuplicates(t *testing.T, s *clickhouse.DB, dir string) {
 		"record_id\t"+forged.RecordID+"\t2", "seq\t"+forged.SessionID+" 8\t2")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.arrivals")
-	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.hourly_states")
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.operation_states")
 }
 
 func testViews(t *testing.T, s *clickhouse.DB, dir string) {

@@ -188,7 +188,6 @@ func (db *DB) retain(ctx context.Context, keep Retention) error {
 		keep          time.Duration
 	}{
 		{"events", "ts", keep.Events},
-		{"hourly_states", "hour", keep.Events},
 		{"operation_states", "hour", keep.Events},
 		{"session_states", "last_ts", keep.Events},
 		{"definition_states", "last_ts", keep.Events},

@@ -16,7 +16,7 @@ func TestSchema(t *testing.T) {
 		// them, before an insert is answered; a merge is synced before its parts go.
 		chdbtest.Want(t, dir, `SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree' AND NOT (
 			engine_full LIKE '%fsync_after_insert = 1%' AND engine_full LIKE '%fsync_part_directory = 1%')`)
-		chdbtest.Want(t, dir, `SELECT name FROM system.tables WHERE database = 'audit' AND name IN ('events', 'dead_letters', 'gaps', 'hourly_states')
+		chdbtest.Want(t, dir, `SELECT name FROM system.tables WHERE database = 'audit' AND name IN ('events', 'dead_letters', 'gaps', 'operation_states')
 			AND engine_full NOT LIKE '%min_rows_to_fsync_after_merge = 1%'`)
 	})
 	t.Run("strangers choose no partition and no dictionary", func(t *testing.T) {
