@@ -19,9 +19,10 @@ GRANT ${on_cluster} INSERT ON ${database}.gaps TO audit_writer;
 -- It sees at its start that tables and retention are as they should be.
 GRANT ${on_cluster} SELECT ON ${database}.migrations TO audit_writer;
 GRANT ${on_cluster} SHOW TABLES ON ${database}.* TO audit_writer;
--- Alert rules read stored records.
+-- Alert rules read stored records, and completeness the states of sessions.
 GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operations, SELECT ON ${database}.sessions,
-    SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps TO audit_writer;
+    SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps,
+    SELECT ON ${database}.session_states TO audit_writer;
 -- An insert reads the columns that it sends to the views behind a table.
 GRANT ${on_cluster} SELECT ON ${database}.review_intake TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
