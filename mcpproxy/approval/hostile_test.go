@@ -880,7 +880,7 @@ func TestAlwaysAmongManyFiles(t *testing.T) {
 		put(t, d, fmt.Sprintf("always/send_keys.%016x.answer", n), "junk", 0o600)
 		put(t, d, fmt.Sprintf("always/kill_pane.%016x.answer", n), "junk", 0o600)
 	}
-	if after := testing.AllocsPerRun(10, look); after > before+1 {
+	if after := testing.AllocsPerRun(10, look); after > 2*before { // a read of all would need thousands
 		t.Errorf("%v allocations among other files, %v without", after, before)
 	}
 }
