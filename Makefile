@@ -35,7 +35,7 @@ PLATFORMS := darwin/arm64 darwin/amd64 linux/arm64
 
 # The tests run with the build tag portable, which selects the code for macOS
 # on Linux.
-PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -short -count=1 -timeout 20m
+PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -short -count=1 -timeout 40m
 
 # The packages that run goroutines or are called by several. The detector is
 # slow, so -short omits cases in which it cannot find more.
@@ -65,8 +65,8 @@ demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## run the demo t
 # With CI set, a test fails if its component was not fetched, instead of skipping.
 test: export CI := true
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
-	go test -vet=off -count=1 -p 4 -timeout 20m ./...
-	go test -vet=off -count=1 -timeout 20m -race -short $(RACE)
+	go test -vet=off -count=1 -p 4 -timeout 40m ./...
+	go test -vet=off -count=1 -timeout 40m -race -short $(RACE)
 	$(PORTABLE) ./mcpproxy/... ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
 
