@@ -102,7 +102,7 @@ func TestNewerSchema(t *testing.T) {
 	if r := h.run(t, "migrate"); r.code != 0 {
 		t.Fatalf("migrate: %+v", r)
 	}
-	if _, err := h.query(chdb.Writer, "INSERT INTO audit.migrations VALUES (1000, '1000_future', 'x', now64(3))"); err != nil {
+	if _, err := h.query(chdb.Writer, "INSERT INTO audit.migrations (number, name, sha256, applied_at) VALUES (1000, '1000_future', 'x', now64(3))"); err != nil {
 		t.Fatal(err)
 	}
 	got := h.run(t, "run", "--clickhouse-addr", server, "--clickhouse-protocol", "http")
