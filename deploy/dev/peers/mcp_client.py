@@ -45,6 +45,7 @@ async def run(version, call_tool):
     show(event="connected", version=version)
 
     async def one(n, call):
+        running.add(n)
         try:
             result = await call_tool(call["tool"], call["arguments"])
             result = result.model_dump(by_alias=True)
@@ -52,6 +53,7 @@ async def run(version, call_tool):
             show(event="answered", call=n, text=text, is_error=bool(result.get("isError")))
         except Exception as e:
             show(event="failed", call=n, text=str(e))
+        running.discard(n)  # not where the SDK's own tasks end this one
 
     if script.get("at_once"):
         async with anyio.create_task_group() as group:
@@ -81,4 +83,11 @@ async def session():
         os._exit(0)  # a question may still be open
 
 
-anyio.run(session)
+running = set()  # calls
+try:
+    anyio.run(session)
+except Exception as e:  # as where the server ends before it has read an answer
+    if not running:
+        raise
+    for n in running:
+        show(event="failed", call=n, text=str(e))
