@@ -432,6 +432,8 @@ func TestSchedule(t *testing.T) {
 		if diff := cmp.Diff([]uint64{7}, s.calls()); diff != "" || s.inserts != 1 {
 			t.Errorf("%d alerts (-want +got):\n%s", s.inserts, diff)
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for _, a := range s.alerts {
 			if a.Lasting == "" && (a.Details != `{"errors":3}` || a.Tenant != "acme" || !a.TS.Equal(noon)) {
 				t.Errorf("alert %+v", a)
@@ -460,6 +462,8 @@ func TestRuleCannotRun(t *testing.T) {
 		want := func(what string, failing int, alerts ...string) {
 			t.Helper()
 			var got []string
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			for _, a := range s.alerts {
 				if a.Rule != "rule-cannot-run" || a.Severity != alert.Critical {
 					t.Errorf("%s: alert %+v", what, a)
