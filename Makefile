@@ -69,6 +69,7 @@ test: check tools ## everything: format, vet, staticcheck, all tests, the race d
 	go test -vet=off -count=1 -timeout 40m -race -short $(RACE)
 	$(PORTABLE) ./mcpproxy/... ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
+	@[ "$$(id -u)" = 0 ] || echo "not run: what needs root: files and answers of other users; run it with sudo for these"
 
 check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platform
 	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "gofmt would change:" $$files; exit 1; }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/mcpproxy/approval"
 	"auditproxy/schemas/audit"
 )
@@ -30,9 +31,7 @@ const (
 // approver's answer counts. The agent's user can neither answer nor choose
 // another directory, channel or approver.
 func TestAnswersOfOtherUsers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root starts processes as other users")
-	}
+	dev.Superuser(t)
 	t.Parallel()
 	dir := reachable(t)
 	proxy := filepath.Join(dir, "auditproxy") // others cannot reach the test binary

@@ -51,6 +51,15 @@ func missing(t testing.TB, err error) {
 	t.Skipf("%v: run make tools", err)
 }
 
+// Superuser skips a test that gives files away or runs programs as other users,
+// unless root runs it. make test says at its end whether such tests ran.
+func Superuser(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives files away, and runs programs as other users")
+	}
+}
+
 // Root returns the repository's directory: the nearest one above the working
 // directory that has go.mod. A test runs in the directory of its package.
 func Root() (string, error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool/disk"
 
@@ -175,16 +176,12 @@ func TestRecoverLeavesAlone(t *testing.T) {
 			must(t, os.Symlink(s.dir+".elsewhere", s.dir))
 		}},
 		{name: "a session of another user", want: "belongs to uid", make: func(t *testing.T, s *Session) {
-			if os.Geteuid() != 0 {
-				t.Skip("only root gives files away")
-			}
+			dev.Superuser(t)
 			die(t, s)
 			must(t, os.Chown(s.dir, 1234, 1234))
 		}},
 		{name: "a segment of another user", want: "belongs to uid", make: func(t *testing.T, s *Session) {
-			if os.Geteuid() != 0 {
-				t.Skip("only root gives files away")
-			}
+			dev.Superuser(t)
 			die(t, s)
 			must(t, os.Chown(filepath.Join(s.dir, segmentName(1)), 1234, 1234))
 		}},

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/policy/counter"
 
@@ -410,7 +411,8 @@ func TestForeign(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, name := prepared(t)
 			if err := c.make(dir, name); errors.Is(err, unix.EPERM) {
-				t.Skipf("not root: %v", err)
+				dev.Superuser(t)
+				t.Fatal(err)
 			} else if err != nil {
 				t.Fatal(err)
 			}
