@@ -20,7 +20,7 @@ type Stored struct {
 	Seq       uint64    `ch:"seq"`
 	CallNo    uint64    `ch:"call_no"`
 	Tenant    string    `ch:"tenant"`
-	Arrivals  uint64    // places from which the record's number in its session arrived
+	Arrivals  uint64    // places from which the record's number in its session arrived, at most 1000
 }
 
 // Record returns the versions of a record, each as it first arrived, or
@@ -41,12 +41,12 @@ func (r *Reader) Record(ctx context.Context, id uuid.UUID) ([]Stored, error) {
 }
 
 // arrivals returns how often a record arrived, at least once: those from before
-// arrivals were counted have no count.
+// arrivals were counted have no count. At most 1000 are counted.
 func (r *Reader) arrivals(ctx context.Context, one Stored) (uint64, error) {
 	count, err := askOne[struct {
 		N uint64 `ch:"n"`
 	}](ctx, r, "a record's arrivals", `
-		SELECT toUInt64(length(groupUniqArrayArray(places))) AS n FROM arrivals
+		SELECT toUInt64(length(groupUniqArrayArray(1000)(places))) AS n FROM arrivals
 		WHERE tenant = {tenant:String} AND session_id = {session:String} AND seq = {seq:UInt64}`,
 		args{"tenant": one.Tenant, "session": one.SessionID, "seq": one.Seq})
 	return max(count.N, 1), err

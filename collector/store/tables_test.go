@@ -60,4 +60,14 @@ func testArrivals(t *testing.T, s *store.Store, r *store.Reader) {
 	if err != nil || len(got) != 1 || got[0].Offset != 5 || !got[0].Ingested.Equal(hour) || got[0].Arrivals != 2 {
 		t.Errorf("Record = %+v, %v, want one, of offset 5 and %s, with 2 arrivals", got, err, hour)
 	}
+	var again []ingest.Row
+	for offset := range uint64(1500) {
+		again = append(again, row(t, record, 10+offset))
+	}
+	if err := s.InsertRows(t.Context(), again, hour.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.Record(t.Context(), uuid.MustParse(record.RecordID)); err != nil || len(got) != 1 || got[0].Arrivals != 1000 {
+		t.Errorf("Record = %+v, %v, want one with 1000 arrivals", got, err)
+	}
 }

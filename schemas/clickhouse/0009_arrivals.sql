@@ -8,12 +8,13 @@ ALTER TABLE ${database}.events ${on_cluster}
 -- again, as after a crash, is in the set already. Only the rows in this order,
 -- with a code of the place, are so small that all records can have one: nothing
 -- that inserts knows which of them came before. Records from before have none.
+-- At most 1000 are kept: who writes to the topic decides how often a record comes.
 CREATE TABLE IF NOT EXISTS ${database}.arrivals ${on_cluster}
 (
     tenant       String CODEC(ZSTD(1)),
     session_id   String CODEC(ZSTD(1)),
     seq          UInt64 CODEC(Delta(8), ZSTD(1)),
-    places       SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64)) CODEC(Delta(8), ZSTD(1)),
+    places       SimpleAggregateFunction(groupUniqArrayArray(1000), Array(UInt64)) CODEC(Delta(8), ZSTD(1)),
     last_arrival SimpleAggregateFunction(max, DateTime64(3, 'UTC')) CODEC(Delta(8), ZSTD(1))
 )
 ENGINE = ${replicated}AggregatingMergeTree
