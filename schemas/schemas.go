@@ -92,33 +92,3 @@ func ClickHouseUsers() (string, error) {
 	}
 	return string(text), nil
 }
-
-// Names are the parameters of the SQL.
-type Names struct {
-	Database string // an identifier: letters, digits and underscores
-	Cluster  string // an identifier; "" for one server
-}
-
-// Statements returns the statements of sql, with the names filled in. A
-// statement ends with a semicolon at the end of its line. On a cluster the
-// tables are replicated ones.
-func Statements(sql string, n Names) []string {
-	onCluster, replicated := "", ""
-	if n.Cluster != "" {
-		onCluster, replicated = "ON CLUSTER "+n.Cluster, "Replicated"
-	}
-	sql = strings.NewReplacer("${database}", n.Database, "${on_cluster}", onCluster, "${replicated}", replicated).Replace(sql)
-	var list []string
-	var b strings.Builder
-	for line := range strings.Lines(sql) {
-		if strings.HasPrefix(line, "--") {
-			continue
-		}
-		b.WriteString(line)
-		if strings.HasSuffix(strings.TrimRight(line, " \n"), ";") {
-			list = append(list, strings.TrimSuffix(strings.TrimSpace(b.String()), ";"))
-			b.Reset()
-		}
-	}
-	return list
-}

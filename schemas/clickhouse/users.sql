@@ -3,8 +3,9 @@
 -- by hand are set again, so give other limits to a user or a profile of your own.
 -- Give people and programs these roles:
 --
---   CREATE USER collector IDENTIFIED … DEFAULT ROLE audit_writer SETTINGS async_insert = 0;
+--   CREATE USER collector IDENTIFIED … DEFAULT ROLE audit_writer, audit_retention SETTINGS async_insert = 0;
 --   CREATE USER auditor IDENTIFIED … DEFAULT ROLE audit_reader;
+--   CREATE USER officer IDENTIFIED … DEFAULT ROLE audit_officer;
 --   CREATE USER marks IDENTIFIED … DEFAULT ROLE audit_reviewer;
 --   CREATE USER grafana IDENTIFIED … DEFAULT ROLE audit_reader SETTINGS max_execution_time = 30 MAX 30 CHANGEABLE_IN_READONLY;
 --   CREATE USER ann IDENTIFIED … DEFAULT ROLE audit_tenant_reader SETTINGS SQL_audit_tenant = 'acme' CONST;
@@ -22,7 +23,10 @@ GRANT ${on_cluster} SHOW TABLES ON ${database}.* TO audit_writer;
 -- Alert rules read stored records, and completeness the states of sessions.
 GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operations, SELECT ON ${database}.sessions,
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps,
-    SELECT ON ${database}.session_states TO audit_writer;
+    SELECT ON ${database}.session_states, SELECT ON ${database}.retention_log,
+    SELECT ON ${database}.erased_sessions TO audit_writer;
+-- On a cluster they wait for a replica that is not behind.
+GRANT ${on_cluster} SYSTEM SYNC REPLICA ON ${database}.* TO audit_writer;
 -- An insert reads the columns that it sends to the views behind a table.
 GRANT ${on_cluster} SELECT ON ${database}.review_intake TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alerts TO audit_writer;
@@ -30,6 +34,28 @@ GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_events TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_deliveries TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.alert_marks TO audit_writer;
 GRANT ${on_cluster} SELECT, INSERT ON ${database}.first_seen TO audit_writer;
+
+-- Who removes what is too old. The user of the collector needs this role beside
+-- audit_writer, or another user runs "auditcollector retain" every hour.
+CREATE ROLE IF NOT EXISTS audit_retention ${on_cluster};
+GRANT ${on_cluster} SELECT, ALTER DELETE ON ${database}.* TO audit_retention;
+GRANT ${on_cluster} SELECT ON system.parts TO audit_retention;
+GRANT ${on_cluster} INSERT ON ${database}.retention_log TO audit_retention;
+GRANT ${on_cluster} INSERT ON ${database}.retention_looks TO audit_retention;
+
+-- Who keeps records beyond their time, and who erases them, see auditcollector
+-- hold and erase.
+CREATE ROLE IF NOT EXISTS audit_officer ${on_cluster};
+GRANT ${on_cluster} SELECT ON ${database}.* TO audit_officer;
+GRANT ${on_cluster} ALTER DELETE ON ${database}.* TO audit_officer;
+GRANT ${on_cluster} INSERT ON ${database}.hold_events TO audit_officer;
+GRANT ${on_cluster} INSERT ON ${database}.erasures TO audit_officer;
+GRANT ${on_cluster} INSERT ON ${database}.erased_sessions TO audit_officer;
+-- What sessions have in common is filled again from those that stay.
+GRANT ${on_cluster} INSERT ON ${database}.definition_states TO audit_officer;
+GRANT ${on_cluster} INSERT ON ${database}.definition_states TO audit_retention;
+GRANT ${on_cluster} INSERT ON ${database}.effect_states TO audit_officer;
+GRANT ${on_cluster} INSERT ON ${database}.effect_states TO audit_retention;
 
 -- clickhouse.user of a review page of its own: it stores reviewers' actions on
 -- alerts, and reads as review.user.
@@ -51,14 +77,14 @@ GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly, 
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.alerts, SELECT ON ${database}.alert_events,
     SELECT ON ${database}.open_alerts, SELECT ON ${database}.operation_states, SELECT ON ${database}.session_states,
     SELECT ON ${database}.definition_states, SELECT ON ${database}.effect_states, SELECT ON ${database}.decision_states,
-    SELECT ON ${database}.risk_states, SELECT ON ${database}.arrivals TO audit_tenant_reader;
+    SELECT ON ${database}.risk_states, SELECT ON ${database}.arrivals, SELECT ON ${database}.retention_log TO audit_tenant_reader;
 
 -- Once a table has a policy, a user without one sees nothing.
 CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
-    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals
+    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log
     USING 1 TO ALL EXCEPT audit_tenant_reader;
 CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
-    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals
+    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log
     USING tenant = getSetting('SQL_audit_tenant') TO audit_tenant_reader;
