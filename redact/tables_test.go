@@ -136,24 +136,27 @@ func writeAutomaton(b *bytes.Buffer, name string, words []string) {
 	var root [256]uint16
 	var first, next, fail, out, also []uint16
 	var label []byte
+	var some []uint32
 	for i, s := range states {
 		first = append(first, uint16(len(label)))
+		some = append(some, 0)
 		for _, c := range slices.Sorted(maps.Keys(s.edges)) {
 			if i == 0 {
 				root[c] = uint16(s.edges[c])
 				continue
 			}
 			label, next = append(label, c), append(next, uint16(s.edges[c]))
+			some[i] |= 1 << (c & 31)
 		}
 		fail, out, also = append(fail, uint16(s.fail)), append(out, uint16(s.out)), append(also, uint16(s.also))
 	}
 	first = append(first, uint16(len(label)))
 	fmt.Fprintf(b, "var %s = lex.Automaton{\nRoot: &[256]uint16{%s},\n", name, numbers(root[:]))
-	fmt.Fprintf(b, "First: []uint16{%s},\nLabel: %s,\nNext: []uint16{%s},\nFail: []uint16{%s},\nOut: []uint16{%s},\nAlso: []uint16{%s},\n}\n\n",
-		numbers(first), quote(label), numbers(next), numbers(fail), numbers(out), numbers(also))
+	fmt.Fprintf(b, "First: []uint16{%s},\nSome: []uint32{%s},\nLabel: %s,\nNext: []uint16{%s},\nFail: []uint16{%s},\nOut: []uint16{%s},\nAlso: []uint16{%s},\n}\n\n",
+		numbers(first), numbers(some), quote(label), numbers(next), numbers(fail), numbers(out), numbers(also))
 }
 
-func numbers(all []uint16) string {
+func numbers[T uint16 | uint32](all []T) string {
 	var b strings.Builder
 	for i, n := range all {
 		if i%32 == 0 {

@@ -232,7 +232,7 @@ func (s *Scanner) called(i int) lex.Span {
 // secret, or describes one.
 func isGetter(name []byte) bool {
 	for _, verb := range []string{"get", "has", "is", "find", "fetch", "load", "read", "list", "show", "print", "log", "delete", "remove", "describe", "create", "new", "generate", "parse", "t"} {
-		if len(name) >= len(verb) && bytes.EqualFold(name[:len(verb)], []byte(verb)) && (len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
+		if len(name) >= len(verb) && name[0]|0x20 == verb[0] && bytes.EqualFold(name[:len(verb)], []byte(verb)) && (len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
 			return true
 		}
 	}

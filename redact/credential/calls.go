@@ -180,7 +180,11 @@ func (s *Scanner) literal(i, most, other int) (v lex.Span, next int) {
 	}
 	depth := 0
 	for from := i; i < len(t) && i-from < other; i++ {
-		switch c := t[i]; {
+		c := t[i]
+		if !lex.IsWordBreak(c) {
+			continue
+		}
+		switch {
 		case c == '(' || c == '[' || c == '{':
 			depth++
 		case depth == 0 && (c == ',' || c == ')' || c == ']' || c == '}'):

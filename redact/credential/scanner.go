@@ -74,15 +74,11 @@ func (s *Scanner) sensitive(name []byte, more names.Sections) bool {
 // the scanner's.
 func (s *Scanner) unescaped(b []byte) []byte {
 	for n := range 4 {
-		json, url := false, false
-		for _, c := range b {
-			json, url = json || c == '\\', url || c == '%'
-		}
 		to := &s.decoded[n%2]
 		switch {
-		case json:
+		case bytes.IndexByte(b, '\\') >= 0:
 			*to = jsontext.AppendUnquote((*to)[:0], b)
-		case url:
+		case bytes.IndexByte(b, '%') >= 0:
 			*to = lex.AppendPercent((*to)[:0], b)
 		default:
 			return b
@@ -109,7 +105,7 @@ const maxPair = 256
 // "password".
 func isSaid(b []byte) bool {
 	for _, scheme := range []string{"sha", "base64", "argon2", "pbkdf2", "bcrypt", "md5", "oauth", "utf"} {
-		if len(b) >= len(scheme) && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
+		if len(b) >= len(scheme) && b[0]|0x20 == scheme[0] && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
 			return false
 		}
 	}

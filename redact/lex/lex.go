@@ -192,6 +192,7 @@ func (a *Ahead) Next(t []byte, i int, is func(byte) bool) int {
 type Automaton struct {
 	Root  *[256]uint16 // where a byte leads from the start
 	First []uint16     // by state: its first edge; one more at the end
+	Some  []uint32     // by state: the lower five bits of its edges' bytes
 	Label string       // by edge: its byte
 	Next  []uint16     // by edge: the state it leads to
 	Fail  []uint16     // by state: the longest suffix that is a state
@@ -203,9 +204,11 @@ type Automaton struct {
 // as no state fails to a deeper one.
 func (a *Automaton) Step(state uint16, c byte) uint16 {
 	for state != 0 {
-		for e := a.First[state]; e < a.First[state+1]; e++ {
-			if a.Label[e] == c {
-				return a.Next[e]
+		if a.Some[state]>>(c&31)&1 != 0 {
+			for e := a.First[state]; e < a.First[state+1]; e++ {
+				if a.Label[e] == c {
+					return a.Next[e]
+				}
 			}
 		}
 		state = a.Fail[state]

@@ -150,6 +150,14 @@ type verdict struct {
 // Sensitive reports whether f is a sensitive name; more are the sections that
 // count in addition, AtEnd and NoWhole. Time is linear in f.
 func (n *Classifier) Sensitive(f *Folded, more Sections) bool {
+	if !f.judged || f.judge != n || f.more != more {
+		f.sensitive = n.sensitive(f, more)
+		f.judged, f.judge, f.more = true, n, more
+	}
+	return f.sensitive
+}
+
+func (n *Classifier) sensitive(f *Folded, more Sections) bool {
 	v := verdict{f: f, more: more}
 	state := uint16(0)
 	for i, c := range f.All {
@@ -233,10 +241,18 @@ search:
 	return false
 }
 
-// Folded is a name as names are compared: its words in lower case, joined.
+// Folded is a name as names are compared: its words in lower case, joined. It
+// remembers the name and the last judgement of it: where texts look like
+// assignments, one name is asked about up to four times.
 type Folded struct {
 	All   []byte
 	edges []bool // by byte of all: a word starts there
+	name  []byte // what All was made of; empty: not remembered
+
+	judged    bool
+	judge     *Classifier // whose judgement sensitive is
+	more      Sections    // those that the judge was asked with
+	sensitive bool
 
 	fresh  bool // the next letter or digit starts a word
 	digits int  // where a word of digits starts, which counts once a letter follows
@@ -285,8 +301,18 @@ func (f *Folded) crosses(from, to int) bool {
 // inWord are the edges of bytes inside a word.
 var inWord [32]bool
 
+// maxRemembered is the length in bytes up to which a name is remembered.
+const maxRemembered = 64
+
 // Fold sets f to name. It is linear in name.
 func (f *Folded) Fold(name []byte) {
+	if len(f.name) > 0 && bytes.Equal(name, f.name) {
+		return
+	}
+	f.judged, f.name = false, f.name[:0]
+	if len(name) <= maxRemembered {
+		f.name = append(f.name, name...)
+	}
 	f.All, f.edges = f.All[:0], f.edges[:0]
 	f.fresh, f.digits, f.upper, f.last = false, 0, 0, 0
 	for i := 0; i < len(name); {
