@@ -36,6 +36,10 @@ type ForwardConfig struct {
 	// the end of the queue. nil: it returns there in any case.
 	Done <-chan struct{}
 
+	// GiveUp has Forward return an error, rather than wait, while the sink
+	// refuses even a short record.
+	GiveUp bool
+
 	Sent func(records int, bytes int64) // called after each delivery; nil: no callback
 	Log  *zap.Logger                    // nil: none
 }
@@ -181,6 +185,9 @@ func (f *forwarder) replace(ctx context.Context, line []byte, why error) error {
 			return err
 		}
 		// The record is not the cause: the sink must be reconfigured.
+		if f.GiveUp {
+			return fmt.Errorf("even a short record is refused: %w", refused.Err)
+		}
 		f.log.Error("even a short record is refused; the session waits until that changes", zap.Error(refused.Err))
 		if err := wait.For(ctx, pause); err != nil {
 			return err

@@ -5,6 +5,7 @@ package sink
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // A Queue returns the records of one session in order. One goroutine calls
@@ -31,7 +32,9 @@ type Sink interface {
 	// queue may forget them. It retries temporary failures until ctx ends.
 	// After a *RefusedError the lines before its Index are kept. After
 	// another error any of them may be kept, so the caller writes the same
-	// lines again, and readers ignore duplicates. Lines of one session are
+	// lines again, and readers ignore duplicates. A sink that takes many
+	// sessions at once may return a *StalledError rather than retry, so that
+	// nothing is kept in memory meanwhile. Lines of one session are
 	// kept in the order of the calls and, in a call, in the order of lines.
 	// Write must not keep or change lines; it may be called concurrently for
 	// different sessions.
@@ -47,3 +50,19 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("refusing record %d: %v", e.Index, e.Err) }
 func (e *RefusedError) Unwrap() error { return e.Err }
+
+// A StalledError means that a sink cannot take lines of this session now, for a
+// cause that will pass.
+type StalledError struct {
+	Until time.Time // before which another attempt would be in vain
+	Err   error     // why; nil if the sink has told another session
+}
+
+func (e *StalledError) Error() string {
+	if e.Err == nil {
+		return "the sink is stalled for the session"
+	}
+	return fmt.Sprintf("the sink is stalled for the session: %v", e.Err)
+}
+
+func (e *StalledError) Unwrap() error { return e.Err }

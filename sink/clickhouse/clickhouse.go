@@ -1,18 +1,16 @@
 // Package clickhouse keeps records in ClickHouse: numbered migrations, and
 // inserts that may be repeated.
 //
-// The files, from the top: migrate, keepfirst, reader, clickhouse, block, columns, errors,
-// explain.
+// The files, from the top: migrate, keepfirst, servers, queue, reader,
+// clickhouse, settled, config, cluster, block, columns, errors, explain.
 package clickhouse
 
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -23,38 +21,12 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// A Config configures a DB. It holds a password, so it must not be printed.
-type Config struct {
-	Addrs    []string // host:port; with Dial one name for messages. Required.
-	HTTP     bool     // use HTTP, else the native protocol
-	Database string   // letters, digits, underscores. Required.
-	Cluster  string   // for ON CLUSTER; "" for one server
-	User     string
-	Password string
-	TLS      *tls.Config // nil: plain text
-
-	// Dial connects to an address of Addrs; nil for TCP. A Unix socket needs it.
-	Dial func(ctx context.Context, addr string) (net.Conn, error)
-
-	// Uncompressed disables compression, which is faster on one machine.
-	Uncompressed bool
-
-	// Timeout is for one insert or one query; zero: 20 s. It must be shorter
-	// than the time that a consumer group waits for a leaving member.
-	Timeout time.Duration
-}
-
-// maxConns is the most connections of a DB: two inserts of records, a
-// sweep that reads while it stores alerts, deliveries to a few receivers, a
-// query, and one that may hang until its timeout. An insert must not wait for
-// the others.
-const maxConns = 10
-
 // A DB is a database of records in ClickHouse, as a user with a writer's rights
 // sees it. Its methods may be called concurrently.
 type DB struct {
 	c       Config
 	conn    driver.Conn
+	settled *Settled
 	inserts string // the statement for events
 }
 
@@ -63,6 +35,9 @@ func Open(c Config) (*DB, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 20 * time.Second
 	}
+	if c.Cluster.Name != "" {
+		c.Timeout += c.Cluster.QuorumTimeout
+	}
 	var problems []error
 	if len(c.Addrs) == 0 {
 		problems = append(problems, errors.New("there is no address"))
@@ -70,8 +45,8 @@ func Open(c Config) (*DB, error) {
 	if !IsIdentifier(c.Database) {
 		problems = append(problems, fmt.Errorf("database %q is not an identifier", c.Database))
 	}
-	if c.Cluster != "" && !IsIdentifier(c.Cluster) {
-		problems = append(problems, fmt.Errorf("cluster %q is not an identifier", c.Cluster))
+	if err := c.Cluster.check(); err != nil {
+		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("configuring ClickHouse: %w", err)
@@ -84,64 +59,21 @@ func Open(c Config) (*DB, error) {
 	for _, col := range columnsAt(time.Time{}) {
 		names = append(names, "`"+col.name+"`")
 	}
-	return &DB{c, conn, "INSERT INTO " + c.Database + ".events (" + strings.Join(names, ", ") + ")"}, nil
-}
-
-func (c Config) options() *clickhouse.Options {
-	o := &clickhouse.Options{
-		Addr: c.Addrs,
-		// Not c.Database: Migrate may have to create it.
-		Auth:         clickhouse.Auth{Database: "default", Username: c.User, Password: c.Password},
-		TLS:          c.TLS,
-		DialContext:  c.Dial,
-		DialTimeout:  min(c.Timeout, 10*time.Second),
-		ReadTimeout:  c.Timeout,
-		MaxOpenConns: maxConns,
-		MaxIdleConns: maxConns,
-		Settings: clickhouse.Settings{
-			// The server's default since 26.3, which answers before rows are parts.
-			"async_insert":       0,
-			"insert_deduplicate": 1,
-			// The blocks of an insert become one, which its token identifies,
-			// at any size; it never has more than 1 048 449 rows, the
-			// server's default.
-			"min_insert_block_size_bytes": 0,
-			// A server that died between the table and the rollup feeds the rollup at
-			// the next attempt, although the table has the rows.
-			"deduplicate_blocks_in_dependent_materialized_views": 1,
-			// Late records may belong to any month of the retention.
-			"max_partitions_per_insert_block": 10000,
-		},
-		ClientInfo: clickhouse.ClientInfo{Products: []struct{ Name, Version string }{{Name: "auditcollector"}}},
-	}
-	if c.HTTP {
-		o.Protocol = clickhouse.HTTP
-		o.DialStrategy = dialPlainly
-	}
-	if !c.Uncompressed {
-		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
-	}
-	return o
-}
-
-// dialPlainly connects without the settings of the caller. The driver sends
-// its own query over it, in plain text, and with an insert's "decompress" the
-// server cannot read that.
-func dialPlainly(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
-	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
-}
-
-// IsIdentifier reports whether s can be the name of a database or cluster: up to
-// 64 letters, digits and underscores.
-func IsIdentifier(s string) bool {
-	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
-		return r != '_' && !('0' <= r && r <= '9') && !('a' <= r|0x20 && r|0x20 <= 'z')
-	})
+	settled := NewSettled(c, conn, func(c Config) (driver.Conn, error) { return clickhouse.Open(c.options()) })
+	return &DB{c, conn, settled, "INSERT INTO " + c.Database + ".events (" + strings.Join(names, ", ") + ")"}, nil
 }
 
 // Close closes the connections.
-func (db *DB) Close() error { return db.conn.Close() }
+func (db *DB) Close() error {
+	db.settled.Close()
+	return db.conn.Close()
+}
+
+// Settled returns connections for a query that must not miss a record, and the
+// context for it, see Settled.
+func (db *DB) Settled(ctx context.Context) (context.Context, driver.Conn, error) {
+	return db.settled.Conn(ctx)
+}
 
 // Ping checks that ClickHouse answers.
 func (db *DB) Ping(ctx context.Context) error {
@@ -214,16 +146,7 @@ func (db *DB) send(ctx context.Context, statement string, fill func(driver.Batch
 	return b.Send()
 }
 
-func (db *DB) exec(ctx context.Context, statements ...string) error {
-	for _, sql := range statements {
-		if err := db.conn.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // names are the identifiers in SQL.
 func (db *DB) names() schemas.Names {
-	return schemas.Names{Database: db.c.Database, Cluster: db.c.Cluster}
+	return schemas.Names{Database: db.c.Database, Cluster: db.c.Cluster.Cluster}
 }

@@ -34,10 +34,35 @@ func values(name string, typ proto.ColumnType, put func(to *proto.Buffer, r *ing
 }
 
 func text[T ~string](name string, of func(r *audit.Record) *T) column {
+	return texts(name, func(r *ingest.Row) string { return string(*of(&r.Record)) })
+}
+
+// texts makes a column of texts. It appends to a local slice: to.PutString
+// stores the slice for each text, which costs more than most texts.
+func texts(name string, of func(r *ingest.Row) string) column {
 	return column{name, proto.ColumnTypeString, func(to *proto.Buffer, rows []ingest.Row) {
+		buf := to.Buf
 		for i := range rows {
-			to.PutString(string(*of(&rows[i].Record)))
+			s := of(&rows[i])
+			if len(s) < 0x80 { // most, in one byte
+				buf = append(buf, byte(len(s)))
+			} else {
+				buf = binary.AppendUvarint(buf, uint64(len(s)))
+			}
+			buf = append(buf, s...)
 		}
+		to.Buf = buf
+	}}
+}
+
+// numbers makes a column of 64 bits, as texts makes one of texts.
+func numbers(name string, typ proto.ColumnType, of func(r *ingest.Row) uint64) column {
+	return column{name, typ, func(to *proto.Buffer, rows []ingest.Row) {
+		buf := to.Buf
+		for i := range rows {
+			buf = binary.LittleEndian.AppendUint64(buf, of(&rows[i]))
+		}
+		to.Buf = buf
 	}}
 }
 
@@ -91,16 +116,18 @@ func putWords(to *proto.Buffer, words []string, keys []uint32) {
 		to.PutString(w)
 	}
 	to.PutInt64(int64(len(keys)))
+	buf := to.Buf
 	for _, key := range keys {
 		switch width {
 		case proto.KeyUInt8:
-			to.PutUInt8(uint8(key))
+			buf = append(buf, byte(key))
 		case proto.KeyUInt16:
-			to.PutUInt16(uint16(key))
+			buf = binary.LittleEndian.AppendUint16(buf, uint16(key))
 		default:
-			to.PutUInt32(key)
+			buf = binary.LittleEndian.AppendUint32(buf, key)
 		}
 	}
+	to.Buf = buf
 }
 
 // nullable makes a column of 64 bits a value, of returns false for none.
@@ -110,21 +137,24 @@ func nullable(name string, typ proto.ColumnType, of func(r *audit.Record) (bits 
 			_, ok := of(&rows[i].Record)
 			to.PutBool(!ok)
 		}
+		buf := to.Buf
 		for i := range rows {
 			bits, _ := of(&rows[i].Record)
-			to.PutUInt64(bits)
+			buf = binary.LittleEndian.AppendUint64(buf, bits)
 		}
+		to.Buf = buf
 	}}
 }
 
 // lists makes a column of a list for each row.
 func lists[T any](name string, typ proto.ColumnType, of func(r *ingest.Row) []T, put func(to *proto.Buffer, element *T)) column {
 	return column{name, proto.ColumnTypeArray.Sub(typ), func(to *proto.Buffer, rows []ingest.Row) {
-		end := 0
+		end, buf := 0, to.Buf
 		for i := range rows {
 			end += len(of(&rows[i]))
-			to.PutUInt64(uint64(end))
+			buf = binary.LittleEndian.AppendUint64(buf, uint64(end))
 		}
+		to.Buf = buf
 		for i := range rows {
 			list := of(&rows[i])
 			for j := range list {
@@ -156,11 +186,11 @@ func eventColumns() (list []column) {
 		operations("ops_args", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(string(o.Args)) }),
 		operations("ops_path", proto.ColumnTypeString, func(to *proto.Buffer, o *audit.Operation) { to.PutString(o.Path) }),
 		operations("ops_candidate", proto.ColumnTypeBool, func(to *proto.Buffer, o *audit.Operation) { to.PutBool(o.Candidate) }),
-		values("raw", proto.ColumnTypeString, func(to *proto.Buffer, r *ingest.Row) { to.PutString(r.Raw) }),
+		texts("raw", func(r *ingest.Row) string { return r.Raw }),
 		values("payload_hash", "FixedString(16)", func(to *proto.Buffer, r *ingest.Row) { to.PutRaw(r.Hash[:]) }),
 		word("kafka_topic", func(r *ingest.Row) string { return r.Source.Topic }),
 		values("kafka_partition", proto.ColumnTypeUInt32, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt32(r.Source.Partition) }),
-		values("kafka_offset", proto.ColumnTypeUInt64, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt64(r.Source.Offset) }),
+		numbers("kafka_offset", proto.ColumnTypeUInt64, func(r *ingest.Row) uint64 { return r.Source.Offset }),
 	)
 }
 
@@ -180,22 +210,22 @@ func memberColumn(c audit.Column) column {
 	case func(*audit.Record) *audit.JSON:
 		return text(c.Name, of)
 	case func(*audit.Record) string:
-		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutString(of(&r.Record)) })
+		return column{c.Name, typ, texts(c.Name, func(r *ingest.Row) string { return of(&r.Record) }).put}
 	case func(*audit.Record) *bool:
 		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutBool(*of(&r.Record)) })
 	case func(*audit.Record) bool:
 		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutBool(of(&r.Record)) })
 	case func(*audit.Record) *int64:
-		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutInt64(*of(&r.Record)) })
+		return numbers(c.Name, typ, func(r *ingest.Row) uint64 { return uint64(*of(&r.Record)) })
 	case func(*audit.Record) int64:
 		if typ == proto.ColumnTypeUInt8 {
 			return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt8(uint8(of(&r.Record))) })
 		}
-		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutInt64(of(&r.Record)) })
+		return numbers(c.Name, typ, func(r *ingest.Row) uint64 { return uint64(of(&r.Record)) })
 	case func(*audit.Record) *uint64:
-		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutUInt64(*of(&r.Record)) })
+		return numbers(c.Name, typ, func(r *ingest.Row) uint64 { return *of(&r.Record) })
 	case func(*audit.Record) *time.Time:
-		return values(c.Name, typ, func(to *proto.Buffer, r *ingest.Row) { to.PutInt64(of(&r.Record).UnixMicro()) })
+		return numbers(c.Name, typ, func(r *ingest.Row) uint64 { return uint64(of(&r.Record).UnixMicro()) })
 	case func(*audit.Record) *[]string:
 		return lists(c.Name, proto.ColumnTypeString, func(r *ingest.Row) []string { return *of(&r.Record) },
 			func(to *proto.Buffer, word *string) { to.PutString(*word) })

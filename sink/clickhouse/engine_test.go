@@ -17,6 +17,7 @@ import (
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
+	"auditproxy/sink/clickhouse/chdb/servertest"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -25,6 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	chdbtest.IfEngine()
+	servertest.IfServer()
 	goleak.VerifyTestMain(m)
 }
 
@@ -74,14 +76,32 @@ func testMigrate(t *testing.T, s *clickhouse.DB, dir string) {
 	if err != nil || len(applied.Migrations) != 0 {
 		t.Errorf("the second Migrate = %+v, %v, want nothing to do", applied, err)
 	}
-	ttl := "SELECT extract(create_table_query, 'toIntervalDay\\\\((\\\\d+)\\\\)') FROM system.tables WHERE database = 'audit' AND name IN ('events', 'dead_letters') ORDER BY name"
-	chdbtest.Want(t, dir, ttl, "30", "9000")
-	shorter := keep
-	shorter.Events = 100 * 24 * time.Hour
-	if _, err := s.Migrate(t.Context(), shorter); err != nil {
+	// What older programs set knows no holds.
+	chdbtest.Query(t, dir, "ALTER TABLE audit.dead_letters MODIFY TTL toDateTime(seen_at) + INTERVAL 30 DAY")
+	var shown []string
+	migrating := keep
+	migrating.Show = func(statement string) { shown = append(shown, statement) }
+	if _, err := s.Migrate(t.Context(), migrating); err != nil {
 		t.Fatal(err)
 	}
-	chdbtest.Want(t, dir, ttl, "30", "100")
+	chdbtest.Want(t, dir, "SELECT name FROM system.tables WHERE database = 'audit' AND create_table_query LIKE '% TTL %'", "retention_looks")
+	if len(shown) != 1 || !strings.Contains(shown[0], "dead_letters") || !strings.Contains(shown[0], "REMOVE TTL") {
+		t.Errorf("shown: %q, want that a TTL is removed", shown)
+	}
+	// This engine has no such policy; what would run is shown before.
+	for _, tt := range []struct {
+		keep clickhouse.Retention
+		want string
+	}{
+		{clickhouse.Retention{StoragePolicy: "tiered", ColdAfter: 30 * 24 * time.Hour, ColdVolume: "cold"}, "ALTER TABLE audit.events  MODIFY SETTING storage_policy = 'tiered'"},
+		{clickhouse.Retention{ColdAfter: 30 * 24 * time.Hour, ColdVolume: "cold"}, "ALTER TABLE audit.events  MODIFY TTL toDateTime(ts) + toIntervalDay(30) TO VOLUME 'cold'"},
+	} {
+		shown = nil
+		tt.keep.Show = migrating.Show
+		if _, err := s.Migrate(t.Context(), tt.keep); err == nil || len(shown) != 1 || shown[0] != tt.want {
+			t.Errorf("Migrate = %v, shown %q, want an error after %q", err, shown, tt.want)
+		}
+	}
 	// A crash after the statements and before they are recorded.
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.migrations")
 	all, err := schemas.ClickHouse()
@@ -225,12 +245,13 @@ func testDuplicates(t *testing.T, s *clickhouse.DB, dir string) {
 }
 
 func testViews(t *testing.T, s *clickhouse.DB, dir string) {
+	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.session_states")
 	first, batch, last := call(1, "pipe_pane"), call(2, "batch"), call(4, "list_panes")
 	first.Args = `{"output_path":"/tmp/a"}`
 	batch.Args = `{"operations":[{"tool":"list_panes","arguments":{}},{"tool":"pipe_pane","arguments":{"output_path":{"len":5000,"head":"/tmp/b"}}}]}`
 	batch.Candidates = []audit.Candidate{{Method: "tools/call", Tool: "kill_server"}}
 	last.Outcome, last.ErrorType = audit.OutcomeError, "PaneNotFound"
-	begin := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(start), SessionID: first.SessionID, TS: start, Duration: -1}
+	begin := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(start), SessionID: first.SessionID, TS: start, Duration: -1, Tenant: first.Tenant}
 	if err := s.InsertRows(t.Context(), []ingest.Row{row(t, begin, 0), row(t, first, 1), row(t, batch, 2), row(t, last, 4)}, start); err != nil {
 		t.Fatal(err)
 	}
@@ -244,6 +265,15 @@ func testViews(t *testing.T, s *clickhouse.DB, dir string) {
 	chdbtest.Want(t, dir, "SELECT call_no, path, destination FROM audit.pipe_destinations ORDER BY call_no",
 		"1\t\t/tmp/a", `2`+"\t"+`operations[1]`+"\t"+`{"len":5000,"head":"/tmp/b"}`)
 	chdbtest.Want(t, dir, "SELECT missing FROM audit.seq_gaps", "1")
+	// Another tenant's session with the same id, and with one of its numbers.
+	other := call(4, "list_panes")
+	other.Tenant = "other"
+	if err := s.InsertRows(t.Context(), []ingest.Row{row(t, other, 5)}, start); err != nil {
+		t.Fatal(err)
+	}
+	chdbtest.Want(t, dir, "SELECT tenant, missing FROM audit.seq_gaps ORDER BY tenant", "acme\t1", "other\t4")
+	chdbtest.Want(t, dir, "SELECT count() FROM audit.conflicts", "0")
+	chdbtest.Query(t, dir, "DELETE FROM audit.events WHERE tenant = 'other'")
 	chdbtest.Want(t, dir, "SELECT records, calls, errors, missing_records, missing_calls, ended, died FROM audit.sessions", "4\t3\t1\t1\t1\tfalse\tfalse")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
 }
@@ -300,9 +330,11 @@ func testNewer(t *testing.T, s *clickhouse.DB, dir string) {
 
 func TestOpen(t *testing.T) {
 	for name, c := range map[string]clickhouse.Config{
-		"no address":          {Database: "audit"},
-		"no identifier":       {Addrs: []string{"a:1"}, Database: "audit; DROP TABLE x"},
-		"no cluster name":     {Addrs: []string{"a:1"}, Database: "audit", Cluster: "a b"},
+		"no address":      {Database: "audit"},
+		"no identifier":   {Addrs: []string{"a:1"}, Database: "audit; DROP TABLE x"},
+		"no cluster name": {Addrs: []string{"a:1"}, Database: "audit", Cluster: clickhouse.Cluster{Cluster: schemas.Cluster{Name: "a b"}}},
+		"no place in Keeper": {Addrs: []string{"a:1"}, Database: "audit", Cluster: clickhouse.Cluster{
+			Cluster: schemas.Cluster{Name: "c", ReplicaPath: "/p'", ReplicaName: "{replica}"}}},
 		"everything is wrong": {},
 	} {
 		if _, err := clickhouse.Open(c); err == nil {

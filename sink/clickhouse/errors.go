@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -51,10 +52,14 @@ func Classify(doing string, err error) error {
 		return nil
 	}
 	class := ingest.Retry
+	var own *ingest.Error
+	if errors.As(err, &own) {
+		class = own.Class
+	}
 	switch code := codeOf(err); {
 	case slices.Contains(poisonCodes, code):
 		class = ingest.Poison
-	case slices.Contains(configurationCodes, code):
+	case slices.Contains(configurationCodes, code), clusterCodes[code] != "":
 		class = ingest.Configuration
 	}
 	return &ingest.Error{Class: class, Err: fmt.Errorf("%s: %w", doing, Explain(err))}

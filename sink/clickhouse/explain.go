@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -50,14 +51,14 @@ func remedy(err error) string {
 		op        *net.OpError
 		answer    *clickhouse.HTTPError
 	)
-	switch codeOf(err) {
+	switch code := codeOf(err); code {
 	case 192, 193, 194, 516:
 		return "check clickhouse.user and its password"
 	case 164, 497:
 		return "a user with that right has to grant it, or to run auditcollector migrate"
 	case 0:
-	default:
-		return "" // the server's own words
+	default: // the server's own words, except about replicas
+		return cmp.Or(replicationCodes[code], clusterCodes[code])
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -102,3 +103,22 @@ var notThereCodes = []int32{60, 81}
 // ACCESS_STORAGE_FOR_INSERTION_NOT_FOUND, NOT_IMPLEMENTED,
 // SUPPORT_IS_DISABLED.
 var noUsersCodes = []int32{164, 495, 497, 514, 48, 344}
+
+var (
+	// replicationCodes are about replicas, never about data. An insert that gets
+	// one is sent again with its token, so in neither list above: the rows may be
+	// stored already, on this replica or on others.
+	replicationCodes = map[int32]string{
+		242: "the server has no contact to Keeper, or lost its replica there: check both, and system.replicas",                                   // TABLE_IS_READ_ONLY
+		285: "start the other replicas, or set clickhouse.insert_quorum to fewer",                                                                // TOO_FEW_LIVE_REPLICAS
+		286: "an earlier insert waits for the other replicas: check that they run, and their system.replicas",                                    // UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE
+		319: "the other replicas have not confirmed the rows, which are neither stored nor lost: check that they run, and their system.replicas", // UNKNOWN_STATUS_OF_INSERT
+	}
+	// clusterCodes are those of a cluster that an administrator has to correct.
+	clusterCodes = map[int32]string{
+		253: "another server has the same name: make clickhouse.replica_name, with the macros of each server, differ",                                              // REPLICA_ALREADY_EXISTS
+		342: "the replica was not made like the others: drop its table, and run auditcollector migrate, which makes it from SHOW CREATE TABLE of a living replica", // METADATA_MISMATCH
+		392: "configure distributed_ddl in the servers' configuration",                                                                                             // QUERY_IS_PROHIBITED
+		701: "set clickhouse.cluster to a name in the servers' remote_servers",                                                                                     // CLUSTER_DOESNT_EXIST
+	}
+)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas"
 )
 
@@ -31,7 +32,20 @@ const maxSwaps = 10
 // the name. A crash, or another program that does the same, leaves the records
 // in one of the two tables, and the next attempt goes on from there. fresh: no
 // other program can have used the tables.
+//
+// On a cluster the tables have that engine from the start. Others are refused:
+// two tables that are exchanged keep their places in Keeper, which a replica that
+// joins later finds by the names.
 func (db *DB) keepFirst(ctx context.Context, fresh bool) error {
+	if db.c.Cluster.Name != "" {
+		name := db.c.Cluster.Part("events")
+		events, err := db.table(ctx, name)
+		if err == nil && !keepsFirst.MatchString(events.engine) {
+			err = &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("table %q has the engine %q, which keeps the last arrival of a record: "+
+				"set clickhouse.database to a new one, migrate, and copy the records to it", name, events.engine)}
+		}
+		return err
+	}
 	swapped := false
 	for range maxSwaps {
 		events, err := db.table(ctx, "events")
@@ -88,9 +102,6 @@ func (db *DB) moveBefore(ctx context.Context, drop bool) error {
 	}
 	return err
 }
-
-// A table is how the server describes one; empty if there is none.
-type table struct{ engine, create string }
 
 func (db *DB) table(ctx context.Context, name string) (t table, err error) {
 	rows, err := db.conn.Query(ctx, "SELECT engine_full, create_table_query FROM system.tables WHERE database = ? AND name = ?", db.c.Database, name)

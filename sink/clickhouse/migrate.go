@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -18,15 +18,24 @@ import (
 // ErrNewer means that a newer program made tables that this one cannot use.
 var ErrNewer = errors.New("the schema is newer than this program: install the version that made it")
 
-// A Retention is the age at which rows are deleted, in whole days, at most
-// MaxRetention.
+// A Retention is the age at which rows are removed, in whole days, at most
+// MaxRetention, which package retention does, and the age at which records move
+// to cold storage.
 type Retention struct {
-	Events      time.Duration // events, gaps, rollups and alerts. Required.
-	DeadLetters time.Duration // Required.
+	Events      time.Duration            // events, gaps, rollups and alerts. Required.
+	Tenants     map[string]time.Duration // of tenants whose time is not that of Events
+	DeadLetters time.Duration            // Required.
+
+	StoragePolicy string        // of events; "" changes nothing
+	ColdAfter     time.Duration // in whole days; 0: never
+	ColdVolume    string        // of StoragePolicy. Required with ColdAfter.
+
+	// Show is called with each statement about storage before it runs; nil: none.
+	Show func(statement string)
 }
 
-// MaxRetention keeps a TTL inside what ClickHouse's DateTime can hold, which
-// ends in 2106: beyond, the sum starts at 1970 again, and all rows are too old.
+// MaxRetention keeps times inside what ClickHouse's DateTime can hold, which
+// begins in 1970.
 const MaxRetention = 10000 * 24 * time.Hour
 
 // Applied lists the changes of Migrate.
@@ -65,6 +74,11 @@ func (db *DB) migrate(ctx context.Context, keep Retention) (Applied, error) {
 	list, err := schemas.ClickHouse()
 	if err != nil {
 		return applied, err
+	}
+	if db.c.Cluster.Name != "" {
+		if err := db.join(ctx); err != nil {
+			return applied, Classify("comparing the servers of the cluster", err)
+		}
 	}
 	done, err := db.done(ctx)
 	if code := codeOf(err); slices.Contains(notThereCodes, code) || code == unknownIdentifier {
@@ -106,7 +120,7 @@ func (db *DB) migrate(ctx context.Context, keep Retention) (Applied, error) {
 	if err := db.keepFirst(ctx, slices.Contains(applied.Migrations, "0001_tables") && len(done) == 0); err != nil {
 		return applied, Classify("keeping first arrivals", err)
 	}
-	if err := db.retain(ctx, keep); err != nil {
+	if err := db.tier(ctx, keep); err != nil {
 		return applied, err
 	}
 	if applied.Newer > 0 {
@@ -119,22 +133,6 @@ func (db *DB) migrate(ctx context.Context, keep Retention) (Applied, error) {
 // unknownIdentifier is ClickHouse's code for a column that is not there, as
 // needs in the table of an older program.
 const unknownIdentifier = 47
-
-const migrationsTable = `
-CREATE DATABASE IF NOT EXISTS ${database} ${on_cluster};
-CREATE TABLE IF NOT EXISTS ${database}.migrations ${on_cluster}
-(
-    number     UInt32,
-    name       String,
-    sha256     String,
-    applied_at DateTime64(3, 'UTC')
-)
-ENGINE = ${replicated}ReplacingMergeTree
-ORDER BY (number, sha256)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
-
-ALTER TABLE ${database}.migrations ${on_cluster} ADD COLUMN IF NOT EXISTS needs UInt32 DEFAULT number;
-`
 
 // An appliedMigration is what the table of migrations has of one.
 type appliedMigration struct {
@@ -176,45 +174,52 @@ func (db *DB) apply(ctx context.Context, statements []string) error {
 	return db.exec(ctx, statements...)
 }
 
-// daysOf finds a TTL in a CREATE TABLE as the server prints it.
-var daysOf = regexp.MustCompile(`TTL .*\btoIntervalDay\((\d+)\)`)
-
-// retain gives the tables their TTL. An ALTER rewrites the TTL of every part,
-// so it is omitted where nothing changes.
-func (db *DB) retain(ctx context.Context, keep Retention) error {
-	const day = 24 * time.Hour
-	for _, t := range []struct {
-		table, column string
-		keep          time.Duration
-	}{
-		{"events", "ts", keep.Events},
-		{"operation_states", "hour", keep.Events},
-		{"session_states", "last_ts", keep.Events},
-		{"definition_states", "last_ts", keep.Events},
-		{"effect_states", "last_ts", keep.Events},
-		{"decision_states", "hour", keep.Events},
-		{"risk_states", "hour", keep.Events},
-		{"arrivals", "last_arrival", keep.Events},
-		{"first_seen", "last_arrival", keep.Events},
-		{"gaps", "seen_at", keep.Events},
-		{"alerts", "ts", keep.Events},
-		{"alert_events", "at", keep.Events},
-		{"alert_deliveries", "at", keep.Events},
-		{"alert_marks", "at", keep.Events},
-		{"dead_letters", "seen_at", keep.DeadLetters},
-	} {
-		days := strconv.Itoa(int(max(min(t.keep, MaxRetention)/day, 1)))
-		var create string
-		row := db.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = ? AND name = ?", db.c.Database, t.table)
-		if err := row.Scan(&create); err != nil {
-			return Classify(fmt.Sprintf("reading the retention of %q", t.table), err)
+// tier sets where the parts of events are stored, and removes every TTL that
+// deletes, which older programs gave the tables: it knows neither tenants nor
+// holds.
+func (db *DB) tier(ctx context.Context, keep Retention) error {
+	var found []struct {
+		Name   string `ch:"name"`
+		Create string `ch:"create_table_query"`
+		Policy string `ch:"storage_policy"`
+	}
+	err := db.conn.Select(ctx, &found, "SELECT name, create_table_query, storage_policy FROM system.tables WHERE database = ? AND engine LIKE '%MergeTree' AND name != 'retention_looks' ORDER BY name", db.c.Database)
+	if err != nil {
+		return Classify("looking at where tables are stored", err)
+	}
+	own, err := db.ownTables()
+	if err != nil {
+		return err
+	}
+	for _, t := range found {
+		if !own[t.Name] {
+			continue // an administrator's
 		}
-		if m := daysOf.FindStringSubmatch(create); m != nil && m[1] == days {
-			continue
+		var statements []string
+		alter := "ALTER TABLE ${database}." + t.Name + " ${on_cluster} "
+		ttl := ""
+		if t.Name == db.Part("events") {
+			if keep.StoragePolicy != "" && keep.StoragePolicy != t.Policy {
+				statements = append(statements, alter+"MODIFY SETTING storage_policy = '"+keep.StoragePolicy+"'")
+			}
+			if days := int(min(keep.ColdAfter, MaxRetention) / (24 * time.Hour)); days > 0 {
+				ttl = fmt.Sprintf("TTL toDateTime(ts) + toIntervalDay(%d) TO VOLUME '%s'", days, keep.ColdVolume)
+			}
 		}
-		sql := "ALTER TABLE ${database}." + t.table + " ${on_cluster} MODIFY TTL toDateTime(" + t.column + ") + INTERVAL " + days + " DAY;"
-		if err := db.exec(ctx, schemas.Statements(sql, db.names())...); err != nil {
-			return Classify(fmt.Sprintf("setting the retention of %q", t.table), err)
+		switch is := strings.Contains(t.Create, " TTL "); {
+		case ttl != "" && !strings.Contains(t.Create, ttl+" "):
+			statements = append(statements, alter+"MODIFY "+ttl)
+		case ttl == "" && is:
+			statements = append(statements, alter+"REMOVE TTL")
+		}
+		for _, s := range statements {
+			s = schemas.Statements(s+";", db.names())[0]
+			if keep.Show != nil {
+				keep.Show(s)
+			}
+			if err := db.exec(ctx, s); err != nil {
+				return Classify(fmt.Sprintf("setting where %q is stored", t.Name), err)
+			}
 		}
 	}
 	return nil
@@ -238,15 +243,15 @@ func (db *DB) users(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// creation finds what a statement creates if it does not exist.
-var creation = regexp.MustCompile(`(?s)^CREATE (SETTINGS PROFILE|ROLE|ROW POLICY) IF NOT EXISTS (.*\b(?:SETTINGS|USING)\b.*)$`)
+// granted finds what a statement creates if it does not exist.
+var granted = regexp.MustCompile(`(?s)^CREATE (SETTINGS PROFILE|ROLE|ROW POLICY) IF NOT EXISTS (.*\b(?:SETTINGS|USING)\b.*)$`)
 
 // renewed returns the statement that gives what exists already the settings,
 // or the condition, of a statement that creates it. Otherwise the limits of
 // the first version would stay for ever. Not OR REPLACE: the new one would be
 // another, which users and roles do not have.
 func renewed(statement string) []string {
-	m := creation.FindStringSubmatch(statement)
+	m := granted.FindStringSubmatch(statement)
 	if m == nil {
 		return nil
 	}

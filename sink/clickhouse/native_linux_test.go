@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/deploy/dev"
+	"auditproxy/sink/clickhouse/chdb/servertest"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/go-cmp/cmp"
@@ -22,33 +22,41 @@ import (
 // serverPassword is the default user's.
 const serverPassword = "smoke"
 
-// startServer starts a ClickHouse server that speaks the native protocol, the
-// only one that packages have: 18.16, from Debian 12. It returns its address
-// and what kills it.
-func startServer(t *testing.T) (addr string, kill func()) {
+// An oldServer is a ClickHouse server that speaks the native protocol, the only
+// one that packages have: 18.16, from Debian 12.
+type oldServer struct {
+	addr string
+	dir  string
+	cmd  *exec.Cmd
+}
+
+// newOldServer writes the configuration of a server, with more in it, and with
+// settings of its users.
+func newOldServer(t *testing.T, port, more, settings string) *oldServer {
 	t.Helper()
-	root := filepath.Dir(dev.Fetched(t, "clickhouse", ".done"))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(addr)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"config.xml": `<yandex><listen_host>127.0.0.1</listen_host><tcp_port>` + port + `</tcp_port>
 			<logger><level>information</level><console>1</console></logger>
 			<path>` + dir + `/data/</path><tmp_path>` + dir + `/tmp/</tmp_path><mark_cache_size>5368709</mark_cache_size>
-			<users_config>` + dir + `/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database></yandex>`,
-		"users.xml": `<yandex><profiles><default/></profiles><quotas><default/></quotas><users><default>
+			<users_config>` + dir + `/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>` + more + `</yandex>`,
+		"users.xml": `<yandex><profiles><default>` + settings + `</default></profiles><quotas><default/></quotas><users><default>
 			<password>` + serverPassword + `</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(filepath.Join(root, "usr/sbin/clickhouse-server"), "--config-file="+dir+"/config.xml")
+	s := &oldServer{addr: "127.0.0.1:" + port, dir: dir}
+	t.Cleanup(s.kill)
+	return s
+}
+
+// start starts the server and waits until it answers.
+func (s *oldServer) start(t *testing.T) {
+	t.Helper()
+	root := filepath.Dir(dev.Fetched(t, "clickhouse", ".done"))
+	cmd := exec.Command(filepath.Join(root, "usr/sbin/clickhouse-server"), "--config-file="+s.dir+"/config.xml")
 	cmd.Env = []string{"LD_LIBRARY_PATH=" + root + "/usr/lib/x86_64-linux-gnu:" + root + "/lib/x86_64-linux-gnu", "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StderrPipe()
@@ -59,6 +67,7 @@ func startServer(t *testing.T) (addr string, kill func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	s.cmd = cmd
 	ready, said := make(chan bool, 1), make(chan string, 1)
 	go func() {
 		var text strings.Builder
@@ -70,13 +79,6 @@ func startServer(t *testing.T) (addr string, kill func()) {
 		}
 		said <- text.String()
 	}()
-	kill = func() {
-		if cmd.ProcessState == nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // it says that it was killed
-		}
-	}
-	t.Cleanup(kill)
 	select {
 	case <-ready:
 	case text := <-said:
@@ -84,14 +86,22 @@ func startServer(t *testing.T) (addr string, kill func()) {
 	case <-time.After(3 * time.Minute):
 		t.Fatal("the server did not start within three minutes")
 	}
-	return addr, kill
+}
+
+func (s *oldServer) kill() {
+	if s.cmd != nil && s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait() // it says that it was killed
+	}
 }
 
 // TestNative speaks the native protocol to a real server, as far as so old a
 // one allows: it knows neither the settings that we send nor three types of
 // column. What is different here is those, and nothing else.
 func TestNative(t *testing.T) {
-	addr, kill := startServer(t)
+	server := newOldServer(t, servertest.Port(t), "", "")
+	server.start(t)
+	addr, kill := server.addr, server.kill
 	for _, uncompressed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("uncompressed=%t", uncompressed), func(t *testing.T) {
 			s, err := OpenBare(Config{Addrs: []string{addr}, Database: fmt.Sprintf("audit_%t", uncompressed), User: "default", Password: serverPassword, Uncompressed: uncompressed})
@@ -202,7 +212,7 @@ func testNativeClasses(t *testing.T, addr string, kill func()) {
 	}{
 		{"a wrong password", func(s *DB) error { return s.Ping(ctx) }, func(c *Config) { c.Password = "guess" }, ingest.Configuration, "Wrong password"},
 		{"a server that is too old", func(s *DB) error {
-			_, err := s.Migrate(ctx, Retention{24 * time.Hour, 24 * time.Hour})
+			_, err := s.Migrate(ctx, Retention{})
 			return err
 		}, func(*Config) {}, ingest.Configuration, "Unknown setting"},
 		{"no server", func(s *DB) error { kill(); return s.Ping(ctx) }, func(*Config) {}, ingest.Retry, "asking ClickHouse"},

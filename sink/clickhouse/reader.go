@@ -19,6 +19,7 @@ func OpenReader(c Config) (driver.Conn, error) {
 	o.Auth.Database = c.Database
 	o.ReadTimeout = 0 // the driver's own: a query may take long
 	o.Settings = clickhouse.Settings{"readonly": 1, "final": 1}
+	c.Cluster.read(o.Settings)
 	conn, err := clickhouse.Open(o)
 	if err != nil {
 		return nil, fmt.Errorf("configuring ClickHouse: %w", err)

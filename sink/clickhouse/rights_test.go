@@ -20,7 +20,7 @@ func TestUsersAreRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, names := range []schemas.Names{{Database: "audit"}, {Database: "audit", Cluster: "c"}} {
+	for _, names := range []schemas.Names{{Database: "audit"}, {Database: "audit", Cluster: schemas.Cluster{Name: "c"}}} {
 		for _, statement := range schemas.Statements(sql, names) {
 			again := clickhouse.Renewed(statement)
 			bare := strings.HasPrefix(statement, "CREATE ROLE") && !strings.Contains(statement, "SETTINGS")

@@ -324,18 +324,23 @@ func TestProducerErrors(t *testing.T) {
 		if h.Hits() != 2 {
 			t.Errorf("%s: %d requests failed, want 2", fault.Message, h.Hits())
 		}
-		messages, err := (&kafkatest.Broker{Addr: c.ListenAddrs()[0]}).Messages(t.Context(), "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, m := range messages {
-			got = append(got, string(m.Value))
-		}
-		if diff := cmp.Diff(texts(lines), firsts(got)); diff != "" {
+		if diff := cmp.Diff(texts(lines), firsts(stored(t, c.ListenAddrs()[0]))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", fault.Message, diff)
 		}
 	}
+}
+
+// stored returns the values in topic "t", in order.
+func stored(t *testing.T, addr string) (values []string) {
+	t.Helper()
+	messages, err := (&kafkatest.Broker{Addr: addr}).Messages(t.Context(), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		values = append(values, string(m.Value))
+	}
+	return values
 }
 
 // TestTopicWarnings checks the warnings about a topic that may lose what it has

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 
 // fails logs a new problem, and repeats it while it lasts.
 func (p *Producer) fails(err error) {
-	text, now := Explain(err), time.Now()
+	class, text := explain(err)
+	p.count(class)
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.health.said == "" {
@@ -39,6 +42,12 @@ func (p *Producer) works() {
 
 // Explain describes the cause of an error of Kafka, and its remedy.
 func Explain(err error) string {
+	_, text := explain(err)
+	return text
+}
+
+// explain returns a word for the cause of an error too, for metrics.
+func explain(err error) (class, text string) {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -50,35 +59,62 @@ func Explain(err error) string {
 	)
 	switch {
 	case errors.Is(err, saslAuthenticationFailed):
-		return "Kafka does not take this user name and password"
+		return "login", "Kafka does not take this user name and password"
 	case errors.Is(err, unsupportedSASLMechanism):
-		return "Kafka does not offer this login mechanism"
+		return "login", "Kafka does not offer this login mechanism"
 	case errors.Is(err, topicAuthorizationFailed), errors.Is(err, clusterAuthorizationFailed):
-		return "this user has no right to the topic"
+		return "rights", "this user has no right to the topic"
 	case errors.Is(err, unknownTopicOrPartition):
-		return "the topic does not exist, and is not created here"
+		return "topic", "the topic does not exist, and is not created here"
 	case errors.Is(err, notEnoughReplicas), errors.Is(err, notEnoughReplicasAfterAppend):
-		return "too few replicas of the topic are in sync"
+		return "replicas", "too few replicas of the topic are in sync"
 	case errors.As(err, &authority):
-		return "the broker's certificate is not signed by an authority that is trusted here"
+		return "tls", "the broker's certificate is not signed by an authority that is trusted here"
 	case errors.As(err, &name):
-		return "the broker's certificate is for another host"
+		return "tls", "the broker's certificate is for another host"
 	case errors.As(err, &invalid):
-		return "the broker's certificate is not valid"
+		return "tls", "the broker's certificate is not valid"
 	case errors.As(err, &plain):
-		return "the broker does not speak TLS on this port"
+		return "tls", "the broker does not speak TLS on this port"
 	case errors.As(err, &alert):
-		return "the broker does not accept the TLS connection"
+		return "tls", "the broker does not accept the TLS connection"
 	case errors.As(err, &dns):
-		return "the broker's name is not known"
+		return "network", "the broker's name is not known"
 	case errors.Is(err, context.DeadlineExceeded), timeout(err):
-		return "no broker answers in time"
+		return "timeout", "no broker answers in time"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"
+		return "network", "the broker closes the connection, as it does when one side speaks TLS or logs in and the other does not"
 	case errors.As(err, &op):
-		return "no broker can be reached"
+		return "network", "no broker can be reached"
 	}
-	return "Kafka does not serve this client now"
+	return "other", "Kafka does not serve this client now"
+}
+
+// ErrorClasses are the keys of Stats.Errors.
+func ErrorClasses() []string {
+	return []string{"login", "rights", "topic", "replicas", "tls", "timeout", "network", "refused", "other"}
+}
+
+// Stats is what a producer has done so far.
+type Stats struct {
+	Requests int64            // produce requests
+	Errors   map[string]int64 // failures of a partition's batch, by ErrorClasses
+	Stalled  string           // why something cannot be shipped, as Explain says it; "" if all can
+	Since    time.Time        // it cannot
+}
+
+// Stats returns what the producer has done so far.
+func (p *Producer) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{Requests: p.requests, Errors: maps.Clone(p.errors), Stalled: p.health.said, Since: p.health.since}
+}
+
+// count counts a failure.
+func (p *Producer) count(class string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.errors[class]++
 }
 
 func timeout(err error) bool {

@@ -9,12 +9,11 @@
 // is repeated.
 //
 // It uses kafka-go's protocol packages over its own connections. The whole of
-// kafka-go takes 4 ms to initialise, once for every wrapped server. Its
-// Writer merges the records of several sessions, so that the second batch of
-// a session could be acknowledged and the first not.
+// kafka-go takes 4 ms to initialise, once for every wrapped server. With its
+// Writer, the second batch of a session could be acknowledged and the first not.
 //
-// The files, from the top: kafka, health, topic, producer, client, access,
-// code.
+// The files, from the top: batch, lane, kafka, health, topic, producer, client,
+// access, code.
 package kafka
 
 import (
@@ -68,6 +67,7 @@ func New(c Config) (*Producer, error) {
 		topic:  c.Topic,
 		source: []byte(c.Source),
 		log:    c.Log.With(zap.String("topic", c.Topic), zap.String("brokers", strings.Join(c.Brokers, ","))),
+		errors: map[string]int64{},
 		client: client{access: c.Access, mechanism: mechanism, idle: map[string][]idleConn{}},
 	}, nil
 }
@@ -92,6 +92,7 @@ func (p *Producer) Write(ctx context.Context, session string, lines [][]byte) er
 		case refused(err) && n > 1:
 			size = n / 2
 		case refused(err):
+			p.count("refused")
 			return &sink.RefusedError{Index: done, Err: err}
 		default:
 			p.fails(err)
@@ -110,8 +111,8 @@ func refused(err error) bool {
 	return errors.Is(err, messageTooLarge) || errors.Is(err, recordListTooLarge) || errors.Is(err, invalidRecord)
 }
 
-// produce makes one request: lines are one batch of one partition, stored as
-// a whole or not at all.
+// produce writes lines of one session: one batch of one partition, stored as a
+// whole or not at all.
 func (p *Producer) produce(ctx context.Context, session string, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -126,36 +127,59 @@ func (p *Producer) produce(ctx context.Context, session string, lines [][]byte) 
 	now, key := time.Now(), []byte(session)
 	records := make([]protocol.Record, len(lines))
 	for i, line := range lines {
-		records[i] = protocol.Record{
-			Time:    now,
-			Key:     protocol.NewBytes(key),
-			Value:   protocol.NewBytes(line),
-			Headers: p.headers(line),
-		}
+		records[i] = p.record(now, key, line)
 	}
-	res, err := p.client.roundTrip(ctx, leaders[partition], &produce.Request{
-		Acks:    allInSync,
-		Timeout: int32((attempt / 2).Milliseconds()), // so that the broker times out first, and reports it
-		Topics: []produce.RequestTopic{{
-			Topic: p.topic,
-			Partitions: []produce.RequestPartition{{
-				Partition: int32(partition),
-				RecordSet: protocol.RecordSet{
-					Attributes: protocol.Attributes(compress.Lz4),
-					Records:    protocol.NewRecordReader(records...),
-				},
-			}},
-		}},
-	})
+	results, err := p.request(ctx, leaders[partition], []produce.RequestPartition{recordsFor(partition, records)})
 	if err != nil {
 		return err
 	}
-	answer := res.(*produce.Response)
-	if len(answer.Topics) != 1 || len(answer.Topics[0].Partitions) != 1 {
-		return errors.New("an answer to another request")
+	return results[partition]
+}
+
+// record makes the message of a line.
+func (p *Producer) record(now time.Time, key, line []byte) protocol.Record {
+	return protocol.Record{Time: now, Key: protocol.NewBytes(key), Value: protocol.NewBytes(line), Headers: p.headers(line)}
+}
+
+// recordsFor makes the batch of one partition.
+func recordsFor(partition int, records []protocol.Record) produce.RequestPartition {
+	return produce.RequestPartition{
+		Partition: int32(partition),
+		RecordSet: protocol.RecordSet{
+			Attributes: protocol.Attributes(compress.Lz4),
+			Records:    protocol.NewRecordReader(records...),
+		},
 	}
-	kept := answer.Topics[0].Partitions[0]
-	return errorOf(kept.ErrorCode, kept.ErrorMessage)
+}
+
+// request makes one request, with a batch for each of some partitions of one
+// leader. It returns each partition's error, nil where the batch is stored. ctx
+// must have a deadline.
+func (p *Producer) request(ctx context.Context, leader string, batches []produce.RequestPartition) (map[int]error, error) {
+	p.mu.Lock()
+	p.requests++
+	p.mu.Unlock()
+	res, err := p.client.roundTrip(ctx, leader, &produce.Request{
+		Acks:    allInSync,
+		Timeout: int32((attempt / 2).Milliseconds()), // so that the broker times out first, and reports it
+		Topics:  []produce.RequestTopic{{Topic: p.topic, Partitions: batches}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	results := make(map[int]error, len(batches))
+	answer := res.(*produce.Response)
+	for _, topic := range answer.Topics {
+		for _, kept := range topic.Partitions {
+			results[int(kept.Partition)] = errorOf(kept.ErrorCode, kept.ErrorMessage)
+		}
+	}
+	for _, b := range batches {
+		if _, answered := results[int(b.Partition)]; !answered {
+			return nil, errors.New("an answer to another request")
+		}
+	}
+	return results, nil
 }
 
 // allInSync is the acks of a request that is answered once all in-sync

@@ -30,10 +30,12 @@ type Producer struct {
 	log    *zap.Logger
 	client client
 
-	mu      sync.Mutex // guards the rest
-	leaders []string   // host:port, by partition; nil: not known
-	looked  bool       // the topic's settings were checked, or are being checked
-	health  health
+	mu       sync.Mutex // guards the rest
+	leaders  []string   // host:port, by partition; nil: not known
+	looked   bool       // the topic's settings were checked, or are being checked
+	health   health
+	requests int64            // to produce
+	errors   map[string]int64 // by class
 }
 
 // health is what was logged about reaching Kafka.

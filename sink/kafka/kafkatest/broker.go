@@ -1,6 +1,6 @@
 // Package kafkatest runs a real Kafka broker for tests.
 //
-// The files, from the top: shared, start, secure, require, broker,
+// The files, from the top: shared, start, secure, require, broker, counted,
 // parent_linux, parent_other.
 package kafkatest
 
@@ -29,8 +29,11 @@ type Broker struct {
 	SecureAddr string // host:port of the other listener
 	CAFile     string // the authority of that listener's certificate
 
-	dir  string
-	args []string // of deploy/kafka/broker
+	CountedAddr string // host:port of the listener whose requests are counted
+
+	counter *counter // nil: none
+	dir     string
+	args    []string // of deploy/kafka/broker
 
 	// Owned by the caller.
 	cmd *exec.Cmd // nil: not running
@@ -100,9 +103,17 @@ func (b *Broker) Freeze() error { return b.cmd.Process.Signal(syscall.SIGSTOP) }
 // Thaw resumes the broker after Freeze.
 func (b *Broker) Thaw() error { return b.cmd.Process.Signal(syscall.SIGCONT) }
 
+// Counted returns how many produce requests and connections came to CountedAddr.
+func (b *Broker) Counted() (requests, connections int64) {
+	return b.counter.produced.Load(), b.counter.conns.Load()
+}
+
 // Stop ends the broker and removes its data. It may be called repeatedly.
 func (b *Broker) Stop() error {
 	b.Kill()
+	if b.counter != nil {
+		b.counter.stop()
+	}
 	return os.RemoveAll(b.dir)
 }
 

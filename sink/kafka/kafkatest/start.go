@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // A Config configures a broker, in addition to
@@ -15,6 +16,9 @@ import (
 type Config struct {
 	// Secure adds a second listener, for TLS with a login.
 	Secure bool
+	// Counted adds one whose produce requests are counted. It cannot be
+	// combined with Secure.
+	Counted bool
 }
 
 // Start starts a broker and waits until it answers. Its process ends with this
@@ -37,8 +41,13 @@ func Start(c Config) (*Broker, error) {
 		dir:  dir,
 		args: []string{script, "serve", dir, strconv.Itoa(ports[0]), strconv.Itoa(ports[1])},
 	}
-	if c.Secure {
+	switch {
+	case c.Secure && c.Counted:
+		err = errors.New("starting a broker: Config has both Secure and Counted")
+	case c.Secure:
 		err = b.secure(ports)
+	case c.Counted:
+		err = b.count(ports)
 	}
 	if err == nil {
 		err = b.Start()
@@ -47,6 +56,23 @@ func Start(c Config) (*Broker, error) {
 		return nil, errors.Join(fmt.Errorf("starting a Kafka broker: %w", err), b.Stop())
 	}
 	return b, nil
+}
+
+// behind adds a listener that clients are told to reach through a counter.
+const behind = `
+listeners=PLAINTEXT://%[1]s,CONTROLLER://127.0.0.1:%[2]d,COUNTED://%[3]s
+advertised.listeners=PLAINTEXT://%[1]s,COUNTED://%[4]s
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,COUNTED:PLAINTEXT
+`
+
+func (b *Broker) count(ports []int) (err error) {
+	to := "127.0.0.1:" + strconv.Itoa(ports[2])
+	if b.counter, err = startCounter(to); err != nil {
+		return err
+	}
+	b.CountedAddr = b.counter.listener.Addr().String()
+	text := fmt.Sprintf(strings.TrimPrefix(behind, "\n"), b.Addr, ports[1], to, b.CountedAddr)
+	return os.WriteFile(filepath.Join(b.dir, "extra.properties"), []byte(text), 0o600)
 }
 
 // find returns the path of a file of the repository.

@@ -1,0 +1,87 @@
+package clickhouse
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// A Config configures a DB. It holds a password, so it must not be printed.
+type Config struct {
+	Addrs    []string // host:port; with Dial one name for messages. Required.
+	HTTP     bool     // use HTTP, else the native protocol
+	Database string   // letters, digits, underscores. Required.
+	Cluster  Cluster
+	User     string
+	Password string
+	TLS      *tls.Config // nil: plain text
+
+	// Dial connects to an address of Addrs; nil for TCP. A Unix socket needs it.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+
+	// Uncompressed disables compression, which is faster on one machine.
+	Uncompressed bool
+
+	// Timeout is for one insert or one query; zero: 20 s. On a cluster the time
+	// that the other replicas have for an insert is added. It must be shorter
+	// than the time that a consumer group waits for a leaving member.
+	Timeout time.Duration
+}
+
+// maxConns is the most connections of a DB: two inserts of records, a
+// sweep that reads while it stores alerts, deliveries to a few receivers, a
+// query, and one that may hang until its timeout. An insert must not wait for
+// the others.
+const maxConns = 10
+
+func (c Config) options() *clickhouse.Options {
+	o := &clickhouse.Options{
+		Addr: c.Addrs,
+		// Not c.Database: Migrate may have to create it.
+		Auth:         clickhouse.Auth{Database: "default", Username: c.User, Password: c.Password},
+		TLS:          c.TLS,
+		DialContext:  c.Dial,
+		DialTimeout:  min(c.Timeout, 10*time.Second),
+		ReadTimeout:  c.Timeout,
+		MaxOpenConns: maxConns,
+		MaxIdleConns: maxConns,
+		Settings: clickhouse.Settings{
+			// The server's default since 26.3, which answers before rows are parts.
+			"async_insert":       0,
+			"insert_deduplicate": 1,
+			// The blocks of an insert become one, which its token identifies,
+			// at any size; it never has more than 1 048 449 rows, the
+			// server's default.
+			"min_insert_block_size_bytes": 0,
+			// A server that died between the table and the rollup feeds the rollup at
+			// the next attempt, although the table has the rows.
+			"deduplicate_blocks_in_dependent_materialized_views": 1,
+			// To merge equal rows of one insert while it is written is half its
+			// cost, and merges and FINAL do it anyway.
+			"optimize_on_insert": 0,
+			// Late records may belong to any month of the retention.
+			"max_partitions_per_insert_block": 10000,
+		},
+		ClientInfo: clickhouse.ClientInfo{Products: []struct{ Name, Version string }{{Name: "auditcollector"}}},
+	}
+	c.Cluster.write(o.Settings)
+	if c.HTTP {
+		o.Protocol = clickhouse.HTTP
+		o.DialStrategy = dialPlainly
+	}
+	if !c.Uncompressed {
+		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
+	}
+	return o
+}
+
+// dialPlainly connects without the settings of the caller. The driver sends
+// its own query over it, in plain text, and with an insert's "decompress" the
+// server cannot read that.
+func dialPlainly(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
+	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
+}

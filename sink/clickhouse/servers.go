@@ -1,0 +1,186 @@
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/schemas"
+)
+
+// A table is how the server describes one; empty if there is none.
+type table struct{ engine, create string }
+
+// A server is one of a cluster, with its tables of the database.
+type server map[string]table
+
+// servers returns the servers of the cluster by their names. They must all run.
+func (db *DB) servers(ctx context.Context) (map[string]server, error) {
+	const name = "concat(hostName(), ':', toString(tcpPort()))"
+	var names []struct {
+		Host string `ch:"host"`
+	}
+	if err := db.conn.Select(ctx, &names, "SELECT "+name+" AS host FROM clusterAllReplicas('"+db.c.Cluster.Name+"', system.one)"); err != nil {
+		return nil, err
+	}
+	servers := map[string]server{}
+	for _, n := range names {
+		servers[n.Host] = server{}
+	}
+	var tables []struct {
+		Host   string `ch:"host"`
+		Name   string `ch:"name"`
+		Engine string `ch:"engine_full"`
+		Create string `ch:"create_table_query"`
+	}
+	err := db.conn.Select(ctx, &tables, "SELECT "+name+" AS host, name, engine_full, create_table_query FROM clusterAllReplicas('"+
+		db.c.Cluster.Name+"', system.tables) WHERE database = ?", db.c.Database)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tables {
+		if servers[t.Host] == nil {
+			servers[t.Host] = server{}
+		}
+		servers[t.Host][t.Name] = table{t.Engine, t.Create}
+	}
+	return servers, nil
+}
+
+// join makes tables on servers that joined the cluster after they were made. Such
+// a server cannot repeat the migrations: what each of them made, a later one may
+// have altered, and a replica must be made like the living ones.
+func (db *DB) join(ctx context.Context) error {
+	servers, err := db.servers(ctx)
+	if slices.Contains(noUsersCodes, codeOf(err)) {
+		return nil // who may only write sees the tables of its own server
+	}
+	if err != nil {
+		return err
+	}
+	own, err := db.ownTables()
+	if err != nil {
+		return err
+	}
+	missing, err := missingTables(servers, own)
+	if err != nil {
+		return &ingest.Error{Class: ingest.Configuration, Err: err}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := db.exec(ctx, schemas.Statements("CREATE DATABASE IF NOT EXISTS ${database} ${on_cluster};", db.names())...); err != nil {
+		return err
+	}
+	return makeTables(missing, func(create string) error { return db.exec(ctx, onCluster(create, db.c.Cluster.Name)) })
+}
+
+// makeTables makes tables in an order in which each has what it needs.
+func makeTables(missing map[string]string, make func(create string) error) error {
+	after := func(create string) int {
+		switch {
+		case strings.HasPrefix(create, "CREATE VIEW"):
+			return 3
+		case strings.HasPrefix(create, "CREATE MATERIALIZED VIEW"):
+			return 2
+		case strings.Contains(create, "ENGINE = Distributed"):
+			return 1
+		}
+		return 0
+	}
+	names := slices.SortedFunc(maps.Keys(missing), func(a, b string) int {
+		return cmp.Or(cmp.Compare(after(missing[a]), after(missing[b])), cmp.Compare(a, b))
+	})
+	for len(names) > 0 {
+		var left []string // views that need another view
+		for _, name := range names {
+			err := make(missing[name])
+			if slices.Contains(notThereCodes, codeOf(err)) && len(left) < len(names)-1 {
+				left = append(left, name)
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("making %q on the servers that lack it: %w", name, err)
+			}
+		}
+		names = left
+	}
+	return nil
+}
+
+const migrationsTable = `
+CREATE DATABASE IF NOT EXISTS ${database} ${on_cluster};
+CREATE TABLE IF NOT EXISTS ${database}.migrations ${on_cluster}
+(
+    number     UInt32,
+    name       String,
+    sha256     String,
+    applied_at DateTime64(3, 'UTC')
+)
+ENGINE = ${replicated}ReplacingMergeTree
+ORDER BY (number, sha256)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE ${database}.migrations ${on_cluster} ADD COLUMN IF NOT EXISTS needs UInt32 DEFAULT number;
+`
+
+// creation finds what a migration creates.
+var creation = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:TABLE|MATERIALIZED VIEW|VIEW) (?:IF NOT EXISTS )?\w+\.(\w+) `)
+
+// ownTables returns the names of the tables and views of this program: an
+// administrator may have others beside them.
+func (db *DB) ownTables() (map[string]bool, error) {
+	list, err := schemas.ClickHouse()
+	if err != nil {
+		return nil, err
+	}
+	statements := schemas.Statements(migrationsTable, db.names())
+	for _, m := range list {
+		statements = append(statements, schemas.Statements(m.SQL, db.names())...)
+	}
+	own := map[string]bool{}
+	for _, s := range statements {
+		if m := creation.FindStringSubmatch(s); m != nil {
+			own[m[1]] = true
+		}
+	}
+	return own, nil
+}
+
+// missingTables returns those of own tables that some servers lack, with the statements
+// that made them elsewhere. It returns an error if rows of a table are on one
+// server only.
+func missingTables(servers map[string]server, own map[string]bool) (map[string]string, error) {
+	missing := map[string]string{}
+	for _, host := range slices.Sorted(maps.Keys(servers)) {
+		for _, name := range slices.Sorted(maps.Keys(servers[host])) {
+			t := servers[host][name]
+			if !own[name] {
+				continue
+			}
+			if strings.Contains(t.engine, "MergeTree") && !strings.HasPrefix(t.engine, "Replicated") && !strings.HasPrefix(t.engine, "Shared") {
+				return nil, fmt.Errorf("table %q of server %q is not replicated: set clickhouse.database to a new one, migrate, and copy the records to it", name, host)
+			}
+			for _, other := range servers {
+				if _, ok := other[name]; !ok {
+					missing[name] = t.create
+				}
+			}
+		}
+	}
+	return missing, nil
+}
+
+// printed finds the name in a statement as the server prints it.
+var printed = regexp.MustCompile(`^CREATE (TABLE|MATERIALIZED VIEW|VIEW) (\S+) `)
+
+// onCluster returns a statement that makes a table on all servers of a cluster
+// that lack it.
+func onCluster(create, cluster string) string {
+	return printed.ReplaceAllString(create, "CREATE $1 IF NOT EXISTS $2 ON CLUSTER "+cluster+" ")
+}
