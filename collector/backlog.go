@@ -2,6 +2,8 @@ package collector
 
 import (
 	"context"
+	"errors"
+	"io"
 	"time"
 
 	"auditproxy/internal/wait"
@@ -62,7 +64,7 @@ func (b *backlog) look(ctx context.Context) (bytes int64, longest time.Duration,
 		}
 		e, there := spool.Look(b.dir, id)
 		switch {
-		case there && e.Unshipped():
+		case there && e.Unshipped() && b.waits(id, e.Shipped):
 			w, ok := b.waiting[id]
 			if !ok || w.at != e.Shipped {
 				w = waiting{e.Shipped, now}
@@ -79,4 +81,23 @@ func (b *backlog) look(ctx context.Context) (bytes int64, longest time.Duration,
 		clear(b.finished) // retention removed many
 	}
 	return bytes, longest, nil
+}
+
+// waits reports whether a session has something to read after a position. Behind
+// the last record there may be intents of calls that run for hours.
+func (b *backlog) waits(id string, after spool.Position) bool {
+	r, err := spool.OpenReader(spool.ReaderConfig{Dir: b.dir, Session: id, From: after, Durable: true})
+	if err != nil {
+		return true // it cannot be read
+	}
+	defer r.Close()
+	for {
+		item, err := r.Next()
+		if err != nil {
+			return !errors.Is(err, io.EOF)
+		}
+		if item.Damage != spool.Intact || item.Record() {
+			return true
+		}
+	}
 }

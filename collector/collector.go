@@ -17,7 +17,8 @@
 // wait in Kafka or in the spool.
 //
 // The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
-// partition, fetch, pipeline, write, config, connect, decoded, dial, metrics.
+// partition, fetch, pipeline, write, config, connect, decoded, dial, metrics,
+// unread, disk.
 package collector
 
 import (
@@ -29,6 +30,7 @@ import (
 
 	"auditproxy/collector/ingest"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 )
 
@@ -69,8 +71,13 @@ func New(c Config) (*Collector, error) {
 	collector := &Collector{
 		config:  c,
 		log:     c.Log,
-		decoder: ingest.Decoder{Keep: c.Keep, Tenants: c.Kafka.Tenants},
+		decoder: ingest.Decoder{Keep: c.Keep, KeepTenants: c.KeepTenants, Tenants: c.Kafka.Tenants, Erased: c.Erased},
 		metrics: newMetrics(c.Metrics),
+	}
+	if c.Metrics != nil {
+		c.Metrics.MustRegister(newDisks(slices.Concat(c.Spools, c.Disks)), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "auditcollector", Name: "failing_parts", Help: "Parts that stop records; /readyz names them.",
+		}, func() float64 { return float64(len(collector.Failing())) }))
 	}
 	collector.reading.tell(wholeSource, "reading", errors.New("nothing read yet"))
 	return collector, nil

@@ -29,10 +29,16 @@ type Inserter interface {
 
 // A Config configures a Collector.
 type Config struct {
-	Store  Inserter      // Required.
-	Keep   time.Duration // how long the store keeps records; older ones are dead letters. Required.
-	Kafka  Kafka         // without brokers Spools are read
-	Spools []string      // spool directories
+	Store  Inserter // Required.
+	Kafka  Kafka    // without brokers Spools are read
+	Spools []string // spool directories
+
+	Keep        time.Duration            // how long the store keeps records; older ones are dead letters. Required.
+	KeepTenants map[string]time.Duration // of tenants whose time is not Keep
+
+	// Erased reports whether a session was erased: its records are refused. nil:
+	// none was.
+	Erased func(session string) bool
 
 	BatchRows  int           // records in one insert; zero: 50 000
 	BatchBytes int64         // memory of one batch; zero: 32 MB
@@ -43,6 +49,8 @@ type Config struct {
 	// they are acknowledged, or with nil if they are not. Neither may block.
 	// nil: no callback.
 	Watch func(arrived time.Time) (end func(stored []ingest.Row))
+
+	Disks []string // directories on the disks whose free space is exported, besides Spools
 
 	Log     *zap.Logger           // nil: none
 	Metrics prometheus.Registerer // nil: none

@@ -18,6 +18,10 @@ type partitionOffset struct {
 	next      int64
 }
 
+// id is the partition as a key. Any goroutine may ask: it does not read next, which
+// a copy of o would.
+func (o *partitionOffset) id() partitionOffset { return partitionOffset{o.topic, o.partition, 0} }
+
 // fetchFrom fetches from an offset on, up to the last stable offset: records of
 // open transactions wait in Kafka. It is kafka.Client.Fetch with what that
 // omits: the list of aborted transactions.

@@ -163,20 +163,31 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 			}
 			offsets[m.topic][m.partition] = m.next
 		}
-		return gen.CommitOffsets(offsets)
+		if err := gen.CommitOffsets(offsets); err != nil {
+			return err
+		}
+		for _, m := range marks {
+			c.metrics.unread.ack(m.id(), m.next)
+		}
+		return nil
 	})
 	var wg sync.WaitGroup
 	var turn sync.Mutex
 	chunks := make(chan chunk[partitionOffset])
 	var readers []*partition
+	ours := map[any]bool{}
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
 			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, passed: a.Offset, fetchBytes: fetchBytes, turn: &turn}
 			r.position.Store(a.Offset)
+			r.metrics.partitionErrors.WithLabelValues(r.labels()...)
+			r.metrics.unread.ack(r.id(), a.Offset)
+			ours[r.id()] = true
 			readers = append(readers, r)
 			wg.Go(func() { r.run(ctx, chunks) })
 		}
 	}
+	c.metrics.unread.keep(ours)
 	wg.Go(func() { c.watchLag(ctx, readers) })
 	c.log.Info("partitions assigned", zap.Int32("generation", gen.ID), zap.Any("partitions", assigned(gen)))
 	p.run(ctx, chunks) // until ctx ends, also without a partition

@@ -52,5 +52,6 @@ func (c *consumer) updateLag(ctx context.Context, readers []*partition) {
 		// Nothing is committed before the first record is read.
 		read := max(r.position.Load(), o.FirstOffset)
 		c.metrics.lag.WithLabelValues(r.labels()...).Set(float64(max(o.LastOffset-read, 0)))
+		c.metrics.unread.see(r.id(), o.FirstOffset, o.LastOffset)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type metrics struct {
 	records, bytes, commitErrors, bisections         prometheus.Counter
 	generations, gaps, deadTopicErrors, sourceErrors prometheus.Counter
-	recovered, engineRestarts                        prometheus.Counter
+	recovered, engineRestarts, tableRefusals         prometheus.Counter
 
 	deadLetters  *prometheus.CounterVec // by reason
 	insertErrors *prometheus.CounterVec // by class
@@ -28,6 +28,7 @@ type metrics struct {
 	batches         *prometheus.CounterVec // by outcome
 	batchRows       prometheus.Histogram
 	unacked         unacked
+	unread          unread
 	spoolBytes      *prometheus.GaugeVec // by spool directory
 	spoolOldest     *prometheus.GaugeVec // by spool directory
 
@@ -93,6 +94,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		sourceErrors:    counter("source_errors_total", "Reads of Kafka or of a spool that failed."),
 		recovered:       counter("sessions_recovered_total", "Sessions of dead proxies that were ended."),
 		engineRestarts:  counter("engine_restarts_total", "Starts of the local engine after the first."),
+		tableRefusals:   counter("table_refusals_total", "Batches that the store refused for its own reasons: nothing became a dead letter, and they are repeated."),
 		unrecovered: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "unrecovered_sessions",
 			Help: "Sessions of dead proxies that could not be ended; the log has the cause."}, []string{"dir"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: "dead_letters_total",
@@ -118,8 +120,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.partitionErrors = vector("kafka_errors_total", "Reads of the partition that failed.", "topic", "partition")
 	m.batchRows = prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "auditcollector", Name: "batch_rows",
 		Help: "Records in one batch.", Buckets: []float64{0, 1, 10, 100, 1000, 10_000, 50_000}})
+	// A counter that begins with its first event hides that event: rates need a value before it.
+	for _, reason := range ingest.Reasons() {
+		m.deadLetters.WithLabelValues(reason)
+	}
+	for _, class := range []ingest.Class{ingest.Retry, ingest.Configuration, ingest.Poison} {
+		m.insertErrors.WithLabelValues(class.String())
+	}
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "oldest_unacknowledged_seconds",
-		Help: "Time since the collector took the oldest batch that is not acknowledged; 0 if there is none."}, func() float64 { return m.unacked.age().Seconds() })
+		Help: "Time since the collector first saw the oldest record that is not acknowledged, in Kafka or in a batch; 0 if there is none."},
+		func() float64 { return max(m.unacked.age(), m.unread.age()).Seconds() })
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "auditcollector", Name: name, Help: help}, []string{"dir"})
 	}
@@ -127,7 +137,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m.spoolOldest = gauge("spool_unread_seconds", "Time since the last acknowledgement of the session that waits longest; 0 if none waits.")
 	if r != nil {
 		r.MustRegister(m.batches, m.partitionErrors, m.batchRows, oldest, m.spoolBytes, m.spoolOldest)
-		r.MustRegister(m.records, m.bytes, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors, m.recovered, m.engineRestarts, m.unrecovered,
+		r.MustRegister(m.records, m.bytes, m.commitErrors, m.bisections, m.generations, m.gaps, m.deadTopicErrors, m.recovered, m.engineRestarts, m.tableRefusals, m.unrecovered,
 			m.sourceErrors, m.deadLetters, m.insertErrors, m.insertSeconds, m.ackSeconds, m.inFlight, m.lag)
 	}
 	return m

@@ -3,6 +3,8 @@ package collector
 import (
 	"context"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,8 +52,18 @@ func TestNumberOfSeriesIsBounded(t *testing.T) {
 		series := 0
 		for _, f := range families {
 			series += len(f.GetMetric())
+			for _, m := range f.GetMetric() {
+				if v := m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum(); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+					t.Errorf("%s is %v", f.GetName(), v)
+				}
+				for _, l := range m.GetLabel() {
+					if strings.Contains(l.GetValue(), "name") {
+						t.Errorf("%s has the label %s, which comes from input", f.GetName(), l)
+					}
+				}
+			}
 		}
-		if series == 0 || series > 50 {
+		if series == 0 || series > 60 {
 			t.Errorf("%d time series", series)
 		}
 	})

@@ -59,9 +59,6 @@ func (p *partition) fail(err error) {
 // works reports success of reading.
 func (p *partition) works() { p.health.tell(p.id(), "", nil) }
 
-// id is the partition as a key.
-func (p *partition) id() partitionOffset { return partitionOffset{p.topic, p.partition, 0} }
-
 // labels are those of the partition's metrics.
 func (p *partition) labels() []string { return []string{p.topic, strconv.Itoa(p.partition)} }
 

@@ -316,6 +316,9 @@ func TestWrongTable(t *testing.T) {
 				if err := b.Ready(); err == nil || !strings.Contains(err.Error(), tt.why) {
 					t.Errorf("Ready = %v, want %q in it", err, tt.why)
 				}
+				if got := counted(t, b.metrics.tableRefusals); got == 0 {
+					t.Error("no refusal counted")
+				}
 				// Ten attempts in the minute at most, each with its samples.
 				if store.tries > 10*(samples+3) {
 					t.Errorf("%d inserts while the table is wrong", store.tries)

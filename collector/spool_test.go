@@ -148,6 +148,46 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
+// TestBacklogOfOpenCall checks that a call without an answer is no backlog, however
+// long it takes.
+func TestBacklogOfOpenCall(t *testing.T) {
+	dir := t.TempDir()
+	s, err := spool.Create(spool.Config{Dir: dir, Durability: spool.Always}, audit.NewID(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-done
+		s.Close()
+	}()
+	write := func(line []byte) {
+		t.Helper()
+		if _, err := s.Append(line, false); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the line is durable", func() bool {
+			e, _ := spool.Look(dir, s.ID())
+			return e.Durable == e.End
+		})
+	}
+	b := backlog{dir: dir, waiting: map[string]waiting{}, finished: map[string]struct{}{}}
+	want := func(what string, waits bool) {
+		t.Helper()
+		if bytes, _, err := b.look(t.Context()); err != nil || bytes > 0 != waits {
+			t.Errorf("%s: %d bytes wait, %v", what, bytes, err)
+		}
+	}
+	record := audit.Record{RecordID: audit.NewID(time.Now()), SessionID: s.ID(), CallNo: 1}
+	write(audit.AppendIntent(nil, &record))
+	want("an open call", false)
+	write(append(line(1, func(r *audit.Record) { r.SessionID, r.RecordID = s.ID(), record.RecordID }), '\n'))
+	want("its answer", true)
+}
+
 // TestHostileSpool checks that damage in one session is a dead letter, a gap or a
 // warning, and stops no other session.
 func TestHostileSpool(t *testing.T) {

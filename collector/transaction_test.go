@@ -315,6 +315,15 @@ func TestLagOfFailingPartition(t *testing.T) {
 	if n := len(gathered(t, r.metrics.lag)); n != 0 {
 		t.Errorf("%d lags although none is known", n)
 	}
+	age := r.metrics.unread.age()
+	if age == 0 {
+		t.Error("the oldest record has no age while the broker is away")
+	}
+	eventually(t, "it grows older", func() bool { return r.metrics.unread.age() > age })
+	r.metrics.unread.ack(r.id(), 5)
+	if age := r.metrics.unread.age(); age != 0 {
+		t.Errorf("with all acknowledged the oldest record is %v old", age)
+	}
 }
 
 // awaitStable waits until partition 0 can be read up to an offset: brokers write

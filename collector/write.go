@@ -103,6 +103,9 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 			return err
 		}
 		if wrong := w.blameStore(ctx, rows, at, whole); wrong != nil {
+			if ingest.ClassOf(wrong) == ingest.Configuration {
+				w.metrics.tableRefusals.Inc()
+			}
 			return wrong
 		}
 		poison = err

@@ -14,7 +14,7 @@
 // evaluates none leaves such a mark, see HandOver. A second evaluation gives the
 // same alerts, because an alert's identity is a function of rule and record.
 //
-// The files, from the top: handover, run, sweep, firstseen, engine, load, question, match,
+// The files, from the top: handover, run, sweep, firstseen, engine, metrics, load, question, match,
 // condition, rule, path, arguments, alert.
 package alert
 

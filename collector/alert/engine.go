@@ -9,6 +9,7 @@ import (
 
 	"auditproxy/collector/ingest"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 )
 
@@ -61,8 +62,9 @@ type Config struct {
 	// nil: no callback.
 	Stored func([]Alert)
 
-	Now func() time.Time // nil: time.Now
-	Log *zap.Logger      // nil: none
+	Now     func() time.Time      // nil: time.Now
+	Log     *zap.Logger           // nil: none
+	Metrics prometheus.Registerer // nil: none
 }
 
 // An Engine evaluates records and stores the alerts.
@@ -73,14 +75,25 @@ type Engine struct {
 
 	storing chan struct{} // full while alerts are stored: suppression is decided one insert at a time
 
+	metrics metrics
+
 	mu       sync.Mutex
 	number   uint64               // of the last batch; guarded by mu
-	pending  map[uint64]time.Time // arrival times of batches not evaluated yet; guarded by mu
+	pending  map[uint64]arrival   // batches not evaluated yet; guarded by mu
 	missed   time.Time            // arrival of the first record that only a sweep will see; zero: none; guarded by mu
 	sweeping time.Time            // start of the running sweep; zero: none; guarded by mu
 	failed   map[string]int       // failures of a scheduled rule since its last success; guarded by mu
+	due      map[string]time.Time // when a scheduled rule was due first since its last success; guarded by mu
+	unswept  int                  // sweeps that failed since the last success; guarded by mu
 
 	sound map[string]bool // rules that ran, whose failure is closed; of schedule's goroutine
+	swept bool            // a sweep ended, and its failure is closed; of keep's goroutine
+}
+
+// An arrival is a batch that is being stored, or was stored and is in the queue.
+type arrival struct {
+	at     time.Time
+	stored bool
 }
 
 // A batch is the records of one insert.
@@ -110,10 +123,20 @@ func New(c Config) (*Engine, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
-	return &Engine{
-		Config: c, pending: map[uint64]time.Time{}, failed: map[string]int{}, sound: map[string]bool{},
-		queue: make(chan batch, queued), wake: make(chan struct{}, 1), storing: make(chan struct{}, 1),
-	}, nil
+	e := &Engine{
+		Config: c, pending: map[uint64]arrival{}, failed: map[string]int{}, due: map[string]time.Time{}, sound: map[string]bool{},
+		queue: make(chan batch, queued), wake: make(chan struct{}, 1), storing: make(chan struct{}, 1), metrics: newMetrics(),
+	}
+	for _, r := range c.Rules.all {
+		if r.Scheduled() {
+			e.due[r.Name] = c.Now()
+			e.metrics.ruleFailures.WithLabelValues(r.Name)
+		}
+	}
+	if c.Metrics != nil {
+		c.Metrics.MustRegister(e.metrics.ruleFailures, e.metrics.sweeps, newState(e.lag))
+	}
+	return e, nil
 }
 
 // Register writes this run's first mark. It must have returned before the
@@ -134,9 +157,12 @@ func (e *Engine) Begin(arrived time.Time) (end func(stored []ingest.Row)) {
 	defer e.mu.Unlock()
 	e.number++
 	number := e.number
-	e.pending[number] = arrived
+	e.pending[number] = arrival{at: arrived}
 	return func(stored []ingest.Row) {
 		if len(stored) > 0 {
+			e.mu.Lock()
+			e.pending[number] = arrival{arrived, true}
+			e.mu.Unlock()
 			select {
 			case e.queue <- batch{number, stored}:
 				return
@@ -151,7 +177,7 @@ func (e *Engine) Begin(arrived time.Time) (end func(stored []ingest.Row)) {
 func (e *Engine) drop(number uint64, stored bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	arrived := e.pending[number]
+	arrived := e.pending[number].at
 	delete(e.pending, number)
 	if !stored {
 		return
@@ -177,11 +203,32 @@ func (e *Engine) mark() Mark {
 	defer e.mu.Unlock()
 	now := e.Now()
 	upto := earliest(e.missed, e.sweeping)
-	for _, arrived := range e.pending {
-		upto = earliest(upto, arrived)
+	for _, a := range e.pending {
+		upto = earliest(upto, a.at)
 	}
 	upto = earliest(upto, now).Add(-markLag)
 	return Mark{Name: e.Name, Kind: MarkRun, Upto: upto, At: now}
+}
+
+// lag returns what is not evaluated now.
+func (e *Engine) lag() lag {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.Now()
+	l := lag{failingRules: len(e.failed), failingSweeps: e.unswept, overdue: map[string]time.Duration{}}
+	for rule, due := range e.due {
+		l.overdue[rule] = now.Sub(due)
+	}
+	oldest := earliest(e.missed, e.sweeping)
+	for _, a := range e.pending {
+		if a.stored {
+			oldest = earliest(oldest, a.at)
+		}
+	}
+	if !oldest.IsZero() {
+		l.oldest = now.Sub(oldest)
+	}
+	return l
 }
 
 func (e *Engine) evaluate(rows []ingest.Row) (alerts []Alert) {

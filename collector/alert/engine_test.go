@@ -15,6 +15,7 @@ import (
 	"auditproxy/collector/ingest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 )
 
@@ -216,6 +217,39 @@ func (s *fakeStore) collect(e *alert.Engine, no uint64) {
 	s.arrived[now] = append(s.arrived[now], row)
 	s.mu.Unlock()
 	end([]ingest.Row{row})
+}
+
+// measure returns a registry, and the change of a configuration that makes an
+// engine export to it.
+func measure() (*prometheus.Registry, func(*alert.Config)) {
+	registry := prometheus.NewRegistry()
+	return registry, func(c *alert.Config) { c.Metrics = registry }
+}
+
+// gathered returns the values of a counter or a gauge by their only label.
+func gathered(t *testing.T, r *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			label := ""
+			for _, l := range m.GetLabel() {
+				label = l.GetValue()
+			}
+			values[label] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	if len(values) == 0 {
+		t.Fatalf("%s is not exported", name)
+	}
+	return values
 }
 
 // wait lets the bubble's time pass.
@@ -447,9 +481,13 @@ func TestSchedule(t *testing.T) {
 func TestRuleCannotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		e := engine(t, s, "a")
+		registry, measured := measure()
+		e := engine(t, s, "a", measured)
 		stop := start(t, e)
 		wait(t, 150*time.Second)
+		if lag := gathered(t, registry, "auditcollector_rule_lag_seconds"); lag["q"] > 2 {
+			t.Errorf("lag %v of a rule that runs", lag)
+		}
 		fail := func(times int) {
 			s.failing(func(what string) fault {
 				if what == "ask" && times != 0 {
@@ -471,8 +509,11 @@ func TestRuleCannotRun(t *testing.T) {
 				got = append(got, a.Details)
 			}
 			slices.Sort(got)
-			if diff := cmp.Diff(alerts, got); diff != "" || e.FailingRules() != failing {
-				t.Errorf("%s: %d rules fail, want %d; alerts (-want +got):\n%s", what, e.FailingRules(), failing, diff)
+			if diff := cmp.Diff(alerts, got); diff != "" {
+				t.Errorf("%s: alerts (-want +got):\n%s", what, diff)
+			}
+			if got := gathered(t, registry, "auditcollector_failing_rules")[""]; got != float64(failing) {
+				t.Errorf("%s: %v rules fail, want %d", what, got, failing)
 			}
 		}
 		fail(1)
@@ -482,8 +523,13 @@ func TestRuleCannotRun(t *testing.T) {
 		wait(t, 10*time.Minute)
 		said := `{"error":"the store failed","rule":"q"}`
 		want("for long", 1, said)
+		lag, failures := gathered(t, registry, "auditcollector_rule_lag_seconds"), gathered(t, registry, "auditcollector_rule_failures_total")
+		if lag["q"] < 8*60 || lag["q"] > 10*60 || failures["q"] < 8 {
+			t.Errorf("after ten minutes of failures: lag %v, failures %v", lag, failures)
+		}
 		stop()
-		e = engine(t, s, "b")
+		registry, measured = measure()
+		e = engine(t, s, "b", measured)
 		stop = start(t, e)
 		wait(t, 10*time.Minute)
 		want("after a restart", 1, said)
@@ -493,6 +539,103 @@ func TestRuleCannotRun(t *testing.T) {
 		fail(-1)
 		wait(t, 10*time.Minute)
 		want("it fails again", 1, said, said, `{"rule":"q"}`)
+		stop()
+	})
+}
+
+// TestSweepCannotRun has searches for what a dead run left fail: once, which is no
+// alert, then for long, which is one in an hour until they work again. The lag
+// grows meanwhile.
+func TestSweepCannotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		at := time.Now()
+		s.arrived[at] = []ingest.Row{call(1, "x", "{}")}
+		s.marks["run dead"] = alert.Mark{Name: "dead", Kind: alert.MarkRun, Upto: at.Add(-time.Minute), At: at}
+		failing := true
+		s.failing(func(what string) fault {
+			if what == "arrived" && failing {
+				return lost
+			}
+			return none
+		})
+		registry, measured := measure()
+		e := engine(t, s, "a", measured)
+		stop := start(t, e)
+		told := func() (list []string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, a := range s.alerts {
+				if a.Rule == "sweep-cannot-run" {
+					list = append(list, fmt.Sprint(a.Severity, " ", a.Details))
+				}
+			}
+			slices.Sort(list)
+			return list
+		}
+		state := func(what string, lag, sweeps float64, alerts ...string) {
+			t.Helper()
+			gotLag, gotSweeps := gathered(t, registry, "auditcollector_alert_lag_seconds")[""], gathered(t, registry, "auditcollector_failing_sweeps")[""]
+			if gotLag != lag || gotSweeps != sweeps {
+				t.Errorf("%s: lag %v, %v sweeps failed, want %v and %v", what, gotLag, gotSweeps, lag, sweeps)
+			}
+			if diff := cmp.Diff(alerts, told()); diff != "" {
+				t.Errorf("%s: alerts (-want +got):\n%s", what, diff)
+			}
+		}
+		failed := `critical {"error":"evaluating what arrived after ` + at.Add(-time.Minute).Format(time.RFC3339) + `: the store failed"}`
+		wait(t, 10*time.Second)
+		state("one failure", 70, 1)
+		wait(t, 30*time.Minute)
+		state("for long", 70+30*60, 91, failed)
+		s.mu.Lock()
+		failing = false
+		s.mu.Unlock()
+		wait(t, time.Minute)
+		state("it works again", 0, 0, failed, "critical {}")
+		if got := s.calls(); len(got) != 1 {
+			t.Errorf("alerts of calls %v, want the one that was left", got)
+		}
+		sweeps := gathered(t, registry, "auditcollector_sweeps_total")
+		if sweeps["failed"] != 91 || sweeps["done"] != 3 {
+			t.Errorf("sweeps %v", sweeps)
+		}
+		stop()
+	})
+}
+
+// TestLag checks that the lag counts what is stored and not evaluated, and not
+// what cannot be stored.
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		registry, measured := measure()
+		e := engine(t, s, "a", measured)
+		stop := start(t, e)
+		wait(t, time.Minute)
+		end := e.Begin(time.Now())
+		wait(t, time.Hour)
+		lag := func() float64 { return gathered(t, registry, "auditcollector_alert_lag_seconds")[""] }
+		if got := lag(); got != 0 {
+			t.Errorf("lag %v while nothing is stored", got)
+		}
+		end(nil)
+		s.failing(func(what string) fault {
+			if what == "alerts" {
+				return lost
+			}
+			return none
+		})
+		s.collect(e, 1)
+		wait(t, time.Hour)
+		if got := lag(); got != 3600 {
+			t.Errorf("lag %v an hour after a record that is not evaluated", got)
+		}
+		s.failing(func(string) fault { return none })
+		wait(t, time.Minute)
+		if got := lag(); got != 0 {
+			t.Errorf("lag %v with all evaluated", got)
+		}
 		stop()
 	})
 }

@@ -214,11 +214,7 @@ var suppressFields = map[string]func(a *Alert) string{
 // finish gives a its details, and the key of its suppression: the rule, the
 // tenant, the fields of the rule, and a window of time.
 func (r *Rule) finish(a *Alert, details map[string]json.RawMessage) {
-	text, err := json.Marshal(details)
-	if err != nil { // it is made of JSON
-		text = []byte("{}")
-	}
-	a.Details = string(text)
+	a.Details = detailsOf(details)
 	if r.suppress.within == 0 {
 		return
 	}
@@ -278,8 +274,19 @@ func (r *Rule) found(row map[string]any) (Alert, error) {
 	return a, nil
 }
 
-// ruleFailed is the rule of alerts about rules.
-const ruleFailed = "rule-cannot-run"
+func detailsOf(details map[string]json.RawMessage) string {
+	text, err := json.Marshal(details)
+	if err != nil { // it is made of JSON
+		return "{}"
+	}
+	return string(text)
+}
+
+// The rules of alerts about the engine itself.
+const (
+	ruleFailed  = "rule-cannot-run"
+	sweepFailed = "sweep-cannot-run"
+)
 
 // cannotRun returns the alert that r has not run since its mark, so that matches
 // may go unreported. All collectors and runs find the same alert, as long as the
@@ -288,19 +295,34 @@ func (r *Rule) cannotRun(mark, now time.Time, err error) Alert {
 	a := Alert{
 		Rule: ruleFailed, Severity: Critical, Title: "Alert rule cannot run",
 		Reason: "What the rule looks for is not reported. The details have the cause; it is asked again until it runs.",
-		TS:     now, Extent: 1,
+		TS:     now, Extent: 1, Lasting: hash(ruleFailed, r.Name),
 	}
 	if !mark.IsZero() {
 		a.TS, a.Extent = mark, uint64(max(mark.UnixMilli(), 1))
 	}
-	a.Lasting = hash(ruleFailed, r.Name)
-	a.ID = hash(a.Lasting, fmt.Sprint(a.Extent))
 	details := map[string]json.RawMessage{"rule": quoteJSON(r.Name)}
+	return a.because(details, err)
+}
+
+// sweepCannotRun returns the alert that records from a time on are not evaluated.
+// It is sent every hour: another collector that starts evaluates them and closes
+// it, and does not know whether this one fails again.
+func sweepCannotRun(from, now time.Time, err error) Alert {
+	a := Alert{
+		Rule: sweepFailed, Severity: Critical, Title: "Stored records are not evaluated",
+		Reason: "No rule has seen some records, as after a restart or a replay. The details have the cause; they are read again until it works.",
+		TS:     from, Extent: uint64(max(now.Truncate(time.Hour).UnixMilli(), 1)), Lasting: hash(sweepFailed),
+	}
+	return a.because(map[string]json.RawMessage{}, err)
+}
+
+// because completes an alert about the engine itself.
+func (a Alert) because(details map[string]json.RawMessage, err error) Alert {
+	a.ID = hash(a.Lasting, fmt.Sprint(a.Extent))
 	if err != nil {
 		details["error"] = cut(quoteJSON(err.Error()))
 	}
-	r.finish(&a, details)
-	a.SuppressKey = ""
+	a.Details = detailsOf(details)
 	return a
 }
 

@@ -18,9 +18,7 @@ func (e *Engine) keep(ctx context.Context) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
 	for first := true; ; first = false {
-		if err := e.catchUp(ctx, first); err != nil && ctx.Err() == nil {
-			e.Log.Warn("alerts are not evaluated up to now; the next sweep goes on", zap.Error(err))
-		}
+		e.tellSweep(ctx, e.catchUp(ctx, first))
 		if err := e.Keeper.SetMarks(ctx, []Mark{e.mark()}); err != nil && ctx.Err() == nil {
 			e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
 		}
@@ -31,6 +29,37 @@ func (e *Engine) keep(ctx context.Context) {
 		case <-e.wake:
 		}
 	}
+}
+
+// tellSweep counts a sweep. As with rules, one failure may be the store's, and
+// another one raises an alert, which closes with the next success.
+func (e *Engine) tellSweep(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	e.mu.Lock()
+	e.unswept++
+	if err == nil {
+		e.unswept = 0
+	}
+	failures, from := e.unswept, earliest(e.sweeping, e.missed)
+	e.mu.Unlock()
+	e.metrics.tellSweep(err)
+	a := sweepCannotRun(earliest(from, e.Now()), e.Now(), err)
+	if err != nil {
+		e.swept = false
+		e.Log.Warn("alerts are not evaluated up to now; the next sweep goes on", zap.Error(err))
+		if failures < failuresToTell {
+			return
+		}
+	} else if a.Extent = 0; e.swept {
+		return
+	}
+	if storeErr := e.store(ctx, []Alert{a}); storeErr != nil {
+		e.Log.Warn("the alert about sweeps was not stored", zap.Error(storeErr))
+		return
+	}
+	e.swept = err == nil
 }
 
 // catchUp sweeps from the first missed record, and then closes abandoned
@@ -76,11 +105,11 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 func (e *Engine) takeMissed() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.sweeping, e.missed = earliest(e.sweeping, e.missed), time.Time{}
-	if e.sweeping.IsZero() {
-		return e.sweeping
+	if !e.missed.IsZero() {
+		e.sweeping = earliest(e.sweeping, e.missed.Add(-time.Millisecond)) // the resolution of the store
+		e.missed = time.Time{}
 	}
-	return e.sweeping.Add(-time.Millisecond) // the resolution of the store
+	return e.sweeping
 }
 
 // sweep evaluates the records that arrived after a time.
@@ -212,13 +241,26 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	for _, m := range done {
 		e.sound[m.Name] = true
 	}
+	e.ran(rules, due)
 	return nil
+}
+
+// ran notes when rules that ran are due again.
+func (e *Engine) ran(rules []*Rule, due map[string]time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range rules {
+		if e.failed[r.Name] == 0 {
+			e.due[r.Name] = due[r.Name]
+		}
+	}
 }
 
 // fails counts a failure of a rule.
 func (e *Engine) fails(rule string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.metrics.ruleFailures.WithLabelValues(rule).Inc()
 	e.failed[rule]++
 	delete(e.sound, rule)
 	return e.failed[rule]
@@ -236,14 +278,6 @@ func (e *Engine) runs(r *Rule) []Alert {
 	a := r.cannotRun(time.Time{}, e.Now(), nil)
 	a.Extent = 0
 	return []Alert{a}
-}
-
-// FailingRules returns the number of scheduled rules that did not run when they
-// were last due.
-func (e *Engine) FailingRules() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.failed)
 }
 
 // pageOfAlerts is how many alerts of one query are stored together.

@@ -24,7 +24,13 @@ const (
 	reasonTime      = "ts"      // outside the store's retention
 	reasonDamaged   = "damaged" // of a spool: a line that is not whole
 	reasonInsert    = "insert"  // the store refuses the row
+	reasonErased    = "erased"  // of a session that was erased; nothing of it is kept
 )
+
+// Reasons returns the reasons that a dead letter can have.
+func Reasons() []string {
+	return []string{reasonTombstone, reasonTooLong, reasonNotJSON, reasonVersion, reasonChecksum, reasonSchema, reasonKey, reasonTenant, reasonTime, reasonDamaged, reasonInsert}
+}
 
 // clockSkew is the most that a host's clock may be ahead.
 const clockSkew = 24 * time.Hour
@@ -39,9 +45,11 @@ func refuse(reason, format string, args ...any) *refusal {
 // A Decoder turns untrusted messages into rows. It has no state, so it may be
 // used concurrently.
 type Decoder struct {
-	Keep    time.Duration     // how long the store keeps records; older ones become dead letters. Required.
-	Tenants map[string]string // topic: whose records it may hold
-	Now     func() time.Time  // nil: time.Now
+	Keep        time.Duration             // how long the store keeps records; older ones become dead letters. Required.
+	KeepTenants map[string]time.Duration  // of tenants whose time is not Keep
+	Tenants     map[string]string         // topic: whose records it may hold
+	Erased      func(session string) bool // whether a session was erased; nil: none
+	Now         func() time.Time          // nil: time.Now
 }
 
 // Decode reads m into row, which must be empty. A row is large, so it is
@@ -90,6 +98,9 @@ func (d *Decoder) decode(row *Row, m Message) *refusal {
 	if err := row.Record.ParseBounded(m.Value, row.Raw); err != nil {
 		return whyNot(m.Value, err)
 	}
+	if d.erased(row.Record.SessionID) {
+		return erased()
+	}
 	if why := d.check(&row.Record, &m); why != nil {
 		return why
 	}
@@ -102,11 +113,19 @@ func (d *Decoder) decode(row *Row, m Message) *refusal {
 
 // letter turns a message into a dead letter.
 func (d *Decoder) letter(m Message, why *refusal) DeadLetter {
+	if why.reason == reasonErased || d.erased(string(m.Key)) {
+		// That it came stays, so that no offset goes without a trace.
+		why, m.Value = erased(), nil
+	}
 	return DeadLetter{
 		Source: m.Source, Time: m.Time, Key: string(m.Key), Raw: bytes.Clone(m.Value),
 		Reason: why.reason, Error: why.text, Seen: d.now(),
 	}
 }
+
+func (d *Decoder) erased(session string) bool { return d.Erased != nil && d.Erased(session) }
+
+func erased() *refusal { return refuse(reasonErased, "its session was erased") }
 
 func (d *Decoder) now() time.Time {
 	if d.Now == nil {
@@ -149,7 +168,11 @@ func (d *Decoder) check(r *audit.Record, m *Message) *refusal {
 		return refuse(reasonTenant, "%s", why)
 	}
 	now := d.now()
-	if from := now.Add(-d.Keep); r.TS.Before(from) {
+	keep, own := d.KeepTenants[r.Tenant]
+	if !own {
+		keep = d.Keep
+	}
+	if r.TS.Before(now.Add(-keep)) {
 		return refuse(reasonTime, "ts %s is older than what is kept", r.TS.Format(time.RFC3339))
 	}
 	if r.TS.After(now.Add(clockSkew)) {

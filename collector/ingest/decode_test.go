@@ -35,6 +35,55 @@ func sealed(object string) []byte {
 	return b[:len(b)-1]
 }
 
+// TestKeepTenants refuses records that are older than their tenant's time.
+func TestKeepTenants(t *testing.T) {
+	const day = 24 * time.Hour
+	d := Decoder{Keep: 30 * day, KeepTenants: map[string]time.Duration{"short": 5 * day, "long": 300 * day}}
+	for _, tt := range []struct {
+		tenant string
+		age    time.Duration
+		want   bool
+	}{
+		{"acme", 29 * day, true}, {"acme", 31 * day, false}, {"", 29 * day, true},
+		{"short", 4 * day, true}, {"short", 6 * day, false}, {"long", 299 * day, true}, {"long", 301 * day, false},
+	} {
+		value := line(1, func(r *audit.Record) { r.Tenant, r.TS = tt.tenant, r.TS.Add(-tt.age) })
+		var row Row
+		letter := d.Decode(&row, Message{Source: Source{Topic: "t"}, Key: []byte(testSession), Value: value})
+		if tt.want != (letter == nil) || letter != nil && letter.Reason != reasonTime {
+			t.Errorf("a record of %q that is %v old: %+v", tt.tenant, tt.age, letter)
+		}
+	}
+}
+
+// TestErased keeps nothing of a session that was erased but that it came.
+func TestErased(t *testing.T) {
+	d := Decoder{Keep: time.Hour, Erased: func(session string) bool { return session == testSession }}
+	other := audit.NewID(time.Now())
+	for _, tt := range []struct {
+		name, key string
+		value     []byte
+		want      bool
+	}{
+		{"a record", testSession, line(1), true},
+		{"no record", testSession, []byte("secret"), true},
+		{"a record under another key", other, line(1), true},
+		{"another session", other, line(1, func(r *audit.Record) { r.SessionID = other }), false},
+	} {
+		var row Row
+		letter := d.Decode(&row, Message{Source: Source{Topic: "t", Offset: 7}, Key: []byte(tt.key), Value: tt.value})
+		if refused := letter != nil && letter.Reason == reasonErased && letter.Raw == nil && letter.Offset == 7; refused != tt.want {
+			t.Errorf("%s: %+v", tt.name, letter)
+		}
+	}
+	if letter := d.Damaged(Message{Key: []byte(testSession), Value: []byte("secret")}, "half a line"); letter.Raw != nil || letter.Reason != reasonErased {
+		t.Errorf("a damaged line: %+v", letter)
+	}
+	if _, err := d.Retry(DeadLetter{Key: testSession, Raw: line(1)}); err == nil {
+		t.Error("a dead letter of the session was replayed")
+	}
+}
+
 // TestDecode decodes messages that any producer may send.
 func TestDecode(t *testing.T) {
 	day := 24 * time.Hour

@@ -24,7 +24,11 @@ const arrivedPage = 1000
 // another, in pages. A duplicate may be passed twice. It ends with the first
 // error of do.
 func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]ingest.Row) error) error {
-	rows, err := s.db.Conn().Query(ctx, "SELECT raw FROM "+s.db.Name()+".events WHERE "+arrived,
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return clickhouse.Classify("reading records", err)
+	}
+	rows, err := conn.Query(ctx, "SELECT raw FROM "+s.db.Name()+".events WHERE "+arrived,
 		after.UnixMilli(), upto.UnixMilli())
 	if err != nil {
 		return clickhouse.Classify("reading records", err)
@@ -61,7 +65,11 @@ func (s *Store) Arrived(ctx context.Context, after, upto time.Time, do func([]in
 func (s *Store) CountArrived(ctx context.Context, after, upto time.Time) (n uint64, err error) {
 	ctx, cancel := s.db.Limited(ctx)
 	defer cancel()
-	row := s.db.Conn().QueryRow(ctx, "SELECT count() FROM "+s.db.Name()+".events WHERE "+arrived, after.UnixMilli(), upto.UnixMilli())
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return 0, clickhouse.Classify("counting records", err)
+	}
+	row := conn.QueryRow(ctx, "SELECT count() FROM "+s.db.Name()+".events WHERE "+arrived, after.UnixMilli(), upto.UnixMilli())
 	return n, clickhouse.Classify("counting records", row.Scan(&n))
 }
 
@@ -75,7 +83,11 @@ func (s *Store) Remember(ctx context.Context, sql string, after, upto time.Time)
 	defer cancel()
 	// The local engine gives an INSERT no parameters.
 	sql = strings.NewReplacer("${database}", s.db.Name(), "{after:DateTime64(3)}", fromMillis(after), "{upto:DateTime64(3)}", fromMillis(upto)).Replace(sql)
-	return clickhouse.Classify("remembering what rules have seen", s.db.Conn().Exec(ctx, sql))
+	ctx, conn, err := s.db.Settled(ctx)
+	if err == nil {
+		err = conn.Exec(ctx, sql)
+	}
+	return clickhouse.Classify("remembering what rules have seen", err)
 }
 
 // fromMillis is a time in SQL.
@@ -87,7 +99,11 @@ func fromMillis(t time.Time) string {
 // since. It ends with the first error of do.
 func (r *Reader) Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error {
 	ctx = ch.Context(ctx, ch.WithParameters(ch.Parameters{"since": since.UTC().Format("2006-01-02 15:04:05.000")}))
-	rows, err := r.conn.Query(ctx, sql)
+	ctx, conn, err := r.settled.Conn(ctx)
+	if err != nil {
+		return clickhouse.Classify("asking", err)
+	}
+	rows, err := conn.Query(ctx, sql)
 	if err != nil {
 		return clickhouse.Classify("asking", err)
 	}

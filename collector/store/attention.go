@@ -87,9 +87,10 @@ type Rewrites struct {
 
 // Arrival measures how far behind the store is.
 type Arrival struct {
-	Newest time.Time `ch:"newest"` // when the last record arrived; zero: none ever did
-	P95    float64   `ch:"p95"`    // seconds from the end of a call to its arrival, of those of the last hour
-	Calls  uint64    `ch:"calls"`  // that P95 is of
+	Newest time.Time     `ch:"newest"` // when the last record arrived; zero: none ever did
+	P95    float64       `ch:"p95"`    // seconds from the end of a call to its arrival, of those of the last Span
+	Calls  uint64        `ch:"calls"`  // that P95 is of
+	Span   time.Duration // an hour, less if there were many calls
 }
 
 const sessionsSQL = `
@@ -99,14 +100,13 @@ const sessionsSQL = `
 	       countIf(died) AS died,
 	       sum(bitmapAndnotCardinality(opened, calls)) AS open,
 	       sum(bitmapCardinality(unknown)) AS unknown,
-	       sum(toUInt64(max_seq + 1 - bitmapCardinality(seqs))) AS missing,
-	       countIf(max_seq + 1 > bitmapCardinality(seqs)) AS holed,
+	       sum(` + missingSQL + `) AS missing,
+	       countIf(` + holedSQL + `) AS holed,
 	       sum(bitmapCardinality(anomalies)) AS anomalies,
 	       sum(bitmapCardinality(gaps)) AS gaps
 	FROM session_states FINAL WHERE ` + sessionActive
 
-// rewriteSpan is the time searched for rewritten records, which means reading
-// every record.
+// rewriteSpan is the time searched for rewritten records.
 const rewriteSpan = 24 * time.Hour
 
 // Attention looks for possible problems in w. Each part is asked for alone and
@@ -176,21 +176,44 @@ func askIfAllowed[T any](ctx context.Context, r *Reader, what, sql string, a arg
 	return &row, err
 }
 
+// maxRewritten is the most sessions that are looked at by their ids.
+const maxRewritten = 1000
+
 func (r *Reader) rewrites(ctx context.Context, w Window) (Rewrites, error) {
 	w.To = earlier(w.To, time.Now().UTC().Add(time.Hour).Truncate(time.Hour))
 	w.From = later(w.From, w.To.Add(-rewriteSpan))
+	a := args{"from": micros(w.From), "to": micros(w.To), "limit": maxRewritten + 1}
+	// Each number of a session arrived from one place, or from more: a producer
+	// repeated it, or it was rewritten. Only of these are the records read.
+	sessions, err := ask[struct {
+		ID string `ch:"session_id"`
+	}](ctx, r, "sessions with repeated numbers", "SELECT DISTINCT session_id FROM session_states FINAL WHERE "+sessionActive+
+		" AND bitmapCardinality(places) != bitmapCardinality(seqs) LIMIT {limit:UInt32}", a)
+	if err != nil || len(sessions) == 0 {
+		return Rewrites{Window: w}, err
+	}
+	among := ""
+	if len(sessions) <= maxRewritten {
+		ids := make([]string, len(sessions))
+		for i, s := range sessions {
+			ids[i] = s.ID
+		}
+		among, a["ids"] = " AND session_id IN {ids:Array(String)}", ids
+	}
 	// A session with more versions than numbers. A bitmap of the numbers needs two
 	// bytes per record or less; a group per record, 300, and an agent decides how
 	// many records there are.
 	found, err := askOne[Rewrites](ctx, r, "rewritten records", `
 		SELECT sum(toUInt64(versions - numbers)) AS records FROM (
 			SELECT count() AS versions, groupBitmap(seq) AS numbers FROM events FINAL
-			PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')
-			GROUP BY session_id)`,
-		args{"from": micros(w.From), "to": micros(w.To)})
+			PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`+among+`
+			GROUP BY tenant, session_id)`, a)
 	found.Window = w
 	return found, err
 }
+
+// maxTimed is about the most calls that the delay of arrivals is of.
+const maxTimed = 100_000
 
 func (r *Reader) arrival(ctx context.Context) (Arrival, error) {
 	newest, err := askOne[Arrival](ctx, r, "the newest record", "SELECT max(last_ingested) AS newest FROM session_states", args{})
@@ -200,10 +223,20 @@ func (r *Reader) arrival(ctx context.Context) (Arrival, error) {
 	if newest.Newest.Unix() <= 0 {
 		newest.Newest = time.Time{}
 	}
+	now := time.Now()
+	a := args{"from": now.Add(-time.Hour).Truncate(time.Hour).Unix(), "to": now.Add(time.Hour).Unix()}
+	// Of two hours at most, so of one hour not more than this.
+	recent, err := askOne[struct {
+		Calls uint64 `ch:"n"`
+	}](ctx, r, "recent calls", "SELECT sum(length(calls)) AS n"+withinHours+"AND part = 'call'", a)
+	if err != nil {
+		return newest, err
+	}
+	newest.Span = time.Hour / time.Duration(recent.Calls/maxTimed+1)
 	behind, err := askOne[Arrival](ctx, r, "arrivals", `
 		SELECT quantileExact(0.95)(toFloat64(ingested_at) - toFloat64(ts) - ifNull(duration_ms, 0) / 1000) AS p95, count() AS calls
 		FROM events FINAL PREWHERE kind = 'call' AND ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC')`,
-		args{"from": micros(time.Now().Add(-time.Hour))})
-	behind.Newest = newest.Newest
+		args{"from": micros(now.Add(-newest.Span))})
+	behind.Newest, behind.Span = newest.Newest, newest.Span
 	return behind, err
 }

@@ -80,7 +80,9 @@ type decisionRow struct {
 }
 
 // withinDecisions reads a table of states for a window.
-const withinDecisions = ` FINAL WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64})`
+const withinDecisions = ` FINAL WHERE ` + hoursOfWindow
+
+const hoursOfWindow = `hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64})`
 
 // Decisions summarizes the decisions that match f, the most frequent first.
 func (r *Reader) Decisions(ctx context.Context, f DecisionFilter) (Decisions, error) {
@@ -163,6 +165,6 @@ func (r *Reader) risks(ctx context.Context, f DecisionFilter, d *Decisions) erro
 // SessionDecisions counts the decisions about a session's calls.
 func (r *Reader) SessionDecisions(ctx context.Context, se Session) (DecisionCount, error) {
 	w, _ := Window{se.FirstTS, se.LastTS.Add(time.Microsecond)}.bounded().hours()
-	return askOne[DecisionCount](ctx, r, "a session's decisions", "SELECT "+effectCounts+" FROM decision_states"+withinDecisions+" AND session_id = {session:String}",
+	return askOne[DecisionCount](ctx, r, "a session's decisions", "SELECT "+effectCounts+" FROM decision_states FINAL PREWHERE session_id = {session:String} WHERE "+hoursOfWindow,
 		args{"from": w.From.Unix(), "to": w.To.Unix(), "session": se.SessionID})
 }

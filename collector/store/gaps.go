@@ -36,13 +36,25 @@ type Completeness struct {
 	Silent  uint64 // sessions without an end, and without a record for five minutes
 }
 
+// missingSQL is how many numbers of a session are missing. Producers choose the
+// numbers: a sum of those of sessions must not overflow, or one with huge numbers
+// could hide what is missing in others.
+const missingSQL = "toUInt64(least(toFloat64(max_seq) + 1 - bitmapCardinality(seqs), 1e12))"
+
+// holedSQL reports whether a session misses numbers.
+const holedSQL = "max_seq >= bitmapCardinality(seqs)"
+
 // Completeness checks that everything arrived. It reads the sets of numbers of
 // sessions with a record in those days: of all others only the last time.
 func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
 	ctx, cancel := s.db.Limited(ctx)
 	defer cancel()
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return c, clickhouse.Classify("asking what is missing", err)
+	}
 	states := s.db.Name() + ".session_states"
-	row := s.db.Conn().QueryRow(ctx, `SELECT sum(toUInt64(max_seq + 1 - bitmapCardinality(seqs))), countIf(NOT ended AND last_ingested < now64(3) - INTERVAL 5 MINUTE)
+	row := conn.QueryRow(ctx, `SELECT sum(`+missingSQL+`), countIf(NOT ended AND last_ingested < now64(3) - INTERVAL 5 MINUTE)
 		FROM `+states+` FINAL WHERE (tenant, session_id) IN (SELECT tenant, session_id FROM `+states+` WHERE last_ts >= now() - INTERVAL 2 DAY)`)
 	return c, clickhouse.Classify("asking what is missing", row.Scan(&c.Missing, &c.Silent))
 }

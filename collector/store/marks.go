@@ -15,7 +15,11 @@ import (
 func (s *Store) Marks(ctx context.Context) ([]alert.Mark, error) {
 	ctx, cancel := s.db.Limited(ctx)
 	defer cancel()
-	rows, err := s.db.Conn().Query(ctx, "SELECT name, kind, upto, closed, at FROM "+s.db.Name()+".alert_marks FINAL WHERE NOT closed")
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return nil, clickhouse.Classify("reading marks", err)
+	}
+	rows, err := conn.Query(ctx, "SELECT name, kind, upto, closed, at FROM "+s.db.Name()+".alert_marks FINAL WHERE NOT closed")
 	if err != nil {
 		return nil, clickhouse.Classify("reading marks", err)
 	}

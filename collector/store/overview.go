@@ -60,9 +60,13 @@ const (
 	maxParties = 20 // servers, and hosts
 )
 
-// timedSpan is the time that latency is measured over, which means reading
-// every call's.
-const timedSpan = 7 * 24 * time.Hour
+// Latency is measured over at most this time and about this many calls, because
+// it means reading every one: the last of the window, and at least one count of
+// the series.
+const (
+	timedSpan  = 7 * 24 * time.Hour
+	timedCalls = 1_000_000
+)
 
 // Overview counts what happened in w.
 func (r *Reader) Overview(ctx context.Context, w Window) (Overview, error) {
@@ -142,6 +146,20 @@ func (r *Reader) counts(ctx context.Context, o *Overview) error {
 	return err
 }
 
+// timed returns the end of o's window that has not too many calls.
+func (o *Overview) timed() Window {
+	w := Window{later(o.Window.From, o.Window.To.Add(-timedSpan)), o.Window.To}
+	calls := uint64(0)
+	for _, c := range slices.Backward(o.Series) {
+		if before := calls; before > 0 && before+c.Calls() > timedCalls {
+			w.From = later(w.From, c.Start.Add(o.Step))
+			break
+		}
+		calls += c.Calls()
+	}
+	return w
+}
+
 type latencyRow struct {
 	Operation string    `ch:"operation"`
 	Latency   []float64 `ch:"latency"`
@@ -149,7 +167,7 @@ type latencyRow struct {
 
 // latency fills in the times of the tools of o.
 func (r *Reader) latency(ctx context.Context, o *Overview) error {
-	o.Timed = Window{later(o.Window.From, o.Window.To.Add(-timedSpan)), o.Window.To}
+	o.Timed = o.timed()
 	if len(o.Tools) == 0 {
 		return nil
 	}

@@ -18,7 +18,8 @@ const pageTimeout = 10 * time.Second
 // A Reader asks with a reader's rights, which may be narrower than those of a
 // Store's user. Its methods may be called concurrently.
 type Reader struct {
-	conn driver.Conn
+	conn    driver.Conn
+	settled *clickhouse.Settled
 }
 
 // OpenReader checks c and returns a reader. It does not connect.
@@ -27,11 +28,14 @@ func OpenReader(c clickhouse.Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{conn}, nil
+	return &Reader{conn, clickhouse.NewSettled(c, conn, clickhouse.OpenReader)}, nil
 }
 
 // Close closes the connections.
-func (r *Reader) Close() error { return r.conn.Close() }
+func (r *Reader) Close() error {
+	r.settled.Close()
+	return r.conn.Close()
+}
 
 // ErrNotFound means that the object does not exist, or that this reader may
 // not see it.

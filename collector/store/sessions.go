@@ -50,7 +50,7 @@ const quietAfter = time.Hour
 const sessionColumns = `session_id, tenant, first_ts, last_ts, last_ingested, host, user, client_id, client_name, server_name, server_command,
 	toBool(ended) AS ended, toBool(died) AS died,
 	bitmapCardinality(seqs) AS records, bitmapCardinality(calls) AS calls_n, bitmapCardinality(errors) AS errors_n,
-	bitmapAndnotCardinality(opened, calls) AS open_n, toUInt64(max_seq + 1 - bitmapCardinality(seqs)) AS missing_n,
+	bitmapAndnotCardinality(opened, calls) AS open_n, ` + missingSQL + ` AS missing_n,
 	bitmapCardinality(anomalies) AS anomalies_n, bitmapCardinality(gaps) AS gaps_n`
 
 // A SessionFilter chooses sessions.
@@ -68,7 +68,7 @@ var problems = map[string]string{
 	"running":   "NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')",
 	"died":      "died",
 	"open":      "bitmapAndnotCardinality(opened, calls) > 0",
-	"missing":   "max_seq + 1 > bitmapCardinality(seqs)",
+	"missing":   holedSQL,
 	"anomalies": "bitmapCardinality(anomalies) > 0",
 	"gaps":      "bitmapCardinality(gaps) > 0",
 	"errors":    "bitmapCardinality(errors) > 0",
@@ -99,7 +99,7 @@ func (r *Reader) Sessions(ctx context.Context, f SessionFilter, limit int) ([]Se
 
 // Session returns one session, or ErrNotFound.
 func (r *Reader) Session(ctx context.Context, id string) (Session, error) {
-	list, err := ask[Session](ctx, r, "a session", "SELECT "+sessionColumns+" FROM session_states FINAL WHERE session_id = {id:String} LIMIT 1", args{"id": id})
+	list, err := ask[Session](ctx, r, "a session", "SELECT "+sessionColumns+" FROM session_states FINAL PREWHERE session_id = {id:String} LIMIT 1", args{"id": id})
 	if err == nil && len(list) == 0 {
 		return Session{}, ErrNotFound
 	}
@@ -151,23 +151,18 @@ const maxNames = 50
 // Summary summarizes a session's calls.
 func (r *Reader) Summary(ctx context.Context, se Session) (Summary, error) {
 	rows, err := ask[NameCount](ctx, r, "what a session did", `
-		WITH operated AS (
-			SELECT operation, operation_args, outcome, error_type, path FROM events FINAL
+		SELECT item.1 AS what, item.2 AS name, count() AS n FROM (
+			SELECT arrayJoin(arrayConcat(
+				[('operation', operation)],
+				if(JSONExtractString(operation_args, 'pane_id') != '', [('pane', JSONExtractString(operation_args, 'pane_id'))], []),
+				if(operation = 'pipe_pane', [('pipe', if(JSONType(operation_args, 'output_path') = 'String', JSONExtractString(operation_args, 'output_path'),
+					JSONExtractRaw(operation_args, 'output_path')))], []),
+				arrayMap(v -> ('variable', v), multiIf(operation = 'set_environment', [JSONExtractString(operation_args, 'name')],
+					JSONType(operation_args, 'environment') = 'Object', JSONExtractKeys(operation_args, 'environment'), [])),
+				if(path = '' AND outcome != 'ok', [('error', error_type)], []))) AS item
+			FROM events FINAL
 			ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path
 			PREWHERE session_id = {session:String} AND `+withinSession+` AND kind = 'call')
-		SELECT what, name, count() AS n FROM (
-			SELECT 'operation' AS what, operation AS name FROM operated
-			UNION ALL
-			SELECT 'pane', JSONExtractString(operation_args, 'pane_id') AS name FROM operated WHERE name != ''
-			UNION ALL
-			SELECT 'pipe', if(JSONType(operation_args, 'output_path') = 'String', JSONExtractString(operation_args, 'output_path'),
-				JSONExtractRaw(operation_args, 'output_path')) FROM operated WHERE operation = 'pipe_pane'
-			UNION ALL
-			SELECT 'variable', arrayJoin(if(operation = 'set_environment', [JSONExtractString(operation_args, 'name')],
-				JSONExtractKeys(operation_args, 'environment'))) FROM operated
-			WHERE operation = 'set_environment' OR JSONType(operation_args, 'environment') = 'Object'
-			UNION ALL
-			SELECT 'error', error_type FROM operated WHERE path = '' AND outcome != 'ok')
 		GROUP BY what, name ORDER BY n DESC, name LIMIT {limit:UInt32} BY what`, se.args(args{"limit": maxNames}))
 	var e Summary
 	lists := map[string]*[]NameCount{"operation": &e.Operations, "pane": &e.Panes, "pipe": &e.Pipes, "variable": &e.Variables, "error": &e.Errors}

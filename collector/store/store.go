@@ -37,6 +37,9 @@ func Open(c clickhouse.Config) (*Store, error) {
 	return &Store{db}, nil
 }
 
+// DB returns the tables' database.
+func (s *Store) DB() *clickhouse.DB { return s.db }
+
 // Close closes the connections.
 func (s *Store) Close() error { return s.db.Close() }
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -29,11 +30,11 @@ func TestTables(t *testing.T) {
 	t.Run("lasting", func(t *testing.T) { testLasting(t, s, openReader(t, dir)) })
 	t.Run("arrived", func(t *testing.T) { testArrived(t, s, dir) })
 	t.Run("arrivals", func(t *testing.T) { testArrivals(t, s, openReader(t, dir)) })
-	t.Run("completeness", func(t *testing.T) { testCompleteness(t, s, dir) })
+	t.Run("completeness", func(t *testing.T) { testCompleteness(t, s, openReader(t, dir), dir) })
 }
 
 // testCompleteness counts the missing records of a silent session.
-func testCompleteness(t *testing.T, s *store.Store, dir string) {
+func testCompleteness(t *testing.T, s *store.Store, r *store.Reader, dir string) {
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.session_states")
 	rows := []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, call(3, "list_panes"), 3)}
@@ -43,6 +44,21 @@ func testCompleteness(t *testing.T, s *store.Store, dir string) {
 	// The first, 0, is missing too.
 	if got, err := s.Completeness(t.Context()); err != nil || got != (store.Completeness{Missing: 2, Silent: 1}) {
 		t.Errorf("Completeness = %+v, %v, want 2 missing, 1 silent", got, err)
+	}
+	// Producers choose numbers whose sum would be the 2 again.
+	for _, seq := range []uint64{1 << 63, 1<<63 - 2, math.MaxUint64} {
+		hostile := call(1, "list_panes")
+		hostile.SessionID, hostile.Seq = audit.NewID(hour), seq
+		if err := s.InsertRows(t.Context(), []ingest.Row{row(t, hostile, 9)}, hour); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Completeness(t.Context()); err != nil || got.Missing < 1e6 {
+			t.Errorf("with the number %d, Completeness = %+v, %v, want far more missing", seq, got, err)
+		}
+	}
+	list, err := r.Sessions(t.Context(), store.SessionFilter{Window: store.Window{From: hour.Add(-24 * time.Hour), To: hour.Add(24 * time.Hour)}, Problem: "missing"}, 10)
+	if err != nil || len(list) != 4 {
+		t.Errorf("%d sessions miss records, %v, want 4", len(list), err)
 	}
 }
 

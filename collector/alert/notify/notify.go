@@ -16,6 +16,7 @@ import (
 
 	"auditproxy/collector/alert"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 )
@@ -62,14 +63,23 @@ type Config struct {
 	// delivered here; until then that program delivers them. Zero: 2 minutes.
 	Takeover time.Duration
 
-	Log *zap.Logger // nil: none
+	Log     *zap.Logger           // nil: none
+	Metrics prometheus.Registerer // nil: none
 }
 
 // A Notifier delivers alerts.
 type Notifier struct {
 	Config
 	receivers []*receiver
+	sent      *prometheus.CounterVec // by receiver and outcome
 }
+
+// What becomes of an attempt to deliver an alert.
+const (
+	outcomeDelivered = "delivered"
+	outcomeRefused   = "refused" // the receiver refuses this alert
+	outcomeFailed    = "failed"
+)
 
 // New returns a notifier.
 func New(c Config) (*Notifier, error) {
@@ -82,17 +92,25 @@ func New(c Config) (*Notifier, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
-	n := &Notifier{Config: c}
+	n := &Notifier{Config: c, sent: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "auditcollector", Name: "alert_deliveries_total", Help: "Attempts to deliver an alert, by receiver and outcome.",
+	}, []string{"receiver", "outcome"})}
 	names := map[string]bool{}
 	for _, r := range c.Receivers {
 		if names[r.Name()] {
 			return nil, fmt.Errorf("configuring notifications: receiver %q is there twice", r.Name())
 		}
 		names[r.Name()] = true
+		for _, outcome := range []string{outcomeDelivered, outcomeRefused, outcomeFailed} {
+			n.sent.WithLabelValues(r.Name(), outcome)
+		}
 		n.receivers = append(n.receivers, &receiver{
 			Receiver: r, n: n, log: c.Log.With(zap.String("receiver", r.Name())),
 			wake: make(chan struct{}, 1), ours: map[string]bool{},
 		})
+	}
+	if c.Metrics != nil {
+		c.Metrics.MustRegister(n.sent, newOutboxAge(n))
 	}
 	return n, nil
 }
@@ -135,8 +153,9 @@ type receiver struct {
 	wake  chan struct{}
 	since time.Time // alerts stored up to then are delivered; owned by run, after Register
 
-	mu   sync.Mutex
-	ours map[string]bool // alerts that this program stored and has not delivered; guarded by mu
+	mu     sync.Mutex
+	ours   map[string]bool // alerts that this program stored and has not delivered; guarded by mu
+	oldest time.Time       // when the oldest alert that is due was stored; zero: none; guarded by mu
 }
 
 // maxOurs bounds the memory for a receiver that is down. Other alerts are
@@ -189,7 +208,13 @@ func (r *receiver) round(ctx context.Context) error {
 	began := time.Now()
 	after := alert.Alert{StoredAt: r.since}
 	var refused error
-	left := false
+	var left time.Time // when the oldest alert that this round leaves was stored
+	leave := func(a alert.Alert) {
+		if left.IsZero() {
+			left = a.StoredAt
+		}
+	}
+	foreign := false
 	for {
 		due, err := r.n.Outbox.Undelivered(ctx, r.Name(), after, page)
 		if err != nil {
@@ -198,12 +223,17 @@ func (r *receiver) round(ctx context.Context) error {
 		for _, a := range due {
 			after = a
 			if !r.mine(a) {
-				left = true
+				foreign = true
+				leave(a)
 				continue
+			}
+			if left.IsZero() {
+				r.waits(a.StoredAt) // also while it is being sent
 			}
 			switch err := r.deliver(ctx, a); {
 			case errors.Is(err, ErrRefused):
 				refused = fmt.Errorf("alert %s: %w", a.ID, err)
+				leave(a)
 			case err != nil:
 				return err
 			}
@@ -212,7 +242,8 @@ func (r *receiver) round(ctx context.Context) error {
 			break
 		}
 	}
-	if floor := began.Add(-lookBack); refused == nil && !left && floor.After(r.since) {
+	r.waits(left)
+	if floor := began.Add(-lookBack); refused == nil && !foreign && floor.After(r.since) {
 		r.since = floor
 	}
 	return refused
@@ -225,9 +256,35 @@ func (r *receiver) mine(a alert.Alert) bool {
 	return r.ours[a.ID] || time.Since(a.StoredAt) >= r.n.Takeover
 }
 
+// waits notes when the oldest alert that is due was stored; zero: none is due.
+func (r *receiver) waits(since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.oldest = since
+}
+
+// age returns the age of the oldest alert that is due.
+func (r *receiver) age() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.oldest.IsZero() {
+		return 0
+	}
+	return time.Since(r.oldest)
+}
+
 // deliver sends a and records that. After a crash between the two it is sent
 // again.
-func (r *receiver) deliver(ctx context.Context, a alert.Alert) error {
+func (r *receiver) deliver(ctx context.Context, a alert.Alert) (err error) {
+	defer func() {
+		outcome := outcomeDelivered
+		if errors.Is(err, ErrRefused) {
+			outcome = outcomeRefused
+		} else if err != nil {
+			outcome = outcomeFailed
+		}
+		r.n.sent.WithLabelValues(r.Name(), outcome).Inc()
+	}()
 	if err := r.Send(ctx, a); err != nil {
 		return err
 	}
@@ -238,4 +295,24 @@ func (r *receiver) deliver(ctx context.Context, a alert.Alert) error {
 	defer r.mu.Unlock()
 	delete(r.ours, a.ID)
 	return nil
+}
+
+// An outboxAge exports the age of what waits for each receiver, at the time of the
+// question: a receiver that hangs would not move a gauge.
+type outboxAge struct {
+	n    *Notifier
+	desc *prometheus.Desc
+}
+
+func newOutboxAge(n *Notifier) outboxAge {
+	return outboxAge{n, prometheus.NewDesc(prometheus.BuildFQName("auditcollector", "", "alert_outbox_seconds"),
+		"Age of the oldest alert that waits for the receiver; 0 if none does.", []string{"receiver"}, nil)}
+}
+
+func (o outboxAge) Describe(to chan<- *prometheus.Desc) { to <- o.desc }
+
+func (o outboxAge) Collect(to chan<- prometheus.Metric) {
+	for _, r := range o.n.receivers {
+		to <- prometheus.MustNewConstMetric(o.desc, prometheus.GaugeValue, max(r.age().Seconds(), 0), r.Name())
+	}
 }

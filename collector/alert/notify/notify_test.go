@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"auditproxy/collector/alert/notify"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -97,9 +99,13 @@ func (r *receiver) sent() []string {
 }
 
 // start runs a notifier with one receiver until the test's bubble ends.
-func start(t *testing.T, o *outbox, r notify.Receiver) (n *notify.Notifier, stop func()) {
+func start(t *testing.T, o *outbox, r notify.Receiver, metrics ...*prometheus.Registry) (n *notify.Notifier, stop func()) {
 	t.Helper()
-	n, err := notify.New(notify.Config{Outbox: o, Receivers: []notify.Receiver{r}})
+	c := notify.Config{Outbox: o, Receivers: []notify.Receiver{r}}
+	for _, m := range metrics {
+		c.Metrics = m
+	}
+	n, err := notify.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +199,75 @@ func TestPoison(t *testing.T) {
 			t.Errorf("sent %d times in 25 hours, want some back-off", len(r.got))
 		}
 	})
+}
+
+// TestOutboxAge has a receiver that is away, hangs and comes back: the age of what
+// waits grows meanwhile, and attempts are counted by their outcome.
+func TestOutboxAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outbox{delivered: map[string]bool{}}
+		var answer atomic.Pointer[error]
+		away := errors.New("nothing gets through")
+		refuses := notify.ErrRefused
+		answer.Store(&away)
+		r := &receiver{answer: func(string) error {
+			if err := answer.Load(); err != nil {
+				return *err
+			}
+			wait(time.Minute) // it hangs, and then takes it
+			return nil
+		}}
+		registry := prometheus.NewRegistry()
+		n, stop := start(t, o, r, registry)
+		want := func(what string, age float64) {
+			t.Helper()
+			if got := gathered(t, registry, "auditcollector_alert_outbox_seconds")["r"]; got < age || got > age+1 {
+				t.Errorf("%s: the oldest is %v seconds old, want %v", what, got, age)
+			}
+		}
+		wait(time.Minute)
+		want("nothing waits", 0)
+		o.store(n, "a")
+		wait(time.Hour)
+		want("away for an hour", 3600)
+		o.store(n, "b")
+		wait(time.Second)
+		want("another waits", 3601)
+		answer.Store(&refuses)
+		wait(time.Hour)
+		want("the first is refused", 7201)
+		answer.Store(nil)
+		wait(10 * time.Minute)
+		want("all is delivered", 0)
+		o.store(n, "c")
+		wait(30 * time.Second)
+		want("it hangs", 30)
+		wait(time.Minute)
+		want("it has it", 0)
+		stop()
+		got := gathered(t, registry, "auditcollector_alert_deliveries_total")
+		if got["delivered"] != 3 || got["failed"] < 5 || got["refused"] < 5 {
+			t.Errorf("deliveries %v", got)
+		}
+	})
+}
+
+// gathered returns the values of a counter or a gauge by their first label.
+func gathered(t *testing.T, r *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				values[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
 }
 
 // TestTakeover checks that a program's alerts are left to it while it may be

@@ -1,0 +1,279 @@
+package retention_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/retention"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+
+	"github.com/google/uuid"
+)
+
+// marker is in every text of the records that are erased.
+const marker = "m4rk3r"
+
+// A trail is the records of an erase's test.
+type trail struct {
+	erased, others []audit.Record
+}
+
+// fill stores two sessions of a user that will be erased, and one of another
+// user that shares a file and a tool with them. Everything that is made of
+// records has rows of each.
+func (f *fixture) fill() (all trail) {
+	f.t.Helper()
+	at := time.Now().UTC().Truncate(time.Microsecond).Add(-2 * day)
+	var rows []ingest.Row
+	add := func(to *[]audit.Record, session, user, mark string, no int, path string) {
+		r := ingesttest.Call(no, "pipe_pane", at)
+		r.SessionID, r.Seq, r.User, r.Tenant, r.Args = session, uint64(no-1), user, "acme", audit.JSON(`{"output_path":"`+path+`"}`)
+		r.Policy, r.Risk = audit.JSON(`{"decision":"deny","rule":"`+mark+`","reason":"`+mark+`"}`), `{"category":"execute","level":"high"}`
+		r.Server.Name, r.Client.Name, r.ClientID, r.Host, r.ToolHash = "server", mark, mark, mark, mark
+		*to = append(*to, r)
+		f.offset++
+		rows = append(rows, ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Partition: 3, Offset: f.offset}))
+	}
+	a, b, c := audit.NewID(at), audit.NewID(at), audit.NewID(at)
+	add(&all.erased, a, marker+"-user", marker, 1, "/tmp/"+marker)
+	add(&all.erased, a, marker+"-user", marker, 2, "/tmp/shared")
+	add(&all.erased, b, marker+"-user", marker, 1, "/tmp/shared")
+	// With the same keys in the tables that sessions share.
+	add(&all.others, c, "bob", "plain", 1, "/tmp/shared")
+	add(&all.others, c, "bob", "plain", 2, "/tmp/plain")
+	if err := f.db.InsertRows(f.t.Context(), rows, at); err != nil {
+		f.t.Fatal(err)
+	}
+	for i, r := range []audit.Record{all.erased[0], all.others[0]} {
+		id := fmt.Sprintf("alert%d", i)
+		f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts, details, title) VALUES ('%s', 'r', 'acme', '%s', '%s', now(), '%s', '%[4]s')", id, r.User, r.SessionID, r.Client.Name))
+		f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, ts, details) VALUES ('%s-user', 'r', 'acme', '%s', now(), '%s')", id, r.User, r.Client.Name))
+		f.exec(fmt.Sprintf("INSERT INTO audit.alert_events (event_id, alert_id, at, action, who, comment, tenant) VALUES (generateUUIDv4(), '%s', now(), 'acknowledged', 'eve', '%s', 'acme')", id, r.Client.Name))
+		f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, error, raw) VALUES (now(), 't', %d, '%s', 'schema', '%s', '%[3]s')", i, r.SessionID, r.Client.Name))
+		f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, raw) VALUES (now(), 't', %d, 'x', 'key', '{\"session_id\":\"%s\",\"user\":\"%s\"}')", 10+i, r.SessionID, r.User))
+		f.exec(fmt.Sprintf("INSERT INTO audit.first_seen (rule, tenant, what, last_arrival) VALUES ('r', 'acme', '%s', now())", r.Client.Name))
+	}
+	f.exec("INSERT INTO audit.alert_marks (name, kind, upto, at) VALUES ('r', 'seen', now(), now())")
+	return all
+}
+
+// traces returns where any of texts is in any column of any table.
+func (f *fixture) traces(texts ...string) (found []string) {
+	f.t.Helper()
+	tables := chdbtest.Query(f.t, f.dir, "SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree'")
+	if len(tables) < 15 {
+		f.t.Fatalf("searching %q only", tables)
+	}
+	for _, table := range tables {
+		for _, row := range chdbtest.Query(f.t, f.dir, "SELECT * FROM audit."+table) {
+			for _, text := range texts {
+				if strings.Contains(row, text) {
+					found = append(found, table+": "+text)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func (f *fixture) erase(e retention.Erasure) retention.Erasure {
+	f.t.Helper()
+	plan, err := retention.PlanErasure(f.t.Context(), f.db, e)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	done, err := retention.Erase(f.t.Context(), f.db, plan, 0, func(int) {})
+	if err != nil || !done.Done {
+		f.t.Fatalf("Erase = %+v, %v", done, err)
+	}
+	return done
+}
+
+func erasure(kind, value string) retention.Erasure {
+	return retention.Erasure{ID: uuid.New(), Kind: kind, Value: value, Who: "eve", Reason: "request 9", At: time.Now()}
+}
+
+func TestErase(t *testing.T) {
+	f := newFixture(t, clickhouse.Retention{Events: 400 * day, DeadLetters: 400 * day})
+	for _, tt := range []struct {
+		name string
+		do   func(t *testing.T, f *fixture)
+	}{
+		{"a user", testEraseUser},
+		{"a session", testEraseSession},
+		{"again", testEraseAgain},
+		{"refusals", testEraseRefuses},
+		{"killed", testEraseKilled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			was := f.t
+			f.t = t
+			defer func() { f.t = was }()
+			f.clear()
+			tt.do(t, f)
+		})
+	}
+}
+
+// others checks that what is left is what other sessions say.
+func (f *fixture) others() {
+	f.t.Helper()
+	f.want("SELECT count(), uniqExact(session_id), any(user) FROM audit.events FINAL", "2\t1\tbob")
+	f.want("SELECT name, uniqExactMerge(operations), max(last_record).2 IN (SELECT record_id FROM audit.events) FROM audit.effect_states GROUP BY name ORDER BY name", "/tmp/plain\t1\t1", "/tmp/shared\t1\t1")
+	f.want("SELECT tool, tool_hash, count() FROM audit.definition_states FINAL GROUP BY ALL", "pipe_pane\tplain\t1")
+	for _, table := range []string{"operation_states", "session_states", "decision_states", "risk_states", "arrivals"} {
+		f.want("SELECT DISTINCT session_id = (SELECT any(session_id) FROM audit.events) FROM audit."+table, "1")
+	}
+	f.want("SELECT alert_id FROM audit.alerts ORDER BY alert_id", "alert1", "alert1-user")
+	f.want("SELECT alert_id FROM audit.alert_events", "alert1")
+	f.want("SELECT count() FROM audit.dead_letters", "2")
+	// Rules fill it again.
+	f.want("SELECT count() FROM audit.first_seen", "0")
+	f.want("SELECT count() FROM audit.alert_marks", "0")
+}
+
+func testEraseUser(t *testing.T, f *fixture) {
+	all := f.fill()
+	texts := []string{marker}
+	for _, r := range all.erased {
+		texts = append(texts, r.RecordID)
+	}
+	if len(f.traces(texts...)) < 15 {
+		t.Fatalf("only %q has traces", f.traces(texts...))
+	}
+	done := f.erase(erasure(retention.HoldUser, marker+"-user"))
+	var found []string
+	for _, trace := range f.traces(texts...) {
+		if trace != "erasures: "+marker { // whom
+			found = append(found, trace)
+		}
+	}
+	if len(found) > 0 {
+		t.Errorf("after an erase there are %q", found)
+	}
+	f.others()
+	if len(done.Sessions) != 2 || done.Rows["events"] != 3 || len(done.Places.Kafka) != 2 || len(done.Places.Spools) != 2 {
+		t.Errorf("erased %+v, want two sessions of one topic", done)
+	}
+	f.want("SELECT kind, value, who, reason, rows['events'], done_at > at, position(places, '\"topic\":\"t\"') > 0 FROM audit.erasures FINAL", "user\t"+marker+"-user\teve\trequest 9\t3\t1\t1")
+}
+
+func testEraseSession(t *testing.T, f *fixture) {
+	all := f.fill()
+	f.erase(erasure(retention.HoldSession, all.erased[0].SessionID))
+	if found := f.traces(all.erased[0].RecordID, all.erased[1].RecordID, "/tmp/"+marker); len(found) > 0 {
+		t.Errorf("after an erase there are %q", found)
+	}
+	f.want("SELECT count(), uniqExact(session_id) FROM audit.events FINAL", "3\t2")
+	f.want("SELECT user, uniqExactMerge(operations) FROM audit.effect_states WHERE name = '/tmp/shared' GROUP BY user ORDER BY user", "bob\t1", marker+"-user\t1")
+}
+
+// testEraseAgain refuses what arrives again, and erases what was not refused.
+func testEraseAgain(t *testing.T, f *fixture) {
+	all := f.fill()
+	f.erase(erasure(retention.HoldUser, marker+"-user"))
+	known := retention.NewErased(f.db)
+	if err := known.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !known.Has(all.erased[0].SessionID) || !known.Has(all.erased[2].SessionID) || known.Has(all.others[0].SessionID) {
+		t.Error("the erased sessions are not known")
+	}
+	for _, r := range all.erased { // from a collector that does not know
+		f.insert(r, time.Now())
+	}
+	f.once(f.job())
+	f.others()
+	if found := f.traces("/tmp/"+marker, all.erased[2].RecordID); len(found) > 0 {
+		t.Errorf("after retention there are %q", found)
+	}
+}
+
+func testEraseRefuses(t *testing.T, f *fixture) {
+	all := f.fill()
+	session, user := all.erased[0].SessionID, marker+"-user"
+	for _, h := range []retention.Hold{{Kind: retention.HoldSession, Value: session}, {Kind: retention.HoldUser, Value: user}, {Kind: retention.HoldTenant, Value: "acme"}} {
+		h.ID, h.Who, h.At = uuid.New(), "eve", time.Now()
+		if err := retention.AddHold(t.Context(), f.db, h); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []retention.Erasure{erasure(retention.HoldSession, session), erasure(retention.HoldUser, user)} {
+			if _, err := retention.PlanErasure(t.Context(), f.db, e); !errors.Is(err, retention.ErrHeld) {
+				t.Errorf("erasing %s %q under %v: %v, want ErrHeld", e.Kind, e.Value, h, err)
+			}
+		}
+		if err := retention.RemoveHold(t.Context(), f.db, h, retention.Removed{At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range []retention.Erasure{erasure(retention.HoldSession, "none"), erasure(retention.HoldUser, "it's")} {
+		if _, err := retention.PlanErasure(t.Context(), f.db, e); !errors.Is(err, retention.ErrNotFound) {
+			t.Errorf("erasing %q: %v, want ErrNotFound", e.Value, err)
+		}
+	}
+	f.call(1, 2*day, "other", audit.NewID(time.Now()))
+	f.exec("ALTER TABLE audit.events UPDATE user = '" + user + "' WHERE tenant = 'other' SETTINGS mutations_sync = 2")
+	if _, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, user)); !errors.Is(err, retention.ErrTenants) {
+		t.Errorf("a user of two tenants: %v, want ErrTenants", err)
+	}
+	f.call(1, 2*day, "other", session) // of another tenant's session
+	claimed := erasure(retention.HoldSession, session)
+	claimed.Tenant = "other"
+	if _, err := retention.PlanErasure(t.Context(), f.db, claimed); !errors.Is(err, retention.ErrTenants) {
+		t.Errorf("a session of two tenants: %v, want ErrTenants", err)
+	}
+	f.exec("ALTER TABLE audit.session_states DELETE WHERE tenant = 'other' AND session_id = '" + session + "' SETTINGS mutations_sync = 2")
+	f.exec("ALTER TABLE audit.events DELETE WHERE tenant = 'other' AND session_id = '" + session + "' SETTINGS mutations_sync = 2")
+	one := erasure(retention.HoldUser, user)
+	one.Tenant = "other"
+	f.erase(one)
+	f.want("SELECT uniqExact(tenant), count() FROM audit.events", "1\t5")
+
+	runs := erasure(retention.HoldSession, f.call(1, time.Hour, "acme", audit.NewID(time.Now())).SessionID)
+	if _, err := retention.PlanErasure(t.Context(), f.db, runs); !errors.Is(err, retention.ErrRuns) {
+		t.Errorf("a session that goes on: %v, want ErrRuns", err)
+	}
+	f.insert(audit.Record{Kind: audit.KindSessionEnd, RecordID: audit.NewID(time.Now()), SessionID: runs.Value, Seq: 1, TS: time.Now().UTC().Truncate(time.Microsecond), Tenant: "acme"}, time.Now())
+	f.erase(runs)
+}
+
+// testEraseKilled stops an erase before or after some of the requests that change
+// something. Erasing the same again leaves what an undisturbed one leaves.
+func testEraseKilled(t *testing.T, f *fixture) {
+	for after := 0; after < 100; after += 5 {
+		f.clear()
+		f.fill()
+		lost := &losing{dial: chdb.Dialer(f.dir, chdb.Writer), left: after, sends: after%2 == 1}
+		db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: lost.connect, Uncompressed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, marker+"-user"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = retention.Erase(t.Context(), db, plan, 0, func(int) {})
+		db.Close()
+		if err == nil {
+			if after < 10 {
+				t.Errorf("an erase has only %d requests", after)
+			}
+			return
+		}
+		f.erase(erasure(retention.HoldUser, marker+"-user"))
+		f.others()
+		f.want("SELECT count(), countIf(done_at > at), any(rows['events']) FROM audit.erasures FINAL", "1\t1\t3")
+		if found := f.traces("/tmp/" + marker); len(found) > 0 {
+			t.Errorf("killed at request %d there are %q", after, found)
+		}
+	}
+	t.Error("the erase never succeeded")
+}

@@ -1,0 +1,84 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"auditproxy/sink/clickhouse"
+)
+
+// maxSkew is the most that the clocks of a collector and of ClickHouse may
+// differ.
+const maxSkew = time.Hour
+
+// clock returns the time by which rows are too old: the earlier one of this
+// clock and that of ClickHouse. It returns an error if these disagree.
+func (c Config) clock(ctx context.Context) (time.Time, error) {
+	ctx, cancel := c.DB.Limited(ctx)
+	defer cancel()
+	var server time.Time
+	if err := c.DB.Conn().QueryRow(ctx, "SELECT now64(3, 'UTC')").Scan(&server); err != nil {
+		return time.Time{}, clickhouse.Classify("asking for the time", err)
+	}
+	now := c.Now()
+	if d := now.Sub(server).Abs(); d > maxSkew {
+		return time.Time{}, fmt.Errorf("the clocks of this machine and of ClickHouse differ by %v, nothing is removed: correct them", d.Round(time.Second))
+	}
+	if server.Before(now) {
+		return server, nil
+	}
+	return now, nil
+}
+
+// look returns the cutoffs at a time. A cutoff counts as far as it is at most two
+// days later than the one of a look that is one or two days old. So a clock that
+// jumps ahead, or a time that somebody made too short, removes nothing for a day.
+// Clocks that are set back leave looks in the future, which do not count.
+func (c Config) look(ctx context.Context, now time.Time) (cutoffs, error) {
+	ctx, cancel := c.DB.Limited(ctx)
+	defer cancel()
+	var earlier []struct {
+		Rule   string    `ch:"rule"`
+		Tenant string    `ch:"tenant"`
+		Cutoff time.Time `ch:"latest"`
+	}
+	sql := fmt.Sprintf("SELECT rule, tenant, max(cutoff) AS latest FROM %s.retention_looks WHERE at >= %s AND at <= %s GROUP BY rule, tenant",
+		c.DB.Name(), literal(now.Add(-2*day)), literal(now.Add(-day)))
+	if err := c.DB.Conn().Select(ctx, &earlier, sql); err != nil {
+		return cutoffs{}, clickhouse.Classify("reading when retention looked", err)
+	}
+	confirmed := map[[2]string]time.Time{}
+	for _, e := range earlier {
+		confirmed[[2]string{e.Rule, e.Tenant}] = e.Cutoff.Add(2 * day)
+	}
+	at := cutoffs{tenants: map[string]time.Time{}}
+	for _, r := range rules(c.Keep) {
+		// Whole days: one round of deletes a day.
+		cutoff := now.Add(-r.keep).UTC().Truncate(day)
+		if most := confirmed[[2]string{r.key, r.tenant}]; most.Before(cutoff) {
+			cutoff = most
+		}
+		switch r.key {
+		case ruleEvents:
+			at.events = cutoff
+		case ruleLetters:
+			at.letters = cutoff
+		default:
+			at.tenants[r.tenant] = cutoff
+		}
+	}
+	return at, nil
+}
+
+// remember stores the cutoffs that the clock and the configuration say.
+func (c Config) remember(ctx context.Context, now time.Time) error {
+	values := ""
+	for i, r := range rules(c.Keep) {
+		if i > 0 {
+			values += ", "
+		}
+		values += fmt.Sprintf("(%s, %s, %s, %s)", quote(r.key), quote(r.tenant), literal(now), literal(now.Add(-r.keep).UTC().Truncate(day)))
+	}
+	return c.DB.Exec(ctx, "writing when retention looked", "INSERT INTO ${database}.retention_looks (rule, tenant, at, cutoff) VALUES %s", values)
+}

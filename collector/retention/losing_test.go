@@ -1,0 +1,64 @@
+package retention_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"regexp"
+	"sync"
+	"sync/atomic"
+)
+
+// removes matches a request that removes rows, records it, or fills a table again.
+var removes = regexp.MustCompile(`^POST (?s:.*)(INSERT INTO audit.retention_log|INSERT INTO audit.eras|INSERT INTO audit.\w+_states|DELETE FROM|ALTER TABLE)`)
+
+// A losing network loses its connection at one request that removes: before the server has it,
+// or before the client has the answer. All later requests fail, as those of a
+// program that is dead.
+type losing struct {
+	dial  func(context.Context, string) (net.Conn, error)
+	sends bool // the request arrives, and its answer is lost
+
+	mu   sync.Mutex
+	left int // requests that still pass; guarded by mu
+}
+
+var errLost = errors.New("lost")
+
+func (l *losing) connect(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := l.dial(ctx, addr)
+	return &losingConn{Conn: c, l: l}, err
+}
+
+type losingConn struct {
+	net.Conn
+	l    *losing
+	dead atomic.Bool
+}
+
+func (c *losingConn) Write(b []byte) (int, error) {
+	if !removes.Match(b) {
+		return c.Conn.Write(b)
+	}
+	c.l.mu.Lock()
+	c.l.left--
+	left := c.l.left
+	c.l.mu.Unlock()
+	if left >= 0 {
+		return c.Conn.Write(b)
+	}
+	if left < -1 || !c.l.sends {
+		return 0, errLost
+	}
+	c.dead.Store(true)
+	return c.Conn.Write(b)
+}
+
+// Read loses the answer once the server has given it.
+func (c *losingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.dead.Load() && err == nil {
+		return 0, errLost
+	}
+	return n, err
+}

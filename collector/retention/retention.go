@@ -1,0 +1,334 @@
+// Package retention removes rows from the collector's tables: those that are too
+// old, and those that are to be erased.
+//
+// A table's TTL knows neither tenants nor holds, so a Job does it. What is under
+// a Hold stays. What it removes
+// is in retention_log before it is gone. A statement that removes can be
+// repeated, so a crash at any point, or two collectors that do it at once, only
+// repeat work.
+//
+// The files, from the top: retention, erase, look, hold, table, erased, config.
+package retention
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"auditproxy/internal/wait"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// A Job removes what is too old.
+type Job struct {
+	c       Config
+	rows    *prometheus.CounterVec
+	success prometheus.Gauge
+}
+
+// New returns a job. It does not connect.
+func New(c Config) *Job {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	j := &Job{
+		c: c,
+		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "auditcollector", Name: "retention_rows_total", Help: "Rows removed because they were too old, by table.",
+		}, []string{"table"}),
+		success: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "auditcollector", Name: "retention_success_timestamp_seconds", Help: "When all that is too old was last removed, in seconds since 1970.",
+		}),
+	}
+	c.Metrics.MustRegister(j.rows, j.success)
+	return j
+}
+
+// every is the time between two runs.
+const every = time.Hour
+
+// Run removes what is too old, now and every hour, until ctx ends.
+func (j *Job) Run(ctx context.Context) error {
+	for {
+		_, err := j.Once(ctx, false)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			j.c.Log.Error("retention failed; what is too old stays", zap.Error(err))
+		}
+		if wait.For(ctx, every) != nil {
+			return nil
+		}
+	}
+}
+
+// A Removal is what is removed from one partition of a table for one tenant.
+type Removal struct {
+	Table     string    `json:"table"`
+	Partition string    `json:"partition"`
+	Tenant    string    `json:"tenant,omitempty"`
+	Rule      string    `json:"rule"` // the key whose time it is
+	Cutoff    time.Time `json:"cutoff"`
+	Rows      uint64    `json:"rows"`
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to"`
+	Whole     bool      `json:"whole"` // the partition is dropped
+}
+
+// Once removes what is too old now, and returns it; with dry it only returns it.
+func (j *Job) Once(ctx context.Context, dry bool) ([]Removal, error) {
+	now, err := j.c.clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := j.c.look(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	if !dry {
+		if err := j.c.remember(ctx, now); err != nil {
+			return nil, err
+		}
+	}
+	if !dry {
+		if err := j.c.eraseAgain(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var all []Removal
+	for _, t := range tables() {
+		if dry {
+			due, err := j.due(ctx, t, c)
+			if err != nil {
+				return all, err
+			}
+			partitions, err := j.find(ctx, t, due)
+			if err != nil {
+				return all, err
+			}
+			all = append(all, slices.Concat(partitions...)...)
+			continue
+		}
+		removed, err := j.removeAll(ctx, t, c)
+		all = append(all, removed...)
+		if err != nil {
+			return all, err
+		}
+		if err := j.purge(ctx, t, c); err != nil {
+			return all, err
+		}
+	}
+	if !dry {
+		j.success.Set(float64(now.Unix()))
+	}
+	return all, nil
+}
+
+// A selection is what is to be removed from a table now.
+type selection struct {
+	cutoffs
+	where string // the condition on rows
+	held  string // that on those under a hold; "" without one
+}
+
+// due returns what is to be removed. Holds are read for each partition, so what
+// comes under one while a run is long stays.
+func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
+	holds, err := Holds(ctx, j.c.DB, false)
+	if err != nil {
+		return selection{}, err
+	}
+	s := selection{c, t.due(c), t.held(j.c.DB.Name(), holds)}
+	if t.name == "session_states" {
+		// A session has a row for each insert until a merge joins them. Without the
+		// first of them, all its records of before would be missing.
+		s.where += fmt.Sprintf(" AND (tenant, session_id) NOT IN (SELECT tenant, session_id FROM %s.session_states WHERE NOT (%s))", j.c.DB.Name(), t.due(c))
+	}
+	if s.held != "" {
+		s.where += " AND NOT (" + s.held + ")"
+	}
+	return s, nil
+}
+
+// removeAll removes what is due in a table, one partition after the other.
+func (j *Job) removeAll(ctx context.Context, t table, c cutoffs) (removed []Removal, err error) {
+	s, err := j.due(ctx, t, c)
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := j.find(ctx, t, s)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range partitions {
+		if i > 0 {
+			if s, err = j.due(ctx, t, c); err != nil {
+				return removed, err
+			}
+			if err := j.decide(ctx, t, s, p); err != nil {
+				return removed, err
+			}
+		}
+		if err := j.remove(ctx, t, s, p); err != nil {
+			return removed, err
+		}
+		removed = append(removed, p...)
+	}
+	return removed, nil
+}
+
+// find returns what is due in a table, by partition.
+func (j *Job) find(ctx context.Context, t table, s selection) ([][]Removal, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	tenant := "''"
+	if t.tenant != "" {
+		tenant = t.tenant
+	}
+	var found []struct {
+		Partition string    `ch:"p"`
+		Tenant    string    `ch:"whose"`
+		Rows      uint64    `ch:"n"`
+		From      time.Time `ch:"first"`
+		To        time.Time `ch:"last"`
+	}
+	sql := fmt.Sprintf("SELECT _partition_id AS p, toString(%s) AS whose, count() AS n, toDateTime64(min(%s), 6, 'UTC') AS first, toDateTime64(max(%[2]s), 6, 'UTC') AS last FROM %s.%s WHERE %s GROUP BY p, whose ORDER BY p, whose",
+		tenant, t.at, j.c.DB.Name(), t.name, s.where)
+	if err := j.c.DB.Conn().Select(ctx, &found, sql); err != nil {
+		return nil, clickhouse.Classify(fmt.Sprintf("looking for old rows of %q", t.name), err)
+	}
+	var list [][]Removal
+	for i, f := range found {
+		cutoff, key := t.cutoffOf(s.cutoffs, f.Tenant)
+		r := Removal{t.name, f.Partition, f.Tenant, key, cutoff, f.Rows, f.From, f.To, false}
+		if i > 0 && found[i-1].Partition == f.Partition {
+			list[len(list)-1] = append(list[len(list)-1], r)
+		} else {
+			list = append(list, []Removal{r})
+		}
+	}
+	for _, p := range list {
+		if err := j.decide(ctx, t, s, p); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// decide notes whether a partition can be dropped whole: nothing in it can be
+// kept, and nothing in it is held.
+func (j *Job) decide(ctx context.Context, t table, s selection, p []Removal) error {
+	whole := t.over(p[0].Partition, s.cutoffs)
+	if whole && s.held != "" {
+		var held uint64
+		row := j.c.DB.Conn().QueryRow(ctx, fmt.Sprintf("SELECT count() FROM %s.%s WHERE _partition_id = %s AND (%s)", j.c.DB.Name(), t.name, quote(p[0].Partition), s.held))
+		if err := row.Scan(&held); err != nil {
+			return clickhouse.Classify(fmt.Sprintf("looking for held rows of %q", t.name), err)
+		}
+		whole = held == 0
+	}
+	for i := range p {
+		p[i].Whole = whole
+	}
+	return nil
+}
+
+// remove removes what is due in one partition. A crash before the statement, or
+// in it, leaves entries that are not done; the next run finds what is left and
+// removes it.
+func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) error {
+	if err := j.record(ctx, p, false); err != nil {
+		return err
+	}
+	// Lightweight: rows are gone at once and nothing is rewritten, each day for a
+	// month. Their bytes go with the partition, or when purge rewrites it.
+	doing, partition := fmt.Sprintf("removing old rows of %q", t.name), quote(p[0].Partition)
+	var err error
+	if p[0].Whole {
+		err = j.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DROP PARTITION ID %s SETTINGS max_partition_size_to_drop = 0", j.c.DB.Part(t.name), partition)
+	} else {
+		// A hold on a user asks for sessions, so replicas must be allowed to.
+		err = j.exec(ctx, doing, "DELETE FROM ${database}.%s ${on_cluster} IN PARTITION ID %s WHERE %s SETTINGS lightweight_deletes_sync = 2, allow_nondeterministic_mutations = 1",
+			j.c.DB.Part(t.name), partition, s.where)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range p {
+		j.rows.WithLabelValues(t.name).Add(float64(r.Rows))
+		j.c.Log.Info("old rows removed", zap.String("table", t.name), zap.String("partition", r.Partition), zap.String("tenant", r.Tenant),
+			zap.String("rule", r.Rule), zap.Time("before", r.Cutoff), zap.Uint64("rows", r.Rows))
+	}
+	return j.record(ctx, p, true)
+}
+
+// purge frees the disk of deleted rows, once for each partition and rule: when no
+// cutoff is within the partition's time, as it is while rows are deleted day by
+// day. What merges rewrote has no such rows.
+func (j *Job) purge(ctx context.Context, t table, c cutoffs) error {
+	var parts []struct {
+		Partition string `ch:"partition_id"`
+	}
+	limited, cancel := j.c.DB.Limited(ctx)
+	defer cancel()
+	err := j.c.DB.Conn().Select(limited, &parts, fmt.Sprintf("SELECT DISTINCT partition_id FROM system.parts WHERE database = %s AND table = %s AND active AND has_lightweight_delete ORDER BY partition_id",
+		quote(j.c.DB.Name()), quote(j.c.DB.Part(t.name))))
+	if err != nil {
+		return clickhouse.Classify(fmt.Sprintf("looking for deleted rows of %q", t.name), err)
+	}
+	for _, p := range parts {
+		if t.within(p.Partition, c) {
+			continue
+		}
+		err := j.exec(ctx, fmt.Sprintf("freeing the disk of old rows of %q", t.name),
+			"ALTER TABLE ${database}.%s ${on_cluster} APPLY DELETED MASK IN PARTITION ID %s SETTINGS mutations_sync = 2", j.c.DB.Part(t.name), quote(p.Partition))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record writes entries of retention_log.
+func (j *Job) record(ctx context.Context, list []Removal, done bool) error {
+	now := j.c.Now()
+	doneAt := time.Time{}
+	if done {
+		doneAt = now
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	var values []string
+	for _, r := range list {
+		action := "rows"
+		if r.Whole {
+			action = "partition"
+		}
+		values = append(values, fmt.Sprintf("(%s, %s, %s, %s, %s, %s, %d, fromUnixTimestamp64Micro(%d, 'UTC'), fromUnixTimestamp64Micro(%d, 'UTC'), %s, %s, %s)",
+			quote(r.Table), quote(r.Tenant), literal(r.Cutoff), quote(r.Partition), quote(action), quote(r.Rule), r.Rows,
+			r.From.UnixMicro(), r.To.UnixMicro(), literal(now), literal(doneAt), quote(host)))
+	}
+	return j.exec(ctx, "recording what is removed",
+		"INSERT INTO ${database}.retention_log (table_name, tenant, cutoff, partition, action, rule, row_count, from_ts, to_ts, planned_at, done_at, collector) VALUES %s", strings.Join(values, ", "))
+}
+
+func (j *Job) exec(ctx context.Context, doing, format string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	return j.c.DB.Exec(ctx, doing, format, args...)
+}

@@ -1,0 +1,387 @@
+package retention_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/retention"
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	chdbtest.IfEngine()
+	goleak.VerifyTestMain(m)
+}
+
+const day = 24 * time.Hour
+
+// A fixture is an engine with tables, whose rows are as old as a test needs.
+type fixture struct {
+	t      *testing.T
+	db     *clickhouse.DB
+	dir    string
+	keep   clickhouse.Retention
+	offset uint64
+}
+
+func newFixture(t *testing.T, keep clickhouse.Retention) *fixture {
+	t.Helper()
+	dir := chdbtest.Start(t)
+	db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Migrate(t.Context(), keep); err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{t: t, db: db, dir: dir, keep: keep}
+}
+
+// clear empties the tables, and has retention look a day ago with the same times.
+func (f *fixture) clear() {
+	f.t.Helper()
+	for _, table := range chdbtest.Query(f.t, f.dir, "SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree' AND name != 'migrations'") {
+		chdbtest.Query(f.t, f.dir, "TRUNCATE TABLE audit."+table)
+	}
+	f.lookedAt(time.Now().Add(-day - time.Minute))
+}
+
+// lookedAt runs a look of a day in the past.
+func (f *fixture) lookedAt(at time.Time) {
+	f.t.Helper()
+	looks := map[string]time.Duration{"'retention.events', ''": f.keep.Events, "'retention.dead_letters', ''": f.keep.DeadLetters}
+	for tenant, keep := range f.keep.Tenants {
+		looks["'retention.tenants', '"+strings.ReplaceAll(tenant, "'", "''")+"'"] = keep
+	}
+	for rule, keep := range looks {
+		f.exec(fmt.Sprintf("INSERT INTO audit.retention_looks (rule, tenant, at, cutoff) VALUES (%s, fromUnixTimestamp64Milli(%d), fromUnixTimestamp64Milli(%d))", rule, at.UnixMilli(), at.Add(-keep).Truncate(day).UnixMilli()))
+	}
+}
+
+func (f *fixture) exec(sql string) {
+	f.t.Helper()
+	chdbtest.Query(f.t, f.dir, sql)
+}
+
+func (f *fixture) want(sql string, rows ...string) {
+	f.t.Helper()
+	chdbtest.Want(f.t, f.dir, sql, rows...)
+}
+
+// call stores a call of an age, the number no of its session.
+func (f *fixture) call(no int, age time.Duration, tenant, session string) audit.Record {
+	f.t.Helper()
+	at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
+	r := ingesttest.Call(no, "list_panes", at)
+	r.TS, r.Seq, r.Tenant, r.SessionID = at, uint64(no-1), tenant, session
+	f.insert(r, at)
+	return r
+}
+
+func (f *fixture) insert(r audit.Record, at time.Time) {
+	f.t.Helper()
+	f.offset++
+	row := ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset})
+	if err := f.db.InsertRows(f.t.Context(), []ingest.Row{row}, at); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) job() *retention.Job {
+	return retention.New(retention.Config{DB: f.db, Keep: f.keep})
+}
+
+// once runs the job and returns what it removed from events.
+func (f *fixture) once(j *retention.Job) (removed []retention.Removal) {
+	f.t.Helper()
+	all, err := j.Once(f.t.Context(), false)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, r := range all {
+		if r.Table == "events" {
+			removed = append(removed, r)
+		}
+	}
+	return removed
+}
+
+func TestRetention(t *testing.T) {
+	f := newFixture(t, clickhouse.Retention{
+		Events: 30 * day, DeadLetters: 10 * day,
+		Tenants: map[string]time.Duration{"long": 2000 * day, "short 'q'": 5 * day},
+	})
+	for _, tt := range []struct {
+		name string
+		do   func(t *testing.T, f *fixture)
+	}{
+		{"tenants", testTenants},
+		{"every table", testEveryTable},
+		{"whole partitions", testWholePartitions},
+		{"sessions", testSessions},
+		{"killed", testKilled},
+		{"clocks", testClocks},
+		{"two at once", testTwoAtOnce},
+		{"disk", testDisk},
+		{"holds", testHolds},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			was := f.t
+			f.t = t
+			defer func() { f.t = was }()
+			f.clear()
+			tt.do(t, f)
+		})
+	}
+}
+
+const tenants = "SELECT tenant, count() FROM audit.events FINAL GROUP BY tenant ORDER BY tenant"
+
+// testTenants keeps each tenant's records for its time, to the day.
+func testTenants(t *testing.T, f *fixture) {
+	for no, age := range []time.Duration{time.Hour, 4 * day, 7 * day, 29 * day, 32 * day, 1990 * day, 2002 * day} {
+		for _, tenant := range []string{"", "long", "short 'q'"} {
+			f.call(no+1, age, tenant, audit.NewID(time.Now()))
+		}
+	}
+	removed := f.once(f.job())
+	f.want(tenants, "\t4", "long\t6", "short 'q'\t2")
+	f.want("SELECT tenant, sum(row_count), countIf(done_at = 0), max(to_ts) < now() - INTERVAL 5 DAY FROM audit.retention_log FINAL WHERE table_name = 'events' GROUP BY tenant ORDER BY tenant",
+		"\t3\t0\t1", "long\t1\t0\t1", "short 'q'\t5\t0\t1")
+	f.want("SELECT DISTINCT rule FROM audit.retention_log WHERE table_name = 'events' ORDER BY rule", "retention.events", "retention.tenants")
+	if len(removed) == 0 || len(f.once(f.job())) != 0 {
+		t.Errorf("removed %+v, and again, want something once", removed)
+	}
+}
+
+// testEveryTable checks that no table is forgotten.
+func testEveryTable(t *testing.T, f *fixture) {
+	f.want("SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree' AND name NOT IN ('migrations', 'retention_log', 'retention_looks', 'hold_events', 'erasures', 'erased_sessions') AND name NOT IN (" +
+		quoted(retention.Tables()) + ")")
+}
+
+func quoted(names []string) (list string) {
+	for i, name := range names {
+		if i > 0 {
+			list += ", "
+		}
+		list += "'" + name + "'"
+	}
+	return list
+}
+
+// testWholePartitions drops a partition only where nothing can be kept longer.
+func testWholePartitions(t *testing.T, f *fixture) {
+	f.call(1, 2100*day, "", audit.NewID(time.Now()))
+	f.call(1, 200*day, "", audit.NewID(time.Now()))
+	f.call(1, 200*day, "long", audit.NewID(time.Now()))
+	removed := f.once(f.job())
+	if len(removed) != 2 || !removed[0].Whole || removed[1].Whole {
+		t.Errorf("removed %+v, want a whole partition and a row", removed)
+	}
+	f.want(tenants, "long\t1")
+	f.want("SELECT action, row_count FROM audit.retention_log FINAL WHERE table_name = 'events' ORDER BY cutoff, action", "partition\t1", "rows\t1")
+}
+
+// testSessions tells what retention removed from what was lost.
+func testSessions(t *testing.T, f *fixture) {
+	// Each insert has a row in the states of its session, which a merge joins later.
+	f.exec("ALTER TABLE audit.session_states MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1")
+	defer f.exec("ALTER TABLE audit.session_states RESET SETTING max_bytes_to_merge_at_max_space_in_pool, max_bytes_to_merge_at_min_space_in_pool")
+	old, lossy, young := audit.NewID(time.Now()), audit.NewID(time.Now()), audit.NewID(time.Now())
+	for _, session := range []string{old, lossy} {
+		f.call(1, 100*day, "", session)
+	}
+	f.call(2, time.Hour, "", old)
+	f.call(3, time.Hour, "", lossy) // the second never arrived
+	f.call(1, 2*time.Hour, "", young)
+	f.call(2, time.Hour, "", young)
+	f.want("SELECT count() FROM audit.session_states", "6")
+	f.once(f.job())
+	f.exec("DELETE FROM audit.events WHERE session_id = '" + young + "' AND seq = 0")
+	sessions := "SELECT missing_records, missing_calls, removed_records, removed_by_retention FROM audit.sessions WHERE session_id = '"
+	f.want(sessions+old+"'", "0\t0\t1\ttrue")
+	f.want(sessions+lossy+"'", "1\t1\t1\ttrue")
+	f.want(sessions+young+"'", "0\t0\t1\tfalse")
+	f.want("SELECT session_id = '"+lossy+"', missing FROM audit.seq_gaps ORDER BY 1", "0\t1", "1\t1")
+	f.want("SELECT count() FROM audit.seq_gaps WHERE session_id = '"+young+"'", "1")
+}
+
+// testClocks removes nothing at once by a clock that jumped, nor by a time that
+// was made shorter.
+func testClocks(t *testing.T, f *fixture) {
+	f.call(1, 40*day, "", audit.NewID(time.Now()))
+	j := retention.New(retention.Config{DB: f.db, Keep: f.keep, Now: func() time.Time { return time.Now().AddDate(10, 0, 0) }})
+	if _, err := j.Once(t.Context(), false); err == nil {
+		t.Error("a clock that is ahead of ClickHouse's was believed")
+	}
+	// Both clocks were elsewhere a day ago, or the collector did not run.
+	f.exec("TRUNCATE TABLE audit.retention_looks")
+	for _, ago := range []time.Duration{-20 * day, time.Hour, 23 * time.Hour, 50 * time.Hour} {
+		f.lookedAt(time.Now().Add(-ago))
+	}
+	f.once(f.job())
+	f.want("SELECT count() FROM audit.events", "1")
+	f.exec("TRUNCATE TABLE audit.retention_looks")
+	longer := *f
+	longer.keep.Events = 60 * day
+	longer.lookedAt(time.Now().Add(-30 * time.Hour))
+	f.once(f.job())
+	f.want("SELECT count() FROM audit.events", "1")
+	f.lookedAt(time.Now().Add(-25 * time.Hour))
+	f.once(f.job())
+	f.want("SELECT count() FROM audit.events", "0")
+}
+
+// testTwoAtOnce has two collectors remove the same.
+func testTwoAtOnce(t *testing.T, f *fixture) {
+	for no, age := range []time.Duration{2100 * day, 100 * day, 33 * day, time.Hour} {
+		f.call(no+1, age, "", audit.NewID(time.Now()))
+	}
+	errs := make(chan error)
+	for range 2 {
+		j := f.job()
+		go func() {
+			_, err := j.Once(t.Context(), false)
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	f.want(tenants, "\t1")
+	f.want("SELECT sum(row_count), countIf(done_at = 0) FROM audit.retention_log FINAL WHERE table_name = 'events'", "3\t0")
+}
+
+// testDisk frees the disk of deleted rows once no rule deletes in their partition.
+func testDisk(t *testing.T, f *fixture) {
+	f.call(1, 100*day, "", audit.NewID(time.Now()))
+	f.call(1, 100*day, "long", audit.NewID(time.Now()))
+	month := time.Now().UTC().Add(-100 * day).Format("200601")
+	f.exec("OPTIMIZE TABLE audit.events PARTITION ID '" + month + "'")
+	f.once(f.job())
+	f.want("SELECT sum(rows), countIf(has_lightweight_delete) FROM system.parts WHERE database = 'audit' AND table = 'events' AND active AND partition_id = '"+month+"'", "1\t0")
+	f.want(tenants, "long\t1")
+}
+
+// testKilled stops the job before and after each request that removes events or
+// records it. What is gone is always in the log, and the next run completes it.
+func testKilled(t *testing.T, f *fixture) {
+	const here, logged = "SELECT count() FROM audit.events", "SELECT sum(row_count) FROM audit.retention_log FINAL WHERE table_name = 'events'"
+	number := func(sql string) (n int) {
+		if _, err := fmt.Sscan(chdbtest.Query(t, f.dir, sql)[0], &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for after := range 12 {
+		f.clear()
+		at := time.Now().UTC()
+		var rows []ingest.Row
+		for no, age := range []time.Duration{2100 * day, 100 * day, time.Hour} {
+			r := ingesttest.Call(no+1, "list_panes", at.Add(-age))
+			r.Tenant = ""
+			f.offset++
+			rows = append(rows, ingesttest.Row(t, r, ingest.Source{Topic: "t", Offset: f.offset}))
+		}
+		if err := f.db.InsertRows(t.Context(), rows, at); err != nil {
+			t.Fatal(err)
+		}
+		lost := &losing{dial: chdb.Dialer(f.dir, chdb.Writer), left: after / 2, sends: after%2 == 1}
+		db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: lost.connect, Uncompressed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = retention.New(retention.Config{DB: db, Keep: f.keep}).Once(t.Context(), false)
+		db.Close()
+		if err == nil {
+			t.Errorf("request %d was not reached", after)
+		}
+		if here, logged := number(here), number(logged); here+logged < 3 {
+			t.Errorf("killed at request %d: %d rows are here and %d in the log, want 3", after, here, logged)
+		}
+		f.once(f.job())
+		f.want(tenants, "\t1")
+	}
+}
+
+// testHolds keeps everything of a session, a user or a tenant, and nothing else.
+func testHolds(t *testing.T, f *fixture) {
+	everywhere := map[string]string{} // table: column of the session
+	for _, table := range []string{"events", "operation_states", "session_states", "decision_states", "risk_states", "arrivals", "alerts"} {
+		everywhere[table] = "session_id"
+	}
+	everywhere["dead_letters"] = "kafka_key"
+	for _, tt := range []struct {
+		kind, value func(held audit.Record) string
+	}{
+		{func(audit.Record) string { return retention.HoldSession }, func(r audit.Record) string { return r.SessionID }},
+		{func(audit.Record) string { return retention.HoldUser }, func(r audit.Record) string { return r.User }},
+		{func(audit.Record) string { return retention.HoldTenant }, func(r audit.Record) string { return r.Tenant }},
+	} {
+		f.clear()
+		age := 2100 * day
+		at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
+		var records []audit.Record
+		for i, user := range []string{"ann", "bob"} {
+			r := ingesttest.Call(1, "pipe_pane", at)
+			r.TS, r.Seq, r.Tenant, r.SessionID, r.User, r.Args = at, 0, "t"+user, audit.NewID(at), user, `{"output_path":"/tmp/a"}`
+			r.Policy, r.Risk = `{"decision":"deny","rule":"r"}`, `{"category":"execute","level":"high"}`
+			records = append(records, r)
+			f.insert(r, at)
+			f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts) VALUES ('a%d', 'r', '%s', '%s', '%s', fromUnixTimestamp64Micro(%d))", i, r.Tenant, user, r.SessionID, at.UnixMicro()))
+			f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw) VALUES (fromUnixTimestamp64Micro(%d), 't', %d, '%s', 'x')", at.UnixMicro(), i, r.SessionID))
+		}
+		held, other := records[0], records[1]
+		h := retention.Hold{ID: uuid.New(), Kind: tt.kind(held), Value: tt.value(held), Who: "eve", Reason: "case 7", At: time.Now()}
+		if n, err := h.Records(t.Context(), f.db); n != 1 || err != nil {
+			t.Errorf("%v covers %d records, %v, want 1", h, n, err)
+		}
+		if err := retention.AddHold(t.Context(), f.db, h); err != nil {
+			t.Fatal(err)
+		}
+		f.once(f.job())
+		for table, column := range everywhere {
+			count := func(r audit.Record) string {
+				return "SELECT count() > 0 FROM audit." + table + " WHERE " + column + " = '" + r.SessionID + "'"
+			}
+			f.want(count(held), "1")
+			// Nobody knows whose dead letter it is, unless the hold is on a session.
+			kept := "0"
+			if table == "dead_letters" && h.Kind != retention.HoldSession {
+				kept = "1"
+			}
+			f.want(count(other), kept)
+		}
+		if err := retention.RemoveHold(t.Context(), f.db, h, retention.Removed{Who: "eve", Reason: "closed", At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		f.once(f.job())
+		for _, table := range retention.Tables() {
+			f.want("SELECT count() FROM audit."+table, "0")
+		}
+		all, err := retention.Holds(t.Context(), f.db, true)
+		if err != nil || len(all) != 1 || all[0].Removed == nil || all[0].Removed.Reason != "closed" {
+			t.Errorf("holds %+v, %v, want one that was removed", all, err)
+		}
+	}
+	for _, h := range []retention.Hold{{Kind: retention.HoldSession, Value: "x"}, {Kind: retention.HoldUser, Value: "it's"}} {
+		if _, err := h.Records(t.Context(), f.db); !errors.Is(err, retention.ErrNotFound) {
+			t.Errorf("%v: %v, want ErrNotFound", h, err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package collector
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestUnread checks the age of what waits in a partition: since it was first seen,
+// whether or not anything is acknowledged since.
+func TestUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u unread
+		one, other := partitionOffset{"t", 0, 0}, partitionOffset{"t", 1, 0}
+		want := func(what string, age time.Duration) {
+			t.Helper()
+			if got := u.age(); got != age {
+				t.Errorf("%s: the oldest is %v old, want %v", what, got, age)
+			}
+		}
+		u.ack(one, -1)
+		u.see(one, 5, 5)
+		want("an empty log", 0)
+		u.see(one, 5, 10)
+		<-time.After(time.Minute)
+		u.see(one, 5, 20)
+		want("nothing acknowledged", time.Minute)
+		u.ack(one, 7)
+		want("a part of it acknowledged", time.Minute)
+		u.ack(one, 10)
+		want("what came first acknowledged", 0)
+		<-time.After(time.Hour) // the brokers do not answer
+		want("an outage", time.Hour)
+		u.ack(one, 7) // a rebalance: the member begins where it last committed
+		u.keep(map[any]bool{one: true})
+		want("after a rebalance", time.Hour)
+		u.see(other, 0, 1)
+		u.keep(map[any]bool{other: true})
+		want("when another member has it", 0)
+		u.see(one, 0, 30)
+		<-time.After(time.Minute)
+		u.ack(one, 30)
+		u.see(one, 0, 2)
+		want("a topic made again", time.Minute) // of the other
+		u.ack(other, 1)
+		want("its new record", 0)
+		for end := range int64(10 * maxEnds) {
+			u.see(other, 0, 2+end)
+			<-time.After(time.Second)
+		}
+		want("far behind", 10*maxEnds*time.Second)
+		if n := len(u.of[other].ends); n > maxEnds {
+			t.Errorf("keeps %d ends", n)
+		}
+	})
+}
