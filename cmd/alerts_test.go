@@ -54,14 +54,17 @@ func TestAlertDocument(t *testing.T) {
 // TestMetricsDocument checks that docs/operations.md names each metric, and only
 // metrics that exist.
 func TestMetricsDocument(t *testing.T) {
-	source := readFile(t, "../collector/metrics.go") + readFile(t, "auditcollector/run.go")
+	source := ""
+	for _, file := range []string{"collector/metrics.go", "collector/collector.go", "collector/disk.go", "collector/alert/metrics.go", "collector/alert/notify/notify.go", "collector/retention/retention.go", "cmd/auditcollector/run.go"} {
+		source += readFile(t, filepath.Join("..", file))
+	}
 	page := readFile(t, "../docs/operations.md")
 	for _, m := range regexp.MustCompile("`auditcollector_([a-z_]+)`").FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(source, `"`+m[1]+`"`) {
 			t.Errorf("docs/operations.md names metric auditcollector_%s, which does not exist", m[1])
 		}
 	}
-	metric := regexp.MustCompile(`(?:Name: |(?:counter|gauge|vector)\()"([a-z_]+)"`)
+	metric := regexp.MustCompile(`(?:Name: |(?:counter|gauge|vector|describe)\()"([a-z_]+)"`)
 	for _, m := range metric.FindAllStringSubmatch(source, -1) {
 		if !strings.Contains(page, "`auditcollector_"+m[1]+"`") {
 			t.Errorf("docs/operations.md does not name metric auditcollector_%s", m[1])

@@ -3,9 +3,6 @@ package cmd
 import (
 	"auditproxy/deploy/dev"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // A service holds the tested members of one in a compose file, as compose-go
@@ -23,6 +18,7 @@ type service struct {
 	Image       string
 	Build       *struct{ Context, Dockerfile, Target string }
 	User        string
+	Entrypoint  []string
 	ReadOnly    bool     `json:"read_only"`
 	CapDrop     []string `json:"cap_drop"`
 	SecurityOpt []string `json:"security_opt"`
@@ -31,11 +27,14 @@ type service struct {
 	Ports       []any
 	Environment map[string]string
 	Secrets     []struct{ Source, Target string }
-	Volumes     []struct {
-		Type, Source string
-		ReadOnly     bool `json:"read_only"`
-	}
-	DependsOn map[string]struct{ Condition string } `json:"depends_on"`
+	Volumes     []volume
+	DependsOn   map[string]struct{ Condition string } `json:"depends_on"`
+}
+
+// A volume is mounted in a service.
+type volume struct {
+	Type, Source, Target string
+	ReadOnly             bool `json:"read_only"`
 }
 
 // A composition is deploy/compose.yaml, validated and completed by the library
@@ -63,7 +62,7 @@ func readCompose(t *testing.T) (c composition) {
 }
 
 // pinned is an image with a tag that never moves: a full version.
-var pinned = regexp.MustCompile(`^[a-z/.-]+:\d+\.\d+(\.\d+)*(-[a-z]+)*$`)
+var pinned = regexp.MustCompile(`^[a-z/.-]+:v?\d+\.\d+(\.\d+)*(-[a-z]+)*$`)
 
 func TestCompose(t *testing.T) {
 	c := readCompose(t)
@@ -191,59 +190,13 @@ func TestDeployedConfiguration(t *testing.T) {
 			p.know(t, "service "+name, s.Environment)
 		}
 	})
-	t.Run("kubernetes", func(t *testing.T) { testKubernetes(t, p) })
+	t.Run("kubernetes", func(t *testing.T) {
+		testPods(t, p)
+		testCollectorObjects(t, p)
+		testSidecar(t, p)
+	})
+	t.Run("metrics", func(t *testing.T) { testRulesAskForMetrics(t, p) })
 	t.Run("systemd", func(t *testing.T) { testUnits(t, p) })
-}
-
-func testKubernetes(t *testing.T, p programs) {
-	docs := yaml.NewDecoder(strings.NewReader(readFile(t, "../deploy/kubernetes/sidecar.yaml")))
-	containers := 0
-	for {
-		var doc manifest
-		if err := docs.Decode(&doc); err != nil {
-			if !errors.Is(err, io.EOF) {
-				t.Fatal(err)
-			}
-			break
-		}
-		if config := doc.Data["config.yaml"]; config != "" {
-			p.knowFile(t, config)
-		}
-		pod := doc.Spec.Template.Spec
-		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
-			containers++
-			env := map[string]string{}
-			for _, v := range c.Env {
-				env[v.Name] = v.Value
-			}
-			p.know(t, "container "+c.Name, env)
-			if !pinned.MatchString(c.Image) || c.SecurityContext["readOnlyRootFilesystem"] != true || c.SecurityContext["allowPrivilegeEscalation"] != false {
-				t.Errorf("container %q: image %q, security %v", c.Name, c.Image, c.SecurityContext)
-			}
-		}
-	}
-	if containers != 2 {
-		t.Errorf("found %d containers, want the agent's and the sidecar", containers)
-	}
-}
-
-// A manifest holds the tested members of a Kubernetes object.
-type manifest struct {
-	Data map[string]string
-	Spec struct {
-		Template struct {
-			Spec struct {
-				InitContainers []container `yaml:"initContainers"`
-				Containers     []container
-			}
-		}
-	}
-}
-
-type container struct {
-	Name, Image     string
-	Env             []struct{ Name, Value string }
-	SecurityContext map[string]any `yaml:"securityContext"`
 }
 
 // programs is a directory with the programs.
@@ -283,36 +236,6 @@ func (p programs) know(t *testing.T, where string, env map[string]string) {
 	}
 	if own := given["AUDITPROXY"]; own != nil {
 		p.run(t, where, dir, own, "auditproxy", "show", "--spool-dir", dir, "00000000-0000-7000-8000-000000000000")
-	}
-}
-
-// knowFile checks that the proxy accepts a file as the administrator's.
-func (p programs) knowFile(t *testing.T, text string) {
-	t.Helper()
-	var config map[string]any
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
-		t.Fatal(err)
-	}
-	enforced, _ := config["enforce"].([]any)
-	delete(config, "enforce") // it counts only in /etc
-	dir := t.TempDir()
-	rest, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, rest, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.run(t, "the ConfigMap", dir, nil, "auditproxy", "show", "--config", file, "--spool-dir", dir, "00000000-0000-7000-8000-000000000000")
-	help, err := exec.Command(filepath.Join(string(p), "auditproxy"), "--help").Output()
-	if err != nil || len(enforced) == 0 {
-		t.Fatalf("%v; enforced: %v", err, enforced)
-	}
-	for _, key := range enforced {
-		if flag := "--" + strings.NewReplacer(".", "-", "_", "-").Replace(fmt.Sprint(key)) + " "; !strings.Contains(string(help), flag) {
-			t.Errorf("the ConfigMap enforces %q, which is no key", key)
-		}
 	}
 }
 

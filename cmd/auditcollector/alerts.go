@@ -16,6 +16,7 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 )
@@ -108,7 +109,7 @@ type alerts struct {
 }
 
 // newAlerts does not connect.
-func newAlerts(cfg config, s *store.Store, log *zap.Logger) (*alerts, error) {
+func newAlerts(cfg config, s *store.Store, registry prometheus.Registerer, log *zap.Logger) (*alerts, error) {
 	rules, err := cfg.rules(cfg.ruleFiles)
 	receivers, receiversErr := cfg.receivers(log)
 	if err := errors.Join(err, receiversErr); err != nil {
@@ -118,12 +119,12 @@ func newAlerts(cfg config, s *store.Store, log *zap.Logger) (*alerts, error) {
 	if a.reader, err = cfg.reader(); err != nil {
 		return nil, err
 	}
-	a.notifier, err = notify.New(notify.Config{Outbox: s, Receivers: receivers, Log: log})
+	a.notifier, err = notify.New(notify.Config{Outbox: s, Receivers: receivers, Log: log, Metrics: registry})
 	if err != nil {
 		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	a.engine, err = alert.New(alert.Config{
-		Rules: rules, Keeper: s, Records: s, Asker: a.reader, Name: audit.NewID(time.Now()), Stored: a.notifier.Stored, Log: log,
+		Rules: rules, Keeper: s, Records: s, Asker: a.reader, Name: audit.NewID(time.Now()), Stored: a.notifier.Stored, Log: log, Metrics: registry,
 	})
 	return a, err
 }

@@ -41,7 +41,7 @@ func TestCompleteness(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		watchCompleteness(ctx, 10*time.Millisecond, s, registry, zap.New(core))
+		newCompleteness(registry).watch(ctx, 10*time.Millisecond, s, zap.New(core))
 	}()
 	says := func(missing, silent float64) func() bool {
 		return func() bool {

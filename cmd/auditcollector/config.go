@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type config struct {
 
 	addrs    []string // of ClickHouse; none: the local engine
 	database string
+	cluster  clickhouse.Cluster // the zero value: one server
 
 	localDir string
 
@@ -35,7 +37,9 @@ type config struct {
 
 	deadTopic       string
 	keepEvents      time.Duration
+	keepTenants     map[string]time.Duration
 	keepDeadLetters time.Duration
+	coldAfter       time.Duration // 0: never
 	metricsListen   string
 	review          reviewConfig
 
@@ -63,6 +67,7 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 		},
 		cli.PasswordKeys("clickhouse.password"),
 		cli.TLSKeys("clickhouse.tls", "servers"),
+		clusterKeys(),
 		[]cli.Key{
 			{Name: "local.dir", Kind: cli.Path, Default: localDir, Varies: true, Usage: "directory of the local engine"},
 			{Name: "local.library", Kind: cli.Path, Usage: "path of libchdb.so; by default next to the program or where libraries are"},
@@ -76,7 +81,11 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "batch.wait", Kind: cli.Duration, Default: "1s", Usage: "longest wait for a batch to fill"},
 			{Name: "dead_letters.topic", Kind: cli.Text, Default: "mcp.audit.v1.dead", Usage: "topic of dead letters, in addition to the table; none: only the table"},
 			{Name: "retention.events", Kind: cli.Duration, Default: "400d", Usage: "how long to keep records in ClickHouse"},
+			{Name: "retention.tenants", Kind: cli.List, Usage: "tenant=time pairs: tenants whose records are kept for another time than retention.events"},
 			{Name: "retention.dead_letters", Kind: cli.Duration, Default: "400d", Usage: "how long to keep dead letters in ClickHouse"},
+			{Name: "retention.storage_policy", Kind: cli.Text, Usage: "storage policy of ClickHouse for records; none: unchanged"},
+			{Name: "retention.cold_after", Kind: cli.Duration, Usage: "age at which records move to retention.cold_volume; none: never"},
+			{Name: "retention.cold_volume", Kind: cli.Text, Default: "cold", Usage: "volume of the storage policy for old records"},
 			{Name: "alert.rules", Kind: cli.List, Default: shippedRules, Usage: "files of alert rules; shipped: the rules of this program"},
 			{Name: "alert.allowed_paths", Kind: cli.List, Usage: "directories that panes may be piped to without an alert"},
 			{Name: "alert.webhooks", Kind: cli.Secrets, Usage: "addresses to which alerts are posted, separated by commas"},
@@ -124,12 +133,15 @@ func (a *app) load() (config, error) {
 		batchWait:       v.Duration("batch.wait"),
 		deadTopic:       v.String("dead_letters.topic"),
 		keepEvents:      c.days("retention.events"),
+		keepTenants:     c.keepTenants(),
 		keepDeadLetters: c.days("retention.dead_letters"),
+		coldAfter:       c.cold(),
 		metricsListen:   v.String("metrics.listen"),
 		review:          c.review(),
 		ruleFiles:       v.List("alert.rules"),
 		allowedPaths:    c.directories("alert.allowed_paths"),
 	}
+	cfg.cluster = c.cluster()
 	c.check(cfg)
 	c.Login("kafka.sasl")
 	c.TLS("kafka.tls")
@@ -164,14 +176,64 @@ func (c *checker) tenants() map[string]string {
 	return tenants
 }
 
-// days returns a time that ClickHouse's TTL can hold.
+// days returns a time in whole days.
 func (c *checker) days(key string) time.Duration {
-	const day = 24 * time.Hour
 	d := c.Duration(key)
-	if d < day || d%day != 0 || d > clickhouse.MaxRetention {
-		c.Problem(key, "is %v, want whole days, 1d to %dd", d, clickhouse.MaxRetention/day)
+	if err := checkDays(d); err != nil {
+		c.Problem(key, "%w", err)
 	}
 	return d
+}
+
+// cold checks where records are stored. The names go into SQL.
+func (c *checker) cold() time.Duration {
+	policy, volume := c.String("retention.storage_policy"), c.String("retention.cold_volume")
+	if policy != "" && !clickhouse.IsIdentifier(policy) {
+		c.Problem("retention.storage_policy", "is %q, want 1 to 64 of A-Z a-z 0-9 _", policy)
+	}
+	if !clickhouse.IsIdentifier(volume) {
+		c.Problem("retention.cold_volume", "is %q, want 1 to 64 of A-Z a-z 0-9 _", volume)
+	}
+	if c.Duration("retention.cold_after") == 0 {
+		return 0
+	}
+	if len(c.List("clickhouse.addr")) == 0 {
+		c.Problem("retention.cold_after", "needs clickhouse.addr: the local engine has one volume")
+	}
+	return c.days("retention.cold_after")
+}
+
+func checkDays(d time.Duration) error {
+	const day = 24 * time.Hour
+	if d < day || d%day != 0 || d > clickhouse.MaxRetention {
+		return fmt.Errorf("is %v, want whole days, 1d to %dd", d, clickhouse.MaxRetention/day)
+	}
+	return nil
+}
+
+func (c *checker) keepTenants() map[string]time.Duration {
+	const key = "retention.tenants"
+	keep := map[string]time.Duration{}
+	for _, s := range c.List(key) {
+		i := strings.LastIndexByte(s, '=') // the tenant may contain one
+		if i <= 0 {
+			c.Problem(key, "%q: want tenant=time", s)
+			continue
+		}
+		tenant := s[:i]
+		d, err := cli.ParseDuration(s[i+1:])
+		if err == nil {
+			err = checkDays(d)
+		}
+		switch _, twice := keep[tenant]; {
+		case err != nil:
+			c.Problem(key, "%q: %w", s, err)
+		case twice:
+			c.Problem(key, "%q is listed twice", tenant)
+		}
+		keep[tenant] = d
+	}
+	return keep
 }
 
 func (c *checker) check(cfg config) {

@@ -7,6 +7,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/letters"
 	"auditproxy/collector/ingest"
+	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ func newListLettersCmd(a *app) *cobra.Command {
 		Short: "list dead letters; the exit code is 1 if there are any",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
+			return a.inStore(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
 				found, err := letters.List(ctx, a.stdout, s, f)
 				if err == nil && found {
 					return cli.ExitError{Code: cli.ExitFound}
@@ -51,13 +52,6 @@ func addLetterFlags(cmd *cobra.Command, f *store.LetterFilter) {
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "only those with this `word`")
 }
 
-// letters loads the configuration and calls do with the store.
-func (a *app) letters(ctx context.Context, do func(context.Context, config, *store.Store) error) error {
-	return a.configured(ctx, func(ctx context.Context, cfg config) error {
-		return a.withStore(ctx, cfg, func(s *store.Store) error { return do(ctx, cfg, s) })
-	})
-}
-
 func newShowLetterCmd(a *app) *cobra.Command {
 	var raw bool
 	cmd := &cobra.Command{
@@ -69,7 +63,7 @@ func newShowLetterCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.letters(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
+			return a.inStore(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
 				return letters.Show(ctx, a.stdout, s, *source, raw)
 			})
 		},
@@ -87,8 +81,12 @@ func newReplayCmd(a *app) *cobra.Command {
 tables were changed. What is a record is stored among the others and its letter
 marked; the rest stays as it is. The exit code is 1 if some stay.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.letters(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
-				stored, remain, err := letters.Replay(ctx, s, ingest.Decoder{Keep: cfg.keepEvents, Tenants: cfg.tenants}, f, args)
+			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
+				erased := retention.NewErased(s.DB())
+				if err := erased.Load(ctx); err != nil {
+					return err
+				}
+				stored, remain, err := letters.Replay(ctx, s, ingest.Decoder{Keep: cfg.keepEvents, KeepTenants: cfg.keepTenants, Tenants: cfg.tenants, Erased: erased.Has}, f, args)
 				if err != nil {
 					return err
 				}

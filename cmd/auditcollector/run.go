@@ -13,7 +13,9 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector"
+	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
+	"auditproxy/internal/wait"
 	"auditproxy/sink/kafka"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,7 +73,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	defer store.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	alerts, err := newAlerts(cfg, store, log)
+	alerts, err := newAlerts(cfg, store, registry, log)
 	if err != nil {
 		return err
 	}
@@ -81,13 +83,13 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		return err
 	}
 	defer page.close()
-	c, err := newCollector(cfg, store, alerts, registry, log)
+	erased := retention.NewErased(store.DB())
+	c, err := newCollector(cfg, store, alerts, erased, registry, log)
 	if err != nil {
 		return err
 	}
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "auditcollector", Name: "failing_rules", Help: "Scheduled alert rules that did not run when they were last due.",
-	}, func() float64 { return float64(alerts.engine.FailingRules()) }))
+	retain := cfg.retentionJob(store, registry, log)
+	complete := newCompleteness(registry)
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
 	g, ctx := errgroup.WithContext(ctx)
@@ -100,10 +102,12 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		if err := prepare(ctx, store, cfg, log); err != nil || ctx.Err() != nil {
 			return err
 		}
-		if alerts.register(ctx) != nil {
+		if alerts.register(ctx) != nil || knowErased(ctx, erased, log) != nil {
 			return nil
 		}
 		g.Go(func() error { return alerts.run(ctx) })
+		g.Go(func() error { return retain.Run(ctx) })
+		g.Go(func() error { return erased.Run(ctx, log) })
 		g.Go(func() error { page.serveBeside(ctx, a); return nil })
 		prepared.Store(true)
 		return c.Run(ctx)
@@ -115,21 +119,41 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		return c.Failing()
 	}
 	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, failing, log) })
-	g.Go(func() error { watchCompleteness(ctx, completenessEvery, store, registry, log); return nil })
+	g.Go(func() error { complete.watch(ctx, completenessEvery, store, log); return nil })
 	return g.Wait()
 }
 
-func newCollector(cfg config, store *store.Store, alerts *alerts, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {
+// knowErased learns which sessions were erased before anything is collected. It
+// retries until it succeeds or ctx ends, whose error it returns.
+func knowErased(ctx context.Context, erased *retention.Erased, log *zap.Logger) error {
+	for {
+		err := erased.Load(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		log.Warn("ClickHouse does not answer; records wait", zap.Error(err))
+		if err := wait.For(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retention.Erased, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {
 	cc := collector.Config{
-		Store:      store,
-		Keep:       cfg.keepEvents,
-		Spools:     cfg.spoolDirs,
-		BatchRows:  cfg.batchRows,
-		BatchBytes: cfg.batchBytes,
-		BatchWait:  cfg.batchWait,
-		Watch:      alerts.engine.Begin,
-		Log:        log,
-		Metrics:    registry,
+		Store:       store,
+		Keep:        cfg.keepEvents,
+		KeepTenants: cfg.keepTenants,
+		Erased:      erased.Has,
+		Spools:      cfg.spoolDirs,
+		BatchRows:   cfg.batchRows,
+		BatchBytes:  cfg.batchBytes,
+		BatchWait:   cfg.batchWait,
+		Watch:       alerts.engine.Begin,
+		Log:         log,
+		Metrics:     registry,
+	}
+	if cfg.local() {
+		cc.Disks = append(cc.Disks, cfg.localDir)
 	}
 	if len(cfg.brokers) > 0 {
 		var err error
@@ -204,17 +228,25 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 // completenessEvery is the time between two checks for missing records.
 const completenessEvery = time.Minute
 
-// watchCompleteness queries the store for missing records until ctx ends. They
-// show in the metrics, and in the log whenever they have changed.
-func watchCompleteness(ctx context.Context, every time.Duration, s *store.Store, r prometheus.Registerer, log *zap.Logger) {
+// A completeness exports how many records are missing.
+type completeness struct{ missing, silent prometheus.Gauge }
+
+func newCompleteness(r prometheus.Registerer) completeness {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "auditcollector", Name: name, Help: help})
 		r.MustRegister(g)
 		g.Set(math.NaN()) // not asked yet
 		return g
 	}
-	missing := gauge("missing_records", "Records missing from sessions of the last two days.")
-	silent := gauge("silent_sessions", "Sessions of the last two days without an end and without a record for five minutes.")
+	return completeness{
+		gauge("missing_records", "Records missing from sessions of the last two days."),
+		gauge("silent_sessions", "Sessions of the last two days without an end and without a record for five minutes."),
+	}
+}
+
+// watch queries the store for missing records until ctx ends. They show in the
+// metrics, and in the log whenever they have changed.
+func (c completeness) watch(ctx context.Context, every time.Duration, s *store.Store, log *zap.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var said store.Completeness
@@ -229,12 +261,12 @@ func watchCompleteness(ctx context.Context, every time.Duration, s *store.Store,
 			if ctx.Err() == nil {
 				log.Warn("completeness not known", zap.Error(err))
 			}
-			missing.Set(math.NaN())
-			silent.Set(math.NaN())
+			c.missing.Set(math.NaN())
+			c.silent.Set(math.NaN())
 			continue
 		}
-		missing.Set(float64(got.Missing))
-		silent.Set(float64(got.Silent))
+		c.missing.Set(float64(got.Missing))
+		c.silent.Set(float64(got.Silent))
 		if got != said {
 			said = got
 			log.Warn("completeness changed; see audit.seq_gaps and audit.sessions",

@@ -46,6 +46,7 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 		Addrs:    c.addrs,
 		HTTP:     c.values.String("clickhouse.protocol") == "http",
 		Database: c.database,
+		Cluster:  c.cluster,
 		User:     c.values.String("clickhouse.user"),
 	}
 	if c.local() {
@@ -68,14 +69,15 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 }
 
 func (c config) retention() clickhouse.Retention {
-	return clickhouse.Retention{Events: c.keepEvents, DeadLetters: c.keepDeadLetters}
+	return clickhouse.Retention{Events: c.keepEvents, Tenants: c.keepTenants, DeadLetters: c.keepDeadLetters,
+		StoragePolicy: c.values.String("retention.storage_policy"), ColdAfter: c.coldAfter, ColdVolume: c.values.String("retention.cold_volume")}
 }
 
 const migrateLong = `Make and alter the tables in ClickHouse, as far as they are not what this program
-needs, and set their retention. "auditcollector run" does it at its start; this
-is for a user with more rights than the collector's. Where the server manages
-access it also makes the roles audit_writer, audit_reader, audit_reviewer and
-audit_tenant_reader.`
+needs. "auditcollector run" does it at its start; this is for a user with more
+rights than the collector's. Where the server manages access it also makes the
+roles audit_writer, audit_retention, audit_officer, audit_reader, audit_reviewer
+and audit_tenant_reader.`
 
 func newMigrateCmd(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -92,7 +94,9 @@ func newMigrateCmd(a *app) *cobra.Command {
 // migrate brings the tables up to date and prints the changes.
 func (a *app) migrate(ctx context.Context, cfg config) error {
 	return a.withStore(ctx, cfg, func(s *store.Store) error {
-		applied, err := s.Migrate(ctx, cfg.retention())
+		keep := cfg.retention()
+		keep.Show = func(statement string) { fmt.Fprintf(a.stdout, "running %s\n", statement) }
+		applied, err := s.Migrate(ctx, keep)
 		for _, name := range applied.Migrations {
 			fmt.Fprintf(a.stdout, "applied %s\n", name)
 		}
@@ -103,6 +107,13 @@ func (a *app) migrate(ctx context.Context, cfg config) error {
 			fmt.Fprintln(a.stdout, "the server does not allow creating roles")
 		}
 		return nil
+	})
+}
+
+// inStore loads the configuration and calls do with the store.
+func (a *app) inStore(ctx context.Context, do func(context.Context, config, *store.Store) error) error {
+	return a.configured(ctx, func(ctx context.Context, cfg config) error {
+		return a.withStore(ctx, cfg, func(s *store.Store) error { return do(ctx, cfg, s) })
 	})
 }
 
@@ -138,8 +149,12 @@ func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) e
 // prepare migrates, and retries until ClickHouse accepts or ctx ends. It returns
 // an error only if retrying would not help.
 func prepare(ctx context.Context, s *store.Store, cfg config, log *zap.Logger) error {
+	keep := cfg.retention()
+	keep.Show = func(statement string) {
+		log.Info("changing where records are stored", zap.String("statement", statement))
+	}
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
-		applied, err := s.Migrate(ctx, cfg.retention())
+		applied, err := s.Migrate(ctx, keep)
 		if applied.Newer > 0 {
 			log.Info("the tables are those of a newer version", zap.Int("newer_migrations", applied.Newer))
 		}

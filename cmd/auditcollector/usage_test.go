@@ -27,6 +27,16 @@ func TestUsage(t *testing.T) {
 		{"policy replay /nonexistent/p", `reading policy "/nonexistent/p": no such file or directory`},
 		{"policy replay preset:mine", `reading preset "mine": there is none: use one of ask-for-dangerous, ask-for-writes, libtmux-mutating, libtmux-readonly, observe`},
 		{"policy chck", `policy takes no arguments, got "chck"; see auditcollector policy --help`},
+		{"retain now", `retain takes no arguments, got "now"; see auditcollector retain --help`},
+		{"retain --format xml", `--format is "xml", want text or json`},
+		{"hold add", "hold add needs one of --tenant, --session and --user"},
+		{"hold add --tenant a --user b --reason c", "hold add needs one of --tenant, --session and --user"},
+		{"hold add --tenant a", "--reason is missing: name the case or the request"},
+		{"erase --reason x", "erase needs one of --session and --user"},
+		{"erase --session a --user b --reason x", "erase needs one of --session and --user"},
+		{"erase --session a --format xml", "--reason is missing: name the case or the request\n--format is \"xml\", want text or json"},
+		{"hold remove x --reason y", `"x" is not the id of a hold: see auditcollector hold list`},
+		{"hold remove", "remove takes one argument, HOLD, in quotes if it has spaces, got 0; see auditcollector hold remove --help"},
 		{"rules lst", `rules takes no arguments, got "lst"; see auditcollector rules --help`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

@@ -11,13 +11,32 @@ import (
 // agent's repository can contain a client configuration.
 type diagnosis struct {
 	Version  string             `json:"version"`
+	Status   status             `json:"status"`
 	Config   []cli.Setting      `json:"config"`
 	Policy   *policyDiagnosis   `json:"policy,omitempty"`   // nil for none
 	Approval *approvalDiagnosis `json:"approval,omitempty"` // nil if the proxy would not ask
 	Spool    *spoolDiagnosis    `json:"spool,omitempty"`    // nil if it could not be read
 	Clients  []client           `json:"clients"`
+	Problems []finding          `json:"problems"` // those of the next two
 	Findings []string           `json:"findings"` // remedies
 	Unclear  []string           `json:"unclear"`  // what could not be read
+}
+
+// A status is the worst of a diagnosis, and decides its exit code.
+type status string
+
+const (
+	statusOK      status = "ok"
+	statusTodo    status = "todo"    // there is something to do
+	statusUnclear status = "unclear" // something could not be checked, and nothing else is wrong
+)
+
+// A finding is something to do, or something that could not be checked. Programs
+// rely on its code.
+type finding struct {
+	Code   string `json:"code"`
+	Status status `json:"status"` // todo or unclear
+	Text   string `json:"text"`
 }
 
 type spoolDiagnosis struct {
@@ -43,12 +62,31 @@ type server struct {
 	Remote  bool   `json:"remote,omitempty"`
 }
 
-func (d *diagnosis) find(format string, args ...any) {
-	d.Findings = append(d.Findings, fmt.Sprintf(format, args...))
+func (d *diagnosis) find(code, format string, args ...any) {
+	d.Problems = append(d.Problems, finding{code, statusTodo, fmt.Sprintf(format, args...)})
 }
 
-func (d *diagnosis) unclear(format string, args ...any) {
-	d.Unclear = append(d.Unclear, fmt.Sprintf(format, args...))
+func (d *diagnosis) unclear(code, format string, args ...any) {
+	d.Problems = append(d.Problems, finding{code, statusUnclear, fmt.Sprintf(format, args...)})
+}
+
+// conclude fills in what follows from the problems.
+func (d *diagnosis) conclude() {
+	for _, p := range d.Problems {
+		if p.Status == statusTodo {
+			d.Findings = append(d.Findings, p.Text)
+		} else {
+			d.Unclear = append(d.Unclear, p.Text)
+		}
+	}
+	switch {
+	case len(d.Findings) > 0:
+		d.Status = statusTodo
+	case len(d.Unclear) > 0:
+		d.Status = statusUnclear
+	default:
+		d.Status = statusOK
+	}
 }
 
 // A policyDiagnosis is what doctor finds out about the policy.

@@ -26,16 +26,20 @@ if something could not be checked.`
 
 func newDoctorCmd(a *app) *cobra.Command {
 	var asJSON bool
+	var format string
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "check the configuration, the policy, the spool and which servers are wrapped",
 		Long:    doctorLong,
-		Example: "  auditproxy doctor\n  auditproxy doctor --json | jq -r '.findings[]'",
+		Example: "  auditproxy doctor\n  auditproxy doctor --format json | jq -r '.problems[].code'",
 		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if format != "text" && format != "json" {
+				return fmt.Errorf("--format: is %q, want text or json", format)
+			}
 			d := a.diagnose()
 			var err error
-			if asJSON {
+			if asJSON || format == "json" {
 				err = terminal.PrintJSON(a.stdout, d)
 			} else {
 				err = d.print(a.stdout, a.colours(a.stdout))
@@ -43,33 +47,36 @@ func newDoctorCmd(a *app) *cobra.Command {
 			switch {
 			case err != nil:
 				return err
-			case len(d.Findings) > 0:
+			case d.Status == statusTodo:
 				return cli.ExitError{Code: cli.ExitFound}
-			case len(d.Unclear) > 0:
+			case d.Status == statusUnclear:
 				return cli.ExitError{Code: cli.ExitUnclear}
 			}
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&format, "format", "text", "`form` of the output: text, or json for one object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (a *app) diagnose() *diagnosis {
-	d := &diagnosis{Version: cli.Version(), Clients: []client{}, Findings: []string{}, Unclear: []string{}}
+	d := &diagnosis{Version: cli.Version(), Clients: []client{}, Problems: []finding{}, Findings: []string{}, Unclear: []string{}}
 	cfg, problems := a.tryLoad()
 	d.Config = cfg.settings(a.messages())
 	for _, p := range problems {
-		d.find("configuration: %v", p)
+		d.find("configuration_invalid", "configuration: %v", p)
 	}
 	if _, err := cfg.redactor(false); err != nil && (cfg.keyFile != "" || !errors.Is(err, fs.ErrNotExist)) {
-		d.find("%v", err)
+		d.find("key_unusable", "%v", err)
 	}
 	d.policy(a, cfg)
 	d.approval(cfg)
 	d.spool(cfg, a.stderr)
 	d.clients(clients.Scan(a.getenv))
 	d.clean(a.clean)
+	d.conclude()
 	return d
 }
 
@@ -95,10 +102,8 @@ func (d *diagnosis) clean(clean func(string) string) {
 			s.Name, s.Project = clean(s.Name), clean(s.Project)
 		}
 	}
-	for _, list := range [][]string{d.Findings, d.Unclear} {
-		for i := range list {
-			list[i] = clean(list[i])
-		}
+	for i := range d.Problems {
+		d.Problems[i].Text = clean(d.Problems[i].Text)
 	}
 }
 
@@ -111,29 +116,29 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	u, err := spool.Status(cfg.spoolDir, p.Add)
 	p.Finish()
 	if err != nil {
-		d.unclear("%v", err)
+		d.unclear("spool_unreadable", "%v", err)
 		return
 	}
 	d.Spool = &spoolDiagnosis{u.Dir, u.Bytes, u.Free, u.Live, u.Ended, u.Dead, u.Unshipped}
 	if u.Writable != nil && !errors.Is(u.Writable, fs.ErrNotExist) { // the first proxy that starts makes it
-		d.find("the spool cannot be written: %v", u.Writable)
+		d.find("spool_not_writable", "the spool cannot be written: %v", u.Writable)
 	}
 	if u.Dead > 0 {
-		d.find("%s not recovered after the proxy died: run auditproxy recover, or wait for the next proxy, auditproxy ship or auditcollector", terminal.Count(u.Dead, "session"))
+		d.find("sessions_dead", "%s not recovered after the proxy died: run auditproxy recover, or wait for the next proxy, auditproxy ship or auditcollector", terminal.Count(u.Dead, "session"))
 	}
 	if left := countUnshipped(u.Sessions); cfg.consumer != "none" && left > 0 {
 		todo := ""
 		if cfg.consumer == "kafka" {
 			todo = ": run auditproxy ship"
 		}
-		d.find("records of %s whose proxy has ended are not consumed yet by %s%s", terminal.Count(left, "session"), cfg.consumer, todo)
+		d.find("sessions_not_consumed", "records of %s whose proxy has ended are not consumed yet by %s%s", terminal.Count(left, "session"), cfg.consumer, todo)
 	}
 	if u.Free < lowSpace {
-		d.find("only %s of disk space is free for the spool", cli.FormatSize(u.Free))
+		d.find("disk_space_low", "only %s of disk space is free for the spool", cli.FormatSize(u.Free))
 	}
 	for _, s := range u.Sessions {
 		if s.Err != nil {
-			d.unclear("session %q: %v", s.ID, s.Err)
+			d.unclear("session_unreadable", "session %q: %v", s.ID, s.Err)
 		}
 	}
 }
@@ -155,7 +160,7 @@ const lowSpace = 64 << 20
 func (d *diagnosis) clients(all []clients.Status) {
 	for _, c := range all {
 		if c.Err != nil {
-			d.unclear("client configuration %q: %v", c.Path, c.Err)
+			d.unclear("client_unreadable", "client configuration %q: %v", c.Path, c.Err)
 			continue
 		}
 		shown := client{Name: c.Client, Path: c.Path, Servers: []server{}}
@@ -167,7 +172,7 @@ func (d *diagnosis) clients(all []clients.Status) {
 			case s.Remote:
 				status = "remote"
 			default:
-				d.find("server %s in %q is not wrapped: run auditproxy wrap", s.Label(), c.Path)
+				d.find("server_not_wrapped", "server %s in %q is not wrapped: run auditproxy wrap", s.Label(), c.Path)
 			}
 			shown.Servers = append(shown.Servers, server{s.Name, s.Project, status, s.Remote})
 		}

@@ -24,10 +24,10 @@ func (d *diagnosis) approval(cfg config) {
 	}
 	d.Approval = p
 	if cfg.values.Enforced("policy.file") && !p.Enforced && (!a.files.SameUser || len(a.files.Approvers) > 0) {
-		d.find("the policy is enforced and who may approve is not: this user, and so an agent of this user, can change it: add approval.channels, approval.dir, approval.approvers and approval.same_user to enforce")
+		d.find("approval_not_enforced", "the policy is enforced and who may approve is not: this user, and so an agent of this user, can change it: add approval.channels, approval.dir, approval.approvers and approval.same_user to enforce")
 	}
 	if !a.files.SameUser && a.has(mcpproxy.ChannelClient) {
-		d.find("approval.same_user is false, but answers through the client are this user's and are not verified: set approval.channels to files")
+		d.find("approval_not_verified", "approval.same_user is false, but answers through the client are this user's and are not verified: set approval.channels to files")
 	}
 	if !a.has(mcpproxy.ChannelFiles) {
 		return
@@ -38,13 +38,13 @@ func (d *diagnosis) approval(cfg config) {
 		dir, err = approval.Plan(a.files)
 	}
 	if err != nil {
-		d.find("nobody can be asked through files: %v", err)
+		d.find("approval_unusable", "nobody can be asked through files: %v", err)
 		return
 	}
 	p.MayAnswer = dir.MayAnswer()
 	waiting, err := dir.Waiting()
 	if p.Waiting = len(waiting); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		d.unclear("%v", err)
+		d.unclear("approval_unreadable", "%v", err)
 	}
 }
 

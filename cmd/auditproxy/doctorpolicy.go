@@ -28,14 +28,14 @@ func (d *diagnosis) policy(a *app, cfg config) {
 	}
 	l, err := c.Load()
 	if err != nil {
-		d.find("the policy does not load, so no wrapped server starts: %v", err)
+		d.find("policy_not_loaded", "the policy does not load, so no wrapped server starts: %v", err)
 		return
 	}
 	if others != "" {
-		d.find("other users can change the policy: %s", others)
+		d.find("policy_writable", "other users can change the policy: %s", others)
 	}
 	if p.Enforced && !cfg.values.Enforced("policy.mode") {
-		d.find("policy.file is enforced and policy.mode is not: this user, and so an agent of this user, can set it to observe, which forwards denied calls: add policy.mode to enforce")
+		d.find("policy_mode_not_enforced", "policy.file is enforced and policy.mode is not: this user, and so an agent of this user, can set it to observe, which forwards denied calls: add policy.mode to enforce")
 	}
 	p.Loads, p.Dialect, p.Hash, p.Mode, p.Tools = true, l.Policy.Dialect, l.Policy.Hash, l.Mode, len(l.Policy.Names())
 }

@@ -9,6 +9,7 @@ import (
 // options are the flags.
 type options struct {
 	collector string // path of auditcollector; empty: built from this tree
+	proxy     string // path of auditproxy; empty: built from this tree
 	dir       string // where broker and engine keep their data; empty: the temporary directory
 	library   string // path of libchdb; empty: where auditcollector looks for it
 	records   int    // how many wait in Kafka

@@ -1,13 +1,14 @@
 // Package main measures the collector between a real broker and ClickHouse's
-// own engine, and compares the results with the targets.
+// own engine, and the shipper of a host with many sessions, and compares the
+// results with the targets.
 //
 // It measures the program as it is released, with its defaults. Where
 // ClickHouse is to cost nothing, a server of this program runs in front of the
 // engine: it discards records and forwards everything else. The exit code is 1
 // for a missed target and 2 if it could not be measured.
 //
-// The files, from the top: main, measure, rules, records, cost, process, front,
-// bench, report.
+// The files, from the top: main, measure, shipper, inserts, rules, records, cost,
+// process, front, bench, report.
 package main
 
 import (
@@ -17,10 +18,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -37,6 +36,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("benchcollector", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.collector, "collector", "", "`path` of the auditcollector to measure (default: build it from this tree)")
+	flags.StringVar(&o.proxy, "proxy", "", "`path` of the auditproxy to measure (default: build it from this tree)")
 	flags.StringVar(&o.dir, "dir", "", "`directory` for the data of broker and engine (default: the temporary directory)")
 	flags.StringVar(&o.library, "library", ".tools/libchdb/libchdb.so", "`path` of libchdb")
 	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records that wait in Kafka; 10000000 is the promised number, and needs 2 GB and some minutes")
@@ -74,7 +74,7 @@ func measure(ctx context.Context, o options, stderr io.Writer) (rows []row, err 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if o.collector == "" {
-		if o.collector, err = buildCollector(ctx, dir); err != nil {
+		if o.collector, err = buildProgram(ctx, dir, "auditcollector"); err != nil {
 			return nil, err
 		}
 	}
@@ -84,15 +84,4 @@ func measure(ctx context.Context, o options, stderr io.Writer) (rows []row, err 
 	b := &bench{options: o, dir: dir, progress: stderr}
 	err = b.all(ctx)
 	return b.rows, err
-}
-
-// buildCollector builds auditcollector as it is released.
-func buildCollector(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "auditcollector")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "auditproxy/cmd/auditcollector")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building auditcollector: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	return path, nil
 }

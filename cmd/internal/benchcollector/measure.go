@@ -22,7 +22,7 @@ import (
 
 // all makes all measurements.
 func (b *bench) all(ctx context.Context) (err error) {
-	if b.broker, err = kafkatest.Start(kafkatest.Config{}); err != nil {
+	if b.broker, err = kafkatest.Start(kafkatest.Config{Counted: true}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.broker.Stop()) }()
@@ -34,7 +34,9 @@ func (b *bench) all(ctx context.Context) (err error) {
 		run  func(context.Context) error
 	}{
 		{"records in Kafka", b.fill},
+		{"shipper", b.shipper},
 		{"one core", b.oneCore},
+		{"inserts", b.inserts},
 		{"alert rules", b.rules},
 		{"outage", b.outage},
 		{"end to end", b.endToEnd},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -25,6 +26,17 @@ type instance struct {
 	stdin  io.Closer // an engine ends with it
 	stderr *bytes.Buffer
 	addr   string // of its metrics
+}
+
+// buildProgram builds a program as it is released.
+func buildProgram(ctx context.Context, dir, name string) (string, error) {
+	path := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "auditproxy/cmd/"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+	}
+	return path, nil
 }
 
 // start starts auditcollector with variables of its configuration, bound to

@@ -11,7 +11,6 @@ import (
 
 	"auditproxy/sink/clickhouse"
 
-	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
@@ -22,11 +21,11 @@ const (
 	block  = 50_000 // records of one insert, as the collector writes it
 	repeat = 100    // of every so many blocks one arrives twice
 
-	freshInserts = 60  // a collector makes one each second of a trickle
-	freshRecords = 500 // of one of them
+	freshPercent = 30 // of the records, that are of the last day
+	freshInserts = 60
 )
 
-// fill writes the records, unless the table has some.
+// fill writes the records of all days but the last, unless the table has some.
 func fill(ctx context.Context, c clickhouse.Config, o options, stderr io.Writer) error {
 	s, err := clickhouse.Open(c)
 	if err != nil {
@@ -37,92 +36,72 @@ func fill(ctx context.Context, c clickhouse.Config, o options, stderr io.Writer)
 	if _, err := s.Migrate(ctx, clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
 		return err
 	}
-	conn, err := open(c)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	var there uint64
-	if err := conn.QueryRow(ctx, "SELECT count() FROM audit.events").Scan(&there); err != nil || there > 0 {
+	if err := s.Conn().QueryRow(ctx, "SELECT count() FROM audit.events").Scan(&there); err != nil || there > 0 {
 		return err
 	}
-	begin := time.Now().Add(-o.span())
-	for from := 0; from < o.records; from += block {
-		n := min(block, o.records-from)
-		if err := insert(ctx, conn, o, begin, from, n); err != nil {
+	past := o.past()
+	for from := 0; from < past.count; from += block {
+		n := min(block, past.count-from)
+		if err := insert(ctx, s.Conn(), past, from, n); err != nil {
 			return fmt.Errorf("writing records: %w", err)
 		}
 		if from/block%repeat == 0 {
-			if err := insert(ctx, conn, o, begin, from, n); err != nil {
+			if err := insert(ctx, s.Conn(), past, from, n); err != nil {
 				return fmt.Errorf("writing records again: %w", err)
 			}
 		}
-		fmt.Fprintf(stderr, "\r%d of %d records", from+n, o.records)
+		fmt.Fprintf(stderr, "\r%d of %d records", from+n, past.count)
 	}
 	fmt.Fprintln(stderr)
-	return rest(ctx, conn)
+	return nil
 }
 
-func open(c clickhouse.Config) (driver.Conn, error) {
-	return ch.Open(&ch.Options{Protocol: ch.HTTP, Addr: c.Addrs, DialContext: c.Dial, ReadTimeout: deadline})
+// A stretch is records with the same time from each to the next.
+type stretch struct {
+	first, count int // numbers of records
+	begin        time.Time
+	span         time.Duration
 }
 
-// insert writes n records from number from on, the first of all at begin.
-func insert(ctx context.Context, conn driver.Conn, o options, begin time.Time, from, n int) error {
+// past is the records of all days but the last, fresh those of that.
+func (o options) past() stretch {
+	return stretch{0, o.records - o.fresh().count, time.Now().Add(-o.span()), o.span() - 24*time.Hour}
+}
+
+func (o options) fresh() stretch {
+	n := o.records * freshPercent / 100
+	return stretch{o.records - n, n, time.Now().Add(-24 * time.Hour), 24 * time.Hour}
+}
+
+// insert writes n records from the number from on, as the collector writes them.
+func insert(ctx context.Context, conn driver.Conn, s stretch, from, n int) error {
 	return conn.Exec(ctx, strings.NewReplacer(
-		"${begin}", strconv.FormatInt(begin.UnixMicro(), 10),
-		"${span}", strconv.FormatInt(o.span().Microseconds(), 10),
-		"${count}", strconv.Itoa(o.records),
+		"${begin}", strconv.FormatInt(s.begin.UnixMicro(), 10),
+		"${span}", strconv.FormatInt(s.span.Microseconds(), 10),
+		"${count}", strconv.Itoa(s.count),
+		"${first}", strconv.Itoa(s.first),
 		"${from}", strconv.Itoa(from),
 		"${rows}", strconv.Itoa(n),
 	).Replace(generate))
 }
 
-// fresh stops all merges and writes the newest records in small inserts. Each
-// leaves its own parts, as in the minute after an outage.
+// fresh stops all merges and writes the records of the last day. Each insert
+// leaves its own parts.
 func fresh(ctx context.Context, c clickhouse.Config, o options) error {
-	conn, err := open(c)
+	s, err := clickhouse.Open(c)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if err := conn.Exec(ctx, "SYSTEM STOP MERGES"); err != nil {
+	defer s.Close()
+	if err := s.Conn().Exec(ctx, "SYSTEM STOP MERGES"); err != nil {
 		return fmt.Errorf("stopping merges: %w", err)
 	}
-	const n = freshInserts * freshRecords
-	begin := time.Now().Add(-o.span() - n*o.span()/time.Duration(o.records))
-	for i := range freshInserts {
-		if err := insert(ctx, conn, o, begin, o.records+i*freshRecords, freshRecords); err != nil {
+	last := o.fresh()
+	n := max(last.count/freshInserts, 1)
+	for from := last.first; from < last.first+last.count; from += n {
+		if err := insert(ctx, s.Conn(), last, from, min(n, last.first+last.count-from)); err != nil {
 			return fmt.Errorf("writing fresh records: %w", err)
-		}
-	}
-	return nil
-}
-
-// rest does the merges of an idle hour: each past week becomes one part.
-func rest(ctx context.Context, conn driver.Conn) error {
-	var weeks []string
-	rows, err := conn.Query(ctx, `SELECT DISTINCT partition_id FROM system.parts
-		WHERE database = 'audit' AND table = 'operation_states' AND active AND partition < toString(toMonday(today()))`)
-	if err != nil {
-		return fmt.Errorf("listing weeks: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var week string
-		if err := rows.Scan(&week); err != nil {
-			return fmt.Errorf("listing weeks: %w", err)
-		}
-		weeks = append(weeks, week)
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("listing weeks: %w", err)
-	}
-	for _, week := range weeks {
-		for _, table := range []string{"operation_states", "decision_states", "risk_states"} {
-			if err := conn.Exec(ctx, "OPTIMIZE TABLE audit."+table+" PARTITION ID '"+week+"' FINAL"); err != nil {
-				return fmt.Errorf("merging a week: %w", err)
-			}
 		}
 	}
 	return nil

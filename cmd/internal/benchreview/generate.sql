@@ -14,7 +14,7 @@ WITH
      'search_panes', 'show_option', 'rename_window', 'select_pane', 'set_environment', 'resize_pane', 'pipe_pane', 'kill_pane', 'call_read_tools_batch'] AS tools,
     [260, 450, 580, 660, 720, 770, 810, 840, 865, 885, 903, 918, 931, 944, 954, 960, 966, 1001] AS up_to,
     tools[arrayFirstIndex(x -> dice < x, up_to)] AS a_tool,
-    fromUnixTimestamp64Micro(toInt64(${begin} + n * intDiv(${span}, ${count})), 'UTC') AS a_ts,
+    fromUnixTimestamp64Micro(toInt64(${begin} + (n - ${first}) * intDiv(${span}, ${count})), 'UTC') AS a_ts,
     concat('%', toString(sipHash64(n, 'p') % 40)) AS pane,
     concat('/home/user', toString(session % 8), '/logs/pane-', toString(sipHash64(n, 'f') % 200), '.log') AS path,
     ['build', 'test', 'deploy', 'server', 'editor', 'database', 'queue', 'worker', 'shell', 'monitor', 'release', 'staging'] AS words,

@@ -3,8 +3,9 @@
 //
 // A page is measured whole: its queries, their answers, its HTML. The records
 // are as inserts and merges left them, one in a hundred of them twice. Then all
-// pages are measured again over new parts, not yet merged. The exit
-// code is 1 for a missed target and 2 if it could not be measured.
+// pages are measured again with the records of the last day, nearly a third of
+// all, in new parts that nothing merged. The exit code is 1 for a missed target
+// and 2 if it could not be measured.
 //
 // The files, from the top: main, measure, fill, options.
 package main

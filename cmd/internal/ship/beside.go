@@ -84,7 +84,8 @@ func (s *Beside) Finish(ctx context.Context) {
 
 func (s *Beside) run(ctx context.Context, to sink.Sink) {
 	for {
-		pause, err := busyAgain, shipSession(ctx, sessionConfig{
+		pause := busyAgain
+		_, err := shipSession(ctx, sessionConfig{
 			dir: s.cfg.Dir, session: s.cfg.Session, over: s.over, sink: to, log: s.cfg.Log,
 		})
 		switch {

@@ -1,6 +1,8 @@
 package ship
 
 import (
+	"io"
+
 	"auditproxy/sink"
 	"auditproxy/sink/spool"
 
@@ -11,10 +13,13 @@ import (
 type queue struct {
 	consumer *spool.Consumer
 	log      *zap.Logger
-	read     func(int64)    // called with how much was read; may be nil
-	damaged  func()         // called for each place that cannot be read; may be nil
-	end      spool.Position // of the last result of Next
+	first    func(line []byte) // called with the first record; nil: no longer, or not at all
+	read     func(int64)       // called with how much was read; may be nil
+	damaged  func()            // called for each place that cannot be read; may be nil
+	end      spool.Position    // of the last result of Next
 	acked    spool.Position
+	left     int64 // bytes until Next returns io.EOF although there is more; 0: no limit
+	full     bool  // it did
 }
 
 var _ sink.Queue = (*queue)(nil)
@@ -24,12 +29,19 @@ var _ sink.Queue = (*queue)(nil)
 // retention removes it.
 func (q *queue) Next() ([]byte, error) {
 	for {
+		if q.full {
+			return nil, io.EOF
+		}
 		item, err := q.consumer.Next()
 		if err != nil {
 			return nil, err
 		}
 		if item.Damage != spool.Missing { // it has no bytes
 			q.advance(item.End())
+		}
+		if q.first != nil && len(item.Line) > 0 {
+			q.first(item.Line)
+			q.first = nil
 		}
 		switch item.Damage {
 		case spool.Intact:
@@ -46,14 +58,18 @@ func (q *queue) Next() ([]byte, error) {
 }
 
 func (q *queue) advance(end spool.Position) {
+	n := end.Offset
+	if end.Segment == q.end.Segment {
+		n -= q.end.Offset
+	}
 	if q.read != nil {
-		from := q.end.Offset
-		if end.Segment != q.end.Segment {
-			from = 0
-		}
-		q.read(end.Offset - from)
+		q.read(n)
 	}
 	q.end = end
+	if q.left > 0 {
+		q.full = q.left <= n
+		q.left -= n
+	}
 }
 
 // keep sets a damaged line aside and reports it.

@@ -15,29 +15,31 @@ type sessionConfig struct {
 	dir, session string
 	over         <-chan struct{} // closed once nothing more is written; nil: ship the present records
 	again        bool            // from the start
+	atMost       int64           // bytes, after which it returns; 0: no limit
 	sink         sink.Sink
 	log          *zap.Logger
 
-	read    func(int64) // called with how many bytes were read; may be nil
-	damaged func()      // called for each record or place that is not delivered as it is; may be nil
+	first   func(line []byte) // called with the first record; may be nil
+	read    func(int64)       // called with how many bytes were read; may be nil
+	damaged func()            // called for each record or place that is not delivered as it is; may be nil
 	sent    func(records int, bytes int64)
 }
 
-// shipSession ships one session until it is over. It returns spool.ErrBusy if
-// another process does.
-func shipSession(ctx context.Context, c sessionConfig) error {
+// shipSession ships one session until it is over, and reports whether it ended
+// at atMost instead. It returns spool.ErrBusy if another process ships it.
+func shipSession(ctx context.Context, c sessionConfig) (more bool, err error) {
 	consumer, err := spool.OpenConsumer(spool.ReaderConfig{Dir: c.dir, Session: c.session})
 	if err != nil {
-		return err
+		return false, err
 	}
-	q := &queue{consumer: consumer, log: c.log.With(zap.String("session", c.session)), read: c.read, damaged: c.damaged, end: consumer.Shipped()}
+	q := &queue{consumer: consumer, log: c.log.With(zap.String("session", c.session)), first: c.first, read: c.read, damaged: c.damaged, end: consumer.Shipped(), left: c.atMost}
 	if c.again {
 		err, q.end = consumer.Rewind(), spool.Position{}
 	}
 	if err == nil {
 		err = sink.Forward(ctx, sink.ForwardConfig{
-			Session: c.session, Queue: q, Sink: c.sink, Done: c.over, Sent: c.sent, Log: c.log,
+			Session: c.session, Queue: q, Sink: c.sink, Done: c.over, GiveUp: c.atMost > 0, Sent: c.sent, Log: c.log,
 		})
 	}
-	return errors.Join(err, consumer.Close())
+	return q.full, errors.Join(err, consumer.Close())
 }

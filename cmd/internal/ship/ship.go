@@ -3,7 +3,7 @@
 // written. One process at a time ships a session, and the spool keeps its
 // progress.
 //
-// The files, from the top: follow, ship, beside, session, queue.
+// The files, from the top: follow, serve, metrics, ship, beside, session, queue.
 package ship
 
 import (
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/sink"
+	"auditproxy/sink/kafka"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -30,6 +32,10 @@ type Config struct {
 	Sink           sink.Sink
 	Log            *zap.Logger
 	Stdout, Stderr io.Writer // for the result of Once, and for its progress
+
+	// Listener serves the metrics of Follow, which closes it; nil: no port.
+	Listener net.Listener
+	Kafka    func() kafka.Stats // of the sink. Required with a Listener.
 }
 
 // Once ships the present records and prints the result: those written at since
@@ -61,7 +67,7 @@ func Once(ctx context.Context, cfg Config, since time.Time) error {
 	for _, e := range work {
 		slots <- struct{}{}
 		wait.Go(func() {
-			_ = h.ship(ctx, e.ID) // counted and logged
+			_, _ = h.ship(ctx, e.ID, 0, nil) // counted and logged
 			<-slots
 		})
 	}
@@ -82,8 +88,8 @@ func Once(ctx context.Context, cfg Config, since time.Time) error {
 	return nil
 }
 
-// atOnce is how many sessions are shipped at the same time. Each costs at
-// most some 3 MB.
+// atOnce is how many sessions Once ships at the same time. Each costs at most
+// some 3 MB.
 const atOnce = 16
 
 // A host ships the sessions of a spool directory.
@@ -94,29 +100,48 @@ type host struct {
 	progress *terminal.Progress
 
 	// The result, by all that ship.
-	records, aside, busy, failures atomic.Int64
+	records, bytes, aside, busy, failures atomic.Int64
+	recovered                             atomic.Int64 // sessions
 
 	logged sync.Map // by session id: why it is not shipped, as logged
+
+	mu      sync.Mutex
+	backlog backlog // as last seen; guarded by mu
 }
 
-// ship ships the present records of one session.
-func (h *host) ship(ctx context.Context, id string) error {
-	err := shipSession(ctx, sessionConfig{
-		dir: h.cfg.Dir, session: id, again: h.again, sink: h.cfg.Sink, log: h.cfg.Log,
+// A backlog is what waits in a spool.
+type backlog struct {
+	listed   bool // the directory could be read
+	live     int  // sessions whose proxy runs
+	sessions int  // with something to ship
+	bytes    int64
+	oldest   time.Time // a record waits since then; zero: none does
+	failing  int       // sessions that cannot be shipped
+}
+
+// ship ships the present records of one session, up to atMost bytes if that is
+// not 0, and reports whether there were more. It calls first, if not nil, with
+// the first one.
+func (h *host) ship(ctx context.Context, id string, atMost int64, first func(line []byte)) (more bool, err error) {
+	more, err = shipSession(ctx, sessionConfig{
+		dir: h.cfg.Dir, session: id, again: h.again, atMost: atMost, sink: h.cfg.Sink, log: h.cfg.Log,
 		read:    h.progress.Add,
+		first:   first,
 		damaged: func() { h.aside.Add(1) },
-		sent:    func(records int, _ int64) { h.records.Add(int64(records)) },
+		sent:    func(records int, bytes int64) { h.records.Add(int64(records)); h.bytes.Add(bytes) },
 	})
+	var stalled *sink.StalledError
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist): // retention removed it
 		h.logged.Delete(id)
-		return nil
+		return more, nil
+	case errors.As(err, &stalled): // logged by the sink, once for all
 	case errors.Is(err, spool.ErrBusy):
 		h.busy.Add(1)
 	default:
 		h.failed(id, err)
 	}
-	return err
+	return false, err
 }
 
 // failed logs why a session is not shipped, unless it has logged that before: a
