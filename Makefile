@@ -9,11 +9,14 @@ TYPESCRIPT_CLIENT := $(TOOLS)/typescript-client
 AXE := $(TOOLS)/axe
 REMOTE := $(TOOLS)/remote
 KAFKA := $(TOOLS)/kafka
+ZOOKEEPER := $(TOOLS)/zookeeper
 LIBCHDB := $(TOOLS)/libchdb
 CLICKHOUSE := $(TOOLS)/clickhouse
 CLICKHOUSE_VERSION := 18.16.1+ds-7.3+b2
 DEMO := bin/demo -auditproxy bin/auditproxy -auditcollector bin/auditcollector -python $(A22)/bin/python \
 	-server deploy/dev/peers/libtmux_mcp_server.py
+KUBERNETES_VERSION := v1.37.2
+KUBERNETES := $(TOOLS)/kubernetes-$(KUBERNETES_VERSION)
 COMPOSE_VERSION := v2.16.2
 COMPOSE := $(TOOLS)/compose-go-$(COMPOSE_VERSION)/cmd
 STATICCHECK_VERSION := v0.7.0
@@ -67,6 +70,7 @@ test: export CI := true
 test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
 	go test -vet=off -count=1 -p 4 -timeout 40m ./...
 	go test -vet=off -count=1 -timeout 40m -race -short $(RACE)
+	go -C deploy/prometheus test -count=1 ./...
 	$(PORTABLE) ./mcpproxy/... ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
 	@[ "$$(id -u)" = 0 ] || echo "not run: what needs root: files and answers of other users; run it with sudo for these"
@@ -108,7 +112,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last, so that an interrupted fetch is repeated.
@@ -121,6 +125,10 @@ $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done: $(T
 	@touch $@
 
 $(KAFKA)/.done: deploy/kafka/pom.xml
+	@deploy/dev/fetch maven $< $(@D)
+	@touch $@
+
+$(ZOOKEEPER)/.done: deploy/dev/zookeeper/pom.xml
 	@deploy/dev/fetch maven $< $(@D)
 	@touch $@
 
@@ -138,6 +146,11 @@ $(CLICKHOUSE)/.done:
 # The parser of docker compose's files.
 $(COMPOSE):
 	@deploy/dev/fetch go github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) $(CURDIR)/$(@D)
+
+# The schemas of the objects in deploy/kubernetes, as the API publishes them.
+$(KUBERNETES)/.done:
+	@deploy/dev/fetch gofiles k8s.io/kubernetes@$(KUBERNETES_VERSION) $(@D) $(patsubst %,api/openapi-spec/v3/%_openapi.json,api__v1 apis__apps__v1 apis__networking.k8s.io__v1 apis__policy__v1)
+	@touch $@
 
 $(STATICCHECK):
 	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)

@@ -9,7 +9,7 @@ hash() { printf %s "$(cat "/run/secrets/clickhouse_$1")" | sha256sum | cut -c1-6
 collector=$(hash collector) auditor=$(hash auditor) grafana=$(hash grafana)
 clickhouse-client --host clickhouse --multiquery <<END
 CREATE USER OR REPLACE collector IDENTIFIED WITH sha256_hash BY '$collector';
-GRANT audit_writer TO collector;
+GRANT audit_writer, audit_retention TO collector;
 CREATE USER OR REPLACE auditor IDENTIFIED WITH sha256_hash BY '$auditor';
 GRANT audit_reader TO auditor;
 CREATE USER OR REPLACE grafana IDENTIFIED WITH sha256_hash BY '$grafana' SETTINGS max_execution_time = 30 MAX 30 CHANGEABLE_IN_READONLY;
