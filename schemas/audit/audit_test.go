@@ -72,6 +72,7 @@ func full(kind audit.Kind) audit.Record {
 		Anomalies:       []string{"batch", "duplicate_member"},
 		NotDurable:      true,
 		Proxy:           `{"version":"1.0.0"}`,
+		Evidence:        `{"checkpoint":"o\n1\nAAAA\n"}`,
 	}
 	switch kind {
 	case audit.KindAnomaly:
@@ -83,7 +84,7 @@ func full(kind audit.Kind) audit.Record {
 }
 
 var kinds = []audit.Kind{
-	audit.KindCall, audit.KindOpen, audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly, audit.KindGap, audit.KindPolicy,
+	audit.KindCall, audit.KindOpen, audit.KindSessionStart, audit.KindSessionEnd, audit.KindAnomaly, audit.KindGap, audit.KindPolicy, audit.KindCheckpoint,
 }
 
 // TestFullIsFull keeps the tests of this package from passing over a member

@@ -36,9 +36,9 @@ func findMember(name string, next int) int {
 var recordMembers = []Member{
 	{Name: "v", Type: TypeConst, Schema: `"const": 1`,
 		Meaning: "Version of this schema. New members do not change it; readers ignore members they do not know. Set by the proxy."},
-	{Name: "kind", Type: TypeID, Group: GroupWhat, Column: "LowCardinality(String)", Schema: `"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["call", "open", "session_start", "session_end", "anomaly", "gap", "policy"]`,
+	{Name: "kind", Type: TypeID, Group: GroupWhat, Column: "LowCardinality(String)", Schema: `"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["call", "open", "session_start", "session_end", "anomaly", "gap", "policy", "checkpoint"]`,
 		Field:   func(r *Record) *string { return (*string)(&r.Kind) },
-		Meaning: "What the record is about: one call, final (call); a call without an answer after 60 s, whose final record follows (open); the proxy's start and end (session_start, session_end); an answer after the record, or records that may be lost (anomaly); calls that could not be recorded (gap); a policy that came into force or could not be loaded (policy). A newer proxy may write others: readers store, count and show them. Set by the proxy."},
+		Meaning: "What the record is about: one call, final (call); a call without an answer after 60 s, whose final record follows (open); the proxy's start and end (session_start, session_end); an answer after the record, or records that may be lost (anomaly); calls that could not be recorded (gap); a policy that came into force or could not be loaded (policy); the signed hash of all records before it (checkpoint). A newer proxy may write others: readers store, count and show them. Set by the proxy."},
 	{Name: "record_id", Type: TypeUUID, Group: GroupPlace, Label: "record", Column: "UUID",
 		Field:   func(r *Record) *string { return &r.RecordID },
 		Meaning: "UUIDv7 (RFC 9562) of the record; a call's is minted at its intent. Set by the proxy."},
@@ -215,6 +215,9 @@ var recordMembers = []Member{
 	{Name: "proxy", Type: TypeObject,
 		Field:   func(r *Record) *JSON { return &r.Proxy },
 		Meaning: "Of a session_start: version, redaction profile, id of the digest key, methods not recorded, configuration in force without secrets. Set by the proxy."},
+	{Name: "evidence", Type: TypeObject,
+		Field:   func(r *Record) *JSON { return &r.Evidence },
+		Meaning: "What proves that no record was changed. Of a session_start: origin, key, host_key, host_seq, previous, host_sig. Of a checkpoint: checkpoint, a note signed with the session's key. Set by the proxy."},
 	{Name: "crc", Type: TypeConst, Schema: `"type": "string", "pattern": "^[0-9a-f]{8}$"`,
 		Meaning: "CRC-32C of the line's bytes before `,\"crc\"`, hex. It finds accidents, not tampering."},
 }

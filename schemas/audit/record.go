@@ -37,13 +37,14 @@ const (
 	KindAnomaly      Kind = "anomaly"       // an answer after the record, lines that were lost; from older proxies, opaque bytes
 	KindGap          Kind = "gap"           // calls that could not be recorded
 	KindPolicy       Kind = "policy"        // a policy came into force, or could not be loaded
+	KindCheckpoint   Kind = "checkpoint"    // the signed hash of all records before it
 )
 
 // Known reports whether this program knows the kind. A record of another kind
 // was written by a newer proxy: readers count it, store it and show it.
 func (k Kind) Known() bool {
 	switch k {
-	case KindCall, KindOpen, KindSessionStart, KindSessionEnd, KindAnomaly, KindGap, KindPolicy:
+	case KindCall, KindOpen, KindSessionStart, KindSessionEnd, KindAnomaly, KindGap, KindPolicy, KindCheckpoint:
 		return true
 	}
 	return false
@@ -159,6 +160,7 @@ type Record struct {
 
 	NotDurable bool // "durable": false: forwarded before the intent's sync finished
 	Proxy      JSON // session_start: version, profile, key id, methods skipped, configuration
+	Evidence   JSON // session_start: keys and place among the host's sessions; checkpoint: the signed checkpoint
 }
 
 // Line kinds other than a record's. Readers skip unknown ones.
@@ -226,6 +228,7 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	}
 	dst = appendTrue(dst, `,"durable":false`, r.NotDurable)
 	dst = appendJSON(dst, `,"proxy":`, r.Proxy)
+	dst = appendJSON(dst, `,"evidence":`, r.Evidence)
 	return Seal(append(dst, '}'), from)
 }
 
