@@ -1,0 +1,298 @@
+package evidence_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"testing"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+
+	"github.com/google/go-cmp/cmp"
+	fnote "github.com/transparency-dev/formats/note"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// hashes are the stored hashes of a tree, as package tlog has them.
+type hashes []tlog.Hash
+
+func (h hashes) ReadHashes(at []int64) ([]tlog.Hash, error) {
+	list := make([]tlog.Hash, len(at))
+	for i, n := range at {
+		list[i] = h[n]
+	}
+	return list, nil
+}
+
+// TestTree compares trees of every size up to 70, and the proof of every leaf in
+// them, with those of package tlog.
+func TestTree(t *testing.T) {
+	var stored hashes
+	var tree evidence.Tree
+	for n := int64(0); n <= 70; n++ {
+		want, err := tlog.TreeHash(n, stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tree.Root(); got != want || tree.Size() != n {
+			t.Fatalf("the tree of %d leaves has the hash %v and the size %d, want %v", n, got, tree.Size(), want)
+		}
+		for i := range n {
+			want, err := tlog.ProveRecord(n, i, stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var other evidence.Tree
+			for leaf := range n {
+				if leaf == i {
+					other.Prove(i)
+				}
+				other.Append(evidence.Leaf(fmt.Append(nil, leaf)))
+			}
+			root, proof := other.Proof()
+			if root != tree.Root() || !cmp.Equal(proof.Path, []tlog.Hash(want)) && n > 1 {
+				t.Fatalf("proof of leaf %d of %d: %v, want %v", i, n, proof.Path, want)
+			}
+			if err := proof.Check(n, root, evidence.Leaf(fmt.Append(nil, i))); err != nil {
+				t.Errorf("leaf %d of %d: %v", i, n, err)
+			}
+			if err := proof.Check(n, root, evidence.Leaf([]byte("another"))); err == nil {
+				t.Errorf("leaf %d of %d: another leaf has the same proof", i, n)
+			}
+		}
+		add, err := tlog.StoredHashes(n, fmt.Append(nil, n), stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, add...)
+		tree.Append(evidence.Leaf(fmt.Append(nil, n)))
+	}
+	tree.Prove(99)
+	if _, proof := tree.Proof(); proof != nil {
+		t.Errorf("a leaf that is not there has the proof %v", proof)
+	}
+}
+
+func newKey(t *testing.T, name string) (note.Signer, string) {
+	t.Helper()
+	private, public, err := note.GenerateKey(rand.Reader, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer, public
+}
+
+// TestSession changes each part of a session's evidence, which the host's
+// signature covers.
+func TestSession(t *testing.T) {
+	host, hostKey := newKey(t, "auditproxy/build-7")
+	_, key := newKey(t, evidence.Origin("build-7", "s2"))
+	_, other := newKey(t, "other")
+	whole := evidence.Session{Origin: "auditproxy/build-7/s2", Key: key, HostKey: hostKey, HostSeq: 2,
+		Previous: &evidence.Previous{SessionID: "s1", Leaf: evidence.Leaf([]byte("{}"))}}
+	if err := whole.Sign(host); err != nil {
+		t.Fatal(err)
+	}
+	r := audit.Record{Kind: audit.KindSessionStart, SessionID: "s2", Evidence: whole.JSON()}
+	read, err := evidence.ReadSession(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whole, read); diff != "" {
+		t.Errorf("read again (-written +read):\n%s", diff)
+	}
+	if err := read.Verify(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*evidence.Session){
+		"origin":           func(s *evidence.Session) { s.Origin = "auditproxy/build-8/s2" },
+		"key":              func(s *evidence.Session) { s.Key = other },
+		"no key":           func(s *evidence.Session) { s.Key = "" },
+		"host key":         func(s *evidence.Session) { s.HostKey = other },
+		"no host key":      func(s *evidence.Session) { s.HostKey = "x" },
+		"host_seq":         func(s *evidence.Session) { s.HostSeq++ },
+		"previous session": func(s *evidence.Session) { s.Previous = &evidence.Previous{SessionID: "s0", Leaf: s.Previous.Leaf} },
+		"previous leaf":    func(s *evidence.Session) { s.Previous = &evidence.Previous{SessionID: "s1"} },
+		"first":            func(s *evidence.Session) { s.Previous = nil },
+		"no signature":     func(s *evidence.Session) { s.HostSig = "" },
+	} {
+		changed := read
+		change(&changed)
+		if err := changed.Verify(); err == nil {
+			t.Errorf("%s: the change was not found", name)
+		}
+	}
+	r.SessionID = "s3"
+	if _, err := evidence.ReadSession(&r); err == nil {
+		t.Error("another session's evidence was accepted")
+	}
+	if _, err := evidence.ReadSession(&audit.Record{}); err != evidence.ErrUnsigned {
+		t.Errorf("no evidence: %v, want ErrUnsigned", err)
+	}
+}
+
+// TestOrigin makes names of keys from names of hosts.
+func TestOrigin(t *testing.T) {
+	for host, want := range map[string]string{
+		"build-7":          "auditproxy/build-7/s",
+		"a b+c/d\n\u2028e": "auditproxy/a_b_c_d__e/s",
+		"\xff":             "auditproxy/_/s",
+		"":                 "auditproxy/unknown/s",
+	} {
+		got := evidence.Origin(host, "s")
+		if got != want {
+			t.Errorf("origin of host %q is %q, want %q", host, got, want)
+		}
+		if id, ok := evidence.SessionOf(got); id != "s" || !ok {
+			t.Errorf("session of %q is %q, %v", got, id, ok)
+		}
+		newKey(t, got)
+	}
+	for _, origin := range []string{"", "auditproxy/", "auditproxy/h", "auditproxy/h/", "auditproxy/h/s/t", "other/h/s"} {
+		if id, ok := evidence.SessionOf(origin); ok {
+			t.Errorf("session of %q is %q", origin, id)
+		}
+	}
+}
+
+// TestCheckpoint signs a checkpoint and reads it again, also from a record.
+func TestCheckpoint(t *testing.T) {
+	signer, key := newKey(t, "auditproxy/h/s")
+	want := evidence.Checkpoint{Origin: "auditproxy/h/s", Size: 12, Root: evidence.Leaf([]byte("x"))}
+	signed, err := want.Sign(signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := audit.Record{Kind: audit.KindCheckpoint, Evidence: evidence.CheckpointMember(signed)}
+	inRecord, err := evidence.CheckpointOf(&r)
+	if err != nil || string(inRecord) != string(signed) {
+		t.Errorf("in a record: %q, %v", inRecord, err)
+	}
+	v, _ := note.NewVerifier(key)
+	got, by, err := evidence.OpenCheckpoint(signed, note.VerifierList(v))
+	if err != nil || got != want || len(by) != 1 {
+		t.Errorf("opening: %v, %v, %v", got, by, err)
+	}
+	if got, err := evidence.ReadCheckpoint(signed); err != nil || got != want {
+		t.Errorf("reading: %v, %v", got, err)
+	}
+	for _, bad := range []string{"", "x", "a\n1\n\n", strings.Replace(string(signed), "\n12\n", "\n012\n", 1), strings.Replace(string(signed), "\n12\n", "\n-1\n", 1), "a\n1\nAAAA\n\n— a b\n"} {
+		if c, err := evidence.ReadCheckpoint([]byte(bad)); err == nil {
+			t.Errorf("reading %q: %v", bad, c)
+		}
+	}
+	if _, _, err := evidence.OpenCheckpoint([]byte(strings.Replace(string(signed), "\n12\n", "\n13\n", 1)), note.VerifierList(v)); err == nil {
+		t.Error("another size has the same signature")
+	}
+}
+
+// TestEntry reads the entries of a log again.
+func TestEntry(t *testing.T) {
+	signer, hostKey := newKey(t, "auditproxy/h")
+	signed, err := evidence.Checkpoint{Origin: "auditproxy/h/s", Size: 1}.Sign(signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []evidence.Entry{
+		{Origin: "auditproxy/h/s", HostKey: hostKey, HostSeq: 7, Leaf: evidence.Leaf([]byte("x"))},
+		{Origin: "auditproxy/h/s", Checkpoint: signed},
+	} {
+		got, err := evidence.ReadEntry(want.Bytes())
+		if err != nil || !cmp.Equal(got, want) {
+			t.Errorf("entry %+v, %v, want %+v", got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "auditproxy/session_start\n", "auditproxy/session_start\no\nk\n0\n" + tlog.Hash{}.String() + "\n", "auditproxy/session_start\no\nk\n1\nx\n"} {
+		if got, err := evidence.ReadEntry([]byte(bad)); err == nil {
+			t.Errorf("entry %q: %+v", bad, got)
+		}
+	}
+}
+
+// TestTrust reads trust files, and checkpoints of logs by them.
+func TestTrust(t *testing.T) {
+	_, host := newKey(t, "auditproxy/h")
+	log, logKey := newKey(t, "auditproxy/log/c")
+	private, public, err := note.GenerateKey(rand.Reader, "witness.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	witness, err := fnote.NewSignerForCosignatureV1(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	witnessKey, err := fnote.VKeyToCosignatureV1(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "# keys\n\nhost " + host + "\n log  " + logKey + "\r\nwitness " + witnessKey + "\nquorum 1\n"
+	trust, err := evidence.ParseTrust(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (evidence.Trust{Hosts: []string{host}, Logs: []string{logKey}, Witnesses: []string{witnessKey}, Quorum: 1}); !cmp.Equal(trust, want) {
+		t.Errorf("trust is %+v, want %+v", trust, want)
+	}
+	c := evidence.Checkpoint{Origin: "auditproxy/log/c", Size: 3}
+	both, err := c.Sign(log, witness)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, n, err := trust.OpenLog(both); got != c || n != 1 || err != nil {
+		t.Errorf("opening: %v, %d, %v", got, n, err)
+	}
+	for name, signers := range map[string][]note.Signer{"without the witness": {log}, "without the log": {witness}} {
+		signed, err := c.Sign(signers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := trust.OpenLog(signed); err == nil {
+			t.Errorf("%s: the checkpoint is trusted", name)
+		}
+	}
+	_, err = evidence.ParseTrust("host x\nlog\nwitness x\nquorum x\nquorum 2\nhosts y\n")
+	for _, want := range []string{"line 1:", "line 2:", "line 3:", "line 4:", "line 6:", "quorum 2 is more"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the problems are %v, want %q too", err, want)
+		}
+	}
+}
+
+// TestRunning checks that a tree's copy grows alone.
+func TestRunning(t *testing.T) {
+	var tree evidence.Tree
+	for i := range 5 {
+		tree.Append(evidence.Leaf(fmt.Append(nil, i)))
+	}
+	other := tree.Clone()
+	before := tree.Root()
+	other.Append(evidence.Leaf([]byte("x")))
+	if tree.Root() != before || other.Size() != 6 {
+		t.Error("a copy of the tree changed it")
+	}
+}
+
+func BenchmarkLeaf(b *testing.B) {
+	line := make([]byte, 1024)
+	var tree evidence.Tree
+	b.ReportAllocs()
+	for b.Loop() {
+		tree.Append(evidence.Leaf(line))
+	}
+}
+
+func BenchmarkSign(b *testing.B) {
+	private, _, _ := note.GenerateKey(rand.Reader, "auditproxy/h/s")
+	signer, _ := note.NewSigner(private)
+	for b.Loop() {
+		if _, err := (evidence.Checkpoint{Origin: "auditproxy/h/s", Size: 12}).Sign(signer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	fnote "github.com/transparency-dev/formats/note"
+	"golang.org/x/mod/sumdb/note"
+)
+
+// A Trust is what a verifier trusts: a file of lines, each a word and a value.
+//
+//	# build-7, since 2026
+//	host auditproxy/build-7+1b2c3d4e+AQ…
+//	log auditproxy/log/central+5f6a7b8c+AQ…
+//	witness witness.example+9d0e1f2a+BA…
+//	quorum 1
+type Trust struct {
+	Hosts     []string // verifier keys
+	Logs      []string // verifier keys
+	Witnesses []string // verifier keys, for cosignatures (C2SP tlog-cosignature)
+	Quorum    int      // how many witnesses must have signed a checkpoint of a log
+}
+
+// ParseTrust reads a trust file, and returns all problems with their lines.
+func ParseTrust(text string) (Trust, error) {
+	var t Trust
+	var problems []error
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		word, value, _ := strings.Cut(line, " ")
+		value = strings.TrimSpace(value)
+		var err error
+		switch word {
+		case "host":
+			t.Hosts, err = addKey(t.Hosts, value)
+		case "log":
+			t.Logs, err = addKey(t.Logs, value)
+		case "witness":
+			if _, err = fnote.NewVerifierForCosignatureV1(value); err == nil {
+				t.Witnesses = append(t.Witnesses, value)
+			}
+		case "quorum":
+			t.Quorum, err = strconv.Atoi(value)
+			if err != nil || t.Quorum < 0 {
+				err = fmt.Errorf("%q is not a number of witnesses", value)
+			}
+		default:
+			err = fmt.Errorf("%q is none of host, log, witness, quorum", word)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("line %d: %w", i+1, err))
+		}
+	}
+	if t.Quorum > len(t.Witnesses) {
+		problems = append(problems, fmt.Errorf("quorum %d is more than the %d witnesses", t.Quorum, len(t.Witnesses)))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return Trust{}, fmt.Errorf("reading the trust file: %w", err)
+	}
+	return t, nil
+}
+
+func addKey(keys []string, key string) ([]string, error) {
+	if _, err := note.NewVerifier(key); err != nil {
+		return keys, fmt.Errorf("%q is not a verifier key: %w", key, err)
+	}
+	return append(keys, key), nil
+}
+
+// OpenLog reads a checkpoint of a central log. It returns an error unless one of
+// the logs, and as many witnesses as the quorum asks for, have signed it.
+func (t Trust) OpenLog(signed []byte) (c Checkpoint, witnesses int, err error) {
+	var list []note.Verifier
+	logs := map[string]bool{}
+	for _, key := range t.Logs {
+		v, err := note.NewVerifier(key)
+		if err != nil {
+			return c, 0, err
+		}
+		list, logs[id(v.Name(), v.KeyHash())] = append(list, v), true
+	}
+	for _, key := range t.Witnesses {
+		v, err := fnote.NewVerifierForCosignatureV1(key)
+		if err != nil {
+			return c, 0, err
+		}
+		list = append(list, v)
+	}
+	c, by, err := OpenCheckpoint(signed, note.VerifierList(list...))
+	if err != nil {
+		return c, 0, err
+	}
+	signedByLog := false
+	for _, s := range by {
+		if logs[id(s.Name, s.Hash)] {
+			signedByLog = true
+		} else {
+			witnesses++
+		}
+	}
+	if !signedByLog {
+		return c, witnesses, errors.New("reading a checkpoint: no trusted log has signed it")
+	}
+	if witnesses < t.Quorum {
+		return c, witnesses, fmt.Errorf("reading a checkpoint: %d of the witnesses have signed it, the quorum is %d", witnesses, t.Quorum)
+	}
+	return c, witnesses, nil
+}
+
+func id(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
