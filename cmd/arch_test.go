@@ -59,6 +59,7 @@ var notLinked = map[string]map[string]string{
 		module + "sink/clickhouse":        "the proxy has no store",
 		"github.com/modelcontextprotocol": "decoding and encoding traffic changes it",
 		"github.com/mark3labs/mcp-go":     "decoding and encoding traffic changes it",
+		"github.com/transparency-dev":     "the proxy writes no central log",
 		"plugin":                          "the proxy runs only what was built into it",
 		"runtime/cgo":                     "the proxy is a static program",
 	},

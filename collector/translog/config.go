@@ -1,0 +1,149 @@
+package translog
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	f_note "github.com/transparency-dev/formats/note"
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
+)
+
+// ErrRolledBack means that the log does not continue what was signed last: it was
+// replaced by an older copy, or rewritten.
+var ErrRolledBack = errors.New("the log was rolled back")
+
+// ErrInUse means that another process has the log open.
+var ErrInUse = errors.New("another process has the log open")
+
+// A Config configures a Log.
+type Config struct {
+	// Dir is the directory of the log. Everything in it may be published.
+	// Required.
+	Dir string
+
+	// Key is the file of the key that signs the log, in note's form. It is
+	// made if it is missing and the log is empty. The public half is next to
+	// it, in Key + ".pub". Default: Dir + ".key".
+	Key string
+
+	// Last is the file that remembers the last checkpoint that was signed. A
+	// log that does not continue it was rolled back, and is not opened. So it
+	// must not be in Dir, nor be restored with it. Default: Key + ".last".
+	Last string
+
+	// Name is the log's origin: the first line of its checkpoints, and the name
+	// of a key that is made. Default: the name of the key that is there, or
+	// else auditproxy/log/ with the host's name.
+	Name string
+
+	// Interval is the least time between two checkpoints, and about the longest
+	// from an entry to the checkpoint that covers it. Default: 1 s; at least
+	// 100 ms.
+	Interval time.Duration
+
+	// Witnesses sign checkpoints too. Nothing waits for them.
+	Witnesses []Witness
+
+	// Quorum is how many witnesses must have signed a checkpoint to prefer it to an
+	// older one with more signatures. Default: more than half of Witnesses.
+	Quorum int
+
+	Log *zap.Logger // nil: none
+}
+
+// A Witness is a server that signs checkpoints which continue what it has signed
+// before (C2SP tlog-witness).
+type Witness struct {
+	URL string // the prefix of add-checkpoint, http or https
+	Key string // its verifier key (C2SP tlog-cosignature), with Ed25519
+}
+
+const (
+	defaultName     = "auditproxy/log/"
+	defaultInterval = time.Second
+	minInterval     = 100 * time.Millisecond // of tessera
+)
+
+// complete returns the configuration with its defaults, and the keys of its
+// witnesses. It reports all problems.
+func (c Config) complete() (Config, []note.Verifier, error) {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.Dir == "" {
+		problem("there is no directory")
+	} else {
+		c.Dir = filepath.Clean(c.Dir)
+	}
+	if c.Key == "" {
+		c.Key = c.Dir + ".key"
+	}
+	if c.Last == "" {
+		c.Last = c.Key + ".last"
+	}
+	for _, file := range []string{c.Key, c.Last} {
+		if rel, err := filepath.Rel(c.Dir, file); c.Dir != "" && err == nil && filepath.IsLocal(rel) {
+			problem("%q is in the log's directory, which may be published: choose a file elsewhere", file)
+		}
+	}
+	if c.Name != "" && !goodName(c.Name) {
+		problem("%q is not a name of a log: want no spaces and no +", c.Name)
+	}
+	if c.Interval == 0 {
+		c.Interval = defaultInterval
+	}
+	if c.Interval < minInterval {
+		problem("an interval of %v between checkpoints is too short: want at least %v", c.Interval, minInterval)
+	}
+	keys := make([]note.Verifier, len(c.Witnesses))
+	known := map[string]bool{}
+	for i, w := range c.Witnesses {
+		if u, err := url.Parse(w.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			problem("witness %d: %q is not an http or https address", i, w.URL)
+		}
+		var err error
+		if keys[i], err = f_note.NewVerifierForCosignatureV1(w.Key); err != nil {
+			problem("witness %d: %q is not the Ed25519 verifier key of a witness: %w", i, w.Key, err)
+		} else if id := fmt.Sprint(keys[i].Name(), keys[i].KeyHash()); known[id] {
+			problem("witness %d: its key is listed twice", i)
+		} else {
+			known[id] = true
+		}
+	}
+	if c.Quorum < 0 || c.Quorum > len(c.Witnesses) {
+		problem("a quorum of %d of %d witnesses is impossible", c.Quorum, len(c.Witnesses))
+	}
+	if c.Quorum == 0 && len(c.Witnesses) > 0 {
+		c.Quorum = len(c.Witnesses)/2 + 1
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if err := errors.Join(problems...); err != nil {
+		return c, nil, fmt.Errorf("configuring the log: %w", err)
+	}
+	return c, keys, nil
+}
+
+// hostName returns the default of Name.
+func hostName() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	name := defaultName + host
+	if !goodName(name) {
+		return "", fmt.Errorf("the host's name %q has a space or a +: set a name", host)
+	}
+	return name, nil
+}
+
+// goodName is what a name in note's form may be.
+func goodName(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "+ \t\r\n") && strings.ToValidUTF8(name, "") == name
+}

@@ -1,0 +1,176 @@
+package translog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"auditproxy/collector/translog/tiles"
+	"auditproxy/sink/spool/disk"
+
+	"github.com/transparency-dev/tessera"
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Open opens the log and makes it if it is missing. It starts nothing.
+func Open(ctx context.Context, c Config) (*Log, error) {
+	c, witnessKeys, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{config: c, added: make(chan struct{}, 1), pending: map[tlog.Hash]tessera.IndexFuture{}, rest: idleAfter}
+	l.idle.L = &l.mu
+	if err := l.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening log %q: %w", c.Dir, err), l.release())
+	}
+	l.witnesses = newWitnesses(l.config, l.key, l.reader, witnessKeys)
+	return l, nil
+}
+
+func (l *Log) open(ctx context.Context) error {
+	c := &l.config
+	// Not disk.MakeDirs: a web server may serve this directory as another user.
+	if err := os.MkdirAll(filepath.Join(c.Dir, stateDir), 0o755); err != nil {
+		return err
+	}
+	if err := l.lock(c.Dir, os.O_RDONLY); err != nil {
+		return err
+	}
+	tree, err := l.tree()
+	if err != nil {
+		return err
+	}
+	if err := l.openKey(tree); err != nil {
+		return err
+	}
+	// The key must not sign two logs either.
+	if err := l.lock(c.Last+".lock", os.O_RDWR|os.O_CREATE); err != nil {
+		return err
+	}
+	if l.signer, err = openSigner(l.key, c.Last); err != nil {
+		return err
+	}
+	if l.reader, err = tiles.Open(c.Dir); err != nil {
+		return err
+	}
+	if err := l.checkPast(ctx, tree); err != nil {
+		return err
+	}
+	l.status = Status{Name: l.key.signer.Name(), Key: l.key.public, Quorum: c.Quorum}
+	if l.status.Published, err = l.published(); err != nil {
+		return err
+	}
+	// tessera panics if it cannot make them.
+	for _, name := range []string{treeState, "publish", "gcState"} {
+		f, err := os.OpenFile(filepath.Join(c.Dir, stateDir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return l.reopenSeen(ctx)
+}
+
+// lock takes a lock that the process keeps.
+func (l *Log) lock(name string, flag int) error {
+	f, err := disk.Host().OpenFile(name, flag, 0o600)
+	if err != nil {
+		return err
+	}
+	l.locks = append(l.locks, f)
+	switch ok, err := f.Lock(false); {
+	case err != nil:
+		return err
+	case !ok:
+		return fmt.Errorf("%w: %q is locked", ErrInUse, name)
+	}
+	return nil
+}
+
+// openKey loads the key, or makes it for a new log.
+func (l *Log) openKey(tree tlog.Tree) error {
+	c := &l.config
+	k, err := loadKey(c.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, lastErr := os.Stat(c.Last)
+		if tree.N > 0 || lastErr == nil {
+			return fmt.Errorf("its key %q is missing: restore the key, or start a new log in another directory, with a new name", c.Key)
+		}
+		name := c.Name
+		if name == "" {
+			if name, err = hostName(); err != nil {
+				return fmt.Errorf("naming the log: %w", err)
+			}
+		}
+		if k, err = makeKey(c.Key, name); err == nil {
+			c.Log.Info("log key made", zap.String("file", c.Key), zap.String("key", k.public))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if c.Name != "" && c.Name != k.signer.Name() {
+		return fmt.Errorf("its key %q is for the name %q, not %q: use another key file, or this name", c.Key, k.signer.Name(), c.Name)
+	}
+	l.key = k
+	return k.writePublic(c.Key + ".pub")
+}
+
+// checkPast compares the tree with what was signed and published.
+func (l *Log) checkPast(ctx context.Context, tree tlog.Tree) error {
+	last, any := l.signer.signed()
+	if !any && tree.N > 0 {
+		return fmt.Errorf("%q is missing, which remembers the last signed checkpoint, so it is unknown whether the log of %d entries is complete: restore this file, or compare the log with a checkpoint kept elsewhere and copy that to it",
+			l.config.Last, tree.N)
+	}
+	if any {
+		if err := l.contains(ctx, tree, last, fmt.Sprintf("the last checkpoint that was signed (%q)", l.config.Last)); err != nil {
+			return err
+		}
+	}
+	for _, file := range []struct {
+		what string
+		read func(context.Context) ([]byte, error)
+	}{
+		{"the published checkpoint", l.reader.Checkpoint},
+		{"the checkpoint that witnesses have signed", l.reader.Witnessed},
+	} {
+		signed, err := file.read(ctx)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is published again
+		}
+		if err != nil {
+			return err
+		}
+		old, err := l.key.tree(signed)
+		if err != nil {
+			return fmt.Errorf("checking %s: %w: restore the log or its key", file.what, err)
+		}
+		if err := l.contains(ctx, tree, old, file.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contains reports whether an older tree is a prefix of the log's.
+func (l *Log) contains(ctx context.Context, tree, old tlog.Tree, what string) error {
+	const remedy = "restore the newest copy of the log; if there is none, move this one away with its key and start a new log with a new name"
+	if old.N > tree.N {
+		return fmt.Errorf("%w: it has %d entries, %s covers %d: %s", ErrRolledBack, tree.N, what, old.N, remedy)
+	}
+	hash, err := l.reader.Root(ctx, tree, old.N)
+	if err != nil {
+		return err
+	}
+	if hash != old.Hash {
+		return fmt.Errorf("%w: its first %d entries have hash %v, %s has %v: %s", ErrRolledBack, old.N, hash, what, old.Hash, remedy)
+	}
+	return nil
+}

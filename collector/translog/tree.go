@@ -1,0 +1,204 @@
+package translog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/transparency-dev/tessera"
+	"github.com/transparency-dev/tessera/storage/posix"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+const (
+	batchMax     = 1024             // entries that are written together
+	batchWait    = time.Millisecond // for more of them
+	collectEvery = 10 * time.Second // partial tiles that full ones replace are removed
+	idleAfter    = 30 * time.Second // several times collectEvery
+	closeWait    = 5 * time.Second  // for the last checkpoint
+)
+
+// Files of tessera's driver.
+const (
+	stateDir  = ".state"
+	treeState = "treeState"
+)
+
+// seenDir is the index's directory in the log's.
+const seenDir = ".seen"
+
+// tree returns the tree that is on the disk, of which the last entries may have no
+// checkpoint yet.
+func (l *Log) tree() (tlog.Tree, error) {
+	file := filepath.Join(l.config.Dir, stateDir, treeState)
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return emptyTree()
+	}
+	var state struct {
+		Size int64  `json:"size"`
+		Root []byte `json:"root"`
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &state)
+	}
+	if err == nil && (state.Size < 0 || len(state.Root) != tlog.HashSize) {
+		err = errors.New("it has no hash")
+	}
+	if err != nil {
+		return tlog.Tree{}, fmt.Errorf("reading the log's state %q: %w", file, err)
+	}
+	if state.Size == 0 {
+		return emptyTree()
+	}
+	return tlog.Tree{N: state.Size, Hash: tlog.Hash(state.Root)}, nil
+}
+
+func emptyTree() (tlog.Tree, error) {
+	hash, err := tlog.TreeHash(0, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, nil }))
+	return tlog.Tree{Hash: hash}, err
+}
+
+// published returns the size of the newest checkpoint, -1 if there is none.
+func (l *Log) published() (int64, error) {
+	signed, err := l.reader.Checkpoint(context.Background())
+	if errors.Is(err, fs.ErrNotExist) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	tree, err := l.key.tree(signed)
+	return tree.N, err
+}
+
+// reopenSeen opens the index. mu is held, or nothing else uses l.
+func (l *Log) reopenSeen(ctx context.Context) error {
+	if l.seen != nil {
+		if err := l.seen.close(); err != nil {
+			return err
+		}
+		l.seen = nil
+	}
+	tree, err := l.tree()
+	if err != nil {
+		return err
+	}
+	rootAt := func(size int64) (tlog.Hash, error) { return l.reader.Root(ctx, tree, size) }
+	if l.seen, err = openSeen(filepath.Join(l.config.Dir, seenDir), tree.N, rootAt); err != nil {
+		return err
+	}
+	return l.catchUp(ctx)
+}
+
+// catchUp indexes the entries that are in the tree since the last call. mu is
+// held.
+func (l *Log) catchUp(ctx context.Context) error {
+	tree, err := l.tree()
+	if err != nil {
+		return err
+	}
+	for l.seen.size() < tree.N {
+		from := l.seen.size()
+		leaves, err := l.reader.Leaves(ctx, tree, from, int(min(tree.N-from, 256-from%256)))
+		if err != nil {
+			return fmt.Errorf("reading the log's entries from %d: %w", from, err)
+		}
+		for _, leaf := range leaves {
+			l.seen.add(leaf)
+			if !l.seen.full() {
+				continue
+			}
+			root, err := l.reader.Root(ctx, tree, l.seen.size())
+			if err != nil {
+				return err
+			}
+			if err := l.seen.flush(root); err != nil {
+				return err
+			}
+		}
+	}
+	l.status.Size = tree.N
+	return nil
+}
+
+// has reports whether an entry is in the log. mu is held.
+func (l *Log) has(ctx context.Context, leaf tlog.Hash) (bool, error) {
+	_, found, maybe, err := l.seen.find(leaf)
+	if found || err != nil || len(maybe) == 0 {
+		return found, err
+	}
+	tree, err := l.tree()
+	if err != nil {
+		return false, err
+	}
+	for _, index := range maybe {
+		leaves, err := l.reader.Leaves(ctx, tree, index, 1)
+		if err != nil {
+			return false, fmt.Errorf("reading entry %d of the log: %w", index, err)
+		}
+		if leaves[0] == leaf {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// start starts tessera, unless it is running. mu is held.
+func (l *Log) start() error {
+	if l.writer != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	driver, err := posix.New(ctx, posix.Config{Path: l.config.Dir})
+	if err != nil {
+		cancel()
+		return err
+	}
+	appender, shutdown, _, err := tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
+		WithCheckpointSigner(l.signer).
+		WithBatching(batchMax, batchWait).
+		WithCheckpointInterval(l.config.Interval).
+		WithCheckpointRepublishInterval(0).
+		WithGarbageCollectionInterval(collectEvery))
+	if err != nil {
+		cancel()
+		return err
+	}
+	l.writer = &writer{appender, shutdown, cancel}
+	l.used = time.Now()
+	return nil
+}
+
+// stop stops tessera, once a checkpoint covers what was added or wait is over. mu is held,
+// and no call of Add is waiting: tessera forgets entries that are on their way.
+func (l *Log) stop(wait time.Duration) error {
+	if l.writer == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	err := l.writer.shutdown(ctx)
+	l.writer.cancel()
+	l.writer = nil
+	return err
+}
+
+// release closes the files of the log.
+func (l *Log) release() error {
+	var errs []error
+	if l.seen != nil {
+		errs = append(errs, l.seen.close())
+		l.seen = nil
+	}
+	for _, f := range l.locks {
+		errs = append(errs, f.Close())
+	}
+	l.locks = nil
+	return errors.Join(errs...)
+}
