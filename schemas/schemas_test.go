@@ -73,8 +73,8 @@ func full(t *testing.T) (lines []string) {
 			lines = append(lines, string(f.Data))
 		}
 	}
-	if len(lines) != 7 {
-		t.Fatalf("%d records, want one for each of 7 kinds", len(lines))
+	if len(lines) != 8 {
+		t.Fatalf("%d records, want one for each of 8 kinds", len(lines))
 	}
 	return lines
 }

@@ -30,7 +30,7 @@ type Cluster struct {
 // spread are the tables of which each shard has its part: those in which every
 // row is of one session. All rows of a session are on one shard, so FINAL there
 // is as good as everywhere. Of the other tables all servers have all rows.
-var spread = []string{"events", "review_intake", "operation_states", "session_states", "decision_states", "risk_states", "arrivals"}
+var spread = []string{"events", "review_intake", "operation_states", "session_states", "decision_states", "risk_states", "arrivals", "leaves", "verifications"}
 
 // Part returns the name of the table that has a server's rows of a table.
 func (c Cluster) Part(table string) string {

@@ -355,6 +355,8 @@ type step struct {
 	// that fills it again with what the others say.
 	again string
 
+	before string // a statement for before
+
 	// The collector fills it again from what is left, so there may be rows after.
 	refilled bool
 }
@@ -405,7 +407,11 @@ func (x *eraser) steps(ctx context.Context) ([]step, error) {
 		return nil, err
 	}
 	for _, table := range own {
-		list = append(list, step{table: table, where: in})
+		s := step{table: table, where: in}
+		if table == "events" {
+			s.before = keepLeaves(db, in)
+		}
+		list = append(list, s)
 	}
 	// What rules have seen they see again in what is left, as a new rule does.
 	tenants := "tenant IN (SELECT tenant FROM " + db + ".erased_sessions)"
@@ -419,7 +425,7 @@ func (x *eraser) ownTables(ctx context.Context) (list []string, err error) {
 		Name string `ch:"name"`
 	}
 	err = x.query(ctx, "looking for tables", &tables, `SELECT name FROM system.tables WHERE database = %[1]s AND engine LIKE '%%MergeTree'
-		AND name NOT IN ('alerts', 'gaps', 'erased_sessions')
+		AND name NOT IN ('alerts', 'gaps', 'erased_sessions', 'leaves', 'leaves_local')
 		AND name IN (SELECT table FROM system.columns WHERE database = %[1]s AND name = 'session_id') ORDER BY name`, quote(x.db.Name()))
 	for _, t := range tables {
 		list = append(list, strings.TrimSuffix(t.Name, "_local"))
@@ -522,6 +528,11 @@ func (x *eraser) columns(ctx context.Context, view, table string) (c columns, er
 // minutes.
 func (x *eraser) step(ctx context.Context, s step) error {
 	doing := fmt.Sprintf("erasing from %q", s.table)
+	if s.before != "" {
+		if err := x.exec(ctx, doing, "%s", s.before); err != nil {
+			return err
+		}
+	}
 	err := x.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DELETE WHERE %s SETTINGS mutations_sync = 2, allow_nondeterministic_mutations = 1", x.db.Part(s.table), s.where)
 	if err != nil || s.again == "" {
 		return err

@@ -112,6 +112,7 @@ func TestErase(t *testing.T) {
 		{"again", testEraseAgain},
 		{"refusals", testEraseRefuses},
 		{"killed", testEraseKilled},
+		{"leaves", testEraseLeaves},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := f.t

@@ -10,7 +10,7 @@ import (
 )
 
 // removes matches a request that removes rows, records it, or fills a table again.
-var removes = regexp.MustCompile(`^POST (?s:.*)(INSERT INTO audit.retention_log|INSERT INTO audit.eras|INSERT INTO audit.\w+_states|DELETE FROM|ALTER TABLE)`)
+var removes = regexp.MustCompile(`^POST (?s:.*)(INSERT INTO audit.retention_log|INSERT INTO audit.leaves|INSERT INTO audit.eras|INSERT INTO audit.\w+_states|DELETE FROM|ALTER TABLE)`)
 
 // A losing network loses its connection at one request that removes: before the server has it,
 // or before the client has the answer. All later requests fail, as those of a

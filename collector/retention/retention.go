@@ -7,7 +7,10 @@
 // repeated, so a crash at any point, or two collectors that do it at once, only
 // repeat work.
 //
-// The files, from the top: retention, erase, look, hold, table, erased, config.
+// Of records with evidence it keeps the leaves, so that what stays can be proved.
+//
+// The files, from the top: retention, erase, leaves, look, hold, table, erased,
+// config.
 package retention
 
 import (
@@ -157,6 +160,9 @@ func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
 		// first of them, all its records of before would be missing.
 		s.where += fmt.Sprintf(" AND (tenant, session_id) NOT IN (SELECT tenant, session_id FROM %s.session_states WHERE NOT (%s))", j.c.DB.Name(), t.due(c))
 	}
+	if t.name == "leaves" {
+		s.where += " AND " + unneeded(j.c.DB.Name())
+	}
 	if s.held != "" {
 		s.where += " AND NOT (" + s.held + ")"
 	}
@@ -257,6 +263,16 @@ func (j *Job) remove(ctx context.Context, t table, s selection, p []Removal) err
 	// month. Their bytes go with the partition, or when purge rewrites it.
 	doing, partition := fmt.Sprintf("removing old rows of %q", t.name), quote(p[0].Partition)
 	var err error
+	if t.name == "events" {
+		// A crash after it leaves rows and their leaves, which say the same.
+		condition := "_partition_id = " + partition
+		if !p[0].Whole {
+			condition += " AND " + s.where
+		}
+		if err := j.exec(ctx, "keeping the leaves of old records", "%s", keepLeaves(j.c.DB.Name(), condition)); err != nil {
+			return err
+		}
+	}
 	if p[0].Whole {
 		err = j.exec(ctx, doing, "ALTER TABLE ${database}.%s ${on_cluster} DROP PARTITION ID %s SETTINGS max_partition_size_to_drop = 0", j.c.DB.Part(t.name), partition)
 	} else {

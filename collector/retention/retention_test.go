@@ -136,6 +136,8 @@ func TestRetention(t *testing.T) {
 		{"two at once", testTwoAtOnce},
 		{"disk", testDisk},
 		{"holds", testHolds},
+		{"leaves", testLeaves},
+		{"leaves of nothing", testLeavesGo},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := f.t
@@ -288,7 +290,7 @@ func testKilled(t *testing.T, f *fixture) {
 		}
 		return n
 	}
-	for after := range 12 {
+	for after := range 14 {
 		f.clear()
 		at := time.Now().UTC()
 		var rows []ingest.Row
@@ -296,6 +298,7 @@ func testKilled(t *testing.T, f *fixture) {
 			r := ingesttest.Call(no+1, "list_panes", at.Add(-age))
 			r.Tenant = ""
 			f.offset++
+			r.Evidence = "{}"
 			rows = append(rows, ingesttest.Row(t, r, ingest.Source{Topic: "t", Offset: f.offset}))
 		}
 		if err := f.db.InsertRows(t.Context(), rows, at); err != nil {
@@ -314,6 +317,7 @@ func testKilled(t *testing.T, f *fixture) {
 		if here, logged := number(here), number(logged); here+logged < 3 {
 			t.Errorf("killed at request %d: %d rows are here and %d in the log, want 3", after, here, logged)
 		}
+		f.want("SELECT uniqExact(hash) FROM (SELECT SHA256(concat(char(0), raw)) AS hash FROM audit.events UNION ALL SELECT toString(hash) FROM audit.leaves)", "3")
 		f.once(f.job())
 		f.want(tenants, "\t1")
 	}

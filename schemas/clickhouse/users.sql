@@ -25,6 +25,9 @@ GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operatio
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.gaps,
     SELECT ON ${database}.session_states, SELECT ON ${database}.retention_log,
     SELECT ON ${database}.erased_sessions TO audit_writer;
+-- It checks the evidence.
+GRANT ${on_cluster} SELECT ON ${database}.leaves, SELECT ON ${database}.erasures,
+    SELECT, INSERT ON ${database}.verifications TO audit_writer;
 -- On a cluster they wait for a replica that is not behind.
 GRANT ${on_cluster} SYSTEM SYNC REPLICA ON ${database}.* TO audit_writer;
 -- An insert reads the columns that it sends to the views behind a table.
@@ -42,6 +45,8 @@ GRANT ${on_cluster} SELECT, ALTER DELETE ON ${database}.* TO audit_retention;
 GRANT ${on_cluster} SELECT ON system.parts TO audit_retention;
 GRANT ${on_cluster} INSERT ON ${database}.retention_log TO audit_retention;
 GRANT ${on_cluster} INSERT ON ${database}.retention_looks TO audit_retention;
+-- What proves the records that stay.
+GRANT ${on_cluster} INSERT ON ${database}.leaves TO audit_retention;
 
 -- Who keeps records beyond their time, and who erases them, see auditcollector
 -- hold and erase.
@@ -51,6 +56,7 @@ GRANT ${on_cluster} ALTER DELETE ON ${database}.* TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.hold_events TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.erasures TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.erased_sessions TO audit_officer;
+GRANT ${on_cluster} INSERT ON ${database}.leaves TO audit_officer;
 -- What sessions have in common is filled again from those that stay.
 GRANT ${on_cluster} INSERT ON ${database}.definition_states TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.definition_states TO audit_retention;
@@ -77,14 +83,17 @@ GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.hourly, 
     SELECT ON ${database}.seq_gaps, SELECT ON ${database}.conflicts, SELECT ON ${database}.alerts, SELECT ON ${database}.alert_events,
     SELECT ON ${database}.open_alerts, SELECT ON ${database}.operation_states, SELECT ON ${database}.session_states,
     SELECT ON ${database}.definition_states, SELECT ON ${database}.effect_states, SELECT ON ${database}.decision_states,
-    SELECT ON ${database}.risk_states, SELECT ON ${database}.arrivals, SELECT ON ${database}.retention_log TO audit_tenant_reader;
+    SELECT ON ${database}.risk_states, SELECT ON ${database}.arrivals, SELECT ON ${database}.retention_log,
+    SELECT ON ${database}.leaves, SELECT ON ${database}.verifications TO audit_tenant_reader;
 
 -- Once a table has a policy, a user without one sees nothing.
 CREATE ROW POLICY IF NOT EXISTS audit_all ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
-    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log
+    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log,
+    ${database}.leaves, ${database}.verifications
     USING 1 TO ALL EXCEPT audit_tenant_reader;
 CREATE ROW POLICY IF NOT EXISTS audit_tenant ${on_cluster} ON ${database}.events, ${database}.alerts, ${database}.alert_events,
     ${database}.operation_states, ${database}.session_states, ${database}.definition_states, ${database}.effect_states,
-    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log
+    ${database}.decision_states, ${database}.risk_states, ${database}.arrivals, ${database}.retention_log,
+    ${database}.leaves, ${database}.verifications
     USING tenant = getSetting('SQL_audit_tenant') TO audit_tenant_reader;

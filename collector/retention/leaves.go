@@ -1,0 +1,28 @@
+package retention
+
+import "strings"
+
+// keepLeaves returns the statement that keeps the leaves of records with a
+// condition, as far as their sessions have evidence. It goes before the one that
+// removes the records, so that there are always the records or their leaves.
+// Running it again changes nothing.
+//
+// The sessions of these records are few, so the set of those with evidence is
+// small however many there are.
+func keepLeaves(database, condition string) string {
+	return strings.NewReplacer("${database}", database, "${records}", condition).Replace(`INSERT INTO ${database}.leaves (tenant, session_id, seq, hash, evidence, kept_at)
+SELECT tenant, session_id, seq, SHA256(concat(char(0), raw)), evidence, now64(3) FROM ${database}.events
+WHERE ${records} AND session_id IN (
+    SELECT session_id FROM ${database}.events
+    WHERE evidence != '' AND session_id IN (SELECT session_id FROM ${database}.events WHERE ${records})
+    UNION ALL SELECT session_id FROM ${database}.leaves
+    WHERE session_id IN (SELECT session_id FROM ${database}.events WHERE ${records}))`)
+}
+
+// unneeded is the condition on leaves that prove nothing any more: those of
+// sessions without a record. The first of a session stays, because it proves that
+// the session was there, and so do all of an erased one.
+func unneeded(database string) string {
+	return strings.ReplaceAll(`seq > 0 AND (tenant, session_id) NOT IN (SELECT tenant, session_id FROM ${database}.session_states)
+		AND session_id NOT IN (SELECT session_id FROM ${database}.erased_sessions)`, "${database}", database)
+}
