@@ -9,9 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"auditproxy/schemas/audit"
-	"auditproxy/schemas/jsontext"
-
 	"golang.org/x/mod/sumdb/note"
 )
 
@@ -50,11 +47,19 @@ type Checkpoint struct {
 	Origin string
 	Size   int64
 	Root   Hash
+	Record Hash // of the record that it is in, see SignRecord; zero: none
 }
+
+// recordWord begins the extension line of a checkpoint that a record has.
+const recordWord = "record "
 
 // text is the checkpoint's body.
 func (c Checkpoint) text() string {
-	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + base64.StdEncoding.EncodeToString(c.Root[:]) + "\n"
+	text := c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + base64.StdEncoding.EncodeToString(c.Root[:]) + "\n"
+	if c.Record != (Hash{}) {
+		text += recordWord + base64.StdEncoding.EncodeToString(c.Record[:]) + "\n"
+	}
+	return text
 }
 
 // Sign returns the checkpoint as a signed note (C2SP signed-note).
@@ -63,7 +68,7 @@ func (c Checkpoint) Sign(by ...note.Signer) ([]byte, error) {
 }
 
 // ReadCheckpoint reads a signed checkpoint, without regard to who signed it.
-// Extension lines are skipped.
+// Extension lines other than that of a record are skipped.
 func ReadCheckpoint(signed []byte) (Checkpoint, error) {
 	text, _, found := bytes.Cut(signed, []byte("\n\n"))
 	if !found || len(signed) > maxNote {
@@ -81,7 +86,14 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 || strconv.FormatInt(c.Size, 10) != lines[1] {
 		return c, fmt.Errorf("reading a checkpoint: %q is not the size of a tree", lines[1])
 	}
-	c.Root, err = parseHash(lines[2])
+	if c.Root, err = parseHash(lines[2]); err != nil {
+		return c, err
+	}
+	for line := range strings.Lines(lines[3]) {
+		if record, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), recordWord); ok {
+			c.Record, err = parseHash(record)
+		}
+	}
 	return c, err
 }
 
@@ -106,9 +118,4 @@ func parseHash(text string) (h Hash, err error) {
 		return h, fmt.Errorf("reading a hash: %q is not 32 bytes in base64", text)
 	}
 	return Hash(b), nil
-}
-
-// CheckpointMember returns the evidence of a record of kind checkpoint.
-func CheckpointMember(signed []byte) audit.JSON {
-	return audit.JSON(append(jsontext.AppendQuote([]byte(`{"checkpoint":`), string(signed)), '}'))
 }

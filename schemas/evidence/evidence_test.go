@@ -1,10 +1,12 @@
 package evidence_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
@@ -169,11 +171,6 @@ func TestCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := audit.Record{Kind: audit.KindCheckpoint, Evidence: evidence.CheckpointMember(signed)}
-	inRecord, err := evidence.CheckpointOf(&r)
-	if err != nil || string(inRecord) != string(signed) {
-		t.Errorf("in a record: %q, %v", inRecord, err)
-	}
 	v, _ := note.NewVerifier(key)
 	got, by, err := evidence.OpenCheckpoint(signed, note.VerifierList(v))
 	if err != nil || got != want || len(by) != 1 {
@@ -189,6 +186,51 @@ func TestCheckpoint(t *testing.T) {
 	}
 	if _, _, err := evidence.OpenCheckpoint([]byte(strings.Replace(string(signed), "\n12\n", "\n13\n", 1)), note.VerifierList(v)); err == nil {
 		t.Error("another size has the same signature")
+	}
+}
+
+// TestRecord signs a checkpoint in a record, and changes each byte of its line.
+func TestRecord(t *testing.T) {
+	signer, key := newKey(t, "auditproxy/h/s")
+	v, _ := note.NewVerifier(key)
+	r := audit.Record{Kind: audit.KindCheckpoint, RecordID: "r", SessionID: "s", Seq: 12, TS: time.Unix(1, 0), Duration: -1, Host: "h"}
+	c := evidence.Checkpoint{Origin: "auditproxy/h/s", Size: 12, Root: evidence.Leaf([]byte("x"))}
+	if err := c.SignRecord(&r, signer); err != nil {
+		t.Fatal(err)
+	}
+	check := func(line []byte) error {
+		read, err := audit.Parse(line)
+		if err != nil {
+			return err
+		}
+		signed, err := evidence.CheckpointOf(&read)
+		if err != nil {
+			return err
+		}
+		got, _, err := evidence.OpenCheckpoint(signed, note.VerifierList(v))
+		if err != nil {
+			return err
+		}
+		if got.Record = (evidence.Hash{}); got != c {
+			t.Errorf("the checkpoint is %+v, want %+v", got, c)
+		}
+		got, _ = evidence.ReadCheckpoint(signed)
+		return got.CheckRecord(line, signed)
+	}
+	line := bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))
+	if err := check(line); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 255 * len(line) {
+		changed := bytes.Clone(line)
+		if changed[i/255] ^= byte(1 + i%255); check(changed) == nil {
+			t.Errorf("byte %d was changed, and the record is accepted: %q", i/255, changed)
+		}
+		// Who can write a line can write its checksum too.
+		changed = audit.Seal(append(changed[:len(changed)-18:len(changed)-18], '}'), 0)
+		if i/255 < len(line)-18 && check(changed[:len(changed)-1]) == nil {
+			t.Errorf("byte %d was changed with the checksum, and the record is accepted: %q", i/255, changed)
+		}
 	}
 }
 

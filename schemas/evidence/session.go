@@ -99,17 +99,3 @@ func ReadSession(r *audit.Record) (s Session, err error) {
 	}
 	return s, nil
 }
-
-// CheckpointOf returns the signed checkpoint in a record of kind checkpoint.
-func CheckpointOf(r *audit.Record) ([]byte, error) {
-	var member struct {
-		Checkpoint string `json:"checkpoint"`
-	}
-	if r.Evidence == "" {
-		return nil, ErrUnsigned
-	}
-	if err := json.Unmarshal([]byte(r.Evidence), &member); err != nil {
-		return nil, fmt.Errorf("reading the evidence of record %q: %w", r.RecordID, err)
-	}
-	return []byte(member.Checkpoint), nil
-}
