@@ -63,7 +63,7 @@ func New(c Config) (*Collector, error) {
 		c.BatchWait = time.Second
 	}
 	if c.Watch == nil {
-		c.Watch = func(time.Time) func([]ingest.Row) { return func([]ingest.Row) {} }
+		c.Watch = func() (time.Time, func([]ingest.Row)) { return time.Now(), func([]ingest.Row) {} }
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()

@@ -44,11 +44,11 @@ type Config struct {
 	BatchBytes int64         // memory of one batch; zero: 32 MB
 	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s
 
-	// Watch is called before records with an arrival time are stored. The
-	// function it returns is called with them once they are stored, before
+	// Watch is called before records are stored, and returns their arrival time.
+	// The function it returns is called with them once they are stored, before
 	// they are acknowledged, or with nil if they are not. Neither may block.
-	// nil: no callback.
-	Watch func(arrived time.Time) (end func(stored []ingest.Row))
+	// nil: they arrive now.
+	Watch func() (arrived time.Time, end func(stored []ingest.Row))
 
 	Disks []string // directories on the disks whose free space is exported, besides Spools
 

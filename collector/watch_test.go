@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,9 +13,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// arrivals is a store that tells when rows arrive.
+type arrivals struct {
+	Inserter
+	tell func(at time.Time)
+}
+
+func (a arrivals) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
+	a.tell(at)
+	return a.Inserter.InsertRows(ctx, rows, at)
+}
+
 // TestWatch checks when Watch and its result are called: before the first attempt
 // to store, and after the last one, before the source is committed.
 func TestWatch(t *testing.T) {
+	arrived := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name  string
 		store fault
@@ -36,12 +49,14 @@ func TestWatch(t *testing.T) {
 				store := newFakeStore()
 				store.always = tt.store
 				b := start(t, 1, store)
-				b.writer.watch = func(arrived time.Time) func([]ingest.Row) {
-					if !arrived.Equal(time.Now()) {
-						t.Errorf("records arrive at %s, now is %s", arrived, time.Now())
+				b.writer.store = arrivals{store, func(at time.Time) {
+					if !at.Equal(arrived) {
+						t.Errorf("records are stored with arrival %s, want %s", at, arrived)
 					}
+				}}
+				b.writer.watch = func() (time.Time, func([]ingest.Row)) {
 					note("begin")
-					return func(rows []ingest.Row) {
+					return arrived, func(rows []ingest.Row) {
 						note("stored %d", len(rows))
 						if len(b.marks()) > 0 {
 							t.Error("the source was told before")

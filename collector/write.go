@@ -24,7 +24,7 @@ const (
 // A writer stores batches. Its methods may be called concurrently.
 type writer struct {
 	store     Inserter
-	watch     func(arrived time.Time) (end func(stored []ingest.Row))
+	watch     func() (arrived time.Time, end func(stored []ingest.Row))
 	deadTopic func(context.Context, []ingest.DeadLetter) error // nil: none
 	health    *health
 	metrics   *metrics
@@ -47,8 +47,7 @@ func newWriter(c *Collector, deadTopic func(context.Context, []ingest.DeadLetter
 // write retries until the batch is stored or ctx ends, and reports whether it
 // is stored.
 func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
-	at := time.Now()
-	watched := w.watch(at)
+	at, watched := w.watch()
 	defer func() {
 		if !stored {
 			b.rows = nil

@@ -13,7 +13,6 @@ import (
 	"auditproxy/collector/alert/notify"
 	"auditproxy/collector/store"
 	"auditproxy/internal/wait"
-	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -124,7 +123,7 @@ func newAlerts(cfg config, s *store.Store, registry prometheus.Registerer, log *
 		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}
 	a.engine, err = alert.New(alert.Config{
-		Rules: rules, Keeper: s, Records: s, Asker: a.reader, Name: audit.NewID(time.Now()), Stored: a.notifier.Stored, Log: log, Metrics: registry,
+		Rules: rules, Keeper: s, Records: s, Asker: a.reader, Name: runName(time.Now()), Dead: runEnded, Stored: a.notifier.Stored, Log: log, Metrics: registry,
 	})
 	return a, err
 }
@@ -153,6 +152,18 @@ func (a *alerts) run(ctx context.Context) error {
 	g.Go(func() error { return a.engine.Run(ctx) })
 	g.Go(func() error { return a.notifier.Run(ctx) })
 	return g.Wait()
+}
+
+// endTimeout limits how long a collector that stops evaluates what it has stored.
+const endTimeout = 5 * time.Second
+
+// end evaluates what the collector has stored last, after run has returned.
+func (a *alerts) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if err := a.engine.End(ctx); err != nil {
+		a.log.Warn("the last records are evaluated at the next start", zap.Error(err))
+	}
 }
 
 func (a *alerts) close() { a.reader.Close() }

@@ -2,7 +2,7 @@
 // Kafka or from the spools of this machine, and queries them there.
 //
 // The files, from the top: main, run, rules, review, policy, query, erase,
-// hold, retain, letters, alerts, store, engine, config, reviewconfig,
+// hold, retain, letters, alerts, runname, store, engine, config, reviewconfig,
 // clusterconfig, checker, app.
 package main
 

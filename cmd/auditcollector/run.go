@@ -105,12 +105,21 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		if alerts.register(ctx) != nil || knowErased(ctx, erased, log) != nil {
 			return nil
 		}
-		g.Go(func() error { return alerts.run(ctx) })
+		evaluated := make(chan struct{})
+		g.Go(func() error {
+			defer close(evaluated)
+			return alerts.run(ctx)
+		})
 		g.Go(func() error { return retain.Run(ctx) })
 		g.Go(func() error { return erased.Run(ctx, log) })
 		g.Go(func() error { page.serveBeside(ctx, a); return nil })
 		prepared.Store(true)
-		return c.Run(ctx)
+		if err := c.Run(ctx); err != nil || ctx.Err() == nil {
+			return err
+		}
+		<-evaluated
+		alerts.end(ctx)
+		return nil
 	})
 	failing := func() []collector.Failure {
 		if !prepared.Load() {

@@ -9,9 +9,10 @@
 // which all records are evaluated. Records in the queue, refused by a full
 // queue or still being stored are after it. So is a record that was committed
 // but not evaluated, because the queue was full or the process died. A sweep
-// reads it again from the store, here or in another collector that finds an
-// abandoned mark. A program that stores records and
-// evaluates none leaves such a mark, see HandOver. A second evaluation gives the
+// reads it again from the store, here or in another collector that finds the mark
+// of a run that ended. The engine gives records their arrival time, so that none is
+// before a mark that was written, whatever the machine's clock does. A program that
+// stores records and evaluates none leaves such a mark too, see HandOver. A second evaluation gives the
 // same alerts, because an alert's identity is a function of rule and record.
 //
 // The files, from the top: handover, run, sweep, firstseen, engine, metrics, load, question, match,

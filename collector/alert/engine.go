@@ -15,9 +15,11 @@ import (
 
 const (
 	queued     = 2                // batches that wait; each may hold a whole batch's memory
-	markEvery  = 20 * time.Second // a mark is written
-	markLag    = time.Minute      // a mark stays behind the clock, which may be set back by less
-	staleAfter = 3 * time.Minute  // a mark this old is abandoned
+	markEvery  = 5 * time.Second  // a mark is written; a sweep reads what arrived since
+	lookEvery  = 5 * time.Second  // the marks of others are read
+	sweepAgain = 20 * time.Second // after a sweep that failed
+	ruleLag    = time.Minute      // a scheduled rule's mark stays behind: the clock of the next run may be behind by less
+	staleAfter = 3 * time.Minute  // a mark this old is abandoned; clocks differ by less
 	sweepSlice = time.Hour        // of arrivals, after which a sweep's progress is kept
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 10 * time.Second
@@ -58,6 +60,11 @@ type Config struct {
 	Asker   Asker   // Required.
 	Name    string  // of this run, unlike that of any other. Required.
 
+	// Dead reports whether the run with a name has certainly ended; it must not
+	// block. A run that this cannot know of counts as dead once its mark is old.
+	// nil: it knows of none.
+	Dead func(name string) bool
+
 	// Stored is called with alerts once they are stored; it must not block.
 	// nil: no callback.
 	Stored func([]Alert)
@@ -78,6 +85,7 @@ type Engine struct {
 	metrics metrics
 
 	mu       sync.Mutex
+	latest   time.Time            // that clock has returned; guarded by mu
 	number   uint64               // of the last batch; guarded by mu
 	pending  map[uint64]arrival   // batches not evaluated yet; guarded by mu
 	missed   time.Time            // arrival of the first record that only a sweep will see; zero: none; guarded by mu
@@ -87,7 +95,7 @@ type Engine struct {
 	unswept  int                  // sweeps that failed since the last success; guarded by mu
 
 	sound map[string]bool // rules that ran, whose failure is closed; of schedule's goroutine
-	swept bool            // a sweep ended, and its failure is closed; of keep's goroutine
+	swept bool            // a sweep ended, and its failure is closed; of seek's goroutine
 }
 
 // An arrival is a batch that is being stored, or was stored and is in the queue.
@@ -120,6 +128,9 @@ func New(c Config) (*Engine, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Dead == nil {
+		c.Dead = func(string) bool { return false }
+	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
@@ -149,16 +160,18 @@ func (e *Engine) Register(ctx context.Context) error {
 	return nil
 }
 
-// Begin is called before records with an arrival time are stored. The
-// function it returns is called once they are stored, before they are
-// acknowledged, or with nil if they are not. Neither blocks.
-func (e *Engine) Begin(arrived time.Time) (end func(stored []ingest.Row)) {
+// Begin is called before records are stored. It returns their arrival time, which
+// is stored with them: no mark that was written before has passed it. The function
+// that it returns is called once they are stored, before they are acknowledged, or
+// with nil if they are not. Neither blocks.
+func (e *Engine) Begin() (arrived time.Time, end func(stored []ingest.Row)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	arrived = e.clock()
 	e.number++
 	number := e.number
 	e.pending[number] = arrival{at: arrived}
-	return func(stored []ingest.Row) {
+	return arrived, func(stored []ingest.Row) {
 		if len(stored) > 0 {
 			e.mu.Lock()
 			e.pending[number] = arrival{arrived, true}
@@ -197,24 +210,45 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
+// clock returns the time, which stands still while the machine's clock, set back,
+// is behind it: what arrives after a mark was written must be after the mark. The
+// caller holds mu.
+func (e *Engine) clock() time.Time {
+	// Without the monotonic reading, by which times of one process are compared.
+	if now := e.Now().Round(0); now.After(e.latest) {
+		e.latest = now
+	}
+	return e.latest
+}
+
+// before returns the last time, in the store's resolution, before which nothing
+// arrives that arrives at a time or later.
+func before(t time.Time) time.Time { return t.Truncate(time.Millisecond).Add(-time.Millisecond) }
+
 // mark returns this run's mark.
 func (e *Engine) mark() Mark {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.Now()
+	now := e.clock()
 	upto := earliest(e.missed, e.sweeping)
 	for _, a := range e.pending {
 		upto = earliest(upto, a.at)
 	}
-	upto = earliest(upto, now).Add(-markLag)
-	return Mark{Name: e.Name, Kind: MarkRun, Upto: upto, At: now}
+	return Mark{Name: e.Name, Kind: MarkRun, Upto: before(earliest(upto, now)), At: now}
+}
+
+// idle reports whether this run leaves nothing for a sweep.
+func (e *Engine) idle() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.pending) == 0 && e.missed.IsZero() && e.sweeping.IsZero()
 }
 
 // lag returns what is not evaluated now.
 func (e *Engine) lag() lag {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.Now()
+	now := e.clock()
 	l := lag{failingRules: len(e.failed), failingSweeps: e.unswept, overdue: map[string]time.Duration{}}
 	for rule, due := range e.due {
 		l.overdue[rule] = now.Sub(due)

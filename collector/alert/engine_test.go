@@ -143,7 +143,9 @@ func (s *fakeStore) Marks(ctx context.Context) (list []alert.Mark, err error) {
 func (s *fakeStore) SetMarks(ctx context.Context, marks []alert.Mark) error {
 	return s.try(ctx, "set marks", func() {
 		for _, m := range marks {
-			s.marks[m.Kind+" "+m.Name] = m
+			if !m.At.Before(s.marks[m.Kind+" "+m.Name].At) {
+				s.marks[m.Kind+" "+m.Name] = m
+			}
 		}
 	})
 }
@@ -210,11 +212,10 @@ func start(t *testing.T, e *alert.Engine) (stop func()) {
 
 // collect stores a call of tool "x" as the collector does.
 func (s *fakeStore) collect(e *alert.Engine, no uint64) {
-	now := time.Now()
-	end := e.Begin(now)
+	arrived, end := e.Begin()
 	row := call(no, "x", "{}")
 	s.mu.Lock()
-	s.arrived[now] = append(s.arrived[now], row)
+	s.arrived[arrived] = append(s.arrived[arrived], row)
 	s.mu.Unlock()
 	end([]ingest.Row{row})
 }
@@ -411,8 +412,8 @@ func TestMarkWaits(t *testing.T) {
 		s := newFakeStore()
 		e := engine(t, s, "a")
 		stop := start(t, e)
-		began := time.Now()
-		stored, failed := e.Begin(began), e.Begin(began)
+		began, stored := e.Begin()
+		_, failed := e.Begin()
 		wait(t, 10*time.Minute)
 		if upto := s.mark("run a").Upto; !upto.Before(began) {
 			t.Errorf("the mark is at %s, but records of %s are still being stored", upto, began)
@@ -449,8 +450,8 @@ func TestSchedule(t *testing.T) {
 		stop = start(t, engine(t, s, "b"))
 		wait(t, 2*time.Minute)
 		stop()
-		if !s.asked[0].Before(began) {
-			t.Errorf("the first question looks back to %s, and misses what arrived when the run began, %s", s.asked[0], began)
+		if s.asked[0].After(began.Add(-time.Minute)) {
+			t.Errorf("the first question looks back to %s, and misses what another run, whose clock is behind, stores at %s", s.asked[0], began)
 		}
 		for i, since := range s.asked[1:] {
 			if since.Before(s.asked[i]) {
@@ -551,7 +552,7 @@ func TestSweepCannotRun(t *testing.T) {
 		s := newFakeStore()
 		at := time.Now()
 		s.arrived[at] = []ingest.Row{call(1, "x", "{}")}
-		s.marks["run dead"] = alert.Mark{Name: "dead", Kind: alert.MarkRun, Upto: at.Add(-time.Minute), At: at}
+		s.marks["run dead"] = alert.Mark{Name: "dead", Kind: alert.MarkRun, Upto: at.Add(-time.Second), At: at}
 		failing := true
 		s.failing(func(what string) fault {
 			if what == "arrived" && failing {
@@ -583,11 +584,11 @@ func TestSweepCannotRun(t *testing.T) {
 				t.Errorf("%s: alerts (-want +got):\n%s", what, diff)
 			}
 		}
-		failed := `critical {"error":"evaluating what arrived after ` + at.Add(-time.Minute).Format(time.RFC3339) + `: the store failed"}`
+		failed := `critical {"error":"evaluating what arrived after ` + at.Add(-time.Second).Format(time.RFC3339) + `: the store failed"}`
 		wait(t, 10*time.Second)
-		state("one failure", 70, 1)
+		state("one failure", 11, 1)
 		wait(t, 30*time.Minute)
-		state("for long", 70+30*60, 91, failed)
+		state("for long", 11+30*60, 91, failed)
 		s.mu.Lock()
 		failing = false
 		s.mu.Unlock()
@@ -597,7 +598,7 @@ func TestSweepCannotRun(t *testing.T) {
 			t.Errorf("alerts of calls %v, want the one that was left", got)
 		}
 		sweeps := gathered(t, registry, "auditcollector_sweeps_total")
-		if sweeps["failed"] != 91 || sweeps["done"] != 3 {
+		if sweeps["failed"] != 91 || sweeps["done"] == 0 {
 			t.Errorf("sweeps %v", sweeps)
 		}
 		stop()
@@ -613,7 +614,7 @@ func TestLag(t *testing.T) {
 		e := engine(t, s, "a", measured)
 		stop := start(t, e)
 		wait(t, time.Minute)
-		end := e.Begin(time.Now())
+		_, end := e.Begin()
 		wait(t, time.Hour)
 		lag := func() float64 { return gathered(t, registry, "auditcollector_alert_lag_seconds")[""] }
 		if got := lag(); got != 0 {

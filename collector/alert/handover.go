@@ -10,12 +10,12 @@ import (
 // more than clocks differ.
 const abandonedFor = time.Hour
 
-// HandOver calls store, which stores records that arrive now, in a program that
+// HandOver calls store, which stores records that arrive at a time, in a program that
 // evaluates none. It leaves them like the records of a dead run, so that a
 // collector that runs or starts sweeps them: rules see every record in events,
 // whichever program stored it. name is unlike that of any run.
 func HandOver(ctx context.Context, k Keeper, name string, now time.Time, store func() error) error {
-	upto := now.Add(-markLag)
+	upto := before(now)
 	guard := Mark{Name: name, Kind: MarkRun, Upto: upto, At: now}
 	if err := k.SetMarks(ctx, []Mark{guard}); err != nil {
 		return fmt.Errorf("handing records over for alerts: %w", err)

@@ -2,6 +2,8 @@ package alert
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"auditproxy/internal/wait"
 
@@ -15,8 +17,31 @@ func (e *Engine) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { e.stream(ctx); return nil })
 	g.Go(func() error { e.keep(ctx); return nil })
+	g.Go(func() error { e.seek(ctx); return nil })
 	g.Go(func() error { e.schedule(ctx); return nil })
 	return g.Wait()
+}
+
+// End evaluates what is queued and closes this run's mark, unless a sweep is needed.
+// It is called once Run has returned and nothing is being stored any more. Without
+// it, the next run evaluates from the mark on.
+func (e *Engine) End(ctx context.Context) error {
+	for len(e.queue) > 0 {
+		b := <-e.queue
+		if err := e.store(ctx, e.evaluate(b.rows)); err != nil {
+			return fmt.Errorf("evaluating the last records: %w", err)
+		}
+		e.done(b)
+	}
+	if !e.idle() {
+		return nil
+	}
+	m := e.mark()
+	m.Closed, m.At = true, m.At.Add(time.Millisecond) // after one that Run has written
+	if err := e.Keeper.SetMarks(ctx, []Mark{m}); err != nil {
+		return fmt.Errorf("closing the mark of what is evaluated: %w", err)
+	}
+	return nil
 }
 
 // stream evaluates the queued batches.
@@ -30,12 +55,17 @@ func (e *Engine) stream(ctx context.Context) {
 			if e.insist(ctx, "alerts wait", func() error { return e.store(ctx, alerts) }) != nil {
 				return
 			}
-			// A crash before the next mark evaluates this again.
-			e.mu.Lock()
-			delete(e.pending, b.number)
-			e.mu.Unlock()
+			e.done(b)
 		}
 	}
+}
+
+// done forgets a batch that is evaluated. A crash before the next mark evaluates
+// it again.
+func (e *Engine) done(b batch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.pending, b.number)
 }
 
 // insist retries until success, or until ctx ends, whose error it returns.

@@ -11,14 +11,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// keep moves this run's mark and sweeps records that were not evaluated: at
-// the start those of other runs, later those that a full queue refused and
-// those of dead runs.
+// keep moves this run's mark, also during a sweep: others take a mark that stands
+// still for that of a dead run.
 func (e *Engine) keep(ctx context.Context) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
-	for first := true; ; first = false {
-		e.tellSweep(ctx, e.catchUp(ctx, first))
+	for {
 		if err := e.Keeper.SetMarks(ctx, []Mark{e.mark()}); err != nil && ctx.Err() == nil {
 			e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
 		}
@@ -26,6 +24,24 @@ func (e *Engine) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+	}
+}
+
+// seek sweeps records that were not evaluated: at the start those of other runs,
+// later those that a full queue refused and those of dead runs.
+func (e *Engine) seek(ctx context.Context) {
+	for first := true; ; {
+		err := e.catchUp(ctx, first)
+		e.tellSweep(ctx, err)
+		pause := sweepAgain
+		if err == nil {
+			first, pause = false, lookEvery
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
 		case <-e.wake:
 		}
 	}
@@ -75,13 +91,13 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		if m.Kind != MarkRun || m.Closed || m.Name == e.Name {
 			continue
 		}
-		stale := e.Now().Sub(m.At) > staleAfter
-		if stale {
+		dead := e.Dead(m.Name) || e.Now().Sub(m.At) > staleAfter
+		if dead {
 			left = append(left, m)
 		}
 		// A restart is the common case: the last run's records are evaluated
-		// now, not when its mark is stale.
-		if stale || first {
+		// now, not when its mark is old.
+		if dead || first {
 			from = earliest(from, m.Upto)
 		}
 	}
@@ -92,7 +108,10 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		return err
 	}
 	for i := range left {
-		left[i].Closed, left[i].At = true, e.Now()
+		left[i].Closed, left[i].At = true, left[i].At.Add(time.Millisecond) // of marks with one name, the latest counts
+		if now := e.Now(); now.After(left[i].At) {
+			left[i].At = now
+		}
 	}
 	if len(left) == 0 {
 		return nil
@@ -106,7 +125,7 @@ func (e *Engine) takeMissed() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.missed.IsZero() {
-		e.sweeping = earliest(e.sweeping, e.missed.Add(-time.Millisecond)) // the resolution of the store
+		e.sweeping = earliest(e.sweeping, before(e.missed))
 		e.missed = time.Time{}
 	}
 	return e.sweeping
@@ -167,9 +186,9 @@ func (e *Engine) schedule(ctx context.Context) {
 	}
 }
 
-// ask runs the queries that are due. A rule's mark is kept in the store and
-// never passes the marks of the runs: later records may still be stored by
-// any of them.
+// ask runs the queries that are due. A rule's mark is kept in the store and stays
+// behind the marks of the runs: later records may still be stored by any of them,
+// and by a run that begins with another clock.
 func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	var rules []*Rule
 	for _, r := range e.Rules.all {
@@ -196,6 +215,7 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 			upto = earliest(upto, m.Upto)
 		}
 	}
+	upto = upto.Add(-ruleLag)
 	var done []Mark
 	var runs []Alert
 	for _, r := range rules {

@@ -1,0 +1,190 @@
+package alert_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/collector/alert"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sweeps returns a fault that counts the sweeps.
+func sweeps(n *int) func(string) fault {
+	return func(what string) fault {
+		if what == "arrived" {
+			*n++
+		}
+		return none
+	}
+}
+
+// TestLagOfStart starts a collector beside one that has evaluated everything. Its
+// sweep, which reads what the other run may have left, takes long.
+func TestLagOfStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		e := engine(t, s, "first")
+		stopFirst := start(t, e)
+		for no := range uint64(100) {
+			s.collect(e, no)
+			wait(t, time.Second)
+		}
+		wait(t, 17*time.Second)
+		s.failing(func(what string) fault {
+			if what == "arrived" {
+				return hang
+			}
+			return none
+		})
+		registry, measured := measure()
+		stop := start(t, engine(t, s, "second", measured))
+		synctest.Wait()
+		lag := func() float64 { return gathered(t, registry, "auditcollector_alert_lag_seconds")[""] }
+		if got := lag(); got <= 0 || got > 5.1 {
+			t.Errorf("lag %v, want the time since the other run's mark, which is at most 5 s old", got)
+		}
+		wait(t, time.Minute)
+		if got := lag(); got < 60 {
+			t.Errorf("lag %v a minute later: the other run may have ended", got)
+		}
+		if age := time.Since(s.mark("run second").At); age > 10*time.Second {
+			t.Errorf("the mark is %v old: others take this run for dead while it sweeps", age)
+		}
+		stop()
+		stopFirst()
+	})
+}
+
+// TestDead has a run that ends without evaluating what it stored, and is known
+// to have ended, while another one runs. The clock may have been set back since.
+func TestDead(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour} {
+		synctest.Test(t, func(t *testing.T) { testDead(t, ahead) })
+	}
+}
+
+func testDead(t *testing.T, ahead time.Duration) {
+	s := newFakeStore()
+	ended, swept := false, 0
+	s.failing(sweeps(&swept))
+	other := engine(t, s, "other", func(c *alert.Config) {
+		c.Dead = func(name string) bool { return ended && name == "dead" }
+	})
+	stop := start(t, other)
+	wait(t, time.Minute)
+	dead := engine(t, s, "dead", func(c *alert.Config) { c.Now = func() time.Time { return time.Now().Add(ahead) } })
+	s.collect(dead, 1)
+	wait(t, time.Minute)
+	if swept != 0 {
+		t.Errorf("%d sweeps while all run", swept)
+	}
+	ended = true
+	wait(t, 6*time.Second)
+	if diff := cmp.Diff([]uint64{1}, s.calls()); diff != "" || !s.mark("run dead").Closed {
+		t.Errorf("mark %+v, alerts (-want +got):\n%s", s.mark("run dead"), diff)
+	}
+	wait(t, 10*time.Minute)
+	if swept != 1 {
+		t.Errorf("%d sweeps, want one", swept)
+	}
+	stop()
+}
+
+// TestFirstLookFails has a store that does not answer a collector that starts: it
+// evaluates what the last run left as soon as it can, not when the mark is old.
+func TestFirstLookFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		s.collect(engine(t, s, "dead"), 1)
+		e := engine(t, s, "a")
+		began := time.Now()
+		s.failing(func(what string) fault {
+			if what == "marks" && time.Since(began) < time.Second {
+				return lost
+			}
+			return none
+		})
+		stop := start(t, e)
+		wait(t, 21*time.Second)
+		if diff := cmp.Diff([]uint64{1}, s.calls()); diff != "" {
+			t.Errorf("alerts (-want +got):\n%s", diff)
+		}
+		stop()
+	})
+}
+
+// TestClockSetBack has the clock set back after a mark was written. The run then
+// stores a record and dies before it evaluates that.
+func TestClockSetBack(t *testing.T) {
+	for _, by := range []time.Duration{time.Millisecond, time.Minute, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newFakeStore()
+			back := time.Duration(0)
+			clock := func(c *alert.Config) { c.Now = func() time.Time { return time.Now().Add(-back) } }
+			dead := engine(t, s, "dead", clock)
+			back = by
+			s.collect(dead, 1)
+			stop := start(t, engine(t, s, "next", clock))
+			synctest.Wait()
+			if diff := cmp.Diff([]uint64{1}, s.calls()); diff != "" {
+				t.Errorf("the clock was set back by %v: alerts (-want +got):\n%s", by, diff)
+			}
+			stop()
+		})
+	}
+}
+
+// TestEnd stops engines: with all evaluated, with batches in the queue, and with
+// some that cannot be evaluated or are not in the queue, which was full. Only the
+// last two leave something to a sweep.
+func TestEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		queued int
+		fault  fault // of storing alerts
+		closed bool
+	}{
+		{"all is evaluated", 0, none, true},
+		{"batches are queued", 2, none, true},
+		{"the store fails", 2, lost, false},
+		{"the queue is full", 5, none, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newFakeStore()
+				e := engine(t, s, "a")
+				stop := start(t, e)
+				s.collect(e, 1)
+				wait(t, time.Minute)
+				stop()
+				want := []uint64{1}
+				for i := range tt.queued {
+					s.collect(e, uint64(i+2))
+					want = append(want, uint64(i+2))
+				}
+				s.failing(func(what string) fault {
+					if what == "alerts" {
+						return tt.fault
+					}
+					return none
+				})
+				if err := e.End(t.Context()); (err == nil) != (tt.fault == none) {
+					t.Errorf("End = %v", err)
+				}
+				if got := s.mark("run a").Closed; got != tt.closed {
+					t.Errorf("the mark is closed: %v, want %v", got, tt.closed)
+				}
+				swept := 0
+				s.failing(sweeps(&swept))
+				stop = start(t, engine(t, s, "b"))
+				wait(t, 10*time.Minute)
+				if diff := cmp.Diff(want, s.calls()); diff != "" || (swept == 0) != tt.closed {
+					t.Errorf("%d sweeps, alerts (-want +got):\n%s", swept, diff)
+				}
+				stop()
+			})
+		})
+	}
+}
