@@ -2,7 +2,7 @@
 // inserts that may be repeated.
 //
 // The files, from the top: migrate, keepfirst, servers, queue, reader,
-// clickhouse, settled, config, cluster, block, columns, errors, explain.
+// clickhouse, settled, config, cluster, typed, block, columns, errors, explain.
 package clickhouse
 
 import (
