@@ -33,14 +33,15 @@ func NewTyped() *Typed {
 	return t
 }
 
-// SQL returns the expressions whose values Agrees compares: a hash of all
-// columns, and one of the column that may be empty.
+// SQL returns the expressions whose values Agrees compares, each a
+// FixedString(32): a hash of all columns, and one of the column that may be empty.
+// As a String they would lose the zeros at their ends.
 func (t *Typed) SQL() (all, younger string) {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		names[i] = "`" + c.name + "`"
 	}
-	return "SHA256(formatRow('RowBinary', " + strings.Join(names, ", ") + "))", "if(" + added + " = '', '', SHA256(" + added + "))"
+	return "SHA256(formatRow('RowBinary', " + strings.Join(names, ", ") + "))", "if(" + added + " = '', toFixedString('', 32), SHA256(" + added + "))"
 }
 
 // Agrees reports whether a stored row, of which the expressions of SQL have these
@@ -55,7 +56,7 @@ func (t *Typed) Agrees(r *ingest.Row, all, younger string) bool {
 	if all != string(sum[:]) {
 		return false
 	}
-	if younger == "" {
+	if younger == string(make([]byte, sha256.Size)) {
 		return true
 	}
 	sum = sha256.Sum256([]byte(r.Record.Evidence))

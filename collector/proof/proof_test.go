@@ -1,0 +1,226 @@
+package proof_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/proof"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	chdbtest.IfEngine()
+	goleak.VerifyTestMain(m)
+}
+
+func open(t *testing.T) (*clickhouse.DB, string) {
+	t.Helper()
+	dir := chdbtest.Start(t)
+	db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	keep := clickhouse.Retention{Events: 400 * 24 * time.Hour, DeadLetters: 24 * time.Hour}
+	if _, err := db.Migrate(t.Context(), keep); err != nil {
+		t.Fatal(err)
+	}
+	return db, dir
+}
+
+// A fixture stores rows.
+type fixture struct {
+	t      *testing.T
+	db     *clickhouse.DB
+	dir    string
+	offset uint64
+}
+
+var at = time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
+
+// store stores a record of a session, and returns its line.
+func (f *fixture) store(session string, seq uint64, arrived time.Time, change ...func(*audit.Record)) string {
+	f.t.Helper()
+	r := ingesttest.Call(int(seq), "list_panes", at)
+	r.RecordID, r.SessionID, r.Host, r.User = fmt.Sprintf("%s%012x", session[:24], seq), session, "build-7", "ann"
+	for _, c := range change {
+		c(&r)
+	}
+	f.offset++
+	row := ingesttest.Row(f.t, r, ingest.Source{Topic: "t", Offset: f.offset})
+	if err := f.db.InsertRows(f.t.Context(), []ingest.Row{row}, arrived); err != nil {
+		f.t.Fatal(err)
+	}
+	return row.Raw
+}
+
+func (f *fixture) exec(sql string) { chdbtest.Query(f.t, f.dir, sql) }
+
+// read returns what there is of the selected sessions, one text for each row.
+func (f *fixture) read(sel proof.Selection, sizes proof.Sizes) (rows []string) {
+	f.t.Helper()
+	src := proof.NewSource(f.db)
+	src.Sizes = sizes
+	err := src.Sessions(f.t.Context(), sel, func(list []proof.Session) error {
+		return src.Read(f.t.Context(), list, func(r *proof.Row) error {
+			text := fmt.Sprintf("%s %d %s", r.Session, r.Seq, r.Raw)
+			if r.Raw == nil {
+				text = fmt.Sprintf("%s %d leaf %v%s", r.Session, r.Seq, r.Leaf, r.Evidence)
+			} else if r.Leaf != evidence.Leaf(r.Raw) {
+				f.t.Errorf("%s has the leaf %v", text, r.Leaf)
+			}
+			for _, name := range r.Differs {
+				text += " differs in " + name
+			}
+			if r.Unreadable != nil {
+				text += " is no record"
+			}
+			rows = append(rows, text)
+			return nil
+		})
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return rows
+}
+
+func TestSource(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	a, b, c, d := audit.NewID(at), audit.NewID(at.Add(time.Minute)), audit.NewID(at.Add(time.Hour)), audit.NewID(at.Add(2*time.Hour))
+	var want []string
+	add := func(session string, seq int, text string) {
+		want = append(want, fmt.Sprintf("%s %d %s", session, seq, text))
+	}
+	long := time.Now().Add(-48 * time.Hour)
+	lines := map[string][]string{}
+	for seq := range uint64(5) {
+		for _, session := range []string{a, b} {
+			lines[session] = append(lines[session], f.store(session, seq, long))
+		}
+	}
+	f.store(a, 1, long.Add(time.Second)) // it came again
+	second := f.store(a, 3, long, func(r *audit.Record) { r.Tool = "other" })
+	leaf := evidence.Leaf([]byte("x"))
+	for i, hash := range []evidence.Hash{leaf, {31: 0, 0: 1}} { // zeros at the end stay
+		f.exec(fmt.Sprintf("INSERT INTO audit.leaves (tenant, session_id, seq, hash, evidence, kept_at) VALUES ('acme', '%s', %d, unhex('%x'), '{}', now())", b, 5+i, hash[:]))
+		f.exec(fmt.Sprintf("INSERT INTO audit.leaves (tenant, session_id, seq, hash, kept_at) VALUES ('acme', '%s', %d, unhex('%x'), now())", d, i, hash[:]))
+	}
+	ofC := f.store(c, 0, time.Now())
+	for seq, line := range lines[a] {
+		add(a, seq, line)
+		if seq == 3 {
+			add(a, seq, second)
+		}
+	}
+	for seq, line := range lines[b] {
+		add(b, seq, line)
+	}
+	add(b, 5, "leaf "+leaf.String()+"{}")
+	add(b, 6, "leaf "+evidence.Hash{0: 1}.String()+"{}")
+	ofB := want[len(want)-7:]
+	add(c, 0, ofC)
+	add(d, 0, "leaf "+leaf.String())
+	add(d, 1, "leaf "+evidence.Hash{0: 1}.String())
+
+	for _, sizes := range []proof.Sizes{{}, {Rows: 1, Sessions: 1, Page: 1}, {Rows: 3, Sessions: 2, Page: 3}, {Rows: 2, Sessions: 9, Page: 2}} {
+		got := f.read(proof.Selection{}, sizes)
+		slices.SortStableFunc(got, strings.Compare) // versions of a number have no order
+		got = slices.Compact(got)                   // a merge may have joined what came twice
+		sorted := slices.Sorted(slices.Values(want))
+		if diff := cmp.Diff(sorted, got); diff != "" {
+			t.Errorf("in pieces of %+v (-want +got):\n%s", sizes, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{fmt.Sprintf("%s 0 %s", c, ofC)}, f.read(proof.Selection{Since: time.Now().Add(-time.Hour)}, proof.Sizes{})); diff != "" {
+		t.Errorf("since an hour (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(ofB, f.read(proof.Selection{ID: b}, proof.Sizes{})); diff != "" {
+		t.Errorf("one session (-want +got):\n%s", diff)
+	}
+
+	f.exec(fmt.Sprintf("INSERT INTO audit.verifications (tenant, session_id, state, at, ingested) SELECT 'acme', session_id, 'ok', now(), max(last_ingested) FROM audit.session_states WHERE session_id IN ('%s', '%s') GROUP BY session_id", a, b))
+	f.store(b, 7, time.Now())
+	if got := f.read(proof.Selection{Unverified: true}, proof.Sizes{}); len(got) != 9 || !strings.HasPrefix(got[0], b) || !strings.HasPrefix(got[8], c) {
+		t.Errorf("unverified are %q, want those of b and c", got)
+	}
+
+	f.exec("ALTER TABLE audit.events UPDATE outcome = 'ok', args = '{}', user = 'eve' WHERE session_id = '" + c + "' SETTINGS mutations_sync = 2")
+	if got := f.read(proof.Selection{ID: c}, proof.Sizes{}); len(got) != 1 || got[0] != fmt.Sprintf("%s 0 %s differs in args differs in user", c, ofC) {
+		t.Errorf("with edited columns: %q", got)
+	}
+	f.exec("ALTER TABLE audit.events UPDATE raw = 'x' WHERE session_id = '" + c + "' SETTINGS mutations_sync = 2")
+	if got := f.read(proof.Selection{ID: c}, proof.Sizes{}); len(got) != 1 || got[0] != c+" 0 x is no record" {
+		t.Errorf("with other bytes: %q", got)
+	}
+
+	f.exec("INSERT INTO audit.erasures (erasure_id, at, kind, value, who, done_at) VALUES ('0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', now(), 'session', 'x', 'eve', now())")
+	f.exec("INSERT INTO audit.erased_sessions (session_id, erasure_id, at) VALUES ('" + d + "', '0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', '2026-11-20 09:00:00')")
+	erased, err := proof.NewSource(db).Erasures(t.Context())
+	if err != nil || len(erased) != 1 || erased[d].Who != "eve" || !erased[d].At.Equal(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)) {
+		t.Errorf("Erasures = %+v, %v", erased, err)
+	}
+}
+
+// TestSpeed reads as many records as the variable RECORDS says, and prints the
+// time that it takes.
+func TestSpeed(t *testing.T) {
+	records, err := strconv.Atoi(os.Getenv("RECORDS"))
+	if err != nil {
+		t.Skip("needs RECORDS")
+	}
+	db, _ := open(t)
+	for left := records; left > 0; {
+		id := audit.NewID(time.Now())
+		n := min(left, 3000)
+		left -= n
+		var rows []ingest.Row
+		for i := range n {
+			r := ingesttest.Call(i, "send_keys", time.Now().UTC().Truncate(time.Microsecond))
+			r.SessionID, r.Args, r.Host, r.User, r.Annotations = id, audit.JSON(fmt.Sprintf(`{"keys":{"len":46,"hmac":"%x"},"cwd":"%s"}`, i*7919, strings.Repeat("/srv/build", 30))), "build-7", "agent", `{"readOnlyHint":false,"destructiveHint":true}`
+			rows = append(rows, ingesttest.Row(t, r, ingest.Source{Topic: id, Offset: uint64(i)}))
+		}
+		// The engine of tests has little memory, and merges take some of it.
+		for at, err := time.Now(), error(nil); ; {
+			if err = db.InsertRows(t.Context(), rows, at); err == nil {
+				break
+			}
+			if t.Context().Err() != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	src := proof.NewSource(db)
+	start, n := time.Now(), 0
+	err = src.Sessions(t.Context(), proof.Selection{}, func(list []proof.Session) error {
+		return src.Read(t.Context(), list, func(r *proof.Row) error {
+			n++
+			if len(r.Differs) > 0 {
+				t.Fatalf("row %s %d differs %q", r.Session, r.Seq, r.Differs)
+			}
+			return nil
+		})
+	})
+	if err != nil || n != records {
+		t.Errorf("read %d records, %v", n, err)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	fmt.Println("read", n, "records in", time.Since(start), "heap", m.HeapSys>>20, "MiB")
+}

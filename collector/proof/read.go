@@ -1,0 +1,144 @@
+package proof
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// A Row is a stored record, or the leaf of one that is here no more.
+type Row struct {
+	Session string
+	Seq     uint64 // as the column has it
+	Leaf    evidence.Hash
+
+	Raw    []byte       // nil: only the leaf is here
+	Record audit.Record // of Raw; the zero value if Unreadable
+
+	Evidence audit.JSON // of a leaf
+
+	// Unreadable is why Raw is not a record.
+	Unreadable error
+	// Differs has the columns that are not what Raw says.
+	Differs []string
+	differs *ingest.Row
+}
+
+// Read calls do with the rows of sessions, ordered by session and number. A row
+// that is there twice with equal bytes is passed twice. It ends with the first
+// error of do.
+func (s *Source) Read(ctx context.Context, sessions []Session, do func(*Row) error) error {
+	size := s.Sizes.orDefault()
+	for len(sessions) > 0 {
+		n, rows := 0, uint64(0)
+		for n < len(sessions) && n < size.Sessions && (n == 0 || rows+sessions[n].Rows <= uint64(size.Rows)) {
+			rows += sessions[n].Rows
+			n++
+		}
+		if err := s.read(ctx, sessions[:n], do); err != nil {
+			return err
+		}
+		sessions = sessions[n:]
+	}
+	return nil
+}
+
+// read reads the rows of sessions, page by page: one session may have any number.
+func (s *Source) read(ctx context.Context, sessions []Session, do func(*Row) error) error {
+	limit := s.Sizes.orDefault().Rows
+	ids := make([]string, len(sessions))
+	first, last := sessions[0].First, sessions[0].Last
+	for i, one := range sessions {
+		ids[i] = quote(one.ID)
+		if one.First.Before(first) {
+			first = one.First
+		}
+		if one.Last.After(last) {
+			last = one.Last
+		}
+	}
+	in, from := strings.Join(ids, ", "), ""
+	for {
+		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${all}", s.all, "${younger}", s.younger,
+			"${first}", fmt.Sprint(first.UnixMicro()), "${last}", fmt.Sprint(last.UnixMicro()), "${limit}", fmt.Sprint(limit)).Replace(`
+SELECT session_id, seq, here, raw, columns, younger, leaf, evidence FROM (
+    SELECT session_id, seq, true AS here, raw, ${all} AS columns, ${younger} AS younger, toFixedString('', 32) AS leaf, '' AS evidence FROM ${database}.events
+    WHERE session_id IN (${in}) AND ts >= fromUnixTimestamp64Micro(${first}, 'UTC') AND ts <= fromUnixTimestamp64Micro(${last}, 'UTC')${from}
+    UNION ALL
+    SELECT session_id, seq, false, '', toFixedString('', 32), toFixedString('', 32), hash, evidence FROM ${database}.leaves FINAL
+    WHERE session_id IN (${in})${from})
+ORDER BY session_id, seq LIMIT ${limit} WITH TIES`)
+		n, row, err := 0, Row{}, error(nil)
+		err = s.query(ctx, "reading records to verify", sql, func(rows driver.Rows) error {
+			n++
+			if row, err = s.scan(rows); err != nil {
+				return err
+			}
+			if row.differs != nil {
+				if row.Differs, err = s.differing(ctx, &row); err != nil {
+					return err
+				}
+			}
+			return do(&row)
+		})
+		if err != nil || n < limit {
+			return err
+		}
+		from = fmt.Sprintf(" AND (session_id, seq) > (%s, %d)", quote(row.Session), row.Seq)
+	}
+}
+
+// scan reads a row and compares its columns with its raw bytes.
+func (s *Source) scan(rows driver.Rows) (Row, error) {
+	var row Row
+	var raw, columns, younger, leaf, proof string
+	var here bool
+	if err := rows.Scan(&row.Session, &row.Seq, &here, &raw, &columns, &younger, &leaf, &proof); err != nil {
+		return row, clickhouse.Classify("reading records to verify", err)
+	}
+	if !here {
+		row.Leaf, row.Evidence = evidence.Hash([]byte(leaf)), audit.JSON(proof)
+		return row, nil
+	}
+	row.Raw = []byte(raw)
+	row.Leaf = evidence.Leaf(row.Raw)
+	stored := ingest.Row{Raw: raw}
+	if row.Unreadable = stored.Record.ParseBounded(row.Raw, raw); row.Unreadable != nil {
+		return row, nil
+	}
+	sum := sha256.Sum256(row.Raw)
+	stored.Operations, stored.Hash = audit.Operations(&stored.Record), [16]byte(sum[:])
+	row.Record = stored.Record
+	if !s.typed.Agrees(&stored, columns, younger) {
+		row.differs = &stored
+	}
+	return row, nil
+}
+
+// differing names the columns in which any stored version of a row differs from
+// its raw bytes.
+func (s *Source) differing(ctx context.Context, row *Row) (names []string, err error) {
+	sql := "SELECT raw, " + s.typed.ColumnSQL() + " FROM " + s.DB.Name() + ".events WHERE session_id = " + quote(row.Session) + fmt.Sprintf(" AND seq = %d LIMIT 8", row.Seq)
+	err = s.query(ctx, "comparing the columns of a record", sql, func(rows driver.Rows) error {
+		var raw string
+		var values []string
+		if err := rows.Scan(&raw, &values); err != nil {
+			return err
+		}
+		if raw == row.differs.Raw {
+			names = append(names, s.typed.Differing(row.differs, func(i int) string { return values[i] })...)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
+}

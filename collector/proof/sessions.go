@@ -1,0 +1,118 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// A Session is one that has records or leaves.
+type Session struct {
+	ID       string
+	Tenant   string
+	Host     string
+	User     string
+	First    time.Time // of its records' times
+	Last     time.Time
+	Ingested time.Time // when its last record arrived
+	Ended    bool      // a record says so
+	Rows     uint64    // and leaves; a record that is there twice counts twice
+	Here     uint64    // of them, those with the record
+}
+
+// A Selection chooses sessions. The zero value chooses all.
+type Selection struct {
+	ID    string    // one session
+	Since time.Time // those of which a record arrived since then
+
+	// Unverified chooses those of which records arrived after their last
+	// verification looked at them.
+	Unverified bool
+}
+
+// Sessions calls do with the sessions, in pages, ordered by their ids. It finds
+// them by their records themselves: the table of sessions could lack one.
+func (s *Source) Sessions(ctx context.Context, sel Selection, do func([]Session) error) error {
+	size := s.Sizes.orDefault().Page
+	for after := ""; ; {
+		page, err := s.page(ctx, sel, after)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		after = page[len(page)-1].ID
+		if err := do(page); err != nil || len(page) < size {
+			return err
+		}
+	}
+}
+
+func (s *Source) page(ctx context.Context, sel Selection, after string) (list []Session, err error) {
+	where := "session_id > " + quote(after)
+	if sel.ID != "" {
+		where += " AND session_id = " + quote(sel.ID)
+	}
+	if !sel.Since.IsZero() {
+		where += fmt.Sprintf(" AND session_id IN (SELECT session_id FROM ${database}.events WHERE ingested_at >= fromUnixTimestamp64Milli(%d, 'UTC'))", sel.Since.UnixMilli())
+	}
+	if sel.Unverified {
+		// The states of sessions are of what arrived, and small. Of a session without
+		// one no record arrived since.
+		where += ` AND session_id IN (
+			SELECT s.session_id FROM (SELECT session_id, max(last_ingested) AS arrived FROM ${database}.session_states GROUP BY session_id) AS s
+			LEFT JOIN (SELECT session_id, max(ingested) AS seen FROM ${database}.verifications GROUP BY session_id) AS v ON v.session_id = s.session_id
+			WHERE s.arrived > v.seen)`
+	}
+	sql := strings.NewReplacer("${where}", where).Replace(`
+SELECT session_id, max(tenant), max(host), max(user), min(first), max(last), max(ingested), max(ended), sum(n), sum(here) FROM (
+    SELECT session_id, max(tenant) AS tenant, max(host) AS host, max(user) AS user, min(ts) AS first, max(ts) AS last,
+           max(ingested_at) AS ingested, max(kind = 'session_end') AS ended, count() AS n, count() AS here
+    FROM ${database}.events WHERE ${where} GROUP BY session_id
+    UNION ALL
+    SELECT session_id, max(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
+           toDateTime64(0, 3, 'UTC'), 0, count(), 0
+    FROM ${database}.leaves WHERE ${where} GROUP BY session_id
+    UNION ALL -- a record that came again counts as arrived, but is not kept
+    SELECT session_id, '', '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
+           max(last_ingested), 0, 0, 0
+    FROM ${database}.session_states WHERE ${where} GROUP BY session_id)
+GROUP BY session_id HAVING sum(n) > 0 ORDER BY session_id LIMIT `) + fmt.Sprint(s.Sizes.orDefault().Page)
+	err = s.query(ctx, "looking for sessions to verify", strings.ReplaceAll(sql, "${database}", s.DB.Name()), func(rows driver.Rows) error {
+		var one Session
+		var ended uint8
+		if err := rows.Scan(&one.ID, &one.Tenant, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &one.Rows, &one.Here); err != nil {
+			return err
+		}
+		one.Ended = ended > 0
+		list = append(list, one)
+		return nil
+	})
+	return list, err
+}
+
+// An Erasure is who erased a session, and when.
+type Erasure struct {
+	Who string
+	At  time.Time
+}
+
+// Erasures returns the sessions that were erased.
+func (s *Source) Erasures(ctx context.Context) (map[string]Erasure, error) {
+	erased := map[string]Erasure{}
+	sql := strings.ReplaceAll(`
+SELECT s.session_id, e.who, s.at FROM ${database}.erased_sessions AS s
+LEFT JOIN (SELECT erasure_id, who FROM ${database}.erasures FINAL) AS e ON e.erasure_id = s.erasure_id
+ORDER BY s.at DESC`, "${database}", s.DB.Name())
+	err := s.query(ctx, "reading which sessions were erased", sql, func(rows driver.Rows) error {
+		var id string
+		var e Erasure
+		if err := rows.Scan(&id, &e.Who, &e.At); err != nil {
+			return err
+		}
+		erased[id] = e
+		return nil
+	})
+	return erased, err
+}
