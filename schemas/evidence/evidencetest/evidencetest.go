@@ -1,0 +1,223 @@
+// Package evidencetest makes sessions with evidence, and changes them as an attacker
+// would, for tests.
+//
+// The files, from the top: change, line, evidencetest.
+package evidencetest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// A Host writes sessions one after the other, as the proxies of one spool directory
+// do. It panics where a test could only fail.
+type Host struct {
+	Name string
+	Key  string // the verifier key
+
+	signer   note.Signer
+	now      time.Time
+	seq      uint64
+	previous *evidence.Previous
+}
+
+// NewHost returns a host whose first session starts at that time.
+func NewHost(name string, now time.Time) *Host {
+	h := &Host{Name: name, now: now}
+	h.signer, h.Key = newKey("auditproxy/" + name)
+	return h
+}
+
+func newKey(name string) (note.Signer, string) {
+	private, public, err := note.GenerateKey(rand.Reader, name)
+	if err != nil {
+		panic(err)
+	}
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		panic(err)
+	}
+	return signer, public
+}
+
+// End is how a session ends.
+type End int
+
+// The ends.
+const (
+	Ended     End = iota
+	Running       // a few records after the last checkpoint
+	Recovered     // its process died, and recovery ended it
+)
+
+// A Plan says what session to write.
+type Plan struct {
+	Calls int
+	Every int // calls for each checkpoint; 0: 10
+	End   End
+	Args  audit.JSON // of the calls; "": short ones
+}
+
+// A Session is the records of a session, without line feeds.
+type Session struct {
+	ID    string
+	Lines [][]byte
+	Host  *Host
+
+	start evidence.Session
+	key   note.Signer
+}
+
+// A writer writes the records of a session.
+type writer struct {
+	s      *Session
+	tree   evidence.Tree
+	now    time.Time
+	signer note.Signer // of checkpoints
+	call   uint64
+}
+
+func (w *writer) add(r audit.Record) {
+	w.now = w.now.Add(time.Millisecond)
+	r.RecordID, r.SessionID, r.Seq, r.TS, r.Host, r.User, r.PID = audit.NewID(w.now), w.s.ID, uint64(len(w.s.Lines)), w.now, w.s.Host.Name, "agent", 4711
+	if r.Kind == audit.KindCheckpoint {
+		c := evidence.Checkpoint{Origin: w.s.start.Origin, Size: w.tree.Size(), Root: w.tree.Root()}
+		if err := c.SignRecord(&r, w.signer); err != nil {
+			panic(err)
+		}
+	}
+	line := bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))
+	w.s.Lines = append(w.s.Lines, line)
+	w.tree.Append(evidence.Leaf(line))
+}
+
+func (w *writer) calls(n, every int, args audit.JSON) {
+	for i := range n {
+		w.call++
+		r := audit.Record{Kind: audit.KindCall, CallNo: w.call, Method: "tools/call", Tool: tools[int(w.call)%len(tools)], Outcome: audit.OutcomeOK,
+			Forwarded: true, Duration: time.Millisecond, RequestID: fmt.Sprint(w.call), RequestIDType: "number", Args: `{"pane_id":"%1"}`}
+		if args != "" {
+			r.Args = args
+		}
+		w.add(r)
+		if (i+1)%every == 0 {
+			w.checkpoint(false)
+		}
+	}
+}
+
+var tools = []string{"send_keys", "pipe_pane", "capture_pane", "list_windows"}
+
+func (w *writer) checkpoint(recovered bool) {
+	w.add(audit.Record{Kind: audit.KindCheckpoint, Recovered: recovered, Duration: -1})
+}
+
+func (w *writer) end(recovered bool) {
+	w.add(audit.Record{Kind: audit.KindSessionEnd, Recovered: recovered, Duration: -1})
+	w.checkpoint(recovered)
+}
+
+// Session writes the host's next session.
+func (h *Host) Session(p Plan) *Session {
+	h.now = h.now.Add(time.Minute)
+	h.seq++
+	s := &Session{ID: audit.NewID(h.now), Host: h}
+	s.begin(h.seq, h.previous)
+	h.previous = &evidence.Previous{SessionID: s.ID, Leaf: evidence.Leaf(s.Lines[0])}
+	s.write(p, h.now)
+	return s
+}
+
+// begin writes session_start, with a new key.
+func (s *Session) begin(seq uint64, previous *evidence.Previous) {
+	origin := evidence.Origin(s.Host.Name, s.ID)
+	var key string
+	s.key, key = newKey(origin)
+	s.start = evidence.Session{Origin: origin, Key: key, HostKey: s.Host.Key, HostSeq: seq, Previous: previous}
+	if err := s.start.Sign(s.Host.signer); err != nil {
+		panic(err)
+	}
+	w := writer{s: s, now: s.Host.now}
+	w.add(audit.Record{Kind: audit.KindSessionStart, Duration: -1, Proxy: `{"version":"test"}`, Evidence: s.start.JSON()})
+}
+
+// write writes what follows session_start.
+func (s *Session) write(p Plan, now time.Time) {
+	if p.Every == 0 {
+		p.Every = 10
+	}
+	w := writer{s: s, now: now.Add(time.Second), signer: s.key}
+	w.tree.Append(evidence.Leaf(s.Lines[0]))
+	w.calls(p.Calls, p.Every, p.Args)
+	switch p.End {
+	case Ended:
+		w.end(false)
+	case Running:
+		w.calls(3, p.Every+4, p.Args)
+	case Recovered:
+		w.calls(2, p.Every+3, p.Args)
+		w.signer = s.Host.signer
+		w.end(true)
+	}
+}
+
+// Checkpoints returns the signed checkpoints in a session's records, the first
+// first.
+func (s *Session) Checkpoints() (list [][]byte) {
+	for _, line := range s.Lines {
+		if r, err := audit.Parse(line); err == nil && r.Kind == audit.KindCheckpoint {
+			if signed, err := evidence.CheckpointOf(&r); err == nil {
+				list = append(list, signed)
+			}
+		}
+	}
+	return list
+}
+
+// Start returns the entry of a log about a session's start.
+func (s *Session) Start() evidence.Entry {
+	return evidence.Entry{Origin: s.start.Origin, HostKey: s.start.HostKey, HostSeq: s.start.HostSeq, Leaf: evidence.Leaf(s.Lines[0])}
+}
+
+// Clone returns a copy that may be changed.
+func (s *Session) Clone() *Session {
+	c := *s
+	c.Lines = make([][]byte, len(s.Lines))
+	for i, line := range s.Lines {
+		c.Lines[i] = bytes.Clone(line)
+	}
+	return &c
+}
+
+// Unsigned returns the records as a proxy without evidence writes them.
+func (s *Session) Unsigned() *Session {
+	c := &Session{ID: s.ID, Host: s.Host}
+	for _, line := range s.Lines {
+		r, err := audit.Parse(line)
+		if err != nil {
+			panic(err)
+		}
+		if r.Kind != audit.KindCheckpoint {
+			r.Evidence, r.Seq = "", uint64(len(c.Lines))
+			c.Lines = append(c.Lines, bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n")))
+		}
+	}
+	return c
+}
+
+// Trust returns a trust file for the hosts.
+func Trust(hosts ...*Host) string {
+	var b strings.Builder
+	for _, h := range hosts {
+		b.WriteString("host " + h.Key + "\n")
+	}
+	return b.String()
+}

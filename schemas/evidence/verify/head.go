@@ -1,0 +1,84 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
+)
+
+// A head is the first part of a record's line.
+type head struct {
+	kind    audit.Kind
+	session string
+	seq     uint64
+	hasSeq  bool
+}
+
+var errNoRecord = errors.New("line is no record")
+
+// readHead reads a record's line up to its ts. The leaf covers the rest, and
+// reading it would take ten times as long.
+func readHead(line []byte) (h head, err error) {
+	var bad error
+	walk := jsontext.Members(line, func(name, v []byte) bool {
+		switch string(name) {
+		case "line":
+			bad = errNoRecord
+		case "kind":
+			h.kind = audit.Kind(jsontext.Unquote(v))
+		case "session_id":
+			h.session = jsontext.Unquote(v)
+		case "seq":
+			h.seq, bad = strconv.ParseUint(string(v), 10, 64)
+			h.hasSeq = bad == nil
+		case "ts":
+			return false
+		}
+		return bad == nil
+	})
+	if err = errors.Join(walk, bad); err == nil && (h.kind == "" || !h.hasSeq) {
+		err = errNoRecord
+	}
+	return h, err
+}
+
+// describe says which record a line is, for people: its tool and its time. The line
+// may be damaged; its words are untrusted.
+func describe(line []byte) string {
+	what := ""
+	for _, name := range []string{"tool", "method", "kind"} {
+		if what = word(line, name); what != "" {
+			break
+		}
+	}
+	ts := word(line, "ts")
+	if t, err := time.Parse(time.RFC3339Nano, ts); err == nil {
+		ts = t.UTC().Format("2006-01-02 15:04:05")
+	} else {
+		ts = ""
+	}
+	switch {
+	case what == "":
+		return ts
+	case ts == "":
+		return what
+	}
+	return what + ", " + ts
+}
+
+// word finds the first text member of that name, without parsing.
+func word(line []byte, name string) string {
+	_, rest, found := bytes.Cut(line, []byte(`"`+name+`":"`))
+	if !found {
+		return ""
+	}
+	text, _, found := bytes.Cut(rest, []byte(`"`))
+	if !found || len(text) > 100 {
+		return ""
+	}
+	return string(text)
+}

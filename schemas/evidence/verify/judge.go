@@ -1,0 +1,87 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+
+	"auditproxy/schemas/evidence"
+)
+
+// result judges the session.
+func (s *Session) result(trusted map[string]bool) Result {
+	if text := s.startProblem(); text != "" {
+		s.find(finding{Finding: Finding{What: BadSignature}, text: "seq 0 has a bad signature: " + text})
+	}
+	r := Result{SessionID: s.id, Records: s.records, Checkpoints: s.checkpoints, Findings: s.finds.done(), NotShown: s.finds.notShown}
+	b := s.start()
+	if b != nil && b.err == nil && trusted[b.evidence.HostKey] {
+		r.Verified = s.provedRecords
+		if s.signer == s.proved {
+			r.Verified++
+		}
+	}
+	through := fmt.Sprintf("verified through %d of %d", r.Verified, r.Records)
+	switch {
+	case len(r.Findings) > 0:
+		r.State = Tampered
+	case s.why != "":
+		r.State, r.Note = Unreadable, s.why
+	case b == nil:
+		r.State, r.Note, r.Unclear = Incomplete, "its session_start is not here, so nothing can be verified", true
+	case b.err != nil:
+		r.State, r.Note = Unsigned, "written before evidence was on"
+	case !trusted[b.evidence.HostKey]:
+		r.State, r.Note = Unknown, "signed by a host that is not trusted: "+b.evidence.HostKey
+		r.Findings = []Finding{{What: UnknownKey, Detail: r.Note}}
+	case s.closed < 0 || r.Verified < r.Records:
+		r.State, r.Note, r.Unclear = s.unfinished(through)
+	case s.erased > 0:
+		r.State, r.Note = Erased, fmt.Sprintf("%s: %s", count(s.erased, "record"), s.erasedBy)
+	default:
+		r.State = OK
+	}
+	return r
+}
+
+// unfinished says why the session is not verified to its end.
+func (s *Session) unfinished(through string) (State, string, bool) {
+	switch {
+	case s.about.Dead:
+		return Incomplete, "its process ended and recovery has not run, " + through, true
+	case s.about.Arriving:
+		return Incomplete, "records are on their way, " + through, false
+	case s.closed >= 0:
+		return Incomplete, through, true
+	case s.records-s.provedRecords > maxUnsigned:
+		return Incomplete, "no end, and more records without a signature than a running session leaves, " + through, true
+	}
+	return Incomplete, "running, " + through, false
+}
+
+// maxUnsigned is how many records may follow the last checkpoint of a running
+// session. A proxy signs after 256 of them and a sync; somebody else may have
+// removed what it signed.
+const maxUnsigned = 1024
+
+// startProblem says what is wrong with the start of the session, "" if nothing is.
+func (s *Session) startProblem() string {
+	b := s.start()
+	switch {
+	case b == nil:
+		return ""
+	case errors.Is(b.err, evidence.ErrUnsigned) && s.checkpoints > 0:
+		return "session_start has no evidence, and the session has checkpoints"
+	case errors.Is(b.err, evidence.ErrUnsigned):
+		return ""
+	case b.err != nil:
+		return b.err.Error()
+	}
+	return ""
+}
+
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

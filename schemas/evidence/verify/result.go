@@ -1,0 +1,193 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// What is the kind of a finding.
+type What string
+
+// The kinds of findings.
+const (
+	Edited         What = "edited"
+	Deleted        What = "deleted"
+	Inserted       What = "inserted"
+	Reordered      What = "reordered"
+	Truncated      What = "truncated"
+	MissingSession What = "missing_session"
+	Forked         What = "forked" // two versions of one record, or of one session
+	BadSignature   What = "bad_signature"
+	UnknownKey     What = "unknown_key"
+	RolledBack     What = "rolled_back"
+)
+
+// A Finding is one change of a session's records, or of a host's sessions.
+type Finding struct {
+	What   What   `json:"what"`
+	Seq    uint64 `json:"seq"` // the first record; of a missing session, its host_seq
+	To     uint64 `json:"to"`  // the last one that it may be
+	Detail string `json:"detail"`
+}
+
+// State is the state of a session.
+type State string
+
+// The states.
+const (
+	OK         State = "ok"
+	Tampered   State = "tampered"
+	Incomplete State = "incomplete"  // not signed to its end: it is running, unless Result.Unclear
+	Erased     State = "erased"      // all verified; the content of records was deleted on request
+	Unsigned   State = "unsigned"    // from a proxy without evidence
+	Unknown    State = "unknown_key" // signed by a host that is not trusted
+	Unreadable State = "unreadable"
+)
+
+// A Result is that of one session.
+type Result struct {
+	SessionID string    `json:"session_id"`
+	State     State     `json:"state"`
+	Records   int64     `json:"records"`
+	Verified  int64     `json:"verified"` // of them, by a signature of a trusted host
+	Findings  []Finding `json:"findings"`
+	NotShown  int       `json:"findings_not_shown,omitempty"`
+	Note      string    `json:"note,omitempty"` // why it is neither ok nor tampered
+
+	Checkpoints int64 `json:"-"`
+	Unclear     bool  `json:"-"` // Incomplete, and not because it is running
+}
+
+// A Host has the totals of the sessions of one key.
+type Host struct {
+	Name        string `json:"host"`
+	Key         string `json:"key,omitempty"` // "" for sessions without evidence
+	Trusted     bool   `json:"trusted"`
+	Sessions    int64  `json:"sessions"`
+	Records     int64  `json:"records"`
+	Verified    int64  `json:"verified"`
+	Checkpoints int64  `json:"checkpoints"`
+}
+
+// A Report is the result of a check.
+type Report struct {
+	Hosts   []Host
+	Results []Result // in the order of sessions' ids; missing sessions too
+	Exit    int
+}
+
+func (r *Report) add(name, key string, trusted bool, result Result) {
+	i := slices.IndexFunc(r.Hosts, func(h Host) bool { return h.Name == name && h.Key == key })
+	if i < 0 {
+		r.Hosts = append(r.Hosts, Host{Name: name, Key: key, Trusted: trusted})
+		i = len(r.Hosts) - 1
+	}
+	h := &r.Hosts[i]
+	h.Sessions++
+	h.Records += result.Records
+	h.Verified += result.Verified
+	h.Checkpoints += result.Checkpoints
+	r.Results = append(r.Results, result)
+}
+
+// The exit codes of a check.
+const (
+	ExitVerified = 0 // all of it, or all but the last records of running sessions
+	ExitTampered = 1
+	ExitUnclear  = 2 // it could not be determined
+)
+
+func exitCode(results []Result) int {
+	code := ExitVerified
+	if len(results) == 0 {
+		code = ExitUnclear
+	}
+	for _, r := range results {
+		switch r.State {
+		case Tampered:
+			return ExitTampered
+		case Unsigned, Unknown, Unreadable:
+			code = ExitUnclear
+		case Incomplete:
+			if r.Unclear {
+				code = ExitUnclear
+			}
+		}
+	}
+	return code
+}
+
+// maxFindings is how many findings of one session are kept.
+const maxFindings = 100
+
+// A finding is a Finding whose place becomes known with the next checkpoint.
+type finding struct {
+	Finding
+	text          string // instead of the usual sentence
+	about         string // which record: its tool and time
+	after, before int64  // sizes of signed checkpoints around it; -1: none
+}
+
+// findings are those of a session.
+type findings struct {
+	list     []finding
+	open     int // from here on, before may be unknown
+	notShown int
+}
+
+func (f *findings) add(n finding) {
+	if len(f.list) == maxFindings {
+		f.notShown++
+		return
+	}
+	f.list = append(f.list, n)
+}
+
+// signed is told the size of a checkpoint with a good signature.
+func (f *findings) signed(size int64) {
+	for i := f.open; i < len(f.list); i++ {
+		if n := &f.list[i]; n.before < 0 && uint64(size) > n.To {
+			n.before = size
+		}
+	}
+	for f.open < len(f.list) && f.list[f.open].before >= 0 {
+		f.open++
+	}
+}
+
+// done returns the findings in the order of records.
+func (f *findings) done() []Finding {
+	list := make([]Finding, 0, len(f.list))
+	for i := range f.list {
+		n := &f.list[i]
+		n.Detail = cmp.Or(n.text, n.sentence())
+		list = append(list, n.Finding)
+	}
+	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Seq, b.Seq) })
+	return list
+}
+
+func (n *finding) sentence() string {
+	text := seqs(n.Seq, n.To) + " " + string(n.What)
+	switch {
+	case n.after >= 0 && n.before >= 0:
+		text += fmt.Sprintf(" between checkpoints %d and %d", n.after, n.before)
+	case n.before >= 0:
+		text += fmt.Sprintf(" before checkpoint %d", n.before)
+	case n.after >= 0:
+		text += fmt.Sprintf(" after checkpoint %d", n.after)
+	}
+	if n.about != "" {
+		text += ": " + n.about
+	}
+	return text
+}
+
+// seqs names records.
+func seqs(from, to uint64) string {
+	if from == to {
+		return fmt.Sprintf("seq %d", from)
+	}
+	return fmt.Sprintf("seq %d to %d", from, to)
+}

@@ -1,0 +1,53 @@
+package verify
+
+import (
+	"bytes"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// A start is a version of the session's first record.
+type start struct {
+	leaf     evidence.Hash
+	hostName string
+	evidence evidence.Session
+	err      error // of its evidence or the host's signature; evidence.ErrUnsigned
+
+	key, host note.Verifier // nil: none
+}
+
+// readStart reads the line of a session_start.
+func readStart(line []byte) start {
+	b := start{leaf: evidence.Leaf(line)}
+	r, err := audit.Parse(bytes.Clone(line))
+	if err != nil {
+		b.err = err
+		return b
+	}
+	b.hostName = r.Host
+	if b.evidence, b.err = evidence.ReadSession(&r); b.err != nil {
+		return b
+	}
+	b.err = b.evidence.Verify()
+	b.key, b.host = verifierOf(b.evidence.Key), verifierOf(b.evidence.HostKey)
+	return b
+}
+
+// verifierOf returns the verifier of a key, nil if it is none.
+func verifierOf(key string) note.Verifier {
+	v, err := note.NewVerifier(key)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// A checkpoint is that of a record of the session, with a good signature.
+type checkpoint struct {
+	evidence.Checkpoint
+	seq    uint64 // of its record
+	byHost bool
+}

@@ -1,0 +1,161 @@
+package verify
+
+import (
+	"time"
+
+	"auditproxy/schemas/evidence"
+)
+
+// About is what is known of a session beside its records.
+type About struct {
+	Live     bool // its writer is alive: more records may follow
+	Dead     bool // its writer is gone, and its end is not written yet
+	Arriving bool // records may be on their way: what is missing is not deleted
+	Cut      bool // its first records may have been removed when they were old
+}
+
+// A Row is one record of a copy.
+type Row struct {
+	Line []byte // without its line feed; valid until Add returns. nil: erased, or dropped when it was old
+
+	// Seq is what the copy says of the record beside its line, if HasSeq is set. It
+	// is set for a row without a line.
+	Seq    uint64
+	HasSeq bool
+
+	Leaf   evidence.Hash // of a row without a line
+	Erased string        // of a row without a line: who erased its content and when; "": it was old
+
+	Differs []string // the names of columns that differ from what Line says
+}
+
+func (row *Row) leaf() evidence.Hash {
+	if row.Line == nil {
+		return row.Leaf
+	}
+	return evidence.Leaf(row.Line)
+}
+
+// A Session checks the records of one session. It belongs to one goroutine.
+type Session struct {
+	cfg   Config
+	end   func(*Session)
+	id    string
+	about About
+
+	win     window
+	pending []*checkpoint // whose trees were not found yet
+	damaged []damage      // lines without a place yet
+	wild    *wildRow      // a record far ahead, until the next one shows whether records are missing
+	all     *memory
+	known   []known // the next one first
+	forgot  bool
+
+	starts       []start
+	use          int // the start whose keys fit
+	endSeq       int64
+	endRecovered bool
+	endTime      time.Time
+
+	sizes  []int64 // of checkpoints with good signatures, ascending
+	proved int64   // the size of the last tree that was proved
+	signer int64   // seq of its checkpoint, which signs its own record; -1: it is not here
+	closed int64   // seq of the last record, which signs the session's end; -1: none
+	byHost bool    // that is signed by the host's key
+	shift  int64   // by how much records are numbered differently than when they were signed
+	broken bool    // a record is not the one that was signed: trees prove nothing from here on
+
+	records       int64
+	provedRecords int64
+	dropped       int64 // rows without a line because they were old
+	erased        int64
+	erasedBy      string
+	checkpoints   int64
+
+	finds findings
+	why   string // it cannot be read
+}
+
+type damage struct {
+	seq   uint64
+	named bool // seq is what it says
+	about string
+}
+
+type wildRow struct {
+	head head
+	row  Row
+}
+
+func newSession(cfg Config, id string, about About, known []known, end func(*Session)) *Session {
+	s := &Session{cfg: cfg, end: end, id: id, about: about, known: known, endSeq: -1, closed: -1, signer: -1}
+	s.all = &memory{limit: 1024}
+	if cfg.Remember {
+		s.all.limit = 0
+	}
+	return s
+}
+
+// find adds a finding, with the checkpoints around it.
+func (s *Session) find(n finding) {
+	n.after, n.before = s.around(n.Seq, n.To)
+	s.finds.add(n)
+}
+
+// around returns the sizes of the signed checkpoints around records; -1: none.
+func (s *Session) around(from, to uint64) (after, before int64) {
+	after, before = -1, -1
+	for i := len(s.sizes) - 1; i >= 0; i-- {
+		size := uint64(s.sizes[i])
+		if size > to {
+			before = s.sizes[i]
+		}
+		if size <= from {
+			return s.sizes[i], before
+		}
+	}
+	return after, before
+}
+
+func (s *Session) lastSize() int64 {
+	if len(s.sizes) == 0 {
+		return -1
+	}
+	return s.sizes[len(s.sizes)-1]
+}
+
+// unproved returns the first record that no signature covers.
+func (s *Session) unproved() uint64 { return uint64(max(s.proved, s.signer+1)) }
+
+// trust notes that the first size records are proved, and the checkpoint that
+// proves it, which signs its own record too.
+func (s *Session) trust(size, seq int64) {
+	if size < s.proved {
+		return
+	}
+	s.proved, s.provedRecords = size, size-s.dropped
+	if seq == size {
+		s.signer = seq
+	}
+}
+
+func (s *Session) start() *start {
+	if len(s.starts) == 0 {
+		return nil
+	}
+	return &s.starts[s.use]
+}
+
+func (s *Session) hostKey() string {
+	if b := s.start(); b != nil && b.key != nil {
+		return b.evidence.HostKey
+	}
+	return ""
+}
+
+func (s *Session) hostName() string {
+	if b := s.start(); b != nil {
+		return b.hostName
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+// Package verify checks copies of sessions' records by their evidence, in constant
+// memory for each session: that no record was edited, deleted, inserted, moved or
+// written in two versions, that every signature is by the right key, and that no
+// session of a host is missing. It never calls what it did not check "ok".
+//
+// The files, from the top: verify, chain, judge, session, signature, elsewhere,
+// state, window, start, config, result, head.
+package verify
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"auditproxy/schemas/evidence"
+)
+
+// A Checker checks the sessions of one copy. Its methods may be called
+// concurrently.
+type Checker struct {
+	cfg   Config
+	known map[string][]known // by session
+	start map[string]evidence.Entry
+	bad   []Result // of checkpoints that are none
+
+	mu      sync.Mutex
+	ended   []*Session
+	trusted map[string]bool
+	forgot  bool
+}
+
+// New returns a checker.
+func New(cfg Config) *Checker {
+	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string]evidence.Entry{}, trusted: map[string]bool{}}
+	c.Trust(cfg.Hosts...)
+	for _, p := range cfg.Checkpoints {
+		k, err := readKnown(p)
+		id, ok := evidence.SessionOf(k.Origin)
+		if err != nil || !ok {
+			c.bad = append(c.bad, Result{State: Unreadable, Note: "a checkpoint from " + p.From + " is of no session"})
+			continue
+		}
+		c.known[id] = append(c.known[id], k)
+	}
+	for _, list := range c.known {
+		slices.SortFunc(list, func(a, b known) int { return cmp.Compare(a.Size, b.Size) })
+	}
+	for _, e := range cfg.Starts {
+		if id, ok := evidence.SessionOf(e.Origin); ok && e.HostSeq > 0 {
+			c.start[id] = e
+		}
+	}
+	return c
+}
+
+// Trust adds verifier keys of hosts. Results of sessions change until Finish.
+func (c *Checker) Trust(keys ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		c.trusted[key] = true
+	}
+}
+
+// Unknown returns the keys of hosts that were found so far and are not trusted,
+// sorted.
+func (c *Checker) Unknown() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[string]bool{}
+	for _, s := range c.ended {
+		if key := s.hostKey(); key != "" && !c.trusted[key] {
+			found[key] = true
+		}
+	}
+	var keys []string
+	for key := range found {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Forgot reports whether a record came again so late that it could not be compared
+// with the first one. Then the copy is to be checked again, with Config.Remember.
+func (c *Checker) Forgot() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forgot
+}
+
+// Session begins the check of a session. Each is begun once; sessions may be
+// checked concurrently or in turns.
+func (c *Checker) Session(id string, about About) *Session {
+	return newSession(c.cfg, id, about, c.known[id], c.end)
+}
+
+func (c *Checker) end(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, s)
+	c.forgot = c.forgot || s.forgot
+}
+
+// Finish compares the sessions with each other and with what is known from
+// elsewhere, and returns the results, in the order of the sessions' ids.
+func (c *Checker) Finish() Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortFunc(c.ended, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
+	missing := (&chains{c.cfg, c.ended, c.known, c.start}).check()
+	r := Report{}
+	for _, s := range c.ended {
+		r.add(s.hostName(), s.hostKey(), c.trusted[s.hostKey()], s.result(c.trusted))
+	}
+	for _, list := range [][]Result{missing, c.bad} {
+		r.Results = append(r.Results, list...)
+	}
+	slices.SortStableFunc(r.Results, func(a, b Result) int { return cmp.Compare(a.SessionID, b.SessionID) })
+	slices.SortFunc(r.Hosts, func(a, b Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key)) })
+	r.Exit = exitCode(r.Results)
+	return r
+}

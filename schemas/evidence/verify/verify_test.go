@@ -1,0 +1,321 @@
+package verify_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
+)
+
+var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+func check(cfg verify.Config, sessions []*evidencetest.Session) verify.Report {
+	c := verify.New(cfg)
+	for _, s := range sessions {
+		v := c.Session(s.ID, verify.About{})
+		for _, line := range s.Lines {
+			v.Add(verify.Row{Line: line})
+		}
+		v.End()
+	}
+	return c.Finish()
+}
+
+func fleet(h *evidencetest.Host) (all []*evidencetest.Session) {
+	for i := range 6 {
+		all = append(all, h.Session(evidencetest.Plan{Calls: 25 + 3*i, End: []evidencetest.End{evidencetest.Ended, evidencetest.Recovered}[i%2]}))
+	}
+	return all
+}
+
+// TestMutations changes copies of sessions in random places.
+func TestMutations(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	if r := check(verify.Config{Hosts: []string{h.Key}}, all); r.Exit != verify.ExitVerified {
+		t.Fatalf("the unchanged sessions: %+v", r)
+	}
+	times := 25
+	if os.Getenv("SOAK") != "" {
+		times = 1000
+	}
+	for _, m := range evidencetest.Mutations() {
+		t.Run(m.Name, func(t *testing.T) {
+			for range times {
+				seed := rand.Uint64()
+				list, change := m.Change(rand.New(rand.NewPCG(seed, 0)), all)
+				cfg := verify.Config{Hosts: []string{h.Key}}
+				for _, kept := range change.Kept {
+					cfg.Checkpoints = append(cfg.Checkpoints, verify.Checkpoint{Signed: kept, From: "elsewhere"})
+				}
+				if err := found(check(cfg, list), change); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+		})
+	}
+}
+
+// found compares a report with the change that was made.
+func found(r verify.Report, c evidencetest.Change) error {
+	want := verify.ExitTampered
+	if c.Unclear {
+		want = verify.ExitUnclear
+	}
+	if r.Exit != want {
+		return fmt.Errorf("the exit code is %d, want %d for %+v", r.Exit, want, c)
+	}
+	var seen []verify.Result
+	for _, s := range r.Results {
+		if s.State != verify.OK {
+			seen = append(seen, s)
+		}
+		if s.SessionID != c.Session {
+			continue
+		}
+		for _, f := range s.Findings {
+			if slices.Contains(c.What, string(f.What)) && f.Seq >= c.From && f.To <= c.To {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("found %+v, want one of %q at %d to %d in %s", seen, c.What, c.From, c.To, c.Session)
+}
+
+func rowsOf(s *evidencetest.Session) (rows []verify.Row) {
+	for _, line := range s.Lines {
+		rows = append(rows, verify.Row{Line: line})
+	}
+	return rows
+}
+
+// TestStates checks sessions that nobody changed, in all their states, and what is
+// known of them.
+func TestStates(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	s := h.Session(evidencetest.Plan{Calls: 23})
+	running := h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Running})
+	short := h.Session(evidencetest.Plan{End: evidencetest.Recovered})
+	big := h.Session(evidencetest.Plan{Calls: 2000, Every: 100})
+	trusted := verify.Config{Hosts: []string{h.Key}}
+	type tamper struct {
+		what     verify.What
+		from, to uint64
+	}
+	for _, tt := range []struct {
+		name    string
+		cfg     verify.Config
+		about   verify.About
+		session *evidencetest.Session
+		rows    func([]verify.Row) []verify.Row
+		state   verify.State
+		proved  int
+		exit    int
+		want    []tamper
+	}{
+		{name: "ended", session: s, state: verify.OK, proved: len(s.Lines)},
+		{name: "recovered", session: short, state: verify.OK, proved: len(short.Lines)},
+		{name: "running", session: running, state: verify.Incomplete, proved: len(running.Lines) - 8},
+		{name: "not recovered", session: running, about: verify.About{Dead: true}, state: verify.Incomplete, proved: len(running.Lines) - 8, exit: 2},
+		{name: "without evidence", session: s.Unsigned(), state: verify.Unsigned, exit: 2},
+		{name: "no trust", cfg: verify.Config{Hosts: []string{"none"}}, session: s, state: verify.Unknown, exit: 2, want: []tamper{{verify.UnknownKey, 0, 0}}},
+		{name: "no trust and tampered", cfg: verify.Config{Hosts: []string{"none"}}, session: s, state: verify.Tampered, exit: 1,
+			rows: func(rows []verify.Row) []verify.Row { return slices.Delete(rows, 5, 6) }, want: []tamper{{verify.Deleted, 5, 5}}},
+		{name: "every row twice", session: s, state: verify.OK, proved: len(s.Lines),
+			rows: func(rows []verify.Row) []verify.Row { return append(rows, rows...) }},
+		{name: "a batch twice", session: s, state: verify.OK, proved: len(s.Lines),
+			rows: func(rows []verify.Row) []verify.Row { return slices.Insert(rows, 20, rows[8:20]...) }},
+		{name: "all twice, remembered", cfg: verify.Config{Hosts: []string{h.Key}, Remember: true}, session: big, state: verify.OK, proved: len(big.Lines),
+			rows: func(rows []verify.Row) []verify.Row { return append(rows, rows...) }},
+		{name: "the beginning is gone", session: s, about: verify.About{Cut: true}, state: verify.Incomplete, exit: 2,
+			rows: func(rows []verify.Row) []verify.Row { return rows[12:] }},
+		{name: "the beginning is deleted", session: s, state: verify.Tampered, exit: 1,
+			rows: func(rows []verify.Row) []verify.Row { return rows[12:] }, want: []tamper{{verify.Deleted, 0, 11}}},
+		{name: "records on their way", session: s, about: verify.About{Arriving: true}, state: verify.Incomplete, proved: 12,
+			rows: func(rows []verify.Row) []verify.Row { return slices.Delete(rows, 15, 18) }},
+		{name: "the last record on its way", session: s, about: verify.About{Live: true}, state: verify.Incomplete, proved: 23,
+			rows: func(rows []verify.Row) []verify.Row { return rows[:len(rows)-1] }},
+		{name: "the last record on its way to the file", cfg: verify.Config{Hosts: trusted.Hosts, Now: began.Add(90 * time.Second)}, session: s, state: verify.Incomplete, proved: 23,
+			rows: func(rows []verify.Row) []verify.Row { return rows[:len(rows)-1] }},
+		{name: "a column is edited", session: s, state: verify.Tampered, exit: 1, proved: len(s.Lines), want: []tamper{{verify.Edited, 7, 7}},
+			rows: func(rows []verify.Row) []verify.Row { rows[7].Differs = []string{"tool"}; return rows }},
+		{name: "a seq column is edited", session: s, state: verify.Tampered, exit: 1, proved: len(s.Lines), want: []tamper{{verify.Edited, 7, 7}},
+			rows: func(rows []verify.Row) []verify.Row { rows[7].Seq, rows[7].HasSeq = 8, true; return rows }},
+		{name: "erased", session: s, state: verify.Erased, proved: len(s.Lines),
+			rows: func(rows []verify.Row) []verify.Row {
+				rows[7] = verify.Row{Seq: 7, HasSeq: true, Leaf: evidence.Leaf(rows[7].Line), Erased: "by alice on 2026-11-21"}
+				return rows
+			}},
+		{name: "erased, and the leaf is edited", session: s, state: verify.Tampered, exit: 1, want: []tamper{{verify.Edited, 0, 10}},
+			rows: func(rows []verify.Row) []verify.Row {
+				rows[7] = verify.Row{Seq: 7, HasSeq: true, Leaf: evidence.Leaf(rows[8].Line), Erased: "by alice on 2026-11-21"}
+				return rows
+			}},
+		{name: "old rows dropped", session: s, state: verify.OK, proved: len(s.Lines) - 14,
+			rows: func(rows []verify.Row) []verify.Row {
+				for i := 1; i < 15; i++ {
+					rows[i] = verify.Row{Seq: uint64(i), HasSeq: true, Leaf: evidence.Leaf(rows[i].Line)}
+				}
+				return rows
+			}},
+		{name: "all checkpoints but the last are removed", session: big, state: verify.Tampered, exit: 1, want: []tamper{{verify.Deleted, 101, 101}, {verify.Deleted, 202, 202}},
+			rows: func(rows []verify.Row) []verify.Row {
+				return append(slices.Clone(rows[:101]), append(slices.Clone(rows[102:202]), rows[203:]...)...)
+			}},
+		{name: "a session that looks as if it were running", session: big, state: verify.Incomplete, exit: 2,
+			rows: plain},
+		{name: "a checkpoint from elsewhere", cfg: known(h, s.Checkpoints()[1]), session: s, state: verify.OK, proved: len(s.Lines)},
+		{name: "a checkpoint from elsewhere covers more", cfg: known(h, running.Checkpoints()[1]), session: running, state: verify.Incomplete, proved: len(running.Lines) - 8},
+		{name: "a log knows its start", cfg: verify.Config{Hosts: trusted.Hosts, Starts: []evidence.Entry{s.Start()}}, session: s, state: verify.OK, proved: len(s.Lines)},
+		{name: "a log knows another start", cfg: verify.Config{Hosts: trusted.Hosts, Starts: []evidence.Entry{{Origin: s.Start().Origin, HostKey: h.Key, HostSeq: 1}}}, session: s,
+			state: verify.Tampered, exit: 1, proved: len(s.Lines), want: []tamper{{verify.Forked, 0, 0}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.cfg.Hosts == nil {
+				tt.cfg = trusted
+			}
+			rows := rowsOf(tt.session)
+			if tt.rows != nil {
+				rows = tt.rows(rows)
+			}
+			c := verify.New(tt.cfg)
+			v := c.Session(tt.session.ID, tt.about)
+			for _, row := range rows {
+				v.Add(row)
+			}
+			v.End()
+			if c.Forgot() {
+				t.Error("a record was forgotten")
+			}
+			r := c.Finish()
+			if len(r.Results) != 1 || r.Exit != tt.exit {
+				t.Fatalf("the report is %+v, want exit %d", r, tt.exit)
+			}
+			got := r.Results[0]
+			var places []tamper
+			for _, f := range got.Findings {
+				places = append(places, tamper{f.What, f.Seq, f.To})
+			}
+			if got.State != tt.state || got.Verified != int64(tt.proved) || !slices.Equal(places, tt.want) {
+				t.Errorf("the result is %+v, want %s, %d verified, %v", got, tt.state, tt.proved, tt.want)
+			}
+		})
+	}
+	// A record that comes again much later cannot be compared without a memory.
+	c := verify.New(trusted)
+	v := c.Session(big.ID, verify.About{})
+	for _, row := range append(rowsOf(big), rowsOf(big)...) {
+		v.Add(row)
+	}
+	if v.End(); !c.Forgot() {
+		t.Error("all records came twice, and none was forgotten")
+	}
+}
+
+// plain returns the calls of rows alone, with dense numbers.
+func plain(rows []verify.Row) (kept []verify.Row) {
+	for _, row := range rows {
+		r, err := audit.Parse(row.Line)
+		if err != nil {
+			panic(err)
+		}
+		if r.Kind == audit.KindCall || r.Kind == audit.KindSessionStart {
+			r.Seq = uint64(len(kept))
+			kept = append(kept, verify.Row{Line: bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))})
+		}
+	}
+	return kept
+}
+
+func known(h *evidencetest.Host, signed []byte) verify.Config {
+	return verify.Config{Hosts: []string{h.Key}, Checkpoints: []verify.Checkpoint{{Signed: signed, From: "a mail"}}}
+}
+
+// TestChain checks the sessions of a host with each other and with a log's.
+func TestChain(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	starts := []evidence.Entry{}
+	for _, s := range all {
+		starts = append(starts, s.Start())
+	}
+	hosts := []string{h.Key}
+	for _, tt := range []struct {
+		name     string
+		cfg      verify.Config
+		sessions []*evidencetest.Session
+		want     verify.What // of a session that is missing
+		seqs     []uint64
+	}{
+		{"all", verify.Config{Starts: starts}, all, "", nil},
+		{"the first ones may be too old", verify.Config{}, all[2:], "", nil},
+		{"the first ones are not too old", verify.Config{Complete: began}, all[2:], verify.MissingSession, []uint64{2, 2}},
+		{"the log knows the first ones", verify.Config{Starts: starts}, all[2:], verify.MissingSession, []uint64{1, 1, 2, 2}},
+		{"the log knows the last one", verify.Config{Starts: starts}, all[:5], verify.RolledBack, []uint64{6, 6}},
+		{"two are missing", verify.Config{}, append(slices.Clone(all[:2]), all[4:]...), verify.MissingSession, []uint64{3, 4}},
+		{"two may be too old", verify.Config{Complete: began.Add(time.Hour)}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
+		{"some are selected", verify.Config{Partial: true, Starts: starts}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Hosts = hosts
+			r := check(tt.cfg, tt.sessions)
+			var seqs []uint64
+			for _, s := range r.Results {
+				for _, f := range s.Findings {
+					if f.What != tt.want {
+						t.Errorf("found %+v", f)
+					}
+					seqs = append(seqs, f.Seq, f.To)
+				}
+			}
+			if !slices.Equal(seqs, tt.seqs) || (r.Exit == 0) != (tt.want == "") {
+				t.Errorf("missing are %v, exit %d, want %v", seqs, r.Exit, tt.seqs)
+			}
+		})
+	}
+}
+
+// TestKeys finds keys that are not trusted.
+func TestKeys(t *testing.T) {
+	h, other := evidencetest.NewHost("build-7", began), evidencetest.NewHost("build-8", began)
+	c := verify.New(verify.Config{Hosts: []string{h.Key}})
+	for _, s := range []*evidencetest.Session{h.Session(evidencetest.Plan{Calls: 3}), other.Session(evidencetest.Plan{Calls: 3}), other.Session(evidencetest.Plan{Calls: 3})} {
+		v := c.Session(s.ID, verify.About{})
+		for _, row := range rowsOf(s) {
+			v.Add(row)
+		}
+		v.End()
+	}
+	if keys := c.Unknown(); !slices.Equal(keys, []string{other.Key}) {
+		t.Errorf("unknown are %q, want %q", keys, other.Key)
+	}
+	c.Trust(other.Key)
+	r := c.Finish()
+	if r.Exit != 0 || len(r.Hosts) != 2 || r.Hosts[1].Name != "build-8" || r.Hosts[1].Sessions != 2 || r.Hosts[1].Records == 0 || r.Hosts[1].Verified != r.Hosts[1].Records {
+		t.Errorf("with the key trusted: %+v", r)
+	}
+}
+
+// BenchmarkAdd checks records of a kilobyte.
+func BenchmarkAdd(b *testing.B) {
+	h := evidencetest.NewHost("build-7", began)
+	s := h.Session(evidencetest.Plan{Calls: 5000, Every: 256, Args: audit.JSON(`{"text":"` + strings.Repeat("x", 600) + `"}`)})
+	b.ReportAllocs()
+	for b.Loop() {
+		v := verify.New(verify.Config{}).Session(s.ID, verify.About{})
+		for _, line := range s.Lines {
+			v.Add(verify.Row{Line: line})
+		}
+		v.End()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(s.Lines)), "ns/record")
+}
