@@ -19,6 +19,7 @@ KUBERNETES_VERSION := v1.37.2
 KUBERNETES := $(TOOLS)/kubernetes-$(KUBERNETES_VERSION)
 COMPOSE_VERSION := v2.16.2
 COMPOSE := $(TOOLS)/compose-go-$(COMPOSE_VERSION)/cmd
+WITNESS := $(TOOLS)/witness
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
@@ -42,7 +43,7 @@ PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -short -count=1 
 
 # The packages that run goroutines or are called by several. The detector is
 # slow, so -short omits cases in which it cannot find more.
-RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review \
+RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review ./collector/translog \
 	./cmd/internal/cli ./cmd/internal/terminal
 
 .PHONY: help build demo demo-kafka test check bench soak kafka-up kafka-down tools libchdb clean
@@ -112,7 +113,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last, so that an interrupted fetch is repeated.
@@ -151,6 +152,11 @@ $(COMPOSE):
 $(KUBERNETES)/.done:
 	@deploy/dev/fetch gofiles k8s.io/kubernetes@$(KUBERNETES_VERSION) $(@D) $(patsubst %,api/openapi-spec/v3/%_openapi.json,api__v1 apis__apps__v1 apis__networking.k8s.io__v1 apis__policy__v1)
 	@touch $@
+
+# A third party's witness of logs; its go.mod pins it.
+$(WITNESS): deploy/dev/witness/go.mod deploy/dev/witness/go.sum
+	@echo "fetching a witness"
+	@go -C $(<D) build -o $(CURDIR)/$@ github.com/transparency-dev/witness/cmd/omniwitness
 
 $(STATICCHECK):
 	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)

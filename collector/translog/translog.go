@@ -15,7 +15,7 @@
 // replaced by an older copy, or rewritten: Open refuses it with ErrRolledBack.
 //
 // The files, from the top: serve, run, add, open, tree, translog, witness, seen,
-// signer, key, config.
+// signer, key, config, library.
 package translog
 
 import (

@@ -22,13 +22,16 @@ import (
 	"github.com/transparency-dev/tessera/api"
 	"github.com/transparency-dev/tessera/client"
 	"github.com/transparency-dev/tessera/fsck"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+	"k8s.io/klog/v2"
 )
 
-// opened opens a log that is closed with the test, and runs it.
-func opened(t testing.TB, c Config) *Log {
+// opened opens a log that is closed with the test, changes it and runs it.
+func opened(t testing.TB, c Config, change ...func(*Log)) *Log {
 	t.Helper()
 	if c.Log == nil {
 		c.Log = zaptest.NewLogger(t)
@@ -42,6 +45,9 @@ func opened(t testing.TB, c Config) *Log {
 	l, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(l)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -508,14 +514,30 @@ func TestFullDisk(t *testing.T) {
 	t.Logf("%d calls of Add failed", failed)
 }
 
+// TestLogLibrary checks that tessera's lines reach a logger, with their warnings.
+func TestLogLibrary(t *testing.T) {
+	core, lines := observer.New(zap.InfoLevel)
+	LogLibrary(zap.New(core))
+	t.Cleanup(klog.ClearLogger)
+	klog.Infof("a %d", 1)
+	klog.Warning("b")
+	klog.Errorf("c")
+	klog.V(1).Info("d")
+	var got []string
+	for _, e := range lines.All() {
+		got = append(got, e.Level.String()+" "+e.Message+" "+strings.TrimSpace(fmt.Sprint(e.ContextMap()["text"])))
+	}
+	want := []string{"info tessera reported a 1", "info tessera reported b", "error tessera failed c"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
 // TestIdle checks that nothing runs while nothing is added, and that it starts
 // again.
 func TestIdle(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
-	l := opened(t, Config{Dir: dir})
-	l.mu.Lock()
-	l.rest = time.Millisecond
-	l.mu.Unlock()
+	l := opened(t, Config{Dir: dir}, func(l *Log) { l.rest = time.Millisecond })
 	running := func() bool {
 		stacks := make([]byte, 1<<20)
 		return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "transparency-dev/tessera")

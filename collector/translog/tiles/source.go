@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// errTooLong is a file that is longer than any of its kind.
+var errTooLong = errors.New("it has more")
+
 // A source is where the files of a log are. A file with more than most bytes is an
 // error, one that is missing is fs.ErrNotExist.
 type source interface {
@@ -80,7 +83,7 @@ func readAll(r io.Reader, most int) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > most {
-		return nil, fmt.Errorf("it has more than %d bytes", most)
+		return nil, fmt.Errorf("%w than %d bytes", errTooLong, most)
 	}
 	return b, nil
 }

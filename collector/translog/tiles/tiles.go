@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -138,7 +137,7 @@ func (r *Reader) bundle(ctx context.Context, tree tlog.Tree, first int64) ([][]b
 	if err != nil {
 		return nil, err
 	}
-	raw, err := r.readTile(ctx, tlog.Tile{H: height, L: -1, N: first / width, W: n}, maxBundle)
+	raw, got, err := r.readTile(ctx, tlog.Tile{H: height, L: -1, N: first / width, W: n}, maxBundle)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +155,9 @@ func (r *Reader) bundle(ctx context.Context, tree tlog.Tree, first int64) ([][]b
 		}
 		entries = append(entries, raw[2:size:size])
 		raw = raw[size:]
+	}
+	if got == n && len(raw) > 0 {
+		return nil, fmt.Errorf("%w: its bundle goes on after entry %d", ErrMismatch, first+int64(n)-1)
 	}
 	return entries, nil
 }
@@ -235,7 +237,7 @@ func (r *Reader) hashes(ctx context.Context, tree tlog.Tree) tlog.HashReader {
 	checked := tlog.TileHashReader(tree, &tileReader{ctx, r})
 	return tlog.HashReaderFunc(func(stored []int64) ([]tlog.Hash, error) {
 		hashes, err := checked.ReadHashes(stored)
-		if err != nil && !errors.As(err, new(*readError)) {
+		if err != nil && !errors.Is(err, ErrMismatch) && !errors.As(err, new(*readError)) {
 			err = fmt.Errorf("%w: %w", ErrMismatch, err)
 		}
 		return hashes, err
@@ -261,12 +263,12 @@ func (t *tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 		if data[i] != nil {
 			continue
 		}
-		raw, err := t.r.readTile(t.ctx, tile, maxTile)
+		raw, got, err := t.r.readTile(t.ctx, tile, maxTile)
 		if err != nil {
 			return nil, err
 		}
-		if len(raw) < tile.W*tlog.HashSize {
-			return nil, fmt.Errorf("tile %q has %d bytes, want %d", Path(tile), len(raw), tile.W*tlog.HashSize)
+		if len(raw) != got*tlog.HashSize {
+			return nil, fmt.Errorf("%w: tile %q has %d bytes, want %d", ErrMismatch, Path(tile), len(raw), got*tlog.HashSize)
 		}
 		data[i] = raw[:tile.W*tlog.HashSize]
 	}
@@ -285,19 +287,24 @@ func (t *tileReader) SaveTiles(tiles []tlog.Tile, data [][]byte) {
 	}
 }
 
-// readTile returns a tile or a wider one with the same start: the log may remove a
-// partial tile once there is the full one.
-func (r *Reader) readTile(ctx context.Context, t tlog.Tile, most int) ([]byte, error) {
+// readTile returns a tile or a wider one with the same start, and its width: the log
+// may remove a partial tile once there is the full one.
+func (r *Reader) readTile(ctx context.Context, t tlog.Tile, most int) ([]byte, int, error) {
 	b, err := r.source.read(ctx, Path(t), most)
 	if t.W < width && errors.Is(err, fs.ErrNotExist) {
 		full := t
 		full.W = width
-		b, err = r.source.read(ctx, Path(full), most)
+		if b, err = r.source.read(ctx, Path(full), most); err == nil {
+			t = full
+		}
 	}
-	if err != nil {
-		return nil, &readError{Path(t), err}
+	switch {
+	case errors.Is(err, errTooLong):
+		return nil, 0, fmt.Errorf("%w: reading %q: %w", ErrMismatch, Path(t), err)
+	case err != nil:
+		return nil, 0, &readError{Path(t), err}
 	}
-	return slices.Clip(b), nil
+	return b, t.W, nil
 }
 
 // A readError is the error of a file that could not be read, not of one that

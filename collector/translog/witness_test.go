@@ -1,0 +1,394 @@
+package translog
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"auditproxy/collector/translog/tiles"
+	"auditproxy/deploy/dev"
+
+	f_note "github.com/transparency-dev/formats/note"
+	"golang.org/x/mod/sumdb/note"
+)
+
+// A cosigner is the key of a witness.
+type cosigner struct {
+	secret string
+	signer *f_note.Signer
+	public string
+}
+
+func newCosigner(t testing.TB, name string) cosigner {
+	t.Helper()
+	secret, public, err := note.GenerateKey(rand.Reader, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := f_note.NewSignerForCosignatureV1(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cosigner{secret, signer, public}
+}
+
+// startWitness starts transparency-dev's witness of a log as a process. It keeps
+// what it has signed in the file db, or in memory.
+func startWitness(t testing.TB, c cosigner, log, db string) (url string) {
+	t.Helper()
+	program := dev.Fetched(t, "witness")
+	dir := t.TempDir()
+	logs := fmt.Sprintf("Logs:\n  - Origin: auditproxy/log/test\n    PublicKey: %s\n", log)
+	if err := errors.Join(os.WriteFile(dir+"/key", []byte(c.secret), 0o600), os.WriteFile(dir+"/logs", []byte(logs), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	// It does not say on which port it listens: another process may take this one
+	// before it does, but this is unlikely.
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "-listen", addr, "-metrics_listen", "", "-private_key_path", dir+"/key", "-additional_logs", dir+"/logs", "-db_file", db)
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	eventually(t, "listening", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return true
+	})
+	return "http://" + addr
+}
+
+// publicKey makes a log's key before the log, and returns its public half.
+func publicKey(t testing.TB, dir string) string {
+	t.Helper()
+	k, err := makeKey(dir+".key", "auditproxy/log/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.public
+}
+
+// cosigned returns how many of the witnesses have signed a checkpoint, by other
+// code than the log's.
+func cosigned(t testing.TB, signed []byte, keys ...cosigner) int {
+	t.Helper()
+	var verifiers []note.Verifier
+	for _, k := range keys {
+		verifiers = append(verifiers, k.signer.Verifier())
+	}
+	n, err := note.Open(signed, note.VerifierList(verifiers...))
+	if errors.As(err, new(*note.UnverifiedNoteError)) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(n.Sigs)
+}
+
+// TestWitness checks that a third party's witness signs the log's checkpoints as
+// it grows, also after a restart of the log and of the witness, and that it stops
+// a rollback that the log's own memory does not show.
+func TestWitness(t *testing.T) {
+	base := t.TempDir()
+	dir, db := filepath.Join(base, "log"), filepath.Join(base, "witness.db")
+	log := publicKey(t, dir)
+	a, b := newCosigner(t, "witness/a"), newCosigner(t, "witness/b")
+	urlB := startWitness(t, b, log, "")
+	var config Config
+	session := func(name string, f func(t *testing.T, l *Log)) {
+		t.Run(name, func(t *testing.T) {
+			config = Config{Dir: dir, Quorum: 2, Witnesses: []Witness{
+				{URL: startWitness(t, a, log, db), Key: a.public}, {URL: urlB + "/", Key: b.public},
+			}}
+			f(t, opened(t, config))
+		})
+	}
+	grow := func(t *testing.T, l *Log, from, to int) {
+		t.Helper()
+		add(t, l, texts(from, to))
+		eventually(t, "signed by both", func() bool { return l.Status().Witnessed == int64(to) })
+		signed, err := l.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := cosigned(t, signed, a, b); n != 2 {
+			t.Errorf("%d witnesses have signed:\n%s", n, signed)
+		}
+		file, err := l.reader.Witnessed(t.Context())
+		if err != nil || string(file) != string(signed) {
+			t.Errorf("the file has another checkpoint: %v\n%s", err, file)
+		}
+		if _, tree := checkpoint(t, dir, log); tree.N != int64(to) {
+			t.Errorf("the checkpoint covers %d entries, want %d", tree.N, to)
+		}
+		for _, w := range l.Status().Witnesses {
+			if w.Err != nil || w.Size != int64(to) || w.Succeeded.IsZero() || !w.Failing.IsZero() {
+				t.Errorf("status %+v", w)
+			}
+		}
+	}
+	session("first", func(t *testing.T, l *Log) {
+		for to := 100; to <= 400; to += 100 {
+			grow(t, l, to-100, to)
+		}
+	})
+	old := filepath.Join(base, "old")
+	if err := os.CopyFS(old, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	last, err := os.ReadFile(dir + ".key.last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session("second", func(t *testing.T, l *Log) {
+		if got := l.Status().Witnessed; got != 400 {
+			t.Errorf("%d entries are witnessed after a restart, want 400", got)
+		}
+		grow(t, l, 400, 700)
+	})
+	// All that the collector has is rolled back.
+	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(old)), os.WriteFile(dir+".key.last", last, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	session("rolled back", func(t *testing.T, l *Log) {
+		add(t, l, texts(1000, 1010))
+		covered(t, l, 410)
+		eventually(t, "noticed", func() bool {
+			s := l.Status()
+			return errors.Is(s.Witnesses[0].Err, ErrRolledBack) && errors.Is(s.Witnesses[1].Err, ErrRolledBack)
+		})
+		add(t, l, texts(1010, 1400))
+		covered(t, l, 800)
+		eventually(t, "noticed as another history", func() bool {
+			s := l.Status()
+			return s.Witnesses[0].Err != nil && strings.Contains(s.Witnesses[0].Err.Error(), "another history")
+		})
+		if got := l.Status().Witnessed; got != 400 {
+			t.Errorf("%d entries are witnessed, want 400", got)
+		}
+	})
+}
+
+// A faulty witness answers as a function says.
+func faulty(t testing.TB, answer http.HandlerFunc) string {
+	s := httptest.NewServer(answer)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestFaultyWitnesses checks that a witness that answers wrongly, slowly or not at
+// all delays nothing, is named in the status, and that nothing of it is kept.
+func TestFaultyWitnesses(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	log := publicKey(t, dir)
+	good := newCosigner(t, "witness/good")
+	other := newCosigner(t, "witness/other")
+	ended := make(chan struct{})
+	cosign := func(w http.ResponseWriter, r *http.Request, by note.Signer, change func(text string) string) {
+		var body strings.Builder
+		if _, err := bufio.NewReader(r.Body).WriteTo(&body); err != nil {
+			t.Error(err)
+		}
+		_, signed, _ := strings.Cut(body.String(), "\n\n")
+		text, _, _ := strings.Cut(signed, "\n\n")
+		n, err := note.Sign(&note.Note{Text: change(text + "\n")}, by)
+		if err != nil {
+			t.Error(err)
+		}
+		_, sigs, _ := strings.Cut(string(n), "\n\n")
+		fmt.Fprint(w, sigs)
+	}
+	same := func(text string) string { return text }
+	faults := map[string]struct {
+		answer func(by cosigner) http.HandlerFunc
+		want   string
+	}{
+		"slow": {func(cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-ended:
+				case <-r.Context().Done():
+				}
+			}
+		}, "Client.Timeout"},
+		"nothing": {func(cosigner) http.HandlerFunc { return func(http.ResponseWriter, *http.Request) {} }, "signature"},
+		"hangs up": {func(cosigner) http.HandlerFunc {
+			return func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+		}, "EOF"},
+		"endless": {func(cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				for {
+					if _, err := w.Write([]byte(strings.Repeat("— x\n", 1000))); err != nil {
+						return
+					}
+				}
+			}
+		}, "more than"},
+		"another key": {func(cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) { cosign(w, r, other.signer, same) }
+		}, "signature"},
+		"another checkpoint": {func(by cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				cosign(w, r, by.signer, func(text string) string { return strings.Replace(text, "\n", "0\n", 1) })
+			}
+		}, "invalid signature"},
+		"a text of its own": {func(by cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprint(w, "\nx\n1\n\n")
+				cosign(w, r, by.signer, same)
+			}
+		}, "not a signature"},
+		"without time": {func(by cosigner) http.HandlerFunc {
+			plain, err := note.NewSigner(by.secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func(w http.ResponseWriter, r *http.Request) { cosign(w, r, plain, same) }
+		}, "signature"},
+		"other sizes": {func(cosigner) http.HandlerFunc {
+			var n atomic.Int64
+			return func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusConflict)
+				fmt.Fprintln(w, n.Add(1)%7)
+			}
+		}, "size"},
+		"no size": {func(cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusConflict) }
+		}, "size"},
+		"another history": {func(cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnprocessableEntity) }
+		}, "another history"},
+		"unknown log": {func(cosigner) http.HandlerFunc { return http.NotFound }, "does not know this log"},
+		"redirect": {func(cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+			}
+		}, "307"},
+	}
+	c := Config{Dir: dir, Quorum: 1, Witnesses: []Witness{{URL: startWitness(t, good, log, ""), Key: good.public}}}
+	all := []cosigner{good}
+	want := map[string]string{}
+	for name, f := range faults {
+		by := newCosigner(t, "witness/"+strings.ReplaceAll(name, " ", "-"))
+		c.Witnesses = append(c.Witnesses, Witness{URL: faulty(t, f.answer(by)), Key: by.public})
+		want[by.signer.Name()] = f.want
+		all = append(all, by)
+	}
+	t.Cleanup(func() { close(ended) }) // before the servers wait for their handlers
+	gone := newCosigner(t, "witness/gone")
+	c.Witnesses = append(c.Witnesses, Witness{URL: "http://127.0.0.1:1", Key: gone.public})
+	want["witness/gone"] = "connection refused"
+
+	l := opened(t, c, func(l *Log) { l.witnesses.client.Timeout = 200 * time.Millisecond })
+	for i := range 10 {
+		add(t, l, texts(10*i, 10*i+10))
+		covered(t, l, int64(10*i+10))
+	}
+	eventually(t, "signed by the good one", func() bool { return l.Status().Witnessed == 100 })
+	eventually(t, "all asked", func() bool {
+		for _, w := range l.Status().Witnesses {
+			if w.Err == nil && w.Name != "witness/good" {
+				return false
+			}
+		}
+		return true
+	})
+	for _, w := range l.Status().Witnesses {
+		switch {
+		case w.Name == "witness/good":
+			if w.Err != nil || w.Size != 100 {
+				t.Errorf("status of the good one: %+v", w)
+			}
+		case w.Err == nil || !strings.Contains(w.Err.Error(), want[w.Name]) || w.Failing.IsZero() || w.Size != 0 || !w.Succeeded.IsZero():
+			t.Errorf("status of %s: %+v, want %q", w.Name, w, want[w.Name])
+		}
+	}
+	signed, err := l.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := cosigned(t, signed, all...); n != 1 || strings.Count(string(signed), "\n— ") != 2 {
+		t.Errorf("%d witnesses have signed:\n%s", n, signed)
+	}
+}
+
+// TestWitnessComesBack checks that a witness that was away signs the newest
+// checkpoint although nothing is added, and that its signature joins the others'.
+func TestWitnessComesBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	log := publicKey(t, dir)
+	a, b := newCosigner(t, "witness/a"), newCosigner(t, "witness/b")
+	real := startWitness(t, b, log, "")
+	var mu sync.Mutex
+	away := true
+	urlB := faulty(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		gone := away
+		mu.Unlock()
+		if gone {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		http.Redirect(w, r, real+r.URL.Path, http.StatusTemporaryRedirect)
+	})
+	l := opened(t, Config{Dir: dir, Quorum: 2, Witnesses: []Witness{
+		{URL: startWitness(t, a, log, ""), Key: a.public}, {URL: urlB, Key: b.public},
+	}}, func(l *Log) {
+		l.witnesses.client.CheckRedirect = nil // stands for the network
+		l.witnesses.delay = time.Millisecond
+	})
+	add(t, l, texts(0, 300))
+	eventually(t, "signed by one, refused by the other", func() bool {
+		s := l.Status()
+		return s.Witnesses[0].Size == 300 && s.Witnesses[1].Err != nil
+	})
+	if got := l.Status().Witnessed; got != 0 {
+		t.Errorf("%d entries are witnessed without a quorum", got)
+	}
+	mu.Lock()
+	away = false
+	mu.Unlock()
+	eventually(t, "signed by both", func() bool { return l.Status().Witnessed == 300 })
+	signed, err := l.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := cosigned(t, signed, a, b); n != 2 {
+		t.Errorf("%d witnesses have signed:\n%s", n, signed)
+	}
+	r, err := tiles.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err := r.Witnessed(context.Background()); err != nil || cosigned(t, file, a, b) != 2 {
+		t.Errorf("the file has another checkpoint: %v\n%s", err, file)
+	}
+}
