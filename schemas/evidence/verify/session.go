@@ -81,11 +81,7 @@ func (s *Session) place(h head, row Row) {
 	s.win.skip(h.seq, false)
 	leaf := row.leaf()
 	s.count(row)
-	var c *checkpoint
-	if row.Line != nil {
-		c = s.learn(h, row.Line)
-	}
-	if c != nil {
+	if c := s.learn(h, row); c != nil {
 		s.meet(c)
 	}
 	s.push(h.seq, leaf)
@@ -107,8 +103,16 @@ func (s *Session) count(row Row) {
 }
 
 // learn reads what a record says of its session. It returns its checkpoint.
-func (s *Session) learn(h head, line []byte) *checkpoint {
+func (s *Session) learn(h head, row Row) *checkpoint {
+	line := row.Line
 	switch {
+	case line == nil && row.Evidence == "":
+	case line == nil && h.seq == 0:
+		if len(s.starts) < maxOther {
+			s.starts = append(s.starts, keptStart(s.id, row.Leaf, row.Evidence))
+		}
+	case line == nil:
+		return s.keptCheckpoint(h.seq, row.Evidence)
 	case h.kind == audit.KindSessionStart && h.seq == 0:
 		if len(s.starts) < maxOther {
 			s.starts = append(s.starts, readStart(line))
@@ -303,10 +307,7 @@ func (s *Session) again(h head, row Row) {
 		x.others = append(x.others, leaf)
 		s.win.mess = true
 	}
-	if row.Line == nil {
-		return
-	}
-	if c := s.learn(h, row.Line); c != nil {
+	if c := s.learn(h, row); c != nil {
 		s.meet(c)
 	}
 }
@@ -374,6 +375,9 @@ func (s *Session) End() {
 	s.settle(true)
 	s.flush(len(s.win.slots))
 	next := s.win.next()
+	if s.closed < 0 && s.kept >= 0 && uint64(s.kept)+1 == next {
+		s.closed = s.kept // what was erased had ended
+	}
 	if s.why == "" {
 		s.beyond(next)
 		s.ending(next)

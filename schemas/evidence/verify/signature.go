@@ -59,6 +59,33 @@ func (s *Session) checkpoint(seq uint64, line []byte) *checkpoint {
 	return &c
 }
 
+// keptCheckpoint reads the checkpoint of a record that is here no more: the leaf in
+// its place stands for the record, and the tree of the next checkpoint proves it.
+func (s *Session) keptCheckpoint(seq uint64, kept audit.JSON) *checkpoint {
+	s.checkpoints++
+	if b := s.start(); b == nil || b.key == nil {
+		return nil
+	}
+	signed, err := evidence.CheckpointOf(&audit.Record{Evidence: kept})
+	c := checkpoint{seq: seq}
+	if err == nil {
+		c.Checkpoint, err = evidence.ReadCheckpoint(signed)
+	}
+	if err != nil || c.Size != int64(seq) {
+		s.badSignature(seq, "what is kept of its checkpoint is not of this record")
+		return nil
+	}
+	by := s.signedBy(signed)
+	if by == nobody {
+		s.badSignature(seq, "its checkpoint is not signed by this session")
+		return nil
+	}
+	c.byHost, s.kept = by == theHost, int64(seq)
+	s.sizes = append(s.sizes, c.Size)
+	s.finds.signed(c.Size)
+	return &c
+}
+
 // Signers of a checkpoint.
 type signer int
 

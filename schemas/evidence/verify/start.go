@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
@@ -28,12 +29,25 @@ func readStart(line []byte) start {
 		return b
 	}
 	b.hostName = r.Host
-	if b.evidence, b.err = evidence.ReadSession(&r); b.err != nil {
-		return b
+	b.read(&r)
+	return b
+}
+
+// keptStart reads what is kept of a session_start that is here no more.
+func keptStart(session string, leaf evidence.Hash, kept audit.JSON) start {
+	b := start{leaf: leaf}
+	b.read(&audit.Record{SessionID: session, Evidence: kept})
+	b.hostName, _, _ = strings.Cut(strings.TrimPrefix(b.evidence.Origin, "auditproxy/"), "/")
+	return b
+}
+
+// read reads the evidence of a session_start.
+func (b *start) read(r *audit.Record) {
+	if b.evidence, b.err = evidence.ReadSession(r); b.err != nil {
+		return
 	}
 	b.err = b.evidence.Verify()
 	b.key, b.host = verifierOf(b.evidence.Key), verifierOf(b.evidence.HostKey)
-	return b
 }
 
 // verifierOf returns the verifier of a key, nil if it is none.

@@ -3,6 +3,7 @@ package verify
 import (
 	"time"
 
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 )
 
@@ -12,6 +13,7 @@ type About struct {
 	Dead     bool // its writer is gone, and its end is not written yet
 	Arriving bool // records may be on their way: what is missing is not deleted
 	Cut      bool // its first records may have been removed when they were old
+	Gone     bool // all were: it is only here as the one before another session
 }
 
 // A Row is one record of a copy.
@@ -25,6 +27,10 @@ type Row struct {
 
 	Leaf   evidence.Hash // of a row without a line
 	Erased string        // of a row without a line: who erased its content and when; "": it was old
+
+	// Evidence is what the record of a row without a line had signed, "" if it had
+	// signed nothing: that of a session_start, or a checkpoint.
+	Evidence audit.JSON
 
 	Differs []string // the names of columns that differ from what Line says
 }
@@ -61,6 +67,7 @@ type Session struct {
 	proved int64   // the size of the last tree that was proved
 	signer int64   // seq of its checkpoint, which signs its own record; -1: it is not here
 	closed int64   // seq of the last record, which signs the session's end; -1: none
+	kept   int64   // seq of the last checkpoint in a row without a line; -1: none
 	byHost bool    // that is signed by the host's key
 	shift  int64   // by how much records are numbered differently than when they were signed
 	broken bool    // a record is not the one that was signed: trees prove nothing from here on
@@ -88,7 +95,7 @@ type wildRow struct {
 }
 
 func newSession(cfg Config, id string, about About, known []known, end func(*Session)) *Session {
-	s := &Session{cfg: cfg, end: end, id: id, about: about, known: known, endSeq: -1, closed: -1, signer: -1}
+	s := &Session{cfg: cfg, end: end, id: id, about: about, known: known, endSeq: -1, closed: -1, signer: -1, kept: -1}
 	s.all = &memory{limit: 1024}
 	if cfg.Remember {
 		s.all.limit = 0

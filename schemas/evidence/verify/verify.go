@@ -111,7 +111,11 @@ func (c *Checker) Finish() Report {
 	missing := (&chains{c.cfg, c.ended, c.known, c.start}).check()
 	r := Report{}
 	for _, s := range c.ended {
-		r.add(s.hostName(), s.hostKey(), c.trusted[s.hostKey()], s.result(c.trusted))
+		one := s.result(c.trusted)
+		if s.about.Gone && one.State != Tampered {
+			continue
+		}
+		r.add(s.hostName(), s.hostKey(), c.trusted[s.hostKey()], one)
 	}
 	for _, list := range [][]Result{missing, c.bad} {
 		r.Results = append(r.Results, list...)

@@ -91,6 +91,19 @@ func found(r verify.Report, c evidencetest.Change) error {
 	return fmt.Errorf("found %+v, want one of %q at %d to %d in %s", seen, c.What, c.From, c.To, c.Session)
 }
 
+// erased returns what makes leaves of the first n rows, with what is kept of them.
+func erased(s *evidencetest.Session, n int) func([]verify.Row) []verify.Row {
+	return func(rows []verify.Row) []verify.Row {
+		for i := range n {
+			rows[i] = verify.Row{Seq: uint64(i), HasSeq: true, Leaf: evidence.Leaf(s.Lines[i]), Erased: "by alice on 2026-11-21"}
+			if r, err := audit.Parse(s.Lines[i]); err == nil {
+				rows[i].Evidence = r.Evidence
+			}
+		}
+		return rows
+	}
+}
+
 func rowsOf(s *evidencetest.Session) (rows []verify.Row) {
 	for _, line := range s.Lines {
 		rows = append(rows, verify.Row{Line: line})
@@ -164,6 +177,29 @@ func TestStates(t *testing.T) {
 			rows: func(rows []verify.Row) []verify.Row {
 				for i := 1; i < 15; i++ {
 					rows[i] = verify.Row{Seq: uint64(i), HasSeq: true, Leaf: evidence.Leaf(rows[i].Line)}
+				}
+				return rows
+			}},
+		{name: "all erased", session: s, state: verify.Erased, proved: len(s.Lines), rows: erased(s, len(s.Lines))},
+		{name: "recovered, and all erased", session: short, state: verify.Erased, proved: len(short.Lines), rows: erased(short, len(short.Lines))},
+		{name: "erased without its end", session: s, state: verify.Incomplete, proved: 23, rows: func(rows []verify.Row) []verify.Row { return erased(s, len(rows))(rows)[:25] }},
+		{name: "erased, and a leaf is edited", session: s, state: verify.Tampered, exit: 1, proved: 12, want: []tamper{{verify.Edited, 12, 21}},
+			rows: func(rows []verify.Row) []verify.Row {
+				rows = erased(s, len(rows))(rows)
+				rows[14].Leaf = rows[13].Leaf
+				return rows
+			}},
+		{name: "erased, and the evidence that was kept is edited", session: s, state: verify.Tampered, exit: 1, proved: len(s.Lines), want: []tamper{{verify.BadSignature, 11, 11}},
+			rows: func(rows []verify.Row) []verify.Row {
+				rows = erased(s, len(rows))(rows)
+				rows[11].Evidence = rows[22].Evidence
+				return rows
+			}},
+		{name: "the beginning was old, with its session_start", session: s, state: verify.OK, proved: len(s.Lines) - 15,
+			rows: func(rows []verify.Row) []verify.Row {
+				rows = erased(s, 15)(rows)
+				for i := range rows {
+					rows[i].Erased = ""
 				}
 				return rows
 			}},
