@@ -1,10 +1,11 @@
-// Package proof reads the records that ClickHouse has for their verification.
+// Package proof reads the records that ClickHouse has for their verification, and
+// verifies those that arrive.
 //
 // It reads without FINAL, so that a second version of a record shows, and
 // compares the columns of each row with its raw bytes. Of records that retention
 // removed or that were erased it has the leaves.
 //
-// The files, from the top: read, sessions, proof.
+// The files, from the top: job, check, read, sessions, proof.
 package proof
 
 import (

@@ -69,6 +69,11 @@ func (f *fixture) store(session string, seq uint64, arrived time.Time, change ..
 	return row.Raw
 }
 
+func (f *fixture) want(sql string, rows ...string) {
+	f.t.Helper()
+	chdbtest.Want(f.t, f.dir, sql, rows...)
+}
+
 func (f *fixture) exec(sql string) { chdbtest.Query(f.t, f.dir, sql) }
 
 // read returns what there is of the selected sessions, one text for each row.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
 )
 
 // A Session is one that has records or leaves.
@@ -19,13 +20,26 @@ type Session struct {
 	Last     time.Time
 	Ingested time.Time // when its last record arrived
 	Ended    bool      // a record says so
+	Signed   bool      // it has evidence
 	Rows     uint64    // and leaves; a record that is there twice counts twice
 	Here     uint64    // of them, those with the record
+}
+
+// Started returns when the session started, by its id, which is a UUIDv7. It is the
+// zero time for another id.
+func (s Session) Started() time.Time {
+	id, err := uuid.Parse(s.ID)
+	if err != nil || id.Version() != 7 {
+		return time.Time{}
+	}
+	seconds, nanos := id.Time().UnixTime()
+	return time.Unix(seconds, nanos)
 }
 
 // A Selection chooses sessions. The zero value chooses all.
 type Selection struct {
 	ID    string    // one session
+	IDs   []string  // these sessions
 	Since time.Time // those of which a record arrived since then
 
 	// Unverified chooses those of which records arrived after their last
@@ -54,6 +68,13 @@ func (s *Source) page(ctx context.Context, sel Selection, after string) (list []
 	if sel.ID != "" {
 		where += " AND session_id = " + quote(sel.ID)
 	}
+	if len(sel.IDs) > 0 {
+		list := make([]string, len(sel.IDs))
+		for i, id := range sel.IDs {
+			list[i] = quote(id)
+		}
+		where += " AND session_id IN (" + strings.Join(list, ", ") + ")"
+	}
 	if !sel.Since.IsZero() {
 		where += fmt.Sprintf(" AND session_id IN (SELECT session_id FROM ${database}.events WHERE ingested_at >= fromUnixTimestamp64Milli(%d, 'UTC'))", sel.Since.UnixMilli())
 	}
@@ -66,26 +87,26 @@ func (s *Source) page(ctx context.Context, sel Selection, after string) (list []
 			WHERE s.arrived > v.seen)`
 	}
 	sql := strings.NewReplacer("${where}", where).Replace(`
-SELECT session_id, max(tenant), max(host), max(user), min(first), max(last), max(ingested), max(ended), sum(n), sum(here) FROM (
+SELECT session_id, max(tenant), max(host), max(user), min(first), max(last), max(ingested), max(ended), max(signed), sum(n), sum(here) FROM (
     SELECT session_id, max(tenant) AS tenant, max(host) AS host, max(user) AS user, min(ts) AS first, max(ts) AS last,
-           max(ingested_at) AS ingested, max(kind = 'session_end') AS ended, count() AS n, count() AS here
+           max(ingested_at) AS ingested, max(kind = 'session_end') AS ended, max(evidence != '') AS signed, count() AS n, count() AS here
     FROM ${database}.events WHERE ${where} GROUP BY session_id
     UNION ALL
     SELECT session_id, max(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
-           toDateTime64(0, 3, 'UTC'), 0, count(), 0
+           toDateTime64(0, 3, 'UTC'), 0, 1, count(), 0
     FROM ${database}.leaves WHERE ${where} GROUP BY session_id
     UNION ALL -- a record that came again counts as arrived, but is not kept
     SELECT session_id, '', '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
-           max(last_ingested), 0, 0, 0
+           max(last_ingested), 0, 0, 0, 0
     FROM ${database}.session_states WHERE ${where} GROUP BY session_id)
 GROUP BY session_id HAVING sum(n) > 0 ORDER BY session_id LIMIT `) + fmt.Sprint(s.Sizes.orDefault().Page)
 	err = s.query(ctx, "looking for sessions to verify", strings.ReplaceAll(sql, "${database}", s.DB.Name()), func(rows driver.Rows) error {
 		var one Session
-		var ended uint8
-		if err := rows.Scan(&one.ID, &one.Tenant, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &one.Rows, &one.Here); err != nil {
+		var ended, signed uint8
+		if err := rows.Scan(&one.ID, &one.Tenant, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &signed, &one.Rows, &one.Here); err != nil {
 			return err
 		}
-		one.Ended = ended > 0
+		one.Ended, one.Signed = ended > 0, signed > 0
 		list = append(list, one)
 		return nil
 	})

@@ -135,9 +135,11 @@ func changedStart(s *Session, next link) {
 	s.find(finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("seq 0 forked: session %s follows another session_start of this session", next.id)})
 }
 
-// mustHave reports whether a session is so young that the copy must have it.
+// mustHave reports whether a session is so young that the copy must have it, and
+// not so young that it may be on its way.
 func (c *chains) mustHave(id string) bool {
-	return c.cfg.Complete.IsZero() || startedAt(id).After(c.cfg.Complete)
+	at := startedAt(id)
+	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && (c.cfg.Until.IsZero() || at.Before(c.cfg.Until))
 }
 
 func lost(id string, f finding) Result {

@@ -17,7 +17,8 @@ type Config struct {
 	// Complete is when the copy begins: of sessions that started later, none may be
 	// missing. Zero: none may be missing between two that are there.
 	Complete time.Time
-	Partial  bool // some sessions were selected, so that others are not missing
+	Until    time.Time // sessions that started later may be on their way; zero: none are
+	Partial  bool      // some sessions were selected, so that others are not missing
 
 	// Remember keeps 16 bytes of every record, to compare repeated ones that are
 	// further apart than a window, see Checker.Forgot.

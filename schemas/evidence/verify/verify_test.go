@@ -298,6 +298,7 @@ func TestChain(t *testing.T) {
 		{"the log knows the first ones", verify.Config{Starts: starts}, all[2:], verify.MissingSession, []uint64{1, 1, 2, 2}},
 		{"the log knows the last one", verify.Config{Starts: starts}, all[:5], verify.RolledBack, []uint64{6, 6}},
 		{"two are missing", verify.Config{}, append(slices.Clone(all[:2]), all[4:]...), verify.MissingSession, []uint64{3, 4}},
+		{"they may be on their way", verify.Config{Until: began}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 		{"two may be too old", verify.Config{Complete: began.Add(time.Hour)}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 		{"some are selected", verify.Config{Partial: true, Starts: starts}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 	} {

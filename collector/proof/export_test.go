@@ -1,0 +1,6 @@
+package proof
+
+import "context"
+
+// Turn is one turn of Run.
+func (j *Job) Turn(ctx context.Context) error { return j.turn(ctx) }

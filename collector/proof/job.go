@@ -1,0 +1,292 @@
+package proof
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"strings"
+	"time"
+
+	"auditproxy/internal/wait"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/verify"
+	"auditproxy/sink/clickhouse"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// A JobConfig configures a Job.
+type JobConfig struct {
+	DB        *clickhouse.DB // Required.
+	Every     time.Duration  // Required.
+	Collector string         // its name in the results
+
+	// Trust returns which of the keys that were found are trusted, and the others that
+	// are. nil: none is.
+	Trust func(found []string) (hosts []string, err error)
+
+	// Known returns what a central log knows of the sessions that want reports. nil:
+	// there is no log.
+	Known func(ctx context.Context, want func(session string) bool) (Known, error)
+
+	Now     func() time.Time      // nil: time.Now
+	Log     *zap.Logger           // nil: none
+	Metrics prometheus.Registerer // nil: none
+}
+
+// Known is what a central log knows of sessions.
+type Known struct {
+	Size        int64 // of the log
+	Checkpoints []verify.Checkpoint
+	Starts      []evidence.Entry
+}
+
+// A Job verifies sessions that got records since they were verified, and keeps what
+// it finds in the table of verifications.
+type Job struct {
+	c       JobConfig
+	source  *Source
+	last    time.Time // own mark
+	results *prometheus.CounterVec
+	success prometheus.Gauge
+	waiting prometheus.Gauge
+}
+
+// NewJob returns a job. It does not connect.
+func NewJob(c JobConfig) *Job {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Trust == nil {
+		c.Trust = func([]string) ([]string, error) { return nil, nil }
+	}
+	if c.Known == nil {
+		c.Known = func(context.Context, func(string) bool) (Known, error) { return Known{}, nil }
+	}
+	j := &Job{c: c, source: NewSource(c.DB),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "auditcollector", Name: "verified_sessions_total", Help: "Sessions whose evidence was checked, by what was found. One that goes on is checked again.",
+		}, []string{"state"}),
+		success: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "auditcollector", Name: "verification_success_timestamp_seconds", Help: "When all sessions with new records were last verified, in seconds since 1970.",
+		}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "auditcollector", Name: "verification_running", Help: "1 while this collector verifies.",
+		}),
+	}
+	j.success.Set(math.NaN())
+	for _, state := range []verify.State{verify.OK, verify.Tampered, verify.Incomplete, verify.Erased, verify.Unsigned, verify.Unknown, verify.Unreadable} {
+		j.results.WithLabelValues(string(state))
+	}
+	if c.Metrics != nil {
+		c.Metrics.MustRegister(j.results, j.success, j.waiting)
+	}
+	return j
+}
+
+// Run verifies at its start and then every time, until ctx ends.
+func (j *Job) Run(ctx context.Context) error {
+	for {
+		if err := j.turn(ctx); err != nil && ctx.Err() == nil {
+			j.c.Log.Error("verification failed; it is tried again", zap.Duration("retry_in", j.c.Every), zap.Error(err))
+		}
+		if wait.For(ctx, j.c.Every) != nil {
+			return nil
+		}
+	}
+}
+
+// turn verifies unless another collector did within the time. Two that begin at once
+// both do, and find the same.
+func (j *Job) turn(ctx context.Context) error {
+	last, err := j.lastTurn(ctx)
+	if err != nil {
+		return err
+	}
+	now := j.c.Now()
+	if age := now.Sub(last); !last.Equal(j.last) && age > -j.c.Every && age < j.c.Every*9/10 {
+		j.success.Set(float64(last.Unix()))
+		return nil
+	}
+	j.waiting.Set(1)
+	defer j.waiting.Set(0)
+	j.last = now.UTC().Truncate(time.Millisecond)
+	if err := j.c.DB.Exec(ctx, "taking the turn to verify", "INSERT INTO ${database}.alert_marks (name, kind, upto, closed, at) VALUES ('all', 'verification', %[1]s, false, %[1]s)", millis(j.last)); err != nil {
+		return err
+	}
+	if _, err := j.Once(ctx); err != nil {
+		return err
+	}
+	if err := j.Chains(ctx); err != nil {
+		return err
+	}
+	j.success.Set(float64(now.Unix()))
+	return nil
+}
+
+// lastTurn returns when a collector last began to verify.
+func (j *Job) lastTurn(ctx context.Context) (at time.Time, err error) {
+	err = j.source.query(ctx, "reading who verifies", "SELECT max(at) FROM "+j.c.DB.Name()+".alert_marks WHERE kind = 'verification'", func(rows driver.Rows) error {
+		return rows.Scan(&at)
+	})
+	return at, err
+}
+
+// sessionsAtOnce is how many sessions are verified before what was found is stored.
+const sessionsAtOnce = 1000
+
+// Once verifies what is not verified yet, and returns how many sessions it found in
+// each state.
+func (j *Job) Once(ctx context.Context) (map[verify.State]int, error) {
+	found := map[verify.State]int{}
+	now := j.c.Now()
+	var ids []string
+	err := j.source.Sessions(ctx, Selection{Unverified: true}, func(list []Session) error {
+		for _, one := range list {
+			ids = append(ids, one.ID)
+		}
+		return nil
+	})
+	for len(ids) > 0 && err == nil {
+		n := min(len(ids), sessionsAtOnce)
+		err = j.some(ctx, now, ids[:n], found)
+		ids = ids[n:]
+	}
+	return found, err
+}
+
+// missedFor is how long a session that is missing is looked for.
+const missedFor = 8 * 24 * time.Hour
+
+// Chains looks for sessions that are missing among those of a host, and for two in
+// one place, of the last week. It reads the first record of each session only.
+func (j *Job) Chains(ctx context.Context) error {
+	now := j.c.Now()
+	since := now.Add(-missedFor)
+	to := verify.New(verify.Config{Complete: since.Add(24 * time.Hour), Until: now.Add(-OnTheWay), Now: now})
+	sql := strings.NewReplacer("${database}", j.c.DB.Name(), "${first}", quote(firstID(since)), "${since}", millis(since)).Replace(`
+SELECT session_id, raw, leaf, evidence FROM (
+    SELECT session_id, raw, toFixedString('', 32) AS leaf, '' AS evidence FROM ${database}.events
+    WHERE kind = 'session_start' AND seq = 0 AND session_id >= ${first} AND ts >= ${since}
+    UNION ALL
+    SELECT session_id, '', hash, evidence FROM ${database}.leaves FINAL WHERE seq = 0 AND session_id >= ${first})
+ORDER BY session_id`)
+	var id string
+	var current *verify.Session
+	err := j.source.query(ctx, "reading starts of sessions", sql, func(rows driver.Rows) error {
+		var session, raw, leaf, kept string
+		if err := rows.Scan(&session, &raw, &leaf, &kept); err != nil {
+			return err
+		}
+		if current == nil || session != id {
+			if current != nil {
+				current.End()
+			}
+			id, current = session, to.Session(session, verify.About{Live: true, Gone: true})
+		}
+		if raw != "" {
+			current.Add(verify.Row{Line: []byte(raw)})
+		} else {
+			current.Add(verify.Row{HasSeq: true, Leaf: evidence.Hash([]byte(leaf)), Evidence: audit.JSON(kept)})
+		}
+		return nil
+	})
+	if current != nil {
+		current.End()
+	}
+	if err != nil {
+		return err
+	}
+	to.Trust(to.Unknown()...) // whether they are trusted, the verification of each says
+	return j.keep(ctx, now, to.Finish().Results, nil, 0)
+}
+
+// firstID is before the ids of all sessions that started later.
+func firstID(at time.Time) string {
+	digits := fmt.Sprintf("%012x", max(at.UnixMilli(), 0))
+	return digits[:8] + "-" + digits[8:]
+}
+
+// some verifies sessions and stores what it finds.
+func (j *Job) some(ctx context.Context, now time.Time, ids []string, found map[verify.State]int) error {
+	wanted := map[string]bool{}
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	log, err := j.c.Known(ctx, func(session string) bool { return wanted[session] })
+	if err != nil {
+		return fmt.Errorf("reading the central log: %w", err)
+	}
+	to := verify.New(verify.Config{Checkpoints: log.Checkpoints, Starts: log.Starts, Partial: true, Now: now})
+	sessions := map[string]Session{}
+	check := Check{Selection: Selection{IDs: ids}, Now: now, Begin: func(one Session) { sessions[one.ID] = one }}
+	if err := j.source.Check(ctx, check, to); err != nil {
+		return err
+	}
+	hosts, err := j.c.Trust(to.Unknown())
+	if err != nil {
+		return err
+	}
+	to.Trust(hosts...)
+	report := to.Finish()
+	for _, r := range report.Results {
+		found[r.State]++
+	}
+	return j.keep(ctx, now, report.Results, sessions, log.Size)
+}
+
+// keep counts and stores results.
+func (j *Job) keep(ctx context.Context, now time.Time, results []verify.Result, sessions map[string]Session, size int64) error {
+	for _, r := range results {
+		j.results.WithLabelValues(string(r.State)).Inc()
+		if r.State == verify.Tampered {
+			j.c.Log.Error("records were tampered with", zap.String("session", r.SessionID), zap.Any("findings", r.Findings))
+		}
+	}
+	if len(results) == 0 {
+		return nil
+	}
+	return j.store(ctx, now, results, sessions, size)
+}
+
+// store stores results. An insert that is repeated changes nothing.
+func (j *Job) store(ctx context.Context, now time.Time, results []verify.Result, sessions map[string]Session, size int64) error {
+	sum := fnv.New128a()
+	fmt.Fprint(sum, now.UnixNano(), j.c.Collector)
+	for _, r := range results {
+		fmt.Fprint(sum, r)
+	}
+	err := j.c.DB.Insert(ctx, "INSERT INTO "+j.c.DB.Name()+".verifications (tenant, session_id, state, at, host, user, first_ts, ingested, records, verified, findings, log_size, collector)", sum.Sum(nil), func(b driver.Batch) error {
+		for _, r := range results {
+			one := sessions[r.SessionID]
+			one.ID = r.SessionID
+			findings, err := json.Marshal(append([]verify.Finding{}, r.Findings...))
+			if err != nil {
+				return err
+			}
+			ingested := one.Ingested
+			if latest := now.Add(-settles); ingested.After(latest) {
+				ingested = latest // what is on its way is looked at again
+			}
+			err = b.Append(one.Tenant, r.SessionID, string(r.State), now, one.Host, one.User, one.Started(), ingested, uint64(r.Records), uint64(r.Verified), string(findings), uint64(size), j.c.Collector)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return clickhouse.Classify("storing verifications", err)
+}
+
+// millis is a time in SQL.
+func millis(t time.Time) string {
+	return fmt.Sprintf("fromUnixTimestamp64Milli(%d, 'UTC')", t.UnixMilli())
+}

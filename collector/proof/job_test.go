@@ -1,0 +1,153 @@
+package proof_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/proof"
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
+)
+
+// sessions stores the records of sessions, which arrived at that time.
+func (f *fixture) sessions(arrived time.Time, list ...*evidencetest.Session) {
+	f.t.Helper()
+	var rows []ingest.Row
+	for _, s := range list {
+		for _, line := range s.Lines {
+			f.offset++
+			rows = append(rows, ingesttest.RowOf(f.t, append(line[:len(line):len(line)], '\n'), ingest.Source{Topic: "t", Offset: f.offset}))
+		}
+	}
+	if err := f.db.InsertRows(f.t.Context(), rows, arrived); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// clear empties the tables.
+func (f *fixture) clear() {
+	for _, table := range []string{"events", "leaves", "session_states", "verifications", "erasures", "erased_sessions", "retention_log", "alert_marks"} {
+		f.exec("TRUNCATE TABLE audit." + table)
+	}
+}
+
+// TestJob verifies what arrived since it was verified, and what retention and
+// erasures left.
+func TestJob(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	h := evidencetest.NewHost("build-7", now.Add(-72*time.Hour))
+	var all []*evidencetest.Session
+	for range 6 {
+		all = append(all, h.Session(evidencetest.Plan{Calls: 25}))
+	}
+	running := h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Running})
+	long := now.Add(-time.Hour)
+	f.sessions(long, append(all, running)...)
+	job := proof.NewJob(proof.JobConfig{DB: db, Every: time.Minute, Collector: "c", Trust: func([]string) ([]string, error) { return []string{h.Key}, nil }, Now: func() time.Time { return now }})
+	once := func(want string) {
+		t.Helper()
+		found, err := job.Once(t.Context())
+		if got := fmt.Sprint(found); err != nil || got != want {
+			t.Errorf("found %s, %v, want %s", got, err, want)
+		}
+		now = now.Add(time.Minute)
+	}
+	once("map[incomplete:1 ok:6]")
+	const stored = "SELECT state, count(), sum(records), sum(verified), any(host), any(collector), any(first_ts) > now() - INTERVAL 4 DAY FROM audit.verifications FINAL GROUP BY state ORDER BY state"
+	f.want(stored, "incomplete\t1\t31\t23\tbuild-7\tc\t1", "ok\t6\t180\t180\tbuild-7\tc\t1")
+	once("map[]")
+
+	// Nothing of a session that goes on is looked for in vain.
+	f.exec(fmt.Sprintf("ALTER TABLE audit.events DELETE WHERE session_id = '%s' AND seq IN (5, 7) SETTINGS mutations_sync = 2", all[0].ID))
+	f.exec(fmt.Sprintf("ALTER TABLE audit.events UPDATE user = 'x' WHERE session_id = '%s' AND seq = 3 SETTINGS mutations_sync = 2", all[1].ID))
+	f.exec("TRUNCATE TABLE audit.verifications")
+	once("map[incomplete:1 ok:4 tampered:2]")
+	f.want("SELECT session_id, JSONExtractArrayRaw(findings)[1] LIKE '%\"what\":\"deleted\",\"seq\":5,\"to\":5%', length(JSONExtractArrayRaw(findings)) FROM audit.verifications WHERE state = 'tampered' ORDER BY session_id LIMIT 1", all[0].ID+"\t1\t2")
+	f.want("SELECT findings LIKE '%columns that differ from the record: user%' FROM audit.verifications WHERE session_id = '"+all[1].ID+"'", "1")
+
+	// What was there once stays, also after the session was found to be in order.
+	f.sessions(now, &evidencetest.Session{ID: all[0].ID, Lines: all[0].Lines[5:8]})
+	once("map[ok:1]")
+	once("map[ok:1]") // more might have been on its way
+	f.want("SELECT state FROM audit.verifications FINAL WHERE session_id = '"+all[0].ID+"' ORDER BY at", "tampered", "ok")
+	once("map[]")
+
+	// Removed and erased records are not missing.
+	keep := func(session *evidencetest.Session, from, to int) {
+		f.exec(fmt.Sprintf(`INSERT INTO audit.leaves (tenant, session_id, seq, hash, evidence, kept_at)
+			SELECT tenant, session_id, seq, SHA256(concat(char(0), raw)), evidence, now() FROM audit.events WHERE session_id = '%s' AND seq >= %d AND seq < %d`, session.ID, from, to))
+		f.exec(fmt.Sprintf("ALTER TABLE audit.events DELETE WHERE session_id = '%s' AND seq >= %d AND seq < %d SETTINGS mutations_sync = 2", session.ID, from, to))
+	}
+	keep(all[2], 0, 15)  // its oldest ones
+	keep(all[3], 0, 100) // all of it
+	keep(all[4], 0, 100)
+	f.exec("INSERT INTO audit.erasures (erasure_id, at, kind, value, who, done_at) VALUES ('0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', now(), 'session', 'x', 'eve', now())")
+	f.exec("INSERT INTO audit.erased_sessions (session_id, erasure_id, at) VALUES ('" + all[4].ID + "', '0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', '2026-11-20 09:00:00')")
+	f.exec("ALTER TABLE audit.events DELETE WHERE session_id = '" + all[1].ID + "' SETTINGS mutations_sync = 2")
+	f.exec("ALTER TABLE audit.session_states DELETE WHERE session_id = '" + all[1].ID + "' SETTINGS mutations_sync = 2")
+	src := proof.NewSource(db)
+	checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: now})
+	if err := src.Check(t.Context(), proof.Check{Now: now}, checker); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range checker.Finish().Results {
+		got = append(got, fmt.Sprintf("%s %s %s", r.SessionID, r.State, r.Note))
+	}
+	want := []string{all[0].ID + " ok ", all[1].ID + " tampered ", all[2].ID + " ok ", all[4].ID + " erased 30 records: by eve on 2026-11-20", all[5].ID + " ok ", running.ID + " incomplete running, verified through 23 of 31"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("after retention and an erasure:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	f.exec("TRUNCATE TABLE audit.verifications")
+	if err := job.Chains(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.want("SELECT session_id, state, findings LIKE '%missing_session%' FROM audit.verifications", all[1].ID+"\ttampered\t1")
+
+	// A log knows more than the tables.
+	f.clear()
+	f.sessions(long, all[5].Clone())
+	f.exec(fmt.Sprintf("ALTER TABLE audit.events DELETE WHERE session_id = '%s' AND seq > 20 SETTINGS mutations_sync = 2", all[5].ID))
+	withLog := proof.NewJob(proof.JobConfig{DB: db, Every: time.Minute, Now: func() time.Time { return now }, Trust: func([]string) ([]string, error) { return []string{h.Key}, nil },
+		Known: func(_ context.Context, want func(string) bool) (proof.Known, error) {
+			if !want(all[5].ID) || want(all[0].ID) {
+				t.Error("the log is asked for other sessions")
+			}
+			known := proof.Known{Size: 17, Starts: []evidence.Entry{all[5].Start()}}
+			for _, signed := range all[5].Checkpoints() {
+				known.Checkpoints = append(known.Checkpoints, verify.Checkpoint{Signed: signed, From: "the log"})
+			}
+			return known, nil
+		}})
+	if found, err := withLog.Once(t.Context()); err != nil || found[verify.Tampered] != 1 {
+		t.Errorf("found %v, %v, want what the log knows", found, err)
+	}
+	f.want("SELECT findings LIKE '%truncated%', log_size FROM audit.verifications", "1\t17")
+}
+
+// TestTurns has two collectors verify: one of them does.
+func TestTurns(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	now := time.Now()
+	h := evidencetest.NewHost("build-7", now.Add(-72*time.Hour))
+	for i, name := range []string{"a", "b", "a"} {
+		f.sessions(now.Add(-time.Hour), h.Session(evidencetest.Plan{Calls: 2}))
+		job := proof.NewJob(proof.JobConfig{DB: db, Every: 10 * time.Minute, Collector: name, Now: func() time.Time { return now }})
+		if err := job.Turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			now = now.Add(11 * time.Minute)
+		}
+	}
+	f.want("SELECT collector, count() FROM audit.verifications WHERE state = 'unknown_key' GROUP BY collector ORDER BY collector", "a\t3")
+}
