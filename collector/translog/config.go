@@ -44,7 +44,7 @@ type Config struct {
 
 	// Interval is the least time between two checkpoints, and about the longest
 	// from an entry to the checkpoint that covers it. Default: 1 s; at least
-	// 100 ms.
+	// 100 ms, at most 1 min.
 	Interval time.Duration
 
 	// Witnesses sign checkpoints too. Nothing waits for them.
@@ -68,6 +68,7 @@ const (
 	defaultName     = "auditproxy/log/"
 	defaultInterval = time.Second
 	minInterval     = 100 * time.Millisecond // of tessera
+	maxInterval     = time.Minute            // Close waits for it
 )
 
 // complete returns the configuration with its defaults, and the keys of its
@@ -97,8 +98,8 @@ func (c Config) complete() (Config, []note.Verifier, error) {
 	if c.Interval == 0 {
 		c.Interval = defaultInterval
 	}
-	if c.Interval < minInterval {
-		problem("an interval of %v between checkpoints is too short: want at least %v", c.Interval, minInterval)
+	if c.Interval < minInterval || c.Interval > maxInterval {
+		problem("an interval of %v between checkpoints is not possible: want %v to %v", c.Interval, minInterval, maxInterval)
 	}
 	keys := make([]note.Verifier, len(c.Witnesses))
 	known := map[string]bool{}

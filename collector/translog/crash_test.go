@@ -10,20 +10,37 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // childLog makes the test binary a process that adds to this log.
 const childLog = "TEST_TRANSLOG_DIR"
 
 func TestMain(m *testing.M) {
+	var core zapcore.Core
+	core, library = observer.New(zap.InfoLevel)
+	LogLibrary(zap.New(core))
 	if dir := os.Getenv(childLog); dir != "" {
-		if err := appendUntilKilled(dir); err != nil {
+		add := appendUntilKilled
+		if os.Getenv(childSteps) != "" {
+			add = appendSteps
+		}
+		if err := add(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
 	os.Exit(m.Run())
 }
+
+// childSteps makes it add only what standard input says, without a checkpoint.
+const childSteps = "TEST_TRANSLOG_STEPS"
+
+// library has what tessera logs.
+var library *observer.ObservedLogs
 
 // appendUntilKilled adds entries from the number that standard input names, and
 // prints after each call of Add how many there are.
@@ -44,6 +61,72 @@ func appendUntilKilled(dir string) error {
 		at += n
 		fmt.Println(at)
 	}
+}
+
+// appendSteps adds the entries that standard input names, and prints a line after each
+// call of Add.
+func appendSteps(dir string) error {
+	l, err := Open(context.Background(), Config{Dir: dir, Interval: maxInterval})
+	if err != nil {
+		return err
+	}
+	for {
+		var from, to int
+		if _, err := fmt.Scan(&from, &to); err != nil {
+			return err
+		}
+		if err := l.Add(context.Background(), texts(from, to)); err != nil {
+			return err
+		}
+		fmt.Println(to)
+	}
+}
+
+// TestTornAppend checks a log whose process died after it had written entries and
+// tiles, and before it had written that the tree has them: other entries take
+// their places.
+func TestTornAppend(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	key := publicKey(t, dir)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childLog+"="+dir, childSteps+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	step := func(from, to int) {
+		t.Helper()
+		fmt.Fprintln(in, from, to)
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(0, 200)
+	state := filepath.Join(dir, stateDir, treeState)
+	before, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step(200, 600)
+	cmd.Process.Kill()
+	cmd.Wait()
+	if err := os.WriteFile(state, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := opened(t, Config{Dir: dir})
+	add(t, l, texts(1000, 1500))
+	covered(t, l, 700)
+	same(t, contents(t, dir, key), append(texts(0, 200), texts(1000, 1500)...))
+	check(t, dir, key)
 }
 
 // TestKilled kills a process that adds, again and again. Each time the log has

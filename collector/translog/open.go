@@ -60,10 +60,11 @@ func (l *Log) open(ctx context.Context) error {
 	if err := l.checkPast(ctx, tree); err != nil {
 		return err
 	}
-	l.status = Status{Name: l.key.signer.Name(), Key: l.key.public, Quorum: c.Quorum}
-	if l.status.Published, err = l.published(); err != nil {
+	published, err := l.published()
+	if err != nil {
 		return err
 	}
+	l.status = Status{Name: l.key.signer.Name(), Key: l.key.public, Published: published, Quorum: c.Quorum}
 	// tessera panics if it cannot make them.
 	for _, name := range []string{treeState, "publish", "gcState"} {
 		f, err := os.OpenFile(filepath.Join(c.Dir, stateDir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
@@ -73,6 +74,9 @@ func (l *Log) open(ctx context.Context) error {
 		if err := f.Close(); err != nil {
 			return err
 		}
+	}
+	if err := l.sweep(); err != nil {
+		return err
 	}
 	return l.reopenSeen(ctx)
 }

@@ -48,14 +48,18 @@ func (l *Log) follow() time.Duration {
 	}
 	published, err := l.published()
 	if err == nil && published != l.status.Published {
-		l.status.Published = published
+		l.report(func(s *Status) { s.Published = published })
 		l.witnesses.notify()
 	}
 	if err == nil && published >= l.status.Size {
 		if l.late {
 			l.config.Log.Info("log checkpoint published")
+			if err := l.sweep(); err != nil {
+				l.config.Log.Error("log not swept", zap.Error(err))
+			}
 		}
-		l.late, l.status.Behind = false, time.Time{}
+		l.late = false
+		l.report(func(s *Status) { s.Behind = time.Time{} })
 		switch {
 		case l.writer == nil:
 			return 0
@@ -63,16 +67,16 @@ func (l *Log) follow() time.Duration {
 			return min(collectEvery, l.rest)
 		}
 		// Nothing is waited for: the checkpoint is there.
-		if err := l.stop(closeWait); err != nil {
+		if err := l.stop(); err != nil {
 			l.config.Log.Error("log not stopped", zap.Error(err))
 		}
 		return 0
 	}
 	if l.status.Behind.IsZero() {
-		l.status.Behind = time.Now()
+		l.report(func(s *Status) { s.Behind = time.Now() })
 	}
 	// After a crash nothing has started it yet.
-	err = errors.Join(err, l.start())
+	err = errors.Join(err, l.start(), l.signer.failed())
 	if !l.late && time.Since(l.status.Behind) > lateAfter+l.config.Interval {
 		l.late = true
 		l.config.Log.Error("log checkpoint late", zap.Int64("entries", l.status.Size), zap.Int64("covered", published), zap.Error(err))
@@ -91,7 +95,7 @@ func (l *Log) Close() error {
 		l.idle.Wait()
 	}
 	var err error
-	if e := l.stop(closeWait); e != nil {
+	if e := l.stop(); e != nil {
 		err = fmt.Errorf("closing the log: waiting for its checkpoint: %w", e)
 	}
 	return errors.Join(err, l.release())

@@ -67,13 +67,20 @@ func (l *Log) serveCheckpoint(w http.ResponseWriter, r *http.Request, path strin
 // serveTile serves a tile for good, so only one that the checkpoint covers: after a
 // crash others may get other contents.
 func (l *Log) serveTile(w http.ResponseWriter, r *http.Request, t tlog.Tile) error {
-	size, err := l.published()
-	if err != nil {
-		return err
-	}
 	// The tile ends with hash N*256+W of its level; each covers 256^L entries.
-	if level := max(t.L, 0); t.N > size || t.N<<8+int64(t.W) > size>>(8*level) {
-		return fs.ErrNotExist
+	level := max(t.L, 0)
+	covered := func(size int64) bool { return t.N <= size && t.N<<8+int64(t.W) <= size>>(8*level) }
+	l.statusMu.Lock()
+	known := l.status.Published
+	l.statusMu.Unlock()
+	if !covered(known) {
+		size, err := l.published()
+		if err != nil {
+			return err
+		}
+		if !covered(size) {
+			return fs.ErrNotExist
+		}
 	}
 	f, err := os.Open(filepath.Join(l.config.Dir, filepath.FromSlash(tiles.Path(t))))
 	if err != nil {

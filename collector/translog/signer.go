@@ -23,7 +23,8 @@ type signer struct {
 
 	mu   sync.Mutex
 	last tlog.Tree
-	any  bool // whether any checkpoint was signed
+	any  bool  // whether any checkpoint was signed
+	err  error // of the last call of Sign
 }
 
 func openSigner(k *key, file string) (*signer, error) {
@@ -48,13 +49,14 @@ func openSigner(k *key, file string) (*signer, error) {
 
 // Sign signs the text of a checkpoint. The memory comes first: after a crash it
 // may have a checkpoint that was never published, whose entries are in the log.
-func (s *signer) Sign(text []byte) ([]byte, error) {
+func (s *signer) Sign(text []byte) (sig []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() { s.err = err }()
 	_, tree, err := tiles.ParseCheckpoint(text)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.any && (tree.N < s.last.N || tree.N == s.last.N && tree.Hash != s.last.Hash) {
 		return nil, fmt.Errorf("%w: refusing to sign size %d with hash %v after size %d with hash %v",
 			ErrRolledBack, tree.N, tree.Hash, s.last.N, s.last.Hash)
@@ -66,6 +68,13 @@ func (s *signer) Sign(text []byte) ([]byte, error) {
 		s.last, s.any = tree, true
 	}
 	return s.Signer.Sign(text)
+}
+
+// failed returns why the last call of Sign failed.
+func (s *signer) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // signed returns the last tree that was signed, and whether there is one.

@@ -52,7 +52,10 @@ type Log struct {
 	used    time.Time                         // by the last Add
 	rest    time.Duration                     // idleAfter
 	late    bool                              // whether a missing checkpoint was reported
-	status  Status
+
+	// Changed with both mutexes, so that Status does not wait for the disk.
+	statusMu sync.Mutex
+	status   Status
 }
 
 // A writer is tessera's part, which runs goroutines.
@@ -67,15 +70,24 @@ type Status struct {
 	Name      string // the origin
 	Key       string // the verifier key
 	Size      int64  // entries
-	Published int64  // entries that the newest checkpoint covers
+	Published int64  // entries that the newest checkpoint covers; -1: there is none
 
 	// Behind is since when the newest checkpoint does not cover all entries; zero if
 	// it does. Run sets it.
 	Behind time.Time
 
+	Err error // why no checkpoint was signed last; nil: it was
+
 	Witnessed int64 // entries that the newest checkpoint covers that a quorum of witnesses has signed
 	Quorum    int
 	Witnesses []WitnessStatus
+}
+
+// report changes the status. mu is held, or nothing else uses l.
+func (l *Log) report(change func(s *Status)) {
+	l.statusMu.Lock()
+	defer l.statusMu.Unlock()
+	change(&l.status)
 }
 
 // Checkpoint returns the newest checkpoint, with the signatures of witnesses that it has by
@@ -90,9 +102,10 @@ func (l *Log) Checkpoint() ([]byte, error) {
 
 // Status returns what is known of the log.
 func (l *Log) Status() Status {
-	l.mu.Lock()
+	l.statusMu.Lock()
 	s := l.status
-	l.mu.Unlock()
+	l.statusMu.Unlock()
+	s.Err = l.signer.failed()
 	s.Witnessed, s.Witnesses = l.witnesses.status()
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,11 +21,10 @@ import (
 	"github.com/transparency-dev/tessera/api"
 	"github.com/transparency-dev/tessera/client"
 	"github.com/transparency-dev/tessera/fsck"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
-	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 )
 
@@ -468,38 +466,44 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(disk, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	dev.SmallDisk(t, disk, "2m")
+	dev.SmallDisk(t, disk, "4m")
 	dir := filepath.Join(disk, "log")
 	l := opened(t, Config{Dir: dir})
 	add(t, l, texts(0, 100))
 	ballast := filepath.Join(disk, "ballast")
-	fill := func(size int) {
+	// leave fills the disk but for some pages.
+	leave := func(pages int) {
 		t.Helper()
-		if err := os.WriteFile(ballast, make([]byte, size), 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) && !strings.Contains(err.Error(), "no space") {
+		var st unix.Statfs_t
+		err := errors.Join(os.RemoveAll(ballast), unix.Statfs(disk, &st))
+		if err == nil {
+			err = os.WriteFile(ballast, make([]byte, max(0, int(st.Bavail)-pages)*int(st.Bsize)), 0o600)
+		}
+		if err != nil && !errors.Is(err, unix.ENOSPC) {
 			t.Fatal(err)
 		}
 	}
-	failed, n := 0, 100
+	failed, kept, n := 0, 0, 100
 	for round := range 8 {
-		fill(4 << 20)
-		for at := n; at < n+200; at += 10 {
-			if err := l.Add(t.Context(), texts(at, at+10)); err != nil {
+		for pages := range 20 {
+			leave(pages)
+			if err := l.Add(t.Context(), texts(n, n+10+round*30)); err != nil {
 				failed++
+				if !strings.Contains(err.Error(), "no space") {
+					t.Errorf("with %d pages left: %v", pages, err)
+				}
+			} else {
+				kept++
 			}
-			// A little room, so that some of the writes of an Add succeed.
-			if err := os.Truncate(ballast, int64(max(0, 2<<20-(round*7+at%40)<<12))); err != nil {
-				t.Fatal(err)
-			}
-			fill(4 << 20)
 		}
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}
-		add(t, l, texts(n, n+200))
-		n += 200
+		add(t, l, texts(n, n+300))
+		n += 300
 	}
-	if failed == 0 {
-		t.Error("the disk was never full")
+	if failed == 0 || kept == 0 {
+		t.Errorf("%d calls of Add failed, %d succeeded: want both", failed, kept)
 	}
 	covered(t, l, int64(n))
 	got := contents(t, dir, l.Status().Key)
@@ -511,20 +515,30 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the log has %d entries, %d different ones, want %d", len(got), len(times), n)
 	}
 	check(t, dir, l.Status().Key)
-	t.Logf("%d calls of Add failed", failed)
+	t.Logf("%d calls of Add failed, %d succeeded", failed, kept)
+	if err := l.sweep(); err != nil {
+		t.Error(err)
+	}
+	for _, where := range []string{dir, filepath.Join(dir, stateDir)} {
+		names, err := os.ReadDir(where)
+		if err != nil || len(names) > 6 {
+			t.Errorf("left in %q: %v, %v", where, names, err)
+		}
+	}
 }
 
 // TestLogLibrary checks that tessera's lines reach a logger, with their warnings.
 func TestLogLibrary(t *testing.T) {
-	core, lines := observer.New(zap.InfoLevel)
-	LogLibrary(zap.New(core))
-	t.Cleanup(klog.ClearLogger)
+	library.TakeAll()
 	klog.Infof("a %d", 1)
 	klog.Warning("b")
 	klog.Errorf("c")
 	klog.V(1).Info("d")
 	var got []string
-	for _, e := range lines.All() {
+	for _, e := range library.TakeAll() {
+		if len(fmt.Sprint(e.ContextMap()["text"])) > 5 {
+			continue // of a log that was closed just now
+		}
 		got = append(got, e.Level.String()+" "+e.Message+" "+strings.TrimSpace(fmt.Sprint(e.ContextMap()["text"])))
 	}
 	want := []string{"info tessera reported a 1", "info tessera reported b", "error tessera failed c"}

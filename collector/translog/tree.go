@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"auditproxy/internal/lazyregexp"
+
 	"github.com/transparency-dev/tessera"
 	"github.com/transparency-dev/tessera/storage/posix"
 	"golang.org/x/mod/sumdb/tlog"
@@ -20,7 +22,7 @@ const (
 	batchWait    = time.Millisecond // for more of them
 	collectEvery = 10 * time.Second // partial tiles that full ones replace are removed
 	idleAfter    = 30 * time.Second // several times collectEvery
-	closeWait    = 5 * time.Second  // for the last checkpoint
+	closeWait    = 5 * time.Second  // for the last checkpoint, besides the interval
 )
 
 // Files of tessera's driver.
@@ -123,7 +125,7 @@ func (l *Log) catchUp(ctx context.Context) error {
 			}
 		}
 	}
-	l.status.Size = tree.N
+	l.report(func(s *Status) { s.Size = tree.N })
 	return nil
 }
 
@@ -147,6 +149,26 @@ func (l *Log) has(ctx context.Context, leaf tlog.Hash) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// leftover is a name that tessera gives a file until it is whole. On a full disk, and
+// in a crash, it stays.
+var leftover = lazyregexp.New(`^(checkpoint|treeState|gcState|version)[0-9]+$`)
+
+// sweep removes what failed writes have left, which could be a file for each second of
+// a full disk. Tessera is not running, or has no reason to write.
+func (l *Log) sweep() error {
+	var errs []error
+	for _, dir := range []string{l.config.Dir, filepath.Join(l.config.Dir, stateDir)} {
+		files, err := os.ReadDir(dir)
+		errs = append(errs, err)
+		for _, f := range files {
+			if leftover.MatchString(f.Name()) && f.Type().IsRegular() {
+				errs = append(errs, os.Remove(filepath.Join(dir, f.Name())))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // start starts tessera, unless it is running. mu is held.
@@ -175,13 +197,14 @@ func (l *Log) start() error {
 	return nil
 }
 
-// stop stops tessera, once a checkpoint covers what was added or wait is over. mu is held,
-// and no call of Add is waiting: tessera forgets entries that are on their way.
-func (l *Log) stop(wait time.Duration) error {
+// stop stops tessera once a checkpoint covers what was added, or after closeWait.
+// mu is held, and no call of Add is waiting: tessera forgets entries that are on
+// their way.
+func (l *Log) stop() error {
 	if l.writer == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	ctx, cancel := context.WithTimeout(context.Background(), l.config.Interval+closeWait)
 	defer cancel()
 	err := l.writer.shutdown(ctx)
 	l.writer.cancel()

@@ -3,7 +3,10 @@ package translog
 import (
 	"bufio"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +26,7 @@ import (
 
 	f_note "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 // A cosigner is the key of a witness.
@@ -390,5 +394,73 @@ func TestWitnessComesBack(t *testing.T) {
 	}
 	if file, err := r.Witnessed(context.Background()); err != nil || cosigned(t, file, a, b) != 2 {
 		t.Errorf("the file has another checkpoint: %v\n%s", err, file)
+	}
+}
+
+// TestSignatureWithoutTime checks that a signature has the time that makes it a
+// witness's.
+func TestSignatureWithoutTime(t *testing.T) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := note.NewEd25519VerifierKey("witness/a", private.Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := f_note.NewVerifierForCosignatureV1(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "log\n1\n" + tlog.Hash{1}.String() + "\n"
+	for seconds, good := range map[uint64]bool{0: false, 1_700_000_000: true, 1 << 63: false} {
+		sig := ed25519.Sign(private, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", seconds, text))
+		raw := binary.BigEndian.AppendUint32(nil, key.KeyHash())
+		raw = append(binary.BigEndian.AppendUint64(raw, seconds), sig...)
+		answer := fmt.Sprintf("— %s %s\n", key.Name(), base64.StdEncoding.EncodeToString(raw))
+		if _, err := checkAnswer([]byte(text+"\n"), []byte(answer), key); (err == nil) != good {
+			t.Errorf("time %d: %v", seconds, err)
+		}
+	}
+}
+
+// TestPreferred checks which checkpoint is kept: a newer one unless it has fewer
+// signatures than the quorum and the older one.
+func TestPreferred(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	publicKey(t, dir)
+	a, b := newCosigner(t, "witness/a"), newCosigner(t, "witness/b")
+	l := opened(t, Config{Dir: dir})
+	w := &witnesses{config: Config{Dir: dir, Quorum: 2}, key: l.key, reader: l.reader}
+	for i, step := range []struct {
+		size int64
+		by   []cosigner
+		want int64 // size of the checkpoint that is kept
+		n    int   // signatures
+	}{
+		{100, nil, 0, 0},
+		{100, []cosigner{a}, 100, 1},
+		{200, []cosigner{b}, 200, 1},
+		{200, []cosigner{a}, 200, 2},
+		{300, []cosigner{a}, 200, 2},
+		{300, nil, 200, 2},
+		{400, []cosigner{a, b}, 400, 2},
+	} {
+		text := fmt.Sprintf("auditproxy/log/test\n%d\n%v\n", step.size, tlog.Hash{byte(i)})
+		tree := tlog.Tree{N: step.size, Hash: tlog.Hash{byte(step.size / 100)}}
+		signed, err := note.Sign(&note.Note{Text: text}, l.key.signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []note.Signature
+		for _, by := range step.by {
+			found = append(found, note.Signature{Name: by.signer.Name(), Base64: "x"})
+		}
+		if err := w.keep(signed, tree, found); err != nil {
+			t.Fatal(err)
+		}
+		if w.tree.N != step.want || w.signed != step.n || strings.Count(string(w.best), "— witness/") != step.n {
+			t.Errorf("step %d: size %d with %d signatures is kept, want %d with %d:\n%s", i, w.tree.N, w.signed, step.want, step.n, w.best)
+		}
 	}
 }
