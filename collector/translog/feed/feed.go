@@ -1,0 +1,256 @@
+// Package feed takes the starts and checkpoints of stored sessions to a central
+// log, and reports those that contradict each other.
+//
+// It reads them from the store, after the insert that made them visible. So a log
+// that is slow or cannot be written delays no record. What was read and not yet
+// logged is read again, and the log has an entry once however often it is added.
+//
+// The files, from the top: feed, check, mark.
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"auditproxy/internal/wait"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+
+	"go.uber.org/zap"
+)
+
+// Times of the feed.
+const (
+	passEvery = 5 * time.Second
+	failEvery = time.Minute // after a pass that failed
+
+	// An insert becomes visible after the time that it has, mostly at once. Each
+	// pass looks back a little, and some look back far.
+	lookBack  = time.Minute
+	sweepBack = 24 * time.Hour
+	sweepEach = time.Hour
+
+	window = time.Hour // of arrivals that are read at once
+)
+
+// A Source has the stored records.
+type Source interface {
+	// Evidence calls do with the session_starts and checkpoints that have
+	// evidence and arrived in [from, to), in the order of their arrival. A record
+	// may come twice. It ends with the first error of do.
+	Evidence(ctx context.Context, from, to time.Time, do func(raw []byte) error) error
+
+	// SessionStart returns the session_start of a session, "" for none.
+	SessionStart(ctx context.Context, session string) (string, error)
+
+	// FirstEvidence returns when the first such record arrived, zero for none.
+	FirstEvidence(ctx context.Context) (time.Time, error)
+}
+
+// A Log keeps entries. Add returns once they are durable, and adds each once.
+type Log interface {
+	Add(ctx context.Context, entries [][]byte) error
+}
+
+// A Contradiction is what a session's checkpoints say against each other. All of
+// them are in the log.
+type Contradiction struct {
+	SessionID string
+	What      string // bad_signature, forked, rolled_back
+	Seq       uint64 // of the checkpoint
+	Detail    string
+	Record    audit.Record
+}
+
+// A Config configures a Feed.
+type Config struct {
+	Source Source // Required.
+	Log    Log    // Required.
+
+	// Mark is the file that says how far the log has what arrived. Without it, all
+	// is read again. Required.
+	Mark string
+
+	// Found is called with what contradicts, once or more for each. It returns nil
+	// when that will not be forgotten. Required.
+	Found func(context.Context, Contradiction) error
+
+	Logger *zap.Logger // nil: none
+}
+
+// A Feed takes evidence to a log. Use it once.
+type Feed struct {
+	c       Config
+	checker checker
+	swept   time.Time // when the last pass looked back far
+
+	mu     sync.Mutex
+	status Status
+}
+
+// A Status is what a feed did last.
+type Status struct {
+	Upto    time.Time // everything that arrived before is in the log; zero: nothing yet
+	Failing time.Time // since when no pass has succeeded; zero: the last one has
+	Err     error
+}
+
+// New returns a feed. It starts nothing.
+func New(c Config) (*Feed, error) {
+	if c.Source == nil || c.Log == nil || c.Mark == "" || c.Found == nil {
+		return nil, errors.New("configuring the feed of the log: source, log, mark and found are required")
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	return &Feed{c: c, checker: newChecker(c.Source)}, nil
+}
+
+// Status returns what the feed did last.
+func (f *Feed) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status
+}
+
+// Run makes passes until ctx ends.
+func (f *Feed) Run(ctx context.Context) error {
+	for {
+		pause := passEvery
+		err := f.Pass(ctx, time.Now())
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			pause = failEvery
+		}
+		if f.note(err) {
+			f.c.Logger.Error("evidence is not logged", zap.Error(err))
+		}
+		if wait.For(ctx, pause) != nil {
+			return nil
+		}
+	}
+}
+
+// note keeps the result of a pass, and reports whether it is a new failure.
+func (f *Feed) note(err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.status.Err
+	f.status.Err = err
+	if err == nil {
+		f.status.Failing = time.Time{}
+		return false
+	}
+	if was == nil {
+		f.status.Failing = time.Now()
+	}
+	return was == nil || was.Error() != err.Error()
+}
+
+// Pass takes to the log what has arrived until now. After a crash in it, the
+// mark is where it was, and the entries that are in the log already are not added
+// again.
+func (f *Feed) Pass(ctx context.Context, now time.Time) error {
+	mark, err := readMark(f.c.Mark)
+	if err != nil {
+		return err
+	}
+	from := mark.Add(-lookBack)
+	if mark.IsZero() {
+		if from, err = f.c.Source.FirstEvidence(ctx); err != nil || from.IsZero() {
+			return err
+		}
+	} else if now.Sub(f.swept) >= sweepEach {
+		from = mark.Add(-sweepBack)
+	}
+	for to := from; to.Before(now); from = to {
+		if to = from.Add(window); to.After(now) {
+			to = now
+		}
+		if err := f.take(ctx, from, to); err != nil {
+			return err
+		}
+		if to.After(mark) {
+			// After a crash before this, the window is read again.
+			if err := writeMark(f.c.Mark, to); err != nil {
+				return err
+			}
+			mark = to
+		}
+	}
+	if now.Sub(f.swept) >= sweepEach {
+		f.swept = now
+	}
+	f.mu.Lock()
+	f.status.Upto = mark
+	f.mu.Unlock()
+	return nil
+}
+
+// batch is how many entries are added at once.
+const batch = 1000
+
+// take adds to the log what arrived in a window.
+func (f *Feed) take(ctx context.Context, from, to time.Time) error {
+	var entries [][]byte
+	var found []Contradiction
+	flush := func() error {
+		if len(entries) > 0 {
+			if err := f.c.Log.Add(ctx, entries); err != nil {
+				return fmt.Errorf("adding to the log: %w", err)
+			}
+		}
+		for _, c := range found {
+			if err := f.c.Found(ctx, c); err != nil {
+				return fmt.Errorf("reporting a contradiction: %w", err)
+			}
+		}
+		entries, found = entries[:0], found[:0]
+		return nil
+	}
+	err := f.c.Source.Evidence(ctx, from, to, func(raw []byte) error {
+		entry, contradiction, err := f.checker.check(ctx, raw)
+		if err != nil {
+			return err
+		}
+		if entry != nil {
+			entries = append(entries, entry)
+		}
+		if contradiction != nil {
+			found = append(found, *contradiction)
+		}
+		if len(entries) < batch {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// entryOf returns the entry of a record, nil if it has no evidence that can be read.
+func entryOf(r *audit.Record, line []byte) (evidence.Entry, bool) {
+	if r.Kind == audit.KindCheckpoint {
+		signed, err := evidence.CheckpointOf(r)
+		if err != nil || len(signed) == 0 {
+			return evidence.Entry{}, false
+		}
+		e, err := evidence.ReadEntry(signed)
+		return e, err == nil && e.Checkpoint != nil
+	}
+	s, err := evidence.ReadSession(r)
+	if err != nil {
+		return evidence.Entry{}, false
+	}
+	e := evidence.Entry{Origin: s.Origin, HostKey: s.HostKey, HostSeq: s.HostSeq, Leaf: evidence.Leaf(line)}
+	// Values with line feeds would make another entry of it.
+	again, err := evidence.ReadEntry(e.Bytes())
+	return e, err == nil && again.Origin == e.Origin && again.HostKey == e.HostKey && again.HostSeq == e.HostSeq && again.Leaf == e.Leaf
+}

@@ -1,0 +1,312 @@
+package feed_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/collector/translog/feed"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// stored are records with evidence.
+type stored struct {
+	rows []row
+	err  error
+	read int
+}
+
+type row struct {
+	raw string
+	at  time.Time
+}
+
+func (s *stored) Evidence(_ context.Context, from, to time.Time, do func([]byte) error) error {
+	slices.SortStableFunc(s.rows, func(a, b row) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	for _, r := range s.rows {
+		if !r.at.Before(from) && r.at.Before(to) {
+			s.read++
+			if err := do([]byte(r.raw)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.err
+}
+
+func (s *stored) SessionStart(_ context.Context, session string) (string, error) {
+	for _, r := range s.rows {
+		if strings.Contains(r.raw, `"session_start"`) && strings.Contains(r.raw, session) {
+			return r.raw, nil
+		}
+	}
+	return "", nil
+}
+
+func (s *stored) FirstEvidence(context.Context) (first time.Time, err error) {
+	for _, r := range s.rows {
+		if first.IsZero() || r.at.Before(first) {
+			first = r.at
+		}
+	}
+	return first, s.err
+}
+
+// log is a log in memory. It fails in both ways: without having added, and after.
+type log struct {
+	entries []string
+	fail    string // "before", "after"
+}
+
+func (l *log) Add(_ context.Context, entries [][]byte) error {
+	if l.fail == "before" {
+		return errors.New("broken")
+	}
+	for _, e := range entries {
+		if !slices.Contains(l.entries, string(e)) {
+			l.entries = append(l.entries, string(e))
+		}
+	}
+	if l.fail == "after" {
+		return errors.New("broken")
+	}
+	return nil
+}
+
+func newKey(t *testing.T, name string) (note.Signer, string) {
+	t.Helper()
+	private, public, err := note.GenerateKey(rand.Reader, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer, public
+}
+
+// A writer makes the records of one session.
+type writer struct {
+	t         *testing.T
+	id        string
+	host, key note.Signer
+	start     string
+}
+
+func newWriter(t *testing.T, id string) *writer {
+	w := &writer{t: t, id: id}
+	var hostKey, key string
+	w.host, hostKey = newKey(t, "auditproxy/h")
+	w.key, key = newKey(t, evidence.Origin("h", id))
+	e := evidence.Session{Origin: evidence.Origin("h", id), Key: key, HostKey: hostKey, HostSeq: 1}
+	if err := e.Sign(w.host); err != nil {
+		t.Fatal(err)
+	}
+	w.start = w.line(audit.Record{Kind: audit.KindSessionStart, Evidence: e.JSON()})
+	return w
+}
+
+func (w *writer) line(r audit.Record) string {
+	r.SessionID, r.RecordID, r.Duration = w.id, fmt.Sprint("r", r.Seq), -1
+	return strings.TrimSuffix(string(audit.AppendRecord(nil, &r)), "\n")
+}
+
+func (w *writer) checkpoint(size int64, root string, by note.Signer, recovered bool) string {
+	r := audit.Record{Kind: audit.KindCheckpoint, Seq: uint64(size), Recovered: recovered, SessionID: w.id, RecordID: fmt.Sprint("r", size), Duration: -1}
+	if err := (evidence.Checkpoint{Origin: evidence.Origin("h", w.id), Size: size, Root: evidence.Leaf([]byte(root))}).SignRecord(&r, by); err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSuffix(string(audit.AppendRecord(nil, &r)), "\n")
+}
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+func newFeed(t *testing.T, s *stored, l *log, found *[]string) *feed.Feed {
+	t.Helper()
+	f, err := feed.New(feed.Config{Source: s, Log: l, Mark: filepath.Join(t.TempDir(), "mark"), Found: func(_ context.Context, c feed.Contradiction) error {
+		*found = append(*found, fmt.Sprintf("%s %s %d", c.SessionID, c.What, c.Seq))
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestContradictions takes sessions to a log. All of them are logged; what
+// contradicts is found, and nothing else.
+func TestContradictions(t *testing.T) {
+	a := newWriter(t, "a")
+	other := newWriter(t, "a")
+	good := []string{a.start, a.checkpoint(1, "1", a.key, false), a.checkpoint(5, "5", a.key, false), a.checkpoint(9, "9", a.host, true)}
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  []string
+	}{
+		{"whole", good, nil},
+		{"a record that came twice", append(slices.Clone(good), good...), nil},
+		{"without the start", good[1:], nil},
+		{"two versions", append(slices.Clone(good), a.checkpoint(5, "another", a.key, false)), []string{"a forked 5"}},
+		{"one that is smaller", []string{a.start, a.checkpoint(5, "5", a.key, false), a.checkpoint(3, "3", a.key, false)}, []string{"a rolled_back 3"}},
+		{"a foreign key", []string{a.start, a.checkpoint(1, "1", other.key, false)}, []string{"a bad_signature 1"}},
+		{"the host's key too early", []string{a.start, a.checkpoint(1, "1", a.host, false)}, []string{"a bad_signature 1"}},
+		{"the session's key too late", []string{a.start, a.checkpoint(1, "1", a.key, true)}, []string{"a bad_signature 1"}},
+		{"a start that the host did not sign", []string{strings.Replace(a.start, `"host_seq":1`, `"host_seq":2`, 1)}, nil}, // its checksum is wrong: no record
+		{"a checkpoint that is none", []string{a.start, a.line(audit.Record{Kind: audit.KindCheckpoint, Seq: 1, Evidence: `{"checkpoint":"x"}`})}, []string{"a bad_signature 1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, l := &stored{}, &log{}
+			for i, line := range tt.lines {
+				s.rows = append(s.rows, row{line, noon.Add(time.Duration(i) * time.Second)})
+			}
+			var found []string
+			f := newFeed(t, s, l, &found)
+			for i := range 3 { // what is read again is not found again
+				if err := f.Pass(t.Context(), noon.Add(time.Minute+time.Duration(i)*time.Second)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			slices.Sort(found)
+			if got := slices.Compact(found); !slices.Equal(got, tt.want) {
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+			distinct := map[string]bool{}
+			for _, line := range tt.lines {
+				distinct[line] = true
+			}
+			for _, e := range l.entries {
+				if _, err := evidence.ReadEntry([]byte(e)); err != nil {
+					t.Errorf("entry %q: %v", e, err)
+				}
+			}
+			if unreadable := strings.Contains(tt.name, "that is none") || strings.Contains(tt.name, "did not sign"); !unreadable && len(l.entries) != len(distinct) {
+				t.Errorf("the log has %d entries, want %d", len(l.entries), len(distinct))
+			}
+		})
+	}
+}
+
+// TestPasses fails at each step; nothing is missed, and passes read what is new.
+func TestPasses(t *testing.T) {
+	w := newWriter(t, "a")
+	s, l := &stored{}, &log{}
+	var found []string
+	f := newFeed(t, s, l, &found)
+	now := noon
+	pass := func(want string) {
+		t.Helper()
+		err := f.Pass(t.Context(), now)
+		if got := fmt.Sprint(len(l.entries), err != nil); got != want {
+			t.Errorf("at %v the log has entries, and an error: %s, want %s (%v)", now.Format(time.TimeOnly), got, want, err)
+		}
+	}
+	arrive := func(raw string, at time.Time) { s.rows = append(s.rows, row{raw, at}) }
+	pass("0 false")
+	arrive(w.start, now)
+	now = now.Add(time.Second)
+	l.fail = "before"
+	pass("0 true")
+	l.fail = "after"
+	pass("1 true")
+	l.fail = ""
+	pass("1 false")
+	s.err = errors.New("broken")
+	arrive(w.checkpoint(1, "1", w.key, false), now)
+	now = now.Add(time.Second)
+	pass("1 true")
+	s.err = nil
+	pass("2 false")
+	now = now.Add(3 * time.Hour)
+	pass("2 false")
+	// An insert that became visible late: some passes look back so far.
+	arrive(w.checkpoint(2, "2", w.key, false), now.Add(-2*time.Hour))
+	now = now.Add(time.Minute)
+	pass("2 false")
+	now = now.Add(time.Hour)
+	pass("3 false")
+	before := s.read
+	for range 10 {
+		now = now.Add(5 * time.Second)
+		pass("3 false")
+	}
+	if s.read != before {
+		t.Errorf("ten passes without arrivals read %d records", s.read-before)
+	}
+	if got := f.Status().Upto; !got.Equal(now) {
+		t.Errorf("the log is said to have all up to %v, want %v", got, now)
+	}
+}
+
+// TestMark continues after a restart, and reads all again where the mark is lost.
+func TestMark(t *testing.T) {
+	w := newWriter(t, "a")
+	s, l := &stored{rows: []row{{w.start, noon}}}, &log{}
+	mark := filepath.Join(t.TempDir(), "mark")
+	run := func(now time.Time) {
+		t.Helper()
+		f, err := feed.New(feed.Config{Source: s, Log: l, Mark: mark, Found: func(context.Context, feed.Contradiction) error { return nil }})
+		if err == nil {
+			err = f.Pass(t.Context(), now)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(noon.Add(time.Minute))
+	run(noon.Add(72 * time.Hour))
+	if run(noon.Add(96 * time.Hour)); s.read != 2 {
+		t.Errorf("%d records were read, want 2: at a start it looks back a day", s.read)
+	}
+	if err := os.WriteFile(mark, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if run(noon.Add(96 * time.Hour)); s.read != 3 || len(l.entries) != 1 {
+		t.Errorf("without a mark %d records were read, and the log has %d entries, want 3 and 1", s.read, len(l.entries))
+	}
+}
+
+// TestRun retries after a failure, and reports it.
+func TestRun(t *testing.T) {
+	w := newWriter(t, "a")
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := &stored{rows: []row{{w.start, time.Now()}}}, &log{fail: "before"}
+		f, err := feed.New(feed.Config{Source: s, Log: l, Mark: filepath.Join(dir, "mark"), Found: func(context.Context, feed.Contradiction) error { return nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- f.Run(ctx) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if st := f.Status(); st.Err == nil || st.Failing.IsZero() || !st.Upto.IsZero() {
+			t.Errorf("while the log fails the status is %+v", st)
+		}
+		l.fail = ""
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if st := f.Status(); st.Err != nil || !st.Failing.IsZero() || st.Upto.IsZero() || len(l.entries) != 1 {
+			t.Errorf("after that it is %+v with %d entries", st, len(l.entries))
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
