@@ -42,6 +42,7 @@ type config struct {
 	coldAfter       time.Duration // 0: never
 	metricsListen   string
 	review          reviewConfig
+	evidence        evidenceConfig
 
 	ruleFiles    []string // of alerts; shippedRules is those included in the program
 	allowedPaths []string // where panes may be piped to
@@ -102,6 +103,12 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 		},
 		cli.PasswordKeys("review.password"),
 		[]cli.Key{
+			{Name: "evidence.enabled", Kind: cli.Bool, Default: "true", Usage: "keep a log of the sessions' starts and checkpoints"},
+			{Name: "evidence.log", Kind: cli.Path, Varies: true, Usage: "directory of that log; default: log in local.dir"},
+			{Name: "evidence.serve", Kind: cli.Bool, Default: "false", Usage: "serve the log to everyone, under /log/ of review.listen"},
+			{Name: "evidence.witnesses", Kind: cli.List, Usage: "witnesses that sign the log's checkpoints: the address of each and, after a space, its verifier key"},
+		},
+		[]cli.Key{
 			{Name: "metrics.listen", Kind: cli.Text, Default: "127.0.0.1:8687", Usage: "host:port of /metrics, /healthz and /readyz; none: no port"},
 		}, cli.LogKeys)
 }
@@ -138,6 +145,7 @@ func (a *app) load() (config, error) {
 		coldAfter:       c.cold(),
 		metricsListen:   v.String("metrics.listen"),
 		review:          c.review(),
+		evidence:        c.evidence(),
 		ruleFiles:       v.List("alert.rules"),
 		allowedPaths:    c.directories("alert.allowed_paths"),
 	}

@@ -2,8 +2,8 @@
 // Kafka or from the spools of this machine, and queries them there.
 //
 // The files, from the top: main, run, rules, review, policy, query, erase,
-// hold, retain, letters, alerts, runname, store, engine, config, reviewconfig,
-// clusterconfig, checker, app.
+// hold, retain, letters, alerts, evidencelog, runname, store, engine, config,
+// reviewconfig, evidenceconfig, clusterconfig, checker, app.
 package main
 
 import (

@@ -129,6 +129,8 @@ type reviewPage struct {
 	reader *store.Reader
 	store  *store.Store // nil until open
 	pages  *review.Server
+
+	evidence *evidenceLog // nil: none
 }
 
 // newReviewPage does not connect. It returns nil if the page is disabled.
@@ -213,7 +215,7 @@ func (p *reviewPage) serve(ctx context.Context, a *app) error {
 		return errors.Join(err, l.Close())
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return review.Serve(ctx, l, p.tls, access.Wrap(p.pages), p.log) })
+	g.Go(func() error { return review.Serve(ctx, l, p.tls, p.withLog(access.Wrap(p.pages)), p.log) })
 	if links, err := listenLinks(ctx, p.cfg); err != nil {
 		p.log.Warn("auditcollector review link does not reach this page", zap.Error(err))
 	} else {
@@ -221,6 +223,18 @@ func (p *reviewPage) serve(ctx context.Context, a *app) error {
 	}
 	fmt.Fprintf(a.stdout, "The review page, for one browser within ten minutes:\n%s\n", access.Link(a.username()))
 	return g.Wait()
+}
+
+// withLog returns a handler that serves the evidence's log too, if that is wanted.
+// It is for everyone: mirrors and auditors have no code to log in with.
+func (p *reviewPage) withLog(pages http.Handler) http.Handler {
+	if p.evidence == nil || !p.cfg.evidence.serve {
+		return pages
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /log/", http.StripPrefix("/log", p.evidence))
+	mux.Handle("/", pages)
+	return mux
 }
 
 // serveBeside serves next to a collector. A failure of the page does not stop

@@ -88,6 +88,10 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	if err != nil {
 		return err
 	}
+	evidence := newEvidenceLog(cfg, store, registry, log)
+	if page != nil {
+		page.evidence = evidence
+	}
 	retain := cfg.retentionJob(store, registry, log)
 	complete := newCompleteness(registry)
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
@@ -112,6 +116,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		})
 		g.Go(func() error { return retain.Run(ctx) })
 		g.Go(func() error { return erased.Run(ctx, log) })
+		g.Go(func() error { evidence.run(ctx); return nil })
 		g.Go(func() error { page.serveBeside(ctx, a); return nil })
 		prepared.Store(true)
 		if err := c.Run(ctx); err != nil || ctx.Err() == nil {

@@ -11,7 +11,7 @@
 //
 // The files, from the top: attention, overview, decisions, record, sessions,
 // calls, filter, line, inventory, tenant, replay, deliveries, alerts, letters,
-// gaps, marks, arrived, evidence, window, reader, store.
+// gaps, marks, arrived, window, reader, store.
 package store
 
 import (

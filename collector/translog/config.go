@@ -71,6 +71,12 @@ const (
 	maxInterval     = time.Minute            // Close waits for it
 )
 
+// Validate returns all problems of the configuration.
+func (c Config) Validate() error {
+	_, _, err := c.complete()
+	return err
+}
+
 // complete returns the configuration with its defaults, and the keys of its
 // witnesses. It reports all problems.
 func (c Config) complete() (Config, []note.Verifier, error) {

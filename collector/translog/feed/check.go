@@ -148,3 +148,23 @@ func (s *session) compare(r *audit.Record, e evidence.Entry) *Contradiction {
 	s.largest = max(s.largest, cp.Size)
 	return nil
 }
+
+// entryOf returns the entry of a record, nil if it has no evidence that can be read.
+func entryOf(r *audit.Record, line []byte) (evidence.Entry, bool) {
+	if r.Kind == audit.KindCheckpoint {
+		signed, err := evidence.CheckpointOf(r)
+		if err != nil || len(signed) == 0 {
+			return evidence.Entry{}, false
+		}
+		e, err := evidence.ReadEntry(signed)
+		return e, err == nil && e.Checkpoint != nil
+	}
+	s, err := evidence.ReadSession(r)
+	if err != nil {
+		return evidence.Entry{}, false
+	}
+	e := evidence.Entry{Origin: s.Origin, HostKey: s.HostKey, HostSeq: s.HostSeq, Leaf: evidence.Leaf(line)}
+	// Values with line feeds would make another entry of it.
+	again, err := evidence.ReadEntry(e.Bytes())
+	return e, err == nil && again.Origin == e.Origin && again.HostKey == e.HostKey && again.HostSeq == e.HostSeq && again.Leaf == e.Leaf
+}

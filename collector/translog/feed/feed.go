@@ -5,7 +5,7 @@
 // that is slow or cannot be written delays no record. What was read and not yet
 // logged is read again, and the log has an entry once however often it is added.
 //
-// The files, from the top: feed, check, mark.
+// The files, from the top: feed, source, check, mark, config.
 package feed
 
 import (
@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"auditproxy/internal/wait"
-	"auditproxy/schemas/audit"
-	"auditproxy/schemas/evidence"
 
 	"go.uber.org/zap"
 )
@@ -36,51 +34,6 @@ const (
 	window = time.Hour // of arrivals that are read at once
 )
 
-// A Source has the stored records.
-type Source interface {
-	// Evidence calls do with the session_starts and checkpoints that have
-	// evidence and arrived in [from, to), in the order of their arrival. A record
-	// may come twice. It ends with the first error of do.
-	Evidence(ctx context.Context, from, to time.Time, do func(raw []byte) error) error
-
-	// SessionStart returns the session_start of a session, "" for none.
-	SessionStart(ctx context.Context, session string) (string, error)
-
-	// FirstEvidence returns when the first such record arrived, zero for none.
-	FirstEvidence(ctx context.Context) (time.Time, error)
-}
-
-// A Log keeps entries. Add returns once they are durable, and adds each once.
-type Log interface {
-	Add(ctx context.Context, entries [][]byte) error
-}
-
-// A Contradiction is what a session's checkpoints say against each other. All of
-// them are in the log.
-type Contradiction struct {
-	SessionID string
-	What      string // bad_signature, forked, rolled_back
-	Seq       uint64 // of the checkpoint
-	Detail    string
-	Record    audit.Record
-}
-
-// A Config configures a Feed.
-type Config struct {
-	Source Source // Required.
-	Log    Log    // Required.
-
-	// Mark is the file that says how far the log has what arrived. Without it, all
-	// is read again. Required.
-	Mark string
-
-	// Found is called with what contradicts, once or more for each. It returns nil
-	// when that will not be forgotten. Required.
-	Found func(context.Context, Contradiction) error
-
-	Logger *zap.Logger // nil: none
-}
-
 // A Feed takes evidence to a log. Use it once.
 type Feed struct {
 	c       Config
@@ -89,13 +42,6 @@ type Feed struct {
 
 	mu     sync.Mutex
 	status Status
-}
-
-// A Status is what a feed did last.
-type Status struct {
-	Upto    time.Time // everything that arrived before is in the log; zero: nothing yet
-	Failing time.Time // since when no pass has succeeded; zero: the last one has
-	Err     error
 }
 
 // New returns a feed. It starts nothing.
@@ -233,24 +179,4 @@ func (f *Feed) take(ctx context.Context, from, to time.Time) error {
 		return err
 	}
 	return flush()
-}
-
-// entryOf returns the entry of a record, nil if it has no evidence that can be read.
-func entryOf(r *audit.Record, line []byte) (evidence.Entry, bool) {
-	if r.Kind == audit.KindCheckpoint {
-		signed, err := evidence.CheckpointOf(r)
-		if err != nil || len(signed) == 0 {
-			return evidence.Entry{}, false
-		}
-		e, err := evidence.ReadEntry(signed)
-		return e, err == nil && e.Checkpoint != nil
-	}
-	s, err := evidence.ReadSession(r)
-	if err != nil {
-		return evidence.Entry{}, false
-	}
-	e := evidence.Entry{Origin: s.Origin, HostKey: s.HostKey, HostSeq: s.HostSeq, Leaf: evidence.Leaf(line)}
-	// Values with line feeds would make another entry of it.
-	again, err := evidence.ReadEntry(e.Bytes())
-	return e, err == nil && again.Origin == e.Origin && again.HostKey == e.HostKey && again.HostSeq == e.HostSeq && again.Leaf == e.Leaf
 }

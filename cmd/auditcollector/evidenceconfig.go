@@ -1,0 +1,39 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"auditproxy/collector/translog"
+)
+
+// An evidenceConfig is what the configuration says of evidence.
+type evidenceConfig struct {
+	enabled   bool
+	log       string // the directory of the log; "" for one in local.dir
+	serve     bool
+	witnesses []translog.Witness
+}
+
+func (c evidenceConfig) dir(localDir string) string {
+	if c.log == "" {
+		return filepath.Join(localDir, "log")
+	}
+	return c.log
+}
+
+func (c *checker) evidence() evidenceConfig {
+	e := evidenceConfig{enabled: c.Bool("evidence.enabled"), log: c.String("evidence.log"), serve: c.Bool("evidence.serve")}
+	for _, text := range c.List("evidence.witnesses") {
+		url, key, _ := strings.Cut(text, " ")
+		e.witnesses = append(e.witnesses, translog.Witness{URL: url, Key: strings.TrimSpace(key)})
+	}
+	switch err := (translog.Config{Dir: e.dir(c.String("local.dir")), Witnesses: e.witnesses}).Validate(); {
+	case !e.enabled:
+	case e.log == "" && c.String("local.dir") == "":
+		c.Problem("evidence.log", "is not set, and there is no local.dir for a default; set it, or evidence.enabled to false")
+	case err != nil:
+		c.Problem("evidence.witnesses", "%v; want the URL and the verifier key of each, with a space between", err)
+	}
+	return e
+}

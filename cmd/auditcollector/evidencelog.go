@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"auditproxy/collector/store"
+	"auditproxy/collector/translog"
+	"auditproxy/collector/translog/feed"
+	"auditproxy/internal/wait"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+)
+
+// reopenEvery is the pause after a log could not be opened.
+const reopenEvery = time.Minute
+
+// An evidenceLog keeps the central log of a collector's evidence. Records are
+// collected whether or not it can be written.
+type evidenceLog struct {
+	cfg    translog.Config
+	stored feed.Stored
+	name   string // of this collector
+	log    *zap.Logger
+
+	open  atomic.Pointer[openLog] // nil: it is not open
+	found *prometheus.CounterVec
+	descs []*prometheus.Desc
+}
+
+type openLog struct {
+	*translog.Log
+	feed *feed.Feed
+}
+
+// newEvidenceLog opens nothing. It returns nil if there is to be no log.
+func newEvidenceLog(cfg config, s *store.Store, registry prometheus.Registerer, log *zap.Logger) *evidenceLog {
+	if !cfg.evidence.enabled {
+		return nil
+	}
+	translog.LogLibrary(log)
+	l := &evidenceLog{
+		cfg:    translog.Config{Dir: cfg.evidence.dir(cfg.localDir), Witnesses: cfg.evidence.witnesses, Log: log},
+		stored: feed.Stored{DB: s.DB()}, name: runName(time.Now()), log: log,
+		found: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "auditcollector", Name: "log_contradictions_total",
+			Help: "Checkpoints of sessions that contradict others, by what was found."}, []string{"what"}),
+	}
+	for _, d := range logMetrics {
+		l.descs = append(l.descs, prometheus.NewDesc("auditcollector_log_"+d.name, d.help, d.labels, nil))
+	}
+	registry.MustRegister(l.found, l)
+	return l
+}
+
+// logMetrics are the metrics of a log, in the order of Collect.
+var logMetrics = []struct {
+	name, help string
+	labels     []string
+}{
+	{"up", "Whether the central log is open and has what arrived.", nil},
+	{"entries", "Entries of the central log.", nil},
+	{"published_entries", "Entries that the newest checkpoint covers.", nil},
+	{"witnessed_entries", "Entries that a checkpoint covers which a quorum of witnesses has signed.", nil},
+	{"lag_seconds", "How long ago everything that had arrived was in the log.", nil},
+	{"witness_failing_seconds", "How long a witness has signed nothing; 0 if the last request succeeded.", []string{"witness"}},
+}
+
+// Describe implements prometheus.Collector.
+func (l *evidenceLog) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range l.descs {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (l *evidenceLog) Collect(to chan<- prometheus.Metric) {
+	gauge := func(i int, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(l.descs[i], prometheus.GaugeValue, v, labels...)
+	}
+	o := l.open.Load()
+	if o == nil {
+		gauge(0, 0)
+		return
+	}
+	status, fed := o.Status(), o.feed.Status()
+	up := 0.0
+	if fed.Err == nil && !fed.Upto.IsZero() {
+		up = 1
+	}
+	gauge(0, up)
+	gauge(1, float64(status.Size))
+	gauge(2, float64(status.Published))
+	if len(status.Witnesses) > 0 {
+		gauge(3, float64(status.Witnessed))
+	}
+	if !fed.Upto.IsZero() {
+		gauge(4, time.Since(fed.Upto).Seconds())
+	}
+	for _, w := range status.Witnesses {
+		failing := 0.0
+		if !w.Failing.IsZero() {
+			failing = time.Since(w.Failing).Seconds()
+		}
+		gauge(5, failing, w.Name)
+	}
+}
+
+// run keeps the log open and fed until ctx ends. A log that cannot be opened stops
+// nothing else: it is told, and tried again.
+func (l *evidenceLog) run(ctx context.Context) {
+	if l == nil {
+		return
+	}
+	told := ""
+	for ctx.Err() == nil {
+		err := l.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			l.log.Error("central log not written", zap.String("dir", l.cfg.Dir), zap.Error(err))
+		}
+		if wait.For(ctx, reopenEvery) != nil {
+			return
+		}
+	}
+}
+
+// once opens the log and feeds it until ctx ends or it fails.
+func (l *evidenceLog) once(ctx context.Context) error {
+	log, err := translog.Open(ctx, l.cfg)
+	if err != nil {
+		return err
+	}
+	f, err := feed.New(feed.Config{Source: l.stored, Log: log, Mark: l.cfg.Dir + ".mark", Found: l.contradicted, Logger: l.log})
+	if err == nil {
+		l.open.Store(&openLog{log, f})
+		g, running := errgroup.WithContext(ctx)
+		g.Go(func() error { return log.Run(running) })
+		g.Go(func() error { return f.Run(running) })
+		err = g.Wait()
+		l.open.Store(nil)
+	}
+	if closed := log.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func (l *evidenceLog) contradicted(ctx context.Context, c feed.Contradiction) error {
+	l.log.Error("checkpoints contradict each other", zap.String("session", c.SessionID), zap.String("what", c.What), zap.Uint64("seq", c.Seq))
+	err := l.stored.Contradicted(ctx, c, time.Now(), l.name)
+	if err == nil {
+		l.found.WithLabelValues(c.What).Inc()
+	}
+	return err
+}
+
+// ServeHTTP serves the log to whoever asks: everything in it may be published.
+func (l *evidenceLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if o := l.open.Load(); o != nil {
+		o.Handler().ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "the log is not open", http.StatusServiceUnavailable)
+}

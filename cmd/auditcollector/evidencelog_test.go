@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"auditproxy/collector/translog/tiles"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/sink/spool"
+
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
+)
+
+// stores puts a session's records into the spool, as its proxy did.
+func (h home) stores(t *testing.T, s *evidencetest.Session) {
+	t.Helper()
+	w, err := spool.Create(spool.Config{Dir: h.spoolDir(), Log: zap.NewNop()}, s.ID)
+	if err == nil {
+		_, err = w.Append(append(bytes.Join(s.Lines, []byte("\n")), '\n'), true)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entries reads the log at a place, and checks it with the public half of its key.
+func (h home) entries(t *testing.T, place string) (list []string) {
+	t.Helper()
+	key, err := os.ReadFile(filepath.Join(h.dir, "local", "log.key.pub"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := note.NewVerifier(strings.TrimSpace(string(key)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tiles.Open(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := r.Checkpoint(t.Context())
+	if err != nil {
+		return nil
+	}
+	if _, _, err := evidence.OpenCheckpoint(signed, note.VerifierList(v)); err != nil {
+		t.Fatal(err)
+	}
+	_, tree, err := tiles.ParseCheckpoint(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range r.Entries(t.Context(), tree, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(e.Data))
+	}
+	return list
+}
+
+// TestEvidenceLog runs a collector over sessions with evidence. Its log has the
+// start and the checkpoints of each once, on the disk and at /log/; checkpoints that
+// contradict each other are stored as tampering; and a log that was rolled back is
+// not continued, while records are collected all the same.
+func TestEvidenceLog(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	host := evidencetest.NewHost("h", time.Now().Add(-time.Hour))
+	first, forged := host.Session(evidencetest.Plan{Calls: 25}), host.Session(evidencetest.Plan{Calls: 25})
+	h.stores(t, first)
+	p := h.collect(t, "--batch-wait", "20ms", "--review-listen", "127.0.0.1:0", "--evidence-serve")
+	want := map[string]bool{string(first.Start().Bytes()): true}
+	for _, signed := range first.Checkpoints() {
+		want[string(signed)] = true
+	}
+	dir := filepath.Join(h.dir, "local", "log")
+	eventually(t, "the log has the session", func() bool { return len(h.entries(t, dir)) >= len(want) })
+	for _, e := range h.entries(t, dir) {
+		if !want[e] {
+			t.Errorf("the log has the entry %q", e)
+		}
+		delete(want, e)
+	}
+	if len(want) > 0 {
+		t.Errorf("the log lacks %v", want)
+	}
+	base, _, _ := strings.Cut(h.link(t), "/login")
+	served := base + "/log/"
+	if over, there := h.entries(t, served), h.entries(t, dir); fmt.Sprint(over) != fmt.Sprint(there) {
+		t.Errorf("%s has %d entries, and the directory %d", served, len(over), len(there))
+	}
+	for _, path := range []string{"", "..%2flog.key", "tile/", "../log.key"} {
+		res, err := http.Get(served + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode == http.StatusOK || bytes.Contains(body, []byte("PRIVATE")) {
+			t.Errorf("GET %s%s: %s", served, path, res.Status)
+		}
+	}
+
+	// A session with a checkpoint that nobody signed. It is in the log all the same.
+	for i, line := range forged.Lines {
+		if bytes.Contains(line, []byte(`"kind":"checkpoint"`)) {
+			line = regexp.MustCompile(`\\n(\d+)\\n`).ReplaceAll(line, []byte(`\n9$1\n`))
+			forged.Lines[i] = bytes.TrimSuffix(audit.Seal(append(line[:len(line)-len(`,"crc":"00000000"}`)], '}'), 0), []byte("\n"))
+			break
+		}
+	}
+	older := filepath.Join(h.dir, "older")
+	if err := os.CopyFS(older, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	before := len(h.entries(t, dir))
+	h.stores(t, forged)
+	eventually(t, "the contradiction is stored", h.counts(t, "SELECT count() FROM audit.verifications FINAL WHERE state = 'tampered' AND session_id = '"+forged.ID+"' AND position(findings, 'bad_signature') > 0", 1))
+	eventually(t, "the log has the other session", func() bool { return len(h.entries(t, dir)) == before+1+len(forged.Checkpoints()) })
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("the collector ended with %d", code)
+	}
+
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(older, dir)); err != nil {
+		t.Fatal(err)
+	}
+	third := host.Session(evidencetest.Plan{Calls: 3})
+	h.stores(t, third)
+	p = h.collect(t, "--batch-wait", "20ms", "--log-level", "info")
+	eventually(t, "the records are there", h.counts(t, "SELECT uniqExact(seq) FROM audit.events WHERE session_id = '"+third.ID+"'", len(third.Lines)))
+	eventually(t, "the log is refused", func() bool { return p.stderr.has("rolled back") })
+	if got := len(h.entries(t, dir)); got != before {
+		t.Errorf("the log that was rolled back has %d entries, want the %d that it had", got, before)
+	}
+	res, err := http.Get(p.metrics(t) + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, _ := io.ReadAll(res.Body); !bytes.Contains(body, []byte("\nauditcollector_log_up 0\n")) {
+		t.Error("the metrics do not say that the log is not written")
+	}
+}
