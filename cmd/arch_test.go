@@ -51,17 +51,17 @@ var never = map[string]map[string]string{
 // html/template are not listed: viper and zap link them.
 var notLinked = map[string]map[string]string{
 	"cmd/auditproxy": {
-		"database/sql":                    "the proxy runs next to the agent's secrets and has no store",
-		"github.com/ClickHouse":           "the proxy has no store",
-		"github.com/ebitengine/purego":    "no C code runs next to the agent's secrets",
-		"github.com/segmentio/kafka-go/":  "its protocol packages are enough; every wrapped server would wait for the rest to initialize",
-		module + "collector":              "the proxy runs without the collector",
-		module + "sink/clickhouse":        "the proxy has no store",
-		"github.com/modelcontextprotocol": "decoding and encoding traffic changes it",
-		"github.com/mark3labs/mcp-go":     "decoding and encoding traffic changes it",
-		"github.com/transparency-dev":     "the proxy writes no central log",
-		"plugin":                          "the proxy runs only what was built into it",
-		"runtime/cgo":                     "the proxy is a static program",
+		"database/sql":                        "the proxy runs next to the agent's secrets and has no store",
+		"github.com/ClickHouse":               "the proxy has no store",
+		"github.com/ebitengine/purego":        "no C code runs next to the agent's secrets",
+		"github.com/segmentio/kafka-go/":      "its protocol packages are enough; every wrapped server would wait for the rest to initialize",
+		module + "collector":                  "the proxy runs without the collector",
+		module + "sink/clickhouse":            "the proxy has no store",
+		"github.com/modelcontextprotocol":     "decoding and encoding traffic changes it",
+		"github.com/mark3labs/mcp-go":         "decoding and encoding traffic changes it",
+		"github.com/transparency-dev/tessera": "the proxy writes no central log",
+		"plugin":                              "the proxy runs only what was built into it",
+		"runtime/cgo":                         "the proxy is a static program",
 	},
 	"cmd/auditcollector": {
 		module + "mcpproxy/":               "the collector is not next to the agent",

@@ -34,7 +34,7 @@ func TestHostileNamesDoNotSteer(t *testing.T) {
 	}
 	s.run(t)
 	shown := shownIDs(t, s.spool)
-	commands := [][]string{{"log"}, {"log", "-o", "wide"}, {"log", "--color"}, {"log", "-o", "wide", "--color"}, {"verify"}, {"doctor"}, {"doctor", "--json"}}
+	commands := [][]string{{"log"}, {"log", "-o", "wide"}, {"log", "--color"}, {"log", "-o", "wide", "--color"}, {"verify", "--damage-only"}, {"doctor"}, {"doctor", "--json"}}
 	for _, id := range shown {
 		commands = append(commands, []string{"show", id}, []string{"show", "--color", id})
 	}

@@ -117,7 +117,7 @@ func TestOpaqueCallIsRefusedOrRecorded(t *testing.T) {
 	if shown := prints("log"); !bytes.Contains(shown, []byte("unreadable")) {
 		t.Errorf("log shows no unreadable call:\n%s", shown)
 	}
-	prints("verify")
+	prints("verify", "--damage-only")
 }
 
 // TestFloodOfOpaqueLines sends lines of two bytes as fast as the proxy reads

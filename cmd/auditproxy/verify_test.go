@@ -90,7 +90,7 @@ func TestVerifyFinds(t *testing.T) {
 				lines := bytes.SplitAfter(b, []byte("\n"))
 				return bytes.Join(tt.change(t, lines[:len(lines)-1]), nil)
 			})
-			checkProblems(t, runApp(t, dir, "verify"), tt.want)
+			checkProblems(t, runApp(t, dir, "verify", "--damage-only"), tt.want)
 		})
 	}
 }
@@ -126,13 +126,13 @@ func TestVerifyAfterRetention(t *testing.T) {
 	dir := t.TempDir()
 	w := writeFourCalls(t, dir)
 	w.edit(func(b []byte) []byte { return splitSegments(t, w, b, 3) })
-	checkProblems(t, runApp(t, dir, "verify"), nil)
+	checkProblems(t, runApp(t, dir, "verify", "--damage-only"), nil)
 
 	// A call may have its intent in a file that was removed.
 	if err := os.Remove(w.segment(1)); err != nil {
 		t.Fatal(err)
 	}
-	out := runApp(t, dir, "verify")
+	out := runApp(t, dir, "verify", "--damage-only")
 	checkProblems(t, out, nil)
 	if !strings.Contains(out, "checked from 00000002.jsonl on") {
 		t.Errorf("nothing is said of the file that was removed:\n%s", out)
@@ -141,7 +141,7 @@ func TestVerifyAfterRetention(t *testing.T) {
 	if err := os.Remove(w.segment(3)); err != nil {
 		t.Fatal(err)
 	}
-	if out := runApp(t, dir, "verify"); !strings.Contains(out, "segments are missing: 1") || !strings.HasSuffix(out, "exit 1\n") {
+	if out := runApp(t, dir, "verify", "--damage-only"); !strings.Contains(out, "segments are missing: 1") || !strings.HasSuffix(out, "exit 1\n") {
 		t.Errorf("a file in the middle is not missed:\n%s", out)
 	}
 }
@@ -151,7 +151,7 @@ func TestVerifyListsSomeProblems(t *testing.T) {
 	dir := t.TempDir()
 	w := writeFourCalls(t, dir)
 	w.edit(func(b []byte) []byte { return append(bytes.Repeat([]byte("damage\n"), maxProblems+7), b...) })
-	if out := runApp(t, dir, "verify"); strings.Count(out, "line fails") != maxProblems || !strings.Contains(out, "and 7 more") {
+	if out := runApp(t, dir, "verify", "--damage-only"); strings.Count(out, "line fails") != maxProblems || !strings.Contains(out, "and 7 more") {
 		t.Errorf("%d problems are listed:\n%s", strings.Count(out, "line fails"), out)
 	}
 }
@@ -165,13 +165,13 @@ func TestVerifyCannotTell(t *testing.T) {
 	if err := os.Symlink(w.segment(1)+".away", w.segment(1)); err != nil {
 		t.Fatal(err)
 	}
-	if out := runApp(t, dir, "verify"); !strings.Contains(out, "not read") || !strings.HasSuffix(out, "exit 2\n") {
+	if out := runApp(t, dir, "verify", "--damage-only"); !strings.Contains(out, "not read") || !strings.HasSuffix(out, "exit 2\n") {
 		t.Errorf("a file that cannot be read: %s", out)
 	}
 	// A problem elsewhere is certain all the same.
 	v := startSession(t, dir, after(time.Hour))
 	v.end(time.Time{})
-	if out := runApp(t, dir, "verify"); !strings.HasSuffix(out, "exit 1\n") {
+	if out := runApp(t, dir, "verify", "--damage-only"); !strings.HasSuffix(out, "exit 1\n") {
 		t.Errorf("a dead session beside it: %s", out)
 	}
 }
@@ -183,7 +183,7 @@ func TestVerifyUnknownIsInOrder(t *testing.T) {
 	r.Outcome, r.ErrorType, r.Recovered, r.Duration = audit.OutcomeUnknown, audit.ErrProxyDied, true, -1
 	w.record(r)
 	w.end(after(time.Minute))
-	out := runApp(t, dir, "verify")
+	out := runApp(t, dir, "verify", "--damage-only")
 	checkProblems(t, out, nil)
 	if want := fmt.Sprintf("%s ended        4        3        1        1  ok\n", w.id); !strings.Contains(out, want) {
 		t.Errorf("verify says\n%swant a line\n%s", out, want)

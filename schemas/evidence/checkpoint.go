@@ -77,6 +77,36 @@ func ReadCheckpoint(signed []byte) (Checkpoint, error) {
 	return parseCheckpoint(string(text) + "\n")
 }
 
+// SplitNotes returns the signed notes of a text that has several, with empty lines
+// between them or without.
+func SplitNotes(text []byte) (notes [][]byte) {
+	signed, from := false, 0
+	for i := 0; i < len(text); {
+		end := i + bytes.IndexByte(text[i:], '\n') + 1
+		if end == i {
+			end = len(text)
+		}
+		line := text[i:end]
+		switch signature := bytes.HasPrefix(line, []byte("— ")); {
+		case signed && !signature:
+			notes = append(notes, text[from:i])
+			from, signed = i, false
+			if line[0] == '\n' || line[0] == '\r' {
+				from = end
+			}
+		case from == i && line[0] == '\n':
+			from = end
+		default:
+			signed = signed || signature
+		}
+		i = end
+	}
+	if from < len(text) {
+		notes = append(notes, text[from:])
+	}
+	return notes
+}
+
 func parseCheckpoint(text string) (c Checkpoint, err error) {
 	lines := strings.SplitN(text, "\n", 4)
 	if len(lines) < 4 || lines[0] == "" {

@@ -338,3 +338,20 @@ func BenchmarkSign(b *testing.B) {
 		}
 	}
 }
+
+// TestSplitNotes takes notes apart that were put together in different ways.
+func TestSplitNotes(t *testing.T) {
+	a, b := "o\n1\nr\n\n— k s\n— l s\n", "p\n2\nr\n\n— k s\n"
+	for text, want := range map[string][]string{
+		"": nil, "\n": nil, "x": {"x"}, a: {a}, a + b: {a, b}, "\n\n" + a + "\n\n" + b + "\n": {a, b},
+		a[:len(a)-1]: {a[:len(a)-1]},
+	} {
+		var got []string
+		for _, n := range evidence.SplitNotes([]byte(text)) {
+			got = append(got, string(n))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}

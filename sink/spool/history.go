@@ -130,8 +130,8 @@ func (h *history) add(item Item, published bool) {
 
 func (h *history) addRecord(rec *audit.Record, item Item) {
 	h.nextSeq = max(h.nextSeq, rec.Seq+1)
-	if rec.Kind.Known() {
-		h.end = nil // else a newer proxy's record, which may follow the end
+	if rec.Kind.Known() && rec.Kind != audit.KindCheckpoint {
+		h.end = nil // else a checkpoint or a newer proxy's record, which may follow the end
 	}
 	switch rec.Kind {
 	case audit.KindCall:

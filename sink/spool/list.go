@@ -250,7 +250,7 @@ func locked(f disk.FS, session string) (bool, error) {
 }
 
 // endsWell reports whether the session ends with a session_end, followed at
-// most by lines that this version does not know.
+// most by checkpoints and by lines that this version does not know.
 func endsWell(f disk.FS, session string, segs []uint32) (bool, error) {
 	if len(segs) == 0 {
 		return false, nil
@@ -284,6 +284,8 @@ func endsWell(f disk.FS, session string, segs []uint32) (bool, error) {
 		switch {
 		case err != nil || !audit.Check(rest[len(b):]):
 			return false, nil
+		case kind == audit.LineRecord && rec.Kind == audit.KindCheckpoint:
+			// The last one follows the end.
 		case kind == audit.LineRecord && rec.Kind.Known():
 			return rec.Kind == audit.KindSessionEnd, nil
 		case kind == audit.LineIntent || kind == audit.LineContext || kind == audit.LineTool:

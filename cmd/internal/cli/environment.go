@@ -40,6 +40,10 @@ func (e environment) configHome() string {
 	return ""
 }
 
+// ConfigHome returns the directory of the configuration of the user with that
+// environment, "" if it is unknown.
+func ConfigHome(list []string) string { return newEnvironment(list).configHome() }
+
 // Getenv is os.Getenv for a list such as os.Environ returns. The last of
 // several equal names wins, as in os/exec.
 func Getenv(list []string, name string) string {

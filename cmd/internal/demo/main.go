@@ -119,7 +119,7 @@ func (d *demo) showLog(ctx context.Context) error {
 		return err
 	}
 	d.out.text("\nEvery line has a checksum, every call a number; nothing is missing:\n")
-	return d.show(ctx, d.proxy, "verify")
+	return d.show(ctx, d.proxy, "verify", "--damage-only")
 }
 
 // lookAround ends the demo with a link to the page and the remaining files.

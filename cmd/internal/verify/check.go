@@ -9,6 +9,7 @@ import (
 
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/audit"
+	evidence "auditproxy/schemas/evidence/verify"
 	"auditproxy/sink/spool"
 )
 
@@ -52,10 +53,14 @@ type check struct {
 	call     uint64              // the next call_no
 	open     map[uint64]struct{} // calls without a final record
 	before   bool                // retention has removed segments
+	rows     *evidence.Session   // nil: evidence is not checked
 }
 
-func newCheck(e spool.Entry) *check {
+func newCheck(e spool.Entry, sessions *evidence.Checker) *check {
 	c := &check{entry: e, open: make(map[uint64]struct{}), call: 1}
+	if sessions != nil {
+		c.rows = sessions.Session(e.ID, evidence.About{})
+	}
 	c.report = report{SessionID: e.ID, SetAside: e.Torn}
 	if len(e.Segments) > 0 {
 		c.report.FirstSegment = e.Segments[0]
@@ -90,11 +95,39 @@ func (c *check) run(dir string, p *terminal.Progress, stopped func() bool, state
 	if !unclear {
 		c.report.State = now.String()
 	}
+	c.prove(now, err)
 	if err != nil {
 		c.report.Error = err.Error()
 		return
 	}
 	c.finish(now, r)
+}
+
+// prove ends the check of the evidence.
+func (c *check) prove(state spool.State, err error) {
+	if c.rows == nil {
+		return
+	}
+	c.rows.Update(evidence.About{Live: state == spool.Live, Dead: state == spool.Dead, Cut: c.before})
+	if err != nil {
+		c.rows.Fail(err)
+	}
+	c.rows.End()
+}
+
+// row gives a line to the check of the evidence.
+func (c *check) row(item spool.Item) {
+	switch {
+	case c.rows == nil || item.Damage == spool.Missing || item.Damage == spool.TornEnd:
+		// A missing segment shows by its records, and a write that failed halfway left
+		// no record.
+	case item.Record():
+		c.rows.Add(evidence.Row{Line: item.Line})
+	case item.Damage == spool.LongLine:
+		c.rows.Add(evidence.Row{Line: []byte{}})
+	case item.Damage == spool.BadLine && !bytes.HasPrefix(item.Line, []byte(`{"line":`)):
+		c.rows.Add(evidence.Row{Line: item.Line})
+	}
 }
 
 func (c *check) read(r *spool.Reader, p *terminal.Progress, stopped func() bool) error {
@@ -126,6 +159,7 @@ func (c *check) problem(at spool.Position, format string, args ...any) {
 }
 
 func (c *check) item(item spool.Item) {
+	c.row(item)
 	switch item.Damage {
 	case spool.Intact, spool.Conflicted:
 	case spool.Missing:

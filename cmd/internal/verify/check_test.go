@@ -32,7 +32,7 @@ func TestSessionThatEnds(t *testing.T) {
 	r.Kind, r.RecordID, r.CallNo, r.Seq, r.Method, r.Tool = audit.KindCall, audit.NewID(now), 1, 1, "tools/call", "tool"
 	write(audit.AppendIntent(nil, &r))
 
-	c := newCheck(spool.Entry{ID: r.SessionID, State: spool.Live, Segments: []uint32{1}})
+	c := newCheck(spool.Entry{ID: r.SessionID, State: spool.Live, Segments: []uint32{1}}, nil)
 	c.run(dir, nil, func() bool { return false }, func() (spool.State, error) {
 		r.Outcome = audit.OutcomeOK
 		write(audit.AppendRecord(nil, &r))

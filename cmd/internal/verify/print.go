@@ -6,10 +6,25 @@ import (
 	"io"
 	"strconv"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
 )
+
+// verdict is the exit code: a problem is certain, even if other sessions could
+// not be read.
+func verdict(reports []report) (code int) {
+	for _, r := range reports {
+		switch {
+		case len(r.Problems) > 0:
+			return cli.ExitFound
+		case r.Error != "":
+			code = cli.ExitUnclear
+		}
+	}
+	return code
+}
 
 func writeReportsJSON(w io.Writer, reports []report) error {
 	for i := range reports {

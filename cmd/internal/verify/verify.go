@@ -1,43 +1,53 @@
-// Package verify checks that no record of a spool is damaged or missing: the
-// checksum of every line, numbers without holes, an intent and exactly one
-// record for each call of a session that is over.
+// Package verify checks that no record of a spool or of a file is damaged, missing
+// or changed: the checksum of every line, numbers without holes, an intent and
+// exactly one record for each call of a session that is over, and the evidence.
 //
-// The files, from the top: verify, print, check, head.
+// The files, from the top: verify, file, merge, config, print, check, head.
 package verify
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"sync"
 
-	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
+	evidence "auditproxy/schemas/evidence/verify"
 	"auditproxy/sink/spool"
 )
 
-// A Config selects the sessions and how to show their problems.
-type Config struct {
-	Dir            string // the spool
-	JSON           bool   // one object for each session
-	Colour         bool
-	Stdout, Stderr io.Writer // for the reports, and for progress
-}
-
-// Run reads sessions and reports what is damaged or missing. Its error is a
-// cli.ExitError, without a text if Stdout has it already.
-func Run(ctx context.Context, cfg Config, sessions []spool.Entry) error {
+// Run reads sessions and reports what is damaged, missing or changed. Its error is
+// a cli.ExitError, without a text if Stdout has it already. list lists the sessions
+// again: new ones may have begun, and others may be missing without them.
+func Run(ctx context.Context, cfg Config, sessions []spool.Entry, list func() ([]spool.Entry, error)) error {
 	var total int64
 	for _, e := range sessions {
 		total += e.Bytes
 	}
 	p := terminal.StartReading(cfg.Stderr, total)
-	reports := checkAll(ctx, cfg.Dir, sessions, p)
+	var checker *evidence.Checker
+	if !cfg.DamageOnly {
+		if cfg.Retained != nil {
+			cfg.Evidence.Complete = cfg.Retained(sessions)
+		}
+		checker = evidence.New(cfg.Evidence)
+	}
+	reports := checkAll(ctx, cfg.Dir, sessions, checker, p)
+	if !cfg.DamageOnly && len(sessions) > 0 {
+		late, err := overlooked(sessions, list)
+		if err != nil {
+			p.Finish()
+			return fmt.Errorf("verifying: %w", err)
+		}
+		reports = append(reports, checkAll(ctx, cfg.Dir, late, checker, p)...)
+	}
 	p.Finish()
 	if ctx.Err() != nil {
-		return cli.ExitError{Code: cli.ExitUnclear, Err: errors.New("verifying: interrupted")}
+		return interrupted()
+	}
+	if !cfg.DamageOnly {
+		return cfg.conclude(checker, reports)
 	}
 	var err error
 	if cfg.JSON {
@@ -48,36 +58,37 @@ func Run(ctx context.Context, cfg Config, sessions []spool.Entry) error {
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
 	}
-	return verdict(reports)
+	return exit(verdict(reports))
 }
 
-// verdict is the exit code: a problem is certain, even if other sessions could
-// not be read.
-func verdict(reports []report) error {
-	code := 0
-	for _, r := range reports {
-		switch {
-		case len(r.Problems) > 0:
-			return cli.ExitError{Code: cli.ExitFound}
-		case r.Error != "":
-			code = cli.ExitUnclear
+// overlooked returns sessions that a listing did not have, although they began
+// before the last one in it: reading a directory takes time.
+func overlooked(sessions []spool.Entry, list func() ([]spool.Entry, error)) (late []spool.Entry, err error) {
+	again, err := list()
+	if err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{}
+	for _, e := range sessions {
+		listed[e.ID] = true
+	}
+	for _, e := range again {
+		if !listed[e.ID] && e.ID < sessions[len(sessions)-1].ID {
+			late = append(late, e)
 		}
 	}
-	if code != 0 {
-		return cli.ExitError{Code: code}
-	}
-	return nil
+	return late, nil
 }
 
 // checkAll reads sessions on all processors.
-func checkAll(ctx context.Context, dir string, entries []spool.Entry, p *terminal.Progress) []report {
+func checkAll(ctx context.Context, dir string, entries []spool.Entry, checker *evidence.Checker, p *terminal.Progress) []report {
 	reports := make([]report, len(entries))
 	next := make(chan int)
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for i := range next {
-				c := newCheck(entries[i])
+				c := newCheck(entries[i], checker)
 				c.run(dir, p, func() bool { return ctx.Err() != nil }, func() (spool.State, error) { return stateOf(dir, entries[i].ID) })
 				reports[i] = c.report
 			}

@@ -56,6 +56,7 @@ const (
 	Ended     End = iota
 	Running       // a few records after the last checkpoint
 	Recovered     // its process died, and recovery ended it
+	Uncovered     // its process died between its end and the last checkpoint, which is recovery's
 )
 
 // A Plan says what session to write.
@@ -122,7 +123,7 @@ func (w *writer) checkpoint(recovered bool) {
 
 func (w *writer) end(recovered bool) {
 	w.add(audit.Record{Kind: audit.KindSessionEnd, Recovered: recovered, Duration: -1})
-	w.checkpoint(recovered)
+	w.checkpoint(recovered || w.signer == w.s.Host.signer)
 }
 
 // Session writes the host's next session.
@@ -166,6 +167,9 @@ func (s *Session) write(p Plan, now time.Time) {
 		w.calls(2, p.Every+3, p.Args)
 		w.signer = s.Host.signer
 		w.end(true)
+	case Uncovered:
+		w.signer = s.Host.signer
+		w.end(false)
 	}
 }
 

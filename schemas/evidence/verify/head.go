@@ -46,6 +46,16 @@ func readHead(line []byte) (h head, err error) {
 	return h, err
 }
 
+// SessionOf returns the session that a line says it is of, and whether the line is
+// a whole record. The session of another line is a guess, "" if there is none.
+func SessionOf(line []byte) (id string, record bool) {
+	h, err := readHead(line)
+	if err != nil || !audit.Check(line) {
+		return word(line, "session_id"), false
+	}
+	return h.session, true
+}
+
 // describe says which record a line is, for people: its tool and its time. The line
 // may be damaged; its words are untrusted.
 func describe(line []byte) string {

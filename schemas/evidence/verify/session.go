@@ -119,7 +119,7 @@ func (s *Session) learn(h head, row Row) *checkpoint {
 		}
 	case h.kind == audit.KindSessionEnd:
 		if r, err := audit.Parse(bytes.Clone(line)); err == nil {
-			s.endSeq, s.endRecovered, s.endTime = int64(h.seq), r.Recovered, r.TS
+			s.endSeq, s.endTime = int64(h.seq), r.TS
 		}
 	case h.kind == audit.KindCheckpoint:
 		return s.checkpoint(h.seq, line)
@@ -355,6 +355,9 @@ func (s *Session) edited(seq uint64, d damage) {
 	s.records++
 	s.find(finding{Finding: Finding{What: Edited, Seq: seq, To: seq}, about: d.about})
 }
+
+// Update says what is known of the session now.
+func (s *Session) Update(about About) { s.about = about }
 
 // Fail ends the check of a session that cannot be read further.
 func (s *Session) Fail(err error) { s.why = err.Error() }

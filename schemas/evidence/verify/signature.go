@@ -128,8 +128,6 @@ func (s *Session) hostMayNot(r *audit.Record) string {
 		return "it is signed with the host's key, and the session has not ended"
 	case s.closed >= 0:
 		return "it is signed with the host's key, and the session's end was signed before"
-	case !s.endRecovered:
-		return "it is signed with the host's key, and the session was not recovered"
 	}
 	return ""
 }

@@ -57,11 +57,10 @@ type Session struct {
 	known   []known // the next one first
 	forgot  bool
 
-	starts       []start
-	use          int // the start whose keys fit
-	endSeq       int64
-	endRecovered bool
-	endTime      time.Time
+	starts  []start
+	use     int // the start whose keys fit
+	endSeq  int64
+	endTime time.Time
 
 	sizes  []int64 // of checkpoints with good signatures, ascending
 	proved int64   // the size of the last tree that was proved

@@ -118,6 +118,7 @@ func TestStates(t *testing.T) {
 	s := h.Session(evidencetest.Plan{Calls: 23})
 	running := h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Running})
 	short := h.Session(evidencetest.Plan{End: evidencetest.Recovered})
+	uncovered := h.Session(evidencetest.Plan{Calls: 12, End: evidencetest.Uncovered})
 	big := h.Session(evidencetest.Plan{Calls: 2000, Every: 100})
 	trusted := verify.Config{Hosts: []string{h.Key}}
 	type tamper struct {
@@ -137,6 +138,7 @@ func TestStates(t *testing.T) {
 	}{
 		{name: "ended", session: s, state: verify.OK, proved: len(s.Lines)},
 		{name: "recovered", session: short, state: verify.OK, proved: len(short.Lines)},
+		{name: "its last checkpoint is recovery's", session: uncovered, state: verify.OK, proved: len(uncovered.Lines)},
 		{name: "running", session: running, state: verify.Incomplete, proved: len(running.Lines) - 8},
 		{name: "not recovered", session: running, about: verify.About{Dead: true}, state: verify.Incomplete, proved: len(running.Lines) - 8, exit: 2},
 		{name: "without evidence", session: s.Unsigned(), state: verify.Unsigned, exit: 2},

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/sink/spool"
+)
+
+// A fleet is the sessions of a host, and copies of them.
+type fleet struct {
+	host     *evidencetest.Host
+	sessions []*evidencetest.Session
+	intents  map[string][]byte // of a session's calls
+	dir      string
+	trust    string
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{host: evidencetest.NewHost("build-7", time.Now().Add(-time.Hour)), intents: map[string][]byte{}, dir: t.TempDir()}
+	for i := range 5 {
+		s := f.host.Session(evidencetest.Plan{Calls: 22 + 4*i, End: []evidencetest.End{evidencetest.Ended, evidencetest.Recovered}[i%2]})
+		f.sessions = append(f.sessions, s)
+		for _, line := range s.Lines {
+			r, err := audit.Parse(line)
+			must(t, err)
+			if r.Kind == audit.KindCall {
+				f.intents[s.ID] = append(f.intents[s.ID], audit.AppendIntent(nil, &r)...)
+			}
+		}
+	}
+	f.trust = f.write(t, "trusted-keys", []byte(evidencetest.Trust(f.host)))
+	return f
+}
+
+func (f *fleet) write(t *testing.T, name string, b []byte) string {
+	t.Helper()
+	name = filepath.Join(f.dir, name)
+	must(t, os.WriteFile(name, b, 0o600))
+	return name
+}
+
+// spool writes sessions to a new spool. Intents are no part of the evidence.
+func (f *fleet) spool(t *testing.T, sessions []*evidencetest.Session) string {
+	t.Helper()
+	dir := filepath.Join(f.dir, "spool")
+	must(t, os.RemoveAll(dir))
+	for _, s := range sessions {
+		w, err := spool.Create(spool.Config{Dir: dir, Durability: spool.OS, Machine: "test"}, s.ID)
+		must(t, err)
+		_, err = w.Append(slices.Concat(f.intents[s.ID], bytes.Join(s.Lines, []byte("\n")), []byte("\n")), true)
+		must(t, err)
+		must(t, w.Close())
+	}
+	return dir
+}
+
+// dump writes sessions as messages of a topic: their records are mixed, and some
+// come twice.
+func (f *fleet) dump(t *testing.T, sessions []*evidencetest.Session) string {
+	t.Helper()
+	var b bytes.Buffer
+	const batch = 7
+	for from, more := 0, true; more; from += batch {
+		more = false
+		for i, s := range sessions {
+			if from >= len(s.Lines) {
+				continue
+			}
+			more = true
+			lines := s.Lines[from:min(from+batch, len(s.Lines))]
+			for range 1 + (i+from)%3%2 {
+				b.Write(append(bytes.Join(lines, []byte("\n")), '\n'))
+			}
+		}
+	}
+	return f.write(t, "dump.ndjson", b.Bytes())
+}
+
+// export writes sessions one after the other.
+func (f *fleet) export(t *testing.T, sessions []*evidencetest.Session) string {
+	t.Helper()
+	var b bytes.Buffer
+	for _, s := range sessions {
+		b.Write(append(bytes.Join(s.Lines, []byte("\n")), '\n'))
+	}
+	return f.write(t, "export.ndjson", b.Bytes())
+}
+
+// verify runs auditproxy verify over a copy of the sessions, and returns its
+// objects in JSON.
+func (f *fleet) verify(t *testing.T, source string, sessions []*evidencetest.Session, more ...string) (objects []verified, exit string) {
+	t.Helper()
+	args, dir := append([]string{"verify", "--trust", f.trust, "--json"}, more...), f.dir
+	switch source {
+	case "spool":
+		dir = f.spool(t, sessions)
+	case "dump":
+		args = append(args, "--file", f.dump(t, sessions))
+	case "export":
+		args = append(args, "--file", f.export(t, sessions))
+	}
+	out := runApp(t, dir, args...)
+	for line := range strings.Lines(out) {
+		if rest, ok := strings.CutPrefix(line, "exit "); ok {
+			exit = strings.TrimSpace(rest)
+			continue
+		}
+		var o verified
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatalf("reading %q: %v", line, err)
+		}
+		objects = append(objects, o)
+	}
+	return objects, cmp.Or(exit, "0")
+}
+
+// verified is what the test reads of an object of verify.
+type verified struct {
+	SessionID string `json:"session_id"`
+	State     string `json:"state"`
+	Records   int64  `json:"records"`
+	Verified  int64  `json:"verified"`
+	Findings  json.RawMessage
+	Note      string `json:"note"`
+	Exit      *int   `json:"exit"`
+}
+
+func (v verified) found(t *testing.T) (list []place) {
+	t.Helper()
+	if v.Exit == nil {
+		must(t, json.Unmarshal(v.Findings, &list))
+	}
+	return list
+}
+
+type place struct {
+	What    string
+	Seq, To uint64
+	Detail  string
+}
+
+var sources = []string{"spool", "dump", "export"}
+
+// TestVerifyMutations changes sessions as an attacker would, in random places of a
+// spool, of a dump of Kafka messages and of an exported file.
+func TestVerifyMutations(t *testing.T) {
+	f := newFleet(t)
+	times := 8
+	if os.Getenv("SOAK") != "" {
+		times = 200
+	}
+	for _, source := range sources {
+		if objects, exit := f.verify(t, source, f.sessions); exit != "0" || len(objects) != len(f.sessions)+1 {
+			t.Fatalf("the unchanged sessions in a %s: exit %s, %+v", source, exit, objects)
+		}
+		for _, m := range evidencetest.Mutations() {
+			t.Run(source+" "+m.Name, func(t *testing.T) {
+				for range times {
+					seed := rand.Uint64()
+					sessions, change := m.Change(rand.New(rand.NewPCG(seed, 0)), f.sessions)
+					var args []string
+					if len(change.Kept) > 0 {
+						args = []string{"--checkpoint", f.write(t, "kept", bytes.Join(change.Kept, []byte("\n")))}
+					}
+					objects, exit := f.verify(t, source, sessions, args...)
+					if err := checkFound(t, objects, exit, change); err != nil {
+						t.Errorf("seed %d: %v", seed, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// checkFound checks that the change was found, and named.
+func checkFound(t *testing.T, objects []verified, exit string, c evidencetest.Change) error {
+	t.Helper()
+	if exit != "1" {
+		return fmt.Errorf("exit %s: %+v is not found", exit, c)
+	}
+	var others []string
+	for _, o := range objects {
+		for _, f := range o.found(t) {
+			if o.SessionID == c.Session && slices.Contains(c.What, f.What) && f.Seq >= c.From && f.To <= c.To {
+				return nil
+			}
+			others = append(others, f.Detail)
+		}
+	}
+	return fmt.Errorf("%+v is not named, but %q", c, others)
+}
+
+// TestVerifyTrust verifies unchanged sessions with and without knowing whom to
+// trust.
+func TestVerifyTrust(t *testing.T) {
+	f := newFleet(t)
+	running := f.host.Session(evidencetest.Plan{Calls: 12, End: evidencetest.Running})
+	export, whole := f.export(t, append(slices.Clone(f.sessions), running)), len(f.sessions)
+	home := t.TempDir()
+	kept := filepath.Join(home, "kept")
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+		exit string
+	}{
+		{"a trust file", []string{"--trust", f.trust}, []string{"host build-7   sessions 6   records ", "incomplete  " + running.ID + "  running, verified through 12 of "}, "0"},
+		{"no trust file", nil, []string{"unknown_key 6 sessions: host " + f.host.Key, "exit 2"}, "2"},
+		{"first use", []string{"--trust", kept, "--trust-on-first-use"}, []string{"incomplete"}, "0"},
+		{"second use", []string{"--trust", kept, "--trust-on-first-use"}, []string{"incomplete"}, "0"},
+		{"the kept file", []string{"--trust", kept}, []string{"incomplete"}, "0"},
+		{"a checkpoint of a session that is here", []string{"--trust", f.trust, "--checkpoint", f.write(t, "one", f.sessions[1].Checkpoints()[1])}, []string{"incomplete"}, "0"},
+		{"another host's trust file", []string{"--trust", f.write(t, "other", []byte(evidencetest.Trust(evidencetest.NewHost("build-7", time.Now()))))}, []string{"unknown_key"}, "2"},
+		{"no such trust file", []string{"--trust", filepath.Join(home, "none")}, []string{"reading the trust file"}, "2"},
+		{"evidence with --damage-only", []string{"--trust", f.trust, "--damage-only"}, []string{"cannot be combined"}, "2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := runApp(t, f.dir, append([]string{"verify", "--file", export}, tt.args...)...)
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is missing in\n%s", want, out)
+				}
+			}
+			if !strings.HasSuffix(out, "exit "+tt.exit+"\n") {
+				t.Errorf("want exit %s:\n%s", tt.exit, out)
+			}
+		})
+	}
+	// Without a trust file, keys are kept in the user's configuration.
+	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, env: []string{"HOME=" + home}}
+	if code := a.run(context.Background(), []string{"verify", "--file", export, "--trust-on-first-use"}); code != 0 {
+		t.Errorf("first use without a file: exit %d", code)
+	}
+	if got := readFile(t, filepath.Join(home, ".config", "auditproxy", "trust")); got != evidencetest.Trust(f.host) {
+		t.Errorf("the kept keys are %q", got)
+	}
+	// A host's key that changes after its first use is not trusted.
+	other := evidencetest.NewHost("build-7", time.Now())
+	changed := f.export(t, []*evidencetest.Session{other.Session(evidencetest.Plan{Calls: 3})})
+	if out := runApp(t, f.dir, "verify", "--file", changed, "--trust", kept, "--trust-on-first-use"); !strings.Contains(out, "has another key of this host") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("another key: %s", out)
+	}
+	// Sessions without evidence are never called verified.
+	plain := f.export(t, []*evidencetest.Session{f.sessions[0].Unsigned()})
+	if out := runApp(t, f.dir, "verify", "--file", plain, "--trust", f.trust); !strings.Contains(out, "unsigned    "+f.sessions[0].ID) || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("without evidence: %s", out)
+	}
+	if objects, exit := f.verify(t, "spool", f.sessions); exit != "0" || len(objects) != whole+1 || *objects[whole].Exit != 0 || objects[0].State != "ok" || objects[0].Verified != objects[0].Records {
+		t.Errorf("a spool: exit %s, %+v", exit, objects)
+	}
+	if out := runApp(t, f.dir, "verify", "--file", f.write(t, "nothing", []byte("\nx\n")), "--trust", f.trust); !strings.Contains(out, "unreadable") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("a file without records: %s", out)
+	}
+}

@@ -1,0 +1,153 @@
+// Package evidencereport prints what the verification of evidence found, in the one
+// form of both programs.
+package evidencereport
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/schemas/evidence/verify"
+)
+
+// A Log is what the records were compared with, if it was a central log.
+type Log struct {
+	Size      int64 `json:"size"`
+	Signed    int   `json:"witnesses"` // that have signed its checkpoint
+	Witnesses int   `json:"of"`        // that the trust file names
+}
+
+// A Printer prints reports.
+type Printer struct {
+	Out    io.Writer
+	Colour bool
+}
+
+// style is that of the word at the beginning of a line.
+func style(word string) terminal.Style {
+	switch verify.State(word) {
+	case verify.Tampered, Damaged:
+		return terminal.Bad
+	case verify.Incomplete, verify.Erased:
+		return terminal.Notice
+	}
+	return terminal.Warn
+}
+
+// Damaged is the word for bytes that are not whole.
+const Damaged = "damaged"
+
+// Line returns a line about a session: a word, its id and a text, which may be
+// untrusted.
+func (p Printer) Line(word, session, text string) []byte {
+	l := terminal.Line{Colour: p.Colour}
+	l.Column(style(word), word, 11)
+	if session != "" {
+		l.Column(terminal.Plain, session, 36)
+		l.PutSafe(terminal.Plain, " ")
+	}
+	l.Put(terminal.Plain, text)
+	return l.End()
+}
+
+// Text prints a line for each host, one for each finding and one for each session
+// that is neither verified nor tampered, then the lines more, and the exit code.
+func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error {
+	var out []byte
+	for _, h := range r.Hosts {
+		l := terminal.Line{Colour: p.Colour}
+		l.PutSafe(terminal.Plain, "host ")
+		l.Put(terminal.Bold, cmp.Or(h.Name, "unknown"))
+		l.PutSafe(terminal.Plain, fmt.Sprintf("   sessions %d   records %d   checkpoints %d", h.Sessions, h.Records, h.Checkpoints))
+		if log != nil {
+			l.PutSafe(terminal.Plain, "   log size "+log.text())
+		}
+		out = append(out, l.End()...)
+	}
+	for i := range r.Results {
+		out = append(out, p.session(&r.Results[i])...)
+	}
+	for _, h := range r.Hosts {
+		if h.Key != "" && !h.Trusted {
+			out = append(out, p.Line(string(verify.Unknown), "", fmt.Sprintf("%s: host %s", terminal.Count(int(h.Sessions), "session"), h.Key))...)
+		}
+	}
+	for _, line := range more {
+		out = append(out, line...)
+	}
+	l := terminal.Line{Colour: p.Colour}
+	l.PutSafe([]terminal.Style{terminal.Good, terminal.Bad, terminal.Warn}[exit], fmt.Sprintf("exit %d", exit))
+	_, err := p.Out.Write(append(out, l.End()...))
+	return err
+}
+
+func (l *Log) text() string {
+	if l.Witnesses == 0 {
+		return fmt.Sprint(l.Size)
+	}
+	return fmt.Sprintf("%d, %d of %d witnesses", l.Size, l.Signed, l.Witnesses)
+}
+
+func (p Printer) session(r *verify.Result) (out []byte) {
+	switch r.State {
+	case verify.OK, verify.Unknown: // the latter once for each key
+	case verify.Tampered:
+		for _, f := range r.Findings {
+			id := r.SessionID
+			if strings.HasPrefix(f.Detail, "host_seq ") || strings.HasPrefix(f.Detail, "session ") {
+				id = "" // it names the sessions
+			}
+			out = append(out, p.Line(string(r.State), id, f.Detail)...)
+		}
+		if r.NotShown > 0 {
+			out = append(out, p.Line(string(r.State), r.SessionID, fmt.Sprintf("and %d more", r.NotShown))...)
+		}
+	default:
+		out = p.Line(string(r.State), r.SessionID, r.Note)
+	}
+	return out
+}
+
+// Totals are the last object in JSON.
+type Totals struct {
+	Hosts    []verify.Host  `json:"hosts"`
+	Sessions int            `json:"sessions"`
+	Records  int64          `json:"records"`
+	Verified int64          `json:"verified"`
+	States   map[string]int `json:"states"`
+	Findings map[string]int `json:"findings"`
+	Unknown  []string       `json:"unknown_keys,omitempty"`
+	Log      *Log           `json:"log,omitempty"`
+	Exit     int            `json:"exit"`
+}
+
+// JSON prints an object for each session, which object makes of its result, and
+// one with the totals.
+func (p Printer) JSON(r verify.Report, log *Log, exit int, object func(*verify.Result) any) error {
+	t := Totals{Hosts: r.Hosts, Sessions: len(r.Results), States: map[string]int{}, Findings: map[string]int{}, Log: log, Exit: exit}
+	for i := range r.Results {
+		s := &r.Results[i]
+		if s.Findings == nil {
+			s.Findings = []verify.Finding{}
+		}
+		t.Records += s.Records
+		t.Verified += s.Verified
+		t.States[string(s.State)]++
+		for _, f := range s.Findings {
+			t.Findings[string(f.What)]++
+		}
+		if err := terminal.PrintJSON(p.Out, object(s)); err != nil {
+			return err
+		}
+	}
+	for _, h := range r.Hosts {
+		if h.Key != "" && !h.Trusted {
+			t.Unknown = append(t.Unknown, h.Key)
+		}
+	}
+	slices.Sort(t.Unknown)
+	return terminal.PrintJSON(p.Out, &t)
+}

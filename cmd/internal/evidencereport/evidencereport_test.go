@@ -1,0 +1,115 @@
+package evidencereport_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/cmd/internal/evidencereport"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestText prints a report in all its lines.
+func TestText(t *testing.T) {
+	r := verify.Report{
+		Hosts: []verify.Host{{Name: "build-7", Key: "auditproxy/build-7+0+k", Trusted: true, Sessions: 1204, Records: 88310, Checkpoints: 1931},
+			{Name: "build-8", Key: "auditproxy/build-8+1+k", Sessions: 2, Records: 9, Checkpoints: 3}},
+		Results: []verify.Result{
+			{SessionID: "s0", State: verify.OK},
+			{SessionID: "s1", State: verify.Tampered, Findings: []verify.Finding{{What: verify.Edited, Seq: 117, To: 117,
+				Detail: "seq 117 edited between checkpoints 115 and 371: pipe\x1b_pane, 2026-11-20 09:14:03"}}, NotShown: 2},
+			{SessionID: "s2", State: verify.Tampered, Findings: []verify.Finding{{What: verify.MissingSession, Seq: 4411, To: 4411, Detail: "host_seq 4411 is missing between s1 and s3"}}},
+			{SessionID: "s3", State: verify.Incomplete, Note: "running, verified through 812 of 831"},
+			{SessionID: "s4", State: verify.Unsigned, Note: "written before evidence was on"},
+			{SessionID: "s5", State: verify.Unknown, Note: "signed by a host"},
+		},
+	}
+	var out strings.Builder
+	p := evidencereport.Printer{Out: &out}
+	if err := p.Text(r, &evidencereport.Log{Size: 40211, Signed: 2, Witnesses: 3}, 1, p.Line(evidencereport.Damaged, "s6", "00000001.jsonl:0 torn")); err != nil {
+		t.Fatal(err)
+	}
+	pad := strings.Repeat(" ", 34)
+	want := `host build-7   sessions 1204   records 88310   checkpoints 1931   log size 40211, 2 of 3 witnesses
+host build-8   sessions 2   records 9   checkpoints 3   log size 40211, 2 of 3 witnesses
+tampered    s1` + pad + `  seq 117 edited between checkpoints 115 and 371: pipe\x1b_pane, 2026-11-20 09:14:03
+tampered    s1` + pad + `  and 2 more
+tampered    host_seq 4411 is missing between s1 and s3
+incomplete  s3` + pad + `  running, verified through 812 of 831
+unsigned    s4` + pad + `  written before evidence was on
+unknown_key 2 sessions: host auditproxy/build-8+1+k
+damaged     s6` + pad + `  00000001.jsonl:0 torn
+exit 1
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("text (-want +got):\n%s", diff)
+	}
+	out.Reset()
+	if err := p.JSON(r, nil, 1, func(r *verify.Result) any { return r }); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, want := range map[int]string{
+		0: `{"session_id":"s0","state":"ok","records":0,"verified":0,"findings":[]}`,
+		3: `{"session_id":"s3","state":"incomplete","records":0,"verified":0,"findings":[],"note":"running, verified through 812 of 831"}`,
+		6: `{"hosts":[{"host":"build-7","key":"auditproxy/build-7+0+k","trusted":true,"sessions":1204,"records":88310,"verified":0,"checkpoints":1931},{"host":"build-8","key":"auditproxy/build-8+1+k","trusted":false,"sessions":2,"records":9,"verified":0,"checkpoints":3}],"sessions":6,"records":0,"verified":0,"states":{"incomplete":1,"ok":1,"tampered":2,"unknown_key":1,"unsigned":1},"findings":{"edited":1,"missing_session":1},"unknown_keys":["auditproxy/build-8+1+k"],"exit":1}`,
+	} {
+		if len(lines) != 7 || lines[i] != want {
+			t.Errorf("line %d of JSON is\n%s\nwant\n%s", i, lines[i], want)
+		}
+	}
+}
+
+// TestKeep trusts keys on first use.
+func TestKeep(t *testing.T) {
+	began := time.Unix(0, 0)
+	a, b, changed := evidencetest.NewHost("a", began).Key, evidencetest.NewHost("b", began).Key, evidencetest.NewHost("a", began).Key
+	name := filepath.Join(t.TempDir(), "dir", "trust")
+	keep := func(found, wantHosts, wantChanged []string) {
+		t.Helper()
+		hosts, other, err := evidencereport.Keep(name, found)
+		if err != nil || !slices.Equal(hosts, wantHosts) || !slices.Equal(other, wantChanged) {
+			t.Errorf("keeping %q: %q, %q, %v, want %q, %q", found, hosts, other, err, wantHosts, wantChanged)
+		}
+	}
+	keep([]string{a}, []string{a}, nil)
+	keep([]string{a, b}, []string{a, b}, nil)
+	keep([]string{changed}, []string{a, b}, []string{changed})
+	if err := os.WriteFile(name, []byte("# mine\nhost "+b), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keep([]string{a}, []string{b, a}, nil)
+	if text, _ := os.ReadFile(name); string(text) != "# mine\nhost "+b+"\nhost "+a+"\n" {
+		t.Errorf("the file is %q", text)
+	}
+	if err := os.WriteFile(name, []byte("hosts"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := evidencereport.Keep(name, []string{a}); err == nil {
+		t.Error("a file that is no trust file was changed")
+	}
+}
+
+// TestCheckpoints reads files with checkpoints.
+func TestCheckpoints(t *testing.T) {
+	s := evidencetest.NewHost("a", time.Unix(1e9, 0)).Session(evidencetest.Plan{Calls: 30})
+	name := filepath.Join(t.TempDir(), "checkpoints")
+	var all []byte
+	for _, c := range s.Checkpoints() {
+		all = append(append(all, c...), '\n')
+	}
+	for text, want := range map[string]int{string(all): 4, string(s.Checkpoints()[0]): 1, "": -1, "x": -1, "log/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— log/x AAAA\n": -1} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := evidencereport.ReadCheckpoints([]string{name}); len(list) != max(want, 0) || (err != nil) != (want < 0) {
+			t.Errorf("%q has %d checkpoints, %v, want %d", text, len(list), err, want)
+		}
+	}
+}

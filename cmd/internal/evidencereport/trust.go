@@ -1,0 +1,132 @@
+package evidencereport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/verify"
+)
+
+// maxFile is the limit on a file of keys or checkpoints, in bytes.
+const maxFile = 4 << 20
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("reading %q: it is longer than 4 MiB", name)
+	}
+	return b, err
+}
+
+// ReadTrust reads a trust file. Without a name nobody is trusted.
+func ReadTrust(name string) (evidence.Trust, error) {
+	if name == "" {
+		return evidence.Trust{}, nil
+	}
+	b, err := readFile(name)
+	if err != nil {
+		return evidence.Trust{}, fmt.Errorf("reading the trust file: %w", err)
+	}
+	return evidence.ParseTrust(string(b))
+}
+
+// ReadCheckpoints reads the signed checkpoints of sessions in files, each with one
+// or several.
+func ReadCheckpoints(names []string) (list []verify.Checkpoint, err error) {
+	for _, name := range names {
+		b, err := readFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading checkpoints: %w", err)
+		}
+		notes := evidence.SplitNotes(b)
+		if len(notes) == 0 {
+			return nil, fmt.Errorf("reading checkpoints: %q has none", name)
+		}
+		for _, signed := range notes {
+			c, err := evidence.ReadCheckpoint(signed)
+			if err != nil {
+				return nil, fmt.Errorf("%q: %w", name, err)
+			}
+			if _, ok := evidence.SessionOf(c.Origin); !ok {
+				return nil, fmt.Errorf("%q has a checkpoint of %q, which is no session: auditcollector verify compares a log's", name, c.Origin)
+			}
+			list = append(list, verify.Checkpoint{Signed: signed, From: name})
+		}
+	}
+	return list, nil
+}
+
+// Keep trusts keys on first use. It adds those of hosts that the trust file, which
+// may be missing, has no key of, and returns all hosts' keys in it. Keys of hosts
+// that have another one there are changed.
+func Keep(name string, found []string) (hosts, changed []string, err error) {
+	trust, err := ReadTrust(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	has := map[string]bool{}
+	for _, key := range trust.Hosts {
+		has[hostOf(key)] = true
+	}
+	var lines strings.Builder
+	for _, key := range found {
+		switch {
+		case slices.Contains(trust.Hosts, key):
+		case has[hostOf(key)]:
+			changed = append(changed, key)
+		default:
+			trust.Hosts = append(trust.Hosts, key)
+			lines.WriteString("host " + key + "\n")
+		}
+	}
+	if lines.Len() == 0 {
+		return trust.Hosts, changed, nil
+	}
+	if err := appendTo(name, lines.String()); err != nil {
+		return nil, nil, fmt.Errorf("keeping keys: %w", err)
+	}
+	return trust.Hosts, changed, nil
+}
+
+func hostOf(key string) string {
+	name, _, _ := strings.Cut(key, "+")
+	return name
+}
+
+// appendTo replaces a file by itself with more lines. A crash leaves either.
+func appendTo(name, lines string) error {
+	old, err := readFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		old = append(old, '\n')
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".trust-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(old, lines...))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

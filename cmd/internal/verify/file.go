@@ -1,0 +1,200 @@
+package verify
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/evidencereport"
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/schemas/audit"
+	evidence "auditproxy/schemas/evidence/verify"
+)
+
+// RunFile checks the records in a file, one on a line as they were written: the
+// values of Kafka messages, raw of ClickHouse, or a segment of a spool. Records of
+// several sessions may be mixed, and repeated.
+func RunFile(ctx context.Context, cfg Config, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("verifying: %w", err)
+	}
+	defer f.Close()
+	checker, err := checkFile(ctx, cfg, f)
+	if err == nil && checker.Forgot() {
+		cfg.Evidence.Remember = true
+		if _, err = f.Seek(0, io.SeekStart); err == nil {
+			checker, err = checkFile(ctx, cfg, f)
+		}
+	}
+	if ctx.Err() != nil {
+		return interrupted()
+	}
+	if err != nil {
+		return fmt.Errorf("verifying %q: %w", name, err)
+	}
+	r, err := cfg.finish(checker)
+	if err != nil {
+		return err
+	}
+	if len(r.Results) == 0 {
+		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying %q: there is no record in it", name)}
+	}
+	p := evidencereport.Printer{Out: cfg.Stdout, Colour: cfg.Colour}
+	if cfg.JSON {
+		err = p.JSON(r, nil, r.Exit, func(s *evidence.Result) any { return s })
+	} else {
+		err = p.Text(r, nil, r.Exit)
+	}
+	if err != nil {
+		return fmt.Errorf("verifying: %w", err)
+	}
+	return exit(r.Exit)
+}
+
+func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	p := terminal.StartReading(cfg.Stderr, st.Size())
+	defer p.Finish()
+	c := records{checker: evidence.New(cfg.Evidence), open: map[string]*evidence.Session{}}
+	r := bufio.NewReaderSize(f, 1<<20)
+	for n := 0; ; n++ {
+		line, err := readLine(r)
+		if len(line) > 0 {
+			p.Add(int64(len(line)))
+			c.add(bytes.TrimSuffix(line, []byte("\n")))
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	c.end()
+	return c.checker, nil
+}
+
+// readLine returns the next line; of one that is too long to be a record only the
+// beginning.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	line = bytes.Clone(line[:audit.MaxLine+1])
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = r.ReadSlice('\n')
+	}
+	return line, err
+}
+
+// records are those of a file.
+type records struct {
+	checker *evidence.Checker
+	open    map[string]*evidence.Session
+	last    *evidence.Session
+	lastID  string
+	stray   []stray // lines that are no whole records
+}
+
+// A stray line is of no session that is known yet.
+type stray struct {
+	id   string // that it says; it may be damaged too
+	line []byte
+}
+
+// maxStray is how many are kept.
+const maxStray = 1000
+
+func (c *records) add(line []byte) {
+	id, record := evidence.SessionOf(line)
+	switch {
+	case record:
+		c.last, c.lastID = c.session(id), id
+		c.last.Add(evidence.Row{Line: line})
+	case bytes.HasPrefix(line, []byte(`{"line":`)) && audit.Check(line), len(bytes.TrimSpace(line)) == 0:
+		// Of a spool, not of a tree.
+	case c.guess(id, line) != nil:
+		c.guess(id, line).Add(evidence.Row{Line: line})
+	case c.last != nil && (len(id) != len(c.lastID) || similar(id, c.lastID)):
+		c.last.Add(evidence.Row{Line: line})
+	case len(c.stray) < maxStray:
+		c.stray = append(c.stray, stray{id, bytes.Clone(line)})
+	}
+}
+
+// guess returns the session of a damaged line that says it is of one, nil if it is
+// not known yet.
+func (c *records) guess(id string, line []byte) *evidence.Session {
+	if s := c.open[id]; s != nil {
+		return s
+	}
+	for known, s := range c.open {
+		if similar(id, known) || bytes.Contains(line, []byte(known)) {
+			return s
+		}
+	}
+	return nil
+}
+
+// session returns a session, with the lines before it that may be its first ones.
+func (c *records) session(id string) *evidence.Session {
+	s := c.open[id]
+	if s != nil {
+		return s
+	}
+	s = c.checker.Session(id, evidence.About{})
+	c.open[id] = s
+	c.place(id, s)
+	return s
+}
+
+func (c *records) place(id string, s *evidence.Session) {
+	c.stray = slices.DeleteFunc(c.stray, func(l stray) bool {
+		if len(l.id) == len(id) && !similar(l.id, id) {
+			return false
+		}
+		s.Add(evidence.Row{Line: l.line})
+		return true
+	})
+}
+
+// similar reports whether two ids differ in one byte at most.
+func similar(a, b string) bool {
+	differ := 0
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			differ++
+		}
+	}
+	return len(a) == len(b) && differ <= 1
+}
+
+func (c *records) end() {
+	ids := make([]string, 0, len(c.open))
+	for id := range c.open {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		c.open[id].End()
+	}
+	if len(c.stray) > 0 {
+		s := c.checker.Session(c.stray[0].id, evidence.About{})
+		s.Fail(fmt.Errorf("%s without a whole record", terminal.Count(len(c.stray), "line")))
+		s.End()
+	}
+}
