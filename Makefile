@@ -37,7 +37,7 @@ endif
 # both use the same compiled packages.
 PLATFORMS := darwin/arm64 darwin/amd64 linux/arm64
 
-# The tests run with the build tag portable, which selects the code for macOS
+# The tests run with the build tag portable, which selects the code for macOS and arm64
 # on Linux.
 PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -short -count=1 -timeout 40m
 
@@ -72,7 +72,7 @@ test: check tools ## everything: format, vet, staticcheck, all tests, the race d
 	go test -vet=off -count=1 -p 4 -timeout 40m ./...
 	go test -vet=off -count=1 -timeout 40m -race -short $(RACE)
 	go -C deploy/prometheus test -count=1 ./...
-	$(PORTABLE) ./mcpproxy/... ./sink/spool/...
+	$(PORTABLE) ./schemas/jsontext ./mcpproxy ./mcpproxy/wire ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
 	@[ "$$(id -u)" = 0 ] || echo "not run: what needs root: files and answers of other users; run it with sudo for these"
 

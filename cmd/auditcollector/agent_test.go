@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/cmd/internal/ledger"
 )
 
@@ -66,13 +67,8 @@ const poisonTool = "poison"
 // newAgents builds the proxy as it is released.
 func newAgents(t *testing.T, dir, spool string, poison int) *agents {
 	t.Helper()
-	a := &agents{t: t, proxy: filepath.Join(dir, "auditproxy-program"), server: filepath.Join(dir, serverName),
+	a := &agents{t: t, proxy: clitest.Build(t, "auditproxy/cmd/auditproxy"), server: filepath.Join(dir, serverName),
 		journal: filepath.Join(dir, "journal"), spool: spool, poison: poison}
-	cmd := exec.Command("go", "build", "-trimpath", "-o", a.proxy, "auditproxy/cmd/auditproxy")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building auditproxy: %v\n%s", err, out)
-	}
 	self, err := os.Executable()
 	if err == nil {
 		err = os.Symlink(self, a.server)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == serverName {
 		os.Exit(serveCalls(os.Args[1]))
 	}
-	os.Exit(m.Run())
+	os.Exit(clitest.Run(m))
 }
 
 // program returns a path at which the test binary is this program.

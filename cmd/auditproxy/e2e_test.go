@@ -5,11 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 )
 
@@ -20,14 +20,7 @@ func soak() bool { return os.Getenv("SOAK") != "" }
 // released, and returns the binary.
 func build(t *testing.T, path string) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), filepath.Base(path))
-	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, path)
-	cmd.Dir = root(t)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", path, err, out)
-	}
-	return bin
+	return clitest.Build(t, filepath.Join("auditproxy", path))
 }
 
 func root(t *testing.T) string {

@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
 
+	"auditproxy/cmd/internal/cli/clitest"
 	"auditproxy/schemas/audit"
 )
 
@@ -15,13 +14,7 @@ import (
 // handles signals differently.
 func shipped(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "auditproxy")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, ".")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
-	return path
+	return clitest.Build(t, "auditproxy/cmd/auditproxy")
 }
 
 // TestEndsAsTheServer checks that the proxy ends as the server did, and that no

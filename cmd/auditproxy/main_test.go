@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 		// the default for it.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
-	os.Exit(m.Run())
+	os.Exit(clitest.Run(m))
 }
 
 // program returns a path at which the test binary is this program.

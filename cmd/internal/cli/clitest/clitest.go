@@ -1,10 +1,12 @@
 // Package clitest helps the tests of the programs: it checks their help and
-// configuration pages against their keys, and makes a program of a test binary.
+// configuration pages against their keys, builds programs, and makes one of a test
+// binary.
 package clitest
 
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -114,4 +116,48 @@ func Program(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// buildsVariable is the environment variable with the directory for what Build
+// builds.
+const buildsVariable = "CLITEST_BUILDS"
+
+// Run runs the tests of a package, which share what Build builds, and returns the
+// exit code.
+func Run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "builds")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Setenv(buildsVariable, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// Build compiles a package as it is released, for the first of the tests that need
+// it, and returns the binary.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	shared, name := os.Getenv(buildsVariable), filepath.Base(pkg)
+	if shared == "" {
+		t.Fatal("TestMain does not call clitest.Run")
+	}
+	bin := filepath.Join(shared, name)
+	if _, err := os.Stat(bin); err == nil {
+		return bin
+	}
+	// Several may build it at once; each finds a whole one.
+	own := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", own, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", pkg, err, out)
+	}
+	if err := os.Rename(own, bin); err != nil {
+		t.Fatal(err)
+	}
+	return bin
 }
