@@ -37,8 +37,9 @@ endif
 # both use the same compiled packages.
 PLATFORMS := darwin/arm64 darwin/amd64 linux/arm64
 
-# The tests run with the build tag portable, which selects the code for macOS and arm64
-# on Linux.
+# The tests run with the build tag portable, which selects the code for macOS and
+# arm64 on Linux: of the packages that have such code, and of the largest user of
+# one.
 PORTABLE := GOFLAGS="$$(go env GOFLAGS) -tags=portable" go test -short -count=1 -timeout 40m
 
 # The packages that run goroutines or are called by several. The detector is
