@@ -25,6 +25,8 @@ type history struct {
 	now  time.Time
 	rows map[time.Duration][]ingest.Row // by how long ago they happened and arrived
 	seq  uint64
+
+	statements []string // after the records
 }
 
 // add adds a call of a time ago.
@@ -70,6 +72,12 @@ func (h *history) session(age time.Duration) {
 			r.SessionID, r.RecordID, r.TS = id, audit.NewID(ts), ts
 		})
 	}
+}
+
+// verified adds what a verification of a time ago found.
+func (h *history) verified(state string, age time.Duration, findings string) {
+	h.statements = append(h.statements, fmt.Sprintf("INSERT INTO audit.verifications (tenant, session_id, state, at, first_ts, findings) VALUES ('acme', 's', '%s', fromUnixTimestamp64Milli(%d), now() - INTERVAL 1 DAY, '%s')",
+		state, h.now.Add(-age).UnixMilli(), findings))
 }
 
 func (h *history) many(n int, age time.Duration, change ...func(*audit.Record)) {
@@ -183,6 +191,12 @@ var scheduled = []struct {
 		h.add(hour)
 	}},
 	{"sequence-gap", "it may still come", 0, func(h *history) { h.add(hour); h.seq++; h.add(time.Second) }},
+	{"records-tampered", "found an hour ago, and in order since", 1, func(h *history) {
+		h.verified("tampered", hour, `[{"what":"edited","seq":3}]`)
+		h.verified("ok", minute, "[]")
+	}},
+	{"records-tampered", "in order", 0, func(h *history) { h.verified("ok", minute, "[]"); h.verified("unsigned", minute, "[]") }},
+	{"records-tampered", "found days ago", 0, func(h *history) { h.verified("tampered", 4*hour, `[{"what":"edited","seq":3}]`) }},
 	{"session-without-end", "silent for a day", 1, func(h *history) { h.add(30 * hour) }},
 	{"session-without-end", "ended", 0, func(h *history) { h.add(30 * hour); h.add(29*hour, kind(audit.KindSessionEnd)) }},
 	{"session-without-end", "idle since this morning", 0, func(h *history) { h.add(10 * hour) }},
@@ -408,7 +422,11 @@ func TestScheduledRules(t *testing.T) {
 			h.exec(t, "TRUNCATE TABLE audit.events")
 			h.exec(t, "TRUNCATE TABLE audit.session_states")
 			past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
+			h.exec(t, "TRUNCATE TABLE audit.verifications")
 			tt.history(&past)
+			for _, statement := range past.statements {
+				h.exec(t, statement)
+			}
 			for range 2 { // duplicates count once
 				for age, rows := range past.rows {
 					for i := range rows {
