@@ -3,7 +3,9 @@ package main
 import (
 	"path/filepath"
 	"strings"
+	"time"
 
+	"auditproxy/cmd/internal/evidencereport"
 	"auditproxy/collector/translog"
 )
 
@@ -13,6 +15,9 @@ type evidenceConfig struct {
 	log       string // the directory of the log; "" for one in local.dir
 	serve     bool
 	witnesses []translog.Witness
+
+	verifyEvery time.Duration // 0: never
+	trustFile   string
 }
 
 func (c evidenceConfig) dir(localDir string) string {
@@ -23,7 +28,16 @@ func (c evidenceConfig) dir(localDir string) string {
 }
 
 func (c *checker) evidence() evidenceConfig {
-	e := evidenceConfig{enabled: c.Bool("evidence.enabled"), log: c.String("evidence.log"), serve: c.Bool("evidence.serve")}
+	e := evidenceConfig{enabled: c.Bool("evidence.enabled"), log: c.String("evidence.log"), serve: c.Bool("evidence.serve"),
+		verifyEvery: c.Duration("evidence.verify_every"), trustFile: c.String("evidence.trust_file")}
+	if e.verifyEvery != 0 && e.verifyEvery < time.Minute {
+		c.Problem("evidence.verify_every", "is %v, want at least 1m, or 0 for never", e.verifyEvery)
+	}
+	if e.trustFile != "" {
+		if _, err := evidencereport.ReadTrust(e.trustFile); err != nil {
+			c.Problem("evidence.trust_file", "%w", err)
+		}
+	}
 	for _, text := range c.List("evidence.witnesses") {
 		url, key, _ := strings.Cut(text, " ")
 		e.witnesses = append(e.witnesses, translog.Witness{URL: url, Key: strings.TrimSpace(key)})

@@ -93,6 +93,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		page.evidence = evidence
 	}
 	retain := cfg.retentionJob(store, registry, log)
+	verification := newVerification(cfg, store, registry, log)
 	complete := newCompleteness(registry)
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
@@ -117,6 +118,9 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		g.Go(func() error { return retain.Run(ctx) })
 		g.Go(func() error { return erased.Run(ctx, log) })
 		g.Go(func() error { evidence.run(ctx); return nil })
+		if verification != nil {
+			g.Go(func() error { return verification.Run(ctx) })
+		}
 		g.Go(func() error { page.serveBeside(ctx, a); return nil })
 		prepared.Store(true)
 		if err := c.Run(ctx); err != nil || ctx.Err() == nil {

@@ -47,6 +47,14 @@ type Selection struct {
 	Unverified bool
 }
 
+// Count returns how many rows there are, as far as ClickHouse knows without reading
+// them.
+func (s *Source) Count(ctx context.Context) (n int64, err error) {
+	sql := strings.ReplaceAll("SELECT toInt64((SELECT count() FROM ${database}.events) + (SELECT count() FROM ${database}.leaves))", "${database}", s.DB.Name())
+	err = s.query(ctx, "counting records", sql, func(rows driver.Rows) error { return rows.Scan(&n) })
+	return n, err
+}
+
 // Sessions calls do with the sessions, in pages, ordered by their ids. It finds
 // them by their records themselves: the table of sessions could lack one.
 func (s *Source) Sessions(ctx context.Context, sel Selection, do func([]Session) error) error {

@@ -12,6 +12,8 @@ import (
 
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/verify"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 // maxFile is the limit on a file of keys or checkpoints, in bytes.
@@ -42,30 +44,56 @@ func ReadTrust(name string) (evidence.Trust, error) {
 	return evidence.ParseTrust(string(b))
 }
 
+// ReadKey reads the verifier key in a file, which is alone in it.
+func ReadKey(name string) (string, error) {
+	b, err := readFile(name)
+	if err != nil {
+		return "", fmt.Errorf("reading a key: %w", err)
+	}
+	key := strings.TrimSpace(string(b))
+	if _, err := note.NewVerifier(key); err != nil {
+		return "", fmt.Errorf("reading a key: %q has none: %w", name, err)
+	}
+	return key, nil
+}
+
 // ReadCheckpoints reads the signed checkpoints of sessions in files, each with one
 // or several.
-func ReadCheckpoints(names []string) (list []verify.Checkpoint, err error) {
+func ReadCheckpoints(names []string) ([]verify.Checkpoint, error) {
+	list, logs, err := ReadAllCheckpoints(names)
+	if len(logs) > 0 {
+		c, _ := evidence.ReadCheckpoint(logs[0])
+		return nil, fmt.Errorf("reading checkpoints: one is of %q, which is no session: auditcollector verify compares a log's", c.Origin)
+	}
+	return list, err
+}
+
+// ReadAllCheckpoints reads the signed checkpoints in files, each with one or
+// several, of sessions and of logs.
+func ReadAllCheckpoints(names []string) (sessions []verify.Checkpoint, logs [][]byte, err error) {
 	for _, name := range names {
 		b, err := readFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("reading checkpoints: %w", err)
+			return nil, nil, fmt.Errorf("reading checkpoints: %w", err)
 		}
 		notes := evidence.SplitNotes(b)
 		if len(notes) == 0 {
-			return nil, fmt.Errorf("reading checkpoints: %q has none", name)
+			return nil, nil, fmt.Errorf("reading checkpoints: %q has none", name)
 		}
 		for _, signed := range notes {
 			c, err := evidence.ReadCheckpoint(signed)
 			if err != nil {
-				return nil, fmt.Errorf("%q: %w", name, err)
+				return nil, nil, fmt.Errorf("%q: %w", name, err)
 			}
-			if _, ok := evidence.SessionOf(c.Origin); !ok {
-				return nil, fmt.Errorf("%q has a checkpoint of %q, which is no session: auditcollector verify compares a log's", name, c.Origin)
+			// A log may be named like a session, but for the id.
+			if id, ok := evidence.SessionOf(c.Origin); ok && len(id) == len("019e8b1c-0000-7aaa-8bbb-0123456789ab") {
+				sessions = append(sessions, verify.Checkpoint{Signed: signed, From: name})
+			} else {
+				logs = append(logs, signed)
 			}
-			list = append(list, verify.Checkpoint{Signed: signed, From: name})
 		}
 	}
-	return list, nil
+	return sessions, logs, nil
 }
 
 // Keep trusts keys on first use. It adds those of hosts that the trust file, which

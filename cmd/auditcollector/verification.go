@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"auditproxy/cmd/internal/evidencereport"
+	"auditproxy/collector/proof"
+	"auditproxy/collector/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// newestEntries is how many entries of the log automatic verification reads. Those
+// of sessions that have new records are among the newest.
+const newestEntries = 100_000
+
+// newVerification returns what verifies automatically, nil if nothing does.
+func newVerification(cfg config, s *store.Store, registry prometheus.Registerer, log *zap.Logger) *proof.Job {
+	if cfg.evidence.verifyEvery == 0 {
+		return nil
+	}
+	return proof.NewJob(proof.JobConfig{
+		DB: s.DB(), Every: cfg.evidence.verifyEvery, Collector: runName(time.Now()), Log: log, Metrics: registry,
+		Trust: func([]string) ([]string, error) {
+			trust, err := cfg.trusted()
+			return trust.Hosts, err
+		},
+		Known: func(ctx context.Context, want func(string) bool) (proof.Known, error) {
+			var k known
+			own := cfg.ownLog()
+			if own == "" {
+				return k.Known, nil
+			}
+			key, err := evidencereport.ReadKey(own + ".key.pub")
+			if err != nil {
+				return k.Known, err
+			}
+			k.trust.Logs = []string{key}
+			err = k.readLog(ctx, own, newestEntries, nil, want)
+			for _, text := range k.rolledBack {
+				log.Error("the central log is not what was signed", zap.String("because", text))
+			}
+			return k.Known, err
+		},
+	})
+}
