@@ -55,6 +55,9 @@ func (l *Log) enqueue(ctx context.Context, entries [][]byte) (own []tlog.Hash, w
 		}
 		l.broken = nil
 	}
+	if _, err := l.intact(); err != nil {
+		return nil, nil, err
+	}
 	// The spans of tessera do not end the write.
 	detached := context.WithoutCancel(ctx)
 	for _, e := range entries {

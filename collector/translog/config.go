@@ -114,7 +114,7 @@ func (c Config) complete() (Config, []note.Verifier, error) {
 			problem("witness %d: %q is not an http or https address", i, w.URL)
 		}
 		var err error
-		if keys[i], err = f_note.NewVerifierForCosignatureV1(w.Key); err != nil {
+		if keys[i], err = witnessKey(w.Key); err != nil {
 			problem("witness %d: %q is not the Ed25519 verifier key of a witness: %w", i, w.Key, err)
 		} else if id := fmt.Sprint(keys[i].Name(), keys[i].KeyHash()); known[id] {
 			problem("witness %d: its key is listed twice", i)
@@ -135,6 +135,20 @@ func (c Config) complete() (Config, []note.Verifier, error) {
 		return c, nil, fmt.Errorf("configuring the log: %w", err)
 	}
 	return c, keys, nil
+}
+
+// witnessKey reads the verifier key of a witness. It is of the type of
+// cosignatures, or of plain Ed25519 signatures with the same key.
+func witnessKey(text string) (note.Verifier, error) {
+	v, err := f_note.NewVerifierForCosignatureV1(text)
+	if err != nil {
+		return nil, err
+	}
+	// The library does not compare the hash of the first type.
+	if _, err := note.NewVerifier(text); err != nil && !strings.Contains(text, fmt.Sprintf("+%08x+", v.KeyHash())) {
+		return nil, errors.New("its hash is another one")
+	}
+	return v, nil
 }
 
 // hostName returns the default of Name.

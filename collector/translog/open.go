@@ -57,14 +57,6 @@ func (l *Log) open(ctx context.Context) error {
 	if l.reader, err = tiles.Open(c.Dir); err != nil {
 		return err
 	}
-	if err := l.checkPast(ctx, tree); err != nil {
-		return err
-	}
-	published, err := l.published()
-	if err != nil {
-		return err
-	}
-	l.status = Status{Name: l.key.signer.Name(), Key: l.key.public, Published: published, Quorum: c.Quorum}
 	// tessera panics if it cannot make them.
 	for _, name := range []string{treeState, "publish", "gcState"} {
 		f, err := os.OpenFile(filepath.Join(c.Dir, stateDir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
@@ -78,7 +70,14 @@ func (l *Log) open(ctx context.Context) error {
 	if err := l.sweep(); err != nil {
 		return err
 	}
-	return l.reopenSeen(ctx)
+	if err := l.reopenSeen(ctx); err != nil {
+		return err
+	}
+	published, err := l.published()
+	l.report(func(s *Status) {
+		s.Name, s.Key, s.Published, s.Quorum = l.key.signer.Name(), l.key.public, published, c.Quorum
+	})
+	return err
 }
 
 // lock takes a lock that the process keeps.
@@ -124,57 +123,4 @@ func (l *Log) openKey(tree tlog.Tree) error {
 	}
 	l.key = k
 	return k.writePublic(c.Key + ".pub")
-}
-
-// checkPast compares the tree with what was signed and published.
-func (l *Log) checkPast(ctx context.Context, tree tlog.Tree) error {
-	last, any := l.signer.signed()
-	if !any && tree.N > 0 {
-		return fmt.Errorf("%q is missing, which remembers the last signed checkpoint, so it is unknown whether the log of %d entries is complete: restore this file, or compare the log with a checkpoint kept elsewhere and copy that to it",
-			l.config.Last, tree.N)
-	}
-	if any {
-		if err := l.contains(ctx, tree, last, fmt.Sprintf("the last checkpoint that was signed (%q)", l.config.Last)); err != nil {
-			return err
-		}
-	}
-	for _, file := range []struct {
-		what string
-		read func(context.Context) ([]byte, error)
-	}{
-		{"the published checkpoint", l.reader.Checkpoint},
-		{"the checkpoint that witnesses have signed", l.reader.Witnessed},
-	} {
-		signed, err := file.read(ctx)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it is published again
-		}
-		if err != nil {
-			return err
-		}
-		old, err := l.key.tree(signed)
-		if err != nil {
-			return fmt.Errorf("checking %s: %w: restore the log or its key", file.what, err)
-		}
-		if err := l.contains(ctx, tree, old, file.what); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// contains reports whether an older tree is a prefix of the log's.
-func (l *Log) contains(ctx context.Context, tree, old tlog.Tree, what string) error {
-	const remedy = "restore the newest copy of the log; if there is none, move this one away with its key and start a new log with a new name"
-	if old.N > tree.N {
-		return fmt.Errorf("%w: it has %d entries, %s covers %d: %s", ErrRolledBack, tree.N, what, old.N, remedy)
-	}
-	hash, err := l.reader.Root(ctx, tree, old.N)
-	if err != nil {
-		return err
-	}
-	if hash != old.Hash {
-		return fmt.Errorf("%w: its first %d entries have hash %v, %s has %v: %s", ErrRolledBack, old.N, hash, what, old.Hash, remedy)
-	}
-	return nil
 }

@@ -46,6 +46,9 @@ func (l *Log) follow() time.Duration {
 	if l.closed {
 		return 0
 	}
+	if _, err := l.intact(); err != nil {
+		return l.lost(err)
+	}
 	published, err := l.published()
 	if err == nil && published != l.status.Published {
 		l.report(func(s *Status) { s.Published = published })
@@ -82,6 +85,23 @@ func (l *Log) follow() time.Duration {
 		l.config.Log.Error("log checkpoint late", zap.Int64("entries", l.status.Size), zap.Int64("covered", published), zap.Error(err))
 	}
 	return l.config.Interval / 4
+}
+
+// lost stops tessera, which would report each tenth of a second that its directory is
+// not there, and returns when to look again.
+func (l *Log) lost(err error) time.Duration {
+	if l.writer != nil && l.waiting == 0 {
+		l.writer.cancel()
+		l.writer = nil
+	}
+	if !l.late {
+		l.late = true
+		l.config.Log.Error("log not intact", zap.Error(err))
+	}
+	if l.status.Behind.IsZero() {
+		l.report(func(s *Status) { s.Behind = time.Now() })
+	}
+	return lateAfter
 }
 
 // Close waits for calls of Add and for the last checkpoint, and closes the log.

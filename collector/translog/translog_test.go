@@ -459,6 +459,45 @@ func TestSignerRefuses(t *testing.T) {
 	}
 }
 
+// TestReplacedWhileOpen removes and replaces the directory of an open log: nothing
+// is added until it is back.
+func TestReplacedWhileOpen(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "log")
+	l := opened(t, Config{Dir: dir})
+	replace := func(with string) {
+		t.Helper()
+		if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(with))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(t, l, texts(0, 100))
+	covered(t, l, 100)
+	if err := os.CopyFS(base+"/old", os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, texts(100, 300))
+	covered(t, l, 300)
+	if err := os.CopyFS(base+"/new", os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(base+"/empty", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, with := range []string{base + "/empty", base + "/old"} {
+		replace(with)
+		for range 2 {
+			if err := l.Add(t.Context(), texts(300, 310)); !errors.Is(err, ErrRolledBack) {
+				t.Fatalf("added to %s: %v", with, err)
+			}
+		}
+	}
+	replace(base + "/new")
+	add(t, l, texts(300, 310))
+	covered(t, l, 310)
+	same(t, contents(t, dir, l.Status().Key), texts(0, 310))
+}
+
 // TestFullDisk checks that a full disk fails Add, and that the log goes on once there
 // is room, without a gap or a double.
 func TestFullDisk(t *testing.T) {

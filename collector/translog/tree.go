@@ -61,6 +61,17 @@ func (l *Log) tree() (tlog.Tree, error) {
 	return tlog.Tree{N: state.Size, Hash: tlog.Hash(state.Root)}, nil
 }
 
+// intact is tree, and ErrRolledBack if it has become smaller: the directory was
+// removed or replaced while the log is open. tessera would start a new tree there, or
+// end the process. mu is held.
+func (l *Log) intact() (tlog.Tree, error) {
+	tree, err := l.tree()
+	if err == nil && tree.N < l.status.Size {
+		err = fmt.Errorf("%w while it was open: it has %d entries of %d: restore the directory %q", ErrRolledBack, tree.N, l.status.Size, l.config.Dir)
+	}
+	return tree, err
+}
+
 func emptyTree() (tlog.Tree, error) {
 	hash, err := tlog.TreeHash(0, tlog.HashReaderFunc(func([]int64) ([]tlog.Hash, error) { return nil, nil }))
 	return tlog.Tree{Hash: hash}, err
@@ -79,7 +90,60 @@ func (l *Log) published() (int64, error) {
 	return tree.N, err
 }
 
-// reopenSeen opens the index. mu is held, or nothing else uses l.
+// checkPast compares the tree with what was signed and published.
+func (l *Log) checkPast(ctx context.Context, tree tlog.Tree) error {
+	last, any := l.signer.signed()
+	if !any && tree.N > 0 {
+		return fmt.Errorf("%q is missing, which remembers the last signed checkpoint, so it is unknown whether the log of %d entries is complete: restore this file, or compare the log with a checkpoint kept elsewhere and copy that to it",
+			l.config.Last, tree.N)
+	}
+	if any {
+		if err := l.contains(ctx, tree, last, fmt.Sprintf("the last checkpoint that was signed (%q)", l.config.Last)); err != nil {
+			return err
+		}
+	}
+	for _, file := range []struct {
+		what string
+		read func(context.Context) ([]byte, error)
+	}{
+		{"the published checkpoint", l.reader.Checkpoint},
+		{"the checkpoint that witnesses have signed", l.reader.Witnessed},
+	} {
+		signed, err := file.read(ctx)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is published again
+		}
+		if err != nil {
+			return err
+		}
+		old, err := l.key.tree(signed)
+		if err != nil {
+			return fmt.Errorf("checking %s: %w: restore the log or its key", file.what, err)
+		}
+		if err := l.contains(ctx, tree, old, file.what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contains reports whether an older tree is a prefix of the log's.
+func (l *Log) contains(ctx context.Context, tree, old tlog.Tree, what string) error {
+	const remedy = "restore the newest copy of the log; if there is none, move this one away with its key and start a new log with a new name"
+	if old.N > tree.N {
+		return fmt.Errorf("%w: it has %d entries, %s covers %d: %s", ErrRolledBack, tree.N, what, old.N, remedy)
+	}
+	hash, err := l.reader.Root(ctx, tree, old.N)
+	if err != nil {
+		return err
+	}
+	if hash != old.Hash {
+		return fmt.Errorf("%w: its first %d entries have hash %v, %s has %v: %s", ErrRolledBack, old.N, hash, what, old.Hash, remedy)
+	}
+	return nil
+}
+
+// reopenSeen opens the index, after a look at what was signed. mu is held, or nothing else uses l.
 func (l *Log) reopenSeen(ctx context.Context) error {
 	if l.seen != nil {
 		if err := l.seen.close(); err != nil {
@@ -87,8 +151,11 @@ func (l *Log) reopenSeen(ctx context.Context) error {
 		}
 		l.seen = nil
 	}
-	tree, err := l.tree()
+	tree, err := l.intact()
 	if err != nil {
+		return err
+	}
+	if err := l.checkPast(ctx, tree); err != nil {
 		return err
 	}
 	rootAt := func(size int64) (tlog.Hash, error) { return l.reader.Root(ctx, tree, size) }
@@ -101,7 +168,7 @@ func (l *Log) reopenSeen(ctx context.Context) error {
 // catchUp indexes the entries that are in the tree since the last call. mu is
 // held.
 func (l *Log) catchUp(ctx context.Context) error {
-	tree, err := l.tree()
+	tree, err := l.intact()
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"auditproxy/collector/translog/tiles"
 	"auditproxy/deploy/dev"
+	"auditproxy/schemas/evidence"
 
 	f_note "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
@@ -145,6 +146,10 @@ func TestWitness(t *testing.T) {
 		}
 		if n := cosigned(t, signed, a, b); n != 2 {
 			t.Errorf("%d witnesses have signed:\n%s", n, signed)
+		}
+		trust := evidence.Trust{Logs: []string{log}, Witnesses: []string{a.public, b.public}, Quorum: 2}
+		if c, n, err := trust.OpenLog(signed); err != nil || n != 2 || c.Size != int64(to) {
+			t.Errorf("a verifier reads %d entries, %d witnesses, %v", c.Size, n, err)
 		}
 		file, err := l.reader.Witnessed(t.Context())
 		if err != nil || string(file) != string(signed) {
@@ -420,6 +425,25 @@ func TestSignatureWithoutTime(t *testing.T) {
 		answer := fmt.Sprintf("— %s %s\n", key.Name(), base64.StdEncoding.EncodeToString(raw))
 		if _, err := checkAnswer([]byte(text+"\n"), []byte(answer), key); (err == nil) != good {
 			t.Errorf("time %d: %v", seconds, err)
+		}
+	}
+}
+
+// TestWitnessKey checks that a mistyped key is refused, in both types.
+func TestWitnessKey(t *testing.T) {
+	plain := newCosigner(t, "witness/a").public
+	typed, err := f_note.VKeyToCosignatureV1(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{plain, typed} {
+		if _, err := witnessKey(key); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+		for _, bad := range []string{strings.Replace(key, "/a", "/b", 1), strings.Replace(key, "+", "+0", 1), key[:len(key)-8] + "AAAAAAA=", key + "x", ""} {
+			if _, err := witnessKey(bad); err == nil {
+				t.Errorf("%q is accepted", bad)
+			}
 		}
 	}
 }
