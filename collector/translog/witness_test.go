@@ -316,28 +316,33 @@ func TestFaultyWitnesses(t *testing.T) {
 	c.Witnesses = append(c.Witnesses, Witness{URL: "http://127.0.0.1:1", Key: gone.public})
 	want["witness/gone"] = "connection refused"
 
-	l := opened(t, c, func(l *Log) { l.witnesses.client.Timeout = 200 * time.Millisecond })
+	l := opened(t, c, func(l *Log) {
+		l.witnesses.client.Timeout = 300 * time.Millisecond
+		l.witnesses.delay = 50 * time.Millisecond
+	})
 	for i := range 10 {
 		add(t, l, texts(10*i, 10*i+10))
 		covered(t, l, int64(10*i+10))
 	}
 	eventually(t, "signed by the good one", func() bool { return l.Status().Witnessed == 100 })
-	eventually(t, "all asked", func() bool {
+	// On a busy machine any request may time out, so each fault shows in some round.
+	seen := map[string]bool{}
+	eventually(t, "each fault named", func() bool {
 		for _, w := range l.Status().Witnesses {
-			if w.Err == nil && w.Name != "witness/good" {
-				return false
+			switch {
+			case w.Name == "witness/good":
+				seen[w.Name] = w.Size == 100
+			case w.Size != 0 || !w.Succeeded.IsZero():
+				t.Fatalf("status of %s: %+v", w.Name, w)
+			case w.Err != nil && strings.Contains(w.Err.Error(), want[w.Name]):
+				seen[w.Name] = !w.Failing.IsZero()
 			}
 		}
-		return true
+		return len(seen) == len(c.Witnesses)
 	})
-	for _, w := range l.Status().Witnesses {
-		switch {
-		case w.Name == "witness/good":
-			if w.Err != nil || w.Size != 100 {
-				t.Errorf("status of the good one: %+v", w)
-			}
-		case w.Err == nil || !strings.Contains(w.Err.Error(), want[w.Name]) || w.Failing.IsZero() || w.Size != 0 || !w.Succeeded.IsZero():
-			t.Errorf("status of %s: %+v, want %q", w.Name, w, want[w.Name])
+	for name, ok := range seen {
+		if !ok {
+			t.Errorf("status of %s: %+v", name, l.Status().Witnesses)
 		}
 	}
 	signed, err := l.Checkpoint()
