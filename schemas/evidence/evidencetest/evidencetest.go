@@ -32,9 +32,12 @@ type Host struct {
 // NewHost returns a host whose first session starts at that time.
 func NewHost(name string, now time.Time) *Host {
 	h := &Host{Name: name, now: now}
-	h.signer, h.Key = newKey("auditproxy/" + name)
+	h.Rotate()
 	return h
 }
+
+// Rotate gives the host another key for its next sessions.
+func (h *Host) Rotate() { h.signer, h.Key = newKey("auditproxy/" + h.Name) }
 
 func newKey(name string) (note.Signer, string) {
 	private, public, err := note.GenerateKey(rand.Reader, name)

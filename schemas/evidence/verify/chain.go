@@ -123,15 +123,19 @@ func (c *chains) follows(a, b link, here map[string]*Session) []Result {
 			text: fmt.Sprintf("host_seq %s missing between %s and %s", numbers, a.id, b.id)})}
 	case p.SessionID != a.id:
 		fork(b.session, fmt.Sprintf("host_seq %d forked: session %s follows session %s, which is not here, instead of %s", a.seq, b.id, p.SessionID, a.id))
-	case a.session != nil && p.Leaf != a.session.start().leaf:
+	case a.session != nil:
 		changedStart(a.session, b)
 	}
 	return nil
 }
 
-// changedStart reports that a session has not the session_start that the next one
-// follows: another one, or one without evidence.
+// changedStart reports a session that has not the session_start that the next one
+// follows: another one, or one without evidence. The next one may have another key:
+// keys are rotated.
 func changedStart(s *Session, next link) {
+	if b := s.start(); b != nil && b.leaf == next.session.start().evidence.Previous.Leaf {
+		return
+	}
 	s.find(finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("seq 0 forked: session %s follows another session_start of this session", next.id)})
 }
 

@@ -324,6 +324,34 @@ func TestChain(t *testing.T) {
 }
 
 // TestKeys finds keys that are not trusted.
+// TestRotation gives a host a new key between two sessions: the chain goes on.
+func TestRotation(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	var all []*evidencetest.Session
+	var keys []string
+	session := func() { all = append(all, h.Session(evidencetest.Plan{Calls: 5})) }
+	session()
+	session()
+	keys = append(keys, h.Key)
+	old := *h
+	h.Rotate()
+	keys = append(keys, h.Key)
+	session()
+	session()
+	if r := check(verify.Config{Hosts: keys}, all); r.Exit != verify.ExitVerified {
+		t.Errorf("after the rotation: %+v", r)
+	}
+	if r := check(verify.Config{Hosts: keys[1:]}, all); r.Exit != verify.ExitUnclear {
+		t.Errorf("without the old key: %+v", r)
+	}
+	other := all[1].Clone()
+	other.Lines[0] = old.Session(evidencetest.Plan{Calls: 5}).Lines[0]
+	changed := append(slices.Clone(all[:1]), other)
+	if r := check(verify.Config{Hosts: keys}, append(changed, all[2:]...)); r.Exit != verify.ExitTampered {
+		t.Errorf("with another start before the rotation: %+v", r)
+	}
+}
+
 func TestKeys(t *testing.T) {
 	h, other := evidencetest.NewHost("build-7", began), evidencetest.NewHost("build-8", began)
 	c := verify.New(verify.Config{Hosts: []string{h.Key}})
