@@ -267,3 +267,43 @@ func TestVerifyTrust(t *testing.T) {
 		t.Errorf("a file without records: %s", out)
 	}
 }
+
+// TestProve proves records of a spool to somebody who has only the host's key.
+func TestProve(t *testing.T) {
+	f := newFleet(t)
+	dir := f.spool(t, f.sessions)
+	r, err := audit.Parse(f.sessions[2].Lines[13])
+	must(t, err)
+	proof := f.write(t, "record.proof", []byte(runApp(t, dir, "prove", r.RecordID)))
+	out := runApp(t, dir, "verify-proof", proof, "--trust", f.trust)
+	if !strings.Contains(out, "record      "+r.RecordID+": "+r.Tool) || !strings.Contains(out, "seq 13, host_seq 3") || !strings.HasSuffix(out, "verified    the record is the one that this host wrote\n") {
+		t.Errorf("a proof: %s", out)
+	}
+	var o struct {
+		Valid  bool
+		Record string
+	}
+	must(t, json.Unmarshal([]byte(runApp(t, dir, "verify-proof", proof, "--trust", f.trust, "--format", "json")), &o))
+	if !o.Valid || o.Record != string(f.sessions[2].Lines[13]) {
+		t.Errorf("a proof in JSON: %+v", o)
+	}
+	if out := runApp(t, dir, "verify-proof", proof); !strings.Contains(out, "unknown_key") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("without trust: %s", out)
+	}
+	changed := f.write(t, "changed.proof", bytes.Replace([]byte(readFile(t, proof)), []byte(r.Tool), []byte("x"+r.Tool[1:]), 1))
+	if out := runApp(t, dir, "verify-proof", changed, "--trust", f.trust); !strings.Contains(out, "refused ") || strings.Contains(out, r.RecordID) || !strings.HasSuffix(out, "exit 1\n") {
+		t.Errorf("a changed proof: %s", out)
+	}
+	last, err := audit.Parse(f.sessions[2].Lines[len(f.sessions[2].Lines)-1])
+	must(t, err)
+	for id, want := range map[string][2]string{
+		last.RecordID:  {"no checkpoint covers the record yet", "2"},
+		"0123456789":   {"there is no record", "1"},
+		r.RecordID[:2]: {"is the beginning of", "2"},
+		"x":            {"is not the start of a record id", "2"},
+	} {
+		if out := runApp(t, dir, "prove", id); !strings.Contains(out, want[0]) || !strings.HasSuffix(out, "exit "+want[1]+"\n") {
+			t.Errorf("proving %q: %s", id, out)
+		}
+	}
+}

@@ -73,7 +73,13 @@ func (c Checkpoint) CheckRecord(line, signed []byte) error {
 // package note writes: it reads others too.
 func signedOnce(signed []byte) bool {
 	_, signature, _ := bytes.Cut(signed, []byte("\n\n"))
-	line, rest, _ := bytes.Cut(signature, []byte("\n"))
+	line, rest, ended := bytes.Cut(signature, []byte("\n"))
+	return ended && len(rest) == 0 && canonical(line)
+}
+
+// canonical reports whether the base64 of a signature's line is the only one of its
+// bytes.
+func canonical(line []byte) bool {
 	_, err := base64.StdEncoding.Strict().DecodeString(string(line[bytes.LastIndexByte(line, ' ')+1:]))
-	return len(rest) == 0 && err == nil && !bytes.ContainsRune(line, '\r')
+	return err == nil && !bytes.ContainsRune(line, '\r')
 }

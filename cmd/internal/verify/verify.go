@@ -2,7 +2,8 @@
 // or changed: the checksum of every line, numbers without holes, an intent and
 // exactly one record for each call of a session that is over, and the evidence.
 //
-// The files, from the top: verify, file, merge, config, print, check, head.
+// The files, from the top: verify, prove, file, merge, config, print, check,
+// head.
 package verify
 
 import (

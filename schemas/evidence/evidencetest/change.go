@@ -212,6 +212,11 @@ func Mutations() []Mutation {
 			list[i] = s.forge(attacker)
 			return list, Change{Session: s.ID, What: []string{"forked"}}
 		}},
+		{"V8 a session is forged without the host's key", func(r *rand.Rand, all []*Session) ([]*Session, Change) {
+			list, s, i := pick(r, all)
+			list[i] = s.Forged()
+			return list, Change{Session: s.ID, What: []string{"bad_signature"}}
+		}},
 		{"V9 a session is signed again with the host's key", func(r *rand.Rand, all []*Session) ([]*Session, Change) {
 			list, s, _ := pick(r, all)
 			at := s.resign(1+r.IntN(len(s.Lines)-1), func(w *writer) { w.signer = s.Host.signer })
@@ -231,6 +236,18 @@ func Mutations() []Mutation {
 			w.signer = s.Host.signer
 			w.end(true)
 			return list, Change{Session: s.ID, What: []string{"forked", "truncated"}, From: 0, To: uint64(len(s.Lines) + 1000), Kept: kept}
+		}},
+		{"V9 the host's key signs more after the end", func(r *rand.Rand, all []*Session) ([]*Session, Change) {
+			list, s, _ := pick(r, all)
+			at := len(s.Lines)
+			w := s.writer()
+			w.signer = s.Host.signer
+			if r.IntN(2) == 0 {
+				w.calls(1, 2, "")
+				at++
+			}
+			w.checkpoint(true)
+			return list, exactly(s, at, "bad_signature")
 		}},
 		{"V10 an old backup is restored", func(r *rand.Rand, all []*Session) ([]*Session, Change) {
 			i := 1 + r.IntN(len(all)-2)
@@ -259,15 +276,6 @@ func foreign(r *rand.Rand, s *Session, at int) []byte {
 	return renumber(edit(line), at)
 }
 
-// writer returns one that continues the session.
-func (s *Session) writer() *writer {
-	w := &writer{s: s, now: s.Host.now}
-	for _, line := range s.Lines {
-		w.tree.Append(evidence.Leaf(line))
-	}
-	return w
-}
-
 // resign edits a record and signs all checkpoints after it again. It returns the
 // place of the first one.
 func (s *Session) resign(at int, set func(*writer)) int {
@@ -291,6 +299,13 @@ func (s *Session) resign(at int, set func(*writer)) int {
 		w.tree.Append(evidence.Leaf(line))
 	}
 	return first
+}
+
+// Forged returns the session as somebody without the host's key would write it.
+func (s *Session) Forged() *Session {
+	attacker := NewHost(s.Host.Name, s.Host.now)
+	attacker.Key = s.Host.Key
+	return s.forge(attacker)
 }
 
 // forge writes the session again, by a host.

@@ -129,6 +129,14 @@ func (w *writer) end(recovered bool) {
 	w.checkpoint(recovered || w.signer == w.s.Host.signer)
 }
 
+// Beside returns another spool directory with the same key.
+func (h *Host) Beside() *Host { return &Host{Name: h.Name, Key: h.Key, signer: h.signer, now: h.now} }
+
+// Restore has the sessions after that one forgotten.
+func (h *Host) Restore(s *Session) {
+	h.seq, h.previous = s.start.HostSeq, &evidence.Previous{SessionID: s.ID, Leaf: evidence.Leaf(s.Lines[0])}
+}
+
 // Session writes the host's next session.
 func (h *Host) Session(p Plan) *Session {
 	h.now = h.now.Add(time.Minute)
@@ -174,6 +182,24 @@ func (s *Session) write(p Plan, now time.Time) {
 		w.signer = s.Host.signer
 		w.end(false)
 	}
+}
+
+// writer returns one that continues the session.
+func (s *Session) writer() *writer {
+	w := &writer{s: s, now: s.Host.now}
+	for _, line := range s.Lines {
+		w.tree.Append(evidence.Leaf(line))
+	}
+	return w
+}
+
+// Continue has the session's own process write more, after whatever ended it.
+func (s *Session) Continue() *Session {
+	c := s.Clone()
+	w := c.writer()
+	w.signer = s.key
+	w.calls(1, 1, "")
+	return c
 }
 
 // Checkpoints returns the signed checkpoints in a session's records, the first

@@ -26,7 +26,8 @@ type link struct {
 	entry   evidence.Entry
 }
 
-// check adds what it finds to the sessions, and returns the results of sessions that are not here.
+// check adds what it finds to the sessions, and returns the results of sessions
+// that are not here.
 func (c *chains) check() (missing []Result) {
 	hosts, here := map[string][]link{}, map[string]*Session{}
 	for _, s := range c.ended {
@@ -43,7 +44,12 @@ func (c *chains) check() (missing []Result) {
 		}
 	}
 	for id, k := range c.known {
-		if here[id] == nil && !c.cfg.Partial {
+		switch {
+		case here[id] != nil || c.cfg.Partial:
+		case !c.mustHave(id):
+			missing = append(missing, Result{SessionID: id, State: Incomplete, Unclear: true,
+				Note: fmt.Sprintf("there is a checkpoint of it from %s, and none of its records: they may have been removed when they were old", k[len(k)-1].from)})
+		default:
 			missing = append(missing, lost(id, finding{Finding: Finding{What: MissingSession},
 				text: fmt.Sprintf("session %s is missing: it has a checkpoint of size %d from %s", id, k[len(k)-1].Size, k[len(k)-1].from)}))
 		}
@@ -60,22 +66,42 @@ func (c *chains) check() (missing []Result) {
 		slices.SortFunc(list, func(a, b link) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.id, b.id)) })
 		missing = append(missing, c.chain(list, here)...)
 	}
-	return missing
+	return merged(missing)
 }
 
-// chain follows the sessions of one key.
+// merged returns one result for each session.
+func merged(list []Result) (results []Result) {
+	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(a.SessionID, b.SessionID) })
+	for _, r := range list {
+		if n := len(results); n > 0 && results[n-1].SessionID == r.SessionID && r.State == Tampered {
+			results[n-1].State, results[n-1].Findings = Tampered, append(results[n-1].Findings, r.Findings...)
+			continue
+		}
+		results = append(results, r)
+	}
+	return results
+}
+
+// chain follows the sessions of one key. Several spool directories may have the
+// same key, and chains of their own: only the links between sessions count.
 func (c *chains) chain(list []link, here map[string]*Session) (missing []Result) {
 	last := 0 // the last one that is here
+	next := map[string]link{}
 	for i, l := range list {
-		if l.session != nil {
-			last = i
+		if l.session == nil {
+			continue
 		}
+		last = i
+		p := l.session.start().evidence.Previous
+		if p == nil {
+			continue
+		}
+		if other, twice := next[p.SessionID]; twice {
+			l.session.find(finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("host_seq %d forked: sessions %s and %s follow the same one", l.seq, other.id, l.id)})
+		}
+		next[p.SessionID] = l
 	}
 	for i, l := range list {
-		var before *link
-		if i > 0 {
-			before = &list[i-1]
-		}
 		switch {
 		case l.session == nil && i > last:
 			missing = append(missing, lost(l.id, finding{Finding: Finding{What: RolledBack, Seq: l.seq, To: l.seq},
@@ -83,59 +109,55 @@ func (c *chains) chain(list []link, here map[string]*Session) (missing []Result)
 		case l.session == nil:
 			missing = append(missing, lost(l.id, finding{Finding: Finding{What: MissingSession, Seq: l.seq, To: l.seq},
 				text: fmt.Sprintf("host_seq %d is missing: the log knows session %s", l.seq, l.id)}))
-		case before == nil:
-			p := l.session.start().evidence.Previous
-			if p != nil && here[p.SessionID] != nil {
-				changedStart(here[p.SessionID], l)
-			} else if p != nil && !c.cfg.Complete.IsZero() && c.mustHave(p.SessionID) {
-				missing = append(missing, lost(p.SessionID, finding{Finding: Finding{What: MissingSession, Seq: l.seq - 1, To: l.seq - 1},
-					text: fmt.Sprintf("host_seq %d is missing before %s", l.seq-1, l.id)}))
-			}
 		default:
-			missing = append(missing, c.follows(*before, l, here)...)
+			missing = append(missing, c.follows(tail(list[:i], l.seq, next), l, here)...)
 		}
 	}
 	return missing
 }
 
-// follows compares a session with the one before it.
-func (c *chains) follows(a, b link, here map[string]*Session) []Result {
-	p := b.session.start().evidence.Previous
-	fork := func(s *Session, text string) {
-		s.find(finding{Finding: Finding{What: Forked}, text: text})
-	}
-	switch {
-	case a.seq == b.seq:
-		fork(b.session, fmt.Sprintf("host_seq %d forked: sessions %s and %s have it", b.seq, a.id, b.id))
-	case p == nil:
-		fork(b.session, fmt.Sprintf("host_seq %d forked: session %s says that it is the first one, and %s came before it", b.seq, b.id, a.id))
-	case a.seq+1 < b.seq && here[p.SessionID] != nil:
-		changedStart(here[p.SessionID], b)
-	case a.seq+1 < b.seq:
-		if !c.mustHave(p.SessionID) {
-			return nil
+// tail returns the last session before seq that no session here follows, the zero
+// link for none.
+func tail(list []link, seq uint64, next map[string]link) link {
+	for _, l := range slices.Backward(list) {
+		if _, followed := next[l.id]; !followed && l.session != nil && l.seq+1 < seq {
+			return l
 		}
-		numbers := fmt.Sprintf("%d is", a.seq+1)
-		if a.seq+2 < b.seq {
-			numbers = fmt.Sprintf("%d to %d are", a.seq+1, b.seq-1)
-		}
-		return []Result{lost(p.SessionID, finding{Finding: Finding{What: MissingSession, Seq: a.seq + 1, To: b.seq - 1},
-			text: fmt.Sprintf("host_seq %s missing between %s and %s", numbers, a.id, b.id)})}
-	case p.SessionID != a.id:
-		fork(b.session, fmt.Sprintf("host_seq %d forked: session %s follows session %s, which is not here, instead of %s", a.seq, b.id, p.SessionID, a.id))
-	case a.session != nil:
-		changedStart(a.session, b)
 	}
-	return nil
+	return link{}
 }
 
-// changedStart reports a session that has not the session_start that the next one
-// follows: another one, or one without evidence. The next one may have another key:
-// keys are rotated.
-func changedStart(s *Session, next link) {
-	if b := s.start(); b != nil && b.leaf == next.session.start().evidence.Previous.Leaf {
-		return
+// follows compares a session with the one before it, which may be missing: then
+// before is the last one that is here of those before that.
+func (c *chains) follows(before, l link, here map[string]*Session) []Result {
+	p := l.session.start().evidence.Previous
+	if p == nil {
+		return nil
 	}
+	if s := here[p.SessionID]; s != nil {
+		if b := s.start(); b != nil && b.leaf != p.Leaf {
+			changedStart(s, l)
+		}
+		return nil
+	}
+	_, logged := c.starts[p.SessionID] // then it is reported as such
+	if logged || !c.mustHave(p.SessionID) || before.id == "" && c.cfg.Complete.IsZero() {
+		return nil
+	}
+	from, numbers := l.seq-1, fmt.Sprintf("%d is missing before %s", l.seq-1, l.id)
+	switch {
+	case before.id == "":
+	case before.seq+2 < l.seq:
+		from, numbers = before.seq+1, fmt.Sprintf("%d to %d are missing between %s and %s", before.seq+1, l.seq-1, before.id, l.id)
+	default:
+		numbers = fmt.Sprintf("%d is missing between %s and %s", l.seq-1, before.id, l.id)
+	}
+	return []Result{lost(p.SessionID, finding{Finding: Finding{What: MissingSession, Seq: from, To: l.seq - 1}, text: "host_seq " + numbers})}
+}
+
+// changedStart reports that a session has not the session_start that the next one
+// follows: another one, or one without evidence.
+func changedStart(s *Session, next link) {
 	s.find(finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("seq 0 forked: session %s follows another session_start of this session", next.id)})
 }
 

@@ -14,6 +14,8 @@ import (
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -139,6 +141,7 @@ func TestStates(t *testing.T) {
 		{name: "ended", session: s, state: verify.OK, proved: len(s.Lines)},
 		{name: "recovered", session: short, state: verify.OK, proved: len(short.Lines)},
 		{name: "its last checkpoint is recovery's", session: uncovered, state: verify.OK, proved: len(uncovered.Lines)},
+		{name: "it goes on after its recovery", session: short.Continue(), state: verify.Tampered, exit: 1, proved: len(short.Lines), want: []tamper{{verify.Inserted, 5, 6}, {verify.BadSignature, 6, 6}}},
 		{name: "running", session: running, state: verify.Incomplete, proved: len(running.Lines) - 8},
 		{name: "not recovered", session: running, about: verify.About{Dead: true}, state: verify.Incomplete, proved: len(running.Lines) - 8, exit: 2},
 		{name: "without evidence", session: s.Unsigned(), state: verify.Unsigned, exit: 2},
@@ -211,8 +214,17 @@ func TestStates(t *testing.T) {
 			}},
 		{name: "a session that looks as if it were running", session: big, state: verify.Incomplete, exit: 2,
 			rows: plain},
+		{name: "a record of another session", session: s, state: verify.Tampered, exit: 1, proved: len(s.Lines), want: []tamper{{verify.Inserted, 9, 9}},
+			rows: func(rows []verify.Row) []verify.Row {
+				return slices.Insert(rows, 9, verify.Row{Line: big.Lines[9]})
+			}},
+		{name: "another version of an old record", cfg: verify.Config{Hosts: []string{h.Key}, Remember: true}, session: big, state: verify.Tampered, exit: 1, proved: len(big.Lines), want: []tamper{{verify.Forked, 7, 7}},
+			rows: func(rows []verify.Row) []verify.Row {
+				return append(rows, verify.Row{Line: audit.Seal(append(bytes.Clone(rows[7].Line[:len(rows[7].Line)-len(`,"crc":"00000000"}`)]), `,"new":1}`...), 0)[:len(rows[7].Line)+len(`,"new":1`)]})
+			}},
 		{name: "a checkpoint from elsewhere", cfg: known(h, s.Checkpoints()[1]), session: s, state: verify.OK, proved: len(s.Lines)},
 		{name: "a checkpoint from elsewhere covers more", cfg: known(h, running.Checkpoints()[1]), session: running, state: verify.Incomplete, proved: len(running.Lines) - 8},
+		{name: "a checkpoint from elsewhere with another signature", cfg: known(h, resigned(t, s.Checkpoints()[1])), session: s, state: verify.Tampered, exit: 1, proved: 12, want: []tamper{{verify.Forked, 12, 21}}},
 		{name: "a log knows its start", cfg: verify.Config{Hosts: trusted.Hosts, Starts: []evidence.Entry{s.Start()}}, session: s, state: verify.OK, proved: len(s.Lines)},
 		{name: "a log knows another start", cfg: verify.Config{Hosts: trusted.Hosts, Starts: []evidence.Entry{{Origin: s.Start().Origin, HostKey: h.Key, HostSeq: 1}}}, session: s,
 			state: verify.Tampered, exit: 1, proved: len(s.Lines), want: []tamper{{verify.Forked, 0, 0}}},
@@ -257,6 +269,28 @@ func TestStates(t *testing.T) {
 	if v.End(); !c.Forgot() {
 		t.Error("all records came twice, and none was forgotten")
 	}
+}
+
+// resigned returns a checkpoint with the signature of another key.
+func resigned(t *testing.T, signed []byte) []byte {
+	t.Helper()
+	c, err := evidence.ReadCheckpoint(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, _, err := note.GenerateKey(nil, c.Origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := note.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err = c.Sign(signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
 }
 
 // plain returns the calls of rows alone, with dense numbers.
@@ -323,7 +357,27 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestKeys finds keys that are not trusted.
+// TestChains has sessions of two spool directories that share a key, and sessions
+// after a directory was restored from a backup.
+func TestChains(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	other := h.Beside()
+	all := append(fleet(h), fleet(other)...)
+	cfg := verify.Config{Hosts: []string{h.Key}}
+	if r := check(cfg, all); r.Exit != 0 {
+		t.Errorf("two directories: %+v", r)
+	}
+	if r := check(cfg, append(slices.Clone(all[:8]), all[9:]...)); r.Exit != 1 || !strings.Contains(fmt.Sprint(r.Results), "host_seq 3 is missing between "+all[7].ID) {
+		t.Errorf("two directories, and a session is missing: %+v", r)
+	}
+	backup := h.Beside()
+	backup.Restore(all[2])
+	r := check(cfg, append(slices.Clone(all), backup.Session(evidencetest.Plan{Calls: 3})))
+	if r.Exit != 1 || !strings.Contains(fmt.Sprint(r.Results), "host_seq 4 forked") {
+		t.Errorf("a session after a restored backup: %+v", r)
+	}
+}
+
 // TestRotation gives a host a new key between two sessions: the chain goes on.
 func TestRotation(t *testing.T) {
 	h := evidencetest.NewHost("build-7", began)
@@ -352,6 +406,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// TestKeys finds keys that are not trusted.
 func TestKeys(t *testing.T) {
 	h, other := evidencetest.NewHost("build-7", began), evidencetest.NewHost("build-8", began)
 	c := verify.New(verify.Config{Hosts: []string{h.Key}})

@@ -1,0 +1,191 @@
+package evidence_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/evidencetest"
+
+	fnote "github.com/transparency-dev/formats/note"
+	fproof "github.com/transparency-dev/formats/proof"
+	"golang.org/x/mod/sumdb/note"
+)
+
+func prove(t *testing.T, s *evidencetest.Session, seq uint64) *evidence.RecordProof {
+	t.Helper()
+	p := evidence.NewProver(seq)
+	for _, line := range s.Lines {
+		proof, err := p.Add(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if proof != nil {
+			return proof
+		}
+	}
+	return nil
+}
+
+// TestProof proves each record of sessions, and reads the proofs again.
+func TestProof(t *testing.T) {
+	h := evidencetest.NewHost("build-7", time.Unix(1e9, 0))
+	trust := evidence.Trust{Hosts: []string{h.Key}}
+	h.Session(evidencetest.Plan{})
+	for _, s := range []*evidencetest.Session{h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Recovered}), h.Session(evidencetest.Plan{})} {
+		for seq := range uint64(len(s.Lines)) {
+			proof := prove(t, s, seq)
+			if seq == uint64(len(s.Lines)-1) {
+				if proof != nil {
+					t.Error("the last checkpoint is covered by another one")
+				}
+				break
+			}
+			text := proof.Text()
+			if over := len(text) - len(proof.Record) - len(proof.Start); over > 8<<10 {
+				t.Errorf("the proof has %d bytes", over)
+			}
+			read, err := evidence.ParseProof(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := read.Verify(trust)
+			if err != nil {
+				t.Fatalf("seq %d: %v\n%s", seq, err, text)
+			}
+			if v.Record.Seq != seq || v.Record.SessionID != s.ID || v.Session.HostSeq != s.Start().HostSeq || v.Checkpoint.Size <= int64(seq) {
+				t.Errorf("seq %d is proved as %+v", seq, v)
+			}
+			if _, err := read.Verify(evidence.Trust{}); !errors.Is(err, evidence.ErrUntrusted) {
+				t.Errorf("without trust: %v", err)
+			}
+			// Both proofs are in C2SP's form.
+			_, rest, _ := strings.Cut(string(text), string(proof.Record)+"\n")
+			first, _, _ := strings.Cut(rest, "\nsession_start\n")
+			var c2sp fproof.TLogProof
+			if err := c2sp.Unmarshal([]byte(first)); err != nil || c2sp.Index != seq || len(c2sp.Hashes) != len(proof.RecordPath.Path) || !bytes.Equal(c2sp.Checkpoint, proof.Checkpoint) {
+				t.Errorf("as a C2SP proof: %v, %+v", err, c2sp)
+			}
+		}
+	}
+}
+
+// logged adds the proof that a session's checkpoint is in a log.
+func logged(t *testing.T, p *evidence.RecordProof) evidence.Trust {
+	t.Helper()
+	log, key := newKey(t, "auditproxy/log/central")
+	trust := evidence.Trust{Logs: []string{key}, Quorum: 2}
+	signers := []note.Signer{log}
+	for i := range 2 {
+		private, public, err := note.GenerateKey(rand.Reader, fmt.Sprintf("witness%d.example", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := fnote.NewSignerForCosignatureV1(private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vkey, err := fnote.VKeyToCosignatureV1(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signers, trust.Witnesses = append(signers, signer), append(trust.Witnesses, vkey)
+	}
+	var tree evidence.Tree
+	for i := range 11 {
+		if i == 6 {
+			tree.Prove(6)
+			tree.Append(evidence.Leaf(p.Checkpoint))
+			continue
+		}
+		tree.Append(evidence.Leaf(fmt.Append(nil, i)))
+	}
+	root, path := tree.Proof()
+	signed, err := evidence.Checkpoint{Origin: "auditproxy/log/central", Size: 11, Root: root}.Sign(signers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Log = &evidence.LogProof{Path: *path, Checkpoint: signed}
+	return trust
+}
+
+// TestProofChanged changes each byte of a proof.
+func TestProofChanged(t *testing.T) {
+	h := evidencetest.NewHost("build-7", time.Unix(1e9, 0))
+	h.Session(evidencetest.Plan{})
+	proof := prove(t, h.Session(evidencetest.Plan{Calls: 25}), 13)
+	trust := logged(t, proof)
+	trust.Hosts = []string{h.Key}
+	text := proof.Text()
+	accepted := func(text []byte) bool {
+		p, err := evidence.ParseProof(text)
+		if err != nil {
+			return false
+		}
+		_, err = p.Verify(trust)
+		return err == nil
+	}
+	if !accepted(text) {
+		t.Fatalf("the proof is refused:\n%s", text)
+	}
+	if over := len(text) - len(proof.Record) - len(proof.Start); over > 8<<10 {
+		t.Errorf("the proof has %d bytes", over)
+	}
+	for i := range text {
+		for bit := range 8 {
+			changed := bytes.Clone(text)
+			if changed[i] ^= 1 << bit; accepted(changed) {
+				t.Errorf("byte %d is %q instead of %q, and the proof is accepted", i, changed[i], text[i])
+			}
+		}
+		if accepted(append(bytes.Clone(text[:i]), text[i+1:]...)) {
+			t.Errorf("byte %d, %q, is removed, and the proof is accepted", i, text[i])
+		}
+	}
+	for _, more := range []string{"\n", "x", "\nlog\n"} {
+		if accepted(append(bytes.Clone(text), more...)) {
+			t.Errorf("with %q behind it the proof is accepted", more)
+		}
+	}
+	// The session's checkpoint is in the text twice.
+	for i := range proof.Checkpoint {
+		for bit := range 8 {
+			changed := *proof
+			changed.Checkpoint = bytes.Clone(proof.Checkpoint)
+			changed.Checkpoint[i] ^= 1 << bit
+			changed.Log = nil // which has its hash
+			if accepted(changed.Text()) {
+				t.Errorf("byte %d of the checkpoint is %q instead of %q, and the proof is accepted", i, changed.Checkpoint[i], proof.Checkpoint[i])
+			}
+		}
+	}
+	if forged := prove(t, h.Session(evidencetest.Plan{Calls: 25}).Forged(), 3); accepted(forged.Text()) {
+		t.Error("the proof of a session without the host's signature is accepted")
+	}
+	// What each part proves counts.
+	other := prove(t, h.Session(evidencetest.Plan{Calls: 25}), 13)
+	for name, change := range map[string]func(*evidence.RecordProof){
+		"another record":        func(p *evidence.RecordProof) { p.Record = other.Record },
+		"another session_start": func(p *evidence.RecordProof) { p.Start = other.Start },
+		"another checkpoint":    func(p *evidence.RecordProof) { p.Checkpoint = other.Checkpoint },
+		"another record's path": func(p *evidence.RecordProof) { p.RecordPath = p.StartPath },
+		"no session_start":      func(p *evidence.RecordProof) { p.Start, p.StartPath = p.Record, p.RecordPath },
+		"another log":           func(p *evidence.RecordProof) { logged(t, p) },
+		"another entry's path":  func(p *evidence.RecordProof) { p.Log.Path.Index++ },
+		"a log without witnesses": func(p *evidence.RecordProof) {
+			p.Log.Checkpoint = p.Log.Checkpoint[:bytes.Index(p.Log.Checkpoint, []byte("— witness"))]
+		},
+	} {
+		changed, copied := *proof, *proof.Log
+		changed.Log = &copied
+		change(&changed)
+		if accepted(changed.Text()) {
+			t.Errorf("%s: the proof is accepted", name)
+		}
+	}
+}
