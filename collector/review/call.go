@@ -22,6 +22,7 @@ type callPage struct {
 	Session    *store.Session
 	Neighbours []neighbour
 	Alerts     []store.Alert
+	Proof      proof // of the session
 }
 
 // A version is one stored content of a record.
@@ -90,6 +91,11 @@ func (s *Server) call(r *http.Request) (page, error) {
 			return err
 		}
 		body.Session = &se
+		proofs, err := s.proofs(ctx, se)
+		if err != nil {
+			return err
+		}
+		body.Proof = proofs[se.SessionID]
 		lines, err := s.data.Neighbours(ctx, se, stored[0])
 		for _, l := range lines {
 			body.Neighbours = append(body.Neighbours, neighbour{l, newMark(l.Kind, l.Outcome), narrateLine(l), l.RecordID == id})

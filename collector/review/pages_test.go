@@ -35,6 +35,9 @@ type fakeStore struct {
 	records    int // that Calls has; guarded by mu
 	err        error
 	events     []store.AlertEvent
+
+	verification *store.Verification // nil: tampered
+	unverified   bool
 }
 
 var moment = time.Date(2026, 11, 21, 9, 14, 3, 123456000, time.UTC)
@@ -115,6 +118,17 @@ func (f *fakeStore) Record(context.Context, uuid.UUID) ([]store.Stored, error) {
 
 func (f *fakeStore) Neighbours(context.Context, store.Session, store.Stored) ([]store.Line, error) {
 	return []store.Line{f.line()}, f.err
+}
+
+func (f *fakeStore) Verifications(context.Context, []string) (map[string]store.Verification, error) {
+	quoted, _ := json.Marshal(f.text)
+	switch {
+	case f.unverified:
+		return nil, f.err
+	case f.verification != nil:
+		return map[string]store.Verification{f.record().SessionID: *f.verification}, f.err
+	}
+	return map[string]store.Verification{f.record().SessionID: {State: "tampered", At: moment, Records: 2, Verified: 1, Tampered: moment, Findings: `[{"what":"edited","detail":` + string(quoted) + `}]`}}, f.err
 }
 
 func (f *fakeStore) Sessions(context.Context, store.SessionFilter, int) ([]store.Session, error) {

@@ -8,7 +8,7 @@
 // A Server does not control access: an Access wraps it.
 //
 // The files, from the top: access, review, templates, overview, waiting,
-// alerts, decisions, session, call, narrate, tree, sentence, inventory, export,
+// alerts, decisions, session, call, proof, narrate, tree, sentence, inventory, export,
 // calls, request, serve, server, desk, format.
 package review
 

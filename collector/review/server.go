@@ -73,6 +73,7 @@ type recordReader interface {
 type sessionReader interface {
 	Sessions(ctx context.Context, f store.SessionFilter, limit int) ([]store.Session, error)
 	Session(ctx context.Context, id string) (store.Session, error)
+	Verifications(ctx context.Context, ids []string) (map[string]store.Verification, error)
 }
 
 type timelineReader interface {

@@ -32,13 +32,14 @@ var problemNames = []problem{
 type stated struct {
 	store.Session
 	State mark
+	Proof proof
 }
 
-func (s *Server) stated(se store.Session) stated {
+func (s *Server) stated(se store.Session, p proof) stated {
 	return stated{se, map[string]mark{
 		"running": {"▸", "running", "ok"}, "ended": {"▪", "ended", "faint"},
 		"died": {"✕", "died", "bad"}, "quiet": {"?", "no end", "warn"},
-	}[se.State(s.c.Now())]}
+	}[se.State(s.c.Now())], p}
 }
 
 func (s *Server) sessions(r *http.Request) (page, error) {
@@ -63,8 +64,12 @@ func (s *Server) sessions(r *http.Request) (page, error) {
 		list = list[:pageSize]
 		body.Older = with("/sessions", base, "after", list[pageSize-1].SessionID)
 	}
+	proofs, err := s.proofs(r.Context(), list...)
+	if err != nil {
+		return page{}, err
+	}
 	for _, se := range list {
-		body.Sessions = append(body.Sessions, s.stated(se))
+		body.Sessions = append(body.Sessions, s.stated(se, proofs[se.SessionID]))
 	}
 	for _, p := range problemNames {
 		p.Link = with("/sessions", base, "problem", p.Name)
@@ -108,7 +113,11 @@ func (s *Server) session(r *http.Request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	body := sessionPage{stated: s.stated(se), From: from}
+	proofs, err := s.proofs(r.Context(), se)
+	if err != nil {
+		return page{}, err
+	}
+	body := sessionPage{stated: s.stated(se, proofs[se.SessionID]), From: from}
 	if body.Summary, err = s.data.Summary(r.Context(), se); err != nil {
 		return page{}, err
 	}

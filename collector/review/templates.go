@@ -24,6 +24,7 @@ var functions = template.FuncMap{
 	"iso":      func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") },
 	"ago":      ago,
 	"count":    count,
+	"last":     func(n uint64) string { return count(n - 1) },
 	"plural":   plural,
 	"percent":  percent,
 	"many":     func(part, whole uint64) bool { return 10*part >= whole && part > 0 },

@@ -109,6 +109,40 @@ func (r *Reader) Session(ctx context.Context, id string) (Session, error) {
 	return list[0], nil
 }
 
+// A Verification is what checking the evidence of a session found last.
+type Verification struct {
+	SessionID string    `ch:"session_id"`
+	State     string    `ch:"last_state"` // ok, tampered, incomplete, erased, unsigned, unknown_key, unreadable
+	At        time.Time `ch:"last_at"`
+	Records   uint64    `ch:"last_records"`
+	Verified  uint64    `ch:"last_verified"` // so many of them, from the first on
+	LogSize   uint64    `ch:"last_log_size"` // of the central log; 0: it was compared with none
+
+	// Tampered is when it was last found to be tampered with, whatever was found
+	// since; zero: never.
+	Tampered time.Time `ch:"tampered_at"`
+	Findings string    `ch:"tampered_findings"` // JSON, of then
+}
+
+// Verifications returns what was found of sessions, those that were verified.
+func (r *Reader) Verifications(ctx context.Context, ids []string) (map[string]Verification, error) {
+	found := map[string]Verification{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	list, err := ask[Verification](ctx, r, "verifications", `
+		SELECT session_id, argMax(state, at) AS last_state, max(at) AS last_at, argMax(records, at) AS last_records, argMax(verified, at) AS last_verified,
+		       argMax(log_size, at) AS last_log_size, maxIf(at, state = 'tampered') AS tampered_at, argMaxIf(findings, at, state = 'tampered') AS tampered_findings
+		FROM verifications WHERE session_id IN {ids:Array(String)} GROUP BY session_id`, args{"ids": ids})
+	for _, v := range list {
+		if v.Tampered.Unix() == 0 {
+			v.Tampered = time.Time{}
+		}
+		found[v.SessionID] = v
+	}
+	return found, err
+}
+
 // sessionActive chooses the sessions of a window.
 const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND first_ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')`
 

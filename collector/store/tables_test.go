@@ -11,6 +11,7 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 )
 
@@ -30,7 +31,32 @@ func TestTables(t *testing.T) {
 	t.Run("lasting", func(t *testing.T) { testLasting(t, s, openReader(t, dir)) })
 	t.Run("arrived", func(t *testing.T) { testArrived(t, s, dir) })
 	t.Run("arrivals", func(t *testing.T) { testArrivals(t, s, openReader(t, dir)) })
+	t.Run("verifications", func(t *testing.T) { testVerifications(t, openReader(t, dir), dir) })
 	t.Run("completeness", func(t *testing.T) { testCompleteness(t, s, openReader(t, dir), dir) })
+}
+
+// testVerifications reads what was found last, and that a session was tampered with
+// before.
+func testVerifications(t *testing.T, r *store.Reader, dir string) {
+	for _, row := range []string{"'a', 'tampered', '2026-11-20 09:00:00', 30, 11, '[1]', 0", "'a', 'ok', '2026-11-20 09:10:00', 31, 31, '[]', 7", "'b', 'incomplete', '2026-11-20 09:10:00', 5, 4, '[]', 0",
+		"'b', 'incomplete', '2026-11-20 09:20:00', 6, 5, '[]', 0", "'c', 'ok', '2026-11-20 09:20:00', 6, 6, '[]', 0"} {
+		chdbtest.Query(t, dir, "INSERT INTO audit.verifications (session_id, state, at, records, verified, findings, log_size) VALUES ("+row+")")
+	}
+	got, err := r.Verifications(t.Context(), []string{"a", "b", "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	want := map[string]store.Verification{
+		"a": {SessionID: "a", State: "ok", At: at.Add(10 * time.Minute), Records: 31, Verified: 31, LogSize: 7, Tampered: at, Findings: "[1]"},
+		"b": {SessionID: "b", State: "incomplete", At: at.Add(20 * time.Minute), Records: 6, Verified: 5},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verifications (-want +got):\n%s", diff)
+	}
+	if none, err := r.Verifications(t.Context(), nil); err != nil || len(none) > 0 {
+		t.Errorf("of no session: %v, %v", none, err)
+	}
 }
 
 // testCompleteness counts the missing records of a silent session.

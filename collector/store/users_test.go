@@ -172,8 +172,9 @@ func reviewAsReader(t *testing.T, dir string) {
 	_, definitions := s.Definitions(ctx)
 	_, alerts := s.Alerts(ctx, store.AlertFilter{}, 10)
 	_, tenant := s.Tenant(ctx)
+	_, verified := s.Verifications(ctx, []string{"x"})
 	for what, err := range map[string]error{
-		"Calls": callsErr, "Overview": overview, "Attention": attention, "Sessions": sessions, "Effects": effects, "Definitions": definitions, "Alerts": alerts, "Tenant": tenant,
+		"Calls": callsErr, "Overview": overview, "Attention": attention, "Sessions": sessions, "Effects": effects, "Definitions": definitions, "Alerts": alerts, "Tenant": tenant, "Verifications": verified,
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
