@@ -1,6 +1,7 @@
 package alert_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,10 +12,10 @@ import (
 )
 
 // sweeps returns a fault that counts the sweeps.
-func sweeps(n *int) func(string) fault {
+func sweeps(n *atomic.Int64) func(string) fault {
 	return func(what string) fault {
 		if what == "arrived" {
-			*n++
+			n.Add(1)
 		}
 		return none
 	}
@@ -67,27 +68,28 @@ func TestDead(t *testing.T) {
 
 func testDead(t *testing.T, ahead time.Duration) {
 	s := newFakeStore()
-	ended, swept := false, 0
+	var ended atomic.Bool
+	var swept atomic.Int64
 	s.failing(sweeps(&swept))
 	other := engine(t, s, "other", func(c *alert.Config) {
-		c.Dead = func(name string) bool { return ended && name == "dead" }
+		c.Dead = func(name string) bool { return ended.Load() && name == "dead" }
 	})
 	stop := start(t, other)
 	wait(t, time.Minute)
 	dead := engine(t, s, "dead", func(c *alert.Config) { c.Now = func() time.Time { return time.Now().Add(ahead) } })
 	s.collect(dead, 1)
 	wait(t, time.Minute)
-	if swept != 0 {
-		t.Errorf("%d sweeps while all run", swept)
+	if swept.Load() != 0 {
+		t.Errorf("%d sweeps while all run", swept.Load())
 	}
-	ended = true
+	ended.Store(true)
 	wait(t, 6*time.Second)
 	if diff := cmp.Diff([]uint64{1}, s.calls()); diff != "" || !s.mark("run dead").Closed {
 		t.Errorf("mark %+v, alerts (-want +got):\n%s", s.mark("run dead"), diff)
 	}
 	wait(t, 10*time.Minute)
-	if swept != 1 {
-		t.Errorf("%d sweeps, want one", swept)
+	if swept.Load() != 1 {
+		t.Errorf("%d sweeps, want one", swept.Load())
 	}
 	stop()
 }
@@ -176,12 +178,12 @@ func TestEnd(t *testing.T) {
 				if got := s.mark("run a").Closed; got != tt.closed {
 					t.Errorf("the mark is closed: %v, want %v", got, tt.closed)
 				}
-				swept := 0
+				var swept atomic.Int64
 				s.failing(sweeps(&swept))
 				stop = start(t, engine(t, s, "b"))
 				wait(t, 10*time.Minute)
-				if diff := cmp.Diff(want, s.calls()); diff != "" || (swept == 0) != tt.closed {
-					t.Errorf("%d sweeps, alerts (-want +got):\n%s", swept, diff)
+				if diff := cmp.Diff(want, s.calls()); diff != "" || (swept.Load() == 0) != tt.closed {
+					t.Errorf("%d sweeps, alerts (-want +got):\n%s", swept.Load(), diff)
 				}
 				stop()
 			})
