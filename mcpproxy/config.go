@@ -13,6 +13,7 @@ import (
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 )
 
 // A Journal keeps sealed lines in order. Its methods may be called
@@ -27,6 +28,16 @@ type Journal interface {
 	// Wait reports whether everything before pos would survive the death of
 	// this machine, once that is so or after limit (0: no limit).
 	Wait(pos int64, limit time.Duration) bool
+}
+
+// A Link is the session's place among those of its host. Close ends it at any
+// point; before Written, another session gets the place.
+type Link interface {
+	// Enter says that a session_start with this leaf is about to be written.
+	Enter(leaf evidence.Hash) error
+	// Written says that it was.
+	Written() error
+	Close() error
 }
 
 // A Failure is the policy for calls while nothing can be recorded.
@@ -57,6 +68,10 @@ type Config struct {
 	// Host, User, PID, Labels, Tenant, ServerCommand.
 	Base  audit.Record
 	Proxy audit.JSON // the proxy member of session_start
+
+	// Evidence enters the session, whose verifier key is given, into the chain of
+	// its host's sessions. nil: there is no evidence.
+	Evidence func(key string) (Link, evidence.Session, error)
 
 	SkipMethods []string // not recorded without a policy, in addition to the fixed list
 	Tiers       []string // additional tier tags, least dangerous first

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 )
 
 // start writes session_start. Nothing was started yet that could be lost.
@@ -14,21 +15,32 @@ func (s *session) start() error {
 	defer s.mu.Unlock()
 	r := s.record(audit.KindSessionStart, time.Now())
 	r.Proxy = s.cfg.Proxy
-	s.lines = audit.AppendRecord(s.lines[:0], &r)
-	s.lines = audit.AppendContext(s.lines, &s.base)
+	link := s.beginEvidence(&r)
+	first := audit.AppendRecord(nil, &r)
+	rest := audit.AppendContext(nil, &s.base)
 	if g := s.gate.Load(); g.Policy != nil {
-		s.lines = s.appendPolicy(s.lines, g.loaded())
+		rest = s.appendPolicy(rest, g.loaded())
 	}
-	if _, err := s.append(s.lines, false); err != nil {
-		s.backlog = append(s.backlog, s.lines...) // for when it can be written
+	var err error
+	if link != nil {
+		err = s.writeStart(link, append(first, rest...), evidence.Leaf(first[:len(first)-1]))
+		if err == nil {
+			return nil
+		}
+		s.cfg.Log.Error("session has no evidence", zap.Error(err))
+		s.proof.signer, r.Evidence = nil, ""
+		first = audit.AppendRecord(nil, &r)
+	}
+	lines := append(first, rest...)
+	if _, err = s.append(lines, false); err != nil {
+		s.backlog = append(s.backlog, lines...) // for when it can be written
 		s.tell(err)
-		return err
 	}
-	return nil
+	return err
 }
 
-// end writes the records of all open calls and session_end. Nothing is
-// recorded afterwards.
+// end writes the records of all open calls, session_end and the checkpoint of all
+// records. Nothing is recorded afterwards.
 func (s *session) end(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +61,7 @@ func (s *session) end(why string) {
 	}
 	s.endWaiting(now)
 	r := s.record(audit.KindSessionEnd, now)
-	s.lines = audit.AppendRecord(s.lines, &r)
+	s.lines = s.appendLastCheckpoint(audit.AppendRecord(s.lines, &r), now)
 	s.appendFinal(s.lines)
 	s.lines = nil
 	if len(s.backlog) > 0 && s.cfg.Journal != nil {

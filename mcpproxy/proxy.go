@@ -29,14 +29,18 @@
 // One mutex guards the state that the directions share. It is held while lines
 // are appended, so that the records' numbers follow the order of the lines.
 //
+// With Config.Evidence, the session's records are the leaves of a Merkle tree. A
+// fourth goroutine hashes them and writes checkpoints, which a key signs that only
+// this process has.
+//
 // A Proxy starts the server and the directions: a clientSide, which fills records
 // and asks a gatekeeper, a serverSide, and the approvals. All of them call the
 // session: intend numbers calls, finish closes them by their answers.
 //
 // The files, from the top: proxy, child, system_linux, system_portable, server,
 // client, decide, setaside, repeat, assess, detections, fill, asking, granted,
-// approvals, refuse, events, intend, finish, waiting, open, item, session, tools,
-// late, calls, gate, config, methods, output, input.
+// approvals, refuse, events, intend, finish, waiting, open, item, checkpoint, session,
+// prover, tools, late, calls, gate, config, methods, output, input.
 package mcpproxy
 
 import (
@@ -136,6 +140,11 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 			p.approvals.run(server, stopAsking)
 		}()
 	}
+	checkpointsDone, stopCheckpoints := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(checkpointsDone)
+		p.s.runCheckpoints(stopCheckpoints)
+	}()
 	serverDone := make(chan struct{})
 	go func() {
 		defer close(serverDone)
@@ -177,10 +186,12 @@ func (p *Proxy) Run(ctx context.Context) (Status, error) {
 	if interruptRead(p.cfg.In) && over {
 		waitFor(late.C, clientDone)
 	}
+	close(stopCheckpoints)
 	// Before this a crash leaves open calls for recovery to end; after it, the
 	// record is complete, and only bytes that the client did not read are
 	// missing.
 	p.s.end(why)
+	<-checkpointsDone // it waits for nothing but the journal, as end does
 	child.out.Close()
 	return status, nil
 }

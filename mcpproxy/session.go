@@ -63,6 +63,8 @@ type session struct {
 
 	timer *time.Timer
 	armed bool
+
+	proof prover // has mutexes of its own, too
 }
 
 // gap counts the calls not recorded since from.
@@ -76,6 +78,7 @@ var errEnded = errors.New("the session has ended")
 func newSession(c Config, g *gate) *session {
 	s := &session{cfg: c, red: c.Redactor, base: c.Base, open: newCalls(), tools: newTools(c.Tiers)}
 	s.base.Duration = -1
+	s.proof.init()
 	s.gate.Store(g)
 	s.setHead()
 	return s
@@ -112,6 +115,7 @@ func (s *session) append(lines []byte, final bool) (int64, error) {
 		if _, err := s.cfg.Journal.Append(s.backlog[:n], true); err != nil {
 			return 0, err
 		}
+		s.proof.add(s.backlog[:n])
 		if s.backlog = s.backlog[n:]; len(s.backlog) == 0 {
 			s.backlog = nil
 		}
@@ -119,6 +123,7 @@ func (s *session) append(lines []byte, final bool) (int64, error) {
 	pos, err := s.cfg.Journal.Append(lines, final)
 	if err == nil {
 		s.pos = pos
+		s.proof.add(lines)
 	}
 	return pos, err
 }

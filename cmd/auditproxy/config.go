@@ -33,6 +33,9 @@ type config struct {
 	retainBytes int64
 	consumer    string // "none", "kafka" or "collector"
 
+	evidence        bool
+	evidenceKeyFile string // "" for the one in spoolDir
+
 	durability spool.Durability
 	syncWait   time.Duration
 	drain      time.Duration // at least minDrain
@@ -68,6 +71,8 @@ func proxyKeys(spoolDir string) []cli.Key {
 		{Name: "spool.retain_age", Kind: cli.Duration, Default: "30d", Usage: "how long to keep records no consumer needs"},
 		{Name: "spool.retain_bytes", Kind: cli.Size, Default: "1GiB", Usage: "disk space for shipped records; beyond it the oldest are removed"},
 		{Name: "spool.consumer", Kind: cli.Choice, Choices: []string{"none", "kafka", "collector"}, Usage: "consumer of the records; by default kafka if there are brokers, otherwise none"},
+		{Name: "evidence.enabled", Kind: cli.Bool, Default: "true", Usage: "sign the records, so that changes to them are found"},
+		{Name: "evidence.key_file", Kind: cli.Path, Usage: "the host's private key, as package note has it, to share one between spool directories; by default one is created in the spool directory"},
 		{Name: "durability", Kind: cli.Choice, Default: "intent", Choices: []string{"os", "interval", "intent", "always"}, Usage: "what to sync: nothing, everything each 50ms, the intent before its call, also the record before its answer"},
 		{Name: "sync_wait", Kind: cli.Duration, Default: "20ms", Usage: "longest wait for the sync of an intent"},
 		{Name: "drain", Kind: cli.Duration, Default: "500ms", Usage: "longest wait at the end, at least 100ms"},
@@ -126,6 +131,8 @@ func (a *app) tryLoad() (config, cli.Problems) {
 		retainAge:       v.Duration("spool.retain_age"),
 		retainBytes:     v.Size("spool.retain_bytes"),
 		consumer:        v.String("spool.consumer"),
+		evidence:        v.Bool("evidence.enabled"),
+		evidenceKeyFile: v.String("evidence.key_file"),
 		durability:      durabilities[v.String("durability")],
 		syncWait:        v.Duration("sync_wait"),
 		drain:           max(v.Duration("drain"), minDrain),
@@ -146,6 +153,9 @@ func (a *app) tryLoad() (config, cli.Problems) {
 	}
 	c.spool(cfg)
 	c.redact(cfg)
+	if cfg.evidenceKeyFile != "" && !cfg.evidence {
+		c.Problem("evidence.key_file", "would not be used: evidence.enabled is false")
+	}
 	c.policy(cfg)
 	cfg.approval = c.approval(cfg.spoolDir)
 	c.Addresses("kafka.brokers")

@@ -85,7 +85,7 @@ func newLogCmd(a *app) *cobra.Command {
 	f.StringSliceVar(&o.method, "method", nil, "calls of these JSON-RPC `METHODS`")
 	f.StringSliceVar(&o.outcome, "outcome", nil, "`OUTCOMES`: ok, error, unknown, open, running, lost")
 	f.StringSliceVar(&o.tier, "tier", nil, "`TIERS` of tools")
-	f.StringSliceVar(&o.kind, "kind", nil, "`KINDS` of records: call, open, session_start, session_end, anomaly, gap, policy")
+	f.StringSliceVar(&o.kind, "kind", nil, "`KINDS` of records: call, open, session_start, session_end, anomaly, gap, policy; checkpoint, which is left out otherwise")
 	f.StringSliceVar(&o.decision, "decision", nil, "`DECISIONS` of the policy: allow, deny, ask; denied, would_deny, asked, would_ask")
 	f.StringSliceVar(&o.risk, "risk", nil, "`RISKS`: read, write, execute, destructive, financial; low, medium, high, critical")
 	f.StringSliceVar(&o.detector, "detector", nil, "calls in which one of these `DETECTORS` found something")

@@ -20,8 +20,11 @@ import (
 	"auditproxy/mcpproxy/policy/counter"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/jsontext"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/chain"
+	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
 )
@@ -107,8 +110,12 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	if cfg.allowUnrecorded {
 		pc.OnAuditFailure = mcpproxy.Allow
 	}
+	written := make(chan struct{})
 	if session != nil {
 		pc.Journal = session
+		if cfg.evidence {
+			pc.Evidence = entry(cfg, base, a.spoolFS, written)
+		}
 	}
 	p, err := mcpproxy.New(pc)
 	if err != nil {
@@ -119,7 +126,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	}
 
 	hideMemory()
-	stop := startBackground(session, cfg, log, pc.Journal != nil)
+	stop := startBackground(session, cfg, log, pc.Journal != nil, written)
 	unwatch := watchPolicy(gateConfig, loaded, p, pc.Gate.Counters, log)
 	status, err := p.Run(ctx)
 	unwatch()
@@ -161,7 +168,7 @@ func (c config) waits() (intent bool, atMost time.Duration, final bool) {
 // end. Lines that a slow disk has not synced by then stay written and unsynced;
 // the next proxy recovers their session. Records that Kafka has not
 // acknowledged by then wait for auditproxy ship.
-func startBackground(session *spool.Session, cfg config, log *zap.Logger, recording bool) (stop func(deadline time.Time)) {
+func startBackground(session *spool.Session, cfg config, log *zap.Logger, recording bool, written <-chan struct{}) (stop func(deadline time.Time)) {
 	if !recording {
 		return func(time.Time) {}
 	}
@@ -173,6 +180,7 @@ func startBackground(session *spool.Session, cfg config, log *zap.Logger, record
 		}
 	})
 	wg.Go(func() { tidy(ctx, cfg, log) })
+	wg.Go(func() { syncChain(ctx, cfg, log, written) })
 	shipped := func(context.Context) {}
 	if cfg.consumer == "kafka" {
 		shipped = ship.StartBeside(ship.BesideConfig{
@@ -198,6 +206,40 @@ func startBackground(session *spool.Session, cfg config, log *zap.Logger, record
 			log.Warn("the last records are written and not synced")
 		}
 		shipped(drain)
+	}
+}
+
+// entry enters the session into the chain of its spool's sessions. written is
+// closed when its place is written and not yet synced.
+func entry(cfg config, base audit.Record, fs disk.FS, written chan<- struct{}) func(string) (mcpproxy.Link, evidence.Session, error) {
+	return func(key string) (mcpproxy.Link, evidence.Session, error) {
+		l, e, err := chain.Begin(chain.Config{Dir: cfg.spoolDir, KeyFile: cfg.evidenceKeyFile, Host: base.Host, FS: fs}, base.SessionID, key)
+		return link{l, written}, e, err
+	}
+}
+
+// A link is a chain.Link that says when it is written.
+type link struct {
+	*chain.Link
+	written chan<- struct{}
+}
+
+func (l link) Written() error {
+	defer close(l.written)
+	return l.Link.Written()
+}
+
+// syncChain makes the session's place durable, in no call's way. A power cut
+// before it may give the number to another session too, and verification shows
+// that as a session that was removed.
+func syncChain(ctx context.Context, cfg config, log *zap.Logger, written <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-written:
+	}
+	if err := chain.Sync(chain.Config{Dir: cfg.spoolDir}); err != nil {
+		log.Warn("number of the session is not durable", zap.Error(err))
 	}
 }
 

@@ -49,7 +49,7 @@ func (a *app) recover(ctx context.Context, force bool) error {
 	}
 	ctx, stop := cli.Interruptible(ctx)
 	defer stop()
-	done, skipped, err := spool.Recover(ctx, spool.RecoverConfig{Dir: cfg.spoolDir, Force: force})
+	done, skipped, err := spool.Recover(ctx, spool.RecoverConfig{Dir: cfg.spoolDir, KeyFile: cfg.evidenceKeyFile, Force: force})
 	for _, r := range done {
 		fmt.Fprintf(a.stdout, "session %s: recovered, %s unknown%s\n", escape.Text(r.Session), terminal.Count(r.Unknown, "call"), recoveredDetails(r))
 	}

@@ -82,7 +82,7 @@ func (a *app) ship(ctx context.Context, follow bool, from, metrics string) error
 	defer producer.Close()
 	ctx, stop := cli.Interruptible(ctx)
 	defer stop()
-	sc := ship.Config{Dir: cfg.spoolDir, Sink: producer, Log: log, Stdout: a.stdout, Stderr: a.stderr}
+	sc := ship.Config{Dir: cfg.spoolDir, KeyFile: cfg.evidenceKeyFile, Sink: producer, Log: log, Stdout: a.stdout, Stderr: a.stderr}
 	if follow {
 		if metrics != "" {
 			if sc.Listener, err = listen(ctx, metrics); err != nil {

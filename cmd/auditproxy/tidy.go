@@ -33,7 +33,7 @@ func tidy(ctx context.Context, cfg config, log *zap.Logger) {
 // tidyOnce maintains the spool once. Work that one process cannot do stays for
 // the next; none of it is urgent to this session.
 func tidyOnce(ctx context.Context, cfg config, log *zap.Logger) {
-	if _, _, err := spool.Recover(ctx, spool.RecoverConfig{Dir: cfg.spoolDir, Log: log}); err != nil && ctx.Err() == nil {
+	if _, _, err := spool.Recover(ctx, spool.RecoverConfig{Dir: cfg.spoolDir, KeyFile: cfg.evidenceKeyFile, Log: log}); err != nil && ctx.Err() == nil {
 		log.Warn("dead sessions not recovered", zap.Error(err))
 	}
 	_, err := spool.Retain(ctx, spool.RetainConfig{

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 	"auditproxy/sink/spool/disk"
 )
 
@@ -22,11 +23,15 @@ type history struct {
 	open        map[string]openCall    // by record_id
 	ends        map[uint32]segmentEnds // by segment
 	nextSeq     uint64
-	end         []byte // the session_end line, unless a record of a known kind follows it
+	end         []byte // the session_end line and the checkpoints after it, unless another record of a known kind follows
 	endSegment  uint32
-	held        int // approximate bytes of memory in tools and open
-	damaged     int // damaged places before the last good line
-	bad         int // damaged places after it
+
+	evidence evidence.Session // of the session_start; zero for none
+	tree     evidence.Tree    // of the records, up to the first that is missing
+	last     audit.Kind       // of the last record
+	held     int              // approximate bytes of memory in tools and open
+	damaged  int              // damaged places before the last good line
+	bad      int              // damaged places after it
 }
 
 // maxHistory is the limit on open calls and tools in bytes. A proxy has at
@@ -130,10 +135,22 @@ func (h *history) add(item Item, published bool) {
 
 func (h *history) addRecord(rec *audit.Record, item Item) {
 	h.nextSeq = max(h.nextSeq, rec.Seq+1)
+	if rec.Seq == uint64(h.tree.Size()) && item.Damage == Intact {
+		h.tree.Append(evidence.Leaf(item.Line))
+	}
+	h.last = rec.Kind
 	if rec.Kind.Known() && rec.Kind != audit.KindCheckpoint {
-		h.end = nil // else a checkpoint or a newer proxy's record, which may follow the end
+		h.end = nil // else a newer proxy's record, which may follow the end
 	}
 	switch rec.Kind {
+	case audit.KindSessionStart:
+		if e, err := evidence.ReadSession(rec); err == nil {
+			h.evidence = e
+		}
+	case audit.KindCheckpoint:
+		if h.end != nil {
+			h.end = append(append(h.end, item.Line...), '\n')
+		}
 	case audit.KindCall:
 		h.held -= h.open[rec.RecordID].size
 		delete(h.open, rec.RecordID)

@@ -214,7 +214,7 @@ func (e *Entry) look(f disk.FS, session string) error {
 		return nil
 	}
 	e.State = Dead
-	ended, err := endsWell(f, session, e.Segments)
+	ended, _, err := endsWell(f, session, e.Segments)
 	if ended {
 		e.State = Ended
 	}
@@ -250,46 +250,47 @@ func locked(f disk.FS, session string) (bool, error) {
 }
 
 // endsWell reports whether the session ends with a session_end, followed at
-// most by checkpoints and by lines that this version does not know.
-func endsWell(f disk.FS, session string, segs []uint32) (bool, error) {
+// most by a checkpoint, which covers it, and lines that this version does not
+// know.
+func endsWell(f disk.FS, session string, segs []uint32) (ended, covered bool, err error) {
 	if len(segs) == 0 {
-		return false, nil
+		return false, false, nil
 	}
 	name := filepath.Join(session, segmentName(segs[len(segs)-1]))
 	r, err := f.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer r.Close()
 	if err := disk.CheckRegular(r, name); err != nil {
-		return false, err
+		return false, false, err
 	}
 	i, err := r.Stat()
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	// A session_end is short, and so are the lines that may follow it; the
 	// end of a longer line is enough to answer no.
 	b := make([]byte, min(i.Size, 16<<10))
 	if _, err := r.ReadAt(b, i.Size-int64(len(b))); ignoreEOF(err) != nil {
-		return false, err
+		return false, false, err
 	}
 	for {
 		rest, ok := bytes.CutSuffix(b, []byte("\n"))
 		if !ok {
-			return false, nil
+			return false, false, nil
 		}
 		b = rest[:bytes.LastIndexByte(rest, '\n')+1]
 		kind, rec, err := audit.ParseLine(rest[len(b):])
 		switch {
 		case err != nil || !audit.Check(rest[len(b):]):
-			return false, nil
+			return false, false, nil
 		case kind == audit.LineRecord && rec.Kind == audit.KindCheckpoint:
-			// The last one follows the end.
+			covered = true
 		case kind == audit.LineRecord && rec.Kind.Known():
-			return rec.Kind == audit.KindSessionEnd, nil
+			return rec.Kind == audit.KindSessionEnd, covered, nil
 		case kind == audit.LineIntent || kind == audit.LineContext || kind == audit.LineTool:
-			return false, nil
+			return false, false, nil
 		}
 		// A newer proxy may write unknown kinds of records and lines after it.
 	}

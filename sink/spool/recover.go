@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+	"auditproxy/sink/spool/chain"
 	"auditproxy/sink/spool/disk"
 
 	"go.uber.org/zap"
@@ -21,6 +23,7 @@ type RecoverConfig struct {
 	Dir     string      // the spool directory. Required.
 	Machine string      // who this machine is; "" for its machine-id(5)
 	Force   bool        // also sessions of other machines, whose locks are invisible here
+	KeyFile string      // the host's key, see chain.Config
 	Log     *zap.Logger // nil: none
 	FS      disk.FS     // nil for the real one
 }
@@ -44,6 +47,10 @@ type Skipped struct {
 // and disk.
 const maxTail = 2 * maxPending
 
+// maxStart is the limit on a session_start in bytes, beyond which its evidence is
+// not looked for.
+const maxStart = 64 << 10
+
 // errForeign is the reason for skipping a session of another machine.
 var errForeign = errors.New("written on another machine: recover it there, or here with auditproxy recover --force if that machine is gone")
 
@@ -56,6 +63,8 @@ type recovery struct {
 	durable Position
 	result  Recovered
 	settled bool // ended and published: it never needs recovery again
+
+	uncovered bool // it has ended, and only its last checkpoint is missing
 }
 
 // run reports whether it ended the session.
@@ -100,13 +109,14 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 	if r.durable, err = loadDurable(r.fs, r.dir); err != nil {
 		return false, err
 	}
-	ended, err := endsWell(r.fs, r.dir, segs)
+	ended, covered, err := endsWell(r.fs, r.dir, segs)
 	if err != nil {
 		return false, err
 	}
-	if ended {
+	if ended && (covered || !r.lacksCheckpoint(segs)) {
 		return r.publish(ctx, segs)
 	}
+	r.uncovered = ended
 	return true, r.end(ctx, segs, false)
 }
 
@@ -379,11 +389,8 @@ func (r *recovery) reopen(no uint32) (*segment, error) {
 // write appends the missing records.
 func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
 	var b []byte
-	seq := h.nextSeq
 	for _, rec := range h.unknown() {
-		rec.SessionID, rec.Seq = r.id, seq
-		seq++
-		if b = audit.AppendRecord(b, &rec); len(b) >= 64<<10 {
+		if b = r.appendRecord(b, h, &rec); len(b) >= 64<<10 {
 			if err := r.append(ctx, s, b); err != nil {
 				return err
 			}
@@ -391,19 +398,80 @@ func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
 		}
 		r.result.Unknown++
 	}
-	if h.end != nil && r.result.Unknown == 0 {
+	now := time.Now()
+	switch {
+	case h.end == nil || r.result.Unknown > 0:
+		rec := h.context
+		rec.Kind, rec.RecordID, rec.TS, rec.Duration, rec.Recovered = audit.KindSessionEnd, audit.NewID(now), now, -1, true
+		b = r.appendRecord(b, h, &rec)
+	case !r.uncovered:
 		// The session did end, but a failed sync started another segment:
-		// repeat the line there, where readers recognize it.
+		// repeat the lines there, where readers recognize them.
 		if err := s.rotate(h.endSegment); err != nil {
 			return err
 		}
-		return r.append(ctx, s, h.end)
+		b = append(b, h.end...)
 	}
-	now := time.Now()
+	if b = r.appendCheckpoint(b, h, now); len(b) == 0 {
+		r.settled = true // there is none to be had
+		return nil
+	}
+	return r.append(ctx, s, b)
+}
+
+func (r *recovery) appendRecord(dst []byte, h *history, rec *audit.Record) []byte {
+	rec.SessionID, rec.Seq = r.id, h.nextSeq
+	from := len(dst)
+	dst = audit.AppendRecord(dst, rec)
+	if uint64(h.tree.Size()) == h.nextSeq {
+		h.tree.Append(evidence.Leaf(dst[from : len(dst)-1]))
+	}
+	h.nextSeq++
+	return dst
+}
+
+// appendCheckpoint appends the checkpoint of all records, signed with the host's
+// key: the session's own died with its process. There is none if a record is
+// missing, whose leaf nobody knows.
+func (r *recovery) appendCheckpoint(dst []byte, h *history, now time.Time) []byte {
+	if h.evidence.Origin == "" || h.last == audit.KindCheckpoint && h.end != nil || uint64(h.tree.Size()) != h.nextSeq {
+		return dst
+	}
+	host, public, err := chain.Key(chain.Config{Dir: r.Dir, KeyFile: r.KeyFile, FS: r.fs})
+	if err == nil && public != h.evidence.HostKey {
+		err = fmt.Errorf("the session was begun under the host key %q", h.evidence.HostKey)
+	}
 	rec := h.context
-	rec.Kind, rec.RecordID, rec.SessionID, rec.Seq = audit.KindSessionEnd, audit.NewID(now), r.id, seq
-	rec.TS, rec.Duration, rec.Recovered = now, -1, true
-	return r.append(ctx, s, audit.AppendRecord(b, &rec))
+	rec.Kind, rec.RecordID, rec.TS, rec.Duration, rec.Recovered = audit.KindCheckpoint, audit.NewID(now), now, -1, true
+	rec.SessionID, rec.Seq = r.id, h.nextSeq
+	if err == nil {
+		err = (evidence.Checkpoint{Origin: h.evidence.Origin, Size: h.tree.Size(), Root: h.tree.Root()}).SignRecord(&rec, host)
+	}
+	if err != nil {
+		r.Log.Warn("recovered session has no last checkpoint", zap.String("session", r.id), zap.Error(err))
+		return dst
+	}
+	return r.appendRecord(dst, h, &rec)
+}
+
+// lacksCheckpoint reports whether a session that has ended still needs the
+// checkpoint of its last records: its writer, or a recovery, died in between.
+func (r *recovery) lacksCheckpoint(segs []uint32) bool {
+	line, err := disk.ReadFile(r.fs, filepath.Join(r.dir, segmentName(segs[0])), maxStart)
+	if err != nil {
+		return false
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	rec, err := audit.Parse(line)
+	if err != nil {
+		return false
+	}
+	e, err := evidence.ReadSession(&rec)
+	if err != nil {
+		return false
+	}
+	_, public, err := chain.Key(chain.Config{Dir: r.Dir, KeyFile: r.KeyFile, FS: r.fs})
+	return err == nil && public == e.HostKey
 }
 
 func (r *recovery) append(ctx context.Context, s *Session, lines []byte) error {

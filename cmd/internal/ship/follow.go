@@ -290,7 +290,7 @@ func (f *follower) forget(ids []string) {
 // recoverAlways ends the sessions whose proxies died, also where no other proxy
 // starts.
 func (f *follower) recoverAlways(ctx context.Context) {
-	r := spool.NewRecoverer(spool.RecoverConfig{Dir: f.host.cfg.Dir, Log: f.host.cfg.Log})
+	r := spool.NewRecoverer(spool.RecoverConfig{Dir: f.host.cfg.Dir, KeyFile: f.host.cfg.KeyFile, Log: f.host.cfg.Log})
 	r.Run(ctx, func(done []spool.Recovered, _ int) {
 		if len(done) == 0 {
 			return

@@ -29,6 +29,7 @@ import (
 // A Config selects what to ship and where to.
 type Config struct {
 	Dir            string // the spool
+	KeyFile        string // the host's key for the evidence of recovered sessions, see chain.Config
 	Sink           sink.Sink
 	Log            *zap.Logger
 	Stdout, Stderr io.Writer // for the result of Once, and for its progress
@@ -157,7 +158,7 @@ func (h *host) failed(id string, err error) {
 // recover ends the sessions whose proxies died, so that their last calls are
 // shipped too.
 func (h *host) recover(ctx context.Context) {
-	if _, _, err := spool.Recover(ctx, spool.RecoverConfig{Dir: h.cfg.Dir, Log: h.cfg.Log}); err != nil && ctx.Err() == nil {
+	if _, _, err := spool.Recover(ctx, spool.RecoverConfig{Dir: h.cfg.Dir, KeyFile: h.cfg.KeyFile, Log: h.cfg.Log}); err != nil && ctx.Err() == nil {
 		h.cfg.Log.Warn("dead sessions not recovered", zap.Error(err))
 	}
 }

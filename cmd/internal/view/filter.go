@@ -24,6 +24,8 @@ type filter struct {
 	risk         pattern
 	detector     pattern
 	grep         *regexp.Regexp // over the line as written in the spool
+
+	checkpoints bool // these too, which tell a reader nothing that verify does not
 }
 
 // A pattern is a list of words with * and ?, any of which may match. The zero
@@ -87,6 +89,9 @@ func (f *filter) inTime(ts int64) bool {
 // match reports whether r is selected. outcome is r's, or the word in its place
 // for a call that has none yet.
 func (f *filter) match(r *audit.Record, outcome string) bool {
+	if r.Kind == audit.KindCheckpoint && !f.checkpoints {
+		return false
+	}
 	if !f.tier.match(r.Tier) || !f.outcome.match(outcome) || !f.kind.match(string(r.Kind)) {
 		return false
 	}

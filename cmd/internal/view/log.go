@@ -140,6 +140,8 @@ func newFilter(cfg LogConfig) (filter, error) {
 		kind:    newPattern(cfg.Kind, `"kind":`),
 		outcome: newPattern(cfg.Outcome, `"outcome":`),
 
+		checkpoints: cfg.JSON || len(cfg.Kind) > 0,
+
 		decision: newPattern(cfg.Decision, ""),
 		risk:     newPattern(cfg.Risk, ""),
 		detector: newPattern(cfg.Detector, `"detector":`),
@@ -168,5 +170,5 @@ func newFilter(cfg LogConfig) (filter, error) {
 // The words that a filter accepts.
 var (
 	Outcomes = []string{"ok", "error", "unknown", outcomeOpen, outcomeRunning, outcomeLost}
-	Kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap", "policy"}
+	Kinds    = []string{"call", "open", "session_start", "session_end", "anomaly", "gap", "policy", "checkpoint"}
 )

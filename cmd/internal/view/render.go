@@ -66,6 +66,12 @@ func (r *renderer) record(rec *audit.Record, outcome string) []byte {
 		if rec.Recovered {
 			l.Put(terminal.Warn, " !recovered")
 		}
+	case audit.KindCheckpoint:
+		l.Column(terminal.Faint, "checkpoint", outcomeCells)
+		l.Put(terminal.Faint, fmt.Sprintf("of %s", terminal.Count(int(rec.Seq), "record")))
+		if rec.Recovered {
+			l.Put(terminal.Warn, " !recovered")
+		}
 	case audit.KindPolicy:
 		r.policyChange(&l, rec)
 	case audit.KindCall, audit.KindOpen, "":

@@ -1,0 +1,174 @@
+package mcpproxy
+
+import (
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+)
+
+// beginEvidence makes the session's key and sets the evidence of its first record.
+// It returns nil if there is none: then no record of the session can be proved, and
+// verification says so.
+func (s *session) beginEvidence(r *audit.Record) Link {
+	if s.cfg.Evidence == nil || s.cfg.Journal == nil {
+		return nil
+	}
+	link, err := s.makeEvidence(r)
+	if err != nil {
+		s.cfg.Log.Error("session has no evidence", zap.Error(err))
+		return nil
+	}
+	return link
+}
+
+func (s *session) makeEvidence(r *audit.Record) (Link, error) {
+	p := &s.proof
+	p.origin = evidence.Origin(r.Host, r.SessionID)
+	private, public, err := note.GenerateKey(rand.Reader, p.origin)
+	if err != nil {
+		return nil, fmt.Errorf("making the key of session %q: %w", r.SessionID, err)
+	}
+	link, e, err := s.cfg.Evidence(public)
+	if err != nil {
+		return nil, err
+	}
+	if p.signer, err = note.NewSigner(private); err != nil {
+		link.Close()
+		return nil, fmt.Errorf("making the key of session %q: %w", r.SessionID, err)
+	}
+	r.Evidence = e.JSON()
+	return link, nil
+}
+
+// writeStart writes the session's first lines, which have its evidence, between the
+// link's two steps.
+func (s *session) writeStart(link Link, lines []byte, leaf evidence.Hash) error {
+	defer link.Close()
+	// A crash from here on leaves the number pending. The next session looks
+	// whether this one wrote its first line.
+	if err := link.Enter(leaf); err != nil {
+		return err
+	}
+	if _, err := s.append(lines, false); err != nil {
+		return err
+	}
+	if err := link.Written(); err != nil {
+		s.cfg.Log.Warn("number of the session is pending until the next one starts", zap.Error(err))
+	}
+	return nil
+}
+
+// runCheckpoints hashes records and writes checkpoints until stop is closed.
+func (s *session) runCheckpoints(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-s.proof.kick:
+		case <-s.proof.due.C:
+		}
+		s.checkpoint()
+	}
+}
+
+// checkpoint hashes what was written, and writes a checkpoint if one is due. It
+// signs before it takes the session's mutex, so that no call waits; where records
+// are written faster than it signs, it signs with the mutex held.
+func (s *session) checkpoint() {
+	p := &s.proof
+	s.mu.Lock()
+	now := time.Now()
+	signer, base, due, calm := p.signer, s.base, p.isDue(now), now.Sub(p.since) >= calmAfter
+	lines := p.fresh
+	p.fresh = nil
+	// Locked before the session's mutex is released: the lines that come next are
+	// hashed next.
+	p.growing.Lock()
+	s.mu.Unlock()
+	p.hash(lines)
+	var early []byte
+	var err error
+	size := p.tree.Size()
+	if signer != nil && due && calm {
+		early, err = p.checkpoint(base, now, signer)
+	}
+	p.growing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.fresh == nil && cap(lines) <= 4*hashBytes {
+		p.fresh = lines[:0]
+	}
+	if p.signer == nil || !due {
+		return
+	}
+	if err == nil {
+		err = s.appendCheckpoint(now, early, size)
+	}
+	if err != nil {
+		// It is tried again. What the checkpoint was to cover stays uncovered.
+		p.due.Reset(checkpointEvery)
+		if !p.failing {
+			s.cfg.Log.Warn("checkpoint not written", zap.Error(err))
+		}
+	}
+	p.failing = err != nil
+}
+
+// appendCheckpoint writes a checkpoint: the line that was made early, if no record
+// was written after that.
+func (s *session) appendCheckpoint(now time.Time, line []byte, size int64) error {
+	p := &s.proof
+	p.growing.Lock()
+	defer p.growing.Unlock()
+	p.grow()
+	if uint64(p.tree.Size()) != s.seq {
+		return fmt.Errorf("%d records wait for the spool", int64(s.seq)-p.tree.Size())
+	}
+	if line == nil || size != p.tree.Size() {
+		var err error
+		if line, err = p.checkpoint(s.base, now, p.signer); err != nil {
+			return err
+		}
+	}
+	pos, err := s.cfg.Journal.Append(line, false)
+	if err != nil {
+		return err
+	}
+	s.pos = pos
+	s.seq++
+	p.hash(line)
+	p.uncovered = 0
+	return nil
+}
+
+// appendLastCheckpoint appends to lines, the session's last, the checkpoint that
+// covers them. What waits for the journal is not written: then there is none.
+func (s *session) appendLastCheckpoint(lines []byte, now time.Time) []byte {
+	p := &s.proof
+	if p.signer == nil {
+		return lines
+	}
+	p.growing.Lock()
+	defer p.growing.Unlock()
+	p.grow()
+	p.hash(lines)
+	signer := p.signer
+	p.signer = nil
+	p.due.Stop()
+	if uint64(p.tree.Size()) != s.seq {
+		return lines
+	}
+	line, err := p.checkpoint(s.base, now, signer)
+	if err != nil {
+		s.cfg.Log.Error("last checkpoint not written", zap.Error(err))
+		return lines
+	}
+	s.seq++
+	return append(lines, line...)
+}

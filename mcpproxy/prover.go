@@ -1,0 +1,118 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+)
+
+// When a checkpoint is written, and when lines are hashed without one.
+const (
+	checkpointRecords = 256
+	checkpointEvery   = 10 * time.Second // after the first record that no checkpoint covers
+	calmAfter         = 50 * time.Millisecond
+	hashBytes         = 256 << 10 // of lines that wait, then the goroutine hashes them
+	maxUnhashed       = 4 << 20   // then the goroutine that writes a line hashes them
+)
+
+// A prover has the Merkle tree of a session's records, and the key that signs it.
+// The key is nowhere else: once the process has ended, nobody can sign other
+// records of this session.
+type prover struct {
+	origin string
+	kick   chan struct{} // one pending request to hash or to write a checkpoint
+	due    *time.Timer   // fires when a checkpoint is due by time
+
+	// The session's mutex guards these.
+	signer    note.Signer // nil: the session has no evidence, or has ended
+	fresh     []byte      // lines of records that are written and not hashed
+	uncovered int         // records, but for checkpoints, that no checkpoint covers
+	since     time.Time   // when the first of them was written
+	failing   bool        // it is logged that no checkpoint can be written
+
+	// growing guards the rest. It is locked after the session's mutex.
+	growing sync.Mutex
+	tree    evidence.Tree
+}
+
+func (p *prover) init() {
+	p.kick, p.due = make(chan struct{}, 1), time.NewTimer(time.Hour)
+	p.due.Stop()
+}
+
+// add takes lines that are written. The caller holds the session's mutex.
+func (p *prover) add(lines []byte) {
+	if p.signer == nil {
+		return
+	}
+	for len(lines) > 0 {
+		n := bytes.IndexByte(lines, '\n') + 1
+		if isRecord(lines) {
+			p.fresh = append(p.fresh, lines[:n]...)
+			p.count()
+		}
+		lines = lines[n:]
+	}
+	if len(p.fresh) >= maxUnhashed {
+		p.growing.Lock()
+		p.grow()
+		p.growing.Unlock()
+	}
+	if p.uncovered >= checkpointRecords || len(p.fresh) >= hashBytes {
+		select {
+		case p.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *prover) count() {
+	if p.uncovered == 0 {
+		p.since = time.Now()
+		p.due.Reset(checkpointEvery)
+	}
+	p.uncovered++
+}
+
+// isDue reports whether a checkpoint is to be written.
+func (p *prover) isDue(now time.Time) bool {
+	return p.uncovered >= checkpointRecords || p.uncovered > 0 && now.Sub(p.since) >= checkpointEvery
+}
+
+// isRecord reports whether lines begin with a record. Others begin with what they
+// are, see audit.AppendIntent.
+func isRecord(lines []byte) bool { return !bytes.HasPrefix(lines, []byte(`{"line":`)) }
+
+// grow hashes the lines that wait. Both mutexes are held.
+func (p *prover) grow() {
+	p.hash(p.fresh)
+	if p.fresh = p.fresh[:0]; cap(p.fresh) > 4*hashBytes {
+		p.fresh = nil
+	}
+}
+
+// hash adds the records among lines to the tree, with growing held.
+func (p *prover) hash(lines []byte) {
+	for len(lines) > 0 {
+		n := bytes.IndexByte(lines, '\n')
+		if isRecord(lines) {
+			p.tree.Append(evidence.Leaf(lines[:n]))
+		}
+		lines = lines[n+1:]
+	}
+}
+
+// checkpoint returns the line of a signed checkpoint of the tree, with growing held.
+func (p *prover) checkpoint(base audit.Record, now time.Time, by note.Signer) ([]byte, error) {
+	r := base
+	r.Kind, r.RecordID, r.TS, r.Seq = audit.KindCheckpoint, audit.NewID(now), now, uint64(p.tree.Size())
+	if err := (evidence.Checkpoint{Origin: p.origin, Size: p.tree.Size(), Root: p.tree.Root()}).SignRecord(&r, by); err != nil {
+		return nil, err
+	}
+	return audit.AppendRecord(nil, &r), nil
+}
