@@ -99,16 +99,28 @@ func (a *approvals) ask(w *waiting) error {
 			if !a.files() {
 				continue
 			}
-			if err = a.cfg.Files.Ask(&w.question); err != nil {
-				continue
+			// Before the file is there: whoever sees it may cancel the call.
+			if !a.setChannel(w, ChannelFiles) {
+				return nil
 			}
-			a.mu.Lock()
-			a.published(w, ChannelFiles, "")
-			a.mu.Unlock()
-			return nil
+			if err = a.cfg.Files.Ask(&w.question); err == nil || !a.setChannel(w, "") {
+				return nil
+			}
 		}
 	}
 	return err
+}
+
+// setChannel notes where a question is about to be, and reports whether the frame
+// still waits: otherwise its owner reads w.
+func (a *approvals) setChannel(w *waiting, channel string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !slices.Contains(a.waiting, w) {
+		return false
+	}
+	w.channel = channel
+	return true
 }
 
 // published notes where a question is. mu is held.
