@@ -1,0 +1,265 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
+
+	"auditproxy/redact"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+)
+
+// A testLink is a place in a chain of sessions.
+type testLink struct {
+	leaf   evidence.Hash
+	steps  string
+	failAt string
+}
+
+func (l *testLink) Enter(leaf evidence.Hash) error {
+	l.leaf = leaf
+	return l.step("enter")
+}
+func (l *testLink) Written() error { return l.step("written") }
+func (l *testLink) Close() error   { return l.step("close") }
+
+func (l *testLink) step(name string) error {
+	l.steps += name + " "
+	if l.failAt == name {
+		return errors.New("broken")
+	}
+	return nil
+}
+
+// provenSession is testSession with evidence, that has begun.
+func provenSession(t *testing.T, failAt string) (*session, *lines, *testLink) {
+	t.Helper()
+	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, public, err := note.GenerateKey(rand.Reader, "auditproxy/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := note.NewSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, link := &lines{}, &testLink{failAt: failAt}
+	base := audit.Record{SessionID: audit.NewID(time.Now()), Host: "h"}
+	c := testClient(t, Config{Journal: j, Redactor: red, Log: zap.NewNop(), Base: base, Evidence: func(key string) (Link, evidence.Session, error) {
+		if failAt == "begin" {
+			return nil, evidence.Session{}, errors.New("broken")
+		}
+		e := evidence.Session{Origin: evidence.Origin("h", base.SessionID), Key: key, HostKey: public, HostSeq: 1}
+		return link, e, e.Sign(host)
+	}})
+	if err := c.s.start(); err != nil {
+		t.Fatal(err)
+	}
+	return c.s, j, link
+}
+
+// event writes one record that is no checkpoint.
+func (s *session) event(word string) { s.lost(word) }
+
+// checkProof checks all checkpoints in a journal: each covers every record before
+// it, and is signed with the session's key. It returns their sizes.
+func checkProof(t *testing.T, j *lines) (sizes []int64) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var tree evidence.Tree
+	var known note.Verifiers
+	for line := range bytes.Lines(j.b.Bytes()) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		kind, r, err := audit.ParseLine(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind != audit.LineRecord {
+			continue
+		}
+		if r.Seq != uint64(tree.Size()) {
+			t.Fatalf("record %d comes after %d records", r.Seq, tree.Size())
+		}
+		switch r.Kind {
+		case audit.KindSessionStart:
+			e, err := evidence.ReadSession(&r)
+			if err == nil {
+				err = e.Verify()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := note.NewVerifier(e.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			known = note.VerifierList(v)
+		case audit.KindCheckpoint:
+			signed, err := evidence.CheckpointOf(&r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _, err := evidence.OpenCheckpoint(signed, known)
+			if want := (evidence.Checkpoint{Origin: evidence.Origin("h", r.SessionID), Size: tree.Size(), Root: tree.Root()}); err != nil || c != want {
+				t.Fatalf("checkpoint %d: %+v, %v, want %+v", r.Seq, c, err, want)
+			}
+			sizes = append(sizes, c.Size)
+		}
+		tree.Append(evidence.Leaf(line))
+	}
+	return sizes
+}
+
+// TestCheckpointTimes writes records at some times. A checkpoint follows 256
+// records, or the first record by ten seconds, and the end; an idle session writes
+// nothing.
+func TestCheckpointTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j, link := provenSession(t, "")
+		if want := "enter written close "; link.steps != want {
+			t.Errorf("the link's steps are %q, want %q", link.steps, want)
+		}
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { s.runCheckpoints(stop) })
+		sizes := func() string {
+			synctest.Wait()
+			return fmt.Sprint(checkProof(t, j))
+		}
+		for _, step := range []struct {
+			records int
+			after   time.Duration
+			want    string
+		}{
+			{0, 9 * time.Second, "[]"},
+			{3, 0, "[]"},
+			{0, time.Second, "[4]"},
+			{0, time.Hour, "[4]"},
+			{1, 9 * time.Second, "[4]"},
+			{1, time.Second, "[4 7]"},
+			{255, 0, "[4 7]"},
+			{1, 0, "[4 7 264]"},
+			{600, 0, "[4 7 264 865]"}, // written while the goroutine did not run
+		} {
+			for i := range step.records {
+				s.event(fmt.Sprint("event ", i))
+			}
+			if step.after > 0 {
+				time.Sleep(step.after)
+			}
+			if got := sizes(); got != step.want {
+				t.Errorf("%d records and %v later the checkpoints are of %s records, want %s", step.records, step.after, got, step.want)
+			}
+		}
+		s.event("the last")
+		close(stop)
+		s.end("")
+		wg.Wait()
+		if got, want := sizes(), "[4 7 264 865 868]"; got != want {
+			t.Errorf("at the end the checkpoints are of %s records, want %s", got, want)
+		}
+		list := j.records(t)
+		if n := len(list); list[n-1].Kind != audit.KindCheckpoint || list[n-2].Kind != audit.KindSessionEnd {
+			t.Errorf("the last records are %v and %v", list[n-2].Kind, list[n-1].Kind)
+		}
+	})
+}
+
+// TestCheckpointsWhileJournalFails has the journal refuse lines for a while: no
+// checkpoint covers what was not written, and later ones cover all of it.
+func TestCheckpointsWhileJournalFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, j, _ := provenSession(t, "")
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { s.runCheckpoints(stop) })
+		s.event("written")
+		j.fail(true)
+		for range 300 {
+			s.event("kept")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := checkProof(t, j); len(got) > 0 {
+			t.Errorf("while the journal fails there are checkpoints of %d records", got)
+		}
+		j.fail(false)
+		s.event("written again")
+		time.Sleep(checkpointEvery)
+		synctest.Wait()
+		if got := fmt.Sprint(checkProof(t, j)); got != "[303]" {
+			t.Errorf("the checkpoints are of %s records, want [303]", got)
+		}
+		j.fail(true)
+		s.event("lost")
+		close(stop)
+		s.end("")
+		wg.Wait()
+		if got := fmt.Sprint(checkProof(t, j)); got != "[303]" {
+			t.Errorf("after a lost end the checkpoints are of %s records, want [303]", got)
+		}
+	})
+}
+
+// TestCheckpointsUnderLoad writes from several goroutines, lines of every size.
+func TestCheckpointsUnderLoad(t *testing.T) {
+	s, j, _ := provenSession(t, "")
+	stop := make(chan struct{})
+	var wg, writers sync.WaitGroup
+	wg.Go(func() { s.runCheckpoints(stop) })
+	for i := range 4 {
+		writers.Go(func() {
+			for k := range 2000 {
+				s.event(string(bytes.Repeat([]byte("x"), i*k/8)))
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	s.end("")
+	wg.Wait()
+	sizes := checkProof(t, j)
+	if last := sizes[len(sizes)-1]; last < 8000 {
+		t.Errorf("the last checkpoint covers %d records, want all 8000", last)
+	}
+	if cap(s.proof.fresh) > 8*hashBytes {
+		t.Errorf("%d bytes are kept for lines", cap(s.proof.fresh))
+	}
+}
+
+// TestNoEvidence breaks each step of a session's start: the session goes on, and no
+// record of it claims evidence.
+func TestNoEvidence(t *testing.T) {
+	for _, step := range []string{"begin", "enter", "written", "close"} {
+		s, j, _ := provenSession(t, step)
+		s.event("x")
+		s.end("")
+		list := j.records(t)
+		// After Enter the line is written; what follows only delays the next session.
+		proved := step == "written" || step == "close"
+		if got := list[0].Evidence != ""; got != proved {
+			t.Errorf("%s fails: session_start has the evidence %q", step, list[0].Evidence)
+		}
+		if last := list[len(list)-1].Kind; (last == audit.KindCheckpoint) != proved {
+			t.Errorf("%s fails: the last record is a %s", step, last)
+		}
+		for i, r := range list {
+			if r.Seq != uint64(i) {
+				t.Errorf("%s fails: record %d has the number %d", step, i, r.Seq)
+			}
+		}
+	}
+}
