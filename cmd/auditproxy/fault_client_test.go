@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 	"auditproxy/sink/spool"
 )
 
@@ -255,7 +256,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 
 // A trail holds the contents of a spool.
 type trail struct {
-	records []audit.Record
+	records []audit.Record         // but for checkpoints, which are checked
 	finals  map[int][]audit.Record // by request id
 }
 
@@ -279,6 +280,7 @@ func readTrail(t *testing.T, dir string) *trail {
 		must(t, err)
 		defer r.Close()
 		var seq, callNo uint64
+		var tree evidence.Tree
 		for {
 			item, err := r.Next()
 			if errors.Is(err, io.EOF) {
@@ -301,7 +303,12 @@ func readTrail(t *testing.T, dir string) *trail {
 					t.Errorf("session %s: seq %d after %d records", e.ID, rec.Seq, seq)
 				}
 				seq++
-				tr.records = append(tr.records, rec)
+				if rec.Kind == audit.KindCheckpoint {
+					checkCheckpoint(t, &rec, &tree)
+				} else {
+					tr.records = append(tr.records, rec)
+				}
+				tree.Append(evidence.Leaf(item.Line))
 				if rec.Kind == audit.KindCall {
 					id, err := strconv.Atoi(rec.RequestID)
 					must(t, err)
@@ -311,6 +318,18 @@ func readTrail(t *testing.T, dir string) *trail {
 		}
 	}
 	return tr
+}
+
+// checkCheckpoint compares a checkpoint with the tree of the records before it.
+func checkCheckpoint(t *testing.T, rec *audit.Record, tree *evidence.Tree) {
+	t.Helper()
+	signed, err := evidence.CheckpointOf(rec)
+	must(t, err)
+	c, err := evidence.ReadCheckpoint(signed)
+	must(t, err)
+	if c.Size != tree.Size() || c.Root != tree.Root() || c.Origin != evidence.Origin(rec.Host, rec.SessionID) {
+		t.Errorf("session %s: checkpoint %d is %+v, want %d records with the hash %v", rec.SessionID, rec.Seq, c, tree.Size(), tree.Root())
+	}
 }
 
 // checkTrail compares a spool without a writer, in which all sessions have

@@ -169,8 +169,8 @@ func (s *shipping) testBeside() {
 	s.record(20, "--kafka-brokers", s.broker.SecureAddr, "--kafka-topic", s.topic, "--drain", ceiling.String(),
 		"--kafka-tls-enabled", "--kafka-tls-ca-file", s.broker.CAFile, "--kafka-sasl-mechanism", "scram-sha-256",
 		"--kafka-sasl-username", kafkatest.User, "--kafka-sasl-password-file", password)
-	if records, repeats := s.check(); records != 44 || repeats != 0 {
-		s.Errorf("%d records and %d repeats, want 44 and none", records, repeats)
+	if records, repeats := s.check(); records != 46 || repeats != 0 {
+		s.Errorf("%d records and %d repeats, want 46 and none", records, repeats)
 	}
 	code, out := s.ship()
 	if code != 0 || !strings.Contains(out, "shipped 0 records of 0 sessions") {
@@ -233,7 +233,7 @@ func (s *shipping) testSilentBroker() {
 		s.Fatalf("the topic has %d sessions, want none", len(got))
 	}
 	code, out := s.ship()
-	if code != 0 || !strings.Contains(out, "shipped 52 records of 1 session\n") {
+	if code != 0 || !strings.Contains(out, "shipped 53 records of 1 session\n") {
 		s.Errorf("ship: exit code %d, %s", code, out)
 	}
 	s.check()
@@ -323,11 +323,11 @@ func (s *shipping) testLostTopic() {
 	if code, out := s.ship(); code != 0 || len(s.delivered()) > 0 {
 		s.Fatalf("ship: exit code %d, %s, want nothing to ship", code, out)
 	}
-	if code, out := s.ship("--from", "-1h"); code != 0 || !strings.Contains(out, "shipped 32 records of 1 session\n") {
+	if code, out := s.ship("--from", "-1h"); code != 0 || !strings.Contains(out, "shipped 33 records of 1 session\n") {
 		s.Errorf("ship --from: exit code %d, %s", code, out)
 	}
-	if records, repeats := s.check(); records != 32 || repeats != 0 {
-		s.Errorf("%d records and %d repeats, want 32 and none", records, repeats)
+	if records, repeats := s.check(); records != 33 || repeats != 0 {
+		s.Errorf("%d records and %d repeats, want 33 and none", records, repeats)
 	}
 }
 

@@ -9,7 +9,7 @@
 //	host.key.pub   its verifier key, for trust files
 //	sessions       the last session and the one before it
 //
-// The files, from the top: chain, key.
+// The files, from the top: chain, key, config.
 package chain
 
 import (
@@ -46,16 +46,6 @@ const (
 
 // ErrBusy means that another process has held the lock of the chain for 250 ms.
 var ErrBusy = errors.New("another process holds the lock of the sessions")
-
-// A Config says where a chain is.
-type Config struct {
-	Dir     string // the spool directory. Required.
-	KeyFile string // the host's key; "" for evidence/host.key in Dir, which is made
-	Host    string // the host's name, for origins and for a key that is made
-	FS      disk.FS
-}
-
-func (c Config) path(name string) string { return filepath.Join(c.Dir, "evidence", name) }
 
 // A Link is the place of one session in the chain. It is used in the order Begin,
 // Enter, Written; Close ends it at any point. While it is open, no other session
@@ -241,11 +231,19 @@ func (l *Link) unlock() error {
 // Close gives the number up, unless Written was called. Another session gets it.
 func (l *Link) Close() error { return l.unlock() }
 
-// Sync makes the chain durable, so that no number is given twice after a power
-// cut. It may be called at any time, by any process.
+// Sync makes the chain and the host's key durable, so that no number is given
+// twice after a power cut. It may be called at any time, by any process.
 func Sync(c Config) error {
 	f := disk.OrHost(c.FS)
-	if err := errors.Join(disk.SyncFile(f, c.path(sessionsFile)), disk.SyncNames(f, filepath.Dir(c.path(sessionsFile)))); err != nil {
+	var errs []error
+	for _, name := range []string{hostKeyFile, hostKeyFile + publicExt, sessionsFile} {
+		if err := disk.SyncFile(f, c.path(name)); err != nil && (name == sessionsFile || !errors.Is(err, fs.ErrNotExist)) {
+			errs = append(errs, err)
+		}
+	}
+	dir := filepath.Dir(c.path(sessionsFile))
+	errs = append(errs, disk.SyncNames(f, dir), disk.SyncNames(f, filepath.Dir(dir)))
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncing the numbers of sessions: %w", err)
 	}
 	return nil

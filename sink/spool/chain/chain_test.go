@@ -186,6 +186,12 @@ func TestKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := enter(t, c, "z", 3); e.HostKey == public {
+		t.Error("a key that is empty was used")
+	}
 	other := filepath.Join(t.TempDir(), "other.key")
 	for text, mode := range map[string]fs.FileMode{string(private): 0o640, "x": 0o600, "": 0o600, strings.Repeat("x", 5000): 0o600} {
 		if err := errors.Join(os.RemoveAll(other), os.WriteFile(other, []byte(text), mode)); err != nil {

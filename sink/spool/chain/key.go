@@ -34,6 +34,9 @@ func (c Config) key(f disk.FS, create bool) (signer note.Signer, public string, 
 		name = c.path(hostKeyFile)
 	}
 	private, err := readKey(f, name)
+	if err == nil && private == "" && c.KeyFile == "" {
+		err = fmt.Errorf("%q is empty: %w", name, fs.ErrNotExist) // a power cut left it so before Sync
+	}
 	if errors.Is(err, fs.ErrNotExist) && create && c.KeyFile == "" {
 		private, err = c.makeKey(f)
 	}
@@ -75,17 +78,36 @@ func readKey(f disk.FS, name string) (string, error) {
 }
 
 // makeKey makes the host's key. It is called with the chain locked. A crash leaves
-// no key or a whole one, and perhaps no public half, which is only for people.
+// no key or a whole one, and perhaps no public half, which is only for people. The
+// first call does not wait for a sync, see Sync: a power cut before that leaves no
+// key, or an empty one, and the sessions until then are those of an unknown host.
 func (c Config) makeKey(f disk.FS) (string, error) {
 	private, public, err := note.GenerateKey(rand.Reader, strings.TrimSuffix(evidence.Origin(c.Host, ""), "/"))
 	if err != nil {
 		return "", err
 	}
 	name := c.path(hostKeyFile)
-	if err := disk.ReplaceFile(f, name, []byte(private+"\n")); err != nil {
+	if err := write(f, name, private); err != nil {
 		return "", err
 	}
-	return private, disk.ReplaceFile(f, name+publicExt, []byte(public+"\n"))
+	return private, write(f, name+publicExt, public)
+}
+
+// write makes name hold a line and nothing else.
+func write(f disk.FS, name, line string) error {
+	temporary := name + ".tmp"
+	if err := f.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	t, err := f.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = t.Write([]byte(line + "\n"))
+	if err = errors.Join(err, t.Close()); err != nil {
+		return err
+	}
+	return f.Rename(temporary, name)
 }
 
 // verifierKey returns the public half of a private key.
