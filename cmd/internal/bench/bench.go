@@ -55,6 +55,7 @@ const (
 	blackHole  = "black hole" // the proxy at interval, shipping to a broker that never answers
 	withPolicy = "policy"     // the proxy at interval, with a policy
 	before     = "before"     // the proxy of -before, at interval
+	unsigned   = "unsigned"   // the proxy at interval, without evidence
 )
 
 // Proxies under a policy that has one rule, about a tool that no measured call
@@ -81,6 +82,8 @@ func (b *bench) command(between, spool string) []string {
 		argv[0] = b.before
 	case blackHole:
 		argv = append(argv, "--kafka-brokers", b.hole)
+	case unsigned:
+		argv = append(argv, "--evidence-enabled=false")
 	case withPolicy:
 		argv = append(argv, "--policy-file", b.policy)
 	case denies, asks, waits:

@@ -14,7 +14,7 @@
 // -before. The exit code is 1 for a missed target, else 2 if something could not
 // be measured.
 //
-// The files, from the top: main, measure, gate, approval, log, bench,
+// The files, from the top: main, measure, evidence, gate, approval, log, bench,
 // neighbour, relay, session, server, report.
 package main
 

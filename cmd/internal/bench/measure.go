@@ -24,6 +24,7 @@ func (b *bench) all(ctx context.Context) ([]row, error) {
 		{"round trip, Kafka a black hole", b.withBlackHole},
 		{"sparse CPU", b.sparse},
 		{"pipelined calls", b.pipelined},
+		{"evidence", b.evidence},
 		{"policy of 200 rules", b.gate},
 		{"approval", b.approval},
 		{"8 KiB answer", b.transfer("8 KiB answer", capture(8<<10), 400, 31, 1.35)},
