@@ -118,8 +118,8 @@ func (d *demo) showLog(ctx context.Context) error {
 	if err := d.show(ctx, d.proxy, "log"); err != nil {
 		return err
 	}
-	d.out.text("\nEvery line has a checksum, every call a number; nothing is missing:\n")
-	return d.show(ctx, d.proxy, "verify", "--damage-only")
+	d.out.text("\nEvery call has a number, and signatures cover every record; nothing is missing or changed:\n")
+	return d.show(ctx, d.proxy, "verify", "--trust-on-first-use")
 }
 
 // lookAround ends the demo with a link to the page and the remaining files.
