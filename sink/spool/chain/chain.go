@@ -241,8 +241,8 @@ func Sync(c Config) error {
 			errs = append(errs, err)
 		}
 	}
-	dir := filepath.Dir(c.path(sessionsFile))
-	errs = append(errs, disk.SyncNames(f, dir), disk.SyncNames(f, filepath.Dir(dir)))
+	// The directory's own name is synced with those of the first session.
+	errs = append(errs, disk.SyncNames(f, filepath.Dir(c.path(sessionsFile))))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("syncing the numbers of sessions: %w", err)
 	}
