@@ -8,10 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/evidencereport"
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
 	"auditproxy/collector/translog"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/sink/clickhouse"
 )
@@ -102,6 +106,37 @@ func TestVerify(t *testing.T) {
 	args := []string{"--trust", withLog, "--log", filepath.Join(dir, "log"), "--checkpoint", kept}
 	want(0, args, fmt.Sprintf("log size %d", len(entries)), "exit 0")
 	want(2, []string{"--trust", trust, "--log", filepath.Join(dir, "log")}, "name its key in the trust file")
+	// A record with its proof, for somebody who sees nothing else.
+	record, err := audit.Parse(all[2].Lines[13])
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := evidencereport.ReadTrust(withLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range [][]string{nil, {"--log", filepath.Join(dir, "log")}} {
+		r := h.run(t, append([]string{"prove", record.RecordID}, more...)...)
+		p, err := evidence.ParseProof([]byte(r.stdout))
+		if err != nil || r.code != 0 {
+			t.Fatalf("prove: %+v, %v", r, err)
+		}
+		proved, err := p.Verify(trusted)
+		if err != nil || proved.Record.RecordID != record.RecordID || (proved.LogCheckpoint != nil) != (more != nil) {
+			t.Errorf("prove %q: %+v, %v", more, proved, err)
+		}
+		if extra := len(r.stdout) - len(p.Record) - len(p.Start); extra > 8<<10 {
+			t.Errorf("a proof has %d bytes besides two records", extra)
+		}
+	}
+	for id, code := range map[string]int{"019e8b1c-5a2f-7c3e-9d41-6f0a2b8c4d5e": cli.ExitFound, "x": cli.ExitUnclear} {
+		if r := h.run(t, "prove", id); r.code != code || r.stdout != "" {
+			t.Errorf("prove %q: %+v, want exit code %d", id, r, code)
+		}
+	}
+	if r := h.run(t, "evidence", "key", "--evidence-log", filepath.Join(dir, "log")); r.code != 0 || r.stdout != "log "+string(key) {
+		t.Errorf("evidence key: %+v", r)
+	}
 	// Rows and checkpoints of the end of a session are gone: the log knows it.
 	h.exec(t, fmt.Sprintf("ALTER TABLE audit.events DELETE WHERE session_id = '%s' AND seq > 14 SETTINGS mutations_sync = 2", all[3].ID))
 	want(1, args, "tampered", all[3].ID+"  seq 15 to ", "truncated: the checkpoint from the log has size", "exit 1")
