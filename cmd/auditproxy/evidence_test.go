@@ -9,7 +9,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,9 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/chain"
+
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // A fleet is the sessions of a host, and copies of them.
@@ -305,5 +310,69 @@ func TestProve(t *testing.T) {
 		if out := runApp(t, dir, "prove", id); !strings.Contains(out, want[0]) || !strings.HasSuffix(out, "exit "+want[1]+"\n") {
 			t.Errorf("proving %q: %s", id, out)
 		}
+	}
+}
+
+// TestEvidenceKey prints the key of a spool, by which its sessions are verified.
+func TestEvidenceKey(t *testing.T) {
+	dir := t.TempDir()
+	if out := runApp(t, dir, "evidence", "key"); !strings.Contains(out, "there is no key") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("before the first session: %s", out)
+	}
+	l, e, err := chain.Begin(chain.Config{Dir: dir, Host: "build-7"}, "01a208bb-2ab0-7d57-b2b4-b0c8d8ee4f9f", "")
+	must(t, err)
+	must(t, l.Close())
+	if out := runApp(t, dir, "evidence", "key"); out != "host "+e.HostKey+"\n" {
+		t.Errorf("the key is %q, want %q", out, e.HostKey)
+	}
+}
+
+// TestWalkthrough runs the commands of the walkthrough in docs/evidence.md, and
+// compares what they print, but for ids and times.
+func TestWalkthrough(t *testing.T) {
+	_, text, found := strings.Cut(readFile(t, "../../docs/evidence.md"), "## A walkthrough for an auditor\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	if !found {
+		t.Fatal("docs/evidence.md has no walkthrough")
+	}
+	h := evidencetest.NewHost("build-7", time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
+	f := &fleet{host: h, dir: t.TempDir()}
+	for range 3 {
+		f.sessions = append(f.sessions, h.Session(evidencetest.Plan{Calls: 25}))
+	}
+	f.export(t, f.sessions)
+	f.write(t, "trusted-keys", []byte(evidencetest.Trust(h)))
+	list := f.sessions[0].Checkpoints()
+	f.write(t, "kept.txt", list[len(list)-1])
+	t.Chdir(f.dir)
+	ids := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	times := regexp.MustCompile(`2026-11-20 \d\d:\d\d:\d\d`)
+	plain := func(s string) string { return times.ReplaceAllString(ids.ReplaceAllString(s, "ID"), "TIME") }
+	commands := 0
+	for _, block := range strings.Split(text, "    $ ")[1:] {
+		command, rest, _ := strings.Cut(block, "\n")
+		want := ""
+		for line := range strings.Lines(rest) {
+			if printed, ok := strings.CutPrefix(line, "    "); ok {
+				want += printed
+			}
+		}
+		if words := commandWords(command); words[0] == "auditproxy" {
+			commands++
+			got := runApp(t, f.dir, words[1:]...)
+			if last := "exit 1\n"; strings.HasSuffix(got, last+last) {
+				got = strings.TrimSuffix(got, last) // which runApp added
+			}
+			if diff := gocmp.Diff(strings.TrimSpace(plain(want)), strings.TrimSpace(plain(got))); diff != "" {
+				t.Errorf("%s (-documented +printed):\n%s", command, diff)
+			}
+			continue
+		}
+		if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+	}
+	if commands == 0 {
+		t.Error("the walkthrough has no command")
 	}
 }

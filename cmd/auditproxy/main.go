@@ -2,8 +2,8 @@
 // standard input and output, and prints what it recorded of their calls.
 //
 // The files, from the top: main, run, proxy, start, tidy, process_linux,
-// process_portable, wrap, log, show, verify, prove, digest, recover, ship, kafka,
-// doctor, doctorpolicy, doctorapproval, diagnosis, report, approvals,
+// process_portable, wrap, log, show, verify, prove, evidence, digest, recover,
+// ship, kafka, doctor, doctorpolicy, doctorapproval, diagnosis, report, approvals,
 // policycmd, policycheck, policyeval, policyreplay, policyinit, policyargs,
 // policy, config, approval, checker, app.
 package main

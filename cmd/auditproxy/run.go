@@ -55,7 +55,7 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
-	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newProveCmd(a), newVerifyProofCmd(a), newDigestCmd(a), newDoctorCmd(a), newRecoverCmd(a),
+	root.AddCommand(newLogCmd(a), newShowCmd(a), newVerifyCmd(a), newProveCmd(a), newVerifyProofCmd(a), newEvidenceCmd(a), newDigestCmd(a), newDoctorCmd(a), newRecoverCmd(a),
 		newShipCmd(a), newWrapCmd(a), newUnwrapCmd(a), newPolicyCmd(a), newApprovalsCmd(a), cli.NewVersionCmd(a.stdout))
 	cli.SetUsage(root, a.keys)
 	return root
