@@ -108,7 +108,9 @@ func (c *check) prove(state spool.State, err error) {
 	if c.rows == nil {
 		return
 	}
-	c.rows.Update(evidence.About{Live: state == spool.Live, Dead: state == spool.Dead, Cut: c.before})
+	// A process may have died between the session's end and its signature, which
+	// recovery adds.
+	c.rows.Update(evidence.About{Live: state == spool.Live, Dead: state != spool.Live, Cut: c.before})
 	if err != nil {
 		c.rows.Fail(err)
 	}
