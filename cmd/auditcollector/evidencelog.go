@@ -50,7 +50,10 @@ func newEvidenceLog(cfg config, s *store.Store, registry prometheus.Registerer, 
 			Help: "Checkpoints of sessions that contradict others, by what was found."}, []string{"what"}),
 	}
 	for _, d := range logMetrics {
-		l.descs = append(l.descs, prometheus.NewDesc("auditcollector_log_"+d.name, d.help, d.labels, nil))
+		l.descs = append(l.descs, prometheus.NewDesc("auditcollector_"+d.name, d.help, d.labels, nil))
+	}
+	for _, what := range []string{"bad_signature", "forked", "rolled_back"} {
+		l.found.WithLabelValues(what) // a rate does not see the first of a new series
 	}
 	registry.MustRegister(l.found, l)
 	return l
@@ -61,12 +64,12 @@ var logMetrics = []struct {
 	name, help string
 	labels     []string
 }{
-	{"up", "Whether the central log is open and has what arrived.", nil},
-	{"entries", "Entries of the central log.", nil},
-	{"published_entries", "Entries that the newest checkpoint covers.", nil},
-	{"witnessed_entries", "Entries that a checkpoint covers which a quorum of witnesses has signed.", nil},
-	{"lag_seconds", "How long ago everything that had arrived was in the log.", nil},
-	{"witness_failing_seconds", "How long a witness has signed nothing; 0 if the last request succeeded.", []string{"witness"}},
+	{"log_up", "Whether the central log is open and has what arrived.", nil},
+	{"log_entries", "Entries of the central log.", nil},
+	{"log_published_entries", "Entries that the newest checkpoint covers.", nil},
+	{"log_witnessed_entries", "Entries that a checkpoint covers which a quorum of witnesses has signed.", nil},
+	{"log_lag_seconds", "How long ago everything that had arrived was in the log.", nil},
+	{"log_witness_failing_seconds", "How long a witness has signed nothing; 0 if the last request succeeded.", []string{"witness"}},
 }
 
 // Describe implements prometheus.Collector.

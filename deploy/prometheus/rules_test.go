@@ -51,6 +51,9 @@ auditcollector_spool_unread_seconds{instance="c",dir="/s"} 0 5 60 0x300
 auditcollector_spool_unread_bytes{instance="c",dir="/s"} 0 50000 900000000 100 0x300
 auditcollector_unrecovered_sessions{instance="c",dir="/s"} 0 1 1 0x300
 auditcollector_retention_success_timestamp_seconds{instance="c"} 0x300
+auditcollector_log_up{instance="c"} 0x8 1x300
+auditcollector_log_contradictions_total{instance="c",what="forked"} 2x300
+auditcollector_log_witness_failing_seconds{instance="c",witness="w"} 0 60 600 0x300
 up{job="auditproxy-ship",instance="h"} 1x20 0 1x300
 auditproxy_ship_oldest_unshipped_seconds{instance="h"} 0 1 0 60 0x300
 auditproxy_ship_stalled_seconds{instance="h"} 0 0 10 70 0x300
@@ -62,34 +65,37 @@ auditproxy_ship_unshipped_bytes{instance="h"} 0 90000000 0x300
 // broken has for each rule the series that make it fire, in place of healthy ones
 // of the same name.
 var broken = map[string][]string{
-	"AuditCollectorDown":        {`up{job="auditcollector",instance="c"} 1x20 0x130`},
-	"AuditCollectorNotReady":    {`auditcollector_failing_parts{instance="c"} 0x20 2x130`},
-	"AuditRecordsWait":          {`auditcollector_oldest_unacknowledged_seconds{instance="c"} 0+60x300`},
-	"AuditLagGrows":             {`auditcollector_kafka_lag{instance="c",topic="t",partition="0"} 2000+50x300`},
-	"AuditPartitionFails":       {`auditcollector_kafka_errors_total{instance="c",topic="t",partition="0"} 0+1x300`},
-	"AuditDeadLetters":          {`auditcollector_dead_letters_total{instance="c",reason="schema"} 0x20 1x130`},
-	"AuditOffsetsNeverReceived": {`auditcollector_gaps_total{instance="c"} 0x20 1x130`},
-	"AuditRecordsMissing":       {`auditcollector_missing_records{instance="c"} 0x20 3x130`},
-	"AuditCompletenessUnknown":  {`auditcollector_missing_records{instance="c"} 0x20` + strings.Repeat(" NaN", 130)},
-	"AuditRuleFails":            {`auditcollector_failing_rules{instance="c"} 0x20 1x130`},
-	"AuditRuleLate":             {`auditcollector_rule_lag_seconds{instance="c",rule="r"} 0+60x300`},
-	"AuditAlertsLate":           {`auditcollector_alert_lag_seconds{instance="c"} 0+60x300`},
-	"AuditSweepsFail":           {`auditcollector_failing_sweeps{instance="c"} 0+3x300`},
-	"AuditAlertsNotDelivered":   {`auditcollector_alert_outbox_seconds{instance="c",receiver="log"} 0+60x300`},
-	"AuditEngineRestarts":       {`auditcollector_engine_restarts_total{instance="c"} 0x20 1+1x10 11x120`},
-	"AuditTableRefuses":         {`auditcollector_table_refusals_total{instance="c"} 0x20 1+6x130`},
-	"AuditCommitsFail":          {`auditcollector_commit_errors_total{instance="c"} 0+1x300`},
-	"AuditDiskFull":             {`auditcollector_disk_free_bytes{instance="c",dir="/s"} 50x20 9x130`},
-	"AuditSpoolWaits":           {`auditcollector_spool_unread_seconds{instance="c",dir="/s"} 0+60x300`},
-	"AuditSpoolGrows":           {`auditcollector_spool_unread_bytes{instance="c",dir="/s"} 70000000+1000x300`},
-	"AuditSessionsNotRecovered": {`auditcollector_unrecovered_sessions{instance="c",dir="/s"} 1x300`},
-	"AuditRetentionFails":       {`auditcollector_retention_success_timestamp_seconds{instance="c"} -90000x300`},
-	"AuditShipperDown":          {`up{job="auditproxy-ship",instance="h"} 1x20 0x280`, `up{job="auditcollector",instance="c"} 1x300`},
-	"AuditShipperBehind":        {`auditproxy_ship_oldest_unshipped_seconds{instance="h"} 0+60x300`},
-	"AuditShipperStalled":       {`auditproxy_ship_stalled_seconds{instance="h"} 0+60x300`},
-	"AuditShipperSessionsFail":  {`auditproxy_ship_failing_sessions{instance="h"} 0x20 1x280`},
-	"AuditShipperSetAside":      {`auditproxy_ship_set_aside_total{instance="h"} 0x20 1x280`},
-	"AuditShipperSpoolGrows":    {`auditproxy_ship_unshipped_bytes{instance="h"} 70000000+1000x300`},
+	"AuditCollectorDown":         {`up{job="auditcollector",instance="c"} 1x20 0x130`},
+	"AuditCollectorNotReady":     {`auditcollector_failing_parts{instance="c"} 0x20 2x130`},
+	"AuditRecordsWait":           {`auditcollector_oldest_unacknowledged_seconds{instance="c"} 0+60x300`},
+	"AuditLagGrows":              {`auditcollector_kafka_lag{instance="c",topic="t",partition="0"} 2000+50x300`},
+	"AuditPartitionFails":        {`auditcollector_kafka_errors_total{instance="c",topic="t",partition="0"} 0+1x300`},
+	"AuditDeadLetters":           {`auditcollector_dead_letters_total{instance="c",reason="schema"} 0x20 1x130`},
+	"AuditOffsetsNeverReceived":  {`auditcollector_gaps_total{instance="c"} 0x20 1x130`},
+	"AuditRecordsMissing":        {`auditcollector_missing_records{instance="c"} 0x20 3x130`},
+	"AuditCompletenessUnknown":   {`auditcollector_missing_records{instance="c"} 0x20` + strings.Repeat(" NaN", 130)},
+	"AuditRuleFails":             {`auditcollector_failing_rules{instance="c"} 0x20 1x130`},
+	"AuditRuleLate":              {`auditcollector_rule_lag_seconds{instance="c",rule="r"} 0+60x300`},
+	"AuditAlertsLate":            {`auditcollector_alert_lag_seconds{instance="c"} 0+60x300`},
+	"AuditSweepsFail":            {`auditcollector_failing_sweeps{instance="c"} 0+3x300`},
+	"AuditAlertsNotDelivered":    {`auditcollector_alert_outbox_seconds{instance="c",receiver="log"} 0+60x300`},
+	"AuditEngineRestarts":        {`auditcollector_engine_restarts_total{instance="c"} 0x20 1+1x10 11x120`},
+	"AuditTableRefuses":          {`auditcollector_table_refusals_total{instance="c"} 0x20 1+6x130`},
+	"AuditCommitsFail":           {`auditcollector_commit_errors_total{instance="c"} 0+1x300`},
+	"AuditDiskFull":              {`auditcollector_disk_free_bytes{instance="c",dir="/s"} 50x20 9x130`},
+	"AuditSpoolWaits":            {`auditcollector_spool_unread_seconds{instance="c",dir="/s"} 0+60x300`},
+	"AuditSpoolGrows":            {`auditcollector_spool_unread_bytes{instance="c",dir="/s"} 70000000+1000x300`},
+	"AuditSessionsNotRecovered":  {`auditcollector_unrecovered_sessions{instance="c",dir="/s"} 1x300`},
+	"AuditRetentionFails":        {`auditcollector_retention_success_timestamp_seconds{instance="c"} -90000x300`},
+	"AuditLogNotWritten":         {`auditcollector_log_up{instance="c"} 1x20 0x280`},
+	"AuditCheckpointsContradict": {`auditcollector_log_contradictions_total{instance="c",what="forked"} 0x20 1x280`},
+	"AuditWitnessFails":          {`auditcollector_log_witness_failing_seconds{instance="c",witness="w"} 0+60x300`},
+	"AuditShipperDown":           {`up{job="auditproxy-ship",instance="h"} 1x20 0x280`, `up{job="auditcollector",instance="c"} 1x300`},
+	"AuditShipperBehind":         {`auditproxy_ship_oldest_unshipped_seconds{instance="h"} 0+60x300`},
+	"AuditShipperStalled":        {`auditproxy_ship_stalled_seconds{instance="h"} 0+60x300`},
+	"AuditShipperSessionsFail":   {`auditproxy_ship_failing_sessions{instance="h"} 0x20 1x280`},
+	"AuditShipperSetAside":       {`auditproxy_ship_set_aside_total{instance="h"} 0x20 1x280`},
+	"AuditShipperSpoolGrows":     {`auditproxy_ship_unshipped_bytes{instance="h"} 70000000+1000x300`},
 }
 
 // A memory is a store of series.
