@@ -139,6 +139,9 @@ func (s *Source) differing(ctx context.Context, row *Row) (names []string, err e
 		}
 		return nil
 	})
+	if len(names) == 0 {
+		names = []string{"evidence"} // the one that Differing leaves out
+	}
 	slices.Sort(names)
 	return slices.Compact(names), err
 }

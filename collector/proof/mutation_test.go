@@ -1,0 +1,168 @@
+package proof_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector/ingest"
+	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/collector/proof"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
+)
+
+// TestMutations changes sessions in random places, and stores them as somebody who
+// can write the tables would. SOAK=1 takes 200 places for each change.
+func TestMutations(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	src := proof.NewSource(db)
+	places := 2
+	if os.Getenv("SOAK") != "" {
+		places = 200
+	}
+	began := time.Now().UTC().Add(-72 * time.Hour).Truncate(time.Second)
+	arrived := time.Now().Add(-time.Hour)
+	check := func(t *testing.T, h *evidencetest.Host, all, list []*evidencetest.Session, kept [][]byte) verify.Report {
+		t.Helper()
+		var rows []ingest.Row
+		var ids []string
+		for _, s := range list {
+			ids = append(ids, s.ID)
+			for i, line := range s.Lines {
+				whole := line
+				if _, err := audit.Parse(line); err != nil { // raw of a row that was stored as it was written
+					was := slices.IndexFunc(all, func(o *evidencetest.Session) bool { return o.ID == s.ID })
+					whole = all[was].Lines[i]
+				}
+				f.offset++
+				row := ingesttest.RowOf(t, append(bytes.Clone(whole), '\n'), ingest.Source{Topic: "t", Offset: f.offset})
+				row.Raw = string(line)
+				rows = append(rows, row)
+			}
+		}
+		if err := db.InsertRows(t.Context(), rows, arrived); err != nil {
+			t.Fatal(err)
+		}
+		cfg := verify.Config{Hosts: []string{h.Key}, Now: time.Now()}
+		for _, signed := range kept {
+			cfg.Checkpoints = append(cfg.Checkpoints, verify.Checkpoint{Signed: signed, From: "elsewhere"})
+		}
+		checker := verify.New(cfg)
+		if err := src.Check(t.Context(), proof.Check{Selection: proof.Selection{IDs: ids}, Now: time.Now()}, checker); err != nil {
+			t.Fatal(err)
+		}
+		return checker.Finish()
+	}
+	fleet := func() (*evidencetest.Host, []*evidencetest.Session) {
+		h := evidencetest.NewHost("build-7", began)
+		var all []*evidencetest.Session
+		for i := range 6 {
+			all = append(all, h.Session(evidencetest.Plan{Calls: 25 + 3*i, End: []evidencetest.End{evidencetest.Ended, evidencetest.Recovered}[i%2]}))
+		}
+		return h, all
+	}
+	h, all := fleet()
+	if r := check(t, h, all, all, nil); r.Exit != verify.ExitVerified {
+		t.Fatalf("the unchanged sessions: %+v", r)
+	}
+	for _, m := range evidencetest.Mutations() {
+		t.Run(m.Name, func(t *testing.T) {
+			for range places {
+				h, all := fleet()
+				seed := rand.Uint64()
+				list, change := m.Change(rand.New(rand.NewPCG(seed, 0)), all)
+				report := check(t, h, all, list, change.Kept)
+				if same(all, list) { // rows have no order of their own
+					if report.Exit != verify.ExitVerified {
+						t.Fatalf("seed %d: rows in another order are %+v", seed, report)
+					}
+					continue
+				}
+				if err := found(report, change); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+		})
+	}
+	for name, edit := range map[string]struct {
+		sql  string // of a session's row
+		want verify.What
+	}{
+		"a column":              {"UPDATE user = 'x'", verify.Edited},
+		"the number":            {"UPDATE seq = seq + 1000", verify.Edited},
+		"raw and its hash":      {"UPDATE raw = replace(raw, 'call', 'coll'), user = 'y'", verify.Edited},
+		"raw is no record":      {"UPDATE raw = 'x'", verify.Edited},
+		"the session":           {"UPDATE session_id = '019e8b1c-0000-7aaa-8bbb-0123456789ab'", verify.Deleted},
+		"a row is deleted":      {"DELETE", verify.Deleted},
+		"the evidence's column": {"UPDATE evidence = 'x'", verify.Edited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range places {
+				h, all := fleet()
+				if r := check(t, h, all, all, nil); r.Exit != verify.ExitVerified {
+					t.Fatalf("the unchanged sessions: %+v", r)
+				}
+				s := all[rand.IntN(len(all))]
+				at := rand.IntN(len(s.Lines) - 1)
+				f.exec(fmt.Sprintf("ALTER TABLE audit.events %s WHERE session_id = '%s' AND seq = %d SETTINGS mutations_sync = 2", edit.sql, s.ID, at))
+				checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: time.Now()})
+				if err := src.Check(t.Context(), proof.Check{Selection: proof.Selection{ID: s.ID}, Now: time.Now()}, checker); err != nil {
+					t.Fatal(err)
+				}
+				r := checker.Finish()
+				ok := slices.ContainsFunc(r.Results, func(r verify.Result) bool {
+					return slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.What == edit.want && f.Seq <= uint64(at) && f.To >= uint64(at) })
+				})
+				if r.Exit != verify.ExitTampered || !ok {
+					t.Errorf("seq %d of %s: %+v, want that it is %s", at, s.ID, r, edit.want)
+				}
+			}
+		})
+	}
+}
+
+// same reports whether two copies have the same records, in any order and number.
+func same(a, b []*evidencetest.Session) bool {
+	lines := func(list []*evidencetest.Session) (all []string) {
+		for _, s := range list {
+			for _, line := range s.Lines {
+				all = append(all, string(line))
+			}
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	return slices.Equal(lines(a), lines(b))
+}
+
+// found compares a report with the change that was made.
+func found(r verify.Report, c evidencetest.Change) error {
+	want := verify.ExitTampered
+	if c.Unclear {
+		want = verify.ExitUnclear
+	}
+	if r.Exit != want {
+		return fmt.Errorf("the exit code is %d, want %d for %+v", r.Exit, want, c)
+	}
+	if c.Unclear {
+		return nil
+	}
+	var seen []string
+	for _, s := range r.Results {
+		for _, f := range s.Findings {
+			if s.SessionID == c.Session && slices.Contains(c.What, string(f.What)) && f.Seq >= c.From && f.To <= c.To {
+				return nil
+			}
+			seen = append(seen, fmt.Sprintf("%s %s %d to %d", s.SessionID, f.What, f.Seq, f.To))
+		}
+	}
+	return fmt.Errorf("found %s, want one of %q at %d to %d in %s", strings.Join(seen, "; "), c.What, c.From, c.To, c.Session)
+}
