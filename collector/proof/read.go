@@ -70,8 +70,8 @@ func (s *Source) read(ctx context.Context, sessions []Session, do func(*Row) err
 	for {
 		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${all}", s.all, "${younger}", s.younger,
 			"${first}", fmt.Sprint(first.UnixMicro()), "${last}", fmt.Sprint(last.UnixMicro()), "${limit}", fmt.Sprint(limit)).Replace(`
-SELECT session_id, seq, here, raw, columns, younger, leaf, evidence FROM (
-    SELECT session_id, seq, true AS here, raw, ${all} AS columns, ${younger} AS younger, toFixedString('', 32) AS leaf, '' AS evidence FROM ${database}.events
+SELECT session_id, seq, here, raw, columns, younger, leaf, kept FROM (
+    SELECT session_id, seq, true AS here, raw, ${all} AS columns, ${younger} AS younger, toFixedString('', 32) AS leaf, '' AS kept FROM ${database}.events
     WHERE session_id IN (${in}) AND ts >= fromUnixTimestamp64Micro(${first}, 'UTC') AND ts <= fromUnixTimestamp64Micro(${last}, 'UTC')${from}
     UNION ALL
     SELECT session_id, seq, false, '', toFixedString('', 32), toFixedString('', 32), hash, evidence FROM ${database}.leaves FINAL
