@@ -33,7 +33,7 @@ type prover struct {
 	fresh     []byte      // lines of records that are written and not hashed
 	uncovered int         // records, but for checkpoints, that no checkpoint covers
 	since     time.Time   // when the first of them was written
-	failing   bool        // it is logged that no checkpoint can be written
+	failing   bool        // the last checkpoint could not be written; that is logged
 
 	// growing guards the rest. It is locked after the session's mutex.
 	growing sync.Mutex
@@ -63,7 +63,8 @@ func (p *prover) add(lines []byte) {
 		p.grow()
 		p.growing.Unlock()
 	}
-	if p.uncovered >= checkpointRecords || len(p.fresh) >= hashBytes {
+	// While no checkpoint can be written, only the timer asks for one.
+	if p.uncovered >= checkpointRecords && !p.failing || len(p.fresh) >= hashBytes {
 		select {
 		case p.kick <- struct{}{}:
 		default:
