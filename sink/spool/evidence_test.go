@@ -11,6 +11,7 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/sink/spool/chain"
+	"auditproxy/sink/spool/disk"
 
 	"golang.org/x/mod/sumdb/note"
 )
@@ -77,6 +78,19 @@ func TestRecoverSigns(t *testing.T) {
 		},
 		kinds: "session_start session_end checkpoint", host: true,
 	}, {
+		name: "its last checkpoint was cut off later",
+		lines: func(start []byte, key note.Signer) [][]byte {
+			end := boundary(audit.KindSessionEnd, 1)
+			return [][]byte{start, end, checkpointOf(t, key, start, end)}
+		},
+		spoil: func(t *testing.T, s *Session) {
+			name := filepath.Join(s.dir, segmentName(1))
+			b, err := os.ReadFile(name)
+			must(t, err)
+			must(t, os.Truncate(name, int64(bytes.LastIndexByte(b[:len(b)-1], '\n')+1)))
+		},
+		kinds: "session_start session_end checkpoint", host: true,
+	}, {
 		name: "it ended well",
 		lines: func(start []byte, key note.Signer) [][]byte {
 			end := boundary(audit.KindSessionEnd, 1)
@@ -125,6 +139,11 @@ func TestRecoverSigns(t *testing.T) {
 				if len(skipped) > 0 {
 					t.Fatalf("skipped %v", skipped)
 				}
+			}
+			segs, err := segments(disk.Host(), s.dir)
+			must(t, err)
+			if ended, _, err := endsWell(disk.Host(), s.dir, segs); !ended || err != nil || len(segs) > 3 {
+				t.Errorf("after it the session has %d segments, and has ended: %v, %v", len(segs), ended, err)
 			}
 			var kinds []string
 			var tree evidence.Tree

@@ -404,9 +404,10 @@ func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
 		rec := h.context
 		rec.Kind, rec.RecordID, rec.TS, rec.Duration, rec.Recovered = audit.KindSessionEnd, audit.NewID(now), now, -1, true
 		b = r.appendRecord(b, h, &rec)
-	case !r.uncovered:
-		// The session did end, but a failed sync started another segment:
-		// repeat the lines there, where readers recognize them.
+	case !r.uncovered || s.cur.no != h.endSegment:
+		// The session did end, but a failed sync started another segment, or the
+		// one with the end was cut: repeat the lines there, where readers
+		// recognize them.
 		if err := s.rotate(h.endSegment); err != nil {
 			return err
 		}

@@ -1,0 +1,81 @@
+package translog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"auditproxy/deploy/dev"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFullDisk checks that a full disk fails Add, and that the log goes on once there
+// is room, without a gap or a double.
+func TestFullDisk(t *testing.T) {
+	disk := filepath.Join(t.TempDir(), "disk")
+	if err := os.Mkdir(disk, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dev.SmallDisk(t, disk, "4m")
+	dir := filepath.Join(disk, "log")
+	l := opened(t, Config{Dir: dir})
+	add(t, l, texts(0, 100))
+	ballast := filepath.Join(disk, "ballast")
+	// leave fills the disk but for some pages.
+	leave := func(pages int) {
+		t.Helper()
+		var st unix.Statfs_t
+		err := errors.Join(os.RemoveAll(ballast), unix.Statfs(disk, &st))
+		if err == nil {
+			err = os.WriteFile(ballast, make([]byte, max(0, int(st.Bavail)-pages)*int(st.Bsize)), 0o600)
+		}
+		if err != nil && !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+	failed, kept, n := 0, 0, 100
+	for round := range 8 {
+		for pages := range 20 {
+			leave(pages)
+			if err := l.Add(t.Context(), texts(n, n+10+round*30)); err != nil {
+				failed++
+				if !strings.Contains(err.Error(), "no space") {
+					t.Errorf("with %d pages left: %v", pages, err)
+				}
+			} else {
+				kept++
+			}
+		}
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		add(t, l, texts(n, n+300))
+		n += 300
+	}
+	if failed == 0 || kept == 0 {
+		t.Errorf("%d calls of Add failed, %d succeeded: want both", failed, kept)
+	}
+	covered(t, l, int64(n))
+	got := contents(t, dir, l.Status().Key)
+	times := map[string]int{}
+	for _, e := range got {
+		times[string(e)]++
+	}
+	if len(got) != n || len(times) != n {
+		t.Errorf("the log has %d entries, %d different ones, want %d", len(got), len(times), n)
+	}
+	check(t, dir, l.Status().Key)
+	t.Logf("%d calls of Add failed, %d succeeded", failed, kept)
+	if err := l.sweep(); err != nil {
+		t.Error(err)
+	}
+	for _, where := range []string{dir, filepath.Join(dir, stateDir)} {
+		names, err := os.ReadDir(where)
+		if err != nil || len(names) > 6 {
+			t.Errorf("left in %q: %v, %v", where, names, err)
+		}
+	}
+}
