@@ -16,8 +16,8 @@ const (
 	checkpointRecords = 256
 	checkpointEvery   = 10 * time.Second // after the first record that no checkpoint covers
 	calmAfter         = 50 * time.Millisecond
-	hashBytes         = 256 << 10 // of lines that wait, then the goroutine hashes them
-	maxUnhashed       = 4 << 20   // then the goroutine that writes a line hashes them
+	hashBytes         = 64 << 10  // of lines that wait, then the goroutine hashes them
+	maxUnhashed       = 512 << 10 // then the goroutine that writes a line hashes them
 )
 
 // A prover has the Merkle tree of a session's records, and the key that signs it.

@@ -23,6 +23,7 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/chain"
 )
 
 // ceiling bounds every wait for something that must happen.
@@ -364,9 +365,17 @@ func (w *wrapped) checkTrail() *trail {
 	if _, err := os.Stat(w.spool); errors.Is(err, fs.ErrNotExist) && len(executed) == 0 {
 		return tr // it ended before it began
 	}
-	trust := filepath.Join(w.t.TempDir(), "trust")
-	must(w.t, os.WriteFile(trust, []byte("host "+readFile(w.t, filepath.Join(w.spool, "evidence", "host.key.pub"))), 0o600))
-	verify := exec.Command(w.proxy, "verify", "--trust", trust, "--spool-dir", w.spool)
+	how := []string{"--damage-only"} // one was killed before it began
+	sessions, err := spool.List(w.spool)
+	must(w.t, err)
+	if len(sessions) > 0 && len(tr.kind(audit.KindSessionStart)) == len(sessions) {
+		_, public, err := chain.Key(chain.Config{Dir: w.spool})
+		must(w.t, err)
+		trust := filepath.Join(w.t.TempDir(), "trust")
+		must(w.t, os.WriteFile(trust, []byte("host "+public+"\n"), 0o600))
+		how = []string{"--trust", trust}
+	}
+	verify := exec.Command(w.proxy, append([]string{"verify", "--spool-dir", w.spool}, how...)...)
 	verify.Env = w.cmd.Env
 	if out, err := verify.CombinedOutput(); err != nil {
 		w.t.Errorf("verify: %v\n%s", err, out)
