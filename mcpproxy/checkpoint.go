@@ -86,7 +86,7 @@ func (s *session) checkpoint() {
 	now := time.Now()
 	signer, base, due, calm := p.signer, s.base, p.isDue(now), now.Sub(p.since) >= calmAfter
 	lines := p.fresh
-	p.fresh = nil
+	p.fresh, p.spare = p.spare[:0], nil
 	// Locked before the session's mutex is released: the lines that come next are
 	// hashed next.
 	p.growing.Lock()
@@ -101,9 +101,7 @@ func (s *session) checkpoint() {
 	p.growing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.fresh == nil && cap(lines) <= 4*hashBytes {
-		p.fresh = lines[:0]
-	}
+	p.spare = lines[:0]
 	if p.signer == nil || !due {
 		return
 	}

@@ -17,7 +17,7 @@ const (
 	checkpointEvery   = 10 * time.Second // after the first record that no checkpoint covers
 	calmAfter         = 50 * time.Millisecond
 	hashBytes         = 64 << 10  // of lines that wait, then the goroutine hashes them
-	maxUnhashed       = 512 << 10 // then the goroutine that writes a line hashes them
+	maxUnhashed       = 256 << 10 // then the goroutine that writes lines hashes them
 )
 
 // A prover has the Merkle tree of a session's records, and the key that signs it.
@@ -31,6 +31,7 @@ type prover struct {
 	// The session's mutex guards these.
 	signer    note.Signer // nil: the session has no evidence, or has ended
 	fresh     []byte      // lines of records that are written and not hashed
+	spare     []byte      // memory for the next ones
 	uncovered int         // records, but for checkpoints, that no checkpoint covers
 	since     time.Time   // when the first of them was written
 	failing   bool        // the last checkpoint could not be written; that is logged
@@ -50,18 +51,22 @@ func (p *prover) add(lines []byte) {
 	if p.signer == nil {
 		return
 	}
+	inPlace := len(p.fresh)+len(lines) > maxUnhashed
+	if inPlace {
+		p.growing.Lock()
+		p.grow()
+		p.hash(lines)
+		p.growing.Unlock()
+	}
 	for len(lines) > 0 {
 		n := bytes.IndexByte(lines, '\n') + 1
 		if isRecord(lines) {
-			p.fresh = append(p.fresh, lines[:n]...)
+			if !inPlace {
+				p.fresh = append(p.fresh, lines[:n]...)
+			}
 			p.count()
 		}
 		lines = lines[n:]
-	}
-	if len(p.fresh) >= maxUnhashed {
-		p.growing.Lock()
-		p.grow()
-		p.growing.Unlock()
 	}
 	// While no checkpoint can be written, only the timer asks for one.
 	if p.uncovered >= checkpointRecords && !p.failing || len(p.fresh) >= hashBytes {
@@ -92,9 +97,7 @@ func isRecord(lines []byte) bool { return !bytes.HasPrefix(lines, []byte(`{"line
 // grow hashes the lines that wait. Both mutexes are held.
 func (p *prover) grow() {
 	p.hash(p.fresh)
-	if p.fresh = p.fresh[:0]; cap(p.fresh) > 4*hashBytes {
-		p.fresh = nil
-	}
+	p.fresh = p.fresh[:0]
 }
 
 // hash adds the records among lines to the tree, with growing held.

@@ -144,8 +144,10 @@ func TestFloodOfOpaqueLines(t *testing.T) {
 	if len(b) != 2*lines {
 		t.Errorf("%d bytes came back, want %d", len(b), 2*lines)
 	}
-	if rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; rss > 128<<10 && runtime.GOOS == "linux" {
-		t.Errorf("%d KiB of memory, want at most 128 MiB", rss)
+	// It is 75 to 90 MiB where the garbage collector gets a processor when it wants
+	// one; beside other tests it was up to 150.
+	if rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; rss > 192<<10 && runtime.GOOS == "linux" {
+		t.Errorf("%d KiB of memory, want at most 192 MiB", rss)
 	} else {
 		t.Logf("%d KiB of memory", rss)
 	}
