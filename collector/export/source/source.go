@@ -205,4 +205,3 @@ func (p Position) condition(upto time.Time) (sql string, args []any) {
 	}
 	return sql, args
 }
-
