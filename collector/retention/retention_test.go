@@ -3,6 +3,8 @@ package retention_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,11 +12,13 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/retention"
+	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 )
@@ -129,6 +133,7 @@ func TestRetention(t *testing.T) {
 	}{
 		{"tenants", testTenants},
 		{"every table", testEveryTable},
+		{"rights", testRights},
 		{"whole partitions", testWholePartitions},
 		{"sessions", testSessions},
 		{"killed", testKilled},
@@ -173,6 +178,56 @@ func testEveryTable(t *testing.T, f *fixture) {
 	f.want("SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree' AND name NOT IN ('migrations', 'retention_log', 'retention_looks', 'hold_events', 'erasures', 'erased_sessions') AND name NOT IN (" +
 		quoted(retention.Tables()) + ")")
 }
+
+// testRights: each role may delete from the tables that its work is about, and
+// from no other.
+func testRights(t *testing.T, f *fixture) {
+	erased, err := retention.ErasedTables(t.Context(), f.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sql, err := schemas.ClickHouseUsers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		rights = regexp.MustCompile(`(?s)^(GRANT|REVOKE) +(?:ON CLUSTER prod )?(.*) (?:TO|FROM) (\w+)$`)
+		right  = regexp.MustCompile(`\bALTER\b.* ON audit\.([\w*]+)`)
+	)
+	for _, cluster := range []schemas.Cluster{{}, {Name: "prod"}, {Name: "prod", Distributed: true}} {
+		may := map[string][]string{}
+		for _, s := range schemas.Statements(sql, schemas.Names{Database: "audit", Cluster: cluster}) {
+			m := rights.FindStringSubmatch(s)
+			if m == nil {
+				continue
+			}
+			for _, item := range strings.Split(m[2], ",") {
+				switch table := right.FindStringSubmatch(item); {
+				case table == nil:
+				case m[1] == "GRANT":
+					may[m[3]] = append(may[m[3]], table[1])
+				case table[1] == "*": // it takes those of all tables
+					may[m[3]] = nil
+				}
+			}
+		}
+		for role, tables := range map[string][]string{"audit_retention": slices.Concat(retention.Tables(), erased), "audit_officer": erased} {
+			var want []string
+			for _, table := range tables {
+				want = append(want, table, cluster.Part(table))
+			}
+			if diff := cmp.Diff(sorted(want), sorted(may[role])); diff != "" {
+				t.Errorf("%+v: %s may delete (-want +got):\n%s", cluster, role, diff)
+			}
+			delete(may, role)
+		}
+		if len(may) > 0 {
+			t.Errorf("these may delete too: %q", may)
+		}
+	}
+}
+
+func sorted(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
 func quoted(names []string) (list string) {
 	for i, name := range names {

@@ -41,7 +41,19 @@ GRANT ${on_cluster} SELECT, INSERT ON ${database}.first_seen TO audit_writer;
 -- Who removes what is too old. The user of the collector needs this role beside
 -- audit_writer, or another user runs "auditcollector retain" every hour.
 CREATE ROLE IF NOT EXISTS audit_retention ${on_cluster};
-GRANT ${on_cluster} SELECT, ALTER DELETE ON ${database}.* TO audit_retention;
+GRANT ${on_cluster} SELECT ON ${database}.* TO audit_retention;
+-- From what becomes too old, and from no other table: what was removed and erased,
+-- the holds and the migrations are the evidence of what this role did. A role of
+-- an older version could delete from all, so that right goes first; a removal that
+-- begins just then fails, and can be repeated.
+REVOKE ${on_cluster} ALTER DELETE ON ${database}.* FROM audit_retention;
+GRANT ${on_cluster} ALTER DELETE ON ${database}.events, ALTER DELETE ON ${database}.operation_states,
+    ALTER DELETE ON ${database}.session_states, ALTER DELETE ON ${database}.definition_states,
+    ALTER DELETE ON ${database}.effect_states, ALTER DELETE ON ${database}.decision_states,
+    ALTER DELETE ON ${database}.risk_states, ALTER DELETE ON ${database}.arrivals, ALTER DELETE ON ${database}.first_seen,
+    ALTER DELETE ON ${database}.gaps, ALTER DELETE ON ${database}.alert_events, ALTER DELETE ON ${database}.alert_deliveries,
+    ALTER DELETE ON ${database}.alerts, ALTER DELETE ON ${database}.alert_marks, ALTER DELETE ON ${database}.verifications,
+    ALTER DELETE ON ${database}.leaves, ALTER DELETE ON ${database}.dead_letters TO audit_retention;
 GRANT ${on_cluster} SELECT ON system.parts TO audit_retention;
 GRANT ${on_cluster} INSERT ON ${database}.retention_log TO audit_retention;
 GRANT ${on_cluster} INSERT ON ${database}.retention_looks TO audit_retention;
@@ -52,7 +64,14 @@ GRANT ${on_cluster} INSERT ON ${database}.leaves TO audit_retention;
 -- hold and erase.
 CREATE ROLE IF NOT EXISTS audit_officer ${on_cluster};
 GRANT ${on_cluster} SELECT ON ${database}.* TO audit_officer;
-GRANT ${on_cluster} ALTER DELETE ON ${database}.* TO audit_officer;
+REVOKE ${on_cluster} ALTER DELETE ON ${database}.* FROM audit_officer;
+GRANT ${on_cluster} ALTER DELETE ON ${database}.events, ALTER DELETE ON ${database}.operation_states,
+    ALTER DELETE ON ${database}.session_states, ALTER DELETE ON ${database}.definition_states,
+    ALTER DELETE ON ${database}.effect_states, ALTER DELETE ON ${database}.decision_states,
+    ALTER DELETE ON ${database}.risk_states, ALTER DELETE ON ${database}.arrivals, ALTER DELETE ON ${database}.first_seen,
+    ALTER DELETE ON ${database}.alert_events, ALTER DELETE ON ${database}.alert_deliveries, ALTER DELETE ON ${database}.alerts,
+    ALTER DELETE ON ${database}.alert_marks, ALTER DELETE ON ${database}.verifications,
+    ALTER DELETE ON ${database}.dead_letters TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.hold_events TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.erasures TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.erased_sessions TO audit_officer;

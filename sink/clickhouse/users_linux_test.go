@@ -29,7 +29,9 @@ func usersXML(t *testing.T, cluster schemas.Cluster, users map[string]string) se
 		right   = regexp.MustCompile(`(?s)^(GRANT|REVOKE) +(.*) (?:TO|FROM) (\w+(?:, \w+)*)$`)
 		profile = regexp.MustCompile(`(?s)^CREATE SETTINGS PROFILE IF NOT EXISTS (\w+) +SETTINGS (.*)$`)
 		policy  = regexp.MustCompile(`(?s)^CREATE ROW POLICY IF NOT EXISTS \w+ +ON (.*)\s+USING (.*) TO (.*)$`)
-		grants  = map[string]string{}
+		// What these had in older versions, which is to be taken from them.
+		was     = "<query>GRANT ALTER DELETE ON audit.*</query>"
+		grants  = map[string]string{"audit_retention": was, "audit_officer": was}
 		filters = map[string]string{}
 		c       = servertest.Config{}
 	)
@@ -83,7 +85,8 @@ func usersXML(t *testing.T, cluster schemas.Cluster, users map[string]string) se
 
 // TestUsers gives each role what it needs and nothing more.
 func TestUsers(t *testing.T) {
-	s := servertest.Start(t, usersXML(t, schemas.Cluster{}, map[string]string{"collector": "audit_writer", "auditor": "audit_reader", "marks": "audit_reviewer", "ann": "audit_tenant_reader"}))
+	s := servertest.Start(t, usersXML(t, schemas.Cluster{}, map[string]string{"collector": "audit_writer", "auditor": "audit_reader", "marks": "audit_reviewer", "ann": "audit_tenant_reader",
+		"keeper": "audit_retention", "officer": "audit_officer"}))
 	if _, err := openServer(t, clickhouse.Config{Addrs: []string{s.Addr}}).Migrate(t.Context(), keep); err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +135,27 @@ func TestUsers(t *testing.T) {
 		got, err := servertest.Rows(t.Context(), s.Open(t, tt.user, tt.user), tt.sql)
 		if codeOf(err) != tt.code || tt.code == 0 && (err != nil || fmt.Sprint(got) != fmt.Sprint([]string{tt.want})) {
 			t.Errorf("%s: %s: %q, %v, want %s or code %d", tt.user, tt.sql, got, err, tt.want, tt.code)
+		}
+	}
+	for _, tt := range []struct {
+		user, sql string
+		code      int32
+	}{
+		{"keeper", "DELETE FROM audit.operation_states WHERE hour < now() - INTERVAL 9 DAY", 0},
+		{"keeper", "ALTER TABLE audit.events DROP PARTITION ID '197001'", 0},
+		{"keeper", "ALTER TABLE audit.leaves APPLY DELETED MASK", 0},
+		{"keeper", "ALTER TABLE audit.retention_log DELETE WHERE 1", 497},
+		{"keeper", "DELETE FROM audit.erasures WHERE 1", 497},
+		{"keeper", "ALTER TABLE audit.migrations DROP PARTITION ID 'all'", 497},
+		{"keeper", "TRUNCATE TABLE audit.events", 497},
+		{"officer", "ALTER TABLE audit.events DELETE WHERE tenant = 'none'", 0},
+		{"officer", "ALTER TABLE audit.erased_sessions DELETE WHERE 1", 497},
+		{"officer", "ALTER TABLE audit.hold_events DELETE WHERE 1", 497},
+		{"officer", "ALTER TABLE audit.leaves DELETE WHERE 1", 497},
+		{"collector", "DELETE FROM audit.events WHERE 1", 497},
+	} {
+		if err := s.Open(t, tt.user, tt.user).Exec(t.Context(), tt.sql); codeOf(err) != tt.code || tt.code == 0 && err != nil {
+			t.Errorf("%s: %s: %v, want code %d", tt.user, tt.sql, err, tt.code)
 		}
 	}
 	for user, want := range map[string]int32{"auditor": 497, "ann": 497, "marks": 0} {
