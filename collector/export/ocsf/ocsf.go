@@ -101,7 +101,7 @@ func (e *Encoder) record(dst []byte, r *receiver.Record, integrity bool) ([]byte
 	sum := sha256.Sum256([]byte(r.Raw))
 	w.fingerprint("raw_data_hash", sum[:], flat)
 	w.integer("raw_data_size", int64(len(r.Raw)))
-	if err := m.rest(r.Raw); err != nil {
+	if err := w.rest(r.Raw, m.has); err != nil {
 		return dst, err
 	}
 	w.close(event)

@@ -116,7 +116,7 @@ func memberOf(name string) members {
 // rest appends as unmapped what no attribute has, under its own name and as it is
 // written, also what a newer proxy wrote. Of a name that stands twice the last value
 // counts, as for all readers of records.
-func (m *mapping) rest(raw string) error {
+func (w *writer) rest(raw string, has members) error {
 	type member struct{ name, value string }
 	var (
 		room [64]member
@@ -124,7 +124,7 @@ func (m *mapping) rest(raw string) error {
 		many map[string]int // the places of the names once there are many
 	)
 	err := jsontext.Members(raw, func(name, value string) bool {
-		if of := memberOf(name); m.has&of != 0 && (of&(mClient|mServer) == 0 || onlyPeer(value)) {
+		if of := memberOf(name); has&of != 0 && (of&(mClient|mServer) == 0 || onlyPeer(value)) {
 			return true
 		}
 		// No reader takes an escaped name for that of a member, and no proxy writes one.
@@ -154,11 +154,11 @@ func (m *mapping) rest(raw string) error {
 		list = append(list, member{name, value})
 		return true
 	})
-	unmapped := m.open("unmapped")
+	unmapped := w.open("unmapped")
 	for _, e := range list {
-		m.json(e.name, e.value)
+		w.json(e.name, e.value)
 	}
-	m.close(unmapped)
+	w.close(unmapped)
 	return err
 }
 
