@@ -1,24 +1,19 @@
 package mcpproxy
 
 import (
-	"crypto/rand"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/mod/sumdb/note"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 )
 
-// beginEvidence makes the session's key and sets the evidence of its first record.
-// It returns nil if there is none: then no record of the session can be proved, and
-// verification says so.
+// beginEvidence sets the evidence of the session's first record. It returns nil if
+// there is none: then no record of the session can be proved, and verification says
+// so.
 func (s *session) beginEvidence(r *audit.Record) Link {
-	if s.cfg.Evidence == nil || s.cfg.Journal == nil {
-		return nil
-	}
 	link, err := s.makeEvidence(r)
 	if err != nil {
 		s.cfg.Log.Error("session has no evidence", zap.Error(err))
@@ -28,20 +23,15 @@ func (s *session) beginEvidence(r *audit.Record) Link {
 }
 
 func (s *session) makeEvidence(r *audit.Record) (Link, error) {
-	p := &s.proof
-	p.origin = evidence.Origin(r.Host, r.SessionID)
-	private, public, err := note.GenerateKey(rand.Reader, p.origin)
-	if err != nil {
-		return nil, fmt.Errorf("making the key of session %q: %w", r.SessionID, err)
-	}
-	link, e, err := s.cfg.Evidence(public)
+	k, err := s.proof.keys()
 	if err != nil {
 		return nil, err
 	}
-	if p.signer, err = note.NewSigner(private); err != nil {
-		link.Close()
-		return nil, fmt.Errorf("making the key of session %q: %w", r.SessionID, err)
+	link, e, err := s.cfg.Evidence(k.public)
+	if err != nil {
+		return nil, err
 	}
+	s.proof.signer = k.signer
 	r.Evidence = e.JSON()
 	return link, nil
 }
@@ -64,7 +54,8 @@ func (s *session) writeStart(link Link, lines []byte, leaf evidence.Hash) error 
 	return nil
 }
 
-// runCheckpoints hashes records and writes checkpoints until stop is closed.
+// runCheckpoints writes session_start, hashes records and writes checkpoints, until
+// stop is closed.
 func (s *session) runCheckpoints(stop <-chan struct{}) {
 	for {
 		select {
@@ -82,7 +73,11 @@ func (s *session) runCheckpoints(stop <-chan struct{}) {
 // are written faster than it signs, it signs with the mutex held.
 func (s *session) checkpoint() {
 	p := &s.proof
+	if p.keys != nil {
+		_, _ = p.keys() // before the mutex is locked; begin reports an error
+	}
 	s.mu.Lock()
+	s.begin()
 	now := time.Now()
 	signer, base, due, calm := p.signer, s.base, p.isDue(now), now.Sub(p.since) >= calmAfter
 	lines := p.fresh

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -9,34 +10,72 @@ import (
 	"auditproxy/schemas/evidence"
 )
 
-// start writes session_start. Nothing was started yet that could be lost.
+// beginAfter is when session_start is written if no other record needs it before:
+// most servers have answered initialize by then.
+const beginAfter = 50 * time.Millisecond
+
+// start writes the first lines. Nothing was started yet that could be lost.
+//
+// Without evidence, these are session_start and the context. With it, making the
+// keys takes longer than the rest of a start, so only the context is written, which
+// shows before the server starts that the journal can be written. session_start
+// follows, see begin.
 func (s *session) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.record(audit.KindSessionStart, time.Now())
 	r.Proxy = s.cfg.Proxy
-	link := s.beginEvidence(&r)
-	first := audit.AppendRecord(nil, &r)
-	rest := audit.AppendContext(nil, &s.base)
+	lines := audit.AppendContext(nil, &s.base)
+	var policy []byte
 	if g := s.gate.Load(); g.Policy != nil {
-		rest = s.appendPolicy(rest, g.loaded())
+		policy = s.appendPolicy(nil, g.loaded())
 	}
-	var err error
-	if link != nil {
-		err = s.writeStart(link, append(first, rest...), evidence.Leaf(first[:len(first)-1]))
-		if err == nil {
-			return nil
+	if s.proof.keys != nil {
+		s.first, s.afterFirst = &r, policy
+		s.proof.due.Reset(beginAfter)
+		_, err := s.cfg.Journal.Append(lines, false)
+		if err != nil {
+			s.newContext = true
+			s.tell(err)
 		}
-		s.cfg.Log.Error("session has no evidence", zap.Error(err))
-		s.proof.signer, r.Evidence = nil, ""
-		first = audit.AppendRecord(nil, &r)
+		return err
 	}
-	lines := append(first, rest...)
-	if _, err = s.append(lines, false); err != nil {
-		s.backlog = append(s.backlog, lines...) // for when it can be written
+	return s.appendStart(slices.Concat(audit.AppendRecord(nil, &r), lines, policy))
+}
+
+// appendStart appends the session's first record and what belongs to it. What
+// cannot be written now is kept.
+func (s *session) appendStart(lines []byte) error {
+	_, err := s.append(lines, false)
+	if err != nil {
+		s.backlog = append(s.backlog, lines...)
 		s.tell(err)
 	}
 	return err
+}
+
+// begin writes session_start with its evidence, if start has left that to it: after
+// beginAfter, or before the first other line. A crash before it leaves a session
+// without a record, of which no call was forwarded.
+// The session's mutex is held.
+func (s *session) begin() {
+	r, rest := s.first, s.afterFirst
+	if r == nil {
+		return
+	}
+	s.first, s.afterFirst = nil, nil
+	link := s.beginEvidence(r)
+	first := audit.AppendRecord(nil, r)
+	if link != nil {
+		err := s.writeStart(link, slices.Concat(first, rest), evidence.Leaf(first[:len(first)-1]))
+		if err == nil {
+			return
+		}
+		s.cfg.Log.Error("session has no evidence", zap.Error(err))
+		s.proof.signer, r.Evidence = nil, ""
+		first = audit.AppendRecord(nil, r)
+	}
+	_ = s.appendStart(append(first, rest...)) // logged, and kept
 }
 
 // end writes the records of all open calls, session_end and the checkpoint of all
@@ -47,6 +86,7 @@ func (s *session) end(why string) {
 	if s.ended {
 		return
 	}
+	s.begin()
 	s.ended = true
 	if s.timer != nil {
 		s.timer.Stop()

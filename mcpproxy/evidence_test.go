@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"golang.org/x/mod/sumdb/note"
 
@@ -43,6 +44,25 @@ func (l *testLink) step(name string) error {
 // provenSession is testSession with evidence, that has begun.
 func provenSession(t *testing.T, failAt string) (*session, *lines, *testLink) {
 	t.Helper()
+	s, j, link := startedSession(t, failAt)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin()
+	return s, j, link
+}
+
+// startedSession is a session with evidence whose session_start is still to come.
+func startedSession(t *testing.T, failAt string) (*session, *lines, *testLink) {
+	t.Helper()
+	s, j, link := unstartedSession(t, failAt)
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	return s, j, link
+}
+
+func unstartedSession(t *testing.T, failAt string) (*session, *lines, *testLink) {
+	t.Helper()
 	red, err := redact.New(redact.Config{Key: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -64,9 +84,6 @@ func provenSession(t *testing.T, failAt string) (*session, *lines, *testLink) {
 		e := evidence.Session{Origin: evidence.Origin("h", base.SessionID), Key: key, HostKey: public, HostSeq: 1}
 		return link, e, e.Sign(host)
 	}})
-	if err := c.s.start(); err != nil {
-		t.Fatal(err)
-	}
 	return c.s, j, link
 }
 
@@ -240,6 +257,66 @@ func TestCheckpointsUnderLoad(t *testing.T) {
 	}
 	if cap(s.proof.fresh) > 8*hashBytes {
 		t.Errorf("%d bytes are kept for lines", cap(s.proof.fresh))
+	}
+}
+
+// TestStartFollows starts sessions: session_start is not in the way of the server's
+// start, and no other record or intent comes before it.
+func TestStartFollows(t *testing.T) {
+	kinds := func(t *testing.T, j *lines) (list []audit.Kind) {
+		for _, r := range j.records(t) {
+			list = append(list, r.Kind)
+		}
+		return list
+	}
+	for name, tt := range map[string]struct {
+		next func(s *session)
+		want []audit.Kind
+	}{
+		"nothing else is written": {func(s *session) { time.Sleep(beginAfter) }, []audit.Kind{audit.KindSessionStart}},
+		"a record is written":     {func(s *session) { s.event("x") }, []audit.Kind{audit.KindSessionStart, audit.KindAnomaly}},
+		"it ends":                 {func(s *session) { s.end("") }, []audit.Kind{audit.KindSessionStart, audit.KindSessionEnd, audit.KindCheckpoint}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, j, link := startedSession(t, "")
+				stop := make(chan struct{})
+				var wg sync.WaitGroup
+				wg.Go(func() { s.runCheckpoints(stop) })
+				synctest.Wait()
+				if got := kinds(t, j); len(got) > 0 || link.steps != "" {
+					t.Errorf("the start writes the records %v and takes the steps %q, want none", got, link.steps)
+				}
+				if j.b.Len() == 0 {
+					t.Error("the start writes nothing: the server would be started without a journal")
+				}
+				tt.next(s)
+				synctest.Wait()
+				if diff := cmp.Diff(tt.want, kinds(t, j)); diff != "" {
+					t.Errorf("records (-want +got):\n%s", diff)
+				}
+				checkProof(t, j)
+				close(stop)
+				s.end("")
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// TestStartFollowsFailure has the journal refuse the first lines: the start says so,
+// and when they can be written, they are the first, with evidence.
+func TestStartFollowsFailure(t *testing.T) {
+	s, j, _ := unstartedSession(t, "")
+	j.fail(true)
+	if err := s.start(); err == nil {
+		t.Error("the start does not report that the journal is broken")
+	}
+	j.fail(false)
+	s.event("x")
+	s.end("")
+	if got := fmt.Sprint(checkProof(t, j)); got != "[3]" {
+		t.Errorf("the checkpoints are of %s records, want [3]", got)
 	}
 }
 

@@ -2,6 +2,8 @@ package mcpproxy
 
 import (
 	"bytes"
+	"crypto/rand"
+	"fmt"
 	"sync"
 	"time"
 
@@ -26,7 +28,9 @@ const (
 type prover struct {
 	origin string
 	kick   chan struct{} // one pending request to hash or to write a checkpoint
-	due    *time.Timer   // fires when a checkpoint is due by time
+	due    *time.Timer   // fires when a checkpoint is due by time, at first when session_start is
+	// keys makes the session's keys, once. nil: the session has no evidence.
+	keys func() (keys, error)
 
 	// The session's mutex guards these.
 	signer    note.Signer // nil: the session has no evidence, or has ended
@@ -41,7 +45,29 @@ type prover struct {
 	tree    evidence.Tree
 }
 
-func (p *prover) init() {
+// keys are what a session's checkpoints are signed and verified with.
+type keys struct {
+	signer note.Signer
+	public string
+}
+
+func newKeys(origin string) (k keys, err error) {
+	private, public, err := note.GenerateKey(rand.Reader, origin)
+	if err == nil {
+		k.public = public
+		k.signer, err = note.NewSigner(private)
+	}
+	if err != nil {
+		return k, fmt.Errorf("making the session's key: %w", err)
+	}
+	return k, nil
+}
+
+func (p *prover) init(c Config) {
+	if c.Evidence != nil && c.Journal != nil {
+		p.origin = evidence.Origin(c.Base.Host, c.Base.SessionID)
+		p.keys = sync.OnceValues(func() (keys, error) { return newKeys(p.origin) })
+	}
 	p.kick, p.due = make(chan struct{}, 1), time.NewTimer(time.Hour)
 	p.due.Stop()
 }
@@ -70,10 +96,15 @@ func (p *prover) add(lines []byte) {
 	}
 	// While no checkpoint can be written, only the timer asks for one.
 	if p.uncovered >= checkpointRecords && !p.failing || len(p.fresh) >= hashBytes {
-		select {
-		case p.kick <- struct{}{}:
-		default:
-		}
+		p.wake()
+	}
+}
+
+// wake has the goroutine do what is due.
+func (p *prover) wake() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
 	}
 }
 

@@ -64,6 +64,9 @@ type session struct {
 	timer *time.Timer
 	armed bool
 
+	first      *audit.Record // session_start, until begin writes it
+	afterFirst []byte        // lines that begin writes after it
+
 	proof prover // has mutexes of its own, too
 }
 
@@ -78,7 +81,7 @@ var errEnded = errors.New("the session has ended")
 func newSession(c Config, g *gate) *session {
 	s := &session{cfg: c, red: c.Redactor, base: c.Base, open: newCalls(), tools: newTools(c.Tiers)}
 	s.base.Duration = -1
-	s.proof.init()
+	s.proof.init(c)
 	s.gate.Store(g)
 	s.setHead()
 	return s
@@ -105,11 +108,12 @@ func (s *session) record(k audit.Kind, now time.Time) audit.Record {
 	return r
 }
 
-// append writes the backlog, then lines.
+// append writes session_start, if it is still to come, the backlog, then lines.
 func (s *session) append(lines []byte, final bool) (int64, error) {
 	if s.cfg.Journal == nil {
 		return 0, ErrNotRecorded
 	}
+	s.begin()
 	for len(s.backlog) > 0 {
 		n := wholeLines(s.backlog)
 		if _, err := s.cfg.Journal.Append(s.backlog[:n], true); err != nil {

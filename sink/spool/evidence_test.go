@@ -122,6 +122,8 @@ func TestRecoverSigns(t *testing.T) {
 	}} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := create(t, Config{})
+			// A proxy writes its context before it has made its keys.
+			appendLines(t, s, audit.AppendContext(nil, &audit.Record{Host: "h"}), true)
 			start, key := provenStart(t, s)
 			for _, line := range tt.lines(start, key) {
 				appendLines(t, s, line, true)

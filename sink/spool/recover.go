@@ -458,12 +458,16 @@ func (r *recovery) appendCheckpoint(dst []byte, h *history, now time.Time) []byt
 // lacksCheckpoint reports whether a session that has ended still needs the
 // checkpoint of its last records: its writer, or a recovery, died in between.
 func (r *recovery) lacksCheckpoint(segs []uint32) bool {
-	line, err := disk.ReadFile(r.fs, filepath.Join(r.dir, segmentName(segs[0])), maxStart)
+	lines, err := disk.ReadFile(r.fs, filepath.Join(r.dir, segmentName(segs[0])), maxStart)
 	if err != nil {
 		return false
 	}
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	rec, err := audit.Parse(line)
+	first := lines
+	for bytes.HasPrefix(first, []byte(`{"line":`)) { // the context, which may be before it
+		_, first, _ = bytes.Cut(first, []byte("\n"))
+	}
+	first, _, _ = bytes.Cut(first, []byte("\n"))
+	rec, err := audit.Parse(first)
 	if err != nil {
 		return false
 	}

@@ -26,6 +26,9 @@ func (s *Session) result(trusted map[string]bool) Result {
 		r.State = Tampered
 	case s.why != "":
 		r.State, r.Note = Unreadable, s.why
+	case b == nil && s.records == 0 && s.about.Live:
+		// A proxy writes session_start shortly after the session's files.
+		r.State, r.Note = Incomplete, "running, and has no record yet"
 	case b == nil:
 		r.State, r.Note, r.Unclear = Incomplete, "its session_start is not here, so nothing can be verified", true
 	case b.err != nil:

@@ -167,7 +167,7 @@ func parseSlot(b []byte) (s slot, ok bool) {
 	return s, found && audit.Check(line) && json.Unmarshal(line, &s) == nil && s.HostSeq > 0
 }
 
-// began reports whether the session's first line has the leaf of the slot.
+// began reports whether the session's first record has the leaf of the slot.
 func (l *Link) began(s slot) bool {
 	for _, dir := range []string{s.SessionID, ".new-" + s.SessionID} {
 		f, err := l.fs.OpenFile(filepath.Join(l.c.Dir, "sessions", dir, "00000001.jsonl"), os.O_RDONLY, 0)
@@ -177,8 +177,14 @@ func (l *Link) began(s slot) bool {
 		b := make([]byte, audit.MaxLine+1)
 		n, _ := f.ReadAt(b, 0)
 		f.Close()
-		if line, _, found := bytes.Cut(b[:n], []byte("\n")); found && evidence.Leaf(line) == s.Leaf {
-			return true
+		for line := range bytes.Lines(b[:n]) {
+			if bytes.HasPrefix(line, []byte(`{"line":`)) {
+				continue // not a record, see audit.AppendContext
+			}
+			if line, found := bytes.CutSuffix(line, []byte("\n")); found && evidence.Leaf(line) == s.Leaf {
+				return true
+			}
+			break
 		}
 	}
 	return false

@@ -17,7 +17,7 @@ import (
 )
 
 // enter takes a session into the chain as far as step: 0 begins it, 1 enters it, 2
-// writes its first line, 3 completes it.
+// writes its first record, 3 completes it.
 func enter(t *testing.T, c chain.Config, session string, step int) evidence.Session {
 	t.Helper()
 	_, key, err := note.GenerateKey(nil, evidence.Origin(c.Host, session))
@@ -40,7 +40,7 @@ func enter(t *testing.T, c chain.Config, session string, step int) evidence.Sess
 	}
 	if step > 1 {
 		dir := filepath.Join(c.Dir, "sessions", session)
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "00000001.jsonl"), []byte(line+"\n"), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "00000001.jsonl"), []byte(`{"line":"context"}`+"\n"+line+"\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func enter(t *testing.T, c chain.Config, session string, step int) evidence.Sess
 }
 
 // TestLinks starts sessions of which some die at each step. Each number belongs to
-// the one session whose first line was written.
+// the one session whose first record was written.
 func TestLinks(t *testing.T) {
 	c := chain.Config{Dir: t.TempDir(), Host: "build 7"}
 	for i, tt := range []struct {
