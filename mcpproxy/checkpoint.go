@@ -5,54 +5,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"auditproxy/schemas/audit"
-	"auditproxy/schemas/evidence"
 )
-
-// beginEvidence sets the evidence of the session's first record. It returns nil if
-// there is none: then no record of the session can be proved, and verification says
-// so.
-func (s *session) beginEvidence(r *audit.Record) Link {
-	link, err := s.makeEvidence(r)
-	if err != nil {
-		s.cfg.Log.Error("session has no evidence", zap.Error(err))
-		return nil
-	}
-	return link
-}
-
-func (s *session) makeEvidence(r *audit.Record) (Link, error) {
-	k, err := s.proof.keys()
-	if err != nil {
-		return nil, err
-	}
-	link, e, err := s.cfg.Evidence(k.public)
-	if err != nil {
-		return nil, err
-	}
-	s.proof.signer = k.signer
-	r.Evidence = e.JSON()
-	return link, nil
-}
-
-// writeStart writes the session's first lines, which have its evidence, between the
-// link's two steps.
-func (s *session) writeStart(link Link, lines []byte, leaf evidence.Hash) error {
-	defer link.Close()
-	// A crash from here on leaves the number pending. The next session looks
-	// whether this one wrote its first line.
-	if err := link.Enter(leaf); err != nil {
-		return err
-	}
-	if _, err := s.append(lines, false); err != nil {
-		return err
-	}
-	if err := link.Written(); err != nil {
-		s.cfg.Log.Warn("number of the session is pending until the next one starts", zap.Error(err))
-	}
-	return nil
-}
 
 // runCheckpoints writes session_start, hashes records and writes checkpoints, until
 // stop is closed.

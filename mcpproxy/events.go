@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"auditproxy/schemas/audit"
-	"auditproxy/schemas/evidence"
 )
 
 // beginAfter is when session_start is written if no other record needs it before:
@@ -41,41 +40,6 @@ func (s *session) start() error {
 		return err
 	}
 	return s.appendStart(slices.Concat(audit.AppendRecord(nil, &r), lines, policy))
-}
-
-// appendStart appends the session's first record and what belongs to it. What
-// cannot be written now is kept.
-func (s *session) appendStart(lines []byte) error {
-	_, err := s.append(lines, false)
-	if err != nil {
-		s.backlog = append(s.backlog, lines...)
-		s.tell(err)
-	}
-	return err
-}
-
-// begin writes session_start with its evidence, if start has left that to it: after
-// beginAfter, or before the first other line. A crash before it leaves a session
-// without a record, of which no call was forwarded.
-// The session's mutex is held.
-func (s *session) begin() {
-	r, rest := s.first, s.afterFirst
-	if r == nil {
-		return
-	}
-	s.first, s.afterFirst = nil, nil
-	link := s.beginEvidence(r)
-	first := audit.AppendRecord(nil, r)
-	if link != nil {
-		err := s.writeStart(link, slices.Concat(first, rest), evidence.Leaf(first[:len(first)-1]))
-		if err == nil {
-			return
-		}
-		s.cfg.Log.Error("session has no evidence", zap.Error(err))
-		s.proof.signer, r.Evidence = nil, ""
-		first = audit.AppendRecord(nil, r)
-	}
-	_ = s.appendStart(append(first, rest...)) // logged, and kept
 }
 
 // end writes the records of all open calls, session_end and the checkpoint of all

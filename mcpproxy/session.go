@@ -15,6 +15,7 @@ import (
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 )
 
 // session is the state shared by both directions: open calls, numbers given,
@@ -130,6 +131,85 @@ func (s *session) append(lines []byte, final bool) (int64, error) {
 		s.proof.add(lines)
 	}
 	return pos, err
+}
+
+// appendStart appends the session's first record and what belongs to it. What
+// cannot be written now is kept.
+func (s *session) appendStart(lines []byte) error {
+	_, err := s.append(lines, false)
+	if err != nil {
+		s.backlog = append(s.backlog, lines...)
+		s.tell(err)
+	}
+	return err
+}
+
+// begin writes session_start with its evidence, if start has left that to it: after
+// beginAfter, or before the first other line. A crash before it leaves a session
+// without a record, of which no call was forwarded.
+// The session's mutex is held.
+func (s *session) begin() {
+	r, rest := s.first, s.afterFirst
+	if r == nil {
+		return
+	}
+	s.first, s.afterFirst = nil, nil
+	link := s.beginEvidence(r)
+	first := audit.AppendRecord(nil, r)
+	if link != nil {
+		err := s.writeStart(link, slices.Concat(first, rest), evidence.Leaf(first[:len(first)-1]))
+		if err == nil {
+			return
+		}
+		s.cfg.Log.Error("session has no evidence", zap.Error(err))
+		s.proof.signer, r.Evidence = nil, ""
+		first = audit.AppendRecord(nil, r)
+	}
+	_ = s.appendStart(append(first, rest...)) // logged, and kept
+}
+
+// beginEvidence sets the evidence of the session's first record. It returns nil if
+// there is none: then no record of the session can be proved, and verification says
+// so.
+func (s *session) beginEvidence(r *audit.Record) Link {
+	link, err := s.makeEvidence(r)
+	if err != nil {
+		s.cfg.Log.Error("session has no evidence", zap.Error(err))
+		return nil
+	}
+	return link
+}
+
+func (s *session) makeEvidence(r *audit.Record) (Link, error) {
+	k, err := s.proof.keys()
+	if err != nil {
+		return nil, err
+	}
+	link, e, err := s.cfg.Evidence(k.public)
+	if err != nil {
+		return nil, err
+	}
+	s.proof.signer = k.signer
+	r.Evidence = e.JSON()
+	return link, nil
+}
+
+// writeStart writes the session's first lines, which have its evidence, between the
+// link's two steps.
+func (s *session) writeStart(link Link, lines []byte, leaf evidence.Hash) error {
+	defer link.Close()
+	// A crash from here on leaves the number pending. The next session looks
+	// whether this one wrote its first line.
+	if err := link.Enter(leaf); err != nil {
+		return err
+	}
+	if _, err := s.append(lines, false); err != nil {
+		return err
+	}
+	if err := link.Written(); err != nil {
+		s.cfg.Log.Warn("number of the session is pending until the next one starts", zap.Error(err))
+	}
+	return nil
 }
 
 // appendFinal writes record lines that already have their numbers. Lines that
