@@ -219,6 +219,12 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
+// isModule reports whether a directory is a module of its own.
+func isModule(root fs.FS, dir string) bool {
+	_, err := fs.Stat(root, path.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // readSources parses every Go file of the module but tests.
 func readSources(t *testing.T) map[string]source {
 	t.Helper()
@@ -230,6 +236,8 @@ func readSources(t *testing.T) map[string]source {
 			return err
 		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
 			return fs.SkipDir
+		case d.IsDir() && name != "." && isModule(root, name):
+			return fs.SkipDir // what only tests need, and no program links
 		case path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
 			return nil
 		}

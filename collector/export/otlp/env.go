@@ -1,0 +1,179 @@
+package otlp
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FromEnv returns c with the standard variables OTEL_EXPORTER_OTLP_* where c is
+// not set. The timeout and compression apply to each receiver that has none. The
+// others describe a connection: a receiver with an endpoint of its own takes
+// neither headers nor certificates from the environment, so that no receiver gets
+// the key of another. PerSignal must be empty. Every problem is reported, without
+// values that may be secret.
+func (c Config) FromEnv(getenv func(string) string, readFile func(string) ([]byte, error)) (Config, error) {
+	e := environment{getenv: getenv, readFile: readFile, own: c.Endpoint != ""}
+	base := c.Target
+	c.PerSignal = nil
+	e.overlay(&c.Target, base, "")
+	if !e.own {
+		for _, s := range c.signals() {
+			t := c.Target
+			if !e.overlay(&t, base, strings.ToUpper(string(s))+"_") {
+				continue
+			}
+			// The URL of a signal is used as it is, the general one has the signal's
+			// path appended.
+			if e.get(strings.ToUpper(string(s))+"_ENDPOINT") == "" && t.Protocol != GRPC {
+				if u, err := url.Parse(t.Endpoint); err == nil {
+					u.Path = signalPath(u.Path, s)
+					t.Endpoint = u.String()
+				}
+			}
+			if c.PerSignal == nil {
+				c.PerSignal = map[Signal]Target{}
+			}
+			c.PerSignal[s] = t
+		}
+	}
+	if base.TLS == nil {
+		// Certificates of the environment are for the endpoints that use them.
+		c.TLS = certificatesFor(c.Target)
+		for s, t := range c.PerSignal {
+			t.TLS = certificatesFor(t)
+			c.PerSignal[s] = t
+		}
+	}
+	return c, errors.Join(e.problems...)
+}
+
+func certificatesFor(t Target) *tls.Config {
+	if t.Insecure || strings.HasPrefix(t.Endpoint, "http://") {
+		return nil
+	}
+	return t.TLS
+}
+
+type environment struct {
+	getenv   func(string) string
+	readFile func(string) ([]byte, error)
+	own      bool // the receiver has its own endpoint
+	problems []error
+}
+
+func (e *environment) get(name string) string {
+	return strings.TrimSpace(e.getenv("OTEL_EXPORTER_OTLP_" + name))
+}
+
+func (e *environment) bad(name, format string, args ...any) {
+	e.problems = append(e.problems, fmt.Errorf("variable OTEL_EXPORTER_OTLP_%s "+format, append([]any{name}, args...)...))
+}
+
+// overlay sets in t what variables with a prefix say and base does not set. It
+// reports whether there is one.
+func (e *environment) overlay(t *Target, base Target, prefix string) (found bool) {
+	value := func(name string, unset bool) string {
+		if !unset {
+			return ""
+		}
+		v := e.get(prefix + name)
+		found = found || v != ""
+		return v
+	}
+	if v := value("COMPRESSION", base.Compression == ""); v != "" {
+		if t.Compression = v; v != NoCompression && v != GzipCompression {
+			e.bad(prefix+"COMPRESSION", "is %q, want %q or %q", v, NoCompression, GzipCompression)
+		}
+	}
+	if v := value("TIMEOUT", base.Timeout == 0); v != "" {
+		ms, err := strconv.ParseUint(v, 10, 31)
+		if err != nil || ms == 0 {
+			e.bad(prefix+"TIMEOUT", "is %q, want milliseconds", v)
+		}
+		t.Timeout = time.Duration(ms) * time.Millisecond
+	}
+	if e.own {
+		return found
+	}
+	if v := value("ENDPOINT", true); v != "" {
+		t.Endpoint = v
+	}
+	if v := value("PROTOCOL", base.Protocol == ""); v != "" {
+		if t.Protocol = v; v != GRPC && v != HTTP {
+			e.bad(prefix+"PROTOCOL", "is %q, want %q or %q", v, GRPC, HTTP)
+		}
+	}
+	if v := value("INSECURE", !base.Insecure); v != "" {
+		// It is only for endpoints without a scheme.
+		t.Insecure = strings.EqualFold(v, "true")
+	}
+	if strings.Contains(t.Endpoint, "://") && !base.Insecure {
+		t.Insecure = false
+	}
+	if v := value("HEADERS", len(base.Headers) == 0); v != "" {
+		t.Headers = e.headers(prefix+"HEADERS", v)
+	}
+	if base.TLS == nil {
+		e.certificates(t, prefix, value)
+	}
+	return found
+}
+
+// headers reads a list of name=value, both percent-encoded.
+func (e *environment) headers(name, list string) map[string]string {
+	headers := map[string]string{}
+	for i, pair := range strings.Split(list, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if key = strings.TrimSpace(key); !ok || key == "" || err != nil {
+			e.bad(name, "has no name=value at number %d", i+1)
+			continue
+		}
+		headers[key] = value
+	}
+	return headers
+}
+
+func (e *environment) certificates(t *Target, prefix string, value func(string, bool) string) {
+	read := func(name string) []byte {
+		path := value(name, true)
+		if path == "" {
+			return nil
+		}
+		b, err := e.readFile(path)
+		if err != nil {
+			e.bad(prefix+name, "names a file that cannot be read: %w", err)
+		}
+		return b
+	}
+	roots, cert, key := read("CERTIFICATE"), read("CLIENT_CERTIFICATE"), read("CLIENT_KEY")
+	if roots == nil && cert == nil && key == nil {
+		return
+	}
+	config := t.TLS.Clone() // a signal's certificates replace the general ones
+	if config == nil {
+		config = &tls.Config{}
+	}
+	if roots != nil {
+		if config.RootCAs = x509.NewCertPool(); !config.RootCAs.AppendCertsFromPEM(roots) {
+			e.bad(prefix+"CERTIFICATE", "names a file without a certificate")
+		}
+	}
+	if cert != nil || key != nil {
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			e.bad(prefix+"CLIENT_CERTIFICATE", "and ..._CLIENT_KEY are no pair: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	t.TLS = config
+}
