@@ -20,6 +20,7 @@ KUBERNETES := $(TOOLS)/kubernetes-$(KUBERNETES_VERSION)
 COMPOSE_VERSION := v2.16.2
 COMPOSE := $(TOOLS)/compose-go-$(COMPOSE_VERSION)/cmd
 WITNESS := $(TOOLS)/witness
+OTELCOL := $(TOOLS)/otelcol
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
@@ -114,7 +115,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(OTELCOL) $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last, so that an interrupted fetch is repeated.
@@ -158,6 +159,11 @@ $(KUBERNETES)/.done:
 $(WITNESS): deploy/dev/witness/go.mod deploy/dev/witness/go.sum
 	@echo "fetching a witness"
 	@go -C $(<D) build -o $(CURDIR)/$@ github.com/transparency-dev/witness/cmd/omniwitness
+
+# An OpenTelemetry Collector that receives OTLP and writes files.
+$(OTELCOL): deploy/dev/otelcol/main.go deploy/dev/otelcol/go.mod deploy/dev/otelcol/go.sum
+	@echo "building an OpenTelemetry Collector"
+	@go -C $(<D) build -o $(CURDIR)/$@ .
 
 $(STATICCHECK):
 	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
