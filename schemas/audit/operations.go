@@ -10,12 +10,15 @@ import (
 
 // An Operation is one thing that a call did, or that some server read in it.
 type Operation struct {
-	Method    string
-	Tool      string
-	Target    string
-	Args      JSON   // the operation's own redacted arguments
-	Path      string // "" for the call itself, else its location, as in "operations[3].arguments.operations[0]"
-	Candidate bool   // another reading of the same bytes, see Record.Candidates
+	Method string
+	Tool   string
+	Target string
+	Args   JSON // the operation's own redacted arguments
+	// Path is "" for the call itself, else the operation's location, as in
+	// "operations[3].arguments.operations[0]". The client chooses the names in it: it
+	// can be long, and two operations can have the same.
+	Path      string
+	Candidate bool // another reading of the same bytes, see Record.Candidates
 }
 
 // Operations lists the operations of r's call: the call itself, every item of
