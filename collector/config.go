@@ -46,9 +46,13 @@ type Config struct {
 
 	// Watch is called before records are stored, and returns their arrival time.
 	// The function it returns is called with them once they are stored, before
-	// they are acknowledged, or with nil if they are not. Neither may block.
-	// nil: they arrive now.
+	// they are acknowledged, or with nil if they are not, or that is not known.
+	// Neither may block. nil: they arrive now.
 	Watch func() (arrived time.Time, end func(stored []ingest.Row))
+
+	// Visible is called once records that arrived at a time are stored, until it
+	// returns nil. Before that they are not acknowledged. nil: no callback.
+	Visible func(ctx context.Context, arrived time.Time) error
 
 	Disks []string // directories on the disks whose free space is exported, besides Spools
 

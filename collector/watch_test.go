@@ -33,7 +33,7 @@ func TestWatch(t *testing.T) {
 		store fault
 		want  []string
 	}{
-		{"stored", none, []string{"begin", "stored 1", "commit 1"}},
+		{"stored", none, []string{"begin", "visible", "visible", "stored 1", "commit 1"}},
 		{"stored, but nobody said so", ackDropped, []string{"begin", "stored 0"}},
 		{"not stored", lost, []string{"begin", "stored 0"}},
 	} {
@@ -62,6 +62,17 @@ func TestWatch(t *testing.T) {
 							t.Error("the source was told before")
 						}
 					}
+				}
+				seen := 0
+				b.writer.visible = func(_ context.Context, at time.Time) error {
+					note("visible")
+					if !at.Equal(arrived) || len(b.marks()) > 0 {
+						t.Errorf("%s is visible, or the source was told before", at)
+					}
+					if seen++; seen == 1 {
+						return errStore // as long as this fails, nothing is acknowledged
+					}
+					return nil
 				}
 				b.send(1, "a")
 				<-time.After(time.Minute)

@@ -25,7 +25,8 @@ const (
 type writer struct {
 	store     Inserter
 	watch     func() (arrived time.Time, end func(stored []ingest.Row))
-	deadTopic func(context.Context, []ingest.DeadLetter) error // nil: none
+	visible   func(ctx context.Context, arrived time.Time) error // nil: nothing to do
+	deadTopic func(context.Context, []ingest.DeadLetter) error   // nil: none
 	health    *health
 	metrics   *metrics
 	log       *zap.Logger
@@ -41,7 +42,7 @@ type accepted struct {
 }
 
 func newWriter(c *Collector, deadTopic func(context.Context, []ingest.DeadLetter) error) *writer {
-	return &writer{store: c.config.Store, watch: c.config.Watch, deadTopic: deadTopic, health: &c.storing, metrics: c.metrics, log: c.log}
+	return &writer{store: c.config.Store, watch: c.config.Watch, visible: c.config.Visible, deadTopic: deadTopic, health: &c.storing, metrics: c.metrics, log: c.log}
 }
 
 // write retries until the batch is stored or ctx ends, and reports whether it
@@ -49,14 +50,20 @@ func newWriter(c *Collector, deadTopic func(context.Context, []ingest.DeadLetter
 func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 	at, watched := w.watch()
 	defer func() {
-		if !stored {
+		switch {
+		case !stored: // or not known to be
 			b.rows = nil
+		case b.rows == nil:
+			b.rows = []ingest.Row{}
 		}
 		watched(b.rows)
 	}()
 	letters := b.letters
 	if len(b.rows) > 0 {
 		poisoned, ok := w.writeRows(ctx, b.rows, at, true)
+		if ok && w.visible != nil {
+			ok = w.retry(ctx, "arrivals", func(ctx context.Context) error { return w.visible(ctx, at) })
+		}
 		if !ok {
 			return false
 		}

@@ -167,6 +167,7 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 		BatchBytes:  cfg.batchBytes,
 		BatchWait:   cfg.batchWait,
 		Watch:       alerts.engine.Begin,
+		Visible:     alerts.engine.Visible,
 		Log:         log,
 		Metrics:     registry,
 	}

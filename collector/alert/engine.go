@@ -20,6 +20,8 @@ const (
 	sweepAgain = 20 * time.Second // after a sweep that failed
 	ruleLag    = time.Minute      // a scheduled rule's mark stays behind: the clock of the next run may be behind by less
 	staleAfter = 3 * time.Minute  // a mark this old is abandoned; clocks differ by less
+	lapsed     = time.Minute      // a mark this old may count as abandoned soon; less than staleAfter by more than clocks differ after aheadMost
+	aheadMost  = 2 * time.Minute  // arrival times are ahead of the machine's clock by no more
 	sweepSlice = time.Hour        // of arrivals, after which a sweep's progress is kept
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 10 * time.Second
@@ -32,6 +34,11 @@ type Keeper interface {
 	InsertAlerts(ctx context.Context, alerts []Alert) ([]Alert, error)
 	Marks(ctx context.Context) ([]Mark, error)
 	SetMarks(ctx context.Context, marks []Mark) error
+	// LatestMark returns the latest time of any mark of a run, also of closed ones.
+	LatestMark(ctx context.Context) (time.Time, error)
+	// InsertLate stores that records became visible which arrived at a time that
+	// readers may have passed. id identifies the report.
+	InsertLate(ctx context.Context, id string, arrived, now time.Time) error
 	// Remember runs a statement that stores what rules have seen, of records that
 	// arrived after one time and up to another. It may be repeated. The database's
 	// name is ${database} in it.
@@ -86,6 +93,10 @@ type Engine struct {
 
 	mu       sync.Mutex
 	latest   time.Time            // that clock has returned; guarded by mu
+	unclear  bool                 // of a batch, as this run ends, is not known whether it is stored; guarded by mu
+	lates    uint64               // reports of late arrivals; guarded by mu
+	passed   time.Time            // the latest mark of any run, as it was read last; guarded by mu
+	marked   time.Time            // when the mark that was written last was made; guarded by mu
 	number   uint64               // of the last batch; guarded by mu
 	pending  map[uint64]arrival   // batches not evaluated yet; guarded by mu
 	missed   time.Time            // arrival of the first record that only a sweep will see; zero: none; guarded by mu
@@ -150,20 +161,82 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Register writes this run's first mark. It must have returned before the
-// first record is stored: without a mark, the records of a run that died
-// would not be swept.
+// Register writes this run's first mark, then reads those of the others. It must
+// have returned before the first record is stored: without a mark, the records of
+// a run that died would not be swept.
+//
+// The order matters to those who read records in the order of their arrival, up to
+// the earliest mark: they see this run's mark, or this run sees how far they were,
+// because they were no further than another mark.
 func (e *Engine) Register(ctx context.Context) error {
-	if err := e.Keeper.SetMarks(ctx, []Mark{e.mark()}); err != nil {
+	if err := e.setMark(ctx, false); err != nil {
+		return fmt.Errorf("registering for alerts: %w", err)
+	}
+	if err := e.lookPassed(ctx); err != nil {
 		return fmt.Errorf("registering for alerts: %w", err)
 	}
 	return nil
 }
 
+// setMark writes this run's mark.
+func (e *Engine) setMark(ctx context.Context, closed bool) error {
+	now := e.Now()
+	m := e.mark()
+	if closed {
+		// After one that Run has written. That nothing is after the mark says that
+		// this run, and no other for it, has closed it.
+		m.At = m.At.Add(time.Millisecond)
+		m.Closed, m.Upto = true, m.At
+	}
+	if err := e.Keeper.SetMarks(ctx, []Mark{m}); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.marked = now
+	return nil
+}
+
+// lookPassed reads how far the marks of all runs are, so that what arrives here
+// gets a later time, whatever this machine's clock says.
+func (e *Engine) lookPassed(ctx context.Context) error {
+	passed, err := e.Keeper.LatestMark(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if passed.After(e.passed) {
+		e.passed = passed
+	}
+	return nil
+}
+
+// Visible is called once the records that arrived at a time can be read, before
+// they are acknowledged, and again until it returns nil. Those who read in the
+// order of arrival may have passed that time: this run's mark is old, because the
+// process was stopped or the store did not answer, and counted as abandoned; or
+// other clocks are far ahead. Then it stores that the records came late. A crash
+// before that leaves them unacknowledged, so they arrive again.
+func (e *Engine) Visible(ctx context.Context, arrived time.Time) error {
+	e.mu.Lock()
+	now := e.Now()
+	age := max(now.Sub(e.marked), now.Round(0).Sub(e.marked.Round(0))) // one of the clocks stands still while a machine sleeps
+	late := age > lapsed || !arrived.Truncate(time.Millisecond).After(e.passed)
+	e.lates++
+	id := fmt.Sprintf("%s %d", e.Name, e.lates)
+	e.mu.Unlock()
+	if !late {
+		return nil
+	}
+	e.Log.Warn("records became visible late; exports read them again", zap.Time("arrived", arrived))
+	return e.Keeper.InsertLate(ctx, id, arrived, now)
+}
+
 // Begin is called before records are stored. It returns their arrival time, which
 // is stored with them: no mark that was written before has passed it. The function
 // that it returns is called once they are stored, before they are acknowledged, or
-// with nil if they are not. Neither blocks.
+// with nil if they are not, or that is not known, because this run ends. Neither blocks.
 func (e *Engine) Begin() (arrived time.Time, end func(stored []ingest.Row)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,23 +255,26 @@ func (e *Engine) Begin() (arrived time.Time, end func(stored []ingest.Row)) {
 			default:
 			}
 		}
-		e.drop(number, len(stored) > 0)
+		e.drop(number, stored)
 	}
 }
 
-// drop forgets a batch. Its records are after the mark if they were stored.
-func (e *Engine) drop(number uint64, stored bool) {
+// drop forgets a batch that is not in the queue. Its records are after the mark if
+// they may be stored.
+func (e *Engine) drop(number uint64, stored []ingest.Row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	arrived := e.pending[number].at
 	delete(e.pending, number)
-	if !stored {
-		return
-	}
-	e.missed = earliest(e.missed, arrived)
-	select {
-	case e.wake <- struct{}{}:
-	default:
+	switch {
+	case stored == nil:
+		e.unclear = true // the last mark was written while it was pending, and stays as it is
+	case len(stored) > 0:
+		e.missed = earliest(e.missed, arrived)
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -211,11 +287,16 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // clock returns the time, which stands still while the machine's clock, set back,
-// is behind it: what arrives after a mark was written must be after the mark. The
-// caller holds mu.
+// is behind it: what arrives after a mark was written must be after the mark. It is
+// also after the marks of other runs, unless these are so far ahead that their
+// clock must have been wrong; see Visible. The caller holds mu.
 func (e *Engine) clock() time.Time {
 	// Without the monotonic reading, by which times of one process are compared.
-	if now := e.Now().Round(0); now.After(e.latest) {
+	now := e.Now().Round(0)
+	if ahead := e.passed.Sub(now); ahead >= 0 && ahead <= aheadMost {
+		now = e.passed.Add(time.Millisecond)
+	}
+	if now.After(e.latest) {
 		e.latest = now
 	}
 	return e.latest
@@ -241,7 +322,7 @@ func (e *Engine) mark() Mark {
 func (e *Engine) idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.pending) == 0 && e.missed.IsZero() && e.sweeping.IsZero()
+	return len(e.pending) == 0 && e.missed.IsZero() && e.sweeping.IsZero() && !e.unclear
 }
 
 // lag returns what is not evaluated now.
@@ -271,6 +352,9 @@ func (e *Engine) evaluate(rows []ingest.Row) (alerts []Alert) {
 	}
 	return alerts
 }
+
+// Raise stores an alert that no rule found, or the end of one.
+func (e *Engine) Raise(ctx context.Context, a Alert) error { return e.store(ctx, []Alert{a}) }
 
 // store stores alerts and calls Stored with the new ones.
 func (e *Engine) store(ctx context.Context, alerts []Alert) error {

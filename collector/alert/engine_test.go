@@ -41,6 +41,7 @@ type fakeStore struct {
 	lasting map[string]alert.Alert // conditions that have not ended
 	inserts int                    // of single findings that are new
 	marks   map[string]alert.Mark
+	late    []time.Time // arrivals that are reported late
 	asked   []time.Time // since when
 	answer  []map[string]any
 	fault   func(what string) fault
@@ -148,6 +149,21 @@ func (s *fakeStore) SetMarks(ctx context.Context, marks []alert.Mark) error {
 			}
 		}
 	})
+}
+
+func (s *fakeStore) LatestMark(ctx context.Context) (latest time.Time, err error) {
+	err = s.try(ctx, "marks", func() {
+		for _, m := range s.marks {
+			if m.Kind == alert.MarkRun && m.Upto.After(latest) {
+				latest = m.Upto
+			}
+		}
+	})
+	return latest, err
+}
+
+func (s *fakeStore) InsertLate(ctx context.Context, _ string, arrived, _ time.Time) error {
+	return s.try(ctx, "late", func() { s.late = append(s.late, arrived) })
 }
 
 func (s *fakeStore) Remember(ctx context.Context, _ string, _, _ time.Time) error {

@@ -41,7 +41,7 @@ func TestHandOver(t *testing.T) {
 					wait(t, time.Hour)
 				}
 				now := time.Now()
-				err := alert.HandOver(t.Context(), s, "replay", now, func() error {
+				err := alert.HandOver(t.Context(), s, "replay", time.Now, func(time.Time) error {
 					wait(t, 30*time.Second) // in which a collector looks
 					s.mu.Lock()
 					defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func TestHandOver(t *testing.T) {
 	// Without a guard nothing is stored.
 	s := newFakeStore()
 	s.failing(func(string) fault { return lost })
-	err := alert.HandOver(t.Context(), s, "replay", noon, func() error {
+	err := alert.HandOver(t.Context(), s, "replay", time.Now, func(time.Time) error {
 		t.Error("stored without a guard")
 		return nil
 	})

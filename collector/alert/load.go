@@ -234,8 +234,8 @@ func (l *loader) name(n *yaml.Node) string {
 	if !ruleName.MatchString(name) {
 		l.problem(n, "%q is not a name of a rule, want lower-case letters, digits and hyphens", name)
 	}
-	if name == ruleFailed {
-		l.problem(n, "%q is the name of alerts about rules", name)
+	if name == ruleFailed || name == sweepFailed || name == exportFails {
+		l.problem(n, "%q is the name of alerts of the collector itself", name)
 	}
 	if where, twice := l.seen[name]; twice {
 		l.problem(n, "%q is the name of the rule at %s", name, where)

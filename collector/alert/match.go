@@ -2,6 +2,7 @@ package alert
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -286,6 +287,7 @@ func detailsOf(details map[string]json.RawMessage) string {
 const (
 	ruleFailed  = "rule-cannot-run"
 	sweepFailed = "sweep-cannot-run"
+	exportFails = "export-cannot-run"
 )
 
 // cannotRun returns the alert that r has not run since its mark, so that matches
@@ -314,6 +316,21 @@ func sweepCannotRun(from, now time.Time, err error) Alert {
 		TS:     from, Extent: uint64(max(now.Truncate(time.Hour).UnixMilli(), 1)), Lasting: hash(sweepFailed),
 	}
 	return a.because(map[string]json.RawMessage{}, err)
+}
+
+// ExportCannotRun returns the alert that a receiver of exports gets no records since
+// a time, or with a zero time that it gets them again.
+func ExportCannotRun(receiver string, since, now time.Time, reason string) Alert {
+	a := Alert{
+		Rule: exportFails, Severity: Critical, Title: "A receiver gets no records",
+		Reason: "Records wait for a receiver of exports, and are sent once it takes them, unless retention removes them before. The details have the cause.",
+		TS:     now, Lasting: hash(exportFails, receiver),
+	}
+	if since.IsZero() {
+		return a.because(map[string]json.RawMessage{"receiver": quoteJSON(receiver)}, nil)
+	}
+	a.TS, a.Extent = since, uint64(max(since.UnixMilli(), 1))
+	return a.because(map[string]json.RawMessage{"receiver": quoteJSON(receiver)}, errors.New(reason))
 }
 
 // because completes an alert about the engine itself.

@@ -3,7 +3,6 @@ package alert
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"auditproxy/internal/wait"
 
@@ -36,9 +35,7 @@ func (e *Engine) End(ctx context.Context) error {
 	if !e.idle() {
 		return nil
 	}
-	m := e.mark()
-	m.Closed, m.At = true, m.At.Add(time.Millisecond) // after one that Run has written
-	if err := e.Keeper.SetMarks(ctx, []Mark{m}); err != nil {
+	if err := e.setMark(ctx, true); err != nil {
 		return fmt.Errorf("closing the mark of what is evaluated: %w", err)
 	}
 	return nil

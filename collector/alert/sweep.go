@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +18,7 @@ func (e *Engine) keep(ctx context.Context) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
 	for {
-		if err := e.Keeper.SetMarks(ctx, []Mark{e.mark()}); err != nil && ctx.Err() == nil {
+		if err := errors.Join(e.setMark(ctx, false), e.lookPassed(ctx)); err != nil && ctx.Err() == nil {
 			e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
 		}
 		select {

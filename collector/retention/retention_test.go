@@ -175,7 +175,7 @@ func testTenants(t *testing.T, f *fixture) {
 
 // testEveryTable checks that no table is forgotten.
 func testEveryTable(t *testing.T, f *fixture) {
-	f.want("SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree' AND name NOT IN ('migrations', 'retention_log', 'retention_looks', 'hold_events', 'erasures', 'erased_sessions') AND name NOT IN (" +
+	f.want("SELECT name FROM system.tables WHERE database = 'audit' AND engine LIKE '%MergeTree' AND name NOT IN ('migrations', 'retention_log', 'retention_looks', 'export_marks', 'hold_events', 'erasures', 'erased_sessions') AND name NOT IN (" +
 		quoted(retention.Tables()) + ")")
 }
 

@@ -37,6 +37,8 @@ func tables() []table {
 		{name: "alerts", at: "ts", tenant: "tenant", session: "session_id", user: "user"},
 		{name: "alert_marks", at: "at", own: true},
 		{name: "verifications", at: "at", tenant: "tenant", session: "session_id", user: "user"},
+		{name: "export_refused", at: "refused_at", tenant: "tenant", session: "session_id", user: "user"},
+		{name: "export_late", at: "at", own: true},
 		// After session_states, which says of which sessions there is something left.
 		{name: "leaves", at: "kept_at", tenant: "tenant", session: "session_id"},
 		{name: "dead_letters", at: "seen_at", session: "kafka_key", letters: true},

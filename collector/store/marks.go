@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"auditproxy/collector/alert"
 	"auditproxy/sink/clickhouse"
@@ -33,6 +34,28 @@ func (s *Store) Marks(ctx context.Context) ([]alert.Mark, error) {
 		marks = append(marks, m)
 	}
 	return marks, clickhouse.Classify("reading marks", rows.Err())
+}
+
+// LatestMark returns the latest time of any mark of a run, also of closed ones.
+func (s *Store) LatestMark(ctx context.Context) (latest time.Time, err error) {
+	ctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return latest, clickhouse.Classify("reading marks", err)
+	}
+	row := conn.QueryRow(ctx, "SELECT max(upto) FROM "+s.db.Name()+".alert_marks WHERE kind = ?", alert.MarkRun)
+	return latest, clickhouse.Classify("reading marks", row.Scan(&latest))
+}
+
+// InsertLate stores that records became visible which arrived at a time that
+// readers may have passed. id identifies the report.
+func (s *Store) InsertLate(ctx context.Context, id string, arrived, now time.Time) error {
+	sum := sha256.Sum256([]byte(id))
+	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".export_late (id, receiver, arrived, at)", sum[:], func(b driver.Batch) error {
+		return b.Append(id, "", arrived, now)
+	})
+	return clickhouse.Classify("noting late arrivals", err)
 }
 
 // SetMarks stores marks.

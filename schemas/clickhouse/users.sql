@@ -28,6 +28,9 @@ GRANT ${on_cluster} SELECT ON ${database}.events, SELECT ON ${database}.operatio
 -- It checks the evidence.
 GRANT ${on_cluster} SELECT ON ${database}.leaves, SELECT ON ${database}.erasures,
     SELECT, INSERT ON ${database}.verifications TO audit_writer;
+-- It exports records, and says when some came late.
+GRANT ${on_cluster} SELECT, INSERT ON ${database}.export_marks, SELECT, INSERT ON ${database}.export_refused,
+    SELECT, INSERT ON ${database}.export_late TO audit_writer;
 -- On a cluster they wait for a replica that is not behind.
 GRANT ${on_cluster} SYSTEM SYNC REPLICA ON ${database}.* TO audit_writer;
 -- An insert reads the columns that it sends to the views behind a table.

@@ -135,7 +135,7 @@ func (r *replay) insert(ctx context.Context, rows []ingest.Row, letters []ingest
 		return nil
 	}
 	now := time.Now()
-	err := alert.HandOver(ctx, r.store, audit.NewID(now), now, func() error { return r.store.InsertRows(ctx, rows, now) })
+	err := alert.HandOver(ctx, r.store, audit.NewID(now), time.Now, func(arrived time.Time) error { return r.store.InsertRows(ctx, rows, arrived) })
 	switch half := len(rows) / 2; {
 	case err == nil:
 		r.stored += len(rows)
