@@ -3,6 +3,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,23 +13,43 @@ import (
 	"auditproxy/sink/clickhouse"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 const (
-	page   = 1000   // records that Read gives at once
+	// Page is the most records that Read gives at once.
+	Page = 1000
+
+	// A hostile record has 256 KiB. So a page ends when it has so many bytes, the
+	// driver gets few records at once, and a window is sorted on the disk beyond.
+	pageBytes  = 4 << 20
+	blockRows  = 128
+	sortMemory = 64 << 20
+
 	window = 50_000 // records that one query reads, more if more arrived in one millisecond
 	times  = 10_000 // milliseconds with arrivals that are counted at once
 
-	// A hostile record has 256 KiB, so a window is sorted on the disk beyond this.
-	sortMemory = 64 << 20 // bytes
-
-	// abandoned is the age of a mark that holds back nothing: what that run still
-	// stores is marked as late, see alert.Engine.
+	// abandoned is the age of a mark that holds back nothing without Run.
 	abandoned = 3 * time.Minute
 )
 
 // A Source is the table of records. Its methods may be called concurrently.
-type Source struct{ DB *clickhouse.DB }
+type Source struct {
+	DB *clickhouse.DB
+
+	// Run is the run of a collector in this process, whose engine closes the marks
+	// of dead runs: an open mark is waited for until then. "": there is none, and a
+	// mark that is old holds back nothing.
+	Run string
+
+	// Grace is how long an insert of a dead run may still become visible, after
+	// its mark was closed. Zero: the database ends with the run.
+	Grace time.Duration
+
+	// Unreadable is called for a row that is not the record it was when it was
+	// stored, which Read passes over if it returns nil. nil: Read ends with an error.
+	Unreadable func(at Position, err error) error
+}
 
 // A Position is a place in the order of arrival. The zero value is before all
 // records.
@@ -50,30 +71,47 @@ func Upto(t time.Time) Position {
 }
 
 // Settled returns the time until which everything that arrived can be read:
-// nothing that arrives later gets an earlier time, of any running collector.
+// nothing that arrives later gets an earlier time, of any running collector, or it
+// is reported as late, see alert.Engine. With Run it is never after the mark of some
+// run, so that a run which starts can see how far readers are.
 func (s Source) Settled(ctx context.Context, now time.Time) (time.Time, error) {
+	const doing = "reading how far records are stored"
 	ctx, cancel := s.DB.Limited(ctx)
 	defer cancel()
 	ctx, conn, err := s.DB.Settled(ctx)
 	if err != nil {
-		return time.Time{}, clickhouse.Classify("reading how far records are stored", err)
+		return time.Time{}, clickhouse.Classify(doing, err)
 	}
-	rows, err := conn.Query(ctx, "SELECT upto, at FROM "+s.DB.Name()+".alert_marks FINAL WHERE kind = ? AND NOT closed", alert.MarkRun)
+	rows, err := conn.Query(ctx, "SELECT upto, closed, at FROM "+s.DB.Name()+".alert_marks FINAL WHERE kind = ? AND (NOT closed OR at > fromUnixTimestamp64Milli(?, 'UTC'))", alert.MarkRun, now.Add(-s.Grace).UnixMilli())
 	if err != nil {
-		return time.Time{}, clickhouse.Classify("reading how far records are stored", err)
+		return time.Time{}, clickhouse.Classify(doing, err)
 	}
 	defer rows.Close()
-	settled := now
+	settled, held := now, false
 	for rows.Next() {
 		var upto, at time.Time
-		if err := rows.Scan(&upto, &at); err != nil {
-			return time.Time{}, clickhouse.Classify("reading how far records are stored", err)
+		var closed bool
+		if err := rows.Scan(&upto, &closed, &at); err != nil {
+			return time.Time{}, clickhouse.Classify(doing, err)
 		}
-		if now.Sub(at) < abandoned && upto.Before(settled) {
+		switch {
+		case closed && !upto.Before(at): // by the run itself: nothing is after it
+			continue
+		case !closed && s.Run == "" && now.Sub(at) >= abandoned:
+			continue
+		}
+		held = true
+		if upto.Before(settled) {
 			settled = upto
 		}
 	}
-	return settled.Truncate(time.Millisecond), clickhouse.Classify("reading how far records are stored", rows.Err())
+	if err := rows.Err(); err != nil {
+		return time.Time{}, clickhouse.Classify(doing, err)
+	}
+	if !held && s.Run != "" {
+		return time.Time{}, errors.New("this collector's mark is not there, so how far records are stored is not known")
+	}
+	return settled.Truncate(time.Millisecond), nil
 }
 
 // Count returns the number of records after a position that arrived until a time,
@@ -99,18 +137,48 @@ func (s Source) Count(ctx context.Context, after Position, upto time.Time) (n ui
 // the last record that do took. Its memory does not depend on how many there are.
 func (s Source) Read(ctx context.Context, after Position, upto time.Time, do func([]receiver.Record) error) error {
 	for {
-		until, more, err := s.window(ctx, after, upto)
-		if err != nil || until.IsZero() {
+		next, more, err := s.ReadSome(ctx, after, upto, window, do)
+		if err != nil || !more {
 			return err
 		}
-		if err := s.read(ctx, after, until, do); err != nil {
-			return err
-		}
-		if !more {
-			return nil
-		}
-		after = Upto(until)
+		after = next
 	}
+}
+
+// ReadSome is Read for at most so many records, with one query. It returns the
+// position after those that were read, and whether there can be more.
+func (s Source) ReadSome(ctx context.Context, after Position, upto time.Time, limit int, do func([]receiver.Record) error) (next Position, more bool, err error) {
+	until, more, err := s.window(ctx, after, upto)
+	if err != nil || until.IsZero() {
+		return Upto(upto), false, err
+	}
+	last, n := after, 0
+	tell := s.Unreadable
+	s.Unreadable = func(at Position, err error) error {
+		if tell == nil {
+			return err
+		}
+		last = at
+		n++
+		return tell(at, err)
+	}
+	err = s.read(ctx, after, until, limit, func(records []receiver.Record) error {
+		if err := do(records); err != nil {
+			return err
+		}
+		last = After(&records[len(records)-1])
+		n += len(records)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return last, true, err
+	case n >= limit:
+		return last, true, nil
+	case more:
+		return Upto(until), true, nil
+	}
+	return Upto(upto), false, nil
 }
 
 // window returns the time until which the next records are read with one query,
@@ -145,48 +213,115 @@ func (s Source) window(ctx context.Context, after Position, upto time.Time) (unt
 	return until, lines == times, clickhouse.Classify("counting records", rows.Err())
 }
 
-// read reads the records of one window.
-func (s Source) read(ctx context.Context, after Position, until time.Time, do func([]receiver.Record) error) error {
+// read reads at most so many records of one window.
+func (s Source) read(ctx context.Context, after Position, until time.Time, limit int, do func([]receiver.Record) error) error {
 	ctx, conn, err := s.DB.Settled(ctx)
 	if err != nil {
 		return clickhouse.Classify("reading records", err)
 	}
-	ctx = ch.Context(ctx, ch.WithSettings(ch.Settings{"max_threads": 1, "max_bytes_before_external_sort": sortMemory}))
+	ctx = ch.Context(ctx, ch.WithSettings(ch.Settings{"max_threads": 1, "max_block_size": blockRows, "max_bytes_before_external_sort": sortMemory}))
 	where, args := after.condition(until)
-	rows, err := conn.Query(ctx, "SELECT raw, payload_hash, ingested_at FROM "+s.DB.Name()+".events WHERE "+where+
-		" ORDER BY ingested_at, session_id, seq, payload_hash", args...)
+	rows, err := conn.Query(ctx, "SELECT "+columns+" FROM "+s.DB.Name()+".events WHERE "+where+
+		fmt.Sprintf(" ORDER BY ingested_at, session_id, seq, payload_hash LIMIT %d", limit), args...)
 	if err != nil {
 		return clickhouse.Classify("reading records", err)
 	}
 	defer rows.Close()
-	records := make([]receiver.Record, 0, page)
+	records, size := make([]receiver.Record, 0, min(Page, limit)), 0
+	flush := func() error {
+		if len(records) == 0 {
+			return nil
+		}
+		if err := do(records); err != nil {
+			return err
+		}
+		clear(records)
+		records, size = records[:0], 0
+		return nil
+	}
 	for rows.Next() {
-		var hash string
-		var r receiver.Record
-		if err := rows.Scan(&r.Raw, &hash, &r.Arrived); err != nil {
+		r, at, problem, err := scan(rows)
+		if err != nil {
 			return clickhouse.Classify("reading records", err)
 		}
-		if r.Record, err = audit.Parse([]byte(r.Raw)); err != nil {
-			return fmt.Errorf("reading records: %w", err) // it was one when it was stored
-		}
-		copy(r.Hash[:], hash)
-		r.Operations = audit.Operations(&r.Record)
-		if records = append(records, r); len(records) == page {
-			if err := do(records); err != nil {
+		if problem != nil {
+			// Those before it come first, so that the position after it is true.
+			if err := flush(); err != nil {
 				return err
 			}
-			clear(records)
-			records = records[:0]
+			if err := s.Unreadable(at, problem); err != nil {
+				return err
+			}
+			continue
+		}
+		records = append(records, r)
+		if size += len(r.Raw); len(records) == cap(records) || size >= pageBytes {
+			if err := flush(); err != nil {
+				return err
+			}
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return clickhouse.Classify("reading records", err)
 	}
-	if len(records) == 0 {
-		return nil
-	}
-	return do(records)
+	return flush()
 }
+
+// columns are those that scan reads.
+const columns = "raw, session_id, seq, payload_hash, ingested_at"
+
+// scan returns the record of a row, or the problem of one that is not the record any
+// more that it was when it was stored.
+func scan(row driver.Rows) (r receiver.Record, at Position, problem, err error) {
+	var hash string
+	if err := row.Scan(&r.Raw, &at.Session, &at.Seq, &hash, &at.Arrived); err != nil {
+		return r, at, nil, err
+	}
+	copy(at.Hash[:], hash)
+	r.Arrived, r.Hash = at.Arrived, at.Hash
+	r.Record, err = audit.Parse([]byte(r.Raw))
+	if err == nil && After(&r) != at {
+		err = errors.New("its columns are not those of its bytes")
+	}
+	if err != nil {
+		return r, at, fmt.Errorf("reading a record of session %q: %w", at.Session, err), nil
+	}
+	r.Operations = audit.Operations(&r.Record)
+	return r, at, nil, nil
+}
+
+// Find returns the record of a tenant, "" for any, at a position, nil if it is not
+// stored any more.
+// Its arrival may be another now: of two copies the first stays.
+func (s Source) Find(ctx context.Context, tenant string, at Position) (*receiver.Record, error) {
+	const doing = "looking for a record"
+	ctx, cancel := s.DB.Limited(ctx)
+	defer cancel()
+	ctx, conn, err := s.DB.Settled(ctx)
+	if err != nil {
+		return nil, clickhouse.Classify(doing, err)
+	}
+	rows, err := conn.Query(ctx, "SELECT "+columns+" FROM "+s.DB.Name()+".events WHERE (tenant = ? OR ? = '') AND session_id = ? AND seq = ? AND payload_hash = toFixedString(unhex(?), 16) LIMIT 1",
+		tenant, tenant, at.Session, at.Seq, Hex(at.Hash))
+	if err != nil {
+		return nil, clickhouse.Classify(doing, err)
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return nil, clickhouse.Classify(doing, rows.Err())
+	}
+	r, _, problem, err := scan(rows)
+	if err != nil {
+		return nil, clickhouse.Classify(doing, err)
+	}
+	if problem != nil {
+		return nil, problem
+	}
+	return &r, nil
+}
+
+// Hex returns a hash for SQL.
+func Hex(hash [16]byte) string { return fmt.Sprintf("%x", hash) }
 
 // condition returns the condition on records after p that arrived until a time.
 func (p Position) condition(upto time.Time) (sql string, args []any) {
@@ -200,8 +335,8 @@ func (p Position) condition(upto time.Time) (sql string, args []any) {
 	default:
 		// The first condition alone finds the parts to read.
 		sql += " AND ingested_at >= fromUnixTimestamp64Milli(?, 'UTC')" +
-			" AND (ingested_at > fromUnixTimestamp64Milli(?, 'UTC') OR (session_id, seq, payload_hash) > (?, ?, unhex(?)))"
-		args = append(args, p.Arrived.UnixMilli(), p.Arrived.UnixMilli(), p.Session, p.Seq, fmt.Sprintf("%x", p.Hash))
+			" AND (ingested_at > fromUnixTimestamp64Milli(?, 'UTC') OR (session_id, seq, payload_hash) > (?, ?, toFixedString(unhex(?), 16)))"
+		args = append(args, p.Arrived.UnixMilli(), p.Arrived.UnixMilli(), p.Session, p.Seq, Hex(p.Hash))
 	}
 	return sql, args
 }
