@@ -56,6 +56,7 @@ GRANT ${on_cluster} ALTER DELETE ON ${database}.events, ALTER DELETE ON ${databa
     ALTER DELETE ON ${database}.risk_states, ALTER DELETE ON ${database}.arrivals, ALTER DELETE ON ${database}.first_seen,
     ALTER DELETE ON ${database}.gaps, ALTER DELETE ON ${database}.alert_events, ALTER DELETE ON ${database}.alert_deliveries,
     ALTER DELETE ON ${database}.alerts, ALTER DELETE ON ${database}.alert_marks, ALTER DELETE ON ${database}.verifications,
+    ALTER DELETE ON ${database}.export_refused, ALTER DELETE ON ${database}.export_late,
     ALTER DELETE ON ${database}.leaves, ALTER DELETE ON ${database}.dead_letters TO audit_retention;
 GRANT ${on_cluster} SELECT ON system.parts TO audit_retention;
 GRANT ${on_cluster} INSERT ON ${database}.retention_log TO audit_retention;
@@ -74,7 +75,7 @@ GRANT ${on_cluster} ALTER DELETE ON ${database}.events, ALTER DELETE ON ${databa
     ALTER DELETE ON ${database}.risk_states, ALTER DELETE ON ${database}.arrivals, ALTER DELETE ON ${database}.first_seen,
     ALTER DELETE ON ${database}.alert_events, ALTER DELETE ON ${database}.alert_deliveries, ALTER DELETE ON ${database}.alerts,
     ALTER DELETE ON ${database}.alert_marks, ALTER DELETE ON ${database}.verifications,
-    ALTER DELETE ON ${database}.dead_letters TO audit_officer;
+    ALTER DELETE ON ${database}.export_refused, ALTER DELETE ON ${database}.dead_letters TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.hold_events TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.erasures TO audit_officer;
 GRANT ${on_cluster} INSERT ON ${database}.erased_sessions TO audit_officer;
