@@ -15,8 +15,8 @@
 // stores records and evaluates none leaves such a mark too, see HandOver. A second evaluation gives the
 // same alerts, because an alert's identity is a function of rule and record.
 //
-// The files, from the top: handover, run, sweep, firstseen, engine, metrics, load, question, match,
-// condition, rule, path, arguments, alert.
+// The files, from the top: handover, run, sweep, firstseen, engine, metrics, load, filter,
+// question, match, condition, rule, path, arguments, alert.
 package alert
 
 import (
