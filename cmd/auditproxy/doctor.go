@@ -13,6 +13,7 @@ import (
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/chain"
 
 	"github.com/spf13/cobra"
 )
@@ -74,6 +75,7 @@ func (a *app) diagnose() *diagnosis {
 	d.policy(a, cfg)
 	d.approval(cfg)
 	d.spool(cfg, a.stderr)
+	d.evidence(cfg)
 	d.clients(clients.Scan(a.getenv))
 	d.clean(a.clean)
 	d.conclude()
@@ -140,6 +142,16 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 		if s.Err != nil {
 			d.unclear("session_unreadable", "session %q: %v", s.ID, s.Err)
 		}
+	}
+}
+
+// evidence checks what the next session signs with.
+func (d *diagnosis) evidence(cfg config) {
+	if cfg.spoolDir == "" || !cfg.evidence {
+		return
+	}
+	if err := chain.Check(chain.Config{Dir: cfg.spoolDir, KeyFile: cfg.evidenceKeyFile}); err != nil {
+		d.find("evidence_unusable", "sessions have no evidence, so changes to their records are not found: %v", err)
 	}
 }
 

@@ -100,23 +100,31 @@ func (l *Link) begin(key string) (e evidence.Session, err error) {
 	return e, e.Sign(l.host)
 }
 
-// lock opens the file, and makes it and its directory at the first start.
-func (l *Link) lock() error {
-	name := l.c.path(sessionsFile)
-	f, err := l.fs.OpenFile(name, os.O_RDWR, 0)
+// Check returns why sessions have no evidence, as far as the files show it. Files
+// that the first session makes may be missing.
+func Check(c Config) error {
+	l := &Link{c: c, fs: disk.OrHost(c.FS)}
+	defer l.Close()
+	err := l.open(false)
+	if err == nil {
+		_, err = l.last()
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := disk.MakeDirs(l.fs, filepath.Dir(name)); err != nil {
-			return err
-		}
-		f, err = l.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		err = nil
 	}
-	if err != nil {
+	_, _, keyErr := Key(c)
+	if errors.Is(keyErr, fs.ErrNotExist) && c.KeyFile == "" {
+		keyErr = nil
+	}
+	return errors.Join(err, keyErr)
+}
+
+// lock opens the file and locks it.
+func (l *Link) lock() error {
+	if err := l.open(true); err != nil {
 		return err
 	}
-	l.f = f
-	if err := errors.Join(disk.CheckDir(l.fs, filepath.Dir(name)), disk.CheckRegular(f, name)); err != nil {
-		return err
-	}
+	f := l.f
 	for until := time.Now().Add(lockFor); ; {
 		ok, err := f.Lock(false)
 		if err != nil || ok {
@@ -129,6 +137,25 @@ func (l *Link) lock() error {
 			return err
 		}
 	}
+}
+
+// open opens the file. With create it makes it and its directory, at the first
+// start.
+func (l *Link) open(create bool) error {
+	name := l.c.path(sessionsFile)
+	dir := filepath.Dir(name)
+	f, err := l.fs.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		if err := errors.Join(disk.MakeDirs(l.fs, dir), disk.CheckDir(l.fs, dir)); err != nil {
+			return err
+		}
+		f, err = l.fs.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	l.f = f
+	return errors.Join(disk.CheckDir(l.fs, dir), disk.CheckRegular(f, name))
 }
 
 // last returns the last session whose session_start was written, the zero slot
