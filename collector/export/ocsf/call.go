@@ -269,9 +269,15 @@ func (m *mapping) endpoints() {
 	m.close(dst)
 }
 
-// maxResources bounds the paths of a call with many operations. All are in its
-// arguments.
-const maxResources = 32
+// Bounds of the paths of a call with many operations. All are in its arguments.
+const (
+	maxPaths = 32
+	maxPath  = 16 << 10 // bytes; redaction leaves 4096 code points
+
+	// maxRead is how much is read of operations' arguments, in bytes. Those of nested
+	// operations are read again and again, those of a call for each of its candidates.
+	maxRead = 1 << 20
+)
 
 // resources appends what the call names: its target, and the paths that its
 // operations write to, where redaction left them clear.
@@ -286,17 +292,16 @@ func (m *mapping) resources() {
 		targets = 1
 	}
 	var paths []string
-	for i := range m.operations {
+	for i, read := 0, 0; i < len(m.operations) && len(paths) < maxPaths; i++ {
 		args := m.operations[i].Args
+		if read += len(args); read > maxRead {
+			break
+		}
 		if !strings.Contains(string(args), "output_path") {
 			continue
 		}
-		path := textOf(args, "output_path")
-		if path == "" || slices.Contains(paths, path) {
-			continue
-		}
-		if paths = append(paths, path); len(paths) == maxResources {
-			break
+		if path := textOf(args, "output_path"); path != "" && len(path) <= maxPath && !slices.Contains(paths, path) {
+			paths = append(paths, path)
 		}
 	}
 	for _, path := range paths {

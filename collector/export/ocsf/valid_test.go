@@ -505,6 +505,46 @@ func TestLineBreaks(t *testing.T) {
 	}
 }
 
+// TestManyOperations has calls whose operations would take long to read, or would make
+// an event much larger than their record.
+func TestManyOperations(t *testing.T) {
+	v := newValidator(t)
+	operations := func(n int, of func(i int) string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = of(i)
+		}
+		return `{"v":1,"kind":"call","args":{"operations":[` + strings.Join(list, ",") + `]}}`
+	}
+	for _, tt := range []struct {
+		name, line string
+		paths      int
+	}{
+		{"many", operations(3000, func(i int) string { return fmt.Sprintf(`{"tool":"t","arguments":{"output_path":"/tmp/%d"}}`, i) }), 32},
+		{"one path", operations(3000, func(int) string { return `{"tool":"t","arguments":{"output_path":"/tmp/1"}}` }), 1},
+		{"long", operations(2, func(i int) string {
+			return fmt.Sprintf(`{"tool":"t","arguments":{"output_path":"/tmp/%s"}}`, strings.Repeat("x", 16380*i))
+		}), 1},
+		{"candidates", `{"v":1,"kind":"call","args":{"output_path":1,"fill":"` + strings.Repeat("x", 100<<10) + `"},"candidates":[` +
+			strings.Repeat(`{"method":"m"},`, 9000) + `{"method":"m","args":{"output_path":"/tmp/late"}}]}`, 0},
+	} {
+		r := stored(t, []byte(tt.line))
+		event, err := ocsf.New(ocsf.Config{}).Append(nil, &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.check(event); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if n := bytes.Count(event, []byte(`"type":"File Path"`)); n != tt.paths {
+			t.Errorf("%s: the event has %d paths, want %d", tt.name, n, tt.paths)
+		}
+		if len(event) > 4*len(tt.line)+4096 {
+			t.Errorf("%s: the event of %d bytes has %d", tt.name, len(tt.line), len(event))
+		}
+	}
+}
+
 // FuzzAppend makes events of whatever audit.Parse takes.
 func FuzzAppend(f *testing.F) {
 	g := generator{rand.New(rand.NewPCG(1, 1))}
@@ -537,4 +577,17 @@ func FuzzAppend(f *testing.F) {
 			t.Fatalf("%s\n%v", event, err)
 		}
 	})
+}
+
+// TestPageNamesMembers finds each member of a record on the page about the mapping.
+func TestPageNamesMembers(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/ocsf.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range audit.RecordMembers() {
+		if !bytes.Contains(page, []byte("`"+m.Name+"`")) {
+			t.Errorf("docs/ocsf.md does not name %s", m.Name)
+		}
+	}
 }
