@@ -550,6 +550,9 @@ func FuzzAppend(f *testing.F) {
 	g := generator{rand.New(rand.NewPCG(1, 1))}
 	for range 200 {
 		line := g.line()
+		if len(line) > 4<<10 {
+			continue
+		}
 		f.Add(append(line[:bytes.LastIndex(line, []byte(`,"crc"`))], '}'))
 	}
 	f.Add([]byte(pipePane))
