@@ -22,7 +22,7 @@ func newVerification(cfg config, s *store.Store, registry prometheus.Registerer,
 		return nil
 	}
 	return proof.NewJob(proof.JobConfig{
-		DB: s.DB(), Every: cfg.evidence.verifyEvery, Collector: runName(time.Now()), Log: log, Metrics: registry,
+		DB: s.DB(), Every: cfg.evidence.verifyEvery, Again: cfg.evidence.reverify, Collector: runName(time.Now()), Log: log, Metrics: registry,
 		Trust: func([]string) ([]string, error) {
 			trust, err := cfg.trusted()
 			return trust.Hosts, err

@@ -26,6 +26,11 @@ type JobConfig struct {
 	Every     time.Duration  // Required.
 	Collector string         // its name in the results
 
+	// Again is of how many records sessions that are verified already are verified
+	// again in one turn: what is changed later is found too. All sessions come in
+	// turn, by their ids. 0: none are.
+	Again int
+
 	// Trust returns which of the keys that were found are trusted, and the others that
 	// are. nil: none is.
 	Trust func(found []string) (hosts []string, err error)
@@ -52,9 +57,13 @@ type Job struct {
 	c       JobConfig
 	source  *Source
 	last    time.Time // own mark
+	again   string    // the last session that was verified again; "" at the start of a round
+	resumed bool      // again is set
 	results *prometheus.CounterVec
 	success prometheus.Gauge
 	waiting prometheus.Gauge
+	reached prometheus.Gauge
+	rounds  prometheus.Counter
 }
 
 // NewJob returns a job. It does not connect.
@@ -81,13 +90,20 @@ func NewJob(c JobConfig) *Job {
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "auditcollector", Name: "verification_running", Help: "1 while this collector verifies.",
 		}),
+		reached: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "auditcollector", Name: "reverified_until_timestamp_seconds", Help: "Start of the newest session that was verified again in this round, in seconds since 1970; it falls when a round begins.",
+		}),
+		rounds: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "auditcollector", Name: "reverification_rounds_total", Help: "How often all sessions were verified again.",
+		}),
 	}
 	j.success.Set(math.NaN())
+	j.reached.Set(math.NaN())
 	for _, state := range []verify.State{verify.OK, verify.Tampered, verify.Incomplete, verify.Erased, verify.Unsigned, verify.Unknown, verify.Unreadable} {
 		j.results.WithLabelValues(string(state))
 	}
 	if c.Metrics != nil {
-		c.Metrics.MustRegister(j.results, j.success, j.waiting)
+		c.Metrics.MustRegister(j.results, j.success, j.waiting, j.reached, j.rounds)
 	}
 	return j
 }
@@ -126,6 +142,9 @@ func (j *Job) turn(ctx context.Context) error {
 		return err
 	}
 	if err := j.Chains(ctx); err != nil {
+		return err
+	}
+	if err := j.reverify(ctx); err != nil {
 		return err
 	}
 	j.success.Set(float64(now.Unix()))
@@ -213,6 +232,80 @@ ORDER BY session_id`)
 func firstID(at time.Time) string {
 	digits := fmt.Sprintf("%012x", max(at.UnixMilli(), 0))
 	return digits[:8] + "-" + digits[8:]
+}
+
+// reverify verifies the next sessions again, of j.c.Again records together and at
+// least one. A crash before the mark is written has them verified twice.
+func (j *Job) reverify(ctx context.Context) error {
+	if j.c.Again == 0 {
+		return nil
+	}
+	if !j.resumed {
+		if err := j.resume(ctx); err != nil {
+			return err
+		}
+	}
+	ids, err := j.nextAgain(ctx)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		if j.again != "" {
+			j.rounds.Inc()
+		}
+		j.again = ""
+	} else {
+		if err := j.some(ctx, j.c.Now(), ids, map[verify.State]int{}); err != nil {
+			return err
+		}
+		j.again = ids[len(ids)-1]
+	}
+	upto := time.UnixMilli(0)
+	if started := (Session{ID: j.again}).Started(); !started.IsZero() {
+		upto = started
+	}
+	j.reached.Set(float64(upto.Unix()))
+	return j.c.DB.Exec(ctx, "storing what was verified again", "INSERT INTO ${database}.alert_marks (name, kind, upto, closed, at) VALUES ('all', 'reverification', %s, true, %s)", millis(upto), millis(j.c.Now()))
+}
+
+// resume reads where another process was. It returns to the first session of that
+// millisecond.
+func (j *Job) resume(ctx context.Context) error {
+	var upto time.Time
+	err := j.source.query(ctx, "reading what was verified again", "SELECT argMax(upto, at) FROM "+j.c.DB.Name()+".alert_marks WHERE kind = 'reverification'", func(rows driver.Rows) error {
+		return rows.Scan(&upto)
+	})
+	if err != nil {
+		return err
+	}
+	j.resumed = true
+	if upto.Unix() > 0 {
+		j.again = firstID(upto)
+	}
+	return nil
+}
+
+// nextAgain returns the sessions to verify again, from the table of sessions: a scan
+// of all records each time would be more work than the verification.
+func (j *Job) nextAgain(ctx context.Context) (ids []string, err error) {
+	sql := strings.NewReplacer("${after}", quote(j.again), "${most}", fmt.Sprint(sessionsAtOnce), "${database}", j.c.DB.Name()).Replace(`
+SELECT session_id, groupBitmapMerge(seqs) FROM ${database}.session_states WHERE session_id IN (
+    SELECT DISTINCT session_id FROM ${database}.session_states WHERE session_id > ${after} ORDER BY session_id LIMIT ${most})
+GROUP BY session_id ORDER BY session_id`)
+	left := int64(j.c.Again)
+	err = j.source.query(ctx, "looking for sessions to verify again", sql, func(rows driver.Rows) error {
+		var id string
+		var records uint64
+		if err := rows.Scan(&id, &records); err != nil {
+			return err
+		}
+		if left > 0 {
+			ids = append(ids, id)
+			left -= int64(records)
+		}
+		return nil
+	})
+	return ids, err
 }
 
 // some verifies sessions and stores what it finds.

@@ -13,6 +13,8 @@ import (
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // sessions stores the records of sessions, which arrived at that time.
@@ -150,4 +152,75 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	f.want("SELECT collector, count() FROM audit.verifications WHERE state = 'unknown_key' GROUP BY collector ORDER BY collector", "a\t3")
+}
+
+// TestReverify changes records of sessions that were verified: the next rounds find
+// it, a few sessions in each turn, also in another process.
+func TestReverify(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	h := evidencetest.NewHost("build-7", now.Add(-30*24*time.Hour))
+	var all []*evidencetest.Session
+	for range 5 {
+		all = append(all, h.Session(evidencetest.Plan{Calls: 10}))
+	}
+	f.sessions(now.Add(-20*24*time.Hour), all...)
+	registry := prometheus.NewRegistry()
+	newJob := func() *proof.Job {
+		return proof.NewJob(proof.JobConfig{DB: db, Every: time.Minute, Again: len(all[0].Lines) + 1, Collector: "c", Metrics: registry,
+			Trust: func([]string) ([]string, error) { return []string{h.Key}, nil }, Now: func() time.Time { return now }})
+	}
+	job := newJob()
+	turn := func(want string) {
+		t.Helper()
+		now = now.Add(time.Minute)
+		if err := job.Turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.want("SELECT arraySort(groupArray((session_id, state))) FROM audit.verifications FINAL WHERE at = fromUnixTimestamp64Milli("+fmt.Sprint(now.UnixMilli())+")", want)
+	}
+	states := func(state string, of ...*evidencetest.Session) string {
+		var list []string
+		for _, s := range of {
+			list = append(list, "('"+s.ID+"','"+state+"')")
+		}
+		return "[" + strings.Join(list, ",") + "]"
+	}
+	turn(states("ok", all...)) // all are new, and two of them are checked again
+	f.exec(fmt.Sprintf("ALTER TABLE audit.events DELETE WHERE session_id = '%s' AND seq = 5 SETTINGS mutations_sync = 2", all[1].ID))
+	f.exec(fmt.Sprintf("ALTER TABLE audit.events UPDATE user = 'x' WHERE session_id = '%s' AND seq = 3 SETTINGS mutations_sync = 2", all[4].ID))
+	turn(states("ok", all[2], all[3]))
+	registry = prometheus.NewRegistry()
+	job = newJob()
+	// Another process begins with the last session again.
+	turn("[('" + all[3].ID + "','ok'),('" + all[4].ID + "','tampered')]")
+	if got := metric(t, registry, "auditcollector_reverified_until_timestamp_seconds"); got != float64((proof.Session{ID: all[4].ID}).Started().Unix()) {
+		t.Errorf("the metric says that it came to %v, want the start of the last session", got)
+	}
+	turn("[]") // the round is over
+	if got := metric(t, registry, "auditcollector_reverification_rounds_total"); got != 1 {
+		t.Errorf("%v rounds, want 1", got)
+	}
+	now = now.Add(time.Minute)
+	if err := job.Turn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.want("SELECT state FROM audit.verifications FINAL WHERE session_id = '"+all[1].ID+"' ORDER BY at DESC LIMIT 1", "tampered")
+}
+
+// metric is the value of a metric without labels.
+func metric(t *testing.T, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue() + f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
