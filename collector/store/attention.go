@@ -228,7 +228,7 @@ func (r *Reader) arrival(ctx context.Context) (Arrival, error) {
 	// Of two hours at most, so of one hour not more than this.
 	recent, err := askOne[struct {
 		Calls uint64 `ch:"n"`
-	}](ctx, r, "recent calls", "SELECT sum(length(calls)) AS n"+withinHours+"AND part = 'call'", a)
+	}](ctx, r, "recent calls", "SELECT sum(bitmapCardinality(numbers)) AS n"+withinHours+"AND part = 'call'", a)
 	if err != nil {
 		return newest, err
 	}

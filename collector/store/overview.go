@@ -103,8 +103,7 @@ type countRow struct {
 	Sessions   uint64 `ch:"sessions"`
 }
 
-// withinHours reads operation_states for a window. The length of a map is asked
-// for and never that of its subcolumns: FINAL does not merge those.
+// withinHours reads operation_states for a window.
 const withinHours = ` FROM operation_states FINAL WHERE hour >= fromUnixTimestamp({from:Int64}) AND hour < fromUnixTimestamp({to:Int64}) `
 
 func (r *Reader) counts(ctx context.Context, o *Overview) error {
@@ -116,13 +115,13 @@ func (r *Reader) counts(ctx context.Context, o *Overview) error {
 	rows, err := ask[countRow](ctx, r, "counts of calls", `
 		SELECT multiIf(grouping(bar) = 0, 1, grouping(operation) = 0, 2, grouping(host) = 0, 3, 4) AS by,
 		       intDiv(toUnixTimestamp(hour) - {from:Int64}, {step:Int64}) AS bar, operation, host, server_name, server_version,
-		       sumIf(length(calls), part = 'call' AND outcome = 'ok') AS ok,
-		       sumIf(length(calls), part = 'call' AND outcome = 'error') AS error,
-		       sumIf(length(calls), part = 'call' AND outcome NOT IN ('ok', 'error')) AS unknown,
-		       sum(length(calls)) AS operations,
-		       sumIf(length(calls), part = 'nested') AS nested,
-		       sumIf(length(calls), part = 'candidate') AS candidates,
-		       sumIf(length(calls), outcome != 'ok') AS not_ok,
+		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome = 'ok') AS ok,
+		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome = 'error') AS error,
+		       sumIf(bitmapCardinality(numbers), part = 'call' AND outcome NOT IN ('ok', 'error')) AS unknown,
+		       sum(bitmapCardinality(numbers)) AS operations,
+		       sumIf(bitmapCardinality(numbers), part = 'nested') AS nested,
+		       sumIf(bitmapCardinality(numbers), part = 'candidate') AS candidates,
+		       sumIf(bitmapCardinality(numbers), outcome != 'ok') AS not_ok,
 		       uniqExact(session_id) AS sessions
 		`+withinHours+`
 		GROUP BY GROUPING SETS ((bar), (operation), (host), (server_name, server_version))
@@ -176,10 +175,10 @@ func (r *Reader) latency(ctx context.Context, o *Overview) error {
 		names[i] = t.Operation
 	}
 	rows, err := ask[latencyRow](ctx, r, "latency", `
-		SELECT operation, quantilesExactArray(0.5, 0.95, 0.99)(arrayFilter(ms -> ms >= 0, mapValues(calls))) AS latency
+		SELECT operation, quantilesExactArray(0.5, 0.95, 0.99)(arrayMap(t -> toFloat64(reinterpretAsFloat32(toUInt32(bitShiftRight(t, 32)))), times)) AS latency
 		`+withinHours+`
 		  AND part = 'call' AND operation IN {names:Array(String)}
-		GROUP BY operation HAVING sum(arrayCount(ms -> ms >= 0, mapValues(calls))) > 0`,
+		GROUP BY operation HAVING sum(length(times)) > 0`,
 		args{"from": o.Timed.From.Unix(), "to": o.Timed.To.Unix(), "names": names})
 	for _, row := range rows {
 		i := slices.Index(names, row.Operation)

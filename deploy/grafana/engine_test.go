@@ -316,6 +316,7 @@ func testPanels(t *testing.T, ask asker, boards map[string]dashboard, now time.T
 func testNumbers(t *testing.T, ask asker, boards map[string]dashboard, now time.Time) {
 	everything := map[string][]string{"tenant": {all}, "host": {all}, "server": {all}, "tool": {all}}
 	pipes := map[string][]string{"tenant": {all}, "host": {all}, "server": {all}, "tool": {"pipe_pane"}}
+	both := map[string][]string{"tenant": {all}, "host": {all}, "server": {all}, "tool": {"pipe_pane", "batch"}} // one in the other
 	quoted := map[string][]string{"tenant": {"acme"}, "host": {"alpha"}, "server": {"libtmux"}, "tool": {hostile}}
 	for _, tt := range []struct {
 		board, title string
@@ -324,9 +325,11 @@ func testNumbers(t *testing.T, ask asker, boards map[string]dashboard, now time.
 	}{
 		{"fleet", "Calls", everything, "8"},
 		{"fleet", "Calls", pipes, "2"},
+		{"fleet", "Calls", both, "2"},
 		{"fleet", "Calls", quoted, "1"},
 		{"fleet", "Operations", everything, "10"},
 		{"fleet", "Operations", pipes, "2"},
+		{"fleet", "Operations", both, "3"},
 		{"fleet", "Error rate", everything, "0.25"},
 		{"fleet", "Open alerts", everything, "2"},
 		{"fleet", "Sessions without an end", everything, "1"},

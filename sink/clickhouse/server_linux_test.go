@@ -212,7 +212,7 @@ func TestFailover(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantRows(t, s, stored, "(500,500)")
-				wantRows(t, s, "SELECT sum(length(calls)) FROM audit.operation_states FINAL", "(500)")
+				wantRows(t, s, "SELECT sum(bitmapCardinality(numbers)) FROM audit.operation_states FINAL", "(500)")
 				empty()
 			})
 		}
