@@ -4,6 +4,7 @@
 TOOLS := .tools
 A20 := $(TOOLS)/libtmux-mcp-0.1.0a20
 A22 := $(TOOLS)/libtmux-mcp-0.1.0a22
+PYARROW := $(TOOLS)/pyarrow-26.0.1
 TYPESCRIPT := $(TOOLS)/typescript
 TYPESCRIPT_CLIENT := $(TOOLS)/typescript-client
 AXE := $(TOOLS)/axe
@@ -115,11 +116,15 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(OTELCOL) $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(PYARROW)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(OTELCOL) $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last, so that an interrupted fetch is repeated.
 $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
+	@deploy/dev/fetch venv $< $(@D)
+	@touch $@
+
+$(PYARROW)/.done: $(TOOLS)/%/.done: deploy/dev/%.txt
 	@deploy/dev/fetch venv $< $(@D)
 	@touch $@
 

@@ -1,0 +1,229 @@
+// Package exportfile writes stored records to a file in one of several formats,
+// and continues such a file.
+//
+// The files, from the top: exportfile, files, lines, mark, parquet, csv, columns,
+// format.
+package exportfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"auditproxy/collector/export/receiver"
+	"auditproxy/collector/export/source"
+	"auditproxy/internal/wait"
+)
+
+// A Source has records in the order of their arrival, see source.Source.
+type Source interface {
+	Settled(ctx context.Context, now time.Time) (time.Time, error)
+	Count(ctx context.Context, after source.Position, upto time.Time) (n uint64, first time.Time, err error)
+	Read(ctx context.Context, after source.Position, upto time.Time, do func([]receiver.Record) error) error
+}
+
+var _ Source = source.Source{}
+
+// A Config configures an export.
+type Config struct {
+	Source Source // Required.
+	Format Format // Required.
+
+	Since, Until time.Time // of arrival; zero: no limit
+	Follow       bool      // wait for more records, up to Until, and for the source
+
+	Waiting func(error) // the source fails; it is tried again. Required with Follow.
+
+	When  string                      // describes Match, see mark
+	Match func(*receiver.Record) bool // nil: all records
+
+	File     string    // "": to Out
+	Resume   bool      // continue File where its mark says, if there is one
+	Out      io.Writer // Required without File
+	Terminal bool      // Out is one
+
+	PartBytes int // of records in one of several Parquet files. Zero: 1 GiB
+
+	// Start is called with the number of records to read, and Progress with that
+	// of records that were read since. nil: not counted.
+	Start    func(n uint64)
+	Progress func(n int)
+	Refused  func(id string, err error) // a record that the format cannot have; it is left out. Required.
+}
+
+// A Result is what an export did.
+type Result struct {
+	Written uint64 // records
+	Without uint64 // records that have no event in the format
+	Refused uint64 // records that the format cannot have
+	Files   []string
+}
+
+const (
+	followEvery = time.Second
+	// What a killed process does again at most.
+	commitEvery = 5 * time.Second
+	commitBytes = 8 << 20 // of records
+)
+
+// An output is where records go.
+type output interface {
+	// add takes a record. An error that is neither a refusedError nor errWithout
+	// is about the output.
+	add(r *receiver.Record) error
+	// commit makes what was added durable, with the position after it. It may
+	// leave that to a later commit unless last is set.
+	commit(after source.Position, last bool) error
+	close() error
+	files() []string
+}
+
+// An outputError is not one of the source, for which Follow waits.
+type outputError struct{ error }
+
+func (e outputError) Unwrap() error { return e.error }
+
+// A refusedError means that the format cannot have a record.
+type refusedError struct{ error }
+
+// errWithout means that a record has no event in the format.
+var errWithout = errors.New("no event")
+
+// Run exports until all is written, or with Follow until ctx ends.
+func Run(ctx context.Context, c Config) (res Result, err error) {
+	out, after, err := c.open()
+	if err != nil {
+		return res, err
+	}
+	defer func() {
+		err = errors.Join(err, out.close())
+		res.Files = out.files()
+	}()
+	if c.Start != nil {
+		upto, err := c.upto(ctx)
+		if err != nil {
+			return res, err
+		}
+		n, _, err := c.Source.Count(ctx, after, upto)
+		if err != nil {
+			return res, err
+		}
+		c.Start(n)
+	}
+	// A file without a record can be continued too.
+	if err := out.commit(after, true); err != nil {
+		return res, err
+	}
+	for {
+		upto, err := c.upto(ctx)
+		if err == nil {
+			after, err = c.round(ctx, out, after, upto, &res)
+		}
+		// What was added is whole records, also after an error.
+		if commitErr := out.commit(after, true); commitErr != nil {
+			return res, errors.Join(err, commitErr)
+		}
+		var write outputError
+		switch {
+		case c.Follow && ctx.Err() != nil:
+			return res, nil
+		case err != nil && (!c.Follow || errors.As(err, &write)):
+			return res, err
+		case err != nil:
+			c.Waiting(err)
+		case !c.Follow || !c.Until.IsZero() && !upto.Before(c.Until):
+			return res, nil
+		}
+		if wait.For(ctx, followEvery) != nil {
+			return res, nil
+		}
+	}
+}
+
+// upto returns the time of arrival until which records can be read now.
+func (c *Config) upto(ctx context.Context) (time.Time, error) {
+	settled, err := c.Source.Settled(ctx, time.Now())
+	if err == nil && !c.Until.IsZero() && c.Until.Before(settled) {
+		settled = c.Until
+	}
+	return settled, err
+}
+
+// round writes the records after a position that arrived until a time, and returns
+// the position after the last of them.
+func (c *Config) round(ctx context.Context, out output, after source.Position, upto time.Time, res *Result) (source.Position, error) {
+	committed, bytes := time.Now(), 0
+	err := c.Source.Read(ctx, after, upto, func(records []receiver.Record) error {
+		for i := range records {
+			r := &records[i]
+			if err := c.write(out, r, res); err != nil {
+				return err
+			}
+			after = source.After(r)
+			bytes += len(r.Raw)
+		}
+		if c.Progress != nil {
+			c.Progress(len(records))
+		}
+		if time.Since(committed) < commitEvery && bytes < commitBytes {
+			return ctx.Err()
+		}
+		committed, bytes = time.Now(), 0
+		if err := out.commit(after, false); err != nil {
+			return outputError{err}
+		}
+		return ctx.Err()
+	})
+	return after, err
+}
+
+func (c *Config) write(out output, r *receiver.Record, res *Result) error {
+	if c.Match != nil && !c.Match(r) {
+		return nil
+	}
+	err := out.add(r)
+	var refused refusedError
+	switch {
+	case errors.Is(err, errWithout):
+		res.Without++
+		return nil
+	case errors.As(err, &refused):
+		res.Refused++
+		c.Refused(r.Record.RecordID, refused.error)
+		return nil
+	case err != nil:
+		return outputError{err}
+	}
+	res.Written++
+	return nil
+}
+
+// open returns the output and the position after which it continues.
+func (c *Config) open() (output, source.Position, error) {
+	after := source.Position{Arrived: c.Since.Truncate(time.Millisecond)}
+	if c.Since.IsZero() {
+		after = source.Position{}
+	}
+	if c.File == "" {
+		if c.Format.name == parquetName {
+			out, err := newParquetStream(c.Out)
+			return out, after, err
+		}
+		out, err := newLineStream(c.Format, c.Out, c.Terminal)
+		return out, after, err
+	}
+	open := openLines
+	if c.Format.name == parquetName {
+		open = openParquets
+	}
+	out, at, continued, err := open(c)
+	if continued {
+		after = at
+	}
+	if err != nil {
+		return nil, after, fmt.Errorf("exporting to %q: %w", c.File, err)
+	}
+	return out, after, nil
+}
