@@ -66,7 +66,7 @@ func newExportCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
+			return a.configured(cmd.Context(), func(ctx context.Context, cfg config) error {
 				if o.when != "" {
 					filter, err := alert.NewFilter(o.when, alert.Paths{Allowed: cfg.allowedPaths, Own: cfg.ownPaths()})
 					if err != nil {
@@ -74,10 +74,10 @@ func newExportCmd(a *app) *cobra.Command {
 					}
 					c.When, c.Match = o.when, func(r *receiver.Record) bool { return filter.Match(&r.Row) }
 				}
-				ctx, cancel := cli.Interruptible(ctx)
-				defer cancel()
-				c.Source = source.Source{DB: s.DB()}
-				return a.export(ctx, c)
+				return a.withStore(ctx, cfg, func(s *store.Store) error {
+					c.Source = source.Source{DB: s.DB()}
+					return a.export(ctx, c)
+				})
 			})
 		},
 	}
