@@ -162,7 +162,7 @@ func (h home) checkParquet(t *testing.T, file string, total int) {
 	var columns []string
 	for _, m := range audit.RecordMembers() {
 		for _, c := range m.Columns() {
-			columns = append(columns, fmt.Sprintf("toString(%s)", c.Name))
+			columns = append(columns, "ifNull(toString(`"+c.Name+"`), '-')")
 		}
 	}
 	sum := fmt.Sprintf("SELECT count(), sum(cityHash64(%s, toString(raw))) FROM ", strings.Join(columns, ", "))
