@@ -44,7 +44,7 @@ others are written.`
 const exportExample = `  auditcollector export --since 24h > records.ndjson
   auditcollector export --format ocsf --follow | vector --config siem.yaml
   auditcollector export --format csv --since 2026-11-01 --until 2026-12-01 --output november.csv
-  auditcollector export --format ocsf --when 'outcome == "error"' --output errors.json
+  auditcollector export --format ocsf --when 'record.outcome == "error"' --output errors.json
   auditcollector export --format parquet --output records.parquet --resume`
 
 // exportOptions are the flags of export.

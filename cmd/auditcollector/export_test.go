@@ -90,7 +90,7 @@ func TestExport(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "host build-7   sessions 2   records 60") {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
-	if r := h.run(t, "export", "--when", `outcome == "error" && tool != ""`); r.code != 0 || !strings.Contains(r.stdout, hostile.RecordID) || strings.Count(r.stdout, "\n") != 1 {
+	if r := h.run(t, "export", "--when", `record.outcome == "error" && op.tool != ""`); r.code != 0 || !strings.Contains(r.stdout, hostile.RecordID) || strings.Count(r.stdout, "\n") != 1 {
 		t.Errorf("export --when: %+v", r)
 	}
 	printed := h.run(t, "export")
@@ -142,7 +142,7 @@ func TestExport(t *testing.T) {
 		{[]string{"--format", "xml"}, `--format is "xml", want ocsf, ndjson, csv, parquet`},
 		{[]string{"--since", "x", "--until", "y"}, "--until:"},
 		{[]string{"--since", "1h", "--until", "2h"}, "--until is before --since"},
-		{[]string{"--when", "outcome = 1"}, "--when is not a condition: 1:"},
+		{[]string{"--when", "op.tool = 1"}, "--when is not a condition: 1:"},
 		{[]string{"--output", signed, "--resume", "--when", "true"}, `begun with --when ""`},
 		{[]string{"--resume"}, "--resume needs --output"},
 		{[]string{"--format", "parquet", "--follow"}, "--follow is not for --format parquet"},
