@@ -1,57 +1,20 @@
 // Package exportfile writes stored records to a file in one of several formats,
 // and continues such a file.
 //
-// The files, from the top: exportfile, files, lines, mark, parquet, csv, columns,
-// format.
+// The files, from the top: exportfile, files, lines, mark, parquet, config, format,
+// csv, columns, errors.
 package exportfile
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"auditproxy/collector/export/receiver"
 	"auditproxy/collector/export/source"
 	"auditproxy/internal/wait"
 )
-
-// A Source has records in the order of their arrival, see source.Source.
-type Source interface {
-	Settled(ctx context.Context, now time.Time) (time.Time, error)
-	Count(ctx context.Context, after source.Position, upto time.Time) (n uint64, first time.Time, err error)
-	Read(ctx context.Context, after source.Position, upto time.Time, do func([]receiver.Record) error) error
-}
-
-var _ Source = source.Source{}
-
-// A Config configures an export.
-type Config struct {
-	Source Source // Required.
-	Format Format // Required.
-
-	Since, Until time.Time // of arrival; zero: no limit
-	Follow       bool      // wait for more records, up to Until, and for the source
-
-	Waiting func(error) // the source fails; it is tried again. Required with Follow.
-
-	When  string                      // describes Match, see mark
-	Match func(*receiver.Record) bool // nil: all records
-
-	File     string    // "": to Out
-	Resume   bool      // continue File where its mark says, if there is one
-	Out      io.Writer // Required without File
-	Terminal bool      // Out is one
-
-	PartBytes int // of records in one of several Parquet files. Zero: 1 GiB
-
-	// Start is called with the number of records to read, and Progress with that
-	// of records that were read since. nil: not counted.
-	Start    func(n uint64)
-	Progress func(n int)
-	Refused  func(id string, err error) // a record that the format cannot have; it is left out. Required.
-}
 
 // A Result is what an export did.
 type Result struct {
@@ -67,29 +30,6 @@ const (
 	commitEvery = 5 * time.Second
 	commitBytes = 8 << 20 // of records
 )
-
-// An output is where records go.
-type output interface {
-	// add takes a record. An error that is neither a refusedError nor errWithout
-	// is about the output.
-	add(r *receiver.Record) error
-	// commit makes what was added durable, with the position after it. It may
-	// leave that to a later commit unless last is set.
-	commit(after source.Position, last bool) error
-	close() error
-	files() []string
-}
-
-// An outputError is not one of the source, for which Follow waits.
-type outputError struct{ error }
-
-func (e outputError) Unwrap() error { return e.error }
-
-// A refusedError means that the format cannot have a record.
-type refusedError struct{ error }
-
-// errWithout means that a record has no event in the format.
-var errWithout = errors.New("no event")
 
 // Run exports until all is written, or with Follow until ctx ends.
 func Run(ctx context.Context, c Config) (res Result, err error) {

@@ -43,9 +43,6 @@ func openParquets(c *Config) (out output, after source.Position, continued bool,
 		}
 		return p, after, false, nil
 	}
-	if !c.Resume {
-		return nil, after, false, fmt.Errorf("there is a mark of an earlier export, %q: continue it with --resume, or name another file", markName(c.File))
-	}
 	p.last = *m
 	if m.Files > 0 {
 		err = p.finish()

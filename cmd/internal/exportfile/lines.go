@@ -112,9 +112,6 @@ func (c *Config) openFile(name string) (disk.File, *mark, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if m != nil && !c.Resume {
-		return nil, nil, fmt.Errorf("there is a mark of an earlier export, %q: continue it with --resume, or name another file", markName(c.File))
-	}
 	flags := os.O_RDWR | os.O_APPEND
 	if m == nil {
 		flags |= os.O_CREATE

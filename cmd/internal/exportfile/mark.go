@@ -49,6 +49,9 @@ func (c *Config) readMark() (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !c.Resume {
+		return nil, fmt.Errorf("there is a mark of an earlier export, %q: continue it with --resume, or name another file", markName(c.File))
+	}
 	m := new(mark)
 	if err := json.Unmarshal(data, m); err != nil || m.Version != markVersion {
 		return nil, fmt.Errorf("%q is not a mark of this version: name another file", markName(c.File))
