@@ -22,6 +22,7 @@ COMPOSE_VERSION := v2.16.2
 COMPOSE := $(TOOLS)/compose-go-$(COMPOSE_VERSION)/cmd
 WITNESS := $(TOOLS)/witness
 OTELCOL := $(TOOLS)/otelcol
+OTEL_AGENT := $(TOOLS)/otel-agent
 STATICCHECK_VERSION := v0.7.0
 STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)/staticcheck
 
@@ -116,7 +117,7 @@ kafka-up: $(KAFKA)/.done ## start a Kafka broker on 127.0.0.1:19092, or $$KAFKA_
 kafka-down: ## stop it and remove its data
 	@deploy/kafka/broker down
 
-tools: $(A20)/.done $(A22)/.done $(PYARROW)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(OTELCOL) $(STATICCHECK) ## fetch what the tests need
+tools: $(A20)/.done $(A22)/.done $(PYARROW)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(OTELCOL) $(OTEL_AGENT)/.done $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
 
 # A stamp is written last, so that an interrupted fetch is repeated.
@@ -124,7 +125,7 @@ $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
 	@deploy/dev/fetch venv $< $(@D)
 	@touch $@
 
-$(PYARROW)/.done: $(TOOLS)/%/.done: deploy/dev/%.txt
+$(PYARROW)/.done $(OTEL_AGENT)/.done: $(TOOLS)/%/.done: deploy/dev/%.txt
 	@deploy/dev/fetch venv $< $(@D)
 	@touch $@
 

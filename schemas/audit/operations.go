@@ -15,8 +15,8 @@ type Operation struct {
 	Target string
 	Args   JSON // the operation's own redacted arguments
 	// Path is "" for the call itself, else the operation's location, as in
-	// "operations[3].arguments.operations[0]". The client chooses the names in it: it
-	// can be long, and two operations can have the same.
+	// "operations[3].arguments.operations[0]". The client chooses the names in it, so
+	// that it can be as long as the arguments, and two operations can have the same.
 	Path      string
 	Candidate bool // another reading of the same bytes, see Record.Candidates
 }

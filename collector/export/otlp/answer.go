@@ -104,9 +104,11 @@ type watcher struct {
 
 // RoundTrip implements http.RoundTripper.
 func (w watcher) RoundTrip(request *http.Request) (*http.Response, error) {
-	*w.answer = answer{}
 	response, err := w.RoundTripper.RoundTrip(request)
 	if err != nil {
+		if request.Context().Err() == nil { // else the answer before says why it was repeated
+			*w.answer = answer{message: err.Error()}
+		}
 		return nil, err
 	}
 	head, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))

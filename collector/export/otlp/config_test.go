@@ -2,9 +2,13 @@ package otlp
 
 import (
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -140,9 +144,15 @@ func TestEnvironmentProblems(t *testing.T) {
 func TestEnvironmentOfTheLibrary(t *testing.T) {
 	elsewhere := &fake{}
 	other := elsewhere.serve(t, HTTP)
+	secure := httptest.NewTLSServer(nil)
+	defer secure.Close()
+	certificate := filepath.Join(t.TempDir(), "pem")
+	if err := os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, value := range map[string]string{
 		"ENDPOINT": other, "TRACES_ENDPOINT": other, "HEADERS": "canary=1", "TRACES_HEADERS": "canary=2", "PROTOCOL": "http/json", "TRACES_PROTOCOL": "http/json",
-		"COMPRESSION": "gzip", "TIMEOUT": "1", "INSECURE": "false", "CERTIFICATE": "otlp.go", "TRACES_INSECURE": "false",
+		"COMPRESSION": "gzip", "TIMEOUT": "1", "INSECURE": "false", "CERTIFICATE": certificate, "TRACES_INSECURE": "false",
 	} {
 		t.Setenv("OTEL_EXPORTER_OTLP_"+name, value)
 	}

@@ -146,6 +146,8 @@ func (l *link) close() error {
 // intercept sends a request of gRPC as its signal's, and keeps the answer.
 func (l *link) intercept(ctx context.Context, _ string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, methods[l.signal], request, reply, conn, opts...)
-	l.answer = grpcAnswer(reply, err)
+	if err == nil || ctx.Err() == nil { // else the answer before says why it was repeated
+		l.answer = grpcAnswer(reply, err)
+	}
 	return err
 }

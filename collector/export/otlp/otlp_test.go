@@ -2,10 +2,14 @@ package otlp
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -269,6 +273,21 @@ func TestRepeat(t *testing.T) {
 	})
 }
 
+// TestDown names the reason when there is no receiver.
+func TestDown(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		r := start(t, &fake{}, protocol, func(c *Config) { c.Endpoint, c.Timeout = "http://"+l.Addr().String(), 700*time.Millisecond })
+		if err := r.Send(t.Context(), records(t, call(1))); errors.Is(err, receiver.ErrRefused) || !strings.Contains(fmt.Sprint(err), "connection refused") {
+			t.Error(err)
+		}
+	})
+}
+
 // TestHang ends a request that gets no answer, and then uses another connection.
 func TestHang(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
@@ -297,4 +316,40 @@ func TestHang(t *testing.T) {
 		}
 		f.mu.Unlock()
 	})
+}
+
+// TestRedirect follows no redirect: another place must not get the headers.
+func TestRedirect(t *testing.T) {
+	elsewhere := &fake{}
+	to := elsewhere.serve(t, HTTP)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, to+r.URL.Path, http.StatusPermanentRedirect)
+	}))
+	defer s.Close()
+	err := start(t, &fake{}, HTTP, func(c *Config) { c.Endpoint = s.URL }).Send(t.Context(), records(t, call(1)))
+	if err == nil || !strings.Contains(err.Error(), "redirects are not followed") || len(elsewhere.sizes) > 0 {
+		t.Errorf("%v; elsewhere, %d requests", err, len(elsewhere.sizes))
+	}
+}
+
+// TestTLS sends to a server whose certificate the configuration trusts, and to no
+// other.
+func TestTLS(t *testing.T) {
+	f := &fake{}
+	s := httptest.NewUnstartedServer(f)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	for _, trusted := range []bool{true, false} {
+		err := start(t, &fake{}, HTTP, func(c *Config) {
+			if c.Endpoint = s.URL; trusted {
+				c.TLS = &tls.Config{RootCAs: roots}
+			}
+		}).Send(t.Context(), records(t, call(1)))
+		if (err == nil) != trusted || !trusted && !strings.Contains(err.Error(), "certificate") {
+			t.Errorf("trusted %v: %v", trusted, err)
+		}
+	}
 }
