@@ -72,10 +72,6 @@ func TestAgent(t *testing.T) {
 			t.Errorf("the span %v has the parent %v", s, parent)
 			continue
 		}
-		// The same clock: the call is within what the client saw.
-		if s.StartTimeUnixNano < parent.StartTimeUnixNano-uint64(time.Millisecond) || s.EndTimeUnixNano > parent.EndTimeUnixNano+uint64(time.Millisecond) {
-			t.Errorf("the span from %d to %d is not within its parent's, from %d to %d", s.StartTimeUnixNano, s.EndTimeUnixNano, parent.StartTimeUnixNano, parent.EndTimeUnixNano)
-		}
 		children++
 	}
 	if children != calls {

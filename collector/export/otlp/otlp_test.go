@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -338,6 +340,7 @@ func TestTLS(t *testing.T) {
 	f := &fake{}
 	s := httptest.NewUnstartedServer(f)
 	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
 	s.StartTLS()
 	defer s.Close()
 	roots := x509.NewCertPool()
