@@ -588,7 +588,7 @@ func testAlerts(t *testing.T, f fixture) {
 // leaves a part of them counted.
 func testBackfill(t *testing.T, f fixture, records []audit.Record) {
 	for i := range 2 {
-		for _, view := range []string{"review_feed", "number_feed", "session_feed", "place_feed", "definition_feed", "pipe_feed", "variable_feed"} {
+		for _, view := range []string{"review_feed", "number_feed", "session_feed", "place_feed", "definition_feed", "effect_feed"} {
 			f.exec(t, "DROP VIEW IF EXISTS audit."+view+" SYNC")
 		}
 		f.exec(t, "TRUNCATE TABLE audit.session_states")
