@@ -1,3 +1,5 @@
+-- needs: 20
+--
 -- One view finds the effects of both kinds, and looks into the operations only of
 -- the few calls that can have one. Two that took all calls apart were a tenth of
 -- what an insert of many sessions cost.
