@@ -8,7 +8,9 @@ import (
 )
 
 // An Effect is a path that panes were piped to, or a variable that was set, over
-// all time: by calls of their own and inside batches.
+// all time: by calls of their own and inside batches. Retention removes what one
+// user did on one host when it is all too old, so until then the counts and the
+// first time are also of records that it removed.
 type Effect struct {
 	Name       string    `ch:"name"`
 	Scope      string    `ch:"scope"` // of a variable: global, session, window, pane
