@@ -164,7 +164,7 @@ func (l *evidenceLog) contradicted(ctx context.Context, c feed.Contradiction) er
 	return err
 }
 
-// ServeHTTP serves the log to whoever asks: everything in it may be published.
+// ServeHTTP serves the log to everyone: all of it may be published.
 func (l *evidenceLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if o := l.open.Load(); o != nil {
 		o.Handler().ServeHTTP(w, r)

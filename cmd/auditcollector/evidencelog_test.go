@@ -81,7 +81,7 @@ func (h home) entries(t *testing.T, place string) (list []string) {
 // TestEvidenceLog runs a collector over sessions with evidence. Its log has the
 // start and the checkpoints of each once, on the disk and at /log/; checkpoints that
 // contradict each other are stored as tampering; and a log that was rolled back is
-// not continued, while records are collected all the same.
+// not continued, while records are still collected.
 func TestEvidenceLog(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -121,7 +121,7 @@ func TestEvidenceLog(t *testing.T) {
 		}
 	}
 
-	// A session with a checkpoint that nobody signed. It is in the log all the same.
+	// A session with a checkpoint that nobody signed is in the log, too.
 	for i, line := range forged.Lines {
 		if bytes.Contains(line, []byte(`"kind":"checkpoint"`)) {
 			line = regexp.MustCompile(`\\n(\d+)\\n`).ReplaceAll(line, []byte(`\n9$1\n`))

@@ -79,7 +79,7 @@ func (k *known) readLog(ctx context.Context, place string, last int64, kept [][]
 		entry, err := evidence.ReadEntry(e.Data)
 		id, ok := evidence.SessionOf(entry.Origin)
 		if err != nil || !ok || !want(id) {
-			continue // whoever writes to the log may add anything to it
+			continue // a writer of the log may add anything to it
 		}
 		if entry.Checkpoint == nil {
 			starts[id] = entry

@@ -23,9 +23,9 @@ the record. What retention removed and what was erased is proved by what is kept
 it.
 
 Whom to trust is in a trust file, with a line "host KEY" for each host, "log KEY"
-for each central log and "witness KEY" for its witnesses. It and checkpoints kept
-elsewhere must come from a place that whoever could write the tables cannot write
-to. Without a trust file the keys that were found are listed as unknown.
+for each central log and "witness KEY" for its witnesses. Keep it, and checkpoints to
+compare with, where a writer of the tables cannot write. Without a trust file the
+keys that were found are listed as unknown.
 --trust-on-first-use keeps them in the trust file, or in auditcollector/trust in
 your configuration directory; a host that has another key later is unknown.
 

@@ -25,8 +25,8 @@ func newEvidenceCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-const evidenceKeyLong = `Print the public half of this host's key, as a line of a trust file. Whoever verifies
-records of this host needs it, and should get it another way than the records.
+const evidenceKeyLong = `Print the public half of this host's key, as a line of a trust file. It is needed to
+verify records of this host. Send it another way than the records.
 
 The first session makes the key, in evidence/host.key of the spool directory, unless
 evidence.key_file names another one.`

@@ -15,10 +15,10 @@ import (
 )
 
 const proveLong = `Print the proof of one record: the record, the first record of its session, and
-proofs that both are in a tree that the session signed. Whoever has the host's key
-from elsewhere checks it with auditproxy verify-proof, and needs nothing else: no
-other record is in it. The beginning of a record's id is enough where no other
-record's starts like it.
+proofs that both are in a tree that the session signed. auditproxy verify-proof
+checks it, with the host's key from elsewhere and nothing else: no other record is
+in it. The beginning of a record's id is enough where no other record's starts like
+it.
 
 The exit code is 1 if there is no such record, and 2 if no checkpoint covers it yet,
 or the session has no evidence.`

@@ -22,10 +22,9 @@ const verifyLong = `Check that no record was changed, and that nothing is damage
 
 Changes are found by the records' evidence: the signed checkpoints of each session
 and the chain of a host's sessions. Whom to trust is in a trust file, with a line
-"host KEY" for each host; auditproxy evidence key prints the key of this one. It
-and checkpoints kept elsewhere must come from a place that whoever could write the
-records cannot write to. Without a trust file the keys that were found are listed as
-unknown. --trust-on-first-use keeps them in the trust file, or in
+"host KEY" for each host; auditproxy evidence key prints the key of this one. Keep
+it, and checkpoints to compare with, where a writer of the records cannot write.
+Without a trust file the keys that were found are listed as unknown. --trust-on-first-use keeps them in the trust file, or in
 auditproxy/trust in your configuration directory; a host that has another key later
 is unknown.
 

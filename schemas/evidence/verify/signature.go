@@ -118,7 +118,7 @@ func (s *Session) signedBy(signed []byte) signer {
 	return nobody
 }
 
-// hostMayNot says why the host's key may not have signed a record. Whoever has that
+// hostMayNot says why the host's key may not have signed a record. A holder of that
 // key could sign a session again, long after its own key is gone.
 func (s *Session) hostMayNot(r *audit.Record) string {
 	switch {
