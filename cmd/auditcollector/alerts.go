@@ -107,8 +107,9 @@ type alerts struct {
 	log      *zap.Logger
 }
 
-// newAlerts does not connect.
-func newAlerts(cfg config, s *store.Store, registry prometheus.Registerer, log *zap.Logger) (*alerts, error) {
+// newAlerts does not connect. Alerts go to more receivers than the configuration names
+// for them.
+func newAlerts(cfg config, more []notify.Receiver, s *store.Store, registry prometheus.Registerer, log *zap.Logger) (*alerts, error) {
 	rules, err := cfg.rules(cfg.ruleFiles)
 	receivers, receiversErr := cfg.receivers(log)
 	if err := errors.Join(err, receiversErr); err != nil {
@@ -118,7 +119,7 @@ func newAlerts(cfg config, s *store.Store, registry prometheus.Registerer, log *
 	if a.reader, err = cfg.reader(); err != nil {
 		return nil, err
 	}
-	a.notifier, err = notify.New(notify.Config{Outbox: s, Receivers: receivers, Log: log, Metrics: registry})
+	a.notifier, err = notify.New(notify.Config{Outbox: s, Receivers: append(receivers, more...), Log: log, Metrics: registry})
 	if err != nil {
 		return nil, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}

@@ -91,6 +91,14 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "alert.allowed_paths", Kind: cli.List, Usage: "directories that panes may be piped to without an alert"},
 			{Name: "alert.webhooks", Kind: cli.Secrets, Usage: "addresses to which alerts are posted, separated by commas"},
 			{Name: "alert.alertmanager", Kind: cli.Secrets, Usage: "addresses of Alertmanagers, separated by commas"},
+			{Name: "export.receivers", Kind: cli.List, Usage: "files of receivers of exports, see docs/siem.md; none: only otlp.endpoint"},
+			{Name: "otlp.endpoint", Kind: cli.Text, Usage: "address of a receiver of OpenTelemetry's protocol; none: that of OTEL_EXPORTER_OTLP_ENDPOINT, or no such receiver"},
+			{Name: "otlp.protocol", Kind: cli.Choice, Choices: []string{"grpc", "http/protobuf"}, Usage: "protocol of otlp.endpoint; none: that of OTEL_EXPORTER_OTLP_PROTOCOL, or http/protobuf"},
+			{Name: "otlp.headers_file", Kind: cli.Path, Usage: "file with headers for otlp.endpoint, a name, a colon and a value in each line"},
+			{Name: "otlp.compression", Kind: cli.Choice, Choices: []string{"none", "gzip"}, Usage: "compression for otlp.endpoint; none: that of OTEL_EXPORTER_OTLP_COMPRESSION, or none"},
+		},
+		cli.TLSKeys("otlp.tls", "endpoint"),
+		[]cli.Key{
 			{Name: "review.listen", Kind: cli.Text, Default: "127.0.0.1:8686", Usage: "host:port of the review page, or unix: and the path of a socket; off: no page"},
 			{Name: "review.url", Kind: cli.Text, Usage: "address for browsers, such as https://audit.example.org, if not review.listen"},
 			{Name: "review.tls.cert_file", Kind: cli.Path, Usage: "certificate of the review page; none: only for this machine"},
@@ -157,6 +165,7 @@ func (a *app) load() (config, error) {
 	c.Login("kafka.sasl")
 	c.TLS("kafka.tls")
 	c.TLS("clickhouse.tls")
+	c.TLS("otlp.tls")
 	c.Password("clickhouse.password")
 	c.Password("local.password")
 	if err := c.Problems.Err(); err != nil {

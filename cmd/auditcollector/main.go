@@ -1,10 +1,10 @@
 // Command auditcollector loads the records of auditproxy into ClickHouse, from
 // Kafka or from the spools of this machine, and queries them there.
 //
-// The files, from the top: main, run, rules, review, policy, query, export, verify, prove,
-// verification, knownlog, erase, hold, retain, letters, alerts, evidencelog,
-// runname, store, engine, config, reviewconfig, evidenceconfig, clusterconfig,
-// checker, app.
+// The files, from the top: main, run, receivers, rules, review, policy, query,
+// export, verify, prove, verification, knownlog, erase, hold, retain, letters, exports,
+// alerts, evidencelog, runname, store, engine, config, reviewconfig, evidenceconfig,
+// clusterconfig, checker, app.
 package main
 
 import (
@@ -101,7 +101,7 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.AddFlags(root.PersistentFlags(), a.keys)
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
-	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newRetainCmd(a), newHoldCmd(a), newEraseCmd(a), newVerifyCmd(a), newProveCmd(a), newEvidenceCmd(a), newQueryCmd(a), newExportCmd(a), newPolicyCmd(a), newReviewCmd(a), newRulesCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
+	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newRetainCmd(a), newHoldCmd(a), newEraseCmd(a), newVerifyCmd(a), newProveCmd(a), newEvidenceCmd(a), newQueryCmd(a), newExportCmd(a), newPolicyCmd(a), newReviewCmd(a), newRulesCmd(a), newReceiversCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
 	for _, cmd := range append(root.Commands(), root) {
 		if !cmd.Runnable() { // cobra would answer an unknown word with help and exit code 0
 			cmd.Args, cmd.RunE = cli.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

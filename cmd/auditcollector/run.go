@@ -73,7 +73,12 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	defer store.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	alerts, err := newAlerts(cfg, store, registry, log)
+	outputs, err := a.outputs(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer outputs.close()
+	alerts, err := newAlerts(cfg, outputs.alerts, store, registry, log)
 	if err != nil {
 		return err
 	}
@@ -85,6 +90,10 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	defer page.close()
 	erased := retention.NewErased(store.DB())
 	c, err := newCollector(cfg, store, alerts, erased, registry, log)
+	if err != nil {
+		return err
+	}
+	exports, err := newExports(cfg, outputs, store, alerts, erased.Has, registry, log)
 	if err != nil {
 		return err
 	}
@@ -115,6 +124,14 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 			defer close(evaluated)
 			return alerts.run(ctx)
 		})
+		exported := make(chan struct{})
+		g.Go(func() error {
+			defer close(exported)
+			if exports == nil {
+				return nil
+			}
+			return exports.Run(ctx)
+		})
 		g.Go(func() error { return retain.Run(ctx) })
 		g.Go(func() error { return erased.Run(ctx, log) })
 		g.Go(func() error { evidence.run(ctx); return nil })
@@ -126,6 +143,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		if err := c.Run(ctx); err != nil || ctx.Err() == nil {
 			return err
 		}
+		<-exported // with its last positions
 		<-evaluated
 		alerts.end(ctx)
 		return nil

@@ -318,7 +318,10 @@ var sizeUnits = []struct {
 
 const binaryUnits = 4
 
-func parseSize(s string) (any, error) {
+func parseSize(s string) (any, error) { return ParseSize(s) }
+
+// ParseSize reads a size of people: "512KiB", "32MB" or "1GiB".
+func ParseSize(s string) (int64, error) {
 	bad := fmt.Errorf("is %q, want a size such as 512KiB, 32MB or 1GiB", s)
 	number, unit := s, int64(1)
 	for _, u := range sizeUnits {
@@ -329,7 +332,7 @@ func parseSize(s string) (any, error) {
 	}
 	n, err := strconv.ParseUint(number, 10, 63)
 	if err != nil || n > uint64(math.MaxInt64/unit) {
-		return nil, bad
+		return 0, bad
 	}
 	return int64(n) * unit, nil
 }

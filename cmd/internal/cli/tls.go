@@ -15,21 +15,30 @@ func LoadTLS(v Values, prefix string) (*tls.Config, error) {
 	if !v.Bool(prefix + ".enabled") {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: v.String(prefix + ".server_name")}
-	if name := v.String(prefix + ".ca_file"); name != "" {
-		pem, err := os.ReadFile(name)
+	f := TLSFiles{CA: v.String(prefix + ".ca_file"), Cert: v.String(prefix + ".cert_file"), Key: v.String(prefix + ".key_file"), ServerName: v.String(prefix + ".server_name")}
+	return f.Load(prefix + ".")
+}
+
+// TLSFiles are the files of a client's TLS; "" for none.
+type TLSFiles struct{ CA, Cert, Key, ServerName string }
+
+// Load reads the files. prefix is that of their keys, for messages.
+func (f TLSFiles) Load(prefix string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
+	if f.CA != "" {
+		pem, err := os.ReadFile(f.CA)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s.ca_file: %w", prefix, err)
+			return nil, fmt.Errorf("reading %sca_file: %w", prefix, err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("reading %s.ca_file: no certificate in PEM in %q", prefix, name)
+			return nil, fmt.Errorf("reading %sca_file: no certificate in PEM in %q", prefix, f.CA)
 		}
 	}
-	if name := v.String(prefix + ".cert_file"); name != "" {
-		pair, err := tls.LoadX509KeyPair(name, v.String(prefix+".key_file"))
+	if f.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s.cert_file and key_file: %w", prefix, err)
+			return nil, fmt.Errorf("reading %scert_file and key_file: %w", prefix, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"auditproxy/cmd/internal/cli"
+	"auditproxy/cmd/internal/receivers"
+	"auditproxy/cmd/internal/terminal"
+	"auditproxy/collector/alert"
+	"auditproxy/collector/export"
+	"auditproxy/collector/store"
+	"auditproxy/schemas/escape"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+)
+
+const receiversLong = `Receivers get the stored records as they arrive, see docs/siem.md. They are named in
+the files of export.receivers, and by otlp.endpoint. Without a subcommand this lists
+them: how many records wait, since when, and why. The exit code is 1 if one fails or
+has refused records.`
+
+func newReceiversCmd(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "receivers",
+		Short: "list receivers of exports, and what they refused",
+		Long:  receiversLong,
+		Args:  cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
+				return a.listReceivers(ctx, cfg, s, format)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cmd.AddCommand(newRefusedCmd(a), newResendCmd(a), newCheckReceiversCmd(a))
+	return cmd
+}
+
+// A receiverStatus is a receiver as JSON.
+type receiverStatus struct {
+	Name     string     `json:"name"`
+	Format   string     `json:"format,omitempty"`
+	State    string     `json:"state"` // works, fails, waits (no collector sends), new, removed (not configured)
+	Position *time.Time `json:"position,omitempty"`
+	Waiting  uint64     `json:"waiting"`
+	Oldest   *time.Time `json:"oldest,omitempty"`
+	Sent     uint64     `json:"sent"`
+	Refused  uint64     `json:"refused"`
+	Asked    uint64     `json:"to_resend"`
+	Failing  *time.Time `json:"failing_since,omitempty"`
+	Error    string     `json:"error,omitempty"`
+}
+
+// unrenewed is the age of a mark that no collector renews.
+const unrenewed = time.Minute
+
+func (a *app) listReceivers(ctx context.Context, cfg config, s *store.Store, format string) error {
+	o, err := a.outputs(cfg, zap.NewNop())
+	if err != nil {
+		return err
+	}
+	o.close()
+	formats := map[string]string{}
+	var names []string
+	for _, r := range o.list {
+		names = append(names, r.Name)
+		formats[r.Name] = r.Format
+	}
+	now := time.Now()
+	found, err := cfg.exportTables(s, "").Status(ctx, names, now)
+	if err != nil {
+		return err
+	}
+	bad := false
+	list := make([]receiverStatus, 0, len(found))
+	for _, f := range found {
+		_, configured := formats[f.Receiver]
+		r := receiverStatus{Name: f.Receiver, Format: cmp.Or(formats[f.Receiver], f.Format), Waiting: f.Waiting, Sent: f.Sent, Refused: f.Refused, Asked: f.Asked, Error: f.Error,
+			Position: given(f.Position.Arrived), Oldest: given(f.First), Failing: given(f.Failing)}
+		switch {
+		case !configured:
+			r.State = "removed"
+		case !f.Known:
+			r.State = "new"
+		case !f.Failing.IsZero():
+			r.State = "fails"
+		case f.Owner == "" || now.Sub(f.At) > unrenewed:
+			r.State = "waits"
+		default:
+			r.State = "works"
+		}
+		bad = bad || configured && (r.State == "fails" || r.Refused > 0)
+		list = append(list, r)
+	}
+	if format == "json" {
+		err = writeJSON(a.stdout, list)
+	} else {
+		err = writeReceivers(a.stdout, list, now)
+	}
+	if err == nil && bad {
+		return cli.ExitError{Code: cli.ExitFound}
+	}
+	return err
+}
+
+func given(t time.Time) *time.Time {
+	if t.IsZero() || t.Unix() == 0 {
+		return nil
+	}
+	return &t
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func writeReceivers(out io.Writer, list []receiverStatus, now time.Time) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "no receivers; name files of them in export.receivers, see docs/siem.md")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "RECEIVER\tFORMAT\tSTATE\tPOSITION\tWAITING\tOLDEST\tREFUSED\tERROR")
+	for _, r := range list {
+		position, oldest := "-", "-"
+		if r.Position != nil {
+			position = r.Position.Local().Format(time.DateTime)
+		}
+		if r.Oldest != nil {
+			oldest = now.Sub(*r.Oldest).Truncate(time.Second).String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\n", escape.Text(r.Name), r.Format, r.State, position, r.Waiting, oldest, r.Refused, cmp.Or(terminal.Shorten(r.Error), "-"))
+	}
+	return w.Flush()
+}
+
+// A refusedRecord is a refused record as JSON.
+type refusedRecord struct {
+	RecordID  string     `json:"record_id"`
+	SessionID string     `json:"session_id"`
+	Seq       uint64     `json:"seq"`
+	Tenant    string     `json:"tenant,omitempty"`
+	Arrived   time.Time  `json:"arrived"`
+	RefusedAt time.Time  `json:"refused_at"`
+	AskedAt   *time.Time `json:"to_resend_since,omitempty"`
+	Reason    string     `json:"reason"`
+}
+
+func newRefusedCmd(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "refused NAME",
+		Short: "list the records that a receiver refused; the exit code is 1 if there are any",
+		Args:  oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
+				return a.listRefused(ctx, cfg.exportTables(s, ""), args[0], format)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or json, one record a line")
+	return cmd
+}
+
+func (a *app) listRefused(ctx context.Context, tables export.Tables, name, format string) error {
+	const page = 1000
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	lines := json.NewEncoder(a.stdout)
+	n := 0
+	for after := (*export.Refused)(nil); ; {
+		list, err := tables.RefusedBy(ctx, name, after, page)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			break
+		}
+		after = &list[len(list)-1]
+		for _, r := range list {
+			if n++; format == "json" {
+				if err := lines.Encode(refusedRecord{r.RecordID, r.SessionID, r.Seq, r.Tenant, r.Arrived, r.RefusedAt, given(r.AskedAt), r.Reason}); err != nil {
+					return err
+				}
+				continue
+			}
+			if n == 1 {
+				fmt.Fprintln(w, "RECORD\tSESSION\tSEQ\tREFUSED\tREASON")
+			}
+			reason := terminal.Shorten(r.Reason)
+			if !r.AskedAt.IsZero() {
+				reason = "(to be sent again) " + reason
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", escape.Text(r.RecordID), escape.Text(r.SessionID), r.Seq, r.RefusedAt.Local().Format(time.DateTime), reason)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if n > 0 {
+		return cli.ExitError{Code: cli.ExitFound}
+	}
+	return nil
+}
+
+func newResendCmd(a *app) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "resend NAME [RECORD_ID...]",
+		Short: "have refused records sent again: those with some ids, or all",
+		Long: `Have the running collector send refused records to the receiver again, for example
+after the receiver was configured to take them. It does so within seconds, or when it
+runs and the receiver answers. What is refused again is listed again. The exit code is
+1 if there is nothing to send.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return errors.New("receivers resend needs the name of a receiver, and record ids or --all")
+			case all != (len(args) == 1):
+				return errors.New("receivers resend needs record ids or --all, one of them")
+			}
+			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
+				return a.resend(ctx, cfg.exportTables(s, ""), args[0], args[1:])
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all records that the receiver refused")
+	return cmd
+}
+
+func (a *app) resend(ctx context.Context, tables export.Tables, name string, ids []string) error {
+	if len(ids) == 0 {
+		ids = []string{""}
+	}
+	asked := 0
+	for _, id := range ids {
+		n, err := tables.Ask(ctx, name, id, time.Now())
+		if err != nil {
+			return err
+		}
+		if n == 0 && id != "" {
+			fmt.Fprintf(a.stderr, "auditcollector: %s\n", terminal.EscapeMessage(fmt.Sprintf("receiver %q has not refused %q", name, id)))
+		}
+		asked += n
+	}
+	fmt.Fprintf(a.stdout, "%d to be sent again\n", asked)
+	if asked == 0 {
+		return cli.ExitError{Code: cli.ExitFound}
+	}
+	return nil
+}
+
+func newCheckReceiversCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "check a file of receivers; the exit code is 1 if it has problems",
+		Args:  oneArg,
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := readReceivers(args)
+			if err != nil {
+				return err
+			}
+			specs, err := receivers.Load(files, alert.Paths{}, time.Now())
+			if err == nil {
+				o := &outputs{}
+				for _, spec := range specs {
+					if problem := o.add(spec, a.getenv, zap.NewNop()); problem != nil {
+						err = errors.Join(err, spec.Problem(problem))
+					}
+				}
+				o.close()
+			}
+			if err != nil {
+				fmt.Fprintln(a.stderr, terminal.EscapeMessage(err.Error()))
+				return cli.ExitError{Code: cli.ExitFound}
+			}
+			fmt.Fprintf(a.stdout, "%d receivers\n", len(specs))
+			return nil
+		},
+	}
+}
