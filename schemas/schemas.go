@@ -24,6 +24,13 @@ var alertRulesV1 []byte
 // see package alert.
 func AlertRulesV1() []byte { return append([]byte(nil), alertRulesV1...) }
 
+//go:embed receivers.v1.schema.json
+var receiversV1 []byte
+
+// ReceiversV1 returns the JSON Schema (draft 2020-12) of a file of receivers of
+// exports, see export.receivers.
+func ReceiversV1() []byte { return append([]byte(nil), receiversV1...) }
+
 //go:embed clickhouse/*.sql
 var clickhouse embed.FS
 

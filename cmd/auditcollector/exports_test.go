@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse/chdb"
+)
+
+// receivers writes a file of receivers, and returns the flag that names it.
+func (h home) receivers(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(h.dir, "receivers.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--export-receivers=" + name
+}
+
+// linesOf returns how often each line is in files, of which the last may have an
+// unfinished line.
+func linesOf(t *testing.T, pattern string) map[string]int {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]int{}
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for r := bufio.NewReader(f); ; {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				break
+			}
+			lines[strings.TrimSuffix(line, "\n")]++
+		}
+	}
+	return lines
+}
+
+// stored returns the distinct records in the table.
+func (h home) stored(t *testing.T) (raw []string) {
+	t.Helper()
+	text, err := h.query(chdb.Writer, "SELECT DISTINCT raw FROM audit.events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// A postbox is a receiver by HTTP that fails in several ways.
+type postbox struct {
+	mu    sync.Mutex     // guards all below
+	lines map[string]int // that it has acknowledged, or not
+	posts int
+	away  bool
+}
+
+func (p *postbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body io.Reader = r.Body
+	if z, err := gzip.NewReader(r.Body); err == nil {
+		body = z
+	}
+	text, err := io.ReadAll(body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.posts++
+	switch {
+	case err != nil || p.away || p.posts%5 == 1:
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+		return
+	case strings.Contains(string(text), `"tool":"poison"`):
+		http.Error(w, "I do not want that", http.StatusBadRequest)
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		p.lines[strings.TrimSuffix(line, "\n")]++
+	}
+	if p.posts%7 == 1 { // it has taken them, and says that it has not
+		http.Error(w, "failed", http.StatusInternalServerError)
+	}
+}
+
+func (p *postbox) has() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.lines)
+}
+
+// TestExportKills kills the collector and its engine while records arrive and are
+// exported to files and to an address that fails now and then. At the end each record
+// in events is at each receiver, and what is there twice is the same.
+func TestExportKills(t *testing.T) {
+	t.Parallel()
+	kills := 6
+	if soak() {
+		kills = 60
+	}
+	random := newRandom(t)
+	h := newHome(t)
+	box := &postbox{lines: map[string]int{}}
+	server := httptest.NewServer(box)
+	t.Cleanup(server.Close)
+	flag := h.receivers(t, fmt.Sprintf(`
+receivers:
+  - {name: records, format: ndjson, since: 1d, file: {path: %[1]s/records.ndjson, max_size: 256KiB}}
+  - {name: events, format: ocsf, since: 1d, file: {path: %[1]s/events.ndjson}}
+  - {name: some, format: ndjson, since: 1d, when: 'op.tool == "kill_server"', file: {path: %[1]s/some.ndjson}}
+  - {name: post, format: ndjson, since: 1d, http: {url: %[2]q, gzip: true, timeout: 5s}}
+  - {name: absent, format: ocsf, since: 1d, http: {url: "http://127.0.0.1:1/", timeout: 1s}}
+`, h.dir, server.URL))
+	w := h.writer(t)
+	p := h.collect(t, "--batch-wait", "20ms", flag)
+	eventually(t, "the collector has started", h.counts(t, "SELECT 1", 1))
+	poison := 0
+	for i := range kills {
+		for n := range 300 {
+			w.call(func(r *audit.Record) {
+				switch {
+				case n%50 == 0:
+					r.Tool = "kill_server"
+				case n == 133:
+					r.Tool = "poison"
+					poison++
+				}
+			})
+		}
+		<-time.After(time.Duration(random.IntN(3000)) * time.Millisecond)
+		if i%2 == 0 {
+			eventually(t, "there is an engine to kill", func() bool { return signalEngine(t, p.cmd.Process.Pid, syscall.SIGKILL) })
+			continue
+		}
+		p.end(syscall.SIGKILL)
+		p = h.collect(t, "--batch-wait", "20ms", flag)
+	}
+	w.stop()
+	eventually(t, "all is stored", h.counts(t, distinct, len(w.book.Entries)+1)) // with the session's end
+	stored := h.stored(t)
+	wanted := func(line string) bool { return !strings.Contains(line, `"tool":"poison"`) }
+	for _, r := range []struct {
+		name string
+		want func(line string) bool
+		have func() map[string]int
+	}{
+		{"records", func(string) bool { return true }, func() map[string]int { return linesOf(t, h.dir+"/records.ndjson*") }},
+		{"some", func(line string) bool { return strings.Contains(line, `"tool":"kill_server"`) }, func() map[string]int { return linesOf(t, h.dir+"/some.ndjson*") }},
+		{"post", wanted, box.has},
+	} {
+		want := slices.DeleteFunc(slices.Clone(stored), func(line string) bool { return !r.want(line) })
+		lost := func() (n int) {
+			have := r.have()
+			for _, line := range want {
+				if have[line] == 0 {
+					n++
+				}
+			}
+			return n
+		}
+		eventually(t, fmt.Sprintf("receiver %s has all %d records", r.name, len(want)), func() bool { return lost() == 0 })
+		times, more := 0, r.have()
+		for _, line := range want {
+			times += more[line]
+			delete(more, line)
+		}
+		if len(more) > 0 {
+			t.Errorf("receiver %s has %d lines that are not stored: %q", r.name, len(more), slices.Collect(maps.Keys(more))[0])
+		}
+		t.Logf("receiver %s has %d records, lost 0, %d of them again", r.name, len(want), times-len(want))
+	}
+	eventually(t, "the events are there", func() bool { return len(eventIDs(t, h.dir+"/events.ndjson*")) >= len(stored) })
+	if got := eventIDs(t, h.dir+"/events.ndjson*"); len(got) != len(stored) {
+		t.Errorf("%d events of %d records", len(got), len(stored))
+	}
+
+	refused := h.run(t, "receivers", "refused", "post", "--format", "json")
+	if n := strings.Count(refused.stdout, "\n"); n != poison || refused.code != 1 || !strings.Contains(refused.stdout, "I do not want that") {
+		t.Errorf("refused: %d, want %d: %+v", n, poison, refused)
+	}
+	var list []receiverStatus
+	status := h.run(t, "receivers", flag, "--format", "json")
+	if err := json.Unmarshal([]byte(status.stdout), &list); err != nil || status.code != 1 || len(list) != 5 {
+		t.Fatalf("receivers: %+v, %v", status, err)
+	}
+	for _, r := range list {
+		if bad := r.Name == "absent"; (r.State == "fails") != bad || (r.Error == "") == bad || bad != (r.Waiting >= uint64(len(stored))) {
+			t.Errorf("receiver %+v", r)
+		}
+	}
+	if text := h.run(t, "receivers", flag); !strings.Contains(text.stdout, "absent") || text.code != 1 {
+		t.Errorf("receivers: %+v", text)
+	}
+	if r := h.run(t, "receivers", "resend", "records", "--all"); r.code != 1 || r.stdout != "0 to be sent again\n" {
+		t.Errorf("resend of nothing: %+v", r)
+	}
+	// The receiver takes everything now.
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {})
+	if r := h.run(t, "receivers", "resend", "post", "--all"); r.code != 0 || r.stdout != fmt.Sprintf("%d to be sent again\n", poison) {
+		t.Errorf("resend: %+v", r)
+	}
+	eventually(t, "nothing is refused any more", func() bool { return h.run(t, "receivers", "refused", "post").code == 0 })
+	resp, err := http.Get(p.metrics(t) + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	metrics, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(metrics); !strings.Contains(text, `auditcollector_export_up{receiver="absent"} 0`) || !strings.Contains(text, `auditcollector_export_up{receiver="records"} 1`) {
+		t.Errorf("metrics:\n%s", text)
+	}
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if owner := h.positions(t); owner != "" {
+		t.Errorf("after an orderly end these receivers have an owner: %s", owner)
+	}
+}
+
+// positions returns the receivers whose marks are owned.
+func (h home) positions(t *testing.T) string {
+	t.Helper()
+	r := h.run(t, "query", "--format", "csv", "SELECT receiver FROM export_marks WHERE owner != ''")
+	return strings.TrimSpace(strings.TrimPrefix(r.stdout, "receiver\n"))
+}
+
+// eventIDs returns the ids of OCSF events of records.
+func eventIDs(t *testing.T, pattern string) map[string]bool {
+	t.Helper()
+	ids := map[string]bool{}
+	for line := range linesOf(t, pattern) {
+		var event struct {
+			Class    int `json:"class_uid"`
+			Metadata struct {
+				UID string `json:"uid"`
+			} `json:"metadata"`
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		ids[event.Metadata.UID] = true
+	}
+	return ids
+}
