@@ -54,14 +54,6 @@ func Load(files []File, paths alert.Paths, now time.Time) ([]Spec, error) {
 	return list, errors.Join(problems...)
 }
 
-// A loader reads one file.
-type loader struct {
-	*yamlfile.File
-	seen  map[string]string // positions of receivers by name
-	paths alert.Paths
-	now   time.Time
-}
-
 // receiverName matches the names of receivers.
 var receiverName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 

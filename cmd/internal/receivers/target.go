@@ -4,12 +4,22 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/collector/alert"
 	"auditproxy/collector/yamlfile"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// A loader reads one file.
+type loader struct {
+	*yamlfile.File
+	seen  map[string]string // positions of receivers by name
+	paths alert.Paths
+	now   time.Time
+}
 
 func (l *loader) otlp(n *yaml.Node) *OTLPTarget {
 	t := &OTLPTarget{}
