@@ -24,7 +24,7 @@ func (d *delivery) sendLate(ctx context.Context) error {
 		at := l.Arrived.Truncate(time.Millisecond)
 		for from, more := (source.Position{Arrived: at}), !at.Before(since); more; {
 			if from, more, err = d.e.c.Store.ReadSome(ctx, from, at, readMost, func(records []receiver.Record) error {
-				return d.take(ctx, records)
+				return d.take(ctx, records, func(*receiver.Record) error { return nil })
 			}, func(at source.Position, problem error) error { return d.passOver(ctx, at, problem) }); err != nil {
 				return err
 			}

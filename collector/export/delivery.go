@@ -33,6 +33,7 @@ func (d *delivery) run(ctx context.Context) {
 			}
 		}
 		var err error
+		before := d.sent()
 		more, err = d.pass(ctx)
 		if ctx.Err() != nil {
 			return
@@ -40,6 +41,9 @@ func (d *delivery) run(ctx context.Context) {
 		if err == nil || errors.Is(err, errTaken) {
 			pause = retryFirst
 			continue
+		}
+		if d.sent() > before { // it works, with pauses
+			pause = retryFirst
 		}
 		// While it fails, no query is open and nothing but the position is kept.
 		more, d.limit, d.batch = false, source.Page, nil
@@ -49,6 +53,13 @@ func (d *delivery) run(ctx context.Context) {
 		}
 		pause = min(2*pause, retryLast)
 	}
+}
+
+// sent returns how many records the receiver has taken.
+func (d *delivery) sent() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mark.Sent
 }
 
 // fail notes an error.
@@ -100,10 +111,7 @@ func (d *delivery) pass(ctx context.Context) (more bool, err error) {
 	}
 	began := d.e.c.Now()
 	next, more, err := d.e.c.Store.ReadSome(ctx, position, h.upto, d.limit, func(records []receiver.Record) error {
-		if err := d.take(ctx, records); err != nil {
-			return err
-		}
-		return d.move(epoch, source.After(&records[len(records)-1]))
+		return d.take(ctx, records, func(r *receiver.Record) error { return d.move(epoch, source.After(r)) })
 	}, func(at source.Position, problem error) error { return d.passOver(ctx, at, problem) })
 	if err != nil {
 		return false, err

@@ -20,8 +20,9 @@ const (
 	growAfter   = 64              // sends, after which more records are sent at once
 )
 
-// take sends those of the records that are for the receiver.
-func (d *delivery) take(ctx context.Context, records []receiver.Record) error {
+// take sends those of the records that are for the receiver. done is called with the
+// last record of those that are dealt with, whenever there are more.
+func (d *delivery) take(ctx context.Context, records []receiver.Record, done func(*receiver.Record) error) error {
 	d.batch = d.batch[:0]
 	for i := range records {
 		r := &records[i]
@@ -30,58 +31,73 @@ func (d *delivery) take(ctx context.Context, records []receiver.Record) error {
 		}
 		d.batch = append(d.batch, *r)
 	}
-	return d.deliver(ctx, d.batch)
-}
-
-// deliver sends records in pieces of at most d.most. Those that the receiver refuses
-// are stored as refused before the position moves over them; a crash in between sends
-// all again.
-func (d *delivery) deliver(ctx context.Context, records []receiver.Record) error {
-	for len(records) > 0 {
-		n := min(d.most, len(records))
-		var refused []Refused
-		if err := d.divide(ctx, records[:n], &refused); err != nil {
-			return err
-		}
-		if len(refused) > 0 {
-			if err := d.e.c.Store.SetRefused(ctx, refused); err != nil {
-				return err
-			}
-			d.e.metrics.refused.WithLabelValues(d.name).Add(float64(len(refused)))
-			d.log.Warn("the receiver refused records; see auditcollector receivers refused", zap.Int("records", len(refused)), zap.String("first", refused[0].RecordID), zap.String("reason", refused[0].Reason))
-		}
-		records = records[n:]
-	}
-	return nil
-}
-
-// divide sends records, and halves what the receiver refuses until single records at
-// fault remain.
-func (d *delivery) divide(ctx context.Context, records []receiver.Record, refused *[]Refused) error {
-	err := d.send(ctx, records)
-	if !errors.Is(err, receiver.ErrRefused) {
+	if err := d.deliver(ctx, d.batch, done); err != nil || len(records) == 0 {
 		return err
 	}
-	if half := len(records) / 2; half > 0 {
-		before := len(*refused)
-		if err := d.divide(ctx, records[:half], refused); err != nil {
+	return done(&records[len(records)-1])
+}
+
+// deliver sends records in pieces. What the receiver refuses is sent in smaller ones,
+// until single records at fault remain. These are stored as refused once the receiver
+// took another record, or few are left at the end; a crash before that sends them
+// again. After an error, what was taken is not sent again.
+func (d *delivery) deliver(ctx context.Context, records []receiver.Record, done func(*receiver.Record) error) error {
+	var (
+		refused  []Refused // since the receiver took a record
+		until    int       // the end of pieces that were refused
+		smallest int       // of them; 0: none
+		single   bool      // one of their records is at fault
+	)
+	for i := 0; i < len(records); {
+		n := min(d.piece, d.most, len(records)-i)
+		err := d.send(ctx, records[i:i+n])
+		switch {
+		case err == nil:
+			if err := d.leaveOut(ctx, refused); err != nil {
+				return err
+			}
+			refused = nil
+			i += n
+			d.piece = min(2*d.piece, d.most)
+			if err := done(&records[i-1]); err != nil {
+				return err
+			}
+		case !errors.Is(err, receiver.ErrRefused):
 			return err
+		case n > 1:
+			d.piece = n / 2
+			until, smallest = max(until, i+n), n
+		default:
+			if d.streak++; d.streak >= wrongAfter {
+				if err := d.blame(ctx, err); err != nil {
+					return err
+				}
+			}
+			refused = append(refused, d.refusal(&records[i], err))
+			single = true
+			i++
 		}
-		if err := d.divide(ctx, records[half:], refused); err != nil {
-			return err
+		if smallest > 0 && i >= until {
+			if !single { // they were too large
+				d.most, d.well = smallest/2, 0
+			}
+			smallest, single = 0, false
 		}
-		if len(*refused) == before && half < d.most { // it was too large
-			d.most, d.well = half, 0
-		}
+	}
+	return d.leaveOut(ctx, refused)
+}
+
+// leaveOut stores records as refused, before the position moves over them.
+func (d *delivery) leaveOut(ctx context.Context, refused []Refused) error {
+	if len(refused) == 0 {
 		return nil
 	}
-	if d.streak++; d.streak >= wrongAfter {
-		if err := d.blame(ctx, err); err != nil {
-			return err
-		}
-		d.streak = 0
+	if err := d.e.c.Store.SetRefused(ctx, refused); err != nil {
+		return err
 	}
-	*refused = append(*refused, d.refusal(&records[0], err))
+	d.e.metrics.refused.WithLabelValues(d.name).Add(float64(len(refused)))
+	d.log.Warn("the receiver refused records; see auditcollector receivers refused",
+		zap.Int("records", len(refused)), zap.String("first", refused[0].RecordID), zap.String("reason", refused[0].Reason))
 	return nil
 }
 

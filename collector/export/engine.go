@@ -53,7 +53,8 @@ type delivery struct {
 	// Of run's goroutine.
 	limit  int               // records that the next query reads
 	batch  []receiver.Record // those that the filter leaves
-	most   int               // records that are sent at once
+	most   int               // records that are sent at once at most
+	piece  int               // records that are sent next; fewer after a refusal
 	well   int               // sends of so many that were taken in a row
 	good   []receiver.Record // one that the receiver took; none yet
 	streak int               // records that it refused since it took one
@@ -75,7 +76,7 @@ func newDelivery(e *Engine, r Receiver) *delivery {
 	return &delivery{
 		e: e, name: r.Name, format: r.Format, since: r.Since.Truncate(time.Millisecond), r: r,
 		log: e.c.Log.With(zap.String("receiver", r.Name)), wake: make(chan struct{}, 1),
-		limit: source.Page, most: source.Page, lateSeen: none, askedSeen: none,
+		limit: source.Page, most: source.Page, piece: source.Page, lateSeen: none, askedSeen: none,
 	}
 }
 

@@ -327,6 +327,26 @@ func TestRefused(t *testing.T) {
 		}
 		stop()
 	})
+	bubble("a record, by a receiver that fails now and then", t, func(t *testing.T) {
+		s, r := newFakeStore(), &fakeReceiver{}
+		n := 0
+		r.answers(func(ctx context.Context, list []receiver.Record) (bool, error) {
+			if n++; n%4 == 0 {
+				return false, errAway
+			}
+			return refusing(func(seq uint64) bool { return seq%300 == 133 })(ctx, list)
+		})
+		stop := begin(t, s, "a", map[string]*fakeReceiver{"r": r})
+		wait(t, 5*time.Second)
+		s.arrive("s", numbers(0, 900)...)
+		wait(t, 2*time.Minute)
+		got := r.take()
+		slices.Sort(got)
+		if got := slices.Compact(got); len(got) != 897 || len(s.listRefused()) != 3 {
+			t.Errorf("%d records came, %d are refused", len(got), len(s.listRefused()))
+		}
+		stop()
+	})
 	bubble("many, of a receiver that works", t, func(t *testing.T) {
 		s, r := newFakeStore(), &fakeReceiver{}
 		r.answers(refusing(func(seq uint64) bool { return seq >= 10 && seq < 500 }))

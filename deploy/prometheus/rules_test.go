@@ -42,6 +42,12 @@ auditcollector_rule_lag_seconds{instance="c",rule="r"} 0 1 0 2x300
 auditcollector_alert_lag_seconds{instance="c"} 300 0 1 0x300
 auditcollector_failing_sweeps{instance="c"} 0x20 1 0x130
 auditcollector_alert_outbox_seconds{instance="c",receiver="log"} 0 5 120 0x300
+auditcollector_export_up{instance="c",receiver="r"} 1x20 0x5 1x300
+auditcollector_export_lag_seconds{instance="c",receiver="r"} 0 6 0 2000 0x300
+auditcollector_export_sending{instance="c",receiver="r"} 1x20 0x300
+auditcollector_export_sending{instance="d",receiver="r"} 0x20 1x300
+auditcollector_export_refused_total{instance="c",receiver="r"} 4x300
+auditcollector_export_behind_retention{instance="c",receiver="r"} 0x300
 auditcollector_engine_restarts_total{instance="c"} 0x50 1x100
 auditcollector_table_refusals_total{instance="c"} 0x300
 auditcollector_commit_errors_total{instance="c"} 0x50 1x100
@@ -79,6 +85,11 @@ var broken = map[string][]string{
 	"AuditAlertsLate":            {`auditcollector_alert_lag_seconds{instance="c"} 0+60x300`},
 	"AuditSweepsFail":            {`auditcollector_failing_sweeps{instance="c"} 0+3x300`},
 	"AuditAlertsNotDelivered":    {`auditcollector_alert_outbox_seconds{instance="c",receiver="log"} 0+60x300`},
+	"AuditReceiverFails":         {`auditcollector_export_up{instance="c",receiver="r"} 1x20 0x300`},
+	"AuditReceiverBehind":        {`auditcollector_export_lag_seconds{instance="c",receiver="r"} 0+60x300`},
+	"AuditReceiverUnserved":      {`auditcollector_export_sending{instance="c",receiver="r"} 1x20 0x300`},
+	"AuditReceiverRefuses":       {`auditcollector_export_refused_total{instance="c",receiver="r"} 0x20 1x280`},
+	"AuditReceiverLosesRecords":  {`auditcollector_export_behind_retention{instance="c",receiver="r"} 0x20 1x280`},
 	"AuditEngineRestarts":        {`auditcollector_engine_restarts_total{instance="c"} 0x20 1+1x10 11x120`},
 	"AuditTableRefuses":          {`auditcollector_table_refusals_total{instance="c"} 0x20 1+6x130`},
 	"AuditCommitsFail":           {`auditcollector_commit_errors_total{instance="c"} 0+1x300`},
