@@ -16,6 +16,7 @@ import (
 	"auditproxy/collector"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
+	"auditproxy/collector/export"
 	"auditproxy/collector/retention"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -163,7 +164,8 @@ func described(t *testing.T) map[string]bool {
 	_, err := collector.New(collector.Config{Store: noStore{}, Keep: time.Hour, Spools: []string{t.TempDir()}, Metrics: registry})
 	_, engineErr := alert.New(alert.Config{Rules: new(alert.Rules), Keeper: noStore{}, Records: noStore{}, Asker: noStore{}, Name: "run", Metrics: registry})
 	_, notifierErr := notify.New(notify.Config{Outbox: noStore{}, Metrics: registry})
-	if err := errors.Join(err, engineErr, notifierErr); err != nil {
+	_, exportErr := export.New(export.Config{Store: struct{ export.Store }{}, Run: "run", Metrics: registry})
+	if err := errors.Join(err, engineErr, notifierErr, exportErr); err != nil {
 		t.Fatal(err)
 	}
 	retention.New(retention.Config{Metrics: registry})
@@ -204,7 +206,7 @@ func scraped(t *testing.T, at string) map[string]bool {
 // collector runs a collector whose brokers and ClickHouse do not answer, and
 // returns the address of its metrics.
 func (p programs) collector(t *testing.T) string {
-	return p.serve(t, "auditcollector", "run", "--kafka-brokers", "127.0.0.1:1", "--clickhouse-addr", "127.0.0.1:1", "--review-listen", "off")
+	return p.serve(t, "auditcollector", "run", "--kafka-brokers", "127.0.0.1:1", "--clickhouse-addr", "127.0.0.1:1", "--review-listen", "off", "--otlp-endpoint", "http://127.0.0.1:1")
 }
 
 // shipper runs a shipper whose brokers do not answer, and returns the address of

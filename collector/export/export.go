@@ -50,6 +50,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{c: c, metrics: newMetrics()}
 	for _, r := range c.Receivers {
 		e.deliveries = append(e.deliveries, newDelivery(e, r))
+		e.metrics.of(r.Name)
 	}
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(append([]prometheus.Collector{state{e}}, e.metrics.all()...)...)

@@ -24,3 +24,10 @@ func newMetrics() metrics {
 func (m metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.sent, m.refused, m.failures}
 }
+
+// of has the metrics of a receiver begin at 0.
+func (m metrics) of(receiver string) {
+	for _, v := range []*prometheus.CounterVec{m.sent, m.refused, m.failures} {
+		v.WithLabelValues(receiver)
+	}
+}
