@@ -55,7 +55,7 @@ func TestAlertDocument(t *testing.T) {
 // metrics that exist.
 func TestMetricsDocument(t *testing.T) {
 	source := ""
-	for _, file := range []string{"collector/metrics.go", "collector/collector.go", "collector/disk.go", "collector/alert/metrics.go", "collector/alert/notify/notify.go", "collector/retention/retention.go", "cmd/auditcollector/run.go", "cmd/auditcollector/evidencelog.go"} {
+	for _, file := range []string{"collector/metrics.go", "collector/collector.go", "collector/disk.go", "collector/alert/metrics.go", "collector/alert/notify/notify.go", "collector/export/metrics.go", "collector/export/state.go", "collector/retention/retention.go", "cmd/auditcollector/run.go", "cmd/auditcollector/evidencelog.go"} {
 		source += readFile(t, filepath.Join("..", file))
 	}
 	page := readFile(t, "../docs/operations.md")

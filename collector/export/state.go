@@ -6,15 +6,15 @@ import "github.com/prometheus/client_golang/prometheus"
 type state struct{ e *Engine }
 
 func describe(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("auditcollector_export_"+name, help, []string{"receiver"}, nil)
+	return prometheus.NewDesc("auditcollector_"+name, help, []string{"receiver"}, nil)
 }
 
 var (
-	descSending = describe("sending", "1 if this collector sends to the receiver, 0 if another one does or none.")
-	descUp      = describe("up", "1 if the receiver takes records, 0 if the last attempt failed. Only of a collector that sends to it.")
-	descLag     = describe("lag_seconds", "Time since the first record arrived that the receiver may not have yet; 0 if there is none. Only of a collector that sends to it.")
-	descWaiting = describe("lag_records", "Records that wait for the receiver, when they were counted last. Only of a collector that sends to it.")
-	descExpired = describe("behind_retention", "1 if the receiver was found, within a day, to have been away for longer than retention.events, so that records may be gone.")
+	descSending = describe("export_sending", "1 if this collector sends to the receiver, 0 if another one does or none.")
+	descUp      = describe("export_up", "1 if the receiver takes records, 0 if the last attempt failed. Only of a collector that sends to it.")
+	descLag     = describe("export_lag_seconds", "Time since the first record arrived that the receiver may not have yet; 0 if there is none. Only of a collector that sends to it.")
+	descWaiting = describe("export_lag_records", "Records that wait for the receiver, when they were counted last. Only of a collector that sends to it.")
+	descExpired = describe("export_behind_retention", "1 if the receiver was found, within a day, to have been away for longer than retention.events, so that records may be gone.")
 )
 
 func (s state) Describe(to chan<- *prometheus.Desc) {
