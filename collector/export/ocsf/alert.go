@@ -11,7 +11,8 @@ func appendAlert(dst []byte, a *alert.Alert, version string, integrity bool) []b
 	w := &writer{b: dst}
 	event := w.begin()
 	activity, status, finding := id{1, "Create"}, id{1, "New"}, a.ID
-	if a.Closes != "" {
+	closes := a.Closes != ""
+	if closes {
 		activity, status, finding = id{3, "Close"}, id{4, "Resolved"}, a.Closes
 	}
 	w.class(2, "Findings", 2004, "Detection Finding", activity)
@@ -26,10 +27,11 @@ func appendAlert(dst []byte, a *alert.Alert, version string, integrity bool) []b
 	}
 	w.severity(severityOf(a.Severity))
 	w.status(status)
-	w.truth("is_alert", true)
-	// Whether the call was refused is in its own event.
-	w.id("action", observed)
-	w.id("disposition", id{19, "Alert"})
+	w.truth("is_alert", !closes)
+	if !closes { // whether the call was refused is in its own event
+		w.id("action", observed)
+		w.id("disposition", id{19, "Alert"})
+	}
 
 	info := w.open("finding_info")
 	w.str("uid", finding)
@@ -56,7 +58,7 @@ func appendAlert(dst []byte, a *alert.Alert, version string, integrity bool) []b
 	metadata := w.open("metadata")
 	w.raw(`"version":"` + schemaVersion + `"`)
 	w.product("auditcollector", version)
-	w.listProfiles(profiles{control: true, integrity: integrity})
+	w.listProfiles(profiles{control: !closes, integrity: integrity})
 	w.str("uid", a.ID)
 	w.text("correlation_uid", a.SessionID)
 	w.raw(`"event_code":"alert"`)

@@ -350,41 +350,84 @@ func (g generator) alert() alert.Alert {
 }
 
 // TestEveryMemberIsKept sets each member of a record of each kind to a distinctive
-// value and finds it in the event.
+// value and finds it in the event: alone, with all others, and with all others where
+// no attribute has room for them.
 func TestEveryMemberIsKept(t *testing.T) {
 	e := ocsf.New(ocsf.Config{})
+	find := func(kind, members string, want []string) {
+		t.Helper()
+		r := stored(t, []byte(`{"v":1,"kind":"`+kind+`"`+members+`}`))
+		event, err := e.Append(nil, &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range append(want, `"`+kind+`"`) {
+			if !bytes.Contains(event, []byte(want)) {
+				t.Errorf("the event of %s has no %s\n%s", members, want, event)
+			}
+		}
+	}
 	for _, kind := range []string{"call", "open", "session_start", "session_end", "anomaly", "gap", "policy", "forecast"} {
-		for i, m := range audit.RecordMembers() {
-			value, want := distinct(&m, i)
-			if value == "" {
-				continue
-			}
-			line := `{"v":1,"kind":"` + kind + `",`
-			if m.Name == "kind" {
-				line, want = `{"v":1,"kind":"`+kind+`",`, []string{`"` + kind + `"`}
-			} else {
-				line += `"` + m.Name + `":` + value + `,`
-			}
-			r := stored(t, []byte(line+`"x":1}`))
-			event, err := e.Append(nil, &r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, want := range want {
-				if !bytes.Contains(event, []byte(want)) {
-					t.Errorf("%s: the event of %s has no %s\n%s", kind, m.Name, want, event)
+		for _, odd := range []bool{false, true} {
+			var all string
+			var wants []string
+			for i, m := range audit.RecordMembers() {
+				if m.Name == "kind" {
+					continue
+				}
+				if value, want := distinct(&m, i, odd); value != "" {
+					find(kind, `,"`+m.Name+`":`+value, want)
+					all += `,"` + m.Name + `":` + value
+					wants = append(wants, want...)
 				}
 			}
+			find(kind, all, wants)
 		}
 	}
 }
 
+// TestManyMembers has more members of newer proxies than most records have members,
+// one of them twice: the last one counts.
+func TestManyMembers(t *testing.T) {
+	var line strings.Builder
+	line.WriteString(`{"v":1,"kind":"call"`)
+	for i := range 300 {
+		fmt.Fprintf(&line, `,"new%d":"a"`, i)
+	}
+	line.WriteString(`,"new7":"b","new250":"b"}`)
+	r := stored(t, []byte(line.String()))
+	event, err := ocsf.New(ocsf.Config{}).Append(nil, &r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Unmapped map[string]string }
+	if err := json.Unmarshal(event, &got); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(event, []byte(`"new`)); n != 300 || len(got.Unmapped) != 300 || got.Unmapped["new7"] != "b" || got.Unmapped["new250"] != "b" {
+		t.Errorf("%d members, %q and %q\n%s", n, got.Unmapped["new7"], got.Unmapped["new250"], event)
+	}
+}
+
 // distinct returns a value of a member and what its event has of it, "" for a member
-// that is the same in all records.
-func distinct(m *audit.Member, i int) (value string, want []string) {
+// that is the same in all records. An odd value has no attribute.
+func distinct(m *audit.Member, i int, odd bool) (value string, want []string) {
 	word := fmt.Sprintf("marmalade%d", i)
 	number := fmt.Sprint(1700000 + i)
+	if odd {
+		number = fmt.Sprint(5_000_000_000 + i)
+	}
+	switch {
+	case odd && m.Type == audit.TypePeer:
+		return `{"version":"` + word + `"}`, []string{`"` + word + `"`}
+	case odd && m.Name == "labels":
+		return `{"` + word + `":["` + word + `x"]}`, []string{`"` + word + `"`, `"` + word + `x"`}
+	}
 	switch m.Name {
+	case "policy":
+		if !odd {
+			return `{"hash":"` + word + `","new":"` + word + `x"}`, []string{`"` + word + `"`, `"` + word + `x"`}
+		}
 	case "v", "crc":
 		return "", nil
 	case "outcome":
