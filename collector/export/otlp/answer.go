@@ -3,6 +3,7 @@ package otlp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,11 +47,11 @@ func (a *answer) verdict(ctx context.Context, t *target, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%s: %w", to, context.Canceled)
 	case a.refused:
-		return fmt.Errorf("%s: it answered %s%s: %w", to, a.code, a.said(), receiver.ErrRefused)
+		return fmt.Errorf("%s: %s%s: %w", to, a.code, a.said(), receiver.ErrRefused)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("%s: no answer within %v%s: check that the receiver is up and not overloaded: %w", to, t.timeout, a.said(), context.DeadlineExceeded)
 	case a.code != "":
-		return fmt.Errorf("%s: it answered %s%s: %s", to, a.code, a.said(), a.remedy)
+		return fmt.Errorf("%s: %s%s: %s", to, a.code, a.said(), a.remedy)
 	}
 	return fmt.Errorf("%s: %s: check the endpoint, and that the receiver is up", to, cut(err.Error()))
 }
@@ -126,12 +127,17 @@ func (w watcher) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func httpAnswer(response *http.Response, head []byte) answer {
 	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
-	isProto := strings.TrimSpace(kind) == "application/x-protobuf"
+	kind = strings.TrimSpace(kind)
+	isProto := kind == "application/x-protobuf"
 	if c := response.StatusCode; c >= 200 && c <= 299 {
 		a := answer{taken: true}
 		var reply coltracepb.ExportTraceServiceResponse
-		if isProto && proto.Unmarshal(head, &reply) == nil {
+		switch {
+		case isProto && proto.Unmarshal(head, &reply) == nil:
 			a.rejected, a.message = reply.GetPartialSuccess().GetRejectedSpans(), reply.GetPartialSuccess().GetErrorMessage()
+		case kind == "application/json":
+			// Not as the specification says, but some answer so, and the library reads it.
+			a.rejected, a.message = jsonAnswer(head)
 		}
 		return a
 	}
@@ -159,4 +165,25 @@ func httpAnswer(response *http.Response, head []byte) answer {
 		}
 	}
 	return a
+}
+
+// jsonAnswer reads a partial success, in which each signal has its own name for the
+// number.
+func jsonAnswer(head []byte) (rejected int64, message string) {
+	var reply struct {
+		PartialSuccess struct {
+			RejectedLogRecords, RejectedSpans, RejectedDataPoints json.Number
+			ErrorMessage                                          string
+		}
+	}
+	if json.Unmarshal(head, &reply) != nil {
+		return 0, ""
+	}
+	p := &reply.PartialSuccess
+	for _, n := range []json.Number{p.RejectedLogRecords, p.RejectedSpans, p.RejectedDataPoints} {
+		if n, err := n.Int64(); err == nil && n != 0 {
+			rejected = n
+		}
+	}
+	return rejected, p.ErrorMessage
 }

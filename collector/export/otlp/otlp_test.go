@@ -237,6 +237,24 @@ func TestPartialSuccess(t *testing.T) {
 	})
 }
 
+// TestJSONAnswer reads a partial success in JSON.
+func TestJSONAnswer(t *testing.T) {
+	for body, refused := range map[string]bool{
+		`{}`: false, `{"partialSuccess":{}}`: false, `{"partialSuccess":{"errorMessage":"less, next time"}}`: false,
+		`{"partialSuccess":{"rejectedLogRecords":"1"}}`: true, `{"partialSuccess":{"rejectedSpans":2,"errorMessage":"bad"}}`: true, `{"partialSuccess":{"rejectedDataPoints":"3"}}`: true,
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			_, _ = io.WriteString(w, body)
+		}))
+		err := start(t, &fake{}, HTTP, func(c *Config) { c.Endpoint = s.URL }).Send(t.Context(), records(t, call(1)))
+		if errors.Is(err, receiver.ErrRefused) != refused || !refused && err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		s.Close()
+	}
+}
+
 // TestRepeat repeats a batch that the receiver took and answered with an error.
 func TestRepeat(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
