@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"encoding/hex"
 	"time"
 
 	"auditproxy/collector/export/receiver"
@@ -167,6 +168,11 @@ func (b *batch) addRest(rec *receiver.Record) {
 	}
 	if r.NotDurable {
 		a.boolean("auditproxy.durable", false)
+	}
+	a.text("auditproxy.payload_hash", hex.EncodeToString(rec.Hash[:]))
+	if b.wantArgs && !r.Kind.Known() {
+		// A newer proxy's, whose members are not known either.
+		a.text(string(semconv.LogRecordOriginalKey), rec.Raw)
 	}
 	a.text("auditproxy.proxy", string(r.Proxy))
 	a.text("auditproxy.evidence", string(r.Evidence))

@@ -4,7 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +139,9 @@ func TestHostile(t *testing.T) {
 			t.Errorf("the time of %s is %d", a["log.record.uid"], l.TimeUnixNano)
 		}
 	}
+	if r := sent[23]; r.Record.Kind.Known() || byID[r.Record.RecordID]["log.record.original"] != r.Raw {
+		t.Errorf("a newer proxy's record is %q", byID[r.Record.RecordID])
+	}
 	if got := byID[sent[0].Record.RecordID]["user.name"]; got != "a\uFFFD" {
 		t.Errorf("the user is %q", got)
 	}
@@ -201,5 +208,38 @@ func TestOperations(t *testing.T) {
 	}
 	if got := texts(spans[0].Attributes)["auditproxy.operations"]; got != "int_value:4" {
 		t.Errorf("the number of operations is %s", got)
+	}
+}
+
+// TestDocument compares the names in docs/opentelemetry.md with those in the code.
+func TestDocument(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/opentelemetry.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`[\x60"](auditproxy\.[a-z_.]+)[\x60"]`)
+	names := func(text []byte) map[string]bool {
+		m := map[string]bool{}
+		for _, match := range name.FindAllSubmatch(text, -1) {
+			m[string(match[1])] = true
+		}
+		return m
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "_test.go") {
+			maps.Copy(code, names(text))
+		}
+	}
+	if diff := cmp.Diff(code, names(page)); diff != "" || len(code) < 60 {
+		t.Error("the attributes (-code +document):\n" + diff)
 	}
 }

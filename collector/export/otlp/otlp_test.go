@@ -126,7 +126,8 @@ func TestMapping(t *testing.T) {
 			t.Fatalf("%d log records, %d spans, hosts %q", len(list), len(f.allSpans()), hosts)
 		}
 		l, s := list[0], f.allSpans()[0]
-		if diff := cmp.Diff(with(shared, rest), texts(l.Attributes)); diff != "" {
+		hash := map[string]string{"auditproxy.payload_hash": hex.EncodeToString(sent[0].Hash[:])}
+		if diff := cmp.Diff(with(with(shared, rest), hash), texts(l.Attributes)); diff != "" {
 			t.Error("the log record's attributes (-want +got):\n" + diff)
 		}
 		if diff := cmp.Diff(shared, texts(s.Attributes)); diff != "" {
