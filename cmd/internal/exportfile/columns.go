@@ -29,6 +29,7 @@ type column struct {
 	name     string
 	kind     kind
 	optional bool // there may be no value
+	long     bool // a text may be longer than audit.MaxText
 	// value returns a string, []string, bool, int64, uint64, float64 or time.Time,
 	// by the kind, nil for none.
 	value func(r *receiver.Record) any
@@ -37,13 +38,13 @@ type column struct {
 // columns are those of the table of events: the members of a record, and when it
 // was stored. Its own bytes are the last one.
 func columns() []column {
-	list := []column{{"arrived_at", timeKind, false, func(r *receiver.Record) any { return r.Arrived }}}
+	list := []column{{"arrived_at", timeKind, false, false, func(r *receiver.Record) any { return r.Arrived }}}
 	for _, m := range audit.RecordMembers() {
 		for _, c := range m.Columns() {
 			list = append(list, newColumn(c))
 		}
 	}
-	return append(list, column{"raw", bytesKind, false, func(r *receiver.Record) any { return r.Raw }})
+	return append(list, column{"raw", bytesKind, false, true, func(r *receiver.Record) any { return r.Raw }})
 }
 
 // newColumn makes a column of one of ClickHouse's.
@@ -68,7 +69,12 @@ func newColumn(c audit.Column) column {
 	case strings.HasPrefix(typ, "DateTime"):
 		k = timeKind
 	}
-	return column{c.Name, k, optional, func(r *receiver.Record) any { return valueOf(c, k, &r.Record) }}
+	long := false
+	switch c.Value.(type) {
+	case func(*audit.Record) *audit.JSON, func(*audit.Record) string:
+		long = true
+	}
+	return column{c.Name, k, optional, long, func(r *receiver.Record) any { return valueOf(c, k, &r.Record) }}
 }
 
 // valueOf returns the value of a column as a column's kind has it, see

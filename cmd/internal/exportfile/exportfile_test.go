@@ -455,3 +455,22 @@ func TestSpreadsheet(t *testing.T) {
 		}
 	}
 }
+
+// TestParquetOfLongTexts checks that a file is smaller than its records where
+// these have long texts: pages have no copies of them in their headers.
+func TestParquetOfLongTexts(t *testing.T) {
+	r := ingesttest.Call(1, "send_keys", start)
+	r.Args = audit.JSON(`{"keys":"` + strings.Repeat("x", 200_000) + `"}`)
+	long := row(t, r)
+	file := filepath.Join(t.TempDir(), "records.parquet")
+	if _, err := export(t, exportfile.Config{Source: &memory{list: slices.Repeat([]receiver.Record{long}, 200), page: 50}, Format: format(t, "parquet"), File: file}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.Size() > 1<<20 {
+		t.Errorf("40 MB of equal texts have %d bytes", i.Size())
+	}
+}

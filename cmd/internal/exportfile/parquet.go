@@ -59,7 +59,7 @@ var table = sync.OnceValue(func() (t struct {
 
 // A parquetWriter writes the rows of one file. Its memory is that of a row group.
 type parquetWriter struct {
-	w     *parquet.Writer
+	w     *parquet.GenericWriter[any]
 	row   reflect.Value // reused
 	bytes int           // of records in the row group
 	rows  int
@@ -67,16 +67,23 @@ type parquetWriter struct {
 
 func newParquetWriter(w io.Writer) *parquetWriter {
 	t := table()
-	return &parquetWriter{
-		w: parquet.NewWriter(w, t.schema, parquet.CreatedBy("auditcollector", "", "")), row: reflect.New(t.row).Elem(),
+	// With its smallest and its largest value in full, the header of a page can be
+	// longer than the page. Readers have them in the index of the column too, where
+	// they are cut, and for all of a row group; a long text has none there.
+	options := []parquet.WriterOption{t.schema, parquet.CreatedBy("auditcollector", "", ""), parquet.DataPageStatistics(false)}
+	for _, c := range t.columns {
+		if c.long {
+			options = append(options, parquet.SkipPageBounds(c.name))
+		}
 	}
+	return &parquetWriter{w: parquet.NewGenericWriter[any](w, options...), row: reflect.New(t.row).Elem()}
 }
 
 func (p *parquetWriter) add(r *receiver.Record) error {
 	for i, c := range table().columns {
 		set(p.row.Field(i), c.value(r))
 	}
-	if err := p.w.Write(p.row.Addr().Interface()); err != nil {
+	if _, err := p.w.Write([]any{p.row.Addr().Interface()}); err != nil {
 		return err
 	}
 	p.rows++
