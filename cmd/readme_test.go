@@ -34,7 +34,7 @@ func TestDocuments(t *testing.T) {
 	for _, page := range documents(t) {
 		for _, m := range regexp.MustCompile(`(?m)^    (auditcollector .*)$`).FindAllStringSubmatch(readFile(t, page), -1) {
 			// A broker that already runs there must get no records of the test.
-			line := strings.ReplaceAll(m[1], "127.0.0.1:19092", "127.0.0.1:1")
+			line := strings.NewReplacer("127.0.0.1:19092", "127.0.0.1:1", "/srv/export", r.dir).Replace(m[1])
 			ran++
 			if strings.HasPrefix(line, "auditcollector run") {
 				r.collect(line)
@@ -95,6 +95,7 @@ func newReader(t *testing.T, bin programs) *reader {
 func (r *reader) command(ctx context.Context, line string) *exec.Cmd {
 	library := dev.Fetched(r.t, "libchdb", "libchdb.so")
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", "exec "+line)
+	cmd.Dir = r.dir // for files that a command writes
 	cmd.Env = []string{
 		"HOME=" + r.dir, "PATH=" + string(r.bin) + ":" + os.Getenv("PATH"), "TZ=UTC",
 		// The documented path, for a reader who is not root and may use the
