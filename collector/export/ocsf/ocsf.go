@@ -8,7 +8,8 @@
 // An event is a function of the record's bytes and of the Config. So a record that
 // is delivered twice is the same event twice, with the same metadata.uid.
 //
-// The files, from the top: ocsf, alert, call, kinds, shared, rest, writer.
+// The files, from the top: ocsf, alert, call, kinds, shared, rest, writer,
+// canonical.
 package ocsf
 
 import (
@@ -16,6 +17,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 
 	"auditproxy/collector/alert"
 	"auditproxy/collector/export/receiver"
@@ -42,10 +44,15 @@ type Config struct {
 }
 
 // An Encoder makes events. Its methods may be called concurrently.
-type Encoder struct{ cfg Config }
+type Encoder struct {
+	cfg        Config
+	canonicals sync.Pool // of *canonical
+}
 
 // New returns an Encoder.
-func New(cfg Config) *Encoder { return &Encoder{cfg} }
+func New(cfg Config) *Encoder {
+	return &Encoder{cfg: cfg, canonicals: sync.Pool{New: func() any { return new(canonical) }}}
+}
 
 // Append appends the event of a record to dst, without a line feed. It reads
 // r.Record, r.Operations and r.Raw, which are one record. After an error it returns
@@ -127,18 +134,31 @@ func (e *Encoder) attested(dst []byte, chain string, event func(dst []byte, inte
 	open := len(w.b)
 	w.close(one)
 	w.closeList(list)
-	canonical, err := jcs.Transform(append(w.b[len(dst):], '}'))
+	sum, err := e.sum(append(w.b[len(dst):], '}'))
 	if err != nil {
 		// A value has no form in RFC 8785: a number beyond a double's range, half a
 		// surrogate pair, a name twice. Such an event has no attestation.
 		return event(dst, false)
 	}
-	sum := sha256.Sum256(canonical)
 	w.b = w.b[:open]
 	w.fingerprint("fingerprint", sum[:], canonicalJSON)
 	w.close(one)
 	w.closeList(list)
 	return append(w.b, '}'), nil
+}
+
+// sum returns the SHA-256 of the canonical form of an event.
+func (e *Encoder) sum(event []byte) ([sha256.Size]byte, error) {
+	c := e.canonicals.Get().(*canonical)
+	defer e.canonicals.Put(c)
+	form, ok := c.transform(event)
+	if !ok {
+		var err error
+		if form, err = jcs.Transform(event); err != nil {
+			return [sha256.Size]byte{}, err
+		}
+	}
+	return sha256.Sum256(form), nil
 }
 
 // fingerprint appends a SHA-256 as an attribute.
