@@ -18,6 +18,7 @@ import (
 	"auditproxy/collector"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
+	"auditproxy/collector/export"
 	"auditproxy/collector/retention"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -413,7 +414,8 @@ func TestMetrics(t *testing.T) {
 	_, err := collector.New(c)
 	_, engineErr := alert.New(alert.Config{Rules: new(alert.Rules), Keeper: noStore{}, Records: noStore{}, Asker: noStore{}, Name: "run", Metrics: registry})
 	_, notifierErr := notify.New(notify.Config{Outbox: noStore{}, Metrics: registry})
-	if err := errors.Join(err, engineErr, notifierErr); err != nil {
+	_, exportErr := export.New(export.Config{Store: struct{ export.Store }{}, Run: "run", Metrics: registry})
+	if err := errors.Join(err, engineErr, notifierErr, exportErr); err != nil {
 		t.Fatal(err)
 	}
 	retention.New(retention.Config{Metrics: registry})
