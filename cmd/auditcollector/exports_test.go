@@ -212,6 +212,11 @@ receivers:
 	if r := h.run(t, "receivers", "resend", "records", "--all"); r.code != 1 || r.stdout != "0 to be sent again\n" {
 		t.Errorf("resend of nothing: %+v", r)
 	}
+	for _, command := range [][]string{{"refused", "pots"}, {"resend", "pots", "--all"}} {
+		if r := h.run(t, append([]string{"receivers"}, command...)...); r.code != 2 || !strings.Contains(r.stderr, `there is no receiver "pots"; the receivers are [`) {
+			t.Errorf("receivers %q: %+v", command, r)
+		}
+	}
 	// The receiver takes everything now.
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {})
 	if r := h.run(t, "receivers", "resend", "post", "--all"); r.code != 0 || r.stdout != fmt.Sprintf("%d to be sent again\n", poison) {

@@ -66,20 +66,46 @@ type receiverStatus struct {
 // unrenewed is the age of a mark that no collector renews.
 const unrenewed = time.Minute
 
-func (a *app) listReceivers(ctx context.Context, cfg config, s *store.Store, format string) error {
+// receivers returns what is known of the receivers that are configured or have a
+// mark, and the formats of those that are configured.
+func (a *app) receivers(ctx context.Context, cfg config, s *store.Store, now time.Time) (list []export.Status, formats map[string]string, err error) {
 	o, err := a.outputs(cfg, zap.NewNop())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	o.close()
-	formats := map[string]string{}
+	formats = map[string]string{}
 	var names []string
 	for _, r := range o.list {
 		names = append(names, r.Name)
 		formats[r.Name] = r.Format
 	}
+	list, err = cfg.exportTables(s, "").Status(ctx, names, now)
+	return list, formats, err
+}
+
+// receiverIs returns an error for a name that no receiver has or had.
+func (a *app) receiverIs(ctx context.Context, cfg config, s *store.Store, name string) error {
+	list, _, err := a.receivers(ctx, cfg, s, time.Now())
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, r := range list {
+		if r.Receiver == name {
+			return nil
+		}
+		names = append(names, r.Receiver)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("there is no receiver %q, and no other; name files of receivers in export.receivers", name)
+	}
+	return fmt.Errorf("there is no receiver %q; the receivers are %q", name, names)
+}
+
+func (a *app) listReceivers(ctx context.Context, cfg config, s *store.Store, format string) error {
 	now := time.Now()
-	found, err := cfg.exportTables(s, "").Status(ctx, names, now)
+	found, formats, err := a.receivers(ctx, cfg, s, now)
 	if err != nil {
 		return err
 	}
@@ -171,6 +197,9 @@ func newRefusedCmd(a *app) *cobra.Command {
 				return err
 			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
+				if err := a.receiverIs(ctx, cfg, s, args[0]); err != nil {
+					return err
+				}
 				return a.listRefused(ctx, cfg.exportTables(s, ""), args[0], format)
 			})
 		},
@@ -236,6 +265,9 @@ runs and the receiver answers. What is refused again is listed again. The exit c
 				return errors.New("receivers resend needs record ids or --all, one of them")
 			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
+				if err := a.receiverIs(ctx, cfg, s, args[0]); err != nil {
+					return err
+				}
 				return a.resend(ctx, cfg.exportTables(s, ""), args[0], args[1:])
 			})
 		},

@@ -56,6 +56,8 @@ func remedy(err error) string {
 		return "check clickhouse.user and its password"
 	case 164, 497:
 		return "a user with that right has to grant it, or to run auditcollector migrate"
+	case 81: // UNKNOWN_DATABASE
+		return "auditcollector run or migrate makes it"
 	case 0:
 	default: // the server's own words, except about replicas
 		return cmp.Or(replicationCodes[code], clusterCodes[code])

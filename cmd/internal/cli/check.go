@@ -57,7 +57,7 @@ func TLSKeys(prefix, peers string) []Key {
 		{Name: prefix + ".ca_file", Kind: Path, Usage: "certificates to trust instead of the system's"},
 		{Name: prefix + ".cert_file", Kind: Path, Usage: "client certificate"},
 		{Name: prefix + ".key_file", Kind: Path, Usage: "key of the client certificate"},
-		{Name: prefix + ".server_name", Kind: Text, Usage: "name in the " + peers + "' certificates, if not their host's"},
+		{Name: prefix + ".server_name", Kind: Text, Usage: "name in the certificates of the " + peers + ", if not the host's"},
 	}
 }
 
