@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -401,6 +403,13 @@ func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
 	now := time.Now()
 	switch {
 	case h.end == nil || r.result.Unknown > 0:
+		if h.nextSeq == 0 && h.contextLine != nil {
+			// The proxy was killed before it had its key. What it started is in the
+			// context; the record has no evidence.
+			rec := h.context
+			rec.Kind, rec.RecordID, rec.TS, rec.Duration, rec.Recovered = audit.KindSessionStart, audit.NewID(now), begun(r.id, now), -1, true
+			b = r.appendRecord(b, h, &rec)
+		}
 		rec := h.context
 		rec.Kind, rec.RecordID, rec.TS, rec.Duration, rec.Recovered = audit.KindSessionEnd, audit.NewID(now), now, -1, true
 		b = r.appendRecord(b, h, &rec)
@@ -418,6 +427,16 @@ func (r *recovery) write(ctx context.Context, s *Session, h *history) error {
 		return nil
 	}
 	return r.append(ctx, s, b)
+}
+
+// begun returns when the session with an id began: the milliseconds in a UUID of
+// version 7 (RFC 9562, section 5.7), or now if they are none before it.
+func begun(id string, now time.Time) time.Time {
+	ms, err := strconv.ParseInt(strings.ReplaceAll(id[:min(len(id), 13)], "-", ""), 16, 64)
+	if t := time.UnixMilli(ms); err == nil && t.Before(now) {
+		return t
+	}
+	return now
 }
 
 func (r *recovery) appendRecord(dst []byte, h *history, rec *audit.Record) []byte {

@@ -150,6 +150,50 @@ func TestRecoverNewerProxy(t *testing.T) {
 	}
 }
 
+// TestRecoverWithoutStart recovers a session whose proxy was killed before its first
+// record. What it started is in the context.
+func TestRecoverWithoutStart(t *testing.T) {
+	s := create(t, Config{})
+	appendLines(t, s, audit.AppendContext(nil, &audit.Record{SessionID: testID, ServerCommand: audit.Command{Command: "tmux-mcp"}, Host: "here", PID: 7}), true)
+	die(t, s)
+	for range 2 {
+		_, _, err := Recover(t.Context(), RecoverConfig{Dir: s.c.Dir})
+		must(t, err)
+	}
+	var got []audit.Record
+	for _, i := range items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}) {
+		if i.Record() {
+			r, err := audit.Parse(i.Line)
+			must(t, err)
+			got = append(got, r)
+		}
+	}
+	if len(got) != 2 || got[1].Kind != audit.KindSessionEnd || got[1].Seq != 1 {
+		t.Fatalf("records %+v, want session_start and session_end", got)
+	}
+	want := audit.Record{
+		Kind: audit.KindSessionStart, RecordID: got[0].RecordID, SessionID: testID, TS: time.UnixMilli(0x0198f3c27b1a).UTC(), Duration: -1,
+		ServerCommand: audit.Command{Command: "tmux-mcp"}, Host: "here", PID: 7, Recovered: true,
+	}
+	if diff := cmp.Diff(want, got[0]); diff != "" {
+		t.Errorf("session_start (-want +got):\n%s", diff)
+	}
+}
+
+// TestBegun reads the times of session ids, which anybody may have chosen.
+func TestBegun(t *testing.T) {
+	now := when(0)
+	for id, want := range map[string]time.Time{
+		testID: time.UnixMilli(0x0198f3c27b1a),
+		"":     now, "x": now, "-0000000-0001": time.UnixMilli(1),
+		"ffffffff-ffff-7000-8000-000000000000": now,
+	} {
+		if got := begun(id, now); !got.Equal(want) {
+			t.Errorf("session %q began at %v, want %v", id, got, want)
+		}
+	}
+}
+
 func TestRecoverLeavesAlone(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -318,7 +318,13 @@ var sizeUnits = []struct {
 
 const binaryUnits = 4
 
-func parseSize(s string) (any, error) { return ParseSize(s) }
+func parseSize(s string) (any, error) {
+	n, err := ParseSize(s)
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
 
 // ParseSize reads a size of people: "512KiB", "32MB" or "1GiB".
 func ParseSize(s string) (int64, error) {
