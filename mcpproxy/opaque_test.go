@@ -27,7 +27,7 @@ func TestOpaqueLinesAreRefused(t *testing.T) {
 		{"junk", []string{"}x\n"}, []string{""}, 2},
 		{"junk in pieces", []string{"}", "x", "\n"}, []string{""}, 2},
 		{"junk before a call", []string{"x " + call + "\n"}, []string{"1", ""}, int64(len(call)) + 2},
-		{"UTF-16", []string{"{\x00}\x00\n\x00" + "x\n"}, []string{"", ""}, 1},
+		{"UTF-16", []string{"{\x00}\x00\n\x00" + "x\n"}, []string{"", ""}, 2},
 		{"a bare CR", []string{"}\rx\n"}, []string{""}, 3},
 		{"oversize", []string{long[:1000], long[1000:] + "\n"}, []string{""}, wire.Limit},
 		{"oversize object", []string{`{"a":"` + long[:1000] + "\x01", long + "\n"}, []string{""}, wire.Limit},

@@ -122,9 +122,18 @@ func (p *reading) advance(off int64) {
 // exceed starts the handling of oversize bytes.
 func (p *reading) exceed(off int64) {
 	if from := p.unread(); from >= 0 && p.opaqueSum == nil && from+p.shared.limit <= off {
+		if from == p.blank() {
+			p.addOpaque(from, p.flags|NotRPC) // it is more than is kept
+		}
 		p.opaqueSum = newDigest(p.shared.hash, from)
 	}
-	if p.inMessage && p.over == nil && p.cur.off+p.shared.limit <= off {
+	if !p.inMessage || p.over != nil {
+		return
+	}
+	if p.first == '{' && p.item+p.shared.limit <= off {
+		p.item = p.cur.off // the white space before it is no longer kept
+	}
+	if p.cur.off+p.shared.limit <= off {
 		p.beginOversize(off)
 	}
 }
@@ -159,6 +168,9 @@ func (p *reading) limit() int64 {
 	at := int64(math.MaxInt64)
 	if p.inMessage && p.over == nil {
 		at = p.cur.off + p.shared.limit
+		if p.first == '{' && !p.crossed {
+			at = p.item + p.shared.limit
+		}
 	}
 	if from := p.unread(); from >= 0 && p.opaqueSum == nil {
 		at = min(at, from+p.shared.limit)
@@ -175,7 +187,16 @@ func (p *reading) unread() int64 {
 	case p.open && p.first != '{' && !p.crossed:
 		return p.item
 	}
-	return -1
+	return p.blank()
+}
+
+// blank is where odd white space starts that no value follows yet, -1 for none.
+// It belongs to what follows, if that is opaque.
+func (p *reading) blank() int64 {
+	if p.open || p.opaque || p.st == dead {
+		return -1
+	}
+	return p.odd
 }
 
 // held is the start of the bytes that must wait for the end of the line, where
@@ -202,8 +223,8 @@ func (p *reading) keep() int64 {
 	if p.opaque && p.opaqueSum == nil {
 		at = p.opaqueFrom
 	}
-	if p.odd >= 0 {
-		at = min(at, p.odd)
+	if from := p.blank(); from >= 0 && p.opaqueSum == nil {
+		at = min(at, from)
 	}
 	if p.opaqueSum != nil {
 		at = min(at, p.opaqueSum.from) // a line end is not in it yet

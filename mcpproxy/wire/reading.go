@@ -12,7 +12,7 @@ type reading struct {
 	shared *shared
 
 	open     bool    // a top-level value is under way
-	item     int64   // where it starts
+	item     int64   // where it starts, with the odd white space before it
 	first    byte    // its first byte
 	oddities Anomaly // of the value, except for those in a message
 	residue  bool    // an array has an element that is not a message

@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"math"
 	"slices"
+
+	"auditproxy/schemas/jsontext"
 )
 
 const (
@@ -462,9 +464,7 @@ func (q *Requests) tellAgain(from int64, list []*Message) {
 // without removes m from either end of opaque bytes, and reports whether none
 // are left.
 func (q *Requests) without(m *Message, t *told) bool {
-	blank := func(from, to int64) bool {
-		return from >= to || len(bytes.Trim(q.window.slice(from, to), " \t\r,[]")) == 0
-	}
+	blank := func(from, to int64) bool { return from >= to || isBlank(q.window.slice(from, to)) }
 	switch {
 	case m.End <= t.off || m.Off >= t.end:
 		return false
@@ -474,4 +474,20 @@ func (q *Requests) without(m *Message, t *told) bool {
 		t.end = m.Off
 	}
 	return blank(t.off, t.end)
+}
+
+// isBlank reports whether b is nothing but white space of any standard, and what
+// is around the members of a batch.
+func isBlank(b []byte) bool {
+	for len(b) > 0 {
+		n, _ := jsontext.WideSpace(b)
+		switch c := b[0]; {
+		case c <= ' ', c == ',', c == '[', c == ']':
+			n = 1
+		case n <= 0:
+			return false
+		}
+		b = b[n:]
+	}
+	return true
 }

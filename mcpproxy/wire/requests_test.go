@@ -219,14 +219,21 @@ func TestRequests(t *testing.T) {
 		{"every line of a value that goes on", "[\n1,\n{\"a\":2},\n]\n", []string{
 			`opaque 0-1: not_json`, `opaque 2-4: not_json`, `opaque 5-13: not_json`}},
 		{"UTF-16", utf16of(call+"\n"+ping+"\n", false), []string{
-			`opaque 0-182: not_rpc control_character`, `opaque 184-264: not_rpc control_character`}},
-		{"UTF-16 of the other order", utf16of(call+"\r\n", true), []string{`opaque 1-185: not_rpc control_character`}},
+			`opaque 0-182: not_rpc control_character`, `opaque 183-264: not_rpc control_character`}},
+		{"UTF-16 of the other order", utf16of(call+"\r\n", true), []string{`opaque 0-185: not_rpc control_character`}},
 		{"UTF-16 with BOM", utf16of("\uFEFF"+call+"\n", false), []string{`opaque 0-184: not_json invalid_utf8`}},
 		{"names without quotes", "{jsonrpc:'2.0'}\n" + ping + "\n", []string{`opaque 0-15: not_json`, `complete 16-56 "ping"`}},
 		{"a comment", "/* x */ " + ping + "\n", []string{
 			`opaque 0-8: not_json`, `complete 8-48 "ping": not_json`}},
 		{"a call among what cannot be read", "1 " + ping + " x y " + ping + "\n", []string{
 			`complete 2-42 "ping": multi_value`, `opaque 0-87: not_json multi_value`, `complete 47-87 "ping": multi_value`}},
+		{"a NUL before what is no message", "\x00{\"a\":1}\n\x00[1]\n\x00x\n\x00}\n\x00 \x001\n", []string{
+			`opaque 0-8: not_rpc control_character`, `opaque 9-13: not_rpc control_character`, `opaque 14-16: not_json control_character`,
+			`opaque 17-19: not_json control_character`, `opaque 20-24: not_rpc control_character`}},
+		{"a NUL before a message that goes on", "\x00{\"jsonrpc\":\"2.0\",\"id\":1,\n\"method\":\"ping\"}\n", []string{
+			`opaque 1-25: not_json control_character`, `complete 1-42 "ping": control_character multi_line`}},
+		{"a NUL between messages", ping + "\x00" + ping + "\n", []string{
+			`complete 0-40 "ping"`, `complete 41-81 "ping": control_character multi_value`}},
 		{"white space only", "\uFEFF\n\x00\n\u2028\r\n", nil},
 		{"open quote at a line end", `{"jsonrpc":"2.0","x":"abc` + "\n" + ping + "\n", []string{
 			`opaque 0-25: not_json`, `complete 26-66 "ping"`}},

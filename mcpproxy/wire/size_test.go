@@ -106,6 +106,36 @@ func TestOversizeOpaque(t *testing.T) {
 	}
 }
 
+// TestOversizeBlank reports white space that JSON does not have once it is longer
+// than what is kept, and counts it with what follows. Before a message it is
+// dropped.
+func TestOversizeBlank(t *testing.T) {
+	digest := func(s string) string { return fmt.Sprintf("%.4x", sha256.Sum256([]byte(s))) }
+	nuls := strings.Repeat("\x00", 100)
+	for _, tt := range []struct {
+		line string
+		want []seen
+	}{
+		{nuls, []seen{
+			{State: Begun, End: 64, Sum: digest(nuls[:64]), Anomalies: NotRPC | ControlCharacter | Oversize, Open: true},
+			{State: Opaque, End: 100, Sum: digest(nuls), Anomalies: NotRPC | ControlCharacter | Oversize}}},
+		{nuls[:60] + "}xxxx", []seen{
+			{State: Begun, End: 64, Sum: digest(nuls[:60] + "}xxx"), Anomalies: NotJSON | ControlCharacter | Oversize, Open: true},
+			{State: Opaque, End: 65, Sum: digest(nuls[:60] + "}xxxx"), Anomalies: NotJSON | ControlCharacter | Oversize}}},
+		{nuls[:60] + `{"a":}x`, []seen{
+			{State: Opaque, Off: 60, End: 67, Raw: `{"a":}x`, Anomalies: NotJSON | ControlCharacter}}},
+		{nuls[:30] + `{"a":}` + nuls[:30], []seen{
+			{State: Begun, End: 64, Sum: digest(nuls[:30] + `{"a":}` + nuls[:28]), Anomalies: NotJSON | ControlCharacter | Oversize, Open: true},
+			{State: Opaque, End: 66, Sum: digest(nuls[:30] + `{"a":}` + nuls[:30]), Anomalies: NotJSON | ControlCharacter | Oversize}}},
+	} {
+		for _, cuts := range [][]int{nil, {1, 1, 1, 1}, {63}, {64}, {61, 1, 1, 1}} {
+			if told := newFeeder(64).feed(t, []byte(tt.line+"\n"), cuts...); !slices.Equal(told, tt.want) {
+				t.Errorf("%q cut at %d:\ntold %+v\nwant %+v", tt.line, cuts, told, tt.want)
+			}
+		}
+	}
+}
+
 // TestOversizeOverLines has reads that end with a line, or a CR, in digested
 // bytes.
 func TestOversizeOverLines(t *testing.T) {
@@ -321,6 +351,10 @@ func TestMemory(t *testing.T) {
 		{"values", "", bytes.Repeat([]byte(`{} `), 20<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 20},
 		{"words", "", bytes.Repeat([]byte(`1 `), 30<<10), `{"method":"tools/call","params":{"name":"evil"}}` + "\n", 20},
 		{"lines of a value", `{"method":"tools/call","params":{"name":"evil","arguments":[1` + "\n", bytes.Repeat([]byte(",1\n"), 20<<10), "]}}\n", 20},
+		{"a NUL in a message", `{"jsonrpc":"2.0",` + "\x00" + `"id":2,"method":"tools/call","params":{"arguments":{"k":"`, text, `"},"name":"evil"}}` + "\n", 96},
+		{"a NUL in what cannot be read", "\x00}", text, "\n" + call + "\n", 96},
+		{"a NUL in a value over lines", "{\"a\":\n\x00\"", text, "\"}\n" + call + "\n", 96},
+		{"NULs", "", make([]byte, 64<<10), "\n" + call + "\n", 96},
 		{"parts between CRs", "", bytes.Repeat([]byte("[\r"), 30<<10), "\n" + call + "\n", 20},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

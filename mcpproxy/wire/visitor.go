@@ -155,6 +155,9 @@ func (p *reading) beginTop(off int64, first byte) role {
 
 func (p *reading) beginItem(off int64, first byte) {
 	p.open, p.item, p.first = true, off, first
+	if p.odd >= 0 {
+		p.item = p.odd
+	}
 	p.oddities, p.flags, p.odd = p.flags, 0, -1
 	if p.values > 0 {
 		p.oddities |= MultiValue
@@ -232,7 +235,7 @@ func (p *reading) tellMessage(off int64) {
 		p.oddities |= t.anomalies
 		return
 	default:
-		p.addOpaque(t.off, t.anomalies)
+		p.addOpaque(p.item, t.anomalies)
 		return
 	}
 	p.explains = p.explains || t.off < p.shared.lineFrom
