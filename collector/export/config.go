@@ -83,29 +83,54 @@ func (c Config) checked() (Config, error) {
 	return c, errors.Join(problems...)
 }
 
-// A Store is the stored records, and the progress of receivers. Tables implements it.
+// A Store has the stored records and the progress of receivers. Tables implements it.
+// Its methods may be called concurrently. What a writing method stored is durable when
+// it returns nil; after an error it may be stored too, and the caller stores it again.
+// The caller also repeats what could not be read.
 type Store interface {
+	Arrivals
+	Records
+	Marks
+	Lates
+	Refusals
+}
+
+// Arrivals tell what there is to read.
+type Arrivals interface {
 	// Settled returns the time until which all that arrived can be read.
 	Settled(ctx context.Context, now time.Time) (time.Time, error)
 	// News returns what changed, with the records that arrived after one time and
 	// up to another. With a zero time there may be some.
 	News(ctx context.Context, after, upto time.Time) (News, error)
+}
+
+// Records reads the stored records.
+type Records interface {
 	// ReadSome is that of source.Source, with its Unreadable.
 	ReadSome(ctx context.Context, after source.Position, upto time.Time, limit int, do func([]receiver.Record) error, unreadable func(source.Position, error) error) (source.Position, bool, error)
 	Count(ctx context.Context, after source.Position, upto time.Time) (n uint64, first time.Time, err error)
+	// Find returns the record that was refused, nil if it is no longer stored.
+	Find(ctx context.Context, refused Refused) (*receiver.Record, error)
+}
 
+// Marks keeps how far receivers are.
+type Marks interface {
 	Marks(ctx context.Context) ([]Mark, error)
 	SetMarks(ctx context.Context, marks []Mark) error
+}
 
+// Lates keeps what became visible late, and who has it.
+type Lates interface {
 	// Late returns the late arrivals that were not sent to a receiver.
 	Late(ctx context.Context, receiver string) ([]Late, error)
 	LateSent(ctx context.Context, receiver string, list []Late, now time.Time) error
+}
 
+// Refusals keeps the records that receivers refused.
+type Refusals interface {
 	SetRefused(ctx context.Context, list []Refused) error
 	// Asked returns refused records that are to be sent again, some of them.
 	Asked(ctx context.Context, receiver string) ([]Refused, error)
-	// Find returns the record that was refused, nil if it is no longer stored.
-	Find(ctx context.Context, refused Refused) (*receiver.Record, error)
 }
 
 // News are what changed in the store. The numbers are others when something changed.
