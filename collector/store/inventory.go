@@ -17,17 +17,15 @@ type Effect struct {
 	Tools      []string  `ch:"tools"`
 	FirstTS    time.Time `ch:"first"`
 	LastTS     time.Time `ch:"last"`
-	Operations uint64    `ch:"n"`
+	Allowed    uint64    `ch:"allowed_n"` // operations that reached the server
 	Refused    uint64    `ch:"refused_n"` // by the proxy, before the server
-	Failed     uint64    `ch:"failed_n"`  // for another reason
+	Failed     uint64    `ch:"failed_n"`  // of those allowed
+	Least      bool      `ch:"least"`     // there may be more: of one user on a host, 65536 are counted
 	Who        []string  `ch:"who"`       // user@host
 	Clients    []string  `ch:"clients"`
 	LastRecord uuid.UUID `ch:"last_id"`
 	Parties    uint64    `ch:"parties"` // that Who is the first of
 }
-
-// Allowed is how many operations reached the server.
-func (e Effect) Allowed() uint64 { return e.Operations - e.Refused }
 
 // An EffectKind is a sort of Effect.
 type EffectKind string
@@ -47,9 +45,13 @@ type EffectFilter struct {
 	From int // number skipped at the start of the list
 }
 
+// maxEffects is of how many of the latest rows, which are of one user on a host
+// each, a list of effects is.
+const maxEffects = 1_000_000
+
 // Effects returns up to limit effects, those seen last first.
 func (r *Reader) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effect, error) {
-	where, a := "effect = {effect:String}", args{"effect": string(f.Kind), "limit": limit, "offset": f.From}
+	where, a := "effect = {effect:String}", args{"effect": string(f.Kind), "limit": limit, "offset": f.From, "most": maxEffects}
 	for _, c := range []struct{ value, name, condition string }{
 		{f.Name, "name", "positionCaseInsensitiveUTF8(name, {name:String}) > 0"},
 		{f.Host, "host", "host = {host:String}"},
@@ -60,15 +62,21 @@ func (r *Reader) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effe
 			a[c.name] = c.value
 		}
 	}
+	// An agent makes any number of names: those of the page are chosen by their hashes.
 	return ask[Effect](ctx, r, "what was changed", `
 		SELECT name, scope, min(first_ts) AS first, max(last_ts) AS last,
-		       uniqExactMerge(operations) AS n, uniqExactMerge(refused) AS refused_n, uniqExactMerge(failed) AS failed_n,
+		       sum(length(allowed_ids)) AS allowed_n, sum(length(refused_ids)) AS refused_n, sum(length(failed_ids)) AS failed_n,
+		       toBool(max(greatest(length(allowed_ids), length(refused_ids))) >= 65536) AS least,
 		       arraySort(groupUniqArray(8)(concat(user, '@', host))) AS who, uniqExact(user, host) AS parties,
 		       arraySort(groupUniqArrayIf(8)(client_id, client_id != '')) AS clients,
 		       arraySort(groupUniqArray(8)(tool)) AS tools,
 		       max(last_record).2 AS last_id
-		FROM effect_states FINAL WHERE `+where+`
-		GROUP BY name, scope ORDER BY last DESC, name, scope LIMIT {limit:UInt32} OFFSET {offset:UInt32}`, a)
+		FROM effect_states FINAL
+		WHERE `+where+` AND sipHash64(name, scope) IN (
+			SELECT sipHash64(name, scope) AS id FROM effect_states
+			WHERE `+where+` AND last_ts >= (SELECT min(last_ts) FROM (SELECT last_ts FROM effect_states WHERE `+where+` ORDER BY last_ts DESC LIMIT {most:UInt32}))
+			GROUP BY id ORDER BY max(last_ts) DESC, id LIMIT {limit:UInt32} OFFSET {offset:UInt32})
+		GROUP BY name, scope ORDER BY last DESC, sipHash64(name, scope)`, a)
 }
 
 // A Definition is a server's declaration of a tool, as far as records have it.
