@@ -155,10 +155,8 @@ func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
 		return selection{}, err
 	}
 	s := selection{c, t.due(c), t.held(j.c.DB.Name(), holds)}
-	if t.name == "session_states" {
-		// A session has a row for each insert until a merge joins them. Without the
-		// first of them, all its records of before would be missing.
-		s.where += fmt.Sprintf(" AND (tenant, session_id) NOT IN (SELECT tenant, session_id FROM %s.session_states WHERE NOT (%s))", j.c.DB.Name(), t.due(c))
+	if alone := t.alone(j.c.DB.Name(), c); alone != "" {
+		s.where += " AND " + alone
 	}
 	if t.name == "leaves" {
 		s.where += " AND " + unneeded(j.c.DB.Name())

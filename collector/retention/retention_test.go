@@ -136,6 +136,7 @@ func TestRetention(t *testing.T) {
 		{"rights", testRights},
 		{"whole partitions", testWholePartitions},
 		{"sessions", testSessions},
+		{"first times and counts", testFirstTimes},
 		{"killed", testKilled},
 		{"clocks", testClocks},
 		{"two at once", testTwoAtOnce},
@@ -274,6 +275,44 @@ func testSessions(t *testing.T, f *fixture) {
 	f.want(sessions+young+"'", "0\t0\t1\tfalse")
 	f.want("SELECT session_id = '"+lossy+"', missing FROM audit.seq_gaps ORDER BY 1", "0\t1", "1\t1")
 	f.want("SELECT count() FROM audit.seq_gaps WHERE session_id = '"+young+"'", "1")
+}
+
+// testFirstTimes keeps since when, and how often, of what is still seen, although
+// its rows are not merged; and removes what a tenant has not seen for its time.
+func testFirstTimes(t *testing.T, f *fixture) {
+	states := []string{"definition_states", "effect_states", "first_seen"}
+	for _, table := range states {
+		f.exec("ALTER TABLE audit." + table + " MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1")
+		defer f.exec("ALTER TABLE audit." + table + " RESET SETTING max_bytes_to_merge_at_max_space_in_pool, max_bytes_to_merge_at_min_space_in_pool")
+	}
+	for i, seen := range []struct {
+		tenant, path string
+		age          time.Duration
+	}{
+		{"", "/often", 100 * day}, {"", "/often", 50 * day}, {"", "/often", 10 * day}, {"", "/once", 40 * day},
+		{"short 'q'", "/often", 20 * day}, {"short 'q'", "/often", 10 * day}, // not like the others
+		{"long", "/once", 100 * day}, {"long", "/often", time.Hour},
+	} {
+		at := time.Now().UTC().Add(-seen.age).Truncate(time.Microsecond)
+		r := ingesttest.Call(i+1, "pipe_pane", at)
+		r.TS, r.Tenant, r.SessionID, r.Args, r.Tool = at, seen.tenant, audit.NewID(at), audit.JSON(`{"output_path":"`+seen.path+`"}`), "pipe_pane"
+		r.Server.Version = seen.path
+		f.insert(r, at)
+		f.exec(fmt.Sprintf("INSERT INTO audit.first_seen SELECT 'r', '%s', '%s', fromUnixTimestamp64Milli(%d) AS at, at, at", strings.ReplaceAll(seen.tenant, "'", "''"), seen.path, at.UnixMilli()))
+	}
+	for _, table := range states {
+		f.want("SELECT count() FROM audit."+table, "8")
+	}
+	f.once(f.job())
+	want := []string{"\t/often\t100\t10", "long\t/often\t0\t0", "long\t/once\t100\t100"}
+	for _, query := range []string{
+		"SELECT tenant, server_version AS what, first_ts, last_ts FROM audit.definition_states",
+		"SELECT tenant, name AS what, first_ts, last_ts FROM audit.effect_states",
+		"SELECT tenant, what, first_arrival AS first_ts, last_arrival AS last_ts FROM audit.first_seen",
+	} {
+		f.want("SELECT tenant, what, dateDiff('hour', min(first_ts), now()) DIV 24, dateDiff('hour', max(last_ts), now()) DIV 24 FROM ("+query+") GROUP BY tenant, what ORDER BY tenant, what", want...)
+	}
+	f.want("SELECT tenant, name, length(groupUniqArrayArray(allowed_ids)) FROM audit.effect_states GROUP BY tenant, name ORDER BY tenant, name", "\t/often\t3", "long\t/often\t1", "long\t/once\t1")
 }
 
 // testClocks removes nothing at once by a clock that jumped, nor by a time that

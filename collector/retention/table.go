@@ -17,6 +17,11 @@ type table struct {
 	user    string // column
 	letters bool   // as retention.dead_letters says; else as retention.events does
 	own     bool   // of the collector's own working: no hold is about it
+
+	// The sorting key of a table that says of each key when it was first seen, or how
+	// often: inserts write rows of their own, which a merge joins some time. None is
+	// removed while another of the same key is kept. "": each row stands alone.
+	key string
 }
 
 // tables returns all tables with rows that become too old.
@@ -24,13 +29,13 @@ func tables() []table {
 	return []table{
 		{name: "events", at: "ts", tenant: "tenant", session: "session_id", user: "user"},
 		{name: "operation_states", at: "hour", tenant: "tenant", session: "session_id"},
-		{name: "session_states", at: "last_ts", tenant: "tenant", session: "session_id", user: "user"},
-		{name: "definition_states", at: "last_ts", tenant: "tenant"},
-		{name: "effect_states", at: "last_ts", tenant: "tenant", user: "user"},
+		{name: "session_states", at: "last_ts", tenant: "tenant", session: "session_id", user: "user", key: "tenant, session_id"},
+		{name: "definition_states", at: "last_ts", tenant: "tenant", key: "tenant, server_name, server_version, tool, part, tool_hash, tier, annotations"},
+		{name: "effect_states", at: "last_ts", tenant: "tenant", user: "user", key: "tenant, effect, name, scope, tool, server_name, host, user, client_id"},
 		{name: "decision_states", at: "hour", tenant: "tenant", session: "session_id", user: "user"},
 		{name: "risk_states", at: "hour", tenant: "tenant", session: "session_id"},
 		{name: "arrivals", at: "last_arrival", tenant: "tenant", session: "session_id"},
-		{name: "first_seen", at: "last_arrival", tenant: "tenant"},
+		{name: "first_seen", at: "last_arrival", tenant: "tenant", key: "rule, tenant, what"},
 		{name: "gaps", at: "seen_at"},
 		{name: "alert_events", at: "at", tenant: "tenant"},
 		{name: "alert_deliveries", at: "at"},
@@ -64,6 +69,16 @@ func (t table) due(c cutoffs) string {
 	}
 	// The second condition is for partitions and indexes.
 	return fmt.Sprintf("%s < multiIf(%s%s) AND %s", t.at, branches, literal(c.events), t.before(latest))
+}
+
+// alone is the condition that no row of the same key is kept; "" without a key. It
+// compares hashes: an agent makes keys, long ones too. Of two with one hash, both
+// stay longer.
+func (t table) alone(database string, c cutoffs) string {
+	if t.key == "" {
+		return ""
+	}
+	return fmt.Sprintf("sipHash64(%[1]s) NOT IN (SELECT sipHash64(%[1]s) FROM %[2]s.%[3]s WHERE NOT (%[4]s))", t.key, database, t.name, t.due(c))
 }
 
 func (t table) before(cutoff time.Time) string { return t.at + " < " + literal(cutoff) }
