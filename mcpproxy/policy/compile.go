@@ -50,6 +50,7 @@ func (t *tool) add(s *spec) {
 				compiled.counted = true
 			} else {
 				c.condition.path = t.path(c.path)
+				c.condition.chars = c.condition.searched()
 			}
 			compiled.conditions = append(compiled.conditions, c.condition)
 		}

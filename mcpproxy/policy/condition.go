@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"regexp/syntax"
 	"strconv"
@@ -13,17 +14,73 @@ import (
 	"auditproxy/schemas/jsontext"
 )
 
-// operators are the words of conditions.
+// operators are the words of conditions, in the order of their codes.
 var operators = []string{"eq", "neq", "in", "not_in", "lt", "lte", "gt", "gte", "regex", "contains", "exists"}
+
+// An opcode is the index of an operator.
+type opcode uint8
+
+const (
+	opEq opcode = iota
+	opNeq
+	opIn
+	opNotIn
+	opLt
+	opLte
+	opGt
+	opGte
+	opRegex
+	opContains
+	opExists
+)
 
 // A condition is about one argument or one counter.
 type condition struct {
 	path    int // index in the tool's paths; -1 for a counter
 	counter int // index in the tool's counters; -1 for an argument
 	op      string
+	code    opcode    // of op
 	want    []operand // one, but for in and not_in
 	pattern pattern
 	exists  bool
+	chars   charset // of the text that regex or contains needs
+}
+
+// A charset says which characters of ASCII a text has. A text that lacks one of
+// those that a search needs takes no search.
+type charset [2]uint64
+
+// add adds the characters of text, and reports whether there are no others.
+func (s *charset) add(text []byte) (ascii bool) {
+	all := byte(0)
+	for _, c := range text {
+		if all |= c; c < utf8.RuneSelf {
+			s[c>>6] |= 1 << (c & 63)
+		}
+	}
+	return all < utf8.RuneSelf
+}
+
+// fold adds the small letters of the capital ones that s has.
+func (s *charset) fold() {
+	const capitals = (1<<26 - 1) << 1 // from A on, less 64
+	s[1] |= s[1] & capitals << ('a' - 'A')
+}
+
+func (s *charset) has(all charset) bool { return all[0]&^s[0]|all[1]&^s[1] == 0 }
+
+// searched returns the characters that are in every text of which c holds, as far
+// as c searches texts.
+func (c *condition) searched() (s charset) {
+	switch c.code {
+	case opRegex:
+		s.add([]byte(c.pattern.need))
+	case opContains:
+		if w := &c.want[0]; w.kind == text {
+			s.add([]byte(w.text))
+		}
+	}
+	return s
 }
 
 // A pattern is a regular expression and a text without which it matches nothing.
@@ -132,6 +189,30 @@ func truthOf(b bool) truth {
 type argument struct {
 	value []byte // strict JSON, nil if it is missing
 	text  []byte // of a string: decoded once, for all conditions
+
+	counted       bool // of text:
+	chars, folded charset
+}
+
+// maxCounted is the length of the longest text whose characters are looked at
+// before it is searched.
+const maxCounted = 4096
+
+// lacks reports whether the text of a has not all characters that a search needs,
+// in any case if fold is set. Characters beyond ASCII may fold to those.
+func (a *argument) lacks(need charset, fold bool) bool {
+	if !a.counted {
+		a.counted = true
+		if len(a.text) > maxCounted || !a.chars.add(a.text) {
+			a.chars = charset{math.MaxUint64, math.MaxUint64}
+		}
+		a.folded = a.chars
+		a.folded.fold()
+	}
+	if fold {
+		return !a.folded.has(need)
+	}
+	return !a.chars.has(need)
 }
 
 func argumentOf(value []byte) argument {
@@ -146,16 +227,16 @@ func argumentOf(value []byte) argument {
 // false, and null counts as missing there.
 func (c *condition) of(a *argument) truth {
 	v := a.value
-	if c.op == "exists" {
+	if c.code == opExists {
 		return truthOf((len(v) > 0 && v[0] != 'n') == c.exists)
 	}
 	if len(v) == 0 {
 		return no
 	}
-	switch c.op {
-	case "eq", "in":
+	switch c.code {
+	case opEq, opIn:
 		return c.equalsAny(a)
-	case "neq", "not_in":
+	case opNeq, opNotIn:
 		switch c.equalsAny(a) {
 		case yes:
 			return no
@@ -163,9 +244,9 @@ func (c *condition) of(a *argument) truth {
 			return yes
 		}
 		return unreadable
-	case "regex":
-		return truthOf(v[0] == '"' && c.pattern.match(a.text))
-	case "contains":
+	case opRegex:
+		return truthOf(v[0] == '"' && !a.lacks(c.chars, c.pattern.fold) && c.pattern.match(a.text))
+	case opContains:
 		return c.contains(a)
 	}
 	if kindOf(v) != number {
@@ -189,26 +270,26 @@ func (c *condition) ofCounter(value int64) bool {
 		}
 		return false
 	}
-	switch c.op {
-	case "exists":
+	switch c.code {
+	case opExists:
 		return c.exists
-	case "eq", "in":
+	case opEq, opIn:
 		return any()
-	case "neq", "not_in":
+	case opNeq, opNotIn:
 		return !any()
-	case "regex", "contains": // a counter is neither text nor a list
+	case opRegex, opContains: // a counter is neither text nor a list
 		return false
 	}
 	return c.ordered(float64(value))
 }
 
 func (c *condition) ordered(f float64) bool {
-	switch want := c.want[0].number; c.op {
-	case "lt":
+	switch want := c.want[0].number; c.code {
+	case opLt:
 		return f < want
-	case "lte":
+	case opLte:
 		return f <= want
-	case "gt":
+	case opGt:
 		return f > want
 	default:
 		return f >= want
@@ -230,7 +311,7 @@ func (c *condition) contains(a *argument) truth {
 	want := &c.want[0]
 	switch a.value[0] {
 	case '"':
-		return truthOf(want.kind == text && bytes.Contains(a.text, []byte(want.text)))
+		return truthOf(want.kind == text && !a.lacks(c.chars, false) && bytes.Contains(a.text, []byte(want.text)))
 	case '[':
 		found := no
 		err := jsontext.Elements(a.value, func(value []byte) bool {
@@ -360,8 +441,9 @@ func values(arguments []byte, paths []path, found []argument) (ok bool) {
 		return true
 	}
 	err := jsontext.Members(arguments, func(name, value []byte) bool {
+		escaped := bytes.IndexByte(name, '\\') >= 0
 		for i, p := range paths {
-			if named(name, p[0]) {
+			if string(name) == p[0] || escaped && named(name, p[0]) {
 				found[i].value = value
 			}
 		}

@@ -284,7 +284,7 @@ func (l *loader) condition(c *conditionSpec, n *node, where *place, roots []stri
 	case value == nil:
 		l.problem(n, where, "value is missing")
 	default:
-		c.op = op.text
+		c.op, c.code = op.text, opcode(slices.Index(operators, op.text))
 		l.operand(value, where, &c.condition)
 	}
 }

@@ -28,5 +28,17 @@ func FuzzPattern(f *testing.F) {
 		if got, want := p.match(text), re.Match(text); got != want {
 			t.Errorf("%q in %q, needed %q: got %v, want %v", expr, text, need, got, want)
 		}
+		for _, tt := range []struct {
+			c    condition
+			want bool
+		}{
+			{condition{code: opRegex, pattern: p}, re.Match(text)},
+			{condition{code: opContains, want: []operand{{kind: kindOf([]byte(`""`)), text: expr}}}, strings.Contains(string(text), expr)},
+		} {
+			tt.c.chars = tt.c.searched()
+			if got := tt.c.of(&argument{value: []byte(`""`), text: text}); got != truthOf(tt.want) {
+				t.Errorf("%q in %q, by operator %s: got %v, want %v", expr, text, operators[tt.c.code], got, tt.want)
+			}
+		}
 	})
 }
