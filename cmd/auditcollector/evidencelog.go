@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,9 +31,10 @@ type evidenceLog struct {
 	name   string // of this collector
 	log    *zap.Logger
 
-	open  atomic.Pointer[openLog] // nil: it is not open
-	found *prometheus.CounterVec
-	descs []*prometheus.Desc
+	open   atomic.Pointer[openLog] // nil: it is not open
+	failed atomic.Pointer[error]   // why it was not opened; nil: it is open, or was not tried
+	found  *prometheus.CounterVec
+	descs  []*prometheus.Desc
 }
 
 type openLog struct {
@@ -118,11 +123,17 @@ func (l *evidenceLog) run(ctx context.Context) {
 	if l == nil {
 		return
 	}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { l.watch(ctx) })
 	told := ""
 	for ctx.Err() == nil {
 		err := l.once(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if err != nil {
+			l.failed.Store(&err)
 		}
 		if err != nil && err.Error() != told {
 			told = err.Error()
@@ -142,6 +153,7 @@ func (l *evidenceLog) once(ctx context.Context) error {
 	}
 	f, err := feed.New(feed.Config{Source: l.stored, Log: log, Mark: l.cfg.Dir + ".mark", Found: l.contradicted, Logger: l.log})
 	if err == nil {
+		l.failed.Store(nil)
 		l.open.Store(&openLog{log, f})
 		g, running := errgroup.WithContext(ctx)
 		g.Go(func() error { return log.Run(running) })
@@ -153,6 +165,75 @@ func (l *evidenceLog) once(ctx context.Context) error {
 		err = closed
 	}
 	return err
+}
+
+const (
+	lookEvery = 2 * time.Second // at the state of the log
+	tellEvery = time.Minute     // while it is damaged, or the database does not take it
+
+	// patience is how long a cause may last that ends by itself: another process that
+	// is about to end has the log, or the disk is full.
+	patience = 2 * time.Minute
+)
+
+// watch stores whether the log is damaged, for the rule central-log-damaged.
+func (l *evidenceLog) watch(ctx context.Context) {
+	var since, next time.Time // of the damage; when to store again
+	stored := false           // that there is none
+	for wait.For(ctx, lookEvery) == nil {
+		damage, known := l.damage()
+		now := time.Now()
+		switch {
+		case !known:
+			continue
+		case damage == nil:
+			since = time.Time{}
+		case since.IsZero():
+			since = now
+		}
+		if damage == nil && stored || now.Before(next) || damage != nil && !urgent(damage) && now.Sub(since) < patience {
+			continue
+		}
+		state := feed.LogState{Since: since}
+		if damage != nil {
+			state.Damage = damage.Error()
+		}
+		state.Host, _ = os.Hostname()
+		state.Place = state.Host + ":" + l.cfg.Dir
+		err := l.stored.LogState(ctx, state, now, l.name)
+		if err != nil && ctx.Err() == nil {
+			l.log.Warn("state of the central log not stored", zap.Error(err))
+		}
+		next, stored = now.Add(tellEvery), err == nil && damage == nil
+	}
+}
+
+// urgent reports whether damage is told at once.
+func urgent(damage error) bool { return errors.Is(damage, translog.ErrRolledBack) }
+
+// damage returns why the log does not get what arrives, nil if it does. known: it is
+// known whether it does.
+func (l *evidenceLog) damage() (damage error, known bool) {
+	if err := l.failed.Load(); err != nil {
+		return *err, true
+	}
+	o := l.open.Load()
+	if o == nil {
+		return nil, false
+	}
+	return damageOf(o.Status(), o.feed.Status())
+}
+
+func damageOf(log translog.Status, fed feed.Status) (damage error, known bool) {
+	switch {
+	case errors.Is(fed.Err, feed.ErrLog):
+		return fed.Err, true
+	case log.Err != nil:
+		return fmt.Errorf("signing a checkpoint: %w", log.Err), true
+	default:
+		// The database fails, or the first pass has not ended.
+		return nil, fed.Err == nil && !fed.Upto.IsZero()
+	}
 }
 
 func (l *evidenceLog) contradicted(ctx context.Context, c feed.Contradiction) error {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/translog"
+	"auditproxy/collector/translog/feed"
 	"auditproxy/collector/translog/tiles"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
@@ -76,6 +78,38 @@ func (h home) entries(t *testing.T, place string) (list []string) {
 		list = append(list, string(e.Data))
 	}
 	return list
+}
+
+// TestDamageOf checks which states of a log are told as damage. That the database
+// fails is not: other rules and metrics tell that.
+func TestDamageOf(t *testing.T) {
+	full, gone := errors.New("no space left on device"), fmt.Errorf("adding to the log: %w while it was open", translog.ErrRolledBack)
+	ago := time.Now().Add(-time.Hour)
+	for _, c := range []struct {
+		name   string
+		log    translog.Status
+		fed    feed.Status
+		damage string
+		known  bool
+		urgent bool
+	}{
+		{name: "no pass has ended"},
+		{name: "it has what arrived", fed: feed.Status{Upto: ago}, known: true},
+		{name: "a checkpoint is on its way", log: translog.Status{Behind: ago}, fed: feed.Status{Upto: ago}, known: true},
+		{name: "the database fails", fed: feed.Status{Upto: ago, Failing: ago, Err: errors.New("reading evidence: connection refused")}},
+		{name: "the disk is full", fed: feed.Status{Upto: ago, Failing: ago, Err: fmt.Errorf("%w: %w", feed.ErrLog, full)}, damage: "feeding the log: no space left on device", known: true},
+		{name: "it was removed", fed: feed.Status{Failing: ago, Err: fmt.Errorf("%w: %w", feed.ErrLog, gone)}, damage: "feeding the log: adding to the log: the log was rolled back while it was open", known: true, urgent: true},
+		{name: "its checkpoint is not signed", log: translog.Status{Err: gone}, fed: feed.Status{Upto: ago}, damage: "signing a checkpoint: adding to the log: the log was rolled back while it was open", known: true, urgent: true},
+	} {
+		damage, known := damageOf(c.log, c.fed)
+		got := ""
+		if damage != nil {
+			got = damage.Error()
+		}
+		if got != c.damage || known != c.known || urgent(damage) != c.urgent {
+			t.Errorf("%s: %q, known %v, urgent %v; want %q, %v, %v", c.name, got, known, urgent(damage), c.damage, c.known, c.urgent)
+		}
+	}
 }
 
 // TestEvidenceLog runs a collector over sessions with evidence. Its log has the
@@ -141,7 +175,8 @@ func TestEvidenceLog(t *testing.T) {
 		t.Errorf("the collector ended with %d", code)
 	}
 
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(older, dir)); err != nil {
+	newest := filepath.Join(h.dir, "newest")
+	if err := errors.Join(os.Rename(dir, newest), os.Rename(older, dir)); err != nil {
 		t.Fatal(err)
 	}
 	third := host.Session(evidencetest.Plan{Calls: 3})
@@ -160,4 +195,16 @@ func TestEvidenceLog(t *testing.T) {
 	if body, _ := io.ReadAll(res.Body); !bytes.Contains(body, []byte("\nauditcollector_log_up 0\n")) {
 		t.Error("the metrics do not say that the log is not written")
 	}
+	const alerts = "SELECT count() FROM audit.alerts WHERE rule = 'central-log-damaged' AND position(details, 'rolled back') > 0"
+	eventually(t, "there is an alert", h.counts(t, alerts+" AND closes = ''", 1))
+
+	// The newest copy is restored.
+	if code := p.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("the collector ended with %d", code)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(newest, dir)); err != nil {
+		t.Fatal(err)
+	}
+	h.collect(t, "--batch-wait", "20ms")
+	eventually(t, "the alert is closed", h.counts(t, "SELECT count() FROM audit.alerts WHERE rule = 'central-log-damaged' AND closes != ''", 1))
 }

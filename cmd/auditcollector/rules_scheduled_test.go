@@ -197,6 +197,11 @@ var scheduled = []struct {
 	}},
 	{"records-tampered", "in order", 0, func(h *history) { h.verified("ok", minute, "[]"); h.verified("unsigned", minute, "[]") }},
 	{"records-tampered", "found days ago", 0, func(h *history) { h.verified("tampered", 4*hour, `[{"what":"edited","seq":3}]`) }},
+	{"central-log-damaged", "it is damaged", 1, func(h *history) {
+		h.verified("log_ok", hour, "[]")
+		h.verified("log_damaged", minute, `[{"detail":"x"}]`)
+	}},
+	{"central-log-damaged", "in order", 0, func(h *history) { h.verified("log_ok", hour, "[]") }},
 	{"session-without-end", "silent for a day", 1, func(h *history) { h.add(30 * hour) }},
 	{"session-without-end", "ended", 0, func(h *history) { h.add(30 * hour); h.add(29*hour, kind(audit.KindSessionEnd)) }},
 	{"session-without-end", "idle since this morning", 0, func(h *history) { h.add(10 * hour) }},

@@ -34,6 +34,10 @@ const (
 	window = time.Hour // of arrivals that are read at once
 )
 
+// ErrLog is in the chain of an error that is of the log or of the file of the mark,
+// and not of the source.
+var ErrLog = errors.New("feeding the log")
+
 // A Feed takes evidence to a log. Use it once.
 type Feed struct {
 	c       Config
@@ -104,7 +108,7 @@ func (f *Feed) note(err error) bool {
 func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 	mark, err := readMark(f.c.Mark)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrLog, err)
 	}
 	from := mark.Add(-lookBack)
 	if mark.IsZero() {
@@ -124,7 +128,7 @@ func (f *Feed) Pass(ctx context.Context, now time.Time) error {
 		if to.After(mark) {
 			// After a crash before this, the window is read again.
 			if err := writeMark(f.c.Mark, to); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", ErrLog, err)
 			}
 			mark = to
 		}
@@ -148,7 +152,7 @@ func (f *Feed) take(ctx context.Context, from, to time.Time) error {
 	flush := func() error {
 		if len(entries) > 0 {
 			if err := f.c.Log.Add(ctx, entries); err != nil {
-				return fmt.Errorf("adding to the log: %w", err)
+				return fmt.Errorf("%w: %w", ErrLog, err)
 			}
 		}
 		for _, c := range found {

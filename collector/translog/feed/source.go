@@ -90,3 +90,29 @@ func (s Stored) Contradicted(ctx context.Context, c Contradiction, at time.Time,
 	})
 	return clickhouse.Classify("storing a contradiction", err)
 }
+
+// A LogState is whether a central log is what its collector signed.
+type LogState struct {
+	Place  string    // of the log, the same after a restart
+	Host   string    // of the collector
+	Damage string    // "" for none
+	Since  time.Time // of the damage
+}
+
+// LogState stores the state of a log next to the results of verifications, where a
+// rule finds it.
+func (s Stored) LogState(ctx context.Context, l LogState, at time.Time, collector string) error {
+	state, findings := "log_ok", "[]"
+	if l.Damage != "" {
+		b, err := json.Marshal([]map[string]any{{"what": "log_damaged", "detail": l.Damage}})
+		if err != nil {
+			return err
+		}
+		state, findings = "log_damaged", string(b)
+	}
+	sum := sha256.Sum256(fmt.Append(nil, l.Place, "\x00", state, "\x00", at.UnixNano(), "\x00", collector))
+	err := s.DB.Insert(ctx, "INSERT INTO "+s.DB.Name()+".verifications (session_id, state, at, host, first_ts, findings, collector)", sum[:], func(b driver.Batch) error {
+		return b.Append(l.Place, state, at, l.Host, l.Since, findings, collector)
+	})
+	return clickhouse.Classify("storing the state of the central log", err)
+}
