@@ -34,20 +34,41 @@ type Check struct {
 
 // Check gives the selected sessions to a checker, which the caller finishes.
 func (s *Source) Check(ctx context.Context, k Check, to *verify.Checker) error {
-	erased, err := s.Erasures(ctx)
-	if err != nil {
-		return err
-	}
-	cutoff, err := s.removedBefore(ctx)
-	if err != nil {
+	var reasons reasons
+	if err := reasons.read(ctx, s); err != nil {
 		return err
 	}
 	return s.Sessions(ctx, k.Selection, func(list []Session) error {
-		f := feed{check: k, to: to, erased: erased, cutoff: cutoff, sessions: list}
+		f := feed{check: k, to: to, reasons: reasons, sessions: list}
+		f.again = func() error { return f.reasons.read(ctx, s) }
 		err := s.Read(ctx, list, f.row)
 		f.finish(err)
 		return err
 	})
+}
+
+// reasons are why records may be here no more.
+type reasons struct {
+	erased map[string]Erasure
+	cutoff time.Time // retention may have removed older records
+}
+
+func (r *reasons) read(ctx context.Context, s *Source) (err error) {
+	if r.erased, err = s.Erasures(ctx); err == nil {
+		r.cutoff, err = s.removedBefore(ctx)
+	}
+	return err
+}
+
+// oldAt is how long after the cutoff a session may have started of which retention
+// removed records: clocks are set, and of two replicas one is behind.
+const oldAt = 24 * time.Hour
+
+// explain reports whether there is a reason that a session lacks records.
+func (r *reasons) explain(one Session) bool {
+	_, erased := r.erased[one.ID]
+	old := r.cutoff.Add(oldAt)
+	return erased || one.First.Before(old) || one.Started().Before(old)
 }
 
 // removedBefore returns the time before which retention may have removed records.
@@ -61,27 +82,52 @@ func (s *Source) removedBefore(ctx context.Context) (cutoff time.Time, err error
 type feed struct {
 	check    Check
 	to       *verify.Checker
-	erased   map[string]Erasure
-	cutoff   time.Time
-	sessions []Session // not begun yet
+	reasons  reasons
+	again    func() error // reads the reasons again
+	sessions []Session    // not begun yet
+	one      Session      // the current one
 	current  *verify.Session
-	id       string
-	by       string // who erased the current one
 	rows     int
+
+	seq  uint64 // of the last row
+	here bool   // a row with this number has its record
+	read bool   // the reasons, again, for this session
 }
 
 func (f *feed) row(r *Row) error {
-	if f.current == nil || f.id != r.Session {
+	if f.current == nil || f.one.ID != r.Session {
 		f.begin(r.Session)
 	}
+	f.here = r.Raw != nil || f.here && f.seq == r.Seq
+	f.seq = r.Seq
 	row := verify.Row{Line: r.Raw, Seq: r.Seq, HasSeq: true, Leaf: r.Leaf, Evidence: r.Evidence, Differs: r.Differs}
 	if r.Raw == nil {
-		row.Erased = f.by
+		if err := f.reason(&row); err != nil {
+			return err
+		}
 	}
 	f.current.Add(row)
 	if f.rows++; f.rows == 1000 {
 		f.progress()
 	}
+	return nil
+}
+
+// reason says why a row has no record. Retention and an erasure keep the leaf before
+// they remove the record, so there may be both. They may also have begun after the
+// reasons were read.
+func (f *feed) reason(row *verify.Row) error {
+	if !f.here && !f.read && !f.reasons.explain(f.one) {
+		f.read = true
+		if err := f.again(); err != nil {
+			return err
+		}
+		f.current.Update(f.about(f.one))
+	}
+	if e, ok := f.reasons.erased[f.one.ID]; ok {
+		row.Erased = fmt.Sprintf("by %s on %s", e.Who, e.At.UTC().Format(time.DateOnly))
+	}
+	row.Lost = !f.here && !f.reasons.explain(f.one)
 	return nil
 }
 
@@ -107,23 +153,21 @@ func (f *feed) begin(id string) {
 	if f.check.Begin != nil {
 		f.check.Begin(one)
 	}
-	f.by = ""
-	if e, ok := f.erased[id]; ok {
-		f.by = fmt.Sprintf("by %s on %s", e.Who, e.At.UTC().Format(time.DateOnly))
-	}
-	f.id, f.current = id, f.to.Session(id, f.about(one))
+	f.one, f.here, f.read = one, false, false
+	f.current = f.to.Session(id, f.about(one))
 }
 
 func (f *feed) about(one Session) verify.About {
 	silent := f.check.Now.Sub(one.Ingested)
-	old := one.First.Before(f.cutoff) || one.Started().Before(f.cutoff)
+	old := one.First.Before(f.reasons.cutoff) || one.Started().Before(f.reasons.cutoff)
+	_, erased := f.reasons.erased[one.ID]
 	return verify.About{
-		Live: !one.Ended && silent < silentFor && f.by == "",
-		Dead: !one.Ended && silent >= silentFor && f.by == "" && one.Here > 0,
+		Live: !one.Ended && silent < silentFor && !erased,
+		Dead: !one.Ended && silent >= silentFor && !erased && one.Here > 0,
 		// Retention keeps leaves of sessions with evidence only.
 		Arriving: silent < settles || old && !one.Signed,
 		Cut:      old,
-		Gone:     one.Here == 0 && f.by == "",
+		Gone:     one.Here == 0 && !erased,
 	}
 }
 

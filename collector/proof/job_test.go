@@ -93,6 +93,7 @@ func TestJob(t *testing.T) {
 	keep(all[4], 0, 100)
 	f.exec("INSERT INTO audit.erasures (erasure_id, at, kind, value, who, done_at) VALUES ('0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', now(), 'session', 'x', 'eve', now())")
 	f.exec("INSERT INTO audit.erased_sessions (session_id, erasure_id, at) VALUES ('" + all[4].ID + "', '0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', '2026-11-20 09:00:00')")
+	f.exec("INSERT INTO audit.retention_log (table_name, cutoff, planned_at) VALUES ('events', now() - INTERVAL 70 HOUR, now())")
 	f.exec("ALTER TABLE audit.events DELETE WHERE session_id = '" + all[1].ID + "' SETTINGS mutations_sync = 2")
 	f.exec("ALTER TABLE audit.session_states DELETE WHERE session_id = '" + all[1].ID + "' SETTINGS mutations_sync = 2")
 	src := proof.NewSource(db)

@@ -129,6 +129,71 @@ func TestMutations(t *testing.T) {
 	}
 }
 
+// TestLeafWithoutReason deletes records and keeps their leaves, as retention and an
+// erasure do and as somebody who can write the tables could: without a reason in
+// them, they are deleted.
+func TestLeafWithoutReason(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-72*time.Hour).Truncate(time.Second))
+	one, all := h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 5})
+	var rows []ingest.Row
+	for _, s := range []*evidencetest.Session{one, all} {
+		for _, line := range s.Lines {
+			f.offset++
+			rows = append(rows, ingesttest.RowOf(t, append(bytes.Clone(line), '\n'), ingest.Source{Topic: "t", Offset: f.offset}))
+		}
+	}
+	if err := db.InsertRows(t.Context(), rows, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	want := func(name string, exit int, removed int64, findings ...string) {
+		t.Helper()
+		for _, sizes := range []proof.Sizes{{}, {Rows: 3, Sessions: 1, Page: 1}} {
+			src := proof.NewSource(db)
+			src.Sizes = sizes
+			checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: time.Now()})
+			if err := src.Check(t.Context(), proof.Check{Now: time.Now()}, checker); err != nil {
+				t.Fatal(err)
+			}
+			r := checker.Finish()
+			var got []string
+			for _, one := range r.Results {
+				for _, f := range one.Findings {
+					got = append(got, fmt.Sprintf("%s %s %d to %d", one.SessionID, f.What, f.Seq, f.To))
+				}
+			}
+			if r.Exit != exit || !slices.Equal(got, findings) || len(r.Hosts) != 1 || r.Hosts[0].Removed != removed {
+				t.Errorf("%s: exit %d, %q, hosts %+v, want %d, %q, %d removed", name, r.Exit, got, r.Hosts, exit, findings, removed)
+			}
+		}
+	}
+	keep := func(condition string) {
+		f.exec("INSERT INTO audit.leaves (tenant, session_id, seq, hash, evidence, kept_at) SELECT tenant, session_id, seq, SHA256(concat(char(0), raw)), evidence, now64(3) FROM audit.events WHERE " + condition)
+	}
+	remove := func(condition string) { f.exec("DELETE FROM audit.events WHERE " + condition) }
+	some := "session_id = '" + one.ID + "' AND seq IN (0, 7, 8, 14)"
+	want("untouched", verify.ExitVerified, 0)
+	keep(some)
+	want("the leaves are kept", verify.ExitVerified, 0)
+	remove(some)
+	deleted := []string{one.ID + " deleted 0 to 0", one.ID + " deleted 7 to 8", one.ID + " deleted 14 to 14"}
+	want("the records are deleted", verify.ExitTampered, 4, deleted...)
+	whole := "session_id = '" + all.ID + "'"
+	keep(whole)
+	remove(whole)
+	want("a session is deleted", verify.ExitTampered, 12, append(deleted, fmt.Sprintf("%s deleted 0 to %d", all.ID, len(all.Lines)-1))...)
+	f.exec("INSERT INTO audit.erasures (erasure_id, at, kind, value, who, done_at) VALUES ('0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', now(), 'session', '" + all.ID + "', 'eve', now())")
+	f.exec("INSERT INTO audit.erased_sessions (session_id, erasure_id, at) VALUES ('" + all.ID + "', '0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', now())")
+	want("the session was erased", verify.ExitTampered, 4, deleted...)
+	log := "INSERT INTO audit.retention_log (table_name, tenant, cutoff, partition, action, rule, row_count, planned_at, collector) VALUES ('%s', '', now() - INTERVAL %d HOUR, 'p', 'rows', 'retention.events', 4, now(), 'c')"
+	f.exec(fmt.Sprintf(log, "alerts", 1))
+	f.exec(fmt.Sprintf(log, "events", 100))
+	want("retention removed older records", verify.ExitTampered, 4, deleted...)
+	f.exec(fmt.Sprintf(log, "events", 71))
+	want("retention removed the records", verify.ExitVerified, 4)
+}
+
 // same reports whether two copies have the same records, in any order and number.
 func same(a, b []*evidencetest.Session) bool {
 	lines := func(list []*evidencetest.Session) (all []string) {

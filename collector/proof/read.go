@@ -33,8 +33,9 @@ type Row struct {
 	differs *ingest.Row
 }
 
-// Read calls do with the rows of sessions, ordered by session and number. A row
-// that is there twice with equal bytes is passed twice. It ends with the first
+// Read calls do with the rows of sessions, ordered by session and number; of one
+// number, the leaves come last. A row that is there twice with equal bytes is passed
+// twice. It ends with the first
 // error of do.
 func (s *Source) Read(ctx context.Context, sessions []Session, do func(*Row) error) error {
 	size := s.Sizes.orDefault()
@@ -66,17 +67,17 @@ func (s *Source) read(ctx context.Context, sessions []Session, do func(*Row) err
 			last = one.Last
 		}
 	}
-	in, from := strings.Join(ids, ", "), ""
+	in, from, leavesFrom := strings.Join(ids, ", "), "", ""
 	for {
-		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${all}", s.all, "${younger}", s.younger,
+		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${leaves_from}", leavesFrom, "${all}", s.all, "${younger}", s.younger,
 			"${first}", fmt.Sprint(first.UnixMicro()), "${last}", fmt.Sprint(last.UnixMicro()), "${limit}", fmt.Sprint(limit)).Replace(`
 SELECT session_id, seq, here, raw, columns, younger, leaf, kept FROM (
     SELECT session_id, seq, true AS here, raw, ${all} AS columns, ${younger} AS younger, toFixedString('', 32) AS leaf, '' AS kept FROM ${database}.events
     WHERE session_id IN (${in}) AND ts >= fromUnixTimestamp64Micro(${first}, 'UTC') AND ts <= fromUnixTimestamp64Micro(${last}, 'UTC')${from}
     UNION ALL
     SELECT session_id, seq, false, '', toFixedString('', 32), toFixedString('', 32), hash, evidence FROM ${database}.leaves FINAL
-    WHERE session_id IN (${in})${from})
-ORDER BY session_id, seq LIMIT ${limit} WITH TIES`)
+    WHERE session_id IN (${in})${leaves_from})
+ORDER BY session_id, seq, here DESC LIMIT ${limit} WITH TIES`)
 		n, row, err := 0, Row{}, error(nil)
 		err = s.query(ctx, "reading records to verify", sql, func(rows driver.Rows) error {
 			n++
@@ -93,7 +94,11 @@ ORDER BY session_id, seq LIMIT ${limit} WITH TIES`)
 		if err != nil || n < limit {
 			return err
 		}
-		from = fmt.Sprintf(" AND (session_id, seq) > (%s, %d)", quote(row.Session), row.Seq)
+		last := fmt.Sprintf("(%s, %d)", quote(row.Session), row.Seq)
+		from = " AND (session_id, seq) > " + last
+		if leavesFrom = from; row.Raw != nil {
+			leavesFrom = " AND (session_id, seq) >= " + last
+		}
 	}
 }
 

@@ -1,14 +1,14 @@
 // Package main measures the collector between a real broker and ClickHouse's
-// own engine, and the shipper of a host with many sessions, and compares the
-// results with the targets.
+// own engine, the shipper of a host with many sessions, and the verification of
+// records with evidence, and compares the results with the targets.
 //
 // It measures the program as it is released, with its defaults. Where
 // ClickHouse is to cost nothing, a server of this program runs in front of the
 // engine: it discards records and forwards everything else. The exit code is 1
 // for a missed target and 2 if it could not be measured.
 //
-// The files, from the top: main, measure, shipper, inserts, rules, records, cost,
-// process, front, bench, report.
+// The files, from the top: main, measure, evidence, shipper, inserts, rules,
+// records, cost, process, front, bench, report.
 package main
 
 import (

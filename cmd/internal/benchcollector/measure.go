@@ -37,6 +37,7 @@ func (b *bench) all(ctx context.Context) (err error) {
 		{"shipper", b.shipper},
 		{"one core", b.oneCore},
 		{"inserts", b.inserts},
+		{"evidence", b.evidence},
 		{"alert rules", b.rules},
 		{"outage", b.outage},
 		{"end to end", b.endToEnd},

@@ -33,11 +33,9 @@ func (b *bench) shipper(ctx context.Context) (err error) {
 	if err := b.broker.CreateTopic(ctx, kafkatest.Topic{Name: topic, Partitions: shipPartitions}); err != nil {
 		return err
 	}
-	proxy := b.proxy
-	if proxy == "" {
-		if proxy, err = buildProgram(ctx, b.dir, "auditproxy"); err != nil {
-			return err
-		}
+	proxy, err := b.ownProxy(ctx)
+	if err != nil {
+		return err
 	}
 	dir := filepath.Join(b.dir, "spool")
 	hosts, err := newHost(dir, b.size)
@@ -70,6 +68,14 @@ func (b *bench) shipper(ctx context.Context) (err error) {
 		value: float64(to-from) / seconds, compare: atMost, target: shipTarget,
 	})
 	return nil
+}
+
+// ownProxy returns the path of the auditproxy to measure.
+func (b *bench) ownProxy(ctx context.Context) (path string, err error) {
+	if b.proxy == "" {
+		b.proxy, err = buildProgram(ctx, b.dir, "auditproxy")
+	}
+	return b.proxy, err
 }
 
 // A host has sessions that write.

@@ -61,7 +61,11 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 		l := terminal.Line{Colour: p.Colour}
 		l.PutSafe(terminal.Plain, "host ")
 		l.Put(terminal.Bold, cmp.Or(h.Name, "unknown"))
-		l.PutSafe(terminal.Plain, fmt.Sprintf("   sessions %d   records %d   checkpoints %d", h.Sessions, h.Records, h.Checkpoints))
+		l.PutSafe(terminal.Plain, fmt.Sprintf("   sessions %d   records %d", h.Sessions, h.Records))
+		if h.Removed > 0 {
+			l.PutSafe(terminal.Plain, fmt.Sprintf("   removed %d", h.Removed))
+		}
+		l.PutSafe(terminal.Plain, fmt.Sprintf("   checkpoints %d", h.Checkpoints))
 		if log != nil {
 			l.PutSafe(terminal.Plain, "   log size "+log.text())
 		}
@@ -117,6 +121,7 @@ type Totals struct {
 	Sessions int            `json:"sessions"`
 	Records  int64          `json:"records"`
 	Verified int64          `json:"verified"`
+	Removed  int64          `json:"removed,omitempty"` // of which only the hash is here
 	States   map[string]int `json:"states"`
 	Findings map[string]int `json:"findings"`
 	Unknown  []string       `json:"unknown_keys,omitempty"`
@@ -135,6 +140,7 @@ func (p Printer) JSON(r verify.Report, log *Log, exit int, object func(*verify.R
 		}
 		t.Records += s.Records
 		t.Verified += s.Verified
+		t.Removed += s.Removed
 		t.States[string(s.State)]++
 		for _, f := range s.Findings {
 			t.Findings[string(f.What)]++

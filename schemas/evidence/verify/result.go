@@ -50,7 +50,8 @@ type Result struct {
 	SessionID string    `json:"session_id"`
 	State     State     `json:"state"`
 	Records   int64     `json:"records"`
-	Verified  int64     `json:"verified"` // of them, by a signature of a trusted host
+	Verified  int64     `json:"verified"`          // of them, by a signature of a trusted host
+	Removed   int64     `json:"removed,omitempty"` // further ones, of which only the hash is here: they were old
 	Findings  []Finding `json:"findings"`
 	NotShown  int       `json:"findings_not_shown,omitempty"`
 	Note      string    `json:"note,omitempty"` // why it is neither ok nor tampered
@@ -67,6 +68,7 @@ type Host struct {
 	Sessions    int64  `json:"sessions"`
 	Records     int64  `json:"records"`
 	Verified    int64  `json:"verified"`
+	Removed     int64  `json:"removed,omitempty"`
 	Checkpoints int64  `json:"checkpoints"`
 }
 
@@ -87,6 +89,7 @@ func (r *Report) add(name, key string, trusted bool, result Result) {
 	h.Sessions++
 	h.Records += result.Records
 	h.Verified += result.Verified
+	h.Removed += result.Removed
 	h.Checkpoints += result.Checkpoints
 	r.Results = append(r.Results, result)
 }

@@ -94,12 +94,26 @@ func (s *Session) count(row Row) {
 	switch {
 	case row.Line == nil && row.Erased == "":
 		s.dropped++
+		if row.Lost {
+			s.gone(row.Seq)
+		}
 		return
 	case row.Line == nil:
 		s.erased++
 		s.erasedBy = cmp.Or(s.erasedBy, row.Erased)
 	}
 	s.records++
+}
+
+// gone reports a record of which only the leaf is here, for no reason: who deleted it
+// kept that, so that the tree is whole.
+func (s *Session) gone(seq uint64) {
+	const about = "their hashes are here, and neither retention nor an erasure removed them"
+	if n := len(s.finds.list); n > 0 && s.finds.list[n-1].about == about && s.finds.list[n-1].To+1 == seq && s.finds.list[n-1].before < 0 {
+		s.finds.list[n-1].To = seq
+		return
+	}
+	s.find(finding{Finding: Finding{What: Deleted, Seq: seq, To: seq}, about: about})
 }
 
 // learn reads what a record says of its session. It returns its checkpoint.

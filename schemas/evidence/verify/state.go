@@ -27,6 +27,7 @@ type Row struct {
 
 	Leaf   evidence.Hash // of a row without a line
 	Erased string        // of a row without a line: who erased its content and when; "": it was old
+	Lost   bool          // of a row without a line: neither is a reason that it has none
 
 	// Evidence is what the record of a row without a line had signed, "" if it had
 	// signed nothing: that of a session_start, or a checkpoint.

@@ -187,6 +187,25 @@ func TestStates(t *testing.T) {
 				}
 				return rows
 			}},
+		{name: "records are deleted, and their leaves kept", session: s, state: verify.Tampered, exit: 1, proved: len(s.Lines) - 4, want: []tamper{{verify.Deleted, 7, 9}, {verify.Deleted, 14, 14}},
+			rows: func(rows []verify.Row) []verify.Row {
+				for _, i := range []int{7, 8, 9, 14} {
+					rows[i] = verify.Row{Seq: uint64(i), HasSeq: true, Leaf: evidence.Leaf(rows[i].Line), Lost: true}
+				}
+				return rows
+			}},
+		{name: "all records are deleted, and their leaves kept", session: s, about: verify.About{Gone: true}, state: verify.Tampered, exit: 1, want: []tamper{{verify.Deleted, 0, uint64(len(s.Lines)) - 1}},
+			rows: func(rows []verify.Row) []verify.Row {
+				rows = erased(s, len(rows))(rows)
+				for i := range rows {
+					rows[i].Erased, rows[i].Lost = "", true
+				}
+				return rows
+			}},
+		{name: "a record that is here with its leaf", session: s, state: verify.OK, proved: len(s.Lines),
+			rows: func(rows []verify.Row) []verify.Row {
+				return slices.Insert(rows, 8, verify.Row{Seq: 7, HasSeq: true, Leaf: evidence.Leaf(rows[7].Line)})
+			}},
 		{name: "all erased", session: s, state: verify.Erased, proved: len(s.Lines), rows: erased(s, len(s.Lines))},
 		{name: "recovered, and all erased", session: short, state: verify.Erased, proved: len(short.Lines), rows: erased(short, len(short.Lines))},
 		{name: "erased without its end", session: s, state: verify.Incomplete, proved: 23, rows: func(rows []verify.Row) []verify.Row { return erased(s, len(rows))(rows)[:25] }},

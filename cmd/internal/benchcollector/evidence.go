@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"auditproxy/cmd/internal/process"
+	"auditproxy/collector/ingest"
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/spool"
+)
+
+const (
+	verified    = 1_000_000 // records that both programs verify
+	sessionSize = 2000      // calls
+)
+
+// evidence measures how long it takes to verify records with evidence, in a spool
+// and in the engine, and to prove one of all records. A verification is measured by
+// its processor time, that of the engine included: one core is what it may use.
+func (b *bench) evidence(ctx context.Context) error {
+	proxy, err := b.ownProxy(ctx)
+	if err != nil {
+		return err
+	}
+	local := "AUDITCOLLECTOR_LOCAL_DIR=" + b.signedDir()
+	engine, err := b.start(false, "engine", local)
+	if err == nil {
+		err = chdb.Ready(ctx, b.signedDir())
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.evidenceIn(ctx, engine.cmd.Process.Pid, proxy, local), engine.end())
+}
+
+// signedDir is the local directory of the engine with the signed records.
+func (b *bench) signedDir() string { return filepath.Join(b.dir, "signed") }
+
+func (b *bench) evidenceIn(ctx context.Context, engine int, proxy, local string) error {
+	w, err := b.newSigned(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.db.Close()
+	n := min(b.records, verified)
+	if err := w.write(ctx, n, filepath.Join(b.dir, "signed-spool")); err != nil {
+		return err
+	}
+	limit := func(seconds float64) float64 { return seconds * float64(n) / verified }
+	trust := filepath.Join(b.dir, "trust")
+	if err := os.WriteFile(trust, []byte(evidencetest.Trust(w.host)), 0o600); err != nil {
+		return err
+	}
+	spent, peak, err := b.spent(exec.CommandContext(ctx, proxy, "verify", "--trust", trust, "--spool-dir", filepath.Join(b.dir, "signed-spool")))
+	if err != nil {
+		return err
+	}
+	b.rows = append(b.rows,
+		row{name: fmt.Sprintf("verify a spool of %d records, CPU", n), unit: "s", value: spent.Seconds(), compare: atMost, target: limit(10)},
+		row{name: "the same, peak RSS", unit: "MiB", value: peak, compare: atMost, target: 64})
+	if err := os.RemoveAll(filepath.Join(b.dir, "signed-spool")); err != nil {
+		return err
+	}
+
+	before, err := process.CPUTime(engine)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, b.collector, "verify", "--trust", trust)
+	cmd.Env = []string{"HOME=" + b.dir, local}
+	if spent, peak, err = b.spent(cmd); err != nil {
+		return err
+	}
+	after, err := process.CPUTime(engine)
+	if err != nil {
+		return err
+	}
+	b.rows = append(b.rows,
+		row{name: fmt.Sprintf("verify %d records in the engine, CPU of both", n), unit: "s", value: (spent + after - before).Seconds(), compare: atMost, target: limit(20)},
+		row{name: "the same, peak RSS of the program", unit: "MiB", value: peak, compare: atMost, target: 128})
+
+	if err := w.write(ctx, b.records-n, ""); err != nil {
+		return err
+	}
+	began := time.Now()
+	cmd = exec.CommandContext(ctx, b.collector, "prove", w.record)
+	cmd.Env = []string{"HOME=" + b.dir, local}
+	if _, _, err = b.spent(cmd); err != nil {
+		return err
+	}
+	b.rows = append(b.rows, row{name: fmt.Sprintf("prove one of %d records", b.records), unit: "s", value: time.Since(began).Seconds(), compare: atMost, target: 1})
+	return nil
+}
+
+// spent runs a program and returns the processor time that it took, and its peak
+// memory in MiB.
+func (b *bench) spent(cmd *exec.Cmd) (cpu time.Duration, peak float64, err error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if cmd.Env == nil {
+		cmd.Env = []string{"HOME=" + b.dir}
+	}
+	process.EndWithParent(cmd, syscall.SIGKILL)
+	if err := cmd.Run(); err != nil {
+		return 0, 0, fmt.Errorf("running %q: %w:\n%s", cmd.Args, err, &out)
+	}
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		peak = float64(usage.Maxrss) / 1024
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), peak, nil
+}
+
+// A signed writes sessions with evidence.
+type signed struct {
+	host   *evidencetest.Host
+	db     *clickhouse.DB
+	args   audit.JSON
+	offset uint64
+	record string // the id of one of the first records
+}
+
+func (b *bench) newSigned(ctx context.Context) (*signed, error) {
+	db, err := clickhouse.Open(clickhouse.Config{
+		Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(b.signedDir(), chdb.Writer), Uncompressed: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	const keep = 400 * 24 * time.Hour
+	if _, err := db.Migrate(ctx, clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	const bare = 520 // bytes of such a record without arguments
+	args := `{"cwd":"` + strings.Repeat("x", max(1, b.size-bare)) + `"}`
+	// Of a session that started within a day, the end may be on its way.
+	return &signed{host: evidencetest.NewHost("build-07", time.Now().Add(-30*24*time.Hour)), db: db, args: audit.JSON(args)}, nil
+}
+
+// write stores n records in the engine, and in a spool if dir is not "".
+func (w *signed) write(ctx context.Context, n int, dir string) error {
+	decoder := ingest.Decoder{Keep: 24 * time.Hour}
+	var rows []ingest.Row
+	for n > 0 {
+		s := w.host.Session(evidencetest.Plan{Calls: max(1, min(n, sessionSize)-12), Every: 256, Args: w.args})
+		n -= len(s.Lines)
+		for _, line := range s.Lines {
+			row, err := decoder.Retry(ingest.DeadLetter{Source: ingest.Source{Topic: "signed", Offset: w.offset}, Key: s.ID, Raw: line})
+			if err != nil {
+				return err
+			}
+			w.offset++
+			rows = append(rows, row)
+		}
+		if w.record == "" {
+			w.record = rows[len(rows)/2].Record.RecordID
+		}
+		if len(rows) >= insertRows || n <= 0 {
+			if err := w.db.InsertRows(ctx, rows, time.Now().Add(-time.Hour)); err != nil {
+				return err
+			}
+			rows = rows[:0]
+		}
+		if dir == "" {
+			continue
+		}
+		segment, err := spool.Create(spool.Config{Dir: dir}, s.ID)
+		if err != nil {
+			return err
+		}
+		_, err = segment.Append(append(bytes.Join(s.Lines, []byte("\n")), '\n'), true)
+		if err := errors.Join(err, segment.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
