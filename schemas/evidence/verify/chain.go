@@ -85,7 +85,7 @@ func merged(list []Result) (results []Result) {
 // chain follows the sessions of one key. Several spool directories may have the
 // same key, and chains of their own: only the links between sessions count.
 func (c *chains) chain(list []link, here map[string]*Session) (missing []Result) {
-	last := 0 // the last one that is here
+	last := -1 // the last one that is here
 	next := map[string]link{}
 	for i, l := range list {
 		if l.session == nil {
@@ -103,7 +103,7 @@ func (c *chains) chain(list []link, here map[string]*Session) (missing []Result)
 	}
 	for i, l := range list {
 		switch {
-		case l.session == nil && i > last:
+		case last >= 0 && i > last:
 			missing = append(missing, lost(l.id, finding{Finding: Finding{What: RolledBack, Seq: l.seq, To: l.seq},
 				text: fmt.Sprintf("host_seq %d is rolled back: the log knows session %s, and the last one here is host_seq %d", l.seq, l.id, list[last].seq)}))
 		case l.session == nil:

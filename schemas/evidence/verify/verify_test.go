@@ -342,6 +342,10 @@ func TestChain(t *testing.T) {
 		starts = append(starts, s.Start())
 	}
 	hosts := []string{h.Key}
+	var kept []verify.Checkpoint
+	for _, s := range all {
+		kept = append(kept, verify.Checkpoint{Signed: s.Checkpoints()[0], From: "a mail"})
+	}
 	for _, tt := range []struct {
 		name     string
 		cfg      verify.Config
@@ -357,13 +361,19 @@ func TestChain(t *testing.T) {
 		{"two are missing", verify.Config{}, append(slices.Clone(all[:2]), all[4:]...), verify.MissingSession, []uint64{3, 4}},
 		{"they may be on their way", verify.Config{Until: began}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 		{"two may be too old", verify.Config{Complete: began.Add(time.Hour)}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
-		{"some are selected", verify.Config{Partial: true, Starts: starts}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
+		{"some are selected", verify.Config{Partial: true, Starts: starts, Checkpoints: kept}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
+		{"one has a checkpoint elsewhere", verify.Config{Checkpoints: kept[3:4]}, append(slices.Clone(all[:3]), all[4:]...), verify.MissingSession, []uint64{0, 0, 4, 4}},
+		{"the last one has a checkpoint elsewhere", verify.Config{Checkpoints: kept}, all[:5], verify.MissingSession, []uint64{0, 0}},
+		{"none is here", verify.Config{Starts: starts[:2]}, nil, verify.MissingSession, []uint64{1, 1, 2, 2}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Hosts = hosts
 			r := check(tt.cfg, tt.sessions)
 			var seqs []uint64
-			for _, s := range r.Results {
+			for i, s := range r.Results {
+				if i > 0 && r.Results[i-1].SessionID == s.SessionID {
+					t.Errorf("session %s has two results", s.SessionID)
+				}
 				for _, f := range s.Findings {
 					if f.What != tt.want {
 						t.Errorf("found %+v", f)
@@ -375,6 +385,72 @@ func TestChain(t *testing.T) {
 				t.Errorf("missing are %v, exit %d, want %v", seqs, r.Exit, tt.seqs)
 			}
 		})
+	}
+}
+
+// TestOldCheckpoint has a checkpoint of a session that may be too old to be here: that
+// says nothing. Checkpoints that are none say nothing either.
+func TestOldCheckpoint(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	cfg := verify.Config{Hosts: []string{h.Key}, Complete: began.Add(time.Hour), Checkpoints: []verify.Checkpoint{{Signed: all[0].Checkpoints()[0], From: "a mail"}}}
+	r := check(cfg, all[1:])
+	if r.Exit != verify.ExitUnclear || r.Results[0].State != verify.Incomplete || r.Results[0].SessionID != all[0].ID || !strings.Contains(r.Results[0].Note, "may have been removed when they were old") {
+		t.Errorf("a checkpoint of an old session: exit %d, %+v", r.Exit, r.Results[0])
+	}
+	cfg.Checkpoints = []verify.Checkpoint{{Signed: []byte("x"), From: "a mail"}}
+	r = check(cfg, all)
+	if r.Exit != verify.ExitUnclear || r.Results[0].State != verify.Unreadable || !strings.Contains(r.Results[0].Note, "a checkpoint from a mail is of no session") {
+		t.Errorf("a checkpoint that is none: exit %d, %+v", r.Exit, r.Results[0])
+	}
+}
+
+// TestNothing checks that nothing is not verified.
+func TestNothing(t *testing.T) {
+	if r := check(verify.Config{}, nil); r.Exit != verify.ExitUnclear {
+		t.Errorf("the exit code is %d", r.Exit)
+	}
+}
+
+// TestHosts has hosts without evidence, and a host with two keys.
+func TestHosts(t *testing.T) {
+	a, b := evidencetest.NewHost("a", began), evidencetest.NewHost("b", began.Add(time.Second))
+	first := a.Session(evidencetest.Plan{Calls: 2})
+	keys := []string{a.Key}
+	a.Rotate()
+	keys = append(keys, a.Key)
+	all := []*evidencetest.Session{first, a.Session(evidencetest.Plan{Calls: 3}), a.Session(evidencetest.Plan{Calls: 3}).Unsigned(), b.Session(evidencetest.Plan{Calls: 2}).Unsigned(), b.Session(evidencetest.Plan{Calls: 4}).Unsigned()}
+	r := check(verify.Config{Hosts: keys}, all)
+	var got []string
+	for _, h := range r.Hosts {
+		got = append(got, fmt.Sprintf("%s %t %d/%d/%d %d", h.Name, h.Key != "", h.Sessions, h.Verified, h.Records, h.Checkpoints))
+	}
+	slices.Sort(got)
+	if want := []string{"a false 1/0/5 0", "a true 1/5/5 1", "a true 1/6/6 1", "b false 2/0/10 0"}; !slices.Equal(got, want) || r.Exit != verify.ExitUnclear {
+		t.Errorf("hosts are %q, exit %d, want %q", got, r.Exit, want)
+	}
+}
+
+// TestSessionOf finds the session of whole records, and guesses that of others.
+func TestSessionOf(t *testing.T) {
+	s := evidencetest.NewHost("build-7", began).Session(evidencetest.Plan{Calls: 1})
+	whole := s.Lines[1]
+	broken := bytes.Clone(whole)
+	broken[len(broken)-20] ^= 1
+	for text, want := range map[string]string{
+		string(whole):                 s.ID + " true",
+		string(broken):                s.ID + " false",
+		string(whole[:len(whole)/2]):  s.ID + " false",
+		`{"session_id":"x","kind":1}`: "x false",
+		`{"session_id":"x`:            " false",
+		"":                            " false",
+		`{"session_id":"` + strings.Repeat("x", 101) + `"}`: " false",
+		`{"session_id":"` + strings.Repeat("x", 100) + `"}`: strings.Repeat("x", 100) + " false",
+	} {
+		id, record := verify.SessionOf([]byte(text))
+		if got := fmt.Sprint(id, " ", record); got != want {
+			t.Errorf("the session of %q is %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -1,0 +1,215 @@
+package verify_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
+)
+
+// edited returns a row with another user and a right checksum.
+func edited(row verify.Row) verify.Row {
+	return verify.Row{Line: sealed(bytes.Replace(row.Line, []byte(`"user":"agent"`), []byte(`"user":"other"`), 1))}
+}
+
+// sealed gives a line a right checksum.
+func sealed(line []byte) []byte {
+	body := append(bytes.Clone(line[:len(line)-len(`,"crc":"00000000"}`)]), '}')
+	return bytes.TrimSuffix(audit.Seal(body, 0), []byte("\n"))
+}
+
+// numbered returns a row with another number and a right checksum.
+func numbered(row verify.Row, seq int) verify.Row {
+	return verify.Row{Line: sealed(regexp.MustCompile(`"seq":\d+`).ReplaceAll(row.Line, fmt.Appendf(nil, `"seq":%d`, seq)))}
+}
+
+// TestDetails compares all that is found of changed sessions, in words: what, where,
+// and how much of the session is proved.
+func TestDetails(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	s := h.Session(evidencetest.Plan{Calls: 23})
+	running := h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Running})
+	long := h.Session(evidencetest.Plan{Calls: 20_000, Every: 9_000})
+	hosts := []string{h.Key}
+	from := func(list ...[]byte) verify.Config {
+		c := verify.Config{Hosts: hosts}
+		for _, signed := range list {
+			c.Checkpoints = append(c.Checkpoints, verify.Checkpoint{Signed: signed, From: "a mail"})
+		}
+		return c
+	}
+	for _, tt := range []struct {
+		name    string
+		cfg     verify.Config
+		about   verify.About
+		session *evidencetest.Session
+		change  func(rows []verify.Row) []verify.Row
+		fail    error
+		want    string
+	}{
+		{name: "a record is edited", session: s, change: func(r []verify.Row) []verify.Row { r[14] = edited(r[14]); return r },
+			want: "tampered 12/28 exit 1; edited 12-21: one or more of seq 12 to 21 edited between checkpoint 11 and checkpoint 22"},
+		{name: "the first one is edited", session: s, change: func(r []verify.Row) []verify.Row { r[0] = edited(r[0]); return r },
+			want: "tampered 0/28 exit 1; edited 0-10: one or more of seq 0 to 10 edited between the start and checkpoint 11"},
+		{name: "one after the last checkpoint of a running session", session: running, change: func(r []verify.Row) []verify.Row { r[25] = edited(r[25]); return r },
+			want: "incomplete 23/31 exit 0: running, verified through 23 of 31"},
+		{name: "several are edited", session: s, change: func(r []verify.Row) []verify.Row { r[3], r[14] = edited(r[3]), edited(r[14]); return r },
+			want: "tampered 0/28 exit 1; edited 0-10: one or more of seq 0 to 10 edited between the start and checkpoint 11"},
+		{name: "a checkpoint's record is edited", session: s, change: func(r []verify.Row) []verify.Row { r[11] = edited(r[11]); return r },
+			want: "tampered 12/28 exit 1; edited 11-11: seq 11 edited before checkpoint 22: checkpoint, 2026-11-20 09:01:01; edited 12-21: one or more of seq 12 to 21 edited between checkpoint 11 and checkpoint 22"},
+		{name: "a byte is flipped", session: s, change: func(r []verify.Row) []verify.Row { r[14].Line[len(r[14].Line)-30] ^= 1; return r },
+			want: "tampered 12/28 exit 1; edited 14-14: seq 14 edited between checkpoints 11 and 22: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a record is deleted", session: s, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 14, 15) },
+			want: "tampered 12/27 exit 1; deleted 14-14: seq 14 deleted between checkpoints 11 and 22"},
+		{name: "two parts are deleted", session: s, change: func(r []verify.Row) []verify.Row { return slices.Delete(slices.Delete(r, 14, 17), 3, 4) },
+			want: "tampered 0/24 exit 1; deleted 3-3: seq 3 deleted before checkpoint 11; deleted 14-16: seq 14 to 16 deleted between checkpoints 11 and 22"},
+		{name: "one is deleted after the last checkpoint", session: running, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 25, 26) },
+			want: "tampered 23/30 exit 1; deleted 25-25: seq 25 deleted after checkpoint 22"},
+		{name: "a second version", session: s, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 14, edited(r[14])) },
+			want: "tampered 28/28 exit 1; forked 14-14: seq 14 forked between checkpoints 11 and 22: two versions, one of them pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a second version behind", session: s, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 15, edited(r[14])) },
+			want: "tampered 28/28 exit 1; forked 14-14: seq 14 forked between checkpoints 11 and 22: two versions, one of them pipe_pane, 2026-11-20 09:01:01"},
+		{name: "second versions of two records", session: s, change: func(r []verify.Row) []verify.Row {
+			return slices.Insert(slices.Insert(r, 16, edited(r[16])), 14, edited(r[14]))
+		},
+			want: "tampered 28/28 exit 1; forked 14-14: seq 14 forked between checkpoints 11 and 22: two versions, one of them pipe_pane, 2026-11-20 09:01:01; forked 16-16: seq 16 forked between checkpoints 11 and 22: two versions, one of them list_windows, 2026-11-20 09:01:01"},
+		{name: "a second version of a checkpoint", session: s, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 22, edited(r[22])) },
+			want: "tampered 28/28 exit 1; edited 22-22: seq 22 edited between checkpoints 11 and 27: checkpoint, 2026-11-20 09:01:01; forked 22-22: seq 22 forked between checkpoints 22 and 27: two versions, one of them checkpoint, 2026-11-20 09:01:01"},
+		{name: "another version in its place, and the right one later", session: s, change: func(r []verify.Row) []verify.Row {
+			right := r[14]
+			r[14] = edited(right)
+			return slices.Insert(r, 18, right)
+		},
+			want: "tampered 28/28 exit 1; forked 14-14: seq 14 forked between checkpoints 11 and 22: two versions, one of them pipe_pane, 2026-11-20 09:01:01"},
+		{name: "an old record comes again in another version", session: s, change: func(r []verify.Row) []verify.Row { return append(r, edited(r[3])) },
+			want: "tampered 28/28 exit 1; forked 3-3: seq 3 forked before checkpoint 11: two versions, one of them list_windows, 2026-11-20 09:01:01"},
+		{name: "two lines are exchanged", session: s, change: func(r []verify.Row) []verify.Row { r[14], r[15] = r[15], r[14]; return r },
+			want: "tampered 28/28 exit 1; reordered 14-14: seq 14 reordered: it follows seq 15: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a line comes later", session: s, change: func(r []verify.Row) []verify.Row {
+			return slices.Insert(slices.Delete(r, 14, 15), 18, verify.Row{Line: s.Lines[14]})
+		},
+			want: "tampered 28/28 exit 1; reordered 14-14: seq 14 reordered: it follows seq 18: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a line comes after the checkpoint that covers it", session: s, change: func(r []verify.Row) []verify.Row {
+			return slices.Insert(slices.Delete(r, 14, 15), 24, verify.Row{Line: s.Lines[14]})
+		},
+			want: "tampered 28/28 exit 1; reordered 14-14: seq 14 reordered: it follows seq 24: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a line that is no record", session: s, change: func(r []verify.Row) []verify.Row {
+			return slices.Insert(r, 14, verify.Row{Line: []byte("x")})
+		},
+			want: "tampered 28/28 exit 1; inserted 14-14: a line that is no record is inserted before seq 14"},
+		{name: "a line without a number", session: s, change: func(r []verify.Row) []verify.Row {
+			return slices.Insert(r, 14, verify.Row{Line: sealed(bytes.Replace(r[14].Line, []byte(`"seq":14,`), nil, 1))})
+		},
+			want: "tampered 28/28 exit 1; inserted 14-14: a line that is no record is inserted before seq 14: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a line without a kind", session: s, change: func(r []verify.Row) []verify.Row {
+			return slices.Insert(r, 14, verify.Row{Line: sealed(bytes.Replace(r[14].Line, []byte(`"kind":"call",`), nil, 1))})
+		},
+			want: "tampered 28/28 exit 1; inserted 14-14: a line that is no record is inserted before seq 14: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "its end is missing", session: s, change: func(r []verify.Row) []verify.Row { return r[:len(r)-1] },
+			want: "tampered 23/27 exit 1; truncated 27-27: seq 27 truncated: the checkpoint after session_end is missing"},
+		{name: "cut after a checkpoint", session: s, change: func(r []verify.Row) []verify.Row { return r[:12] },
+			want: "incomplete 12/12 exit 0: running, verified through 12 of 12"},
+		{name: "cut after a checkpoint, and no process writes it", session: s, about: verify.About{Dead: true}, change: func(r []verify.Row) []verify.Row { return r[:12] },
+			want: "incomplete 12/12 exit 2: its process ended and recovery has not run, verified through 12 of 12"},
+		{name: "the evidence of the start is removed", session: s, change: func(r []verify.Row) []verify.Row {
+			start, _ := audit.Parse(r[0].Line)
+			start.Evidence = ""
+			r[0].Line = bytes.TrimSuffix(audit.AppendRecord(nil, &start), []byte("\n"))
+			return r
+		},
+			want: "tampered 0/28 exit 1; bad_signature 0-0: seq 0 has a bad signature: session_start has no evidence, and the session has checkpoints"},
+		{name: "the host's signature is removed", session: s, change: func(r []verify.Row) []verify.Row {
+			r[0].Line = sealed(regexp.MustCompile(`"host_sig":"[^"]*"`).ReplaceAll(r[0].Line, []byte(`"host_sig":""`)))
+			return r
+		},
+			want: "tampered 0/28 exit 1; edited 0-10: one or more of seq 0 to 10 edited between the start and checkpoint 11; bad_signature 0-0: seq 0 has a bad signature: checking the host's signature: malformed note"},
+		{name: "the beginning is gone, and it goes on", session: running, about: verify.About{Cut: true, Live: true}, change: func(r []verify.Row) []verify.Row { return r[12:] },
+			want: "incomplete 0/19 exit 2: its session_start is not here, so nothing can be verified"},
+		{name: "it cannot be read further", session: s, fail: errors.New("reading: broken"), change: func(r []verify.Row) []verify.Row { return r[:14] },
+			want: "unreadable 12/14 exit 2: reading: broken"},
+		{name: "it cannot be read further, and a record was edited", session: s, fail: errors.New("reading: broken"), change: func(r []verify.Row) []verify.Row { r[3] = edited(r[3]); return r[:14] },
+			want: "tampered 0/14 exit 1; edited 0-10: one or more of seq 0 to 10 edited between the start and checkpoint 11"},
+		{name: "a number far ahead", session: s, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 14, numbered(r[14], 1_000_000)) },
+			want: "tampered 28/28 exit 1; inserted 1000000-1000000: seq 1000000 inserted before seq 14: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a number far ahead at the end", session: running, change: func(r []verify.Row) []verify.Row { return append(r, numbered(r[14], 1_000_000)) },
+			want: "tampered 23/32 exit 1; deleted 31-999999: seq 31 to 999999 deleted after checkpoint 22"},
+		{name: "many are deleted", session: long, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 100, 7_100) },
+			want: "tampered 0/13005 exit 1; deleted 100-7099: seq 100 to 7099 deleted before checkpoint 9001"},
+		{name: "all are there", session: long,
+			want: "ok 20005/20005 exit 0"},
+		{name: "an edited one among many", session: long, change: func(r []verify.Row) []verify.Row { r[50] = edited(r[50]); return r },
+			want: "tampered 0/20005 exit 1; edited 0-9000: one or more of seq 0 to 9000 edited between the start and checkpoint 9001"},
+		{name: "a second version among many", session: long, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 50, edited(r[50])) },
+			want: "tampered 0/20005 exit 1; forked 50-50: seq 50 forked before checkpoint 9001: two versions, one of them capture_pane, 2026-11-20 09:03:01"},
+		{name: "every second column is edited", session: long, change: func(r []verify.Row) []verify.Row {
+			for i := 0; i < 300; i += 2 {
+				r[i].Differs = []string{"user"}
+			}
+			return r[:300]
+		},
+			want: "tampered 0/300 exit 1; edited 0-0: seq 0 edited: session_start, 2026-11-20 09:03:00; columns that differ from the record: user; edited 2-2: seq 2 edited: capture_pane, 2026-11-20 09:03:01; columns that differ from the record: user; edited 4-4: seq 4 edited: send_keys, 2026-11-20 09:03:01; columns that differ from the record: user; 147 more"},
+		{name: "a checkpoint from elsewhere covers more than those here", cfg: from(running.Checkpoints()[1]), session: running, change: func(r []verify.Row) []verify.Row { return r[:22] },
+			want: "incomplete 22/22 exit 0: running, verified through 22 of 22"},
+		{name: "a checkpoint from elsewhere covers what is cut off", cfg: from(running.Checkpoints()[1]), session: running, change: func(r []verify.Row) []verify.Row { return r[:20] },
+			want: "tampered 12/20 exit 1; truncated 20-21: seq 20 to 21 truncated: the checkpoint from a mail has size 22"},
+		{name: "what is cut off may be on its way", cfg: from(running.Checkpoints()[1]), about: verify.About{Arriving: true}, session: running, change: func(r []verify.Row) []verify.Row { return r[:20] },
+			want: "incomplete 12/20 exit 0: records are on their way, verified through 12 of 20"},
+		{name: "checkpoints from elsewhere, and a record is edited", cfg: from(s.Checkpoints()...), session: s, change: func(r []verify.Row) []verify.Row { r[3] = edited(r[3]); return r },
+			want: "tampered 0/28 exit 1; forked 0-10: the first 11 records are others than those of the checkpoint from a mail"},
+		{name: "a checkpoint from elsewhere of a session without evidence", cfg: from(s.Checkpoints()[1]), session: s.Unsigned(),
+			want: "tampered 0/25 exit 1; forked 0-21: the session has a checkpoint of size 22 from a mail that is not signed with the key of its session_start"},
+		{name: "a checkpoint from elsewhere of another history, by the same key", cfg: from(s.Fork(8)...), session: s,
+			want: "tampered 0/28 exit 1; forked 0-10: the first 11 records are others than those of the checkpoint from a mail"},
+		{name: "a log knows its start, whose beginning is gone", cfg: verify.Config{Hosts: hosts, Starts: []evidence.Entry{s.Start()}}, about: verify.About{Cut: true}, session: s, change: func(r []verify.Row) []verify.Row { return r[12:] },
+			want: "incomplete 0/16 exit 2: its session_start is not here, so nothing can be verified"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.cfg.Hosts == nil {
+				tt.cfg.Hosts = hosts
+			}
+			var rows []verify.Row
+			for _, line := range tt.session.Lines {
+				rows = append(rows, verify.Row{Line: bytes.Clone(line)})
+			}
+			if tt.change != nil {
+				rows = tt.change(rows)
+			}
+			c := verify.New(tt.cfg)
+			v := c.Session(tt.session.ID, tt.about)
+			for _, row := range rows {
+				v.Add(row)
+			}
+			if tt.fail != nil {
+				v.Fail(tt.fail)
+			}
+			v.End()
+			r := c.Finish()
+			var texts []string
+			for _, one := range r.Results {
+				text := fmt.Sprintf("%s %d/%d exit %d", one.State, one.Verified, one.Records, r.Exit)
+				if one.Note != "" {
+					text += ": " + one.Note
+				}
+				for i, f := range one.Findings {
+					if i == 3 {
+						text += fmt.Sprintf("; %d more", len(one.Findings)-i+one.NotShown)
+						break
+					}
+					text += fmt.Sprintf("; %s %d-%d: %s", f.What, f.Seq, f.To, f.Detail)
+				}
+				texts = append(texts, text)
+			}
+			if got := strings.Join(texts, "\n"); got != tt.want {
+				t.Errorf("the result is\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
