@@ -302,6 +302,14 @@ func (s *Session) resign(at int, set func(*writer)) int {
 	return first
 }
 
+// Fork has the session's own process write another history from a record on, and
+// returns its checkpoints.
+func (s *Session) Fork(at int) [][]byte {
+	f := s.Clone()
+	f.resign(at, func(w *writer) { w.signer = f.key })
+	return f.Checkpoints()
+}
+
 // Forged returns the session as somebody without the host's key would write it.
 func (s *Session) Forged() *Session {
 	attacker := NewHost(s.Host.Name, s.Host.now)

@@ -254,11 +254,3 @@ func Trust(hosts ...*Host) string {
 	}
 	return b.String()
 }
-
-// Fork has the session's own process write another history from a record on, and
-// returns its checkpoints. The session's own lines stay unless it is a copy.
-func (s *Session) Fork(at int) [][]byte {
-	f := s.Clone()
-	f.resign(at, func(w *writer) { w.signer = f.key })
-	return f.Checkpoints()
-}
