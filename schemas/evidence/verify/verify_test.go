@@ -375,8 +375,8 @@ func TestChain(t *testing.T) {
 					t.Errorf("session %s has two results", s.SessionID)
 				}
 				for _, f := range s.Findings {
-					if f.What != tt.want {
-						t.Errorf("found %+v", f)
+					if f.What != tt.want || f.To > 0 && s.SessionID != all[f.To-1].ID {
+						t.Errorf("found %+v of session %s", f, s.SessionID)
 					}
 					seqs = append(seqs, f.Seq, f.To)
 				}
@@ -402,6 +402,32 @@ func TestOldCheckpoint(t *testing.T) {
 	r = check(cfg, all)
 	if r.Exit != verify.ExitUnclear || r.Results[0].State != verify.Unreadable || !strings.Contains(r.Results[0].Note, "a checkpoint from a mail is of no session") {
 		t.Errorf("a checkpoint that is none: exit %d, %+v", r.Exit, r.Results[0])
+	}
+}
+
+// TestMissingTwice has sessions that both a log and checkpoints know, and no record of
+// them: each is one result.
+func TestMissingTwice(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	cfg := verify.Config{Hosts: []string{h.Key}}
+	for _, s := range all {
+		cfg.Starts = append(cfg.Starts, s.Start())
+		cfg.Checkpoints = append(cfg.Checkpoints, verify.Checkpoint{Signed: s.Checkpoints()[0], From: "a mail"})
+	}
+	var got, want []string
+	for _, s := range check(cfg, all[:2]).Results {
+		got = append(got, fmt.Sprint(s.SessionID, s.State, len(s.Findings)))
+	}
+	for i, s := range all {
+		state, findings := verify.OK, 0
+		if i >= 2 {
+			state, findings = verify.Tampered, 2
+		}
+		want = append(want, fmt.Sprint(s.ID, state, findings))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the results are %q, want %q", got, want)
 	}
 }
 
@@ -466,6 +492,10 @@ func TestChains(t *testing.T) {
 	}
 	if r := check(cfg, append(slices.Clone(all[:8]), all[9:]...)); r.Exit != 1 || !strings.Contains(fmt.Sprint(r.Results), "host_seq 3 is missing between "+all[7].ID) {
 		t.Errorf("two directories, and a session is missing: %+v", r)
+	}
+	// The directory of the first ones ends with the number before the missing one.
+	if r := check(cfg, slices.Concat(all[:3], all[6:8], all[9:])); r.Exit != 1 || !strings.Contains(fmt.Sprint(r.Results), "host_seq 3 is missing between "+all[7].ID) {
+		t.Errorf("two directories, one of which ends, and a session is missing: %+v", r)
 	}
 	backup := h.Beside()
 	backup.Restore(all[2])
