@@ -22,7 +22,7 @@ or inserted, and that no session is missing. Columns are compared with the bytes
 the record. What retention removed and what was erased is proved by what is kept of
 it.
 
-Whom to trust is in a trust file, with a line "host KEY" for each host, "log KEY"
+Trusted keys are in a trust file, with a line "host KEY" for each host, "log KEY"
 for each central log and "witness KEY" for its witnesses. Keep it, and checkpoints to
 compare with, where a writer of the tables cannot write. Without a trust file the
 keys that were found are listed as unknown.

@@ -21,12 +21,12 @@ import (
 const verifyLong = `Check that no record was changed, and that nothing is damaged or missing.
 
 Changes are found by the records' evidence: the signed checkpoints of each session
-and the chain of a host's sessions. Whom to trust is in a trust file, with a line
+and the chain of a host's sessions. Trusted keys are in a trust file, with a line
 "host KEY" for each host; auditproxy evidence key prints the key of this one. Keep
 it, and checkpoints to compare with, where a writer of the records cannot write.
-Without a trust file the keys that were found are listed as unknown. --trust-on-first-use keeps them in the trust file, or in
-auditproxy/trust in your configuration directory; a host that has another key later
-is unknown.
+Without a trust file the keys that were found are listed as unknown.
+--trust-on-first-use keeps them in the trust file, or in auditproxy/trust in your
+configuration directory; a host that has another key later is unknown.
 
 The records are those of the spool, or of an exported file with one record on each
 line as it was written: values of Kafka messages, or raw of ClickHouse.

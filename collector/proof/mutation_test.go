@@ -18,7 +18,7 @@ import (
 	"auditproxy/schemas/evidence/verify"
 )
 
-// TestMutations changes sessions in random places, and stores them as somebody who
+// TestMutations changes sessions in random places, and stores them as an attacker who
 // can write the tables would. SOAK=1 takes 200 places for each change.
 func TestMutations(t *testing.T) {
 	db, dir := open(t)
@@ -130,7 +130,7 @@ func TestMutations(t *testing.T) {
 }
 
 // TestLeafWithoutReason deletes records and keeps their leaves, as retention and an
-// erasure do and as somebody who can write the tables could: without a reason in
+// erasure do and as an attacker who can write the tables could: without a reason in
 // them, they are deleted.
 func TestLeafWithoutReason(t *testing.T) {
 	db, dir := open(t)

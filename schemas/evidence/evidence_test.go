@@ -226,7 +226,7 @@ func TestRecord(t *testing.T) {
 		if changed[i/255] ^= byte(1 + i%255); check(changed) == nil {
 			t.Errorf("byte %d was changed, and the record is accepted: %q", i/255, changed)
 		}
-		// Who can write a line can write its checksum too.
+		// A writer of lines can write their checksums too.
 		changed = audit.Seal(append(changed[:len(changed)-18:len(changed)-18], '}'), 0)
 		if i/255 < len(line)-18 && check(changed[:len(changed)-1]) == nil {
 			t.Errorf("byte %d was changed with the checksum, and the record is accepted: %q", i/255, changed)

@@ -12,7 +12,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// A RecordProof proves one record to somebody who sees nothing else. As a text it
+// A RecordProof proves one record to a reader who sees nothing else. As a text it
 // has, under headings, the record and session_start, each with a proof that it is in
 // the tree of a checkpoint of the session (C2SP tlog-proof, which has the checkpoint
 // in it), and, where there is a central log, the proof that this checkpoint is in it.

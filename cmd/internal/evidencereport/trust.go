@@ -32,7 +32,7 @@ func readFile(name string) ([]byte, error) {
 	return b, err
 }
 
-// ReadTrust reads a trust file. Without a name nobody is trusted.
+// ReadTrust reads a trust file. Without a name no key is trusted.
 func ReadTrust(name string) (evidence.Trust, error) {
 	if name == "" {
 		return evidence.Trust{}, nil

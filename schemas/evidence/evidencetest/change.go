@@ -310,7 +310,7 @@ func (s *Session) Fork(at int) [][]byte {
 	return f.Checkpoints()
 }
 
-// Forged returns the session as somebody without the host's key would write it.
+// Forged returns the session as an attacker without the host's key would write it.
 func (s *Session) Forged() *Session {
 	attacker := NewHost(s.Host.Name, s.Host.now)
 	attacker.Key = s.Host.Key

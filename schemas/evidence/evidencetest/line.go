@@ -8,7 +8,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// seal gives a line the checksum of what it says now. Who can write records can do
+// seal gives a line the checksum of what it says now. A writer of records can do
 // that.
 func seal(line []byte) []byte {
 	const tail = len(`,"crc":"00000000"}`)

@@ -7,7 +7,7 @@ import (
 )
 
 // A Config is what the copy of the records is compared with. Its zero value trusts
-// nobody.
+// no host.
 type Config struct {
 	Hosts []string // verifier keys of hosts that are trusted
 

@@ -62,7 +62,7 @@ func (s *Session) unfinished(through string) (State, string, bool) {
 }
 
 // maxUnsigned is how many records may follow the last checkpoint of a running
-// session. A proxy signs after 256 of them and a sync; somebody else may have
+// session. A proxy signs after 256 of them and a sync; an attacker may have
 // removed what it signed.
 const maxUnsigned = 1024
 
