@@ -228,6 +228,17 @@ func Mutations() []Mutation {
 			list[i] = s.forge(s.Host)
 			return list, Change{Session: s.ID, What: []string{"forked"}}
 		}},
+		{"V9 the host's key begins a session again in its middle", func(r *rand.Rand, all []*Session) ([]*Session, Change) {
+			list, s, _ := pick(r, all)
+			again := s.forge(s.Host)
+			at := 1 + r.IntN(len(s.Lines)-1)
+			s.Lines = slices.Insert(s.Lines, at, renumber(again.Lines[0], at))
+			for i := at + 1; i < len(s.Lines); i++ {
+				s.Lines[i] = renumber(s.Lines[i], i)
+			}
+			at = s.resign(at, func(w *writer) { w.signer = again.key })
+			return list, exactly(s, at, "bad_signature")
+		}},
 		{"V9 a session is recovered after its end", func(r *rand.Rand, all []*Session) ([]*Session, Change) {
 			list, s, _ := pick(r, all)
 			kept := last(s)

@@ -38,6 +38,7 @@ func TestDetails(t *testing.T) {
 	s := h.Session(evidencetest.Plan{Calls: 23})
 	running := h.Session(evidencetest.Plan{Calls: 25, End: evidencetest.Running})
 	long := h.Session(evidencetest.Plan{Calls: 20_000, Every: 9_000})
+	dense := h.Session(evidencetest.Plan{Calls: 10_000, Every: 100})
 	hosts := []string{h.Key}
 	from := func(list ...[]byte) verify.Config {
 		c := verify.Config{Hosts: hosts}
@@ -168,6 +169,60 @@ func TestDetails(t *testing.T) {
 			want: "tampered 0/25 exit 1; forked 0-21: the session has a checkpoint of size 22 from a mail that is not signed with the key of its session_start"},
 		{name: "a checkpoint from elsewhere of another history, by the same key", cfg: from(s.Fork(8)...), session: s,
 			want: "tampered 0/28 exit 1; forked 0-10: the first 11 records are others than those of the checkpoint from a mail"},
+		{name: "one is deleted, and many after it", session: dense, change: func(r []verify.Row) []verify.Row {
+			return slices.Delete(slices.Delete(r, 200, 7_200), 50, 51)
+		},
+			want: "tampered 0/3102 exit 1; deleted 50-50: seq 50 deleted before checkpoint 101; deleted 200-7199: seq 200 to 7199 deleted between checkpoints 101 and 7272"},
+		{name: "one is deleted among many", session: long, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 50, 51) },
+			want: "tampered 0/20004 exit 1; deleted 50-50: seq 50 deleted before checkpoint 9001"},
+		{name: "a checkpoint of another history from elsewhere, and a second version", cfg: from(s.Fork(8)...), session: s, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 5, edited(r[5])) },
+			want: "tampered 0/28 exit 1; forked 0-10: the first 11 records are others than those of the checkpoint from a mail; forked 5-5: seq 5 forked before checkpoint 11: two versions, one of them pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a line comes after the checkpoint that covers it, and then a second version", session: s, change: func(r []verify.Row) []verify.Row {
+			late := r[14]
+			r = slices.Insert(r, 24, edited(r[24]))
+			return slices.Insert(slices.Delete(r, 14, 15), 25, late)
+		},
+			want: "tampered 28/28 exit 1; reordered 14-14: seq 14 reordered: it follows seq 24: pipe_pane, 2026-11-20 09:01:01; forked 24-24: seq 24 forked between checkpoints 22 and 27: two versions, one of them capture_pane, 2026-11-20 09:01:01"},
+		{name: "the beginning is gone, and a later one is deleted", session: s, about: verify.About{Cut: true}, change: func(r []verify.Row) []verify.Row { return slices.Delete(r, 18, 19)[12:] },
+			want: "tampered 0/15 exit 1; deleted 18-18: seq 18 deleted"},
+		{name: "a byte is flipped, and the whole line comes later", session: s, change: func(r []verify.Row) []verify.Row {
+			whole := bytes.Clone(r[14].Line)
+			r[14].Line[len(whole)-30] ^= 1
+			return slices.Insert(r, 18, verify.Row{Line: whole})
+		},
+			want: "tampered 28/28 exit 1; edited 14-14: seq 14 edited between checkpoints 11 and 22: pipe_pane, 2026-11-20 09:01:01"},
+		{name: "a second version comes twice", session: s, change: func(r []verify.Row) []verify.Row { return slices.Insert(r, 14, edited(r[14]), edited(r[14])) },
+			want: "tampered 28/28 exit 1; forked 14-14: seq 14 forked between checkpoints 11 and 22: two versions, one of them pipe_pane, 2026-11-20 09:01:01"},
+		{name: "the last checkpoint comes after the next record", session: running, change: func(r []verify.Row) []verify.Row { r[22], r[23] = r[23], r[22]; return r },
+			want: "tampered 23/31 exit 1; reordered 22-22: seq 22 reordered: it follows seq 23: checkpoint, 2026-11-20 09:02:01"},
+		{name: "a row that is no record", session: s, change: func(r []verify.Row) []verify.Row {
+			r[14] = verify.Row{Line: []byte("x"), Seq: 14, HasSeq: true}
+			return r
+		},
+			want: "tampered 12/28 exit 1; edited 14-14: seq 14 edited between checkpoints 11 and 22"},
+		{name: "a row that is no record, and the next one is deleted", session: s, change: func(r []verify.Row) []verify.Row {
+			r[14] = verify.Row{Line: []byte("x"), Seq: 14, HasSeq: true}
+			return slices.Delete(r, 15, 16)
+		},
+			want: "tampered 12/27 exit 1; edited 14-14: seq 14 edited between checkpoints 11 and 22; deleted 15-15: seq 15 deleted between checkpoints 11 and 22"},
+		{name: "a row that is no record, and the one before is deleted", session: s, change: func(r []verify.Row) []verify.Row {
+			r[14] = verify.Row{Line: []byte("x"), Seq: 14, HasSeq: true}
+			return slices.Delete(r, 13, 14)
+		},
+			want: "tampered 12/27 exit 1; deleted 13-13: seq 13 deleted between checkpoints 11 and 22; edited 14-14: seq 14 edited between checkpoints 11 and 22"},
+		{name: "one record is erased", session: s, change: func(r []verify.Row) []verify.Row {
+			r[14] = verify.Row{Seq: 14, HasSeq: true, Leaf: evidence.Leaf(r[14].Line), Erased: "by alice on 2026-11-21"}
+			return r
+		},
+			want: "erased 28/28 exit 0: 1 record: by alice on 2026-11-21"},
+		{name: "a column is edited before records that are deleted with their leaves kept", session: s, change: func(r []verify.Row) []verify.Row {
+			r[4].Differs = []string{"user"}
+			for _, i := range []int{5, 6, 9} {
+				r[i] = verify.Row{Seq: uint64(i), HasSeq: true, Leaf: evidence.Leaf(r[i].Line), Lost: true}
+			}
+			return r
+		},
+			want: "tampered 25/25 exit 1; edited 4-4: seq 4 edited before checkpoint 11: send_keys, 2026-11-20 09:01:01; columns that differ from the record: user; deleted 5-6: seq 5 to 6 deleted before checkpoint 11: their hashes are here, and neither retention nor an erasure removed them; deleted 9-9: seq 9 deleted before checkpoint 11: their hashes are here, and neither retention nor an erasure removed them"},
 		{name: "a log knows its start, whose beginning is gone", cfg: verify.Config{Hosts: hosts, Starts: []evidence.Entry{s.Start()}}, about: verify.About{Cut: true}, session: s, change: func(r []verify.Row) []verify.Row { return r[12:] },
 			want: "incomplete 0/16 exit 2: its session_start is not here, so nothing can be verified"},
 	} {
@@ -197,6 +252,9 @@ func TestDetails(t *testing.T) {
 				text := fmt.Sprintf("%s %d/%d exit %d", one.State, one.Verified, one.Records, r.Exit)
 				if one.Note != "" {
 					text += ": " + one.Note
+				}
+				if len(one.Findings) > 100 {
+					t.Errorf("%d findings are kept", len(one.Findings))
 				}
 				for i, f := range one.Findings {
 					if i == 3 {
