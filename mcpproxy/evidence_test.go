@@ -284,12 +284,14 @@ func TestStartFollows(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() { s.runCheckpoints(stop) })
 				synctest.Wait()
+				s.mu.Lock() // which the next lines are written with
 				if got := kinds(t, j); len(got) > 0 || link.steps != "" {
 					t.Errorf("the start writes the records %v and takes the steps %q, want none", got, link.steps)
 				}
 				if j.b.Len() == 0 {
 					t.Error("the start writes nothing: the server would be started without a journal")
 				}
+				s.mu.Unlock()
 				tt.next(s)
 				synctest.Wait()
 				if diff := cmp.Diff(tt.want, kinds(t, j)); diff != "" {

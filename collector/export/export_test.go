@@ -148,7 +148,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("the other receiver (-want +got)\n%s", diff)
 			}
 			wait(t, time.Hour)
-			if n := fails.sends; n < 15 || n > 70 {
+			if n := fails.attempts(); n < 15 || n > 70 {
 				t.Errorf("%d attempts in an hour", n)
 			}
 			m := s.mark("fails")
@@ -385,8 +385,8 @@ func TestRefused(t *testing.T) {
 			if m := s.mark("r"); len(m.Error) < len(tt.want) || m.Error[:len(tt.want)] != tt.want {
 				t.Errorf("error %q", m.Error)
 			}
-			if r.sends > 70*70 {
-				t.Errorf("%d attempts in an hour", r.sends)
+			if n := r.attempts(); n > 70*70 {
+				t.Errorf("%d attempts in an hour", n)
 			}
 			r.answers(nil)
 			r.take()
@@ -415,8 +415,8 @@ func TestRefused(t *testing.T) {
 		if diff := cmp.Diff(ids("s", numbers(0, 5000)...), r.take()); diff != "" || len(s.listRefused()) > 0 {
 			t.Errorf("refused %v (-want +got)\n%s", s.listRefused(), diff)
 		}
-		if r.sends > 120 {
-			t.Errorf("%d sends: it does not learn what is too large", r.sends)
+		if n := r.attempts(); n > 120 {
+			t.Errorf("%d sends: it does not learn what is too large", n)
 		}
 		stop()
 	})

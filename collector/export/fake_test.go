@@ -244,6 +244,12 @@ type fakeReceiver struct {
 	answer func(ctx context.Context, records []receiver.Record) (taken bool, err error)
 }
 
+func (r *fakeReceiver) attempts() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sends
+}
+
 func (r *fakeReceiver) Send(ctx context.Context, records []receiver.Record) error {
 	r.mu.Lock()
 	answer := r.answer
