@@ -21,6 +21,7 @@ const (
 	maxList    = 64 << 10 // bytes of a list in a string
 	maxJoined  = 8 << 10  // bytes of a command that is a list
 	maxLookups = 40       // paths that are made, see walk.found
+	pathCost   = 8        // of a path, in steps of the budget for commands; each path is looked at
 )
 
 // A walk reads the arguments of one call. It is reused.

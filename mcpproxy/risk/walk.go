@@ -416,6 +416,7 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	}
 	_, file := target.CutFile(v)
 	if file || arg&pathname != 0 || arg&maybePath != 0 && target.IsPath(v) {
+		w.budget -= pathCost
 		if d := w.a.place.Detect(v, &w.files); d != 0 {
 			w.found(d)
 		}

@@ -44,6 +44,14 @@ func hostile() map[string]string {
 	texts["stars"] = "sudo " + strings.Repeat("*?", shell.MaxText/2-16)
 	texts["powershell"] = "powershell -c '" + strings.Repeat("git x;", shell.MaxText/8) + "'"
 	texts["credentials"] = strings.Repeat("head ~/.aws/credentials ", shell.MaxText/24)
+	texts["assignments in one command"] = strings.Repeat("x+=y\tx+=y/* ", shell.MaxText/13)
+	texts["patterns of commands"] = strings.Repeat("unlink?psqlinserttestpowershell-execkubectlwhere\n/*", 1200)
+	texts["short patterns of commands"] = strings.Repeat("*?*r*m*;", 8000)
+	texts["quoted document"] = "cat <<'a'\n" + strings.Repeat("(", shell.MaxText-16)
+	texts["document behind arithmetic"] = "let x<<'a'\n" + strings.Repeat("$((", shell.MaxText/3-8)
+	texts["document in a comment"] = "# <<'a'\n" + strings.Repeat("{ ", shell.MaxText/2-8)
+	texts["document of another line"] = "cat <<'a' <<'b'\na\n" + strings.Repeat("( ", shell.MaxText/2-16)
+	texts["code that nearly matches"] = "python3 - <<'a'\n" + strings.Repeat("terminator unlinked while forks socket\n", (shell.MaxText-32)/39) + "a"
 	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
 	return texts
 }
@@ -57,6 +65,25 @@ func TestHostileTextIsBounded(t *testing.T) {
 		if left < -5*shell.MaxText {
 			t.Errorf("%s: %d beyond the budget", name, -left)
 		}
+	}
+}
+
+// TestLongCodeIsRead has code of lengths that agents write, in which nothing matters.
+func TestLongCodeIsRead(t *testing.T) {
+	code := "def summary(rows, skipinitialspace=False):\n    total = 0\n    while total < len(rows):\n        total += len(rows[total].strip())\n    return {'total': total}\n\n"
+	long := func(n int) string { return strings.Repeat(code, n/len(code)) }
+	for name, text := range map[string]string{
+		"a script that is run":     "python3 - <<'EOF'\n" + long(24<<10) + "EOF\n",
+		"a script that is written": "cd /srv/app && cat > summary.py <<'EOF'\n" + long(24<<10) + "EOF\npython3 summary.py\n",
+		"a file":                   "cat >src/summary.py <<-\"EOF\"\n" + long(60<<10) + "\tEOF\nrm -i x",
+	} {
+		if found := judgeAll(text); found&detector.Opaque != 0 {
+			t.Errorf("%s, %d bytes: %q", name, len(text), found.Words())
+		}
+	}
+	// What is behind the document is read, too.
+	if found := judgeAll("cat > x <<'EOF'\n" + long(60<<10) + "EOF\nrm -rf /srv"); found&detector.RecursiveDelete == 0 {
+		t.Errorf("a command behind a file: %q", found.Words())
 	}
 }
 

@@ -24,7 +24,7 @@ func Own(own string) []string {
 
 // isVariable reports whether a shell would replace a component.
 func isVariable(part string) bool {
-	if i := strings.IndexAny(part, "$`%"); i < 0 {
+	if strings.IndexByte(part, '$') < 0 && strings.IndexByte(part, '`') < 0 && strings.IndexByte(part, '%') < 0 {
 		return false
 	}
 	if strings.Contains(part, "${") || strings.Contains(part, "$(") || strings.IndexByte(part, '`') >= 0 {
@@ -100,8 +100,11 @@ func folded(out, parts []string) []string {
 }
 
 func fold(part string) string {
+	lower := true
 	for i := range len(part) {
-		if part[i] >= utf8.RuneSelf {
+		c := part[i]
+		lower = lower && !('A' <= c && c <= 'Z')
+		if c >= utf8.RuneSelf {
 			return strings.Map(func(r rune) rune {
 				if unicode.Is(unicode.Cf, r) {
 					return -1
@@ -109,6 +112,9 @@ func fold(part string) string {
 				return unicode.ToLower(r)
 			}, part)
 		}
+	}
+	if lower {
+		return part
 	}
 	return strings.ToLower(part)
 }

@@ -46,6 +46,11 @@ func matches(part, name string) bool {
 	if part == name {
 		return true
 	}
+	switch c := part[0]; c {
+	case name[0], '*', '?', '[', '\\':
+	default:
+		return false // no pattern that begins so matches
+	}
 	if !strings.ContainsAny(part, "*?[") || strings.Trim(part, "*?") == "" {
 		return false
 	}
@@ -57,6 +62,11 @@ func matches(part, name string) bool {
 func sensitiveSystem(parts []string) bool {
 	if matches(parts[0], "etc") {
 		return true
+	}
+	switch parts[0] {
+	case "var", "run", "library", "lib", "usr":
+	default:
+		return false
 	}
 	for _, dir := range [...]string{
 		"var/spool/cron", "var/run/docker.sock", "run/docker.sock", "var/run/secrets", "run/secrets",
@@ -71,16 +81,19 @@ func sensitiveSystem(parts []string) bool {
 
 // hasPath is hasPrefix for a prefix that is written as a path.
 func hasPath(parts []string, prefix string) bool {
-	for i := 0; ; i++ {
-		first, rest, more := strings.Cut(prefix, "/")
-		if i == len(parts) || parts[i] != first {
+	for _, part := range parts {
+		rest, ok := strings.CutPrefix(prefix, part)
+		switch {
+		case !ok:
+			return false
+		case rest == "":
+			return true
+		case rest[0] != '/':
 			return false
 		}
-		if !more {
-			return true
-		}
-		prefix = rest
+		prefix = rest[1:]
 	}
+	return false
 }
 
 // sensitiveAnywhere reports paths that are sensitive in any directory: they hold

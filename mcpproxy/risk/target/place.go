@@ -72,7 +72,7 @@ func ParsePattern(s string) (entry Pattern, err error) {
 }
 
 // A Buffer is memory that is used again.
-type Buffer struct{ parts, clean, folded []string }
+type Buffer struct{ parts, clean, folded, home []string }
 
 // Clear forgets the paths.
 func (b *Buffer) Clear() {
@@ -224,7 +224,8 @@ func (p *Place) lexical(parts []string, absolute bool, b *Buffer) (found detecto
 	for _, s := range p.Sensitive {
 		switch {
 		case s.home && p.Home != nil && absolute:
-			if h := folded(nil, p.Home); hasPrefix(parts, h) && matchPrefix(parts[len(h):], s.parts) {
+			b.home = folded(b.home[:0], p.Home)
+			if h := b.home; hasPrefix(parts, h) && matchPrefix(parts[len(h):], s.parts) {
 				found |= detector.PathSensitive
 			}
 		case s.absolute && absolute:

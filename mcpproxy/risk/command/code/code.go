@@ -28,30 +28,30 @@ import (
 // The calls of other languages that matter. The code is not parsed: a call is
 // found by its name, wherever it is.
 var (
-	deletes = lazyregexp.New(`(?i)\b(?:rmtree|removedirs|remove_tree|rm_rf?|rm_f|remove_dir|remove_entry(?:_secure)?|rmSync|rmdirSync|unlinkSync|rimraf|emptyDirSync|removeSync|remove_file|send2trash|NSFileManager.*removeItem|deleteSync)\b` +
+	deletes = pattern{lazyregexp.New(`(?i)\b(?:rmtree|removedirs|remove_tree|rm_rf?|rm_f|remove_dir|remove_entry(?:_secure)?|rmSync|rmdirSync|unlinkSync|rimraf|emptyDirSync|removeSync|remove_file|send2trash|NSFileManager.*removeItem|deleteSync)\b` +
 		`|\b(?:os|Path\([^)]*\)|fs|fsp|fsPromises|promises|FileUtils|File|Dir|Pathname|Deno|Bun|shutil|pathlib|io|posix|nt|unlink|shelljs|sh)['")\]]*\.(?:remove|removeSync|unlink|rm|rmdir|delete|rmtree|truncate)\b` +
 		`|\.unlink\(|\.rmdir\(|\.truncate\(0?\)|\bdelete-(?:file|directory)\b|\btruncateSync\b|\bunlink\s*(?:\(|\$|@|glob|<|"|'|for\b|\w)|\brmdir\s*\(` +
-		`|\bdelete\s+(?:POSIX\s+)?file\b|\b(?:RemoveAll|deleteDir(?:ectory)?|deleteRecursively|deleteIfExists|remove_dir_all|rmTree|removeItem(?:AtPath)?)\b|\brm(?:_rf)?!?\s*\(`)
-	codeEmpty    = lazyregexp.New(`\bopen\([^()]*,\s*["']w[bt+]*["']\s*\)\s*\.close\(|\bwrite_text\(\s*["']{2}\s*\)|\bwriteFileSync\([^,()]*,\s*["']{2}\s*\)|\btruncate\s*\(?["'$@\w./]+,\s*0|\bFile\.truncate\b|\bFile\.write\([^,()]*,\s*["']{2}\)|\bfile_put_contents\([^,()]*,\s*["']{2}`)
-	codeKill     = lazyregexp.New(`\b(?:os\.kill(?:pg)?|process\.kill|Process\.kill|kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`)
-	codeMode     = lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b0?o?(?:777|666|0777)\b`)
-	codeFork     = lazyregexp.New(`(?s)\bfork\s+while\b|\bwhile\b.*\bfork\b|\bfork\s*(?:\(\))?\s*(?:until|;\s*redo)|\bloop\s*\{\s*fork|exec\s+\$0\s+if\s+fork`)
-	codeShutdown = lazyregexp.New(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`)
-	codeExec     = lazyregexp.New("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do shell script|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x")
+		`|\bdelete\s+(?:POSIX\s+)?file\b|\b(?:RemoveAll|deleteDir(?:ectory)?|deleteRecursively|deleteIfExists|remove_dir_all|rmTree|removeItem(?:AtPath)?)\b|\brm(?:_rf)?!?\s*\(`), 12}
+	codeEmpty    = pattern{lazyregexp.New(`\bopen\([^()]*,\s*["']w[bt+]*["']\s*\)\s*\.close\(|\bwrite_text\(\s*["']{2}\s*\)|\bwriteFileSync\([^,()]*,\s*["']{2}\s*\)|\btruncate\s*\(?["'$@\w./]+,\s*0|\bFile\.truncate\b|\bFile\.write\([^,()]*,\s*["']{2}\)|\bfile_put_contents\([^,()]*,\s*["']{2}`), 5}
+	codeKill     = pattern{lazyregexp.New(`\b(?:os\.kill(?:pg)?|process\.kill|Process\.kill|kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`), 1}
+	codeMode     = pattern{lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b0?o?(?:777|666|0777)\b`), 1}
+	codeFork     = pattern{lazyregexp.New(`(?s)\bfork\s+while\b|\bwhile\b.*\bfork\b|\bfork\s*(?:\(\))?\s*(?:until|;\s*redo)|\bloop\s*\{\s*fork|exec\s+\$0\s+if\s+fork`), 3}
+	codeShutdown = pattern{lazyregexp.New(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`), 1}
+	codeExec     = pattern{lazyregexp.New("(?i)\\b(?:system|popen|popen[234]|spawn(?:Sync|v|l|lp|vp)?|exec(?:Sync|File|FileSync|v|ve|vp|l|lp|a)?|subprocess|check_(?:call|output)|getoutput|getstatusoutput|child_process|shell_exec|passthru|proc_open|qx|shellout|Open3|os\\.execute|io\\.popen|do shell script|pty|backtick|start_process|Command)\\b|`|\\|\\s*getline|\\|\\s*[\"']|\\$`|%x"), 7}
 	// a command that is not written in the code, or that the code prints to a shell
-	codeRunsValue = lazyregexp.New(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`)
-	codeInput     = lazyregexp.New(`\bARGV\b|\bargv\b|\$argv\b|\bstdin\b|\bSTDIN\b|\benviron\b|\bgetenv\b|\bENV\b|process\.env|<>|\binput\(|\bgets\b`)
-	codeEval      = lazyregexp.New(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|importlib)\s*\(?`)
-	codeRemote    = lazyregexp.New(`(?i)\burlopen\b|\brequests\.|\burllib|\bhttps?\.(?:get|request)|\bfetch\(|\bhttp\.client|\bopen-uri|\bURI\.open|\bNet::HTTP|\bLWP::|\bcurl_exec|file_get_contents\(\s*["']http|\bOpenURI|\bURI\(`)
-	codeDecode    = lazyregexp.New(`(?i)\bb(?:64|32|85|16|ase64)|decode|\bunpack\b|\bpack\b|fromhex|\batob\b|Buffer\.from|\bcodecs\b|\bzlib\b|decompress|\bchr\b|fromCharCode|\brot13\b|\breverse\b|\[::-1\]|str_rot13|gzinflate|\bmarshal\b|\bpickle\b|\bhex2bin\b|\\x[0-9a-f]{2}`)
-	codeSecret    = lazyregexp.New(`(?:\.ssh/id_|/etc/shadow|\.aws/credentials|\.netrc|\.git-credentials|\.pgpass|["'/]\.env["'])`)
-	codeSocket    = lazyregexp.New(`(?s)\bsocket\b.*\b(?:dup2|subprocess|pty|exec|spawn|system|/bin/)|\bfsockopen\b.*\b(?:exec|system|proc_open)|\bTCPSocket\b.*\b(?:exec|spawn|IO\.popen|sh)\b`)
-	codeIndirect  = lazyregexp.New(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`)
+	codeRunsValue = pattern{lazyregexp.New(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`), 3}
+	codeInput     = pattern{lazyregexp.New(`\bARGV\b|\bargv\b|\$argv\b|\bstdin\b|\bSTDIN\b|\benviron\b|\bgetenv\b|\bENV\b|process\.env|<>|\binput\(|\bgets\b`), 5}
+	codeEval      = pattern{lazyregexp.New(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|importlib)\s*\(?`), 3}
+	codeRemote    = pattern{lazyregexp.New(`(?i)\burlopen\b|\brequests\.|\burllib|\bhttps?\.(?:get|request)|\bfetch\(|\bhttp\.client|\bopen-uri|\bURI\.open|\bNet::HTTP|\bLWP::|\bcurl_exec|file_get_contents\(\s*["']http|\bOpenURI|\bURI\(`), 9}
+	codeDecode    = pattern{lazyregexp.New(`(?i)\bb(?:64|32|85|16|ase64)|decode|\bunpack\b|\bpack\b|fromhex|\batob\b|Buffer\.from|\bcodecs\b|\bzlib\b|decompress|\bchr\b|fromCharCode|\brot13\b|\breverse\b|\[::-1\]|str_rot13|gzinflate|\bmarshal\b|\bpickle\b|\bhex2bin\b|\\x[0-9a-f]{2}`), 10}
+	codeSecret    = pattern{lazyregexp.New(`(?:\.ssh/id_|/etc/shadow|\.aws/credentials|\.netrc|\.git-credentials|\.pgpass|["'/]\.env["'])`), 2}
+	codeSocket    = pattern{lazyregexp.New(`(?s)\bsocket\b.*\b(?:dup2|subprocess|pty|exec|spawn|system|/bin/)|\bfsockopen\b.*\b(?:exec|system|proc_open)|\bTCPSocket\b.*\b(?:exec|spawn|IO\.popen|sh)\b`), 3}
+	codeIndirect  = pattern{lazyregexp.New(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`), 4}
 )
 
 var (
-	codeDeleteByName = lazyregexp.New(`\[\s*['"](?:rm|unlink|rmdir)\w*['"]\s*\]|\[\s*['"](?:remove|delete)\w*['"]\s*\]\s*\(|\(\s*['"](?:unlink|rmdir|rmtree|remove_tree|removedirs)['"]\s*[,)]|\b(?:getattr|send|public_send|method)\s*\(?[^;\n]*\b(?:remove|unlink|rmtree|delete|rm_rf?)\b`)
-	perlUnlink       = lazyregexp.New(`\bunlink\s*(?:[;})]|$)`)
+	codeDeleteByName = pattern{lazyregexp.New(`\[\s*['"](?:rm|unlink|rmdir)\w*['"]\s*\]|\[\s*['"](?:remove|delete)\w*['"]\s*\]\s*\(|\(\s*['"](?:unlink|rmdir|rmtree|remove_tree|removedirs)['"]\s*[,)]|\b(?:getattr|send|public_send|method)\s*\(?[^;\n]*\b(?:remove|unlink|rmtree|delete|rm_rf?)\b`), 2}
+	perlUnlink       = pattern{lazyregexp.New(`\bunlink\s*(?:[;})]|$)`), 1}
 )
 
 // emptyLiterals returns the code without what is quoted in it.
@@ -77,7 +77,7 @@ func emptyLiterals(text string) string {
 
 // Judge judges code of another language than the shell's.
 func Judge(s *shell.Shell, language, text string) {
-	if text == "" || !s.Spend(4*len(text)) {
+	if text == "" || !s.Spend(len(text)) {
 		return
 	}
 	if !s.Enter() {
@@ -86,7 +86,7 @@ func Judge(s *shell.Shell, language, text string) {
 	defer s.Leave()
 	src := newSource(s, text)
 	for _, rule := range [...]struct {
-		pattern lazyregexp.Regexp
+		pattern pattern
 		found   detector.Set
 	}{
 		{codeEmpty, detector.EmptyFile}, {codeKill, detector.Kill}, {codeMode, detector.PermissionsAll},
@@ -96,7 +96,7 @@ func Judge(s *shell.Shell, language, text string) {
 			s.Add(rule.found)
 		}
 	}
-	if src.hasAnywhere(codeFork) {
+	if strings.Contains(text, "fork") && src.hasAnywhere(codeFork) { // all of its forms have it
 		s.Add(detector.ForkBomb)
 	}
 	if src.hasAnywhere(codeSocket) {
@@ -126,7 +126,7 @@ func Judge(s *shell.Shell, language, text string) {
 		if src.has(codeDecode) {
 			s.Add(detector.DecodedExec | detector.Opaque)
 		}
-		if evals && !(s.Spend(2*matchCost*len(text)) && evalsLiteral(text)) {
+		if evals && !(s.Spend((codeEval.cost+literalEval.cost)*len(text)) && evalsLiteral(text)) {
 			s.Add(detector.Opaque)
 		} else if evals {
 			for _, lit := range stringLiterals(text) {
@@ -149,7 +149,7 @@ func Judge(s *shell.Shell, language, text string) {
 // maxLiterals bounds the literals of a text that are looked at.
 const maxLiterals = 64
 
-var literalEval = lazyregexp.New(`\b(?:eval|exec|compile|assert|__import__|loads?|importlib)\s*\(?\s*["'][^"']*["']|\bjson\.loads?\b|\bast\.literal_eval\b|\bre\.compile\b|\bRegExp\b|\.exec\(|\bcompile\s*\(\s*r?["']|\bfs\.exec`)
+var literalEval = pattern{lazyregexp.New(`\b(?:eval|exec|compile|assert|__import__|loads?|importlib)\s*\(?\s*["'][^"']*["']|\bjson\.loads?\b|\bast\.literal_eval\b|\bre\.compile\b|\bRegExp\b|\.exec\(|\bcompile\s*\(\s*r?["']|\bfs\.exec`), 5}
 
 // evalsLiteral reports whether all that looks like the evaluation of code is of literals.
 func evalsLiteral(text string) bool {

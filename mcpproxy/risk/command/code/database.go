@@ -103,7 +103,7 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 	}
 }
 
-var mongoDrop = lazyregexp.New(`\.(?:dropDatabase|drop|dropCollection|dropUser|dropIndexes)\s*\(|\.(?:remove|deleteMany)\s*\(\s*(?:\{\s*\}\s*)?\)|\bshutdownServer\b|\.updateMany\s*\(\s*\{\s*\}`)
+var mongoDrop = pattern{lazyregexp.New(`\.(?:dropDatabase|drop|dropCollection|dropUser|dropIndexes)\s*\(|\.(?:remove|deleteMany)\s*\(\s*(?:\{\s*\}\s*)?\)|\bshutdownServer\b|\.updateMany\s*\(\s*\{\s*\}`), 2}
 
 func redis(s *shell.Shell, p *shell.Flags) {
 	for i, a := range p.Args {

@@ -88,7 +88,7 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 	}
 }
 
-var powershellDelete = lazyregexp.New(`(?i)\b(?:remove-item|clear-content|format-volume|clear-disk|stop-computer|restart-computer|\[(?:system\.)?io\.(?:file|directory)\]::delete)\b`)
+var powershellDelete = pattern{lazyregexp.New(`(?i)\b(?:remove-item|clear-content|format-volume|clear-disk|stop-computer|restart-computer|\[(?:system\.)?io\.(?:file|directory)\]::delete)\b`), 2}
 
 // PowerShellArgs judges the arguments of powershell and cmd.
 func PowerShellArgs(s *shell.Shell, args []shell.Field, in shell.Stream) {

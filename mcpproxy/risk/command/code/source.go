@@ -7,24 +7,54 @@ import (
 	"auditproxy/mcpproxy/risk/command/shell"
 )
 
+// A pattern is an expression, and what it costs to match it: steps for each byte,
+// measured where it matches nothing.
+type pattern struct {
+	lazyregexp.Regexp
+	cost int
+}
+
 // A source is code in which calls are looked for. Matching an expression takes up
-// to 0.2 µs for each byte, so each is tried only near the texts that it needs,
+// to 0.5 µs for each byte, so each is tried only near the texts that it needs,
 // and its time is taken from the budget.
 type source struct {
 	s     *shell.Shell
 	text  string
 	lower string // the same in lower case, byte by byte
+	parts [512]uint64
 }
 
 const (
-	matchCost = 4    // of a byte
-	minMatch  = 16   // bytes that a match costs at least
-	maxWhole  = 1024 // bytes of a source that is matched as a whole
-	around    = 32   // bytes before and after a needed text that are matched with it, and the rest of their lines
+	minMatch = 16   // bytes that a match costs at least
+	maxWhole = 1024 // bytes of a source that is matched as a whole
+	around   = 32   // bytes before and after a needed text that are matched with it, and the rest of their lines
+
+	searches = 32 // searches for a needed text that cost a step for each byte
 )
 
 func newSource(s *shell.Shell, text string) *source {
-	return &source{s: s, text: text, lower: lowerASCII(text)}
+	c := &source{s: s, text: text, lower: lowerASCII(text)}
+	for i := range len(c.lower) - 2 {
+		n := hash(c.lower[i : i+3])
+		c.parts[n/64] |= 1 << (n % 64)
+	}
+	return c
+}
+
+// hash returns a number below 64 times the length of parts for three bytes.
+func hash(part string) uint32 {
+	return (uint32(part[0]) | uint32(part[1])<<8 | uint32(part[2])<<16) * 0x9E3779B1 >> 17
+}
+
+// mayHave reports whether all parts of three bytes of a text may be in the source:
+// most code has few of the texts that expressions need.
+func (c *source) mayHave(text string) bool {
+	for i := range len(text) - 2 {
+		if n := hash(text[i : i+3]); c.parts[n/64]>>(n%64)&1 == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // lowerASCII returns s with letters of ASCII in lower case, and as long as it was.
@@ -41,13 +71,24 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// has reports whether the source has a match of re, which spans a few lines at
+// has reports whether the source has a match of p, which spans a few lines at
 // most.
-func (c *source) has(re lazyregexp.Regexp) bool {
+func (c *source) has(p pattern) bool {
 	if len(c.text) <= maxWhole {
-		return c.hasAnywhere(re)
+		return c.hasAnywhere(p)
 	}
-	needs := re.Needs()
+	if !c.s.Spend(0) {
+		return false // the text is Opaque already
+	}
+	var needs []string
+	for _, need := range p.Needs() {
+		if c.mayHave(need) {
+			needs = append(needs, need)
+		}
+	}
+	if len(needs) == 0 || !c.s.Spend(len(c.text)*len(needs)/searches) {
+		return false
+	}
 	next := make([]int, len(needs)) // where each is found next
 	for i, need := range needs {
 		next[i] = index(c.lower, need, 0)
@@ -70,10 +111,10 @@ func (c *source) has(re lazyregexp.Regexp) bool {
 		} else {
 			end = len(c.text)
 		}
-		if !c.s.Spend(matchCost * max(end-start, minMatch)) {
+		if !c.s.Spend(p.cost * max(end-start, minMatch)) {
 			return false // the text is Opaque now
 		}
-		if re.MatchString(c.text[start:end]) {
+		if p.MatchString(c.text[start:end]) {
 			return true
 		}
 		from = max(end-around, hit+1)
@@ -82,13 +123,16 @@ func (c *source) has(re lazyregexp.Regexp) bool {
 }
 
 // hasAnywhere is has for a match that can span the whole source.
-func (c *source) hasAnywhere(re lazyregexp.Regexp) bool {
-	for _, need := range re.Needs() {
-		if strings.Contains(c.lower, need) {
-			return c.s.Spend(matchCost*max(len(c.text), minMatch)) && re.MatchString(c.text)
+func (c *source) hasAnywhere(p pattern) bool {
+	if !c.s.Spend(0) {
+		return false
+	}
+	for _, need := range p.Needs() {
+		if c.mayHave(need) && strings.Contains(c.lower, need) {
+			return c.s.Spend(p.cost*max(len(c.text), minMatch)) && p.MatchString(c.text)
 		}
 	}
-	return re.Needs() == nil && c.s.Spend(matchCost*len(c.text)) && re.MatchString(c.text)
+	return p.Needs() == nil && c.s.Spend(p.cost*len(c.text)) && p.MatchString(c.text)
 }
 
 // index is strings.Index from a place, len(s) if there is none.

@@ -5,13 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"auditproxy/internal/lazyregexp"
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/detector"
 )
 
 // patterns are those that source.has looks for.
-var patterns = map[string]lazyregexp.Regexp{
+var patterns = map[string]pattern{
 	"deletes": deletes, "codeEmpty": codeEmpty, "codeKill": codeKill, "codeMode": codeMode, "codeShutdown": codeShutdown, "codeExec": codeExec,
 	"codeInput": codeInput, "codeEval": codeEval, "codeRemote": codeRemote, "codeDecode": codeDecode, "codeSecret": codeSecret,
 	"codeIndirect": codeIndirect, "codeDeleteByName": codeDeleteByName, "mongoDrop": mongoDrop, "powershellDelete": powershellDelete,

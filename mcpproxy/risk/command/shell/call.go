@@ -106,12 +106,19 @@ func (s *Shell) globbed(name string, f []Field, in Stream) Stream {
 		return Anything
 	}
 	pattern := strings.ReplaceAll(name, Hole, "*")
+	least := shortest(pattern)
 	for _, cmd := range [...]string{
 		"rm", "rmdir", "unlink", "shred", "dd", "git", "sh", "bash", "dash", "zsh", "ksh", "busybox", "find", "truncate",
 		"kill", "pkill", "killall", "chmod", "chown", "reboot", "shutdown", "halt", "poweroff", "mkfs", "mkfs.ext4", "wipefs",
 		"sudo", "env", "xargs", "python3", "python", "perl", "ruby", "node", "curl", "wget", "nc", "cat", "tee", "cp", "mv",
 		"psql", "mysql", "sqlite3", "docker", "kubectl", "terraform", "tmux", "crontab", "ssh", "base64", "eval", "aws",
 	} {
+		if len(cmd) < least {
+			continue
+		}
+		if !s.Spend(globCost) {
+			break
+		}
 		if ok, _ := path.Match(pattern, cmd); ok {
 			s.Add(detector.Opaque)
 			if !s.Spend(wordCost * len(f)) {
@@ -122,6 +129,27 @@ func (s *Shell) globbed(name string, f []Field, in Stream) Stream {
 		}
 	}
 	return Anything
+}
+
+// shortest returns the length of the shortest text that a pattern of path.Match
+// matches.
+func shortest(pattern string) (n int) {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*':
+			continue
+		case '\\':
+			i++
+		case '[':
+			for i++; i < len(pattern) && pattern[i] != ']'; i++ {
+				if pattern[i] == '\\' {
+					i++
+				}
+			}
+		}
+		n++
+	}
+	return n
 }
 
 func (s *Shell) callFunction(f *function, args []Field, in Stream) Stream {

@@ -14,6 +14,8 @@ const (
 	parseCost    = 250  // of one parse, next to its bytes
 	commandCost  = 24   // of one command
 	wordCost     = 10   // of each of its words
+	valueBytes   = 32   // of a variable that a step copies
+	globCost     = 8    // of comparing a pattern with a name
 	maxDepth     = 24   // texts in texts, calls in calls
 	maxOpeners   = 1500 // brackets and words that nest; the parser recurses on them
 	maxOperators = 6000

@@ -91,11 +91,17 @@ func (s *Shell) parse(text string, cost int) ([]*syntax.Stmt, bool) {
 }
 
 // weigh returns what parsing the text costs, and whether it could nest so deep, or
-// is made of so many operators, that it is not parsed at all.
+// is made of so many operators, that it is not parsed at all. A here-document that
+// is quoted has neither.
 func weigh(text string) (cost int, tooMuch bool) {
 	openers, operators, spaces, quotes := 0, 0, 0, 0
 	start := 0
-	for i := range len(text) {
+	from, to := quotedDocument(text)
+	for i := 0; i < len(text); i++ {
+		if i == from && from < to {
+			i, start = to-1, to
+			continue
+		}
 		k := weights[text[i]]
 		if k == weightNone {
 			continue
@@ -121,6 +127,50 @@ func weigh(text string) (cost int, tooMuch bool) {
 	}
 	cost = parseCost + len(text)/2 + 12*(openers+operators) + 4*spaces + 5*quotes
 	return cost, len(text) >= maxOpeners && (openers > maxOpeners || operators > maxOperators || spaces > maxSpaces)
+}
+
+// quotedDocument returns where the body of a here-document is that the first line
+// of the text begins, if its delimiter is quoted: no shell looks into it. It is
+// found only behind plain words, where nothing can give its sign another meaning.
+func quotedDocument(text string) (from, to int) {
+	line, _, more := strings.Cut(text, "\n")
+	before, after, ok := strings.Cut(line, "<<")
+	if !more || !ok || !isPlain(before) || strings.Contains(before, "let") { // arithmetic
+		return 0, 0
+	}
+	tabs := strings.HasPrefix(after, "-")
+	after = strings.TrimLeft(strings.TrimPrefix(after, "-"), " \t")
+	if after == "" || after[0] != '\'' && after[0] != '"' {
+		return 0, 0
+	}
+	word, after, ok := strings.Cut(after[1:], after[:1])
+	if !ok || word == "" || !isPlain(word) || !isPlain(after) {
+		return 0, 0
+	}
+	from = len(line) + 1
+	to = from
+	for line := range strings.Lines(text[from:]) {
+		end := strings.TrimSuffix(line, "\n")
+		if tabs {
+			end = strings.TrimLeft(end, "\t")
+		}
+		if end == word {
+			break
+		}
+		to += len(line)
+	}
+	return from, to
+}
+
+// isPlain reports whether a part of a line has nothing but words, pipes, lists of
+// commands, and redirections of output.
+func isPlain(part string) bool {
+	for i := range len(part) {
+		if c := part[i]; !trigger.IsWordByte(c) && strings.IndexByte(" \t./-,:@%+~=|&;>", c) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // opens reports whether a word of the shell's grammar opens a level.

@@ -330,6 +330,9 @@ func (s *Shell) call(c *syntax.CallExpr, in Stream) Stream {
 }
 
 func (s *Shell) assign(a *syntax.Assign) {
+	if !s.Spend(wordCost) {
+		return
+	}
 	if a.Name == nil {
 		if a.Value != nil {
 			// declare "x=y"

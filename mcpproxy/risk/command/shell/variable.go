@@ -50,7 +50,7 @@ func (s *Shell) set(name string, v variable, add bool) {
 	for _, value := range v.values {
 		size += len(value)
 	}
-	if size > MaxValue {
+	if size > MaxValue || !s.Spend(size/valueBytes) {
 		v.known, v.values = false, nil
 	}
 	s.bind(name, v)
