@@ -45,7 +45,8 @@ func (s *Server) effects(r *http.Request, kind store.EffectKind, path string) (b
 
 type toolsPage struct {
 	Servers []inventory
-	Changed int // tools whose definition changed under one version
+	More    bool // there are tools that are not here
+	Changed int  // tools whose definition changed under one version
 }
 
 // An inventory is the tools of one server, over all its versions.
@@ -65,11 +66,11 @@ type toolHistory struct {
 func (t toolHistory) Latest() store.Definition { return t.Definitions[0] }
 
 func (s *Server) tools(r *http.Request) (page, error) {
-	list, err := s.data.Definitions(r.Context())
+	list, more, err := s.data.Definitions(r.Context())
 	if err != nil {
 		return page{}, err
 	}
-	var body toolsPage
+	body := toolsPage{More: more}
 	for _, d := range list {
 		if n := len(body.Servers); n == 0 || body.Servers[n-1].Name != d.Server {
 			body.Servers = append(body.Servers, inventory{Name: d.Server})

@@ -163,8 +163,8 @@ func (f *fakeStore) Effects(context.Context, store.EffectFilter, int) ([]store.E
 	return []store.Effect{{Name: f.text, Scope: f.text, Tools: []string{f.text}, Who: []string{f.text}, Clients: []string{f.text}}}, f.err
 }
 
-func (f *fakeStore) Definitions(context.Context) ([]store.Definition, error) {
-	return []store.Definition{{Server: f.text, Version: "1", Tool: f.text, Hash: "aa", Tier: f.text, Annotations: `{"readOnlyHint":true}`, Called: true}, {Server: f.text, Version: "1", Tool: f.text, Hash: "bb"}}, f.err
+func (f *fakeStore) Definitions(context.Context) ([]store.Definition, bool, error) {
+	return []store.Definition{{Server: f.text, Version: "1", Tool: f.text, Hash: "aa", Tier: f.text, Annotations: `{"readOnlyHint":true}`, Called: true}, {Server: f.text, Version: "1", Tool: f.text, Hash: "bb"}}, f.records > 1, f.err
 }
 
 func (f *fakeStore) alert() store.Alert {

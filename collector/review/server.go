@@ -88,7 +88,7 @@ type decisionReader interface {
 
 type inventoryReader interface {
 	Effects(ctx context.Context, f store.EffectFilter, limit int) ([]store.Effect, error)
-	Definitions(ctx context.Context) ([]store.Definition, error)
+	Definitions(ctx context.Context) (list []store.Definition, more bool, err error)
 }
 
 type alertReader interface {

@@ -92,19 +92,34 @@ type Definition struct {
 	Called      bool      `ch:"called"` // else it was only seen inside other calls
 }
 
-// maxDefinitions is how many definitions an inventory has.
+// maxDefinitions is about how many definitions an inventory has.
 const maxDefinitions = 5000
 
 // Definitions returns the inventory: by server and tool, oldest definition
 // first. An operation inside a call has no definition there, so it has a row
-// only if the tool was never called directly.
-func (r *Reader) Definitions(ctx context.Context) ([]Definition, error) {
-	return ask[Definition](ctx, r, "tools", `
+// only if the tool was never called directly. An agent can use any number of
+// names: more means that some are left out, first those that no server listed
+// and that were not used for longest.
+func (r *Reader) Definitions(ctx context.Context) (list []Definition, more bool, err error) {
+	all, err := ask[Definition](ctx, r, "tools", `
 		SELECT server_name, server_version, tool, tool_hash, tier, annotations, min(first_ts) AS first, max(last_ts) AS last, part = 'call' AS called
 		FROM definition_states FINAL
-		WHERE part = 'call' OR (server_name, server_version, tool) NOT IN (
-			SELECT server_name, server_version, tool FROM definition_states WHERE part = 'call')
+		WHERE sipHash64(server_name, server_version, tool, part = 'call', tool_hash, tier, annotations) IN (
+			SELECT sipHash64(server_name, server_version, tool, part = 'call', tool_hash, tier, annotations) AS id FROM definition_states
+			WHERE tool_hash != '' OR last_ts >= (SELECT min(last_ts) FROM (SELECT last_ts FROM definition_states ORDER BY last_ts DESC LIMIT {most:UInt32}))
+			GROUP BY id ORDER BY max(tool_hash != '') DESC, max(last_ts) DESC, id LIMIT {limit:UInt32})
 		GROUP BY server_name, server_version, tool, tool_hash, tier, annotations, called
-		ORDER BY server_name, tool, first, server_version, tool_hash
-		LIMIT {limit:UInt32}`, args{"limit": maxDefinitions})
+		ORDER BY server_name, tool, first, server_version, tool_hash, called`, args{"limit": maxDefinitions + 1, "most": maxEffects})
+	more = len(all) > maxDefinitions
+	type tool struct{ server, version, name string }
+	called := map[tool]bool{}
+	for _, d := range all {
+		called[tool{d.Server, d.Version, d.Tool}] = called[tool{d.Server, d.Version, d.Tool}] || d.Called
+	}
+	for _, d := range all {
+		if d.Called || !called[tool{d.Server, d.Version, d.Tool}] {
+			list = append(list, d)
+		}
+	}
+	return list, more, err
 }

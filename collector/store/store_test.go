@@ -529,9 +529,9 @@ func testInventory(t *testing.T, f fixture) {
 	if list, err := f.Effects(t.Context(), store.EffectFilter{Kind: store.Variable, Name: "oke"}, 10); err != nil || len(list) != 1 {
 		t.Errorf("variables with oke: %+v, %v, want 1", list, err)
 	}
-	tools, err := f.Definitions(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	tools, more, err := f.Definitions(t.Context())
+	if err != nil || more {
+		t.Fatalf("Definitions: more %t, %v", more, err)
 	}
 	var names []string
 	for _, d := range tools {
@@ -619,6 +619,12 @@ func testBoundedEffects(t *testing.T, f fixture) {
 	list, err := f.Effects(t.Context(), store.EffectFilter{Kind: store.Pipe, Name: "/tmp/often"}, 10)
 	if err != nil || len(list) != 1 || list[0].Allowed != 65_536 || list[0].Refused != 1 || !list[0].Least {
 		t.Errorf("Effects = %+v, %v, want at least 65536 operations", list, err)
+	}
+	// Names of tools that an agent makes do not hide those of a server.
+	f.exec(t, "INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, last_ts) SELECT 's', if(number = 0, 'z', concat('a', toString(number))), 'call', if(number = 0, 'aa', ''), now64(6) - INTERVAL if(number = 0, 9, 0) DAY FROM numbers(6000)")
+	tools, more, err := f.Definitions(t.Context())
+	if err != nil || !more || len(tools) > 5001 || !slices.ContainsFunc(tools, func(d store.Definition) bool { return d.Tool == "z" }) {
+		t.Errorf("Definitions = %d, more %t, %v, want about 5000 of more, with the server's own", len(tools), more, err)
 	}
 }
 

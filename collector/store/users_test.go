@@ -169,7 +169,7 @@ func reviewAsReader(t *testing.T, dir string) {
 	_, attention := s.Attention(ctx, w)
 	_, sessions := s.Sessions(ctx, store.SessionFilter{}, 10)
 	_, effects := s.Effects(ctx, store.EffectFilter{}, 10)
-	_, definitions := s.Definitions(ctx)
+	_, _, definitions := s.Definitions(ctx)
 	_, alerts := s.Alerts(ctx, store.AlertFilter{}, 10)
 	_, tenant := s.Tenant(ctx)
 	_, verified := s.Verifications(ctx, []string{"x"})
