@@ -158,6 +158,11 @@ func (j *Job) due(ctx context.Context, t table, c cutoffs) (selection, error) {
 	if alone := t.alone(j.c.DB.Name(), c); alone != "" {
 		s.where += " AND " + alone
 	}
+	if t.name == "alert_marks" {
+		// That a rule's first_seen is filled is written once. Without it, a rule that
+		// still runs would read all records again, for which the other rules wait.
+		s.where += fmt.Sprintf(" AND NOT (kind = 'seen' AND splitByChar(' ', name)[1] IN (SELECT name FROM %s.alert_marks WHERE kind = 'rule' AND NOT (%s)))", j.c.DB.Name(), t.due(c))
+	}
 	if t.name == "leaves" {
 		s.where += " AND " + unneeded(j.c.DB.Name())
 	}

@@ -303,7 +303,9 @@ func testFirstTimes(t *testing.T, f *fixture) {
 	for _, table := range states {
 		f.want("SELECT count() FROM audit."+table, "8")
 	}
+	f.exec("INSERT INTO audit.alert_marks (kind, name, at) VALUES ('rule', 'runs', now64(3)), ('seen', 'runs 0123', now64(3) - INTERVAL 9 YEAR), ('rule', 'gone', now64(3) - INTERVAL 8 YEAR), ('seen', 'gone 0123', now64(3) - INTERVAL 9 YEAR)")
 	f.once(f.job())
+	f.want("SELECT kind, name FROM audit.alert_marks ORDER BY kind", "rule\truns", "seen\truns 0123")
 	want := []string{"\t/often\t100\t10", "long\t/often\t0\t0", "long\t/once\t100\t100"}
 	for _, query := range []string{
 		"SELECT tenant, server_version AS what, first_ts, last_ts FROM audit.definition_states",
