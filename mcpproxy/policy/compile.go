@@ -54,6 +54,13 @@ func (t *tool) add(s *spec) {
 			}
 			compiled.conditions = append(compiled.conditions, c.condition)
 		}
+		if len(compiled.conditions) == 1 && compiled.denyIf && !compiled.counted && compiled.conditions[0].code != opExists {
+			c := &compiled.conditions[0]
+			compiled.only, compiled.path, compiled.chars, compiled.fold = true, c.path, c.chars, c.fold()
+			if c.chars != (charset{}) && !slices.Contains(t.searched, c.path) {
+				t.searched = append(t.searched, c.path)
+			}
+		}
 		t.rules = append(t.rules, compiled)
 	}
 	for _, ls := range s.limits {

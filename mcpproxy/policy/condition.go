@@ -50,14 +50,16 @@ type condition struct {
 // those that a search needs takes no search.
 type charset [2]uint64
 
-// add adds the characters of text, and reports whether there are no others.
+// add adds the characters of text, and reports whether there are no others. Those
+// beyond ASCII add some of ASCII: a text that has them is not left out, see count.
 func (s *charset) add(text []byte) (ascii bool) {
-	all := byte(0)
+	low, high, all := s[0], s[1], byte(0)
 	for _, c := range text {
-		if all |= c; c < utf8.RuneSelf {
-			s[c>>6] |= 1 << (c & 63)
-		}
+		all |= c
+		one, upper := uint64(1)<<(c&63), -uint64(c>>6&1) // without a branch
+		low, high = low|one&^upper, high|one&upper
 	}
+	s[0], s[1] = low, high
 	return all < utf8.RuneSelf
 }
 
@@ -81,6 +83,14 @@ func (c *condition) searched() (s charset) {
 		}
 	}
 	return s
+}
+
+// fold is 1 if c ignores case.
+func (c *condition) fold() uint8 {
+	if c.code == opRegex && c.pattern.fold {
+		return 1
+	}
+	return 0
 }
 
 // A pattern is a regular expression and a text without which it matches nothing.
@@ -190,29 +200,31 @@ type argument struct {
 	value []byte // strict JSON, nil if it is missing
 	text  []byte // of a string: decoded once, for all conditions
 
-	counted       bool // of text:
-	chars, folded charset
+	counted bool
+	chars   [2]charset // of text, and in any case; full for all but texts
 }
 
 // maxCounted is the length of the longest text whose characters are looked at
 // before it is searched.
 const maxCounted = 4096
 
-// lacks reports whether the text of a has not all characters that a search needs,
-// in any case if fold is set. Characters beyond ASCII may fold to those.
-func (a *argument) lacks(need charset, fold bool) bool {
-	if !a.counted {
-		a.counted = true
-		if len(a.text) > maxCounted || !a.chars.add(a.text) {
-			a.chars = charset{math.MaxUint64, math.MaxUint64}
-		}
-		a.folded = a.chars
-		a.folded.fold()
+// count looks at the characters of a, once. One beyond ASCII may fold to any.
+func (a *argument) count() {
+	if a.counted {
+		return
 	}
-	if fold {
-		return !a.folded.has(need)
+	a.counted = true
+	if len(a.value) > 0 && a.value[0] != '"' || len(a.text) > maxCounted || !a.chars[0].add(a.text) {
+		a.chars[0] = charset{math.MaxUint64, math.MaxUint64}
 	}
-	return !a.chars.has(need)
+	a.chars[1] = a.chars[0]
+	a.chars[1].fold()
+}
+
+// lacks reports whether a text has not all characters that a search needs, in any
+// case if fold is 1. It is false before count.
+func (a *argument) lacks(need charset, fold uint8) bool {
+	return a.counted && !a.chars[fold&1].has(need)
 }
 
 func argumentOf(value []byte) argument {
@@ -245,7 +257,7 @@ func (c *condition) of(a *argument) truth {
 		}
 		return unreadable
 	case opRegex:
-		return truthOf(v[0] == '"' && !a.lacks(c.chars, c.pattern.fold) && c.pattern.match(a.text))
+		return truthOf(v[0] == '"' && !a.lacks(c.chars, c.fold()) && c.pattern.match(a.text))
 	case opContains:
 		return c.contains(a)
 	}
@@ -311,7 +323,7 @@ func (c *condition) contains(a *argument) truth {
 	want := &c.want[0]
 	switch a.value[0] {
 	case '"':
-		return truthOf(want.kind == text && !a.lacks(c.chars, false) && bytes.Contains(a.text, []byte(want.text)))
+		return truthOf(want.kind == text && !a.lacks(c.chars, 0) && bytes.Contains(a.text, []byte(want.text)))
 	case '[':
 		found := no
 		err := jsontext.Elements(a.value, func(value []byte) bool {

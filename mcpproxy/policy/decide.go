@@ -57,9 +57,15 @@ func (p *Policy) judge(c *Call, d *Decision) (pending bool) {
 		found = make([]argument, len(t.paths))
 	}
 	readable := len(t.paths) == 0 || values(c.Arguments, t.paths, found)
+	for _, i := range t.searched {
+		found[i].count()
+	}
 	counted := false
 	for d.failed = range t.rules {
 		r := &t.rules[d.failed]
+		if readable && r.skips(found) {
+			continue
+		}
 		if r.fails(found, readable) {
 			if counted {
 				return true // a rule before this one may fail by a counter
@@ -71,6 +77,11 @@ func (p *Policy) judge(c *Call, d *Decision) (pending bool) {
 	}
 	d.failed = len(t.rules)
 	return counted || len(t.limits) > 0
+}
+
+// skips reports whether r is one of the rules that are seen at once not to deny.
+func (r *rule) skips(found []argument) bool {
+	return r.only && (len(found[r.path].value) == 0 || found[r.path].lacks(r.chars, r.fold))
 }
 
 // fails reports whether r denies, as far as it depends on arguments.

@@ -36,9 +36,68 @@ func FuzzPattern(f *testing.F) {
 			{condition{code: opContains, want: []operand{{kind: kindOf([]byte(`""`)), text: expr}}}, strings.Contains(string(text), expr)},
 		} {
 			tt.c.chars = tt.c.searched()
-			if got := tt.c.of(&argument{value: []byte(`""`), text: text}); got != truthOf(tt.want) {
+			a := argument{value: []byte(`""`), text: text}
+			a.count()
+			if got := tt.c.of(&a); got != truthOf(tt.want) {
 				t.Errorf("%q in %q, by operator %s: got %v, want %v", expr, text, operators[tt.c.code], got, tt.want)
 			}
 		}
 	})
+}
+
+// TestSkippedRulesPass checks that no rule is skipped that would deny.
+func TestSkippedRulesPass(t *testing.T) {
+	var conditions []string
+	for _, c := range []string{`"eq","value":"rm"`, `"neq","value":"rm"`, `"in","value":["rm",1]`, `"not_in","value":["rm"]`, `"lt","value":2`, `"gte","value":2`,
+		`"regex","value":"(?i)RM\\s+-"`, `"regex","value":"rm -"`, `"regex","value":"^$"`, `"regex","value":"ſ|k"`, `"regex","value":"(?i)k"`, `"contains","value":"rm"`, `"contains","value":"é"`,
+		`"contains","value":1`, `"contains","value":""`, `"exists","value":true`, `"exists","value":false`} {
+		for _, path := range []string{"args.a", "args.b.c"} {
+			conditions = append(conditions, `{"conditions":[{"path":"`+path+`","op":`+c+`}]}`)
+		}
+	}
+	p, err := Load([]byte(`{"version":"1","default":"allow","tools":{"x":{"deny_if":[`+strings.Join(conditions, ",")+`]}}}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := p.of("x")
+	skipped, denied := 0, 0
+	for _, v := range []string{``, `null`, `1`, `"1"`, `"rm"`, `"RM -rf"`, `"rm -rf"`, `"ls"`, `""`, `["rm"]`, `[]`, `{}`, `"é"`, `"\u212a"`, `"K"`, `"r\u006d -"`, `true`, `"` + strings.Repeat("rm - ", 2000) + `"`} {
+		arguments := `{"a":` + v + `,"b":{"c":` + v + `}}`
+		if v == "" {
+			arguments = `{}`
+		}
+		found := make([]argument, len(x.paths))
+		if !values([]byte(arguments), x.paths, found) {
+			t.Fatalf("%s cannot be read", arguments)
+		}
+		for _, i := range x.searched {
+			found[i].count()
+		}
+		for i := range x.rules {
+			r := &x.rules[i]
+			denies := r.fails(found, true)
+			if r.skips(found) {
+				skipped++
+				if denies {
+					t.Errorf("%.60s: rule %s is skipped, though it denies", arguments, conditions[i])
+				}
+			}
+			plain := *r
+			for n := range found {
+				found[n].counted = false // no search is left out
+			}
+			if got := plain.fails(found, true); got != denies {
+				t.Errorf("%.60s: rule %s denies: %v, without looking at characters %v", arguments, conditions[i], denies, got)
+			}
+			for _, n := range x.searched {
+				found[n].counted = true
+			}
+			if denies {
+				denied++
+			}
+		}
+	}
+	if skipped < 50 || denied < 100 {
+		t.Errorf("%d rules are skipped and %d deny", skipped, denied)
+	}
 }

@@ -123,6 +123,7 @@ type tool struct {
 	rules    []rule
 	limits   []limit
 	paths    []path
+	searched []int     // indexes in paths, of texts that rules search
 	counters []Counter // that rules and limits name; the keys differ
 }
 
@@ -132,6 +133,13 @@ type rule struct {
 	denyIf       bool   // denies if all conditions hold; else unless all hold
 	conditions   []condition
 	counted      bool // some condition is about a counter
+
+	// only is set for a rule that denies by one condition which a missing argument,
+	// or a text without some characters, does not meet: most rules about most calls.
+	only  bool
+	path  int // of that condition
+	chars charset
+	fold  uint8
 }
 
 // A limit adds to a counter, or denies the call.
