@@ -76,6 +76,10 @@ func Parse(line []byte) (r Record, err error) {
 	return r, nil
 }
 
+// ParseCopied is Parse into r, which is empty, for a caller that keeps a copy of the
+// line: the record's texts are parts of that copy. After an error r is meaningless.
+func (r *Record) ParseCopied(line []byte, copied string) error { return r.parse(line, copied, false) }
+
 // ParseBounded is Parse into r, which is empty, for an untrusted line, and a
 // caller that keeps a copy of it: the record's texts are parts of that copy. It
 // refuses values that break the bounds of their members. After an error r is

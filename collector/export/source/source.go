@@ -148,7 +148,7 @@ func (s Source) Read(ctx context.Context, after Position, upto time.Time, do fun
 // ReadSome is Read for at most so many records, with one query. It returns the
 // position after those that were read, and whether there can be more.
 func (s Source) ReadSome(ctx context.Context, after Position, upto time.Time, limit int, do func([]receiver.Record) error) (next Position, more bool, err error) {
-	until, more, err := s.window(ctx, after, upto)
+	until, more, err := s.window(ctx, after, upto, limit)
 	if err != nil || until.IsZero() {
 		return Upto(upto), false, err
 	}
@@ -182,8 +182,9 @@ func (s Source) ReadSome(ctx context.Context, after Position, upto time.Time, li
 }
 
 // window returns the time until which the next records are read with one query,
-// zero if there are none, and whether there are more after it.
-func (s Source) window(ctx context.Context, after Position, upto time.Time) (until time.Time, more bool, err error) {
+// zero if there are none, and whether there are more after it. There are at most so
+// many, unless more arrived together: all are read and sorted for the first of them.
+func (s Source) window(ctx context.Context, after Position, upto time.Time, most int) (until time.Time, more bool, err error) {
 	ctx, cancel := s.DB.Limited(ctx)
 	defer cancel()
 	ctx, conn, err := s.DB.Settled(ctx)
@@ -204,7 +205,7 @@ func (s Source) window(ctx context.Context, after Position, upto time.Time) (unt
 		if err := rows.Scan(&at, &n); err != nil {
 			return until, false, clickhouse.Classify("counting records", err)
 		}
-		if total > 0 && total+n > window {
+		if total > 0 && total+n > uint64(most) {
 			return until, true, nil
 		}
 		until, total = at, total+n
@@ -239,12 +240,17 @@ func (s Source) read(ctx context.Context, after Position, until time.Time, limit
 		records, size = records[:0], 0
 		return nil
 	}
+	var text []byte
 	for rows.Next() {
-		r, at, problem, err := scan(rows)
+		records = records[:len(records)+1] // in place: a record is large
+		r := &records[len(records)-1]
+		at, problem, err := scan(rows, r, &text)
 		if err != nil {
 			return clickhouse.Classify("reading records", err)
 		}
 		if problem != nil {
+			*r = receiver.Record{}
+			records = records[:len(records)-1]
 			// Those before it come first, so that the position after it is true.
 			if err := flush(); err != nil {
 				return err
@@ -254,7 +260,6 @@ func (s Source) read(ctx context.Context, after Position, until time.Time, limit
 			}
 			continue
 		}
-		records = append(records, r)
 		if size += len(r.Raw); len(records) == cap(records) || size >= pageBytes {
 			if err := flush(); err != nil {
 				return err
@@ -270,24 +275,26 @@ func (s Source) read(ctx context.Context, after Position, until time.Time, limit
 // columns are those that scan reads.
 const columns = "raw, session_id, seq, payload_hash, ingested_at"
 
-// scan returns the record of a row, or the problem of one that is not the record any
-// more that it was when it was stored.
-func scan(row driver.Rows) (r receiver.Record, at Position, problem, err error) {
+// scan reads the record of a row into r, which is empty, or returns the problem of one
+// that is not the record any more that it was when it was stored. The memory of text
+// is used.
+func scan(row driver.Rows, r *receiver.Record, text *[]byte) (at Position, problem, err error) {
 	var hash string
 	if err := row.Scan(&r.Raw, &at.Session, &at.Seq, &hash, &at.Arrived); err != nil {
-		return r, at, nil, err
+		return at, nil, err
 	}
 	copy(at.Hash[:], hash)
 	r.Arrived, r.Hash = at.Arrived, at.Hash
-	r.Record, err = audit.Parse([]byte(r.Raw))
-	if err == nil && After(&r) != at {
+	*text = append((*text)[:0], r.Raw...)
+	err = r.Record.ParseCopied(*text, r.Raw)
+	if err == nil && After(r) != at {
 		err = errors.New("its columns are not those of its bytes")
 	}
 	if err != nil {
-		return r, at, fmt.Errorf("reading a record of session %q: %w", at.Session, err), nil
+		return at, fmt.Errorf("reading a record of session %q: %w", at.Session, err), nil
 	}
 	r.Operations = audit.Operations(&r.Record)
-	return r, at, nil, nil
+	return at, nil, nil
 }
 
 // Find returns the record of a tenant, "" for any, at a position, nil if it is not
@@ -310,7 +317,8 @@ func (s Source) Find(ctx context.Context, tenant string, at Position) (*receiver
 	if !rows.Next() {
 		return nil, clickhouse.Classify(doing, rows.Err())
 	}
-	r, _, problem, err := scan(rows)
+	var r receiver.Record
+	_, problem, err := scan(rows, &r, new([]byte))
 	if err != nil {
 		return nil, clickhouse.Classify(doing, err)
 	}
