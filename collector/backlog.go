@@ -15,6 +15,8 @@ const (
 	// Looking takes at most this part of the time, up to backlogLast.
 	backlogShare = 20
 	backlogLast  = time.Minute
+
+	recordBytes = 1000 // about; the records of a spool are not counted
 )
 
 // watchBacklog shows what waits in a spool directory until ctx ends. It has its
@@ -25,6 +27,7 @@ func watchBacklog(ctx context.Context, dir string, m *metrics) {
 		began := time.Now()
 		if bytes, longest, err := b.look(ctx); err == nil {
 			m.spoolBytes.WithLabelValues(dir).Set(float64(bytes))
+			m.waiting.set(dir, bytes/recordBytes)
 			m.spoolOldest.WithLabelValues(dir).Set(longest.Seconds())
 		}
 		if wait.For(ctx, min(max(backlogEvery, backlogShare*time.Since(began)), backlogLast)) != nil {

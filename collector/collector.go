@@ -18,7 +18,7 @@
 //
 // The files, from the top: collector, kafka, deadtopic, spool, backlog, lag, topics,
 // partition, fetch, pipeline, write, config, connect, decoded, dial, metrics,
-// unread, disk.
+// unread, waiting, disk.
 package collector
 
 import (
@@ -97,6 +97,14 @@ func (c *Collector) Run(ctx context.Context) error {
 func (c *Collector) Failing() []Failure {
 	return slices.Concat(c.topics.failures(), c.reading.failures(), c.storing.failures())
 }
+
+// behindAt is how many records wait in the sources of a collector that is behind: what
+// it stores in about a second.
+const behindAt = 20_000
+
+// Behind reports whether many records wait to be stored, as after an outage. What can
+// wait should leave the processor to the collector then.
+func (c *Collector) Behind() bool { return c.metrics.waiting.total() >= behindAt }
 
 // EngineRestarts counts a restart of the local engine that the collector writes
 // to.

@@ -193,6 +193,7 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	p.run(ctx, chunks) // until ctx ends, also without a partition
 	wg.Wait()
 	c.metrics.lag.Reset()
+	c.metrics.waiting.clear()
 }
 
 // assigned lists the partitions of a generation.

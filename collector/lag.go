@@ -47,11 +47,12 @@ func (c *consumer) updateLag(ctx context.Context, readers []*partition) {
 		o, ok := known[r.id()]
 		if !ok || o.Error != nil {
 			c.metrics.lag.DeleteLabelValues(r.labels()...)
+			c.metrics.waiting.forget(r.id())
 			continue
 		}
 		// Nothing is committed before the first record is read.
 		read := max(r.position.Load(), o.FirstOffset)
-		c.metrics.lag.WithLabelValues(r.labels()...).Set(float64(max(o.LastOffset-read, 0)))
+		r.lags(o.LastOffset - read)
 		c.metrics.unread.see(r.id(), o.FirstOffset, o.LastOffset)
 	}
 }

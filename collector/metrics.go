@@ -29,6 +29,7 @@ type metrics struct {
 	batchRows       prometheus.Histogram
 	unacked         unacked
 	unread          unread
+	waiting         backlogs
 	spoolBytes      *prometheus.GaugeVec // by spool directory
 	spoolOldest     *prometheus.GaugeVec // by spool directory
 

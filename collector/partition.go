@@ -59,6 +59,13 @@ func (p *partition) fail(err error) {
 // works reports success of reading.
 func (p *partition) works() { p.health.tell(p.id(), "", nil) }
 
+// lags notes how many records are not read yet.
+func (p *partition) lags(records int64) {
+	records = max(records, 0)
+	p.metrics.lag.WithLabelValues(p.labels()...).Set(float64(records))
+	p.metrics.waiting.set(p.id(), records)
+}
+
 // labels are those of the partition's metrics.
 func (p *partition) labels() []string { return []string{p.topic, strconv.Itoa(p.partition)} }
 
@@ -135,7 +142,7 @@ func (p *partition) decode(ctx context.Context, resp *fetchAPI.ResponsePartition
 	}
 	p.rows = len(c.rows)
 	p.position.Store(p.next)
-	p.metrics.lag.WithLabelValues(p.labels()...).Set(float64(max(resp.HighWatermark-p.next, 0)))
+	p.lags(resp.HighWatermark - p.next)
 	return c, err
 }
 

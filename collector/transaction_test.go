@@ -310,10 +310,16 @@ func TestLagOfFailingPartition(t *testing.T) {
 	if got := lag(); got != 3 {
 		t.Errorf("lag %v while it cannot be read, want 3", got)
 	}
+	if got := r.metrics.waiting.total(); got != 3 {
+		t.Errorf("%d records wait, want 3", got)
+	}
 	r.transport.away.Store(true)
 	c.updateLag(t.Context(), []*partition{r.partition})
 	if n := len(gathered(t, r.metrics.lag)); n != 0 {
 		t.Errorf("%d lags although none is known", n)
+	}
+	if got := r.metrics.waiting.total(); got != 0 {
+		t.Errorf("%d records wait although none is known", got)
 	}
 	age := r.metrics.unread.age()
 	if age == 0 {

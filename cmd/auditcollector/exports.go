@@ -257,14 +257,14 @@ func (o alertOutput) Send(ctx context.Context, a alert.Alert) error {
 }
 
 // newExports returns what sends records to receivers, nil without receivers.
-func newExports(cfg config, o *outputs, s *store.Store, alerts *alerts, erased func(string) bool, registry prometheus.Registerer, log *zap.Logger) (*export.Engine, error) {
+func newExports(cfg config, o *outputs, s *store.Store, alerts *alerts, erased func(string) bool, behind func() bool, registry prometheus.Registerer, log *zap.Logger) (*export.Engine, error) {
 	if len(o.list) == 0 {
 		return nil, nil
 	}
 	c := export.Config{
 		Store:     cfg.exportTables(s, alerts.engine.Name),
 		Receivers: o.list,
-		Run:       alerts.engine.Name, Dead: runEnded, Erased: erased, Keep: cfg.keepEvents,
+		Run:       alerts.engine.Name, Dead: runEnded, Erased: erased, Behind: behind, Keep: cfg.keepEvents,
 		Raise: alerts.engine.Raise, Log: log, Metrics: registry,
 	}
 	for _, keep := range cfg.keepTenants {

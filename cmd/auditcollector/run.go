@@ -93,7 +93,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	if err != nil {
 		return err
 	}
-	exports, err := newExports(cfg, outputs, store, alerts, erased.Has, registry, log)
+	exports, err := newExports(cfg, outputs, store, alerts, erased.Has, c.Behind, registry, log)
 	if err != nil {
 		return err
 	}

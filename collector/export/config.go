@@ -42,6 +42,10 @@ type Config struct {
 	// Erased reports whether a session was erased. nil: none was.
 	Erased func(session string) bool
 
+	// Behind reports whether many records wait to be stored. Then little is sent,
+	// because storing comes first: what is stored waits safely. nil: they never do.
+	Behind func() bool
+
 	Keep time.Duration // how long the store keeps records; zero: always
 
 	// Raise stores an alert about a receiver, or its end. nil: none is raised.
@@ -70,6 +74,9 @@ func (c Config) checked() (Config, error) {
 	}
 	if c.Dead == nil {
 		c.Dead = func(string) bool { return false }
+	}
+	if c.Behind == nil {
+		c.Behind = func() bool { return false }
 	}
 	if c.Erased == nil {
 		c.Erased = func(string) bool { return false }

@@ -16,6 +16,14 @@ const (
 	retryFirst  = time.Second
 	retryLast   = time.Minute
 	readLongest = 10 * time.Second // a query that takes longer, because the receiver does, reads fewer next time
+
+	// While the collector is behind, a pass is short, and pauses follow that are so
+	// many times as long for each receiver. The longest is for a receiver that is slow
+	// itself: its passes take time and not the processor's.
+	giveWayRead  = 10 * source.Page
+	giveWayTimes = 100
+	giveWayMost  = time.Minute
+	giveWayLook  = 250 * time.Millisecond
 )
 
 // errTaken ends a pass of which another collector has taken the mark.
@@ -33,26 +41,42 @@ func (d *delivery) run(ctx context.Context) {
 			}
 		}
 		var err error
-		before := d.sent()
+		before, began := d.sent(), d.e.c.Now()
 		more, err = d.pass(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil || errors.Is(err, errTaken) {
 			pause = retryFirst
+			if d.giveWay(ctx, d.e.c.Now().Sub(began)) != nil {
+				return
+			}
 			continue
 		}
 		if d.sent() > before { // it works, with pauses
 			pause = retryFirst
 		}
-		// While it fails, no query is open and nothing but the position is kept.
-		more, d.limit, d.batch = false, source.Page, nil
+		// While it fails, no query is open and nothing but the position is kept, and an
+		// attempt reads little: each would leave its memory to the garbage collector.
+		more, d.limit, d.batch = false, readFirst, nil
 		d.fail(err, pause)
 		if wait.For(ctx, pause) != nil {
 			return
 		}
 		pause = min(2*pause, retryLast)
 	}
+}
+
+// giveWay waits after a pass of some time while the collector is behind, so that
+// all receivers together get a small part of the time.
+func (d *delivery) giveWay(ctx context.Context, took time.Duration) error {
+	left := min(took*giveWayTimes*time.Duration(len(d.e.deliveries)), giveWayMost)
+	for ; left > 0 && d.e.c.Behind(); left -= giveWayLook {
+		if err := wait.For(ctx, min(left, giveWayLook)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sent returns how many records the receiver has taken.
@@ -109,8 +133,12 @@ func (d *delivery) pass(ctx context.Context) (more bool, err error) {
 		d.move(epoch, source.Upto(h.upto)) // nothing arrived in between
 		return false, nil
 	}
+	limit := d.limit
+	if d.e.c.Behind() {
+		limit = min(limit, giveWayRead)
+	}
 	began := d.e.c.Now()
-	next, more, err := d.e.c.Store.ReadSome(ctx, position, h.upto, d.limit, func(records []receiver.Record) error {
+	next, more, err := d.e.c.Store.ReadSome(ctx, position, h.upto, limit, func(records []receiver.Record) error {
 		return d.take(ctx, records, func(r *receiver.Record) error { return d.move(epoch, source.After(r)) })
 	}, func(at source.Position, problem error) error { return d.passOver(ctx, at, problem) })
 	if err != nil {
@@ -120,7 +148,7 @@ func (d *delivery) pass(ctx context.Context) (more bool, err error) {
 	case took > readLongest:
 		d.limit = max(d.limit/2, source.Page)
 	default:
-		d.limit = min(2*d.limit, readMost)
+		d.limit = min(4*d.limit, readMost)
 	}
 	return more, d.move(epoch, next)
 }

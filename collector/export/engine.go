@@ -34,7 +34,8 @@ func (e *Engine) now() horizon {
 }
 
 const (
-	readMost   = 50_000         // records that one query reads
+	readFirst  = 16             // records that one query reads, of a receiver that may not take them
+	readMost   = 50_000         // and at most
 	expiredFor = 24 * time.Hour // that records may have been removed is exported for so long
 )
 
@@ -76,7 +77,7 @@ func newDelivery(e *Engine, r Receiver) *delivery {
 	return &delivery{
 		e: e, name: r.Name, format: r.Format, since: r.Since.Truncate(time.Millisecond), r: r,
 		log: e.c.Log.With(zap.String("receiver", r.Name)), wake: make(chan struct{}, 1),
-		limit: source.Page, most: source.Page, piece: source.Page, lateSeen: none, askedSeen: none,
+		limit: readFirst, most: source.Page, piece: source.Page, lateSeen: none, askedSeen: none,
 	}
 }
 

@@ -94,7 +94,11 @@ func (e *Engine) tend(ctx context.Context) {
 			default:
 			}
 		}
-		if wait.For(ctx, pollEvery) != nil {
+		pause := pollEvery
+		if e.c.Behind() {
+			pause = keepEvery
+		}
+		if wait.For(ctx, pause) != nil {
 			return
 		}
 	}

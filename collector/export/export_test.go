@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +116,48 @@ func TestSends(t *testing.T) {
 		wait(t, 3*time.Second)
 		if diff := cmp.Diff(ids("s", 1, 2), r.take()); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
+		}
+		stop()
+	})
+}
+
+// TestGivesWay has many records wait to be stored: two receivers together take a
+// small part of the time, and all of it afterwards.
+func TestGivesWay(t *testing.T) {
+	bubble("to storing", t, func(t *testing.T) {
+		const records, sendFor, during = 50_000, 10 * time.Millisecond, 5 * time.Minute
+		s := newFakeStore()
+		s.arrive("s", numbers(0, records)...)
+		var behind atomic.Bool
+		behind.Store(true)
+		var busy atomic.Int64
+		to := map[string]*fakeReceiver{}
+		for _, name := range []string{"a", "b"} {
+			to[name] = &fakeReceiver{answer: func(context.Context, []receiver.Record) (bool, error) {
+				wait(t, sendFor)
+				busy.Add(int64(sendFor))
+				return true, nil
+			}}
+		}
+		stop := begin(t, s, "a", to, func(c *export.Config) {
+			c.Behind = behind.Load
+			for i := range c.Receivers {
+				c.Receivers[i].Since = time.Now()
+			}
+		})
+		wait(t, during)
+		if share := float64(busy.Load()) / float64(during); share == 0 || share > 1./80 {
+			t.Errorf("they take %.3f of the time", share)
+		}
+		for name, r := range to {
+			if len(r.take()) == 0 {
+				t.Errorf("%s gets nothing", name)
+			}
+		}
+		behind.Store(false)
+		wait(t, 10*time.Second)
+		if got := s.mark("a").Sent + s.mark("b").Sent; got != 2*records {
+			t.Errorf("%d records sent, want %d", got, 2*records)
 		}
 		stop()
 	})
