@@ -103,7 +103,7 @@ check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platf
 # needs about ten minutes, one of them for log over 1 GB.
 RECORDS ?= 10000000
 
-bench: $(KAFKA)/.done $(LIBCHDB)/.done ## measure the proxy, the collector and the review page; RECORDS=1000000 for fewer
+bench: $(KAFKA)/.done $(LIBCHDB)/.done $(OTELCOL) ## measure the proxy, the collector and the review page; RECORDS=1000000 for fewer
 	@code=0; go run ./cmd/internal/bench || code=$$?; \
 	for program in benchcollector benchreview; do go run ./cmd/internal/$$program -records $(RECORDS) || code=$$?; done; exit $$code
 

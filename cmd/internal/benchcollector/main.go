@@ -7,8 +7,8 @@
 // engine: it discards records and forwards everything else. The exit code is 1
 // for a missed target and 2 if it could not be measured.
 //
-// The files, from the top: main, measure, evidence, shipper, inserts, rules,
-// records, cost, process, front, bench, report.
+// The files, from the top: main, measure, evidence, exports, receivers, shipper,
+// inserts, rules, records, cost, process, front, bench, report.
 package main
 
 import (
@@ -39,6 +39,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.proxy, "proxy", "", "`path` of the auditproxy to measure (default: build it from this tree)")
 	flags.StringVar(&o.dir, "dir", "", "`directory` for the data of broker and engine (default: the temporary directory)")
 	flags.StringVar(&o.library, "library", ".tools/libchdb/libchdb.so", "`path` of libchdb")
+	flags.StringVar(&o.otelcol, "otelcol", ".tools/otelcol", "`path` of an OpenTelemetry Collector")
+	flags.DurationVar(&o.awayFor, "away", 90*time.Second, "how long a receiver of exports is away; 10m is the promised `time`")
 	flags.IntVar(&o.records, "records", 1_000_000, "`number` of records that wait in Kafka; 10000000 is the promised number, and needs 2 GB and some minutes")
 	flags.IntVar(&o.size, "size", 1000, "`bytes` of one record")
 	flags.StringVar(&o.only, "only", "", "measure only what has `text` in its name")
@@ -79,6 +81,9 @@ func measure(ctx context.Context, o options, stderr io.Writer) (rows []row, err 
 		}
 	}
 	if o.library, err = filepath.Abs(o.library); err != nil {
+		return nil, err
+	}
+	if o.otelcol, err = filepath.Abs(o.otelcol); err != nil {
 		return nil, err
 	}
 	b := &bench{options: o, dir: dir, progress: stderr}

@@ -41,6 +41,8 @@ func (b *bench) all(ctx context.Context) (err error) {
 		{"alert rules", b.rules},
 		{"outage", b.outage},
 		{"end to end", b.endToEnd},
+		{"exports", b.exports},
+		{"storing beside", b.beside},
 		{"queryable", b.queryable},
 	} {
 		if !strings.Contains(m.name, b.only) && m.name != "records in Kafka" {

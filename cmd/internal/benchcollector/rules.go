@@ -19,8 +19,8 @@ const (
 // rules measures how much more processor time a record costs with 30 alert
 // rules that check each record than with none.
 func (b *bench) rules(ctx context.Context) error {
-	none := filepath.Join(b.dir, "none.yaml")
-	if err := os.WriteFile(none, []byte("rules: []\n"), 0o600); err != nil {
+	none, err := noRules(b.dir)
+	if err != nil {
 		return err
 	}
 	many, err := writeRules(b.dir)
@@ -41,6 +41,12 @@ func (b *bench) rules(ctx context.Context) error {
 		value: 100 * (with - without) / without, compare: atMost, target: ruleTarget,
 	})
 	return nil
+}
+
+// noRules writes a file without rules, and returns its path.
+func noRules(dir string) (path string, err error) {
+	path = filepath.Join(dir, "none.yaml")
+	return path, os.WriteFile(path, []byte("rules: []\n"), 0o600)
 }
 
 // writeRules writes a file with ruleCount rules that check each record, and

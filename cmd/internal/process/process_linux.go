@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -34,6 +35,31 @@ func CPUTime(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("reading CPU clock of process %d: %w", pid, err)
 	}
 	return time.Duration(ts.Nano()), nil
+}
+
+// Children returns the numbers of the processes that the process pid has started
+// and that have not ended.
+func Children(pid int) (list []int, err error) {
+	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the thread has ended, and its children are another's
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the children of process %d: %w", pid, err)
+		}
+		for _, field := range strings.Fields(string(text)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				return nil, fmt.Errorf("reading the children of process %d: %w", pid, err)
+			}
+			list = append(list, child)
+		}
+	}
+	return list, nil
 }
 
 // PeakRSS returns the largest resident set of the process pid so far, in

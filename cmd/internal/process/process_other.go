@@ -17,6 +17,9 @@ func EndWithParent(*exec.Cmd, syscall.Signal) {}
 // CPUTime returns an error.
 func CPUTime(int) (time.Duration, error) { return 0, errLinuxOnly }
 
+// Children returns an error.
+func Children(int) ([]int, error) { return nil, errLinuxOnly }
+
 // PeakRSS returns an error.
 func PeakRSS(int) (int64, error) { return 0, errLinuxOnly }
 
