@@ -83,12 +83,13 @@ func (r *Reader) lines(ctx context.Context, keys []key, raw bool) ([]Line, error
 type seek struct {
 	where     string
 	args      args
+	rare      bool // where holds for few records
 	ascending bool
 	at, end   time.Time // what is left
 }
 
 func newSeek(f Filter, p Page, now time.Time) seek {
-	q := seek{ascending: p.After != nil}
+	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != ""}
 	q.where, q.args = f.where()
 	w := f.Window.bounded()
 	var from *Cursor
@@ -140,7 +141,14 @@ func (r *Reader) seek(ctx context.Context, q *seek, span time.Duration, limit in
 	if q.ascending {
 		order = "ASC"
 	}
-	return ask[key](ctx, r, "records", "SELECT ts, record_id, lower(hex(payload_hash)) AS hash FROM events FINAL"+
-		" PREWHERE ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC') AND "+q.where+
+	// Parts and granules are chosen by all conditions; then each column is read only
+	// where the conditions before it hold.
+	where := "ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') AND ts < fromUnixTimestamp64Micro({to:Int64}, 'UTC')"
+	if q.rare {
+		where = q.where + " AND " + where
+	} else {
+		where += " AND " + q.where
+	}
+	return ask[key](ctx, r, "records", "SELECT ts, record_id, lower(hex(payload_hash)) AS hash FROM events FINAL PREWHERE "+where+
 		" ORDER BY ts "+order+", record_id "+order+", payload_hash "+order+" LIMIT {limit:UInt32}", a)
 }

@@ -57,9 +57,10 @@ func (f Filter) where() (string, args) {
 	default:
 		and("kind = {kind:String}", "kind", f.Kind)
 	}
+	// Each column is read only where the conditions before it hold.
 	for _, eq := range []struct{ column, value string }{
-		{"method", f.Method}, {"outcome", f.Outcome}, {"tier", f.Tier}, {"host", f.Host}, {"user", f.User},
-		{"session_id", f.Session}, {"server_name", f.Server}, {"error_type", f.ErrorType}, {"policy_rule", f.Rule},
+		{"session_id", f.Session}, {"policy_rule", f.Rule}, {"error_type", f.ErrorType}, {"user", f.User}, {"host", f.Host},
+		{"method", f.Method}, {"outcome", f.Outcome}, {"tier", f.Tier}, {"server_name", f.Server},
 	} {
 		if eq.value != "" {
 			and(eq.column+" = {"+eq.column+":String}", eq.column, eq.value)
