@@ -28,6 +28,7 @@ type gatekeeper struct {
 	riskTools map[string]*risk.Tool        // by name as the server has it; by riskBy, at the listing riskAt
 	riskBy    *risk.Assessor
 	riskAt    uint64
+	riskLast  *risk.Tool                                   // of riskTools, that of most calls
 	risks     [risk.Categories][risk.Sources][2]audit.JSON // without and with conflict
 
 	asked        asked
@@ -194,7 +195,10 @@ const maxOperations = 4096
 // riskTool returns what is known of a tool: by its definition, or by its name.
 func (g *gatekeeper) riskTool(name string) *risk.Tool {
 	if listed := g.s.listed.Load(); g.riskBy != g.gate.Risk || g.riskAt != listed || len(g.riskTools) >= maxKnown {
-		g.riskBy, g.riskAt, g.riskTools = g.gate.Risk, listed, make(map[string]*risk.Tool)
+		g.riskBy, g.riskAt, g.riskTools, g.riskLast = g.gate.Risk, listed, make(map[string]*risk.Tool), nil
+	}
+	if t := g.riskLast; t != nil && t.Name == name {
+		return t
 	}
 	t := g.riskTools[name]
 	if t == nil {
@@ -205,6 +209,8 @@ func (g *gatekeeper) riskTool(name string) *risk.Tool {
 		if len(name) < maxSpare {
 			g.riskTools[name] = t
 		}
+	} else {
+		g.riskLast = t
 	}
 	return t
 }

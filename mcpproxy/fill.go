@@ -14,10 +14,12 @@ type filler struct {
 	red     *redact.Redactor
 	methods *methods
 	names   map[string]toolName // by literal on the wire
+	last    toolName            // that of most calls
 }
 
-// toolName is a name as the server has it and as records have it.
-type toolName struct{ name, text string }
+// toolName is a name as the server has it and as records have it. literal is what
+// is on the wire, "" if it is not kept.
+type toolName struct{ name, text, literal string }
 
 // fill makes the record of a call from its message and returns the tool's name
 // as the server has it, and the record's anomalies.
@@ -125,7 +127,11 @@ func (f *filler) methodText(literal []byte) string {
 
 // tool caches names, which repeat.
 func (f *filler) tool(literal []byte) toolName {
+	if f.last.literal != "" && string(literal) == f.last.literal {
+		return f.last
+	}
 	if n, ok := f.names[string(literal)]; ok {
+		f.last = n
 		return n
 	}
 	name := jsontext.AppendUnquote(nil, literal)
@@ -134,7 +140,8 @@ func (f *filler) tool(literal []byte) toolName {
 		if f.names == nil {
 			f.names = make(map[string]toolName)
 		}
-		f.names[string(literal)] = n
+		n.literal = string(literal)
+		f.names[n.literal] = n
 	}
 	return n
 }

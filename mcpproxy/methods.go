@@ -30,8 +30,9 @@ func SkippedMethods() []string {
 }
 
 type method struct {
-	name  string
-	class class
+	name    string
+	class   class
+	literal string // on the wire; "" if it is not kept
 }
 
 // text is the method as a record has it.
@@ -46,6 +47,7 @@ func (m method) text(red *redact.Redactor) string {
 type methods struct {
 	skip  []string
 	known map[string]method
+	last  method // that of most messages
 }
 
 // maxKnown bounds the names kept for a client.
@@ -57,13 +59,18 @@ func newMethods(skip []string) *methods {
 
 // of returns the method with this string literal.
 func (m *methods) of(literal []byte) method {
+	if m.last.literal != "" && string(literal) == m.last.literal {
+		return m.last
+	}
 	if k, ok := m.known[string(literal)]; ok {
+		m.last = k
 		return k
 	}
 	name := string(jsontext.AppendUnquote(nil, literal))
-	k := method{name, m.classOf(name)}
+	k := method{name: name, class: m.classOf(name)}
 	if len(m.known) < maxKnown && len(literal) < 128 {
-		m.known[string(literal)] = k
+		k.literal = string(literal)
+		m.known[k.literal] = k
 	}
 	return k
 }
