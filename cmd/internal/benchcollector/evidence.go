@@ -24,6 +24,7 @@ import (
 const (
 	verified    = 1_000_000 // records that both programs verify
 	sessionSize = 2000      // calls
+	keepSigned  = 400 * 24 * time.Hour
 )
 
 // evidence measures how long it takes to verify records with evidence, in a spool
@@ -114,7 +115,7 @@ func (b *bench) spent(cmd *exec.Cmd) (cpu time.Duration, peak float64, err error
 	}
 	process.EndWithParent(cmd, syscall.SIGKILL)
 	if err := cmd.Run(); err != nil {
-		return 0, 0, fmt.Errorf("running %q: %w:\n%s", cmd.Args, err, &out)
+		return 0, 0, fmt.Errorf("running %q: %w:\n%.2000s", cmd.Args, err, &out)
 	}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		peak = float64(usage.Maxrss) / 1024
@@ -138,8 +139,7 @@ func (b *bench) newSigned(ctx context.Context) (*signed, error) {
 	if err != nil {
 		return nil, err
 	}
-	const keep = 400 * 24 * time.Hour
-	if _, err := db.Migrate(ctx, clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
+	if _, err := db.Migrate(ctx, clickhouse.Retention{Events: keepSigned, DeadLetters: keepSigned}); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	const bare = 520 // bytes of such a record without arguments
@@ -150,7 +150,7 @@ func (b *bench) newSigned(ctx context.Context) (*signed, error) {
 
 // write stores n records in the engine, and in a spool if dir is not "".
 func (w *signed) write(ctx context.Context, n int, dir string) error {
-	decoder := ingest.Decoder{Keep: 24 * time.Hour}
+	decoder := ingest.Decoder{Keep: keepSigned}
 	var rows []ingest.Row
 	for n > 0 {
 		s := w.host.Session(evidencetest.Plan{Calls: max(1, min(n, sessionSize)-12), Every: 256, Args: w.args})
@@ -175,14 +175,26 @@ func (w *signed) write(ctx context.Context, n int, dir string) error {
 		if dir == "" {
 			continue
 		}
-		segment, err := spool.Create(spool.Config{Dir: dir}, s.ID)
-		if err != nil {
-			return err
-		}
-		_, err = segment.Append(append(bytes.Join(s.Lines, []byte("\n")), '\n'), true)
-		if err := errors.Join(err, segment.Close()); err != nil {
+		if err := store(dir, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// store writes a session to a spool, with the intents of its calls.
+func store(dir string, s *evidencetest.Session) error {
+	w, err := spool.Create(spool.Config{Dir: dir}, s.ID)
+	if err != nil {
+		return err
+	}
+	var lines []byte
+	for _, line := range s.Lines {
+		if r, err := audit.Parse(line); err == nil && r.Kind == audit.KindCall {
+			lines = audit.AppendIntent(lines, &r)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	_, err = w.Append(lines, true)
+	return errors.Join(err, w.Close())
 }

@@ -202,6 +202,15 @@ func (s *Session) Continue() *Session {
 	return c
 }
 
+// Recover has recovery write another checkpoint, after whatever ended the session.
+func (s *Session) Recover() *Session {
+	c := s.Clone()
+	w := c.writer()
+	w.signer = s.Host.signer
+	w.checkpoint(true)
+	return c
+}
+
 // Checkpoints returns the signed checkpoints in a session's records, the first
 // first.
 func (s *Session) Checkpoints() (list [][]byte) {

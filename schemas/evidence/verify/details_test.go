@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,79 @@ func numbered(row verify.Row, seq int) verify.Row {
 	return verify.Row{Line: sealed(regexp.MustCompile(`"seq":\d+`).ReplaceAll(row.Line, fmt.Appendf(nil, `"seq":%d`, seq)))}
 }
 
+// TestKeptCheckpoints has sessions of which only the calls are here, and of the rest
+// the leaves with what they had signed. Another key cannot have signed that, nor can
+// the host's, but for the last checkpoint.
+func TestKeptCheckpoints(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	kept := func(s *evidencetest.Session) (rows []verify.Row) {
+		for i, line := range s.Lines {
+			row := verify.Row{Line: line}
+			if r, err := audit.Parse(line); err == nil && r.Kind != audit.KindCall {
+				row = verify.Row{Seq: uint64(i), HasSeq: true, Leaf: evidence.Leaf(line), Evidence: r.Evidence, Erased: "by alice"}
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	check := func(s *evidencetest.Session, rows []verify.Row) verify.Result {
+		c := verify.New(verify.Config{Hosts: []string{h.Key}})
+		v := c.Session(s.ID, verify.About{})
+		for _, row := range rows {
+			v.Add(row)
+		}
+		v.End()
+		return c.Finish().Results[0]
+	}
+	for _, s := range all {
+		if r := check(s, kept(s)); r.State != verify.Erased || r.Verified != int64(len(s.Lines)) {
+			t.Errorf("unchanged: %+v", r)
+		}
+	}
+	// After recovery's checkpoint nothing is signed, of which only the leaf is here.
+	recovered := all[1]
+	for name, s := range map[string]*evidencetest.Session{"its own process": recovered.Continue(), "the host": recovered.Recover()} {
+		for n := range 3 { // so many records are not here
+			rows, end := rowsOf(s), len(recovered.Lines)
+			copy(rows[end-n:end], kept(s)[end-n:])
+			if r := check(s, rows); r.State != verify.Tampered || !strings.Contains(fmt.Sprint(r.Findings), "bad signature") {
+				t.Errorf("%s signs more after recovery, of which %d records are not here: %+v", name, n, r)
+			}
+		}
+	}
+	names := 0
+	for _, m := range evidencetest.Mutations() {
+		if m.Name != "V8 records are signed with another key" && m.Name != "V9 a session is signed again with the host's key" {
+			continue
+		}
+		names++
+		for seed := range uint64(50) {
+			list, c := m.Change(rand.New(rand.NewPCG(seed, 0)), all)
+			for i, s := range list {
+				if s.ID != c.Session {
+					continue
+				}
+				rows := kept(s)
+				if c.From == uint64(len(s.Lines)-1) && strings.HasPrefix(m.Name, "V9") {
+					continue // the last checkpoint may be recovery's
+				}
+				if r := check(s, rows); r.State != verify.Tampered {
+					t.Errorf("%s, seed %d: %+v", m.Name, seed, r)
+				}
+				// The last one may be here too.
+				rows[len(rows)-1] = verify.Row{Line: s.Lines[len(rows)-1]}
+				if r := check(all[i], rows); r.State != verify.Tampered {
+					t.Errorf("%s, seed %d, with the last record: %+v", m.Name, seed, r)
+				}
+			}
+		}
+	}
+	if names != 2 {
+		t.Errorf("%d of the mutations are there, want 2", names)
+	}
+}
+
 // TestDetails compares all that is found of changed sessions, in words: what, where,
 // and how much of the session is proved.
 func TestDetails(t *testing.T) {
@@ -47,6 +121,8 @@ func TestDetails(t *testing.T) {
 		}
 		return c
 	}
+	checkpoints := s.Checkpoints()
+	slices.Reverse(checkpoints) // they come in any order
 	for _, tt := range []struct {
 		name    string
 		cfg     verify.Config
@@ -163,7 +239,7 @@ func TestDetails(t *testing.T) {
 			want: "tampered 12/20 exit 1; truncated 20-21: seq 20 to 21 truncated: the checkpoint from a mail has size 22"},
 		{name: "what is cut off may be on its way", cfg: from(running.Checkpoints()[1]), about: verify.About{Arriving: true}, session: running, change: func(r []verify.Row) []verify.Row { return r[:20] },
 			want: "incomplete 12/20 exit 0: records are on their way, verified through 12 of 20"},
-		{name: "checkpoints from elsewhere, and a record is edited", cfg: from(s.Checkpoints()...), session: s, change: func(r []verify.Row) []verify.Row { r[3] = edited(r[3]); return r },
+		{name: "checkpoints from elsewhere, and a record is edited", cfg: from(checkpoints...), session: s, change: func(r []verify.Row) []verify.Row { r[3] = edited(r[3]); return r },
 			want: "tampered 0/28 exit 1; forked 0-10: the first 11 records are others than those of the checkpoint from a mail"},
 		{name: "a checkpoint from elsewhere of a session without evidence", cfg: from(s.Checkpoints()[1]), session: s.Unsigned(),
 			want: "tampered 0/25 exit 1; forked 0-21: the session has a checkpoint of size 22 from a mail that is not signed with the key of its session_start"},
@@ -210,6 +286,33 @@ func TestDetails(t *testing.T) {
 			return slices.Delete(r, 13, 14)
 		},
 			want: "tampered 12/27 exit 1; deleted 13-13: seq 13 deleted between checkpoints 11 and 22; edited 14-14: seq 14 edited between checkpoints 11 and 22"},
+		{name: "a checkpoint's evidence is none", session: s, change: func(r []verify.Row) []verify.Row {
+			r[11].Line = sealed(regexp.MustCompile(`"checkpoint":"[^"]*"`).ReplaceAll(r[11].Line, []byte(`"checkpoint":"x"`)))
+			return r
+		},
+			want: "tampered 0/28 exit 1; edited 0-21: one or more of seq 0 to 21 edited between the start and checkpoint 22; bad_signature 11-11: seq 11 has a bad signature: its checkpoint cannot be read"},
+		{name: "a checkpoint's record has the evidence of an earlier one", session: s, change: func(r []verify.Row) []verify.Row {
+			earlier := regexp.MustCompile(`"checkpoint":"[^"]*"`).Find(r[11].Line)
+			r[22].Line = sealed(bytes.Replace(r[22].Line, regexp.MustCompile(`"checkpoint":"[^"]*"`).Find(r[22].Line), earlier, 1))
+			return r
+		},
+			want: "tampered 12/28 exit 1; edited 12-26: one or more of seq 12 to 26 edited between checkpoint 11 and checkpoint 27; edited 22-22: seq 22 edited: it has the checkpoint of an earlier record"},
+		{name: "two records are deleted, and those behind are renumbered", session: s, change: func(r []verify.Row) []verify.Row {
+			r = slices.Delete(r, 14, 16)
+			for i := 14; i < len(r); i++ {
+				r[i] = numbered(r[i], i)
+			}
+			return r
+		},
+			want: "tampered 12/26 exit 1; deleted 12-19: 2 records deleted between checkpoint 11 and the checkpoint of size 22, which is seq 20 here; edited 25-25: seq 25 edited between checkpoints 22 and 27: checkpoint, 2026-11-20 09:01:01"},
+		{name: "the first record is deleted, and those behind are renumbered", session: s, change: func(r []verify.Row) []verify.Row {
+			r = slices.Delete(r, 1, 2)
+			for i := 1; i < len(r); i++ {
+				r[i] = numbered(r[i], i)
+			}
+			return r
+		},
+			want: "tampered 0/27 exit 1; deleted 0-9: 1 record deleted between the start and the checkpoint of size 11, which is seq 10 here; edited 21-21: seq 21 edited between checkpoints 11 and 22: checkpoint, 2026-11-20 09:01:01; edited 26-26: seq 26 edited between checkpoints 22 and 27: checkpoint, 2026-11-20 09:01:01"},
 		{name: "one record is erased", session: s, change: func(r []verify.Row) []verify.Row {
 			r[14] = verify.Row{Seq: 14, HasSeq: true, Leaf: evidence.Leaf(r[14].Line), Erased: "by alice on 2026-11-21"}
 			return r

@@ -50,7 +50,7 @@ func (s *Session) checkpoint(seq uint64, line []byte) *checkpoint {
 			s.badSignature(seq, why)
 			return nil
 		}
-	} else if s.byHost {
+	} else if s.byHost || s.keptByHost {
 		s.badSignature(seq, "it follows the checkpoint of recovery")
 		return nil
 	}
@@ -80,6 +80,12 @@ func (s *Session) keptCheckpoint(seq uint64, kept audit.JSON) *checkpoint {
 		s.badSignature(seq, "its checkpoint is not signed by this session")
 		return nil
 	}
+	if s.keptByHost {
+		s.badSignature(seq, "it follows the checkpoint of recovery")
+		return nil
+	}
+	// Whether the record was recovery's is not kept. Recovery's is the last one.
+	s.keptByHost = by == theHost
 	c.byHost, s.kept = by == theHost, int64(seq)
 	s.sizes = append(s.sizes, c.Size)
 	s.finds.signed(c.Size)

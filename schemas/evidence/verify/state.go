@@ -69,8 +69,10 @@ type Session struct {
 	closed int64   // seq of the last record, which signs the session's end; -1: none
 	kept   int64   // seq of the last checkpoint in a row without a line; -1: none
 	byHost bool    // that is signed by the host's key
-	shift  int64   // by how much records are numbered differently than when they were signed
-	broken bool    // a record is not the one that was signed: trees prove nothing from here on
+
+	keptByHost bool  // a checkpoint in a row without a line is
+	shift      int64 // by how much records are numbered differently than when they were signed
+	broken     bool  // a record is not the one that was signed: trees prove nothing from here on
 
 	records       int64
 	provedRecords int64
