@@ -48,7 +48,7 @@ func TestMutations(t *testing.T) {
 				rows = append(rows, row)
 			}
 		}
-		// The engine of tests has little memory, and merges take some of it.
+		// Merges may take the memory.
 		for err := db.InsertRows(t.Context(), rows, arrived); err != nil; err = db.InsertRows(t.Context(), rows, arrived) {
 			if t.Context().Err() != nil {
 				t.Fatal(err)
@@ -78,6 +78,7 @@ func TestMutations(t *testing.T) {
 	}
 	for _, m := range evidencetest.Mutations() {
 		t.Run(m.Name, func(t *testing.T) {
+			f.clear() // the engine of tests has little memory, and merges take some of it
 			for range places {
 				h, all := fleet()
 				seed := rand.Uint64()
@@ -108,6 +109,7 @@ func TestMutations(t *testing.T) {
 		"the evidence's column": {"UPDATE evidence = 'x'", verify.Edited},
 	} {
 		t.Run(name, func(t *testing.T) {
+			f.clear()
 			for range places {
 				h, all := fleet()
 				if r := check(t, h, all, all, nil); r.Exit != verify.ExitVerified {
