@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 
@@ -112,6 +113,56 @@ func logged(t *testing.T, p *evidence.RecordProof) evidence.Trust {
 	}
 	p.Log = &evidence.LogProof{Path: *path, Checkpoint: signed}
 	return trust
+}
+
+// TestProofOfOther has trees that a session's key has signed, and that no proxy
+// writes: with records of another session or number, or without a session_start at
+// their beginning. They prove nothing.
+func TestProofOfOther(t *testing.T) {
+	h := evidencetest.NewHost("build-7", time.Unix(1e9, 0))
+	s, other := h.Session(evidencetest.Plan{Calls: 3}), h.Session(evidencetest.Plan{Calls: 3})
+	first := func(change func(*audit.Record)) []byte {
+		r, err := audit.Parse(s.Lines[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&r)
+		return bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))
+	}
+	for _, tt := range []struct {
+		name   string
+		lines  [][]byte
+		start  int // the index of session_start
+		record int
+		proved bool
+	}{
+		{"its own", s.Lines[:3], 0, 1, true},
+		{"of another session", [][]byte{s.Lines[0], other.Lines[1]}, 0, 1, false},
+		{"of another number", [][]byte{s.Lines[0], s.Lines[2]}, 0, 1, false},
+		{"before session_start", [][]byte{s.Lines[1], s.Lines[0], s.Lines[2]}, 1, 2, false},
+		{"after another record", [][]byte{first(func(r *audit.Record) { r.Kind = audit.KindCall }), s.Lines[1]}, 0, 1, false},
+		{"after a session_start that is not the first record", [][]byte{first(func(r *audit.Record) { r.Seq = 7 }), s.Lines[1]}, 0, 1, false},
+	} {
+		path := func(index int) evidence.Proof {
+			var tree evidence.Tree
+			for i, line := range tt.lines {
+				if i == index {
+					tree.Prove(int64(i))
+				}
+				tree.Append(evidence.Leaf(line))
+			}
+			_, proof := tree.Proof()
+			return *proof
+		}
+		p := evidence.RecordProof{Record: tt.lines[tt.record], RecordPath: path(tt.record), Checkpoint: s.Sign(tt.lines...), Start: tt.lines[tt.start], StartPath: path(tt.start)}
+		read, err := evidence.ParseProof(p.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read.Verify(evidence.Trust{Hosts: []string{h.Key}}); (err == nil) != tt.proved {
+			t.Errorf("a record %s: %v", tt.name, err)
+		}
+	}
 }
 
 // TestProofChanged changes each byte of a proof.

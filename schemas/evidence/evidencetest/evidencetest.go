@@ -224,6 +224,19 @@ func (s *Session) Checkpoints() (list [][]byte) {
 	return list
 }
 
+// Sign has the session's own key sign a checkpoint of other lines.
+func (s *Session) Sign(lines ...[]byte) []byte {
+	var tree evidence.Tree
+	for _, line := range lines {
+		tree.Append(evidence.Leaf(line))
+	}
+	signed, err := evidence.Checkpoint{Origin: s.start.Origin, Size: tree.Size(), Root: tree.Root()}.Sign(s.key)
+	if err != nil {
+		panic(err)
+	}
+	return signed
+}
+
 // Start returns the entry of a log about a session's start.
 func (s *Session) Start() evidence.Entry {
 	return evidence.Entry{Origin: s.start.Origin, HostKey: s.start.HostKey, HostSeq: s.start.HostSeq, Leaf: evidence.Leaf(s.Lines[0])}
