@@ -53,12 +53,12 @@ func (d *delivery) run(ctx context.Context) {
 			}
 			continue
 		}
-		if d.sent() > before { // it works, with pauses
-			pause = retryFirst
-		}
 		// While it fails, no query is open and nothing but the position is kept, and an
 		// attempt reads little: each would leave its memory to the garbage collector.
 		more, d.limit, d.batch = false, readFirst, nil
+		if d.sent() > before { // it works, with pauses
+			pause, d.limit = retryFirst, source.Page
+		}
 		d.fail(err, pause)
 		if wait.For(ctx, pause) != nil {
 			return
