@@ -193,8 +193,14 @@ receivers:
 	}
 
 	refused := h.run(t, "receivers", "refused", "post", "--format", "json")
-	if n := strings.Count(refused.stdout, "\n"); n != poison || refused.code != 1 || !strings.Contains(refused.stdout, "status 400") {
-		t.Errorf("refused: %d, want %d: %+v", n, poison, refused)
+	// A record that was stored again, because a kill came before it was acknowledged,
+	// has a second arrival, and may be refused for each.
+	records := map[string]bool{}
+	for line := range strings.Lines(refused.stdout) {
+		records[line[:strings.Index(line, ",")]] = true
+	}
+	if len(records) != poison || refused.code != 1 || !strings.Contains(refused.stdout, "status 400") {
+		t.Errorf("refused: %d, want %d: %+v", len(records), poison, refused)
 	}
 	eventually(t, "one receiver fails", func() bool { // marks are stored now and then
 		var list []receiverStatus
@@ -220,7 +226,7 @@ receivers:
 	}
 	// The receiver takes everything now.
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {})
-	if r := h.run(t, "receivers", "resend", "post", "--all"); r.code != 0 || r.stdout != fmt.Sprintf("%d to be sent again\n", poison) {
+	if r := h.run(t, "receivers", "resend", "post", "--all"); r.code != 0 || r.stdout != fmt.Sprintf("%d to be sent again\n", strings.Count(refused.stdout, "\n")) {
 		t.Errorf("resend: %+v", r)
 	}
 	eventually(t, "nothing is refused any more", func() bool { return h.run(t, "receivers", "refused", "post").code == 0 })
