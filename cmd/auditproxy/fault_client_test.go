@@ -365,10 +365,11 @@ func (w *wrapped) checkTrail() *trail {
 	if _, err := os.Stat(w.spool); errors.Is(err, fs.ErrNotExist) && len(executed) == 0 {
 		return tr // it ended before it began
 	}
-	how := []string{"--damage-only"} // one was killed before it began
+	how := []string{"--damage-only"} // one was killed before it began, or had its key
 	sessions, err := spool.List(w.spool)
 	must(w.t, err)
-	if len(sessions) > 0 && len(tr.kind(audit.KindSessionStart)) == len(sessions) {
+	signed := slices.DeleteFunc(tr.kind(audit.KindSessionStart), func(r audit.Record) bool { return r.Recovered })
+	if len(sessions) > 0 && len(signed) == len(sessions) {
 		_, public, err := chain.Key(chain.Config{Dir: w.spool})
 		must(w.t, err)
 		trust := filepath.Join(w.t.TempDir(), "trust")

@@ -463,10 +463,21 @@ func TestReplacedWhileOpen(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "log")
 	l := opened(t, Config{Dir: dir})
+	replaced := 0
 	replace := func(with string) {
 		t.Helper()
-		if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(with))); err != nil {
+		if err := os.CopyFS(base+"/next", os.DirFS(with)); err != nil {
 			t.Fatal(err)
+		}
+		// The open log writes into whatever has this name, and may make it anew.
+		for err := os.ErrExist; err != nil; replaced++ {
+			if replaced > 100 {
+				t.Fatal(err)
+			}
+			if err := os.Rename(dir, fmt.Sprint(base, "/replaced", replaced)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+			err = os.Rename(base+"/next", dir)
 		}
 	}
 	add(t, l, texts(0, 100))
