@@ -51,6 +51,7 @@ func (d *Dir) give(q *Question, a Answer) error {
 	}
 	defer keep.discard()
 	d.sweep(time.Now())
+	rejected := d.Rejections(q)
 	text := Answer{Approved: a.Approved, Scope: a.Scope, By: a.By, question: q.Digest}
 	err = d.create(name, text.encode())
 	if errors.Is(err, fs.ErrExist) {
@@ -58,14 +59,29 @@ func (d *Dir) give(q *Question, a Answer) error {
 	} else if err != nil {
 		return err
 	}
-	if waits, err := d.Waits(q); err == nil && !waits {
-		// It ended meanwhile, most likely without this answer: no proxy takes an
-		// answer at the moment at which it is made. The record says which.
+	if waits, err := d.Waits(q); err == nil && !waits && !d.wasTaken(q.ID, rejected) {
 		os.Remove(name)
 		return &Gone{ID: q.ID}
 	}
 	// A crash here leaves an approval of this call and of no later one.
 	return keep.commit()
+}
+
+// takenWithin is how long the proxy may need, after it has ended a question, to
+// remove the answer that it took.
+const takenWithin = time.Second
+
+// wasTaken reports whether the proxy took the answer to a question that it has ended:
+// it removes such an answer then, and sets another aside, which is one more that was
+// rejected. An answer that stays may have been taken, in a directory where the proxy
+// cannot remove it; the record says.
+func (d *Dir) wasTaken(id string, rejected int) bool {
+	for until := time.Now().Add(takenWithin); time.Now().Before(until); time.Sleep(takenWithin / 100) {
+		if there, err := exists(d.name(id, answerExt)); err == nil && !there {
+			return d.Rejections(&Question{ID: id}) == rejected
+		}
+	}
+	return false
 }
 
 // Allows returns a *NotAllowed error unless the answer of a user counts, by the

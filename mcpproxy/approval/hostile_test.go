@@ -686,6 +686,33 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
+// A person is not told that the question was over where the proxy took the answer and
+// ended the question before Give looked again.
+func TestTakenAtOnce(t *testing.T) {
+	d := own(t)
+	for n := range 200 {
+		q := question(fmt.Sprint("q", n))
+		if err := d.Ask(q); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		go func() {
+			a, err := (*Answer)(nil), error(nil)
+			for a == nil && err == nil {
+				a, err = d.Answer(q.ID)
+			}
+			ended <- errors.Join(err, d.Withdraw(q.ID))
+		}()
+		err := d.Give(q, Answer{Approved: true})
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if err != nil {
+			t.Fatalf("question %d: the answer was taken, and its person is told: %v", n, err)
+		}
+	}
+}
+
 // A directory that is opened to others later has no answers that count.
 func TestDirectoryThatIsOpenedLater(t *testing.T) {
 	d := shared(t)
