@@ -12,8 +12,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Add appends entries that the log does not have yet, in order, and returns once
-// all of them would survive a crash of this machine. After an error any of them
+// Add appends entries that the log does not have yet, and returns once all of them
+// would survive a crash of this machine. On a slow machine tessera makes several
+// batches of them, and a later batch may come first. After an error any of them
 // may be in the log: add them again. A write that has started is waited for, even
 // after ctx has ended.
 func (l *Log) Add(ctx context.Context, entries [][]byte) error {
