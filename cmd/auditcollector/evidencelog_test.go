@@ -155,7 +155,7 @@ func TestEvidenceLog(t *testing.T) {
 		}
 	}
 
-	// A session with a checkpoint that nobody signed is in the log, too.
+	// A session with a checkpoint without a signature is in the log, too.
 	for i, line := range forged.Lines {
 		if bytes.Contains(line, []byte(`"kind":"checkpoint"`)) {
 			line = regexp.MustCompile(`\\n(\d+)\\n`).ReplaceAll(line, []byte(`\n9$1\n`))

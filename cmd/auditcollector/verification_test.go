@@ -60,7 +60,7 @@ func (h home) signed(t *testing.T, calls int) string {
 }
 
 // TestRunVerifies runs a collector over the spool of signing proxies. It verifies
-// their sessions by itself; a row that somebody changes later, without a new record,
+// their sessions by itself; a row that is changed later, without a new record,
 // is found, and is an alert.
 func TestRunVerifies(t *testing.T) {
 	t.Parallel()

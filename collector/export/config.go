@@ -176,7 +176,7 @@ type Refused struct {
 	Arrived   time.Time
 	Reason    string // escaped
 	RefusedAt time.Time
-	AskedAt   time.Time // zero: nobody asked to send it again
+	AskedAt   time.Time // zero: it is not to be sent again
 	SentAt    time.Time // zero: the receiver has not taken it
 	At        time.Time
 }

@@ -134,8 +134,7 @@ func (l *loader) tls(n *yaml.Node) *cli.TLSFiles {
 	return t
 }
 
-// path returns an absolute path: the collector's working directory is nobody's
-// choice.
+// path returns an absolute path: no user chooses the collector's working directory.
 func (l *loader) path(n *yaml.Node) string {
 	path := l.Text(n)
 	if !filepath.IsAbs(path) && path != "?" {

@@ -34,7 +34,7 @@ const (
 )
 
 // NewFile returns a Writer that writes to a file. It opens the file with the first
-// Send, and after somebody has renamed or removed it.
+// Send, and after another program has renamed or removed it.
 //
 // An acknowledged event is on the disk, and each line is whole: a line that a
 // crash or a full disk has cut is removed, and its event comes again. Only one
@@ -105,7 +105,7 @@ func (t *file) append(text []byte) error {
 			return err
 		}
 	}
-	// The file was opened to append: where somebody else cut it, this leaves no
+	// The file was opened to append: where another program cut it, this leaves no
 	// hole. A crash here leaves a part of text, whose last line openCurrent cuts.
 	if _, err := t.f.Write(text); err != nil {
 		return t.undo(err)

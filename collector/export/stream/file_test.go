@@ -288,7 +288,7 @@ func TestChangedFromOutside(t *testing.T) {
 	}
 }
 
-// removing is a file system on which somebody removes the first file that is
+// removing is a file system on which another program removes the first file that is
 // synced with contents.
 type removing struct {
 	disk.FS

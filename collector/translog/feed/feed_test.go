@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,11 +67,14 @@ func (s *stored) FirstEvidence(context.Context) (first time.Time, err error) {
 
 // log is a log in memory. It fails in both ways: without having added, and after.
 type log struct {
+	mu      sync.Mutex // guards all below while a Feed runs
 	entries []string
 	fail    string // "before", "after"
 }
 
 func (l *log) Add(_ context.Context, entries [][]byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.fail == "before" {
 		return errors.New("broken")
 	}
@@ -298,7 +302,9 @@ func TestRun(t *testing.T) {
 		if st := f.Status(); st.Err == nil || st.Failing.IsZero() || !st.Upto.IsZero() {
 			t.Errorf("while the log fails the status is %+v", st)
 		}
+		l.mu.Lock()
 		l.fail = ""
+		l.mu.Unlock()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if st := f.Status(); st.Err != nil || !st.Failing.IsZero() || st.Upto.IsZero() || len(l.entries) != 1 {
