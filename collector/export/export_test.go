@@ -574,6 +574,36 @@ func TestLease(t *testing.T) {
 	}
 }
 
+// TestMarkTaken has another collector take the mark in the middle of a pass: the
+// first one stops after the request that runs.
+func TestMarkTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newFakeStore(), &fakeReceiver{}
+		stop := begin(t, s, "one", map[string]*fakeReceiver{"r": r})
+		wait(t, 5*time.Second)
+		s.arrive("s", numbers(0, 20_000)...) // fast, so that a pass has many requests
+		wait(t, time.Minute)
+		r.answers(func(context.Context, []receiver.Record) (bool, error) {
+			time.Sleep(10 * time.Second) // of the test's own clock
+			return true, nil
+		})
+		s.arrive("s", numbers(20_000, 40_000)...)
+		wait(t, 25*time.Second)
+		m := s.mark("r")
+		m.Owner, m.At = "two", time.Now()
+		if err := s.SetMarks(t.Context(), []export.Mark{m}); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, 15*time.Second) // the marks of others are read, and the request ends
+		before := r.attempts()
+		wait(t, 14*time.Second) // less than a mark without an owner
+		if n := r.attempts(); before == 0 || n != before {
+			t.Errorf("%d requests before another collector had the mark, and %d more", before, n-before)
+		}
+		stop()
+	})
+}
+
 // A hanging store belongs to a process that is stopped.
 type hanging struct {
 	*fakeStore
