@@ -2,8 +2,10 @@ package otlp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -33,6 +35,7 @@ type collector struct {
 	dir       string
 	endpoints map[string]string // by protocol
 	process   *exec.Cmd
+	starts    int
 }
 
 // startCollector starts one whose messages of gRPC have at most maxMiB, and whose
@@ -74,6 +77,7 @@ func (c *collector) start(t testing.TB) {
 	if err := c.process.Start(); err != nil {
 		t.Fatal(err)
 	}
+	c.starts++
 	for _, endpoint := range c.endpoints {
 		for {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "http://"))
@@ -93,6 +97,51 @@ func (c *collector) kill() {
 	_ = c.process.Wait()
 }
 
+// requests returns the requests of one line, and how many others were cut short. The
+// exporter writes a request and its line feed in two writes, so that a kill can cut
+// either, and the next run continues the line.
+func requests(s Signal, line []byte) (whole [][]byte, cut int) {
+	start := map[Signal]string{Logs: `{"resourceLogs":`, Traces: `{"resourceSpans":`, Metrics: `{"resourceMetrics":`}[s]
+	for len(line) > 0 {
+		var request json.RawMessage
+		if json.NewDecoder(bytes.NewReader(line)).Decode(&request) == nil {
+			whole, line = append(whole, request), line[len(request):]
+			continue
+		}
+		cut++
+		next := bytes.Index(line[1:], []byte(start))
+		if next < 0 {
+			break
+		}
+		line = line[1+next:]
+	}
+	return whole, cut
+}
+
+func TestRequests(t *testing.T) {
+	const a, b = `{"resourceLogs":[{"resource":{},"x":"{\"resourceLogs\":"}]}`, `{"resourceLogs":[]}`
+	for _, test := range []struct {
+		line string
+		want []string
+		cut  int
+	}{
+		{a, []string{a}, 0},
+		{a + b, []string{a, b}, 0},
+		{a[:9] + b, []string{b}, 1},
+		{a[:30] + b + a, []string{b, a}, 1},
+		{a + b[:5], []string{a}, 1},
+	} {
+		whole, cut := requests(Logs, []byte(test.line))
+		var got []string
+		for _, w := range whole {
+			got = append(got, string(w))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || cut != test.cut {
+			t.Errorf("%s: %d cut (-want +got):\n%s", test.line, cut, diff)
+		}
+	}
+}
+
 // received returns what it has written.
 func (c *collector) received(t testing.TB) *fake {
 	t.Helper()
@@ -104,26 +153,34 @@ func (c *collector) received(t testing.TB) *fake {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		torn := 0
 		lines := bufio.NewScanner(file)
 		lines.Buffer(nil, 64<<20)
 		for lines.Scan() {
-			switch s {
-			case Logs:
-				var m collogspb.ExportLogsServiceRequest
-				fromJSON(t, lines.Bytes(), &m)
-				f.logs = append(f.logs, m.ResourceLogs...)
-			case Traces:
-				var m coltracepb.ExportTraceServiceRequest
-				fromJSON(t, lines.Bytes(), &m)
-				f.spans = append(f.spans, m.ResourceSpans...)
-			case Metrics:
-				var m colmetricspb.ExportMetricsServiceRequest
-				fromJSON(t, lines.Bytes(), &m)
-				f.metrics = append(f.metrics, m.ResourceMetrics...)
+			whole, cut := requests(s, lines.Bytes())
+			torn += cut
+			for _, request := range whole {
+				switch s {
+				case Logs:
+					var m collogspb.ExportLogsServiceRequest
+					fromJSON(t, request, &m)
+					f.logs = append(f.logs, m.ResourceLogs...)
+				case Traces:
+					var m coltracepb.ExportTraceServiceRequest
+					fromJSON(t, request, &m)
+					f.spans = append(f.spans, m.ResourceSpans...)
+				case Metrics:
+					var m colmetricspb.ExportMetricsServiceRequest
+					fromJSON(t, request, &m)
+					f.metrics = append(f.metrics, m.ResourceMetrics...)
+				}
 			}
 		}
 		if err := errors.Join(lines.Err(), file.Close()); err != nil {
 			t.Fatal(err)
+		}
+		if torn >= c.starts {
+			t.Fatalf("the collector started %d times, and %d requests of %s are cut short", c.starts, torn, s)
 		}
 	}
 	// OTLP's JSON has ids as hexadecimal digits, protobuf's as base64.
