@@ -3,6 +3,7 @@ package evidence_test
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -230,6 +231,73 @@ func TestRecord(t *testing.T) {
 		changed = audit.Seal(append(changed[:len(changed)-18:len(changed)-18], '}'), 0)
 		if i/255 < len(line)-18 && check(changed[:len(changed)-1]) == nil {
 			t.Errorf("byte %d was changed with the checksum, and the record is accepted: %q", i/255, changed)
+		}
+	}
+}
+
+// TestRecordSpelling has the line of a checkpoint's record in other spellings, each
+// with a right checksum, and cut: only the line that was signed is accepted.
+func TestRecordSpelling(t *testing.T) {
+	signer, _ := newKey(t, "auditproxy/h/s")
+	r := audit.Record{Kind: audit.KindCheckpoint, RecordID: "r", SessionID: "s", Seq: 12, TS: time.Unix(1, 0), Duration: -1, Host: "h"}
+	if err := (evidence.Checkpoint{Origin: "auditproxy/h/s", Size: 12}).SignRecord(&r, signer); err != nil {
+		t.Fatal(err)
+	}
+	signed, err := evidence.CheckpointOf(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := evidence.ReadCheckpoint(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))
+	sealed := func(old, new string) []byte {
+		body := bytes.Replace(line[:len(line)-len(`,"crc":"00000000"}`)], []byte(old), []byte(new), 1)
+		return bytes.TrimSuffix(audit.Seal(append(body, '}'), 0), []byte("\n"))
+	}
+	if err := c.CheckRecord(sealed("", ""), signed); err != nil {
+		t.Fatal(err)
+	}
+	for name, changed := range map[string][]byte{
+		"an escape":          sealed(`"checkpoint":"auditproxy/`, `"checkpoint":"auditproxy\/`),
+		"a member after it":  sealed(`}`, `,"x":1}`),
+		"white space":        sealed(`{"checkpoint":"`, `{"checkpoint": "`),
+		"a member after all": sealed(`\n"}`, `\n"},"x":1`),
+		"another checksum":   append(bytes.Clone(line[:len(line)-len(`00000000"}`)]), `00000000"}`...),
+	} {
+		if bytes.Equal(changed, line) {
+			t.Errorf("%s: it is the same line", name)
+		}
+		if c.CheckRecord(changed, signed) == nil {
+			t.Errorf("%s: it is accepted: %s", name, changed)
+		}
+	}
+	for i := range line {
+		// Whoever writes the line can write the hash of what is before the evidence.
+		cut := c
+		if at := bytes.LastIndex(line[:i], []byte(`,"evidence":{"checkpoint":`)); at >= 0 {
+			cut.Record = sha256.Sum256(line[:at])
+		}
+		if cut.CheckRecord(line[:i], signed) == nil {
+			t.Errorf("%d of its bytes are accepted", i)
+		}
+	}
+}
+
+// TestOtherOrigin opens a checkpoint of one session with another session of the same
+// host: its key has signed both.
+func TestOtherOrigin(t *testing.T) {
+	host, hostKey := newKey(t, "auditproxy/h")
+	_, key := newKey(t, "auditproxy/h/s")
+	s := evidence.Session{Origin: "auditproxy/h/s", Key: key, HostKey: hostKey}
+	for origin, ok := range map[string]bool{s.Origin: true, "auditproxy/h/other": false} {
+		signed, err := evidence.Checkpoint{Origin: origin, Size: 3}.Sign(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, byHost, err := s.Open(signed); (err == nil) != ok || byHost != ok {
+			t.Errorf("a checkpoint of %s: by the host %t, %v", origin, byHost, err)
 		}
 	}
 }

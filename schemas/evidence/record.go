@@ -62,8 +62,8 @@ var ErrOtherRecord = errors.New("the checkpoint was signed in another record")
 // which signed is the signature of, was signed in.
 func (c Checkpoint) CheckRecord(line, signed []byte) error {
 	i := bytes.LastIndex(line, []byte(evidenceMember))
-	if i < 0 || !signedOnce(signed) || sha256.Sum256(line[:i]) != [sha256.Size]byte(c.Record) ||
-		string(line[i+len(`,"evidence":`):len(line)-checksumTail]) != string(checkpointMember(signed)) || !audit.Check(line) {
+	if i < 0 || !audit.Check(line) || !signedOnce(signed) || sha256.Sum256(line[:i]) != [sha256.Size]byte(c.Record) ||
+		string(line[i+len(`,"evidence":`):len(line)-checksumTail]) != string(checkpointMember(signed)) {
 		return ErrOtherRecord
 	}
 	return nil
