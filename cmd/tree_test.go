@@ -22,6 +22,10 @@ func TestTreeHasNoProgram(t *testing.T) {
 		t.Fatalf("the repository has %d files", len(names))
 	}
 	for _, name := range names {
+		if i, err := os.Lstat(filepath.Join("..", name)); err == nil && !i.Mode().IsRegular() {
+			t.Errorf("%s is no file", name)
+			continue
+		}
 		f, err := os.Open(filepath.Join("..", name))
 		if os.IsNotExist(err) {
 			continue // removed, and not committed yet
