@@ -4,7 +4,9 @@
 package clitest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,8 +125,20 @@ func Program(t *testing.T, name string) string {
 const buildsVariable = "CLITEST_BUILDS"
 
 // Run runs the tests of a package, which share what Build builds, and returns the
-// exit code.
-func Run(m *testing.M) int {
+// exit code. Tests must not make the directories in which this machine would keep
+// its own records.
+func Run(m *testing.M) (code int) {
+	for _, dir := range []string{"/var/lib/auditproxy", "/var/lib/auditcollector"} { // when root starts the programs
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			continue // it is in use here
+		}
+		defer func() {
+			if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintf(os.Stderr, "a test wrote to %s, where this machine would keep its own records\n", dir)
+				code = 1
+			}
+		}()
+	}
 	dir, err := os.MkdirTemp("", "builds")
 	if err == nil {
 		defer os.RemoveAll(dir)
