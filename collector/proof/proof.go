@@ -24,15 +24,13 @@ type Source struct {
 	DB    *clickhouse.DB
 	Sizes Sizes
 
-	typed        *clickhouse.Typed
-	all, younger string // expressions of typed
+	typed *clickhouse.Typed
+	line  []byte // Raw of a row, reused
 }
 
 // NewSource returns the source. It does not connect.
 func NewSource(db *clickhouse.DB) *Source {
-	s := &Source{DB: db, typed: clickhouse.NewTyped()}
-	s.all, s.younger = s.typed.SQL()
-	return s
+	return &Source{DB: db, typed: clickhouse.NewTyped()}
 }
 
 // Sizes bound the memory of this program and of ClickHouse, which sorts the rows of

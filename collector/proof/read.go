@@ -19,24 +19,22 @@ import (
 type Row struct {
 	Session string
 	Seq     uint64 // as the column has it
-	Leaf    evidence.Hash
 
-	Raw    []byte       // nil: only the leaf is here
-	Record audit.Record // of Raw; the zero value if Unreadable
+	Raw []byte // nil: only the leaf is here
 
-	Evidence audit.JSON // of a leaf
+	Leaf     evidence.Hash // if Raw is nil
+	Evidence audit.JSON    // of a leaf
 
 	// Unreadable is why Raw is not a record.
 	Unreadable error
 	// Differs has the columns that are not what Raw says.
 	Differs []string
-	differs *ingest.Row
+	differs bool
 }
 
 // Read calls do with the rows of sessions, ordered by session and number; of one
 // number, the leaves come last. A row that is there twice with equal bytes is passed
-// twice. It ends with the first
-// error of do.
+// twice. A row is valid until do returns. It ends with the first error of do.
 func (s *Source) Read(ctx context.Context, sessions []Session, do func(*Row) error) error {
 	size := s.Sizes.orDefault()
 	for len(sessions) > 0 {
@@ -69,22 +67,22 @@ func (s *Source) read(ctx context.Context, sessions []Session, do func(*Row) err
 	}
 	in, from, leavesFrom := strings.Join(ids, ", "), "", ""
 	for {
-		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${leaves_from}", leavesFrom, "${all}", s.all, "${younger}", s.younger,
+		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${leaves_from}", leavesFrom, "${columns}", s.typed.SQL(),
 			"${first}", fmt.Sprint(first.UnixMicro()), "${last}", fmt.Sprint(last.UnixMicro()), "${limit}", fmt.Sprint(limit)).Replace(`
-SELECT session_id, seq, here, raw, columns, younger, leaf, kept FROM (
-    SELECT session_id, seq, true AS here, raw, ${all} AS columns, ${younger} AS younger, toFixedString('', 32) AS leaf, '' AS kept FROM ${database}.events
+SELECT session_id, seq, here, raw, hash, kept FROM (
+    SELECT session_id, seq, true AS here, raw, ${columns} AS hash, '' AS kept FROM ${database}.events
     WHERE session_id IN (${in}) AND ts >= fromUnixTimestamp64Micro(${first}, 'UTC') AND ts <= fromUnixTimestamp64Micro(${last}, 'UTC')${from}
     UNION ALL
-    SELECT session_id, seq, false, '', toFixedString('', 32), toFixedString('', 32), hash, evidence FROM ${database}.leaves FINAL
+    SELECT session_id, seq, false, '', hash, evidence FROM ${database}.leaves FINAL
     WHERE session_id IN (${in})${leaves_from})
 ORDER BY session_id, seq, here DESC LIMIT ${limit} WITH TIES`)
 		n, row, err := 0, Row{}, error(nil)
 		err = s.query(ctx, "reading records to verify", sql, func(rows driver.Rows) error {
 			n++
-			if row, err = s.scan(rows); err != nil {
+			if err = s.scan(rows, &row); err != nil {
 				return err
 			}
-			if row.differs != nil {
+			if row.differs {
 				if row.Differs, err = s.differing(ctx, &row); err != nil {
 					return err
 				}
@@ -103,30 +101,28 @@ ORDER BY session_id, seq, here DESC LIMIT ${limit} WITH TIES`)
 }
 
 // scan reads a row and compares its columns with its raw bytes.
-func (s *Source) scan(rows driver.Rows) (Row, error) {
-	var row Row
-	var raw, columns, younger, leaf, proof string
+func (s *Source) scan(rows driver.Rows, row *Row) error {
+	*row = Row{}
+	var raw, hash, kept string
 	var here bool
-	if err := rows.Scan(&row.Session, &row.Seq, &here, &raw, &columns, &younger, &leaf, &proof); err != nil {
-		return row, clickhouse.Classify("reading records to verify", err)
+	if err := rows.Scan(&row.Session, &row.Seq, &here, &raw, &hash, &kept); err != nil {
+		return clickhouse.Classify("reading records to verify", err)
 	}
 	if !here {
-		row.Leaf, row.Evidence = evidence.Hash([]byte(leaf)), audit.JSON(proof)
-		return row, nil
+		row.Leaf, row.Evidence = evidence.Hash([]byte(hash)), audit.JSON(kept)
+		return nil
 	}
-	row.Raw = []byte(raw)
-	row.Leaf = evidence.Leaf(row.Raw)
-	stored := ingest.Row{Raw: raw}
+	s.line = append(s.line[:0], raw...)
+	row.Raw = s.line
+	stored := s.typed.Row()
+	*stored = ingest.Row{Raw: raw}
 	if row.Unreadable = stored.Record.ParseBounded(row.Raw, raw); row.Unreadable != nil {
-		return row, nil
+		return nil
 	}
 	sum := sha256.Sum256(row.Raw)
 	stored.Operations, stored.Hash = audit.Operations(&stored.Record), [16]byte(sum[:])
-	row.Record = stored.Record
-	if !s.typed.Agrees(&stored, columns, younger) {
-		row.differs = &stored
-	}
-	return row, nil
+	row.differs = !s.typed.Agrees(hash)
+	return nil
 }
 
 // differing names the columns in which any stored version of a row differs from
@@ -139,13 +135,13 @@ func (s *Source) differing(ctx context.Context, row *Row) (names []string, err e
 		if err := rows.Scan(&raw, &values); err != nil {
 			return err
 		}
-		if raw == row.differs.Raw {
-			names = append(names, s.typed.Differing(row.differs, func(i int) string { return values[i] })...)
+		if raw == string(row.Raw) {
+			names = append(names, s.typed.Differing(func(i int) string { return values[i] })...)
 		}
 		return nil
 	})
 	if len(names) == 0 {
-		names = []string{"evidence"} // the one that Differing leaves out
+		names = []string{"some, which were changed again meanwhile"}
 	}
 	slices.Sort(names)
 	return slices.Compact(names), err

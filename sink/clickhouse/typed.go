@@ -14,7 +14,7 @@ import (
 // A Typed tells whether the columns of a stored row are those of its raw bytes.
 // It encodes rows as inserts do. It is not for concurrent use.
 type Typed struct {
-	columns []column
+	columns []column // the last one is added
 	buf     proto.Buffer
 	one     []ingest.Row
 }
@@ -28,49 +28,57 @@ func NewTyped() *Typed {
 	t := &Typed{columns: eventColumns(), one: make([]ingest.Row, 1)}
 	t.columns = slices.DeleteFunc(t.columns, func(c column) bool {
 		// The others say how the row came here.
-		return c.name == "raw" || c.name == added || strings.HasPrefix(c.name, "kafka_")
+		return c.name == "raw" || strings.HasPrefix(c.name, "kafka_")
+	})
+	slices.SortStableFunc(t.columns, func(a, b column) int {
+		switch {
+		case a.name == added:
+			return 1
+		case b.name == added:
+			return -1
+		}
+		return 0
 	})
 	return t
 }
 
-// SQL returns the expressions whose values Agrees compares, each a
-// FixedString(32): a hash of all columns, and one of the column that may be empty.
-// As a String they would lose the zeros at their ends.
-func (t *Typed) SQL() (all, younger string) {
+// Row returns the row that the other methods compare, which the caller fills: what
+// an insert of its raw bytes would store.
+func (t *Typed) Row() *ingest.Row { return &t.one[0] }
+
+// SQL returns the expression whose value Agrees compares: a hash of all columns, as
+// a FixedString(32).
+func (t *Typed) SQL() string {
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		names[i] = "`" + c.name + "`"
 	}
-	return "SHA256(formatRow('RowBinary', " + strings.Join(names, ", ") + "))", "if(" + added + " = '', toFixedString('', 32), SHA256(" + added + "))"
+	return "SHA256(formatRow('RowBinary', " + strings.Join(names, ", ") + "))"
 }
 
-// Agrees reports whether a stored row, of which the expressions of SQL have these
-// values, is what an insert of this row would store.
-func (t *Typed) Agrees(r *ingest.Row, all, younger string) bool {
+// Agrees reports whether a stored row, of which the expression of SQL has this value,
+// is what an insert of Row would store, of this collector or of an older one.
+func (t *Typed) Agrees(hash string) bool {
 	t.buf.Reset()
-	t.one[0] = *r
+	older := 0
 	for _, c := range t.columns {
+		older = len(t.buf.Buf)
 		appendValue(&t.buf, c, t.one)
 	}
-	sum := sha256.Sum256(t.buf.Buf)
-	if all != string(sum[:]) {
-		return false
-	}
-	if younger == string(make([]byte, sha256.Size)) {
+	if sum := sha256.Sum256(t.buf.Buf); hash == string(sum[:]) {
 		return true
 	}
-	sum = sha256.Sum256([]byte(r.Record.Evidence))
-	return younger == string(sum[:])
+	sum := sha256.Sum256(append(t.buf.Buf[:older], 0)) // no text
+	return hash == string(sum[:])
 }
 
-// Differing returns the names of the columns in which a stored row differs. value
-// is what the expression of ColumnSQL has for each of them.
-func (t *Typed) Differing(r *ingest.Row, value func(column int) string) (names []string) {
-	t.one[0] = *r
+// Differing returns the names of the columns in which a stored row differs from Row.
+// value is what the expression of ColumnSQL has for each of them.
+func (t *Typed) Differing(value func(column int) string) (names []string) {
 	for i, c := range t.columns {
 		t.buf.Reset()
 		appendValue(&t.buf, c, t.one)
-		if value(i) != string(t.buf.Buf) {
+		if v := value(i); v != string(t.buf.Buf) && (c.name != added || v != "\x00") {
 			names = append(names, c.name)
 		}
 	}
