@@ -12,9 +12,8 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
+	"auditproxy/collector/store/storetest"
 	"auditproxy/sink/clickhouse"
-	"auditproxy/sink/clickhouse/chdb"
-	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,16 +21,7 @@ import (
 // open starts ClickHouse's engine with tables.
 func open(t testing.TB) (*store.Store, export.Tables) {
 	t.Helper()
-	dir := chdbtest.Start(t)
-	s, err := store.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	keep := 400 * 24 * time.Hour
-	if _, err := s.Migrate(t.Context(), clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := storetest.Open(t, clickhouse.Retention{})
 	return s, export.Tables{Source: source.Source{DB: s.DB(), Run: "run"}}
 }
 

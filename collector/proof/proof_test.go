@@ -13,10 +13,10 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/proof"
+	"auditproxy/collector/store/storetest"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/sink/clickhouse"
-	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,17 +30,8 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T) (*clickhouse.DB, string) {
 	t.Helper()
-	dir := chdbtest.Start(t)
-	db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	keep := clickhouse.Retention{Events: 400 * 24 * time.Hour, DeadLetters: 24 * time.Hour}
-	if _, err := db.Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
-	return db, dir
+	s, dir := storetest.Open(t, clickhouse.Retention{})
+	return s.DB(), dir
 }
 
 // A fixture stores rows.

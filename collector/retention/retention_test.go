@@ -12,6 +12,7 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/retention"
+	"auditproxy/collector/store/storetest"
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
@@ -41,16 +42,8 @@ type fixture struct {
 
 func newFixture(t *testing.T, keep clickhouse.Retention) *fixture {
 	t.Helper()
-	dir := chdbtest.Start(t)
-	db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	if _, err := db.Migrate(t.Context(), keep); err != nil {
-		t.Fatal(err)
-	}
-	return &fixture{t: t, db: db, dir: dir, keep: keep}
+	s, dir := storetest.Open(t, keep)
+	return &fixture{t: t, db: s.DB(), dir: dir, keep: keep}
 }
 
 // clear empties the tables, and has retention look a day ago with the same times.

@@ -9,8 +9,8 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
+	"auditproxy/collector/store/storetest"
 	"auditproxy/sink/clickhouse"
-	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 )
 
@@ -22,16 +22,8 @@ func TestMain(m *testing.M) {
 // TestReplayIsEvaluated checks that replayed records are after a mark that a
 // collector sweeps immediately.
 func TestReplayIsEvaluated(t *testing.T) {
-	dir := chdbtest.Start(t)
-	s, err := store.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	keep := 400 * 24 * time.Hour
-	if _, err := s.Migrate(t.Context(), clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := storetest.Open(t, clickhouse.Retention{})
+	const keep = 400 * 24 * time.Hour
 	row := ingesttest.Row(t, ingesttest.Call(1, "pipe_pane", time.Now()), ingest.Source{Topic: "t"})
 	letter := ingest.DeadLetter{Source: row.Source, Key: row.Record.SessionID, Raw: []byte(row.Raw), Reason: "ts", Seen: time.Now()}
 	if err := s.InsertDeadLetters(t.Context(), []ingest.DeadLetter{letter}); err != nil {

@@ -14,9 +14,9 @@ import (
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
+	"auditproxy/collector/store/storetest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
-	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,17 +30,7 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T) (*store.Store, string) {
 	t.Helper()
-	dir := chdbtest.Start(t)
-	s, err := store.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	keep := 400 * 24 * time.Hour
-	if _, err := s.Migrate(t.Context(), clickhouse.Retention{Events: keep, DeadLetters: keep}); err != nil {
-		t.Fatal(err)
-	}
-	return s, dir
+	return storetest.Open(t, clickhouse.Retention{})
 }
 
 // insert stores calls of a session that arrive at a time.
