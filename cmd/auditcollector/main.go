@@ -92,8 +92,6 @@ func newRootCmd(a *app) *cobra.Command {
 		Use:   "auditcollector COMMAND",
 		Short: "bring the records of auditproxy into ClickHouse",
 		Long:  rootLong,
-
-		SuggestionsMinimumDistance: 2, // letters that a mistyped command may differ in
 	}
 	// In the order of the table, which groups related commands.
 	root.Flags().SortFlags = false

@@ -15,18 +15,18 @@ func TestUsage(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"runn", `unknown command "runn" for auditcollector; did you mean "run"? see auditcollector --help`},
 		{"run now", `run takes no arguments, got "now"; see auditcollector run --help`},
-		{"run --kafka-broker b:1", `unknown flag: --kafka-broker; see auditcollector run --help`},
+		{"run --kafka-broker b:1", `unknown flag: --kafka-broker; did you mean --kafka-brokers? see auditcollector run --help`},
 		{"query", "query takes one argument, SQL, in quotes if it has spaces, got 0; see auditcollector query --help"},
 		{"query SELECT 1", "query takes one argument, SQL, in quotes if it has spaces, got 2; see auditcollector query --help"},
 		{"query --format xml SELECT", `--format is "xml", want table, json or csv`},
-		{"dead-letters lst", `dead-letters takes no arguments, got "lst"; see auditcollector dead-letters --help`},
+		{"dead-letters lst", `unknown command "lst" for auditcollector dead-letters; did you mean "list"? see auditcollector dead-letters --help`},
 		{"dead-letters show", "show takes one argument, PLACE, in quotes if it has spaces, got 0; see auditcollector dead-letters show --help"},
 		{"dead-letters show x", `"x" is not a position, want TOPIC/PARTITION/OFFSET`},
 		{"policy replay", "policy replay needs the policy: auditcollector policy replay FILE, or preset:NAME"},
 		{"policy replay x --since soon --format xml", "--format is \"xml\", want text or json\n--since: \"soon\" is not a time; use \"2026-11-21 10:00\", 10:00, 7d, \"2 days ago\", today or yesterday"},
 		{"policy replay /nonexistent/p", `reading policy "/nonexistent/p": no such file or directory`},
 		{"policy replay preset:mine", `reading preset "mine": there is none: use one of ask-for-dangerous, ask-for-writes, libtmux-mutating, libtmux-readonly, observe`},
-		{"policy chck", `policy takes no arguments, got "chck"; see auditcollector policy --help`},
+		{"policy chck", `unknown command "chck" for auditcollector policy; see auditcollector policy --help`},
 		{"retain now", `retain takes no arguments, got "now"; see auditcollector retain --help`},
 		{"retain --format xml", `--format is "xml", want text or json`},
 		{"hold add", "hold add needs one of --tenant, --session and --user"},
@@ -37,7 +37,7 @@ func TestUsage(t *testing.T) {
 		{"erase --session a --format xml", "--reason is missing: name the case or the request\n--format is \"xml\", want text or json"},
 		{"hold remove x --reason y", `"x" is not the id of a hold: see auditcollector hold list`},
 		{"hold remove", "remove takes one argument, HOLD, in quotes if it has spaces, got 0; see auditcollector hold remove --help"},
-		{"rules lst", `rules takes no arguments, got "lst"; see auditcollector rules --help`},
+		{"rules lst", `unknown command "lst" for auditcollector rules; did you mean "list"? see auditcollector rules --help`},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			var stdout, stderr strings.Builder

@@ -37,8 +37,6 @@ func newRootCmd(a *app) *cobra.Command {
 		Example: rootExample,
 		Args:    cobra.ArbitraryArgs,
 
-		SuggestionsMinimumDistance: 2,
-
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if version, _ := cmd.Flags().GetBool("version"); version {
 				cli.PrintVersion(a.stdout, cmd.Name())
@@ -63,7 +61,7 @@ func newRootCmd(a *app) *cobra.Command {
 
 // wrapServer does the main job: auditproxy [flags] -- COMMAND [ARGUMENT...].
 func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
-	if err := checkCommandLine(cmd.ArgsLenAtDash(), args, cmd.SuggestionsFor); err != nil {
+	if err := checkCommandLine(cmd.ArgsLenAtDash(), args, cli.Commands(cmd)); err != nil {
 		return err
 	}
 	cfg, err := a.load()
@@ -85,18 +83,14 @@ func (a *app) wrapServer(cmd *cobra.Command, args []string) error {
 
 // checkCommandLine returns the problem with a command line that wraps a server.
 // before is how many of args precede the two dashes, -1 without dashes.
-func checkCommandLine(before int, args []string, similar func(string) []string) error {
+func checkCommandLine(before int, args, commands []string) error {
 	switch {
 	case len(args) == 0:
 		return errors.New("there is no server to wrap; write its command after two dashes: auditproxy -- COMMAND [ARGUMENT...]")
 	case before < 0 && strings.HasSuffix(args[0], ".json"):
 		return fmt.Errorf("unknown command %q for auditproxy; to wrap the servers of a client's configuration: auditproxy wrap %[1]s", args[0])
 	case before < 0:
-		hint := ""
-		if words := similar(args[0]); len(words) > 0 {
-			hint = fmt.Sprintf("did you mean %q? ", words[0])
-		}
-		return fmt.Errorf("unknown command %q for auditproxy; %sto wrap a server put two dashes in front of it: auditproxy -- %s", args[0], hint, args[0])
+		return fmt.Errorf("unknown command %q for auditproxy; %sto wrap a server put two dashes in front of it: auditproxy -- %[1]s", args[0], cli.DidYouMean(args[0], commands))
 	case before > 0:
 		return fmt.Errorf("unexpected argument %q before \"--\"; the server's command comes after it", args[0])
 	case args[0] == "":

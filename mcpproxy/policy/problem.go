@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"auditproxy/internal/nearest"
 	"auditproxy/schemas/escape"
 )
 
@@ -104,43 +105,8 @@ func listed(words []string) string {
 
 // meant names the nearest of the known words, or all if none is near.
 func meant(word string, known []string) string {
-	best, least := "", 1+len(word)/2
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least || d == least && best == "" {
-			best, least = k, d
-		}
-	}
-	if best != "" {
+	if best := nearest.Word(word, known, 1+len(word)/2); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return "want " + listed(known)
-}
-
-// distance is how many characters must be inserted, removed, replaced or
-// swapped with a neighbour to make b of a. Words beyond 64 characters are far
-// from all.
-func distance(a, b string) int {
-	s, t := []rune(a), []rune(b)
-	if len(s) > 64 || len(t) > 64 {
-		return max(len(s), len(t))
-	}
-	var before, last, row [65]int
-	for j := range t {
-		last[j+1] = j + 1
-	}
-	for i := range s {
-		row[0] = i + 1
-		for j := range t {
-			change := 1
-			if s[i] == t[j] {
-				change = 0
-			}
-			row[j+1] = min(last[j]+change, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(t)]
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -176,10 +177,13 @@ func (l *loader) readFile(src Source, required bool) {
 		case name == enforceKey:
 			l.problem(name, src, errors.New("only the administrator's file can enforce keys"))
 		default:
-			l.problem(name, src, errUnknownKey)
+			l.problem(name, src, unknownKey(name, l.names()))
 		}
 	}
 }
+
+// names returns the names of all keys.
+func (l *loader) names() []string { return slices.Sorted(maps.Keys(l.byName)) }
 
 // readLimited keeps a file that never ends from filling the memory.
 func readLimited(path string) ([]byte, error) {
@@ -204,7 +208,7 @@ func (l *loader) enforce(src Source, value any) {
 	}
 	for _, name := range names.([]string) {
 		if _, known := l.byName[name]; !known {
-			l.problem(enforceKey, src, fmt.Errorf("%q is not a key", name))
+			l.problem(enforceKey, src, fmt.Errorf("%q is not a key%s", name, orMeant(name, l.names())))
 		}
 		l.enforced[name] = true
 	}
@@ -233,7 +237,7 @@ func (l *loader) readEnv() {
 		src := Source{Variable, name}
 		k, known := byVariable[name]
 		if !known {
-			l.problem("", src, errUnknownKey)
+			l.problem("", src, unknownKey(name, slices.Sorted(maps.Keys(byVariable))))
 			continue
 		}
 		value, err := k.parse(text, l.env.home())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -239,13 +240,13 @@ func TestProblems(t *testing.T) {
 			"modes: x\n", "store: {dir: rel, age: 20, bytes: 1.5}\nteenant: x\n",
 			[]string{"PROG_MODE=stricct", "PROG_TENNANT=x"}, []string{"--tls-enabled=1", "--store-age=soon"},
 			[]string{
-				"DIR/" + systemFile + `: modes: unknown key`,
+				"DIR/" + systemFile + `: modes: unknown key; did you mean "mode"?`,
 				user + `: store.age: is "20", want a time such as 20ms, 1h30m or 30d`,
 				user + `: store.bytes: is a number, want a size such as 512KiB, 32MB or 1GiB`,
 				user + `: store.dir: is "rel", want an absolute path`,
-				user + `: teenant: unknown key`,
+				user + `: teenant: unknown key; did you mean "tenant"?`,
 				`variable PROG_MODE: mode: is "stricct", want "strict" or "loose"`,
-				`variable PROG_TENNANT: unknown key`,
+				`variable PROG_TENNANT: unknown key; did you mean "PROG_TENANT"?`,
 				`flag --store-age: store.age: is "soon", want a time such as 20ms, 1h30m or 30d`,
 				`flag --tls-enabled: tls.enabled: is "1", want true or false`,
 			}},
@@ -262,7 +263,7 @@ func TestProblems(t *testing.T) {
 		{"looks into lists", "", "names: [a, 1, '']\n", nil, nil, []string{user + `: names: entry 2 is a number, want text`}},
 		{"finds empty entries", "", "", []string{"PROG_NAMES=a,,b"}, nil, []string{`variable PROG_NAMES: names: entry 2 is empty`}},
 		{"finds keys without a value", "", "tenant:\n", nil, nil, []string{user + `: tenant: has no value`}},
-		{"finds a section in a value's place", "", "tenant: {a: b}\n", nil, nil, []string{user + `: tenant.a: unknown key`}},
+		{"finds a section in a value's place", "", "tenant: {a: b}\n", nil, nil, []string{user + `: tenant.a: unknown key; did you mean "tenant"?`}},
 		{"refuses a name twice", "", "tenant: a\ntenant: b\n", nil, nil, []string{user + `: line 2: mapping key "tenant" already defined at line 1`}},
 		{"refuses a name twice in another case", "", "tenant: a\nTenant: b\n", nil, nil,
 			[]string{user + `: "Tenant": names are in lower case and have no dots; write a level below the other`}},
@@ -358,7 +359,7 @@ func TestUnreadableFiles(t *testing.T) {
 }
 
 func TestErr(t *testing.T) {
-	one := Problem{Key: "mode", Source: Source{Flag, "--mode"}, Err: errUnknownKey}
+	one := Problem{Key: "mode", Source: Source{Flag, "--mode"}, Err: errors.New("unknown key")}
 	if err := (Problems{}).Err(); err != nil {
 		t.Errorf("Err of nothing = %v", err)
 	}

@@ -4,9 +4,33 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"auditproxy/internal/nearest"
 )
 
-var errUnknownKey = errors.New("unknown key")
+// DidYouMean names the known word that a mistyped one was meant to be, as a part of
+// a message that ends with a space; "" if none is near.
+func DidYouMean(word string, known []string) string {
+	if best := meant(word, known); best != "" {
+		return fmt.Sprintf("did you mean %q? ", best)
+	}
+	return ""
+}
+
+func meant(word string, known []string) string { return nearest.Word(word, known, max(1, len(word)/3)) }
+
+// unknownKey is the problem with a key or a variable that is not known.
+func unknownKey(name string, known []string) error {
+	return errors.New("unknown key" + orMeant(name, known))
+}
+
+// orMeant is DidYouMean as the end of a message.
+func orMeant(word string, known []string) string {
+	if hint := DidYouMean(word, known); hint != "" {
+		return "; " + strings.TrimSpace(hint)
+	}
+	return ""
+}
 
 // A Problem is one mistake in the configuration.
 type Problem struct {

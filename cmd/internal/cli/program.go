@@ -43,14 +43,20 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
-	case cmd.HasParent():
+	case !cmd.HasSubCommands():
 		return fmt.Errorf("%s takes no arguments, got %q; see %s --help", cmd.Name(), args[0], cmd.CommandPath())
 	}
-	hint := ""
-	if words := cmd.SuggestionsFor(args[0]); len(words) > 0 {
-		hint = fmt.Sprintf("did you mean %q? ", words[0])
+	return fmt.Errorf("unknown command %q for %s; %ssee %[2]s --help", args[0], cmd.CommandPath(), DidYouMean(args[0], Commands(cmd)))
+}
+
+// Commands returns the names of a command's subcommands.
+func Commands(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
 	}
-	return fmt.Errorf("unknown command %q for %s; %ssee %[2]s --help", args[0], cmd.Name(), hint)
+	return names
 }
 
 // flagError reports the value that a flag wants, in the form of all other
@@ -63,7 +69,23 @@ func flagError(cmd *cobra.Command, err error) error {
 			err = fmt.Errorf("--%s is %q, want %s", f.Name, invalid.GetValue(), want[f.Value.Type()])
 		}
 	}
-	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	hint := ""
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if name := meant(unknown.GetSpecifiedName(), flags(cmd)); name != "" {
+			hint = fmt.Sprintf("did you mean --%s? ", name)
+		}
+	}
+	return fmt.Errorf("%w; %ssee %s --help", err, hint, cmd.CommandPath())
+}
+
+// flags returns the names of a command's flags.
+func flags(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
 }
 
 // Execute runs root with args and returns the exit code: 0, that of an

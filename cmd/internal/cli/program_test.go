@@ -47,13 +47,19 @@ func TestMistakes(t *testing.T) {
 		{[]string{"show", "it"}, `show takes no arguments, got "it"; see program show --help`},
 		{[]string{"shwo"}, `unknown command "shwo" for program; did you mean "show"? see program --help`},
 		{[]string{"else"}, `unknown command "else" for program; see program --help`},
+		{[]string{"show", "--lins", "3"}, "unknown flag: --lins; did you mean --lines? see program show --help"},
+		{[]string{"show", "--ut"}, "unknown flag: --ut; did you mean --utc? see program show --help"},
+		{[]string{"show", "-x"}, `unknown shorthand flag: 'x' in -x; see program show --help`},
+		{[]string{"rules", "lst"}, `unknown command "lst" for program rules; did you mean "list"? see program rules --help`},
 	}
 	for _, test := range tests {
-		root := &cobra.Command{Use: "program", Args: NoArgs, SuggestionsMinimumDistance: 2, Run: func(*cobra.Command, []string) {}}
+		root := &cobra.Command{Use: "program", Args: NoArgs, Run: func(*cobra.Command, []string) {}}
 		show := &cobra.Command{Use: "show", Args: NoArgs, Run: func(*cobra.Command, []string) {}}
 		show.Flags().Int("lines", 0, "")
 		show.Flags().Bool("utc", false, "")
-		root.AddCommand(show)
+		rules := &cobra.Command{Use: "rules", Args: NoArgs, Run: func(*cobra.Command, []string) {}}
+		rules.AddCommand(&cobra.Command{Use: "list", Run: func(*cobra.Command, []string) {}})
+		root.AddCommand(show, rules)
 		var got string
 		if code := Execute(t.Context(), root, test.args, func(err error) { got = err.Error() }); code != ExitUnclear || got != test.want {
 			t.Errorf("%q: exit code %d, said\n%s\nwant\n%s", test.args, code, got, test.want)
