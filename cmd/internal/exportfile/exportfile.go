@@ -61,15 +61,20 @@ func Run(ctx context.Context, c Config) (res Result, err error) {
 		if err == nil {
 			after, err = c.round(ctx, out, after, upto, &res)
 		}
-		// What was added is whole records, also after an error.
+		var write outputError
+		if errors.As(err, &write) {
+			// What the output has is unknown, and a second attempt could report success
+			// for what the first one lost. The last mark stays.
+			return res, err
+		}
+		// What was added is whole records, also after an error of the source.
 		if commitErr := out.commit(after, true); commitErr != nil {
 			return res, errors.Join(err, commitErr)
 		}
-		var write outputError
 		switch {
 		case c.Follow && ctx.Err() != nil:
 			return res, nil
-		case err != nil && (!c.Follow || errors.As(err, &write)):
+		case err != nil && !c.Follow:
 			return res, err
 		case err != nil:
 			c.Waiting(err)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"auditproxy/collector/export/receiver"
 	"auditproxy/collector/export/source"
@@ -130,9 +131,8 @@ func (c *Config) openFile(name string) (disk.File, *mark, error) {
 			err = errors.New("another process writes to it")
 		}
 	}
-	if i, statErr := f.Stat(); err == nil && m == nil && (statErr != nil || i.Size > 0) {
-		// An empty one is what a crash before the first mark leaves.
-		err = errors.Join(errors.New("it exists, without a mark: name another file"), statErr)
+	if err == nil && m == nil {
+		err = c.emptied(f)
 	}
 	if err == nil {
 		err = disk.SyncNames(disk.Host(), filepath.Dir(name))
@@ -141,6 +141,25 @@ func (c *Config) openFile(name string) (disk.File, *mark, error) {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, m, nil
+}
+
+// emptied empties a file that has nothing but a part of the header: a crash or a full
+// disk before the first mark leaves it. It refuses other contents.
+func (c *Config) emptied(f disk.File) error {
+	i, err := f.Stat()
+	if err != nil || i.Size == 0 {
+		return err
+	}
+	if i.Size <= int64(len(c.Format.header)) {
+		text := make([]byte, i.Size)
+		if n, err := f.ReadAt(text, 0); n < len(text) {
+			return err
+		}
+		if strings.HasPrefix(c.Format.header, string(text)) {
+			return f.Truncate(0)
+		}
+	}
+	return errors.New("it exists, without a mark: name another file")
 }
 
 // commit syncs the file, then writes the mark. A crash between leaves lines after
