@@ -60,10 +60,11 @@ var errGone = errors.New("the record is no longer stored")
 
 func (d *delivery) sendOne(ctx context.Context, refused Refused) error {
 	record, err := d.e.c.Store.Find(ctx, refused)
-	if err != nil {
+	if err != nil && !errors.Is(err, source.ErrDamaged) {
 		return err
 	}
 	switch {
+	case err != nil:
 	case record == nil || d.e.c.Erased(refused.SessionID):
 		err = errGone
 	default:
@@ -73,7 +74,7 @@ func (d *delivery) sendOne(ctx context.Context, refused Refused) error {
 	switch {
 	case err == nil:
 		refused.SentAt = refused.At
-	case errors.Is(err, receiver.ErrRefused), errors.Is(err, errGone):
+	case errors.Is(err, receiver.ErrRefused), errors.Is(err, errGone), errors.Is(err, source.ErrDamaged):
 		refused.Reason, refused.RefusedAt = short(err), refused.At
 	default:
 		return err

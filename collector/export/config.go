@@ -116,7 +116,8 @@ type Records interface {
 	// ReadSome is that of source.Source, with its Unreadable.
 	ReadSome(ctx context.Context, after source.Position, upto time.Time, limit int, do func([]receiver.Record) error, unreadable func(source.Position, error) error) (source.Position, bool, error)
 	Count(ctx context.Context, after source.Position, upto time.Time) (n uint64, first time.Time, err error)
-	// Find returns the record that was refused, nil if it is no longer stored.
+	// Find returns the record that was refused, nil if it is no longer stored, and
+	// source.ErrDamaged if its row is damaged.
 	Find(ctx context.Context, refused Refused) (*receiver.Record, error)
 }
 

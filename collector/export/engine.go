@@ -62,10 +62,13 @@ type delivery struct {
 
 	mu        sync.Mutex // guards all below
 	mark      Mark
-	sending   bool   // this collector owns the mark
-	changed   bool   // the mark was not stored
-	epoch     uint64 // changes whenever sending or its mark is taken from elsewhere
-	lateSeen  uint64 // News.Late that was sent
+	kept      time.Time // when this collector stored the mark last, by its clock
+	theirAt   time.Time // At of the stored mark, as it was read last
+	theirSeen time.Time // when it was first read with that
+	sending   bool      // this collector owns the mark
+	changed   bool      // the mark was not stored
+	epoch     uint64    // changes whenever sending or its mark is taken from elsewhere
+	lateSeen  uint64    // News.Late that was sent
 	askedSeen uint64
 	waiting   uint64 // records after the position, when they were counted
 	counted   time.Time

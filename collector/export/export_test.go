@@ -476,6 +476,20 @@ func TestRefused(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"r s 4": "damaged"}, s.listRefused()); diff != "" {
 			t.Errorf("refused (-want +got)\n%s", diff)
 		}
+		// Someone asks to send it again: it is refused again, and holds nothing up.
+		s.mu.Lock()
+		asked := s.refused["r s 4"]
+		asked.AskedAt = time.Now()
+		s.refused["r s 4"] = asked
+		s.mu.Unlock()
+		s.arrive("s", 8)
+		wait(t, time.Minute)
+		if diff := cmp.Diff(ids("s", 8), r.take()); diff != "" {
+			t.Errorf("after it was asked for (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff(map[string]string{"r s 4": "the stored record is damaged: its columns differ"}, s.listRefused()); diff != "" {
+			t.Errorf("refused again (-want +got)\n%s", diff)
+		}
 		stop()
 	})
 }
@@ -572,6 +586,35 @@ func TestLease(t *testing.T) {
 			stopTwo()
 		})
 	}
+}
+
+// TestOwnerAhead has a mark whose owner is gone and had a clock that was a year ahead.
+// A collector takes it once it no longer changes, and keeps it while it sends nothing.
+func TestOwnerAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, one, two := newFakeStore(), &fakeReceiver{}, &fakeReceiver{}
+		s.marks["r"] = export.Mark{Receiver: "r", Position: source.Upto(time.Now()), Owner: "gone", At: time.Now().Add(365 * 24 * time.Hour)}
+		stopOne := begin(t, s, "one", map[string]*fakeReceiver{"r": one})
+		wait(t, 20*time.Second)
+		s.arrive("s", 1)
+		wait(t, 5*time.Second)
+		if got := one.take(); len(got) > 0 {
+			t.Errorf("it sends %q before the mark was unchanged for long", got)
+		}
+		wait(t, 20*time.Second)
+		if diff := cmp.Diff(ids("s", 1), one.take()); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		stopTwo := begin(t, s, "two", map[string]*fakeReceiver{"r": two})
+		wait(t, 10*time.Minute)
+		s.arrive("s", 2)
+		wait(t, time.Minute)
+		if a, b := one.take(), two.take(); len(a) != 1 || len(b) != 0 {
+			t.Errorf("the first got %q, the second %q", a, b)
+		}
+		stopOne()
+		stopTwo()
+	})
 }
 
 // TestMarkTaken has another collector take the mark in the middle of a pass: the

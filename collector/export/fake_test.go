@@ -207,12 +207,18 @@ func (s *fakeStore) Asked(_ context.Context, to string) (list []export.Refused, 
 
 func (s *fakeStore) Find(_ context.Context, refused export.Refused) (found *receiver.Record, err error) {
 	err = s.try("find", func() {
+		if s.broken[refused.Seq] {
+			return
+		}
 		for _, r := range s.rows {
 			if r.Record.SessionID == refused.SessionID && r.Record.Seq == refused.Seq {
 				found = &r
 			}
 		}
 	})
+	if err == nil && s.broken[refused.Seq] {
+		err = fmt.Errorf("%w: its columns differ", source.ErrDamaged)
+	}
 	return found, err
 }
 

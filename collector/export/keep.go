@@ -58,7 +58,14 @@ func (d *delivery) exchange(stored Mark, known bool, now, settled time.Time) (wr
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	others := known && stored.Owner != d.e.c.Run
-	fresh := others && stored.Owner != "" && now.Sub(stored.At) < leaseFor && !d.e.c.Dead(stored.Owner)
+	if !stored.At.Equal(d.theirAt) {
+		d.theirAt, d.theirSeen = stored.At, now
+	}
+	age := now.Sub(stored.At)
+	if age < 0 { // the owner's clock is ahead, and it may be dead: does the mark still change?
+		age = now.Sub(d.theirSeen)
+	}
+	fresh := others && stored.Owner != "" && age < leaseFor && !d.e.c.Dead(stored.Owner)
 	at := now.Truncate(time.Millisecond)
 	if known && !at.After(stored.At) {
 		at = stored.At.Add(time.Millisecond) // of marks of one receiver, the latest counts
@@ -72,7 +79,7 @@ func (d *delivery) exchange(stored Mark, known bool, now, settled time.Time) (wr
 		d.epoch++
 		return nil, false
 	case d.sending:
-		if !d.changed && at.Sub(d.mark.At) < renewEvery {
+		if !d.changed && now.Sub(d.kept) < renewEvery {
 			return nil, false
 		}
 		d.changed = false
@@ -89,7 +96,7 @@ func (d *delivery) exchange(stored Mark, known bool, now, settled time.Time) (wr
 		}
 		claims = true
 	}
-	d.mark.Owner, d.mark.Format, d.mark.At = d.e.c.Run, d.format, at
+	d.mark.Owner, d.mark.Format, d.mark.At, d.kept = d.e.c.Run, d.format, at, now
 	m := d.mark
 	return &m, claims
 }

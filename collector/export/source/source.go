@@ -33,6 +33,10 @@ const (
 	abandoned = 3 * time.Minute
 )
 
+// ErrDamaged means that a row is not the record any more that it was when it was
+// stored.
+var ErrDamaged = errors.New("the stored record is damaged")
+
 // A Source is the table of records. Its methods may be called concurrently.
 type Source struct {
 	DB *clickhouse.DB
@@ -298,7 +302,7 @@ func scan(row driver.Rows, r *receiver.Record, text *[]byte) (at Position, probl
 }
 
 // Find returns the record of a tenant, "" for any, at a position, nil if it is not
-// stored any more.
+// stored any more, and ErrDamaged for a row that Read would pass over.
 // Its arrival may be another now: of two copies the first stays.
 func (s Source) Find(ctx context.Context, tenant string, at Position) (*receiver.Record, error) {
 	const doing = "looking for a record"
@@ -323,7 +327,7 @@ func (s Source) Find(ctx context.Context, tenant string, at Position) (*receiver
 		return nil, clickhouse.Classify(doing, err)
 	}
 	if problem != nil {
-		return nil, problem
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, problem)
 	}
 	return &r, nil
 }

@@ -129,6 +129,9 @@ func TestRead(t *testing.T) {
 	if err := src.Read(t.Context(), source.Position{}, noon.Add(time.Hour), collect(&got)); err == nil {
 		t.Errorf("a changed record was read: %q", got)
 	}
+	if found, err := src.Find(t.Context(), "", at[5]); found != nil || !errors.Is(err, source.ErrDamaged) {
+		t.Errorf("Find of a changed record = %+v, %v", found, err)
+	}
 	for limit := 1; limit < 13; limit++ {
 		var got, bad []string
 		src.Unreadable = func(at source.Position, err error) error {
