@@ -8,14 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"auditproxy/collector/export/receiver"
 	"auditproxy/internal/wait"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // The bodies of a request.
@@ -50,8 +52,16 @@ func NewHTTP(c Config, h HTTP) (*Writer, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		// The address is not quoted: it may have a password.
 		problems = append(problems, errors.New("want an address that begins with http:// or https://"))
-	} else if u.Scheme == "http" && (len(h.Header) > 0 || u.User != nil) && !loopback(u.Hostname()) {
+	} else if u.Scheme == "http" && (len(h.Header) > 0 || u.User != nil) && !receiver.Loopback(u.Hostname()) {
 		problems = append(problems, errors.New("headers and passwords would be sent in clear: use https"))
+	}
+	for name, values := range h.Header {
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			problems = append(problems, fmt.Errorf("headers: %q cannot be a header's name", name))
+		case slices.ContainsFunc(values, func(v string) bool { return !httpguts.ValidHeaderFieldValue(v) }):
+			problems = append(problems, fmt.Errorf("headers: the value of %q has characters that a header cannot have", name))
+		}
 	}
 	switch h.Body {
 	case "":
@@ -88,11 +98,6 @@ func NewHTTP(c Config, h HTTP) (*Writer, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}), nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // address is the target of an HTTP.
@@ -209,8 +214,8 @@ func statusError(status int) error {
 // retryAfter returns how long an answer asks to wait (RFC 9110, section 10.2.3).
 func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	text := resp.Header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(0, min(at.Sub(now), maxRetryAfter))

@@ -216,26 +216,28 @@ func TestFailures(t *testing.T) {
 
 // TestRetryAfter checks that the receiver is asked again only when it wants to be.
 func TestRetryAfter(t *testing.T) {
-	s := startSIEM(t, func(w http.ResponseWriter, n int) bool {
-		if n > 1 {
-			return true
+	for _, after := range []string{"3600", "31536000", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		s := startSIEM(t, func(w http.ResponseWriter, n int) bool {
+			if n > 1 {
+				return true
+			}
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(http.StatusTooManyRequests)
+			return false
+		})
+		w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL}))
+		list := records(t, 0, 1)
+		if err := w.Send(t.Context(), list); err == nil || errors.Is(err, receiver.ErrRefused) {
+			t.Errorf("%s: error %v, want one about the receiver", after, err)
 		}
-		w.Header().Set("Retry-After", "3600")
-		w.WriteHeader(http.StatusTooManyRequests)
-		return false
-	})
-	w := must(t)(stream.NewHTTP(stream.Config{Encode: raw}, stream.HTTP{URL: s.URL}))
-	list := records(t, 0, 1)
-	if err := w.Send(t.Context(), list); err == nil || errors.Is(err, receiver.ErrRefused) {
-		t.Errorf("error %v, want one about the receiver", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := w.Send(ctx, list); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want to wait until the context ends", err)
-	}
-	if len(s.bodies) > 0 {
-		t.Error("the receiver was asked too early")
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := w.Send(ctx, list); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: error %v, want to wait until the context ends", after, err)
+		}
+		cancel()
+		if len(s.bodies) > 0 {
+			t.Errorf("%s: the receiver was asked too early", after)
+		}
 	}
 }
 

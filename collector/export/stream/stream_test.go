@@ -134,6 +134,9 @@ func TestInvalid(t *testing.T) {
 		{"a secret in clear", func() (*stream.Writer, error) {
 			return stream.NewHTTP(ok, stream.HTTP{URL: "http://siem.example", Header: http.Header{"Authorization": {"secret"}}})
 		}, []string{"use https"}},
+		{"headers that cannot be sent", func() (*stream.Writer, error) {
+			return stream.NewHTTP(ok, stream.HTTP{URL: "https://siem.example", Header: http.Header{"a b": {"secret"}, "C": {"secret\x01"}}})
+		}, []string{`"a b" cannot be`, `the value of "C"`}},
 		{"a password in clear", func() (*stream.Writer, error) {
 			return stream.NewHTTP(ok, stream.HTTP{URL: "http://user:secret@siem.example"})
 		}, []string{"use https"}},
