@@ -197,7 +197,7 @@ func (c config) otlpReceiver(getenv func(string) string) (receiver.Receiver, err
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
 	}
-	r, err := openOTLP(otlp.Config{Name: receivers.OTLPName, Version: cli.Version(), Signals: signals, Target: otlp.Target{
+	r, err := openOTLP(otlp.Config{Name: receivers.OTLPName, Standard: true, Version: cli.Version(), Signals: signals, Target: otlp.Target{
 		Endpoint: endpoint, Protocol: c.values.String("otlp.protocol"), Headers: flat(headers), TLS: secure, Compression: c.values.String("otlp.compression"),
 	}}, getenv)
 	if err != nil {

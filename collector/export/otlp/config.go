@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/collector/export/receiver"
+
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -43,7 +45,7 @@ type Target struct {
 	Protocol    string            // GRPC or HTTP; "": HTTP
 	Headers     map[string]string // of each request; the values are secrets
 	TLS         *tls.Config       // nil: the system's certificates
-	Insecure    bool              // no TLS
+	Insecure    bool              // no TLS, also for headers that go to another host
 	Compression string            // NoCompression or GzipCompression; "": none
 	Timeout     time.Duration     // of one request with its repetitions; 0: 10 s
 }
@@ -54,6 +56,7 @@ type Config struct {
 	Target           // of all signals. Endpoint is required, unless PerSignal has all.
 	PerSignal map[Signal]Target
 	Signals   []Signal // that are sent; none: all
+	Standard  bool     // it is the receiver that the standard variables are about, see FromEnv
 	Arguments bool     // send the redacted arguments too; the conventions make them opt-in
 	Version   string   // of this program
 }
@@ -171,6 +174,8 @@ func (t *Target) check() (out target, problems []error) {
 	}
 	if err := t.address(&out); err != nil {
 		problems = append(problems, err)
+	} else if len(out.headers) > 0 && out.tls == nil && !t.Insecure && !receiver.Loopback(out.url.Hostname()) {
+		bad("headers would be sent in clear: use https, or set insecure")
 	}
 	return out, problems
 }

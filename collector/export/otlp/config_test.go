@@ -36,6 +36,10 @@ func TestValidate(t *testing.T) {
 		{"a password", Config{Name: "a", Target: Target{Endpoint: "https://ann:canary@otel"}}, []string{"give credentials as a header"}},
 		{"a password in what is no URL", Config{Name: "a", Target: Target{Endpoint: "https://ann:canary@otel:x\x00"}}, []string{"not a URL"}},
 		{"a query", Config{Name: "a", Target: Target{Endpoint: "https://otel?key=canary"}}, []string{"query"}},
+		{"headers in clear to another host", Config{Name: "a", Target: Target{Endpoint: "http://otel:4318", Headers: map[string]string{"a": "canary"}}}, []string{"in clear: use https, or set insecure"}},
+		{"headers in clear by gRPC", Config{Name: "a", Target: Target{Endpoint: "http://otel", Protocol: GRPC, Headers: map[string]string{"a": "canary"}}}, []string{"in clear"}},
+		{"headers in clear, as it was set", Config{Name: "a", Target: Target{Endpoint: "http://otel", Insecure: true, Headers: map[string]string{"a": "canary"}}}, nil},
+		{"headers in clear to this host", Config{Name: "a", Target: Target{Endpoint: "http://[::1]:4318", Headers: map[string]string{"a": "canary"}}}, nil},
 		{"another scheme", Config{Name: "a", Target: Target{Endpoint: "unix:///run/otel"}}, []string{`scheme "unix"`}},
 		{"no host", Config{Name: "a", Target: Target{Endpoint: "https://:4318"}}, []string{"no host"}},
 		{"gRPC with a path", Config{Name: "a", Target: Target{Endpoint: "https://otel/v1", Protocol: GRPC}}, []string{`path "/v1"`}},
@@ -59,15 +63,16 @@ func TestTargets(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		own  Target
+		std  bool
 		env  map[string]string
 		want []string // by signal: URL, protocol, headers, compression, timeout, whether it uses TLS
 	}{
 		{
-			"its own endpoint", Target{Endpoint: "http://own:1/base/"}, nil,
+			"its own endpoint", Target{Endpoint: "http://own:1/base/"}, false, nil,
 			[]string{"http://own:1/base/v1/logs http map[] none 10s", "http://own:1/base/v1/traces http map[] none 10s", "http://own:1/base/v1/metrics http map[] none 10s"},
 		},
 		{
-			"its own endpoint takes no connection of the environment's", Target{Endpoint: "http://own:1"},
+			"its own endpoint takes no connection of the environment's", Target{Endpoint: "http://own:1"}, false,
 			map[string]string{
 				"ENDPOINT": "http://env:2", "HEADERS": "api-key=canary", "PROTOCOL": "grpc", "TRACES_ENDPOINT": "http://env:3", "CERTIFICATE": "/none", "INSECURE": "true",
 				"COMPRESSION": "gzip", "TIMEOUT": "2500",
@@ -75,12 +80,32 @@ func TestTargets(t *testing.T) {
 			[]string{"http://own:1/v1/logs http map[] gzip 2.5s", "http://own:1/v1/traces http map[] gzip 2.5s", "http://own:1/v1/metrics http map[] gzip 2.5s"},
 		},
 		{
-			"its own keys are before the environment's", Target{Protocol: HTTP, Headers: map[string]string{"A": "own"}, Compression: NoCompression, Timeout: time.Second},
+			"its own keys are before the environment's", Target{Protocol: HTTP, Headers: map[string]string{"A": "own"}, Compression: NoCompression, Timeout: time.Second}, true,
 			map[string]string{"ENDPOINT": "http://env:2", "HEADERS": "a=env", "PROTOCOL": "grpc", "COMPRESSION": "gzip", "TIMEOUT": "2500"},
 			[]string{"http://env:2/v1/logs http map[a:own] none 1s", "http://env:2/v1/traces http map[a:own] none 1s", "http://env:2/v1/metrics http map[a:own] none 1s"},
 		},
 		{
-			"variables of a signal are before the general ones", Target{},
+			"the standard receiver has its own endpoint, and the rest of the environment", Target{Endpoint: "https://own:1/base"}, true,
+			map[string]string{
+				"ENDPOINT": "http://env:2", "HEADERS": "a=1", "TRACES_ENDPOINT": "http://env:3", "TRACES_HEADERS": "c=3", "LOGS_PROTOCOL": "http/protobuf", "METRICS_COMPRESSION": "gzip", "INSECURE": "true",
+			},
+			[]string{"https://own:1/base/v1/logs http map[a:1] none 10s TLS", "https://own:1/base/v1/traces http map[c:3] none 10s TLS", "https://own:1/base/v1/metrics http map[a:1] gzip 10s TLS"},
+		},
+		{
+			"the standard receiver has the protocol of the environment", Target{Endpoint: "http://own"}, true, map[string]string{"PROTOCOL": "grpc"},
+			[]string{"http://own:4317 grpc map[] none 10s", "http://own:4317 grpc map[] none 10s", "http://own:4317 grpc map[] none 10s"},
+		},
+		{
+			"INSECURE is for each endpoint without a scheme, and 0 is no timeout", Target{Protocol: GRPC}, true,
+			map[string]string{"ENDPOINT": "https://env", "INSECURE": "true", "LOGS_ENDPOINT": "logs:1", "TRACES_ENDPOINT": "traces:2", "TRACES_INSECURE": "false", "TIMEOUT": "0", "TRACES_TIMEOUT": "7"},
+			[]string{"http://logs:1 grpc map[] none " + unlimited.String(), "https://traces:2 grpc map[] none 7ms TLS", "https://env:4317 grpc map[] none " + unlimited.String() + " TLS"},
+		},
+		{
+			"the scheme of the environment is its own will", Target{}, true, map[string]string{"ENDPOINT": "http://env", "HEADERS": "a=1"},
+			[]string{"http://env/v1/logs http map[a:1] none 10s", "http://env/v1/traces http map[a:1] none 10s", "http://env/v1/metrics http map[a:1] none 10s"},
+		},
+		{
+			"variables of a signal are before the general ones", Target{}, true,
 			map[string]string{
 				"ENDPOINT": "https://env:2/base", "HEADERS": "a=1,b=x%20y,", "TRACES_ENDPOINT": "http://traces:3", "TRACES_HEADERS": "c=3",
 				"METRICS_ENDPOINT": "metrics:4317", "METRICS_PROTOCOL": "grpc", "METRICS_INSECURE": "TRUE", "LOGS_TIMEOUT": "1",
@@ -88,13 +113,13 @@ func TestTargets(t *testing.T) {
 			[]string{"https://env:2/base/v1/logs http map[a:1 b:x y] none 1ms TLS", "http://traces:3 http map[c:3] none 10s", "http://metrics:4317 grpc map[a:1 b:x y] none 10s"},
 		},
 		{
-			"gRPC for all", Target{}, map[string]string{"ENDPOINT": "https://env", "PROTOCOL": " grpc "},
+			"gRPC for all", Target{}, true, map[string]string{"ENDPOINT": "https://env", "PROTOCOL": " grpc "},
 			[]string{"https://env:4317 grpc map[] none 10s TLS", "https://env:4317 grpc map[] none 10s TLS", "https://env:4317 grpc map[] none 10s TLS"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			getenv := func(name string) string { return tt.env[strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")] }
-			c, err := Config{Name: "a", Target: tt.own}.FromEnv(getenv, func(string) ([]byte, error) { return nil, fs.ErrNotExist })
+			c, err := Config{Name: "a", Target: tt.own, Standard: tt.std}.FromEnv(getenv, func(string) ([]byte, error) { return nil, fs.ErrNotExist })
 			if err != nil {
 				t.Fatal(err)
 			}

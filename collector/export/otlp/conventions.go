@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"strconv"
+	"strings"
 
 	"auditproxy/schemas/audit"
 
@@ -45,25 +46,33 @@ var (
 
 // addCall adds what the conventions have in common for spans and metrics of a call.
 func addCall(a *attributes, r *audit.Record) {
-	if r.Method == "" {
+	a.text(string(semconv.McpProtocolVersionKey), r.ProtocolVersion)
+	if r.Method == "" && r.Kind != audit.KindCall && r.Kind != audit.KindOpen {
 		return
 	}
 	a.text(string(semconv.McpMethodNameKey), r.Method)
-	switch r.Method {
-	case "tools/call":
+	if r.Method == "tools/call" {
 		a.constant(semconv.GenAIOperationNameExecuteTool)
 		a.text(string(semconv.GenAIToolNameKey), r.Tool)
-	case "prompts/get":
-		a.text(string(semconv.GenAIPromptNameKey), r.Target)
-	default:
-		a.text(string(semconv.McpResourceURIKey), r.Target)
 	}
+	a.text(targetKey(r.Method), r.Target)
 	if r.ErrorCode != nil {
 		a.text(string(semconv.RPCResponseStatusCodeKey), strconv.FormatInt(*r.ErrorCode, 10))
 	}
 	a.text(string(semconv.ErrorTypeKey), errorType(r))
-	a.text(string(semconv.McpProtocolVersionKey), r.ProtocolVersion)
 	a.constant(semconv.NetworkTransportPipe)
+}
+
+// targetKey returns the key for the target of a method. Only of some methods it is
+// certain that it is a prompt's name or a resource's URI.
+func targetKey(method string) string {
+	switch {
+	case method == "prompts/get":
+		return string(semconv.GenAIPromptNameKey)
+	case strings.HasPrefix(method, "resources/"):
+		return string(semconv.McpResourceURIKey)
+	}
+	return "auditproxy.target"
 }
 
 // errorType returns error.type by the conventions, "" if the call did not fail. An

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,10 +16,10 @@ import (
 // not set. The timeout and compression apply to each receiver that has none. The
 // others describe a connection: a receiver with an endpoint of its own takes
 // neither headers nor certificates from the environment, so that no receiver gets
-// the key of another. PerSignal must be empty. Every problem is reported, without
-// values that may be secret.
+// the key of another, unless it is the Standard one. PerSignal must be empty. Every
+// problem is reported, without values that may be secret.
 func (c Config) FromEnv(getenv func(string) string, readFile func(string) ([]byte, error)) (Config, error) {
-	e := environment{getenv: getenv, readFile: readFile, own: c.Endpoint != ""}
+	e := environment{getenv: getenv, readFile: readFile, own: c.Endpoint != "" && !c.Standard}
 	base := c.Target
 	c.PerSignal = nil
 	e.overlay(&c.Target, base, "")
@@ -30,7 +31,7 @@ func (c Config) FromEnv(getenv func(string) string, readFile func(string) ([]byt
 			}
 			// The URL of a signal is used as it is, the general one has the signal's
 			// path appended.
-			if e.get(strings.ToUpper(string(s))+"_ENDPOINT") == "" && t.Protocol != GRPC {
+			if (base.Endpoint != "" || e.get(strings.ToUpper(string(s))+"_ENDPOINT") == "") && t.Protocol != GRPC {
 				if u, err := url.Parse(t.Endpoint); err == nil {
 					u.Path = signalPath(u.Path, s)
 					t.Endpoint = u.String()
@@ -41,6 +42,11 @@ func (c Config) FromEnv(getenv func(string) string, readFile func(string) ([]byt
 			}
 			c.PerSignal[s] = t
 		}
+	}
+	c.Insecure = withoutTLS(c.Target, base)
+	for s, t := range c.PerSignal {
+		t.Insecure = withoutTLS(t, base)
+		c.PerSignal[s] = t
 	}
 	if base.TLS == nil {
 		// Certificates of the environment are for the endpoints that use them.
@@ -53,6 +59,20 @@ func (c Config) FromEnv(getenv func(string) string, readFile func(string) ([]byt
 	return c, errors.Join(e.problems...)
 }
 
+// withoutTLS returns Insecure of a target. The variable is for endpoints without a
+// scheme; the scheme of the environment's says what is wanted, also for headers.
+func withoutTLS(t, base Target) bool {
+	switch {
+	case base.Insecure:
+		return true
+	case strings.HasPrefix(t.Endpoint, "https://"):
+		return false
+	case strings.HasPrefix(t.Endpoint, "http://") && base.Endpoint == "":
+		return true
+	}
+	return t.Insecure
+}
+
 func certificatesFor(t Target) *tls.Config {
 	if t.Insecure || strings.HasPrefix(t.Endpoint, "http://") {
 		return nil
@@ -60,10 +80,14 @@ func certificatesFor(t Target) *tls.Config {
 	return t.TLS
 }
 
+// unlimited is the timeout for 0, which the specification calls no limit. The caller
+// of Send has one.
+const unlimited = math.MaxInt32 * time.Millisecond
+
 type environment struct {
 	getenv   func(string) string
 	readFile func(string) ([]byte, error)
-	own      bool // the receiver has its own endpoint
+	own      bool // the connection is the receiver's own
 	problems []error
 }
 
@@ -93,15 +117,17 @@ func (e *environment) overlay(t *Target, base Target, prefix string) (found bool
 	}
 	if v := value("TIMEOUT", base.Timeout == 0); v != "" {
 		ms, err := strconv.ParseUint(v, 10, 31)
-		if err != nil || ms == 0 {
+		if err != nil {
 			e.bad(prefix+"TIMEOUT", "is %q, want milliseconds", v)
 		}
-		t.Timeout = time.Duration(ms) * time.Millisecond
+		if t.Timeout = time.Duration(ms) * time.Millisecond; ms == 0 {
+			t.Timeout = unlimited
+		}
 	}
 	if e.own {
 		return found
 	}
-	if v := value("ENDPOINT", true); v != "" {
+	if v := value("ENDPOINT", base.Endpoint == ""); v != "" {
 		t.Endpoint = v
 	}
 	if v := value("PROTOCOL", base.Protocol == ""); v != "" {
@@ -110,11 +136,7 @@ func (e *environment) overlay(t *Target, base Target, prefix string) (found bool
 		}
 	}
 	if v := value("INSECURE", !base.Insecure); v != "" {
-		// It is only for endpoints without a scheme.
 		t.Insecure = strings.EqualFold(v, "true")
-	}
-	if strings.Contains(t.Endpoint, "://") && !base.Insecure {
-		t.Insecure = false
 	}
 	if v := value("HEADERS", len(base.Headers) == 0); v != "" {
 		t.Headers = e.headers(prefix+"HEADERS", v)
@@ -125,7 +147,7 @@ func (e *environment) overlay(t *Target, base Target, prefix string) (found bool
 	return found
 }
 
-// headers reads a list of name=value, both percent-encoded.
+// headers reads a list of name=value, of which the values are percent-encoded.
 func (e *environment) headers(name, list string) map[string]string {
 	headers := map[string]string{}
 	for i, pair := range strings.Split(list, ",") {

@@ -158,6 +158,45 @@ func TestMapping(t *testing.T) {
 	})
 }
 
+// TestTargetNames sends the target under a name that says what it is, where that is
+// certain, and nothing of a call without a method is left out.
+func TestTargetNames(t *testing.T) {
+	code := int64(-32000)
+	f := &fake{}
+	var list []audit.Record
+	for i, method := range []string{"resources/read", "prompts/get", "tools/call", "x/custom", ""} {
+		list = append(list, call(i+1, func(r *audit.Record) {
+			r.Method, r.Tool, r.Target = method, "", "T"
+			r.Outcome, r.ErrorType, r.ErrorCode, r.ProtocolVersion = audit.OutcomeError, audit.ErrJSONRPC, &code, "2025-06-18"
+		}))
+	}
+	begun := call(6, func(r *audit.Record) {
+		*r = audit.Record{Kind: audit.KindSessionStart, RecordID: r.RecordID, SessionID: r.SessionID, TS: r.TS, Seq: 6, ProtocolVersion: "2025-06-18"}
+	})
+	if err := start(t, f, GRPC).Send(t.Context(), records(t, append(list, begun)...)); err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]string{
+		{"mcp.resource.uri": "T"}, {"gen_ai.prompt.name": "T"}, {"auditproxy.target": "T"}, {"auditproxy.target": "T"}, {"auditproxy.target": "T"}, {},
+	}
+	logs, _ := f.logRecords()
+	for i, l := range logs {
+		got := texts(l.Attributes)
+		for _, name := range []string{"mcp.resource.uri", "gen_ai.prompt.name", "auditproxy.target"} {
+			if got[name] != want[i][name] {
+				t.Errorf("record %d: %s is %q, want %q", i, name, got[name], want[i][name])
+			}
+		}
+		status := map[bool]string{true: "-32000"}[i < 5]
+		if got["rpc.response.status_code"] != status || got["error.type"] != status || got["mcp.protocol.version"] != "2025-06-18" {
+			t.Errorf("record %d: attributes %v", i, got)
+		}
+	}
+	if len(logs) != len(want) {
+		t.Errorf("%d log records", len(logs))
+	}
+}
+
 // TestArgumentsAreOptIn sends no arguments unless told to, of other readings
 // neither.
 func TestArgumentsAreOptIn(t *testing.T) {
