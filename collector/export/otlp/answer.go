@@ -39,6 +39,7 @@ type answer struct {
 // verdict returns what came of a request to t whose upload ended with err.
 func (a *answer) verdict(ctx context.Context, t *target, err error) error {
 	to := fmt.Sprintf("sending %s to %q at %s", t.signal, t.name, t.url.String())
+	a.code, a.message = cut(t.withoutSecrets(a.code)), t.withoutSecrets(a.message)
 	switch {
 	case a.taken && a.rejected != 0:
 		return fmt.Errorf("%s: it rejected %d of them%s: %w", to, a.rejected, a.said(), receiver.ErrRefused)
@@ -53,7 +54,23 @@ func (a *answer) verdict(ctx context.Context, t *target, err error) error {
 	case a.code != "":
 		return fmt.Errorf("%s: %s%s: %s", to, a.code, a.said(), a.remedy)
 	}
-	return fmt.Errorf("%s: %s: check the endpoint, and that the receiver is up", to, cut(err.Error()))
+	return fmt.Errorf("%s: %s: check the endpoint, and that the receiver is up", to, cut(t.withoutSecrets(err.Error())))
+}
+
+// withoutSecrets returns a receiver's text without the values of headers, which it may
+// repeat: errors are logged and stored. Of a value such as "Bearer KEY" the key
+// may be there alone.
+func (t *target) withoutSecrets(s string) string {
+	const shortest = 6 // shorter ones are words of the text too
+	for _, value := range t.headers {
+		_, key, _ := strings.Cut(value, " ")
+		for _, secret := range []string{value, key} {
+			if len(secret) >= shortest {
+				s = strings.ReplaceAll(s, secret, "<secret>")
+			}
+		}
+	}
+	return s
 }
 
 // said returns the receiver's text for an error, if it gave one.
@@ -141,7 +158,7 @@ func httpAnswer(response *http.Response, head []byte) answer {
 		}
 		return a
 	}
-	a := answer{code: escape.Text(cut(response.Status)), message: strings.TrimSpace(string(head))}
+	a := answer{code: response.Status, message: strings.TrimSpace(string(head))}
 	if isProto {
 		var s spb.Status
 		a.message = ""

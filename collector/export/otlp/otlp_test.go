@@ -257,6 +257,46 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestHeadersComeBack has a receiver that repeats the headers in its answers.
+func TestHeadersComeBack(t *testing.T) {
+	protocols(t, func(t *testing.T, protocol string) {
+		f := &fake{rejected: 1, message: "the canary-1 is not for canary-2"}
+		headers := map[string]string{"Authorization": "Bearer canary-1", "Api-Key": "canary-2"}
+		for _, fails := range []bool{false, true} {
+			if fails {
+				f.fail = func(context.Context, Signal) (bool, any) {
+					return true, status.Error(codes.Unauthenticated, "no: Bearer canary-1, canary-2")
+				}
+			}
+			r := start(t, f, protocol, func(c *Config) { c.Headers = headers })
+			err := r.Send(t.Context(), records(t, call(1)))
+			if err == nil || strings.Contains(err.Error(), "canary") || (protocol == GRPC || !fails) && !strings.Contains(err.Error(), "<secret>") {
+				t.Errorf("fails %t: %v", fails, err)
+			}
+		}
+	})
+}
+
+// TestBusyForAYear has a receiver that asks for no request in a year: the attempt
+// ends, and it is asked again when the caller sends again.
+func TestBusyForAYear(t *testing.T) {
+	n := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n++; n == 1 {
+			w.Header().Set("Retry-After", "31536000")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer s.Close()
+	r := start(t, &fake{}, HTTP, func(c *Config) { c.Endpoint, c.Signals, c.Timeout = s.URL, []Signal{Logs}, time.Minute })
+	if err := r.Send(t.Context(), records(t, call(1))); err == nil || errors.Is(err, receiver.ErrRefused) || !strings.Contains(err.Error(), "429") {
+		t.Errorf("error %v", err)
+	}
+	if err := r.Send(t.Context(), records(t, call(1))); err != nil || n != 2 {
+		t.Errorf("%d requests, %v", n, err)
+	}
+}
+
 // TestPartialSuccess takes rejected parts as a refusal, and a mere message as
 // success.
 func TestPartialSuccess(t *testing.T) {

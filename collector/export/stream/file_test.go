@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"auditproxy/collector/export/receiver"
@@ -219,6 +220,7 @@ func TestNotOurFile(t *testing.T) {
 	}{
 		{"a link", "symbolic link", func(path, other string) error { return os.Symlink(other, path) }},
 		{"a second name", "another name", func(path, other string) error { return os.Link(other, path) }},
+		{"a pipe", "not a regular file", func(path, _ string) error { return syscall.Mkfifo(path, 0o600) }},
 		{"a directory", "is a directory", func(path, _ string) error { return os.Mkdir(path, 0o700) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
