@@ -63,7 +63,15 @@ func newExportCmd(a *app) *cobra.Command {
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.exportConfig(o, time.Now())
-			if err != nil {
+			// As of a shell's variable that is not set: without its limit, an export would
+			// have more than was asked for.
+			var empty []error
+			for _, name := range []string{"since", "until", "when", "output"} {
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+					empty = append(empty, fmt.Errorf("--%s is empty: give it a value, or leave it out", name))
+				}
+			}
+			if err := errors.Join(append(empty, err)...); err != nil {
 				return err
 			}
 			return a.configured(cmd.Context(), func(ctx context.Context, cfg config) error {
