@@ -107,6 +107,8 @@ func TestNamesAreComparedFolded(t *testing.T) {
 		{"dbpassword", true}, {"PGPASSWORD", true}, {"refreshtoken", true}, {"privkey", true}, {"privateKeyPem", true}, {"SecretString", true},
 		{"password_confirmation", true}, {"api_key_value", true}, {"credentials_json", true}, {"JSESSIONID", true}, {"sshpass", true},
 		{"myAccesstokenValue", true}, {"userpasswordhash", true}, {"PGPassword2", true}, {"x-amz-security-token-1-b", true}, {"ПАРОЛЬ", true},
+		{"stripeKey", true}, {"stripe_key_1", true}, {"geheimnis", true}, {"ΚΩΔΙΚΟΣ", true}, {"κωδικός", true}, {"मेरा_पासवर्ड", true}, {"clave", true},
+		{"image_key", false}, {"article_api", false}, {"enclave", false}, {"has_password", false},
 		{"max_tokens_password", true}, {"passage_token", true}, {"token_type_secret", true}, {"dbpass_word", true},
 		{"token_type", false}, {"secretName", false}, {"password_min_length", false}, {"key-table", false}, {"maxInputTokens", false},
 		{"imagePullSecrets", false}, {"by_pass", false}, {"passport_token_count", false},

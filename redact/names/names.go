@@ -355,7 +355,7 @@ func (f *Folded) Fold(name []byte) {
 // add adds a rune of the name.
 func (f *Folded) add(r rune) {
 	if r >= utf8.RuneSelf {
-		if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r == utf8.RuneError {
+		if unicode.In(r, unicode.M, unicode.Cf) || r == utf8.RuneError {
 			return
 		}
 		r = plainLetter(r)
@@ -412,6 +412,8 @@ func plainLetter(r rune) rune {
 		return 'b'
 	case '\u0441', '\u03f2', '\u1d04':
 		return 'c'
+	case '\u03c2': // at the end of a word
+		return '\u03c3'
 	case '\u0501', '\u1d05', '\u0111':
 		return 'd'
 	case '\u0435', '\u03b5', '\u0454', '\u1d07':
