@@ -25,6 +25,7 @@ package command
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -109,7 +110,14 @@ func (programs) Line(sh *shell.Shell, line string) bool {
 
 // call applies the rule of a program and returns what it prints.
 func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream {
+	name = unversioned(name)
+	if strings.HasPrefix(f[0].Text, "/etc/init.d/") {
+		name, f = "service", append([]shell.Field{{Text: "service"}}, f...)
+	}
 	if w, ok := wrapperOf(name); ok {
+		if w.verb != "" && !slices.ContainsFunc(f[1:], func(a shell.Field) bool { return a.Text == w.verb }) {
+			s.tool(name, f[1:], in) // it does something else
+		}
 		out := s.wrapped(w, f, in)
 		if w.verb != "" && isGenerator(name, f[1:]) {
 			out.From |= shell.Generated
@@ -155,6 +163,19 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 	return out
 }
 
+// unversioned returns the name of an interpreter without the version that
+// distributions put behind it, as in python3.12.
+func unversioned(name string) string {
+	if at := strings.IndexByte(name, '.'); at < 0 || strings.Trim(name[at:], ".0123456789") != "" {
+		return name
+	}
+	switch base := strings.TrimRight(name, ".0123456789"); base {
+	case "python", "pypy", "pip", "ruby", "gem", "perl", "php", "lua", "tclsh":
+		return base
+	}
+	return name
+}
+
 // isGenerator reports whether a command is of those that print start-up code for
 // a shell. Running it is as usual as running the program itself.
 func isGenerator(name string, args []shell.Field) bool {
@@ -182,7 +203,17 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.su(args, in)
 	case "docker", "podman", "nerdctl", "docker-compose", "podman-compose":
 		infra.Docker(s.Shell, name, args, in)
-	case "kubectl", "oc", "k", "microk8s", "kubecolor":
+	case "k3s", "k0s", "microk8s":
+		if len(args) > 0 && args[0].Text == "kubectl" {
+			infra.Kubectl(s.Shell, args[1:], in)
+		} else {
+			infra.TearsDown(s.Shell, name, args)
+		}
+	case "uv":
+		if len(args) > 0 && args[0].Text == "pip" {
+			s.tool("pip", args[1:], in)
+		}
+	case "kubectl", "oc", "k", "kubecolor":
 		infra.Kubectl(s.Shell, args, in)
 	case "tmux", "byobu":
 		s.tmux(args, in)
@@ -200,22 +231,34 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.build(name, args, in)
 	case "git", "hub":
 		s.git(args, in)
-	case "hg", "svn", "jj", "bfg":
+	case "hg", "svn", "jj", "bfg", "fossil", "p4":
 		s.otherVCS(name, args)
 	case "gh", "glab":
 		p := shell.ParseFlags(args, "XtbFfHR", "method title body field raw-field header repo")
 		if method, ok := p.Value("X", "method"); ok && strings.EqualFold(method.Text, "DELETE") || shell.OneOf(p.Arg(1), "delete", "remove", "archive") {
 			s.Add(detector.Teardown)
 		}
+		if p.Arg(0) == "pr" && p.Arg(1) == "close" && p.Has("d", "delete-branch") {
+			s.Add(detector.GitHistory)
+		}
+		if p.Arg(0) == "gist" && p.Arg(1) == "create" {
+			s.sends(p.Args[2:])
+		}
 		if p.Arg(0) == "auth" && p.Arg(1) == "token" {
 			s.Add(detector.CredentialRead)
 		}
 	case "psql", "mysql", "mariadb", "sqlite3", "sqlite", "duckdb", "clickhouse-client", "clickhouse", "sqlcmd", "cqlsh", "usql", "pgcli", "mycli", "litecli",
-		"cockroach", "snowsql", "isql", "sqlplus", "beeline", "hive", "presto", "trino", "bq", "impala-shell", "mongo", "mongosh", "redis-cli", "valkey-cli", "influx":
+		"cockroach", "snowsql", "isql", "sqlplus", "beeline", "hive", "presto", "trino", "bq", "impala-shell", "mongo", "mongosh", "redis-cli", "valkey-cli", "keydb-cli", "influx", "spark-sql":
 		code.Database(s.Shell, name, args, in)
 	case "dropdb", "dropuser", "pg_dropcluster", "mysqladmin", "pg_resetwal", "dropcluster":
 		p := shell.ParseFlags(args, "hpUuP", "host port username user password maintenance-db")
 		if !p.Help && len(p.Args) > 0 && (name != "mysqladmin" || p.Any("drop", "shutdown", "flush-hosts", "kill")) {
+			s.Add(detector.SQLUnfiltered)
+		}
+	case "manage.py":
+		s.manage(args)
+	case "pg_restore", "mongorestore":
+		if p := shell.ParseFlags(args, "dhpUjtTnN", "dbname host port username db uri"); !p.Help && (p.Has("c", "clean") && name == "pg_restore" && p.Has("d", "dbname") || p.Has("drop")) {
 			s.Add(detector.SQLUnfiltered)
 		}
 	case "DROP", "drop", "Drop", "DELETE", "TRUNCATE", "UPDATE", "ALTER", "delete", "update", "alter":

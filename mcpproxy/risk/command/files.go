@@ -11,7 +11,7 @@ import (
 // deletes applies the rules about files.
 func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 	switch name {
-	case "rm", "grm", "srm", "safe-rm", "rmtrash", "trash", "trash-put", "rimraf", "del-cli", "shred", "gshred", "wipe", "scrub", "unlink", "gunlink", "rmdir", "grmdir", "rip":
+	case "rm", "grm", "srm", "safe-rm", "rmtrash", "trash", "trash-put", "trash-cli", "rimraf", "del-cli", "shred", "gshred", "wipe", "scrub", "unlink", "gunlink", "rmdir", "grmdir", "rip":
 		p := shell.ParseFlags(args, "", "interactive iterations size random-source")
 		if p.Help || name == "rm" && p.Has("help") && len(p.Args) == 0 {
 			return true
@@ -60,6 +60,33 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 		"Clear-RecycleBin", "Format-Volume", "Clear-Disk", "Remove-Partition", "Initialize-Disk", "Stop-Computer", "Restart-Computer", "Stop-Process", "taskkill", "TASKKILL",
 		"iex", "Invoke-Expression", "invoke-expression", "IEX", "Stop-Service", "vssadmin", "wbadmin", "bcdedit", "diskpart", "cipher", "icacls", "reg", "schtasks", "format":
 		code.PowerShell(s.Shell, strings.ToLower(name), args, in)
+	case "hdfs", "hadoop":
+		for _, a := range args {
+			switch a.Text {
+			case "-rm", "-rmr", "-rmdir", "-expunge", "-truncate":
+				s.Add(detector.RecursiveDelete)
+			case "-format":
+				s.Add(detector.Teardown)
+			}
+		}
+	case "atrm":
+		if len(args) > 0 && args[0].Text != "-V" {
+			s.Add(detector.ForcedDelete)
+		}
+	case "tmutil", "timeshift", "duplicity":
+		for _, a := range args {
+			if verb := strings.TrimLeft(a.Text, "-"); strings.HasPrefix(verb, "delete") || strings.HasPrefix(verb, "remove-") {
+				s.Add(detector.ForcedDelete)
+			}
+		}
+	case "dmesg":
+		if p := shell.ParseFlags(args, "lfns", "level facility console-level since until"); p.Has("C", "clear", "c", "read-clear") && !p.Help {
+			s.Add(detector.EmptyFile)
+		}
+	case "wevtutil":
+		if len(args) > 0 && shell.OneOf(strings.ToLower(args[0].Text), "cl", "clear-log") {
+			s.Add(detector.EmptyFile)
+		}
 	case "fsutil", "sdelete", "sdelete64":
 		s.Add(detector.ForcedDelete)
 	case "logrotate":
@@ -189,8 +216,11 @@ func (s rules) copies(name string, args []shell.Field, in shell.Stream) {
 			}
 		}
 	}
+	if name == "ln" && len(from) == 1 && from[0].Text == "/dev/null" && p.Has("f", "force") {
+		s.Add(detector.EmptyFile)
+	}
 	for _, a := range from {
-		if shell.IsCredential(a.Text) && name != "ln" {
+		if (shell.IsCredential(a.Text) || remote && shell.IsCredentialDir(a.Text)) && name != "ln" {
 			if s.Add(detector.CredentialRead); remote {
 				s.Add(detector.Exfiltration)
 			}
@@ -247,7 +277,7 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 			}
 		}
 		for _, a := range p.Args {
-			if shell.IsCredential(a.Text) {
+			if shell.IsCredential(a.Text) || shell.IsCredentialDir(a.Text) {
 				s.Add(detector.CredentialRead)
 			}
 		}
@@ -256,21 +286,26 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 			s.Add(detector.ForcedDelete)
 		}
 		for _, a := range p.Args {
-			if shell.IsCredential(a.Text) {
+			if shell.IsCredential(a.Text) || shell.IsCredentialDir(a.Text) {
 				s.Add(detector.CredentialRead)
 			}
 		}
 	case "7z", "7za":
+		if len(args) > 1 && args[0].Text == "d" {
+			s.Add(detector.ForcedDelete)
+		}
 		for _, a := range args {
 			if a.Text == "-sdel" {
 				s.Add(detector.ForcedDelete)
 			}
 		}
 	case "rclone":
+		s.sends(p.Args)
 		if shell.OneOf(p.Arg(0), "delete", "purge", "sync", "deletefile", "rmdir", "rmdirs", "cleanup", "move", "moveto") {
 			s.Add(detector.RecursiveDelete)
 		}
 	default:
+		s.sends(p.Args)
 		if p.Any("rm", "rb", "del", "delete", "delete-file-version", "delete-bucket", "delete-key") || p.Any("rsync", "sync", "mirror") && p.Has("d", "delete", "delete-removed", "remove") {
 			s.Add(detector.Teardown)
 		}

@@ -47,9 +47,11 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 		script = e.Code()
 	}
 	out := in
+	var secret detector.Set
 	for i, a := range files {
 		if shell.IsCredential(a.Text) {
-			s.Add(detector.CredentialRead)
+			secret = detector.CredentialRead
+			s.Add(secret)
 		}
 		if shell.OneOf(name, "tr", "jq", "yq") && name == "tr" {
 			break
@@ -63,6 +65,7 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 			out = out.FollowedBy(st)
 		}
 	}
+	out.From |= secret
 	switch name {
 	case "cat", "bat", "batcat":
 		if len(files) == 0 {

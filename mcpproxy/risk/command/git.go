@@ -161,7 +161,7 @@ func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean b
 			s.Add(detector.GitHistory)
 		}
 	case "prune", "filter-branch", "filter-repo", "replace", "fast-import", "lfs-prune":
-		if verb != "replace" && verb != "fast-import" || p.Has("f", "force", "d", "delete") {
+		if verb != "replace" && verb != "fast-import" && !p.Has("analyze") || p.Has("f", "force", "d", "delete") {
 			s.Add(detector.GitHistory)
 		}
 		for _, a := range p.Args {
@@ -222,6 +222,10 @@ func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean b
 	case "notes":
 		if shell.OneOf(p.Arg(0), "remove", "prune") && !p.Dry("n", "dry-run") {
 			s.Add(detector.GitHistory)
+		}
+	case "annex":
+		if p.Arg(0) == "drop" && p.Has("force") {
+			s.Add(detector.ForcedDelete)
 		}
 	case "lfs":
 		if p.Arg(0) == "prune" && !p.Dry("dry-run", "d") {
@@ -316,6 +320,10 @@ func (s rules) otherVCS(name string, args []shell.Field) {
 		if p.Has("keep-local") {
 			bad = false
 		}
+	case "fossil":
+		bad = shell.OneOf(p.Arg(0), "clean", "revert", "purge") && !p.Dry("n", "dry-run")
+	case "p4":
+		bad = shell.OneOf(p.Arg(0), "revert", "obliterate", "delete") && !p.Has("n")
 	case "jj":
 		bad = shell.OneOf(p.Arg(0), "abandon", "restore") || p.Arg(0) == "op" && shell.OneOf(p.Arg(1), "restore", "abandon") || p.Arg(0) == "bookmark" && p.Arg(1) == "delete"
 	}

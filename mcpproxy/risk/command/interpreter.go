@@ -113,6 +113,15 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 	case "osascript", "Rscript", "lua", "luajit", "groovy", "julia", "elixir":
 		inline = "e"
 	}
+	if len(args) > 1 && (name == "deno" || name == "bun") {
+		switch args[0].Text {
+		case "x":
+			s.Command(args[1:], in)
+			return
+		case "run":
+			args = args[1:]
+		}
+	}
 	ran := false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -132,6 +141,9 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 			if i+1 < len(args) && shell.OneOf(args[i+1].Text, "timeit", "pdb", "code", "cProfile", "trace") {
 				continue
 			}
+			if i+1 < len(args) && args[i+1].Text == "pip" {
+				s.Command(args[i+1:], in)
+			}
 			return
 		case a.Text == "-" || len(a.Text) < 2 || a.Text[0] != '-' || a.Reads != nil:
 			switch {
@@ -142,11 +154,9 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 				s.RunFile(a, args[i+1:], in, language)
 				switch next := args[i+1:]; shell.BaseName(a.Text) {
 				case "manage.py":
-					if len(next) > 0 && shell.OneOf(next[0].Text, "flush", "reset_db") {
-						s.Add(detector.SQLUnfiltered)
-					}
-				case "artisan":
-					infra.TearsDown(s.Shell, "artisan", next)
+					s.manage(next)
+				case "artisan", "console":
+					infra.TearsDown(s.Shell, shell.BaseName(a.Text), next)
 				}
 			}
 			return
@@ -156,6 +166,9 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 		}
 		for j := 1; j < len(a.Text); j++ {
 			c := a.Text[j]
+			if language == "node" && a.Text[j:] == "pe" {
+				continue // -p is also a flag
+			}
 			if strings.IndexByte(inline, c) >= 0 {
 				inner := a
 				if inner.Text = a.Text[j+1:]; inner.Text == "" {
@@ -183,6 +196,13 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 	}
 }
 
+// manage judges the commands of Django's manage.py.
+func (s rules) manage(args []shell.Field) {
+	if len(args) > 0 && shell.OneOf(args[0].Text, "flush", "reset_db") {
+		s.Add(detector.SQLUnfiltered)
+	}
+}
+
 // codeField judges code in a word.
 func (s rules) codeField(language string, f shell.Field) {
 	s.Add(f.From & shell.Runnable)
@@ -205,7 +225,7 @@ func (s rules) editor(name string, args []shell.Field, in shell.Stream) {
 				break
 			}
 		}
-		if strings.Contains(text, "delete(") || strings.Contains(text, "delete-file") || strings.Contains(text, "delete-directory") {
+		if strings.Contains(text, "delete(") || strings.Contains(text, "(delete-file") || strings.Contains(text, "(delete-directory") {
 			s.Add(detector.ForcedDelete)
 		}
 		if shell.OneOf(text, "%d", "%d|x", "%d|wq", "%delete", "1,$d") {
@@ -262,7 +282,7 @@ func (s rules) build(name string, args []shell.Field, in shell.Stream) {
 		} else if ok && isCommandLine(value) {
 			s.MaybeRun(value)
 		}
-		if name != "make" && name != "ninja" && name != "gmake" && strings.HasPrefix(a.Text, "db:") && shell.OneOf(a.Text, "db:drop", "db:reset", "db:drop:all", "db:migrate:reset", "db:truncate_all", "db:purge") {
+		if name != "make" && name != "ninja" && name != "gmake" && strings.HasPrefix(a.Text, "db:") && shell.OneOf(a.Text, "db:drop", "db:reset", "db:drop:all", "db:migrate:reset", "db:truncate_all", "db:purge", "db:schema:load") {
 			s.Add(detector.SQLUnfiltered)
 		}
 	}

@@ -27,10 +27,19 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 				}
 			}
 		}
-		if in.Kind != shell.None && in.Kind != shell.Empty && !p.Has("z") || name != "socat" && p.Has("e", "c", "exec", "sh-exec") {
+		literal := in.Kind == shell.Text && in.From&detector.CredentialRead == 0 // the text itself says what is sent
+		if in.Kind != shell.None && in.Kind != shell.Empty && !literal && !p.Has("z") || name != "socat" && p.Has("e", "c", "exec", "sh-exec") {
 			s.Add(detector.Exfiltration)
 		}
 	case "sftp", "ftp", "tftp", "lftp", "smbclient", "ncftpput":
+		for i, a := range args {
+			if i > 0 && shell.OneOf(args[i-1].Text, "-e", "-c") {
+				s.ftp(a.Code())
+			}
+		}
+		if in.Kind == shell.Text {
+			s.ftp(in.Text)
+		}
 		for _, a := range args {
 			if shell.IsCredential(a.Text) {
 				s.Add(detector.Exfiltration)
@@ -57,6 +66,9 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 			s.Add(detector.ForcedDelete)
 		}
 	case "vim.tiny", "view", "base16", "cmp", "diff", "wc", "file", "stat", "source-highlight", "look", "split", "csplit", "shuf", "zless", "most", "pg", "bzless", "mail", "mailx", "mutt", "sendmail":
+		if shell.OneOf(name, "mail", "mailx", "mutt", "sendmail") {
+			s.sends(args)
+		}
 		for _, a := range args {
 			if shell.IsCredential(a.Text) && !shell.OneOf(name, "stat", "file", "wc") {
 				s.Add(detector.CredentialRead)
@@ -66,6 +78,37 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		return false
 	}
 	return true
+}
+
+// ftp judges the commands that a client of a file server gets.
+func (s rules) ftp(text string) {
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
+		line = strings.TrimSpace(line)
+		if cmd, ok := strings.CutPrefix(line, "!"); ok {
+			s.Run(cmd, shell.Stream{})
+			continue
+		}
+		verb, rest, _ := strings.Cut(line, " ")
+		switch strings.ToLower(verb) {
+		case "rm", "delete", "mdelete", "mrm", "glob", "rmdir", "del", "deltree":
+			if verb != "glob" || strings.HasPrefix(strings.TrimSpace(rest), "rm") {
+				s.Add(detector.ForcedDelete)
+			}
+		case "mirror":
+			if strings.Contains(rest, "-delete") || strings.Contains(rest, "--Remove-source") {
+				s.Add(detector.RecursiveDelete)
+			}
+		}
+	}
+}
+
+// sends judges the operands of a program that sends files to another host.
+func (s rules) sends(args []shell.Field) {
+	for _, a := range args {
+		if shell.IsCredential(a.Text) || shell.IsCredentialDir(a.Text) {
+			s.Add(detector.CredentialRead | detector.Exfiltration)
+		}
+	}
 }
 
 func (s rules) curl(args []shell.Field, in shell.Stream) {
@@ -133,6 +176,11 @@ func (s rules) curl(args []shell.Field, in shell.Stream) {
 			return
 		}
 	}
+	for _, a := range args {
+		if a.From&detector.CredentialRead != 0 {
+			s.Add(detector.Exfiltration)
+		}
+	}
 	if strings.EqualFold(method.Text, "DELETE") {
 		s.Add(detector.Teardown)
 	}
@@ -167,7 +215,7 @@ func (s rules) wget(name string, args []shell.Field, in shell.Stream) {
 			}
 		}
 	}
-	if m, ok := p.Value("method"); ok && strings.EqualFold(m.Text, "DELETE") || shell.OneOf(name, "http", "https", "xh", "httpie") && p.Any("DELETE") {
+	if m, ok := p.Value("method"); ok && strings.EqualFold(m.Text, "DELETE") || shell.OneOf(name, "http", "https", "xh", "httpie") && (p.Any("DELETE") || p.Arg(0) == "delete") {
 		s.Add(detector.Teardown)
 	}
 	if out, ok := p.Value("O", "output-document", "o", "out"); ok {

@@ -46,7 +46,7 @@ func (s rules) system(name string, args []shell.Field, in shell.Stream) bool {
 			s.feedDevice(in)
 		}
 	case "blkdiscard", "badblocks", "hdparm", "nvme", "mdadm", "cryptsetup", "lvremove", "vgremove", "pvremove", "pvcreate", "lvreduce", "zpool", "zfs", "btrfs", "diskutil", "flashrom",
-		"blkzone", "sg_format", "tune2fs", "nwipe", "e2image", "partx", "dmsetup", "losetup", "asr", "bioctl", "ddrescue", "cryptsetup-reencrypt", "flash_erase", "flash_eraseall", "mtd":
+		"blkzone", "sg_format", "tune2fs", "nwipe", "e2image", "partx", "dmsetup", "losetup", "asr", "bioctl", "ddrescue", "cryptsetup-reencrypt", "flash_erase", "flash_eraseall", "mtd", "xfs_repair", "debugfs", "fastboot":
 		s.devices(name, &p)
 	case "chmod", "gchmod":
 		s.chmod(args)
@@ -85,10 +85,14 @@ func (s rules) system(name string, args []shell.Field, in shell.Stream) bool {
 	case "shutdown", "reboot", "halt", "poweroff", "telinit", "init", "systemctl", "service", "rc-service", "initctl", "loginctl", "pm2", "supervisorctl", "sv", "monit",
 		"zellij", "abduco", "launchctl", "rundll32", "kexec", "pm-suspend", "pm-hibernate", "logoff", "brew":
 		infra.Stops(s.Shell, name, &p, args)
+	case "kill-port", "fkill":
+		if len(p.Args) > 0 {
+			s.Add(detector.Kill)
+		}
 	case "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "userdel", "deluser", "groupdel", "delgroup", "usermod", "passwd", "swapoff", "sysctl", "ip", "ifconfig",
 		"apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "rpm", "dpkg", "snap", "flatpak", "apk", "auditctl", "setenforce", "modprobe", "rmmod", "chpasswd", "visudo", "faillock", "lastlog", "mount", "umount", "chattr", "depmod", "update-rc.d", "dpkg-reconfigure", "vipw",
 		"pip", "pip2", "pip3", "conda", "mamba", "micromamba", "pkg", "pkgin", "opkg", "emerge", "xbps-remove", "nix-env", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg",
-		"exim", "exim4", "postsuper":
+		"exim", "exim4", "postsuper", "pfctl", "ipset", "dscl", "nix-collect-garbage":
 		infra.Host(s.Shell, name, &p, args)
 	default:
 		return false
@@ -134,6 +138,12 @@ func (s rules) devices(name string, p *shell.Flags) {
 		bad = p.Has("w", "write", "E", "erase")
 	case "tune2fs":
 		bad = false
+	case "xfs_repair":
+		bad = p.Has("L")
+	case "debugfs":
+		bad = p.Has("w")
+	case "fastboot":
+		bad = shell.OneOf(p.Arg(0), "erase", "format", "flash", "flashall", "oem")
 	case "partx":
 		bad = p.Has("d", "delete")
 	case "dmsetup":

@@ -56,7 +56,7 @@ func (s rules) tmuxCommand(f []shell.Field) {
 		cmd = shell.AfterOptions(args, "dt", "")
 		for _, a := range cmd {
 			s.RunField(a, shell.Stream{})
-			s.tmuxCommand([]shell.Field{a})
+			s.tmuxWords(a)
 		}
 		return
 	case is("new-session", "new"):
@@ -71,13 +71,7 @@ func (s rules) tmuxCommand(f []shell.Field) {
 		cmd = shell.AfterOptions(args, "tTN", "")
 		if len(cmd) > 1 {
 			s.tmuxCommand(cmd[1:])
-			if fields := strings.Fields(cmd[1].Text); len(fields) > 1 {
-				var inner []shell.Field
-				for _, w := range fields {
-					inner = append(inner, shell.Field{Text: shell.Unquote(w)})
-				}
-				s.tmuxCommand(inner)
-			}
+			s.tmuxWords(cmd[1])
 		}
 		return
 	default:
@@ -88,6 +82,21 @@ func (s rules) tmuxCommand(f []shell.Field) {
 	} else if len(cmd) > 1 {
 		s.Command(cmd, shell.Stream{})
 	}
+}
+
+// tmuxWords judges a command of tmux that is one word of another one.
+func (s rules) tmuxWords(f shell.Field) {
+	verb, rest, _ := strings.Cut(strings.TrimSpace(f.Text), " ")
+	rest = strings.TrimSpace(rest)
+	inner := []shell.Field{{Text: verb}}
+	if n := len(rest); n > 1 && (rest[0] == '"' || rest[0] == '\'') && rest[n-1] == rest[0] {
+		inner = append(inner, shell.Field{Text: rest[1 : n-1]})
+	} else {
+		for w := range strings.FieldsSeq(rest) {
+			inner = append(inner, shell.Field{Text: shell.Unquote(w)})
+		}
+	}
+	s.tmuxCommand(inner)
 }
 
 // tmuxKeys judges the text that send-keys types, in which some words name keys.

@@ -107,6 +107,7 @@ func isCall(operands []shell.Field) bool {
 
 // isProse reports whether the name is rather the first word of a sentence.
 func isProse(name string) bool {
+	name = strings.TrimRight(name, ":,")
 	return len(name) > 0 && 'A' <= name[0] && name[0] <= 'Z' && strings.Trim(name[1:], "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
@@ -130,8 +131,24 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{short: "uC", assigns: true}, true
 	case "nohup", "builtin", "setsid", "chronic", "ifne", "fakeroot", "eatmydata", "unbuffer", "catchsegv", "ts", "torsocks",
 		"torify", "tsocks", "dbus-run-session", "dbus-launch", "setpriv", "busybox", "toybox", "rtk", "linux32", "linux64", "pipx", "noglob",
-		"nocorrect", "-", "winpty", "lima", "orb", "fakechroot", "daemonize", "detach", "disown", "ccache", "distcc", "arch", "exec_always":
+		"nocorrect", "-", "winpty", "lima", "orb", "fakechroot", "daemonize", "detach", "disown", "ccache", "distcc", "arch", "exec_always", "flatpak-spawn":
 		return wrapper{}, true
+	case "run0":
+		return wrapper{short: "ugD", long: "user group chdir unit slice property nice setenv", shell: true}, true
+	case "cgexec":
+		return wrapper{short: "g"}, true
+	case "setarch":
+		return wrapper{skip: 1}, true
+	case "lockf":
+		return wrapper{short: "t", skip: 1}, true
+	case "sem":
+		return wrapper{short: "j", long: "id jobs timeout", text: true}, true
+	case "pdsh", "clush", "dsh", "pssh", "parallel-ssh":
+		return wrapper{short: "wxlfgRhHpotOu", long: "hosts host user par timeout", text: true}, true
+	case "toolbox":
+		return wrapper{short: "cdr", long: "container distro release", verb: "run"}, true
+	case "perf":
+		return wrapper{short: "peocCr", skip: 1}, true
 	case "nice":
 		return wrapper{short: "n", long: "adjustment"}, true
 	case "ionice":
@@ -162,7 +179,7 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{short: "eopsuEaSPOIbX"}, true
 	case "taskset", "chrt":
 		return wrapper{short: "TPD", skip: 1}, true
-	case "numactl", "prlimit", "choom", "firejail", "perf", "valgrind", "heaptrack", "proot":
+	case "numactl", "prlimit", "choom", "firejail", "valgrind", "heaptrack", "proot":
 		return wrapper{short: "nCNmipqo", long: "cpunodebind membind interleave physcpubind preferred pid"}, true
 	case "proxychains", "proxychains4":
 		return wrapper{short: "f"}, true
@@ -194,7 +211,7 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{short: "s", verb: "shell", text: true}, true
 	case "lxc", "incus", "multipass":
 		return wrapper{verb: "exec", skip: 1}, true
-	case "wsl", "dotenv", "dotenvx", "toolbox", "distrobox", "distrobox-enter":
+	case "wsl", "dotenv", "dotenvx", "distrobox", "distrobox-enter":
 		return wrapper{short: "fd", long: "distribution user"}, true
 	}
 	return wrapper{}, false

@@ -30,10 +30,10 @@ import (
 var (
 	deletes = pattern{lazyregexp.New(`(?i)\b(?:rmtree|removedirs|remove_tree|rm_rf?|rm_f|remove_dir|remove_entry(?:_secure)?|rmSync|rmdirSync|unlinkSync|rimraf|emptyDirSync|removeSync|remove_file|send2trash|NSFileManager.*removeItem|deleteSync)\b` +
 		`|\b(?:os|Path\([^)]*\)|fs|fsp|fsPromises|promises|FileUtils|File|Dir|Pathname|Deno|Bun|shutil|pathlib|io|posix|nt|unlink|shelljs|sh)['")\]]*\.(?:remove|removeSync|unlink|rm|rmdir|delete|rmtree|truncate)\b` +
-		`|\.unlink\(|\.rmdir\(|\.truncate\(0?\)|\bdelete-(?:file|directory)\b|\btruncateSync\b|\bunlink\s*(?:\(|\$|@|glob|<|"|'|for\b|\w)|\brmdir\s*\(` +
+		`|\.unlink\(|\.rmdir\(|\.truncate\(0?\)|\bdelete-(?:file|directory)\b|\btruncateSync\b|\bunlink\s*(?:\(|\$|@|glob|<|"|'|for\b|\w)|\brmdir\s*[("'$]|\bfrom\s+(?:os|shutil)\s+import\b[^;\n]*\b(?:remove|unlink|rmtree|rmdir|removedirs|truncate)\b` +
 		`|\bdelete\s+(?:POSIX\s+)?file\b|\b(?:RemoveAll|deleteDir(?:ectory)?|deleteRecursively|deleteIfExists|remove_dir_all|rmTree|removeItem(?:AtPath)?)\b|\brm(?:_rf)?!?\s*\(`), 12}
 	codeEmpty    = pattern{lazyregexp.New(`\bopen\([^()]*,\s*["']w[bt+]*["']\s*\)\s*\.close\(|\bwrite_text\(\s*["']{2}\s*\)|\bwriteFileSync\([^,()]*,\s*["']{2}\s*\)|\btruncate\s*\(?["'$@\w./]+,\s*0|\bFile\.truncate\b|\bFile\.write\([^,()]*,\s*["']{2}\)|\bfile_put_contents\([^,()]*,\s*["']{2}`), 5}
-	codeKill     = pattern{lazyregexp.New(`\b(?:os\.kill(?:pg)?|process\.kill|Process\.kill|kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`), 1}
+	codeKill     = pattern{lazyregexp.New(`(?:\bos\.kill(?:pg)?|\bprocess\.kill|\bProcess\.kill|(?:^|[^\w/|"'-])kill)\s*\(?[^;\n]*(?:\bSIGKILL\b|\bKILL\b|\b9\b)`), 1}
 	codeMode     = pattern{lazyregexp.New(`\bchmod(?:Sync|_R)?\b[^;\n]*\b0?o?(?:777|666|0777)\b`), 1}
 	codeFork     = pattern{lazyregexp.New(`(?s)\bfork\s+while\b|\bwhile\b.*\bfork\b|\bfork\s*(?:\(\))?\s*(?:until|;\s*redo)|\bloop\s*\{\s*fork|exec\s+\$0\s+if\s+fork`), 3}
 	codeShutdown = pattern{lazyregexp.New(`(?i)\bapp "?(?:System Events|Finder)"? to (?:shut ?down|restart)|\bos\.reboot\b`), 1}
@@ -41,7 +41,7 @@ var (
 	// a command that is not written in the code, or that the code prints to a shell
 	codeRunsValue = pattern{lazyregexp.New(`\b(?:system|popen|exec(?:Sync|File|FileSync|v|ve|vp|l|lp)?|spawn(?:Sync|v|vp|l|lp)?|subprocess\.\w+|check_call|check_output|getoutput|Popen|shell_exec|passthru|proc_open|os\.execute)\b\s*\(?\s*\[?\s*(?:[$@]|[A-Za-z_][\w.]*\s*[,)\]+.(\[;}]|[A-Za-z_][\w.]*\s*$)|\|\s*["'](?:/bin/|/usr/bin/)?(?:ba|da|z|k)?sh\b`), 3}
 	codeInput     = pattern{lazyregexp.New(`\bARGV\b|\bargv\b|\$argv\b|\bstdin\b|\bSTDIN\b|\benviron\b|\bgetenv\b|\bENV\b|process\.env|<>|\binput\(|\bgets\b`), 5}
-	codeEval      = pattern{lazyregexp.New(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|importlib)\s*\(?`), 3}
+	codeEval      = pattern{lazyregexp.New(`\b(?:exec|eval|compile|execfile|__import__|instance_eval|class_eval|assert|create_function|Function|runpy|loadstring|loads?|vm\.run\w*|runIn\w*Context|importlib)\b\s*\(?`), 3}
 	codeRemote    = pattern{lazyregexp.New(`(?i)\burlopen\b|\brequests\.|\burllib|\bhttps?\.(?:get|request)|\bfetch\(|\bhttp\.client|\bopen-uri|\bURI\.open|\bNet::HTTP|\bLWP::|\bcurl_exec|file_get_contents\(\s*["']http|\bOpenURI|\bURI\(`), 9}
 	codeDecode    = pattern{lazyregexp.New(`(?i)\bb(?:64|32|85|16|ase64)|decode|\bunpack\b|\bpack\b|fromhex|\batob\b|Buffer\.from|\bcodecs\b|\bzlib\b|decompress|\bchr\b|fromCharCode|\brot13\b|\breverse\b|\[::-1\]|str_rot13|gzinflate|\bmarshal\b|\bpickle\b|\bhex2bin\b|\\x[0-9a-f]{2}`), 10}
 	codeSecret    = pattern{lazyregexp.New(`(?:\.ssh/id_|/etc/shadow|\.aws/credentials|\.netrc|\.git-credentials|\.pgpass|["'/]\.env["'])`), 2}

@@ -36,7 +36,7 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 		}
 	}
 	switch name {
-	case "redis-cli", "valkey-cli":
+	case "redis-cli", "valkey-cli", "keydb-cli":
 		redis(s, &p)
 		if in.Kind == shell.Text {
 			for line := range strings.Lines(in.Text) {
@@ -72,6 +72,9 @@ func Database(s *shell.Shell, name string, args []shell.Field, in shell.Stream) 
 		statements = append(statements, p.Args...)
 		if name == "bq" && p.Any("rm") {
 			s.Add(detector.Teardown)
+		}
+		if name == "influx" && p.Any("delete") {
+			s.Add(detector.SQLUnfiltered)
 		}
 		for i, a := range args {
 			if shell.OneOf(a.Text, "-execute", "--query", "-q", "-e", "--execute") && i+1 < len(args) {

@@ -73,6 +73,8 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 	case "schtasks":
 		if strings.Contains(text, "/create") {
 			s.Add(detector.Persistence)
+		} else if strings.Contains(text, "/delete") {
+			s.Add(detector.Teardown)
 		}
 	case "iex", "invoke-expression":
 		if len(args) == 0 {
@@ -127,7 +129,7 @@ func runPowerShell(s *shell.Shell, text string, in shell.Stream) {
 	}
 	src := newSource(s, text)
 	lower := src.lower
-	if !strings.Contains(lower, "-whatif") && src.has(powershellDelete) {
+	if !strings.Contains(lower, "-whatif") && newSource(s, emptyLiterals(text)).has(powershellDelete) && !strings.HasPrefix(lower, "get-help") {
 		s.Add(detector.ForcedDelete)
 	}
 	if (strings.Contains(lower, "iex") || strings.Contains(lower, "invoke-expression")) && (strings.Contains(lower, "download") || strings.Contains(lower, "iwr") || strings.Contains(lower, "irm") || strings.Contains(lower, "invoke-webrequest")) {

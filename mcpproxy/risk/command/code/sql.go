@@ -74,6 +74,9 @@ func SQL(s *shell.Shell, text string) {
 			if c == '\'' && len(words) > 0 && shell.OneOf(words[len(words)-1], "EXECUTE", "IMMEDIATE", "EXEC", "PREPARE") {
 				SQL(s, text[i+1:i+1+max(n, 0)])
 			}
+			if c == '\'' && len(words) > 0 && words[len(words)-1] == "PROGRAM" {
+				s.Run(text[i+1:i+1+max(n, 0)], shell.Stream{})
+			}
 			words = append(words, "'")
 			i += max(n, 0) + 2
 		case c == '$' && strings.HasPrefix(text[i:], "$$"):
@@ -167,8 +170,10 @@ func unfiltered(words []string) bool {
 			set = set || w == "SET"
 		}
 		return set && !filtered(words)
-	case "FLUSH":
-		return false
+	case "RESET":
+		return words[1] == "MASTER"
+	case "PURGE":
+		return true
 	}
 	return false
 }

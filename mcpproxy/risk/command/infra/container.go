@@ -32,7 +32,11 @@ func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 		return
 	}
 	args = args[1:]
-	p := shell.ParseFlags(args, "eutvns", containerValues)
+	values := "eutvns"
+	if shell.OneOf(verb, "rm", "rmi", "remove", "prune", "delete", "down") {
+		values = "t" // -v removes volumes
+	}
+	p := shell.ParseFlags(args, values, containerValues)
 	for _, n := range p.Names {
 		if n == "help" && !shell.OneOf(verb, "exec", "run") {
 			return
@@ -60,7 +64,7 @@ func Docker(s *shell.Shell, name string, args []shell.Field, in shell.Stream) {
 			s.Command(rest, in)
 		}
 	case "rm", "rmi", "remove", "prune", "delete":
-		if compose || !p.Dry("dry-run") && (len(p.Args) > 0 || verb == "prune") {
+		if compose || !p.Dry("dry-run") && (len(p.Args) > 0 || verb == "prune" || group == "machine" || p.Has("a", "all")) {
 			if compose && p.Dry("dry-run") {
 				return
 			}

@@ -82,7 +82,7 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	verb := p.Arg(0)
 	switch name {
 	case "iptables", "ip6tables":
-		bad = p.Has("F", "flush", "X", "delete-chain")
+		bad = p.Has("F", "flush", "X", "delete-chain", "D", "delete")
 		for i, a := range args {
 			bad = bad || a.Text == "-P" && i+2 < len(args) && args[i+2].Text == "ACCEPT"
 		}
@@ -92,6 +92,21 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 		bad = p.Any("disable", "reset") && !p.Dry("dry-run")
 	case "firewall-cmd":
 		bad = p.Has("panic-on", "complete-reload")
+		for _, n := range p.Names {
+			bad = bad || strings.HasPrefix(n, "remove-")
+		}
+	case "pfctl":
+		bad = p.Has("F", "d")
+	case "ipset":
+		bad = shell.OneOf(verb, "destroy", "flush", "x")
+	case "ifconfig":
+		bad = p.Arg(1) == "down"
+	case "dscl":
+		for _, a := range args {
+			bad = bad || shell.OneOf(a.Text, "-delete", "delete")
+		}
+	case "nix-collect-garbage":
+		bad = p.Has("d", "delete-old", "delete-older-than") && !p.Dry("dry-run")
 	case "userdel", "deluser", "groupdel", "delgroup":
 		bad = len(p.Args) > 0
 	case "usermod":
@@ -108,11 +123,13 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 			bad = bad || a.Text == "-e" && i+1 < len(args) && args[i+1].Text == "0"
 		}
 	case "ip":
-		bad = p.Any("flush") || p.Any("netns") && p.Any("delete", "del")
+		bad = p.Any("flush") || p.Any("netns", "link", "route", "rule") && p.Any("delete", "del") || p.Any("link") && p.Any("down")
 	case "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "snap", "flatpak", "apk":
 		bad = shell.OneOf(verb, "remove", "purge", "autoremove", "autopurge", "erase", "del", "uninstall", "rm") && !p.Dry("s", "simulate", "dry-run", "just-print", "no-act", "assumeno")
-	case "pip", "pip2", "pip3", "conda", "mamba", "micromamba", "pkg", "pkgin", "opkg", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg":
-		bad = shell.OneOf(verb, "remove", "delete", "uninstall", "autoremove", "purge") && !p.Dry("n", "dry-run", "noaction") || verb == "env" && p.Arg(1) == "remove"
+	case "conda", "mamba", "micromamba":
+		bad = shell.OneOf(verb, "remove", "uninstall") && !p.Dry("dry-run") || verb == "env" && p.Arg(1) == "remove"
+	case "pip", "pip2", "pip3", "pkg", "pkgin", "opkg", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg":
+		bad = shell.OneOf(verb, "remove", "delete", "uninstall", "autoremove", "purge") && !p.Dry("n", "dry-run", "noaction")
 	case "emerge":
 		bad = p.Has("C", "unmerge", "c", "depclean") && !p.Dry("p", "pretend")
 	case "xbps-remove":

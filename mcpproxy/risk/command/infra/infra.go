@@ -37,7 +37,7 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		switch {
 		case single("-help"):
 		case p.Any("plan", "show", "validate", "fmt", "output"):
-		case p.Any("destroy", "taint", "force-unlock"):
+		case p.Any("destroy", "destroy-all", "taint", "force-unlock"):
 			bad = true
 		case p.Any("apply"):
 			bad = single("-destroy") || single("-auto-approve")
@@ -47,15 +47,19 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			bad = p.Any("delete")
 		}
 	case "pulumi":
-		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm"
+		bad = shell.OneOf(p.Arg(0), "destroy", "down", "dn") && !p.Has("preview-only") || p.Arg(0) == "stack" && p.Arg(1) == "rm" || p.Arg(0) == "state" && p.Arg(1) == "delete"
 	case "cdk", "sam", "serverless", "sls", "eksctl", "kops", "kind", "k3d", "minikube", "vercel", "netlify", "firebase", "wrangler", "doctl", "linode-cli", "hcloud", "scw", "ibmcloud",
 		"oci", "railway", "render", "supabase", "amplify", "eb", "copilot", "civo", "vultr-cli", "gcloud", "az", "consul", "etcdctl", "vault", "nomad", "argocd", "flux", "istioctl",
 		"rancher", "velero", "vagrant", "virsh", "VBoxManage", "vboxmanage", "multipass", "fly", "flyctl", "heroku", "aliyun", "tccli", "openstack", "ec2", "packer", "ansible-vault", "kafka-topics", "kafka-topics.sh", "rabbitmqctl", "nix",
-		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli":
+		"yc", "exo", "juju", "ctr", "buildah", "skopeo", "colima", "cloudflared", "kn", "neon", "turso", "pscale", "appwrite", "cf", "tkn", "odo", "rosa", "airflow", "dvc", "wp", "drush", "nmcli",
+		"kubeadm", "k3s", "k0s", "microk8s", "lxc", "incus", "adb", "qm", "pct", "rpk", "rabbitmqadmin", "nats", "certbot", "snapper", "gluster", "ceph", "rbd", "xcrun", "kafka-consumer-groups", "kafka-consumer-groups.sh", "zkCli.sh":
 		for _, a := range p.Args {
 			w := a.Text
 			if at := strings.LastIndexByte(w, ':'); at >= 0 {
 				w = w[at+1:] // heroku apps:destroy
+			}
+			if !bad && shell.OneOf(w, "list", "ls", "show", "describe", "read", "search", "help") {
+				break // what follows is looked for
 			}
 			switch strings.ToLower(w) {
 			case "delete", "destroy", "remove", "rm", "del", "purge", "terminate", "undefine", "unregistervm", "uninstall", "kill", "reset", "delete-cluster", "delete_vhost", "delete_queue", "force_reset", "purge_queue":
@@ -65,14 +69,20 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 				for _, prefix := range [...]string{"delete-", "destroy-", "remove-", "terminate-", "purge-"} {
 					bad = bad || strings.HasPrefix(lower, prefix)
 				}
+				bad = bad || name == "vault" && lower == "disable" || name == "railway" && lower == "down" || name == "certbot" && lower == "revoke" ||
+					name == "zkCli.sh" && lower == "deleteall" || name == "xcrun" && lower == "erase" || name == "wp" && lower == "empty" || name == "drush" && lower == "sql-drop"
 				bad = bad || shell.OneOf(name, "firebase", "netlify", "aliyun", "tccli") && strings.Contains(lower, "delete")
 			}
 		}
+		if name == "heroku" && strings.HasPrefix(p.Arg(0), "run") && len(p.Args) > 1 {
+			s.Run(shell.Join(shell.AfterOptions(args[1:], "ast", "app size type remote env")), shell.Stream{})
+			return true
+		}
 		for _, a := range args {
-			bad = bad || a.Text == "-purge"
+			bad = bad || a.Text == "-purge" || name == "heroku" && strings.HasSuffix(a.Text, "=0")
 		}
 		for _, n := range p.Names {
-			bad = bad || strings.HasPrefix(name, "kafka-topics") && n == "delete"
+			bad = bad || strings.HasPrefix(name, "kafka-") && n == "delete"
 			if shell.OneOf(n, "dry-run", "dryrun", "check", "validate-only", "what-if", "preview") {
 				return true
 			}
@@ -88,15 +98,37 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			if i == 0 && len(p.Args) > 1 {
 				continue
 			}
-			for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-"} {
+			for _, prefix := range [...]string{"delete-", "terminate-", "remove-", "deregister-", "purge-", "destroy-", "schedule-key-deletion", "revoke-", "stop-instances", "batch-delete-", "release-address", "close-account", "disable-key"} {
 				bad = bad || strings.HasPrefix(verb, prefix)
 			}
 		}
+		q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters")
+		for _, o := range q.Values {
+			bad = bad || shell.OneOf(o.Name, "desired-count", "desired-capacity") && o.Value.Text == "0"
+			if o.Name == "acl" && o.Value.Text == "public-read-write" {
+				s.Add(detector.PermissionsAll)
+			}
+			if _, list, ok := strings.Cut(o.Value.Text, "commands="); ok && p.Any("send-command") {
+				s.Run(strings.Trim(list, `[]"' `), shell.Stream{})
+			}
+		}
+		for _, a := range p.Args {
+			if shell.IsCredential(a.Text) && p.Any("s3") {
+				s.Add(detector.CredentialRead | detector.Exfiltration)
+			}
+		}
+		bad = bad && p.Arg(len(p.Args)-1) != "help"
 		if p.Any("s3") {
 			bad = bad || p.Any("rm", "rb") || p.Any("sync") && p.Has("delete")
 			bad = bad && !p.Dry("dryrun")
 		}
 		bad = bad && !p.Dry("dry-run", "generate-cli-skeleton")
+	case "salt":
+		for i, a := range p.Args {
+			if a.Text == "cmd.run" && i+1 < len(p.Args) {
+				s.Run(p.Args[i+1].Code(), shell.Stream{})
+			}
+		}
 	case "ansible":
 		q := shell.ParseFlags(args, "maiuflecBPtTM", "module-name args inventory user forks limit extra-vars background poll tree timeout connection module-path become-user become-method")
 		module, _ := q.Value("m", "module-name")
@@ -124,7 +156,12 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		}
 	case "prisma", "knex", "sequelize", "alembic", "flyway", "liquibase", "artisan", "typeorm", "drizzle-kit", "goose", "migrate", "dbmate", "atlas", "bin/rails":
 		for _, a := range p.Args {
-			bad = bad || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || name == "alembic" && a.Text == "base"
+			bad = bad || shell.OneOf(a.Text, "reset", "db:drop", "migrate:fresh", "migrate:reset", "db:wipe", "clean", "dropAll", "drop", "drop-all", "schema:drop", "db:migrate:undo:all") || name == "knex" && a.Text == "migrate:rollback" && p.Has("all") || name == "prisma" && p.Has("force-reset") || name == "alembic" && a.Text == "base"
+		}
+	case "mix", "dotnet", "diesel", "sqlx", "hasura", "symfony", "console", "sequelize-cli":
+		text := " " + shell.Join(p.Args) + " "
+		for _, words := range [...]string{" ecto.drop ", " ecto.reset ", " database drop ", " database reset ", "database:drop ", "schema:drop ", " db:drop ", " migrate delete ", " db:migrate:undo:all "} {
+			bad = bad || strings.Contains(text, words)
 		}
 	default:
 		// The programs that control a service are named alike.

@@ -58,6 +58,11 @@ func IsCredential(name string) bool {
 		strings.HasPrefix(name, "/etc/ssh/ssh_host_") && strings.HasSuffix(name, "_key")
 }
 
+// IsCredentialDir reports whether the path is a directory of secrets.
+func IsCredentialDir(name string) bool {
+	return OneOf(path.Base(name), ".ssh", ".gnupg", ".aws", ".kube", ".password-store")
+}
+
 // IsStartup reports whether what is written to the path runs later, or lets somebody in.
 func IsStartup(name string) bool {
 	if len(name) < 4 {
