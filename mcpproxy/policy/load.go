@@ -83,8 +83,10 @@ func (l *loader) member(name string, n *node) {
 // detect chooses the dialect by the keys of all tools.
 func (l *loader) detect(root *node) {
 	var hosted, questions, rules, nameless *node
-	if all := root.get("all_tools"); all != nil {
-		hosted = all
+	for _, key := range root.keys() {
+		if key.text == "all_tools" {
+			hosted = key
+		}
 	}
 	if tools := root.get("tools"); tools != nil {
 		for _, tool := range tools.items() {
