@@ -15,7 +15,28 @@ type Seen struct {
 
 	// Without a definition: the arguments that its calls had, nil if unknown.
 	Calls     int64
-	Arguments map[string]bool
+	Arguments Names
+}
+
+// Names are the paths of the arguments that recorded calls had: the names of
+// members, each behind a NUL but the first. A path that ends with one stands for
+// members that are not known.
+type Names map[string]bool
+
+// lacks returns the part of a path that no call had, nil if one may have had it
+// all.
+func (n Names) lacks(p path) path {
+	at := ""
+	for i, name := range p {
+		if n[at+"\x00"] {
+			return nil
+		}
+		if at += name; !n[at] {
+			return p[:i+1]
+		}
+		at += "\x00"
+	}
+	return nil
 }
 
 // A Listing is what a policy says, for people.
@@ -223,8 +244,8 @@ func (p *Policy) compare(l *Listing, seen []Seen) {
 			return
 		}
 		if s := had[tool]; s != nil {
-			if !s.Arguments[p[0]] {
-				l.warn(at, "tools.%s: none of %d recorded calls has args.%s", short(tool), s.Calls, short(p[0]))
+			if p := s.Arguments.lacks(p); p != nil {
+				l.warn(at, "tools.%s: none of %d recorded calls has args.%s", short(tool), s.Calls, short(strings.Join(p, ".")))
 			}
 			return
 		}

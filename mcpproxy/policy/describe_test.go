@@ -149,3 +149,43 @@ func TestQuestionLists(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribeRecordedNames compares the paths of conditions with the arguments
+// of recorded calls, below the top too. What a digest replaced is not known.
+func TestDescribeRecordedNames(t *testing.T) {
+	names := policy.Names{}
+	for _, arguments := range []string{
+		`{"pane":{"id":"%1"},"environment":{"len":9,"sha256_prefix":"00"},"list":[{"x":1}]}`,
+		`{"pane":{"id":"%1","size":{"w":1}},"plain":1}`,
+		`{"cut":{"a":1,"[redacted name]":2}}`,
+	} {
+		if !names.Add([]byte(arguments), 256) {
+			t.Fatalf("%s: not added", arguments)
+		}
+	}
+	seen := []policy.Seen{{Name: "t", Calls: 3, Arguments: names}}
+	for path, want := range map[string]string{
+		"args.pane.id":        "",
+		"args.pane.size.w":    "",
+		"args.plain":          "",
+		"args.environment.A":  "",
+		"args.cut.b":          "",
+		"args.pane.ID":        "tools.t: none of 3 recorded calls has args.pane.ID",
+		"args.pane.size.w.x":  "tools.t: none of 3 recorded calls has args.pane.size.w.x",
+		"args.pane.siz.w":     "tools.t: none of 3 recorded calls has args.pane.siz",
+		"args.list.x":         "tools.t: none of 3 recorded calls has args.list.x",
+		"args.environments.A": "tools.t: none of 3 recorded calls has args.environments",
+	} {
+		p := load(t, `{"version":"1","default":"deny","tools":{"t":{"require":[{"conditions":[{"path":"`+path+`","op":"exists","value":true}]}]}}}`, "p.json")
+		var got string
+		for _, w := range p.Describe(seen).Warnings {
+			got += w.Text
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	if (policy.Names{}).Add([]byte(`{"a":{"b":{"c":1}}}`), 3) {
+		t.Error("added as many names as there may be")
+	}
+}

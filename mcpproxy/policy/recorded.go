@@ -59,6 +59,34 @@ func redacted(text []byte) bool {
 // Redacted reports whether a name in a record has a mark of redaction.
 func Redacted(name string) bool { return redacted([]byte(name)) }
 
+// maxNesting is how deep the names of arguments are kept.
+const maxNesting = 8
+
+// Add adds the arguments of a call as a record has them. It reports false if they
+// cannot be read, or if there are as many as most.
+func (n Names) Add(arguments []byte, most int) bool { return n.add("", arguments, most, 0) }
+
+func (n Names) add(at string, object []byte, most, depth int) bool {
+	if r := remainsOf(object); r != whole && r != mixed || depth == maxNesting {
+		n[at+"\x00"] = true
+		return len(n) < most
+	}
+	ok := true
+	err := jsontext.Members(object, func(name, value []byte) bool {
+		if redacted(name) {
+			n[at+"\x00"] = true
+		} else {
+			path := at + jsontext.Unquote(name)
+			if n[path] = true; value[0] == '{' {
+				ok = n.add(path+"\x00", value, most, depth+1)
+			}
+		}
+		ok = ok && len(n) < most
+		return ok
+	})
+	return ok && err == nil
+}
+
 // find finds the argument at a path in a summary. cut means that members may be
 // missing.
 func find(arguments []byte, p path, cut bool) recorded {

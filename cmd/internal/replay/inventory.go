@@ -10,7 +10,6 @@ import (
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/risk"
 	"auditproxy/schemas/audit"
-	"auditproxy/schemas/jsontext"
 	"auditproxy/sink/spool"
 )
 
@@ -61,7 +60,7 @@ func (v *Inventory) Seen() (list []policy.Seen) {
 func (v *Inventory) tool(name string) *policy.Seen {
 	t := v.tools[name]
 	if t == nil && len(v.tools) < maxUsed {
-		t = &policy.Seen{Name: name, Arguments: map[string]bool{}}
+		t = &policy.Seen{Name: name, Arguments: policy.Names{}}
 		v.tools[name] = t
 	}
 	return t
@@ -92,10 +91,7 @@ func (v *Inventory) call(rec *audit.Record) {
 		if t.Arguments == nil || op.Args == "" {
 			continue
 		}
-		if cut || jsontext.Members([]byte(op.Args), func(name, _ []byte) bool {
-			t.Arguments[jsontext.Unquote(name)] = true
-			return len(t.Arguments) < maxArguments
-		}) != nil || len(t.Arguments) >= maxArguments {
+		if cut || !t.Arguments.Add([]byte(op.Args), maxArguments) {
 			t.Arguments = nil
 		}
 	}
