@@ -227,6 +227,19 @@ func (p *Proposal) names() (names []string, left int64) {
 // asks reports whether a tool needs approval.
 func (t *used) asks() bool { return t.category == risk.Destructive || t.category == risk.Financial }
 
+// annotated returns what the name of a tool says that asks only because of an
+// annotation, if that is less: 0 for any other tool. Some servers annotate all
+// their tools alike.
+func (p *Proposal) annotated(name string) risk.Category {
+	if t := p.tools[name]; !t.asks() || t.source != risk.SourceAnnotation.String() {
+		return 0
+	}
+	if known := p.Risk.Tool(name, nil); known.Source == risk.SourceName && known.Category < risk.Destructive {
+		return known.Category
+	}
+	return 0
+}
+
 // JSON returns the policy as a value for encoding/json, without comments.
 func (p *Proposal) JSON() (any, error) {
 	type object = map[string]any
@@ -261,6 +274,17 @@ func (p *Proposal) YAML() ([]byte, error) {
 	line("# Made by auditproxy policy init of %s of %s,", terminal.Count(int(p.calls), "call"), terminal.Count(p.sessions, "session"))
 	line("# %s to %s UTC. Each limit is twice what the busiest minute or", p.from.UTC().Format(day), p.to.UTC().Format(day))
 	line("# hour of a session had. Destructive tools need approval.")
+	annotated := 0
+	for _, name := range names {
+		if p.annotated(name) != 0 {
+			annotated++
+		}
+	}
+	if annotated > 0 {
+		line("#")
+		line("# The server annotates %s as destructive whose name says less. Remove action and", terminal.Count(annotated, "tool"))
+		line("# reason from those that are harmless.")
+	}
 	line("#")
 	line("# It only observes: records have what it would have denied. To enforce it, change")
 	line("# the mode at the end.")
@@ -288,6 +312,9 @@ func (p *Proposal) YAML() ([]byte, error) {
 		note := ""
 		if t.asks() {
 			note = fmt.Sprintf("; %s by its %s", t.category, t.source)
+			if c := p.annotated(name); c != 0 {
+				note += fmt.Sprintf(", but its name says %s", c)
+			}
 		}
 		line("  # %s, at most %d in a minute and %d in an hour%s", terminal.Count(int(t.calls), "call"), t.minute, t.hour, note)
 		if key := yamlText(name); len(key) > maxKey {

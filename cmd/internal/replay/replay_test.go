@@ -251,3 +251,33 @@ func TestRefunds(t *testing.T) {
 		}
 	}
 }
+
+// TestProposalOfAnnotatedTools: where a server annotates all its tools as
+// destructive, the policy says which of them have a name that says less.
+func TestProposalOfAnnotatedTools(t *testing.T) {
+	a, err := risk.New(risk.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proposal{Risk: a, tools: map[string]*used{
+		"capture_pane": {calls: 1, minute: 1, hour: 1, category: risk.Destructive, source: "annotation"},
+		"frobnicate":   {calls: 1, minute: 1, hour: 1, category: risk.Destructive, source: "annotation"},
+		"kill_pane":    {calls: 1, minute: 1, hour: 1, category: risk.Destructive, source: "name"},
+		"send_keys":    {calls: 1, minute: 1, hour: 1, category: risk.Destructive, source: "annotation"},
+	}}
+	text, err := p.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# The server annotates 2 tools as destructive whose name says less. Remove action and\n# reason from those that are harmless.\n",
+		"destructive by its annotation, but its name says read\n  capture_pane:\n    action: require_approval\n",
+		"destructive by its annotation\n  \"frobnicate\":\n",
+		"destructive by its name\n  kill_pane:\n",
+		"destructive by its annotation, but its name says execute\n  send_keys:\n",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("got\n%s\nwant it to have %q", text, want)
+		}
+	}
+}
