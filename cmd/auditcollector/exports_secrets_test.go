@@ -168,6 +168,8 @@ receivers:
 			delete(outputs, "export --format parquet")
 		}
 	}
+	rows := storedRows(t, h)
+	outputs["ClickHouse"] = func() []byte { return rows }
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -191,4 +193,21 @@ receivers:
 			}
 		}
 	}
+}
+
+// storedRows returns all rows of all tables, with the columns that queries compute.
+func storedRows(t *testing.T, h home) (rows []byte) {
+	t.Helper()
+	names, err := h.query(chdb.Writer, "SELECT name FROM system.tables WHERE database = 'audit' AND engine NOT LIKE '%View' ORDER BY name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(names) {
+		text, err := h.query(chdb.Writer, "SELECT * FROM audit."+name+" SETTINGS asterisk_include_materialized_columns = 1, asterisk_include_alias_columns = 1 FORMAT JSONEachRow")
+		if err != nil {
+			t.Fatalf("reading %s: %v", name, err)
+		}
+		rows = append(rows, text...)
+	}
+	return rows
 }
