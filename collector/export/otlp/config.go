@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"auditproxy/collector/export/receiver"
-
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -174,10 +172,16 @@ func (t *Target) check() (out target, problems []error) {
 	}
 	if err := t.address(&out); err != nil {
 		problems = append(problems, err)
-	} else if len(out.headers) > 0 && out.tls == nil && !t.Insecure && !receiver.Loopback(out.url.Hostname()) {
+	} else if len(out.headers) > 0 && out.tls == nil && !t.Insecure && !loopback(out.url.Hostname()) {
 		bad("headers would be sent in clear: use https, or set insecure")
 	}
 	return out, problems
+}
+
+// loopback reports whether a host is this one.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // address sets the URL and TLS of out.

@@ -4,7 +4,6 @@ package receiver
 import (
 	"context"
 	"errors"
-	"net"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -30,10 +29,4 @@ type Receiver interface {
 	// the records.
 	Send(ctx context.Context, records []Record) error
 	Close() error
-}
-
-// Loopback reports whether a host is this one, to which secrets may go in clear.
-func Loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -52,7 +53,7 @@ func NewHTTP(c Config, h HTTP) (*Writer, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		// The address is not quoted: it may have a password.
 		problems = append(problems, errors.New("want an address that begins with http:// or https://"))
-	} else if u.Scheme == "http" && (len(h.Header) > 0 || u.User != nil) && !receiver.Loopback(u.Hostname()) {
+	} else if u.Scheme == "http" && (len(h.Header) > 0 || u.User != nil) && !loopback(u.Hostname()) {
 		problems = append(problems, errors.New("headers and passwords would be sent in clear: use https"))
 	}
 	for name, values := range h.Header {
@@ -98,6 +99,11 @@ func NewHTTP(c Config, h HTTP) (*Writer, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}), nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // address is the target of an HTTP.
