@@ -125,7 +125,8 @@ func (p *reading) findCandidates() Anomaly {
 	if p.methods.n == 0 || p.methods.n == 1 && t.method.n > 0 &&
 		(p.toolNames.n == 0 || p.toolNames.n == 1 && t.name.n > 0) &&
 		(p.uris.n == 0 || p.uris.n == 1 && t.uri.n > 0) &&
-		(p.sets.n == 0 || p.sets.n == 1 && l.exactSet > 0) {
+		(p.sets.n == 0 || p.sets.n == 1 && l.exactSet > 0) &&
+		l.name.params == l.name.exact && l.uri.params == l.uri.exact && l.paramsSet == l.exactSet {
 		return 0 // all that is there belongs to the primary reading
 	}
 	name := t.uri

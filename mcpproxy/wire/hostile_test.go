@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"unicode/utf16"
 )
 
 // A hostile client makes streams that servers could read differently: valid
@@ -78,7 +80,48 @@ func (h *hostile) stream() []byte {
 			s = h.damage(s)
 		}
 	}
+	if h.rare(20) {
+		s = h.encode(s)
+	}
 	return []byte(s)
+}
+
+// encode writes the stream, or one of its lines, in another encoding.
+func (h *hostile) encode(s string) string {
+	from, to := 0, len(s)
+	if i := strings.LastIndexByte(s[:h.IntN(len(s)+1)], '\n'); h.once(2) && i >= 0 {
+		from = i + 1
+		if n := strings.IndexByte(s[from:], '\n'); n >= 0 {
+			to = from + n
+		}
+	}
+	var b []byte
+	switch text := s[from:to]; h.IntN(6) {
+	case 0:
+		for _, c := range utf16.Encode([]rune("\ufeff" + text)) {
+			b = binary.LittleEndian.AppendUint16(b, c)
+		}
+	case 1:
+		for _, c := range utf16.Encode([]rune(text)) {
+			b = binary.BigEndian.AppendUint16(b, c)
+		}
+	case 2:
+		for _, c := range "\ufeff" + text {
+			b = binary.LittleEndian.AppendUint32(b, uint32(c))
+		}
+	case 3: // one character as two bytes, which is not UTF-8
+		i := h.IntN(len(text) + 1)
+		b = append(b, text[:i]...)
+		if i < len(text) {
+			b = append(b, 0xc0|text[i]>>6, 0x80|text[i]&0x3f)
+			b = append(b, text[i+1:]...)
+		}
+	case 4:
+		b = []byte("\ufeff" + text)
+	default: // escapes in every name and text
+		b = []byte(strings.NewReplacer("e", `\u0065`, "o", `\u006F`, "m", `\u006d`).Replace(text))
+	}
+	return s[:from] + string(b) + s[to:]
 }
 
 // junk is put between messages.
@@ -117,6 +160,11 @@ func (h *hostile) request() string {
 			`"tools/call`+"\x00"+`"`, `"toolſ/call"`, `"tools/\ud800call"`, `"notifications/tools/call"`, "\"tools/\xffcall\"", `"completion/complete"`, `"tasks/cancel"`, `"subscriptions/listen"`, `"logging/setLevel"`)
 	}
 	m := []member{{h.name("jsonrpc"), `"2.0"`}, {h.name("id"), h.id()}, {h.name("method"), method}, {h.name("params"), h.params()}}
+	if h.rare(30) {
+		m = h.crowd(m, func() member {
+			return [...]member{member{h.name("method"), method}, member{h.name("method"), `"ping"`}, member{h.name("params"), h.params()}, h.odd()}[h.IntN(4)]
+		})
+	}
 	m = h.mutate(m, func() member {
 		switch h.IntN(7) {
 		case 0:
@@ -134,6 +182,18 @@ func (h *hostile) request() string {
 		}
 	})
 	return h.object(m)
+}
+
+// crowd adds more members than a reader keeps, before, behind or among others.
+func (h *hostile) crowd(m []member, extra func() member) []member {
+	n := h.once(2)
+	for range 10 + h.IntN(60) {
+		m = append(m, extra())
+	}
+	if n {
+		m = append(m[len(m)/2:len(m):len(m)], m[:len(m)/2]...)
+	}
+	return m
 }
 
 // mutate drops, doubles, adds and moves members, mostly not at all.
@@ -206,10 +266,16 @@ func (h *hostile) name(s string) string {
 // odd is a member that should mean nothing.
 func (h *hostile) odd() member {
 	n := h.one("x", "_meta", "__proto__", "constructor", "toString", "", "extra", "task", "a.b", "params.name", "Params.name", "0", strings.Repeat("n", 300))
+	if h.once(300) {
+		return member{h.name(n + "_"), `"` + h.long() + `"`}
+	}
 	return member{h.name(n + "_"), h.value(3)}
 }
 
 func (h *hostile) id() string {
+	if h.once(400) {
+		return `"` + h.long() + `"`
+	}
 	if !h.rare(3) {
 		return fmt.Sprint(100 + h.IntN(900))
 	}
@@ -217,11 +283,20 @@ func (h *hostile) id() string {
 		`"a"`, `"1"`, `"\u0061"`, `"\ud800"`, "\"\xff\"", `""`, `"a\/b"`, "null", "true", "[1]", `{"a":1}`, "NaN", `"é"`, `"\n"`, `"<>&\u2028"`, "\"\x7f\"", "01", "+1", "1.", ".5", "0x1")
 }
 
+// long is longer than what is kept of a member of an oversize message, or about
+// as long.
+func (h *hostile) long() string { return strings.Repeat("l", keptValue-4+h.IntN(8)) }
+
 func (h *hostile) params() string {
 	if h.rare(12) {
 		return h.one("null", "[]", `["`+h.tool()+`"]`, `"{\"name\":\"x\"}"`, "1", "{}", "true", `[{"name":"`+h.tool()+`"}]`)
 	}
 	m := []member{{h.name("name"), h.toolName()}, {h.name("arguments"), h.arguments()}}
+	if h.rare(60) {
+		m = h.crowd(m, func() member {
+			return [...]member{{h.name("name"), h.toolName()}, {h.name("arguments"), h.arguments()}, {h.name("name"), "null"}, h.odd()}[h.IntN(4)]
+		})
+	}
 	if h.once(4) {
 		m = append(m, member{h.name("_meta"), h.meta()})
 	}

@@ -294,6 +294,8 @@ func TestRequests(t *testing.T) {
 			`complete 0-84 "tools/call" "\u0061": duplicate_member`}},
 		{"arguments twice in arguments", with(`{"name":"a","arguments":{"k":1,"\u006b":2}}`) + "\n", []string{
 			`complete 0-99 "tools/call" "a": duplicate_member`}},
+		{"params of another case without a tool", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","arguments":{"p":1}},"Params":null}` + "\n", []string{
+			`complete 0-102 "tools/call" "a" or "tools/call" ;"tools/call"  with : case_variant_member`}},
 		{"no version", `{"id":2,"method":"ping"}` + "\n", []string{`complete 0-24 "ping": not_rpc`}},
 		{"response", `{"jsonrpc":"2.0","id":2,"result":{}}` + "\n", []string{`complete 0-36 `}},
 		{"notification", `{"jsonrpc":"2.0","method":"notifications/x"}` + "\n", []string{`complete 0-44 "notifications/x"`}},
