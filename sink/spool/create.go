@@ -29,7 +29,9 @@ func Create(c Config, id string) (*Session, error) {
 		s.cur, err = s.makeDir(0)
 	}
 	if err == nil {
-		err = s.fillBallast()
+		if err = s.fillBallast(); err != nil {
+			s.discard() // each start on a full disk would leave a session
+		}
 	}
 	if err != nil {
 		s.release()
@@ -108,7 +110,7 @@ func (s *Session) makeDir(repeat uint32, lines ...[]byte) (seg *segment, err err
 	return seg, nil
 }
 
-// discard removes a directory that makeDir could not complete. Its contents
+// discard removes a directory that could not be completed. Its contents, if any,
 // are in memory too.
 func (s *Session) discard() {
 	for _, f := range []disk.File{s.lock, s.durable} {
