@@ -104,7 +104,7 @@ func (p *pass) listed(c *argv.Command, before *listName, n, i int) (argv.Form, i
 	*before = noName
 	var t []byte
 	if text {
-		if t = p.shortText(i); n%2 == 0 && p.r.names.IsPairName(&p.folded, t) {
+		if t = p.shortText(i); n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
 			*before = otherName
 			if names.IsVariable(t) {
 				*before = variableName

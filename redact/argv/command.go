@@ -344,6 +344,8 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.Programs |= setter
 	case p&openssl != 0 && string(w) == "passwd":
 		c.Programs |= positional
+	case p&openssl != 0 && string(w) == "stdin":
+		c.Reads = true
 	case p&positional != 0, p&secondWord != 0 && c.words == 2, p&secureString != 0 && c.words == 1:
 		return WholeWord, 0
 	case p&thirdWord != 0 && (string(w) == "add_user" || string(w) == "change_password" || string(w) == "authenticate_user"):

@@ -142,7 +142,7 @@ var ProgramNames = [...]struct {
 	{settingWord, "config configure"},
 	{setWord, "set"},
 	{stdinWord, "stdin token fd"},
-	{PassWord, "password Password PASSWORD passphrase Passphrase passcode Passcode pwd"},
+	{PassWord, "password Password PASSWORD passphrase Passphrase passcode Passcode pwd PASS"},
 	{secretsWord, "secret secrets insert store env"},
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +

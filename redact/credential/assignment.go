@@ -37,6 +37,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if lex.HasFoldSuffix(name, "env") && s.isDrive(name, i) {
 		return lex.Span{}
 	}
+	if s.text[i] == ':' && (name[0] == '$' && i+1 < len(s.text) && s.text[i+1] == '/' || string(name) == "PASS" && bytes.HasSuffix(s.text[:first], []byte("--- "))) {
+		return lex.Span{} // a mount, a result
+	}
 	if s.text[i] == '=' && isType(name) {
 		name = s.typed(name, first)
 	}
@@ -84,11 +87,11 @@ func (s *Scanner) assigned(i int) lex.Span {
 	return v
 }
 
-// isDrive reports whether the colon at i belongs to PowerShell's $env:NAME or
-// Env:NAME.
+// isDrive reports whether the colon at i belongs to PowerShell's $env:NAME,
+// Env:NAME or env:\NAME.
 func (s *Scanner) isDrive(name []byte, i int) bool {
 	t := s.text
-	return t[i] == ':' && (len(name) == 4 && name[0] == '$' || len(name) == 3 && i+2 < len(t) && 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_')
+	return t[i] == ':' && (len(name) == 4 && name[0] == '$' || len(name) == 3 && i+2 < len(t) && (t[i+1] == '\\' || 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_'))
 }
 
 // isSubject reports whether the colon at i ends the topic of a commit message:
@@ -158,7 +161,7 @@ func (s *Scanner) said() {
 		for to > from && (t[to-1] == '.' || t[to-1] == '?') {
 			to--
 		}
-		if isSaid(t[from:to]) || from < to && !isType(t[from:to]) && behindLogin(t, run) {
+		if isSaid(t[from:to]) && string(t[run:i]) != "PASS" || from < to && !isType(t[from:to]) && behindLogin(t, run) { // "PASS test1" is a result
 			s.found = append(s.found, lex.Span{From: from, To: to})
 			i = to - 1
 		}
@@ -318,6 +321,9 @@ func (s *Scanner) option(i int) lex.Span {
 	for v < len(t) && (t[v] == ' ' || t[v] == '\t') {
 		v++
 	}
+	if next := s.nextItem(i, v); next > 0 {
+		v = next
+	}
 	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
 		return lex.Span{}
 	}
@@ -327,6 +333,32 @@ func (s *Scanner) option(i int) lex.Span {
 	return s.value(v)
 }
 
+// nextItem returns the index of the word behind the line break at v, or behind a
+// backslash and a line break, that goes on with the arguments of which the option
+// at i is one: as the next item of a list of YAML, or of a command. It is 0 if
+// there is none.
+func (s *Scanner) nextItem(i, v int) int {
+	t := s.text
+	item := v < len(t) && t[v] == '\n'
+	switch {
+	case item && (i < 2 || t[i-1] != ' ' || t[i-2] != '-'):
+		return 0
+	case !item && (v+1 >= len(t) || t[v] != '\\' || t[v+1] != '\n'):
+		return 0
+	case !item:
+		v++
+	}
+	for v++; v < len(t) && (t[v] == ' ' || t[v] == '\t'); v++ {
+	}
+	if item {
+		if v+2 >= len(t) || t[v] != '-' || t[v+1] != ' ' || t[v+2] <= ' ' {
+			return 0
+		}
+		v += 2
+	}
+	return v
+}
+
 // declared finds SECRET in set -x NAME SECRET and printf -v NAME %s SECRET, where
 // the option starts at i and ends at to.
 func (s *Scanner) declared(i, to int) lex.Span {
@@ -334,7 +366,15 @@ func (s *Scanner) declared(i, to int) lex.Span {
 	switch {
 	case to == len(t) || t[to] != ' ':
 		return lex.Span{}
-	case bytes.HasSuffix(t[:i], []byte("set ")) && (bytes.IndexAny(t[i:to], "xU") > 0):
+	case bytes.HasSuffix(t[:i], []byte("set ")) && (bytes.IndexAny(t[i:to], "xU") > 0 || bytes.HasPrefix(t[to:], []byte(" -"))):
+		for n := 0; n < 4 && to+1 < len(t) && t[to] == ' ' && t[to+1] == '-'; n++ {
+			from := to
+			for to++; to < len(t) && to-from <= names.MaxPairName && t[to] > ' '; to++ {
+			}
+		}
+		if to == len(t) || t[to] != ' ' {
+			return lex.Span{}
+		}
 	case bytes.HasSuffix(t[:i], []byte("printf ")) && string(t[i:to]) == "-v":
 	default:
 		return lex.Span{}
@@ -427,11 +467,11 @@ func (s *Scanner) url(i int) lex.Span {
 	for _, host := range &webhooks {
 		if bytes.HasPrefix(t[from:], []byte(host)) {
 			path := from + len(host)
-			to := lex.CredentialEnd(s.text, path)
+			to := lex.CredentialEnd(t[:min(len(t), path+maxPair)], path)
 			if n := bytes.IndexByte(t[path:to], '/'); n > 0 && (host[len(host)-1] != '/' || host[len(host)-2] == 't') {
-				to = path + n // the method, the channel
+				return lex.Span{From: path, To: path + n} // the method, the channel
 			}
-			return lex.Span{From: path, To: to}
+			return lex.Span{From: path, To: lex.CredentialEnd(t, to)}
 		}
 	}
 	to := from

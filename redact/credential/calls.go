@@ -30,10 +30,10 @@ var calls = map[string]callRule{
 	"connect": {argument: 2}, // of most databases
 	"sign":    {1, "jwt"}, "encode": {1, "jwt"}, "verify": {1, "jwt"}, "decode": {1, "jwt"},
 	"new": {0, "hmac"}, "basic": {1, "credentials"}, "create": {1, "credentials"}, "hash": {0, "bcrypt"}, "compare": {0, "bcrypt"},
-	"begin": {1, "wifi"}, "run": {0, "bot"}, "login": {0, "client"}, "start": {0, "bot"},
+	"begin": {1, "wifi"}, "run": {0, "bot"}, "login": {0, "client"}, "start": {0, "bot"}, "Session": {1, "boto3"},
 
 	// Those that set a variable have its name before the secret.
-	"SetEnvironmentVariable": {nameFirst, ""}, "setenv": {nameFirst, ""}, "Setenv": {nameFirst, ""}, "putenv": {nameFirst, ""},
+	"SetEnvironmentVariable": {nameFirst, ""}, "set_config": {nameFirst, ""}, "setenv": {nameFirst, ""}, "Setenv": {nameFirst, ""}, "putenv": {nameFirst, ""},
 }
 
 // A callRule is where a call has its secret.

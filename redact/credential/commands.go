@@ -81,7 +81,7 @@ func (s *Scanner) commands() {
 			if n := bytes.IndexByte(t[i:min(len(t), i+maxPair)], ')'); n >= 0 {
 				s.echoed(lex.Span{From: i, To: i + n})
 			}
-		case string(w) == "echo" || string(w) == "printf":
+		case string(w) == "echo" || string(w) == "printf" || string(w) == "yes":
 			echoing, echo.From = true, i
 		case c.Reads && piped.From < piped.To:
 			s.echoed(piped)
@@ -206,7 +206,7 @@ func (s *Scanner) echoed(c lex.Span) {
 	for c.From < c.To && (t[c.To-1] <= ' ' || lex.Classes[t[c.To-1]]&lex.IsQuote != 0) {
 		c.To--
 	}
-	if c.From < c.To && lex.MarkLen(t[c.From:]) == 0 {
+	if c.From < c.To && lex.MarkLen(t[c.From:]) == 0 && !formats.IsPlaceholder(t[c.From:c.To]) {
 		s.found = append(s.found, c)
 	}
 }

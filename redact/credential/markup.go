@@ -64,6 +64,8 @@ func (s *Scanner) tagged(i int) lex.Span {
 	}
 	switch {
 	case isTag && s.sensitiveName(t[first:last], names.NoWhole):
+	case isTag && last < i && i < s.pair && closing: // <property name="PASSWORD">SECRET</property>
+		s.pair = 0
 	case isTag && names.RoleOf(t[first:last]) == names.NameRole:
 		if s.named(lex.Span{From: from, To: to}) {
 			s.pair = min(len(t), to+maxPair)

@@ -178,7 +178,7 @@ func behindLogin(t []byte, i int) bool {
 		return false
 	}
 	switch string(word()) {
-	case "login", "user", "username", "account":
+	case "login", "user", "username", "account", "USER", "NICK":
 		return true
 	}
 	return false
@@ -197,7 +197,7 @@ func (s *Scanner) dataSource(name []byte, first, i int) lex.Span {
 		return s.passFile(first, i)
 	}
 	if string(name) == "thin" || string(name) == "oci" || string(name) == "oci8" {
-		to := lex.CredentialEnd(s.text, i+1)
+		to := lex.CredentialEnd(t[:min(len(t), i+maxPair)], i+1)
 		if c := argv.AtLogin.Within(t[i+1 : to]); c.From < c.To {
 			return lex.Span{From: i + 1 + c.From, To: i + 1 + c.To}
 		}

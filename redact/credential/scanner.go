@@ -32,6 +32,7 @@ type Scanner struct {
 	unquoted byte         // a quote that is not in the rest of the text
 	written  int          // the end of the document last written to a file
 	tuples   int          // the end of the tuples of values last seen
+	schemes  int          // before the value that is being read
 	pair     int          // up to here a member may hold the secret that an earlier one names
 	known    formats.Finder
 	windows  []lex.Span // where credentials of known formats may be
@@ -115,16 +116,6 @@ func isSaid(b []byte) bool {
 		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z'
 	}
 	return len(b) >= 6 && digit && letter
-}
-
-// isWords reports whether b is a name of letters, such as that of a function.
-func isWords(b []byte) bool {
-	for _, c := range b {
-		if c != '.' && c != '_' && (c|0x20 < 'a' || 'z' < c|0x20) {
-			return false
-		}
-	}
-	return true
 }
 
 // isType reports whether b is a type of text in a declaration.

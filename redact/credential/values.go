@@ -42,8 +42,8 @@ func (s *Scanner) value(i int) lex.Span {
 		return lex.Span{From: i, To: to}
 	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && lex.Classes[t[i+1]]&lex.IsQuote != 0: // ${NAME:-"SECRET"}
 		return s.quoted(i+1, 0)
-	case prefixLen(t[i:]) > 0:
-		return s.quoted(i+prefixLen(t[i:]), 0)
+	case lex.PrefixLen(t[i:]) > 0:
+		return s.quoted(i+lex.PrefixLen(t[i:]), 0)
 	case t[i] == '(':
 		return lex.Span{From: i, To: s.parenthesis(i)}
 	case bytes.HasPrefix(t[i:], []byte("${{")):
@@ -65,7 +65,7 @@ func (s *Scanner) value(i int) lex.Span {
 		}
 	}
 	to := lex.CredentialEnd(s.text, i)
-	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && isWords(t[i:to-1]) {
+	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && lex.IsWords(t[i:to-1]) {
 		return lex.Span{} // getpass.getpass()
 	}
 	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && lex.Classes[t[to]]&lex.IsQuote != 0 {
@@ -90,28 +90,26 @@ func (s *Scanner) value(i int) lex.Span {
 		line := lex.HasFoldSuffix(t[i:to], "digest") || lex.HasFoldSuffix(t[i:to], "sha256") // has members
 		for i = to; i < len(t) && (t[i] == ' ' || t[i] == '\t'); i++ {
 		}
+		if end := lex.CredentialEnd(s.text, i); end > i && end < len(t) && t[end-1] == '=' && t[end] == '"' {
+			line = true // Token token="SECRET"
+		}
 		if line {
 			for to = i; to < len(t) && t[to] >= ' '; to++ {
 			}
 			return lex.Span{From: i, To: to}
 		}
-		return s.value(i)
+		if s.schemes < maxSchemes { // "token token token" is read once
+			s.schemes++
+			v := s.value(i)
+			s.schemes--
+			return v
+		}
 	}
 	return lex.Span{From: i, To: to}
 }
 
-// prefixLen returns the length of the prefix of the string that b starts with:
-// b"SECRET", N'SECRET'.
-func prefixLen(b []byte) int {
-	n := 0
-	for n < len(b) && n < 2 && bytes.IndexByte([]byte("bBrRfFuUNEL$@"), b[n]) >= 0 {
-		n++
-	}
-	if n == 0 || n == len(b) || b[n] != '"' && b[n] != '\'' {
-		return 0
-	}
-	return n
-}
+// maxSchemes is how many schemes are read one behind the other.
+const maxSchemes = 3
 
 // below finds the value in the lines under a name, whose line ends at i: YAML's
 // block scalars, and a value one line down. It is indented or quoted.
@@ -202,6 +200,17 @@ func (s *Scanner) quoted(i, level int) lex.Span {
 	from := i + 1
 	to := s.closing(i, level)
 	after := min(to+level+1, len(t))
+	if from == to && level == 0 && after < len(t) && t[after] == t[i] { // """SECRET"""
+		from = after + 1
+		if to = bytes.Index(t[from:], t[i:from]); to < 0 {
+			return lex.Span{From: from, To: len(t)}
+		}
+		to += from
+		if n := lex.MarkLen(t[from:to]); n == to-from && n > 0 {
+			from = to
+		}
+		return lex.Span{From: from, To: to}
+	}
 	if n := lex.MarkLen(t[from:to]); n == to-from && n > 0 {
 		from = to // it has been redacted
 	}

@@ -59,8 +59,11 @@ func IsPlaceholder(b []byte) bool {
 		return only(b[1:n-1], " ")
 	}
 	switch string(b) {
-	case "null", "NULL", "nil", "None", "undefined", "true", "false", "-}":
+	case "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO":
 		return true
+	}
+	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template
+		return len(rest) > 1 && rest[len(rest)-1] == '}' && only(rest[:len(rest)-1], "a.")
 	}
 	for _, c := range b {
 		if c != 'x' && c != 'X' && c != '*' && c != '.' && c != '#' {

@@ -236,3 +236,26 @@ func (w *WordSet) Has(b []byte) bool {
 	h := HashWord(b[0], b[1], b[len(b)-1], len(b))
 	return w[h/64]>>(h%64)&1 != 0
 }
+
+// PrefixLen returns the length of the prefix of the string that b starts with:
+// b"SECRET", N'SECRET'.
+func PrefixLen(b []byte) int {
+	n := 0
+	for n < len(b) && n < 2 && bytes.IndexByte([]byte("bBrRfFuUNEL$@"), b[n]) >= 0 {
+		n++
+	}
+	if n == 0 || n == len(b) || b[n] != '"' && b[n] != '\'' {
+		return 0
+	}
+	return n
+}
+
+// IsWords reports whether b is a name of letters, such as that of a function.
+func IsWords(b []byte) bool {
+	for _, c := range b {
+		if c != '.' && c != '_' && (c|0x20 < 'a' || 'z' < c|0x20) {
+			return false
+		}
+	}
+	return true
+}

@@ -58,13 +58,14 @@ func RoleOf(name []byte) Role {
 	}
 	switch string(lower) {
 	case "name", "key", "k", "n", "header", "headername", "header_name", "field", "fieldname", "field_name", "variable", "varname", "var",
-		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label":
+		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label", "option":
 		return NameRole
 	case "value", "val", "v", "values", "data", "content", "contents", "default", "defaultvalue", "default_value", "current", "currentvalue", "new", "newvalue", "new_value",
-		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set":
+		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set", "arg", "argument", "answer", "fill":
 		return ValueRole
 	case "type", "kind", "ref", "in", "role", "description", "required", "enabled", "format", "namespace", "order", "sort", "direction", "op", "operator", "element",
-		"example", "schema", "action", "tool", "output", "scope", "path", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype":
+		"example", "schema", "action", "tool", "output", "scope", "path", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype",
+		"color", "icon", "size", "state", "status", "owner", "assignee", "priority", "milestone", "level", "table":
 		return PlainRole
 	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
 		return ProgramRole
@@ -95,4 +96,14 @@ func (n *Classifier) IsFile(f *Folded, path []byte) bool {
 	}
 	dot := bytes.LastIndexByte(base, '.')
 	return dot > 0 && n.IsPairName(f, base[:dot])
+}
+
+// IsSource reports whether path is that of a file of source text or prose: the
+// next one of a list is no secret because of its name.
+func IsSource(path []byte) bool {
+	switch string(path[bytes.LastIndexByte(path, '.')+1:]) {
+	case "go", "py", "ts", "tsx", "js", "jsx", "rs", "java", "kt", "c", "h", "cc", "cpp", "cs", "rb", "php", "swift", "sh", "sql", "md", "rst", "html", "css", "vue":
+		return true
+	}
+	return false
 }
