@@ -3,6 +3,7 @@
 package samples
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"math/rand/v2"
 	"strconv"
@@ -43,10 +44,12 @@ func (s *Session) Next(dst []byte) []byte {
 		RequestID: strconv.FormatUint(s.no, 10), RequestIDType: "number",
 		Client: audit.Peer{Name: "claude-code", Version: "2.1.7"}, Server: audit.Peer{Name: "libtmux-mcp", Version: "0.1.0a22"},
 		ProtocolVersion: "2025-06-18", ServerCommand: audit.Command{Command: "libtmux-mcp"},
-		Tier: "execute", Annotations: `{"readOnlyHint":false,"destructiveHint":true}`, ToolHash: random(32),
+		Tier: "execute", Annotations: `{"readOnlyHint":false,"destructiveHint":true}`,
 		ArgsBytes: 130, ResultBytes: 240 + rand.Int64N(4000),
 		Host: "build-07", User: "agent", PID: 41237, Labels: `{"team":"platform"}`,
 	}
+	sum := sha256.Sum256([]byte(s.record.Tool)) // a server declares a tool once
+	s.record.ToolHash = hex.EncodeToString(sum[:])
 	args := `{"keys":{"len":46,"hmac":"` + random(8) + `"},"pane_id":"%3","enter":true`
 	if s.no%20 == 0 {
 		args += `,"operations":[{"tool":"pipe_pane","arguments":{"pane_id":"%3"}}]`

@@ -13,7 +13,7 @@ import (
 func TestRecords(t *testing.T) {
 	const size = 1000
 	s := New(size)
-	kinds := map[string]int{}
+	kinds, definitions := map[string]int{}, map[string]string{}
 	for i := range 100 {
 		line := s.Next(nil)
 		if len(line) != size {
@@ -26,6 +26,10 @@ func TestRecords(t *testing.T) {
 		if r.SessionID != s.ID || r.Seq != uint64(i) {
 			t.Errorf("record %d is number %d of session %q, want session %q", i, r.Seq, r.SessionID, s.ID)
 		}
+		if was := definitions[r.Tool]; was != "" && was != r.ToolHash {
+			t.Errorf("record %d: the definition of %s is %s, before %s: a tool that changes with each call raises an alert each time", i, r.Tool, r.ToolHash, was)
+		}
+		definitions[r.Tool] = r.ToolHash
 		kinds[string(r.Outcome)]++
 		kinds["operations"] += len(audit.Operations(&r))
 	}
