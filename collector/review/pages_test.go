@@ -29,6 +29,7 @@ import (
 // untrusted texts.
 type fakeStore struct {
 	noActivity error           // of Overview
+	noSummary  error           // of Summary
 	failed     []store.Failure // of Attention
 	text       string
 	mu         sync.Mutex
@@ -144,6 +145,9 @@ func (f *fakeStore) Timeline(context.Context, store.Session, uint64, int) ([]sto
 }
 
 func (f *fakeStore) Summary(context.Context, store.Session) (store.Summary, error) {
+	if f.noSummary != nil {
+		return store.Summary{}, f.noSummary
+	}
 	list := []store.NameCount{{Name: f.text, N: 2}}
 	return store.Summary{Operations: list, Panes: list, Pipes: list, Variables: list, Errors: list}, f.err
 }
@@ -271,6 +275,23 @@ func checkNode(t *testing.T, where string, n *html.Node) {
 				t.Errorf("%s: %s leads to %.100q", where, n.Data, a.Val)
 			}
 		}
+	}
+}
+
+// TestLimits checks that a question which needs too much is answered so: the store
+// is not at fault, and there may be something.
+func TestLimits(t *testing.T) {
+	limit := fmt.Errorf("reading: %w", store.ErrTooMuch)
+	for _, path := range pagePaths[:len(pagePaths)-1] {
+		w := do(newTestServer(t, &fakeStore{text: "x", err: limit}), httptest.NewRequest("GET", path, nil))
+		if body := w.Body.String(); w.Code != http.StatusUnprocessableEntity || !strings.Contains(body, "This does not mean that there is nothing") || !strings.Contains(body, store.ErrTooMuch.Error()) {
+			t.Errorf("%s: code %d: %s", path, w.Code, body)
+		}
+	}
+	// Of a session, the records are shown without what they did together.
+	w := do(newTestServer(t, &fakeStore{text: "x", noSummary: limit}), httptest.NewRequest("GET", pagePaths[4], nil))
+	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "Not read: effects") || !strings.Contains(body, "Timeline") || strings.Contains(body, "Files piped to") {
+		t.Errorf("a session: code %d: %s", w.Code, body)
 	}
 }
 

@@ -162,6 +162,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		m = mistake{http.StatusNotFound, "There is no such record, or this page may not show it."}
 	case r.Context().Err() != nil:
 		return // the client has gone
+	case errors.Is(err, store.ErrTooMuch):
+		// The question is at fault, and the store answers others.
+		s.c.Log.Warn("a question reached a limit", zap.String("path", r.URL.Path), zap.Error(err))
+		m = mistake{http.StatusUnprocessableEntity, "Not read: this page. This does not mean that there is nothing. " + err.Error() + "."}
 	default:
 		s.c.Log.Error("store not read", zap.String("path", r.URL.Path), zap.Error(err))
 		m = mistake{http.StatusBadGateway, "The records cannot be read now. This does not mean that there are none. " + err.Error()}

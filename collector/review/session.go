@@ -1,6 +1,7 @@
 package review
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -81,6 +82,7 @@ func (s *Server) sessions(r *http.Request) (page, error) {
 type sessionPage struct {
 	stated
 	Summary store.Summary
+	NotRead error // of Summary: a limit
 	Decided store.DecisionCount
 	Entries []entry
 	From    uint64 // the number of the first record that is meant to be shown
@@ -118,8 +120,10 @@ func (s *Server) session(r *http.Request) (page, error) {
 		return page{}, err
 	}
 	body := sessionPage{stated: s.stated(se, proofs[se.SessionID]), From: from}
-	if body.Summary, err = s.data.Summary(r.Context(), se); err != nil {
-		return page{}, err
+	// An agent decides how many calls a session has; its records are read in pages.
+	body.Summary, body.NotRead = s.data.Summary(r.Context(), se)
+	if body.NotRead != nil && !errors.Is(body.NotRead, store.ErrTooMuch) {
+		return page{}, body.NotRead
 	}
 	if body.Decided, err = s.data.SessionDecisions(r.Context(), se); err != nil {
 		return page{}, err

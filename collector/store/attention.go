@@ -93,19 +93,6 @@ type Arrival struct {
 	Span   time.Duration // an hour, less if there were many calls
 }
 
-const sessionsSQL = `
-	SELECT count() AS sessions,
-	       countIf(NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS running,
-	       countIf(NOT ended AND last_ingested < fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS quiet,
-	       countIf(died) AS died,
-	       sum(bitmapAndnotCardinality(opened, calls)) AS open,
-	       sum(bitmapCardinality(unknown)) AS unknown,
-	       sum(` + missingSQL + `) AS missing,
-	       countIf(` + holedSQL + `) AS holed,
-	       sum(bitmapCardinality(anomalies)) AS anomalies,
-	       sum(bitmapCardinality(gaps)) AS gaps
-	FROM session_states FINAL WHERE ` + sessionActive
-
 // rewriteSpan is the time searched for rewritten records.
 const rewriteSpan = 24 * time.Hour
 
@@ -121,7 +108,7 @@ func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 		read func() error
 	}{
 		{PartSessions, func() (err error) {
-			at.Sessions, err = askOne[SessionsState](ctx, r, "sessions", sessionsSQL, micro)
+			at.Sessions, err = r.sessionsState(ctx, micro)
 			return err
 		}},
 		{PartAlerts, func() (err error) {
@@ -165,6 +152,32 @@ func (r *Reader) Attention(ctx context.Context, w Window) (Attention, error) {
 		return at, at.Failed[0].Err
 	}
 	return at, nil
+}
+
+// sessionsState counts in several queries, because in memory a set of numbers is
+// many times larger than on disk: FINAL holds a block of each part that has rows of
+// the same sessions, with all columns that are read.
+func (r *Reader) sessionsState(ctx context.Context, a args) (all SessionsState, err error) {
+	for _, counts := range []string{
+		`count() AS sessions,
+		 countIf(NOT ended AND last_ingested >= fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS running,
+		 countIf(NOT ended AND last_ingested < fromUnixTimestamp64Micro({quiet:Int64}, 'UTC')) AS quiet,
+		 countIf(died) AS died`,
+		"sum(" + missingSQL + ") AS missing, countIf(" + holedSQL + ") AS holed",
+		"sum(bitmapAndnotCardinality(opened, calls)) AS open",
+		"sum(bitmapCardinality(unknown)) AS unknown",
+		"sum(bitmapCardinality(anomalies)) AS anomalies",
+		"sum(bitmapCardinality(gaps)) AS gaps",
+	} {
+		part, err := askOne[SessionsState](ctx, r, "sessions", "SELECT "+counts+" FROM session_states FINAL WHERE "+sessionActive, a)
+		if err != nil {
+			return all, err
+		}
+		all.Sessions, all.Running, all.Quiet, all.Died = all.Sessions+part.Sessions, all.Running+part.Running, all.Quiet+part.Quiet, all.Died+part.Died
+		all.Missing, all.Holed, all.Open, all.Unknown = all.Missing+part.Missing, all.Holed+part.Holed, all.Open+part.Open, all.Unknown+part.Unknown
+		all.Anomalies, all.Gaps = all.Anomalies+part.Anomalies, all.Gaps+part.Gaps
+	}
+	return all, nil
 }
 
 // askIfAllowed is askOne for tables that not every reader may see.

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,9 +75,8 @@ func (r *Reader) Effects(ctx context.Context, f EffectFilter, limit int) ([]Effe
 		       arraySort(groupUniqArray(8)(tool)) AS tools,
 		       max(last_record).2 AS last_id
 		FROM effect_states FINAL
-		WHERE `+where+` AND sipHash64(name, scope) IN (
-			SELECT sipHash64(name, scope) AS id FROM effect_states
-			WHERE `+where+` AND last_ts >= (SELECT min(last_ts) FROM (SELECT last_ts FROM effect_states WHERE `+where+` ORDER BY last_ts DESC LIMIT {most:UInt32}))
+		PREWHERE `+where+` AND sipHash64(name, scope) IN (
+			SELECT id FROM (SELECT sipHash64(name, scope) AS id, last_ts FROM effect_states WHERE `+where+` ORDER BY last_ts DESC LIMIT {most:UInt32})
 			GROUP BY id ORDER BY max(last_ts) DESC, id LIMIT {limit:UInt32} OFFSET {offset:UInt32})
 		GROUP BY name, scope ORDER BY last DESC, sipHash64(name, scope)`, a)
 }
@@ -92,8 +94,15 @@ type Definition struct {
 	Called      bool      `ch:"called"` // else it was only seen inside other calls
 }
 
-// maxDefinitions is about how many definitions an inventory has.
-const maxDefinitions = 5000
+// The most definitions of an inventory. A server, or a producer in its name, can
+// list a tool with another definition for each call: of one with more than
+// maxCandidates, those to choose from are any of them, and the last maxOfTool are
+// shown.
+const (
+	maxDefinitions = 5000
+	maxOfTool      = 50
+	maxCandidates  = 1000
+)
 
 // Definitions returns the inventory: by server and tool, oldest definition
 // first. An operation inside a call has no definition there, so it has a row
@@ -101,25 +110,39 @@ const maxDefinitions = 5000
 // names: more means that some are left out, first those that no server listed
 // and that were not used for longest.
 func (r *Reader) Definitions(ctx context.Context) (list []Definition, more bool, err error) {
+	// Rows are read once, and most of them are dropped as they are read: sorting
+	// or grouping all would need memory for them.
 	all, err := ask[Definition](ctx, r, "tools", `
 		SELECT server_name, server_version, tool, tool_hash, tier, annotations, min(first_ts) AS first, max(last_ts) AS last, part = 'call' AS called
-		FROM definition_states FINAL
-		WHERE sipHash64(server_name, server_version, tool, part = 'call', tool_hash, tier, annotations) IN (
-			SELECT sipHash64(server_name, server_version, tool, part = 'call', tool_hash, tier, annotations) AS id FROM definition_states
-			WHERE tool_hash != '' OR last_ts >= (SELECT min(last_ts) FROM (SELECT last_ts FROM definition_states ORDER BY last_ts DESC LIMIT {most:UInt32}))
-			GROUP BY id ORDER BY max(tool_hash != '') DESC, max(last_ts) DESC, id LIMIT {limit:UInt32})
+		FROM (
+			SELECT * FROM (
+				SELECT server_name, server_version, tool, part, tool_hash, tier, annotations, first_ts, last_ts FROM definition_states FINAL
+				LIMIT {candidates:UInt32} BY server_name, server_version, tool, part)
+			ORDER BY tool_hash != '' DESC, last_ts DESC LIMIT {rows:UInt32})
 		GROUP BY server_name, server_version, tool, tool_hash, tier, annotations, called
-		ORDER BY server_name, tool, first, server_version, tool_hash, called`, args{"limit": maxDefinitions + 1, "most": maxEffects})
+		ORDER BY tool_hash != '' DESC, last DESC, sipHash64(server_name, server_version, tool, tool_hash, tier, annotations)
+		LIMIT {each:UInt32} BY server_name, server_version, tool, called LIMIT {limit:UInt32}`,
+		args{"limit": maxDefinitions + 1, "each": maxOfTool + 1, "candidates": maxCandidates, "rows": 4 * maxDefinitions})
 	more = len(all) > maxDefinitions
 	type tool struct{ server, version, name string }
-	called := map[tool]bool{}
+	called, shown := map[tool]bool{}, map[tool]int{}
 	for _, d := range all {
 		called[tool{d.Server, d.Version, d.Tool}] = called[tool{d.Server, d.Version, d.Tool}] || d.Called
 	}
-	for _, d := range all {
-		if d.Called || !called[tool{d.Server, d.Version, d.Tool}] {
-			list = append(list, d)
+	for _, d := range all { // the last ones first
+		name := tool{d.Server, d.Version, d.Tool}
+		if called[name] && !d.Called {
+			continue
 		}
+		if shown[name]++; shown[name] > maxOfTool {
+			more = true
+			continue
+		}
+		list = append(list, d)
 	}
+	slices.SortFunc(list, func(a, b Definition) int {
+		return cmp.Or(strings.Compare(a.Server, b.Server), strings.Compare(a.Tool, b.Tool), a.FirstTS.Compare(b.FirstTS),
+			strings.Compare(a.Version, b.Version), strings.Compare(a.Hash, b.Hash))
+	})
 	return list, more, err
 }

@@ -41,8 +41,34 @@ func (r *Reader) Close() error {
 // not see it.
 var ErrNotFound = errors.New("not found")
 
-// errTooLong ends a query that takes too long.
-var errTooLong = errors.New("the question took too long: choose a shorter time or fewer conditions")
+// ErrTooMuch means that a query reached a limit of time or memory. It does not
+// mean that there is nothing.
+var ErrTooMuch = errors.New("choose a shorter time or fewer conditions")
+
+var (
+	errTooLong  = fmt.Errorf("the question took too long: %w", ErrTooMuch)
+	errTooLarge = fmt.Errorf("the question needed too much memory: %w", ErrTooMuch)
+)
+
+// atLimit returns err as the limit that it reports, if any.
+func atLimit(err error) error {
+	var e *ch.Exception
+	if errors.As(err, &e) {
+		switch e.Code {
+		case timeoutExceeded:
+			return errTooLong
+		case memoryLimitExceeded:
+			return errTooLarge
+		}
+	}
+	return err
+}
+
+// The server's codes for its own limits.
+const (
+	timeoutExceeded     = 159
+	memoryLimitExceeded = 241
+)
 
 // args are the parameters of a query by name.
 type args map[string]any
@@ -82,6 +108,7 @@ func ask[T any](ctx context.Context, r *Reader, what, sql string, a args) ([]T, 
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
+		err = atLimit(err)
 		return nil, fmt.Errorf("reading %s: %w", what, err)
 	}
 	return list, nil

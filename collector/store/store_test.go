@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
 
@@ -164,6 +165,8 @@ func TestStore(t *testing.T) {
 	t.Run("backfill", func(t *testing.T) { testBackfill(t, f, records) })
 	t.Run("rewritten", func(t *testing.T) { testRewritten(t, f, records) })
 	t.Run("bounded effects", func(t *testing.T) { testBoundedEffects(t, f) })
+	t.Run("many definitions", func(t *testing.T) { testManyDefinitions(t, f) })
+	t.Run("many sessions", func(t *testing.T) { testManySessions(t, f) })
 }
 
 // testOverview compares every number with a count over the records.
@@ -612,6 +615,74 @@ func testBackfill(t *testing.T, f fixture, records []audit.Record) {
 
 // testBoundedEffects repeats one operation more often than is counted: the page
 // says so, and a merge makes no longer row.
+// testManyDefinitions: a server that declares a tool anew for each call hides
+// neither its other tools nor those of others, and the page has memory for it.
+func testManyDefinitions(t *testing.T, f fixture) {
+	for from := range 4 {
+		f.exec(t, fmt.Sprintf("INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, annotations, last_ts) SELECT 'restless', 'changes', 'call', lower(hex(SHA256(toString(number)))), '{\"readOnlyHint\":true}', now64(6) FROM numbers(%d, 150000)", 150_000*from))
+	}
+	f.exec(t, "INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, first_ts, last_ts) SELECT 'steady', 'stays', 'call', lower(hex(SHA256(toString(number)))), now64(6) - INTERVAL 9 - number DAY, now64(6) - INTERVAL 8 - number DAY FROM numbers(3)")
+	tools, more, err := f.Definitions(t.Context())
+	found := map[string]int{}
+	for _, d := range tools {
+		found[d.Tool]++
+	}
+	if err != nil || !more || found["stays"] != 3 || found["changes"] != 50 {
+		t.Errorf("Definitions: more %t, %v, %d of the tool that changes and %d of the other, want 50 and 3", more, err, found["changes"], found["stays"])
+	}
+	f.exec(t, "TRUNCATE TABLE audit.definition_states")
+}
+
+// TestRulesOverHistory: the shipped rules have memory for a history in many parts,
+// of calls that a policy decided about.
+func TestRulesOverHistory(t *testing.T) {
+	f := newFixture(t)
+	for part := range 30 {
+		f.exec(t, fmt.Sprintf(`INSERT INTO audit.events (kind, record_id, session_id, seq, call_no, ts, method, tool, outcome, policy, payload_hash, ops, ops_args, ops_path, ops_candidate, ingested_at)
+			SELECT 'call', generateUUIDv7(), '01aaaaaa-0000-7000-8000-00000000000a', number, number + 1, now64(6) - toIntervalMillisecond(1000000 + number * 100), 'tools/call', 'list_panes', 'ok',
+			       concat('{"decision":"allow","reason":"', repeat('because ', 125), '"}'), substring(SHA256(toString(number)), 1, 16), ['list_panes'], ['{}'], [''], [false], now64(3) - INTERVAL 1000 SECOND
+			FROM numbers(%d, 8000)`, part*8000))
+	}
+	files, err := alert.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := alert.Load(files, alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules.All() {
+		if !r.Scheduled() {
+			continue
+		}
+		if err := alert.Ask(t.Context(), f.Reader, r, time.Now().Add(-time.Minute), func(alert.Alert) error { return nil }); err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+	}
+}
+
+// testManySessions: as many sessions as a fleet has in a month are listed within
+// the memory of one query.
+func testManySessions(t *testing.T, f fixture) {
+	const parts, each = 6, 50_000
+	for part := range parts {
+		f.exec(t, fmt.Sprintf(`INSERT INTO audit.session_states (session_id, first_ts, last_ts, max_seq, ended, seqs, calls, errors, unknown, opened, anomalies, gaps, places)
+			SELECT concat('01aaaaaa-0000-7000-8000-', leftPad(toString(number * %d + %d), 12, '0')), now64(6), now64(6), if(number < 2, 7, 1), 1, groupBitmapState(toUInt64(1)), groupBitmapState(toUInt64(1)), groupBitmapState(toUInt64(1)),
+			       groupBitmapState(toUInt64(1)), groupBitmapState(toUInt64(1)), groupBitmapState(toUInt64(1)), groupBitmapState(toUInt64(1)), groupBitmapState(toUInt64(1))
+			FROM numbers(%d) GROUP BY number`, parts, part, each))
+	}
+	list, err := f.Sessions(t.Context(), store.SessionFilter{}, 101)
+	if err != nil || len(list) != 101 || list[0].SessionID != "01aaaaaa-0000-7000-8000-000000299999" || list[0].SessionID < list[100].SessionID || list[0].Records != 1 {
+		t.Errorf("%d sessions, %v, want the last 101", len(list), err)
+	}
+	if list, err := f.Sessions(t.Context(), store.SessionFilter{Problem: "missing", After: "01aaaaaa-0000-7000-8000-000000000011"}, 101); err != nil || len(list) < 11 || list[0].Missing != 7 {
+		t.Errorf("%d sessions miss records, %v, want the 11 that began first", len(list), err)
+	}
+	if at, err := f.Attention(t.Context(), store.Window{}); err != nil || len(at.Failed) > 0 || at.Sessions.Sessions < parts*each {
+		t.Errorf("Attention = %+v, %v, want %d sessions", at, err, parts*each)
+	}
+}
+
 func testBoundedEffects(t *testing.T, f fixture) {
 	for from := range 2 {
 		f.exec(t, fmt.Sprintf("INSERT INTO audit.effect_states (effect, name, last_ts, allowed_ids, refused_ids) SELECT 'pipe', '/tmp/often', now64(6), range(%d, %d), [1]", 40_000*from, 40_000*from+40_000))

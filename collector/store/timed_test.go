@@ -1,8 +1,12 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // TestTimed: latency is of the last calls, whose number is bounded but for one
@@ -32,5 +36,18 @@ func TestTimed(t *testing.T) {
 	long := Overview{Window: Window{begin, begin.Add(30 * 24 * time.Hour)}, Step: 24 * time.Hour}
 	if got, want := long.timed().From, long.Window.To.Add(-timedSpan); !got.Equal(want) {
 		t.Errorf("of a month, from %v, want %v", got, want)
+	}
+}
+
+// TestAtLimit: what the server refuses for its own limits is no failure of it.
+func TestAtLimit(t *testing.T) {
+	for code, want := range map[int32]bool{159: true, 241: true, 497: false, 60: false} {
+		err := atLimit(fmt.Errorf("sending: %w", &ch.Exception{Code: code}))
+		if got := errors.Is(err, ErrTooMuch); got != want {
+			t.Errorf("code %d: %v, a limit: %t, want %t", code, err, got, want)
+		}
+	}
+	if !errors.Is(errTooLong, ErrTooMuch) {
+		t.Errorf("%v is no limit", errTooLong)
 	}
 }
