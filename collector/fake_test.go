@@ -27,7 +27,11 @@ const (
 	refused          // a configuration error
 	wrongTable       // rows are refused, except those of the tool that takes names
 	slow             // stored after a while, unless ctx ends first
+	small            // no memory for more than smallBatch rows
 )
+
+// smallBatch is how many rows a store with little memory takes at once.
+const smallBatch = 10
 
 var errStore = errors.New("the store failed")
 
@@ -89,6 +93,10 @@ func (s *fakeStore) InsertRows(ctx context.Context, rows []ingest.Row, _ time.Ti
 		}
 	case refused:
 		return &ingest.Error{Class: ingest.Configuration, Err: errStore}
+	case small:
+		if len(rows) > smallBatch {
+			return &ingest.Error{Class: ingest.Oversize, Err: errStore}
+		}
 	case slow:
 		if err := wait.For(ctx, 5*time.Second); err != nil {
 			return err

@@ -125,7 +125,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	for _, reason := range ingest.Reasons() {
 		m.deadLetters.WithLabelValues(reason)
 	}
-	for _, class := range []ingest.Class{ingest.Retry, ingest.Configuration, ingest.Poison} {
+	for _, class := range []ingest.Class{ingest.Retry, ingest.Configuration, ingest.Poison, ingest.Oversize} {
 		m.insertErrors.WithLabelValues(class.String())
 	}
 	oldest := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "auditcollector", Name: "oldest_unacknowledged_seconds",

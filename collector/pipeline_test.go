@@ -273,6 +273,48 @@ func TestRefusedRows(t *testing.T) {
 	}
 }
 
+// TestOversizeBatch checks that a batch for which the store never has memory is
+// stored in parts, and one for which it lacks memory once as a whole.
+func TestOversizeBatch(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		faults  []fault
+		always  fault
+		poison  int // number of the row that is refused; 0: none
+		inserts int // that succeed; 0: not counted
+	}{
+		{"lacks memory once", []fault{small}, none, 0, 1},
+		{"lacks memory for a whole batch", nil, small, 0, 16},
+		{"lacks memory, then is away", []fault{small, lost, small, lost, small, small}, small, 0, 16},
+		{"lacks memory and refuses a row", nil, small, 77, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const rows = 160
+				store := newFakeStore()
+				store.faults, store.always = tt.faults, tt.always
+				b := start(t, rows, store)
+				for i := 1; i <= rows; i++ {
+					tool := goodTool
+					if i == tt.poison {
+						tool = poisonTool
+					}
+					b.send(i, tool)
+				}
+				<-time.After(10 * time.Minute)
+				letters := min(tt.poison, 1)
+				if r, l := store.stored(); len(b.marks()) != rows || r != rows-letters || l != letters {
+					t.Errorf("%d committed, %d records, %d dead letters, want %d, %d and %d", len(b.marks()), r, l, rows, rows-letters, letters)
+				}
+				if tt.inserts > 0 && store.inserts != tt.inserts {
+					t.Errorf("%d inserts, want %d", store.inserts, tt.inserts)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
 // TestWrongTable checks that a store which refuses good records stops the
 // collector until it takes them, with few inserts and without dead letters.
 func TestWrongTable(t *testing.T) {

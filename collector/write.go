@@ -94,12 +94,22 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 
 // writeRows stores rows, and returns refused ones as dead letters. The halves
 // of a refused batch are two inserts with their own tokens; a half that is
-// stored twice collapses. whole: rows are not such a half.
+// stored twice collapses. whole: rows are not such a half. A batch for which the
+// store lacks memory more than once is halved too: a producer can make one that
+// would stop the collector permanently.
 func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time, whole bool) (poisoned []ingest.DeadLetter, ok bool) {
-	var poison error
+	var poison, oversize error
 	ok = w.retry(ctx, "records", func(attempt context.Context) error {
 		poison = nil
 		err := w.insertRows(attempt, rows, at)
+		if ingest.ClassOf(err) == ingest.Oversize && len(rows) > 1 {
+			if oversize != nil {
+				return nil
+			}
+			oversize = err // others may have needed the memory: try once more
+			return err
+		}
+		oversize = nil
 		if ingest.ClassOf(err) == ingest.Poison {
 			// The table may have changed since its columns were looked up:
 			// retry once before blaming the row.
@@ -118,8 +128,10 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 		return nil
 	})
 	switch {
-	case !ok || poison == nil:
+	case !ok || poison == nil && oversize == nil:
 		return nil, ok
+	case oversize != nil:
+		w.log.Warn("store lacks memory for a batch; it is inserted in halves", zap.Int("records", len(rows)), zap.Error(oversize))
 	case len(rows) == 1:
 		return []ingest.DeadLetter{ingest.Refused(&rows[0], poison, at)}, true
 	case ctx.Err() != nil:

@@ -10,9 +10,10 @@ const (
 	Retry         Class = iota // retry later
 	Configuration              // retry after an administrator has acted
 	Poison                     // a retry would always fail: find the rows at fault
+	Oversize                   // the store has too little memory for so many rows: a part may fit
 )
 
-func (c Class) String() string { return [...]string{"retry", "configuration", "poison"}[c] }
+func (c Class) String() string { return [...]string{"retry", "configuration", "poison", "oversize"}[c] }
 
 // An Error is an error with its class.
 type Error struct {

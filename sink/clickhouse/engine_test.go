@@ -297,6 +297,12 @@ func testClasses(t *testing.T, s *clickhouse.DB, dir string) {
 		t.Errorf("without the table: %v, want configuration", got)
 	}
 	chdbtest.Query(t, dir, "RENAME TABLE audit.away TO audit.events")
+	// More elements than the engine has memory for, and no constant.
+	chdbtest.Query(t, dir, "CREATE MATERIALIZED VIEW audit.greedy ENGINE = Null AS SELECT length(range(toUInt64(100000000) + seq)) AS n FROM audit.events")
+	if got := insert(); got != ingest.Oversize {
+		t.Errorf("without memory: %v, want oversize", got)
+	}
+	chdbtest.Query(t, dir, "DROP VIEW audit.greedy")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.InsertRows(ctx, rows, start); ingest.ClassOf(err) != ingest.Retry || err == nil {

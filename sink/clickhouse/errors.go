@@ -8,7 +8,7 @@ import (
 	"auditproxy/collector/ingest"
 )
 
-// Error codes of ClickHouse (src/Common/ErrorCodes.cpp). Codes in neither
+// Error codes of ClickHouse (src/Common/ErrorCodes.cpp). Codes in no
 // list are retried: waiting for ever is visible, giving up loses records.
 var (
 	// poisonCodes are about the data itself.
@@ -27,6 +27,10 @@ var (
 		349, // CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
 		469, // VIOLATED_CONSTRAINT
 		691, // UNKNOWN_ELEMENT_OF_ENUM
+	}
+	// oversizeCodes are about an insert that is too large for the server.
+	oversizeCodes = []int32{
+		241, // MEMORY_LIMIT_EXCEEDED
 	}
 	// configurationCodes need an administrator.
 	configurationCodes = []int32{
@@ -59,6 +63,8 @@ func Classify(doing string, err error) error {
 	switch code := codeOf(err); {
 	case slices.Contains(poisonCodes, code):
 		class = ingest.Poison
+	case slices.Contains(oversizeCodes, code):
+		class = ingest.Oversize
 	case slices.Contains(configurationCodes, code), clusterCodes[code] != "":
 		class = ingest.Configuration
 	}
