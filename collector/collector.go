@@ -57,7 +57,7 @@ func New(c Config) (*Collector, error) {
 		c.BatchRows = 50_000
 	}
 	if c.BatchBytes == 0 {
-		c.BatchBytes = 96_000_000
+		c.BatchBytes = 64_000_000
 	}
 	if c.BatchWait == 0 {
 		c.BatchWait = time.Second

@@ -41,7 +41,7 @@ type Config struct {
 	Erased func(session string) bool
 
 	BatchRows  int           // records in one insert; zero: 50 000
-	BatchBytes int64         // memory of one batch; zero: 96 MB
+	BatchBytes int64         // memory of one batch; zero: 64 MB
 	BatchWait  time.Duration // longest wait for a batch to fill; zero: 1 s
 
 	// Watch is called before records are stored, and returns their arrival time.

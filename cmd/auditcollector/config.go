@@ -78,7 +78,7 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 		[]cli.Key{
 			{Name: "local.memory", Kind: cli.Size, Default: "1GiB", Usage: "memory limit of the local engine"},
 			{Name: "batch.rows", Kind: cli.Count, Default: "50000", Usage: "records in a batch at most"},
-			{Name: "batch.bytes", Kind: cli.Size, Default: "96MB", Usage: "memory of a batch at most"},
+			{Name: "batch.bytes", Kind: cli.Size, Default: "64MB", Usage: "memory of a batch at most"},
 			{Name: "batch.wait", Kind: cli.Duration, Default: "1s", Usage: "longest wait for a batch to fill"},
 			{Name: "dead_letters.topic", Kind: cli.Text, Default: "mcp.audit.v1.dead", Usage: "topic of dead letters, in addition to the table; none: only the table"},
 			{Name: "retention.events", Kind: cli.Duration, Default: "400d", Usage: "how long to keep records in ClickHouse"},
