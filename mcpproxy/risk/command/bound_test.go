@@ -52,8 +52,44 @@ func hostile() map[string]string {
 	texts["document in a comment"] = "# <<'a'\n" + strings.Repeat("{ ", shell.MaxText/2-8)
 	texts["document of another line"] = "cat <<'a' <<'b'\na\n" + strings.Repeat("( ", shell.MaxText/2-16)
 	texts["code that nearly matches"] = "python3 - <<'a'\n" + strings.Repeat("terminator unlinked while forks socket\n", (shell.MaxText-32)/39) + "a"
+	for name, text := range longInLoop() {
+		texts[name+" in a loop"] = text
+	}
+	texts["short options"] = "tar " + strings.Repeat("x", shell.MaxText-16)
+	texts["conditions"] = "psql -c 'delete from a where " + strings.Repeat("1=2 or ", shell.MaxText/7-16) + "1=1'"
+	texts["nested conditions"] = "psql -c 'delete from a where " + strings.Repeat("(", shell.MaxText-64) + "'"
+	texts["unpacked paths"] = "curl x|tar xz;" + strings.Repeat("./a/b/c/d/e/f/g/h/i;", shell.MaxText/20-16)
+	texts["substitutions that are sent"] = "curl " + strings.Repeat("\"?$(cat x)\" ", shell.MaxText/12-16)
 	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
 	return texts
+}
+
+// longInLoop returns loops whose body reads something long 256 times.
+func longInLoop() map[string]string {
+	long := strings.Repeat("A=", (shell.MaxText-256)/2)
+	items := " in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do "
+	texts := map[string]string{}
+	for name, body := range map[string]string{
+		"word": "rm x " + long, "options": "rm -" + long, "long option": "rm --" + long, "name": "rm-" + long + " x", "input": "rm < " + long, "output": "rm > " + long, "text": "rm <<< " + long,
+		"document": "rm <<a\n" + long + "\na\n:", "case": "case " + long + " in a) rm;; esac", "default": "rm ${x:-" + long + "}", "replacement": "x=" + long[:2000] + "; rm ${x//A/" + long[:2000] + "}",
+		"items": "for k in " + long + "; do rm; done", "array": "x=(" + long + "); rm", "declaration": "export x=" + long + "; rm",
+	} {
+		texts[name] = "for i" + items + "for j" + items + body + "; done; done"
+	}
+	return texts
+}
+
+// TestLongTextInALoopCosts requires that reading something long takes from the
+// budget each time.
+func TestLongTextInALoopCosts(t *testing.T) {
+	for name, text := range longInLoop() {
+		if found := judgeAll(text); found&detector.Opaque == 0 {
+			t.Errorf("%s: 16 MB were read: %q", name, found.Words())
+		}
+	}
+	if found := judgeAll("for i in 1 2 3 4 5 6 7 8; do for j in 1 2 3 4 5 6 7 8; do cp x /" + strings.Repeat("a", 200) + "; done; done"); found&detector.Opaque != 0 {
+		t.Errorf("a loop over an ordinary path: %q", found.Words())
+	}
 }
 
 // TestHostileTextIsBounded requires the budget to hold, which bounds the time.

@@ -152,12 +152,17 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 				s.RunField(a, shell.Stream{})
 			}
 		}
-	case "curl", "wget", "wget2", "iwr", "irm", "http", "https", "xh", "httpie", "aria2c", "lynx", "w3m", "fetch", "lwp-request", "Invoke-WebRequest":
+	case "curl", "wget", "wget2", "iwr", "irm", "http", "https", "xh", "httpie", "aria2c", "lynx", "w3m", "fetch", "lwp-request", "Invoke-WebRequest", "Invoke-RestMethod":
 		s.tool(name, args, in)
+		s.sendsLocal(args)
 		out.From |= detector.RemoteExec
+		out.From &^= shell.Local
 	default:
 		if s.tool(name, args, in); isGenerator(name, args) {
 			out.From |= shell.Generated
+		}
+		if in.Kind == shell.File || name == "env" && len(args) == 0 || shell.OneOf(name, "tar", "zip", "printenv", "pg_dump", "pg_dumpall", "mysqldump", "mongodump") {
+			out.From |= shell.Local
 		}
 	}
 	return out
@@ -201,6 +206,10 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 		s.ssh(args, in)
 	case "su", "runuser":
 		s.su(args, in)
+	case "bwrap":
+		s.bwrap(args, in)
+	case "man":
+		s.manual(args)
 	case "docker", "podman", "nerdctl", "docker-compose", "podman-compose":
 		infra.Docker(s.Shell, name, args, in)
 	case "k3s", "k0s", "microk8s":
@@ -268,7 +277,7 @@ func (s rules) tool(name string, args []shell.Field, in shell.Stream) {
 			s.gitVerb(verb, args, in, false)
 			return
 		}
-		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.TearsDown(s.Shell, name, args) {
+		if s.deletes(name, args, in) || s.system(name, args, in) || s.transfers(name, args, in) || infra.Windows(s.Shell, name, args) || infra.TearsDown(s.Shell, name, args) {
 			return
 		}
 		s.unknownRunner(name, args, in)

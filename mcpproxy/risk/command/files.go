@@ -54,12 +54,8 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 		s.dd(args)
 	case "cp", "gcp", "install", "mv", "gmv", "ln", "rsync", "scp":
 		s.copies(name, args, in)
-	case "tar", "gtar", "bsdtar", "zip", "7z", "7za", "rclone", "unison", "mc", "gsutil", "s3cmd", "s5cmd", "b2":
+	case "tar", "gtar", "bsdtar", "unzip", "zip", "7z", "7za", "rclone", "unison", "mc", "gsutil", "s3cmd", "s5cmd", "b2":
 		s.archives(name, args, in)
-	case "Remove-Item", "remove-item", "REMOVE-ITEM", "ri", "del", "erase", "rd", "DEL", "RD", "ERASE", "RMDIR", "Clear-Content", "clear-content", "deltree",
-		"Clear-RecycleBin", "Format-Volume", "Clear-Disk", "Remove-Partition", "Initialize-Disk", "Stop-Computer", "Restart-Computer", "Stop-Process", "taskkill", "TASKKILL",
-		"iex", "Invoke-Expression", "invoke-expression", "IEX", "Stop-Service", "vssadmin", "wbadmin", "bcdedit", "diskpart", "cipher", "icacls", "reg", "schtasks", "format":
-		code.PowerShell(s.Shell, strings.ToLower(name), args, in)
 	case "hdfs", "hadoop":
 		for _, a := range args {
 			switch a.Text {
@@ -83,7 +79,7 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 		if p := shell.ParseFlags(args, "lfns", "level facility console-level since until"); p.Has("C", "clear", "c", "read-clear") && !p.Help {
 			s.Add(detector.EmptyFile)
 		}
-	case "wevtutil":
+	case "wevtutil", "WEVTUTIL":
 		if len(args) > 0 && shell.OneOf(strings.ToLower(args[0].Text), "cl", "clear-log") {
 			s.Add(detector.EmptyFile)
 		}
@@ -106,9 +102,25 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 			s.Add(detector.EmptyFile)
 		}
 	default:
+		if lower := strings.ToLower(name); isWindows(lower) && (!isProse(name) || len(args) > 0 && strings.HasPrefix(args[0].Text, "/")) {
+			code.PowerShell(s.Shell, lower, args, in)
+			return true
+		}
 		return false
 	}
 	return true
+}
+
+// isWindows reports whether package code knows a program of Windows, whose names
+// ignore case.
+func isWindows(lower string) bool {
+	switch lower {
+	case "remove-item", "remove-itemproperty", "ri", "del", "erase", "rd", "rmdir", "clear-content", "deltree",
+		"clear-recyclebin", "format-volume", "clear-disk", "remove-partition", "initialize-disk", "stop-computer", "restart-computer", "stop-process", "spps", "taskkill",
+		"iex", "invoke-expression", "stop-service", "vssadmin", "wbadmin", "bcdedit", "diskpart", "cipher", "icacls", "reg", "schtasks", "format":
+		return true
+	}
+	return false
 }
 
 // find judges find and fd.
@@ -258,7 +270,14 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 		return
 	}
 	switch name {
+	case "unzip":
+		q := shell.ParseFlags(args, "dxP", "")
+		dir, _ := q.Value("d")
+		if len(q.Args) > 0 && !q.Has("l", "t", "v", "Z", "p", "z") {
+			s.unpack(s.Open(q.Args[0]), dir.Text)
+		}
 	case "tar", "gtar", "bsdtar":
+		s.untar(args, in)
 		if p.Has("remove-files") {
 			for _, n := range p.Names {
 				if len(n) > 4 && shell.Abbreviates(n, "remove-files") {
@@ -285,6 +304,13 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 		if p.Has("m", "move", "d", "delete") && len(p.Args) > 0 {
 			s.Add(detector.ForcedDelete)
 		}
+		for i, a := range args {
+			if shell.OneOf(a.Text, "-TT", "--unzip-command") && i+1 < len(args) {
+				s.RunField(args[i+1], shell.Stream{}) // tests the archive
+			} else if cmd, ok := strings.CutPrefix(a.Code(), "--unzip-command="); ok {
+				s.Run(cmd, shell.Stream{})
+			}
+		}
 		for _, a := range p.Args {
 			if shell.IsCredential(a.Text) || shell.IsCredentialDir(a.Text) {
 				s.Add(detector.CredentialRead)
@@ -309,5 +335,31 @@ func (s rules) archives(name string, args []shell.Field, in shell.Stream) {
 		if p.Any("rm", "rb", "del", "delete", "delete-file-version", "delete-bucket", "delete-key") || p.Any("rsync", "sync", "mirror") && p.Has("d", "delete", "delete-removed", "remove") {
 			s.Add(detector.Teardown)
 		}
+	}
+}
+
+// untar follows an archive that is unpacked, so that what comes from elsewhere is
+// known when it runs.
+func (s rules) untar(args []shell.Field, in shell.Stream) {
+	const longest = 32 // letters of options
+	if len(args) > 0 && len(args[0].Text) <= longest && !strings.HasPrefix(args[0].Text, "-") {
+		first := args[0]
+		first.Text = "-" + first.Text // the old form
+		args = append([]shell.Field{first}, args[1:]...)
+	}
+	p := shell.ParseFlags(args, "fCTIXKbgHNVF", "file directory files-from use-compress-program exclude strip-components transform")
+	if !p.Has("x", "extract", "get") {
+		return
+	}
+	if file, ok := p.Value("f", "file"); ok && file.Text != "-" {
+		in = s.Open(file)
+	}
+	dir, _ := p.Value("C", "directory")
+	s.unpack(in, dir.Text)
+}
+
+func (s rules) unpack(archive shell.Stream, dir string) {
+	if archive.From&shell.Runnable != 0 {
+		s.Unpack(dir, archive.From)
 	}
 }

@@ -47,11 +47,14 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 		script = e.Code()
 	}
 	out := in
-	var secret detector.Set
+	var secret detector.Set // and what else is known of where the output comes from
+	if in.Kind == shell.File {
+		secret = shell.Local
+	}
 	for i, a := range files {
 		if shell.IsCredential(a.Text) {
-			secret = detector.CredentialRead
-			s.Add(secret)
+			secret |= detector.CredentialRead
+			s.Add(detector.CredentialRead)
 		}
 		if shell.OneOf(name, "tr", "jq", "yq") && name == "tr" {
 			break
@@ -59,7 +62,11 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 		if a.Text == "-" {
 			continue
 		}
-		if st := s.Open(a); i == 0 {
+		st := s.Open(a)
+		if st.Kind == shell.File && !(name == "jq" && p.Has("n", "null-input")) {
+			secret |= shell.Local
+		}
+		if i == 0 {
 			out = st
 		} else {
 			out = out.FollowedBy(st)

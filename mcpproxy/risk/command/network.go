@@ -13,18 +13,26 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 	switch name {
 	case "curl":
 		s.curl(args, in)
-	case "wget", "wget2", "aria2c", "axel", "lwp-request", "lynx", "w3m", "http", "https", "xh", "httpie", "fetch", "iwr", "Invoke-WebRequest":
+	case "wget", "wget2", "aria2c", "axel", "lwp-request", "lynx", "w3m", "http", "https", "xh", "httpie", "fetch", "iwr", "irm", "Invoke-WebRequest", "Invoke-RestMethod":
 		s.wget(name, args, in)
 	case "nc", "ncat", "netcat", "socat", "telnet", "nc.traditional", "nc.openbsd":
 		p := shell.ParseFlags(args, "wpsiXxqgGIoPTV", "wait source-port source")
 		if name == "socat" {
+			from, to := false, false
 			for _, a := range args {
 				upper := strings.ToUpper(a.Text)
+				if strings.HasPrefix(upper, "FILE:") || strings.HasPrefix(upper, "OPEN:") || strings.HasPrefix(upper, "GOPEN:") {
+					from = true
+				}
+				to = to || strings.HasPrefix(upper, "TCP") || strings.HasPrefix(upper, "UDP") || strings.HasPrefix(upper, "OPENSSL")
 				if _, cmd, ok := strings.Cut(a.Text, ":"); ok && (strings.HasPrefix(upper, "EXEC:") || strings.HasPrefix(upper, "SYSTEM:")) {
 					s.Add(detector.Exfiltration)
 					cmd, _, _ = strings.Cut(cmd, ",")
 					s.Run(cmd, shell.Stream{})
 				}
+			}
+			if from && to {
+				s.Add(detector.Exfiltration)
 			}
 		}
 		literal := in.Kind == shell.Text && in.From&detector.CredentialRead == 0 // the text itself says what is sent
@@ -50,6 +58,12 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		}
 		if in.Kind == shell.Text && strings.Contains(in.Text, "put ") {
 			s.Add(detector.Exfiltration)
+		}
+	case "dig", "nslookup", "host", "drill", "ping":
+		for _, a := range args {
+			if a.From&shell.Local != 0 && a.Text != shell.Hole && !strings.HasPrefix(a.Text, "@") {
+				s.Add(detector.Exfiltration) // in the labels of a name
+			}
 		}
 	case "ssh-copy-id":
 		s.Add(detector.Persistence)
@@ -111,6 +125,36 @@ func (s rules) sends(args []shell.Field) {
 	}
 }
 
+// sendsLocal judges what a client of HTTP sends of a file or the environment: in
+// the query of an address, or in a body. A header is usually a token that the
+// server knows, and a path the version of something.
+func (s rules) sendsLocal(args []shell.Field) {
+	for i, a := range args {
+		if a.From&shell.Local == 0 {
+			continue
+		}
+		at := strings.IndexByte(a.Text, '?')
+		hole := strings.LastIndex(a.Text, shell.Hole)
+		name, _, _ := strings.Cut(a.Text, "=")
+		switch {
+		case at >= 0 && at < hole && (strings.Contains(a.Text[:at], "://") || strings.Contains(a.Text[:at], ".")),
+			isBody(name),
+			len(a.Text) > 2 && a.Text[0] == '-' && a.Text[1] == 'd',
+			i > 0 && isBody(args[i-1].Text):
+			s.Add(detector.Exfiltration)
+		}
+	}
+}
+
+// isBody reports whether the value of an option is sent as the body.
+func isBody(option string) bool {
+	switch strings.ToLower(option) {
+	case "-d", "-f", "--data", "--data-ascii", "--data-binary", "--data-raw", "--data-urlencode", "--form", "--form-string", "--json", "--url-query", "--post-data", "--body-data", "-body", "--raw":
+		return true
+	}
+	return false
+}
+
 func (s rules) curl(args []shell.Field, in shell.Stream) {
 	var method shell.Field
 	remoteName, url := false, ""
@@ -123,7 +167,7 @@ func (s rules) curl(args []shell.Field, in shell.Stream) {
 			name = a.Text[2:]
 			if n, v, ok := strings.Cut(name, "="); ok {
 				name, value = n, shell.Field{Text: v, Unknown: a.Unknown, From: a.From}
-			} else if i+1 < len(args) && shell.Listed("data data-ascii data-binary data-raw data-urlencode form form-string upload-file request output header user url config cookie cookie-jar user-agent referer max-time connect-timeout retry json proxy cacert cert key write-out", name) {
+			} else if i+1 < len(args) && shell.Listed("data data-ascii data-binary data-raw data-urlencode form form-string url-query upload-file request output header user url config cookie cookie-jar user-agent referer max-time connect-timeout retry json proxy cacert cert key write-out", name) {
 				i++
 				value = args[i]
 			}
@@ -152,6 +196,10 @@ func (s rules) curl(args []shell.Field, in shell.Stream) {
 				}
 			}
 			if value.From&detector.CredentialRead != 0 {
+				s.Add(detector.Exfiltration)
+			}
+		case "url-query":
+			if _, v, ok := strings.Cut(value.Text, "@"); ok && v != "" && !strings.Contains(value.Text[:len(value.Text)-len(v)], "=") {
 				s.Add(detector.Exfiltration)
 			}
 		case "F", "form":
@@ -217,6 +265,23 @@ func (s rules) wget(name string, args []shell.Field, in shell.Stream) {
 	}
 	if m, ok := p.Value("method"); ok && strings.EqualFold(m.Text, "DELETE") || shell.OneOf(name, "http", "https", "xh", "httpie") && (p.Any("DELETE") || p.Arg(0) == "delete") {
 		s.Add(detector.Teardown)
+	}
+	switch name {
+	case "http", "https", "xh", "httpie":
+		for i, a := range p.Args {
+			if at := strings.IndexByte(a.Text, '@'); at > 0 && i > 0 && !strings.ContainsAny(strings.TrimRight(a.Text[:at], ":="), ":=/ ") {
+				s.Add(detector.Exfiltration)
+			}
+		}
+		if in.Kind == shell.File || in.Kind == shell.Unknown && in.From&shell.Local != 0 {
+			s.Add(detector.Exfiltration)
+		}
+	case "iwr", "irm", "Invoke-WebRequest", "Invoke-RestMethod":
+		for _, a := range args {
+			if strings.EqualFold(a.Text, "-infile") {
+				s.Add(detector.Exfiltration)
+			}
+		}
 	}
 	if out, ok := p.Value("O", "output-document", "o", "out"); ok {
 		s.download(out)

@@ -16,3 +16,9 @@ func isCommandLine(text string) bool {
 	name, rest, ok := strings.Cut(strings.TrimSpace(text), " ")
 	return ok && rest != "" && trigger.Runs(shell.BaseName(name))
 }
+
+// isProse reports whether the name is rather the first word of a sentence.
+func isProse(name string) bool {
+	name = strings.TrimRight(name, ":,")
+	return len(name) > 0 && 'A' <= name[0] && name[0] <= 'Z' && strings.Trim(name[1:], "abcdefghijklmnopqrstuvwxyz") == ""
+}

@@ -52,6 +52,52 @@ func (s rules) env(args []shell.Field, in shell.Stream) {
 	}
 }
 
+// bwrap judges bubblewrap, some of whose options take two values.
+func (s rules) bwrap(args []shell.Field, in shell.Stream) {
+	for len(args) > 0 {
+		a := args[0].Text
+		if len(a) < 2 || a[0] != '-' {
+			break
+		}
+		args = args[1:]
+		if a == "--" {
+			break
+		}
+		n := 0
+		switch strings.TrimSuffix(a, "-try") {
+		case "--help", "--version":
+			return
+		case "--bind", "--dev-bind", "--ro-bind", "--bind-fd", "--ro-bind-fd", "--setenv", "--symlink", "--file", "--bind-data", "--ro-bind-data", "--chmod", "--overlay-src-fd":
+			n = 2
+		case "--overlay":
+			n = 3
+		case "--dev", "--proc", "--tmpfs", "--mqueue", "--dir", "--chdir", "--unsetenv", "--hostname", "--uid", "--gid", "--remount-ro", "--lock-file", "--sync-fd", "--args", "--argv0", "--seccomp", "--add-seccomp-fd",
+			"--exec-label", "--file-label", "--block-fd", "--userns-block-fd", "--info-fd", "--json-status-fd", "--userns", "--userns2", "--pidns", "--cap-add", "--cap-drop", "--perms", "--size", "--level-prefix", "--overlay-src", "--tmp-overlay", "--ro-overlay":
+			n = 1
+		}
+		args = args[min(n, len(args)):]
+	}
+	s.Command(args, in)
+}
+
+// manual judges the programs that man is told to show a page with.
+func (s rules) manual(args []shell.Field) {
+	p := shell.ParseFlags(args, "CRLmMSserEPp", "pager config-file recode locale systems manpath sections extension encoding preprocessor")
+	if p.Help {
+		return
+	}
+	for _, o := range p.Values {
+		if shell.OneOf(o.Name, "P", "pager", "html") {
+			s.RunField(o.Value, shell.Stream{})
+		}
+	}
+	for _, a := range args {
+		if browser, ok := strings.CutPrefix(a.Text, "-H"); ok {
+			s.MaybeRun(browser)
+		}
+	}
+}
+
 // unknownRunner judges a program that is not known, but is called as those that
 // run another one are: with the command behind "--", exec or run.
 func (s rules) unknownRunner(name string, args []shell.Field, in shell.Stream) {
@@ -103,12 +149,6 @@ func isCall(operands []shell.Field) bool {
 		return len(operands) > 2
 	}
 	return false
-}
-
-// isProse reports whether the name is rather the first word of a sentence.
-func isProse(name string) bool {
-	name = strings.TrimRight(name, ":,")
-	return len(name) > 0 && 'A' <= name[0] && name[0] <= 'Z' && strings.Trim(name[1:], "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // A wrapper is a command that runs another one.

@@ -46,14 +46,16 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 		}
 	case "stop-computer", "restart-computer":
 		s.Add(detector.Shutdown)
-	case "stop-process", "taskkill":
+	case "remove-itemproperty":
+		s.Add(detector.ForcedDelete)
+	case "stop-process", "spps", "taskkill":
 		if strings.Contains(text, "-force") || strings.Contains(text, "/f") {
 			s.Add(detector.Kill)
 		}
 	case "stop-service":
 		s.Add(detector.Teardown)
 	case "vssadmin", "wbadmin", "bcdedit":
-		if strings.Contains(text, "delete") || strings.Contains(text, "recoveryenabled no") {
+		if strings.Contains(text, "delete") || strings.Contains(text, "recoveryenabled no") || strings.Contains(text, "ignoreallfailures") || strings.Contains(text, "resize shadowstorage") {
 			s.Add(detector.ForcedDelete)
 		}
 	case "cipher":
@@ -61,13 +63,13 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 			s.Add(detector.ForcedDelete)
 		}
 	case "icacls":
-		if strings.Contains(text, "everyone:") && strings.Contains(text, "f") {
+		if (strings.Contains(text, "everyone:") || strings.Contains(text, "*s-1-1-0:")) && strings.Contains(text, "f") {
 			s.Add(detector.PermissionsAll)
 		}
 	case "reg":
 		if strings.HasPrefix(text, "delete") {
 			s.Add(detector.ForcedDelete)
-		} else if strings.HasPrefix(text, "add") && strings.Contains(text, `\run`) {
+		} else if strings.HasPrefix(text, "add") && (strings.Contains(text, `\run`) || strings.Contains(text, "currentversionrun")) { // a shell drops the backslashes
 			s.Add(detector.Persistence)
 		}
 	case "schtasks":

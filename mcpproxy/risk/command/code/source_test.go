@@ -12,7 +12,7 @@ import (
 // patterns are those that source.has looks for.
 var patterns = map[string]pattern{
 	"deletes": deletes, "codeEmpty": codeEmpty, "codeKill": codeKill, "codeMode": codeMode, "codeShutdown": codeShutdown, "codeExec": codeExec,
-	"codeInput": codeInput, "codeEval": codeEval, "codeRemote": codeRemote, "codeDecode": codeDecode, "codeSecret": codeSecret,
+	"codeInput": codeInput, "codeEval": codeEval, "codeRemote": codeRemote, "codeDecode": codeDecode, "codeSecret": codeSecret, "codeSends": codeSends,
 	"codeIndirect": codeIndirect, "codeDeleteByName": codeDeleteByName, "mongoDrop": mongoDrop, "powershellDelete": powershellDelete,
 }
 
@@ -22,6 +22,7 @@ var lines = []string{
 	"open('f', 'w').close()", "File.truncate('x', 0)", "os.kill(pid, signal.SIGKILL)", "os.chmod(name, 0o777)", "subprocess.run(cmd)", "system 'ls'", "`ls`", "eval(text)",
 	"requests.get(url)", "base64.b64decode(text)", "open('/etc/shadow')", "getattr(os, 'remove')(x)", "fs['rm' + 'Sync'](x)", "db.users.deleteMany({})", "db.a.drop()",
 	"Remove-Item x", "sys.argv", "json.loads(text)", "re.compile(r'x')", strings.Repeat("long ", 200) + "os.unlink (x)", "p = Path(name)", "p.unlink()", "FileUtils.rm_rf 'x'",
+	"requests.post(url, data=open('x').read())",
 }
 
 // TestSourceFindsWhatTheWholeTextHas compares matches near needed texts with

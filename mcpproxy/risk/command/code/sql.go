@@ -77,7 +77,7 @@ func SQL(s *shell.Shell, text string) {
 			if c == '\'' && len(words) > 0 && words[len(words)-1] == "PROGRAM" {
 				s.Run(text[i+1:i+1+max(n, 0)], shell.Stream{})
 			}
-			words = append(words, "'")
+			words = append(words, "'"+text[i+1:i+1+max(n, 0)])
 			i += max(n, 0) + 2
 		case c == '$' && strings.HasPrefix(text[i:], "$$"):
 			i += 2 // the body of DO or of a function
@@ -96,7 +96,7 @@ func SQL(s *shell.Shell, text string) {
 			i += len(line)
 		case trigger.IsWordByte(c):
 			j := i
-			for j < len(text) && trigger.IsWordByte(text[j]) {
+			for j < len(text) && (trigger.IsWordByte(text[j]) || text[j] == '.' && j+1 < len(text) && trigger.IsWordByte(text[j+1])) {
 				j++
 			}
 			word := strings.ToUpper(text[i:j])
@@ -118,6 +118,9 @@ func SQL(s *shell.Shell, text string) {
 			}
 			i += len(line)
 		default:
+			if len(words) > 2 && strings.IndexByte("+-*/%|&!~^", c) >= 0 {
+				words = append(words, text[i:i+1]) // in a condition
+			}
 			i++
 		}
 	}
@@ -178,34 +181,22 @@ func unfiltered(words []string) bool {
 	return false
 }
 
-func at(words []string, i int) string {
-	if i < len(words) {
-		return words[i]
-	}
-	return ""
-}
-
 // filtered reports whether a statement has a condition that is not always true.
 func filtered(words []string) bool {
-	for i := len(words) - 1; i > 0; i-- {
-		if words[i] != "WHERE" && words[i] != "USING" && words[i] != "JOIN" {
-			continue
-		}
-		rest := words[i+1:]
+	depth, joined := 0, false
+	for i, w := range words {
 		switch {
-		case words[i] != "WHERE":
-			return true
-		case len(rest) == 1:
-			return !shell.OneOf(rest[0], "TRUE", "1", "'")
-		case len(rest) >= 3 && rest[1] == "=" && rest[0] == rest[2] && (len(rest) == 3 || rest[3] == "OR") && rest[0] != "'":
-			return false
+		case w == "(":
+			depth++
+		case w == ")":
+			depth--
+		case depth > 0:
+		case w == "WHERE":
+			c := condition{words: words[i+1:]}
+			return c.or(0) != always
+		case w == "USING", w == "JOIN":
+			joined = true
 		}
-		for j := range rest {
-			if rest[j] == "OR" && (at(rest, j+1) == "TRUE" || at(rest, j+2) == "=" && at(rest, j+1) == at(rest, j+3) && at(rest, j+1) != "'") {
-				return false
-			}
-		}
-		return true
 	}
-	return false
+	return joined
 }

@@ -5,7 +5,7 @@
 // others rely on. The functions take the arguments of one program, and the shell
 // that calls it: containers and clusters run commands, which go back to it.
 //
-// The files, from the top: infra, container, host.
+// The files, from the top: infra, container, host, windows.
 package infra
 
 import (

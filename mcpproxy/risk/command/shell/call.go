@@ -13,7 +13,7 @@ func (s *Shell) Command(f []Field, in Stream) Stream {
 	if len(f) == 0 {
 		return Stream{Kind: Empty}
 	}
-	if !s.Spend(commandCost+wordCost*len(f)) || !s.Enter() {
+	if !s.Spend(commandCost+wordCost*len(f)+costOfLong(f)) || !s.Enter() {
 		return Anything
 	}
 	defer s.Leave()

@@ -65,6 +65,7 @@ func (s *Shell) joined(w *syntax.Word) Field {
 	s.parts(&e, w.Parts, false)
 	e.some = true
 	e.end()
+	s.Spend(costOfLong(e.out))
 	return e.out[0]
 }
 
@@ -72,6 +73,9 @@ func (s *Shell) joined(w *syntax.Word) Field {
 func (s *Shell) document(r *syntax.Redirect) Stream {
 	if r.Hdoc == nil {
 		return Stream{Kind: Empty}
+	}
+	if !s.Spend(int(r.Hdoc.End().Offset()-r.Hdoc.Pos().Offset()) / documentBytes) {
+		return Anything
 	}
 	for _, p := range r.Word.Parts {
 		lit, ok := p.(*syntax.Lit)
@@ -91,7 +95,7 @@ func (s *Shell) document(r *syntax.Redirect) Stream {
 	e.some = true
 	e.end()
 	f := e.out[0]
-	if f.Unknown && f.From == 0 {
+	if f.Unknown && f.From&^Local == 0 {
 		// The lines around what is not known still run.
 		return Stream{Kind: Text, Text: strings.ReplaceAll(f.Text, Hole, "${_}")}
 	}
@@ -170,7 +174,7 @@ func (s *Shell) substitute(e *expansion, c *syntax.CmdSubst, quoted bool) {
 			e.value(strings.TrimRight(f.Text, "\n"), s.ifs(), quoted)
 			return
 		}
-		e.unknown(0, quoted)
+		e.unknown(Local, quoted)
 	default:
 		e.unknown(out.From, quoted)
 	}
@@ -247,7 +251,10 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 			if p.Repl.All {
 				n = -1
 			}
-			value = strings.Replace(value, orig.Text, with.Text, n)
+			size := min(len(value)+strings.Count(value, orig.Text)*len(with.Text), MaxText)
+			if ok = s.Spend(size/wordBytes) && size < MaxText; ok {
+				value = strings.Replace(value, orig.Text, with.Text, n)
+			}
 		}
 	case p.Slice != nil:
 		value, ok = slice(value, ok, name, p.Slice)

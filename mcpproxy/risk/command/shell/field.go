@@ -131,3 +131,17 @@ var quotes = strings.NewReplacer("'", "", "\"", "", "\\", "")
 
 // Unquote returns s without the characters that quote.
 func Unquote(s string) string { return quotes.Replace(s) }
+
+// costOfLong returns what the long words of a command cost: rules read them, and a
+// loop can have them read many times. Each letter of short options is kept.
+func costOfLong(f []Field) (n int) {
+	for _, w := range f {
+		if len(w.Text) <= longWord {
+			continue
+		}
+		if n += len(w.Text) / wordBytes; w.Text[0] == '-' && w.Text[1] != '-' {
+			n += len(w.Text)
+		}
+	}
+	return n
+}

@@ -20,7 +20,7 @@ func (s *Shell) Open(f Field) Stream {
 	if IsCredential(f.Text) {
 		s.Add(detector.CredentialRead)
 	}
-	if strings.HasPrefix(f.Text, "/dev/tcp/") || strings.HasPrefix(f.Text, "/dev/udp/") {
+	if isNetwork(f.Text) {
 		return Stream{Kind: Unknown, From: detector.RemoteExec}
 	}
 	if file, ok := s.files[path.Clean(f.Text)]; ok {
@@ -31,7 +31,9 @@ func (s *Shell) Open(f Field) Stream {
 
 // Write judges that a command's output goes to a file.
 func (s *Shell) Write(f Field, body Stream, truncate bool) {
-	s.WriteTo(f)
+	if body.Kind != Empty || !isNetwork(f.Text) { // opening a connection looks whether something listens
+		s.WriteTo(f)
+	}
 	if f.Reads != nil || isStandardDevice(f.Text) {
 		return
 	}
@@ -62,7 +64,7 @@ func (s *Shell) WriteTo(f Field) {
 	switch {
 	case IsDevice(name):
 		s.Add(detector.DeviceWrite)
-	case strings.HasPrefix(name, "/dev/tcp/"), strings.HasPrefix(name, "/dev/udp/"):
+	case isNetwork(name):
 		s.Add(detector.Exfiltration)
 	case name == "/proc/sysrq-trigger":
 		s.Add(detector.Shutdown)
@@ -76,4 +78,38 @@ func (s *Shell) CopyFile(from, to string) {
 	if file, ok := s.files[path.Clean(from)]; ok {
 		s.files[path.Clean(to)] = file
 	}
+}
+
+// Unpack notes that an archive is unpacked below a directory, the current one if
+// it is empty.
+func (s *Shell) Unpack(dir string, from detector.Set) {
+	if s.unpacked == nil {
+		s.unpacked = map[string]Stream{}
+	}
+	s.unpacked[path.Clean(dir)] = Stream{Kind: Unknown, From: from & Runnable}
+}
+
+// file returns what is known of a file that the text wrote, downloaded or
+// unpacked. The name is clean.
+func (s *Shell) file(name string) (Stream, bool) {
+	if f, ok := s.files[name]; ok || len(s.unpacked) == 0 {
+		return f, ok
+	}
+	const most = 8 // directories above it that are looked at
+	for range most {
+		at := strings.LastIndexByte(name, '/')
+		switch {
+		case at < 0:
+			f, ok := s.unpacked["."]
+			return f, ok
+		case at == 0:
+			f, ok := s.unpacked["/"]
+			return f, ok
+		}
+		name = name[:at]
+		if f, ok := s.unpacked[name]; ok {
+			return f, true
+		}
+	}
+	return Stream{}, false
 }

@@ -70,11 +70,17 @@ func (s *Shell) RunFile(f Field, args []Field, in Stream, language string) {
 }
 
 func (s *Shell) runPath(name, language string) {
-	if file, ok := s.files[path.Clean(name)]; ok && (file.Kind == Text || file.From&Runnable != 0) {
-		// A script may run itself; its text is taken away so that it ends.
-		delete(s.files, path.Clean(name))
-		s.Feed(file, language)
-		s.files[path.Clean(name)] = file
+	name = path.Clean(name)
+	file, ok := s.file(name)
+	if !ok || file.Kind != Text && file.From&Runnable == 0 {
+		return
+	}
+	// A script may run itself; its text is taken away so that it ends.
+	_, written := s.files[name]
+	delete(s.files, name)
+	s.Feed(file, language)
+	if written {
+		s.files[name] = file
 	}
 }
 

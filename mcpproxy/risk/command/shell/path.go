@@ -15,6 +15,11 @@ func isStandardDevice(name string) bool {
 	return strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/dev/pts/") || strings.HasPrefix(name, "/dev/tty") || strings.HasPrefix(name, "/dev/shm/") || strings.HasPrefix(name, "/dev/mqueue/")
 }
 
+// isNetwork reports whether the path is a connection that the shell opens.
+func isNetwork(name string) bool {
+	return strings.HasPrefix(name, "/dev/tcp/") || strings.HasPrefix(name, "/dev/udp/")
+}
+
 // IsDevice reports whether writing to the path could change a disk, memory or hardware.
 func IsDevice(name string) bool {
 	if strings.HasPrefix(name, `\\.\`) || strings.HasPrefix(name, "//./") {
@@ -24,7 +29,7 @@ func IsDevice(name string) bool {
 		return false
 	}
 	name = path.Clean(name)
-	return strings.HasPrefix(name, "/dev/") && !isStandardDevice(name) && !strings.HasPrefix(name, "/dev/tcp/") && !strings.HasPrefix(name, "/dev/udp/") ||
+	return strings.HasPrefix(name, "/dev/") && !isStandardDevice(name) && !isNetwork(name) ||
 		strings.HasPrefix(name, "/sys/block/") && strings.HasSuffix(name, "/delete")
 }
 

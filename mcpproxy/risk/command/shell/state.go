@@ -21,6 +21,7 @@ type Shell struct {
 	functions map[string]*function
 	aliases   map[string]string
 	files     map[string]Stream // what the text itself wrote, by path
+	unpacked  map[string]Stream // what archives had, by the directory where they were unpacked
 	params    []Field           // "$@"
 	hasParams bool
 	zero      string // "$0", if a caller gave it

@@ -214,7 +214,9 @@ func (s *Shell) forClause(c *syntax.ForClause, in Stream) Stream {
 	items := s.params
 	all := s.hasParams
 	if iter.InPos.IsValid() {
-		items, all = s.fields(iter.Items), true
+		if items, all = s.fields(iter.Items), true; !s.Spend(costOfLong(items)) {
+			return Anything
+		}
 	}
 	for _, f := range items {
 		all = all && !f.Unknown && !f.Glob && f.From == 0
@@ -358,7 +360,11 @@ func (s *Shell) assign(a *syntax.Assign) {
 			if e.Value == nil {
 				continue
 			}
-			for _, f := range s.fields([]*syntax.Word{e.Value}) {
+			fields := s.fields([]*syntax.Word{e.Value})
+			if !s.Spend(costOfLong(fields)) {
+				return
+			}
+			for _, f := range fields {
 				v.values = append(v.values, f.Text)
 				v.known = v.known && !f.Unknown && !f.Glob
 				v.from |= f.From

@@ -10,6 +10,9 @@ const (
 	Runnable = detector.RemoteExec | detector.DecodedExec
 	// Generated is the start-up code of a known program. It is no detector.
 	Generated detector.Set = 1 << 63
+	// Local is what comes from a file or the environment here: sending it gives it
+	// away. It is no detector.
+	Local detector.Set = 1 << 62
 )
 
 // A Stream is what is known of the output or input of a command.

@@ -50,7 +50,7 @@ const maxTrigger = 16
 // A table is a set of hashes of words, with open addressing.
 type table [2048]uint32
 
-var triggerTable, weakTable = tableOf(triggerWords), tableOf(weakWords)
+var triggerTable, firstTable, weakTable = tableOf(triggerWords), tableOf(firstWords), tableOf(weakWords)
 
 func tableOf(words string) (t table) {
 	for word := range strings.FieldsSeq(words) {

@@ -42,7 +42,7 @@ func Scan(text string) (g Kind) {
 			continue // shells drop NUL
 		default:
 			if n > 0 {
-				if n <= maxTrigger && triggerTable.has(h) {
+				if n <= maxTrigger && (triggerTable.has(h) || first && firstTable.has(h)) {
 					g |= Word
 				}
 				h, n = basis, 0
@@ -87,7 +87,7 @@ func Scan(text string) (g Kind) {
 			slash = slash || c == '/'
 		}
 	}
-	if n > 0 && n <= maxTrigger && triggerTable.has(h) {
+	if n > 0 && n <= maxTrigger && (triggerTable.has(h) || first && firstTable.has(h)) {
 		g |= Word
 	}
 	return g

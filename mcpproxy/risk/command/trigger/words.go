@@ -36,10 +36,16 @@ cshrc tcshrc xinitrc xsession xprofile authorized_keys authorized_keys2 gitconfi
 pythonrc etc hooks autostart launchagents launchdaemons conf zdotdir unpublish yank rmi down leave drain evict force replicas terminate
 deregister revoke purge destroy schedule rb autoremove autopurge uninstall undefine archive system getline killp killw respawn respawnp
 respawnw s_client flush irm killses edit compress stuff quit move kerberos proc dump emergency pre commit_msg tasks rc login_keychain
-gosu chpst setuidgid tini catatonit restic borg borgbackup kopia tsx raku kotlin scala clojure clj racket guile sbcl crystal jshell conda mamba micromamba winget choco pkgin opkg emerge exim exim4 postsuper mrm
+bwrap robocopy netsh wmic msiexec mshta regsvr32 dism spps mppreference unregister disable gosu chpst setuidgid tini catatonit restic borg borgbackup kopia tsx raku kotlin scala clojure clj racket guile sbcl crystal jshell conda mamba micromamba winget choco pkgin opkg emerge exim exim4 postsuper mrm
 run0 cgexec setarch lockf sem pdsh clush dsh pssh hdfs hadoop dscl atrm wevtutil dmesg tmutil timeshift duplicity certbot fastboot xcrun xfs_repair debugfs
 ln k0s k3s kubeadm qm pct rpk rabbitmqadmin nats snapper gluster rbd ceph salt zkcli pfctl ipset pg_restore mongorestore dotnet diesel sqlx
 hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 ruby3 lua5 perl5 php7 php8 spawn gist pr mail wp manage fkill mix console
+`
+
+// firstWords are words that are too common in prose to be trigger words: they
+// are ones only in the first word of a command.
+const firstWords = `
+at http https
 `
 
 // weakWords are the trigger words that are also common in prose. A text that does
@@ -51,5 +57,5 @@ mail fetch http https environment wait local export command function alias trap 
 railway eb copilot goose atlas flux argocd nomad vault consul packer sam make monit security detach just bun hub scope node php python ruby perl
 ssh curl docker go npm yarn cargo gem pip credentials keychain wallet symbolic commit expire read remove stop restart format cipher reg
 manage mix console pr spawn gist salt spark annex
-cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
+disable unregister cp mv ln tee find table mount ls up down in out on off and or not is be do if then else fi done for while case clean base64 sh bash invoke
 `
