@@ -208,6 +208,8 @@ func (d *Dir) entry(dir, name, escaped string, r rule, proxy int) AlwaysEntry {
 	}
 	switch {
 	case e.Err != nil:
+	case a.question != "": // moved or linked here: it would hold for any tool
+		e.Err = errors.New("it answers one question")
 	case escapeTool(e.Tool) != escaped: // moved, or the name is not written as it should be
 		e.Err = errors.New("its name is of another tool")
 	case !a.Approved:

@@ -351,6 +351,14 @@ func TestAlwaysInSharedDirectory(t *testing.T) {
 	proxy.do("allows send_keys fedcba9876543210", "none")
 	proxy.do("allows kill_server 0123456789abcdef", "none")
 
+	// The agent can link it, where fs.protected_hardlinks is off, and its writer
+	// then removes the first name.
+	good.do("rename q1.answer always/kill_server.answer", "ok")
+	if got := proxy.try("allows kill_server 0123456789abcdef"); !strings.Contains(got, "it answers one question") {
+		t.Errorf("an answer as an entry: %s", got)
+	}
+	good.do("remove always/kill_server.answer", "ok")
+
 	same.do(`write always/kill_server.answer 640 {"approved":true}`, "ok")
 	if got := proxy.try("allows kill_server 0123456789abcdef"); !strings.Contains(got, "61001 runs the agent") {
 		t.Errorf("the agent's own entry: %s", got)
