@@ -24,6 +24,12 @@ func (g *gatekeeper) decide(f *wire.Frame, items []item, midLine, rest bool, now
 	if len(f.Messages) > wire.MaxBatch { // more of it may come, in a frame that could be denied
 		g.refuse(ruleOversize, "It is too large to be decided.")
 	}
+	// A server that knows the ids of the proxy's questions could ask the client
+	// under one. No version that has elicitation has batches.
+	if (len(f.Messages) > 1 || f.Inside || midLine) && slices.ContainsFunc(items, func(it item) bool { return it.ours != nil }) {
+		g.refuse(ruleAmbiguous, "It has an answer to the proxy.")
+		g.s.cfg.Log.Warn("answer about a call is in a batch, which is refused")
+	}
 	if d.Action == policy.Allow {
 		a.decisions = slices.Grow(a.decisions[:0], len(a.calls))[:len(a.calls)]
 		// A crash from here until the frame is forwarded leaves counts of calls
