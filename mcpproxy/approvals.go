@@ -212,7 +212,7 @@ func (a *approvals) giveBack(w *waiting) {
 // which no server has seen.
 func (a *approvals) askByResult(w *waiting) {
 	r := w.result
-	r.since, r.until = w.since, w.until
+	r.about, r.since, r.until = w.about, w.since, w.until
 	w.channel = ChannelClient
 	a.mu.Lock()
 	maps.DeleteFunc(a.results, func(_ string, old *result) bool { return !w.since.Before(old.until) })

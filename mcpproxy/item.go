@@ -111,6 +111,7 @@ type operation struct {
 // Requests"). The repetition is a call of its own.
 type result struct {
 	subject [sha256.Size]byte // of the call; it must be repeated as it was
+	about   []operation       // what the question showed
 	carried elicitation.Carried
 	id      []byte // of the request, as on the wire
 	since   time.Time

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"slices"
 	"time"
 
 	"auditproxy/mcpproxy/approval/elicitation"
@@ -45,8 +46,9 @@ func (g *gatekeeper) repeats(f *wire.Frame, items []item, now time.Time) *repeti
 		p.result = nil
 	}
 	subject, read := elicitation.Subject(string(m.Method), m.Params)
+	about := g.operations()
 	switch {
-	case r == nil || !read || subject != r.subject:
+	case r == nil || !read || subject != r.subject || !r.shows(about):
 		v.Outcome, p.text = "denied", "The answer is not to a question about this call."
 	case !now.Before(r.until):
 		v.Outcome, p.error, p.text = "timeout", audit.ErrApprovalTimeout, lateText
@@ -56,10 +58,20 @@ func (g *gatekeeper) repeats(f *wire.Frame, items []item, now time.Time) *repeti
 		v.Outcome = "denied"
 	case p.result != nil:
 		v.Outcome, v.Scope = "approved", string(answer.Scope)
-		p.approved = a.accept(g.operations(), v, answer.Scope)
+		p.approved = a.accept(about, v, answer.Scope)
 	}
 	p.refused = v
 	return p
+}
+
+// shows reports whether the question was about all operations: the server may have
+// listed its tools in another way since, so that more is detected.
+func (r *result) shows(about []operation) bool {
+	return !slices.ContainsFunc(about, func(o operation) bool {
+		return !slices.ContainsFunc(r.about, func(a operation) bool {
+			return a.tool == o.tool && granted{detections: a.detections}.covers(o)
+		})
+	})
 }
 
 // apply refuses the call of a repetition that approves nothing.
