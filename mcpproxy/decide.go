@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"auditproxy/mcpproxy/approval/elicitation"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
@@ -26,9 +27,9 @@ func (g *gatekeeper) decide(f *wire.Frame, items []item, midLine, rest bool, now
 	}
 	// A server that knows the ids of the proxy's questions could ask the client
 	// under one. No version that has elicitation has batches.
-	if (len(f.Messages) > 1 || f.Inside || midLine) && slices.ContainsFunc(items, func(it item) bool { return it.ours != nil }) {
+	if (len(f.Messages) > 1 || f.Inside || midLine) && g.answers(f, items) {
 		g.refuse(ruleAmbiguous, "It has an answer to the proxy.")
-		g.s.cfg.Log.Warn("answer about a call is in a batch, which is refused")
+		g.s.cfg.Log.Warn("answer about a call does not count: it is in a batch")
 	}
 	if d.Action == policy.Allow {
 		a.decisions = slices.Grow(a.decisions[:0], len(a.calls))[:len(a.calls)]
@@ -79,6 +80,15 @@ func (g *gatekeeper) decide(f *wire.Frame, items []item, midLine, rest bool, now
 	clear(a.calls) // of what aliases the window
 	clear(a.decisions)
 	a.calls, a.of, a.decisions, a.refused = a.calls[:0], a.of[:0], a.decisions[:0], policy.Decision{}
+}
+
+// answers reports whether a frame has an answer to the proxy.
+func (g *gatekeeper) answers(f *wire.Frame, items []item) bool {
+	return slices.ContainsFunc(items, func(it item) bool { return it.ours != nil }) ||
+		g.asksByResult && slices.ContainsFunc(f.Messages, func(m wire.Message) bool {
+			_, _, _, has := elicitation.ParseRetry(m.Params, g.s.cfg.Base.SessionID)
+			return has
+		})
 }
 
 // approval returns the approval that a frame already has, or what it waits with; nil
