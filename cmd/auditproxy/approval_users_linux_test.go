@@ -60,7 +60,7 @@ func TestAnswersOfOtherUsers(t *testing.T) {
 		{name: "no file", user: approverUser, script: `mkfifo "$1.answer"`},
 		{name: "writable for the group", user: approverUser, script: `umask 0; ` + yes},
 		{name: "claims another user", user: otherUser, script: `printf '{"approved":true,"user":"root"}' > "$1.answer"`},
-		{name: "always, by the agent", user: agentUser, script: yes + `; mkdir -p always; printf '{"approved":true}' > always/work_1.answer`},
+		{name: "always, by the agent", user: agentUser, script: yes + `; mkdir -p always; printf '{"approved":true,"scope":"always"}' > always/work_1.answer`},
 		{name: "same_user by variable", user: agentUser, script: yes, env: []string{"AUDITPROXY_APPROVAL_SAME_USER=true"}, refused: true},
 		{name: "approvers by flag", user: agentUser, script: yes, flags: []string{"--approval-approvers", fmt.Sprint(agentUser)}, refused: true},
 		{name: "directory by flag", user: agentUser, script: yes, flags: []string{"--approval-dir", dir}, refused: true},

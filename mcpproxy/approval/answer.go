@@ -79,9 +79,6 @@ func parseAnswer(text []byte, always bool) (*Answer, error) {
 		return nil, errUnfinished
 	}
 	a := &Answer{Scope: Once}
-	if always {
-		a.Scope = Always
-	}
 	seen := map[string]bool{}
 	var bad error
 	err := jsontext.Members(string(text), func(name, v string) bool {

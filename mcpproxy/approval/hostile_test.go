@@ -556,6 +556,7 @@ func TestAlwaysEntries(t *testing.T) {
 		{"words.answer", `{"approved":true,"detections":"all"}`, "detections is not a list"},
 		{"number.answer", `{"approved":true,"detections":[1]}`, "detections is not a string"},
 		{"part.answer", `{"approved"`, "strict JSON"},
+		{"short.answer", `{"approved":true}`, "scope is not always"}, // as an answer to one question is written by hand
 		{"answer.answer", `{"approved":true,"scope":"always","question":"` + strings.Repeat("0a", 32) + `"}`, "it answers one question"},
 	} {
 		put(t, d, "always/"+bad.name, bad.text, 0o600)
