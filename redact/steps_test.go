@@ -29,7 +29,7 @@ var hostileUnits = []string{
 	"okta ", "${a}", "password={{", "password=$(", "mysql\n", "mysql -p\"", "htpasswd -b a b ", "<<EOF\n", "EOF\n", "a|", "aaaaaaaaaaaaaaa|", "12345678:", ".acc", "|",
 	"nmcli password 'a' ", "cat <<A > pw\n", "(password)VALUES('", ")VALUES(", "enable secret h:5432:push ", ">pw -a ", "fill('token= ", "tokens:\n - ", "tokens:\n", "[tokens]\n",
 	"token=`API key: ", "connect(", "PDO('a',", "hash(b'", "*:*:", "h:5432:", "password for ", "PASSWORD FOR a = ", "password $$", "send \"", "pass <(echo ", "key: a\n", "bw unlock ",
-	"ansible-vault --name ", "printf -v pw ", "mysql -p\"'", "password E'", "['password'] \"", "stringData={", "a@tcp(", ":a@", `{"password":"`, `{"a":"{\"`, "'", "\"", "`", "(", "token=`", "%7B%22", "\\\"token\\\":\\\"", "password 'a' ", "ops_eyJ", "https://a@", "token = ", "set -gx", "jdbc:oracle:thin:", "https://api.telegram.org/bot1:a/b", `password="""`, `password """a":`, "- --token\n- ", "--token \\\n ", "set -a -g ", `<property name="password">`, "pw <(", `token <- "`, `token to "`, "\nPASS a ", "echo a|su ", "?key=", "&sig=a",
+	"ansible-vault --name ", "printf -v pw ", "mysql -p\"'", "password E'", "['password'] \"", "stringData={", "a@tcp(", ":a@", `{"password":"`, `{"a":"{\"`, "'", "\"", "`", "(", "token=`", "%7B%22", "\\\"token\\\":\\\"", "password 'a' ", "ops_eyJ", "https://a@", "token = ", "set -gx", "jdbc:oracle:thin:", "thin:a/", "thin:@", "thin:a/@", "thin:a/ @", "https://api.telegram.org/bot1:a/b", `password="""`, `password """a":`, "- --token\n- ", "--token \\\n ", "set -a -g ", `<property name="password">`, "pw <(", `token <- "`, `token to "`, "\nPASS a ", "echo a|su ", "?key=", "&sig=a",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -197,9 +197,11 @@ func (s *Scanner) dataSource(name []byte, first, i int) lex.Span {
 		return s.passFile(first, i)
 	}
 	if string(name) == "thin" || string(name) == "oci" || string(name) == "oci8" {
-		to := lex.CredentialEnd(t[:min(len(t), i+maxPair)], i+1)
-		if c := argv.AtLogin.Within(t[i+1 : to]); c.From < c.To {
-			return lex.Span{From: i + 1 + c.From, To: i + 1 + c.To}
+		login := t[i+1 : min(len(t), i+maxPair)] // names in a row, without this form, cost no search each
+		if at := bytes.IndexByte(login, '@'); at > 0 && bytes.IndexByte(login[:at], '/') > 0 {
+			if c := argv.AtLogin.Within(login[:lex.CredentialEnd(login, 0)]); c.From < c.To {
+				return lex.Span{From: i + 1 + c.From, To: i + 1 + c.To}
+			}
 		}
 	}
 	n := bytes.IndexByte(t[i+1:min(len(t), i+1+2*names.MaxPairName)], '@')
