@@ -372,6 +372,12 @@ func TestTrust(t *testing.T) {
 			t.Errorf("the problems are %v, want %q too", err, want)
 		}
 	}
+	_, err = evidence.ParseTrust("host " + host + "\nwitness " + witnessKey + "\nquorum 2\nwitness " + witnessKey + "\nquorum 1\nhost " + host + "\nlog " + host + "\n")
+	for _, want := range []string{"line 4: witness repeats line 2", "line 5: quorum repeats line 3", "line 6: host repeats line 1", "line 7: log repeats line 1"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of a file with repeated lines the problems are %v, want %q too", err, want)
+		}
+	}
 }
 
 // TestRunning checks that a tree's copy grows alone.

@@ -24,10 +24,13 @@ type Trust struct {
 	Quorum    int      // how many witnesses must have signed a checkpoint of a log
 }
 
-// ParseTrust reads a trust file, and returns all problems with their lines.
+// ParseTrust reads a trust file, and returns all problems with their lines. A line
+// for the same thing as an earlier one is a problem: a witness that is listed twice
+// is no second witness, and which of two quorums was meant is not known.
 func ParseTrust(text string) (Trust, error) {
 	var t Trust
 	var problems []error
+	first := map[string]int{} // lines, by what they are about
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -52,6 +55,15 @@ func ParseTrust(text string) (Trust, error) {
 			}
 		default:
 			err = fmt.Errorf("%q is none of host, log, witness, quorum", word)
+		}
+		about := value
+		if word == "quorum" {
+			about = word
+		}
+		if before, repeated := first[about]; err == nil && repeated {
+			err = fmt.Errorf("%s repeats line %d", word, before)
+		} else if !repeated {
+			first[about] = i + 1
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("line %d: %w", i+1, err))
