@@ -1,10 +1,16 @@
 package verify
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
 	"testing"
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence/evidencetest"
+	evidence "auditproxy/schemas/evidence/verify"
 	"auditproxy/sink/spool"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,5 +50,37 @@ func TestSessionThatEnds(t *testing.T) {
 	want := report{SessionID: r.SessionID, State: "ended", Machine: "test", FirstSegment: 1, Lines: 4, Records: 3, Calls: 1}
 	if diff := cmp.Diff(want, c.report); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+// TestPipe verifies what comes through a pipe, which cannot be read a second time:
+// a session whose records are repeated much later.
+func TestPipe(t *testing.T) {
+	h := evidencetest.NewHost("build-7", time.Now().Add(-time.Hour))
+	var export []byte
+	lines := h.Session(evidencetest.Plan{Calls: 2000, Every: 100}).Lines
+	for range 2 {
+		for _, line := range lines {
+			export = append(append(export, line...), '\n')
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	written := make(chan error, 1)
+	go func() {
+		_, err := w.Write(export)
+		w.Close()
+		written <- err
+	}()
+	var out bytes.Buffer
+	cfg := Config{Stdout: &out, Stderr: io.Discard, Evidence: evidence.Config{Hosts: []string{h.Key}}}
+	if err := RunFile(t.Context(), cfg, fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil {
+		t.Errorf("RunFile = %v\n%s", err, &out)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
 	}
 }

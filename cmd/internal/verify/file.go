@@ -26,6 +26,9 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 		return fmt.Errorf("verifying: %w", err)
 	}
 	defer f.Close()
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		cfg.Evidence.Remember = true // a pipe can be read once
+	}
 	checker, err := checkFile(ctx, cfg, f)
 	if err == nil && checker.Forgot() {
 		cfg.Evidence.Remember = true
