@@ -18,7 +18,7 @@ const (
 	checkpointRecords = 256
 	checkpointEvery   = 10 * time.Second // after the first record that no checkpoint covers
 	calmAfter         = 50 * time.Millisecond
-	hashBytes         = 64 << 10  // of lines that wait, then the goroutine hashes them
+	hashBytes         = 128 << 10 // of lines that wait, then the goroutine hashes them
 	maxUnhashed       = 256 << 10 // then the goroutine that writes lines hashes them
 )
 
