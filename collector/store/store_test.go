@@ -615,8 +615,8 @@ func testBackfill(t *testing.T, f fixture, records []audit.Record) {
 
 // testBoundedEffects repeats one operation more often than is counted: the page
 // says so, and a merge makes no longer row.
-// testManyDefinitions: a server that declares a tool anew for each call hides
-// neither its other tools nor those of others, and the page has memory for it.
+// testManyDefinitions has a server change a tool's definition with each call. Its
+// other tools and those of others are listed, and the page has memory for it.
 func testManyDefinitions(t *testing.T, f fixture) {
 	for from := range 4 {
 		f.exec(t, fmt.Sprintf("INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, annotations, last_ts) SELECT 'restless', 'changes', 'call', lower(hex(SHA256(toString(number)))), '{\"readOnlyHint\":true}', now64(6) FROM numbers(%d, 150000)", 150_000*from))

@@ -19,8 +19,8 @@ type Seen struct {
 }
 
 // Names are the paths of the arguments that recorded calls had: the names of
-// members, each behind a NUL but the first. A path that ends with one stands for
-// members that are not known.
+// members, each behind a NUL but the first. A path that ends with a NUL means that
+// there are members whose names are not known.
 type Names map[string]bool
 
 // lacks returns the part of a path that no call had, nil if one may have had it

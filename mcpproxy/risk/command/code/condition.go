@@ -64,8 +64,8 @@ func (c *condition) and(depth int) truth {
 	return t
 }
 
-// term reads what stands between AND and OR. What is left of it that is not
-// understood makes it depend.
+// term reads one operand of AND and OR. Words of it that are not known make it
+// depend.
 func (c *condition) term(depth int) truth {
 	t := c.predicate(depth)
 	for nested := 0; len(c.words) > 0; c.take() {
@@ -123,7 +123,7 @@ func (c *condition) predicate(depth int) truth {
 	return t
 }
 
-// compare reads what stands behind the left side of a comparison.
+// compare reads a comparison from its operator on.
 func (c *condition) compare(left string) truth {
 	switch c.next() {
 	case "=", "<", ">", "!":
