@@ -146,7 +146,7 @@ func (c *condition) compare(left string) truth {
 			c.take()
 		}
 		what := c.take()
-		if _, ok := number(left); (ok || left[0] == '\'') && what == "NULL" {
+		if _, ok := number(left); (ok || strings.HasPrefix(left, "'")) && what == "NULL" {
 			return truthOf(not)
 		}
 		if shell.OneOf(left, "TRUE", "FALSE") && shell.OneOf(what, "TRUE", "FALSE", "NULL") {
@@ -180,7 +180,7 @@ func (c *condition) compare(left string) truth {
 		return truthOf(n != 0)
 	}
 	switch {
-	case left == "TRUE" || left[0] == '\'':
+	case left == "TRUE" || strings.HasPrefix(left, "'"):
 		return always
 	case left == "FALSE" || left == "NULL":
 		return never
