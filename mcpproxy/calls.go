@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"hash/maphash"
 	"math"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -27,7 +28,7 @@ type call struct {
 
 	cancelled time.Duration // from start to when the client asked to, 0 if it did not
 	cursor    string        // of a tools/list, "" for its first page; see cursorOf
-	early     *early        // the answer to a part of it, nil for none
+	early     *early        // an answer that does not end it yet, nil for none
 
 	refunds []policy.Counter // given back if the answer is a JSON-RPC error
 
@@ -100,8 +101,10 @@ func (c *call) anomaly(word string) {
 	c.rec.Anomalies = append(c.rec.Anomalies, word)
 }
 
-// early holds an answer that came before the end of its call.
+// early holds an answer that came before the end of its call, or a loose one, which
+// another may replace.
 type early struct {
+	loose      bool
 	outcome    audit.Outcome
 	errorType  string
 	at         time.Time
@@ -110,6 +113,15 @@ type early struct {
 	digest     string
 	resultType string
 	recorded   chan struct{} // closed with the call's final record
+}
+
+// answered reports whether c only waits for its end.
+func (c *call) answered() bool { return c.early != nil && !c.early.loose }
+
+// earlyOf is the answer that c's record has.
+func earlyOf(c *call, outcome audit.Outcome, errorType string, at time.Time) *early {
+	r := &c.rec
+	return &early{false, outcome, errorType, at, r.ResultBytes, r.ErrorCode, strings.Clone(string(r.ErrorDigest)), r.ResultType, make(chan struct{})}
 }
 
 // key is one of a call's entries in the table.

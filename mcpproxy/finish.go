@@ -3,7 +3,6 @@ package mcpproxy
 import (
 	"bytes"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -83,7 +82,7 @@ func (s *session) concludeParts(e *early) {
 	s.lines = s.lines[:0]
 	for c, newer := s.open.oldest, (*call)(nil); c != nil; c = newer {
 		newer = c.newer
-		if c.early != nil && (e == nil || c.early == e) {
+		if c.answered() && (e == nil || c.early == e) {
 			s.giveUp(c, audit.ErrNoResponse, now)
 		}
 	}
@@ -101,18 +100,20 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 		c = s.open.find(id)
 	}
 	if c != nil && s.open.others > 0 {
-		c = s.answered(id, c, a)
+		c = s.pick(id, c, a)
 	}
-	if c == nil {
-		if callNo := s.late.find(id); callNo != 0 {
-			r := s.record(audit.KindAnomaly, now)
-			r.CallNo, r.At, r.Bytes, r.Anomalies = callNo, a.Off, a.Bytes, []string{"late_answer"}
-			s.lines = audit.AppendRecord(s.lines, &r)
-		}
+	switch {
+	case c == nil:
+		s.stray(id, a, now)
 		return
-	}
-	if c.alias != nil && c.class == recorded {
+	case a.Loose:
+		s.loosely(c, a, now)
+		return
+	case c.alias != nil && c.class == recorded:
 		s.remember(c, now) // a second answer, by the other id
+	}
+	if c.class == recorded {
+		s.answered.add(c)
 	}
 	s.open.remove(c)
 	if c.class != recorded {
@@ -123,6 +124,7 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 		s.release(c)
 		return
 	}
+	c.early = nil // a loose one
 	c.rec.ResultBytes = a.Bytes
 	if a.HasError {
 		s.refunds = append(s.refunds, c.refunds...)
@@ -131,7 +133,7 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	if c.part && !s.noRest {
 		// Its record waits for the rest of the call. It stays in the order of
 		// arrival, where nothing finds it by its id.
-		c.early = &early{outcome, errorType, now, c.rec.ResultBytes, c.rec.ErrorCode, strings.Clone(string(c.rec.ErrorDigest)), c.rec.ResultType, make(chan struct{})}
+		c.early = earlyOf(c, outcome, errorType, now)
 		s.unrecorded = append(s.unrecorded, c.early)
 		s.open.add(c, nil)
 		return
@@ -140,11 +142,63 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	s.release(c)
 }
 
-// answered returns the request of an answer whose id several open requests may
+// loosely keeps an answer that most clients cannot read. It ends its request only
+// if no other comes: a server must not close a call with words that the client
+// skips.
+func (s *session) loosely(c *call, a *wire.Answer, now time.Time) {
+	switch {
+	case c.class.wanted():
+		s.learn(c, a, now)
+	case c.class == recorded && c.early == nil:
+		r := &c.rec
+		r.ResultBytes = a.Bytes
+		outcome, errorType := s.judge(c, a)
+		c.early = earlyOf(c, outcome, errorType, now)
+		c.early.loose = true
+		r.ResultBytes, r.ErrorCode, r.ErrorDigest, r.ResultType = 0, nil, "", ""
+		s.appendAnomaly(r.CallNo, a, "loose_answer", now)
+	}
+}
+
+// stray records an answer that ends no open request. One to a call that has its
+// record names it: the client may take the second of two answers, or one that
+// comes late. Of answers to nothing that is known, the first, second, fourth and
+// so on have a record, because a server can send any number of them.
+func (s *session) stray(id []byte, a *wire.Answer, now time.Time) {
+	callNo := s.late.find(id)
+	if callNo == 0 {
+		callNo = s.answered.find(&s.open, id)
+	}
+	word := "late_answer"
+	if callNo == 0 {
+		switch {
+		case s.open.nameless > 0 || string(id) == string(noID):
+			return // to bytes whose id only the server could read, or nobody
+		case s.unlisted > 0:
+			s.unlisted--
+			return // to a call that a gap counts
+		}
+		if s.unasked++; s.unasked&(s.unasked-1) != 0 {
+			return
+		}
+		word = "unasked_answer"
+	}
+	s.appendAnomaly(callNo, a, word, now)
+}
+
+// appendAnomaly appends a record about an answer. callNo is 0 if it is to no call
+// that is known.
+func (s *session) appendAnomaly(callNo uint64, a *wire.Answer, word string, now time.Time) {
+	r := s.record(audit.KindAnomaly, now)
+	r.CallNo, r.At, r.Bytes, r.Anomalies = callNo, a.Off, a.Bytes, []string{word}
+	s.lines = audit.AppendRecord(s.lines, &r)
+}
+
+// pick returns the request of an answer whose id several open requests may
 // have; c is the oldest. A ping that has the id of a call must not end the
 // call: where both are open, the content of the answer decides. The call then
 // has the anomaly id_reused, as this can be wrong.
-func (s *session) answered(id []byte, c *call, a *wire.Answer) *call {
+func (s *session) pick(id []byte, c *call, a *wire.Answer) *call {
 	of, other := s.open.findOf(id, onlyCalls), s.open.findOf(id, onlyOthers)
 	switch {
 	case of == nil || other == nil:

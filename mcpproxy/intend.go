@@ -142,7 +142,7 @@ func (s *session) number(it *item, now time.Time) {
 		case it.refused != "":
 			s.conclude(it.call, audit.OutcomeError, it.refused, now)
 			it.ended = true
-		case it.call.early == nil:
+		case !it.call.answered():
 			s.enter(it)
 		}
 	}
@@ -159,7 +159,7 @@ func (s *session) settle(it *item, written bool, now time.Time) {
 		return
 	case it.call == nil:
 		return
-	case it.refused == "" && it.call.early == nil && (written || it.again || it.call.class != recorded):
+	case it.refused == "" && !it.call.answered() && (written || it.again || it.call.class != recorded):
 		it.call.rec.Forwarded = true
 		if !it.entered {
 			s.enter(it)

@@ -1,6 +1,10 @@
 package mcpproxy
 
-import "auditproxy/mcpproxy/wire"
+import (
+	"hash/maphash"
+
+	"auditproxy/mcpproxy/wire"
+)
 
 // late holds the call_no of calls that ended without an answer, or with one of
 // two that may come, so that a late answer can be attributed. Guarded by
@@ -54,5 +58,60 @@ func (l *late) find(id []byte) uint64 {
 	name := string(wire.AppendIDKey(nil, id, wire.ExactID, true))
 	callNo := l.callNo[name]
 	delete(l.callNo, name)
+	return callNo
+}
+
+// answered holds the ids of the calls that were answered last, so that a second
+// answer can be attributed. Guarded by session.mu. A call costs no more than an
+// entry of a ring: only an answer to no open request searches it.
+type answered struct {
+	ids     []answeredID // a ring once it has maxAnswered
+	next    int
+	inexact bool // it has had keys that are not exact
+}
+
+type answeredID struct{ hash, callNo uint64 }
+
+const maxAnswered = 4096
+
+// add remembers c, which is still in the table.
+func (l *answered) add(c *call) {
+	for m, k := range c.keys {
+		if k.from == k.to {
+			continue
+		}
+		l.inexact = l.inexact || wire.IDMatch(m) != wire.ExactID
+		one := answeredID{k.hash, c.rec.CallNo}
+		if len(l.ids) < maxAnswered {
+			l.ids = append(l.ids, one)
+			continue
+		}
+		l.ids[l.next] = one
+		l.next = (l.next + 1) % maxAnswered
+	}
+}
+
+// find returns the call_no of the last call that was answered with this id, and
+// forgets it; 0 for none. t is the table that the call was in.
+func (l *answered) find(t *calls, id []byte) (callNo uint64) {
+	if len(l.ids) == 0 || id == nil {
+		return 0
+	}
+	for m := wire.ExactID; m <= wire.IntID && callNo == 0 && (m == wire.ExactID || l.inexact); m++ {
+		if t.scratch = wire.AppendIDKey(t.scratch[:0], id, m, true); len(t.scratch) == 0 {
+			continue
+		}
+		hash := maphash.Bytes(t.seed, t.scratch)
+		for _, k := range l.ids {
+			if k.hash == hash {
+				callNo = max(callNo, k.callNo)
+			}
+		}
+	}
+	for i := range l.ids {
+		if callNo != 0 && l.ids[i].callNo == callNo {
+			l.ids[i] = answeredID{}
+		}
+	}
 	return callNo
 }

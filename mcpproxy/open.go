@@ -65,6 +65,7 @@ func (s *session) giveUp(c *call, why string, now time.Time) {
 		s.wanted.Add(-1)
 	case c.class != recorded:
 	case c.early != nil:
+		s.answered.add(c)
 		s.concludeEarly(c)
 	default:
 		if c.rec.CancelRequested {
@@ -130,11 +131,16 @@ func (s *session) expire() {
 		case c.cancelled > 0:
 			next = min(next, openAfter-(now.Sub(c.start)-c.cancelled))
 		}
-		if c.interim || c.class != recorded {
+		loose := c.early != nil && c.early.loose
+		if c.class != recorded || c.interim && !loose {
 			continue
 		}
-		if age := now.Sub(c.start) - c.waited; age < openAfter {
+		switch age := now.Sub(c.start) - c.waited; {
+		case age < openAfter:
 			next = min(next, openAfter-age)
+			continue
+		case loose:
+			s.giveUp(c, "", now)
 			continue
 		}
 		c.interim = true
@@ -174,7 +180,7 @@ func (s *session) conclude(c *call, outcome audit.Outcome, errorType string, now
 	}
 }
 
-// concludeEarly ends a call that was answered before its end.
+// concludeEarly ends a call with the answer that came before.
 func (s *session) concludeEarly(c *call) {
 	e, r := c.early, &c.rec
 	r.ResultBytes, r.ErrorCode, r.ErrorDigest, r.ResultType = e.bytes, e.code, audit.JSON(e.digest), e.resultType

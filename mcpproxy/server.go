@@ -108,7 +108,8 @@ func (v *serverSide) edit(answers []wire.Answer) (edited []byte, done int) {
 	return edited, done
 }
 
-// isListing reports whether a answers an open tools/list.
+// isListing reports whether a answers an open tools/list. So may an answer that
+// matches no request: the TypeScript SDK takes "1" for 1.
 func (s *session) isListing(a *wire.Answer) bool {
 	if a.Method != nil || !a.HasResult {
 		return false
@@ -116,7 +117,7 @@ func (s *session) isListing(a *wire.Answer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.open.findOf(a.ID, onlyOthers)
-	return c != nil && c.class == listTools
+	return c != nil && c.class == listTools || s.open.find(a.ID) == nil
 }
 
 // appendVisible appends an answer to tools/list without the tools whose name is

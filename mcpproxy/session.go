@@ -41,7 +41,11 @@ type session struct {
 	// waiting are the calls that wait for a person, in the order of their numbers.
 	waiting []*call
 	tools   tools
-	late    late
+
+	late     late
+	answered answered
+	unasked  uint64 // answers to nothing that is known
+	unlisted int64  // answers to calls without a record that may still come
 
 	capabilities []byte // of the client, from initialize
 
@@ -283,6 +287,8 @@ func (s *session) missed(now time.Time, denied bool) {
 	s.gap.count++
 	if denied {
 		s.gap.denied++
+	} else {
+		s.unlisted++
 	}
 }
 

@@ -214,6 +214,71 @@ func TestUnansweredCalls(t *testing.T) {
 	})
 }
 
+// An answer that most clients cannot read ends its call after a minute, if no
+// other has come.
+func TestLooseAnswerCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, j := testSession(t)
+		c.ask(t, "1", "slow")
+		loose := answer("1")
+		loose[0].Loose = true
+		c.s.finish(loose, false)
+		if got := kinds(j.records(t)); got != "[anomaly]" {
+			t.Fatalf("at once: %s, want a record that names the call", got)
+		}
+		<-time.After(61 * time.Second)
+		synctest.Wait()
+		records := j.records(t)
+		if got := kinds(records); got != "[anomaly call]" || records[1].Outcome != audit.OutcomeOK || records[1].Duration != 0 || records[1].ResultBytes != 10 {
+			t.Fatalf("after a minute: %+v, want ok after 0 s", records)
+		}
+		c.s.finish(answer("1"), false)
+		if records = j.records(t); kinds(records) != "[anomaly call anomaly]" || records[2].CallNo != 1 || records[2].Anomalies[0] != "late_answer" {
+			t.Fatalf("after a second answer: %+v, want an anomaly that names call 1", records)
+		}
+		c.s.end(audit.ErrNoResponse)
+	})
+}
+
+// The ids of a bounded number of answered calls are kept. An answer to one that is
+// forgotten is one to nothing.
+func TestAnsweredIsBounded(t *testing.T) {
+	c, j := testSession(t)
+	for i := range maxAnswered + 1 {
+		id := fmt.Sprint(i)
+		c.ask(t, id, "t")
+		c.s.finish(answer(id), false)
+	}
+	if n := cap(c.s.answered.ids); n > 2*maxAnswered {
+		t.Errorf("%d ids are kept, want at most %d", n, maxAnswered)
+	}
+	before := len(j.records(t))
+	for _, id := range []string{"0", "1", fmt.Sprint(maxAnswered), "1"} {
+		c.s.finish(answer(id), false)
+	}
+	var got []string
+	for _, r := range j.records(t)[before:] {
+		got = append(got, fmt.Sprint(r.CallNo, r.Anomalies))
+	}
+	want := []string{"0 [unasked_answer]", "2 [late_answer]", fmt.Sprint(maxAnswered+1, " [late_answer]"), "0 [unasked_answer]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("second answers = %q, want %q", got, want)
+	}
+}
+
+// Answers to calls that a gap counts are no anomalies.
+func TestAnswersInGap(t *testing.T) {
+	c, j := testSession(t)
+	c.s.cfg.OnAuditFailure = Allow
+	c.s.missed(time.Now(), false)
+	for range 2 {
+		c.s.finish(answer("1"), false)
+	}
+	if got := kinds(j.records(t)); got != "[anomaly]" {
+		t.Errorf("records = %s, want one of the second answer", got)
+	}
+}
+
 func kinds(records []audit.Record) string {
 	var list []audit.Kind
 	for _, r := range records {

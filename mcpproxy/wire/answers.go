@@ -17,6 +17,10 @@ type Answer struct {
 	Method []byte // a string literal; nil for none
 	// HasResult or HasError, and no Method: it answers a request.
 	HasResult, HasError bool
+	// Loose: its line is more than one JSON value. The Kotlin SDK takes such an
+	// answer and go-sdk several of a line, other clients skip the line. What
+	// comes in a later Scan does not count.
+	Loose bool
 
 	IsError    bool   // result.isError is true
 	ErrorType  []byte // result._meta.error_type, a string literal
@@ -70,6 +74,7 @@ type Answers struct {
 	chunks  int    // of levels that the scanner may still allocate
 	size    int64  // of the stream so far
 	inLine  bool   // the last byte was not LF
+	tops    int    // values that began on this line, outside of others
 	retain  bool   // from the next line on
 	limit   int64  // up to which an answer of this line is kept whole
 
@@ -129,7 +134,13 @@ func (a *Answers) Scan(p []byte) []Answer {
 			a.window = *c
 		}
 		a.inLine = true
+		first := len(a.answers)
 		a.scanner.run(line, from)
+		if a.isLoose() {
+			for i := range a.answers[first:] {
+				a.answers[first+i].Loose = true
+			}
+		}
 		if n < 0 {
 			a.save()
 			break
@@ -142,8 +153,14 @@ func (a *Answers) Scan(p []byte) []Answer {
 	return a.answers
 }
 
+// isLoose reports whether the line, as far as it is known, is more than one value.
+func (a *Answers) isLoose() bool {
+	return a.tops > 1 || a.scanner.st == dead || a.scanner.flags&(NotJSON|BOM) != 0
+}
+
 func (a *Answers) startLine() {
 	a.scanner.restart()
+	a.tops = 0
 	a.inMessage, a.large = false, false
 	a.limit = RetainSmall
 	if a.retain {
@@ -293,6 +310,9 @@ func levelOf(r role) int {
 func (v *answerVisitor) begin(r role, off int64, first byte) role {
 	a := (*Answers)(v)
 	if r == roleTop {
+		if a.scanner.depth == 0 {
+			a.tops++
+		}
 		switch first {
 		case '[':
 			return roleTop

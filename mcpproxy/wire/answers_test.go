@@ -110,6 +110,34 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestLooseAnswers has lines that one kind of client takes an answer from and
+// another skips.
+func TestLooseAnswers(t *testing.T) {
+	for _, tt := range []struct{ line, want string }{
+		{`{"id":1,"result":{}}`, "1 false"},
+		{` [{"id":1,"result":{}},{"id":2,"result":{}}] ` + "\r", "1 false, 2 false"},
+		{`{"id":1,"result":{"content":[` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `]}}`, "1 false"},
+		{`not json {"id":1,"result":{}}`, "1 true"},
+		{`7 {"id":1,"result":{}}`, "1 true"},
+		{"junk\r" + `{"id":1,"result":{}}`, "1 true"},
+		{"\uFEFF" + `{"id":1,"result":{}}`, "1 true"},
+		{`{"id":1,"result":{},}`, "1 true"},
+		{`{"id":1,"result":{}}}`, "1 true"},
+		{`{"id":1,"result":{}} done`, "1 true"},
+		{`{"id":1,"result":{}}{"id":2,"result":{}}`, "1 true, 2 true"},
+		{`[{"id":1,"result":{}},]`, "1 true"},
+	} {
+		in := []byte(`{"id":0,"result":{}}` + "\n" + tt.line + "\n" + `{"id":9,"result":{}}` + "\n")
+		var got []string
+		for _, m := range new(Answers).Scan(in) {
+			got = append(got, fmt.Sprintf("%s %t", m.ID, m.Loose))
+		}
+		if want := "0 false, " + tt.want + ", 9 false"; strings.Join(got, ", ") != want {
+			t.Errorf("answers of %q are %q, want %q", tt.line, got, want)
+		}
+	}
+}
+
 func TestAnswersRetain(t *testing.T) {
 	var a Answers
 	line := []byte(`{"id":1,"result":{"x":"` + strings.Repeat("x", 3*RetainSmall) + "\"}}\n")

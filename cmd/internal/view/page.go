@@ -189,8 +189,8 @@ func role(l placedLine) string {
 		return string(rec.Kind) + ", contradicts an earlier line"
 	case rec.Kind == audit.KindCall:
 		return "final record"
-	case rec.Kind == audit.KindAnomaly && rec.CallNo != 0:
-		return "late answer"
+	case rec.Kind == audit.KindAnomaly:
+		return strings.ReplaceAll(strings.Join(rec.Anomalies, ", "), "_", " ")
 	}
 	return string(rec.Kind)
 }
