@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"auditproxy/cmd/internal/evidencereport"
 	"auditproxy/collector/proof"
@@ -25,17 +27,21 @@ type known struct {
 	rolledBack []string            // how the log contradicts kept checkpoints of it
 }
 
-// ownLog returns the directory of this collector's log, "" if it is not here.
+// ownLog returns the directory of this collector's log, "" if there is none. A log
+// that has signed something and has no checkpoint any more is there: without it,
+// nobody would see that it was removed.
 func (c config) ownLog() string {
 	dir := c.evidence.dir(c.localDir)
-	if _, err := os.Stat(filepath.Join(dir, tiles.CheckpointFile)); err != nil || !c.evidence.enabled {
-		return ""
+	for _, name := range []string{filepath.Join(dir, tiles.CheckpointFile), dir + ".key.last"} {
+		if _, err := os.Stat(name); err == nil && c.evidence.enabled {
+			return dir
+		}
 	}
-	return dir
+	return ""
 }
 
-// readLog reads a log: of each session that want reports its start and its largest
-// checkpoint. last limits it to so many entries, the newest; 0: all. kept are
+// readLog reads a log: of each session that want reports its starts, and the largest
+// checkpoint by each key. last limits it to so many entries, the newest; 0: all. kept are
 // checkpoints of the log itself from elsewhere.
 func (k *known) readLog(ctx context.Context, place string, last int64, kept [][]byte, want func(session string) bool) error {
 	r, err := tiles.Open(place)
@@ -56,12 +62,11 @@ func (k *known) readLog(ctx context.Context, place string, last int64, kept [][]
 	k.Size, k.log = c.Size, &evidencereport.Log{Size: c.Size, Signed: witnesses, Witnesses: len(k.trust.Witnesses)}
 	tree := tlog.Tree{N: c.Size, Hash: c.Root}
 	for _, old := range kept {
-		if err := k.compareLog(ctx, r, tree, old); err != nil {
+		if err := k.compareLog(ctx, r, c.Origin, tree, old); err != nil {
 			return err
 		}
 	}
-	largest, starts := map[string]verify.Checkpoint{}, map[string]evidence.Entry{}
-	sizes := map[string]int64{}
+	sessions := map[string]*heard{}
 	from := int64(0)
 	if last > 0 {
 		from = max(0, c.Size-last)
@@ -81,24 +86,66 @@ func (k *known) readLog(ctx context.Context, place string, last int64, kept [][]
 		if err != nil || !ok || !want(id) {
 			continue // a writer of the log may add anything to it
 		}
-		if entry.Checkpoint == nil {
-			starts[id] = entry
-		} else if c, err := evidence.ReadCheckpoint(entry.Checkpoint); err == nil && c.Size > sizes[id] {
-			sizes[id], largest[id] = c.Size, verify.Checkpoint{Signed: entry.Checkpoint, From: "the log"}
+		if sessions[id] == nil {
+			sessions[id] = &heard{}
 		}
+		sessions[id].add(entry)
 	}
-	for _, c := range largest {
-		k.Checkpoints = append(k.Checkpoints, c)
-	}
-	for _, e := range starts {
-		k.Starts = append(k.Starts, e)
+	for _, s := range sessions {
+		k.Starts = append(k.Starts, s.starts...)
+		for _, c := range s.largest {
+			k.Checkpoints = append(k.Checkpoints, verify.Checkpoint{Signed: c.signed, From: "the log"})
+		}
 	}
 	return nil
 }
 
+// A heard is what a log says of a session. A later entry does not replace one that
+// it contradicts: it may be of somebody who wrote the session again.
+type heard struct {
+	starts  []evidence.Entry
+	largest []logged // by different keys
+}
+
+// A logged is a checkpoint in a log, whose signature is not checked.
+type logged struct {
+	size   int64
+	key    []byte // the name and the hash of the key that it says it is by
+	signed []byte
+}
+
+// maxHeard is how many starts, and how many keys, of a session are compared. It has
+// one start and is signed by two keys, so that with more one of them is wrong.
+const maxHeard = 8
+
+func (h *heard) add(e evidence.Entry) {
+	if e.Checkpoint == nil {
+		same := func(known evidence.Entry) bool { return bytes.Equal(known.Bytes(), e.Bytes()) }
+		if len(h.starts) < maxHeard && !slices.ContainsFunc(h.starts, same) {
+			h.starts = append(h.starts, e)
+		}
+		return
+	}
+	c, err := evidence.ReadCheckpoint(e.Checkpoint)
+	if err != nil || c.Size == 0 { // of no records: that is compared with nothing
+		return
+	}
+	l := logged{c.Size, evidence.SignerOf(e.Checkpoint), e.Checkpoint}
+	i := slices.IndexFunc(h.largest, func(known logged) bool { return bytes.Equal(known.key, l.key) })
+	switch {
+	case i >= 0 && h.largest[i].size < l.size:
+		h.largest[i] = l
+	case i < 0 && len(h.largest) < maxHeard:
+		h.largest = append(h.largest, l)
+	}
+}
+
 // compareLog compares the log with a checkpoint of it that was kept elsewhere.
-func (k *known) compareLog(ctx context.Context, r *tiles.Reader, tree tlog.Tree, signed []byte) error {
+func (k *known) compareLog(ctx context.Context, r *tiles.Reader, origin string, tree tlog.Tree, signed []byte) error {
 	old, _, err := k.trust.OpenLog(signed)
+	if err == nil && old.Origin != origin {
+		err = fmt.Errorf("it is of log %q, and the log is %q: name the other one with --log", old.Origin, origin)
+	}
 	if err != nil {
 		return fmt.Errorf("reading a kept checkpoint of the log: %w", err)
 	}

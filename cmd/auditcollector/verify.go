@@ -184,8 +184,11 @@ func (a *app) compareWith(ctx context.Context, cfg config, o verifyOptions) (kno
 	if err != nil {
 		return k, err
 	}
-	if place == "" && len(ofLog) > 0 {
+	switch {
+	case place == "" && len(ofLog) > 0:
 		return k, errors.New("a checkpoint is of a log: name the log with --log")
+	case place == "" && k.trust.Quorum > 0:
+		return k, fmt.Errorf("the trust file has quorum %d, and there is no log that witnesses have signed: name the log with --log", k.trust.Quorum)
 	}
 	if place != "" {
 		err = k.readLog(ctx, place, 0, ofLog, func(session string) bool { return o.session == "" || session == o.session })

@@ -311,6 +311,11 @@ func TestProve(t *testing.T) {
 	if out := runApp(t, dir, "verify-proof", proof); !strings.Contains(out, "unknown_key") || !strings.HasSuffix(out, "exit 2\n") {
 		t.Errorf("without trust: %s", out)
 	}
+	trusted := readFile(t, f.trust)
+	witness := f.write(t, "witness", []byte(trusted+"witness "+evidencetest.NewHost("w", time.Now()).Key+"\nquorum 1\n"))
+	if out := runApp(t, dir, "verify-proof", proof, "--trust", witness); !strings.Contains(out, "unwitnessed the trust file has a quorum") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("without a witness: %s", out)
+	}
 	changed := f.write(t, "changed.proof", bytes.Replace([]byte(readFile(t, proof)), []byte(r.Tool), []byte("x"+r.Tool[1:]), 1))
 	if out := runApp(t, dir, "verify-proof", changed, "--trust", f.trust); !strings.Contains(out, "refused ") || strings.Contains(out, r.RecordID) || !strings.HasSuffix(out, "exit 1\n") {
 		t.Errorf("a changed proof: %s", out)

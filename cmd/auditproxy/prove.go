@@ -57,7 +57,8 @@ is trusted. For proofs with a central log it also names the log, its witnesses, 
 how many of them must have signed.
 
 The exit code is 0 if the record is the one that a trusted host wrote, 1 if the proof
-is wrong, and 2 if it is in order but of a host that is not trusted.`
+is wrong, and 2 if it is in order but of a host that is not trusted, or without the log
+that a quorum of witnesses must have signed.`
 
 // maxProof is the limit on a proof in bytes: two records and what proves them.
 const maxProof = 2 << 20

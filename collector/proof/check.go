@@ -18,6 +18,11 @@ const (
 	// silentFor is how long a session without an end must have sent nothing to count
 	// as one whose process died.
 	silentFor = 24 * time.Hour
+
+	// aheadBy is how far the clocks of collectors may be ahead of this one. A record
+	// that arrived later than that is no reason to wait for others: a writer of the
+	// tables can give it any time.
+	aheadBy = time.Hour
 )
 
 // OnTheWay is how old a session must be to be missed: the ones before and after it
@@ -38,8 +43,9 @@ func (s *Source) Check(ctx context.Context, k Check, to *verify.Checker) error {
 	if err := reasons.read(ctx, s); err != nil {
 		return err
 	}
+	began := time.Now()
 	return s.Sessions(ctx, k.Selection, func(list []Session) error {
-		f := feed{check: k, to: to, reasons: reasons, sessions: list}
+		f := feed{check: k, to: to, began: began, reasons: reasons, sessions: list}
 		f.again = func() error { return f.reasons.read(ctx, s) }
 		err := s.Read(ctx, list, f.row)
 		f.finish(err)
@@ -82,6 +88,7 @@ func (s *Source) removedBefore(ctx context.Context) (cutoff time.Time, err error
 type feed struct {
 	check    Check
 	to       *verify.Checker
+	began    time.Time // when it was check.Now
 	reasons  reasons
 	again    func() error // reads the reasons again
 	sessions []Session    // not begun yet
@@ -97,6 +104,10 @@ type feed struct {
 func (f *feed) row(r *Row) error {
 	if f.current == nil || f.one.ID != r.Session {
 		f.begin(r.Session)
+	}
+	if r.Arrived.After(f.one.Ingested) { // after the sessions were listed: so others may not be here
+		f.one.Ingested = r.Arrived
+		f.current.Update(f.about(f.one))
 	}
 	f.here = r.Raw != nil || f.here && f.seq == r.Seq
 	f.seq = r.Seq
@@ -159,6 +170,9 @@ func (f *feed) begin(id string) {
 
 func (f *feed) about(one Session) verify.About {
 	silent := f.check.Now.Sub(one.Ingested)
+	if silent < -aheadBy-time.Since(f.began) {
+		silent = silentFor
+	}
 	old := one.First.Before(f.reasons.cutoff) || one.Started().Before(f.reasons.cutoff)
 	_, erased := f.reasons.erased[one.ID]
 	return verify.About{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
@@ -20,7 +21,8 @@ type Row struct {
 	Session string
 	Seq     uint64 // as the column has it
 
-	Raw []byte // nil: only the leaf is here
+	Raw     []byte    // nil: only the leaf is here
+	Arrived time.Time // if Raw is not nil
 
 	Leaf     evidence.Hash // if Raw is nil
 	Evidence audit.JSON    // of a leaf
@@ -69,11 +71,11 @@ func (s *Source) read(ctx context.Context, sessions []Session, do func(*Row) err
 	for {
 		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${leaves_from}", leavesFrom, "${columns}", s.typed.SQL(),
 			"${first}", fmt.Sprint(first.UnixMicro()), "${last}", fmt.Sprint(last.UnixMicro()), "${limit}", fmt.Sprint(limit)).Replace(`
-SELECT session_id, seq, here, raw, hash, kept FROM (
-    SELECT session_id, seq, true AS here, raw, ${columns} AS hash, '' AS kept FROM ${database}.events
+SELECT session_id, seq, here, raw, hash, kept, arrived FROM (
+    SELECT session_id, seq, true AS here, raw, ${columns} AS hash, '' AS kept, toUnixTimestamp64Milli(ingested_at) AS arrived FROM ${database}.events
     WHERE session_id IN (${in}) AND ts >= fromUnixTimestamp64Micro(${first}, 'UTC') AND ts <= fromUnixTimestamp64Micro(${last}, 'UTC')${from}
     UNION ALL
-    SELECT session_id, seq, false, '', hash, evidence FROM ${database}.leaves FINAL
+    SELECT session_id, seq, false, '', hash, evidence, 0 FROM ${database}.leaves FINAL
     WHERE session_id IN (${in})${leaves_from})
 ORDER BY session_id, seq, here DESC LIMIT ${limit} WITH TIES`)
 		n, row, err := 0, Row{}, error(nil)
@@ -105,7 +107,8 @@ func (s *Source) scan(rows driver.Rows, row *Row) error {
 	*row = Row{}
 	var raw, hash, kept string
 	var here bool
-	if err := rows.Scan(&row.Session, &row.Seq, &here, &raw, &hash, &kept); err != nil {
+	var arrived int64
+	if err := rows.Scan(&row.Session, &row.Seq, &here, &raw, &hash, &kept, &arrived); err != nil {
 		return clickhouse.Classify("reading records to verify", err)
 	}
 	if !here {
@@ -113,7 +116,7 @@ func (s *Source) scan(rows driver.Rows, row *Row) error {
 		return nil
 	}
 	s.line = append(s.line[:0], raw...)
-	row.Raw = s.line
+	row.Raw, row.Arrived = s.line, time.UnixMilli(arrived)
 	stored := s.typed.Row()
 	*stored = ingest.Row{Raw: raw}
 	if row.Unreadable = stored.Record.ParseBounded(row.Raw, raw); row.Unreadable != nil {

@@ -77,6 +77,19 @@ func ReadCheckpoint(signed []byte) (Checkpoint, error) {
 	return parseCheckpoint(string(text) + "\n")
 }
 
+// SignerOf returns the name and the hash of the key that a note says it is signed by
+// first, without regard to whether it is; nil if that cannot be read.
+func SignerOf(signed []byte) []byte {
+	_, signatures, _ := bytes.Cut(signed, []byte("\n\n"))
+	line, _, _ := bytes.Cut(signatures, []byte("\n"))
+	i := bytes.LastIndexByte(line, ' ')
+	sig, err := base64.StdEncoding.DecodeString(string(line[i+1:]))
+	if err != nil || len(sig) < 4 {
+		return nil
+	}
+	return append(bytes.Clone(line[:i+1]), sig[:4]...)
+}
+
 // SplitNotes returns the signed notes of a text that has several, with empty lines
 // between them or without.
 func SplitNotes(text []byte) (notes [][]byte) {

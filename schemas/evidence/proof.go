@@ -132,6 +132,10 @@ func parseTlogProof(text string) (p Proof, checkpoint []byte, err error) {
 // ErrUntrusted means that a proof is in order, but by a host that is not trusted.
 var ErrUntrusted = errors.New("the host's key is not trusted")
 
+// ErrUnwitnessed means that a proof is in order and by a trusted host, but without the
+// log that the quorum of witnesses must have signed.
+var ErrUnwitnessed = errors.New("witnesses must have signed, and the proof is without a log")
+
 // A Proved is what a proof proves.
 type Proved struct {
 	Record     audit.Record
@@ -144,7 +148,8 @@ type Proved struct {
 }
 
 // Verify checks the proof by what is trusted. The host's key is what all of it
-// rests on: with ErrUntrusted, what is returned is proved by its Session.HostKey.
+// rests on: with ErrUntrusted and ErrUnwitnessed, what is returned is proved by its
+// Session.HostKey.
 func (p *RecordProof) Verify(t Trust) (v Proved, err error) {
 	fail := func(what string, err error) (Proved, error) {
 		return Proved{}, fmt.Errorf("verifying a proof: %s: %w", what, err)
@@ -187,6 +192,9 @@ func (p *RecordProof) Verify(t Trust) (v Proved, err error) {
 	}
 	if !slices.Contains(t.Hosts, v.Session.HostKey) {
 		return v, fmt.Errorf("verifying a proof: %w: %s", ErrUntrusted, v.Session.HostKey)
+	}
+	if p.Log == nil && t.Quorum > 0 {
+		return v, fmt.Errorf("verifying a proof: %w", ErrUnwitnessed)
 	}
 	return v, nil
 }

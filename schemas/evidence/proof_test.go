@@ -203,6 +203,16 @@ func TestProofChanged(t *testing.T) {
 			t.Errorf("with %q behind it the proof is accepted", more)
 		}
 	}
+	// Without the log, of which the quorum must have signed a checkpoint.
+	alone := *proof
+	alone.Log = nil
+	if v, err := alone.Verify(trust); !errors.Is(err, evidence.ErrUnwitnessed) || v.Record.Seq != 13 {
+		t.Errorf("without the log: %+v, %v", v, err)
+	}
+	quorum := trust.Quorum
+	if trust.Quorum = 0; !accepted(alone.Text()) {
+		t.Error("without the log, and without a quorum, the proof is refused")
+	}
 	// The session's checkpoint is in the text twice.
 	for i := range proof.Checkpoint {
 		for bit := range 8 {
@@ -218,6 +228,7 @@ func TestProofChanged(t *testing.T) {
 	if forged := prove(t, h.Session(evidencetest.Plan{Calls: 25}).Forged(), 3); accepted(forged.Text()) {
 		t.Error("the proof of a session without the host's signature is accepted")
 	}
+	trust.Quorum = quorum
 	// What each part proves counts.
 	other := prove(t, h.Session(evidencetest.Plan{Calls: 25}), 13)
 	for name, change := range map[string]func(*evidence.RecordProof){

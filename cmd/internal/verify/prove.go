@@ -131,7 +131,7 @@ func CheckProof(cfg Config, text []byte, trust proofs.Trust) error {
 	}
 	code := 0
 	switch {
-	case errors.Is(err, proofs.ErrUntrusted):
+	case unclear(err):
 		code = cli.ExitUnclear
 	case err != nil:
 		code = cli.ExitFound
@@ -147,11 +147,16 @@ func CheckProof(cfg Config, text []byte, trust proofs.Trust) error {
 	return exit(code)
 }
 
+// unclear reports whether a proof is in order, and yet not what the trust file wants.
+func unclear(err error) bool {
+	return errors.Is(err, proofs.ErrUntrusted) || errors.Is(err, proofs.ErrUnwitnessed)
+}
+
 func describeProof(p *proofs.RecordProof, v *proofs.Proved, problem error) proved {
 	o := proved{Valid: problem == nil}
 	if problem != nil {
 		o.Problem = problem.Error()
-		if !errors.Is(problem, proofs.ErrUntrusted) {
+		if !unclear(problem) {
 			return o // nothing in it is proved
 		}
 	}
@@ -165,7 +170,7 @@ func describeProof(p *proofs.RecordProof, v *proofs.Proved, problem error) prove
 }
 
 func sayProof(v *proofs.Proved, problem error) string {
-	if problem != nil && !errors.Is(problem, proofs.ErrUntrusted) {
+	if problem != nil && !unclear(problem) {
 		return "refused     " + escape.Text(problem.Error()) + "\n"
 	}
 	r := &v.Record
@@ -184,7 +189,10 @@ func sayProof(v *proofs.Proved, problem error) string {
 		text += fmt.Sprintf("log         %s of size %d, signed by %s\n", escape.Text(v.LogCheckpoint.Origin), v.LogCheckpoint.Size, countWitnesses(v.Witnesses))
 	}
 	text += "host        " + escape.Text(v.Session.HostKey) + "\n"
-	if problem != nil {
+	switch {
+	case errors.Is(problem, proofs.ErrUnwitnessed):
+		return text + "unwitnessed the trust file has a quorum, and the proof is without a log\n"
+	case problem != nil:
 		return text + "unknown_key the host's key is not in the trust file\n"
 	}
 	return text + "verified    the record is the one that this host wrote\n"

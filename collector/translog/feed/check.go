@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"auditproxy/collector/translog/tiles"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 
@@ -19,20 +20,21 @@ const maxSeen = 100_000
 // it.
 type checker struct {
 	source   Source
-	sessions map[string]*session // by origin
-	seen     int                 // in sessions
-	old      map[string]*session // what was remembered before, of which a part is still used
+	sessions map[evidence.Hash]*session // by the hash of the origin, which may be long
+	seen     int                        // in sessions
+	old      map[evidence.Hash]*session // what was remembered before, of which a part is still used
 }
 
 // A session is what is known of one.
 type session struct {
+	start         evidence.Hash           // the leaf of the session_start; zero: it did not come yet
 	session, host note.Verifier           // nil: the session_start is not there yet
 	roots         map[int64]evidence.Hash // of its checkpoints, by their size
 	largest       int64
 }
 
 func newChecker(source Source) checker {
-	return checker{source: source, sessions: map[string]*session{}}
+	return checker{source: source, sessions: map[evidence.Hash]*session{}}
 }
 
 // check returns the entry of a record, nil for none, and what it contradicts.
@@ -45,16 +47,9 @@ func (c *checker) check(ctx context.Context, raw []byte) ([]byte, *Contradiction
 	if !ok {
 		return nil, contradiction(&r, "bad_signature", "its evidence cannot be read"), nil
 	}
-	s := c.session(e.Origin)
+	s := c.session(evidence.Leaf([]byte(e.Origin)))
 	if e.Checkpoint == nil {
-		start, err := evidence.ReadSession(&r)
-		if err == nil {
-			err = s.know(&start)
-		}
-		if err != nil {
-			return e.Bytes(), contradiction(&r, "bad_signature", err.Error()), nil
-		}
-		return e.Bytes(), nil, nil
+		return e.Bytes(), s.begin(&r, e.Leaf), nil
 	}
 	if s.session == nil {
 		if err := c.learn(ctx, s, r.SessionID); err != nil {
@@ -72,7 +67,7 @@ func contradiction(r *audit.Record, what, detail string) *Contradiction {
 }
 
 // session returns what is known of an origin.
-func (c *checker) session(origin string) *session {
+func (c *checker) session(origin evidence.Hash) *session {
 	s, ok := c.sessions[origin]
 	if ok {
 		return s
@@ -81,11 +76,28 @@ func (c *checker) session(origin string) *session {
 		s = &session{roots: map[int64]evidence.Hash{}}
 	}
 	if c.seen >= maxSeen/2 {
-		c.old, c.sessions, c.seen = c.sessions, map[string]*session{}, 0
+		c.old, c.sessions, c.seen = c.sessions, map[evidence.Hash]*session{}, 0
 	}
 	c.sessions[origin] = s
 	c.seen += 1 + len(s.roots)
 	return s
+}
+
+// begin takes a session_start, and returns what it contradicts, nil for nothing. The
+// first one counts: whoever has the host's key can sign another, with another key.
+func (s *session) begin(r *audit.Record, leaf evidence.Hash) *Contradiction {
+	if s.start != (evidence.Hash{}) && s.start != leaf {
+		return contradiction(r, "forked", "the session has two versions of its session_start")
+	}
+	start, err := evidence.ReadSession(r)
+	if err == nil {
+		err = s.know(&start)
+	}
+	if err != nil {
+		return contradiction(r, "bad_signature", err.Error())
+	}
+	s.start = leaf
+	return nil
 }
 
 // learn reads the keys of a session whose start came before this process.
@@ -98,8 +110,8 @@ func (c *checker) learn(ctx context.Context, s *session, id string) error {
 	if err != nil {
 		return nil
 	}
-	if start, err := evidence.ReadSession(&r); err == nil {
-		_ = s.know(&start) // it is found where the start itself is looked at
+	if start, err := evidence.ReadSession(&r); err == nil && s.know(&start) == nil { // else it is found where the start itself is looked at
+		s.start = evidence.Leaf([]byte(raw))
 	}
 	return nil
 }
@@ -149,11 +161,12 @@ func (s *session) compare(r *audit.Record, e evidence.Entry) *Contradiction {
 	return nil
 }
 
-// entryOf returns the entry of a record, nil if it has no evidence that can be read.
+// entryOf returns the entry of a record, and false if it has no evidence that can be
+// read or that a log can have: an entry that is too long would keep all others out.
 func entryOf(r *audit.Record, line []byte) (evidence.Entry, bool) {
 	if r.Kind == audit.KindCheckpoint {
 		signed, err := evidence.CheckpointOf(r)
-		if err != nil || len(signed) == 0 {
+		if err != nil || len(signed) == 0 || len(signed) > tiles.MaxEntry {
 			return evidence.Entry{}, false
 		}
 		e, err := evidence.ReadEntry(signed)
@@ -164,6 +177,9 @@ func entryOf(r *audit.Record, line []byte) (evidence.Entry, bool) {
 		return evidence.Entry{}, false
 	}
 	e := evidence.Entry{Origin: s.Origin, HostKey: s.HostKey, HostSeq: s.HostSeq, Leaf: evidence.Leaf(line)}
+	if len(e.Bytes()) > tiles.MaxEntry {
+		return e, false
+	}
 	// Values with line feeds would make another entry of it.
 	again, err := evidence.ReadEntry(e.Bytes())
 	return e, err == nil && again.Origin == e.Origin && again.HostKey == e.HostKey && again.HostSeq == e.HostSeq && again.Leaf == e.Leaf

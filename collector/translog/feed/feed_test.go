@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"auditproxy/collector/translog/feed"
+	"auditproxy/collector/translog/tiles"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 
@@ -75,7 +77,7 @@ type log struct {
 func (l *log) Add(_ context.Context, entries [][]byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.fail == "before" {
+	if l.fail == "before" || slices.ContainsFunc(entries, func(e []byte) bool { return len(e) > tiles.MaxEntry }) {
 		return errors.New("broken")
 	}
 	for _, e := range entries {
@@ -107,20 +109,36 @@ type writer struct {
 	t         *testing.T
 	id        string
 	host, key note.Signer
+	hostKey   string
 	start     string
 }
 
 func newWriter(t *testing.T, id string) *writer {
 	w := &writer{t: t, id: id}
-	var hostKey, key string
-	w.host, hostKey = newKey(t, "auditproxy/h")
-	w.key, key = newKey(t, evidence.Origin("h", id))
-	e := evidence.Session{Origin: evidence.Origin("h", id), Key: key, HostKey: hostKey, HostSeq: 1}
+	w.host, w.hostKey = newKey(t, "auditproxy/h")
+	w.begin(w.hostKey)
+	return w
+}
+
+// begin makes a session_start, with a new key.
+func (w *writer) begin(hostKey string) {
+	w.t.Helper()
+	var key string
+	w.key, key = newKey(w.t, evidence.Origin("h", w.id))
+	e := evidence.Session{Origin: evidence.Origin("h", w.id), Key: key, HostKey: hostKey, HostSeq: 1}
 	if err := e.Sign(w.host); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.start = w.line(audit.Record{Kind: audit.KindSessionStart, Evidence: e.JSON()})
-	return w
+}
+
+// signed is a signed checkpoint in no record.
+func (w *writer) signed(size int64) string {
+	signed, err := evidence.Checkpoint{Origin: evidence.Origin("h", w.id), Size: size}.Sign(w.key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(signed)
 }
 
 func (w *writer) line(r audit.Record) string {
@@ -155,6 +173,13 @@ func newFeed(t *testing.T, s *stored, l *log, found *[]string) *feed.Feed {
 func TestContradictions(t *testing.T) {
 	a := newWriter(t, "a")
 	other := newWriter(t, "a")
+	again := &writer{t: t, id: "a", host: a.host}
+	again.begin(a.hostKey)
+	// A checkpoint has at most 64 KiB, and an entry one byte less.
+	signed := a.signed(1)
+	signed += strings.Repeat("x", tiles.MaxEntry+1-len(signed))
+	long := a.line(audit.Record{Kind: audit.KindCheckpoint, Seq: 1, Evidence: audit.JSON(`{"checkpoint":` + strconv.Quote(signed) + `}`)})
+	longStart := (&evidence.Session{Origin: evidence.Origin("h", "a"), HostKey: strings.Repeat("x", tiles.MaxEntry), HostSeq: 1}).JSON()
 	good := []string{a.start, a.checkpoint(1, "1", a.key, false), a.checkpoint(5, "5", a.key, false), a.checkpoint(9, "9", a.host, true)}
 	for _, tt := range []struct {
 		name  string
@@ -170,6 +195,10 @@ func TestContradictions(t *testing.T) {
 		{"the host's key too early", []string{a.start, a.checkpoint(1, "1", a.host, false)}, []string{"a bad_signature 1"}},
 		{"the session's key too late", []string{a.start, a.checkpoint(1, "1", a.key, true)}, []string{"a bad_signature 1"}},
 		{"a start that the host did not sign", []string{strings.Replace(a.start, `"host_seq":1`, `"host_seq":2`, 1)}, nil}, // its checksum is wrong: no record
+		{"two starts by the host", []string{a.start, a.checkpoint(1, "1", a.key, false), again.start, a.checkpoint(5, "5", a.key, false), again.checkpoint(7, "7", again.key, false)}, []string{"a bad_signature 7", "a forked 0"}},
+		{"the start after a checkpoint, and another one", []string{a.checkpoint(1, "1", a.key, false), a.start, again.start}, []string{"a forked 0"}},
+		{"a checkpoint that is too long, as none", []string{a.start, long, a.checkpoint(5, "5", a.key, false)}, []string{"a bad_signature 1"}},
+		{"a start that is too long, as none", []string{a.line(audit.Record{Kind: audit.KindSessionStart, Evidence: longStart}), a.start}, []string{"a bad_signature 0"}},
 		{"a checkpoint that is none", []string{a.start, a.line(audit.Record{Kind: audit.KindCheckpoint, Seq: 1, Evidence: `{"checkpoint":"x"}`})}, []string{"a bad_signature 1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -197,7 +226,7 @@ func TestContradictions(t *testing.T) {
 					t.Errorf("entry %q: %v", e, err)
 				}
 			}
-			if unreadable := strings.Contains(tt.name, "that is none") || strings.Contains(tt.name, "did not sign"); !unreadable && len(l.entries) != len(distinct) {
+			if unreadable := strings.Contains(tt.name, "none") || strings.Contains(tt.name, "did not sign"); !unreadable && len(l.entries) != len(distinct) {
 				t.Errorf("the log has %d entries, want %d", len(l.entries), len(distinct))
 			}
 		})

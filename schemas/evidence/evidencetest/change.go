@@ -328,6 +328,10 @@ func (s *Session) Forged() *Session {
 	return s.forge(attacker)
 }
 
+// ForgedBy returns the session as a host with this key would write it again, with
+// another key of the session.
+func (s *Session) ForgedBy(by *Host) *Session { return s.forge(by) }
+
 // forge writes the session again, by a host.
 func (s *Session) forge(by *Host) *Session {
 	f := &Session{ID: s.ID, Host: by}

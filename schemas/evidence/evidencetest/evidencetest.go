@@ -211,6 +211,16 @@ func (s *Session) Recover() *Session {
 	return c
 }
 
+// RecoveredBy has a host write calls and then end the session, as recovery does.
+func (s *Session) RecoveredBy(by *Host, calls int) *Session {
+	c := s.Clone()
+	w := c.writer()
+	w.signer = by.signer
+	w.calls(calls, calls+1, "")
+	w.end(true)
+	return c
+}
+
 // Checkpoints returns the signed checkpoints in a session's records, the first
 // first.
 func (s *Session) Checkpoints() (list [][]byte) {

@@ -15,7 +15,7 @@ type chains struct {
 	cfg    Config
 	ended  []*Session
 	known  map[string][]known
-	starts map[string]evidence.Entry
+	starts map[string][]evidence.Entry
 }
 
 // A link is a session's place among those of its host's key.
@@ -32,14 +32,12 @@ func (c *chains) check() (missing []Result) {
 	hosts, here := map[string][]link{}, map[string]*Session{}
 	for _, s := range c.ended {
 		here[s.id] = s
-		e, known := c.starts[s.id]
-		if b := s.start(); b != nil && b.err == nil {
+		b := s.start()
+		if b != nil && b.err == nil {
 			hosts[b.evidence.HostKey] = append(hosts[b.evidence.HostKey], link{seq: b.evidence.HostSeq, id: s.id, session: s})
-			if !known || b.leaf == e.Leaf {
-				continue
-			}
 		}
-		if known && s.start() != nil {
+		other := func(e evidence.Entry) bool { return b != nil && (b.err != nil || b.leaf != e.Leaf) }
+		if list := c.starts[s.id]; len(list) > 1 || slices.ContainsFunc(list, other) { // of two, one is another
 			s.find(finding{Finding: Finding{What: Forked}, text: "seq 0 forked: the log knows another session_start of this session"})
 		}
 	}
@@ -57,8 +55,8 @@ func (c *chains) check() (missing []Result) {
 	if c.cfg.Partial {
 		return missing
 	}
-	for id, e := range c.starts {
-		if here[id] == nil {
+	for id, list := range c.starts {
+		if e := list[0]; here[id] == nil {
 			hosts[e.HostKey] = append(hosts[e.HostKey], link{seq: e.HostSeq, id: id, entry: e})
 		}
 	}

@@ -12,7 +12,7 @@ type Config struct {
 	Hosts []string // verifier keys of hosts that are trusted
 
 	Checkpoints []Checkpoint     // of sessions, from places that the copy's writer could not change
-	Starts      []evidence.Entry // of sessions' starts, from a log
+	Starts      []evidence.Entry // of sessions' starts, from a log; a session has one
 
 	// Complete is when the copy begins: of sessions that started later, none may be
 	// missing. Zero: none may be missing between two that are there.

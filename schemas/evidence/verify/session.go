@@ -81,6 +81,9 @@ func (s *Session) place(h head, row Row) {
 	s.win.skip(h.seq, false)
 	leaf := row.leaf()
 	s.count(row)
+	if len(s.pinned) > 0 {
+		s.pin(h.seq, row)
+	}
 	if c := s.learn(h, row); c != nil {
 		s.meet(c)
 	}
@@ -399,7 +402,7 @@ func (s *Session) End() {
 		s.beyond(next)
 		s.ending(next)
 	}
-	s.win, s.pending, s.all = window{}, nil, nil
+	s.win, s.pending, s.all, s.known, s.pinned = window{}, nil, nil, nil, nil
 	s.end(s)
 }
 
@@ -426,6 +429,6 @@ func (s *Session) growing() bool {
 	if s.about.Live || s.about.Arriving || s.about.Dead {
 		return true
 	}
-	age := s.cfg.Now.Sub(s.endTime)
-	return s.endSeq >= 0 && !s.cfg.Now.IsZero() && age < onTheWay && age > -onTheWay
+	age := s.now.Sub(s.endTime)
+	return s.endSeq >= 0 && !s.now.IsZero() && age < onTheWay && age > -onTheWay
 }

@@ -101,24 +101,26 @@ const (
 	theHost
 )
 
+// signed reports whether a key has signed a checkpoint of the session.
+func (b *start) signed(key note.Verifier, signed []byte) bool {
+	if key == nil {
+		return false
+	}
+	c, _, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
+	return err == nil && c.Origin == b.evidence.Origin
+}
+
 // signedBy returns who has signed a checkpoint, and makes the first version of the
 // session's start whose keys fit the one to use.
 func (s *Session) signedBy(signed []byte) signer {
 	for i, b := range s.starts {
-		if b.key != nil {
-			if c, _, err := evidence.OpenCheckpoint(signed, note.VerifierList(b.key)); err == nil && c.Origin == b.evidence.Origin {
-				s.use = i
-				return theSession
-			}
+		if b.signed(b.key, signed) {
+			s.use = i
+			return theSession
 		}
-		for _, key := range append([]string{b.evidence.HostKey}, s.cfg.Hosts...) {
-			v := verifierOf(key)
-			if v == nil || b.key == nil {
-				continue
-			}
-			if c, _, err := evidence.OpenCheckpoint(signed, note.VerifierList(v)); err == nil && c.Origin == b.evidence.Origin {
-				return theHost
-			}
+		// Another host's key may be trusted too: it is not one of this session.
+		if b.key != nil && b.signed(b.host, signed) {
+			return theHost
 		}
 	}
 	return nobody

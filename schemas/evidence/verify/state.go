@@ -45,7 +45,7 @@ func (row *Row) leaf() evidence.Hash {
 
 // A Session checks the records of one session. It belongs to one goroutine.
 type Session struct {
-	cfg   Config
+	now   time.Time // zero: not known
 	end   func(*Session)
 	id    string
 	about About
@@ -56,6 +56,7 @@ type Session struct {
 	wild    *wildRow      // a record far ahead, until the next one shows whether records are missing
 	all     *memory
 	known   []known // the next one first
+	pinned  []known // those that were signed in the next record
 	forgot  bool
 
 	starts  []start
@@ -97,7 +98,7 @@ type wildRow struct {
 }
 
 func newSession(cfg Config, id string, about About, known []known, end func(*Session)) *Session {
-	s := &Session{cfg: cfg, end: end, id: id, about: about, known: known, endSeq: -1, closed: -1, signer: -1, kept: -1}
+	s := &Session{now: cfg.Now, end: end, id: id, about: about, known: known, endSeq: -1, closed: -1, signer: -1, kept: -1}
 	s.all = &memory{limit: 1024}
 	if cfg.Remember {
 		s.all.limit = 0

@@ -20,7 +20,7 @@ import (
 type Checker struct {
 	cfg   Config
 	known map[string][]known // by session
-	start map[string]evidence.Entry
+	start map[string][]evidence.Entry
 	bad   []Result // of checkpoints that are none
 
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ type Checker struct {
 
 // New returns a checker.
 func New(cfg Config) *Checker {
-	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string]evidence.Entry{}, trusted: map[string]bool{}}
+	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string][]evidence.Entry{}, trusted: map[string]bool{}}
 	c.Trust(cfg.Hosts...)
 	for _, p := range cfg.Checkpoints {
 		k, err := readKnown(p)
@@ -47,7 +47,7 @@ func New(cfg Config) *Checker {
 	}
 	for _, e := range cfg.Starts {
 		if id, ok := evidence.SessionOf(e.Origin); ok && e.HostSeq > 0 {
-			c.start[id] = e
+			c.start[id] = append(c.start[id], e)
 		}
 	}
 	return c

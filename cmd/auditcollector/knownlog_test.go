@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"auditproxy/collector/translog"
+	"auditproxy/collector/translog/tiles"
+	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/evidencetest"
+	"auditproxy/schemas/evidence/verify"
+)
+
+// writeLog makes a log with entries, and returns its directory and its verifier key.
+func writeLog(t *testing.T, name string, entries ...[]byte) (dir, key string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "log")
+	log, err := translog.Open(t.Context(), translog.Config{Dir: dir, Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries { // one at a time, so that they are in this order
+		if err := log.Add(t.Context(), [][]byte{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key = log.Status().Key
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, key
+}
+
+// TestKnownLog reads a log in which a session was written again, with the host's key:
+// what it had of the first one is still compared. So it is where somebody added
+// what nobody signed, as much as they want.
+func TestKnownLog(t *testing.T) {
+	host := evidencetest.NewHost("h", time.Now())
+	s := host.Session(evidencetest.Plan{Calls: 25})
+	again := s.Clone()
+	again.Lines = again.Lines[:12]
+	again = again.RecoveredBy(host, 40)
+	forged := s.ForgedBy(host)
+	newest := func(s *evidencetest.Session) []byte { return s.Checkpoints()[len(s.Checkpoints())-1] }
+	var planted [][]byte
+	for i := range 20 {
+		planted = append(planted, fmt.Appendf(nil, "%s\n0\n%s\n\n— x %s\n", s.Start().Origin, evidence.Hash{}, strings.Repeat(string(rune('A'+i)), 12)))
+	}
+	entries := slices.Concat(planted, [][]byte{s.Start().Bytes()}, s.Checkpoints(), [][]byte{forged.Start().Bytes()}, again.Checkpoints(), forged.Checkpoints())
+	dir, key := writeLog(t, "auditproxy/log/c", entries...)
+	k := known{trust: evidence.Trust{Logs: []string{key}}}
+	if err := k.readLog(t.Context(), dir, 0, nil, func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	for _, signed := range [][]byte{newest(s), newest(again), newest(forged)} {
+		if !slices.ContainsFunc(k.Checkpoints, func(c verify.Checkpoint) bool { return bytes.Equal(c.Signed, signed) }) {
+			t.Errorf("it has not the checkpoint %q", signed)
+		}
+	}
+	if len(k.Checkpoints) != 3 || len(k.Starts) != 2 {
+		t.Errorf("it has %d checkpoints and %d starts, want 3 and 2", len(k.Checkpoints), len(k.Starts))
+	}
+
+	// The kept checkpoint of another log says nothing of this one.
+	other, otherKey := writeLog(t, "auditproxy/log/d", s.Start().Bytes())
+	kept, err := os.ReadFile(filepath.Join(other, tiles.CheckpointFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k = known{trust: evidence.Trust{Logs: []string{key, otherKey}}}
+	err = k.readLog(t.Context(), dir, 0, [][]byte{kept}, func(string) bool { return true })
+	if err == nil || !strings.Contains(err.Error(), `it is of log "auditproxy/log/d"`) || len(k.rolledBack) > 0 {
+		t.Errorf("with a checkpoint of another log: %v, %q", err, k.rolledBack)
+	}
+}
+
+// TestOwnLog finds this collector's log also where its checkpoint was removed: a
+// verification without it must not look like one with it.
+func TestOwnLog(t *testing.T) {
+	local := t.TempDir()
+	cfg := config{localDir: local, evidence: evidenceConfig{enabled: true}}
+	if got := cfg.ownLog(); got != "" {
+		t.Errorf("before the first start there is the log %q", got)
+	}
+	dir := filepath.Join(local, "log")
+	log, err := translog.Open(t.Context(), translog.Config{Dir: dir, Name: "auditproxy/log/c"})
+	if err == nil {
+		err = log.Add(t.Context(), [][]byte{[]byte("x")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, tiles.CheckpointFile)); err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.ownLog(); got != dir {
+		t.Errorf("without its checkpoint the log is %q", got)
+	}
+	cfg.evidence.enabled = false
+	if got := cfg.ownLog(); got != "" {
+		t.Errorf("without evidence the log is %q", got)
+	}
+}
+
+// TestQuorumWithoutLog has a trust file that asks for witnesses, and no log that
+// they could have signed.
+func TestQuorumWithoutLog(t *testing.T) {
+	host := evidencetest.NewHost("h", time.Now())
+	trust := filepath.Join(t.TempDir(), "trust")
+	if err := os.WriteFile(trust, []byte(evidencetest.Trust(host)+"witness "+evidencetest.NewHost("w", time.Now()).Key+"\nquorum 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var a app
+	_, err := a.compareWith(t.Context(), config{localDir: t.TempDir(), evidence: evidenceConfig{enabled: true}}, verifyOptions{trust: trust})
+	if err == nil || !strings.Contains(err.Error(), "the trust file has quorum 1, and there is no log") {
+		t.Errorf("the error is %v", err)
+	}
+}
