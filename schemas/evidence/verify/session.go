@@ -418,9 +418,6 @@ func (s *Session) ending(next uint64) {
 	}
 }
 
-// signedBefore reports whether the session has evidence.
-func (s *Session) signedBefore() bool { return s.start() != nil && s.start().key != nil }
-
 // onTheWay is for how long after its end a session's last record may be on its way.
 const onTheWay = time.Minute
 

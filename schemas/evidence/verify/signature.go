@@ -6,8 +6,6 @@ import (
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
-
-	"golang.org/x/mod/sumdb/note"
 )
 
 // checkpoint reads the checkpoint of a record. It returns nil if it proves nothing,
@@ -100,15 +98,6 @@ const (
 	theSession
 	theHost
 )
-
-// signed reports whether a key has signed a checkpoint of the session.
-func (b *start) signed(key note.Verifier, signed []byte) bool {
-	if key == nil {
-		return false
-	}
-	c, _, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
-	return err == nil && c.Origin == b.evidence.Origin
-}
 
 // signedBy returns who has signed a checkpoint, and makes the first version of the
 // session's start whose keys fit the one to use.

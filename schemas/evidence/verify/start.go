@@ -50,6 +50,15 @@ func (b *start) read(r *audit.Record) {
 	b.key, b.host = verifierOf(b.evidence.Key), verifierOf(b.evidence.HostKey)
 }
 
+// signed reports whether a key has signed a checkpoint of the session.
+func (b *start) signed(key note.Verifier, signed []byte) bool {
+	if key == nil {
+		return false
+	}
+	c, _, err := evidence.OpenCheckpoint(signed, note.VerifierList(key))
+	return err == nil && c.Origin == b.evidence.Origin
+}
+
 // verifierOf returns the verifier of a key, nil if it is none.
 func verifierOf(key string) note.Verifier {
 	v, err := note.NewVerifier(key)

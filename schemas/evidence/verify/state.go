@@ -156,6 +156,9 @@ func (s *Session) start() *start {
 	return &s.starts[s.use]
 }
 
+// signedBefore reports whether the session has evidence.
+func (s *Session) signedBefore() bool { return s.start() != nil && s.start().key != nil }
+
 func (s *Session) hostKey() string {
 	if b := s.start(); b != nil && b.key != nil {
 		return b.evidence.HostKey

@@ -14,6 +14,7 @@ import (
 	"auditproxy/sink/spool/chain"
 
 	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/sys/unix"
 )
 
 // enter takes a session into the chain as far as step: 0 begins it, 1 enters it, 2
@@ -193,7 +194,7 @@ func TestKey(t *testing.T) {
 		t.Error("a key that is empty was used")
 	}
 	other := filepath.Join(t.TempDir(), "other.key")
-	for text, mode := range map[string]fs.FileMode{string(private): 0o640, "x": 0o600, "": 0o600, strings.Repeat("x", 5000): 0o600} {
+	for text, mode := range map[string]fs.FileMode{string(private): 0o640, "x": 0o600, "": 0o600, strings.Repeat("x", 5000): 0o600, string(private) + strings.Repeat("\n", 5000): 0o600} {
 		if err := errors.Join(os.RemoveAll(other), os.WriteFile(other, []byte(text), mode)); err != nil {
 			t.Fatal(err)
 		}
@@ -201,6 +202,12 @@ func TestKey(t *testing.T) {
 			l.Close()
 			t.Errorf("a key file of %d bytes with mode %o was accepted", len(text), mode)
 		}
+	}
+	if err := errors.Join(os.Remove(other), unix.Mkfifo(other, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := chain.Begin(chain.Config{Dir: c.Dir, KeyFile: other, Host: "h"}, "b", ""); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("a FIFO as a key file: %v", err)
 	}
 	if l, _, err := chain.Begin(chain.Config{Dir: c.Dir, KeyFile: other + ".none", Host: "h"}, "b", ""); err == nil {
 		l.Close()
