@@ -384,6 +384,33 @@ func (w *wrapped) checkTrail() *trail {
 	return tr
 }
 
+// checkUntouched runs verify on a spool of which sessions are being written, or were
+// when their proxies were killed: none of them is tampered.
+func (w *wrapped) checkUntouched() {
+	w.t.Helper()
+	_, public, err := chain.Key(chain.Config{Dir: w.spool})
+	if err != nil {
+		return // no proxy has made it yet, or is about to
+	}
+	trust := filepath.Join(w.t.TempDir(), "trust")
+	must(w.t, os.WriteFile(trust, []byte("host "+public+"\n"), 0o600))
+	verify := exec.Command(w.proxy, "verify", "--spool-dir", w.spool, "--trust", trust, "--format", "json")
+	verify.Env = w.cmd.Env
+	out, err := verify.Output()
+	if bytes.Contains(out, []byte(`"state":"tampered"`)) || !bytes.Contains(out, []byte(`"exit":`)) && !bytes.Contains(errorOutput(err), []byte("no session in")) {
+		w.t.Errorf("verify of what nobody changed: %v\n%s%s", err, out, errorOutput(err))
+	}
+}
+
+// errorOutput is what a program that failed wrote to standard error.
+func errorOutput(err error) []byte {
+	exit, _ := errors.AsType[*exec.ExitError](err)
+	if exit == nil {
+		return nil
+	}
+	return exit.Stderr
+}
+
 // recoverDead ends the sessions whose proxies were killed.
 func (w *wrapped) recoverDead() {
 	w.t.Helper()

@@ -75,13 +75,18 @@ func (k *killing) run(proxy string) (executed, unknown int) {
 		<-loading.begun // else it may still be starting
 	}
 	after := min(time.Duration(k.random.ExpFloat64()*60e6), 200*time.Millisecond)
+	watch := k.random.IntN(3) == 0
 	time.AfterFunc(after, func() { w.cmd.Process.Kill() })
+	if watch { // while it is written, and perhaps killed meanwhile
+		w.checkUntouched()
+	}
 	if status := w.wait(); status.Signal() != syscall.SIGKILL {
 		t.Fatalf("proxy ended by itself, status %#x\n%s", status, &w.stderr)
 	}
 	loading.wait.Wait()
 	pid, ids := w.executed()
 	gone(t, pid)
+	w.checkUntouched()
 	if k.next {
 		k.recoverByNext(w)
 	}

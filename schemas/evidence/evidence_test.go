@@ -114,11 +114,17 @@ func TestSession(t *testing.T) {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*evidence.Session){
-		"origin":           func(s *evidence.Session) { s.Origin = "auditproxy/build-8/s2" },
-		"key":              func(s *evidence.Session) { s.Key = other },
-		"no key":           func(s *evidence.Session) { s.Key = "" },
-		"host key":         func(s *evidence.Session) { s.HostKey = other },
-		"no host key":      func(s *evidence.Session) { s.HostKey = "x" },
+		"origin":      func(s *evidence.Session) { s.Origin = "auditproxy/build-8/s2" },
+		"key":         func(s *evidence.Session) { s.Key = other },
+		"no key":      func(s *evidence.Session) { s.Key = "" },
+		"host key":    func(s *evidence.Session) { s.HostKey = other },
+		"no host key": func(s *evidence.Session) { s.HostKey = "x" },
+		"host key in two lines": func(s *evidence.Session) {
+			s.HostKey = hostKey[:len(hostKey)-9] + "\n" + hostKey[len(hostKey)-9:]
+			if err := s.Sign(host); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"host_seq":         func(s *evidence.Session) { s.HostSeq++ },
 		"previous session": func(s *evidence.Session) { s.Previous = &evidence.Previous{SessionID: "s0", Leaf: s.Previous.Leaf} },
 		"previous leaf":    func(s *evidence.Session) { s.Previous = &evidence.Previous{SessionID: "s1"} },

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/verify"
 )
 
@@ -53,7 +54,8 @@ func (p Printer) Line(word, session, text string) []byte {
 	return l.End()
 }
 
-// Text prints a line for each host, one for each finding and one for each session
+// Text prints a line for each host, which names its key where that is of another name:
+// a host may sign in another one's. It prints one for each finding and one for each session
 // that is neither verified nor tampered, then the lines more, and the exit code.
 func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error {
 	var out []byte
@@ -61,6 +63,10 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 		l := terminal.Line{Colour: p.Colour}
 		l.PutSafe(terminal.Plain, "host ")
 		l.Put(terminal.Bold, cmp.Or(h.Name, "unknown"))
+		if name := hostOf(h.Key); h.Key != "" && name+"/" != evidence.Origin(h.Name, "") {
+			l.PutSafe(terminal.Plain, "   key ")
+			l.Put(terminal.Plain, name)
+		}
 		l.PutSafe(terminal.Plain, fmt.Sprintf("   sessions %d   records %d", h.Sessions, h.Records))
 		if h.Removed > 0 {
 			l.PutSafe(terminal.Plain, fmt.Sprintf("   removed %d", h.Removed))

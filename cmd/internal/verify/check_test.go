@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -82,5 +83,26 @@ func TestPipe(t *testing.T) {
 	}
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCopiedLines verifies a file that a program copied with other ends of lines.
+func TestCopiedLines(t *testing.T) {
+	h := evidencetest.NewHost("build-7", time.Now().Add(-time.Hour))
+	lines := h.Session(evidencetest.Plan{Calls: 20}).Lines
+	for name, text := range map[string][]byte{
+		"CRLF":                    append(bytes.Join(lines, []byte("\r\n")), "\r\n"...),
+		"CRLF, and empty lines":   append(bytes.Join(lines, []byte("\r\n\r\n")), "\r\n"...),
+		"no line feed at its end": bytes.Join(lines, []byte("\n")),
+	} {
+		file := filepath.Join(t.TempDir(), "export.ndjson")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		cfg := Config{Stdout: &out, Stderr: io.Discard, Evidence: evidence.Config{Hosts: []string{h.Key}}}
+		if err := RunFile(t.Context(), cfg, file); err != nil {
+			t.Errorf("%s: RunFile = %v\n%s", name, err, &out)
+		}
 	}
 }

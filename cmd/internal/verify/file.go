@@ -74,7 +74,8 @@ func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, 
 		line, err := readLine(r)
 		if len(line) > 0 {
 			p.Add(int64(len(line)))
-			c.add(bytes.TrimSuffix(line, []byte("\n")))
+			// No record ends with a carriage return: some programs copy lines with one.
+			c.add(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
 		}
 		if errors.Is(err, io.EOF) {
 			break

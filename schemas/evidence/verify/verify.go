@@ -62,14 +62,14 @@ func (c *Checker) Trust(keys ...string) {
 	}
 }
 
-// Unknown returns the keys of hosts that were found so far and are not trusted,
-// sorted.
+// Unknown returns the keys of hosts that were found so far, with a good signature of
+// a session, and are not trusted, sorted.
 func (c *Checker) Unknown() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := map[string]bool{}
 	for _, s := range c.ended {
-		if key := s.hostKey(); key != "" && !c.trusted[key] {
+		if key := s.hostKey(); key != "" && !c.trusted[key] && s.start().err == nil {
 			found[key] = true
 		}
 	}

@@ -539,6 +539,16 @@ func TestRotation(t *testing.T) {
 func TestKeys(t *testing.T) {
 	h, other := evidencetest.NewHost("build-7", began), evidencetest.NewHost("build-8", began)
 	c := verify.New(verify.Config{Hosts: []string{h.Key}})
+	unsigned := evidencetest.NewHost("build-9", began).Session(evidencetest.Plan{Calls: 3}).Forged()
+	forged := c.Session(unsigned.ID, verify.About{})
+	for _, row := range rowsOf(unsigned) {
+		forged.Add(row)
+	}
+	forged.End()
+	if keys := c.Unknown(); len(keys) > 0 {
+		t.Errorf("unknown are %q, of which nobody has shown that they have them", keys)
+	}
+	c = verify.New(verify.Config{Hosts: []string{h.Key}})
 	for _, s := range []*evidencetest.Session{h.Session(evidencetest.Plan{Calls: 3}), h.Session(evidencetest.Plan{Calls: 3}).Unsigned(), other.Session(evidencetest.Plan{Calls: 3}), other.Session(evidencetest.Plan{Calls: 3})} {
 		v := c.Session(s.ID, verify.About{})
 		for _, row := range rowsOf(s) {
