@@ -392,6 +392,60 @@ func TestRolledBack(t *testing.T) {
 	}
 	refused("an empty log", ErrRolledBack, "0 entries", "covers 600")
 
+	put := func(file string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The memory was rolled back with the log; what was published was not.
+	old, err := os.ReadFile(base + "/old/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(string(old), "\n\n")
+	newest, err := os.ReadFile(base + "/new/checkpoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyTo(dir, base+"/old")
+	put(dir+".key.last", []byte(text+"\n"))
+	for _, name := range []string{tiles.CheckpointFile, tiles.WitnessedFile} {
+		put(filepath.Join(dir, name), newest)
+		refused("an old copy and an old memory: "+name, ErrRolledBack, "300 entries", "covers 600")
+		put(filepath.Join(dir, name), old)
+	}
+	put(dir+".key.last", []byte(strings.Replace(text, "auditproxy/log/", "auditproxy/log/other-", 1)+"\n"))
+	refused("the memory of another log", nil, "key.last", "it is of log")
+	put(dir+".key.last", []byte(text+"\n"))
+	own, err := loadKey(dir + ".key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := note.Sign(&note.Note{Text: strings.Replace(text, "auditproxy/log/", "auditproxy/log/other-", 1) + "\n"}, own.signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(filepath.Join(dir, tiles.CheckpointFile), other)
+	refused("the checkpoint of another log by this key", nil, "checking the published checkpoint", "it is of log")
+	if _, err := Open(t.Context(), Config{Dir: dir, Name: "auditproxy/log/another"}); err == nil || !strings.Contains(err.Error(), "use another key file, or this name") {
+		t.Errorf("under another name: %v", err)
+	}
+	// Without its key a log that has begun gets no other one.
+	for name, begun := range map[string]func() error{
+		"its entries": func() error { return os.Remove(dir + ".key.last") },
+		"its memory":  func() error { return os.RemoveAll(dir) },
+	} {
+		copyTo(dir, base+"/old")
+		put(dir+".key.last", []byte(text+"\n"))
+		if err := errors.Join(begun(), os.RemoveAll(dir+".key")); err != nil {
+			t.Fatal(err)
+		}
+		refused("no key, and "+name, nil, "restore the key")
+		put(dir+".key", key)
+	}
+	put(dir+".key.last", last)
+
 	copyTo(dir, base+"/new")
 	if err := os.Remove(dir + ".key.last"); err != nil {
 		t.Fatal(err)

@@ -191,6 +191,17 @@ func TestCheckpoint(t *testing.T) {
 			t.Errorf("reading %q: %v", bad, c)
 		}
 	}
+	body, _, _ := strings.Cut(string(signed), "\n\n")
+	long, err := note.Sign(&note.Note{Text: body + "\n" + strings.Repeat("x\n", 1<<15)}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := evidence.OpenCheckpoint(long, note.VerifierList(v)); err == nil {
+		t.Errorf("opening one of %d bytes", len(long))
+	}
+	if _, err := evidence.ReadCheckpoint(long); err == nil {
+		t.Errorf("reading one of %d bytes", len(long))
+	}
 	if _, _, err := evidence.OpenCheckpoint([]byte(strings.Replace(string(signed), "\n12\n", "\n13\n", 1)), note.VerifierList(v)); err == nil {
 		t.Error("another size has the same signature")
 	}
@@ -324,7 +335,8 @@ func TestEntry(t *testing.T) {
 			t.Errorf("entry %+v, %v, want %+v", got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "auditproxy/session_start\n", "auditproxy/session_start\no\nk\n0\n" + tlog.Hash{}.String() + "\n", "auditproxy/session_start\no\nk\n1\nx\n"} {
+	for _, bad := range []string{"", "auditproxy/session_start\n", "auditproxy/session_start\no\nk\n0\n" + tlog.Hash{}.String() + "\n", "auditproxy/session_start\no\nk\n1\nx\n",
+		"auditproxy/session_start\no\nk\n1\n" + tlog.Hash{}.String() + "\nx", "auditproxy/session_start\no\nk\n1\n" + tlog.Hash{}.String()} {
 		if got, err := evidence.ReadEntry([]byte(bad)); err == nil {
 			t.Errorf("entry %q: %+v", bad, got)
 		}

@@ -187,6 +187,11 @@ func TestProofChanged(t *testing.T) {
 	if over := len(text) - len(proof.Record) - len(proof.Start); over > 8<<10 {
 		t.Errorf("the proof has %d bytes", over)
 	}
+	long := *proof
+	long.RecordPath.Path = make([]evidence.Hash, 65) // more than any tree is high
+	if p, err := evidence.ParseProof(long.Text()); err == nil {
+		t.Errorf("a path of %d hashes is read", len(p.RecordPath.Path))
+	}
 	for i := range text {
 		for bit := range 8 {
 			changed := bytes.Clone(text)

@@ -326,6 +326,8 @@ func TestDetails(t *testing.T) {
 			return r
 		},
 			want: "tampered 25/25 exit 1; edited 4-4: seq 4 edited before checkpoint 11: send_keys, 2026-11-20 09:01:01; columns that differ from the record: user; deleted 5-6: seq 5 to 6 deleted before checkpoint 11: their hashes are here, and neither retention nor an erasure removed them; deleted 9-9: seq 9 deleted before checkpoint 11: their hashes are here, and neither retention nor an erasure removed them"},
+		{name: "a log knows two starts, and the beginning is gone", cfg: verify.Config{Hosts: hosts, Starts: []evidence.Entry{s.Start(), s.ForgedBy(h).Start()}}, about: verify.About{Cut: true}, session: s, change: func(r []verify.Row) []verify.Row { return r[12:] },
+			want: "tampered 0/16 exit 1; forked 0-0: seq 0 forked: the log knows another session_start of this session"},
 		{name: "a log knows its start, whose beginning is gone", cfg: verify.Config{Hosts: hosts, Starts: []evidence.Entry{s.Start()}}, about: verify.About{Cut: true}, session: s, change: func(r []verify.Row) []verify.Row { return r[12:] },
 			want: "incomplete 0/16 exit 2: its session_start is not here, so nothing can be verified"},
 	} {
