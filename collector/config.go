@@ -33,6 +33,10 @@ type Config struct {
 	Kafka  Kafka    // without brokers Spools are read
 	Spools []string // spool directories
 
+	// HostKey is the file of the key that signs the end of sessions of Spools whose
+	// proxies died. "" for the key that is in each of Spools.
+	HostKey string
+
 	Keep        time.Duration            // how long the store keeps records; older ones are dead letters. Required.
 	KeepTenants map[string]time.Duration // of tenants whose time is not Keep
 

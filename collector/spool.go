@@ -69,6 +69,7 @@ func (s *session) idle() bool {
 type spoolSource struct {
 	source
 	dirs     []string
+	hostKey  string // a file; "" for the key in each of dirs
 	pipeline *pipeline[cursor]
 	out      chan chunk[cursor]
 	open     map[string]*session      // by directory and id
@@ -99,7 +100,7 @@ type loggedProblem struct {
 
 func newSpoolSource(c *Collector) *spoolSource {
 	return &spoolSource{
-		source: c.source(), dirs: c.config.Spools, pipeline: newPipeline(c, newWriter(c, nil), commitCursors),
+		source: c.source(), dirs: c.config.Spools, hostKey: c.config.HostKey, pipeline: newPipeline(c, newWriter(c, nil), commitCursors),
 		out: make(chan chunk[cursor]), open: map[string]*session{},
 		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{},
 	}
@@ -159,7 +160,7 @@ func (s *spoolSource) say(dir string, err error) {
 // goroutine, so that a long recovery does not delay reading.
 func (s *spoolSource) recover(ctx context.Context, dir string) {
 	left := s.metrics.unrecovered.WithLabelValues(dir)
-	r := spool.NewRecoverer(spool.RecoverConfig{Dir: dir, Log: s.log})
+	r := spool.NewRecoverer(spool.RecoverConfig{Dir: dir, KeyFile: s.hostKey, Log: s.log})
 	r.Run(ctx, func(done []spool.Recovered, failed int) {
 		left.Set(float64(failed))
 		s.metrics.recovered.Add(float64(len(done)))

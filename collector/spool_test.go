@@ -3,6 +3,8 @@ package collector
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,10 +14,13 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 	"auditproxy/sink/spool"
+	"auditproxy/sink/spool/chain"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,7 +69,13 @@ func writeDead(t *testing.T, dir string, n int) (id string) {
 // collectSpools runs a collector over dirs until the store has enough.
 func collectSpools(t *testing.T, store *fakeStore, enough func() bool, dirs ...string) {
 	t.Helper()
-	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, Spools: dirs, BatchWait: time.Millisecond})
+	collectWith(t, Config{Store: store, Spools: dirs}, store, enough)
+}
+
+func collectWith(t *testing.T, cfg Config, store *fakeStore, enough func() bool) {
+	t.Helper()
+	cfg.Keep, cfg.BatchWait = 400*24*time.Hour, time.Millisecond
+	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,6 +381,55 @@ func TestDeadSession(t *testing.T) {
 	for _, id := range []string{foreign, live} {
 		if e, _ := spool.Look(dir, id); e.State == spool.Ended {
 			t.Errorf("session %q was ended", id)
+		}
+	}
+}
+
+// TestDeadSessionIsSigned ends a session whose proxy signed it with a key that is not
+// in the spool. Without that key, the end has no signature.
+func TestDeadSessionIsSigned(t *testing.T) {
+	dir := t.TempDir()
+	private, _, err := note.GenerateKey(rand.Reader, "auditproxy/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "host.key")
+	if err := os.WriteFile(file, []byte(private+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write := func() string {
+		id := audit.NewID(time.Now())
+		_, public, err := note.GenerateKey(rand.Reader, evidence.Origin("h", id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		link, e, err := chain.Begin(chain.Config{Dir: dir, KeyFile: file, Host: "h"}, id, public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := audit.AppendRecord(nil, &audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(time.Now()), SessionID: id, TS: time.Now(), Duration: -1, Host: "h", Evidence: e.JSON()})
+		s, err := spool.Create(spool.Config{Dir: dir, Durability: spool.OS}, id)
+		if err == nil {
+			_, err = s.Append(start, false)
+		}
+		if err == nil {
+			err = errors.Join(link.Enter(evidence.Leaf(bytes.TrimSuffix(start, []byte("\n")))), link.Written(), s.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	for key, want := range map[string]int{"": 2, file: 3} {
+		id := write()
+		store := newFakeStore()
+		collectWith(t, Config{Store: store, Spools: []string{dir}, HostKey: key}, store, func() bool {
+			e, _ := spool.Look(dir, id)
+			return e.Finished()
+		})
+		text, err := os.ReadFile(filepath.Join(dir, "sessions", id, "00000001.jsonl"))
+		if n := bytes.Count(text, []byte(`"kind":`)); err != nil || n != want || bytes.Contains(text, []byte(`"kind":"checkpoint"`)) != (key != "") {
+			t.Errorf("with the key %q the session is %s, %v, want %d records", key, text, err, want)
 		}
 	}
 }

@@ -117,6 +117,7 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "evidence.witnesses", Kind: cli.List, Usage: "witnesses that sign the log's checkpoints: the address of each and, after a space, its verifier key"},
 			{Name: "evidence.verify_every", Kind: cli.Duration, Default: "10m", Usage: "time between two verifications of the sessions with new records; 0: never"},
 			{Name: "evidence.reverify", Kind: cli.Count, Default: "100000", Usage: "records that each verification checks again, of all sessions in turn"},
+			{Name: "evidence.host_key_file", Kind: cli.Path, Usage: "evidence.key_file of the proxies whose spools this collector reads, to sign the end of dead sessions; none: the key in each spool"},
 			{Name: "evidence.trust_file", Kind: cli.Path, Usage: "file with the keys that this verification trusts; none: only those of the spools of spool.dirs"},
 		},
 		[]cli.Key{

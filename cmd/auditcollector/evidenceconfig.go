@@ -19,6 +19,7 @@ type evidenceConfig struct {
 	verifyEvery time.Duration // 0: never
 	reverify    int           // records in each verification, see proof.JobConfig.Again
 	trustFile   string
+	hostKeyFile string // for the recovery of sessions; "" for the key in each spool
 }
 
 func (c evidenceConfig) dir(localDir string) string {
@@ -30,7 +31,7 @@ func (c evidenceConfig) dir(localDir string) string {
 
 func (c *checker) evidence() evidenceConfig {
 	e := evidenceConfig{enabled: c.Bool("evidence.enabled"), log: c.String("evidence.log"), serve: c.Bool("evidence.serve"),
-		verifyEvery: c.Duration("evidence.verify_every"), reverify: int(c.Count("evidence.reverify")), trustFile: c.String("evidence.trust_file")}
+		verifyEvery: c.Duration("evidence.verify_every"), reverify: int(c.Count("evidence.reverify")), trustFile: c.String("evidence.trust_file"), hostKeyFile: c.String("evidence.host_key_file")}
 	if e.verifyEvery != 0 && e.verifyEvery < time.Minute {
 		c.Problem("evidence.verify_every", "is %v, want at least 1m, or 0 for never", e.verifyEvery)
 	}

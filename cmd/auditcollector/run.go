@@ -181,6 +181,7 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 		KeepTenants: cfg.keepTenants,
 		Erased:      erased.Has,
 		Spools:      cfg.spoolDirs,
+		HostKey:     cfg.evidence.hostKeyFile,
 		BatchRows:   cfg.batchRows,
 		BatchBytes:  cfg.batchBytes,
 		BatchWait:   cfg.batchWait,
