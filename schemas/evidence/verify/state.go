@@ -157,10 +157,10 @@ func (s *Session) start() *start {
 }
 
 // signedBefore reports whether the session has evidence.
-func (s *Session) signedBefore() bool { return s.start() != nil && s.start().key != nil }
+func (s *Session) signedBefore() bool { return s.start() != nil && s.start().signs }
 
 func (s *Session) hostKey() string {
-	if b := s.start(); b != nil && b.key != nil {
+	if b := s.start(); b != nil && b.signs {
 		return b.evidence.HostKey
 	}
 	return ""

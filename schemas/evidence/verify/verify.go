@@ -26,12 +26,13 @@ type Checker struct {
 	mu      sync.Mutex
 	ended   []*Session
 	trusted map[string]bool
+	texts   map[string]string // names and keys of hosts
 	forgot  bool
 }
 
 // New returns a checker.
 func New(cfg Config) *Checker {
-	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string][]evidence.Entry{}, trusted: map[string]bool{}}
+	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string][]evidence.Entry{}, trusted: map[string]bool{}, texts: map[string]string{}}
 	c.Trust(cfg.Hosts...)
 	for _, p := range cfg.Checkpoints {
 		k, err := readKnown(p)
@@ -98,6 +99,14 @@ func (c *Checker) Session(id string, about About) *Session {
 func (c *Checker) end(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for i := range s.starts {
+		s.starts[i].shrink(func(text string) string {
+			if _, ok := c.texts[text]; !ok {
+				c.texts[text] = text
+			}
+			return c.texts[text]
+		})
+	}
 	c.ended = append(c.ended, s)
 	c.forgot = c.forgot || s.forgot
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -579,4 +580,33 @@ func BenchmarkAdd(b *testing.B) {
 		v.End()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(s.Lines)), "ns/record")
+}
+
+// TestManySessions measures what the check of a session leaves in memory until all
+// are compared: of a year there may be a million.
+func TestManySessions(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	c := verify.New(verify.Config{Hosts: []string{h.Key}})
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const n, most = 1000, 1500 // bytes
+	before := heap()
+	for range n {
+		s := h.Session(evidencetest.Plan{Calls: 3})
+		v := c.Session(s.ID, verify.About{})
+		for _, row := range rowsOf(s) {
+			v.Add(row)
+		}
+		v.End()
+	}
+	if each := (heap() - before) / n; each > most {
+		t.Errorf("a session leaves %d bytes, want at most %d", each, most)
+	}
+	if r := c.Finish(); r.Exit != verify.ExitVerified || len(r.Results) != n {
+		t.Errorf("%d results, exit %d", len(r.Results), r.Exit)
+	}
 }
