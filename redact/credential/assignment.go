@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
 )
 
@@ -40,7 +41,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[i] == ':' && (name[0] == '$' && i+1 < len(s.text) && s.text[i+1] == '/' || string(name) == "PASS" && bytes.HasSuffix(s.text[:first], []byte("--- "))) {
 		return lex.Span{} // a mount, a result
 	}
-	if s.text[i] == '=' && isType(name) {
+	if s.text[i] == '=' && literal.IsType(name) {
 		name = s.typed(name, first)
 	}
 	if s.isSubject(name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
@@ -53,14 +54,14 @@ func (s *Scanner) assigned(i int) lex.Span {
 	}
 	decoded := s.unescaped(name)
 	if i < s.pair && names.RoleOf(decoded) == names.ValueRole {
-		return s.value(i + 1)
+		return s.values.Value(i + 1)
 	}
 	if !s.sensitive(decoded, more) {
 		if names.RoleOf(decoded) == names.NameRole {
-			s.named(s.shortValue(i + 1))
+			s.named(s.values.ShortValue(i + 1))
 		}
 		if string(name) == "stringData" { // of a Secret of Kubernetes
-			if v := s.value(i + 1); v.From < v.To && s.text[v.From] == '{' {
+			if v := s.values.Value(i + 1); v.From < v.To && s.text[v.From] == '{' {
 				return v
 			}
 		}
@@ -70,9 +71,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return s.prompted(i)
 	}
 	if s.wordy() {
-		return s.line(i + 1)
+		return s.values.Line(i + 1)
 	}
-	v := s.value(i + 1)
+	v := s.values.Value(i + 1)
 	if v.From >= v.To {
 		if i+1 < len(s.text) && s.text[i+1] <= ' ' && s.startsLine(first) && s.sensitiveName(name, more|names.NoWhole) {
 			s.items(i, i+1)
@@ -161,7 +162,7 @@ func (s *Scanner) said() {
 		for to > from && (t[to-1] == '.' || t[to-1] == '?') {
 			to--
 		}
-		if isSaid(t[from:to]) && string(t[run:i]) != "PASS" || from < to && !isType(t[from:to]) && behindLogin(t, run) { // "PASS test1" is a result
+		if isSaid(t[from:to]) && string(t[run:i]) != "PASS" || from < to && !literal.IsType(t[from:to]) && behindLogin(t, run) { // "PASS test1" is a result
 			s.found = append(s.found, lex.Span{From: from, To: to})
 			i = to - 1
 		}
@@ -209,7 +210,7 @@ func (s *Scanner) called(i int) lex.Span {
 	if !login && !s.sensitiveName(name, names.NoWhole) {
 		return lex.Span{}
 	}
-	v := s.quoted(i+1, 0)
+	v := s.values.Quoted(i+1, 0)
 	end := v.To + 1
 	second := false
 	for end < len(t) && (t[end] == ' ' || t[end] == ',') {
@@ -217,7 +218,7 @@ func (s *Scanner) called(i int) lex.Span {
 		end++
 	}
 	if second && end < len(t) && lex.Classes[t[end]]&lex.IsQuote != 0 {
-		v = s.quoted(end, 0)
+		v = s.values.Quoted(end, 0)
 		end = v.To + 1
 	} else if second || login {
 		return lex.Span{}
@@ -330,7 +331,7 @@ func (s *Scanner) option(i int) lex.Span {
 	if !s.sensitiveName(t[from:to], 0) {
 		return lex.Span{}
 	}
-	return s.value(v)
+	return s.values.Value(v)
 }
 
 // nextItem returns the index of the word behind the line break at v, or behind a
@@ -392,7 +393,7 @@ func (s *Scanner) declared(i, to int) lex.Span {
 			break
 		}
 	}
-	return s.value(to + 1)
+	return s.values.Value(to + 1)
 }
 
 // named reports whether the value at v names a secret, and notes until where a
@@ -445,7 +446,7 @@ func (s *Scanner) listed(i int) lex.Span {
 	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.unescaped(name)) {
 		return lex.Span{}
 	}
-	c := s.quoted(quote, quote-v)
+	c := s.values.Quoted(quote, quote-v)
 	end := c.To + quote - v + 1
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++

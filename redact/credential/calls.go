@@ -82,7 +82,7 @@ func (s *Scanner) positional(first, i int) bool {
 	var arguments [maxArguments]lex.Span
 	n, all := 0, 0
 	for at := i + 1; n < len(arguments); {
-		v, next := s.literal(at, maxArgument, maxOther)
+		v, next := s.values.Argument(at, maxArgument, maxOther)
 		if next < 0 {
 			break
 		}
@@ -159,56 +159,17 @@ func (s *Scanner) calledOn(first int, thing string) bool {
 	return to < first && lex.HasFoldSuffix(t[max(0, to-32):to], thing)
 }
 
-// literal returns the string that is the argument at i, and where the argument
-// ends: -1 if that is more than other bytes behind it. A string counts up to
-// most bytes. Arguments of other kinds are empty strings.
-func (s *Scanner) literal(i, most, other int) (v lex.Span, next int) {
-	t := s.text
-	for i < len(t) && (t[i] <= ' ') {
-		i++
-	}
-	prefix := i
-	for i < len(t) && i-prefix < 2 && 'a' <= t[i]|0x20 && t[i]|0x20 <= 'z' {
-		i++
-	}
-	if quote := lex.Backslashes(t, i); quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote != 0 {
-		level := quote - i
-		s.text = t[:min(len(t)-quote, most)+quote]
-		v = lex.Span{From: quote + 1, To: s.closing(quote, level)}
-		s.text = t
-		i = min(v.To+level+1, len(t))
-	}
-	depth := 0
-	for from := i; i < len(t) && i-from < other; i++ {
-		c := t[i]
-		if !lex.IsWordBreak(c) {
-			continue
-		}
-		switch {
-		case c == '(' || c == '[' || c == '{':
-			depth++
-		case depth == 0 && (c == ',' || c == ')' || c == ']' || c == '}'):
-			return v, i
-		case c == ')' || c == ']' || c == '}':
-			depth--
-		case c == ';' && depth == 0:
-			return v, i
-		}
-	}
-	return v, -1
-}
-
 // typedIn adds SECRET in locator("#password").fill("SECRET") and in
 // type("input[name=password]", "SECRET").
 func (s *Scanner) typedIn(first, i int) bool {
 	t := s.text
-	v, next := s.literal(i+1, maxArgument, maxOther)
+	v, next := s.values.Argument(i+1, maxArgument, maxOther)
 	if v.From == v.To {
 		return false
 	}
 	about := t[v.From:v.To]
 	if next > 0 && next < len(t) && t[next] == ',' {
-		v, _ = s.literal(next+1, maxArgument, maxOther)
+		v, _ = s.values.Argument(next+1, maxArgument, maxOther)
 	} else {
 		// Of the statement before, no more than the last word and the byte before it.
 		from, least, word := first, max(s.from, first-2*names.MaxPairName), false

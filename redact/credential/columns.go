@@ -55,14 +55,14 @@ func (s *Scanner) columns(i int) {
 	for at := i + 1; ; {
 		for n := 0; ; n++ {
 			begin := at
-			v, next := s.literal(at, len(t), 2*maxOther)
+			v, next := s.values.Argument(at, len(t), 2*maxOther)
 			if next < 0 {
 				next = begin
 			}
 			s.tuples = max(next, v.To)
 			if n < maxColumns && secret>>n&1 != 0 {
 				if v.From == v.To && next > begin {
-					v = s.literalIn(begin, next)
+					v = s.values.InExpression(begin, next)
 				}
 				if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && !formats.IsPlaceholder(t[v.From:v.To]) {
 					s.found, s.unordered = append(s.found, v), true
@@ -81,24 +81,4 @@ func (s *Scanner) columns(i int) {
 		}
 		at++
 	}
-}
-
-// literalIn returns the first string in an expression, such as MD5('SECRET'), or
-// the whole of one without a string.
-func (s *Scanner) literalIn(from, to int) lex.Span {
-	t := s.text
-	for from < to && t[from] <= ' ' {
-		from++
-	}
-	for i := from; i < to; i++ {
-		if lex.Classes[t[i]]&lex.IsQuote != 0 {
-			return lex.Span{From: i + 1, To: min(s.closing(i, 0), to)}
-		}
-	}
-	for i := from; i < to; i++ {
-		if t[i] == '(' {
-			return lex.Span{} // now()
-		}
-	}
-	return lex.Span{From: from, To: to}
 }

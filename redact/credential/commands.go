@@ -137,7 +137,7 @@ func (s *Scanner) argument(from, at int, f argv.Form) int {
 		for level < from-1 && t[from-2-level] == '\\' {
 			level++
 		}
-		to = s.closing(from-1, level)
+		to = s.values.Closing(from-1, level)
 	} else {
 		to = lex.CredentialEnd(s.text, from)
 	}

@@ -31,7 +31,7 @@ func (s *Scanner) described(i int) lex.Span {
 	if to-3 > s.from && t[to-1] == ']' && lex.Classes[t[to-2]]&lex.IsQuote != 0 { // ["PASSWORD"] "SECRET"
 		name, first := s.nameBefore(to)
 		if first > 0 && s.Names.IsPairName(&s.name, name) {
-			return s.quoted(i+1, 0)
+			return s.values.Quoted(i+1, 0)
 		}
 	}
 	if from < to && t[to-1] == '-' || lex.HasFoldSuffix(t[from:to], "send") {
@@ -42,11 +42,11 @@ func (s *Scanner) described(i int) lex.Span {
 	}
 	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) {
 		if names.RoleOf(t[from:to]) == names.NameRole {
-			s.named(s.shortValue(i + 1))
+			s.named(s.values.ShortValue(i + 1))
 		}
 		return s.schemed(i)
 	}
-	v := s.quoted(i+1, 0)
+	v := s.values.Quoted(i+1, 0)
 	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !isEndAfter(t, v.To+1) {
 		return lex.Span{}
 	}

@@ -63,7 +63,7 @@ func (s *Scanner) escaped(levels int) {
 			continue
 		}
 		from := i + 1
-		i = s.closing(i, 0)
+		i = s.values.Closing(i, 0)
 		if from >= i || bytes.IndexByte(t[from:i], '\\') < 0 {
 			continue
 		}

@@ -7,7 +7,7 @@
 // found by packages formats and argv. Decoded texts are scanned like others.
 //
 // The files, from the top: find, encoded, scan, columns, described, keys, look,
-// markup, assignment, calls, prompts, commands, under, values, scanner.
+// markup, assignment, calls, prompts, commands, under, scanner.
 package credential
 
 import "auditproxy/redact/lex"
@@ -35,6 +35,6 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	if hint&lookEncoded != 0 {
 		s.scanEncoded()
 	}
-	s.text = nil
+	s.text, s.values.Text = nil, nil
 	return s.found
 }

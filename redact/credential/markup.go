@@ -102,7 +102,7 @@ func (s *Scanner) manifests() {
 			for i++; i < len(t) && t[i] == ' '; i++ {
 			}
 			if i < len(t) && t[i] == '{' {
-				to := s.closed(i)
+				to := s.values.Closed(i)
 				s.found = append(s.found, lex.Span{From: i, To: to})
 				at = to
 				continue

@@ -26,7 +26,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 	v := lex.Span{From: from, To: from}
 	quoted := lex.Classes[t[from]]&lex.IsQuote != 0
 	if quoted {
-		v = s.quoted(from, 0)
+		v = s.values.Quoted(from, 0)
 		from = min(v.To+1, len(t))
 	} else {
 		for from < len(t) && from-v.From < 2*names.MaxPairName && t[from] > ' ' && lex.Classes[t[from]]&lex.IsQuote == 0 {
@@ -137,20 +137,20 @@ func (s *Scanner) clause(run, i int) lex.Span {
 	}
 	switch {
 	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && lex.Classes[rest[1]]&lex.IsQuote != 0:
-		return s.quoted(from+1, 0)
+		return s.values.Quoted(from+1, 0)
 	case len(rest) > 4 && bytes.EqualFold(rest[:4], []byte("for ")):
 		if at := bytes.IndexByte(rest, '='); at > 0 && bytes.IndexByte(rest[:at], ';') < 0 && bytes.IndexByte(rest[:at], '\n') < 0 {
 			for at++; at < len(rest) && rest[at] == ' '; at++ {
 			}
 			if at < len(rest) && lex.Classes[rest[at]]&lex.IsQuote != 0 {
-				return s.quoted(from+at, 0)
+				return s.values.Quoted(from+at, 0)
 			}
 		}
 	case len(rest) > 5 && bytes.EqualFold(rest[:5], []byte("from ")) && lex.Classes[rest[5]]&lex.IsQuote != 0:
-		v := s.quoted(from+5, 0)
+		v := s.values.Quoted(from+5, 0)
 		const to = "' TO '"
 		if v.To+len(to) < len(t) && bytes.EqualFold(t[v.To:v.To+len(to)], []byte(to)) {
-			v.To = s.quoted(v.To+len(to)-1, 0).To
+			v.To = s.values.Quoted(v.To+len(to)-1, 0).To
 		}
 		return v
 	}
@@ -310,7 +310,7 @@ func (s *Scanner) sent(to, i int) lex.Span {
 	if !bytes.Contains(before, []byte("send")) || !bytes.Contains(before, []byte("assword")) && !bytes.Contains(before, []byte("assphrase")) {
 		return lex.Span{}
 	}
-	v := s.quoted(i+1, 0)
+	v := s.values.Quoted(i+1, 0)
 	for v.To-v.From > 2 && t[v.To-2] == '\\' {
 		v.To -= 2
 	}

@@ -9,6 +9,7 @@ import (
 
 // scan finds the unencoded credentials in text, of the kinds in hint.
 func (s *Scanner) scan(text []byte, hint int) {
+	s.values.Names, s.values.Text = s.Names, text
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
 	s.at, s.end, s.pair = lex.Ahead{}, lex.Ahead{}, 0
 	s.under, s.tuples, s.written, s.unquoted, s.unordered = lex.Span{}, 0, 0, 0, false

@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
 	"auditproxy/schemas/jsontext"
 )
@@ -19,6 +20,7 @@ type Scanner struct {
 	Open    bool              // for tests: no gate skips anything
 
 	text     []byte
+	values   literal.Reader // of the same text
 	found    []lex.Span
 	from     int       // where the undecided text starts: behind the last span or mark
 	password lex.Span  // the password of the URL that is being read
@@ -32,7 +34,6 @@ type Scanner struct {
 	unquoted byte         // a quote that is not in the rest of the text
 	written  int          // the end of the document last written to a file
 	tuples   int          // the end of the tuples of values last seen
-	schemes  int          // before the value that is being read
 	pair     int          // up to here a member may hold the secret that an earlier one names
 	known    formats.Finder
 	windows  []lex.Span // where credentials of known formats may be
@@ -116,18 +117,6 @@ func isSaid(b []byte) bool {
 		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z'
 	}
 	return len(b) >= 6 && digit && letter
-}
-
-// isType reports whether b is a type of text in a declaration.
-func isType(b []byte) bool {
-	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {
-		b = bytes.TrimRight(b, "?[]")
-	}
-	switch string(b) {
-	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
-		return true
-	}
-	return false
 }
 
 func isURLEnd(c byte) bool {

@@ -97,7 +97,7 @@ func (s *Scanner) item(i int) lex.Span {
 			return lex.Span{}
 		}
 	}
-	v := s.value(i + 1)
+	v := s.values.Value(i + 1)
 	if v.From >= v.To || v.To < len(t) && t[v.To] == ' ' && t[v.To-1] == ':' || bytes.IndexByte(t[v.From:v.To], ':') > 0 && v.To-v.From < names.MaxPairName {
 		return lex.Span{} // of a member
 	}
@@ -120,7 +120,7 @@ func (s *Scanner) member(name []byte, i int) lex.Span {
 		"default", "from", "source", "target", "uid", "gid", "secretName", "items", "deprecated", "if", "uses", "run":
 		return lex.Span{}
 	}
-	v := s.value(i + 1)
+	v := s.values.Value(i + 1)
 	if v.From >= v.To || v.From > i && bytes.IndexByte(t[i:v.From], '\n') >= 0 || lex.CountDigits(t[v.From:v.To]) == v.To-v.From && v.To-v.From <= 5 || t[v.From] == '[' || t[v.From] == '{' {
 		return lex.Span{}
 	}

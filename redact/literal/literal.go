@@ -1,4 +1,6 @@
-package credential
+// Package literal reads the values in a text: words, quotations, lists, calls and
+// the lines under a name.
+package literal
 
 import (
 	"bytes"
@@ -7,9 +9,18 @@ import (
 	"auditproxy/redact/names"
 )
 
-// value finds the value assigned by the separator before i.
-func (s *Scanner) value(i int) lex.Span {
-	t, separator := s.text, s.text[i-1]
+// A Reader reads the values in one text after the other.
+type Reader struct {
+	Names *names.Classifier
+	Text  []byte
+
+	name    names.Folded // the name that is being read
+	schemes int          // before the value that is being read
+}
+
+// Value finds the value assigned by the separator before i.
+func (r *Reader) Value(i int) lex.Span {
+	t, separator := r.Text, r.Text[i-1]
 	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
 		i++
 	}
@@ -17,41 +28,41 @@ func (s *Scanner) value(i int) lex.Span {
 		i++
 	}
 	if i < len(t) && (t[i] == '\n' || t[i] == '\r' || t[i] == '|' || t[i] == '>') {
-		return s.below(i)
+		return r.below(i)
 	}
 	if n := lex.MarkLen(t[i:]); n > 0 {
-		return lex.Span{From: i + n, To: lex.CredentialEnd(s.text, i+n)} // it has been redacted
+		return lex.Span{From: i + n, To: lex.CredentialEnd(r.Text, i+n)} // it has been redacted
 	}
 	open := lex.Backslashes(t, i)
 	switch {
 	case open == len(t):
 		return lex.Span{From: i, To: open}
 	case lex.Classes[t[open]]&lex.IsQuote != 0:
-		return s.quoted(open, open-i)
+		return r.Quoted(open, open-i)
 	case t[i] == '[' || t[i] == '{':
-		to := s.closed(i)
+		to := r.Closed(i)
 		if t[i] == '[' { // []string{"SECRET"}
 			k := to
 			for k < len(t) && k-to < 32 && (lex.Classes[t[k]]&lex.IsName != 0 || t[k] == '*') {
 				k++
 			}
-			if k < len(t) && t[k] == '{' && isType(t[to:k]) {
-				to = s.closed(k)
+			if k < len(t) && t[k] == '{' && IsType(t[to:k]) {
+				to = r.Closed(k)
 			}
 		}
 		return lex.Span{From: i, To: to}
 	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && lex.Classes[t[i+1]]&lex.IsQuote != 0: // ${NAME:-"SECRET"}
-		return s.quoted(i+1, 0)
+		return r.Quoted(i+1, 0)
 	case lex.PrefixLen(t[i:]) > 0:
-		return s.quoted(i+lex.PrefixLen(t[i:]), 0)
+		return r.Quoted(i+lex.PrefixLen(t[i:]), 0)
 	case t[i] == '(':
-		return lex.Span{From: i, To: s.parenthesis(i)}
+		return lex.Span{From: i, To: r.parenthesis(i)}
 	case bytes.HasPrefix(t[i:], []byte("${{")):
 		if n := bytes.Index(t[i:min(len(t), i+names.MaxPairName)], []byte("}}")); n > 0 {
 			return lex.Span{From: i, To: i + n + len("}}")}
 		}
 	case t[i] == '$' && i+1 < len(t) && t[i+1] == '(':
-		if v := s.substituted(i); v.From < v.To {
+		if v := r.substituted(i); v.From < v.To {
 			return v
 		}
 	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsAlnum != 0 || t[i+1] == '!'):
@@ -61,36 +72,36 @@ func (s *Scanner) value(i int) lex.Span {
 			k++
 		}
 		if k+1 < len(t) && t[k] == ' ' && t[k+1] > ' ' && t[k+1] != '#' {
-			return lex.Span{From: i, To: max(k, s.value(k+1).To)}
+			return lex.Span{From: i, To: max(k, r.Value(k+1).To)}
 		}
 	}
-	to := lex.CredentialEnd(s.text, i)
+	to := lex.CredentialEnd(r.Text, i)
 	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && lex.IsWords(t[i:to-1]) {
 		return lex.Span{} // getpass.getpass()
 	}
 	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && lex.Classes[t[to]]&lex.IsQuote != 0 {
-		v := s.quoted(to, 0)
-		if v.To-v.From <= names.MaxPairName && s.Names.IsPairName(&s.name, t[v.From:v.To]) {
+		v := r.Quoted(to, 0)
+		if v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
 			return lex.Span{} // os.getenv("PASSWORD")
 		}
 		if t[to-1] == '(' {
-			return lex.Span{From: to, To: s.parenthesis(to-1) - 1}
+			return lex.Span{From: to, To: r.parenthesis(to-1) - 1}
 		}
 	}
-	if isType(t[i:to]) {
+	if IsType(t[i:to]) {
 		k := to
 		for k < len(t) && t[k] == ' ' {
 			k++
 		}
 		if k+1 < len(t) && t[k] == '=' && t[k+1] != '=' {
-			return s.value(k + 1)
+			return r.Value(k + 1)
 		}
 	}
 	if to < len(t) && (t[to] == ' ' || t[to] == '\t') && isScheme(t[i:to]) {
 		line := lex.HasFoldSuffix(t[i:to], "digest") || lex.HasFoldSuffix(t[i:to], "sha256") // has members
 		for i = to; i < len(t) && (t[i] == ' ' || t[i] == '\t'); i++ {
 		}
-		if end := lex.CredentialEnd(s.text, i); end > i && end < len(t) && t[end-1] == '=' && t[end] == '"' {
+		if end := lex.CredentialEnd(r.Text, i); end > i && end < len(t) && t[end-1] == '=' && t[end] == '"' {
 			line = true // Token token="SECRET"
 		}
 		if line {
@@ -98,10 +109,10 @@ func (s *Scanner) value(i int) lex.Span {
 			}
 			return lex.Span{From: i, To: to}
 		}
-		if s.schemes < maxSchemes { // "token token token" is read once
-			s.schemes++
-			v := s.value(i)
-			s.schemes--
+		if r.schemes < maxSchemes { // "token token token" is read once
+			r.schemes++
+			v := r.Value(i)
+			r.schemes--
 			return v
 		}
 	}
@@ -113,8 +124,8 @@ const maxSchemes = 3
 
 // below finds the value in the lines under a name, whose line ends at i: YAML's
 // block scalars, and a value one line down. It is indented or quoted.
-func (s *Scanner) below(i int) lex.Span {
-	t := s.text
+func (r *Reader) below(i int) lex.Span {
+	t := r.Text
 	block := t[i] == '|' || t[i] == '>'
 	for block && i < len(t) && bytes.IndexByte([]byte("|>+-123456789 "), t[i]) >= 0 {
 		i++
@@ -135,9 +146,9 @@ func (s *Scanner) below(i int) lex.Span {
 	}
 	if !block {
 		if lex.Classes[t[i]]&lex.IsQuote != 0 {
-			return s.quoted(i, 0)
+			return r.Quoted(i, 0)
 		}
-		to := lex.CredentialEnd(s.text, i)
+		to := lex.CredentialEnd(r.Text, i)
 		if i == first || to > i && t[to-1] == ':' || t[i] == '-' || to < len(t) && t[to] > ' ' || to < len(t) && t[to] == ' ' {
 			return lex.Span{} // another member, or a sentence
 		}
@@ -172,13 +183,13 @@ func (s *Scanner) below(i int) lex.Span {
 	return lex.Span{From: from, To: to}
 }
 
-// shortValue is value for a text that is scanned again if it names nothing:
+// ShortValue is Value for a text that is scanned again if it names nothing:
 // only the start of a long one is.
-func (s *Scanner) shortValue(i int) lex.Span {
-	t := s.text
-	s.text = t[:min(len(t), i+names.MaxPairName+32)]
-	v := s.value(i)
-	s.text = t
+func (r *Reader) ShortValue(i int) lex.Span {
+	t := r.Text
+	r.Text = t[:min(len(t), i+names.MaxPairName+32)]
+	v := r.Value(i)
+	r.Text = t
 	return v
 }
 
@@ -193,12 +204,12 @@ func isScheme(b []byte) bool {
 	return false
 }
 
-// quoted returns the string that the quote at i opens, which has level
+// Quoted returns the string that the quote at i opens, which has level
 // backslashes before it, and text attached behind the closing quote.
-func (s *Scanner) quoted(i, level int) lex.Span {
-	t := s.text
+func (r *Reader) Quoted(i, level int) lex.Span {
+	t := r.Text
 	from := i + 1
-	to := s.closing(i, level)
+	to := r.Closing(i, level)
 	after := min(to+level+1, len(t))
 	if from == to && level == 0 && after < len(t) && t[after] == t[i] { // """SECRET"""
 		from = after + 1
@@ -218,15 +229,15 @@ func (s *Scanner) quoted(i, level int) lex.Span {
 		if from == to {
 			from = after // the empty quotation stays, so that the mark is not within one
 		}
-		to = lex.CredentialEnd(s.text, after)
+		to = lex.CredentialEnd(r.Text, after)
 	}
 	return lex.Span{From: from, To: to}
 }
 
-// closing returns where the string ends that the quote at i opens, before the
+// Closing returns where the string ends that the quote at i opens, before the
 // backslashes of its closing quote: the end of the text if it is not closed.
-func (s *Scanner) closing(i, level int) int {
-	t := s.text
+func (r *Reader) Closing(i, level int) int {
+	t := r.Text
 	back := 0
 	for k := i + 1; k < len(t); k++ {
 		switch {
@@ -241,9 +252,9 @@ func (s *Scanner) closing(i, level int) int {
 	return len(t)
 }
 
-// closed returns the index behind the list or object that starts at i.
-func (s *Scanner) closed(i int) int {
-	t := s.text
+// Closed returns the index behind the list or object that starts at i.
+func (r *Reader) Closed(i int) int {
+	t := r.Text
 	depth, back := 0, 0
 	for i < len(t) {
 		c := t[i]
@@ -253,7 +264,7 @@ func (s *Scanner) closed(i int) int {
 			back++
 			continue
 		case c == '"':
-			i = min(s.closing(i-1, back)+back+1, len(t))
+			i = min(r.Closing(i-1, back)+back+1, len(t))
 		case c == '[' || c == '{':
 			depth++
 		case c == ']' || c == '}':
@@ -268,8 +279,8 @@ func (s *Scanner) closed(i int) int {
 
 // parenthesis returns the index behind the text that the parenthesis at i
 // encloses.
-func (s *Scanner) parenthesis(i int) int {
-	t := s.text
+func (r *Reader) parenthesis(i int) int {
+	t := r.Text
 	for depth := 0; i < len(t); i++ {
 		switch {
 		case t[i] == '(':
@@ -279,7 +290,7 @@ func (s *Scanner) parenthesis(i int) int {
 				return i + 1
 			}
 		case t[i] == '"' || t[i] == '\'':
-			i = s.closing(i, 0)
+			i = r.Closing(i, 0)
 		case t[i] == '\n' && depth == 1 && lex.MarkLen(t[i+1:]) > 0:
 			return i
 		}
@@ -288,8 +299,8 @@ func (s *Scanner) parenthesis(i int) int {
 }
 
 // substituted finds SECRET in $(echo SECRET), which starts at i.
-func (s *Scanner) substituted(i int) lex.Span {
-	t := s.text
+func (r *Reader) substituted(i int) lex.Span {
+	t := r.Text
 	from := i + len("$(")
 	to := from
 	for to < len(t) && 'a' <= t[to] && t[to] <= 'z' {
@@ -311,15 +322,15 @@ func (s *Scanner) substituted(i int) lex.Span {
 	return lex.Span{From: from, To: to}
 }
 
-// line returns the text from i to the end of the line or quotation: a Cookie
+// Line returns the text from i to the end of the line or quotation: a Cookie
 // header holds several credentials with "; " between them.
-func (s *Scanner) line(i int) lex.Span {
-	t := s.text
+func (r *Reader) Line(i int) lex.Span {
+	t := r.Text
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
 		i++
 	}
 	if i < len(t) && (t[i] == '\\' && !lex.IsEscape(t[i:]) || lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '[' || t[i] == '{') {
-		return s.value(i)
+		return r.Value(i)
 	}
 	to := i
 	for to < len(t) && t[to] >= ' ' && lex.Classes[t[to]]&lex.IsQuote == 0 {
@@ -341,4 +352,75 @@ func (s *Scanner) line(i int) lex.Span {
 		to++
 	}
 	return lex.Span{From: i, To: to}
+}
+
+// Argument returns the string that is the argument at i, and where the argument
+// ends: -1 if that is more than other bytes behind it. A string counts up to
+// most bytes. Arguments of other kinds are empty strings.
+func (r *Reader) Argument(i, most, other int) (v lex.Span, next int) {
+	t := r.Text
+	for i < len(t) && (t[i] <= ' ') {
+		i++
+	}
+	prefix := i
+	for i < len(t) && i-prefix < 2 && 'a' <= t[i]|0x20 && t[i]|0x20 <= 'z' {
+		i++
+	}
+	if quote := lex.Backslashes(t, i); quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote != 0 {
+		level := quote - i
+		r.Text = t[:min(len(t)-quote, most)+quote]
+		v = lex.Span{From: quote + 1, To: r.Closing(quote, level)}
+		r.Text = t
+		i = min(v.To+level+1, len(t))
+	}
+	depth := 0
+	for from := i; i < len(t) && i-from < other; i++ {
+		c := t[i]
+		if !lex.IsWordBreak(c) {
+			continue
+		}
+		switch {
+		case c == '(' || c == '[' || c == '{':
+			depth++
+		case depth == 0 && (c == ',' || c == ')' || c == ']' || c == '}'):
+			return v, i
+		case c == ')' || c == ']' || c == '}':
+			depth--
+		case c == ';' && depth == 0:
+			return v, i
+		}
+	}
+	return v, -1
+}
+
+// InExpression returns the first string in an expression, such as MD5('SECRET'), or
+// the whole of one without a string.
+func (r *Reader) InExpression(from, to int) lex.Span {
+	t := r.Text
+	for from < to && t[from] <= ' ' {
+		from++
+	}
+	for i := from; i < to; i++ {
+		if lex.Classes[t[i]]&lex.IsQuote != 0 {
+			return lex.Span{From: i + 1, To: min(r.Closing(i, 0), to)}
+		}
+	}
+	for i := from; i < to; i++ {
+		if t[i] == '(' {
+			return lex.Span{} // now()
+		}
+	}
+	return lex.Span{From: from, To: to}
+}
+
+// IsType reports whether b is a type of text in a declaration.
+func IsType(b []byte) bool {
+	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {
+		b = bytes.TrimRight(b, "?[]")
+	}
+	switch string(b) {
+	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
+		return true
+	}
+	return false
 }
