@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // hideNamed makes digests of the values that another member's value names. One
@@ -99,20 +100,26 @@ func (p *pass) shortText(i int) []byte {
 
 // listed returns how the element at raw[i], the n-th of a list, is a secret, by
 // the element before it or by the program that the list runs.
-func (p *pass) listed(c *argv.Command, before *listName, n, i int) (argv.Form, int) {
-	text, name := p.raw[i] == '"', *before
-	*before = noName
+func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, int) {
+	text, name := p.raw[i] == '"', before.name
+	before.name = noName
 	var t []byte
 	if text {
 		if t = p.shortText(i); n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
-			*before = otherName
+			before.name = otherName
 			if names.IsVariable(t) {
-				*before = variableName
+				before.name = variableName
 			}
+		}
+		switch n {
+		case 0:
+			before.login = isLogin(t)
+		case 1:
+			before.login = before.login && len(t) > 0 && !p.isField(t)
 		}
 	}
 	switch {
-	case name == otherName && n == 1 && (!text || p.lastIn(i)):
+	case name == otherName && n == 1 && (!text || p.lastIn(i) || p.loginFollows(i)), name == otherName && n > 1 && before.login:
 		return argv.WholeWord, 0
 	case name == variableName && (n == 1 && p.lastIn(i) || !text || !names.IsVariable(t) || !p.r.names.IsPairName(&p.folded, t)):
 		return argv.WholeWord, 0
@@ -127,6 +134,44 @@ func (p *pass) listed(c *argv.Command, before *listName, n, i int) (argv.Form, i
 		t = []byte("x")
 	}
 	return c.Word(t, p.r.names, &p.folded)
+}
+
+// A listState is what the elements before one say of it.
+type listState struct {
+	name  listName // of the last one
+	login bool     // the first two are the name and the value of a login: others follow
+}
+
+// isLogin reports whether t is the name of a user or the like.
+func isLogin(t []byte) bool { return names.IsLogin(t) || prose.IsUser(t) }
+
+// isField reports whether t is a field's name rather than a value.
+func (p *pass) isField(t []byte) bool {
+	return prose.IsPlain(t) || names.IsColumn(t) || p.r.names.IsPairName(&p.folded, t)
+}
+
+// loginFollows reports whether the two elements behind the string at raw[i] are the
+// name and the value of a login.
+func (p *pass) loginFollows(i int) bool {
+	_, next := p.readString(i)
+	for k := range 2 {
+		if next < 0 {
+			return false
+		}
+		at, more := p.raw.Next(next, ']')
+		if at < 0 || !more {
+			return false
+		}
+		t := p.shortText(at)
+		if k == 0 && !isLogin(t) || k == 1 && (len(t) == 0 || p.isField(t)) {
+			return false
+		}
+		next = p.raw.Scalar(at)
+		if p.raw[at] == '"' {
+			_, next = p.readString(at)
+		}
+	}
+	return true
 }
 
 // A listName is the kind of value that the element before one names.

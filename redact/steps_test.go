@@ -30,6 +30,10 @@ var hostileUnits = []string{
 	"nmcli password 'a' ", "cat <<A > pw\n", "(password)VALUES('", ")VALUES(", "enable secret h:5432:push ", ">pw -a ", "fill('token= ", "tokens:\n - ", "tokens:\n", "[tokens]\n",
 	"token=`API key: ", "connect(", "PDO('a',", "hash(b'", "*:*:", "h:5432:", "password for ", "PASSWORD FOR a = ", "password $$", "send \"", "pass <(echo ", "key: a\n", "bw unlock ",
 	"ansible-vault --name ", "printf -v pw ", "mysql -p\"'", "password E'", "['password'] \"", "stringData={", "a@tcp(", ":a@", `{"password":"`, `{"a":"{\"`, "'", "\"", "`", "(", "token=`", "%7B%22", "\\\"token\\\":\\\"", "password 'a' ", "ops_eyJ", "https://a@", "token = ", "set -gx", "jdbc:oracle:thin:", "thin:a/", "thin:@", "thin:a/@", "thin:a/ @", "https://api.telegram.org/bot1:a/b", `password="""`, `password """a":`, "- --token\n- ", "--token \\\n ", "set -a -g ", `<property name="password">`, "pw <(", `token <- "`, `token to "`, "\nPASS a ", "echo a|su ", "?key=", "&sig=a",
+	"user,password\na,b\n", "user,password\n", "user|password\n--|--\n", "|a|password|\n|", "a  password\nb  c\n", "a password\n- -\n", "-[ RECORD 1\na|b\n", "|\n", "--\n", ",\t\n", "a;b\n", `"a","password` + "\n",
+	"password is a ", "password is a b c d ", "password for a ", "password is now ", `password is "`, "log in with a/", "credentials: a/", "密码是", "密码：", "：", "name：", "пароль для ", "user\nann\npassword\nb\n", "set to password to ", "key is ", "code is 1",
+	"AUTH ", "AUTH a\n", "LOGIN a ", "user ann on >", "SETUSER >a ", "SETUSER a\n>a", "PASS a\nNICK ", "PRAGMA key=", `user = "a:`, `"user","a","password","`, `["password","a","user","`, "salt=a1b2", "sessionid=a1a1a1a1a1a1a1a1 ",
+	"form-data; name=\"password\"\n", "AS x KEY 'a' ", "\x1b[1m", "password:\x1b[", "aaaaaaaaaaaaaaaaaaaa/", "aaaaaaaaaaaaaaaaaaaa+a/", "%41+a ", `getpass("password: `, "Password:\na\n",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

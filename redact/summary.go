@@ -237,6 +237,11 @@ func (p *pass) argument(c names.Class, i, depth int) int {
 }
 
 func (p *pass) classified(i, depth int, c names.Class) int {
+	if c == names.Doubtful {
+		if c = names.Clear; p.isRandom(i) {
+			return p.digest(i)
+		}
+	}
 	switch {
 	case c == names.Clear && p.raw[i] == '"' && !p.r.strict:
 		return p.shortened(i)
@@ -248,6 +253,16 @@ func (p *pass) classified(i, depth int, c names.Class) int {
 		return p.value(i, depth+1, names.Clear) // as libtmux-mcp does
 	}
 	return p.digest(i)
+}
+
+// isRandom reports whether the value at raw[i] is a string that a machine has
+// chosen.
+func (p *pass) isRandom(i int) bool {
+	if p.raw[i] != '"' {
+		return false
+	}
+	s, next := p.readString(i)
+	return next >= 0 && lex.IsRandom(p.decoded(s))
 }
 
 // value writes a value under a clear name.
@@ -297,7 +312,7 @@ func (p *pass) list(i, depth int) int {
 	p.out = append(p.out, '[')
 	base := len(p.out)
 	option := false // the last element was the option --password or the like
-	run, before := p.program, noName
+	run, before := p.program, listState{}
 	n := 0
 	i, more := p.raw.First(i)
 	for ; more; n++ {

@@ -139,5 +139,6 @@ func (p *pass) isOption(i int) bool {
 			return false
 		}
 	}
-	return p.r.names.Class(&p.folded, name) != names.Clear
+	c := p.r.names.Class(&p.folded, name)
+	return c != names.Clear && c != names.Doubtful
 }

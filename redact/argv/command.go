@@ -162,6 +162,9 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 		return NoSecret, 0
 	}
 	if c.Wanted > 0 && (w[0] != '-' || len(w) == 1 || c.Want == WholeWord && c.Programs&dashP != 0 && w[1] != '-' && len(w) > 2) {
+		if c.Want == WholeWord && c.Programs == 0 && len(w) == len("values") && lex.HasFoldSuffix(w, "values") {
+			return NoSecret, 0 // IDENTIFIED BY VALUES 'SECRET'
+		}
 		c.Wanted--
 		return c.Want, 0
 	}
@@ -177,7 +180,7 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 	if len(w) <= 64 {
 		base := w[bytes.LastIndexByte(w, '/')+1:]
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass") {
+		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass") && (c.Programs&redis == 0 || string(base) != "AUTH") {
 			c.Programs |= p
 			c.words = 0
 			c.Reads = c.Reads || p&chpasswd != 0

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
 )
 
 // Programs is a set of kinds of programs that accept a secret as an argument.
@@ -69,8 +70,9 @@ const (
 	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
 	secretsWord                       // not a program: required by secretWord and body
 	PassWord                          // not a program: prose for a password
+	ProseWord                         // not a program: prose for another secret
 
-	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | secretsWord | PassWord
+	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | secretsWord | PassWord | ProseWord
 )
 
 // ProgramNames are the programs by kind.
@@ -89,7 +91,7 @@ var ProgramNames = [...]struct {
 	{registry | kubectl, "oc"},
 	{account, "airflow doveadm caddy dotnet supabase nuget"},
 	{tokenLogin, "glab k6 uv"},
-	{redis, "redis-cli valkey-cli keydb-cli"},
+	{redis, "redis-cli valkey-cli keydb-cli redis-benchmark valkey-benchmark"},
 	{ldap, "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapmodrdn ldapcompare ldapexop"},
 	{ldap | ldapPasswd, "ldappasswd"},
 	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe"},
@@ -142,7 +144,8 @@ var ProgramNames = [...]struct {
 	{settingWord, "config configure"},
 	{setWord, "set"},
 	{stdinWord, "stdin token fd"},
-	{PassWord, "password Password PASSWORD passphrase Passphrase passcode Passcode pwd PASS"},
+	{PassWord, prose.Passwords},
+	{ProseWord, prose.Others},
 	{secretsWord, "secret secrets insert store env"},
 	{sql, "identified IDENTIFIED Identified"},
 	{impacket, "psexec.py secretsdump.py wmiexec.py smbexec.py smbclient.py atexec.py dcomexec.py mssqlclient.py GetUserSPNs.py GetNPUsers.py " +
@@ -246,7 +249,15 @@ func programOf(name []byte) Programs {
 // WordAt returns the kinds of the program whose name starts at text[i].
 func WordAt(text []byte, i int) Programs {
 	if i > 0 && text[i-1] == '-' {
-		return programOf(text[i:min(i+len("stdin"), len(text))]) & stdinWord
+		p := programOf(text[i:min(i+len("stdin"), len(text))]) & stdinWord
+		if lex.IsCompound(text, i) {
+			to := i
+			for to < len(text) && to-i <= maxProgram && !lex.IsWordBreak(text[to]) && text[to] != '\\' {
+				to++
+			}
+			p |= programOf(text[i:to]) & PassWord
+		}
+		return p
 	}
 	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && !lex.IsWordBreak(text[i-1]) {
 		return 0
@@ -258,7 +269,15 @@ func WordAt(text []byte, i int) Programs {
 		}
 		to++
 	}
-	return programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
+	p := programOf(bytes.TrimSuffix(text[i:to], []byte(".exe")))
+	if p == 0 && to-i > 1 && text[to-1] == ':' { // "credentials: ann / SECRET"
+		to--
+		p = programOf(text[i:to]) & ProseWord
+	}
+	if p&ProseWord != 0 && !prose.Follows(text[to:min(len(text), to+16)]) {
+		p &^= ProseWord
+	}
+	return p
 }
 
 // Kinds without a secret unless there is an option, or a word for the program's

@@ -35,6 +35,7 @@ var uses = [...]use{
 	{"mysqladmin", "", "password:1"},
 	{"sp_addlogin", "", ":2"},
 	{"sp_password", "", ":1 :2"},
+	{"sp_addlinkedsrvlogin", "", ":5"},
 	{"deluge-console", "", "connect:3"},
 	// Vaults.
 	{"vault bao", "", "login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1"},
@@ -64,6 +65,9 @@ var uses = [...]use{
 	{"mc mcli", "", "set:4 host:5 user:4"},
 	{"vercel", "", "secrets:3"},
 	{"user-secrets", "", "set:2"},
+	{"circleci", "", "store-secret:0"},
+	{"keyring", "", "set:0"},
+	{"hcloud", "", "create:0"},
 	{"gitlab-runner", "-r", ""},
 	{"transmission-remote", "-n --auth", ""},
 	{"b2", "", "authorize-account:2 authorize:2"},
@@ -126,13 +130,21 @@ var uses = [...]use{
 	{"key-string plain-text-password wpa-passphrase wpa-psk", "", ":1"},
 	{"Xauth IPSec", "", "password:1 secret:1"},
 	{"IDENTIFY", "", ":1"},
-	{"oper", "", ":2"},
+	{"NickServ nickserv", "", ":2 :3"},
+	{"oper OPER", "", ":2"},
 	{"teamviewer", "", "passwd:1"},
+	// What clients say to servers, and the configuration of Redis.
+	{"AUTH AUTHENTICATE", "", ":1 :2"},
+	{"HELLO", "", "AUTH:2"},
+	{"MIGRATE", "", "AUTH:1 AUTH2:2"},
+	{"LOGIN", "", ":2"},
+	{"auth-pass", "", ":2"},
+	{"sentinel-pass", "", ":1"},
 }
 
 // plainWords are names of programs that prose has too: they start their line,
 // and a secret behind them ends it or looks like one.
-const plainWords = "enable username neighbor realm crypto Xauth IPSec oper IDENTIFY"
+const plainWords = "enable username neighbor realm crypto Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
 
 // The marks of flags.
 const (

@@ -3,10 +3,9 @@ package credential
 import (
 	"bytes"
 
-	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
-	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // assigned finds the value of NAME=value and NAME: value, where the separator
@@ -41,7 +40,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[i] == ':' && (name[0] == '$' && i+1 < len(s.text) && s.text[i+1] == '/' || string(name) == "PASS" && bytes.HasSuffix(s.text[:first], []byte("--- "))) {
 		return lex.Span{} // a mount, a result
 	}
-	if s.text[i] == '=' && literal.IsType(name) {
+	if s.text[i] == '=' && lex.IsType(name) {
 		name = s.typed(name, first)
 	}
 	if s.isSubject(name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
@@ -57,8 +56,18 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return s.values.Value(i + 1)
 	}
 	if !s.sensitive(decoded, more) {
+		if s.Names.Doubtful(&s.name) {
+			if v := s.values.ShortValue(i + 1); v.From < v.To && lex.IsRandom(s.text[v.From:v.To]) {
+				return s.values.Value(i + 1)
+			}
+		}
+		if v := s.asKey(name, first, i); v.From < v.To {
+			return v
+		}
 		if names.RoleOf(decoded) == names.NameRole {
-			s.named(s.values.ShortValue(i + 1))
+			if v := s.values.ShortValue(i + 1); s.named(v) {
+				return s.part(v.To)
+			}
 		}
 		if string(name) == "stringData" { // of a Secret of Kubernetes
 			if v := s.values.Value(i + 1); v.From < v.To && s.text[v.From] == '{' {
@@ -73,7 +82,13 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.wordy() {
 		return s.values.Line(i + 1)
 	}
+	if s.text[i] == ':' && s.closesPrompt(first, i+1) {
+		return lex.Span{}
+	}
 	v := s.values.Value(i + 1)
+	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && lex.CountDigits(s.text[v.From:v.To]) == v.To-v.From {
+		return lex.Span{} // their number
+	}
 	if v.From >= v.To {
 		if i+1 < len(s.text) && s.text[i+1] <= ' ' && s.startsLine(first) && s.sensitiveName(name, more|names.NoWhole) {
 			s.items(i, i+1)
@@ -83,6 +98,126 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[v.To-1] == ',' && s.text[i] == ':' && s.startsLine(first) && s.sensitiveName(name, more) && s.isPlural() { // a, b, c
 		for v.To+1 < len(s.text) && s.text[v.To-1] == ',' && s.text[v.To] == ' ' && s.text[v.To+1] > ' ' {
 			v.To = lex.CredentialEnd(s.text, v.To+1)
+		}
+	}
+	return v
+}
+
+// asKey finds SECRET in PRAGMA key = 'SECRET' and, in a configuration of curl, in
+// user = "NAME:SECRET", where the separator is at i.
+func (s *Scanner) asKey(name []byte, first, i int) lex.Span {
+	t := s.text
+	if t[i] != '=' {
+		return lex.Span{}
+	}
+	switch string(name) {
+	case "user", "proxy-user", "--user", "-u":
+		from := i + 1
+		for from < len(t) && from-i < maxGap && t[from] == ' ' {
+			from++
+		}
+		if from == len(t) || lex.Classes[t[from]]&lex.IsQuote == 0 {
+			return lex.Span{}
+		}
+		v := s.values.ShortValue(i + 1)
+		if v.From >= v.To {
+			return lex.Span{}
+		}
+		user, secret, ok := bytes.Cut(t[v.From:v.To], []byte(":"))
+		if !ok || len(user) == 0 || len(secret) == 0 || lex.MarkLen(secret) > 0 || bytes.Equal(user, secret) || lex.CountDigits(secret) == len(secret) && lex.CountDigits(user) == len(user) || secret[0] == '/' {
+			return lex.Span{} // a group
+		}
+		return lex.Span{From: v.From + len(user) + 1, To: v.To}
+	}
+	if s.isPragma(name, first) {
+		return s.values.Value(i + 1)
+	}
+	return lex.Span{}
+}
+
+// closesPrompt reports whether a quotation ends at i, behind a name and its colon:
+// getpass("Password: ").
+func (s *Scanner) closesPrompt(first, i int) bool {
+	t := s.text
+	opened := first > 0 && lex.Classes[t[first-1]]&lex.IsQuote != 0 && t[i-2] != t[first-1]
+	for from := i; i < len(t) && t[i] == ' ' && i-from < 4; {
+		i++
+	}
+	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 && (opened && t[i] == t[first-1] && i+1 < len(t) && t[i+1] == ' ' || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
+}
+
+// part finds the content of a part of a form (RFC 7578) whose name ends at i.
+func (s *Scanner) part(i int) lex.Span {
+	t := s.text
+	const disposition = "form-data"
+	if !bytes.Contains(t[max(0, i-2*names.MaxPairName):i], []byte(disposition)) {
+		return lex.Span{}
+	}
+	for n := 0; n < 8; n++ { // the line's rest, and more headers
+		end := bytes.IndexByte(t[i:min(len(t), i+maxPair)], '\n')
+		if end < 0 {
+			return lex.Span{}
+		}
+		blank := len(bytes.TrimRight(t[i:i+end], "\r")) == 0
+		if i += end + 1; blank && n > 0 {
+			break
+		}
+	}
+	to := len(t)
+	if n := bytes.Index(t[i:], []byte("\n--")); n >= 0 {
+		to = i + n
+	}
+	for to > i && t[to-1] <= ' ' {
+		to--
+	}
+	if lex.MarkLen(t[i:to]) > 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: i, To: to}
+}
+
+// isPragma reports whether the name that starts at first is the key of SQLCipher:
+// PRAGMA key.
+func (s *Scanner) isPragma(name []byte, first int) bool {
+	if at := bytes.LastIndexByte(name, '.'); at >= 0 {
+		name = name[at+1:]
+	}
+	if len(name) < 3 || len(name) > len("hexrekey") || !lex.HasFoldSuffix(name, "key") {
+		return false
+	}
+	before := bytes.TrimRight(s.text[max(0, first-maxGap):first], " \t")
+	return lex.HasFoldSuffix(before, "pragma")
+}
+
+// wide finds the value behind the colon or the equals sign of Asia at i.
+func (s *Scanner) wide(i int) lex.Span {
+	const width = 3
+	t := s.text
+	at := i + width
+	for at < len(t) && at-i < maxGap && t[at] == ' ' {
+		at++
+	}
+	for at-i < maxGap && bytes.HasPrefix(t[at:], []byte("\u3000")) {
+		at += width
+	}
+	if at == len(t) || t[at] >= 0xE3 {
+		return lex.Span{} // words about it
+	}
+	first := i
+	for first > s.from && i-first < names.MaxPairName && lex.Classes[t[first-1]]&lex.IsName != 0 && (first < width || !lex.IsWide(t[first-width:]) && !prose.IsStop(t[first-width:])) {
+		first--
+	}
+	name := t[first:i]
+	if len(name) == 0 || !s.sensitiveName(name, names.NoWhole) {
+		head := t[max(s.from, i-maxPrompt):i]
+		if !s.isPrompt(head[bytes.LastIndexByte(head, '\n')+1:]) {
+			return lex.Span{}
+		}
+	}
+	v := s.values.Value(at)
+	for k := v.From; k < v.To; k++ {
+		if prose.IsStop(t[k:]) {
+			v.To = k
 		}
 	}
 	return v
@@ -113,61 +248,6 @@ func (s *Scanner) isSubject(name []byte, i int) bool {
 		words++
 	}
 	return words == 2 && (len(t) == 0 || t[0] <= ' ' || t[0] == ',' || t[0] == '.' || lex.Classes[t[0]]&lex.IsQuote != 0)
-}
-
-// said adds SECRET in "the password is SECRET" and "password SECRET": the text
-// after the word, if it mixes letters and digits as no word of a language does.
-func (s *Scanner) said() {
-	t := s.text
-	for i := 0; i < len(t); i++ {
-		run := i
-		for i < len(t) && lex.Classes[t[i]]&lex.IsAlnum != 0 {
-			i++
-		}
-		if i-run < 2 || !argv.WordStarts.Has(t[run:i]) || argv.WordAt(t, run)&argv.PassWord == 0 {
-			continue
-		}
-		from := i
-		if v := s.clause(run, i); v.From < v.To {
-			s.found = append(s.found, v)
-			i = v.To - 1
-			continue
-		}
-		for words := 0; words < 2; words++ {
-			gap := from
-			for from < len(t) && from-gap < maxGap && (t[from] == ' ' || t[from] == '\t') {
-				from++
-			}
-			if from == gap {
-				break
-			}
-			next := from
-			for next < len(t) && next-from < 3 && t[next] > ' ' {
-				next++
-			}
-			switch string(t[from:next]) {
-			case "is", "was", "to", "->", "<-", "=>":
-				from = next
-				continue
-			}
-			break
-		}
-		to := from
-		for to < len(t) && (lex.Classes[t[to]]&lex.IsAlnum != 0 || bytes.IndexByte([]byte("_-.!@#^*+~?"), t[to]) >= 0) {
-			to++
-		}
-		if from == i || to < len(t) && lex.Classes[t[to]]&lex.IsEnd == 0 && t[to] != ',' && t[to] != '\\' {
-			continue
-		}
-		for to > from && (t[to-1] == '.' || t[to-1] == '?') {
-			to--
-		}
-		if isSaid(t[from:to]) && string(t[run:i]) != "PASS" || from < to && !literal.IsType(t[from:to]) && behindLogin(t, run) { // "PASS test1" is a result
-			s.found = append(s.found, lex.Span{From: from, To: to})
-			i = to - 1
-		}
-	}
-	s.merge()
 }
 
 // typed returns the name before a type, as in "var password string =": the type
@@ -268,6 +348,9 @@ func (s *Scanner) nameBefore(i int) (name []byte, first int) {
 			i = at - 1
 		}
 	}
+	if at := bytes.LastIndexByte(t[max(s.from, i-8):i], 0x1B); at >= 0 && t[i-1] == 'm' { // ESC [ 0 m
+		i = max(s.from, i-8) + at
+	}
 	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || equals && (t[i-1] == '?' || t[i-1] == '.')) {
 		i--
 	}
@@ -367,7 +450,7 @@ func (s *Scanner) declared(i, to int) lex.Span {
 	switch {
 	case to == len(t) || t[to] != ' ':
 		return lex.Span{}
-	case bytes.HasSuffix(t[:i], []byte("set ")) && (bytes.IndexAny(t[i:to], "xU") > 0 || bytes.HasPrefix(t[to:], []byte(" -"))):
+	case bytes.HasSuffix(t[:i], []byte("set ")) && (bytes.IndexAny(t[i:to], "xU") > 0 || bytes.HasPrefix(t[i:], []byte("--")) || bytes.HasPrefix(t[to:], []byte(" -"))):
 		for n := 0; n < 4 && to+1 < len(t) && t[to] == ' ' && t[to+1] == '-'; n++ {
 			from := to
 			for to++; to < len(t) && to-from <= names.MaxPairName && t[to] > ' '; to++ {
@@ -435,9 +518,10 @@ func (s *Scanner) listed(i int) lex.Span {
 	for open > s.from && (t[open-1] == '\\' || t[open-1] == ' ' || t[open-1] == '\n' || t[open-1] == '\t') {
 		open--
 	}
-	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' {
+	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' && (t[open-1] != ',' || !s.inPairs(open-1)) {
 		return lex.Span{}
 	}
+	paired := t[open-1] == ','
 	v := i + 1
 	for v < len(t) && (t[v] == ' ' || t[v] == '\n' || t[v] == '\t') {
 		v++
@@ -451,10 +535,47 @@ func (s *Scanner) listed(i int) lex.Span {
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++
 	}
+	if paired && end < len(t) && t[end] == ',' || !paired && end < len(t) && t[end] == ',' && s.pairsFollow(end) {
+		return c
+	}
 	if end >= len(t) || t[end] != ']' && t[end] != ')' && t[end] != '}' && (t[end] != ',' || t[open-1] != '(' || !names.IsVariable(name)) {
 		return lex.Span{}
 	}
 	return c
+}
+
+// inPairs reports whether the two strings before the comma at i are the name and
+// the value of a login: ["user", "ann", "password", "SECRET"].
+func (s *Scanner) inPairs(i int) bool {
+	value, first := s.nameBefore(i)
+	if first == 0 || len(value) == 0 || s.isField(value) {
+		return false
+	}
+	t := s.text
+	k := first - 1
+	for k > s.from && (t[k-1] == '\\' || t[k-1] <= ' ') {
+		k--
+	}
+	if k == 0 || t[k-1] != ',' {
+		return false
+	}
+	name, _ := s.nameBefore(k - 1)
+	return prose.IsUser(name) || names.IsLogin(name)
+}
+
+// pairsFollow reports whether the two strings behind the comma at i are those.
+func (s *Scanner) pairsFollow(i int) bool {
+	name, next := s.values.Argument(i+1, names.MaxPairName, maxOther)
+	if next < 0 || next >= len(s.text) || s.text[next] != ',' || !names.IsLogin(s.text[name.From:name.To]) && !prose.IsUser(s.text[name.From:name.To]) {
+		return false
+	}
+	value, _ := s.values.Argument(next+1, names.MaxPairName, maxOther)
+	return value.From < value.To && !s.isField(s.text[value.From:value.To])
+}
+
+// isField reports whether a string is a field's name rather than a value.
+func (s *Scanner) isField(b []byte) bool {
+	return prose.IsPlain(b) || names.IsColumn(b) || s.Names.IsPairName(&s.name, b)
 }
 
 // webhooks are addresses whose path is the credential.

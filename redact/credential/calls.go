@@ -17,7 +17,7 @@ var calls = map[string]callRule{
 	"mysql_connect": {argument: 2}, "mysql_pconnect": {argument: 2}, "odbc_connect": {argument: 2}, "odbc_pconnect": {argument: 2},
 	"oci_connect": {argument: 1}, "oci_pconnect": {argument: 1}, "oci_new_connect": {argument: 1}, "db2_connect": {argument: 2}, "ibase_connect": {argument: 2},
 	"ftp_login": {argument: 2}, "ldap_bind": {argument: 2}, "imap_open": {argument: 2}, "ssh2_auth_password": {argument: 2}, "getConnection": {argument: 2},
-	"Sequelize": {argument: 2}, "FTP": {argument: 2}, "FTP_TLS": {argument: 2}, "create_user": {argument: 2}, "create_superuser": {argument: 2},
+	"Sequelize": {argument: 2}, "FTP": {argument: 2}, "FTP_TLS": {argument: 2}, "createUser": {argument: 1}, "create_user": {argument: 2}, "create_superuser": {argument: 2},
 	"basic_auth": {argument: 1}, "basicAuth": {argument: 1}, "BasicAuth": {argument: 1}, "PlainAuth": {argument: 2}, "CRAMMD5Auth": {argument: 1},
 	"NewStaticCredentials": {argument: 1}, "NewStaticCredentialsProvider": {argument: 1}, "PasswordAuthentication": {argument: 1},
 	"BasicAWSCredentials": {argument: 1}, "ClientSecretCredential": {argument: 2}, "set_password": {argument: 2}, "setPassword": {argument: 2},

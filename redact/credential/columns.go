@@ -64,7 +64,7 @@ func (s *Scanner) columns(i int) {
 				if v.From == v.To && next > begin {
 					v = s.values.InExpression(begin, next)
 				}
-				if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && !formats.IsPlaceholder(t[v.From:v.To]) {
+				if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && t[v.From] != ':' && !formats.IsPlaceholder(t[v.From:v.To]) {
 					s.found, s.unordered = append(s.found, v), true
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // commands adds the secrets among the arguments of programs that the text
@@ -71,7 +72,7 @@ func (s *Scanner) commands() {
 		if before == 0 && c.Programs != 0 {
 			began = from
 		}
-		if f == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !isSaid(w) || from-began > maxPair || !s.startsLine(began) || bytes.ContainsAny(t[began:from], ",`'\"")) {
+		if f == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxPair || !s.startsLine(began) && !s.behindPrompt(began) || isMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !isProtocol(t[began:from])) {
 			f = argv.NoSecret
 		}
 		switch {
@@ -94,6 +95,44 @@ func (s *Scanner) commands() {
 		}
 	}
 	s.merge()
+}
+
+// behindPrompt reports whether only the prompt of a client, or the tag of a line
+// of IMAP, is before i in its line.
+func (s *Scanner) behindPrompt(i int) bool {
+	t := s.text
+	from := i
+	for from > 0 && i-from <= names.MaxPairName && t[from-1] != '\n' && lex.Classes[t[from-1]]&lex.IsQuote == 0 {
+		from--
+	}
+	prompt := bytes.TrimRight(t[from:i], " ")
+	if len(prompt) == 0 || len(prompt) > names.MaxPairName || len(prompt) == i-from {
+		return false
+	}
+	switch last := prompt[len(prompt)-1]; {
+	case bytes.HasSuffix(prompt, []byte("echo")), string(prompt) == "/msg" || string(prompt) == "PRIVMSG":
+		return true
+	case bytes.IndexByte(prompt, ' ') > 0:
+		return last == '>' || last == ':'
+	case last == '>' || last == ':' || last == '.' || last == '*':
+		return true
+	}
+	return lex.IsDigit(prompt[len(prompt)-1]) && len(prompt) < 8
+}
+
+// isProtocol reports whether a command is one of IMAP or Redis, whose arguments may
+// have quotes.
+func isProtocol(b []byte) bool {
+	return bytes.IndexByte(b, ',') < 0 && (bytes.HasPrefix(b, []byte("LOGIN ")) || bytes.HasPrefix(b, []byte("AUTH ")))
+}
+
+// isMechanism reports whether w is how a client will prove who it is.
+func isMechanism(w []byte) bool {
+	switch string(w) {
+	case "LOGIN", "PLAIN", "CRAM-MD5", "DIGEST-MD5", "NTLM", "GSSAPI", "EXTERNAL", "XOAUTH2", "OAUTHBEARER", "SCRAM-SHA-1", "SCRAM-SHA-256", "ANONYMOUS", "TLS", "failed", "required", "error", "succeeded", "REQUIRED", "FAILED", "OK", "ERROR", "SUCCESS":
+		return true
+	}
+	return false
 }
 
 // document adds the here-document that starts at i and ends at a line of that

@@ -40,7 +40,7 @@ func (s *Scanner) described(i int) lex.Span {
 	if to-from < 2 || to-from > 32 {
 		return s.schemed(i)
 	}
-	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) {
+	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !s.isAttached(t[from:to], from) {
 		if names.RoleOf(t[from:to]) == names.NameRole {
 			s.named(s.values.ShortValue(i + 1))
 		}
@@ -51,6 +51,17 @@ func (s *Scanner) described(i int) lex.Span {
 		return lex.Span{}
 	}
 	return v
+}
+
+// isAttached reports whether the word at from is KEY of a database that SQLCipher
+// attaches: ATTACH 'x.db' AS x KEY 'SECRET'.
+func (s *Scanner) isAttached(w []byte, from int) bool {
+	if len(w) != len("key") || !lex.HasFoldSuffix(w, "key") {
+		return false
+	}
+	before := bytes.TrimRight(s.text[max(0, from-names.MaxPairName):from], " ")
+	at := bytes.LastIndexByte(before, ' ')
+	return at > 0 && lex.HasFoldSuffix(before[:at], " as")
 }
 
 // schemed finds the credential after "Bearer" or "Basic" and white space at i.

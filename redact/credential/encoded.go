@@ -22,6 +22,7 @@ func (s *Scanner) scanEncoded() {
 	s.unwrapper()
 	raw := s.found // in order, while more is added behind them; those before the word are gone
 	word, run, escapes := 0, 0, false
+	joined := lex.Span{} // the last run with "+" and "/" in it
 	for i := 0; i <= len(s.text); i++ {
 		c := byte(' ')
 		if i < len(s.text) {
@@ -30,8 +31,14 @@ func (s *Scanner) scanEncoded() {
 		if lex.Classes[c]&lex.IsAlnum != 0 {
 			continue
 		}
-		if i-run >= formats.MinEncoded && s.hides(s.text[run:i]) {
-			s.found = append(s.found, s.encodedRun(run, i))
+		if i-run >= formats.MinEncoded {
+			if s.hides(s.text[run:i]) {
+				s.found = append(s.found, s.encodedRun(run, i))
+			} else if run >= joined.To {
+				if joined = s.joinedRun(run, i); joined.From < joined.To && s.holds(s.text[joined.From:joined.To]) {
+					s.found = append(s.found, joined)
+				}
+			}
 		}
 		run = i + 1
 		if lex.Classes[c]&lex.IsEnd != 0 {
@@ -78,9 +85,17 @@ func (s *Scanner) escaped(levels int) {
 			c, at := t[k], int32(k)
 			if c == '\\' && k+1 < i {
 				switch t[k+1] {
-				case 'n', 'r', 't':
+				case 'n', 'r':
 					c = '\n'
 					k++
+				case 't':
+					c = '\t'
+					k++
+				case 'u':
+					if bytes.HasPrefix(t[k+2:i], []byte("001b")) {
+						c = 0x1B
+						k += len("u001b")
+					}
 				case '"', '\\', '/':
 					c = t[k+1]
 					k++
@@ -115,6 +130,36 @@ func (s *Scanner) encodedRun(from, to int) lex.Span {
 	return lex.Span{From: from, To: to}
 }
 
+// joinedRun widens a run of letters and digits to all of standard base64, in which
+// "+" and "/" are between the runs. It is empty if there are none.
+func (s *Scanner) joinedRun(from, to int) lex.Span {
+	is := func(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c == '+' || c == '/' }
+	j := lex.Span{From: from, To: to}
+	for j.From > 0 && is(s.text[j.From-1]) {
+		j.From--
+	}
+	for j.To < len(s.text) && is(s.text[j.To]) {
+		j.To++
+	}
+	if j.From == from && j.To == to {
+		return lex.Span{To: to}
+	}
+	return j
+}
+
+// holds reports whether the text that a run of base64 encodes holds a credential.
+func (s *Scanner) holds(run []byte) bool {
+	u := s.unwrap
+	u.text = lex.AppendBase64(u.text[:0], run)
+	for cut := 0; cut < utf8.UTFMax && cut <= len(u.text); cut++ { // it may end within a letter
+		if utf8.Valid(u.text[:len(u.text)-cut]) {
+			u.text = u.text[:len(u.text)-cut]
+			return u.finds()
+		}
+	}
+	return false
+}
+
 // hides reports whether a run of letters and digits holds a credential, with
 // the encoding starting at any byte.
 func (s *Scanner) hides(run []byte) bool {
@@ -141,7 +186,7 @@ func (u *unwrapper) finds() bool {
 	if !hasText(u.text) {
 		return false
 	}
-	u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat))
+	u.inner.scan(u.text, u.inner.look(u.text))
 	for _, c := range u.inner.found {
 		if isReadable(u.text[c.From:c.To]) {
 			return true
@@ -170,7 +215,16 @@ func (s *Scanner) word(from, to int, raw []lex.Span) {
 		u.text = append(u.text, s.text[done:to]...)
 	}
 	u.text = append(u.text[:0], s.unescaped(u.text)...)
-	if u.inner.scan(u.text, u.inner.look(u.text)&(lookPlain|lookFormat)); len(u.inner.found) > 0 {
+	u.inner.scan(u.text, u.inner.look(u.text))
+	if len(u.inner.found) == 0 && bytes.IndexByte(s.text[from:to], '%') >= 0 && bytes.IndexByte(u.text, '+') >= 0 { // of a form: "+" is a space
+		for i, c := range u.text {
+			if c == '+' {
+				u.text[i] = ' '
+			}
+		}
+		u.inner.scan(u.text, u.inner.look(u.text))
+	}
+	if len(u.inner.found) > 0 {
 		s.found = append(s.found, lex.Span{From: from, To: to})
 	}
 }

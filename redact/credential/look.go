@@ -1,6 +1,8 @@
 package credential
 
 import (
+	"bytes"
+
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
@@ -14,6 +16,7 @@ const (
 	lookEscaped             // there are escapes as in a string in a string
 	lookCommand             // a program may have one among its arguments
 	lookSaid                // prose may contain one
+	lookTable               // there are lines
 )
 
 // look reports what may be in text, and notes where credentials of known
@@ -22,11 +25,14 @@ func (s *Scanner) look(text []byte) (hint int) {
 	s.windows = s.windows[:0]
 	if s.Open {
 		s.windows = append(s.windows, lex.Span{From: 0, To: len(text)})
-		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand | lookSaid
+		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand | lookSaid | lookTable
 	}
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
-	option := false
+	option, foreign := false, false
+	if bytes.IndexByte(text, '\n') >= 0 {
+		hint = lookTable
+	}
 	for i := 0; ; i++ {
 		run := i
 		for i < len(text) && lex.Classes[text[i]]&lex.IsAlnum != 0 {
@@ -41,6 +47,8 @@ func (s *Scanner) look(text []byte) (hint int) {
 		if i < len(text) {
 			c = text[i]
 		}
+		// A letter of a script with words of its own for secrets, or the second of "lösenord".
+		foreign = foreign || c >= 0xC3 && c != 0xE2 && c < 0xEE && (c > 0xC3 || i > 0 && text[i-1]|0x20 == 'l')
 		class := lex.Classes[c]
 		if class&lex.IsName == 0 {
 			if i-token >= formats.MinToken {
@@ -70,6 +78,10 @@ func (s *Scanner) look(text []byte) (hint int) {
 			} else if c == '\\' {
 				hint |= lookEscaped
 			}
+		case 0xEF:
+			if lex.IsWide(text[i:]) {
+				hint |= lookPlain
+			}
 		case '-':
 			if i+1 < len(text) && (i == 0 || lex.Classes[text[i-1]]&lex.IsAlnum == 0) {
 				hint |= lookPlain
@@ -93,9 +105,12 @@ func (s *Scanner) look(text []byte) (hint int) {
 		if kinds.Want(option) {
 			hint |= lookCommand
 		}
-		if kinds&argv.PassWord != 0 {
+		if kinds&(argv.PassWord|argv.ProseWord) != 0 {
 			hint |= lookSaid
 		}
+	}
+	if foreign {
+		hint |= lookSaid
 	}
 	return hint
 }

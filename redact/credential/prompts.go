@@ -2,10 +2,12 @@ package credential
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // maxPrompt is how long the text of a prompt is at most, in bytes.
@@ -37,7 +39,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 	if from < len(t) && t[from] != '\n' && t[from] != '\r' && t[from] != ';' && (quoted || lex.Classes[t[from]]&lex.IsQuote == 0) {
 		return lex.Span{}
 	}
-	to := i
+	to, explained := i, false
 	for to > 0 && i-to < maxGap && t[to-1] == ' ' {
 		to--
 	}
@@ -47,7 +49,7 @@ func (s *Scanner) prompted(i int) lex.Span {
 			open = '('
 		}
 		if at := bytes.LastIndexByte(t[max(0, to-maxPrompt):to], open); at >= 0 {
-			to = max(0, to-maxPrompt) + at
+			to, explained = max(0, to-maxPrompt)+at, true
 			for to > 0 && t[to-1] == ' ' {
 				to--
 			}
@@ -55,7 +57,8 @@ func (s *Scanner) prompted(i int) lex.Span {
 	}
 	head := t[max(0, to-maxPrompt):to]
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
-	if !s.isPrompt(head) || isReport(head) {
+	named := explained && s.sensitiveName(head[bytes.LastIndexByte(head, ' ')+1:], names.NoWhole|names.AtEnd)
+	if !named && !s.isPrompt(head) || isReport(head) {
 		return lex.Span{}
 	}
 	return v
@@ -107,12 +110,35 @@ func (s *Scanner) isPrompt(head []byte) bool {
 // isTail reports whether words name a secret, with the last of them.
 func (s *Scanner) isTail(words []byte) bool {
 	last := words[bytes.LastIndexByte(words, ' ')+1:]
-	for _, word := range [...]string{"key", "code", "phrase", "passe", "string", "rekey"} {
+	if len(last) > 0 && last[0] >= utf8.RuneSelf {
+		return s.sensitiveName(words, names.NoWhole|names.AtEnd)
+	}
+	for _, word := range [...]string{"key", "code", "phrase", "passe", "string", "rekey", "answer", "acceso", "acesso", "secreta", "privada"} {
 		if bytes.EqualFold(last, []byte(word)) {
 			return s.sensitiveName(words, names.NoWhole|names.AtEnd)
 		}
 	}
 	return false
+}
+
+// said adds the secrets that sentences tell, and those of SQL's clauses.
+func (s *Scanner) said() {
+	t := s.text
+	for i := 0; i < len(t); i++ {
+		run := i
+		for i < len(t) && lex.Classes[t[i]]&lex.IsAlnum != 0 {
+			i++
+		}
+		if i-run < 2 || !argv.WordStarts.Has(t[run:i]) || argv.WordAt(t, run)&argv.PassWord == 0 {
+			continue
+		}
+		if v := s.clause(run, i); v.From < v.To {
+			s.found = append(s.found, v)
+			i = v.To - 1
+		}
+	}
+	s.found = prose.Find(t, s.found)
+	s.merge()
 }
 
 // clause finds SECRET in PASSWORD FOR 'ann'@'%' = 'SECRET', PASSWORD E'SECRET',
@@ -155,33 +181,6 @@ func (s *Scanner) clause(run, i int) lex.Span {
 		return v
 	}
 	return lex.Span{}
-}
-
-// behindLogin reports whether the word at i is behind "login NAME" or the like,
-// as in netrc.
-func behindLogin(t []byte, i int) bool {
-	word := func() []byte {
-		for i > 0 && t[i-1] <= ' ' {
-			i--
-		}
-		to := i
-		for i > 0 && to-i <= names.MaxPairName && t[i-1] > ' ' {
-			i--
-		}
-		return t[i:to]
-	}
-	upper := i+1 < len(t) && t[i+1] == 'A' // PASSWORD
-	switch string(word()) {
-	case "set":
-		return upper
-	case "", "and", "or", "for", "with", "a", "the", "has", "by", "to", "+", "/", "&":
-		return false
-	}
-	switch string(word()) {
-	case "login", "user", "username", "account", "USER", "NICK":
-		return true
-	}
-	return false
 }
 
 // dataSource finds SECRET in USER:SECRET@tcp(HOST)/DATABASE, as Go's drivers
@@ -344,6 +343,11 @@ func (s *Scanner) redirected(i int) {
 		start--
 	}
 	line := bytes.TrimLeft(t[start:end], " \t")
+	if at := bytes.Index(line, []byte("\"echo ")); at >= 0 { // in a string
+		line = line[at+1:]
+	} else if at := bytes.Index(line, []byte("\"printf ")); at >= 0 {
+		line = line[at+1:]
+	}
 	start = end - len(line)
 	for _, command := range []string{"echo ", "printf "} {
 		if bytes.HasPrefix(line, []byte(command)) {
@@ -368,4 +372,26 @@ func (s *Scanner) redirected(i int) {
 			s.unordered = true
 		}
 	}
+}
+
+// granted finds SECRET in ACL SETUSER NAME on >SECRET and in the line user NAME on
+// >SECRET of a file of Redis, where ">" is at i.
+func (s *Scanner) granted(i int) lex.Span {
+	t := s.text
+	if i == 0 || i+1 == len(t) || t[i+1] <= ' ' || t[i+1] == '>' || t[i-1] != ' ' && lex.Classes[t[i-1]]&lex.IsQuote == 0 {
+		return lex.Span{}
+	}
+	if i >= s.granting.To {
+		line := lex.Span{From: bytes.LastIndexByte(t[s.granting.To:i], '\n') + 1 + s.granting.To, To: len(t)}
+		if n := bytes.IndexByte(t[i:], '\n'); n >= 0 {
+			line.To = i + n
+		}
+		rule := t[line.From:line.To]
+		s.grants = bytes.Contains(rule, []byte("SETUSER ")) || bytes.Contains(rule, []byte("setuser ")) || bytes.Contains(rule, []byte("user ")) && bytes.Contains(rule, []byte(" on >"))
+		s.granting = line
+	}
+	if !s.grants {
+		return lex.Span{}
+	}
+	return lex.Span{From: i + 1, To: lex.CredentialEnd(t, i+1)}
 }

@@ -9,16 +9,22 @@ import (
 
 // scan finds the unencoded credentials in text, of the kinds in hint.
 func (s *Scanner) scan(text []byte, hint int) {
-	s.values.Names, s.values.Text = s.Names, text
+	s.values.Names, s.values.Text, s.tables.Names = s.Names, text, s.Names
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
 	s.at, s.end, s.pair = lex.Ahead{}, lex.Ahead{}, 0
-	s.under, s.tuples, s.written, s.unquoted, s.unordered = lex.Span{}, 0, 0, 0, false
+	s.under, s.tuples, s.written, s.unquoted, s.unordered, s.granting = lex.Span{}, 0, 0, 0, false, lex.Span{}
 	if hint&lookPlain != 0 {
 		s.triggers()
 		if s.aws {
 			s.secretKeys()
 		}
 		s.manifests()
+	}
+	if hint&lookTable != 0 {
+		n := len(s.found)
+		if s.found = s.tables.Find(text, s.found); len(s.found) > n {
+			s.merge()
+		}
 	}
 	if hint&lookFormat != 0 {
 		s.formats()
@@ -148,6 +154,9 @@ func (s *Scanner) credential(i int) lex.Span {
 		return s.listed(i)
 	case '>':
 		s.redirected(i)
+		if c := s.granted(i); c.From < c.To {
+			return c
+		}
 		return s.tagged(i)
 	case '(':
 		s.columns(i)
@@ -157,6 +166,10 @@ func (s *Scanner) credential(i int) lex.Span {
 		return s.called(i)
 	case '[':
 		s.section(i)
+	case 0xEF:
+		if lex.IsWide(t[i:]) && !s.Message {
+			return s.wide(i)
+		}
 	case 'I':
 		return s.cloudKey(i)
 	case 'J':

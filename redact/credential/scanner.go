@@ -8,6 +8,7 @@ import (
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
+	"auditproxy/redact/table"
 	"auditproxy/schemas/jsontext"
 )
 
@@ -34,8 +35,11 @@ type Scanner struct {
 	unquoted byte         // a quote that is not in the rest of the text
 	written  int          // the end of the document last written to a file
 	tuples   int          // the end of the tuples of values last seen
+	granting lex.Span     // the line last looked at for rules of Redis' users
+	grants   bool         // whether it has some
 	pair     int          // up to here a member may hold the secret that an earlier one names
 	known    formats.Finder
+	tables   table.Finder
 	windows  []lex.Span // where credentials of known formats may be
 	unwrap   *unwrapper
 	decoded  [2][]byte // of unescaped
@@ -102,22 +106,6 @@ type unwrapper struct {
 
 // maxPair is the largest distance in bytes from a name to its value.
 const maxPair = 256
-
-// isSaid distinguishes a password in prose from the word that follows
-// "password".
-func isSaid(b []byte) bool {
-	for _, scheme := range []string{"sha", "base64", "argon2", "pbkdf2", "bcrypt", "md5", "oauth", "utf"} {
-		if len(b) >= len(scheme) && b[0]|0x20 == scheme[0] && bytes.EqualFold(b[:len(scheme)], []byte(scheme)) {
-			return false
-		}
-	}
-	digit, letter := false, false
-	for _, c := range b {
-		digit = digit || lex.IsDigit(c)
-		letter = letter || 'a' <= c|0x20 && c|0x20 <= 'z'
-	}
-	return len(b) >= 6 && digit && letter
-}
 
 func isURLEnd(c byte) bool {
 	return c <= ' ' || lex.Classes[c]&lex.IsQuote != 0 || c == '<' || c == '>'

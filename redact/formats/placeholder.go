@@ -45,7 +45,7 @@ func IsPlaceholder(b []byte) bool {
 		return !bytes.HasPrefix(b[2:], []byte("echo")) && !bytes.HasPrefix(b[2:], []byte("printf")) && only(b[2:n-1], "a-/. ")
 	case b[0] == '$' && n > 1 && b[1] == '(':
 		return only(b[2:], "a-")
-	case b[0] == '$' && n > 3:
+	case b[0] == '$' && n > 1:
 		return !lex.IsDigit(b[1]) && only(b[1:], "0")
 	case b[0] == '{' && n > 1 && b[1] == '{':
 		return only(b[2:], "a.{} ")
@@ -53,17 +53,22 @@ func IsPlaceholder(b []byte) bool {
 		return only(b[1:n-1], "a")
 	case isReference(b):
 		return true
+	case b[0] == ':':
+		return n > 2 && only(b[1:], "a") // a parameter of SQL, a symbol of Ruby
 	case b[0] == '<':
 		return n > 3 && only(b[1:], "a:> -")
 	case b[0] == '[' && b[n-1] == ']':
 		return only(b[1:n-1], " ")
 	}
 	switch string(b) {
-	case "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO":
+	case "?", "none", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO":
 		return true
 	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template
 		return len(rest) > 1 && rest[len(rest)-1] == '}' && only(rest[:len(rest)-1], "a.")
+	}
+	if rest, ok := bytes.CutPrefix(b, []byte("Bearer $")); ok {
+		return len(rest) > 0 && only(rest, "0") && !lex.IsDigit(rest[0])
 	}
 	for _, c := range b {
 		if c != 'x' && c != 'X' && c != '*' && c != '.' && c != '#' {

@@ -41,11 +41,11 @@ var Classes = func() (t [256]byte) {
 		IsEnd:     ";&|)",
 		IsQuote:   "\"'`",
 		isBreak:   "\"'`,()[]{};|&<>\x7f",
-		IsTrigger: "-IJ =:[\t\n,>(",
-		IsHint:    ",>=: %\\-\t\n\"'(",
+		IsTrigger: "-IJ =:[\t\n,>(\xEF",
+		IsHint:    ",>=: %\\-\t\n\"'(\xEF",
 	} {
-		for _, c := range chars {
-			t[c] |= class
+		for i := range len(chars) {
+			t[chars[i]] |= class
 		}
 	}
 	for c := range t {
@@ -258,4 +258,51 @@ func IsWords(b []byte) bool {
 		}
 	}
 	return true
+}
+
+// IsType reports whether b is a type of text in a declaration.
+func IsType(b []byte) bool {
+	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {
+		b = bytes.TrimRight(b, "?[]")
+	}
+	switch string(b) {
+	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
+		return true
+	}
+	return false
+}
+
+// IsWide reports whether b starts with the colon or the equals sign of Asia, of
+// three bytes.
+func IsWide(b []byte) bool {
+	return len(b) > 2 && b[0] == 0xEF && b[1] == 0xBC && (b[2] == 0x9A || b[2] == 0x9D)
+}
+
+// IsCompound reports whether the word at i is the last of a compound: "password" in
+// "wifi-password".
+func IsCompound(t []byte, i int) bool {
+	return i > 1 && t[i-1] == '-' && Classes[t[i-2]]&IsAlnum != 0
+}
+
+// IsRandom reports whether b has a run of letters and digits that a machine has
+// chosen: neither words, nor a date, nor a UUID.
+func IsRandom(b []byte) bool {
+	const least, changes = 16, 4
+	run, changed, digits := 0, 0, 0
+	for i, c := range b {
+		if Classes[c]&IsAlnum == 0 {
+			run, changed, digits = 0, 0, 0
+			continue
+		}
+		if run > 0 && IsDigit(c) != IsDigit(b[i-1]) {
+			changed++
+		}
+		if IsDigit(c) {
+			digits++
+		}
+		if run++; run >= least && changed >= changes && digits < run {
+			return true
+		}
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 // A Reader reads the values in one text after the other.
@@ -24,11 +25,11 @@ func (r *Reader) Value(i int) lex.Span {
 	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
 		i++
 	}
-	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
-		i++
+	for i < len(t) && (t[i] == ' ' || t[i] == '\t' || t[i] == 0x1B) {
+		i += max(1, colourLen(t[i:]))
 	}
 	if i < len(t) && (t[i] == '\n' || t[i] == '\r' || t[i] == '|' || t[i] == '>') {
-		return r.below(i)
+		return r.below(i, separator)
 	}
 	if n := lex.MarkLen(t[i:]); n > 0 {
 		return lex.Span{From: i + n, To: lex.CredentialEnd(r.Text, i+n)} // it has been redacted
@@ -46,7 +47,7 @@ func (r *Reader) Value(i int) lex.Span {
 			for k < len(t) && k-to < 32 && (lex.Classes[t[k]]&lex.IsName != 0 || t[k] == '*') {
 				k++
 			}
-			if k < len(t) && t[k] == '{' && IsType(t[to:k]) {
+			if k < len(t) && t[k] == '{' && lex.IsType(t[to:k]) {
 				to = r.Closed(k)
 			}
 		}
@@ -88,7 +89,7 @@ func (r *Reader) Value(i int) lex.Span {
 			return lex.Span{From: to, To: r.parenthesis(to-1) - 1}
 		}
 	}
-	if IsType(t[i:to]) {
+	if lex.IsType(t[i:to]) {
 		k := to
 		for k < len(t) && t[k] == ' ' {
 			k++
@@ -122,9 +123,25 @@ func (r *Reader) Value(i int) lex.Span {
 // maxSchemes is how many schemes are read one behind the other.
 const maxSchemes = 3
 
+// colourLen returns the length of the sequence that b starts with and that sets a
+// terminal's colours (ECMA-48, 8.3.117), or 0.
+func colourLen(b []byte) int {
+	if len(b) < 3 || b[0] != 0x1B || b[1] != '[' {
+		return 0
+	}
+	for i := 2; i < len(b) && i < 24; i++ {
+		if c := b[i]; c == 'm' {
+			return i + 1
+		} else if !lex.IsDigit(c) && c != ';' {
+			return 0
+		}
+	}
+	return 0
+}
+
 // below finds the value in the lines under a name, whose line ends at i: YAML's
-// block scalars, and a value one line down. It is indented or quoted.
-func (r *Reader) below(i int) lex.Span {
+// block scalars, and a value one line down. It is indented, quoted or alone.
+func (r *Reader) below(i int, separator byte) lex.Span {
 	t := r.Text
 	block := t[i] == '|' || t[i] == '>'
 	for block && i < len(t) && bytes.IndexByte([]byte("|>+-123456789 "), t[i]) >= 0 {
@@ -149,7 +166,7 @@ func (r *Reader) below(i int) lex.Span {
 			return r.Quoted(i, 0)
 		}
 		to := lex.CredentialEnd(r.Text, i)
-		if i == first || to > i && t[to-1] == ':' || t[i] == '-' || to < len(t) && t[to] > ' ' || to < len(t) && t[to] == ' ' {
+		if isKeyword(t[i:to]) || i == first && (separator != ':' || !isLone(t, i, to)) || to > i && t[to-1] == ':' || t[i] == '-' || to < len(t) && t[to] > ' ' || to < len(t) && t[to] == ' ' {
 			return lex.Span{} // another member, or a sentence
 		}
 		return lex.Span{From: i, To: to}
@@ -181,6 +198,23 @@ func (r *Reader) below(i int) lex.Span {
 		}
 	}
 	return lex.Span{From: from, To: to}
+}
+
+// isKeyword reports whether w is a statement below "if password:".
+func isKeyword(w []byte) bool {
+	switch string(w) {
+	case "return", "pass", "raise", "continue", "break", "throw":
+		return true
+	}
+	return false
+}
+
+// isLone reports whether the word t[i:to] below a name can only be its value: it
+// is alone in its line, and neither another assignment nor a word of a form.
+func isLone(t []byte, i, to int) bool {
+	w := t[i:to]
+	return len(w) > 2 && (to == len(t) || t[to] == '\n' || t[to] == '\r') && lex.Classes[w[0]]&lex.IsAlnum != 0 &&
+		bytes.IndexByte(w, '=') < 0 && bytes.IndexByte(w, ':') < 0 && bytes.IndexByte(w, '(') < 0 && !prose.IsPlain(bytes.TrimRight(w, "?!."))
 }
 
 // ShortValue is Value for a text that is scanned again if it names nothing:
@@ -411,16 +445,4 @@ func (r *Reader) InExpression(from, to int) lex.Span {
 		}
 	}
 	return lex.Span{From: from, To: to}
-}
-
-// IsType reports whether b is a type of text in a declaration.
-func IsType(b []byte) bool {
-	if n := len(b); n > 0 && (b[n-1] == '?' || b[n-1] == ']') {
-		b = bytes.TrimRight(b, "?[]")
-	}
-	switch string(b) {
-	case "string", "String", "str", "char", "text", "varchar", "byte", "bytes", "any", "Any", "object", "Object", "NSString", "SecretStr", "SecureString":
-		return true
-	}
-	return false
 }

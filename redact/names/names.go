@@ -28,6 +28,7 @@ const (
 	Environment       // sensitive, but an object's names stay
 	Operations        // a list of calls
 	OutputPath        // clear up to maxPath: reviewers look for it
+	Doubtful          // a digest if the value is random: lex.IsRandom
 )
 
 // A Classifier classifies names. It is immutable.
@@ -105,6 +106,9 @@ func (n *Classifier) Class(f *Folded, name []byte) Class {
 	}
 	f.Fold(name)
 	if !n.Sensitive(f, Keyed(name)) {
+		if n.Doubtful(f) {
+			return Doubtful
+		}
 		return Clear
 	}
 	if string(f.All) == "environment" {
@@ -133,6 +137,28 @@ func Keyed(name []byte) Sections {
 		return InKey
 	}
 	return 0
+}
+
+// Doubtful reports whether f, which is not sensitive, names a secret in some
+// programs and something readable in others: a "session_id" is a cookie, or the
+// number of a session of tmux. Its value decides.
+func (n *Classifier) Doubtful(f *Folded) bool {
+	for _, end := range [...]string{"salt", "sessionid", "session", "sid"} {
+		if bytes.HasSuffix(f.All, []byte(end)) && f.starts(len(f.All)-len(end)) {
+			return !n.isClear(f)
+		}
+	}
+	return false
+}
+
+// isClear reports whether f is configured as not sensitive.
+func (n *Classifier) isClear(f *Folded) bool {
+	for _, own := range n.own {
+		if own.in == InClear && own.name == lex.View(f.All) {
+			return true
+		}
+	}
+	return false
 }
 
 // A verdict collects the meanings of the entries in one name.

@@ -12,6 +12,9 @@ func (n *Classifier) IsPairName(f *Folded, value []byte) bool {
 	if len(value) == 0 || len(value) > MaxPairName || bytes.Count(value, []byte(" ")) > 2 {
 		return false
 	}
+	if bytes.ContainsAny(value, "!#^*+~?") {
+		return false // no name has them
+	}
 	f.Fold(value)
 	return n.Sensitive(f, NoWhole|Keyed(value))
 }
@@ -86,6 +89,29 @@ func lastRole(name []byte) Role {
 		}
 	}
 	return OtherRole
+}
+
+// IsLogin reports whether a name is one that stands beside a secret in a login.
+func IsLogin(name []byte) bool {
+	switch string(name) {
+	case "user", "username", "login", "email", "account", "host", "hostname", "server", "uid", "USER", "USERNAME", "User", "Username", "LOGIN", "EMAIL", "HOST", "Host", "database", "db", "port", "url", "PGUSER", "DB_USER":
+		return true
+	}
+	return false
+}
+
+// IsColumn reports whether a text is the name of a column or of a field.
+func IsColumn(b []byte) bool {
+	for _, end := range [...]string{"_at", "_id", "_name", "_type", "_count", "_date", "_hash", "_by", "_on"} {
+		if bytes.HasSuffix(b, []byte(end)) {
+			return true
+		}
+	}
+	if IsLogin(b) {
+		return true
+	}
+	r := RoleOf(b)
+	return r == NameRole || r == PlainRole
 }
 
 // IsFile reports whether path is that of a file with a secret in it.

@@ -1,0 +1,413 @@
+package prose
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"auditproxy/redact/lex"
+)
+
+// The nouns that start in ASCII. A text without any of them, and without a letter
+// of another script, tells no secret.
+const (
+	// Passwords are for any secret that people choose.
+	Passwords = "PASS password Password PASSWORD passphrase Passphrase PASSPHRASE passcode Passcode PASSCODE passwd Passwd PASSWD pwd Pwd PWD passwort " +
+		"Passwort PASSWORT kennwort Kennwort KENNWORT wachtwoord Wachtwoord WACHTWOORD senha Senha SENHA parola Parola PAROLA heslo Heslo " +
+		"HESLO salasana Salasana SALASANA passord Passord PASSORD adgangskode Adgangskode ADGANGSKODE kodeord Kodeord KODEORD lozinka " +
+		"Lozinka LOZINKA contraseña Contraseña CONTRASEÑA contrasena Contrasena CONTRASENA losenord Losenord " +
+		"LOSENORD jelszó Jelszó JELSZÓ"
+	// Others have other meanings too: see Follows.
+	Others = "token Token TOKEN secret Secret SECRET key Key KEY pin Pin PIN code Code CODE otp Otp OTP login Login LOGIN logins Logins LOGINS " +
+		"credentials Credentials CREDENTIALS creds Creds CREDS log Log LOG sign Sign SIGN logged Logged LOGGED zugangsdaten Zugangsdaten " +
+		"ZUGANGSDATEN clave Clave CLAVE pass Pass passe Passe PASSE pw Pw PW hasło Hasło HASŁO haslo Haslo HASLO khẩu Khẩu KHẨU sandi " +
+		"Sandi SANDI"
+)
+
+// Follows reports whether rest, the text behind one of Others, may tell a secret.
+func Follows(rest []byte) bool {
+	if len(rest) < 4 {
+		return false
+	}
+	if rest[0] != ' ' {
+		return rest[0] == ':' || rest[0] == '\n'
+	}
+	word := rest[1:min(len(rest), 10)]
+	if at := bytes.IndexByte(word, ' '); at >= 0 {
+		word = word[:at]
+	}
+	switch string(word) {
+	case "in", "into", "are", "with", "as", "using", "details", "details:", "data:", "info:", "/", "de":
+		return true
+	}
+	_, link := linkOf(word)
+	return link > 0 || isOf(word)
+}
+
+// A noun is a kind of word that a secret may follow.
+type noun uint8
+
+const (
+	noNoun   noun = iota
+	password      // any word may be one
+	number        // four digits may be one
+	key           // only what looks like one
+	logins        // a name and a secret follow
+)
+
+// nounOf returns the kind of w.
+func nounOf(w []byte) noun {
+	var buf [24]byte
+	lower := lowered(&buf, w)
+	if len(lower) < 2 {
+		return noNoun
+	}
+	if !isCased(w) {
+		return noNoun
+	}
+	switch string(lower) {
+	case "password", "passphrase", "passwd", "passcode", "pwd", "passwort", "kennwort", "wachtwoord", "senha", "parola", "heslo", "salasana", "passord",
+		"adgangskode", "kodeord", "lozinka", "contraseña", "contrasena", "passe", "hasło", "haslo", "lösenord", "losenord", "jelszó", "şifre", "sandi", "khẩu", "pass", "pw",
+		"пароль", "κωδικός", "סיסמה", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน":
+		return password
+	case "pin", "code", "otp":
+		return number
+	case "token", "secret", "key", "clave", "令牌", "密钥", "密鑰", "トークン", "토큰", "токен", "ключ":
+		return key
+	case "login", "logins", "log", "sign", "logged", "credentials", "creds", "zugangsdaten":
+		return logins
+	}
+	return noNoun
+}
+
+// lowered returns w in lower case, in buf: nothing if it is too long.
+func lowered(buf *[24]byte, w []byte) []byte {
+	lower := buf[:0]
+	for i := 0; i < len(w); {
+		r, n := rune(w[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRune(w[i:])
+			r = unicode.ToLower(r)
+		} else if isUpper(w[i]) {
+			r += 'a' - 'A'
+		}
+		if len(lower)+n > len(buf) {
+			return nil
+		}
+		lower = utf8.AppendRune(lower, r)
+		i += n
+	}
+	return lower
+}
+
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+
+// isCased reports whether w has one case, or only its first letter is a capital.
+func isCased(w []byte) bool {
+	lower, upper := 0, 0
+	for i, r := range lex.View(w) {
+		switch {
+		case i == 0:
+		case unicode.IsUpper(r):
+			upper++
+		case unicode.IsLower(r):
+			lower++
+		}
+	}
+	return upper == 0 || lower == 0 && isUpper(w[0])
+}
+
+// isOther reports whether w, a noun of that kind, has other meanings too.
+func isOther(w []byte, kind noun) bool {
+	if kind != password || string(w) == "PASS" {
+		return kind != password
+	}
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "pass", "passe", "pw", "hasło", "haslo", "khẩu", "sandi":
+		return true
+	}
+	return false
+}
+
+// startsNoun reports whether b starts with a noun that no space separates from
+// what is before it.
+func startsNoun(b []byte) bool { return b[0] >= 0xE3 && foreignNoun(b) > 0 }
+
+// foreignNoun returns the length of such a noun.
+func foreignNoun(b []byte) int {
+	if b[0] < 0xE0 {
+		return 0
+	}
+	for _, n := range [...]string{"密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "令牌", "密钥", "密鑰", "トークン", "토큰"} {
+		if len(b) >= len(n) && b[2] == n[2] && string(b[:len(n)]) == n {
+			return len(n)
+		}
+	}
+	return 0
+}
+
+// A link is how a noun and the word behind it belong together.
+type link uint8
+
+const (
+	apart   link = iota // only a space is between
+	is                  // "is" and the like
+	becomes             // "to"
+)
+
+// linkOf returns what the start of w says of the noun before it, and how long
+// that is.
+func linkOf(w []byte) (link, int) {
+	if len(w) > 0 && w[0] >= 0xE0 {
+		for _, l := range [...]string{"是", "为", "為", "は", "：", "＝", "는", "은", "คือ", "：", "—", "–", "→", "가", "이"} {
+			if bytes.HasPrefix(w, []byte(l)) {
+				return is, len(l)
+			}
+		}
+	}
+	switch string(w) {
+	case "is", "was", "remains", "became", "equals", "is:", "was:", "will", "be", "should", "must", "are", "are:", "=>", "->", "<-", ":", "-", "ist", "lautet", "war", "est", "es", "é", "è", "e'", "jest", "to:", "brzmi",
+		"je", "är", "er", "on", "это", "là", "adalah", "ist:", "est:", "es:", "era", "été":
+		return is, len(w)
+	case "to", "into", "auf", "a", "en":
+		return becomes, len(w)
+	}
+	return apart, 0
+}
+
+// isPolish reports whether "to" behind the noun w means "is".
+func isPolish(w []byte) bool {
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "hasło", "haslo":
+		return true
+	}
+	return false
+}
+
+// isAdverb reports whether w may follow a copula and says nothing.
+func isAdverb(w []byte) bool {
+	switch string(w) {
+	case "now", "now:", "still", "just", "simply", "currently", "always", "jetzt", "nun", "ahora", "maintenant", "agora", "literally", "apparently":
+		return true
+	}
+	return false
+}
+
+// isOf reports whether w is between a noun and what it is of.
+func isOf(w []byte) bool {
+	switch string(w) {
+	case "for", "of", "on", "to", "für", "von", "zum", "zur", "de", "del", "para", "pour", "du", "per", "voor", "van", "do", "da", "dla", "til", "для", "от", "der", "des", "la", "na", "od", "al", "you", "I", "we", "they", "he", "she", "used", "needed":
+		return true
+	}
+	return false
+}
+
+// isDeterminer reports whether b starts with a word that a noun follows.
+func isDeterminer(b []byte) bool {
+	for _, w := range [...]string{"the ", "my ", "our ", "your ", "this ", "that ", "his ", "her "} {
+		if bytes.HasPrefix(b, []byte(w)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isPreposition reports whether w is before a noun that the secret follows.
+func isPreposition(w []byte) bool {
+	switch string(w) {
+	case "with", "using", "and", "use", "Use", "mit", "con", "avec", "com", "met", "med", "und", "y", "et", "e", "z", "с", "the", "as":
+		return true
+	}
+	return false
+}
+
+// isConnective reports whether w begins another clause.
+func isConnective(w []byte) bool {
+	switch string(w) {
+	case "and", "but", "or", "for", "on", "at", "in", "so", "please", "then", "which", "und", "für", "auf", "y", "et", "pour", "para", "to", "when", "if", "because", "since", "until", "everywhere", "и", "для", "です", "입니다":
+		return true
+	}
+	return false
+}
+
+// isSetter reports whether w says that something gets another value.
+func isSetter(w []byte) bool {
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "set", "sets", "setting", "change", "changed", "changes", "changing", "reset", "update", "updated", "make", "made", "rotate", "rotated", "setze", "ändere", "cambia", "change-le", "modifie", "altere":
+		return true
+	}
+	return false
+}
+
+// isReport reports whether a number behind w and "code" is none of a person.
+func isReport(w []byte) bool {
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "error", "exit", "status", "response", "http", "return", "country", "zip", "postal", "area", "reason", "result", "source", "sqlstate", "key", "event", "gpio", "header", "qr", "currency", "product":
+		return true
+	}
+	return false
+}
+
+// isOrdinaryKey reports whether w, behind before, is a key of a map, of a table or
+// of a keyboard.
+func isOrdinaryKey(w, before []byte) bool {
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "key", "clave", "ключ":
+	default:
+		return false
+	}
+	switch string(lowered(&buf, before)) {
+	case "api", "access", "secret", "private", "encryption", "signing", "license", "licence", "master", "service", "my", "admin", "activation", "recovery", "openai", "stripe", "ssh", "shared":
+		return false
+	}
+	return true
+}
+
+// IsUser reports whether w is the label of a user's name.
+func IsUser(w []byte) bool {
+	var buf [24]byte
+	switch string(lowered(&buf, w)) {
+	case "user", "username", "user name", "user_name", "login", "email", "e-mail", "email address", "account", "benutzer", "benutzername", "usuario", "usuário", "utilisateur",
+		"identifiant", "utente", "gebruiker", "gebruikersnaam", "użytkownik", "логин", "пользователь", "用户名", "ユーザー名", "ユーザー", "사용자":
+		return true
+	}
+	return false
+}
+
+// IsPlain reports whether a sentence about a secret has w: it is none.
+func IsPlain(w []byte) bool {
+	var buf [24]byte
+	lower := lowered(&buf, w)
+	if len(lower) == 0 {
+		return false
+	}
+	if isPlainWord(lower) {
+		return true
+	}
+	return isDerived(lower)
+}
+
+// isDerived reports whether a word ends as adjectives, participles and abstract
+// nouns do: "encrypted", "expiring", "guessable", "optional", "case-sensitive".
+func isDerived(w []byte) bool {
+	var ends []string
+	switch w[len(w)-1] {
+	case 'a':
+		ends = endings[0]
+	case 'd', 'g':
+		ends = endings[1]
+	case 'e':
+		ends = endings[2]
+	case 'l', 'm', 'n', 'o':
+		ends = endings[3]
+	case 's', 't', 'y':
+		ends = endings[4]
+	case 'h', 'r', '\xA9': // "é"
+		ends = endings[5]
+	}
+	for _, end := range ends {
+		if len(w) >= len(end)+3 && string(w[len(w)-len(end):]) == end {
+			return bytes.IndexByte(w, '_') < 0 && !bytes.ContainsAny(w, "0123456789")
+		}
+	}
+	return false
+}
+
+// endings are those of such words, by their last letters.
+var endings = [...][]string{
+	{"ada", "ida"},
+	{"ed", "ing", "ung"},
+	{"able", "ible", "itive"},
+	{"ional", "ism", "ation", "ción", "ção", "ado", "ido"},
+	{"less", "ous", "ness", "ent", "ant", "ment", "keit", "ary", "ory", "ely", "ally", "tly"},
+	{"lich", "bar", "ité"},
+}
+
+func isPlainWord(w []byte) bool {
+	switch string(w) {
+	// Words of grammar.
+	case "a", "an", "the", "this", "that", "these", "those", "it", "its", "they", "them", "their", "he", "she", "his", "her", "we", "our", "you",
+		"your", "my", "mine", "yours", "ours", "i", "me",
+		"is", "are", "was", "were", "be", "been", "being", "am", "has", "have", "had", "do", "does", "did", "done", "will", "would", "shall", "should",
+		"can", "could", "may", "might", "must", "cannot", "can't", "isn't", "doesn't", "won't", "don't", "wasn't",
+		"not", "no", "nor", "never", "yes", "and", "or", "but", "if", "so", "then", "than", "as", "because", "since", "while", "until", "unless", "though",
+		"although", "also", "too", "very", "just", "only", "even", "still", "again", "already", "always", "often", "soon", "now", "here", "there", "where",
+		"when", "why", "how", "what", "which", "who", "whose",
+		"in", "on", "at", "to", "of", "for", "from", "with", "without", "by", "via", "per", "into", "onto", "over", "under", "above", "below", "between",
+		"through", "about", "after", "before", "during", "against", "within", "inside", "outside", "behind", "near", "up", "down", "out", "off", "back",
+		"away", "around", "along", "across",
+		"all", "any", "some", "each", "every", "both", "either", "neither", "none", "nothing", "something", "anything", "everything", "one", "two",
+		"three", "four", "five", "six", "eight", "ten", "twelve", "once", "twice", "first", "last", "next", "same", "other", "another", "such", "own",
+		"more", "most", "less", "least", "much", "many", "few", "several", "enough", "likely", "else", "maybe", "perhaps", "please", "thanks", "however",
+		"therefore", "instead", "otherwise", "together", "yet":
+		return true
+	// What a secret can be, or somebody can do with it.
+	case "wrong", "incorrect", "correct", "right", "valid", "invalid", "weak", "strong", "short", "long", "shorter", "longer", "empty", "blank",
+		"missing", "set", "unset", "reset", "new", "old", "current", "previous", "default", "random", "secure", "insecure", "secret", "private", "public",
+		"safe", "unsafe", "known", "unknown", "unique", "common", "simple", "easy", "hard", "complex", "good", "bad", "better", "fine", "ok", "okay",
+		"ready", "true", "false", "null", "nil", "undefined", "plain", "plaintext", "clear", "cleartext", "raw", "hash", "hashes", "salt", "visible",
+		"hidden", "hide", "masked", "stale", "fresh", "active", "inactive", "free", "optional", "mandatory", "necessary", "external", "internal", "local",
+		"remote", "global", "shared", "sensitive", "case", "special", "static", "dynamic", "numeric", "alphanumeric", "live", "dead", "lost", "gone",
+		"due", "open", "closed", "kept", "sent", "read", "write", "written", "given", "taken", "stolen", "broken", "forgotten", "found", "held", "put",
+		"typed", "shown", "seen", "left", "made", "built", "bound", "meant", "worth", "like", "unlike", "different", "equal", "identical", "irrelevant",
+		"important", "critical", "temporary", "permanent", "original", "final", "full", "half", "partial", "whole", "single", "double", "minimum",
+		"maximum", "min", "max", "average":
+		return true
+	// What is about secrets.
+	case "expire", "expires", "password", "passwords", "passphrase", "passwd", "pwd", "passcode", "token", "tokens", "secrets", "key", "keys", "pin", "pins", "code",
+		"codes", "credential", "credentials", "creds", "login", "logins", "username", "usernames", "user", "users", "operator", "guest", "viewer", "visitor", "editor", "email", "account", "accounts", "name",
+		"names", "auth", "oauth", "sso", "saml", "ldap", "kerberos", "mfa", "otp", "totp", "cookie", "cookies", "session", "sessions", "manager",
+		"managers", "policy", "policies", "field", "fields", "prompt", "prompts", "form", "forms", "page", "pages", "file", "files", "hashing", "rotation",
+		"expiry", "entry", "entries", "input", "inputs", "value", "values", "string", "strings", "length", "character", "characters", "letters", "digits",
+		"symbols", "words", "word", "text", "type", "types", "format", "formats", "protection", "strength", "check", "checks", "checker", "change",
+		"changes", "recovery", "generator", "store", "storage", "database", "db", "server", "servers", "service", "services", "client", "clients", "api",
+		"apis", "app", "apps", "variable", "variables", "env", "environment", "config", "settings", "setting", "option", "options", "flag", "flags",
+		"argument", "arguments", "parameter", "parameters", "header", "headers", "body", "request", "requests", "response", "reuse", "login-only", "hint",
+		"hints", "rules", "rule", "required", "vault", "keychain", "keyring", "safe-deposit", "wallet", "stdin", "stdout", "root", "admin",
+		"administrator", "admins", "system", "mode", "flow", "grant", "scope", "spray", "spraying", "attack", "attacks", "cracking", "leak", "leaks",
+		"breach", "breaches", "list", "lists", "table", "column", "columns", "row", "line", "lines", "test", "tests", "support", "security", "access",
+		"reset-link", "link", "links", "button", "submit", "cancel", "continue", "forgot", "remember", "error", "errors", "failure", "failures", "success",
+		"attempt", "attempts", "retry", "return", "pass", "break", "raise", "throw", "todo", "tbd", "n/a", "na":
+		return true
+	// Times and measures.
+	case "today", "tomorrow", "yesterday", "day", "days", "hour", "hours", "minute", "minutes", "week", "weeks", "month", "months", "year", "years",
+		"time", "times", "bits", "bytes", "daily", "weekly", "monthly", "yearly", "annually", "later", "early", "late", "ago":
+		return true
+	// German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian.
+	case "falsch", "anders", "prázdné", "richtig", "leer", "kurz", "lang", "sicher", "unsicher", "korrekt", "ungültig", "gültig", "nicht", "kein", "keine", "zu", "im",
+		"in-der", "der", "die", "das", "ein", "eine", "geheim", "bekannt", "unbekannt", "abgelaufen", "gesetzt", "geändert", "vergessen", "notwendig",
+		"erforderlich", "neu", "alt", "schwach", "stark", "gleich", "dasselbe", "noch", "schon", "nur", "dort", "hier",
+		"le", "la", "les", "un", "une", "pas", "trop", "court", "courte", "vide", "faux", "fausse", "correcte", "incorrecte", "invalide", "valide",
+		"requis", "requise", "obligatoire", "secrète", "expiré", "oublié", "dans", "sur", "faible", "fort", "connu", "inconnu", "nouveau",
+		"el", "los", "las", "muy", "corta", "corto", "larga", "largo", "vacía", "vacío", "incorrecta", "correcta", "incorrecto", "correcto", "inválida",
+		"válida", "obligatoria", "obligatorio", "secreta", "secreto", "débil", "segura", "seguro", "nueva", "nuevo", "aquí", "en", "con", "por",
+		"necesaria",
+		"o", "os", "muito", "curta", "vazia", "errada", "correta", "incorreta", "fraca", "obrigatória", "nova", "não",
+		"il", "lo", "gli", "troppo", "breve", "vuota", "sbagliata", "errata", "corretta", "obbligatoria", "debole", "sicura", "scaduta", "nuova", "non",
+		"nel", "nella",
+		"het", "een", "niet", "fout", "juist", "onjuist", "verplicht", "veilig", "verlopen", "kort", "leeg", "nieuw",
+		"nie", "jest", "puste", "błędne", "nieprawidłowe", "wymagane", "za",
+		"неверный", "неправильный", "верный", "пустой", "обязателен", "не", "истек", "истёк", "слишком", "короткий", "новый", "старый", "изменен",
+		"изменён", "нужен", "в", "на",
+		"错误", "正确", "必填", "不能为空", "空", "必须", "无效", "过期", "已过期", "正しくありません", "必須", "無効", "필수", "잘못되었습니다":
+		return true
+	}
+	return false
+}
+
+// IsStop reports whether b starts with a full stop, a comma or the like of Asia.
+func IsStop(b []byte) bool {
+	if len(b) < 3 {
+		return false
+	}
+	switch string(b[:3]) {
+	case "。", "，", "、", "；", "！", "？", "）":
+		return true
+	}
+	return false
+}

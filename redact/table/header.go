@@ -1,0 +1,168 @@
+package table
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
+)
+
+// readHeader reads the line t[i:end], and reports whether it is the header of a
+// table with secrets.
+func (f *Finder) readHeader(t []byte, i, end int) bool {
+	h := &f.header
+	line := t[i:end]
+	if h.body = end + 1; h.body >= len(t) || len(line) > maxHeader {
+		return false
+	}
+	ruled := isRule(t[h.body:])
+	if h.separator = separatorOf(line, ruled); h.separator == 0 {
+		return false
+	}
+	if h.separator == '|' && !ruled && !isBoxed(line) {
+		return false // commands with pipes between them
+	}
+	if h.columns = f.split(t, i, end, h.separator); h.separator == aligned {
+		h.columns = f.align(t, i, end, ruled)
+	}
+	if h.columns < 2 {
+		return false
+	}
+	return f.readNames(t)
+}
+
+// separatorOf returns the separator of a header, 0 if the line is none.
+func separatorOf(line []byte, ruled bool) byte {
+	var separator byte
+	gap, words := false, 1 // since the last separator
+	for k, c := range line {
+		switch {
+		case lex.Classes[c]&lex.IsName != 0 && c != '$' && c != '%', lex.Classes[c]&lex.IsQuote != 0, c == '*' || c == '/' || c == '\r' || c == '#' && k == 0:
+		case c == ' ' && k > 0 && line[k-1] == ' ':
+			gap, words = true, 1
+		case c == ' ':
+			if words++; words > 4 && !ruled && separator != '|' {
+				return 0 // a sentence
+			}
+		case c == '(' || c == ')' || c == '#' || c == '+' || c == ':':
+			if separator != '|' && !ruled {
+				return 0
+			}
+		case c == '|':
+			separator, words = c, 0
+		case (c == ',' || c == ';' || c == '\t') && separator != '|':
+			if words = 0; separator == 0 || separator == ';' {
+				separator = c
+			}
+		default:
+			return 0
+		}
+	}
+	if separator == 0 && bytes.Contains(line, []byte("│")) {
+		return '|'
+	}
+	if separator == 0 && (gap || ruled) {
+		return aligned
+	}
+	return separator
+}
+
+// readNames reads the names in the cells, and reports whether a column may have
+// secrets.
+func (f *Finder) readNames(t []byte) bool {
+	h := &f.header
+	h.named = -1
+	user, any := false, false
+	value := -1
+	for k := range h.columns {
+		c := unquoted(t, f.cells[k])
+		name := t[c.From:c.To]
+		h.kinds[k] = otherColumn
+		switch {
+		case len(name) == 0:
+			if h.separator != '|' {
+				return false
+			}
+			continue
+		case len(name) > names.MaxPairName || bytes.Count(name, []byte(" ")) > 2 || (h.separator == ',' || h.separator == ';') && !isTitle(t, c):
+			if h.separator != '|' {
+				return false
+			}
+			continue
+		case isMeasure(name): // a line of values
+			return false
+		case isUser(name):
+			user = true
+		case f.Names.IsPairName(&f.name, name):
+			h.kinds[k], any = secretColumn, true
+			if isBroad(f.name.All) {
+				h.kinds[k] = tokenColumn
+			}
+			continue
+		}
+		switch names.RoleOf(name) {
+		case names.NameRole:
+			if h.named < 0 {
+				h.named, h.kinds[k] = k, nameColumn
+			}
+		case names.ValueRole:
+			if value < 0 && !lex.HasFoldSuffix(name, "data") {
+				value = k
+			}
+		}
+	}
+	if value >= 0 && h.named >= 0 {
+		h.kinds[value], any = valueColumn, true
+	}
+	for k := range h.columns {
+		if user && h.kinds[k] == tokenColumn {
+			h.kinds[k] = secretColumn
+		}
+	}
+	return any
+}
+
+// isTitle reports whether the name of a column in a list is quoted, one word or two
+// words with capitals: otherwise the list may be a sentence's or a statement's.
+func isTitle(t []byte, c lex.Span) bool {
+	if c.From > 0 && lex.Classes[t[c.From-1]]&lex.IsQuote != 0 {
+		return true
+	}
+	first, second, two := bytes.Cut(t[c.From:c.To], []byte(" "))
+	return !two || 'A' <= second[0] && second[0] <= 'Z' && bytes.IndexByte(second, ' ') < 0 && !bytes.Equal(first, bytes.ToUpper(first))
+}
+
+// isMeasure reports whether a cell has a number, or one with a unit.
+func isMeasure(b []byte) bool {
+	if !lex.IsDigit(b[0]) {
+		return false
+	}
+	digits := 0
+	for _, c := range b {
+		if lex.IsDigit(c) || c == '.' || c == '-' || c == ':' || c == '/' {
+			digits++
+		}
+	}
+	return 2*digits >= len(b)
+}
+
+// isUser reports whether a column has those whose secrets are in another one.
+func isUser(name []byte) bool {
+	switch string(name) {
+	case "host", "hostname", "machine", "ssid", "SSID", "Host", "client_id", "access_key_id", "user_id", "userid", "uid":
+		return true
+	}
+	return prose.IsUser(name)
+}
+
+// isBroad reports whether a folded name has other meanings: tokens are counted,
+// keys name things, tests pass.
+func isBroad(name []byte) bool {
+	switch string(name) {
+	case "token", "tokens", "auth", "authentication", "authorization", "secret", "secrets", "pass", "key", "keys", "pin", "pins", "credential", "credentials", "creds", "cookie", "cookies",
+		"bearer", "jwt", "otp", "mfa", "csrf", "nonce", "pat", "totp", "puk", "signature", "passkey", "passkeys", "basicauth", "cvc", "cvv", "ssn":
+		return true
+	}
+	return false
+}

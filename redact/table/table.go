@@ -1,0 +1,126 @@
+// Package table finds the secrets in the columns of tables: CSV, Markdown, and what
+// programs print.
+//
+// A table has a header, a line of nothing but names. Below a name of a secret each
+// line has one, at the same number behind the separators or at the same place.
+// A table of names and values has them behind the names.
+//
+// The files, from the top: table, header, cells, finder.
+package table
+
+import (
+	"bytes"
+
+	"auditproxy/redact/formats"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
+)
+
+// Find adds the secrets in the tables of t to found, in order, in time linear in
+// t.
+func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
+	for i := 0; i < len(t); {
+		end := lineEnd(t, i)
+		switch {
+		case isRecord(t[i:end]):
+			i, found = f.record(t, end+1, found)
+			continue
+		case f.readHeader(t, i, end):
+			var n int
+			if n, found = f.rows(t, f.header.body, found); n > i {
+				i = n
+				continue
+			}
+		}
+		i = end + 1
+	}
+	return found
+}
+
+// rows adds the secrets of the lines from i on, which are below the header, and
+// returns where they end.
+func (f *Finder) rows(t []byte, i int, found []lex.Span) (int, []lex.Span) {
+	h := &f.header
+	for i < len(t) {
+		end := lineEnd(t, i)
+		if isRule(t[i:]) {
+			i = end + 1
+			continue
+		}
+		n := 0
+		if h.separator == aligned {
+			n = f.place(t, i, end)
+		} else if n = f.split(t, i, end, h.separator); n != h.columns {
+			n = 0
+		}
+		if n == 0 {
+			return i, found
+		}
+		for k := range n {
+			c := f.cells[k]
+			if c.From == c.To {
+				continue
+			}
+			kind := h.kinds[k]
+			if kind == valueColumn && h.named < n && f.isSecret(t, f.cells[h.named]) {
+				kind = secretColumn
+			}
+			if kind == secretColumn && isSecret(t[c.From:c.To], false) || kind == tokenColumn && isSecret(t[c.From:c.To], true) {
+				found = append(found, c)
+			}
+		}
+		i = end + 1
+	}
+	return i, found
+}
+
+// record adds the secrets of the lines "NAME | VALUE" from i on, as psql prints a
+// record, and returns where they end.
+func (f *Finder) record(t []byte, i int, found []lex.Span) (int, []lex.Span) {
+	for i < len(t) {
+		end := lineEnd(t, i)
+		if f.split(t, i, end, '|') != 2 {
+			return i, found
+		}
+		if c := f.cells[1]; c.From < c.To && f.isSecret(t, f.cells[0]) && isSecret(t[c.From:c.To], false) {
+			found = append(found, c)
+		}
+		i = end + 1
+	}
+	return i, found
+}
+
+// isSecret reports whether the cell c has the name of a secret.
+func (f *Finder) isSecret(t []byte, c lex.Span) bool {
+	c = unquoted(t, c)
+	return f.Names.IsPairName(&f.name, t[c.From:c.To])
+}
+
+// isSecret reports whether a cell has a secret, and no remark on one. With token,
+// it must look like one.
+func isSecret(b []byte, token bool) bool {
+	if lex.MarkLen(b) > 0 || formats.IsPlaceholder(b) || lex.IsType(b) || len(b) > 4096 {
+		return false
+	}
+	alnum := false
+	for _, c := range b {
+		alnum = alnum || lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80
+	}
+	switch {
+	case !alnum && len(b) < 4: // "-", "***", "n/a"
+		return false
+	case token:
+		return bytes.IndexByte(b, ' ') < 0 && prose.LooksSecret(b)
+	case bytes.IndexByte(b, ' ') < 0:
+		return !prose.IsPlain(bytes.TrimRight(b, "."))
+	}
+	// A sentence is none.
+	words, plain := 0, 0
+	for w := range bytes.FieldsSeq(b) {
+		words++
+		if prose.IsPlain(bytes.TrimRight(w, ".,;:")) {
+			plain++
+		}
+	}
+	return words < 3 || 3*plain < words
+}
