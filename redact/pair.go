@@ -22,6 +22,8 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 		switch {
 		case secret&namedSecret != 0 && (role == names.ValueRole || role == names.OtherRole && (len(all) == 2 || secret&namedVariable != 0 && p.raw[e.value] == '"')):
 			hide = true
+		case secret&webKey != 0 && names.IsKeyPart(name):
+			hide = true
 		case secret&manifest != 0:
 			hide = string(name) == "data" || string(name) == "stringData"
 		}
@@ -50,6 +52,7 @@ const (
 	namedSecret   secretKind = 1 << iota // one names another
 	namedVariable                        // one names a variable or header, which any other may hold
 	manifest                             // a Secret of Kubernetes
+	webKey                               // a JSON Web Key
 	lateProgram                          // one names the program of a list before it
 )
 
@@ -58,6 +61,9 @@ const (
 func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	if p.raw[i] != '"' || len(name) > names.MaxPairName {
 		return 0
+	}
+	if string(name) == "kty" {
+		return webKey
 	}
 	switch info.role {
 	case names.ProgramRole:

@@ -34,6 +34,7 @@ var hostileUnits = []string{
 	"password is a ", "password is a b c d ", "password for a ", "password is now ", `password is "`, "log in with a/", "credentials: a/", "密码是", "密码：", "：", "name：", "пароль для ", "user\nann\npassword\nb\n", "set to password to ", "key is ", "code is 1",
 	"AUTH ", "AUTH a\n", "LOGIN a ", "user ann on >", "SETUSER >a ", "SETUSER a\n>a", "PASS a\nNICK ", "PRAGMA key=", `user = "a:`, `"user","a","password","`, `["password","a","user","`, "salt=a1b2", "sessionid=a1a1a1a1a1a1a1a1 ",
 	"form-data; name=\"password\"\n", "AS x KEY 'a' ", "\x1b[1m", "password:\x1b[", "aaaaaaaaaaaaaaaaaaaa/", "aaaaaaaaaaaaaaaaaaaa+a/", "%41+a ", `getpass("password: `, "Password:\na\n",
+	"password=<<A\n", `token="a"+`, "PASSWORD=a\\\n", `"kty":"d":"`, "<RSAKeyValue><D>", "Private-Lines: ", "---- BEGIN PRIVATE KEY ",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

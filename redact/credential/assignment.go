@@ -51,6 +51,13 @@ func (s *Scanner) assigned(i int) lex.Span {
 			return v
 		}
 	}
+	if string(name) == "Private-Lines" { // of PuTTY
+		if at := bytes.Index(s.text[i:min(len(s.text), i+maxPrivate)], []byte("\nPrivate-MAC")); at > 0 {
+			if n := bytes.IndexByte(s.text[i:], '\n') + 1; n > 0 && n < at {
+				return lex.Span{From: i + n, To: i + at}
+			}
+		}
+	}
 	decoded := s.unescaped(name)
 	if i < s.pair && names.RoleOf(decoded) == names.ValueRole {
 		return s.values.Value(i + 1)
@@ -85,7 +92,10 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[i] == ':' && s.closesPrompt(first, i+1) {
 		return lex.Span{}
 	}
-	v := s.values.Value(i + 1)
+	if v := s.heredoc(i + 1); v.From < v.To {
+		return v
+	}
+	v := s.joinedStrings(s.values.Value(i + 1))
 	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && lex.CountDigits(s.text[v.From:v.To]) == v.To-v.From {
 		return lex.Span{} // their number
 	}
@@ -133,6 +143,73 @@ func (s *Scanner) asKey(name []byte, first, i int) lex.Span {
 		return s.values.Value(i + 1)
 	}
 	return lex.Span{}
+}
+
+// joinedStrings widens a string by those that an operator or a line break joins to
+// it, "SE" + "CRET", and a word by the line behind a backslash.
+func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
+	t := s.text
+	if v.From >= v.To || v.From == 0 {
+		return v
+	}
+	quote := t[v.From-1]
+	if lex.Classes[quote]&lex.IsQuote == 0 {
+		if v.To+1 < len(t) && t[v.To-1] == '\\' && t[v.To] == '\n' && t[v.To+1] > ' ' {
+			v.To = lex.CredentialEnd(t, v.To+1)
+		}
+		return v
+	}
+	for n := 0; n < maxPieces && v.To < len(t) && t[v.To] == quote; n++ {
+		i, operator := v.To+1, false
+		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || bytes.IndexByte([]byte("+.&\\"), t[i]) >= 0) {
+			operator = operator || t[i] > ' ' && t[i] != '\\'
+			i++
+		}
+		if i == len(t) || t[i] != quote || i == v.To+1 || !operator {
+			break
+		}
+		next := s.values.Quoted(i, 0)
+		if next.To-next.From == 0 || lex.MarkLen(t[next.From:]) > 0 {
+			break
+		}
+		v.To = next.To
+	}
+	return v
+}
+
+// maxPrivate is the length in bytes of the longest key of PuTTY.
+const maxPrivate = 8 << 10
+
+// maxPieces is of how many strings a secret is joined.
+const maxPieces = 16
+
+// heredoc finds the lines of name = <<EOF, where the value starts at i.
+func (s *Scanner) heredoc(i int) lex.Span {
+	t := s.text
+	for from := i; i < len(t) && i-from < maxGap && t[i] == ' '; {
+		i++
+	}
+	if !bytes.HasPrefix(t[i:], []byte("<<")) || bytes.HasPrefix(t[i:], []byte("<<<")) {
+		return lex.Span{}
+	}
+	d := delimiter(t, i+len("<<"))
+	if d.From == d.To || d.To == len(t) || t[d.To] != '\n' || lex.MarkLen(bytes.TrimLeft(t[d.To+1:min(len(t), d.To+maxPair)], " ")) > 0 {
+		return lex.Span{}
+	}
+	for k := d.To + 1; k < len(t); {
+		end := bytes.IndexByte(t[k:], '\n')
+		if end < 0 {
+			end = len(t) - k
+		}
+		if bytes.Equal(bytes.TrimSpace(t[k:k+end]), t[d.From:d.To]) {
+			if k == d.To+1 {
+				return lex.Span{}
+			}
+			return lex.Span{From: d.To + 1, To: k - 1}
+		}
+		k += end + 1
+	}
+	return lex.Span{From: d.To + 1, To: len(t)}
 }
 
 // closesPrompt reports whether a quotation ends at i, behind a name and its colon:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
 )
 
 // tokenLen counts token bytes from i on, up to most.
@@ -85,17 +86,69 @@ func isTokenByte(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c == '
 // pem finds a PEM block (RFC 7468), also one that was cut.
 func (s *Scanner) pem(i int) lex.Span {
 	t := s.text
-	if !bytes.HasPrefix(t[i:], []byte("-----BEGIN ")) {
+	ending := "-----END "
+	switch {
+	case bytes.HasPrefix(t[i:], []byte("-----BEGIN ")):
+	case bytes.HasPrefix(t[i:], []byte("---- BEGIN ")) && bytes.Contains(t[i:min(len(t), i+maxPair)], []byte("PRIVATE KEY")): // RFC 4716
+		ending = "---- END "
+	default:
 		return lex.Span{}
 	}
-	const ending = "-----END "
 	end := bytes.Index(t[i:], []byte(ending))
 	if end < 0 {
 		return lex.Span{From: i, To: len(t)}
 	}
 	end += i + len(ending)
-	if n := bytes.Index(t[end:min(len(t), end+64)], []byte("-----")); n >= 0 {
+	if n := bytes.Index(t[end:min(len(t), end+64)], []byte(ending[:len("----")])); n >= 0 && ending[4] == ' ' {
+		return lex.Span{From: i, To: end + n + 4}
+	} else if n >= 0 {
 		return lex.Span{From: i, To: end + n + 5}
 	}
 	return lex.Span{From: i, To: lex.CredentialEnd(s.text, end)}
+}
+
+// keyParts adds the secret numbers of a JSON Web Key (RFC 7518, 6) and of an
+// RSAKeyValue of XML: their names are single letters.
+func (s *Scanner) keyParts() {
+	t := s.text
+	json, xml := bytes.Contains(t, []byte("kty")), bytes.Contains(t, []byte("<RSAKeyValue>"))
+	if !json && !xml {
+		return
+	}
+	s.from = 0
+	for i := 0; i < len(t); i++ {
+		switch {
+		case json && t[i] == ':':
+			name, _ := s.nameBefore(i)
+			if names.IsKeyPart(name) {
+				if v := s.values.Value(i + 1); v.From < v.To && lex.Classes[t[v.From-1]]&lex.IsQuote != 0 {
+					s.found = append(s.found, v)
+					i = v.To
+				}
+			}
+		case xml && t[i] == '<':
+			end := bytes.IndexByte(t[i:min(len(t), i+16)], '>')
+			if end < 0 || !isKeyTag(t[i+1:i+end]) {
+				continue
+			}
+			v := lex.Span{From: i + end + 1, To: len(t)}
+			if n := bytes.IndexByte(t[v.From:], '<'); n >= 0 {
+				v.To = v.From + n
+			}
+			if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 {
+				s.found = append(s.found, v)
+				i = v.To - 1
+			}
+		}
+	}
+	s.merge()
+}
+
+// isKeyTag reports whether an element of an RSAKeyValue has a secret number.
+func isKeyTag(name []byte) bool {
+	switch string(name) {
+	case "D", "P", "Q", "DP", "DQ", "InverseQ":
+		return true
+	}
+	return false
 }

@@ -19,6 +19,7 @@ func (s *Scanner) scan(text []byte, hint int) {
 			s.secretKeys()
 		}
 		s.manifests()
+		s.keyParts()
 	}
 	if hint&lookTable != 0 {
 		n := len(s.found)

@@ -241,6 +241,9 @@ func (w *WordSet) Has(b []byte) bool {
 // b"SECRET", N'SECRET'.
 func PrefixLen(b []byte) int {
 	n := 0
+	if bytes.HasPrefix(b, []byte("u8")) {
+		n = len("u8")
+	}
 	for n < len(b) && n < 2 && bytes.IndexByte([]byte("bBrRfFuUNEL$@"), b[n]) >= 0 {
 		n++
 	}

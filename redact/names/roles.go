@@ -100,6 +100,15 @@ func IsLogin(name []byte) bool {
 	return false
 }
 
+// IsKeyPart reports whether a name is that of a secret number of a key.
+func IsKeyPart(name []byte) bool {
+	switch string(name) {
+	case "d", "p", "q", "dp", "dq", "qi", "k":
+		return true
+	}
+	return false
+}
+
 // IsColumn reports whether a text is the name of a column or of a field.
 func IsColumn(b []byte) bool {
 	for _, end := range [...]string{"_at", "_id", "_name", "_type", "_count", "_date", "_hash", "_by", "_on"} {
