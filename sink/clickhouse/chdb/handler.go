@@ -16,17 +16,24 @@ const (
 	maxRequests = 64               // of a role at a time; others wait
 	maxReading  = 30 * time.Second // of a reader's statement in the engine
 	insertChunk = 256 << 10        // bytes of an insert's data on their way
+
+	// insertMemory is what an insert needs of a collector's full batch, with all
+	// views. Inserts run only as far as half of the engine's memory has room for
+	// them: the rest is for readers and merges.
+	insertMemory = 128 << 20
+	smallInsert  = 1 << 20 // bytes of data with which an insert waits for no other
 )
 
 // A handler serves ClickHouse's HTTP interface to one role.
 type handler struct {
-	engine *engine
-	role   Role
-	slots  chan struct{} // one for each request that runs
+	engine  *engine
+	role    Role
+	slots   chan struct{} // one for each request that runs
+	inserts chan struct{} // one for each insert that is not small
 }
 
 func newHandler(e *engine, r Role) *handler {
-	return &handler{e, r, make(chan struct{}, maxRequests)}
+	return &handler{e, r, make(chan struct{}, maxRequests), make(chan struct{}, max(1, e.cfg.Memory/2/insertMemory))}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +104,7 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 		err = st.readable()
 	}
 	if err == nil {
-		err = h.prepare(c, q, role)
+		err = h.prepare(c, q, role, st.kind)
 	}
 	if err != nil {
 		writeException(w, err)
@@ -108,7 +115,7 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 		format = q.format
 	}
 	a := newAnswer(w, q, format)
-	a.end(h.run(c, st, q, a))
+	a.end(h.run(ctx, c, st, q, a))
 }
 
 // statement returns the statement of q. The rest of the body is its data or,
@@ -125,10 +132,10 @@ func (c *conn) statement(q request) (statement, error) {
 	return c.parse(q.sql+"\n"+rest, false)
 }
 
-func (h *handler) run(c *conn, st statement, q request, a *answer) error {
+func (h *handler) run(ctx context.Context, c *conn, st statement, q request, a *answer) error {
 	switch st.kind {
 	case inserts:
-		return insert(c, st, q.data)
+		return h.insert(ctx, c, st, q.data)
 	case selects:
 		return stream(c, st, q.params, a)
 	default:
@@ -141,8 +148,11 @@ func (h *handler) run(c *conn, st statement, q request, a *answer) error {
 }
 
 // prepare sets the settings, those that restrict a reader last.
-func (h *handler) prepare(c *conn, q request, role Role) error {
+func (h *handler) prepare(c *conn, q request, role Role, k kind) error {
 	settings, database := q.settings, q.database
+	if k == inserts {
+		settings = append([]param{h.share()}, settings...)
+	}
 	if role == Reader {
 		var err error
 		if settings, err = h.readerSettings(settings); err != nil {
@@ -191,28 +201,49 @@ func (h *handler) readerSettings(asked []param) ([]param, error) {
 	}
 	return append(settings,
 		param{"max_execution_time", strconv.FormatFloat(seconds, 'f', -1, 64)},
-		param{"max_memory_usage", strconv.FormatInt(h.engine.cfg.Memory/2, 10)},
+		h.share(),
 		param{"readonly", "1"}), nil
+}
+
+// share is the memory of one reader's statement, or of one insert: no statement
+// takes all of it from the others.
+func (h *handler) share() param {
+	return param{"max_memory_usage", strconv.FormatInt(h.engine.cfg.Memory/2, 10)}
 }
 
 // insert streams the data. It is stored as a whole or not at all: a client
 // that disconnects in the middle leaves nothing. Empty data is an error,
 // because that is how clickhouse-go ends a batch that it could not encode.
-func insert(c *conn, st statement, data io.Reader) error {
+func (h *handler) insert(ctx context.Context, c *conn, st statement, data io.Reader) error {
 	in, err := c.insert(st.sql, st.format)
 	if err != nil {
 		return err
 	}
+	admitted := false
+	defer func() {
+		if admitted {
+			<-h.inserts
+		}
+	}()
 	buf := make([]byte, insertChunk)
-	for empty := true; ; {
+	for size := 0; ; {
 		n, err := data.Read(buf)
-		empty = empty && n == 0
+		size += n
+		if size > smallInsert && !admitted {
+			select {
+			case h.inserts <- struct{}{}:
+				admitted = true
+			case <-ctx.Done():
+				in.cancel()
+				return errGone
+			}
+		}
 		if failed := in.append(buf[:n]); failed != nil {
 			in.cancel()
 			return failed
 		}
 		switch {
-		case errors.Is(err, io.EOF) && !empty:
+		case errors.Is(err, io.EOF) && size > 0:
 			return in.done()
 		case err != nil:
 			in.cancel()

@@ -3,6 +3,9 @@ package chdb_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +132,85 @@ func TestInsertRefused(t *testing.T) {
 	// What was refused has left nothing behind: the next insert passes.
 	if r := post(t, dir, chdb.Writer, "query=INSERT+INTO+audit.events+(id)+FORMAT+TSV", "1\n"); r.status != 200 {
 		t.Errorf("status %d, %s", r.status, r.body)
+	}
+}
+
+// TestInsertsLeaveMemory: beside as many large inserts as the engine has memory
+// for, another waits, and what is small does not.
+func TestInsertsLeaveMemory(t *testing.T) {
+	const large = 8 << 20
+	dir := shortDir(t)
+	startEngine(t, dir) // with memory for two
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	exec1(t, db, "CREATE DATABASE audit")
+	exec1(t, db, "CREATE TABLE audit.texts (id UInt64, args String) ENGINE = MergeTree ORDER BY id")
+	row := "1\t" + strings.Repeat("x", 1<<10) + "\n"
+	stored := func(body io.Reader) <-chan int {
+		status := make(chan int, 1)
+		go func() {
+			defer close(status)
+			client := http.Client{Transport: transport(dir, chdb.Writer)}
+			defer client.CloseIdleConnections()
+			resp, err := client.Post("http://engine/?async_insert=0&query=INSERT+INTO+audit.texts+(id,args)+FORMAT+TSV", "text/plain", body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			resp.Body.Close()
+			status <- resp.StatusCode
+		}()
+		return status
+	}
+	var ends []io.Closer
+	var waiting []<-chan int
+	for range 2 {
+		r, w := io.Pipe()
+		waiting = append(waiting, stored(r))
+		// Once this is read, the insert has its place.
+		if _, err := io.WriteString(w, strings.Repeat(row, large/len(row))); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, w)
+	}
+	third := stored(strings.NewReader(strings.Repeat(row, large/len(row))))
+	for i := range 20 {
+		if r := post(t, dir, chdb.Writer, "query=INSERT+INTO+audit.texts+(id)+FORMAT+TSV", fmt.Sprintln(i)); r.status != http.StatusOK {
+			t.Fatalf("a small insert: status %d, %s", r.status, r.body)
+		}
+		if r := post(t, dir, chdb.Reader, "", "SELECT countIf(args != '') FROM audit.texts"); r.body != "0\n" {
+			t.Fatalf("beside large inserts a reader sees %q, status %d", r.body, r.status)
+		}
+	}
+	select {
+	case status := <-third:
+		t.Errorf("a third large insert does not wait, and has status %d", status)
+	default:
+	}
+	for i, w := range ends {
+		w.Close()
+		if status := <-waiting[i]; status != http.StatusOK {
+			t.Errorf("a large insert has status %d", status)
+		}
+	}
+	if status := <-third; status != http.StatusOK {
+		t.Errorf("the one that waited has status %d", status)
+	}
+	if got, want := count(t, db, "SELECT count() FROM audit.texts WHERE args != ''"), uint64(3*(large/len(row))); got != want {
+		t.Errorf("%d rows are stored, want %d", got, want)
+	}
+}
+
+// TestInsertsLimit: an insert has a limit of its own, and reports that one.
+func TestInsertsLimit(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	exec1(t, db, "CREATE DATABASE audit")
+	exec1(t, db, "CREATE TABLE audit.n (n UInt64) ENGINE = MergeTree ORDER BY n")
+	exec1(t, db, "CREATE MATERIALIZED VIEW audit.v ENGINE = MergeTree ORDER BY n AS SELECT arraySum(arrayMap(x -> x + n, range(n))) AS n FROM audit.n")
+	r := post(t, dir, chdb.Writer, "query=INSERT+INTO+audit.n+FORMAT+TSV", "20000000\n")
+	if code := r.header.Get("X-ClickHouse-Exception-Code"); code != "241" || strings.Contains(r.body, "(total)") {
+		t.Errorf("code %s, %s, want the insert's own limit", code, r.body)
 	}
 }
 
