@@ -281,17 +281,19 @@ func checkNode(t *testing.T, where string, n *html.Node) {
 // TestLimits checks that a question which needs too much is answered so: the store
 // is not at fault, and there may be something.
 func TestLimits(t *testing.T) {
-	limit := fmt.Errorf("reading: %w", store.ErrTooMuch)
-	for _, path := range pagePaths[:len(pagePaths)-1] {
-		w := do(newTestServer(t, &fakeStore{text: "x", err: limit}), httptest.NewRequest("GET", path, nil))
-		if body := w.Body.String(); w.Code != http.StatusUnprocessableEntity || !strings.Contains(body, "This does not mean that there is nothing") || !strings.Contains(body, store.ErrTooMuch.Error()) {
-			t.Errorf("%s: code %d: %s", path, w.Code, body)
+	for limit, code := range map[error]int{store.ErrTooMuch: http.StatusUnprocessableEntity, store.ErrBusy: http.StatusServiceUnavailable} {
+		limit := fmt.Errorf("reading: %w", limit)
+		for _, path := range pagePaths[:len(pagePaths)-1] {
+			w := do(newTestServer(t, &fakeStore{text: "x", err: limit}), httptest.NewRequest("GET", path, nil))
+			if body := w.Body.String(); w.Code != code || !strings.Contains(body, "This does not mean that there is nothing") || !strings.Contains(body, limit.Error()) {
+				t.Errorf("%s: code %d: %s", path, w.Code, body)
+			}
 		}
-	}
-	// Of a session, the records are shown without what they did together.
-	w := do(newTestServer(t, &fakeStore{text: "x", noSummary: limit}), httptest.NewRequest("GET", pagePaths[4], nil))
-	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "Not read: effects") || !strings.Contains(body, "Timeline") || strings.Contains(body, "Files piped to") {
-		t.Errorf("a session: code %d: %s", w.Code, body)
+		// Of a session, the records are shown without what they did together.
+		w := do(newTestServer(t, &fakeStore{text: "x", noSummary: limit}), httptest.NewRequest("GET", pagePaths[4], nil))
+		if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "Not read: effects") || !strings.Contains(body, "Timeline") || strings.Contains(body, "Files piped to") {
+			t.Errorf("a session: code %d: %s", w.Code, body)
+		}
 	}
 }
 

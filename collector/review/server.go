@@ -166,6 +166,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// The question is at fault, and the store answers others.
 		s.c.Log.Warn("a question reached a limit", zap.String("path", r.URL.Path), zap.Error(err))
 		m = mistake{http.StatusUnprocessableEntity, "Not read: this page. This does not mean that there is nothing. " + err.Error() + "."}
+	case errors.Is(err, store.ErrBusy):
+		s.c.Log.Warn("the store had no memory for a question", zap.String("path", r.URL.Path), zap.Error(err))
+		m = mistake{http.StatusServiceUnavailable, "Not read: this page. This does not mean that there is nothing. " + err.Error() + "."}
 	default:
 		s.c.Log.Error("store not read", zap.String("path", r.URL.Path), zap.Error(err))
 		m = mistake{http.StatusBadGateway, "The records cannot be read now. This does not mean that there are none. " + err.Error()}

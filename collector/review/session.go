@@ -122,7 +122,7 @@ func (s *Server) session(r *http.Request) (page, error) {
 	body := sessionPage{stated: s.stated(se, proofs[se.SessionID]), From: from}
 	// An agent decides how many calls a session has; its records are read in pages.
 	body.Summary, body.NotRead = s.data.Summary(r.Context(), se)
-	if body.NotRead != nil && !errors.Is(body.NotRead, store.ErrTooMuch) {
+	if body.NotRead != nil && !errors.Is(body.NotRead, store.ErrTooMuch) && !errors.Is(body.NotRead, store.ErrBusy) {
 		return page{}, body.NotRead
 	}
 	if body.Decided, err = s.data.SessionDecisions(r.Context(), se); err != nil {

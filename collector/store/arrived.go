@@ -12,6 +12,7 @@ import (
 	"auditproxy/sink/clickhouse"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // arrived is the condition on when a record was stored.
@@ -103,7 +104,11 @@ func (r *Reader) Ask(ctx context.Context, sql string, since time.Time, do func(m
 	if err != nil {
 		return clickhouse.Classify("asking", err)
 	}
-	rows, err := conn.Query(ctx, sql)
+	var rows driver.Rows
+	err = patiently(ctx, func() (err error) {
+		rows, err = conn.Query(ctx, sql)
+		return err
+	})
 	if err != nil {
 		return clickhouse.Classify("asking", err)
 	}

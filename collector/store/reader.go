@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
+	"auditproxy/internal/wait"
 	"auditproxy/sink/clickhouse"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -45,6 +47,10 @@ var ErrNotFound = errors.New("not found")
 // mean that there is nothing.
 var ErrTooMuch = errors.New("choose a shorter time or fewer conditions")
 
+// ErrBusy means that others left the server no memory, which is no fault of the
+// query. It does not mean that there is nothing.
+var ErrBusy = errors.New("the server was out of memory for a moment: repeat the question")
+
 var (
 	errTooLong  = fmt.Errorf("the question took too long: %w", ErrTooMuch)
 	errTooLarge = fmt.Errorf("the question needed too much memory: %w", ErrTooMuch)
@@ -54,14 +60,44 @@ var (
 func atLimit(err error) error {
 	var e *ch.Exception
 	if errors.As(err, &e) {
-		switch e.Code {
-		case timeoutExceeded:
+		switch {
+		case e.Code == timeoutExceeded:
 			return errTooLong
-		case memoryLimitExceeded:
+		case busy(err):
+			return ErrBusy
+		case e.Code == memoryLimitExceeded:
 			return errTooLarge
 		}
 	}
 	return err
+}
+
+// shared begins the message about a limit that others take part in: the server's,
+// or the user's. The query's own is "Query memory limit exceeded", before
+// ClickHouse 25 "Memory limit (for query) exceeded".
+var shared = regexp.MustCompile(`^(DB::Exception: )?(\(total\)|User|Memory limit \((total|for user)\))`)
+
+// busy reports whether err is about memory that others have.
+func busy(err error) bool {
+	var e *ch.Exception
+	return errors.As(err, &e) && e.Code == memoryLimitExceeded && shared.MatchString(e.Message)
+}
+
+// The pauses before a query is repeated for which the server had no memory.
+const (
+	busyFirst = 50 * time.Millisecond
+	busyLast  = time.Second
+)
+
+// patiently calls do until it returns another error than that the server is busy,
+// or until ctx ends.
+func patiently(ctx context.Context, do func() error) error {
+	for pause := busyFirst; ; pause = min(2*pause, busyLast) {
+		err := do()
+		if !busy(err) || wait.For(ctx, pause) != nil {
+			return err
+		}
+	}
 }
 
 // The server's codes for its own limits.
@@ -98,18 +134,21 @@ func (r *Reader) limited(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// ask returns the rows of a query, each in a struct whose fields name their
+// ask returns the rows of a query, which it repeats while the server is busy, each in a struct whose fields name their
 // columns. what names the object in errors.
 func ask[T any](ctx context.Context, r *Reader, what, sql string, a args) ([]T, error) {
 	ctx, done := r.limited(ctx)
 	defer done()
 	var list []T
-	if err := r.conn.Select(ctx, &list, sql, a.named()...); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+	err := patiently(ctx, func() error {
+		list = nil
+		return r.conn.Select(ctx, &list, sql, a.named()...)
+	})
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !busy(err) {
 			err = cause
 		}
-		err = atLimit(err)
-		return nil, fmt.Errorf("reading %s: %w", what, err)
+		return nil, fmt.Errorf("reading %s: %w", what, atLimit(err))
 	}
 	return list, nil
 }

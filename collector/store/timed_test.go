@@ -1,9 +1,11 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -39,15 +41,63 @@ func TestTimed(t *testing.T) {
 	}
 }
 
-// TestAtLimit: what the server refuses for its own limits is no failure of it.
+// TestAtLimit: what the server refuses for its own limits is no failure of it, and
+// what others took is no fault of the query.
 func TestAtLimit(t *testing.T) {
-	for code, want := range map[int32]bool{159: true, 241: true, 497: false, 60: false} {
-		err := atLimit(fmt.Errorf("sending: %w", &ch.Exception{Code: code}))
-		if got := errors.Is(err, ErrTooMuch); got != want {
-			t.Errorf("code %d: %v, a limit: %t, want %t", code, err, got, want)
+	for _, tt := range []struct {
+		code    int32
+		message string
+		want    error // nil: no limit
+	}{
+		{159, "Timeout exceeded: elapsed 10 seconds", ErrTooMuch},
+		{241, "Query memory limit exceeded: would use 513.00 MiB", ErrTooMuch},
+		{241, "Memory limit (for query) exceeded: would use 513.00 MiB: (while reading column (total))", ErrTooMuch},
+		{241, "(total) memory limit exceeded: would use 1.00 GiB", ErrBusy},
+		{241, "Memory limit (total) exceeded: would use 1.00 GiB", ErrBusy},
+		{241, "DB::Exception: User memory limit exceeded: would use 1.00 GiB", ErrBusy},
+		{497, "(total)", nil},
+		{60, "Table does not exist", nil},
+	} {
+		err := atLimit(fmt.Errorf("sending: %w", &ch.Exception{Code: tt.code, Message: tt.message}))
+		for _, limit := range []error{ErrTooMuch, ErrBusy} {
+			if errors.Is(err, limit) != (limit == tt.want) {
+				t.Errorf("code %d, %q: %v, want %v", tt.code, tt.message, err, tt.want)
+			}
 		}
 	}
 	if !errors.Is(errTooLong, ErrTooMuch) {
 		t.Errorf("%v is no limit", errTooLong)
+	}
+}
+
+// TestPatiently: a query is repeated only while the server has no memory for it,
+// and not beyond its time.
+func TestPatiently(t *testing.T) {
+	others := &ch.Exception{Code: memoryLimitExceeded, Message: "(total) memory limit exceeded: would use 1.00 GiB"}
+	own := &ch.Exception{Code: memoryLimitExceeded, Message: "Query memory limit exceeded: would use 1.00 GiB"}
+	for name, tt := range map[string]struct {
+		answers []error
+		within  time.Duration
+		want    error
+		calls   int
+	}{
+		"answered":          {[]error{nil}, time.Minute, nil, 1},
+		"its own limit":     {[]error{own, nil}, time.Minute, own, 1},
+		"busy, then not":    {[]error{others, others, others, nil}, time.Minute, nil, 4},
+		"busy, then failed": {[]error{others, own, nil}, time.Minute, own, 2},
+		"busy for long":     {[]error{others, others, others, others, others}, busyFirst + 2*busyFirst + busyFirst, others, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.within)
+			defer cancel()
+			calls := 0
+			err := patiently(ctx, func() error {
+				calls++
+				return tt.answers[calls-1]
+			})
+			if err != tt.want || calls != tt.calls {
+				t.Errorf("%s: %v after %d calls, want %v after %d", name, err, calls, tt.want, tt.calls)
+			}
+		})
 	}
 }
