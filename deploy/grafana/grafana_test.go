@@ -233,6 +233,40 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
+// readsAll are the panels about all records of their time range.
+var readsAll = []string{"Calls by outcome", "Error rate by server", "Delay, p95", "Arrival", "Delay", "Rows and parts"}
+
+var unmerged = regexp.MustCompile(`FROM events FINAL\s+(?:ARRAY JOIN [^\n]*\s+)?(\w+)`)
+
+// TestRareRecords checks that what is about few records reads only these: FINAL
+// merges all rows that no PREWHERE excludes.
+func TestRareRecords(t *testing.T) {
+	check := func(name, sql string) {
+		for _, found := range unmerged.FindAllStringSubmatch(sql, -1) {
+			if found[1] != "PREWHERE" {
+				t.Errorf("%s reads all records: %s", name, found[0])
+			}
+		}
+	}
+	for name, d := range readDashboards(t) {
+		if name == "session" {
+			continue // the index on sessions chooses their records
+		}
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				if !slices.Contains(readsAll, p.Title) {
+					check(name+" "+p.Title, target.RawSQL)
+				}
+			}
+		}
+	}
+	for _, r := range readRules(t) {
+		for _, q := range r.Data {
+			check(r.UID, q.Model.RawSQL)
+		}
+	}
+}
+
 func checkVariable(t *testing.T, v variable, types map[string]string) {
 	switch {
 	case v.Description == "":
