@@ -3,6 +3,7 @@ package translog
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -150,5 +151,39 @@ func TestSeenDamaged(t *testing.T) {
 	}
 	if _, err := openSeen(t.TempDir(), 0, func(int64) (tlog.Hash, error) { return tlog.Hash{}, errors.New("x") }); err != nil {
 		t.Errorf("an empty index: %v", err)
+	}
+}
+
+// TestSeenIsNoProof has an item in the index for an entry that only begins with the
+// same bytes: the log does not have it.
+func TestSeenIsNoProof(t *testing.T) {
+	l := opened(t, Config{Dir: filepath.Join(t.TempDir(), "log")})
+	add(t, l, texts(0, 3))
+	covered(t, l, 3)
+	tree, err := l.tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := tlog.RecordHash([]byte("another"))
+	var items []item
+	for i := range int64(3) {
+		items = append(items, item{keyOf(leaf), i})
+	}
+	r, err := writeRun(filepath.Join(l.config.Dir, seenDir), 0, 3, tree.Hash, func() (item, error) {
+		if len(items) == 0 {
+			return item{}, io.EOF
+		}
+		next := items[0]
+		items = items[1:]
+		return next, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen.runs, l.seen.from, l.seen.recent, l.seen.order = []*run{r}, 3, map[tlog.Hash]int64{}, nil
+	if has, err := l.has(t.Context(), leaf); has || err != nil {
+		t.Errorf("an entry that is not in the log: %v, %v", has, err)
 	}
 }
