@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 
 	"auditproxy/cmd/internal/evidencereport"
 	"auditproxy/collector/proof"
@@ -41,9 +42,8 @@ func (c config) ownLog() string {
 }
 
 // readLog reads a log: of each session that want reports its starts, and the largest
-// checkpoint by each key. last limits it to so many entries, the newest; 0: all. kept are
-// checkpoints of the log itself from elsewhere.
-func (k *known) readLog(ctx context.Context, place string, last int64, kept [][]byte, want func(session string) bool) error {
+// checkpoint by each key. kept are checkpoints of the log itself from elsewhere.
+func (k *known) readLog(ctx context.Context, place string, part part, kept [][]byte, want func(session string) bool) error {
 	r, err := tiles.Open(place)
 	if err != nil {
 		return err
@@ -67,29 +67,20 @@ func (k *known) readLog(ctx context.Context, place string, last int64, kept [][]
 		}
 	}
 	sessions := map[string]*heard{}
-	from := int64(0)
-	if last > 0 {
-		from = max(0, c.Size-last)
-	}
-	for e, err := range r.Entries(ctx, tree, from) {
-		switch {
-		case errors.Is(err, tiles.ErrMismatch):
-			k.rolledBack = append(k.rolledBack, fmt.Sprintf("log %q: %v", place, err))
-		case err != nil:
-			return err
-		}
-		if err != nil {
-			break
-		}
-		entry, err := evidence.ReadEntry(e.Data)
-		id, ok := evidence.SessionOf(entry.Origin)
-		if err != nil || !ok || !want(id) {
-			continue // a writer of the log may add anything to it
+	err = part.each(ctx, r, tree, func(id string, entry evidence.Entry) {
+		if !want(id) {
+			return
 		}
 		if sessions[id] == nil {
 			sessions[id] = &heard{}
 		}
 		sessions[id].add(entry)
+	})
+	switch {
+	case errors.Is(err, tiles.ErrMismatch):
+		k.rolledBack = append(k.rolledBack, fmt.Sprintf("log %q: %v", place, err))
+	case err != nil:
+		return err
 	}
 	for _, s := range sessions {
 		k.Starts = append(k.Starts, s.starts...)
@@ -98,6 +89,70 @@ func (k *known) readLog(ctx context.Context, place string, last int64, kept [][]
 		}
 	}
 	return nil
+}
+
+// A part of a log is what to read of it. The zero value is all of it.
+type part struct {
+	most int64 // entries: the newest, and as many from about where the session oldest began
+
+	oldest string // "" for the newest only
+}
+
+// before is how many bundles are read before the one that has sessions as old as those
+// that are looked for: entries come in the order of arrival.
+const before = 16
+
+// each calls do for the entries of sessions in a part.
+func (p part) each(ctx context.Context, r *tiles.Reader, tree tlog.Tree, do func(session string, e evidence.Entry)) error {
+	newest := int64(0)
+	if p.most > 0 {
+		newest = max(0, tree.N-p.most)
+	}
+	read := func(from, to int64) error {
+		for e, err := range r.Entries(ctx, tree, from) {
+			if err != nil || e.Index >= to {
+				return err
+			}
+			entry, err := evidence.ReadEntry(e.Data)
+			if id, ok := evidence.SessionOf(entry.Origin); ok && err == nil { // a writer of the log may add anything to it
+				do(id, entry)
+			}
+		}
+		return nil
+	}
+	if p.oldest != "" && newest > 0 {
+		from, err := p.find(ctx, r, tree, newest)
+		if err == nil {
+			err = read(from, min(from+p.most, newest))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return read(newest, tree.N)
+}
+
+// find returns about where the oldest session begins, among the first n entries.
+// Entries are not sorted, and anyone may have added some: it compares the one in the
+// middle of the ids in a bundle.
+func (p part) find(ctx context.Context, r *tiles.Reader, tree tlog.Tree, n int64) (int64, error) {
+	const bundle = 256
+	var failed error
+	first := sort.Search(int(n/bundle), func(i int) bool {
+		var ids []string
+		for e, err := range r.Entries(ctx, tree, int64(i)*bundle) {
+			if failed = errors.Join(failed, err); err != nil || e.Index >= int64(i+1)*bundle {
+				break
+			}
+			entry, err := evidence.ReadEntry(e.Data)
+			if id, ok := evidence.SessionOf(entry.Origin); ok && err == nil {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		return failed != nil || len(ids) > 0 && ids[len(ids)/2] >= p.oldest
+	})
+	return int64(max(0, first-before)) * bundle, failed
 }
 
 // A heard is what a log says of a session. A later entry does not replace one that

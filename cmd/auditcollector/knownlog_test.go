@@ -12,6 +12,7 @@ import (
 
 	"auditproxy/collector/translog"
 	"auditproxy/collector/translog/tiles"
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
@@ -55,7 +56,7 @@ func TestKnownLog(t *testing.T) {
 	entries := slices.Concat(planted, [][]byte{s.Start().Bytes()}, s.Checkpoints(), [][]byte{forged.Start().Bytes()}, again.Checkpoints(), forged.Checkpoints())
 	dir, key := writeLog(t, "auditproxy/log/c", entries...)
 	k := known{trust: evidence.Trust{Logs: []string{key}}}
-	if err := k.readLog(t.Context(), dir, 0, nil, func(string) bool { return true }); err != nil {
+	if err := k.readLog(t.Context(), dir, part{}, nil, func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	for _, signed := range [][]byte{newest(s), newest(again), newest(forged)} {
@@ -74,7 +75,7 @@ func TestKnownLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	k = known{trust: evidence.Trust{Logs: []string{key, otherKey}}}
-	err = k.readLog(t.Context(), dir, 0, [][]byte{kept}, func(string) bool { return true })
+	err = k.readLog(t.Context(), dir, part{}, [][]byte{kept}, func(string) bool { return true })
 	if err == nil || !strings.Contains(err.Error(), `it is of log "auditproxy/log/d"`) || len(k.rolledBack) > 0 {
 		t.Errorf("with a checkpoint of another log: %v, %q", err, k.rolledBack)
 	}
@@ -123,5 +124,65 @@ func TestQuorumWithoutLog(t *testing.T) {
 	_, err := a.compareWith(t.Context(), config{localDir: t.TempDir(), evidence: evidenceConfig{enabled: true}}, verifyOptions{trust: trust})
 	if err == nil || !strings.Contains(err.Error(), "the trust file has quorum 1, and there is no log") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestPartOfLog reads a part of a log: the newest entries, and those of an old session.
+func TestPartOfLog(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	id := func(i int) string { return audit.NewID(at.Add(time.Duration(i) * time.Hour)) }
+	var entries [][]byte
+	var ids []string
+	const n = 60 * 256
+	for i := range n {
+		ids = append(ids, id(i))
+		origin := evidence.Origin("h", ids[i])
+		if i%5 == 0 { // somebody adds what they want
+			origin = evidence.Origin("h", "ffffffff-ffff-7fff-bfff-ffffffffffff")
+		}
+		entries = append(entries, evidence.Entry{Origin: origin, HostKey: "k", HostSeq: 1, Leaf: evidence.Leaf(fmt.Append(nil, i))}.Bytes())
+	}
+	dir := filepath.Join(t.TempDir(), "log")
+	log, err := translog.Open(t.Context(), translog.Config{Dir: dir, Name: "auditproxy/log/c"})
+	for bundle := range slices.Chunk(entries, 256) { // so that bundles are in order
+		if err == nil {
+			err = log.Add(t.Context(), bundle)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := known{trust: evidence.Trust{Logs: []string{log.Status().Key}}}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		part   part
+		there  []int // the starts of sessions that it reads
+		absent []int
+	}{
+		{"all", part{}, []int{1, n/2 + 1, n - 1}, nil},
+		{"the newest", part{most: 256}, []int{n - 1, n - 256}, []int{1, n/2 + 1, n - 257}},
+		{"the first one too", part{most: 4096, oldest: ids[1]}, []int{1, 256, n - 1}, nil},
+		{"an old one too", part{most: (before + 2) * 256, oldest: ids[30*256+2]}, []int{30*256 - 1, 30*256 + 2, n - 1}, []int{1, 257}},
+		{"one that is older than all", part{most: 512, oldest: "01900000-0000-7000-8000-000000000000"}, []int{1, n - 1}, []int{1023}},
+		{"more than there is", part{most: 2 * n, oldest: ids[1]}, []int{1, n - 1}, nil},
+	} {
+		k.Starts, k.rolledBack = nil, nil
+		seen := map[string]int{}
+		if err := k.readLog(t.Context(), dir, tt.part, nil, func(id string) bool { seen[id]++; return true }); err != nil || len(k.rolledBack) > 0 {
+			t.Fatalf("%s: %v, %q", tt.name, err, k.rolledBack)
+		}
+		for _, i := range tt.there {
+			if seen[ids[i]] != 1 {
+				t.Errorf("%s: session %d was read %d times", tt.name, i, seen[ids[i]])
+			}
+		}
+		for _, i := range tt.absent {
+			if seen[ids[i]] != 0 {
+				t.Errorf("%s: session %d was read", tt.name, i)
+			}
+		}
 	}
 }

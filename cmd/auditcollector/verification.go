@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"auditproxy/cmd/internal/evidencereport"
@@ -12,9 +13,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// newestEntries is how many entries of the log automatic verification reads. Those
-// of sessions that have new records are among the newest.
-const newestEntries = 100_000
+// mostEntries is how many entries of the log automatic verification reads at a time:
+// the newest, and those from where the oldest of the sessions began. Others are
+// compared by auditcollector verify.
+const mostEntries = 100_000
 
 // newVerification returns what verifies automatically, nil if nothing does.
 func newVerification(cfg config, s *store.Store, registry prometheus.Registerer, log *zap.Logger) *proof.Job {
@@ -27,7 +29,7 @@ func newVerification(cfg config, s *store.Store, registry prometheus.Registerer,
 			trust, err := cfg.trusted()
 			return trust.Hosts, err
 		},
-		Known: func(ctx context.Context, want func(string) bool) (proof.Known, error) {
+		Known: func(ctx context.Context, sessions []string) (proof.Known, error) {
 			var k known
 			own := cfg.ownLog()
 			if own == "" {
@@ -38,7 +40,11 @@ func newVerification(cfg config, s *store.Store, registry prometheus.Registerer,
 				return k.Known, err
 			}
 			k.trust.Logs = []string{key}
-			err = k.readLog(ctx, own, newestEntries, nil, want)
+			want := map[string]bool{}
+			for _, id := range sessions {
+				want[id] = true
+			}
+			err = k.readLog(ctx, own, part{mostEntries, slices.Min(sessions)}, nil, func(session string) bool { return want[session] })
 			for _, text := range k.rolledBack {
 				log.Error("the central log is not what was signed", zap.String("because", text))
 			}

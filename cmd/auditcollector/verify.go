@@ -191,7 +191,7 @@ func (a *app) compareWith(ctx context.Context, cfg config, o verifyOptions) (kno
 		return k, fmt.Errorf("the trust file has quorum %d, and there is no log that witnesses have signed: name the log with --log", k.trust.Quorum)
 	}
 	if place != "" {
-		err = k.readLog(ctx, place, 0, ofLog, func(session string) bool { return o.session == "" || session == o.session })
+		err = k.readLog(ctx, place, part{}, ofLog, func(session string) bool { return o.session == "" || session == o.session })
 	}
 	k.Checkpoints = append(k.Checkpoints, sessions...)
 	return k, err

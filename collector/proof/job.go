@@ -35,9 +35,9 @@ type JobConfig struct {
 	// are. nil: none is.
 	Trust func(found []string) (hosts []string, err error)
 
-	// Known returns what a central log knows of the sessions that want reports. nil:
-	// there is no log.
-	Known func(ctx context.Context, want func(session string) bool) (Known, error)
+	// Known returns what a central log knows of sessions, of which there is one at
+	// least. nil: there is no log.
+	Known func(ctx context.Context, sessions []string) (Known, error)
 
 	Now     func() time.Time      // nil: time.Now
 	Log     *zap.Logger           // nil: none
@@ -78,7 +78,7 @@ func NewJob(c JobConfig) *Job {
 		c.Trust = func([]string) ([]string, error) { return nil, nil }
 	}
 	if c.Known == nil {
-		c.Known = func(context.Context, func(string) bool) (Known, error) { return Known{}, nil }
+		c.Known = func(context.Context, []string) (Known, error) { return Known{}, nil }
 	}
 	j := &Job{c: c, source: NewSource(c.DB),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -310,11 +310,7 @@ GROUP BY session_id ORDER BY session_id`)
 
 // some verifies sessions and stores what it finds.
 func (j *Job) some(ctx context.Context, now time.Time, ids []string, found map[verify.State]int) error {
-	wanted := map[string]bool{}
-	for _, id := range ids {
-		wanted[id] = true
-	}
-	log, err := j.c.Known(ctx, func(session string) bool { return wanted[session] })
+	log, err := j.c.Known(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("reading the central log: %w", err)
 	}
