@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -39,6 +40,37 @@ func statements(t *testing.T, c Cluster) (list []string) {
 		list[i] = strings.Replace(list[i], "ON CLUSTER prod", "", 1)
 	}
 	return list
+}
+
+// TestShards refuses a cluster of several shards of which each would have some of
+// the records.
+func TestShards(t *testing.T) {
+	port := servertest.Port(t)
+	for _, tt := range []struct {
+		shards int
+		change func(*Cluster)
+		want   string // of the error
+	}{
+		{2, func(*Cluster) {}, `cluster "prod" has 2 shards, and a reader of one would not see the records of the others: set clickhouse.distributed`},
+		// From here on the engine refuses ON CLUSTER.
+		{1, func(*Cluster) {}, "Replicated DDL queries are disabled"},
+		{2, func(c *Cluster) { c.Distributed = true }, "Replicated DDL queries are disabled"},
+		{2, func(c *Cluster) { c.ReplicaPath = "/t/<table>" }, "Replicated DDL queries are disabled"},
+	} {
+		s := servertest.Start(t, servertest.Config{Port: port, Config: servertest.Replica("", 1, "01", slices.Repeat([][]string{{port}}, tt.shards)...)})
+		c := replicated("")
+		tt.change(&c)
+		db, err := Open(Config{Addrs: []string{s.Addr}, Database: "audit", User: "admin", Cluster: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Migrate(t.Context(), Retention{Events: time.Hour, DeadLetters: time.Hour})
+		if !strings.Contains(fmt.Sprint(err), tt.want) {
+			t.Errorf("%d shards, %+v: %v, want %s", tt.shards, c, err, tt.want)
+		}
+		db.Close()
+		s.Stop()
+	}
 }
 
 // TestReplicas makes the tables of a cluster on two servers with ZooKeeper. They

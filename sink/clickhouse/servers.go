@@ -63,6 +63,9 @@ func (db *DB) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := db.checkShards(ctx); err != nil {
+		return err
+	}
 	own, err := db.ownTables()
 	if err != nil {
 		return err
@@ -78,6 +81,21 @@ func (db *DB) join(ctx context.Context) error {
 		return err
 	}
 	return makeTables(missing, func(create string) error { return db.exec(ctx, onCluster(create, db.c.Cluster.Name)) })
+}
+
+// checkShards returns an error if the cluster has shards that would not be read
+// together: each would have the records that were sent to its servers.
+func (db *DB) checkShards(ctx context.Context) error {
+	c := db.c.Cluster
+	if c.Distributed || !strings.Contains(c.ReplicaPath, "{shard}") {
+		return nil
+	}
+	var shards uint64
+	if err := db.conn.QueryRow(ctx, "SELECT uniqExact(shard_num) FROM system.clusters WHERE cluster = ?", c.Name).Scan(&shards); err != nil || shards <= 1 {
+		return err
+	}
+	return &ingest.Error{Class: ingest.Configuration, Err: fmt.Errorf("cluster %q has %d shards, and a reader of one would not see the records of the others: "+
+		"set clickhouse.distributed, name a cluster of one shard, or leave {shard} out of clickhouse.replica_path", c.Name, shards)}
 }
 
 // makeTables makes tables in an order in which each has what it needs.
