@@ -68,6 +68,13 @@ func (c Config) look(ctx context.Context, now time.Time) (cutoffs, error) {
 			at.tenants[r.tenant] = cutoff
 		}
 	}
+	// A tenant that has lost its own time, perhaps by a mistyped name, keeps it as
+	// long as any other that was made shorter.
+	for of, cutoff := range confirmed {
+		if _, has := c.Keep.Tenants[of[1]]; of[0] == ruleTenants && !has && cutoff.Before(at.events) {
+			at.tenants[of[1]] = cutoff
+		}
+	}
 	return at, nil
 }
 

@@ -135,6 +135,7 @@ func TestRetention(t *testing.T) {
 		{"two at once", testTwoAtOnce},
 		{"disk", testDisk},
 		{"holds", testHolds},
+		{"a tenant without a time of its own", testTenantLosesTime},
 		{"leaves", testLeaves},
 		{"leaves of nothing", testLeavesGo},
 	} {
@@ -477,4 +478,24 @@ func testHolds(t *testing.T, f *fixture) {
 			t.Errorf("%v: %v, want ErrNotFound", h, err)
 		}
 	}
+}
+
+// testTenantLosesTime removes nothing of a tenant at once whose longer time is
+// configured no more, as when its name is mistyped.
+func testTenantLosesTime(t *testing.T, f *fixture) {
+	f.call(1, 100*day, "long", audit.NewID(time.Now()))
+	f.call(1, 2050*day, "long", audit.NewID(time.Now()))
+	f.call(1, 100*day, "", audit.NewID(time.Now()))
+	mistyped := f.keep
+	mistyped.Tenants = map[string]time.Duration{"lnog": 2000 * day, "short 'q'": 5 * day}
+	j := retention.New(retention.Config{DB: f.db, Keep: mistyped})
+	f.once(j)
+	f.want(tenants, "long\t1")
+	// It is as configured once that is so for two days.
+	f.exec("TRUNCATE TABLE audit.retention_looks")
+	correct := *f
+	correct.keep = mistyped
+	correct.lookedAt(time.Now().Add(-day - time.Minute))
+	f.once(j)
+	f.want("SELECT count() FROM audit.events", "0")
 }
