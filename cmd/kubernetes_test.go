@@ -519,3 +519,188 @@ func same(t *testing.T, what string, labels, selects map[string]string) {
 		t.Errorf("%s selects (-labels +selector):\n%s", what, diff)
 	}
 }
+
+// templates returns the templates of a file's pods, as YAML has them.
+func templates(t *testing.T, file string) map[string]map[string]any {
+	t.Helper()
+	found := map[string]map[string]any{}
+	for _, m := range readManifests(t, file) {
+		spec, _ := m.any["spec"].(map[string]any)
+		if template, ok := spec["template"].(map[string]any); ok {
+			found[m.Kind+" "+m.Metadata.Name] = template["spec"].(map[string]any)
+		}
+	}
+	return found
+}
+
+// members returns a member that is an object, or a list's that are.
+func members(v any, name string) (list []map[string]any) {
+	object, _ := v.(map[string]any)
+	switch v := object[name].(type) {
+	case map[string]any:
+		return []map[string]any{v}
+	case []any:
+		for _, item := range v {
+			if m, ok := item.(map[string]any); ok {
+				list = append(list, m)
+			}
+		}
+	}
+	return list
+}
+
+// containersOf returns all containers of a pod.
+func containersOf(pod map[string]any) []map[string]any {
+	return slices.Concat(members(pod, "initContainers"), members(pod, "containers"), members(pod, "ephemeralContainers"))
+}
+
+// mounted are the kinds of volumes that the restricted profile allows.
+var mounted = []string{"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+
+// unrestricted returns how a pod breaks the restricted profile of Kubernetes' Pod
+// Security Standards.
+func unrestricted(pod map[string]any) (problems []string) {
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	for _, name := range []string{"hostNetwork", "hostPID", "hostIPC"} {
+		if pod[name] == true {
+			problem("%s", name)
+		}
+	}
+	for _, v := range members(pod, "volumes") {
+		for kind := range v {
+			if kind != "name" && !slices.Contains(mounted, kind) {
+				problem("volume %v: %s", v["name"], kind)
+			}
+		}
+	}
+	var both map[string]any // the pod's, which holds where a container says nothing
+	for _, both = range members(pod, "securityContext") {
+		problems = append(problems, looseContext("the pod", both)...)
+	}
+	for _, c := range containersOf(pod) {
+		own := map[string]any{}
+		for _, own = range members(c, "securityContext") {
+			problems = append(problems, looseContext(c["name"], own)...)
+		}
+		effective := maps.Clone(own)
+		for name, value := range both {
+			if _, has := own[name]; !has {
+				effective[name] = value
+			}
+		}
+		if effective["runAsNonRoot"] != true || len(members(effective, "seccompProfile")) == 0 {
+			problem("%v: runAsNonRoot %v, seccomp %v", c["name"], effective["runAsNonRoot"], effective["seccompProfile"])
+		}
+		if own["allowPrivilegeEscalation"] != false {
+			problem("%v: allowPrivilegeEscalation", c["name"])
+		}
+		dropped := false
+		for _, capabilities := range members(own, "capabilities") {
+			drop, _ := capabilities["drop"].([]any)
+			dropped = slices.Contains(drop, any("ALL"))
+			add, _ := capabilities["add"].([]any)
+			if slices.ContainsFunc(add, func(name any) bool { return name != "NET_BIND_SERVICE" }) {
+				problem("%v: capabilities %v", c["name"], add)
+			}
+		}
+		if !dropped {
+			problem("%v: capabilities are not dropped", c["name"])
+		}
+		for _, port := range members(c, "ports") {
+			if _, has := port["hostPort"]; has {
+				problem("%v: hostPort", c["name"])
+			}
+		}
+		for _, name := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
+			for _, probe := range members(c, name) {
+				for _, request := range slices.Concat(members(probe, "httpGet"), members(probe, "tcpSocket")) {
+					if _, has := request["host"]; has {
+						problem("%v: %s of another host", c["name"], name)
+					}
+				}
+			}
+		}
+	}
+	return problems
+}
+
+// looseContext returns what no security context may have.
+func looseContext(who any, s map[string]any) (problems []string) {
+	problem := func(name string) { problems = append(problems, fmt.Sprintf("%v: %s %v", who, name, s[name])) }
+	if s["privileged"] == true {
+		problem("privileged")
+	}
+	if s["runAsUser"] == 0 {
+		problem("runAsUser")
+	}
+	if value, has := s["runAsNonRoot"]; has && value != true {
+		problem("runAsNonRoot")
+	}
+	if mount, has := s["procMount"]; has && mount != "Default" {
+		problem("procMount")
+	}
+	for _, name := range []string{"sysctls", "seLinuxOptions", "windowsOptions"} {
+		if _, has := s[name]; has {
+			problem(name) // some are allowed
+		}
+	}
+	for _, name := range []string{"seccompProfile", "appArmorProfile"} {
+		for _, profile := range members(s, name) {
+			if profile["type"] != "RuntimeDefault" && profile["type"] != "Localhost" {
+				problem(name)
+			}
+		}
+	}
+	return problems
+}
+
+// TestRestrictedPods checks that the restricted profile admits every pod of
+// deploy/kubernetes, and none of these with one thing changed.
+func TestRestrictedPods(t *testing.T) {
+	context := func(v map[string]any) map[string]any { return members(v, "securityContext")[0] }
+	pods := 0
+	for _, file := range manifestFiles(t) {
+		for name, pod := range templates(t, file) {
+			pods++
+			if problems := unrestricted(pod); len(problems) > 0 {
+				t.Errorf("%s: %q", name, problems)
+			}
+		}
+		for what, loosen := range map[string]func(pod, container map[string]any){
+			"hostNetwork": func(pod, _ map[string]any) { pod["hostNetwork"] = true },
+			"hostPID":     func(pod, _ map[string]any) { pod["hostPID"] = true },
+			"hostPath": func(pod, _ map[string]any) {
+				pod["volumes"] = []any{map[string]any{"name": "v", "hostPath": map[string]any{"path": "/"}}}
+			},
+			"pod's seccomp":    func(pod, _ map[string]any) { context(pod)["seccompProfile"] = map[string]any{"type": "Unconfined"} },
+			"no seccomp":       func(pod, _ map[string]any) { delete(context(pod), "seccompProfile") },
+			"pod may be root":  func(pod, _ map[string]any) { delete(context(pod), "runAsNonRoot") },
+			"pod is root":      func(pod, _ map[string]any) { context(pod)["runAsUser"] = 0 },
+			"sysctls":          func(pod, _ map[string]any) { context(pod)["sysctls"] = []any{} },
+			"no context":       func(_, c map[string]any) { delete(c, "securityContext") },
+			"privileged":       func(_, c map[string]any) { context(c)["privileged"] = true },
+			"may be root":      func(_, c map[string]any) { context(c)["runAsNonRoot"] = false },
+			"is root":          func(_, c map[string]any) { context(c)["runAsUser"] = 0 },
+			"escalation":       func(_, c map[string]any) { delete(context(c), "allowPrivilegeEscalation") },
+			"capability":       func(_, c map[string]any) { members(context(c), "capabilities")[0]["add"] = []any{"NET_RAW"} },
+			"not all dropped":  func(_, c map[string]any) { members(context(c), "capabilities")[0]["drop"] = []any{"NET_RAW"} },
+			"procMount":        func(_, c map[string]any) { context(c)["procMount"] = "Unmasked" },
+			"seccomp":          func(_, c map[string]any) { context(c)["seccompProfile"] = map[string]any{"type": "Unconfined"} },
+			"hostPort":         func(_, c map[string]any) { c["ports"] = []any{map[string]any{"hostPort": 80}} },
+			"a probe's target": func(_, c map[string]any) { c["livenessProbe"] = map[string]any{"httpGet": map[string]any{"host": "h"}} },
+		} {
+			for name, pod := range templates(t, file) {
+				for i := range containersOf(pod) {
+					changed := templates(t, file)[name]
+					loosen(changed, containersOf(changed)[i])
+					if len(unrestricted(changed)) == 0 {
+						t.Errorf("%s, container %d: the profile admits %s", name, i, what)
+					}
+				}
+			}
+		}
+	}
+	if pods < 3 {
+		t.Errorf("found %d pods", pods)
+	}
+}
