@@ -29,7 +29,8 @@ still runs: one without an end that has sent something within a day.
 It cannot be undone, so it shows what it finds and asks, unless --yes is given.
 It names the places in Kafka and in spools that may still have the records; they
 are refused when they arrive again. The text of dead letters is searched for
-the session or the user too.
+the session or the user too. An alert or a dead letter that is also about
+something under a hold stays.
 
 On a ClickHouse server this needs a user with the role audit_officer. The exit
 code is 1 if nothing was erased.`
@@ -60,13 +61,14 @@ func newEraseCmd(a *app) *cobra.Command {
 			if err := errors.Join(r.check(), checkFormat(o.format)); err != nil {
 				return err
 			}
+			e.NoTenant = cmd.Flags().Changed("tenant") && e.Tenant == ""
 			e.ID, e.Who, e.Reason, e.At = uuid.New(), r.who, r.why, time.Now()
 			return a.inStore(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error { return a.erase(ctx, s, e, o) })
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "erase this session")
 	cmd.Flags().StringVar(&name, "user", "", "erase all sessions of this user")
-	cmd.Flags().StringVar(&e.Tenant, "tenant", "", "only what is of this tenant")
+	cmd.Flags().StringVar(&e.Tenant, "tenant", "", "only what is of this tenant; '' for what has none")
 	r.flags(cmd)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "only show what would be erased")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "erase without asking")

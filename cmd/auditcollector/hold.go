@@ -121,6 +121,9 @@ func (a *app) addHold(ctx context.Context, s *store.Store, h retention.Hold) err
 	if err := retention.AddHold(ctx, s.DB(), h); err != nil {
 		return err
 	}
+	if records == 0 && h.Kind == retention.HoldTenant {
+		fmt.Fprintf(a.stderr, "auditcollector: there are no records of %s yet: check the name\n", escape.Text(h.String()))
+	}
 	fmt.Fprintf(a.stdout, "%s holds %s, now %s\n", h.ID, escape.Text(h.String()), terminal.Count(int(records), "record"))
 	return nil
 }

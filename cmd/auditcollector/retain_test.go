@@ -61,7 +61,7 @@ func TestHold(t *testing.T) {
 			t.Errorf("hold %q: %+v, want %q", tt.args, r, tt.want)
 		}
 	}
-	if r := h.run(t, "hold", "add", "--tenant", "new", "--reason", "x"); r.code != 0 || !strings.Contains(r.stdout, "now 0 records") {
+	if r := h.run(t, "hold", "add", "--tenant", "new", "--reason", "x"); r.code != 0 || !strings.Contains(r.stdout, "now 0 records") || !strings.Contains(r.stderr, `no records of tenant "new" yet: check the name`) {
 		t.Errorf("hold on a tenant without records: %+v", r)
 	}
 	if r := h.run(t, "hold", "remove", id, "--reason", "closed", "--by", "eve"); r.code != 0 {
@@ -88,6 +88,9 @@ func TestEraseCommand(t *testing.T) {
 	h.collect(t, "--batch-wait", "20ms")
 	eventually(t, "the record is there", h.counts(t, distinct, 1))
 	session := h.ask(t, "SELECT session_id FROM audit.events")[0]
+	for _, tenant := range []string{"", "acme"} {
+		h.exec(t, "INSERT INTO audit.events (session_id, user, tenant, ts, ingested_at, record_id) VALUES (toString(generateUUIDv7()), 'bob', '"+tenant+"', now64(6), now64(3), generateUUIDv4())")
+	}
 	held := h.run(t, "hold", "add", "--session", session, "--reason", "case 1")
 	id, _, _ := strings.Cut(held.stdout, " ")
 	for _, tt := range []struct {
@@ -98,11 +101,14 @@ func TestEraseCommand(t *testing.T) {
 		{[]string{"--user", "ann", "--reason", "x", "--yes"}, cli.ExitFound, "is under a hold of "},
 		{[]string{"--user", "nobody", "--reason", "x", "--yes"}, cli.ExitFound, `there are no records of user "nobody"`},
 		{[]string{"--session", "x", "--reason", "x", "--yes"}, cli.ExitFound, `there are no records of session "x"`},
+		{[]string{"--user", "bob", "--reason", "x", "--yes"}, cli.ExitFound, `user "bob" is in several tenants, ["" "acme"]: name one with --tenant`},
+		{[]string{"--user", "bob", "--tenant", "", "--reason", "x", "--yes"}, cli.ExitFound, "is still running"},
 	} {
 		if r := h.run(t, append([]string{"erase"}, tt.args...)...); r.code != tt.code || r.stdout != "" || !strings.Contains(r.stderr, tt.want) {
 			t.Errorf("erase %q: %+v, want %q", tt.args, r, tt.want)
 		}
 	}
+	h.exec(t, "ALTER TABLE audit.events DELETE WHERE user = 'bob' SETTINGS mutations_sync = 2")
 	if r := h.run(t, "hold", "remove", id, "--reason", "closed"); r.code != 0 {
 		t.Fatalf("hold remove: %+v", r)
 	}

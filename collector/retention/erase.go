@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/internal/wait"
 	"auditproxy/sink/clickhouse"
 
@@ -19,13 +21,14 @@ import (
 
 // An Erasure is what is to be erased: a session, or all sessions of a user.
 type Erasure struct {
-	ID     uuid.UUID `json:"id"`
-	Kind   string    `json:"kind"` // HoldSession, HoldUser
-	Value  string    `json:"value"`
-	Tenant string    `json:"tenant,omitempty"` // only this tenant's; "" for all
-	Who    string    `json:"who"`
-	Reason string    `json:"reason"`
-	At     time.Time `json:"at"`
+	ID       uuid.UUID `json:"id"`
+	Kind     string    `json:"kind"` // HoldSession, HoldUser
+	Value    string    `json:"value"`
+	Tenant   string    `json:"tenant,omitempty"` // only this tenant's; "" for all
+	NoTenant bool      `json:"-"`                // only what has no tenant; Tenant is ""
+	Who      string    `json:"who"`
+	Reason   string    `json:"reason"`
+	At       time.Time `json:"at"`
 
 	Sessions []Session         `json:"sessions"`
 	Rows     map[string]uint64 `json:"rows"` // by table
@@ -157,6 +160,9 @@ func Erase(ctx context.Context, db *clickhouse.DB, e Erasure, settle time.Durati
 	}
 	for range passes {
 		for _, s := range steps {
+			if err := x.checkHolds(ctx); err != nil {
+				return e, fmt.Errorf("stopping before table %q: %w", s.table, err)
+			}
 			if err := x.step(ctx, s); err != nil {
 				return e, err
 			}
@@ -186,6 +192,9 @@ type eraser struct {
 	db      *clickhouse.DB
 	e       Erasure
 	written bool // the sessions are in erased_sessions
+
+	users  []string // of the sessions; nil: not known
+	unheld string   // with the nil id, the clause for sessions that no hold is on
 }
 
 func (x *eraser) exec(ctx context.Context, doing, format string, args ...any) error {
@@ -201,39 +210,47 @@ func (x *eraser) query(ctx context.Context, doing string, to any, format string,
 	return clickhouse.Classify(doing, x.db.Conn().Select(ctx, to, fmt.Sprintf(sql, args...)))
 }
 
+// oneTenant reports whether only one tenant's records are to be erased.
+func (x *eraser) oneTenant() bool { return x.e.Tenant != "" || x.e.NoTenant }
+
 // found is the query for the sessions.
 func (x *eraser) found() string {
-	column := map[string]string{HoldSession: "session_id", HoldUser: "user"}[x.e.Kind]
-	where := " WHERE " + column + " = " + quote(x.e.Value)
-	if x.e.Tenant != "" {
-		where += " AND tenant = " + quote(x.e.Tenant)
+	db, column := x.db.Name(), map[string]string{HoldSession: "session_id", HoldUser: "user"}[x.e.Kind]
+	tenant := ""
+	if x.oneTenant() {
+		tenant = " AND tenant = " + quote(x.e.Tenant)
 	}
+	where := " WHERE " + column + " = " + quote(x.e.Value) + tenant
 	var parts []string
 	for _, table := range []string{"events", "session_states", "alerts"} {
-		parts = append(parts, "SELECT session_id, tenant FROM ${database}."+table+where+" AND session_id != ''")
+		parts = append(parts, "SELECT session_id, tenant FROM "+db+"."+table+where+" AND session_id != ''")
 	}
 	if x.e.Kind == HoldSession {
-		parts = append(parts, "SELECT session_id, tenant FROM ${database}.erased_sessions"+where,
-			"SELECT kafka_key AS session_id, "+quote(x.e.Tenant)+" AS tenant FROM ${database}.dead_letters WHERE kafka_key = "+quote(x.e.Value))
+		parts = append(parts, "SELECT session_id, tenant FROM "+db+".erased_sessions"+where,
+			"SELECT kafka_key AS session_id, "+quote(x.e.Tenant)+" AS tenant FROM "+db+".dead_letters WHERE kafka_key = "+quote(x.e.Value)+" AND kafka_key NOT IN (SELECT session_id FROM "+db+".session_states"+where+")")
 	}
-	parts = append(parts, "SELECT session_id, tenant FROM ${database}.erased_sessions WHERE erasure_id IN (SELECT erasure_id FROM ${database}.erasures FINAL WHERE kind = "+
-		quote(x.e.Kind)+" AND value = "+quote(x.e.Value)+" AND tenant = "+quote(x.e.Tenant)+" AND "+undone+")")
+	parts = append(parts, "SELECT session_id, tenant FROM "+db+".erased_sessions WHERE erasure_id IN (SELECT erasure_id FROM "+db+".erasures FINAL WHERE kind = "+
+		quote(x.e.Kind)+" AND value = "+quote(x.e.Value)+" AND tenant = "+quote(x.e.Tenant)+" AND "+undone+")"+tenant)
 	return "SELECT DISTINCT session_id, tenant FROM (" + strings.Join(parts, " UNION ALL ") + ")"
 }
 
 // find finds the sessions.
 func (x *eraser) find(ctx context.Context) error {
 	x.e.Sessions = nil
-	if err := x.query(ctx, "looking for sessions", &x.e.Sessions, "%s", strings.ReplaceAll(x.found(), "${database}", x.db.Name())+" ORDER BY session_id, tenant"); err != nil {
+	if err := x.query(ctx, "looking for sessions", &x.e.Sessions, "%s", x.found()+" ORDER BY session_id, tenant"); err != nil {
 		return err
 	}
 	if len(x.e.Sessions) == 0 {
-		return fmt.Errorf("there are no records of %s %q: %w", x.e.Kind, x.e.Value, ErrNotFound)
+		letters, err := x.count(ctx, []step{{table: "dead_letters", where: x.letters(nil)}})
+		if err == nil && len(letters) == 0 {
+			err = fmt.Errorf("there are no records of %s %q: %w", x.e.Kind, x.e.Value, ErrNotFound)
+		}
+		return err
 	}
 	if tenants := x.tenants(); x.e.Kind == HoldUser && len(tenants) > 1 {
 		return fmt.Errorf("user %q is %w, %q: name one with --tenant", x.e.Value, ErrTenants, tenants)
 	}
-	if x.e.Kind == HoldSession && x.e.Tenant == "" {
+	if x.e.Kind == HoldSession && !x.oneTenant() {
 		return nil
 	}
 	// Who writes to a topic can claim the session of another tenant.
@@ -271,18 +288,19 @@ func (x *eraser) checkHolds(ctx context.Context) error {
 	if err != nil || len(holds) == 0 {
 		return err
 	}
-	var users []struct {
-		User string `ch:"user"`
-	}
-	for chunk := range slices.Chunk(x.e.Sessions, 1000) {
-		var ids []string
-		for _, s := range chunk {
-			ids = append(ids, quote(s.ID))
+	if x.users == nil {
+		// Later their records are gone.
+		var users []struct {
+			User string `ch:"user"`
 		}
-		in := "session_id IN (" + strings.Join(ids, ", ") + ")"
-		err := x.query(ctx, "looking for users", &users, "SELECT DISTINCT user FROM ${database}.events WHERE %[1]s UNION DISTINCT SELECT DISTINCT user FROM ${database}.session_states WHERE %[1]s", in)
+		in := "session_id IN (" + x.sessions() + ")"
+		err := x.query(ctx, "looking for users", &users, "%s", "SELECT DISTINCT user FROM "+x.db.Name()+".events WHERE "+in+" UNION DISTINCT SELECT DISTINCT user FROM "+x.db.Name()+".session_states WHERE "+in)
 		if err != nil {
 			return err
+		}
+		x.users = []string{}
+		for _, u := range users {
+			x.users = append(x.users, u.User)
 		}
 	}
 	tenants := x.tenants()
@@ -294,10 +312,7 @@ func (x *eraser) checkHolds(ctx context.Context) error {
 		case HoldSession:
 			held = slices.ContainsFunc(x.e.Sessions, func(s Session) bool { return s.ID == h.Value })
 		default:
-			held = x.e.Kind == HoldUser && x.e.Value == h.Value
-			for _, u := range users {
-				held = held || u.User == h.Value
-			}
+			held = x.e.Kind == HoldUser && x.e.Value == h.Value || slices.Contains(x.users, h.Value)
 		}
 		if held {
 			return fmt.Errorf("%v is %w of %q since %s: %s: remove it first", h, ErrHeld, h.Who, h.At.Format(time.DateTime), h.ID)
@@ -308,27 +323,16 @@ func (x *eraser) checkHolds(ctx context.Context) error {
 
 // places finds where the records came from.
 func (x *eraser) places(ctx context.Context) error {
-	for chunk := range slices.Chunk(x.e.Sessions, 1000) {
-		var ids []string
-		for _, s := range chunk {
-			ids = append(ids, quote(s.ID))
-		}
-		list := strings.Join(ids, ", ")
-		err := x.query(ctx, "looking where records came from", &x.e.Places.Kafka, `SELECT kafka_topic, kafka_partition, min(kafka_offset) AS first, max(kafka_offset) AS last, count() AS n FROM (
-			SELECT toString(kafka_topic) AS kafka_topic, kafka_partition, kafka_offset FROM ${database}.events WHERE session_id IN (%[1]s)
-			UNION ALL SELECT kafka_topic, kafka_partition, kafka_offset FROM ${database}.dead_letters WHERE kafka_key IN (%[1]s))
-			WHERE kafka_topic != 'spool' GROUP BY kafka_topic, kafka_partition ORDER BY kafka_topic, kafka_partition`, list)
-		if err != nil {
-			return err
-		}
-		var spools []SpoolPlace
-		err = x.query(ctx, "looking where records came from", &spools, "SELECT DISTINCT host, session_id FROM ${database}.session_states WHERE session_id IN (%s) ORDER BY host, session_id", list)
-		if err != nil {
-			return err
-		}
-		x.e.Places.Spools = append(x.e.Places.Spools, spools...)
+	const doing = "looking where records came from"
+	db, sessions := x.db.Name(), x.sessions()
+	err := x.query(ctx, doing, &x.e.Places.Kafka, "%s", "SELECT kafka_topic, kafka_partition, min(kafka_offset) AS first, max(kafka_offset) AS last, count() AS n FROM ("+
+		"SELECT toString(kafka_topic) AS kafka_topic, kafka_partition, kafka_offset FROM "+db+".events WHERE session_id IN ("+sessions+")"+
+		" UNION ALL SELECT kafka_topic, kafka_partition, kafka_offset FROM "+db+".dead_letters WHERE kafka_key IN ("+sessions+")"+
+		") WHERE kafka_topic != "+quote(ingest.SpoolTopic)+" GROUP BY kafka_topic, kafka_partition ORDER BY kafka_topic, kafka_partition")
+	if err != nil {
+		return err
 	}
-	return nil
+	return x.query(ctx, doing, &x.e.Places.Spools, "%s", "SELECT DISTINCT host, session_id FROM "+db+".session_states WHERE session_id IN ("+sessions+") ORDER BY host, session_id")
 }
 
 // record writes the erasure itself.
@@ -365,37 +369,36 @@ type step struct {
 func (x *eraser) sessions() string {
 	switch {
 	case x.e.ID == uuid.Nil:
-		return "SELECT session_id FROM " + x.db.Name() + ".erased_sessions"
+		return "SELECT session_id FROM " + x.db.Name() + ".erased_sessions" + x.unheld
 	case x.written:
 		return "SELECT session_id FROM " + x.db.Name() + ".erased_sessions WHERE erasure_id = " + quote(x.e.ID.String())
 	}
-	return "SELECT session_id FROM (" + strings.ReplaceAll(x.found(), "${database}", x.db.Name()) + ")"
+	return "SELECT session_id FROM (" + x.found() + ")"
 }
 
 // steps returns how to erase, in the order in which a crash leaves what a
 // repetition needs: what is found by other rows comes before these, and what is
 // filled from records after them.
 func (x *eraser) steps(ctx context.Context) ([]step, error) {
-	db, sessions := x.db.Name(), x.sessions()
-	in := "session_id IN (" + sessions + ")"
-	names := "(SELECT groupUniqArray(session_id) FROM (" + sessions + "))"
-	alerts := in + " OR arrayExists(s -> position(details, s) > 0, " + names + ")"
-	// Without a text it is one that was refused because it was erased.
-	letters := "raw != '' AND (kafka_key IN (" + sessions + ") OR arrayExists(s -> position(raw, s) > 0, " + names + ")"
+	holds, err := Holds(ctx, x.db, false)
+	if err != nil {
+		return nil, err
+	}
+	db, in := x.db.Name(), "session_id IN ("+x.sessions()+")"
+	letters := step{table: "dead_letters", where: x.letters(holds)}
+	if len(x.e.Sessions) == 0 && x.e.ID != uuid.Nil {
+		return []step{letters}, nil
+	}
 	user := ""
 	if x.e.Kind == HoldUser {
-		name, err := json.Marshal(x.e.Value)
-		if err != nil {
-			return nil, err
-		}
-		letters += " OR position(raw, " + quote(`"user":`+string(name)) + ") > 0"
 		user = " OR user = " + quote(x.e.Value) + " AND tenant IN (" + quoted(x.tenants()) + ")"
 	}
+	alerts := "(" + in + " OR arrayExists(s -> position(details, s) > 0, " + x.ids() + ")" + user + ")" + notAlso(heldAlerts(db, holds))
 	list := []step{
-		{table: "alert_events", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + user + ")"},
-		{table: "alert_deliveries", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + user + ")"},
-		{table: "alerts", where: alerts + user},
-		{table: "dead_letters", where: letters + ")"},
+		{table: "alert_events", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + ")"},
+		{table: "alert_deliveries", where: "alert_id IN (SELECT alert_id FROM " + db + ".alerts WHERE " + alerts + ")"},
+		{table: "alerts", where: alerts},
+		letters,
 	}
 	shared, err := x.shared(ctx, in, user)
 	if err != nil {
@@ -418,6 +421,26 @@ func (x *eraser) steps(ctx context.Context) ([]step, error) {
 	return append(list, step{table: "first_seen", where: tenants, refilled: true}, step{table: "alert_marks", where: "kind = 'seen'", refilled: true}), nil
 }
 
+// ids is an array of the sessions.
+func (x *eraser) ids() string {
+	return "(SELECT groupUniqArray(session_id) FROM (" + x.sessions() + "))"
+}
+
+// letters is the condition on dead letters of the sessions or the user. One
+// without a text was refused because its session is erased.
+func (x *eraser) letters(holds []Hold) string {
+	of := "kafka_key IN (" + x.sessions() + ") OR arrayExists(s -> position(raw, s) > 0, " + x.ids() + ")"
+	if x.e.Kind == HoldUser {
+		named := "(" + letterOf([]string{x.e.Value}) + ")"
+		if x.oneTenant() {
+			// What is not JSON has no tenant that can be read.
+			named += " AND (NOT isValidJSON(raw) OR JSONExtractString(raw, 'tenant') = " + quote(x.e.Tenant) + ")"
+		}
+		of += " OR " + named
+	}
+	return "raw != '' AND (" + of + ")" + notAlso(heldLetters(holds))
+}
+
 // ownTables returns the tables in which a row is of one session, but for those
 // that need more, and those without content.
 func (x *eraser) ownTables(ctx context.Context) (list []string, err error) {
@@ -429,6 +452,10 @@ func (x *eraser) ownTables(ctx context.Context) (list []string, err error) {
 		AND name IN (SELECT table FROM system.columns WHERE database = %[1]s AND name = 'session_id') ORDER BY name`, quote(x.db.Name()))
 	for _, t := range tables {
 		list = append(list, strings.TrimSuffix(t.Name, "_local"))
+	}
+	// It says that there is something left.
+	if i := slices.Index(list, "session_states"); i >= 0 {
+		list = append(slices.Delete(list, i, i+1), "session_states")
 	}
 	return list, err
 }
@@ -560,26 +587,31 @@ func (x *eraser) count(ctx context.Context, steps []step) (map[string]uint64, er
 	return left, nil
 }
 
-func quoted(list []string) string {
-	quotes := make([]string, len(list))
-	for i, s := range list {
-		quotes[i] = quote(s)
-	}
-	return strings.Join(quotes, ", ")
-}
-
 // eraseAgain erases what arrived of erased sessions in spite of that, as through
-// a collector that did not know of it. It looks at the records of the last day.
+// a collector that did not know of it, but for those that a hold is on meanwhile.
 func (c Config) eraseAgain(ctx context.Context) error {
-	x := &eraser{db: c.DB}
-	var n []struct {
-		N uint64 `ch:"n"`
-	}
-	err := x.query(ctx, "looking for erased records", &n, "SELECT count() AS n FROM ${database}.events WHERE ingested_at > now() - INTERVAL 1 DAY AND session_id IN (%s)", x.sessions())
-	if err != nil || n[0].N == 0 {
+	holds, err := Holds(ctx, c.DB, false)
+	if err != nil {
 		return err
 	}
-	c.Log.Warn("records of erased sessions arrived and are erased again", zap.Uint64("rows", n[0].N))
+	x := &eraser{db: c.DB, unheld: unheld(c.DB.Name(), holds)}
+	left := map[string]string{"session_states": "1", "alerts": "1" + notAlso(heldAlerts(c.DB.Name(), holds)), "dead_letters": "raw != ''" + notAlso(heldLetters(holds))}
+	var found uint64
+	for _, table := range slices.Sorted(maps.Keys(left)) {
+		column := "session_id"
+		if table == "dead_letters" {
+			column = "kafka_key"
+		}
+		rows, err := x.count(ctx, []step{{table: table, where: column + " IN (" + x.sessions() + ") AND " + left[table]}})
+		if err != nil {
+			return err
+		}
+		found += rows[table]
+	}
+	if found == 0 {
+		return nil
+	}
+	c.Log.Warn("rows of erased sessions arrived and are erased again", zap.Uint64("rows", found))
 	steps, err := x.steps(ctx)
 	if err != nil {
 		return err

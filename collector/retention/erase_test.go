@@ -15,6 +15,7 @@ import (
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 )
 
@@ -113,6 +114,12 @@ func TestErase(t *testing.T) {
 		{"refusals", testEraseRefuses},
 		{"killed", testEraseKilled},
 		{"leaves", testEraseLeaves},
+		{"many sessions", testEraseManySessions},
+		{"a user of two tenants", testEraseTenants},
+		{"dead letters only", testEraseLetters},
+		{"a hold meanwhile", testEraseHoldMeanwhile},
+		{"what others hold", testEraseOthersHold},
+		{"again after days", testEraseAgainLater},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := f.t
@@ -277,4 +284,181 @@ func testEraseKilled(t *testing.T, f *fixture) {
 		}
 	}
 	t.Error("the erase never succeeded")
+}
+
+// ended stores a call and the end of a session, which is r's if it has one.
+func (f *fixture) ended(r audit.Record) audit.Record {
+	f.t.Helper()
+	at := time.Now().UTC().Add(-2 * day).Truncate(time.Microsecond)
+	call := ingesttest.Call(1, "list_panes", at)
+	call.TS, call.Tenant, call.User, call.SessionID = at, r.Tenant, r.User, r.SessionID
+	if call.SessionID == "" {
+		call.SessionID = audit.NewID(at)
+	}
+	f.insert(call, at)
+	f.insert(audit.Record{Kind: audit.KindSessionEnd, RecordID: audit.NewID(at), SessionID: call.SessionID, Seq: 1, TS: at, Tenant: r.Tenant, User: r.User}, at)
+	return call
+}
+
+// testEraseManySessions names the places of all sessions, and finds a hold on any.
+func testEraseManySessions(t *testing.T, f *fixture) {
+	f.exec("INSERT INTO audit.events (session_id, user, tenant, seq, ts, ingested_at, record_id, kafka_topic, kafka_partition, kafka_offset, host)" +
+		" SELECT concat('s', leftPad(toString(number), 4, '0')), 'ann', 'acme', 0, now64(6) - INTERVAL 2 DAY, now64(3) - INTERVAL 2 DAY, generateUUIDv4()," +
+		" if(number < 5, 'first', 'others'), number % 2, number, 'h' FROM numbers(2003)")
+	f.exec("INSERT INTO audit.events (session_id, user, tenant, seq, ts, ingested_at, record_id, host) VALUES ('s0003', 'carol', 'acme', 1, now64(6) - INTERVAL 2 DAY, now64(3) - INTERVAL 2 DAY, generateUUIDv4(), 'h')")
+	plan, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, "ann"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []retention.KafkaPlace{
+		{Topic: "", Partition: 0, From: 0, To: 0, Records: 1},
+		{Topic: "first", Partition: 0, From: 0, To: 4, Records: 3},
+		{Topic: "first", Partition: 1, From: 1, To: 3, Records: 2},
+		{Topic: "others", Partition: 0, From: 6, To: 2002, Records: 999},
+		{Topic: "others", Partition: 1, From: 5, To: 2001, Records: 999},
+	}
+	if diff := cmp.Diff(want, plan.Places.Kafka); diff != "" {
+		t.Errorf("places in Kafka (-want +got):\n%s", diff)
+	}
+	if len(plan.Sessions) != 2003 || len(plan.Places.Spools) != 2003 {
+		t.Errorf("%d sessions in %d spools, want 2003", len(plan.Sessions), len(plan.Places.Spools))
+	}
+	f.hold(retention.HoldUser, "carol")
+	if _, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, "ann")); !errors.Is(err, retention.ErrHeld) {
+		t.Errorf("erasing under a hold on another user of a session: %v, want ErrHeld", err)
+	}
+}
+
+// letter stores a dead letter of a user, whose key is no session's.
+func (f *fixture) letter(r audit.Record) {
+	f.t.Helper()
+	f.offset++
+	r.Kind, r.SessionID, r.RecordID, r.TS = audit.KindSessionEnd, audit.NewID(time.Now()), audit.NewID(time.Now()), time.Now()
+	raw := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(string(audit.AppendRecord(nil, &r)))
+	f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, reason, raw, error) VALUES (now(), 't', %d, 'x', 'key', '%s', '%s')", f.offset, raw, r.Tenant+"/"+strings.ReplaceAll(r.User, "'", "''")))
+}
+
+// testEraseTenants erases one tenant's user, and leaves another's of the same
+// name; the one without a tenant too.
+func testEraseTenants(t *testing.T, f *fixture) {
+	for _, tenant := range []string{"", "acme", "bank"} {
+		for _, user := range []string{"ann", "annabel"} {
+			f.ended(audit.Record{Tenant: tenant, User: user})
+			f.letter(audit.Record{Tenant: tenant, User: user})
+		}
+	}
+	if _, err := retention.PlanErasure(t.Context(), f.db, erasure(retention.HoldUser, "ann")); !errors.Is(err, retention.ErrTenants) {
+		t.Errorf("a user of three tenants: %v, want ErrTenants", err)
+	}
+	const events, letters = "SELECT DISTINCT concat(tenant, '/', user) AS who FROM audit.events ORDER BY who", "SELECT error FROM audit.dead_letters ORDER BY error"
+	e := erasure(retention.HoldUser, "ann")
+	e.Tenant = "acme"
+	f.erase(e)
+	left := []string{"/ann", "/annabel", "acme/annabel", "bank/ann", "bank/annabel"}
+	f.want(events, left...)
+	f.want(letters, left...)
+	e = erasure(retention.HoldUser, "ann")
+	e.NoTenant = true
+	f.erase(e)
+	f.want(events, left[1:]...)
+	f.want(letters, left[1:]...)
+	f.erase(erasure(retention.HoldUser, "ann")) // of one tenant now
+	f.want(events, "/annabel", "acme/annabel", "bank/annabel")
+	f.want(letters, "/annabel", "acme/annabel", "bank/annabel")
+}
+
+// testEraseLetters erases a user of whom only dead letters are known.
+func testEraseLetters(t *testing.T, f *fixture) {
+	for _, user := range []string{`O'Hara & <son> \n`, "${database}", "a%sb"} {
+		f.letter(audit.Record{Tenant: "acme", User: user})
+		f.letter(audit.Record{Tenant: "acme", User: user + "2"})
+		f.exec(`INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_key, raw) VALUES (now(), 't', 'x', '{"user" : "nobody"}')`)
+		done := f.erase(erasure(retention.HoldUser, user))
+		if done.Rows["dead_letters"] != 1 || len(done.Sessions) != 0 {
+			t.Errorf("erasing %q: %+v, want one dead letter", user, done)
+		}
+		f.want("SELECT count() FROM audit.dead_letters WHERE kafka_key = 'x' AND position(raw, 'nobody') = 0", "1")
+		f.exec("TRUNCATE TABLE audit.dead_letters")
+		f.ended(audit.Record{Tenant: "acme", User: user})
+		f.erase(erasure(retention.HoldUser, user))
+		f.want("SELECT count() FROM audit.events", "0")
+	}
+}
+
+// testEraseHoldMeanwhile adds a hold while a session is erased: what is left then
+// stays, also when retention finds it later.
+func testEraseHoldMeanwhile(t *testing.T, f *fixture) {
+	for _, hold := range []func(audit.Record) (kind, value string){
+		func(r audit.Record) (string, string) { return retention.HoldSession, r.SessionID },
+		func(r audit.Record) (string, string) { return retention.HoldUser, r.User },
+		func(r audit.Record) (string, string) { return retention.HoldTenant, r.Tenant },
+	} {
+		f.clear()
+		all := f.fill()
+		e := erasure(retention.HoldSession, all.erased[0].SessionID)
+		plan, err := retention.PlanErasure(t.Context(), f.db, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held retention.Hold
+		steps := 0
+		_, err = retention.Erase(t.Context(), f.db, plan, 0, func(int) {
+			if steps++; steps == 4 {
+				held = f.hold(hold(all.erased[0]))
+			}
+		})
+		if !errors.Is(err, retention.ErrHeld) || steps != 4 {
+			t.Errorf("a hold on a %s meanwhile: %v after %d steps, want ErrHeld after 4", held.Kind, err, steps)
+		}
+		const left = "SELECT countIf(session_id = '%s'), count() FROM audit.events"
+		f.want(fmt.Sprintf(left, e.Value), "2\t5")
+		f.once(f.job())
+		f.want(fmt.Sprintf(left, e.Value), "2\t5")
+		if err := retention.RemoveHold(t.Context(), f.db, held, retention.Removed{At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		f.erase(erasure(retention.HoldSession, e.Value))
+		f.want(fmt.Sprintf(left, e.Value), "0\t3")
+	}
+}
+
+// testEraseOthersHold leaves alerts and dead letters that are about something
+// else under a hold as well.
+func testEraseOthersHold(t *testing.T, f *fixture) {
+	erased, held, bob := f.ended(audit.Record{Tenant: "acme", User: "ann"}), f.ended(audit.Record{Tenant: "acme", User: "carol"}), f.ended(audit.Record{Tenant: "acme", User: "bob"})
+	for i, of := range []struct{ id, session, user, details string }{
+		{"erased", erased.SessionID, "ann", ""},
+		{"both", "", "", erased.SessionID + " " + held.SessionID},
+		{"held", held.SessionID, "carol", erased.SessionID},
+		{"bob", bob.SessionID, "bob", erased.SessionID},
+		{"not held", "", "", erased.SessionID},
+	} {
+		f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts, details) VALUES ('%s', 'r', 'acme', '%s', '%s', now(), '%s')", of.id, of.user, of.session, of.details))
+		f.exec(fmt.Sprintf("INSERT INTO audit.alert_events (event_id, alert_id, at, action) VALUES (generateUUIDv4(), '%s', now(), 'acknowledged')", of.id))
+		f.exec(fmt.Sprintf(`INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw, error) VALUES (now(), 't', %d, '%s', '{"user":"%s","text":"%s"}', '%s')`, i, of.session, of.user, of.details, of.id))
+	}
+	f.hold(retention.HoldSession, held.SessionID)
+	f.hold(retention.HoldUser, "bob")
+	f.erase(erasure(retention.HoldSession, erased.SessionID))
+	f.want("SELECT DISTINCT user FROM audit.events ORDER BY user", "bob", "carol")
+	for _, ids := range []string{"alert_id FROM audit.alerts", "alert_id FROM audit.alert_events", "error FROM audit.dead_letters"} {
+		f.want("SELECT "+ids+" ORDER BY 1", "bob", "both", "held")
+	}
+}
+
+// testEraseAgainLater erases what was not refused however long retention did not
+// run, and alerts that a rule stored late.
+func testEraseAgainLater(t *testing.T, f *fixture) {
+	erased := f.ended(audit.Record{Tenant: "acme", User: "ann"})
+	f.erase(erasure(retention.HoldUser, "ann"))
+	f.insert(erased, time.Now().Add(-5*day))
+	f.once(f.job())
+	f.want("SELECT count() FROM audit.events", "0")
+	f.want("SELECT count() FROM audit.session_states", "0")
+	f.exec("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts) VALUES ('late', 'r', 'acme', 'ann', '" + erased.SessionID + "', now())")
+	f.once(f.job())
+	f.want("SELECT count() FROM audit.alerts", "0")
+	f.exec("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_key, raw) VALUES (now(), 't', '" + erased.SessionID + "', 'x')")
+	f.once(f.job())
+	f.want("SELECT count() FROM audit.dead_letters", "0")
 }

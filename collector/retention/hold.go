@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/schemas/jsontext"
 	"auditproxy/sink/clickhouse"
 
 	"github.com/google/uuid"
@@ -117,6 +118,88 @@ func (h Hold) Records(ctx context.Context, db *clickhouse.DB) (uint64, error) {
 	return records, nil
 }
 
+// The conditions of an erasure on what is under a hold as well. An erasure knows
+// whose rows it is about, so only what a row says counts. They are "" without one.
+
+// heldAlerts is the one on alerts, which may be about several sessions.
+func heldAlerts(database string, holds []Hold) string {
+	held := table{tenant: "tenant", session: "session_id", user: "user"}.held(database, holds)
+	if sessions := heldBy(holds, HoldSession); len(sessions) > 0 {
+		held += " OR " + mentions("details", sessions)
+	}
+	return held
+}
+
+// heldLetters is the one on dead letters, as far as these can be read.
+func heldLetters(holds []Hold) string {
+	var list []string
+	if tenants := heldBy(holds, HoldTenant); len(tenants) > 0 {
+		list = append(list, "JSONExtractString(raw, 'tenant') IN ("+quoted(tenants)+")")
+	}
+	if sessions := heldBy(holds, HoldSession); len(sessions) > 0 {
+		list = append(list, "kafka_key IN ("+quoted(sessions)+")", mentions("raw", sessions))
+	}
+	if users := heldBy(holds, HoldUser); len(users) > 0 {
+		list = append(list, letterOf(users))
+	}
+	return strings.Join(list, " OR ")
+}
+
+// unheld is the clause for rows of erased_sessions that no hold is on; "" without
+// a hold.
+func unheld(database string, holds []Hold) string {
+	held := table{tenant: "tenant", session: "session_id", user: "user"}.held(database, holds)
+	if held == "" {
+		return ""
+	}
+	// A row has one of its session's tenants.
+	held = fmt.Sprintf("session_id IN (SELECT session_id FROM %s.session_states WHERE %s)", database, held)
+	if sessions := heldBy(holds, HoldSession); len(sessions) > 0 {
+		held += " OR session_id IN (" + quoted(sessions) + ")"
+	}
+	if tenants := heldBy(holds, HoldTenant); len(tenants) > 0 {
+		held += " OR tenant IN (" + quoted(tenants) + ")"
+	}
+	if users := heldBy(holds, HoldUser); len(users) > 0 {
+		held += fmt.Sprintf(" OR erasure_id IN (SELECT erasure_id FROM %s.erasures WHERE kind = %s AND value IN (%s))", database, quote(HoldUser), quoted(users))
+	}
+	return " WHERE NOT (" + held + ")"
+}
+
+// notAlso is the condition that rows are not held.
+func notAlso(held string) string {
+	if held == "" {
+		return ""
+	}
+	return " AND NOT (" + held + ")"
+}
+
+// mentions is the condition that a column has one of texts. multiSearchAny takes
+// 255 at most.
+func mentions(column string, texts []string) string {
+	return "arrayExists(text -> position(" + column + ", text) > 0, [" + quoted(texts) + "])"
+}
+
+// letterOf is the condition on dead letters that name one of users as a record's
+// user.
+func letterOf(users []string) string {
+	var texts []string
+	for _, u := range users {
+		texts = append(texts, string(jsontext.AppendQuote([]byte(`"user":`), u)))
+	}
+	return "JSONExtractString(raw, 'user') IN (" + quoted(users) + ") OR " + mentions("raw", texts)
+}
+
+// heldBy returns what is under the holds of a kind.
+func heldBy(holds []Hold, kind string) (values []string) {
+	for _, h := range holds {
+		if h.Kind == kind {
+			values = append(values, h.Value)
+		}
+	}
+	return values
+}
+
 // everything is the condition that holds all rows.
 const everything = "1"
 
@@ -127,10 +210,10 @@ func (t table) held(database string, holds []Hold) string {
 		return ""
 	}
 	values := map[string][]string{}
-	for _, h := range holds {
-		values[h.Kind] = append(values[h.Kind], quote(h.Value))
+	for _, kind := range []string{HoldTenant, HoldSession, HoldUser} {
+		values[kind] = heldBy(holds, kind)
 	}
-	in := func(column, kind string) string { return column + " IN (" + strings.Join(values[kind], ", ") + ")" }
+	in := func(column, kind string) string { return column + " IN (" + quoted(values[kind]) + ")" }
 	var list []string
 	if len(values[HoldTenant]) > 0 {
 		if t.tenant == "" {
@@ -145,18 +228,18 @@ func (t table) held(database string, holds []Hold) string {
 		list = append(list, in(t.session, HoldSession))
 	}
 	if len(values[HoldUser]) > 0 {
-		switch {
-		case t.session == "" || t.letters:
+		if t.session == "" || t.letters {
 			return everything
-		case t.user != "":
-			list = append(list, in(t.user, HoldUser))
-		default:
-			list = append(list, fmt.Sprintf("%s IN (SELECT session_id FROM %s.session_states WHERE %s)", t.session, database, in("user", HoldUser)))
 		}
+		if t.user != "" {
+			list = append(list, in(t.user, HoldUser))
+		}
+		// A row that says no user is its session's.
+		list = append(list, fmt.Sprintf("%s IN (SELECT session_id FROM %s.session_states WHERE %s)", t.session, database, in("user", HoldUser)))
 	}
 	if len(values[HoldSession]) > 0 && t.letters {
 		// What is not a record may name its session only in its text.
-		list = append(list, "multiSearchAny(raw, ["+strings.Join(values[HoldSession], ", ")+"])")
+		list = append(list, mentions("raw", values[HoldSession]))
 	}
 	if len(values[HoldSession])+len(values[HoldUser]) > 0 && t.name == "alerts" {
 		list = append(list, t.session+" = ''") // about several sessions

@@ -62,3 +62,30 @@ func (c *losingConn) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// An intercepted network calls do before the server has the first request that
+// removes rows.
+type intercepted struct {
+	dial func(context.Context, string) (net.Conn, error)
+	do   func()
+	once sync.Once
+}
+
+var deletes = regexp.MustCompile(`^POST (?s:.*)(DELETE FROM|ALTER TABLE)`)
+
+func (i *intercepted) connect(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := i.dial(ctx, addr)
+	return &interceptedConn{c, i}, err
+}
+
+type interceptedConn struct {
+	net.Conn
+	i *intercepted
+}
+
+func (c *interceptedConn) Write(b []byte) (int, error) {
+	if deletes.Match(b) {
+		c.i.once.Do(c.i.do)
+	}
+	return c.Conn.Write(b)
+}

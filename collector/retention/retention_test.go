@@ -135,6 +135,9 @@ func TestRetention(t *testing.T) {
 		{"two at once", testTwoAtOnce},
 		{"disk", testDisk},
 		{"holds", testHolds},
+		{"holds of sessions", testHoldsOfSessions},
+		{"a hold meanwhile", testHoldMeanwhile},
+		{"many holds", testManyHolds},
 		{"a tenant without a time of its own", testTenantLosesTime},
 		{"leaves", testLeaves},
 		{"leaves of nothing", testLeavesGo},
@@ -478,6 +481,75 @@ func testHolds(t *testing.T, f *fixture) {
 			t.Errorf("%v: %v, want ErrNotFound", h, err)
 		}
 	}
+}
+
+// hold adds a hold.
+func (f *fixture) hold(kind, value string) retention.Hold {
+	f.t.Helper()
+	h := retention.Hold{ID: uuid.New(), Kind: kind, Value: value, Who: "eve", Reason: "case 7", At: time.Now()}
+	if err := retention.AddHold(f.t.Context(), f.db, h); err != nil {
+		f.t.Fatal(err)
+	}
+	return h
+}
+
+// testHoldsOfSessions keeps of a held user's session also the records that do not
+// say the user, as one that took the place of another does.
+func testHoldsOfSessions(t *testing.T, f *fixture) {
+	held, other := audit.NewID(time.Now()), audit.NewID(time.Now().Add(time.Minute))
+	for no, age := range []time.Duration{2100 * day, 100 * day, 33 * day} {
+		for _, session := range []string{held, other} {
+			at := time.Now().UTC().Add(-age).Truncate(time.Microsecond)
+			r := ingesttest.Call(no+1, "list_panes", at)
+			r.TS, r.Seq, r.SessionID, r.Tenant, r.User = at, uint64(no), session, "", ""
+			if no == 1 {
+				r.User = map[string]string{held: "ann", other: "annabel"}[session]
+			}
+			f.insert(r, at)
+		}
+	}
+	f.hold(retention.HoldUser, "ann")
+	f.once(f.job())
+	f.want("SELECT session_id, count() FROM audit.events GROUP BY session_id", held+"\t3")
+}
+
+// testHoldMeanwhile adds a hold while the first of three partitions is removed.
+func testHoldMeanwhile(t *testing.T, f *fixture) {
+	session := audit.NewID(time.Now())
+	for no, age := range []time.Duration{2200 * day, 2100 * day, 100 * day, 10 * day} {
+		f.call(no+1, age, "", session)
+	}
+	meanwhile := &intercepted{dial: chdb.Dialer(f.dir, chdb.Writer), do: func() { f.hold(retention.HoldSession, session) }}
+	db, err := clickhouse.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: meanwhile.connect, Uncompressed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := retention.New(retention.Config{DB: db, Keep: f.keep}).Once(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	f.want("SELECT count() FROM audit.events", "3")
+	f.want("SELECT uniqExact(session_id) FROM audit.session_states", "1")
+}
+
+// testManyHolds has more holds than ClickHouse's functions take texts.
+func testManyHolds(t *testing.T, f *fixture) {
+	var values []string
+	var held string
+	for i := range 300 {
+		held = audit.NewID(time.Now())
+		values = append(values, fmt.Sprintf("(generateUUIDv4(), now(), 'added', 'session', '%s', 'eve', 'case %d', generateUUIDv4())", held, i))
+	}
+	f.exec("INSERT INTO audit.hold_events (hold_id, at, action, kind, value, who, reason, event_id) VALUES " + strings.Join(values, ", "))
+	for i, session := range []string{held, audit.NewID(time.Now().Add(time.Hour))} {
+		f.call(1, 100*day, "", session)
+		f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, raw) VALUES (now() - INTERVAL 100 DAY, 't', %d, '%s')", i, session))
+	}
+	f.once(f.job())
+	f.want("SELECT session_id FROM audit.events", held)
+	f.want("SELECT raw FROM audit.dead_letters", held)
+	f.erase(erasure(retention.HoldSession, f.ended(audit.Record{Tenant: "acme"}).SessionID))
+	f.want("SELECT session_id FROM audit.events", held)
 }
 
 // testTenantLosesTime removes nothing of a tenant at once whose longer time is

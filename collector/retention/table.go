@@ -139,6 +139,14 @@ func quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
+func quoted(list []string) string {
+	quotes := make([]string, len(list))
+	for i, s := range list {
+		quotes[i] = quote(s)
+	}
+	return strings.Join(quotes, ", ")
+}
+
 // spanOf returns the time of a partition by its name: a month (202511), or a week
 // or day (20251124), which counts as a week. ok: the name tells.
 func spanOf(partition string) (from, to time.Time, ok bool) {
