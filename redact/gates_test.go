@@ -13,6 +13,7 @@ import (
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
 )
 
 // gates compares the findings in a text with those when nothing is skipped.
@@ -60,9 +61,11 @@ func optionForms() []string {
 // program and an option are looked for first.
 func TestGatesCommands(t *testing.T) {
 	g := newGates(t)
-	var names []string
+	names := strings.Fields("password Password PASSWORD passphrase Passphrase passcode Passcode pwd PASS")
 	for _, row := range argv.ProgramNames {
-		names = append(names, strings.Fields(row.Names)...)
+		if row.Names != prose.Passwords && row.Names != prose.Others { // TestGatesSentences has them
+			names = append(names, strings.Fields(row.Names)...)
+		}
 	}
 	forms := optionForms()
 	for _, name := range names {
@@ -84,6 +87,21 @@ func TestGatesCommands(t *testing.T) {
 			}
 			g.check(t, form+" "+name)
 			g.check(t, line+" "+names[i%len(names)]+" "+forms[(i*7)%len(forms)])
+		}
+	}
+}
+
+// TestGatesSentences finds the same in every sentence whether or not a noun is
+// looked for first.
+func TestGatesSentences(t *testing.T) {
+	g := newGates(t)
+	for _, noun := range append(strings.Fields(prose.Passwords+" "+prose.Others), "пароль", "密码", "パスワード", "비밀번호", "hasło", "şifre", "lösenord") {
+		for _, form := range []string{" is hunter2", " is swordfish.", " for ann is hunter2", " to hunter2", ": hunter2", "\nhunter2", " hunter2", " = hunter2", " with ann / hunter2", " in as ann:hunter2", "：hunter2", "은 hunter2", " details: ann / hunter2", ""} {
+			for _, around := range []string{
+				"%s", "the %s", "set the %s x", "x\n%s\ny", "user ann, %s", "with %s", "my_%s", "wifi-%s", "-%s", ".%s", "x%s", "é%s", "密%s", "(%s)", `"%s"`, `{"a":"%s"}`, `\"%s\"`, "/%s", `\%s`, "1%s",
+			} {
+				g.check(t, strings.Replace(around, "%s", noun+form, 1))
+			}
 		}
 	}
 }
