@@ -245,6 +245,7 @@ func TestMessagesStayWhole(t *testing.T) {
 	}
 	for _, tt := range []struct{ in, want string }{
 		{`starting "./text": exec format error`, `starting "./text": exec format error`},
+		{"reading credentials: open /kafka.pass: no such file", "reading credentials: open /kafka.pass: no such file"},
 		{"key: https://u:p@host, TOKEN=x: token: y", "key: https://u:[redacted len=1]@host, TOKEN=[redacted len=2] token: y"},
 		{"unknown flag: --token=x", "unknown flag: --token=[redacted len=1]"},
 	} {

@@ -435,6 +435,9 @@ func pairAt(t []byte, i int) lex.Span {
 		return lex.Span{}
 	}
 	spaced := at > to
+	if t[at] == '/' && spaced != (at+1 < len(t) && t[at+1] == ' ') {
+		return lex.Span{} // a path
+	}
 	at = skipSpace(t, at+1)
 	v := wordAt(t, at)
 	w := t[v.From:v.To]
