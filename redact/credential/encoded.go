@@ -151,10 +151,14 @@ func (s *Scanner) joinedRun(from, to int) lex.Span {
 func (s *Scanner) holds(run []byte) bool {
 	u := s.unwrap
 	u.text = lex.AppendBase64(u.text[:0], run)
-	for cut := 0; cut < utf8.UTFMax && cut <= len(u.text); cut++ { // it may end within a letter
-		if utf8.Valid(u.text[:len(u.text)-cut]) {
-			u.text = u.text[:len(u.text)-cut]
-			return u.finds()
+	return isText(u.text) && u.finds()
+}
+
+// isText reports whether b is UTF-8, which may end within a letter.
+func isText(b []byte) bool {
+	for cut := 0; cut < utf8.UTFMax && cut <= len(b); cut++ {
+		if utf8.Valid(b[:len(b)-cut]) {
+			return true
 		}
 	}
 	return false
@@ -186,7 +190,11 @@ func (u *unwrapper) finds() bool {
 	if !hasText(u.text) {
 		return false
 	}
-	u.inner.scan(u.text, u.inner.look(u.text))
+	hint := u.inner.look(u.text)
+	if !isText(u.text) {
+		hint &= lookPlain | lookFormat // neither sentences nor commands
+	}
+	u.inner.scan(u.text, hint)
 	for _, c := range u.inner.found {
 		if isReadable(u.text[c.From:c.To]) {
 			return true

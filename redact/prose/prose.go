@@ -199,7 +199,9 @@ func phrase(t []byte, v lex.Span) lex.Span {
 			return lex.Span{}
 		}
 		if IsPlain(w) {
-			plain++
+			if plain++; 4*plain > maxWords {
+				return lex.Span{}
+			}
 		}
 		if endsClause(t, v.To) {
 			if n < 4 || 4*plain > n {

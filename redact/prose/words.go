@@ -136,7 +136,12 @@ func startsNoun(b []byte) bool { return b[0] >= 0xE3 && foreignNoun(b) > 0 }
 
 // foreignNoun returns the length of such a noun.
 func foreignNoun(b []byte) int {
-	if b[0] < 0xE0 {
+	if b[0] < 0xE0 || len(b) < 3 {
+		return 0
+	}
+	switch string(b[:3]) {
+	case "密", "口", "パ", "暗", "비", "암", "ร", "令", "ト", "토":
+	default:
 		return 0
 	}
 	for _, n := range [...]string{"密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호", "รหัสผ่าน", "令牌", "密钥", "密鑰", "トークン", "토큰"} {
