@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -62,15 +63,15 @@ func cells(l store.Line) []string {
 	return row
 }
 
+// formula matches where a spreadsheet in any language may see one begin: at the
+// start, and where one that separates columns by semicolons starts a cell.
+var formula = regexp.MustCompile(`(^|;)([\pZ"]*(?:[=+\-@|%＝＋－＠]|\\[trn]))`)
+
 // cell returns text that spreadsheets do not treat as a formula: a leading
-// apostrophe, which they do not show, is added to text that starts like one.
-// Control and hiding characters are escaped, so that none can come first.
+// apostrophe, which they do not show, is added to what starts like one. Control
+// and hiding characters are escaped, so that none can come first.
 func cell(text string) string {
-	text = escape.Text(text)
-	if text != "" && strings.ContainsRune("=+-@|%", rune(text[0])) || strings.HasPrefix(text, `\t`) || strings.HasPrefix(text, `\r`) || strings.HasPrefix(text, `\n`) {
-		return "'" + text
-	}
-	return text
+	return formula.ReplaceAllString(escape.Text(text), "${1}'${2}")
 }
 
 func (s *Server) exportNDJSON(w http.ResponseWriter, r *http.Request) {

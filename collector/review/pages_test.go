@@ -363,6 +363,7 @@ func TestMistakes(t *testing.T) {
 	for _, path := range []string{
 		"/calls?before=x", "/calls?after=1.2.3", "/calls?from=yesterday", "/calls?from=2026-11-21&to=2026-11-20", "/?span=9y",
 		"/calls?text=" + strings.Repeat("x", maxValue+1), "/sessions/x?seq=-1", "/destinations?from=-1", "/alerts?before=x",
+		"/calls?host=%zz", "/calls.csv?host=a;tool=b", "/calls.ndjson?host=a&host=b", "/alerts?state=open&state=closed",
 	} {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)
@@ -374,6 +375,7 @@ func TestCSV(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"=1+1", "'=1+1"}, {"+1", "'+1"}, {"-1", "'-1"}, {"@SUM(A1)", "'@SUM(A1)"}, {"\t=1", `'\t=1`}, {"\r=1", `'\r=1`}, {"\n=1", `'\n=1`},
 		{"|cmd", "'|cmd"}, {"%x", "'%x"}, {"plain", "plain"}, {"a=b", "a=b"}, {"", ""}, {"\x1b[31m", `\x1b[31m`}, {"a\u202eb", `a\u202eb`},
+		{" =1", "' =1"}, {"＝1", "'＝1"}, {"＠SUM(A1)", "'＠SUM(A1)"}, {"a;=1;b", "a;'=1;b"}, {`a;"=1"`, `a;'"=1"`}, {"a;b; -1", "a;b;' -1"},
 	} {
 		if got := cell(tt.in); got != tt.want {
 			t.Errorf("cell(%q) = %q, want %q", tt.in, got, tt.want)

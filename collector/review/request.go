@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +99,21 @@ func (w when) values() url.Values {
 		}
 	}
 	return q
+}
+
+// checkQuery reports a query of which net/url would leave out a part: a list or
+// an export with a condition left out has more than was asked for.
+func checkQuery(raw string) error {
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return mistake{http.StatusBadRequest, "The address cannot be read: " + err.Error() + "."}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if len(q[name]) > 1 {
+			return mistake{http.StatusBadRequest, fmt.Sprintf("%.40s is given twice: want one value.", name)}
+		}
+	}
+	return nil
 }
 
 // with returns path with the parameters of base, changed by pairs; an empty

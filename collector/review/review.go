@@ -99,5 +99,9 @@ func (s *Server) routes() {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	if err := checkQuery(r.URL.RawQuery); err != nil {
+		s.fail(w, r, err)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
