@@ -26,8 +26,9 @@ func (s *session) runCheckpoints(stop <-chan struct{}) {
 // are written faster than it signs, it signs with the mutex held.
 func (s *session) checkpoint() {
 	p := &s.proof
-	if p.keys != nil {
-		_, _ = p.keys() // before the mutex is locked; begin reports an error
+	if p.keys != nil { // what begin needs, before the mutex is locked
+		_, _ = p.keys() // begin reports an error
+		s.proxy()
 	}
 	s.mu.Lock()
 	s.begin()

@@ -66,8 +66,11 @@ type Config struct {
 
 	// Base holds the members that all records of the session share: SessionID,
 	// Host, User, PID, Labels, Tenant, ServerCommand.
-	Base  audit.Record
-	Proxy audit.JSON // the proxy member of session_start
+	Base audit.Record
+
+	// Proxy makes the proxy member of session_start. It is called once, with
+	// Evidence after the server has started. nil: there is no such member.
+	Proxy func() audit.JSON
 
 	// Evidence enters the session, whose verifier key is given, into the chain of
 	// its host's sessions. nil: there is no evidence.

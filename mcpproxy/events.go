@@ -18,12 +18,11 @@ const beginAfter = 50 * time.Millisecond
 // Without evidence, these are session_start and the context. With it, making the
 // keys takes longer than the rest of a start, so only the context is written, which
 // shows before the server starts that the journal can be written. session_start
-// follows, see begin.
+// follows, see begin, and what it says of the proxy is made then.
 func (s *session) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.record(audit.KindSessionStart, time.Now())
-	r.Proxy = s.cfg.Proxy
 	lines := audit.AppendContext(nil, &s.base)
 	var policy []byte
 	if g := s.gate.Load(); g.Policy != nil {
@@ -39,6 +38,7 @@ func (s *session) start() error {
 		}
 		return err
 	}
+	r.Proxy = s.proxy()
 	return s.appendStart(slices.Concat(audit.AppendRecord(nil, &r), lines, policy))
 }
 

@@ -21,9 +21,10 @@ import (
 
 // A testLink is a place in a chain of sessions.
 type testLink struct {
-	leaf   evidence.Hash
-	steps  string
-	failAt string
+	described int // how often the proxy was asked for its member of session_start
+	leaf      evidence.Hash
+	steps     string
+	failAt    string
 }
 
 func (l *testLink) Enter(leaf evidence.Hash) error {
@@ -83,6 +84,9 @@ func unstartedSession(t *testing.T, failAt string) (*session, *lines, *testLink)
 		}
 		e := evidence.Session{Origin: evidence.Origin("h", base.SessionID), Key: key, HostKey: public, HostSeq: 1}
 		return link, e, e.Sign(host)
+	}, Proxy: func() audit.JSON {
+		link.described++
+		return `{"version":"1"}`
 	}})
 	return c.s, j, link
 }
@@ -285,6 +289,9 @@ func TestStartFollows(t *testing.T) {
 				wg.Go(func() { s.runCheckpoints(stop) })
 				synctest.Wait()
 				s.mu.Lock() // which the next lines are written with
+				if link.described > 0 {
+					t.Error("the start waits for what session_start says of the proxy")
+				}
 				if got := kinds(t, j); len(got) > 0 || link.steps != "" {
 					t.Errorf("the start writes the records %v and takes the steps %q, want none", got, link.steps)
 				}
@@ -296,6 +303,9 @@ func TestStartFollows(t *testing.T) {
 				synctest.Wait()
 				if diff := cmp.Diff(tt.want, kinds(t, j)); diff != "" {
 					t.Errorf("records (-want +got):\n%s", diff)
+				}
+				if got := j.records(t)[0].Proxy; got != `{"version":"1"}` || link.described != 1 {
+					t.Errorf("session_start has the proxy %s, made %d times, want {\"version\":\"1\"}, made once", got, link.described)
 				}
 				checkProof(t, j)
 				close(stop)

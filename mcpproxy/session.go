@@ -31,6 +31,8 @@ type session struct {
 	gate atomic.Pointer[gate]
 	// listed counts what was learned from listings of tools.
 	listed atomic.Uint64
+	// proxy is Config.Proxy, made once.
+	proxy func() audit.JSON
 
 	mu     sync.Mutex // guards all below; held while the journal is written, so that seq is in file order
 	base   audit.Record
@@ -86,6 +88,10 @@ var errEnded = errors.New("the session has ended")
 func newSession(c Config, g *gate) *session {
 	s := &session{cfg: c, red: c.Redactor, base: c.Base, open: newCalls(), tools: newTools(c.Tiers)}
 	s.base.Duration = -1
+	s.proxy = func() audit.JSON { return "" }
+	if c.Proxy != nil {
+		s.proxy = sync.OnceValue(c.Proxy)
+	}
 	s.proof.init(c)
 	s.gate.Store(g)
 	s.setHead()
@@ -158,6 +164,7 @@ func (s *session) begin() {
 		return
 	}
 	s.first, s.afterFirst = nil, nil
+	r.Proxy = s.proxy()
 	link := s.beginEvidence(r)
 	first := audit.AppendRecord(nil, r)
 	if link != nil {

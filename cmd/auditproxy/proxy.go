@@ -93,7 +93,7 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		Stderr:      a.std.err,
 		Redactor:    red,
 		Base:        base,
-		Proxy:       proxyMember(cfg, red),
+		Proxy:       func() audit.JSON { return proxyMember(cfg, red) },
 		SkipMethods: cfg.skipMethods,
 		Tiers:       cfg.tiers,
 		Drain:       cfg.drain,
