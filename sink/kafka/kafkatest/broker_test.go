@@ -1,6 +1,8 @@
 package kafkatest_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"auditproxy/sink/kafka/kafkatest"
@@ -9,9 +11,12 @@ import (
 )
 
 // TestKeepsDataWhenKilled checks that a broker is a real one: what it has
-// acknowledged outlives it.
+// acknowledged outlives it. When it is stopped, nothing is left, not even the library
+// that Java unpacks for a compressed batch.
 func TestKeepsDataWhenKilled(t *testing.T) {
 	kafkatest.Require(t)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
 	b, err := kafkatest.Start(kafkatest.Config{Secure: true})
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +25,7 @@ func TestKeepsDataWhenKilled(t *testing.T) {
 	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: "t"}); err != nil {
 		t.Fatal(err)
 	}
-	w := kafka.Writer{Addr: kafka.TCP(b.Addr), Topic: "t", RequiredAcks: kafka.RequireAll, BatchSize: 1}
+	w := kafka.Writer{Addr: kafka.TCP(b.Addr), Topic: "t", RequiredAcks: kafka.RequireAll, BatchSize: 1, Compression: kafka.Lz4}
 	if err := w.WriteMessages(t.Context(), kafka.Message{Value: []byte("kept")}); err != nil {
 		t.Fatal(err)
 	}
@@ -32,5 +37,14 @@ func TestKeepsDataWhenKilled(t *testing.T) {
 	got, err := b.Messages(t.Context(), "t")
 	if err != nil || len(got) != 1 || string(got[0].Value) != "kept" {
 		t.Errorf("Messages = %v, %v, want the one that was written", got, err)
+	}
+	if unpacked, err := filepath.Glob(filepath.Join(dir, "*", "tmp", "*.so")); err != nil || len(unpacked) == 0 {
+		t.Errorf("Java unpacked no library below %s, %v", dir, err)
+	}
+	if err := b.Stop(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("a stopped broker leaves %v, %v", left, err)
 	}
 }
