@@ -21,6 +21,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/ledger"
+	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/spool"
@@ -194,13 +195,14 @@ func (h home) number(sql string) int64 {
 
 // eventually waits for other processes. The limit is far beyond what they need on
 // a busy machine: there, agents have made more records, and each that the table
-// refuses is found by a score of inserts.
+// refuses is found by a score of inserts. Most conditions ask the engine, which
+// takes processor time from what is waited for: in a long wait, less often.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	for tick := time.NewTicker(20 * time.Millisecond); !is(); <-tick.C {
-		if ctx.Err() != nil {
+	for pause := 20 * time.Millisecond; !is(); pause = min(pause*5/4, 200*time.Millisecond) {
+		if wait.For(ctx, pause) != nil {
 			t.Fatalf("after ten minutes not: %s", what)
 		}
 	}

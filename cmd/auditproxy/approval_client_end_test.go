@@ -24,7 +24,8 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// shortest is the smallest approval.timeout.
+// shortest is the smallest approval.timeout, too short for what has to happen in
+// time on a busy machine.
 const shortest = 10 * time.Second
 
 // An askingClient is a client whose calls of safe need an approval, with the
@@ -41,22 +42,25 @@ type askingClient struct {
 	end      string // with the proxy's process id, a named pipe: the server ends when it is opened
 }
 
-// askers are the programs and the policy of an askingClient.
-type askers struct{ proxy, peers, policy string }
+// askers are the programs, the policy and approval.timeout of an askingClient.
+type askers struct {
+	proxy, peers, policy string
+	timeout              time.Duration
+}
 
-func newAskers(t *testing.T) askers {
+func newAskers(t *testing.T, timeout time.Duration) askers {
 	t.Helper()
 	policy := filepath.Join(t.TempDir(), "policy.json")
 	text := `{"version":"1","default":"allow","tools":{"safe":{"action":"require_approval"},"kill_session":{"action":"require_approval"}}}`
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return askers{build(t, "./cmd/auditproxy"), build(t, "./cmd/internal/peers"), policy}
+	return askers{build(t, "./cmd/auditproxy"), build(t, "./cmd/internal/peers"), policy, timeout}
 }
 
 // flags is the command line of a proxy, up to that of its server.
 func (a askers) flags(spool string) []string {
-	return []string{a.proxy, "--spool-dir", spool, "--policy-file", a.policy, "--approval-channels", "client", "--approval-timeout", shortest.String(), "--"}
+	return []string{a.proxy, "--spool-dir", spool, "--policy-file", a.policy, "--approval-channels", "client", "--approval-timeout", a.timeout.String(), "--"}
 }
 
 func (a askers) start(t *testing.T, c *sdkClient, script clientScript) *askingClient {
@@ -209,7 +213,7 @@ const askedInResult = "safe 0: ok input_required"
 // Their call is refused and the session continues.
 func TestClientsAnswerTooLate(t *testing.T) {
 	t.Parallel()
-	a := newAskers(t)
+	a := newAskers(t, shortest)
 	var all []*askingClient
 	for _, c := range sdkClients(t) {
 		for _, version := range c.versions {
@@ -264,7 +268,7 @@ func TestClientsAnswerTooLate(t *testing.T) {
 // the outcome, and no process remains.
 func TestEndsWhileClientsAsk(t *testing.T) {
 	t.Parallel()
-	a := newAskers(t)
+	a := newAskers(t, patience)
 	for _, tt := range []struct {
 		victim string
 		end    func(*askingClient)
@@ -309,7 +313,7 @@ func TestEndsWhileClientsAsk(t *testing.T) {
 // whichever is answered first.
 func TestServersOwnQuestions(t *testing.T) {
 	t.Parallel()
-	a := newAskers(t)
+	a := newAskers(t, patience)
 	for _, tt := range []struct {
 		own, proxys string // answers
 		safe, evil  string // the results
@@ -375,7 +379,7 @@ func TestServersOwnQuestions(t *testing.T) {
 // are killed: what its user denies is still there, what the user approves is gone.
 func TestLibtmuxApproval(t *testing.T) {
 	t.Parallel()
-	a := newAskers(t)
+	a := newAskers(t, patience)
 	for _, c := range sdkClients(t) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -287,7 +287,7 @@ func TestCollectorKilled(t *testing.T) {
 				restart = func() { <-killed; _ = process.Wait(); c.start(t) }
 			}
 			for {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				err := r.Send(ctx, batch)
 				cancel()
 				if err == nil {
