@@ -91,7 +91,7 @@ func lastRole(name []byte) Role {
 	return OtherRole
 }
 
-// IsLogin reports whether a name is one that stands beside a secret in a login.
+// IsLogin reports whether a name is one that a login has beside a secret.
 func IsLogin(name []byte) bool {
 	switch string(name) {
 	case "user", "username", "login", "email", "account", "host", "hostname", "server", "uid", "USER", "USERNAME", "User", "Username", "LOGIN", "EMAIL", "HOST", "Host", "database", "db", "port", "url", "PGUSER", "DB_USER":
