@@ -289,6 +289,12 @@ func TestFaultyWitnesses(t *testing.T) {
 				fmt.Fprintln(w, n.Add(1)%7)
 			}
 		}, "size"},
+		"a size that the log never had": {func(cosigner) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusConflict)
+				fmt.Fprintln(w, 1_000_000)
+			}
+		}, "the witness has signed one of 1000000"},
 		"no size": {func(cosigner) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusConflict) }
 		}, "size"},
