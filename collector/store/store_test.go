@@ -13,6 +13,7 @@ import (
 	"auditproxy/collector/alert"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -657,6 +658,49 @@ func TestRulesOverHistory(t *testing.T) {
 		}
 		if err := alert.Ask(t.Context(), f.Reader, r, time.Now().Add(-time.Minute), func(alert.Alert) error { return nil }); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
+		}
+	}
+}
+
+// TestRulesOverSessions: the rules on policies read of many sessions, each with a
+// policy that enforces, only those of the same user and host as one without: 32 MiB
+// are enough for it.
+func TestRulesOverSessions(t *testing.T) {
+	f := newFixture(t)
+	for _, feed := range []string{"review_feed", "place_feed", "arrival_feed"} { // nothing asks for their states
+		f.exec(t, "DROP VIEW audit."+feed)
+	}
+	const parts, each = 10, 10_000
+	insert := func(kind string, from, n int, policy, age string) {
+		f.exec(t, fmt.Sprintf(`INSERT INTO audit.events (kind, record_id, session_id, seq, ts, policy, host, user, server_command, payload_hash, ingested_at)
+			SELECT '%[1]s', generateUUIDv7(number), concat('01aaaaaa-0000-7000-8000-', leftPad(toString(number), 12, '0')), '%[1]s' = 'policy', now64(6) - %[5]s AS at,
+			       '%[4]s', concat('host-', toString(number %% 4000)), 'ann', 'tmux', substring(SHA256(concat('%[1]s', toString(number))), 1, 16), at
+			FROM numbers(%[2]d, %[3]d)`, kind, from, n, policy, age))
+	}
+	const loaded = `{"event":"loaded","mode":"enforce","hash":"aa"}`
+	for part := range parts {
+		insert("session_start", part*each, each, "", "toIntervalSecond(120 + 6 * number)")
+		insert("policy", part*each, each, loaded, "toIntervalSecond(120 + 6 * number)")
+	}
+	insert("session_start", parts*each, 1, "", "INTERVAL 20 MINUTE")
+	insert("session_start", parts*each+1, 1, "", "INTERVAL 20 MINUTE")
+	insert("policy", parts*each+1, 1, strings.Replace(loaded, "aa", "bb", 1), "INTERVAL 20 MINUTE")
+	files, err := alert.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := alert.Load(files, alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := strings.NewReplacer("FROM events", "FROM audit.events", "{since:DateTime64(3)}", "now64(3) - INTERVAL 22 MINUTE")
+	for _, r := range rules.All() {
+		if r.Name != "policy-switched-off" && r.Name != "policy-changed" {
+			continue
+		}
+		rows := chdbtest.Query(t, f.dir, asked.Replace(r.Query)+" SETTINGS final = 1, max_block_size = 8192, max_memory_usage = 33554432")
+		if len(rows) != 1 {
+			t.Errorf("%s finds %q, want one session", r.Name, rows)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas"
 	"auditproxy/schemas/audit"
@@ -129,6 +130,52 @@ func TestDistributed(t *testing.T) {
 		got, err := servertest.Rows(t.Context(), servers[0].Open(t, tt.user, tt.user), tt.sql)
 		if err != nil || fmt.Sprint(got) != fmt.Sprint([]string{tt.want}) {
 			t.Errorf("%s: %s: %q, %v, want %s", tt.user, tt.sql, got, err, tt.want)
+		}
+	}
+	testPolicyRules(t, db, reader)
+}
+
+// testPolicyRules asks the shipped rules on policies, which read the history of
+// some users only, about sessions on other shards than those before them.
+func testPolicyRules(t *testing.T, db *clickhouse.DB, reader driver.Conn) {
+	var rows []ingest.Row
+	add := func(host, session int, r audit.Record) {
+		at := time.Now().Add(-time.Duration(48-47*session) * time.Hour)
+		r.RecordID, r.SessionID, r.TS = audit.NewID(at), fmt.Sprintf("019e8b1c-0001-7aaa-8bbb-%04d%08d", host, session), at
+		r.Seq, r.Host, r.User = uint64(len(rows)), fmt.Sprintf("h%d", host), "ann"
+		rows = append(rows, row(t, r, uint64(10_000+len(rows))))
+	}
+	const hosts = 20
+	loaded := func(hash, mode string) audit.Record {
+		return audit.Record{Kind: audit.KindPolicy, Policy: audit.Policy{Hash: hash, Mode: mode, Event: "loaded"}.JSON()}
+	}
+	for host := range hosts {
+		for session := range 2 {
+			add(host, session, audit.Record{Kind: audit.KindSessionStart, ServerCommand: audit.Command{Command: "tmux"}})
+		}
+		add(host, 0, loaded("aa", "enforce"))
+		if host%2 == 0 {
+			add(host, 1, loaded("bb", "observe"))
+		}
+	}
+	if err := db.InsertRows(t.Context(), rows, time.Now().Add(-10*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := alert.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := alert.Load(files, alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"policy-changed": hosts / 2, "policy-switched-off": hosts}
+	for _, r := range rules.All() {
+		if n, ok := want[r.Name]; ok {
+			got, err := servertest.Rows(t.Context(), reader, strings.ReplaceAll(r.Query, "{since:DateTime64(3)}", "now64(3) - INTERVAL 20 MINUTE"))
+			if err != nil || len(got) != n {
+				t.Errorf("%s finds %q, %v, want %d sessions", r.Name, got, err, n)
+			}
 		}
 	}
 }
