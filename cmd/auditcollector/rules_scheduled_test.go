@@ -273,6 +273,11 @@ var scheduled = []struct {
 		id := h.start(hour, "", "", func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "files"} })
 		h.always(hour, "always_added", "kill_pane, approved by ann", func(r *audit.Record) { r.SessionID = id })
 	}},
+	{"always-allowed", "known for a week, and a session of another tenant has its id", 0, func(h *history) {
+		h.always(7*day, "always_added", "kill_pane, approved by ann")
+		id := h.start(hour, "", "", func(r *audit.Record) { r.ServerCommand, r.Tenant = audit.Command{Command: "zsh"}, "umbrella" })
+		h.always(hour, "always_added", "kill_pane, approved by ann", func(r *audit.Record) { r.SessionID = id })
+	}},
 	{"always-allowed", "a policy that came into force", 0, func(h *history) { h.start(hour, "a", "enforce") }},
 	{"policy-changed", "a tool that is always allowed", 0, func(h *history) {
 		h.start(2*day, "a", "enforce")
@@ -341,6 +346,20 @@ var scheduled = []struct {
 	{"policy-switched-off", "another server's", 0, func(h *history) {
 		h.start(2*day, "a", "enforce")
 		h.start(hour, "", "", func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "files"} })
+	}},
+	{"policy-switched-off", "and a session of another tenant with its id has one", 1, func(h *history) {
+		h.start(2*day, "a", "enforce")
+		id := h.start(hour, "", "")
+		other := func(r *audit.Record) { r.SessionID, r.Tenant = id, "umbrella" }
+		h.add(hour, kind(audit.KindSessionStart), other, func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "zsh"} })
+		h.load(hour, "b", "enforce", other)
+	}},
+	{"policy-changed", "and a session of another tenant has its id and another server", 1, func(h *history) {
+		h.start(2*day, "a", "enforce")
+		id := h.start(hour, "b", "enforce")
+		h.start(hour, "b", "enforce", func(r *audit.Record) {
+			r.SessionID, r.Tenant, r.ServerCommand = id, "umbrella", audit.Command{Command: "zsh"}
+		})
 	}},
 	{"policy-switched-off", "switched on", 0, func(h *history) { h.start(2*day, "", ""); h.start(hour, "a", "enforce") }},
 }
