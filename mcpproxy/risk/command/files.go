@@ -83,7 +83,14 @@ func (s rules) deletes(name string, args []shell.Field, in shell.Stream) bool {
 		if len(args) > 0 && shell.OneOf(strings.ToLower(args[0].Text), "cl", "clear-log") {
 			s.Add(detector.EmptyFile)
 		}
-	case "fsutil", "sdelete", "sdelete64":
+	case "fsutil":
+		for _, a := range args {
+			switch strings.ToLower(a.Text) {
+			case "deletejournal", "delete", "setzerodata", "seteof", "dismount":
+				s.Add(detector.ForcedDelete)
+			}
+		}
+	case "sdelete", "sdelete64":
 		s.Add(detector.ForcedDelete)
 	case "logrotate":
 		if p := shell.ParseFlags(args, "s", "state"); p.Has("f", "force") && !p.Has("d", "debug") {

@@ -69,7 +69,7 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 	case "reg":
 		if strings.HasPrefix(text, "delete") {
 			s.Add(detector.ForcedDelete)
-		} else if strings.HasPrefix(text, "add") && (strings.Contains(text, `\run`) || strings.Contains(text, "currentversionrun")) { // a shell drops the backslashes
+		} else if strings.HasPrefix(text, "add") && shell.IsRunKey(text) {
 			s.Add(detector.Persistence)
 		}
 	case "schtasks":

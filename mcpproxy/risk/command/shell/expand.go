@@ -272,6 +272,7 @@ func (s *Shell) param(e *expansion, p *syntax.ParamExp, quoted bool) {
 			from |= detector.More
 		}
 		e.unknown(from, quoted)
+		e.cur.False = strings.EqualFold(name, "false")
 		return
 	}
 	e.cur.From |= from

@@ -13,6 +13,7 @@ type Field struct {
 	Unknown bool         // it has such a part
 	Split   bool         // such a part is unquoted: it may be no word or several
 	Glob    bool         // an unquoted wildcard is in it
+	False   bool         // such a part is $false, which PowerShell knows
 	quoted  bool         // quoting is in it
 	From    detector.Set // what running it would be
 	Reads   *Stream      // of a process substitution: what a reader of the file gets
@@ -65,8 +66,8 @@ func BaseName(s string) string {
 	if i := strings.LastIndexByte(s, '\\'); i >= 0 {
 		s = s[i+1:]
 	}
-	if len(s) > 4 && strings.EqualFold(s[len(s)-4:], ".exe") {
-		s = s[:len(s)-4]
+	if n := len(s) - len(".exe"); n > 0 && (strings.EqualFold(s[n:], ".exe") || strings.EqualFold(s[n:], ".com")) {
+		s = s[:n]
 	}
 	return s
 }

@@ -68,6 +68,20 @@ func IsCredentialDir(name string) bool {
 	return OneOf(path.Base(name), ".ssh", ".gnupg", ".aws", ".kube", ".password-store")
 }
 
+// IsRunKey reports whether a text in lower case has a key of the Windows registry
+// whose programs run at each start or login. A shell drops its backslashes.
+func IsRunKey(text string) bool {
+	for _, key := range [...]string{`currentversion\run`, "currentversionrun", `explorer\run`} {
+		if _, rest, ok := strings.Cut(text, key); ok {
+			rest = strings.TrimPrefix(strings.TrimPrefix(rest, "once"), "services")
+			if rest == "" || rest[0] < 'a' || rest[0] > 'z' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // IsStartup reports whether what is written to the path runs later, or lets somebody in.
 func IsStartup(name string) bool {
 	if len(name) < 4 {

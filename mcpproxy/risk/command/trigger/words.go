@@ -39,13 +39,14 @@ respawnw s_client flush irm killses edit compress stuff quit move kerberos proc 
 bwrap robocopy netsh wmic msiexec mshta regsvr32 dism spps mppreference unregister disable gosu chpst setuidgid tini catatonit restic borg borgbackup kopia tsx raku kotlin scala clojure clj racket guile sbcl crystal jshell conda mamba micromamba winget choco pkgin opkg emerge exim exim4 postsuper mrm
 run0 cgexec setarch lockf sem pdsh clush dsh pssh hdfs hadoop dscl atrm wevtutil dmesg tmutil timeshift duplicity certbot fastboot xcrun xfs_repair debugfs
 ln k0s k3s kubeadm qm pct rpk rabbitmqadmin nats snapper gluster rbd ceph salt zkcli pfctl ipset pg_restore mongorestore dotnet diesel sqlx
-hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 ruby3 lua5 perl5 php7 php8 spawn gist pr mail wp manage fkill mix console
+certutil bitsadmin takeown mountvol useradd adduser gpasswd setcap localuser localgroupmember adgroupmember binarypathname binpath scheduledtask itemproperty scheduledjob loginhook logouthook
+fsmonitor hasura symfony doctrine ecto drush keydb spark fossil p4 annex ruby2 ruby3 lua5 perl5 php7 php8 spawn gist pr mail wp manage fkill mix console
 `
 
 // firstWords are words that are too common in prose to be trigger words: they
 // are ones only in the first word of a command.
 const firstWords = `
-at http https
+at http https net net1 mail
 `
 
 // weakWords are the trigger words that are also common in prose. A text that does
