@@ -61,7 +61,9 @@ func (s rules) gitSetting(key, value string) {
 		s.MaybeRun("git " + value)
 	case strings.HasPrefix(key, "filter."), strings.HasSuffix(key, "pager"), strings.HasSuffix(key, "editor"), strings.HasSuffix(key, "command"), strings.HasSuffix(key, ".cmd"),
 		strings.HasSuffix(key, "askpass"), strings.HasSuffix(key, "textconv"), strings.HasSuffix(key, "fsmonitor"), strings.HasSuffix(key, "external"), strings.HasPrefix(key, "pager."):
-		s.MaybeRun(value)
+		if s.MaybeRun(value); strings.HasSuffix(key, "fsmonitor") && strings.Contains(value, "/") {
+			s.Add(detector.Persistence)
+		}
 	case key == "core.hookspath":
 		s.Add(detector.Persistence)
 	}

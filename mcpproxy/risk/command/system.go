@@ -85,11 +85,15 @@ func (s rules) system(name string, args []shell.Field, in shell.Stream) bool {
 	case "shutdown", "reboot", "halt", "poweroff", "telinit", "init", "systemctl", "service", "rc-service", "initctl", "loginctl", "pm2", "supervisorctl", "sv", "monit",
 		"zellij", "abduco", "launchctl", "rundll32", "kexec", "pm-suspend", "pm-hibernate", "logoff", "brew":
 		infra.Stops(s.Shell, name, &p, args)
+	case "defaults":
+		if p.Arg(0) == "write" && shell.OneOf(p.Arg(2), "LoginHook", "LogoutHook") {
+			s.Add(detector.Persistence)
+		}
 	case "kill-port", "fkill":
 		if len(p.Args) > 0 {
 			s.Add(detector.Kill)
 		}
-	case "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "userdel", "deluser", "groupdel", "delgroup", "usermod", "passwd", "swapoff", "sysctl", "ip", "ifconfig",
+	case "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "userdel", "deluser", "groupdel", "delgroup", "usermod", "useradd", "adduser", "gpasswd", "setcap", "passwd", "swapoff", "sysctl", "ip", "ifconfig",
 		"apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "rpm", "dpkg", "snap", "flatpak", "apk", "auditctl", "setenforce", "modprobe", "rmmod", "chpasswd", "visudo", "faillock", "lastlog", "mount", "umount", "chattr", "depmod", "update-rc.d", "dpkg-reconfigure", "vipw",
 		"pip", "pip2", "pip3", "conda", "mamba", "micromamba", "pkg", "pkgin", "opkg", "emerge", "xbps-remove", "nix-env", "guix", "port", "choco", "winget", "scoop", "tdnf", "microdnf", "eopkg",
 		"exim", "exim4", "postsuper", "pfctl", "ipset", "dscl", "nix-collect-garbage":
@@ -205,7 +209,7 @@ func (s rules) chmod(args []shell.Field) {
 			if n, err := strconv.ParseUint(perms, 8, 16); err == nil && n&2 != 0 {
 				s.Add(detector.PermissionsAll)
 			}
-			if others && (strings.Contains(perms, "w") || strings.ContainsAny(perms, "u")) || strings.Contains(perms, "s") && strings.ContainsAny(who, "ua") {
+			if others && (strings.Contains(perms, "w") || strings.ContainsAny(perms, "u")) || strings.Contains(perms, "s") && (who == "" || strings.ContainsAny(who, "ua")) {
 				s.Add(detector.PermissionsAll)
 			}
 		}

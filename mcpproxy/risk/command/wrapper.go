@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/mcpproxy/risk/command/shell"
 	"auditproxy/mcpproxy/risk/command/trigger"
+	"auditproxy/mcpproxy/risk/detector"
 )
 
 // env judges env, which is a wrapper with an option whose value is split.
@@ -52,15 +53,24 @@ func (s rules) env(args []shell.Field, in shell.Stream) {
 	}
 }
 
+// nextOption takes an option from the front of args, "" at the first operand. It
+// takes "--" too, which ends the options.
+func nextOption(args *[]shell.Field) string {
+	if len(*args) == 0 || len((*args)[0].Text) < 2 || (*args)[0].Text[0] != '-' {
+		return ""
+	}
+	a := (*args)[0].Text
+	if *args = (*args)[1:]; a == "--" {
+		return ""
+	}
+	return a
+}
+
 // bwrap judges bubblewrap, some of whose options take two values.
 func (s rules) bwrap(args []shell.Field, in shell.Stream) {
-	for len(args) > 0 {
-		a := args[0].Text
-		if len(a) < 2 || a[0] != '-' {
-			break
-		}
-		args = args[1:]
-		if a == "--" {
+	for {
+		a := nextOption(&args)
+		if a == "" {
 			break
 		}
 		n := 0
@@ -260,6 +270,14 @@ func wrapperOf(name string) (wrapper, bool) {
 // wrapped judges the command that a wrapper runs.
 func (s rules) wrapped(w wrapper, f []shell.Field, in shell.Stream) shell.Stream {
 	args := f[1:]
+	switch shell.BaseName(f[0].Text) {
+	case "systemd-run":
+		for _, a := range args {
+			if strings.HasPrefix(a.Text, "--on-") || strings.HasPrefix(a.Text, "--timer-property") {
+				s.Add(detector.Persistence)
+			}
+		}
+	}
 	if w.verb != "" {
 		at := -1
 		for i, a := range args {
@@ -344,13 +362,9 @@ func (s rules) runXargs(f []shell.Field, in shell.Stream) shell.Stream {
 		return shell.Anything
 	}
 	replace := ""
-	for len(args) > 0 {
-		a := args[0].Text
-		if len(a) < 2 || a[0] != '-' {
-			break
-		}
-		args = args[1:]
-		if a == "--" {
+	for {
+		a := nextOption(&args)
+		if a == "" {
 			break
 		}
 		if strings.HasPrefix(a, "--") {

@@ -112,6 +112,9 @@ func Judge(s *shell.Shell, language, text string) {
 			s.Add(detector.RecursiveDelete)
 		}
 	}
+	if language == "osascript" && strings.Contains(text, "make") && strings.Contains(text, "login item") {
+		s.Add(detector.Persistence)
+	}
 	if language == "tcl" && strings.Contains(text, "file delete") {
 		s.Add(detector.ForcedDelete)
 	}

@@ -121,7 +121,12 @@ func redis(s *shell.Shell, p *shell.Flags) {
 			if shell.OneOf(strings.ToUpper(p.Arg(i+1)), "FLUSH", "SEGFAULT", "RESET", "FLUSHSLOTS") {
 				s.Add(detector.SQLUnfiltered)
 			}
-		case "EVAL", "CONFIG":
+		case "CONFIG":
+			if strings.EqualFold(p.Arg(i+1), "set") && shell.OneOf(strings.ToLower(p.Arg(i+2)), "dir", "dbfilename") {
+				s.Add(detector.Persistence) // the next save writes a file of the caller's choice
+			}
+			continue
+		case "EVAL":
 			continue
 		}
 		if strings.Contains(strings.ToUpper(a.Text), "FLUSHALL") {

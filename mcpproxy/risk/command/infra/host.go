@@ -109,10 +109,24 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 		bad = p.Has("d", "delete-old", "delete-older-than") && !p.Dry("dry-run")
 	case "userdel", "deluser", "groupdel", "delgroup":
 		bad = len(p.Args) > 0
-	case "usermod":
-		bad = p.Has("L", "lock")
+	case "usermod", "useradd", "adduser", "gpasswd":
+		bad = name == "usermod" && p.Has("L", "lock")
+		if givesAccess(name, args) {
+			s.Add(detector.Persistence)
+		}
+	case "setcap":
+		if !p.Has("r") {
+			setcap(s, p.Args)
+		}
+	case "chpasswd":
+		if !p.Help {
+			s.Add(detector.Persistence)
+		}
 	case "passwd":
 		bad = p.Has("d", "delete", "l", "lock")
+		if p.Has("stdin") {
+			s.Add(detector.Persistence)
+		}
 	case "swapoff":
 		bad = p.Has("a", "all")
 	case "setenforce":
@@ -157,5 +171,58 @@ func Host(s *shell.Shell, name string, p *shell.Flags, args []shell.Field) {
 	}
 	if bad {
 		s.Add(detector.Teardown)
+	}
+}
+
+// givesAccess reports whether an account gets a password, or the rights of the
+// administrator. Membership in the groups of docker and lxd gives them too, but
+// the setup of both asks for it on the machine of each developer.
+func givesAccess(name string, args []shell.Field) bool {
+	short := "ubcdefgGkKps"
+	if name == "gpasswd" {
+		short = "aAMd"
+	}
+	p := shell.ParseFlags(args, short, "uid groups gid comment home-dir expiredate inactive base-dir skel key password shell add members administrators ingroup")
+	if p.Help {
+		return false
+	}
+	var groups []shell.Field
+	for _, o := range p.Values {
+		switch o.Name {
+		case "g", "G", "gid", "groups", "ingroup":
+			groups = append(groups, o.Value)
+		case "u", "uid":
+			if o.Value.Text == "0" {
+				return true
+			}
+		case "p", "password":
+			return true
+		}
+	}
+	if name == "adduser" && len(p.Args) > 1 || name == "gpasswd" && p.Has("a", "add") && len(p.Args) > 0 {
+		groups = append(groups, p.Args[len(p.Args)-1])
+	}
+	for _, g := range groups {
+		for one := range strings.SplitSeq(g.Text, ",") {
+			if shell.OneOf(one, "sudo", "wheel", "admin", "root", "0", "disk", "shadow") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setcap judges capabilities with which a program can do all that root can.
+func setcap(s *shell.Shell, args []shell.Field) {
+	for _, a := range args {
+		at := strings.IndexAny(a.Text, "+=")
+		if at < 0 {
+			continue
+		}
+		for name := range strings.SplitSeq(strings.ToLower(a.Text[:at]), ",") {
+			if shell.OneOf(strings.TrimPrefix(name, "cap_"), "", "all", "setuid", "setgid", "setfcap", "dac_override", "dac_read_search", "chown", "fowner", "sys_admin", "sys_ptrace", "sys_module", "sys_rawio") {
+				s.Add(detector.PermissionsAll)
+			}
+		}
 	}
 }

@@ -23,6 +23,9 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 			return true
 		}
 	}
+	if printsSecret(name, &p) {
+		s.Add(detector.CredentialRead)
+	}
 	bad := false
 	switch name {
 	case "terraform", "tofu", "terragrunt", "opentofu", "cdktf":
@@ -102,6 +105,14 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 				bad = bad || strings.HasPrefix(verb, prefix)
 			}
 		}
+		if p.Any("create-access-key", "create-login-profile", "update-login-profile") {
+			s.Add(detector.Persistence)
+		}
+		for _, a := range args {
+			if p.Any("attach-user-policy", "attach-group-policy", "attach-role-policy") && (strings.HasSuffix(a.Text, "/AdministratorAccess") || strings.HasSuffix(a.Text, "/IAMFullAccess")) {
+				s.Add(detector.Persistence)
+			}
+		}
 		q := shell.ParseFlags(args, "", "desired-count desired-capacity acl parameters")
 		for _, o := range q.Values {
 			bad = bad || shell.OneOf(o.Name, "desired-count", "desired-capacity") && o.Value.Text == "0"
@@ -179,4 +190,19 @@ func TearsDown(s *shell.Shell, name string, args []shell.Field) bool {
 		s.Add(detector.Teardown)
 	}
 	return true
+}
+
+// printsSecret reports whether a client of a store for secrets prints one.
+func printsSecret(name string, p *shell.Flags) bool {
+	switch name {
+	case "vault":
+		return p.Arg(0) == "kv" && p.Arg(1) == "get" || p.Arg(0) == "read" && !strings.HasPrefix(p.Arg(len(p.Args)-1), "sys/")
+	case "aws":
+		return p.Any("secretsmanager") && p.Any("get-secret-value", "batch-get-secret-value") || p.Any("ssm") && p.Any("get-parameter", "get-parameters", "get-parameters-by-path") && p.Has("with-decryption")
+	case "gcloud":
+		return p.Any("secrets") && p.Any("versions") && p.Any("access")
+	case "az":
+		return p.Any("keyvault") && p.Any("secret") && p.Any("show", "download")
+	}
+	return false
 }
