@@ -60,6 +60,9 @@ func hostile() map[string]string {
 	texts["nested conditions"] = "psql -c 'delete from a where " + strings.Repeat("(", shell.MaxText-64) + "'"
 	texts["unpacked paths"] = "curl x|tar xz;" + strings.Repeat("./a/b/c/d/e/f/g/h/i;", shell.MaxText/20-16)
 	texts["substitutions that are sent"] = "curl " + strings.Repeat("\"?$(cat x)\" ", shell.MaxText/12-16)
+	texts["variables that are sent"] = "python3 -c 'a=open(1); " + strings.Repeat("b=open(2); ", 8) + "x.post(" + strings.Repeat("a=a ", shell.MaxText/4-64) + "'"
+	texts["calls that send"] = "python3 -c 'a=open(1)\n" + strings.Repeat("x.post(y=a)\n", shell.MaxText/12-8) + "'"
+	texts["lines of PowerShell"] = "rm '\n" + strings.Repeat("irm x -Body (\n", shell.MaxText/15)
 	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
 	return texts
 }

@@ -102,6 +102,7 @@ func (programs) Code(sh *shell.Shell, language, text string) { code.Judge(sh, la
 
 func (programs) Line(sh *shell.Shell, line string) bool {
 	if !code.IsSQL(line) {
+		code.PowerShellLine(sh, line)
 		return false
 	}
 	code.SQL(sh, line)

@@ -13,7 +13,7 @@
 // Package shell follows the commands in code, so all functions take the shell
 // that runs the code.
 //
-// The files, from the top: database, powershell, code, source, sql,
+// The files, from the top: database, powershell, code, sends, source, sql,
 // condition.
 package code
 
@@ -47,8 +47,11 @@ var (
 	codeDecode    = pattern{lazyregexp.New(`(?i)\bb(?:64|32|85|16|ase64)|decode|\bunpack\b|\bpack\b|fromhex|\batob\b|Buffer\.from|\bcodecs\b|\bzlib\b|decompress|\bchr\b|fromCharCode|\brot13\b|\breverse\b|\[::-1\]|str_rot13|gzinflate|\bmarshal\b|\bpickle\b|\bhex2bin\b|\\x[0-9a-f]{2}`), 10}
 	codeSecret    = pattern{lazyregexp.New(`(?:\.ssh/id_|/etc/shadow|\.aws/credentials|\.netrc|\.git-credentials|\.pgpass|["'/]\.env["'])`), 2}
 	codeSocket    = pattern{lazyregexp.New(`(?s)\bsocket\b.*\b(?:dup2|subprocess|pty|exec|spawn|system|/bin/)|\bfsockopen\b.*\b(?:exec|system|proc_open)|\bTCPSocket\b.*\b(?:exec|spawn|IO\.popen|sh)\b`), 3}
-	codeSends     = pattern{lazyregexp.New(`(?i)(?:\.(?:post|put|patch|urlopen|sendall|storbinary|post_form)|\bfetch|\burlopen|\brequests?\.request)!?\s*\([^\n;]*(?:\bopen\s*\(|read_?(?:bytes|text)\(|readFile|createReadStream|\bFile\.(?:read|open|binread)|file_get_contents\(|\bfiles\s*=)`), 4}
-	codeIndirect  = pattern{lazyregexp.New(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`), 4}
+	codeSends     = pattern{lazyregexp.New(`(?i)(?:\.(?:post|put|patch|urlopen|sendall|storbinary|post_form)|\bfetch|\burlopen|\brequests?\.request)!?\s*\([^\n;]*(?:\bopen\s*\(|read_?(?:bytes|text)\(|readFile|createReadStream|\bFile\.(?:read|open|binread)|file_get_contents\(|\bfiles\s*=)` +
+		`|\bCURLOPT_(?:POSTFIELDS|INFILE)\b[^;\n]*(?:file_get_contents|CURLFile|curl_file_create|fopen)|file_get_contents\(\s*["']https?:[^;\n]*file_get_contents\(|["']content["']\s*=>\s*file_get_contents` +
+		`|\bContent\s*=>\s*\[[^;\n]*=>\s*\[|->(?:post|put|request)\b[^;\n]*<(?-i:\$\w+|[A-Z]+)>|\bIO::Socket\b.*\bprint\b[^;\n]*<(?-i:\$\w+|[A-Z]+)>` +
+		`|\brequest\s*\([^\n;]*\.(?:end|write)\s*\([^\n;]*(?:readFile|createReadStream)|\bcreateReadStream\([^\n;]*\.pipe\(\s*(?:req\b|request|https?\.|net\.|sock|client)`), 8}
+	codeIndirect = pattern{lazyregexp.New(`\bgetattr\s*\(|\bglobals\s*\(\)|\b__builtins__|\b__dict__|\b(?:process|globalThis|global|this|require\(["']fs["']\)|fs|os)\[[^\]'"]*['"][^'"]*['"]\s*\+|\.(?:send|public_send)\s*\(?|&\{|\bcall_user_func`), 4}
 )
 
 var (
@@ -98,6 +101,9 @@ func Judge(s *shell.Shell, language, text string) {
 		if src.has(rule.pattern) {
 			s.Add(rule.found)
 		}
+	}
+	if sendsVariable(src) {
+		s.Add(detector.Exfiltration)
 	}
 	if strings.Contains(text, "fork") && src.hasAnywhere(codeFork) { // all of its forms have it
 		s.Add(detector.ForkBomb)

@@ -94,6 +94,22 @@ func PowerShell(s *shell.Shell, name string, args []shell.Field, in shell.Stream
 
 var powershellDelete = pattern{lazyregexp.New(`(?i)\b(?:remove-item|clear-content|format-volume|clear-disk|stop-computer|restart-computer|\[(?:system\.)?io\.(?:file|directory)\]::delete)\b`), 2}
 
+// powershellSends finds what a cmdlet or a client of .NET sends of a file.
+var powershellSends = pattern{lazyregexp.New(`(?i)-body\b[^;|\n]*(?:\(\s*(?:get-content|gc|cat|type)|\breadall(?:text|bytes|lines))\b|\.uploadfile\w*\(|\.upload(?:data|string|values)\w*\([^;\n]*(?:get-content|readall|\bgc\b)`), 4}
+
+// PowerShellLine judges a line that a shell cannot parse.
+func PowerShellLine(s *shell.Shell, line string) {
+	lower := lowerASCII(line)
+	for _, need := range powershellSends.Needs() {
+		if strings.Contains(lower, need) {
+			if s.Spend(powershellSends.cost*len(line)) && powershellSends.MatchString(line) {
+				s.Add(detector.Exfiltration)
+			}
+			return
+		}
+	}
+}
+
 // PowerShellArgs judges the arguments of powershell and cmd.
 func PowerShellArgs(s *shell.Shell, args []shell.Field, in shell.Stream) {
 	for i, a := range args {
@@ -136,6 +152,9 @@ func runPowerShell(s *shell.Shell, text string, in shell.Stream) {
 	}
 	if (strings.Contains(lower, "iex") || strings.Contains(lower, "invoke-expression")) && (strings.Contains(lower, "download") || strings.Contains(lower, "iwr") || strings.Contains(lower, "irm") || strings.Contains(lower, "invoke-webrequest")) {
 		s.Add(detector.RemoteExec)
+	}
+	if src.has(powershellSends) {
+		s.Add(detector.Exfiltration)
 	}
 	s.Run(text, in)
 }

@@ -1,6 +1,7 @@
 package code
 
 import (
+	"iter"
 	"strings"
 
 	"auditproxy/internal/lazyregexp"
@@ -77,8 +78,36 @@ func (c *source) has(p pattern) bool {
 	if len(c.text) <= maxWhole {
 		return c.hasAnywhere(p)
 	}
+	for start, end := range c.near(p) {
+		if p.MatchString(c.text[start:end]) {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns where p matches, up to n times. A match spans a few lines at most.
+func (c *source) find(p pattern, n int) (all [][]int) {
+	for start, end := range c.near(p) {
+		for _, m := range p.FindAllStringIndex(c.text[start:end], n-len(all)) {
+			all = append(all, []int{start + m[0], start + m[1]})
+		}
+		if len(all) == n {
+			break
+		}
+	}
+	return all
+}
+
+// near yields the parts of the source that have a text that p needs, and spends
+// what it costs to match them.
+func (c *source) near(p pattern) iter.Seq2[int, int] {
+	return func(yield func(start, end int) bool) { c.yieldNear(p, yield) }
+}
+
+func (c *source) yieldNear(p pattern, yield func(start, end int) bool) {
 	if !c.s.Spend(0) {
-		return false // the text is Opaque already
+		return // the text is Opaque already
 	}
 	var needs []string
 	for _, need := range p.Needs() {
@@ -87,7 +116,7 @@ func (c *source) has(p pattern) bool {
 		}
 	}
 	if len(needs) == 0 || !c.s.Spend(len(c.text)*len(needs)/searches) {
-		return false
+		return
 	}
 	next := make([]int, len(needs)) // where each is found next
 	for i, need := range needs {
@@ -102,7 +131,7 @@ func (c *source) has(p pattern) bool {
 			hit = min(hit, next[i])
 		}
 		if hit == len(c.text) {
-			return false
+			return
 		}
 		start := max(from, strings.LastIndexByte(c.text[:max(hit-around, 0)], '\n')+1)
 		end := min(hit+around, len(c.text))
@@ -111,15 +140,11 @@ func (c *source) has(p pattern) bool {
 		} else {
 			end = len(c.text)
 		}
-		if !c.s.Spend(p.cost * max(end-start, minMatch)) {
-			return false // the text is Opaque now
-		}
-		if p.MatchString(c.text[start:end]) {
-			return true
+		if !c.s.Spend(p.cost*max(end-start, minMatch)) || !yield(start, end) {
+			return // the text is Opaque now, or enough was found
 		}
 		from = max(end-around, hit+1)
 	}
-	return false
 }
 
 // hasAnywhere is has for a match that can span the whole source.
