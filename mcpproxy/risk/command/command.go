@@ -155,7 +155,7 @@ func (s rules) call(name string, f []shell.Field, in shell.Stream) shell.Stream 
 		}
 	case "curl", "wget", "wget2", "iwr", "irm", "http", "https", "xh", "httpie", "aria2c", "lynx", "w3m", "fetch", "lwp-request", "Invoke-WebRequest", "Invoke-RestMethod":
 		s.tool(name, args, in)
-		s.sendsLocal(args)
+		s.sendsLocal(name, args)
 		out.From |= detector.RemoteExec
 		out.From &^= shell.Local
 	default:

@@ -134,10 +134,14 @@ func (s rules) filter(name string, args []shell.Field, in shell.Stream) shell.St
 	case "base64", "base32", "basenc":
 		if p.Has("d", "D", "decode", "di") {
 			from |= detector.DecodedExec
+		} else if from&shell.Local != 0 {
+			from |= shell.Encoded
 		}
 	case "xxd":
 		if p.Has("r", "revert") {
 			from |= detector.DecodedExec
+		} else if from&shell.Local != 0 {
+			from |= shell.Encoded
 		}
 	default:
 		from |= detector.DecodedExec

@@ -52,7 +52,7 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 			if shell.IsCredential(a.Text) {
 				s.Add(detector.Exfiltration)
 			}
-			if strings.Contains(a.Text, "put ") {
+			if strings.Contains(a.Text, "put ") || shell.OneOf(a.Text, "put", "mput") {
 				s.Add(detector.Exfiltration)
 			}
 		}
@@ -61,7 +61,7 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		}
 	case "dig", "nslookup", "host", "drill", "ping":
 		for _, a := range args {
-			if a.From&shell.Local != 0 && a.Text != shell.Hole && !strings.HasPrefix(a.Text, "@") {
+			if a.From&shell.Encoded != 0 || a.From&shell.Local != 0 && a.Text != shell.Hole && !strings.HasPrefix(a.Text, "@") {
 				s.Add(detector.Exfiltration) // in the labels of a name
 			}
 		}
@@ -82,6 +82,7 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 	case "vim.tiny", "view", "base16", "cmp", "diff", "wc", "file", "stat", "source-highlight", "look", "split", "csplit", "shuf", "zless", "most", "pg", "bzless", "mail", "mailx", "mutt", "sendmail":
 		if shell.OneOf(name, "mail", "mailx", "mutt", "sendmail") {
 			s.sends(args)
+			s.mail(args, in)
 		}
 		for _, a := range args {
 			if shell.IsCredential(a.Text) && !shell.OneOf(name, "stat", "file", "wc") {
@@ -92,6 +93,19 @@ func (s rules) transfers(name string, args []shell.Field, in shell.Stream) bool 
 		return false
 	}
 	return true
+}
+
+// mail judges what a message has of files: its text and its attachments.
+func (s rules) mail(args []shell.Field, in shell.Stream) {
+	if in.Kind == shell.File || in.Kind == shell.Unknown && in.From&shell.Local != 0 {
+		s.Add(detector.Exfiltration)
+	}
+	p := shell.ParseFlags(args, "saAcbFrie", "attach")
+	for _, o := range p.Values {
+		if shell.OneOf(o.Name, "a", "A", "attach") && !strings.Contains(o.Value.Text, ": ") { // a header
+			s.Add(detector.Exfiltration)
+		}
+	}
 }
 
 // ftp judges the commands that a client of a file server gets.
@@ -112,6 +126,11 @@ func (s rules) ftp(text string) {
 			if strings.Contains(rest, "-delete") || strings.Contains(rest, "--Remove-source") {
 				s.Add(detector.RecursiveDelete)
 			}
+			for option := range strings.FieldsSeq(rest) {
+				if option == "--reverse" || len(option) > 1 && option[0] == '-' && option[1] != '-' && strings.Contains(option, "R") {
+					s.Add(detector.Exfiltration)
+				}
+			}
 		}
 	}
 }
@@ -126,24 +145,51 @@ func (s rules) sends(args []shell.Field) {
 }
 
 // sendsLocal judges what a client of HTTP sends of a file or the environment: in
-// the query of an address, or in a body. A header is usually a token that the
-// server knows, and a path the version of something.
-func (s rules) sendsLocal(args []shell.Field) {
+// an address, a body, or a header.
+func (s rules) sendsLocal(name string, args []shell.Field) {
 	for i, a := range args {
 		if a.From&shell.Local == 0 {
 			continue
 		}
 		at := strings.IndexByte(a.Text, '?')
 		hole := strings.LastIndex(a.Text, shell.Hole)
-		name, _, _ := strings.Cut(a.Text, "=")
+		option, value, ok := strings.Cut(a.Text, "=")
+		switch {
+		case strings.HasPrefix(a.Text, "--") && ok:
+		case len(a.Text) > 2 && a.Text[0] == '-' && a.Text[1] != '-':
+			option, value = a.Text[:2], a.Text[2:]
+		case i > 0:
+			option, value = args[i-1].Text, a.Text
+		default:
+			option, value = "", a.Text
+		}
 		switch {
 		case at >= 0 && at < hole && (strings.Contains(a.Text[:at], "://") || strings.Contains(a.Text[:at], ".")),
-			isBody(name),
+			isBody(option),
 			len(a.Text) > 2 && a.Text[0] == '-' && a.Text[1] == 'd',
-			i > 0 && isBody(args[i-1].Text):
+			leaks(name, option, value, a.From&shell.Encoded != 0):
 			s.Add(detector.Exfiltration)
 		}
 	}
+}
+
+// leaks reports whether content in a header or an address gives it away. A header
+// is usually a token that the server knows, and a path the version of something:
+// these are not encoded first, and are part of a value.
+func leaks(program, option, value string, encoded bool) bool {
+	switch option {
+	case "-H", "--header":
+		name, _, _ := strings.Cut(strings.ToLower(value), ":")
+		for _, w := range [...]string{"auth", "token", "key", "secret", "csrf", "sign", "hash", "digest", "sum", "version", "date", "length", "-id", "session"} {
+			if strings.Contains(name, w) {
+				return false
+			}
+		}
+		return encoded || strings.HasPrefix(name, "x-")
+	case "-A", "-U", "-e", "--user-agent", "--referer":
+		return encoded || value == shell.Hole && (option != "-U" || program != "curl") // of curl, the name at a proxy
+	}
+	return encoded
 }
 
 // isBody reports whether the value of an option is sent as the body.
@@ -208,6 +254,10 @@ func (s rules) curl(args []shell.Field, in shell.Stream) {
 			}
 		case "T", "upload-file":
 			s.Add(detector.Exfiltration)
+		case "H", "header":
+			if file, ok := strings.CutPrefix(value.Text, "@"); ok && !strings.Contains(strings.ToLower(path.Base(file)), "header") {
+				s.Add(detector.Exfiltration) // each of its lines
+			}
 		case "X", "request":
 			method = value
 		case "o", "output":

@@ -105,6 +105,9 @@ func (s *Shell) setParams(args []Field) {
 
 // read assigns what is read from a known text; otherwise the names are unknown.
 func (s *Shell) read(name string, args []Field, in Stream) {
+	if in.Kind == File {
+		in.From |= Local
+	}
 	p := ParseFlags(args, "adinNptu", "")
 	if name != "read" {
 		for _, a := range p.Args {

@@ -13,6 +13,9 @@ const (
 	// Local is what comes from a file or the environment here: sending it gives it
 	// away. It is no detector.
 	Local detector.Set = 1 << 62
+	// Encoded is what is Local and was made fit for a header, an address or a name.
+	// It is no detector.
+	Encoded detector.Set = 1 << 61
 )
 
 // A Stream is what is known of the output or input of a command.
