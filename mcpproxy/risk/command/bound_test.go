@@ -63,6 +63,7 @@ func hostile() map[string]string {
 	texts["variables that are sent"] = "python3 -c 'a=open(1); " + strings.Repeat("b=open(2); ", 8) + "x.post(" + strings.Repeat("a=a ", shell.MaxText/4-64) + "'"
 	texts["calls that send"] = "python3 -c 'a=open(1)\n" + strings.Repeat("x.post(y=a)\n", shell.MaxText/12-8) + "'"
 	texts["lines of PowerShell"] = "rm '\n" + strings.Repeat("irm x -Body (\n", shell.MaxText/15)
+	texts["entered directories"] = "git clone h:/a;" + strings.Repeat("cd a/b/c/d/e/f/g;", shell.MaxText/17-16)
 	texts["holes"] = strings.Repeat("rm$a b$c;", 5000)
 	return texts
 }

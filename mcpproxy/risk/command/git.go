@@ -1,6 +1,7 @@
 package command
 
 import (
+	"path"
 	"strings"
 
 	"auditproxy/mcpproxy/risk/command/shell"
@@ -69,6 +70,20 @@ func (s rules) gitSetting(key, value string) {
 	}
 }
 
+// gitClone follows what is fetched, so that it is known when it runs.
+func (s rules) gitClone(args []shell.Field) {
+	p := shell.ParseFlags(args, "bocju", "branch origin config jobs depth reference template upload-pack separate-git-dir shallow-since shallow-exclude filter")
+	from := p.Arg(0)
+	if !strings.Contains(from, ":") || p.Help {
+		return // of this host
+	}
+	dir := p.Arg(1)
+	if dir == "" {
+		dir = strings.TrimSuffix(path.Base(from[strings.LastIndexByte(from, ':')+1:]), ".git")
+	}
+	s.Unpack(dir, detector.RemoteExec)
+}
+
 func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean bool) {
 	short, long := "m", "message"
 	switch verb {
@@ -105,6 +120,8 @@ func (s rules) gitVerb(verb string, args []shell.Field, in shell.Stream, clean b
 		}
 	}
 	switch verb {
+	case "clone":
+		s.gitClone(args)
 	case "push":
 		s.gitPush(&p)
 	case "reset":

@@ -144,6 +144,9 @@ func (s rules) interpreter(name string, args []shell.Field, in shell.Stream) {
 			if i+1 < len(args) && args[i+1].Text == "pip" {
 				s.Command(args[i+1:], in)
 			}
+			if i+2 < len(args) && shell.OneOf(args[i+1].Text, "venv", "virtualenv") {
+				s.Write(shell.Field{Text: args[len(args)-1].Text + "/bin/activate"}, shell.Stream{Kind: shell.Unknown}, true)
+			}
 			return
 		case a.Text == "-" || len(a.Text) < 2 || a.Text[0] != '-' || a.Reads != nil:
 			switch {

@@ -277,6 +277,14 @@ func (s rules) wrapped(w wrapper, f []shell.Field, in shell.Stream) shell.Stream
 				s.Add(detector.Persistence)
 			}
 		}
+	case "npx", "bunx", "uvx", "pnpx":
+		for _, a := range args {
+			if strings.HasPrefix(a.Text, "https:") || strings.HasPrefix(a.Text, "http:") {
+				s.Add(detector.RemoteExec)
+			} else if !strings.HasPrefix(a.Text, "-") {
+				break
+			}
+		}
 	}
 	if w.verb != "" {
 		at := -1

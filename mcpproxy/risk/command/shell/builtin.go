@@ -54,6 +54,9 @@ func (s *Shell) builtin(name string, f []Field, in Stream) (Stream, bool) {
 			}
 		}
 		return Stream{Kind: Empty}, true
+	case "cd", "pushd":
+		s.enter(args)
+		return Stream{}, false
 	case "set":
 		s.setParams(args)
 		return Stream{Kind: Empty}, true

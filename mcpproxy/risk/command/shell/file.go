@@ -89,6 +89,18 @@ func (s *Shell) Unpack(dir string, from detector.Set) {
 	s.unpacked[path.Clean(dir)] = Stream{Kind: Unknown, From: from & Runnable}
 }
 
+// enter notes that the current directory is one below which something is unpacked.
+func (s *Shell) enter(args []Field) {
+	for _, a := range args {
+		if a.Unknown || strings.HasPrefix(a.Text, "-") {
+			continue
+		}
+		if f, ok := s.file(path.Clean(a.Text) + "/"); ok {
+			s.Unpack("", f.From)
+		}
+	}
+}
+
 // file returns what is known of a file that the text wrote, downloaded or
 // unpacked. The name is clean.
 func (s *Shell) file(name string) (Stream, bool) {
