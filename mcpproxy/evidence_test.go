@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ import (
 
 // A testLink is a place in a chain of sessions.
 type testLink struct {
-	described int // how often the proxy was asked for its member of session_start
+	described atomic.Int32 // how often the proxy was asked for its member of session_start
 	leaf      evidence.Hash
 	steps     string
 	failAt    string
@@ -85,7 +86,7 @@ func unstartedSession(t *testing.T, failAt string) (*session, *lines, *testLink)
 		e := evidence.Session{Origin: evidence.Origin("h", base.SessionID), Key: key, HostKey: public, HostSeq: 1}
 		return link, e, e.Sign(host)
 	}, Proxy: func() audit.JSON {
-		link.described++
+		link.described.Add(1)
 		return `{"version":"1"}`
 	}})
 	return c.s, j, link
@@ -289,7 +290,7 @@ func TestStartFollows(t *testing.T) {
 				wg.Go(func() { s.runCheckpoints(stop) })
 				synctest.Wait()
 				s.mu.Lock() // which the next lines are written with
-				if link.described > 0 {
+				if link.described.Load() > 0 {
 					t.Error("the start waits for what session_start says of the proxy")
 				}
 				if got := kinds(t, j); len(got) > 0 || link.steps != "" {
@@ -304,8 +305,8 @@ func TestStartFollows(t *testing.T) {
 				if diff := cmp.Diff(tt.want, kinds(t, j)); diff != "" {
 					t.Errorf("records (-want +got):\n%s", diff)
 				}
-				if got := j.records(t)[0].Proxy; got != `{"version":"1"}` || link.described != 1 {
-					t.Errorf("session_start has the proxy %s, made %d times, want {\"version\":\"1\"}, made once", got, link.described)
+				if got := j.records(t)[0].Proxy; got != `{"version":"1"}` || link.described.Load() != 1 {
+					t.Errorf("session_start has the proxy %s, made %d times, want {\"version\":\"1\"}, made once", got, link.described.Load())
 				}
 				checkProof(t, j)
 				close(stop)
