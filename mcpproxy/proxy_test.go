@@ -88,7 +88,7 @@ func serve(script string) int {
 			ignoreTerm()
 			fmt.Println(`{"jsonrpc":"2.0","method":"notifications/ready"}`)
 		case "hang":
-			select {}
+			<-time.After(time.Hour) // without a timer, Go would end it as a deadlock
 		case "env":
 			fds, _ := os.ReadDir("/proc/self/fd")
 			fmt.Printf("%q %q\n", os.Environ(), describeFDs(fds))
@@ -96,7 +96,7 @@ func serve(script string) int {
 			return n
 		case "kill":
 			syscall.Kill(os.Getpid(), syscall.Signal(n))
-			select {}
+			<-time.After(time.Hour) // without a timer, Go would end it as a deadlock
 		default:
 			panic("unknown step " + verb)
 		}

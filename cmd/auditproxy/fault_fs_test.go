@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"auditproxy/sink/spool/disk"
 
@@ -70,7 +71,7 @@ func (f *faultFS) operation() {
 
 func die() {
 	unix.Kill(os.Getpid(), unix.SIGKILL)
-	select {}
+	<-time.After(time.Hour) // without a timer, Go would end it as a deadlock
 }
 
 // lacks reports whether a resource is used up. It is called with mu held.
@@ -185,7 +186,7 @@ func (g *faultFile) WriteAt(b []byte, off int64) (int, error) {
 func (g *faultFile) Sync() error {
 	g.fs.operation()
 	if g.fs.hang {
-		select {}
+		<-time.After(time.Hour) // without a timer, Go would end it as a deadlock
 	}
 	return g.File.Sync()
 }
