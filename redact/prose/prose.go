@@ -105,7 +105,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 	case kind == key && len(w) < 16 && isOrdinaryKey(t[from:to], before):
 		return lex.Span{}
 	case quoteLen(t[at:]) > 0:
-		if IsPlain(w) || len(bytes.TrimSpace(w)) < 2 || kind == number && !LooksSecret(w) && lex.CountDigits(w) < 4 {
+		if IsPlain(w) || kind == key && isPath(w) || len(bytes.TrimSpace(w)) < 2 || kind == number && !LooksSecret(w) && lex.CountDigits(w) < 4 {
 			return lex.Span{}
 		}
 		return v
@@ -127,6 +127,17 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		return v
 	}
 	return lex.Span{}
+}
+
+// isPath reports whether w is the path of a file, as an error names the file of a
+// key: a random text in base64 hardly ever starts with a lower-case word between
+// slashes.
+func isPath(w []byte) bool {
+	if len(w) < 4 || w[0] != '/' {
+		return false
+	}
+	n := bytes.IndexByte(w[1:], '/')
+	return n > 2 && n <= 12 && isLower(w[2:n+1])
 }
 
 // isApart reports whether v is the secret behind a noun at from that nothing but
