@@ -347,12 +347,12 @@ var scheduled = []struct {
 		h.start(2*day, "a", "enforce")
 		h.start(hour, "", "", func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "files"} })
 	}},
-	{"policy-switched-off", "and a session of another tenant with its id has one", 1, func(h *history) {
+	{"policy-switched-off", "and a session of another tenant with its id has one that observes", 1, func(h *history) {
 		h.start(2*day, "a", "enforce")
 		id := h.start(hour, "", "")
 		other := func(r *audit.Record) { r.SessionID, r.Tenant = id, "umbrella" }
 		h.add(hour, kind(audit.KindSessionStart), other, func(r *audit.Record) { r.ServerCommand = audit.Command{Command: "zsh"} })
-		h.load(hour, "b", "enforce", other)
+		h.load(hour, "b", "observe", other)
 	}},
 	{"policy-changed", "and a session of another tenant has its id and another server", 1, func(h *history) {
 		h.start(2*day, "a", "enforce")
