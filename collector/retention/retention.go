@@ -2,15 +2,14 @@
 // old, and those that are to be erased.
 //
 // A table's TTL knows neither tenants nor holds, so a Job does it. What is under
-// a Hold stays. What it removes
-// is in retention_log before it is gone. A statement that removes can be
-// repeated, so a crash at any point, or two collectors that do it at once, only
-// repeat work.
+// a Hold stays. What it removes is in retention_log before it is gone. A statement
+// that removes can be repeated, so a crash at any point, or two collectors that do
+// it at once, only repeat work.
 //
 // Of records with evidence it keeps the leaves, so that what stays can be proved.
 //
-// The files, from the top: retention, erase, leaves, look, hold, table, erased,
-// config.
+// The files, from the top: retention, erase, steps, erasure, leaves, look, hold,
+// table, erased, config.
 package retention
 
 import (
