@@ -52,6 +52,8 @@ func TestText(t *testing.T) {
 		{`loading digest key: "/var/lib/auditproxy/spool/digest.key" can be read by others`, `loading digest key: "/var/lib/auditproxy/spool/digest.key" can be read by others`},
 		{`loading digest key: "/Users/ann/spool/digest.key" is missing`, `loading digest key: "/Users/ann/spool/digest.key" is missing`},
 		{`the key: "/aB3/xYz+81mmAq0LkjW2" works`, `the key: "[redacted len=21]" works`},
+		{`the key: "/services/T02AB34CD/B05EF67GH/AbCdEfGhIjKlMnOpQrStUvWx" works`, `the key: "[redacted len=54]" works`},
+		{`the key: "/tmp/a1Cd2E3hIj4l5nO6QrS7uV" works`, `the key: "[redacted len=27]" works`},
 		{"a bearer eyJ0123456789abcdef", "a bearer [redacted len=19]"},
 		{"basic usage of tmux", "basic usage of tmux"},
 		{"Basic YWxhZGRpbjpvcGVuc2VzYW1l", "Basic [redacted len=24]"},

@@ -130,14 +130,18 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 }
 
 // isPath reports whether w is the path of a file, as an error names the file of a
-// key: a random text in base64 hardly ever starts with a lower-case word between
-// slashes.
+// key: it starts with a directory of the system (FHS 3.0, macOS), and no part of it
+// is random.
 func isPath(w []byte) bool {
-	if len(w) < 4 || w[0] != '/' {
+	if len(w) == 0 || w[0] != '/' || lex.IsRandom(w) {
 		return false
 	}
-	n := bytes.IndexByte(w[1:], '/')
-	return n > 2 && n <= 12 && isLower(w[2:n+1])
+	root, _, _ := bytes.Cut(w[1:], []byte("/"))
+	switch string(root) {
+	case "boot", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "usr", "var", "Library", "Users", "Volumes", "private":
+		return true
+	}
+	return false
 }
 
 // isApart reports whether v is the secret behind a noun at from that nothing but
