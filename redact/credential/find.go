@@ -7,7 +7,7 @@
 // found by packages formats and argv. Decoded texts are scanned like others.
 //
 // The files, from the top: find, encoded, scan, columns, described, keys, look,
-// markup, assignment, calls, prompts, commands, under, scanner.
+// markup, assignment, pairs, calls, prompts, commands, under, scanner.
 package credential
 
 import "auditproxy/redact/lex"

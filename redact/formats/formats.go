@@ -5,7 +5,7 @@
 // bytes before and behind are compared. IsPlaceholder recognizes what replaces a
 // credential.
 //
-// The files, from the top: formats, placeholder, tables, format, words.
+// The files, from the top: formats, placeholder, tables, format, words, webhook.
 package formats
 
 import (

@@ -1,0 +1,152 @@
+package credential
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
+)
+
+// nameBefore returns the name that ends before the separator at i, and where
+// it starts. A name in quotes may hold anything but a separator.
+func (s *Scanner) nameBefore(i int) (name []byte, first int) {
+	t := s.text
+	equals := t[i] == '='                                     // also of ?=, += and .=
+	if i > s.from+1 && t[i-1] == ']' && lex.IsDigit(t[i-2]) { // NAME[0]=
+		at := i - 2
+		for at > s.from && i-at < 6 && lex.IsDigit(t[at-1]) {
+			at--
+		}
+		if at-2 > s.from && t[at-1] == '[' && t[at-2] == 's' {
+			i = at - 1
+		}
+	}
+	if at := bytes.LastIndexByte(t[max(s.from, i-8):i], 0x1B); at >= 0 && t[i-1] == 'm' { // ESC [ 0 m
+		i = max(s.from, i-8) + at
+	}
+	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || equals && (t[i-1] == '?' || t[i-1] == '.')) {
+		i--
+	}
+	if equals && i > s.from && t[i-1] == '}' { // ${env:NAME} =
+		if at := bytes.LastIndexByte(t[max(s.from, i-names.MaxPairName):i], '{'); at >= 0 && lex.After(t, max(s.from, i-names.MaxPairName)+at, "{env:") > 0 {
+			i--
+		}
+	}
+	if i > s.from && lex.Classes[t[i-1]]&lex.IsQuote != 0 {
+		quote := t[i-1]
+		i--
+		for i > s.from && t[i-1] == '\\' {
+			i--
+		}
+		first = i
+		for first > s.from && t[first-1] != quote && t[first-1] != '=' && t[first-1] != ':' && t[first-1] != ',' {
+			first--
+		}
+		return t[first:i], first
+	}
+	first = i
+	for first > s.from && (lex.Classes[t[first-1]]&lex.IsName != 0 || t[first-1] == '\\') {
+		first--
+	}
+	return t[first:i], first
+}
+
+// named reports whether the value at v names a secret, and notes until where a
+// member may hold it.
+func (s *Scanner) named(v lex.Span) bool {
+	t := s.text
+	for v.From < v.To && (t[v.To-1] == ',' || t[v.To-1] == '}' || t[v.To-1] == '\\' || t[v.To-1] == '/' || t[v.To-1] == '>') {
+		v.To--
+	}
+	if v.From >= v.To || v.To > len(t) || v.To-v.From > names.MaxPairName {
+		return false
+	}
+	if !s.Names.IsPairName(&s.name, s.unescaped(t[v.From:v.To])) {
+		return false
+	}
+	most := min(len(t), v.To+maxPair)
+	s.pair = max(s.pair, v.To) // up to the end of an earlier name's
+	for s.pair < most && t[s.pair] != '}' && (t[s.pair] != '<' || isValueTag(t[s.pair+1:])) {
+		if t[s.pair] == '\n' && s.pair+1 < len(t) && (t[s.pair+1] == '\n' || t[s.pair+1] == '-') {
+			break
+		}
+		s.pair++
+	}
+	return true
+}
+
+// listed finds SECRET in ["NAME", "SECRET"] and ("NAME", "SECRET"), where the
+// comma is at i.
+func (s *Scanner) listed(i int) lex.Span {
+	t := s.text
+	if i == s.from || lex.Classes[t[i-1]]&lex.IsQuote == 0 {
+		return lex.Span{}
+	}
+	name, first := s.nameBefore(i)
+	if len(name) == 0 || len(name) > names.MaxPairName || first == 0 || t[first-1] != t[i-1] {
+		return lex.Span{}
+	}
+	open := first - 1
+	for open > s.from && (t[open-1] == '\\' || t[open-1] == ' ' || t[open-1] == '\n' || t[open-1] == '\t') {
+		open--
+	}
+	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' && (t[open-1] != ',' || !s.inPairs(open-1)) {
+		return lex.Span{}
+	}
+	paired := t[open-1] == ','
+	v := i + 1
+	for v < len(t) && (t[v] == ' ' || t[v] == '\n' || t[v] == '\t') {
+		v++
+	}
+	quote := lex.Backslashes(t, v)
+	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.unescaped(name)) {
+		return lex.Span{}
+	}
+	c := s.values.Quoted(quote, quote-v)
+	end := c.To + quote - v + 1
+	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
+		end++
+	}
+	if paired && end < len(t) && t[end] == ',' || !paired && end < len(t) && t[end] == ',' && s.pairsFollow(end) {
+		return c
+	}
+	if end >= len(t) || t[end] != ']' && t[end] != ')' && t[end] != '}' && (t[end] != ',' || t[open-1] != '(' || !names.IsVariable(name)) {
+		return lex.Span{}
+	}
+	return c
+}
+
+// inPairs reports whether the two strings before the comma at i are the name and
+// the value of a login: ["user", "ann", "password", "SECRET"].
+func (s *Scanner) inPairs(i int) bool {
+	value, first := s.nameBefore(i)
+	if first == 0 || len(value) == 0 || s.isField(value) {
+		return false
+	}
+	t := s.text
+	k := first - 1
+	for k > s.from && (t[k-1] == '\\' || t[k-1] <= ' ') {
+		k--
+	}
+	if k == 0 || t[k-1] != ',' {
+		return false
+	}
+	name, _ := s.nameBefore(k - 1)
+	return prose.IsUser(name) || names.IsLogin(name)
+}
+
+// pairsFollow reports whether the two strings behind the comma at i are those.
+func (s *Scanner) pairsFollow(i int) bool {
+	name, next := s.values.Argument(i+1, names.MaxPairName, maxOther)
+	if next < 0 || next >= len(s.text) || s.text[next] != ',' || !names.IsLogin(s.text[name.From:name.To]) && !prose.IsUser(s.text[name.From:name.To]) {
+		return false
+	}
+	value, _ := s.values.Argument(next+1, names.MaxPairName, maxOther)
+	return value.From < value.To && !s.isField(s.text[value.From:value.To])
+}
+
+// isField reports whether a string is a field's name rather than a value.
+func (s *Scanner) isField(b []byte) bool {
+	return prose.IsPlain(b) || names.IsColumn(b) || s.Names.IsPairName(&s.name, b)
+}
