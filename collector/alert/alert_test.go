@@ -15,11 +15,7 @@ var paths = alert.Paths{Allowed: []string{"/srv/logs"}, Own: []string{"/srv/spoo
 // shipped loads the rules that come with the program.
 func shipped(t testing.TB, paths alert.Paths) *alert.Rules {
 	t.Helper()
-	files, err := alert.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := alert.Load(files, paths)
+	rules, err := alert.LoadShipped(paths)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,15 @@ func Shipped() ([]File, error) {
 	return files, nil
 }
 
+// LoadShipped is Load for the rules that come with this program.
+func LoadShipped(paths Paths) (*Rules, error) {
+	files, err := Shipped()
+	if err != nil {
+		return nil, err
+	}
+	return Load(files, paths)
+}
+
 // Load checks rules. The error lists all problems, each with file, line and
 // column.
 func Load(files []File, paths Paths) (*Rules, error) {

@@ -644,11 +644,7 @@ func TestRulesOverHistory(t *testing.T) {
 			       concat('{"decision":"allow","reason":"', repeat('because ', 125), '"}'), substring(SHA256(toString(number)), 1, 16), ['list_panes'], ['{}'], [''], [false], now64(3) - INTERVAL 1000 SECOND
 			FROM numbers(%d, 8000)`, part*8000))
 	}
-	files, err := alert.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := alert.Load(files, alert.Paths{})
+	rules, err := alert.LoadShipped(alert.Paths{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -685,11 +681,7 @@ func TestRulesOverSessions(t *testing.T) {
 	insert("session_start", parts*each, 1, "", "INTERVAL 20 MINUTE")
 	insert("session_start", parts*each+1, 1, "", "INTERVAL 20 MINUTE")
 	insert("policy", parts*each+1, 1, strings.Replace(loaded, "aa", "bb", 1), "INTERVAL 20 MINUTE")
-	files, err := alert.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := alert.Load(files, alert.Paths{})
+	rules, err := alert.LoadShipped(alert.Paths{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,11 +161,7 @@ func testPolicyRules(t *testing.T, db *clickhouse.DB, reader driver.Conn) {
 	if err := db.InsertRows(t.Context(), rows, time.Now().Add(-10*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	files, err := alert.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := alert.Load(files, alert.Paths{})
+	rules, err := alert.LoadShipped(alert.Paths{})
 	if err != nil {
 		t.Fatal(err)
 	}
