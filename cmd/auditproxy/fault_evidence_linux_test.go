@@ -20,7 +20,7 @@ func TestEvidenceFullDisk(t *testing.T) {
 		t.Fatal("the disk is not full")
 	}
 	w := &wrapped{t: t, spool: dir}
-	w.checkNextSession("", "no space left on device", "unsigned")
+	w.checkNextSession(nil, "", "no space left on device", "unsigned")
 	must(t, os.Remove(rubbish))
 	w = wrap(t, setup{spool: dir})
 	w.answered(1, 100)

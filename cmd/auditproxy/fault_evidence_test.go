@@ -4,11 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 
 	"golang.org/x/sys/unix"
@@ -74,8 +77,9 @@ func TestEvidenceFiles(t *testing.T) {
 	} {
 		t.Run(strings.TrimSpace(tt.file+" "+tt.what), func(t *testing.T) {
 			t.Parallel()
-			if tt.what == "unreadable" && os.Geteuid() == 0 {
-				t.Skip("root can read everything")
+			var before []string
+			if tt.what == "unreadable" && os.Geteuid() == 0 { // root without what lets it read everything
+				before = []string{dev.Command(t, "setpriv"), "--bounding-set", "-dac_override,-dac_read_search"}
 			}
 			first := wrap(t, setup{})
 			first.answered(1, 100)
@@ -86,7 +90,7 @@ func TestEvidenceFiles(t *testing.T) {
 				must(t, err)
 			}
 			tt.replace(t, name)
-			first.checkNextSession(trust, tt.says, tt.verify)
+			first.checkNextSession(before, trust, tt.says, tt.verify)
 		})
 	}
 }
@@ -100,13 +104,13 @@ func (w *wrapped) trustItself() string {
 }
 
 // checkNextSession starts another session in the spool, whose evidence has the given
-// fault. says is in the log; "" for a session that has evidence. state is that of the
-// session for verify; "" if it prints nothing of it.
-func (w *wrapped) checkNextSession(trust, says, state string) {
+// fault. before is that of setup. says is in the log; "" for a session that has
+// evidence. state is that of the session for verify; "" if it prints nothing of it.
+func (w *wrapped) checkNextSession(before []string, trust, says, state string) {
 	t := w.t
 	t.Helper()
-	before := len(readTrail(t, w.spool).kind(audit.KindSessionStart))
-	w = wrap(t, setup{spool: w.spool})
+	earlier := len(readTrail(t, w.spool).kind(audit.KindSessionStart))
+	w = wrap(t, setup{before: before, spool: w.spool})
 	for id := range 3 {
 		if a := w.answered(id, 100); a.refused() {
 			t.Errorf("call %d is refused: %+v", id, a)
@@ -127,7 +131,7 @@ func (w *wrapped) checkNextSession(trust, says, state string) {
 		}
 	}
 	starts := tr.kind(audit.KindSessionStart)
-	if len(starts) != before+1 || (starts[before].Evidence == "") != (says != "") {
+	if len(starts) != earlier+1 || (starts[earlier].Evidence == "") != (says != "") {
 		t.Fatalf("the sessions are %+v", starts)
 	}
 	args := []string{"verify"}
@@ -135,12 +139,19 @@ func (w *wrapped) checkNextSession(trust, says, state string) {
 		args = append(args, "--trust", trust)
 	}
 	out := runApp(t, w.spool, args...)
-	if want := regexp.MustCompile(`(?m)^` + state + ` +(1 session: host|` + starts[before].SessionID + `)`); state != "" && !want.MatchString(out) {
+	if want := regexp.MustCompile(`(?m)^` + state + ` +(1 session: host|` + starts[earlier].SessionID + `)`); state != "" && !want.MatchString(out) {
 		t.Errorf("verify does not report the session as %s:\n%s", state, out)
 	} else if state == "" && strings.Contains(out, "exit") != strings.Contains(out, "exit 0") {
 		t.Errorf("verify reports:\n%s", out)
 	}
-	if out, found := runApp(t, w.spool, "doctor", "--json"), says != ""; strings.Contains(out, "evidence_unusable") != found && !strings.Contains(says, "no space") {
+	command := slices.Concat(before, []string{w.proxy, "doctor", "--json"})
+	doctor := exec.Command(command[0], command[1:]...)
+	doctor.Env = []string{"HOME=" + t.TempDir(), "AUDITPROXY_SPOOL_DIR=" + w.spool}
+	report, err := doctor.Output()
+	if doctor.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if out, found := string(report), says != ""; strings.Contains(out, "evidence_unusable") != found && !strings.Contains(says, "no space") {
 		t.Errorf("doctor reports evidence_unusable: %v, want %v\n%s", !found, found, out)
 	}
 }
