@@ -50,7 +50,7 @@ GOTEST := go test -exec 'env -u GOGC' -count=1 -timeout 40m
 # The tests run with the build tag portable, which selects the code for macOS and
 # arm64 on Linux: of the packages that have such code, and of the largest user of
 # one.
-PORTABLE := GOGC=400 CGO_ENABLED=0 GOFLAGS="$$(go env GOFLAGS) -trimpath -tags=portable" $(GOTEST) -short
+PORTABLE := $(BUILD) GOFLAGS="$$(go env GOFLAGS) -trimpath -tags=portable" $(GOTEST) -short
 
 # The packages that run goroutines or are called by several. The detector is
 # slow, so -short omits cases in which it cannot find more.

@@ -137,7 +137,7 @@ func TestPartOfLog(t *testing.T) {
 	for i := range n {
 		ids = append(ids, id(i))
 		origin := evidence.Origin("h", ids[i])
-		if i%5 == 0 { // somebody adds what they want
+		if i%5 == 0 { // an entry of another origin
 			origin = evidence.Origin("h", "ffffffff-ffff-7fff-bfff-ffffffffffff")
 		}
 		entries = append(entries, evidence.Entry{Origin: origin, HostKey: "k", HostSeq: 1, Leaf: evidence.Leaf(fmt.Append(nil, i))}.Bytes())

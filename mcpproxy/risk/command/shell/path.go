@@ -82,7 +82,7 @@ func IsRunKey(text string) bool {
 	return false
 }
 
-// IsStartup reports whether what is written to the path runs later, or lets somebody in.
+// IsStartup reports whether what is written to the path runs later, or gives a person access.
 func IsStartup(name string) bool {
 	if len(name) < 4 {
 		return false
