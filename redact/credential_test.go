@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -274,6 +275,23 @@ func TestNamedTexts(t *testing.T) {
 		got := marks.ReplaceAllString(string(r.AppendNamed(nil, []byte(tt.name), []byte(tt.in))), "$1]")
 		if got != tt.want {
 			t.Errorf("AppendNamed(%q, %q) = %q, want %q", tt.name, tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestPathsOfKeys: a message names the file of a key, in any directory of a system.
+func TestPathsOfKeys(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, dir := range strings.Fields("boot dev etc home media mnt opt proc root run srv sys tmp usr var Library Users Volumes private") {
+		text := fmt.Sprintf("loading digest key: %q is missing", "/"+dir+"/auditproxy/digest.key")
+		if got := clean(r, text); got != text {
+			t.Errorf("%s becomes %s", text, got)
+		}
+	}
+	for _, path := range []string{"/other/auditproxy/digest.key", "etc/auditproxy/digest.key"} {
+		text := fmt.Sprintf("loading digest key: %q is missing", path)
+		if got := clean(r, text); strings.Contains(got, path) {
+			t.Errorf("%s stays", text)
 		}
 	}
 }
