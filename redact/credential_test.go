@@ -55,6 +55,7 @@ func TestText(t *testing.T) {
 		{`the key: "/aB3/xYz+81mmAq0LkjW2" works`, `the key: "[redacted len=21]" works`},
 		{`the key: "/services/T02AB34CD/B05EF67GH/AbCdEfGhIjKlMnOpQrStUvWx" works`, `the key: "[redacted len=54]" works`},
 		{`the key: "/tmp/a1Cd2E3hIj4l5nO6QrS7uV" works`, `the key: "[redacted len=27]" works`},
+		{"echo dGhlIHBhc3N3b3JkIGlzIFRyMHViNGRvciYzIGbD", "echo [redacted len=40]"}, // a line of base64, which ends within a letter
 		{"a bearer eyJ0123456789abcdef", "a bearer [redacted len=19]"},
 		{"basic usage of tmux", "basic usage of tmux"},
 		{"Basic YWxhZGRpbjpvcGVuc2VzYW1l", "Basic [redacted len=24]"},
