@@ -27,16 +27,21 @@ const maxLimit = 5000
 
 // firstSpan is the first time range searched for records; the next one is
 // adjacent and eight times longer, and so on. A page of a long list needs
-// little reading, and a short list costs little more.
-const firstSpan = 6 * time.Hour
+// little reading, and a short list costs little more: a fleet has millions of
+// records in a few hours.
+const firstSpan = 10 * time.Minute
+
+// longSpan is from where on time ranges no longer grow: eight of it fit into a
+// time.Duration, and a few into all of time.
+const longSpan = 10 * 365 * 24 * time.Hour
 
 // Calls returns a part of the records that match f.
 func (r *Reader) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 	p.Limit = min(p.Limit, maxLimit)
 	q := newSeek(f, p, time.Now())
 	var found []key
-	for span := firstSpan; len(found) <= p.Limit && !q.done(); span *= 8 {
-		part, err := r.seek(ctx, &q, span, p.Limit+1-len(found))
+	for len(found) <= p.Limit && !q.done() {
+		part, err := r.seek(ctx, &q, p.Limit+1-len(found))
 		if err != nil {
 			return Lines{}, err
 		}
@@ -86,10 +91,12 @@ type seek struct {
 	rare      bool // where holds for few records
 	ascending bool
 	at, end   time.Time // what is left
+	now       time.Time
+	span      time.Duration // of the next time range
 }
 
 func newSeek(f Filter, p Page, now time.Time) seek {
-	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != ""}
+	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != "", now: now, span: firstSpan}
 	q.where, q.args = f.where()
 	w := f.Window.bounded()
 	var from *Cursor
@@ -119,8 +126,14 @@ func (q *seek) done() bool {
 	return !q.at.After(q.end)
 }
 
-// next moves q over span and returns the time between.
-func (q *seek) next(span time.Duration) (w Window) {
+// next moves q on and returns the time between.
+func (q *seek) next() (w Window) {
+	span := q.span
+	if !q.ascending && q.at.After(q.now) {
+		span = q.at.Sub(q.now) // only clocks that are ahead have records there
+	} else {
+		q.span = 8 * min(q.span, longSpan)
+	}
 	if q.ascending {
 		w = Window{q.at, earlier(q.at.Add(span), q.end)}
 		q.at = w.To
@@ -131,10 +144,10 @@ func (q *seek) next(span time.Duration) (w Window) {
 	return w
 }
 
-// seek returns the first keys in the next span. PREWHERE filters copies of a
+// seek returns the first keys in the next time range. PREWHERE filters copies of a
 // record before FINAL merges them; they are equal in all filtered columns.
-func (r *Reader) seek(ctx context.Context, q *seek, span time.Duration, limit int) ([]key, error) {
-	w := q.next(span)
+func (r *Reader) seek(ctx context.Context, q *seek, limit int) ([]key, error) {
+	w := q.next()
 	a := maps.Clone(q.args)
 	a["from"], a["to"], a["limit"] = micros(w.From), micros(w.To), limit
 	order := "DESC"
