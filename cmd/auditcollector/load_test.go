@@ -23,12 +23,13 @@ import (
 func TestPageUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := load{rate: 2000, records: 30_000, faults: 4}
-	if soak() {
-		l = load{rate: 20_000, records: 36_000_000, faults: 60, late: 10}
-	}
 	random := newRandom(t)
 	c := newChain(t, 1)
 	c.env = append(c.env, "AUDITCOLLECTOR_LOG_LEVEL=info")
+	if soak() {
+		l = load{rate: 20_000, records: 36_000_000, faults: 60, late: 10}
+		c.env = append(c.env, "AUDITCOLLECTOR_BATCH_WAIT=1s") // the default: no tests wait for a record
+	}
 	g := c.group("load", 2)
 	page := newReviewer(t, "", &http.Transport{})
 	page.open(c.page(t, "--review-listen", "127.0.0.1:0"))

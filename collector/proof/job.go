@@ -51,8 +51,8 @@ type Known struct {
 	Starts      []evidence.Entry
 }
 
-// A Job verifies sessions that got records since they were verified, and keeps what
-// it finds in the table of verifications.
+// A Job verifies sessions that got records since they were verified, see
+// Selection.Due, and keeps what it finds in the table of verifications.
 type Job struct {
 	c       JobConfig
 	source  *Source
@@ -85,7 +85,7 @@ func NewJob(c JobConfig) *Job {
 			Namespace: "auditcollector", Name: "verified_sessions_total", Help: "Sessions whose evidence was checked, by what was found. One that goes on is checked again.",
 		}, []string{"state"}),
 		success: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "auditcollector", Name: "verification_success_timestamp_seconds", Help: "When all sessions with new records were last verified, in seconds since 1970.",
+			Namespace: "auditcollector", Name: "verification_success_timestamp_seconds", Help: "When all sessions that were due were last verified, in seconds since 1970.",
 		}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "auditcollector", Name: "verification_running", Help: "1 while this collector verifies.",
@@ -162,13 +162,13 @@ func (j *Job) lastTurn(ctx context.Context) (at time.Time, err error) {
 // sessionsAtOnce is how many sessions are verified before what was found is stored.
 const sessionsAtOnce = 1000
 
-// Once verifies what is not verified yet, and returns how many sessions it found in
+// Once verifies the sessions that are due, and returns how many sessions it found in
 // each state.
 func (j *Job) Once(ctx context.Context) (map[verify.State]int, error) {
 	found := map[verify.State]int{}
 	now := j.c.Now()
 	var ids []string
-	err := j.source.Sessions(ctx, Selection{Unverified: true}, func(list []Session) error {
+	err := j.source.Sessions(ctx, Selection{Due: now}, func(list []Session) error {
 		for _, one := range list {
 			ids = append(ids, one.ID)
 		}
@@ -373,9 +373,4 @@ func (j *Job) store(ctx context.Context, now time.Time, results []verify.Result,
 		return nil
 	})
 	return clickhouse.Classify("storing verifications", err)
-}
-
-// millis is a time in SQL.
-func millis(t time.Time) string {
-	return fmt.Sprintf("fromUnixTimestamp64Milli(%d, 'UTC')", t.UnixMilli())
 }

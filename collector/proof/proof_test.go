@@ -151,8 +151,8 @@ func TestSource(t *testing.T) {
 
 	f.exec(fmt.Sprintf("INSERT INTO audit.verifications (tenant, session_id, state, at, ingested) SELECT 'acme', session_id, 'ok', now(), max(last_ingested) FROM audit.session_states WHERE session_id IN ('%s', '%s') GROUP BY session_id", a, b))
 	f.store(b, 7, time.Now())
-	if got := f.read(proof.Selection{Unverified: true}, proof.Sizes{}); len(got) != 9 || !strings.HasPrefix(got[0], b) || !strings.HasPrefix(got[8], c) {
-		t.Errorf("unverified are %q, want those of b and c", got)
+	if got := f.read(proof.Selection{Due: time.Now()}, proof.Sizes{}); len(got) != 9 || !strings.HasPrefix(got[0], b) || !strings.HasPrefix(got[8], c) {
+		t.Errorf("due are %q, want those of b and c", got)
 	}
 
 	f.exec("ALTER TABLE audit.events UPDATE outcome = 'ok', args = '{}', user = 'eve' WHERE session_id = '" + c + "' SETTINGS mutations_sync = 2")
@@ -169,6 +169,42 @@ func TestSource(t *testing.T) {
 	erased, err := proof.NewSource(db).Erasures(t.Context())
 	if err != nil || len(erased) != 1 || erased[d].Who != "eve" || !erased[d].At.Equal(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)) {
 		t.Errorf("Erasures = %+v, %v", erased, err)
+	}
+}
+
+// TestDue has sessions of any length that got records since they were verified.
+func TestDue(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	for _, test := range []struct {
+		what           string
+		last, verified int           // number of the last record, and how many were verified
+		ended          int           // 1: yes
+		silent, ago    time.Duration // since the last record, and since the verification
+		want           bool
+	}{
+		{"short", 9_999, 9_998, 0, 0, 11 * time.Minute, true},
+		{"long", 14_998, 10_000, 0, 0, 11 * time.Minute, false},
+		{"and verified never", 4_000_000, 0, 0, 0, 0, true},
+		{"and grown by half", 15_000, 10_000, 0, 0, 11 * time.Minute, true},
+		{"and ended", 12_000, 11_999, 1, 0, 11 * time.Minute, true},
+		{"and silent", 12_000, 11_999, 0, 61 * time.Minute, 2 * time.Hour, true},
+		{"and not silent for long", 12_000, 11_999, 0, 59 * time.Minute, 2 * time.Hour, false},
+		{"and verified yesterday", 12_000, 11_999, 0, 0, 25 * time.Hour, true},
+		{"with nothing new", 12_000, 11_999, 1, 26 * time.Hour, 25 * time.Hour, false},
+	} {
+		id := audit.NewID(now)
+		f.store(id, 0, now.Add(-48*time.Hour))
+		f.exec(fmt.Sprintf("INSERT INTO audit.session_states (tenant, session_id, last_ingested, max_seq, ended) VALUES ('acme', '%s', fromUnixTimestamp64Milli(%d, 'UTC'), %d, %d)",
+			id, now.Add(-test.silent).UnixMilli(), test.last, test.ended))
+		if test.verified > 0 {
+			f.exec(fmt.Sprintf("INSERT INTO audit.verifications (tenant, session_id, state, at, ingested, records) VALUES ('acme', '%s', 'ok', fromUnixTimestamp64Milli(%[2]d, 'UTC'), fromUnixTimestamp64Milli(%[2]d, 'UTC'), %[3]d)",
+				id, now.Add(-test.ago).UnixMilli(), test.verified))
+		}
+		if got := len(f.read(proof.Selection{ID: id, Due: now}, proof.Sizes{})) == 1; got != test.want {
+			t.Errorf("%s: due = %v, want %v", test.what, got, test.want)
+		}
 	}
 }
 

@@ -42,10 +42,22 @@ type Selection struct {
 	IDs   []string  // these sessions
 	Since time.Time // those of which a record arrived since then
 
-	// Unverified chooses those of which records arrived after their last
-	// verification looked at them.
-	Unverified bool
+	// Due chooses those that are to be verified at that time: records arrived after
+	// their last verification looked at them, and not too few for so long a session.
+	// Zero: all.
+	Due time.Time
 }
+
+// A session is verified from its beginning. One that goes on for millions of records
+// would cost that each time, so a long one waits until it has grown by half: then each
+// record is read three times at most, however long the session is. It is not to wait
+// for records that never come, so it is due when it has ended, was silent for an hour,
+// or was not verified for a day.
+const (
+	longSession = 10_000 // records
+	longSilent  = time.Hour
+	longWaits   = 24 * time.Hour
+)
 
 // Count returns how many rows there are, as far as ClickHouse knows without reading
 // them.
@@ -84,15 +96,19 @@ func (s *Source) page(ctx context.Context, sel Selection, after string) (list []
 		where += " AND session_id IN (" + strings.Join(list, ", ") + ")"
 	}
 	if !sel.Since.IsZero() {
-		where += fmt.Sprintf(" AND session_id IN (SELECT session_id FROM ${database}.events WHERE ingested_at >= fromUnixTimestamp64Milli(%d, 'UTC'))", sel.Since.UnixMilli())
+		where += " AND session_id IN (SELECT session_id FROM ${database}.events WHERE ingested_at >= " + millis(sel.Since) + ")"
 	}
-	if sel.Unverified {
+	if !sel.Due.IsZero() {
 		// The states of sessions are of what arrived, and small. Of a session without
-		// one no record arrived since.
-		where += ` AND session_id IN (
-			SELECT s.session_id FROM (SELECT session_id, max(last_ingested) AS arrived FROM ${database}.session_states GROUP BY session_id) AS s
-			LEFT JOIN (SELECT session_id, max(ingested) AS seen FROM ${database}.verifications GROUP BY session_id) AS v ON v.session_id = s.session_id
-			WHERE s.arrived > v.seen)`
+		// one no record arrived since. Its writer can make a session look longer than
+		// it is, not shorter: then it is verified each time.
+		where += strings.NewReplacer("${long}", fmt.Sprint(longSession), "${silent}", millis(sel.Due.Add(-longSilent)), "${waits}", millis(sel.Due.Add(-longWaits))).Replace(` AND session_id IN (
+			SELECT s.session_id FROM (
+				SELECT session_id, max(last_ingested) AS arrived, max(max_seq) AS last, max(ended) AS has_end FROM ${database}.session_states GROUP BY session_id) AS s
+			LEFT JOIN (SELECT session_id, max(ingested) AS seen, max(at) AS seen_at, max(records) AS seen_records FROM ${database}.verifications GROUP BY session_id) AS v
+			ON v.session_id = s.session_id
+			WHERE s.arrived > v.seen AND (
+				s.last < ${long} OR s.last >= v.seen_records + intDiv(v.seen_records, 2) OR s.has_end OR s.arrived < ${silent} OR v.seen_at < ${waits}))`)
 	}
 	sql := strings.NewReplacer("${where}", where).Replace(`
 SELECT session_id, max(tenant), max(host), max(user), min(first), max(last), max(ingested), max(ended), max(signed), sum(n), sum(here) FROM (
@@ -144,4 +160,9 @@ ORDER BY s.at DESC`, "${database}", s.DB.Name())
 		return nil
 	})
 	return erased, err
+}
+
+// millis is a time in SQL.
+func millis(t time.Time) string {
+	return fmt.Sprintf("fromUnixTimestamp64Milli(%d, 'UTC')", t.UnixMilli())
 }
