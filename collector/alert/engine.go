@@ -22,7 +22,9 @@ const (
 	staleAfter = 3 * time.Minute  // a mark this old is abandoned; clocks differ by less
 	lapsed     = time.Minute      // a mark this old may count as abandoned soon; less than staleAfter by more than clocks differ after aheadMost
 	aheadMost  = 2 * time.Minute  // arrival times are ahead of the machine's clock by no more
-	sweepSlice = time.Hour        // of arrivals, after which a sweep's progress is kept
+	sweepFirst = time.Minute      // of arrivals, after which a sweep's progress is kept; of an hour there may be tens of millions
+	sweepMost  = time.Hour        // likewise, where slices go well: most of a year has no records that are left
+	sweepLeast = time.Second      // likewise, where they fail
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 10 * time.Second
 )
@@ -107,6 +109,9 @@ type Engine struct {
 
 	sound map[string]bool // rules that ran, whose failure is closed; of schedule's goroutine
 	swept bool            // a sweep ended, and its failure is closed; of seek's goroutine
+	slice time.Duration   // of the next sweep, see sweepFirst; of seek's goroutine
+
+	covered map[string]bool // dead runs from whose marks on the sweep that failed last was to read; of seek's goroutine
 }
 
 // An arrival is a batch that is being stored, or was stored and is in the queue.
@@ -146,7 +151,7 @@ func New(c Config) (*Engine, error) {
 		c.Log = zap.NewNop()
 	}
 	e := &Engine{
-		Config: c, pending: map[uint64]arrival{}, failed: map[string]int{}, due: map[string]time.Time{}, sound: map[string]bool{},
+		Config: c, pending: map[uint64]arrival{}, failed: map[string]int{}, due: map[string]time.Time{}, sound: map[string]bool{}, slice: sweepFirst, covered: map[string]bool{},
 		queue: make(chan batch, queued), wake: make(chan struct{}, 1), storing: make(chan struct{}, 1), metrics: newMetrics(),
 	}
 	for _, r := range c.Rules.all {

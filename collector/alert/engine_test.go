@@ -45,6 +45,7 @@ type fakeStore struct {
 	asked   []time.Time // since when
 	answer  []map[string]any
 	fault   func(what string) fault
+	reading func(after, upto time.Time, rows int) error // of each range of arrivals; nil: none fails
 }
 
 func newFakeStore() *fakeStore {
@@ -105,14 +106,18 @@ func (s *fakeStore) InsertAlerts(ctx context.Context, alerts []alert.Alert) (fre
 
 func (s *fakeStore) Arrived(ctx context.Context, after, upto time.Time, do func([]ingest.Row) error) error {
 	var rows []ingest.Row
+	var failed error
 	if err := s.try(ctx, "arrived", func() {
 		for at, list := range s.arrived {
 			if at.After(after) && !at.After(upto) {
 				rows = append(rows, list...)
 			}
 		}
-	}); err != nil {
-		return err
+		if s.reading != nil {
+			failed = s.reading(after, upto, len(rows))
+		}
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
 	}
 	if len(rows) == 0 {
 		return nil

@@ -95,6 +95,12 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 		dead := e.Dead(m.Name) || e.Now().Sub(m.At) > staleAfter
 		if dead {
 			left = append(left, m)
+			// A sweep that failed goes on where it came to. A run that is dead since
+			// before it began stored nothing that it has not read.
+			if e.covered[m.Name] {
+				continue
+			}
+			e.covered[m.Name] = true
 		}
 		// A restart is the common case: the last run's records are evaluated
 		// now, not when its mark is old.
@@ -108,6 +114,7 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 	if err := e.sweep(ctx, from); err != nil {
 		return err
 	}
+	clear(e.covered)
 	for i := range left {
 		left[i].Closed, left[i].At = true, left[i].At.Add(time.Millisecond) // of marks with one name, the latest counts
 		if now := e.Now(); now.After(left[i].At) {
@@ -132,14 +139,16 @@ func (e *Engine) takeMissed() time.Time {
 	return e.sweeping
 }
 
-// sweep evaluates the records that arrived after a time.
+// sweep evaluates the records that arrived after a time, slice by slice. A slice
+// that fails is read again from its start: a store that has not the time or the
+// memory for a long one may have it for a shorter one.
 func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 	e.mu.Lock()
 	e.sweeping = earliest(e.sweeping, from)
 	e.mu.Unlock()
 	records := 0
 	for last := false; !last; {
-		upto := from.Add(sweepSlice)
+		upto := from.Add(e.slice)
 		if last = upto.After(e.Now()); last {
 			upto = from.Add(10 * 365 * 24 * time.Hour) // another collector's clock may be ahead
 		}
@@ -148,8 +157,10 @@ func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 			return e.store(ctx, e.evaluate(rows))
 		})
 		if err != nil {
+			e.slice = max(e.slice/8, sweepLeast)
 			return fmt.Errorf("evaluating what arrived after %s: %w", from.Format(time.RFC3339), err)
 		}
+		e.slice = min(2*e.slice, sweepMost)
 		from = upto
 		e.mu.Lock()
 		e.sweeping = from

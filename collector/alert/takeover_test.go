@@ -87,11 +87,49 @@ func testDead(t *testing.T, ahead time.Duration) {
 	if diff := cmp.Diff([]uint64{1}, s.calls()); diff != "" || !s.mark("run dead").Closed {
 		t.Errorf("mark %+v, alerts (-want +got):\n%s", s.mark("run dead"), diff)
 	}
+	slices := swept.Load()
 	wait(t, 10*time.Minute)
-	if swept.Load() != 1 {
-		t.Errorf("%d sweeps, want one", swept.Load())
+	if again := swept.Load() - slices; again != 0 {
+		t.Errorf("the mark is closed, and %d slices were read again", again)
 	}
 	stop()
+}
+
+// TestSweepGoesOn has a store that cannot read all that a dead run left at once: the
+// sweep goes on where it failed, with shorter slices, and evaluates all of it.
+func TestSweepGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		other := engine(t, s, "other", func(c *alert.Config) { c.Dead = func(name string) bool { return name == "dead" } })
+		dead := engine(t, s, "dead")
+		var want []uint64
+		for no := range uint64(60) {
+			s.collect(dead, no)
+			want = append(want, no)
+			wait(t, 30*time.Second)
+		}
+		const most = 10 * time.Second // that the store can read at once, if it has records
+		var ranges [][2]time.Time
+		s.reading = func(after, upto time.Time, rows int) error {
+			ranges = append(ranges, [2]time.Time{after, upto})
+			if rows > 0 && upto.Sub(after) > most && time.Since(upto) > 0 {
+				return errStore
+			}
+			return nil
+		}
+		stop := start(t, other)
+		wait(t, time.Hour)
+		if diff := cmp.Diff(want, s.calls()); diff != "" || !s.mark("run dead").Closed {
+			t.Errorf("mark %+v, alerts (-want +got):\n%s", s.mark("run dead"), diff)
+		}
+		for i, r := range ranges[1:] {
+			if r[0].Before(ranges[i][0]) {
+				t.Errorf("after %v, %v is read: the sweep began again", ranges[i], r)
+				break
+			}
+		}
+		stop()
+	})
 }
 
 // TestFirstLookFails has a store that does not answer a collector that starts: it

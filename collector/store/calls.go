@@ -28,8 +28,8 @@ const maxLimit = 5000
 // firstSpan is the first time range searched for records; the next one is
 // adjacent and eight times longer, and so on. A page of a long list needs
 // little reading, and a short list costs little more: a fleet has millions of
-// records in a few hours.
-const firstSpan = 10 * time.Minute
+// records in a few minutes, and the index of times tells that a range is empty.
+const firstSpan = 10 * time.Second
 
 // longSpan is from where on time ranges no longer grow: eight of it fit into a
 // time.Duration, and a few into all of time.
@@ -38,7 +38,14 @@ const longSpan = 10 * 365 * 24 * time.Hour
 // Calls returns a part of the records that match f.
 func (r *Reader) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 	p.Limit = min(p.Limit, maxLimit)
-	q := newSeek(f, p, time.Now())
+	now := time.Now()
+	q := newSeek(f, p, now)
+	if p.Before == nil && p.After == nil {
+		var err error
+		if q.latest, err = r.latest(ctx, now); err != nil {
+			return Lines{}, err
+		}
+	}
 	var found []key
 	for len(found) <= p.Limit && !q.done() {
 		part, err := r.seek(ctx, &q, p.Limit+1-len(found))
@@ -53,6 +60,20 @@ func (r *Reader) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 		return Lines{lines, true, more}, err
 	}
 	return Lines{lines, more, p.Before != nil}, err
+}
+
+// A latest has times of the newest records, zero without any.
+type latest struct {
+	Newest time.Time `ch:"newest"` // up to now
+	Ahead  time.Time `ch:"ahead"`  // of all, also by clocks that are ahead
+}
+
+// latest reads about where the newest records are: of a fleet that sleeps, or whose
+// records wait, the first time ranges from now on would be empty, and the next one
+// very long. It is a hint. Nothing is left out where it is wrong.
+func (r *Reader) latest(ctx context.Context, now time.Time) (latest, error) {
+	return askOne[latest](ctx, r, "the newest record", "SELECT max(last_ts) AS ahead, maxIf(last_ts, last_ts <= fromUnixTimestamp64Micro({now:Int64}, 'UTC')) AS newest FROM session_states",
+		args{"now": micros(now)})
 }
 
 // A key is the position of a record in the order of lists.
@@ -92,11 +113,12 @@ type seek struct {
 	ascending bool
 	at, end   time.Time // what is left
 	now       time.Time
+	latest    latest        // the first time range reaches to them
 	span      time.Duration // of the next time range
 }
 
 func newSeek(f Filter, p Page, now time.Time) seek {
-	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != "", now: now, span: firstSpan}
+	q := seek{ascending: p.After != nil, rare: f.Rule != "" || f.Detector != "", now: now, latest: latest{maxTime, maxTime}, span: firstSpan}
 	q.where, q.args = f.where()
 	w := f.Window.bounded()
 	var from *Cursor
@@ -129,17 +151,20 @@ func (q *seek) done() bool {
 // next moves q on and returns the time between.
 func (q *seek) next() (w Window) {
 	span := q.span
-	if !q.ascending && q.at.After(q.now) {
-		span = q.at.Sub(q.now) // only clocks that are ahead have records there
-	} else {
-		q.span = 8 * min(q.span, longSpan)
-	}
+	q.span = 8 * min(q.span, longSpan)
 	if q.ascending {
 		w = Window{q.at, earlier(q.at.Add(span), q.end)}
 		q.at = w.To
 		return w
 	}
-	w = Window{later(q.at.Add(-span), q.end), q.at}
+	newest, end := q.latest.Newest, q.end
+	if q.at.After(q.now) { // of clocks that are ahead there may be any number: they are searched apart
+		newest, end = q.latest.Ahead, later(q.now, q.end)
+	}
+	w = Window{later(earlier(q.at, newest).Add(-span), end), q.at}
+	if w.From.Equal(q.now) {
+		q.span = firstSpan
+	}
 	q.at = w.From
 	return w
 }
