@@ -19,7 +19,7 @@ import (
 // TestPageUnderLoad keeps the review page open while shippers fill the topic and
 // collectors, broker and inserts fail. No part of the page fails, no record is
 // lost or shown twice, and with SOAK set, for half an hour of 20 000 records a
-// second, the rules are never ten seconds late.
+// second and a page every second, the rules are never ten seconds late.
 func TestPageUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := load{rate: 2000, records: 30_000, faults: 4}
@@ -27,7 +27,7 @@ func TestPageUnderLoad(t *testing.T) {
 	c := newChain(t, 1)
 	c.env = append(c.env, "AUDITCOLLECTOR_LOG_LEVEL=info")
 	if soak() {
-		l = load{rate: 20_000, records: 36_000_000, faults: 60, late: 10}
+		l = load{rate: 20_000, records: 36_000_000, faults: 60, late: 10, pause: time.Second}
 		c.env = append(c.env, "AUDITCOLLECTOR_BATCH_WAIT=1s") // the default: no tests wait for a record
 	}
 	g := c.group("load", 2)
@@ -56,6 +56,7 @@ func TestPageUnderLoad(t *testing.T) {
 	lags := ruleLags{t: t, at: map[int]string{}}
 	paths := []string{"/", "/calls", "/sessions", "/decisions", "/destinations", "/tools", "/alerts"}
 	for at := range filled.progress {
+		<-time.After(l.pause)
 		path := paths[views%len(paths)]
 		status, text := page.get(path)
 		if status != http.StatusOK || strings.Contains(text, "Not read: ") {
@@ -94,7 +95,8 @@ type load struct {
 	rate    int // records a second
 	records int
 	faults  int
-	late    float64 // seconds that rules may be late; 0: not checked
+	late    float64       // seconds that rules may be late; 0: not checked
+	pause   time.Duration // before each page
 }
 
 // filled is a topic that is being filled.

@@ -449,6 +449,37 @@ func TestMarkWaits(t *testing.T) {
 	})
 }
 
+// TestOneAsks has three runs, one of which begins later and one of which ends: a
+// question is asked once in each minute, and by whoever is left.
+func TestOneAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		count := func(d time.Duration) int {
+			s.mu.Lock()
+			before := len(s.asked)
+			s.mu.Unlock()
+			wait(t, d)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.asked) - before
+		}
+		stopFirst := start(t, engine(t, s, "first"))
+		stopSecond := start(t, engine(t, s, "second"))
+		wait(t, 20*time.Second)
+		stopThird := start(t, engine(t, s, "third"))
+		wait(t, 5*time.Minute)
+		if n := count(20 * time.Minute); n < 18 || n > 21 {
+			t.Errorf("three runs asked %d times in 20 minutes", n)
+		}
+		stopThird()
+		stopFirst()
+		if n := count(10 * time.Minute); n < 9 || n > 11 {
+			t.Errorf("the run that was left asked %d times in 10 minutes", n)
+		}
+		stopSecond()
+	})
+}
+
 // TestSchedule asks a question again and again, from where the last answer
 // ended, also after an answer that failed and after a restart.
 func TestSchedule(t *testing.T) {

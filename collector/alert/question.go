@@ -114,21 +114,30 @@ func agreed() string {
 	return strings.Join(list, ", ")
 }
 
-// question counts in the windows in which anything arrived.
+// question counts in the windows in which anything arrived. Of a fleet most groups are
+// of few rows, and there are millions of them: they are counted by a hash first, and
+// only the rows of those that reach the threshold are read whole.
 func (t *Threshold) question(filter string) string {
-	window := fmt.Sprintf("toStartOfInterval(ts, INTERVAL %d SECOND, 'UTC')", int64(t.Within/time.Second))
-	touched := "SELECT DISTINCT tenant, " + window + " FROM events WHERE ingested_at > {since:DateTime64(3)}"
+	seconds := int64(t.Within / time.Second)
+	window := fmt.Sprintf("toStartOfInterval(ts, INTERVAL %d SECOND, 'UTC')", seconds)
+	rows := fmt.Sprintf(`
+    SELECT %[1]s, %[2]s AS window, host, user, session_id, operation
+    FROM %[3]s
+    WHERE %[4]s AND ts >= (SELECT min(%[2]s) FROM events WHERE ingested_at > {since:DateTime64(3)})
+      AND (tenant, %[2]s) IN (SELECT DISTINCT tenant, %[2]s FROM events WHERE ingested_at > {since:DateTime64(3)})`,
+		named(t.By), window, operations, filter)
 	return fmt.Sprintf(`
-SELECT %[1]s, window AS ts, window + INTERVAL %[2]d SECOND AS window_to, count() AS count, %[3]s,
+WITH (
+    SELECT tuple(groupArray(hash), if(count() = 0, toDateTime64('2262-01-01 00:00:00', 6, 'UTC'), toDateTime64(min(began), 6, 'UTC')))
+    FROM (SELECT cityHash64(%[1]s, window) AS hash, any(window) AS began FROM (%[2]s) GROUP BY hash HAVING count() >= %[3]d)
+) AS reached
+SELECT %[1]s, window AS ts, window + INTERVAL %[4]d SECOND AS window_to, count() AS count, %[5]s,
        toString(tuple(%[1]s, toUnixTimestamp(window))) AS key
-FROM (
-    SELECT %[4]s, %[5]s AS window, host, user, session_id, operation
-    FROM %[6]s
-    WHERE %[7]s AND ts >= (SELECT min(%[5]s) FROM events WHERE ingested_at > {since:DateTime64(3)})
-      AND (tenant, %[5]s) IN (%[8]s)) AS o
+FROM (%[2]s AND ts >= reached.2) AS o
+WHERE cityHash64(%[1]s, window) IN (SELECT arrayJoin(reached.1))
 GROUP BY %[1]s, window
-HAVING count >= %[9]d`,
-		group(t.By), int64(t.Within/time.Second), agreed(), named(t.By), window, operations, filter, touched, t.Count)
+HAVING count >= %[3]d`,
+		group(t.By), rows, t.Count, seconds, agreed())
 }
 
 // question finds combinations that arrived recently and not before. It needs

@@ -658,6 +658,43 @@ func TestRulesOverHistory(t *testing.T) {
 	}
 }
 
+// TestRuleOverManyCalls: a rule that counts has memory for a minute of a fleet, in
+// which all calls but a few differ.
+func TestRuleOverManyCalls(t *testing.T) {
+	f := newFixture(t)
+	for _, feed := range []string{"review_feed", "place_feed", "arrival_feed"} { // nothing asks for their states
+		f.exec(t, "DROP VIEW audit."+feed)
+	}
+	minute := time.Now().Add(-2 * time.Minute).Truncate(time.Minute)
+	insert := func(from, n int, args string) {
+		f.exec(t, fmt.Sprintf(`INSERT INTO audit.events (kind, record_id, session_id, seq, call_no, ts, method, tool, outcome, host, user, payload_hash, ops, ops_args, ops_path, ops_candidate, ingested_at)
+			SELECT 'call', generateUUIDv7(number), '01aaaaaa-0000-7000-8000-00000000000a', number, number + 1, fromUnixTimestamp64Milli(%d + number %% 60000, 'UTC'), 'tools/call', 'send_keys', 'ok', 'host-1', 'ann',
+			       substring(SHA256(toString(number)), 1, 16), ['send_keys'], [%s], [''], [false], now64(3) FROM numbers(%d, %d)`, minute.UnixMilli(), args, from, n))
+	}
+	const parts, each = 40, 10_000
+	for part := range parts {
+		insert(part*each, each, "concat('{\"keys\":{\"len\":46,\"hmac\":\"', lower(hex(SHA256(toString(number)))), '\"},\"cwd\":\"', repeat('/srv/build', 20), '\"}')")
+	}
+	insert(parts*each, 60, "'{\"keys\":\"again\"}'")
+	insert(parts*each+60, 59, "'{\"keys\":\"less often\"}'")
+	rules, err := alert.LoadShipped(alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []alert.Alert
+	for _, r := range rules.All() {
+		if r.Name == "retry-loop" {
+			err = alert.Ask(t.Context(), f.Reader, r, minute, func(a alert.Alert) error {
+				found = append(found, a)
+				return nil
+			})
+		}
+	}
+	if err != nil || len(found) != 1 || !found[0].TS.Equal(minute) || found[0].Host != "host-1" || found[0].Operation != "send_keys" || !strings.Contains(found[0].Details, "again") {
+		t.Errorf("found %+v, %v, want the call that is repeated 60 times", found, err)
+	}
+}
+
 // TestRulesOverSessions: the rules on policies read of many sessions, each with a
 // policy that enforces, only those of the same user and host as one without: 32 MiB
 // are enough for it.
