@@ -43,7 +43,8 @@ type chain struct {
 	agents *agents
 }
 
-func newChain(t *testing.T, poison int) *chain {
+// newChain starts a chain. Its programs have env too.
+func newChain(t *testing.T, poison int, env ...string) *chain {
 	t.Helper()
 	kafkatest.Require(t)
 	b, err := kafkatest.Start(kafkatest.Config{})
@@ -63,10 +64,12 @@ func newChain(t *testing.T, poison int) *chain {
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	h := newHome(t)
+	h.env = append(h.env, "AUDITCOLLECTOR_BATCH_WAIT=20ms")
+	h.env = append(h.env, env...)
 	c := &chain{home: h, t: t, broker: b, engine: h.supervise(t), server: h.serve(t),
 		kafka: &kafka.Client{Addr: kafka.TCP(b.Addr), Transport: transport, Timeout: time.Minute}}
 	c.env = append(c.env, "AUDITCOLLECTOR_CLICKHOUSE_ADDR="+c.server.addr, "AUDITCOLLECTOR_CLICKHOUSE_PROTOCOL=http",
-		"AUDITCOLLECTOR_KAFKA_BROKERS="+b.Addr, "AUDITCOLLECTOR_BATCH_WAIT=20ms")
+		"AUDITCOLLECTOR_KAFKA_BROKERS="+b.Addr)
 	if r := c.run(t, "migrate"); r.code != 0 {
 		t.Fatalf("migrate: %+v", r)
 	}

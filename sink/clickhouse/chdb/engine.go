@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	"auditproxy/internal/wait"
+
 	"go.uber.org/zap"
 )
 
@@ -25,6 +27,29 @@ type engine struct {
 // open returns a new connection; opening one takes some 80 µs.
 func (e *engine) open(settings ...string) (*conn, error) { return e.lib.open(e.data, settings...) }
 
+// The engine refuses a connection while all its memory is in use, which passes.
+const (
+	refusedFirst = 10 * time.Millisecond // before the next attempt
+	refusedLast  = 500 * time.Millisecond
+	refusedFor   = 10 * time.Second // in all
+)
+
+// openPatiently is open for a request: it repeats what the engine refuses, until ctx
+// ends.
+func (e *engine) openPatiently(ctx context.Context, settings ...string) (*conn, error) {
+	return patiently(ctx, func() (*conn, error) { return e.open(settings...) })
+}
+
+func patiently[T any](ctx context.Context, open func() (T, error)) (T, error) {
+	began := time.Now()
+	for pause := refusedFirst; ; pause = min(2*pause, refusedLast) {
+		c, err := open()
+		if err == nil || time.Since(began) >= refusedFor || wait.For(ctx, pause) != nil {
+			return c, err
+		}
+	}
+}
+
 // killWhenDone ends the statement with this log_comment when ctx ends before
 // stop is called. A statement may not have started at the first KILL, so it
 // is repeated until then. Never SYNC, which hangs.
@@ -37,12 +62,12 @@ func (e *engine) killWhenDone(ctx context.Context, id string) (stop func()) {
 			return
 		case <-ctx.Done():
 		}
-		for wait := firstKillWait; ; wait = min(2*wait, lastKillWait) {
+		for pause := firstKillWait; ; pause = min(2*pause, lastKillWait) {
 			e.kill(id)
 			select {
 			case <-done:
 				return
-			case <-time.After(wait):
+			case <-time.After(pause):
 			}
 		}
 	}()

@@ -72,8 +72,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // ping answers once the engine itself has answered, so that the supervisor
 // restarts an engine that hangs.
-func (h *handler) ping(w http.ResponseWriter, _ *http.Request) {
-	c, err := h.engine.open()
+func (h *handler) ping(w http.ResponseWriter, r *http.Request) {
+	c, err := h.engine.openPatiently(r.Context())
 	if err == nil {
 		_, err = c.query("SELECT 1", "TSV")
 		c.close()
@@ -90,7 +90,7 @@ func (h *handler) ping(w http.ResponseWriter, _ *http.Request) {
 // from others.
 func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, role Role) {
 	id := rand.Text()
-	c, err := h.engine.open("--log_comment=" + id)
+	c, err := h.engine.openPatiently(ctx, "--log_comment="+id)
 	if err != nil {
 		writeException(w, exceptionf(codeUnknown, "%v", err))
 		return

@@ -35,11 +35,19 @@ const (
 // dataFollows means that the client sends more than text.
 func (c *conn) parse(text string, dataFollows bool) (statement, error) {
 	class, ok := c.classify(text)
-	switch {
-	case !ok || class.statements == 0:
+	if !ok || class.statements == 0 {
 		if _, err := c.canonical(text); err != nil {
 			return statement{}, err // where it cannot be understood
 		}
+	}
+	if !ok {
+		// It can be understood, so the engine had no memory just now.
+		class, ok = c.classify(text)
+	}
+	switch {
+	case !ok:
+		return statement{}, exceptionf(codeUnknown, "the engine did not classify the statement: repeat it")
+	case class.statements == 0:
 		return statement{}, exceptionf(codeSyntax, "there is no statement")
 	case class.statements > 1:
 		return statement{}, exceptionf(codeSyntax, "want one statement, got %d", class.statements)
