@@ -449,8 +449,8 @@ func TestMarkWaits(t *testing.T) {
 	})
 }
 
-// TestOneAsks has three runs, one of which begins later and one of which ends: a
-// question is asked once in each minute, and by whoever is left.
+// TestOneAsks has three runs, the last of which begins later. One of them asks a
+// question each minute. When two have ended, the one that is left does.
 func TestOneAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()

@@ -129,7 +129,7 @@ func (t *Threshold) question(filter string) string {
 	return fmt.Sprintf(`
 WITH (
     SELECT tuple(groupArray(hash), if(count() = 0, toDateTime64('2262-01-01 00:00:00', 6, 'UTC'), toDateTime64(min(began), 6, 'UTC')))
-    FROM (SELECT cityHash64(%[1]s, window) AS hash, any(window) AS began FROM (%[2]s) GROUP BY hash HAVING count() >= %[3]d)
+    FROM (SELECT cityHash64(%[1]s, window) AS hash, min(window) AS began FROM (%[2]s) GROUP BY hash HAVING count() >= %[3]d)
 ) AS reached
 SELECT %[1]s, window AS ts, window + INTERVAL %[4]d SECOND AS window_to, count() AS count, %[5]s,
        toString(tuple(%[1]s, toUnixTimestamp(window))) AS key

@@ -94,7 +94,9 @@ func (e *Engine) catchUp(ctx context.Context, first bool) error {
 			continue
 		}
 		dead := e.Dead(m.Name) || e.Now().Sub(m.At) > staleAfter
-		if dead {
+		if !dead {
+			delete(e.covered, m.Name) // it may store more, with a clock that is behind
+		} else {
 			left = append(left, m)
 			// A sweep that failed goes on where it came to. A run that is dead since
 			// before it began stored nothing that it has not read.

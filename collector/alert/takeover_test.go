@@ -132,6 +132,45 @@ func TestSweepGoesOn(t *testing.T) {
 	})
 }
 
+// TestDeadComesBack has a run that counted as dead while a sweep failed, lives again,
+// stores a record with a clock that is behind, and dies: the sweep that goes on reads
+// that record too.
+func TestDeadComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const behind = 90 * time.Second
+		s := newFakeStore()
+		var dead, works atomic.Bool
+		dead.Store(true)
+		s.reading = func(_, upto time.Time, _ int) error {
+			if upto.After(time.Now()) && !works.Load() {
+				return errStore
+			}
+			return nil
+		}
+		other := engine(t, s, "other", func(c *alert.Config) { c.Dead = func(name string) bool { return dead.Load() && name == "stalled" } })
+		stalled := engine(t, s, "stalled", func(c *alert.Config) { c.Now = func() time.Time { return time.Now().Add(-behind) } })
+		s.collect(stalled, 1)
+		wait(t, 10*time.Minute)
+		stop := start(t, other)
+		wait(t, 5*time.Minute) // all is read, but for what may still come
+		dead.Store(false)
+		m := s.mark("run stalled")
+		m.Upto, m.At = time.Now().Add(-behind-time.Second), time.Now()
+		if err := s.SetMarks(t.Context(), []alert.Mark{m}); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, time.Minute)
+		s.collect(stalled, 2)
+		dead.Store(true)
+		works.Store(true)
+		wait(t, time.Minute)
+		if diff := cmp.Diff([]uint64{1, 2}, s.calls()); diff != "" || !s.mark("run stalled").Closed {
+			t.Errorf("mark %+v, alerts (-want +got):\n%s", s.mark("run stalled"), diff)
+		}
+		stop()
+	})
+}
+
 // TestFirstLookFails has a store that does not answer a collector that starts: it
 // evaluates what the last run left as soon as it can, not when the mark is old.
 func TestFirstLookFails(t *testing.T) {
