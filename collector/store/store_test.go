@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"auditproxy/collector/alert"
+	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -654,6 +655,52 @@ func TestRulesOverHistory(t *testing.T) {
 		}
 		if err := alert.Ask(t.Context(), f.Reader, r, time.Now().Add(-time.Minute), func(alert.Alert) error { return nil }); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
+		}
+	}
+}
+
+// TestCallsWithAnotherHint: where the newest records are is a hint. A list has all
+// records, whatever the sessions' table says, and also if a reader cannot see it.
+func TestCallsWithAnotherHint(t *testing.T) {
+	f := newFixture(t)
+	var records []audit.Record
+	for i, ago := range []time.Duration{-time.Hour, 0, time.Minute, 30 * time.Minute, 70 * time.Hour} { // the first one is ahead
+		records = append(records, ingesttest.Call(i, "send_keys", time.Now().Add(-ago).UTC().Truncate(time.Microsecond)))
+	}
+	f.insert(t, 0, records...)
+	insert := func(last string) string {
+		return "INSERT INTO audit.session_states (session_id, last_ts) SELECT 'x', " + last
+	}
+	for _, hint := range []string{
+		"SELECT 1",
+		"TRUNCATE TABLE audit.session_states",
+		insert("toDateTime64('2001-01-01 00:00:00', 6, 'UTC')"),
+		insert("now64(6) - INTERVAL 20 MINUTE"),
+		insert("toDateTime64('2199-01-01 00:00:00', 6, 'UTC')"),
+		"DROP TABLE audit.session_states SYNC",
+	} {
+		f.exec(t, hint)
+		var got []string
+		for page := (store.Page{Limit: 2}); ; {
+			list, err := f.Calls(t.Context(), store.Filter{}, page)
+			if err != nil {
+				t.Fatalf("after %s: %v", hint, err)
+			}
+			for _, line := range list.Lines {
+				got = append(got, line.RecordID.String())
+			}
+			if !list.Older {
+				break
+			}
+			before := list.Lines[len(list.Lines)-1].Cursor()
+			page.Before = &before
+		}
+		var want []string
+		for _, r := range records {
+			want = append(want, r.RecordID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", hint, diff)
 		}
 	}
 }
