@@ -4,6 +4,8 @@ package chdb
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,5 +40,47 @@ func TestPatiently(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A forgetful is a parser that classifies only from some time on.
+type forgetful struct {
+	fails int            // so often
+	as    classification // which it returns then
+	ok    bool
+	err   error // of canonical
+}
+
+func (f *forgetful) classify(string) (classification, bool) {
+	if f.fails--; f.fails >= 0 {
+		return f.as, f.ok
+	}
+	return classification{statements: 1, class: classRead}, true
+}
+
+func (f *forgetful) canonical(text string) (string, error) { return text, f.err }
+
+// TestParseWithoutMemory: a statement that the engine could not classify for lack of
+// memory is classified again. It is not called empty, which the client would take
+// for a fault of its own.
+func TestParseWithoutMemory(t *testing.T) {
+	none := errors.New("(total) memory limit exceeded")
+	for name, tt := range map[string]struct {
+		p    forgetful
+		want string // of the error; "": none
+	}{
+		"it can":                     {forgetful{}, ""},
+		"it fails once":              {forgetful{fails: 1}, ""},
+		"it finds no statement once": {forgetful{fails: 1, ok: true}, ""},
+		"it fails":                   {forgetful{fails: 2}, "repeat it"},
+		"it finds no statement":      {forgetful{fails: 2, ok: true}, "repeat it"},
+		"it has no memory at all":    {forgetful{fails: 1, err: none}, "memory limit"},
+	} {
+		st, err := parse(&tt.p, "SELECT 1", false)
+		if tt.want == "" && (err != nil || st.kind != selects) {
+			t.Errorf("%s: %+v, %v", name, st, err)
+		} else if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
 	}
 }

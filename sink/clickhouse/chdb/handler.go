@@ -121,7 +121,7 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 // statement returns the statement of q. The rest of the body is its data or,
 // unless it is an INSERT, more of its text.
 func (c *conn) statement(q request) (statement, error) {
-	st, err := c.parse(q.sql, q.data != nil)
+	st, err := parse(c, q.sql, q.data != nil)
 	if err != nil || q.data == nil || st.kind == inserts {
 		return st, err
 	}
@@ -129,7 +129,7 @@ func (c *conn) statement(q request) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	return c.parse(q.sql+"\n"+rest, false)
+	return parse(c, q.sql+"\n"+rest, false)
 }
 
 func (h *handler) run(ctx context.Context, c *conn, st statement, q request, a *answer) error {

@@ -28,33 +28,37 @@ const (
 	shows               // it reads, but its answer comes at once
 )
 
+// A parser is the engine's own parser. Only a conn has one.
+type parser interface {
+	// classify reports false, or no statement, if the engine could not tell.
+	classify(text string) (class classification, ok bool)
+	// canonical returns the engine's spelling of text, or why there is none.
+	canonical(text string) (string, error)
+}
+
 // parse classifies text with the engine. Statements that read are replaced by
 // the engine's own spelling: one word for each construct, no comments, names
 // without escapes, so that nothing can be disguised.
 //
 // dataFollows means that the client sends more than text.
-func (c *conn) parse(text string, dataFollows bool) (statement, error) {
-	class, ok := c.classify(text)
+func parse(p parser, text string, dataFollows bool) (statement, error) {
+	class, ok := p.classify(text)
 	if !ok || class.statements == 0 {
-		if _, err := c.canonical(text); err != nil {
-			return statement{}, err // where it cannot be understood
+		if _, err := p.canonical(text); err != nil {
+			return statement{}, err // where it cannot be understood, or that it is empty
+		}
+		// It can be understood, so the engine had no memory just now.
+		if class, ok = p.classify(text); !ok || class.statements == 0 {
+			return statement{}, exceptionf(codeUnknown, "the engine did not classify the statement: repeat it")
 		}
 	}
-	if !ok {
-		// It can be understood, so the engine had no memory just now.
-		class, ok = c.classify(text)
-	}
 	switch {
-	case !ok:
-		return statement{}, exceptionf(codeUnknown, "the engine did not classify the statement: repeat it")
-	case class.statements == 0:
-		return statement{}, exceptionf(codeSyntax, "there is no statement")
 	case class.statements > 1:
 		return statement{}, exceptionf(codeSyntax, "want one statement, got %d", class.statements)
 	case class.class != classRead && !(class.class == classChange && dataFollows):
 		return statement{sql: text}, nil
 	}
-	canonical, err := c.canonical(text)
+	canonical, err := p.canonical(text)
 	if err != nil {
 		return statement{}, err
 	}
