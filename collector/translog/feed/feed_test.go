@@ -322,11 +322,11 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- f.Run(ctx) }()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if st := f.Status(); st.Err == nil || st.Failing.IsZero() || !st.Upto.IsZero() {
 			t.Errorf("while the log fails the status is %+v", st)
@@ -334,7 +334,7 @@ func TestRun(t *testing.T) {
 		l.mu.Lock()
 		l.fail = ""
 		l.mu.Unlock()
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		if st := f.Status(); st.Err != nil || !st.Failing.IsZero() || st.Upto.IsZero() || len(l.entries) != 1 {
 			t.Errorf("after that it is %+v with %d entries", st, len(l.entries))
