@@ -56,9 +56,9 @@ type Records interface {
 
 // An Asker runs the queries of rules.
 type Asker interface {
-	// Ask calls do with each row of the result of a query, which has the
-	// parameter since. It ends with the first error of do.
-	Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error
+	// Ask calls do with each row of the result of a question. It ends with the
+	// first error of do.
+	Ask(ctx context.Context, q Question, since time.Time, do func(map[string]any) error) error
 }
 
 // A Config configures an Engine.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,8 +42,9 @@ type fakeStore struct {
 	lasting map[string]alert.Alert // conditions that have not ended
 	inserts int                    // of single findings that are new
 	marks   map[string]alert.Mark
-	late    []time.Time // arrivals that are reported late
-	asked   []time.Time // since when
+	late    []time.Time      // arrivals that are reported late
+	asked   []time.Time      // since when
+	asking  func(sql string) // is called while a question is asked; nil: that takes no time
 	answer  []map[string]any
 	fault   func(what string) fault
 	reading func(after, upto time.Time, rows int) error // of each range of arrivals; nil: none fails
@@ -125,7 +127,10 @@ func (s *fakeStore) Arrived(ctx context.Context, after, upto time.Time, do func(
 	return do(rows)
 }
 
-func (s *fakeStore) Ask(ctx context.Context, _ string, since time.Time, do func(map[string]any) error) error {
+func (s *fakeStore) Ask(ctx context.Context, q alert.Question, since time.Time, do func(map[string]any) error) error {
+	if s.asking != nil {
+		s.asking(q.SQL)
+	}
 	var answer []map[string]any
 	if err := s.try(ctx, "ask", func() {
 		s.asked = append(s.asked, since)
@@ -477,6 +482,69 @@ func TestOneAsks(t *testing.T) {
 			t.Errorf("the run that was left asked %d times in 10 minutes", n)
 		}
 		stopSecond()
+	})
+}
+
+// TestSlowQuestions has questions that take long. What was asked counts, also if the
+// collector ends before it has asked all of them, and two collectors ask different
+// ones as a rule.
+func TestSlowQuestions(t *testing.T) {
+	var file strings.Builder
+	file.WriteString("rules:\n")
+	const n = 6
+	for i := range n {
+		fmt.Fprintf(&file, "  - {name: q%d, title: T, severity: info, reason: R, query: SELECT %[1]d, every: 1m}\n", i)
+	}
+	rules, err := alert.Load([]alert.File{{Name: "rules.yaml", Text: []byte(file.String())}}, alert.Paths{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := func(c *alert.Config) { c.Rules = rules }
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeStore()
+		var mu sync.Mutex
+		now, total, overlaps := map[string]int{}, map[string]int{}, 0 // by question; guarded by mu
+		s.asking = func(sql string) {
+			mu.Lock()
+			if total[sql]++; now[sql] > 0 {
+				overlaps++
+			}
+			now[sql]++
+			mu.Unlock()
+			<-time.After(20 * time.Second)
+			mu.Lock()
+			now[sql]--
+			mu.Unlock()
+		}
+		stop := start(t, engine(t, s, "first", slow))
+		wait(t, 70*time.Second)
+		stop()
+		marks := 0
+		for i := range n {
+			if !s.mark(fmt.Sprintf("rule q%d", i)).At.IsZero() {
+				marks++
+			}
+		}
+		if marks < 3 {
+			t.Errorf("of three questions that were asked, %d have marks", marks)
+		}
+		stopFirst := start(t, engine(t, s, "second", slow))
+		stopSecond := start(t, engine(t, s, "third", slow))
+		clear(total)
+		overlaps = 0
+		wait(t, 30*time.Minute)
+		stopFirst()
+		stopSecond()
+		asked := 0
+		for sql, times := range total {
+			if asked += times; times < 20 {
+				t.Errorf("%s was asked %d times in 30 minutes", sql, times)
+			}
+		}
+		// In the same order, more than half would be asked by both.
+		if len(total) != n || overlaps*100 > asked*45 {
+			t.Errorf("%d questions were asked, %d of %d times while the other asked the same", len(total), overlaps, asked)
+		}
 	})
 }
 

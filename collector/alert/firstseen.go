@@ -47,42 +47,50 @@ func (r *Rule) seenName() string {
 
 // remember returns the statement that stores what arrived between two times, the
 // parameters after and upto. It needs no FINAL: a copy is not earlier than its
-// original.
+// original. Texts are made of combinations, which are fewer than records.
 func (r *Rule) remember() string {
 	f := r.FirstSeen
 	both := slices.Concat(f.Among, f.By)
 	return fmt.Sprintf(`
 INSERT INTO ${database}.first_seen (rule, tenant, what, first_ts, first_arrival, last_arrival)
-SELECT %[1]s, tenant, arrayJoin([%[2]s, %[3]s]) AS what, min(ts), min(ingested_at), max(ingested_at)
-FROM (SELECT %[4]s, ts, ingested_at FROM ${database}.%[5]s
-      WHERE ingested_at > {after:DateTime64(3)} AND ingested_at <= {upto:DateTime64(3)} AND %[6]s)
+SELECT %[1]s, tenant, arrayJoin([%[2]s, %[3]s]) AS what, min(began), min(first), max(last)
+FROM (
+    SELECT %[4]s, min(ts) AS began, min(ingested_at) AS first, max(ingested_at) AS last
+    FROM (SELECT %[5]s, ts, ingested_at FROM ${database}.%[6]s
+          WHERE ingested_at > {after:DateTime64(3)} AND ingested_at <= {upto:DateTime64(3)} AND %[7]s)
+    GROUP BY %[4]s)
 GROUP BY tenant, what`,
-		quote(r.seenName()), keyOf(both), amongOf(f.Among), named(both), stored, r.filter(f.Where))
+		quote(r.seenName()), keyOf(both), amongOf(f.Among), group(both), named(both), stored, r.filter(f.Where))
 }
 
-// unseen returns the question for what arrived since a time and not before. All
+// unseen returns the question for what arrived since a time and not before, once the
+// store remembers it. That is seldom anything, and then no record is read. All
 // records of such a combination arrived since, so the earliest is among them.
-func (r *Rule) unseen() string {
+func (r *Rule) unseen() Question {
 	f := r.FirstSeen
 	both := slices.Concat(f.Among, f.By)
-	return fmt.Sprintf(`
-WITH recent AS (
+	return Question{fmt.Sprintf(`
+WITH fresh AS (
+    SELECT tenant, what FROM first_seen
+    WHERE rule = %[8]s AND startsWith(what, '(')
+      AND (tenant, what) IN (SELECT tenant, what FROM first_seen WHERE rule = %[8]s AND last_arrival > {since:DateTime64(3)})
+    GROUP BY tenant, what HAVING min(first_arrival) > {since:DateTime64(3)}),
+(SELECT count() FROM fresh) > 0 AS news
+SELECT %[7]s, s.ts AS ts, s.subject.1 AS host, s.subject.2 AS user, s.subject.3 AS session_id, s.subject.4 AS record_id,
+       s.subject.5 AS call_no, s.subject.6 AS operation, s.subject.7 AS path, s.key AS key
+FROM (
     SELECT %[1]s, %[2]s AS key, %[3]s AS within, min(o.ts) AS ts,
            argMin(tuple(host, user, session_id, record_id, call_no, operation, path), (o.ts, record_id, path)) AS subject
     FROM (SELECT %[4]s, ts, host, user, session_id, record_id, call_no, operation, path FROM %[5]s
-          WHERE ingested_at > {since:DateTime64(3)} AND %[6]s) AS o
-    GROUP BY %[1]s)
-SELECT %[7]s, s.ts AS ts, s.subject.1 AS host, s.subject.2 AS user, s.subject.3 AS session_id, s.subject.4 AS record_id,
-       s.subject.5 AS call_no, s.subject.6 AS operation, s.subject.7 AS path, s.key AS key
-FROM recent AS s
+          WHERE ingested_at > if(news, {since:DateTime64(3)}, toDateTime64('2262-01-01 00:00:00', 3, 'UTC')) AND %[6]s) AS o
+    WHERE (tenant, %[2]s) IN fresh
+    GROUP BY %[1]s) AS s
 INNER JOIN (
     SELECT tenant, what, min(first_ts) AS began FROM first_seen
-    WHERE rule = %[8]s AND (tenant, what) IN (SELECT tenant, within FROM recent)
+    WHERE rule = %[8]s AND startsWith(what, 'among ')
     GROUP BY tenant, what) AS g ON s.tenant = g.tenant AND s.within = g.what
-WHERE s.ts > g.began + INTERVAL %[9]d SECOND AND (s.tenant, s.key) NOT IN (
-    SELECT tenant, what FROM first_seen
-    WHERE rule = %[8]s AND (tenant, what) IN (SELECT tenant, key FROM recent) AND first_arrival <= {since:DateTime64(3)})`,
-		group(both), keyOf(both), amongOf(f.Among), named(both), stored, r.filter(f.Where), prefixed("s.", both), quote(r.seenName()), int64(f.Learn/time.Second))
+WHERE s.ts > g.began + INTERVAL %[9]d SECOND`,
+		group(both), keyOf(both), amongOf(f.Among), named(both), stored, r.filter(f.Where), prefixed("s.", both), quote(r.seenName()), int64(f.Learn/time.Second)), true}
 }
 
 // keyOf is the text of a combination, the same as in the question of all records.

@@ -64,18 +64,24 @@ func group(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// question returns the query of a rule. Its parameter {since:DateTime64(3)}
-// is the arrival time up to which it ran before. The result has the columns
-// of an alert, `key` for its identity, and any others, which are details. With
-// `extent` the finding is a condition that lasts, see Alert.
-func (r *Rule) question() string {
+// A Question is the query of a rule. Its parameter {since:DateTime64(3)} is the
+// arrival time up to which it ran before. The result has the columns of an alert,
+// `key` for its identity, and any others, which are details. With `extent` the
+// finding is a condition that lasts, see Alert.
+type Question struct {
+	SQL    string
+	Copies bool // it is to see the copies of records, and collapses them where they matter
+}
+
+// question returns the query of a rule.
+func (r *Rule) question() Question {
 	switch {
 	case r.Threshold != nil:
-		return r.Threshold.question(r.filter(r.Threshold.Where))
+		return Question{r.Threshold.question(r.filter(r.Threshold.Where)), true}
 	case r.FirstSeen != nil:
-		return r.FirstSeen.question(r.filter(r.FirstSeen.Where))
+		return Question{r.FirstSeen.question(r.filter(r.FirstSeen.Where)), true}
 	}
-	return r.Query
+	return Question{r.Query, false}
 }
 
 // filter returns the condition on the operations of r.
@@ -116,28 +122,32 @@ func agreed() string {
 
 // question counts in the windows in which anything arrived. Of a fleet most groups are
 // of few rows, and there are millions of them: they are counted by a hash first, and
-// only the rows of those that reach the threshold are read whole.
+// only the rows of those that reach the threshold are read whole. The first count
+// takes copies for records, which only makes it larger: to collapse them takes most
+// of the time, also for a condition that hardly any record meets.
 func (t *Threshold) question(filter string) string {
 	seconds := int64(t.Within / time.Second)
 	window := fmt.Sprintf("toStartOfInterval(ts, INTERVAL %d SECOND, 'UTC')", seconds)
-	rows := fmt.Sprintf(`
+	rows := func(from string) string {
+		return fmt.Sprintf(`
     SELECT %[1]s, %[2]s AS window, host, user, session_id, operation
     FROM %[3]s
     WHERE %[4]s AND ts >= (SELECT min(%[2]s) FROM events WHERE ingested_at > {since:DateTime64(3)})
       AND (tenant, %[2]s) IN (SELECT DISTINCT tenant, %[2]s FROM events WHERE ingested_at > {since:DateTime64(3)})`,
-		named(t.By), window, operations, filter)
+			named(t.By), window, from, filter)
+	}
 	return fmt.Sprintf(`
 WITH (
     SELECT tuple(groupArray(hash), if(count() = 0, toDateTime64('2262-01-01 00:00:00', 6, 'UTC'), toDateTime64(min(began), 6, 'UTC')))
-    FROM (SELECT cityHash64(%[1]s, window) AS hash, min(window) AS began FROM (%[2]s) GROUP BY hash HAVING count() >= %[3]d)
+    FROM (SELECT cityHash64(%[1]s, window) AS hash, min(window) AS began FROM (%[2]s) GROUP BY hash HAVING count() >= %[4]d)
 ) AS reached
-SELECT %[1]s, window AS ts, window + INTERVAL %[4]d SECOND AS window_to, count() AS count, %[5]s,
+SELECT %[1]s, window AS ts, window + INTERVAL %[5]d SECOND AS window_to, count() AS count, %[6]s,
        toString(tuple(%[1]s, toUnixTimestamp(window))) AS key
-FROM (%[2]s AND ts >= reached.2) AS o
+FROM (%[3]s AND ts >= reached.2) AS o
 WHERE cityHash64(%[1]s, window) IN (SELECT arrayJoin(reached.1))
 GROUP BY %[1]s, window
-HAVING count >= %[3]d`,
-		group(t.By), rows, t.Count, seconds, agreed())
+HAVING count >= %[4]d`,
+		group(t.By), rows(stored), rows(operations), t.Count, seconds, agreed())
 }
 
 // question finds combinations that arrived recently and not before. It needs

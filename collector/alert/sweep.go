@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"math/rand/v2"
 	"time"
 
 	"auditproxy/collector/ingest"
@@ -177,8 +177,9 @@ func (e *Engine) sweep(ctx context.Context, from time.Time) error {
 }
 
 const (
-	failuresToTell = 2           // failures in a row after which a rule has an alert; one may be the store's
-	askAgain       = time.Minute // after the first failure
+	failuresToTell = 2               // failures in a row after which a rule has an alert; one may be the store's
+	askAgain       = time.Minute     // after the first failure
+	keepAfter      = 5 * time.Second // of asking, the marks are written
 )
 
 // schedule runs the queries of the scheduled rules.
@@ -205,6 +206,10 @@ func (e *Engine) schedule(ctx context.Context) {
 // behind the marks of the runs: later records may still be stored by any of them,
 // and by a run that begins with another clock. Of several collectors one asks; two
 // that begin at once both do, and find the same.
+//
+// Marks are written together, because each write is a part of a table. If the queries
+// take long, they are written in between: what was asked counts if this collector
+// ends, and the others leave it out.
 func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	var rules []*Rule
 	for _, r := range e.Rules.all {
@@ -215,41 +220,23 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 	if len(rules) == 0 {
 		return nil
 	}
-	marks, err := e.Keeper.Marks(ctx)
+	marks, err := e.questions(ctx)
 	if err != nil {
 		return err
 	}
-	upto := e.mark().Upto
-	since, asked, seen := map[string]time.Time{}, map[string]time.Time{}, map[string]bool{}
-	for _, m := range marks {
-		switch {
-		case m.Kind == MarkRule:
-			since[m.Name], asked[m.Name] = m.Upto, m.At
-		case m.Kind == MarkSeen:
-			seen[m.Name] = true
-		case m.Kind == MarkRun && !m.Closed:
-			upto = earliest(upto, m.Upto)
-		}
-	}
-	upto = upto.Add(-ruleLag)
-	rules = slices.DeleteFunc(rules, func(r *Rule) bool {
-		age := e.Now().Sub(asked[r.Name])
-		if age < 0 || age > r.Every*9/10 || !e.sound[r.Name] {
-			return false
-		}
-		due[r.Name] = asked[r.Name].Add(r.Every * 11 / 10) // the other one is due first, unless it ended
-		e.ran([]*Rule{r}, due)
-		return true
-	})
-	var done []Mark
-	var runs []Alert
+	// Two that ask at once ask different rules.
+	rand.Shuffle(len(rules), func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
+	p, kept := pass{}, e.Now()
 	for _, r := range rules {
-		due[r.Name] = e.Now().Add(r.Every)
-		from, known := since[r.Name]
-		if !known {
-			from = upto
+		if e.asksAnother(r, marks.asked[r.Name], due) {
+			continue
 		}
-		if _, err := e.askOne(ctx, r, from, seen); err != nil {
+		due[r.Name] = e.Now().Add(r.Every)
+		from, known := marks.since[r.Name]
+		if !known {
+			from = marks.upto
+		}
+		if _, err := e.askOne(ctx, r, from, marks.seen); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -259,34 +246,93 @@ func (e *Engine) ask(ctx context.Context, due map[string]time.Time) error {
 				due[r.Name] = e.Now().Add(min(r.Every, askAgain))
 				continue
 			}
-			if err := e.store(ctx, []Alert{r.cannotRun(since[r.Name], e.Now(), err)}); err != nil {
+			if err := e.store(ctx, []Alert{r.cannotRun(marks.since[r.Name], e.Now(), err)}); err != nil {
 				return err
 			}
 			continue
 		}
-		runs = append(runs, e.runs(r)...)
-		m := Mark{Name: r.Name, Kind: MarkRule, Upto: upto, At: e.Now()}
-		if from.After(upto) { // of a run that has just started or has died
+		p.runs = append(p.runs, e.runs(r)...)
+		m := Mark{Name: r.Name, Kind: MarkRule, Upto: marks.upto, At: e.Now()}
+		if from.After(m.Upto) { // of a run that has just started or has died
 			m.Upto = from
 		}
-		done = append(done, m)
-		if r.FirstSeen != nil && !seen[r.seenName()] {
-			done = append(done, SeenMark(r, from, e.Now()))
+		p.rules, p.marks = append(p.rules, r), append(p.marks, m)
+		if r.FirstSeen != nil && !marks.seen[r.seenName()] {
+			p.marks = append(p.marks, SeenMark(r, from, e.Now()))
+		}
+		if e.Now().Sub(kept) < keepAfter {
+			continue
+		}
+		if err := e.finish(ctx, p, due); err != nil {
+			return err
+		}
+		if marks, err = e.questions(ctx); err != nil {
+			return err
+		}
+		p, kept = pass{}, e.Now()
+	}
+	return e.finish(ctx, p, due)
+}
+
+// questions are what the store knows of scheduled rules.
+type questions struct {
+	upto  time.Time            // the arrival time up to which all is stored
+	since map[string]time.Time // up to which a rule has seen all
+	asked map[string]time.Time // when it ran
+	seen  map[string]bool      // see SeenMark
+}
+
+func (e *Engine) questions(ctx context.Context) (questions, error) {
+	marks, err := e.Keeper.Marks(ctx)
+	q := questions{e.mark().Upto, map[string]time.Time{}, map[string]time.Time{}, map[string]bool{}}
+	for _, m := range marks {
+		switch {
+		case m.Kind == MarkRule:
+			q.since[m.Name], q.asked[m.Name] = m.Upto, m.At
+		case m.Kind == MarkSeen:
+			q.seen[m.Name] = true
+		case m.Kind == MarkRun && !m.Closed:
+			q.upto = earliest(q.upto, m.Upto)
 		}
 	}
-	if len(done) == 0 {
+	q.upto = q.upto.Add(-ruleLag)
+	return q, err
+}
+
+// asksAnother reports whether another collector asks r, which was asked at a time.
+func (e *Engine) asksAnother(r *Rule, asked time.Time, due map[string]time.Time) bool {
+	age := e.Now().Sub(asked)
+	if age < 0 || age > r.Every*9/10 || !e.sound[r.Name] {
+		return false
+	}
+	due[r.Name] = asked.Add(r.Every * 11 / 10) // the other one is due first, unless it ended
+	e.ran([]*Rule{r}, due)
+	return true
+}
+
+// A pass is rules that ran, but for what the store is to know of it.
+type pass struct {
+	rules []*Rule
+	marks []Mark
+	runs  []Alert // which end the alerts that they could not run
+}
+
+// finish writes the marks of p. After a crash before it the rules run again, and find
+// the same.
+func (e *Engine) finish(ctx context.Context, p pass, due map[string]time.Time) error {
+	if len(p.marks) == 0 {
 		return nil
 	}
-	if err := e.Keeper.SetMarks(ctx, done); err != nil {
+	if err := e.Keeper.SetMarks(ctx, p.marks); err != nil {
 		return err
 	}
-	if err := e.store(ctx, runs); err != nil {
+	if err := e.store(ctx, p.runs); err != nil {
 		return err
 	}
-	for _, m := range done {
-		e.sound[m.Name] = true
+	for _, r := range p.rules {
+		e.sound[r.Name] = true
 	}
-	e.ran(rules, due)
+	e.ran(p.rules, due)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
@@ -96,17 +97,19 @@ func fromMillis(t time.Time) string {
 	return fmt.Sprintf("fromUnixTimestamp64Milli(%d, 'UTC')", max(t.UnixMilli(), 0))
 }
 
-// Ask calls do with each row of the result of sql, which has the parameter
-// since. It ends with the first error of do.
-func (r *Reader) Ask(ctx context.Context, sql string, since time.Time, do func(map[string]any) error) error {
+// Ask calls do with each row of the result of q. It ends with the first error of do.
+func (r *Reader) Ask(ctx context.Context, q alert.Question, since time.Time, do func(map[string]any) error) error {
 	ctx = ch.Context(ctx, ch.WithParameters(ch.Parameters{"since": since.UTC().Format("2006-01-02 15:04:05.000")}))
+	if q.Copies {
+		ctx = ch.Context(ctx, ch.WithSettings(ch.Settings{"final": 0}))
+	}
 	ctx, conn, err := r.settled.Conn(ctx)
 	if err != nil {
 		return clickhouse.Classify("asking", err)
 	}
 	var rows driver.Rows
 	err = patiently(ctx, func() (err error) {
-		rows, err = conn.Query(ctx, sql)
+		rows, err = conn.Query(ctx, q.SQL)
 		return err
 	})
 	if err != nil {
