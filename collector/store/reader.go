@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
 	"regexp"
+	"slices"
+	"syscall"
 	"time"
 
 	"auditproxy/internal/wait"
@@ -83,18 +88,44 @@ func busy(err error) bool {
 	return errors.As(err, &e) && e.Code == memoryLimitExceeded && shared.MatchString(e.Message)
 }
 
-// The pauses before a query is repeated for which the server had no memory.
+// away reports whether no server answered, or not to the end: it starts again, or a
+// proxy before it has none just now. A server that hangs is not away.
+func away(err error) bool {
+	var e *ch.Exception
+	var answer *ch.HTTPError
+	switch {
+	case errors.As(err, &e):
+		return false
+	case errors.As(err, &answer):
+		return slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable}, answer.StatusCode)
+	}
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED, fs.ErrNotExist} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// The pauses before a query is repeated for which the server had no memory, or was
+// away.
 const (
 	busyFirst = 50 * time.Millisecond
 	busyLast  = time.Second
+
+	// awayFor is more than the local engine needs to start again, and less than
+	// a person waits for a page that says what is wrong.
+	awayFor = 5 * time.Second
 )
 
-// patiently calls do until it returns another error than that the server is busy,
-// or until ctx ends.
+// patiently calls do until it returns another error than that the server is busy or
+// away, until it was away for long, or until ctx ends. do only reads.
 func patiently(ctx context.Context, do func() error) error {
+	began := time.Now()
 	for pause := busyFirst; ; pause = min(2*pause, busyLast) {
 		err := do()
-		if !busy(err) || wait.For(ctx, pause) != nil {
+		again := busy(err) || away(err) && time.Since(began) < awayFor
+		if !again || wait.For(ctx, pause) != nil {
 			return err
 		}
 	}
@@ -134,8 +165,8 @@ func (r *Reader) limited(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// ask returns the rows of a query, which it repeats while the server is busy, each in a struct whose fields name their
-// columns. what names the object in errors.
+// ask returns the rows of a query, each in a struct whose fields name their columns.
+// It repeats the query patiently. what names the object in errors.
 func ask[T any](ctx context.Context, r *Reader, what, sql string, a args) ([]T, error) {
 	ctx, done := r.limited(ctx)
 	defer done()
@@ -148,7 +179,7 @@ func ask[T any](ctx context.Context, r *Reader, what, sql string, a args) ([]T, 
 		if cause := context.Cause(ctx); cause != nil && !busy(err) {
 			err = cause
 		}
-		return nil, fmt.Errorf("reading %s: %w", what, atLimit(err))
+		return nil, fmt.Errorf("reading %s: %w", what, clickhouse.Explain(atLimit(err)))
 	}
 	return list, nil
 }

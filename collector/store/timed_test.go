@@ -4,6 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,9 +76,15 @@ func TestAtLimit(t *testing.T) {
 	}
 }
 
-// TestPatiently: a query is repeated only while the server has no memory for it,
-// and not beyond its time.
+// TestPatiently: a query is repeated only while the server has no memory for it or
+// is away, and not beyond its time.
 func TestPatiently(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	cut := fmt.Errorf("reading a block: %w", io.ErrUnexpectedEOF)
+	noSocket := &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.ENOENT)}
+	noServer := &ch.HTTPError{StatusCode: http.StatusBadGateway, Err: errors.New("no server")}
+	failed := &ch.HTTPError{StatusCode: http.StatusServiceUnavailable, Err: &ch.Exception{Code: 60}}
+	hangs := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	others := &ch.Exception{Code: memoryLimitExceeded, Message: "(total) memory limit exceeded: would use 1.00 GiB"}
 	own := &ch.Exception{Code: memoryLimitExceeded, Message: "Query memory limit exceeded: would use 1.00 GiB"}
 	for name, tt := range map[string]struct {
@@ -85,6 +97,10 @@ func TestPatiently(t *testing.T) {
 		"its own limit":     {[]error{own, nil}, time.Minute, own, 1},
 		"busy, then not":    {[]error{others, others, others, nil}, time.Minute, nil, 4},
 		"busy, then failed": {[]error{others, own, nil}, time.Minute, own, 2},
+		"away, then not":    {[]error{refused, noSocket, noServer, cut, nil}, time.Minute, nil, 5},
+		"away for long":     {slices.Repeat([]error{refused}, 20), time.Minute, refused, 10}, // the last one after 5.55 s
+		"its own failure":   {[]error{failed, nil}, time.Minute, failed, 1},
+		"it hangs":          {[]error{hangs, nil}, time.Minute, hangs, 1},
 		"busy for long":     {[]error{others, others, others, others, others}, busyFirst + 2*busyFirst + busyFirst, others, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
