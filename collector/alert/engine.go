@@ -15,8 +15,9 @@ import (
 
 const (
 	queued     = 2                // batches that wait; each may hold a whole batch's memory
-	markEvery  = 5 * time.Second  // a mark is written; a sweep reads what arrived since
-	lookEvery  = 5 * time.Second  // the marks of others are read
+	markEvery  = 2 * time.Second  // a mark is written while records are stored; a sweep reads what arrived since
+	markIdle   = 3                // times markEvery, after which it is written without any
+	lookEvery  = 2 * time.Second  // the marks of others are read
 	sweepAgain = 20 * time.Second // after a sweep that failed
 	ruleLag    = time.Minute      // a scheduled rule's mark stays behind: the clock of the next run may be behind by less
 	staleAfter = 3 * time.Minute  // a mark this old is abandoned; clocks differ by less

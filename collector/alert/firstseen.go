@@ -87,7 +87,7 @@ FROM (
     GROUP BY %[1]s) AS s
 INNER JOIN (
     SELECT tenant, what, min(first_ts) AS began FROM first_seen
-    WHERE rule = %[8]s AND startsWith(what, 'among ')
+    WHERE news AND rule = %[8]s AND startsWith(what, 'among ')
     GROUP BY tenant, what) AS g ON s.tenant = g.tenant AND s.within = g.what
 WHERE s.ts > g.began + INTERVAL %[9]d SECOND`,
 		group(both), keyOf(both), amongOf(f.Among), named(both), stored, r.filter(f.Where), prefixed("s.", both), quote(r.seenName()), int64(f.Learn/time.Second)), true}

@@ -18,9 +18,17 @@ import (
 func (e *Engine) keep(ctx context.Context) {
 	tick := time.NewTicker(markEvery)
 	defer tick.Stop()
-	for {
-		if err := errors.Join(e.setMark(ctx, false), e.lookPassed(ctx)); err != nil && ctx.Err() == nil {
-			e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
+	written := uint64(0)
+	for idle := markIdle; ; idle++ {
+		e.mu.Lock()
+		number := e.number
+		e.mu.Unlock()
+		if idle >= markIdle || number != written {
+			if err := errors.Join(e.setMark(ctx, false), e.lookPassed(ctx)); err == nil {
+				idle, written = 0, number
+			} else if ctx.Err() == nil {
+				e.Log.Warn("the mark of what is evaluated was not written", zap.Error(err))
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -132,6 +132,52 @@ func TestSweepGoesOn(t *testing.T) {
 	})
 }
 
+// TestSweptSoon: what a run that died while it was busy left is read soon, and little
+// of what it had evaluated. An idle run writes its mark less often.
+func TestSweptSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const soon = 2 * time.Second
+		s := newFakeStore()
+		var dead atomic.Bool
+		var swept, from time.Time
+		s.reading = func(after, _ time.Time, _ int) error {
+			if dead.Load() && swept.IsZero() {
+				swept, from = time.Now(), after
+			}
+			return nil
+		}
+		stop := start(t, engine(t, s, "other", func(c *alert.Config) { c.Dead = func(name string) bool { return dead.Load() && name == "busy" } }))
+		busy := engine(t, s, "busy")
+		stopBusy := start(t, busy)
+		for i := range 59 {
+			s.collect(busy, uint64(i))
+			wait(t, 100*time.Millisecond)
+		}
+		stopBusy()
+		died := time.Now()
+		dead.Store(true)
+		wait(t, time.Minute)
+		if d := swept.Sub(died); d < 0 || d > soon {
+			t.Errorf("what it left is read after %v", d)
+		}
+		if d := died.Sub(from); d > soon+time.Second {
+			t.Errorf("the last %v before its end are read again", d)
+		}
+		var writes atomic.Int64
+		s.failing(func(what string) fault {
+			if what == "set marks" {
+				writes.Add(1)
+			}
+			return none
+		})
+		wait(t, time.Minute)
+		if n := writes.Load(); n < 8 || n > 12 { // of the run, and of its question
+			t.Errorf("an idle run wrote marks %d times in a minute", n)
+		}
+		stop()
+	})
+}
+
 // TestDeadComesBack has a run that counted as dead while a sweep failed, lives again,
 // stores a record with a clock that is behind, and dies: the sweep that goes on reads
 // that record too.
