@@ -76,6 +76,16 @@ func testMigrate(t *testing.T, s *clickhouse.DB, dir string) {
 	if err != nil || len(applied.Migrations) != 0 {
 		t.Errorf("the second Migrate = %+v, %v, want nothing to do", applied, err)
 	}
+	// The engine has 512 MiB. A bound of another memory is replaced.
+	const bound = 64 << 20
+	chdbtest.Want(t, dir, "SELECT value FROM system.server_settings WHERE name = 'max_server_memory_usage'", fmt.Sprint(8*bound))
+	for _, before := range []string{"SELECT 1", "ALTER TABLE audit.events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1000000", "ALTER TABLE audit.events RESET SETTING max_bytes_to_merge_at_max_space_in_pool"} {
+		chdbtest.Query(t, dir, before)
+		if _, err := s.Migrate(t.Context(), keep); err != nil {
+			t.Fatal(err)
+		}
+		chdbtest.Want(t, dir, "SELECT extract(create_table_query, 'max_bytes_to_merge_at_max_space_in_pool = (\\d+)') FROM system.tables WHERE database = 'audit' AND name = 'events'", fmt.Sprint(bound))
+	}
 	// What older programs set knows no holds.
 	chdbtest.Query(t, dir, "ALTER TABLE audit.dead_letters MODIFY TTL toDateTime(seen_at) + INTERVAL 30 DAY")
 	var shown []string
