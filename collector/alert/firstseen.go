@@ -60,7 +60,7 @@ FROM (
           WHERE ingested_at > {after:DateTime64(3)} AND ingested_at <= {upto:DateTime64(3)} AND %[7]s)
     GROUP BY %[4]s)
 GROUP BY tenant, what`,
-		quote(r.seenName()), keyOf(both), amongOf(f.Among), group(both), named(both), stored, r.filter(f.Where))
+		quote(r.seenName()), keyOf(both), amongOf(f.Among), group(both), named(both), operations, r.filter(f.Where))
 }
 
 // unseen returns the question for what arrived since a time and not before, once the
@@ -90,7 +90,7 @@ INNER JOIN (
     WHERE news AND rule = %[8]s AND startsWith(what, 'among ')
     GROUP BY tenant, what) AS g ON s.tenant = g.tenant AND s.within = g.what
 WHERE s.ts > g.began + INTERVAL %[9]d SECOND`,
-		group(both), keyOf(both), amongOf(f.Among), named(both), stored, r.filter(f.Where), prefixed("s.", both), quote(r.seenName()), int64(f.Learn/time.Second)), true}
+		group(both), keyOf(both), amongOf(f.Among), named(both), operations, r.filter(f.Where), prefixed("s.", both), quote(r.seenName()), int64(f.Learn/time.Second)), true}
 }
 
 // keyOf is the text of a combination, the same as in the question of all records.

@@ -124,6 +124,7 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 		"threshold":  func(n *yaml.Node) { r.Threshold = l.threshold(n) },
 		"first_seen": func(n *yaml.Node) { r.FirstSeen = l.firstSeen(n) },
 		"query":      func(n *yaml.Node) { r.Query = strings.TrimSpace(l.Text(n)) },
+		"copies":     func(n *yaml.Node) { r.Copies = l.Bool(n) },
 		"every":      func(n *yaml.Node) { r.Every = l.Duration(n) },
 	})
 	if ok {
@@ -162,6 +163,8 @@ func (l *loader) complete(n *yaml.Node, r *Rule) {
 		l.Problem(n, "a rule with threshold, first_seen or query has no when, details, containing, anomalies, detections or approvals: its question says what it finds")
 	case questions == 0 && yamlfile.Has(n, "every"):
 		l.Problem(n, "every goes with threshold, first_seen or query")
+	case yamlfile.Has(n, "copies") && !yamlfile.Has(n, "query"):
+		l.Problem(n, "copies goes with query: what other rules find does not change with copies")
 	case yamlfile.Has(n, "query") && (yamlfile.Has(n, "operations") || yamlfile.Has(n, "kinds")):
 		l.Problem(n, "a query selects its own rows: it has no operations and no kinds")
 	case questions == 0 && !yamlfile.Has(n, "operations") && !yamlfile.Has(n, "kinds"):

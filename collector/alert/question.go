@@ -8,13 +8,9 @@ import (
 	"time"
 )
 
-// operations selects one row for each operation, with the columns of its
-// record. It collapses duplicates.
-const operations = "events FINAL ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path, ops_candidate AS candidate"
-
-// stored is operations without FINAL, for results that duplicates do not
-// change.
-var stored = strings.Replace(operations, " FINAL", "", 1)
+// operations selects one row for each operation, with the columns of its record, and
+// for each of its copies. place is its number in the record.
+const operations = "events ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path, ops_candidate AS candidate, arrayEnumerate(ops) AS place"
 
 // columns are those that rules may group operations by.
 var columns = []string{
@@ -81,7 +77,7 @@ func (r *Rule) question() Question {
 	case r.FirstSeen != nil:
 		return Question{r.FirstSeen.question(r.filter(r.FirstSeen.Where)), true}
 	}
-	return Question{r.Query, false}
+	return Question{r.Query, r.Copies}
 }
 
 // filter returns the condition on the operations of r.
@@ -121,33 +117,34 @@ func agreed() string {
 }
 
 // question counts in the windows in which anything arrived. Of a fleet most groups are
-// of few rows, and there are millions of them: they are counted by a hash first, and
-// only the rows of those that reach the threshold are read whole. The first count
-// takes copies for records, which only makes it larger: to collapse them takes most
-// of the time, also for a condition that hardly any record meets.
+// of few rows, and there are millions of them: they are counted by a hash first, with
+// copies, which only make the count larger, and only the rows of those that reach the
+// threshold are read whole. Then an operation counts once, by its place in its session.
+// FINAL would take most of the time, and memory for each part of the table.
 func (t *Threshold) question(filter string) string {
 	seconds := int64(t.Within / time.Second)
 	window := fmt.Sprintf("toStartOfInterval(ts, INTERVAL %d SECOND, 'UTC')", seconds)
-	rows := func(from string) string {
-		return fmt.Sprintf(`
-    SELECT %[1]s, %[2]s AS window, host, user, session_id, operation
+	rows := fmt.Sprintf(`
+    SELECT %[1]s, %[2]s AS window, host, user, session_id, operation, bitShiftLeft(seq, 16) + least(place, 65535) AS number
     FROM %[3]s
     WHERE %[4]s AND ts >= (SELECT min(%[2]s) FROM events WHERE ingested_at > {since:DateTime64(3)})
       AND (tenant, %[2]s) IN (SELECT DISTINCT tenant, %[2]s FROM events WHERE ingested_at > {since:DateTime64(3)})`,
-			named(t.By), window, from, filter)
-	}
+		named(t.By), window, operations, filter)
 	return fmt.Sprintf(`
 WITH (
     SELECT tuple(groupArray(hash), if(count() = 0, toDateTime64('2262-01-01 00:00:00', 6, 'UTC'), toDateTime64(min(began), 6, 'UTC')))
-    FROM (SELECT cityHash64(%[1]s, window) AS hash, min(window) AS began FROM (%[2]s) GROUP BY hash HAVING count() >= %[4]d)
+    FROM (SELECT cityHash64(%[1]s, window) AS hash, min(window) AS began FROM (%[2]s) GROUP BY hash HAVING count() >= %[3]d)
 ) AS reached
-SELECT %[1]s, window AS ts, window + INTERVAL %[5]d SECOND AS window_to, count() AS count, %[6]s,
+SELECT %[1]s, window AS ts, window + INTERVAL %[4]d SECOND AS window_to, sum(o.operations) AS count, %[5]s,
        toString(tuple(%[1]s, toUnixTimestamp(window))) AS key
-FROM (%[3]s AND ts >= reached.2) AS o
-WHERE cityHash64(%[1]s, window) IN (SELECT arrayJoin(reached.1))
+FROM (
+    SELECT %[1]s, window, host, user, session_id, operation, groupBitmap(number) AS operations
+    FROM (%[2]s AND ts >= reached.2)
+    WHERE cityHash64(%[1]s, window) IN (SELECT arrayJoin(reached.1))
+    GROUP BY %[1]s, window, host, user, session_id, operation) AS o
 GROUP BY %[1]s, window
-HAVING count >= %[4]d`,
-		group(t.By), rows(stored), rows(operations), t.Count, seconds, agreed())
+HAVING count >= %[3]d`,
+		group(t.By), rows, t.Count, seconds, agreed())
 }
 
 // question finds combinations that arrived recently and not before. It needs
@@ -171,7 +168,7 @@ INNER JOIN (
     WHERE (%[6]s) IN (SELECT %[6]s FROM recent)
     GROUP BY %[6]s) AS g USING (%[6]s)
 WHERE s.arrived > {since:DateTime64(3)} AND s.ts > g.began + INTERVAL %[8]d SECOND`,
-		group(both), named(both), stored, filter, prefixed("s.", both), among, named(f.Among), int64(f.Learn/time.Second))
+		group(both), named(both), operations, filter, prefixed("s.", both), among, named(f.Among), int64(f.Learn/time.Second))
 }
 
 func prefixed(prefix string, names []string) string {

@@ -39,6 +39,7 @@ type Rule struct {
 	Threshold *Threshold
 	FirstSeen *FirstSeen
 	Query     string        // SQL of the rule's own; see question
+	Copies    bool          // Query is to see the copies of records
 	Every     time.Duration // interval of a query
 }
 

@@ -43,8 +43,8 @@ func TestLagOfStart(t *testing.T) {
 		stop := start(t, engine(t, s, "second", measured))
 		synctest.Wait()
 		lag := func() float64 { return gathered(t, registry, "auditcollector_alert_lag_seconds")[""] }
-		if got := lag(); got <= 0 || got > 5.1 {
-			t.Errorf("lag %v, want the time since the other run's mark, which is at most 5 s old", got)
+		if got := lag(); got <= 0 || got > 6.1 {
+			t.Errorf("lag %v, want the time since the other run's mark, which is at most 6 s old", got)
 		}
 		wait(t, time.Minute)
 		if got := lag(); got < 60 {
