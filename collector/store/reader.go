@@ -113,18 +113,23 @@ const (
 	busyFirst = 50 * time.Millisecond
 	busyLast  = time.Second
 
+	// busyFor bounds what has no limit of its own: the question of a rule. It may be
+	// the one that needs all the memory, and then it would be asked for ever, and
+	// no other rule, and nobody would hear that it cannot run.
+	busyFor = 30 * time.Second
+
 	// awayFor is more than the local engine needs to start again, and less than
 	// a person waits for a page that says what is wrong.
 	awayFor = 5 * time.Second
 )
 
 // patiently calls do until it returns another error than that the server is busy or
-// away, until it was away for long, or until ctx ends. do only reads.
+// away, until it was so for long, or until ctx ends. do only reads.
 func patiently(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for pause := busyFirst; ; pause = min(2*pause, busyLast) {
 		err := do()
-		again := busy(err) || away(err) && time.Since(began) < awayFor
+		again := busy(err) && time.Since(began) < busyFor || away(err) && time.Since(began) < awayFor
 		if !again || wait.For(ctx, pause) != nil {
 			return err
 		}

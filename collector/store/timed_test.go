@@ -101,6 +101,7 @@ func TestPatiently(t *testing.T) {
 		"away for long":     {slices.Repeat([]error{refused}, 20), time.Minute, refused, 10}, // the last one after 5.55 s
 		"its own failure":   {[]error{failed, nil}, time.Minute, failed, 1},
 		"it hangs":          {[]error{hangs, nil}, time.Minute, hangs, 1},
+		"busy for ever":     {slices.Repeat([]error{others}, 100), time.Hour, others, 35}, // the last one after 30.55 s
 		"busy for long":     {[]error{others, others, others, others, others}, busyFirst + 2*busyFirst + busyFirst, others, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
