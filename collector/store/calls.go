@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
 )
 
@@ -41,10 +43,12 @@ func (r *Reader) Calls(ctx context.Context, f Filter, p Page) (Lines, error) {
 	now := time.Now()
 	q := newSeek(f, p, now)
 	if p.Before == nil && p.After == nil {
-		// A reader who may not see the sessions has no hint, and sees the records.
-		if l, err := r.latest(ctx, now); err == nil {
-			q.latest = l
+		var err error
+		var refused *ch.Exception
+		if q.latest, err = r.latest(ctx, now); err != nil && !errors.As(err, &refused) {
+			return Lines{}, err
 		}
+		// A reader who may not see the sessions has no hint, and sees the records.
 	}
 	var found []key
 	for len(found) <= p.Limit && !q.done() {
