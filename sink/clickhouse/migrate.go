@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -255,18 +256,37 @@ func (db *DB) boundMerges(ctx context.Context) error {
 		return Classify("looking at the server's memory", err)
 	}
 	for _, t := range found {
-		// Without the second one, a merge beside others would be much smaller.
-		want := fmt.Sprintf("max_bytes_to_merge_at_max_space_in_pool = %d, number_of_free_entries_in_pool_to_lower_max_size_of_merge = 2", t.Memory/mergeShare)
-		if t.Memory == 0 || t.Memory >= littleMemory || strings.Contains(t.Create, want) {
+		change := mergeBound(t.Create, t.Memory)
+		if change == "" {
 			continue
 		}
-		statement := "ALTER TABLE ${database}." + db.Part("events") + " ${on_cluster} MODIFY SETTING " + want + ";"
+		statement := "ALTER TABLE ${database}." + db.Part("events") + " ${on_cluster} " + change + ";"
 		err := db.exec(ctx, schemas.Statements(statement, db.names())...)
 		if err != nil && !slices.Contains(noUsersCodes, codeOf(err)) {
 			return Classify("bounding merges", err)
 		}
 	}
 	return nil
+}
+
+// The settings of a bound. Without the second one, a merge beside others would be
+// much smaller.
+var bounds = regexp.MustCompile(`\bmax_bytes_to_merge_at_max_space_in_pool = (\d+), number_of_free_entries_in_pool_to_lower_max_size_of_merge = 2\b`)
+
+// mergeBound returns how a table that was made by create is to change on a server
+// with so much memory, 0 if it is not known; "" for not at all.
+func mergeBound(create string, memory uint64) string {
+	has := bounds.FindStringSubmatch(create)
+	most := strconv.FormatUint(memory/mergeShare, 10)
+	switch {
+	case memory == 0:
+		return ""
+	case memory >= littleMemory && has != nil: // it was moved to another server
+		return "RESET SETTING max_bytes_to_merge_at_max_space_in_pool, number_of_free_entries_in_pool_to_lower_max_size_of_merge"
+	case memory >= littleMemory || has != nil && has[1] == most:
+		return ""
+	}
+	return "MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = " + most + ", number_of_free_entries_in_pool_to_lower_max_size_of_merge = 2"
 }
 
 // users makes the roles, and reports whether the server supports them.
