@@ -183,7 +183,7 @@ func TestCheckpointTimes(t *testing.T) {
 				s.event(fmt.Sprint("event ", i))
 			}
 			if step.after > 0 {
-				time.Sleep(step.after)
+				<-time.After(step.after)
 			}
 			if got := sizes(); got != step.want {
 				t.Errorf("%d records and %v later the checkpoints are of %s records, want %s", step.records, step.after, got, step.want)
@@ -216,14 +216,14 @@ func TestCheckpointsWhileJournalFails(t *testing.T) {
 		for range 300 {
 			s.event("kept")
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if got := checkProof(t, j); len(got) > 0 {
 			t.Errorf("while the journal fails there are checkpoints of %d records", got)
 		}
 		j.fail(false)
 		s.event("written again")
-		time.Sleep(checkpointEvery)
+		<-time.After(checkpointEvery)
 		synctest.Wait()
 		if got := fmt.Sprint(checkProof(t, j)); got != "[303]" {
 			t.Errorf("the checkpoints are of %s records, want [303]", got)
@@ -278,7 +278,7 @@ func TestStartFollows(t *testing.T) {
 		next func(s *session)
 		want []audit.Kind
 	}{
-		"nothing else is written": {func(s *session) { time.Sleep(beginAfter) }, []audit.Kind{audit.KindSessionStart}},
+		"nothing else is written": {func(s *session) { <-time.After(beginAfter) }, []audit.Kind{audit.KindSessionStart}},
 		"a record is written":     {func(s *session) { s.event("x") }, []audit.Kind{audit.KindSessionStart, audit.KindAnomaly}},
 		"it ends":                 {func(s *session) { s.end("") }, []audit.Kind{audit.KindSessionStart, audit.KindSessionEnd, audit.KindCheckpoint}},
 	} {

@@ -204,7 +204,7 @@ func TestAnswerThatIsStillWritten(t *testing.T) {
 			if a, err := d.Answer("q"); a != nil || err != nil {
 				t.Fatalf("%q: %+v, %v", yes[:i], a, err)
 			}
-			time.Sleep(unfinished / 20)
+			<-time.After(unfinished / 20)
 		}
 		put(t, d, "q.answer", yes, 0o600)
 		if a, err := d.Answer("q"); a == nil || err != nil {
