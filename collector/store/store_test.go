@@ -674,7 +674,7 @@ rules:
 		t.Fatal(err)
 	}
 	call := ingesttest.Call(0, "send_keys", time.Now().UTC().Truncate(time.Minute).Add(-50*time.Second)) // both in one minute
-	later := ingesttest.Call(1, "pipe_pane", call.TS.Add(time.Second)) // new, once there was another
+	later := ingesttest.Call(1, "pipe_pane", call.TS.Add(time.Second))                                   // new, once there was another
 	f.insert(t, 0, call, later)
 	for _, r := range rules.All() {
 		found := 0
