@@ -320,6 +320,38 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestQuotaExceeded lets every operation fail that needs space, as btrfs does beyond a
+// quota: a torn line cannot be cut off, and no segment made, until the ballast is free.
+// The sync that follows has lines to repeat, and says so.
+func TestQuotaExceeded(t *testing.T) {
+	f := newMemFS()
+	s := create(t, Config{Dir: "/spool", FS: f})
+	appendLines(t, s, append(intent(1), final(1, 0)...), true)
+	appendLines(t, s, intent(2), false)
+	exceeded := true
+	f.judge = func(_ int, op, name string) (verdict, error) {
+		switch {
+		case op == "remove" && strings.HasSuffix(name, ballastFile):
+			exceeded = false
+		case exceeded && (op == "write" || op == "pwrite"):
+			return half, unix.EDQUOT
+		case exceeded && op != "sync":
+			return lost, unix.EDQUOT
+		}
+		return fine, nil
+	}
+	if _, err := s.Append(intent(3), false); !errors.Is(err, ErrFull) {
+		t.Fatalf("Append beyond the quota = %v, want ErrFull", err)
+	}
+	must(t, s.sync1())
+	if exceeded {
+		t.Fatal("the ballast was not freed")
+	}
+	appendLines(t, s, final(2, 1), true)
+	must(t, s.sync1())
+	checkLines(t, items(t, ReaderConfig{Dir: "/spool", FS: f, Durable: true}), [][]byte{final(1, 0), final(2, 1)}, "a quota")
+}
+
 // TestFailedStartLeavesNothing fills the disk at each operation of a start:
 // recovery would end a session that never began, one for each attempt.
 func TestFailedStartLeavesNothing(t *testing.T) {

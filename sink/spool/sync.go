@@ -275,9 +275,15 @@ func (s *Session) begin() (b batch, loss *Loss, err error) {
 	if b.sync && s.pending() == 0 && len(s.old) == 0 && !s.newNames && !s.closing {
 		return b, nil, nil // clean
 	}
+	if s.repeat == 0 {
+		s.repeat = s.cur.no
+		if len(s.old) > 0 {
+			s.repeat = s.old[0].no
+		}
+	}
 	if s.torn {
 		if err := s.cut(); err != nil {
-			return b, nil, err
+			return b, nil, err // restart may work, and repeats
 		}
 	}
 	b.cur = s.cur
@@ -292,9 +298,6 @@ func (s *Session) begin() (b batch, loss *Loss, err error) {
 		s.inflight, s.live = s.live, s.inflight[:0]
 	} else {
 		s.inflight, s.live = append(s.inflight, s.live...), s.live[:0]
-	}
-	if s.repeat == 0 {
-		s.repeat = b.files[0].no
 	}
 	// Under mu, so that no append changes the size between the two reads.
 	i, err := s.cur.f.Stat()
