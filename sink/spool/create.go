@@ -30,6 +30,8 @@ func Create(c Config, id string) (*Session, error) {
 	}
 	if err == nil {
 		if err = s.fillBallast(); err != nil {
+			s.cur.f.Close() // else NFS keeps it in the directory
+			s.cur = nil
 			s.discard() // each start on a full disk would leave a session
 		}
 	}

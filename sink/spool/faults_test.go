@@ -355,25 +355,28 @@ func TestQuotaExceeded(t *testing.T) {
 // TestFailedStartLeavesNothing fills the disk at each operation of a start:
 // recovery would end a session that never began, one for each attempt.
 func TestFailedStartLeavesNothing(t *testing.T) {
-	for failing := 0; ; failing++ {
-		f, n := newMemFS(), 0
-		f.judge = func(_ int, op, _ string) (verdict, error) {
-			if n++; n > failing && op != "remove" {
-				return half, unix.ENOSPC
+	for _, hides := range []bool{false, true} {
+		for failing := 0; ; failing++ {
+			f, n := newMemFS(), 0
+			f.hides = hides
+			f.judge = func(_ int, op, _ string) (verdict, error) {
+				if n++; n > failing && op != "remove" {
+					return half, unix.ENOSPC
+				}
+				return fine, nil
 			}
-			return fine, nil
-		}
-		s, err := Create(Config{Dir: "/spool", FS: f, Machine: "m"}, testID)
-		f.judge = nil
-		if err == nil {
-			must(t, s.Close())
-			return
-		}
-		if list, err := f.ReadDir("/spool/sessions"); len(list) > 0 {
-			t.Errorf("after %d operations: sessions has %q, %v", failing, list, err)
-		}
-		if f.opens != 0 {
-			t.Errorf("after %d operations: %d files are open", failing, f.opens)
+			s, err := Create(Config{Dir: "/spool", FS: f, Machine: "m"}, testID)
+			f.judge = nil
+			if err == nil {
+				must(t, s.Close())
+				break
+			}
+			if list, err := f.ReadDir("/spool/sessions"); len(list) > 0 {
+				t.Errorf("after %d operations: sessions has %q, %v", failing, list, err)
+			}
+			if f.opens != 0 {
+				t.Errorf("after %d operations: %d files are open", failing, f.opens)
+			}
 		}
 	}
 }

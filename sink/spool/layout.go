@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"auditproxy/sink/spool/disk"
 )
@@ -170,6 +171,17 @@ func removeAll(f disk.FS, dir string) error {
 		}
 	}
 	return f.Remove(dir)
+}
+
+// removeLocked removes a directory whose lock is held, and closes the lock. NFS and
+// FUSE keep a removed file in its directory, under another name, while it is open.
+func removeLocked(f disk.FS, dir string, lock disk.File) error {
+	err := removeAll(f, dir)
+	lock.Close() // only locked
+	if errors.Is(err, syscall.ENOTEMPTY) {
+		err = f.Remove(dir)
+	}
+	return err
 }
 
 func ignoreEOF(err error) error {

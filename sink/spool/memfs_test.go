@@ -2,6 +2,7 @@ package spool
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -44,6 +45,7 @@ type memFS struct {
 	full    error                                         // the error of a write beyond it
 	delay   func(name string)                             // before a sync, with nothing locked
 	opens   int                                           // files open
+	hides   bool                                          // a removed file stays while it is open, as on NFS
 }
 
 // A node is a file or directory. Its fields are owned by the memFS's mu.
@@ -56,6 +58,8 @@ type node struct {
 	names, kept map[string]*node // of a directory: as it is, as synced
 	exclusive   *memFile
 	shared      int
+	opens       int
+	closed      func() // by the last one, or nil
 }
 
 func newMemFS() *memFS {
@@ -166,6 +170,7 @@ func (m *memFS) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, er
 		}
 	}
 	m.opens++
+	n.opens++
 	return &memFile{m: m, n: n, name: name}, nil
 }
 
@@ -219,6 +224,11 @@ func (m *memFS) Remove(name string) error {
 			m.free(n)
 		}
 		delete(dir.names, base)
+		if m.hides && n.opens > 0 {
+			hidden := fmt.Sprintf(".nfs%d", n.inode)
+			dir.names[hidden] = n
+			n.closed = func() { delete(dir.names, hidden) }
+		}
 		return nil
 	})
 }
@@ -463,6 +473,9 @@ func (f *memFile) Close() error {
 	}
 	f.closed = true
 	f.m.opens--
+	if f.n.opens--; f.n.opens == 0 && f.n.closed != nil {
+		f.n.closed()
+	}
 	switch {
 	case f.lock && f.shared:
 		f.n.shared--

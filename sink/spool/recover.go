@@ -188,7 +188,9 @@ func (r *recovery) name() (bool, error) {
 		r.dir = final
 		return true, disk.SyncNames(r.fs, filepath.Dir(final))
 	}
-	return false, removeAll(r.fs, r.dir)
+	lock := r.lock
+	r.lock = nil
+	return false, removeLocked(r.fs, r.dir, lock)
 }
 
 // publish syncs and publishes an ended session, and reports whether that was

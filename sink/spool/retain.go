@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"auditproxy/sink/spool/disk"
@@ -245,17 +246,21 @@ func (u removalCandidate) remove(f disk.FS) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	if ok, err := l.Lock(false); err != nil || !ok {
+		l.Close()
 		return errors.Join(err, errors.New("locked by another process"))
 	}
 	// Renamed first: a crash during the removal must not leave an apparently
 	// dead session. sweep completes it.
 	old := filepath.Join(filepath.Dir(u.session), oldPrefix+filepath.Base(u.session))
 	if err := f.Rename(u.session, old); err != nil {
+		l.Close()
 		return err
 	}
-	return removeAll(f, old)
+	if err := removeLocked(f, old, l); !errors.Is(err, syscall.ENOTEMPTY) {
+		return err
+	}
+	return nil // somebody reads it, on NFS or FUSE: the next sweep completes it too
 }
 
 // sweep completes removals that a crash interrupted. names has checked that

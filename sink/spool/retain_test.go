@@ -392,6 +392,35 @@ func TestRetainStopsAtEveryOperation(t *testing.T) {
 	}
 }
 
+// TestRemovedFilesStay removes a session where a removed file stays in its directory
+// while it is open: the lock is, and so may be what somebody reads.
+func TestRemovedFilesStay(t *testing.T) {
+	full, _ := sample(t)
+	f := full.died()
+	f.hides = true
+	r, err := OpenReader(ReaderConfig{Dir: "/spool", Session: testID, FS: f})
+	must(t, err)
+	_, err = r.Next()
+	must(t, err)
+	must(t, f.Mkdir("/spool/sessions/.new-dead", 0o700)) // its maker died
+	c := RetainConfig{Dir: "/spool", Age: time.Hour, FS: f}
+	c.looked(t)
+	removed, err := Retain(t.Context(), c)
+	if err != nil || removed == 0 {
+		t.Errorf("Retain = %d, %v", removed, err)
+	}
+	recoverAll(t, f, "a removed lock stays")
+	if names, err := f.ReadDir("/spool/sessions"); err != nil || len(names) != 1 || names[0] != oldPrefix+testID {
+		t.Errorf("while a reader has a segment open: %q, %v", names, err)
+	}
+	must(t, r.Close())
+	_, err = Retain(t.Context(), c)
+	must(t, err)
+	if names, err := f.ReadDir("/spool/sessions"); err != nil || len(names) > 0 {
+		t.Errorf("left %q, %v", names, err)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	dir := stock(t)
 	live, err := Create(Config{Dir: dir}, "session-3")
