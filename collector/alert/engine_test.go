@@ -528,10 +528,10 @@ func TestSlowQuestions(t *testing.T) {
 		if marks < 3 {
 			t.Errorf("of three questions that were asked, %d have marks", marks)
 		}
-		stopFirst := start(t, engine(t, s, "second", slow))
-		stopSecond := start(t, engine(t, s, "third", slow))
 		clear(total)
 		overlaps = 0
+		stopFirst := start(t, engine(t, s, "second", slow))
+		stopSecond := start(t, engine(t, s, "third", slow))
 		wait(t, 30*time.Minute)
 		stopFirst()
 		stopSecond()
