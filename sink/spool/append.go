@@ -10,9 +10,10 @@ import (
 
 // Append writes sealed lines with one write(2) and returns the position to
 // Wait for. After an error no reader sees any of them: the remains of a
-// failed write are cut off before the next. For finals of open calls it uses
-// the ballast when the disk is full; for others it returns ErrFull until the
-// ballast is back.
+// failed write are cut off before the next. Only where cutting fails too, readers
+// see the whole lines among them, and an intent as a call without an answer.
+// For finals of open calls it uses the ballast when the disk is full; for others
+// it returns ErrFull until the ballast is back.
 //
 // It keeps a copy of the lines until they are synced. When 8 MiB wait for a
 // sync, it waits for the running sync until that has taken a second, and then

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool/disk"
+
+	"golang.org/x/sys/unix"
 )
 
 const calls = 30
@@ -34,6 +37,7 @@ func script(f disk.FS, d Durability) (got told) {
 	put := func(lines []byte, final, wait bool) bool {
 		pos, err := s.Append(lines, final)
 		if err != nil {
+			s.sync() // as Run does at any time
 			return false
 		}
 		got.written = append(got.written, lines)
@@ -251,6 +255,41 @@ func TestFailAtEveryOperation(t *testing.T) {
 				checkDurable(t, f.died(), got.written, context)
 				check(t, f.crash(none), got.synced, context+", power cut")
 			}
+		}
+	}
+}
+
+// TestFailAtRandom fails operations at random, most of them at some times and none at
+// others: every line that was written remains, and each record once.
+func TestFailAtRandom(t *testing.T) {
+	for range 5000 / stride(10) {
+		seed := rand.Uint64()
+		r := rand.New(rand.NewPCG(seed, 0))
+		bad, change, share := false, r.Float64()/4, r.Float64()
+		verdicts := []verdict{lost, half, ghost}[:1+r.IntN(3)]
+		causes := []error{unix.EIO, unix.ENOSPC, unix.EDQUOT, unix.EFBIG}[r.IntN(4):]
+		f := newMemFS()
+		f.judge = func(_ int, op, _ string) (verdict, error) {
+			if r.Float64() < change {
+				bad = !bad
+			}
+			if !bad || r.Float64() >= share {
+				return fine, nil
+			}
+			v := verdicts[r.IntN(len(verdicts))]
+			if op == "write" {
+				v = min(v, half) // whole lines of a refused call may stay: see Append
+			}
+			return v, causes[r.IntN(len(causes))]
+		}
+		got := script(f, Intent)
+		context := fmt.Sprintf("seed %d", seed)
+		if f.opens != 0 {
+			t.Errorf("%s: %d files left open", context, f.opens)
+		}
+		if got.created {
+			checkDurable(t, f.died(), got.written, context)
+			check(t, f.crash(none), got.synced, context+", power cut")
 		}
 	}
 }
