@@ -12,7 +12,6 @@ import (
 	"auditproxy/collector/alert"
 	"auditproxy/collector/alert/notify"
 	"auditproxy/collector/store"
-	"auditproxy/internal/wait"
 	"auditproxy/sink/clickhouse/chdb"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -129,22 +128,12 @@ func newAlerts(cfg config, more []notify.Receiver, s *store.Store, registry prom
 	return a, err
 }
 
-// register registers this run in the store before anything is collected. It
-// retries until it succeeds or ctx ends, whose error it returns.
+// register registers this run in the store. It can be repeated.
 func (a *alerts) register(ctx context.Context) error {
-	for {
-		err := a.engine.Register(ctx)
-		if err == nil {
-			err = a.notifier.Register(ctx)
-		}
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		a.log.Warn("ClickHouse does not answer; records wait", zap.Error(err))
-		if err := wait.For(ctx, time.Second); err != nil {
-			return err
-		}
+	if err := a.engine.Register(ctx); err != nil {
+		return err
 	}
+	return a.notifier.Register(ctx)
 }
 
 // run evaluates and notifies until ctx ends.

@@ -110,13 +110,17 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	if cfg.local() {
 		g.Go(func() error { return a.superviseEngine(engineCtx, cfg, c.EngineRestarts) })
 	}
-	var prepared atomic.Bool
+	var starting atomic.Pointer[collector.Failure] // nil: records are collected
+	starting.Store(&collector.Failure{Part: "preparing the tables", Err: errors.New("the tables in ClickHouse are not there yet")})
 	g.Go(func() error {
 		defer stopEngine()
 		if err := prepare(ctx, store, cfg, log); err != nil || ctx.Err() != nil {
 			return err
 		}
-		if alerts.register(ctx) != nil || knowErased(ctx, erased, log) != nil {
+		// Before what needs to write: on a full disk, records can still be read.
+		g.Go(func() error { page.serveBeside(ctx, a); return nil })
+		starting.Store(&collector.Failure{Part: "registering this run", Err: errors.New("ClickHouse has not accepted it yet")})
+		if untilDone(ctx, log, alerts.register) != nil || untilDone(ctx, log, erased.Load) != nil {
 			return nil
 		}
 		evaluated := make(chan struct{})
@@ -138,8 +142,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		if verification != nil {
 			g.Go(func() error { return verification.Run(ctx) })
 		}
-		g.Go(func() error { page.serveBeside(ctx, a); return nil })
-		prepared.Store(true)
+		starting.Store(nil)
 		if err := c.Run(ctx); err != nil || ctx.Err() == nil {
 			return err
 		}
@@ -149,8 +152,8 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		return nil
 	})
 	failing := func() []collector.Failure {
-		if !prepared.Load() {
-			return []collector.Failure{{Part: "preparing the tables", Err: errors.New("the tables in ClickHouse are not there yet")}}
+		if s := starting.Load(); s != nil {
+			return []collector.Failure{*s}
 		}
 		return c.Failing()
 	}
@@ -159,16 +162,16 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	return g.Wait()
 }
 
-// knowErased learns which sessions were erased before anything is collected. It
-// retries until it succeeds or ctx ends, whose error it returns.
-func knowErased(ctx context.Context, erased *retention.Erased, log *zap.Logger) error {
-	for {
-		err := erased.Load(ctx)
+// untilDone does what comes before records are collected. It retries until it
+// succeeds or ctx ends, whose error it returns.
+func untilDone(ctx context.Context, log *zap.Logger, do func(context.Context) error) error {
+	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
+		err := do(ctx)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		log.Warn("ClickHouse does not answer; records wait", zap.Error(err))
-		if err := wait.For(ctx, time.Second); err != nil {
+		log.Warn("ClickHouse fails; records wait", zap.Duration("retry_in", pause), zap.Error(err))
+		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -39,6 +39,12 @@ func (c config) store() (*store.Store, error) {
 	return store.Open(cc)
 }
 
+// keepFree is what records leave free of the local engine's disk, in bytes. Without
+// it, nothing could say or do anything about a full disk: retention, which logs what
+// it removes and keeps the leaves of records (50 bytes each), the marks of alert
+// rules, merges; and the spool is often on the same disk.
+const keepFree = 256 << 20
+
 // clickhouse returns where the configured ClickHouse is, or the local engine
 // for a role.
 func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
@@ -56,6 +62,7 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 			Database:     c.database,
 			Dial:         chdb.Dialer(c.localDir, role),
 			Uncompressed: true,
+			KeepFree:     keepFree,
 		}
 	} else {
 		tls, tlsErr := cli.LoadTLS(c.values, "clickhouse.tls")
@@ -167,7 +174,7 @@ func prepare(ctx context.Context, s *store.Store, cfg config, log *zap.Logger) e
 			log.Error("ClickHouse refused the migration; collection paused", zap.String("store", cfg.storeName()), zap.Error(err))
 			pause = 10 * time.Second
 		case pause > time.Second: // a starting engine is not logged
-			log.Warn("ClickHouse does not answer; records wait", zap.String("store", cfg.storeName()), zap.Error(err))
+			log.Warn("ClickHouse fails; records wait", zap.Duration("retry_in", pause), zap.String("store", cfg.storeName()), zap.Error(err))
 		}
 		if wait.For(ctx, pause) != nil {
 			return nil

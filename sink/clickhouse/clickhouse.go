@@ -116,6 +116,9 @@ func (db *DB) insertRows(ctx context.Context, rows []ingest.Row, at time.Time, t
 	if !db.c.Uncompressed {
 		settings["decompress"] = 1
 	}
+	if db.c.KeepFree > 0 {
+		settings["min_free_disk_bytes_to_perform_insert"] = db.c.KeepFree
+	}
 	ctx, cancel := context.WithTimeout(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), db.c.Timeout)
 	defer cancel()
 	return db.conn.InsertFormat(ctx, "Native", db.inserts, newBlockReader(rows, at, !db.c.Uncompressed))

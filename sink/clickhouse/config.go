@@ -24,6 +24,9 @@ type Config struct {
 
 	// Uncompressed disables compression, which is faster on one machine.
 	Uncompressed bool
+	// KeepFree is how many bytes of the disk InsertRows leaves free, over HTTP only;
+	// 0: none.
+	KeepFree uint64
 
 	// Timeout is for one insert or one query; zero: 20 s. On a cluster the time
 	// that the other replicas have for an insert is added. It must be shorter

@@ -58,6 +58,8 @@ func remedy(err error) string {
 		return "a user with that right has to grant it, or to run auditcollector migrate"
 	case 81: // UNKNOWN_DATABASE
 		return "auditcollector run or migrate makes it"
+	case 243: // NOT_ENOUGH_SPACE
+		return "free space on its disk, or shorten retention.events"
 	case 0:
 	default: // the server's own words, except about replicas
 		return cmp.Or(replicationCodes[code], clusterCodes[code])
