@@ -106,7 +106,7 @@ func (b *Batcher) Run(ctx context.Context) {
 		case w := <-b.in:
 			b.take(w)
 		case r := <-b.results:
-			b.settle(r)
+			b.receive(ctx, r)
 		case <-timer.C:
 		case <-ctx.Done():
 			b.end(ctx)
@@ -121,11 +121,7 @@ func (b *Batcher) Run(ctx context.Context) {
 // end waits for the requests on their way, and ends all writes.
 func (b *Batcher) end(ctx context.Context) {
 	for b.unsettled > 0 {
-		if r := <-b.results; r.err == nil {
-			b.settle(r)
-		} else {
-			b.unsettled--
-		}
+		b.receive(ctx, <-b.results)
 	}
 	for _, l := range b.lanes {
 		b.stop(l, ctx.Err())
@@ -265,8 +261,15 @@ func (b *Batcher) begin(f func() result, after func()) {
 	})
 }
 
-func (b *Batcher) settle(r result) {
+// receive settles a request, unless all that failed is that ctx has ended.
+func (b *Batcher) receive(ctx context.Context, r result) {
 	b.unsettled--
+	if r.err == nil || ctx.Err() == nil {
+		b.settle(r)
+	}
+}
+
+func (b *Batcher) settle(r result) {
 	if r.sent == nil {
 		b.found(r)
 		return
