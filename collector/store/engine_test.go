@@ -1,12 +1,15 @@
 package store_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/store"
+	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
@@ -80,6 +83,23 @@ func (f fixture) migrate(t *testing.T) {
 func (f fixture) exec(t *testing.T, sql string) {
 	t.Helper()
 	chdbtest.Query(t, f.dir, sql)
+}
+
+// fill is exec for an insert that needs memory: on a busy machine the engine counts
+// more than it has, for a second.
+func (f fixture) fill(t *testing.T, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for {
+		err := f.DB().Conn().Exec(ctx, sql)
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "(total) memory limit exceeded") || wait.For(ctx, time.Second) != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
 }
 
 // insert stores records as the collector does, from a place in a topic.

@@ -621,7 +621,7 @@ func testBackfill(t *testing.T, f fixture, records []audit.Record) {
 // other tools and those of others are listed, and the page has memory for it.
 func testManyDefinitions(t *testing.T, f fixture) {
 	for from := range 4 {
-		f.exec(t, fmt.Sprintf("INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, annotations, last_ts) SELECT 'restless', 'changes', 'call', lower(hex(SHA256(toString(number)))), '{\"readOnlyHint\":true}', now64(6) FROM numbers(%d, 150000)", 150_000*from))
+		f.fill(t, fmt.Sprintf("INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, annotations, last_ts) SELECT 'restless', 'changes', 'call', lower(hex(SHA256(toString(number)))), '{\"readOnlyHint\":true}', now64(6) FROM numbers(%d, 150000)", 150_000*from))
 	}
 	f.exec(t, "INSERT INTO audit.definition_states (server_name, tool, part, tool_hash, first_ts, last_ts) SELECT 'steady', 'stays', 'call', lower(hex(SHA256(toString(number)))), now64(6) - INTERVAL 9 - number DAY, now64(6) - INTERVAL 8 - number DAY FROM numbers(3)")
 	tools, more, err := f.Definitions(t.Context())
@@ -640,7 +640,7 @@ func testManyDefinitions(t *testing.T, f fixture) {
 func TestRulesOverHistory(t *testing.T) {
 	f := newFixture(t)
 	for part := range 30 {
-		f.exec(t, fmt.Sprintf(`INSERT INTO audit.events (kind, record_id, session_id, seq, call_no, ts, method, tool, outcome, policy, payload_hash, ops, ops_args, ops_path, ops_candidate, ingested_at)
+		f.fill(t, fmt.Sprintf(`INSERT INTO audit.events (kind, record_id, session_id, seq, call_no, ts, method, tool, outcome, policy, payload_hash, ops, ops_args, ops_path, ops_candidate, ingested_at)
 			SELECT 'call', generateUUIDv7(), '01aaaaaa-0000-7000-8000-00000000000a', number, number + 1, now64(6) - toIntervalMillisecond(1000000 + number * 100), 'tools/call', 'list_panes', 'ok',
 			       concat('{"decision":"allow","reason":"', repeat('because ', 125), '"}'), substring(SHA256(toString(number)), 1, 16), ['list_panes'], ['{}'], [''], [false], now64(3) - INTERVAL 1000 SECOND
 			FROM numbers(%d, 8000)`, part*8000))
