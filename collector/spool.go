@@ -50,7 +50,8 @@ type session struct {
 	consumer *spool.Consumer
 
 	mu      sync.Mutex
-	pending int // chunks that are not committed; guarded by mu
+	pending int  // chunks that are not committed; guarded by mu
+	failed  bool // the last commit did; guarded by mu
 }
 
 func (s *session) add(n int) {
@@ -59,10 +60,10 @@ func (s *session) add(n int) {
 	s.pending += n
 }
 
-func (s *session) idle() bool {
+func (s *session) idle() (idle, failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pending == 0
+	return s.pending == 0, s.failed
 }
 
 // A spoolSource reads all sessions of its directories. One goroutine owns it.
@@ -138,10 +139,14 @@ func commitCursors(marks []cursor) error {
 	}
 	var errs []error
 	for s, m := range last {
-		if err := s.consumer.Commit(m.at); err != nil {
+		err := s.consumer.Commit(m.at)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("session %q: %w", s.id, err))
 		}
-		s.add(-count[s])
+		s.mu.Lock()
+		s.failed = err != nil
+		s.pending -= count[s]
+		s.mu.Unlock()
 	}
 	return errors.Join(errs...)
 }
@@ -251,8 +256,14 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 		}
 		s.next[name] = attempt{time.Now().Add(retrySession), err.Error()}
 	}
-	if open != nil && open.idle() {
+	if open == nil {
+		return
+	}
+	if idle, failed := open.idle(); idle {
 		delete(s.open, name)
+		if failed { // all of it is read again
+			s.next[name] = attempt{at: time.Now().Add(retrySession)}
+		}
 		if err := open.consumer.Close(); err != nil {
 			s.log.Warn("session not closed", zap.String("session", id), zap.Error(err))
 		}

@@ -344,6 +344,50 @@ func TestSpoolUnreadable(t *testing.T) {
 	})
 }
 
+// TestCursorNotCommitted has a directory in the way of a session's cursor: what is
+// stored is read again once a minute, and not any more once the cursor is written.
+func TestCursorNotCommitted(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		id := writeSession(t, dir, 5)
+		inTheWay := filepath.Join(dir, "sessions", id, "shipped.tmp")
+		if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		store := newFakeStore()
+		c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, BatchWait: time.Millisecond, Spools: []string{dir}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		inserts := func(after time.Duration) int {
+			<-time.After(after)
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			return store.inserts
+		}
+		if n := inserts(150 * time.Second); n < 2 || n > 4 {
+			t.Errorf("%d inserts in 150 s, want one each minute", n)
+		}
+		if err := os.RemoveAll(inTheWay); err != nil {
+			t.Fatal(err)
+		}
+		n := inserts(2 * time.Minute)
+		if m := inserts(5 * time.Minute); m != n {
+			t.Errorf("%d inserts once the cursor was written", m-n)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if e, there := spool.Look(dir, id); !there || e.Unshipped() || len(store.rows) != 5 {
+			t.Errorf("%d rows, %+v", len(store.rows), e)
+		}
+	})
+}
+
 // TestDeadSession checks that the calls of a killed proxy are stored although no
 // other proxy starts. A session that is alive or cannot be recovered stays
 // unchanged and stops no other recovery.

@@ -4,9 +4,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"auditproxy/sink/spool/disk"
 )
@@ -48,6 +51,9 @@ func OpenConsumer(c ReaderConfig) (*Consumer, error) {
 	var r *Reader
 	shipped := readShipped(f, session)
 	if err == nil {
+		// For overwrite, which is all that works on a full disk. Already then, it
+		// cannot be made.
+		_ = makeShipped(f, session)
 		c.From, c.Durable = shipped, true
 		r, err = OpenReader(c)
 	}
@@ -85,14 +91,67 @@ func (c *Consumer) Next() (Item, error) {
 
 // Commit records that everything before p, the end of an item that Next
 // returned, is safe elsewhere. After a crash before it returns, those records
-// are returned again.
+// are returned again. On a full disk it needs no space, so that what is shipped
+// can be removed.
 func (c *Consumer) Commit(p Position) error {
 	err := disk.ReplaceFile(c.fs, filepath.Join(c.session, shippedFile), fmt.Appendf(nil, "%d %d\n", p.Segment, p.Offset))
+	if disk.IsFull(err) {
+		if e := c.overwrite(p); e != nil {
+			err = errors.Join(err, e)
+		} else {
+			err = nil
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("committing cursor: %w", err)
 	}
 	c.shipped = p
 	return nil
+}
+
+// overwritten begins a cursor that was written over another one, and so has a
+// checksum: a crash may have left a part of it.
+const overwritten = "+"
+
+// overwrite writes the cursor over the last one.
+func (c *Consumer) overwrite(p Position) error {
+	name := filepath.Join(c.session, shippedFile)
+	f, err := c.fs.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	if err = disk.CheckRegular(f, name); err == nil {
+		_, err = f.WriteAt([]byte(withChecksum(fmt.Sprintf("%s%d %d", overwritten, p.Segment, p.Offset))+"\n"), 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = disk.SyncNames(c.fs, c.session) // of makeShipped
+	}
+	return errors.Join(err, f.Close())
+}
+
+func withChecksum(text string) string {
+	return fmt.Sprintf("%s %08x", text, crc32.ChecksumIEEE([]byte(text)))
+}
+
+// makeShipped makes a cursor at the start, unless there is one. Nothing is synced: a
+// missing one is the start too.
+func makeShipped(f disk.FS, session string) error {
+	name := filepath.Join(session, shippedFile)
+	w, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write([]byte("0 0\n"))
+	if err = errors.Join(err, w.Close()); err != nil {
+		_ = f.Remove(name) // the next consumer makes it
+	}
+	return err
 }
 
 // Shipped returns the last committed position.
@@ -109,7 +168,15 @@ func readShipped(f disk.FS, session string) Position {
 		return Position{}
 	}
 	var p Position
-	if _, err := fmt.Sscanf(string(b), "%d %d\n", &p.Segment, &p.Offset); err != nil || p.Offset < 0 {
+	line, _, whole := strings.Cut(string(b), "\n")
+	if strings.HasPrefix(line, overwritten) {
+		text := line[:max(0, strings.LastIndexByte(line, ' '))]
+		if line != withChecksum(text) {
+			return Position{}
+		}
+		line = text[len(overwritten):]
+	}
+	if _, err := fmt.Sscanf(line+"\n", "%d %d\n", &p.Segment, &p.Offset); err != nil || !whole || p.Offset < 0 {
 		return Position{}
 	}
 	return p

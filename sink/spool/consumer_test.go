@@ -1,8 +1,10 @@
 package spool
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,6 +100,67 @@ func TestCommitSurvivesPowerCut(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestCommitOnFullDisk commits while nothing fits, cuts the power meanwhile, and
+// commits and rewinds once there is space. A cursor that is torn is the start.
+func TestCommitOnFullDisk(t *testing.T) {
+	const session = "/spool/sessions/" + testID
+	f, _ := sample(t)
+	c, err := OpenConsumer(ReaderConfig{Dir: "/spool", Session: testID, FS: f})
+	must(t, err)
+	var ends []Position
+	for _, i := range drain(t, c.Next) {
+		ends = append(ends, i.End())
+	}
+	want := func(f *memFS, name string, want ...Position) {
+		t.Helper()
+		if got := readShipped(f, session); !slices.Contains(want, got) {
+			t.Errorf("%s: the cursor is %v, want one of %v", name, got, want)
+		}
+	}
+	f.room = 0
+	must(t, c.Commit(ends[5]))
+	want(f.crash(none), "the first on a full disk", ends[5])
+	f.room = -1
+	must(t, c.Commit(ends[7]))
+	f.room = 0
+	for n := 1; ; n++ {
+		g := f.withNames()
+		g.room, g.full = 0, f.full
+		stop := g.count() + n
+		g.judgeBy(func(op int, _, _ string) (verdict, error) {
+			if op == stop {
+				return stopped, nil
+			}
+			return fine, nil
+		})
+		c, err := OpenConsumer(ReaderConfig{Dir: "/spool", Session: testID, FS: g})
+		must(t, err)
+		err = c.Commit(ends[9])
+		for seed := range uint64(20) {
+			if err == nil {
+				want(g.crash(some(seed)), "after a commit", ends[9])
+			} else {
+				want(g.crash(some(seed)), fmt.Sprintf("power cut at %d", n), Position{}, ends[7], ends[9])
+			}
+		}
+		if err == nil {
+			break
+		}
+	}
+	must(t, c.Commit(ends[9]))
+	must(t, c.Rewind())
+	must(t, c.Commit(ends[2]))
+	want(f, "rewound on a full disk", ends[2])
+	f.room = -1
+	must(t, c.Commit(ends[3]))
+	want(f, "not full any more", ends[3])
+	must(t, c.Close())
+	for _, text := range []string{"+3 40 00000000\n", "+3 40\n", "+3", "3 40", "3 40 1\n", "3 x\n", "+\n", ""} {
+		fileOf(t, f, session+"/"+shippedFile).data = []byte(text)
+		want(f, text, Position{})
 	}
 }
 

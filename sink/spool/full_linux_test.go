@@ -58,3 +58,29 @@ func TestRealDiskFull(t *testing.T) {
 	must(t, s.sync1())
 	checkLines(t, items(t, ReaderConfig{Dir: s.c.Dir, Durable: true}), acknowledged, "tmpfs")
 }
+
+// TestRetainOnRealFullDisk ships a session on a disk on which nothing fits: its
+// segments can be removed.
+func TestRetainOnRealFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	dev.SmallDisk(t, dir, "1m")
+	s := create(t, Config{Dir: filepath.Join(dir, "spool")})
+	appendLines(t, s, final(1, 0), true)
+	appendLines(t, s, boundary(audit.KindSessionEnd, 1), true)
+	must(t, s.Close())
+	c, err := OpenConsumer(ReaderConfig{Dir: s.c.Dir, Session: testID})
+	must(t, err)
+	f, err := os.Create(filepath.Join(dir, "rubbish"))
+	must(t, err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	must(t, f.Close())
+	for _, i := range drain(t, c.Next) {
+		must(t, c.Commit(i.End()))
+	}
+	must(t, c.Close())
+	if removed, err := Retain(t.Context(), RetainConfig{Dir: s.c.Dir, Bytes: 1, Consumed: true}); err != nil || removed == 0 {
+		t.Errorf("Retain = %d, %v, want that the session is removed", removed, err)
+	}
+}

@@ -392,6 +392,13 @@ func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
 	defer f.m.mu.Unlock()
 	err := f.m.do("pwrite", f.name, func() error {
 		if need := int(off) + len(b); need > len(f.n.data) {
+			// What is written over a part of a file fits in its block.
+			if more := int64(need - len(f.n.data)); f.m.room >= 0 && (off > 0 || len(f.n.data) == 0) {
+				if more > f.m.room {
+					return f.m.full
+				}
+				f.m.room -= more
+			}
 			f.n.data = append(f.n.data, make([]byte, need-len(f.n.data))...)
 		}
 		copy(f.n.data[off:], b)
