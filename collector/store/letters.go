@@ -49,7 +49,7 @@ func (s *Store) insertLetters(ctx context.Context, letters []ingest.DeadLetter, 
 	}
 	fmt.Fprint(sum, unixTime(replayed).UnixNano())
 	statement := "INSERT INTO " + s.db.Name() + ".dead_letters (seen_at, kafka_topic, kafka_partition, kafka_offset, kafka_ts, kafka_key, reason, error, raw, payload_hash, collector, replayed_at)"
-	err := s.db.Insert(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
+	err := s.db.InsertKeepingFree(ctx, statement, sum.Sum(nil), func(b driver.Batch) error {
 		for _, l := range letters {
 			hash := letterHash(l)
 			if err := b.Append(l.Seen, l.Topic, l.Partition, l.Offset, unixTime(l.Time), l.Key, l.Reason, l.Error, l.Raw, string(hash[:]), hostname(), unixTime(replayed)); err != nil {

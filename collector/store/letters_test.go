@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
+	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +69,16 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 		if err := s.InsertGaps(t.Context(), []ingest.Gap{gap}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	full := engine(dir, chdb.Writer)
+	full.KeepFree = 1 << 60
+	limited, err := store.Open(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limited.Close()
+	if err := limited.InsertDeadLetters(t.Context(), letters[:1]); err == nil {
+		t.Error("a dead letter is stored on a full disk")
 	}
 	chdbtest.Want(t, dir, "SELECT kafka_topic, kafka_partition, from_offset, to_offset, reason FROM audit.gaps FINAL", "t\t1\t5\t8\tremoved")
 }

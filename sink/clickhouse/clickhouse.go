@@ -109,15 +109,12 @@ func (db *DB) InsertRows(ctx context.Context, rows []ingest.Row, at time.Time) e
 
 func (db *DB) insertRows(ctx context.Context, rows []ingest.Row, at time.Time, token []byte) error {
 	if !db.c.HTTP {
-		return db.Insert(ctx, db.inserts, token, func(b driver.Batch) error { return appendRows(b, rows, at) })
+		return db.InsertKeepingFree(ctx, db.inserts, token, func(b driver.Batch) error { return appendRows(b, rows, at) })
 	}
 	// As a batch the driver would hold all of it three times.
-	settings := clickhouse.Settings{"insert_deduplication_token": hex.EncodeToString(token)}
+	settings := db.keepingFree(token)
 	if !db.c.Uncompressed {
 		settings["decompress"] = 1
-	}
-	if db.c.KeepFree > 0 {
-		settings["min_free_disk_bytes_to_perform_insert"] = db.c.KeepFree
 	}
 	ctx, cancel := context.WithTimeout(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), db.c.Timeout)
 	defer cancel()
@@ -127,9 +124,30 @@ func (db *DB) insertRows(ctx context.Context, rows []ingest.Row, at time.Time, t
 // Insert sends one block that is stored once, however often it is sent. token
 // identifies its rows.
 func (db *DB) Insert(ctx context.Context, statement string, token []byte, fill func(driver.Batch) error) error {
-	ctx, cancel := context.WithTimeout(ctx, db.c.Timeout)
+	return db.insert(ctx, statement, withToken(token), fill)
+}
+
+// InsertKeepingFree is Insert for what strangers can send any amount of: it leaves
+// Config.KeepFree of the disk.
+func (db *DB) InsertKeepingFree(ctx context.Context, statement string, token []byte, fill func(driver.Batch) error) error {
+	return db.insert(ctx, statement, db.keepingFree(token), fill)
+}
+
+func withToken(token []byte) clickhouse.Settings {
+	return clickhouse.Settings{"insert_deduplication_token": hex.EncodeToString(token)}
+}
+
+func (db *DB) keepingFree(token []byte) clickhouse.Settings {
+	s := withToken(token)
+	if db.c.KeepFree > 0 {
+		s["min_free_disk_bytes_to_perform_insert"] = db.c.KeepFree
+	}
+	return s
+}
+
+func (db *DB) insert(ctx context.Context, statement string, settings clickhouse.Settings, fill func(driver.Batch) error) error {
+	ctx, cancel := context.WithTimeout(clickhouse.Context(ctx, clickhouse.WithSettings(settings)), db.c.Timeout)
 	defer cancel()
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"insert_deduplication_token": hex.EncodeToString(token)}))
 	return db.send(ctx, statement, fill)
 }
 

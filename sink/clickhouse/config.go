@@ -24,8 +24,8 @@ type Config struct {
 
 	// Uncompressed disables compression, which is faster on one machine.
 	Uncompressed bool
-	// KeepFree is how many bytes of the disk InsertRows leaves free, over HTTP only;
-	// 0: none.
+	// KeepFree is how many bytes of its disk InsertRows and InsertKeepingFree leave the
+	// server; 0: none.
 	KeepFree uint64
 
 	// Timeout is for one insert or one query; zero: 20 s. On a cluster the time

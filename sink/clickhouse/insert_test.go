@@ -1,12 +1,15 @@
 package clickhouse_test
 
 import (
+	"strings"
 	"testing"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // TestInsertConnects has inserts make their connection themselves, as after a
@@ -55,4 +58,32 @@ func TestInsertOfManyBlocks(t *testing.T) {
 	chdbtest.Want(t, dir, "SELECT sum(calls) FROM audit.hourly", "5000")
 	// A part's name ends in the numbers of its first and last block and a level.
 	chdbtest.Want(t, dir, "SELECT count(), min(name[2] = name[3]) FROM (SELECT DISTINCT splitByChar('_', _part) AS name FROM audit.events)", "1\t1")
+}
+
+// TestKeepFree inserts on a disk with less free space than what is to be left:
+// records and dead letters wait, and nothing else does.
+func TestKeepFree(t *testing.T) {
+	dir := chdbtest.Start(t)
+	if _, err := open(t, dir).Migrate(t.Context(), keep); err != nil {
+		t.Fatal(err)
+	}
+	s, err := clickhouse.Open(clickhouse.Config{
+		Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Dial: chdb.Dialer(dir, chdb.Writer), Uncompressed: true, KeepFree: 1 << 60,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.InsertRows(t.Context(), []ingest.Row{row(t, call(1, "send_keys"), 1)}, start)
+	if err == nil || ingest.ClassOf(err) != ingest.Retry || !strings.Contains(err.Error(), "inserting 1 records: ") || !strings.HasSuffix(err.Error(), ": free space on its disk, or shorten retention.events") {
+		t.Errorf("InsertRows = %v, class %v", err, ingest.ClassOf(err))
+	}
+	letter := func(b driver.Batch) error { return b.Append("a stranger's") }
+	const statement = "INSERT INTO audit.dead_letters (raw)"
+	if err := s.InsertKeepingFree(t.Context(), statement, []byte("1"), letter); err == nil {
+		t.Error("InsertKeepingFree did not")
+	}
+	if err := s.Insert(t.Context(), statement, []byte("2"), letter); err != nil {
+		t.Errorf("Insert = %v", err)
+	}
 }
