@@ -26,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(local, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	dev.SmallDisk(t, local, "400m")
+	dev.SmallDisk(t, local, "320m")
 	args := []string{"--batch-wait", "20ms", "--log-level", "info", "--review-listen", "127.0.0.1:0"}
 	w := h.writer(t)
 	w.call(func(r *audit.Record) { r.TS, r.Tenant = time.Now().Add(-50*24*time.Hour), "old" })
@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 	h.exec(t, "INSERT INTO audit.retention_looks (rule, tenant, at, cutoff) VALUES ('retention.tenants', 'old', now() - INTERVAL 25 HOUR, now() - INTERVAL 31 DAY)")
 
 	rubbish := filepath.Join(local, "rubbish")
-	if err := os.WriteFile(rubbish, make([]byte, 250<<20), 0o600); err != nil {
+	if err := os.WriteFile(rubbish, make([]byte, 120<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.call()
