@@ -14,6 +14,8 @@ import (
 	"auditproxy/deploy/dev"
 	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestFullDisk fills the disk of the local engine. Records wait in the spool, those
@@ -26,7 +28,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(local, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	dev.SmallDisk(t, local, "320m")
+	dev.SmallDisk(t, local, "100m")
 	args := []string{"--batch-wait", "20ms", "--log-level", "info", "--review-listen", "127.0.0.1:0"}
 	w := h.writer(t)
 	w.call(func(r *audit.Record) { r.TS, r.Tenant = time.Now().Add(-50*24*time.Hour), "old" })
@@ -36,7 +38,11 @@ func TestFullDisk(t *testing.T) {
 	h.exec(t, "INSERT INTO audit.retention_looks (rule, tenant, at, cutoff) VALUES ('retention.tenants', 'old', now() - INTERVAL 25 HOUR, now() - INTERVAL 31 DAY)")
 
 	rubbish := filepath.Join(local, "rubbish")
-	if err := os.WriteFile(rubbish, make([]byte, 120<<20), 0o600); err != nil {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(local, &disk); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rubbish, make([]byte, int64(disk.Bavail)*disk.Bsize-8<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.call()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 )
 
 // local reports whether the store is a local engine.
@@ -39,11 +41,21 @@ func (c config) store() (*store.Store, error) {
 	return store.Open(cc)
 }
 
-// keepFree is what records leave free of the local engine's disk, in bytes. Without
-// it, nothing could say or do anything about a full disk: retention, which logs what
-// it removes and keeps the leaves of records (50 bytes each), the marks of alert
-// rules, merges; and the spool is often on the same disk.
-const keepFree = 256 << 20
+// keepFree is what records leave free of the local engine's disk: an eighth of it, at
+// most 256 MiB. Without it, nothing could say or do anything about a full disk:
+// retention, which logs what it removes and keeps the leaves of records (50 bytes
+// each), the marks of alert rules, merges; and the spool is often on the same disk.
+func keepFree(dir string) uint64 {
+	const most = 256 << 20
+	var s unix.Statfs_t
+	for unix.Statfs(dir, &s) != nil { // the engine makes it
+		if dir == filepath.Dir(dir) {
+			return most
+		}
+		dir = filepath.Dir(dir)
+	}
+	return min(most, s.Blocks*uint64(s.Bsize)/8)
+}
 
 // clickhouse returns where the configured ClickHouse is, or the local engine
 // for a role.
@@ -62,7 +74,7 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 			Database:     c.database,
 			Dial:         chdb.Dialer(c.localDir, role),
 			Uncompressed: true,
-			KeepFree:     keepFree,
+			KeepFree:     keepFree(c.localDir),
 		}
 	} else {
 		tls, tlsErr := cli.LoadTLS(c.values, "clickhouse.tls")
