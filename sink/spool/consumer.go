@@ -51,8 +51,8 @@ func OpenConsumer(c ReaderConfig) (*Consumer, error) {
 	var r *Reader
 	shipped := readShipped(f, session)
 	if err == nil {
-		// For overwrite, which is all that works on a full disk. Already then, it
-		// cannot be made.
+		// For overwrite, which is all that works on a full disk. If the disk is full
+		// already, this fails too.
 		_ = makeShipped(f, session)
 		c.From, c.Durable = shipped, true
 		r, err = OpenReader(c)
@@ -95,11 +95,9 @@ func (c *Consumer) Next() (Item, error) {
 // can be removed.
 func (c *Consumer) Commit(p Position) error {
 	err := disk.ReplaceFile(c.fs, filepath.Join(c.session, shippedFile), fmt.Appendf(nil, "%d %d\n", p.Segment, p.Offset))
-	if disk.IsFull(err) {
-		if e := c.overwrite(p); e != nil {
-			err = errors.Join(err, e)
-		} else {
-			err = nil
+	if full := err; disk.IsFull(full) {
+		if err = c.overwrite(p); err != nil {
+			err = errors.Join(full, err)
 		}
 	}
 	if err != nil {
@@ -120,7 +118,7 @@ func (c *Consumer) overwrite(p Position) error {
 	if err != nil {
 		return err
 	}
-	if err = disk.CheckRegular(f, name); err == nil {
+	if err = checkAlone(f, name); err == nil {
 		_, err = f.WriteAt([]byte(withChecksum(fmt.Sprintf("%s%d %d", overwritten, p.Segment, p.Offset))+"\n"), 0)
 	}
 	if err == nil {
@@ -130,6 +128,18 @@ func (c *Consumer) overwrite(p Position) error {
 		err = disk.SyncNames(c.fs, c.session) // of makeShipped
 	}
 	return errors.Join(err, f.Close())
+}
+
+// checkAlone refuses a file with another name: in a backup, it must not change.
+func checkAlone(f disk.File, name string) error {
+	if err := disk.CheckRegular(f, name); err != nil {
+		return err
+	}
+	i, err := f.Stat()
+	if err == nil && i.Links != 1 {
+		err = fmt.Errorf("%q has %d names", name, i.Links)
+	}
+	return err
 }
 
 func withChecksum(text string) string {

@@ -154,6 +154,13 @@ func TestCommitOnFullDisk(t *testing.T) {
 	must(t, c.Rewind())
 	must(t, c.Commit(ends[2]))
 	want(f, "rewound on a full disk", ends[2])
+	shipped := fileOf(t, f, session+"/"+shippedFile)
+	shipped.links++ // a backup has another name for it
+	before := string(shipped.data)
+	if err := c.Commit(ends[4]); err == nil || string(shipped.data) != before {
+		t.Errorf("a file with two names is overwritten: %v", err)
+	}
+	shipped.links--
 	f.room = -1
 	must(t, c.Commit(ends[3]))
 	want(f, "not full any more", ends[3])
