@@ -14,8 +14,7 @@ import (
 	"auditproxy/deploy/dev"
 	"auditproxy/internal/wait"
 	"auditproxy/schemas/audit"
-
-	"golang.org/x/sys/unix"
+	"auditproxy/sink/spool/disk"
 )
 
 // TestFullDisk fills the disk of the local engine. Records wait in the spool, those
@@ -38,11 +37,11 @@ func TestFullDisk(t *testing.T) {
 	h.exec(t, "INSERT INTO audit.retention_looks (rule, tenant, at, cutoff) VALUES ('retention.tenants', 'old', now() - INTERVAL 25 HOUR, now() - INTERVAL 31 DAY)")
 
 	rubbish := filepath.Join(local, "rubbish")
-	var disk unix.Statfs_t
-	if err := unix.Statfs(local, &disk); err != nil {
+	free, _, err := disk.Space(local)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(rubbish, make([]byte, int64(disk.Bavail)*disk.Bsize-8<<20), 0o600); err != nil {
+	if err := os.WriteFile(rubbish, make([]byte, free-8<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.call()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,10 +13,10 @@ import (
 	"auditproxy/internal/wait"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
+	"auditproxy/sink/spool/disk"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 // local reports whether the store is a local engine.
@@ -47,14 +46,11 @@ func (c config) store() (*store.Store, error) {
 // each), the marks of alert rules, merges; and the spool is often on the same disk.
 func keepFree(dir string) uint64 {
 	const most = 256 << 20
-	var s unix.Statfs_t
-	for unix.Statfs(dir, &s) != nil { // the engine makes it
-		if dir == filepath.Dir(dir) {
-			return most
-		}
-		dir = filepath.Dir(dir)
+	_, size, err := disk.Space(dir)
+	if err != nil {
+		return most // the engine cannot use the directory either, and says why
 	}
-	return min(most, s.Blocks*uint64(s.Bsize)/8)
+	return min(most, size/8)
 }
 
 // clickhouse returns where the configured ClickHouse is, or the local engine

@@ -113,9 +113,9 @@ const (
 	busyFirst = 50 * time.Millisecond
 	busyLast  = time.Second
 
-	// busyFor bounds what has no limit of its own: the question of a rule. It may be
-	// the one that needs all the memory, and then it would be asked for ever, and
-	// no other rule, and nobody would hear that it cannot run.
+	// busyFor bounds what has no limit of its own: the question of a rule. A question
+	// that needs more memory than there is would be repeated without end: the other
+	// rules would wait, and no alert would report it.
 	busyFor = 30 * time.Second
 
 	// awayFor is more than the local engine needs to start again, and less than

@@ -15,8 +15,6 @@ import (
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool/disk"
-
-	"golang.org/x/sys/unix"
 )
 
 // State is the state of a session.
@@ -315,18 +313,11 @@ type Usage struct {
 // calls looked, if not nil, after each session, from several goroutines.
 func Status(dir string, looked func(sessions int64)) (Usage, error) {
 	u := Usage{Dir: dir, Writable: probe(disk.Host(), dir)}
-	for d := dir; ; d = filepath.Dir(d) {
-		var st unix.Statfs_t
-		err := unix.Statfs(d, &st)
-		if err == nil {
-			u.Free = int64(st.Bavail) * int64(st.Bsize)
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(d) == d {
-			return u, fmt.Errorf("looking for free space in %q: %w", d, err)
-		}
+	free, _, err := disk.Space(dir)
+	if err != nil {
+		return u, err
 	}
-	var err error
+	u.Free = int64(free)
 	u.Sessions, err = list(disk.Host(), dir, looked)
 	for _, e := range u.Sessions {
 		u.Bytes += e.Bytes

@@ -260,7 +260,7 @@ func (u removalCandidate) remove(f disk.FS) error {
 	if err := removeLocked(f, old, l); !errors.Is(err, syscall.ENOTEMPTY) {
 		return err
 	}
-	return nil // somebody reads it, on NFS or FUSE: the next sweep completes it too
+	return nil // a reader has a file open, on NFS or FUSE: the next sweep removes the rest
 }
 
 // sweep completes removals that a crash interrupted. names has checked that

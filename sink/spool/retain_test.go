@@ -393,7 +393,7 @@ func TestRetainStopsAtEveryOperation(t *testing.T) {
 }
 
 // TestRemovedFilesStay removes a session where a removed file stays in its directory
-// while it is open: the lock is, and so may be what somebody reads.
+// until it is closed, as on NFS. The lock is open, and a reader has a segment open.
 func TestRemovedFilesStay(t *testing.T) {
 	full, _ := sample(t)
 	f := full.died()

@@ -14,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -191,6 +192,22 @@ func info(st *unix.Stat_t) Info {
 		Size:    st.Size,
 		Disk:    int64(st.Blocks) * 512, // stat(2): of this size on every file system
 		ModTime: time.Unix(st.Mtim.Unix()),
+	}
+}
+
+// Space returns how many bytes this user can still write to the disk of a directory,
+// and the disk's size. A directory that is not there will be on its parent's disk.
+func Space(dir string) (free, size uint64, err error) {
+	for {
+		var st unix.Statfs_t
+		if err = unix.Statfs(dir, &st); err == nil {
+			return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
+		}
+		parent := filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
+			return 0, 0, fmt.Errorf("looking for free space in %q: %w", dir, err)
+		}
+		dir = parent
 	}
 }
 
