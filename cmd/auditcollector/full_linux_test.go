@@ -46,6 +46,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	w.call()
 	eventually(t, "the record waits", func() bool { return p.stderr.has("free space on its disk, or shorten retention.events") })
+	const open = "SELECT count() FROM audit.open_alerts WHERE rule = 'records-not-stored' AND position(details, 'storing records') > 0"
+	eventually(t, "that is an alert", h.counts(t, open, 1))
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
@@ -77,6 +79,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "all records are there", h.counts(t, distinct, 2))
+	eventually(t, "the alert is closed", h.counts(t, open, 0))
 	w.stop()
 	if code := p.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)

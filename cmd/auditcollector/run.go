@@ -7,12 +7,14 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/collector"
+	"auditproxy/collector/alert"
 	"auditproxy/collector/retention"
 	"auditproxy/collector/store"
 	"auditproxy/internal/wait"
@@ -143,6 +145,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 			g.Go(func() error { return verification.Run(ctx) })
 		}
 		starting.Store(nil)
+		g.Go(func() error { watchStoring(ctx, c.Failing, alerts.engine.Raise, log); return nil })
 		if err := c.Run(ctx); err != nil || ctx.Err() == nil {
 			return err
 		}
@@ -160,6 +163,41 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 	g.Go(func() error { return serveMetrics(ctx, cfg.metricsListen, registry, failing, log) })
 	g.Go(func() error { complete.watch(ctx, completenessEvery, store, log); return nil })
 	return g.Wait()
+}
+
+const (
+	storingEvery = 10 * time.Second // between two looks at what stops records
+	notStoredFor = time.Minute      // then it is an alert
+)
+
+// watchStoring raises an alert while records are not stored, and closes it, until ctx
+// ends: rules see only what is stored, and on an almost full disk agents go on. A
+// crash leaves the alert open; the host's next collector closes it.
+func watchStoring(ctx context.Context, failing func() []collector.Failure, raise func(context.Context, alert.Alert) error, log *zap.Logger) {
+	host, _ := os.Hostname() // without a name, all such collectors share an alert
+	var since time.Time
+	open, known := false, false // whether the alert is, and that is known
+	for wait.For(ctx, storingEvery) == nil {
+		var parts []string
+		for _, f := range failing() {
+			parts = append(parts, f.Part)
+		}
+		now, fails := time.Now(), len(parts) > 0
+		switch {
+		case !fails:
+			since = time.Time{}
+		case since.IsZero():
+			since = now
+		}
+		if known && open == fails || fails && now.Sub(since) < notStoredFor {
+			continue
+		}
+		if err := raise(ctx, alert.RecordsNotStored(host, since, now, parts)); err == nil {
+			open, known = fails, true
+		} else if ctx.Err() == nil {
+			log.Warn("alert not stored; it is tried again", zap.String("rule", "records-not-stored"), zap.Error(err))
+		}
+	}
 }
 
 // untilDone does what comes before records are collected. It retries until it

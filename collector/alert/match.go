@@ -288,6 +288,7 @@ const (
 	ruleFailed  = "rule-cannot-run"
 	sweepFailed = "sweep-cannot-run"
 	exportFails = "export-cannot-run"
+	notStored   = "records-not-stored"
 )
 
 // cannotRun returns the alert that r has not run since its mark, so that matches
@@ -331,6 +332,22 @@ func ExportCannotRun(receiver string, since, now time.Time, reason string) Alert
 	}
 	a.TS, a.Extent = since, uint64(max(since.UnixMilli(), 1))
 	return a.because(map[string]json.RawMessage{"receiver": quoteJSON(receiver)}, errors.New(reason))
+}
+
+// RecordsNotStored returns the alert that a collector has not stored records since a
+// time, because of the named parts, or with a zero time that it stores them again.
+func RecordsNotStored(host string, since, now time.Time, parts []string) Alert {
+	a := Alert{
+		Rule: notStored, Severity: Critical, Title: "Records are not stored",
+		Reason: "They wait in Kafka or a spool, and no rule sees them until then. The details name what fails, the collector's log says why: on a full disk, free space.",
+		Host:   host, TS: now, Lasting: hash(notStored, host),
+	}
+	details := map[string]json.RawMessage{}
+	if !since.IsZero() {
+		a.TS, a.Extent = since, uint64(max(since.UnixMilli(), 1))
+		details["failing"] = cut(quoteJSON(strings.Join(parts, ", ")))
+	}
+	return a.because(details, nil)
 }
 
 // because completes an alert about the engine itself.

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"auditproxy/collector"
+	"auditproxy/collector/alert"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+)
+
+// TestWatchStoring raises an alert after a minute, whose store fails at first, also
+// after it has stored it, and closes it. What an earlier run left open is closed.
+func TestWatchStoring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var fails atomic.Bool
+		fail := func(from, to time.Duration) {
+			go func() {
+				<-time.After(from + time.Second)
+				fails.Store(true)
+				<-time.After(to - from)
+				fails.Store(false)
+			}()
+		}
+		fail(30*time.Second, 70*time.Second) // less than a minute
+		fail(2*time.Minute, 6*time.Minute)
+		type raised struct {
+			At, Since time.Duration
+			Details   string
+		}
+		var got []raised
+		problems := []error{nil, errors.New("not stored"), errors.New("stored, and the answer lost")}
+		raise := func(_ context.Context, a alert.Alert) error {
+			r := raised{At: time.Since(began).Truncate(time.Second), Details: a.Details}
+			if a.Extent > 0 {
+				r.Since = a.TS.Sub(began)
+			}
+			got = append(got, r)
+			if len(problems) == 0 {
+				return nil
+			}
+			err := problems[0]
+			problems = problems[1:]
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		failing := func() []collector.Failure {
+			if fails.Load() {
+				return []collector.Failure{{Part: "storing records", Err: errors.New("a stranger's text")}}
+			}
+			return nil
+		}
+		watchStoring(ctx, failing, raise, zap.NewNop())
+		const s, parts = time.Second, `{"failing":"storing records"}`
+		want := []raised{
+			{At: 10 * s, Details: "{}"},
+			{At: 190 * s, Since: 130 * s, Details: parts},
+			{At: 200 * s, Since: 130 * s, Details: parts},
+			{At: 210 * s, Since: 130 * s, Details: parts},
+			{At: 370 * s, Details: "{}"},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("alerts (-want +got):\n%s", diff)
+		}
+	})
+}
