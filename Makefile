@@ -57,7 +57,7 @@ PORTABLE := $(BUILD) GOFLAGS="$$(go env GOFLAGS) -trimpath -tags=portable" $(GOT
 RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review ./collector/translog \
 	./cmd/internal/cli ./cmd/internal/terminal
 
-.PHONY: help build demo demo-kafka test test-all test-other check bench soak kafka-up kafka-down tools libchdb clean
+.PHONY: help build demo demo-kafka test test-all test-other check bench soak kafka-up kafka-down tools fetch-tools libchdb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -79,7 +79,8 @@ demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## run the demo t
 # compute, so the others run beside them, hence -j and -p.
 # With CI set, a test fails if its component was not fetched, instead of skipping.
 test: export CI := true
-test: check tools ## everything: format, vet, staticcheck, all tests, the race detector where it matters
+test: $(STATICCHECK) ## everything: format, vet, staticcheck, all tests, the race detector where it matters
+	@$(MAKE) --no-print-directory -j 2 check fetch-tools
 	@deploy/dev/within $(MAKE) --no-print-directory -j 2 test-all test-other
 	@[ "$$(id -u)" = 0 ] || echo "not run: what needs root: files and answers of other users; run it with sudo for these"
 
@@ -132,6 +133,10 @@ kafka-down: ## stop it and remove its data
 
 tools: $(A20)/.done $(A22)/.done $(PYARROW)/.done $(TYPESCRIPT)/.done $(TYPESCRIPT_CLIENT)/.done $(AXE)/.done $(REMOTE)/.done $(LIBCHDB)/.done $(KAFKA)/.done $(ZOOKEEPER)/.done $(CLICKHOUSE)/.done $(COMPOSE) $(KUBERNETES)/.done $(WITNESS) $(OTELCOL) $(OTEL_AGENT)/.done $(STATICCHECK) ## fetch what the tests need
 	@deploy/dev/fetch commands tmux strace chromium
+
+# Beside check, but one tool at a time, since apt-get has a lock.
+fetch-tools:
+	@MAKEFLAGS= $(MAKE) --no-print-directory tools
 
 # A stamp is written last, so that an interrupted fetch is repeated.
 $(TOOLS)/libtmux-mcp-%/.done: deploy/dev/libtmux-mcp-%.txt
