@@ -23,7 +23,7 @@ type overviewPage struct {
 	Chart     chart
 	MaxTool   uint64 // operations of the most used tool
 	Failed    []store.Failure
-	Unread    struct{ Activity, Sessions, Arrival bool } // by a failure
+	Unread    struct{ Activity, Latency, Sessions, Arrival bool } // by a failure
 }
 
 // A finding is the result of one check.
@@ -59,8 +59,9 @@ func (s *Server) overview(r *http.Request) (page, error) {
 	if err := cmp.Or(noAttention, r.Context().Err()); err != nil {
 		return page{}, err
 	}
-	body := overviewPage{When: w, Overview: o, Sessions: at.Sessions, Arrival: at.Arrival, Chart: newChart(o), Failed: at.Failed}
-	body.Unread.Activity, body.Unread.Sessions, body.Unread.Arrival = noActivity != nil, !at.Has(store.PartSessions), !at.Has(store.PartArrival)
+	body := overviewPage{When: w, Overview: o, Sessions: at.Sessions, Arrival: at.Arrival, Chart: newChart(o), Failed: append(at.Failed, o.Failed...)}
+	body.Unread.Activity, body.Unread.Latency = noActivity != nil, !o.Has(store.PartLatency)
+	body.Unread.Sessions, body.Unread.Arrival = !at.Has(store.PartSessions), !at.Has(store.PartArrival)
 	if noActivity != nil {
 		body.Failed = append(body.Failed, store.Failure{Part: "calls over time", Err: noActivity})
 		body.Overview.Window = w.Window

@@ -31,6 +31,7 @@ type fakeStore struct {
 	noActivity error           // of Overview
 	noSummary  error           // of Summary
 	failed     []store.Failure // of Attention
+	untimed    []store.Failure // of Overview
 	text       string
 	mu         sync.Mutex
 	records    int // that Calls has; guarded by mu
@@ -90,6 +91,7 @@ func (f *fakeStore) Overview(context.Context, store.Window) (store.Overview, err
 		Window: store.Window{From: moment, To: moment.Add(day)}, Step: time.Hour, Series: []store.Count{c}, Total: c,
 		Tools:   []store.ToolUse{{Operation: f.text, Operations: 8, Nested: 1, NotOK: 2, Latency: []float64{1, 2, 3}}},
 		Servers: []store.PartyUse{{Name: f.text, Version: f.text, Count: c}}, Hosts: []store.PartyUse{{Name: f.text, Count: c}},
+		Failed: f.untimed,
 	}, errors.Join(f.noActivity, f.err)
 }
 
@@ -352,6 +354,12 @@ func TestUnreadParts(t *testing.T) {
 			}
 		}
 		failed = append(failed, store.Failure{Part: part, Err: context.DeadlineExceeded})
+	}
+	body := do(newTestServer(t, &fakeStore{text: "x", untimed: []store.Failure{{Part: store.PartLatency, Err: context.DeadlineExceeded}}}), httptest.NewRequest("GET", "/", nil)).Body.String()
+	for _, want := range []string{"Not read: latency of tools.</strong>", "Latency was not read.", "Calls over time", ">Tools<"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("without the latency of tools the page lacks %q:\n%s", want, body)
+		}
 	}
 	w := do(newTestServer(t, &fakeStore{text: "x", failed: failed, noActivity: context.DeadlineExceeded}), httptest.NewRequest("GET", "/", nil))
 	if body := w.Body.String(); w.Code != http.StatusOK || strings.Count(body, "not read</dd>") != 5 || strings.Contains(body, "Calls over time") || !strings.Contains(body, "Not read: calls over time.") {

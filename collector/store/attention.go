@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -33,14 +32,7 @@ const (
 
 // Has reports whether a part could be read.
 func (a Attention) Has(part string) bool {
-	return !slices.ContainsFunc(a.Failed, func(f Failure) bool { return f.Part == part })
-}
-
-// A Failure is a part of a page that could not be read. It does not mean that
-// there is nothing.
-type Failure struct {
-	Part string
-	Err  error
+	return !failed(a.Failed, part)
 }
 
 // SessionsState sums up the sessions that were active in the window, over the

@@ -16,7 +16,15 @@ type Overview struct {
 	Timed   Window    // the end of Window, which the tools' latency is of
 	Servers []PartyUse
 	Hosts   []PartyUse
+	Failed  []Failure // PartLatency, or nothing
 }
+
+// PartLatency is the part of an Overview that reads every call, where the others
+// count. It fails alone.
+const PartLatency = "latency of tools"
+
+// Has reports whether a part could be read.
+func (o Overview) Has(part string) bool { return !failed(o.Failed, part) }
 
 // A Count is the number of calls by outcome. A call counts once, also a
 // batch.
@@ -68,14 +76,17 @@ const (
 	timedCalls = 1_000_000
 )
 
-// Overview counts what happened in w.
+// Overview counts what happened in w. An error means that nothing could be counted.
 func (r *Reader) Overview(ctx context.Context, w Window) (Overview, error) {
 	w, step := w.bounded().hours()
 	o := Overview{Window: w, Step: step}
 	if err := r.counts(ctx, &o); err != nil {
 		return o, err
 	}
-	return o, r.latency(ctx, &o)
+	if err := r.latency(ctx, &o); err != nil {
+		o.Failed = append(o.Failed, Failure{PartLatency, err})
+	}
+	return o, nil
 }
 
 // The sets that one query counts: reading is most of the work.

@@ -77,6 +77,17 @@ func atLimit(err error) error {
 	return err
 }
 
+// A Failure is a part of a page that could not be read. It does not mean that
+// there is nothing.
+type Failure struct {
+	Part string
+	Err  error
+}
+
+func failed(list []Failure, part string) bool {
+	return slices.ContainsFunc(list, func(f Failure) bool { return f.Part == part })
+}
+
 // shared begins the message about a limit that others take part in: the server's,
 // or the user's. The query's own is "Query memory limit exceeded", before
 // ClickHouse 25 "Memory limit (for query) exceeded".

@@ -165,6 +165,7 @@ func TestStore(t *testing.T) {
 	t.Run("inventory", func(t *testing.T) { testInventory(t, f) })
 	t.Run("alerts", func(t *testing.T) { testAlerts(t, f) })
 	t.Run("backfill", func(t *testing.T) { testBackfill(t, f, records) })
+	t.Run("untimed", func(t *testing.T) { testUntimed(t, f) })
 	t.Run("rewritten", func(t *testing.T) { testRewritten(t, f, records) })
 	t.Run("bounded effects", func(t *testing.T) { testBoundedEffects(t, f) })
 	t.Run("many definitions", func(t *testing.T) { testManyDefinitions(t, f) })
@@ -856,6 +857,24 @@ func testUnreadPart(t *testing.T, f fixture) {
 	}
 	if !got.Has(store.PartSessions) || got.Sessions.Sessions == 0 || got.Arrival.Newest.IsZero() {
 		t.Errorf("with one part missing, Attention = %+v", got)
+	}
+}
+
+// testUntimed has the latency of tools fail: everything else of the overview is there.
+func testUntimed(t *testing.T, f fixture) {
+	whole, err := f.Overview(t.Context(), week)
+	if err != nil || !whole.Has(store.PartLatency) {
+		t.Errorf("Overview = %v, %v, want all of it", whole.Failed, err)
+	}
+	// The fixture stops merges, for which a change of the parts would wait.
+	f.exec(t, "ALTER TABLE audit.operation_states RENAME COLUMN times TO away SETTINGS alter_sync = 0")
+	got, err := f.Overview(t.Context(), week)
+	f.exec(t, "ALTER TABLE audit.operation_states RENAME COLUMN away TO times SETTINGS alter_sync = 0")
+	if err != nil || len(got.Failed) != 1 || got.Failed[0].Part != store.PartLatency || got.Failed[0].Err == nil {
+		t.Errorf("failed %v, %v, want %s", got.Failed, err, store.PartLatency)
+	}
+	if got.Total != whole.Total || len(got.Tools) != len(whole.Tools) || len(got.Hosts) == 0 {
+		t.Errorf("without the latency of tools, Overview = %+v", got)
 	}
 }
 
