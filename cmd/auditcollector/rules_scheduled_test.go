@@ -547,6 +547,26 @@ func TestScheduledRules(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a gap in a session of millions", func(t *testing.T) {
+		h.exec(t, "TRUNCATE TABLE audit.events")
+		h.exec(t, "TRUNCATE TABLE audit.session_states")
+		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
+		const last = 30_000_000
+		past.seq = last
+		past.add(hour)
+		if err := store.InsertRows(t.Context(), past.rows[hour], past.now.Add(-hour)); err != nil {
+			t.Fatal(err)
+		}
+		h.exec(t, fmt.Sprintf("INSERT INTO audit.session_states (tenant, session_id, max_seq, seqs) SELECT tenant, session_id, %[1]d, (SELECT groupBitmapState(number) FROM numbers(%[1]d) WHERE number NOT IN (5, 7, 8)) FROM audit.events", last))
+		told := ""
+		err := alert.Ask(t.Context(), reader, byName["sequence-gap"], time.Now().Add(-2*hour), func(a alert.Alert) error {
+			told += fmt.Sprint(a.Details, a.Extent)
+			return nil
+		})
+		if want := `{"missing":3}9`; err != nil || told != want {
+			t.Errorf("told %q, %v, want %q", told, err, want)
+		}
+	})
 	t.Run("ordinary use", func(t *testing.T) {
 		h.exec(t, "TRUNCATE TABLE audit.events")
 		h.exec(t, "TRUNCATE TABLE audit.session_states")
