@@ -28,9 +28,8 @@ func TestPageUnderLoad(t *testing.T) {
 	var env []string
 	if soak() {
 		l = load{rate: 20_000, records: 36_000_000, faults: 60, late: 10, pause: time.Second}
-		// batch.wait is the default, since no test waits for a record. The memory is
-		// what docs/operations.md advises for so many.
-		env = []string{"AUDITCOLLECTOR_BATCH_WAIT=1s", "AUDITCOLLECTOR_LOCAL_MEMORY=2GiB"}
+		// batch.wait is the default, since no test waits for a record.
+		env = []string{"AUDITCOLLECTOR_BATCH_WAIT=1s"}
 	}
 	c := newChain(t, 1, append(env, "AUDITCOLLECTOR_LOG_LEVEL=info")...)
 	g := c.group("load", 2)

@@ -2,7 +2,7 @@
 // Kafka or from the spools of this machine, and queries them there.
 //
 // The files, from the top: main, run, receivers, rules, review, policy, query,
-// export, verify, prove, verification, knownlog, erase, hold, retain, letters, exports,
+// export, verify, prove, verification, lasting, knownlog, erase, hold, retain, letters, exports,
 // alerts, evidencelog, runname, store, engine, config, reviewconfig, evidenceconfig,
 // clusterconfig, checker, app.
 package main

@@ -7,7 +7,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -104,7 +103,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		page.evidence = evidence
 	}
 	retain := cfg.retentionJob(store, registry, log)
-	verification := newVerification(cfg, store, registry, log)
+	verification := newVerification(cfg, store, alerts, registry, log)
 	complete := newCompleteness(registry)
 	engineCtx, stopEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEngine()
@@ -145,7 +144,7 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 			g.Go(func() error { return verification.Run(ctx) })
 		}
 		starting.Store(nil)
-		g.Go(func() error { watchStoring(ctx, c.Failing, alerts.engine.Raise, log); return nil })
+		g.Go(func() error { watchStoring(ctx, c.Failing, newLastingAlert(alerts, log)); return nil })
 		if err := c.Run(ctx); err != nil || ctx.Err() == nil {
 			return err
 		}
@@ -171,31 +170,23 @@ const (
 )
 
 // watchStoring raises an alert while records are not stored, and closes it, until ctx
-// ends: rules see only what is stored, and on an almost full disk agents go on. A
-// crash leaves the alert open; the host's next collector closes it.
-func watchStoring(ctx context.Context, failing func() []collector.Failure, raise func(context.Context, alert.Alert) error, log *zap.Logger) {
-	host, _ := os.Hostname() // without a name, all such collectors share an alert
+// ends: rules see only what is stored, and on an almost full disk agents go on.
+func watchStoring(ctx context.Context, failing func() []collector.Failure, lasting *lastingAlert) {
 	var since time.Time
-	open, known := false, false // whether the alert is, and that is known
 	for wait.For(ctx, storingEvery) == nil {
 		var parts []string
 		for _, f := range failing() {
 			parts = append(parts, f.Part)
 		}
-		now, fails := time.Now(), len(parts) > 0
+		now := time.Now()
 		switch {
-		case !fails:
+		case len(parts) == 0:
 			since = time.Time{}
 		case since.IsZero():
 			since = now
 		}
-		if known && open == fails || fails && now.Sub(since) < notStoredFor {
-			continue
-		}
-		if err := raise(ctx, alert.RecordsNotStored(host, since, now, parts)); err == nil {
-			open, known = fails, true
-		} else if ctx.Err() == nil {
-			log.Warn("alert not stored; it is tried again", zap.String("rule", "records-not-stored"), zap.Error(err))
+		if since.IsZero() || now.Sub(since) >= notStoredFor {
+			lasting.tell(ctx, !since.IsZero(), alert.RecordsNotStored(lasting.host, since, now, parts))
 		}
 	}
 }

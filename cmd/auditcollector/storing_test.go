@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -58,7 +59,7 @@ func TestWatchStoring(t *testing.T) {
 			}
 			return nil
 		}
-		watchStoring(ctx, failing, raise, zap.NewNop())
+		watchStoring(ctx, failing, &lastingAlert{raise: raise, log: zap.NewNop()})
 		const s, parts = time.Second, `{"failing":"storing records"}`
 		want := []raised{
 			{At: 10 * s, Details: "{}"},
@@ -67,6 +68,32 @@ func TestWatchStoring(t *testing.T) {
 			{At: 210 * s, Since: 130 * s, Details: parts},
 			{At: 370 * s, Details: "{}"},
 		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("alerts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestTellVerifying raises an alert once verification has failed for an hour, and
+// closes it.
+func TestTellVerifying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var got []string
+		lasting := &lastingAlert{log: zap.NewNop(), raise: func(_ context.Context, a alert.Alert) error {
+			got = append(got, fmt.Sprint(time.Since(began), " ", a.Extent > 0, " ", a.Details))
+			return nil
+		}}
+		failure := errors.New("no memory")
+		for _, fails := range []bool{false, true, false, true, true, true, true, true, true, true, true, false, false} {
+			if fails {
+				tellVerifying(t.Context(), lasting, began.Add(30*time.Minute), failure)
+			} else {
+				tellVerifying(t.Context(), lasting, time.Time{}, nil)
+			}
+			<-time.After(10 * time.Minute)
+		}
+		want := []string{"0s false {}", `1h30m0s true {"error":"no memory"}`, "1h50m0s false {}"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("alerts (-want +got):\n%s", diff)
 		}

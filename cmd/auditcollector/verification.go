@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"auditproxy/cmd/internal/evidencereport"
+	"auditproxy/collector/alert"
 	"auditproxy/collector/proof"
 	"auditproxy/collector/store"
 
@@ -18,17 +19,31 @@ import (
 // compared by auditcollector verify.
 const mostEntries = 100_000
 
+// notVerifiedFor is how long verification must have failed for an alert: it is tried
+// again, and an engine that starts again is not worth one.
+const notVerifiedFor = time.Hour
+
+// tellVerifying raises an alert while verification fails, or closes it.
+func tellVerifying(ctx context.Context, lasting *lastingAlert, since time.Time, err error) {
+	now := time.Now()
+	if err == nil || now.Sub(since) >= notVerifiedFor {
+		lasting.tell(ctx, err != nil, alert.VerificationCannotRun(lasting.host, since, now, err))
+	}
+}
+
 // newVerification returns what verifies automatically, nil if nothing does.
-func newVerification(cfg config, s *store.Store, registry prometheus.Registerer, log *zap.Logger) *proof.Job {
+func newVerification(cfg config, s *store.Store, alerts *alerts, registry prometheus.Registerer, log *zap.Logger) *proof.Job {
 	if cfg.evidence.verifyEvery == 0 {
 		return nil
 	}
+	lasting := newLastingAlert(alerts, log)
 	return proof.NewJob(proof.JobConfig{
 		DB: s.DB(), Every: cfg.evidence.verifyEvery, Again: cfg.evidence.reverify, Collector: runName(time.Now()), Log: log, Metrics: registry,
 		Trust: func([]string) ([]string, error) {
 			trust, err := cfg.trusted()
 			return trust.Hosts, err
 		},
+		Turned: func(ctx context.Context, since time.Time, err error) { tellVerifying(ctx, lasting, since, err) },
 		Known: func(ctx context.Context, sessions []string) (proof.Known, error) {
 			var k known
 			own := cfg.ownLog()

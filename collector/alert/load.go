@@ -177,7 +177,7 @@ func (l *loader) name(n *yaml.Node) string {
 	if !ruleName.MatchString(name) {
 		l.Problem(n, "%q is not a name of a rule, want lower-case letters, digits and hyphens", name)
 	}
-	if slices.Contains([]string{ruleFailed, sweepFailed, exportFails, notStored}, name) {
+	if slices.Contains([]string{ruleFailed, sweepFailed, exportFails, notStored, notVerified}, name) {
 		l.Problem(n, "%q is the name of alerts of the collector itself", name)
 	}
 	if where, twice := l.seen[name]; twice {

@@ -289,6 +289,7 @@ const (
 	sweepFailed = "sweep-cannot-run"
 	exportFails = "export-cannot-run"
 	notStored   = "records-not-stored"
+	notVerified = "verification-cannot-run"
 )
 
 // cannotRun returns the alert that r has not run since its mark, so that matches
@@ -348,6 +349,20 @@ func RecordsNotStored(host string, since, now time.Time, parts []string) Alert {
 		details["failing"] = cut(quoteJSON(strings.Join(parts, ", ")))
 	}
 	return a.because(details, nil)
+}
+
+// VerificationCannotRun returns the alert that a collector could not verify sessions
+// since a time, or with a zero time that it does again.
+func VerificationCannotRun(host string, since, now time.Time, err error) Alert {
+	a := Alert{
+		Rule: notVerified, Severity: Critical, Title: "Records are not verified",
+		Reason: "Nobody would notice that stored records are changed. The details have the cause; it is tried again until it works.",
+		Host:   host, TS: now, Lasting: hash(notVerified, host),
+	}
+	if !since.IsZero() {
+		a.TS, a.Extent = since, uint64(max(since.UnixMilli(), 1))
+	}
+	return a.because(map[string]json.RawMessage{}, err)
 }
 
 // because completes an alert about the engine itself.

@@ -3,4 +3,7 @@ package proof
 import "context"
 
 // Turn is one turn of Run.
-func (j *Job) Turn(ctx context.Context) error { return j.turn(ctx) }
+func (j *Job) Turn(ctx context.Context) error {
+	_, err := j.turn(ctx)
+	return err
+}

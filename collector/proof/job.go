@@ -39,6 +39,10 @@ type JobConfig struct {
 	// least. nil: there is no log.
 	Known func(ctx context.Context, sessions []string) (Known, error)
 
+	// Turned is called after each turn of this job: with when turns began to fail and why
+	// the last one did, or with a zero time and nil. nil: nothing is called.
+	Turned func(ctx context.Context, since time.Time, err error)
+
 	Now     func() time.Time      // nil: time.Now
 	Log     *zap.Logger           // nil: none
 	Metrics prometheus.Registerer // nil: none
@@ -77,6 +81,9 @@ func NewJob(c JobConfig) *Job {
 	if c.Trust == nil {
 		c.Trust = func([]string) ([]string, error) { return nil, nil }
 	}
+	if c.Turned == nil {
+		c.Turned = func(context.Context, time.Time, error) {}
+	}
 	if c.Known == nil {
 		c.Known = func(context.Context, []string) (Known, error) { return Known{}, nil }
 	}
@@ -85,7 +92,7 @@ func NewJob(c JobConfig) *Job {
 			Namespace: "auditcollector", Name: "verified_sessions_total", Help: "Sessions whose evidence was checked, by what was found. One that goes on is checked again.",
 		}, []string{"state"}),
 		success: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "auditcollector", Name: "verification_success_timestamp_seconds", Help: "When all sessions that were due were last verified, in seconds since 1970.",
+			Namespace: "auditcollector", Name: "verification_success_timestamp_seconds", Help: "When this collector last verified all sessions that were due, in seconds since 1970; of several collectors one does.",
 		}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "auditcollector", Name: "verification_running", Help: "1 while this collector verifies.",
@@ -110,9 +117,21 @@ func NewJob(c JobConfig) *Job {
 
 // Run verifies at its start and then every time, until ctx ends.
 func (j *Job) Run(ctx context.Context) error {
+	var since time.Time // when turns began to fail
 	for {
-		if err := j.turn(ctx); err != nil && ctx.Err() == nil {
+		began := j.c.Now()
+		mine, err := j.turn(ctx)
+		switch {
+		case ctx.Err() != nil || !mine:
+		case err == nil:
+			since = time.Time{}
+			j.c.Turned(ctx, since, nil)
+		default:
 			j.c.Log.Error("verification failed; it is tried again", zap.Duration("retry_in", j.c.Every), zap.Error(err))
+			if since.IsZero() {
+				since = began
+			}
+			j.c.Turned(ctx, since, err)
 		}
 		if wait.For(ctx, j.c.Every) != nil {
 			return nil
@@ -121,34 +140,33 @@ func (j *Job) Run(ctx context.Context) error {
 }
 
 // turn verifies unless another collector did within the time. Two that begin at once
-// both do, and find the same.
-func (j *Job) turn(ctx context.Context) error {
+// both do, and find the same. It reports whether the turn was this job's.
+func (j *Job) turn(ctx context.Context) (mine bool, err error) {
 	last, err := j.lastTurn(ctx)
 	if err != nil {
-		return err
+		return true, err
 	}
 	now := j.c.Now()
 	if age := now.Sub(last); !last.Equal(j.last) && age > -j.c.Every && age < j.c.Every*9/10 {
-		j.success.Set(float64(last.Unix()))
-		return nil
+		return false, nil
 	}
 	j.waiting.Set(1)
 	defer j.waiting.Set(0)
 	j.last = now.UTC().Truncate(time.Millisecond)
 	if err := j.c.DB.Exec(ctx, "taking the turn to verify", "INSERT INTO ${database}.alert_marks (name, kind, upto, closed, at) VALUES ('all', 'verification', %[1]s, false, %[1]s)", millis(j.last)); err != nil {
-		return err
+		return true, err
 	}
 	if _, err := j.Once(ctx); err != nil {
-		return err
+		return true, err
 	}
 	if err := j.Chains(ctx); err != nil {
-		return err
+		return true, err
 	}
 	if err := j.reverify(ctx); err != nil {
-		return err
+		return true, err
 	}
 	j.success.Set(float64(now.Unix()))
-	return nil
+	return true, nil
 }
 
 // lastTurn returns when a collector last began to verify.

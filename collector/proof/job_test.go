@@ -2,6 +2,7 @@ package proof_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -154,6 +156,44 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	f.want("SELECT collector, count() FROM audit.verifications WHERE state = 'unknown_key' GROUP BY collector ORDER BY collector", "a\t3")
+}
+
+// TestTurned has turns fail twice: since the first of them, and until one succeeds.
+func TestTurned(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	began := now
+	h := evidencetest.NewHost("build-7", now.Add(-72*time.Hour))
+	f.sessions(now.Add(-time.Hour), h.Session(evidencetest.Plan{Calls: 2}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got []string
+	// The clock advances between two turns only: Run is the only one to read it.
+	job := proof.NewJob(proof.JobConfig{DB: db, Every: time.Millisecond, Collector: "c", Now: func() time.Time { return now },
+		Trust: func([]string) ([]string, error) {
+			if len(got) < 2 {
+				return nil, errors.New("the trust file is away")
+			}
+			return []string{h.Key}, nil
+		},
+		Turned: func(_ context.Context, since time.Time, err error) {
+			text := fmt.Sprint(err)
+			if !since.IsZero() {
+				text = fmt.Sprint(since.Sub(began), " ", err)
+			}
+			got = append(got, text)
+			if now = now.Add(time.Minute); err == nil {
+				cancel()
+			}
+		},
+	})
+	if err := job.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"0s the trust file is away", "0s the trust file is away", "<nil>"}, got); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
 }
 
 // TestReverify changes records of sessions that were verified: the next rounds find

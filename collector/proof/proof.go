@@ -5,7 +5,7 @@
 // compares the columns of each row with its raw bytes. Of records that retention
 // removed or that were erased it has the leaves.
 //
-// The files, from the top: prove, job, check, read, sessions, proof.
+// The files, from the top: prove, job, check, read, span, sessions, proof.
 package proof
 
 import (

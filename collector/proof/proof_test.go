@@ -208,6 +208,63 @@ func TestDue(t *testing.T) {
 	}
 }
 
+// TestLongSession reads a session of many pages: ClickHouse reads each record a few
+// times, not once for each page before it. A record comes late: it is looked for.
+func TestLongSession(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	const records, late = 120_000, 60_000
+	id := audit.NewID(at)
+	var rows []ingest.Row
+	for i := range records {
+		r := ingesttest.Call(i, "send_keys", at.Add(time.Duration(i)*time.Millisecond))
+		r.RecordID, r.SessionID = fmt.Sprintf("%s%012x", id[:24], i), id
+		if i != late {
+			rows = append(rows, ingesttest.Row(t, r, ingest.Source{Topic: id, Offset: uint64(i)}))
+		}
+	}
+	for len(rows) > 0 {
+		n := min(len(rows), 10_000)
+		if err := db.InsertRows(t.Context(), rows[:n], at); err != nil {
+			t.Fatal(err)
+		}
+		rows = rows[n:]
+	}
+	src := proof.NewSource(db)
+	src.Sizes.Rows = 5000
+	read := func() (n int) {
+		err := src.Sessions(t.Context(), proof.Selection{}, func(list []proof.Session) error {
+			return src.Read(t.Context(), list, func(r *proof.Row) error {
+				if n == 0 {
+					f.store(id, late, time.Now(), func(r *audit.Record) { r.TS = at.Add(45 * time.Second) })
+				}
+				n++
+				return nil
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	selected := func() (n int) {
+		n, err := strconv.Atoi(strings.Join(chdbtest.Query(t, dir, "SELECT value FROM system.events WHERE event = 'SelectedRows'"), " "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := selected()
+	if n := read(); n != records {
+		t.Errorf("%d records were read, want %d", n, records)
+	}
+	// Each granule has 8192 rows, and each page some in two: the first page alone read
+	// every row before.
+	if n := selected() - before; n > 9*records {
+		t.Errorf("ClickHouse read %d rows for %d records", n, records)
+	}
+}
+
 // TestMany reads as many records as the variable RECORDS says, or some pages of them,
 // and prints the time that it takes.
 func TestMany(t *testing.T) {

@@ -39,17 +39,13 @@ func (s *Source) Prove(ctx context.Context, record uuid.UUID) (proof *evidence.R
 	case versions > 1:
 		return nil, errors.New("there are two versions of the record: see auditcollector verify")
 	}
+	spans, err := s.spans(ctx, session)
+	if err != nil {
+		return nil, err
+	}
 	prover := evidence.NewProver(seq)
 	next := uint64(0)
-	sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${seq}", fmt.Sprint(seq)).Replace(`
-SELECT DISTINCT seq, line, leaf FROM (
-    SELECT seq, if(seq IN (0, ${seq}) OR kind = 'checkpoint' AND seq > ${seq}, raw, '') AS line, SHA256(concat(char(0), raw)) AS leaf
-    FROM ${database}.events WHERE session_id = ${session}
-    UNION ALL
-    SELECT seq, '', hash FROM ${database}.leaves FINAL
-    WHERE session_id = ${session} AND (session_id, seq, hash) NOT IN (SELECT session_id, seq, SHA256(concat(char(0), raw)) FROM ${database}.events WHERE session_id = ${session}))
-ORDER BY seq`)
-	err = s.query(ctx, "reading the record's session", sql, func(rows driver.Rows) error {
+	add := func(rows driver.Rows) error {
 		var at uint64
 		var line, leaf string
 		if err := rows.Scan(&at, &line, &leaf); err != nil {
@@ -72,12 +68,25 @@ ORDER BY seq`)
 		}
 		next++
 		return nil
-	})
-	switch {
-	case proof != nil:
-		return proof, nil
-	case err == nil:
-		err = evidence.ErrNotSigned
 	}
-	return nil, err
+	for _, part := range spans {
+		sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${seq}", fmt.Sprint(seq),
+			"${events}", part.ofEvents(), "${leaves}", part.ofLeaves()).Replace(`
+SELECT DISTINCT seq, line, leaf FROM (
+    SELECT seq, if(seq IN (0, ${seq}) OR kind = 'checkpoint' AND seq > ${seq}, raw, '') AS line, SHA256(concat(char(0), raw)) AS leaf
+    FROM ${database}.events WHERE session_id = ${session}${events}
+    UNION ALL
+    SELECT seq, '', hash FROM ${database}.leaves FINAL
+    WHERE session_id = ${session}${leaves} AND (session_id, seq, hash) NOT IN (
+        SELECT session_id, seq, SHA256(concat(char(0), raw)) FROM ${database}.events WHERE session_id = ${session}${events}))
+ORDER BY seq`)
+		err = s.query(ctx, "reading the record's session", sql, add)
+		if proof != nil {
+			return proof, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, evidence.ErrNotSigned
 }

@@ -45,16 +45,26 @@ func (s *Source) Read(ctx context.Context, sessions []Session, do func(*Row) err
 			rows += sessions[n].Rows
 			n++
 		}
-		if err := s.read(ctx, sessions[:n], do); err != nil {
-			return err
+		spans := []span{{}}
+		if rows > uint64(size.Rows) {
+			var err error
+			if spans, err = s.spans(ctx, sessions[0].ID); err != nil {
+				return err
+			}
+		}
+		for _, part := range spans {
+			if err := s.read(ctx, sessions[:n], part, do); err != nil {
+				return err
+			}
 		}
 		sessions = sessions[n:]
 	}
 	return nil
 }
 
-// read reads the rows of sessions, page by page: one session may have any number.
-func (s *Source) read(ctx context.Context, sessions []Session, do func(*Row) error) error {
+// read reads a span of the rows of sessions, page by page: copies of a row may be any
+// number.
+func (s *Source) read(ctx context.Context, sessions []Session, part span, do func(*Row) error) error {
 	limit := s.Sizes.orDefault().Rows
 	ids := make([]string, len(sessions))
 	first, last := sessions[0].First, sessions[0].Last
@@ -67,7 +77,7 @@ func (s *Source) read(ctx context.Context, sessions []Session, do func(*Row) err
 			last = one.Last
 		}
 	}
-	in, from, leavesFrom := strings.Join(ids, ", "), "", ""
+	in, from, leavesFrom := strings.Join(ids, ", "), part.ofEvents(), part.ofLeaves()
 	for {
 		sql := strings.NewReplacer("${database}", s.DB.Name(), "${in}", in, "${from}", from, "${leaves_from}", leavesFrom, "${columns}", s.typed.SQL(),
 			"${first}", fmt.Sprint(first.UnixMicro()), "${last}", fmt.Sprint(last.UnixMicro()), "${limit}", fmt.Sprint(limit)).Replace(`
@@ -95,9 +105,10 @@ ORDER BY session_id, seq, here DESC LIMIT ${limit} WITH TIES`)
 			return err
 		}
 		last := fmt.Sprintf("(%s, %d)", quote(row.Session), row.Seq)
-		from = " AND (session_id, seq) > " + last
-		if leavesFrom = from; row.Raw != nil {
-			leavesFrom = " AND (session_id, seq) >= " + last
+		after := " AND (session_id, seq) > " + last
+		from, leavesFrom = part.ofEvents()+after, part.ofLeaves()+after
+		if row.Raw != nil {
+			leavesFrom = part.ofLeaves() + " AND (session_id, seq) >= " + last
 		}
 	}
 }
