@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -74,6 +75,7 @@ func (c Config) options() *clickhouse.Options {
 	if c.HTTP {
 		o.Protocol = clickhouse.HTTP
 		o.DialStrategy = dialPlainly
+		o.TransportFunc = untilDeadline
 	}
 	if !c.Uncompressed {
 		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
@@ -87,4 +89,31 @@ func (c Config) options() *clickhouse.Options {
 func dialPlainly(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
 	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
+}
+
+// untilDeadline has a deadline of the context replace the timeout for reading, as
+// in the native protocol. HTTP tells nothing about a statement before its first rows,
+// or its end.
+func untilDeadline(t *http.Transport) (http.RoundTripper, error) {
+	patient := t.Clone()
+	patient.ResponseHeaderTimeout = 0
+	return &transport{t, patient}, nil
+}
+
+type transport struct {
+	impatient *http.Transport // for requests without a deadline
+	patient   *http.Transport
+}
+
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, limited := r.Context().Deadline(); limited {
+		return t.patient.RoundTrip(r)
+	}
+	return t.impatient.RoundTrip(r)
+}
+
+// CloseIdleConnections is called by http.Client.
+func (t *transport) CloseIdleConnections() {
+	t.impatient.CloseIdleConnections()
+	t.patient.CloseIdleConnections()
 }
