@@ -551,7 +551,7 @@ func TestScheduledRules(t *testing.T) {
 		h.exec(t, "TRUNCATE TABLE audit.events")
 		h.exec(t, "TRUNCATE TABLE audit.session_states")
 		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
-		const last = 30_000_000
+		const last = 20_000_000
 		past.seq = last
 		past.add(hour)
 		if err := store.InsertRows(t.Context(), past.rows[hour], past.now.Add(-hour)); err != nil {
