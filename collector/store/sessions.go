@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 )
 
@@ -155,15 +153,9 @@ const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') 
 // Timeline returns up to limit records of a session from the number seq on, in
 // the order in which they were written.
 func (r *Reader) Timeline(ctx context.Context, se Session, seq uint64, limit int) ([]Line, error) {
-	keys, err := ask[key](ctx, r, "a session's records", `SELECT ts, record_id, lower(hex(payload_hash)) AS hash FROM events FINAL
+	return ask[Line](ctx, r, "a session's records", "SELECT "+lineColumns+` FROM events FINAL
 		PREWHERE session_id = {session:String} AND `+withinSession+` AND seq >= {seq:UInt64}
 		ORDER BY seq, payload_hash LIMIT {limit:UInt32}`, se.args(args{"seq": seq, "limit": limit}))
-	if err != nil {
-		return nil, err
-	}
-	lines, err := r.lines(ctx, keys, false)
-	slices.SortFunc(lines, func(a, b Line) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Hash, b.Hash)) })
-	return lines, err
 }
 
 // withinSession narrows reading to the time of a session.
