@@ -13,7 +13,7 @@ import (
 // TestInvariantsDocument compares docs/invariants.md with the code: each
 // invariant has a row, and each test and file that a row names exists.
 func TestInvariantsDocument(t *testing.T) {
-	last := map[string]int{"P": 18, "S": 15, "H": 12, "C": 14, "R": 13, "W": 7, "V": 17}
+	last := map[string]int{"P": 18, "S": 15, "H": 12, "C": 15, "R": 13, "W": 7, "V": 17}
 	rows := map[string]int{}
 	row := regexp.MustCompile(`^\| ([PSHCRWV])(\d+) \| ([^|]+) \| ([^|]*) \| ([^|]*)\|\n$`)
 	page, _, _ := strings.Cut(readFile(t, "../docs/invariants.md"), soakTitle)
