@@ -356,7 +356,7 @@ func RecordsNotStored(host string, since, now time.Time, parts []string) Alert {
 func VerificationCannotRun(host string, since, now time.Time, err error) Alert {
 	a := Alert{
 		Rule: notVerified, Severity: Critical, Title: "Records are not verified",
-		Reason: "Nobody would notice that stored records are changed. The details have the cause; it is tried again until it works.",
+		Reason: "Until verification works again, changes to stored records go unnoticed. The details have the cause.",
 		Host:   host, TS: now, Lasting: hash(notVerified, host),
 	}
 	if !since.IsZero() {

@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"time"
 
 	"auditproxy/sink/clickhouse"
 
@@ -52,12 +51,9 @@ func settings() ch.Settings {
 	return ch.Settings{"max_block_size": 2048, "max_threads": 1, "max_bytes_before_external_sort": 128 << 20}
 }
 
-// queryTimeout is for one query: some read all stored records.
-const queryTimeout = 6 * time.Hour
-
 // query calls do for each row of a result.
 func (s *Source) query(ctx context.Context, doing, sql string, do func(driver.Rows) error) error {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	ctx, cancel := s.DB.Long(ctx)
 	defer cancel()
 	ctx, conn, err := s.DB.Settled(ctx)
 	if err != nil {

@@ -27,9 +27,6 @@ const (
 
 const day = 24 * time.Hour
 
-// statementTimeout is for one statement that removes: it may read a partition.
-const statementTimeout = 6 * time.Hour
-
 // A rule is a time for rows of one tenant, or of all others.
 type rule struct {
 	key, tenant string

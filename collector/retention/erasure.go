@@ -79,13 +79,13 @@ type eraser struct {
 }
 
 func (x *eraser) exec(ctx context.Context, doing, format string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := x.db.Long(ctx)
 	defer cancel()
 	return x.db.Exec(ctx, doing, format, args...)
 }
 
 func (x *eraser) query(ctx context.Context, doing string, to any, format string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := x.db.Long(ctx)
 	defer cancel()
 	sql := strings.ReplaceAll(format, "${database}", x.db.Name())
 	return clickhouse.Classify(doing, x.db.Conn().Select(ctx, to, fmt.Sprintf(sql, args...)))

@@ -100,7 +100,7 @@ func writeHold(ctx context.Context, db *clickhouse.DB, h Hold, action, who, reas
 // Records returns how many records a hold covers now. It returns ErrNotFound if
 // nothing is known of a session or a user: the name may be mistyped.
 func (h Hold) Records(ctx context.Context, db *clickhouse.DB) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := db.Long(ctx)
 	defer cancel()
 	column := map[string]string{HoldTenant: "tenant", HoldSession: "session_id", HoldUser: "user"}[h.Kind]
 	var records, others uint64

@@ -200,7 +200,7 @@ func (j *Job) removeAll(ctx context.Context, t table, c cutoffs) (removed []Remo
 
 // find returns what is due in a table, by partition.
 func (j *Job) find(ctx context.Context, t table, s selection) ([][]Removal, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := j.c.DB.Long(ctx)
 	defer cancel()
 	tenant := "''"
 	if t.tenant != "" {
@@ -346,7 +346,7 @@ func (j *Job) record(ctx context.Context, list []Removal, done bool) error {
 }
 
 func (j *Job) exec(ctx context.Context, doing, format string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := j.c.DB.Long(ctx)
 	defer cancel()
 	return j.c.DB.Exec(ctx, doing, format, args...)
 }

@@ -93,6 +93,12 @@ func (db *DB) Limited(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, db.c.Timeout)
 }
 
+// Long returns a context for what may read all stored records: it ends after six
+// hours, and its deadline replaces the timeout of a connection.
+func (db *DB) Long(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 6*time.Hour)
+}
+
 // InsertRows stores the rows of one arrival time, all or none. Its token is a function of the sources
 // and contents of rows: the same rows are stored once, and other rows never
 // share a token.

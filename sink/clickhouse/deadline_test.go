@@ -22,7 +22,7 @@ func TestLongStatement(t *testing.T) {
 	}
 	defer db.Close()
 	const long = "SELECT sleepEachRow(0.5) FROM numbers(4) SETTINGS max_block_size = 1"
-	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
+	limited, cancel := db.Long(t.Context())
 	defer cancel()
 	for _, s := range []string{"CREATE DATABASE ${database}", "CREATE TABLE ${database}.rows (n UInt8) ENGINE = MergeTree ORDER BY n", "INSERT INTO ${database}.rows " + long} {
 		if err := db.Exec(limited, "trying", s); err != nil {

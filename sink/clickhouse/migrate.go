@@ -168,12 +168,8 @@ func checksum(sql string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// applyTimeout is for one migration: some read all stored rows.
-const applyTimeout = 6 * time.Hour
-
 func (db *DB) apply(ctx context.Context, statements []string) error {
-	// A deadline replaces the connection's timeout for reading.
-	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	ctx, cancel := db.Long(ctx)
 	defer cancel()
 	return db.exec(ctx, statements...)
 }
