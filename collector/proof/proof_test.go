@@ -209,17 +209,20 @@ func TestDue(t *testing.T) {
 }
 
 // TestLongSession reads a session of many pages: ClickHouse reads each record a few
-// times, not once for each page before it. A record comes late: it is looked for.
+// times, not once for each page before it. Two records come late, one of them where
+// whole pages are missing: they are looked for.
 func TestLongSession(t *testing.T) {
 	db, dir := open(t)
 	f := &fixture{t: t, db: db, dir: dir}
-	const records, late = 120_000, 60_000
+	const records, width = 120_000, 4999 // of a part, for pages of one more
+	const holeFrom, holeTo = 16 * width, 18 * width
+	late := []uint64{60_000, 85_000}
 	id := audit.NewID(at)
 	var rows []ingest.Row
 	for i := range records {
 		r := ingesttest.Call(i, "send_keys", at.Add(time.Duration(i)*time.Millisecond))
 		r.RecordID, r.SessionID = fmt.Sprintf("%s%012x", id[:24], i), id
-		if i != late {
+		if uint64(i) != late[0] && (i < holeFrom || i >= holeTo) {
 			rows = append(rows, ingesttest.Row(t, r, ingest.Source{Topic: id, Offset: uint64(i)}))
 		}
 	}
@@ -231,12 +234,14 @@ func TestLongSession(t *testing.T) {
 		rows = rows[n:]
 	}
 	src := proof.NewSource(db)
-	src.Sizes.Rows = 5000
+	src.Sizes.Rows = width + 1
 	read := func() (n int) {
 		err := src.Sessions(t.Context(), proof.Selection{}, func(list []proof.Session) error {
 			return src.Read(t.Context(), list, func(r *proof.Row) error {
 				if n == 0 {
-					f.store(id, late, time.Now(), func(r *audit.Record) { r.TS = at.Add(45 * time.Second) })
+					for _, seq := range late {
+						f.store(id, seq, time.Now(), func(r *audit.Record) { r.TS = at.Add(45 * time.Second) })
+					}
 				}
 				n++
 				return nil
@@ -255,8 +260,8 @@ func TestLongSession(t *testing.T) {
 		return n
 	}
 	before := selected()
-	if n := read(); n != records {
-		t.Errorf("%d records were read, want %d", n, records)
+	if n, want := read(), records-(holeTo-holeFrom)+1; n != want {
+		t.Errorf("%d records were read, want %d", n, want)
 	}
 	// Each granule has 8192 rows, and each page some in two: the first page alone read
 	// every row before.

@@ -46,7 +46,7 @@ GROUP BY part ORDER BY part`)
 				return nil
 			}
 		}
-		if numbers < next.to-next.from || next.last.Before(next.first) {
+		if numbers < next.to-next.from {
 			next.first, next.last = time.Time{}, time.Time{}
 		}
 		list, rows = append(list, next), n
