@@ -56,6 +56,11 @@ func TestText(t *testing.T) {
 		{`the key: "/services/T02AB34CD/B05EF67GH/AbCdEfGhIjKlMnOpQrStUvWx" works`, `the key: "[redacted len=54]" works`},
 		{`the key: "/tmp/a1Cd2E3hIj4l5nO6QrS7uV" works`, `the key: "[redacted len=27]" works`},
 		{"echo dGhlIHBhc3N3b3JkIGlzIFRyMHViNGRvciYzIGbD", "echo [redacted len=40]"}, // a line of base64, which ends within a letter
+		{"echo 'eve:$6$c4FVx0sKdVnGTtAB$B3yAvVtXQjJ7nwYYAVKSP1eMdsJ9PwiJPYyfZ5uFSEbmzYb5nBw9Ob8MVbO5WTMqB0d7VpHVdpGtTl7Pzv4gJ/:0:0::/:/bin/sh' >> /etc/shadow", "echo 'eve:[redacted len=121]' >> /etc/shadow"},
+		{"htpasswd: ann:$2y$05$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe", "htpasswd: [redacted len=64]"},
+		{"sed 's/$1$2/x/' $1$HOME/file", "sed 's/$1$2/x/' $1$HOME/file"},
+		{"cp ${SHA}/build/output-1 $2$SUFFIX/of/a/long/directory/name1", "cp ${SHA}/build/output-1 $2$SUFFIX/of/a/long/directory/name1"},
+		{"SELECT * FROM s3('https://b/x.csv', 'CSV', 'a Int8, b String')", "SELECT * FROM s3('https://b/x.csv', 'CSV', 'a Int8, b String')"},
 		{"a bearer eyJ0123456789abcdef", "a bearer [redacted len=19]"},
 		{"basic usage of tmux", "basic usage of tmux"},
 		{"Basic YWxhZGRpbjpvcGVuc2VzYW1l", "Basic [redacted len=24]"},

@@ -304,4 +304,4 @@ func (p Programs) Want(option bool) bool {
 }
 
 // maxProgram is the longest name of a program, in bytes.
-const maxProgram = 24
+const maxProgram = 25

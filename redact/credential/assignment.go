@@ -52,11 +52,13 @@ func (s *Scanner) assigned(i int) lex.Span {
 			return v
 		}
 	}
-	if string(name) == "Private-Lines" { // of PuTTY
-		if at := bytes.Index(s.text[i:min(len(s.text), i+maxPrivate)], []byte("\nPrivate-MAC")); at > 0 {
-			if n := bytes.IndexByte(s.text[i:], '\n') + 1; n > 0 && n < at {
-				return lex.Span{From: i + n, To: i + at}
-			}
+	if string(name) == "Private-Lines" { // of PuTTY, also one that was cut
+		key := s.text[i:min(len(s.text), i+maxPrivate)]
+		if at := bytes.Index(key, []byte("\nPrivate-MAC")); at > 0 {
+			key = key[:at]
+		}
+		if n := bytes.IndexByte(key, '\n') + 1; n > 0 && n < len(key) {
+			return lex.Span{From: i + n, To: i + len(key)}
 		}
 	}
 	decoded := s.unescaped(name)

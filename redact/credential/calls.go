@@ -24,8 +24,9 @@ var calls = map[string]callRule{
 	"createHmac": {argument: 1}, "hash_hmac": {argument: 2}, "Fernet": {argument: 0}, "hashpw": {argument: 0},
 	"generate_password_hash": {argument: 0}, "password_hash": {argument: 0}, "password_verify": {argument: 0}, "check_password_hash": {argument: 1},
 	"Github": {argument: 0}, "Stripe": {argument: 0}, "WebClient": {argument: 0}, "Octokit": {argument: 0}, "Telegraf": {argument: 0}, "TeleBot": {argument: 0},
-	"pgp_sym_encrypt": {argument: 1}, "pgp_sym_decrypt": {argument: 1}, "aes_encrypt": {argument: 1}, "aes_decrypt": {argument: 1},
-	"AES_ENCRYPT": {argument: 1}, "AES_DECRYPT": {argument: 1},
+	"pgp_sym_encrypt": {argument: 1}, "pgp_sym_decrypt": {argument: 1}, "aes_encrypt": {argument: 1}, "aes_decrypt": {argument: 1}, "AES_ENCRYPT": {argument: 1}, "AES_DECRYPT": {argument: 1}, // and the table functions of ClickHouse:
+	"s3": {argument: 2}, "S3": {argument: 2}, "s3Cluster": {argument: 3}, "gcs": {argument: 2}, "mysql": {argument: 4}, "MySQL": {argument: 4}, "postgresql": {argument: 4}, "PostgreSQL": {argument: 4},
+	"mongodb": {argument: 4}, "MongoDB": {argument: 4}, "remote": {argument: 4}, "remoteSecure": {argument: 4}, "azureBlobStorage": {argument: 4},
 
 	"connect": {argument: 2}, // of most databases
 	"sign":    {1, "jwt"}, "encode": {1, "jwt"}, "verify": {1, "jwt"}, "decode": {1, "jwt"},
@@ -118,12 +119,12 @@ func (s *Scanner) positional(first, i int) bool {
 		case n > 3 && arguments[1].From == arguments[1].To:
 			k = 3 // behind a port
 		}
-	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1:
+	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n < 2,
+		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,
+		lex.HasFoldSuffix(name, "s3") && n > 2 && bytes.IndexByte(t[arguments[2].From:arguments[2].To], ' ') > 0: // columns
 		return false
-	case (string(name) == "set_password" || string(name) == "setPassword") && n < 3:
-		return false
-	case string(name) == "create" && n < 2:
-		return false
+	case n == 4 && k == n && (string(name) == "remote" || string(name) == "remoteSecure"): // database.table
+		k--
 	}
 	if k >= n {
 		return false
