@@ -37,7 +37,9 @@ type Check struct {
 	Progress func(rows int) // is called with the number of rows now and then; nil: nothing
 }
 
-// Check gives the selected sessions to a checker, which the caller finishes.
+// Check gives the selected sessions to a checker, which the caller finishes. A session
+// that cannot be read, because a file is damaged, is unreadable there, and keeps no other
+// from being checked. More than mostUnreadable of them in a row are an error.
 func (s *Source) Check(ctx context.Context, k Check, to *verify.Checker) error {
 	var reasons reasons
 	if err := reasons.read(ctx, s); err != nil {
@@ -47,10 +49,45 @@ func (s *Source) Check(ctx context.Context, k Check, to *verify.Checker) error {
 	return s.Sessions(ctx, k.Selection, func(list []Session) error {
 		f := feed{check: k, to: to, began: began, reasons: reasons, sessions: list}
 		f.again = func() error { return f.reasons.read(ctx, s) }
-		err := s.Read(ctx, list, f.row)
+		err := s.feed(ctx, &f)
 		f.finish(err)
 		return err
 	})
+}
+
+// mostUnreadable is after how many sessions that cannot be read it is ClickHouse that
+// cannot read any.
+const mostUnreadable = 100
+
+// feed reads the sessions of f. Where several cannot be read together, each of them is
+// read alone until one cannot.
+func (s *Source) feed(ctx context.Context, f *feed) error {
+	left, unreadable := f.sessions, 0
+	for alone := 0; len(left) > 0; alone-- {
+		part := left
+		if alone > 0 {
+			part = left[:1]
+		}
+		err := s.Read(ctx, part, f.row)
+		switch {
+		case err == nil:
+			left, unreadable = left[len(part):], 0
+		case ctx.Err() != nil || unreadable == mostUnreadable || !s.answers(ctx):
+			return err
+		case len(part) > 1:
+			left, alone = f.restart(), s.Sizes.orDefault().Sessions+1
+		default:
+			f.fail(part[0].ID, err)
+			left, alone = left[1:], 0
+			unreadable++
+		}
+	}
+	return nil
+}
+
+// answers reports whether ClickHouse can be asked at all.
+func (s *Source) answers(ctx context.Context) bool {
+	return s.query(ctx, "asking whether ClickHouse answers", "SELECT 1", func(driver.Rows) error { return nil }) == nil
 }
 
 // reasons are why records may be here no more.
@@ -166,6 +203,23 @@ func (f *feed) begin(id string) {
 	}
 	f.one, f.here, f.read = one, false, false
 	f.current = f.to.Session(id, f.about(one))
+}
+
+// restart forgets the session whose rows were read last, and returns it and those
+// behind it.
+func (f *feed) restart() []Session {
+	f.current = nil
+	return f.sessions
+}
+
+// fail ends a session that cannot be read further.
+func (f *feed) fail(id string, err error) {
+	if f.current == nil || f.one.ID != id {
+		f.begin(id)
+	}
+	f.current.Fail(err)
+	f.current.End()
+	f.current, f.sessions = nil, f.sessions[1:]
 }
 
 func (f *feed) about(one Session) verify.About {

@@ -2,16 +2,24 @@ package proof_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
 	"auditproxy/collector/proof"
+	"auditproxy/collector/store"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
+	"auditproxy/sink/clickhouse"
+	"auditproxy/sink/clickhouse/chdb"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestArrivingMeanwhile stores records of a running session while it is verified, of
@@ -71,4 +79,52 @@ func TestArrivingMeanwhile(t *testing.T) {
 	check("incomplete[]records are on their way, verified through 23 of 30", nil)
 	store(time.Now().Add(240*time.Hour), s.Lines[6])
 	check(deleted, nil)
+}
+
+// TestReadAgain closes the connection while a session is read: it is read again from
+// its beginning, and nothing of it counts twice.
+func TestReadAgain(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	var mu sync.Mutex // guards conns
+	var conns []net.Conn
+	cut, err := store.Open(clickhouse.Config{Addrs: []string{"engine:0"}, HTTP: true, Database: "audit", Uncompressed: true, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := chdb.Dialer(dir, chdb.Writer)(ctx, addr)
+		mu.Lock()
+		defer mu.Unlock()
+		conns = append(conns, conn)
+		return conn, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cut.Close()
+	h := evidencetest.NewHost("build-7", at.Add(-time.Hour))
+	short, long := h.Session(evidencetest.Plan{Calls: 2}), h.Session(evidencetest.Plan{Calls: 12_000})
+	f.sessions(time.Now().Add(-time.Hour), short, long)
+	var began []string
+	checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: time.Now()})
+	check := proof.Check{Now: time.Now(), Begin: func(s proof.Session) { began = append(began, s.ID) }, Progress: func(int) {
+		if len(began) == 2 {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, conn := range conns {
+				conn.Close()
+			}
+		}
+	}}
+	if err := proof.NewSource(cut.DB()).Check(t.Context(), check, checker); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{short.ID, long.ID, long.ID}, began); diff != "" {
+		t.Errorf("sessions that were begun (-want +got):\n%s", diff)
+	}
+	for _, r := range checker.Finish().Results {
+		if r.State != verify.OK {
+			t.Errorf("session %s is %s: %s %v", r.SessionID, r.State, r.Note, r.Findings)
+		}
+	}
+	if checker.Forgot() {
+		t.Error("records were given to the checker twice")
+	}
 }

@@ -3,9 +3,12 @@ package proof
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,9 +63,10 @@ type Known struct {
 type Job struct {
 	c       JobConfig
 	source  *Source
-	last    time.Time // own mark
-	again   string    // the last session that was verified again; "" at the start of a round
-	resumed bool      // again is set
+	last    time.Time         // own mark
+	again   string            // the last session that was verified again; "" at the start of a round
+	unread  map[string]string // why sessions could not be read; they are tried in each turn
+	resumed bool              // again is set
 	results *prometheus.CounterVec
 	success prometheus.Gauge
 	waiting prometheus.Gauge
@@ -87,7 +91,7 @@ func NewJob(c JobConfig) *Job {
 	if c.Known == nil {
 		c.Known = func(context.Context, []string) (Known, error) { return Known{}, nil }
 	}
-	j := &Job{c: c, source: NewSource(c.DB),
+	j := &Job{c: c, source: NewSource(c.DB), unread: map[string]string{},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "auditcollector", Name: "verified_sessions_total", Help: "Sessions whose evidence was checked, by what was found. One that goes on is checked again.",
 		}, []string{"state"}),
@@ -156,14 +160,12 @@ func (j *Job) turn(ctx context.Context) (mine bool, err error) {
 	if err := j.c.DB.Exec(ctx, "taking the turn to verify", "INSERT INTO ${database}.alert_marks (name, kind, upto, closed, at) VALUES ('all', 'verification', %[1]s, false, %[1]s)", millis(j.last)); err != nil {
 		return true, err
 	}
-	if _, err := j.Once(ctx); err != nil {
+	_, err = j.Once(ctx)
+	if err = errors.Join(err, j.reverify(ctx), j.Chains(ctx)); err != nil {
 		return true, err
 	}
-	if err := j.Chains(ctx); err != nil {
-		return true, err
-	}
-	if err := j.reverify(ctx); err != nil {
-		return true, err
+	if ids := slices.Sorted(maps.Keys(j.unread)); len(ids) > 0 {
+		return true, fmt.Errorf("of the sessions, %d cannot be read; the first is %s: %s", len(ids), ids[0], j.unread[ids[0]])
 	}
 	j.success.Set(float64(now.Unix()))
 	return true, nil
@@ -180,15 +182,17 @@ func (j *Job) lastTurn(ctx context.Context) (at time.Time, err error) {
 // sessionsAtOnce is how many sessions are verified before what was found is stored.
 const sessionsAtOnce = 1000
 
-// Once verifies the sessions that are due, and returns how many sessions it found in
-// each state.
+// Once verifies the sessions that are due and those that could not be read before, and
+// returns how many sessions it found in each state.
 func (j *Job) Once(ctx context.Context) (map[verify.State]int, error) {
 	found := map[verify.State]int{}
 	now := j.c.Now()
-	var ids []string
+	ids := slices.Sorted(maps.Keys(j.unread))
 	err := j.source.Sessions(ctx, Selection{Due: now}, func(list []Session) error {
 		for _, one := range list {
-			ids = append(ids, one.ID)
+			if _, unread := j.unread[one.ID]; !unread {
+				ids = append(ids, one.ID)
+			}
 		}
 		return nil
 	})
@@ -209,12 +213,19 @@ func (j *Job) Chains(ctx context.Context) error {
 	now := j.c.Now()
 	since := now.Add(-missedFor)
 	to := verify.New(verify.Config{Complete: since.Add(24 * time.Hour), Until: now.Add(-OnTheWay), Now: now})
-	sql := strings.NewReplacer("${database}", j.c.DB.Name(), "${first}", quote(firstID(since)), "${since}", millis(since)).Replace(`
+	unread := []string{"''"} // they are not missing, whatever they follow
+	for id, why := range j.unread {
+		unread = append(unread, quote(id))
+		s := to.Session(id, verify.About{Live: true, Gone: true})
+		s.Fail(errors.New(why))
+		s.End()
+	}
+	sql := strings.NewReplacer("${database}", j.c.DB.Name(), "${first}", quote(firstID(since)), "${since}", millis(since), "${unread}", strings.Join(unread, ", ")).Replace(`
 SELECT session_id, raw, leaf, evidence FROM (
     SELECT session_id, raw, toFixedString('', 32) AS leaf, '' AS evidence FROM ${database}.events
-    WHERE kind = 'session_start' AND seq = 0 AND session_id >= ${first} AND ts >= ${since}
+    WHERE kind = 'session_start' AND seq = 0 AND session_id >= ${first} AND session_id NOT IN (${unread}) AND ts >= ${since}
     UNION ALL
-    SELECT session_id, '', hash, evidence FROM ${database}.leaves FINAL WHERE seq = 0 AND session_id >= ${first})
+    SELECT session_id, '', hash, evidence FROM ${database}.leaves FINAL WHERE seq = 0 AND session_id >= ${first} AND session_id NOT IN (${unread}))
 ORDER BY session_id`)
 	var id string
 	var current *verify.Session
@@ -343,11 +354,25 @@ func (j *Job) some(ctx context.Context, now time.Time, ids []string, found map[v
 		return err
 	}
 	to.Trust(hosts...)
-	report := to.Finish()
-	for _, r := range report.Results {
+	results := to.Finish().Results
+	for _, r := range results {
 		found[r.State]++
 	}
-	return j.keep(ctx, now, report.Results, sessions, log.Size)
+	for _, id := range ids {
+		delete(j.unread, id)
+	}
+	// Nothing is stored of a session that could not be read: what is stored says until
+	// when its records were verified.
+	results = slices.DeleteFunc(results, func(r verify.Result) bool {
+		unread := r.State == verify.Unreadable && r.SessionID != ""
+		if unread {
+			j.unread[r.SessionID] = r.Note
+			j.results.WithLabelValues(string(r.State)).Inc()
+			j.c.Log.Error("a session cannot be read to verify it", zap.String("session", r.SessionID), zap.String("because", r.Note))
+		}
+		return unread
+	})
+	return j.keep(ctx, now, results, sessions, log.Size)
 }
 
 // keep counts and stores results.

@@ -2,8 +2,12 @@ package proof_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +19,7 @@ import (
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
+	"auditproxy/sink/clickhouse/chdb/chdbtest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -265,4 +270,93 @@ func metric(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	}
 	t.Fatalf("there is no metric %s", name)
 	return 0
+}
+
+// damage changes the size of the last of the large blocks of compressed data in the part
+// that has a session's records, as a failing disk does, or somebody who can write to it.
+func (f *fixture) damage(session string) {
+	f.t.Helper()
+	path := chdbtest.Query(f.t, f.dir, "SELECT path FROM system.parts WHERE active AND table = 'events' AND name = (SELECT any(_part) FROM audit.events WHERE session_id = '"+session+"')")[0]
+	file := filepath.Join(path, "data.bin")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	// A block is its checksum of 16 bytes, a byte for the method, its size with these
+	// nine bytes, its size when decompressed, and data.
+	const header, checksum = 25, 16
+	largest, at := uint32(0), 0
+	for i := 0; i+header <= len(b); {
+		if size := binary.LittleEndian.Uint32(b[i+21:]); size > largest/2 {
+			largest, at = max(largest, size), i
+		}
+		i += checksum + int(binary.LittleEndian.Uint32(b[i+17:]))
+	}
+	// Of a byte that differs ClickHouse looks for the bit that was flipped: of a large
+	// block for a minute.
+	binary.LittleEndian.PutUint32(b[at+17:], math.MaxUint32)
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestDamaged damages the files of a session that was not verified and of one that was:
+// all others are verified, and both are named until they can be read.
+func TestDamaged(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	h := evidencetest.NewHost("build-7", now.Add(-72*time.Hour))
+	var all []*evidencetest.Session
+	f.exec("SYSTEM STOP MERGES audit.events")
+	for i := range 6 {
+		calls := 10
+		if i == 2 {
+			calls = 5000 // thousands of its records are read before what is damaged
+		}
+		all = append(all, h.Session(evidencetest.Plan{Calls: calls}))
+		f.sessions(now.Add(-time.Hour), all[len(all)-1])
+	}
+	job := proof.NewJob(proof.JobConfig{DB: db, Every: time.Minute, Again: 100_000, Collector: "c",
+		Trust: func([]string) ([]string, error) { return []string{h.Key}, nil }, Now: func() time.Time { return now }})
+	turn := func(want string) {
+		t.Helper()
+		now = now.Add(time.Minute)
+		err := job.Turn(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("the turn is %v, want %s…", err, want)
+		}
+	}
+	f.damage(all[2].ID)
+	turn("of the sessions, 1 cannot be read; the first is " + all[2].ID + ": reading records to verify: ")
+	f.want("SELECT state, count() FROM audit.verifications FINAL GROUP BY state", "ok\t5")
+	f.damage(all[1].ID)
+	turn("reading starts of sessions: ") // its turn to be verified again has not come
+	turn("of the sessions, 2 cannot be read; the first is " + all[1].ID + ": reading records to verify: ")
+	f.want("SELECT state, count() FROM audit.verifications FINAL GROUP BY state", "ok\t5")
+
+	// One who verifies sees which they are.
+	checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: now})
+	if err := proof.NewSource(db).Check(t.Context(), proof.Check{Now: now}, checker); err != nil {
+		t.Fatal(err)
+	}
+	report := checker.Finish()
+	var got []string
+	for _, r := range report.Results {
+		got = append(got, string(r.State))
+	}
+	if diff := cmp.Diff([]string{"ok", "unreadable", "unreadable", "ok", "ok", "ok"}, got); diff != "" || report.Exit != verify.ExitUnclear {
+		t.Errorf("exit %d, states (-want +got):\n%s", report.Exit, diff)
+	}
+
+	// They were restored from a backup.
+	for _, s := range all[1:3] {
+		f.exec(fmt.Sprintf("ALTER TABLE audit.events DROP PART '%s'", chdbtest.Query(t, dir, "SELECT any(_part) FROM audit.events WHERE session_id = '"+s.ID+"'")[0]))
+		f.sessions(now.Add(-time.Hour), s)
+	}
+	now = now.Add(time.Minute)
+	if err := job.Turn(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f.want("SELECT state, uniqExact(session_id) FROM audit.verifications FINAL GROUP BY state", "ok\t6")
 }
