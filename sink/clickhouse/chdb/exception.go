@@ -21,6 +21,7 @@ const (
 	codeSyntax         = 62
 	codeUnknownSetting = 115
 	codeReadonly       = 164
+	codeCancelled      = 394
 	codeAuthentication = 516
 	codeUnknown        = 1002
 )
@@ -30,6 +31,7 @@ var codeNames = map[int]string{
 	codeSyntax:         "SYNTAX_ERROR",
 	codeUnknownSetting: "UNKNOWN_SETTING",
 	codeReadonly:       "READONLY",
+	codeCancelled:      "QUERY_WAS_CANCELLED",
 	codeAuthentication: "AUTHENTICATION_FAILED",
 	codeUnknown:        "UNKNOWN_EXCEPTION",
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -100,8 +101,12 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 	defer stop()
 
 	st, err := c.statement(q)
-	if err == nil && role == Reader {
+	switch {
+	case err != nil:
+	case role == Reader:
 		err = st.readable()
+	case killsQuery.MatchString(st.sql):
+		err = exceptionf(codeBadArguments, "the engine cannot tell a client that KILL QUERY ended its statement, so that it would take a part for the whole: end its client instead")
 	}
 	if err == nil {
 		err = h.prepare(c, q, role, st.kind)
@@ -115,8 +120,15 @@ func (h *handler) serve(ctx context.Context, w http.ResponseWriter, q request, r
 		format = q.format
 	}
 	a := newAnswer(w, q, format)
-	a.end(h.run(ctx, c, st, q, a))
+	err = h.run(ctx, c, st, q, a)
+	if err == nil && ctx.Err() != nil { // the library has no error for what killWhenDone ended
+		err = exceptionf(codeCancelled, "the statement was ended")
+	}
+	a.end(err)
 }
+
+// killsQuery finds KILL QUERY, also behind comments.
+var killsQuery = regexp.MustCompile(`(?is)^(?:\s|--[^\n]*\n|/\*.*?\*/)*KILL\s+QUERY\b`)
 
 // statement returns the statement of q. The rest of the body is its data or,
 // unless it is an INSERT, more of its text.

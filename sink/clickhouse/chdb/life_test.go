@@ -123,6 +123,51 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// TestStopWhileReading stops the engine while statements run that take longer than it
+// waits: no client may take what it has until then for the whole.
+func TestStopWhileReading(t *testing.T) {
+	dir := shortDir(t)
+	e := startEngine(t, dir)
+	db := open(t, dir, chdb.Writer, clickhouse.CompressionNone)
+	events(t, db)
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"max_block_size": 1, "function_sleep_max_microseconds_per_block": 0}))
+	ended := make(chan error)
+	go func() {
+		rows, err := db.Query(ctx, "SELECT number, sleepEachRow(0.01) FROM numbers(100000)")
+		if err == nil {
+			for rows.Next() {
+			}
+			err = rows.Err()
+		}
+		ended <- err
+	}()
+	go func() {
+		ended <- db.Exec(ctx, "INSERT INTO audit.events (id) SELECT number + sleepEachRow(0.01) FROM numbers(100000)")
+	}()
+	running(t, dir, 2)
+	e.stdin.Close()
+	for range 2 {
+		if err := <-ended; err == nil {
+			t.Error("a statement that the engine ended has no error")
+		}
+	}
+}
+
+// TestKillQuery asks for the end of another's statement: its client would not see that
+// rows are missing.
+func TestKillQuery(t *testing.T) {
+	dir := shortDir(t)
+	startEngine(t, dir)
+	for _, sql := range []string{"KILL QUERY WHERE 1", "\n kill\tquery WHERE 1 SYNC", "-- all\nKILL QUERY WHERE 1", "/* all */ KILL QUERY WHERE 1"} {
+		if r := post(t, dir, chdb.Writer, "", sql); r.status != http.StatusBadRequest || !strings.Contains(r.body, "end its client instead") {
+			t.Errorf("%q: %d %s", sql, r.status, r.body)
+		}
+	}
+	if r := post(t, dir, chdb.Writer, "", "KILL MUTATION WHERE table = 'query'"); r.status != http.StatusOK {
+		t.Errorf("a mutation: %d %s", r.status, r.body)
+	}
+}
+
 // ask reads an answer until it ends.
 func ask(ctx context.Context, dir, sql string) error {
 	client := http.Client{Transport: transport(dir, chdb.Writer)}
