@@ -69,10 +69,10 @@ var ownFormats = []leakRule{
 	{Rule: "teams-webhook", Regexp: `\.webhook\.office\.com/[\w/@+-]{20}`}, {Rule: "airtable", Regexp: `\bpat[A-Za-z0-9]{14}\.[a-f0-9]{20}`}, {Rule: "telegram", Regexp: `[0-9]{8,12}:AA[\w-]{30}`},
 
 	// Hashes of passwords, which are guessed at leisure: crypt(5), LDAP (RFC 2307), Django, PostgreSQL, Windows.
-	{Rule: "crypt-md5", Regexp: `\$(?:1|apr1)\$[\w./$]{23}`}, {Rule: "crypt-sha", Regexp: `\$[56]\$[\w./=$]{44}`},
-	{Rule: "bcrypt", Regexp: `\$2(?:a|b|x|y)\$[\w./$]{56}`}, {Rule: "crypt-yescrypt", Regexp: `\$(?:y|gy|7)\$[\w./$]{40}`},
+	{Rule: "crypt-md5", Regexp: `\$(?:1|apr1)\$[\w./$]{23}`}, {Rule: "crypt-sha", Regexp: `\$[56]\$[\w./=$]{26}`},
+	{Rule: "bcrypt", Regexp: `\$2(?:a|b|x|y)\$[\w./$]{30}`}, {Rule: "crypt-yescrypt", Regexp: `\$(?:y|gy|7)\$[\w./$]{22}`},
 	{Rule: "crypt-argon2", Regexp: `\$argon2(?:id|i|d)\$[\w./+=,$-]{40}`}, {Rule: "crypt-named", Regexp: `\$(?:scrypt|pbkdf2|bcrypt-sha256)[\w./+=,$-]{40}`},
-	{Rule: "phpass", Regexp: `\$[PH]\$[\w./]{31}`}, {Rule: "ldap-hash", Regexp: `\{(?:MD5|SMD5|SHA|SSHA|SHA256|SSHA256|SHA384|SSHA384|SHA512|SSHA512)\}[\w/+=]{24}`}, {Rule: "ldap-crypt", Regexp: `\{(?:CRYPT|crypt)\}[\w./$]{13}`},
+	{Rule: "phpass", Regexp: `\$[PH]\$[\w./]{26}`}, {Rule: "ldap-hash", Regexp: `\{(?:MD5|SMD5|SHA|SSHA|SHA256|SSHA256|SHA384|SSHA384|SHA512|SSHA512)\}[\w/+=]{24}`}, {Rule: "ldap-crypt", Regexp: `\{(?:CRYPT|crypt)\}[\w./$]{13}`},
 	{Rule: "django-hash", Regexp: `(?:pbkdf2_sha256|pbkdf2_sha1|bcrypt_sha256|argon2)\$[\w./+=,$-]{40}`}, {Rule: "scram", Regexp: `SCRAM-SHA-(?:1|256|512)\$[\w./+=,:$-]{60}`},
 	{Rule: "windows-hash", Regexp: `aad3b435b51404eeaad3b435b51404ee:[a-fA-F0-9]{32}`},
 }

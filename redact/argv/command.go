@@ -5,7 +5,7 @@
 // tables have the programs, with the options, verbs and positions of their
 // secrets.
 //
-// The files, from the top: command, programs, uses.
+// The files, from the top: command, shell, programs, uses.
 package argv
 
 import (
@@ -136,6 +136,7 @@ type Command struct {
 	then      bool   // the word behind them is a secret
 	variable  bool   // the next word may be the name of a secret
 	described bool   // an option has named one
+	pattern   pattern
 }
 
 // Word returns where the secret in w is, an argument that begins there if w is
@@ -302,6 +303,11 @@ func (c *Command) option(w []byte) (Form, int) {
 // argument handles a word that is neither an option nor a program.
 func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form, int) {
 	p := c.Programs
+	if p&edits != 0 {
+		if at := c.replaced(w, n, f); at > 0 {
+			return WholeWord, at
+		}
+	}
 	if w[0] != '/' || p&netUser == 0 {
 		c.words++
 	}
@@ -409,6 +415,41 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		}
 	}
 	return NoSecret, 0
+}
+
+// replaced returns where in w, a word of sed's arguments, a secret begins: behind a
+// pattern that is nothing but a placeholder with the name of one, such as @PASSWORD@.
+// 0 for none.
+func (c *Command) replaced(w []byte, n *names.Classifier, f *names.Folded) int {
+	const bar = '|' // which ends a word
+	p, part := &c.pattern, w
+	switch {
+	case p.delimiter != 0:
+	case string(w) == "s":
+		p.delimiter = bar
+		return 0
+	case len(w) > 1 && w[0] == 's' && lex.Classes[w[1]]&lex.IsAlnum == 0:
+		*p, part = pattern{delimiter: w[1], fenced: len(w) == 2}, w[2:] // a brace ends a word too
+	default:
+		return 0
+	}
+	part, rest, ended := bytes.Cut(part, []byte{p.delimiter})
+	p.read(part, n, f)
+	secret := p.fenced && p.named && !p.marked
+	switch {
+	case p.delimiter == bar:
+		*p = pattern{}
+		if secret {
+			c.wants(WholeWord, 1)
+		}
+	case ended:
+		empty := len(rest) == 0 || rest[0] == p.delimiter
+		*p = pattern{}
+		if secret && !empty {
+			return len(w) - len(rest)
+		}
+	}
+	return 0
 }
 
 // isAccountVerb reports whether w is the task of a program that gives somebody

@@ -63,16 +63,18 @@ const (
 	registryData                      // the options of Windows' reg
 	atDatabase                        // USER/SECRET@DATABASE, with the database
 	writes                            // reads a secret if an argument is the name of one
+	edits                             // s/NAME/SECRET/
 	verbWord                          // not a program: required by verbUse and account
 	loginWord                         // not a program: required by registry, tokenLogin and machine
 	settingWord                       // not a program: required by settings
 	setWord                           // not a program: required by settingsSet
 	stdinWord                         // no program: the end of --password-stdin, --with-token and --passphrase-fd
+	Prints                            // no program: what it is given is for others to read
 	secretsWord                       // not a program: required by secretWord and body
 	PassWord                          // not a program: prose for a password
 	ProseWord                         // not a program: prose for another secret
 
-	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | secretsWord | PassWord | ProseWord
+	notPrograms = verbWord | loginWord | settingWord | setWord | stdinWord | Prints | secretsWord | PassWord | ProseWord
 )
 
 // ProgramNames are the programs by kind.
@@ -114,6 +116,8 @@ var ProgramNames = [...]struct {
 	{puts, "consul netlify redis-cli valkey-cli travis wp chamber credstash cf"},
 	{puts | setter, "crudini augtool"},
 	{writes, "tee"},
+	{edits, "sed gsed perl"},
+	{Prints, "printf base64"},
 	{registryData, "reg"},
 	{atDatabase, "CONNECT CONN conn"},
 	{puts | webClient, "etcdctl"},
@@ -294,7 +298,7 @@ func (p Programs) Want(option bool) bool {
 	if option && p&withOption != 0 || p&loginWord != 0 && p&withLogin != 0 || p&settingWord != 0 && p&settings != 0 || p&setWord != 0 && p&settingsSet != 0 {
 		return true
 	}
-	if p&secretsWord != 0 && p&(secretWord|body) != 0 || p&verbWord != 0 && p&(verbUse|account) != 0 {
+	if p&Prints != 0 || p&secretsWord != 0 && p&(secretWord|body) != 0 || p&verbWord != 0 && p&(verbUse|account) != 0 {
 		return true
 	}
 	if p&stdinWord != 0 {

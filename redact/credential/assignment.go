@@ -3,6 +3,7 @@ package credential
 import (
 	"bytes"
 
+	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
@@ -195,7 +196,7 @@ func (s *Scanner) heredoc(i int) lex.Span {
 	if !bytes.HasPrefix(t[i:], []byte("<<")) || bytes.HasPrefix(t[i:], []byte("<<<")) {
 		return lex.Span{}
 	}
-	d := delimiter(t, i+len("<<"))
+	d := argv.Delimiter(t, i+len("<<"))
 	if d.From == d.To || d.To == len(t) || t[d.To] != '\n' || lex.MarkLen(bytes.TrimLeft(t[d.To+1:min(len(t), d.To+maxPair)], " ")) > 0 {
 		return lex.Span{}
 	}

@@ -17,6 +17,7 @@ func (s *Scanner) commands() {
 	var c argv.Command
 	var quote, outer byte // the quote that is open, and the one around the program
 	echo, piped := lex.Span{}, lex.Span{}
+	group := 0                           // where in parentheses or braces the first text is written
 	began := 0                           // where the first program of the command is
 	echoing, here := false, 0            // here is where the last here-string ends
 	reads, document := false, lex.Span{} // in this line: a program that reads a secret, and the end of a here-document
@@ -33,7 +34,7 @@ func (s *Scanner) commands() {
 				case quote == 0:
 					quote = b
 				}
-			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0) && !s.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || i+1 == len(t) || t[i+1] != ' ' && t[i+1] != '\t'):
+			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0 && !(echoing && b == '\n')) && !s.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || i+1 == len(t) || t[i+1] != ' ' && t[i+1] != '\t'):
 				reads = reads || c.Reads
 				if b == '\n' {
 					if reads && document.To > 0 {
@@ -42,12 +43,22 @@ func (s *Scanner) commands() {
 					reads, document = false, lex.Span{}
 				}
 				piped = lex.Span{}
-				if b == '|' && echoing && (i+1 == len(t) || t[i+1] != '|') {
-					piped = lex.Span{From: echo.From, To: i}
+				if b == '|' && (i+1 == len(t) || t[i+1] != '|') {
+					switch before := bytes.TrimRight(t[max(0, i-4):i], " "); {
+					case group > 0 && len(before) > 0 && (before[len(before)-1] == ')' || before[len(before)-1] == '}'):
+						piped = lex.Span{From: group, To: i}
+					case echoing:
+						piped = lex.Span{From: echo.From, To: i}
+					}
+				}
+				if echoing && group == 0 {
+					group = echo.From
 				}
 				c, echoing = argv.Command{}, false
+			case b == '(' || b == '{':
+				group = 0
 			case b == '<' && bytes.HasPrefix(t[i:], []byte("<<")) && !bytes.HasPrefix(t[i:], []byte("<<<")) && (i == 0 || t[i-1] != '<'):
-				document = delimiter(t, i+2)
+				document = argv.Delimiter(t, i+2)
 			}
 			i++
 			continue
@@ -72,7 +83,7 @@ func (s *Scanner) commands() {
 		if before == 0 && c.Programs != 0 {
 			began = from
 		}
-		if f == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxPair || !s.startsLine(began) && !s.behindPrompt(began) || isMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !isProtocol(t[began:from])) {
+		if f == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxPair || !s.startsLine(began) && !s.behindPrompt(began) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
 			f = argv.NoSecret
 		}
 		switch {
@@ -84,6 +95,11 @@ func (s *Scanner) commands() {
 			}
 		case string(w) == "echo" || string(w) == "printf" || string(w) == "yes":
 			echoing, echo.From = true, i
+			if w[0] == 'p' {
+				s.printed(i)
+			}
+		case string(w) == "base64" && piped.From < piped.To:
+			s.userInfo(piped)
 		case c.Reads && piped.From < piped.To:
 			s.echoed(piped)
 			piped = lex.Span{}
@@ -118,21 +134,6 @@ func (s *Scanner) behindPrompt(i int) bool {
 		return true
 	}
 	return lex.IsDigit(prompt[len(prompt)-1]) && len(prompt) < 8
-}
-
-// isProtocol reports whether a command is one of IMAP or Redis, whose arguments may
-// have quotes.
-func isProtocol(b []byte) bool {
-	return bytes.IndexByte(b, ',') < 0 && (bytes.HasPrefix(b, []byte("LOGIN ")) || bytes.HasPrefix(b, []byte("AUTH ")))
-}
-
-// isMechanism reports whether w is how a client will prove who it is.
-func isMechanism(w []byte) bool {
-	switch string(w) {
-	case "LOGIN", "PLAIN", "CRAM-MD5", "DIGEST-MD5", "NTLM", "GSSAPI", "EXTERNAL", "XOAUTH2", "OAUTHBEARER", "SCRAM-SHA-1", "SCRAM-SHA-256", "ANONYMOUS", "TLS", "failed", "required", "error", "succeeded", "REQUIRED", "FAILED", "OK", "ERROR", "SUCCESS":
-		return true
-	}
-	return false
 }
 
 // document adds the here-document that starts at i and ends at a line of that
@@ -202,32 +203,43 @@ func (s *Scanner) argument(from, at int, f argv.Form) int {
 }
 
 // shellWord returns where the word at i ends that a shell would see.
-func (s *Scanner) shellWord(i int) int {
+func (s *Scanner) shellWord(i int) int { return argv.WordEnd(s.text, i, &s.unquoted) }
+
+// printed adds the secrets among the arguments of the printf before i.
+func (s *Scanner) printed(i int) {
 	t := s.text
-	for i < len(t) {
-		switch b := t[i]; {
-		case b == '\'' || b == '"':
-			if s.unquoted == b {
-				return i
-			}
-			end := bytes.IndexByte(t[i+1:], b)
-			if end < 0 {
-				s.unquoted = b // nor will there be one further on
-				return i
-			}
-			i += end + 2
-			continue
-		case b == '\\' && i+1 < len(t):
-			if next := lex.Backslashes(t, i); next < len(t) && lex.Classes[t[next]]&lex.IsQuote != 0 {
-				return i // the quote of a string in a string
-			}
-			i++
-		case b <= ' ' || b == ';' || b == '|' || b == '&' || b == ')' || b == '`':
-			return i
+	word := func(at int) lex.Span {
+		for at < len(t) && (t[at] == ' ' || t[at] == '\t') {
+			at++
 		}
-		i++
+		return lex.Span{From: at, To: s.shellWord(at)}
 	}
-	return min(i, len(t))
+	w := word(i)
+	for secrets := argv.Printed(t[w.From:w.To], s.Names, &s.name); secrets != 0; secrets >>= 1 {
+		if w = word(w.To); w.From == w.To {
+			return
+		}
+		if secrets&1 != 0 {
+			s.echoed(w)
+		}
+	}
+}
+
+// userInfo adds the password of USER:PASSWORD, which is encoded next (RFC 7617).
+func (s *Scanner) userInfo(c lex.Span) {
+	for c.To > c.From && (s.text[c.To-1] <= ' ' || lex.Classes[s.text[c.To-1]]&lex.IsQuote != 0) {
+		c.To--
+	}
+	from := c.To
+	for from > c.From && s.text[from-1] > ' ' && lex.Classes[s.text[from-1]]&lex.IsQuote == 0 {
+		from--
+	}
+	word := s.text[from:c.To]
+	if bytes.Contains(s.text[c.From:from], []byte("%s:%s")) {
+		s.echoed(lex.Span{From: from, To: c.To})
+	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {
+		s.echoed(lex.Span{From: from + v.From, To: from + v.To})
+	}
 }
 
 // echoed adds the text that a command writes for the next to read.
@@ -248,16 +260,4 @@ func (s *Scanner) echoed(c lex.Span) {
 	if c.From < c.To && lex.MarkLen(t[c.From:]) == 0 && !formats.IsPlaceholder(t[c.From:c.To]) {
 		s.found = append(s.found, c)
 	}
-}
-
-// delimiter returns the word behind "<<" that ends a here-document.
-func delimiter(t []byte, i int) lex.Span {
-	for i < len(t) && (t[i] == '-' || t[i] == ' ' || lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '\\') {
-		i++
-	}
-	to := i
-	for to < len(t) && to-i < names.MaxPairName && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] == '_') {
-		to++
-	}
-	return lex.Span{From: i, To: to}
 }

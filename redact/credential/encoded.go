@@ -2,7 +2,6 @@ package credential
 
 import (
 	"bytes"
-	"unicode/utf8"
 
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
@@ -62,11 +61,16 @@ const maxLevels = 3
 // escaped adds the credentials of the strings in the text, in which lines and
 // quotes are escapes: their structure shows only after decoding.
 func (s *Scanner) escaped(levels int) {
+	s.escapedIn('"', levels)
+	s.escapedIn('\'', levels)
+}
+
+func (s *Scanner) escapedIn(quote byte, levels int) {
 	t, u := s.text, s.unwrapper()
 	s.merge()
 	whole, found := 0, len(s.found) // the next span to compare strings with, and how many there are
 	for i := 0; i < len(t); i++ {
-		if t[i] != '"' {
+		if t[i] != quote {
 			continue
 		}
 		from := i + 1
@@ -104,18 +108,45 @@ func (s *Scanner) escaped(levels int) {
 			u.text, u.at = append(u.text, c), append(u.at, at)
 		}
 		u.at = append(u.at, int32(i))
-		u.inner.found = u.inner.found[:0]
-		hint := u.inner.look(u.text)
-		u.inner.scan(u.text, hint)
-		if levels > 1 && hint&lookEscaped != 0 {
-			u.inner.escaped(levels - 1)
-		}
-		for _, c := range u.inner.found {
-			s.found = append(s.found, lex.Span{From: int(u.at[c.From]), To: int(u.at[c.To])})
-		}
+		s.inside(levels)
 	}
 	if len(s.found) > found {
 		s.merge()
+	}
+}
+
+// requoted adds the credentials that show once a shell has passed the text on: between
+// apostrophes it has none but those of lex.RequoteLen.
+func (s *Scanner) requoted(levels int) {
+	t, u := s.text, s.unwrapper()
+	from := 0
+	for i := 0; i < len(t); i++ {
+		if t[i] != '\'' {
+			continue
+		}
+		if lex.RequoteLen(t[i:]) > 0 {
+			u.text, u.at, i = lex.AppendRequoted(u.text[:0], u.at[:0], t, from)
+			s.inside(levels)
+		}
+		from = i + 1
+	}
+	s.merge()
+}
+
+// inside adds the credentials of the unwrapper's text.
+func (s *Scanner) inside(levels int) {
+	u := s.unwrap
+	u.inner.found = u.inner.found[:0]
+	hint := u.inner.look(u.text)
+	u.inner.scan(u.text, hint)
+	if levels > 1 && hint&lookEscaped != 0 {
+		u.inner.escaped(levels - 1)
+	}
+	if levels > 1 && hint&lookRequoted != 0 {
+		u.inner.requoted(levels - 1)
+	}
+	for _, c := range u.inner.found {
+		s.found = append(s.found, lex.Span{From: int(u.at[c.From]), To: int(u.at[c.To])})
 	}
 }
 
@@ -151,17 +182,7 @@ func (s *Scanner) joinedRun(from, to int) lex.Span {
 func (s *Scanner) holds(run []byte) bool {
 	u := s.unwrap
 	u.text = lex.AppendBase64(u.text[:0], run)
-	return isText(u.text) && u.finds()
-}
-
-// isText reports whether b is UTF-8, which may end within a letter.
-func isText(b []byte) bool {
-	for cut := 0; cut < utf8.UTFMax && cut <= len(b); cut++ {
-		if utf8.Valid(b[:len(b)-cut]) {
-			return true
-		}
-	}
-	return false
+	return lex.IsText(u.text) && u.finds()
 }
 
 // hides reports whether a run of letters and digits holds a credential, with
@@ -187,16 +208,16 @@ func (s *Scanner) hides(run []byte) bool {
 // a credential is surrounded by text.
 func (u *unwrapper) finds() bool {
 	u.inner.found = u.inner.found[:0]
-	if !hasText(u.text) {
+	if !lex.HasText(u.text) {
 		return false
 	}
 	hint := u.inner.look(u.text)
-	if !isText(u.text) {
+	if !lex.IsText(u.text) {
 		hint &= lookPlain | lookFormat // neither sentences nor commands
 	}
 	u.inner.scan(u.text, hint)
 	for _, c := range u.inner.found {
-		if isReadable(u.text[c.From:c.To]) {
+		if lex.IsReadable(u.text[c.From:c.To]) {
 			return true
 		}
 	}
@@ -235,32 +256,4 @@ func (s *Scanner) word(from, to int, raw []lex.Span) {
 	if len(u.inner.found) > 0 {
 		s.found = append(s.found, lex.Span{From: from, To: to})
 	}
-}
-
-// hasText reports whether b may hold a credential: three characters of ASCII in
-// a row, "pw=", or a separator behind the letters of another script.
-func hasText(b []byte) bool {
-	n := 0
-	for i, c := range b {
-		switch {
-		case c >= utf8.RuneSelf || c < ' ' && c != '\t' && c != '\n' && c != '\r':
-			n = 0
-			continue
-		case (c == '=' || c == ':') && i > 0 && (b[i-1] >= utf8.RuneSelf || b[i-1] <= ' '):
-			return true
-		}
-		if n++; n == 3 {
-			return true
-		}
-	}
-	return false
-}
-
-func isReadable(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' && c != '\n' && c != '\r' && c != '\t' {
-			return false
-		}
-	}
-	return utf8.Valid(b)
 }

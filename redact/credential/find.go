@@ -32,6 +32,9 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	if hint&lookEscaped != 0 {
 		s.escaped(maxLevels)
 	}
+	if hint&lookRequoted != 0 {
+		s.requoted(maxLevels)
+	}
 	if hint&lookEncoded != 0 {
 		s.scanEncoded()
 	}

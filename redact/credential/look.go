@@ -10,13 +10,14 @@ import (
 
 // The findings of look in a text.
 const (
-	lookPlain   = 1 << iota // there may be an unencoded one
-	lookFormat              // there may be one of a known format
-	lookEncoded             // there may be one that is encoded
-	lookEscaped             // there are escapes as in a string in a string
-	lookCommand             // a program may have one among its arguments
-	lookSaid                // prose may contain one
-	lookTable               // there are lines
+	lookPlain    = 1 << iota // there may be an unencoded one
+	lookFormat               // there may be one of a known format
+	lookEncoded              // there may be one that is encoded
+	lookEscaped              // there are escapes as in a string in a string
+	lookRequoted             // there are apostrophes in a shell's text between them
+	lookCommand              // a program may have one among its arguments
+	lookSaid                 // prose may contain one
+	lookTable                // there are lines
 )
 
 // look reports what may be in text, and notes where credentials of known
@@ -25,7 +26,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 	s.windows = s.windows[:0]
 	if s.Open {
 		s.windows = append(s.windows, lex.Span{From: 0, To: len(text)})
-		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookCommand | lookSaid | lookTable
+		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookRequoted | lookCommand | lookSaid | lookTable
 	}
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
@@ -88,6 +89,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 				option = true
 			}
 		case '"', '\'': // PASSWORD 'SECRET'
+			if c == '\'' && hint&lookRequoted == 0 && lex.RequoteLen(text[i:]) > 0 {
+				hint |= lookPlain | lookRequoted
+			}
 			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?') {
 				hint |= lookPlain
 			}

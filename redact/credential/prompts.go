@@ -367,7 +367,7 @@ func (s *Scanner) redirected(i int) {
 			at += start
 		}
 		if end := bytes.IndexByte(t[to:], '\n'); at >= 0 && end >= 0 && (at+2 == len(t) || t[at+2] != '<') {
-			d := delimiter(t, at+2)
+			d := argv.Delimiter(t, at+2)
 			s.written = s.document(to+end+1, t[d.From:d.To])
 			s.unordered = true
 		}

@@ -49,6 +49,10 @@ func IsPlaceholder(b []byte) bool {
 		return !lex.IsDigit(b[1]) && only(b[1:], "0")
 	case b[0] == '{' && n > 1 && b[1] == '{':
 		return only(b[2:], "a.{} ")
+	case b[0] == '.' && n > 2 && b[1] == '*' && bytes.IndexByte([]byte("/|#@,$"), b[2]) >= 0:
+		return true // the end of a pattern that sed replaces
+	case b[0] == '%' && n > 1 && bytes.IndexByte([]byte("sdvqi"), b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0:
+		return true // of a format
 	case b[0] == '%' && b[n-1] == '%' && n > 4:
 		return only(b[1:n-1], "a")
 	case isReference(b):

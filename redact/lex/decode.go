@@ -1,5 +1,7 @@
 package lex
 
+import "unicode/utf8"
+
 // Unhex is the value of a hexadecimal digit, 255 for other bytes.
 var Unhex = func() (t [256]byte) {
 	for i := range t {
@@ -85,4 +87,74 @@ func AppendPercent(dst, b []byte) []byte {
 		dst = append(dst, b[i])
 	}
 	return dst
+}
+
+// requotes are how a shell's text between apostrophes has one of them.
+var requotes = [...]string{`'"'"'`, `'\''`}
+
+// RequoteLen returns the length in bytes of the apostrophe of a shell's text that b
+// starts with, 0 for none.
+func RequoteLen(b []byte) int {
+	for _, r := range &requotes {
+		if len(b) >= len(r) && string(b[:len(r)]) == r {
+			return len(r)
+		}
+	}
+	return 0
+}
+
+// AppendRequoted appends b from i on with an apostrophe for each that RequoteLen finds,
+// up to another one, and returns where that is. at gets, by byte, where in b it is, and
+// the end.
+func AppendRequoted(dst []byte, at []int32, b []byte, i int) ([]byte, []int32, int) {
+	for i < len(b) {
+		n := 1
+		if b[i] == '\'' {
+			if n = RequoteLen(b[i:]); n == 0 {
+				break
+			}
+		}
+		dst, at = append(dst, b[i]), append(at, int32(i))
+		i += n
+	}
+	return dst, append(at, int32(i)), i
+}
+
+// IsText reports whether b is UTF-8, which may end within a letter.
+func IsText(b []byte) bool {
+	for cut := 0; cut < utf8.UTFMax && cut <= len(b); cut++ {
+		if utf8.Valid(b[:len(b)-cut]) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasText reports whether b may hold a credential: three characters of ASCII in
+// a row, "pw=", or a separator behind the letters of another script.
+func HasText(b []byte) bool {
+	n := 0
+	for i, c := range b {
+		switch {
+		case c >= utf8.RuneSelf || c < ' ' && c != '\t' && c != '\n' && c != '\r':
+			n = 0
+			continue
+		case (c == '=' || c == ':') && i > 0 && (b[i-1] >= utf8.RuneSelf || b[i-1] <= ' '):
+			return true
+		}
+		if n++; n == 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// IsReadable reports whether b is UTF-8 without control characters but white space.
+func IsReadable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return utf8.Valid(b)
 }

@@ -1,0 +1,115 @@
+package argv
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
+
+// IsProtocol reports whether a command is one of IMAP or Redis, whose arguments may
+// have quotes.
+func IsProtocol(b []byte) bool {
+	return bytes.IndexByte(b, ',') < 0 && (bytes.HasPrefix(b, []byte("LOGIN ")) || bytes.HasPrefix(b, []byte("AUTH ")))
+}
+
+// IsMechanism reports whether w is how a client will prove who it is.
+func IsMechanism(w []byte) bool {
+	switch string(w) {
+	case "LOGIN", "PLAIN", "CRAM-MD5", "DIGEST-MD5", "NTLM", "GSSAPI", "EXTERNAL", "XOAUTH2", "OAUTHBEARER", "SCRAM-SHA-1", "SCRAM-SHA-256", "ANONYMOUS", "TLS", "failed", "required", "error", "succeeded", "REQUIRED", "FAILED", "OK", "ERROR", "SUCCESS":
+		return true
+	}
+	return false
+}
+
+// Delimiter returns the word behind "<<" that ends a here-document.
+func Delimiter(t []byte, i int) lex.Span {
+	for i < len(t) && (t[i] == '-' || t[i] == ' ' || lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '\\') {
+		i++
+	}
+	to := i
+	for to < len(t) && to-i < names.MaxPairName && (lex.Classes[t[to]]&lex.IsAlnum != 0 || t[to] == '_') {
+		to++
+	}
+	return lex.Span{From: i, To: to}
+}
+
+// WordEnd returns where the word at i ends that a shell would see. unquoted is a quote
+// that is not in the rest of t, 0 for none, and is kept for the next word.
+func WordEnd(t []byte, i int, unquoted *byte) int {
+	for i < len(t) {
+		switch b := t[i]; {
+		case b == '\'' || b == '"':
+			if *unquoted == b {
+				return i
+			}
+			end := bytes.IndexByte(t[i+1:], b)
+			if end < 0 {
+				*unquoted = b // nor will there be one further on
+				return i
+			}
+			i += end + 2
+			continue
+		case b == '\\' && i+1 < len(t):
+			if next := lex.Backslashes(t, i); next < len(t) && lex.Classes[t[next]]&lex.IsQuote != 0 {
+				return i // the quote of a string in a string
+			}
+			i++
+		case b <= ' ' || b == ';' || b == '|' || b == '&' || b == ')' || b == '`':
+			return i
+		}
+		i++
+	}
+	return min(i, len(t))
+}
+
+// Printed returns the numbers of the arguments of printf that its format names as
+// secrets, in "password=%s" the first one, which is 0.
+func Printed(format []byte, n *names.Classifier, f *names.Folded) (arguments uint16) {
+	from := 0 // behind the last conversion or line
+	for i, number := 0, 0; i+1 < len(format) && number < 16; i++ {
+		switch {
+		case format[i] == '\\' && format[i+1] == 'n', format[i] == '\n':
+			from = i + 1
+		case format[i] == '%' && format[i+1] == '%':
+			i++
+		case format[i] == '%':
+			part := format[from:i]
+			name := trimmed(part)
+			inFile := bytes.Count(part, []byte(":")) == 4 && part[len(part)-1] == ':' // HOST:PORT:DATABASE:USER:%s
+			if inFile || len(name) <= names.MaxPairName && n.IsPairName(f, name) {
+				arguments |= 1 << number
+			}
+			number++
+			from = i + 1
+		}
+	}
+	return arguments
+}
+
+// trimmed returns the last word of b, without what is not of a name around it.
+func trimmed(b []byte) []byte {
+	for len(b) > 0 && lex.Classes[b[len(b)-1]]&lex.IsAlnum == 0 {
+		b = b[:len(b)-1]
+	}
+	from := len(b)
+	for from > 0 && (lex.Classes[b[from-1]]&lex.IsAlnum != 0 || b[from-1] == '_' || b[from-1] == '-' || b[from-1] == '.') {
+		from--
+	}
+	return b[from:]
+}
+
+// A pattern is what sed replaces, as far as it was read.
+type pattern struct {
+	delimiter byte // behind it, 0 if none is being read
+	fenced    bool // a word begins with a mark, as placeholders do
+	named     bool // it has the name of a secret
+	marked    bool // it is more than a placeholder
+}
+
+func (p *pattern) read(part []byte, n *names.Classifier, f *names.Folded) {
+	name := trimmed(part)
+	p.fenced = p.fenced || len(part) > 0 && bytes.IndexByte([]byte("@_{$%<[#"), part[0]) >= 0
+	p.named = p.named || len(name) > 0 && len(name) <= names.MaxPairName && n.IsPairName(f, name)
+	p.marked = p.marked || bytes.ContainsAny(part, "=:*")
+}
