@@ -139,6 +139,8 @@ func TestSecretsBesideTheirNames(t *testing.T) {
 		{`{"args":["docker","login","-p","hunter2"]}`, `{"args":["docker","login","-p",` + digest + `]}`},
 		{`{"args":["docker","run","-p","80:80"]}`, `{"args":["docker","run","-p","80:80"]}`},
 		{`{"cmd":"mysql","args":["-phunter2"]}`, `{"cmd":"mysql","args":["-p[redacted len=7 hmac=]"]}`},
+		{`{"cmd":"mysql","arguments":"-uroot -phunter2 shop"}`, `{"cmd":"mysql","arguments":"-uroot -p[redacted len=7 hmac=] shop"}`},
+		{`{"args":"-u ann:hunter2 https://h","retry":"-u 3:4","program":"curl"}`, `{"args":"-u ann:[redacted len=7 hmac=] https://h","retry":"-u 3:4","program":"curl"}`},
 		{`{"command":"redis-cli","args":["-a","hunter2"]}`, `{"command":{"len":9,"hmac":""},"args":["-a",` + digest + `]}`},
 		{`{"args":["sh","-c","mysql -phunter2"]}`, `{"args":["sh","-c","mysql -p[redacted len=7 hmac=]"]}`},
 		{`{"args":["--dbpass","hunter2"]}`, `{"args":["--dbpass",` + digest + `]}`},

@@ -91,7 +91,7 @@ func (p *pass) object(i, depth int, as reading) int {
 		if p.r.strict && as == asArguments {
 			kind := p.noteMember(name, info, value)
 			late = late || kind == lateProgram && lists
-			lists = lists || p.raw[value] == '['
+			lists = lists || p.isArguments(name, value)
 			secret |= kind &^ lateProgram
 		}
 		if as == asKeys && isCallName(name) {
@@ -107,7 +107,11 @@ func (p *pass) object(i, depth int, as reading) int {
 			}
 			continue
 		}
+		if p.program.Programs != 0 && p.raw[value] == '"' && names.IsArguments(name) {
+			p.scan.Program = p.program
+		}
 		next := p.member(&m, name, info, value, depth, as)
+		p.scan.Program = argv.Command{}
 		if next < 0 {
 			return -1
 		}
@@ -141,6 +145,12 @@ func (p *pass) object(i, depth int, as reading) int {
 	}
 	p.out = append(p.out, '}')
 	return i
+}
+
+// isArguments reports whether the value at raw[i] may be the arguments of the program
+// that another member names.
+func (p *pass) isArguments(name []byte, i int) bool {
+	return p.raw[i] == '[' || p.raw[i] == '"' && names.IsArguments(name)
 }
 
 // fits reports whether the output keeps its limit, for which it drops
@@ -561,16 +571,13 @@ func (p *pass) plain(s jsontext.String) {
 	p.out = jsontext.AppendQuote(p.out, lex.View(p.decoded(s)))
 }
 
-// rewriteLists writes the lists of an object again that come before the member
+// rewriteLists writes the arguments in an object again that come before the member
 // that names their program. One too long to be read twice becomes a digest.
 func (p *pass) rewriteLists(m *members, depth int) bool {
 	for i := m.first; i < len(p.members); i++ {
 		e := p.members[i]
-		if e.from == e.to || p.raw[e.value] != '[' {
-			continue
-		}
 		name := p.names[e.nameFrom:e.nameTo]
-		if p.nameInfo(name).class != names.Clear {
+		if e.from == e.to || !p.isArguments(name, e.value) || p.nameInfo(name).class != names.Clear {
 			continue
 		}
 		p.comma(m.base)
@@ -578,7 +585,11 @@ func (p *pass) rewriteLists(m *members, depth int) bool {
 		p.out = append(p.appendName(p.out, name), ':')
 		next := 0
 		if p.rehash > 0 {
+			if p.raw[e.value] == '"' {
+				p.scan.Program = p.program
+			}
 			next = p.value(e.value, depth+1, names.Clear)
+			p.scan.Program = argv.Command{}
 			p.rehash -= next - e.value
 		}
 		if p.over || next == 0 {

@@ -14,7 +14,7 @@ import (
 // names, in time linear in the text.
 func (s *Scanner) commands() {
 	t := s.text
-	var c argv.Command
+	c := s.Program
 	var quote, outer byte // the quote that is open, and the one around the program
 	echo, piped := lex.Span{}, lex.Span{}
 	group := 0                           // where in parentheses or braces the first text is written
@@ -209,9 +209,7 @@ func (s *Scanner) shellWord(i int) int { return argv.WordEnd(s.text, i, &s.unquo
 func (s *Scanner) printed(i int) {
 	t := s.text
 	word := func(at int) lex.Span {
-		for at < len(t) && (t[at] == ' ' || t[at] == '\t') {
-			at++
-		}
+		at += len(t[at:]) - len(bytes.TrimLeft(t[at:], " \t"))
 		return lex.Span{From: at, To: s.shellWord(at)}
 	}
 	w := word(i)
@@ -227,9 +225,7 @@ func (s *Scanner) printed(i int) {
 
 // userInfo adds the password of USER:PASSWORD, which is encoded next (RFC 7617).
 func (s *Scanner) userInfo(c lex.Span) {
-	for c.To > c.From && (s.text[c.To-1] <= ' ' || lex.Classes[s.text[c.To-1]]&lex.IsQuote != 0) {
-		c.To--
-	}
+	c.To = c.From + len(bytes.TrimRight(s.text[c.From:c.To], " \t\n'\"`"))
 	from := c.To
 	for from > c.From && s.text[from-1] > ' ' && lex.Classes[s.text[from-1]]&lex.IsQuote == 0 {
 		from--

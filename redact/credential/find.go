@@ -20,6 +20,9 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	if s.Given.From < s.Given.To {
 		hint |= lookPlain
 	}
+	if s.Program.Programs != 0 {
+		hint |= lookCommand
+	}
 	if hint == 0 {
 		return nil
 	}

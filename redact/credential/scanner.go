@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
@@ -17,6 +18,7 @@ import (
 type Scanner struct {
 	Names   *names.Classifier // required
 	Given   lex.Span          // of the next text, known to be a credential by its position
+	Program argv.Command      // whose arguments the next text is, zero for none
 	Message bool              // of this program's own: a name and a colon do not mark a secret
 	Open    bool              // for tests: no gate skips anything
 

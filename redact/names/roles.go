@@ -91,6 +91,16 @@ func lastRole(name []byte) Role {
 	return OtherRole
 }
 
+// IsArguments reports whether a member's name is that of the arguments of the program
+// that another one names, in one string.
+func IsArguments(name []byte) bool {
+	switch string(name) {
+	case "args", "arguments", "argv", "arg", "flags", "options", "params", "parameters", "Args", "Arguments", "Parameters":
+		return true
+	}
+	return false
+}
+
 // IsLogin reports whether a name is one that a login has beside a secret.
 func IsLogin(name []byte) bool {
 	switch string(name) {
