@@ -21,7 +21,7 @@ var calls = map[string]callRule{
 	"basic_auth": {argument: 1}, "basicAuth": {argument: 1}, "BasicAuth": {argument: 1}, "PlainAuth": {argument: 2}, "CRAMMD5Auth": {argument: 1},
 	"NewStaticCredentials": {argument: 1}, "NewStaticCredentialsProvider": {argument: 1}, "PasswordAuthentication": {argument: 1},
 	"BasicAWSCredentials": {argument: 1}, "ClientSecretCredential": {argument: 2}, "set_password": {argument: 2}, "setPassword": {argument: 2},
-	"createHmac": {argument: 1}, "hash_hmac": {argument: 2}, "Fernet": {argument: 0}, "hashpw": {argument: 0},
+	"createHmac": {argument: 1}, "hash_hmac": {argument: 2}, "Fernet": {argument: 0}, "createCipheriv": {argument: 1}, "createDecipheriv": {argument: 1}, "SecretKeySpec": {argument: 0}, "simple_bind_s": {argument: 1}, "simple_bind": {argument: 1}, "crypt": {argument: 0}, "hashpw": {argument: 0},
 	"generate_password_hash": {argument: 0}, "password_hash": {argument: 0}, "password_verify": {argument: 0}, "check_password_hash": {argument: 1},
 	"Github": {argument: 0}, "Stripe": {argument: 0}, "WebClient": {argument: 0}, "Octokit": {argument: 0}, "Telegraf": {argument: 0}, "TeleBot": {argument: 0},
 	"pgp_sym_encrypt": {argument: 1}, "pgp_sym_decrypt": {argument: 1}, "aes_encrypt": {argument: 1}, "aes_decrypt": {argument: 1}, "AES_ENCRYPT": {argument: 1}, "AES_DECRYPT": {argument: 1}, // and the table functions of ClickHouse:
