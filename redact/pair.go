@@ -24,6 +24,10 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 			hide = true
 		case secret&webKey != 0 && names.IsKeyPart(name):
 			hide = true
+		case secret&secretFile != 0 && role == names.ValueRole:
+			hide = true
+		case secret&boundSecret != 0 && p.raw[e.value] == '[':
+			hide = names.IsBound(name)
 		case secret&manifest != 0:
 			hide = string(name) == "data" || string(name) == "stringData"
 		}
@@ -54,18 +58,34 @@ const (
 	manifest                             // a Secret of Kubernetes
 	webKey                               // a JSON Web Key
 	lateProgram                          // one names the program of a list before it
+	secretFile                           // one is the path of a secret
+	boundSecret                          // a statement of SQL has a secret among its parameters
 )
 
 // noteMember notes a member that may describe others: the value starts at
 // raw[i].
 func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
-	if p.raw[i] != '"' || len(name) > names.MaxPairName {
+	if len(name) > names.MaxPairName {
+		return 0
+	}
+	if p.raw[i] == '[' && names.IsHeader(name) && p.header(i, 1) != 0 {
+		return boundSecret
+	}
+	if p.raw[i] != '"' {
 		return 0
 	}
 	if string(name) == "kty" {
 		return webKey
 	}
 	switch info.role {
+	case names.PathRole:
+		if t := p.shortText(i); !names.IsSource(t) && p.r.names.HoldsSecrets(&p.folded, t) {
+			return secretFile
+		}
+	case names.StatementRole:
+		if s, next := p.readString(i); next > 0 && len(s.Inner) <= maxStatement && p.r.names.Binds(&p.folded, p.decoded(s)) {
+			return boundSecret
+		}
 	case names.ProgramRole:
 		if t := p.shortText(i); len(t) > 0 {
 			word, _, _ := bytes.Cut(t, []byte(" "))
@@ -88,6 +108,10 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	return 0
 }
 
+// maxStatement is the longest statement of SQL, in bytes, that is read for the secrets
+// among its parameters.
+const maxStatement = 4 << 10
+
 // shortText returns the string at raw[i] if it is short enough for a name.
 func (p *pass) shortText(i int) []byte {
 	if p.raw[i] != '"' {
@@ -107,8 +131,8 @@ func (p *pass) shortText(i int) []byte {
 // listed returns how the element at raw[i], the n-th of a list, is a secret, by
 // the element before it or by the program that the list runs.
 func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, int) {
-	text, name := p.raw[i] == '"', before.name
-	before.name = noName
+	text, name, set := p.raw[i] == '"', before.name, before.set
+	before.name, before.set = noName, false
 	var t []byte
 	if text {
 		if t = p.shortText(i); n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
@@ -116,6 +140,10 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 			if names.IsVariable(t) {
 				before.name = variableName
 			}
+		}
+		before.set = isSetter(t)
+		if set && p.r.names.IsPairName(&p.folded, t) {
+			before.name = setName
 		}
 		switch n {
 		case 0:
@@ -125,6 +153,8 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 		}
 	}
 	switch {
+	case name == setName:
+		return argv.WholeWord, 0
 	case name == otherName && n == 1 && (!text || p.lastIn(i) || p.loginFollows(i)), name == otherName && n > 1 && before.login:
 		return argv.WholeWord, 0
 	case name == variableName && (n == 1 && p.lastIn(i) || !text || !names.IsVariable(t) || !p.r.names.IsPairName(&p.folded, t)):
@@ -142,9 +172,47 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 	return c.Word(t, p.r.names, &p.folded)
 }
 
+// header returns which columns of a table are secrets if the list at raw[i] is its
+// header: least names or more. Two of which the first is a secret's are a pair instead,
+// unless one is enough.
+func (p *pass) header(i, least int) (columns uint64) {
+	n := 0
+	for i, more := p.raw.First(i); more && n < 64; i, more = p.raw.Next(i, ']') {
+		t := p.shortText(i)
+		if len(t) == 0 || !isLetters(t) && !p.isField(t) {
+			return 0
+		}
+		if p.r.names.IsPairName(&p.folded, t) {
+			columns |= 1 << n
+		}
+		n++
+		if _, i = p.readString(i); i < 0 {
+			return 0
+		}
+	}
+	if n < least || n == 2 && least == 2 && columns&1 != 0 {
+		return 0
+	}
+	return columns
+}
+
+// isLetters reports whether t is of letters and underscores only, as most names of
+// columns are.
+func isLetters(t []byte) bool {
+	for _, c := range t {
+		if c|0x20 < 'a' || 'z' < c|0x20 {
+			if c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // A listState is what the elements before one say of it.
 type listState struct {
 	name  listName // of the last one
+	set   bool     // the last one sets what the next one names
 	login bool     // the first two are the name and the value of a login: others follow
 }
 
@@ -187,7 +255,17 @@ const (
 	noName       listName = iota
 	otherName             // a secret
 	variableName          // a secret, as a variable or header: others may follow
+	setName               // a secret, which a command sets
 )
+
+// isSetter reports whether t is a command that has a name and a value behind it.
+func isSetter(t []byte) bool {
+	switch string(t) {
+	case "set", "put", "setenv", "set-env", "write", "export", "config:set":
+		return true
+	}
+	return false
+}
 
 // lastIn reports whether the string at raw[i] is the last element of its list.
 func (p *pass) lastIn(i int) bool {

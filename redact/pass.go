@@ -43,6 +43,7 @@ type pass struct {
 	folded  names.Folded        // a name that is being classified
 	infos   map[string]nameInfo // of names seen before
 	program argv.Command        // the program that an earlier member names for a list
+	columns uint64              // of the next list, as a row of a table: the numbers of those that are secrets
 	rehash  int                 // bytes that may still be digested a second time
 	scan    credential.Scanner
 }

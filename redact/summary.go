@@ -323,8 +323,14 @@ func (p *pass) list(i, depth int) int {
 	base := len(p.out)
 	option := false // the last element was the option --password or the like
 	run, before := p.program, listState{}
+	columns := p.columns
+	p.columns = 0
 	n := 0
 	i, more := p.raw.First(i)
+	header := uint64(0) // the columns of the rows behind the first one
+	if p.r.strict && columns == 0 && more && p.raw[i] == '[' {
+		header = p.header(i, 2)
+	}
 	for ; more; n++ {
 		p.comma(base)
 		from := i
@@ -332,14 +338,18 @@ func (p *pass) list(i, depth int) int {
 		if p.r.strict {
 			f, at = p.listed(&run, &before, n, i)
 		}
+		if n > 0 && p.raw[i] == '[' {
+			p.columns = header
+		}
 		switch {
-		case option || f == argv.WholeWord && at == 0:
+		case option || f == argv.WholeWord && at == 0, columns>>n&1 != 0:
 			i = p.digest(i)
 		case f != argv.NoSecret && p.raw[i] == '"':
 			i = p.element(i, f, at)
 		default:
 			i = p.value(i, depth+1, names.Clear)
 		}
+		p.columns = 0
 		if i < 0 {
 			return -1
 		}

@@ -5,7 +5,7 @@
 // the places where its words start. names.txt lists words and says where in a
 // name each counts; an automaton finds them in one pass.
 //
-// The files, from the top: roles, names, tables.
+// The files, from the top: statement, roles, names, tables.
 package names
 
 import (

@@ -39,11 +39,13 @@ func IsVariable(name []byte) bool {
 type Role uint8
 
 const (
-	OtherRole   Role = iota
-	NameRole         // its value may name another member's value
-	ValueRole        // another member may name its value
-	PlainRole        // it describes the other two
-	ProgramRole      // it holds a program to run
+	OtherRole     Role = iota
+	NameRole           // its value may name another member's value
+	ValueRole          // another member may name its value
+	PlainRole          // it describes the other two
+	ProgramRole        // it holds a program to run
+	PathRole           // it holds the path of what another holds
+	StatementRole      // it holds a statement of SQL
 )
 
 // RoleOf returns the role of a member's name.
@@ -61,17 +63,21 @@ func RoleOf(name []byte) Role {
 	}
 	switch string(lower) {
 	case "name", "key", "k", "n", "header", "headername", "header_name", "field", "fieldname", "field_name", "variable", "varname", "var",
-		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label", "option":
+		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label", "option", "question", "prompt", "placeholder":
 		return NameRole
 	case "value", "val", "v", "values", "data", "content", "contents", "default", "defaultvalue", "default_value", "current", "currentvalue", "new", "newvalue", "new_value",
-		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set", "arg", "argument", "answer", "fill":
+		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set", "arg", "argument", "answer", "fill", "response", "reply":
 		return ValueRole
 	case "type", "kind", "ref", "in", "role", "description", "required", "enabled", "format", "namespace", "order", "sort", "direction", "op", "operator", "element",
-		"example", "schema", "action", "tool", "output", "scope", "path", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype",
+		"example", "schema", "action", "tool", "output", "scope", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype",
 		"color", "icon", "size", "state", "status", "owner", "assignee", "priority", "milestone", "level", "table":
 		return PlainRole
 	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
 		return ProgramRole
+	case "path", "file_path", "filepath", "filename", "file_name", "destination", "dest", "target", "secret_path", "secretpath", "mount_path":
+		return PathRole
+	case "sql", "query", "statement", "stmt", "sql_query", "sqlquery":
+		return StatementRole
 	}
 	return lastRole(lower)
 }
@@ -130,7 +136,7 @@ func IsColumn(b []byte) bool {
 		return true
 	}
 	r := RoleOf(b)
-	return r == NameRole || r == PlainRole
+	return r == NameRole || r == PlainRole || r == PathRole
 }
 
 // IsFile reports whether path is that of a file with a secret in it.
@@ -141,6 +147,17 @@ func (n *Classifier) IsFile(f *Folded, path []byte) bool {
 	}
 	dot := bytes.LastIndexByte(base, '.')
 	return dot > 0 && n.IsPairName(f, base[:dot])
+}
+
+// HoldsSecrets reports whether path is where programs and vaults keep secrets, or
+// that of a file with one in it.
+func (n *Classifier) HoldsSecrets(f *Folded, path []byte) bool {
+	for _, start := range [...]string{"secret/", "secrets/", "kv/", "/run/secrets/", "/etc/ssl/private/"} {
+		if bytes.HasPrefix(path, []byte(start)) {
+			return true
+		}
+	}
+	return bytes.Contains(path, []byte("/.ssh/id_")) || n.IsFile(f, path)
 }
 
 // IsSource reports whether path is that of a file of source text or prose: the

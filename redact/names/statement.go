@@ -1,0 +1,76 @@
+package names
+
+import "bytes"
+
+// IsBound reports whether a member's name is that of the parameters of a statement of
+// SQL in another one.
+func IsBound(name []byte) bool {
+	switch string(name) {
+	case "params", "parameters", "args", "arguments", "values", "bindings", "binds", "bind", "data", "parameter_values", "sql_params", "rows":
+		return true
+	}
+	return false
+}
+
+// IsHeader reports whether a member's name is that of the columns of a table in
+// another one.
+func IsHeader(name []byte) bool {
+	switch string(name) {
+	case "columns", "fields", "header", "headers", "cols", "column_names", "columnNames":
+		return true
+	}
+	return false
+}
+
+// Binds reports whether a statement of SQL has a parameter that is a secret: one
+// compared with or assigned to a sensitive column, or in an INSERT that has such a
+// column.
+func (n *Classifier) Binds(f *Folded, sql []byte) bool {
+	inserts, column := false, false
+	for i := 0; i < len(sql); {
+		if !isWord(sql[i]) {
+			if inserts && column && isParameter(sql[i:]) {
+				return true
+			}
+			i++
+			continue
+		}
+		from := i
+		for i < len(sql) && isWord(sql[i]) {
+			i++
+		}
+		word := sql[from:i]
+		if bytes.EqualFold(word, []byte("values")) {
+			inserts = true
+			continue
+		}
+		if len(word) > MaxPairName || !n.IsPairName(f, word) {
+			continue
+		}
+		column = true
+		rest := bytes.TrimLeft(sql[i:], "\"`] ")
+		if operator := bytes.TrimLeft(rest, "=<>!"); len(operator) < len(rest) && isParameter(bytes.TrimLeft(operator, " ")) {
+			return true
+		}
+	}
+	return false
+}
+
+func isWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
+}
+
+// isParameter reports whether b starts with a parameter: ?, $1, %s, :name, @name.
+func isParameter(b []byte) bool {
+	switch {
+	case len(b) == 0:
+		return false
+	case b[0] == '?':
+		return true
+	case len(b) == 1:
+		return false
+	case b[0] == '%':
+		return b[1] == 's' || b[1] == '('
+	}
+	return (b[0] == '$' || b[0] == ':' || b[0] == '@') && isWord(b[1])
+}
