@@ -139,7 +139,7 @@ var ProgramNames = [...]struct {
 	{settings, "git yarn aws pip pip3 conda hub pulumi kaggle snyk"},
 	{settings | puts, "airflow"},
 	{Machine, "machine"},
-	{setter, "setenv set-environment setx nmcli pdftk requirepass masterauth ENV"},
+	{setter, "setenv SetEnv set-environment setx nmcli pdftk requirepass masterauth ENV"},
 	{stdin, "sudo su gpg gpg2 replicate"},
 	{stdin | chpasswd | PassWord, "passwd"},
 	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd"},

@@ -132,6 +132,10 @@ var uses = [...]use{
 	{"tacacs-server radius-server", "", "key:1"},
 	{"crypto", "", "key:1"},
 	{"message-digest-key", "", "md5:1"},
+	{"rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity", "", ":1"},
+	{"com2sec com2sec6", "", ":3"},
+	{"createUser", "", ":3 :5"},
+	{"stats", "", "auth:1"},
 	{"key-string plain-text-password plain-text-password-value wpa-passphrase wpa-psk pre-shared-secret ascii-text", "", ":1"},
 	{"rootpw bindpw", "--plaintext --iscrypted", ":1"},
 	{"Xauth IPSec", "", "password:1 secret:1"},
@@ -150,7 +154,7 @@ var uses = [...]use{
 
 // plainWords are names of programs that prose has too: they start their line,
 // and a secret behind them ends it or looks like one.
-const plainWords = "enable username neighbor realm crypto Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
+const plainWords = "stats enable username neighbor realm crypto Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
 
 // The marks of flags.
 const (
