@@ -232,6 +232,26 @@ func TestQueries(t *testing.T) {
 	t.Run("numbers", func(t *testing.T) { testNumbers(t, ask, boards, now) })
 	t.Run("rules", func(t *testing.T) { testRules(t, ask) })
 	t.Run("user", func(t *testing.T) { testUser(t, ask) })
+	t.Run("millions", func(t *testing.T) { testMillions(t, ask, boards["fleet"], now) })
+}
+
+// testMillions counts the calls of one session that has millions, which as an array do
+// not fit into a reader's memory.
+func testMillions(t *testing.T, ask asker, d dashboard, now time.Time) {
+	const calls = 24_000_000
+	if _, err := ask.writer.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO operation_states (hour, tenant, session_id, operation, outcome, part, host, server_name, numbers)
+		SELECT toStartOfHour(toDateTime(%d)), 'acme', 'long', 'send_keys', 'unknown', 'call', 'long', 'libtmux', groupBitmapState(number) FROM numbers(%d)`, now.Add(-time.Hour).Unix(), calls)); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string][]string{"tenant": {all}, "host": {"long"}, "server": {all}, "tool": {all}}
+	from, to := window(t, d, now)
+	for title, want := range map[string]any{"Calls": uint64(calls), "Calls without an outcome": uint64(calls), "Error rate": 1.0} {
+		i := slices.IndexFunc(d.Panels, func(p panel) bool { return p.Title == title && p.Type == "stat" })
+		r := query(t, ask.writer, expansion{from, to, time.Minute, values}.sql(t, d.Panels[i].Targets[0].RawSQL)+" SETTINGS max_memory_usage = 134217728")
+		if len(r.rows) != 1 || fmt.Sprint(r.rows[0]...) != fmt.Sprint(want) {
+			t.Errorf("%q is %v, want %v", title, r.rows, want)
+		}
+	}
 }
 
 func testVariables(t *testing.T, ask asker, boards map[string]dashboard, now time.Time) {
