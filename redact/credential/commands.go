@@ -26,7 +26,7 @@ func (s *Scanner) commands() {
 			switch {
 			case lex.Classes[b]&lex.IsQuote != 0:
 				switch {
-				case i > 0 && t[i-1] == '\\': // of a string in a string
+				case i > 0 && t[i-1] == '\\', lex.IsContraction(t, i): // of a string in a string, no quote
 				case quote == b:
 					quote = 0
 				case quote == 0 && outer == b:

@@ -84,6 +84,20 @@ func CountDigits(b []byte) int {
 // of them in a text, or in strings in strings.
 func IsWordBreak(c byte) bool { return Classes[c]&isBreak != 0 }
 
+// IsContraction reports whether the apostrophe at i is one of English: "can't", "it's".
+func IsContraction(t []byte, i int) bool {
+	if t[i] != '\'' || i == 0 || Classes[t[i-1]]&IsAlnum == 0 {
+		return false
+	}
+	for _, end := range [...]string{"t", "s", "ll", "re", "ve", "d", "m"} {
+		to := i + 1 + len(end)
+		if to <= len(t) && string(t[i+1:to]) == end && (to == len(t) || t[to] == ' ' || t[to] == '\n' || t[to] == ',' || t[to] == '.') {
+			return true
+		}
+	}
+	return false
+}
+
 // Backslashes returns the index behind the backslashes at i.
 func Backslashes(t []byte, i int) int {
 	for i < len(t) && t[i] == '\\' {
