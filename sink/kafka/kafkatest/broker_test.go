@@ -48,3 +48,17 @@ func TestKeepsDataWhenKilled(t *testing.T) {
 		t.Errorf("a stopped broker leaves %v, %v", left, err)
 	}
 }
+
+// TestHasNoLeader has a broker that names no leader of a partition, as a controller makes
+// one do whose heartbeat is late.
+func TestHasNoLeader(t *testing.T) {
+	var d kafka.Dialer
+	_, err := d.DialPartition(t.Context(), "tcp", "", kafka.Partition{Topic: "t"})
+	if !kafkatest.HasNoLeader(err) {
+		t.Errorf("the error of a partition without a leader is permanent: %v", err)
+	}
+	_, err = d.DialPartition(t.Context(), "tcp", "", kafka.Partition{Topic: "t", Leader: kafka.Broker{Host: "127.0.0.1", Port: 1}})
+	if err == nil || kafkatest.HasNoLeader(err) {
+		t.Errorf("a broker that does not run is no leader: %v", err)
+	}
+}
