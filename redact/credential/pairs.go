@@ -25,7 +25,7 @@ func (s *Scanner) nameBefore(i int) (name []byte, first int) {
 	if at := bytes.LastIndexByte(t[max(s.from, i-8):i], 0x1B); at >= 0 && t[i-1] == 'm' { // ESC [ 0 m
 		i = max(s.from, i-8) + at
 	}
-	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!')) {
+	for i > s.from && (t[i-1] == ' ' || t[i-1] == '\t' || t[i-1] == ']' || t[i-1] == '[' && i < len(t) && t[i] == ']' || t[i-1] == '+' || t[i-1] == '*' && !equals && (i > 1 && t[i-2] == '*' || t[i] == '*') || equals && (t[i-1] == '?' || t[i-1] == '.' || t[i-1] == '!')) {
 		i--
 	}
 	if equals && i > s.from && t[i-1] == '}' { // ${env:NAME} =

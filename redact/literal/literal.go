@@ -25,6 +25,9 @@ func (r *Reader) Value(i int) lex.Span {
 	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
 		i++
 	}
+	if bytes.HasPrefix(t[i:], []byte("** ")) {
+		i += len("** ") // **Password:** SECRET
+	}
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t' || t[i] == 0x1B) {
 		i += max(1, colourLen(t[i:]))
 	}

@@ -149,7 +149,11 @@ func isPath(w []byte) bool {
 func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 	w := t[v.From:v.To]
 	switch {
-	case kind != password || t[v.From-1] != ' ' && t[v.From-1] != '\t':
+	case t[v.From-1] != ' ' && t[v.From-1] != '\t':
+		return false
+	case kind == key:
+		return isToken(w) && isMixed(w) && (len(w) >= 16 || !isOrdinaryKey(t[from:v.From-1], before))
+	case kind != password:
 		return false
 	case behindLogin(t, from):
 		return !lex.IsType(w) && isToken(w) && string(w) != "EXPIRE"

@@ -41,7 +41,29 @@ func Follows(rest []byte) bool {
 		return true
 	}
 	_, link := linkOf(word)
-	return link > 0 || isOf(word)
+	return link > 0 || isOf(word) || isMixed(rest[1:])
+}
+
+// isMixed reports whether t starts with a word of large and small letters and digits, of
+// ten or more, which is none of a language or of a program's text: those have four small
+// letters in a row.
+func isMixed(t []byte) bool {
+	upper, digit, small, run, n := false, false, false, 0, 0
+	for n < len(t) && lex.Classes[t[n]]&lex.IsAlnum != 0 {
+		run++
+		switch c := t[n]; {
+		case lex.IsDigit(c):
+			digit, run = true, 0
+		case c < 'a':
+			upper, run = true, 0
+		case run == 4:
+			return false
+		default:
+			small = true
+		}
+		n++
+	}
+	return n >= 10 && upper && digit && small
 }
 
 // A noun is a kind of word that a secret may follow.
