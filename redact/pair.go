@@ -110,7 +110,7 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 
 // maxStatement is the longest statement of SQL, in bytes, that is read for the secrets
 // among its parameters.
-const maxStatement = 4 << 10
+const maxStatement = 64 << 10
 
 // shortText returns the string at raw[i] if it is short enough for a name.
 func (p *pass) shortText(i int) []byte {
