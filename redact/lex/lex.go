@@ -167,6 +167,9 @@ func CredentialEnd(t []byte, i int) int {
 			if next < len(t) && Classes[t[next]]&IsQuote != 0 {
 				break // the quote of a string in a string
 			}
+			if next < len(t) && t[next] == ' ' && (next-i)%2 == 1 {
+				next++ // of a shell: it ends no word
+			}
 			i = next
 			continue
 		}

@@ -262,6 +262,13 @@ func (r *Reader) Quoted(i, level int) lex.Span {
 	if n := lex.MarkLen(t[from:to]); n == to-from && n > 0 {
 		from = to // it has been redacted
 	}
+	for level == 0 && from < to && after < len(t) && lex.Classes[t[after]]&lex.IsQuote != 0 { // 'a'"b", as a shell joins them
+		next := r.Closing(after, 0)
+		if next == len(t) {
+			break
+		}
+		to, after = next, next+1
+	}
 	if after < len(t) && (lex.Classes[t[after]]&lex.IsAlnum != 0 || t[after] == '$') {
 		if from == to {
 			from = after // the empty quotation stays, so that the mark is not within one
