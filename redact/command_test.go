@@ -160,6 +160,7 @@ func TestSecretsBesideTheirNames(t *testing.T) {
 		{`{"values":[["a","password"],"--password",["x"]],"more":["q","r"]}`, `{"values":[["a","password"],"--password",{"len":5,"hmac":""}],"more":["q","r"]}`},
 		{`{"h":[["password","hunter2"],["user","ann"]],"i":[["password","one"],["user","ann"]]}`, `{"h":[["password",` + digest + `],["user","ann"]],"i":[["password",{"len":3,"hmac":""}],["user","ann"]]}`},
 		{`{"sql":"SELECT token ? 'a' FROM t WHERE id = $1","params":[1]}`, `{"sql":"SELECT token ? 'a' FROM t WHERE id = $1","params":[1]}`},
+		{`{"e":{"name":"token","target":"hunter2"},"f":{"name":"token","query":"hunter2"}}`, `{"e":{"name":"token","target":` + digest + `},"f":{"name":"token","query":` + digest + `}}`},
 		{`{"command":"redis-cli","args":["-a","hunter2"]}`, `{"command":{"len":9,"hmac":""},"args":["-a",` + digest + `]}`},
 		{`{"args":["sh","-c","mysql -phunter2"]}`, `{"args":["sh","-c","mysql -p[redacted len=7 hmac=]"]}`},
 		{`{"args":["--dbpass","hunter2"]}`, `{"args":["--dbpass",` + digest + `]}`},

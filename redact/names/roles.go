@@ -74,7 +74,7 @@ func RoleOf(name []byte) Role {
 		return PlainRole
 	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
 		return ProgramRole
-	case "path", "file_path", "filepath", "filename", "file_name", "destination", "dest", "target", "secret_path", "secretpath", "mount_path":
+	case "path", "file_path", "filepath", "filename", "file_name", "secret_path", "secretpath", "mount_path":
 		return PathRole
 	case "sql", "query", "statement", "stmt", "sql_query", "sqlquery":
 		return StatementRole
