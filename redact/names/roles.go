@@ -63,7 +63,7 @@ func RoleOf(name []byte) Role {
 	}
 	switch string(lower) {
 	case "name", "key", "k", "n", "header", "headername", "header_name", "field", "fieldname", "field_name", "variable", "varname", "var",
-		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label", "option", "question", "prompt", "placeholder":
+		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label", "option", "question", "prompt":
 		return NameRole
 	case "value", "val", "v", "values", "data", "content", "contents", "default", "defaultvalue", "default_value", "current", "currentvalue", "new", "newvalue", "new_value",
 		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set", "arg", "argument", "answer", "fill", "response", "reply":
