@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
@@ -89,7 +90,8 @@ func (s *tmuxSession) run(t *testing.T, prefix ...string) {
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	client := mcp.NewClient(&mcp.Implementation{Name: "side-by-side", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	// The SDK's five seconds for the server's end are not enough beside busy cores.
+	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Minute}, nil)
 	if err != nil {
 		t.Fatalf("connecting: %v\n%s", err, &log)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -65,7 +66,7 @@ func (d *demo) session(ctx context.Context) error {
 	cmd := exec.Command(d.proxy, args...)
 	cmd.Env, cmd.Stderr = d.environ(), log
 	client := mcp.NewClient(&mcp.Implementation{Name: "demo-agent", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: time.Minute}, nil)
 	if err != nil {
 		return fmt.Errorf("connecting (see %s): %w", d.proxyLog(), err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -47,7 +48,7 @@ func runClient(args []string) error {
 	server := exec.Command(args[1], args[2:]...)
 	server.Stderr = os.Stderr
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, options).
-		Connect(context.Background(), &mcp.CommandTransport{Command: server}, &mcp.ClientSessionOptions{ProtocolVersion: c.script.Version})
+		Connect(context.Background(), &mcp.CommandTransport{Command: server, TerminateDuration: time.Minute}, &mcp.ClientSessionOptions{ProtocolVersion: c.script.Version})
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
