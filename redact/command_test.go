@@ -161,6 +161,8 @@ func TestSecretsBesideTheirNames(t *testing.T) {
 		{`{"h":[["password","hunter2"],["user","ann"]],"i":[["password","one"],["user","ann"]]}`, `{"h":[["password",` + digest + `],["user","ann"]],"i":[["password",{"len":3,"hmac":""}],["user","ann"]]}`},
 		{`{"sql":"SELECT token ? 'a' FROM t WHERE id = $1","params":[1]}`, `{"sql":"SELECT token ? 'a' FROM t WHERE id = $1","params":[1]}`},
 		{`{"e":{"name":"token","target":"hunter2"},"f":{"name":"token","query":"hunter2"}}`, `{"e":{"name":"token","target":` + digest + `},"f":{"name":"token","query":` + digest + `}}`},
+		{`{"SQL":"UPDATE t SET password = :new","Params":["hunter2"],"e":{"Columns":["name","password"],"Rows":[["a","hunter2"]]}}`, `{"SQL":"UPDATE t SET password = :new","Params":{"len":11,"hmac":""},"e":{"Columns":["name","password"],"Rows":{"len":17,"hmac":""}}}`},
+		{`{"cmd":"mysql","ARGS":"-phunter2"}`, `{"cmd":"mysql","ARGS":"-p[redacted len=7 hmac=]"}`},
 		{`{"command":"redis-cli","args":["-a","hunter2"]}`, `{"command":{"len":9,"hmac":""},"args":["-a",` + digest + `]}`},
 		{`{"args":["sh","-c","mysql -phunter2"]}`, `{"args":["sh","-c","mysql -p[redacted len=7 hmac=]"]}`},
 		{`{"args":["--dbpass","hunter2"]}`, `{"args":["--dbpass",` + digest + `]}`},

@@ -1,13 +1,11 @@
 package redact
 
 import (
-	"math"
 	"strconv"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
-	"auditproxy/schemas/jsontext"
 )
 
 // A reading is how an object's members are to be read.
@@ -517,68 +515,6 @@ func (r *Redactor) appendShapes(dst, raw []byte, room int) (out []byte) {
 	}
 	p.out = m.settle(p.out, ",")
 	return append(p.out, '}')
-}
-
-// clearText writes text, which is under a name that is not sensitive.
-func (p *pass) clearText(text []byte, c names.Class) {
-	from, n := len(p.out), points(text)
-	most := maxText
-	if c == names.OutputPath {
-		most = maxPath
-	}
-	shown := math.MaxInt
-	if n > most {
-		shown = maxText
-	}
-	redacted := p.redacted(text, shown)
-	if n <= most {
-		p.out = appendQuoted(p.out, redacted)
-	} else {
-		p.out = appendQuoted(append(p.out, `{"head":`...), firstPoints(redacted, maxText))
-		p.out = append(p.out, ',')
-		brace := len(p.out)
-		p.begin(Argument)
-		p.write(text)
-		p.out = p.appendDigest(p.out)
-		p.out = append(p.out[:brace], p.out[brace+1:]...) // one object, not two
-	}
-	if c == names.OutputPath {
-		return
-	}
-	if p.clear -= len(p.out) - from; p.clear < 0 {
-		p.clear = 0
-		p.flags |= Cut
-		p.begin(Argument)
-		p.write(text)
-		p.out = p.appendDigest(p.out[:from])
-	}
-}
-
-// shortened writes the string at raw[i] as libtmux-mcp does an argument.
-func (p *pass) shortened(i int) int {
-	s, next := p.readString(i)
-	if next < 0 {
-		return -1
-	}
-	t := p.decoded(s)
-	if head := firstPoints(t, maxText); len(head) < len(t) {
-		p.spare = append(append(p.spare[:0], head...), "...<truncated>"...)
-		t = p.spare
-	}
-	p.out = appendQuoted(p.out, t)
-	return next
-}
-
-// plain writes s as it is, unless no record could hold it.
-func (p *pass) plain(s jsontext.String) {
-	if len(s.Inner) > maxPlain {
-		p.flags |= Cut
-		p.begin(Argument)
-		p.writeString(s)
-		p.out = p.appendDigest(p.out)
-		return
-	}
-	p.out = jsontext.AppendQuote(p.out, lex.View(p.decoded(s)))
 }
 
 // rewriteLists writes the arguments in an object again that come before the member

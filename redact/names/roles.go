@@ -50,18 +50,11 @@ const (
 
 // RoleOf returns the role of a member's name.
 func RoleOf(name []byte) Role {
-	var buf [24]byte
-	if len(name) > len(buf) {
-		return OtherRole
-	}
-	lower := buf[:len(name)]
-	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
-	}
+	var buf [maxRole]byte
+	lower := lowered(&buf, name)
 	switch string(lower) {
+	case "":
+		return OtherRole
 	case "name", "key", "k", "n", "header", "headername", "header_name", "field", "fieldname", "field_name", "variable", "varname", "var",
 		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label", "option", "question", "prompt":
 		return NameRole
@@ -97,11 +90,29 @@ func lastRole(name []byte) Role {
 	return OtherRole
 }
 
-// IsArguments reports whether a member's name is that of the arguments of the program
-// that another one names, in one string.
+// maxRole is the longest name, in bytes, that says what the member is to others.
+const maxRole = 24
+
+// lowered returns name with small letters, in buf; nothing if it is too long.
+func lowered(buf *[maxRole]byte, name []byte) []byte {
+	if len(name) > len(buf) {
+		return nil
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		buf[i] = c
+	}
+	return buf[:len(name)]
+}
+
+// IsArguments reports whether a member's name, in any case, is that of the arguments of
+// the program that another one names, in one string.
 func IsArguments(name []byte) bool {
-	switch string(name) {
-	case "args", "arguments", "argv", "arg", "flags", "options", "params", "parameters", "Args", "Arguments", "Parameters":
+	var buf [maxRole]byte
+	switch string(lowered(&buf, name)) {
+	case "args", "arguments", "argv", "arg", "flags", "options", "params", "parameters":
 		return true
 	}
 	return false

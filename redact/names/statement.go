@@ -1,22 +1,28 @@
 package names
 
-import "bytes"
+import (
+	"bytes"
 
-// IsBound reports whether a member's name is that of the parameters of a statement of
-// SQL in another one.
+	"auditproxy/redact/lex"
+)
+
+// IsBound reports whether a member's name, in any case, is that of the parameters of a
+// statement of SQL in another one.
 func IsBound(name []byte) bool {
-	switch string(name) {
+	var buf [maxRole]byte
+	switch string(lowered(&buf, name)) {
 	case "params", "parameters", "args", "arguments", "values", "bindings", "binds", "bind", "data", "parameter_values", "sql_params", "rows":
 		return true
 	}
 	return false
 }
 
-// IsHeader reports whether a member's name is that of the columns of a table in
-// another one.
+// IsHeader reports whether a member's name, in any case, is that of the columns of a
+// table in another one.
 func IsHeader(name []byte) bool {
-	switch string(name) {
-	case "columns", "fields", "header", "headers", "cols", "column_names", "columnNames":
+	var buf [maxRole]byte
+	switch string(lowered(&buf, name)) {
+	case "columns", "fields", "header", "headers", "cols", "column_names", "columnnames":
 		return true
 	}
 	return false
@@ -26,6 +32,9 @@ func IsHeader(name []byte) bool {
 // compared with or assigned to a sensitive column, or in an INSERT that has such a
 // column.
 func (n *Classifier) Binds(f *Folded, sql []byte) bool {
+	if !bytes.ContainsAny(sql, "?$%:@") {
+		return false // no parameter: most statements
+	}
 	inserts, column := false, false
 	for i := 0; i < len(sql); {
 		if !isWord(sql[i]) {
@@ -56,9 +65,7 @@ func (n *Classifier) Binds(f *Folded, sql []byte) bool {
 	return false
 }
 
-func isWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
-}
+func isWord(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c == '_' }
 
 // isParameter reports whether b starts with a parameter: ?, $1, %s, :name, @name.
 func isParameter(b []byte) bool {
