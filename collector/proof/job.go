@@ -213,7 +213,7 @@ func (j *Job) Chains(ctx context.Context) error {
 	now := j.c.Now()
 	since := now.Add(-missedFor)
 	to := verify.New(verify.Config{Complete: since.Add(24 * time.Hour), Until: now.Add(-OnTheWay), Now: now})
-	unread := []string{"''"} // they are not missing, whatever they follow
+	unread := []string{"''"} // no session that cannot be read is a missing one
 	for id, why := range j.unread {
 		unread = append(unread, quote(id))
 		s := to.Session(id, verify.About{Live: true, Gone: true})

@@ -272,8 +272,8 @@ func metric(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// damage changes the size of the last of the large blocks of compressed data in the part
-// that has a session's records, as a failing disk does, or somebody who can write to it.
+// damage changes the part that has a session's records, as a failing disk or an attacker
+// may: the size of the last of the large blocks of compressed data.
 func (f *fixture) damage(session string) {
 	f.t.Helper()
 	path := chdbtest.Query(f.t, f.dir, "SELECT path FROM system.parts WHERE active AND table = 'events' AND name = (SELECT any(_part) FROM audit.events WHERE session_id = '"+session+"')")[0]
