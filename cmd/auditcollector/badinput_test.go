@@ -1,13 +1,13 @@
 package main
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/kafka/kafkatest"
 )
@@ -30,7 +30,7 @@ func TestBadConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHome(t)
-	reader := freeAddr(t)
+	reader := dev.FreeAddr(t)
 	h.env = append(h.env, "AUDITCOLLECTOR_LOCAL_LISTEN="+reader, "AUDITCOLLECTOR_LOCAL_PASSWORD="+kafkatest.Password)
 	h.engine(t)
 	server := h.serve(t).addr
@@ -79,17 +79,6 @@ func TestBadConnections(t *testing.T) {
 			}
 		})
 	}
-}
-
-// freeAddr returns a port of this machine that was free a moment ago.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // TestNewerSchema checks that a program older than the tables does not touch

@@ -114,7 +114,7 @@ func TestSecretsAreNotExported(t *testing.T) {
 	posts := &box{}
 	server := httptest.NewServer(posts)
 	t.Cleanup(server.Close)
-	grpc, telemetry := freeAddr(t), filepath.Join(h.dir, "telemetry")
+	grpc, telemetry := dev.FreeAddr(t), filepath.Join(h.dir, "telemetry")
 	config := fmt.Sprintf(`
 receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}
 exporters: {file: {path: %q}}

@@ -72,17 +72,13 @@ func TestOpenTelemetryCollectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := net.Listen("tcp", "127.0.0.1:0") // a free port
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.Close()
-			changed = []byte(strings.ReplaceAll(string(changed), "127.0.0.1:4317", l.Addr().String()))
+			addr := dev.FreeAddr(t)
+			changed = []byte(strings.ReplaceAll(string(changed), "127.0.0.1:4317", addr))
 			file := filepath.Join(dir, "config.yaml")
 			if err := os.WriteFile(file, changed, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			startsAndEnds(t, exec.Command(otelcol, file), l.Addr().String())
+			startsAndEnds(t, exec.Command(otelcol, file), addr)
 		})
 	}
 }

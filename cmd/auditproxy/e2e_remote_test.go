@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,9 +38,10 @@ const mcpRemote = "mcp-remote@0.15.1"
 func TestRemoteHeaders(t *testing.T) {
 	t.Parallel()
 	const secret = "Bearer hunter2 in-two-words"
-	port := freePort(t)
+	addr := dev.FreeAddr(t)
+	_, port, _ := strings.Cut(addr, ":")
 	serve(t, []string{"PORT=" + port}, dev.Fetched(t, "remote", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js"), "streamableHttp")
-	target := waitFor(t, "http://127.0.0.1:"+port)
+	target := waitFor(t, "http://"+addr)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1
 	var mu sync.Mutex
@@ -84,7 +86,11 @@ func TestRemoteHeaders(t *testing.T) {
 // in the place of the browser follows the demo's login.
 func TestRemoteLogin(t *testing.T) {
 	t.Parallel()
-	port, authPort := freePort(t), freePort(t)
+	ports, err := dev.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, authPort := strconv.Itoa(ports[0]), strconv.Itoa(ports[1])
 	example := dev.Fetched(t, "remote", "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm", "examples", "server", "simpleStreamableHttp.js")
 	serve(t, []string{"MCP_PORT=" + port, "MCP_AUTH_PORT=" + authPort}, example, "--oauth")
 	endpoint := waitFor(t, "http://localhost:"+port).String() + "/mcp"
@@ -409,17 +415,6 @@ func holdsNot(t *testing.T, dir, secret string) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // serve runs a server of Node.js until the test ends.

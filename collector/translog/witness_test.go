@@ -60,16 +60,7 @@ func startWitness(t testing.TB, c cosigner, log, db string) (url string) {
 	if err := errors.Join(os.WriteFile(dir+"/key", []byte(c.secret), 0o600), os.WriteFile(dir+"/logs", []byte(logs), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	// It does not say on which port it listens: another process may take this one
-	// before it does, but this is unlikely.
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := dev.FreeAddr(t) // it does not say on which port it listens
 	cmd := exec.Command(program, "-listen", addr, "-metrics_listen", "", "-private_key_path", dir+"/key", "-additional_logs", dir+"/logs", "-db_file", db)
 	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {

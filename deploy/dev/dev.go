@@ -1,4 +1,5 @@
-// Package dev gives tests what make tools fetches, terminals and small disks.
+// Package dev gives tests what make tools fetches, free ports, terminals and small
+// disks.
 //
 // The files, from the top: system_linux, system_other, dev.
 package dev
@@ -6,9 +7,12 @@ package dev
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -58,6 +62,36 @@ func Superuser(t testing.TB) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files away, and runs programs as other users")
 	}
+}
+
+// FreePorts returns ports of 127.0.0.1 that were free a moment ago. They are below
+// those that the kernel gives to clients (ip_local_port_range(7)): a client could
+// have one before the server has it, or while the server is stopped. A client of
+// that very server then even connects to itself.
+func FreePorts(n int) ([]int, error) {
+	const first, last, attempts = 12_000, 32_000, 1000
+	var ports []int
+	for range attempts {
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+rand.IntN(last-first)))
+		if err != nil {
+			continue
+		}
+		defer l.Close()
+		if ports = append(ports, l.Addr().(*net.TCPAddr).Port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("finding %d free ports from %d to %d: too many are taken", n, first, last)
+}
+
+// FreeAddr returns 127.0.0.1 with a port as FreePorts finds it.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	ports, err := FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "127.0.0.1:" + strconv.Itoa(ports[0])
 }
 
 // Root returns the repository's directory: the nearest one above the working

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/sink/kafka"
 	"auditproxy/sink/kafka/kafkatest"
 )
@@ -32,7 +33,7 @@ func TestLogin(t *testing.T) {
 // tried again, and nothing reaches the topic.
 func TestNoAccess(t *testing.T) {
 	topic := newTopic(t, 1, nil)
-	closed := closedPort(t)
+	closed := dev.FreeAddr(t)
 	for _, tt := range []struct {
 		name    string
 		change  func(*kafka.Config)
@@ -133,13 +134,4 @@ func TestNew(t *testing.T) {
 	if text := fmt.Sprintf("%v %+v %#v %v", l, l, l, err); strings.Contains(text, "s3cret") {
 		t.Errorf("the password is printed: %s", text)
 	}
-}
-
-func closedPort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

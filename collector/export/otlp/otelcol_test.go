@@ -35,6 +35,7 @@ type collector struct {
 	dir       string
 	endpoints map[string]string // by protocol
 	process   *exec.Cmd
+	ended     chan struct{} // closed when process has
 	starts    int
 }
 
@@ -44,12 +45,7 @@ func startCollector(t testing.TB, maxMiB int) *collector {
 	c := &collector{dir: t.TempDir(), endpoints: map[string]string{}}
 	config := "receivers:\n  otlp:\n    protocols:\n"
 	for protocol, limit := range map[string]string{GRPC: fmt.Sprintf("max_recv_msg_size_mib: %d", maxMiB), HTTP: fmt.Sprintf("max_request_body_size: %d", maxMiB<<20)} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		l.Close()
+		address := dev.FreeAddr(t)
 		c.endpoints[protocol] = "http://" + address
 		name, _, _ := strings.Cut(protocol, "/")
 		config += fmt.Sprintf("      %s: {endpoint: %q, %s}\n", name, address, limit)
@@ -66,10 +62,10 @@ func startCollector(t testing.TB, maxMiB int) *collector {
 		t.Fatal(err)
 	}
 	c.start(t)
-	t.Cleanup(c.kill)
 	return c
 }
 
+// start starts the process, until the end of the test, and waits until it listens.
 func (c *collector) start(t testing.TB) {
 	t.Helper()
 	c.process = exec.Command(dev.Fetched(t, "otelcol"), filepath.Join(c.dir, "config.yaml"))
@@ -78,6 +74,13 @@ func (c *collector) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	c.starts++
+	process, ended := c.process, make(chan struct{})
+	c.ended = ended
+	go func() {
+		_ = process.Wait() // of one that is killed
+		close(ended)
+	}()
+	t.Cleanup(func() { _ = process.Process.Kill(); <-ended })
 	for _, endpoint := range c.endpoints {
 		for {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(endpoint, "http://"))
@@ -85,16 +88,15 @@ func (c *collector) start(t testing.TB) {
 				conn.Close()
 				break
 			}
-			if err := wait.For(t.Context(), 20*time.Millisecond); err != nil {
-				t.Fatal(err)
+			select {
+			case <-ended:
+				t.Fatalf("otelcol ended before it listened at %s: %v", endpoint, process.ProcessState)
+			case <-t.Context().Done():
+				t.Fatal(t.Context().Err())
+			case <-time.After(20 * time.Millisecond):
 			}
 		}
 	}
-}
-
-func (c *collector) kill() {
-	_ = c.process.Process.Kill()
-	_ = c.process.Wait()
 }
 
 // requests returns the requests of one line, and how many others were cut short. The
@@ -284,7 +286,7 @@ func TestCollectorKilled(t *testing.T) {
 					_ = wait.For(t.Context(), time.Duration(b)*50*time.Microsecond)
 					_ = process.Process.Kill()
 				}()
-				restart = func() { <-killed; _ = process.Wait(); c.start(t) }
+				restart = func() { <-killed; <-c.ended; c.start(t) }
 			}
 			for {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

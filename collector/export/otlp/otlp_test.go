@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"auditproxy/collector/export/receiver"
 	"auditproxy/collector/ingest"
 	"auditproxy/collector/ingest/ingesttest"
+	"auditproxy/deploy/dev"
 	"auditproxy/schemas/audit"
 
 	"github.com/google/go-cmp/cmp"
@@ -376,12 +376,8 @@ func TestRepeat(t *testing.T) {
 // TestDown names the reason when there is no receiver.
 func TestDown(t *testing.T) {
 	protocols(t, func(t *testing.T, protocol string) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		r := start(t, &fake{}, protocol, func(c *Config) { c.Endpoint, c.Timeout = "http://"+l.Addr().String(), 700*time.Millisecond })
+		addr := dev.FreeAddr(t)
+		r := start(t, &fake{}, protocol, func(c *Config) { c.Endpoint, c.Timeout = "http://"+addr, 700*time.Millisecond })
 		if err := r.Send(t.Context(), records(t, call(1))); errors.Is(err, receiver.ErrRefused) || !strings.Contains(fmt.Sprint(err), "connection refused") {
 			t.Error(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"auditproxy/deploy/dev"
 	"auditproxy/sink/clickhouse/chdb"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -168,7 +169,7 @@ func TestReaderDeadLetters(t *testing.T) {
 
 func TestPort(t *testing.T) {
 	dir := shortDir(t)
-	addr := freePort(t)
+	addr := dev.FreeAddr(t)
 	startEngine(t, dir, "CHDB_TEST_LISTEN="+addr)
 	events(t, open(t, dir, chdb.Writer, clickhouse.CompressionNone))
 	for _, tt := range []struct {
