@@ -179,7 +179,7 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 		}
 	}
 	if len(w) <= 64 {
-		base := w[bytes.LastIndexByte(w, '/')+1:]
+		base := w[bytes.LastIndexAny(w, "/=")+1:] // ProxyCommand=sshpass
 		base = bytes.TrimSuffix(base, []byte(".exe"))
 		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass") && (c.Programs&redis == 0 || string(base) != "AUTH") {
 			c.Programs |= p

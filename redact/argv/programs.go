@@ -88,7 +88,7 @@ var ProgramNames = [...]struct {
 	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
 		"useradd usermod hydra medusa ncrack steghide evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
 	{registry | secretWord, "docker podman"},
-	{registry, "nerdctl buildah skopeo crane helm oras cf jfrog jf argocd ibmcloud rancher regctl expo pio platformio"},
+	{registry, "nerdctl buildah skopeo crane helm oras cf jfrog jf argocd ibmcloud rancher regctl expo pio platformio cosign"},
 	{registry | account, "az"},
 	{registry | kubectl, "oc"},
 	{account, "airflow doveadm caddy dotnet supabase nuget"},
@@ -99,7 +99,7 @@ var ProgramNames = [...]struct {
 	{samba, "smbclient rpcclient smbget smbcacls smbtree winexe wmic nmblookup pth-winexe"},
 	{openssl, "openssl"},
 	{archive, "7z 7za 7zz 7zr rar unrar"},
-	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip"},
+	{upperP, "zip unzip zipcloak sqlcmd bcp osql isql tsql mosquitto_pub mosquitto_sub mosquitto_rr ipmitool ipmi-power fcrackzip gobuster"},
 	{snmp, "snmpwalk snmpget snmpset snmpbulkwalk snmpgetnext snmptrap snmptable"},
 	{dashA, "http https httpie xh xhs ab hey"},
 	{ftp, "lftp ncftp ncftpput ncftpget"},
@@ -139,7 +139,7 @@ var ProgramNames = [...]struct {
 	{settings, "git yarn aws pip pip3 conda hub pulumi kaggle snyk"},
 	{settings | puts, "airflow"},
 	{Machine, "machine"},
-	{setter, "setenv SetEnv set-environment setx nmcli pdftk requirepass masterauth ENV"},
+	{setter, "setenv SetEnv set-environment setx setg nmcli pdftk requirepass masterauth ENV"},
 	{stdin, "sudo su gpg gpg2 replicate"},
 	{stdin | chpasswd | PassWord, "passwd"},
 	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd"},
@@ -263,7 +263,7 @@ func WordAt(text []byte, i int) Programs {
 		}
 		return p
 	}
-	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && !lex.IsWordBreak(text[i-1]) {
+	if i > 0 && text[i-1] != '/' && text[i-1] != '\\' && text[i-1] != '=' && !lex.IsWordBreak(text[i-1]) {
 		return 0
 	}
 	to := i
@@ -308,4 +308,4 @@ func (p Programs) Want(option bool) bool {
 }
 
 // maxProgram is the longest name of a program, in bytes.
-const maxProgram = 25
+const maxProgram = 28

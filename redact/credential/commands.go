@@ -42,8 +42,9 @@ func (s *Scanner) commands() {
 					}
 					reads, document = false, lex.Span{}
 				}
-				piped = lex.Span{}
-				if b == '|' && (i+1 == len(t) || t[i+1] != '|') {
+				if b != '|' || i+1 < len(t) && t[i+1] == '|' {
+					piped = lex.Span{}
+				} else {
 					switch before := bytes.TrimRight(t[max(0, i-4):i], " "); {
 					case group > 0 && len(before) > 0 && (before[len(before)-1] == ')' || before[len(before)-1] == '}'):
 						piped = lex.Span{From: group, To: i}

@@ -43,7 +43,7 @@ func IsPlaceholder(b []byte) bool {
 		return b[n-1] == '}' && only(b[2:n-1], "a0.{} ")
 	case b[0] == '$' && n > 1 && b[1] == '(' && b[n-1] == ')':
 		return !bytes.HasPrefix(b[2:], []byte("echo")) && !bytes.HasPrefix(b[2:], []byte("printf")) && only(b[2:n-1], "a-/. ")
-	case b[0] == '$' && n > 1 && b[1] == '(':
+	case (b[0] == '$' || b[0] == '<') && n > 1 && b[1] == '(':
 		return only(b[2:], "a-")
 	case b[0] == '$' && n > 1:
 		return !lex.IsDigit(b[1]) && only(b[1:], "0")
