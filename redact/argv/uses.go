@@ -142,7 +142,7 @@ var uses = [...]use{
 	{"createUser", "", ":3 :5"},
 	{"stats", "", "auth:1"},
 	{"key-string plain-text-password plain-text-password-value wpa-passphrase wpa-psk pre-shared-secret ascii-text", "", ":1"},
-	{"rootpw bindpw", "--plaintext --iscrypted", ":1"},
+	{"rootpw bindpw AuthLDAPBindPassword", "--plaintext --iscrypted", ":1"},
 	{"Xauth IPSec", "", "password:1 secret:1"},
 	{"IDENTIFY", "", ":1"},
 	{"NickServ nickserv", "", ":2 :3"},

@@ -77,12 +77,10 @@ func (s *Scanner) commands() {
 		before := c.Programs
 		f, at := c.Word(w, s.Names, &s.name)
 		if before == 0 && c.Programs != 0 {
+			began = from
 			if quote != 0 && (i == len(t) || t[i] != quote) { // sh -c "mysql …", not ["mysql", …]
 				outer, quote = quote, 0
 			}
-		}
-		if before == 0 && c.Programs != 0 {
-			began = from
 		}
 		if f == argv.LastWord && (i < len(t) && t[i] >= ' ' && lex.Classes[t[i]]&lex.IsQuote == 0 && !bytes.HasPrefix(t[i:], []byte(" |")) && !prose.LooksSecret(w) || from-began > maxPair || !s.startsLine(began) && !s.behindPrompt(began) || argv.IsMechanism(w) || bytes.ContainsAny(t[began:from], ",`'\"") && !argv.IsProtocol(t[began:from])) {
 			f = argv.NoSecret

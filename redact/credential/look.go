@@ -6,6 +6,7 @@ import (
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/table"
 )
 
 // The findings of look in a text.
@@ -17,7 +18,7 @@ const (
 	lookRequoted             // there are apostrophes in a shell's text between them
 	lookCommand              // a program may have one among its arguments
 	lookSaid                 // prose may contain one
-	lookTable                // there are lines
+	lookTable                // there are lines, or one sets a name
 )
 
 // look reports what may be in text, and notes where credentials of known
@@ -31,7 +32,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
 	option, foreign := false, false
-	if bytes.IndexByte(text, '\n') >= 0 {
+	if bytes.IndexByte(text, '\n') >= 0 || table.IsDirective(text) {
 		hint = lookTable
 	}
 	for i := 0; ; i++ {

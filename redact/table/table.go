@@ -1,11 +1,11 @@
-// Package table finds the secrets in the columns of tables: CSV, Markdown, and what
-// programs print.
+// Package table finds the secrets in the columns of tables, CSV, Markdown and what
+// programs print, and in lines of a name and a value.
 //
 // A table has a header, a line of nothing but names. Below a name of a secret each
 // line has one, at the same number behind the separators or at the same place.
 // A table of names and values has them behind the names.
 //
-// The files, from the top: table, header, cells, finder.
+// The files, from the top: table, header, directive, cells, finder.
 package table
 
 import (
@@ -31,6 +31,9 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 				i = n
 				continue
 			}
+		}
+		if c := f.set(t[i:end]); c.From < c.To {
+			found = append(found, lex.Span{From: i + c.From, To: i + c.To})
 		}
 		i = end + 1
 	}

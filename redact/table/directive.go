@@ -1,0 +1,108 @@
+package table
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+)
+
+// maxDirective limits a directive, in bytes.
+const maxDirective = 512
+
+// IsDirective reports whether a line may be one of a configuration that sets a name:
+// "rcon_password SECRET", "AuthLDAPBindPassword SECRET". In prose no name has two
+// words in one.
+func IsDirective(line []byte) bool {
+	name, value := directive(line)
+	return name.From < name.To && value.From < value.To
+}
+
+// directive returns the parts of "NAME VALUE", also behind a word for setting it, where
+// NAME has several words.
+func directive(line []byte) (name, value lex.Span) {
+	if len(line) > maxDirective {
+		return name, value
+	}
+	at := 0
+	word := func() (w lex.Span) {
+		for at < len(line) && (line[at] == ' ' || line[at] == '\t') {
+			at++
+		}
+		w.From = at
+		for at < len(line) && line[at] != ' ' && line[at] != '\t' {
+			at++
+		}
+		w.To = at
+		return w
+	}
+	name = word()
+	if isSetter(line[name.From:name.To]) {
+		name = word()
+	}
+	if !isCompound(line[name.From:name.To]) {
+		return lex.Span{}, value
+	}
+	value = word()
+	for value.To > value.From && (line[value.To-1] == ';' || line[value.To-1] == '\r') {
+		value.To--
+	}
+	if rest := word(); rest.From < rest.To {
+		return lex.Span{}, value
+	}
+	return name, value
+}
+
+// isSetter reports whether w is the word of a client or a configuration for setting the
+// name behind it.
+func isSetter(w []byte) bool {
+	switch string(w) {
+	case "set", "setg", "/set", "seta", "fastcgi_param", "uwsgi_param", "scgi_param", "proxy_set_header", "grpc_set_header":
+		return true
+	}
+	return false
+}
+
+// isCompound reports whether w is a name of several words: rcon_password,
+// bind-password, ldap.password, BindPassword.
+func isCompound(w []byte) bool {
+	parts := false
+	for i, c := range w {
+		switch {
+		case c == '_' || c == '-' || c == '.':
+			parts = parts || i > 0
+		case lex.Classes[c]&lex.IsAlnum == 0:
+			return false
+		case 'A' <= c && c <= 'Z' && i > 0 && 'a' <= w[i-1] && w[i-1] <= 'z':
+			parts = true
+		}
+	}
+	return parts
+}
+
+// set returns the secret of a line that sets one.
+func (f *Finder) set(line []byte) lex.Span {
+	name, value := directive(line)
+	if name.From == name.To || value.From == value.To {
+		return lex.Span{}
+	}
+	n, v := line[name.From:name.To], line[value.From:value.To]
+	if lex.Classes[v[0]]&lex.IsAlnum == 0 && v[0] < 0x80 || v[len(v)-1] == ',' || bytes.IndexByte(v, '(') > 0 {
+		return lex.Span{} // a path, a type
+	}
+	isPassword := endsIn(n, "password", "passwd", "passphrase", "pwd", "pass")
+	if !isPassword && !endsIn(n, "secret", "token", "key") || !isSecret(v, !isPassword) || !f.Names.IsPairName(&f.name, n) {
+		return lex.Span{}
+	}
+	return value
+}
+
+// endsIn reports whether a name's last word is one of nouns, in any case. Other words
+// make it one of something else: password_encryption, auth_failures.
+func endsIn(name []byte, nouns ...string) bool {
+	for _, noun := range nouns {
+		if lex.HasFoldSuffix(name, noun) {
+			return true
+		}
+	}
+	return false
+}
