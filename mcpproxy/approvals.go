@@ -31,19 +31,19 @@ type approvals struct {
 	// mu is never held while files are read or bytes forwarded. It is taken after
 	// input.mu and before session.mu.
 	mu      sync.Mutex
-	waiting []*waiting           // oldest first
-	calls   int                  // in waiting
-	bytes   int                  // in waiting
-	over    []*waiting           // that have a question to withdraw
-	asked   uint64               // requests to the client
-	results map[string]*result   // by id of the question: calls that were answered by a question
-	ended   bool                 // no frame waits from here on
-	session map[string][]granted // by tool
-	always  map[string]bool      // by tool: those with a lasting approval, by the records
-	told    string               // the last problem with lasting approvals that was logged
+	waiting []*waiting         // oldest first
+	calls   int                // in waiting
+	bytes   int                // in waiting
+	over    []*waiting         // that have a question to withdraw
+	asked   uint64             // requests to the client
+	results map[string]*result // by id of the question: calls that were answered by a question
+	ended   bool               // no frame waits from here on
+	session map[about][]granted
+	always  map[string]bool // by tool: those with a lasting approval, by the records
+	told    string          // the last problem with lasting approvals that was logged
 }
 
-// granted is an approval that holds for later calls of a tool.
+// granted is an approval that holds for later calls.
 type granted struct {
 	audit.Approval
 	detections []string
@@ -72,7 +72,7 @@ func newApprovals(s *session, out *output, cfg Approval) *approvals {
 		cfg.Timeout = answerTime
 	}
 	return &approvals{s: s, out: out, cfg: cfg, wake: make(chan struct{}, 1), pass: make(chan struct{}, 1), ids: "auditproxy-" + rand.Text() + "-",
-		session: make(map[string][]granted), always: make(map[string]bool), results: make(map[string]*result)}
+		session: make(map[about][]granted), always: make(map[string]bool), results: make(map[string]*result)}
 }
 
 // room reports whether a frame may wait.
@@ -212,7 +212,7 @@ func (a *approvals) giveBack(w *waiting) {
 // which no server has seen.
 func (a *approvals) askByResult(w *waiting) {
 	r := w.result
-	r.about, r.since, r.until = w.about, w.since, w.until
+	r.about, r.shown, r.since, r.until = w.about, w.question, w.since, w.until
 	w.channel = ChannelClient
 	a.mu.Lock()
 	maps.DeleteFunc(a.results, func(_ string, old *result) bool { return !w.since.Before(old.until) })

@@ -143,6 +143,29 @@ func TestAlways(t *testing.T) {
 	}
 }
 
+// TestAnswerThatAllowsAlways gives an answer and, at the same time, the entry that always
+// allows the tool: the answer is taken, not set aside as one that came too late.
+func TestAnswerThatAllowsAlways(t *testing.T) {
+	p, a := asking(t, "cat")
+	p.send(kill(1))
+	q := question(t, a.Files, 1)
+	dir, err := approval.Open(approval.Config{Dir: a.Files.Path(), Own: true, SameUser: true, People: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.Give(&q, approval.Answer{Approved: true, Scope: approval.Always, By: "ann"}); err != nil {
+		t.Error(err)
+	}
+	p.line()
+	awaitWithdrawn(t, a.Files, q)
+	if n := dir.Rejections(&q); n > 0 {
+		t.Errorf("%d answers are set aside", n)
+	}
+	if _, one := approvalOf(t, p.wait(), 1); one.Request != q.ID || one.Scope != "always" {
+		t.Errorf("approval %+v, want the answer to question %q", one, q.ID)
+	}
+}
+
 // TestTheWaitIsNotTheCall: how long a person took to answer is told apart from how
 // long the server took.
 func TestTheWaitIsNotTheCall(t *testing.T) {

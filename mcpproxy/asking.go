@@ -51,6 +51,11 @@ func (a *approvals) look(w *waiting) {
 	if w.approved != nil { // only run sets it
 		return
 	}
+	// The answer to its own question comes first: one that always allows the tool is an
+	// answer and an entry, and only an answer that was taken counts for who gave it.
+	if w.channel != "" && a.decided(w) {
+		return
+	}
 	if given, ok := a.has(w.about); ok { // by the answer to another question
 		a.approve(w, &given)
 		return
@@ -61,11 +66,17 @@ func (a *approvals) look(w *waiting) {
 			a.turnDown(w, "unavailable", audit.ErrApprovalUnavailable, unavailableText, nil)
 			return
 		}
+		a.decided(w)
 	}
+}
+
+// decided ends the wait of a frame that was answered, or was not in time, and reports
+// whether it did.
+func (a *approvals) decided(w *waiting) bool {
 	// What the proxy sees too late does not count, whenever it was given.
 	if !time.Now().Before(w.until) {
 		a.turnDown(w, "timeout", audit.ErrApprovalTimeout, lateText, nil)
-		return
+		return true
 	}
 	answer, how := a.answer(w)
 	switch {
@@ -74,8 +85,11 @@ func (a *approvals) look(w *waiting) {
 	case answer != nil && !answer.Approved:
 		a.turnDown(w, "denied", audit.ErrApprovalDenied, deniedText, answer)
 	case answer != nil:
-		a.approve(w, a.accept(w.about, w.outcome("approved", answer), answer.Scope))
+		a.approve(w, a.accept(w.about, &w.question, w.outcome("approved", answer), answer.Scope))
+	default:
+		return false
 	}
+	return true
 }
 
 // ask asks about a frame through the first channel that can.

@@ -172,21 +172,39 @@ func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Resu
 	if inner {
 		return
 	}
-	if !bytes.Contains(args, []byte("operations")) && bytes.IndexByte(args, '\\') < 0 {
-		return // only an escape can hide the name
+	if !mayHaveOperations(args) {
+		return
 	}
 	// Arguments that are not strict JSON are ambiguous, and refused. The strings
 	// alias the window, which outlasts the decision.
-	ops, more := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(g.asked.calls), 1))
-	if more {
-		g.refuse(ruleOversize, "It is too large to be decided.")
+	ops, ok := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(g.asked.calls), 1))
+	if !ok {
+		g.refuse(ruleOversize, "It has too many operations to be decided, or some that cannot be read.")
 		return
 	}
 	for i := range ops {
 		op := &ops[i]
 		t := g.riskTool(op.Tool)
-		g.submit(of, op.Tool, unsafe.Slice(unsafe.StringData(string(op.Args)), len(op.Args)), &risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict}, true)
+		// What the whole call does may be what this operation does.
+		g.submit(of, op.Tool, unsafe.Slice(unsafe.StringData(string(op.Args)), len(op.Args)),
+			&risk.Result{Category: t.Category, Source: t.Source, Conflict: t.Conflict, Detections: found.Detections, Found: found.Found}, true)
 	}
+}
+
+// mayHaveOperations reports whether arguments may have operations for some server:
+// the name in any case, or hidden by an escape or by a character that folds to one of
+// its.
+func mayHaveOperations(args []byte) bool {
+	const name = "operations"
+	for i, c := range args {
+		switch {
+		case c == '\\' || c >= 0x80:
+			return true
+		case c|0x20 == name[0] && len(args)-i >= len(name) && bytes.EqualFold(args[i:i+len(name)], []byte(name)):
+			return true
+		}
+	}
+	return false
 }
 
 // maxOperations is how many operations of one frame are decided about.
@@ -236,16 +254,22 @@ func (s *session) definedTool(by *risk.Assessor, name string) *risk.Tool {
 }
 
 // operations returns what is asked about in the frame at hand.
-func (g *gatekeeper) operations() (about []operation) {
-	var found []string // in the call at hand: what its inner operations do is known of it as a whole
+func (g *gatekeeper) operations() (list []operation) {
+	outer := "" // tool of the call at hand
 	for i := range g.asked.decisions {
 		one := &g.asked.calls[i]
-		if !one.Inner {
-			found = one.Detections
+		s := about{tool: strings.Clone(one.Tool)}
+		switch method := g.asked.of[i].rec.Method; {
+		case one.Inner:
+			s.of = outer
+		case method == "tools/call":
+			outer = s.tool
+		default:
+			outer, s.of = s.tool, strings.Clone(method)
 		}
 		if g.asked.decisions[i].Action == policy.AskFirst {
-			about = append(about, operation{strings.Clone(one.Tool), slices.Clone(found)})
+			list = append(list, operation{s, slices.Clone(one.Detections)})
 		}
 	}
-	return about
+	return list
 }

@@ -7,12 +7,13 @@ import (
 	"go.uber.org/zap"
 
 	"auditproxy/mcpproxy/approval"
+	"auditproxy/mcpproxy/approval/elicitation"
 	"auditproxy/schemas/audit"
 )
 
 // has returns the approval that already holds for all operations.
-func (a *approvals) has(about []operation) (given audit.Approval, ok bool) {
-	for _, o := range about {
+func (a *approvals) has(list []operation) (given audit.Approval, ok bool) {
+	for _, o := range list {
 		if given, ok = a.hasOne(o); !ok {
 			return audit.Approval{}, false
 		}
@@ -25,7 +26,10 @@ func (a *approvals) has(about []operation) (given audit.Approval, ok bool) {
 // not approved "rm -rf /".
 func (a *approvals) hasOne(o operation) (audit.Approval, bool) {
 	a.mu.Lock()
-	list := a.session[o.tool] // only grows
+	list := a.session[o.about] // only grows
+	if o.of != "" && o.of != o.tool {
+		list = slices.Concat(list, a.session[about{tool: o.tool}])
+	}
 	a.mu.Unlock()
 	if i := slices.IndexFunc(list, func(g granted) bool { return g.covers(o) }); i >= 0 {
 		return list[i].Approval, true
@@ -85,18 +89,32 @@ func (a *approvals) lookAlways(tool string) (*approval.Answer, error) {
 	return answer, err
 }
 
-// accept keeps an approval where it holds for longer, and returns it.
-func (a *approvals) accept(about []operation, given audit.Approval, scope approval.Scope) *audit.Approval {
+// accept keeps an approval where it holds for longer, and returns it. It holds for what
+// the question has shown: for the effects that were named, and for a batch of calls,
+// which may be shown in part, only once.
+func (a *approvals) accept(list []operation, q *approval.Question, given audit.Approval, scope approval.Scope) *audit.Approval {
 	if scope == approval.Once {
 		return &given
 	}
-	a.mu.Lock()
-	for _, o := range about {
-		a.session[o.tool] = append(a.session[o.tool], granted{given, o.detections})
+	switch single := len(q.Calls)+q.More == 1; {
+	case !single && scope == approval.Session:
+		given.Scope = string(approval.Once)
+	case single:
+		shown, _ := audit.ParseDetections(q.Calls[0].Detections)
+		if given.Channel == ChannelClient {
+			shown = elicitation.Shown(shown)
+		}
+		a.mu.Lock()
+		for _, o := range list {
+			named := slices.DeleteFunc(slices.Clone(o.detections), func(word string) bool {
+				return !slices.ContainsFunc(shown, func(d audit.Detection) bool { return d.Detector == word })
+			})
+			a.session[o.about] = append(a.session[o.about], granted{given, named})
+		}
+		a.mu.Unlock()
 	}
-	a.mu.Unlock()
 	if scope == approval.Always {
-		for _, o := range about {
+		for _, o := range list {
 			a.lookAlways(o.tool)
 		}
 	}

@@ -102,8 +102,17 @@ func (w *waiting) outcome(outcome string, answer *approval.Answer) audit.Approva
 
 // operation is what a person is asked about.
 type operation struct {
-	tool       string
+	about
 	detections []string
+}
+
+// about is what an approval that holds for longer is for.
+type about struct {
+	tool string
+	// of is what shows it to a person, if that is not a call of the tool itself: the
+	// batch tool whose arguments have the operation, or the method that is judged as a
+	// tool of that name.
+	of string
 }
 
 // result is a call whose result is the question about it: the client asks its
@@ -111,7 +120,8 @@ type operation struct {
 // Requests"). The repetition is a call of its own.
 type result struct {
 	subject [sha256.Size]byte // of the call; it must be repeated as it was
-	about   []operation       // what the question showed
+	about   []operation       // what the question was about
+	shown   approval.Question
 	carried elicitation.Carried
 	id      []byte // of the request, as on the wire
 	since   time.Time

@@ -58,7 +58,7 @@ func (g *gatekeeper) repeats(f *wire.Frame, items []item, now time.Time) *repeti
 		v.Outcome = "denied"
 	case p.result != nil:
 		v.Outcome, v.Scope = "approved", string(answer.Scope)
-		p.approved = a.accept(about, v, answer.Scope)
+		p.approved = a.accept(about, &p.result.shown, v, answer.Scope)
 	}
 	p.refused = v
 	return p

@@ -46,7 +46,7 @@ const (
 	Surrogate                   // a lone surrogate: anomaly lone_surrogate
 	BadUTF8                     // bytes that are not UTF-8: anomaly invalid_utf8
 	Control                     // a raw control character in a string: anomaly control_character
-	Variant                     // a name is in an object in two cases or folds, or is an audit.KnownName in another one, at any depth
+	Variant                     // a name is in an object in two cases or folds, or is an audit.KnownName in another one, or operations are a text, at any depth
 )
 
 // Flags report what was cut, failed or malformed.

@@ -63,6 +63,9 @@ func (m *members) open(name []byte, value int) {
 	if m.cased = m.cased || isCased(name); m.cased && p.flags&Variant == 0 && m.varies(name) {
 		p.flags |= Variant
 	}
+	if string(name) == "operations" && p.raw[value] == '"' {
+		p.flags |= Variant
+	}
 	m.current = len(p.members)
 	p.members = append(p.members, member{nameFrom: len(p.names) - len(name), nameTo: len(p.names), value: value})
 	if m.index != nil {

@@ -178,8 +178,8 @@ type operand struct {
 	text   string // as fmt prints it with %v, the form that is compared
 }
 
-// A truth is the result of a condition. A value that cannot be read is neither
-// true nor false: the rule denies, whichever it asks for.
+// A truth is the result of a condition. A value that cannot be read, or that servers
+// read differently, is neither true nor false: the rule denies, whichever it asks for.
 type truth uint8
 
 const (
@@ -199,6 +199,10 @@ func truthOf(b bool) truth {
 type argument struct {
 	value []byte // strict JSON, nil if it is missing
 	text  []byte // of a string: decoded once, for all conditions
+	// twin means that its name is there in another case or fold too: for servers in Go
+	// that is the same one.
+	twin bool
+	odd  bool // it is missing since what should be an object is something else
 
 	counted bool
 	chars   [2]charset // of text, and in any case; full for all but texts
@@ -214,7 +218,7 @@ func (a *argument) count() {
 		return
 	}
 	a.counted = true
-	if len(a.value) > 0 && a.value[0] != '"' || len(a.text) > maxCounted || !a.chars[0].add(a.text) {
+	if len(a.value) > 0 && a.value[0] != '"' || len(a.text) > maxCounted || isDocument(a.text) || !a.chars[0].add(a.text) {
 		a.chars[0] = charset{math.MaxUint64, math.MaxUint64}
 	}
 	a.chars[1] = a.chars[0]
@@ -235,10 +239,65 @@ func argumentOf(value []byte) argument {
 	return a
 }
 
+// isDocument reports whether a text may be JSON, which some servers decode where they
+// want a list or an object: Python's FastMCP does.
+func isDocument(t []byte) bool {
+	t = bytes.TrimSpace(t)
+	return len(t) > 1 && (t[0] == '[' || t[0] == '{')
+}
+
+// in evaluates c as a condition of r.
+func (c *condition) in(r *rule, a *argument) truth {
+	if r.denyIf {
+		return c.denies(a)
+	}
+	return c.of(a)
+}
+
+// denies evaluates c, of a rule that denies where its conditions hold, for an
+// argument. A server may convert a value to another type: one that c cannot compare
+// holds too.
+func (c *condition) denies(a *argument) truth {
+	t := c.of(a)
+	switch {
+	case t != no:
+		return t
+	case a.odd:
+		return yes
+	case len(a.value) == 0 || a.value[0] == 'n':
+		return no
+	}
+	is := kindOf(a.value)
+	switch c.code {
+	case opLt, opLte, opGt, opGte:
+		if is == number {
+			return no
+		}
+		f, err := strconv.ParseFloat(string(bytes.TrimSpace(a.text)), 64)
+		return truthOf(err != nil || c.ordered(f))
+	case opRegex, opContains:
+		switch {
+		case is == object || is == list && c.code == opRegex:
+			return yes
+		case is == number || is == boolean:
+			a = &argument{value: []byte(`""`), text: a.value}
+			return c.of(a)
+		}
+	}
+	if is == text && isDocument(a.text) && jsontext.Valid(a.text) {
+		inner := argumentOf(bytes.TrimSpace(a.text))
+		return truthOf(c.of(&inner) == yes)
+	}
+	return no
+}
+
 // of evaluates c for an argument. A missing one fulfils nothing but exists:
 // false, and null counts as missing there.
 func (c *condition) of(a *argument) truth {
 	v := a.value
+	if a.twin {
+		return unreadable
+	}
 	if c.code == opExists {
 		return truthOf((len(v) > 0 && v[0] != 'n') == c.exists)
 	}
@@ -457,6 +516,8 @@ func values(arguments []byte, paths []path, found []argument) (ok bool) {
 		for i, p := range paths {
 			if string(name) == p[0] || escaped && named(name, p[0]) {
 				found[i].value = value
+			} else if isTwin(name, p[0]) {
+				found[i].twin = true
 			}
 		}
 		return true
@@ -468,11 +529,14 @@ func values(arguments []byte, paths []path, found []argument) (ok bool) {
 		for _, want := range p[1:] {
 			inner := found[i].value
 			if found[i].value = nil; len(inner) == 0 || inner[0] != '{' {
+				found[i].odd = len(inner) > 0 && inner[0] != 'n'
 				break
 			}
 			err := jsontext.Members(inner, func(name, value []byte) bool {
 				if named(name, want) {
 					found[i].value = value
+				} else if isTwin(name, want) {
+					found[i].twin = true
 				}
 				return true
 			})
@@ -480,9 +544,22 @@ func values(arguments []byte, paths []path, found []argument) (ok bool) {
 				return false
 			}
 		}
-		found[i] = argumentOf(found[i].value)
+		if v := found[i].value; len(v) > 0 && v[0] == '"' {
+			found[i].text = unquote(v)
+		}
 	}
 	return true
+}
+
+// isTwin reports whether a name as written between its quotes is another one that
+// servers in Go take for the same (encoding/json, Unmarshal).
+func isTwin(name []byte, want string) bool {
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name = jsontext.AppendUnquote(nil, name)
+	} else if len(name) < len(want) || len(name) > utf8.UTFMax*len(want) {
+		return false
+	}
+	return string(name) != want && bytes.EqualFold(name, []byte(want))
 }
 
 // named compares a name as written between its quotes.

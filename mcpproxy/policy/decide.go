@@ -81,7 +81,11 @@ func (p *Policy) judge(c *Call, d *Decision) (pending bool) {
 
 // skips reports whether r is one of the rules that are seen at once not to deny.
 func (r *rule) skips(found []argument) bool {
-	return r.only && (len(found[r.path].value) == 0 || found[r.path].lacks(r.chars, r.fold))
+	if !r.only {
+		return false
+	}
+	a := &found[r.path]
+	return !a.twin && !a.odd && (len(a.value) == 0 || a.lacks(r.chars, r.fold))
 }
 
 // fails reports whether r denies, as far as it depends on arguments.
@@ -95,7 +99,7 @@ func (r *rule) fails(found []argument, readable bool) bool {
 		if !readable {
 			return true
 		}
-		switch c.of(&found[c.path]) {
+		switch c.in(r, &found[c.path]) {
 		case unreadable:
 			return true
 		case no:
@@ -230,7 +234,7 @@ func (p *Policy) reserve(c *Call, d *Decision, index []int, now []int64) {
 // Anything else could give quota back or count as nothing.
 func (l *limit) read(c *Call, t *tool) (amount int64, ok bool) {
 	var found [1]argument
-	if !values(c.Arguments, t.paths[l.from:l.from+1], found[:]) || len(found[0].value) == 0 || kindOf(found[0].value) != number {
+	if !values(c.Arguments, t.paths[l.from:l.from+1], found[:]) || found[0].twin || len(found[0].value) == 0 || kindOf(found[0].value) != number {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(string(found[0].value), 64)

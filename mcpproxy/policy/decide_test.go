@@ -37,9 +37,20 @@ func load(t testing.TB, source, name string) *policy.Policy {
 }
 
 // TestOperators holds each operator against each type of argument. An argument
-// without text is missing.
+// without text is missing. converted are those for which only deny_if denies, since a
+// server may convert them to what it compares.
 func TestOperators(t *testing.T) {
 	const every = ` | null | true | false | 5 | 5.0 | 5e0 | -0 | 0 | 4.9 | 1000000 | 1e400 | "5" | "05" | "5.0" | "1e+06" | "true" | "<nil>" | "" | "dev" | "de\u0076" | "devel" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5} | "map[a:5]" | "[5]" | "[]" | "map[]"`
+	const (
+		noNumber = `true | false | "true" | "<nil>" | "" | "dev" | "de\u0076" | "devel" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5} | "map[a:5]" | "[5]" | "[]" | "map[]"`
+		nested   = `[] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5}`
+	)
+	converted := map[string]string{
+		`lt 5`: noNumber, `lte 5`: noNumber + ` | "5" | "05" | "5.0"`, `gt 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`, `gte 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`,
+		`regex "^de"`: nested, `regex "v"`: nested, `regex "^$"`: nested, `regex "(?i)DEV$"`: nested, `regex "5"`: nested + ` | 5 | 5.0 | 5e0`,
+		`contains "ev"`: `{} | {"a":5}`, `contains "dev"`: `{} | {"a":5}`, `contains 5`: `{} | {"a":5} | "[5]"`, `contains null`: `{} | {"a":5}`, `contains [5]`: `{} | {"a":5}`,
+		`contains "5"`: `{} | {"a":5} | 5 | 5.0 | 5e0`, `contains ""`: `{} | {"a":5} | true | false | 5 | 5.0 | 5e0 | -0 | 0 | 4.9 | 1000000 | 1e400`,
+	}
 	for _, c := range []struct{ op, value, holds string }{
 		{"eq", `5`, `5 | 5.0 | 5e0 | "5"`},
 		{"eq", `5.0`, `5 | 5.0 | 5e0 | "5"`},
@@ -94,12 +105,13 @@ func TestOperators(t *testing.T) {
 			want := slices.Contains(holds, x) && (c.holds != "" || x == "" && c.op == "exists")
 			// A number that no float64 has is denied, unless nobody reads it.
 			lost := x == "1e400" && c.op != "exists" && c.op != "regex" && c.op != "contains" && !(c.op == "in" && c.value == "[]")
+			also := slices.Contains(strings.Split(converted[c.op+" "+c.value], " | "), x) && x != ""
 			call := policy.Call{Tool: "t", Arguments: []byte(arguments)}
 			for _, p := range []struct {
 				name   string
 				policy *policy.Policy
 				allow  bool
-			}{{"rules", rules, want && !lost}, {"require", require, want && !lost}, {"deny_if", denyIf, !want && !lost}} {
+			}{{"rules", rules, want && !lost}, {"require", require, want && !lost}, {"deny_if", denyIf, !want && !lost && !also}} {
 				if d := decide(t, p.policy, call); (d.Action == policy.Allow) != p.allow {
 					t.Errorf("%s: %s %s with %s: got %s", p.name, c.op, c.value, x, d.Action)
 				}
@@ -144,6 +156,51 @@ func TestEqualIsAsIntercept(t *testing.T) {
 	}
 }
 
+// TestDeniedInEveryReading holds deny_if against arguments that some servers read as
+// what it denies: those in Go ignore the case of names, and Python's FastMCP decodes
+// texts where it wants a list or an object.
+func TestDeniedInEveryReading(t *testing.T) {
+	p := load(t, `{"version":"1","default":"deny","tools":{"t":{"deny_if":[
+		{"conditions":[{"path":"args.path","op":"regex","value":"^/etc"}]},
+		{"conditions":[{"path":"args.keys","op":"contains","value":"rm"}]},
+		{"conditions":[{"path":"args.size","op":"gt","value":1000},{"path":"args.size","op":"neq","value":5000}]},
+		{"conditions":[{"path":"args.a.b","op":"regex","value":"x"}]}]}}}`, "p.json")
+	for _, c := range []struct {
+		arguments string
+		want      policy.Action
+	}{
+		{`{"path":"/srv"}`, policy.Allow},
+		{`{"Path":"/etc/x"}`, policy.Deny},
+		{`{"path":"/srv","PATH":"/etc/x"}`, policy.Deny},
+		{`{"\u0050ath":"/etc/x"}`, policy.Deny},
+		{`{"paths":"/etc/x"}`, policy.Allow},
+		{`{"key\u017f":"rm"}`, policy.Deny},
+		{`{"keys":["ls"]}`, policy.Allow},
+		{`{"keys":["rm"]}`, policy.Deny},
+		{`{"keys":"[\"r\\u006d\"]"}`, policy.Deny},
+		{`{"keys":" [\"l\\u0073\"]"}`, policy.Allow},
+		{`{"keys":"[r m"}`, policy.Allow},
+		{`{"keys":null}`, policy.Allow},
+		{`{"size":999}`, policy.Allow},
+		{`{"size":"999"}`, policy.Allow},
+		{`{"size":"1001"}`, policy.Deny},
+		{`{"size":" 1001 "}`, policy.Deny},
+		{`{"size":"5000"}`, policy.Allow},
+		{`{"size":"1_001"}`, policy.Deny},
+		{`{"size":[1001]}`, policy.Deny},
+		{`{"a":{"b":"y"}}`, policy.Allow},
+		{`{"a":{"B":"y"}}`, policy.Deny},
+		{`{"a":"{\"b\":\"x\"}"}`, policy.Deny},
+		{`{"a":[{"b":"x"}]}`, policy.Deny},
+		{`{"a":null}`, policy.Allow},
+		{`{}`, policy.Allow},
+	} {
+		if d := decide(t, p, policy.Call{Tool: "t", Arguments: []byte(c.arguments)}); d.Action != c.want {
+			t.Errorf("%s: %s by %q, want %s", c.arguments, d.Action, d.Rule, c.want)
+		}
+	}
+}
+
 // TestPaths checks which argument a path leads to.
 func TestPaths(t *testing.T) {
 	p := load(t, `{"version":"1","default":"deny","tools":{"t":{"require":[{"conditions":[{"path":"args.a.b","op":"eq","value":1}]}]}}}`, "p.json")
@@ -162,6 +219,8 @@ func TestPaths(t *testing.T) {
 		{`{"a":{"b":1},"a":7}`, policy.Deny},
 		{`{"a":{"b":1},"\u0061":null}`, policy.Deny},
 		{`{"a.b":1}`, policy.Deny},
+		{`{"a":{"b":1},"A":1}`, policy.Deny},
+		{`{"a":{"b":1,"\u0042":1}}`, policy.Deny},
 		{`{"A":{"b":1}}`, policy.Deny},
 		{`{"a":{"B":1}}`, policy.Deny},
 		{`{"a":[{"b":1}]}`, policy.Deny},

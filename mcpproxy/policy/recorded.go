@@ -36,6 +36,8 @@ type recorded struct {
 	value   []byte  // nil if there is none
 	missing Unknown // why there may have been one
 	what    remains
+	twin    bool // as in argument
+	odd     bool
 }
 
 // remains are what is left of a value.
@@ -98,9 +100,10 @@ func find(arguments []byte, p path, cut bool) recorded {
 	if cut {
 		missing = UnknownCut
 	}
+	twin := false
 	for _, want := range p {
 		if v[0] != '{' {
-			return recorded{}
+			return recorded{odd: v[0] != 'n', twin: twin}
 		}
 		if remainsOf(v) != whole && remainsOf(v) != mixed {
 			return recorded{missing: UnknownValue}
@@ -110,6 +113,8 @@ func find(arguments []byte, p path, cut bool) recorded {
 			switch {
 			case named(name, want):
 				next = value
+			case isTwin(name, want):
+				twin = true
 			case bytes.HasPrefix(name, []byte("[cut]")), bytes.HasPrefix(name, []byte("[arguments]")):
 				missing = UnknownCut
 			case redacted(name) && missing == "":
@@ -121,11 +126,11 @@ func find(arguments []byte, p path, cut bool) recorded {
 			return recorded{missing: UnknownCut}
 		}
 		if next == nil {
-			return recorded{missing: missing}
+			return recorded{missing: missing, twin: twin}
 		}
 		v = next
 	}
-	return recorded{value: v, what: remainsOf(v)}
+	return recorded{value: v, what: remainsOf(v), twin: twin}
 }
 
 // remainsOf reports what the redactor left of a value. An agent can send a value
@@ -181,20 +186,23 @@ func objectRemains(v []byte) remains {
 }
 
 // replay evaluates c for a recorded argument.
-func (c *condition) replay(r *recorded) (t truth, why Unknown) {
+func (c *condition) replay(r *recorded, of *rule) (t truth, why Unknown) {
 	switch {
+	case r.twin:
+		return unreadable, ""
 	case r.value == nil && r.missing != "":
 		return lost, r.missing
 	case r.value == nil || r.what == whole:
 		a := argumentOf(r.value)
-		return c.of(&a), ""
+		a.odd = r.odd
+		return c.in(of, &a), ""
 	case c.op == "exists":
 		if r.what == digest && r.perhapsNull() {
 			return lost, UnknownValue
 		}
 		return truthOf(c.exists), ""
 	case r.what == mixed && c.op == "regex":
-		return no, "" // it is not a text
+		return truthOf(of.denyIf), "" // it is not a text
 	case r.what == digest || r.what == mixed:
 		if c.op == "regex" {
 			return maybe, UnknownValue
@@ -203,6 +211,9 @@ func (c *condition) replay(r *recorded) (t truth, why Unknown) {
 	}
 	switch c.op { // it is a text
 	case "lt", "lte", "gt", "gte":
+		if of.denyIf { // it may have been a number
+			return maybe, UnknownValue
+		}
 		return no, ""
 	}
 	return maybe, UnknownValue

@@ -349,6 +349,20 @@ func TestManyDetections(t *testing.T) {
 	}
 }
 
+// TestEveryDetectorIsListed hides one effect behind many of another.
+func TestEveryDetectorIsListed(t *testing.T) {
+	a := newAssessor(t, Config{})
+	r := a.Assess(a.Tool("send_keys", nil), []byte(`{"paths":[`+strings.Repeat(`"/etc/x",`, 100)+`"/x"],"deep":{"a":{"b":["/etc/1","/etc/2"]}},"url":"http://localhost","keys":"rm -rf /; shutdown now"}`), nil)
+	for _, word := range r.Found.Words() {
+		if !slices.ContainsFunc(r.Detections, func(d audit.Detection) bool { return d.Detector == word }) {
+			t.Errorf("%s is not among %v", word, r.Detections)
+		}
+	}
+	if last := r.Detections[len(r.Detections)-1]; len(r.Detections) > MaxDetections || last.Detector != "more" {
+		t.Errorf("%d detections, the last is %v", len(r.Detections), last)
+	}
+}
+
 // TestPathsAreBounded checks that the agent cannot fill a record with names.
 func TestPathsAreBounded(t *testing.T) {
 	a := newAssessor(t, Config{})

@@ -78,7 +78,11 @@ func (w *walk) found(d detector.Set) {
 		if c := raises(one, r.Category); c.rank() > r.Category.rank() {
 			r.Category, r.Source = c, SourceDetection
 		}
+		isNew := r.Found&one == 0
 		if r.Found |= one; r.Found&detector.More != 0 {
+			if isNew {
+				r.name(one.Word())
+			}
 			continue
 		}
 		found := audit.Detection{Detector: one.Word()}
@@ -98,6 +102,20 @@ func (w *walk) found(d detector.Set) {
 			r.Detections = append(r.Detections, more)
 		} else {
 			r.Detections[MaxDetections-1] = more
+		}
+		if isNew {
+			r.name(one.Word())
+		}
+	}
+}
+
+// name lists a detector without its place, for one that is listed twice: none is
+// hidden by the number of another.
+func (r *Result) name(word string) {
+	for i, d := range slices.Backward(r.Detections) {
+		if slices.ContainsFunc(r.Detections[:i], func(o audit.Detection) bool { return o.Detector == d.Detector }) {
+			r.Detections = slices.Insert(slices.Delete(r.Detections, i, i+1), len(r.Detections)-2, audit.Detection{Detector: word, At: "args"})
+			return
 		}
 	}
 }

@@ -16,8 +16,9 @@ const (
 )
 
 // Readings returns other readings of arguments in which an object has a name
-// twice, or in another case or fold, or an audit.KnownName in another one: at
-// most as many as are wanted, and whether there could be more. Python and
+// twice, or in another case or fold, or an audit.KnownName in another one, or in
+// which operations are a text, which Python's FastMCP decodes where it wants a list:
+// at most as many as are wanted, and whether there could be more. Python and
 // JavaScript use the last of a name, but tools that decode their arguments into
 // a Go struct use the last one in any case that is not null, and merge objects;
 // others may use the first. So the first reading is Go's, and the others
@@ -30,7 +31,7 @@ func Readings(args []byte, want int, budget *int) (list [][]byte, more bool) {
 	if len(args) == 0 || args[0] != '{' {
 		return nil, false
 	}
-	r := argumentReader{budget: budget, goStruct: true, seen: map[*byte]bool{}, done: map[*byte]bool{}}
+	r := argumentReader{budget: budget, goStruct: true, seen: map[*byte]bool{}, done: map[*byte]bool{}, texts: map[*byte][]byte{}}
 	r.value(args, 1)
 	switch {
 	case r.spent:
@@ -69,11 +70,12 @@ type argumentReader struct {
 	spent     bool // they did not suffice: out is incomplete
 	goStruct  bool
 	out       []byte
-	collision bool // a duplicate name, or a known one in another case
+	collision bool // a duplicate name, a known one in another case, or operations in a text
 	deep      bool // not everything was looked at
 	seen      map[*byte]bool
-	done      map[*byte]bool // seen, and all in it
-	fresh     int            // values that no reading had before
+	done      map[*byte]bool   // seen, and all in it
+	texts     map[*byte][]byte // lists, by where the strings with them start
+	fresh     int              // values that no reading had before
 	progress  bool
 }
 
@@ -136,6 +138,9 @@ func (r *argumentReader) object(parts [][]byte, depth int) {
 			} else if !bytes.ContainsFunc(lit, unicode.IsUpper) {
 				list[i].lit = lit // the way in which names are mostly written
 			}
+			if v[0] == '"' && bytes.EqualFold(text, []byte("operations")) {
+				v = r.listIn(v)
+			}
 			list[i].values = append(list[i].values, v)
 		}
 	}
@@ -148,6 +153,22 @@ func (r *argumentReader) object(parts [][]byte, depth int) {
 		r.member(n.values, depth+1)
 	}
 	r.out = append(r.out, '}')
+}
+
+// listIn returns the list that a string has as its text, or the string.
+func (r *argumentReader) listIn(v []byte) []byte {
+	if list := r.texts[&v[0]]; list != nil {
+		return list
+	}
+	if !r.scan(v) {
+		return v
+	}
+	list := bytes.TrimSpace(jsontext.AppendUnquote(nil, v))
+	if len(list) == 0 || list[0] != '[' || jsontext.Lenient(list).Skip(0) != len(list) {
+		return v
+	}
+	r.texts[&v[0]], r.collision = list, true
+	return list
 }
 
 func (r *argumentReader) member(values [][]byte, depth int) {

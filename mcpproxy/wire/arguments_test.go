@@ -32,6 +32,10 @@ func TestReadings(t *testing.T) {
 		{`{"Output_Path":"/evil"}`, []string{`{"output_path":"/evil"}`}, false},
 		{`{"x":{"Operations":[{"\u0054ool":"a","Key\u017f":1}]}}`, []string{`{"x":{"operations":[{"tool":"a","Key\u017f":1}]}}`}, false},
 		{`{"outputPath":"/ok","FILE":1}`, nil, false},
+		{`{"operations":" [{\"tool\":\"a\"}]","x":1}`, []string{`{"operations":[{"tool":"a"}],"x":1}`}, false},
+		{`{"operations":"[{\"tool\":\"a\",\"operations\":\"[{\\\"tool\\\":\\\"b\\\"}]\"}]"}`, []string{`{"operations":[{"tool":"a","operations":[{"tool":"b"}]}]}`}, false},
+		{`{"operations":"[{\"tool\":\"a\"}","x":"[1]"}`, nil, false},
+		{`{"operations":"{}"}`, nil, false},
 		{`{"a":1,"a":2,"a":3,"a":4,"a":5,"a":6}`, []string{`{"a":6}`, `{"a":1}`, `{"a":2}`, `{"a":3}`}, true},
 	} {
 		list, more := readingsOf(tt.in, 4)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,12 +49,15 @@ func Operations(r *Record) []Operation {
 	return ops
 }
 
-// InnerOperations lists the operations in the arguments of a call, the first most
-// of them in the order in which they end, if there are more. They alias args.
-func InnerOperations(args JSON, most int) (ops []Operation, more bool) {
-	w := operationWalk{b: jsontext.Strict(args), most: most}
+// InnerOperations lists the operations that some server reads in the arguments of a
+// call: also behind names in another case or fold, as in Go, and in texts that are
+// JSON, as Python's FastMCP decodes them. They may alias args. ok is false if not all
+// are listed: there are more than most, or a text that may have some is no strict
+// JSON.
+func InnerOperations(args JSON, most int) (ops []Operation, ok bool) {
+	w := operationWalk{b: jsontext.Strict(args), most: most, every: true}
 	w.value(w.b.Start(), 0, false)
-	return w.ops, w.more
+	return w.ops, !w.missed
 }
 
 // appendInner appends the operations in args.
@@ -74,9 +78,14 @@ type operationWalk struct {
 	method string
 	path   []byte // of the value at hand
 	ops    []Operation
-	most   int  // of ops; 0: any number
-	more   bool // there are more, and the walk has ended
+	every  bool // those that any server reads
+	most   int  // of ops, with every
+	missed bool // there are others
+	texts  int  // around b
 }
+
+// maxTexts is how many texts in texts are decoded.
+const maxTexts = 4
 
 // value walks the value at b[i] and returns the index after it, or -1. listed
 // means that it is the value of a member named `operations`.
@@ -84,12 +93,43 @@ func (w *operationWalk) value(i, depth int, listed bool) int {
 	switch {
 	case i == len(w.b):
 		return -1
+	case w.every && w.b[i] == '"':
+		end := w.b.Skip(i, depth)
+		if end > 0 {
+			w.text(string(w.b[i:end]), listed)
+		}
+		return end
 	case depth >= MaxDepth || w.b[i] != '{' && w.b[i] != '[':
 		return w.b.Skip(i, depth)
 	case w.b[i] == '{':
 		return w.object(i, depth, false)
 	}
 	return w.list(i, depth, listed)
+}
+
+// text walks a string whose text is JSON.
+func (w *operationWalk) text(lit string, listed bool) {
+	t := strings.TrimLeft(lit[1:], " ")
+	if t[0] != '[' && t[0] != '{' && t[0] != '\\' {
+		return
+	}
+	t = strings.TrimSpace(jsontext.Unquote(lit))
+	if t == "" || t[0] != '[' && t[0] != '{' {
+		return
+	}
+	inner := operationWalk{b: jsontext.Strict(t), every: true, most: w.most - len(w.ops), texts: w.texts + 1}
+	if inner.texts <= maxTexts && inner.value(0, 0, listed) == len(t) {
+		w.ops = append(w.ops, inner.ops...)
+		w.missed = w.missed || inner.missed
+		return
+	}
+	lower := strings.ToLower(t)
+	w.missed = w.missed || inner.missed || strings.Contains(lower, "tool") && (listed || strings.Contains(lower, "operations"))
+}
+
+// is reports whether a name is that of a member.
+func (w *operationWalk) is(name []byte, member string) bool {
+	return string(name) == member || w.every && bytes.EqualFold(name, []byte(member))
 }
 
 func (w *operationWalk) list(i, depth int, listed bool) int {
@@ -119,7 +159,7 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		stem  = len(w.path)
 		at    = len(w.ops)
 		tools []Operation
-		args  JSON
+		args  = []JSON{""}
 	)
 	i, more := w.b.First(i)
 	for more {
@@ -134,31 +174,39 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		}
 		w.path = jsontext.AppendUnquote(w.path, string(w.b[i:end]))
 		name := w.path[nameFrom:]
-		isTool, isArgs := item && string(name) == "tool", item && string(name) == "arguments"
-		if i = w.value(from, depth+1, string(name) == "operations"); i < 0 {
+		isTool, isArgs := item && w.is(name, "tool"), item && w.is(name, "arguments")
+		if i = w.value(from, depth+1, w.is(name, "operations")); i < 0 {
 			return -1
 		}
 		switch {
 		case isTool && w.b[from] == '"':
 			tool, _ := text(string(w.b[from:i]))
 			tools = append(tools, Operation{Method: w.method, Tool: tool, Path: string(w.path[:stem])})
+		case isArgs && (args[0] == "" || !w.every):
+			args[0] = JSON(w.b[from:i])
 		case isArgs:
-			args = JSON(w.b[from:i])
+			args = append(args, JSON(w.b[from:i]))
 		}
 		i, more = w.b.Next(i, '}')
 	}
 	if i < 0 {
 		return -1
 	}
-	if w.most > 0 && len(w.ops)+len(tools) > w.most {
-		w.more = true
+	if w.every && len(w.ops)+len(tools)*len(args) > w.most {
+		w.missed = true
 		return -1
 	}
 	w.path = w.path[:stem]
 	for n := range tools {
-		tools[n].Args = args
+		tools[n].Args = args[0]
 		tools[n].Candidate = n < len(tools)-1
 	}
 	w.ops = slices.Insert(w.ops, at, tools...)
+	for _, other := range args[1:] {
+		for n := range tools {
+			tools[n].Args = other
+		}
+		w.ops = append(w.ops, tools...)
+	}
 	return i
 }

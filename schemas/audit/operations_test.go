@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -126,6 +127,43 @@ func inside(v []byte, path string, listed bool) (lines []string) {
 		return true
 	})
 	return lines
+}
+
+// TestInnerOperations lists what any server reads, for a decision.
+func TestInnerOperations(t *testing.T) {
+	deep := `[{"tool":"a"}]`
+	for range 5 {
+		b, _ := json.Marshal(deep)
+		deep = `{"x":` + string(b) + `}`
+	}
+	for _, tt := range []struct {
+		args string
+		want string
+		ok   bool
+	}{
+		{`{"operations":[{"tool":"a","arguments":{"x":1}},{"tool":"b"}]}`, `a{"x":1} b`, true},
+		{`{"OPERATIONS":[{"TOOL":"a","Arguments":{}}],"operation\u017f":[{"tool":"b"}]}`, `a{} b`, true},
+		{`{"operations":[{"tool":"a","Tool":"b","arguments":{"x":1},"Arguments":{"x":2}}]}`, `a{"x":1} b{"x":1} a{"x":2} b{"x":2}`, true},
+		{`{"operations":" [{\"tool\":\"a\"}] "}`, `a`, true},
+		{`{"operations":"\u005b{\"tool\":\"a\"}]"}`, `a`, true},
+		{`{"request":"{\"operations\":[{\"tool\":\"a\"}]}"}`, `a`, true},
+		{`{"operations":"[{\"tool\":\"a\",\"x\":NaN}]"}`, ``, false},
+		{`{"operations":"[{\"tool\":\"a\"}] x"}`, ``, false},
+		{`{"note":"[see operations, tool]"}`, ``, false},
+		{`{"note":"[see the operations]","operations":"none"}`, ``, true},
+		{`{"operations":["{\"tool\":\"a\"}"]}`, ``, true},
+		{`{"operations":[{"tool":"a"},{"tool":"b"},{"tool":"c"},{"tool":"d"},{"tool":"e"}]}`, ``, false},
+		{deep, ``, true},
+	} {
+		ops, ok := audit.InnerOperations(audit.JSON(tt.args), 4)
+		var got []string
+		for _, o := range ops {
+			got = append(got, o.Tool+string(o.Args))
+		}
+		if s := strings.Join(got, " "); ok != tt.ok || ok && s != tt.want {
+			t.Errorf("%s: %q, %v, want %q, %v", tt.args, s, ok, tt.want, tt.ok)
+		}
+	}
 }
 
 func FuzzOperations(f *testing.F) {

@@ -170,9 +170,9 @@ func policyCalls(tool string, args []byte, result *risk.Result, byName func(stri
 	if len(result.Detections) > 0 {
 		calls[0].Detections = result.Found.Words()
 	}
-	ops := audit.Operations(&audit.Record{Kind: audit.KindCall, Args: audit.JSON(args)})
-	for _, op := range ops[1:] {
-		calls = append(calls, policy.Call{Tool: op.Tool, Arguments: []byte(op.Args), Category: byName(op.Tool).Category.String(), Inner: true})
+	ops, _ := audit.InnerOperations(audit.JSON(args), len(args))
+	for _, op := range ops {
+		calls = append(calls, policy.Call{Tool: op.Tool, Arguments: []byte(op.Args), Category: byName(op.Tool).Category.String(), Detections: calls[0].Detections, Inner: true})
 	}
 	return calls
 }

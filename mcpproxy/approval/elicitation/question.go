@@ -2,6 +2,7 @@ package elicitation
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -107,12 +108,32 @@ func appendRisk(dst []byte, v audit.JSON) []byte {
 	return dst
 }
 
+// Shown returns those of a call's detections that its question shows.
+func Shown(list []audit.Detection) []audit.Detection {
+	list = bySight(list)
+	return list[:min(len(list), maxFound)]
+}
+
+// bySight puts the first of each detector before the others.
+func bySight(list []audit.Detection) []audit.Detection {
+	var first, others []audit.Detection
+	for _, d := range list {
+		if slices.ContainsFunc(first, func(f audit.Detection) bool { return f.Detector == d.Detector }) {
+			others = append(others, d)
+		} else {
+			first = append(first, d)
+		}
+	}
+	return append(first, others...)
+}
+
 func appendDetections(dst []byte, v audit.JSON) []byte {
 	list, err := audit.ParseDetections(v)
 	if err != nil {
 		return appendJSON(dst, "detected", v, maxValue)
 	}
 	from := len(dst)
+	list = bySight(list)
 	for i, d := range list {
 		if i == maxFound {
 			dst = append(dst, ", and "...)

@@ -45,7 +45,11 @@ func appendElicitation(dst []byte, modes bool, q *approval.Question) []byte {
 	dst = jsontext.AppendQuote(dst, string(appendMessage(nil, q)))
 	dst = append(dst, `,"requestedSchema":{"type":"object","properties":{"`+decision+`":{"type":"string","title":"Decision","description":`+
 		`"\"`+choiceSession+`\" also allows later calls of the same tool, unless something else is detected in them.",`+
-		`"enum":["`+choiceDeny+`","`+choiceOnce+`","`+choiceSession+`"]`...)
+		`"enum":["`+choiceDeny+`","`+choiceOnce+`"`...)
+	if len(q.Calls)+q.More == 1 { // of several calls, not all may be shown
+		dst = append(dst, `,"`+choiceSession+`"`...)
+	}
+	dst = append(dst, ']')
 	if modes {
 		dst = append(dst, `,"default":"`+choiceDeny+`"`...)
 	}
