@@ -187,6 +187,7 @@ func (l *loader) tools(n *node) {
 			l.problem(key, where, "duplicate key %q", short(name))
 		default:
 			l.policy.specs[name] = &spec{node: key}
+			l.unseen(key, at)
 			l.mention(key, "tools")
 			l.tool(n.items()[i], key, at)
 		}

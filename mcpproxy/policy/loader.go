@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // Limits of a policy, so that a hostile file costs little.
@@ -134,6 +135,7 @@ func (l *loader) text(n *node, where *place) string {
 // label is text that names something.
 func (l *loader) label(n *node, where *place) string {
 	s := l.text(n, where)
+	l.unseen(n, where)
 	if cut(s, maxName) != s {
 		l.problem(n, where, "the name has more than %d characters", maxName)
 		return ""
@@ -155,6 +157,26 @@ func (l *loader) word(n *node, where *place, format string, known ...string) (st
 	}
 	l.problem(n, where, format+"%s", listed(known), got, hint)
 	return "", false
+}
+
+// unseen warns of what nobody sees in a name, which makes it another one.
+func (l *loader) unseen(n *node, where *place) {
+	if strings.TrimSpace(n.text) != n.text || strings.ContainsFunc(n.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		l.warn(n, where, "the name %q has white space around it or characters that cannot be seen", short(n.text))
+	}
+}
+
+// written checks a text that is compared with arguments.
+func (l *loader) written(n *node, where *place) {
+	for _, c := range n.text {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+			l.problem(n, where, `the text has the control character %q, as "\b" gives in double quotes: write '\b' for one of a regex`, c)
+			return
+		}
+	}
+	if strings.HasSuffix(n.text, "\n") {
+		l.warn(n, where, "the text ends in a line break, which arguments must have too: write |- instead of |")
+	}
 }
 
 // labels reads a list of names that differ.
@@ -195,6 +217,9 @@ func (l *loader) toolNames(n *node, where *place, star bool) []string {
 // mention notes the name of a tool, to be compared with the tools of servers.
 func (l *loader) mention(n *node, where string) {
 	if n.text != "*" {
+		if strings.ContainsAny(n.text, "*?") {
+			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: names are compared as they are: %q is no pattern", where, short(n.text)))
+		}
 		l.policy.mentions = append(l.policy.mentions, mention{n, where})
 	}
 }
@@ -210,6 +235,7 @@ func (l *loader) pattern(n *node, where *place) (p pattern) {
 		l.problem(n, where, "the regex has %d bytes, want at most %d", len(n.text), maxPattern)
 		return p
 	}
+	l.written(n, where)
 	parsed, err := syntax.Parse(n.text, syntax.Perl)
 	if err != nil {
 		l.problem(n, where, "invalid regex %q: %s", short(n.text), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
@@ -311,9 +337,19 @@ func (l *loader) operand(n *node, where *place, c *condition) {
 		c.exists = n.text == "true"
 	case "regex":
 		c.pattern = l.pattern(n, where)
+	case "contains":
+		if n.kind == number {
+			l.warn(n, where, "a number is looked for in lists only: put %s in quotes for texts", short(n.text))
+		}
+	}
+	if c.op == "in" && len(values) == 0 {
+		l.warn(n, where, "nothing is in an empty list")
 	}
 	c.want = l.operands.take(len(values))
 	for i, value := range values {
+		if value.kind == text && c.op != "regex" { // which pattern has checked
+			l.written(value, where)
+		}
 		c.want[i] = operandOf(value)
 	}
 }
@@ -343,6 +379,9 @@ func (l *loader) path(n *node, where *place, roots []string) (path, *Counter) {
 	}
 	if rest, ok := strings.CutPrefix(s, "args."); ok {
 		if p := l.argument(rest); p != nil {
+			if l.unseen(n, where); strings.ContainsRune(rest, '[') {
+				l.warn(n, where, "path %q has %q in a name: paths lead through objects only", short(s), "[")
+			}
 			return p, nil
 		}
 		l.problem(n, where, "path %q has an empty name", short(s))
