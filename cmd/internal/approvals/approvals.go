@@ -71,7 +71,7 @@ func (s *Session) waiting() (list []approval.Question, unread bool) {
 
 // find returns the one question whose id starts with a text.
 func (s *Session) find(id string) (*approval.Question, error) {
-	list, _ := s.waiting()
+	list, unread := s.waiting()
 	var found *approval.Question
 	for i := range list {
 		switch q := &list[i]; {
@@ -83,6 +83,9 @@ func (s *Session) find(id string) (*approval.Question, error) {
 		default:
 			found = q
 		}
+	}
+	if found == nil && unread { // which may be it
+		return nil, cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("no call that can be read waits whose id starts with %q", id)}
 	}
 	if found == nil {
 		return nil, cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("no call waits whose id starts with %q: it may be answered, cancelled or timed out; auditproxy show says how it ended", id)}
