@@ -188,7 +188,7 @@ func TestNewReportsEveryProblem(t *testing.T) {
 	_, err := New(Config{
 		Risk:     []Override{{"a", "reed"}, {"", "read"}, {"b", "read"}, {"b", "write"}},
 		Commands: Commands{Arguments: []string{""}, Patterns: []string{"(", "x*", "x"}},
-		Paths:    Paths{Arguments: []string{""}, Sensitive: []string{"", "/", "a/../b", "[", "ok"}},
+		Paths:    Paths{Arguments: []string{""}, Sensitive: []string{"", "/", "a/../b", "[", "$HOME/x", "~root/x", "ok"}},
 		Own:      []string{"spool"},
 	})
 	if err == nil {
@@ -199,14 +199,15 @@ func TestNewReportsEveryProblem(t *testing.T) {
 		`risk[0]: category "reed" is unknown`, `risk[1]: the tool has no name`, `risk[3]: tool "b" is listed twice`,
 		`commands.arguments[0] is empty`, `paths.arguments[0] is empty`, `commands.patterns[0]: reading "(": `, `commands.patterns[1]: "x*" matches every command`,
 		`paths.sensitive[0]: path "" covers everything`, `paths.sensitive[1]: path "/" covers everything`,
-		`paths.sensitive[2]: path "a/../b" has a part ".."`, `paths.sensitive[3]: reading "["`, `path "spool" of this program is not absolute`,
+		`paths.sensitive[2]: path "a/../b" has a part ".."`, `paths.sensitive[3]: reading "["`,
+		`paths.sensitive[4]: path "$HOME/x" is not expanded`, `paths.sensitive[5]: path "~root/x" is not expanded`, `path "spool" of this program is not absolute`,
 	} {
 		if i >= len(got) || !strings.HasPrefix(got[i], want) {
 			t.Errorf("problem %d of %q, want %q", i, got, want)
 		}
 	}
-	if len(got) != 12 {
-		t.Errorf("%d problems, want 12:\n%v", len(got), err)
+	if len(got) != 14 {
+		t.Errorf("%d problems, want 14:\n%v", len(got), err)
 	}
 }
 

@@ -81,7 +81,14 @@ func (c Config) Load() (Loaded, error) {
 	}
 	var err error
 	if l.Risk, err = risk.New(r); err != nil {
-		return Loaded{}, fmt.Errorf("reading policy %q: %w", c.File, err)
+		if l.Policy != nil { // which it is from, as nothing else can be wrong here
+			in := &policy.Error{Name: c.File}
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				in.Problems = append(in.Problems, policy.Problem{Text: line})
+			}
+			err = in
+		}
+		return Loaded{}, err
 	}
 	return l, nil
 }

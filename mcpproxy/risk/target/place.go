@@ -53,6 +53,9 @@ func ParsePattern(s string) (entry Pattern, err error) {
 			entry.home, s = true, rest
 		}
 	}
+	if s != "" && (s[0] == '$' || s[0] == '~' && strings.IndexByte(s, '/') > 0) {
+		return entry, fmt.Errorf("path %q is not expanded as a shell does: write it from / or ~/", s)
+	}
 	for part := range strings.SplitSeq(s, "/") {
 		switch part {
 		case "", ".":

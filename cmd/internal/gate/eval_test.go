@@ -1,0 +1,35 @@
+package gate
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestEvalOperations evaluates the operations of a call as the gate decides them: as any
+// server reads them, each with what the whole call does.
+func TestEvalOperations(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	write(t, file, `{"version":"1","default":"allow","auditproxy":{"denied_tools":["kill_server"],"allowed_tools":["batch"],"ask_detections":["recursive_delete"]}}`)
+	l, err := Config{File: file}.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = `{"tool":"batch","arguments":{"operations":[{"tool":"list_panes"}]}}
+{"tool":"batch","arguments":{"operations":[{"tool":"send_keys","arguments":{"keys":"rm -rf /srv"}}]}}
+{"tool":"batch","arguments":{"operations":"[{\"tool\":\"kill_server\"}]"}}
+{"tool":"batch","arguments":{"Operations":[{"Tool":"kill_server"}]}}
+`
+	var got []string
+	err = Eval(strings.NewReader(calls), l, func(_ string, e Evaluation) error {
+		got = append(got, fmt.Sprint(e.Decision, " ", e.Rule))
+		return nil
+	})
+	want := []string{"allow ", "ask /auditproxy/ask_detections/recursive_delete", "deny /auditproxy/denied_tools/kill_server", "deny /auditproxy/denied_tools/kill_server"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, decisions (-want +got):\n%s", err, diff)
+	}
+}
