@@ -246,9 +246,9 @@ func isDocument(t []byte) bool {
 	return len(t) > 1 && (t[0] == '[' || t[0] == '{')
 }
 
-// in evaluates c as a condition of r.
-func (c *condition) in(r *rule, a *argument) truth {
-	if r.denyIf {
+// in evaluates c as a condition of a rule that denies if it holds, or if it does not.
+func (c *condition) in(denyIf bool, a *argument) truth {
+	if denyIf {
 		return c.denies(a)
 	}
 	return c.of(a)

@@ -99,7 +99,7 @@ func (r *rule) fails(found []argument, readable bool) bool {
 		if !readable {
 			return true
 		}
-		switch c.in(r, &found[c.path]) {
+		switch c.in(r.denyIf, &found[c.path]) {
 		case unreadable:
 			return true
 		case no:

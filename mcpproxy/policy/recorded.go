@@ -186,7 +186,7 @@ func objectRemains(v []byte) remains {
 }
 
 // replay evaluates c for a recorded argument.
-func (c *condition) replay(r *recorded, of *rule) (t truth, why Unknown) {
+func (c *condition) replay(r *recorded, denyIf bool) (t truth, why Unknown) {
 	switch {
 	case r.twin:
 		return unreadable, ""
@@ -195,14 +195,14 @@ func (c *condition) replay(r *recorded, of *rule) (t truth, why Unknown) {
 	case r.value == nil || r.what == whole:
 		a := argumentOf(r.value)
 		a.odd = r.odd
-		return c.in(of, &a), ""
+		return c.in(denyIf, &a), ""
 	case c.op == "exists":
 		if r.what == digest && r.perhapsNull() {
 			return lost, UnknownValue
 		}
 		return truthOf(c.exists), ""
 	case r.what == mixed && c.op == "regex":
-		return truthOf(of.denyIf), "" // it is not a text
+		return truthOf(denyIf), "" // it is not a text
 	case r.what == digest || r.what == mixed:
 		if c.op == "regex" {
 			return maybe, UnknownValue
@@ -211,7 +211,7 @@ func (c *condition) replay(r *recorded, of *rule) (t truth, why Unknown) {
 	}
 	switch c.op { // it is a text
 	case "lt", "lte", "gt", "gte":
-		if of.denyIf { // it may have been a number
+		if denyIf { // it may have been a number
 			return maybe, UnknownValue
 		}
 		return no, ""

@@ -222,7 +222,7 @@ func (r *rule) replay(found []recorded, counters []held) (t truth, why Unknown) 
 		if c.path < 0 {
 			continue
 		}
-		switch t, w := c.replay(&found[c.path], r); t {
+		switch t, w := c.replay(&found[c.path], r.denyIf); t {
 		case unreadable:
 			return yes, ""
 		case no:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/prose"
 )
 
 // split puts the cells of the line t[i:end] between separators in f.cells, and
@@ -233,4 +235,33 @@ func lineEnd(t []byte, i int) int {
 		return i + n
 	}
 	return len(t)
+}
+
+// isSecret reports whether a cell has a secret, and no remark on one. With token,
+// it must look like one.
+func isSecret(b []byte, token bool) bool {
+	if lex.MarkLen(b) > 0 || formats.IsPlaceholder(b) || lex.IsType(b) || len(b) > 4096 {
+		return false
+	}
+	alnum := false
+	for _, c := range b {
+		alnum = alnum || lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80
+	}
+	switch {
+	case !alnum && len(b) < 4: // "-", "***", "n/a"
+		return false
+	case token:
+		return bytes.IndexByte(b, ' ') < 0 && prose.LooksSecret(b)
+	case bytes.IndexByte(b, ' ') < 0:
+		return !prose.IsPlain(bytes.TrimRight(b, "."))
+	}
+	// A sentence is none.
+	words, plain := 0, 0
+	for w := range bytes.FieldsSeq(b) {
+		words++
+		if prose.IsPlain(bytes.TrimRight(w, ".,;:")) {
+			plain++
+		}
+	}
+	return words < 3 || 3*plain < words
 }

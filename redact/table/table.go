@@ -9,11 +9,7 @@
 package table
 
 import (
-	"bytes"
-
-	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
-	"auditproxy/redact/prose"
 )
 
 // Find adds the secrets in the tables of t to found, in order, in time linear in
@@ -97,33 +93,4 @@ func (f *Finder) record(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 func (f *Finder) isSecret(t []byte, c lex.Span) bool {
 	c = unquoted(t, c)
 	return f.Names.IsPairName(&f.name, t[c.From:c.To])
-}
-
-// isSecret reports whether a cell has a secret, and no remark on one. With token,
-// it must look like one.
-func isSecret(b []byte, token bool) bool {
-	if lex.MarkLen(b) > 0 || formats.IsPlaceholder(b) || lex.IsType(b) || len(b) > 4096 {
-		return false
-	}
-	alnum := false
-	for _, c := range b {
-		alnum = alnum || lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80
-	}
-	switch {
-	case !alnum && len(b) < 4: // "-", "***", "n/a"
-		return false
-	case token:
-		return bytes.IndexByte(b, ' ') < 0 && prose.LooksSecret(b)
-	case bytes.IndexByte(b, ' ') < 0:
-		return !prose.IsPlain(bytes.TrimRight(b, "."))
-	}
-	// A sentence is none.
-	words, plain := 0, 0
-	for w := range bytes.FieldsSeq(b) {
-		words++
-		if prose.IsPlain(bytes.TrimRight(w, ".,;:")) {
-			plain++
-		}
-	}
-	return words < 3 || 3*plain < words
 }

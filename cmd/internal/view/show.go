@@ -9,6 +9,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -194,8 +195,10 @@ func (s *search) calls() map[string][]placedLine {
 				calls[id] = append(calls[id], l)
 			}
 		}
-		slices.SortFunc(calls[id], func(a, b placedLine) int {
-			return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.pos.Segment, b.pos.Segment), cmp.Compare(a.pos.Offset, b.pos.Offset))
+		list := calls[id]
+		sort.Slice(list, func(i, k int) bool { // a third of the code of slices.SortFunc for them
+			a, b := &list[i], &list[k]
+			return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.pos.Segment, b.pos.Segment), cmp.Compare(a.pos.Offset, b.pos.Offset)) < 0
 		})
 	}
 	return calls
