@@ -23,7 +23,8 @@ import (
 const exportLong = `Write stored records to standard output or to a file, in the order in which they
 arrived. The formats are:
 
-  ndjson   each record as it was written; auditproxy verify --file checks them
+  ndjson   each record as it was written; auditproxy verify --file checks whole
+           sessions
   ocsf     an OCSF event for each record; records of kind checkpoint have none
   csv      the columns of audit.events without raw, with a header
   parquet  the columns of audit.events
@@ -31,6 +32,11 @@ arrived. The formats are:
 With --output a file FILE.mark says how far the export has come. After a crash, or
 to add what arrived since, --resume continues there: no record is missing and none
 is there twice. --since is for the beginning only.
+
+--since, --until and --when can leave out records of a session, which auditproxy
+verify then reports as deleted: a file does not tell why it lacks them. To verify,
+export all, or one session: --when 'record.session_id == "ID"'. auditcollector verify
+--since checks what is stored.
 
 In csv, a text that a spreadsheet would calculate, or that begins with an
 apostrophe, has an apostrophe before it. Import it with the comma as separator.
@@ -41,7 +47,8 @@ FILE.parquet, FILE.2.parquet and so on; --resume begins another one.
 The exit code is 1 if the format cannot have some records, which are named; the
 others are written.`
 
-const exportExample = `  auditcollector export --since 24h > records.ndjson
+const exportExample = `  auditcollector export > records.ndjson
+  auditcollector export --when 'record.session_id == "019e8b1c-0000-7aaa-8bbb-0123456789ab"' > session.ndjson
   auditcollector export --format ocsf --follow | vector --config siem.yaml
   auditcollector export --format csv --since 2026-11-01 --until 2026-12-01 --output november.csv
   auditcollector export --format ocsf --when 'record.outcome == "error"' --output errors.json
@@ -153,6 +160,9 @@ func (a *app) export(ctx context.Context, c exportfile.Config) error {
 	say := func(format string, args ...any) {
 		fmt.Fprintln(a.stderr, terminal.EscapeMessage("auditcollector: "+fmt.Sprintf(format, args...)))
 	}
+	if limits := limitsOf(c); len(limits) > 0 && c.Format.String() == "ndjson" {
+		say("%s can leave out records of a session: auditproxy verify --file may report these as deleted", strings.Join(limits, " and "))
+	}
 	var progress *terminal.Progress
 	if !c.Follow && terminal.IsTerminal(a.stderr) && !(c.Terminal && c.File == "") {
 		c.Start = func(n uint64) {
@@ -195,4 +205,18 @@ func (a *app) export(ctx context.Context, c exportfile.Config) error {
 		return cli.ExitError{Code: cli.ExitFound, Err: fmt.Errorf("%s cannot be exported as %s", terminal.Count(int(res.Refused), "record"), c.Format)}
 	}
 	return nil
+}
+
+// limitsOf returns the flags that leave records out.
+func limitsOf(c exportfile.Config) (flags []string) {
+	if !c.Since.IsZero() {
+		flags = append(flags, "--since")
+	}
+	if !c.Until.IsZero() {
+		flags = append(flags, "--until")
+	}
+	if c.When != "" {
+		flags = append(flags, "--when")
+	}
+	return flags
 }

@@ -151,7 +151,7 @@ func (a *app) printReport(r verify.Report, known known, json bool) error {
 		for _, text := range known.rolledBack {
 			r.Results = append(r.Results, verify.Result{State: verify.Tampered, Findings: []verify.Finding{{What: verify.RolledBack, Detail: text}}})
 		}
-		err = p.JSON(r, known.log, exit, func(r *verify.Result) any { return r })
+		err = p.JSON(r, known.log, "", exit, func(r *verify.Result) any { return r })
 	} else {
 		err = p.Text(r, known.log, exit, more...)
 	}

@@ -289,6 +289,51 @@ func TestVerifyTrust(t *testing.T) {
 	}
 }
 
+// TestVerifyPart verifies files that lack records. They count as deleted, and one
+// note says that a filter has the same effect.
+func TestVerifyPart(t *testing.T) {
+	f := newFleet(t)
+	var all, calls [][]byte
+	for _, s := range f.sessions {
+		for _, line := range s.Lines {
+			all = append(all, line)
+			if bytes.Contains(line, []byte(`"kind":"call"`)) {
+				calls = append(calls, line)
+			}
+		}
+	}
+	kept := f.write(t, "kept", bytes.Join(f.sessions[0].Checkpoints(), nil))
+	for _, tt := range []struct {
+		name  string
+		lines [][]byte
+		args  []string
+		want  string // "": nothing is found
+	}{
+		{"all", all, nil, ""},
+		{"one session", f.sessions[2].Lines, nil, ""},
+		{"since a record", all[2:], nil, "seq 0 to 1 deleted"},
+		{"until a record, and a checkpoint from later", all[:15], []string{"--checkpoint", kept}, "seq 15 to 25 truncated"},
+		{"when it is a call", calls, nil, "seq 11 deleted"},
+		{"when it is of two sessions", slices.Concat(f.sessions[1].Lines, f.sessions[3].Lines), nil, "host_seq 3 is missing"},
+		{"edited", append([][]byte{bytes.Replace(all[0], []byte(`"v":1`), []byte(`"v": 1`), 1)}, all[1:]...), nil, "edited"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"verify", "--trust", f.trust, "--file", f.write(t, "part", bytes.Join(tt.lines, []byte("\n")))}, tt.args...)
+			notes := 0
+			if tt.want != "" && tt.want != "edited" {
+				notes = 1
+			}
+			out := runApp(t, f.dir, args...)
+			if !strings.Contains(out, tt.want) || strings.Contains(out, "tampered") != (tt.want != "") || strings.Count(out, "export whole sessions") != notes {
+				t.Errorf("want %q and %d notes:\n%s", tt.want, notes, out)
+			}
+			if out := runApp(t, f.dir, append(args, "--json")...); strings.Count(out, `"note":"a file of a part`) != notes {
+				t.Errorf("want %d notes in JSON:\n%s", notes, out)
+			}
+		})
+	}
+}
+
 // TestProve proves records of a spool to somebody who has only the host's key.
 func TestProve(t *testing.T) {
 	f := newFleet(t)

@@ -29,7 +29,8 @@ Without a trust file the keys that were found are listed as unknown.
 configuration directory; a host that has another key later is unknown.
 
 The records are those of the spool, or of an exported file with one record on each
-line as it was written: values of Kafka messages, or raw of ClickHouse.
+line as it was written: values of Kafka messages, or raw of ClickHouse. A file must
+have whole sessions: what a filter left out is reported as deleted.
 
 In a spool the checksum of every line is checked too, and that seq and call_no have
 no holes, and that every call of a session that is over has an intent and exactly one

@@ -132,13 +132,14 @@ type Totals struct {
 	Findings map[string]int `json:"findings"`
 	Unknown  []string       `json:"unknown_keys,omitempty"`
 	Log      *Log           `json:"log,omitempty"`
+	Note     string         `json:"note,omitempty"`
 	Exit     int            `json:"exit"`
 }
 
 // JSON prints an object for each session, which object makes of its result, and
-// one with the totals.
-func (p Printer) JSON(r verify.Report, log *Log, exit int, object func(*verify.Result) any) error {
-	t := Totals{Hosts: r.Hosts, Sessions: len(r.Results), States: map[string]int{}, Findings: map[string]int{}, Log: log, Exit: exit}
+// one with the totals and the note; "": none.
+func (p Printer) JSON(r verify.Report, log *Log, note string, exit int, object func(*verify.Result) any) error {
+	t := Totals{Hosts: r.Hosts, Sessions: len(r.Results), States: map[string]int{}, Findings: map[string]int{}, Log: log, Note: note, Exit: exit}
 	for i := range r.Results {
 		s := &r.Results[i]
 		if s.Findings == nil {

@@ -53,14 +53,14 @@ exit 1
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := p.JSON(r, nil, 1, func(r *verify.Result) any { return r }); err != nil {
+	if err := p.JSON(r, nil, "a part", 1, func(r *verify.Result) any { return r }); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for i, want := range map[int]string{
 		0: `{"session_id":"s0","state":"ok","records":0,"verified":0,"findings":[]}`,
 		3: `{"session_id":"s3","state":"incomplete","records":0,"verified":0,"findings":[],"note":"running, verified through 812 of 831"}`,
-		6: `{"hosts":[{"host":"build-7","key":"auditproxy/build-7+0+k","trusted":true,"sessions":1204,"records":88310,"verified":0,"checkpoints":1931},{"host":"build-8","key":"auditproxy/build-8+1+k","trusted":false,"sessions":2,"records":9,"verified":0,"checkpoints":3},{"host":"build-7","key":"auditproxy/build-8+1+k","trusted":true,"sessions":1,"records":5,"verified":0,"checkpoints":1}],"sessions":6,"records":0,"verified":0,"states":{"incomplete":1,"ok":1,"tampered":2,"unknown_key":1,"unsigned":1},"findings":{"edited":1,"missing_session":1},"unknown_keys":["auditproxy/build-8+1+k"],"exit":1}`,
+		6: `{"hosts":[{"host":"build-7","key":"auditproxy/build-7+0+k","trusted":true,"sessions":1204,"records":88310,"verified":0,"checkpoints":1931},{"host":"build-8","key":"auditproxy/build-8+1+k","trusted":false,"sessions":2,"records":9,"verified":0,"checkpoints":3},{"host":"build-7","key":"auditproxy/build-8+1+k","trusted":true,"sessions":1,"records":5,"verified":0,"checkpoints":1}],"sessions":6,"records":0,"verified":0,"states":{"incomplete":1,"ok":1,"tampered":2,"unknown_key":1,"unsigned":1},"findings":{"edited":1,"missing_session":1},"unknown_keys":["auditproxy/build-8+1+k"],"note":"a part","exit":1}`,
 	} {
 		if len(lines) != 7 || lines[i] != want {
 			t.Errorf("line %d of JSON is\n%s\nwant\n%s", i, lines[i], want)

@@ -50,15 +50,35 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying %q: there is no record in it", name)}
 	}
 	p := evidencereport.Printer{Out: cfg.Stdout, Colour: cfg.Colour}
+	note, lines := "", [][]byte(nil)
+	if lacks(&r) {
+		note, lines = partNote, [][]byte{p.Line("note", "", partNote)}
+	}
 	if cfg.JSON {
-		err = p.JSON(r, nil, r.Exit, func(s *evidence.Result) any { return s })
+		err = p.JSON(r, nil, note, r.Exit, func(s *evidence.Result) any { return s })
 	} else {
-		err = p.Text(r, nil, r.Exit)
+		err = p.Text(r, nil, r.Exit, lines...)
 	}
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
 	}
 	return exit(r.Exit)
+}
+
+// partNote follows the findings of a file that lacks records. It cannot tell why.
+const partNote = "a file of a part of the records (--since, --until, --when or another filter) looks the same: export whole sessions, and all between them"
+
+// lacks reports whether a record or a session is missing.
+func lacks(r *evidence.Report) bool {
+	for i := range r.Results {
+		for _, f := range r.Results[i].Findings {
+			switch f.What {
+			case evidence.Deleted, evidence.Truncated, evidence.MissingSession:
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, error) {

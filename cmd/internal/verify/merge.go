@@ -44,7 +44,7 @@ func (cfg Config) conclude(checker *evidence.Checker, reports []report) error {
 	}
 	p := evidencereport.Printer{Out: cfg.Stdout, Colour: cfg.Colour}
 	if cfg.JSON {
-		err = p.JSON(r, nil, code, func(result *evidence.Result) any {
+		err = p.JSON(r, nil, "", code, func(result *evidence.Result) any {
 			d := byID[result.SessionID]
 			if d == nil {
 				return result
