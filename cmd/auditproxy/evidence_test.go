@@ -289,9 +289,9 @@ func TestVerifyTrust(t *testing.T) {
 	}
 }
 
-// TestVerifyPart verifies files that lack records. They count as deleted, and one
-// note says that a filter has the same effect.
-func TestVerifyPart(t *testing.T) {
+// TestVerifyFile verifies files as other programs leave them. Records that they lack
+// count as deleted, and one note says that a filter has the same effect.
+func TestVerifyFile(t *testing.T) {
 	f := newFleet(t)
 	var all, calls [][]byte
 	for _, s := range f.sessions {
@@ -311,6 +311,9 @@ func TestVerifyPart(t *testing.T) {
 	}{
 		{"all", all, nil, ""},
 		{"one session", f.sessions[2].Lines, nil, ""},
+		{"with a byte order mark and carriage returns", [][]byte{append([]byte("\ufeff"), bytes.Join(all, []byte("\r\n"))...)}, nil, ""},
+		{"with two byte order marks", [][]byte{append([]byte("\ufeff\ufeff"), bytes.Join(all, []byte("\n"))...)}, nil, "edited"},
+		{"with a byte order mark in between", append(slices.Clone(all[:3]), append([]byte("\ufeff"), bytes.Join(all[3:], []byte("\n"))...)), nil, "edited"},
 		{"since a record", all[2:], nil, "seq 0 to 1 deleted"},
 		{"until a record, and a checkpoint from later", all[:15], []string{"--checkpoint", kept}, "seq 15 to 25 truncated"},
 		{"when it is a call", calls, nil, "seq 11 deleted"},

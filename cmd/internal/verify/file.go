@@ -90,6 +90,11 @@ func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, 
 	defer p.Finish()
 	c := records{checker: evidence.New(cfg.Evidence), open: map[string]*evidence.Session{}}
 	r := bufio.NewReaderSize(f, 1<<20)
+	// Some programs begin a file with a byte order mark.
+	const mark = "\ufeff"
+	if begin, _ := r.Peek(len(mark)); string(begin) == mark {
+		r.Discard(len(mark))
+	}
 	for n := 0; ; n++ {
 		line, err := readLine(r)
 		if len(line) > 0 {
