@@ -19,8 +19,8 @@ import (
 
 const proveLong = `Print the proof of one record: the record, the first record of its session, proofs
 that both are in a tree that the session signed and, with a central log, the proof
-that this signature is in the log. auditproxy verify-proof checks it, with the host's
-key from elsewhere and nothing else: no other record is in it.
+that this signature is in the log. auditproxy verify-proof checks it, with the keys of
+the host and the log from elsewhere and nothing else: no other record is in it.
 
 The exit code is 1 if there is no such record, and 2 if no checkpoint covers it yet,
 or the session has no evidence.`

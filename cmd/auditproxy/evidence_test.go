@@ -18,11 +18,13 @@ import (
 	"time"
 
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/sink/spool"
 	"auditproxy/sink/spool/chain"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/sumdb/note"
 )
 
 // A fleet is the sessions of a host, and copies of them.
@@ -364,6 +366,22 @@ func TestProve(t *testing.T) {
 	if out := runApp(t, dir, "verify-proof", proof, "--trust", witness); !strings.Contains(out, "unwitnessed the trust file has a quorum") || !strings.HasSuffix(out, "exit 2\n") {
 		t.Errorf("without a witness: %s", out)
 	}
+	logProof, logLine := addLog(t, readFile(t, proof))
+	inLog := f.write(t, "log.proof", logProof)
+	const unknownLog = "unknown_key the key of auditproxy/log/central is not in the trust file; auditcollector evidence key"
+	if out := runApp(t, dir, "verify-proof", inLog, "--trust", f.trust); strings.Count(out, "unknown_key") != 1 || !strings.Contains(out, unknownLog) || !strings.Contains(out, "seq 13") || strings.Contains(out, "verified ") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("without the log's key: %s", out)
+	}
+	if out := runApp(t, dir, "verify-proof", inLog); !strings.Contains(out, "unknown_key the host's key") || !strings.Contains(out, unknownLog) || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("without any key: %s", out)
+	}
+	if out := runApp(t, dir, "verify-proof", inLog, "--trust", f.trust, "--format", "json"); !strings.Contains(out, `"valid":false,"problem":"verifying a proof: the log's key is not trusted: auditproxy/log/central: add the line`) ||
+		!strings.Contains(out, "auditcollector evidence key") || !strings.Contains(out, `"seq":13`) || strings.Contains(out, "log_size") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("without the log's key, in JSON: %s", out)
+	}
+	if out := runApp(t, dir, "verify-proof", inLog, "--trust", f.write(t, "log", []byte(trusted+logLine))); !strings.Contains(out, "log         auditproxy/log/central of size 1") || !strings.HasSuffix(out, "verified    the record is the one that this host wrote\n") {
+		t.Errorf("with the log's key: %s", out)
+	}
 	changed := f.write(t, "changed.proof", bytes.Replace([]byte(readFile(t, proof)), []byte(r.Tool), []byte("x"+r.Tool[1:]), 1))
 	if out := runApp(t, dir, "verify-proof", changed, "--trust", f.trust); !strings.Contains(out, "refused ") || strings.Contains(out, r.RecordID) || !strings.HasSuffix(out, "exit 1\n") {
 		t.Errorf("a changed proof: %s", out)
@@ -380,6 +398,26 @@ func TestProve(t *testing.T) {
 			t.Errorf("proving %q: %s", id, out)
 		}
 	}
+}
+
+// addLog adds the proof of a log to a proof. It returns the log's line of a trust
+// file too.
+func addLog(t *testing.T, text string) (proof []byte, trust string) {
+	t.Helper()
+	p, err := evidence.ParseProof([]byte(text))
+	must(t, err)
+	private, public, err := note.GenerateKey(nil, "auditproxy/log/central")
+	must(t, err)
+	signer, err := note.NewSigner(private)
+	must(t, err)
+	var tree evidence.Tree
+	tree.Prove(0)
+	tree.Append(evidence.Leaf(p.Checkpoint))
+	root, path := tree.Proof()
+	signed, err := evidence.Checkpoint{Origin: "auditproxy/log/central", Size: 1, Root: root}.Sign(signer)
+	must(t, err)
+	p.Log = &evidence.LogProof{Path: *path, Checkpoint: signed}
+	return p.Text(), "log " + public + "\n"
 }
 
 // TestEvidenceKey prints the key of a spool, by which its sessions are verified.

@@ -53,12 +53,12 @@ func newProveCmd(a *app) *cobra.Command {
 
 const verifyProofLong = `Check the proof of one record, as auditproxy prove or auditcollector prove prints
 it, and say what it proves. The trust file has a line "host KEY" for each host that
-is trusted. For proofs with a central log it also names the log, its witnesses, and
-how many of them must have signed.
+is trusted. For proofs with a central log it also names the log (auditcollector
+evidence key prints the line), its witnesses, and how many of them must have signed.
 
 The exit code is 0 if the record is the one that a trusted host wrote, 1 if the proof
-is wrong, and 2 if it is in order but of a host that is not trusted, or without the log
-that a quorum of witnesses must have signed.`
+is wrong, and 2 if it is in order but of a host or a log that is not trusted, or without
+the log that a quorum of witnesses must have signed.`
 
 // maxProof is the limit on a proof in bytes: two records and what proves them.
 const maxProof = 2 << 20

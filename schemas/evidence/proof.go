@@ -143,13 +143,14 @@ type Proved struct {
 	Checkpoint Checkpoint // of the session
 	Recovered  bool       // that is signed with the host's key, by recovery
 
-	LogCheckpoint *Checkpoint // nil: the proof is without a log
+	LogCheckpoint *Checkpoint // nil: the proof is without a log, or with one that is unknown
 	Witnesses     int         // that have signed it
+	UnknownLog    string      // the name of a log that is not trusted
 }
 
 // Verify checks the proof by what is trusted. The host's key is what all of it
-// rests on: with ErrUntrusted and ErrUnwitnessed, what is returned is proved by its
-// Session.HostKey.
+// rests on: with ErrUntrusted, ErrUnknownLog and ErrUnwitnessed, what is returned is
+// proved by its Session.HostKey.
 func (p *RecordProof) Verify(t Trust) (v Proved, err error) {
 	fail := func(what string, err error) (Proved, error) {
 		return Proved{}, fmt.Errorf("verifying a proof: %s: %w", what, err)
@@ -193,18 +194,27 @@ func (p *RecordProof) Verify(t Trust) (v Proved, err error) {
 	if !slices.Contains(t.Hosts, v.Session.HostKey) {
 		return v, fmt.Errorf("verifying a proof: %w: %s", ErrUntrusted, v.Session.HostKey)
 	}
+	if v.UnknownLog != "" {
+		return v, fmt.Errorf("verifying a proof: %w: %s: add the line that auditcollector evidence key prints to the trust file", ErrUnknownLog, v.UnknownLog)
+	}
 	if p.Log == nil && t.Quorum > 0 {
 		return v, fmt.Errorf("verifying a proof: %w", ErrUnwitnessed)
 	}
 	return v, nil
 }
 
+// verifyLog checks the log. Of an unknown one it cannot check the signature: that
+// proves nothing, and v has its name alone.
 func (p *RecordProof) verifyLog(t Trust, v *Proved) error {
 	c, witnesses, err := t.OpenLog(p.Log.Checkpoint)
-	if err != nil {
+	switch {
+	case err == nil:
+		v.LogCheckpoint, v.Witnesses = &c, witnesses
+	case errors.Is(err, ErrUnknownLog):
+		v.UnknownLog = c.Origin
+	default:
 		return err
 	}
-	v.LogCheckpoint, v.Witnesses = &c, witnesses
 	_, signatures, _ := bytes.Cut(p.Log.Checkpoint, []byte("\n\n"))
 	for line := range bytes.Lines(signatures) {
 		if !canonical(bytes.TrimSuffix(line, []byte("\n"))) {

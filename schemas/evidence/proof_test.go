@@ -115,6 +115,81 @@ func logged(t *testing.T, p *evidence.RecordProof) evidence.Trust {
 	return trust
 }
 
+// TestProofUnknownLog verifies a proof by those who do not trust its log. It is
+// never accepted, and wrong where what can be checked is.
+func TestProofUnknownLog(t *testing.T) {
+	h := evidencetest.NewHost("build-7", time.Unix(1e9, 0))
+	h.Session(evidencetest.Plan{})
+	proof := prove(t, h.Session(evidencetest.Plan{Calls: 25}), 13)
+	all := logged(t, proof)
+	_, sameName := newKey(t, "auditproxy/log/central")
+	_, otherName := newKey(t, "auditproxy/log/other")
+	hosts := []string{h.Key}
+	const known, unknown, refused = "the log is known", "the log is unknown", "refused"
+	signature := func(name string) func(*evidence.LogProof) {
+		return func(l *evidence.LogProof) {
+			i := bytes.Index(l.Checkpoint, []byte("— "+name))
+			i += bytes.IndexByte(l.Checkpoint[i:], '\n') - 10 // behind the hash of the key
+			l.Checkpoint[i] ^= 1
+		}
+	}
+	replace := func(old, new string) func(*evidence.LogProof) {
+		return func(l *evidence.LogProof) {
+			l.Checkpoint = bytes.Replace(l.Checkpoint, []byte(old), []byte(new), 1)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		trust  evidence.Trust
+		change func(*evidence.LogProof)
+		want   string
+	}{
+		{"the log is trusted", evidence.Trust{Hosts: hosts, Logs: all.Logs}, nil, known},
+		{"hosts alone are trusted", evidence.Trust{Hosts: hosts}, nil, unknown},
+		{"another log is trusted", evidence.Trust{Hosts: hosts, Logs: []string{otherName}}, nil, unknown},
+		{"witnesses are trusted, and the log is not", evidence.Trust{Hosts: hosts, Witnesses: all.Witnesses, Quorum: 2}, nil, unknown},
+		{"nothing is trusted", evidence.Trust{}, nil, unknown},
+		{"a log of the same name is trusted", evidence.Trust{Hosts: hosts, Logs: []string{sameName}}, nil, refused},
+		{"the trusted log's signature is wrong", evidence.Trust{Hosts: hosts, Logs: all.Logs}, signature("auditproxy/log/central"), refused},
+		{"a signature in the trusted log's name is for another log", evidence.Trust{Hosts: hosts, Logs: all.Logs}, replace("auditproxy/log/central\n", "auditproxy/log/other\n"), refused},
+		{"the unknown log's signature cannot be checked", evidence.Trust{Hosts: hosts}, signature("auditproxy/log/central"), unknown},
+		{"a trusted witness's signature is wrong", evidence.Trust{Hosts: hosts, Witnesses: all.Witnesses}, signature("witness1.example"), refused},
+		{"no log has signed", evidence.Trust{Hosts: hosts}, replace("— auditproxy/log/central ", "— auditproxy/log/x "), refused},
+		{"the path is wrong", evidence.Trust{Hosts: hosts}, func(l *evidence.LogProof) { l.Path.Index++ }, refused},
+		{"the size is wrong", evidence.Trust{Hosts: hosts}, replace("\n11\n", "\n7\n"), refused},
+	} {
+		changed := *proof
+		changed.Log = &evidence.LogProof{Path: proof.Log.Path, Checkpoint: bytes.Clone(proof.Log.Checkpoint)}
+		if tt.change != nil {
+			tt.change(changed.Log)
+		}
+		v, err := changed.Verify(tt.trust)
+		got := refused
+		switch {
+		case err == nil:
+			got = known
+		case errors.Is(err, evidence.ErrUnknownLog), errors.Is(err, evidence.ErrUntrusted):
+			got = unknown
+		}
+		if got != tt.want || errors.Is(err, evidence.ErrUntrusted) != (len(tt.trust.Hosts) == 0) {
+			t.Errorf("%s: %s, %v, want that %s", tt.name, got, err, tt.want)
+		}
+		if got == unknown && (v.UnknownLog != "auditproxy/log/central" || v.Record.Seq != 13 || v.LogCheckpoint != nil || v.Witnesses != 0) {
+			t.Errorf("%s: %+v", tt.name, v)
+		}
+	}
+	text := proof.Text()
+	for i := range text {
+		changed := bytes.Clone(text)
+		changed[i] ^= 1
+		if p, err := evidence.ParseProof(changed); err == nil {
+			if _, err := p.Verify(evidence.Trust{Hosts: hosts, Logs: []string{otherName}}); err == nil {
+				t.Errorf("byte %d is %q instead of %q, and the proof is accepted", i, changed[i], text[i])
+			}
+		}
+	}
+}
+
 // TestProofOfOther has trees that a session's key has signed, and that no proxy
 // writes: with records of another session or number, or without a session_start at
 // their beginning. They prove nothing.

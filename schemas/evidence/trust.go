@@ -85,8 +85,13 @@ func addKey(keys []string, key string) ([]string, error) {
 	return append(keys, key), nil
 }
 
+// ErrUnknownLog means that a checkpoint is of a log that is not trusted, so that
+// whether the log has signed it cannot be checked.
+var ErrUnknownLog = errors.New("the log's key is not trusted")
+
 // OpenLog reads a checkpoint of a central log. It returns an error unless one of
-// the logs, and as many witnesses as the quorum asks for, have signed it.
+// the logs, and as many witnesses as the quorum asks for, have signed it. With
+// ErrUnknownLog, the checkpoint that is returned is what anyone may have written.
 func (t Trust) OpenLog(signed []byte) (c Checkpoint, witnesses int, err error) {
 	var list []note.Verifier
 	logs := map[string]bool{}
@@ -105,7 +110,7 @@ func (t Trust) OpenLog(signed []byte) (c Checkpoint, witnesses int, err error) {
 		list = append(list, v)
 	}
 	c, by, err := OpenCheckpoint(signed, note.VerifierList(list...))
-	if err != nil {
+	if err != nil && !errors.As(err, new(*note.UnverifiedNoteError)) {
 		return c, 0, err
 	}
 	signedByLog := false
@@ -117,12 +122,31 @@ func (t Trust) OpenLog(signed []byte) (c Checkpoint, witnesses int, err error) {
 		}
 	}
 	if !signedByLog {
-		return c, witnesses, errors.New("reading a checkpoint: no trusted log has signed it")
+		c, err = ReadCheckpoint(signed)
+		if err == nil {
+			err = t.unknownLog(string(signed), c.Origin)
+		}
+		return c, 0, err
 	}
 	if witnesses < t.Quorum {
 		return c, witnesses, fmt.Errorf("reading a checkpoint: %d of the witnesses have signed it, the quorum is %d", witnesses, t.Quorum)
 	}
 	return c, witnesses, nil
+}
+
+// unknownLog returns ErrUnknownLog if the log that a checkpoint names has signed it,
+// by its name, and no trusted one: that would have another key.
+func (t Trust) unknownLog(signed, origin string) error {
+	named := func(log string) bool { return strings.Contains(signed, "\n— "+log+" ") }
+	trusted := false
+	for _, key := range t.Logs {
+		name, _, _ := strings.Cut(key, "+")
+		trusted = trusted || named(name)
+	}
+	if trusted || !named(origin) {
+		return errors.New("reading a checkpoint: no trusted log has signed it")
+	}
+	return fmt.Errorf("reading a checkpoint: %w: %s", ErrUnknownLog, origin)
 }
 
 func id(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }

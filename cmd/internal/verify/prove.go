@@ -149,7 +149,7 @@ func CheckProof(cfg Config, text []byte, trust proofs.Trust) error {
 
 // unclear reports whether a proof is in order, and yet not what the trust file wants.
 func unclear(err error) bool {
-	return errors.Is(err, proofs.ErrUntrusted) || errors.Is(err, proofs.ErrUnwitnessed)
+	return errors.Is(err, proofs.ErrUntrusted) || errors.Is(err, proofs.ErrUnknownLog) || errors.Is(err, proofs.ErrUnwitnessed)
 }
 
 func describeProof(p *proofs.RecordProof, v *proofs.Proved, problem error) proved {
@@ -190,12 +190,18 @@ func sayProof(v *proofs.Proved, problem error) string {
 	}
 	text += "host        " + escape.Text(v.Session.HostKey) + "\n"
 	switch {
+	case problem == nil:
+		return text + "verified    the record is the one that this host wrote\n"
 	case errors.Is(problem, proofs.ErrUnwitnessed):
 		return text + "unwitnessed the trust file has a quorum, and the proof is without a log\n"
-	case problem != nil:
-		return text + "unknown_key the host's key is not in the trust file\n"
 	}
-	return text + "verified    the record is the one that this host wrote\n"
+	if errors.Is(problem, proofs.ErrUntrusted) {
+		text += "unknown_key the host's key is not in the trust file\n"
+	}
+	if v.UnknownLog != "" {
+		text += "unknown_key the key of " + escape.Text(v.UnknownLog) + " is not in the trust file; auditcollector evidence key prints its line\n"
+	}
+	return text
 }
 
 func countWitnesses(n int) string {
