@@ -33,8 +33,8 @@ type Config struct {
 	Profile    Profile
 	Digest     Algorithm
 	Key        []byte   // HMAC key, 32 bytes. Required where HMACSHA256 is used.
-	Names      []string // more sensitive names
-	ClearNames []string // names excluded from redaction
+	Names      []string // more sensitive names, whatever else says that they are clear
+	ClearNames []string // names excluded from redaction, without those in Names
 }
 
 // The flags.

@@ -259,6 +259,32 @@ func TestNewReportsEveryProblem(t *testing.T) {
 	}
 }
 
+// TestNamesWin lists names that something else says are clear: the other list,
+// compared as names are, names.txt, and the classes of output_path and operations.
+func TestNamesWin(t *testing.T) {
+	for _, tt := range []struct {
+		name, in    string
+		more, clear []string
+	}{
+		{"a member", `{"pin_pad":"4711"}`, []string{"pin_pad"}, []string{"PinPad"}},
+		{"a longer name", `{"old_pin_pad":"4711"}`, []string{"PIN-PAD2"}, []string{"pin_pad"}},
+		{"a text", `{"a":"--pin 4711 badge=4711"}`, []string{"pin", "badge"}, []string{"badge", "pin"}},
+		{"a clear name of names.txt", `{"max_tokens":4711}`, []string{"max_tokens"}, nil},
+		{"a name with a class", `{"output_path":"4711","operations":["4711"]}`, []string{"OutputPath", "operations"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRedactor(t, redact.Config{Names: tt.more, ClearNames: tt.clear})
+			if got, _ := r.AppendArgs(nil, []byte(tt.in)); bytes.Contains(got, []byte("4711")) {
+				t.Errorf("AppendArgs(%s) = %s, want no 4711", tt.in, got)
+			}
+		})
+	}
+	r := newRedactor(t, redact.Config{Profile: redact.Libtmux, Names: []string{"pin"}, ClearNames: []string{"pin"}})
+	if got, _ := r.AppendArgs(nil, []byte(`{"pin":"4711"}`)); bytes.Contains(got, []byte("4711")) {
+		t.Errorf("AppendArgs with the profile libtmux = %s, want no 4711", got)
+	}
+}
+
 func TestDigests(t *testing.T) {
 	sum := sha256.Sum256([]byte("né"))
 	plain := newRedactor(t, redact.Config{Digest: redact.SHA256})

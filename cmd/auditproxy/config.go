@@ -11,6 +11,7 @@ import (
 	"auditproxy/cmd/internal/gate"
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/redact"
+	"auditproxy/redact/names"
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
@@ -239,6 +240,15 @@ func (c *checker) policy(cfg config) {
 func (c *checker) redact(cfg config) {
 	if cfg.keyFile != "" && !cfg.usesKey() {
 		c.Problem("redact.key_file", "would not be used: redact.digest is sha256")
+	}
+	for _, name := range cfg.redact.ClearNames {
+		switch {
+		case !names.Listed(cfg.redact.Names, name):
+		case c.Enforced("redact.names"):
+			c.Problem("redact.clear_names", "%q is in redact.names, which %s enforces; remove it", name, c.Source("redact.names"))
+		default:
+			c.Problem("redact.clear_names", "%q is listed in both, here and in redact.names (%s); remove it from one", name, c.Source("redact.names"))
+		}
 	}
 }
 

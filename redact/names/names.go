@@ -66,14 +66,21 @@ const (
 const insideWord = 6
 
 // Strict returns the classifier of the profile strict, with more sensitive names
-// and names that are not.
+// and names that are not. A name in both is sensitive.
 func Strict(more, clearNames []string) *Classifier {
 	n := &Classifier{exact: map[string]Class{"operations": Operations, "output_path": OutputPath}}
 	for _, name := range more {
 		n.own = append(n.own, ownName{FoldString(name), InWords})
 	}
+	for exact := range n.exact {
+		if Listed(more, exact) {
+			delete(n.exact, exact)
+		}
+	}
 	for _, name := range clearNames {
-		n.own = append(n.own, ownName{FoldString(name), InClear})
+		if !Listed(more, name) {
+			n.own = append(n.own, ownName{FoldString(name), InClear})
+		}
 	}
 	return n
 }
@@ -87,11 +94,11 @@ func Libtmux(more, clearNames []string) *Classifier {
 	for _, name := range []string{"keys", "text", "command", "value", "content", "shell", "environment"} {
 		n.exact[name] = Sensitive
 	}
-	for _, name := range more {
-		n.exact[name] = Sensitive
-	}
 	for _, name := range clearNames {
 		delete(n.exact, name)
+	}
+	for _, name := range more {
+		n.exact[name] = Sensitive
 	}
 	return n
 }
@@ -198,6 +205,9 @@ func (n *Classifier) sensitive(f *Folded, more Sections) bool {
 		}
 	}
 	for _, own := range n.own {
+		if own.in == InWords && own.name == lex.View(f.All) {
+			return true // also "max_tokens", which names.txt clears
+		}
 		for from := 0; ; {
 			at := bytes.Index(f.All[from:], []byte(own.name))
 			if at < 0 {
@@ -291,6 +301,16 @@ func FoldString(name string) string {
 	var f Folded
 	f.Fold([]byte(name))
 	return string(f.All)
+}
+
+// Listed reports whether list has name, as names are compared.
+func Listed(list []string, name string) bool {
+	for _, listed := range list {
+		if FoldString(listed) == FoldString(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // starts reports whether a word starts at i, ignoring digits before it.
