@@ -14,8 +14,9 @@ import (
 )
 
 // TestDocumentedKeysExist checks that each key that the documentation mentions,
-// in its text or in an example, is a key of a program. That each key is
-// documented is checked by the programs' own tests.
+// in its text or in an example, is a key of a program, and that the policies in
+// examples load without a warning. That each key is documented, and that the
+// configurations in examples load, is checked by the programs' own tests.
 func TestDocumentedKeysExist(t *testing.T) {
 	keys := documentedKeys(t)
 	first := map[string]bool{} // the first words of keys with dots
@@ -54,8 +55,13 @@ func TestDocumentedKeysExist(t *testing.T) {
 				continue
 			}
 			if values["version"] != nil {
-				if _, err := policy.Load([]byte(match[1]), "policy.yaml"); err != nil {
+				p, err := policy.Load([]byte(match[1]), "policy.yaml")
+				if err != nil {
 					t.Errorf("%s: the policy in the example does not load: %v", page, err)
+					continue
+				}
+				for _, w := range p.Describe(nil).Warnings {
+					t.Errorf("%s: auditproxy policy check warns of the policy in the example: %v", page, &w)
 				}
 				continue
 			}
