@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -77,4 +78,14 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 	clitest.CheckHelp(t, "auditcollector", help.String(), a.keys, "--help", "--config")
 	clitest.CheckPage(t, "../../docs/configuration.md", "auditcollector", a.keys, *update)
+}
+
+func TestExamplesLoad(t *testing.T) {
+	a := &app{keys: collectorKeys("/local", "/spool"), systemUID: os.Getuid()}
+	newRootCmd(a)
+	clitest.CheckExamples(t, "../../docs/*.md", a.keys, func(file string) error {
+		a.systemConfig = file
+		_, err := a.load()
+		return err
+	})
 }

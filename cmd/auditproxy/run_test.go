@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,16 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 	clitest.CheckHelp(t, "auditproxy", help.String(), a.keys, "--help", "--version", "--config")
 	clitest.CheckPage(t, "../../docs/configuration.md", "auditproxy", a.keys, *update)
+}
+
+func TestExamplesLoad(t *testing.T) {
+	a := &app{keys: proxyKeys("/spool"), systemUID: os.Getuid()}
+	newRootCmd(a)
+	clitest.CheckExamples(t, "../../docs/*.md", a.keys, func(file string) error {
+		a.systemConfig = file
+		_, err := a.load()
+		return err
+	})
 }
 
 func TestWithoutHome(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package clitest helps the tests of the programs: it checks their help and
-// configuration pages against their keys, builds programs, and makes one of a test
-// binary.
+// configuration pages against their keys, loads the pages' examples, builds
+// programs, and makes one of a test binary.
 package clitest
 
 import (
@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"auditproxy/cmd/internal/cli"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // CheckHelp checks that the help of a program lists all keys and, except for
@@ -95,6 +97,61 @@ func table(program string, keys []cli.Key) string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// CheckExamples loads each example in the pages, in a fence or indented, that has
+// only keys of the program. A test in ./cmd finds keys of neither program.
+func CheckExamples(t *testing.T, pages string, keys []cli.Key, load func(file string) error) {
+	t.Helper()
+	files, err := filepath.Glob(pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(name string) bool {
+		return name == "enforce" || slices.ContainsFunc(keys, func(k cli.Key) bool { return k.Name == name })
+	}
+	loaded := 0
+	for _, page := range files {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range example.FindAllStringSubmatch(string(text), -1) {
+			var values map[string]any
+			if err := yaml.Unmarshal([]byte(match[1]+match[2]), &values); err != nil || len(values) == 0 {
+				continue
+			}
+			if names := flatten("", values); slices.ContainsFunc(names, func(name string) bool { return !known(name) }) {
+				continue
+			}
+			loaded++
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(file, []byte(match[1]+match[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := load(file); err != nil {
+				t.Errorf("%s has an example that does not load: %v\n%s", page, err, match[0])
+			}
+		}
+	}
+	if loaded < 3 {
+		t.Errorf("%s have %d examples of configuration, want at least 3: the pattern of this check no longer matches", pages, loaded)
+	}
+}
+
+// example matches a block of YAML, and any block that is indented.
+var example = regexp.MustCompile("(?m)^ *```yaml\n((?:.*\n)*?) *```$|((?:^    .*\n)+)")
+
+// flatten returns the keys of nested values, their words joined by dots.
+func flatten(prefix string, values map[string]any) (names []string) {
+	for name, v := range values {
+		if nested, ok := v.(map[string]any); ok {
+			names = append(names, flatten(prefix+name+".", nested)...)
+		} else {
+			names = append(names, prefix+name)
+		}
+	}
+	return names
 }
 
 // Program returns a path at which the test binary is called name. It is not a
