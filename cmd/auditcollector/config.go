@@ -194,6 +194,9 @@ func (c *checker) tenants() map[string]string {
 		}
 		tenants[topic] = tenant
 	}
+	if len(tenants) > 0 && len(c.List("kafka.brokers")) == 0 {
+		c.Problem(key, "would not be used: there are no kafka.brokers")
+	}
 	return tenants
 }
 
@@ -260,6 +263,9 @@ func (c *checker) keepTenants() map[string]time.Duration {
 func (c *checker) check(cfg config) {
 	if len(cfg.brokers) == 0 && len(cfg.spoolDirs) == 0 {
 		c.Problem("spool.dirs", "is not set, and there are neither brokers nor a home directory for a default; set it")
+	}
+	if cfg.evidence.serve && cfg.review.off() {
+		c.Problem("evidence.serve", "would not be used: review.listen is off")
 	}
 	if len(cfg.addrs) == 0 && cfg.localDir == "" {
 		c.Problem("local.dir", "is not set, and there is no home directory for a default; set it")

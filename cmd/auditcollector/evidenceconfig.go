@@ -35,6 +35,9 @@ func (c *checker) evidence() evidenceConfig {
 	if e.verifyEvery != 0 && e.verifyEvery < time.Minute {
 		c.Problem("evidence.verify_every", "is %v, want at least 1m, or 0 for never", e.verifyEvery)
 	}
+	if e.serve && !e.enabled {
+		c.Problem("evidence.serve", "would not be used: evidence.enabled is false")
+	}
 	if e.trustFile != "" {
 		if _, err := evidencereport.ReadTrust(e.trustFile); err != nil {
 			c.Problem("evidence.trust_file", "%w", err)
