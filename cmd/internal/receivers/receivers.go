@@ -24,16 +24,16 @@ type File struct {
 }
 
 // Load checks receivers. The error lists all problems, each with file, line and
-// column. Nothing is connected, and no other file is read. now is what "since" is
-// relative to.
+// column. Nothing is connected, and no other file is read; only links are followed.
+// now is what "since" is relative to.
 func Load(files []File, paths alert.Paths, now time.Time) ([]Spec, error) {
 	var list []Spec
 	var problems []error
-	seen := map[string]string{OTLPName: "the keys otlp.*"}
+	seen, written := map[string]string{OTLPName: "the keys otlp.*"}, map[string]string{}
 	for _, f := range files {
 		file, doc := yamlfile.Parse(f.Name, f.Text, "there are no receivers")
 		if doc != nil {
-			l := loader{File: file, seen: seen, paths: paths, now: now}
+			l := loader{File: file, seen: seen, written: written, paths: paths, now: now}
 			l.Mapping(doc, map[string]func(*yaml.Node){"receivers": func(n *yaml.Node) {
 				if n.Kind != yaml.SequenceNode {
 					l.Problem(n, "want a list of receivers")

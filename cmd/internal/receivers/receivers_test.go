@@ -3,6 +3,8 @@ package receivers_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +64,10 @@ func TestLoad(t *testing.T) {
 	if traces.Format != receivers.OTLP || traces.Alerts || !traces.Arguments || len(traces.OTLP.Signals) != 1 {
 		t.Errorf("%+v %+v", traces, traces.OTLP)
 	}
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(dir+"/new", 0o700), os.Symlink("new", dir+"/link")); err != nil {
+		t.Fatal(err)
+	}
 	schema := compile(t)
 	if err := validate(t, schema, good); err != nil {
 		t.Errorf("the schema does not accept it: %v", err)
@@ -77,6 +83,8 @@ func TestLoad(t *testing.T) {
 		{"receivers: [{name: A, file: {path: /x}}]", `r.yaml:1:20: "A" is not a name of a receiver, want lower-case letters, digits and hyphens`, false},
 		{"receivers: [{name: otlp, file: {path: /x}}]", `r.yaml:1:20: "otlp" is the name of the receiver at the keys otlp.*`, false},
 		{"receivers:\n- {name: a, file: {path: /x}}\n- {name: a, file: {path: /y}}", `r.yaml:3:10: "a" is the name of the receiver at r.yaml:2`, true},
+		{"receivers:\n- {name: a, file: {path: /x}}\n- {name: b, file: {path: /y/../x}}", `r.yaml:3:26: "/y/../x" is the file of the receiver at r.yaml:2: name another file`, true},
+		{"receivers:\n- {name: a, file: {path: " + dir + "/new/x}}\n- {name: b, file: {path: " + dir + "/link/x}}", `r.yaml:3:26: "` + dir + `/link/x" is the file of the receiver at r.yaml:2: name another file`, true},
 		{"receivers:\n- {name: a, file: {path: x}}", `r.yaml:2:26: "x" is not an absolute path`, false},
 		{"receivers:\n- {name: a, file: {path: /x, mode: \"0666\"}}", `r.yaml:2:36: "0666" is not a mode here, want 0600 or 0640`, true},
 		{"receivers:\n- {name: a, format: otlp, file: {path: /x}}", `r.yaml:2:3: the format otlp goes with otlp, not with kafka, file or http`, false},

@@ -1,6 +1,7 @@
 package receivers
 
 import (
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -16,9 +17,10 @@ import (
 // A loader reads one file.
 type loader struct {
 	*yamlfile.File
-	seen  map[string]string // positions of receivers by name
-	paths alert.Paths
-	now   time.Time
+	seen    map[string]string // positions of receivers by name
+	written map[string]string // positions of receivers by the file that they write
+	paths   alert.Paths
+	now     time.Time
 }
 
 func (l *loader) otlp(n *yaml.Node) *OTLPTarget {
@@ -78,7 +80,7 @@ func (l *loader) kafka(n *yaml.Node) *KafkaTarget {
 func (l *loader) file(n *yaml.Node) *FileTarget {
 	t := &FileTarget{}
 	ok := l.Mapping(n, map[string]func(*yaml.Node){
-		"path": func(n *yaml.Node) { t.Path = l.path(n) },
+		"path": func(n *yaml.Node) { t.Path = l.writes(n) },
 		"mode": func(n *yaml.Node) {
 			if mode, err := strconv.ParseUint(n.Value, 8, 32); err == nil && (mode == 0o600 || mode == 0o640) {
 				t.Mode = uint32(mode)
@@ -140,6 +142,23 @@ func (l *loader) path(n *yaml.Node) string {
 	if !filepath.IsAbs(path) && path != "?" {
 		l.Problem(n, "%q is not an absolute path", path)
 	}
+	return path
+}
+
+// writes returns the path of a file that no other receiver writes: its lock is for
+// one.
+func (l *loader) writes(n *yaml.Node) string {
+	path := l.path(n)
+	real := filepath.Clean(path)
+	if file, err := filepath.EvalSymlinks(real); err == nil {
+		real = file
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(real)); err == nil { // the first start makes the file
+		real = filepath.Join(dir, filepath.Base(real))
+	}
+	if where, twice := l.written[real]; twice {
+		l.Problem(n, "%q is the file of the receiver at %s: name another file", path, where)
+	}
+	l.written[real] = fmt.Sprintf("%s:%d", l.Name, n.Line)
 	return path
 }
 
