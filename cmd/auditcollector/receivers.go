@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -159,8 +161,7 @@ func writeReceivers(out io.Writer, list []receiverStatus, now time.Time) error {
 		_, err := fmt.Fprintln(out, "no receivers; name files of them in export.receivers, see docs/siem.md")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RECEIVER\tFORMAT\tSTATE\tPOSITION\tWAITING\tOLDEST\tREFUSED\tERROR")
+	rows := []string{"RECEIVER\tFORMAT\tSTATE\tPOSITION\tWAITING\tOLDEST\tREFUSED\tERROR"}
 	for _, r := range list {
 		position, oldest := "-", "-"
 		if r.Position != nil {
@@ -169,9 +170,34 @@ func writeReceivers(out io.Writer, list []receiverStatus, now time.Time) error {
 		if r.Oldest != nil {
 			oldest = now.Sub(*r.Oldest).Truncate(time.Second).String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\n", escape.Text(r.Name), r.Format, r.State, position, r.Waiting, oldest, r.Refused, cmp.Or(terminal.Shorten(r.Error), "-"))
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s", escape.Text(r.Name), r.Format, r.State, position, r.Waiting, oldest, r.Refused, cmp.Or(r.Error, "-")))
 	}
-	return w.Flush()
+	_, err := io.WriteString(out, strings.Join(table(rows, terminal.Width(out)), ""))
+	return err
+}
+
+// leastLast is how many cells the last column of a table has at least: a reason
+// that wraps says more than none.
+const leastLast = 40
+
+// table lays out rows, the first one the header, as lines. They are cut to the
+// cells of a terminal, but not below leastLast; 0: they are whole.
+func table(rows []string, cells int) []string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(rows, "\n"))
+	w.Flush() // to memory
+	lines := slices.Collect(strings.Lines(text.String()))
+	if cells == 0 {
+		return lines
+	}
+	last := strings.LastIndexByte(lines[0], ' ') + 1
+	for i, line := range lines {
+		l := terminal.Line{Limit: max(cells, last+leastLast)}
+		l.PutSafe(terminal.Plain, strings.TrimSuffix(line, "\n"))
+		lines[i] = string(l.End())
+	}
+	return lines
 }
 
 // A refusedRecord is a refused record as JSON.
@@ -210,7 +236,6 @@ func newRefusedCmd(a *app) *cobra.Command {
 
 func (a *app) listRefused(ctx context.Context, tables export.Tables, name, format string) error {
 	const page = 1000
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	lines := json.NewEncoder(a.stdout)
 	n := 0
 	for after := (*export.Refused)(nil); ; {
@@ -222,25 +247,27 @@ func (a *app) listRefused(ctx context.Context, tables export.Tables, name, forma
 			break
 		}
 		after = &list[len(list)-1]
+		rows := []string{"RECORD\tSESSION\tSEQ\tREFUSED\tREASON"}
 		for _, r := range list {
-			if n++; format == "json" {
+			if format == "json" {
 				if err := lines.Encode(refusedRecord{r.RecordID, r.SessionID, r.Seq, r.Tenant, r.Arrived, r.RefusedAt, given(r.AskedAt), r.Reason}); err != nil {
 					return err
 				}
 				continue
 			}
-			if n == 1 {
-				fmt.Fprintln(w, "RECORD\tSESSION\tSEQ\tREFUSED\tREASON")
-			}
-			reason := terminal.Shorten(r.Reason)
+			reason := r.Reason
 			if !r.AskedAt.IsZero() {
 				reason = "(to be sent again) " + reason
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", escape.Text(r.RecordID), escape.Text(r.SessionID), r.Seq, r.RefusedAt.Local().Format(time.DateTime), reason)
+			rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%s\t%s", escape.Text(r.RecordID), escape.Text(r.SessionID), r.Seq, r.RefusedAt.Local().Format(time.DateTime), reason))
 		}
-		if err := w.Flush(); err != nil {
-			return err
+		if format != "json" {
+			text := table(rows, terminal.Width(a.stdout))
+			if _, err := io.WriteString(a.stdout, strings.Join(text[min(n, 1):], "")); err != nil { // one header
+				return err
+			}
 		}
+		n += len(list)
 	}
 	if n > 0 {
 		return cli.ExitError{Code: cli.ExitFound}

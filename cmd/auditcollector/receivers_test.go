@@ -1,0 +1,31 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReceiversHaveReasons checks that a reason is cut on a terminal only, and not
+// to nothing on a narrow one.
+func TestReceiversHaveReasons(t *testing.T) {
+	reason := strings.Repeat("reason ", 20) + "at the end"
+	var out strings.Builder
+	if err := writeReceivers(&out, []receiverStatus{{Name: "siem", Error: reason}}, time.Now()); err != nil || !strings.HasSuffix(out.String(), reason+"\n") {
+		t.Errorf("where no terminal is, %v and %q, want the whole reason", err, out.String())
+	}
+	rows := []string{"NAME\tERROR", "siem\t" + reason, "other\t-"}
+	for _, tt := range []struct {
+		cells int
+		want  string
+	}{
+		{0, "siem   " + reason + "\n"},
+		{200, "siem   " + reason + "\n"},
+		{60, "siem   " + reason[:52] + "…\n"},
+		{20, "siem   " + reason[:39] + "…\n"},
+	} {
+		if got := table(rows, tt.cells)[1]; got != tt.want {
+			t.Errorf("on %d cells:\n%q, want\n%q", tt.cells, got, tt.want)
+		}
+	}
+}
