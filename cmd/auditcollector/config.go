@@ -262,13 +262,13 @@ func (c *checker) keepTenants() map[string]time.Duration {
 
 func (c *checker) check(cfg config) {
 	if len(cfg.brokers) == 0 && len(cfg.spoolDirs) == 0 {
-		c.Problem("spool.dirs", "is not set, and there are neither brokers nor a home directory for a default; set it")
+		c.NoDirectory("spool.dirs")
 	}
 	if cfg.evidence.serve && cfg.review.off() {
 		c.Problem("evidence.serve", "would not be used: review.listen is off")
 	}
 	if len(cfg.addrs) == 0 && cfg.localDir == "" {
-		c.Problem("local.dir", "is not set, and there is no home directory for a default; set it")
+		c.NoDirectory("local.dir")
 	}
 	if cfg.group == "" {
 		c.Problem("kafka.group", "must not be empty")

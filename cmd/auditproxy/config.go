@@ -221,7 +221,7 @@ func (c *checker) labels() []label {
 
 func (c *checker) spool(cfg config) {
 	if cfg.spoolDir == "" {
-		c.Problem("spool.dir", "is not set, and there is no home directory for a default; set it")
+		c.NoDirectory("spool.dir")
 	}
 	if cfg.syncWait == 0 {
 		c.Problem("sync_wait", "must be more than 0; without a wait is durability: interval, without a bound durability: always")

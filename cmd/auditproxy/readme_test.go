@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -163,6 +165,38 @@ func hasHeading(page, anchor string) bool {
 		}
 	}
 	return false
+}
+
+// TestSpoolIsDocumented checks that docs/operations.md has each file and directory
+// that a call makes in the spool.
+func TestSpoolIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	const policy = `{"version":"1","default":"allow","tools":{"x":{"limits":[{"counter":"c","window":"day","max":9,"scope":"user"}]}}}`
+	if err := os.WriteFile(filepath.Join(home, "policy.json"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}` + "\n"
+	if out, err := runCommand(t, "auditproxy --policy-file policy.json -- cat", filepath.Dir(program(t)), home, call); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	paths, err := filepath.Glob(home + "/spool/*")
+	inSession, sessionErr := filepath.Glob(home + "/spool/sessions/*/*")
+	if err = errors.Join(err, sessionErr); err != nil || len(paths) < 4 || len(inSession) < 4 {
+		t.Fatalf("found %q and %q, %v", paths, inSession, err)
+	}
+	for _, path := range append(paths, inSession...) {
+		row := "| `" + filepath.Base(path)
+		if slices.Contains(inSession, path) {
+			row = "| `sessions/SESSION_ID/" + filepath.Base(path)
+		}
+		if !bytes.Contains(page, []byte(row+"`")) && !bytes.Contains(page, []byte(row+"/")) {
+			t.Errorf("docs/operations.md has no row that begins with %q", row)
+		}
+	}
 }
 
 // runCommand runs one line in a shell. A command that follows new lines is

@@ -17,6 +17,16 @@ func (c *Checker) Problem(key, format string, args ...any) {
 	c.Problems = append(c.Problems, Problem{Key: key, Source: c.Source(key), Err: fmt.Errorf(format, args...)})
 }
 
+// NoDirectory reports a directory that is not set, whose default depends on the
+// user. An empty value overrides a default that there may be.
+func (c *Checker) NoDirectory(key string) {
+	if c.Source(key).Layer != Default {
+		c.Problem(key, "is empty: name a directory, or leave it out")
+		return
+	}
+	c.Problem(key, "is not set, and there is no home directory for a default; set it")
+}
+
 // Addresses returns a List of host:port.
 func (c *Checker) Addresses(key string) []string {
 	list := c.List(key)

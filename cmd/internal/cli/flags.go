@@ -40,12 +40,13 @@ type flagValue struct {
 func (f *flagValue) String() string { return f.text }
 
 // Set keeps text. A list that is given twice has all entries, a path is meant
-// from where the command line was typed.
+// from where the command line was typed. Load refuses a "~user", which no shell
+// has expanded.
 func (f *flagValue) Set(text string) error {
 	switch {
 	case f.key.Kind == List && f.set:
 		text = f.text + "," + text
-	case f.key.Kind == Path && text != "" && Placeholder(text) == "" && !strings.HasPrefix(text, "~/") && !f.key.isName(text):
+	case f.key.Kind == Path && text != "" && Placeholder(text) == "" && !strings.HasPrefix(text, "~") && !f.key.isName(text):
 		abs, err := filepath.Abs(text)
 		if err != nil {
 			return err

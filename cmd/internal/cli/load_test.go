@@ -238,7 +238,7 @@ func TestProblems(t *testing.T) {
 	}{
 		{"names all of them, wherever they are",
 			"modes: x\n", "store: {dir: rel, age: 20, bytes: 1.5}\nteenant: x\n",
-			[]string{"PROG_MODE=stricct", "PROG_TENNANT=x"}, []string{"--tls-enabled=1", "--store-age=soon"},
+			[]string{"PROG_MODE=stricct", "PROG_TENNANT=x"}, []string{"--tls-enabled=1", "--store-age=soon", "--store-dir=~user/x"},
 			[]string{
 				"DIR/" + systemFile + `: modes: unknown key; did you mean "mode"?`,
 				user + `: store.age: is "20", want a time such as 20ms, 1h30m or 30d`,
@@ -247,6 +247,7 @@ func TestProblems(t *testing.T) {
 				user + `: teenant: unknown key; did you mean "tenant"?`,
 				`variable PROG_MODE: mode: is "stricct", want "strict" or "loose"`,
 				`variable PROG_TENNANT: unknown key; did you mean "PROG_TENANT"?`,
+				`flag --store-dir: store.dir: is "~user/x", want an absolute path`,
 				`flag --store-age: store.age: is "soon", want a time such as 20ms, 1h30m or 30d`,
 				`flag --tls-enabled: tls.enabled: is "1", want true or false`,
 			}},
