@@ -29,9 +29,9 @@ arrived. The formats are:
   csv      the columns of audit.events without raw, with a header
   parquet  the columns of audit.events
 
-With --output a file FILE.mark says how far the export has come. After a crash, or
-to add what arrived since, --resume continues there: no record is missing and none
-is there twice. --since is for the beginning only.
+With --output FILE a file FILE.mark says how far the export has come. After a crash,
+or to add what arrived since, --resume continues there: no record is missing and
+none is there twice. --since is for the beginning only.
 
 --since, --until and --when can leave out records of a session, which auditproxy
 verify then reports as deleted: a file does not tell why it lacks them. To verify,
@@ -102,7 +102,7 @@ func newExportCmd(a *app) *cobra.Command {
 	f.StringVar(&o.until, "until", "", "records that arrived at or before `TIME`")
 	f.StringVar(&o.when, "when", "", "records that meet `CONDITION`, in the language of alert rules")
 	f.BoolVar(&o.follow, "follow", false, "go on with records as they arrive")
-	f.StringVar(&o.output, "output", "", "write to `FILE`, which must not exist; default standard output")
+	f.StringVar(&o.output, "output", "", "write to `FILE`, which must not exist; - and the default are standard output")
 	f.BoolVar(&o.resume, "resume", false, "continue FILE where its mark says, if it was begun")
 	for _, name := range []string{"since", "until", "when"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
@@ -113,6 +113,9 @@ func newExportCmd(a *app) *cobra.Command {
 
 // exportConfig reads the flags. It returns all problems with them.
 func (a *app) exportConfig(o exportOptions, now time.Time) (exportfile.Config, error) {
+	if o.output == "-" {
+		o.output = ""
+	}
 	c := exportfile.Config{Follow: o.follow, File: o.output, Resume: o.resume, Out: a.stdout, Terminal: terminal.IsTerminal(a.stdout)}
 	var problems []error
 	events := ocsf.New(ocsf.Config{Version: cli.Version()})
@@ -140,7 +143,7 @@ func (a *app) exportConfig(o exportOptions, now time.Time) (exportfile.Config, e
 		problems = append(problems, errors.New("--until is before --since"))
 	}
 	if o.resume && o.output == "" {
-		problems = append(problems, errors.New("--resume needs --output"))
+		problems = append(problems, errors.New("--resume needs --output and a file"))
 	}
 	if o.format == "parquet" {
 		if o.follow {

@@ -92,7 +92,7 @@ func TestExport(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "host build-7   sessions 2   records 60") {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
-	if r := h.run(t, "export", "--when", `record.outcome == "error" && op.tool != ""`); r.code != 0 || !strings.Contains(r.stdout, hostile.RecordID) || strings.Count(r.stdout, "\n") != 1 || !strings.Contains(r.stderr, "--when "+left) {
+	if r := h.run(t, "export", "--output", "-", "--when", `record.outcome == "error" && op.tool != ""`); r.code != 0 || !strings.Contains(r.stdout, hostile.RecordID) || strings.Count(r.stdout, "\n") != 1 || !strings.Contains(r.stderr, "--when "+left) {
 		t.Errorf("export --when: %+v", r)
 	}
 	printed := h.run(t, "export")
