@@ -60,6 +60,7 @@ type server struct {
 	Project string `json:"project,omitempty"`
 	Status  string `json:"status"` // "wrapped", "not wrapped" or "remote": not wrapped either
 	Remote  bool   `json:"remote,omitempty"`
+	Note    string `json:"note,omitempty"` // of a wrapped one: why its calls are not all recorded here
 }
 
 func (d *diagnosis) find(code, format string, args ...any) {

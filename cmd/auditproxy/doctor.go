@@ -20,7 +20,8 @@ import (
 
 const doctorLong = `Show whether calls on this machine are recorded: the effective configuration and
 the source of each value, the policy and who can change it, who may approve
-calls, the spool, and the servers in your MCP clients' configurations.
+calls, the spool, and the servers in your MCP clients' configurations: whether they
+are wrapped, and start as they are written there.
 
 The exit code is 0 if there are no problems, 1 if there is something to do, and 2
 if something could not be checked.`
@@ -76,7 +77,7 @@ func (a *app) diagnose() *diagnosis {
 	d.approval(cfg)
 	d.spool(cfg, a.stderr)
 	d.evidence(cfg)
-	d.clients(clients.Scan(a.getenv))
+	d.clients(clients.Scan(a.getenv), func(s clients.Server) []flaw { return a.flaws(cfg, problems.Err(), s) })
 	d.clean(a.clean)
 	d.conclude()
 	return d
@@ -169,7 +170,7 @@ func countUnshipped(sessions []spool.Entry) (n int) {
 // lowSpace is some hours of a busy agent's records.
 const lowSpace = 64 << 20
 
-func (d *diagnosis) clients(all []clients.Status) {
+func (d *diagnosis) clients(all []clients.Status, flaws func(clients.Server) []flaw) {
 	for _, c := range all {
 		if c.Err != nil {
 			d.unclear("client_unreadable", "client configuration %q: %v", c.Path, c.Err)
@@ -177,16 +178,18 @@ func (d *diagnosis) clients(all []clients.Status) {
 		}
 		shown := client{Name: c.Client, Path: c.Path, Servers: []server{}}
 		for _, s := range c.Servers {
-			status := "not wrapped"
+			status, note := "not wrapped", ""
 			switch {
 			case s.Wrapped:
-				status = "wrapped"
+				status, note = "wrapped", d.server(c.Path, s, flaws(s))
 			case s.Remote:
 				status = "remote"
+			case s.Problem != "":
+				d.find("server_not_wrapped", "server %s in %q is not wrapped: %s", s.Label(), c.Path, s.Problem)
 			default:
 				d.find("server_not_wrapped", "server %s in %q is not wrapped: run auditproxy wrap", s.Label(), c.Path)
 			}
-			shown.Servers = append(shown.Servers, server{s.Name, s.Project, status, s.Remote})
+			shown.Servers = append(shown.Servers, server{s.Name, s.Project, status, s.Remote, note})
 		}
 		d.Clients = append(d.Clients, shown)
 	}
@@ -235,6 +238,9 @@ func (d *diagnosis) print(w io.Writer, colour bool) error {
 				status = "remote, wrapped"
 			case s.Remote:
 				status = "remote, not wrapped"
+			}
+			if s.Note != "" {
+				status += ", " + s.Note
 			}
 			rows = append(rows, []string{s.Name, status, s.Project})
 		}

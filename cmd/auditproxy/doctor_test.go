@@ -23,7 +23,7 @@ func TestDiagnosisMembers(t *testing.T) {
 		Approval: &approvalDiagnosis{[]string{"client", "files"}, "2m0s", "/var/lib/approvals", "root may answer", true, 2},
 		Spool:    &spoolDiagnosis{"/var/lib/spool", 1000, 50_000_000, 1, 2, 3, 4},
 		Clients: []client{{"Cursor", "/home/ann/.cursor/mcp.json", []server{
-			{"tmux", "/srv/project", "wrapped", false}, {"linear", "", "remote", true},
+			{"tmux", "/srv/project", "wrapped", false, "does not start"}, {"linear", "", "remote", true, ""},
 		}}},
 		Problems: []finding{}, Findings: []string{}, Unclear: []string{},
 	}

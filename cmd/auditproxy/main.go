@@ -1,11 +1,11 @@
 // Command auditproxy runs next to an agent: it wraps MCP servers that use
 // standard input and output, and prints what it recorded of their calls.
 //
-// The files, from the top: main, run, proxy, start, tidy, process_linux,
+// The files, from the top: main, run, proxy, tidy, process_linux,
 // process_portable, wrap, log, show, verify, prove, evidence, digest, recover,
-// ship, kafka, doctor, doctorpolicy, doctorapproval, diagnosis, report, approvals,
-// policycmd, policycheck, policyeval, policyreplay, policyinit, policyargs,
-// policy, config, approval, checker, app.
+// ship, kafka, doctor, doctorpolicy, doctorapproval, doctorserver, start,
+// diagnosis, report, approvals, policycmd, policycheck, policyeval, policyreplay, policyinit,
+// policyargs, policy, commandline, config, approval, checker, app.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"os"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/sink/spool"
 )
 
 // systemConfig is the administrator's file. No flag or variable moves it: the
@@ -34,13 +33,4 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	return cli.Execute(ctx, root, args, a.say)
-}
-
-// defaultSpoolDir returns "" without a default.
-func (a *app) defaultSpoolDir() string {
-	dir, err := spool.DefaultDir(a.getenv, os.Getuid())
-	if err != nil {
-		return ""
-	}
-	return dir
 }

@@ -58,7 +58,16 @@ since stays as it is. Without FILE the same configurations are changed as by
 }
 
 func (a *app) clientsConfig() clients.Config {
-	return clients.Config{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Say: a.say, Colour: a.colours(a.stdout)}
+	check := func(s clients.Server) (flaws []string) {
+		cfg, problems := a.tryLoad()
+		for _, f := range a.flaws(cfg, problems.Err(), s) {
+			if f.kind != asConfigured && f.kind != notDetermined {
+				flaws = append(flaws, f.text)
+			}
+		}
+		return flaws
+	}
+	return clients.Config{Check: check, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Say: a.say, Colour: a.colours(a.stdout)}
 }
 
 func addRewriteFlags(cmd *cobra.Command, cfg *clients.Config) {
@@ -66,13 +75,4 @@ func addRewriteFlags(cmd *cobra.Command, cfg *clients.Config) {
 	flags.BoolVar(&cfg.DryRun, "dry-run", false, "show the change and make none")
 	flags.BoolVarP(&cfg.Yes, "yes", "y", false, "make the change without asking")
 	flags.StringArrayVar(&cfg.Servers, "server", nil, "change only the server called `NAME`; may be given more than once")
-}
-
-func addRemoteFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.String(clients.RemoteFlag, "", "the entry that \"wrap --remote\" replaced, as `MEMBER[:TYPE]`")
-	flags.StringArray(clients.RemoteHeaderFlag, nil, "pass a header to mcp-remote from a variable, as `NAME=VARIABLE`")
-	for _, name := range []string{clients.RemoteFlag, clients.RemoteHeaderFlag} {
-		flags.MarkHidden(name)
-	}
 }

@@ -161,6 +161,25 @@ func (e *remoteEntry) readWrapped(args []hujson.Value, dashes int) error {
 	return errors.New(`it has no URL after "mcp-remote"`)
 }
 
+// environment returns the variables of the entry. A null is one that the client
+// removes.
+func (e remoteEntry) environment() (env []string) {
+	for _, m := range e.env {
+		obj, ok := m.Value.Value.(*hujson.Object)
+		if !ok {
+			continue
+		}
+		for _, v := range obj.Members {
+			value := ""
+			if lit, ok := v.Value.Value.(hujson.Literal); ok && lit.Kind() != 'n' {
+				value = lit.String()
+			}
+			env = append(env, text(v.Name)+"="+value)
+		}
+	}
+	return env
+}
+
 func (e remoteEntry) index(name string) int {
 	return slices.IndexFunc(e.all, func(m hujson.ObjectMember) bool { return text(m.Name) == name })
 }

@@ -24,6 +24,10 @@ type Config struct {
 	Say            func(error)         // called for each file that cannot be read
 	Colour         bool                // show the change in colours
 
+	// Check returns why a wrapped server is not recorded as this program's
+	// configuration has it, in words that follow its name; nil: none is checked.
+	Check func(Server) []string
+
 	DryRun  bool     // show the changes without making them
 	Yes     bool     // make them without asking
 	Remote  bool     // wrap servers with a URL too; Unwrap ignores it
@@ -39,6 +43,7 @@ type rewrite struct {
 
 	concerns func(server) bool   // whether to change a server that has no problem
 	remark   func(server) string // the message about one that is not changed; may be empty
+	warning  func(server) string // the message about one that is changed; may be empty
 	edits    func(data []byte, s server, self string) []udiff.Edit
 }
 
@@ -159,11 +164,14 @@ func (r *rewrite) plan(files []config, self string) (changes []change, unable bo
 			case s.Problem == "" && r.concerns(s):
 				edits = append(edits, r.edits(f.data, s, self)...)
 				c.servers++
+				if warning := r.warning(s); warning != "" {
+					fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", f.path, s.Label(), warning)
+				}
 				if s.Remote {
 					c.remote++
 				}
 			case r.remark(s) != "":
-				fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", f.path, s.Label(), r.remark(s))
+				fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", f.path, s.Label(), terminal.EscapeMessage(r.remark(s)))
 				unable = unable || named && !s.Wrapped
 			}
 		}

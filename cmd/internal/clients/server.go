@@ -18,6 +18,10 @@ type Server struct {
 	Wrapped bool
 	Remote  bool   // it is reached by URL; if Wrapped, through mcp-remote
 	Problem string // why it can be neither wrapped nor unwrapped; empty if it can
+
+	Command string   // the proxy, if Wrapped
+	Flags   []string // its arguments before "--"
+	Env     []string // NAME=value, those that the entry adds or changes
 }
 
 // Label names the server in a message.
@@ -103,6 +107,7 @@ func newServer(project string, m hujson.ObjectMember, self string) server {
 		return s
 	}
 	s.entry = newRemoteEntry(entry)
+	s.Env = s.entry.environment()
 	transport, commands, lists := "", 0, 0
 	for _, m := range s.entry.types {
 		transport = text(m.Value)
@@ -147,6 +152,10 @@ func (s *server) findWrapped() {
 		return
 	}
 	s.Wrapped, s.Remote = true, s.entry.wrapped != nil
+	s.Command = text(s.command)
+	for _, arg := range args[:s.dashes] {
+		s.Flags = append(s.Flags, text(arg))
+	}
 }
 
 // runsProxy reports whether command starts this program: the one at self, or

@@ -17,6 +17,7 @@ func unwrapRewrite(cfg Config) *rewrite {
 		done:     "unwrapped",
 		concerns: func(s server) bool { return s.Wrapped },
 		remark:   notUnwrapped,
+		warning:  func(server) string { return "" },
 		edits:    unwrapEdits,
 	}
 }

@@ -1,6 +1,10 @@
 package clients
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/tailscale/hujson"
 )
@@ -13,21 +17,48 @@ func Wrap(cfg Config, paths []string) error { return wrapRewrite(cfg).run(paths)
 func wrapRewrite(cfg Config) *rewrite {
 	r := &rewrite{cfg: cfg, verb: "wrap", done: "wrapped", edits: wrapEdits}
 	r.concerns = func(s server) bool { return !s.Wrapped && (!s.Remote || cfg.Remote && s.refusal == "") }
-	r.remark = func(s server) string { return notWrapped(s, cfg.Remote) }
+	r.remark = func(s server) string { return notWrapped(s, cfg) }
+	r.warning = func(s server) string { return moved(s, cfg.Getenv) }
 	return r
 }
 
 // notWrapped returns why wrap leaves s alone, with or without --remote.
-func notWrapped(s server, remote bool) string {
+func notWrapped(s server, cfg Config) string {
 	switch {
+	case s.Wrapped && cfg.Check != nil:
+		return strings.Join(append([]string{"is already wrapped"}, cfg.Check(s.Server)...), ", but ")
 	case s.Wrapped:
 		return "is already wrapped"
-	case s.Remote && remote:
+	case s.Remote && cfg.Remote:
 		return "is not wrapped, and its calls are not recorded: " + s.refusal
 	case s.Remote:
 		return "is not wrapped: it is a remote server, reached by URL, and its calls are not recorded; use --remote"
 	}
 	return "is not wrapped: " + s.Problem
+}
+
+// PlaceVariables choose the directory of the records if spool.dir is not set: the
+// first one that is set does.
+var PlaceVariables = []string{"STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"}
+
+// moved returns a warning if the variables of s move its records away from those
+// of this user's other servers.
+func moved(s server, getenv func(string) string) string {
+	var names []string
+	for _, kv := range s.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		switch {
+		case name == "AUDITPROXY_SPOOL_DIR" && value != "":
+			return ""
+		case slices.Contains(PlaceVariables, name) && value != getenv(name):
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("has %s in its \"env\", which can move its records to another directory, where auditproxy log does not look: add AUDITPROXY_SPOOL_DIR to it",
+		strings.Join(names, " and "))
 }
 
 // wrapEdits puts the program at self in front of s. unwrapEdits must restore the

@@ -456,7 +456,7 @@ func TestKnownConfigs(t *testing.T) {
 func TestScanClients(t *testing.T) {
 	home := t.TempDir()
 	for path, data := range map[string]string{
-		".claude.json":     `{"projects":{"/p":{"mcpServers":{"a":{"command":"auditproxy","args":["--","a"]}}}}}`,
+		".claude.json":     `{"projects":{"/p":{"mcpServers":{"a":{"command":"auditproxy","args":["--drain","1s","--","a"],"env":{"HOME":"/h","N":1,"GONE":null}}}}}}`,
 		".cursor/mcp.json": `{"mcpServers":{"b":{"command":"b"},"c":{"url":"https://example.com"}}}`,
 		".mcp.json":        `{`,
 	} {
@@ -479,7 +479,7 @@ func TestScanClients(t *testing.T) {
 	want := map[string][]Server{
 		"Claude Code .mcp.json":                              nil,
 		"Cursor .cursor/mcp.json":                            {{Name: "b"}, {Name: "c", Remote: true}},
-		"Claude Code " + filepath.Join(home, ".claude.json"): {{Name: "a", Project: "/p", Wrapped: true}},
+		"Claude Code " + filepath.Join(home, ".claude.json"): {{Name: "a", Project: "/p", Wrapped: true, Command: "auditproxy", Flags: []string{"--drain", "1s"}, Env: []string{"HOME=/h", "N=1", "GONE="}}},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
