@@ -14,7 +14,7 @@ import (
 
 // replace writes data in place of the bytes read from c, keeps a copy of those
 // next to the file, and returns the copy's path. A reader of the file finds the
-// old bytes or the new ones, never a part; mode and owner stay.
+// old bytes or the new ones, never a part; mode and owner stay, see keepOwner.
 func (c config) replace(data []byte) (backup string, err error) {
 	// Clients write to these files too, and time has passed since the question.
 	// A write between this check and the rename is lost: they use no lock.
@@ -72,12 +72,13 @@ func (c config) backUp() (string, error) {
 
 // fill writes data to f, gives it c's owner and mode, syncs and closes it.
 func (c config) fill(f *os.File, data []byte) error {
+	mode := c.info.Mode().Perm()
 	_, err := f.Write(data)
 	if err == nil {
-		err = c.keepOwner(f)
+		mode, err = c.keepOwner(f, mode)
 	}
 	if err == nil {
-		err = f.Chmod(c.info.Mode().Perm()) // after the owner: a change of owner can clear bits
+		err = f.Chmod(mode) // after the owner: a change of owner can clear bits
 	}
 	if err == nil {
 		err = f.Sync()
@@ -85,18 +86,26 @@ func (c config) fill(f *os.File, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// keepOwner gives f the owner of c if it differs: root may wrap for a user.
-func (c config) keepOwner(f *os.File) error {
+// keepOwner gives f the owner of c if it differs, because root may wrap for a
+// user, and returns the mode for it. A user cannot give a file to a group of
+// others: then it keeps the user's group, and nobody gets more rights than they
+// had, neither the new group nor the old one, whose members are others now.
+func (c config) keepOwner(f *os.File, mode fs.FileMode) (fs.FileMode, error) {
 	want, ok := c.info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return nil
+		return mode, nil
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if have, ok := info.Sys().(*syscall.Stat_t); ok && have.Uid == want.Uid && have.Gid == want.Gid {
-		return nil
+	have, ok := info.Sys().(*syscall.Stat_t)
+	if ok && have.Uid == want.Uid && have.Gid == want.Gid {
+		return mode, nil
 	}
-	return f.Chown(int(want.Uid), int(want.Gid))
+	err = f.Chown(int(want.Uid), int(want.Gid))
+	if err != nil && ok && have.Uid == want.Uid {
+		return mode&0o700 | mode&0o007&(mode>>3), nil
+	}
+	return mode, err
 }

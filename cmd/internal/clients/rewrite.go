@@ -21,7 +21,7 @@ type Config struct {
 	Stdin          io.Reader           // the answer to the question is read from here
 	Stdout, Stderr io.Writer           // for the change, and for the question
 	Getenv         func(string) string // as os.Getenv
-	Say            func(error)         // called for each file that cannot be read
+	Say            func(error)         // called for each file that cannot be read or changed
 	Colour         bool                // show the change in colours
 
 	// Check returns why a wrapped server is not recorded as this program's
@@ -56,7 +56,7 @@ type change struct {
 }
 
 // run changes the files at paths, or the known ones that exist. A file that
-// cannot be read is named and does not keep the rest from being changed.
+// cannot be read or changed is named and does not keep the rest from being changed.
 func (r *rewrite) run(paths []string) error {
 	self, err := selfPath()
 	if err != nil {
@@ -274,13 +274,21 @@ func (r *rewrite) confirm(changes []change) error {
 // write makes the changes, one file after the other. After a crash or an error
 // some files are changed and some are not; each is whole.
 func (r *rewrite) write(changes []change) error {
+	failed := 0
 	for _, c := range changes {
 		backup, err := c.file.replace(c.after)
 		if err != nil {
-			return fmt.Errorf("changing %q: %w", c.file.path, err)
+			r.cfg.Say(fmt.Errorf("changing %q: %w", c.file.path, err))
+			failed++
+			continue
 		}
 		fmt.Fprintf(r.cfg.Stdout, "%s: %s %s, backup in %s\n", c.file.path, r.done, terminal.Count(c.servers, "server"), backup)
 	}
-	fmt.Fprintln(r.cfg.Stdout, "restart the client to use the changed configuration")
+	if failed < len(changes) {
+		fmt.Fprintln(r.cfg.Stdout, "restart the client to use the changed configuration")
+	}
+	if failed > 0 {
+		return cli.ExitError{Code: cli.ExitUnclear}
+	}
 	return nil
 }
