@@ -9,6 +9,7 @@ import (
 	"auditproxy/cmd/internal/approvals"
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/cmd/internal/view"
 	"auditproxy/mcpproxy/approval"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,7 @@ others. Without a terminal, or with --format json, it prints calls as they come.
 Questions are in approval.dir. Whose answers count is said by the proxy that asks:
 see approval.approvers and approval.same_user in its configuration.
 
-The exit code is 2 if a question could not be read.`
+The exit code is 2 if the spool or a question could not be read.`
 
 func newApprovalsCmd(a *app) *cobra.Command {
 	var follow, colour, noColour bool
@@ -88,6 +89,11 @@ func (a *app) openApprovals(asJSON, colour bool) (*approvals.Session, error) {
 	cfg, err := a.load()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.approval.files.Own { // approval.dir is in the spool, and made when a proxy first asks
+		if err := view.CheckSpool(cfg.spoolDir); err != nil {
+			return nil, fmt.Errorf("reading questions: %w", err)
+		}
 	}
 	c := approvals.Config{Files: cfg.approval.files, JSON: asJSON, Colour: colour, Stdout: a.stdout, Say: a.say}
 	if terminal.IsTerminal(a.stdout) {

@@ -24,6 +24,9 @@ func TestApprovalsAtTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := environ("HOME="+dir, "TERM=xterm", "AUDITPROXY_SPOOL_DIR="+filepath.Join(dir, "spool"))
+	if err := os.Mkdir(filepath.Join(dir, "spool"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 
 	master, slave := dev.Terminal(t)
 	person := exec.CommandContext(t.Context(), proxy, "approvals", "-f")
