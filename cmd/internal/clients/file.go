@@ -15,6 +15,7 @@ type config struct {
 	info    fs.FileInfo
 	data    []byte
 	servers []server // in the order of the file
+	named   bool     // by the user, not found
 }
 
 // readConfig reads the configuration at path. A server that runs the program at

@@ -106,7 +106,8 @@ func (r *rewrite) run(paths []string) error {
 
 // read returns the configurations at paths, each once, and the problems.
 func (r *rewrite) read(paths []string, self string) (files []config, problems []error) {
-	if len(paths) == 0 {
+	named := len(paths) > 0
+	if !named {
 		for _, f := range existingConfigs(r.cfg.Getenv) {
 			paths = append(paths, f.path)
 		}
@@ -116,7 +117,10 @@ func (r *rewrite) read(paths []string, self string) (files []config, problems []
 	}
 	for _, path := range paths {
 		c, err := readConfig(path, self)
+		c.named = named
 		switch {
+		case err == nil && named && c.servers == nil:
+			problems = append(problems, fmt.Errorf("client configuration %q has no member that %s knows: want \"mcpServers\", \"servers\", \"servers\" in \"mcp\" or \"mcpServers\" in \"projects\", with an object", path, r.verb))
 		case err != nil:
 			problems = append(problems, err)
 		case !slices.ContainsFunc(files, func(o config) bool { return o.target == c.target }):
@@ -152,7 +156,8 @@ func (r *rewrite) checkNames(files []config) error {
 }
 
 // plan chooses the changes and reports each server that is not changed, with
-// the reason. It is unable if that server was requested by name.
+// the reason. It is unable if that server was requested by name, or its file was
+// and it has a problem.
 func (r *rewrite) plan(files []config, self string) (changes []change, unable bool, err error) {
 	for _, f := range files {
 		c := change{file: f}
@@ -172,7 +177,7 @@ func (r *rewrite) plan(files []config, self string) (changes []change, unable bo
 				}
 			case r.remark(s) != "":
 				fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", f.path, s.Label(), terminal.EscapeMessage(r.remark(s)))
-				unable = unable || named && !s.Wrapped
+				unable = unable || named && !s.Wrapped || f.named && s.Problem != ""
 			}
 		}
 		if c.servers == 0 {

@@ -54,7 +54,7 @@ func (s server) elements() []hujson.Value {
 
 // parseServers finds the servers in a configuration. It accepts everything that
 // the most lenient of the clients accepts: comments, trailing commas, a byte
-// order mark.
+// order mark. The list is nil if no member of the file is for servers.
 func parseServers(data []byte, self string) ([]server, error) {
 	src := append(bytes.Clone(data), '\n') // a comment may end the file
 	if bytes.HasPrefix(src, []byte("\ufeff")) {
@@ -70,6 +70,7 @@ func parseServers(data []byte, self string) ([]server, error) {
 	}
 	var servers []server
 	add := func(project string, list *hujson.Object) {
+		servers = slices.Grow(servers, 1) // no longer nil
 		for _, m := range list.Members {
 			servers = append(servers, newServer(project, m, self))
 		}
@@ -87,6 +88,7 @@ func parseServers(data []byte, self string) ([]server, error) {
 				add("", list)
 			}
 		case "projects":
+			servers = slices.Grow(servers, 1)
 			for _, p := range obj.Members {
 				if project, ok := p.Value.Value.(*hujson.Object); ok {
 					for list := range objects(project, "mcpServers") {
