@@ -30,6 +30,7 @@ type Inventory struct {
 func Tools(ctx context.Context, dir, server string, entries []spool.Entry, sel Selection, stderr io.Writer) (*Inventory, error) {
 	v := &Inventory{server: server, tools: map[string]*policy.Seen{}}
 	w := walkOver(dir, entries, sel, stderr)
+	w.Named = server != ""
 	defer w.Progress.Finish()
 	w.Begin = func(string, time.Time) {}
 	w.Call = func(id string, rec *audit.Record) any {

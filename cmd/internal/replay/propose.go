@@ -75,6 +75,7 @@ type rate struct{ minute, hour window }
 func (p *Proposal) Spool(ctx context.Context, dir string, entries []spool.Entry, sel Selection, stderr io.Writer) error {
 	p.tools, p.servers = map[string]*used{}, map[string]bool{}
 	w := walkOver(dir, entries, sel, stderr)
+	w.Named = true
 	defer w.Progress.Finish()
 	var rates map[string]*rate // of the session at hand
 	w.Begin = func(string, time.Time) { rates = map[string]*rate{} }

@@ -162,6 +162,49 @@ func TestManyNamesAreBounded(t *testing.T) {
 	}
 }
 
+// TestServerNamedLater: calls before the answer to initialize are those of the
+// server that it names, by their intents and without a record too.
+func TestServerNamedLater(t *testing.T) {
+	dir, id, start := t.TempDir(), audit.NewID(time.Now()), time.Now()
+	head := audit.Record{SessionID: id, ServerCommand: audit.Command{Command: "/usr/bin/python3"}}
+	lines := [][]byte{audit.AppendContext(nil, &head)}
+	calls := make([]audit.Record, 3)
+	for i := range calls {
+		calls[i] = audit.Record{Kind: audit.KindCall, RecordID: "r", SessionID: id, CallNo: uint64(i + 1), TS: start, Method: "tools/call", Tool: "early", Forwarded: true,
+			Args: `{"a":1}`}
+		lines = append(lines, audit.AppendIntent(nil, &calls[i]))
+	}
+	for i := range calls[:2] { // the last one has no record
+		calls[i].Seq, calls[i].Outcome, calls[i].Server = uint64(i), audit.OutcomeOK, audit.Peer{Name: "s"}
+		lines = append(lines, audit.AppendRecord(nil, &calls[i]))
+	}
+	writeLines(t, dir, id, lines...)
+	entries, err := spool.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for server, want := range map[string]int64{"": 3, "s": 3, "python3": 3, "other": 0} {
+		v, err := Tools(t.Context(), dir, server, entries, Selection{}, io.Discard)
+		if err != nil || len(v.Problems) > 0 || v.Calls != want {
+			t.Errorf("Tools of %q: %d calls, %v, %v, want %d", server, v.Calls, v.Problems, err, want)
+		}
+		p := Proposal{Server: server}
+		if p.Risk, err = risk.New(risk.Config{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Spool(t.Context(), dir, entries, Selection{}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		text, err := p.YAML()
+		switch {
+		case want > 0 && (err != nil || !strings.Contains(string(text), "# 3 calls, at most 3 in a minute") || strings.Contains(string(text), "several servers")):
+			t.Errorf("the policy of %q: %v\n%s", server, err, text)
+		case want == 0 && (err == nil || !strings.HasSuffix(err.Error(), `there are calls of "s"`)):
+			t.Errorf("the policy of %q: %v", server, err)
+		}
+	}
+}
+
 // TestUnreadableSessions: sessions that cannot be read are reported, and the
 // others are replayed.
 func TestUnreadableSessions(t *testing.T) {

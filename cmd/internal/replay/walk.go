@@ -21,6 +21,7 @@ type Walk struct {
 	Dir      string
 	Sessions []spool.Entry
 	Merge    bool // calls of all sessions in one order, else session by session
+	Named    bool // calls made before the server said its name have it too
 	Progress *terminal.Progress
 
 	// Begin is called for each session, with the time before which its calls are
@@ -42,9 +43,10 @@ type Walk struct {
 
 // Bounds of one session's state: more than a proxy leaves.
 const (
-	maxOpen    = 1 << 17 // calls without a record so far
-	maxMissing = 1024    // ranges of calls whose intents were not there
-	maxSources = 128     // sessions at a time, each with 1 MiB; others wait, and are then late
+	maxOpen    = 1 << 17  // calls without a record so far
+	maxMissing = 1024     // ranges of calls whose intents were not there
+	maxSources = 128      // sessions at a time, each with 1 MiB; others wait, and are then late
+	maxNaming  = 16 << 20 // bytes before a server says its name
 )
 
 // A source is a session that is being read.
@@ -52,6 +54,7 @@ type source struct {
 	id      string
 	r       *spool.Reader
 	base    audit.Record // of the last context
+	server  audit.Peer   // for calls without one
 	clock   int64        // of what was read, microseconds since 1970
 	call    *audit.Record
 	record  bool // call is a record, else an intent
@@ -120,12 +123,39 @@ func (w *Walk) openSource(e spool.Entry) *source {
 		var r *spool.Reader
 		if r, err = spool.OpenReader(spool.ReaderConfig{Dir: w.Dir, Session: e.ID}); err == nil {
 			s := &source{id: e.ID, r: r, open: map[uint64]any{}, pruned: len(e.Segments) > 0 && e.Segments[0] > 1}
-			s.base.SessionID = e.ID
+			if w.Named {
+				s.server = w.serverOf(e.ID)
+			}
+			s.base.SessionID, s.base.Server = e.ID, s.server
 			return s
 		}
 	}
 	w.Problem(e.ID, err)
 	return nil
+}
+
+// serverOf returns what the server of a session says of itself. Calls can come
+// before that, and have no name in their intents.
+func (w *Walk) serverOf(session string) (server audit.Peer) {
+	r, err := spool.OpenReader(spool.ReaderConfig{Dir: w.Dir, Session: session})
+	if err != nil {
+		return server
+	}
+	defer r.Close()
+	for read := int64(0); server.Name == "" && read < maxNaming; {
+		item, err := r.Next()
+		if err != nil {
+			return server // the walk meets it too
+		}
+		read += item.Length
+		if item.Damage != spool.Intact {
+			continue
+		}
+		if _, rec, err := audit.ParseLine(item.Line); err == nil {
+			server = rec.Server
+		}
+	}
+	return server
 }
 
 // next reads up to the next call or record of one, and puts s where it belongs
@@ -187,7 +217,7 @@ func (w *Walk) line(s *source, item spool.Item) {
 	}
 	switch kind {
 	case audit.LineContext:
-		rec.SessionID = s.id
+		rec.SessionID, rec.Server = s.id, cmp.Or(rec.Server, s.server)
 		s.base = rec
 	case audit.LineTool:
 		if w.Tool != nil {
@@ -204,6 +234,7 @@ func (w *Walk) line(s *source, item spool.Item) {
 		switch rec.Kind {
 		case audit.KindCall:
 			rec.SessionID = s.id // as the directory has it
+			rec.Server = cmp.Or(rec.Server, s.server)
 			s.clock = max(s.clock, rec.TS.Add(max(rec.Duration, 0)).UnixMicro())
 			s.call, s.record = &rec, true
 		case audit.KindGap:
