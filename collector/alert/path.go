@@ -3,13 +3,16 @@ package alert
 import (
 	"path"
 	"strings"
+
+	"auditproxy/redact/lex"
 )
 
 // under reports whether file surely is in one of dirs. Its meaning must not
 // depend on context: relative paths, and those with a leading ~ or with ..,
-// are in none. Links are invisible here.
+// are in none. Nor are those with a redacted part, which may have had "..".
+// Links are invisible here.
 func under(file string, dirs []string) bool {
-	if !strings.HasPrefix(file, "/") {
+	if !strings.HasPrefix(file, "/") || strings.Contains(file, lex.RedactedMark) {
 		return false
 	}
 	for part := range strings.SplitSeq(file, "/") {
@@ -20,8 +23,8 @@ func under(file string, dirs []string) bool {
 	return reaches(file, dirs)
 }
 
-// reaches reports whether file may be in one of dirs, or be one: it is read
-// as the system would, without the links.
+// reaches reports whether the clear parts of file lead to one of dirs, or into
+// one: it is read as the system would, without the links.
 func reaches(file string, dirs []string) bool {
 	if !strings.HasPrefix(file, "/") {
 		return false
