@@ -16,7 +16,7 @@
 // same alerts, because an alert's identity is a function of rule and record.
 //
 // The files, from the top: handover, run, sweep, firstseen, engine, metrics, load, filter,
-// question, match, condition, rule, path, arguments, alert.
+// question, match, condition, rule, path, unclear, arguments, alert.
 package alert
 
 import (

@@ -39,6 +39,8 @@ func language() (*cel.Env, error) {
 		cel.Variable("own_paths", cel.ListType(text)),
 		pathFunction("under", under),
 		pathFunction("reaches", reaches),
+		cel.Function("loaded", cel.Overload("loaded_string", []*cel.Type{text}, truth,
+			cel.UnaryBinding(func(name ref.Val) ref.Val { return types.Bool(loaded(string(name.(types.String)))) }))),
 	}
 	for _, name := range []string{"op.method", "op.path", "op.target", "op.text", "op.tool"} {
 		options = append(options, cel.Variable(name, text))

@@ -88,6 +88,11 @@ func TestUnseenArguments(t *testing.T) {
 			t.Errorf("%s: %v, want pipe-pane-outside", tt.name, got)
 		}
 	}
+	for tool, rule := range map[string]string{"create_session": "environment-of-later-shells"} {
+		if got := fired(rules, call(1, tool, "{}", func(r *audit.Record) { r.Anomalies = []string{"args_cut"} })); !got[rule] {
+			t.Errorf("%s that is cut: %v, want %s", tool, got, rule)
+		}
+	}
 }
 
 // TestShippedOnRecords checks what the rules on records find and what not.

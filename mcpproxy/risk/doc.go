@@ -21,8 +21,9 @@
 // a value. detectors.md is the list of detectors.
 //
 // Package command judges the text of commands, package target paths and
-// addresses. The words and their bits are in package detector.
+// addresses, package environment the names of variables. The words and their
+// bits are in package detector.
 //
 // The files, from the top: doc, assess, walk, position, tool, classify, verbs,
-// words, config, result, schema, argument, environment, json, category.
+// words, config, result, schema, argument, json, category.
 package risk

@@ -6,6 +6,7 @@ import (
 
 	"auditproxy/mcpproxy/risk/command"
 	"auditproxy/mcpproxy/risk/detector"
+	"auditproxy/mcpproxy/risk/environment"
 	"auditproxy/mcpproxy/risk/target"
 	"auditproxy/schemas/jsontext"
 )
@@ -56,7 +57,7 @@ func (w *walk) object(i int, t *Tool, of argument, has *required) int {
 		w.push(lit.Inner, 0)
 		name := w.decodedName(lit)
 		arg := w.member(t, name, has)
-		if of&variables != 0 && isLoadedName(view(name)) {
+		if of&variables != 0 && environment.Loaded(view(name)) {
 			w.found(detector.EnvironmentName)
 		}
 		isArgs := string(name) == "args" || string(name) == "arguments" || string(name) == "argv" || string(name) == "parameters"
@@ -405,7 +406,7 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 		w.json(s, t, arg) // a list as a string, as some servers read it
 	}
 	v := view(s)
-	if arg&variables != 0 && hasLoadedName(v) || arg&variable != 0 && t.setsEnv && isLoadedName(v) {
+	if arg&variables != 0 && environment.Assigned(v) || arg&variable != 0 && t.setsEnv && environment.Loaded(v) {
 		w.found(detector.EnvironmentName)
 	}
 	isCommand := arg&commandLine != 0 || arg&typed != 0 && t.executes || arg&setting != 0 && t.setsOption

@@ -1,16 +1,20 @@
-package risk
+// Package environment names the variables that decide which code later programs
+// run, or which hosts they reach, and as whom: for the assessment of calls and for
+// alerts.
+package environment
 
 import (
 	"strings"
 )
 
-// isLoadedName reports whether an environment variable decides which code later
-// programs run, or which hosts they reach, and as whom.
-func isLoadedName(name string) bool {
+// maxName is longer than any name in the list. The prefixes are shorter.
+const maxName = 64
+
+// Loaded reports whether name is that of such a variable. It ends at the first "=", as
+// it does for programs that are given name=value.
+func Loaded(name string) bool {
+	name, _, _ = strings.Cut(name[:min(len(name), maxName)], "=")
 	name = strings.TrimSpace(name)
-	if len(name) > 64 {
-		return false
-	}
 	upper := strings.ToUpper(name)
 	switch upper {
 	case "PATH", "ENV", "BASH_ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "SHELLOPTS", "BASHOPTS", "IFS", "CDPATH", "ZDOTDIR",
@@ -39,11 +43,11 @@ func isLoadedName(name string) bool {
 	return strings.HasSuffix(upper, "_PROXY")
 }
 
-// hasLoadedName reports whether text, lines or words of the form NAME=value,
-// assigns to such a variable.
-func hasLoadedName(text string) bool {
+// Assigned reports whether text, lines or words of the form NAME=value, assigns to
+// such a variable.
+func Assigned(text string) bool {
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ' ' || r == ';' || r == ',' || r == 0 }) {
-		if name, _, ok := strings.Cut(line, "="); ok && isLoadedName(strings.TrimSuffix(name, "+")) {
+		if name, _, ok := strings.Cut(line, "="); ok && Loaded(strings.TrimSuffix(name, "+")) {
 			return true
 		}
 	}
