@@ -39,6 +39,8 @@ func language() (*cel.Env, error) {
 		cel.Variable("own_paths", cel.ListType(text)),
 		pathFunction("under", under),
 		pathFunction("reaches", reaches),
+		cel.Function("unclear", cel.Overload("unclear_dyn", []*cel.Type{cel.DynType}, truth,
+			cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Bool(unclear(v.Value())) }))),
 		cel.Function("loaded", cel.Overload("loaded_string", []*cel.Type{text}, truth,
 			cel.UnaryBinding(func(name ref.Val) ref.Val { return types.Bool(loaded(string(name.(types.String)))) }))),
 	}
@@ -162,7 +164,7 @@ func (s *subject) ResolveName(name string) (any, bool) {
 	case "op.candidate":
 		return s.op.Candidate, true
 	case "op.complete":
-		return s.complete(), true
+		return complete(s.record, s.op), true
 	case "op.method":
 		return s.op.Method, true
 	case "op.path":
@@ -212,11 +214,11 @@ func (s *subject) ResolveName(name string) (any, bool) {
 
 // complete reports whether the record has all arguments of the operation, and
 // of every other reading of the bytes: long values are cut.
-func (s *subject) complete() bool {
-	if s.op.Candidate && s.op.Args == "" {
+func complete(r *audit.Record, op *audit.Operation) bool {
+	if op.Candidate && op.Args == "" {
 		return false
 	}
-	for _, word := range s.record.Anomalies {
+	for _, word := range r.Anomalies {
 		switch word {
 		case "args_cut", "candidates_cut", "oversize", "depth", "redaction_failed", "undeliverable":
 			return false

@@ -108,11 +108,13 @@ func (r *Rule) worth(record *audit.Record, op *audit.Operation, text *clearText)
 	if len(r.Containing) == 0 {
 		return true
 	}
-	args := record.Args
-	if op != nil {
-		args = op.Args
+	if op == nil {
+		op = &audit.Operation{Args: record.Args}
 	}
-	plain := text.of(args)
+	if !complete(record, op) { // what is not in the record may have it
+		return true
+	}
+	plain := text.of(op.Args)
 	return slices.ContainsFunc(r.Containing, func(part string) bool { return strings.Contains(plain, part) })
 }
 

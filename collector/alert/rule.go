@@ -23,7 +23,8 @@ type Rule struct {
 	Kinds      []audit.Kind // of records; none: calls, also those that are open
 
 	// Filters before the condition. It is evaluated only for operations with
-	// one of the texts in their clear arguments. The record must have one of
+	// one of the texts in their clear arguments, or whose arguments are not all
+	// in the record. The record must have one of
 	// the anomalies, one of the detections and one of the outcomes of an
 	// approval; "*" is any. An empty filter admits all.
 	Containing []string

@@ -88,7 +88,10 @@ func TestUnseenArguments(t *testing.T) {
 			t.Errorf("%s: %v, want pipe-pane-outside", tt.name, got)
 		}
 	}
-	for tool, rule := range map[string]string{"create_session": "environment-of-later-shells"} {
+	for tool, rule := range map[string]string{
+		"create_session": "environment-of-later-shells",
+		"rename_window":  "tmux-format-runs-a-shell",
+	} {
 		if got := fired(rules, call(1, tool, "{}", func(r *audit.Record) { r.Anomalies = []string{"args_cut"} })); !got[rule] {
 			t.Errorf("%s that is cut: %v, want %s", tool, got, rule)
 		}
