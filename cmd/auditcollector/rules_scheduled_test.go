@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -96,6 +97,7 @@ func tool(name string) func(*audit.Record) { return func(r *audit.Record) { r.To
 func arguments(args string) func(*audit.Record) {
 	return func(r *audit.Record) { r.Args = audit.JSON(args) }
 }
+func number(seq uint64) func(*audit.Record) { return func(r *audit.Record) { r.Seq = seq } }
 func failed(r *audit.Record) {
 	r.Outcome, r.ErrorType = audit.OutcomeError, audit.ErrToolError
 }
@@ -190,6 +192,10 @@ var scheduled = []struct {
 		h.many(2, hour, other)
 		h.add(hour)
 	}},
+	{"sequence-gap", "and a record has the highest number", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour); h.add(hour, number(math.MaxUint64)) }},
+	{"sequence-gap", "and a record has the highest but one", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour); h.add(hour, number(math.MaxUint64-1)) }},
+	{"sequence-gap", "and a record that just came has the highest", 1, func(h *history) { h.add(hour); h.seq++; h.add(hour); h.add(time.Second, number(math.MaxUint64)) }},
+	{"sequence-gap", "none is missing, and a record that just came has the highest", 0, func(h *history) { h.many(2, hour); h.add(time.Second, number(math.MaxUint64)) }},
 	{"sequence-gap", "it may still come", 0, func(h *history) { h.add(hour); h.seq++; h.add(time.Second) }},
 	{"records-tampered", "found an hour ago, and in order since", 1, func(h *history) {
 		h.verified("tampered", hour, `[{"what":"edited","seq":3}]`)
@@ -564,6 +570,25 @@ func TestScheduledRules(t *testing.T) {
 			return nil
 		})
 		if want := `{"missing":3}9`; err != nil || told != want {
+			t.Errorf("told %q, %v, want %q", told, err, want)
+		}
+	})
+	t.Run("a gap up to the highest number", func(t *testing.T) {
+		h.exec(t, "TRUNCATE TABLE audit.events")
+		h.exec(t, "TRUNCATE TABLE audit.session_states")
+		past := history{t: t, now: time.Now().UTC().Truncate(time.Microsecond), rows: map[time.Duration][]ingest.Row{}}
+		past.many(100, hour)
+		past.add(hour, number(math.MaxUint64-1))
+		past.add(hour, number(math.MaxUint64))
+		if err := store.InsertRows(t.Context(), past.rows[hour], past.now.Add(-hour)); err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		err := alert.Ask(t.Context(), reader, byName["sequence-gap"], time.Now().Add(-2*hour), func(a alert.Alert) error {
+			told += fmt.Sprint(a.Details, a.Extent)
+			return nil
+		})
+		if want := `{"missing":18446744073709551514}18446744073709551614`; err != nil || told != want {
 			t.Errorf("told %q, %v, want %q", told, err, want)
 		}
 	})
