@@ -148,14 +148,24 @@ func (n *Notifier) Run(ctx context.Context) error {
 // that one that hangs does not delay others.
 type receiver struct {
 	Receiver
-	n     *Notifier
-	log   *zap.Logger
-	wake  chan struct{}
-	since time.Time // alerts stored up to then are delivered; owned by run, after Register
+	n       *Notifier
+	log     *zap.Logger
+	wake    chan struct{}
+	since   time.Time // alerts stored up to then are delivered; owned by run, after Register
+	refused refusals  // owned by run
 
 	mu     sync.Mutex
 	ours   map[string]bool // alerts that this program stored and has not delivered; guarded by mu
 	oldest time.Time       // when the oldest alert that is due was stored; zero: none; guarded by mu
+}
+
+// refusals are the alerts that a receiver refused, until a round sends them again.
+type refusals struct {
+	ids     map[string]bool
+	oldest  time.Time     // when the oldest of them was stored; zero: none
+	handled time.Time     // alerts stored up to then are delivered or refused
+	retryAt time.Time     // zero: none is refused
+	wait    time.Duration // before the next retry
 }
 
 // maxOurs bounds the memory for a receiver that is down. Other alerts are
@@ -189,6 +199,9 @@ func (r *receiver) run(ctx context.Context) {
 			r.log.Warn("alerts wait for a receiver", zap.Duration("retry_in", pause), zap.Error(err))
 		} else {
 			wait = retryFirst
+			if !r.refused.retryAt.IsZero() {
+				pause = min(pause, time.Until(r.refused.retryAt))
+			}
 		}
 		t := time.NewTimer(pause)
 		select {
@@ -202,13 +215,17 @@ func (r *receiver) run(ctx context.Context) {
 	}
 }
 
-// round delivers all alerts that are due. A refused one does not delay
-// others; it is retried in the next round.
+// round delivers all alerts that are due. A refused one does not delay others: the
+// refused ones are retried together, and until then a round reads only what may be
+// new.
 func (r *receiver) round(ctx context.Context) error {
 	began := time.Now()
-	after := alert.Alert{StoredAt: r.since}
-	var refused error
-	var left time.Time // when the oldest alert that this round leaves was stored
+	if !began.Before(r.refused.retryAt) {
+		r.refused = refusals{ids: map[string]bool{}, handled: r.since, wait: max(r.refused.wait, retryFirst)}
+	}
+	after := alert.Alert{StoredAt: r.refused.handled}
+	var refusal error
+	left := r.refused.oldest // when the oldest alert that this round leaves was stored
 	leave := func(a alert.Alert) {
 		if left.IsZero() {
 			left = a.StoredAt
@@ -222,6 +239,9 @@ func (r *receiver) round(ctx context.Context) error {
 		}
 		for _, a := range due {
 			after = a
+			if r.refused.ids[a.ID] {
+				continue
+			}
 			if !r.mine(a) {
 				foreign = true
 				leave(a)
@@ -232,8 +252,9 @@ func (r *receiver) round(ctx context.Context) error {
 			}
 			switch err := r.deliver(ctx, a); {
 			case errors.Is(err, ErrRefused):
-				refused = fmt.Errorf("alert %s: %w", a.ID, err)
+				refusal = fmt.Errorf("alert %s: %w", a.ID, err)
 				leave(a)
+				r.refused.refuse(a)
 			case err != nil:
 				return err
 			}
@@ -243,10 +264,26 @@ func (r *receiver) round(ctx context.Context) error {
 		}
 	}
 	r.waits(left)
-	if floor := began.Add(-lookBack); refused == nil && !foreign && floor.After(r.since) {
-		r.since = floor
+	if refusal != nil {
+		r.log.Warn("alerts wait for a receiver", zap.Duration("retry_in", time.Until(r.refused.retryAt)), zap.Error(refusal))
 	}
-	return refused
+	if floor := began.Add(-lookBack); !foreign && floor.After(r.refused.handled) {
+		r.refused.handled = floor
+	}
+	if len(r.refused.ids) == 0 {
+		r.since, r.refused.wait = r.refused.handled, 0
+	}
+	return nil
+}
+
+// refuse keeps a from being sent before the next retry.
+func (r *refusals) refuse(a alert.Alert) {
+	if r.retryAt.IsZero() {
+		r.oldest = a.StoredAt
+		r.retryAt = time.Now().Add(r.wait/2 + rand.N(r.wait/2))
+		r.wait = min(2*r.wait, retryLast)
+	}
+	r.ids[a.ID] = true
 }
 
 // mine reports whether this program delivers a.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -197,6 +198,58 @@ func TestPoison(t *testing.T) {
 		}
 		if len(r.got) > 600 {
 			t.Errorf("sent %d times in 25 hours, want some back-off", len(r.got))
+		}
+	})
+}
+
+// TestRefusalDelaysNoOther has an alert that is always refused, for hours: others are
+// sent within seconds all the same, and once.
+func TestRefusalDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &outbox{delivered: map[string]bool{}}
+		r := &receiver{answer: func(id string) error {
+			if id == "poison" || id == "more" {
+				return notify.ErrRefused
+			}
+			return nil
+		}}
+		registry := prometheus.NewRegistry()
+		n, stop := start(t, o, r, registry)
+		o.store(n, "poison")
+		wait(time.Hour)
+		o.store(n, "more")
+		var want, got []string
+		for i := range 20 {
+			for _, by := range []*notify.Notifier{n, nil} { // as found here, and by another program that is gone
+				id := fmt.Sprint(i, by == n)
+				o.store(by, id)
+				want = append(want, id)
+				if by == nil {
+					wait(2 * time.Minute)
+				}
+				wait(6 * time.Second)
+				if !slices.Contains(r.sent(), id) {
+					t.Errorf("%s is not sent within 6 seconds", id)
+				}
+			}
+		}
+		if age := gathered(t, registry, "auditcollector_alert_outbox_seconds")["r"]; age < 3600 {
+			t.Errorf("the oldest alert that waits is %v seconds old, want that of the refused one", age)
+		}
+		stop()
+		refusals := 0
+		for _, id := range r.got {
+			if id == "poison" || id == "more" {
+				refusals++
+			} else {
+				got = append(got, id)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+		if refusals < 20 || refusals > 100 {
+			t.Errorf("sent refused alerts %d times in two hours, want some back-off", refusals)
 		}
 	})
 }
