@@ -18,6 +18,9 @@ func TestQuery(t *testing.T) {
 	const all = `SELECT 1 AS a, 'x\n' || char(27) || unhex('E280AE') || '漢,"' AS b, toDateTime64('2026-11-21 10:00:00.5', 6, 'UTC') AS t, toDate('2026-01-02') AS d, NULL AS n,
 		[toNullable(1), NULL] AS l, map('k', 1.5) AS m, CAST((1, 'y'), 'Tuple(p UInt8, q String)') AS tu, toUUID('01a1ffa2-ef06-7531-984c-e556a3c10f58') AS u,
 		nan AS f, toFixedString('\xff\x01', 2) AS fs, toUInt64(18446744073709551615) AS big, true AS ok, toNullable(toUInt8(3)) AS nn`
+	const within = `SELECT [unhex('ff')] AS b, map(unhex('fe'), 'a') AS k, [toDate('2026-01-02')] AS d, (toDate('2026-01-02'), toDateTime('2026-01-02 03:04:05', 'UTC'), 1) AS tu,
+		CAST((toDate('2026-01-02'), [toDateTime64('2026-01-02 03:04:05', 3, 'UTC')]), 'Tuple(a Nullable(Date), bc Array(DateTime64(3, \'UTC\')))') AS named, map(toDate('2026-01-02'), toNullable(toDate('2026-01-03'))) AS m,
+		map(nan, 1, -inf, 2) AS f, [toLowCardinality('x,y(')] AS lc, [CAST('a,(', 'Enum8(\'a,(\' = 1)')] AS e, CAST(toDate('2026-01-02'), 'Variant(Date, String)') AS v, CAST(NULL, 'Variant(Date, String)') AS vn`
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -28,6 +31,10 @@ func TestQuery(t *testing.T) {
 			stdout: `{"a":1,"b":"x\n\u001b\u202e漢,\"","t":"2026-11-21T10:00:00.500000Z","d":"2026-01-02","n":null,"l":[1,null],"m":{"k":1.5},"tu":{"p":1,"q":"y"},"u":"01a1ffa2-ef06-7531-984c-e556a3c10f58","f":null,"fs":"\\xff\\x01","big":18446744073709551615,"ok":true,"nn":3}` + "\n"}},
 		{"all types as CSV", []string{"--format=csv", all}, result{
 			stdout: "a,b,t,d,n,l,m,tu,u,f,fs,big,ok,nn\n1,\"x\n\x1b\u202e漢,\"\"\",2026-11-21T10:00:00.500000Z,2026-01-02,,\"[1,null]\",\"{\"\"k\"\":1.5}\",\"{\"\"p\"\":1,\"\"q\"\":\"\"y\"\"}\",01a1ffa2-ef06-7531-984c-e556a3c10f58,,\xff\x01,18446744073709551615,true,3\n"}},
+		{"values in others", []string{"--format", "json", within}, result{
+			stdout: `{"b":["\\xff"],"k":{"\\xfe":"a"},"d":["2026-01-02"],"tu":["2026-01-02","2026-01-02T03:04:05Z",1],"named":{"a":"2026-01-02","bc":["2026-01-02T03:04:05.000Z"]},"m":{"2026-01-02":"2026-01-03"},"f":{"-inf":2,"nan":1},"lc":["x,y("],"e":["a,("],"v":"2026-01-02","vn":null}` + "\n"}},
+		{"a type that cannot be printed", []string{"--format", "json", `SELECT [CAST('{"a":1}', 'JSON')] AS j`}, result{code: cli.ExitUnclear, stderr: "auditcollector: printing column \"j\": type JSON is not supported: convert it with toString\n"}},
+		{"and its text", []string{"--format", "json", `SELECT toString(CAST('{"a":1}', 'JSON')) AS j`}, result{stdout: `{"j":"{\"a\":1}"}` + "\n"}},
 		{"the records' database", []string{"SELECT count() AS n FROM events"}, result{stdout: "n\n0\n"}},
 		{"no rows", []string{"--format", "json", "SELECT * FROM events"}, result{}},
 		{"wrong SQL", []string{"SELECT * FROM nowhere"}, result{code: cli.ExitUnclear, stderr: "auditcollector: ClickHouse answers: Unknown table expression identifier 'nowhere' in scope SELECT * FROM nowhere. (UNKNOWN_TABLE)\n"}},

@@ -1,4 +1,6 @@
 // Package query runs a statement in ClickHouse and prints its rows.
+//
+// The files, from the top: query, rows, columntype.
 package query
 
 import (
@@ -10,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
@@ -45,7 +46,9 @@ func Run(ctx context.Context, db driver.Conn, sql string, w Writer, explain func
 			return fmt.Errorf("reading a row: %w", err)
 		}
 		for i, v := range values {
-			row[i] = plainValue(reflect.ValueOf(v).Elem(), column.Type(types[i].DatabaseTypeName()))
+			if row[i], err = plainValue(reflect.ValueOf(v).Elem(), columnType(types[i].DatabaseTypeName())); err != nil {
+				return fmt.Errorf("printing column %q: %w", types[i].Name(), err)
+			}
 		}
 		if err := w.row(row); err != nil {
 			return IgnoreClosed(err)

@@ -15,7 +15,7 @@ import (
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/schemas/escape"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/chcol"
 )
 
 // A Writer writes the rows of a statement.
@@ -40,48 +40,80 @@ func NewWriter(format string, w io.Writer, terminal bool) (Writer, bool) {
 }
 
 // plainValue converts what the driver scans to JSON's types: times are RFC
-// 3339, numbers that JSON lacks are nil.
-func plainValue(v reflect.Value, t column.Type) any {
+// 3339, numbers that JSON lacks are nil. It returns an error for a type that
+// would print as another value.
+func plainValue(v reflect.Value, t columnType) (any, error) {
+	t = t.bare()
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Invalid: // of a Variant that is NULL
+		return nil, nil
+	case reflect.Interface:
 		if v.IsNil() {
-			return nil
+			return nil, nil
+		}
+		return plainValue(v.Elem(), t)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil, nil
 		}
 		if s, ok := v.Interface().(fmt.Stringer); ok && v.Type() != reflect.TypeFor[*time.Time]() {
-			return s.String()
+			return s.String(), nil
 		}
 		return plainValue(v.Elem(), t)
 	case reflect.String:
-		return v.String()
+		return v.String(), nil
 	case reflect.Float32, reflect.Float64:
 		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil
+			return nil, nil
 		}
-		return v.Interface()
+		return v.Interface(), nil
 	case reflect.Slice, reflect.Array:
 		if s, ok := v.Interface().(fmt.Stringer); ok { // a UUID or an address
-			return s.String()
+			return s.String(), nil
 		}
 		list := make([]any, v.Len())
 		for i := range list {
-			list[i] = plainValue(v.Index(i), "")
+			var err error
+			if list[i], err = plainValue(v.Index(i), t.element(i)); err != nil {
+				return nil, err
+			}
 		}
-		return list
+		return list, nil
 	case reflect.Map:
-		object := make(map[string]any, v.Len())
-		for entries := v.MapRange(); entries.Next(); {
-			object[fmt.Sprint(plainValue(entries.Key(), ""))] = plainValue(entries.Value(), "")
-		}
-		return object
+		return plainMap(v, t)
 	}
 	switch x := v.Interface().(type) {
 	case time.Time:
-		return x.Format(timeLayout(string(t)))
+		return x.Format(timeLayout(string(t))), nil
 	case fmt.Stringer:
-		return x.String()
-	default:
-		return x
+		return x.String(), nil
+	case chcol.Variant:
+		if x.Type() != "SharedVariant" { // its values are bytes
+			return plainValue(reflect.ValueOf(x.Any()), columnType(x.Type()))
+		}
 	}
+	if v.Kind() == reflect.Struct { // of JSON, the driver leaves out what is in no column of its own
+		return nil, fmt.Errorf("type %s is not supported: convert it with toString", t)
+	}
+	return v.Interface(), nil
+}
+
+func plainMap(v reflect.Value, t columnType) (any, error) {
+	object := make(map[string]any, v.Len())
+	for entries := v.MapRange(); entries.Next(); {
+		key, err := plainValue(entries.Key(), t.element(0))
+		if err != nil {
+			return nil, err
+		}
+		if key == nil { // as ClickHouse writes a number that JSON lacks
+			key = strings.TrimPrefix(strings.ToLower(fmt.Sprint(entries.Key())), "+")
+		}
+		name := fmt.Sprint(key)
+		if object[name], err = plainValue(entries.Value(), t.member(name)); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
 }
 
 // dateTime64 finds how many digits the seconds of a type have.
@@ -101,6 +133,25 @@ func timeLayout(t string) string {
 	}
 }
 
+// texts applies text to all texts in a value that plainValue returned.
+func texts(v any) any {
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case []any:
+		for i := range v {
+			v[i] = texts(v[i])
+		}
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, member := range v {
+			object[text(name)] = texts(member)
+		}
+		return object
+	}
+	return v
+}
+
 // text returns s, or its escaped bytes if it is not text: JSON cannot represent
 // bytes.
 func text(s string) string {
@@ -112,13 +163,10 @@ func text(s string) string {
 
 // encode writes a value as JSON that cannot control a terminal.
 func encode(v any) (string, error) {
-	if s, ok := v.(string); ok {
-		v = text(s)
-	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	if err := e.Encode(texts(v)); err != nil {
 		return "", err
 	}
 	return string(escape.AppendJSON(nil, []byte(strings.TrimSuffix(b.String(), "\n")))), nil
