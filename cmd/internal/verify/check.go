@@ -31,6 +31,11 @@ type report struct {
 	Error        string    `json:"error,omitempty"` // why it could not be read to its end
 }
 
+// begins reports whether the session's writer is alive and has written no record yet.
+func (r *report) begins() bool {
+	return r.State == spool.Live.String() && r.Records == 0 && r.Error == ""
+}
+
 // A problem is damage to a session, or a loss.
 type problem struct {
 	Segment uint32 `json:"segment,omitempty"`
@@ -54,10 +59,11 @@ type check struct {
 	open     map[uint64]struct{} // calls without a final record
 	before   bool                // retention has removed segments
 	rows     *evidence.Session   // nil: evidence is not checked
+	last     bool                // all other sessions have been read
 }
 
-func newCheck(e spool.Entry, sessions *evidence.Checker) *check {
-	c := &check{entry: e, open: make(map[uint64]struct{}), call: 1}
+func newCheck(e spool.Entry, sessions *evidence.Checker, last bool) *check {
+	c := &check{entry: e, open: make(map[uint64]struct{}), call: 1, last: last}
 	if sessions != nil {
 		c.rows = sessions.Session(e.ID, evidence.About{})
 	}
@@ -105,7 +111,7 @@ func (c *check) run(dir string, p *terminal.Progress, stopped func() bool, state
 
 // prove ends the check of the evidence.
 func (c *check) prove(state spool.State, err error) {
-	if c.rows == nil {
+	if c.rows == nil || !c.last && err == nil && c.report.begins() {
 		return
 	}
 	// A process may have died between the session's end and its signature, which

@@ -2,13 +2,16 @@ package verify
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence/evidencetest"
 	evidence "auditproxy/schemas/evidence/verify"
@@ -39,7 +42,7 @@ func TestSessionThatEnds(t *testing.T) {
 	r.Kind, r.RecordID, r.CallNo, r.Seq, r.Method, r.Tool = audit.KindCall, audit.NewID(now), 1, 1, "tools/call", "tool"
 	write(audit.AppendIntent(nil, &r))
 
-	c := newCheck(spool.Entry{ID: r.SessionID, State: spool.Live, Segments: []uint32{1}}, nil)
+	c := newCheck(spool.Entry{ID: r.SessionID, State: spool.Live, Segments: []uint32{1}}, nil, false)
 	c.run(dir, nil, func() bool { return false }, func() (spool.State, error) {
 		r.Outcome = audit.OutcomeOK
 		write(audit.AppendRecord(nil, &r))
@@ -51,6 +54,59 @@ func TestSessionThatEnds(t *testing.T) {
 	want := report{SessionID: r.SessionID, State: "ended", Machine: "test", FirstSegment: 1, Lines: 4, Records: 3, Calls: 1}
 	if diff := cmp.Diff(want, c.report); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
+
+// TestSessionThatBegins has a session write its first record after it has been read,
+// and then the next one begin, which names it.
+func TestSessionThatBegins(t *testing.T) {
+	dir := t.TempDir()
+	h, other := evidencetest.NewHost("build-7", time.Now()), evidencetest.NewHost("build-8", time.Now().Add(time.Hour))
+	first, next, last := h.Session(evidencetest.Plan{}), h.Session(evidencetest.Plan{}), other.Session(evidencetest.Plan{})
+	create := func(s *evidencetest.Session) *spool.Session {
+		t.Helper()
+		w, err := spool.Create(spool.Config{Dir: dir, Durability: spool.OS, Machine: "test"}, s.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		return w
+	}
+	write := func(w *spool.Session, s *evidencetest.Session) {
+		t.Helper()
+		for _, line := range s.Lines {
+			if _, err := w.Append(append(bytes.Clone(line), '\n'), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run := func(began func()) (string, error) {
+		t.Helper()
+		entry := func(s *evidencetest.Session) spool.Entry {
+			return spool.Entry{ID: s.ID, State: spool.Live, Segments: []uint32{1}}
+		}
+		var out bytes.Buffer
+		cfg := Config{Dir: dir, Stdout: &out, Stderr: io.Discard, Evidence: evidence.Config{Hosts: []string{h.Key, other.Key}}}
+		err := Run(t.Context(), cfg, []spool.Entry{entry(first), entry(last)}, func() ([]spool.Entry, error) {
+			began()
+			return []spool.Entry{entry(first), entry(next), entry(last)}, nil
+		})
+		return out.String(), err
+	}
+	w := create(first)
+	write(create(last), last)
+	if out, err := run(func() {
+		write(w, first)
+		write(create(next), next)
+	}); err != nil || strings.Contains(out, "tampered") {
+		t.Errorf("Run = %v\n%s", err, out)
+	}
+	// Its records are gone, and its writer is alive.
+	if err := os.Truncate(filepath.Join(dir, "sessions", first.ID, "00000001.jsonl"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(func() {}); !errors.As(err, new(cli.ExitError)) || !strings.Contains(out, "seq 0 deleted: session "+next.ID) {
+		t.Errorf("Run = %v\n%s", err, out)
 	}
 }
 

@@ -34,14 +34,15 @@ func Run(ctx context.Context, cfg Config, sessions []spool.Entry, list func() ([
 		}
 		checker = evidence.New(cfg.Evidence)
 	}
-	reports := checkAll(ctx, cfg.Dir, sessions, checker, p)
+	reports := checkAll(ctx, cfg.Dir, sessions, checker, p, false)
 	if !cfg.DamageOnly && len(sessions) > 0 {
 		late, err := overlooked(sessions, list)
 		if err != nil {
 			p.Finish()
 			return fmt.Errorf("verifying: %w", err)
 		}
-		reports = append(reports, checkAll(ctx, cfg.Dir, late, checker, p)...)
+		reports = append(reports, checkAll(ctx, cfg.Dir, late, checker, p, false)...)
+		readBegun(ctx, cfg.Dir, append(sessions[:len(sessions):len(sessions)], late...), reports, checker, p)
 	}
 	p.Finish()
 	if ctx.Err() != nil {
@@ -81,15 +82,26 @@ func overlooked(sessions []spool.Entry, list func() ([]spool.Entry, error)) (lat
 	return late, nil
 }
 
-// checkAll reads sessions on all processors.
-func checkAll(ctx context.Context, dir string, entries []spool.Entry, checker *evidence.Checker, p *terminal.Progress) []report {
+// readBegun reads the sessions again that had no record yet. Another one that names
+// such a session began after its first record, so that record is there now.
+func readBegun(ctx context.Context, dir string, entries []spool.Entry, reports []report, checker *evidence.Checker, p *terminal.Progress) {
+	for i := range reports {
+		if reports[i].begins() {
+			reports[i] = checkAll(ctx, dir, entries[i:i+1], checker, p, true)[0]
+		}
+	}
+}
+
+// checkAll reads sessions on all processors. Unless they are the last ones, the
+// evidence of those without a record is left out.
+func checkAll(ctx context.Context, dir string, entries []spool.Entry, checker *evidence.Checker, p *terminal.Progress, last bool) []report {
 	reports := make([]report, len(entries))
 	next := make(chan int)
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for i := range next {
-				c := newCheck(entries[i], checker)
+				c := newCheck(entries[i], checker, last)
 				c.run(dir, p, func() bool { return ctx.Err() != nil }, func() (spool.State, error) { return stateOf(dir, entries[i].ID) })
 				reports[i] = c.report
 			}

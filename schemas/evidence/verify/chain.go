@@ -133,7 +133,10 @@ func (c *chains) follows(before, l link, here map[string]*Session) []Result {
 		return nil
 	}
 	if s := here[p.SessionID]; s != nil {
-		if b := s.start(); b != nil && b.leaf != p.Leaf {
+		switch b := s.start(); {
+		case s.empty() && !s.about.Arriving:
+			s.find(finding{Finding: Finding{What: Deleted}, text: fmt.Sprintf("seq 0 deleted: session %s follows the session_start of this session", l.id)})
+		case b != nil && b.leaf != p.Leaf:
 			changedStart(s, l)
 		}
 		return nil

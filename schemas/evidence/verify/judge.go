@@ -26,7 +26,7 @@ func (s *Session) result(trusted map[string]bool) Result {
 		r.State = Tampered
 	case s.why != "":
 		r.State, r.Note = Unreadable, s.why
-	case b == nil && s.records == 0 && s.about.Live:
+	case s.empty() && s.about.Live:
 		// A proxy writes session_start shortly after the session's files.
 		r.State, r.Note = Incomplete, "running, and has no record yet"
 	case b == nil:
@@ -44,6 +44,11 @@ func (s *Session) result(trusted map[string]bool) Result {
 		r.State = OK
 	}
 	return r
+}
+
+// empty reports whether the session has no record, and had none that were old.
+func (s *Session) empty() bool {
+	return len(s.starts) == 0 && s.records == 0 && s.why == "" && !s.about.Cut
 }
 
 // unfinished says why the session is not verified to its end.

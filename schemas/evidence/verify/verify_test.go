@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -431,6 +432,53 @@ func TestMissingTwice(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the results are %q, want %q", got, want)
+	}
+}
+
+// TestEmptied removes all records of a session whose writer seems to be alive: one that
+// the next session names had a session_start.
+func TestEmptied(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	for name, tt := range map[string]struct {
+		empty int
+		about verify.About
+		fail  error
+		want  string
+	}{
+		"the next one names it":       {2, verify.About{Live: true}, nil, "tampered exit 1 seq 0 deleted: session " + all[3].ID + " follows the session_start of this session"},
+		"nobody writes it":            {2, verify.About{Dead: true}, nil, "tampered exit 1 seq 0 deleted: session " + all[3].ID + " follows the session_start of this session"},
+		"it is the last one":          {5, verify.About{Live: true}, nil, "incomplete exit 0 running, and has no record yet"},
+		"its first files may be old":  {2, verify.About{Live: true, Cut: true}, nil, "incomplete exit 2 its session_start is not here, so nothing can be verified"},
+		"its records may be arriving": {2, verify.About{Live: true, Arriving: true}, nil, "incomplete exit 0 running, and has no record yet"},
+		"it cannot be read":           {2, verify.About{Live: true}, errors.New("x"), "unreadable exit 2 x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := verify.New(verify.Config{Hosts: []string{h.Key}})
+			for i, s := range all {
+				about, lines := verify.About{}, s.Lines
+				if i == tt.empty {
+					about, lines = tt.about, nil
+				}
+				v := c.Session(s.ID, about)
+				for _, line := range lines {
+					v.Add(verify.Row{Line: line})
+				}
+				if i == tt.empty && tt.fail != nil {
+					v.Fail(tt.fail)
+				}
+				v.End()
+			}
+			report := c.Finish()
+			r := report.Results[tt.empty]
+			got := fmt.Sprintf("%s exit %d %s", r.State, report.Exit, r.Note)
+			for _, f := range r.Findings {
+				got += f.Detail
+			}
+			if got != tt.want {
+				t.Errorf("the result is\n%s\nwant\n%s", got, tt.want)
+			}
+		})
 	}
 }
 
