@@ -63,7 +63,7 @@ func newVerifyCmd(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.session, "session", "", "only the session with this `ID`")
-	f.StringVar(&o.since, "since", "", "only sessions of which a record arrived in this `TIME`, such as 24h or 7d")
+	f.StringVar(&o.since, "since", "", "only sessions that started, or of which a record arrived, in this `TIME`, such as 24h or 7d")
 	f.StringVar(&o.trust, "trust", "", "`FILE` with the keys to trust")
 	f.BoolVar(&o.firstUse, "trust-on-first-use", false, "trust the keys that are found, and keep them")
 	f.StringVar(&o.log, "log", "", "compare with the central log in this `DIR` or at this address")
@@ -76,21 +76,20 @@ func newVerifyCmd(a *app) *cobra.Command {
 func (a *app) verify(ctx context.Context, cfg config, s *store.Store, o verifyOptions) error {
 	now := time.Now()
 	selection := proof.Selection{ID: o.session}
-	compare := verify.Config{Partial: o.session != "", Now: now, Until: now.Add(-proof.OnTheWay)}
+	compare := verify.Config{Session: o.session, Now: now, Until: now.Add(-proof.OnTheWay)}
 	if o.since != "" {
 		d, err := cli.ParseDuration(o.since)
 		if err != nil || d <= 0 {
 			return fmt.Errorf("--since is %q, want a time such as 24h or 7d", o.since)
 		}
 		selection.Since = now.Add(-d)
-		compare.Complete = selection.Since
+		compare.Since = selection.Since
 	}
 	known, err := a.compareWith(ctx, cfg, o)
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
 	}
 	compare.Hosts, compare.Checkpoints, compare.Starts = known.trust.Hosts, known.Checkpoints, known.Starts
-	compare.Partial = compare.Partial || o.since != "" && known.log != nil // the log knows sessions of before
 	checker := verify.New(compare)
 	src := proof.NewSource(s.DB())
 	progress, err := a.startCounting(ctx, src, selection)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,8 @@ func TestVerify(t *testing.T) {
 	args := []string{"--trust", withLog, "--log", filepath.Join(dir, "log"), "--checkpoint", kept}
 	want(0, args, fmt.Sprintf("log size %d", len(entries)), "exit 0")
 	want(2, []string{"--trust", trust, "--log", filepath.Join(dir, "log")}, "name its key in the trust file")
+	want(0, append([]string{"--since", "2h"}, args...), "sessions 4", "exit 0")
+	want(2, append([]string{"--since", "30m"}, args...), "there is no record to verify")
 	// A record with its proof, for somebody who sees nothing else.
 	record, err := audit.Parse(all[2].Lines[13])
 	if err != nil {
@@ -156,5 +159,22 @@ func TestVerify(t *testing.T) {
 
 	h.exec(t, fmt.Sprintf("ALTER TABLE audit.events UPDATE user = 'eve' WHERE session_id = '%s' AND seq = 4 SETTINGS mutations_sync = 2", all[0].ID))
 	h.exec(t, fmt.Sprintf("ALTER TABLE audit.events DELETE WHERE session_id = '%s' SETTINGS mutations_sync = 2", all[1].ID))
-	want(1, []string{"--trust", trust}, "seq 4 edited", "columns that differ from the record: user", "host_seq 2 is missing between "+all[0].ID+" and "+all[2].ID, "exit 1")
+	missing := "host_seq 2 is missing between " + all[0].ID + " and " + all[2].ID
+	want(1, []string{"--trust", trust}, "seq 4 edited", "columns that differ from the record: user", missing, "exit 1")
+	want(1, []string{"--trust", trust, "--since", "100h"}, missing, "exit 1")
+	want(2, []string{"--trust", trust, "--session", all[1].ID}, "there is no record to verify")
+	// What knows the session says that it is missing.
+	of := filepath.Join(dir, "of-sessions")
+	if err := os.WriteFile(of, slices.Concat(all[1].Checkpoints()[0], []byte("\n"), all[2].Checkpoints()[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(1, []string{"--trust", trust, "--session", all[1].ID, "--checkpoint", of}, "session "+all[1].ID+" is missing: it has a checkpoint", "exit 1")
+	want(0, []string{"--trust", trust, "--session", all[2].ID, "--checkpoint", of}, "exit 0")
+	missing = "host_seq 2 is missing: the log knows session " + all[1].ID
+	want(1, append([]string{"--session", all[1].ID}, args...), missing, "exit 1")
+	want(1, append([]string{"--since", "100h"}, args...), missing, "exit 1")
+	want(1, append([]string{"--since", "100h", "--format", "json"}, args...), `"what":"missing_session"`)
+	if r := h.run(t, append([]string{"verify", "--since", "2h"}, args...)...); strings.Contains(r.stdout, "missing") {
+		t.Errorf("of the sessions of before some were selected: %+v", r)
+	}
 }

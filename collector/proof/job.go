@@ -257,12 +257,6 @@ ORDER BY session_id`)
 	return j.keep(ctx, now, to.Finish().Results, nil, 0)
 }
 
-// firstID is before the ids of all sessions that started later.
-func firstID(at time.Time) string {
-	digits := fmt.Sprintf("%012x", max(at.UnixMilli(), 0))
-	return digits[:8] + "-" + digits[8:]
-}
-
 // reverify verifies the next sessions again, of j.c.Again records together and at
 // least one. A crash before the mark is written has them verified twice.
 func (j *Job) reverify(ctx context.Context) error {

@@ -40,7 +40,7 @@ func (s Session) Started() time.Time {
 type Selection struct {
 	ID    string    // one session
 	IDs   []string  // these sessions
-	Since time.Time // those of which a record arrived since then
+	Since time.Time // those that started since then, or of which a record arrived since then
 
 	// Due chooses those that are to be verified at that time: records arrived after
 	// their last verification looked at them, and not too few for so long a session.
@@ -96,7 +96,9 @@ func (s *Source) page(ctx context.Context, sel Selection, after string) (list []
 		where += " AND session_id IN (" + strings.Join(list, ", ") + ")"
 	}
 	if !sel.Since.IsZero() {
-		where += " AND session_id IN (SELECT session_id FROM ${database}.events WHERE ingested_at >= " + millis(sel.Since) + ")"
+		// What retention or an erasure removed of a session that started since has not
+		// arrived since: it is here all the same.
+		where += " AND (session_id >= " + quote(firstID(sel.Since)) + " OR session_id IN (SELECT session_id FROM ${database}.events WHERE ingested_at >= " + millis(sel.Since) + "))"
 	}
 	if !sel.Due.IsZero() {
 		// The states of sessions are of what arrived, and small. Of a session without
@@ -135,6 +137,12 @@ GROUP BY session_id HAVING sum(n) > 0 ORDER BY session_id LIMIT `) + fmt.Sprint(
 		return nil
 	})
 	return list, err
+}
+
+// firstID is before the ids of all sessions that started later.
+func firstID(at time.Time) string {
+	digits := fmt.Sprintf("%012x", max(at.UnixMilli(), 0))
+	return digits[:8] + "-" + digits[8:]
 }
 
 // An Erasure is who erased a session, and when.

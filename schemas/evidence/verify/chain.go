@@ -43,7 +43,7 @@ func (c *chains) check() (missing []Result) {
 	}
 	for id, k := range c.known {
 		switch {
-		case here[id] != nil || c.cfg.Partial:
+		case here[id] != nil || !c.selected(id):
 		case !c.mustHave(id):
 			missing = append(missing, Result{SessionID: id, State: Incomplete, Unclear: true,
 				Note: fmt.Sprintf("there is a checkpoint of it from %s, and none of its records: they may have been removed when they were old", k[len(k)-1].from)})
@@ -56,7 +56,7 @@ func (c *chains) check() (missing []Result) {
 		return missing
 	}
 	for id, list := range c.starts {
-		if e := list[0]; here[id] == nil {
+		if e := list[0]; here[id] == nil && c.selected(id) {
 			hosts[e.HostKey] = append(hosts[e.HostKey], link{seq: e.HostSeq, id: id, entry: e})
 		}
 	}
@@ -142,7 +142,7 @@ func (c *chains) follows(before, l link, here map[string]*Session) []Result {
 		return nil
 	}
 	_, logged := c.starts[p.SessionID] // then it is reported as such
-	if logged || !c.mustHave(p.SessionID) || before.id == "" && c.cfg.Complete.IsZero() {
+	if logged || !c.mustHave(p.SessionID) || before.id == "" && c.cfg.Complete.IsZero() && c.cfg.Since.IsZero() {
 		return nil
 	}
 	from, numbers := l.seq-1, fmt.Sprintf("%d is missing before %s", l.seq-1, l.id)
@@ -166,7 +166,12 @@ func changedStart(s *Session, next link) {
 // not so young that it may be on its way.
 func (c *chains) mustHave(id string) bool {
 	at := startedAt(id)
-	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && (c.cfg.Until.IsZero() || at.Before(c.cfg.Until))
+	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && c.selected(id) && (c.cfg.Until.IsZero() || at.Before(c.cfg.Until))
+}
+
+// selected reports whether a session would be checked if it were here.
+func (c *chains) selected(id string) bool {
+	return !c.cfg.Partial && (c.cfg.Session == "" || id == c.cfg.Session) && (c.cfg.Since.IsZero() || !startedAt(id).Before(c.cfg.Since))
 }
 
 func lost(id string, f finding) Result {

@@ -19,6 +19,8 @@ type Config struct {
 	Complete time.Time
 	Until    time.Time // sessions that started later may be on their way; zero: none are
 	Partial  bool      // some sessions were selected, so that others are not missing
+	Since    time.Time // of those that started earlier, some were selected; zero: all were
+	Session  string    // the one that was selected; "": others too
 
 	// Remember keeps 16 bytes of every record, to compare repeated ones that are
 	// further apart than a window, see Checker.Forgot.

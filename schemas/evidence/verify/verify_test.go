@@ -346,6 +346,7 @@ func TestChain(t *testing.T) {
 		starts = append(starts, s.Start())
 	}
 	hosts := []string{h.Key}
+	third := began.Add(3 * time.Minute) // when it started
 	var kept []verify.Checkpoint
 	for _, s := range all {
 		kept = append(kept, verify.Checkpoint{Signed: s.Checkpoints()[0], From: "a mail"})
@@ -366,6 +367,13 @@ func TestChain(t *testing.T) {
 		{"they may be on their way", verify.Config{Until: began}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 		{"two may be too old", verify.Config{Complete: began.Add(time.Hour)}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
 		{"some are selected", verify.Config{Partial: true, Starts: starts, Checkpoints: kept}, append(slices.Clone(all[:2]), all[4:]...), "", nil},
+		{"those since a time are selected", verify.Config{Since: third, Starts: starts, Checkpoints: kept}, all[2:], "", nil},
+		{"those since a time are selected, and an older one that goes on", verify.Config{Since: third, Starts: starts, Checkpoints: kept}, append(slices.Clone(all[:1]), all[2:]...), "", nil},
+		{"those since a time are selected, and two are missing", verify.Config{Since: third}, append(slices.Clone(all[:2]), all[4:]...), verify.MissingSession, []uint64{3, 4}},
+		{"those since a time are selected, and the log knows two that are missing", verify.Config{Since: third, Starts: starts}, all[4:], verify.MissingSession, []uint64{3, 3, 4, 4}},
+		{"those since a time are selected, and the log knows the last one", verify.Config{Since: third, Starts: starts}, all[2:5], verify.RolledBack, []uint64{6, 6}},
+		{"one is selected", verify.Config{Session: all[3].ID, Starts: starts, Checkpoints: kept}, all[3:4], "", nil},
+		{"one is selected, which is not here", verify.Config{Session: all[3].ID, Starts: starts, Checkpoints: kept[4:]}, nil, verify.MissingSession, []uint64{4, 4}},
 		{"one has a checkpoint elsewhere", verify.Config{Checkpoints: kept[3:4]}, append(slices.Clone(all[:3]), all[4:]...), verify.MissingSession, []uint64{0, 0, 4, 4}},
 		{"the last one has a checkpoint elsewhere", verify.Config{Checkpoints: kept}, all[:5], verify.MissingSession, []uint64{0, 0}},
 		{"none is here", verify.Config{Starts: starts[:2]}, nil, verify.MissingSession, []uint64{1, 1, 2, 2}},
