@@ -72,6 +72,9 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 			l.PutSafe(terminal.Plain, fmt.Sprintf("   removed %d", h.Removed))
 		}
 		l.PutSafe(terminal.Plain, fmt.Sprintf("   checkpoints %d", h.Checkpoints))
+		if h.Begins > 0 {
+			l.PutSafe(terminal.Plain, fmt.Sprintf("   begins with host_seq %d", h.Begins))
+		}
 		if log != nil {
 			l.PutSafe(terminal.Plain, "   log size "+log.text())
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -61,7 +62,10 @@ func (c *chains) check() (missing []Result) {
 		}
 	}
 	for _, list := range hosts {
-		slices.SortFunc(list, func(a, b link) int { return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.id, b.id)) })
+		// Of slices.SortFunc for so large a struct auditproxy would have 15 kB.
+		sort.Slice(list, func(i, j int) bool {
+			return cmp.Or(cmp.Compare(list[i].seq, list[j].seq), cmp.Compare(list[i].id, list[j].id)) < 0
+		})
 		missing = append(missing, c.chain(list, here)...)
 	}
 	return merged(missing)
@@ -141,8 +145,13 @@ func (c *chains) follows(before, l link, here map[string]*Session) []Result {
 		}
 		return nil
 	}
-	_, logged := c.starts[p.SessionID] // then it is reported as such
-	if logged || !c.mustHave(p.SessionID) || before.id == "" && c.cfg.Complete.IsZero() && c.cfg.Since.IsZero() {
+	if _, logged := c.starts[p.SessionID]; logged || !c.selected(p.SessionID) {
+		return nil // it is reported as such, or nobody looked for it
+	}
+	if !c.mustHave(p.SessionID) || before.id == "" && c.cfg.Complete.IsZero() && c.cfg.Since.IsZero() {
+		if before.id == "" {
+			l.session.begins = l.seq
+		}
 		return nil
 	}
 	from, numbers := l.seq-1, fmt.Sprintf("%d is missing before %s", l.seq-1, l.id)

@@ -56,8 +56,9 @@ type Result struct {
 	NotShown  int       `json:"findings_not_shown,omitempty"`
 	Note      string    `json:"note,omitempty"` // why it is neither ok nor tampered
 
-	Checkpoints int64 `json:"-"`
-	Unclear     bool  `json:"-"` // Incomplete, and not because it is running
+	Checkpoints int64  `json:"-"`
+	Unclear     bool   `json:"-"` // Incomplete, and not because it is running
+	Begins      uint64 `json:"-"` // its host_seq, if it follows a session that is not here and may be missing
 }
 
 // A Host has the totals of the sessions of one key.
@@ -70,6 +71,7 @@ type Host struct {
 	Verified    int64  `json:"verified"`
 	Removed     int64  `json:"removed,omitempty"`
 	Checkpoints int64  `json:"checkpoints"`
+	Begins      uint64 `json:"begins_with,omitempty"` // the host_seq of the first session, if those before it are not here
 }
 
 // A Report is the result of a check.
@@ -91,6 +93,9 @@ func (r *Report) add(name, key string, trusted bool, result Result) {
 	h.Verified += result.Verified
 	h.Removed += result.Removed
 	h.Checkpoints += result.Checkpoints
+	if result.Begins > 0 && (h.Begins == 0 || result.Begins < h.Begins) {
+		h.Begins = result.Begins
+	}
 	r.Results = append(r.Results, result)
 }
 

@@ -75,6 +75,8 @@ type Session struct {
 	shift      int64 // by how much records are numbered differently than when they were signed
 	broken     bool  // a record is not the one that was signed: trees prove nothing from here on
 
+	begins uint64 // its host_seq, if it is the first one that is here
+
 	records       int64
 	provedRecords int64
 	dropped       int64 // rows without a line because they were old

@@ -400,6 +400,39 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestBegins has the first sessions of a host not here, which need not be tampering.
+func TestBegins(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	h.Rotate()
+	rotated := h.Session(evidencetest.Plan{Calls: 3})
+	for _, tt := range []struct {
+		name     string
+		cfg      verify.Config
+		sessions []*evidencetest.Session
+		want     string // of each key
+	}{
+		{"all", verify.Config{}, all, "[0]"},
+		{"the first one is missing", verify.Config{}, all[1:], "[2]"},
+		{"two are missing", verify.Config{}, all[2:], "[3]"},
+		{"they may be too old", verify.Config{Complete: began.Add(time.Hour)}, all[2:], "[3]"},
+		{"they are not too old", verify.Config{Complete: began}, all[2:], "[0]"},
+		{"a log knows them", verify.Config{Starts: []evidence.Entry{all[1].Start()}}, all[2:], "[0]"},
+		{"they are not selected", verify.Config{Session: all[2].ID}, all[2:3], "[0]"},
+		{"one in the middle is missing", verify.Config{}, slices.Concat(all[:2], all[3:]), "[0]"},
+		{"the last one before another key is missing", verify.Config{}, append(slices.Clone(all[:5]), rotated), "[0 7]"},
+	} {
+		var got []uint64
+		for _, h := range check(tt.cfg, tt.sessions).Hosts {
+			got = append(got, h.Begins)
+		}
+		slices.Sort(got)
+		if text := fmt.Sprint(got); text != tt.want {
+			t.Errorf("%s: the hosts begin with %s, want %s", tt.name, text, tt.want)
+		}
+	}
+}
+
 // TestOldCheckpoint has a checkpoint of a session that may be too old to be here: that
 // says nothing. Checkpoints that are none say nothing either.
 func TestOldCheckpoint(t *testing.T) {
