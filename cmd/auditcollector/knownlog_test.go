@@ -127,6 +127,30 @@ func TestQuorumWithoutLog(t *testing.T) {
 	}
 }
 
+// TestTrustedLog compares with this collector's own log: the key next to it counts only
+// where the trust file names no log.
+func TestTrustedLog(t *testing.T) {
+	host := evidencetest.NewHost("h", time.Now())
+	own, key := writeLog(t, "auditproxy/log/c", host.Session(evidencetest.Plan{Calls: 3}).Start().Bytes())
+	_, otherKey := writeLog(t, "auditproxy/log/c", []byte("x"))
+	for name, tt := range map[string]struct{ trust, want string }{
+		"no log":               {"", ""},
+		"this log":             {"log " + key, ""},
+		"another log":          {"log " + otherKey, "name its key in the trust file"},
+		"another and this log": {"log " + otherKey + "\nlog " + key, ""},
+	} {
+		trust := filepath.Join(t.TempDir(), "trust")
+		if err := os.WriteFile(trust, []byte(evidencetest.Trust(host)+tt.trust), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var a app
+		k, err := a.compareWith(t.Context(), config{evidence: evidenceConfig{enabled: true, log: own}}, verifyOptions{trust: trust})
+		if got := fmt.Sprint(err); tt.want == "" && (err != nil || len(k.Starts) != 1) || !strings.Contains(got, tt.want) {
+			t.Errorf("with %s in the trust file: %d starts, %v", name, len(k.Starts), err)
+		}
+	}
+}
+
 // TestPartOfLog reads a part of a log: the newest entries, and those of an old session.
 func TestPartOfLog(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

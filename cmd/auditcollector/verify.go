@@ -30,7 +30,8 @@ keys that were found are listed as unknown.
 your configuration directory; a host that has another key later is unknown.
 
 With --log it compares the records with a central log too, and the log with kept
-checkpoints of it. Without --log it does if this collector's own log is here.
+checkpoints of it. Without --log it does if this collector's own log is here. Unless
+the trust file has a line "log KEY", the key next to that log is trusted.
 
 The exit code is 0 if all was verified, or all but the last records of running
 sessions. It is 1 if records were changed, and 2 if that could not be determined:
@@ -175,8 +176,10 @@ func (a *app) compareWith(ctx context.Context, cfg config, o verifyOptions) (kno
 	place := o.log
 	if own := cfg.ownLog(); place == "" && own != "" {
 		place = own
-		if key, err := evidencereport.ReadKey(own + ".key.pub"); err == nil {
-			k.trust.Logs = append(k.trust.Logs, key)
+		// Who can replace the log can replace the key next to it: it says nothing where the
+		// trust file names a log.
+		if key, err := evidencereport.ReadKey(own + ".key.pub"); err == nil && len(k.trust.Logs) == 0 {
+			k.trust.Logs = []string{key}
 		}
 	}
 	sessions, ofLog, err := evidencereport.ReadAllCheckpoints(o.checkpoints)
