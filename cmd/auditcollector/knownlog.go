@@ -61,10 +61,8 @@ func (k *known) readLog(ctx context.Context, place string, part part, kept [][]b
 	}
 	k.Size, k.log = c.Size, &evidencereport.Log{Size: c.Size, Signed: witnesses, Witnesses: len(k.trust.Witnesses)}
 	tree := tlog.Tree{N: c.Size, Hash: c.Root}
-	for _, old := range kept {
-		if err := k.compareLog(ctx, r, c.Origin, tree, old); err != nil {
-			return err
-		}
+	if err := k.compareLog(ctx, r, c.Origin, tree, signed, kept); err != nil {
+		return err
 	}
 	sessions := map[string]*heard{}
 	err = part.each(ctx, r, tree, func(id string, entry evidence.Entry) {
@@ -195,12 +193,43 @@ func (h *heard) add(e evidence.Entry) {
 	}
 }
 
-// compareLog compares the log with a checkpoint of it that was kept elsewhere.
-func (k *known) compareLog(ctx context.Context, r *tiles.Reader, origin string, tree tlog.Tree, signed []byte) error {
-	old, _, err := k.trust.OpenLog(signed)
-	if err == nil && old.Origin != origin {
-		err = fmt.Errorf("it is of log %q, and the log is %q: name the other one with --log", old.Origin, origin)
+// compareLog compares the log, whose checkpoint is signed, with others that were kept
+// elsewhere. Those need no witness, and may be newer than what witnesses have signed.
+func (k *known) compareLog(ctx context.Context, r *tiles.Reader, origin string, tree tlog.Tree, signed []byte, kept [][]byte) error {
+	if len(kept) > 0 && k.trust.Quorum > 0 {
+		newest, err := r.Checkpoint(ctx)
+		if err != nil {
+			return err
+		}
+		c, err := k.openKept(newest, origin)
+		if err != nil {
+			return fmt.Errorf("reading the log's newest checkpoint: %w", err)
+		}
+		if c.Size > tree.N {
+			tree, newest = tlog.Tree{N: c.Size, Hash: c.Root}, signed
+		}
+		kept = append(kept[:len(kept):len(kept)], newest) // the smaller one
 	}
+	for _, old := range kept {
+		if err := k.compareKept(ctx, r, origin, tree, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openKept reads a checkpoint that the log must have signed, and no witness.
+func (k *known) openKept(signed []byte, origin string) (evidence.Checkpoint, error) {
+	c, _, err := evidence.Trust{Logs: k.trust.Logs}.OpenLog(signed)
+	if err == nil && c.Origin != origin {
+		err = fmt.Errorf("it is of log %q, and the log is %q: name the other one with --log", c.Origin, origin)
+	}
+	return c, err
+}
+
+// compareKept compares the log with one checkpoint.
+func (k *known) compareKept(ctx context.Context, r *tiles.Reader, origin string, tree tlog.Tree, signed []byte) error {
+	old, err := k.openKept(signed, origin)
 	if err != nil {
 		return fmt.Errorf("reading a kept checkpoint of the log: %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,9 @@ import (
 	"auditproxy/schemas/evidence"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
+
+	fnote "github.com/transparency-dev/formats/note"
+	"golang.org/x/mod/sumdb/note"
 )
 
 // writeLog makes a log with entries, and returns its directory and its verifier key.
@@ -148,6 +152,100 @@ func TestTrustedLog(t *testing.T) {
 		if got := fmt.Sprint(err); tt.want == "" && (err != nil || len(k.Starts) != 1) || !strings.Contains(got, tt.want) {
 			t.Errorf("with %s in the trust file: %d starts, %v", name, len(k.Starts), err)
 		}
+	}
+}
+
+// cosign returns a log's checkpoint with the signature of a new witness, and its key.
+func cosign(t *testing.T, signed []byte, log string) (cosigned []byte, witness string) {
+	t.Helper()
+	private, public, err := note.GenerateKey(rand.Reader, "witness.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := fnote.NewSignerForCosignatureV1(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if witness, err = fnote.VKeyToCosignatureV1(public); err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := note.NewVerifier(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := note.Open(signed, note.VerifierList(verifier))
+	if err == nil {
+		cosigned, err = note.Sign(n, signer)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cosigned, witness
+}
+
+// TestMailedCheckpoint compares a log that witnesses have signed with checkpoints of it
+// that were mailed, which no witness has signed.
+func TestMailedCheckpoint(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	write := func(entries ...string) (dir string, checkpoints [][]byte, verifier string) {
+		dir = filepath.Join(t.TempDir(), "log")
+		for _, e := range entries {
+			log, err := translog.Open(t.Context(), translog.Config{Dir: dir, Key: key, Last: dir + ".last", Name: "auditproxy/log/c"})
+			if err == nil {
+				err = log.Add(t.Context(), [][]byte{[]byte(e)})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			verifier = log.Status().Key
+			if err := log.Close(); err != nil {
+				t.Fatal(err)
+			}
+			signed, err := os.ReadFile(filepath.Join(dir, tiles.CheckpointFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkpoints = append(checkpoints, signed)
+		}
+		return dir, checkpoints, verifier
+	}
+	dir, own, verifier := write("a", "b", "c")
+	_, other, _ := write("a", "x", "c", "d")
+	witnessed, witness := cosign(t, own[1], verifier)
+	forked, forkedBy := cosign(t, other[1], verifier)
+	for _, tt := range []struct {
+		name              string
+		newest, witnessed []byte
+		mailed            []byte
+		want              string // how the log contradicts what was kept; "": it does not
+	}{
+		{"as old as what witnesses signed", own[2], witnessed, own[1], ""},
+		{"older", own[2], witnessed, own[0], ""},
+		{"newer", own[2], witnessed, own[2], ""},
+		{"newer than the log", own[2], witnessed, other[3], "is rolled back: it has 3 entries, and had 4"},
+		{"of another history", own[2], witnessed, other[1], "was rewritten: its first 2 entries"},
+		{"newer, and of another history", own[2], witnessed, other[2], "was rewritten: its first 3 entries"},
+		{"and the newest checkpoint is older", own[0], witnessed, own[1], ""},
+		{"and witnesses signed another history", own[2], forked, own[2], "was rewritten: its first 2 entries"},
+	} {
+		for name, b := range map[string][]byte{tiles.CheckpointFile: tt.newest, tiles.WitnessedFile: tt.witnessed} {
+			if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k := known{trust: evidence.Trust{Logs: []string{verifier}, Witnesses: []string{witness, forkedBy}, Quorum: 1}}
+		err := k.readLog(t.Context(), dir, part{}, [][]byte{tt.mailed}, func(string) bool { return true })
+		if got := strings.Join(k.rolledBack, ", "); err != nil || (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || k.log.Size != 2 {
+			t.Errorf("%s: %v, %q, want %q", tt.name, err, got, tt.want)
+		}
+	}
+	// The log itself needs the witness.
+	if err := os.WriteFile(filepath.Join(dir, tiles.WitnessedFile), own[2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k := known{trust: evidence.Trust{Logs: []string{verifier}, Witnesses: []string{witness}, Quorum: 1}}
+	if err := k.readLog(t.Context(), dir, part{}, [][]byte{own[1]}, func(string) bool { return true }); err == nil || !strings.Contains(err.Error(), "the quorum is 1") {
+		t.Errorf("without a witness: %v", err)
 	}
 }
 

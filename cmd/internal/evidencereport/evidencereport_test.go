@@ -106,12 +106,19 @@ func TestCheckpoints(t *testing.T) {
 	for _, c := range s.Checkpoints() {
 		all = append(append(all, c...), '\n')
 	}
-	for text, want := range map[string]int{string(all): 4, string(s.Checkpoints()[0]): 1, "": -1, "x": -1, "log/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— log/x AAAA\n": -1} {
+	mail := "Subject: audit log\n\n" + string(s.Checkpoints()[0])
+	for text, want := range map[string]int{string(all): 4, strings.ReplaceAll(string(all), "\n", "\r\n"): 4, mail: -1, string(all) + "\n-- \nan auditor\n": -1, string(s.Checkpoints()[0]): 1, "": -1, "x": -1, "log/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— log/x AAAA\n": -1} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if list, err := evidencereport.ReadCheckpoints([]string{name}); len(list) != max(want, 0) || (err != nil) != (want < 0) {
 			t.Errorf("%q has %d checkpoints, %v, want %d", text, len(list), err, want)
 		}
+	}
+	if err := os.WriteFile(name, []byte(mail), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := evidencereport.ReadCheckpoints([]string{name}); err == nil || !strings.Contains(err.Error(), "of a mail, keep only the lines") {
+		t.Errorf("a whole mail: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package evidencereport
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -76,14 +77,14 @@ func ReadAllCheckpoints(names []string) (sessions []verify.Checkpoint, logs [][]
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading checkpoints: %w", err)
 		}
-		notes := evidence.SplitNotes(b)
+		notes := evidence.SplitNotes(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))) // mails have such lines
 		if len(notes) == 0 {
 			return nil, nil, fmt.Errorf("reading checkpoints: %q has none", name)
 		}
 		for _, signed := range notes {
 			c, err := evidence.ReadCheckpoint(signed)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%q: %w", name, err)
+				return nil, nil, fmt.Errorf("%q: %w: of a mail, keep only the lines from the name of the log or session to the last one that begins with \"— \"", name, err)
 			}
 			// A log may be named like a session, but for the id.
 			if id, ok := evidence.SessionOf(c.Origin); ok && len(id) == len("019e8b1c-0000-7aaa-8bbb-0123456789ab") {
