@@ -2,14 +2,18 @@ package verify
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/schemas/audit"
@@ -139,6 +143,49 @@ func TestPipe(t *testing.T) {
 	}
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOtherFiles verifies files that have no record on each line.
+func TestOtherFiles(t *testing.T) {
+	h := evidencetest.NewHost("build-7", time.Now().Add(-time.Hour))
+	lines := h.Session(evidencetest.Plan{Calls: 20}).Lines
+	whole := append(bytes.Join(lines, []byte("\n")), '\n')
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(whole); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var wide []byte
+	for _, c := range utf16.Encode([]rune("\ufeff" + string(whole))) {
+		wide = binary.LittleEndian.AppendUint16(wide, c)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[0] = '['
+	for name, tt := range map[string]struct {
+		text []byte
+		code int
+		want string
+	}{
+		"compressed":              {packed.Bytes(), cli.ExitUnclear, "unpack or convert it"},
+		"UTF-16":                  {wide, cli.ExitUnclear, "unpack or convert it"},
+		"an array":                {slices.Concat([]byte("["), bytes.Join(lines, []byte(",")), []byte("]")), cli.ExitUnclear, "it is a JSON array"},
+		"an array of lines":       {slices.Concat([]byte("[\n"), bytes.Join(lines, []byte(",\n")), []byte("\n]\n")), cli.ExitUnclear, "it is a JSON array"},
+		"a byte of it is flipped": {flipped, cli.ExitFound, "seq 0 edited"},
+	} {
+		file := filepath.Join(t.TempDir(), "export")
+		if err := os.WriteFile(file, tt.text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err := RunFile(t.Context(), Config{Stdout: &out, Stderr: io.Discard, Evidence: evidence.Config{Hosts: []string{h.Key}}}, file)
+		var exit cli.ExitError
+		if !errors.As(err, &exit) || exit.Code != tt.code || strings.Count(out.String()+fmt.Sprint(exit.Err), tt.want) != 1 {
+			t.Errorf("%s: RunFile = %v\n%s", name, err, &out)
+		}
 	}
 }
 

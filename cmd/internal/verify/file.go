@@ -95,6 +95,9 @@ func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, 
 	if begin, _ := r.Peek(len(mark)); string(begin) == mark {
 		r.Discard(len(mark))
 	}
+	if head, _ := r.Peek(64); isArray(head) {
+		return nil, cli.ExitError{Code: cli.ExitUnclear, Err: errors.New("it is a JSON array: export one record on each line, as it was written")}
+	}
 	for n := 0; ; n++ {
 		line, err := readLine(r)
 		if len(line) > 0 {
@@ -114,6 +117,13 @@ func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, 
 	}
 	c.end()
 	return c.checker, nil
+}
+
+// isArray reports whether a file begins like an array of objects. Some of its lines may
+// be whole records, and none of the others is a changed one.
+func isArray(head []byte) bool {
+	rest, found := bytes.CutPrefix(bytes.TrimSpace(head), []byte("["))
+	return found && bytes.HasPrefix(bytes.TrimSpace(rest), []byte("{"))
 }
 
 // readLine returns the next line; of one that is too long to be a record only the
@@ -223,7 +233,11 @@ func (c *records) end() {
 	}
 	if len(c.stray) > 0 {
 		s := c.checker.Session(c.stray[0].id, evidence.About{})
-		s.Fail(fmt.Errorf("%s without a whole record", terminal.Count(len(c.stray), "line")))
+		hint := ""
+		if len(c.open) == 0 {
+			hint = ": if the file is compressed or not in UTF-8, unpack or convert it"
+		}
+		s.Fail(fmt.Errorf("%s without a whole record%s", terminal.Count(len(c.stray), "line"), hint))
 		s.End()
 	}
 }
