@@ -359,7 +359,7 @@ func TestTrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "# keys\n\nhost " + host + "\n log  " + logKey + "\r\nwitness " + witnessKey + "\nquorum 1\n"
+	text := "# keys\n\nhost " + host + "\n log  " + logKey + "\r\nwitness\t" + witnessKey + "\nquorum \t1\n"
 	trust, err := evidence.ParseTrust(text)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	fnote "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
@@ -36,8 +37,10 @@ func ParseTrust(text string) (Trust, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		word, value, _ := strings.Cut(line, " ")
-		value = strings.TrimSpace(value)
+		word, value := line, ""
+		if i := strings.IndexFunc(line, unicode.IsSpace); i >= 0 {
+			word, value = line[:i], strings.TrimSpace(line[i:])
+		}
 		var err error
 		switch word {
 		case "host":
