@@ -127,7 +127,7 @@ func (p Printer) session(r *verify.Result) (out []byte) {
 // Totals are the last object in JSON.
 type Totals struct {
 	Hosts    []verify.Host  `json:"hosts"`
-	Sessions int            `json:"sessions"`
+	Sessions int64          `json:"sessions"` // that are here; States has missing ones too
 	Records  int64          `json:"records"`
 	Verified int64          `json:"verified"`
 	Removed  int64          `json:"removed,omitempty"` // of which only the hash is here
@@ -142,7 +142,7 @@ type Totals struct {
 // JSON prints an object for each session, which object makes of its result, and
 // one with the totals and the note; "": none.
 func (p Printer) JSON(r verify.Report, log *Log, note string, exit int, object func(*verify.Result) any) error {
-	t := Totals{Hosts: r.Hosts, Sessions: len(r.Results), States: map[string]int{}, Findings: map[string]int{}, Log: log, Note: note, Exit: exit}
+	t := Totals{Hosts: r.Hosts, States: map[string]int{}, Findings: map[string]int{}, Log: log, Note: note, Exit: exit}
 	for i := range r.Results {
 		s := &r.Results[i]
 		if s.Findings == nil {
@@ -160,6 +160,7 @@ func (p Printer) JSON(r verify.Report, log *Log, note string, exit int, object f
 		}
 	}
 	for _, h := range r.Hosts {
+		t.Sessions += h.Sessions
 		if h.Key != "" && !h.Trusted {
 			t.Unknown = append(t.Unknown, h.Key)
 		}

@@ -60,7 +60,7 @@ exit 1
 	for i, want := range map[int]string{
 		0: `{"session_id":"s0","state":"ok","records":0,"verified":0,"findings":[]}`,
 		3: `{"session_id":"s3","state":"incomplete","records":0,"verified":0,"findings":[],"note":"running, verified through 812 of 831"}`,
-		6: `{"hosts":[{"host":"build-7","key":"auditproxy/build-7+0+k","trusted":true,"sessions":1204,"records":88310,"verified":0,"checkpoints":1931},{"host":"build-8","key":"auditproxy/build-8+1+k","trusted":false,"sessions":2,"records":9,"verified":0,"checkpoints":3},{"host":"build-7","key":"auditproxy/build-8+1+k","trusted":true,"sessions":1,"records":5,"verified":0,"checkpoints":1,"begins_with":4}],"sessions":6,"records":0,"verified":0,"states":{"incomplete":1,"ok":1,"tampered":2,"unknown_key":1,"unsigned":1},"findings":{"edited":1,"missing_session":1},"unknown_keys":["auditproxy/build-8+1+k"],"note":"a part","exit":1}`,
+		6: `{"hosts":[{"host":"build-7","key":"auditproxy/build-7+0+k","trusted":true,"sessions":1204,"records":88310,"verified":0,"checkpoints":1931},{"host":"build-8","key":"auditproxy/build-8+1+k","trusted":false,"sessions":2,"records":9,"verified":0,"checkpoints":3},{"host":"build-7","key":"auditproxy/build-8+1+k","trusted":true,"sessions":1,"records":5,"verified":0,"checkpoints":1,"begins_with":4}],"sessions":1207,"records":0,"verified":0,"states":{"incomplete":1,"ok":1,"tampered":2,"unknown_key":1,"unsigned":1},"findings":{"edited":1,"missing_session":1},"unknown_keys":["auditproxy/build-8+1+k"],"note":"a part","exit":1}`,
 	} {
 		if len(lines) != 7 || lines[i] != want {
 			t.Errorf("line %d of JSON is\n%s\nwant\n%s", i, lines[i], want)
