@@ -92,13 +92,16 @@ func (s *Source) answers(ctx context.Context) bool {
 
 // reasons are why records may be here no more.
 type reasons struct {
-	erased map[string]Erasure
-	cutoff time.Time // retention may have removed older records
+	erased  map[string]Erasure
+	removed map[string]cutoffs // by tenant; retention logs what it removes of each
 }
+
+// cutoffs are the times before which retention may have removed records, and leaves.
+type cutoffs struct{ records, leaves time.Time }
 
 func (r *reasons) read(ctx context.Context, s *Source) (err error) {
 	if r.erased, err = s.Erasures(ctx); err == nil {
-		r.cutoff, err = s.removedBefore(ctx)
+		r.removed, err = s.removedBefore(ctx)
 	}
 	return err
 }
@@ -110,15 +113,48 @@ const oldAt = 24 * time.Hour
 // explain reports whether there is a reason that a session lacks records.
 func (r *reasons) explain(one Session) bool {
 	_, erased := r.erased[one.ID]
-	old := r.cutoff.Add(oldAt)
-	return erased || one.First.Before(old) || one.Started().Before(old)
+	return erased || one.before(r.of(one).records, oldAt)
 }
 
-// removedBefore returns the time before which retention may have removed records.
-func (s *Source) removedBefore(ctx context.Context) (cutoff time.Time, err error) {
-	sql := "SELECT max(cutoff) FROM " + s.DB.Name() + ".retention_log WHERE table_name = 'events'"
-	err = s.query(ctx, "reading what retention removed", sql, func(rows driver.Rows) error { return rows.Scan(&cutoff) })
-	return cutoff, err
+// of returns the cutoffs of a session: those of its tenant. Where its records and
+// leaves name several, one of them is not its own, so the least count.
+func (r *reasons) of(one Session) (least cutoffs) {
+	if len(one.Tenants) == mostTenants {
+		return cutoffs{}
+	}
+	for i, tenant := range one.Tenants {
+		c := r.removed[tenant]
+		if i == 0 || c.records.Before(least.records) {
+			least.records = c.records
+		}
+		if i == 0 || c.leaves.Before(least.leaves) {
+			least.leaves = c.leaves
+		}
+	}
+	return least
+}
+
+// removedBefore returns the times before which retention may have removed rows, by
+// tenant.
+func (s *Source) removedBefore(ctx context.Context) (map[string]cutoffs, error) {
+	removed := map[string]cutoffs{}
+	sql := "SELECT tenant, table_name, max(cutoff) FROM " + s.DB.Name() + ".retention_log WHERE table_name IN ('events', 'leaves') GROUP BY tenant, table_name"
+	err := s.query(ctx, "reading what retention removed", sql, func(rows driver.Rows) error {
+		var tenant, table string
+		var cutoff time.Time
+		if err := rows.Scan(&tenant, &table, &cutoff); err != nil {
+			return err
+		}
+		c := removed[tenant]
+		if table == "events" {
+			c.records = cutoff
+		} else {
+			c.leaves = cutoff
+		}
+		removed[tenant] = c
+		return nil
+	})
+	return removed, err
 }
 
 // A feed gives rows to the checker.
@@ -143,7 +179,7 @@ func (f *feed) row(r *Row) error {
 		f.begin(r.Session)
 	}
 	if r.Arrived.After(f.one.Ingested) { // after the sessions were listed: so others may not be here
-		f.one.Ingested = r.Arrived
+		f.one.Ingested, f.one.Here = r.Arrived, max(f.one.Here, 1)
 		f.current.Update(f.about(f.one))
 	}
 	f.here = r.Raw != nil || f.here && f.seq == r.Seq
@@ -227,7 +263,8 @@ func (f *feed) about(one Session) verify.About {
 	if silent < -aheadBy-time.Since(f.began) {
 		silent = silentFor
 	}
-	old := one.First.Before(f.reasons.cutoff) || one.Started().Before(f.reasons.cutoff)
+	cutoff := f.reasons.of(one)
+	old := one.before(cutoff.records, 0)
 	_, erased := f.reasons.erased[one.ID]
 	return verify.About{
 		Live: !one.Ended && silent < silentFor && !erased,
@@ -236,6 +273,7 @@ func (f *feed) about(one Session) verify.About {
 		Arriving: silent < settles || old && !one.Signed,
 		Cut:      old,
 		Gone:     one.Here == 0 && !erased,
+		Thin:     one.Here == 0 && !erased && one.before(cutoff.leaves, 0),
 	}
 }
 

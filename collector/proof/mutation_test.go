@@ -145,9 +145,9 @@ func TestLeafWithoutReason(t *testing.T) {
 	db, dir := open(t)
 	f := &fixture{t: t, db: db, dir: dir}
 	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-72*time.Hour).Truncate(time.Second))
-	one, all := h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 5})
+	one, gone, all, last := h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 5}), h.Session(evidencetest.Plan{Calls: 5}), h.Session(evidencetest.Plan{Calls: 5})
 	var rows []ingest.Row
-	for _, s := range []*evidencetest.Session{one, all} {
+	for _, s := range []*evidencetest.Session{one, gone, all, last} {
 		for _, line := range s.Lines {
 			f.offset++
 			rows = append(rows, ingesttest.RowOf(t, append(bytes.Clone(line), '\n'), ingest.Source{Topic: "t", Offset: f.offset}))
@@ -195,12 +195,23 @@ func TestLeafWithoutReason(t *testing.T) {
 	f.exec("INSERT INTO audit.erasures (erasure_id, at, kind, value, who, done_at) VALUES ('0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', now(), 'session', '" + all.ID + "', 'eve', now())")
 	f.exec("INSERT INTO audit.erased_sessions (session_id, erasure_id, at) VALUES ('" + all.ID + "', '0b0ce67c-9fd2-4f0a-a1ea-0ba9d1c0a7b1', now())")
 	want("the session was erased", verify.ExitTampered, 4, deleted...)
-	log := "INSERT INTO audit.retention_log (table_name, tenant, cutoff, partition, action, rule, row_count, planned_at, collector) VALUES ('%s', '', now() - INTERVAL %d HOUR, 'p', 'rows', 'retention.events', 4, now(), 'c')"
-	f.exec(fmt.Sprintf(log, "alerts", 1))
-	f.exec(fmt.Sprintf(log, "events", 100))
+	log := "INSERT INTO audit.retention_log (table_name, tenant, cutoff, partition, action, rule, row_count, planned_at, collector) VALUES ('%s', '%s', now() - INTERVAL %d HOUR, 'p', 'rows', 'retention.events', 4, now(), 'c')"
+	f.exec(fmt.Sprintf(log, "alerts", "", 1))
+	f.exec(fmt.Sprintf(log, "events", "", 100))
 	want("retention removed older records", verify.ExitTampered, 4, deleted...)
-	f.exec(fmt.Sprintf(log, "events", 71))
+	f.exec(fmt.Sprintf(log, "events", "acme", 1))
+	want("retention removed records of another tenant", verify.ExitTampered, 4, deleted...)
+	f.exec("INSERT INTO audit.leaves (tenant, session_id, seq, hash, evidence, kept_at) SELECT 'acme', session_id, seq, hash, evidence, kept_at FROM audit.leaves WHERE " + some)
+	want("the leaves say that they are of the other tenant", verify.ExitTampered, 4, deleted...)
+	f.exec(fmt.Sprintf(log, "events", "", 71))
 	want("retention removed the records", verify.ExitVerified, 4)
+	whole = "session_id = '" + gone.ID + "'"
+	keep(whole)
+	remove(whole)
+	want("retention removed a session", verify.ExitVerified, 4+int64(len(gone.Lines)))
+	f.exec("DELETE FROM audit.leaves WHERE " + whole)
+	f.exec("INSERT INTO audit.leaves (session_id, seq, hash) VALUES ('" + gone.ID + "', 1000, repeat('x', 32))")
+	want("any leaf is in its place", verify.ExitTampered, 4, gone.ID+" missing_session 2 to 2")
 }
 
 // same reports whether two copies have the same records, in any order and number.

@@ -14,6 +14,7 @@ import (
 type Session struct {
 	ID       string
 	Tenant   string
+	Tenants  []string // all that its records and leaves name, as far as they are fewer than mostTenants
 	Host     string
 	User     string
 	First    time.Time // of its records' times
@@ -25,6 +26,9 @@ type Session struct {
 	Here     uint64    // of them, those with the record
 }
 
+// mostTenants is how many tenants of a session are looked at. It has one.
+const mostTenants = 8
+
 // Started returns when the session started, by its id, which is a UUIDv7. It is the
 // zero time for another id.
 func (s Session) Started() time.Time {
@@ -34,6 +38,13 @@ func (s Session) Started() time.Time {
 	}
 	seconds, nanos := id.Time().UnixTime()
 	return time.Unix(seconds, nanos)
+}
+
+// before reports whether a session began before a cutoff, or not much later. Nothing
+// did before none.
+func (s Session) before(cutoff time.Time, later time.Duration) bool {
+	at := cutoff.Add(later)
+	return !cutoff.IsZero() && (s.First.Before(at) || s.Started().Before(at))
 }
 
 // A Selection chooses sessions. The zero value chooses all.
@@ -112,24 +123,24 @@ func (s *Source) page(ctx context.Context, sel Selection, after string) (list []
 			WHERE s.arrived > v.seen AND (
 				s.last < ${long} OR s.last >= v.seen_records + intDiv(v.seen_records, 2) OR s.has_end OR s.arrived < ${silent} OR v.seen_at < ${waits}))`)
 	}
-	sql := strings.NewReplacer("${where}", where).Replace(`
-SELECT session_id, max(tenant), max(host), max(user), min(first), max(last), max(ingested), max(ended), max(signed), sum(n), sum(here) FROM (
-    SELECT session_id, max(tenant) AS tenant, max(host) AS host, max(user) AS user, min(ts) AS first, max(ts) AS last,
+	sql := strings.NewReplacer("${where}", where, "${tenants}", fmt.Sprint(mostTenants)).Replace(`
+SELECT session_id, max(tenant), groupUniqArrayArray(${tenants})(tenants), max(host), max(user), min(first), max(last), max(ingested), max(ended), max(signed), sum(n), sum(here) FROM (
+    SELECT session_id, max(tenant) AS tenant, groupUniqArray(${tenants})(events.tenant) AS tenants, max(host) AS host, max(user) AS user, min(ts) AS first, max(ts) AS last,
            max(ingested_at) AS ingested, max(kind = 'session_end') AS ended, max(evidence != '') AS signed, count() AS n, count() AS here
     FROM ${database}.events WHERE ${where} GROUP BY session_id
     UNION ALL
-    SELECT session_id, max(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
+    SELECT session_id, max(tenant), groupUniqArray(${tenants})(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
            toDateTime64(0, 3, 'UTC'), 0, 1, count(), 0
     FROM ${database}.leaves WHERE ${where} GROUP BY session_id
     UNION ALL -- a record that came again counts as arrived, but is not kept
-    SELECT session_id, '', '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
+    SELECT session_id, '', groupUniqArray(${tenants})(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
            max(last_ingested), 0, 0, 0, 0
     FROM ${database}.session_states WHERE ${where} GROUP BY session_id)
 GROUP BY session_id HAVING sum(n) > 0 ORDER BY session_id LIMIT `) + fmt.Sprint(s.Sizes.orDefault().Page)
 	err = s.query(ctx, "looking for sessions to verify", strings.ReplaceAll(sql, "${database}", s.DB.Name()), func(rows driver.Rows) error {
 		var one Session
 		var ended, signed uint8
-		if err := rows.Scan(&one.ID, &one.Tenant, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &signed, &one.Rows, &one.Here); err != nil {
+		if err := rows.Scan(&one.ID, &one.Tenant, &one.Tenants, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &signed, &one.Rows, &one.Here); err != nil {
 			return err
 		}
 		one.Ended, one.Signed = ended > 0, signed > 0

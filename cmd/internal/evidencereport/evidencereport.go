@@ -84,7 +84,7 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 		out = append(out, p.session(&r.Results[i])...)
 	}
 	for _, h := range r.Hosts {
-		if h.Key != "" && !h.Trusted {
+		if h.Key != "" && !h.Trusted && h.Sessions > 0 {
 			out = append(out, p.Line(string(verify.Unknown), "", fmt.Sprintf("%s: host %s", terminal.Count(int(h.Sessions), "session"), h.Key))...)
 		}
 	}
@@ -150,7 +150,6 @@ func (p Printer) JSON(r verify.Report, log *Log, note string, exit int, object f
 		}
 		t.Records += s.Records
 		t.Verified += s.Verified
-		t.Removed += s.Removed
 		t.States[string(s.State)]++
 		for _, f := range s.Findings {
 			t.Findings[string(f.What)]++
@@ -161,7 +160,8 @@ func (p Printer) JSON(r verify.Report, log *Log, note string, exit int, object f
 	}
 	for _, h := range r.Hosts {
 		t.Sessions += h.Sessions
-		if h.Key != "" && !h.Trusted {
+		t.Removed += h.Removed // of sessions of which no record is here too
+		if h.Key != "" && !h.Trusted && h.Sessions > 0 {
 			t.Unknown = append(t.Unknown, h.Key)
 		}
 	}

@@ -29,10 +29,9 @@ type link struct {
 
 // check adds what it finds to the sessions, and returns the results of sessions
 // that are not here.
-func (c *chains) check() (missing []Result) {
-	hosts, here := map[string][]link{}, map[string]*Session{}
+func (c *chains) check(here map[string]*Session) (missing []Result) {
+	hosts := map[string][]link{}
 	for _, s := range c.ended {
-		here[s.id] = s
 		b := s.start()
 		if b != nil && b.err == nil {
 			hosts[b.evidence.HostKey] = append(hosts[b.evidence.HostKey], link{seq: b.evidence.HostSeq, id: s.id, session: s})
@@ -69,6 +68,39 @@ func (c *chains) check() (missing []Result) {
 		missing = append(missing, c.chain(list, here)...)
 	}
 	return merged(missing)
+}
+
+// here returns the sessions that are here. One of which only leaves are here is, if the
+// first of them is its session_start: it signs that itself, where its evidence was kept;
+// else the next session or the log has the leaf. Anyone could write another leaf.
+func (c *chains) here() map[string]*Session {
+	here, bare := map[string]*Session{}, map[string]*Session{}
+	for _, s := range c.ended {
+		b := s.start()
+		switch {
+		case !s.about.Gone || s.records > 0 || s.why != "" || b != nil && b.err == nil:
+			here[s.id] = s
+		case b == nil && len(s.bare) > 0:
+			bare[s.id] = s
+		}
+	}
+	if len(bare) == 0 {
+		return here
+	}
+	confirm := func(id string, leaf evidence.Hash) {
+		if s := bare[id]; s != nil && slices.Contains(s.bare, leaf) {
+			here[id] = s
+		}
+	}
+	for _, s := range c.ended {
+		if b := s.start(); b != nil && b.err == nil && b.evidence.Previous != nil {
+			confirm(b.evidence.Previous.SessionID, b.evidence.Previous.Leaf)
+		}
+	}
+	for id, list := range c.starts {
+		confirm(id, list[0].Leaf)
+	}
+	return here
 }
 
 // merged returns one result for each session.

@@ -81,13 +81,18 @@ type Report struct {
 	Exit    int
 }
 
-func (r *Report) add(name, key string, trusted bool, result Result) {
+// host returns the totals of a host.
+func (r *Report) host(name, key string, trusted bool) *Host {
 	i := slices.IndexFunc(r.Hosts, func(h Host) bool { return h.Name == name && h.Key == key })
 	if i < 0 {
 		r.Hosts = append(r.Hosts, Host{Name: name, Key: key, Trusted: trusted})
 		i = len(r.Hosts) - 1
 	}
-	h := &r.Hosts[i]
+	return &r.Hosts[i]
+}
+
+func (r *Report) add(name, key string, trusted bool, result Result) {
+	h := r.host(name, key, trusted)
 	h.Sessions++
 	h.Records += result.Records
 	h.Verified += result.Verified

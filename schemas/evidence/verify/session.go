@@ -124,6 +124,9 @@ func (s *Session) learn(h head, row Row) *checkpoint {
 	line := row.Line
 	switch {
 	case line == nil && row.Evidence == "":
+		if h.seq == 0 && len(s.bare) < maxOther {
+			s.bare = append(s.bare, row.Leaf)
+		}
 	case line == nil && h.seq == 0:
 		if len(s.starts) < maxOther {
 			s.starts = append(s.starts, keptStart(s.id, row.Leaf, row.Evidence))
@@ -265,7 +268,9 @@ func (s *Session) flush(n int) {
 
 func (s *Session) deleted(from, to uint64) {
 	switch {
-	case from > to || s.about.Arriving || s.about.Cut && from == 0:
+	case from > to || s.about.Arriving || s.about.Thin:
+		return
+	case s.about.Cut && from == 0 && !(s.about.Gone && len(s.known) > 0): // retention keeps the leaves of what is known
 		return
 	}
 	s.find(finding{Finding: Finding{What: Deleted, Seq: from, To: to}})

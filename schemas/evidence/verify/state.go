@@ -13,7 +13,8 @@ type About struct {
 	Dead     bool // its writer is gone, and its end is not written yet
 	Arriving bool // records may be on their way: what is missing is not deleted
 	Cut      bool // its first records may have been removed when they were old
-	Gone     bool // all were: it is only here as the one before another session
+	Gone     bool // only leaves are here: the session counts as the one before another, if its session_start is known
+	Thin     bool // and most of these may have been removed too, because they were old; the first one stays
 }
 
 // A Row is one record of a copy.
@@ -60,7 +61,8 @@ type Session struct {
 	forgot  bool
 
 	starts  []start
-	use     int // the start whose keys fit
+	bare    []evidence.Hash // of versions of session_start whose evidence was not kept
+	use     int             // the start whose keys fit
 	endSeq  int64
 	endTime time.Time
 

@@ -117,19 +117,21 @@ func (c *Checker) Finish() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slices.SortFunc(c.ended, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
-	missing := (&chains{c.cfg, c.ended, c.known, c.start}).check()
+	chains := &chains{c.cfg, c.ended, c.known, c.start}
+	here := chains.here()
+	missing := chains.check(here)
 	r := Report{}
 	for _, s := range c.ended {
 		one := s.result(c.trusted)
 		if s.about.Gone && one.State != Tampered {
+			if here[s.id] != nil {
+				r.host(s.hostName(), s.hostKey(), c.trusted[s.hostKey()]).Removed += one.Removed
+			}
 			continue
 		}
 		r.add(s.hostName(), s.hostKey(), c.trusted[s.hostKey()], one)
 	}
-	for _, list := range [][]Result{missing, c.bad} {
-		r.Results = append(r.Results, list...)
-	}
-	slices.SortStableFunc(r.Results, func(a, b Result) int { return cmp.Compare(a.SessionID, b.SessionID) })
+	r.Results = merged(slices.Concat(r.Results, missing, c.bad))
 	slices.SortFunc(r.Hosts, func(a, b Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key)) })
 	r.Exit = exitCode(r.Results)
 	return r

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -430,6 +431,94 @@ func TestBegins(t *testing.T) {
 		if text := fmt.Sprint(got); text != tt.want {
 			t.Errorf("%s: the hosts begin with %s, want %s", tt.name, text, tt.want)
 		}
+	}
+}
+
+// TestGone has a session of which only leaves are here. As retention leaves them they
+// are no finding, and count as removed. Others excuse nothing.
+func TestGone(t *testing.T) {
+	h := evidencetest.NewHost("build-7", began)
+	all := fleet(h)
+	s := all[2]
+	n := len(s.Lines)
+	removed := verify.About{Cut: true, Gone: true}
+	long := verify.About{Cut: true, Gone: true, Thin: true}
+	known := verify.Config{Starts: []evidence.Entry{s.Start()}}
+	for _, signed := range s.Checkpoints() {
+		known.Checkpoints = append(known.Checkpoints, verify.Checkpoint{Signed: signed, From: "the log"})
+	}
+	leaf := func(seq int) verify.Row { return verify.Row{Seq: uint64(seq), HasSeq: true, Leaf: evidence.Hash{1}} }
+	for _, tt := range []struct {
+		name    string
+		cfg     verify.Config
+		about   verify.About
+		rows    func(leaves []verify.Row) []verify.Row
+		removed int
+		want    string
+	}{
+		{name: "all leaves", about: removed, removed: n},
+		{name: "all leaves, and a log", cfg: known, about: removed, removed: n},
+		{name: "the evidence of the first was not kept", cfg: known, about: removed, removed: n, rows: func(l []verify.Row) []verify.Row { l[0].Evidence = ""; return l }},
+		{name: "the first alone", cfg: known, about: long, removed: 1, rows: func(l []verify.Row) []verify.Row { return l[:1] }},
+		{name: "the first and the last ones", cfg: known, about: long, removed: n - 8, rows: func(l []verify.Row) []verify.Row { return append(l[:1], l[9:]...) }},
+		{name: "the first alone, and the others are not old", cfg: known, about: removed, rows: func(l []verify.Row) []verify.Row { return l[:1] },
+			removed: 1, want: "truncated 1-" + strconv.Itoa(n-2)},
+		{name: "any leaf", about: removed, rows: func([]verify.Row) []verify.Row { return []verify.Row{leaf(1000)} },
+			want: "missing_session 3-3"},
+		{name: "any leaf, and the others were old", cfg: known, about: long, rows: func([]verify.Row) []verify.Row { return []verify.Row{leaf(1000)} },
+			want: "missing_session 0-0 missing_session 3-3"},
+		{name: "any leaf, and a log", cfg: known, about: removed, rows: func([]verify.Row) []verify.Row { return []verify.Row{leaf(1000)} },
+			removed: 1, want: "deleted 0-999 missing_session 0-0 missing_session 3-3"},
+		{name: "any first leaf", about: removed, rows: func([]verify.Row) []verify.Row { return []verify.Row{leaf(0)} },
+			want: "missing_session 3-3"},
+		{name: "any first leaf with its evidence", about: removed, rows: func(l []verify.Row) []verify.Row { l[0].Leaf = evidence.Hash{1}; return l[:1] },
+			removed: 1, want: "forked 0-0"},
+		{name: "any leaf among them, and a log", cfg: known, about: removed, rows: func(l []verify.Row) []verify.Row { l[5] = leaf(5); return l },
+			removed: n, want: "forked 0-10"},
+		{name: "a record is lost", about: removed, rows: func(l []verify.Row) []verify.Row { l[5].Lost = true; return l },
+			removed: n, want: "deleted 5-5"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Hosts = []string{h.Key}
+			c := verify.New(tt.cfg)
+			for _, one := range all {
+				rows, about := rowsOf(one), verify.About{}
+				if one == s {
+					rows, about = erased(s, n)(rows), tt.about
+					for i := range rows {
+						rows[i].Erased = ""
+					}
+					if tt.rows != nil {
+						rows = tt.rows(rows)
+					}
+				}
+				v := c.Session(one.ID, about)
+				for _, row := range rows {
+					v.Add(row)
+				}
+				v.End()
+			}
+			r := c.Finish()
+			var found []string
+			results := 0
+			for _, one := range r.Results {
+				if one.SessionID == s.ID {
+					results++
+				} else if one.State != verify.OK {
+					t.Errorf("another session is %+v", one)
+				}
+				for _, f := range one.Findings {
+					found = append(found, fmt.Sprintf("%s %d-%d", f.What, f.Seq, f.To))
+				}
+			}
+			total := int64(0)
+			for _, host := range r.Hosts {
+				total += host.Removed
+			}
+			if got := strings.Join(found, " "); got != tt.want || (r.Exit == verify.ExitTampered) != (tt.want != "") || (results == 1) != (tt.want != "") || total != int64(tt.removed) {
+				t.Errorf("found %q in %d results, exit %d, %d removed, want %q, %d removed", got, results, r.Exit, total, tt.want, tt.removed)
+			}
+		})
 	}
 }
 
