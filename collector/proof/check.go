@@ -267,10 +267,10 @@ func (f *feed) about(one Session) verify.About {
 	old := one.before(cutoff.records, 0)
 	_, erased := f.reasons.erased[one.ID]
 	return verify.About{
-		Live: !one.Ended && silent < silentFor && !erased,
-		Dead: !one.Ended && silent >= silentFor && !erased && one.Here > 0,
-		// Retention keeps leaves of sessions with evidence only.
-		Arriving: silent < settles || old && !one.Signed,
+		Live:     !one.Ended && silent < silentFor && !erased,
+		Dead:     !one.Ended && silent >= silentFor && !erased && one.Here > 0,
+		Arriving: silent < settles,
+		Late:     f.check.Now.Sub(one.Last) > OnTheWay,
 		Cut:      old,
 		Gone:     one.Here == 0 && !erased,
 		Thin:     one.Here == 0 && !erased && one.before(cutoff.leaves, 0),

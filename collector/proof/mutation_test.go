@@ -16,6 +16,8 @@ import (
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence/evidencetest"
 	"auditproxy/schemas/evidence/verify"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestMutations changes sessions in random places, and stores them as an attacker who
@@ -212,6 +214,44 @@ func TestLeafWithoutReason(t *testing.T) {
 	f.exec("DELETE FROM audit.leaves WHERE " + whole)
 	f.exec("INSERT INTO audit.leaves (session_id, seq, hash) VALUES ('" + gone.ID + "', 1000, repeat('x', 32))")
 	want("any leaf is in its place", verify.ExitTampered, 4, gone.ID+" missing_session 2 to 2")
+}
+
+// TestWithoutColumn empties the column of the evidence, as it is where an older collector
+// stored the records: whether they are signed, they say themselves. Of old sessions
+// without evidence, retention keeps no leaves.
+func TestWithoutColumn(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-72*time.Hour).Truncate(time.Second))
+	untouched, deleted, forged, unsigned := h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 25}), h.Session(evidencetest.Plan{Calls: 5}).Unsigned()
+	changed := forged.Clone()
+	r, err := audit.Parse(bytes.Clone(changed.Lines[20]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.User = "eve"
+	changed.Lines[20] = bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))
+	changed.Lines = slices.Delete(changed.Lines, 3, 4)
+	f.sessions(time.Now().Add(-time.Hour), untouched, deleted, changed, unsigned)
+	f.exec("DELETE FROM audit.events WHERE session_id = '" + deleted.ID + "' AND seq = 7 OR session_id = '" + unsigned.ID + "' AND seq IN (0, 1, 3)")
+	f.exec("ALTER TABLE audit.events UPDATE evidence = '' WHERE 1 SETTINGS mutations_sync = 2")
+	f.exec("INSERT INTO audit.retention_log (table_name, cutoff, planned_at) VALUES ('events', now() - INTERVAL 71 HOUR, now())")
+	checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: time.Now(), Partial: true})
+	if err := proof.NewSource(db).Check(t.Context(), proof.Check{Now: time.Now()}, checker); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range checker.Finish().Results {
+		text := fmt.Sprint(r.SessionID, " ", r.State)
+		for _, found := range r.Findings {
+			text += fmt.Sprintf(" %s %d-%d", found.What, found.Seq, found.To)
+		}
+		got = append(got, text)
+	}
+	want := []string{untouched.ID + " ok", deleted.ID + " tampered deleted 7-7", forged.ID + " tampered deleted 3-3", unsigned.ID + " incomplete"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sessions (-want +got):\n%s", diff)
+	}
 }
 
 // same reports whether two copies have the same records, in any order and number.

@@ -21,7 +21,6 @@ type Session struct {
 	Last     time.Time
 	Ingested time.Time // when its last record arrived
 	Ended    bool      // a record says so
-	Signed   bool      // it has evidence
 	Rows     uint64    // and leaves; a record that is there twice counts twice
 	Here     uint64    // of them, those with the record
 }
@@ -124,26 +123,26 @@ func (s *Source) page(ctx context.Context, sel Selection, after string) (list []
 				s.last < ${long} OR s.last >= v.seen_records + intDiv(v.seen_records, 2) OR s.has_end OR s.arrived < ${silent} OR v.seen_at < ${waits}))`)
 	}
 	sql := strings.NewReplacer("${where}", where, "${tenants}", fmt.Sprint(mostTenants)).Replace(`
-SELECT session_id, max(tenant), groupUniqArrayArray(${tenants})(tenants), max(host), max(user), min(first), max(last), max(ingested), max(ended), max(signed), sum(n), sum(here) FROM (
+SELECT session_id, max(tenant), groupUniqArrayArray(${tenants})(tenants), max(host), max(user), min(first), max(last), max(ingested), max(ended), sum(n), sum(here) FROM (
     SELECT session_id, max(tenant) AS tenant, groupUniqArray(${tenants})(events.tenant) AS tenants, max(host) AS host, max(user) AS user, min(ts) AS first, max(ts) AS last,
-           max(ingested_at) AS ingested, max(kind = 'session_end') AS ended, max(evidence != '') AS signed, count() AS n, count() AS here
+           max(ingested_at) AS ingested, max(kind = 'session_end') AS ended, count() AS n, count() AS here
     FROM ${database}.events WHERE ${where} GROUP BY session_id
     UNION ALL
     SELECT session_id, max(tenant), groupUniqArray(${tenants})(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
-           toDateTime64(0, 3, 'UTC'), 0, 1, count(), 0
+           toDateTime64(0, 3, 'UTC'), 0, count(), 0
     FROM ${database}.leaves WHERE ${where} GROUP BY session_id
     UNION ALL -- a record that came again counts as arrived, but is not kept
     SELECT session_id, '', groupUniqArray(${tenants})(tenant), '', '', toDateTime64('2200-01-01 00:00:00', 6, 'UTC'), toDateTime64(0, 6, 'UTC'),
-           max(last_ingested), 0, 0, 0, 0
+           max(last_ingested), 0, 0, 0
     FROM ${database}.session_states WHERE ${where} GROUP BY session_id)
 GROUP BY session_id HAVING sum(n) > 0 ORDER BY session_id LIMIT `) + fmt.Sprint(s.Sizes.orDefault().Page)
 	err = s.query(ctx, "looking for sessions to verify", strings.ReplaceAll(sql, "${database}", s.DB.Name()), func(rows driver.Rows) error {
 		var one Session
-		var ended, signed uint8
-		if err := rows.Scan(&one.ID, &one.Tenant, &one.Tenants, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &signed, &one.Rows, &one.Here); err != nil {
+		var ended uint8
+		if err := rows.Scan(&one.ID, &one.Tenant, &one.Tenants, &one.Host, &one.User, &one.First, &one.Last, &one.Ingested, &ended, &one.Rows, &one.Here); err != nil {
 			return err
 		}
-		one.Ended, one.Signed = ended > 0, signed > 0
+		one.Ended = ended > 0
 		list = append(list, one)
 		return nil
 	})

@@ -73,7 +73,7 @@ func holds(row Row, signed []byte) bool {
 func (s *Session) beyond(next uint64) {
 	for _, k := range slices.Backward(s.known) {
 		switch {
-		case uint64(k.Size) <= next || s.about.Arriving || s.about.Thin:
+		case uint64(k.Size) <= next || s.about.Thin || s.onTheWay(next):
 		case s.signedBefore() && !s.signedByUs(k.signed):
 			s.find(finding{Finding: Finding{What: Forked, Seq: min(s.unproved(), next), To: uint64(k.Size) - 1},
 				text: fmt.Sprintf("the session has a checkpoint of size %d from %s that is not signed with the key of its session_start", k.Size, k.from)})

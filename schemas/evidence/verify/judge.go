@@ -57,7 +57,7 @@ func (s *Session) unfinished(through string) (State, string, bool) {
 	case s.about.Dead:
 		return Incomplete, "its process ended and recovery has not run, " + through, true
 	case s.about.Arriving:
-		return Incomplete, "records are on their way, " + through, false
+		return Incomplete, "records are on their way, " + through, s.unclear || s.about.Late && s.endSeq >= 0
 	case s.closed >= 0:
 		return Incomplete, through, true
 	case s.records-s.provedRecords > maxUnsigned:

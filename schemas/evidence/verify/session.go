@@ -268,9 +268,11 @@ func (s *Session) flush(n int) {
 
 func (s *Session) deleted(from, to uint64) {
 	switch {
-	case from > to || s.about.Arriving || s.about.Thin:
+	case from > to || s.about.Thin || s.onTheWay(from):
 		return
 	case s.about.Cut && from == 0 && !(s.about.Gone && len(s.known) > 0): // retention keeps the leaves of what is known
+		return
+	case s.about.Cut && s.unsigned(): // it keeps none, and removes by time
 		return
 	}
 	s.find(finding{Finding: Finding{What: Deleted, Seq: from, To: to}})
@@ -423,8 +425,8 @@ func (s *Session) ending(next uint64) {
 	}
 }
 
-// onTheWay is for how long after its end a session's last record may be on its way.
-const onTheWay = time.Minute
+// lastOnTheWay is for how long after its end a session's last record may be on its way.
+const lastOnTheWay = time.Minute
 
 // growing reports whether more records of the session may follow.
 func (s *Session) growing() bool {
@@ -432,5 +434,5 @@ func (s *Session) growing() bool {
 		return true
 	}
 	age := s.now.Sub(s.endTime)
-	return s.endSeq >= 0 && !s.now.IsZero() && age < onTheWay && age > -onTheWay
+	return s.endSeq >= 0 && !s.now.IsZero() && age < lastOnTheWay && age > -lastOnTheWay
 }

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -12,6 +14,7 @@ type About struct {
 	Live     bool // its writer is alive: more records may follow
 	Dead     bool // its writer is gone, and its end is not written yet
 	Arriving bool // records may be on their way: what is missing is not deleted
+	Late     bool // all that are here are so old that others are hardly on their way
 	Cut      bool // its first records may have been removed when they were old
 	Gone     bool // only leaves are here: the session counts as the one before another, if its session_start is known
 	Thin     bool // and most of these may have been removed too, because they were old; the first one stays
@@ -75,6 +78,7 @@ type Session struct {
 
 	keptByHost bool  // a checkpoint in a row without a line is
 	shift      int64 // by how much records are numbered differently than when they were signed
+	unclear    bool  // records are missing, and it is not likely that they are on their way
 	broken     bool  // a record is not the one that was signed: trees prove nothing from here on
 
 	begins uint64 // its host_seq, if it is the first one that is here
@@ -158,6 +162,23 @@ func (s *Session) start() *start {
 		return nil
 	}
 	return &s.starts[s.use]
+}
+
+// onTheWay reports whether a missing record and those behind it may be on their way.
+func (s *Session) onTheWay(seq uint64) bool {
+	if !s.about.Arriving {
+		return false
+	}
+	known := slices.ContainsFunc(s.known, func(k known) bool { return uint64(k.Size) > seq })
+	s.unclear = s.unclear || s.about.Late || known
+	return !s.about.Late || !known
+}
+
+// unsigned reports whether the session is from a proxy without evidence, as far as its
+// records say.
+func (s *Session) unsigned() bool {
+	b := s.start()
+	return s.checkpoints == 0 && len(s.known) == 0 && (b == nil || errors.Is(b.err, evidence.ErrUnsigned))
 }
 
 // signedBefore reports whether the session has evidence.
