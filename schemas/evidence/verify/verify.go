@@ -10,6 +10,7 @@ package verify
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"sync"
 
 	"auditproxy/schemas/evidence"
@@ -44,7 +45,7 @@ func New(cfg Config) *Checker {
 		c.known[id] = append(c.known[id], k)
 	}
 	for _, list := range c.known {
-		slices.SortFunc(list, func(a, b known) int { return cmp.Compare(a.Size, b.Size) })
+		sort.Slice(list, func(i, k int) bool { return list[i].Size < list[k].Size }) // as in chains.check
 	}
 	for _, e := range cfg.Starts {
 		if id, ok := evidence.SessionOf(e.Origin); ok && e.HostSeq > 0 {
@@ -132,7 +133,10 @@ func (c *Checker) Finish() Report {
 		r.add(s.hostName(), s.hostKey(), c.trusted[s.hostKey()], one)
 	}
 	r.Results = merged(slices.Concat(r.Results, missing, c.bad))
-	slices.SortFunc(r.Hosts, func(a, b Host) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key)) })
+	sort.Slice(r.Hosts, func(i, k int) bool {
+		a, b := &r.Hosts[i], &r.Hosts[k]
+		return a.Name < b.Name || a.Name == b.Name && a.Key < b.Key
+	})
 	r.Exit = exitCode(r.Results)
 	return r
 }
