@@ -40,7 +40,7 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 		return interrupted()
 	}
 	if err != nil {
-		return fmt.Errorf("verifying %q: %w", name, err)
+		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying %q: %w", name, err)}
 	}
 	r, err := cfg.finish(checker)
 	if err != nil {
@@ -96,7 +96,7 @@ func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, 
 		r.Discard(len(mark))
 	}
 	if head, _ := r.Peek(64); isArray(head) {
-		return nil, cli.ExitError{Code: cli.ExitUnclear, Err: errors.New("it is a JSON array: export one record on each line, as it was written")}
+		return nil, errors.New("it is a JSON array: export one record on each line, as it was written")
 	}
 	for n := 0; ; n++ {
 		line, err := readLine(r)
