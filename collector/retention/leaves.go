@@ -7,14 +7,18 @@ import "strings"
 // removes the records, so that there are always the records or their leaves.
 // Running it again changes nothing.
 //
+// The column evidence is empty where an older collector stored the record, so raw says
+// what it signed.
+//
 // The sessions of these records are few, so the set of those with evidence is
 // small however many there are.
 func keepLeaves(database, condition string) string {
 	return strings.NewReplacer("${database}", database, "${records}", condition).Replace(`INSERT INTO ${database}.leaves (tenant, session_id, seq, hash, evidence, kept_at)
-SELECT tenant, session_id, seq, SHA256(concat(char(0), raw)), evidence, now64(3) FROM ${database}.events
+SELECT tenant, session_id, seq, SHA256(concat(char(0), raw)),
+    if(evidence = '' AND kind IN ('session_start', 'checkpoint'), JSONExtractRaw(raw, 'evidence'), evidence), now64(3) FROM ${database}.events
 WHERE ${records} AND session_id IN (
     SELECT session_id FROM ${database}.events
-    WHERE evidence != '' AND session_id IN (SELECT session_id FROM ${database}.events WHERE ${records})
+    WHERE (evidence != '' OR kind IN ('session_start', 'checkpoint') AND JSONHas(raw, 'evidence')) AND session_id IN (SELECT session_id FROM ${database}.events WHERE ${records})
     UNION ALL SELECT session_id FROM ${database}.leaves
     WHERE session_id IN (SELECT session_id FROM ${database}.events WHERE ${records}))`)
 }

@@ -2,6 +2,7 @@ package retention_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"auditproxy/collector/retention"
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
+	"auditproxy/schemas/evidence/evidencetest"
 )
 
 // signed stores a record of a session, with evidence unless that is "". It returns
@@ -27,8 +29,8 @@ func (f *fixture) signed(session string, seq uint64, age time.Duration, tenant s
 const leaves = "SELECT session_id, seq, hex(hash), evidence FROM audit.leaves FINAL ORDER BY session_id, seq"
 
 // testLeaves keeps the leaves of what it removes from sessions with evidence:
-// with the partition, row by row, and of a session whose evidence is in another
-// partition than its records.
+// with the partition, row by row, of a session whose evidence is in another
+// partition than its records, and of one whose evidence has no column.
 func testLeaves(t *testing.T, f *fixture) {
 	a, b, c := audit.NewID(time.Now()), audit.NewID(time.Now().Add(time.Minute)), audit.NewID(time.Now().Add(time.Hour))
 	want := []string{
@@ -41,6 +43,17 @@ func testLeaves(t *testing.T, f *fixture) {
 	f.signed(b, 1, time.Hour, "", `{"key":"k"}`)
 	f.signed(c, 0, 102*day, "", "") // without evidence
 	f.signed(c, 1, time.Hour, "", "")
+	h := evidencetest.NewHost("build-7", time.Now().UTC().Add(-102*day))
+	older := h.Session(evidencetest.Plan{Calls: 2})
+	for seq, line := range older.Lines {
+		row := ingesttest.RowOf(t, append(line[:len(line):len(line)], '\n'), ingest.Source{Topic: "older", Offset: uint64(seq)})
+		if err := f.db.InsertRows(t.Context(), []ingest.Row{row}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprintf("%s\t%d\t%X\t%s", older.ID, seq, [32]byte(evidence.Leaf(line)), row.Record.Evidence))
+	}
+	f.exec("ALTER TABLE audit.events UPDATE evidence = '' WHERE session_id = '" + older.ID + "' SETTINGS mutations_sync = 2")
+	slices.Sort(want)
 	f.once(f.job())
 	f.want("SELECT count() FROM audit.events", "3")
 	f.want(leaves, want...)
