@@ -36,7 +36,7 @@ func (c *chains) check(here map[string]*Session) (missing []Result) {
 		if b != nil && b.err == nil {
 			hosts[b.evidence.HostKey] = append(hosts[b.evidence.HostKey], link{seq: b.evidence.HostSeq, id: s.id, session: s})
 		}
-		other := func(e evidence.Entry) bool { return b != nil && (b.err != nil || b.leaf != e.Leaf) }
+		other := func(e evidence.Entry) bool { return b != nil && b.err != nil || !s.startsWith(e.Leaf) }
 		if list := c.starts[s.id]; len(list) > 1 || slices.ContainsFunc(list, other) { // of two, one is another
 			s.find(finding{Finding: Finding{What: Forked}, text: "seq 0 forked: the log knows another session_start of this session"})
 		}
@@ -70,35 +70,15 @@ func (c *chains) check(here map[string]*Session) (missing []Result) {
 	return merged(missing)
 }
 
-// here returns the sessions that are here. One of which only leaves are here is, if the
-// first of them is its session_start: it signs that itself, where its evidence was kept;
-// else the next session or the log has the leaf. Anyone could write another leaf.
+// here returns the sessions that are here. One of which only leaves are here is, if its
+// session_start is among them: anyone could write another leaf.
 func (c *chains) here() map[string]*Session {
-	here, bare := map[string]*Session{}, map[string]*Session{}
+	here := map[string]*Session{}
 	for _, s := range c.ended {
 		b := s.start()
-		switch {
-		case !s.about.Gone || s.records > 0 || s.why != "" || b != nil && b.err == nil:
+		if !s.about.Gone || s.records > 0 || s.why != "" || b != nil && b.err == nil || b == nil && len(s.bare) > 0 {
 			here[s.id] = s
-		case b == nil && len(s.bare) > 0:
-			bare[s.id] = s
 		}
-	}
-	if len(bare) == 0 {
-		return here
-	}
-	confirm := func(id string, leaf evidence.Hash) {
-		if s := bare[id]; s != nil && slices.Contains(s.bare, leaf) {
-			here[id] = s
-		}
-	}
-	for _, s := range c.ended {
-		if b := s.start(); b != nil && b.err == nil && b.evidence.Previous != nil {
-			confirm(b.evidence.Previous.SessionID, b.evidence.Previous.Leaf)
-		}
-	}
-	for id, list := range c.starts {
-		confirm(id, list[0].Leaf)
 	}
 	return here
 }
@@ -169,10 +149,10 @@ func (c *chains) follows(before, l link, here map[string]*Session) []Result {
 		return nil
 	}
 	if s := here[p.SessionID]; s != nil {
-		switch b := s.start(); {
+		switch {
 		case s.empty() && !s.about.Arriving:
 			s.find(finding{Finding: Finding{What: Deleted}, text: fmt.Sprintf("seq 0 deleted: session %s follows the session_start of this session", l.id)})
-		case b != nil && b.leaf != p.Leaf:
+		case !s.startsWith(p.Leaf):
 			changedStart(s, l)
 		}
 		return nil

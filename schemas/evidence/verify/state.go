@@ -164,12 +164,20 @@ func (s *Session) start() *start {
 	return &s.starts[s.use]
 }
 
+// startsWith reports whether the session's first record has that leaf, as far as it is here.
+func (s *Session) startsWith(leaf evidence.Hash) bool {
+	if b := s.start(); b != nil {
+		return b.leaf == leaf
+	}
+	return len(s.bare) == 0 || slices.Contains(s.bare, leaf)
+}
+
 // onTheWay reports whether a missing record and those behind it may be on their way.
 func (s *Session) onTheWay(seq uint64) bool {
 	if !s.about.Arriving {
 		return false
 	}
-	known := slices.ContainsFunc(s.known, func(k known) bool { return uint64(k.Size) > seq })
+	known := len(s.known) > 0 && uint64(s.known[len(s.known)-1].Size) > seq
 	s.unclear = s.unclear || s.about.Late || known
 	return !s.about.Late || !known
 }

@@ -132,7 +132,7 @@ func (c *Checker) Finish() Report {
 		}
 		r.add(s.hostName(), s.hostKey(), c.trusted[s.hostKey()], one)
 	}
-	r.Results = merged(slices.Concat(r.Results, missing, c.bad))
+	r.Results = merged(append(append(r.Results, missing...), c.bad...))
 	sort.Slice(r.Hosts, func(i, k int) bool {
 		a, b := &r.Hosts[i], &r.Hosts[k]
 		return a.Name < b.Name || a.Name == b.Name && a.Key < b.Key

@@ -470,7 +470,7 @@ func TestGone(t *testing.T) {
 		{name: "any leaf, and a log", cfg: known, about: removed, rows: func([]verify.Row) []verify.Row { return []verify.Row{leaf(1000)} },
 			removed: 1, want: "deleted 0-999 missing_session 0-0 missing_session 3-3"},
 		{name: "any first leaf", about: removed, rows: func([]verify.Row) []verify.Row { return []verify.Row{leaf(0)} },
-			want: "missing_session 3-3"},
+			removed: 1, want: "forked 0-0"},
 		{name: "any first leaf with its evidence", about: removed, rows: func(l []verify.Row) []verify.Row { l[0].Leaf = evidence.Hash{1}; return l[:1] },
 			removed: 1, want: "forked 0-0"},
 		{name: "any leaf among them, and a log", cfg: known, about: removed, rows: func(l []verify.Row) []verify.Row { l[5] = leaf(5); return l },
