@@ -23,7 +23,7 @@ func testDeliveries(t *testing.T, s *store.Store, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.RegisterReceiver(t.Context(), "r"); err != nil || again.UnixMilli() != since.UnixMilli() {
+	if again, err := s.RegisterReceiver(t.Context(), "r"); err != nil || !again.Equal(since) {
 		t.Errorf("registered again since %v, %v, want %v", again, err, since)
 	}
 	var alerts []alert.Alert

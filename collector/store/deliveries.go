@@ -25,18 +25,21 @@ func (s *Store) RegisterReceiver(ctx context.Context, receiver string) (since ti
 	if since = zeroTime(since); !since.IsZero() {
 		return since, nil
 	}
-	since = time.Now()
-	return since, s.InsertDeliveries(ctx, receiver, []string{""}, "registered")
+	since = time.Now().Truncate(time.Millisecond) // as it is stored
+	return since, s.insertDeliveries(ctx, receiver, []string{""}, "registered", since)
 }
 
 // InsertDeliveries stores the results of deliveries.
 func (s *Store) InsertDeliveries(ctx context.Context, receiver string, ids []string, state string) error {
+	return s.insertDeliveries(ctx, receiver, ids, state, time.Now())
+}
+
+func (s *Store) insertDeliveries(ctx context.Context, receiver string, ids []string, state string, at time.Time) error {
 	sum := sha256.New()
 	fmt.Fprint(sum, receiver, "\x00", state, strings.Join(ids, " "))
-	now := time.Now()
 	err := s.db.Insert(ctx, "INSERT INTO "+s.db.Name()+".alert_deliveries (alert_id, receiver, at, state)", sum.Sum(nil), func(b driver.Batch) error {
 		for _, id := range ids {
-			if err := b.Append(id, receiver, now, state); err != nil {
+			if err := b.Append(id, receiver, at, state); err != nil {
 				return err
 			}
 		}
