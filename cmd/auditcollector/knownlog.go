@@ -262,3 +262,17 @@ func (c config) trusted() (evidence.Trust, error) {
 	}
 	return trust, err
 }
+
+// logKeys returns the keys of the log in a directory that are trusted. Who can replace
+// the log can replace the key next to it: it says nothing where a trust file names a
+// log.
+func logKeys(trust evidence.Trust, dir string) ([]string, error) {
+	if len(trust.Logs) > 0 {
+		return trust.Logs, nil
+	}
+	key, err := evidencereport.ReadKey(dir + ".key.pub")
+	if err != nil {
+		return nil, err
+	}
+	return []string{key}, nil
+}

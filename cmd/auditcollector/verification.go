@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"auditproxy/cmd/internal/evidencereport"
 	"auditproxy/collector/alert"
 	"auditproxy/collector/proof"
 	"auditproxy/collector/store"
@@ -50,11 +49,13 @@ func newVerification(cfg config, s *store.Store, alerts *alerts, registry promet
 			if own == "" {
 				return k.Known, nil
 			}
-			key, err := evidencereport.ReadKey(own + ".key.pub")
+			trust, err := cfg.trusted()
 			if err != nil {
 				return k.Known, err
 			}
-			k.trust.Logs = []string{key}
+			if k.trust.Logs, err = logKeys(trust, own); err != nil {
+				return k.Known, err
+			}
 			want := map[string]bool{}
 			for _, id := range sessions {
 				want[id] = true

@@ -176,11 +176,7 @@ func (a *app) compareWith(ctx context.Context, cfg config, o verifyOptions) (kno
 	place := o.log
 	if own := cfg.ownLog(); place == "" && own != "" {
 		place = own
-		// Who can replace the log can replace the key next to it: it says nothing where the
-		// trust file names a log.
-		if key, err := evidencereport.ReadKey(own + ".key.pub"); err == nil && len(k.trust.Logs) == 0 {
-			k.trust.Logs = []string{key}
-		}
+		k.trust.Logs, _ = logKeys(k.trust, own) // without any, the log says so
 	}
 	sessions, ofLog, err := evidencereport.ReadAllCheckpoints(o.checkpoints)
 	if err != nil {
