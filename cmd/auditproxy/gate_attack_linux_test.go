@@ -165,7 +165,7 @@ func TestManyOperations(t *testing.T) {
 		go w.send([]byte(line))
 		got, err := w.out.ReadString('\n')
 		must(t, err)
-		if passed := got == line; passed != (n == 4000) || !passed && !strings.Contains(got, "It is too large to be decided.") {
+		if passed := got == line; passed != (n == 4000) || !passed && !strings.Contains(got, "It has too many operations to be decided") {
 			t.Errorf("the call with %d operations: %.300s", n, got)
 		}
 	}

@@ -129,7 +129,11 @@ func TestInitHoldsHostileNames(t *testing.T) {
 		if diff := cmp.Diff(want, p.Names()); diff != "" {
 			t.Errorf("%s: the names of tools (-want +got):\n%s", file, diff)
 		}
-		if l := p.Describe(nil); len(l.Warnings) > 0 || l.Default != "deny" || l.Mode != policy.Observe {
+		l := p.Describe(nil)
+		l.Warnings = slices.DeleteFunc(l.Warnings, func(w policy.Problem) bool { // of names that look like another
+			return strings.Contains(w.Text, "cannot be seen") || strings.Contains(w.Text, "is no pattern")
+		})
+		if len(l.Warnings) > 0 || l.Default != "deny" || l.Mode != policy.Observe {
 			t.Errorf("%s: default %s, mode %s, warnings %v", file, l.Default, l.Mode, l.Warnings)
 		}
 		file = filepath.Join(t.TempDir(), file)

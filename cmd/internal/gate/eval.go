@@ -135,7 +135,11 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 		return e, nil
 	}
 	r.giveBack(at)
-	calls := policyCalls(c.Tool, c.Arguments, &result, byName)
+	calls, ok := policyCalls(c.Tool, c.Arguments, &result, byName)
+	if !ok {
+		e.Decision, e.Rule, e.Reason = policy.Deny.String(), "(oversize)", "It has operations that cannot be read"
+		return e, nil
+	}
 	decisions := make([]policy.Decision, len(calls))
 	if err := r.Policy.Decide(calls, at, &r.counters, decisions); err != nil && !errors.Is(err, policy.ErrClock) {
 		return e, err
@@ -164,17 +168,18 @@ func (r *evaluator) giveBack(now time.Time) {
 	})
 }
 
-// policyCalls are the operations of a call, as the gate decides about them.
-func policyCalls(tool string, args []byte, result *risk.Result, byName func(string) *risk.Tool) []policy.Call {
-	calls := []policy.Call{{Tool: tool, Arguments: args, Category: result.Category.String()}}
+// policyCalls are the operations of a call, as the gate decides about them; ok is false
+// if some cannot be read.
+func policyCalls(tool string, args []byte, result *risk.Result, byName func(string) *risk.Tool) (calls []policy.Call, ok bool) {
+	calls = []policy.Call{{Tool: tool, Arguments: args, Category: result.Category.String()}}
 	if len(result.Detections) > 0 {
 		calls[0].Detections = result.Found.Words()
 	}
-	ops, _ := audit.InnerOperations(audit.JSON(args), len(args))
+	ops, ok := audit.InnerOperations(audit.JSON(args), len(args))
 	for _, op := range ops {
 		calls = append(calls, policy.Call{Tool: op.Tool, Arguments: []byte(op.Args), Category: byName(op.Tool).Category.String(), Detections: calls[0].Detections, Inner: true})
 	}
-	return calls
+	return calls, ok
 }
 
 // String returns the evaluation for people.

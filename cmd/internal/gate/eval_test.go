@@ -22,13 +22,14 @@ func TestEvalOperations(t *testing.T) {
 {"tool":"batch","arguments":{"operations":[{"tool":"send_keys","arguments":{"keys":"rm -rf /srv"}}]}}
 {"tool":"batch","arguments":{"operations":"[{\"tool\":\"kill_server\"}]"}}
 {"tool":"batch","arguments":{"Operations":[{"Tool":"kill_server"}]}}
+{"tool":"batch","arguments":{"operations":"[{\"tool\":NaN}]"}}
 `
 	var got []string
 	err = Eval(strings.NewReader(calls), l, func(_ string, e Evaluation) error {
 		got = append(got, fmt.Sprint(e.Decision, " ", e.Rule))
 		return nil
 	})
-	want := []string{"allow ", "ask /auditproxy/ask_detections/recursive_delete", "deny /auditproxy/denied_tools/kill_server", "deny /auditproxy/denied_tools/kill_server"}
+	want := []string{"allow ", "ask /auditproxy/ask_detections/recursive_delete", "deny /auditproxy/denied_tools/kill_server", "deny /auditproxy/denied_tools/kill_server", "deny (oversize)"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, decisions (-want +got):\n%s", err, diff)
 	}
