@@ -68,7 +68,7 @@ func (g *gatekeeper) assess(it *item, m *wire.Message, a wire.Anomaly) {
 	switch {
 	case m.Raw == nil:
 		r.Detections = opaqueFound
-		g.refuse(ruleOversize, "It is too large to be decided.")
+		g.refuse(policy.RuleOversize, "It is too large to be decided.")
 	case a&undecidable != 0:
 		g.refuse(ruleAmbiguous, "Two servers could read it differently.")
 	}
@@ -80,7 +80,6 @@ var opaqueFound = audit.DetectionsJSON([]audit.Detection{{Detector: detector.Opa
 // The rules of calls that no policy can decide.
 const (
 	ruleUnreadable = "(unreadable)"
-	ruleOversize   = "(oversize)"
 	ruleAmbiguous  = "(ambiguous)"
 	ruleFailed     = "(not assessed)"
 )
@@ -179,7 +178,7 @@ func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Resu
 	// alias the window, which outlasts the decision.
 	ops, ok := audit.InnerOperations(audit.JSON(unsafe.String(unsafe.SliceData(args), len(args))), max(maxOperations-len(g.asked.calls), 1))
 	if !ok {
-		g.refuse(ruleOversize, "It has too many operations to be decided, or some that cannot be read.")
+		g.refuse(policy.RuleOversize, policy.UnknownOperations)
 		return
 	}
 	for i := range ops {
@@ -192,16 +191,22 @@ func (g *gatekeeper) submit(of *call, name string, args []byte, found *risk.Resu
 }
 
 // mayHaveOperations reports whether arguments may have operations for some server:
-// the name in any case, or hidden by an escape or by a character that folds to one of
-// its.
+// the name in any case, or hidden by an escape or by the long s, which folds to its s.
 func mayHaveOperations(args []byte) bool {
 	const name = "operations"
-	for i, c := range args {
-		switch {
-		case c == '\\' || c >= 0x80:
-			return true
-		case c|0x20 == name[0] && len(args)-i >= len(name) && bytes.EqualFold(args[i:i+len(name)], []byte(name)):
-			return true
+	if bytes.IndexByte(args, '\\') >= 0 || bytes.Contains(args, []byte("\u017f")) {
+		return true
+	}
+	for _, second := range [...]byte{'p', 'P'} { // rare, and found faster than each byte is compared
+		for at := 0; ; at++ {
+			i := bytes.IndexByte(args[at:], second)
+			if i < 0 {
+				break
+			}
+			at += i
+			if at > 0 && len(args)-at >= len(name)-1 && bytes.EqualFold(args[at-1:at-1+len(name)], []byte(name)) {
+				return true
+			}
 		}
 	}
 	return false

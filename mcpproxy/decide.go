@@ -23,7 +23,7 @@ func (g *gatekeeper) decide(f *wire.Frame, items []item, midLine, rest bool, now
 	a := &g.asked
 	d := &a.refused
 	if len(f.Messages) > wire.MaxBatch { // more of it may come, in a frame that could be denied
-		g.refuse(ruleOversize, "It is too large to be decided.")
+		g.refuse(policy.RuleOversize, "It is too large to be decided.")
 	}
 	// A server that knows the ids of the proxy's questions could ask the client
 	// under one. No version that has elicitation has batches.

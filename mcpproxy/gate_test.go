@@ -83,3 +83,15 @@ func TestRiskOfAToolFollowsItsListing(t *testing.T) {
 	c.gate = &gate{Gate: Gate{Risk: a}}
 	check("under an override", risk.Write)
 }
+
+// No server reads operations in arguments that are not looked at for them.
+func TestMayHaveOperations(t *testing.T) {
+	for args, want := range map[string]bool{
+		"operations": true, "xOPERATIONSx": true, "oPerations": true, "opoperations": true, "oopOpErAtIoNs": true, "operation\u017f": true, `oper\u0061tions`: true,
+		"operation": false, "perations": false, "ooperation s": false, "op": false, "é": false, "": false,
+	} {
+		if mayHaveOperations([]byte(args)) != want {
+			t.Errorf("%s may have operations: %v, want %v", args, !want, want)
+		}
+	}
+}

@@ -9,6 +9,14 @@ import (
 	"time"
 )
 
+// RuleOversize is the rule of calls that are too large, or have too many operations, to
+// be decided: they are denied.
+const RuleOversize = "(oversize)"
+
+// UnknownOperations is why a call is denied of which audit.InnerOperations does not list
+// all operations.
+const UnknownOperations = "It has too many operations to be decided, or some that cannot be read."
+
 // Decide writes to decisions, which is as long as calls, the decision of each.
 // The calls are those of one frame, which is forwarded whole or not at all. If
 // any is denied, none of them uses a quota.

@@ -137,7 +137,7 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 	r.giveBack(at)
 	calls, ok := policyCalls(c.Tool, c.Arguments, &result, byName)
 	if !ok {
-		e.Decision, e.Rule, e.Reason = policy.Deny.String(), "(oversize)", "It has operations that cannot be read"
+		e.Decision, e.Rule, e.Reason = policy.Deny.String(), policy.RuleOversize, policy.UnknownOperations
 		return e, nil
 	}
 	decisions := make([]policy.Decision, len(calls))
