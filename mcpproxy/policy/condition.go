@@ -286,7 +286,15 @@ func (c *condition) denies(a *argument) truth {
 	}
 	if is == text && isDocument(a.text) && jsontext.Valid(a.text) {
 		inner := argumentOf(bytes.TrimSpace(a.text))
-		return truthOf(c.of(&inner) == yes)
+		found := c.of(&inner) == yes
+		if c.code == opRegex && inner.value[0] == '[' {
+			_ = jsontext.Elements(inner.value, func(value []byte) bool { // which is valid
+				item := argumentOf(value)
+				found = c.of(&item) == yes
+				return !found
+			})
+		}
+		return truthOf(found)
 	}
 	return no
 }
