@@ -96,10 +96,11 @@ func (a *approvals) accept(list []operation, q *approval.Question, given audit.A
 	if scope == approval.Once {
 		return &given
 	}
-	switch single := len(q.Calls)+q.More == 1; {
-	case !single && scope == approval.Session:
+	single := len(q.Calls)+q.More == 1
+	if !single && scope == approval.Session {
 		given.Scope = string(approval.Once)
-	case single:
+	}
+	if single {
 		shown, _ := audit.ParseDetections(q.Calls[0].Detections)
 		if given.Channel == ChannelClient {
 			shown = elicitation.Shown(shown)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -72,7 +71,7 @@ func (a *app) flaws(cfg config, problem error, s clients.Server) []flaw {
 		return []flaw{{notStarted, "does not start: " + oneLine.Replace(err.Error())}}
 	}
 	var flaws []flaw
-	if cfg.spoolDir != "" && !sameDir(l.cfg.spoolDir, cfg.spoolDir) {
+	if cfg.spoolDir != "" && l.cfg.spoolDir != cfg.spoolDir && !clients.SameFile(l.cfg.spoolDir, cfg.spoolDir) {
 		flaws = append(flaws, flaw{recordsElsewhere, fmt.Sprintf("records in %q (%s) and not in %q: to check that, run auditproxy doctor --spool-dir %[1]q",
 			l.cfg.spoolDir, placedBy(l.cfg, s), cfg.spoolDir)})
 	}
@@ -167,16 +166,4 @@ func placedBy(c config, s clients.Server) cli.Source {
 		}
 	}
 	return src
-}
-
-func sameDir(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
 }

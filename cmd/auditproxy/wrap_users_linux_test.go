@@ -12,8 +12,8 @@ import (
 )
 
 // TestWrapForeignGroup wraps a user's files whose groups are not the user's, and
-// one that cannot be replaced: it is an error, and the others are wrapped. Nobody
-// gets more rights than before.
+// one that cannot be replaced. That one is an error, and the others are wrapped. No
+// user or group gets more rights than before.
 func TestWrapForeignGroup(t *testing.T) {
 	dev.Superuser(t)
 	t.Parallel()

@@ -159,7 +159,7 @@ func (l *loader) word(n *node, where *place, format string, known ...string) (st
 	return "", false
 }
 
-// unseen warns of what nobody sees in a name, which makes it another one.
+// unseen warns of white space and invisible characters, which make a name another one.
 func (l *loader) unseen(n *node, where *place) {
 	if strings.TrimSpace(n.text) != n.text || strings.ContainsFunc(n.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		l.warn(n, where, "the name %q has white space around it or characters that cannot be seen", short(n.text))

@@ -129,8 +129,8 @@ func read(source []byte, name string) (*node, *Problem) {
 	if isJSON || first[0] == '{' && validJSON(source) {
 		return readJSON(source)
 	}
-	// The reader ends lines at these, as YAML 1.1 does: a comment would end where
-	// nobody sees it (YAML 1.2.2, 5.4).
+	// The reader ends lines at these, as YAML 1.1 does and editors do not: a comment
+	// would end there, and its rest would be policy (YAML 1.2.2, 5.4).
 	if i := bytes.IndexFunc(source, func(r rune) bool { return r == '\u0085' || r == '\u2028' || r == '\u2029' }); i >= 0 {
 		r, _ := utf8.DecodeRune(source[i:])
 		line, column := newPositions(source).at(i)

@@ -87,9 +87,9 @@ func (c config) fill(f *os.File, data []byte) error {
 }
 
 // keepOwner gives f the owner of c if it differs, because root may wrap for a
-// user, and returns the mode for it. A user cannot give a file to a group of
-// others: then it keeps the user's group, and nobody gets more rights than they
-// had, neither the new group nor the old one, whose members are others now.
+// user, and returns the mode for it. A user cannot give a file to a foreign group.
+// Then f keeps the user's group, without group rights, and others have no right that
+// the old group lacked, because its members are others now.
 func (c config) keepOwner(f *os.File, mode fs.FileMode) (fs.FileMode, error) {
 	want, ok := c.info.Sys().(*syscall.Stat_t)
 	if !ok {

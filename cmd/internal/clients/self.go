@@ -18,7 +18,7 @@ func selfPath() (string, error) {
 		return "", fmt.Errorf("finding the path of this program: %w", err)
 	}
 	if called, err := exec.LookPath(os.Args[0]); err == nil {
-		if called, err := filepath.Abs(called); err == nil && sameFile(called, self) {
+		if called, err := filepath.Abs(called); err == nil && SameFile(called, self) {
 			self = called
 		}
 	}
@@ -28,7 +28,8 @@ func selfPath() (string, error) {
 	return self, nil
 }
 
-func sameFile(a, b string) bool {
+// SameFile reports whether two paths lead to one file or directory, which is there.
+func SameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
 		return false
