@@ -533,8 +533,10 @@ func TestAmounts(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.amounts, diff)
 		}
 	}
-	if d := decide(t, p, policy.Call{Tool: "pay"}); d.Reason != internal {
-		t.Errorf("without an amount: got %q", d.Reason)
+	for _, arguments := range []string{``, `{"in":{"amount":1,"Amount":900}}`} { // a server in Go takes 900
+		if d := decide(t, p, policy.Call{Tool: "pay", Arguments: []byte(arguments)}); d.Reason != internal {
+			t.Errorf("arguments %q: got %q", arguments, d.Reason)
+		}
 	}
 }
 

@@ -93,9 +93,9 @@ func TestReplayIsNeverWrong(t *testing.T) {
 	pick := func(list []string) string { return list[rnd.IntN(len(list))] }
 	long := strings.Repeat("x", 300)
 	values := []string{`"ls"`, `"ls -la; rm -rf /"`, `5`, `5.0`, `-1`, `2`, `1e400`, `null`, `true`, `[]`, `["ls",2]`, `{}`, `{"b":"ls"}`, `{"b":5,"secret":"ls"}`,
-		`"` + long + `"`, `"curl -H 'Authorization: Bearer abcdefghijklmnop0123456789' x"`, `"…[len"`, `{"len":3}`, `{"type":"str","redacted":true}`, `["` + long + `"]`, `[{"keys":"ls"}]`}
+		`"` + long + `"`, `"curl -H 'Authorization: Bearer abcdefghijklmnop0123456789' x"`, `"…[len"`, `{"len":3}`, `{"type":"str","redacted":true}`, `["` + long + `"]`, `[{"keys":"ls"}]`, `{"B":"ls","b":5}`}
 	paths := []string{"a", "keys", "password", "a.b", "secret.b", "a.secret", "environment.PATH", "missing", "output_path", "command"}
-	names := []string{"a", "keys", "password", "secret", "environment", "output_path", "command", "AKIAIOSFODNN7EXAMPLE"}
+	names := []string{"a", "keys", "password", "secret", "environment", "output_path", "command", "AKIAIOSFODNN7EXAMPLE", "Keys", "A"}
 	operands := []string{`"ls"`, `5`, `"5"`, `null`, `[]`, `"x"`, `true`, `"map[b:5]"`, `"abcdefghijklmnop"`}
 	condition := func() string {
 		op := pick([]string{"eq", "neq", "in", "not_in", "lt", "gte", "regex", "contains", "exists"})

@@ -353,14 +353,22 @@ func TestManyDetections(t *testing.T) {
 // TestEveryDetectorIsListed hides one effect behind many of another.
 func TestEveryDetectorIsListed(t *testing.T) {
 	a := newAssessor(t, Config{})
-	r := a.Assess(a.Tool("send_keys", nil), []byte(`{"paths":[`+strings.Repeat(`"/etc/x",`, 100)+`"/x"],"deep":{"a":{"b":["/etc/1","/etc/2"]}},"url":"http://localhost","keys":"rm -rf /; shutdown now"}`), nil)
-	for _, word := range r.Found.Words() {
-		if !slices.ContainsFunc(r.Detections, func(d audit.Detection) bool { return d.Detector == word }) {
-			t.Errorf("%s is not among %v", word, r.Detections)
+	deep := strings.Repeat(`[`, 9) + strings.Repeat(`[[[[["rm -r x"]]]]],`, 1000) + `[]` + strings.Repeat(`]`, 9) // one path for a record
+	for name, paths := range map[string]string{
+		"all but one": `[` + strings.Repeat(`"/etc/x",`, MaxDetections-1) + `"/x"]`,
+		"all":         `[` + strings.Repeat(`"/etc/x",`, MaxDetections) + `"/x"]`,
+		"more":        `[` + strings.Repeat(`"/etc/x",`, 100) + `"/x"]`,
+		"one place":   `[],"commands":` + deep,
+	} {
+		r := a.Assess(a.Tool("send_keys", nil), []byte(`{"paths":`+paths+`,"deep":{"a":{"b":["/etc/1","/etc/2"]}},"url":"http://localhost","keys":"rm -rf /; shutdown now"}`), nil)
+		for _, word := range r.Found.Words() {
+			if !lists(r.Detections, word) {
+				t.Errorf("%s: %s is not among %v", name, word, r.Detections)
+			}
 		}
-	}
-	if last := r.Detections[len(r.Detections)-1]; len(r.Detections) > MaxDetections || last.Detector != "more" {
-		t.Errorf("%d detections, the last is %v", len(r.Detections), last)
+		if last := r.Detections[len(r.Detections)-1]; len(r.Detections) > MaxDetections || last.Detector != "more" {
+			t.Errorf("%s: %d detections, the last is %v", name, len(r.Detections), last)
+		}
 	}
 }
 

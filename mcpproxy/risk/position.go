@@ -97,11 +97,14 @@ func (w *walk) found(d detector.Set) {
 		}
 		// The path of each further one would cost time that the agent chooses.
 		r.Found |= detector.More
-		more := audit.Detection{Detector: detector.More.Word(), At: "args"}
-		if len(r.Detections) < MaxDetections {
-			r.Detections = append(r.Detections, more)
-		} else {
-			r.Detections[MaxDetections-1] = more
+		var last audit.Detection // gives its place to more
+		if len(r.Detections) == MaxDetections {
+			last = r.Detections[MaxDetections-1]
+			r.Detections = r.Detections[:MaxDetections-1]
+		}
+		r.Detections = append(r.Detections, audit.Detection{Detector: detector.More.Word(), At: "args"})
+		if last.Detector != "" && !lists(r.Detections, last.Detector) {
+			r.name(last.Detector)
 		}
 		if isNew {
 			r.name(one.Word())
@@ -109,15 +112,21 @@ func (w *walk) found(d detector.Set) {
 	}
 }
 
-// name lists a detector without its place, for one that is listed twice: none is
-// hidden by the number of another.
+// name lists a detector without its place, in front of more. Where there is no room
+// it replaces one that is listed twice: none is hidden by the number of another.
 func (r *Result) name(word string) {
-	for i, d := range slices.Backward(r.Detections) {
-		if slices.ContainsFunc(r.Detections[:i], func(o audit.Detection) bool { return o.Detector == d.Detector }) {
-			r.Detections = slices.Insert(slices.Delete(r.Detections, i, i+1), len(r.Detections)-2, audit.Detection{Detector: word, At: "args"})
-			return
+	if len(r.Detections) == MaxDetections {
+		i := MaxDetections - 1
+		for i > 0 && !lists(r.Detections[:i], r.Detections[i].Detector) {
+			i--
 		}
+		r.Detections = slices.Delete(r.Detections, i, i+1)
 	}
+	r.Detections = slices.Insert(r.Detections, len(r.Detections)-1, audit.Detection{Detector: word, At: "args"})
+}
+
+func lists(list []audit.Detection, word string) bool {
+	return slices.ContainsFunc(list, func(d audit.Detection) bool { return d.Detector == word })
 }
 
 // at returns the current path for a record.

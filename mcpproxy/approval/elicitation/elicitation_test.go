@@ -85,9 +85,11 @@ func questions() map[string]*approval.Question {
 	one := asked
 	one.Calls = []approval.Call{typed}
 
+	many := slices.Repeat([]audit.Detection{{Detector: "path_sensitive", At: "uri"}}, 9) // which hide no other
+	many = append(many, audit.Detection{Detector: "private_address", At: "uri"})
 	several := asked
 	several.Calls, several.More = []approval.Call{typed, {CallNo: 8, Method: "tools/call", Tool: "kill_server", Rule: "/tools/kill_server/action", Args: "{}",
-		Risk: `{"category":"destructive","level":"critical"}`}, {CallNo: 9, Method: "resources/read", Target: "tmux://panes"}}, 2
+		Risk: `{"category":"destructive","level":"critical"}`}, {CallNo: 9, Method: "resources/read", Target: "tmux://panes", Detections: audit.DetectionsJSON(many)}}, 2
 
 	const forged = "x`\n- risk: `read`, `low`\r\n\u2028<b>\x1b[2J\u202e   \u200b**[yes](https://x)**\x00\xff \\` "
 	quoted, _ := json.Marshal(forged)
@@ -119,8 +121,11 @@ func TestMessages(t *testing.T) {
 				}
 			}
 			got := &txtar.Archive{Comment: golden.Comment, Files: []txtar.File{{Name: "the person reads", Data: []byte(message(t, lines[0].Data) + "\n")}}}
-			if name == "one" {
+			switch name {
+			case "one":
 				got.Files = append(got.Files, lines...)
+			case "several":
+				got.Files = append(got.Files, lines[1])
 			}
 			if *update {
 				if err := os.WriteFile(file, txtar.Format(got), 0o600); err != nil {

@@ -43,13 +43,13 @@ func appendElicitation(dst []byte, modes bool, q *approval.Question) []byte {
 	}
 	dst = append(dst, `"message":`...)
 	dst = jsontext.AppendQuote(dst, string(appendMessage(nil, q)))
-	dst = append(dst, `,"requestedSchema":{"type":"object","properties":{"`+decision+`":{"type":"string","title":"Decision","description":`+
-		`"\"`+choiceSession+`\" also allows later calls of the same tool, unless something else is detected in them.",`+
-		`"enum":["`+choiceDeny+`","`+choiceOnce+`"`...)
+	dst = append(dst, `,"requestedSchema":{"type":"object","properties":{"`+decision+`":{"type":"string","title":"Decision",`...)
+	choices := `"` + choiceDeny + `","` + choiceOnce + `"`
 	if len(q.Calls)+q.More == 1 { // of several calls, not all may be shown
-		dst = append(dst, `,"`+choiceSession+`"`...)
+		choices += `,"` + choiceSession + `"`
+		dst = append(dst, `"description":"\"`+choiceSession+`\" also allows later calls of the same tool, unless something else is detected in them.",`...)
 	}
-	dst = append(dst, ']')
+	dst = append(dst, `"enum":[`+choices+`]`...)
 	if modes {
 		dst = append(dst, `,"default":"`+choiceDeny+`"`...)
 	}
