@@ -20,7 +20,7 @@ func IsDirective(line []byte) bool {
 // directive returns the parts of "NAME VALUE", also behind a word for setting it, where
 // NAME has several words.
 func directive(line []byte) (name, value lex.Span) {
-	if len(line) > maxDirective {
+	if len(line) > maxDirective || bytes.IndexByte(line, ' ') < 0 && bytes.IndexByte(line, '\t') < 0 {
 		return name, value
 	}
 	at := 0
