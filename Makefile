@@ -57,7 +57,7 @@ PORTABLE := $(BUILD) GOFLAGS="$$(go env GOFLAGS) -trimpath -tags=portable" $(GOT
 RACE := ./mcpproxy ./mcpproxy/approval ./sink/kafka ./sink/spool ./sink/clickhouse/chdb ./collector ./collector/alert/... ./collector/review ./collector/translog \
 	./cmd/internal/cli ./cmd/internal/terminal
 
-.PHONY: help build demo demo-kafka test test-all test-other check bench soak kafka-up kafka-down tools fetch-tools libchdb clean
+.PHONY: help build demo demo-kafka test test-all test-other check check-code check-platforms bench soak kafka-up kafka-down tools fetch-tools libchdb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -80,8 +80,8 @@ demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## run the demo t
 # With CI set, a test fails if its component was not fetched, instead of skipping.
 test: export CI := true
 test: $(STATICCHECK) ## everything: format, vet, staticcheck, all tests, the race detector where it matters
-	@$(MAKE) --no-print-directory -j 2 check fetch-tools
-	@deploy/dev/within $(MAKE) --no-print-directory -j 2 test-all test-other
+	@$(MAKE) --no-print-directory -j 2 check-code fetch-tools
+	@deploy/dev/within $(MAKE) --no-print-directory -j 3 test-all test-other check-platforms
 	@[ "$$(id -u)" = 0 ] || echo "not run: what needs root: files and answers of other users; run it with sudo for these"
 
 test-all:
@@ -94,10 +94,16 @@ test-other:
 	$(PORTABLE) -p 2 ./schemas/jsontext ./mcpproxy ./mcpproxy/wire ./sink/spool/...
 	$(PORTABLE) -run '^(TestEndsAsTheServer|TestSignalsToTheProxy|TestClientGone|TestClientReadsNoMore|TestLastAnswer|TestStopAtEveryOperation|TestDiskFull|TestScript|TestLibtmuxSideBySide)$$' ./cmd/auditproxy
 
-check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platform
+check: check-code check-platforms ## format, vet and staticcheck, and a build for each platform
+
+check-code: $(STATICCHECK)
 	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "gofmt would change:" $$files; exit 1; }
 	$(BUILD) $(STATICCHECK) ./...
 	$(BUILD) go vet ./...
+
+# Without a cache each platform compiles everything, which may use what time of the
+# processors the tests leave.
+check-platforms:
 	@export $(BUILD); \
 	files() { go list -f '{{.ImportPath}} {{.GoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./...; }; \
 	seen=$$(files) && vet=./... || exit 1; \
@@ -106,8 +112,8 @@ check: $(STATICCHECK) ## format, vet and staticcheck, and a build for each platf
 		now=$$(files) || exit 1; \
 		vet=$${vet:-$$(echo "$$now" | grep -vxF "$$seen" | cut -d' ' -f1)}; \
 		echo "build for $$platform, vet" $${vet:-nothing more}; \
-		go build -ldflags '-s -w' -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; \
-		test -z "$$vet" || go vet $$vet || exit 1; \
+		nice go build -ldflags '-s -w' -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; \
+		test -z "$$vet" || nice go vet $$vet || exit 1; \
 		vet=; seen=$$(printf '%s\n' "$$seen" "$$now"); \
 	done
 
