@@ -51,12 +51,18 @@ func (k *known) readLog(ctx context.Context, place string, part part, kept [][]b
 	signed, err := r.Checkpoint(ctx)
 	if k.trust.Quorum > 0 {
 		signed, err = r.Witnessed(ctx)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("reading log %q: %w: no checkpoint of it has the signatures of a quorum yet", place, evidence.ErrUnwitnessed)
+		}
 	}
 	if err != nil {
 		return err
 	}
 	c, witnesses, err := k.trust.OpenLog(signed)
-	if err != nil {
+	switch {
+	case errors.Is(err, evidence.ErrUnwitnessed):
+		return fmt.Errorf("reading log %q: %w", place, err)
+	case err != nil:
 		return fmt.Errorf("reading log %q: %w: name its key in the trust file, in a line \"log KEY\"", place, err)
 	}
 	k.Size, k.log = c.Size, &evidencereport.Log{Size: c.Size, Signed: witnesses, Witnesses: len(k.trust.Witnesses)}

@@ -379,6 +379,10 @@ func TestProve(t *testing.T) {
 		!strings.Contains(out, "auditcollector evidence key") || !strings.Contains(out, `"seq":13`) || strings.Contains(out, "log_size") || !strings.HasSuffix(out, "exit 2\n") {
 		t.Errorf("without the log's key, in JSON: %s", out)
 	}
+	early := f.write(t, "early", []byte(trusted+logLine+"witness "+evidencetest.NewHost("w", time.Now()).Key+"\nquorum 1\n"))
+	if out := runApp(t, dir, "verify-proof", inLog, "--trust", early); !strings.Contains(out, "unwitnessed fewer witnesses have signed") || !strings.HasSuffix(out, "exit 2\n") {
+		t.Errorf("before the witness has signed: %s", out)
+	}
 	if out := runApp(t, dir, "verify-proof", inLog, "--trust", f.write(t, "log", []byte(trusted+logLine))); !strings.Contains(out, "log         auditproxy/log/central of size 1") || !strings.HasSuffix(out, "verified    the record is the one that this host wrote\n") {
 		t.Errorf("with the log's key: %s", out)
 	}

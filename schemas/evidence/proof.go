@@ -132,9 +132,9 @@ func parseTlogProof(text string) (p Proof, checkpoint []byte, err error) {
 // ErrUntrusted means that a proof is in order, but by a host that is not trusted.
 var ErrUntrusted = errors.New("the host's key is not trusted")
 
-// ErrUnwitnessed means that a proof is in order and by a trusted host, but without the
-// log that the quorum of witnesses must have signed.
-var ErrUnwitnessed = errors.New("witnesses must have signed, and the proof is without a log")
+// ErrUnwitnessed means that fewer witnesses than the quorum have signed a log's
+// checkpoint, which they may do later, or that a proof is without a log.
+var ErrUnwitnessed = errors.New("witnesses must have signed")
 
 // A Proved is what a proof proves.
 type Proved struct {
@@ -186,10 +186,16 @@ func (p *RecordProof) Verify(t Trust) (v Proved, err error) {
 	if err := p.RecordPath.Check(v.Checkpoint.Size, v.Checkpoint.Root, Leaf(p.Record)); err != nil {
 		return fail("the record", err)
 	}
+	var unwitnessed error
 	if p.Log != nil {
-		if err := p.verifyLog(t, &v); err != nil {
+		err := p.verifyLog(t, &v)
+		if errors.Is(err, ErrUnwitnessed) {
+			unwitnessed = err
+		} else if err != nil {
 			return fail("the log", err)
 		}
+	} else if t.Quorum > 0 {
+		unwitnessed = fmt.Errorf("%w, and the proof is without a log", ErrUnwitnessed)
 	}
 	if !slices.Contains(t.Hosts, v.Session.HostKey) {
 		return v, fmt.Errorf("verifying a proof: %w: %s", ErrUntrusted, v.Session.HostKey)
@@ -197,23 +203,24 @@ func (p *RecordProof) Verify(t Trust) (v Proved, err error) {
 	if v.UnknownLog != "" {
 		return v, fmt.Errorf("verifying a proof: %w: %s: add the line that auditcollector evidence key prints to the trust file", ErrUnknownLog, v.UnknownLog)
 	}
-	if p.Log == nil && t.Quorum > 0 {
-		return v, fmt.Errorf("verifying a proof: %w", ErrUnwitnessed)
+	if unwitnessed != nil {
+		return v, fmt.Errorf("verifying a proof: %w", unwitnessed)
 	}
 	return v, nil
 }
 
 // verifyLog checks the log. Of an unknown one it cannot check the signature: that
-// proves nothing, and v has its name alone.
+// proves nothing, and v has its name alone. With ErrUnwitnessed all but the quorum is
+// in order.
 func (p *RecordProof) verifyLog(t Trust, v *Proved) error {
-	c, witnesses, err := t.OpenLog(p.Log.Checkpoint)
+	c, witnesses, opened := t.OpenLog(p.Log.Checkpoint)
 	switch {
-	case err == nil:
+	case opened == nil, errors.Is(opened, ErrUnwitnessed):
 		v.LogCheckpoint, v.Witnesses = &c, witnesses
-	case errors.Is(err, ErrUnknownLog):
-		v.UnknownLog = c.Origin
+	case errors.Is(opened, ErrUnknownLog):
+		v.UnknownLog, opened = c.Origin, nil
 	default:
-		return err
+		return opened
 	}
 	_, signatures, _ := bytes.Cut(p.Log.Checkpoint, []byte("\n\n"))
 	for line := range bytes.Lines(signatures) {
@@ -221,7 +228,10 @@ func (p *RecordProof) verifyLog(t Trust, v *Proved) error {
 			return errProof
 		}
 	}
-	return p.Log.Path.Check(c.Size, c.Root, Leaf(p.Checkpoint))
+	if err := p.Log.Path.Check(c.Size, c.Root, Leaf(p.Checkpoint)); err != nil {
+		return err
+	}
+	return opened
 }
 
 // Open reads a checkpoint of the session. byHost reports that the host's key has

@@ -115,8 +115,8 @@ func logged(t *testing.T, p *evidence.RecordProof) evidence.Trust {
 	return trust
 }
 
-// TestProofUnknownLog verifies a proof by those who do not trust its log. It is
-// never accepted, and wrong where what can be checked is.
+// TestProofUnknownLog verifies a proof by those who do not trust its log, and before
+// its witnesses have signed. It is never accepted, and wrong where what can be checked is.
 func TestProofUnknownLog(t *testing.T) {
 	h := evidencetest.NewHost("build-7", time.Unix(1e9, 0))
 	h.Session(evidencetest.Plan{})
@@ -125,7 +125,7 @@ func TestProofUnknownLog(t *testing.T) {
 	_, sameName := newKey(t, "auditproxy/log/central")
 	_, otherName := newKey(t, "auditproxy/log/other")
 	hosts := []string{h.Key}
-	const known, unknown, refused = "the log is known", "the log is unknown", "refused"
+	const known, unknown, unwitnessed, refused = "the log is known", "the log is unknown", "too few witnesses", "refused"
 	signature := func(name string) func(*evidence.LogProof) {
 		return func(l *evidence.LogProof) {
 			i := bytes.Index(l.Checkpoint, []byte("— "+name))
@@ -149,6 +149,7 @@ func TestProofUnknownLog(t *testing.T) {
 		{"another log is trusted", evidence.Trust{Hosts: hosts, Logs: []string{otherName}}, nil, unknown},
 		{"witnesses are trusted, and the log is not", evidence.Trust{Hosts: hosts, Witnesses: all.Witnesses, Quorum: 2}, nil, unknown},
 		{"nothing is trusted", evidence.Trust{}, nil, unknown},
+		{"a witness has not signed yet", evidence.Trust{Hosts: hosts, Logs: all.Logs, Witnesses: all.Witnesses, Quorum: 2}, replace("— witness1.example ", "— x.example "), unwitnessed},
 		{"a log of the same name is trusted", evidence.Trust{Hosts: hosts, Logs: []string{sameName}}, nil, refused},
 		{"the trusted log's signature is wrong", evidence.Trust{Hosts: hosts, Logs: all.Logs}, signature("auditproxy/log/central"), refused},
 		{"a signature in the trusted log's name is for another log", evidence.Trust{Hosts: hosts, Logs: all.Logs}, replace("auditproxy/log/central\n", "auditproxy/log/other\n"), refused},
@@ -157,6 +158,7 @@ func TestProofUnknownLog(t *testing.T) {
 		{"no log has signed", evidence.Trust{Hosts: hosts}, replace("— auditproxy/log/central ", "— auditproxy/log/x "), refused},
 		{"the path is wrong", evidence.Trust{Hosts: hosts}, func(l *evidence.LogProof) { l.Path.Index++ }, refused},
 		{"the size is wrong", evidence.Trust{Hosts: hosts}, replace("\n11\n", "\n7\n"), refused},
+		{"a witness has not signed, and the path is wrong", evidence.Trust{Hosts: hosts, Logs: all.Logs, Witnesses: all.Witnesses, Quorum: 3}, func(l *evidence.LogProof) { l.Path.Index++ }, refused},
 	} {
 		changed := *proof
 		changed.Log = &evidence.LogProof{Path: proof.Log.Path, Checkpoint: bytes.Clone(proof.Log.Checkpoint)}
@@ -170,6 +172,10 @@ func TestProofUnknownLog(t *testing.T) {
 			got = known
 		case errors.Is(err, evidence.ErrUnknownLog), errors.Is(err, evidence.ErrUntrusted):
 			got = unknown
+		case errors.Is(err, evidence.ErrUnwitnessed):
+			if got = unwitnessed; v.Record.Seq != 13 || v.LogCheckpoint == nil || v.Witnesses != 1 {
+				t.Errorf("%s: %+v", tt.name, v)
+			}
 		}
 		if got != tt.want || errors.Is(err, evidence.ErrUntrusted) != (len(tt.trust.Hosts) == 0) {
 			t.Errorf("%s: %s, %v, want that %s", tt.name, got, err, tt.want)

@@ -94,7 +94,8 @@ var ErrUnknownLog = errors.New("the log's key is not trusted")
 
 // OpenLog reads a checkpoint of a central log. It returns an error unless one of
 // the logs, and as many witnesses as the quorum asks for, have signed it. With
-// ErrUnknownLog, the checkpoint that is returned is what anyone may have written.
+// ErrUnwitnessed, only the log has. With ErrUnknownLog, the checkpoint that is returned
+// is what anyone may have written.
 func (t Trust) OpenLog(signed []byte) (c Checkpoint, witnesses int, err error) {
 	var list []note.Verifier
 	logs := map[string]bool{}
@@ -132,7 +133,7 @@ func (t Trust) OpenLog(signed []byte) (c Checkpoint, witnesses int, err error) {
 		return c, 0, err
 	}
 	if witnesses < t.Quorum {
-		return c, witnesses, fmt.Errorf("reading a checkpoint: %d of the witnesses have signed it, the quorum is %d", witnesses, t.Quorum)
+		return c, witnesses, fmt.Errorf("reading a checkpoint: %w: %d of %d have, the quorum is %d", ErrUnwitnessed, witnesses, len(t.Witnesses), t.Quorum)
 	}
 	return c, witnesses, nil
 }

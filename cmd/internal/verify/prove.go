@@ -192,8 +192,10 @@ func sayProof(v *proofs.Proved, problem error) string {
 	switch {
 	case problem == nil:
 		return text + "verified    the record is the one that this host wrote\n"
-	case errors.Is(problem, proofs.ErrUnwitnessed):
+	case errors.Is(problem, proofs.ErrUnwitnessed) && v.LogCheckpoint == nil:
 		return text + "unwitnessed the trust file has a quorum, and the proof is without a log\n"
+	case errors.Is(problem, proofs.ErrUnwitnessed):
+		return text + "unwitnessed fewer witnesses have signed than the quorum in the trust file; a proof made once they have has their signatures\n"
 	}
 	if errors.Is(problem, proofs.ErrUntrusted) {
 		text += "unknown_key the host's key is not in the trust file\n"
