@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/evidencereport"
@@ -50,12 +51,12 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying %q: there is no record in it", name)}
 	}
 	p := evidencereport.Printer{Out: cfg.Stdout, Colour: cfg.Colour}
-	note, lines := "", [][]byte(nil)
-	if lacks(&r) {
-		note, lines = partNote, [][]byte{p.Line("note", "", partNote)}
+	notes, lines := notesOn(&r), [][]byte(nil)
+	for _, note := range notes {
+		lines = append(lines, p.Line("note", "", note))
 	}
 	if cfg.JSON {
-		err = p.JSON(r, nil, note, r.Exit, func(s *evidence.Result) any { return s })
+		err = p.JSON(r, nil, strings.Join(notes, "; "), r.Exit, func(s *evidence.Result) any { return s })
 	} else {
 		err = p.Text(r, nil, r.Exit, lines...)
 	}
@@ -65,20 +66,25 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 	return exit(r.Exit)
 }
 
-// partNote follows the findings of a file that lacks records. It cannot tell why.
-const partNote = "a file of a part of the records (--since, --until, --when or another filter) looks the same: export whole sessions, and all between them"
+// Notes follow findings that a file may have without a change. It cannot tell why.
+const (
+	partNote = "a file of a part of the records (--since, --until, --when or another filter) looks the same: export whole sessions, and all between them"
+	lateNote = "a record that came to ClickHouse after later ones, as from the dead letters, is behind them in an export: auditcollector verify checks what is stored"
+)
 
-// lacks reports whether a record or a session is missing.
-func lacks(r *evidence.Report) bool {
-	for i := range r.Results {
-		for _, f := range r.Results[i].Findings {
-			switch f.What {
-			case evidence.Deleted, evidence.Truncated, evidence.MissingSession:
-				return true
-			}
-		}
+func notesOn(r *evidence.Report) (notes []string) {
+	has := func(list ...evidence.What) bool {
+		return slices.ContainsFunc(r.Results, func(s evidence.Result) bool {
+			return slices.ContainsFunc(s.Findings, func(f evidence.Finding) bool { return slices.Contains(list, f.What) })
+		})
 	}
-	return false
+	if has(evidence.Deleted, evidence.Truncated, evidence.MissingSession) {
+		notes = append(notes, partNote)
+	}
+	if has(evidence.Reordered) {
+		notes = append(notes, lateNote)
+	}
+	return notes
 }
 
 func checkFile(ctx context.Context, cfg Config, f *os.File) (*evidence.Checker, error) {
