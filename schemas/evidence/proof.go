@@ -132,10 +132,6 @@ func parseTlogProof(text string) (p Proof, checkpoint []byte, err error) {
 // ErrUntrusted means that a proof is in order, but by a host that is not trusted.
 var ErrUntrusted = errors.New("the host's key is not trusted")
 
-// ErrUnwitnessed means that fewer witnesses than the quorum have signed a log's
-// checkpoint, which they may do later, or that a proof is without a log.
-var ErrUnwitnessed = errors.New("witnesses must have signed")
-
 // A Proved is what a proof proves.
 type Proved struct {
 	Record     audit.Record

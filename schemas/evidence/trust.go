@@ -92,6 +92,10 @@ func addKey(keys []string, key string) ([]string, error) {
 // whether the log has signed it cannot be checked.
 var ErrUnknownLog = errors.New("the log's key is not trusted")
 
+// ErrUnwitnessed means that fewer witnesses than the quorum have signed a log's
+// checkpoint, which they may do later, or that a proof is without a log.
+var ErrUnwitnessed = errors.New("witnesses must have signed")
+
 // OpenLog reads a checkpoint of a central log. It returns an error unless one of
 // the logs, and as many witnesses as the quorum asks for, have signed it. With
 // ErrUnwitnessed, only the log has. With ErrUnknownLog, the checkpoint that is returned
