@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -44,6 +45,10 @@ type condition struct {
 	pattern pattern
 	exists  bool
 	chars   charset // of the text that regex or contains needs
+
+	// convert: neq and not_in do not hold for what a server may convert to an operand.
+	// Intercept, whose rules have no deny_if, compares exactly.
+	convert bool
 }
 
 // A charset says which characters of ASCII a text has. A text that lacks one of
@@ -247,16 +252,20 @@ func isDocument(t []byte) bool {
 }
 
 // in evaluates c as a condition of a rule that denies if it holds, or if it does not.
+// A server may convert a value to another type: where it may, the rule denies.
 func (c *condition) in(denyIf bool, a *argument) truth {
 	if denyIf {
 		return c.denies(a)
 	}
-	return c.of(a)
+	t := c.of(a)
+	if t == yes && c.convert && (c.code == opNeq || c.code == opNotIn) && c.mayBecome(a) {
+		return no
+	}
+	return t
 }
 
 // denies evaluates c, of a rule that denies where its conditions hold, for an
-// argument. A server may convert a value to another type: one that c cannot compare
-// holds too.
+// argument. One that c cannot compare holds too.
 func (c *condition) denies(a *argument) truth {
 	t := c.of(a)
 	switch {
@@ -269,11 +278,15 @@ func (c *condition) denies(a *argument) truth {
 	}
 	is := kindOf(a.value)
 	switch c.code {
+	case opEq, opIn:
+		if c.mayBecome(a) {
+			return yes
+		}
 	case opLt, opLte, opGt, opGte:
 		if is == number {
 			return no
 		}
-		f, err := strconv.ParseFloat(string(bytes.TrimSpace(a.text)), 64)
+		f, err := parseNumber(a.text)
 		return truthOf(err != nil || c.ordered(f))
 	case opRegex, opContains:
 		switch {
@@ -297,6 +310,13 @@ func (c *condition) denies(a *argument) truth {
 		return truthOf(found)
 	}
 	return no
+}
+
+// mayBecome reports whether a server may convert a to an operand. What is compared with
+// true and a text is not a boolean of the server.
+func (c *condition) mayBecome(a *argument) bool {
+	flag := !slices.ContainsFunc(c.want, func(o operand) bool { return o.kind != boolean })
+	return slices.ContainsFunc(c.want, func(o operand) bool { return (flag || o.kind != boolean) && o.converts(a) })
 }
 
 // of evaluates c for an argument. A missing one fulfils nothing but exists:
@@ -433,6 +453,46 @@ func (o *operand) equals(a *argument) truth {
 		return unreadable
 	}
 	return truthOf(fmt.Sprint(value) == o.text)
+}
+
+// converts reports whether a server may take a, which is of another type, for o:
+// pydantic, with which Python's servers check arguments, takes "yes" for true and
+// " 5.0" for 5, and JavaScript each text that is not empty for true.
+func (o *operand) converts(a *argument) bool {
+	if len(a.value) == 0 {
+		return false
+	}
+	is := kindOf(a.value)
+	switch {
+	case o.kind == number && is == boolean:
+		return o.number == 1 && a.value[0] == 't' || o.number == 0 && a.value[0] == 'f'
+	case o.kind == number && is == text:
+		f, err := parseNumber(a.text)
+		return err == nil && f == o.number
+	case o.kind != boolean || is == boolean || is == null:
+		return false
+	case is == number:
+		f, err := strconv.ParseFloat(string(a.value), 64)
+		return err != nil || (f != 0) == (o.text == "true")
+	case is == text && o.text == "true":
+		return len(a.text) > 0
+	case is == text:
+		switch strings.ToLower(string(bytes.TrimSpace(a.text))) {
+		case "", "0", "off", "f", "false", "n", "no":
+			return true
+		}
+		return false
+	}
+	return true // a list or an object
+}
+
+// parseNumber parses a text as servers do that want a number.
+func parseNumber(t []byte) (float64, error) {
+	s := strings.ReplaceAll(string(bytes.TrimSpace(t)), "_", "")
+	if i, err := strconv.ParseInt(s, 0, 64); err == nil { // 0x5 of JavaScript
+		return float64(i), nil
+	}
+	return strconv.ParseFloat(s, 64)
 }
 
 func kindOf(v []byte) kind {

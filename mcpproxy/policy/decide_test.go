@@ -37,15 +37,18 @@ func load(t testing.TB, source, name string) *policy.Policy {
 }
 
 // TestOperators holds each operator against each type of argument. An argument
-// without text is missing. converted are those for which only deny_if denies, since a
-// server may convert them to what it compares.
+// without text is missing. converted are those for which deny_if denies too, and
+// require with neq or not_in, since a server may convert them to what is compared.
 func TestOperators(t *testing.T) {
 	const every = ` | null | true | false | 5 | 5.0 | 5e0 | -0 | 0 | 4.9 | 1000000 | 1e400 | "5" | "05" | "5.0" | "1e+06" | "true" | "<nil>" | "" | "dev" | "de\u0076" | "devel" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5} | "map[a:5]" | "[5]" | "[]" | "map[]"`
 	const (
 		noNumber = `true | false | "true" | "<nil>" | "" | "dev" | "de\u0076" | "devel" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5} | "map[a:5]" | "[5]" | "[]" | "map[]"`
 		nested   = `[] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5}`
 	)
+	const truthy = `5 | 5.0 | 5e0 | 4.9 | 1000000 | "5" | "05" | "5.0" | "1e+06" | "<nil>" | "dev" | "de\u0076" | "devel" | "map[a:5]" | "[5]" | "[]" | "map[]" | ` + nested
 	converted := map[string]string{
+		`eq 5`: `"05" | "5.0"`, `eq 5.0`: `"05" | "5.0"`, `eq 0`: `false`, `eq 1000000`: `"1e+06"`, `eq true`: truthy, `eq false`: `-0 | 0 | "" | ` + nested,
+		`neq true`: truthy, `in [5, "dev", null]`: `"05" | "5.0"`, `not_in [5, "dev", null, true, ""]`: `"05" | "5.0"`,
 		`lt 5`: noNumber, `lte 5`: noNumber + ` | "5" | "05" | "5.0"`, `gt 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`, `gte 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`,
 		`regex "^de"`: nested, `regex "v"`: nested, `regex "^$"`: nested, `regex "(?i)DEV$"`: nested, `regex "5"`: nested + ` | 5 | 5.0 | 5e0`,
 		`contains "ev"`: `{} | {"a":5}`, `contains "dev"`: `{} | {"a":5}`, `contains 5`: `{} | {"a":5} | "[5]"`, `contains null`: `{} | {"a":5}`, `contains [5]`: `{} | {"a":5}`,
@@ -61,6 +64,7 @@ func TestOperators(t *testing.T) {
 		{"eq", `"1000000"`, ``},
 		{"eq", `"1e+06"`, `1000000 | "1e+06"`},
 		{"eq", `true`, `true | "true"`},
+		{"eq", `false`, `false`},
 		{"eq", `"true"`, `true | "true"`},
 		{"eq", `null`, `null | "<nil>"`},
 		{"eq", `""`, `""`},
@@ -70,6 +74,7 @@ func TestOperators(t *testing.T) {
 		{"eq", `{"a":5}`, `{"a":5} | "map[a:5]"`},
 		{"eq", `{}`, `{} | "map[]"`},
 		{"neq", `"dev"`, `null | true | false | 5 | 5.0 | 5e0 | -0 | 0 | 4.9 | 1000000 | "5" | "05" | "5.0" | "1e+06" | "true" | "<nil>" | "" | "devel" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5} | "map[a:5]" | "[5]" | "[]" | "map[]"`},
+		{"neq", `true`, `null | false | 5 | 5.0 | 5e0 | -0 | 0 | 4.9 | 1000000 | "5" | "05" | "5.0" | "1e+06" | "<nil>" | "" | "dev" | "de\u0076" | "devel" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5} | "map[a:5]" | "[5]" | "[]" | "map[]"`},
 		{"in", `[5, "dev", null]`, `null | 5 | 5.0 | 5e0 | "5" | "<nil>" | "dev" | "de\u0076"`},
 		{"in", `[]`, ``},
 		{"not_in", `[5, "dev", null, true, ""]`, `false | -0 | 0 | 4.9 | 1000000 | "05" | "5.0" | "1e+06" | "devel" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]] | {} | {"a":5} | "map[a:5]" | "[5]" | "[]" | "map[]"`},
@@ -111,7 +116,7 @@ func TestOperators(t *testing.T) {
 				name   string
 				policy *policy.Policy
 				allow  bool
-			}{{"rules", rules, want && !lost}, {"require", require, want && !lost}, {"deny_if", denyIf, !want && !lost && !also}} {
+			}{{"rules", rules, want && !lost}, {"require", require, want && !lost && !also}, {"deny_if", denyIf, !want && !lost && !also}} {
 				if d := decide(t, p.policy, call); (d.Action == policy.Allow) != p.allow {
 					t.Errorf("%s: %s %s with %s: got %s", p.name, c.op, c.value, x, d.Action)
 				}
@@ -164,6 +169,9 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{"conditions":[{"path":"args.path","op":"regex","value":"^/etc"}]},
 		{"conditions":[{"path":"args.keys","op":"contains","value":"rm"}]},
 		{"conditions":[{"path":"args.size","op":"gt","value":1000},{"path":"args.size","op":"neq","value":5000}]},
+		{"conditions":[{"path":"args.force","op":"eq","value":true}]},
+		{"conditions":[{"path":"args.check","op":"in","value":[false]}]},
+		{"conditions":[{"path":"args.n","op":"eq","value":5}]},
 		{"conditions":[{"path":"args.a.b","op":"regex","value":"x"}]}]}}}`, "p.json")
 	for _, c := range []struct {
 		arguments string
@@ -192,6 +200,18 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"size":"5000"}`, policy.Allow},
 		{`{"size":"1_001"}`, policy.Deny},
 		{`{"size":[1001]}`, policy.Deny},
+		{`{"force":"yes"}`, policy.Deny},
+		{`{"force":1}`, policy.Deny},
+		{`{"force":0}`, policy.Allow},
+		{`{"force":null}`, policy.Allow},
+		{`{"force":false,"check":true}`, policy.Allow},
+		{`{"check":"No"}`, policy.Deny},
+		{`{"check":" off "}`, policy.Deny},
+		{`{"check":"yes"}`, policy.Allow},
+		{`{"check":0.0}`, policy.Deny},
+		{`{"n":" 5.0"}`, policy.Deny},
+		{`{"n":"0x5"}`, policy.Deny},
+		{`{"n":"five"}`, policy.Allow},
 		{`{"a":{"b":"y"}}`, policy.Allow},
 		{`{"a":{"B":"y"}}`, policy.Deny},
 		{`{"a":"{\"b\":\"x\"}"}`, policy.Deny},

@@ -161,6 +161,9 @@ func (l *loader) predicate(r *ruleSpec, n *node, where *place) (name string) {
 		case "conditions":
 			conditions = n
 			r.conditions = l.conditionsOf(n, &place{in: where, name: "conditions"}, "args.")
+			for i := range r.conditions {
+				r.conditions[i].convert = true
+			}
 		case "on_deny":
 			r.reason = oneLine(l.text(n, &place{in: where, name: "on_deny"}))
 		default:
