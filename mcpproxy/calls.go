@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -99,6 +100,15 @@ func (c *call) anomaly(word string) {
 		c.rec.Anomalies = c.words[:0]
 	}
 	c.rec.Anomalies = append(c.rec.Anomalies, word)
+}
+
+// reuses marks c, whose answer may be that of another request with its id. Then no
+// error gives back what it added to counters: the client could have chosen it.
+func (c *call) reuses() {
+	c.refunds = nil
+	if !slices.Contains(c.rec.Anomalies, "id_reused") {
+		c.anomaly("id_reused")
+	}
 }
 
 // early holds an answer that came before the end of its call, or a loose one, which
@@ -282,21 +292,32 @@ func (t *calls) findOf(id []byte, w which) *call {
 	return aliased
 }
 
-// taken reports whether an answer to a call with this id could be confused with
-// one to an open call: some server would write both ids in the same way.
-func (t *calls) taken(id []byte) bool {
+// taken returns the oldest open call with whose answer one to a call with this id
+// could be confused: some server would write both ids in the same way.
+func (t *calls) taken(id []byte) *call {
 	if id == nil || t.n == 0 {
-		return false
+		return nil
 	}
-	if t.find(id) != nil {
-		return true
+	if c := t.find(id); c != nil {
+		return c
 	}
 	for _, echo := range wire.OddEchoes(id) {
-		if t.find(echo) != nil {
-			return true
+		if c := t.find(echo); c != nil {
+			return c
 		}
 	}
-	return false
+	return nil
+}
+
+// reuse marks c if an open call has one of its ids. That call keeps its record: most
+// servers answer it first.
+func (t *calls) reuse(c *call, ids ...[]byte) {
+	for _, id := range ids {
+		if open := t.taken(id); open != nil {
+			open.refunds = nil
+			c.reuses()
+		}
+	}
 }
 
 // remove removes c. It is quick for the oldest call of an id, which is the one

@@ -126,10 +126,10 @@ func (s *session) answer(a *wire.Answer, now time.Time) {
 	}
 	c.early = nil // a loose one
 	c.rec.ResultBytes = a.Bytes
-	if a.HasError {
+	outcome, errorType := s.judge(c, a)
+	if errorType == audit.ErrJSONRPC { // not of a call that the client cancelled
 		s.refunds = append(s.refunds, c.refunds...)
 	}
-	outcome, errorType := s.judge(c, a)
 	if c.part && !s.noRest {
 		// Its record waits for the rest of the call. It stays in the order of
 		// arrival, where nothing finds it by its id.

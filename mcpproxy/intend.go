@@ -1,7 +1,6 @@
 package mcpproxy
 
 import (
-	"slices"
 	"time"
 
 	"auditproxy/schemas/audit"
@@ -121,8 +120,8 @@ func (s *session) number(it *item, now time.Time) {
 	case it.call == nil:
 	case it.call.class != recorded:
 		if it.refused == "" {
-			if c := s.open.findOf(it.id, onlyCalls); c != nil && !slices.Contains(c.rec.Anomalies, "id_reused") {
-				c.anomaly("id_reused")
+			if c := s.open.findOf(it.id, onlyCalls); c != nil {
+				c.reuses()
 			}
 			s.enter(it)
 		}
@@ -132,9 +131,7 @@ func (s *session) number(it *item, now time.Time) {
 			s.callNo++
 			r.CallNo = s.callNo
 		}
-		if s.open.taken(it.id) || s.open.taken(it.variant) {
-			it.call.anomaly("id_reused")
-		}
+		s.open.reuse(it.call, it.id, it.variant)
 		s.tools.describe(r, it.tool)
 		s.lines = audit.AppendIntent(s.lines, s.recordOf(it.call))
 		it.callNo = r.CallNo

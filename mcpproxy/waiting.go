@@ -84,9 +84,7 @@ func (s *session) admit(w *waiting, given audit.Approval, now time.Time) (pos in
 		if c := w.items[i].call; c != nil && c.class == recorded {
 			c.rec.Approval = shown
 			c.waited = now.Sub(c.start)
-			if s.open.taken(w.items[i].id) || s.open.taken(w.items[i].variant) {
-				c.anomaly("id_reused")
-			}
+			s.open.reuse(c, w.items[i].id, w.items[i].variant)
 			s.lines = audit.AppendIntent(s.lines, s.recordOf(c))
 		}
 	}

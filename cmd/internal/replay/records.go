@@ -94,7 +94,7 @@ func (l *Records) Add(rec *audit.Record) {
 	}
 	c := l.r.Call(&s.Session, rec, counts)
 	if rec.ErrorType == audit.ErrJSONRPC && c.decision.Refundable() {
-		short := audit.Record{Outcome: rec.Outcome, ErrorType: rec.ErrorType, Forwarded: rec.Forwarded}
+		short := audit.Record{Outcome: rec.Outcome, ErrorType: rec.ErrorType, Forwarded: rec.Forwarded, Anomalies: rec.Anomalies}
 		heap.Push(&l.ends, end{rec.TS.Add(max(rec.Duration, 0)), c, short})
 		return
 	}

@@ -274,7 +274,7 @@ func (r *Replay) configured(c *policy.Recorded) {
 // End completes a call with its record, nil if it has none: it adds the call to
 // the report, and takes back what an error gives back.
 func (r *Replay) End(c *Call, rec *audit.Record) {
-	if rec != nil && rec.ErrorType == audit.ErrJSONRPC {
+	if rec != nil && rec.ErrorType == audit.ErrJSONRPC && !slices.Contains(rec.Anomalies, "id_reused") { // as mcpproxy does
 		c.decision.Refund()
 	}
 	if !c.counted {

@@ -250,7 +250,7 @@ func TestManySessionsAtOnce(t *testing.T) {
 }
 
 // TestRefunds: a call that ends with a JSON-RPC error gives its count back when
-// it ends, not before.
+// it ends, not before, unless another request had its id.
 func TestRefunds(t *testing.T) {
 	dir := t.TempDir()
 	id := audit.NewID(time.Now())
@@ -268,12 +268,15 @@ func TestRefunds(t *testing.T) {
 		call(2, 2, time.Second, ""),                 // is denied
 		call(3, 5, time.Second, ""),                 // takes its place
 		call(4, 7, time.Second, ""),                 // is denied
+		call(5, 61, time.Second, audit.ErrJSONRPC),  // counts: the error may be to another request
+		call(6, 65, time.Second, ""),                // is denied
 	}
+	calls[4].Anomalies = []string{"id_reused"}
 	var lines [][]byte
 	for _, step := range []struct {
 		call   int
 		record bool
-	}{{0, false}, {1, false}, {1, true}, {0, true}, {2, false}, {2, true}, {3, false}, {3, true}} {
+	}{{0, false}, {1, false}, {1, true}, {0, true}, {2, false}, {2, true}, {3, false}, {3, true}, {4, false}, {4, true}, {5, false}, {5, true}} {
 		if step.record {
 			lines = append(lines, audit.AppendRecord(nil, calls[step.call]))
 		} else {
@@ -289,8 +292,8 @@ func TestRefunds(t *testing.T) {
 	}
 	records.Close()
 	for place, d := range map[string]Decisions{"spool": run(t, newReplay(t, source), dir).Decisions, "store": r.Report().Decisions} {
-		if d.Allow != 2 || d.Deny != 2 || d.Undecidable != 0 {
-			t.Errorf("%s: %+v, want two allowed", place, d)
+		if d.Allow != 3 || d.Deny != 3 || d.Undecidable != 0 {
+			t.Errorf("%s: %+v, want three allowed", place, d)
 		}
 	}
 }
