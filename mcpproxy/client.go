@@ -252,9 +252,9 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		earlier, line = begun{}, 0 // its end makes it a call
 	case goesOn, m.Anomalies&wire.Unreadable != 0:
 		cl = recorded // under the method that was read, if any
-	case cl == skipped && m.Method != nil && m.ID != nil && m.State != wire.Begun && !m.HasResult && !m.HasError:
+	case cl.unrecorded() && isAnswered(m, cl):
 		// Its answer must not be taken for that of a call with its id.
-	case cl == skipped || cl == notified || cl == cancelled:
+	case cl.unrecorded():
 		return
 	}
 	it := item{frame: frame, id: wire.KeepID(m.ID, maxSpare), variant: wire.KeepID(m.VariantID, maxSpare), begun: m.State == wire.Begun, off: m.Off, refused: dropping, earlier: earlier}
@@ -281,6 +281,13 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		it.call.cursor = cursorOf(wire.Member(m.Params, "cursor"))
 	}
 	c.items = append(c.items, it)
+}
+
+// isAnswered reports whether a server may answer m, which is no call: most answer
+// a notification that has an id with an error, and do not look for a result where
+// there is a method.
+func isAnswered(m *wire.Message, cl class) bool {
+	return m.Method != nil && m.ID != nil && m.State != wire.Begun && (cl == skipped || string(m.ID) != string(noID))
 }
 
 // isResponse reports whether a message is a response of the client and nothing

@@ -203,7 +203,7 @@ func (s *session) pick(id []byte, c *call, a *wire.Answer) *call {
 	switch {
 	case of == nil || other == nil:
 		return c
-	case answersCall(of.rec.Method, a):
+	case answersCall(of.rec.Method, other.class, a):
 		return of
 	}
 	return other
@@ -211,9 +211,13 @@ func (s *session) pick(id []byte, c *call, a *wire.Answer) *call {
 
 // answersCall reports whether an answer is one to a call of this method rather
 // than to a request that is not recorded. Unrecorded requests mostly have empty
-// results; one whose method the server does not know has the error for that.
-func answersCall(method string, a *wire.Answer) bool {
-	if a.HasError {
+// results; one whose method the server does not know has the error for that, and a
+// notification with an id is answered with any error.
+func answersCall(method string, other class, a *wire.Answer) bool {
+	switch {
+	case other == notified || other == cancelled:
+		return !a.HasError
+	case a.HasError:
 		return string(a.Code) != "-32601" // JSON-RPC 2.0, section 5.1: method not found
 	}
 	if a.Raw == nil || a.IsError || a.Task || a.ResultType != nil {

@@ -23,6 +23,9 @@ const (
 // wanted reports whether the proxy reads the answer itself.
 func (c class) wanted() bool { return c == initialize || c == listTools }
 
+// unrecorded reports whether the proxy wants neither the request nor its answer.
+func (c class) unrecorded() bool { return c == skipped || c == notified || c == cancelled }
+
 // SkippedMethods are the requests that are never recorded, like all that end in
 // "/list": they carry no data of the agent.
 func SkippedMethods() []string {

@@ -574,6 +574,12 @@ func TestPingDoesNotEndACall(t *testing.T) {
 		{"a resource", []string{read, other("ping")}, []string{answer(`"result":{"contents":[]}`), empty}, "ok id_reused"},
 		{"a batch", []string{"[" + call + "," + other("logging/setLevel") + "]"}, []string{empty}, "NoResponse id_reused"},
 		{"a ping that was answered", []string{other("ping"), "answers", call}, []string{empty, empty}, "ok"},
+		{"a notification with an id", []string{call, other("notifications/x")}, []string{answer(`"error":{"code":-32602,"message":"m"}`), failed}, "ToolError id_reused"},
+		{"a notification with an id first", []string{other("notifications/x"), call}, []string{answer(`"error":{"code":-32600,"message":"m"}`), failed}, "ToolError id_reused"},
+		{"a cancel with an id", []string{call, `{"jsonrpc":"2.0","id":5,"method":"notifications/cancelled","params":{"requestId":6}}`}, []string{answer(`"error":{"code":-32600,"message":"m"}`), failed}, "ToolError id_reused"},
+		{"a notification with an id that is null", []string{call, `{"jsonrpc":"2.0","id":null,"method":"notifications/x"}`}, []string{`{"jsonrpc":"2.0","id":null,"error":{}}`, failed}, "ToolError"},
+		{"a ping with a result", []string{call, `{"jsonrpc":"2.0","id":5,"method":"ping","result":{}}`}, []string{empty, failed}, "ToolError id_reused"},
+		{"a ping with an error", []string{call, `{"jsonrpc":"2.0","id":5,"method":"ping","error":{}}`}, []string{empty, failed}, "ToolError id_reused"},
 		{"a response of the client", []string{call, `{"jsonrpc":"2.0","id":5,"result":{}}`}, []string{empty}, "ok"},
 		{"a ping without an id", []string{call, `{"jsonrpc":"2.0","method":"ping"}`}, []string{empty}, "ok"},
 	} {
