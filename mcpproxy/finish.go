@@ -245,7 +245,7 @@ func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 		return audit.OutcomeError, audit.ErrJSONRPC
 	}
 	switch {
-	case a.Task:
+	case a.Task || string(a.ResultType) == `"task"`: // MCP 2025-11-25; the tasks extension of 2026-07-28
 		r.ResultType = "task"
 	case string(a.ResultType) == `"input_required"`:
 		r.ResultType = "input_required"
