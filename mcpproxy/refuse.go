@@ -68,7 +68,7 @@ func appendAnswer(dst []byte, m *wire.Message, why refusal) []byte {
 		return dst
 	case !jsontext.Valid(m.ID):
 		return appendError(dst, []byte("null"), codeInvalidRequest, why, m.Anomalies)
-	case m.Method == nil || string(jsontext.AppendUnquote(nil, m.Method)) != "tools/call":
+	case m.Method == nil || string(jsontext.AppendUnquote(nil, m.Method)) != "tools/call" || asksForTask(m):
 		return appendError(dst, m.ID, codeRefused, why, m.Anomalies)
 	}
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
@@ -82,6 +82,14 @@ func appendAnswer(dst []byte, m *wire.Message, why refusal) []byte {
 	dst = append(dst, `"content":[{"type":"text","text":`...)
 	dst = jsontext.AppendQuote(dst, why.sentence(m.Anomalies))
 	return append(dst, `}],"isError":true}}`...)
+}
+
+// asksForTask reports whether a call asks for a task (MCP 2025-11-25). Its client takes
+// no result but a task, and shows an error. A client of 2026-07-28 leaves that to the
+// server and takes any result.
+func asksForTask(m *wire.Message) bool {
+	task := wire.Member(m.Params, "task")
+	return len(task) > 0 && task[0] == '{' && wire.Member(m.Meta, metaProtocolVersion) == nil
 }
 
 func appendError(dst, id []byte, code string, why refusal, a wire.Anomaly) []byte {

@@ -67,7 +67,11 @@ func (g *gatekeeper) setAside(f *wire.Frame, items []item) {
 	w.frame = wire.Frame{Anomalies: f.Anomalies}
 	for i := range f.Messages {
 		m := &f.Messages[i]
-		w.frame.Messages = append(w.frame.Messages, wire.Message{State: m.State, ID: slices.Clone(m.ID), Method: slices.Clone(m.Method), Meta: slices.Clone(m.Meta),
+		var params []byte
+		if asksForTask(m) {
+			params = []byte(`{"task":{}}`) // as much as the answer needs
+		}
+		w.frame.Messages = append(w.frame.Messages, wire.Message{State: m.State, ID: slices.Clone(m.ID), Method: slices.Clone(m.Method), Params: params, Meta: slices.Clone(m.Meta),
 			HasResult: m.HasResult, HasError: m.HasError, Anomalies: m.Anomalies})
 	}
 	w.items = slices.Clone(items)
