@@ -28,6 +28,7 @@ type output struct {
 	replies   []byte // refusals that wait for the end of the server's line
 	tail      []byte // bytes the client has not read since the server ended
 	cut       bool   // nothing more goes to tail
+	lost      bool   // bytes that the client could have read did not go there, or were removed
 	closed    bool
 	writeFail bool // the client is gone; records are still made
 	tried     int  // by try
@@ -184,6 +185,7 @@ func (o *output) drain() {
 		o.mu.Lock()
 		o.tail = o.tail[n:]
 		if err != nil {
+			o.lost = o.lost || errors.Is(err, os.ErrDeadlineExceeded)
 			o.writeFail, o.cut, o.tail = true, true, nil
 		}
 		o.closeFile()
@@ -229,8 +231,21 @@ func (o *output) put(b []byte) {
 		}
 		b = b[n:] // finish interrupted it
 	}
-	if !o.cut {
-		o.tail = append(o.tail, b...)
-		o.flush.Broadcast()
+	if o.cut {
+		o.lost = true
+		return
 	}
+	o.tail = append(o.tail, b...)
+	o.flush.Broadcast()
+}
+
+// unread reports whether a client that is there has not read all bytes, once the
+// server has ended.
+func (o *output) unread() bool {
+	if o.conn == nil {
+		return false // unknown: a write that cannot be interrupted may hold mu
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lost || len(o.tail) > 0
 }

@@ -258,12 +258,16 @@ func (p *Proxy) fromServer(server io.Reader) {
 
 // Close waits until the client has read the server's bytes, at most until
 // Config.Drain after the server's end, which began in Run. Bytes not read by
-// then are lost; their records are complete all the same. Call it after Run.
+// then are lost, which the log reports; their records are complete all the same.
+// Call it after Run.
 func (p *Proxy) Close() {
+	if p.ended.IsZero() {
+		return
+	}
 	late := time.NewTimer(time.Until(p.ended.Add(p.cfg.Drain)))
 	defer late.Stop()
-	if !p.ended.IsZero() {
-		waitFor(late.C, p.out.done)
+	if waitFor(late.C, p.out.done); p.out.unread() {
+		p.cfg.Log.Warn("the client did not read all of the server's output in time", zap.Duration("drain", p.cfg.Drain))
 	}
 }
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -150,6 +152,25 @@ func TestClientReadsNoMore(t *testing.T) {
 	pid, _ := w.executed()
 	gone(t, pid)
 	w.checkTrail()
+}
+
+// TestOutputNotRead has a server end before the client has read its output. What
+// is lost after the time for that is reported; what was read in time is not.
+func TestOutputNotRead(t *testing.T) {
+	t.Parallel()
+	const message = "the client did not read all of the server's output in time"
+	for drain, reads := range map[string]bool{"30s": true, "100ms": false} {
+		w := wrap(t, setup{argv: []string{"/bin/sh", "-c", `printf '%0200000d\n' 1`}, flags: []string{"--drain", drain}})
+		if reads {
+			if n, err := io.Copy(io.Discard, w.outEnd); err != nil || n != 200_001 {
+				t.Errorf("the client read %d bytes, %v", n, err)
+			}
+		}
+		w.wait()
+		if got := strings.Contains(w.stderr.String(), message); got == reads {
+			t.Errorf("the client reads: %v, and the log has\n%s", reads, &w.stderr)
+		}
+	}
 }
 
 // TestLastAnswer is about a server that answers and ends: its answer
