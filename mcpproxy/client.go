@@ -272,7 +272,9 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		c.assess(&it, m, all|found)
 		it.opaque = it.call.rec.Bytes > 0
 	case initialize:
-		c.s.setCapabilities(wire.Member(m.Params, "capabilities"))
+		if can := wire.Member(m.Params, "capabilities"); can != nil { // server/discover has none
+			c.s.setCapabilities(can)
+		}
 		it.call.rec.Client = peerOf(c.s.red, wire.Member(m.Params, "clientInfo"))
 		if it.call.rec.Client == (audit.Peer{}) {
 			it.call.rec.Client = peerOf(c.s.red, wire.Member(m.Meta, metaClientInfo))
