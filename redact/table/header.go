@@ -16,6 +16,10 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 	if h.body = end + 1; h.body >= len(t) || len(line) > maxHeader {
 		return false
 	}
+	if columns, separator := copied(line); columns.From < columns.To {
+		h.columns, h.separator = f.split(t, i+columns.From, i+columns.To, ','), separator
+		return h.columns > 0 && f.readNames(t)
+	}
 	ruled := isRule(t[h.body:])
 	if h.separator = separatorOf(line, ruled); h.separator == 0 {
 		return false
@@ -30,6 +34,27 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 		return false
 	}
 	return f.readNames(t)
+}
+
+// copied returns the names of the columns in a statement that has its rows on the
+// lines below, as pg_dump writes it: "COPY t (id, password) FROM stdin;".
+func copied(line []byte) (columns lex.Span, separator byte) {
+	const verb = "COPY "
+	if len(line) < len(verb) || !bytes.EqualFold(line[:len(verb)], []byte(verb)) {
+		return columns, 0
+	}
+	from, to := bytes.IndexByte(line, '('), bytes.IndexByte(line, ')')
+	if from < 0 || to < from {
+		return columns, 0
+	}
+	source := bytes.ToLower(bytes.TrimSpace(line[to+1:]))
+	if !bytes.HasPrefix(source, []byte("from stdin")) {
+		return columns, 0
+	}
+	if bytes.Contains(source, []byte("csv")) {
+		return lex.Span{From: from + 1, To: to}, ','
+	}
+	return lex.Span{From: from + 1, To: to}, '\t'
 }
 
 // separatorOf returns the separator of a header, 0 if the line is none.

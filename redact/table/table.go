@@ -9,6 +9,8 @@
 package table
 
 import (
+	"bytes"
+
 	"auditproxy/redact/lex"
 )
 
@@ -47,6 +49,9 @@ func (f *Finder) rows(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 			continue
 		}
 		n := 0
+		if bytes.HasPrefix(t[i:end], []byte(`\.`)) { // the end of what COPY reads
+			return i, found
+		}
 		if h.separator == aligned {
 			n = f.place(t, i, end)
 		} else if n = f.split(t, i, end, h.separator); n != h.columns {
