@@ -26,7 +26,7 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 			hide = true
 		case secret&secretFile != 0 && role == names.ValueRole:
 			hide = true
-		case secret&boundSecret != 0 && p.raw[e.value] == '[':
+		case secret&boundSecret != 0 && p.raw[e.value] == '[', secret&boundNamed != 0 && p.raw[e.value] == '{':
 			hide = names.IsBound(name)
 		case secret&manifest != 0:
 			hide = string(name) == "data" || string(name) == "stringData"
@@ -59,7 +59,8 @@ const (
 	webKey                               // a JSON Web Key
 	lateProgram                          // one names the program of a list before it
 	secretFile                           // one is the path of a secret
-	boundSecret                          // a statement of SQL has a secret among its parameters
+	boundSecret                          // a statement or a header has a secret among its parameters
+	boundNamed                           // a statement has one, so that parameters may have names
 )
 
 // noteMember notes a member that may describe others: the value starts at
@@ -84,7 +85,7 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 		}
 	case names.StatementRole:
 		if s, next := p.readString(i); next > 0 && len(s.Inner) <= maxStatement && p.r.names.Binds(&p.folded, p.decoded(s)) {
-			return boundSecret
+			return boundSecret | boundNamed
 		}
 	case names.ProgramRole:
 		if t := p.shortText(i); len(t) > 0 {

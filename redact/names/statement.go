@@ -11,7 +11,7 @@ import (
 func IsBound(name []byte) bool {
 	var buf [maxRole]byte
 	switch string(lowered(&buf, name)) {
-	case "params", "parameters", "args", "arguments", "values", "bindings", "binds", "bind", "data", "parameter_values", "sql_params", "rows":
+	case "params", "parameters", "args", "arguments", "values", "bindings", "binds", "bind", "data", "parameter_values", "sql_params", "rows", "variables":
 		return true
 	}
 	return false
@@ -57,12 +57,36 @@ func (n *Classifier) Binds(f *Folded, sql []byte) bool {
 			continue
 		}
 		column = true
-		rest := bytes.TrimLeft(sql[i:], "\"`] ")
-		if operator := bytes.TrimLeft(rest, "=<>!"); len(operator) < len(rest) && isParameter(bytes.TrimLeft(operator, " ")) {
+		if isParameter(compared(bytes.TrimLeft(sql[i:], "\"`] "))) {
 			return true
 		}
 	}
 	return false
+}
+
+// compared returns what is behind the operator that b starts with, and behind a function
+// of it: "= crypt(?, gen_salt('bf'))", "IN (?)", and GraphQL's "password: $p". It is nil
+// without an operator.
+func compared(b []byte) []byte {
+	rest := bytes.TrimLeft(b, "=<>!:")
+	if len(rest) == len(b) {
+		word, behind, _ := bytes.Cut(b, []byte(" "))
+		switch string(bytes.ToLower(word)) {
+		case "in", "like", "ilike":
+			rest = behind
+		default:
+			return nil
+		}
+	}
+	rest = bytes.TrimLeft(rest, " ")
+	n := 0
+	for n < len(rest) && isWord(rest[n]) {
+		n++
+	}
+	if n < len(rest) && rest[n] == '(' {
+		return rest[n+1:]
+	}
+	return rest
 }
 
 func isWord(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c == '_' }
