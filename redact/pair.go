@@ -136,7 +136,10 @@ func (p *pass) listed(c *argv.Command, before *listState, n, i int) (argv.Form, 
 	before.name, before.set = noName, false
 	var t []byte
 	if text {
-		if t = p.shortText(i); n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
+		if t = p.shortText(i); before.keyLine(t) {
+			return argv.WholeWord, 0
+		}
+		if n%2 == 0 && !names.IsSource(t) && p.r.names.IsPairName(&p.folded, t) {
 			before.name = otherName
 			if names.IsVariable(t) {
 				before.name = variableName
@@ -215,6 +218,19 @@ type listState struct {
 	name  listName // of the last one
 	set   bool     // the last one sets what the next one names
 	login bool     // the first two are the name and the value of a login: others follow
+	key   bool     // one of them starts a PEM block, and none ends it
+}
+
+// keyLine reports whether the string t is a line of a PEM block that starts in an
+// element before it.
+func (l *listState) keyLine(t []byte) bool {
+	if l.key {
+		l.key = !bytes.Contains(t, []byte("-----END "))
+		return true
+	}
+	_, behind, begins := bytes.Cut(t, []byte("-----BEGIN "))
+	l.key = begins && !bytes.Contains(behind, []byte("-----END "))
+	return false
 }
 
 // isLogin reports whether t is the name of a user or the like.

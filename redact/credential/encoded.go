@@ -152,10 +152,7 @@ func (s *Scanner) inside(levels int) {
 
 // encodedRun widens a run of letters and digits to the other bytes of base64.
 func (s *Scanner) encodedRun(from, to int) lex.Span {
-	is := func(c byte) bool {
-		return lex.Classes[c]&lex.IsAlnum != 0 || c == '+' || c == '/' || c == '-' || c == '_' || c == '='
-	}
-	for to < len(s.text) && is(s.text[to]) {
+	for to < len(s.text) && lex.IsBase64(s.text[to]) {
 		to++
 	}
 	return lex.Span{From: from, To: to}

@@ -89,6 +89,8 @@ func (s *Scanner) pem(i int) lex.Span {
 	ending := "-----END "
 	switch {
 	case bytes.HasPrefix(t[i:], []byte("-----BEGIN ")):
+	case bytes.HasPrefix(t[i:], []byte(ending)) && bytes.Contains(t[i:min(len(t), i+64)], []byte("PRIVATE KEY")):
+		return s.keyAbove(i)
 	case bytes.HasPrefix(t[i:], []byte("---- BEGIN ")) && bytes.Contains(t[i:min(len(t), i+maxPair)], []byte("PRIVATE KEY")): // RFC 4716
 		ending = "---- END "
 	default:
@@ -105,6 +107,24 @@ func (s *Scanner) pem(i int) lex.Span {
 		return lex.Span{From: i, To: end + n + 5}
 	}
 	return lex.Span{From: i, To: lex.CredentialEnd(s.text, end)}
+}
+
+// keyAbove finds the lines of a private key that ends at i and whose start was cut off.
+func (s *Scanner) keyAbove(i int) lex.Span {
+	const least = 16 // of a word there may be less
+	from, run, longest := i, 0, 0
+	for from > s.from && (lex.IsBase64(s.text[from-1]) || s.text[from-1] == '\n' || s.text[from-1] == '\r') {
+		if from--; lex.IsBase64(s.text[from]) {
+			run++
+		} else {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	if longest < least {
+		return lex.Span{}
+	}
+	return lex.Span{From: from, To: i + len("-----END")}
 }
 
 // keyParts adds the secret numbers of a JSON Web Key (RFC 7518, 6) and of an

@@ -82,7 +82,7 @@ func (s *Scanner) tagged(i int) lex.Span {
 // manifests adds the values of a Kubernetes Secret under any names.
 func (s *Scanner) manifests() {
 	t := s.text
-	if !isManifest(t) {
+	if !names.IsManifest(t) {
 		return
 	}
 	for _, name := range []string{"data", "stringData"} {
@@ -113,21 +113,6 @@ func (s *Scanner) manifests() {
 		}
 	}
 	s.merge()
-}
-
-// isManifest reports whether t has "kind: Secret", as YAML or as JSON.
-func isManifest(t []byte) bool {
-	for {
-		at := bytes.Index(t, []byte("kind"))
-		if at < 0 {
-			return false
-		}
-		t = t[at+len("kind"):]
-		kind := bytes.TrimLeft(t[:min(len(t), 32)], "\\\"' :\t")
-		if len(kind) >= 6 && lex.HasFoldSuffix(kind[:6], "secret") && (len(kind) == 6 || lex.Classes[kind[6]]&lex.IsName == 0) {
-			return true
-		}
-	}
 }
 
 // indentAt returns how many bytes of white space the line of t[i] starts with, 0

@@ -67,7 +67,7 @@ func (s *Scanner) named(v lex.Span) bool {
 	}
 	most := min(len(t), v.To+maxPair)
 	s.pair = max(s.pair, v.To) // up to the end of an earlier name's
-	for s.pair < most && t[s.pair] != '}' && (t[s.pair] != '<' || isValueTag(t[s.pair+1:])) {
+	for s.pair < most && t[s.pair] != '}' && (t[s.pair] != '<' || names.IsValueTag(t[s.pair+1:])) {
 		if t[s.pair] == '\n' && s.pair+1 < len(t) && (t[s.pair+1] == '\n' || t[s.pair+1] == '-') {
 			break
 		}

@@ -132,16 +132,6 @@ func (s *Scanner) startsLine(i int) bool {
 	return i == 0 || s.text[i-1] == '\n' || lex.Classes[s.text[i-1]]&lex.IsQuote != 0
 }
 
-// isValueTag reports whether t starts with the name of an XML element that holds
-// a value.
-func isValueTag(t []byte) bool {
-	n := 0
-	for n < len(t) && n < 16 && lex.Classes[t[n]]&lex.IsAlnum != 0 {
-		n++
-	}
-	return n < len(t) && t[n] == '>' && names.RoleOf(t[:n]) == names.ValueRole
-}
-
 // maxGap limits the white space, in bytes, between a name and the quotation
 // that it describes.
 const maxGap = 16

@@ -53,6 +53,9 @@ func AppendBase64(dst, b []byte) []byte {
 	return dst
 }
 
+// IsBase64 reports whether c is a digit of base64, standard or URL-safe, or its padding.
+func IsBase64(c byte) bool { return base64Values[c] < 64 || c == '=' }
+
 // base64Values is the value of a digit of base64, 255 for other bytes.
 var base64Values = func() (t [256]byte) {
 	for i := range t {

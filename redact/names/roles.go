@@ -1,6 +1,10 @@
 package names
 
-import "bytes"
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+)
 
 // MaxPairName is the longest value, in bytes, that can be the name of another
 // one.
@@ -179,4 +183,29 @@ func IsSource(path []byte) bool {
 		return true
 	}
 	return false
+}
+
+// IsManifest reports whether t has "kind: Secret", as YAML or as JSON.
+func IsManifest(t []byte) bool {
+	for {
+		at := bytes.Index(t, []byte("kind"))
+		if at < 0 {
+			return false
+		}
+		t = t[at+len("kind"):]
+		kind := bytes.TrimLeft(t[:min(len(t), 32)], "\\\"' :\t")
+		if len(kind) >= 6 && lex.HasFoldSuffix(kind[:6], "secret") && (len(kind) == 6 || lex.Classes[kind[6]]&lex.IsName == 0) {
+			return true
+		}
+	}
+}
+
+// IsValueTag reports whether t starts with the name of an XML element that holds
+// a value.
+func IsValueTag(t []byte) bool {
+	n := 0
+	for n < len(t) && n < 16 && lex.Classes[t[n]]&lex.IsAlnum != 0 {
+		n++
+	}
+	return n < len(t) && t[n] == '>' && RoleOf(t[:n]) == ValueRole
 }
