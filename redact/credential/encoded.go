@@ -133,6 +133,26 @@ func (s *Scanner) requoted(levels int) {
 	s.merge()
 }
 
+// veiled adds the credentials that a reader of the text sees: of markup, and without
+// what shows nothing.
+func (s *Scanner) veiled() {
+	u := s.unwrapper()
+	u.text, u.at = u.text[:0], u.at[:0]
+	for i := 0; i < len(s.text); {
+		c, n := lex.Shown(s.text[i:])
+		if n == 0 {
+			c, n = s.text[i], 1
+		}
+		if c != 0 {
+			u.text, u.at = append(u.text, c), append(u.at, int32(i))
+		}
+		i += n
+	}
+	u.at = append(u.at, int32(len(s.text)))
+	s.inside(maxLevels)
+	s.merge()
+}
+
 // inside adds the credentials of the unwrapper's text.
 func (s *Scanner) inside(levels int) {
 	u := s.unwrap

@@ -38,6 +38,9 @@ func (s *Scanner) Find(text []byte) []lex.Span {
 	if hint&lookRequoted != 0 {
 		s.requoted(maxLevels)
 	}
+	if hint&lookVeiled != 0 {
+		s.veiled()
+	}
 	if hint&lookEncoded != 0 {
 		s.scanEncoded()
 	}

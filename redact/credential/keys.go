@@ -148,7 +148,7 @@ func (s *Scanner) keyParts() {
 			}
 		case xml && t[i] == '<':
 			end := bytes.IndexByte(t[i:min(len(t), i+16)], '>')
-			if end < 0 || !isKeyTag(t[i+1:i+end]) {
+			if end < 0 || !names.IsKeyTag(t[i+1:i+end]) {
 				continue
 			}
 			v := lex.Span{From: i + end + 1, To: len(t)}
@@ -162,13 +162,4 @@ func (s *Scanner) keyParts() {
 		}
 	}
 	s.merge()
-}
-
-// isKeyTag reports whether an element of an RSAKeyValue has a secret number.
-func isKeyTag(name []byte) bool {
-	switch string(name) {
-	case "D", "P", "Q", "DP", "DQ", "InverseQ":
-		return true
-	}
-	return false
 }

@@ -15,6 +15,7 @@ const (
 	lookFormat               // there may be one of a known format
 	lookEncoded              // there may be one that is encoded
 	lookEscaped              // there are escapes as in a string in a string
+	lookVeiled               // a reader sees something else
 	lookRequoted             // there are apostrophes in a shell's text between them
 	lookCommand              // a program may have one among its arguments
 	lookSaid                 // prose may contain one
@@ -27,7 +28,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 	s.windows = s.windows[:0]
 	if s.Open {
 		s.windows = append(s.windows, lex.Span{From: 0, To: len(text)})
-		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookRequoted | lookCommand | lookSaid | lookTable
+		return lookPlain | lookFormat | lookEncoded | lookEscaped | lookVeiled | lookRequoted | lookCommand | lookSaid | lookTable
 	}
 	token, path := 0, 0 // where the current runs start
 	var kinds argv.Programs
@@ -74,6 +75,10 @@ func (s *Scanner) look(text []byte) (hint int) {
 		switch c {
 		case '=', ':', ',', '>':
 			hint |= lookPlain
+		case '&', 0xC2, 0xE2:
+			if _, n := lex.Shown(text[i:]); n > 0 {
+				hint |= lookPlain | lookVeiled
+			}
 		case '%', '\\':
 			if lex.IsEscape(text[i:]) {
 				hint |= lookPlain | lookEncoded
@@ -83,6 +88,8 @@ func (s *Scanner) look(text []byte) (hint int) {
 		case 0xEF:
 			if lex.IsWide(text[i:]) {
 				hint |= lookPlain
+			} else if _, n := lex.Shown(text[i:]); n > 0 {
+				hint |= lookPlain | lookVeiled
 			}
 		case '-':
 			if i+1 < len(text) && (i == 0 || lex.Classes[text[i-1]]&lex.IsAlnum == 0) {

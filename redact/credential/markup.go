@@ -108,24 +108,11 @@ func (s *Scanner) manifests() {
 				continue
 			}
 			if i < len(t) && (t[i] == '\n' || t[i] == '\r') {
-				at = s.block(i, indentAt(t, at-len(name)))
+				at = s.block(i, lex.IndentAt(t, at-len(name)))
 			}
 		}
 	}
 	s.merge()
-}
-
-// indentAt returns how many bytes of white space the line of t[i] starts with, 0
-// if t[i] is not the first thing behind it.
-func indentAt(t []byte, i int) int {
-	from := i
-	for from > 0 && (t[from-1] == ' ' || t[from-1] == '\t') {
-		from--
-	}
-	if from > 0 && t[from-1] != '\n' {
-		return 0
-	}
-	return i - from
 }
 
 // block adds the values in the lines behind i that are indented by more than

@@ -1,6 +1,10 @@
 package lex
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+)
 
 // Unhex is the value of a hexadecimal digit, 255 for other bytes.
 var Unhex = func() (t [256]byte) {
@@ -121,6 +125,60 @@ func AppendRequoted(dst []byte, at []int32, b []byte, i int) ([]byte, []int32, i
 		i += n
 	}
 	return dst, append(at, int32(i)), i
+}
+
+// entities are characters as HTML and XML write them.
+var entities = [...]struct {
+	name string
+	char byte
+}{{"&quot;", '"'}, {"&apos;", '\''}, {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&nbsp;", ' '}}
+
+// Shown returns the length of what b starts with if a reader sees another character for
+// it, char: HTML's &quot; and &#34;. A zero-width character and a soft hyphen show
+// nothing, 0.
+func Shown(b []byte) (char byte, n int) {
+	if len(b) < 2 {
+		return 0, 0
+	}
+	switch b[0] {
+	case 0xC2:
+		if b[1] == 0xAD {
+			return 0, 2
+		}
+	case 0xE2, 0xEF:
+		for _, hidden := range [...]string{"\u200B", "\u200C", "\u200D", "\u2060", "\uFEFF"} {
+			if bytes.HasPrefix(b, []byte(hidden)) {
+				return 0, len(hidden)
+			}
+		}
+	case '&':
+		for _, e := range &entities {
+			if bytes.HasPrefix(b, []byte(e.name)) {
+				return e.char, len(e.name)
+			}
+		}
+		if b[1] == '#' {
+			return numbered(b)
+		}
+	}
+	return 0, 0
+}
+
+// numbered is Shown for a character of ASCII by its number: &#34; and &#x22;.
+func numbered(b []byte) (char byte, n int) {
+	digits, base := b[len("&#"):min(len(b), len("&#1234;"))], 10
+	if len(digits) > 0 && digits[0]|0x20 == 'x' {
+		digits, base = digits[1:], 16
+	}
+	end := bytes.IndexByte(digits, ';')
+	if end < 1 {
+		return 0, 0
+	}
+	c, err := strconv.ParseUint(string(digits[:end]), base, 7)
+	if err != nil {
+		return 0, 0
+	}
+	return byte(c), bytes.IndexByte(b, ';') + 1
 }
 
 // IsText reports whether b is UTF-8, which may end within a letter.

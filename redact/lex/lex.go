@@ -42,7 +42,7 @@ var Classes = func() (t [256]byte) {
 		IsQuote:   "\"'`",
 		isBreak:   "\"'`,()[]{};|&<>\x7f",
 		IsTrigger: "-IJ =:[\t\n,>(\xEF",
-		IsHint:    ",>=: %\\-\t\n\"'(\xEF",
+		IsHint:    ",>=: %\\-\t\n\"'(&\xC2\xE2\xEF",
 	} {
 		for i := range len(chars) {
 			t[chars[i]] |= class
@@ -325,4 +325,17 @@ func IsRandom(b []byte) bool {
 		}
 	}
 	return false
+}
+
+// IndentAt returns how many bytes of white space the line of t[i] starts with, 0
+// if t[i] is not the first thing behind it.
+func IndentAt(t []byte, i int) int {
+	from := i
+	for from > 0 && (t[from-1] == ' ' || t[from-1] == '\t') {
+		from--
+	}
+	if from > 0 && t[from-1] != '\n' {
+		return 0
+	}
+	return i - from
 }

@@ -140,6 +140,15 @@ func IsKeyPart(name []byte) bool {
 	return false
 }
 
+// IsKeyTag reports whether an element of an RSAKeyValue has a secret number.
+func IsKeyTag(name []byte) bool {
+	switch string(name) {
+	case "D", "P", "Q", "DP", "DQ", "InverseQ":
+		return true
+	}
+	return false
+}
+
 // IsColumn reports whether a text is the name of a column or of a field.
 func IsColumn(b []byte) bool {
 	for _, end := range [...]string{"_at", "_id", "_name", "_type", "_count", "_date", "_hash", "_by", "_on"} {
