@@ -272,6 +272,11 @@ func TestProblems(t *testing.T) {
 			[]string{user + `: "store.dir": names are in lower case and have no dots; write a level below the other`}},
 		{"refuses a second document", "", "tenant: a\n---\ntenant: b\n", nil, nil, []string{user + `: more than one YAML document`}},
 		{"does not quote what is no configuration", "", "s3cr3t-k3y-of-somebody\n", nil, nil, []string{user + `: line 1: want settings, name: value`}},
+		{"does not quote a password that is an alias", "", "login: {password: *s3cr3t}\n", nil, nil, []string{user + `: a text that starts with "*" or "&" needs quotes`}},
+		{"does not quote a password with a type", "", "login: {password: !!int s3cr3t}\n", nil, nil, []string{user + `: a value has a tag of another type; a text that starts with "!" needs quotes`}},
+		{"does not quote a name that is a section", "", "login: {? {a: s3cr3t} : 1}\n", nil, nil, []string{user + `: a name is not text`}},
+		{"does not lose a password that is a tag", "", "login:\n  password: !s3cr3t\n", nil, nil, []string{user + `: line 2: a text that starts with "!" needs quotes`}},
+		{"does not quote a password that is a section", "", "login:\n  password: {S3cr3t}\n", nil, nil, []string{user + `: line 2: a text that starts with "{" needs quotes`}},
 		{"finds syntax errors", "", "store: [\n", nil, nil, []string{user + `: yaml: line 1: did not find expected node content`}},
 		{"finds unexpanded names", "", "tenant: ${TENANT}\n", []string{"PROG_MODE=${env:MODE}"}, []string{"--store-dir=${HOME}/x"},
 			[]string{

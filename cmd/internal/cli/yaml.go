@@ -23,7 +23,16 @@ func (strictYAML) Decoder(string) (viper.Decoder, error) { return strictYAML{}, 
 // Decode reads the one document in b into m. An empty file has no settings.
 func (strictYAML) Decode(b []byte, m map[string]any) error {
 	d := yaml.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(&m); err != nil && !errors.Is(err, io.EOF) {
+	var doc yaml.Node
+	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := checkText(&doc); err != nil {
+		return err
+	}
+	if err := doc.Decode(&m); err != nil {
 		return err
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
@@ -31,6 +40,26 @@ func (strictYAML) Decode(b []byte, m map[string]any) error {
 	}
 	return checkNames("", m)
 }
+
+// checkText finds texts without quotes that YAML reads as something else, such as
+// passwords: of "!x" nothing would be left.
+func checkText(n *yaml.Node) error {
+	if strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") {
+		return fmt.Errorf(quoteIt, n.Line, "!")
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle != 0 && i%2 == 1 && c.Tag == "!!null" && c.Value == "" {
+			return fmt.Errorf(quoteIt, c.Line, "{")
+		}
+		if err := checkText(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoteIt reports a text by its line and the character that it starts with.
+const quoteIt = "line %d: a text that starts with %q needs quotes"
 
 func checkNames(path string, m map[string]any) error {
 	for name, value := range m {
@@ -57,7 +86,15 @@ func yamlError(err error) error {
 		err = parse.Unwrap()
 	}
 	var wrong *yaml.TypeError
-	if !errors.As(err, &wrong) {
+	switch message := err.Error(); {
+	case errors.As(err, &wrong):
+	case strings.Contains(message, "anchor '"):
+		return errors.New(`a text that starts with "*" or "&" needs quotes`)
+	case strings.Contains(message, "cannot decode "):
+		return errors.New(`a value has a tag of another type; a text that starts with "!" needs quotes`)
+	case strings.Contains(message, "invalid map key"):
+		return errors.New("a name is not text")
+	default:
 		return err
 	}
 	list := slices.Clone(wrong.Errors)
