@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
@@ -43,6 +44,7 @@ func (a Access) Validate() error {
 	}
 	for _, broker := range a.Brokers {
 		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
+			broker = broker[strings.LastIndexByte(broker, '@')+1:] // before it there may be a password
 			problems = append(problems, fmt.Errorf("broker %q: want host:port", broker))
 		}
 	}

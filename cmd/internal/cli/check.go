@@ -12,9 +12,32 @@ type Checker struct {
 	Problems Problems
 }
 
-// Problem adds a problem with key, naming the source of its value.
+// Problem adds a problem with key, naming the source of its value. Texts in it lose the
+// login that an address may have: the message goes to a log.
 func (c *Checker) Problem(key, format string, args ...any) {
+	for i, arg := range args {
+		if s, ok := arg.(string); ok {
+			args[i] = withoutLogin(s)
+		}
+	}
 	c.Problems = append(c.Problems, Problem{Key: key, Source: c.Source(key), Err: fmt.Errorf(format, args...)})
+}
+
+// withoutLogin returns an address without the user, the password and the query of it.
+func withoutLogin(addr string) string {
+	if at := strings.LastIndexByte(addr, '@'); at >= 0 && strings.Contains(addr[:at], ":") {
+		scheme, _, ok := strings.Cut(addr[:at], "://")
+		if ok {
+			scheme += "://"
+		} else {
+			scheme = ""
+		}
+		addr = scheme + masked + addr[at:]
+	}
+	if before, _, ok := strings.Cut(addr, "?"); ok && strings.Contains(before, "://") {
+		return before + "?" + masked
+	}
+	return addr
 }
 
 // NoDirectory reports a directory that is not set, whose default depends on the

@@ -108,7 +108,11 @@ func (k Key) parse(s, home string) (any, error) {
 		if k.isName(s) {
 			return s, nil
 		}
-		return parsePath(s, home)
+		path, err := parsePath(s, home)
+		if err != nil && strings.HasSuffix(k.Name, "password_file") { // s may be the password itself
+			return nil, errors.New("is not an absolute path; want that of a file with the password in it")
+		}
+		return path, err
 	case List:
 		return parseList(s)
 	case Bool:

@@ -51,6 +51,14 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestPasswordInPlaceOfItsFile does not quote it.
+func TestPasswordInPlaceOfItsFile(t *testing.T) {
+	_, err := Key{Name: "login.password_file", Kind: Path}.parse("s3cr3t", "/home/ann")
+	if err == nil || strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("parse = %v, want an error that does not quote it", err)
+	}
+}
+
 // FuzzFormat checks that a printed value can be parsed again.
 func FuzzFormat(f *testing.F) {
 	for _, s := range []string{"30d", "1h30m", "20ms", "1GiB", "32MB", "1536", "99999999d", "7 TiB"} {

@@ -191,6 +191,9 @@ func (t *Target) address(out *target) error {
 		return errors.New("endpoint is empty: set it to the receiver's URL, as in https://otel.example.com:4318")
 	}
 	if !strings.Contains(endpoint, "://") {
+		if strings.Contains(endpoint, "@") {
+			return errors.New("endpoint has a user name: give credentials as a header")
+		}
 		if !out.grpc {
 			return fmt.Errorf("endpoint %q has no scheme: write https://%s", endpoint, endpoint)
 		}

@@ -34,6 +34,7 @@ func TestValidate(t *testing.T) {
 			},
 		}, []string{`signals[0] is "profiles"`, `signals[2] repeats "logs"`, "has no scheme", `protocol is "http/json"`, `compression is "zstd"`, "timeout is negative", `"a b" cannot be`, `the value of "c"`, `"grpc-timeout"`}},
 		{"a password", Config{Name: "a", Target: Target{Endpoint: "https://ann:canary@otel"}}, []string{"give credentials as a header"}},
+		{"a password without a scheme", Config{Name: "a", Target: Target{Endpoint: "ann:canary@otel:4318"}}, []string{"give credentials as a header"}},
 		{"a password in what is no URL", Config{Name: "a", Target: Target{Endpoint: "https://ann:canary@otel:x\x00"}}, []string{"not a URL"}},
 		{"a query", Config{Name: "a", Target: Target{Endpoint: "https://otel?key=canary"}}, []string{"query"}},
 		{"headers in clear to another host", Config{Name: "a", Target: Target{Endpoint: "http://otel:4318", Headers: map[string]string{"a": "canary"}}}, []string{"in clear: use https, or set insecure"}},
