@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/schemas/evidence"
+
 	f_note "github.com/transparency-dev/formats/note"
 	"go.uber.org/zap"
 	"golang.org/x/mod/sumdb/note"
@@ -115,7 +117,7 @@ func (c Config) complete() (Config, []note.Verifier, error) {
 		}
 		var err error
 		if keys[i], err = witnessKey(w.Key); err != nil {
-			problem("witness %d: %q is not the Ed25519 verifier key of a witness: %w", i, w.Key, err)
+			problem("witness %d: %w", i, evidence.NoVerifierKey(w.Key, err))
 		} else if id := fmt.Sprint(keys[i].Name(), keys[i].KeyHash()); known[id] {
 			problem("witness %d: its key is listed twice", i)
 		} else {

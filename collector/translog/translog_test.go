@@ -601,12 +601,15 @@ func TestIdle(t *testing.T) {
 func TestConfig(t *testing.T) {
 	_, err := Open(t.Context(), Config{
 		Name: "a log", Interval: time.Millisecond, Quorum: 3,
-		Witnesses: []Witness{{URL: "ftp://x", Key: "no key"}},
+		Witnesses: []Witness{{URL: "ftp://x", Key: "no key"}, {URL: "http://x", Key: "PRIVATE+KEY+a+b+s3cr3t"}},
 	})
-	for _, want := range []string{"there is no directory", `"a log" is not a name`, "interval of 1ms", "quorum of 3", `"ftp://x"`, `"no key"`} {
+	for _, want := range []string{"there is no directory", `"a log" is not a name`, "interval of 1ms", "quorum of 3", `"ftp://x"`, "witness 0: its key is not", "witness 1: its key is a private key"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %q", err, want)
 		}
+	}
+	if strings.Contains(err.Error(), "s3cr3t") {
+		t.Errorf("%v has the private key", err)
 	}
 	dir := t.TempDir()
 	if _, err := Open(t.Context(), Config{Dir: dir, Key: filepath.Join(dir, "key")}); err == nil || !strings.Contains(err.Error(), "may be published") {

@@ -390,6 +390,10 @@ func TestTrust(t *testing.T) {
 			t.Errorf("the problems are %v, want %q too", err, want)
 		}
 	}
+	_, err = evidence.ParseTrust("PRIVATE+KEY+a+b+s3cr3t\nhost PRIVATE+KEY+a+b+s3cr3t\nlog s3cr3t\nwitness PRIVATE+KEY+a+b+s3cr3t\nquorum s3cr3t\n")
+	if err == nil || strings.Contains(err.Error(), "s3cr3t") || strings.Count(err.Error(), "is a private key; want the verifier key") != 2 {
+		t.Errorf("of a file with private keys the problems are %v", err)
+	}
 	_, err = evidence.ParseTrust("host " + host + "\nwitness " + witnessKey + "\nquorum 2\nwitness " + witnessKey + "\nquorum 1\nhost " + host + "\nlog " + host + "\n")
 	for _, want := range []string{"line 4: witness repeats line 2", "line 5: quorum repeats line 3", "line 6: host repeats line 1", "line 7: log repeats line 1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

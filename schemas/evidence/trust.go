@@ -27,7 +27,8 @@ type Trust struct {
 
 // ParseTrust reads a trust file, and returns all problems with their lines. A line
 // for the same thing as an earlier one is a problem: a witness that is listed twice
-// is no second witness, and which of two quorums was meant is not known.
+// is no second witness, and which of two quorums was meant is not known. Problems do
+// not quote the text: the file named by mistake may hold a secret.
 func ParseTrust(text string) (Trust, error) {
 	var t Trust
 	var problems []error
@@ -50,14 +51,16 @@ func ParseTrust(text string) (Trust, error) {
 		case "witness":
 			if _, err = fnote.NewVerifierForCosignatureV1(value); err == nil {
 				t.Witnesses = append(t.Witnesses, value)
+			} else {
+				err = NoVerifierKey(value, err)
 			}
 		case "quorum":
 			t.Quorum, err = strconv.Atoi(value)
 			if err != nil || t.Quorum < 0 {
-				err = fmt.Errorf("%q is not a number of witnesses", value)
+				err = errors.New("want a number of witnesses")
 			}
 		default:
-			err = fmt.Errorf("%q is none of host, log, witness, quorum", word)
+			err = errors.New("starts with none of host, log, witness, quorum")
 		}
 		about := value
 		if word == "quorum" {
@@ -83,9 +86,18 @@ func ParseTrust(text string) (Trust, error) {
 
 func addKey(keys []string, key string) ([]string, error) {
 	if _, err := note.NewVerifier(key); err != nil {
-		return keys, fmt.Errorf("%q is not a verifier key: %w", key, err)
+		return keys, NoVerifierKey(key, err)
 	}
 	return append(keys, key), nil
+}
+
+// NoVerifierKey returns the error for a text that is not a verifier key because of err.
+// It does not quote the text: a private key is named by mistake.
+func NoVerifierKey(text string, err error) error {
+	if strings.Contains(text, "PRIVATE+KEY+") {
+		return errors.New("its key is a private key; want the verifier key, which is in the file that ends in .pub")
+	}
+	return fmt.Errorf("its key is not a verifier key: %w", err)
 }
 
 // ErrUnknownLog means that a checkpoint is of a log that is not trusted, so that
