@@ -1,10 +1,13 @@
 package clickhouse
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -106,10 +109,33 @@ type transport struct {
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	by := t.impatient
 	if _, limited := r.Context().Deadline(); limited {
-		return t.patient.RoundTrip(r)
+		by = t.patient
 	}
-	return t.impatient.RoundTrip(r)
+	answer, err := by.RoundTrip(r)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		hideLogin(r, answer)
+	}
+	return answer, err
+}
+
+// hideLogin takes the request's login out of an answer that becomes an error, which is
+// logged: a proxy before the server may repeat the request in it.
+func hideLogin(r *http.Request, answer *http.Response) {
+	const most, shortest = 1 << 20, 6                        // shorter ones are words of the text too
+	head, _ := io.ReadAll(io.LimitReader(answer.Body, most)) // the next read fails too
+	_, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	_, password, _ := r.BasicAuth()
+	for _, secret := range []string{sent, password, r.Header.Get("X-ClickHouse-Key")} {
+		if len(secret) >= shortest {
+			head = bytes.ReplaceAll(head, []byte(secret), []byte("<secret>"))
+		}
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), answer.Body), answer.Body}
 }
 
 // CloseIdleConnections is called by http.Client.
