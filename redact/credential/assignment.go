@@ -193,10 +193,14 @@ func (s *Scanner) heredoc(i int) lex.Span {
 	for from := i; i < len(t) && i-from < maxGap && t[i] == ' '; {
 		i++
 	}
-	if !bytes.HasPrefix(t[i:], []byte("<<")) || bytes.HasPrefix(t[i:], []byte("<<<")) {
+	if !bytes.HasPrefix(t[i:], []byte("<<")) {
 		return lex.Span{}
 	}
-	d := argv.Delimiter(t, i+len("<<"))
+	i += len("<<")
+	if i < len(t) && (t[i] == '<' || t[i] == '~') { // of PHP and Ruby
+		i++
+	}
+	d := argv.Delimiter(t, i)
 	if d.From == d.To || d.To == len(t) || t[d.To] != '\n' || lex.MarkLen(bytes.TrimLeft(t[d.To+1:min(len(t), d.To+maxPair)], " ")) > 0 {
 		return lex.Span{}
 	}
@@ -205,7 +209,7 @@ func (s *Scanner) heredoc(i int) lex.Span {
 		if end < 0 {
 			end = len(t) - k
 		}
-		if bytes.Equal(bytes.TrimSpace(t[k:k+end]), t[d.From:d.To]) {
+		if bytes.Equal(bytes.Trim(t[k:k+end], " \t\r;"), t[d.From:d.To]) {
 			if k == d.To+1 {
 				return lex.Span{}
 			}
@@ -345,6 +349,9 @@ func (s *Scanner) typed(kind []byte, first int) []byte {
 	}
 	if from == to || to == first {
 		return kind
+	}
+	if to-from == 2 && lex.HasFoldSuffix(t[from:to], "as") { // Dim NAME As String
+		return s.typed(kind, from)
 	}
 	return t[from:to]
 }
@@ -525,14 +532,14 @@ func (s *Scanner) url(i int) lex.Span {
 		return c
 	}
 	to := from
-	for to < len(t) && t[to] != '/' && t[to] != '?' && t[to] != '#' && !isURLEnd(t[to]) {
+	for to < len(t) && t[to] != '/' && t[to] != '?' && t[to] != '#' && !lex.IsURLEnd(t[to]) {
 		to++
 	}
 	userinfo := bytes.LastIndexByte(t[from:to], '@')
 	colon := bytes.IndexByte(t[from:to], ':')
 	if userinfo < 0 && colon >= 0 && !isPort(t[from+colon+1:to]) {
 		// A password with a "/" in it that should have been escaped.
-		if at := s.at.Next(s.text, to, func(c byte) bool { return c == '@' }); at < s.end.Next(s.text, to, isURLEnd) {
+		if at := s.at.Next(s.text, to, func(c byte) bool { return c == '@' }); at < s.end.Next(s.text, to, lex.IsURLEnd) {
 			userinfo = at - from
 		}
 	}

@@ -47,7 +47,7 @@ func (s *Scanner) described(i int) lex.Span {
 		return s.schemed(i)
 	}
 	v := s.values.Quoted(i+1, 0)
-	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !isEndAfter(t, v.To+1) || t[v.From] == ' ' && t[v.To-1] == ' ' {
+	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !lex.IsEndAfter(t, v.To+1) || t[v.From] == ' ' && t[v.To-1] == ' ' {
 		return lex.Span{} // "token " + name + " is set"
 	}
 	return v

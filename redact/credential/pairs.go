@@ -33,6 +33,12 @@ func (s *Scanner) nameBefore(i int) (name []byte, first int) {
 			i--
 		}
 	}
+	if i > s.from && t[i-1] == '>' && t[i] == ':' { // <b>NAME</b>:
+		from := max(s.from, i-12)
+		if at := bytes.LastIndex(t[from:i], []byte("</")); at >= 0 {
+			i = from + at
+		}
+	}
 	if i > s.from && lex.Classes[t[i-1]]&lex.IsQuote != 0 {
 		quote := t[i-1]
 		i--

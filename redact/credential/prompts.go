@@ -210,7 +210,7 @@ func (s *Scanner) dataSource(name []byte, first, i int) lex.Span {
 	}
 	if host := t[at+1:]; host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
 		for _, c := range t[i+1 : at] {
-			if isURLEnd(c) {
+			if lex.IsURLEnd(c) {
 				return lex.Span{}
 			}
 		}

@@ -109,19 +109,6 @@ type unwrapper struct {
 // maxPair is the largest distance in bytes from a name to its value.
 const maxPair = 256
 
-func isURLEnd(c byte) bool {
-	return c <= ' ' || lex.Classes[c]&lex.IsQuote != 0 || c == '<' || c == '>'
-}
-
-// isEndAfter reports whether a quotation that ends before i is not an element
-// of a list or the name of a member.
-func isEndAfter(t []byte, i int) bool {
-	for i < len(t) && t[i] == ' ' {
-		i++
-	}
-	return i >= len(t) || t[i] != ':' && t[i] != '='
-}
-
 func isPort(b []byte) bool { return lex.CountDigits(b) == len(b) }
 
 // startsLine reports whether only white space is before i in its line.

@@ -339,3 +339,17 @@ func IndentAt(t []byte, i int) int {
 	}
 	return i - from
 }
+
+// IsURLEnd reports whether c ends a URL in a text.
+func IsURLEnd(c byte) bool {
+	return c <= ' ' || Classes[c]&IsQuote != 0 || c == '<' || c == '>'
+}
+
+// IsEndAfter reports whether a quotation that ends before i is not an element
+// of a list or the name of a member.
+func IsEndAfter(t []byte, i int) bool {
+	for i < len(t) && t[i] == ' ' {
+		i++
+	}
+	return i >= len(t) || t[i] != ':' && t[i] != '='
+}

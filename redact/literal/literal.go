@@ -25,9 +25,8 @@ func (r *Reader) Value(i int) lex.Span {
 	for i < len(t) && (t[i] == '=' || t[i] == ':' || t[i] == '>' || t[i] == '~') {
 		i++
 	}
-	if bytes.HasPrefix(t[i:], []byte("** ")) {
-		i += len("** ") // **Password:** SECRET
-	}
+	marked := i
+	i += markupLen(t[i:])
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t' || t[i] == 0x1B) {
 		i += max(1, colourLen(t[i:]))
 	}
@@ -80,6 +79,12 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	to := lex.CredentialEnd(r.Text, i)
+	if n := bytes.Index(t[i:to], []byte("</")); n > 0 && marked < i && t[marked] == '<' {
+		to = i + n // <p><b>Password:</b> SECRET</p>
+	}
+	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 && isDefault(t[i:to-1]) {
+		return r.Quoted(to, 0)
+	}
 	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && lex.IsWords(t[i:to-1]) {
 		return lex.Span{} // getpass.getpass()
 	}
@@ -121,6 +126,39 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	return lex.Span{From: i, To: to}
+}
+
+// markupLen returns the length of what b starts with and closes the markup of a name and
+// its colon: **Password:** SECRET, <b>Password:</b> SECRET.
+func markupLen(b []byte) int {
+	n := 0
+	for n < len(b) && n < 3 && (b[n] == '*' || b[n] == '_') {
+		n++
+	}
+	if n > 0 {
+		if n < len(b) && b[n] == ' ' {
+			return n
+		}
+		return 0
+	}
+	for bytes.HasPrefix(b[n:], []byte("</")) {
+		end := bytes.IndexByte(b[n:min(len(b), n+16)], '>')
+		if end < 0 || !lex.IsWords(b[n+len("</"):n+end]) {
+			break
+		}
+		n += end + 1
+	}
+	return n
+}
+
+// isDefault reports whether b ends in the name of an argument that has a value:
+// Field(default="SECRET").
+func isDefault(b []byte) bool {
+	_, name, _ := bytes.Cut(b, []byte("("))
+	if name == nil {
+		name = b
+	}
+	return lex.IsWords(name) && names.RoleOf(name) == names.ValueRole
 }
 
 // maxSchemes is how many schemes are read one behind the other.
