@@ -537,7 +537,7 @@ func (s *Scanner) url(i int) lex.Span {
 	}
 	userinfo := bytes.LastIndexByte(t[from:to], '@')
 	colon := bytes.IndexByte(t[from:to], ':')
-	if userinfo < 0 && colon >= 0 && !isPort(t[from+colon+1:to]) {
+	if userinfo < 0 && colon >= 0 && !lex.IsPort(t[from+colon+1:to]) {
 		// A password with a "/" in it that should have been escaped.
 		if at := s.at.Next(s.text, to, func(c byte) bool { return c == '@' }); at < s.end.Next(s.text, to, lex.IsURLEnd) {
 			userinfo = at - from

@@ -67,21 +67,19 @@ func (s *Scanner) jwt(i int) lex.Span {
 		return lex.Span{}
 	}
 	if s.token <= i {
-		for s.token = i; s.token < len(t) && isTokenByte(t[s.token]); s.token++ {
+		for s.token = i; s.token < len(t) && lex.IsTokenByte(t[s.token]); s.token++ {
 		}
 	}
 	if s.token-i < 8 || s.token == len(t) || t[s.token] != '.' {
 		return lex.Span{}
 	}
 	for n := range 8 {
-		if k := s.token + 1 + n; k >= len(t) || !isTokenByte(t[k]) {
+		if k := s.token + 1 + n; k >= len(t) || !lex.IsTokenByte(t[k]) {
 			return lex.Span{}
 		}
 	}
 	return lex.Span{From: i - 2, To: lex.CredentialEnd(s.text, i)}
 }
-
-func isTokenByte(c byte) bool { return lex.Classes[c]&lex.IsAlnum != 0 || c == '-' || c == '_' }
 
 // pem finds a PEM block (RFC 7468), also one that was cut.
 func (s *Scanner) pem(i int) lex.Span {

@@ -55,6 +55,9 @@ func (s *Scanner) tagged(i int) lex.Span {
 	for to > from && t[to-1] <= ' ' {
 		to--
 	}
+	if from == to && isTag && to < len(t) && names.IsValueTag(t[to+1:]) && s.sensitiveName(t[first:last], names.NoWhole) {
+		s.pair = min(len(t), to+maxPair) // <password><value>SECRET</value></password>
+	}
 	if from == to || first > s.from && first < i && t[first-1] == '/' {
 		return lex.Span{}
 	}

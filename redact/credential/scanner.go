@@ -109,8 +109,6 @@ type unwrapper struct {
 // maxPair is the largest distance in bytes from a name to its value.
 const maxPair = 256
 
-func isPort(b []byte) bool { return lex.CountDigits(b) == len(b) }
-
 // startsLine reports whether only white space is before i in its line.
 func (s *Scanner) startsLine(i int) bool {
 	for i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '\t') {

@@ -353,3 +353,9 @@ func IsEndAfter(t []byte, i int) bool {
 	}
 	return i >= len(t) || t[i] != ':' && t[i] != '='
 }
+
+// IsPort reports whether b is a number, as a port is.
+func IsPort(b []byte) bool { return CountDigits(b) == len(b) }
+
+// IsTokenByte reports whether c is a digit of URL-safe base64, as in a token.
+func IsTokenByte(c byte) bool { return Classes[c]&IsAlnum != 0 || c == '-' || c == '_' }

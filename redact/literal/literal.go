@@ -30,6 +30,13 @@ func (r *Reader) Value(i int) lex.Span {
 	for i < len(t) && (t[i] == ' ' || t[i] == '\t' || t[i] == 0x1B) {
 		i += max(1, colourLen(t[i:]))
 	}
+	for marked < i && t[marked] == '<' && i+1 < len(t) && t[i] == '<' && 'a' <= t[i+1] && t[i+1] <= 'z' { // <td>SECRET
+		end := bytes.IndexByte(t[i:min(len(t), i+names.MaxPairName)], '>')
+		if end < 0 {
+			break
+		}
+		i += end + 1
+	}
 	if i < len(t) && (t[i] == '\n' || t[i] == '\r' || t[i] == '|' || t[i] == '>') {
 		return r.below(i, separator)
 	}
@@ -79,7 +86,7 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	to := lex.CredentialEnd(r.Text, i)
-	if n := bytes.Index(t[i:to], []byte("</")); n > 0 && marked < i && t[marked] == '<' {
+	if n := bytes.Index(t[i:to], []byte("</")); n >= 0 && marked < i && t[marked] == '<' {
 		to = i + n // <p><b>Password:</b> SECRET</p>
 	}
 	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 && isDefault(t[i:to-1]) {

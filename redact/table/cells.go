@@ -248,7 +248,7 @@ func isSecret(b []byte, token bool) bool {
 		alnum = alnum || lex.Classes[c]&lex.IsAlnum != 0 || c >= 0x80
 	}
 	switch {
-	case !alnum && len(b) < 4, string(b) == `\N`: // "-", "***", NULL of PostgreSQL
+	case !alnum && len(b) < 4, string(b) == `\N`, len(bytes.Trim(b, "•●*")) == 0: // "-", NULL of PostgreSQL, "•••••"
 		return false
 	case token:
 		return bytes.IndexByte(b, ' ') < 0 && prose.LooksSecret(b)

@@ -1,11 +1,11 @@
-// Package table finds the secrets in the columns of tables, CSV, Markdown and what
-// programs print, and in lines of a name and a value.
+// Package table finds the secrets in the columns of tables, CSV, Markdown, HTML and
+// what programs print, and in lines of a name and a value.
 //
 // A table has a header, a line of nothing but names. Below a name of a secret each
 // line has one, at the same number behind the separators or at the same place.
 // A table of names and values has them behind the names.
 //
-// The files, from the top: table, header, directive, cells, finder.
+// The files, from the top: table, html, header, directive, cells, finder.
 package table
 
 import (
@@ -14,9 +14,12 @@ import (
 	"auditproxy/redact/lex"
 )
 
-// Find adds the secrets in the tables of t to found, in order, in time linear in
+// Find adds the secrets in the tables of t to found, in time linear in
 // t.
 func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
+	if IsMarkup(t) {
+		found = f.markup(t, found)
+	}
 	for i := 0; i < len(t); {
 		end := lineEnd(t, i)
 		switch {
@@ -60,22 +63,29 @@ func (f *Finder) rows(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 		if n == 0 {
 			return i, found
 		}
-		for k := range n {
-			c := f.cells[k]
-			if c.From == c.To {
-				continue
-			}
-			kind := h.kinds[k]
-			if kind == valueColumn && h.named < n && f.isSecret(t, f.cells[h.named]) {
-				kind = secretColumn
-			}
-			if kind == secretColumn && isSecret(t[c.From:c.To], false) || kind == tokenColumn && isSecret(t[c.From:c.To], true) {
-				found = append(found, c)
-			}
-		}
+		found = f.row(t, n, found)
 		i = end + 1
 	}
 	return i, found
+}
+
+// row adds the secrets among the n cells of a line below the header.
+func (f *Finder) row(t []byte, n int, found []lex.Span) []lex.Span {
+	h := &f.header
+	for k := range n {
+		c := f.cells[k]
+		if c.From == c.To {
+			continue
+		}
+		kind := h.kinds[k]
+		if kind == valueColumn && h.named < n && f.isSecret(t, f.cells[h.named]) {
+			kind = secretColumn
+		}
+		if kind == secretColumn && isSecret(t[c.From:c.To], false) || kind == tokenColumn && isSecret(t[c.From:c.To], true) {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // record adds the secrets of the lines "NAME | VALUE" from i on, as psql prints a

@@ -1,0 +1,102 @@
+package table
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+)
+
+// IsMarkup reports whether t may have a table of HTML, or a list of terms.
+func IsMarkup(t []byte) bool {
+	return bytes.IndexByte(t, '<') >= 0 && (bytes.Contains(t, []byte("<td")) || bytes.Contains(t, []byte("<dd")))
+}
+
+// markup adds the secrets in the tables of HTML in t to found: below a header, and in
+// rows of a name and a value.
+func (f *Finder) markup(t []byte, found []lex.Span) []lex.Span {
+	h := &f.header
+	h.columns = 0
+	for i := 0; ; {
+		n, next, titles := f.markupRow(t, i)
+		if n == 0 {
+			return found
+		}
+		i = next
+		switch {
+		case n == 2 && !titles && f.isSecret(t, f.cells[0]):
+			c := f.cells[1]
+			v := t[c.From:c.To]
+			if len(v) > 0 && isSecret(v, isBroad(f.name.All) && lex.CountDigits(v) == len(v)) {
+				found = append(found, c)
+			}
+		case n == h.columns:
+			found = f.row(t, n, found)
+			continue
+		}
+		h.separator, h.columns = '|', n
+		if !f.readNames(t) {
+			h.columns = 0
+		}
+	}
+}
+
+// markupRow puts the cells of the next row of HTML from i on in f.cells, and returns
+// their number, 0 if there is none, where the next one may start, and whether the last
+// cell is a title.
+func (f *Finder) markupRow(t []byte, i int) (n, next int, titles bool) {
+	open := 0 // the start of a cell, 0 outside
+	for {
+		at := bytes.IndexByte(t[i:], '<')
+		if at < 0 {
+			return n, len(t), titles
+		}
+		at += i
+		end := bytes.IndexByte(t[at:], '>')
+		if end < 0 {
+			return n, len(t), titles
+		}
+		end += at + 1
+		tag, _, _ := bytes.Cut(t[at+1:end-1], []byte(" "))
+		switch string(tag) {
+		case "tr", "dt", "/tr", "/dl", "/table":
+			if n > 0 {
+				return n, at, titles
+			}
+			if open = 0; string(tag) == "dt" {
+				open = end
+			}
+		case "td", "th", "dd":
+			open = end
+		case "/td", "/th", "/dt", "/dd":
+			if open > 0 && n < len(f.cells) {
+				f.cells[n], titles = markupText(t, open, at), string(tag) == "/th"
+				n++
+			}
+			open = 0
+		}
+		i = end
+	}
+}
+
+// markupText returns what a cell of HTML has between the tags around it.
+func markupText(t []byte, from, to int) lex.Span {
+	for from < to {
+		if t[from] <= ' ' {
+			from++
+		} else if n := bytes.IndexByte(t[from:to], '>'); t[from] == '<' && n >= 0 {
+			from += n + 1
+		} else {
+			break
+		}
+	}
+	for from < to {
+		if t[to-1] <= ' ' {
+			to--
+		} else if n := bytes.LastIndexByte(t[from:to], '<'); t[to-1] == '>' && n >= 0 {
+			to = from + n
+		} else {
+			break
+		}
+	}
+	return lex.Span{From: from, To: to}
+}
