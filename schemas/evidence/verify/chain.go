@@ -115,6 +115,12 @@ func (c *chains) chain(list []link, here map[string]*Session) (missing []Result)
 		}
 		next[p.SessionID] = l
 	}
+	tails := make([]link, 0, 1) // that no session here follows: few, among a year of sessions
+	for _, l := range list {
+		if _, followed := next[l.id]; !followed && l.session != nil {
+			tails = append(tails, l)
+		}
+	}
 	for i, l := range list {
 		switch {
 		case last >= 0 && i > last:
@@ -124,19 +130,17 @@ func (c *chains) chain(list []link, here map[string]*Session) (missing []Result)
 			missing = append(missing, lost(l.id, finding{Finding: Finding{What: MissingSession, Seq: l.seq, To: l.seq},
 				text: fmt.Sprintf("host_seq %d is missing: the log knows session %s", l.seq, l.id)}))
 		default:
-			missing = append(missing, c.follows(tail(list[:i], l.seq, next), l, here)...)
+			missing = append(missing, c.follows(before(tails, l.seq), l, here)...)
 		}
 	}
 	return missing
 }
 
-// tail returns the last session before seq that no session here follows, the zero
-// link for none.
-func tail(list []link, seq uint64, next map[string]link) link {
-	for _, l := range slices.Backward(list) {
-		if _, followed := next[l.id]; !followed && l.session != nil && l.seq+1 < seq {
-			return l
-		}
+// before returns the last of these links, which are sorted, that is not the one right
+// before seq; the zero link for none.
+func before(tails []link, seq uint64) link {
+	if n := sort.Search(len(tails), func(i int) bool { return tails[i].seq >= seq || tails[i].seq+1 == seq }); n > 0 {
+		return tails[n-1]
 	}
 	return link{}
 }
