@@ -87,6 +87,13 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 		return false, err
 	}
 	if err := r.checkMachine(); err != nil {
+		if errors.Is(err, errForeign) && !unnamed {
+			// A container leaves many that ended well: they need nobody.
+			r.settled = r.complete()
+		}
+		if r.settled {
+			return false, nil
+		}
 		return false, err
 	}
 	ok, err := r.take(unnamed)
@@ -136,6 +143,22 @@ func (r *recovery) checkMachine() error {
 		return nil
 	}
 	return errForeign
+}
+
+// complete reports whether the session has all that recovery would give it. It takes
+// no lock, which is invisible on another machine; a writer adds nothing after it.
+func (r *recovery) complete() bool {
+	segs, err := segments(r.fs, r.dir)
+	if err != nil || len(segs) == 0 {
+		return false
+	}
+	last := segs[len(segs)-1]
+	i, err := r.fs.Lstat(filepath.Join(r.dir, segmentName(last)))
+	if err != nil || r.durable != (Position{last, i.Size}) {
+		return false
+	}
+	ended, covered, err := endsWell(r.fs, r.dir, segs)
+	return err == nil && ended && (covered || !r.lacksCheckpoint(segs))
 }
 
 // take locks the session. It returns false if another process has the lock.

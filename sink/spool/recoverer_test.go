@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -109,6 +110,39 @@ func TestRecovererCost(t *testing.T) {
 	must(t, err)
 	if len(r.settled) > 0 {
 		t.Errorf("%d sessions that are removed are still known", len(r.settled))
+	}
+}
+
+// TestRecovererOtherMachine: of the sessions that another machine wrote, as a
+// container that is gone, only those that need recovery count as not recovered.
+func TestRecovererOtherMachine(t *testing.T) {
+	dir := t.TempDir()
+	deadSession(t, dir, "dead")
+	for _, id := range []string{"ended-1", "ended-2", "unsynced"} {
+		s, err := Create(Config{Dir: dir, Head: head}, id)
+		must(t, err)
+		appendLines(t, s, boundary(audit.KindSessionStart, 0), true)
+		appendLines(t, s, boundary(audit.KindSessionEnd, 1), true)
+		must(t, s.Close())
+	}
+	must(t, os.Truncate(filepath.Join(dir, sessionsDir, "unsynced", durableFile), 0))
+	f := &watchedFS{FS: disk.Host()}
+	r := NewRecoverer(RecoverConfig{Dir: dir, Machine: "another", FS: f})
+	done, skipped, err := r.Pass(t.Context())
+	must(t, err)
+	var names []string
+	for _, s := range skipped {
+		if !errors.Is(s.Err, errForeign) {
+			t.Errorf("session %q: %v", s.Session, s.Err)
+		}
+		names = append(names, s.Session)
+	}
+	if len(done) > 0 || !slices.Equal(names, []string{"dead", "unsynced"}) {
+		t.Errorf("recovered %v and skipped %q, want the two that are not complete", done, names)
+	}
+	f.opened = 0
+	if _, _, err := r.Pass(t.Context()); err != nil || f.opened > 0 {
+		t.Errorf("the second pass: %v, opened %d files, want none", err, f.opened)
 	}
 }
 
