@@ -52,6 +52,9 @@ func (a *app) recover(ctx context.Context, force bool) error {
 	done, skipped, err := spool.Recover(ctx, spool.RecoverConfig{Dir: cfg.spoolDir, KeyFile: cfg.evidenceKeyFile, Force: force})
 	for _, r := range done {
 		fmt.Fprintf(a.stdout, "session %s: recovered, %s unknown%s\n", escape.Text(r.Session), terminal.Count(r.Unknown, "call"), recoveredDetails(r))
+		if r.Unsigned != nil {
+			a.say(fmt.Errorf("session %q: its last records are not signed; once the key can be used, auditproxy recover signs them: %w", r.Session, r.Unsigned))
+		}
 	}
 	for _, s := range skipped {
 		a.say(fmt.Errorf("session %q not recovered: %w", s.Session, s.Err))

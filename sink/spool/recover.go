@@ -36,6 +36,8 @@ type Recovered struct {
 	Unknown int      // calls that were open
 	Damaged int      // places that could not be read; they stay unchanged
 	Torn    []string // names of the bad tails that were set aside
+
+	Unsigned error // why there is no last checkpoint, although the session has evidence; nil: there is one
 }
 
 // A Skipped is a session without a writer that was left unchanged.
@@ -493,6 +495,7 @@ func (r *recovery) appendCheckpoint(dst []byte, h *history, now time.Time) []byt
 		err = (evidence.Checkpoint{Origin: h.evidence.Origin, Size: h.tree.Size(), Root: h.tree.Root()}).SignRecord(&rec, host)
 	}
 	if err != nil {
+		r.result.Unsigned = err
 		r.Log.Warn("recovered session has no last checkpoint", zap.String("session", r.id), zap.Error(err))
 		return dst
 	}

@@ -54,6 +54,8 @@ func (s *Session) empty() bool {
 // unfinished says why the session is not verified to its end.
 func (s *Session) unfinished(through string) (State, string, bool) {
 	switch {
+	case s.about.Dead && s.endSeq >= 0:
+		return Incomplete, "its process ended, and recovery had no key to sign the last records, " + through, true
 	case s.about.Dead:
 		return Incomplete, "its process ended and recovery has not run, " + through, true
 	case s.about.Arriving:
