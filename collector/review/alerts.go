@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/store"
 
 	"github.com/google/uuid"
@@ -24,8 +26,14 @@ type alertsPage struct {
 	States   []problem
 }
 
+var alertStates = []string{"open", "acknowledged", "closed", "suppressed", "all"}
+
 func (s *Server) alerts(r *http.Request) (page, error) {
 	q := r.URL.Query()
+	if err := cmp.Or(known(q, "state", "severity", "rule", "before"), oneOf(q, "state", alertStates...),
+		oneOf(q, "severity", string(alert.Critical), string(alert.Warning), string(alert.Info))); err != nil {
+		return page{}, err
+	}
 	f := store.AlertFilter{State: q.Get("state"), Severity: q.Get("severity"), Rule: q.Get("rule")}
 	if f.State == "" {
 		f.State = "open"
@@ -52,7 +60,7 @@ func (s *Server) alerts(r *http.Request) (page, error) {
 		body.Older = link("/alerts", "state", body.State, "severity", f.Severity, "rule", f.Rule, "before", fmt.Sprintf("%d.%s", last.TS.UnixMicro(), last.ID))
 	}
 	body.Alerts = list
-	for _, state := range []string{"open", "acknowledged", "closed", "suppressed", "all"} {
+	for _, state := range alertStates {
 		body.States = append(body.States, problem{state, state, link("/alerts", "state", state, "severity", f.Severity, "rule", f.Rule)})
 	}
 	return page{Template: "alerts", Title: "Alerts", Section: "alerts", Body: body}, nil

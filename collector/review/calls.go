@@ -1,6 +1,7 @@
 package review
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
 )
 
 // pageSize is how many records a page lists.
@@ -48,9 +50,10 @@ func bounded(q url.Values, names []string) error {
 	return nil
 }
 
-// filter reads the filter of a request.
-func (s *Server) filter(q url.Values) (store.Filter, when, error) {
-	if err := bounded(q, filterNames); err != nil {
+// filter reads the filter of a request, whose other parameters are more.
+func (s *Server) filter(q url.Values, more ...string) (store.Filter, when, error) {
+	if err := cmp.Or(known(q, slices.Concat(timeNames, filterNames, more)...), bounded(q, filterNames), oneOf(q, "anomalous", "1"),
+		oneOf(q, "outcome", string(audit.OutcomeOK), string(audit.OutcomeError), string(audit.OutcomeUnknown)), oneOf(q, "decision", store.DecisionWords()...)); err != nil {
 		return store.Filter{}, when{}, err
 	}
 	w, err := s.when(q, "30d")
@@ -77,7 +80,7 @@ func (s *Server) filter(q url.Values) (store.Filter, when, error) {
 
 func (s *Server) calls(r *http.Request) (page, error) {
 	q := r.URL.Query()
-	f, w, err := s.filter(q)
+	f, w, err := s.filter(q, "before", "after")
 	if err != nil {
 		return page{}, err
 	}
@@ -126,7 +129,7 @@ func cursor(q url.Values, name string) (*store.Cursor, error) {
 // empty ones that a form sends.
 func given(q url.Values, names []string) url.Values {
 	out := url.Values{}
-	for _, name := range slices.Concat([]string{"span", "from", "to"}, names) {
+	for _, name := range slices.Concat(timeNames, names) {
 		if v := q.Get(name); v != "" {
 			out.Set(name, v)
 		}

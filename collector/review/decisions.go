@@ -1,8 +1,10 @@
 package review
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"auditproxy/collector/store"
@@ -52,7 +54,8 @@ var decisionNames = []string{"decision", "rule", "tool", "host", "user", "risk"}
 
 func (s *Server) decisions(r *http.Request) (page, error) {
 	q := r.URL.Query()
-	if err := bounded(q, decisionNames); err != nil {
+	if err := cmp.Or(known(q, slices.Concat(timeNames, decisionNames)...), bounded(q, decisionNames),
+		oneOf(q, "decision", store.AnyDecision, store.Denied, store.WouldDeny, store.Asked, store.WouldAsk)); err != nil {
 		return page{}, err
 	}
 	w, err := s.when(q, "7d")

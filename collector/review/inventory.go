@@ -28,6 +28,9 @@ func (s *Server) environment(r *http.Request) (page, error) {
 
 func (s *Server) effects(r *http.Request, kind store.EffectKind, path string) (body effectsPage, err error) {
 	q := r.URL.Query()
+	if err := known(q, "name", "host", "user", "from"); err != nil {
+		return body, err
+	}
 	f := store.EffectFilter{Kind: kind, Name: q.Get("name"), Host: q.Get("host"), User: q.Get("user")}
 	if text := q.Get("from"); text != "" {
 		if f.From, err = strconv.Atoi(text); err != nil || f.From < 0 || f.From > 1_000_000 {

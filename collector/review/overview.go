@@ -45,7 +45,11 @@ func (f finding) Label() string {
 }
 
 func (s *Server) overview(r *http.Request) (page, error) {
-	w, err := s.when(r.URL.Query(), "24h")
+	q := r.URL.Query()
+	if err := known(q, timeNames...); err != nil {
+		return page{}, err
+	}
+	w, err := s.when(q, "24h")
 	if err != nil {
 		return page{}, err
 	}

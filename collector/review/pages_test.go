@@ -372,6 +372,10 @@ func TestMistakes(t *testing.T) {
 		"/calls?before=x", "/calls?after=1.2.3", "/calls?from=yesterday", "/calls?from=2026-11-21&to=2026-11-20", "/?span=9y",
 		"/calls?text=" + strings.Repeat("x", maxValue+1), "/sessions/x?seq=-1", "/destinations?from=-1", "/alerts?before=x",
 		"/calls?host=%zz", "/calls.csv?host=a;tool=b", "/calls.ndjson?host=a&host=b", "/alerts?state=open&state=closed",
+		// Each of these would list more than was asked for, or nothing.
+		"/calls?tool=pipe_pane", "/calls.csv?tool=pipe_pane", "/calls.ndjson?until=2026-11-21", "/calls.csv?before=1.2.3", "/calls?anomalous=true", "/calls.csv?outcome=failed",
+		"/calls?decision=refused", "/decisions?op=x", "/decisions?decision=deny", "/sessions?problem=gap", "/sessions?session=x", "/alerts?state=opened", "/alerts?severity=high",
+		"/alerts?host=x", "/destinations?path=x", "/environment?variable=x", "/?host=x",
 	} {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)

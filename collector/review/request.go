@@ -116,6 +116,28 @@ func checkQuery(raw string) error {
 	return nil
 }
 
+// timeNames are the parameters of a time range.
+var timeNames = []string{"span", "from", "to"}
+
+// known reports a parameter that is none of names: a page or an export that left
+// a condition out would have more than was asked for.
+func known(q url.Values, names ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(names, name) {
+			return mistake{http.StatusBadRequest, fmt.Sprintf("%.40q is not a condition of this page: want %s.", name, strings.Join(names, ", "))}
+		}
+	}
+	return nil
+}
+
+// oneOf reports a parameter that is given and none of words.
+func oneOf(q url.Values, name string, words ...string) error {
+	if v := q.Get(name); v != "" && !slices.Contains(words, v) {
+		return mistake{http.StatusBadRequest, fmt.Sprintf("%s is %.40q: want %s.", name, v, strings.Join(words, ", "))}
+	}
+	return nil
+}
+
 // with returns path with the parameters of base, changed by pairs; an empty
 // value removes a parameter.
 func with(path string, base url.Values, pairs ...string) string {

@@ -1,9 +1,11 @@
 package review
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +31,13 @@ var problemNames = []problem{
 	{"missing", "records missing", ""}, {"gaps", "gaps", ""}, {"unknown", "unknown outcomes", ""}, {"errors", "errors", ""}, {"anomalies", "anomalies", ""},
 }
 
+func problemWords() (words []string) {
+	for _, p := range problemNames[1:] {
+		words = append(words, p.Name)
+	}
+	return words
+}
+
 // A stated is a session and its state.
 type stated struct {
 	store.Session
@@ -45,6 +54,9 @@ func (s *Server) stated(se store.Session, p proof) stated {
 
 func (s *Server) sessions(r *http.Request) (page, error) {
 	q := r.URL.Query()
+	if err := cmp.Or(known(q, slices.Concat(timeNames, []string{"host", "user", "problem", "after"})...), oneOf(q, "problem", problemWords()...)); err != nil {
+		return page{}, err
+	}
 	w, err := s.when(q, "7d")
 	if err != nil {
 		return page{}, err

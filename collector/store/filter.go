@@ -1,6 +1,8 @@
 package store
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,6 +43,9 @@ var decisions = map[string]string{
 	"deny":      "policy_decision = 'deny'",
 	"ask":       "policy_decision = 'ask'",
 }
+
+// DecisionWords are the words that Filter.Decision takes.
+func DecisionWords() []string { return slices.Sorted(maps.Keys(decisions)) }
 
 // where returns the conditions of f, without its window.
 func (f Filter) where() (string, args) {
