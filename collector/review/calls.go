@@ -58,7 +58,7 @@ func (s *Server) filter(q url.Values, more ...string) (store.Filter, when, error
 	}
 	w, err := s.when(q, "30d")
 	return store.Filter{
-		Window:    w.Window,
+		Window:    w.ahead(),
 		Kind:      q.Get("kind"),
 		Operation: q.Get("op"),
 		Method:    q.Get("method"),

@@ -34,7 +34,8 @@ type fakeStore struct {
 	untimed    []store.Failure // of Overview
 	text       string
 	mu         sync.Mutex
-	records    int // that Calls has; guarded by mu
+	records    int          // that Calls has; guarded by mu
+	window     store.Window // of the last list; guarded by mu
 	err        error
 	events     []store.AlertEvent
 
@@ -99,9 +100,10 @@ func (f *fakeStore) Attention(context.Context, store.Window) (store.Attention, e
 	return store.Attention{Failed: f.failed, Alerts: &store.Alerts{Critical: 2}, Sessions: store.SessionsState{Sessions: 1, Missing: 3, Holed: 1}}, f.err
 }
 
-func (f *fakeStore) Calls(_ context.Context, _ store.Filter, p store.Page) (store.Lines, error) {
+func (f *fakeStore) Calls(_ context.Context, filter store.Filter, p store.Page) (store.Lines, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.window = filter.Window
 	n := min(f.records, p.Limit)
 	f.records -= n
 	lines := make([]store.Line, n)
@@ -134,7 +136,8 @@ func (f *fakeStore) Verifications(context.Context, []string) (map[string]store.V
 	return map[string]store.Verification{f.record().SessionID: {State: "tampered", At: moment, Records: 2, Verified: 1, Tampered: moment, Findings: `[{"what":"edited","detail":` + string(quoted) + `}]`}}, f.err
 }
 
-func (f *fakeStore) Sessions(context.Context, store.SessionFilter, int) ([]store.Session, error) {
+func (f *fakeStore) Sessions(_ context.Context, filter store.SessionFilter, _ int) ([]store.Session, error) {
+	f.window = filter.Window
 	return []store.Session{f.session()}, f.err
 }
 
@@ -379,6 +382,21 @@ func TestMistakes(t *testing.T) {
 	} {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)
+		}
+	}
+}
+
+// TestClockAhead checks that a list of the last time has the records of clocks
+// that are ahead, and one that names its end has not.
+func TestClockAhead(t *testing.T) {
+	now := moment.Add(time.Hour) // as newTestServer has it
+	for path, want := range map[string]bool{
+		"/calls": true, "/calls?session=x&span=400d": true, "/calls.csv?span=1h": true, "/calls.ndjson": true, "/sessions": true, "/calls?from=2020-01-01": true,
+		"/calls?to=" + now.Format("2006-01-02T15:04:05"): false,
+	} {
+		f := &fakeStore{text: "x"}
+		if do(newTestServer(t, f), httptest.NewRequest("GET", path, nil)); f.window.To.Before(now.Add(day)) == want {
+			t.Errorf("%s at %s lists until %s", path, now, f.window.To)
 		}
 	}
 }

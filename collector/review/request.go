@@ -90,6 +90,16 @@ func (s *Server) when(q url.Values, usual string) (w when, err error) {
 	return w, nil
 }
 
+// ahead returns the window of a list. It ends with the records of a clock that is
+// ahead of this one, by as much as the collector takes: a session's page has them,
+// and a list without them would look whole.
+func (w when) ahead() store.Window {
+	if w.Span != "" {
+		w.Window.To = w.Window.To.Add(day)
+	}
+	return w.Window
+}
+
 // values returns w as parameters of a URL.
 func (w when) values() url.Values {
 	q := url.Values{}

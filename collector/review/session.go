@@ -61,7 +61,7 @@ func (s *Server) sessions(r *http.Request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	f := store.SessionFilter{Window: w.Window, Host: q.Get("host"), User: q.Get("user"), Problem: q.Get("problem"), After: q.Get("after")}
+	f := store.SessionFilter{Window: w.ahead(), Host: q.Get("host"), User: q.Get("user"), Problem: q.Get("problem"), After: q.Get("after")}
 	list, err := s.data.Sessions(r.Context(), f, pageSize+1)
 	if err != nil {
 		return page{}, err
