@@ -153,7 +153,7 @@ func (f *fakeStore) Summary(context.Context, store.Session) (store.Summary, erro
 	if f.noSummary != nil {
 		return store.Summary{}, f.noSummary
 	}
-	list := []store.NameCount{{Name: f.text, N: 2}}
+	list := []store.NameCount{{Name: f.text, N: 2}, {N: 3, Refused: 1}, {Name: f.text, N: 4, Refused: 4}, {Name: f.text, N: 1, Refused: 1}}
 	return store.Summary{Operations: list, Panes: list, Pipes: list, Variables: list, Errors: list}, f.err
 }
 
@@ -382,6 +382,22 @@ func TestMistakes(t *testing.T) {
 	} {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)
+		}
+	}
+}
+
+// TestRefusedEffects checks that the page of a session does not count what the
+// proxy refused as done, and that what has no name has a word in its place.
+func TestRefusedEffects(t *testing.T) {
+	body := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", pagePaths[4], nil)).Body.String()
+	for _, want := range []string{">×2</span>", `>not named</span> <span class="aside">×3, 1 refused</span>`, ">×4, all refused</span>", ">×1, refused</span>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not say %s:\n%s", want, body)
+		}
+	}
+	for _, path := range []string{"/destinations", "/environment"} {
+		if body := do(newTestServer(t, &fakeStore{}), httptest.NewRequest("GET", path, nil)).Body.String(); !strings.Contains(body, ">not named<") {
+			t.Errorf("%s does not say that a name is missing:\n%s", path, body)
 		}
 	}
 }

@@ -179,9 +179,14 @@ type Summary struct {
 // A NameCount is a name and its number of occurrences.
 type NameCount struct {
 	What string `ch:"what"`
-	Name string `ch:"name"`
+	Name string `ch:"name"` // "": not given, or not in the record
 	N    uint64 `ch:"n"`
+
+	Refused uint64 `ch:"refused"` // of N: the server did not get these
 }
+
+// refusedCall is a call that the proxy answered itself.
+const refusedCall = `NOT forwarded AND error_type IN ('PolicyDenied', 'ApprovalDenied', 'ApprovalTimeout', 'ApprovalUnavailable', 'AmbiguousRequest', 'AuditFailure')`
 
 // maxNames is the most names of each sort in a Summary.
 const maxNames = 50
@@ -189,11 +194,11 @@ const maxNames = 50
 // Summary summarizes a session's calls.
 func (r *Reader) Summary(ctx context.Context, se Session) (Summary, error) {
 	rows, err := ask[NameCount](ctx, r, "what a session did", `
-		SELECT item.1 AS what, item.2 AS name, count() AS n FROM (
-			SELECT arrayJoin(arrayConcat(
+		SELECT item.1 AS what, item.2 AS name, count() AS n, countIf(not_passed) AS refused FROM (
+			SELECT `+refusedCall+` AS not_passed, arrayJoin(arrayConcat(
 				[('operation', operation)],
 				if(JSONExtractString(operation_args, 'pane_id') != '', [('pane', JSONExtractString(operation_args, 'pane_id'))], []),
-				if(operation = 'pipe_pane', [('pipe', if(JSONType(operation_args, 'output_path') = 'String', JSONExtractString(operation_args, 'output_path'),
+				if(operation = 'pipe_pane' AND JSONExtractRaw(operation_args, 'output_path') != 'null', [('pipe', if(JSONType(operation_args, 'output_path') = 'String', JSONExtractString(operation_args, 'output_path'),
 					JSONExtractRaw(operation_args, 'output_path')))], []),
 				arrayMap(v -> ('variable', v), multiIf(operation = 'set_environment', [JSONExtractString(operation_args, 'name')],
 					JSONType(operation_args, 'environment') = 'Object', JSONExtractKeys(operation_args, 'environment'), [])),

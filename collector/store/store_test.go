@@ -436,7 +436,7 @@ func testSession(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	sum, err := f.Summary(t.Context(), one)
-	want := []store.NameCount{{"pipe", "/tmp/a", 5}, {"pipe", "/tmp/nested", 1}}
+	want := []store.NameCount{{What: "pipe", Name: "/tmp/a", N: 5, Refused: 3}, {What: "pipe", Name: "/tmp/nested", N: 1}}
 	if diff := cmp.Diff(want, sum.Pipes); diff != "" || err != nil {
 		t.Errorf("Summary: %v, pipes (-want +got):\n%s", err, diff)
 	}
