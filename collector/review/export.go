@@ -23,7 +23,7 @@ const exportPart = 5000
 var exportHeader = []string{
 	"ts", "record_id", "session_id", "seq", "call_no", "kind", "method", "tool", "target", "operations", "outcome", "error_type",
 	"duration_ms", "tier", "host", "user", "client_id", "client", "server", "anomalies", "args",
-	"risk", "detections", "decision", "rule",
+	"risk", "detections", "decision", "rule", "approval", "approval_by", "policy_event", "policy_mode", "policy_source", "policy_detail", "policy_hash",
 }
 
 func (s *Server) exportCSV(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,7 @@ func cells(l store.Line) []string {
 		l.TS.UTC().Format("2006-01-02T15:04:05.000000Z"), l.RecordID.String(), l.SessionID, strconv.FormatUint(l.Seq, 10), strconv.FormatUint(l.CallNo, 10),
 		l.Kind, l.Method, l.Tool, l.Target, strings.Join(l.Ops, " "), l.Outcome, l.ErrorType,
 		duration, l.Tier, l.Host, l.User, l.ClientID, l.ClientName, l.ServerName, strings.Join(l.Anomalies, " "), l.Args,
-		l.Category, strings.Join(l.Detections, " "), cmp.Or(l.Effect(), l.Decision), l.Rule,
+		l.Category, strings.Join(l.Detections, " "), cmp.Or(l.Effect(), l.Decision), l.Rule, l.Approval, l.ApprovalBy, l.Event, l.Mode, l.Source, l.Detail, l.PolicyHash,
 	}
 	for i, v := range row {
 		row[i] = cell(v)

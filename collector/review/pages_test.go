@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,7 +71,8 @@ func (f *fakeStore) line() store.Line {
 		TS: moment, RecordID: uuid.MustParse(r.RecordID), Hash: strings.Repeat("0", 32), Kind: "call", SessionID: r.SessionID, Seq: 3, CallNo: 2, Method: r.Method, Tool: r.Tool,
 		Target: f.text, Outcome: "error", ErrorType: r.ErrorType, DurationMS: &ms, Tier: f.text, Host: f.text, User: f.text, ClientID: f.text, ClientName: f.text,
 		ServerName: f.text, Args: string(r.Args), Ops: []string{f.text, f.text, f.text}, Anomalies: r.Anomalies, Raw: f.raw(),
-		Category: f.text, Detections: []string{f.text}, Decision: "deny", Rule: f.text, Event: f.text,
+		Category: f.text, Detections: []string{f.text}, Decision: "deny", Rule: f.text, Approval: f.text, ApprovalBy: f.text,
+		Event: f.text, Mode: f.text, Source: f.text, Detail: f.text, PolicyHash: f.text,
 	}
 }
 
@@ -108,7 +110,9 @@ func (f *fakeStore) Calls(_ context.Context, filter store.Filter, p store.Page) 
 	f.records -= n
 	lines := make([]store.Line, n)
 	for i := range lines {
-		lines[i] = f.line()
+		if lines[i] = f.line(); i == 1 {
+			lines[i].Kind = "policy"
+		}
 	}
 	return store.Lines{Lines: lines, Older: f.records > 0, Newer: p.Before != nil}, f.err
 }
@@ -398,6 +402,29 @@ func TestRefusedEffects(t *testing.T) {
 	for _, path := range []string{"/destinations", "/environment"} {
 		if body := do(newTestServer(t, &fakeStore{}), httptest.NewRequest("GET", path, nil)).Body.String(); !strings.Contains(body, ">not named<") {
 			t.Errorf("%s does not say that a name is missing:\n%s", path, body)
+		}
+	}
+}
+
+// TestAnswers checks that lists say who answered the question about a call, and
+// what happened to a policy.
+func TestAnswers(t *testing.T) {
+	const by, policy = `<span class="aside">ann</span> <span class="aside">by ann</span>`, `, ann: <code>ann</code> <code>ann</code> <span class="aside">ann</span>`
+	for path, want := range map[string][]string{"/calls": {by, "policy: ", policy}, "/decisions": {by}, pagePaths[4]: {by}} {
+		body := do(newTestServer(t, &fakeStore{text: "ann", records: 2}), httptest.NewRequest("GET", path, nil)).Body.String()
+		for _, want := range want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s lacks %s:\n%s", path, want, body)
+			}
+		}
+	}
+	rows, err := csv.NewReader(do(newTestServer(t, &fakeStore{text: "ann", records: 1}), httptest.NewRequest("GET", "/calls.csv", nil)).Body).ReadAll()
+	if err != nil || len(rows) != 2 || len(rows[0]) != len(rows[1]) {
+		t.Fatalf("rows %q, %v, want two of one length", rows, err)
+	}
+	for _, name := range []string{"approval", "approval_by", "policy_event", "policy_mode", "policy_source", "policy_detail", "policy_hash"} {
+		if i := slices.Index(rows[0], name); i < 0 || rows[1][i] != "ann" {
+			t.Errorf("the column %s is not as recorded in %q", name, rows)
 		}
 	}
 }

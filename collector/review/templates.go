@@ -33,6 +33,7 @@ var functions = template.FuncMap{
 	"link":     link,
 	"join":     func(list []string) string { return strings.Join(list, ", ") },
 	"outcome":  newMark,
+	"narrate":  narrateLine,
 	"severity": newSeverity,
 	"add":      func(a, b int) int { return a + b },
 	"lines":    func(s string) []string { return strings.Split(s, "\n") },

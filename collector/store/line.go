@@ -40,8 +40,14 @@ type Line struct {
 	Decision   string    `ch:"policy_decision"`
 	Applied    bool      `ch:"policy_applied"`
 	Rule       string    `ch:"policy_rule"`
-	Event      string    `ch:"policy_event"` // of a record about a policy; "none" if none came into force
-	Raw        string    `ch:"raw"`          // only where it was asked for
+	Approval   string    `ch:"approval_outcome"`
+	ApprovalBy string    `ch:"approval_by"`
+	Event      string    `ch:"policy_event"`  // of a record about a policy; "none" if none came into force
+	Source     string    `ch:"policy_source"` // of such a record, as what follows
+	Mode       string    `ch:"policy_mode"`
+	Detail     string    `ch:"policy_detail"`
+	PolicyHash string    `ch:"policy_hash"`
+	Raw        string    `ch:"raw"` // only where it was asked for
 }
 
 // Cursor returns the line's place in the order of a list.
@@ -49,8 +55,10 @@ func (l Line) Cursor() Cursor { return Cursor{l.TS, l.RecordID, l.Hash} }
 
 const lineColumns = `ts, record_id, lower(hex(payload_hash)) AS hash, kind, session_id, seq, call_no, method, tool, target, outcome, error_type, duration_ms,
 	tier, host, user, client_id, client_name, server_name, substring(args, 1, 16384) AS args, arraySlice(ops, 1, 64) AS ops, anomalies,
-	risk_category, detections, policy_decision, policy_applied, policy_rule,
-	multiIf(kind != 'policy', '', JSONExtractString(policy, 'event') = 'loaded' AND JSONExtractString(policy, 'hash') = '', 'none', JSONExtractString(policy, 'event')) AS policy_event`
+	risk_category, detections, policy_decision, policy_applied, policy_rule, approval_outcome, JSONExtractString(approval, 'by') AS approval_by,
+	multiIf(kind != 'policy', '', JSONExtractString(policy, 'event') = 'loaded' AND JSONExtractString(policy, 'hash') = '', 'none', JSONExtractString(policy, 'event')) AS policy_event,
+	if(kind = 'policy', JSONExtractString(policy, 'source'), '') AS policy_source, if(kind = 'policy', JSONExtractString(policy, 'mode'), '') AS policy_mode,
+	if(kind = 'policy', JSONExtractString(policy, 'detail'), '') AS policy_detail, if(kind = 'policy', JSONExtractString(policy, 'hash'), '') AS policy_hash`
 
 // The decisions against a call, each with its effect. AnyDecision is any of
 // them.

@@ -80,6 +80,9 @@ func decide(r *audit.Record, i int) {
 	case 3, 4, 5:
 		p = audit.Policy{Decision: audit.DecisionAsk, Applied: i%10 == 3, Rule: "(default deny)"}
 	}
+	if p.Decision == audit.DecisionAsk && p.Applied {
+		r.Approval = audit.Approval{Outcome: "approved", Scope: "once", By: "bob"}.JSON()
+	}
 	r.Policy, r.Risk = p.JSON(), k.JSON()
 }
 
@@ -316,6 +319,10 @@ func testCalls(t *testing.T, f fixture, records []audit.Record) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("down the list (-want +got):\n%s", diff)
+	}
+	asked, err := f.Calls(t.Context(), store.Filter{Decision: store.Asked}, store.Page{Limit: 1})
+	if err != nil || len(asked.Lines) != 1 || asked.Lines[0].Approval != "approved" || asked.Lines[0].ApprovalBy != "bob" {
+		t.Errorf("what was asked for: %+v, %v, want that bob approved it", asked.Lines, err)
 	}
 	// Up again, each page beginning where the one below it did.
 	for i := len(firsts) - 1; i > 0; i-- {
