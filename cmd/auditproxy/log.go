@@ -188,5 +188,8 @@ func (a *app) logConfig(dir string, o logOptions, now time.Time) (view.LogConfig
 			problem("--%s: %w", t.flag, err)
 		}
 	}
+	if len(errs) == 0 && !c.Since.IsZero() && !c.Until.IsZero() && c.Until.Before(c.Since) {
+		problem("--until is before --since")
+	}
 	return c, errors.Join(errs...)
 }
