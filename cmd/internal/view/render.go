@@ -175,6 +175,7 @@ func (r *renderer) flags(l *terminal.Line, rec *audit.Record) {
 // details writes what the wide form adds to the short one.
 func (r *renderer) details(l *terminal.Line, rec *audit.Record) {
 	decision := decisionOf(rec)
+	answer, _ := audit.ParseApproval(rec.Approval)
 	l.PutSafe(terminal.Faint, " ·")
 	for _, d := range []struct{ name, value string }{
 		{"record", rec.RecordID},
@@ -194,6 +195,10 @@ func (r *renderer) details(l *terminal.Line, rec *audit.Record) {
 		{"decision", decision.Decision},
 		{"rule", decision.Rule},
 		{"reason", decision.Reason},
+		{"scope", answer.Scope},
+		{"by", answer.By},
+		{"by_user", answer.User},
+		{"channel", answer.Channel},
 		{"policy", decision.Hash},
 	} {
 		if d.value != "" {
