@@ -88,8 +88,28 @@ func (r *Rule) judge(alerts []Alert, sub *subject) []Alert {
 	if unclear != nil {
 		details["could_not_tell"] = cut(quoteJSON(unclear.Error()))
 	}
+	why := refusal(record)
+	if why != "" {
+		details["refused"] = quoteJSON(why)
+	}
 	r.finish(&a, details)
+	if why != "" && a.SuppressKey != "" {
+		// What was only tried must not silence what is then done.
+		a.SuppressKey = hash("refused", a.SuppressKey)
+	}
 	return append(alerts, a)
+}
+
+// refusal returns why the proxy kept a call from the server, "" if it did not.
+func refusal(r *audit.Record) string {
+	if r.Kind != audit.KindCall || r.Forwarded {
+		return ""
+	}
+	switch r.ErrorType {
+	case audit.ErrPolicyDenied, audit.ErrApprovalDenied, audit.ErrApprovalTimeout, audit.ErrApprovalUnavailable, audit.ErrAmbiguousRequest, audit.ErrAuditFailure:
+		return r.ErrorType
+	}
+	return ""
 }
 
 // worth reports whether the condition has to be evaluated.

@@ -277,6 +277,35 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestRefused checks that the alert about a call that the server did not get says
+// so, and does not silence the one about a call that it got.
+func TestRefused(t *testing.T) {
+	rules := shipped(t, paths)
+	find := func(change ...func(*audit.Record)) alert.Alert {
+		row := call(1, "kill_session", `{"session_name":"deploy"}`, change...)
+		for _, a := range rules.Match(&row) {
+			if a.Rule == "kill-tools" {
+				return a
+			}
+		}
+		t.Fatal("kill-tools does not fire")
+		return alert.Alert{}
+	}
+	done := find(func(r *audit.Record) { r.Forwarded = true })
+	failed := find(func(r *audit.Record) {
+		r.Forwarded, r.Outcome, r.ErrorType = true, audit.OutcomeError, audit.ErrPolicyDenied
+	}) // the server says so
+	tried := find(func(r *audit.Record) {
+		r.Forwarded, r.Outcome, r.ErrorType = false, audit.OutcomeError, audit.ErrPolicyDenied
+	})
+	if strings.Contains(done.Details, "refused") || strings.Contains(failed.Details, "refused") || !strings.Contains(tried.Details, `"refused":"PolicyDenied"`) {
+		t.Errorf("details %s, %s and %s", done.Details, failed.Details, tried.Details)
+	}
+	if done.ID != tried.ID || done.SuppressKey == "" || done.SuppressKey != failed.SuppressKey || tried.SuppressKey == done.SuppressKey || len(tried.SuppressKey) != len(done.SuppressKey) {
+		t.Errorf("keys %q, %q and %q", done.SuppressKey, failed.SuppressKey, tried.SuppressKey)
+	}
+}
+
 // TestCannotTell has a condition that fails on strange arguments, and one that
 // would never end: both count as findings.
 func TestCannotTell(t *testing.T) {

@@ -429,6 +429,19 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestRefusedAlert checks that an alert about a call that the server did not get
+// says so in the list and on its page.
+func TestRefusedAlert(t *testing.T) {
+	for path, want := range map[string]string{"/alerts": "refused: PolicyDenied", "/alerts/a1": "refused this call (PolicyDenied)"} {
+		for text, refused := range map[string]bool{`{"refused":"PolicyDenied"}`: true, `{"name":"refused"}`: false} {
+			body := do(newTestServer(t, &fakeStore{text: text}), httptest.NewRequest("GET", path, nil)).Body.String()
+			if strings.Contains(body, want) != refused {
+				t.Errorf("%s with details %s says %q: %t", path, text, want, !refused)
+			}
+		}
+	}
+}
+
 // TestClockAhead checks that a list of the last time has the records of clocks
 // that are ahead, and one that names its end has not.
 func TestClockAhead(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"auditproxy/collector/alert"
 	"auditproxy/collector/store"
 	"auditproxy/schemas/escape"
 )
@@ -33,6 +34,7 @@ var functions = template.FuncMap{
 	"link":     link,
 	"join":     func(list []string) string { return strings.Join(list, ", ") },
 	"outcome":  newMark,
+	"refused":  func(a alert.Alert) string { return newTree(a.Details).member("refused") },
 	"narrate":  narrateLine,
 	"severity": newSeverity,
 	"add":      func(a, b int) int { return a + b },
