@@ -56,6 +56,9 @@ func (s *Server) filter(q url.Values, more ...string) (store.Filter, when, error
 		oneOf(q, "outcome", string(audit.OutcomeOK), string(audit.OutcomeError), string(audit.OutcomeUnknown)), oneOf(q, "decision", store.DecisionWords()...)); err != nil {
 		return store.Filter{}, when{}, err
 	}
+	if n := store.Words(q.Get("text")); n > store.MaxWords {
+		return store.Filter{}, when{}, mistake{http.StatusBadRequest, fmt.Sprintf("text has %d words: want at most %d.", n, store.MaxWords)}
+	}
 	w, err := s.when(q, "30d")
 	return store.Filter{
 		Window:    w.ahead(),

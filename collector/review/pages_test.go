@@ -382,7 +382,7 @@ func TestMistakes(t *testing.T) {
 		// Each of these would list more than was asked for, or nothing.
 		"/calls?tool=pipe_pane", "/calls.csv?tool=pipe_pane", "/calls.ndjson?until=2026-11-21", "/calls.csv?before=1.2.3", "/calls?anomalous=true", "/calls.csv?outcome=failed",
 		"/calls?decision=refused", "/decisions?op=x", "/decisions?decision=deny", "/sessions?problem=gap", "/sessions?session=x", "/alerts?state=opened", "/alerts?severity=high",
-		"/alerts?host=x", "/destinations?path=x", "/environment?variable=x", "/?host=x",
+		"/alerts?host=x", "/calls?text=" + strings.Repeat("x+", store.MaxWords+1), "/destinations?path=x", "/environment?variable=x", "/?host=x",
 	} {
 		if w := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)); w.Code != http.StatusBadRequest {
 			t.Errorf("%.60s: code %d, want 400", path, w.Code)

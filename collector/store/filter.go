@@ -1,7 +1,9 @@
 package store
 
 import (
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -91,12 +93,18 @@ func (f Filter) where() (string, args) {
 		conditions = append(conditions, "(kind = 'anomaly' OR notEmpty(anomalies))")
 	}
 	if f.Text != "" {
-		// This splits words where the index does; a text without any word
-		// matches no arguments.
-		and("hasAllTokens(args, {tokens:Array(String)})", "tokens", tokens(f.Text))
-		if len(tokens(f.Text)) == 0 {
-			conditions[len(conditions)-1] = "false"
-			delete(a, "tokens")
+		words := tokens(f.Text)
+		if len(words) == 0 { // a text without any word matches no arguments
+			conditions = append(conditions, "false")
+		}
+		for i, word := range words {
+			// Arguments are JSON, whose escape for a line feed makes one word of its
+			// letter and the word after it. The index has both, and finds the records
+			// that may have the word; the text decides.
+			token, tokens, escaped := fmt.Sprintf("word%d", i), fmt.Sprintf("words%d", i), fmt.Sprintf("escaped%d", i)
+			and(fmt.Sprintf("hasAnyTokens(args, {%s:Array(String)})", tokens), tokens, glued(word))
+			a[token], a[escaped] = []string{word}, afterEscape(word)
+			conditions = append(conditions, fmt.Sprintf("(hasAllTokens(args, {%s:Array(String)}) OR match(args, {%s:String}))", token, escaped))
 		}
 	}
 	if len(conditions) == 0 {
@@ -105,8 +113,28 @@ func (f Filter) where() (string, args) {
 	return strings.Join(conditions, " AND "), a
 }
 
-// maxTokens is the most words of a text that are searched.
-const maxTokens = 16
+// escapes are the letters of JSON's escapes for white space and the like.
+const escapes = "bfnrt"
+
+// glued returns the words of the index that may end with word.
+func glued(word string) []string {
+	words := []string{word}
+	for _, letter := range escapes {
+		words = append(words, string(letter)+word)
+	}
+	return words
+}
+
+// afterEscape returns a pattern of JSON in which word follows an escape.
+func afterEscape(word string) string {
+	return `(?i)(^|[^\\])(\\\\)*\\[` + escapes + `]` + regexp.QuoteMeta(word) + `([\x00-/:-@\[-\x60{-\x7f]|$)`
+}
+
+// MaxWords is the most words of Filter.Text.
+const MaxWords = 16
+
+// Words returns how many words Filter.Text has.
+func Words(text string) int { return len(tokens(text)) }
 
 // tokens cuts text as the index on args does: splitByNonAlpha ends a word at
 // every ASCII character other than a letter or digit, after lower().
@@ -117,7 +145,7 @@ func tokens(text string) []string {
 	for i, w := range words {
 		words[i] = lower(w)
 	}
-	return words[:min(len(words), maxTokens)]
+	return words
 }
 
 // lower is ClickHouse's lower(), which changes ASCII only.

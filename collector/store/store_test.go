@@ -95,7 +95,7 @@ func sessions() []audit.Record {
 	m := newMaker(1, "alpha")
 	list = append(list, m.record(audit.KindSessionStart))
 	for i := range 40 {
-		r := m.calls("list_panes", fmt.Sprintf(`{"pane_id":"%%%d","title":"needle%d Deploy"}`, i%3, i))
+		r := m.calls("list_panes", fmt.Sprintf(`{"pane_id":"%%%d","title":"needle%[2]d Deploy\nline%[2]d\r\nFROM%[2]d C:\\table%[2]d"}`, i%3, i))
 		decide(&r, i)
 		list = append(list, r)
 	}
@@ -353,6 +353,12 @@ func testFilters(t *testing.T, f fixture) {
 		{"it wants all words", store.Filter{Text: "deploy needle7"}, 1},
 		{"it takes a path for its words", store.Filter{Text: "/tmp/nested"}, 1},
 		{"it does not find parts of words", store.Filter{Text: "needl"}, 0},
+		{"it finds the first word of a line", store.Filter{Text: "Line7"}, 1},
+		{"it finds it with others", store.Filter{Text: "from7 needle7 LINE7"}, 1},
+		{"it wants the first word of a line whole", store.Filter{Text: "line"}, 0},
+		{"it takes no letter for an escape", store.Filter{Text: "eedle7"}, 0},
+		{"it takes no backslash for an escape", store.Filter{Text: "able7"}, 0},
+		{"it finds the word after a backslash", store.Filter{Text: "table7"}, 1},
 		{"it finds nothing for no word", store.Filter{Text: "%%%"}, 0},
 		{"it filters by outcome", store.Filter{Outcome: "error"}, 6},
 		{"it filters by error", store.Filter{ErrorType: "PaneNotFound"}, 1},
