@@ -24,9 +24,6 @@ const (
 	endTimeout    = 3 * time.Second // for answers in progress when Serve ends
 
 	maxHeader = 32 << 10 // bytes
-	// maxConns keeps hanging clients from using up the files that a collector
-	// in the same process needs.
-	maxConns = 128
 )
 
 // unixPrefix starts an address that is the path of a Unix socket.
@@ -79,6 +76,7 @@ func Serve(ctx context.Context, l net.Listener, c *tls.Config, h http.Handler, l
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:          zap.NewStdLog(log),
+		ConnState:         new(crowd).changed,
 	}
 	l = netutil.LimitListener(l, maxConns)
 	ended := make(chan error, 1)

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -69,6 +70,39 @@ func TestServe(t *testing.T) {
 		if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("at %s, with a big header: %s", addr, resp.Status)
 		}
+	}
+}
+
+// TestCrowd checks that clients which wait with all connections keep nobody
+// from the page, whether they have asked before or not.
+func TestCrowd(t *testing.T) {
+	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""} {
+		client := served(t, "127.0.0.1:0", http.HandlerFunc(hello))
+		for range 2 * maxConns {
+			conn, err := client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := conn.SetDeadline(time.Now().Add(idleTimeout / 2)); err != nil {
+				t.Fatal(err)
+			}
+			if request == "" {
+				continue
+			}
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Fatal(err)
+			}
+			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("answer %v, %v, want 200", resp, err)
+			}
+		}
+		client.Timeout = idleTimeout / 2
+		resp, err := client.Get("http://x/")
+		if err != nil {
+			t.Fatalf("behind clients that have sent %q: %v", request, err)
+		}
+		resp.Body.Close()
 	}
 }
 
