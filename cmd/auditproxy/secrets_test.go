@@ -243,7 +243,7 @@ func (s *sweep) run(t *testing.T) (logged []byte) {
 	t.Helper()
 	// The facts learnt from answers are written with the next call. With
 	// durability always, they have been learnt once the answer is here.
-	s.config["durability"] = "always"
+	s.config["durability"], s.config["drain"] = "always", "1m" // the server ends with its last answer, which waits for a sync
 	s.traffic.wait()
 	s.traffic.say(call("last call", `{}`, false), "")
 	cmd := s.command(t)

@@ -76,6 +76,9 @@ func (s *Session) waitForRoom() bool {
 	}
 	s.mu.Unlock()
 	defer s.mu.Lock()
+	if !s.hasRun() {
+		limit = 0 // recovery syncs itself
+	}
 	return s.Wait(pos, limit)
 }
 

@@ -165,6 +165,7 @@ type Session struct {
 	wait    sync.Mutex
 	synced  int64 // of written
 	running bool  // Run is running
+	ran     bool  // it is, or was
 	waiters []*waiter
 	idle    []*waiter
 }

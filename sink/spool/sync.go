@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"auditproxy/sink/spool/disk"
@@ -18,6 +19,8 @@ import (
 // bound), and reports whether it is. It makes Run sync immediately. It
 // returns false before limit if the sync fails and the lines cannot be
 // written elsewhere either. Under OS it returns true: written lines count.
+// Without Run it syncs itself, which has no limit: before Run has begun, only
+// without one.
 func (s *Session) Wait(pos int64, limit time.Duration) bool {
 	if s.c.Durability == OS {
 		return true
@@ -27,7 +30,7 @@ func (s *Session) Wait(pos int64, limit time.Duration) bool {
 		s.wait.Unlock()
 		return true
 	}
-	if !s.running {
+	if !s.running && (s.ran || limit == 0) {
 		s.wait.Unlock()
 		losses, _ := s.sync()
 		s.reportLosses(losses)
@@ -87,9 +90,11 @@ func (s *Session) wake() {
 }
 
 // Run syncs until ctx ends; then it syncs once more and returns. While nothing
-// is written it sleeps. Without Run, Wait syncs itself.
+// is written it sleeps.
 func (s *Session) Run(ctx context.Context) error {
 	s.setRunning(true)
+	var reports sync.WaitGroup
+	defer reports.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,10 +110,8 @@ func (s *Session) Run(ctx context.Context) error {
 		// An error is logged and reported to the waiters, and the sync is
 		// retried.
 		if losses, _ := s.sync(); len(losses) > 0 {
-			// OnLoss may append, and so may wait for a sync.
-			s.setRunning(false)
-			s.reportLosses(losses)
-			s.setRunning(true)
+			// OnLoss may append, and so may wait for the next sync.
+			reports.Go(func() { s.reportLosses(losses) })
 		}
 	}
 }
@@ -117,6 +120,14 @@ func (s *Session) setRunning(running bool) {
 	s.wait.Lock()
 	defer s.wait.Unlock()
 	s.running = running
+	s.ran = s.ran || running
+}
+
+// hasRun reports whether Run has begun.
+func (s *Session) hasRun() bool {
+	s.wait.Lock()
+	defer s.wait.Unlock()
+	return s.ran
 }
 
 // reportLosses calls OnLoss, with nothing locked.

@@ -85,6 +85,69 @@ func TestWaitIsBounded(t *testing.T) {
 	})
 }
 
+// TestWaitBeforeRun has a call come before the goroutine that syncs has begun, on a
+// disk that takes 5 s to sync.
+func TestWaitBeforeRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newMemFS()
+		fs.delay = func(string) { <-time.After(5 * time.Second) }
+		s, err := Create(Config{Dir: "/spool", FS: fs}, testID)
+		must(t, err)
+		start := time.Now()
+		pos := appendLines(t, s, intent(1), false)
+		if s.Wait(pos, 20*time.Millisecond) || time.Since(start) != 20*time.Millisecond {
+			t.Errorf("it waited %v, want 20ms and no sync", time.Since(start))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		synctest.Wait()
+		if !s.Wait(pos, 0) {
+			t.Error("Run has not synced what was waited for")
+		}
+		cancel()
+		must(t, <-done)
+		must(t, s.Close())
+	})
+}
+
+// TestWaitWhileALossIsReported has OnLoss wait for the sync of its own line, on a
+// disk that takes 5 s, while a call is waited for no longer than its limit.
+func TestWaitWhileALossIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newMemFS()
+		var s *Session
+		reported := make(chan bool, 1)
+		s, err := Create(Config{Dir: "/spool", FS: fs, OnLoss: func(Loss) {
+			reported <- s.Wait(appendLines(t, s, final(9, 9), true), 0)
+		}}, testID)
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		if !s.Wait(appendLines(t, s, intent(1), false), 0) {
+			t.Error("the first line is not synced")
+		}
+		must(t, fs.Remove(s.cur.name))
+		pos := appendLines(t, s, intent(2), false)
+		fs.delay = func(string) { <-time.After(5 * time.Second) }
+		for range 30 {
+			start := time.Now()
+			if s.Wait(pos, time.Second); time.Since(start) > time.Second {
+				t.Errorf("it waited %v, want 1s", time.Since(start))
+			}
+			pos = appendLines(t, s, intent(3), false)
+			<-time.After(2 * time.Second)
+		}
+		if !<-reported {
+			t.Error("the line about the loss is not synced")
+		}
+		cancel()
+		must(t, <-done)
+		must(t, s.Close())
+	})
+}
+
 func TestGroupCommit(t *testing.T) {
 	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
 		n := syncs(fs)
