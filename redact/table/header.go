@@ -191,3 +191,28 @@ func isBroad(name []byte) bool {
 	}
 	return false
 }
+
+// row adds the secrets among the n cells of a line below the header.
+func (f *Finder) row(t []byte, n int, found []lex.Span) []lex.Span {
+	h := &f.header
+	for k := range n {
+		c := f.cells[k]
+		if c.From == c.To {
+			continue
+		}
+		kind := h.kinds[k]
+		if kind == valueColumn && h.named < n && f.isSecret(t, f.cells[h.named]) {
+			kind = secretColumn
+		}
+		if kind == secretColumn && isSecret(t[c.From:c.To], false) || kind == tokenColumn && isSecret(t[c.From:c.To], true) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// isSecret reports whether the cell c has the name of a secret.
+func (f *Finder) isSecret(t []byte, c lex.Span) bool {
+	c = unquoted(t, c)
+	return f.Names.IsPairName(&f.name, t[c.From:c.To])
+}

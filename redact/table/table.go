@@ -69,25 +69,6 @@ func (f *Finder) rows(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 	return i, found
 }
 
-// row adds the secrets among the n cells of a line below the header.
-func (f *Finder) row(t []byte, n int, found []lex.Span) []lex.Span {
-	h := &f.header
-	for k := range n {
-		c := f.cells[k]
-		if c.From == c.To {
-			continue
-		}
-		kind := h.kinds[k]
-		if kind == valueColumn && h.named < n && f.isSecret(t, f.cells[h.named]) {
-			kind = secretColumn
-		}
-		if kind == secretColumn && isSecret(t[c.From:c.To], false) || kind == tokenColumn && isSecret(t[c.From:c.To], true) {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
 // record adds the secrets of the lines "NAME | VALUE" from i on, as psql prints a
 // record, and returns where they end.
 func (f *Finder) record(t []byte, i int, found []lex.Span) (int, []lex.Span) {
@@ -102,10 +83,4 @@ func (f *Finder) record(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 		i = end + 1
 	}
 	return i, found
-}
-
-// isSecret reports whether the cell c has the name of a secret.
-func (f *Finder) isSecret(t []byte, c lex.Span) bool {
-	c = unquoted(t, c)
-	return f.Names.IsPairName(&f.name, t[c.From:c.To])
 }
