@@ -165,7 +165,7 @@ func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
 	}
 	for n := 0; n < maxPieces && v.To < len(t) && t[v.To] == quote; n++ {
 		i, operator := v.To+1, false
-		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || bytes.IndexByte([]byte("+.&\\"), t[i]) >= 0) {
+		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || bytes.IndexByte([]byte("+.&|>-\\"), t[i]) >= 0) {
 			operator = operator || t[i] > ' ' && t[i] != '\\'
 			i++
 		}
@@ -454,6 +454,9 @@ func (s *Scanner) option(i int) lex.Span {
 	}
 	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
 		return lex.Span{}
+	}
+	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {
+		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
 	if !s.sensitiveName(t[from:to], 0) {
 		return lex.Span{}

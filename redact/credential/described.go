@@ -15,7 +15,7 @@ func (s *Scanner) described(i int) lex.Span {
 	for to > s.from && i-to < maxGap && t[to-1] <= ' ' {
 		to--
 	}
-	if to-2 > s.from && (string(t[to-2:to]) == "||" || string(t[to-2:to]) == "??" || string(t[to-2:to]) == "or" && t[to-3] == ' ') {
+	if to-2 > s.from && (string(t[to-2:to]) == "||" || string(t[to-2:to]) == "??" || string(t[to-2:to]) == "?:" || string(t[to-2:to]) == "or" && t[to-3] == ' ') {
 		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}
@@ -89,24 +89,10 @@ func (s *Scanner) schemed(i int) lex.Span {
 		from++
 	}
 	to := lex.CredentialEnd(s.text, from)
-	if word == 5 && !isBasic(t[from:to]) || word == 6 && !isBearer(t[from:to]) {
+	if word == 5 && !isBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {
 		return lex.Span{}
 	}
 	return lex.Span{From: from, To: to}
-}
-
-// isBearer distinguishes a token from the word that follows "bearer" in a
-// sentence.
-func isBearer(b []byte) bool {
-	if len(b) >= 16 {
-		return true
-	}
-	for _, c := range b {
-		if c < 'a' || 'z' < c {
-			return len(b) >= 6
-		}
-	}
-	return false
 }
 
 // isBasic reports whether b is the base64 of a user and a password (RFC 7617).

@@ -106,6 +106,12 @@ func (s *Scanner) listed(i int) lex.Span {
 		v++
 	}
 	quote := lex.Backslashes(t, v)
+	if quote < len(t) && lex.Classes[t[quote]]&lex.IsQuote == 0 && t[open-1] == '(' && s.named(lex.Span{From: first, To: first + len(name)}) {
+		if n := bytes.IndexByte(t[first:s.pair], ')'); n > 0 { // config("NAME", default="SECRET")
+			s.pair = first + n
+		}
+		return lex.Span{}
+	}
 	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.unescaped(name)) {
 		return lex.Span{}
 	}

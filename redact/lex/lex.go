@@ -359,3 +359,17 @@ func IsPort(b []byte) bool { return CountDigits(b) == len(b) }
 
 // IsTokenByte reports whether c is a digit of URL-safe base64, as in a token.
 func IsTokenByte(c byte) bool { return Classes[c]&IsAlnum != 0 || c == '-' || c == '_' }
+
+// IsBearer distinguishes a token from the word that follows "bearer" in a
+// sentence.
+func IsBearer(b []byte) bool {
+	if len(b) >= 16 {
+		return true
+	}
+	for _, c := range b {
+		if c < 'a' || 'z' < c {
+			return len(b) >= 6
+		}
+	}
+	return false
+}
