@@ -19,8 +19,8 @@ func (s *Scanner) described(i int) lex.Span {
 		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}
-	} else if to-3 > s.from && t[to-3] == ' ' && (string(t[to-2:to]) == "<-" || lex.HasFoldSuffix(t[:to], "to")) { // of R, of SQL
-		for to -= 2; to > s.from && t[to-1] == ' '; {
+	} else if to-3 > s.from && t[to-3] == ' ' && (string(t[to-2:to]) == "<-" || string(t[to-2:to]) == "->" || lex.HasFoldSuffix(t[:to], "to")) { // of R, of Scala, of SQL
+		for to -= 2; to > s.from && (t[to-1] == ' ' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
 		}
 	}

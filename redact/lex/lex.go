@@ -351,6 +351,9 @@ func IsEndAfter(t []byte, i int) bool {
 	for i < len(t) && t[i] == ' ' {
 		i++
 	}
+	if i > 0 && i+1 < len(t) && t[i-1] == ' ' && t[i] == ':' && 'a' <= t[i+1] && t[i+1] <= 'z' {
+		return true // the next name of a map of Clojure
+	}
 	return i >= len(t) || t[i] != ':' && t[i] != '='
 }
 

@@ -20,6 +20,10 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 		h.columns, h.separator = f.split(t, i+columns.From, i+columns.To, ','), separator
 		return h.columns > 0 && f.readNames(t)
 	}
+	if n := f.titles(t, i, end); n > 1 {
+		h.columns, h.separator = n, '|'
+		return f.readNames(t)
+	}
 	ruled := isRule(t[h.body:])
 	if h.separator = separatorOf(line, ruled); h.separator == 0 {
 		return false
@@ -34,6 +38,27 @@ func (f *Finder) readHeader(t []byte, i, end int) bool {
 		return false
 	}
 	return f.readNames(t)
+}
+
+// titles puts the cells of a header of Jira, "||Name||Password||", in f.cells, and returns
+// their number, 0 if the line t[i:end] is none.
+func (f *Finder) titles(t []byte, i, end int) (n int) {
+	i, end = trim(t, i, end)
+	line := t[i:end]
+	if len(line) < 5 || !bytes.HasPrefix(line, []byte("||")) || !bytes.HasSuffix(line, []byte("||")) {
+		return 0
+	}
+	for at := i + 2; at < end && n < maxColumns; n++ {
+		to := at + bytes.Index(t[at:end], []byte("||"))
+		if to < at {
+			return 0 // three bars
+		}
+		c := lex.Span{}
+		c.From, c.To = trim(t, at, to)
+		f.cells[n] = unquoted(t, c)
+		at = to + 2
+	}
+	return n
 }
 
 // copied returns the names of the columns in a statement that has its rows on the
