@@ -85,10 +85,13 @@ func (r *Reader) Value(i int) lex.Span {
 			return lex.Span{From: i, To: max(k, r.Value(k+1).To)}
 		}
 	}
-	to := lex.CredentialEnd(r.Text, i)
-	if n := bytes.Index(t[i:to], []byte("</")); n >= 0 && marked < i && t[marked] == '<' {
-		to = i + n // <p><b>Password:</b> SECRET</p>
+	whole := t
+	if marked < i && t[marked] == '<' {
+		if n := bytes.Index(t[i:], []byte("</")); n >= 0 {
+			whole = t[:i+n] // <p><b>Password:</b> SECRET</p>
+		}
 	}
+	to := lex.CredentialEnd(whole, i)
 	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 && isDefault(t[i:to-1]) {
 		return r.Quoted(to, 0)
 	}
