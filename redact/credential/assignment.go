@@ -88,6 +88,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if v := s.dataSource(name, first, i); v.From < v.To {
 			return v
 		}
+		if v := s.values.Emphasized(first, i); v.From < v.To {
+			return v
+		}
 		return s.prompted(i)
 	}
 	if s.wordy() {

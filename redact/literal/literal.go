@@ -138,6 +138,37 @@ func (r *Reader) Value(i int) lex.Span {
 	return lex.Span{From: i, To: to}
 }
 
+// Emphasized finds the value behind a name of several words in markup, alone in its line:
+// **API key:** SECRET, <b>API key</b>: SECRET. The last word starts at first, and the
+// colon is at i.
+func (r *Reader) Emphasized(first, i int) lex.Span {
+	t := r.Text
+	if first == 0 || t[first-1] != ' ' {
+		return lex.Span{}
+	}
+	from := max(0, first-names.MaxPairName)
+	at := bytes.LastIndexAny(t[from:first], "*>\n")
+	if at < 0 || t[from+at] == '\n' {
+		return lex.Span{}
+	}
+	end := first
+	for end < i && lex.Classes[t[end]]&lex.IsName != 0 {
+		end++
+	}
+	if !r.Names.IsPairName(&r.name, t[from+at+1:end]) {
+		return lex.Span{}
+	}
+	v := r.Value(i + 1)
+	k := v.To
+	for k < len(t) && (t[k] == ' ' || lex.Classes[t[k]]&lex.IsQuote != 0) {
+		k++
+	}
+	if v.From >= v.To || k < len(t) && t[k] > ' ' && t[k] != '<' || prose.IsPlain(t[v.From:v.To]) {
+		return lex.Span{} // a sentence
+	}
+	return v
+}
+
 // markupLen returns the length of what b starts with and closes the markup of a name and
 // its colon: **Password:** SECRET, <b>Password:</b> SECRET.
 func markupLen(b []byte) int {
@@ -146,7 +177,7 @@ func markupLen(b []byte) int {
 		n++
 	}
 	if n > 0 {
-		if n < len(b) && b[n] == ' ' {
+		if n < len(b) && (b[n] == ' ' || b[n] == '\n') {
 			return n
 		}
 		return 0
