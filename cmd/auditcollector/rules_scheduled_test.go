@@ -213,6 +213,9 @@ var scheduled = []struct {
 	{"session-without-end", "idle since this morning", 0, func(h *history) { h.add(10 * hour) }},
 	{"call-open", "for ten minutes", 1, func(h *history) { h.add(10*minute, kind(audit.KindOpen)) }},
 	{"call-open", "for two minutes", 0, func(h *history) { h.add(2*minute, kind(audit.KindOpen)) }},
+	{"call-open", "a subscription", 0, func(h *history) {
+		h.add(10*minute, kind(audit.KindOpen), func(r *audit.Record) { r.Method, r.Tool = "subscriptions/listen", "" })
+	}},
 	{"call-open", "answered after ten minutes", 0, func(h *history) {
 		h.add(10*minute, kind(audit.KindOpen))
 		h.add(10*minute, func(r *audit.Record) { r.CallNo = 1 })
