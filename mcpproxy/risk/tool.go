@@ -38,6 +38,9 @@ func (a *Assessor) compile(name string, definition []byte) *Tool {
 
 	hints := readHints(memberOf(definition, "annotations"))
 	called, described := ofName(split, readOnly), ofDescription(first, readOnly)
+	if isReadingMethod(name) {
+		called = meaning{category: Read}
+	}
 	switch { // a noun that could be a verb: group, "Log label exploration"
 	case called.weak && described.category == Read:
 		called.category = Read
@@ -91,6 +94,12 @@ func (a *Assessor) compile(name string, definition []byte) *Tool {
 		t.Category, t.Source, t.Conflict = c, SourceOverride, false
 	}
 	return t
+}
+
+// isReadingMethod reports whether a method of MCP only reads, which its words do not
+// say.
+func isReadingMethod(name string) bool {
+	return name == "completion/complete" || name == "tasks/result" || name == "resources/unsubscribe"
 }
 
 // descriptionOf returns the description, cut to what a first sentence can be.
