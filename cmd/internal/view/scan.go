@@ -2,8 +2,9 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"io"
-	"slices"
+	"sort"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
@@ -114,11 +115,9 @@ func (s *scanner) rest(state spool.State) []finding {
 	for _, line := range s.calls {
 		list = append(list, finding{key: key, item: spool.Item{Line: line}, outcome: outcome})
 	}
-	slices.SortStableFunc(list, func(a, b finding) int {
-		if c := bytes.Compare(lineStamp(a.item.Line), lineStamp(b.item.Line)); c != 0 {
-			return c
-		}
-		return bytes.Compare(a.item.Line, b.item.Line)
+	sort.SliceStable(list, func(i, j int) bool { // a third of the code of slices.SortStableFunc
+		a, b := list[i].item.Line, list[j].item.Line
+		return cmp.Or(bytes.Compare(lineStamp(a), lineStamp(b)), bytes.Compare(a, b)) < 0
 	})
 	return list
 }

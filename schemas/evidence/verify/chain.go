@@ -85,7 +85,7 @@ func (c *chains) here() map[string]*Session {
 
 // merged returns one result for each session.
 func merged(list []Result) (results []Result) {
-	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(a.SessionID, b.SessionID) })
+	sort.SliceStable(list, func(i, j int) bool { return list[i].SessionID < list[j].SessionID }) // as above, for the size
 	for _, r := range list {
 		if n := len(results); n > 0 && results[n-1].SessionID == r.SessionID && r.State == Tampered {
 			results[n-1].State, results[n-1].Findings = Tampered, append(results[n-1].Findings, r.Findings...)
