@@ -25,7 +25,7 @@ func (s *site) testHostile(t *testing.T) {
 		paths = append(paths, "/calls/"+id)
 		if i < 2 {
 			text := queryEscape(hostile[i])
-			paths = append(paths, "/calls?op="+text, "/alerts?rule="+text, "/destinations?name="+text, "/decisions?rule="+text+"&decision="+text, "/calls?detector="+text+"&kind=any")
+			paths = append(paths, "/calls?op="+text, "/alerts?rule="+text, "/destinations?name="+text, "/decisions?rule="+text+"&tool="+text, "/calls?detector="+text+"&kind=any")
 		}
 	}
 	for _, path := range paths {

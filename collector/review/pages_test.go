@@ -260,6 +260,16 @@ func TestHostile(t *testing.T) {
 				checkNode(t, name+" "+path, n)
 			}
 		}
+		for _, query := range []string{"outcome=" + url.QueryEscape(text), url.QueryEscape(text) + "=x"} {
+			w := do(newTestServer(t, &fakeStore{}), httptest.NewRequest("GET", "/calls?"+query, nil))
+			doc, err := html.Parse(w.Body)
+			if err != nil || w.Code != http.StatusBadRequest {
+				t.Fatalf("%s: code %d, %v, want 400", name, w.Code, err)
+			}
+			for n := range doc.Descendants() {
+				checkNode(t, name+" "+query[:7], n)
+			}
+		}
 	}
 }
 

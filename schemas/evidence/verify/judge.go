@@ -55,7 +55,7 @@ func (s *Session) empty() bool {
 func (s *Session) unfinished(through string) (State, string, bool) {
 	switch {
 	case s.about.Dead && s.endSeq >= 0:
-		return Incomplete, "its process ended, and recovery had no key to sign the last records, " + through, true
+		return Incomplete, "its process ended and recovery has not signed its end, " + through, true
 	case s.about.Dead:
 		return Incomplete, "its process ended and recovery has not run, " + through, true
 	case s.about.Arriving:
