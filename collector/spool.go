@@ -77,6 +77,7 @@ type spoolSource struct {
 	finished map[string]struct{}      // by directory and id: complete
 	next     map[string]attempt       // by directory and id
 	said     map[string]loggedProblem // by directory: the last logged problem
+	busy     map[string]struct{}      // directories of which it was logged that another process reads them too
 	listing  time.Duration            // spent on listing in the current scan
 
 	mu        sync.Mutex
@@ -103,7 +104,7 @@ func newSpoolSource(c *Collector) *spoolSource {
 	return &spoolSource{
 		source: c.source(), dirs: c.config.Spools, hostKey: c.config.HostKey, pipeline: newPipeline(c, newWriter(c, nil), commitCursors),
 		out: make(chan chunk[cursor]), open: map[string]*session{},
-		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{},
+		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{}, busy: map[string]struct{}{},
 	}
 }
 
@@ -248,6 +249,11 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 	}
 	if err == nil && !waits {
 		err = s.read(ctx, open)
+	}
+	if _, told := s.busy[dir]; errors.Is(err, spool.ErrBusy) && !told {
+		s.busy[dir] = struct{}{}
+		s.log.Warn("another process reads this spool too, and has what it reads in its own store or in Kafka; let only one do so",
+			zap.String("dir", dir), zap.String("session", id))
 	}
 	if err != nil && !waits && !errors.Is(err, spool.ErrBusy) && ctx.Err() == nil {
 		s.metrics.sourceErrors.Inc()

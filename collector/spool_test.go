@@ -305,6 +305,26 @@ func TestMissingSegments(t *testing.T) {
 	}
 }
 
+// TestSpoolReadTwice: another reader of the spool takes sessions away from this
+// one, which is said once.
+func TestSpoolReadTwice(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		other, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: writeSession(t, dir, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+	}
+	free := writeSession(t, dir, 3)
+	core, logs := observer.New(zap.WarnLevel)
+	store := newFakeStore()
+	collectWith(t, Config{Store: store, Spools: []string{dir}, Log: zap.New(core)}, store, func() bool { return committed(t, dir, free) })
+	if list := logs.FilterMessageSnippet("another process reads this spool too").All(); len(list) != 1 || list[0].ContextMap()["dir"] != dir {
+		t.Errorf("said %v, want it once", list)
+	}
+}
+
 // TestSpoolUnreadable checks that the reason why a directory cannot be read is
 // logged now and then, not at each attempt, and that records flow afterwards.
 func TestSpoolUnreadable(t *testing.T) {
