@@ -126,8 +126,11 @@ func (d *diagnosis) spool(cfg config, stderr io.Writer) {
 	if u.Writable != nil && !errors.Is(u.Writable, fs.ErrNotExist) { // the first proxy that starts makes it
 		d.find("spool_not_writable", "the spool cannot be written: %v", u.Writable)
 	}
-	if u.Dead > 0 {
-		d.find("sessions_dead", "%s not recovered after the proxy died: run auditproxy recover, or wait for the next proxy, auditproxy ship or auditcollector", terminal.Count(u.Dead, "session"))
+	if u.Foreign > 0 {
+		d.find("sessions_dead", "%s of another machine not recovered: if it is gone, as a container is, run auditproxy recover --force", terminal.Count(u.Foreign, "session"))
+	}
+	if here := u.Dead - u.Foreign; here > 0 {
+		d.find("sessions_dead", "%s not recovered after the proxy died: run auditproxy recover, or wait for the next proxy, auditproxy ship or auditcollector", terminal.Count(here, "session"))
 	}
 	if left := countUnshipped(u.Sessions); cfg.consumer != "none" && left > 0 {
 		todo := ""

@@ -43,6 +43,7 @@ type Entry struct {
 	Waiting  int64     // bytes from Shipped on
 	Modified time.Time // of the last segment
 	Torn     []string  // names of the bad tails that recovery set aside
+	Foreign  bool      // it is dead as seen from here, and another machine wrote it: only RecoverConfig.Force ends it
 	Err      error     // why it cannot be read, else nil; the fields above may be incomplete
 }
 
@@ -215,8 +216,23 @@ func (e *Entry) look(f disk.FS, session string) error {
 	ended, _, err := endsWell(f, session, e.Segments)
 	if ended {
 		e.State = Ended
+	} else if err == nil {
+		e.Foreign, err = foreign(f, session, machineID(), e.Durable)
 	}
 	return err
+}
+
+// foreign reports whether a session was written on another machine than this one.
+func foreign(f disk.FS, session, this string, durable Position) (bool, error) {
+	m, err := disk.ReadFile(f, filepath.Join(session, machineFile), 256)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	m, whole := bytes.CutSuffix(m, []byte("\n"))
+	// The first sync covers the machine's name: a crash before that may leave
+	// none, or a part of it.
+	unknown := !whole && durable == Position{}
+	return string(m) != this && !unknown, nil
 }
 
 func loadDurable(f disk.FS, session string) (Position, error) {
@@ -239,12 +255,19 @@ func loadDurable(f disk.FS, session string) (Position, error) {
 // briefly and shared, so that concurrent checks do not see each other.
 func locked(f disk.FS, session string) (bool, error) {
 	l, err := f.OpenFile(filepath.Join(session, lockFile), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, noLock(err)
+	}
 	if err != nil {
 		return false, err
 	}
 	defer l.Close()
 	free, err := l.Lock(true)
 	return !free, err
+}
+
+func noLock(err error) error {
+	return fmt.Errorf("lock file is gone: if its proxy is too, auditproxy recover --force: %w", err)
 }
 
 // endsWell reports whether the session ends with a session_end, followed at
@@ -302,6 +325,7 @@ type Usage struct {
 	Free     int64 // bytes available to this user
 	Live     int
 	Dead     int // sessions to recover
+	Foreign  int // of them, those of another machine
 	Ended    int
 	Unread   int // sessions that cannot be read, see Entry.Err
 	// Unshipped counts sessions with durable lines that were not consumed.
@@ -329,6 +353,9 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 			u.Live++
 		case e.State == Dead:
 			u.Dead++
+			if e.Foreign {
+				u.Foreign++
+			}
 		default:
 			u.Ended++
 		}

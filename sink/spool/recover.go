@@ -133,16 +133,9 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 
 // checkMachine refuses a session that another machine wrote.
 func (r *recovery) checkMachine() error {
-	m, err := disk.ReadFile(r.fs, filepath.Join(r.dir, machineFile), 256)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	other, err := foreign(r.fs, r.dir, r.Machine, r.durable)
+	if err != nil || !other || r.Force {
 		return err
-	}
-	m, whole := bytes.CutSuffix(m, []byte("\n"))
-	// The first sync covers the machine's name: a crash before that may leave
-	// none, or a part of it.
-	unknown := !whole && r.durable == Position{}
-	if string(m) == r.Machine || unknown || r.Force {
-		return nil
 	}
 	return errForeign
 }
@@ -172,7 +165,7 @@ func (r *recovery) take(unnamed bool) (bool, error) {
 	l, err := r.fs.OpenFile(filepath.Join(r.dir, lockFile), flags, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Its writer may be alive and hold a file that was removed.
-		return false, fmt.Errorf("lock file is gone: if its proxy is too, auditproxy recover --force: %w", err)
+		return false, noLock(err)
 	}
 	if err != nil {
 		return false, err
