@@ -54,7 +54,7 @@ func ReadKey(name string) ([]byte, error) {
 		return nil, fmt.Errorf("loading digest key: %q can be read by others: chmod 600 it", name)
 	}
 	if i.Size != KeySize {
-		return nil, fmt.Errorf("loading digest key: %q is %d bytes long, want %d", name, i.Size, KeySize)
+		return nil, fmt.Errorf("loading digest key: %q is %d bytes long, want %d: restore it, or put other random bytes in its place, with which digests differ from those before", name, i.Size, KeySize)
 	}
 	key := make([]byte, KeySize)
 	if _, err := f.ReadAt(key, 0); err != nil {
