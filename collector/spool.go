@@ -15,6 +15,7 @@ import (
 	"auditproxy/sink/spool"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -31,6 +32,13 @@ const (
 	// A dead session is read again once it is recovered, or after this time if
 	// another process recovers it.
 	lookDead = 15 * time.Second
+	// Sessions are closed when the store has what was read of them. Open ones have three
+	// files each, of which a process may have few; a second's batch has fewer sessions.
+	maxOpen   = 2000
+	fewFiles  = 1024 // where the limit of this process is not known
+	freeFiles = 256  // of that limit: for the store, the engine and readers of the page
+	waitOpen  = 20 * time.Millisecond
+
 	// An unreadable directory is logged again after this time.
 	sayEvery = time.Minute
 )
@@ -77,6 +85,7 @@ type spoolSource struct {
 	finished map[string]struct{}      // by directory and id: complete
 	next     map[string]attempt       // by directory and id
 	said     map[string]loggedProblem // by directory: the last logged problem
+	room     int                      // how many sessions may be in open
 	busy     map[string]struct{}      // directories of which it was logged that another process reads them too
 	listing  time.Duration            // spent on listing in the current scan
 
@@ -104,8 +113,15 @@ func newSpoolSource(c *Collector) *spoolSource {
 	return &spoolSource{
 		source: c.source(), dirs: c.config.Spools, hostKey: c.config.HostKey, pipeline: newPipeline(c, newWriter(c, nil), commitCursors),
 		out: make(chan chunk[cursor]), open: map[string]*session{},
-		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{}, busy: map[string]struct{}{},
+		finished: map[string]struct{}{}, next: map[string]attempt{}, said: map[string]loggedProblem{}, busy: map[string]struct{}{}, room: openable(),
 	}
+}
+
+// openable returns how many sessions may be open at once.
+func openable() int {
+	limit := unix.Rlimit{Cur: fewFiles}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return int(min(maxOpen, max(1, (max(limit.Cur, freeFiles)-freeFiles)/3)))
 }
 
 // run reads the directories until ctx ends.
@@ -243,6 +259,9 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 		return
 	}
 	if open == nil && err == nil {
+		if !s.makeRoom(ctx) {
+			return
+		}
 		if open, err = s.begin(dir, id); err == nil {
 			s.open[name] = open
 		}
@@ -262,17 +281,38 @@ func (s *spoolSource) look(ctx context.Context, dir, id string) {
 		}
 		s.next[name] = attempt{time.Now().Add(retrySession), err.Error()}
 	}
-	if open == nil {
+	if open != nil {
+		s.closeIdle(name, open)
+	}
+}
+
+// makeRoom waits until another session may be opened. It returns false if ctx ends
+// before.
+func (s *spoolSource) makeRoom(ctx context.Context) bool {
+	for len(s.open) >= s.room {
+		s.health.tell(wholeSource, "", nil) // the first scan of a long history lasts
+		for name, open := range s.open {
+			s.closeIdle(name, open)
+		}
+		if len(s.open) >= s.room && wait.For(ctx, waitOpen) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// closeIdle closes a session of which nothing is under way to the store.
+func (s *spoolSource) closeIdle(name string, open *session) {
+	idle, failed := open.idle()
+	if !idle {
 		return
 	}
-	if idle, failed := open.idle(); idle {
-		delete(s.open, name)
-		if failed { // all of it is read again
-			s.next[name] = attempt{at: time.Now().Add(retrySession)}
-		}
-		if err := open.consumer.Close(); err != nil {
-			s.log.Warn("session not closed", zap.String("session", id), zap.Error(err))
-		}
+	delete(s.open, name)
+	if failed { // all of it is read again
+		s.next[name] = attempt{at: time.Now().Add(retrySession)}
+	}
+	if err := open.consumer.Close(); err != nil {
+		s.log.Warn("session not closed", zap.String("session", open.id), zap.Error(err))
 	}
 }
 

@@ -325,6 +325,60 @@ func TestSpoolReadTwice(t *testing.T) {
 	}
 }
 
+// TestManySpooledSessions: while the store does not answer, only some of many
+// sessions have open files, of which a process may have few.
+func TestManySpooledSessions(t *testing.T) {
+	const many, few = 20, 3
+	dir := t.TempDir()
+	var ids []string
+	for range many {
+		ids = append(ids, writeSession(t, dir, 1))
+	}
+	store := newFakeStore()
+	store.always = lost
+	c, err := New(Config{Store: store, Keep: 400 * 24 * time.Hour, BatchWait: time.Millisecond, Spools: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSpoolSource(c)
+	s.room = few
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.run(ctx) }()
+	until := func(is func() bool) {
+		for tick := time.NewTicker(5 * time.Millisecond); !is(); <-tick.C {
+		}
+	}
+	until(func() bool {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		return store.tries > 1
+	})
+	open := 0
+	for _, id := range ids {
+		other, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: id})
+		if errors.Is(err, spool.ErrBusy) {
+			open++
+		} else if err != nil {
+			t.Error(err)
+		} else {
+			other.Close()
+		}
+	}
+	if open == 0 || open > few {
+		t.Errorf("%d sessions are open, want 1 to %d", open, few)
+	}
+	store.mu.Lock()
+	store.always = 0
+	store.mu.Unlock()
+	until(func() bool { return committed(t, dir, ids...) })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSpoolUnreadable checks that the reason why a directory cannot be read is
 // logged now and then, not at each attempt, and that records flow afterwards.
 func TestSpoolUnreadable(t *testing.T) {
