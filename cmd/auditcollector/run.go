@@ -18,6 +18,7 @@ import (
 	"auditproxy/collector/store"
 	"auditproxy/internal/wait"
 	"auditproxy/sink/kafka"
+	"auditproxy/sink/spool"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -124,6 +125,9 @@ func (a *app) collect(ctx context.Context, cfg config) error {
 		if untilDone(ctx, log, alerts.register) != nil || untilDone(ctx, log, erased.Load) != nil {
 			return nil
 		}
+		if len(cfg.brokers) == 0 && untilDone(ctx, log, func(ctx context.Context) error { return tellReadBefore(ctx, store, cfg.spoolDirs, log) }) != nil {
+			return nil
+		}
 		evaluated := make(chan struct{})
 		g.Go(func() error {
 			defer close(evaluated)
@@ -204,6 +208,29 @@ func untilDone(ctx context.Context, log *zap.Logger, do func(context.Context) er
 			return err
 		}
 	}
+}
+
+// tellReadBefore warns if the store has no record, although records of spools count
+// as stored: its directory was lost or renamed, or another collector has them.
+func tellReadBefore(ctx context.Context, s *store.Store, dirs []string, log *zap.Logger) error {
+	if empty, err := s.Empty(ctx); err != nil || !empty {
+		return err
+	}
+	for _, dir := range dirs {
+		sessions, _ := spool.List(dir) // the collector tells why it cannot be read
+		read := 0
+		for _, e := range sessions {
+			if e.Shipped.Segment > 0 {
+				read++
+			}
+		}
+		if read > 0 {
+			log.Warn("this store is empty, and records of the spool count as stored: they are in the store of another collector, or of an earlier one; "+
+				"to have them here, stop all collectors of this spool, remove sessions/*/shipped in it, and start this one",
+				zap.String("dir", dir), zap.Int("sessions", read))
+		}
+	}
+	return nil
 }
 
 func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retention.Erased, registry *prometheus.Registry, log *zap.Logger) (*collector.Collector, error) {

@@ -301,6 +301,36 @@ func TestRunLocal(t *testing.T) {
 	}
 }
 
+// TestRunLostStore: a new store lacks what the spool says is stored, which nothing
+// else would tell.
+func TestRunLostStore(t *testing.T) {
+	t.Parallel()
+	const told = "this store is empty, and records of the spool count as stored"
+	h := newHome(t)
+	w := h.writer(t)
+	w.call()
+	p := h.collect(t, "--batch-wait", "50ms")
+	eventually(t, "the record is in the engine", h.counts(t, distinct, 1))
+	eventually(t, "the record counts as stored", func() bool {
+		e, _ := spool.Look(h.spoolDir(), w.ID())
+		return e.Shipped.Segment > 0
+	})
+	p.end(syscall.SIGTERM)
+	if p.stderr.has(told) {
+		t.Errorf("the first start:\n%s", p.stderr)
+	}
+	if err := os.Rename(filepath.Join(h.dir, "local"), filepath.Join(h.dir, "lost")); err != nil {
+		t.Fatal(err)
+	}
+	p = h.collect(t, "--batch-wait", "50ms")
+	eventually(t, "the loss is told", func() bool { return p.stderr.has(told) })
+	p.end(syscall.SIGTERM)
+	if !p.stderr.has(`"sessions": 1`) {
+		t.Errorf("not told for how many sessions:\n%s", p.stderr)
+	}
+	w.stop()
+}
+
 // TestKills kills the collector and its engine at random moments while records
 // are being written. SOAK=1 does it as often as promised.
 func TestKills(t *testing.T) {

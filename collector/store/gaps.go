@@ -58,3 +58,16 @@ func (s *Store) Completeness(ctx context.Context) (c Completeness, err error) {
 		FROM `+states+` FINAL WHERE (tenant, session_id) IN (SELECT tenant, session_id FROM `+states+` WHERE last_ts >= now() - INTERVAL 2 DAY)`)
 	return c, clickhouse.Classify("asking what is missing", row.Scan(&c.Missing, &c.Silent))
 }
+
+// Empty reports whether there is no record at all.
+func (s *Store) Empty(ctx context.Context) (bool, error) {
+	ctx, cancel := s.db.Limited(ctx)
+	defer cancel()
+	ctx, conn, err := s.db.Settled(ctx)
+	if err != nil {
+		return false, clickhouse.Classify("asking whether there are records", err)
+	}
+	var some uint64
+	err = conn.QueryRow(ctx, "SELECT count() FROM (SELECT 1 FROM "+s.db.Name()+".events LIMIT 1)").Scan(&some)
+	return some == 0, clickhouse.Classify("asking whether there are records", err)
+}
