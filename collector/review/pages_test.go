@@ -452,6 +452,26 @@ func TestRefusedAlert(t *testing.T) {
 	}
 }
 
+// TestSessionLinks checks that the lists of a session's calls begin with it, however
+// old it is.
+func TestSessionLinks(t *testing.T) {
+	body := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", pagePaths[4], nil)).Body.String()
+	from := url.Values{"from": {moment.Format("2006-01-02T15:04:05.000000Z")}, "session": {(&fakeStore{}).record().SessionID}}
+	for _, decision := range []string{"", "deny", "ask"} {
+		if from.Del("decision"); decision != "" {
+			from.Set("decision", decision)
+		}
+		link := "/calls?" + from.Encode()
+		if !strings.Contains(body, `"`+strings.ReplaceAll(link, "&", "&amp;")+`"`) {
+			t.Errorf("no link to %s in\n%s", link, body)
+		}
+		f := &fakeStore{text: "x"}
+		if w := do(newTestServer(t, f), httptest.NewRequest("GET", link, nil)); w.Code != http.StatusOK || f.window.From.After(moment) {
+			t.Errorf("%s: code %d, begins at %s, want %s", link, w.Code, f.window.From, moment)
+		}
+	}
+}
+
 // TestClockAhead checks that a list of the last time has the records of clocks
 // that are ahead, and one that names its end has not.
 func TestClockAhead(t *testing.T) {
