@@ -24,7 +24,9 @@ each member of a record; audit.operations has a row for each thing that a call
 did, also inside batches. A record that was stored twice counts once.
 
 A table is for people: what would steer a terminal is escaped, and NULL is a
-value that is not there. json is one object a line, csv begins with the names.`
+value that is not there. json is one object a line, csv begins with the names.
+Both have the values as they are: of agents' texts, a spreadsheet may calculate
+some. The csv of auditcollector export and of the review page marks these.`
 
 const queryExample = `  auditcollector query 'SELECT ts, tool, outcome FROM events ORDER BY ts DESC LIMIT 10'
   auditcollector query --format json 'SELECT * FROM pipe_destinations'`
