@@ -472,6 +472,16 @@ func TestSessionLinks(t *testing.T) {
 	}
 }
 
+// TestOptions checks that each choice of a filter has a name: a screen reader has
+// nothing else of it.
+func TestOptions(t *testing.T) {
+	for _, path := range pagePaths {
+		if body := do(newTestServer(t, &fakeStore{text: "x"}), httptest.NewRequest("GET", path, nil)).Body.String(); strings.Contains(body, "></option>") {
+			t.Errorf("%s has a choice without a name", path)
+		}
+	}
+}
+
 // TestClockAhead checks that a list of the last time has the records of clocks
 // that are ahead, and one that names its end has not.
 func TestClockAhead(t *testing.T) {
