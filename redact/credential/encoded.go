@@ -141,12 +141,12 @@ func (s *Scanner) veiled() {
 	for i := 0; i < len(s.text); {
 		c, n := lex.Shown(s.text[i:])
 		if n == 0 {
-			c, n = s.text[i], 1
+			c = s.text[i]
 		}
-		if c != 0 {
+		if n == 0 || c != 0 {
 			u.text, u.at = append(u.text, c), append(u.at, int32(i))
 		}
-		i += n
+		i += max(n, 1)
 	}
 	u.at = append(u.at, int32(len(s.text)))
 	s.inside(maxLevels)
