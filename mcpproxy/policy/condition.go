@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
-	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"auditproxy/schemas/jsontext"
 )
@@ -51,31 +47,6 @@ type condition struct {
 	convert bool
 }
 
-// A charset says which characters of ASCII a text has. A text that lacks one of
-// those that a search needs takes no search.
-type charset [2]uint64
-
-// add adds the characters of text, and reports whether there are no others. Those
-// beyond ASCII add some of ASCII: a text that has them is not left out, see count.
-func (s *charset) add(text []byte) (ascii bool) {
-	low, high, all := s[0], s[1], byte(0)
-	for _, c := range text {
-		all |= c
-		one, upper := uint64(1)<<(c&63), -uint64(c>>6&1) // without a branch
-		low, high = low|one&^upper, high|one&upper
-	}
-	s[0], s[1] = low, high
-	return all < utf8.RuneSelf
-}
-
-// fold adds the small letters of the capital ones that s has.
-func (s *charset) fold() {
-	const capitals = (1<<26 - 1) << 1 // from A on, less 64
-	s[1] |= s[1] & capitals << ('a' - 'A')
-}
-
-func (s *charset) has(all charset) bool { return all[0]&^s[0]|all[1]&^s[1] == 0 }
-
 // searched returns the characters that are in every text of which c holds, as far
 // as c searches texts.
 func (c *condition) searched() (s charset) {
@@ -96,84 +67,6 @@ func (c *condition) fold() uint8 {
 		return 1
 	}
 	return 0
-}
-
-// A pattern is a regular expression and a text without which it matches nothing.
-// Looking for the text first makes most conditions cheap: it takes 0.1 µs where
-// the expression takes 1 µs.
-type pattern struct {
-	re   func() *regexp.Regexp // compiles at the first use
-	need string                // ASCII in lower case if fold is set
-	fold bool
-}
-
-// maxNeed bounds the time of a search: it is the length of the text times this.
-const maxNeed = 32
-
-// needed returns a text that is in every match of re, "" if none is found.
-func needed(re *syntax.Regexp) (need string, fold bool) {
-	switch re.Op {
-	case syntax.OpLiteral:
-		need, fold = string(re.Rune), re.Flags&syntax.FoldCase != 0
-		if strings.ContainsFunc(need, func(r rune) bool { return r == utf8.RuneError || fold && r >= utf8.RuneSelf }) {
-			return "", false
-		}
-		if need = need[:min(len(need), maxNeed)]; fold {
-			need = strings.ToLower(need)
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return needed(re.Sub[0])
-	case syntax.OpConcat:
-		for _, sub := range re.Sub {
-			if n, f := needed(sub); len(n) > len(need) {
-				need, fold = n, f
-			}
-		}
-	}
-	return need, fold
-}
-
-func (p *pattern) match(text []byte) bool {
-	if p.fold {
-		if !containsFold(text, p.need) {
-			return false
-		}
-	} else if p.need != "" && !bytes.Contains(text, []byte(p.need)) {
-		return false
-	}
-	return p.re().Match(text)
-}
-
-// containsFold reports whether text contains need in any case. It may where text
-// is not ASCII: some characters fold to ASCII.
-func containsFold(text []byte, need string) bool {
-	var upper byte // bit that a capital letter lacks
-	if 'a' <= need[0] && need[0] <= 'z' {
-		upper = 'a' - 'A'
-	}
-	for i, c := range text {
-		if c >= utf8.RuneSelf {
-			return true
-		}
-		if c|upper != need[0] || len(text)-i < len(need) {
-			continue
-		}
-		n := 1
-		for n < len(need) && lower(text[i+n]) == need[n] {
-			n++
-		}
-		if n == len(need) || text[i+n] >= utf8.RuneSelf {
-			return true
-		}
-	}
-	return false
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }
 
 // An operand is a value that a policy compares arguments with.
@@ -198,57 +91,6 @@ func truthOf(b bool) truth {
 		return yes
 	}
 	return no
-}
-
-// An argument is a value that a policy looks at.
-type argument struct {
-	value []byte // strict JSON, nil if it is missing
-	text  []byte // of a string: decoded once, for all conditions
-	// twin means that its name is there in another case or fold too: for servers in Go
-	// that is the same one.
-	twin bool
-	odd  bool // it is missing since what should be an object is something else
-
-	counted bool
-	chars   [2]charset // of text, and in any case; full for all but texts
-}
-
-// maxCounted is the length of the longest text whose characters are looked at
-// before it is searched.
-const maxCounted = 4096
-
-// count looks at the characters of a, once. One beyond ASCII may fold to any.
-func (a *argument) count() {
-	if a.counted {
-		return
-	}
-	a.counted = true
-	if len(a.value) > 0 && a.value[0] != '"' || len(a.text) > maxCounted || isDocument(a.text) || !a.chars[0].add(a.text) {
-		a.chars[0] = charset{math.MaxUint64, math.MaxUint64}
-	}
-	a.chars[1] = a.chars[0]
-	a.chars[1].fold()
-}
-
-// lacks reports whether a text has not all characters that a search needs, in any
-// case if fold is 1. It is false before count.
-func (a *argument) lacks(need charset, fold uint8) bool {
-	return a.counted && !a.chars[fold&1].has(need)
-}
-
-func argumentOf(value []byte) argument {
-	a := argument{value: value}
-	if len(value) > 0 && value[0] == '"' {
-		a.text = unquote(value)
-	}
-	return a
-}
-
-// isDocument reports whether a text may be JSON, which some servers decode where they
-// want a list or an object: Python's FastMCP does.
-func isDocument(t []byte) bool {
-	t = bytes.TrimSpace(t)
-	return len(t) > 1 && (t[0] == '[' || t[0] == '{')
 }
 
 // in evaluates c as a condition of a rule that denies if it holds, or if it does not.
@@ -495,30 +337,6 @@ func parseNumber(t []byte) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-func kindOf(v []byte) kind {
-	switch v[0] {
-	case '"':
-		return text
-	case 't', 'f':
-		return boolean
-	case 'n':
-		return null
-	case '{':
-		return object
-	case '[':
-		return list
-	}
-	return number
-}
-
-// unquote returns the text of a JSON string. It aliases v if it can.
-func unquote(v []byte) []byte {
-	if bytes.IndexByte(v, '\\') < 0 {
-		return v[1 : len(v)-1]
-	}
-	return jsontext.AppendUnquote(nil, v)
-}
-
 // operandOf compiles a value of a policy.
 func operandOf(n *node) operand {
 	o := operand{kind: n.kind}
@@ -565,75 +383,4 @@ func (n *node) any() any {
 		members[n.keys()[i].text] = item.any()
 	}
 	return members
-}
-
-// A path is the names that lead to an argument.
-type path []string
-
-// values finds the arguments at paths. A path leads
-// through objects only. Of duplicate names the last one counts, as it does for
-// servers. It returns false for what is not strict JSON: a lenient reader would
-// find one of the readings that servers differ in, and each rule that asks for an
-// argument denies what has more than one.
-func values(arguments []byte, paths []path, found []argument) (ok bool) {
-	if len(arguments) == 0 || string(arguments) == "null" {
-		return true
-	}
-	err := jsontext.Members(arguments, func(name, value []byte) bool {
-		escaped := bytes.IndexByte(name, '\\') >= 0
-		for i, p := range paths {
-			if string(name) == p[0] || escaped && named(name, p[0]) {
-				found[i].value = value
-			} else if isTwin(name, p[0]) {
-				found[i].twin = true
-			}
-		}
-		return true
-	})
-	if err != nil {
-		return false
-	}
-	for i, p := range paths {
-		for _, want := range p[1:] {
-			inner := found[i].value
-			if found[i].value = nil; len(inner) == 0 || inner[0] != '{' {
-				found[i].odd = len(inner) > 0 && inner[0] != 'n'
-				break
-			}
-			err := jsontext.Members(inner, func(name, value []byte) bool {
-				if named(name, want) {
-					found[i].value = value
-				} else if isTwin(name, want) {
-					found[i].twin = true
-				}
-				return true
-			})
-			if err != nil {
-				return false
-			}
-		}
-		if v := found[i].value; len(v) > 0 && v[0] == '"' {
-			found[i].text = unquote(v)
-		}
-	}
-	return true
-}
-
-// isTwin reports whether a name as written between its quotes is another one that
-// servers in Go take for the same (encoding/json, Unmarshal).
-func isTwin(name []byte, want string) bool {
-	if bytes.IndexByte(name, '\\') >= 0 {
-		name = jsontext.AppendUnquote(nil, name)
-	} else if len(name) < len(want) || len(name) > utf8.UTFMax*len(want) {
-		return false
-	}
-	return string(name) != want && bytes.EqualFold(name, []byte(want))
-}
-
-// named compares a name as written between its quotes.
-func named(name []byte, want string) bool {
-	if bytes.IndexByte(name, '\\') < 0 {
-		return string(name) == want
-	}
-	return string(jsontext.AppendUnquote(nil, name)) == want
 }

@@ -11,7 +11,8 @@
 // cannot be decided is denied.
 //
 // The files, from the top: replay, recorded, history, describe, load, hosted, intercept,
-// loader, decide, compile, policy, condition, counter, source, slab, problem.
+// loader, decide, compile, policy, condition, argument, pattern, counter, source, slab,
+// problem.
 package policy
 
 import (
