@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,7 +130,7 @@ func (c *condition) denies(a *argument) truth {
 			return no
 		}
 		f, err := parseNumber(a.text)
-		return truthOf(err != nil || c.ordered(f))
+		return truthOf(err != nil || math.IsNaN(f) || c.ordered(f))
 	case opRegex, opContains:
 		switch {
 		case is == object || is == list && c.code == opRegex:
@@ -331,10 +332,12 @@ func (o *operand) converts(a *argument) bool {
 // parseNumber parses a text as servers do that want a number.
 func parseNumber(t []byte) (float64, error) {
 	s := strings.ReplaceAll(string(bytes.TrimSpace(t)), "_", "")
-	if i, err := strconv.ParseInt(s, 0, 64); err == nil { // 0x5 of JavaScript
-		return float64(i), nil
+	f, err := strconv.ParseFloat(s, 64)
+	if err == nil { // also of 010, which is ten
+		return f, nil
 	}
-	return strconv.ParseFloat(s, 64)
+	i, err := strconv.ParseInt(s, 0, 64) // 0x5 of JavaScript
+	return float64(i), err
 }
 
 // operandOf compiles a value of a policy.

@@ -199,6 +199,10 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"size":" 1001 "}`, policy.Deny},
 		{`{"size":"5000"}`, policy.Allow},
 		{`{"size":"1_001"}`, policy.Deny},
+		{`{"size":"9_99"}`, policy.Allow},
+		{`{"size":"01001"}`, policy.Deny}, // no octal number, as in Python and JavaScript
+		{`{"size":"0x3E9"}`, policy.Deny},
+		{`{"size":"nan"}`, policy.Deny},
 		{`{"size":[1001]}`, policy.Deny},
 		{`{"force":"yes"}`, policy.Deny},
 		{`{"force":1}`, policy.Deny},
@@ -211,6 +215,7 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"check":0.0}`, policy.Deny},
 		{`{"n":" 5.0"}`, policy.Deny},
 		{`{"n":"0x5"}`, policy.Deny},
+		{`{"n":"010"}`, policy.Allow},
 		{`{"n":"five"}`, policy.Allow},
 		{`{"a":{"b":"y"}}`, policy.Allow},
 		{`{"a":{"B":"y"}}`, policy.Deny},
