@@ -43,7 +43,6 @@ type Entry struct {
 	Waiting  int64     // bytes from Shipped on
 	Modified time.Time // of the last segment
 	Torn     []string  // names of the bad tails that recovery set aside
-	Foreign  bool      // it is dead as seen from here, and another machine wrote it: only RecoverConfig.Force ends it
 	Err      error     // why it cannot be read, else nil; the fields above may be incomplete
 }
 
@@ -216,8 +215,6 @@ func (e *Entry) look(f disk.FS, session string) error {
 	ended, _, err := endsWell(f, session, e.Segments)
 	if ended {
 		e.State = Ended
-	} else if err == nil {
-		e.Foreign, err = foreign(f, session, machineID(), e.Durable)
 	}
 	return err
 }
@@ -325,7 +322,7 @@ type Usage struct {
 	Free     int64 // bytes available to this user
 	Live     int
 	Dead     int // sessions to recover
-	Foreign  int // of them, those of another machine
+	Foreign  int // of them, those of another machine: only RecoverConfig.Force ends them
 	Ended    int
 	Unread   int // sessions that cannot be read, see Entry.Err
 	// Unshipped counts sessions with durable lines that were not consumed.
@@ -343,6 +340,7 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 	}
 	u.Free = int64(free)
 	u.Sessions, err = list(disk.Host(), dir, looked)
+	this := machineID()
 	for _, e := range u.Sessions {
 		u.Bytes += e.Bytes
 		switch {
@@ -353,7 +351,8 @@ func Status(dir string, looked func(sessions int64)) (Usage, error) {
 			u.Live++
 		case e.State == Dead:
 			u.Dead++
-			if e.Foreign {
+			// Recovery tells what cannot be read.
+			if other, err := foreign(disk.Host(), filepath.Join(dir, sessionsDir, e.ID), this, e.Durable); err == nil && other {
 				u.Foreign++
 			}
 		default:

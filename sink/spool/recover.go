@@ -90,7 +90,7 @@ func (r *recovery) run(ctx context.Context, unnamed bool) (bool, error) {
 	}
 	if err := r.checkMachine(); err != nil {
 		if errors.Is(err, errForeign) && !unnamed {
-			// A container leaves many that ended well: they need nobody.
+			// A container leaves many that ended well. Nothing is missing in them.
 			r.settled = r.complete()
 		}
 		if r.settled {
