@@ -8,7 +8,15 @@ import (
 
 // IsMarkup reports whether t may have a table of HTML, or a list of terms.
 func IsMarkup(t []byte) bool {
-	return bytes.IndexByte(t, '<') >= 0 && (bytes.Contains(t, []byte("<td")) || bytes.Contains(t, []byte("<dd")))
+	if bytes.IndexByte(t, '<') < 0 {
+		return false
+	}
+	for _, tag := range [...]string{"<td", "<dd", "<TD", "<DD"} {
+		if bytes.Contains(t, []byte(tag)) {
+			return true
+		}
+	}
+	return false
 }
 
 // markup adds the secrets in the tables of HTML in t to found: below a header, and in
@@ -56,7 +64,8 @@ func (f *Finder) markupRow(t []byte, i int) (n, next int, titles bool) {
 			return n, len(t), titles
 		}
 		end += at + 1
-		tag, _, _ := bytes.Cut(t[at+1:end-1], []byte(" "))
+		var buf [8]byte
+		tag := tagOf(&buf, t[at+1:end-1])
 		switch string(tag) {
 		case "tr", "dt", "/tr", "/dl", "/table":
 			if n > 0 {
@@ -76,6 +85,19 @@ func (f *Finder) markupRow(t []byte, i int) (n, next int, titles bool) {
 		}
 		i = end
 	}
+}
+
+// tagOf returns the name of a tag of HTML in small letters, in buf; of a longer one only
+// the beginning.
+func tagOf(buf *[8]byte, t []byte) []byte {
+	n := 0
+	for ; n < len(t) && n < len(buf) && (t[n] == '/' && n == 0 || lex.Classes[t[n]]&lex.IsAlnum != 0); n++ {
+		buf[n] = t[n]
+		if 'A' <= t[n] && t[n] <= 'Z' {
+			buf[n] += 'a' - 'A'
+		}
+	}
+	return buf[:n]
 }
 
 // markupText returns what a cell of HTML has between the tags around it.
