@@ -102,11 +102,7 @@ func (r *Rule) judge(alerts []Alert, sub *subject) []Alert {
 
 // refusal returns why the proxy kept a call from the server, "" if it did not.
 func refusal(r *audit.Record) string {
-	if r.Kind != audit.KindCall || r.Forwarded {
-		return ""
-	}
-	switch r.ErrorType {
-	case audit.ErrPolicyDenied, audit.ErrApprovalDenied, audit.ErrApprovalTimeout, audit.ErrApprovalUnavailable, audit.ErrAmbiguousRequest, audit.ErrAuditFailure:
+	if r.Kind == audit.KindCall && !r.Forwarded && slices.Contains(audit.Refusals(), r.ErrorType) {
 		return r.ErrorType
 	}
 	return ""

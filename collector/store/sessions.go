@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
+
+	"auditproxy/schemas/audit"
 )
 
 // A Session summarizes one run of a proxy.
@@ -185,9 +188,6 @@ type NameCount struct {
 	Refused uint64 `ch:"refused"` // of N: the server did not get these
 }
 
-// refusedCall is a call that the proxy answered itself.
-const refusedCall = `NOT forwarded AND error_type IN ('PolicyDenied', 'ApprovalDenied', 'ApprovalTimeout', 'ApprovalUnavailable', 'AmbiguousRequest', 'AuditFailure')`
-
 // maxNames is the most names of each sort in a Summary.
 const maxNames = 50
 
@@ -195,7 +195,7 @@ const maxNames = 50
 func (r *Reader) Summary(ctx context.Context, se Session) (Summary, error) {
 	rows, err := ask[NameCount](ctx, r, "what a session did", `
 		SELECT item.1 AS what, item.2 AS name, count() AS n, countIf(not_passed) AS refused FROM (
-			SELECT `+refusedCall+` AS not_passed, arrayJoin(arrayConcat(
+			SELECT NOT forwarded AND error_type IN ('`+strings.Join(audit.Refusals(), "', '")+`') AS not_passed, arrayJoin(arrayConcat(
 				[('operation', operation)],
 				if(JSONExtractString(operation_args, 'pane_id') != '', [('pane', JSONExtractString(operation_args, 'pane_id'))], []),
 				if(operation = 'pipe_pane' AND JSONExtractRaw(operation_args, 'output_path') != 'null', [('pipe', if(JSONType(operation_args, 'output_path') = 'String', JSONExtractString(operation_args, 'output_path'),

@@ -470,6 +470,12 @@ func OwnErrorType(s string) bool {
 	return false
 }
 
+// Refusals are the values of error_type of calls that the proxy answered itself. Of
+// a call that is also forwarded, the server got a part.
+func Refusals() []string {
+	return []string{ErrPolicyDenied, ErrApprovalDenied, ErrApprovalTimeout, ErrApprovalUnavailable, ErrAmbiguousRequest, ErrAuditFailure}
+}
+
 // ErrorTypeOK reports whether a server's error_type is allowed in a record:
 // [A-Za-z][A-Za-z0-9_.]{0,63}.
 func ErrorTypeOK(s string) bool {
