@@ -2,17 +2,16 @@ package verify
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
-	"time"
 
 	"auditproxy/schemas/evidence"
 )
 
-// TestLongChain follows as many sessions as a busy host has in some months: each
-// must not be compared with all before it.
-func TestLongChain(t *testing.T) {
-	const n, most = 20_000, 2 * time.Second // of 20 ms on an idle machine
-	list, here := make([]link, n), make(map[string]*Session, n)
+// newChain returns the sessions of one host in a row, each of which names the one
+// before it.
+func newChain(n int) (list []link, here map[string]*Session) {
+	list, here = make([]link, n), make(map[string]*Session, n)
 	for i := range list {
 		s := &Session{id: fmt.Sprint("s", i+1), starts: []start{{leaf: evidence.Hash{byte(i)}, evidence: evidence.Session{HostSeq: uint64(i + 1)}}}}
 		if i > 0 {
@@ -20,12 +19,45 @@ func TestLongChain(t *testing.T) {
 		}
 		list[i], here[s.id] = link{seq: uint64(i + 1), id: s.id, session: s}, s
 	}
-	began := time.Now()
-	missing := (&chains{}).chain(list, here)
-	if took := time.Since(began); took > most {
-		t.Errorf("following %d sessions took %v, want at most %v", n, took, most)
-	}
-	if len(missing) > 0 {
+	return list, here
+}
+
+func TestWholeChain(t *testing.T) {
+	if missing := (&chains{}).chain(newChain(1000)); len(missing) > 0 {
 		t.Errorf("missing sessions of a whole chain: %v", missing)
+	}
+}
+
+// TestBefore compares before with a look at each link.
+func TestBefore(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		var tails []link
+		for seq := uint64(0); len(tails) < 8; seq += rnd.Uint64N(3) { // several chains have the same numbers
+			tails = append(tails, link{seq: seq, id: fmt.Sprint(len(tails))})
+		}
+		seq, want := rnd.Uint64N(20), link{}
+		for _, l := range tails {
+			if l.seq+1 < seq {
+				want = l
+			}
+		}
+		if got := before(tails, seq); got.id != want.id {
+			t.Errorf("before %d of %v: %v, want %v", seq, tails, got, want)
+		}
+	}
+}
+
+// BenchmarkChain follows the sessions of a host. One takes no longer where there are
+// more of them.
+func BenchmarkChain(b *testing.B) {
+	for _, n := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			list, here := newChain(n)
+			for b.Loop() {
+				(&chains{}).chain(list, here)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/session")
+		})
 	}
 }
