@@ -207,7 +207,7 @@ func recordsOf(sessions []*evidencetest.Session, id string) [][]byte {
 // in a spool its process may have died before that.
 func checkUnsigned(objects []verified, exit string, c evidencetest.Change) bool {
 	i := slices.IndexFunc(objects, func(o verified) bool { return o.SessionID == c.Session })
-	return exit == "2" && i >= 0 && objects[i].State == "incomplete" && strings.Contains(objects[i].Note, "its process ended and recovery has not ")
+	return exit == "2" && i >= 0 && objects[i].State == "incomplete" && strings.Contains(objects[i].Note, "its process ended and recovery has not signed its end")
 }
 
 // checkFound checks that the change was found, and named.
