@@ -7,14 +7,12 @@ import (
 	"sync"
 )
 
-// maxConns keeps hanging clients from using up the files that a collector in the
-// same process needs.
+// maxConns leaves files to the collector in the same process.
 const maxConns = 128
 
-// A crowd makes room for the next client where there are as many connections as
-// are served: it closes the one that has waited longest for a request. Otherwise
-// who may see no page could keep everybody from it, with connections that are
-// idle.
+// A crowd closes the connection that has been idle longest when as many are open as
+// are served. Otherwise anyone who can reach the port, also without access, could
+// block all others with idle connections.
 type crowd struct {
 	mu   sync.Mutex // guards what follows
 	open int

@@ -73,8 +73,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestCrowd checks that clients which wait with all connections keep nobody
-// from the page, whether they have asked before or not.
+// TestCrowd holds all connections idle, and opens the page from one more. Some have
+// asked before.
 func TestCrowd(t *testing.T) {
 	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""} {
 		client := served(t, "127.0.0.1:0", http.HandlerFunc(hello))
