@@ -31,6 +31,7 @@ import (
 type fakeStore struct {
 	noActivity error           // of Overview
 	noSummary  error           // of Summary
+	long       uint64          // that the session has; 0: two
 	failed     []store.Failure // of Attention
 	untimed    []store.Failure // of Overview
 	text       string
@@ -84,7 +85,7 @@ func (f *fakeStore) raw() string {
 func (f *fakeStore) session() store.Session {
 	return store.Session{
 		SessionID: f.record().SessionID, FirstTS: moment, LastTS: moment, LastIngested: moment, Host: f.text, User: f.text, ClientID: f.text, ClientName: f.text,
-		ServerName: f.text, ServerCommand: f.text, Records: 2, Calls: 1, Missing: 2, Open: 1, Gaps: 1, Anomalies: 1,
+		ServerName: f.text, ServerCommand: f.text, Records: max(f.long, 2), Calls: 1, Missing: 2, Open: 1, Gaps: 1, Anomalies: 1,
 	}
 }
 
@@ -153,12 +154,12 @@ func (f *fakeStore) Timeline(context.Context, store.Session, uint64, int) ([]sto
 	return []store.Line{f.line()}, f.err
 }
 
-func (f *fakeStore) Summary(context.Context, store.Session) (store.Summary, error) {
+func (f *fakeStore) Summary(_ context.Context, _ store.Session, seq uint64, n int) (store.Summary, error) {
 	if f.noSummary != nil {
 		return store.Summary{}, f.noSummary
 	}
 	list := []store.NameCount{{Name: f.text, N: 2}, {N: 3, Refused: 1}, {Name: f.text, N: 4, Refused: 4}, {Name: f.text, N: 1, Refused: 1}}
-	return store.Summary{Operations: list, Panes: list, Pipes: list, Variables: list, Errors: list}, f.err
+	return store.Summary{Last: seq + uint64(n) - 1, More: seq+uint64(n) < f.long, Operations: list, Panes: list, Pipes: list, Variables: list, Errors: list}, f.err
 }
 
 func (f *fakeStore) Decisions(context.Context, store.DecisionFilter) (store.Decisions, error) {
@@ -312,6 +313,26 @@ func TestLimits(t *testing.T) {
 		w := do(newTestServer(t, &fakeStore{text: "x", noSummary: limit}), httptest.NewRequest("GET", pagePaths[4], nil))
 		if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "Not read: effects") || !strings.Contains(body, "Timeline") || strings.Contains(body, "Files piped to") {
 			t.Errorf("a session: code %d: %s", w.Code, body)
+		}
+	}
+}
+
+// TestLongSession checks that a session of any length says whose effects it shows,
+// and leads to the others.
+func TestLongSession(t *testing.T) {
+	const records = 250_000
+	path := pagePaths[4]
+	show := func(f *fakeStore, path string) string {
+		return do(newTestServer(t, f), httptest.NewRequest("GET", path, nil)).Body.String()
+	}
+	for query, want := range map[string]string{
+		"": `#0 to #99999. <a href="` + path + `?seq=100000">`, "?seq=7": `#7 to #100006. <a href="` + path + `?seq=100007">`, "?seq=200000": "#200000 to #299999.</p>",
+	} {
+		if body := show(&fakeStore{text: "x", long: records}, path+query); !strings.Contains(body, "Only of the records "+want) || !strings.Contains(body, "Files piped to") {
+			t.Errorf("%s lacks %q: %s", query, want, body)
+		}
+		if body := show(&fakeStore{text: "x"}, path+query); strings.Contains(body, "Only of the records") {
+			t.Errorf("%s of a short session: %s", query, body)
 		}
 	}
 }

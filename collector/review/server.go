@@ -78,7 +78,7 @@ type sessionReader interface {
 
 type timelineReader interface {
 	Timeline(ctx context.Context, se store.Session, seq uint64, limit int) ([]store.Line, error)
-	Summary(ctx context.Context, se store.Session) (store.Summary, error)
+	Summary(ctx context.Context, se store.Session, seq uint64, n int) (store.Summary, error)
 }
 
 type decisionReader interface {

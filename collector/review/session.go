@@ -94,7 +94,9 @@ func (s *Server) sessions(r *http.Request) (page, error) {
 type sessionPage struct {
 	stated
 	Summary store.Summary
-	NotRead error // of Summary: a limit
+	Part    bool   // Summary is only about the records From to Summary.Last
+	After   string // then the page with those after them, if any
+	NotRead error  // of Summary: a limit
 	Decided store.DecisionCount
 	Entries []entry
 	From    uint64 // the number of the first record that is meant to be shown
@@ -111,6 +113,10 @@ type entry struct {
 
 // timelineSize is how many records a timeline has on one page.
 const timelineSize = 300
+
+// summarySize is how many records are summarized on one page: more of them would
+// need more time and memory than a query has.
+const summarySize = 100_000
 
 func (s *Server) session(r *http.Request) (page, error) {
 	se, err := s.data.Session(r.Context(), r.PathValue("id"))
@@ -131,16 +137,23 @@ func (s *Server) session(r *http.Request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	body := sessionPage{stated: s.stated(se, proofs[se.SessionID]), From: from}
+	path := "/sessions/" + url.PathEscape(se.SessionID)
+	body := sessionPage{stated: s.stated(se, proofs[se.SessionID]), From: from, Part: se.Records > summarySize}
 	// An agent decides how many calls a session has; its records are read in pages.
-	body.Summary, body.NotRead = s.data.Summary(r.Context(), se)
+	begin := uint64(0)
+	if body.Part {
+		begin = from
+	}
+	body.Summary, body.NotRead = s.data.Summary(r.Context(), se, begin, summarySize)
+	if body.Summary.More {
+		body.After = link(path, "seq", strconv.FormatUint(body.Summary.Last+1, 10))
+	}
 	if body.NotRead != nil && !errors.Is(body.NotRead, store.ErrTooMuch) && !errors.Is(body.NotRead, store.ErrBusy) {
 		return page{}, body.NotRead
 	}
 	if body.Decided, err = s.data.SessionDecisions(r.Context(), se); err != nil {
 		return page{}, err
 	}
-	path := "/sessions/" + url.PathEscape(se.SessionID)
 	if len(lines) > timelineSize {
 		body.Next = link(path, "seq", strconv.FormatUint(lines[timelineSize].Seq, 10))
 		lines = lines[:timelineSize]

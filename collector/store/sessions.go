@@ -156,22 +156,60 @@ const sessionActive = `last_ts >= fromUnixTimestamp64Micro({from:Int64}, 'UTC') 
 // Timeline returns up to limit records of a session from the number seq on, in
 // the order in which they were written.
 func (r *Reader) Timeline(ctx context.Context, se Session, seq uint64, limit int) ([]Line, error) {
-	return ask[Line](ctx, r, "a session's records", "SELECT "+lineColumns+` FROM events FINAL
-		PREWHERE session_id = {session:String} AND `+withinSession+` AND seq >= {seq:UInt64}
-		ORDER BY seq, payload_hash LIMIT {limit:UInt32}`, se.args(args{"seq": seq, "limit": limit}))
+	// Some of the numbers may be of records that were removed since: then the same is
+	// asked of more numbers.
+	for n := limit; ; n *= 8 {
+		in, err := r.reach(ctx, se, seq, n)
+		if err != nil {
+			return nil, err
+		}
+		list, err := ask[Line](ctx, r, "a session's records", "SELECT "+lineColumns+` FROM events FINAL
+			PREWHERE session_id = {session:String} AND `+withinSession+` AND `+withinReach+`
+			ORDER BY seq, payload_hash LIMIT {limit:UInt32}`, in.args(se.args(args{"limit": limit})))
+		if err != nil || len(list) == limit || !in.More {
+			return list, err
+		}
+	}
 }
 
-// withinSession narrows reading to the time of a session.
-const withinSession = `ts >= fromUnixTimestamp64Micro({first:Int64}, 'UTC') AND ts <= fromUnixTimestamp64Micro({last:Int64}, 'UTC')`
+// A reach is a part of the numbers of a session. An agent decides how many records
+// a session has, and FINAL needs memory for all that it reads.
+type reach struct {
+	first uint64
+	Last  uint64 `ch:"last"` // of those that are known; without any, first
+	More  bool   `ch:"more"` // there are some after Last
+}
 
-func (s Session) args(a args) args {
-	a["session"], a["first"], a["last"] = s.SessionID, micros(s.FirstTS), micros(s.LastTS)
+// reach returns up to n numbers of a session, from the number seq on.
+func (r *Reader) reach(ctx context.Context, se Session, seq uint64, n int) (reach, error) {
+	in, err := askOne[reach](ctx, r, "a session's numbers", `
+		SELECT greatest(bitmapMax(bitmapSubsetLimit(seqs, {seq:UInt64}, {n:UInt64})), {seq:UInt64}) AS last, bitmapMax(seqs) > last AS more
+		FROM session_states FINAL PREWHERE tenant = {tenant:String} AND session_id = {session:String}`,
+		args{"tenant": se.Tenant, "session": se.SessionID, "seq": seq, "n": n})
+	in.first = seq
+	return in, err
+}
+
+// withinReach narrows reading to a reach. The last one has no end.
+const withinReach = `seq >= {first:UInt64} AND (seq <= {last:UInt64} OR NOT {more:Bool})`
+
+func (in reach) args(a args) args {
+	a["first"], a["last"], a["more"] = in.first, in.Last, in.More
 	return a
 }
 
-// A Summary lists a session's operations and effects, the most frequent
-// first.
+// withinSession narrows reading to the time of a session.
+const withinSession = `ts >= fromUnixTimestamp64Micro({begin:Int64}, 'UTC') AND ts <= fromUnixTimestamp64Micro({end:Int64}, 'UTC')`
+
+func (s Session) args(a args) args {
+	a["session"], a["begin"], a["end"] = s.SessionID, micros(s.FirstTS), micros(s.LastTS)
+	return a
+}
+
+// A Summary lists operations and effects of a session, the most frequent first.
 type Summary struct {
+	Last       uint64 // the number of the last record that it is about
+	More       bool   // the session has others after it
 	Operations []NameCount
 	Panes      []NameCount
 	Pipes      []NameCount
@@ -191,8 +229,13 @@ type NameCount struct {
 // maxNames is the most names of each sort in a Summary.
 const maxNames = 50
 
-// Summary summarizes a session's calls.
-func (r *Reader) Summary(ctx context.Context, se Session) (Summary, error) {
+// Summary summarizes calls of a session: those of up to n records, from the number
+// seq on.
+func (r *Reader) Summary(ctx context.Context, se Session, seq uint64, n int) (Summary, error) {
+	in, err := r.reach(ctx, se, seq, n)
+	if err != nil {
+		return Summary{}, err
+	}
 	rows, err := ask[NameCount](ctx, r, "what a session did", `
 		SELECT item.1 AS what, item.2 AS name, count() AS n, countIf(not_passed) AS refused FROM (
 			SELECT NOT forwarded AND error_type IN ('`+strings.Join(audit.Refusals(), "', '")+`') AS not_passed, arrayJoin(arrayConcat(
@@ -205,9 +248,9 @@ func (r *Reader) Summary(ctx context.Context, se Session) (Summary, error) {
 				if(path = '' AND outcome != 'ok', [('error', error_type)], []))) AS item
 			FROM events FINAL
 			ARRAY JOIN ops AS operation, ops_args AS operation_args, ops_path AS path
-			PREWHERE session_id = {session:String} AND `+withinSession+` AND kind = 'call')
-		GROUP BY what, name ORDER BY n DESC, name LIMIT {limit:UInt32} BY what`, se.args(args{"limit": maxNames}))
-	var e Summary
+			PREWHERE session_id = {session:String} AND `+withinSession+` AND `+withinReach+` AND kind = 'call')
+		GROUP BY what, name ORDER BY n DESC, name LIMIT {names:UInt32} BY what`, in.args(se.args(args{"names": maxNames})))
+	e := Summary{Last: in.Last, More: in.More}
 	lists := map[string]*[]NameCount{"operation": &e.Operations, "pane": &e.Panes, "pipe": &e.Pipes, "variable": &e.Variables, "error": &e.Errors}
 	for _, row := range rows {
 		*lists[row.What] = append(*lists[row.What], row)

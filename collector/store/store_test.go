@@ -172,6 +172,7 @@ func TestStore(t *testing.T) {
 	t.Run("rewritten", func(t *testing.T) { testRewritten(t, f, records) })
 	t.Run("bounded effects", func(t *testing.T) { testBoundedEffects(t, f) })
 	t.Run("many definitions", func(t *testing.T) { testManyDefinitions(t, f) })
+	t.Run("removed", func(t *testing.T) { testRemoved(t, f) })
 	t.Run("many sessions", func(t *testing.T) { testManySessions(t, f) })
 }
 
@@ -448,10 +449,19 @@ func testSession(t *testing.T, f fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err := f.Summary(t.Context(), one)
+	sum, err := f.Summary(t.Context(), one, 0, 1000)
 	want := []store.NameCount{{What: "pipe", Name: "/tmp/a", N: 5, Refused: 3}, {What: "pipe", Name: "/tmp/nested", N: 1}}
 	if diff := cmp.Diff(want, sum.Pipes); diff != "" || err != nil {
 		t.Errorf("Summary: %v, pipes (-want +got):\n%s", err, diff)
+	}
+	// 40 calls, a batch and a pane that is piped are the records 1 to 42.
+	sum, err = f.Summary(t.Context(), one, 1, 42)
+	want = []store.NameCount{{What: "pipe", Name: "/tmp/a", N: 1}, {What: "pipe", Name: "/tmp/nested", N: 1}}
+	if diff := cmp.Diff(want, sum.Pipes); diff != "" || err != nil || sum.Last != 42 || !sum.More {
+		t.Errorf("Summary of 42 records: %v, last %d, pipes (-want +got):\n%s", err, sum.Last, diff)
+	}
+	if sum, err = f.Summary(t.Context(), one, 1000, 1); err != nil || sum.Last != 1000 || sum.More || len(sum.Operations) > 0 {
+		t.Errorf("Summary behind the end: %+v, %v, want none", sum, err)
 	}
 	for problem, n := range map[string]int{"": 3, "died": 1, "missing": 1, "open": 1, "gaps": 1, "anomalies": 2, "running": 1, "quiet": 0, "errors": 2} {
 		list, err := f.Sessions(t.Context(), store.SessionFilter{Window: week, Problem: problem}, 10)
@@ -840,6 +850,23 @@ func testManySessions(t *testing.T, f fixture) {
 	}
 	if at, err := f.Attention(t.Context(), store.Window{}); err != nil || len(at.Failed) > 0 || at.Sessions.Sessions < parts*each {
 		t.Errorf("Attention = %+v, %v, want %d sessions", at, err, parts*each)
+	}
+}
+
+// testRemoved removes all records of a session but the first and the last.
+func testRemoved(t *testing.T, f fixture) {
+	m := newMaker(7, "alpha")
+	first := m.record(audit.KindSessionStart)
+	m.seq = 5000
+	f.insert(t, 2_000_000, first, m.record(audit.KindSessionEnd))
+	f.exec(t, "INSERT INTO audit.session_states (session_id, first_ts, last_ts, seqs) SELECT '"+m.session+"', now64(6), now64(6), groupBitmapState(number) FROM numbers(5000)")
+	se, err := f.Session(t.Context(), m.session)
+	if err != nil || se.Records != 5001 {
+		t.Fatalf("Session = %+v, %v, want 5001 records", se, err)
+	}
+	lines, err := f.Timeline(t.Context(), se, 1, 3)
+	if err != nil || len(lines) != 1 || lines[0].Seq != 5000 {
+		t.Errorf("Timeline = %v, %v, want the last record", lines, err)
 	}
 }
 
