@@ -67,21 +67,9 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	var session *spool.Session
-	if err = noSpool; err == nil {
-		session, err = spool.Create(spool.Config{
-			Dir:        cfg.spoolDir,
-			Durability: cfg.durability,
-			FS:         a.spoolFS,
-			Log:        log,
-		}, base.SessionID)
-	}
-	switch {
-	case err == nil:
-	case cfg.allowUnrecorded:
-		log.Warn("nothing is recorded: the spool cannot be opened, and on_audit_failure is allow", zap.Error(err))
-	default:
-		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w; the server was not started, because its calls could not be recorded", err)}
+	session, err := openSession(a, cfg, base.SessionID, noSpool, log)
+	if err != nil {
+		return err
 	}
 
 	pc := mcpproxy.Config{
@@ -149,6 +137,27 @@ func runProxy(ctx context.Context, a *app, cfg config, path, dir string, argv []
 		return cli.ExitError{Code: status.Code}
 	}
 	return nil
+}
+
+// openSession makes the session's spool. noSpool is why there is none, nil if there
+// can be one. Without one it returns nil if calls may be forwarded unrecorded.
+func openSession(a *app, cfg config, id string, noSpool error, log *zap.Logger) (session *spool.Session, err error) {
+	if err = noSpool; err == nil {
+		session, err = spool.Create(spool.Config{
+			Dir:        cfg.spoolDir,
+			Durability: cfg.durability,
+			FS:         a.spoolFS,
+			Log:        log,
+		}, id)
+	}
+	switch {
+	case err == nil:
+		return session, nil
+	case cfg.allowUnrecorded:
+		log.Warn("nothing is recorded: the spool cannot be opened, and on_audit_failure is allow", zap.Error(err))
+		return nil, nil
+	}
+	return nil, cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("%w; the server was not started, because its calls could not be recorded", err)}
 }
 
 // waits reports whether a call waits for the sync of its intent, at most how long
