@@ -241,7 +241,7 @@ func (a *approvals) toForward() []*waiting {
 	return slices.DeleteFunc(slices.Clone(a.waiting), func(w *waiting) bool { return w.approved == nil })
 }
 
-// forward passes an approved frame on, between the client's lines. It is tried
+// forward forwards an approved frame between the client's lines. It is tried
 // again until the client has ended its line.
 func (a *approvals) forward(w *waiting, server *input) {
 	given := *w.approved

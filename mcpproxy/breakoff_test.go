@@ -31,7 +31,7 @@ func TestRefusedValueDoesNotGoOn(t *testing.T) {
 		{`"id":1,"method":"tools/call"}`, false},
 	} {
 		j.fail(read.broken)
-		c.pass(q.Scan(copy(q.Space(), read.line+"\n")), q.Ready())
+		c.forward(q.Scan(copy(q.Space(), read.line+"\n")), q.Ready())
 	}
 	stream := server.String()
 	for dec := json.NewDecoder(&server); ; {

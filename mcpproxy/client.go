@@ -20,19 +20,19 @@ type clientSide struct {
 	filler
 	gatekeeper
 
-	oversize map[int64]begun // and not ended, by offset; see remember
-	openLine struct {        // the last opaque line of which a message may become
+	oversize map[int64]earlierCall // and not ended, by offset; see remember
+	openLine struct {              // the last opaque line of which a message may become
 		known bool
 		off   int64
-		begun
+		earlierCall
 	}
 	items   []item
 	refusal []byte
 
 	dropping string // why the line was refused whose rest is still to come, as error type
 	answer   string // to the calls in that line, "" for that of the error type
-	midLine  bool   // the last byte passed on was no LF
-	passed   bool   // the frame before was passed on
+	midLine  bool   // the last byte forwarded was no LF
+	passed   bool   // the frame before was forwarded
 	ready    []byte
 }
 
@@ -56,9 +56,9 @@ func (c *clientSide) setGate(g *gate) {
 	c.filler.methods, c.gatekeeper.methods = c.methods, c.methods
 }
 
-// pass records what is in the frames and passes their bytes on, in that order.
+// forward records what is in the frames and forwards their bytes, in that order.
 // It returns false when the server no longer takes any.
-func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
+func (c *clientSide) forward(frames []wire.Frame, ready []byte) bool {
 	c.ready = ready
 	c.items = c.items[:0]
 	c.aside.calls, c.aside.bytes = 0, 0
@@ -83,16 +83,16 @@ func (c *clientSide) pass(frames []wire.Frame, ready []byte) bool {
 	if len(c.items) == 0 && c.dropping == "" {
 		return c.write(ready)
 	}
-	pos, _ := c.s.intend(c.items, now) // what it could not write and is not to be passed on is refused
+	pos, _ := c.s.intend(c.items, now) // what it could not write and must not be forwarded is refused
 	c.remember()
 	c.giveBackRefused()
 	if c.s.cfg.WaitIntent && pos > 0 && !c.s.cfg.Journal.Wait(pos, c.s.cfg.SyncWait) {
 		c.s.amend(c.items, func(r *facts) { r.NotDurable = true })
 	}
-	if c.dropping == "" && c.allPass() {
+	if c.dropping == "" && c.allForwardable() {
 		return c.write(ready)
 	}
-	return c.passSome(frames)
+	return c.forwardSome(frames)
 }
 
 // remember keeps the calls whose end is still to come: nil for one that was
@@ -101,10 +101,10 @@ func (c *clientSide) remember() {
 	for i := range c.items {
 		switch it := &c.items[i]; {
 		case it.open:
-			c.openLine.known, c.openLine.off, c.openLine.begun = true, it.off, it.begin()
+			c.openLine.known, c.openLine.off, c.openLine.earlierCall = true, it.off, it.begin()
 		case it.begun:
 			if c.oversize == nil {
-				c.oversize = make(map[int64]begun)
+				c.oversize = make(map[int64]earlierCall)
 			}
 			c.oversize[it.off] = it.begin()
 		}
@@ -121,8 +121,8 @@ func (c *clientSide) giveBackRefused() {
 	}
 }
 
-// allPass reports whether all frames can be passed on.
-func (c *clientSide) allPass() bool {
+// allForwardable reports whether all frames can be forwarded.
+func (c *clientSide) allForwardable() bool {
 	for i := range c.items {
 		if it := &c.items[i]; it.refused != "" || it.waits != nil || it.ours != nil || it.strip != nil || it.cancel != nil && c.approvals != nil {
 			return false
@@ -131,9 +131,9 @@ func (c *clientSide) allPass() bool {
 	return true
 }
 
-// passSome passes on the frames that may pass, answers those that are refused,
+// forwardSome forwards the frames that may pass, answers those that are refused,
 // and sets those aside that wait for a person.
-func (c *clientSide) passSome(frames []wire.Frame) bool {
+func (c *clientSide) forwardSome(frames []wire.Frame) bool {
 	i := 0
 	for f := range frames {
 		frame := &frames[f]
@@ -165,7 +165,7 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 		}
 		why := refusal{answer: answer}
 		if c.dropping == "" {
-			if !c.breakOff(frame) {
+			if !c.invalidateForwarded(frame) {
 				return false
 			}
 			why.reason = reasons[refused]
@@ -184,11 +184,11 @@ func (c *clientSide) passSome(frames []wire.Frame) bool {
 	return true
 }
 
-// breakOff makes what was passed on of a value that is refused now unreadable
-// for every server: no JSON value goes on with "!" and a line feed, not even
-// inside a string. Nothing was passed on of most refused frames, nor of a value
+// invalidateForwarded makes the forwarded part of a value that is refused now
+// unreadable for every server: no JSON value continues with "!" and a line feed, not
+// even inside a string. Nothing was forwarded of most refused frames, nor of a value
 // whose frame before was refused.
-func (c *clientSide) breakOff(f *wire.Frame) bool {
+func (c *clientSide) invalidateForwarded(f *wire.Frame) bool {
 	begun := c.midLine || c.passed && f.Inside
 	for i := range f.Messages {
 		m := &f.Messages[i]
@@ -222,7 +222,7 @@ func (c *clientSide) write(b []byte) bool {
 // remember of it.
 func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time.Time, dropping string) {
 	// A call in the rest of a refused line is refused with it, also if it could
-	// be recorded and passed on by now.
+	// be recorded and forwarded by now.
 	refused := dropping
 	if refused == "" && c.s.cfg.DenyAmbiguous && all&wire.Ambiguous != 0 {
 		refused = audit.ErrAmbiguousRequest
@@ -249,7 +249,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 		if cl != recorded {
 			return // it is in the table of open calls
 		}
-		earlier, line = begun{}, 0 // its end makes it a call
+		earlier, line = earlierCall{}, 0 // its end makes it a call
 	case goesOn, m.Anomalies&wire.Unreadable != 0:
 		cl = recorded // under the method that was read, if any
 	case cl.unrecorded() && isAnswered(m, cl):
@@ -259,7 +259,7 @@ func (c *clientSide) read(frame int, m *wire.Message, all wire.Anomaly, now time
 	}
 	it := item{frame: frame, id: wire.KeepID(m.ID, maxSpare), variant: wire.KeepID(m.VariantID, maxSpare), begun: m.State == wire.Begun, off: m.Off, refused: dropping, earlier: earlier}
 	if line > 0 {
-		it.earlier, it.line = begun{}, line // its call has no number yet
+		it.earlier, it.line = earlierCall{}, line // its call has no number yet
 	}
 	it.open = m.Open && m.State == wire.Opaque
 	it.call = c.s.take()
@@ -301,12 +301,12 @@ func isResponse(m *wire.Message) bool {
 // earlier finds the call that the bytes before m made of what m is about, and
 // reports whether there is one: with no call in it, that was refused or could
 // not be recorded. line is 1 + the index of its item if it is of the same read.
-func (c *clientSide) earlier(m *wire.Message) (b begun, line int, found bool) {
+func (c *clientSide) earlier(m *wire.Message) (b earlierCall, line int, found bool) {
 	switch {
 	case m.State == wire.Begun,
 		m.State == wire.Opaque && m.Sum == nil,
 		m.State == wire.Complete && m.Anomalies&wire.MultiLine == 0:
-		return begun{}, 0, false // it is from one read, or one line
+		return earlierCall{}, 0, false // it is from one read, or one line
 	}
 	for i := range c.items {
 		if it := &c.items[i]; (it.open || it.begun) && it.off == m.Off {
@@ -317,7 +317,7 @@ func (c *clientSide) earlier(m *wire.Message) (b begun, line int, found bool) {
 	if b, found = c.oversize[m.Off]; found {
 		delete(c.oversize, m.Off)
 	} else if c.openLine.known && c.openLine.off == m.Off && m.State == wire.Complete {
-		b, found = c.openLine.begun, true
+		b, found = c.openLine.earlierCall, true
 		c.openLine.known = false
 	}
 	return b, 0, found

@@ -29,11 +29,11 @@ func relayed(t *testing.T, reads ...[]byte) []string {
 	for _, read := range reads {
 		n := copy(q.Space(), read)
 		for more := n > 0; more; n, more = 0, q.More() {
-			c.pass(q.Scan(n), q.Ready())
+			c.forward(q.Scan(n), q.Ready())
 		}
 	}
 	q.Space()
-	c.pass(q.End(), q.Ready())
+	c.forward(q.End(), q.Ready())
 	c.s.end(audit.ErrNoResponse)
 	records := j.records(t)
 	dense(t, records)
@@ -154,7 +154,7 @@ func TestCallOverLinesIsMissedOnce(t *testing.T) {
 				q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 				for i, read := range tt.reads {
 					j.fail(tt.broken[i])
-					c.pass(q.Scan(copy(q.Space(), read)), q.Ready())
+					c.forward(q.Scan(copy(q.Space(), read)), q.Ready())
 				}
 				j.fail(false)
 				c.s.end(audit.ErrNoResponse)

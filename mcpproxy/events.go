@@ -34,7 +34,7 @@ func (s *session) start() error {
 		_, err := s.cfg.Journal.Append(lines, false)
 		if err != nil {
 			s.newContext = true
-			s.tell(err)
+			s.logJournalState(err)
 		}
 		return err
 	}

@@ -165,7 +165,7 @@ func (s *session) loosely(c *call, a *wire.Answer, now time.Time) {
 // comes late. Of answers to nothing that is known, the first, second, fourth and
 // so on have a record, because a server can send any number of them.
 func (s *session) stray(id []byte, a *wire.Answer, now time.Time) {
-	callNo := s.late.find(id)
+	callNo := s.expired.find(id)
 	if callNo == 0 {
 		callNo = s.answered.find(&s.open, id)
 	}

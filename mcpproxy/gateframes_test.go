@@ -94,12 +94,12 @@ func gated(t *testing.T, source string, mode policy.Mode, reads ...[]byte) (serv
 			n := copy(q.Space(), read)
 			read = read[n:]
 			for more := n > 0; more; n, more = 0, q.More() {
-				c.pass(q.Scan(n), q.Ready())
+				c.forward(q.Scan(n), q.Ready())
 			}
 		}
 	}
 	q.Space()
-	c.pass(q.End(), q.Ready())
+	c.forward(q.End(), q.Ready())
 	c.s.end(audit.ErrNoResponse)
 	for _, r := range j.records(t) {
 		if r.Kind == audit.KindCall {

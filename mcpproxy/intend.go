@@ -97,7 +97,7 @@ func (s *session) write(items []item, now time.Time) (pos int64, written int, er
 // flush writes s.lines. After an error it returns the position before them.
 func (s *session) flush(before int64) (int64, error) {
 	pos, err := s.append(s.lines, false)
-	s.tell(err)
+	s.logJournalState(err)
 	if err != nil {
 		return before, err
 	}
@@ -189,7 +189,7 @@ func (s *session) join(items []item, i int) {
 		return
 	}
 	line := &items[it.line-1]
-	it.earlier = begun{call: line.call, callNo: line.call.rec.CallNo}
+	it.earlier = earlierCall{call: line.call, callNo: line.call.rec.CallNo}
 	s.resume(it, line.entered)
 	line.call, line.entered, line.joined = nil, false, true
 }

@@ -11,7 +11,7 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-// item is one thing that the frames of one read tell.
+// item is a call, a cancellation or a response in the frames of one read.
 type item struct {
 	frame   int
 	call    *call            // a request
@@ -20,7 +20,7 @@ type item struct {
 	tool    string           // its tool's name as the server has it
 	off     int64            // of the call in the client's stream
 	begun   bool             // an oversize call whose end is still to come
-	earlier begun            // the begin of the oversize call that this is the end of
+	earlier earlierCall      // the begin of the oversize call that this is the end of
 	again   bool             // earlier had not ended when this was recorded
 	refused string           // the error type of a refusal, "" for none
 	why     string           // the answer to a refused call, "" for that of its error type
@@ -42,13 +42,13 @@ type item struct {
 // isCall reports whether the item is a request to record.
 func (it *item) isCall() bool { return it.joined || it.call != nil && it.call.class == recorded }
 
-func (it *item) begin() begun {
-	return begun{it.call, it.callNo, it.refused, it.call != nil && it.call.class != recorded}
+func (it *item) begin() earlierCall {
+	return earlierCall{it.call, it.callNo, it.refused, it.call != nil && it.call.class != recorded}
 }
 
-// begun is a call whose end is still to come. It may be answered before that,
-// and the call be used for another.
-type begun struct {
+// earlierCall is a call whose end is still to come. It may be answered before that,
+// and its memory be used for another call.
+type earlierCall struct {
 	call    *call
 	callNo  uint64
 	refused string // its error type

@@ -6,10 +6,10 @@ import (
 	"auditproxy/mcpproxy/wire"
 )
 
-// late holds the call_no of calls that ended without an answer, or with one of
-// two that may come, so that a late answer can be attributed. Guarded by
+// expiredCalls holds the call_no of calls that ended without an answer, or with one
+// of two that may come, so that a late answer can be attributed. Guarded by
 // session.mu.
-type late struct {
+type expiredCalls struct {
 	callNo map[string]uint64
 	order  []string // a ring of the names in callNo
 	next   int
@@ -20,7 +20,7 @@ const maxLate = 4096
 
 // add remembers c, which is still in the table, by its ids. It returns the
 // call_no of the one it dropped to make room, 0 for none.
-func (l *late) add(c *call) (forgotten uint64) {
+func (l *expiredCalls) add(c *call) (forgotten uint64) {
 	forgotten = l.addKey(c, c.rec.CallNo)
 	if c.alias != nil {
 		forgotten = max(forgotten, l.addKey(c.alias, c.rec.CallNo))
@@ -28,7 +28,7 @@ func (l *late) add(c *call) (forgotten uint64) {
 	return forgotten
 }
 
-func (l *late) addKey(c *call, callNo uint64) (forgotten uint64) {
+func (l *expiredCalls) addKey(c *call, callNo uint64) (forgotten uint64) {
 	k := c.keys[wire.ExactID]
 	if k.from == k.to {
 		return 0
@@ -51,7 +51,7 @@ func (l *late) addKey(c *call, callNo uint64) (forgotten uint64) {
 
 // find returns the call_no of a call that ended without this answer, and
 // forgets it; 0 for none.
-func (l *late) find(id []byte) uint64 {
+func (l *expiredCalls) find(id []byte) uint64 {
 	if len(l.callNo) == 0 || id == nil {
 		return 0
 	}
@@ -61,10 +61,10 @@ func (l *late) find(id []byte) uint64 {
 	return callNo
 }
 
-// answered holds the ids of the calls that were answered last, so that a second
-// answer can be attributed. Guarded by session.mu. A call costs no more than an
+// answeredCalls holds the ids of the calls that were answered last, so that a
+// second answer can be attributed. Guarded by session.mu. A call costs no more than an
 // entry of a ring: only an answer to no open request searches it.
-type answered struct {
+type answeredCalls struct {
 	ids     []answeredID // a ring once it has maxAnswered
 	next    int
 	inexact bool // it has had keys that are not exact
@@ -75,7 +75,7 @@ type answeredID struct{ hash, callNo uint64 }
 const maxAnswered = 4096
 
 // add remembers c, which is still in the table.
-func (l *answered) add(c *call) {
+func (l *answeredCalls) add(c *call) {
 	for m, k := range c.keys {
 		if k.from == k.to {
 			continue
@@ -93,7 +93,7 @@ func (l *answered) add(c *call) {
 
 // find returns the call_no of the last call that was answered with this id, and
 // forgets it; 0 for none. t is the table that the call was in.
-func (l *answered) find(t *calls, id []byte) (callNo uint64) {
+func (l *answeredCalls) find(t *calls, id []byte) (callNo uint64) {
 	if len(l.ids) == 0 || id == nil {
 		return 0
 	}

@@ -51,12 +51,12 @@ func TestOpaqueLinesAreRefused(t *testing.T) {
 					n := copy(q.Space(), read)
 					read = read[n:]
 					for more := true; more; n, more = 0, q.More() {
-						c.pass(q.Scan(n), q.Ready())
+						c.forward(q.Scan(n), q.Ready())
 					}
 				}
 			}
 			q.Space()
-			c.pass(q.End(), q.Ready())
+			c.forward(q.End(), q.Ready())
 			c.s.end(audit.ErrNoResponse)
 			if server.Len() > 0 {
 				t.Errorf("the server gets %.100q", server.String())

@@ -85,7 +85,7 @@ func (s *session) remember(c *call, now time.Time) {
 	if s.ended {
 		return // no answer is read any more
 	}
-	forgotten := s.late.add(c)
+	forgotten := s.expired.add(c)
 	if forgotten == 0 || s.forgetful {
 		return
 	}

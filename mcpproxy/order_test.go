@@ -98,7 +98,7 @@ func TestRecordingComesFirst(t *testing.T) {
 			cfg.Journal, cfg.WaitIntent, cfg.WaitFinal, cfg.SyncWait = o, tt.waitIntent, tt.waitFinal, tt.limit
 			c.server, c.out = o, newOutput(out)
 			q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
-			c.pass(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
+			c.forward(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
 			v := serverSide{s: c.s, out: c.out}
 			v.answered([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"))
 			o.look()
@@ -138,7 +138,7 @@ func TestApprovalIsSyncedBeforeItsCall(t *testing.T) {
 	}{o, nil}}
 	c.approvals = newApprovals(c.s, c.out, Approval{Channels: []string{ChannelClient}})
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
-	c.pass(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
+	c.forward(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready())
 	o.events = append(o.events, "answer")
 	w := c.approvals.waiting[0]
 	w.approved = &audit.Approval{Outcome: "approved"}
@@ -221,7 +221,7 @@ func TestSlowSyncDelaysACallBySyncWait(t *testing.T) {
 			{`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"u"}}`, 20 * time.Millisecond},
 		} {
 			server.since = time.Now()
-			c.pass(q.Scan(copy(q.Space(), tt.line+"\n")), q.Ready())
+			c.forward(q.Scan(copy(q.Space(), tt.line+"\n")), q.Ready())
 			if len(server.at) != i+1 || server.at[i] != tt.want {
 				t.Errorf("%s reaches the server after %v, want %v", tt.line, server.at[i:], tt.want)
 			}
@@ -266,7 +266,7 @@ func TestRefusalsThatWaitAreBounded(t *testing.T) {
 		go func() {
 			defer close(done)
 			for range n {
-				c.pass(q.Scan(copy(q.Space(), line)), q.Ready())
+				c.forward(q.Scan(copy(q.Space(), line)), q.Ready())
 				passed.Add(1)
 			}
 		}()

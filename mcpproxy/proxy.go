@@ -206,7 +206,7 @@ func waitFor(late <-chan time.Time, done <-chan struct{}) bool {
 	}
 }
 
-// fromClient passes the client's bytes on. Nothing reaches the server before
+// fromClient forwards the client's bytes. Nothing reaches the server before
 // the lines about it are in the journal.
 func (p *Proxy) fromClient(server io.WriteCloser) {
 	defer server.Close()
@@ -218,7 +218,7 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 	for {
 		n, err := p.cfg.In.Read(p.requests.Space())
 		for more := n > 0; more; n, more = 0, p.requests.More() {
-			if !c.pass(p.requests.Scan(n), p.requests.Ready()) {
+			if !c.forward(p.requests.Scan(n), p.requests.Ready()) {
 				// The server closed its input: close ours, as a pipe would.
 				p.cfg.In.Close()
 				return
@@ -229,7 +229,7 @@ func (p *Proxy) fromClient(server io.WriteCloser) {
 		}
 		p.clientEnded.Store(true)
 		p.requests.Space()
-		c.pass(p.requests.End(), p.requests.Ready())
+		c.forward(p.requests.End(), p.requests.Ready())
 		if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			p.cfg.Log.Warn("reading from the client ended", zap.Error(err))
 		}

@@ -44,8 +44,8 @@ type session struct {
 	waiting []*call
 	tools   tools
 
-	late     late
-	answered answered
+	expired  expiredCalls
+	answered answeredCalls
 	unasked  uint64 // answers to nothing that is known
 	unlisted int64  // answers to calls without a record that may still come
 
@@ -55,7 +55,7 @@ type session struct {
 	refunds    []policy.Counter // that finish is about to give back
 	noRest     bool             // the server has ended: the rest of no call can reach it
 
-	forgetful bool // late forgot a call, and a record reports it
+	forgetful bool // expired forgot a call, and a record reports it
 
 	ended bool
 
@@ -149,7 +149,7 @@ func (s *session) appendStart(lines []byte) error {
 	_, err := s.append(lines, false)
 	if err != nil {
 		s.backlog = append(s.backlog, lines...)
-		s.tell(err)
+		s.logJournalState(err)
 	}
 	return err
 }
@@ -231,7 +231,7 @@ func (s *session) appendFinal(lines []byte) (pos int64) {
 		var err error
 		if pos, err = s.append(lines[:n], true); err != nil && s.cfg.Journal != nil {
 			s.backlog = append(s.backlog, lines...)
-			s.tell(err)
+			s.logJournalState(err)
 			return 0
 		}
 		lines = lines[n:]
@@ -239,8 +239,8 @@ func (s *session) appendFinal(lines []byte) (pos int64) {
 	return pos
 }
 
-// tell logs the first failed append and the recovery, not each call between.
-func (s *session) tell(err error) {
+// logJournalState logs the first failed append and the recovery, not each call between.
+func (s *session) logJournalState(err error) {
 	switch {
 	case err != nil && !s.failing && !s.ended && s.cfg.Journal != nil:
 		s.cfg.Log.Error("spool not writable", zap.Bool("calls refused", s.cfg.OnAuditFailure == Deny), zap.Error(err))

@@ -420,7 +420,7 @@ func benchmarkCall(b *testing.B, args, rules string) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := copy(q.Space(), raw)
-		c.pass(q.Scan(n), q.Ready())
+		c.forward(q.Scan(n), q.Ready())
 		s.finish(got, false)
 		j.b.Reset()
 	}
@@ -434,12 +434,12 @@ func reuse(t *testing.T, stream string, n int) (reused []string) {
 	c.server = io.Discard
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	for b := range slices.Chunk([]byte(stream), n) {
-		if !c.pass(q.Scan(copy(q.Space(), b)), q.Ready()) {
+		if !c.forward(q.Scan(copy(q.Space(), b)), q.Ready()) {
 			t.Fatal("the server takes no input")
 		}
 	}
 	q.Space()
-	c.pass(q.End(), q.Ready())
+	c.forward(q.End(), q.Ready())
 	c.s.end(audit.ErrNoResponse)
 	for _, r := range j.records(t) {
 		if slices.Contains(r.Anomalies, "id_reused") {
@@ -501,9 +501,9 @@ func TestCancelInOneRead(t *testing.T) {
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
-	c.pass(q.Scan(copy(q.Space(), cancel+"\n"+call+"\n")), q.Ready())
+	c.forward(q.Scan(copy(q.Space(), cancel+"\n"+call+"\n")), q.Ready())
 	c.s.finish(answer("1"), false)
-	c.pass(q.Scan(copy(q.Space(), call+"\n"+cancel+"\n")), q.Ready())
+	c.forward(q.Scan(copy(q.Space(), call+"\n"+cancel+"\n")), q.Ready())
 	c.s.finish(answer("1"), false)
 	if r := j.records(t); len(r) != 2 || r[0].CancelRequested || !r[1].CancelRequested {
 		t.Errorf("records %+v, want the second one cancelled", r)
@@ -520,7 +520,7 @@ func TestUnrecordedReadLeavesNoCalls(t *testing.T) {
 	q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
 	j.fail(true)
 	line := `{"jsonrpc":"2.0","id":1,"Id":2,"method":"tools/call","params":{"name":"t"}}`
-	c.pass(q.Scan(copy(q.Space(), line+"\n"+line+"\n")), q.Ready())
+	c.forward(q.Scan(copy(q.Space(), line+"\n"+line+"\n")), q.Ready())
 	if c.s.open.n != 0 || len(c.s.open.chains) != 0 || c.s.open.inexact != 0 {
 		t.Errorf("%d calls and %d ids are left", c.s.open.n, len(c.s.open.chains))
 	}
@@ -598,7 +598,7 @@ func TestPingDoesNotEndACall(t *testing.T) {
 					reply()
 					continue
 				}
-				c.pass(q.Scan(copy(q.Space(), r+"\n")), q.Ready())
+				c.forward(q.Scan(copy(q.Space(), r+"\n")), q.Ready())
 			}
 			for len(tt.answers) > 0 {
 				reply()

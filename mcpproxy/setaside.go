@@ -19,7 +19,7 @@ func (g *gatekeeper) canWait(f *wire.Frame, midLine bool, items []item) bool {
 	calls, size := g.aside.calls, g.aside.bytes+len(f.Bytes)
 	for i := range items {
 		it := &items[i]
-		if it.refused != "" || it.begun || it.open || it.line > 0 || it.earlier != (begun{}) {
+		if it.refused != "" || it.begun || it.open || it.line > 0 || it.earlier != (earlierCall{}) {
 			return false
 		}
 		if it.isCall() {

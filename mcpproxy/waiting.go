@@ -94,7 +94,7 @@ func (s *session) admit(w *waiting, given audit.Approval, now time.Time) (pos in
 		pos, err = s.append(rest[:n], false)
 		rest = rest[n:]
 	}
-	if s.tell(err); err != nil { // nothing is approved that is not recorded
+	if s.logJournalState(err); err != nil { // nothing is approved that is not recorded
 		return 0, false
 	}
 	s.lines = s.lines[:0]

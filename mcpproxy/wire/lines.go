@@ -72,7 +72,7 @@ func (p *reading) tellOpaque(off int64, tell telling, open bool) {
 	if !p.opaque || p.opaqueFrom == off || tell == tellNothing && !p.announced {
 		return
 	}
-	t := told{state: Opaque, off: p.opaqueFrom, end: off, anomalies: p.opaqueFlags, open: open}
+	t := pendingMessage{state: Opaque, off: p.opaqueFrom, end: off, anomalies: p.opaqueFlags, open: open}
 	if p.opaqueSum != nil {
 		p.opaqueSum.write(p.w, off)
 		t.sum = p.opaqueSum.sum()
@@ -153,7 +153,7 @@ func (p *reading) announce(off int64) {
 		m.Sum = p.opaqueSum.sum()
 	}
 	flags := opaqueAnomalies(p.opaqueFlags | Oversize)
-	p.shared.pending = append(p.shared.pending, told{state: Begun, off: m.Off, end: m.End, anomalies: flags, whole: m})
+	p.shared.pending = append(p.shared.pending, pendingMessage{state: Begun, off: m.Off, end: m.End, anomalies: flags, whole: m})
 }
 
 func opaqueAnomalies(a Anomaly) Anomaly {

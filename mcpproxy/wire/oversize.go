@@ -173,7 +173,7 @@ func (p *reading) tellOversize(s State, off int64) {
 		m.Candidates = append(m.Candidates, Candidate{Method: m.Method, Name: m.Name})
 		m.Method, m.Name = nil, nil
 	}
-	p.shared.pending = append(p.shared.pending, told{state: s, off: t.off, end: off, whole: m, anomalies: m.Anomalies})
+	p.shared.pending = append(p.shared.pending, pendingMessage{state: s, off: t.off, end: off, whole: m, anomalies: m.Anomalies})
 }
 
 // typeOf names a value's JSON type by its first byte.

@@ -21,7 +21,7 @@ type reading struct {
 	afterCR  bool    // there was a bare CR since
 
 	inMessage bool
-	cur       told
+	cur       pendingMessage
 	version   bool // jsonrpc is "2.0"
 	hasMethod bool // method is there, a string or not
 	levels    [inner]level
@@ -83,14 +83,14 @@ type shared struct {
 	broken    bool     // line could not read it
 	lineFlags Anomaly  // of the frame, beyond those of its messages
 
-	done       int64       // end of the last value that completed
-	pending    []told      // reported with the next frame that reaches its end
-	candidates []candidate // of pending
+	done       int64            // end of the last value that completed
+	pending    []pendingMessage // reported with the next frame that reaches its end
+	candidates []candidate      // of pending
 	scratch    []byte
 }
 
-// told is a Message before its frame is ready.
-type told struct {
+// pendingMessage is a Message before its frame is ready.
+type pendingMessage struct {
 	state     State
 	off, end  int64
 	anomalies Anomaly

@@ -446,24 +446,26 @@ func (q *Requests) again(b []byte, off int64) (list []*Message) {
 func (q *Requests) tellAgain(from int64, list []*Message) {
 	for _, m := range list {
 		if slices.Contains(q.early, m.Off) ||
-			slices.ContainsFunc(q.pending, func(t told) bool { return t.state != Opaque && t.off == m.Off }) {
+			slices.ContainsFunc(q.pending, func(t pendingMessage) bool { return t.state != Opaque && t.off == m.Off }) {
 			continue
 		}
-		q.pending = slices.DeleteFunc(q.pending, func(t told) bool { return t.state == Opaque && t.sum == nil && t.off >= from && q.without(m, &t) })
+		q.pending = slices.DeleteFunc(q.pending, func(t pendingMessage) bool {
+			return t.state == Opaque && t.sum == nil && t.off >= from && q.without(m, &t)
+		})
 		for i := range q.pending {
 			if t := &q.pending[i]; t.state == Opaque && t.sum == nil && t.off >= from {
 				q.without(m, t)
 			}
 		}
 		m.Raw = q.window.slice(m.Off, m.End)
-		q.pending = append(q.pending, told{off: m.Off, end: m.End, whole: m, anomalies: m.Anomalies | NotJSON})
+		q.pending = append(q.pending, pendingMessage{off: m.Off, end: m.End, whole: m, anomalies: m.Anomalies | NotJSON})
 		q.forked = true // so that frame sorts them
 	}
 }
 
 // without removes m from either end of opaque bytes, and reports whether none
 // are left.
-func (q *Requests) without(m *Message, t *told) bool {
+func (q *Requests) without(m *Message, t *pendingMessage) bool {
 	blank := func(from, to int64) bool { return from >= to || isBlank(q.window.slice(from, to)) }
 	switch {
 	case m.End <= t.off || m.Off >= t.end:

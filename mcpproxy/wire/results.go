@@ -27,7 +27,7 @@ func (r *results) finish() []Frame {
 }
 
 // add makes a Message of t. candidates are those that t's are a part of.
-func (r *results) add(t *told, w *window, candidates []candidate) {
+func (r *results) add(t *pendingMessage, w *window, candidates []candidate) {
 	r.messages = append(r.messages, Message{})
 	m := &r.messages[len(r.messages)-1]
 	if t.whole != nil {
@@ -58,8 +58,8 @@ func (r *results) add(t *told, w *window, candidates []candidate) {
 }
 
 // merge leaves one of each message that two readings reported.
-func merge(list []told) []told {
-	slices.SortStableFunc(list, func(a, b told) int {
+func merge(list []pendingMessage) []pendingMessage {
+	slices.SortStableFunc(list, func(a, b pendingMessage) int {
 		return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.off, b.off))
 	})
 	n := 0

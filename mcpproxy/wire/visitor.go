@@ -193,7 +193,7 @@ func (p *reading) beginMessage(off int64) {
 	p.oddities |= p.flags
 	p.flags = 0
 	p.inMessage, p.version, p.hasMethod = true, false, false
-	p.cur = told{off: off}
+	p.cur = pendingMessage{off: off}
 	p.levels[0].clear()
 	p.methods.n, p.toolNames.n, p.uris.n, p.sets.n, p.argCount = 0, 0, 0, 0, 0
 	p.latest = latest{}
