@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -192,5 +193,16 @@ func TestNamesAndLook(t *testing.T) {
 		if e, there := Look(dir, id); there {
 			t.Errorf("Look(%q) = %+v, want nothing", id, e)
 		}
+	}
+
+	// What others could have written is not read.
+	session := filepath.Join(dir, sessionsDir, ids[0])
+	must(t, os.Chmod(session, 0o770))
+	if e, _ := Look(dir, ids[0]); e.Err == nil || !strings.Contains(e.Err.Error(), "chmod 700") {
+		t.Errorf("Look in a session's directory that others can write: %+v, want an error", e)
+	}
+	must(t, os.Chmod(filepath.Dir(session), 0o770))
+	if ids, err := Names(dir); err == nil || len(ids) != 0 {
+		t.Errorf("Names in a directory that others can write = %q, %v, want an error", ids, err)
 	}
 }

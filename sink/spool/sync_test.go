@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -286,6 +288,43 @@ func TestHangingSyncInAFlood(t *testing.T) {
 		synctest.Wait()
 		appendLines(t, s, line, false)
 	})
+}
+
+// TestFailedSyncsMakeFewSegments: a disk that syncs nothing does not fill up with
+// copies of the lines that wait.
+func TestFailedSyncsMakeFewSegments(t *testing.T) {
+	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
+		fs.judgeBy(func(_ int, op, name string) (verdict, error) {
+			if op == "sync" && strings.HasSuffix(name, segmentExt) {
+				return lost, unix.EIO
+			}
+			return fine, nil
+		})
+		if s.Wait(appendLines(t, s, intent(1), false), 0) {
+			t.Error("Wait = true")
+		}
+		list, err := segments(fs, s.dir)
+		must(t, err)
+		if len(list) != 2 {
+			t.Errorf("segments %d after one sync that failed, want two", list)
+		}
+		fs.judgeBy(nil)
+		<-time.After(2 * retryLast)
+	})
+}
+
+// TestLossIsReportedByTheLastSync removes the segment after the last sync but one.
+func TestLossIsReportedByTheLastSync(t *testing.T) {
+	var losses []Loss
+	s := create(t, Config{OnLoss: func(l Loss) { losses = append(losses, l) }})
+	appendLines(t, s, intent(1), false)
+	must(t, os.Remove(filepath.Join(s.dir, segmentName(1))))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, s.Run(ctx))
+	if len(losses) != 1 || losses[0].Reason != "removed" {
+		t.Errorf("losses = %+v, want one, removed", losses)
+	}
 }
 
 // TestDeadDeviceIsTriedAgain leaves the retries to Run.
