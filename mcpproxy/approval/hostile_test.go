@@ -383,6 +383,12 @@ func TestHostileQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	anyServer := question("any")
+	anyServer.ServerKey = ""
+	anyServer.Asked = anyServer.Asked.Add(time.Minute)
+	if err := d.Ask(anyServer); err != nil {
+		t.Fatal(err)
+	}
 	over := question("over")
 	over.Expires = time.Now().Add(-time.Second)
 	if err := d.Ask(over); err != nil {
@@ -401,6 +407,7 @@ func TestHostileQuestions(t *testing.T) {
 		"names": strings.Replace(string(good), `"calls"`, `"approvers":["root\nallowed once"],"calls"`, 1),
 		"year":  regexp.MustCompile(`"expires":"[^"]*"`).ReplaceAllString(string(good), `"expires":"9999-12-31T23:59:59-23:59"`),
 		"time":  strings.Replace(string(good), `"asked":"2`, `"asked":"x`, 1),
+		"never": regexp.MustCompile(`"expires":"[^"]*",?`).ReplaceAllString(string(good), ""),
 	}
 	for id, text := range bad {
 		put(t, d, id+".json", strings.Replace(text, `"id":"first"`, `"id":"`+id+`"`, map[bool]int{true: 0, false: 1}[id == "moved"]), 0o600)
@@ -418,7 +425,7 @@ func TestHostileQuestions(t *testing.T) {
 	for _, q := range list {
 		ids = append(ids, q.ID)
 	}
-	if diff := cmp.Diff([]string{"first", "second"}, ids); diff != "" {
+	if diff := cmp.Diff([]string{"first", "second", "any"}, ids); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
 	if err == nil {
@@ -542,6 +549,14 @@ func TestAlwaysEntries(t *testing.T) {
 	if err := d.Revoke(long, ""); err != nil {
 		t.Error(err)
 	}
+	list, err = d.Allowed()
+	var left []string
+	for _, e := range list {
+		left = append(left, e.Tool+" "+e.ServerKey)
+	}
+	if diff := cmp.Diff([]string{"../../x " + a, "send_keys " + b}, left); diff != "" || err != nil {
+		t.Errorf("left after two were revoked (-want +got):\n%s%v", diff, err)
+	}
 	if err := d.Revoke("send", ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("revoking the first part of a name: %v", err)
 	}
@@ -609,6 +624,8 @@ func TestDirectoryChecks(t *testing.T) {
 		{"empty", Config{}, "not an absolute path"},
 		{"approvers that are not names", Config{Dir: dir("names", 0o700), Approvers: []string{"0", "a\nb"}}, "approver 2 is not the name"},
 		{"too many approvers", Config{Dir: dir("many", 0o700), Approvers: slices.Repeat([]string{"0"}, 257)}, "use a group"},
+		{"many approvers", Config{Dir: dir("most", 0o700), Approvers: slices.Repeat([]string{"0"}, 256)}, ""},
+		{"an approver with a long name", Config{Dir: dir("long", 0o700), Approvers: []string{strings.Repeat("0", 257)}}, "approver 1 is not the name"},
 		{"unknown approvers", Config{Dir: dir("approvers", 0o700), Approvers: []string{"nosuchuser", "%nosuchgroup", "4294967295", "0"}}, `approver "nosuchuser": there is no such user`},
 	} {
 		tt.cfg.SameUser = true
@@ -624,25 +641,26 @@ func TestDirectoryChecks(t *testing.T) {
 
 // Whose answers count, by rule.
 func TestRules(t *testing.T) {
-	me := 1234
+	const me = 2000001234 // who has no name
 	for _, tt := range []struct {
 		approvers []string
 		same      bool
 		proxy     int
 		yes, no   []int
+		text      string
 	}{
-		{nil, true, me, []int{me, 0}, []int{99}},
-		{nil, false, me, []int{0}, []int{me, 99}},
-		{nil, false, 0, nil, []int{0, me}},
-		{[]string{"99"}, true, me, []int{99, 0}, []int{me}},
-		{[]string{"99", "1234"}, true, me, []int{99, 0, me}, []int{98}},
-		{[]string{"99", "1234"}, false, me, []int{99, 0}, []int{me}},
-		{[]string{"0", "99"}, false, 0, []int{99}, []int{0}},
-		{[]string{"99"}, true, 0, []int{99}, []int{0}}, // root runs the agent
-		{[]string{"0"}, true, 0, []int{0}, []int{99}},
-		{nil, true, 0, []int{0}, []int{99}},
-		{[]string{"root"}, true, me, []int{0}, []int{me, 99}},
-		{[]string{"%root"}, true, me, []int{0}, []int{me, 99}},
+		{nil, true, me, []int{me, 0}, []int{99}, "2000001234, root may answer"},
+		{nil, false, me, []int{0}, []int{me, 99}, "root may answer, but not 2000001234"},
+		{nil, false, 0, nil, []int{0, me}, "nobody may answer, but not root"},
+		{[]string{"99"}, true, me, []int{99, 0}, []int{me}, "99, root may answer"},
+		{[]string{"99", "2000001234"}, true, me, []int{99, 0, me}, []int{98}, "99, 2000001234, root may answer"},
+		{[]string{"99", "2000001234"}, false, me, []int{99, 0}, []int{me}, "99, root may answer, but not 2000001234"},
+		{[]string{"0", "99"}, false, 0, []int{99}, []int{0}, "99 may answer, but not root"},
+		{[]string{"99"}, true, 0, []int{99}, []int{0}, "99 may answer"}, // root runs the agent
+		{[]string{"0"}, true, 0, []int{0}, []int{99}, "0 may answer"},
+		{nil, true, 0, []int{0}, []int{99}, "root may answer"},
+		{[]string{"root"}, true, me, []int{0}, []int{me, 99}, "root may answer"},
+		{[]string{"%root"}, true, me, []int{0}, []int{me, 99}, "members of root, root may answer"},
 	} {
 		r, err := newRule(tt.approvers, tt.same)
 		if err != nil {
@@ -658,9 +676,14 @@ func TestRules(t *testing.T) {
 				t.Errorf("%q, same user %v, proxy %d: user %d counts", tt.approvers, tt.same, tt.proxy, uid)
 			}
 		}
-		if text := r.describe(tt.proxy); !strings.Contains(text, "may answer") {
-			t.Errorf("described as %q", text)
+		if text := r.describe(tt.proxy); text != tt.text {
+			t.Errorf("%q, same user %v, proxy %d: described as %q, want %q", tt.approvers, tt.same, tt.proxy, text, tt.text)
 		}
+	}
+	// Names that only the proxy's machine knows: nobody here counts for certain.
+	var not *NotAllowed
+	if err := (&Question{Approvers: []string{"nosuchuser"}, uid: me}).Allows(0); !errors.As(err, &not) {
+		t.Errorf("with an approver that is unknown here: %v, want %T", err, not)
 	}
 }
 
