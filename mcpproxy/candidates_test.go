@@ -80,15 +80,19 @@ func TestArgumentsWithMoreReadings(t *testing.T) {
 	for i := range 30 {
 		fmt.Fprintf(&set, `"output_path":"/etc/cron.d/%d",`, i)
 	}
+	params := func(args string) string { return `"params":{"name":"pipe_pane","arguments":` + args + "}" }
+	part := set.String()[:strings.Index(set.String(), `"output_path":"/etc/cron.d/10"`)] // its readings fit
 	for _, tt := range []struct {
-		name, args, want string
+		name, params, want string
 	}{
-		{"one name often", `{` + set.String() + `"last":1}`, "candidates_cut duplicate_member"},
-		{"many names in camel case", `{` + many("itemNumber") + `"last":1}`, ""},
-		{"many names in another alphabet", `{` + many("\u540d") + many("\u00fc") + `"last":1}`, ""},
+		{"one name often", params(`{` + set.String() + `"last":1}`), "candidates_cut duplicate_member"},
+		{"one name a few times", params(`{` + part + `"last":1}`), "duplicate_member"},
+		{"and in the other params, too", params(`{`+part+`"last":1}`) + "," + params(`{`+part+`"last":2}`), "candidates_cut duplicate_member"},
+		{"many names in camel case", params(`{` + many("itemNumber") + `"last":1}`), ""},
+		{"many names in another alphabet", params(`{` + many("\u540d") + many("\u00fc") + `"last":1}`), ""},
 	} {
 		_, records := sent(t, nil, func(p *peer) {
-			p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pipe_pane","arguments":` + tt.args + "}}\n")
+			p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call",` + tt.params + "}\n")
 		})
 		for i := range records {
 			if r := &records[i]; r.Kind == audit.KindCall {

@@ -24,6 +24,7 @@ func TestPlacesAreThoseOfTheRecord(t *testing.T) {
 		{"opaque", "tools/call", `{"a":[1]}`, "args.a[18446744073709551616]", "args.a[18446744073709551616]"},
 		{"missing_argument", "tools/call", `{"a":1}`, "args.keys", "args.keys"},
 		{"missing_argument", "tools/call", `{"a":{"type":"dict","redacted":true}}`, "args.a.secret", "args.a"},
+		{"missing_argument", "tools/call", `{"a":"xxxxx…[len=900]"}`, "args.a.secret", "args.a"},
 		{"more", "tools/call", `{"a":1}`, "args", "args"},
 		{"path_blocked", "resources/read", `{}`, "args.uri", "args.uri"},
 		{"path_blocked", "other", `{}`, "args.secret.uri", "args"},

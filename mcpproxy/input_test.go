@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -35,6 +36,15 @@ func TestBetweenLines(t *testing.T) {
 	}
 	if tried, _, err := in.between([]byte("no\n"), func() bool { return false }); !tried || err != nil || bytes.Contains(server.Bytes(), []byte("no")) {
 		t.Errorf("what must not be forwarded: tried %v, %v", tried, err)
+	}
+}
+
+// A person has two minutes to answer if the configuration does not say how long.
+func TestTimeToAnswer(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, time.Second: time.Second} {
+		if got := newApprovals(nil, nil, Approval{Timeout: set}).cfg.Timeout; got != want {
+			t.Errorf("with a timeout of %v: %v, want %v", set, got, want)
+		}
 	}
 }
 

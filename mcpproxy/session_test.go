@@ -240,6 +240,33 @@ func TestLooseAnswerCounts(t *testing.T) {
 	})
 }
 
+// A second answer is attributed by the id that go-sdk writes for 1.5, also after
+// calls whose ids every server writes alike.
+func TestSecondAnswerByAnotherSpelling(t *testing.T) {
+	c, j := testSession(t)
+	for _, id := range []string{"1.5", `"exact"`} {
+		c.ask(t, id, "t")
+		c.s.finish(answer(id), false)
+	}
+	c.s.finish(answer("1"), false)
+	records := j.records(t)
+	if last := records[len(records)-1]; last.CallNo != 1 || !slices.Equal(last.Anomalies, []string{"late_answer"}) {
+		t.Errorf("the last of %s is of call %d, %q, want a late_answer to call 1", kinds(records), last.CallNo, last.Anomalies)
+	}
+}
+
+// A response of the client is no call, whatever its id; without approvals the proxy
+// has asked nothing.
+func TestResponseOfTheClient(t *testing.T) {
+	c, j := testSession(t)
+	for _, id := range []string{"1", `"auditproxy-1"`} {
+		intend(t, c, &wire.Message{ID: []byte(id), HasResult: true})
+	}
+	if records := j.records(t); len(records) > 0 {
+		t.Errorf("records %s, want none", kinds(records))
+	}
+}
+
 // The ids of a bounded number of answered calls are kept. An answer to one that is
 // forgotten is one to nothing.
 func TestAnsweredIsBounded(t *testing.T) {
