@@ -327,6 +327,48 @@ func TestLossIsReportedByTheLastSync(t *testing.T) {
 	}
 }
 
+// TestNoLineGoesToALostSegment removes the segment where no other can be made: a line
+// that is written to it is in no directory.
+func TestNoLineGoesToALostSegment(t *testing.T) {
+	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
+		pos := appendLines(t, s, intent(1), false)
+		must(t, fs.Remove(filepath.Join(s.dir, segmentName(1))))
+		fs.judgeBy(func(_ int, op, name string) (verdict, error) {
+			if op == "create" {
+				return lost, unix.EIO
+			}
+			return fine, nil
+		})
+		if s.Wait(pos, 0) {
+			t.Error("Wait = true")
+		}
+		if _, err := s.Append(intent(2), false); !errors.Is(err, ErrFull) {
+			t.Errorf("Append = %v, want %v", err, ErrFull)
+		}
+		fs.judgeBy(nil)
+		<-time.After(2 * retryLast)
+	})
+}
+
+// TestLossIsNoticedUnderOS: nothing is synced, and the segment is looked at all the
+// same.
+func TestLossIsNoticedUnderOS(t *testing.T) {
+	bubble(t, OS, func(t *testing.T, fs *memFS, s *Session) {
+		losses := make(chan Loss, 1)
+		s.c.OnLoss = func(l Loss) { losses <- l }
+		appendLines(t, s, intent(1), false)
+		must(t, fs.Remove(filepath.Join(s.dir, segmentName(1))))
+		select {
+		case l := <-losses:
+			if l.Reason != "removed" {
+				t.Errorf("loss = %+v, want removed", l)
+			}
+		case <-time.After(2 * lookEvery):
+			t.Error("no loss is reported")
+		}
+	})
+}
+
 // TestDeadDeviceIsTriedAgain leaves the retries to Run.
 func TestDeadDeviceIsTriedAgain(t *testing.T) {
 	bubble(t, Intent, func(t *testing.T, fs *memFS, s *Session) {
