@@ -190,6 +190,33 @@ func TestTruncatesAfterFailedWrite(t *testing.T) {
 	}
 }
 
+// TestTornTailIsNoLoss: what a failed write left, and nothing could remove, is cut off
+// by the next sync. It is not taken for another program's change.
+func TestTornTailIsNoLoss(t *testing.T) {
+	f := newMemFS()
+	s := create(t, Config{Dir: "/spool", FS: f, OnLoss: func(l Loss) { t.Errorf("loss %+v", l) }})
+	pos := appendLines(t, s, intent(1), false)
+	f.judge = func(_ int, op, name string) (verdict, error) {
+		switch op {
+		case "write":
+			return half, nil
+		case "truncate", "create":
+			return lost, nil
+		}
+		return fine, nil
+	}
+	if _, err := s.Append(intent(2), false); !errors.Is(err, ErrFull) {
+		t.Fatalf("Append = %v, want %v", err, ErrFull)
+	}
+	f.judge = nil
+	if !s.Wait(pos, 0) {
+		t.Error("Wait = false")
+	}
+	if got := texts(items(t, ReaderConfig{Dir: "/spool", FS: f})); len(got) != 1 || got[0] != string(intent(1)) {
+		t.Errorf("lines %q, want the first", got)
+	}
+}
+
 // TestFailedSyncEndsTheFile fails a sync of the first segment, the way
 // Linux does: the second would succeed, and the pages are gone.
 func TestFailedSyncEndsTheFile(t *testing.T) {

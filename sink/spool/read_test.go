@@ -154,6 +154,21 @@ func TestReaderRefusesLinksAndPipes(t *testing.T) {
 	}
 }
 
+func TestRecordID(t *testing.T) {
+	for line, want := range map[string]string{
+		string(final(1, 0)):             callID(1),
+		string(intent(2)):               callID(2),
+		`{"line":"context","host":"h"}`: "",
+		`{"v":1,"record_id":"no end`:    "",
+		`{"v":1,"record_id":7}`:         "",
+		``:                              "",
+	} {
+		if got := string(RecordID([]byte(line))); got != want {
+			t.Errorf("RecordID(%q) = %q, want %q", line, got, want)
+		}
+	}
+}
+
 // FuzzReader puts foreign bytes into two segments: every whole sealed line
 // between line feeds is returned, in order, and nothing else counts as
 // intact; all bytes are accounted for.

@@ -343,6 +343,38 @@ func TestTornTwice(t *testing.T) {
 	}
 }
 
+// TestRecoverTriesACutAgain: a tail that is set aside and cannot be cut off is not
+// done with. The next recovery finds its copy.
+func TestRecoverTriesACutAgain(t *testing.T) {
+	f := newMemFS()
+	s, err := Create(Config{Dir: "/spool", Machine: "m", FS: f}, testID)
+	must(t, err)
+	appendLines(t, s, intent(1), false)
+	must(t, s.Close())
+	n := fileOf(t, f, segment1)
+	n.data = append(n.data, "torn"...)
+	f.judge = func(_ int, op, name string) (verdict, error) {
+		if op == "truncate" {
+			return lost, nil
+		}
+		return fine, nil
+	}
+	done, skipped, err := Recover(t.Context(), RecoverConfig{Dir: "/spool", Machine: "m", FS: f})
+	must(t, err)
+	if len(done) != 0 || len(skipped) != 1 {
+		t.Errorf("without the cut: Recover = %+v, skipped %v, want one skipped", done, skipped)
+	}
+	f.judge = nil
+	done, skipped, err = Recover(t.Context(), RecoverConfig{Dir: "/spool", Machine: "m", FS: f})
+	must(t, err)
+	if len(done) != 1 || len(done[0].Torn) != 1 || done[0].Damaged != 0 || len(skipped) > 0 {
+		t.Errorf("again: Recover = %+v, skipped %v, want one recovered with its tail set aside", done, skipped)
+	}
+	if strings.Contains(string(fileOf(t, f, segment1).data), "torn") {
+		t.Error("the tail is still there")
+	}
+}
+
 // TestRecoverHalfARepeat died while it repeated lines after a failed sync:
 // the intent is there twice, its final record once, between them.
 func TestRecoverHalfARepeat(t *testing.T) {
