@@ -1,6 +1,10 @@
 package mcpproxy
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // The methods that are never recorded are those of the documents; all others are
 // calls, also those that no version of the protocol has.
@@ -18,5 +22,30 @@ func TestMethodClasses(t *testing.T) {
 		if got := m.of([]byte(`"` + name + `"`)).class; got != want {
 			t.Errorf("class of %q is %d, want %d", name, got, want)
 		}
+	}
+}
+
+// A client that makes names up costs a bounded memory.
+func TestKnownNamesAreBounded(t *testing.T) {
+	c, _ := testSession(t)
+	m, f := c.methods, &c.filler
+	long := `"` + strings.Repeat("x", 1<<20) + `"`
+	for i := range 2 * maxKnown {
+		literal := fmt.Appendf(nil, "%q", fmt.Sprint("name", i))
+		m.of(literal)
+		f.tool(literal)
+		if i == 0 {
+			m.of([]byte(long))
+			f.tool([]byte(long))
+		}
+	}
+	if len(m.known) > maxKnown || len(f.names) > maxKnown {
+		t.Errorf("%d methods and %d tools are kept, want at most %d", len(m.known), len(f.names), maxKnown)
+	}
+	if _, kept := m.known[long]; kept {
+		t.Error("a long method is kept")
+	}
+	if _, kept := f.names[long]; kept {
+		t.Error("a long name of a tool is kept")
 	}
 }
