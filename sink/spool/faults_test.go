@@ -261,6 +261,32 @@ func TestFailedSyncEndsTheFile(t *testing.T) {
 	}
 }
 
+// TestForeignSegmentStays puts a file in the place of the next segment: the lines go to
+// the one after it.
+func TestForeignSegmentStays(t *testing.T) {
+	f := newMemFS()
+	s := create(t, Config{Dir: "/spool", FS: f})
+	foreign, err := f.OpenFile(filepath.Join(s.dir, segmentName(2)), os.O_RDWR|os.O_CREATE, 0o600)
+	must(t, err)
+	_, err = foreign.Write([]byte("foreign"))
+	must(t, errors.Join(err, foreign.Close()))
+	f.judge = func(_ int, op, name string) (verdict, error) {
+		if op == "sync" && strings.HasSuffix(name, segmentName(1)) {
+			return lost, unix.EIO
+		}
+		return fine, nil
+	}
+	if !s.Wait(appendLines(t, s, intent(1), false), 0) {
+		t.Error("not synced elsewhere")
+	}
+	if got := string(fileOf(t, f, filepath.Join(s.dir, segmentName(2))).data); got != "foreign" {
+		t.Errorf("the foreign file is %q", got)
+	}
+	if got := string(fileOf(t, f, filepath.Join(s.dir, segmentName(3))).data); !strings.Contains(got, string(intent(1))) {
+		t.Errorf("the segment after it is %q", got)
+	}
+}
+
 // TestDifferingRepeatIsReported puts another record with a repeated one's id
 // into the second segment.
 func TestDifferingRepeatIsReported(t *testing.T) {

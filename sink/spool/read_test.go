@@ -154,6 +154,17 @@ func TestReaderRefusesLinksAndPipes(t *testing.T) {
 	}
 }
 
+func TestSegmentNumbers(t *testing.T) {
+	for name, want := range map[string]uint32{
+		"00000001.jsonl": 1, "12345678.jsonl": 12345678, "123456789.jsonl": 123456789,
+		"00000000.jsonl": 0, "1.jsonl": 0, "000000001.jsonl": 0, "99999999999.jsonl": 0, "0000000x.jsonl": 0, "+0000001.jsonl": 0, "00000001": 0, "00000001.jsonl.gz": 0,
+	} {
+		if got, ok := segmentNo(name); ok != (want != 0) || ok && got != want {
+			t.Errorf("segmentNo(%q) = %d, %v, want %d", name, got, ok, want)
+		}
+	}
+}
+
 func TestRecordID(t *testing.T) {
 	for line, want := range map[string]string{
 		string(final(1, 0)):             callID(1),
