@@ -326,7 +326,8 @@ func TestSpoolReadTwice(t *testing.T) {
 }
 
 // TestManySpooledSessions: while the store does not answer, only some of many
-// sessions have open files, of which a process may have few.
+// sessions have open files, of which a process may have few. One that is read to its
+// end is closed.
 func TestManySpooledSessions(t *testing.T) {
 	const many, few = 20, 3
 	dir := t.TempDir()
@@ -355,24 +356,27 @@ func TestManySpooledSessions(t *testing.T) {
 		defer store.mu.Unlock()
 		return store.tries > 1
 	})
-	open := 0
-	for _, id := range ids {
-		other, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: id})
-		if errors.Is(err, spool.ErrBusy) {
-			open++
-		} else if err != nil {
-			t.Error(err)
-		} else {
-			other.Close()
+	open := func() (n int) {
+		for _, id := range ids {
+			other, err := spool.OpenConsumer(spool.ReaderConfig{Dir: dir, Session: id})
+			if errors.Is(err, spool.ErrBusy) {
+				n++
+			} else if err != nil {
+				t.Error(err)
+			} else {
+				other.Close()
+			}
 		}
+		return n
 	}
-	if open == 0 || open > few {
-		t.Errorf("%d sessions are open, want 1 to %d", open, few)
+	if n := open(); n == 0 || n > few {
+		t.Errorf("%d sessions are open, want 1 to %d", n, few)
 	}
 	store.mu.Lock()
 	store.always = 0
 	store.mu.Unlock()
 	until(func() bool { return committed(t, dir, ids...) })
+	until(func() bool { return open() == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
