@@ -101,3 +101,48 @@ func TestSkippedRulesPass(t *testing.T) {
 		t.Errorf("%d rules are skipped and %d deny", skipped, denied)
 	}
 }
+
+// Every letter is found in any case; other characters are themselves.
+func TestContainsFold(t *testing.T) {
+	for c := byte('A'); c <= 'Z'; c++ {
+		lowerCase := string(rune(c + 'a' - 'A'))
+		for _, text := range []string{"x" + string(rune(c)) + string(rune(c)), "x" + lowerCase + string(rune(c))} {
+			if !containsFold([]byte(text), lowerCase+lowerCase) {
+				t.Errorf("%q has no %q", text, lowerCase+lowerCase)
+			}
+		}
+	}
+	for text, need := range map[string]string{"a@": "a`", "a[": "a{", "@a": "`a", "ab": "ba", "a": "ab"} {
+		if containsFold([]byte(text), need) {
+			t.Errorf("%q has %q", text, need)
+		}
+	}
+}
+
+// All names of a long list are told apart, and found again.
+func TestNameSet(t *testing.T) {
+	var s nameSet
+	for round := range 2 {
+		for i := range 100 {
+			if name := strings.Repeat("n", i+1); s.add(name) != (round == 0) {
+				t.Errorf("round %d: name %d of 100: added %v", round, i, round != 0)
+			}
+		}
+	}
+}
+
+// What a call added is given back in the window that it was added in, or the one
+// after it.
+func TestCountLess(t *testing.T) {
+	c := Count{Start: 120, Value: 5, Before: 7}
+	for start, want := range map[int64]Count{
+		120: {Start: 120, Value: 2, Before: 7}, 60: {Start: 120, Value: 5, Before: 4}, 0: c, 180: c,
+	} {
+		if got := c.Less(start, 60, 3); got != want {
+			t.Errorf("without 3 of the window from %d: %+v, want %+v", start, got, want)
+		}
+	}
+	if got := c.Less(60, 60, 9); got.Before != 0 {
+		t.Errorf("without more than there was: %+v, want 0 before", got)
+	}
+}

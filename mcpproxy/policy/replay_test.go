@@ -235,3 +235,42 @@ func TestReplayOfFrames(t *testing.T) {
 		t.Errorf("a tool with a redacted name: %+v", d)
 	}
 }
+
+// A recorded call is denied for what it is known to do, and undecided where it may do
+// more than that.
+func TestReplayOfDetections(t *testing.T) {
+	p := load(t, `{"version":"1","default":"deny","tools":{"a":{}},"auditproxy":{"deny_detections":["fork_bomb","kill"]}}`, "p.json")
+	for _, tt := range []struct {
+		detections []string
+		unseen     bool
+		want       string
+	}{
+		{nil, false, "allow"},
+		{[]string{"shutdown", "kill"}, false, "deny /auditproxy/deny_detections/kill"},
+		{[]string{"kill"}, true, "deny /auditproxy/deny_detections/kill"},
+		{[]string{"shutdown"}, false, "allow"},
+		{nil, true, string(policy.UnknownEffects) + " /auditproxy/deny_detections"},
+	} {
+		var d [1]policy.Replayed
+		p.Replay([]policy.Recorded{{Call: policy.Call{Tool: "a", Detections: tt.detections}, Unseen: tt.unseen}}, time.Unix(0, 0), histories(), d[:])
+		got := d[0].Action.String()
+		if d[0].Unknown != "" {
+			got = string(d[0].Unknown)
+		}
+		if got = strings.TrimSpace(got + " " + d[0].Rule); got != tt.want {
+			t.Errorf("detections %q, unseen %v: %q, want %q", tt.detections, tt.unseen, got, tt.want)
+		}
+	}
+}
+
+// A limit by an amount counts whole numbers only, also when calls are replayed.
+func TestReplayOfAmounts(t *testing.T) {
+	p := load(t, `{"version":"1","default":"allow","tools":{"pay":{"rules":[{"name":"sum","conditions":[{"path":"state.pay.sum","op":"lte","value":5}],
+		"state":{"counter":"sum","window":"day","increment_from":"args.amount"}}]}}}`, "p.json")
+	h := histories()
+	for _, tt := range []struct{ amount, want string }{{"2", "allow"}, {"2.5", "deny"}, {"3", "allow"}, {"1", "deny"}} {
+		if got := replayOne(p, "pay", `{"amount":`+tt.amount+`}`, time.Unix(0, 0), h); got.Action.String() != tt.want || got.Unknown != "" {
+			t.Errorf("amount %s: %+v, want %s", tt.amount, got, tt.want)
+		}
+	}
+}
