@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -192,6 +193,14 @@ func TestCheckpoint(t *testing.T) {
 		}
 	}
 	body, _, _ := strings.Cut(string(signed), "\n\n")
+	if want := "auditproxy/h/s\n12\n" + base64.StdEncoding.EncodeToString(want.Root[:]); body != want {
+		t.Errorf("the text that is signed is %q, want %q", body, want)
+	}
+	for _, extension := range []string{"record \n", "record AAAA\n", "record " + strings.Repeat("A", 42) + "B=\n"} {
+		if c, err := evidence.ReadCheckpoint([]byte(body + "\n" + extension + "\n— a b\n")); err == nil {
+			t.Errorf("reading one with the line %q: %v", extension, c)
+		}
+	}
 	long, err := note.Sign(&note.Note{Text: body + "\n" + strings.Repeat("x\n", 1<<15)}, signer)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -308,6 +309,14 @@ func TestProofChanged(t *testing.T) {
 			changed.Log = nil // which has its hash
 			if accepted(changed.Text()) {
 				t.Errorf("byte %d of the checkpoint is %q instead of %q, and the proof is accepted", i, changed.Checkpoint[i], proof.Checkpoint[i])
+			}
+		}
+		for _, more := range []byte("\r\n =A") { // of which base64 has some that mean nothing
+			changed := *proof
+			changed.Checkpoint = slices.Insert(bytes.Clone(proof.Checkpoint), i, more)
+			changed.Log = nil
+			if accepted(changed.Text()) {
+				t.Errorf("%q is before byte %d of the checkpoint, and the proof is accepted", more, i)
 			}
 		}
 	}
