@@ -372,6 +372,16 @@ func TestDamage(t *testing.T) {
 	check(make([]byte, 256))
 	check(append(bytes.Clone(whole), make([]byte, 128)...)[128:])
 	check(bytes.Repeat(whole, 10_000))
+
+	// Of a very long file not all is read.
+	if err := os.Truncate(name, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	s := counter.New(dir, "server")
+	defer s.Close()
+	if _, err := count(s, time.Unix(600, 0), 9); !errors.Is(err, policy.ErrDamaged) || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("with a terabyte: %v", err)
+	}
 }
 
 // TestForeign puts something else in the file's place or the directory's. Calls
