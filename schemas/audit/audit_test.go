@@ -35,7 +35,7 @@ func full(kind audit.Kind) audit.Record {
 		Method:          "tools/call",
 		Tool:            "send_keys",
 		Target:          "file:///etc/hosts",
-		Candidates:      []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/x"}`}, {Method: "ping"}},
+		Candidates:      []audit.Candidate{{Method: "tools/call", Tool: "pipe_pane", Args: `{"output_path":"/etc/cron.d/x"}`}, {Method: "ping"}, {Method: "resources/read", Target: "file:///x"}},
 		Outcome:         audit.OutcomeError,
 		ErrorType:       "PaneNotFound",
 		ErrorCode:       &code,
