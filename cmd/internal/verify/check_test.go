@@ -61,6 +61,37 @@ func TestSessionThatEnds(t *testing.T) {
 	}
 }
 
+// TestSessionThatGoesOn: a call of a live session has time for its record, and its
+// writer may be in the middle of a line. Once it is dead, both are findings.
+func TestSessionThatGoesOn(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	r := audit.Record{Kind: audit.KindSessionStart, RecordID: audit.NewID(now), SessionID: audit.NewID(now), TS: now, Duration: -1}
+	s, err := spool.Create(spool.Config{Dir: dir, Durability: spool.OS, Machine: "test"}, r.SessionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	lines := audit.AppendRecord(nil, &r)
+	r.Kind, r.RecordID, r.CallNo, r.Seq, r.Method, r.Tool = "", audit.NewID(now), 1, 1, "tools/call", "tool"
+	if _, err := s.Append(audit.AppendIntent(lines, &r), true); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "sessions", r.SessionID, "00000001.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = f.WriteString(`{"v":1,"kind":"call"`)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[spool.State]int{spool.Live: 0, spool.Dead: 2} {
+		c := newCheck(spool.Entry{ID: r.SessionID, State: state, Segments: []uint32{1}}, nil, false)
+		c.run(dir, nil, func() bool { return false }, func() (spool.State, error) { return state, nil })
+		if c.report.Error != "" || c.report.Running != 1 || len(c.report.Problems) != want {
+			t.Errorf("%v: report %+v, want a call that runs, %d problems", state, c.report, want)
+		}
+	}
+}
+
 // TestSessionThatBegins has a session write its first record after it has been read,
 // and then the next one begin, which names it.
 func TestSessionThatBegins(t *testing.T) {
