@@ -255,6 +255,19 @@ func TestSecondAnswerByAnotherSpelling(t *testing.T) {
 	}
 }
 
+// A segment can begin before anything is known of the client and the server.
+func TestHeadOfANewSession(t *testing.T) {
+	c, _ := testSession(t)
+	head := c.s.appendHead([]byte("before\n"))
+	rest, ok := bytes.CutPrefix(head, []byte("before\n"))
+	if !ok || bytes.Count(rest, []byte("\n")) != 1 {
+		t.Fatalf("head %q, want one line after what was there", head)
+	}
+	if kind, _, err := audit.ParseLine(bytes.TrimSuffix(rest, []byte("\n"))); err != nil || kind != audit.LineContext {
+		t.Errorf("the head is a line of kind %q, %v, want %q", kind, err, audit.LineContext)
+	}
+}
+
 // A response of the client is no call, whatever its id; without approvals the proxy
 // has asked nothing.
 func TestResponseOfTheClient(t *testing.T) {
