@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"auditproxy/schemas/jsontext"
@@ -53,10 +54,30 @@ func argumentOf(value []byte) argument {
 }
 
 // isDocument reports whether a text may be JSON, which some servers decode where they
-// want a list or an object: Python's FastMCP does.
+// want more than a text: Python's FastMCP does, unless it is a number, a boolean or a text.
 func isDocument(t []byte) bool {
 	t = bytes.TrimSpace(t)
-	return len(t) > 1 && (t[0] == '[' || t[0] == '{')
+	return len(t) > 1 && (t[0] == '[' || t[0] == '{') || string(t) == "null"
+}
+
+// decoded returns what a server may decode a text to.
+func (a *argument) decoded() (inner argument, ok bool) {
+	if len(a.value) == 0 || a.value[0] != '"' || !isDocument(a.text) {
+		return argument{}, false
+	}
+	t := bytes.TrimSpace(a.text)
+	if !jsontext.Valid(t) {
+		// Python reads lone surrogates, and these words, in lists and objects too.
+		strict := true
+		end := jsontext.Lenient(t).Tokens(0, func(_ byte, _ jsontext.String, scalar []byte) {
+			word := strings.TrimPrefix(string(scalar), "-")
+			strict = strict && (scalar == nil || word == "NaN" || word == "Infinity" || jsontext.Valid(scalar))
+		})
+		if !strict || end != len(t) {
+			return argument{}, false
+		}
+	}
+	return argumentOf(t), true
 }
 
 func kindOf(v []byte) kind {

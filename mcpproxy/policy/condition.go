@@ -101,8 +101,14 @@ func (c *condition) in(denyIf bool, a *argument) truth {
 		return c.denies(a)
 	}
 	t := c.of(a)
-	if t == yes && c.convert && (c.code == opNeq || c.code == opNotIn) && c.mayBecome(a) {
+	if t != yes || !c.convert {
+		return t
+	}
+	if (c.code == opNeq || c.code == opNotIn) && c.mayBecome(a) {
 		return no
+	}
+	if inner, ok := a.decoded(); ok && (inner.value[0] == 'n' || inner.value[0] == '[' && c.code == opContains) {
+		return c.of(&inner)
 	}
 	return t
 }
@@ -136,19 +142,21 @@ func (c *condition) denies(a *argument) truth {
 		case is == object || is == list && c.code == opRegex:
 			return yes
 		case is == number || is == boolean:
-			a = &argument{value: []byte(`""`), text: a.value}
-			return c.of(a)
+			as := argument{value: []byte(`""`), text: a.value}
+			if t = c.of(&as); t == no && is == number {
+				as.text = decimal(a.value)
+				t = c.of(&as)
+			}
+			return t
 		}
 	}
-	if is == text && isDocument(a.text) && jsontext.Valid(a.text) {
-		inner := argumentOf(bytes.TrimSpace(a.text))
-		found := c.of(&inner) == yes
+	if inner, ok := a.decoded(); ok {
+		found := c.of(&inner) != no
 		if c.code == opRegex && inner.value[0] == '[' {
-			_ = jsontext.Elements(inner.value, func(value []byte) bool { // which is valid
+			for value := range jsontext.Lenient(inner.value).Elements() {
 				item := argumentOf(value)
-				found = c.of(&item) == yes
-				return !found
-			})
+				found = found || c.of(&item) == yes
+			}
 		}
 		return truthOf(found)
 	}
@@ -300,18 +308,23 @@ func (o *operand) equals(a *argument) truth {
 
 // converts reports whether a server may take a, which is of another type, for o:
 // pydantic, with which Python's servers check arguments, takes "yes" for true and
-// " 5.0" for 5, and JavaScript each text that is not empty for true.
+// " 5.0" for 5, and JavaScript each text that is not empty for true, "" for 0, 1e3 for
+// "1000" and a list for the text of its elements, as z.coerce of Zod does.
 func (o *operand) converts(a *argument) bool {
 	if len(a.value) == 0 {
 		return false
 	}
 	is := kindOf(a.value)
 	switch {
+	case is == list && (o.kind == number || o.kind == text):
+		return o.isText(a.value)
+	case o.kind == text && is == number:
+		return o.text == string(a.value) || o.text == string(decimal(a.value))
 	case o.kind == number && is == boolean:
 		return o.number == 1 && a.value[0] == 't' || o.number == 0 && a.value[0] == 'f'
 	case o.kind == number && is == text:
 		f, err := parseNumber(a.text)
-		return err == nil && f == o.number
+		return err == nil && f == o.number || o.number == 0 && len(bytes.TrimSpace(a.text)) == 0
 	case o.kind != boolean || is == boolean || is == null:
 		return false
 	case is == number:
@@ -327,6 +340,29 @@ func (o *operand) converts(a *argument) bool {
 		return false
 	}
 	return true // a list or an object
+}
+
+// isText reports whether the text that JavaScript makes of a list is o: that of its
+// element, or "".
+func (o *operand) isText(array []byte) bool {
+	n := 0
+	is := o.kind == number && o.number == 0 || o.text == ""
+	err := jsontext.Elements(array, func(value []byte) bool {
+		item := argumentOf(value)
+		n++
+		is = o.equals(&item) == yes || kindOf(value) != list && o.converts(&item)
+		return n < 2
+	})
+	return err != nil || is && n < 2
+}
+
+// decimal returns a number without an exponent, as most programs print it.
+func decimal(literal []byte) []byte {
+	f, err := strconv.ParseFloat(string(literal), 64)
+	if err != nil || math.Abs(f) >= 1e21 { // from there on JavaScript prints an exponent
+		return literal
+	}
+	return strconv.AppendFloat(nil, f, 'f', -1, 64)
 }
 
 // parseNumber parses a text as servers do that want a number.

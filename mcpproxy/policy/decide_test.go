@@ -47,12 +47,13 @@ func TestOperators(t *testing.T) {
 	)
 	const truthy = `5 | 5.0 | 5e0 | 4.9 | 1000000 | "5" | "05" | "5.0" | "1e+06" | "<nil>" | "dev" | "de\u0076" | "devel" | "map[a:5]" | "[5]" | "[]" | "map[]" | ` + nested
 	converted := map[string]string{
-		`eq 5`: `"05" | "5.0"`, `eq 5.0`: `"05" | "5.0"`, `eq 0`: `false`, `eq 1000000`: `"1e+06"`, `eq true`: truthy, `eq false`: `-0 | 0 | "" | ` + nested,
-		`neq true`: truthy, `in [5, "dev", null]`: `"05" | "5.0"`, `not_in [5, "dev", null, true, ""]`: `"05" | "5.0"`,
+		`eq 5`: `"05" | "5.0" | [5] | ["5"]`, `eq 5.0`: `"05" | "5.0" | [5] | ["5"]`, `eq 0`: `false | "" | []`, `eq 1000000`: `"1e+06"`, `eq true`: truthy, `eq false`: `-0 | 0 | "" | ` + nested,
+		`eq "5"`: `[5] | ["5"]`, `eq "5.0"`: `5.0`, `eq "1000000"`: `1000000`, `eq ""`: `[]`, `eq "dev"`: `["dev"]`, `neq "dev"`: `["dev"]`,
+		`neq true`: truthy, `in [5, "dev", null]`: `"05" | "5.0" | ["dev"] | [5] | ["5"]`, `not_in [5, "dev", null, true, ""]`: `"05" | "5.0" | [] | ["dev"] | [5] | ["5"]`,
 		`lt 5`: noNumber, `lte 5`: noNumber + ` | "5" | "05" | "5.0"`, `gt 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`, `gte 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`,
 		`regex "^de"`: nested, `regex "v"`: nested, `regex "^$"`: nested, `regex "(?i)DEV$"`: nested, `regex "5"`: nested + ` | 5 | 5.0 | 5e0`,
 		`contains "ev"`: `{} | {"a":5}`, `contains "dev"`: `{} | {"a":5}`, `contains 5`: `{} | {"a":5} | "[5]"`, `contains null`: `{} | {"a":5}`, `contains [5]`: `{} | {"a":5}`,
-		`contains "5"`: `{} | {"a":5} | 5 | 5.0 | 5e0`, `contains ""`: `{} | {"a":5} | true | false | 5 | 5.0 | 5e0 | -0 | 0 | 4.9 | 1000000 | 1e400`,
+		`contains "5"`: `{} | {"a":5} | 5 | 5.0 | 5e0`, `contains ""`: `{} | {"a":5} | true | false | 5 | 5.0 | 5e0 | -0 | 0 | 4.9 | 1000000 | 1e400 | "[5]" | "[]"`,
 	}
 	for _, c := range []struct{ op, value, holds string }{
 		{"eq", `5`, `5 | 5.0 | 5e0 | "5"`},
@@ -172,6 +173,10 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{"conditions":[{"path":"args.force","op":"eq","value":true}]},
 		{"conditions":[{"path":"args.check","op":"in","value":[false]}]},
 		{"conditions":[{"path":"args.n","op":"eq","value":5}]},
+		{"conditions":[{"path":"args.zero","op":"in","value":[0]}]},
+		{"conditions":[{"path":"args.id","op":"eq","value":"1234567"}]},
+		{"conditions":[{"path":"args.code","op":"regex","value":"^1000000$"}]},
+		{"conditions":[{"path":"args.all","op":"eq","value":true},{"path":"args.target","op":"exists","value":false}]},
 		{"conditions":[{"path":"args.a.b","op":"regex","value":"x"}]}]}}}`, "p.json")
 	for _, c := range []struct {
 		arguments string
@@ -217,6 +222,31 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"n":"0x5"}`, policy.Deny},
 		{`{"n":"010"}`, policy.Allow},
 		{`{"n":"five"}`, policy.Allow},
+		{`{"n":[5]}`, policy.Deny}, // z.coerce.number() of Zod makes 5 of it
+		{`{"n":["5"]}`, policy.Deny},
+		{`{"n":[[5]]}`, policy.Allow},
+		{`{"n":[5,5]}`, policy.Allow},
+		{`{"n":[]}`, policy.Allow},
+		{`{"zero":[]}`, policy.Deny},
+		{`{"zero":" "}`, policy.Deny},
+		{`{"zero":"-"}`, policy.Allow},
+		{`{"zero":[[]]}`, policy.Allow},
+		{`{"id":1234567}`, policy.Deny},
+		{`{"id":1.234567e6}`, policy.Deny},
+		{`{"id":["1234567"]}`, policy.Deny},
+		{`{"id":12345678}`, policy.Allow},
+		{`{"id":[]}`, policy.Allow},
+		{`{"code":1e6}`, policy.Deny},
+		{`{"code":1e400}`, policy.Allow},
+		{`{"code":1e7}`, policy.Allow},
+		{`{"all":true,"target":"x"}`, policy.Allow},
+		{`{"all":true,"target":" null "}`, policy.Deny}, // FastMCP makes None of it
+		{`{"all":true,"target":"nul"}`, policy.Allow},
+		{`{"path":"[\"/\\u0065tc/x\",NaN,-Infinity]"}`, policy.Deny}, // which Python reads
+		{`{"path":"[\"/\\u0065tc/x\",\"\\ud800\"]"}`, policy.Deny},
+		{`{"path":"[/etc/x]"}`, policy.Allow},
+		{`{"path":"[\"/etc/x\"] "}`, policy.Deny},
+		{`{"path":"[\"/etc/x\"] and"}`, policy.Allow},
 		{`{"a":{"b":"y"}}`, policy.Allow},
 		{`{"a":{"B":"y"}}`, policy.Deny},
 		{`{"a":"{\"b\":\"x\"}"}`, policy.Deny},
@@ -226,6 +256,36 @@ func TestDeniedInEveryReading(t *testing.T) {
 	} {
 		if d := decide(t, p, policy.Call{Tool: "t", Arguments: []byte(c.arguments)}); d.Action != c.want {
 			t.Errorf("%s: %s by %q, want %s", c.arguments, d.Action, d.Rule, c.want)
+		}
+	}
+}
+
+// TestRequiredInEveryReading holds require against texts that Python's FastMCP decodes.
+func TestRequiredInEveryReading(t *testing.T) {
+	p := load(t, `{"version":"1","default":"deny","tools":{
+		"name":{"require":[{"conditions":[{"path":"args.x","op":"regex","value":"^[a-z]+$"}]}]},
+		"any":{"require":[{"conditions":[{"path":"args.x","op":"exists","value":true}]}]},
+		"word":{"require":[{"conditions":[{"path":"args.x","op":"contains","value":"safe"}]}]},
+		"not":{"require":[{"conditions":[{"path":"args.x","op":"neq","value":0}]}]}}}`, "p.json")
+	for _, c := range []struct {
+		tool, x string
+		want    policy.Action
+	}{
+		{"name", `"null"`, policy.Deny},
+		{"name", `"nulls"`, policy.Allow},
+		{"any", `" null"`, policy.Deny},
+		{"any", `"x"`, policy.Allow},
+		{"any", `"[]"`, policy.Allow},
+		{"word", `"[\"unsafe\"]"`, policy.Deny},
+		{"word", `"[\"safe\"]"`, policy.Allow},
+		{"word", `"{\"a\":\"safe\"}"`, policy.Allow},
+		{"word", `"[safe]"`, policy.Allow},
+		{"not", `""`, policy.Deny},
+		{"not", `[0]`, policy.Deny},
+		{"not", `"null"`, policy.Allow},
+	} {
+		if d := decide(t, p, policy.Call{Tool: c.tool, Arguments: []byte(`{"x":` + c.x + `}`)}); d.Action != c.want {
+			t.Errorf("%s, %s: %s by %q, want %s", c.tool, c.x, d.Action, d.Rule, c.want)
 		}
 	}
 }
