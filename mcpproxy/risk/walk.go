@@ -409,11 +409,16 @@ func (w *walk) text(s []byte, t *Tool, arg argument) {
 	if arg&variables != 0 && environment.Assigned(v) || arg&variable != 0 && t.setsEnv && environment.Loaded(v) {
 		w.found(detector.EnvironmentName)
 	}
-	isCommand := arg&commandLine != 0 || arg&typed != 0 && t.executes || arg&setting != 0 && t.setsOption
+	isOption := arg&setting != 0 && t.setsOption // for a shell, or a hook of tmux, or a format
+	isCommand := arg&commandLine != 0 || arg&typed != 0 && t.executes || isOption
 	if isCommand {
 		w.command(v, len(v))
-	} else if i := bytes.IndexByte(s, '#'); i >= 0 {
+	}
+	if i := bytes.IndexByte(s, '#'); i >= 0 && (isOption || !isCommand) {
 		w.format(v[i:])
+	}
+	if isOption && command.Matters(v) {
+		w.hook(v)
 	}
 	_, file := target.CutFile(v)
 	if file || arg&pathname != 0 || arg&maybePath != 0 && target.IsPath(v) {
@@ -459,6 +464,31 @@ func (w *walk) format(s string) {
 		s = s[:end]
 	}
 	w.command(s, len(s))
+}
+
+// hook judges a text as the commands of a hook of tmux. They end as those of a shell
+// do, where "\;" stands for that in the arguments of the program tmux.
+func (w *walk) hook(s string) {
+	w.argv = append(w.argv[:0], "tmux "...)
+	quote := byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '\\' && quote != '\'' && i+1 < len(s):
+			w.argv = append(w.argv, c)
+			i++
+			c = s[i]
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case quote == 0 && (c == ';' || c == '\n'):
+			w.argv = append(w.argv, ` \; `...)
+			continue
+		}
+		w.argv = append(w.argv, c)
+	}
+	w.command(view(w.argv), len(w.argv))
 }
 
 // json looks at the value in a string that the server reads as JSON.

@@ -65,7 +65,7 @@ func (s rules) tmuxCommand(f []shell.Field) {
 		cmd = shell.AfterOptions(args, "ceFnt", "")
 	case is("split-window", "splitw"):
 		cmd = shell.AfterOptions(args, "celFtp", "")
-	case is("pipe-pane", "pipep"), is("display-popup", "popup"):
+	case is("pipe-pane", "pipep"), verb != "display" && is("display-popup", "popup"): // display is display-message
 		cmd = shell.AfterOptions(args, "tcdehsSTwxy", "")
 	case is("set-hook", "set-hook"), is("bind-key", "bind"):
 		cmd = shell.AfterOptions(args, "tTN", "")
