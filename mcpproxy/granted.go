@@ -27,7 +27,7 @@ func (a *approvals) has(list []operation) (given audit.Approval, ok bool) {
 func (a *approvals) hasOne(o operation) (audit.Approval, bool) {
 	a.mu.Lock()
 	list := a.session[o.about] // only grows
-	if o.of != "" && o.of != o.tool {
+	if o.inner() {
 		list = slices.Concat(list, a.session[about{tool: o.tool}])
 	}
 	a.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *approvals) lookAlways(tool string) (*approval.Answer, error) {
 }
 
 // accept keeps an approval where it holds for longer, and returns it. It holds for what
-// the question has shown: for the effects that were named, and for a batch of calls,
+// the question has shown: for the tools and effects that were named, and for a batch of calls,
 // which may be shown in part, only once.
 func (a *approvals) accept(list []operation, q *approval.Question, given audit.Approval, scope approval.Scope) *audit.Approval {
 	if scope == approval.Once {
@@ -107,6 +107,9 @@ func (a *approvals) accept(list []operation, q *approval.Question, given audit.A
 		}
 		a.mu.Lock()
 		for _, o := range list {
+			if o.inner() && !slices.Contains(q.Calls[0].Operations, a.s.short(o.tool)) {
+				continue
+			}
 			named := slices.DeleteFunc(slices.Clone(o.detections), func(word string) bool {
 				return !slices.ContainsFunc(shown, func(d audit.Detection) bool { return d.Detector == word })
 			})

@@ -115,6 +115,9 @@ type about struct {
 	of string
 }
 
+// inner reports whether the tool is another one than what shows it.
+func (a about) inner() bool { return a.of != "" && a.of != a.tool }
+
 // result is a call whose result is the question about it: the client asks its
 // user and repeats the call with the answer (MCP 2026-07-28, "Multi Round-Trip
 // Requests"). The repetition is a call of its own.

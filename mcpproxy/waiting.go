@@ -37,12 +37,31 @@ func (s *session) question(w *waiting) approval.Question {
 			continue
 		}
 		p, _ := audit.ParsePolicy(r.Policy)
-		q.Calls = append(q.Calls, approval.Call{
+		inside, more := s.inside(w.about, it.tool)
+		q.Calls = append(q.Calls, approval.Call{Operations: inside, MoreOperations: more,
 			CallNo: r.CallNo, Method: strings.Clone(r.Method), Tool: strings.Clone(r.Tool), Target: strings.Clone(r.Target), Rule: p.Rule, Reason: p.Reason,
 			Args: audit.JSON(strings.Clone(string(r.Args))), Risk: r.Risk, Detections: audit.JSON(strings.Clone(string(r.Detections))),
 		})
 	}
 	return q
+}
+
+// inside returns the names of the tools inside a call of one tool that a person is
+// asked about, and how many more there are.
+func (s *session) inside(list []operation, tool string) (names []string, more int) {
+	seen := make(map[string]bool)
+	for _, o := range list {
+		if o.of != tool || !o.inner() || seen[o.tool] {
+			continue
+		}
+		seen[o.tool] = true
+		if len(names) == approval.MaxOperations {
+			more++
+			continue
+		}
+		names = append(names, s.short(o.tool))
+	}
+	return names, more
 }
 
 // hold writes the intent of a call that waits. It cannot be found by its answer

@@ -355,6 +355,7 @@ func TestAskRefuses(t *testing.T) {
 func TestQuestionRoundTrip(t *testing.T) {
 	d := own(t)
 	q := question("q")
+	q.Calls[0].Operations, q.Calls[0].MoreOperations = []string{"send_keys", "\x1b[2J"}, 3
 	q.Calls[0].Target, q.Client = "\x1b[2J\u202e<b>", strings.Repeat("x", 300)
 	if err := d.Ask(q); err != nil {
 		t.Fatal(err)

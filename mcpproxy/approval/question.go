@@ -16,8 +16,9 @@ import (
 
 // Bounds of a question.
 const (
-	MaxCalls    = 16
-	MaxQuestion = 1 << 20 // bytes of its file
+	MaxCalls      = 16
+	MaxOperations = 8       // named of one call
+	MaxQuestion   = 1 << 20 // bytes of its file
 )
 
 // A Question is about the calls of one frame that wait for an approval. Its
@@ -53,6 +54,11 @@ type Call struct {
 	CallNo                             uint64
 	Method, Tool, Target, Rule, Reason string
 	Args, Risk, Detections             audit.JSON // as in the record: redacted
+
+	// Operations are the other tools in the call that need an approval, at most
+	// MaxOperations; MoreOperations are those that were left out.
+	Operations     []string
+	MoreOperations int
 }
 
 // Subject is what an approval for longer than once is about: the tool, or the
@@ -92,6 +98,9 @@ type fileCall struct {
 	Detections json.RawMessage `json:"detections,omitempty"`
 	Rule       string          `json:"rule,omitempty"`
 	Reason     string          `json:"reason,omitempty"`
+
+	Operations     []string `json:"operations,omitempty"`
+	MoreOperations int      `json:"more_operations,omitempty"`
 }
 
 // encode returns the file of a question. It leaves calls out if there are too
@@ -103,7 +112,7 @@ func (q *Question) encode() ([]byte, error) {
 	for i := range q.Calls {
 		c := &q.Calls[i]
 		f.Calls = append(f.Calls, fileCall{CallNo: c.CallNo, Method: c.Method, Tool: c.Tool, Target: c.Target, Rule: c.Rule, Reason: c.Reason,
-			Args: raw(c.Args), Risk: raw(c.Risk), Detections: raw(c.Detections)})
+			Args: raw(c.Args), Risk: raw(c.Risk), Detections: raw(c.Detections), Operations: c.Operations, MoreOperations: c.MoreOperations})
 	}
 	for {
 		if n := len(f.Calls) - MaxCalls; n > 0 {
@@ -162,7 +171,8 @@ func parseQuestion(text []byte) (*Question, error) {
 		Server: f.Server, Client: f.Client, ServerKey: f.ServerKey, More: f.More, Approvers: f.Approvers, SameUser: f.SameUser, Digest: digest(text)}
 	for _, c := range f.Calls {
 		q.Calls = append(q.Calls, Call{CallNo: c.CallNo, Method: c.Method, Tool: c.Tool, Target: c.Target, Rule: c.Rule, Reason: c.Reason,
-			Args: audit.JSON(c.Args), Risk: audit.JSON(c.Risk), Detections: audit.JSON(c.Detections)})
+			Args: audit.JSON(c.Args), Risk: audit.JSON(c.Risk), Detections: audit.JSON(c.Detections),
+			Operations: c.Operations[:min(len(c.Operations), MaxOperations)], MoreOperations: c.MoreOperations + max(len(c.Operations)-MaxOperations, 0)})
 	}
 	return q, nil
 }

@@ -47,6 +47,9 @@ type shownCall struct {
 	Detections json.RawMessage `json:"detections,omitempty"`
 	Rule       string          `json:"rule"`
 	Reason     string          `json:"reason,omitempty"`
+
+	Operations     []string `json:"operations,omitempty"`
+	MoreOperations int      `json:"more_operations,omitempty"`
 }
 
 // json prints a question as one line.
@@ -56,7 +59,7 @@ func (s *Session) json(q *approval.Question, now time.Time) error {
 		MayAnswer: q.MayAnswer(), Yours: q.Allows(os.Geteuid()) == nil}
 	for _, c := range q.Calls {
 		one.Calls = append(one.Calls, shownCall{c.CallNo, c.Method, c.Tool, c.Target, json.RawMessage(c.Args), json.RawMessage(c.Risk),
-			json.RawMessage(c.Detections), c.Rule, c.Reason})
+			json.RawMessage(c.Detections), c.Rule, c.Reason, c.Operations, c.MoreOperations})
 	}
 	return terminal.PrintJSON(s.cfg.Stdout, one)
 }
@@ -126,6 +129,17 @@ func (s *Session) appendCall(text []byte, c *approval.Call, whole bool) []byte {
 		l.Put(terminal.Faint, ": "+clip(c.Reason))
 	}
 	text = append(text, l.End()...)
+	if len(c.Operations) > 0 { // the arguments may name them far behind
+		l = &terminal.Line{Colour: s.cfg.Colour}
+		l.PutSafe(terminal.Plain, "    operations")
+		for _, name := range c.Operations {
+			l.Put(terminal.Bold, "  "+clip(name))
+		}
+		if c.MoreOperations > 0 {
+			l.PutSafe(terminal.Alarm, fmt.Sprintf("  and %d more", c.MoreOperations))
+		}
+		text = append(text, l.End()...)
+	}
 	if c.Args == "" {
 		return text
 	}

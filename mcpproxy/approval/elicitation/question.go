@@ -86,11 +86,31 @@ func appendCall(dst []byte, c *approval.Call, several bool) []byte {
 		dst = appendText(dst, "method", c.Method, maxValue)
 	}
 	dst = appendText(dst, "target", c.Target, maxValue)
+	dst = appendOperations(dst, c)
 	dst = appendJSON(dst, "arguments", c.Args, args)
 	dst = appendRisk(dst, c.Risk)
 	dst = appendDetections(dst, c.Detections)
 	dst = appendText(dst, "rule", c.Rule, maxValue)
 	return appendText(dst, "reason", c.Reason, maxReason)
+}
+
+// appendOperations appends the tools that the arguments may name far behind.
+func appendOperations(dst []byte, c *approval.Call) []byte {
+	from := len(dst)
+	for _, name := range c.Operations {
+		dst = appendPart(dst, "", name)
+	}
+	return labelled(appendMore(dst, c.MoreOperations), from, "operations")
+}
+
+// appendMore appends the number of what is not shown.
+func appendMore(dst []byte, n int) []byte {
+	if n > 0 {
+		dst = append(dst, ", and "...)
+		dst = strconv.AppendInt(dst, int64(n), 10)
+		dst = append(dst, " more"...)
+	}
+	return dst
 }
 
 func appendRisk(dst []byte, v audit.JSON) []byte {
@@ -136,9 +156,7 @@ func appendDetections(dst []byte, v audit.JSON) []byte {
 	list = bySight(list)
 	for i, d := range list {
 		if i == maxFound {
-			dst = append(dst, ", and "...)
-			dst = strconv.AppendInt(dst, int64(len(list)-i), 10)
-			dst = append(dst, " more"...)
+			dst = appendMore(dst, len(list)-i)
 			break
 		}
 		dst = appendPart(dst, "", d.Detector)
