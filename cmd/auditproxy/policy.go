@@ -51,7 +51,7 @@ func readlink(name string) (target string, ok bool) {
 
 // ownFiles returns the files of this program, which no server needs.
 func (a *app) ownFiles(cfg config) (own []string) {
-	for _, file := range []string{cfg.spoolDir, cfg.keyFile, filepath.Dir(a.systemConfig), cfg.policyFile} {
+	for _, file := range []string{cfg.spoolDir, cfg.keyFile, cfg.evidenceKeyFile, filepath.Dir(a.systemConfig), cfg.values.UserFile(), cfg.policyFile, cfg.approval.files.Dir} {
 		if filepath.IsAbs(file) {
 			own = append(own, file)
 		}

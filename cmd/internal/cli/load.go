@@ -135,11 +135,13 @@ func (l *loader) readUserFile() {
 			l.problem("", Source{Flag, "--" + configFlag}, errors.New("names no file"))
 			return
 		}
+		l.values.own, _ = filepath.Abs(path)
 		l.readFile(Source{File, path}, true)
 		return
 	}
 	if dir := l.env.configHome(); dir != "" {
-		l.readFile(Source{File, filepath.Join(dir, l.Program, "config.yaml")}, false)
+		l.values.own = filepath.Join(dir, l.Program)
+		l.readFile(Source{File, filepath.Join(l.values.own, "config.yaml")}, false)
 	}
 }
 

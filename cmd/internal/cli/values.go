@@ -49,12 +49,17 @@ type Values struct {
 	keys   []Key
 	viper  *viper.Viper // checked values of the Go types that Kind names; nil in the zero value
 	source map[string]Source
+	own    string // what UserFile returns
 
 	enforced map[string]bool
 }
 
 // Enforced reports whether the administrator's file enforces the key.
 func (v Values) Enforced(key string) bool { return v.enforced[key] }
+
+// UserFile returns the path of --config, else the directory of the user's file, "" if
+// neither is known. It need not be there.
+func (v Values) UserFile() string { return v.own }
 
 // String returns the value of a Text, Choice or Path.
 func (v Values) String(key string) string { return get[string](v, key) }
