@@ -133,7 +133,7 @@ func (a *app) seenTools(cmd *cobra.Command, server string, sel replay.Selection)
 func (a *app) printListing(l *checked) error {
 	var out strings.Builder
 	say := func(format string, args ...any) {
-		fmt.Fprintln(&out, terminal.EscapeMessage(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(&out, terminal.EscapeLine(fmt.Sprintf(format, args...)))
 	}
 	say("dialect   %s", l.Dialect)
 	say("hash      %s", l.Hash)

@@ -69,7 +69,7 @@ func (a *app) evalPolicy(file string, asJSON bool) error {
 		if asJSON {
 			return a.printJSON(e)
 		}
-		_, err := io.WriteString(a.stdout, terminal.EscapeMessage(tool+"  "+e.String())+"\n")
+		_, err := io.WriteString(a.stdout, terminal.EscapeLine(tool+"  "+e.String())+"\n")
 		return err
 	})
 }

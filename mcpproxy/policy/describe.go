@@ -75,7 +75,7 @@ func (p *Policy) Describe(seen []Seen) Listing {
 	for _, name := range sorted(p.tools) {
 		l.Tools = append(l.Tools, describeTool(name, p.of(name), p.specs[name]))
 	}
-	if all := p.specs["*"]; all != nil {
+	if all := p.specs["*"]; all != nil || slices.Contains(p.Hide, "*") {
 		l.Tools = append(l.Tools, describeTool("*", p.of("*"), all))
 	}
 	for _, name := range sorted(p.specs) {

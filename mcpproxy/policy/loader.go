@@ -214,9 +214,22 @@ func (l *loader) toolNames(n *node, where *place, star bool) []string {
 	return names
 }
 
+// passes reports whether a name is that of a method that passes, whatever a policy
+// says, and hardly that of a tool; a call of a tool is decided by the tool's name.
+func passes(name string) bool {
+	switch name {
+	case "tools/call", "tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list", "tasks/get", "logging/setLevel", "server/discover":
+		return true
+	}
+	return strings.HasPrefix(name, "notifications/")
+}
+
 // mention notes the name of a tool, to be compared with the tools of servers.
 func (l *loader) mention(n *node, where string) {
 	if n.text != "*" {
+		if passes(n.text) {
+			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: a rule for the method %q has no effect", where, n.text))
+		}
 		if strings.ContainsAny(n.text, "*?") {
 			l.policy.warnings = append(l.policy.warnings, *n.problem("%s: names are compared as they are: %q is no pattern", where, short(n.text)))
 		}

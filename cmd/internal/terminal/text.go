@@ -48,6 +48,11 @@ func EscapeMessage(message string) string {
 	return strings.Join(lines, "\n")
 }
 
+// EscapeLine is EscapeMessage for a message whose line feeds are not the program's own.
+func EscapeLine(message string) string {
+	return strings.ReplaceAll(EscapeMessage(message), "\n", `\n`)
+}
+
 // Count returns a number with its noun.
 func Count(n int, thing string) string {
 	if n == 1 {
