@@ -17,9 +17,11 @@ const policyEvalLong = `Read calls from standard input, one JSON object a line, 
 each, what its arguments do and, with a policy, what the policy decides.
 
 A line has the members tool and arguments, and may have definition (the tool's
-entry in the answer to tools/list), at_ms (Unix milliseconds), cwd, home and
-upstream (how the server answers: ok, rpc_error, is_error or none). Counters of
-limits begin at zero and last for the run. Nothing is run and nothing is recorded.
+entry in the answer to tools/list, which later lines know of operations of that
+tool), at_ms (Unix milliseconds), cwd, home and upstream (how the server answers:
+ok, rpc_error, is_error or none). Counters of limits begin at zero and last for the
+run. Nothing is run and nothing is recorded. The proxy also refuses a call that two
+servers could read differently, such as one with duplicate names.
 
 The exit code is 2 if the policy does not load, or a line cannot be read.`
 

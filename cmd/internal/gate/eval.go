@@ -54,7 +54,7 @@ type found struct {
 // print. Counters begin at zero and last for the run. l has no policy, or
 // one that was loaded.
 func Eval(in io.Reader, l Loaded, print func(tool string, e Evaluation) error) error {
-	r := evaluator{Loaded: l}
+	r := evaluator{Loaded: l, definitions: map[string]json.RawMessage{}}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxCall)
 	n := 0
@@ -106,6 +106,8 @@ type evaluator struct {
 	Loaded
 	counters policy.Memory
 	refunds  []refund
+
+	definitions map[string]json.RawMessage // by tool, of the calls so far: of operations too
 }
 
 // A refund holds the counts that an answer at a later time gives back.
@@ -123,7 +125,10 @@ func (r *evaluator) eval(c call) (e Evaluation, err error) {
 	if c.Cwd != "" || c.Home != "" {
 		a = a.In(c.Home, c.Cwd)
 	}
-	byName := func(name string) *risk.Tool { return a.Tool(name, nil) }
+	if len(c.Definition) > 0 {
+		r.definitions[c.Tool] = c.Definition
+	}
+	byName := func(name string) *risk.Tool { return a.Tool(name, r.definitions[name]) }
 	result := a.Assess(a.Tool(c.Tool, c.Definition), c.Arguments, byName)
 	e.Risk.Category, e.Risk.Level = result.Category.String(), result.Category.Level()
 	e.Risk.Source, e.Risk.Conflict = result.Source.String(), result.Conflict

@@ -13,7 +13,7 @@ import (
 // server reads them, each with what the whole call does.
 func TestEvalOperations(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.yaml")
-	write(t, file, `{"version":"1","default":"allow","auditproxy":{"denied_tools":["kill_server"],"allowed_tools":["batch"],"ask_detections":["recursive_delete"]}}`)
+	write(t, file, `{"version":"1","default":"allow","auditproxy":{"denied_tools":["kill_server"],"allowed_tools":["batch"],"approval":"ask_for_dangerous","ask_detections":["recursive_delete"]}}`)
 	l, err := Config{File: file}.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -23,13 +23,17 @@ func TestEvalOperations(t *testing.T) {
 {"tool":"batch","arguments":{"operations":"[{\"tool\":\"kill_server\"}]"}}
 {"tool":"batch","arguments":{"Operations":[{"Tool":"kill_server"}]}}
 {"tool":"batch","arguments":{"operations":"[{\"tool\":NaN}]"}}
+{"tool":"batch","arguments":{"operations":[{"tool":"tidy"}]}}
+{"tool":"batch","arguments":{"operations":[{"tool":"tidy"}]},"definition":{"name":"batch"}}
+{"tool":"tidy","arguments":{},"definition":{"name":"tidy","annotations":{"destructiveHint":true}}}
+{"tool":"batch","arguments":{"operations":[{"tool":"tidy"}]}}
 `
 	var got []string
 	err = Eval(strings.NewReader(calls), l, func(_ string, e Evaluation) error {
 		got = append(got, fmt.Sprint(e.Decision, " ", e.Rule))
 		return nil
 	})
-	want := []string{"allow ", "ask /auditproxy/ask_detections/recursive_delete", "deny /auditproxy/denied_tools/kill_server", "deny /auditproxy/denied_tools/kill_server", "deny (oversize)"}
+	want := []string{"allow ", "ask /auditproxy/ask_detections/recursive_delete", "deny /auditproxy/denied_tools/kill_server", "deny /auditproxy/denied_tools/kill_server", "deny (oversize)", "allow ", "allow ", "ask /auditproxy/approval", "ask /auditproxy/approval"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, decisions (-want +got):\n%s", err, diff)
 	}
