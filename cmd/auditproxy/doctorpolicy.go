@@ -37,6 +37,9 @@ func (d *diagnosis) policy(a *app, cfg config) {
 	if p.Enforced && !cfg.values.Enforced("policy.mode") {
 		d.find("policy_mode_not_enforced", "policy.file is enforced and policy.mode is not: this user, and so an agent of this user, can set it to observe, which forwards denied calls: add policy.mode to enforce")
 	}
+	if p.Enforced && !cfg.values.Enforced("spool.dir") && l.Policy.Longest(policy.User) > 0 {
+		d.find("policy_limits_not_enforced", "policy.file is enforced and spool.dir is not: this user, and so an agent of this user, can start the limits by user at 0 in another spool: add spool.dir to enforce")
+	}
 	p.Loads, p.Dialect, p.Hash, p.Mode, p.Tools = true, l.Policy.Dialect, l.Policy.Hash, l.Mode, len(l.Policy.Names())
 }
 
