@@ -16,6 +16,10 @@ const (
 	User    Scope = "user"    // all sessions of this user with this server on this host
 )
 
+// MaxUser is how many counters of scope User one server has. Calls that need another
+// one are denied.
+const MaxUser = 1023
+
 // A Counter is a number of calls, or a sum of arguments, in one window.
 type Counter struct {
 	Scope  Scope

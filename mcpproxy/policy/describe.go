@@ -82,6 +82,9 @@ func (p *Policy) Describe(seen []Seen) Listing {
 		l.unreachable(name, p.specs[name], p.of(name))
 	}
 	p.contradictions(&l)
+	if n := p.users(); n > MaxUser {
+		l.Warnings = append(l.Warnings, Problem{1, 1, fmt.Sprintf("%d limits by user: at most %d count, and calls that need another one are denied", n, MaxUser)})
+	}
 	if len(seen) > 0 {
 		p.compare(&l, seen)
 	}
@@ -215,6 +218,19 @@ func (p *Policy) contradictions(l *Listing) {
 			l.warn(m.node, "allowed_tools: %q is never asked about, against %s", short(name), t.ask.rule)
 		}
 	}
+}
+
+// users returns how many counters are of scope User.
+func (p *Policy) users() int {
+	keys := map[string]bool{}
+	for name := range p.specs {
+		for _, c := range p.of(name).counters {
+			if c.Scope == User {
+				keys[c.Key] = true
+			}
+		}
+	}
+	return len(keys)
 }
 
 // compare warns of names and paths that no tool has.

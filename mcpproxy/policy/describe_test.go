@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,23 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("encoding: %v", err)
 			}
 		})
+	}
+}
+
+// TestDescribeManyLimits warns of limits by user that no counter has room for.
+func TestDescribeManyLimits(t *testing.T) {
+	for n, want := range map[int]string{policy.MaxUser: "", policy.MaxUser + 1: "1:1: 1024 limits by user: at most 1023 count, and calls that need another one are denied"} {
+		var tools []string
+		for i := range n {
+			tools = append(tools, fmt.Sprintf(`"t%d":{"limits":[{"counter":"c","window":"day","max":1,"scope":"user"},{"counter":"d","window":"day","max":1,"scope":"session"}]}`, i))
+		}
+		got := ""
+		for _, w := range load(t, `{"version":"1","default":"deny","tools":{`+strings.Join(tools, ",")+`}}`, "p.json").Describe(nil).Warnings {
+			got += w.Error()
+		}
+		if got != want {
+			t.Errorf("%d tools: got %q, want %q", n, got, want)
+		}
 	}
 }
 

@@ -34,8 +34,8 @@ import (
 )
 
 const (
-	slotSize = 128  // divides the size of a page
-	maxSlots = 1024 // of the counters of one server, and the header
+	slotSize = 128                // divides the size of a page
+	maxSlots = policy.MaxUser + 1 // of the counters of one server, and the header
 )
 
 // lockWait is how long an update waits for other processes. It is less than
