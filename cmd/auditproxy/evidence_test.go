@@ -417,7 +417,7 @@ func addLog(t *testing.T, text string) (proof []byte, trust string) {
 	var tree evidence.Tree
 	tree.Prove(0)
 	tree.Append(evidence.Leaf(p.Checkpoint))
-	root, path := tree.Proof()
+	root, path := tree.Proof(0)
 	signed, err := evidence.Checkpoint{Origin: "auditproxy/log/central", Size: 1, Root: root}.Sign(signer)
 	must(t, err)
 	p.Log = &evidence.LogProof{Path: *path, Checkpoint: signed}

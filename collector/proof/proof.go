@@ -53,13 +53,17 @@ func settings() ch.Settings {
 
 // query calls do for each row of a result.
 func (s *Source) query(ctx context.Context, doing, sql string, do func(driver.Rows) error) error {
+	return s.queryWith(ctx, settings(), doing, sql, do)
+}
+
+func (s *Source) queryWith(ctx context.Context, settings ch.Settings, doing, sql string, do func(driver.Rows) error) error {
 	ctx, cancel := s.DB.Long(ctx)
 	defer cancel()
 	ctx, conn, err := s.DB.Settled(ctx)
 	if err != nil {
 		return clickhouse.Classify(doing, err)
 	}
-	rows, err := conn.Query(ch.Context(ctx, ch.WithSettings(settings())), sql)
+	rows, err := conn.Query(ch.Context(ctx, ch.WithSettings(settings)), sql)
 	if err != nil {
 		return clickhouse.Classify(doing, err)
 	}

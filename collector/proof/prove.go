@@ -2,12 +2,14 @@ package proof
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
 
 	"auditproxy/schemas/evidence"
 
+	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
 )
@@ -15,12 +17,10 @@ import (
 // ErrNotFound means that there is no such record.
 var ErrNotFound = errors.New("there is no such record")
 
-// errDone ends a query that has given enough.
-var errDone = errors.New("done")
-
 // Prove returns the proof of a record, without a log. It returns ErrNotFound, or
 // evidence.ErrNotSigned if no checkpoint covers the record. ClickHouse finds it by
-// its index of ids, and hashes the other records of the session.
+// its index of ids, and hashes the other records of the session on all processors:
+// someone waits for it.
 func (s *Source) Prove(ctx context.Context, record uuid.UUID) (proof *evidence.RecordProof, err error) {
 	var session string
 	var seq uint64
@@ -39,54 +39,135 @@ func (s *Source) Prove(ctx context.Context, record uuid.UUID) (proof *evidence.R
 	case versions > 1:
 		return nil, errors.New("there are two versions of the record: see auditcollector verify")
 	}
-	spans, err := s.spans(ctx, session)
+	lines, err := s.linesOfProof(ctx, session, seq)
 	if err != nil {
 		return nil, err
 	}
 	prover := evidence.NewProver(seq)
-	next := uint64(0)
-	add := func(rows driver.Rows) error {
-		var at uint64
-		var line, leaf string
-		if err := rows.Scan(&at, &line, &leaf); err != nil {
+	size := lines[len(lines)-1].seq
+	err = s.eachLeaf(ctx, session, size, func(at uint64, leaf evidence.Hash) error {
+		if at != lines[0].seq {
+			prover.AddLeaf(leaf)
+			return nil
+		}
+		line := lines[0].line
+		lines = lines[1:]
+		_, err := prover.Add(line)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return prover.Add(lines[0].line)
+}
+
+// A numberedLine is the line of a record with that number.
+type numberedLine struct {
+	seq  uint64
+	line []byte
+}
+
+// linesOfProof returns the lines that a proof needs: session_start, the record, and the
+// first checkpoint that covers it.
+func (s *Source) linesOfProof(ctx context.Context, session string, seq uint64) (lines []numberedLine, err error) {
+	sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${seq}", fmt.Sprint(seq)).Replace(`
+SELECT seq, raw FROM ${database}.events WHERE session_id = ${session} AND (seq IN (0, ${seq}) OR kind = 'checkpoint' AND seq > ${seq})
+ORDER BY seq LIMIT 1 BY seq LIMIT 3`)
+	err = s.query(ctx, "reading what a proof has of the record's session", sql, func(rows driver.Rows) error {
+		var one numberedLine
+		var raw string
+		err := rows.Scan(&one.seq, &raw)
+		one.line = []byte(raw)
+		lines = append(lines, one)
+		return err
+	})
+	switch n := len(lines); {
+	case err != nil:
+		return nil, err
+	case n == 0 || lines[0].seq != 0:
+		return nil, errors.New("the session's first record is not here: if it was removed when it was old, prove from the spool, or from an exported file")
+	case lines[n-1].seq <= seq:
+		return nil, evidence.ErrNotSigned
+	case seq > 0 && n < 3:
+		return nil, ErrNotFound // it was removed meanwhile
+	}
+	return lines, nil
+}
+
+// ofBlock is how many leaves are in one row.
+const ofBlock = 256
+
+// eachLeaf calls do with the first leaves of a session, in order. Each must be there,
+// and in one version.
+func (s *Source) eachLeaf(ctx context.Context, session string, size uint64, do func(seq uint64, leaf evidence.Hash) error) error {
+	width := uint64(s.Sizes.orDefault().Rows) * 16 // of leaves alone, ClickHouse has the memory for more
+	spans := []span{{}}
+	if size > width {
+		var err error
+		if spans, err = s.spans(ctx, session, width); err != nil {
 			return err
 		}
-		switch {
-		case at == 0 && line == "":
-			return errors.New("the session's first record was removed when it was old: prove from the spool, or from an exported file")
-		case at != next:
-			return fmt.Errorf("record %d of the session is missing or there twice: see auditcollector verify", min(at, next))
-		case line == "":
-			prover.AddLeaf(evidence.Hash([]byte(leaf)))
-		default:
-			if proof, err = prover.Add([]byte(line)); err != nil {
+	}
+	next := uint64(0)
+	for _, part := range spans {
+		if part.to == 0 || part.to > size {
+			part.to = size
+		}
+		if next == size {
+			break
+		}
+		sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${block}", fmt.Sprint(ofBlock),
+			"${events}", part.ofEvents(), "${leaves}", part.ofLeaves()).Replace(`
+SELECT intDiv(seq, ${block}) AS block, arrayStringConcat(groupUniqArray(${block} + 1)(concat(reinterpretAsFixedString(seq), leaf))) FROM (
+    SELECT seq, SHA256(concat(char(0), raw)) AS leaf FROM ${database}.events WHERE session_id = ${session}${events}
+    UNION ALL
+    SELECT seq, hash FROM ${database}.leaves WHERE session_id = ${session}${leaves})
+GROUP BY block ORDER BY block`)
+		err := s.queryWith(ctx, ch.Settings{"max_block_size": 2048}, "reading the record's session", sql, func(rows driver.Rows) error {
+			var block uint64
+			var text string
+			if err := rows.Scan(&block, &text); err != nil {
 				return err
 			}
-			if proof != nil {
-				return errDone
-			}
-		}
-		next++
-		return nil
-	}
-	for _, part := range spans {
-		sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${seq}", fmt.Sprint(seq),
-			"${events}", part.ofEvents(), "${leaves}", part.ofLeaves()).Replace(`
-SELECT DISTINCT seq, line, leaf FROM (
-    SELECT seq, if(seq IN (0, ${seq}) OR kind = 'checkpoint' AND seq > ${seq}, raw, '') AS line, SHA256(concat(char(0), raw)) AS leaf
-    FROM ${database}.events WHERE session_id = ${session}${events}
-    UNION ALL
-    SELECT seq, '', hash FROM ${database}.leaves FINAL
-    WHERE session_id = ${session}${leaves} AND (session_id, seq, hash) NOT IN (
-        SELECT session_id, seq, SHA256(concat(char(0), raw)) FROM ${database}.events WHERE session_id = ${session}${events}))
-ORDER BY seq`)
-		err = s.query(ctx, "reading the record's session", sql, add)
-		if proof != nil {
-			return proof, nil
-		}
+			var err error
+			next, err = inOrder(next, min((block+1)*ofBlock, part.to), text, do)
+			return err
+		})
 		if err != nil {
-			return nil, err
+			return err
+		}
+		if next < part.to {
+			return missingLeaf(next)
 		}
 	}
-	return nil, evidence.ErrNotSigned
+	return nil
+}
+
+// inOrder calls do with the leaves of a block that has those from next to end, and
+// returns end.
+func inOrder(next, end uint64, text string, do func(seq uint64, leaf evidence.Hash) error) (uint64, error) {
+	const width = 8 + len(evidence.Hash{})
+	var leaves [ofBlock]evidence.Hash
+	var have [ofBlock]bool
+	for ; len(text) >= width; text = text[width:] {
+		seq := binary.LittleEndian.Uint64([]byte(text[:8]))
+		i := seq % ofBlock
+		if have[i] {
+			return next, missingLeaf(seq)
+		}
+		leaves[i], have[i] = evidence.Hash([]byte(text[8:width])), true
+	}
+	for ; next < end; next++ {
+		if !have[next%ofBlock] {
+			return next, missingLeaf(next)
+		}
+		if err := do(next, leaves[next%ofBlock]); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+func missingLeaf(seq uint64) error {
+	return fmt.Errorf("record %d of the session is missing or there twice: see auditcollector verify", seq)
 }

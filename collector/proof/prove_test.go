@@ -1,6 +1,8 @@
 package proof_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,5 +61,54 @@ func TestProveInPieces(t *testing.T) {
 				t.Errorf("record %d in pieces of %d (-want +got):\n%s", seq, size, diff)
 			}
 		}
+	}
+}
+
+// TestProveNothing proves no record of a session that is not whole as far as the
+// checkpoint goes, however much of it is read together.
+func TestProveNothing(t *testing.T) {
+	edited := func(line []byte) []byte {
+		r, err := audit.Parse(append([]byte(nil), line...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Tool = "other"
+		return bytes.TrimSuffix(audit.AppendRecord(nil, &r), []byte("\n"))
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(lines [][]byte) [][]byte
+		want   string
+	}{
+		{"a record is missing", func(lines [][]byte) [][]byte { return append(lines[:3:3], lines[4:]...) }, "record 3 of the session is missing or there twice"},
+		{"two versions of a record", func(lines [][]byte) [][]byte { return append(lines, edited(lines[3])) }, "record 3 of the session is missing or there twice"},
+		{"the first record is missing", func(lines [][]byte) [][]byte { return lines[1:] }, "the session's first record is not here"},
+		{"an edited record", func(lines [][]byte) [][]byte {
+			return append(append(lines[:3:3], edited(lines[3])), lines[4:]...)
+		}, "not those that were signed"},
+		{"no checkpoint yet", func(lines [][]byte) [][]byte { return lines[:12] }, evidence.ErrNotSigned.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db, _ := open(t)
+			s := evidencetest.NewHost("build-7", at).Session(evidencetest.Plan{Calls: 30, Every: 20})
+			var rows []ingest.Row
+			for i, line := range tt.change(s.Lines) {
+				rows = append(rows, ingesttest.RowOf(t, append(append([]byte(nil), line...), '\n'), ingest.Source{Topic: "t", Offset: uint64(i)}))
+			}
+			if err := db.InsertRows(t.Context(), rows, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			r, err := audit.Parse(append([]byte(nil), s.Lines[9]...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, size := range []int{0, 1} {
+				src := proof.NewSource(db)
+				src.Sizes.Rows = size
+				if p, err := src.Prove(t.Context(), uuid.MustParse(r.RecordID)); err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("in pieces of %d: %v, %v, want %q", size, p, err, tt.want)
+				}
+			}
+		})
 	}
 }

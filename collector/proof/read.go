@@ -48,7 +48,8 @@ func (s *Source) Read(ctx context.Context, sessions []Session, do func(*Row) err
 		spans := []span{{}}
 		if rows > uint64(size.Rows) {
 			var err error
-			if spans, err = s.spans(ctx, sessions[0].ID); err != nil {
+			width := uint64(max(1, size.Rows-1)) // a page that is full has another one after it
+			if spans, err = s.spans(ctx, sessions[0].ID, width); err != nil {
 				return err
 			}
 		}

@@ -22,9 +22,9 @@ type span struct {
 	first, last time.Time
 }
 
-// spans divides a session into spans, in order. Of one that is short there is one.
-func (s *Source) spans(ctx context.Context, session string) (list []span, err error) {
-	width := uint64(max(1, s.Sizes.orDefault().Rows-1)) // a page that is full has another one after it
+// spans divides a session into spans of at most so many rows, in order. Of one that is
+// short there is one.
+func (s *Source) spans(ctx context.Context, session string, width uint64) (list []span, err error) {
 	sql := strings.NewReplacer("${database}", s.DB.Name(), "${session}", quote(session), "${width}", fmt.Sprint(width)).Replace(`
 SELECT intDiv(seq, ${width}) AS part, count(), groupBitmap(seq), min(first), max(last) FROM (
     SELECT seq, ts AS first, ts AS last FROM ${database}.events WHERE session_id = ${session}

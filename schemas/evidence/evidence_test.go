@@ -55,7 +55,7 @@ func TestTree(t *testing.T) {
 				}
 				other.Append(evidence.Leaf(fmt.Append(nil, leaf)))
 			}
-			root, proof := other.Proof()
+			root, proof := other.Proof(i)
 			if root != tree.Root() || !cmp.Equal(proof.Path, []tlog.Hash(want)) && n > 1 {
 				t.Fatalf("proof of leaf %d of %d: %v, want %v", i, n, proof.Path, want)
 			}
@@ -74,7 +74,7 @@ func TestTree(t *testing.T) {
 		tree.Append(evidence.Leaf(fmt.Append(nil, n)))
 	}
 	tree.Prove(99)
-	if _, proof := tree.Proof(); proof != nil {
+	if _, proof := tree.Proof(99); proof != nil {
 		t.Errorf("a leaf that is not there has the proof %v", proof)
 	}
 }

@@ -248,8 +248,7 @@ func (s *Session) Open(signed []byte) (c Checkpoint, byHost bool, err error) {
 // A Prover makes the proof of a record of a session.
 type Prover struct {
 	seq     int64
-	record  Tree
-	start   Tree
+	tree    Tree
 	session Session
 	proof   RecordProof
 }
@@ -257,8 +256,8 @@ type Prover struct {
 // NewProver returns one for the record with that seq.
 func NewProver(seq uint64) *Prover {
 	p := &Prover{seq: int64(seq)}
-	p.record.Prove(p.seq)
-	p.start.Prove(0)
+	p.tree.Prove(p.seq)
+	p.tree.Prove(0)
 	return p
 }
 
@@ -268,7 +267,7 @@ var ErrNotSigned = errors.New("no checkpoint covers the record yet")
 // Add takes the session's next record, from session_start on. It returns the proof
 // with the first checkpoint that covers the record, nil before that.
 func (p *Prover) Add(line []byte) (*RecordProof, error) {
-	n := p.record.Size()
+	n := p.tree.Size()
 	if n > p.seq && bytes.HasPrefix(line, []byte(`{"v":1,"kind":"checkpoint",`)) {
 		proof, err := p.finish(line)
 		if proof != nil || err != nil {
@@ -294,10 +293,7 @@ func (p *Prover) Add(line []byte) (*RecordProof, error) {
 
 // AddLeaf takes the leaf of a record that is neither session_start, nor the one to
 // prove, nor a checkpoint after that.
-func (p *Prover) AddLeaf(leaf Hash) {
-	p.record.Append(leaf)
-	p.start.Append(leaf)
-}
+func (p *Prover) AddLeaf(leaf Hash) { p.tree.Append(leaf) }
 
 // finish returns the proof if the record is the checkpoint of those before it.
 func (p *Prover) finish(line []byte) (*RecordProof, error) {
@@ -313,9 +309,9 @@ func (p *Prover) finish(line []byte) (*RecordProof, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proving a record: the checkpoint after it: %w", err)
 	}
-	root, record := p.record.Proof()
-	_, start := p.start.Proof()
-	if c.Size != p.record.Size() || c.Root != root {
+	root, record := p.tree.Proof(p.seq)
+	_, start := p.tree.Proof(0)
+	if c.Size != p.tree.Size() || c.Root != root {
 		return nil, errors.New("proving a record: the records are not those that were signed; see auditproxy verify")
 	}
 	proof := p.proof

@@ -107,7 +107,7 @@ func logged(t *testing.T, p *evidence.RecordProof) evidence.Trust {
 		}
 		tree.Append(evidence.Leaf(fmt.Append(nil, i)))
 	}
-	root, path := tree.Proof()
+	root, path := tree.Proof(6)
 	signed, err := evidence.Checkpoint{Origin: "auditproxy/log/central", Size: 11, Root: root}.Sign(signers...)
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestProofOfOther(t *testing.T) {
 				}
 				tree.Append(evidence.Leaf(line))
 			}
-			_, proof := tree.Proof()
+			_, proof := tree.Proof(int64(index))
 			return *proof
 		}
 		p := evidence.RecordProof{Record: tt.lines[tt.record], RecordPath: path(tt.record), Checkpoint: s.Sign(tt.lines...), Start: tt.lines[tt.start], StartPath: path(tt.start)}

@@ -13,8 +13,8 @@ func Leaf(line []byte) Hash { return tlog.RecordHash(line) }
 // each bit of its size. Its zero value is empty.
 type Tree struct {
 	size  int64
-	roots []Hash // of the complete trees that its size is made of, the largest first
-	proof *Proof // nil: none is collected
+	roots []Hash   // of the complete trees that its size is made of, the largest first
+	proof []*Proof // that are collected
 }
 
 // A Proof is that a leaf is in a tree (RFC 6962, section 2.1.1): the hashes from
@@ -35,9 +35,11 @@ func (t *Tree) Clone() Tree {
 	return Tree{size: t.size, roots: append([]Hash(nil), t.roots...)}
 }
 
-// Prove has the proof of the leaf with that index collected from now on. It is
-// to be called before that leaf is appended.
-func (t *Tree) Prove(index int64) { t.proof = &Proof{Index: index, from: index, width: 1} }
+// Prove has the proof of the leaf with that index collected from now on, beside others.
+// It is to be called before that leaf is appended.
+func (t *Tree) Prove(index int64) {
+	t.proof = append(t.proof, &Proof{Index: index, from: index, width: 1})
+}
 
 // Append adds a leaf.
 func (t *Tree) Append(leaf Hash) {
@@ -46,7 +48,9 @@ func (t *Tree) Append(leaf Hash) {
 	for n := t.size; n&1 == 1; n >>= 1 {
 		last := len(t.roots) - 1
 		left, right := t.roots[last-1], t.roots[last]
-		t.proof.join(t.size+1-2*width, width, width, left, right)
+		for _, p := range t.proof {
+			p.join(t.size+1-2*width, width, width, left, right)
+		}
 		t.roots[last-1] = tlog.NodeHash(left, right)
 		t.roots = t.roots[:last]
 		width *= 2
@@ -57,15 +61,17 @@ func (t *Tree) Append(leaf Hash) {
 // Root returns the tree's hash.
 func (t *Tree) Root() Hash { return t.root(nil) }
 
-// Proof returns the tree's hash, and the proof that Prove asked for, nil if the
-// leaf is not in the tree yet. More leaves may follow.
-func (t *Tree) Proof() (Hash, *Proof) {
-	if t.proof == nil || t.proof.Index >= t.size {
-		return t.Root(), nil
+// Proof returns the tree's hash, and the proof of the leaf with that index, which
+// Prove asked for; nil if the leaf is not in the tree yet. More leaves may follow.
+func (t *Tree) Proof(index int64) (Hash, *Proof) {
+	for _, collected := range t.proof {
+		if collected.Index == index && index < t.size {
+			p := *collected
+			p.Path = append([]Hash(nil), p.Path...)
+			return t.root(&p), &p
+		}
 	}
-	p := *t.proof
-	p.Path = append([]Hash(nil), p.Path...)
-	return t.root(&p), &p
+	return t.Root(), nil
 }
 
 func (t *Tree) root(p *Proof) Hash {
