@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"auditproxy/cmd/internal/cli"
@@ -146,8 +148,7 @@ func (a *app) keepKeys(file string) (func([]string) ([]string, error), error) {
 }
 
 func (a *app) verifySpool(ctx context.Context, cfg config, o verifyOptions, vc verify.Config) error {
-	list := func() ([]spool.Entry, error) { return view.List(cfg.spoolDir, o.session) }
-	entries, err := list()
+	entries, err := view.List(cfg.spoolDir, o.session)
 	if err != nil {
 		return fmt.Errorf("verifying: %w", err)
 	}
@@ -155,7 +156,10 @@ func (a *app) verifySpool(ctx context.Context, cfg config, o verifyOptions, vc v
 		return cli.ExitError{Code: cli.ExitUnclear, Err: fmt.Errorf("verifying: there is no session in %q", cfg.spoolDir)}
 	}
 	vc.Retained = cfg.retained
-	return verify.Run(ctx, vc, entries, list)
+	return verify.Run(ctx, vc, entries, func() ([]string, error) {
+		ids, err := spool.Names(cfg.spoolDir)
+		return slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, o.session) }), err
+	})
 }
 
 // retained returns since when the spool must be complete: by its settings retention

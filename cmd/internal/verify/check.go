@@ -36,6 +36,9 @@ func (r *report) begins() bool {
 	return r.State == spool.Live.String() && r.Records == 0 && r.Error == ""
 }
 
+// damaged reports whether there is something to say of the session beside its evidence.
+func (r *report) damaged() bool { return len(r.Problems) > 0 || r.Unrecorded > 0 || r.Error != "" }
+
 // A problem is damage to a session, or a loss.
 type problem struct {
 	Segment uint32 `json:"segment,omitempty"`

@@ -122,9 +122,9 @@ func TestSessionThatBegins(t *testing.T) {
 		}
 		var out bytes.Buffer
 		cfg := Config{Dir: dir, Stdout: &out, Stderr: io.Discard, Evidence: evidence.Config{Hosts: []string{h.Key, other.Key}}}
-		err := Run(t.Context(), cfg, []spool.Entry{entry(first), entry(last)}, func() ([]spool.Entry, error) {
+		err := Run(t.Context(), cfg, []spool.Entry{entry(first), entry(last)}, func() ([]string, error) {
 			began()
-			return []spool.Entry{entry(first), entry(next), entry(last)}, nil
+			return []string{first.ID, next.ID, last.ID}, nil
 		})
 		return out.String(), err
 	}

@@ -29,7 +29,7 @@ type object struct {
 }
 
 // conclude prints what both checks found.
-func (cfg Config) conclude(checker *evidence.Checker, reports []report) error {
+func (cfg Config) conclude(checker *evidence.Checker, reports []*report) error {
 	r, err := cfg.finish(checker)
 	if err != nil {
 		return err
@@ -39,8 +39,10 @@ func (cfg Config) conclude(checker *evidence.Checker, reports []report) error {
 		code = damage
 	}
 	byID := map[string]*report{}
-	for i := range reports {
-		byID[reports[i].SessionID] = &reports[i]
+	for _, r := range reports {
+		if r != nil {
+			byID[r.SessionID] = r
+		}
 	}
 	p := evidencereport.Printer{Out: cfg.Stdout, Colour: cfg.Colour}
 	if cfg.JSON {
@@ -74,9 +76,11 @@ func (cfg Config) finish(checker *evidence.Checker) (evidence.Report, error) {
 }
 
 // damageLines are the lines about damage.
-func damageLines(p evidencereport.Printer, reports []report) (lines [][]byte) {
-	for i := range reports {
-		r := &reports[i]
+func damageLines(p evidencereport.Printer, reports []*report) (lines [][]byte) {
+	for _, r := range reports {
+		if r == nil {
+			continue
+		}
 		add := func(text string) {
 			lines = append(lines, p.Line(evidencereport.Damaged, r.SessionID, text))
 		}

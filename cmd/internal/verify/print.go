@@ -14,9 +14,10 @@ import (
 
 // verdict is the exit code: a problem is certain, even if other sessions could
 // not be read.
-func verdict(reports []report) (code int) {
+func verdict(reports []*report) (code int) {
 	for _, r := range reports {
 		switch {
+		case r == nil:
 		case len(r.Problems) > 0:
 			return cli.ExitFound
 		case r.Error != "":
@@ -26,9 +27,9 @@ func verdict(reports []report) (code int) {
 	return code
 }
 
-func writeReportsJSON(w io.Writer, reports []report) error {
-	for i := range reports {
-		if err := terminal.PrintJSON(w, &reports[i]); err != nil {
+func writeReportsJSON(w io.Writer, reports []*report) error {
+	for _, r := range reports {
+		if err := terminal.PrintJSON(w, r); err != nil {
 			return err
 		}
 	}
@@ -36,7 +37,7 @@ func writeReportsJSON(w io.Writer, reports []report) error {
 }
 
 // writeReports writes a line for each session and one for each problem.
-func writeReports(w io.Writer, reports []report, colour bool) error {
+func writeReports(w io.Writer, reports []*report, colour bool) error {
 	var out []byte
 	l := terminal.Line{Colour: colour}
 	l.Column(terminal.Bold, "SESSION", 36)
@@ -48,8 +49,7 @@ func writeReports(w io.Writer, reports []report, colour bool) error {
 	out = append(out, l.End()...)
 	var sum report
 	wrong, unread := 0, 0
-	for i := range reports {
-		r := &reports[i]
+	for _, r := range reports {
 		out = appendReport(out, r, colour)
 		sum.Records += r.Records
 		sum.Calls += r.Calls

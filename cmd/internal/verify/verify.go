@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sort"
 	"sync"
 
 	"auditproxy/cmd/internal/terminal"
@@ -19,9 +20,9 @@ import (
 )
 
 // Run reads sessions and reports what is damaged, missing or changed. Its error is
-// a cli.ExitError, without a text if Stdout has it already. list lists the sessions
-// again: new ones may have begun, and others may be missing without them.
-func Run(ctx context.Context, cfg Config, sessions []spool.Entry, list func() ([]spool.Entry, error)) error {
+// a cli.ExitError, without a text if Stdout has it already. list lists the ids of
+// sessions again: new ones may have begun, and others may be missing without them.
+func Run(ctx context.Context, cfg Config, sessions []spool.Entry, list func() ([]string, error)) error {
 	var total int64
 	for _, e := range sessions {
 		total += e.Bytes
@@ -34,15 +35,15 @@ func Run(ctx context.Context, cfg Config, sessions []spool.Entry, list func() ([
 		}
 		checker = evidence.New(cfg.Evidence)
 	}
-	reports := checkAll(ctx, cfg.Dir, sessions, checker, p, false)
+	reports := cfg.checkAll(ctx, sessions, checker, p, false)
 	if !cfg.DamageOnly && len(sessions) > 0 {
-		late, err := overlooked(sessions, list)
+		late, err := cfg.overlooked(sessions, list)
 		if err != nil {
 			p.Finish()
 			return fmt.Errorf("verifying: %w", err)
 		}
-		reports = append(reports, checkAll(ctx, cfg.Dir, late, checker, p, false)...)
-		readBegun(ctx, cfg.Dir, append(sessions[:len(sessions):len(sessions)], late...), reports, checker, p)
+		reports = append(reports, cfg.checkAll(ctx, late, checker, p, false)...)
+		cfg.readBegun(ctx, append(sessions[:len(sessions):len(sessions)], late...), reports, checker, p)
 	}
 	p.Finish()
 	if ctx.Err() != nil {
@@ -65,17 +66,17 @@ func Run(ctx context.Context, cfg Config, sessions []spool.Entry, list func() ([
 
 // overlooked returns sessions that a listing did not have, although they began
 // before the last one in it: reading a directory takes time.
-func overlooked(sessions []spool.Entry, list func() ([]spool.Entry, error)) (late []spool.Entry, err error) {
+func (cfg Config) overlooked(sessions []spool.Entry, list func() ([]string, error)) (late []spool.Entry, err error) {
 	again, err := list()
 	if err != nil {
 		return nil, err
 	}
-	listed := map[string]bool{}
-	for _, e := range sessions {
-		listed[e.ID] = true
-	}
-	for _, e := range again {
-		if !listed[e.ID] && e.ID < sessions[len(sessions)-1].ID {
+	for _, id := range again {
+		i := sort.Search(len(sessions), func(i int) bool { return sessions[i].ID >= id })
+		if i == len(sessions) || sessions[i].ID == id {
+			continue
+		}
+		if e, there := spool.Look(cfg.Dir, id); there {
 			late = append(late, e)
 		}
 	}
@@ -84,26 +85,29 @@ func overlooked(sessions []spool.Entry, list func() ([]spool.Entry, error)) (lat
 
 // readBegun reads the sessions again that had no record yet. Another one that names
 // such a session began after its first record, so that record is there now.
-func readBegun(ctx context.Context, dir string, entries []spool.Entry, reports []report, checker *evidence.Checker, p *terminal.Progress) {
-	for i := range reports {
-		if reports[i].begins() {
-			reports[i] = checkAll(ctx, dir, entries[i:i+1], checker, p, true)[0]
+func (cfg Config) readBegun(ctx context.Context, entries []spool.Entry, reports []*report, checker *evidence.Checker, p *terminal.Progress) {
+	for i, r := range reports {
+		if r != nil && r.begins() {
+			reports[i] = cfg.checkAll(ctx, entries[i:i+1], checker, p, true)[0]
 		}
 	}
 }
 
 // checkAll reads sessions on all processors. Unless they are the last ones, the
-// evidence of those without a record is left out.
-func checkAll(ctx context.Context, dir string, entries []spool.Entry, checker *evidence.Checker, p *terminal.Progress, last bool) []report {
-	reports := make([]report, len(entries))
+// evidence of those without a record is left out. A report that nothing will be printed
+// of is nil.
+func (cfg Config) checkAll(ctx context.Context, entries []spool.Entry, checker *evidence.Checker, p *terminal.Progress, last bool) []*report {
+	reports := make([]*report, len(entries))
 	next := make(chan int)
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for i := range next {
 				c := newCheck(entries[i], checker, last)
-				c.run(dir, p, func() bool { return ctx.Err() != nil }, func() (spool.State, error) { return stateOf(dir, entries[i].ID) })
-				reports[i] = c.report
+				c.run(cfg.Dir, p, func() bool { return ctx.Err() != nil }, func() (spool.State, error) { return stateOf(cfg.Dir, entries[i].ID) })
+				if r := c.report; cfg.JSON || cfg.DamageOnly || r.damaged() || r.begins() {
+					reports[i] = &r
+				}
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // chains compares sessions with those before them and with a log's.
 type chains struct {
 	cfg    Config
-	ended  []*Session
+	ended  []*ended
 	known  map[string][]known
 	starts map[string][]evidence.Entry
 }
@@ -22,28 +23,29 @@ type chains struct {
 // A link is a session's place among those of its host's key.
 type link struct {
 	seq     uint64
-	id      string
-	session *Session // nil: only a log knows it
-	entry   evidence.Entry
+	id      sessionID
+	session *ended // nil: only a log knows it
 }
 
 // check adds what it finds to the sessions, and returns the results of sessions
 // that are not here.
-func (c *chains) check(here map[string]*Session) (missing []Result) {
+func (c *chains) check(here map[sessionID]*ended) (missing []Result) {
 	hosts := map[string][]link{}
 	for _, s := range c.ended {
-		b := s.start()
-		if b != nil && b.err == nil {
-			hosts[b.evidence.HostKey] = append(hosts[b.evidence.HostKey], link{seq: b.evidence.HostSeq, id: s.id, session: s})
+		if s.host != nil {
+			hosts[s.host.key] = append(hosts[s.host.key], link{seq: s.seq, id: s.id, session: s})
 		}
-		other := func(e evidence.Entry) bool { return b != nil && b.err != nil || !s.startsWith(e.Leaf) }
-		if list := c.starts[s.id]; len(list) > 1 || slices.ContainsFunc(list, other) { // of two, one is another
+		if len(c.starts) == 0 {
+			continue
+		}
+		other := func(e evidence.Entry) bool { return s.unsound() || !s.startsWith(e.Leaf) }
+		if list := c.starts[s.id.String()]; len(list) > 1 || slices.ContainsFunc(list, other) { // of two, one is another
 			s.find(finding{Finding: Finding{What: Forked}, text: "seq 0 forked: the log knows another session_start of this session"})
 		}
 	}
 	for id, k := range c.known {
 		switch {
-		case here[id] != nil || !c.selected(id):
+		case here[packID(id)] != nil || !c.selected(id):
 		case !c.mustHave(id):
 			missing = append(missing, Result{SessionID: id, State: Incomplete, Unclear: true,
 				Note: fmt.Sprintf("there is a checkpoint of it from %s, and none of its records: they may have been removed when they were old", k[len(k)-1].from)})
@@ -56,14 +58,15 @@ func (c *chains) check(here map[string]*Session) (missing []Result) {
 		return missing
 	}
 	for id, list := range c.starts {
-		if e := list[0]; here[id] == nil && c.selected(id) {
-			hosts[e.HostKey] = append(hosts[e.HostKey], link{seq: e.HostSeq, id: id, entry: e})
+		if e := list[0]; here[packID(id)] == nil && c.selected(id) {
+			hosts[e.HostKey] = append(hosts[e.HostKey], link{seq: e.HostSeq, id: packID(id)})
 		}
 	}
 	for _, list := range hosts {
 		// Of slices.SortFunc for so large a struct auditproxy would have 15 kB.
 		sort.Slice(list, func(i, j int) bool {
-			return cmp.Or(cmp.Compare(list[i].seq, list[j].seq), cmp.Compare(list[i].id, list[j].id)) < 0
+			a, b := list[i], list[j]
+			return cmp.Or(cmp.Compare(a.seq, b.seq), bytes.Compare(a.id.uuid[:], b.id.uuid[:]), cmp.Compare(a.id.text, b.id.text)) < 0
 		})
 		missing = append(missing, c.chain(list, here)...)
 	}
@@ -72,20 +75,21 @@ func (c *chains) check(here map[string]*Session) (missing []Result) {
 
 // here returns the sessions that are here. One of which only leaves are here is, if its
 // session_start is among them: anyone could write another leaf.
-func (c *chains) here() map[string]*Session {
-	here := map[string]*Session{}
+func (c *chains) here() map[sessionID]*ended {
+	here := make(map[sessionID]*ended, len(c.ended))
 	for _, s := range c.ended {
-		b := s.start()
-		if !s.about.Gone || s.records > 0 || s.why != "" || b != nil && b.err == nil || b == nil && len(s.bare) > 0 {
+		full := s.session
+		if full == nil || !full.about.Gone || full.records > 0 || full.why != "" || s.host != nil || full.start() == nil && len(full.bare) > 0 {
 			here[s.id] = s
 		}
 	}
 	return here
 }
 
-// merged returns one result for each session.
-func merged(list []Result) (results []Result) {
+// merged returns one result for each session, in the memory of list.
+func merged(list []Result) []Result {
 	sort.SliceStable(list, func(i, j int) bool { return list[i].SessionID < list[j].SessionID }) // as above, for the size
+	results := list[:0]
 	for _, r := range list {
 		if n := len(results); n > 0 && results[n-1].SessionID == r.SessionID && r.State == Tampered {
 			results[n-1].State, results[n-1].Findings = Tampered, append(results[n-1].Findings, r.Findings...)
@@ -98,22 +102,21 @@ func merged(list []Result) (results []Result) {
 
 // chain follows the sessions of one key. Several spool directories may have the
 // same key, and chains of their own: only the links between sessions count.
-func (c *chains) chain(list []link, here map[string]*Session) (missing []Result) {
+func (c *chains) chain(list []link, here map[sessionID]*ended) (missing []Result) {
 	last := -1 // the last one that is here
-	next := map[string]link{}
+	next := map[sessionID]*ended{}
 	for i, l := range list {
 		if l.session == nil {
 			continue
 		}
 		last = i
-		p := l.session.start().evidence.Previous
-		if p == nil {
+		if !l.session.follows {
 			continue
 		}
-		if other, twice := next[p.SessionID]; twice {
+		if other := next[l.session.previous]; other != nil {
 			l.session.find(finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("host_seq %d forked: sessions %s and %s follow the same one", l.seq, other.id, l.id)})
 		}
-		next[p.SessionID] = l
+		next[l.session.previous] = l.session
 	}
 	tails := make([]link, 0, 1) // that no session here follows: few, among a year of sessions
 	for _, l := range list {
@@ -124,10 +127,10 @@ func (c *chains) chain(list []link, here map[string]*Session) (missing []Result)
 	for i, l := range list {
 		switch {
 		case last >= 0 && i > last:
-			missing = append(missing, lost(l.id, finding{Finding: Finding{What: RolledBack, Seq: l.seq, To: l.seq},
+			missing = append(missing, lost(l.id.String(), finding{Finding: Finding{What: RolledBack, Seq: l.seq, To: l.seq},
 				text: fmt.Sprintf("host_seq %d is rolled back: the log knows session %s, and the last one here is host_seq %d", l.seq, l.id, list[last].seq)}))
 		case l.session == nil:
-			missing = append(missing, lost(l.id, finding{Finding: Finding{What: MissingSession, Seq: l.seq, To: l.seq},
+			missing = append(missing, lost(l.id.String(), finding{Finding: Finding{What: MissingSession, Seq: l.seq, To: l.seq},
 				text: fmt.Sprintf("host_seq %d is missing: the log knows session %s", l.seq, l.id)}))
 		default:
 			missing = append(missing, c.follows(before(tails, l.seq), l, here)...)
@@ -147,43 +150,43 @@ func before(tails []link, seq uint64) link {
 
 // follows compares a session with the one before it, which may be missing: then
 // before is the last one that is here of those before that.
-func (c *chains) follows(before, l link, here map[string]*Session) []Result {
-	p := l.session.start().evidence.Previous
-	if p == nil {
+func (c *chains) follows(before, l link, here map[sessionID]*ended) []Result {
+	if !l.session.follows {
 		return nil
 	}
-	if s := here[p.SessionID]; s != nil {
+	if s := here[l.session.previous]; s != nil {
 		switch {
-		case s.empty() && !s.about.Arriving:
+		case s.empty() && !s.session.about.Arriving:
 			s.find(finding{Finding: Finding{What: Deleted}, text: fmt.Sprintf("seq 0 deleted: session %s follows the session_start of this session", l.id)})
-		case !s.startsWith(p.Leaf):
+		case !s.startsWith(l.session.leafOf):
 			changedStart(s, l)
 		}
 		return nil
 	}
-	if _, logged := c.starts[p.SessionID]; logged || !c.selected(p.SessionID) {
+	id, none := l.session.previous.String(), before.session == nil
+	if _, logged := c.starts[id]; logged || !c.selected(id) {
 		return nil // it is reported as such, or nobody looked for it
 	}
-	if !c.mustHave(p.SessionID) || before.id == "" && c.cfg.Complete.IsZero() && c.cfg.Since.IsZero() {
-		if before.id == "" {
-			l.session.begins = l.seq
+	if !c.mustHave(id) || none && c.cfg.Complete.IsZero() && c.cfg.Since.IsZero() {
+		if none {
+			l.session.began(l.seq)
 		}
 		return nil
 	}
 	from, numbers := l.seq-1, fmt.Sprintf("%d is missing before %s", l.seq-1, l.id)
 	switch {
-	case before.id == "":
+	case none:
 	case before.seq+2 < l.seq:
 		from, numbers = before.seq+1, fmt.Sprintf("%d to %d are missing between %s and %s", before.seq+1, l.seq-1, before.id, l.id)
 	default:
 		numbers = fmt.Sprintf("%d is missing between %s and %s", l.seq-1, before.id, l.id)
 	}
-	return []Result{lost(p.SessionID, finding{Finding: Finding{What: MissingSession, Seq: from, To: l.seq - 1}, text: "host_seq " + numbers})}
+	return []Result{lost(id, finding{Finding: Finding{What: MissingSession, Seq: from, To: l.seq - 1}, text: "host_seq " + numbers})}
 }
 
 // changedStart reports that a session has not the session_start that the next one
 // follows: another one, or one without evidence.
-func changedStart(s *Session, next link) {
+func changedStart(s *ended, next link) {
 	s.find(finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("seq 0 forked: session %s follows another session_start of this session", next.id)})
 }
 

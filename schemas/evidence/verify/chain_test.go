@@ -10,12 +10,12 @@ import (
 
 // newChain returns the sessions of one host in a row, each of which names the one
 // before it.
-func newChain(n int) (list []link, here map[string]*Session) {
-	list, here = make([]link, n), make(map[string]*Session, n)
+func newChain(n int) (list []link, here map[sessionID]*ended) {
+	list, here = make([]link, n), make(map[sessionID]*ended, n)
 	for i := range list {
-		s := &Session{id: fmt.Sprint("s", i+1), starts: []start{{leaf: evidence.Hash{byte(i)}, evidence: evidence.Session{HostSeq: uint64(i + 1)}}}}
+		s := &ended{id: sessionID{text: fmt.Sprint("s", i+1)}, leaf: evidence.Hash{byte(i)}, seq: uint64(i + 1)}
 		if i > 0 {
-			s.starts[0].evidence.Previous = &evidence.Previous{SessionID: list[i-1].id, Leaf: list[i-1].session.starts[0].leaf}
+			s.follows, s.previous, s.leafOf = true, list[i-1].id, list[i-1].session.leaf
 		}
 		list[i], here[s.id] = link{seq: uint64(i + 1), id: s.id, session: s}, s
 	}
@@ -34,7 +34,7 @@ func TestBefore(t *testing.T) {
 	for range 1000 {
 		var tails []link
 		for seq := uint64(0); len(tails) < 8; seq += rnd.Uint64N(3) { // several chains have the same numbers
-			tails = append(tails, link{seq: seq, id: fmt.Sprint(len(tails))})
+			tails = append(tails, link{seq: seq, id: sessionID{text: fmt.Sprint(len(tails))}})
 		}
 		seq, want := rnd.Uint64N(20), link{}
 		for _, l := range tails {
@@ -59,5 +59,15 @@ func BenchmarkChain(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/session")
 		})
+	}
+}
+
+// TestSessionID keeps ids as they are.
+func TestSessionID(t *testing.T) {
+	for _, id := range []string{"", "s1", "01a18474-12b2-7649-a2c1-eadc32e2d215", "01A18474-12b2-7649-a2c1-eadc32e2d215", "01a1847412b27649a2c1eadc32e2d215",
+		"01a18474+12b2-7649-a2c1-eadc32e2d215", "01a18474-12b2-7649-a2c1-eadc32e2d21x", "00000000-0000-0000-0000-000000000000"} {
+		if got := packID(id).String(); got != id {
+			t.Errorf("packed and unpacked, %q is %q", id, got)
+		}
 	}
 }

@@ -15,10 +15,7 @@ func (s *Session) result(trusted map[string]bool) Result {
 	r := Result{SessionID: s.id, Records: s.records, Removed: s.dropped, Checkpoints: s.checkpoints, Begins: s.begins, Findings: s.finds.done(), NotShown: s.finds.notShown}
 	b := s.start()
 	if b != nil && b.err == nil && trusted[b.evidence.HostKey] {
-		r.Verified = s.provedRecords
-		if s.signer == s.proved {
-			r.Verified++
-		}
+		r.Verified = s.verified()
 	}
 	through := fmt.Sprintf("verified through %d of %d", r.Verified, r.Records)
 	switch {
@@ -44,6 +41,14 @@ func (s *Session) result(trusted map[string]bool) Result {
 		r.State = OK
 	}
 	return r
+}
+
+// verified is how many records are, if the host is trusted.
+func (s *Session) verified() int64 {
+	if s.signer == s.proved {
+		return s.provedRecords + 1
+	}
+	return s.provedRecords
 }
 
 // empty reports whether the session has no record, and had none that were old.

@@ -53,10 +53,10 @@ func (b *start) read(r *audit.Record) {
 }
 
 // shrink gives up what is of no use once all records were read: of a year there are
-// many sessions. one returns one copy of equal texts.
-func (b *start) shrink(one func(string) string) {
-	b.key, b.host, b.hostName = nil, nil, one(b.hostName)
-	b.evidence = evidence.Session{HostKey: one(b.evidence.HostKey), HostSeq: b.evidence.HostSeq, Previous: b.evidence.Previous}
+// many sessions.
+func (b *start) shrink() {
+	b.key, b.host, b.hostName = nil, nil, strings.Clone(b.hostName) // of the line
+	b.evidence = evidence.Session{HostKey: b.evidence.HostKey, HostSeq: b.evidence.HostSeq, Previous: b.evidence.Previous}
 }
 
 // signed reports whether a key has signed a checkpoint of the session.

@@ -3,12 +3,11 @@
 // written in two versions, that every signature is by the right key, and that no
 // session of a host is missing. It never calls what it did not check "ok".
 //
-// The files, from the top: verify, chain, judge, session, signature, elsewhere,
+// The files, from the top: verify, chain, ended, judge, session, signature, elsewhere,
 // state, window, start, config, result, head.
 package verify
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 	"sync"
@@ -25,15 +24,15 @@ type Checker struct {
 	bad   []Result // of checkpoints that are none
 
 	mu      sync.Mutex
-	ended   []*Session
+	ended   []*ended
 	trusted map[string]bool
-	texts   map[string]string // names and keys of hosts
+	hosts   map[hostKey]*hostKey
 	forgot  bool
 }
 
 // New returns a checker.
 func New(cfg Config) *Checker {
-	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string][]evidence.Entry{}, trusted: map[string]bool{}, texts: map[string]string{}}
+	c := &Checker{cfg: cfg, known: map[string][]known{}, start: map[string][]evidence.Entry{}, trusted: map[string]bool{}, hosts: map[hostKey]*hostKey{}}
 	c.Trust(cfg.Hosts...)
 	for _, p := range cfg.Checkpoints {
 		k, err := readKnown(p)
@@ -70,9 +69,9 @@ func (c *Checker) Unknown() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := map[string]bool{}
-	for _, s := range c.ended {
-		if key := s.hostKey(); key != "" && !c.trusted[key] && s.start().err == nil {
-			found[key] = true
+	for h := range c.hosts {
+		if !c.trusted[h.key] {
+			found[h.key] = true
 		}
 	}
 	var keys []string
@@ -101,14 +100,14 @@ func (c *Checker) end(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range s.starts {
-		s.starts[i].shrink(func(text string) string {
-			if _, ok := c.texts[text]; !ok {
-				c.texts[text] = text
-			}
-			return c.texts[text]
-		})
+		s.starts[i].shrink()
 	}
-	c.ended = append(c.ended, s)
+	c.ended = append(c.ended, keep(s, func(h hostKey) *hostKey {
+		if c.hosts[h] == nil {
+			c.hosts[h] = &h
+		}
+		return c.hosts[h]
+	}))
 	c.forgot = c.forgot || s.forgot
 }
 
@@ -117,15 +116,15 @@ func (c *Checker) end(s *Session) {
 func (c *Checker) Finish() Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slices.SortFunc(c.ended, func(a, b *Session) int { return cmp.Compare(a.id, b.id) })
 	chains := &chains{c.cfg, c.ended, c.known, c.start}
 	here := chains.here()
 	missing := chains.check(here)
-	r := Report{}
-	for _, s := range c.ended {
+	r := Report{Results: make([]Result, 0, len(c.ended)+len(missing)+len(c.bad))}
+	for _, e := range c.ended {
+		s := e.full()
 		one := s.result(c.trusted)
 		if s.about.Gone && one.State != Tampered {
-			if here[s.id] != nil {
+			if here[e.id] != nil {
 				r.host(s.hostName(), s.hostKey(), c.trusted[s.hostKey()]).Removed += one.Removed
 			}
 			continue

@@ -771,7 +771,7 @@ func TestManySessions(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	const n, most = 1000, 1500 // bytes
+	const n, most = 1000, 300 // bytes
 	before := heap()
 	for range n {
 		s := h.Session(evidencetest.Plan{Calls: 3})
