@@ -39,7 +39,7 @@ type Check struct {
 
 // Check gives the selected sessions to a checker, which the caller finishes. A session
 // that cannot be read, because a file is damaged, is unreadable there, and keeps no other
-// from being checked. More than mostUnreadable of them in a row are an error.
+// from being checked, as long as ClickHouse answers at all.
 func (s *Source) Check(ctx context.Context, k Check, to *verify.Checker) error {
 	var reasons reasons
 	if err := reasons.read(ctx, s); err != nil {
@@ -55,14 +55,10 @@ func (s *Source) Check(ctx context.Context, k Check, to *verify.Checker) error {
 	})
 }
 
-// mostUnreadable is after how many sessions that cannot be read it is ClickHouse that
-// cannot read any.
-const mostUnreadable = 100
-
 // feed reads the sessions of f. Where several cannot be read together, each of them is
-// read alone until one cannot.
+// read alone until one cannot; then as many more, since a file has many sessions.
 func (s *Source) feed(ctx context.Context, f *feed) error {
-	left, unreadable := f.sessions, 0
+	left, unreadable, most := f.sessions, 0, s.Sizes.orDefault().Sessions+1
 	for alone := 0; len(left) > 0; alone-- {
 		part := left
 		if alone > 0 {
@@ -72,13 +68,13 @@ func (s *Source) feed(ctx context.Context, f *feed) error {
 		switch {
 		case err == nil:
 			left, unreadable = left[len(part):], 0
-		case ctx.Err() != nil || unreadable == mostUnreadable || !s.answers(ctx):
+		case ctx.Err() != nil || !s.answers(ctx):
 			return err
 		case len(part) > 1:
-			left, alone = f.restart(), s.Sizes.orDefault().Sessions+1
+			left, alone = f.restart(), most
 		default:
 			f.fail(part[0].ID, err)
-			left, alone = left[1:], 0
+			left, alone = left[1:], min(unreadable+1, most) // without this one
 			unreadable++
 		}
 	}

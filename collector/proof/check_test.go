@@ -128,3 +128,40 @@ func TestReadAgain(t *testing.T) {
 		t.Error("records were given to the checker twice")
 	}
 }
+
+// TestManyDamaged damages a file with more sessions than one would be told one by one,
+// between others: each of them is unreadable, and all others are verified.
+func TestManyDamaged(t *testing.T) {
+	db, dir := open(t)
+	f := &fixture{t: t, db: db, dir: dir}
+	f.exec("SYSTEM STOP MERGES audit.events")
+	h := evidencetest.NewHost("build-7", at.Add(-72*time.Hour))
+	want := map[verify.State]int{}
+	var damaged *evidencetest.Session
+	for _, n := range []int{3, 150, 3} {
+		var list []*evidencetest.Session
+		for range n {
+			list = append(list, h.Session(evidencetest.Plan{Calls: 1}))
+		}
+		f.sessions(time.Now().Add(-time.Hour), list...)
+		if n == 150 {
+			damaged = list[0]
+			want[verify.Unreadable] += n
+		} else {
+			want[verify.OK] += n
+		}
+	}
+	f.damage(damaged.ID)
+	checker := verify.New(verify.Config{Hosts: []string{h.Key}, Now: time.Now()})
+	if err := proof.NewSource(db).Check(t.Context(), proof.Check{Now: time.Now()}, checker); err != nil {
+		t.Fatal(err)
+	}
+	r := checker.Finish()
+	got := map[verify.State]int{}
+	for _, one := range r.Results {
+		got[one.State]++
+	}
+	if diff := cmp.Diff(want, got); diff != "" || r.Exit != verify.ExitUnclear {
+		t.Errorf("exit %d, states (-want +got):\n%s", r.Exit, diff)
+	}
+}

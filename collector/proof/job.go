@@ -165,7 +165,11 @@ func (j *Job) turn(ctx context.Context) (mine bool, err error) {
 		return true, err
 	}
 	if ids := slices.Sorted(maps.Keys(j.unread)); len(ids) > 0 {
-		return true, fmt.Errorf("of the sessions, %d cannot be read; the first is %s: %s", len(ids), ids[0], j.unread[ids[0]])
+		n := fmt.Sprint(len(ids))
+		if len(ids) == mostUnread {
+			n += " or more"
+		}
+		return true, fmt.Errorf("of the sessions, %s cannot be read; the first is %s: %s", n, ids[0], j.unread[ids[0]])
 	}
 	j.success.Set(float64(now.Unix()))
 	return true, nil
@@ -178,6 +182,14 @@ func (j *Job) lastTurn(ctx context.Context) (at time.Time, err error) {
 	})
 	return at, err
 }
+
+// mostUnread is how many sessions that could not be read are tried in each turn, and
+// mostLogged how many of them are named in the log. Further ones are found again if no
+// verification is stored of them, or by the next round.
+const (
+	mostUnread = 1000
+	mostLogged = 100
+)
 
 // sessionsAtOnce is how many sessions are verified before what was found is stored.
 const sessionsAtOnce = 1000
@@ -355,13 +367,19 @@ func (j *Job) some(ctx context.Context, now time.Time, ids []string, found map[v
 	for _, id := range ids {
 		delete(j.unread, id)
 	}
+	logged := 0
 	// Nothing is stored of a session that could not be read: what is stored says until
 	// when its records were verified.
 	results = slices.DeleteFunc(results, func(r verify.Result) bool {
 		unread := r.State == verify.Unreadable && r.SessionID != ""
 		if unread {
-			j.unread[r.SessionID] = r.Note
+			if len(j.unread) < mostUnread {
+				j.unread[r.SessionID] = r.Note
+			}
 			j.results.WithLabelValues(string(r.State)).Inc()
+			if logged++; logged > mostLogged {
+				return true
+			}
 			j.c.Log.Error("a session cannot be read to verify it", zap.String("session", r.SessionID), zap.String("because", r.Note))
 		}
 		return unread

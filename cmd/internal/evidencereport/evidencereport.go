@@ -56,7 +56,8 @@ func (p Printer) Line(word, session, text string) []byte {
 
 // Text prints a line for each host, which names its key where that is of another name:
 // a host may sign in another one's. It prints one for each finding and one for each session
-// that is neither verified nor tampered, then the lines more, and the exit code.
+// that is neither verified nor tampered, of those that cannot be read for the first
+// ones alone; then the lines more, and the exit code.
 func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error {
 	var out []byte
 	for _, h := range r.Hosts {
@@ -80,8 +81,17 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 		}
 		out = append(out, l.End()...)
 	}
+	unreadable := 0
 	for i := range r.Results {
+		if r.Results[i].State == verify.Unreadable {
+			if unreadable++; unreadable > maxUnreadable {
+				continue
+			}
+		}
 		out = append(out, p.session(&r.Results[i])...)
+	}
+	if n := unreadable - maxUnreadable; n > 0 {
+		out = append(out, p.Line(string(verify.Unreadable), "", terminal.Count(n, "more session")+"; --format json names each")...)
 	}
 	for _, h := range r.Hosts {
 		if h.Key != "" && !h.Trusted && h.Sessions > 0 {
@@ -96,6 +106,10 @@ func (p Printer) Text(r verify.Report, log *Log, exit int, more ...[]byte) error
 	_, err := p.Out.Write(append(out, l.End()...))
 	return err
 }
+
+// maxUnreadable is how many sessions that cannot be read have a line: of a damaged file
+// there may be thousands.
+const maxUnreadable = 100
 
 func (l *Log) text() string {
 	if l.Witnesses == 0 {

@@ -1,6 +1,7 @@
 package evidencereport_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,6 +66,24 @@ exit 1
 		if len(lines) != 7 || lines[i] != want {
 			t.Errorf("line %d of JSON is\n%s\nwant\n%s", i, lines[i], want)
 		}
+	}
+}
+
+// TestManyUnreadable prints a line for some of the sessions of a damaged file, and how
+// many there are.
+func TestManyUnreadable(t *testing.T) {
+	r := verify.Report{}
+	for i := range 250 {
+		r.Results = append(r.Results, verify.Result{SessionID: fmt.Sprint("s", i), State: verify.Unreadable, Note: "why"})
+	}
+	r.Results = append(r.Results, verify.Result{SessionID: "last", State: verify.Unsigned, Note: "written before evidence was on"})
+	var out strings.Builder
+	if err := (evidencereport.Printer{Out: &out}).Text(r, nil, verify.ExitUnclear); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if n := len(lines); n != 103 || !strings.Contains(lines[n-3], "last ") || lines[n-2] != "unreadable  150 more sessions; --format json names each" {
+		t.Errorf("%d lines, the last ones are\n%s", n, strings.Join(lines[max(0, n-3):], "\n"))
 	}
 }
 

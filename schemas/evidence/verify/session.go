@@ -383,8 +383,15 @@ func (s *Session) edited(seq uint64, d damage) {
 // Update says what is known of the session now.
 func (s *Session) Update(about About) { s.about = about }
 
+// maxWhy is how many bytes of a reason are kept: ClickHouse's may have a whole statement.
+const maxWhy = 1000
+
 // Fail ends the check of a session that cannot be read further.
-func (s *Session) Fail(err error) { s.why = err.Error() }
+func (s *Session) Fail(err error) {
+	if s.why = err.Error(); len(s.why) > maxWhy {
+		s.why = strings.ToValidUTF8(s.why[:maxWhy], "") + "…"
+	}
+}
 
 // End ends the check of the session's records.
 func (s *Session) End() {

@@ -27,6 +27,7 @@ type Checker struct {
 	ended   []*ended
 	trusted map[string]bool
 	hosts   map[hostKey]*hostKey
+	why     string // of the last session that could not be read: many have the same
 	forgot  bool
 }
 
@@ -101,6 +102,11 @@ func (c *Checker) end(s *Session) {
 	defer c.mu.Unlock()
 	for i := range s.starts {
 		s.starts[i].shrink()
+	}
+	if s.why == c.why {
+		s.why = c.why // one copy
+	} else if s.why != "" {
+		c.why = s.why
 	}
 	c.ended = append(c.ended, keep(s, func(h hostKey) *hostKey {
 		if c.hosts[h] == nil {
