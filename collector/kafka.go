@@ -178,7 +178,10 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 	ours := map[any]bool{}
 	for topic, assignments := range gen.Assignments {
 		for _, a := range assignments {
-			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, passed: a.Offset, fetchBytes: fetchBytes, turn: &turn}
+			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, passed: a.Offset, last: -1, fetchBytes: fetchBytes, turn: &turn}
+			if a.Offset >= 0 {
+				r.group = c.k.Group
+			}
 			r.position.Store(a.Offset)
 			r.metrics.partitionErrors.WithLabelValues(r.labels()...)
 			r.metrics.unread.ack(r.id(), a.Offset)

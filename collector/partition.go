@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,14 @@ type partition struct {
 	client *kafka.Client
 	partitionOffset
 	fetchBytes int64
+	group      string // that had an offset of it at the start; "": none had
 	passed     int64  // next of the last chunk that the pipeline has
 	rows       int    // of the last chunk
 	key, value []byte // of the current message
+	last       int64  // offset of the current message; -1: none was read
+
+	doubtful bool      // the log may be another one now, see isAnother
+	answered time.Time // the last answer came; zero: none
 
 	position atomic.Int64 // next of the last answer, for others to read
 
@@ -72,6 +78,13 @@ func (p *partition) labels() []string { return []string{p.topic, strconv.Itoa(p.
 // read gives the next records to the pipeline, also those read before an
 // error.
 func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset]) error {
+	if p.doubtful || !p.answered.IsZero() && time.Since(p.answered) > doubtAfter {
+		c, err := p.leaveOld(ctx)
+		p.pass(ctx, c, out)
+		if err != nil {
+			return err
+		}
+	}
 	resp, err := p.fetch(ctx)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		c, err := p.reposition(ctx)
@@ -79,8 +92,10 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 		return err
 	}
 	if err != nil {
+		p.doubtful = true
 		return err
 	}
+	p.answered = time.Now()
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	c, err := p.decode(ctx, resp)
@@ -215,6 +230,7 @@ func (p *partition) take(c *chunk[partitionOffset], rec *kafka.Record) error {
 	if rec.Offset < p.next {
 		return closeRecord(rec)
 	}
+	p.last = -1
 	var errKey, errValue error
 	p.key, errKey = readAll(p.key[:0], rec.Key)
 	p.value, errValue = readAll(p.value[:0], rec.Value)
@@ -228,7 +244,7 @@ func (p *partition) take(c *chunk[partitionOffset], rec *kafka.Record) error {
 		Source: ingest.Source{Topic: p.topic, Partition: uint32(p.partition), Offset: uint64(rec.Offset)},
 		Time:   rec.Time, Key: p.key, Value: p.value,
 	})
-	p.next = rec.Offset + 1
+	p.last, p.next = rec.Offset, rec.Offset+1
 	return nil
 }
 
@@ -261,6 +277,71 @@ func (p *partition) gap(c *chunk[partitionOffset], last int64, reason string) {
 	})
 	p.log.Error("records are missing", zap.String("topic", p.topic), zap.Int("partition", p.partition),
 		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
+}
+
+// leaveOld continues at the start of the log if it is another one.
+func (p *partition) leaveOld(ctx context.Context) (c chunk[partitionOffset], err error) {
+	p.doubtful = true
+	another, err := p.isAnother(ctx)
+	if err != nil {
+		return c, fmt.Errorf("comparing the log with what was read of it: %w", err)
+	}
+	if another {
+		first, _, err := p.bounds(ctx)
+		if err != nil {
+			return c, err
+		}
+		// Nobody knows how many records the old one had from there on.
+		p.gap(&c, p.next, "log is another")
+		p.next, p.last = first, -1
+	}
+	p.doubtful, p.answered = false, time.Now()
+	return c, nil
+}
+
+// isAnother reports whether the topic was deleted and made again: then the offsets
+// up to p.next are other records, which nobody has read. The log tells it by the
+// record that was read last, before the first one by the group's offset, which the
+// brokers delete with the topic. kafka-go does not know the ids of topics.
+func (p *partition) isAnother(ctx context.Context) (bool, error) {
+	if p.next <= 0 || p.last < 0 && p.group == "" {
+		return false, nil
+	}
+	if p.last < 0 {
+		resp, err := p.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: p.group, Topics: map[string][]int{p.topic: {p.partition}}})
+		if err != nil {
+			return false, err
+		}
+		offsets := resp.Topics[p.topic]
+		return len(offsets) == 1 && offsets[0].Error == nil && offsets[0].CommittedOffset < 0, resp.Error
+	}
+	resp, err := fetchFrom(ctx, p.client, partitionOffset{p.topic, p.partition, p.last}, 1)
+	if errors.Is(err, kafka.OffsetOutOfRange) {
+		return false, nil // retention removed it, or reposition finds that the log is shorter
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, b := range batchesOf(resp) {
+		for {
+			rec, err := b.records.ReadRecord()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return false, err
+			}
+			key, errKey := readAll(nil, rec.Key)
+			value, errValue := readAll(nil, rec.Value)
+			if err := errors.Join(errKey, errValue); err != nil {
+				return false, err
+			}
+			if rec.Offset == p.last {
+				return !bytes.Equal(key, p.key) || !bytes.Equal(value, p.value), nil
+			}
+		}
+	}
+	return false, nil // compaction removed it
 }
 
 // reposition continues at the start of the log when the offset to read is not

@@ -129,17 +129,22 @@ func newPartitionReader(t *testing.T, topic string, from int64) *partitionReader
 	t.Cleanup(transport.CloseIdleConnections)
 	p := newTestPartition(newTestCollector(t, newFakeStore()), topic, from)
 	p.client = &kafka.Client{Addr: kafka.TCP(cluster.Broker(t).Addr), Timeout: time.Minute, Transport: transport}
-	return &partitionReader{partition: p, transport: transport, out: make(chan chunk[partitionOffset], 1)}
+	return &partitionReader{partition: p, transport: transport, out: make(chan chunk[partitionOffset], 2)}
 }
 
 // fetch reads once.
 func (r *partitionReader) fetchOnce(t *testing.T) {
 	t.Helper()
-	if err := r.read(t.Context(), r.out); err != nil {
+	if err := r.fetchSome(t); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case c := <-r.out:
+}
+
+// fetchSome reads once, or fails.
+func (r *partitionReader) fetchSome(t *testing.T) error {
+	err := r.read(t.Context(), r.out)
+	for len(r.out) > 0 {
+		c := <-r.out
 		for i := range c.rows {
 			r.Numbers = append(r.Numbers, int(c.rows[i].Record.CallNo))
 		}
@@ -147,9 +152,9 @@ func (r *partitionReader) fetchOnce(t *testing.T) {
 			r.Gaps = append(r.Gaps, fmt.Sprintf("%d-%d %s", g.From, g.To, g.Reason))
 		}
 		r.committed = c.mark.next
-	default:
 	}
 	r.Next = r.next
+	return err
 }
 
 // upTo reads until the next offset is end, with a limited number of fetches.
@@ -286,6 +291,61 @@ func TestCompacted(t *testing.T) {
 	}
 }
 
+// TestTopicMadeAgain checks that all records are read of a topic that was deleted and
+// made again, also if it has more of them already than were read of the old one.
+func TestTopicMadeAgain(t *testing.T) {
+	const another = "100-100 log is another"
+	for _, tt := range []struct {
+		name string
+		read int64 // records of the old topic, before the others
+		from int64 // offset at which the reader begins
+		make bool  // the topic again
+		do   func(t *testing.T, r *partitionReader)
+		want []string // gaps
+	}{
+		{"the broker has no such topic meanwhile", 100, 0, true, func(t *testing.T, r *partitionReader) {
+			eventually(t, "the topic is gone", func() bool { return r.read(t.Context(), r.out) != nil })
+		}, []string{another}},
+		{"the store takes nothing meanwhile", 100, 0, true, func(_ *testing.T, r *partitionReader) {
+			r.answered = time.Now().Add(-time.Minute)
+		}, []string{another}},
+		{"nothing was read since the start", 100, 100, true, func(_ *testing.T, r *partitionReader) {
+			r.doubtful, r.group = true, r.topic
+		}, []string{another}},
+		{"the topic is the old one", 100, 0, false, func(_ *testing.T, r *partitionReader) { r.doubtful = true }, nil},
+		{"nothing was read, and the group had no offset", 100, 100, false, func(_ *testing.T, r *partitionReader) { r.doubtful = true }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			topic, broker := newTopic(t, 1), cluster.Broker(t)
+			produce(t, topic, records(1, int(tt.read))...)
+			r := newPartitionReader(t, topic, tt.from)
+			r.upTo(t, tt.read, 20)
+			want := reading{Gaps: tt.want, Next: tt.read + 300}
+			for no := tt.from + 1; no <= tt.read+300; no++ {
+				want.Numbers = append(want.Numbers, int(no))
+			}
+			if tt.make {
+				if err := broker.DeleteTopic(t.Context(), topic); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tt.do(t, r)
+			if tt.make {
+				if err := broker.CreateTopic(t.Context(), kafkatest.Topic{Name: topic, Partitions: 1}); err != nil {
+					t.Fatal(err)
+				}
+				want.Next = 300
+			}
+			produce(t, topic, records(int(tt.read)+1, 300)...)
+			eventually(t, "all is read", func() bool {
+				r.fetchSome(t)
+				return r.next == want.Next
+			})
+			r.want(t, want)
+		})
+	}
+}
+
 // TestLagOfFailingPartition checks that the lag of a partition that cannot be read
 // grows, and that an unknown lag has no value.
 func TestLagOfFailingPartition(t *testing.T) {
@@ -357,5 +417,5 @@ func committedOffset(t *testing.T, m *member, topic string) int64 {
 
 // newTestPartition returns partition 0 of a topic, for one reader.
 func newTestPartition(c *Collector, topic string, from int64) *partition {
-	return &partition{source: c.source(), partitionOffset: partitionOffset{topic, 0, from}, passed: from, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
+	return &partition{source: c.source(), partitionOffset: partitionOffset{topic, 0, from}, passed: from, last: -1, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
 }
