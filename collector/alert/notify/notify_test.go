@@ -483,6 +483,28 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestClockAhead has Alertmanager get the alert, and its end, of a host whose clock is
+// ahead: it takes none that begins later than it ends.
+func TestClockAhead(t *testing.T) {
+	f := newFar(t)
+	r, err := notify.Alertmanager(f.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead := example
+	ahead.StoredAt = ahead.TS.Add(-2 * time.Hour)
+	ended := ahead.Closing(ahead.ID, 7)
+	ended.ID = ahead.ID // as far checks it
+	for i, a := range []alert.Alert{ahead, ended} {
+		if err := r.Send(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		if want := `"startsAt":"2026-11-21T10:00:00Z"`; !strings.Contains(f.got[i], want) {
+			t.Errorf("sent %s, want %s", f.got[i], want)
+		}
+	}
+}
+
 // TestClosing compares what receivers get when a condition has ended.
 func TestClosing(t *testing.T) {
 	ended := example.Closing(strings.Repeat("0b", 16), 7)

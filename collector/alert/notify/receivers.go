@@ -191,10 +191,16 @@ func alertmanagerBody(a alert.Alert) any {
 			labels[name] = value
 		}
 	}
+	// Alertmanager refuses an alert that begins after it ends, without an end in five
+	// minutes: it would have to wait until a host whose clock is ahead is right.
+	began := a.TS
+	if !a.StoredAt.IsZero() && a.StoredAt.Before(began) {
+		began = a.StoredAt
+	}
 	body := map[string]any{
 		"labels":      labels,
 		"annotations": map[string]string{"summary": a.Title, "description": a.Reason, "details": a.Details, "operation": a.Operation},
-		"startsAt":    a.TS.UTC(),
+		"startsAt":    began.UTC(),
 	}
 	if a.Closes != "" { // the alert with these labels has ended
 		labels["alert_id"], body["endsAt"] = a.Closes, a.StoredAt.UTC()
