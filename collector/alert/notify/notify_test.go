@@ -505,6 +505,30 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
+// TestShownTexts has people get an agent's and a producer's texts so that nothing in
+// them hides or turns what is around it, in no more than Slack takes.
+func TestShownTexts(t *testing.T) {
+	a := example
+	a.Details, a.Operation = `{"destination":"/tmp/\u202egpj.exe\u200b`+"\u202egpj.exe\u200b"+`"}`, "pipe\u2066_pane"
+	f := newFar(t)
+	for i, kind := range []func(string) (notify.Receiver, error){
+		notify.Alertmanager, func(address string) (notify.Receiver, error) { return notify.Webhook("slack+" + address) },
+	} {
+		r, err := kind(f.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Send(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.got[i]; strings.ContainsAny(got, "\u202e\u200b\u2066") || !strings.Contains(got, `\\u202egpj.exe\\u200b`) || len(got) > 3000 {
+			t.Errorf("sent %s, want the characters as escapes, in 3000 bytes", got)
+		}
+		// Slack has them in the text; for Alertmanager they are labels.
+		a.Host, a.User = "h\n\u202e"+strings.Repeat("x", 4000), strings.Repeat("\u202e", 2000)
+	}
+}
+
 // TestClosing compares what receivers get when a condition has ended.
 func TestClosing(t *testing.T) {
 	ended := example.Closing(strings.Repeat("0b", 16), 7)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"auditproxy/collector/alert"
+	"auditproxy/schemas/escape"
 
 	"go.uber.org/zap"
 )
@@ -161,13 +162,14 @@ var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 // characters in one section.
 const maxSlack = 1500
 
+// maxName is the most bytes of a name that a host or a producer chose.
+const maxName = 300
+
 func slackBody(a alert.Alert) any {
 	signs := map[alert.Severity]string{alert.Info: ":information_source:", alert.Warning: ":warning:", alert.Critical: ":rotating_light:"}
-	details := a.Details
-	if len(details) > maxSlack {
-		details = strings.ToValidUTF8(details[:maxSlack], "") + "…"
-	}
-	where := fmt.Sprintf("%s · host %s · user %s · session %s · call %d", a.TS.UTC().Format(time.RFC3339), a.Host, a.User, a.SessionID, a.CallNo)
+	details := cut(shownJSON(a.Details), maxSlack)
+	where := fmt.Sprintf("%s · host %s · user %s · session %s · call %d", a.TS.UTC().Format(time.RFC3339),
+		cut(escape.Text(a.Host), maxName), cut(escape.Text(a.User), maxName), cut(escape.Text(a.SessionID), maxName), a.CallNo)
 	// Details are plain text: an agent's text must not look like the alert's
 	// own.
 	section := func(kind, text string) any {
@@ -181,6 +183,17 @@ func slackBody(a alert.Alert) any {
 		},
 	}
 }
+
+func cut(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// shownJSON returns JSON in which nothing is invisible or changes the direction of
+// the text around it: people read it as it is.
+func shownJSON(text string) string { return string(escape.AppendJSON(nil, []byte(text))) }
 
 // alertmanagerBody is a list of one alert, as api/v2/openapi.yaml of
 // Alertmanager has it. The id is a label, so that no two alerts become one.
@@ -199,7 +212,7 @@ func alertmanagerBody(a alert.Alert) any {
 	}
 	body := map[string]any{
 		"labels":      labels,
-		"annotations": map[string]string{"summary": a.Title, "description": a.Reason, "details": a.Details, "operation": a.Operation},
+		"annotations": map[string]string{"summary": a.Title, "description": a.Reason, "details": shownJSON(a.Details), "operation": escape.Text(a.Operation)},
 		"startsAt":    began.UTC(),
 	}
 	if a.Closes != "" { // the alert with these labels has ended
