@@ -445,6 +445,9 @@ func TestReceiverFails(t *testing.T) {
 		if err == nil || errors.Is(err, notify.ErrRefused) != tt.refused || len(f.got) != 1 {
 			t.Errorf("status %d: %v after %d requests", tt.status, err, len(f.got))
 		}
+		if tt.status == 307 && !strings.Contains(err.Error(), "set the address that it redirects to") {
+			t.Errorf("a redirection: %v, want the remedy", err)
+		}
 	}
 	f := newFar(t)
 	r, err := notify.Webhook(f.URL + "/T0KEN?key=T0KEN")

@@ -126,6 +126,9 @@ func (p *poster) Send(ctx context.Context, a alert.Alert) error {
 	case resp.StatusCode == http.StatusBadRequest, resp.StatusCode == http.StatusRequestEntityTooLarge, resp.StatusCode == http.StatusUnprocessableEntity:
 		return fmt.Errorf("%w: status %d", ErrRefused, resp.StatusCode)
 	}
+	if resp.StatusCode/100 == 3 {
+		return fmt.Errorf("sending: status %d: it redirects, which is not followed; set the address that it redirects to", resp.StatusCode)
+	}
 	return fmt.Errorf("sending: status %d", resp.StatusCode)
 }
 
