@@ -16,6 +16,7 @@ const (
 	notEnoughReplicasAfterAppend code = 20
 	topicAuthorizationFailed     code = 29
 	clusterAuthorizationFailed   code = 31
+	invalidTimestamp             code = 32
 	unsupportedSASLMechanism     code = 33
 	saslAuthenticationFailed     code = 58
 	invalidRecord                code = 87
@@ -30,6 +31,7 @@ var codeNames = map[code]string{
 	notEnoughReplicasAfterAppend: "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
 	topicAuthorizationFailed:     "TOPIC_AUTHORIZATION_FAILED",
 	clusterAuthorizationFailed:   "CLUSTER_AUTHORIZATION_FAILED",
+	invalidTimestamp:             "INVALID_TIMESTAMP",
 	unsupportedSASLMechanism:     "UNSUPPORTED_SASL_MECHANISM",
 	saslAuthenticationFailed:     "SASL_AUTHENTICATION_FAILED",
 	invalidRecord:                "INVALID_RECORD",

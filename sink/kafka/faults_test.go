@@ -330,6 +330,20 @@ func TestProducerErrors(t *testing.T) {
 	}
 }
 
+// TestClock has a broker refuse the time of this host.
+func TestClock(t *testing.T) {
+	c := fake(t)
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidTimestamp, Count: 1})
+	p, logs := newProducer(t, kafka.Config{Access: kafka.Access{Brokers: c.ListenAddrs()}, Topic: "t"})
+	if err := p.Write(t.Context(), "s", batch(0, 10)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, logs, "Kafka does not take the time of this host: correct its clock, or set the topic's message.timestamp.type to LogAppendTime")
+	if n := p.Stats().Errors["clock"]; n != 1 {
+		t.Errorf("%d errors of the clock, want 1", n)
+	}
+}
+
 // stored returns the values in topic "t", in order.
 func stored(t *testing.T, addr string) (values []string) {
 	t.Helper()
@@ -347,13 +361,14 @@ func stored(t *testing.T, addr string) (values []string) {
 // acknowledged. A broker on its own can have no safe topic, so the replicas are
 // always named.
 func TestTopicWarnings(t *testing.T) {
-	safe := map[string]string{"min.insync.replicas": "2", "retention.ms": "1209600000", "cleanup.policy": "delete"}
+	safe := map[string]string{"min.insync.replicas": "2", "retention.ms": "1209600000", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
 	for _, tt := range []struct{ key, value, want string }{
 		{"", "", ""},
 		{"min.insync.replicas", "1", "min.insync.replicas is below 2"},
 		{"retention.ms", "86400000", "retention.ms is below 7 days"},
 		{"retention.bytes", "1000000", "retention.bytes removes records of any age"},
 		{"max.message.bytes", "100000", "max.message.bytes is below the longest record, 278528"},
+		{"message.timestamp.type", "CreateTime", "message.timestamp.type is CreateTime: what a host sends whose clock is behind is removed early"},
 		{"unclean.leader.election.enable", "true", "unclean.leader.election.enable is true"},
 		{"cleanup.policy", "compact", "cleanup.policy compacts it: of a session only the last record would stay"},
 	} {

@@ -89,6 +89,9 @@ func unsafeSettings(replicas int, settings map[string]string) []string {
 	if n, ok := number("max.message.bytes"); ok && n < safeMessage {
 		findings = append(findings, "max.message.bytes is below the longest record, "+strconv.Itoa(safeMessage))
 	}
+	if settings["message.timestamp.type"] == "CreateTime" {
+		findings = append(findings, "message.timestamp.type is CreateTime: what a host sends whose clock is behind is removed early")
+	}
 	if settings["unclean.leader.election.enable"] == "true" {
 		findings = append(findings, "unclean.leader.election.enable is true")
 	}
