@@ -52,6 +52,7 @@ const (
 	fetchWait     = 500 * time.Millisecond
 	sourceRetry   = time.Second
 	topicsAgain   = 5 * time.Second // as kafka-go looks for new partitions
+	sayThrottled  = time.Minute
 	doubtAfter    = 5 * time.Second // without an answer: longer than a topic needs to be made again
 
 	dialTimeout = 10 * time.Second

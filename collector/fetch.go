@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
@@ -24,8 +25,9 @@ func (o *partitionOffset) id() partitionOffset { return partitionOffset{o.topic,
 
 // fetchFrom fetches from an offset on, up to the last stable offset: records of
 // open transactions wait in Kafka. It is kafka.Client.Fetch with what that
-// omits: the list of aborted transactions.
-func fetchFrom(ctx context.Context, client *kafka.Client, at partitionOffset, bytes int64) (*fetchAPI.ResponsePartition, error) {
+// omits: the list of aborted transactions. Brokers answer a client that is over
+// its quota with nothing, and how long it is to wait: then throttled is that time.
+func fetchFrom(ctx context.Context, client *kafka.Client, at partitionOffset, bytes int64) (part *fetchAPI.ResponsePartition, throttled time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, client.Timeout)
 	defer cancel()
 	m, err := client.Transport.RoundTrip(ctx, client.Addr, &fetchAPI.Request{
@@ -37,20 +39,22 @@ func fetchFrom(ctx context.Context, client *kafka.Client, at partitionOffset, by
 		}}}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("fetching: %w", err)
+		return nil, 0, fmt.Errorf("fetching: %w", err)
 	}
 	resp := m.(*fetchAPI.Response)
 	switch {
 	case resp.ErrorCode != 0:
-		return nil, kafka.Error(resp.ErrorCode)
+		return nil, 0, kafka.Error(resp.ErrorCode)
+	case len(resp.Topics) == 0 && resp.ThrottleTimeMs > 0:
+		return nil, time.Duration(resp.ThrottleTimeMs) * time.Millisecond, nil
 	case len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1:
-		return nil, fmt.Errorf("fetching: %w", protocol.ErrNoPartition)
+		return nil, 0, fmt.Errorf("fetching: %w", protocol.ErrNoPartition)
 	}
-	part := &resp.Topics[0].Partitions[0]
+	part = &resp.Topics[0].Partitions[0]
 	if part.ErrorCode != 0 {
-		return nil, kafka.Error(part.ErrorCode)
+		return nil, 0, kafka.Error(part.ErrorCode)
 	}
-	return part, nil
+	return part, 0, nil
 }
 
 // A logBatch is a batch of the log. It covers the offsets from base on, with

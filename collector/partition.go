@@ -35,6 +35,8 @@ type partition struct {
 	doubtful bool      // the log may be another one now, see isAnother
 	answered time.Time // the last answer came; zero: none
 
+	throttled time.Time // when it was logged that the brokers throttle; zero: never
+
 	position atomic.Int64 // next of the last answer, for others to read
 
 	// turn is held from decoding a chunk until the pipeline has it: rows need
@@ -130,7 +132,25 @@ func (p *partition) fetch(ctx context.Context) (*fetchAPI.ResponsePartition, err
 		}
 		p.next, p.passed = first, first
 	}
-	return fetchFrom(ctx, p.client, p.partitionOffset, p.fetchBytes)
+	return p.fetchAt(ctx, p.next, p.fetchBytes)
+}
+
+// fetchAt fetches from an offset on. Over its quota it waits as long as the brokers
+// say.
+func (p *partition) fetchAt(ctx context.Context, offset, bytes int64) (*fetchAPI.ResponsePartition, error) {
+	for {
+		resp, throttled, err := fetchFrom(ctx, p.client, partitionOffset{p.topic, p.partition, offset}, bytes)
+		if throttled == 0 {
+			return resp, err
+		}
+		if now := time.Now(); now.Sub(p.throttled) > sayThrottled {
+			p.throttled = now
+			p.log.Warn("the brokers throttle this client: raise its quota, consumer_byte_rate", zap.String("topic", p.topic), zap.Int("partition", p.partition), zap.Duration("for", throttled))
+		}
+		if err := wait.For(ctx, throttled); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // decode decodes the fetched records. The chunk is valid even with an error.
@@ -211,7 +231,7 @@ func (p *partition) endOf(ctx context.Context, b logBatch, stable int64) (int64,
 	}
 	for after-in > 1 {
 		middle := in + (after-in)/2
-		resp, err := fetchFrom(ctx, p.client, partitionOffset{p.topic, p.partition, middle}, 1)
+		resp, err := p.fetchAt(ctx, middle, 1)
 		if err != nil {
 			return 0, err
 		}
@@ -315,7 +335,7 @@ func (p *partition) isAnother(ctx context.Context) (bool, error) {
 		offsets := resp.Topics[p.topic]
 		return len(offsets) == 1 && offsets[0].Error == nil && offsets[0].CommittedOffset < 0, resp.Error
 	}
-	resp, err := fetchFrom(ctx, p.client, partitionOffset{p.topic, p.partition, p.last}, 1)
+	resp, err := p.fetchAt(ctx, p.last, 1)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		return false, nil // retention removed it, or reposition finds that the log is shorter
 	}

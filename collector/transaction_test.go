@@ -92,6 +92,7 @@ type countingTransport struct {
 	fetches atomic.Int64
 	broken  atomic.Bool // fetches fail
 	away    atomic.Bool // everything fails
+	over    atomic.Bool // the next fetch is over a quota
 }
 
 func (c *countingTransport) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Request) (kafka.Response, error) {
@@ -99,6 +100,9 @@ func (c *countingTransport) RoundTrip(ctx context.Context, addr net.Addr, req ka
 		c.fetches.Add(1)
 		if c.broken.Load() {
 			return nil, errors.New("the broker fails")
+		}
+		if c.over.CompareAndSwap(true, false) {
+			return &fetchAPI.Response{ThrottleTimeMs: 10}, nil
 		}
 	}
 	if c.away.Load() {
@@ -291,6 +295,16 @@ func TestCompacted(t *testing.T) {
 	}
 }
 
+// TestThrottled reads on after the brokers throttled it, which is no failure.
+func TestThrottled(t *testing.T) {
+	topic := newTopic(t, 1)
+	produce(t, topic, records(1, 3)...)
+	r := newPartitionReader(t, topic, 0)
+	r.transport.over.Store(true)
+	r.upTo(t, 3, 4)
+	r.want(t, reading{Numbers: []int{1, 2, 3}, Next: 3})
+}
+
 // TestTopicMadeAgain checks that all records are read of a topic that was deleted and
 // made again, also if it has more of them already than were read of the old one.
 func TestTopicMadeAgain(t *testing.T) {
@@ -398,7 +412,7 @@ func awaitStable(t *testing.T, topic string, end int64) {
 	t.Helper()
 	r := newPartitionReader(t, topic, 0)
 	eventually(t, "the markers are written", func() bool {
-		resp, err := fetchFrom(t.Context(), r.client, r.partitionOffset, 1)
+		resp, err := r.fetchAt(t.Context(), r.next, 1)
 		return err == nil && resp.LastStableOffset == end
 	})
 }
