@@ -26,7 +26,7 @@ func (c *Collector) runKafka(ctx context.Context) error {
 		deadTopic = func(ctx context.Context, letters []ingest.DeadLetter) error { return writeLetters(ctx, w, letters) }
 	}
 	w := newWriter(c, deadTopic)
-	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
+	m := consumer{source: c.source(), k: k, client: client, missing: &c.topics, committed: map[partitionOffset]int64{}, pipeline: func(commit func([]partitionOffset) error) *pipeline[partitionOffset] {
 		return newPipeline(c, w, commit)
 	}}
 	return m.run(ctx)
@@ -167,6 +167,7 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 			return err
 		}
 		for _, m := range marks {
+			c.committed[m.id()] = m.next
 			c.metrics.unread.ack(m.id(), m.next)
 		}
 		return nil
@@ -181,6 +182,8 @@ func (c *consumer) consume(ctx context.Context, gen *kafka.Generation) {
 			r := &partition{source: c.source, client: c.client, partitionOffset: partitionOffset{topic, a.ID, a.Offset}, passed: a.Offset, last: -1, fetchBytes: fetchBytes, turn: &turn}
 			if a.Offset >= 0 {
 				r.group = c.k.Group
+			} else {
+				r.forgotten = c.committed[r.id()]
 			}
 			r.position.Store(a.Offset)
 			r.metrics.partitionErrors.WithLabelValues(r.labels()...)

@@ -191,6 +191,32 @@ func TestOneTopicMissing(t *testing.T) {
 	}
 }
 
+// TestTopicDeleted checks that what may have been lost with a topic is a gap, and that
+// all of the next one of that name is read.
+func TestTopicDeleted(t *testing.T) {
+	topic, store, b := newTopic(t, 1), newFakeStore(), cluster.Broker(t)
+	produce(t, topic, records(1, 10)...)
+	m := join(t, store, topic, topic)
+	eventually(t, "the offset is committed", func() bool { return committedOffset(t, m, topic) == 10 })
+	if err := b.DeleteTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the topic is missed", func() bool {
+		err := m.Ready()
+		return err != nil && strings.Contains(err.Error(), fmt.Sprintf("topic %q does not exist", topic))
+	})
+	if err := b.CreateTopic(t.Context(), kafkatest.Topic{Name: topic}); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, topic, records(11, 20)...)
+	eventually(t, "its records are stored", store.has(30, 0))
+	m.leave(t)
+	want := ingest.Gap{Topic: topic, From: 10, To: 10, Reason: "log is another"}
+	if len(store.gaps) != 1 || !store.gaps[want] {
+		t.Errorf("gaps %v, want %v", store.gaps, want)
+	}
+}
+
 // TestRepeatsChangeNothing reads the topic from its start again, and with two
 // groups concurrently: nothing changes.
 func TestRepeatsChangeNothing(t *testing.T) {

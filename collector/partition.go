@@ -27,6 +27,7 @@ type partition struct {
 	partitionOffset
 	fetchBytes int64
 	group      string // that had an offset of it at the start; "": none had
+	forgotten  int64  // the offset that it had when this process last committed one, and has no more; 0: none
 	passed     int64  // next of the last chunk that the pipeline has
 	rows       int    // of the last chunk
 	key, value []byte // of the current message
@@ -80,6 +81,13 @@ func (p *partition) labels() []string { return []string{p.topic, strconv.Itoa(p.
 // read gives the next records to the pipeline, also those read before an
 // error.
 func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset]) error {
+	if p.next < 0 {
+		c, err := p.begin(ctx)
+		p.pass(ctx, c, out)
+		if err != nil {
+			return err
+		}
+	}
 	if p.doubtful || !p.answered.IsZero() && time.Since(p.answered) > doubtAfter {
 		c, err := p.leaveOld(ctx)
 		p.pass(ctx, c, out)
@@ -87,7 +95,7 @@ func (p *partition) read(ctx context.Context, out chan<- chunk[partitionOffset])
 			return err
 		}
 	}
-	resp, err := p.fetch(ctx)
+	resp, err := p.fetchAt(ctx, p.next, p.fetchBytes)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		c, err := p.reposition(ctx)
 		p.pass(ctx, c, out)
@@ -123,16 +131,19 @@ func (p *partition) pass(ctx context.Context, c chunk[partitionOffset], out chan
 	}
 }
 
-// fetch requests the next records.
-func (p *partition) fetch(ctx context.Context) (*fetchAPI.ResponsePartition, error) {
-	if p.next < 0 { // nothing committed yet: start at the first offset
-		first, _, err := p.bounds(ctx)
-		if err != nil {
-			return nil, err
-		}
-		p.next, p.passed = first, first
+// begin goes to the first offset of a partition of which the group has committed
+// none.
+func (p *partition) begin(ctx context.Context) (c chunk[partitionOffset], err error) {
+	first, _, err := p.bounds(ctx)
+	if err != nil {
+		return c, err
 	}
-	return p.fetchAt(ctx, p.next, p.fetchBytes)
+	if p.forgotten > 0 {
+		p.next = p.forgotten
+		p.gap(&c, p.next, logIsAnother)
+	}
+	p.next, p.passed = first, first
+	return c, nil
 }
 
 // fetchAt fetches from an offset on. Over its quota it waits as long as the brokers
@@ -299,6 +310,10 @@ func (p *partition) gap(c *chunk[partitionOffset], last int64, reason string) {
 		zap.Int64("from", p.next), zap.Int64("to", last), zap.String("reason", reason))
 }
 
+// logIsAnother is the reason of the gap in a topic that was deleted and made again.
+// Nobody knows how many records the old one had from its offset on.
+const logIsAnother = "log is another"
+
 // leaveOld continues at the start of the log if it is another one.
 func (p *partition) leaveOld(ctx context.Context) (c chunk[partitionOffset], err error) {
 	p.doubtful = true
@@ -311,8 +326,7 @@ func (p *partition) leaveOld(ctx context.Context) (c chunk[partitionOffset], err
 		if err != nil {
 			return c, err
 		}
-		// Nobody knows how many records the old one had from there on.
-		p.gap(&c, p.next, "log is another")
+		p.gap(&c, p.next, logIsAnother)
 		p.next, p.last = first, -1
 	}
 	p.doubtful, p.answered = false, time.Now()

@@ -54,8 +54,9 @@ func (c *consumer) watchTopics(ctx context.Context, topics []string) {
 // A consumer reads topics as a member of a group.
 type consumer struct {
 	source
-	k        Kafka
-	client   *kafka.Client
-	missing  *health                                                                     // the topics that do not exist
-	pipeline func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
+	k         Kafka
+	client    *kafka.Client
+	committed map[partitionOffset]int64                                                   // offsets of this process; owned by the generation that runs
+	missing   *health                                                                     // the topics that do not exist
+	pipeline  func(commit func(marks []partitionOffset) error) *pipeline[partitionOffset] // for one generation
 }
