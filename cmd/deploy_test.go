@@ -194,6 +194,7 @@ func TestDeployedConfiguration(t *testing.T) {
 		testPods(t, p)
 		testCollectorObjects(t, p)
 		testSidecar(t, p)
+		t.Run("remount", func(t *testing.T) { testRemount(t, p) })
 	})
 	t.Run("metrics", func(t *testing.T) { testRulesAskForMetrics(t, p) })
 	t.Run("systemd", func(t *testing.T) { testUnits(t, p) })

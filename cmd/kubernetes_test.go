@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -509,6 +510,54 @@ func testSidecar(t *testing.T, programs programs) {
 	same(t, "the service", set.Spec.Template.Metadata.Labels, selects)
 	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].TargetPort != c.Ports[0].Name {
 		t.Errorf("the service has the ports %+v", service.Spec.Ports)
+	}
+}
+
+// testRemount records a call in the agent's volume, and again after the volume was
+// mounted for the next pod.
+func testRemount(t *testing.T, programs programs) {
+	set := readManifests(t, "../deploy/kubernetes/sidecar.yaml").named(t, "StatefulSet", "agent")
+	volume := filepath.Join(t.TempDir(), "volume")
+	if err := os.Mkdir(volume, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		mountFor(t, set.Spec.Template.Spec, volume)
+		cmd := exec.Command(filepath.Join(string(programs), "auditproxy"), "--", "cat")
+		cmd.Env = []string{"HOME=/", "PATH=" + os.Getenv("PATH"), "AUDITPROXY_SPOOL_DIR=" + filepath.Join(volume, "spool")}
+		cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{}}}` + "\n")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+}
+
+// mountFor changes a volume as the kubelet does when it mounts it for a pod with an
+// fsGroup, see SetVolumeOwnership in pkg/volume of Kubernetes.
+func mountFor(t *testing.T, p pod, volume string) {
+	t.Helper()
+	const files, directories = 0o660, 0o770 | fs.ModeSetgid
+	root, err := os.Stat(volume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.SecurityContext["fsGroup"] == nil || p.SecurityContext["fsGroupChangePolicy"] == "OnRootMismatch" && root.Mode()&directories == directories {
+		return
+	}
+	if err := filepath.WalkDir(volume, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(path, info.Mode()|directories)
+		}
+		return os.Chmod(path, info.Mode()|files)
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
