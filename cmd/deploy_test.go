@@ -119,6 +119,10 @@ func checkService(t *testing.T, c composition, s service) {
 			t.Errorf("it waits for %q until %q", name, on.Condition)
 		}
 	}
+	if dir := s.Environment["AUDITCOLLECTOR_LOCAL_DIR"]; strings.HasSuffix(s.Environment["AUDITCOLLECTOR_CLICKHOUSE_PASSWORD_FILE"], "collector") &&
+		!slices.ContainsFunc(s.Volumes, func(v volume) bool { return v.Type == "volume" && v.Target == dir }) {
+		t.Errorf("its local.dir %q, with the log of evidence, is no volume", dir)
+	}
 	given := map[string]bool{}
 	for _, secret := range s.Secrets {
 		given[secret.Target] = true
@@ -272,6 +276,10 @@ func testUnits(t *testing.T, p programs) {
 		if start == nil {
 			t.Errorf("%s starts nothing of ours", unit)
 			continue
+		}
+		if start[1] == "auditcollector" && strings.Contains(text, "\nDynamicUser=true\n") &&
+			(!strings.Contains(text, "\nStateDirectory=auditcollector\n") || !strings.Contains(text, "\nStateDirectoryMode=0700\n")) {
+			t.Errorf("%s has no directory of its own for local.dir, with the log of evidence", unit)
 		}
 		// Help is given only for known commands.
 		args := append(strings.Fields(start[2]), "--help")

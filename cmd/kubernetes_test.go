@@ -38,8 +38,11 @@ type manifest struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     pod
 		}
-		Selector    yaml.Node     // of a service its labels, of others with matchLabels
-		Ports       []servicePort // of a service
+		Selector yaml.Node     // of a service its labels, of others with matchLabels
+		Ports    []servicePort // of a service
+		Claims   []struct {    // of a stateful set
+			Metadata struct{ Name string }
+		} `yaml:"volumeClaimTemplates"`
 		PodSelector labelSelector `yaml:"podSelector"` // of a network policy
 		PolicyTypes []string      `yaml:"policyTypes"`
 		Ingress     []struct{ Ports []policyPort }
@@ -381,6 +384,7 @@ func (p programs) knowFile(t *testing.T, program, text string) {
 func keysOf(t *testing.T, text string) (config struct {
 	Kafka, ClickHouse struct{ Brokers, Addr []string }
 	Review, Metrics   struct{ Listen string }
+	Local             struct{ Dir string }
 }) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
@@ -400,12 +404,13 @@ func portOf(t *testing.T, addr string) int {
 	return port
 }
 
-// testCollectorObjects checks that what belongs to each Deployment fits it: the
-// ports of its configuration, its probes, services, budget and network policy.
+// testCollectorObjects checks that what belongs to each page and collector fits it:
+// the ports of its configuration, its probes, services, budget, network policy, and a
+// volume for what "run" keeps.
 func testCollectorObjects(t *testing.T, programs programs) {
 	objects := readManifests(t, "../deploy/kubernetes/collector.yaml")
 	at := programs.collector(t)
-	for _, m := range objects.of("Deployment") {
+	for _, m := range slices.Concat(objects.of("Deployment"), objects.of("StatefulSet")) {
 		t.Run(m.Metadata.Name, func(t *testing.T) {
 			c, labels := m.Spec.Template.Spec.Containers[0], m.Spec.Template.Metadata.Labels
 			config := keysOf(t, objects.named(t, "ConfigMap", m.Metadata.Name).Data["config.yaml"])
@@ -422,6 +427,13 @@ func testCollectorObjects(t *testing.T, programs programs) {
 			}
 			if diff := cmp.Diff(listens, numbers); diff != "" {
 				t.Errorf("ports (-configured +container):\n%s", diff)
+			}
+			if lasts := slices.ContainsFunc(c.VolumeMounts, func(v mount) bool {
+				return strings.HasPrefix(config.Local.Dir, v.MountPath+"/") && slices.ContainsFunc(m.Spec.Claims, func(c struct{ Metadata struct{ Name string } }) bool {
+					return c.Metadata.Name == v.Name
+				})
+			}); c.Args[0] == "run" && !lasts {
+				t.Errorf("local.dir %q, with the log of evidence, ends with the pod", config.Local.Dir)
 			}
 			checkProbe(t, c.Liveness, named, at)
 			checkProbe(t, c.Readiness, named, at)
@@ -469,7 +481,7 @@ func testCollectorObjects(t *testing.T, programs programs) {
 	if err := budget.Spec.Selector.Decode(&selects); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "the budget", objects.named(t, "Deployment", "auditcollector").Spec.Template.Metadata.Labels, selects.MatchLabels)
+	same(t, "the budget", objects.named(t, "StatefulSet", "auditcollector").Spec.Template.Metadata.Labels, selects.MatchLabels)
 }
 
 // checkProbe checks that a probe asks a port of its container, and a page that the
