@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 )
 
 // A Status is what a client's configuration runs.
@@ -55,7 +56,7 @@ func existingConfigs(getenv func(string) string) []location {
 	var seen []fs.FileInfo
 	for _, f := range knownConfigs(runtime.GOOS, getenv) {
 		info, err := os.Stat(f.path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
 		if err == nil {

@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 )
 
+// maxConfig is the size of the largest configuration that is read. Claude Code
+// keeps a history of prompts in its own.
+const maxConfig = 64 << 20
+
 // A config is one configuration as it was read.
 type config struct {
 	path    string // as the user wrote it
@@ -26,13 +30,16 @@ func readConfig(path, self string) (config, error) {
 	if c.target, err = filepath.EvalSymlinks(path); errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("there is no file %q; name the configuration of an MCP client, and a server in it with --server", path)
 	} else if err != nil {
-		return c, fmt.Errorf("reading client configuration: %w", err)
+		return c, fmt.Errorf("reading client configuration %q: %w", path, err)
 	}
 	if c.info, err = os.Stat(c.target); err != nil {
 		return c, fmt.Errorf("reading client configuration: %w", err)
 	}
 	if !c.info.Mode().IsRegular() {
 		return c, fmt.Errorf("reading client configuration %q: not a regular file", path)
+	}
+	if c.info.Size() > maxConfig {
+		return c, fmt.Errorf("reading client configuration %q: it has more than %d MiB", path, maxConfig>>20)
 	}
 	if c.data, err = os.ReadFile(c.target); err != nil {
 		return c, fmt.Errorf("reading client configuration: %w", err)

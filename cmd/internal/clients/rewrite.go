@@ -12,6 +12,7 @@ import (
 
 	"auditproxy/cmd/internal/cli"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/schemas/escape"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 )
@@ -170,13 +171,13 @@ func (r *rewrite) plan(files []config, self string) (changes []change, unable bo
 				edits = append(edits, r.edits(f.data, s, self)...)
 				c.servers++
 				if warning := r.warning(s); warning != "" {
-					fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", f.path, s.Label(), warning)
+					fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", escape.Text(f.path), s.Label(), warning)
 				}
 				if s.Remote {
 					c.remote++
 				}
 			case r.remark(s) != "":
-				fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", f.path, s.Label(), terminal.EscapeMessage(r.remark(s)))
+				fmt.Fprintf(r.cfg.Stdout, "%s: %s %s\n", escape.Text(f.path), s.Label(), terminal.EscapeMessage(r.remark(s)))
 				unable = unable || named && !s.Wrapped || f.named && s.Problem != ""
 			}
 		}
@@ -287,7 +288,7 @@ func (r *rewrite) write(changes []change) error {
 			failed++
 			continue
 		}
-		fmt.Fprintf(r.cfg.Stdout, "%s: %s %s, backup in %s\n", c.file.path, r.done, terminal.Count(c.servers, "server"), backup)
+		fmt.Fprintf(r.cfg.Stdout, "%s: %s %s, backup in %s\n", escape.Text(c.file.path), r.done, terminal.Count(c.servers, "server"), escape.Text(backup))
 	}
 	if failed < len(changes) {
 		fmt.Fprintln(r.cfg.Stdout, "restart the client to use the changed configuration")

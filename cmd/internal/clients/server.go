@@ -60,6 +60,9 @@ func parseServers(data []byte, self string) ([]server, error) {
 	if bytes.HasPrefix(src, []byte("\ufeff")) {
 		copy(src, "   ") // of the same length, so that offsets stay right
 	}
+	if deep(src) {
+		return nil, fmt.Errorf("its values are nested more than %d deep", maxDepth)
+	}
 	v, err := hujson.Parse(src)
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
@@ -99,6 +102,38 @@ func parseServers(data []byte, self string) ([]server, error) {
 		}
 	}
 	return servers, nil
+}
+
+// maxDepth is how deep a configuration may be nested: the parser calls itself, and
+// one from an agent's repository would use up the stack. It is encoding/json's.
+const maxDepth = 10000
+
+// deep reports whether src is nested deeper than that.
+func deep(src []byte) bool {
+	depth := 0
+	for i := 0; i < len(src); i++ {
+		switch rest := src[i:]; {
+		case src[i] == '"':
+			for i++; i < len(src) && src[i] != '"'; i++ {
+				if src[i] == '\\' {
+					i++
+				}
+			}
+		case bytes.HasPrefix(rest, []byte("//")):
+			i += bytes.IndexByte(rest, '\n') // there is one at the end
+		case bytes.HasPrefix(rest, []byte("/*")):
+			if end := bytes.Index(rest[2:], []byte("*/")); end >= 0 {
+				i += end + 3
+			}
+		case src[i] == '[', src[i] == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case src[i] == ']', src[i] == '}':
+			depth--
+		}
+	}
+	return false
 }
 
 func newServer(project string, m hujson.ObjectMember, self string) server {

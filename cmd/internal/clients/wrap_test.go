@@ -3,11 +3,13 @@ package clients
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,6 +154,59 @@ func TestParseServersSaysWhere(t *testing.T) {
 				t.Errorf("parseServers(%q) = %v, want %s", tt.in, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestHostileFile has files that an agent's repository can contain, and which doctor
+// and wrap read.
+func TestHostileFile(t *testing.T) {
+	dir := t.TempDir()
+	deep := strings.Repeat("[", 1e6)
+	for name, data := range map[string]string{
+		"deep":    `{"mcpServers": {}, "a": ` + deep + strings.Repeat("]", 1e6) + "}",
+		"open":    deep,
+		"comment": "// don't \"\n/* \" */" + deep,
+		"objects": strings.Repeat(`{"a\\":`, maxDepth+1),
+	} {
+		if _, err := parseServers([]byte(data), ""); err == nil || err.Error() != "its values are nested more than 10000 deep" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, data := range map[string]string{
+		"in a string": `{"mcpServers": {}, "a": "` + deep + `\""}`,
+		"in comments": `{"mcpServers": {} /*` + deep + `"*/} // "` + deep,
+		"in a row":    `{"mcpServers": {}, "a": [` + strings.Repeat("[],", maxDepth) + `]}`,
+		"deep enough": `{"mcpServers": {}, "a": ` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`,
+	} {
+		if servers, err := parseServers([]byte(data), ""); err != nil || servers == nil {
+			t.Errorf("%s: %v, %v", name, servers, err)
+		}
+	}
+
+	large := filepath.Join(dir, "large")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<40)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readConfig(large, ""); err == nil || !strings.HasSuffix(err.Error(), `large": it has more than 64 MiB`) {
+		t.Errorf("a large file: %v", err)
+	}
+	loop := filepath.Join(dir, "loop")
+	if err := os.Symlink("loop", loop); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readConfig(loop, ""); err == nil || !strings.Contains(err.Error(), strconv.Quote(loop)) {
+		t.Errorf("a loop of links: %v", err)
+	}
+
+	// The name of a link's target is the repository's too.
+	link := filepath.Join(dir, "link.json")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a\x1b[2J\n.json"), []byte(`{"servers": {"a": {"command": "a", "env": {"HOME": "/"}}}}`), 0o600),
+		os.Symlink("a\x1b[2J\n.json", link)); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := Wrap(Config{Stdout: &out, Getenv: os.Getenv, Yes: true}, []string{link}); err != nil || !strings.Contains(out.String(), `/a\x1b[2J\n.json.auditproxy-backup`) {
+		t.Errorf("%v: %q", err, out.String())
 	}
 }
 
@@ -459,6 +514,7 @@ func TestScanClients(t *testing.T) {
 		".claude.json":     `{"projects":{"/p":{"mcpServers":{"a":{"command":"auditproxy","args":["--drain","1s","--","a"],"env":{"HOME":"/h","N":1,"GONE":null}}}}}}`,
 		".cursor/mcp.json": `{"mcpServers":{"b":{"command":"b"},"c":{"url":"https://example.com"}}}`,
 		".mcp.json":        `{`,
+		".vscode":          ``, // no directory, so there is no configuration below it
 	} {
 		path = filepath.Join(home, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
