@@ -59,8 +59,12 @@ func (d *diagnosis) server(path string, s clients.Server, flaws []flaw) (note st
 // and its problem, which may be nil, are those of this program; a problem that
 // they share is reported once.
 func (a *app) flaws(cfg config, problem error, s clients.Server) []flaw {
+	unsure := s.Unsure
 	if name := filledIn(s); name != "" {
-		return []flaw{{notDetermined, fmt.Sprintf("has %s, which its client fills in, so it is not known whether it is recorded", name)}}
+		unsure = name + ", which its client fills in"
+	}
+	if unsure != "" {
+		return []flaw{{notDetermined, "has " + unsure + ", so it is not known whether it is recorded"}}
 	}
 	l, err := a.dryLaunch(cfg, s)
 	if err != nil && problem != nil && err.Error() == problem.Error() {

@@ -18,6 +18,7 @@ type Server struct {
 	Wrapped bool
 	Remote  bool   // it is reached by URL; if Wrapped, through mcp-remote
 	Problem string // why it can be neither wrapped nor unwrapped; empty if it can
+	Unsure  string // what else its client looks at, so that the entry does not say what runs; may be empty
 
 	Command string   // the proxy, if Wrapped
 	Flags   []string // its arguments before "--"
@@ -157,6 +158,8 @@ func newServer(project string, m hujson.ObjectMember, self string) server {
 		case "args":
 			lists++
 			s.args = m.Value
+		case "envFile":
+			s.Unsure = `an "envFile", which its client reads`
 		}
 	}
 	switch {
@@ -172,6 +175,9 @@ func newServer(project string, m hujson.ObjectMember, self string) server {
 		s.Problem = `its "args" is not a list`
 	case runsProxy(text(s.command), self):
 		s.findWrapped()
+	}
+	if len(s.entry.urls) > 0 && commands > 0 && transport == "" {
+		s.Unsure = "a URL too, which its client may use instead"
 	}
 	return s
 }

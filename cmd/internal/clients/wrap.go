@@ -18,7 +18,7 @@ func wrapRewrite(cfg Config) *rewrite {
 	r := &rewrite{cfg: cfg, verb: "wrap", done: "wrapped", edits: wrapEdits}
 	r.concerns = func(s server) bool { return !s.Wrapped && (!s.Remote || cfg.Remote && s.refusal == "") }
 	r.remark = func(s server) string { return notWrapped(s, cfg) }
-	r.warning = func(s server) string { return moved(s, cfg.Getenv) }
+	r.warning = func(s server) string { return warnings(s, cfg.Getenv) }
 	return r
 }
 
@@ -40,6 +40,15 @@ func notWrapped(s server, cfg Config) string {
 // PlaceVariables choose the directory of the records if spool.dir is not set: the
 // first one that is set does.
 var PlaceVariables = []string{"STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"}
+
+// warnings returns why calls of s may not be where its user looks, or "".
+func warnings(s server, getenv func(string) string) string {
+	all := []string{moved(s, getenv)}
+	if s.Unsure != "" {
+		all = append(all, "has "+s.Unsure+": look whether its calls are recorded")
+	}
+	return strings.TrimPrefix(strings.Join(all, ", and "), ", and ")
+}
 
 // moved returns a warning if the variables of s move its records away from those
 // of this user's other servers.
