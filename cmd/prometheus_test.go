@@ -136,6 +136,11 @@ func testRulesAskForMetrics(t *testing.T, programs programs) {
 	}
 	maps.Copy(exported, described(t))
 	exported["auditcollector_log_witness_failing_seconds"] = true // of a log with witnesses
+	for _, at := range []string{programs.collector(t), programs.shipper(t)} {
+		if !scraped(t, at)["process_start_time_seconds"] {
+			t.Errorf("%s does not say since when it counts", at)
+		}
+	}
 	names := regexp.MustCompile(`\baudit(collector|proxy)_\w+`).FindAllString(readFile(t, "../deploy/prometheus/rules.yaml"), -1)
 	if len(names) < 20 {
 		t.Fatalf("found the metrics %q", names)

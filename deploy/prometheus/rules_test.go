@@ -60,6 +60,8 @@ auditcollector_retention_success_timestamp_seconds{instance="c"} 0x300
 auditcollector_log_up{instance="c"} 0x8 1x300
 auditcollector_log_contradictions_total{instance="c",what="forked"} 2x300
 auditcollector_log_witness_failing_seconds{instance="c",witness="w"} 0 60 600 0x300
+process_start_time_seconds{instance="c"} -86400x300
+process_start_time_seconds{instance="h"} -86400x300
 up{job="auditproxy-ship",instance="h"} 1x20 0 1x300
 auditproxy_ship_oldest_unshipped_seconds{instance="h"} 0 1 0 60 0x300
 auditproxy_ship_stalled_seconds{instance="h"} 0 0 10 70 0x300
@@ -274,6 +276,35 @@ func TestRules(t *testing.T) {
 	}
 	for name := range missing {
 		t.Errorf("there is no rule %s", name)
+	}
+}
+
+// TestFirstSeconds checks the rules about what a program counts before Prometheus
+// asks it for the first time: they fire, and not for longer than for later events.
+func TestFirstSeconds(t *testing.T) {
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: promQL()})
+	defer engine.Close()
+	byName := map[string]rulefmt.Rule{}
+	for _, r := range rules(t) {
+		byName[r.Alert] = r
+	}
+	for name, series := range map[string]string{
+		"AuditDeadLetters":           `auditcollector_dead_letters_total{instance="n",reason="schema"}`,
+		"AuditOffsetsNeverReceived":  `auditcollector_gaps_total{instance="n"}`,
+		"AuditReceiverRefuses":       `auditcollector_export_refused_total{instance="n",receiver="r"}`,
+		"AuditCheckpointsContradict": `auditcollector_log_contradictions_total{instance="n",what="forked"}`,
+		"AuditShipperSetAside":       `auditproxy_ship_set_aside_total{instance="n"}`,
+	} {
+		began := read(t, `process_start_time_seconds{instance="n"} _x99 5990x200`, series+` _x99 1x200`)
+		if at := fires(t, engine, began, byName[name]); at != 99*step {
+			t.Errorf("%s fires after %v, want %v", name, at, 99*step)
+		}
+		for i := range began {
+			began[i].Floats = slices.DeleteFunc(began[i].Floats, func(p promql.FPoint) bool { return p.T < (170 * step).Milliseconds() })
+		}
+		if at := fires(t, engine, began, byName[name]); at >= 0 {
+			t.Errorf("%s still fires after %v", name, at)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ const FollowAtOnce = smallTurns + largeTurns
 // returns nil. A session for which the sink returns a *sink.StalledError is left
 // alone for that time.
 func Follow(ctx context.Context, cfg Config) error {
-	h := &host{cfg: cfg}
+	h := &host{cfg: cfg, began: time.Now()}
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	if cfg.Listener != nil {

@@ -39,6 +39,8 @@ func (h *host) metrics(now time.Time) string {
 	metric(&w, "unshipped_bytes", "gauge", "Bytes in the spool behind the cursors of these sessions.", float64(b.bytes))
 	metric(&w, "oldest_unshipped_seconds", "gauge", "Age of the oldest record that is not acknowledged.", age)
 	metric(&w, "stalled_seconds", "gauge", "Time since Kafka takes no records of some session, 0 if it takes all.", stalled)
+	// As programs with Prometheus' library have it, which rules.yaml relies on.
+	fmt.Fprintf(&w, "# HELP process_start_time_seconds Start time of the process.\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d\n", h.began.Unix())
 	return w.String()
 }
 

@@ -30,6 +30,7 @@ func TestMetricsText(t *testing.T) {
 	h := &host{cfg: Config{Kafka: func() kafka.Stats {
 		return kafka.Stats{Requests: 7, Errors: map[string]int64{"topic": 2}, Stalled: "the topic does not exist", Since: now.Add(-30 * time.Second)}
 	}}}
+	h.began = now.Add(-time.Hour)
 	h.records.Add(1000)
 	h.bytes.Add(12345678)
 	h.aside.Add(1)

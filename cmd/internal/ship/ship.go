@@ -97,6 +97,7 @@ const atOnce = 16
 type host struct {
 	cfg   Config
 	again bool // including records shipped before
+	began time.Time
 
 	progress *terminal.Progress
 
