@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/collector/store"
+	"auditproxy/schemas/audit"
 	"auditproxy/sink/clickhouse"
 	"auditproxy/sink/clickhouse/chdb"
 	"auditproxy/sink/clickhouse/chdb/chdbtest"
@@ -232,6 +234,7 @@ func TestQueries(t *testing.T) {
 	t.Run("numbers", func(t *testing.T) { testNumbers(t, ask, boards, now) })
 	t.Run("rules", func(t *testing.T) { testRules(t, ask) })
 	t.Run("user", func(t *testing.T) { testUser(t, ask) })
+	t.Run("late", func(t *testing.T) { testLate(t, ask, s) })
 	t.Run("millions", func(t *testing.T) { testMillions(t, ask, boards["fleet"], now) })
 }
 
@@ -415,6 +418,38 @@ func testRules(t *testing.T, ask asker) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// testLate checks rules about what goes on, or is old: a session that never pauses and
+// misses a record, and a record of two days ago that is rewritten today.
+func testLate(t *testing.T, ask asker, s *store.Store) {
+	const busy, old = "019e8b1c-0000-7aaa-8bbb-000000000005", "019e8b1c-0000-7aaa-8bbb-000000000006"
+	before := ask.now.Add(-48 * time.Hour)
+	b := (&demo{session: busy, host: "alpha", at: ask.now.Add(-20 * time.Minute), offset: 7000}).
+		add(t, 0, audit.Record{Kind: audit.KindSessionStart}).call(t, 2, 2, "send_keys", `{}`)
+	first := (&demo{session: old, host: "alpha", at: before, offset: 8000}).
+		add(t, 0, audit.Record{Kind: audit.KindSessionStart}).call(t, 1, 1, "send_keys", `{}`)
+	again := (&demo{session: old, host: "alpha", at: before, offset: 9000}).call(t, 1, 1, "list_panes", `{}`)
+	for _, arrival := range []struct {
+		rows []ingest.Row
+		at   time.Time
+	}{{b.rows, ask.now}, {first.rows, before}, {again.rows, ask.now}} {
+		if err := s.InsertRows(t.Context(), arrival.rows, arrival.at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for uid, want := range map[string]string{"audit-sequence-gap": busy, "audit-conflict": old} {
+		rules := readRules(t)
+		rule := rules[slices.IndexFunc(rules, func(r rule) bool { return r.UID == uid })]
+		if uid == "audit-sequence-gap" && rule.For != "5m" {
+			t.Errorf("records have %q to arrive", rule.For)
+		}
+		r := ask.run(t, rule.Data[0].Model.RawSQL)
+		i := slices.IndexFunc(r.rows, func(row []any) bool { return row[0] == want })
+		if i < 0 || fmt.Sprint(r.rows[i][len(r.names)-1]) != "1" {
+			t.Errorf("%s finds %v, want 1 of %s", uid, r.rows, want)
 		}
 	}
 }

@@ -138,6 +138,7 @@ type rule struct {
 	UID       string
 	Title     string
 	Condition string
+	For       string
 	Data      []struct {
 		RefID         string `yaml:"refId"`
 		DatasourceUID string `yaml:"datasourceUid"`
