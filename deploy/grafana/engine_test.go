@@ -234,6 +234,7 @@ func TestQueries(t *testing.T) {
 	t.Run("numbers", func(t *testing.T) { testNumbers(t, ask, boards, now) })
 	t.Run("rules", func(t *testing.T) { testRules(t, ask) })
 	t.Run("user", func(t *testing.T) { testUser(t, ask) })
+	t.Run("summaries", func(t *testing.T) { testSummaries(t, ask, boards["fleet"], now) })
 	t.Run("late", func(t *testing.T) { testLate(t, ask, s) })
 	t.Run("millions", func(t *testing.T) { testMillions(t, ask, boards["fleet"], now) })
 }
@@ -418,6 +419,32 @@ func testRules(t *testing.T, ask asker) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// testSummaries checks that the panels which ask a summary for their sessions show what
+// they would without it.
+func testSummaries(t *testing.T, ask asker, d dashboard, now time.Time) {
+	const with = " AND (tenant, session_id) IN "
+	from, to := window(t, d, now)
+	for _, title := range []string{"Calls not recorded", "Anomalies"} {
+		i := slices.IndexFunc(d.Panels, func(p panel) bool { return p.Title == title })
+		text := d.Panels[i].Targets[0].RawSQL
+		at := strings.Index(text, with)
+		if at < 0 {
+			t.Errorf("%q reads all records", title)
+			continue
+		}
+		_, end := arguments(text, at+len(with))
+		for _, values := range choices(d) {
+			for _, from := range []time.Time{from, now.Add(-9 * time.Minute), now.Add(-570 * time.Second)} { // the range begins in a session
+				e := expansion{from, to, time.Minute, values}
+				all, got := ask.run(t, e.sql(t, text[:at]+text[end:])), ask.run(t, e.sql(t, text))
+				if diff := cmp.Diff(all, got, cmp.AllowUnexported(result{})); diff != "" {
+					t.Errorf("%q since %v with %v (-all records +with the summary):\n%s", title, from, values, diff)
+				}
+			}
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"auditproxy/collector/export"
 	"auditproxy/collector/retention"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 )
@@ -183,6 +184,31 @@ func readYAML(t *testing.T, name string, to any) string {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return string(text)
+}
+
+// TestReadme checks that README.md has every panel of the fleet that reads records,
+// and no other.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var has, want []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([A-Z][^|]*) \|`).FindAllStringSubmatch(string(text), -1) {
+		has = append(has, strings.Split(row[1], ", ")...)
+	}
+	for _, p := range readDashboards(t)["fleet"].Panels {
+		for _, q := range p.Targets {
+			if strings.Contains(q.RawSQL, "FROM events") {
+				want = append(want, p.Title)
+			}
+		}
+	}
+	slices.Sort(has)
+	slices.Sort(want)
+	if diff := cmp.Diff(slices.Compact(want), has); diff != "" {
+		t.Errorf("panels that read records (-want +README.md):\n%s", diff)
+	}
 }
 
 // sources returns the types of the provisioned data sources by their uids.
