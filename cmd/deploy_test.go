@@ -272,10 +272,16 @@ func testUnits(t *testing.T, p programs) {
 				t.Errorf("%s: %q is neither comment nor setting", unit, line)
 			}
 		}
-		start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(\w+) (.+)$`).FindStringSubmatch(text)
+		start := regexp.MustCompile(`(?m)^ExecStart=(?:/usr/local|%h/\.local)/bin/(\w+) (.+)$`).FindStringSubmatch(text)
 		if start == nil {
 			t.Errorf("%s starts nothing of ours", unit)
 			continue
+		}
+		// Where README.md has a user install it, or as the unit itself says.
+		place := "\n    install bin/auditcollector .tools/libchdb/libchdb.so ~/.local/bin/\n"
+		if own := strings.HasPrefix(start[0], "ExecStart=%h"); own && !strings.Contains(readFile(t, "../README.md"), place) ||
+			!own && !strings.Contains(text, "#   install bin/"+start[1]+" /usr/local/bin/\n") {
+			t.Errorf("%s starts what nobody has installed there: %s", unit, start[0])
 		}
 		if start[1] == "auditcollector" && strings.Contains(text, "\nDynamicUser=true\n") &&
 			(!strings.Contains(text, "\nStateDirectory=auditcollector\n") || !strings.Contains(text, "\nStateDirectoryMode=0700\n")) {
