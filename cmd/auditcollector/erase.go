@@ -58,7 +58,7 @@ func newEraseCmd(a *app) *cobra.Command {
 			default:
 				e.Kind, e.Value = retention.HoldUser, name
 			}
-			if err := errors.Join(r.check(), checkFormat(o.format)); err != nil {
+			if err := errors.Join(r.check(), cli.CheckFormat(o.format)); err != nil {
 				return err
 			}
 			e.NoTenant = cmd.Flags().Changed("tenant") && e.Tenant == ""
@@ -72,7 +72,7 @@ func newEraseCmd(a *app) *cobra.Command {
 	r.flags(cmd)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "only show what would be erased")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "erase without asking")
-	cmd.Flags().StringVar(&o.format, "format", "text", "text or json")
+	cli.AddFormat(cmd, &o.format)
 	return cmd
 }
 

@@ -172,7 +172,7 @@ func newListHoldsCmd(a *app) *cobra.Command {
 		Short: "list the holds in force",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := cli.CheckFormat(format); err != nil {
 				return err
 			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
@@ -185,7 +185,7 @@ func newListHoldsCmd(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also those that were removed")
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cli.AddFormat(cmd, &format)
 	return cmd
 }
 

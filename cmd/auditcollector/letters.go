@@ -29,13 +29,17 @@ func newDeadLettersCmd(a *app) *cobra.Command {
 
 func newListLettersCmd(a *app) *cobra.Command {
 	var f store.LetterFilter
+	var format string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list dead letters; the exit code is 1 if there are any",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.CheckFormat(format); err != nil {
+				return err
+			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, _ config, s *store.Store) error {
-				found, err := letters.List(ctx, a.stdout, s, f)
+				found, err := letters.List(ctx, a.stdout, s, f, format == "json")
 				if err == nil && found {
 					return cli.ExitError{Code: cli.ExitFound}
 				}
@@ -44,6 +48,7 @@ func newListLettersCmd(a *app) *cobra.Command {
 		},
 	}
 	addLetterFlags(cmd, &f)
+	cli.AddFormat(cmd, &format)
 	cmd.Flags().BoolVar(&f.Replayed, "all", false, "also those that were replayed")
 	return cmd
 }

@@ -37,7 +37,7 @@ func newReceiversCmd(a *app) *cobra.Command {
 		Long:  receiversLong,
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := cli.CheckFormat(format); err != nil {
 				return err
 			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
@@ -45,7 +45,7 @@ func newReceiversCmd(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cli.AddFormat(cmd, &format)
 	cmd.AddCommand(newRefusedCmd(a), newResendCmd(a), newCheckReceiversCmd(a))
 	return cmd
 }
@@ -219,7 +219,7 @@ func newRefusedCmd(a *app) *cobra.Command {
 		Short: "list the records that a receiver refused; the exit code is 1 if there are any",
 		Args:  oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := cli.CheckFormat(format); err != nil {
 				return err
 			}
 			return a.inStore(cmd.Context(), func(ctx context.Context, cfg config, s *store.Store) error {
@@ -230,7 +230,7 @@ func newRefusedCmd(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json, one record a line")
+	cli.AddFormat(cmd, &format)
 	return cmd
 }
 

@@ -36,7 +36,7 @@ func newRetainCmd(a *app) *cobra.Command {
 		Long:  retainLong,
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := cli.CheckFormat(format); err != nil {
 				return err
 			}
 			return a.configured(cmd.Context(), func(ctx context.Context, cfg config) error {
@@ -51,15 +51,8 @@ func newRetainCmd(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only print what is due")
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cli.AddFormat(cmd, &format)
 	return cmd
-}
-
-func checkFormat(format string) error {
-	if format != "text" && format != "json" {
-		return fmt.Errorf("--format is %q, want text or json", format)
-	}
-	return nil
 }
 
 // retentionJob returns the job that removes what is too old. It does not connect.

@@ -471,6 +471,10 @@ func TestDeadLetters(t *testing.T) {
 	w.stop()
 	p.end(syscall.SIGTERM)
 	// Without a collector the command runs an engine of its own.
+	if lines := h.run(t, "dead-letters", "list", "--all", "--json"); lines.code != cli.ExitFound || strings.Count(lines.stdout, "\n") != 2 ||
+		!regexp.MustCompile(`(?m)^\{"place":"[^"]+","key":"[^"]*","seen":"[^"]+Z","reason":"[a-z]+","bytes":\d+,"replayed":"[^"]+Z"\}$`).MatchString(lines.stdout) {
+		t.Errorf("as JSON: %+v", lines)
+	}
 	if all := h.run(t, "dead-letters", "list", "--all"); all.code != cli.ExitFound || strings.Count(all.stdout, "\n") != 3 {
 		t.Errorf("without a collector: exit code %d\n%s%s", all.code, all.stdout, all.stderr)
 	}

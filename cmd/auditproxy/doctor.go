@@ -27,7 +27,6 @@ The exit code is 0 if there are no problems, 1 if there is something to do, and 
 if something could not be checked.`
 
 func newDoctorCmd(a *app) *cobra.Command {
-	var asJSON bool
 	var format string
 	cmd := &cobra.Command{
 		Use:     "doctor",
@@ -36,12 +35,12 @@ func newDoctorCmd(a *app) *cobra.Command {
 		Example: "  auditproxy doctor\n  auditproxy doctor --format json | jq -r '.problems[].code'",
 		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("--format: is %q, want text or json", format)
+			if err := cli.CheckFormat(format); err != nil {
+				return err
 			}
 			d := a.diagnose()
 			var err error
-			if asJSON || format == "json" {
+			if format == "json" {
 				err = terminal.PrintJSON(a.stdout, d)
 			} else {
 				err = d.print(a.stdout, a.colours(a.stdout))
@@ -57,9 +56,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "`form` of the output: text, or json for one object")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cli.AddFormat(cmd, &format)
 	return cmd
 }
 

@@ -77,7 +77,6 @@ func newVerifyCmd(a *app) *cobra.Command {
 	f.StringArrayVar(&o.checkpoints, "checkpoint", nil, "compare with the signed checkpoints in `FILE`; may be repeated")
 	f.StringVar(&o.session, "session", "", "only sessions whose id starts with `ID`")
 	f.BoolVar(&o.damageOnly, "damage-only", false, "check for damage and missing records, not for changes")
-	f.BoolVar(&o.json, "json", false, "the same as --format json")
 	cli.AddFormat(cmd, &o.format)
 	cmd.RegisterFlagCompletionFunc("session", cobra.NoFileCompletions)
 	return cmd
@@ -85,7 +84,7 @@ func newVerifyCmd(a *app) *cobra.Command {
 
 func (o *verifyOptions) check() error {
 	err := cli.CheckFormat(o.format)
-	o.json = o.json || o.format == "json"
+	o.json = o.format == "json"
 	switch {
 	case o.damageOnly && (o.trust != "" || o.firstUse || o.file != "" || len(o.checkpoints) > 0):
 		return errors.New("--damage-only checks no evidence: it cannot be combined with --trust, --trust-on-first-use, --file or --checkpoint")

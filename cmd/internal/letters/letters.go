@@ -19,15 +19,36 @@ import (
 	"auditproxy/schemas/escape"
 )
 
-// List prints letters as a table, and reports whether it printed any.
-func List(ctx context.Context, w io.Writer, s *store.Store, f store.LetterFilter) (found bool, err error) {
+// A listed is a letter as JSON, with what the table has.
+type listed struct {
+	Place    string     `json:"place"`
+	Key      string     `json:"key,omitempty"`
+	Seen     time.Time  `json:"seen"`
+	Reason   string     `json:"reason"`
+	Bytes    int        `json:"bytes"`
+	Replayed *time.Time `json:"replayed,omitempty"`
+}
+
+// List prints letters as a table, or as a line of JSON each, and reports whether it
+// printed any.
+func List(ctx context.Context, w io.Writer, s *store.Store, f store.LetterFilter, asJSON bool) (found bool, err error) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	err = eachPage(ctx, s, f, func(page []store.Letter) error {
-		if !found {
+		if !found && !asJSON {
 			fmt.Fprintln(t, "PLACE\tKEY\tSEEN\tREASON\tBYTES\tREPLAYED")
 		}
 		found = true
 		for _, l := range page {
+			if asJSON {
+				line := listed{Place: place(l.Source), Key: l.Key, Seen: l.Seen, Reason: l.Reason, Bytes: len(l.Raw)}
+				if !l.Replayed.IsZero() {
+					line.Replayed = &l.Replayed
+				}
+				if err := terminal.PrintJSON(w, line); err != nil {
+					return err
+				}
+				continue
+			}
 			replayed := "-"
 			if !l.Replayed.IsZero() {
 				replayed = l.Replayed.Format(time.DateTime)
