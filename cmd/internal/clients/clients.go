@@ -71,15 +71,17 @@ func existingConfigs(getenv func(string) string) []location {
 }
 
 // knownConfigs lists where clients keep their configurations: in the working
-// directory, which is the project's, and in the user's directories on goos.
+// directory, which is the project's, in the user's directories on goos, and in the
+// administrator's.
 func knownConfigs(goos string, getenv func(string) string) []location {
 	home := getenv("HOME")
 	var data string // where desktop programs keep their data
+	managed := "/etc/claude-code/managed-mcp.json"
 	switch goos {
 	case "windows":
-		home, data = getenv("USERPROFILE"), getenv("APPDATA")
+		home, data, managed = getenv("USERPROFILE"), getenv("APPDATA"), `C:\Program Files\ClaudeCode\managed-mcp.json`
 	case "darwin":
-		data = filepath.Join(home, "Library", "Application Support")
+		data, managed = filepath.Join(home, "Library", "Application Support"), "/Library/Application Support/ClaudeCode/managed-mcp.json"
 	default:
 		if data = getenv("XDG_CONFIG_HOME"); data == "" && home != "" {
 			data = filepath.Join(home, ".config")
@@ -99,10 +101,19 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 			location{"Cursor", filepath.Join(home, ".cursor", "mcp.json")})
 	}
 	if data != "" {
-		files = append(files,
-			location{"Claude Desktop", filepath.Join(data, "Claude", "claude_desktop_config.json")},
-			location{"VS Code", filepath.Join(data, "Code", "User", "mcp.json")},
-			location{"VS Code Insiders", filepath.Join(data, "Code - Insiders", "User", "mcp.json")})
+		files = append(files, location{"Claude Desktop", filepath.Join(data, "Claude", "claude_desktop_config.json")})
+		files = append(files, ofVSCode("VS Code", filepath.Join(data, "Code", "User"))...)
+		files = append(files, ofVSCode("VS Code Insiders", filepath.Join(data, "Code - Insiders", "User"))...)
+	}
+	return append(files, location{"Claude Code", managed})
+}
+
+// ofVSCode lists the configurations of a user, who has one in each profile.
+func ofVSCode(client, user string) []location {
+	files := []location{{client, filepath.Join(user, "mcp.json")}}
+	profiles, _ := os.ReadDir(filepath.Join(user, "profiles")) // mostly there are none
+	for _, p := range profiles {
+		files = append(files, location{client, filepath.Join(user, "profiles", p.Name(), "mcp.json")})
 	}
 	return files
 }

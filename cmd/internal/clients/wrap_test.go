@@ -502,6 +502,9 @@ func TestKnownConfigs(t *testing.T) {
 		})
 	}
 	for _, f := range knownConfigs("linux", func(string) string { return "" }) {
+		if f.path == "/etc/claude-code/managed-mcp.json" {
+			continue // the administrator's
+		}
 		if filepath.IsAbs(f.path) || !strings.HasPrefix(f.path, ".") {
 			t.Errorf("without a home directory: %q", f.path)
 		}
@@ -511,7 +514,8 @@ func TestKnownConfigs(t *testing.T) {
 func TestScanClients(t *testing.T) {
 	home := t.TempDir()
 	for path, data := range map[string]string{
-		".claude.json":     `{"projects":{"/p":{"mcpServers":{"a":{"command":"auditproxy","args":["--drain","1s","--","a"],"env":{"HOME":"/h","N":1,"GONE":null}}}}}}`,
+		".claude.json": `{"projects":{"/p":{"mcpServers":{"a":{"command":"auditproxy","args":["--drain","1s","--","a"],"env":{"HOME":"/h","N":1,"GONE":null}}}}}}`,
+		".config/Code/User/profiles/5552b383/mcp.json": `{"servers":{"d":{"command":"d"}}}`,
 		".cursor/mcp.json": `{"mcpServers":{"b":{"command":"b"},"c":{"url":"https://example.com"}}}`,
 		".mcp.json":        `{`,
 		".vscode":          ``, // no directory, so there is no configuration below it
@@ -533,7 +537,8 @@ func TestScanClients(t *testing.T) {
 		got[c.Client+" "+c.Path] = c.Servers
 	}
 	want := map[string][]Server{
-		"Claude Code .mcp.json":                              nil,
+		"Claude Code .mcp.json": nil,
+		"VS Code " + filepath.Join(home, ".config/Code/User/profiles/5552b383/mcp.json"): {{Name: "d"}},
 		"Cursor .cursor/mcp.json":                            {{Name: "b"}, {Name: "c", Remote: true}},
 		"Claude Code " + filepath.Join(home, ".claude.json"): {{Name: "a", Project: "/p", Wrapped: true, Command: "auditproxy", Flags: []string{"--drain", "1s"}, Env: []string{"HOME=/h", "N=1", "GONE="}}},
 	}
