@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"auditproxy/redact/argv"
+	"auditproxy/redact/call"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
@@ -371,7 +372,11 @@ func (s *Scanner) called(i int) lex.Span {
 		from--
 	}
 	name := t[from:i]
-	if len(name) < 2 || len(name) > names.MaxPairName || s.positional(from, i) {
+	if len(name) < 2 || len(name) > names.MaxPairName {
+		return lex.Span{}
+	}
+	if v := call.Secret(&s.values, &s.name, s.from, from, i); v.From < v.To {
+		s.found, s.unordered = append(s.found, v), true
 		return lex.Span{}
 	}
 	if lex.Classes[t[i+1]]&lex.IsQuote == 0 || isGetter(name) {

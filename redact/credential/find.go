@@ -4,10 +4,10 @@
 // look decides in one pass what the text may have; most texts have nothing. The
 // scan stops at bytes that can show a credential: an assignment, a URL, an
 // option, a quotation, a token. Known formats and the arguments of programs are
-// found by packages formats and argv. Decoded texts are scanned like others.
+// found by packages formats, argv and call. Decoded texts are scanned like others.
 //
 // The files, from the top: find, encoded, scan, columns, described, keys, look,
-// markup, assignment, pairs, calls, prompts, commands, under, scanner.
+// markup, assignment, pairs, prompts, commands, under, scanner.
 package credential
 
 import "auditproxy/redact/lex"

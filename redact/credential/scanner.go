@@ -109,6 +109,9 @@ type unwrapper struct {
 // maxPair is the largest distance in bytes from a name to its value.
 const maxPair = 256
 
+// maxOther limits an argument that is no string, in bytes.
+const maxOther = 64
+
 // startsLine reports whether only white space is before i in its line.
 func (s *Scanner) startsLine(i int) bool {
 	for i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '\t') {

@@ -1,4 +1,6 @@
-package credential
+// Package call finds the secrets among the arguments of a function in a text, by the
+// function's name: connect(host, user, "SECRET").
+package call
 
 import (
 	"bytes"
@@ -6,6 +8,7 @@ import (
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
 )
 
@@ -65,25 +68,26 @@ var callStarts = func() *lex.WordSet {
 	return &set
 }()
 
-// positional adds the secrets among the arguments of the call whose
-// parenthesis is at i, behind a name that starts at first.
-func (s *Scanner) positional(first, i int) bool {
-	t := s.text
-	name := t[first:i]
+// Secret finds the secret among the arguments of the call in r.Text whose parenthesis
+// is at open, behind a name that starts at first. Text before from has been decided. f
+// is scratch memory.
+func Secret(r *literal.Reader, f *names.Folded, from, first, open int) lex.Span {
+	t := r.Text
+	name := t[first:open]
 	if !callStarts.Has(name) {
-		return false
+		return lex.Span{}
 	}
 	if typers[lex.View(name)] {
-		return s.typedIn(first, i)
+		return typedIn(r, f, from, first, open)
 	}
 	rule, ok := calls[lex.View(name)]
-	if !ok || rule.of != "" && !s.calledOn(first, rule.of) {
-		return false
+	if !ok || rule.of != "" && !calledOn(t, first, rule.of) {
+		return lex.Span{}
 	}
 	var arguments [maxArguments]lex.Span
 	n, all := 0, 0
-	for at := i + 1; n < len(arguments); {
-		v, next := s.values.Argument(at, maxArgument, maxOther)
+	for at := open + 1; n < len(arguments); {
+		v, next := r.Argument(at, maxArgument, maxOther)
 		if next < 0 {
 			break
 		}
@@ -101,20 +105,20 @@ func (s *Scanner) positional(first, i int) bool {
 	switch {
 	case k == nameFirst:
 		v := arguments[0]
-		if n < 2 || v.From == v.To || v.To-v.From > names.MaxPairName || !s.Names.IsPairName(&s.name, t[v.From:v.To]) {
-			return false
+		if n < 2 || v.From == v.To || v.To-v.From > names.MaxPairName || !r.Names.IsPairName(f, t[v.From:v.To]) {
+			return lex.Span{}
 		}
 		k = 1
 	case string(name) == "connect":
 		switch {
-		case s.calledOn(first, "oracle"):
+		case calledOn(t, first, "oracle"):
 			k = 1
 			if n == 1 {
-				return s.inLogin(arguments[0])
+				return inLogin(t, arguments[0])
 			}
-		case s.calledOn(first, "oracledb") && n == 1:
-			return s.inLogin(arguments[0])
-		case s.calledOn(first, "oracledb"), s.calledOn(first, "wlan"), s.calledOn(first, "wifi"):
+		case calledOn(t, first, "oracledb") && n == 1:
+			return inLogin(t, arguments[0])
+		case calledOn(t, first, "oracledb"), calledOn(t, first, "wlan"), calledOn(t, first, "wifi"):
 			k = 1
 		case n > 3 && arguments[1].From == arguments[1].To:
 			k = 3 // behind a port
@@ -122,34 +126,29 @@ func (s *Scanner) positional(first, i int) bool {
 	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n < 2,
 		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,
 		lex.HasFoldSuffix(name, "s3") && n > 2 && bytes.IndexByte(t[arguments[2].From:arguments[2].To], ' ') > 0: // columns
-		return false
+		return lex.Span{}
 	case n == 4 && k == n && (string(name) == "remote" || string(name) == "remoteSecure"): // database.table
 		k--
 	}
 	if k >= n {
-		return false
+		return lex.Span{}
 	}
 	v := arguments[k]
 	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || formats.IsPlaceholder(t[v.From:v.To]) {
-		return false
+		return lex.Span{}
 	}
-	s.found, s.unordered = append(s.found, v), true
-	return true
+	return v
 }
 
-// inLogin adds SECRET in USER/SECRET@DATABASE.
-func (s *Scanner) inLogin(v lex.Span) bool {
-	c := argv.AtLogin.Within(s.text[v.From:v.To])
-	if c.From < c.To {
-		s.found, s.unordered = append(s.found, lex.Span{From: v.From + c.From, To: v.From + c.To}), true
-	}
-	return c.From < c.To
+// inLogin finds SECRET in USER/SECRET@DATABASE.
+func inLogin(t []byte, v lex.Span) lex.Span {
+	c := argv.AtLogin.Within(t[v.From:v.To])
+	return lex.Span{From: v.From + c.From, To: v.From + c.To}
 }
 
 // calledOn reports whether the name at first is one of a thing of that name, in
 // any case: "jwt" in JWT.encode.
-func (s *Scanner) calledOn(first int, thing string) bool {
-	t := s.text
+func calledOn(t []byte, first int, thing string) bool {
 	to := first
 	for to > 0 && first-to < 3 && (t[to-1] == '.' || t[to-1] == '>' || t[to-1] == '-' || t[to-1] == ':') {
 		to--
@@ -160,20 +159,20 @@ func (s *Scanner) calledOn(first int, thing string) bool {
 	return to < first && lex.HasFoldSuffix(t[max(0, to-32):to], thing)
 }
 
-// typedIn adds SECRET in locator("#password").fill("SECRET") and in
+// typedIn finds SECRET in locator("#password").fill("SECRET") and in
 // type("input[name=password]", "SECRET").
-func (s *Scanner) typedIn(first, i int) bool {
-	t := s.text
-	v, next := s.values.Argument(i+1, maxArgument, maxOther)
+func typedIn(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Span {
+	t := r.Text
+	v, next := r.Argument(open+1, maxArgument, maxOther)
 	if v.From == v.To {
-		return false
+		return lex.Span{}
 	}
 	about := t[v.From:v.To]
 	if next > 0 && next < len(t) && t[next] == ',' {
-		v, _ = s.values.Argument(next+1, maxArgument, maxOther)
+		v, _ = r.Argument(next+1, maxArgument, maxOther)
 	} else {
 		// Of the statement before, no more than the last word and the byte before it.
-		from, least, word := first, max(s.from, first-2*names.MaxPairName), false
+		from, least, word := first, max(decided, first-2*names.MaxPairName), false
 		for from > least && t[from-1] != ';' && t[from-1] != '\n' {
 			from--
 			isWord := lex.Classes[t[from]]&lex.IsName != 0
@@ -184,16 +183,15 @@ func (s *Scanner) typedIn(first, i int) bool {
 		}
 		about = t[from:first]
 	}
-	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !s.mentions(about) {
-		return false
+	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !mentions(r.Names, f, about) {
+		return lex.Span{}
 	}
-	s.found, s.unordered = append(s.found, v), true
-	return true
+	return v
 }
 
 // mentions reports whether the last word in quotation marks, or of a selector,
 // is the name of a secret.
-func (s *Scanner) mentions(about []byte) bool {
+func mentions(n *names.Classifier, f *names.Folded, about []byte) bool {
 	to := len(about)
 	for to > 0 && lex.Classes[about[to-1]]&lex.IsName == 0 || to > 0 && about[to-1] == '.' {
 		to--
@@ -202,5 +200,5 @@ func (s *Scanner) mentions(about []byte) bool {
 	for from > 0 && to-from <= names.MaxPairName && lex.Classes[about[from-1]]&lex.IsName != 0 {
 		from--
 	}
-	return bytes.IndexByte(about, '.') != from-1 && s.Names.IsPairName(&s.name, about[from:to])
+	return bytes.IndexByte(about, '.') != from-1 && n.IsPairName(f, about[from:to])
 }
