@@ -38,6 +38,7 @@ var hostileUnits = []string{
 	"password=<<A\n", `token="a"+`, "PASSWORD=a\\\n", `"kty":"d":"`, "<RSAKeyValue><D>", "Private-Lines: ", "---- BEGIN PRIVATE KEY ",
 	`'"'"'`, `'\''`, `'\'`, `a='"'"'`, `'\n`, `'password=a\n`, "printf ", "printf %s ", "printf 'password=%s' ", "printf 'password=", "(echo a;", "(echo a)|", "echo a:b|base64 ", "base64 ", "sed s/@", "sed s/@a ",
 	"sed s/@PASSWORD@/a ", "sed s|@PASSWORD@|a ", "sed s/{{ password }}/", "password=.*/", "$6$", "$1$a", "$2b$", "$y$", "$P$", "{MD5}", "{SSHA}", "token='a'", "'a'\"b\"", "token=a\\ ", "s3('a','b',",
+	`password.equals("a`, `"a".equals(`, "strcmp(a,", "Secret.fromString(", "'a'|password_hash(", "[]byte(", "UsmUserData('a',",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -4,6 +4,8 @@ package call
 
 import (
 	"bytes"
+	"strings"
+	"sync"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
@@ -12,98 +14,135 @@ import (
 	"auditproxy/redact/names"
 )
 
-// calls are functions, by the last part of their names, with the number of the
-// argument that is a secret: those that open a connection, and those that hash
-// or sign.
-var calls = map[string]callRule{
-	"PDO": {argument: 2}, "mysqli": {argument: 2}, "mysqli_connect": {argument: 2}, "mysqli_real_connect": {argument: 3}, "real_connect": {argument: 2},
-	"mysql_connect": {argument: 2}, "mysql_pconnect": {argument: 2}, "odbc_connect": {argument: 2}, "odbc_pconnect": {argument: 2},
-	"oci_connect": {argument: 1}, "oci_pconnect": {argument: 1}, "oci_new_connect": {argument: 1}, "db2_connect": {argument: 2}, "ibase_connect": {argument: 2},
-	"ftp_login": {argument: 2}, "ldap_bind": {argument: 2}, "imap_open": {argument: 2}, "ssh2_auth_password": {argument: 2}, "getConnection": {argument: 2},
-	"Sequelize": {argument: 2}, "FTP": {argument: 2}, "FTP_TLS": {argument: 2}, "createUser": {argument: 1}, "create_user": {argument: 2}, "create_superuser": {argument: 2},
-	"basic_auth": {argument: 1}, "basicAuth": {argument: 1}, "BasicAuth": {argument: 1}, "PlainAuth": {argument: 2}, "CRAMMD5Auth": {argument: 1},
-	"NewStaticCredentials": {argument: 1}, "NewStaticCredentialsProvider": {argument: 1}, "PasswordAuthentication": {argument: 1},
-	"BasicAWSCredentials": {argument: 1}, "ClientSecretCredential": {argument: 2}, "set_password": {argument: 2}, "setPassword": {argument: 2},
-	"createHmac": {argument: 1}, "hash_hmac": {argument: 2}, "Fernet": {argument: 0}, "createCipheriv": {argument: 1}, "createDecipheriv": {argument: 1}, "SecretKeySpec": {argument: 0}, "simple_bind_s": {argument: 1}, "simple_bind": {argument: 1}, "crypt": {argument: 0}, "hashpw": {argument: 0},
-	"generate_password_hash": {argument: 0}, "password_hash": {argument: 0}, "password_verify": {argument: 0}, "check_password_hash": {argument: 1},
-	"Github": {argument: 0}, "Stripe": {argument: 0}, "WebClient": {argument: 0}, "Octokit": {argument: 0}, "Telegraf": {argument: 0}, "TeleBot": {argument: 0},
-	"pgp_sym_encrypt": {argument: 1}, "pgp_sym_decrypt": {argument: 1}, "aes_encrypt": {argument: 1}, "aes_decrypt": {argument: 1}, "AES_ENCRYPT": {argument: 1}, "AES_DECRYPT": {argument: 1}, // and the table functions of ClickHouse:
-	"s3": {argument: 2}, "S3": {argument: 2}, "s3Cluster": {argument: 3}, "gcs": {argument: 2}, "mysql": {argument: 4}, "MySQL": {argument: 4}, "postgresql": {argument: 4}, "PostgreSQL": {argument: 4},
-	"mongodb": {argument: 4}, "MongoDB": {argument: 4}, "remote": {argument: 4}, "remoteSecure": {argument: 4}, "azureBlobStorage": {argument: 4},
+// functions are those that open a connection, hash, sign or encrypt, by the last part of
+// their names, with the number of the argument that is a secret: "PDO:2". Behind a thing
+// and a point the text before the name ends in that, in any case: "jwt.sign:1". With "="
+// the function sets a variable whose name is before the secret. With ">" it fills in the
+// field of a form, and with "?" it compares: what is beside the secret says so.
+const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_connect:2 mysql_connect:2 mysql_pconnect:2 odbc_connect:2 odbc_pconnect:2 " +
+	"oci_connect:1 oci_pconnect:1 oci_new_connect:1 db2_connect:2 ibase_connect:2 ftp_login:2 ldap_bind:2 imap_open:2 ssh2_auth_password:2 getConnection:2 " +
+	"Sequelize:2 FTP:2 FTP_TLS:2 createUser:1 create_user:2 create_superuser:2 createAccount:1 basic_auth:1 basicAuth:1 BasicAuth:1 PlainAuth:2 CRAMMD5Auth:1 " +
+	"NewStaticCredentials:1 NewStaticCredentialsProvider:1 PasswordAuthentication:1 BasicAWSCredentials:1 ClientSecretCredential:2 set_password:2 setPassword:2 " +
+	"createHmac:1 hash_hmac:2 Fernet:0 createCipheriv:1 createDecipheriv:1 SecretKeySpec:0 simple_bind_s:1 simple_bind:1 crypt:0 hashpw:0 " +
+	"generate_password_hash:0 password_hash:0 password_verify:0 check_password_hash:1 GenerateFromPassword:0 CompareHashAndPassword:1 " +
+	"scrypt:0 scryptSync:0 pbkdf2:0 pbkdf2Sync:0 pbkdf2_hmac:1 PBKDF2:0 PBEKeySpec:0 X509Certificate2:1 HmacSHA256:1 HmacSHA512:1 HMAC256:0 HMAC384:0 HMAC512:0 " +
+	"hmacShaKeyFor:0 SymmetricSecurityKey:0 SignedString:0 signWith:0 signWith:1 NewCookieStore:0 URLSafeTimedSerializer:0 URLSafeSerializer:0 TimestampSigner:0 " +
+	"Github:0 Stripe:0 WebClient:0 Octokit:0 Telegraf:0 TeleBot:0 Minio:2 InfluxDBClient:3 PlainTextAuthProvider:1 withCredentials:1 createCredential:2 " +
+	"SMBConnection:1 CommunityData:0 UsmUserData:1 UsmUserData:2 OAuthHandler:1 UsernamePasswordCredentialsImpl:4 fromString:0 SftpClient:2 SshClient:2 " +
+	"create_credential:2 CREATE_CREDENTIAL:2 set_authentication:2 SET_AUTHENTICATION:2 EncryptByPassPhrase:0 DecryptByPassPhrase:0 PWDCOMPARE:0 PWDENCRYPT:0 " +
+	"pgp_sym_encrypt:1 pgp_sym_decrypt:1 aes_encrypt:1 aes_decrypt:1 AES_ENCRYPT:1 AES_DECRYPT:1 " +
+	"s3:2 S3:2 s3Cluster:3 gcs:2 mysql:4 MySQL:4 postgresql:4 PostgreSQL:4 mongodb:4 MongoDB:4 remote:4 remoteSecure:4 azureBlobStorage:4 " + // of ClickHouse
+	"connect:2 jwt.sign:1 jwt.encode:1 jwt.verify:1 jwt.decode:1 hmac.new:0 hmac.New:1 hmac.hexdigest:1 networkcredential.new:1 aes.new:0 des3.new:0 " +
+	"cryptojs.aes.encrypt:1 cryptojs.aes.decrypt:1 credentials.basic:1 auth.basic:1 authtokens.basic:1 credentials.create:1 bcrypt.hash:0 bcrypt.compare:0 " +
+	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
+	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
+	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> " +
+	"equals:? equalsIgnoreCase:? Equals:? toBe:? toEqual:? isEqualTo:? strcmp:? strncmp:? hash_equals:? compare_digest:?"
 
-	"connect": {argument: 2}, // of most databases
-	"sign":    {1, "jwt"}, "encode": {1, "jwt"}, "verify": {1, "jwt"}, "decode": {1, "jwt"},
-	"new": {0, "hmac"}, "basic": {1, "credentials"}, "create": {1, "credentials"}, "hash": {0, "bcrypt"}, "compare": {0, "bcrypt"},
-	"begin": {1, "wifi"}, "run": {0, "bot"}, "login": {0, "client"}, "start": {0, "bot"}, "Session": {1, "boto3"},
-
-	// Those that set a variable have its name before the secret.
-	"SetEnvironmentVariable": {nameFirst, ""}, "set_config": {nameFirst, ""}, "setenv": {nameFirst, ""}, "Setenv": {nameFirst, ""}, "putenv": {nameFirst, ""},
-}
-
-// A callRule is where a call has its secret.
-type callRule struct {
-	argument int
+// A function is one of them as it is read.
+type function struct {
 	of       string // what the text before its name ends in, "" for anything
+	argument int8
 }
+
+// The arguments that are no numbers.
+const (
+	nameFirst = int8('=') - '0'
+	filledIn  = int8('>') - '0'
+	compared  = int8('?') - '0'
+)
 
 const (
-	nameFirst    = -1
 	maxArguments = 6
 	maxArgument  = 256 // bytes of a string among them
 	maxOther     = 64  // bytes of another value among them
+	minCompared  = 4   // bytes of a secret that is compared
 )
 
-// typers are functions that fill in the field of a form that was found before.
-var typers = map[string]bool{"fill": true, "type": true, "send_keys": true, "sendKeys": true, "setValue": true, "typeText": true, "fill_in": true, "press_sequentially": true, "pressSequentially": true}
-
-// callStarts distinguishes most other functions from these, as wordStarts does.
-var callStarts = func() *lex.WordSet {
-	var set lex.WordSet
-	for name := range calls {
-		set.Add(name)
+// parts returns the name of a function of the table, and what is said of it.
+func parts(field string) (name string, f function) {
+	name, f.argument = field[:len(field)-2], int8(field[len(field)-1])-'0'
+	if at := strings.LastIndexByte(name, '.'); at >= 0 {
+		f.of, name = name[:at], name[at+1:]
 	}
-	for name := range typers {
+	return name, f
+}
+
+// starts distinguishes most other functions from these, as argv.WordStarts does.
+var starts = func() *lex.WordSet {
+	var set lex.WordSet
+	for field := range strings.FieldsSeq(functions) {
+		name, _ := parts(field)
 		set.Add(name)
 	}
 	return &set
 }()
 
-// Secret finds the secret among the arguments of the call in r.Text whose parenthesis
-// is at open, behind a name that starts at first. Text before from has been decided. f
-// is scratch memory.
-func Secret(r *literal.Reader, f *names.Folded, from, first, open int) lex.Span {
+// byName has the functions by name. They are read for the first text that has one.
+var byName = sync.OnceValue(func() map[string][]function {
+	table := make(map[string][]function)
+	for field := range strings.FieldsSeq(functions) {
+		name, f := parts(field)
+		table[name] = append(table[name], f)
+	}
+	return table
+})
+
+// Find adds the secrets among the arguments of the call in r.Text whose parenthesis is
+// at open, behind a name that starts at first, to found. Text before from has been
+// decided. f is scratch memory.
+func Find(found []lex.Span, r *literal.Reader, f *names.Folded, from, first, open int) []lex.Span {
 	t := r.Text
 	name := t[first:open]
-	if !callStarts.Has(name) {
-		return lex.Span{}
+	if !starts.Has(name) {
+		return found
 	}
-	if typers[lex.View(name)] {
-		return typedIn(r, f, from, first, open)
+	for _, rule := range byName()[lex.View(name)] {
+		if rule.of != "" && !calledOn(t, first, rule.of) {
+			continue
+		}
+		v := lex.Span{}
+		switch rule.argument {
+		case filledIn, compared:
+			v = beside(r, f, from, first, open)
+			if rule.argument == compared && v.To-v.From < minCompared {
+				continue
+			}
+		default:
+			v = among(r, f, rule, first, open)
+		}
+		if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && !formats.IsPlaceholder(t[v.From:v.To]) {
+			found = append(found, v)
+		}
 	}
-	rule, ok := calls[lex.View(name)]
-	if !ok || rule.of != "" && !calledOn(t, first, rule.of) {
-		return lex.Span{}
+	return found
+}
+
+// among finds the secret at its place among the arguments of a function.
+func among(r *literal.Reader, f *names.Folded, rule function, first, open int) lex.Span {
+	t := r.Text
+	name := t[first:open]
+	if string(name) == "password_hash" {
+		if v := filtered(t, first); v.From < v.To {
+			return v
+		}
 	}
 	var arguments [maxArguments]lex.Span
-	n, all := 0, 0
+	n, k := 0, int(rule.argument)
 	for at := open + 1; n < len(arguments); {
-		v, next := r.Argument(at, maxArgument, maxOther)
+		v, next := argument(r, at)
 		if next < 0 {
 			break
 		}
 		arguments[n] = v
 		n++
-		if v.From < v.To {
-			all++
-		}
 		if next >= len(t) || t[next] != ',' {
 			break
 		}
 		at = next + 1
 	}
-	k := rule.argument
 	switch {
-	case k == nameFirst:
+	case rule.argument == nameFirst:
 		v := arguments[0]
 		if n < 2 || v.From == v.To || v.To-v.From > names.MaxPairName || !r.Names.IsPairName(f, t[v.From:v.To]) {
 			return lex.Span{}
@@ -123,7 +162,10 @@ func Secret(r *literal.Reader, f *names.Folded, from, first, open int) lex.Span 
 		case n > 3 && arguments[1].From == arguments[1].To:
 			k = 3 // behind a port
 		}
+	case lex.HasFoldSuffix(name, "client") && n > 3 && arguments[1].From == arguments[1].To: // of SFTP and SSH
+		k = 3
 	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n < 2,
+		string(name) == "fromString" && !calledOn(t, first, "secret"), string(name) == "signWith" && n-1 != k,
 		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,
 		lex.HasFoldSuffix(name, "s3") && n > 2 && bytes.IndexByte(t[arguments[2].From:arguments[2].To], ' ') > 0: // columns
 		return lex.Span{}
@@ -133,11 +175,60 @@ func Secret(r *literal.Reader, f *names.Folded, from, first, open int) lex.Span 
 	if k >= n {
 		return lex.Span{}
 	}
-	v := arguments[k]
-	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || formats.IsPlaceholder(t[v.From:v.To]) {
+	return arguments[k]
+}
+
+// argument returns the string that is the argument at i, or in a call that makes bytes
+// of it, and where the argument ends, as literal.Reader's Argument does.
+func argument(r *literal.Reader, i int) (v lex.Span, next int) {
+	t := r.Text
+	for i < len(t) && t[i] <= ' ' {
+		i++
+	}
+	open := i
+	for open < len(t) && open-i < maxWrapper && (lex.Classes[t[open]]&lex.IsName != 0 || t[open] == '[' || t[open] == ']') {
+		open++
+	}
+	if open == i || open == len(t) || t[open] != '(' || !makesBytes(t[i:open]) {
+		return r.Argument(i, maxArgument, maxOther)
+	}
+	if v, next = r.Argument(open+1, maxArgument, maxOther); next >= 0 {
+		_, next = r.Argument(next+1, 0, maxOther)
+	}
+	return v, next
+}
+
+// maxWrapper is the longest name of a function that makes bytes of a string.
+const maxWrapper = 24
+
+// makesBytes reports whether a function of that name makes bytes or a key of a string.
+func makesBytes(name []byte) bool {
+	for _, end := range [...]string{"[]byte", "bytes", "from", "fromString", "encode", "decode", "utf8"} {
+		if lex.HasFoldSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// filtered finds SECRET in {{ 'SECRET' | password_hash('sha512') }}, as Jinja has it,
+// where the function's name is at i.
+func filtered(t []byte, i int) lex.Span {
+	before := bytes.TrimRight(t[max(0, i-maxArgument):i], " ")
+	if len(before) < 3 || before[len(before)-1] != '|' {
 		return lex.Span{}
 	}
-	return v
+	before = bytes.TrimRight(before[:len(before)-1], " ")
+	n := len(before) - 1
+	if n < 1 || lex.Classes[before[n]]&lex.IsQuote == 0 {
+		return lex.Span{}
+	}
+	at := bytes.LastIndexByte(before[:n], before[n])
+	if at < 0 {
+		return lex.Span{}
+	}
+	from := max(0, i-maxArgument)
+	return lex.Span{From: from + at + 1, To: from + n}
 }
 
 // inLogin finds SECRET in USER/SECRET@DATABASE.
@@ -150,7 +241,7 @@ func inLogin(t []byte, v lex.Span) lex.Span {
 // any case: "jwt" in JWT.encode.
 func calledOn(t []byte, first int, thing string) bool {
 	to := first
-	for to > 0 && first-to < 3 && (t[to-1] == '.' || t[to-1] == '>' || t[to-1] == '-' || t[to-1] == ':') {
+	for to > 0 && first-to < 3 && (t[to-1] == '.' || t[to-1] == '>' || t[to-1] == '-' || t[to-1] == ':' || t[to-1] == ']') {
 		to--
 	}
 	for n := 0; n < len("MySQL()") && to > 1 && (t[to-1] == ')' || t[to-1] == '('); n++ {
@@ -159,18 +250,38 @@ func calledOn(t []byte, first int, thing string) bool {
 	return to < first && lex.HasFoldSuffix(t[max(0, to-32):to], thing)
 }
 
-// typedIn finds SECRET in locator("#password").fill("SECRET") and in
-// type("input[name=password]", "SECRET").
-func typedIn(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Span {
+// beside finds SECRET in locator("#password").fill("SECRET"), in
+// type("input[name=password]", "SECRET"), and in password.equals("SECRET"),
+// "SECRET".equals(password) and strcmp(password, "SECRET").
+func beside(r *literal.Reader, f *names.Folded, decided, first, open int) lex.Span {
 	t := r.Text
-	v, next := r.Argument(open+1, maxArgument, maxOther)
-	if v.From == v.To {
+	v, next := argument(r, open+1)
+	if next < 0 {
 		return lex.Span{}
 	}
-	about := t[v.From:v.To]
-	if next > 0 && next < len(t) && t[next] == ',' {
-		v, _ = r.Argument(next+1, maxArgument, maxOther)
-	} else {
+	var about []byte
+	switch {
+	case next < len(t) && t[next] == ',':
+		if about = t[v.From:v.To]; v.From == v.To {
+			about = t[open:next]
+		}
+		second, end := argument(r, next+1)
+		if second.From == second.To && end > 0 {
+			about = t[next:end] // strcmp("SECRET", password)
+		} else {
+			v = second
+		}
+	case v.From == v.To && first > 2 && t[first-1] == '.' && lex.Classes[t[first-2]]&lex.IsQuote != 0:
+		about = t[open:next]
+		if at := bytes.LastIndexByte(t[max(decided, first-maxArgument):first-2], t[first-2]); at >= 0 {
+			v = lex.Span{From: max(decided, first-maxArgument) + at + 1, To: first - 2}
+		}
+	case lex.HasFoldSuffix(t[first:open], "sendline"): // of pexpect
+		if before := t[max(0, first-maxArgument):first]; bytes.Contains(before, []byte("assword")) || bytes.Contains(before, []byte("assphrase")) {
+			return v
+		}
+		return lex.Span{}
+	default:
 		// Of the statement before, no more than the last word and the byte before it.
 		from, least, word := first, max(decided, first-2*names.MaxPairName), false
 		for from > least && t[from-1] != ';' && t[from-1] != '\n' {
@@ -183,7 +294,7 @@ func typedIn(r *literal.Reader, f *names.Folded, decided, first, open int) lex.S
 		}
 		about = t[from:first]
 	}
-	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !mentions(r.Names, f, about) {
+	if !mentions(r.Names, f, about) {
 		return lex.Span{}
 	}
 	return v
@@ -192,7 +303,7 @@ func typedIn(r *literal.Reader, f *names.Folded, decided, first, open int) lex.S
 // mentions reports whether the last word in quotation marks, or of a selector,
 // is the name of a secret.
 func mentions(n *names.Classifier, f *names.Folded, about []byte) bool {
-	to := len(about)
+	to := len(bytes.TrimSuffix(bytes.TrimRight(about, ")"), []byte("/i")))
 	for to > 0 && lex.Classes[about[to-1]]&lex.IsName == 0 || to > 0 && about[to-1] == '.' {
 		to--
 	}

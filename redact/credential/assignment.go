@@ -375,29 +375,36 @@ func (s *Scanner) called(i int) lex.Span {
 	if len(name) < 2 || len(name) > names.MaxPairName {
 		return lex.Span{}
 	}
-	if v := call.Secret(&s.values, &s.name, s.from, from, i); v.From < v.To {
-		s.found, s.unordered = append(s.found, v), true
+	known := len(s.found)
+	if s.found = call.Find(s.found, &s.values, &s.name, s.from, from, i); len(s.found) > known {
+		s.unordered = true
 		return lex.Span{}
 	}
-	if lex.Classes[t[i+1]]&lex.IsQuote == 0 || isGetter(name) {
+	quote := i + 1 + lex.PrefixLen(t[i+1:])
+	if lex.Classes[t[quote]]&lex.IsQuote == 0 || isGetter(name) {
 		return lex.Span{}
 	}
 	login := lex.HasFoldSuffix(name, "login") || lex.HasFoldSuffix(name, "authenticate")
 	if !login && !s.sensitiveName(name, names.NoWhole) {
 		return lex.Span{}
 	}
-	v := s.values.Quoted(i+1, 0)
+	v := s.values.Quoted(quote, 0)
 	end := v.To + 1
-	second := false
-	for end < len(t) && (t[end] == ' ' || t[end] == ',') {
-		second = second || t[end] == ','
-		end++
-	}
-	if second && end < len(t) && lex.Classes[t[end]]&lex.IsQuote != 0 {
-		v = s.values.Quoted(end, 0)
-		end = v.To + 1
-	} else if second || login {
-		return lex.Span{}
+	for n := 0; ; n++ { // the second string, or the third one of login(HOST, USER, SECRET)
+		more := false
+		for (n == 0 || login) && end < len(t) && (t[end] == ' ' || t[end] == ',') {
+			more = more || t[end] == ','
+			end++
+		}
+		if more && n < 2 && end < len(t) && lex.Classes[t[end]]&lex.IsQuote != 0 {
+			v = s.values.Quoted(end, 0)
+			end = v.To + 1
+			continue
+		}
+		if n == 0 && (more || login) {
+			return lex.Span{}
+		}
+		break
 	}
 	if end < len(t) && t[end] != ')' && t[end] != ',' || lex.MarkLen(t[v.From:]) > 0 {
 		return lex.Span{}

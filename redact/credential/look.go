@@ -103,8 +103,8 @@ func (s *Scanner) look(text []byte) (hint int) {
 			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?') {
 				hint |= lookPlain
 			}
-		case '(': // password("SECRET"), <(echo SECRET)
-			if i > 0 && text[i-1] == '<' || i+1 < len(text) && lex.Classes[text[i+1]]&lex.IsQuote != 0 || i+2 < len(text) && lex.Classes[text[i+2]]&lex.IsQuote != 0 {
+		case '(': // password("SECRET"), <(echo SECRET), "SECRET".equals(password)
+			if i > 0 && text[i-1] == '<' || i > 7 && text[i-7] == '.' && lex.Classes[text[i-8]]&lex.IsQuote != 0 || i+1 < len(text) && lex.Classes[text[i+1]]&lex.IsQuote != 0 || i+2 < len(text) && lex.Classes[text[i+2]]&lex.IsQuote != 0 {
 				hint |= lookPlain
 			}
 		default: // "Bearer ", "Basic "

@@ -525,7 +525,12 @@ func (r *Reader) InExpression(from, to int) lex.Span {
 	}
 	for i := from; i < to; i++ {
 		if lex.Classes[t[i]]&lex.IsQuote != 0 {
-			return lex.Span{From: i + 1, To: min(r.Closing(i, 0), to)}
+			v := lex.Span{From: i + 1, To: min(r.Closing(i, 0), to)}
+			if bytes.HasSuffix(t[from:i], []byte("gen_salt(")) { // the name of an algorithm
+				i = v.To
+				continue
+			}
+			return v
 		}
 	}
 	for i := from; i < to; i++ {
