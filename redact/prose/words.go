@@ -2,6 +2,8 @@ package prose
 
 import (
 	"bytes"
+	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -355,77 +357,87 @@ var endings = [...][]string{
 	{"lich", "bar", "ité"},
 }
 
+// isPlainWord reports whether w is one of plainWords.
 func isPlainWord(w []byte) bool {
-	switch string(w) {
-	// Words of grammar.
-	case "a", "an", "the", "this", "that", "these", "those", "it", "its", "they", "them", "their", "he", "she", "his", "her", "we", "our", "you",
-		"your", "my", "mine", "yours", "ours", "i", "me",
-		"is", "are", "was", "were", "be", "been", "being", "am", "has", "have", "had", "do", "does", "did", "done", "will", "would", "shall", "should",
-		"can", "could", "may", "might", "must", "cannot", "can't", "isn't", "doesn't", "won't", "don't", "wasn't",
-		"not", "no", "nor", "never", "yes", "and", "or", "but", "if", "so", "then", "than", "as", "because", "since", "while", "until", "unless", "though",
-		"although", "also", "too", "very", "just", "only", "even", "still", "again", "already", "always", "often", "soon", "now", "here", "there", "where",
-		"when", "why", "how", "what", "which", "who", "whose",
-		"in", "on", "at", "to", "of", "for", "from", "with", "without", "by", "via", "per", "into", "onto", "over", "under", "above", "below", "between",
-		"through", "about", "after", "before", "during", "against", "within", "inside", "outside", "behind", "near", "up", "down", "out", "off", "back",
-		"away", "around", "along", "across",
-		"all", "any", "some", "each", "every", "both", "either", "neither", "none", "nothing", "something", "anything", "everything", "one", "two",
-		"three", "four", "five", "six", "eight", "ten", "twelve", "once", "twice", "first", "last", "next", "same", "other", "another", "such", "own",
-		"more", "most", "less", "least", "much", "many", "few", "several", "enough", "likely", "else", "maybe", "perhaps", "please", "thanks", "however",
-		"therefore", "instead", "otherwise", "together", "yet":
-		return true
-	// What a secret can be, or somebody can do with it.
-	case "wrong", "incorrect", "correct", "right", "valid", "invalid", "weak", "strong", "short", "long", "shorter", "longer", "empty", "blank",
-		"missing", "set", "unset", "reset", "new", "old", "current", "previous", "default", "random", "secure", "insecure", "secret", "private", "public",
-		"safe", "unsafe", "known", "unknown", "unique", "common", "simple", "easy", "hard", "complex", "good", "bad", "better", "fine", "ok", "okay",
-		"ready", "true", "false", "null", "nil", "undefined", "plain", "plaintext", "clear", "cleartext", "raw", "hash", "hashes", "salt", "visible",
-		"hidden", "hide", "masked", "stale", "fresh", "active", "inactive", "free", "optional", "mandatory", "necessary", "external", "internal", "local",
-		"remote", "global", "shared", "sensitive", "case", "special", "static", "dynamic", "numeric", "alphanumeric", "live", "dead", "lost", "gone",
-		"due", "open", "closed", "kept", "sent", "read", "write", "written", "given", "taken", "stolen", "broken", "forgotten", "found", "held", "put",
-		"typed", "shown", "seen", "left", "made", "built", "bound", "meant", "worth", "like", "unlike", "different", "equal", "identical", "irrelevant",
-		"important", "critical", "temporary", "permanent", "original", "final", "full", "half", "partial", "whole", "single", "double", "minimum",
-		"maximum", "min", "max", "average":
-		return true
-	// What is about secrets.
-	case "expire", "expires", "password", "passwords", "passphrase", "passwd", "pwd", "passcode", "token", "tokens", "secrets", "key", "keys", "pin", "pins", "code",
-		"codes", "credential", "credentials", "creds", "login", "logins", "username", "usernames", "user", "users", "operator", "guest", "viewer", "visitor", "editor", "email", "account", "accounts", "name",
-		"names", "auth", "oauth", "sso", "saml", "ldap", "kerberos", "mfa", "otp", "totp", "cookie", "cookies", "session", "sessions", "manager",
-		"managers", "policy", "policies", "field", "fields", "prompt", "prompts", "form", "forms", "page", "pages", "file", "files", "hashing", "rotation",
-		"expiry", "entry", "entries", "input", "inputs", "value", "values", "string", "strings", "length", "character", "characters", "letters", "digits",
-		"symbols", "words", "word", "text", "type", "types", "format", "formats", "protection", "strength", "check", "checks", "checker", "change",
-		"changes", "recovery", "generator", "store", "storage", "database", "db", "server", "servers", "service", "services", "client", "clients", "api",
-		"apis", "app", "apps", "variable", "variables", "env", "environment", "config", "settings", "setting", "option", "options", "flag", "flags",
-		"argument", "arguments", "parameter", "parameters", "header", "headers", "body", "request", "requests", "response", "reuse", "login-only", "hint",
-		"hints", "rules", "rule", "required", "vault", "keychain", "keyring", "safe-deposit", "wallet", "stdin", "stdout", "root", "admin",
-		"administrator", "admins", "system", "mode", "flow", "grant", "scope", "spray", "spraying", "attack", "attacks", "cracking", "leak", "leaks",
-		"breach", "breaches", "list", "lists", "table", "column", "columns", "row", "line", "lines", "test", "tests", "support", "security", "access",
-		"reset-link", "link", "links", "button", "submit", "cancel", "continue", "forgot", "remember", "error", "errors", "failure", "failures", "success",
-		"attempt", "attempts", "retry", "return", "pass", "break", "raise", "throw", "todo", "tbd", "n/a", "na":
-		return true
-	// Times and measures.
-	case "today", "tomorrow", "yesterday", "day", "days", "hour", "hours", "minute", "minutes", "week", "weeks", "month", "months", "year", "years",
-		"time", "times", "bits", "bytes", "daily", "weekly", "monthly", "yearly", "annually", "later", "early", "late", "ago":
-		return true
-	// German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian.
-	case "falsch", "anders", "prázdné", "richtig", "leer", "kurz", "lang", "sicher", "unsicher", "korrekt", "ungültig", "gültig", "nicht", "kein", "keine", "zu", "im",
-		"in-der", "der", "die", "das", "ein", "eine", "geheim", "bekannt", "unbekannt", "abgelaufen", "gesetzt", "geändert", "vergessen", "notwendig",
-		"erforderlich", "neu", "alt", "schwach", "stark", "gleich", "dasselbe", "noch", "schon", "nur", "dort", "hier",
-		"le", "la", "les", "un", "une", "pas", "trop", "court", "courte", "vide", "faux", "fausse", "correcte", "incorrecte", "invalide", "valide",
-		"requis", "requise", "obligatoire", "secrète", "expiré", "oublié", "dans", "sur", "faible", "fort", "connu", "inconnu", "nouveau",
-		"el", "los", "las", "muy", "corta", "corto", "larga", "largo", "vacía", "vacío", "incorrecta", "correcta", "incorrecto", "correcto", "inválida",
-		"válida", "obligatoria", "obligatorio", "secreta", "secreto", "débil", "segura", "seguro", "nueva", "nuevo", "aquí", "en", "con", "por",
-		"necesaria",
-		"o", "os", "muito", "curta", "vazia", "errada", "correta", "incorreta", "fraca", "obrigatória", "nova", "não",
-		"il", "lo", "gli", "troppo", "breve", "vuota", "sbagliata", "errata", "corretta", "obbligatoria", "debole", "sicura", "scaduta", "nuova", "non",
-		"nel", "nella",
-		"het", "een", "niet", "fout", "juist", "onjuist", "verplicht", "veilig", "verlopen", "kort", "leeg", "nieuw",
-		"nie", "jest", "puste", "błędne", "nieprawidłowe", "wymagane", "za",
-		"неверный", "неправильный", "верный", "пустой", "обязателен", "не", "истек", "истёк", "слишком", "короткий", "новый", "старый", "изменен",
-		"изменён", "нужен", "в", "на",
-		"错误", "正确", "必填", "不能为空", "空", "必须", "无效", "过期", "已过期", "正しくありません", "必須", "無効", "필수", "잘못되었습니다":
-		return true
+	table := plainTable()
+	for at := hashOf(w) % plainSlots; table[at] > 0; at = (at + 1) % plainSlots {
+		word := plainWords[table[at]-1:]
+		if len(word) > len(w) && word[len(w)] == ' ' && word[:len(w)] == string(w) {
+			return true
+		}
 	}
 	return false
 }
+
+const plainSlots = 1 << 11
+
+// plainTable has one more than where each of plainWords starts, by its hash, with open
+// addressing: a switch on the words would be 20 KB of code. It is made for the first
+// sentence.
+var plainTable = sync.OnceValue(func() *[plainSlots]uint16 {
+	var table [plainSlots]uint16
+	from := 0
+	for word := range strings.FieldsSeq(plainWords) {
+		at := hashOf([]byte(word)) % plainSlots
+		for table[at] > 0 {
+			at = (at + 1) % plainSlots
+		}
+		table[at] = uint16(from + 1)
+		from += len(word) + 1
+	}
+	return &table
+})
+
+// hashOf is FNV-1a.
+func hashOf(w []byte) uint32 {
+	h := uint32(2166136261)
+	for _, c := range w {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
+}
+
+// plainWords are the words that IsPlain knows.
+const plainWords = "" +
+	// Words of grammar.
+	"a an the this that these those it its they them their he she his her we our you your my mine yours ours i me is are was were be been being am has have " +
+	"had do does did done will would shall should can could may might must cannot can't isn't doesn't won't don't wasn't not no nor never yes and or but if " +
+	"so then than as because since while until unless though although also too very just only even still again already always often soon now here there " +
+	"where when why how what which who whose in on at to of for from with without by via per into onto over under above below between through about after " +
+	"before during against within inside outside behind near up down out off back away around along across all any some each every both either neither none " +
+	"nothing something anything everything one two three four five six eight ten twelve once twice first last next same other another such own more most " +
+	"less least much many few several enough likely else maybe perhaps please thanks however therefore instead otherwise together yet " +
+	// What a secret can be, or somebody can do with it.
+	"wrong incorrect correct right valid invalid weak strong short long shorter longer empty blank missing set unset reset new old current previous default " +
+	"random secure insecure secret private public safe unsafe known unknown unique common simple easy hard complex good bad better fine ok okay ready true " +
+	"false null nil undefined plain plaintext clear cleartext raw hash hashes salt visible hidden hide masked stale fresh active inactive free optional " +
+	"mandatory necessary external internal local remote global shared sensitive case special static dynamic numeric alphanumeric live dead lost gone due " +
+	"open closed kept sent read write written given taken stolen broken forgotten found held put typed shown seen left made built bound meant worth like " +
+	"unlike different equal identical irrelevant important critical temporary permanent original final full half partial whole single double minimum " +
+	"maximum min max average " +
+	// What is about secrets.
+	"expire expires password passwords passphrase passwd pwd passcode token tokens secrets key keys pin pins code codes credential credentials creds login " +
+	"logins username usernames user users operator guest viewer visitor editor email account accounts name names auth oauth sso saml ldap kerberos mfa otp " +
+	"totp cookie cookies session sessions manager managers policy policies field fields prompt prompts form forms page pages file files hashing rotation " +
+	"expiry entry entries input inputs value values string strings length character characters letters digits symbols words word text type types format " +
+	"formats protection strength check checks checker change changes recovery generator store storage database db server servers service services client " +
+	"clients api apis app apps variable variables env environment config settings setting option options flag flags argument arguments parameter parameters " +
+	"header headers body request requests response reuse login-only hint hints rules rule required vault keychain keyring safe-deposit wallet stdin stdout " +
+	"root admin administrator admins system mode flow grant scope spray spraying attack attacks cracking leak leaks breach breaches list lists table column " +
+	"columns row line lines test tests support security access reset-link link links button submit cancel continue forgot remember error errors failure " +
+	"failures success attempt attempts retry return pass break raise throw todo tbd n/a na " +
+	// Times and measures.
+	"today tomorrow yesterday day days hour hours minute minutes week weeks month months year years time times bits bytes daily weekly monthly yearly " +
+	"annually later early late ago " +
+	// German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian.
+	"falsch anders prázdné richtig leer kurz lang sicher unsicher korrekt ungültig gültig nicht kein keine zu im in-der der die das ein eine geheim bekannt " +
+	"unbekannt abgelaufen gesetzt geändert vergessen notwendig erforderlich neu alt schwach stark gleich dasselbe noch schon nur dort hier le la les un une " +
+	"pas trop court courte vide faux fausse correcte incorrecte invalide valide requis requise obligatoire secrète expiré oublié dans sur faible fort connu " +
+	"inconnu nouveau el los las muy corta corto larga largo vacía vacío incorrecta correcta incorrecto correcto inválida válida obligatoria obligatorio " +
+	"secreta secreto débil segura seguro nueva nuevo aquí en con por necesaria o os muito curta vazia errada correta incorreta fraca obrigatória nova não " +
+	"il lo gli troppo breve vuota sbagliata errata corretta obbligatoria debole sicura scaduta nuova non nel nella het een niet fout juist onjuist " +
+	"verplicht veilig verlopen kort leeg nieuw nie jest puste błędne nieprawidłowe wymagane za неверный неправильный верный пустой обязателен не истек " +
+	"истёк слишком короткий новый старый изменен изменён нужен в на 错误 正确 必填 不能为空 空 必须 无效 过期 已过期 正しくありません 必須 無効 필수 잘못되었습니다 "
 
 // IsStop reports whether b starts with a full stop, a comma or the like of Asia.
 func IsStop(b []byte) bool {
