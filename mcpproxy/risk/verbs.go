@@ -1,6 +1,11 @@
 package risk
 
-import "strings"
+import (
+	"strings"
+	"sync"
+
+	"auditproxy/internal/wordlist"
+)
 
 // A verb is what a word of a tool's name or description says that the tool does.
 type verb struct {
@@ -10,70 +15,62 @@ type verb struct {
 
 // verbOf returns the verb that a word in lower case is in its base form.
 func verbOf(word string) verb {
-	switch word {
-	case "get", "list", "read", "show", "describe", "find", "search", "fetch", "retrieve", "lookup", "look",
-		"inspect", "introspect", "browse", "view", "display", "peek", "check", "enumerate", "locate", "identify",
-		"discover", "detect", "diagnose", "analyze", "analyse", "compare", "explain", "examine", "validate", "verify",
-		"calculate", "compute", "estimate", "predict", "measure", "count", "recommend", "suggest", "subscribe",
-		"listen", "wait", "poll", "observe", "grep", "glob", "ls", "cat", "tail", "stat", "whoami", "ping", "echo",
-		"obtain", "return", "access", "summarize", "summarise", "translate", "transcribe", "classify", "decompile",
-		"disassemble", "decode", "parse", "extract", "scan", "lint", "crawl", "scrape", "render", "capture",
-		"paginate", "traverse", "learn", "recall", "resolve", "outline", "investigate", "visualize", "visualise":
-		return verb{Read, false}
-	case "query", "preview", "monitor", "watch", "research", "screenshot", "snapshot", "help", "print", "trace",
-		"review", "answer", "filter", "sort", "match", "has", "is", "exists", "report", "profile", "audit", "aggregate":
-		return verb{Read, true}
-
-	case "create", "add", "update", "edit", "write", "insert", "append", "prepend", "modify", "rename", "save",
-		"upload", "download", "import", "assign", "unassign", "reassign", "attach", "detach", "enable", "disable",
-		"configure", "register", "unregister", "unarchive", "restore", "undelete", "undo", "redo", "recover", "revert",
-		"merge", "checkout", "unstage", "rebase", "unlock", "reject", "reopen", "unpublish", "unshare", "invite",
-		"unfollow", "unlink", "unmute", "unsubscribe", "unpin", "unstar", "adopt", "allocate", "acquire", "provision",
-		"migrate", "mkdir", "chmod", "chown", "grant", "revoke", "unblock", "dismiss", "replace", "upsert", "remember",
-		"generate", "initialize", "initialise", "init", "mutate", "mutation", "manage", "toggle", "pause", "suspend",
-		"duplicate", "rotate", "reorder", "resize", "adjust", "recreate", "populate", "annotate", "compose",
-		"transform", "convert", "apply", "define", "establish", "initiate", "fix", "autofix", "acknowledge", "associate",
-		"disassociate", "activate", "deactivate", "alter", "amend", "increment", "decrement", "rewrite", "overwrite",
-		"persist", "enqueue", "ingest", "reindex", "vacuum", "extend", "renew", "escalate", "transition",
-		"upgrade", "downgrade", "disconnect", "split", "swap", "untag", "unset", "confirm", "shuffle", "join", "untrash",
-		"accept", "refactor", "ungroup", "finalize", "finalise", "ignore", "contribute", "refresh", "snooze", "hide":
-		return verb{Write, false}
-	case "set", "put", "change", "move", "copy", "clone", "store", "patch", "mark", "tag", "label", "star", "pin",
-		"archive", "commit", "push", "pull", "switch", "stage", "stash", "lock", "approve", "close", "comment", "reply",
-		"post", "publish", "share", "follow", "leave", "link", "mute", "schedule", "select", "layout", "focus", "zoom",
-		"enter", "exit", "signal", "release", "draft", "reserve", "book", "sync", "fork", "bump", "touch", "kick",
-		"ban", "block", "complete", "cancel", "reset", "load", "stop", "halt", "abort", "request", "open", "log",
-		"note", "document", "index", "cache", "format", "sign", "mount", "unmount", "alias",
-		"vote", "rate", "track", "backup", "export", "record", "design", "isolate", "trash", "expire",
-		"rollback", "revise", "order", "delay", "transfer", "place", "issue", "expand", "shrink", "make":
-		return verb{Write, true}
-
-	case "execute", "exec", "evaluate", "eval", "invoke", "send", "resend", "dispatch", "launch", "relaunch", "restart",
-		"reload", "respawn", "spawn", "rerun", "navigate", "goto", "submit", "broadcast", "delegate", "inject", "deploy",
-		"redeploy", "install", "reinstall", "perform", "automate", "interact", "curl", "wget", "sudo", "compile",
-		"paste", "simulate", "emulate", "hover", "tap", "swipe", "resume", "operate", "forward", "instruct",
-		"debug":
-		return verb{Execute, false}
-	case "run", "call", "trigger", "start", "build", "rebuild", "test", "click", "type", "press", "fill", "pipe", "prompt",
-		"script", "shell", "bash", "zsh", "sh", "powershell", "pwsh", "cmd", "terminal", "console", "command", "python",
-		"ssh", "repl", "cron", "drag", "scroll", "retry", "replay", "scale", "rollout", "control", "process", "connect",
-		"chat", "dial", "email", "message", "notify", "ask", "fire", "drive", "code", "stream", "visit":
-		return verb{Execute, true}
-
-	case "delete", "del", "remove", "rm", "rmdir", "destroy", "truncate", "purge", "wipe", "erase", "prune", "kill",
-		"pkill", "killall", "terminate", "uninstall", "shutdown", "poweroff", "reboot", "teardown", "nuke", "shred",
-		"obliterate", "discard", "expunge", "decommission", "deprovision", "evict", "undeploy", "dropdb", "mkfs",
-		"eradicate", "reimage", "shut", "tear", "destructive", "irreversible":
-		return verb{Destructive, false}
-	case "drop", "clear", "clean", "cleanup", "flush", "empty", "drain", "zap", "scrub":
-		return verb{Destructive, true}
-
-	case "pay", "purchase", "buy", "sell", "withdraw", "donate", "remit", "repay", "disburse", "reimburse", "invest":
-		return verb{Financial, false}
-	case "refund", "payout", "charge", "trade", "deposit", "tip", "bid", "stake", "bill", "invoice", "lend", "borrow":
-		return verb{Financial, true}
+	if n := verbTable().List(word); n > 0 {
+		return verbs[n-1].verb
 	}
 	return verb{}
+}
+
+// verbTable is made for the first tool.
+var verbTable = sync.OnceValue(func() *wordlist.Table {
+	lists := make([]string, len(verbs))
+	for i := range verbs {
+		lists[i] = verbs[i].words
+	}
+	return wordlist.New(lists...)
+})
+
+// verbs are the words of each kind of verb.
+var verbs = [...]struct {
+	verb  verb
+	words string
+}{
+	{verb{Read, false}, "get list read show describe find search fetch retrieve lookup look inspect introspect browse view display peek " +
+		"check enumerate locate identify discover detect diagnose analyze analyse compare explain examine validate " +
+		"verify calculate compute estimate predict measure count recommend suggest subscribe listen wait poll observe " +
+		"grep glob ls cat tail stat whoami ping echo obtain return access summarize summarise translate transcribe " +
+		"classify decompile disassemble decode parse extract scan lint crawl scrape render capture paginate traverse " +
+		"learn recall resolve outline investigate visualize visualise"},
+	{verb{Read, true}, "query preview monitor watch research screenshot snapshot help print trace review answer filter sort match has " +
+		"is exists report profile audit aggregate"},
+	{verb{Write, false}, "create add update edit write insert append prepend modify rename save upload download import assign unassign " +
+		"reassign attach detach enable disable configure register unregister unarchive restore undelete undo redo " +
+		"recover revert merge checkout unstage rebase unlock reject reopen unpublish unshare invite unfollow unlink " +
+		"unmute unsubscribe unpin unstar adopt allocate acquire provision migrate mkdir chmod chown grant revoke " +
+		"unblock dismiss replace upsert remember generate initialize initialise init mutate mutation manage toggle " +
+		"pause suspend duplicate rotate reorder resize adjust recreate populate annotate compose transform convert " +
+		"apply define establish initiate fix autofix acknowledge associate disassociate activate deactivate alter amend " +
+		"increment decrement rewrite overwrite persist enqueue ingest reindex vacuum extend renew escalate transition " +
+		"upgrade downgrade disconnect split swap untag unset confirm shuffle join untrash accept refactor ungroup " +
+		"finalize finalise ignore contribute refresh snooze hide"},
+	{verb{Write, true}, "set put change move copy clone store patch mark tag label star pin archive commit push pull switch stage stash " +
+		"lock approve close comment reply post publish share follow leave link mute schedule select layout focus zoom " +
+		"enter exit signal release draft reserve book sync fork bump touch kick ban block complete cancel reset load " +
+		"stop halt abort request open log note document index cache format sign mount unmount alias vote rate track " +
+		"backup export record design isolate trash expire rollback revise order delay transfer place issue expand " +
+		"shrink make"},
+	{verb{Execute, false}, "execute exec evaluate eval invoke send resend dispatch launch relaunch restart reload respawn spawn rerun " +
+		"navigate goto submit broadcast delegate inject deploy redeploy install reinstall perform automate interact " +
+		"curl wget sudo compile paste simulate emulate hover tap swipe resume operate forward instruct debug"},
+	{verb{Execute, true}, "run call trigger start build rebuild test click type press fill pipe prompt script shell bash zsh sh " +
+		"powershell pwsh cmd terminal console command python ssh repl cron drag scroll retry replay scale rollout " +
+		"control process connect chat dial email message notify ask fire drive code stream visit"},
+	{verb{Destructive, false}, "delete del remove rm rmdir destroy truncate purge wipe erase prune kill pkill killall terminate uninstall " +
+		"shutdown poweroff reboot teardown nuke shred obliterate discard expunge decommission deprovision evict " +
+		"undeploy dropdb mkfs eradicate reimage shut tear destructive irreversible"},
+	{verb{Destructive, true}, "drop clear clean cleanup flush empty drain zap scrub"},
+	{verb{Financial, false}, "pay purchase buy sell withdraw donate remit repay disburse reimburse invest"},
+	{verb{Financial, true}, "refund payout charge trade deposit tip bid stake bill invoice lend borrow"},
 }
 
 // nounOf returns the category of a noun that ends the name of a tool without a

@@ -2,7 +2,9 @@ package names
 
 import (
 	"bytes"
+	"sync"
 
+	"auditproxy/internal/wordlist"
 	"auditproxy/redact/lex"
 )
 
@@ -56,28 +58,31 @@ const (
 func RoleOf(name []byte) Role {
 	var buf [maxRole]byte
 	lower := lowered(&buf, name)
-	switch string(lower) {
-	case "":
+	if len(lower) == 0 {
 		return OtherRole
-	case "name", "key", "k", "n", "header", "headername", "header_name", "field", "fieldname", "field_name", "variable", "varname", "var",
-		"param", "parameter", "property", "prop", "attribute", "attr", "setting", "keyname", "key_name", "envname", "env_name", "identifier", "id", "label", "option", "question", "prompt":
-		return NameRole
-	case "value", "val", "v", "values", "data", "content", "contents", "default", "defaultvalue", "default_value", "current", "currentvalue", "new", "newvalue", "new_value",
-		"old", "oldvalue", "old_value", "stringvalue", "string_value", "valuestring", "rawvalue", "raw_value", "raw", "plaintext", "plain", "payload", "text", "string", "secretvalue", "body", "to", "set", "arg", "argument", "answer", "fill", "response", "reply":
-		return ValueRole
-	case "type", "kind", "ref", "in", "role", "description", "required", "enabled", "format", "namespace", "order", "sort", "direction", "op", "operator", "element",
-		"example", "schema", "action", "tool", "output", "scope", "version", "title", "readonly", "mode", "optional", "hidden", "index", "count", "url", "resourcetype",
-		"color", "icon", "size", "state", "status", "owner", "assignee", "priority", "milestone", "level", "table":
-		return PlainRole
-	case "command", "cmd", "program", "executable", "exe", "bin", "binary", "file":
-		return ProgramRole
-	case "path", "file_path", "filepath", "filename", "file_name", "secret_path", "secretpath", "mount_path":
-		return PathRole
-	case "sql", "query", "statement", "stmt", "sql_query", "sqlquery":
-		return StatementRole
+	}
+	if n := roleTable().List(lex.View(lower)); n > 0 {
+		return Role(n)
 	}
 	return lastRole(lower)
 }
+
+// roleTable has the names of each role, in the order of the roles.
+var roleTable = sync.OnceValue(func() *wordlist.Table {
+	return wordlist.New(
+		"name key k n header headername header_name field fieldname field_name variable varname var param parameter property prop "+
+			"attribute attr setting keyname key_name envname env_name identifier id label option question prompt", // NameRole
+		"value val v values data content contents default defaultvalue default_value current currentvalue new newvalue new_value "+
+			"old oldvalue old_value stringvalue string_value valuestring rawvalue raw_value raw plaintext plain payload text string "+
+			"secretvalue body to set arg argument answer fill response reply", // ValueRole
+		"type kind ref in role description required enabled format namespace order sort direction op operator element example "+
+			"schema action tool output scope version title readonly mode optional hidden index count url resourcetype color icon size "+
+			"state status owner assignee priority milestone level table", // PlainRole
+		"command cmd program executable exe bin binary file",                           // ProgramRole
+		"path file_path filepath filename file_name secret_path secretpath mount_path", // PathRole
+		"sql query statement stmt sql_query sqlquery",                                  // StatementRole
+	)
+})
 
 // lastRole returns the role of a name that ends in another one's: "parametervalue".
 func lastRole(name []byte) Role {

@@ -2,11 +2,11 @@ package prose
 
 import (
 	"bytes"
-	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
 
+	"auditproxy/internal/wordlist"
 	"auditproxy/redact/lex"
 )
 
@@ -358,44 +358,10 @@ var endings = [...][]string{
 }
 
 // isPlainWord reports whether w is one of plainWords.
-func isPlainWord(w []byte) bool {
-	table := plainTable()
-	for at := hashOf(w) % plainSlots; table[at] > 0; at = (at + 1) % plainSlots {
-		word := plainWords[table[at]-1:]
-		if len(word) > len(w) && word[len(w)] == ' ' && word[:len(w)] == string(w) {
-			return true
-		}
-	}
-	return false
-}
+func isPlainWord(w []byte) bool { return plainTable().List(lex.View(w)) > 0 }
 
-const plainSlots = 1 << 11
-
-// plainTable has one more than where each of plainWords starts, by its hash, with open
-// addressing: a switch on the words would be 20 KB of code. It is made for the first
-// sentence.
-var plainTable = sync.OnceValue(func() *[plainSlots]uint16 {
-	var table [plainSlots]uint16
-	from := 0
-	for word := range strings.FieldsSeq(plainWords) {
-		at := hashOf([]byte(word)) % plainSlots
-		for table[at] > 0 {
-			at = (at + 1) % plainSlots
-		}
-		table[at] = uint16(from + 1)
-		from += len(word) + 1
-	}
-	return &table
-})
-
-// hashOf is FNV-1a.
-func hashOf(w []byte) uint32 {
-	h := uint32(2166136261)
-	for _, c := range w {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	return h
-}
+// plainTable is made for the first sentence.
+var plainTable = sync.OnceValue(func() *wordlist.Table { return wordlist.New(plainWords) })
 
 // plainWords are the words that IsPlain knows.
 const plainWords = "" +

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ type source struct {
 // Run reads all sessions.
 func (w *Walk) Run(ctx context.Context) error {
 	entries := slices.Clone(w.Sessions)
-	slices.SortStableFunc(entries, func(a, b spool.Entry) int { return cmp.Compare(startOf(a.ID), startOf(b.ID)) })
+	sort.SliceStable(entries, func(i, j int) bool { return startOf(entries[i].ID) < startOf(entries[j].ID) }) // a third of the code of slices.SortStableFunc
 	var open []*source
 	defer func() {
 		for _, s := range open {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -35,7 +36,7 @@ func (v *Log) last(ctx context.Context, entries []spool.Entry, n int, ends map[s
 		}
 		return e.Err != nil
 	})
-	slices.SortStableFunc(entries, func(a, b spool.Entry) int { return b.Modified.Compare(a.Modified) })
+	sort.SliceStable(entries, func(i, j int) bool { return entries[j].Modified.Before(entries[i].Modified) })
 	var lines []shown
 	for group := range slices.Chunk(entries, runtime.GOMAXPROCS(0)) {
 		// A line in a file was there at the file's time of modification.
