@@ -39,6 +39,8 @@ var hostileUnits = []string{
 	`'"'"'`, `'\''`, `'\'`, `a='"'"'`, `'\n`, `'password=a\n`, "printf ", "printf %s ", "printf 'password=%s' ", "printf 'password=", "(echo a;", "(echo a)|", "echo a:b|base64 ", "base64 ", "sed s/@", "sed s/@a ",
 	"sed s/@PASSWORD@/a ", "sed s|@PASSWORD@|a ", "sed s/{{ password }}/", "password=.*/", "$6$", "$1$a", "$2b$", "$y$", "$P$", "{MD5}", "{SSHA}", "token='a'", "'a'\"b\"", "token=a\\ ", "s3('a','b',",
 	`password.equals("a`, `"a".equals(`, "strcmp(a,", "Secret.fromString(", "'a'|password_hash(", "[]byte(", "UsmUserData('a',",
+	`user_a="`, `{password, "a`, "{password,", "token IN ('a',", "token in (", "a VARCHAR(9) := ", "wireless.key=", "[a]:1 b:", "a:b@c:", "a:{PLAIN}", "register => a:b@", "::set-output name=token::", "chpasswd:\n a:b\n",
+	`: EAP "a" `, `: RSA a "`, `option key '`, "password=a.b(", "password={type:String ", "--password PASSWORD ", "d-i a/password password ", "password=the ", "u: a p: ", "login=a:b ", "client_send=^a^",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -233,6 +233,10 @@ func (c *Command) own(w []byte) (f Form, at int, ok bool) {
 		return AfterEqual, at, true
 	case mark == flagPair:
 		c.wants(AfterEqual, 1)
+	case mark == flagPercent && at > 0:
+		return AfterPercent, at, true
+	case mark == flagPercent:
+		c.wants(AfterPercent, 1)
 	case at > 0:
 		return WholeWord, at, true
 	default:
@@ -319,6 +323,8 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 			c.seen++
 			switch {
 			case c.arguments>>c.seen&1 == 0:
+			case c.arguments&behindColon != 0:
+				return AfterColon, 0
 			case c.rule.plain:
 				return LastWord, 0
 			default:

@@ -88,7 +88,7 @@ var ProgramNames = [...]struct {
 	{dashP, "sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport mongostat mongotop smbmap crackmapexec netexec nxc cme " +
 		"useradd usermod hydra medusa ncrack steghide evil-winrm psexec PsExec psexec64 rdesktop cqlsh twine mycli pgcli rabbitmqadmin influx wpscan plink pscp psftp putty"},
 	{registry | secretWord, "docker podman"},
-	{registry, "nerdctl buildah skopeo crane helm oras cf jfrog jf argocd ibmcloud rancher regctl expo pio platformio cosign"},
+	{registry, "nerdctl buildah skopeo crane helm oras cf jfrog jf argocd ibmcloud rancher regctl expo pio platformio cosign notation"},
 	{registry | account, "az"},
 	{registry | kubectl, "oc"},
 	{account, "airflow doveadm caddy dotnet supabase nuget"},
@@ -136,7 +136,7 @@ var ProgramNames = [...]struct {
 	{settings | secretWord, "gcloud"},
 	{settings | basicAuth, "composer bundle"},
 	{settings | basicAuth | dashP, "poetry"},
-	{settings, "git yarn aws pip pip3 conda hub pulumi kaggle snyk"},
+	{settings, "git yarn aws tccli pip pip3 conda hub pulumi kaggle snyk"},
 	{settings | puts, "airflow"},
 	{Machine, "machine"},
 	{setter, "setenv SetEnv set-environment setx setg nmcli pdftk requirepass masterauth ENV"},

@@ -11,13 +11,15 @@ type use struct {
 	names string
 	// flags are options that want a secret as the next word: "-w". With "*" it
 	// may also be attached, and with ":" it only is. With "=" the next word is
-	// KEY=SECRET, with "@" it is the name of a variable and the one after it a
+	// KEY=SECRET, with "%"
+	// NAME%SECRET, with "@" it is the name of a variable and the one after it a
 	// secret if the name is sensitive, with "#" the one after the next is the
 	// secret, and with "~" the next word is none. With "!" the next word is one if
 	// an option with "@" has named it.
 	flags string
 	// verbs are words with the number of the argument behind them that is the
-	// secret: "unlock:1". ":1" counts from the program, ":0" is standard input.
+	// secret: "unlock:1". ":1" counts from the program, ":0" is standard input. In
+	// "add%1" it is behind a colon in that argument.
 	verbs string
 }
 
@@ -43,6 +45,13 @@ var uses = [...]use{
 	{"bw", "--session", "login:2 unlock:1"},
 	{"rclone", "", "obscure:1"},
 	{"doppler", "", "set:2"},
+	{"dotenvx sst", "", "set:2"},
+	{"keyctl", "", "add:3 update:2"},
+	{"ykman", "-P*", "add:2 static:1"},
+	{"yubico-piv-tool tpm2_unseal tpm2_create", "-P* -p*", ""},
+	{"oathtool", "", ":1"},
+	{"zfs", "", "load-key:0 create:0"},
+	{"gnome-keyring-daemon newusers", "", ":0"},
 	{"credstash", "", "put:2"},
 	{"berglas", "", "create:2"},
 	{"chamber", "", "write:3"},
@@ -64,6 +73,10 @@ var uses = [...]use{
 	{"databricks", "--string-value --bytes-value", "configure:0"},
 	{"swarm", "", "unlock:0"},
 	// Clouds and builds.
+	{"etcdctl", "", "add%1"},
+	{"prefect", "-k", ""},
+	{"knife", "-P*", ""},
+	{"chef-server-ctl", "", "user-create:5"},
 	{"az", "--key-value --secure-environment-variables=", ""},
 	{"drone", "--data", ""},
 	{"pulumi", "--secret#", ""},
@@ -117,7 +130,10 @@ var uses = [...]use{
 	{"swift", "-K", ""},
 	{"winrs", "-p: /p:", ""},
 	{"ipmitool", "", "password:1 password:2"},
-	{"iwconfig", "", "key:1"},
+	{"iwconfig iw", "", "key:1"},
+	{"wbinfo", "-a% --authenticate%", ""},
+	{"radtest", "", ":2 :4 :5"},
+	{"radclient", "", ":3"},
 	{"wlfreerdp sdl-freerdp sqlpackage", "/p: /tp: /sp:", ""},
 	{"schtasks", "/p /rp", ""},
 	{"reg", "/v@ /d!", ""},
@@ -133,7 +149,11 @@ var uses = [...]use{
 	{"enable", "", "secret:1 password:1"},
 	{"username", "", "secret:1 password:1"},
 	{"neighbor", "", "password:1"},
-	{"snmp-server", "", "community:1"},
+	{"snmp-server", "", "community:1 md5:1 sha:1 des:1 3des:1 aes:2"},
+	{"ntp", "", "md5:1"},
+	{"ppp", "", "password:1"},
+	{"wpa-psk", "", ":1 ascii:1 hex:1"},
+	{"pre-shared-key", "", ":1 ascii-text:1 hexadecimal:1"},
 	{"tacacs-server radius-server", "", "key:1"},
 	{"crypto", "", "key:1"},
 	{"message-digest-key", "", "md5:1"},
@@ -141,7 +161,7 @@ var uses = [...]use{
 	{"com2sec com2sec6", "", ":3"},
 	{"createUser", "", ":3 :5"},
 	{"stats", "", "auth:1"},
-	{"key-string plain-text-password plain-text-password-value wpa-passphrase wpa-psk pre-shared-secret ascii-text", "", ":1"},
+	{"key-string plain-text-password plain-text-password-value wpa-passphrase pre-shared-secret ascii-text insecure-password", "", ":1"},
 	{"rootpw bindpw AuthLDAPBindPassword", "--plaintext --iscrypted", ":1"},
 	{"Xauth IPSec", "", "password:1 secret:1"},
 	{"IDENTIFY", "", ":1"},
@@ -171,6 +191,7 @@ const (
 	flagSecond    = '#'
 	flagOther     = '~'
 	flagDescribed = '!'
+	flagPercent   = '%'
 )
 
 // A rule is a use as it is read.
@@ -187,8 +208,11 @@ type flagRule struct {
 
 type verbRule struct {
 	name      string
-	arguments uint16 // a set of numbers, with 0 for standard input
+	arguments uint16 // a set of numbers, with 0 for standard input, and behindColon
 }
+
+// behindColon is in a set of arguments that have USER:SECRET.
+const behindColon = 1 << 15
 
 // rules has the uses by program. They are read for the first text that has one.
 var rules = sync.OnceValue(func() map[string]*rule {
@@ -197,7 +221,7 @@ var rules = sync.OnceValue(func() map[string]*rule {
 		r := new(rule)
 		for flag := range strings.FieldsSeq(u.flags) {
 			mark := flag[len(flag)-1]
-			if strings.IndexByte("*:=@#~!", mark) < 0 {
+			if strings.IndexByte("*:=@#~!%", mark) < 0 {
 				r.flags = append(r.flags, flagRule{flag, flagNext})
 				continue
 			}
@@ -205,7 +229,11 @@ var rules = sync.OnceValue(func() map[string]*rule {
 		}
 		for verb := range strings.FieldsSeq(u.verbs) {
 			n := len(verb) - len(":1")
-			r.verbs = append(r.verbs, verbRule{verb[:n], 1 << (verb[n+1] - '0')})
+			v := verbRule{verb[:n], 1 << (verb[n+1] - '0')}
+			if verb[n] == '%' {
+				v.arguments |= behindColon
+			}
+			r.verbs = append(r.verbs, v)
 		}
 		for name := range strings.FieldsSeq(u.names) {
 			table[name] = r

@@ -3,10 +3,12 @@ package credential
 import (
 	"bytes"
 
+	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
 	"auditproxy/redact/call"
 	"auditproxy/redact/formats"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/login"
 	"auditproxy/redact/names"
 	"auditproxy/redact/prose"
 )
@@ -18,9 +20,12 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if i+1 == s.password.From {
 		return lex.Span{}
 	}
+	if len(name) == 0 && first > 0 && s.text[first-1] == ')' {
+		name = s.sized(first)
+	}
 	if len(name) == 0 {
 		if s.text[i] == ':' && i > 0 && s.text[i-1] == '*' {
-			return s.dataSource(name, first, i)
+			return login.Find(s.text, name, first, i)
 		}
 		if i > 0 && s.text[i-1] == ')' {
 			return s.prompted(i)
@@ -37,7 +42,10 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if string(name) == "add-mask" && bytes.HasPrefix(s.text[i:], []byte("::")) { // ::add-mask::SECRET
 		return lex.Span{From: i + 2, To: lex.CredentialEnd(s.text, i+2)}
 	}
-	if lex.HasFoldSuffix(name, "env") && s.isDrive(name, i) {
+	if v := s.outputs(name, first, i); v.From < v.To {
+		return v
+	}
+	if lex.HasFoldSuffix(name, "env") && about.IsDrive(s.text, name, i) || about.IsDirectory(name, s.text[i:]) || about.IsParsed(s.text, first) {
 		return lex.Span{}
 	}
 	if s.text[i] == ':' && (name[0] == '$' && i+1 < len(s.text) && s.text[i+1] == '/' || string(name) == "PASS" && bytes.HasSuffix(s.text[:first], []byte("--- "))) {
@@ -46,10 +54,10 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[i] == '=' && lex.IsType(name) {
 		name = s.typed(name, first)
 	}
-	if s.isSubject(name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
+	if about.IsSubject(s.text, name, i) || s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' && lex.Classes[s.text[i+2]]&lex.IsAlnum != 0 {
 		return lex.Span{} // token::Type
 	}
-	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && s.startsLine(first) {
+	if s.under.From <= i && i < s.under.To && s.text[i] == s.assigns && (s.startsLine(first) || first > 1 && s.text[first-2] == '-' && s.startsLine(first-2)) {
 		if v := s.member(name, i); v.From < v.To {
 			return v
 		}
@@ -76,6 +84,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if v := s.asKey(name, first, i); v.From < v.To {
 			return v
 		}
+		if v := s.setting(name, first, i); v.From < v.To {
+			return v
+		}
 		if names.RoleOf(decoded) == names.NameRole {
 			if v := s.values.ShortValue(i + 1); s.named(v) {
 				return s.part(v.To)
@@ -86,7 +97,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 				return v
 			}
 		}
-		if v := s.dataSource(name, first, i); v.From < v.To {
+		if v := login.Find(s.text, name, first, i); v.From < v.To {
 			return v
 		}
 		if v := s.values.Emphasized(first, i); v.From < v.To {
@@ -97,7 +108,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.wordy() {
 		return s.values.Line(i + 1)
 	}
-	if s.text[i] == ':' && s.closesPrompt(first, i+1) {
+	if s.text[i] == ':' && about.ClosesPrompt(s.text, first, i+1) {
 		return lex.Span{}
 	}
 	if v := s.heredoc(i + 1); v.From < v.To {
@@ -106,6 +117,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 	v := s.joinedStrings(s.values.Value(i + 1))
 	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && lex.CountDigits(s.text[v.From:v.To]) == v.To-v.From {
 		return lex.Span{} // their number
+	}
+	if v.From < v.To && about.IsDescription(s.text, v) {
+		return lex.Span{}
 	}
 	if v.From >= v.To {
 		if i+1 < len(s.text) && s.text[i+1] <= ' ' && s.startsLine(first) && s.sensitiveName(name, more|names.NoWhole) {
@@ -224,17 +238,6 @@ func (s *Scanner) heredoc(i int) lex.Span {
 	return lex.Span{From: d.To + 1, To: len(t)}
 }
 
-// closesPrompt reports whether a quotation ends at i, behind a name and its colon:
-// getpass("Password: ").
-func (s *Scanner) closesPrompt(first, i int) bool {
-	t := s.text
-	opened := first > 0 && lex.Classes[t[first-1]]&lex.IsQuote != 0 && t[i-2] != t[first-1]
-	for from := i; i < len(t) && t[i] == ' ' && i-from < 4; {
-		i++
-	}
-	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 && (opened && t[i] == t[first-1] && i+1 < len(t) && t[i+1] == ' ' || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
-}
-
 // part finds the content of a part of a form (RFC 7578) whose name ends at i.
 func (s *Scanner) part(i int) lex.Span {
 	t := s.text
@@ -312,31 +315,30 @@ func (s *Scanner) wide(i int) lex.Span {
 	return v
 }
 
-// isDrive reports whether the colon at i belongs to PowerShell's $env:NAME,
-// Env:NAME or env:\NAME.
-func (s *Scanner) isDrive(name []byte, i int) bool {
+// sized returns the name before a type with a length, which ends at i: password
+// VARCHAR(64) := 'SECRET'.
+func (s *Scanner) sized(i int) []byte {
 	t := s.text
-	return t[i] == ':' && (len(name) == 4 && name[0] == '$' || len(name) == 3 && i+2 < len(t) && (t[i+1] == '\\' || 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_'))
-}
-
-// isSubject reports whether the colon at i ends the topic of a commit message:
-// "auth: refuse empty tokens".
-func (s *Scanner) isSubject(name []byte, i int) bool {
-	switch string(name) {
-	case "auth", "tokens", "secrets", "cookies", "credentials":
-	default:
-		return false
+	open := bytes.LastIndexByte(t[max(0, i-8):i], '(')
+	if open < 0 {
+		return nil
 	}
-	words, t := 0, s.text[i+1:]
-	for words < 2 && len(t) > 1 && t[0] == ' ' && 'a' <= t[1] && t[1] <= 'z' {
-		n := 1
-		for n < len(t) && 'a' <= t[n] && t[n] <= 'z' {
-			n++
-		}
-		t = t[n:]
-		words++
+	open += max(0, i-8)
+	if size := t[open+1 : i-1]; lex.CountDigits(size) != len(size) && !bytes.EqualFold(size, []byte("max")) {
+		return nil
 	}
-	return words == 2 && (len(t) == 0 || t[0] <= ' ' || t[0] == ',' || t[0] == '.' || lex.Classes[t[0]]&lex.IsQuote != 0)
+	from := open
+	for from > s.from && open-from < maxGap && lex.Classes[t[from-1]]&lex.IsAlnum != 0 {
+		from--
+	}
+	kind := bytes.TrimRight(t[from:open], "2")
+	if !lex.HasFoldSuffix(kind, "char") && !lex.HasFoldSuffix(kind, "raw") {
+		return nil
+	}
+	if name := s.typed(nil, from); len(name) > 0 {
+		return name
+	}
+	return nil
 }
 
 // typed returns the name before a type, as in "var password string =": the type
@@ -381,7 +383,7 @@ func (s *Scanner) called(i int) lex.Span {
 		return lex.Span{}
 	}
 	quote := i + 1 + lex.PrefixLen(t[i+1:])
-	if lex.Classes[t[quote]]&lex.IsQuote == 0 || isGetter(name) {
+	if lex.Classes[t[quote]]&lex.IsQuote == 0 || about.IsGetter(name) {
 		return lex.Span{}
 	}
 	login := lex.HasFoldSuffix(name, "login") || lex.HasFoldSuffix(name, "authenticate")
@@ -413,17 +415,6 @@ func (s *Scanner) called(i int) lex.Span {
 		return lex.Span{} // the name of one
 	}
 	return v
-}
-
-// isGetter reports whether a function of that name expects the name of a
-// secret, or describes one.
-func isGetter(name []byte) bool {
-	for _, verb := range []string{"get", "has", "is", "find", "fetch", "load", "read", "list", "show", "print", "log", "delete", "remove", "describe", "create", "new", "generate", "parse", "t"} {
-		if len(name) >= len(verb) && name[0]|0x20 == verb[0] && bytes.EqualFold(name[:len(verb)], []byte(verb)) && (len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
-			return true
-		}
-	}
-	return false
 }
 
 // wordy reports whether the value of s.name has several words: a Cookie header
@@ -468,6 +459,9 @@ func (s *Scanner) option(i int) lex.Span {
 		v = next
 	}
 	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
+		return lex.Span{}
+	}
+	if about.IsMetavariable(t[from:to], t[v:]) {
 		return lex.Span{}
 	}
 	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {

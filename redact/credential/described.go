@@ -3,6 +3,7 @@ package credential
 import (
 	"bytes"
 
+	"auditproxy/redact/about"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
 )
@@ -37,6 +38,12 @@ func (s *Scanner) described(i int) lex.Span {
 	if from < to && t[to-1] == '-' || lex.HasFoldSuffix(t[from:to], "send") {
 		return s.sent(to, i)
 	}
+	if about.IsParsed(t, from) || about.IsObject(&s.values, from, to, i) {
+		return lex.Span{}
+	}
+	if s.isIPsec(from, to) {
+		return s.values.Quoted(i+1, 0)
+	}
 	if to-from < 2 || to-from > 32 {
 		return s.schemed(i)
 	}
@@ -54,12 +61,15 @@ func (s *Scanner) described(i int) lex.Span {
 }
 
 // isAttached reports whether the word at from is KEY of a database that SQLCipher
-// attaches: ATTACH 'x.db' AS x KEY 'SECRET'.
+// attaches, ATTACH 'x.db' AS x KEY 'SECRET', or of a wireless network.
 func (s *Scanner) isAttached(w []byte, from int) bool {
 	if len(w) != len("key") || !lex.HasFoldSuffix(w, "key") {
 		return false
 	}
-	before := bytes.TrimRight(s.text[max(0, from-names.MaxPairName):from], " ")
+	before := bytes.TrimRight(s.text[max(0, from-names.MaxPairName):from], " \t")
+	if bytes.HasSuffix(before, []byte("option")) { // of OpenWrt
+		return true
+	}
 	at := bytes.LastIndexByte(before, ' ')
 	return at > 0 && lex.HasFoldSuffix(before[:at], " as")
 }
@@ -89,6 +99,9 @@ func (s *Scanner) schemed(i int) lex.Span {
 		from++
 	}
 	to := lex.CredentialEnd(s.text, from)
+	if string(t[from:to]) == "realm=" { // of what a server asks for
+		return lex.Span{}
+	}
 	if word == 5 && !isBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {
 		return lex.Span{}
 	}

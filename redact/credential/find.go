@@ -7,7 +7,8 @@
 // found by packages formats, argv and call. Decoded texts are scanned like others.
 //
 // The files, from the top: find, encoded, scan, columns, described, keys, look,
-// markup, assignment, pairs, prompts, commands, under, scanner.
+// markup, assignment, pairs, prompts, commands, under, settings,
+// scanner.
 package credential
 
 import "auditproxy/redact/lex"

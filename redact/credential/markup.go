@@ -52,6 +52,9 @@ func (s *Scanner) tagged(i int) lex.Span {
 		return lex.Span{} // a type parameter: List<Token> tokens = new ArrayList<>()
 	}
 	closing := bytes.HasPrefix(t[to:], []byte("</"))
+	if !closing && i+2 < len(t) && t[i+1] == ' ' && t[i+2] == ' ' {
+		return lex.Span{} // of a usage: --user <user:password>  The user and the password
+	}
 	for to > from && t[to-1] <= ' ' {
 		to--
 	}

@@ -112,8 +112,8 @@ func (s *Scanner) listed(i int) lex.Span {
 		}
 		return lex.Span{}
 	}
-	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.unescaped(name)) {
-		return lex.Span{}
+	if quote == len(t) || lex.Classes[t[quote]]&lex.IsQuote == 0 || !s.Names.IsPairName(&s.name, s.unescaped(name)) || string(name) == "secrets" {
+		return lex.Span{} // "secrets" are kinds of objects of Kubernetes
 	}
 	c := s.values.Quoted(quote, quote-v)
 	end := c.To + quote - v + 1

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
@@ -58,20 +59,10 @@ func (s *Scanner) prompted(i int) lex.Span {
 	head := t[max(0, to-maxPrompt):to]
 	head = head[bytes.LastIndexByte(head, '\n')+1:]
 	named := explained && s.sensitiveName(head[bytes.LastIndexByte(head, ' ')+1:], names.NoWhole|names.AtEnd)
-	if !named && !s.isPrompt(head) || isReport(head) {
+	if !named && !s.isPrompt(head) || about.IsReport(head) {
 		return lex.Span{}
 	}
 	return v
-}
-
-// isReport reports whether a text tells of an error.
-func isReport(head []byte) bool {
-	for _, report := range [...]string{"nvalid", "ncorrect", "rong", "rror", "ailed", "denied"} {
-		if bytes.Contains(head, []byte(report)) {
-			return true
-		}
-	}
-	return false
 }
 
 // isPrompt reports whether a text asks for a secret, or tells of an error with
@@ -181,95 +172,6 @@ func (s *Scanner) clause(run, i int) lex.Span {
 		return v
 	}
 	return lex.Span{}
-}
-
-// dataSource finds SECRET in USER:SECRET@tcp(HOST)/DATABASE, as Go's drivers
-// want it, in jdbc:oracle:thin:USER/SECRET@HOST, and in the lines of a .pgpass
-// file, HOST:PORT:DATABASE:USER:SECRET. The separator at i ends a name that
-// starts at first.
-func (s *Scanner) dataSource(name []byte, first, i int) lex.Span {
-	t := s.text
-	if t[i] != ':' || i+2 >= len(t) || t[i+1] <= ' ' || i == 0 || t[i-1] <= ' ' {
-		return lex.Span{}
-	}
-	if lex.IsDigit(t[i+1]) || t[i+1] == '*' {
-		return s.passFile(first, i)
-	}
-	if string(name) == "thin" || string(name) == "oci" || string(name) == "oci8" {
-		login := t[i+1 : min(len(t), i+maxPair)] // names in a row, without this form, cost no search each
-		if at := bytes.IndexByte(login, '@'); at > 0 && bytes.IndexByte(login[:at], '/') > 0 {
-			if c := argv.AtLogin.Within(login[:lex.CredentialEnd(login, 0)]); c.From < c.To {
-				return lex.Span{From: i + 1 + c.From, To: i + 1 + c.To}
-			}
-		}
-	}
-	n := bytes.IndexByte(t[i+1:min(len(t), i+1+2*names.MaxPairName)], '@')
-	at := i + 1 + n
-	if n <= 0 || at+1 == len(t) {
-		return lex.Span{}
-	}
-	if host := t[at+1:]; host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
-		for _, c := range t[i+1 : at] {
-			if lex.IsURLEnd(c) {
-				return lex.Span{}
-			}
-		}
-		return lex.Span{From: i + 1, To: at}
-	}
-	return lex.Span{}
-}
-
-// passFile finds the secret of a line of a .pgpass file with the port behind i.
-func (s *Scanner) passFile(first, i int) lex.Span {
-	t := s.text
-	if i == first && t[i-1] != '*' {
-		return lex.Span{}
-	}
-	if first > 0 && t[first-1] == '/' {
-		for first > 0 && i-first <= 2*names.MaxPairName && (t[first-1] == '/' || lex.Classes[t[first-1]]&lex.IsName != 0) {
-			first--
-		}
-		if t[first] != '/' {
-			return lex.Span{} // a file in a directory, with a line
-		}
-	}
-	if first > 0 && t[first-1] > ' ' && lex.Classes[t[first-1]]&lex.IsQuote == 0 && t[first-1] != '*' {
-		return lex.Span{}
-	}
-	at := i + 1
-	for port := 0; at < len(t) && port < 6 && lex.IsDigit(t[at]); port++ {
-		at++
-	}
-	switch n := at - i - 1; {
-	case n == 0:
-		at++ // "*"
-	case n < 4 || n > 5:
-		return lex.Span{}
-	}
-	var fields [2]lex.Span
-	hex := true
-	for k := range fields {
-		if at >= len(t) || t[at] != ':' {
-			return lex.Span{}
-		}
-		at++
-		fields[k].From = at
-		for at < len(t) && at-fields[k].From <= names.MaxPairName && t[at] > ' ' && t[at] != ':' && lex.Classes[t[at]]&lex.IsQuote == 0 {
-			hex = hex && lex.Unhex[t[at]] < 16
-			at++
-		}
-		if at == fields[k].From {
-			return lex.Span{}
-		}
-	}
-	if hex || t[fields[1].From] == '*' || at+1 >= len(t) || t[at] != ':' || t[at+1] <= ' ' {
-		return lex.Span{}
-	}
-	to := lex.CredentialEnd(s.text, at+1)
-	if to < len(t) && t[to] == ' ' {
-		return lex.Span{}
-	}
-	return lex.Span{From: at + 1, To: to}
 }
 
 // processed adds SECRET in --passphrase-file <(echo SECRET), where the

@@ -11,7 +11,7 @@ import (
 func (s *Scanner) scan(text []byte, hint int) {
 	s.values.Names, s.values.Text, s.tables.Names = s.Names, text, s.Names
 	s.text, s.from, s.password, s.token, s.aws = text, 0, lex.Span{From: -1, To: -1}, 0, false
-	s.at, s.end, s.pair = lex.Ahead{}, lex.Ahead{}, 0
+	s.at, s.end, s.pair, s.modules = lex.Ahead{}, lex.Ahead{}, 0, 0
 	s.under, s.tuples, s.written, s.unquoted, s.unordered, s.granting = lex.Span{}, 0, 0, 0, false, lex.Span{}
 	if hint&lookPlain != 0 {
 		s.triggers()
@@ -81,7 +81,7 @@ func isIdle(t []byte, i int) bool {
 	case ' ', '\t', '\n':
 		return before|0x20 != 'r' && before|0x20 != 'c' && (i+1 == len(t) || t[i+1] != '"' && t[i+1] != '\'')
 	case ',':
-		return lex.Classes[before]&lex.IsQuote == 0
+		return lex.Classes[before]&lex.IsQuote == 0 && (i+2 >= len(t) || t[i+1] != '"' && t[i+1] != '<' && (t[i+1] != ' ' || t[i+2] != '"' && t[i+2] != '<'))
 	case '(':
 		return lex.Classes[before]&lex.IsName == 0 && before != ' ' && before != '<'
 	case 'I':
@@ -152,6 +152,9 @@ func (s *Scanner) credential(i int) lex.Span {
 		}
 		return s.schemed(i)
 	case ',':
+		if i > 0 && lex.Classes[t[i-1]]&lex.IsQuote == 0 {
+			return s.tuple(i)
+		}
 		return s.listed(i)
 	case '>':
 		s.redirected(i)
@@ -161,6 +164,7 @@ func (s *Scanner) credential(i int) lex.Span {
 		return s.tagged(i)
 	case '(':
 		s.columns(i)
+		s.anyOf(i)
 		if i > 0 && t[i-1] == '<' {
 			s.processed(i)
 		}

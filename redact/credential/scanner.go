@@ -39,6 +39,7 @@ type Scanner struct {
 	tuples   int          // the end of the tuples of values last seen
 	granting lex.Span     // the line last looked at for rules of Redis' users
 	grants   bool         // whether it has some
+	modules  int8         // 1 if the text has a login module of Java, -1 if not, 0 if it was not looked for
 	pair     int          // up to here a member may hold the secret that an earlier one names
 	known    formats.Finder
 	tables   table.Finder

@@ -18,7 +18,7 @@ func (s *Scanner) isPlural() bool {
 // separator at colon: each item and each value there is a secret.
 func (s *Scanner) items(colon, i int) {
 	t := s.text
-	if i < s.under.To || !s.isPlural() || t[colon] != ':' {
+	if i < s.under.To || !s.isPlural() && string(s.name.All) != "chpasswd" || t[colon] != ':' {
 		return
 	}
 	s.assigns = ':'
@@ -76,7 +76,7 @@ func (s *Scanner) section(i int) {
 	for to < len(t) && to-i <= names.MaxPairName && lex.Classes[t[to]]&lex.IsName != 0 {
 		to++
 	}
-	if to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r' || !s.sensitiveName(t[i+1:to], names.NoWhole) || !s.isPlural() {
+	if to+1 >= len(t) || t[to] != ']' || t[to+1] != '\n' && t[to+1] != '\r' || !s.sensitiveName(t[i+1:to], names.NoWhole) && string(t[i+1:to]) != "admins" || !s.isPlural() {
 		return
 	}
 	s.assigns = '='
@@ -117,7 +117,7 @@ func (s *Scanner) member(name []byte, i int) lex.Span {
 	}
 	switch string(name) {
 	case "file", "external", "environment", "env", "username", "user", "email", "host", "hostname", "port", "database", "server", "region", "driver", "provider",
-		"default", "from", "source", "target", "uid", "gid", "secretName", "items", "deprecated", "if", "uses", "run":
+		"default", "from", "source", "target", "uid", "gid", "secretName", "items", "deprecated", "if", "uses", "run", "list", "expire":
 		return lex.Span{}
 	}
 	v := s.values.Value(i + 1)

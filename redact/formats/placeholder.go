@@ -48,7 +48,7 @@ func IsPlaceholder(b []byte) bool {
 	case b[0] == '$' && n > 1:
 		return !lex.IsDigit(b[1]) && only(b[1:], "0")
 	case b[0] == '{' && n > 1 && b[1] == '{':
-		return only(b[2:], "a.{} ")
+		return only(b[2:], "a.{} ()|")
 	case b[0] == '.' && n > 2 && b[1] == '*' && bytes.IndexByte([]byte("/|#@,$"), b[2]) >= 0:
 		return true // the end of a pattern that sed replaces
 	case b[0] == '%' && n > 1 && bytes.IndexByte([]byte("sdvqi"), b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0:
@@ -61,15 +61,24 @@ func IsPlaceholder(b []byte) bool {
 		return n > 2 && only(b[1:], "a") // a parameter of SQL, a symbol of Ruby
 	case b[0] == '<':
 		return n > 3 && only(b[1:], "a:> -")
+	case b[0] == '{' && b[n-1] == '}': // of Python, but not of ODBC
+		return only(b[1:n-1], "a.") && namesSecret(b[1:n-1])
 	case b[0] == '[' && b[n-1] == ']':
 		return only(b[1:n-1], " ")
+	case b[0] == '(': // what terraform says of a secret
+		return string(b) == "(sensitive value)" || string(b) == "(known after apply)" || string(b) == "(sensitive)"
+	case b[0] == 'f' && bytes.HasPrefix(b[1:], []byte("ile")) && bytes.Contains(b[:min(n, 8)], []byte("://")):
+		return true
 	}
 	switch string(b) {
-	case "?", "none", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO":
+	case "?", "none", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read":
 		return true
 	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template
 		return len(rest) > 1 && rest[len(rest)-1] == '}' && only(rest[:len(rest)-1], "a.")
+	}
+	if rest, ok := bytes.CutPrefix(b, []byte("Bearer {")); ok { // of Python
+		return len(rest) > 1 && rest[len(rest)-1] == '}' && only(rest[:len(rest)-1], "a0.")
 	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Bearer $")); ok {
 		return len(rest) > 0 && only(rest, "0") && !lex.IsDigit(rest[0])
@@ -106,21 +115,52 @@ func isMasked(b []byte) bool {
 }
 
 // references are how programs begin the name of a value that is elsewhere.
-var references = [...]string{"var.", "local.", "module.", "process.env.", "secrets.", "vars."}
+var references = [...]string{"var.", "local.", "module.", "process.env.", "secrets.", "vars.", "data.", "each.value.", "random_password.", "tls_private_key.",
+	"aws_secretsmanager_", "azurerm_key_vault_", "google_secret_manager_", "vault_generic_secret.", "vault_kv_secret"}
 
-// isReference reports whether b is such a name and nothing else.
+// isReference reports whether b is such a name, or the call of a method, and nothing
+// else: var.token, settings.API_KEY, models.CharField(max_length=128.
 func isReference(b []byte) bool {
+	b = bytes.TrimRight(b, ",!")
+	dots, last := 0, 0
+	for i, c := range b {
+		switch {
+		case c == '.':
+			dots++
+			last = i + 1
+		case c == '(' && dots > 0 && i > last && !lex.IsDigit(b[last]):
+			return isInner(b[i+1:])
+		case lex.Classes[c]&lex.IsAlnum == 0 && c != '_' && c != '[' && c != ']', i == last && lex.IsDigit(c):
+			return false
+		}
+	}
+	if dots == 0 || last == len(b) {
+		return false
+	}
 	for _, start := range references {
-		name, ok := bytes.CutPrefix(b, []byte(start))
-		if !ok || len(name) == 0 {
-			continue
+		if len(b) > len(start) && bytes.HasPrefix(b, []byte(start)) {
+			return true
 		}
-		for _, c := range name {
-			if lex.Classes[c]&lex.IsAlnum == 0 && c != '_' && c != '.' {
-				return false
-			}
+	}
+	return namesSecret(b[last:])
+}
+
+// namesSecret reports whether a variable's name ends as that of a secret.
+func namesSecret(b []byte) bool {
+	for _, end := range [...]string{"password", "secret", "token", "key"} {
+		if lex.HasFoldSuffix(b, end) {
+			return true
 		}
-		return true
 	}
 	return false
+}
+
+// isInner reports whether b are arguments without a string.
+func isInner(b []byte) bool {
+	for _, c := range b {
+		if lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("_=.,([]: *"), c) < 0 {
+			return false
+		}
+	}
+	return len(b) > 0
 }

@@ -63,6 +63,8 @@ func (r *Reader) Value(i int) lex.Span {
 		return lex.Span{From: i, To: to}
 	case separator == ':' && i+1 < len(t) && (t[i] == '-' || t[i] == '+' || t[i] == '?') && lex.Classes[t[i+1]]&lex.IsQuote != 0: // ${NAME:-"SECRET"}
 		return r.Quoted(i+1, 0)
+	case t[i] == '<' && bytes.HasPrefix(t[i:], []byte(`<<"`)): // of Erlang
+		return r.Quoted(i+2, 0)
 	case lex.PrefixLen(t[i:]) > 0:
 		return r.Quoted(i+lex.PrefixLen(t[i:]), 0)
 	case t[i] == '(':
@@ -244,6 +246,9 @@ func (r *Reader) below(i int, separator byte) lex.Span {
 		return lex.Span{}
 	}
 	if !block {
+		if n := bytes.IndexByte(t[i:min(len(t), i+16)], '"'); n > 0 && bytes.HasPrefix(t[i:], []byte("string(")) { // of PHP
+			return r.Quoted(i+n, 0)
+		}
 		if lex.Classes[t[i]]&lex.IsQuote != 0 {
 			return r.Quoted(i, 0)
 		}

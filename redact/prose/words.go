@@ -372,7 +372,7 @@ const plainWords = "" +
 	"where when why how what which who whose in on at to of for from with without by via per into onto over under above below between through about after " +
 	"before during against within inside outside behind near up down out off back away around along across all any some each every both either neither none " +
 	"nothing something anything everything one two three four five six eight ten twelve once twice first last next same other another such own more most " +
-	"less least much many few several enough likely else maybe perhaps please thanks however therefore instead otherwise together yet " +
+	"less least much many few several enough likely else maybe perhaps contain contains include includes match matches please thanks however therefore instead otherwise together yet " +
 	// What a secret can be, or somebody can do with it.
 	"wrong incorrect correct right valid invalid weak strong short long shorter longer empty blank missing set unset reset new old current previous default " +
 	"random secure insecure secret private public safe unsafe known unknown unique common simple easy hard complex good bad better fine ok okay ready true " +

@@ -36,11 +36,22 @@ func directive(line []byte) (name, value lex.Span) {
 		return w
 	}
 	name = word()
-	if isSetter(line[name.From:name.To]) {
+	switch first := line[name.From:name.To]; {
+	case string(first) == "d-i": // of the installer of Debian: d-i passwd/root-password password SECRET
 		name = word()
-	}
-	if !isCompound(line[name.From:name.To]) {
-		return lex.Span{}, value
+		name.From += bytes.LastIndexByte(line[name.From:name.To], '/') + 1
+		if kind := word(); string(line[kind.From:kind.To]) != "password" {
+			return lex.Span{}, value
+		}
+	case isSetter(first):
+		if name = word(); string(first) == "set" && endsIn(line[name.From:name.To], "psksecret", "passwd") {
+			break // of FortiOS
+		}
+		fallthrough
+	default:
+		if !isCompound(line[name.From:name.To]) {
+			return lex.Span{}, value
+		}
 	}
 	value = word()
 	for value.To > value.From && (line[value.To-1] == ';' || line[value.To-1] == '\r') {
@@ -56,7 +67,7 @@ func directive(line []byte) (name, value lex.Span) {
 // name behind it.
 func isSetter(w []byte) bool {
 	switch string(w) {
-	case "set", "setg", "/set", "seta", "fastcgi_param", "uwsgi_param", "scgi_param", "proxy_set_header", "grpc_set_header":
+	case "set", "setg", "/set", "seta", "fastcgi_param", "uwsgi_param", "scgi_param", "proxy_set_header", "grpc_set_header", "%env", "%set_env":
 		return true
 	}
 	return false
@@ -89,7 +100,7 @@ func (f *Finder) set(line []byte) lex.Span {
 	if lex.Classes[v[0]]&lex.IsAlnum == 0 && v[0] < 0x80 || v[len(v)-1] == ',' || bytes.IndexByte(v, '(') > 0 {
 		return lex.Span{} // a path, a type
 	}
-	isPassword := endsIn(n, "password", "passwd", "passphrase", "pwd", "pass")
+	isPassword := endsIn(n, "password", "passwd", "passphrase", "pwd", "pass", "password-again", "psksecret")
 	if !isPassword && !endsIn(n, "secret", "token", "key") || !isSecret(v, !isPassword) || !f.Names.IsPairName(&f.name, n) {
 		return lex.Span{}
 	}

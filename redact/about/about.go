@@ -1,0 +1,157 @@
+// Package about tells what is said of a secret from one: a type, a prompt, the topic of
+// a commit, the name of what has it.
+package about
+
+import (
+	"bytes"
+
+	"auditproxy/redact/lex"
+	"auditproxy/redact/literal"
+	"auditproxy/redact/names"
+)
+
+const (
+	maxWord   = 16  // bytes that are looked at behind a name or a quotation
+	maxSchema = 256 // bytes of an object that describes a secret
+)
+
+// IsParsed reports whether the name at first is that of a parser: unexpected token: 'x',
+// case token.IDENT:.
+func IsParsed(t []byte, first int) bool {
+	if first < len("case ") || t[first-1] != ' ' {
+		return false
+	}
+	before := t[:first]
+	return bytes.HasSuffix(before, []byte("nexpected ")) || bytes.HasSuffix(before, []byte("case "))
+}
+
+// IsObject reports whether a message is about an object of Kubernetes: secret "db" not
+// found, where the word is t[from:to] and the white space before the quotation is at i.
+func IsObject(r *literal.Reader, from, to, i int) bool {
+	t := r.Text
+	if !bytes.HasPrefix(t[from:to], []byte("secret")) || to-from > len("secrets") {
+		return false
+	}
+	v := r.Quoted(i+1, 0)
+	rest := t[min(len(t), v.To+1):min(len(t), v.To+maxWord)]
+	for _, said := range []string{" not found", " deleted", " created", " configured", " patched", " unchanged", " already"} {
+		if bytes.HasPrefix(rest, []byte(said)) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsDirectory reports whether a shell's variable of that name is set to a path: "PWD" is
+// a password elsewhere.
+func IsDirectory(name, rest []byte) bool {
+	if string(name) != "PWD" && string(name) != "OLDPWD" || len(rest) < 3 || rest[0] != '=' || rest[1] != '/' {
+		return false
+	}
+	root, _, _ := bytes.Cut(rest[2:lex.CredentialEnd(rest[:min(len(rest), maxWord)], 2)], []byte("/"))
+	switch string(root) {
+	case "home", "root", "srv", "tmp", "usr", "var", "opt", "etc", "mnt", "app", "workspace", "Users", "private":
+		return true
+	}
+	return false
+}
+
+// IsDescription reports whether the value v says what a secret is: "the token to use"
+// of a comment, or the type that a schema gives it.
+func IsDescription(t []byte, v lex.Span) bool {
+	switch string(t[v.From:v.To]) {
+	case "the", "The", "a", "A", "an", "An", "your", "Your":
+		return v.To+1 < len(t) && t[v.To] == ' ' && lex.Classes[t[v.To+1]]&lex.IsAlnum != 0
+	}
+	if t[v.From] != '{' || v.To-v.From > maxSchema {
+		return false
+	}
+	b := bytes.TrimLeft(t[v.From+1:v.To], " \n\t\"'\\")
+	kind, ok := bytes.CutPrefix(b, []byte("type"))
+	if !ok {
+		return false
+	}
+	kind = bytes.TrimLeft(kind, "\"'\\: ")
+	for _, other := range []string{"default", "example", "const", "enum", "value"} {
+		if bytes.Contains(kind, []byte(other)) {
+			return false
+		}
+	}
+	for _, of := range []string{"string", "String", "http", "apiKey", "oauth2", "DataTypes.", "Sequelize.", "Schema."} {
+		if bytes.HasPrefix(kind, []byte(of)) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsMetavariable reports whether an option is shown with a word for its value, as in a
+// usage: --password PASSWORD.
+func IsMetavariable(name, rest []byte) bool {
+	n := 0
+	for n < len(rest) && n <= names.MaxPairName && ('A' <= rest[n] && rest[n] <= 'Z' || rest[n] == '_') {
+		n++
+	}
+	if n < 3 || n < len(rest) && rest[n] != ' ' && rest[n] != ']' && rest[n] != '\n' {
+		return false
+	}
+	word := rest[bytes.LastIndexByte(rest[:n], '_')+1 : n]
+	return lex.HasFoldSuffix(name, lex.View(word))
+}
+
+// IsDrive reports whether the colon at i belongs to PowerShell's $env:NAME,
+// Env:NAME or env:\NAME.
+func IsDrive(t, name []byte, i int) bool {
+	return t[i] == ':' && (len(name) == 4 && name[0] == '$' || len(name) == 3 && i+2 < len(t) && (t[i+1] == '\\' || 'A' <= t[i+1] && t[i+1] <= 'Z' && 'A' <= t[i+2] && t[i+2] <= '_'))
+}
+
+// IsSubject reports whether the colon at i ends the topic of a commit message:
+// "auth: refuse empty tokens".
+func IsSubject(t, name []byte, i int) bool {
+	switch string(name) {
+	case "auth", "tokens", "secrets", "cookies", "credentials":
+	default:
+		return false
+	}
+	words, t := 0, t[i+1:]
+	for words < 2 && len(t) > 1 && t[0] == ' ' && 'a' <= t[1] && t[1] <= 'z' {
+		n := 1
+		for n < len(t) && 'a' <= t[n] && t[n] <= 'z' {
+			n++
+		}
+		t = t[n:]
+		words++
+	}
+	return words == 2 && (len(t) == 0 || t[0] <= ' ' || t[0] == ',' || t[0] == '.' || lex.Classes[t[0]]&lex.IsQuote != 0)
+}
+
+// ClosesPrompt reports whether a quotation ends at i, behind a name and its colon:
+// getpass("Password: ").
+func ClosesPrompt(t []byte, first, i int) bool {
+	opened := first > 0 && lex.Classes[t[first-1]]&lex.IsQuote != 0 && t[i-2] != t[first-1]
+	for from := i; i < len(t) && t[i] == ' ' && i-from < 4; {
+		i++
+	}
+	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 && (opened && t[i] == t[first-1] && i+1 < len(t) && t[i+1] == ' ' || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
+}
+
+// IsGetter reports whether a function of that name expects the name of a
+// secret, or describes one.
+func IsGetter(name []byte) bool {
+	for _, verb := range []string{"get", "has", "is", "find", "fetch", "load", "read", "list", "show", "print", "log", "delete", "remove", "describe", "create", "new", "generate", "parse", "t"} {
+		if len(name) >= len(verb) && name[0]|0x20 == verb[0] && bytes.EqualFold(name[:len(verb)], []byte(verb)) && (len(name) == len(verb) || name[len(verb)] < 'a' || name[len(verb)] > 'z') {
+			return true
+		}
+	}
+	return false
+}
+
+// IsReport reports whether a text tells of an error.
+func IsReport(head []byte) bool {
+	for _, report := range [...]string{"nvalid", "ncorrect", "rong", "rror", "ailed", "denied"} {
+		if bytes.Contains(head, []byte(report)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+// Package login finds the secrets of logins that are one word: NAME:SECRET@HOST, and
+// the lines of files that have them.
+package login
+
+import (
+	"bytes"
+
+	"auditproxy/redact/argv"
+	"auditproxy/redact/lex"
+	"auditproxy/redact/names"
+)
+
+// maxLogin is the longest login of Oracle, in bytes.
+const maxLogin = 256
+
+// Find finds SECRET in USER:SECRET@tcp(HOST)/DATABASE, as Go's drivers
+// want it, in jdbc:oracle:thin:USER/SECRET@HOST, and in the lines of a .pgpass
+// file, HOST:PORT:DATABASE:USER:SECRET. The separator at i ends a name that
+// starts at first.
+func Find(t, name []byte, first, i int) lex.Span {
+	if t[i] != ':' || i+2 >= len(t) || t[i+1] <= ' ' || i == 0 || t[i-1] <= ' ' {
+		return lex.Span{}
+	}
+	if len(name) > 0 {
+		if v := account(t, name, first, i); v.From < v.To {
+			return v
+		}
+	}
+	if lex.IsDigit(t[i+1]) || t[i+1] == '*' {
+		return passFile(t, first, i)
+	}
+	if string(name) == "thin" || string(name) == "oci" || string(name) == "oci8" {
+		login := t[i+1 : min(len(t), i+maxLogin)] // names in a row, without this form, cost no search each
+		if at := bytes.IndexByte(login, '@'); at > 0 && bytes.IndexByte(login[:at], '/') > 0 {
+			if c := argv.AtLogin.Within(login[:lex.CredentialEnd(login, 0)]); c.From < c.To {
+				return lex.Span{From: i + 1 + c.From, To: i + 1 + c.To}
+			}
+		}
+	}
+	n := bytes.IndexByte(t[i+1:min(len(t), i+1+2*names.MaxPairName)], '@')
+	at := i + 1 + n
+	if n <= 0 || at+1 == len(t) {
+		return lex.Span{}
+	}
+	if host := t[at+1:]; host[0] == '/' || bytes.HasPrefix(host, []byte("tcp(")) || bytes.HasPrefix(host, []byte("unix(")) {
+		for _, c := range t[i+1 : at] {
+			if lex.IsURLEnd(c) {
+				return lex.Span{}
+			}
+		}
+		return lex.Span{From: i + 1, To: at}
+	}
+	return lex.Span{}
+}
+
+// passFile finds the secret of a line of a .pgpass file with the port behind i.
+func passFile(t []byte, first, i int) lex.Span {
+	if i == first && t[i-1] != '*' {
+		return lex.Span{}
+	}
+	if first > 0 && t[first-1] == '/' {
+		for first > 0 && i-first <= 2*names.MaxPairName && (t[first-1] == '/' || lex.Classes[t[first-1]]&lex.IsName != 0) {
+			first--
+		}
+		if t[first] != '/' {
+			return lex.Span{} // a file in a directory, with a line
+		}
+	}
+	if first > 0 && t[first-1] > ' ' && lex.Classes[t[first-1]]&lex.IsQuote == 0 && t[first-1] != '*' {
+		return lex.Span{}
+	}
+	at := i + 1
+	for port := 0; at < len(t) && port < 6 && lex.IsDigit(t[at]); port++ {
+		at++
+	}
+	switch n := at - i - 1; {
+	case n == 0:
+		at++ // "*"
+	case n < 4 || n > 5:
+		return lex.Span{}
+	}
+	var fields [2]lex.Span
+	hex := true
+	for k := range fields {
+		if at >= len(t) || t[at] != ':' {
+			return lex.Span{}
+		}
+		at++
+		fields[k].From = at
+		for at < len(t) && at-fields[k].From <= names.MaxPairName && t[at] > ' ' && t[at] != ':' && lex.Classes[t[at]]&lex.IsQuote == 0 {
+			hex = hex && lex.Unhex[t[at]] < 16
+			at++
+		}
+		if at == fields[k].From {
+			return lex.Span{}
+		}
+	}
+	if hex || t[fields[1].From] == '*' || at+1 >= len(t) || t[at] != ':' || t[at+1] <= ' ' {
+		return lex.Span{}
+	}
+	to := lex.CredentialEnd(t, at+1)
+	if to < len(t) && t[to] == ' ' {
+		return lex.Span{}
+	}
+	return lex.Span{From: at + 1, To: to}
+}
+
+// account finds SECRET in the forms of NAME:SECRET that say so: NAME:SECRET@HOST:PORT,
+// [HOST]:PORT NAME:SECRET of Postfix, NAME:{PLAIN}SECRET of Dovecot, and
+// register => NAME:SECRET@HOST of Asterisk. The colon at i ends a name that starts at
+// first.
+func account(t, name []byte, first, i int) lex.Span {
+	if t[i+1] == '{' {
+		for _, scheme := range []string{"{PLAIN}", "{CLEAR}", "{CLEARTEXT}", "{PLAIN-MD5}", "{noop}"} {
+			if at := lex.After(t, i+1, scheme); at > 0 {
+				v := lex.Span{From: at, To: lex.CredentialEnd(t[:min(len(t), at+maxLogin)], at)}
+				if end := bytes.IndexByte(t[v.From:v.To], ':'); end > 0 {
+					v.To = v.From + end
+				}
+				return v
+			}
+		}
+		return lex.Span{}
+	}
+	if before := t[max(0, first-names.MaxPairName):first]; bytes.IndexByte(before, ']') > 0 && isServer(before) {
+		to := lex.CredentialEnd(t[:min(len(t), i+maxLogin)], i+1)
+		if to == len(t) || t[to] < ' ' || lex.Classes[t[to]]&lex.IsQuote != 0 {
+			return lex.Span{From: i + 1, To: to}
+		}
+	}
+	at := i + 1 + bytes.IndexByte(t[i+1:min(len(t), i+names.MaxPairName)], '@')
+	if at < i+2 || lex.IsDigit(name[0]) || bytes.IndexByte(t[i+1:at], '/') >= 0 || lex.CredentialEnd(t[:at], i+1) != at {
+		return lex.Span{}
+	}
+	if bytes.HasSuffix(t[:first], []byte("register => ")) {
+		return lex.Span{From: i + 1, To: at}
+	}
+	port := at + 1
+	for port < len(t) && port-at < names.MaxPairName && (lex.Classes[t[port]]&lex.IsAlnum != 0 || t[port] == '.' || t[port] == '-') {
+		port++
+	}
+	if port == len(t) || t[port] != ':' || port == at+1 || bytes.HasPrefix(t[at+1:], []byte("sha256:")) {
+		return lex.Span{}
+	}
+	switch string(name) {
+	case "sip", "sips", "mailto", "xmpp", "acct", "git", "ssh", "user", "host", "to", "from":
+		return lex.Span{}
+	}
+	n := lex.CountDigits(t[port+1 : min(len(t), port+8)])
+	if n < 2 || n > 5 || port+1+n < len(t) && lex.Classes[t[port+1+n]]&lex.IsAlnum != 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: i + 1, To: at}
+}
+
+// isServer reports whether the line that b ends in is that of a server, with the start
+// of a name behind it: "[HOST]:PORT ann@".
+func isServer(b []byte) bool {
+	b = b[bytes.LastIndexByte(b, '\n')+1:]
+	end := bytes.LastIndexByte(b, ']')
+	if end < 0 || b[0] != '[' && (lex.Classes[b[0]]&lex.IsQuote == 0 || b[1] != '[') || bytes.IndexByte(b[:end], '.') < 0 {
+		return false
+	}
+	rest := bytes.TrimPrefix(b[end+1:], []byte(":"))
+	rest = rest[lex.CountDigits(rest):]
+	name := bytes.TrimLeft(rest, " \t")
+	return len(name) < len(rest) && bytes.IndexByte(name, ' ') < 0
+}
