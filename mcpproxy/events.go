@@ -107,6 +107,3 @@ func (s *session) appendPolicy(dst []byte, event audit.Policy) []byte {
 	r.Policy = event.JSON()
 	return audit.AppendRecord(dst, &r)
 }
-
-// short is a text of the configuration for a record.
-func (s *session) short(text string) string { return string(s.red.AppendText(nil, []byte(text))) }

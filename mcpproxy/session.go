@@ -366,3 +366,6 @@ func (s *session) clientCan() (version string, capabilities []byte) {
 	defer s.mu.Unlock()
 	return s.base.ProtocolVersion, s.capabilities
 }
+
+// short is a name or a text of the configuration, as a record has it.
+func (s *session) short(text string) string { return string(s.red.AppendText(nil, []byte(text))) }
