@@ -129,6 +129,9 @@ GROUP BY block ORDER BY block`)
 			if err := rows.Scan(&block, &text); err != nil {
 				return err
 			}
+			if next < block*ofBlock {
+				return missingLeaf(next)
+			}
 			var err error
 			next, err = inOrder(next, min((block+1)*ofBlock, part.to), text, do)
 			return err

@@ -77,20 +77,22 @@ func TestProveNothing(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
+		every  int // records, until a checkpoint
 		change func(lines [][]byte) [][]byte
 		want   string
 	}{
-		{"a record is missing", func(lines [][]byte) [][]byte { return append(lines[:3:3], lines[4:]...) }, "record 3 of the session is missing or there twice"},
-		{"two versions of a record", func(lines [][]byte) [][]byte { return append(lines, edited(lines[3])) }, "record 3 of the session is missing or there twice"},
-		{"the first record is missing", func(lines [][]byte) [][]byte { return lines[1:] }, "the session's first record is not here"},
-		{"an edited record", func(lines [][]byte) [][]byte {
+		{"a record is missing", 20, func(lines [][]byte) [][]byte { return append(lines[:3:3], lines[4:]...) }, "record 3 of the session is missing or there twice"},
+		{"all records of a row are missing", 800, func(lines [][]byte) [][]byte { return append(lines[:256:256], lines[512:]...) }, "record 256 of the session is missing"},
+		{"two versions of a record", 20, func(lines [][]byte) [][]byte { return append(lines, edited(lines[3])) }, "record 3 of the session is missing or there twice"},
+		{"the first record is missing", 20, func(lines [][]byte) [][]byte { return lines[1:] }, "the session's first record is not here"},
+		{"an edited record", 20, func(lines [][]byte) [][]byte {
 			return append(append(lines[:3:3], edited(lines[3])), lines[4:]...)
 		}, "not those that were signed"},
-		{"no checkpoint yet", func(lines [][]byte) [][]byte { return lines[:12] }, evidence.ErrNotSigned.Error()},
+		{"no checkpoint yet", 20, func(lines [][]byte) [][]byte { return lines[:12] }, evidence.ErrNotSigned.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			db, _ := open(t)
-			s := evidencetest.NewHost("build-7", at).Session(evidencetest.Plan{Calls: 30, Every: 20})
+			s := evidencetest.NewHost("build-7", at).Session(evidencetest.Plan{Calls: tt.every + 10, Every: tt.every})
 			var rows []ingest.Row
 			for i, line := range tt.change(s.Lines) {
 				rows = append(rows, ingesttest.RowOf(t, append(append([]byte(nil), line...), '\n'), ingest.Source{Topic: "t", Offset: uint64(i)}))
