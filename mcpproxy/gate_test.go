@@ -74,6 +74,11 @@ func TestRiskOfAToolFollowsItsListing(t *testing.T) {
 	check("listed", risk.Read)
 	list(`{"name":"frobnicate","description":"Delete all values."}`)
 	check("listed in another way", risk.Destructive)
+	// Which of them the server runs is unknown.
+	list(`{"name":"frobnicate","description":"Delete all values."},{"name":"frobnicate","description":"Read a value."}`)
+	check("listed twice, the worst first", risk.Destructive)
+	list(`{"name":"frobnicate","description":"Delete all values."},{"name":"frobnicate","description":"Read a value."},{"name":"frobnicate","description":"List values."}`)
+	check("listed three times", risk.Destructive)
 	list(`{"name":"other"}`)
 	check("listed no more", risk.Execute)
 	a, err := risk.New(risk.Config{Risk: []risk.Override{{Tool: "frobnicate", Category: "write"}}})

@@ -268,6 +268,28 @@ func TestHeadOfANewSession(t *testing.T) {
 	}
 }
 
+// brokenServer takes some bytes of the first write and no more.
+type brokenServer int
+
+func (b brokenServer) Write(p []byte) (int, error) { return min(int(b), len(p)), io.ErrClosedPipe }
+
+// A call of which the server may have got a part counts as forwarded.
+func TestForwardedInPart(t *testing.T) {
+	for taken, want := range map[brokenServer]bool{0: false, 1: true, 1000: true} {
+		c, j := testSession(t)
+		c.server = taken
+		q := wire.NewRequests(wire.Config{Hash: c.s.wireHash})
+		defer q.Close()
+		if c.forward(q.Scan(copy(q.Space(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`+"\n")), q.Ready()) {
+			t.Error("the server takes more")
+		}
+		c.s.end(audit.ErrServerExited)
+		if records := j.records(t); len(records) == 0 || records[0].Forwarded != want {
+			t.Errorf("after %d bytes: %+v, want forwarded %v", taken, records, want)
+		}
+	}
+}
+
 // A response of the client is no call, whatever its id; without approvals the proxy
 // has asked nothing.
 func TestResponseOfTheClient(t *testing.T) {

@@ -268,6 +268,8 @@ func TestProblems(t *testing.T) {
 		{"refuses a name twice", "", "tenant: a\ntenant: b\n", nil, nil, []string{user + `: line 2: mapping key "tenant" already defined at line 1`}},
 		{"refuses a name twice in another case", "", "tenant: a\nTenant: b\n", nil, nil,
 			[]string{user + `: "Tenant": names are in lower case and have no dots; write a level below the other`}},
+		{"refuses such a name below another", "", "store: {Dir: /b}\n", nil, nil,
+			[]string{user + `: store."Dir": names are in lower case and have no dots; write a level below the other`}},
 		{"refuses names with dots", "", "store: {dir: /a}\nstore.dir: /b\n", nil, nil,
 			[]string{user + `: "store.dir": names are in lower case and have no dots; write a level below the other`}},
 		{"refuses a second document", "", "tenant: a\n---\ntenant: b\n", nil, nil, []string{user + `: more than one YAML document`}},
