@@ -38,8 +38,9 @@ func TestPanicLeavesNoText(t *testing.T) {
 	if got := r.AppendMessage([]byte("before"), []byte("TOKEN=x")); string(got) != want {
 		t.Errorf("AppendMessage = %s, want %s", got, want)
 	}
-	if got := r.AppendParts([]byte("before"), []Part{{Name: []byte("TOKEN=x")}}); string(got) != "before"+unknownArgs {
-		t.Errorf("AppendParts = %s", got)
+	room := WholeRoom()
+	if got, flags := r.AppendPartsIn([]byte("before"), []Part{{Name: []byte("TOKEN=x")}}, &room); string(got) != "before"+unknownArgs || flags != Failed {
+		t.Errorf("AppendPartsIn = %s, flags %b", got, flags)
 	}
 }
 

@@ -133,16 +133,9 @@ type Part struct {
 	Sum   []byte // by NewHash(Wire), nil if unknown
 }
 
-// AppendParts appends the summary of such a call: an object with
+// AppendPartsIn appends the summary of such a call: an object with
 // {"type","bytes",digest} under each name, the last of a duplicate name. It is
-// bounded as AppendArgs is.
-func (r *Redactor) AppendParts(dst []byte, parts []Part) (out []byte) {
-	room := WholeRoom()
-	out, _ = r.AppendPartsIn(dst, parts, &room)
-	return out
-}
-
-// AppendPartsIn is AppendParts within a room, from which it subtracts its use.
+// bounded as AppendArgsIn is.
 func (r *Redactor) AppendPartsIn(dst []byte, parts []Part, room *Room) (out []byte, flags Flags) {
 	start := len(dst)
 	defer func() {
