@@ -20,8 +20,8 @@ import (
 // replaced by an older copy, or rewritten.
 var ErrRolledBack = errors.New("the log was rolled back")
 
-// ErrInUse means that another process has the log open.
-var ErrInUse = errors.New("another process has the log open")
+// errInUse means that another process has the log open.
+var errInUse = errors.New("another process has the log open")
 
 // A Config configures a Log.
 type Config struct {

@@ -91,7 +91,7 @@ func (l *Log) lock(name string, flag int) error {
 	case err != nil:
 		return err
 	case !ok:
-		return fmt.Errorf("%w: %q is locked", ErrInUse, name)
+		return fmt.Errorf("%w: %q is locked", errInUse, name)
 	}
 	return nil
 }

@@ -320,7 +320,7 @@ func TestSecondProcess(t *testing.T) {
 		{Dir: l.config.Dir},
 		{Dir: filepath.Join(base, "other"), Key: l.config.Key},
 	} {
-		if _, err := Open(t.Context(), c); !errors.Is(err, ErrInUse) {
+		if _, err := Open(t.Context(), c); !errors.Is(err, errInUse) {
 			t.Errorf("opened twice: %v", err)
 		}
 	}

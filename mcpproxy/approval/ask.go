@@ -19,7 +19,7 @@ func (d *Dir) Ask(q *Question) error {
 }
 
 func (d *Dir) ask(q *Question) error {
-	if !ValidID(q.ID) {
+	if !validID(q.ID) {
 		return errors.New("its id is not 1 to 64 letters, digits, _ or -")
 	}
 	one := *q
@@ -48,7 +48,7 @@ func (d *Dir) ask(q *Question) error {
 // and is set aside as a rejected one. A crash leaves the question or the answer,
 // for which nobody waits. Rejected answers stay.
 func (d *Dir) Withdraw(id string) error {
-	if !ValidID(id) {
+	if !validID(id) {
 		return fmt.Errorf("withdrawing question %q: its id is not valid", id)
 	}
 	d.mu.Lock()

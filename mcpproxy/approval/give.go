@@ -25,7 +25,7 @@ func (d *Dir) give(q *Question, a Answer) error {
 	if err := checkBy(a.By); err != nil {
 		return err
 	}
-	if !ValidID(q.ID) {
+	if !validID(q.ID) {
 		return errors.New("the question has no valid id")
 	}
 	now, err := d.question(q.ID)

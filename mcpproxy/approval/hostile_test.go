@@ -244,7 +244,7 @@ func TestManyRejectedAnswers(t *testing.T) {
 func TestIDsWithPathCharacters(t *testing.T) {
 	d := own(t)
 	for _, id := range []string{"", ".", "..", "../x", "a/b", "a.b", `a\b`, "a b", "a\x00", "a\n", "ä", "-/", "%2e", "always/x", strings.Repeat("a", 65)} {
-		if ValidID(id) {
+		if validID(id) {
 			t.Errorf("%q is valid", id)
 		}
 		q := question("q")
@@ -266,7 +266,7 @@ func TestIDsWithPathCharacters(t *testing.T) {
 		t.Errorf("they left %q, %v", list, err)
 	}
 	for _, id := range []string{"-", "_", "-rf", "--help", strings.Repeat("Z", 64)} {
-		if !ValidID(id) {
+		if !validID(id) {
 			t.Errorf("%q is not valid", id)
 		}
 	}
@@ -327,7 +327,7 @@ func TestAskRefuses(t *testing.T) {
 		t.Errorf("an answer before the question: %v", err)
 	}
 	large := question("large")
-	large.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", MaxQuestion) + `"`)
+	large.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", maxQuestion) + `"`)
 	if err := d.Ask(large); err == nil {
 		t.Error("a question that is too large is asked")
 	}
@@ -336,7 +336,7 @@ func TestAskRefuses(t *testing.T) {
 		t.Error("a question that is not JSON is asked")
 	}
 	many := question("many")
-	many.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", MaxQuestion/5) + `"`)
+	many.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", maxQuestion/5) + `"`)
 	many.Calls = slices.Repeat(many.Calls, 40)
 	many.More = 2
 	if err := d.Ask(many); err != nil {
@@ -401,7 +401,7 @@ func TestHostileQuestions(t *testing.T) {
 	}
 	bad := map[string]string{
 		"empty": "", "part": string(good[:len(good)/2]), "moved": string(good), "list": "[]", "word": "null", "nocalls": `{"id":"nocalls"}`,
-		"types": `{"id":7}`, "deep": strings.Repeat("[", 1<<16), "huge": strings.Repeat(" ", MaxQuestion+1),
+		"types": `{"id":7}`, "deep": strings.Repeat("[", 1<<16), "huge": strings.Repeat(" ", maxQuestion+1),
 		"calls": strings.Replace(string(good), `"calls":[`, `"calls":[`+strings.Repeat(`{"call_no":1},`, 20), 1),
 		"key":   strings.Replace(string(good), "0123456789abcdef", "../../../../etc/", 1),
 		"more":  strings.Replace(string(good), `"calls"`, `"more":-1,"calls"`, 1),
@@ -832,7 +832,7 @@ func FuzzQuestion(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !ValidID(q.ID) || len(q.Calls) == 0 || len(q.Calls) > MaxCalls || q.ServerKey != "" && !validKey(q.ServerKey) || q.Digest == "" {
+		if !validID(q.ID) || len(q.Calls) == 0 || len(q.Calls) > MaxCalls || q.ServerKey != "" && !validKey(q.ServerKey) || q.Digest == "" {
 			t.Fatalf("%q is %+v", text, q)
 		}
 		q.MayAnswer()

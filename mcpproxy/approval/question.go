@@ -18,7 +18,7 @@ import (
 const (
 	MaxCalls      = 16
 	MaxOperations = 8       // named of one call
-	MaxQuestion   = 1 << 20 // bytes of its file
+	maxQuestion   = 1 << 20 // bytes of its file
 )
 
 // A Question is about the calls of one frame that wait for an approval. Its
@@ -124,11 +124,11 @@ func (q *Question) encode() ([]byte, error) {
 		if err := e.Encode(&f); err != nil {
 			return nil, err
 		}
-		if text.Len() <= MaxQuestion {
+		if text.Len() <= maxQuestion {
 			return text.Bytes(), nil
 		}
 		if len(f.Calls) < 2 {
-			return nil, fmt.Errorf("it has %d bytes, at most %d are possible", text.Len(), MaxQuestion)
+			return nil, fmt.Errorf("it has %d bytes, at most %d are possible", text.Len(), maxQuestion)
 		}
 		f.More += len(f.Calls) - len(f.Calls)/2
 		f.Calls = f.Calls[:len(f.Calls)/2]
@@ -153,7 +153,7 @@ func parseQuestion(text []byte) (*Question, error) {
 		return nil, errors.New("it is not a question")
 	}
 	switch {
-	case !ValidID(f.ID):
+	case !validID(f.ID):
 		return nil, errors.New("it has no valid id")
 	case len(f.Calls) == 0 || len(f.Calls) > MaxCalls || f.More < 0:
 		return nil, fmt.Errorf("it has %d calls, 1 to %d are possible", len(f.Calls), MaxCalls)
@@ -196,9 +196,9 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ValidID reports whether a text may be the id of a question, and so a part of
+// validID reports whether a text may be the id of a question, and so a part of
 // the name of a file.
-func ValidID(id string) bool {
+func validID(id string) bool {
 	if len(id) == 0 || len(id) > 64 {
 		return false
 	}

@@ -30,7 +30,7 @@ func (d *Dir) Waiting() ([]Question, error) {
 	size := 0
 	for _, name := range list {
 		id, ok := strings.CutSuffix(name, questionExt)
-		if !ok || !ValidID(id) {
+		if !ok || !validID(id) {
 			continue
 		}
 		q, err := d.question(id)
@@ -60,7 +60,7 @@ func (d *Dir) Waiting() ([]Question, error) {
 
 // question reads a question.
 func (d *Dir) question(id string) (*Question, error) {
-	i, text, err := readFile(d.name(id, questionExt), MaxQuestion)
+	i, text, err := readFile(d.name(id, questionExt), maxQuestion)
 	if err != nil {
 		return nil, fmt.Errorf("question %q: %w", id, err)
 	}
@@ -86,7 +86,7 @@ func (d *Dir) Waits(q *Question) (bool, error) {
 
 // Rejections returns how many answers to a question did not count.
 func (d *Dir) Rejections(q *Question) int {
-	for n := 1; ValidID(q.ID) && n <= maxRejected; n++ {
+	for n := 1; validID(q.ID) && n <= maxRejected; n++ {
 		if there, err := exists(d.name(q.ID, rejectedExt) + strconv.Itoa(n)); err != nil || !there {
 			return n - 1
 		}

@@ -15,7 +15,7 @@ import (
 func TestWaitingBound(t *testing.T) {
 	d := own(t)
 	q := question("0")
-	q.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", MaxQuestion-2000) + `"`)
+	q.Calls[0].Args = audit.JSON(`"` + strings.Repeat("a", maxQuestion-2000) + `"`)
 	if err := d.Ask(q); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestWaitingBound(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "others may not be shown") {
 		t.Errorf("error %v, want that others may not be shown", err)
 	}
-	if size := len(list) * len(text); size < maxWaitingBytes/2 || size > maxWaitingBytes+MaxQuestion {
+	if size := len(list) * len(text); size < maxWaitingBytes/2 || size > maxWaitingBytes+maxQuestion {
 		t.Errorf("questions of %d bytes, want about %d", size, maxWaitingBytes)
 	}
 }

@@ -28,9 +28,9 @@ func Seal(dst []byte, from int) []byte {
 	return append(dst, '\n')
 }
 
-// ErrChecksum means that a line differs from the one written: torn, cut or
+// errChecksum means that a line differs from the one written: torn, cut or
 // flipped.
-var ErrChecksum = errors.New("line fails its checksum")
+var errChecksum = errors.New("line fails its checksum")
 
 // Check reports whether line, without its line feed, ends in the checksum of
 // the bytes before it. Checksums detect accidents, not tampering: anyone who

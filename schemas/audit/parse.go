@@ -88,7 +88,7 @@ func (r *Record) ParseBounded(line []byte, copied string) error { return r.parse
 
 func (r *Record) parse(line []byte, copied string, bounded bool) error {
 	if !Check(line) {
-		return ErrChecksum
+		return errChecksum
 	}
 	kind, err := r.parseLine(copied, bounded)
 	switch {
