@@ -25,7 +25,7 @@ type object struct {
 	Unrecorded   int64     `json:"unrecorded"`
 	SetAside     []string  `json:"set_aside,omitempty"`
 	Problems     []problem `json:"problems,omitempty"`
-	ProblemsMore int       `json:"problems_not_shown,omitempty"`
+	NotShown     int       `json:"problems_not_shown,omitempty"`
 }
 
 // conclude prints what both checks found.
