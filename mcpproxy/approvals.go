@@ -26,7 +26,7 @@ type approvals struct {
 	cfg  Approval
 	wake chan struct{} // has run look at what is new
 	pass chan struct{} // has forwardAll look at what is approved
-	ids  string        // what the ids of requests to the client start with; nobody else knows it before
+	ids  string        // the start of the ids of requests to the client; others learn it from the first
 
 	// mu is never held while files are read or bytes forwarded. It is taken after
 	// input.mu and before session.mu.
@@ -40,7 +40,7 @@ type approvals struct {
 	ended   bool               // no frame waits from here on
 	session map[about][]granted
 	always  map[string]bool // by tool: those with a lasting approval, by the records
-	told    string          // the last problem with lasting approvals that was logged
+	logged  string          // the last problem with lasting approvals that was logged
 }
 
 // granted is an approval that holds for later calls.

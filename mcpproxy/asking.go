@@ -113,7 +113,7 @@ func (a *approvals) ask(w *waiting) error {
 			if !a.files() {
 				continue
 			}
-			// Before the file is there: whoever sees it may cancel the call.
+			// Before the file is there: its reader may cancel the call.
 			if !a.setChannel(w, ChannelFiles) {
 				return nil
 			}
@@ -156,7 +156,7 @@ func (a *approvals) answer(w *waiting) (*approval.Answer, elicitation.Outcome) {
 		case errors.As(err, &rejected):
 			a.s.cfg.Log.Warn("answer about a call does not count", zap.Error(err))
 			a.s.amendWaiting(w, "answer_rejected")
-		case err != nil && !w.unread: // tried again, and told once
+		case err != nil && !w.unread: // tried again, and logged once
 			a.s.cfg.Log.Error("answer about a call not readable", zap.Error(err))
 		}
 		w.unread = err != nil && rejected == nil
@@ -272,7 +272,7 @@ func (a *approvals) forward(w *waiting, server *input) {
 }
 
 // withdraw removes the questions that are over. After a crash before this the
-// question remains and expires; an answer to it is read by nobody.
+// question remains and expires; an answer to it is not read.
 func (a *approvals) withdraw() {
 	a.mu.Lock()
 	over := a.over

@@ -20,7 +20,7 @@ import (
 // about them.
 type gatekeeper struct {
 	s         *session
-	approvals *approvals // nil: nobody is asked
+	approvals *approvals // nil: no call is asked about
 	methods   *methods
 	gate      *gate // of the frames at hand
 

@@ -341,7 +341,7 @@ func (c *clientSide) classOf(m *wire.Message) class {
 	}
 	cl := c.methods.of(m.Method).class
 	if m.ID == nil && (cl == initialize || cl == listTools) {
-		return skipped // nobody can answer it
+		return skipped // a notification has no answer
 	}
 	return cl
 }

@@ -173,7 +173,7 @@ func (s *session) stray(id []byte, a *wire.Answer, now time.Time) {
 	if callNo == 0 {
 		switch {
 		case s.open.nameless > 0 || string(id) == string(noID):
-			return // to bytes whose id only the server could read, or nobody
+			return // to bytes whose id only the server could read, or no reader
 		case s.unlisted > 0:
 			s.unlisted--
 			return // to a call that a gap counts

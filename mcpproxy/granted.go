@@ -67,8 +67,8 @@ func (a *approvals) lookAlways(tool string) (*approval.Answer, error) {
 	is := answer != nil
 	a.mu.Lock()
 	// Once: it is looked at again and again while a call waits.
-	if err != nil && err.Error() != a.told {
-		a.told = err.Error()
+	if err != nil && err.Error() != a.logged {
+		a.logged = err.Error()
 		a.s.cfg.Log.Warn("lasting approval does not count", zap.String("tool", a.s.short(tool)), zap.Error(err))
 	}
 	was := a.always[tool]

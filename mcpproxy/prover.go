@@ -23,8 +23,8 @@ const (
 )
 
 // A prover has the Merkle tree of a session's records, and the key that signs it.
-// The key is nowhere else: once the process has ended, nobody can sign other
-// records of this session.
+// The key is nowhere else: once the process has ended, no other records of this
+// session can be signed.
 type prover struct {
 	origin string
 	kick   chan struct{} // one pending request to hash or to write a checkpoint

@@ -63,7 +63,7 @@ type Proxy struct {
 	cfg       Config
 	s         *session
 	out       *output
-	approvals *approvals // nil: nobody is asked
+	approvals *approvals // nil: no call is asked about
 	// clientEnded is true if the client closed its end before the server did.
 	clientEnded atomic.Bool
 	// requests is owned by fromClient.

@@ -472,7 +472,7 @@ func (r *recovery) appendRecord(dst []byte, h *history, rec *audit.Record) []byt
 
 // appendCheckpoint appends the checkpoint of all records, signed with the host's
 // key: the session's own died with its process. There is none if a record is
-// missing, whose leaf nobody knows.
+// missing: its leaf is unknown.
 func (r *recovery) appendCheckpoint(dst []byte, h *history, now time.Time) []byte {
 	if h.evidence.Origin == "" || h.last == audit.KindCheckpoint && h.end != nil || uint64(h.tree.Size()) != h.nextSeq {
 		return dst

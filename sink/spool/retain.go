@@ -263,8 +263,8 @@ func (u removalCandidate) remove(f disk.FS) error {
 	return nil // a reader has a file open, on NFS or FUSE: the next sweep removes the rest
 }
 
-// sweep completes removals that a crash interrupted. names has checked that
-// nobody else can write the directory.
+// sweep completes removals that a crash interrupted. names has checked that no other
+// user can write the directory.
 func sweep(f disk.FS, dir string) error {
 	sessions := filepath.Join(dir, sessionsDir)
 	names, err := f.ReadDir(sessions)
