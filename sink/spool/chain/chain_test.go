@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -212,5 +213,82 @@ func TestKey(t *testing.T) {
 	if l, _, err := chain.Begin(chain.Config{Dir: c.Dir, KeyFile: other + ".none", Host: "h"}, "b", ""); err == nil {
 		l.Close()
 		t.Error("a key file that does not exist was made")
+	}
+}
+
+// TestWithoutEvidence has a session that entered its number and then wrote another
+// first record, as it does where the record with its evidence cannot be written. Its
+// number is free.
+func TestWithoutEvidence(t *testing.T) {
+	c := chain.Config{Dir: t.TempDir(), Host: "h"}
+	enter(t, c, "a", 3)
+	enter(t, c, "b", 1)
+	dir := filepath.Join(c.Dir, "sessions", "b")
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "00000001.jsonl"), []byte(`{"line":"context"}`+"\n"+`{"session":"b without evidence"}`+"\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if e := enter(t, c, "c", 3); e.HostSeq != 2 || e.Previous.SessionID != "a" {
+		t.Errorf("the next session is %+v, want number 2 after a", e)
+	}
+}
+
+// TestOfOthers refuses what other users can write or read, and changes nothing of it.
+func TestOfOthers(t *testing.T) {
+	for name, harm := range map[string]func(dir string) error{
+		"a directory that others can write": func(dir string) error { return os.Chmod(dir, 0o777) },
+		"a link in place of the numbers": func(dir string) error {
+			return errors.Join(os.Rename(filepath.Join(dir, "sessions"), filepath.Join(dir, "moved")), os.Symlink("moved", filepath.Join(dir, "sessions")))
+		},
+		"a key that others can read": func(dir string) error { return os.Chmod(filepath.Join(dir, "host.key"), 0o644) },
+		"a key that is none":         func(dir string) error { return os.WriteFile(filepath.Join(dir, "host.key"), []byte("x\n"), 0o600) },
+	} {
+		c := chain.Config{Dir: t.TempDir(), Host: "h"}
+		enter(t, c, "a", 3)
+		dir := filepath.Join(c.Dir, "evidence")
+		if err := harm(dir); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.ReadFile(filepath.Join(dir, "host.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, _, err := chain.Begin(c, "b", ""); err == nil {
+			l.Close()
+			t.Errorf("%s: a session begins", name)
+		}
+		if after, err := os.ReadFile(filepath.Join(dir, "host.key")); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s: the host's key has changed: %v", name, err)
+		}
+	}
+}
+
+// TestKeyOfTheConfiguration: nothing makes the default key beside one that is
+// configured, and reading a key makes none.
+func TestKeyOfTheConfiguration(t *testing.T) {
+	other := chain.Config{Dir: t.TempDir(), Host: "h"}
+	enter(t, other, "a", 3)
+	c := chain.Config{Dir: t.TempDir(), Host: "h", KeyFile: filepath.Join(other.Dir, "evidence", "host.key")}
+	e := enter(t, c, "a", 3)
+	if _, public, err := chain.Key(c); err != nil || public != e.HostKey {
+		t.Errorf("the key is %q, %v, want %q", public, err, e.HostKey)
+	}
+	if err := chain.Sync(c); err != nil {
+		t.Error(err)
+	}
+	c.KeyFile = ""
+	if _, _, err := chain.Key(c); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading the default key: %v, want that there is none", err)
+	}
+	if err := chain.Check(c); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Join(c.Dir, "evidence", "host.key")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the default key was made: %v", err)
+	}
+	if err := os.Remove(filepath.Join(c.Dir, "evidence", "sessions")); err != nil {
+		t.Fatal(err)
+	}
+	if err := chain.Sync(c); err == nil {
+		t.Error("numbers that are not there are synced")
 	}
 }
