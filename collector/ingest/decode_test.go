@@ -91,6 +91,12 @@ func TestDecode(t *testing.T) {
 	flipped[len(flipped)/2] ^= 1
 	good := string(line(1))
 	body := good[:strings.LastIndex(good, `,"crc"`)]
+	now := time.Now()
+	gap := func(from, to time.Time) []byte {
+		return line(1, func(r *audit.Record) {
+			r.Kind, r.CallNo, r.Outcome, r.Count, r.From, r.To = audit.KindGap, 0, "", 1, from, to
+		})
+	}
 	for _, tt := range []struct {
 		name  string
 		value []byte
@@ -121,6 +127,14 @@ func TestDecode(t *testing.T) {
 		{"it refuses a kind that is too long", line(1, func(r *audit.Record) { r.Kind = audit.Kind(strings.Repeat("k", 65)) }), testSession, "t", reasonSchema},
 		{"it holds an unknown kind to the rest of the schema", line(1, func(r *audit.Record) { r.Kind, r.RecordID = "future", "1" }), testSession, "t", reasonSchema},
 		{"it refuses a call without a number", line(0), testSession, "t", reasonSchema},
+		{"it refuses a call without an outcome", line(1, func(r *audit.Record) { r.Outcome = "" }), testSession, "t", reasonSchema},
+		{"it refuses a time within a microsecond", sealed(strings.Replace(body, `Z","`, `5Z","`, 1) + "}"), testSession, "t", reasonSchema},
+		{"it takes a gap", gap(now, now), testSession, "t", ""},
+		{"it refuses a gap without a from", gap(time.Time{}, now), testSession, "t", reasonSchema},
+		{"it refuses a gap without a to", gap(now, time.Time{}), testSession, "t", reasonSchema},
+		{"it refuses a gap from before 1970", gap(time.Unix(-1, 0), now), testSession, "t", reasonSchema},
+		{"it refuses a gap to the year 2262", gap(now, time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)), testSession, "t", reasonSchema},
+		{"it refuses another record's from", sealed(body + `,"from":"1969-12-31T23:59:59.000000Z"}`), testSession, "t", reasonSchema},
 		{"it refuses an outcome that it does not know", line(1, func(r *audit.Record) { r.Outcome = "fine" }), testSession, "t", reasonSchema},
 		{"it refuses an error without a type", line(1, func(r *audit.Record) { r.Outcome = audit.OutcomeError }), testSession, "t", reasonSchema},
 		{"it refuses a record without an id", line(1, func(r *audit.Record) { r.RecordID = "" }), testSession, "t", reasonSchema},
