@@ -2,11 +2,14 @@ package mcpproxy
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
+	"auditproxy/mcpproxy/wire"
 	"auditproxy/schemas/audit"
 )
 
@@ -44,6 +47,34 @@ func TestTimeToAnswer(t *testing.T) {
 	for set, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, time.Second: time.Second} {
 		if got := newApprovals(nil, nil, Approval{Timeout: set}).cfg.Timeout; got != want {
 			t.Errorf("with a timeout of %v: %v, want %v", set, got, want)
+		}
+	}
+}
+
+// A call is answered with a question only if its repetition can be known, and the
+// server still gets all of it then.
+func TestAskedByResult(t *testing.T) {
+	c, _ := testSession(t)
+	c.approvals = newApprovals(c.s, nil, Approval{Channels: []string{ChannelClient}})
+	const meta = `{"` + metaProtocolVersion + `":"2026-07-28","` + metaClientCapabilities + `":{"elicitation":{}}}`
+	var many strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&many, `,"m%d":0`, i)
+	}
+	for _, tt := range []struct {
+		name, id, more string
+		want           bool
+	}{
+		{"plain", "1", "", true},
+		{"what the server asked for", "1", `,"inputResponses":{"a":1},"requestState":"s"`, true},
+		{"more than is kept", "1", `,"inputResponses":{"a":1},"requestState":"` + strings.Repeat("s", 64<<10) + `"`, false},
+		{"a member twice", "1", `,"name":"other"`, false},
+		{"more members than are read", "1", many.String(), false},
+		{"an id that is no JSON", "NaN", "", false},
+	} {
+		m := wire.Message{ID: []byte(tt.id), Method: []byte(`"tools/call"`), Meta: []byte(meta), Params: []byte(`{"name":"t","_meta":` + meta + tt.more + `}`)}
+		if got := c.byResult(&wire.Frame{Messages: []wire.Message{m}}); (got != nil) != tt.want {
+			t.Errorf("%s: asked by result %v, want %v", tt.name, got != nil, tt.want)
 		}
 	}
 }
