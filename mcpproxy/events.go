@@ -26,7 +26,7 @@ func (s *session) start() error {
 	lines := audit.AppendContext(nil, &s.base)
 	var policy []byte
 	if g := s.gate.Load(); g.Policy != nil {
-		policy = s.appendPolicy(nil, g.loaded())
+		policy = s.policyLine(g.loaded())
 	}
 	if s.proof.keys != nil {
 		s.first, s.afterFirst = &r, policy
@@ -98,12 +98,13 @@ func (s *session) tellPolicy(event func(*gate) audit.Policy) {
 	if s.ended || s.seq == 0 {
 		return // start records the policy that is in force then
 	}
-	s.appendFinal(s.appendPolicy(nil, event(s.gate.Load())))
+	s.appendFinal(s.policyLine(event(s.gate.Load())))
 }
 
-func (s *session) appendPolicy(dst []byte, event audit.Policy) []byte {
+// policyLine is the line of a record about the policy.
+func (s *session) policyLine(event audit.Policy) []byte {
 	r := s.record(audit.KindPolicy, time.Now())
 	event.Source, event.Detail = s.short(event.Source), s.short(event.Detail)
 	r.Policy = event.JSON()
-	return audit.AppendRecord(dst, &r)
+	return audit.AppendRecord(nil, &r)
 }
