@@ -102,6 +102,10 @@ func TestKeep(t *testing.T) {
 	keep([]string{a}, []string{a}, nil)
 	keep([]string{a, b}, []string{a, b}, nil)
 	keep([]string{changed}, []string{a, b}, []string{changed})
+	if err := os.WriteFile(name, []byte("\ufeffhost "+a+"\r\nhost "+b+"\r\n"), 0o600); err != nil { // of another system
+		t.Fatal(err)
+	}
+	keep([]string{a}, []string{a, b}, nil)
 	if err := os.WriteFile(name, []byte("# mine\nhost "+b), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +130,7 @@ func TestCheckpoints(t *testing.T) {
 		all = append(append(all, c...), '\n')
 	}
 	mail := "Subject: audit log\n\n" + string(s.Checkpoints()[0])
-	for text, want := range map[string]int{string(all): 4, strings.ReplaceAll(string(all), "\n", "\r\n"): 4, mail: -1, string(all) + "\n-- \nan auditor\n": -1, string(s.Checkpoints()[0]): 1, "": -1, "x": -1, "log/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— log/x AAAA\n": -1} {
+	for text, want := range map[string]int{string(all): 4, "\ufeff" + string(all): 4, strings.ReplaceAll(string(all), "\n", "\r\n"): 4, mail: -1, string(all) + "\n-- \nan auditor\n": -1, string(s.Checkpoints()[0]): 1, "": -1, "x": -1, "log/x\n1\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n\n— log/x AAAA\n": -1} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

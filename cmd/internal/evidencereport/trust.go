@@ -30,7 +30,7 @@ func readFile(name string) ([]byte, error) {
 	if err == nil && len(b) > maxFile {
 		err = fmt.Errorf("reading %q: it is longer than 4 MiB", name)
 	}
-	return b, err
+	return bytes.TrimPrefix(b, []byte("\ufeff")), err // some programs begin a file with it
 }
 
 // ReadTrust reads a trust file. Without a name no key is trusted.
