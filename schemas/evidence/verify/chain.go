@@ -18,6 +18,8 @@ type chains struct {
 	ended  []*ended
 	known  map[string][]known
 	starts map[string][]evidence.Entry
+
+	trusted map[string]bool
 }
 
 // A link is a session's place among those of its host's key.
@@ -70,7 +72,32 @@ func (c *chains) check(here map[sessionID]*ended) (missing []Result) {
 		})
 		missing = append(missing, c.chain(list, here)...)
 	}
+	if len(hosts) > 1 {
+		c.forks()
+	}
 	return merged(missing)
+}
+
+// forks finds two sessions of different keys that follow the same one: after a rotation,
+// the old key can sign no session of the chain any more.
+func (c *chains) forks() {
+	next := map[sessionID]*ended{}
+	for _, s := range c.ended {
+		if s.host == nil || !s.follows || !c.trusted[s.host.key] {
+			continue
+		}
+		other := next[s.previous]
+		if other == nil {
+			next[s.previous] = s
+		} else if other.host.key != s.host.key {
+			s.find(twins(s.seq, other, s))
+		}
+	}
+}
+
+// twins is the finding that two sessions follow the same one.
+func twins(seq uint64, a, b *ended) finding {
+	return finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("host_seq %d forked: sessions %s and %s follow the same one", seq, a.id, b.id)}
 }
 
 // here returns the sessions that are here. One of which only leaves are here is, if its
@@ -114,7 +141,7 @@ func (c *chains) chain(list []link, here map[sessionID]*ended) (missing []Result
 			continue
 		}
 		if other := next[l.session.previous]; other != nil {
-			l.session.find(finding{Finding: Finding{What: Forked}, text: fmt.Sprintf("host_seq %d forked: sessions %s and %s follow the same one", l.seq, other.id, l.id)})
+			l.session.find(twins(l.seq, other, l.session))
 		}
 		next[l.session.previous] = l.session
 	}

@@ -706,6 +706,14 @@ func TestRotation(t *testing.T) {
 	if r := check(verify.Config{Hosts: keys[1:]}, all); r.Exit != verify.ExitUnclear {
 		t.Errorf("without the old key: %+v", r)
 	}
+	stolen := old // and used again, after the new one
+	again := stolen.Session(evidencetest.Plan{Calls: 5})
+	if r := check(verify.Config{Hosts: keys}, append(all[:len(all):len(all)], again)); r.Exit != verify.ExitTampered || !strings.Contains(fmt.Sprint(r.Results), "host_seq 3 forked: sessions ") {
+		t.Errorf("with another session of the old key after the rotation: %+v", r)
+	}
+	if r := check(verify.Config{Hosts: keys[1:]}, append(all[:len(all):len(all)], again)); r.Exit != verify.ExitUnclear {
+		t.Errorf("with another session of the old key, which is not trusted: %+v", r)
+	}
 	other := all[1].Clone()
 	other.Lines[0] = old.Session(evidencetest.Plan{Calls: 5}).Lines[0]
 	changed := append(slices.Clone(all[:1]), other)
