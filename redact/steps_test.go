@@ -41,6 +41,7 @@ var hostileUnits = []string{
 	`password.equals("a`, `"a".equals(`, "strcmp(a,", "Secret.fromString(", "'a'|password_hash(", "[]byte(", "UsmUserData('a',",
 	`user_a="`, `{password, "a`, "{password,", "token IN ('a',", "token in (", "a VARCHAR(9) := ", "wireless.key=", "[a]:1 b:", "a:b@c:", "a:{PLAIN}", "register => a:b@", "::set-output name=token::", "chpasswd:\n a:b\n",
 	`: EAP "a" `, `: RSA a "`, `option key '`, "password=a.b(", "password={type:String ", "--password PASSWORD ", "d-i a/password password ", "password=the ", "u: a p: ", "login=a:b ", "client_send=^a^",
+	"Authorization: a b ", "password 7 a ", "ftp\nuser a b\n", "|password|a1b2|\n", ":pserver:a:b@", "x ? 'password' : ", "password=a_b(", "${a:?", `["password","a_token",`, "password: Optional[",
 }
 
 // TestStepsAreLinear counts the blocks of statements that a text makes the

@@ -59,14 +59,25 @@ func IsDirectory(name, rest []byte) bool {
 // IsDescription reports whether the value v says what a secret is: "the token to use"
 // of a comment, or the type that a schema gives it.
 func IsDescription(t []byte, v lex.Span) bool {
-	switch string(t[v.From:v.To]) {
+	b := t[v.From:v.To]
+	switch string(b) {
 	case "the", "The", "a", "A", "an", "An", "your", "Your":
 		return v.To+1 < len(t) && t[v.To] == ' ' && lex.Classes[t[v.To+1]]&lex.IsAlnum != 0
+	case "include", "same-origin", "omit": // of fetch
+		return true
+	}
+	if lex.CountDigits(b) == len(b) && bytes.HasPrefix(t[v.To:], []byte(" bytes")) { // of kubectl
+		return true
+	}
+	for _, rules := range []string{"['required'", "['nullable'", "['sometimes'"} { // of Laravel
+		if bytes.HasPrefix(b, []byte(rules)) {
+			return true
+		}
 	}
 	if t[v.From] != '{' || v.To-v.From > maxSchema {
 		return false
 	}
-	b := bytes.TrimLeft(t[v.From+1:v.To], " \n\t\"'\\")
+	b = bytes.TrimLeft(b[1:], " \n\t\"'\\")
 	kind, ok := bytes.CutPrefix(b, []byte("type"))
 	if !ok {
 		return false
@@ -152,6 +163,55 @@ func IsReport(head []byte) bool {
 		if bytes.Contains(head, []byte(report)) {
 			return true
 		}
+	}
+	return false
+}
+
+// IsItself reports whether the value v is the variable or the type of the same name as
+// what it is given to: token: token}, tokenService: TokenService.
+func IsItself(t, name []byte, first int, v lex.Span) bool {
+	b := bytes.TrimRight(t[v.From:v.To], ",;}")
+	name = name[bytes.LastIndexByte(name, '.')+1:]
+	if v.From > first+len(name)+4 || len(b) != len(name) || len(b) == 0 {
+		return false
+	}
+	if bytes.Equal(b, name) {
+		end := v.From + len(b)
+		return end < len(t) && (t[end] == ',' || t[end] == ')' || t[end] == '}')
+	}
+	humps := 0
+	for _, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			humps++
+		}
+	}
+	return bytes.EqualFold(b, name) && humps > 1 && humps < len(b) && 'A' <= b[0] && b[0] <= 'Z'
+}
+
+// IsAlternative reports whether the colon at i is between the two values of a condition,
+// of which the first one starts at first, hidden ? 'password' : 'text', or before what is told
+// if a variable is not set: ${PASSWORD:?missing}.
+func IsAlternative(t []byte, first, i int) bool {
+	if t[i] == ':' && i+1 < len(t) && t[i+1] == '?' && bytes.HasSuffix(t[:first], []byte("${")) {
+		return true
+	}
+	if t[i] != ':' || t[i-1] != ' ' || first < 3 || lex.Classes[t[first-1]]&lex.IsQuote == 0 {
+		return false
+	}
+	before := bytes.TrimRight(t[max(0, first-maxWord):first-1], " ")
+	return len(before) > 0 && before[len(before)-1] == '?'
+}
+
+// IsMention reports whether an option is only spoken of: "--password via the command
+// line".
+func IsMention(rest []byte) bool {
+	word, behind, ok := bytes.Cut(rest[:min(len(rest), maxWord)], []byte(" "))
+	if !ok || len(behind) == 0 || behind[0] < 'a' || 'z' < behind[0] {
+		return false
+	}
+	switch string(word) {
+	case "via", "is", "or", "and", "the", "flag", "option", "for", "in", "to", "with", "was":
+		return true
 	}
 	return false
 }

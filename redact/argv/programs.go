@@ -142,7 +142,7 @@ var ProgramNames = [...]struct {
 	{setter, "setenv SetEnv set-environment setx setg nmcli pdftk requirepass masterauth ENV"},
 	{stdin, "sudo su gpg gpg2 replicate"},
 	{stdin | chpasswd | PassWord, "passwd"},
-	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd"},
+	{stdin | chpasswd, "chpasswd cryptsetup kinit smbpasswd pdbedit"},
 	{verbWord, "update link add pw hash-password"},
 	{loginWord, "login auth publish"},
 	{settingWord, "config configure"},

@@ -75,6 +75,7 @@ var uses = [...]use{
 	// Clouds and builds.
 	{"etcdctl", "", "add%1"},
 	{"prefect", "-k", ""},
+	{"p4", "-P*", "login:0"},
 	{"knife", "-P*", ""},
 	{"chef-server-ctl", "", "user-create:5"},
 	{"az", "--key-value --secure-environment-variables=", ""},

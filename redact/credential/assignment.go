@@ -115,10 +115,13 @@ func (s *Scanner) assigned(i int) lex.Span {
 		return v
 	}
 	v := s.joinedStrings(s.values.Value(i + 1))
+	if bytes.HasSuffix(s.name.All, []byte("authorization")) && s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] == ' ' {
+		v = s.behindScheme(v)
+	}
 	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && lex.CountDigits(s.text[v.From:v.To]) == v.To-v.From {
 		return lex.Span{} // their number
 	}
-	if v.From < v.To && about.IsDescription(s.text, v) {
+	if v.From < v.To && (about.IsDescription(s.text, v) || about.IsItself(s.text, name, first, v) || about.IsAlternative(s.text, first, i)) {
 		return lex.Span{}
 	}
 	if v.From >= v.To {
@@ -133,6 +136,21 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 	}
 	return v
+}
+
+// behindScheme widens the word of an Authorization header to what follows it, if that is
+// a scheme of a vendor's own: "GenieKey SECRET".
+func (s *Scanner) behindScheme(v lex.Span) lex.Span {
+	t := s.text
+	if v.From >= v.To || v.To-v.From > 2*maxGap || v.To+1 >= len(t) || t[v.To] != ' ' || t[v.To+1] <= ' ' {
+		return v
+	}
+	for _, c := range t[v.From:v.To] {
+		if c != '-' && (c|0x20 < 'a' || 'z' < c|0x20) {
+			return v
+		}
+	}
+	return s.values.Line(v.To + 1)
 }
 
 // asKey finds SECRET in PRAGMA key = 'SECRET' and, in a configuration of curl, in
@@ -461,7 +479,7 @@ func (s *Scanner) option(i int) lex.Span {
 	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
 		return lex.Span{}
 	}
-	if about.IsMetavariable(t[from:to], t[v:]) {
+	if about.IsMetavariable(t[from:to], t[v:]) || about.IsMention(t[v:]) {
 		return lex.Span{}
 	}
 	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {

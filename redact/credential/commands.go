@@ -86,6 +86,7 @@ func (s *Scanner) commands() {
 			f = argv.NoSecret
 		}
 		switch {
+		case f != argv.NoSecret && string(w) == "$" && i < len(t) && t[i] == '(': // -p $(openssl passwd SECRET)
 		case f != argv.NoSecret:
 			i = s.argument(from, at, f)
 		case c.Reads && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):

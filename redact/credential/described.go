@@ -16,6 +16,7 @@ func (s *Scanner) described(i int) lex.Span {
 	for to > s.from && i-to < maxGap && t[to-1] <= ' ' {
 		to--
 	}
+	gap := to
 	if to-2 > s.from && (string(t[to-2:to]) == "||" || string(t[to-2:to]) == "??" || string(t[to-2:to]) == "?:" || string(t[to-2:to]) == "or" && t[to-3] == ' ') {
 		for to -= 2; to > s.from && (t[to-1] == ' ' || t[to-1] == ']' || t[to-1] == ')' || lex.Classes[t[to-1]]&lex.IsQuote != 0); {
 			to--
@@ -37,6 +38,9 @@ func (s *Scanner) described(i int) lex.Span {
 	}
 	if from < to && t[to-1] == '-' || lex.HasFoldSuffix(t[from:to], "send") {
 		return s.sent(to, i)
+	}
+	if to == gap && from > 0 && from < to && t[from-1] == t[i+1] && lex.Classes[t[i+1]]&lex.IsQuote != 0 {
+		return s.schemed(i) // "Bearer " + token
 	}
 	if about.IsParsed(t, from) || about.IsObject(&s.values, from, to, i) {
 		return lex.Span{}

@@ -116,6 +116,9 @@ func (s *Scanner) listed(i int) lex.Span {
 		return lex.Span{} // "secrets" are kinds of objects of Kubernetes
 	}
 	c := s.values.Quoted(quote, quote-v)
+	if bytes.IndexByte(t[c.From:c.To], '_') > 0 && lex.IsWords(t[c.From:c.To]) && s.Names.IsPairName(&s.name, t[c.From:c.To]) {
+		return lex.Span{} // a list of names
+	}
 	end := c.To + quote - v + 1
 	for end < len(t) && (t[end] == ' ' || t[end] == '\n' || t[end] == '\t') {
 		end++

@@ -43,7 +43,11 @@ func (s *Scanner) triggers() {
 	text := s.text
 	for i := 0; i < len(text); {
 		if i == s.password.From {
-			s.add(s.password)
+			if formats.IsPlaceholder(text[s.password.From:s.password.To]) {
+				s.from, s.password = s.password.To, lex.Span{From: -1, To: -1}
+			} else {
+				s.add(s.password)
+			}
 			i = s.from
 			continue
 		}

@@ -39,6 +39,8 @@ func IsPlaceholder(b []byte) bool {
 	switch {
 	case b[0] == '$' && n == 2 && lex.IsDigit(b[1]):
 		return true
+	case b[0] == '$' && n > 4 && b[1] == '{' && bytes.Contains(b, []byte(":?")): // what is told if it is not set
+		return true
 	case b[0] == '$' && n > 2 && b[1] == '{':
 		return b[n-1] == '}' && only(b[2:n-1], "a0.{} ")
 	case b[0] == '$' && n > 1 && b[1] == '(' && b[n-1] == ')':
@@ -70,8 +72,11 @@ func IsPlaceholder(b []byte) bool {
 	case b[0] == 'f' && bytes.HasPrefix(b[1:], []byte("ile")) && bytes.Contains(b[:min(n, 8)], []byte("://")):
 		return true
 	}
-	switch string(b) {
-	case "?", "none", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read":
+	if n > 5 && (b[4] == '_' || b[4] == '-') && bytes.EqualFold(b[:4], []byte("your")) {
+		return true
+	}
+	switch string(bytes.TrimRight(b, ",;")) {
+	case "?", "none", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional":
 		return true
 	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template
@@ -116,7 +121,7 @@ func isMasked(b []byte) bool {
 
 // references are how programs begin the name of a value that is elsewhere.
 var references = [...]string{"var.", "local.", "module.", "process.env.", "secrets.", "vars.", "data.", "each.value.", "random_password.", "tls_private_key.",
-	"aws_secretsmanager_", "azurerm_key_vault_", "google_secret_manager_", "vault_generic_secret.", "vault_kv_secret"}
+	"params[:", "aws_secretsmanager_", "azurerm_key_vault_", "google_secret_manager_", "vault_generic_secret.", "vault_kv_secret"}
 
 // isReference reports whether b is such a name, or the call of a method, and nothing
 // else: var.token, settings.API_KEY, models.CharField(max_length=128.
@@ -128,13 +133,16 @@ func isReference(b []byte) bool {
 		case c == '.':
 			dots++
 			last = i + 1
-		case c == '(' && dots > 0 && i > last && !lex.IsDigit(b[last]):
-			return isInner(b[i+1:])
-		case lex.Classes[c]&lex.IsAlnum == 0 && c != '_' && c != '[' && c != ']', i == last && lex.IsDigit(c):
+		case c == '(' && i > last:
+			return (dots > 0 || isFunction(b[:i])) && isInner(b[i+1:])
+		case lex.Classes[c]&lex.IsAlnum == 0 && c != '_' && c != '[' && c != ']' && c != ':', i == last && lex.IsDigit(c):
 			return false
 		}
 	}
-	if dots == 0 || last == len(b) {
+	if bytes.HasPrefix(b, []byte("Optional[")) || bytes.HasPrefix(b, []byte("Annotated[")) {
+		return true
+	}
+	if dots == 0 && !bytes.HasPrefix(b, []byte("params[:")) || last == len(b) {
 		return false
 	}
 	for _, start := range references {
@@ -142,7 +150,7 @@ func isReference(b []byte) bool {
 			return true
 		}
 	}
-	return namesSecret(b[last:])
+	return namesSecret(b[last:]) && bytes.IndexByte(b, ':') < 0
 }
 
 // namesSecret reports whether a variable's name ends as that of a secret.
@@ -155,10 +163,23 @@ func namesSecret(b []byte) bool {
 	return false
 }
 
+// isFunction reports whether a name of several words, and no digit, is that of a
+// function, or of a column of SQLAlchemy or an optional type of Python.
+func isFunction(b []byte) bool {
+	words := false
+	for i, c := range b {
+		words = words || i > 0 && (c == '_' || c == ':' || 'A' <= c && c <= 'Z' && 'a' <= b[i-1] && b[i-1] <= 'z')
+		if lex.IsDigit(c) {
+			return false
+		}
+	}
+	return words || string(b) == "Column"
+}
+
 // isInner reports whether b are arguments without a string.
 func isInner(b []byte) bool {
 	for _, c := range b {
-		if lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("_=.,([]: *"), c) < 0 {
+		if lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("_=.,([]: *$>-&{}"), c) < 0 {
 			return false
 		}
 	}

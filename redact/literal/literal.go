@@ -102,8 +102,8 @@ func (r *Reader) Value(i int) lex.Span {
 	}
 	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		v := r.Quoted(to, 0)
-		if v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
-			return lex.Span{} // os.getenv("PASSWORD")
+		if v.To-v.From <= names.MaxPairName && (r.Names.IsPairName(&r.name, t[v.From:v.To]) || len(bytes.TrimSpace(t[v.From:v.To])) == 0) {
+			return lex.Span{} // os.getenv("PASSWORD"), header.split(" ")
 		}
 		if t[to-1] == '(' {
 			return lex.Span{From: to, To: r.parenthesis(to-1) - 1}

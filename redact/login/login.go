@@ -132,7 +132,7 @@ func account(t, name []byte, first, i int) lex.Span {
 	if at < i+2 || lex.IsDigit(name[0]) || bytes.IndexByte(t[i+1:at], '/') >= 0 || lex.CredentialEnd(t[:at], i+1) != at {
 		return lex.Span{}
 	}
-	if bytes.HasSuffix(t[:first], []byte("register => ")) {
+	if bytes.HasSuffix(t[:first], []byte("register => ")) || bytes.HasSuffix(t[:first], []byte(":pserver:")) {
 		return lex.Span{From: i + 1, To: at}
 	}
 	port := at + 1

@@ -95,7 +95,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 		v.To = v.From + n
 	}
 	switch {
-	case v.From == v.To:
+	case v.From == v.To, bytes.HasSuffix(w, []byte("}}")): // of a template
 		return lex.Span{}
 	case says == apart:
 		if isApart(t, from, v, kind, before) {
@@ -109,7 +109,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 			return lex.Span{}
 		}
 		return v
-	case isToken(w) && LooksSecret(w), kind == password && hasMark(w):
+	case isToken(w) && LooksSecret(w), kind == password && hasMark(w) && string(w) != "keyboard-interactive":
 		return v
 	}
 	digits, ends := lex.CountDigits(w) == len(w), endsClause(t, v.To)

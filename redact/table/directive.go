@@ -100,7 +100,7 @@ func (f *Finder) set(line []byte) lex.Span {
 	if lex.Classes[v[0]]&lex.IsAlnum == 0 && v[0] < 0x80 || v[len(v)-1] == ',' || bytes.IndexByte(v, '(') > 0 {
 		return lex.Span{} // a path, a type
 	}
-	isPassword := endsIn(n, "password", "passwd", "passphrase", "pwd", "pass", "password-again", "psksecret")
+	isPassword := endsIn(n, "password", "passwd", "passphrase", "pwd", "pass", "_pw", "password-again", "psksecret")
 	if !isPassword && !endsIn(n, "secret", "token", "key") || !isSecret(v, !isPassword) || !f.Names.IsPairName(&f.name, n) {
 		return lex.Span{}
 	}

@@ -28,13 +28,15 @@ func (f *Finder) Find(t []byte, found []lex.Span) []lex.Span {
 			continue
 		case f.readHeader(t, i, end):
 			var n int
-			if n, found = f.rows(t, f.header.body, found); n > i {
+			if n, found = f.rows(t, f.header.body, found); n > f.header.body {
 				i = n
 				continue
 			}
 		}
 		if c := f.set(t[i:end]); c.From < c.To {
 			found = append(found, lex.Span{From: i + c.From, To: i + c.To})
+		} else if c := f.pair(t, i, end); c.From < c.To {
+			found = append(found, c)
 		}
 		i = end + 1
 	}
@@ -67,6 +69,25 @@ func (f *Finder) rows(t []byte, i int, found []lex.Span) (int, []lex.Span) {
 		i = end + 1
 	}
 	return i, found
+}
+
+// pair returns the secret of the line t[i:end] of a table of names and values without a
+// header, "| NAME | SECRET |", and of ftp's "user NAME SECRET".
+func (f *Finder) pair(t []byte, i, end int) lex.Span {
+	line := t[i:end]
+	switch {
+	case len(line) > maxDirective:
+	case bytes.HasPrefix(line, []byte("user ")) && bytes.Count(line, []byte(" ")) == 2 && bytes.Contains(t[max(0, i-maxDirective):i], []byte("ftp")):
+		from := i + bytes.LastIndexByte(line, ' ') + 1
+		if c := (lex.Span{From: from, To: end}); isSecret(bytes.TrimRight(t[c.From:c.To], "\r"), false) {
+			return c
+		}
+	case isBoxed(line) && f.split(t, i, end, '|') == 2:
+		if c := f.cells[1]; c.From < c.To && f.isSecret(t, f.cells[0]) && isSecret(t[c.From:c.To], true) {
+			return c
+		}
+	}
+	return lex.Span{}
 }
 
 // record adds the secrets of the lines "NAME | VALUE" from i on, as psql prints a
