@@ -29,7 +29,10 @@ func (p *pass) hideNamed(m *members, secret secretKind) {
 		case secret&boundSecret != 0 && p.raw[e.value] == '[', secret&boundNamed != 0 && p.raw[e.value] == '{':
 			hide = names.IsBound(name)
 		case secret&manifest != 0:
-			hide = string(name) == "data" || string(name) == "stringData"
+			switch string(name) {
+			case "data", "stringData", "fromLiteral", "from_literal", "literals":
+				hide = true
+			}
 		}
 		if !hide {
 			continue
@@ -58,7 +61,7 @@ const (
 	manifest                             // a Secret of Kubernetes
 	webKey                               // a JSON Web Key
 	lateProgram                          // one names the program of a list before it
-	secretFile                           // one is the path of a secret
+	secretFile                           // one is the path or the name of a secret, or says that the value is one
 	boundSecret                          // a statement or a header has a secret among its parameters
 	boundNamed                           // a statement has one, so that parameters may have names
 )
@@ -71,6 +74,9 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 	}
 	if p.raw[i] == '[' && names.IsHeader(name) && p.header(i, 1) != 0 {
 		return boundSecret
+	}
+	if info.role == names.FlagRole && p.raw[i] == 't' {
+		return secretFile
 	}
 	if p.raw[i] != '"' {
 		return 0
@@ -95,8 +101,17 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 			}
 		}
 	case names.PlainRole:
-		if string(name) == "kind" && string(p.shortText(i)) == "Secret" {
+		switch kind := p.shortText(i); {
+		case names.IsSecretObject(name, kind):
 			return manifest
+		case names.IsSecretKind(name, kind):
+			return secretFile
+		}
+	case names.SecretRole:
+		return secretFile
+	case names.FieldRole:
+		if p.r.names.Mentions(&p.folded, p.shortText(i)) {
+			return secretFile
 		}
 	case names.NameRole:
 		if t := p.shortText(i); p.r.names.IsPairName(&p.folded, t) {

@@ -52,6 +52,9 @@ const (
 	ProgramRole        // it holds a program to run
 	PathRole           // it holds the path of what another holds
 	StatementRole      // it holds a statement of SQL
+	FlagRole           // if true, the object's value is a secret
+	SecretRole         // it names the secret whose value the object has
+	FieldRole          // it describes the field of a form that is filled in
 )
 
 // RoleOf returns the role of a member's name.
@@ -74,13 +77,16 @@ var roleTable = sync.OnceValue(func() *wordlist.Table {
 			"attribute attr setting keyname key_name envname env_name identifier id label option question prompt", // NameRole
 		"value val v values data content contents default defaultvalue default_value current currentvalue new newvalue new_value "+
 			"old oldvalue old_value stringvalue string_value valuestring rawvalue raw_value raw plaintext plain payload text string "+
-			"secretvalue body to set arg argument answer fill response reply", // ValueRole
-		"type kind ref in role description required enabled format namespace order sort direction op operator element example "+
+			"secretvalue input_text body to set arg argument answer fill response reply", // ValueRole
+		"type kind ref in role description required enabled format namespace order sort direction op operator example "+
 			"schema action tool output scope version title readonly mode optional hidden index count url resourcetype color icon size "+
 			"state status owner assignee priority milestone level table", // PlainRole
-		"command cmd program executable exe bin binary file",                           // ProgramRole
-		"path file_path filepath filename file_name secret_path secretpath mount_path", // PathRole
-		"sql query statement stmt sql_query sqlquery",                                  // StatementRole
+		"command cmd program executable exe bin binary file",                                    // ProgramRole
+		"path file_path filepath filename file_name mount_path parent",                          // PathRole
+		"sql query statement stmt sql_query sqlquery",                                           // StatementRole
+		"secret is_secret issecret sensitive is_sensitive issensitive masked",                   // FlagRole
+		"secret_name secretname secret_id secretid secret_path secretpath vault_path vaultpath", // SecretRole
+		"selector locator css xpath element",                                                    // FieldRole
 	)
 })
 
@@ -186,7 +192,7 @@ func (n *Classifier) HoldsSecrets(f *Folded, path []byte) bool {
 			return true
 		}
 	}
-	return bytes.Contains(path, []byte("/.ssh/id_")) || n.IsFile(f, path)
+	return bytes.Contains(path, []byte("/.ssh/id_")) || bytes.Contains(path, []byte("/secrets/")) || n.IsFile(f, path)
 }
 
 // IsSource reports whether path is that of a file of source text or prose: the
@@ -195,6 +201,47 @@ func IsSource(path []byte) bool {
 	switch string(path[bytes.LastIndexByte(path, '.')+1:]) {
 	case "go", "py", "ts", "tsx", "js", "jsx", "rs", "java", "kt", "c", "h", "cc", "cpp", "cs", "rb", "php", "swift", "sh", "sql", "md", "rst", "html", "css", "vue":
 		return true
+	}
+	return false
+}
+
+// IsSecretKind reports whether a member says by its value that its object has a secret:
+// {"type":"SecureString"}.
+func IsSecretKind(name, value []byte) bool {
+	if !lex.HasFoldSuffix(name, "type") && !lex.HasFoldSuffix(name, "kind") && !lex.HasFoldSuffix(name, "category") {
+		return false
+	}
+	switch string(value) {
+	case "secret", "Secret", "SECRET", "secret_text", "secretText", "SecureString", "secureString", "encrypted", "sensitive", "password", "Password":
+		return true
+	}
+	return false
+}
+
+// IsSecretObject reports whether a member says by its value that its object is a Secret of
+// Kubernetes: {"kind":"Secret"}, {"resourceType":"secrets"}.
+func IsSecretObject(name, value []byte) bool {
+	switch string(name) {
+	case "kind":
+		return string(value) == "Secret"
+	case "resourceType", "resource_type", "resourcetype":
+		return bytes.EqualFold(bytes.TrimSuffix(value, []byte("s")), []byte("secret"))
+	}
+	return false
+}
+
+// Mentions reports whether one of the words of a selector or a description is the name of
+// a secret: "input[name=password]", "the password field".
+func (n *Classifier) Mentions(f *Folded, t []byte) bool {
+	for i := 0; i < len(t); {
+		from := i
+		for i < len(t) && (lex.Classes[t[i]]&lex.IsAlnum != 0 || t[i] == '_' || t[i] == '-') {
+			i++
+		}
+		if i-from > 2 && n.IsPairName(f, t[from:i]) {
+			return true
+		}
+		i++
 	}
 	return false
 }
