@@ -2,6 +2,8 @@ package argv
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -222,12 +224,12 @@ var programHash = sync.OnceValue(func() *[programSlots]programSlot {
 		}
 	}
 	var slots [programSlots]programSlot
-	for name, kinds := range table {
+	for _, name := range slices.Sorted(maps.Keys(table)) { // so that the same text always needs the same steps
 		at := slotOf([]byte(name))
 		for slots[at].name != "" {
 			at = (at + 1) % programSlots
 		}
-		slots[at] = programSlot{name, kinds}
+		slots[at] = programSlot{name, table[name]}
 	}
 	return &slots
 })
