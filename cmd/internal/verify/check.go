@@ -251,25 +251,30 @@ func (c *check) final(item spool.Item, h head) {
 	}
 }
 
-// finish reports the problems at the end of a session without a writer.
+// finish reports the problems at the end of a session. One that has a writer may end
+// anywhere behind what was synced before it was read.
 func (c *check) finish(state spool.State, r *spool.Reader) {
+	pos, n := r.Tail()
 	if state == spool.Live {
+		end := spool.Position{Segment: pos.Segment, Offset: pos.Offset + n}
+		if end.Before(c.entry.Durable) && len(c.report.Problems) == 0 {
+			c.problem(end, "the session's end is missing: its proxy has synced up to %s", c.entry.Durable.Place())
+		}
 		return
 	}
-	if pos, n := r.Tail(); n > 0 {
+	if n > 0 {
 		c.problem(pos, "%v: %s", spool.TornEnd, terminal.Count(int(n), "byte"))
 	}
-	end, _ := r.Tail()
 	if state == spool.Dead {
 		text := "session is dead and not recovered: the next auditproxy on its host does it, or auditproxy recover"
 		if len(c.open) > 0 {
 			text += "; " + terminal.Count(len(c.open), "call") + " without a record"
 		}
-		c.problem(end, "%s", text)
+		c.problem(pos, "%s", text)
 		return
 	}
 	for _, n := range sortedCalls(c.open) {
-		c.problem(end, "call %d has no record", n)
+		c.problem(pos, "call %d has no record", n)
 	}
 }
 

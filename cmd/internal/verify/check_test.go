@@ -145,6 +145,60 @@ func TestSessionThatBegins(t *testing.T) {
 	}
 }
 
+// TestSyncedEnd cuts the end of a session off while its writer is alive, and before it
+// has more than the lines that are being written.
+func TestSyncedEnd(t *testing.T) {
+	dir := t.TempDir()
+	h := evidencetest.NewHost("build-7", time.Now())
+	s := h.Session(evidencetest.Plan{Calls: 3, End: evidencetest.Running})
+	w, err := spool.Create(spool.Config{Dir: dir, Durability: spool.OS, Machine: "test"}, s.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for _, line := range s.Lines {
+		if r, err := audit.Parse(bytes.Clone(line)); err == nil && r.Kind == audit.KindCall {
+			line = append(audit.AppendIntent(nil, &r), line...)
+		}
+		if _, err := w.Append(append(bytes.Clone(line), '\n'), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := filepath.Join(dir, "sessions", s.ID, "00000001.jsonl")
+	whole, err := os.ReadFile(name)
+	if err == nil {
+		synced := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, 1), uint32(len(whole)))
+		err = os.WriteFile(filepath.Join(dir, "sessions", s.ID, "durable"), synced, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
+	for _, tt := range []struct {
+		name string
+		left []byte
+		want string
+	}{
+		{"whole", whole, ""},
+		{"a line is being written", append(bytes.Clone(whole), '{'), ""},
+		{"without its last line", whole[:last], fmt.Sprintf("00000001.jsonl:%d the session's end is missing: its proxy has synced up to 00000001.jsonl:%d", last, len(whole))},
+		{"empty", nil, fmt.Sprintf("00000001.jsonl:0 the session's end is missing: its proxy has synced up to 00000001.jsonl:%d", len(whole))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.WriteFile(name, tt.left, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e, _ := spool.Look(dir, s.ID)
+			var out bytes.Buffer
+			cfg := Config{Dir: dir, Stdout: &out, Stderr: io.Discard, Evidence: evidence.Config{Hosts: []string{h.Key}, Partial: true, Now: time.Now()}}
+			err := Run(t.Context(), cfg, []spool.Entry{e}, func() ([]string, error) { return []string{s.ID}, nil })
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(out.String(), tt.want)) {
+				t.Errorf("Run = %v, want %q\n%s", err, tt.want, &out)
+			}
+		})
+	}
+}
+
 // TestPipe verifies what comes through a pipe, which cannot be read a second time:
 // a session whose records are repeated much later.
 func TestPipe(t *testing.T) {

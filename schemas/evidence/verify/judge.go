@@ -26,6 +26,9 @@ func (s *Session) result(trusted map[string]bool) Result {
 	case s.empty() && s.about.Live:
 		// A proxy writes session_start shortly after the session's files.
 		r.State, r.Note = Incomplete, "running, and has no record yet"
+		if at := startedAt(s.id); !at.IsZero() && !s.now.IsZero() && s.now.Sub(at) > lastOnTheWay {
+			r.Note, r.Unclear = "running, and has no record, although it began on "+at.UTC().Format("2006-01-02 15:04:05")+": its files may have been emptied", true
+		}
 	case b == nil:
 		r.State, r.Note, r.Unclear = Incomplete, "its session_start is not here, so nothing can be verified", true
 	case b.err != nil:

@@ -147,6 +147,8 @@ func TestStates(t *testing.T) {
 		{name: "it goes on after its recovery", session: short.Continue(), state: verify.Tampered, exit: 1, proved: len(short.Lines), want: []tamper{{verify.Inserted, 5, 6}, {verify.BadSignature, 6, 6}}},
 		{name: "running", session: running, state: verify.Incomplete, proved: len(running.Lines) - 8},
 		{name: "no record yet", session: running, about: verify.About{Live: true}, state: verify.Incomplete, rows: func([]verify.Row) []verify.Row { return nil }},
+		{name: "no record after half a minute", cfg: verify.Config{Hosts: trusted.Hosts, Now: began.Add(150 * time.Second)}, session: running, about: verify.About{Live: true}, state: verify.Incomplete, rows: func([]verify.Row) []verify.Row { return nil }},
+		{name: "no record after an hour", cfg: verify.Config{Hosts: trusted.Hosts, Now: began.Add(time.Hour)}, session: running, about: verify.About{Live: true}, state: verify.Incomplete, exit: 2, rows: func([]verify.Row) []verify.Row { return nil }},
 		{name: "no record any more", session: running, about: verify.About{Dead: true}, state: verify.Incomplete, exit: 2, rows: func([]verify.Row) []verify.Row { return nil }},
 		{name: "not recovered", session: running, about: verify.About{Dead: true}, state: verify.Incomplete, proved: len(running.Lines) - 8, exit: 2},
 		{name: "without evidence", session: s.Unsigned(), state: verify.Unsigned, exit: 2},
