@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
@@ -69,6 +72,22 @@ func TestQueryNeedsACollector(t *testing.T) {
 	want := fmt.Sprintf("auditcollector: no collector with a local engine is running in %q: start auditcollector run, or set clickhouse.addr\n", h.dir+"/local")
 	if got.code != cli.ExitUnclear || got.stderr != want {
 		t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
+// TestNoStore checks that commands about stored records make no store where there is
+// none, as for root on a machine whose collector is a user's.
+func TestNoStore(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, args := range [][]string{{"dead-letters", "list"}, {"receivers"}, {"hold", "list"}, {"retain", "--dry-run"}, {"verify"}} {
+		got := h.run(t, args...)
+		if want := fmt.Sprintf("auditcollector: there are no records in local.dir %q: ", h.dir+"/local"); got.code != cli.ExitUnclear || !strings.HasPrefix(got.stderr, want) {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	if _, err := os.Stat(h.dir + "/local"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a store was made: %v", err)
 	}
 }
 

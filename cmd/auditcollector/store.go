@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -108,7 +111,7 @@ func newMigrateCmd(a *app) *cobra.Command {
 
 // migrate brings the tables up to date and prints the changes.
 func (a *app) migrate(ctx context.Context, cfg config) error {
-	return a.withStore(ctx, cfg, func(s *store.Store) error {
+	return a.makingStore(ctx, cfg, func(s *store.Store) error {
 		keep := cfg.retention()
 		keep.Show = func(statement string) { fmt.Fprintf(a.stdout, "running %s\n", statement) }
 		applied, err := s.Migrate(ctx, keep)
@@ -132,9 +135,18 @@ func (a *app) inStore(ctx context.Context, do func(context.Context, config, *sto
 	})
 }
 
-// withStore calls work with the store. If that is a local engine that no
-// collector serves, it runs one meanwhile.
+// withStore calls do with the store, as makingStore does. It makes no local one: where
+// there is none, another user's or another directory is meant.
 func (a *app) withStore(ctx context.Context, cfg config, do func(*store.Store) error) error {
+	if _, err := os.Stat(filepath.Join(cfg.localDir, chdb.DataDir)); cfg.local() && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there are no records in local.dir %q: run this as the collector's user, set local.dir or clickhouse.addr, or make a store with auditcollector run", cfg.localDir)
+	}
+	return a.makingStore(ctx, cfg, do)
+}
+
+// makingStore calls do with the store. If that is a local engine that no collector
+// serves, it runs one meanwhile.
+func (a *app) makingStore(ctx context.Context, cfg config, do func(*store.Store) error) error {
 	s, err := cfg.store()
 	if err != nil {
 		return err

@@ -54,6 +54,9 @@ func Dialer(dir string, r Role) func(ctx context.Context, addr string) (net.Conn
 	}
 }
 
+// DataDir is where in Config.Dir the engine has its data, once it has run.
+const DataDir = "data"
+
 // A Config configures Run.
 type Config struct {
 	Dir      string // of the data, the sockets and the lock; made if missing. Required, absolute.

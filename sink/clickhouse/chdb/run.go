@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return setupError{fmt.Errorf("entering the directory: %w", err)}
 	}
 	debug.SetMemoryLimit(goMemory) // a soft limit: Go collects more often beyond it
-	e := &engine{cfg, lib, filepath.Join(cfg.Dir, "data")}
+	e := &engine{cfg, lib, filepath.Join(cfg.Dir, DataDir)}
 	// The first connection keeps the engine open, and the limits work only
 	// here.
 	keeper, err := e.open("--max_server_memory_usage="+strconv.FormatInt(cfg.Memory, 10), "--background_pool_size=2")
