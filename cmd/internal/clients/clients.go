@@ -79,7 +79,7 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	managed := "/etc/claude-code/managed-mcp.json"
 	switch goos {
 	case "windows":
-		home, data, managed = getenv("USERPROFILE"), getenv("APPDATA"), `C:\Program Files\ClaudeCode\managed-mcp.json`
+		home, data = getenv("USERPROFILE"), getenv("APPDATA")
 	case "darwin":
 		data, managed = filepath.Join(home, "Library", "Application Support"), "/Library/Application Support/ClaudeCode/managed-mcp.json"
 	default:
@@ -102,18 +102,14 @@ func knownConfigs(goos string, getenv func(string) string) []location {
 	}
 	if data != "" {
 		files = append(files, location{"Claude Desktop", filepath.Join(data, "Claude", "claude_desktop_config.json")})
-		files = append(files, ofVSCode("VS Code", filepath.Join(data, "Code", "User"))...)
-		files = append(files, ofVSCode("VS Code Insiders", filepath.Join(data, "Code - Insiders", "User"))...)
+		for _, c := range []location{{"VS Code", "Code"}, {"VS Code Insiders", "Code - Insiders"}} {
+			user := filepath.Join(data, c.path, "User")
+			files = append(files, location{c.client, filepath.Join(user, "mcp.json")})
+			profiles, _ := os.ReadDir(filepath.Join(user, "profiles")) // mostly there are none
+			for _, p := range profiles {
+				files = append(files, location{c.client, filepath.Join(user, "profiles", p.Name(), "mcp.json")})
+			}
+		}
 	}
 	return append(files, location{"Claude Code", managed})
-}
-
-// ofVSCode lists the configurations of a user, who has one in each profile.
-func ofVSCode(client, user string) []location {
-	files := []location{{client, filepath.Join(user, "mcp.json")}}
-	profiles, _ := os.ReadDir(filepath.Join(user, "profiles")) // mostly there are none
-	for _, p := range profiles {
-		files = append(files, location{client, filepath.Join(user, "profiles", p.Name(), "mcp.json")})
-	}
-	return files
 }

@@ -2,7 +2,6 @@ package clients
 
 import (
 	"bytes"
-	"iter"
 	"strings"
 
 	udiff "github.com/aymanbagabas/go-udiff"
@@ -17,16 +16,15 @@ func text(v hujson.Value) string {
 	return ""
 }
 
-// objects yields the objects in obj under name: the client chooses which of
+// objects returns the objects in obj under name: the client chooses which of
 // several equal names counts.
-func objects(obj *hujson.Object, name string) iter.Seq[*hujson.Object] {
-	return func(yield func(*hujson.Object) bool) {
-		for _, m := range obj.Members {
-			if list, ok := m.Value.Value.(*hujson.Object); ok && text(m.Name) == name && !yield(list) {
-				return
-			}
+func objects(obj *hujson.Object, name string) (lists []*hujson.Object) {
+	for _, m := range obj.Members {
+		if list, ok := m.Value.Value.(*hujson.Object); ok && text(m.Name) == name {
+			lists = append(lists, list)
 		}
 	}
+	return lists
 }
 
 // unescaped reports whether a string is written without escapes.

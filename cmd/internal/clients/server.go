@@ -73,10 +73,14 @@ func parseServers(data []byte, self string) ([]server, error) {
 		return nil, errors.New("not a JSON object")
 	}
 	var servers []server
-	add := func(project string, list *hujson.Object) {
-		servers = slices.Grow(servers, 1) // no longer nil
-		for _, m := range list.Members {
-			servers = append(servers, newServer(project, m, self))
+	add := func(project string, lists ...*hujson.Object) {
+		if servers == nil {
+			servers = []server{}
+		}
+		for _, list := range lists {
+			for _, m := range list.Members {
+				servers = append(servers, newServer(project, m, self))
+			}
 		}
 	}
 	for _, m := range root.Members {
@@ -88,16 +92,14 @@ func parseServers(data []byte, self string) ([]server, error) {
 		case "mcpServers", "servers":
 			add("", obj)
 		case "mcp": // in the settings of older VS Code
-			for list := range objects(obj, "servers") {
-				add("", list)
+			if lists := objects(obj, "servers"); lists != nil {
+				add("", lists...)
 			}
 		case "projects":
-			servers = slices.Grow(servers, 1)
+			add("")
 			for _, p := range obj.Members {
 				if project, ok := p.Value.Value.(*hujson.Object); ok {
-					for list := range objects(project, "mcpServers") {
-						add(text(p.Name), list)
-					}
+					add(text(p.Name), objects(project, "mcpServers")...)
 				}
 			}
 		}

@@ -43,11 +43,14 @@ var PlaceVariables = []string{"STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"}
 
 // warnings returns why calls of s may not be where its user looks, or "".
 func warnings(s server, getenv func(string) string) string {
-	all := []string{moved(s, getenv)}
-	if s.Unsure != "" {
-		all = append(all, "has "+s.Unsure+": look whether its calls are recorded")
+	warning := moved(s, getenv)
+	if s.Unsure == "" {
+		return warning
 	}
-	return strings.TrimPrefix(strings.Join(all, ", and "), ", and ")
+	if warning != "" {
+		warning += ", and "
+	}
+	return warning + "has " + s.Unsure + ": look whether its calls are recorded"
 }
 
 // moved returns a warning if the variables of s move its records away from those
