@@ -101,11 +101,13 @@ func (p *pass) noteMember(name []byte, info nameInfo, i int) secretKind {
 			}
 		}
 	case names.PlainRole:
-		switch kind := p.shortText(i); {
-		case names.IsSecretObject(name, kind):
-			return manifest
-		case names.IsSecretKind(name, kind):
-			return secretFile
+		if names.IsKind(name) { // most are not
+			switch kind := p.shortText(i); {
+			case names.IsSecretObject(name, kind):
+				return manifest
+			case names.IsSecretKind(kind):
+				return secretFile
+			}
 		}
 	case names.SecretRole:
 		return secretFile

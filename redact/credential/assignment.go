@@ -42,10 +42,12 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if string(name) == "add-mask" && bytes.HasPrefix(s.text[i:], []byte("::")) { // ::add-mask::SECRET
 		return lex.Span{From: i + 2, To: lex.CredentialEnd(s.text, i+2)}
 	}
-	if v := s.outputs(name, first, i); v.From < v.To {
-		return v
+	if s.text[i] == ':' && i+2 < len(s.text) && s.text[i+1] == ':' {
+		if v := s.outputs(name, first, i); v.From < v.To {
+			return v
+		}
 	}
-	if lex.HasFoldSuffix(name, "env") && about.IsDrive(s.text, name, i) || about.IsDirectory(name, s.text[i:]) || about.IsParsed(s.text, first) {
+	if lex.HasFoldSuffix(name, "env") && about.IsDrive(s.text, name, i) {
 		return lex.Span{}
 	}
 	if s.text[i] == ':' && (name[0] == '$' && i+1 < len(s.text) && s.text[i+1] == '/' || string(name) == "PASS" && bytes.HasSuffix(s.text[:first], []byte("--- "))) {
@@ -104,6 +106,9 @@ func (s *Scanner) assigned(i int) lex.Span {
 			return v
 		}
 		return s.prompted(i)
+	}
+	if about.IsDirectory(name, s.text[i:]) || about.IsParsed(s.text, first) {
+		return lex.Span{}
 	}
 	if s.wordy() {
 		return s.values.Line(i + 1)
@@ -479,13 +484,10 @@ func (s *Scanner) option(i int) lex.Span {
 	if v == to || v == len(t) || bytes.HasPrefix(t[v:], []byte("--")) {
 		return lex.Span{}
 	}
-	if about.IsMetavariable(t[from:to], t[v:]) || about.IsMention(t[v:]) {
-		return lex.Span{}
-	}
 	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
-	if !s.sensitiveName(t[from:to], 0) {
+	if !s.sensitiveName(t[from:to], 0) || about.IsMetavariable(t[from:to], t[v:]) || about.IsMention(t[v:]) {
 		return lex.Span{}
 	}
 	return s.values.Value(v)

@@ -42,20 +42,19 @@ func (s *Scanner) described(i int) lex.Span {
 	if to == gap && from > 0 && from < to && t[from-1] == t[i+1] && lex.Classes[t[i+1]]&lex.IsQuote != 0 {
 		return s.schemed(i) // "Bearer " + token
 	}
-	if about.IsParsed(t, from) || about.IsObject(&s.values, from, to, i) {
-		return lex.Span{}
-	}
-	if s.isIPsec(from, to) {
-		return s.values.Quoted(i+1, 0)
-	}
 	if to-from < 2 || to-from > 32 {
 		return s.schemed(i)
 	}
 	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !s.isAttached(t[from:to], from) {
 		if names.RoleOf(t[from:to]) == names.NameRole {
 			s.named(s.values.ShortValue(i + 1))
+		} else if s.isIPsec(from, to) {
+			return s.values.Quoted(i+1, 0)
 		}
 		return s.schemed(i)
+	}
+	if about.IsParsed(t, from) || about.IsObject(&s.values, from, to, i) {
+		return lex.Span{}
 	}
 	v := s.values.Quoted(i+1, 0)
 	if v.From == v.To || lex.MarkLen(t[v.From:]) > 0 || !lex.IsEndAfter(t, v.To+1) || t[v.From] == ' ' && t[v.To-1] == ' ' {

@@ -103,8 +103,8 @@ func (s *Scanner) look(text []byte) (hint int) {
 			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?') {
 				hint |= lookPlain
 			}
-		case '(': // password("SECRET"), <(echo SECRET), "SECRET".equals(password)
-			if i > 0 && text[i-1] == '<' || i > 7 && text[i-7] == '.' && lex.Classes[text[i-8]]&lex.IsQuote != 0 || i+1 < len(text) && lex.Classes[text[i+1]]&lex.IsQuote != 0 || i+2 < len(text) && lex.Classes[text[i+2]]&lex.IsQuote != 0 {
+		case '(':
+			if opens(text, i) {
 				hint |= lookPlain
 			}
 		default: // "Bearer ", "Basic "
@@ -125,6 +125,13 @@ func (s *Scanner) look(text []byte) (hint int) {
 		hint |= lookSaid
 	}
 	return hint
+}
+
+// opens reports whether the parenthesis at i may be before a secret, or behind one:
+// password("SECRET"), <(echo SECRET), "SECRET".equals(password).
+func opens(t []byte, i int) bool {
+	isQuote := func(at int) bool { return at >= 0 && at < len(t) && lex.Classes[t[at]]&lex.IsQuote != 0 }
+	return i > 0 && t[i-1] == '<' || isQuote(i+1) || isQuote(i+2) || i > 7 && t[i-7] == '.' && isQuote(i-8)
 }
 
 // window notes that a run of a token is at from, and its credential ends before

@@ -69,10 +69,11 @@ func (s *Scanner) hasModule() bool {
 	return s.modules > 0
 }
 
-// outputs finds SECRET in ::set-output name=NAME::SECRET, a command of GitHub's runner.
+// outputs finds SECRET in ::set-output name=NAME::SECRET, a command of GitHub's runner,
+// where the second colons are at i.
 func (s *Scanner) outputs(name []byte, first, i int) lex.Span {
 	t := s.text
-	if t[i] != ':' || i+2 >= len(t) || t[i+1] != ':' || !bytes.HasSuffix(t[:first], []byte(" name=")) {
+	if !bytes.HasSuffix(t[:first], []byte(" name=")) {
 		return lex.Span{}
 	}
 	before := t[max(0, first-2*maxGap):first]
@@ -152,6 +153,9 @@ func (s *Scanner) anyOf(i int) {
 // ipsec.secrets: ann : EAP "SECRET", : RSA key.pem "SECRET".
 func (s *Scanner) isIPsec(from, to int) bool {
 	t := s.text
+	if from < 2 || t[from-2] != ':' && t[from-2] != 'A' && t[from-2] != '8' && t[from-2] != '2' {
+		return false
+	}
 	kind, before := t[from:to], bytes.TrimRight(t[max(0, from-maxGap):from], " \t")
 	if at := bytes.LastIndexByte(before, ' '); at > 0 && before[at-1] == ':' { // a file between
 		kind, before = before[at+1:], before[:at]

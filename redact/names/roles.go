@@ -205,12 +205,17 @@ func IsSource(path []byte) bool {
 	return false
 }
 
-// IsSecretKind reports whether a member says by its value that its object has a secret:
-// {"type":"SecureString"}.
-func IsSecretKind(name, value []byte) bool {
-	if !lex.HasFoldSuffix(name, "type") && !lex.HasFoldSuffix(name, "kind") && !lex.HasFoldSuffix(name, "category") {
-		return false
+// IsKind reports whether a member's name is that of the kind of its object.
+func IsKind(name []byte) bool {
+	switch name[len(name)-1] {
+	case 'e', 'd', 'y':
+		return lex.HasFoldSuffix(name, "type") || lex.HasFoldSuffix(name, "kind") || lex.HasFoldSuffix(name, "category")
 	}
+	return false
+}
+
+// IsSecretKind reports whether an object of that kind has a secret: "SecureString".
+func IsSecretKind(value []byte) bool {
 	switch string(value) {
 	case "secret", "Secret", "SECRET", "secret_text", "secretText", "SecureString", "secureString", "encrypted", "sensitive", "password", "Password":
 		return true
