@@ -42,9 +42,12 @@ func IsObject(r *literal.Reader, from, to, i int) bool {
 	return false
 }
 
-// IsDirectory reports whether a shell's variable of that name is set to a path: "PWD" is
-// a password elsewhere.
-func IsDirectory(name, rest []byte) bool {
+// IsOther reports whether a shell's variable of that name is set to a path, as "PWD"
+// is, which is a password elsewhere, or an error of that name is told.
+func IsOther(name, rest []byte) bool {
+	if bytes.HasSuffix(name, []byte("Error")) || bytes.HasSuffix(name, []byte("Exception")) {
+		return rest[0] == ':'
+	}
 	if string(name) != "PWD" && string(name) != "OLDPWD" || len(rest) < 3 || rest[0] != '=' || rest[1] != '/' {
 		return false
 	}
@@ -189,9 +192,18 @@ func IsItself(t, name []byte, first int, v lex.Span) bool {
 }
 
 // IsAlternative reports whether the colon at i is between the two values of a condition,
-// of which the first one starts at first, hidden ? 'password' : 'text', or before what is told
-// if a variable is not set: ${PASSWORD:?missing}.
+// of which the first one starts at first, hidden ? 'password' : 'text', before what is told
+// if a variable is not set, ${PASSWORD:?missing}, or in a path, configuration["Jwt:Key"].
 func IsAlternative(t []byte, first, i int) bool {
+	if t[i] == ':' && first > 1 && lex.Classes[t[first-1]]&lex.IsQuote != 0 && t[first-2] == '[' { // configuration["Jwt:Key"]
+		end := i + 1
+		for end < len(t) && end-i < names.MaxPairName && (lex.Classes[t[end]]&lex.IsName != 0 || t[end] == ':') {
+			end++
+		}
+		if end+1 < len(t) && t[end] == t[first-1] && t[end+1] == ']' {
+			return true
+		}
+	}
 	if t[i] == ':' && i+1 < len(t) && t[i+1] == '?' && bytes.HasSuffix(t[:first], []byte("${")) {
 		return true
 	}

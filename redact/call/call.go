@@ -33,7 +33,8 @@ const functions = "PDO:2 mysqli:2 mysqli_connect:2 mysqli_real_connect:3 real_co
 	"pgp_sym_encrypt:1 pgp_sym_decrypt:1 aes_encrypt:1 aes_decrypt:1 AES_ENCRYPT:1 AES_DECRYPT:1 " +
 	"s3:2 S3:2 s3Cluster:3 gcs:2 mysql:4 MySQL:4 postgresql:4 PostgreSQL:4 mongodb:4 MongoDB:4 remote:4 remoteSecure:4 azureBlobStorage:4 " + // of ClickHouse
 	"connect:2 jwt.sign:1 jwt.encode:1 jwt.verify:1 jwt.decode:1 hmac.new:0 hmac.New:1 hmac.hexdigest:1 networkcredential.new:1 aes.new:0 des3.new:0 " +
-	"cryptojs.aes.encrypt:1 cryptojs.aes.decrypt:1 credentials.basic:1 auth.basic:1 authtokens.basic:1 credentials.create:1 bcrypt.hash:0 bcrypt.compare:0 hash.make:0 hash.check:0 bcrypt:0 " +
+	"cryptojs.aes.encrypt:1 cryptojs.aes.decrypt:1 credentials.basic:1 auth.basic:1 authtokens.basic:1 credentials.create:1 bcrypt.hash:0 bcrypt.compare:0 hash.make:0 hash.check:0 bcrypt:0 algoliasearch:1 UsernamePasswordCredentials:1 BasicAuthenticationInterceptor:1 CosmosClient:1 Bind:1 slack.New:0 " +
+	"openai.NewClient:0 NewBotAPI:0 discordgo.New:0 from_secret:0 credentials.new:1 curl_setopt:2 curl_easy_setopt:2 openssl_encrypt:2 openssl_decrypt:2 login:1 " +
 	"ks.load:1 keystore.load:1 keystore.getKey:1 ks.getKey:1 kmf.init:1 nats.UserInfo:1 twilio.Client:1 wifi.begin:1 bot.run:0 client.login:0 bot.start:0 boto3.Session:1 " +
 	"SetEnvironmentVariable:= set_config:= setenv:= Setenv:= putenv:= " +
 	"fill:> type:> send_keys:> sendKeys:> setValue:> typeText:> fill_in:> press_sequentially:> pressSequentially:> val:> sendline:> " +
@@ -164,6 +165,17 @@ func among(r *literal.Reader, f *names.Folded, rule function, first, open int) l
 		}
 	case lex.HasFoldSuffix(name, "client") && n > 3 && arguments[1].From == arguments[1].To: // of SFTP and SSH
 		k = 3
+	case string(name) == "login" && k == 1: // login(USER, SECRET), login(HOST, USER, SECRET) with a variable
+		if k = min(n, 3) - 1; arguments[0].From < arguments[0].To {
+			return lex.Span{}
+		}
+	case string(name) == "Bind" && bytes.IndexByte(t[arguments[0].From:arguments[0].To], '=') < 0: // no name of LDAP
+		return lex.Span{}
+	case lex.HasFoldSuffix(name, "setopt"):
+		if v := arguments[2]; v.From < v.To && bytes.Contains(t[open:v.From], []byte("PWD")) {
+			return lex.Span{From: v.From + bytes.IndexByte(t[v.From:v.To], ':') + 1, To: v.To}
+		}
+		return lex.Span{}
 	case string(name) == "login" && n > 1, string(name) == "WebClient" && n > 1, string(name) == "create" && n < 2,
 		string(name) == "fromString" && !calledOn(t, first, "secret"), string(name) == "signWith" && n-1 != k,
 		(string(name) == "set_password" || string(name) == "setPassword") && n < 3,
@@ -203,7 +215,7 @@ const maxWrapper = 24
 
 // makesBytes reports whether a function of that name makes bytes or a key of a string.
 func makesBytes(name []byte) bool {
-	for _, end := range [...]string{"[]byte", "bytes", "from", "fromString", "encode", "decode", "utf8"} {
+	for _, end := range [...]string{"[]byte", "bytes", "from", "fromString", "encode", "decode", "utf8", "some"} {
 		if lex.HasFoldSuffix(name, end) {
 			return true
 		}

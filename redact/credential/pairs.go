@@ -49,6 +49,15 @@ func (s *Scanner) nameBefore(i int) (name []byte, first int) {
 		for first > s.from && t[first-1] != quote && t[first-1] != '=' && t[first-1] != ':' && t[first-1] != ',' {
 			first--
 		}
+		if first > s.from+1 && t[first-1] == ':' && lex.Classes[t[first-2]]&lex.IsAlnum != 0 { // configuration["Jwt:Key"] =
+			path := first - 1
+			for path > s.from && i-path < names.MaxPairName && (lex.Classes[t[path-1]]&lex.IsName != 0 || t[path-1] == ':') {
+				path--
+			}
+			if path > s.from && t[path-1] == quote && (path < 2 || t[path-2] == '[') {
+				first = path
+			}
+		}
 		return t[first:i], first
 	}
 	first = i

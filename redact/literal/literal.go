@@ -94,8 +94,16 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	to := lex.CredentialEnd(whole, i)
-	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 && isDefault(t[i:to-1]) {
-		return r.Quoted(to, 0)
+	if to > i && to < len(t) && t[to-1] == '=' && lex.Classes[t[to]]&lex.IsQuote != 0 {
+		if isDefault(t[i : to-1]) {
+			return r.Quoted(to, 0)
+		}
+		if open := bytes.LastIndexByte(t[i:to-1], '('); open > 0 && lex.IsWords(t[i:i+open]) {
+			if r.Names.IsPairName(&r.name, t[i+open+1:to-1]) { // dict(password="SECRET")
+				return r.Quoted(to, 0)
+			}
+			return lex.Span{} // what follows is looked at by itself
+		}
 	}
 	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && lex.IsWords(t[i:to-1]) {
 		return lex.Span{} // getpass.getpass()

@@ -109,7 +109,7 @@ func told(t []byte, from, to int, kind noun) lex.Span {
 			return lex.Span{}
 		}
 		return v
-	case isToken(w) && LooksSecret(w), kind == password && hasMark(w) && string(w) != "keyboard-interactive":
+	case isToken(w) && LooksSecret(w), kind == password && hasMark(w):
 		return v
 	}
 	digits, ends := lex.CountDigits(w) == len(w), endsClause(t, v.To)
