@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"auditproxy/collector/ingest"
+
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
@@ -65,5 +67,29 @@ func TestClassifySaysNoURL(t *testing.T) {
 	defer s.Close()
 	if err := s.Ping(t.Context()); err == nil || strings.Contains(err.Error(), "http://") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("Ping = %v, want the address and no URL", err)
+	}
+}
+
+// TestClassify: only an error about a row's contents makes a dead letter of it, and
+// what is not known is tried again.
+func TestClassify(t *testing.T) {
+	for code, want := range map[int32]ingest.Class{
+		0: ingest.Retry, 999: ingest.Retry, 210: ingest.Retry, 252: ingest.Retry, 319: ingest.Retry,
+		69: ingest.Poison, 349: ingest.Poison, 469: ingest.Poison, 691: ingest.Poison,
+		241: ingest.Oversize,
+		16:  ingest.Configuration, 60: ingest.Configuration, 164: ingest.Configuration, 497: ingest.Configuration, 516: ingest.Configuration,
+	} {
+		for _, err := range []error{&clickhouse.Exception{Code: code}, &clickhouse.HTTPError{StatusCode: 500, Err: &clickhouse.Exception{Code: code}}} {
+			if got := Classify("inserting", err); ingest.ClassOf(got) != want || !strings.HasPrefix(got.Error(), "inserting: ") {
+				t.Errorf("code %d: %v of class %v, want %v", code, got, ingest.ClassOf(got), want)
+			}
+		}
+	}
+	own := &ingest.Error{Class: ingest.Poison, Err: errors.New("own")}
+	if got := Classify("inserting", own); ingest.ClassOf(got) != ingest.Poison {
+		t.Errorf("an error with a class has the class %v", ingest.ClassOf(got))
+	}
+	if got := Classify("inserting", nil); got != nil {
+		t.Errorf("nothing is %v", got)
 	}
 }
