@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,4 +55,41 @@ func TestUnread(t *testing.T) {
 			t.Errorf("keeps %d ends", n)
 		}
 	})
+}
+
+// TestSharedState has many goroutines use what partitions and metrics share. The race
+// detector, or the runtime, reports a lock that is missing.
+func TestSharedState(t *testing.T) {
+	var u unread
+	var b backlogs
+	var h health
+	var a unacked
+	var wg sync.WaitGroup
+	for key := range 4 {
+		for _, use := range []func(n int64){
+			func(n int64) { u.ack(key, n) },
+			func(n int64) { u.see(key, 0, 2*n) },
+			func(int64) { u.keep(map[any]bool{key: true, 1: true}) },
+			func(int64) { u.age() },
+			func(n int64) { b.set(key, n) },
+			func(int64) { b.forget(key) },
+			func(int64) { b.clear() },
+			func(int64) { b.total() },
+			func(n int64) { h.tell(key, "part", []error{nil, errors.New("fails")}[n%2]) },
+			func(int64) { h.failures() },
+			func(int64) { a.add(time.Now()) },
+			func(int64) { a.clear() },
+			func(int64) { a.age() },
+		} {
+			wg.Go(func() {
+				for n := range int64(200) {
+					use(n)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if b.clear(); b.total() != 0 {
+		t.Errorf("%d records wait in nothing", b.total())
+	}
 }
