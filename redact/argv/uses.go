@@ -11,11 +11,10 @@ type use struct {
 	names string
 	// flags are options that want a secret as the next word: "-w". With "*" it
 	// may also be attached, and with ":" it only is. With "=" the next word is
-	// KEY=SECRET, with "%"
-	// NAME%SECRET, with "@" it is the name of a variable and the one after it a
-	// secret if the name is sensitive, with "#" the one after the next is the
-	// secret, and with "~" the next word is none. With "!" the next word is one if
-	// an option with "@" has named it.
+	// KEY=SECRET, and with "%" NAME%SECRET. With "@" it is the name of a variable
+	// and the one after it a secret if the name is sensitive, with "#" the one after
+	// the next is the secret, and with "~" the next word is none. With "!" the next
+	// word is one if an option with "@" has named it.
 	flags string
 	// verbs are words with the number of the argument behind them that is the
 	// secret: "unlock:1". ":1" counts from the program, ":0" is standard input. In
