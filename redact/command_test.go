@@ -185,3 +185,27 @@ func TestSecretsBesideTheirNames(t *testing.T) {
 		checkSummary(t, got)
 	}
 }
+
+// TestTwice redacts what has been redacted, and leaves it as it is.
+func TestTwice(t *testing.T) {
+	r := newRedactor(t, redact.Config{})
+	for _, in := range []string{
+		"radtest ann hunter2 localhost 0 testing123",
+		"keyctl add user mykey \"hunter2\" @u",
+		"dotenvx set DB_PASSWORD \"hunter2\" -f .env",
+		"chef-server-ctl user-create ann Ann Lee a@x.com 'hunter2' --filename k.pem",
+		"client_send = \"^ann^hunter2\"",
+		"ansible all -m debug -a \"msg={{ 'hunter2' | password_hash('sha512') }}\"",
+		"chpasswd:\n  users:\n  - {name: root, password: hunter2, type: text}",
+		"etcdctl user add ann:hunter2 --endpoints=h",
+		"| Host | db1 |\n| Password | hunter2 |",
+		"SELECT * FROM t WHERE token IN ('hunter2', 'hunter2')",
+		"{default_pass, <<\"hunter2\">>}",
+		"ann:hunter2@db.example.com:5432/shop",
+	} {
+		once := r.AppendText(nil, []byte(in))
+		if twice := r.AppendText(nil, once); string(twice) != string(once) {
+			t.Errorf("%q became %q, then %q", in, once, twice)
+		}
+	}
+}

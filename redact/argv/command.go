@@ -245,6 +245,14 @@ func (c *Command) own(w []byte) (f Form, at int, ok bool) {
 	return NoSecret, 0, ok
 }
 
+// Redacted notes an argument that has been redacted.
+func (c *Command) Redacted() {
+	c.Wanted = max(c.Wanted-1, 0)
+	if c.arguments != 0 {
+		c.seen++
+	}
+}
+
 func (c *Command) wants(f Form, words int) { c.Want, c.Wanted = f, words }
 
 func (c *Command) option(w []byte) (Form, int) {

@@ -123,10 +123,8 @@ func Find(found []lex.Span, r *literal.Reader, f *names.Folded, from, first, ope
 func among(r *literal.Reader, f *names.Folded, rule function, first, open int) lex.Span {
 	t := r.Text
 	name := t[first:open]
-	if string(name) == "password_hash" {
-		if v := filtered(t, first); v.From < v.To {
-			return v
-		}
+	if string(name) == "password_hash" && bytes.HasSuffix(bytes.TrimRight(t[max(0, first-8):first], " "), []byte("|")) {
+		return filtered(t, first)
 	}
 	var arguments [maxArguments]lex.Span
 	n, k := 0, int(rule.argument)

@@ -405,6 +405,9 @@ func (s *Scanner) called(i int) lex.Span {
 		s.unordered = true
 		return lex.Span{}
 	}
+	if bytes.HasSuffix(bytes.TrimRight(t[max(0, from-4):from], " "), []byte("|")) {
+		return lex.Span{} // a filter of a template
+	}
 	quote := i + 1 + lex.PrefixLen(t[i+1:])
 	if lex.Classes[t[quote]]&lex.IsQuote == 0 || about.IsGetter(name) {
 		return lex.Span{}

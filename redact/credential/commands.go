@@ -71,7 +71,7 @@ func (s *Scanner) commands() {
 		w := t[from:i]
 		if n := lex.MarkLen(t[max(from-1, 0):]); n > 0 && from > 0 {
 			i = from - 1 + n // "[redacted …]" is an argument like any other
-			c.Wanted = max(c.Wanted-1, 0)
+			c.Redacted()
 			continue
 		}
 		before := c.Programs

@@ -52,7 +52,7 @@ func (s *Scanner) behind(i int, separator byte) lex.Span {
 		return lex.Span{}
 	}
 	at := bytes.LastIndexByte(s.text[v.From:v.To], separator)
-	if at <= 0 {
+	if at <= 0 || lex.MarkLen(s.text[v.From+at+1:]) > 0 {
 		return lex.Span{}
 	}
 	return lex.Span{From: v.From + at + 1, To: v.To}

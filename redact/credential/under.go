@@ -98,7 +98,7 @@ func (s *Scanner) item(i int) lex.Span {
 		}
 	}
 	v := s.values.Value(i + 1)
-	if v.From >= v.To || v.To < len(t) && t[v.To] == ' ' && t[v.To-1] == ':' || bytes.IndexByte(t[v.From:v.To], ':') > 0 && v.To-v.From < names.MaxPairName {
+	if v.From >= v.To || t[v.From] == '{' || v.To < len(t) && t[v.To] == ' ' && t[v.To-1] == ':' || bytes.IndexByte(t[v.From:v.To], ':') > 0 && v.To-v.From < names.MaxPairName {
 		return lex.Span{} // of a member
 	}
 	if s.Names.IsPairName(&s.name, t[v.From:v.To]) {
