@@ -68,7 +68,11 @@ func (r *Reader) Value(i int) lex.Span {
 	case lex.PrefixLen(t[i:]) > 0:
 		return r.Quoted(i+lex.PrefixLen(t[i:]), 0)
 	case t[i] == '(':
-		return lex.Span{From: i, To: r.parenthesis(i)}
+		to, closed := r.parenthesis(i)
+		if closed {
+			to++
+		}
+		return lex.Span{From: i, To: to}
 	case bytes.HasPrefix(t[i:], []byte("${{")):
 		if n := bytes.Index(t[i:min(len(t), i+names.MaxPairName)], []byte("}}")); n > 0 {
 			return lex.Span{From: i, To: i + n + len("}}")}
@@ -105,8 +109,8 @@ func (r *Reader) Value(i int) lex.Span {
 			return lex.Span{} // what follows is looked at by itself
 		}
 	}
-	if to > i && to < len(t) && t[to-1] == '(' && t[to] == ')' && lex.IsWords(t[i:to-1]) {
-		return lex.Span{} // getpass.getpass()
+	if to > i && to < len(t) && t[to-1] == '(' && (t[to] == ')' || lex.MarkLen(t[to:]) > 0) && lex.IsWords(t[i:to-1]) {
+		return lex.Span{} // getpass.getpass(), or it has been redacted
 	}
 	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		v := r.Quoted(to, 0)
@@ -114,7 +118,11 @@ func (r *Reader) Value(i int) lex.Span {
 			return lex.Span{} // os.getenv("PASSWORD"), header.split(" ")
 		}
 		if t[to-1] == '(' {
-			return lex.Span{From: to, To: r.parenthesis(to-1) - 1}
+			end, _ := r.parenthesis(to - 1)
+			if !lex.IsWords(t[i : to-1]) {
+				to = i // no function
+			}
+			return lex.Span{From: to, To: end}
 		}
 	}
 	if lex.IsType(t[i:to]) {
@@ -342,10 +350,9 @@ func (r *Reader) Quoted(i, level int) lex.Span {
 	after := min(to+level+1, len(t))
 	if from == to && level == 0 && after < len(t) && t[after] == t[i] { // """SECRET"""
 		from = after + 1
-		if to = bytes.Index(t[from:], t[i:from]); to < 0 {
-			return lex.Span{From: from, To: len(t)}
+		if to = len(t); bytes.Contains(t[from:], t[i:from]) {
+			to = from + bytes.Index(t[from:], t[i:from])
 		}
-		to += from
 		if n := lex.MarkLen(t[from:to]); n == to-from && n > 0 {
 			from = to
 		}
@@ -413,9 +420,9 @@ func (r *Reader) Closed(i int) int {
 	return i
 }
 
-// parenthesis returns the index behind the text that the parenthesis at i
-// encloses.
-func (r *Reader) parenthesis(i int) int {
+// parenthesis returns where the text ends that the parenthesis at i encloses, and
+// whether one closes it there.
+func (r *Reader) parenthesis(i int) (to int, closed bool) {
 	t := r.Text
 	for depth := 0; i < len(t); i++ {
 		switch {
@@ -423,15 +430,15 @@ func (r *Reader) parenthesis(i int) int {
 			depth++
 		case t[i] == ')':
 			if depth--; depth == 0 {
-				return i + 1
+				return i, true
 			}
 		case t[i] == '"' || t[i] == '\'':
 			i = r.Closing(i, 0)
 		case t[i] == '\n' && depth == 1 && lex.MarkLen(t[i+1:]) > 0:
-			return i
+			return i, false
 		}
 	}
-	return len(t)
+	return len(t), false
 }
 
 // substituted finds SECRET in $(echo SECRET), which starts at i.
