@@ -89,7 +89,7 @@ func (p *Policy) Describe(seen []Seen) Listing {
 		p.compare(&l, seen)
 	}
 	p.open(&l, seen)
-	slices.SortStableFunc(l.Warnings, byPosition)
+	sortByPosition(l.Warnings)
 	return l
 }
 

@@ -185,11 +185,13 @@ type Decision struct {
 
 // Refunds returns the part of Held that an answer with a JSON-RPC error gives
 // back: that of Intercept's rules. The others count attempts.
-func (d *Decision) Refunds() []Counter {
-	if !slices.ContainsFunc(d.Held, func(c Counter) bool { return c.refund }) {
-		return nil
+func (d *Decision) Refunds() (list []Counter) {
+	for _, c := range d.Held {
+		if c.refund {
+			list = append(list, c)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(d.Held), func(c Counter) bool { return !c.refund })
+	return list
 }
 
 // Denied is the text of the answer to the agent.

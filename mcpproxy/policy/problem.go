@@ -3,7 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -49,11 +49,16 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-func byPosition(a, b Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) }
+// sortByPosition has a third of the code of slices.SortStableFunc.
+func sortByPosition(list []Problem) {
+	sort.SliceStable(list, func(i, j int) bool {
+		return cmp.Or(list[i].Line-list[j].Line, list[i].Column-list[j].Column) < 0
+	})
+}
 
 // newError sorts and bounds problems.
 func newError(name string, problems []Problem) *Error {
-	slices.SortStableFunc(problems, byPosition)
+	sortByPosition(problems)
 	e := &Error{Name: name, Problems: problems}
 	if n := len(problems) - maxProblems; n > 0 {
 		e.Problems, e.More = problems[:maxProblems], n

@@ -122,7 +122,9 @@ func (r *Result) name(word string) {
 		}
 		r.Detections = slices.Delete(r.Detections, i, i+1)
 	}
-	r.Detections = slices.Insert(r.Detections, len(r.Detections)-1, audit.Detection{Detector: word, At: "args"})
+	last := len(r.Detections) - 1
+	r.Detections = append(r.Detections, r.Detections[last])
+	r.Detections[last] = audit.Detection{Detector: word, At: "args"}
 }
 
 func lists(list []audit.Detection, word string) bool {

@@ -21,8 +21,8 @@ type shown struct {
 }
 
 func sortShown(lines []shown) {
-	slices.SortStableFunc(lines, func(a, b shown) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.session, b.session))
+	sort.SliceStable(lines, func(i, j int) bool { // a third of the code of slices.SortStableFunc
+		return cmp.Or(cmp.Compare(lines[i].key, lines[j].key), cmp.Compare(lines[i].session, lines[j].session)) < 0
 	})
 }
 

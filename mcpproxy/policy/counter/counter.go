@@ -128,8 +128,14 @@ func (s *Store) Update(at time.Time, counters []policy.Counter, decide func(valu
 
 // Release implements policy.Counters.
 func (s *Store) Release(counters []policy.Counter) error {
-	session := slices.DeleteFunc(slices.Clone(counters), func(c policy.Counter) bool { return c.Scope == policy.User })
-	user := slices.DeleteFunc(slices.Clone(counters), func(c policy.Counter) bool { return c.Scope != policy.User })
+	var session, user []policy.Counter
+	for _, c := range counters {
+		if c.Scope == policy.User {
+			user = append(user, c)
+		} else {
+			session = append(session, c)
+		}
+	}
 	s.memory.Release(session) // never fails
 	if len(user) == 0 {
 		return nil
