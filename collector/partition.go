@@ -311,7 +311,7 @@ func (p *partition) gap(c *chunk[partitionOffset], last int64, reason string) {
 }
 
 // logIsAnother is the reason of the gap in a topic that was deleted and made again.
-// Nobody knows how many records the old one had from its offset on.
+// How many records the old one had from its offset on is unknown.
 const logIsAnother = "log is another"
 
 // leaveOld continues at the start of the log if it is another one.
@@ -334,7 +334,7 @@ func (p *partition) leaveOld(ctx context.Context) (c chunk[partitionOffset], err
 }
 
 // isAnother reports whether the topic was deleted and made again: then the offsets
-// up to p.next are other records, which nobody has read. The log tells it by the
+// up to p.next are other records, not read yet. The log tells it by the
 // record that was read last, before the first one by the group's offset, which the
 // brokers delete with the topic. kafka-go does not know the ids of topics.
 func (p *partition) isAnother(ctx context.Context) (bool, error) {
