@@ -32,12 +32,12 @@ export HOME := $(CURDIR)/$(TOOLS)/home
 $(shell mkdir -p $(HOME))
 endif
 
-# Platforms other than linux/amd64: built and vetted, not tested. On an empty
-# cache, vet compiles for each platform what any test imports: three minutes or more
-# of processor time. So the first one is vetted whole, since on macOS also what
-# packages import differs, and of the others the packages that have a set of files
-# there that they have on no platform before. The builds have vet's flags, so that
-# both use the same compiled packages.
+# Platforms other than linux/amd64: built and vetted by make check, not tested. That
+# compiles all that is imported: ten minutes of processor time on an empty cache. So
+# make test checks only the types there (TestPlatforms in cmd). The first platform is
+# vetted whole, since on macOS also what packages import differs, and of the others the
+# packages that have a set of files there that they have on no platform before. The
+# builds have vet's flags, so that both use the same compiled packages.
 PLATFORMS := darwin/arm64 darwin/amd64 linux/arm64
 
 # The tests build programs as they are released, so everything else is built with
@@ -81,7 +81,7 @@ demo-kafka: build $(A22)/.done $(LIBCHDB)/.done $(KAFKA)/.done ## run the demo t
 test: export CI := true
 test: $(STATICCHECK) ## everything: format, vet, staticcheck, all tests, the race detector where it matters
 	@$(MAKE) --no-print-directory -j 2 check-code fetch-tools
-	@deploy/dev/within $(MAKE) --no-print-directory -j 3 test-all test-other check-platforms
+	@deploy/dev/within $(MAKE) --no-print-directory -j 2 test-all test-other
 	@[ "$$(id -u)" = 0 ] || echo "not run: what needs root: files and answers of other users; run it with sudo for these"
 
 test-all:
@@ -101,8 +101,6 @@ check-code: $(STATICCHECK)
 	$(BUILD) $(STATICCHECK) ./...
 	$(BUILD) go vet ./...
 
-# Without a cache each platform compiles everything, which may use what time of the
-# processors the tests leave.
 check-platforms:
 	@export $(BUILD); \
 	files() { go list -f '{{.ImportPath}} {{.GoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./...; }; \
@@ -112,8 +110,8 @@ check-platforms:
 		now=$$(files) || exit 1; \
 		vet=$${vet:-$$(echo "$$now" | grep -vxF "$$seen" | cut -d' ' -f1)}; \
 		echo "build for $$platform, vet" $${vet:-nothing more}; \
-		nice go build -ldflags '-s -w' -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; \
-		test -z "$$vet" || nice go vet $$vet || exit 1; \
+		go build -ldflags '-s -w' -o /dev/null ./cmd/auditproxy ./cmd/auditcollector || exit 1; \
+		test -z "$$vet" || go vet $$vet || exit 1; \
 		vet=; seen=$$(printf '%s\n' "$$seen" "$$now"); \
 	done
 
@@ -188,12 +186,12 @@ $(KUBERNETES)/.done:
 # A third party's witness of logs; its go.mod pins it.
 $(WITNESS): deploy/dev/witness/go.mod deploy/dev/witness/go.sum
 	@echo "fetching a witness"
-	@go -C $(<D) build -o $(CURDIR)/$@ github.com/transparency-dev/witness/cmd/omniwitness
+	@$(BUILD) go -C $(<D) build -o $(CURDIR)/$@ github.com/transparency-dev/witness/cmd/omniwitness
 
 # An OpenTelemetry Collector that receives OTLP and writes files.
 $(OTELCOL): deploy/dev/otelcol/main.go deploy/dev/otelcol/go.mod deploy/dev/otelcol/go.sum
 	@echo "building an OpenTelemetry Collector"
-	@go -C $(<D) build -o $(CURDIR)/$@ .
+	@$(BUILD) go -C $(<D) build -o $(CURDIR)/$@ .
 
 $(STATICCHECK):
 	@deploy/dev/fetch go honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION) $(CURDIR)/$(@D)
