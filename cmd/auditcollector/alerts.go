@@ -72,16 +72,46 @@ func (c config) receivers(log *zap.Logger) ([]notify.Receiver, error) {
 		key string
 		new func(string) (notify.Receiver, error)
 	}{{"alert.webhooks", notify.Webhook}, {"alert.alertmanager", notify.Alertmanager}} {
-		for i, address := range c.values.Secrets(kind.key) {
-			r, err := kind.new(address.Reveal())
+		addresses, err := c.secrets(kind.key)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		for _, a := range addresses {
+			r, err := kind.new(a.value)
 			if err != nil {
-				problems = append(problems, fmt.Errorf("%s (%s): entry %d: %w", kind.key, c.values.Source(kind.key), i+1, err))
+				problems = append(problems, fmt.Errorf("%s: %w", a.place, err))
 				continue
 			}
 			list = append(list, r)
 		}
 	}
 	return list, errors.Join(problems...)
+}
+
+// A placedSecret is a secret of a list, and where it is, for a message.
+type placedSecret struct{ value, place string }
+
+// secrets returns the secrets of key or, if it has none, those in the lines of the
+// file that key+"_file" names.
+func (c config) secrets(key string) (list []placedSecret, err error) {
+	for i, s := range c.values.Secrets(key) {
+		list = append(list, placedSecret{s.Reveal(), fmt.Sprintf("%s (%s): entry %d", key, c.values.Source(key), i+1)})
+	}
+	name := c.values.String(key + "_file")
+	if len(list) > 0 || name == "" {
+		return list, nil
+	}
+	text, err := readSmall(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s_file: %w", key, err)
+	}
+	for n, line := range contentLines(text) {
+		list = append(list, placedSecret{line, fmt.Sprintf("%s_file: %s:%d", key, name, n)})
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("reading %s_file: %q has no address", key, name)
+	}
+	return list, nil
 }
 
 // reader returns the store as a reader sees it, for the queries of rules. It

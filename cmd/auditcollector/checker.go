@@ -20,6 +20,13 @@ func (c *checker) directories(key string) []string {
 	return list
 }
 
+// secrets finds a list of secrets that is given in two ways.
+func (c *checker) secrets(key string) {
+	if len(c.Secrets(key)) > 0 && c.String(key+"_file") != "" {
+		c.Problem(key+"_file", "there is %s too: want one of them", key)
+	}
+}
+
 // loopback reports whether only this machine reaches a host:port.
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)

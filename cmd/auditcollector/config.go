@@ -90,7 +90,9 @@ func collectorKeys(localDir, spoolDir string) []cli.Key {
 			{Name: "alert.rules", Kind: cli.List, Default: shippedRules, Usage: "files of alert rules; shipped: the rules of this program"},
 			{Name: "alert.allowed_paths", Kind: cli.List, Usage: "directories that panes may be piped to without an alert"},
 			{Name: "alert.webhooks", Kind: cli.Secrets, Usage: "addresses to which alerts are posted, separated by commas"},
+			{Name: "alert.webhooks_file", Kind: cli.Path, Usage: "file with these addresses, one in each line"},
 			{Name: "alert.alertmanager", Kind: cli.Secrets, Usage: "addresses of Alertmanagers, separated by commas"},
+			{Name: "alert.alertmanager_file", Kind: cli.Path, Usage: "file with these addresses, one in each line"},
 			{Name: "export.receivers", Kind: cli.List, Usage: "files of receivers of exports, see docs/siem.md; none: only otlp.endpoint"},
 			{Name: "otlp.endpoint", Kind: cli.Text, Usage: "address of a receiver of OpenTelemetry's protocol; none: that of OTEL_EXPORTER_OTLP_ENDPOINT, or no such receiver"},
 			{Name: "otlp.protocol", Kind: cli.Choice, Choices: []string{"grpc", "http/protobuf"}, Usage: "protocol of otlp.endpoint; none: that of OTEL_EXPORTER_OTLP_PROTOCOL, or http/protobuf"},
@@ -169,6 +171,8 @@ func (a *app) load() (config, error) {
 	c.TLS("otlp.tls")
 	c.Password("clickhouse.password")
 	c.Password("local.password")
+	c.secrets("alert.webhooks")
+	c.secrets("alert.alertmanager")
 	if err := c.Problems.Err(); err != nil {
 		return config{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
 	}

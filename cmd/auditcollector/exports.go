@@ -294,9 +294,6 @@ func (c config) receiverSpecs(now time.Time) ([]receivers.Spec, error) {
 	return receivers.Load(files, alert.Paths{Allowed: c.allowedPaths, Own: c.ownPaths()}, now)
 }
 
-// maxReceivers is the size limit of a file of receivers, or with a secret, in bytes.
-const maxReceivers = 1 << 20
-
 func readReceivers(names []string) (files []receivers.File, err error) {
 	for _, name := range names {
 		text, err := readSmall(name)
@@ -306,17 +303,6 @@ func readReceivers(names []string) (files []receivers.File, err error) {
 		files = append(files, receivers.File{Name: name, Text: text})
 	}
 	return files, nil
-}
-
-func readSmall(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxReceivers {
-		return nil, fmt.Errorf("%q has more than %s", name, cli.FormatSize(maxReceivers))
-	}
-	return os.ReadFile(name)
 }
 
 // readSecret returns the text of a file, "" for no file.
@@ -342,12 +328,7 @@ func readHeaders(name string) (http.Header, error) {
 		return nil, fmt.Errorf("reading headers: %w", err)
 	}
 	headers := http.Header{}
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
+	for n, line := range contentLines(text) {
 		key, value, found := strings.Cut(line, ":")
 		if key = strings.TrimSpace(key); !found || key == "" || strings.ContainsAny(key, " \t=") {
 			return nil, fmt.Errorf("reading headers: %s:%d: want a name, a colon and a value", name, n)

@@ -3,8 +3,8 @@
 //
 // The files, from the top: main, run, receivers, rules, review, policy, query,
 // export, verify, prove, verification, lasting, knownlog, erase, hold, retain, letters, exports,
-// alerts, evidencelog, runname, store, engine, config, reviewconfig, evidenceconfig,
-// clusterconfig, checker, app.
+// alerts, smallfile, evidencelog, runname, store, engine, config, reviewconfig,
+// evidenceconfig, clusterconfig, checker, app.
 package main
 
 import (

@@ -37,7 +37,11 @@ func TestAlerts(t *testing.T) {
 	}))
 	defer hook.Close()
 	h := newHome(t)
-	h.env = append(h.env, "AUDITCOLLECTOR_ALERT_WEBHOOKS="+hook.URL+"/token-of-the-hook", "AUDITCOLLECTOR_ALERT_ALLOWED_PATHS=/srv/logs")
+	addresses := filepath.Join(h.dir, "webhooks")
+	if err := os.WriteFile(addresses, []byte("# the team's channel\n\n"+hook.URL+"/token-of-the-hook\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.env = append(h.env, "AUDITCOLLECTOR_ALERT_WEBHOOKS_FILE="+addresses, "AUDITCOLLECTOR_ALERT_ALLOWED_PATHS=/srv/logs")
 	w := h.writer(t)
 	defer w.stop()
 	p := h.collect(t)
@@ -103,8 +107,42 @@ func TestRulesCheck(t *testing.T) {
 	if r := h.run(t, "rules", "list"); r.code != 0 || !strings.Contains(r.stdout, "pipe-pane-outside") {
 		t.Errorf("rules list = %+v", r)
 	}
-	h.env = append(h.env, "AUDITCOLLECTOR_ALERT_WEBHOOKS=ftp://secret-host")
-	if r := h.run(t, "run"); r.code != 78 || strings.Contains(r.stderr, "secret-host") || !strings.Contains(r.stderr, "alert.webhooks") {
-		t.Errorf("run with a wrong webhook = %+v, want exit code 78 and no address", r)
+}
+
+// TestReceiverAddresses checks what is wrong about addresses of receivers. No message has one.
+func TestReceiverAddresses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, key, file string // file: the content of the one that key+"_FILE" names; "-": none is there
+		value           string
+		want            string
+	}{
+		{"a variable", "WEBHOOKS", "", "ftp://secret-host", "alert.webhooks (variable AUDITCOLLECTOR_ALERT_WEBHOOKS): entry 1: want an address"},
+		{"a line of a file", "WEBHOOKS", "# ours\nhttps://a/b\n\n ftp://secret-host\n", "", "alert.webhooks_file: FILE:4: want an address"},
+		{"Alertmanagers", "ALERTMANAGER", "secret-host:9093", "", "alert.alertmanager_file: FILE:1: want an address"},
+		{"an empty file", "WEBHOOKS", "# none yet\n", "", `reading alert.webhooks_file: "FILE" has no address`},
+		{"no file", "ALERTMANAGER", "-", "", "reading alert.alertmanager_file: stat FILE: no such file"},
+		{"a file that is no list", "WEBHOOKS", strings.Repeat("#", 1<<20+1), "", `reading alert.webhooks_file: "FILE" has more than 1MiB`},
+		{"a value and a file", "WEBHOOKS", "https://secret-host/a", "https://secret-host/b", "alert.webhooks_file: there is alert.webhooks too: want one of them"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHome(t)
+			name := filepath.Join(h.dir, "addresses")
+			if tt.file != "" {
+				h.env = append(h.env, "AUDITCOLLECTOR_ALERT_"+tt.key+"_FILE="+name)
+			}
+			if tt.file != "" && tt.file != "-" {
+				if err := os.WriteFile(name, []byte(tt.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.value != "" {
+				h.env = append(h.env, "AUDITCOLLECTOR_ALERT_"+tt.key+"="+tt.value)
+			}
+			r := h.run(t, "run")
+			if want := strings.ReplaceAll(tt.want, "FILE", name); r.code != 78 || strings.Contains(r.stderr, "secret-host") || !strings.Contains(r.stderr, want) {
+				t.Errorf("run = %+v, want exit code 78, no address and %q", r, want)
+			}
+		})
 	}
 }
