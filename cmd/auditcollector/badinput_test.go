@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +39,8 @@ func TestBadConnections(t *testing.T) {
 		t.Fatalf("migrate: %+v", r)
 	}
 	wrong, right := filepath.Join(h.dir, "wrong"), filepath.Join(h.dir, "right")
-	for file, password := range map[string]string{wrong: "wrong", right: kafkatest.Password} {
+	forKafka, forClickHouse := filepath.Join(h.dir, "kafka"), filepath.Join(h.dir, "clickhouse")
+	for file, password := range map[string]string{wrong: "wrong", right: kafkatest.Password, forKafka: "old", forClickHouse: "old"} {
 		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +53,7 @@ func TestBadConnections(t *testing.T) {
 		name               string
 		broker, clickhouse string
 		args               [][]string
-		want               string
+		want               string // then the password of the test's own file is replaced
 	}{
 		{"it says that no broker is there", nobody, server, nil, "no broker can be reached"},
 		{"it says that the password is wrong", b.SecureAddr, server, [][]string{ca, login, {wrong}}, "Kafka does not take this user name and password"},
@@ -61,6 +63,8 @@ func TestBadConnections(t *testing.T) {
 		{"it says that there is no topic", b.Addr, server, [][]string{{"--kafka-topic", "absent"}}, `topic \"absent\" does not exist: create it, or name another`},
 		{"it says that ClickHouse is not there", b.Addr, nobody, nil, "dial tcp 127.0.0.1:1: connect: connection refused: start ClickHouse there, or set clickhouse.addr to where it runs"},
 		{"it says that ClickHouse does not speak TLS", b.Addr, server, [][]string{{"--clickhouse-tls-enabled"}}, "check that clickhouse.tls.enabled, clickhouse.protocol and the port match"},
+		{"it reads a password again that Kafka does not take", b.SecureAddr, server, [][]string{ca, login, {forKafka}, {"--log-level", "info"}}, "Kafka does not take this user name and password"},
+		{"it reads a password again that ClickHouse does not take", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", forClickHouse, "--clickhouse-database", "absent"}}, "check clickhouse.user and its password"},
 		{"it says that ClickHouse does not take the password", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", wrong}}, "check clickhouse.user and its password"},
 		{"it says that there is no database and that it may not make one", b.Addr, reader, [][]string{{"--clickhouse-user", "u", "--clickhouse-password-file", right, "--clickhouse-database", "absent"}},
 			"a user with that right has to grant it, or to run auditcollector migrate"},
@@ -74,6 +78,15 @@ func TestBadConnections(t *testing.T) {
 			}
 			p := h.collect(t, args...)
 			eventually(t, tt.want, func() bool { return p.stderr.has(tt.want) })
+			for file, then := range map[string]string{forKafka: `"partitions": {"mcp.audit.v1":[0]}`, forClickHouse: "a user with that right has to grant it"} {
+				if !slices.Contains(args, file) {
+					continue
+				}
+				if err := os.WriteFile(file, []byte(kafkatest.Password), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, then, func() bool { return p.stderr.has(then) })
+			}
 			if code := p.end(syscall.SIGTERM); code != 0 {
 				t.Errorf("exit code %d", code)
 			}

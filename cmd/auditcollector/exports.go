@@ -192,7 +192,7 @@ func (c config) otlpReceiver(getenv func(string) string) (receiver.Receiver, err
 			}
 		}
 	}
-	secure, tlsErr := cli.LoadTLS(c.values, "otlp.tls")
+	secure, tlsErr := renewTLS(c.values, "otlp.tls")
 	headers, err := readHeaders(c.values.String("otlp.headers_file"))
 	if err := errors.Join(tlsErr, err); err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
@@ -355,5 +355,9 @@ func loadTLS(f *cli.TLSFiles) (*tls.Config, error) {
 	if f == nil {
 		return nil, nil
 	}
-	return f.Load("")
+	c, err := f.Load("")
+	if err != nil {
+		return nil, err
+	}
+	return c, renewClientPair(c, f.Cert, f.Key)
 }

@@ -125,7 +125,8 @@ func checkName(who string) error {
 type reviewPage struct {
 	cfg    config
 	log    *zap.Logger
-	tls    *tls.Config // nil: none
+	tls    *tls.Config               // nil: none
+	pair   *renewed[tls.Certificate] // of tls
 	reader *store.Reader
 	store  *store.Store // nil until open
 	pages  *review.Server
@@ -149,11 +150,14 @@ func newReviewPage(cfg config, log *zap.Logger) (*reviewPage, error) {
 func (p *reviewPage) open() (err error) {
 	r := p.cfg.review
 	if r.certFile != "" {
-		pair, err := tls.LoadX509KeyPair(r.certFile, r.keyFile)
+		p.pair, err = renewPair(r.certFile, r.keyFile)
 		if err != nil {
 			return fmt.Errorf("reading review.tls.cert_file and key_file: %w", err)
 		}
-		p.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+		p.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair := p.pair.get()
+			return &pair, nil
+		}}
 	}
 	// Actions on an alert are written by the collector's user: a reader's user
 	// must not write.
@@ -177,8 +181,8 @@ func (c config) reviewer() (clickhouse.Config, error) {
 	if err != nil || c.review.user == "" {
 		return cc, err
 	}
-	password, err := cli.LoadPassword(c.values, "review.password")
-	cc.User, cc.Password = c.review.user, password.Reveal()
+	password, err := renewPassword(c.values, "review.password")
+	cc.User, cc.CurrentPassword = c.review.user, func() string { return password.get().Reveal() }
 	return cc, err
 }
 
@@ -288,7 +292,7 @@ func (p *reviewPage) access(addr net.Addr) (*review.Access, error) {
 // certifiedName returns a name for which browsers accept the certificate, host
 // if possible.
 func (p *reviewPage) certifiedName(host string) string {
-	cert := p.tls.Certificates[0].Leaf
+	cert := p.pair.get().Leaf
 	if cert.VerifyHostname(host) == nil {
 		return host
 	}

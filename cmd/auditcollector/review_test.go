@@ -218,7 +218,8 @@ func TestReviewProxied(t *testing.T) {
 	}
 }
 
-// TestReviewTLS checks that with a certificate link and cookie are for TLS.
+// TestReviewTLS checks that with a certificate link and cookie are for TLS, and that a
+// certificate which is replaced is used.
 func TestReviewTLS(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -248,6 +249,49 @@ func TestReviewTLS(t *testing.T) {
 	}
 	if status, _ := ann.get("/"); status != http.StatusOK {
 		t.Errorf("with the cookie: %d", status)
+	}
+	_, _, pool = h.certificate(t, "review.example")
+	for range 2 {
+		dial := tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "review.example"}}
+		conn, err := dial.DialContext(t.Context(), "tcp", "127.0.0.1:"+u.Port())
+		if err != nil {
+			t.Fatalf("with the new certificate: %v", err)
+		}
+		conn.Close()
+		// Half of the next one.
+		if err := os.WriteFile(cert, []byte("-----BEGIN CERT"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestClientCertificateIsReadAgain replaces the certificate of a client.
+func TestClientCertificateIsReadAgain(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	cert, key, _ := h.certificate(t, "client")
+	c := &tls.Config{}
+	if err := renewClientPair(c, cert, key); err != nil {
+		t.Fatal(err)
+	}
+	sent := func() string {
+		pair, err := c.GetClientCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pair.Certificate[0])
+	}
+	first := sent()
+	h.certificate(t, "client")
+	second := sent()
+	if first == second {
+		t.Error("the certificate that was replaced is sent")
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	if sent() != second {
+		t.Error("without the key's file another certificate is sent")
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/segmentio/kafka-go/sasl"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -263,28 +264,34 @@ func newCollector(cfg config, store *store.Store, alerts *alerts, erased *retent
 
 // kafka returns how to reach the brokers. It does not connect.
 func (c config) kafka() (collector.Kafka, error) {
-	tls, tlsErr := cli.LoadTLS(c.values, "kafka.tls")
-	password, err := cli.LoadPassword(c.values, "kafka.sasl.password")
+	tls, tlsErr := renewTLS(c.values, "kafka.tls")
+	password, err := renewPassword(c.values, "kafka.sasl.password")
 	if err := errors.Join(tlsErr, err); err != nil {
 		return collector.Kafka{}, err
 	}
-	access := kafka.Access{
-		Brokers: c.brokers,
-		TLS:     tls,
-		Login: kafka.Login{
-			Mechanism: c.values.String("kafka.sasl.mechanism"),
-			User:      c.values.String("kafka.sasl.username"),
-			Password:  password.Reveal(),
-		},
-		ClientID: "auditcollector",
+	access := func() kafka.Access {
+		return kafka.Access{
+			Brokers: c.brokers,
+			TLS:     tls,
+			Login: kafka.Login{
+				Mechanism: c.values.String("kafka.sasl.mechanism"),
+				User:      c.values.String("kafka.sasl.username"),
+				Password:  password.get().Reveal(),
+			},
+			ClientID: "auditcollector",
+		}
 	}
-	if err := access.Validate(); err != nil {
+	first := access()
+	if err := first.Validate(); err != nil {
 		return collector.Kafka{}, err
 	}
-	mechanism, err := access.Mechanism()
+	mechanism, err := first.Mechanism()
+	if mechanism != nil {
+		mechanism = renewedLogin{mechanism, func() (sasl.Mechanism, error) { return access().Mechanism() }}
+	}
 	return collector.Kafka{
 		Brokers: c.brokers, Topics: c.topics(), Group: c.group, DeadTopic: c.deadTopic, Tenants: c.tenants,
-		TLS: tls, SASL: mechanism, ClientID: access.ClientID,
+		TLS: tls, SASL: mechanism, ClientID: first.ClientID,
 	}, err
 }
 

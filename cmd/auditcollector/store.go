@@ -76,12 +76,12 @@ func (c config) clickhouse(role chdb.Role) (clickhouse.Config, error) {
 			KeepFree:     keepFree(c.localDir),
 		}
 	} else {
-		tls, tlsErr := cli.LoadTLS(c.values, "clickhouse.tls")
-		password, err := cli.LoadPassword(c.values, "clickhouse.password")
+		tls, tlsErr := renewTLS(c.values, "clickhouse.tls")
+		password, err := renewPassword(c.values, "clickhouse.password")
 		if err := errors.Join(tlsErr, err); err != nil {
 			return clickhouse.Config{}, cli.ExitError{Code: cli.ExitConfig, Err: err}
 		}
-		cc.TLS, cc.Password = tls, password.Reveal()
+		cc.TLS, cc.CurrentPassword = tls, func() string { return password.get().Reveal() }
 	}
 	return cc, nil
 }

@@ -23,6 +23,10 @@ type Config struct {
 	Password string
 	TLS      *tls.Config // nil: plain text
 
+	// CurrentPassword returns the password of a new connection, as of a file that is
+	// replaced at times. nil: Password.
+	CurrentPassword func() string
+
 	// Dial connects to an address of Addrs; nil for TCP. A Unix socket needs it.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 
@@ -75,9 +79,9 @@ func (c Config) options() *clickhouse.Options {
 		ClientInfo: clickhouse.ClientInfo{Products: []struct{ Name, Version string }{{Name: "auditcollector"}}},
 	}
 	c.Cluster.write(o.Settings)
+	o.DialStrategy = c.dial
 	if c.HTTP {
 		o.Protocol = clickhouse.HTTP
-		o.DialStrategy = dialPlainly
 		o.TransportFunc = untilDeadline
 	}
 	if !c.Uncompressed {
@@ -86,11 +90,18 @@ func (c Config) options() *clickhouse.Options {
 	return o
 }
 
-// dialPlainly connects without the settings of the caller. The driver sends
-// its own query over it, in plain text, and with an insert's "decompress" the
-// server cannot read that.
-func dialPlainly(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
+// dial connects with the password of the time. With HTTP it is without the settings of
+// the caller: the driver sends its own query over it, in plain text, and with an
+// insert's "decompress" the server cannot read that.
+func (c Config) dial(ctx context.Context, id int, o *clickhouse.Options, dial clickhouse.Dial) (clickhouse.DialResult, error) {
+	if c.HTTP {
+		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{}))
+	}
+	if c.CurrentPassword != nil {
+		current := *o
+		current.Auth.Password = c.CurrentPassword()
+		o = &current
+	}
 	return clickhouse.DefaultDialStrategy(ctx, id, o, dial)
 }
 
