@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"auditproxy/collector/ingest"
 	"auditproxy/schemas/audit"
 	"auditproxy/sink/kafka/kafkatest"
 
@@ -124,6 +126,7 @@ type partitionReader struct {
 	transport *countingTransport
 	out       chan chunk[partitionOffset]
 	reading
+	letters   []ingest.DeadLetter
 	committed int64 // the last mark that the pipeline got
 }
 
@@ -155,6 +158,7 @@ func (r *partitionReader) fetchSome(t *testing.T) error {
 		for _, g := range c.gaps {
 			r.Gaps = append(r.Gaps, fmt.Sprintf("%d-%d %s", g.From, g.To, g.Reason))
 		}
+		r.letters = append(r.letters, c.letters...)
 		r.committed = c.mark.next
 	}
 	r.Next = r.next
@@ -432,4 +436,52 @@ func committedOffset(t *testing.T, m *member, topic string) int64 {
 // newTestPartition returns partition 0 of a topic, for one reader.
 func newTestPartition(c *Collector, topic string, from int64) *partition {
 	return &partition{source: c.source(), partitionOffset: partitionOffset{topic, 0, from}, passed: from, last: -1, fetchBytes: fetchBytes, turn: new(sync.Mutex)}
+}
+
+// TestInflatedBatch has a producer send batches of a few KB that would fill the memory
+// when they are decompressed, and many in one answer. Each is a dead letter and a gap,
+// and what is before and after them is read.
+func TestInflatedBatch(t *testing.T) {
+	const size = 50 << 20
+	for _, codec := range []struct {
+		name  string
+		codec kgo.CompressionCodec
+	}{{"gzip", kgo.GzipCompression()}, {"zstd", kgo.ZstdCompression()}, {"lz4", kgo.Lz4Compression()}} {
+		t.Run(codec.name, func(t *testing.T) {
+			topic := newTopic(t, 1)
+			client, err := kgo.NewClient(kgo.SeedBrokers(cluster.Broker(t).Addr), kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+				kgo.ProducerBatchCompression(codec.codec), kgo.ProducerBatchMaxBytes(3*size), kgo.BrokerMaxWriteBytes(4*size))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(client.Close)
+			p := producer{t, topic, client}
+			zeros := func() *kgo.Record { return &kgo.Record{Key: []byte(testSession), Value: make([]byte, size)} }
+			p.send(calls(1)...)
+			for range 5 {
+				p.send(zeros())
+			}
+			p.send(append(calls(2), zeros(), zeros())...)
+			if codec.name == "lz4" { // as auditproxy does: however repetitive records are
+				p.send(bulky(15)...)
+			}
+			p.send(calls(3)...)
+			r := newPartitionReader(t, topic, 0)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			want := reading{[]int{1, 3}, []string{"7-8 skipped"}, 10}
+			if codec.name == "lz4" {
+				want.Numbers, want.Next = append(slices.Repeat([]int{1}, 16), 3), 25
+			}
+			r.upTo(t, want.Next, 100)
+			runtime.ReadMemStats(&after)
+			r.want(t, want)
+			if len(r.letters) != 6 || !strings.Contains(string(r.letters[0].Raw), "when it is decompressed") || r.letters[5].Offset != 6 {
+				t.Errorf("%d dead letters %.1000v, want one for each batch, with the reason", len(r.letters), r.letters)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 9*size {
+				t.Errorf("reading took %d MB of memory", took>>20)
+			}
+		})
+	}
 }
