@@ -27,10 +27,10 @@ const (
 	refused          // a configuration error
 	wrongTable       // rows are refused, except those of the tool that takes names
 	slow             // stored after a while, unless ctx ends first
-	small            // no memory for more than smallBatch rows
+	small            // no memory for more than smallBatch rows or dead letters
 )
 
-// smallBatch is how many rows a store with little memory takes at once.
+// smallBatch is how many of them a store with little memory takes at once.
 const smallBatch = 10
 
 var errStore = errors.New("the store failed")
@@ -127,6 +127,9 @@ func (s *fakeStore) InsertDeadLetters(_ context.Context, letters []ingest.DeadLe
 	f := s.fault()
 	if f == lost {
 		return errStore
+	}
+	if f == small && len(letters) > smallBatch {
+		return &ingest.Error{Class: ingest.Oversize, Err: errStore}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

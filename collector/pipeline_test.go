@@ -315,6 +315,39 @@ func TestOversizeBatch(t *testing.T) {
 	}
 }
 
+// TestOversizeLetters checks the same of dead letters.
+func TestOversizeLetters(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		faults []fault
+		always fault
+	}{
+		{"lacks memory once", []fault{small}, none},
+		{"lacks memory for all of them", nil, small},
+		{"lacks memory, then is away", []fault{small, lost, small, lost, small, small}, small},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const letters = 160
+				store := newFakeStore()
+				store.faults, store.always = tt.faults, tt.always
+				b := start(t, letters, store)
+				for i := 1; i <= letters; i++ {
+					var c chunk[int]
+					c.add(&b.decoder, ingest.Message{Source: ingest.Source{Topic: "t", Offset: uint64(i)}, Value: []byte("no record")})
+					c.mark = i
+					b.in <- c
+				}
+				<-time.After(10 * time.Minute)
+				if r, l := store.stored(); len(b.marks()) != letters || r != 0 || l != letters {
+					t.Errorf("%d committed, %d records, %d dead letters, want %d dead letters", len(b.marks()), r, l, letters)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
 // TestWrongTable checks that a store which refuses good records stops the
 // collector until it takes them, with few inserts and without dead letters.
 func TestWrongTable(t *testing.T) {

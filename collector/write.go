@@ -71,8 +71,7 @@ func (w *writer) write(ctx context.Context, b *decoded) (stored bool) {
 	}
 	if len(letters) > 0 {
 		w.copyToDeadTopic(ctx, letters)
-		ok := w.retry(ctx, "dead letters", func(ctx context.Context) error { return w.store.InsertDeadLetters(ctx, letters) })
-		if !ok {
+		if !w.writeLetters(ctx, letters) {
 			return false
 		}
 		for _, l := range letters {
@@ -145,6 +144,30 @@ func (w *writer) writeRows(ctx context.Context, rows []ingest.Row, at time.Time,
 	}
 	right, ok := w.writeRows(ctx, rows[half:], at, false)
 	return append(left, right...), ok
+}
+
+// writeLetters stores dead letters. As in writeRows, those for which the store lacks
+// memory more than once are halved: a letter is as long as its message.
+func (w *writer) writeLetters(ctx context.Context, letters []ingest.DeadLetter) (ok bool) {
+	var oversize error
+	ok = w.retry(ctx, "dead letters", func(ctx context.Context) error {
+		err := w.store.InsertDeadLetters(ctx, letters)
+		switch {
+		case ingest.ClassOf(err) != ingest.Oversize || len(letters) == 1:
+			oversize = nil
+		case oversize != nil:
+			return nil
+		default:
+			oversize = err
+		}
+		return err
+	})
+	if !ok || oversize == nil {
+		return ok
+	}
+	w.log.Warn("store lacks memory for dead letters; they are inserted in halves", zap.Int("letters", len(letters)), zap.Error(oversize))
+	half := len(letters) / 2
+	return w.writeLetters(ctx, letters[:half]) && w.writeLetters(ctx, letters[half:])
 }
 
 func (w *writer) insertRows(ctx context.Context, rows []ingest.Row, at time.Time) error {
