@@ -459,6 +459,15 @@ func testEraseAgainLater(t *testing.T, f *fixture) {
 	f.once(f.job())
 	f.want("SELECT count() FROM audit.alerts", "0")
 	f.exec("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_key, raw) VALUES (now(), 't', '" + erased.SessionID + "', 'x')")
+	// Only what was erased says whose letter this is.
+	for kind, value := range map[string]string{retention.HoldTenant: "acme", retention.HoldUser: "ann"} {
+		h := f.hold(kind, value)
+		f.once(f.job())
+		f.want("SELECT count() FROM audit.dead_letters", "1")
+		if err := retention.RemoveHold(t.Context(), f.db, h, retention.Removed{At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	f.once(f.job())
 	f.want("SELECT count() FROM audit.dead_letters", "0")
 }

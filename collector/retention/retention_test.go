@@ -444,6 +444,12 @@ func testHolds(t *testing.T, f *fixture) {
 			f.exec(fmt.Sprintf("INSERT INTO audit.dead_letters (seen_at, kafka_topic, kafka_offset, kafka_key, raw) VALUES (fromUnixTimestamp64Micro(%d), 't', %d, '%s', 'x')", at.UnixMicro(), i, r.SessionID))
 		}
 		held, other := records[0], records[1]
+		// About several sessions; of a user's session of which nothing else is here; and
+		// what no hold is about.
+		for id, of := range map[string][2]string{"several": {"", ""}, "gone": {held.User, "gone"}} {
+			f.exec(fmt.Sprintf("INSERT INTO audit.alerts (alert_id, rule, tenant, user, session_id, ts) VALUES ('%s', 'r', '%s', '%s', '%s', fromUnixTimestamp64Micro(%d))", id, other.Tenant, of[0], of[1], at.UnixMicro()))
+		}
+		f.exec(fmt.Sprintf("INSERT INTO audit.alert_marks (name, kind, upto, at) VALUES ('r', 'run', fromUnixTimestamp64Micro(%[1]d), fromUnixTimestamp64Micro(%[1]d))", at.UnixMicro()))
 		h := retention.Hold{ID: uuid.New(), Kind: tt.kind(held), Value: tt.value(held), Who: "eve", Reason: "case 7", At: time.Now()}
 		if n, err := h.Records(t.Context(), f.db); n != 1 || err != nil {
 			t.Errorf("%v covers %d records, %v, want 1", h, n, err)
@@ -464,6 +470,9 @@ func testHolds(t *testing.T, f *fixture) {
 			}
 			f.want(count(other), kept)
 		}
+		f.want("SELECT alert_id FROM audit.alerts WHERE alert_id NOT IN ('a0', 'a1') ORDER BY alert_id", map[string][]string{
+			retention.HoldSession: {"several"}, retention.HoldUser: {"gone", "several"}, retention.HoldTenant: nil}[h.Kind]...)
+		f.want("SELECT count() FROM audit.alert_marks", "0")
 		if err := retention.RemoveHold(t.Context(), f.db, h, retention.Removed{Who: "eve", Reason: "closed", At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
