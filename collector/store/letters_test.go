@@ -65,8 +65,10 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 		t.Errorf("after a replay there are %d letters, want 4", len(got))
 	}
 	gap := ingest.Gap{Topic: "t", Partition: 1, From: 5, To: 8, Reason: "removed", Seen: hour}
-	for range 2 {
-		if err := s.InsertGaps(t.Context(), []ingest.Gap{gap}); err != nil {
+	longer, later, ofSession := gap, gap, gap
+	longer.To, later.From, ofSession.Session = 9, 6, "s"
+	for _, g := range []ingest.Gap{gap, gap, longer, later, ofSession} { // a duplicate collapses, another does not
+		if err := s.InsertGaps(t.Context(), []ingest.Gap{g}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,5 +82,6 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 	if err := limited.InsertDeadLetters(t.Context(), letters[:1]); err == nil {
 		t.Error("a dead letter is stored on a full disk")
 	}
-	chdbtest.Want(t, dir, "SELECT kafka_topic, kafka_partition, from_offset, to_offset, reason FROM audit.gaps FINAL", "t\t1\t5\t8\tremoved")
+	chdbtest.Want(t, dir, "SELECT kafka_topic, kafka_partition, from_offset, to_offset, session_id, reason FROM audit.gaps FINAL ORDER BY ALL",
+		"t\t1\t5\t8\t\tremoved", "t\t1\t5\t8\ts\tremoved", "t\t1\t5\t9\t\tremoved", "t\t1\t6\t8\t\tremoved")
 }
