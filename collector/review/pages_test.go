@@ -518,6 +518,17 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
+// TestNoBeginning checks that a list which names only its end begins with what was kept
+// longest, however long that is.
+func TestNoBeginning(t *testing.T) {
+	for _, path := range []string{"/calls?to=", "/calls.csv?session=x&to=", "/calls.ndjson?to=", "/sessions?to="} {
+		f := &fakeStore{text: "x"}
+		if w := do(newTestServer(t, f), httptest.NewRequest("GET", path+"2015-01-01", nil)); w.Code != http.StatusOK || f.window.From.Unix() != 0 {
+			t.Errorf("%s: code %d, and lists from %s", path, w.Code, f.window.From)
+		}
+	}
+}
+
 func TestCSV(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"=1+1", "'=1+1"}, {"+1", "'+1"}, {"-1", "'-1"}, {"@SUM(A1)", "'@SUM(A1)"}, {"\t=1", `'\t=1`}, {"\r=1", `'\r=1`}, {"\n=1", `'\n=1`},

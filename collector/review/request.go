@@ -73,7 +73,8 @@ func (s *Server) when(q url.Values, usual string) (w when, err error) {
 		return w, mistake{http.StatusBadRequest, fmt.Sprintf("span is %q: want 1h, 24h, 7d, 30d, 90d or 400d.", w.Span)}
 	}
 	w.Span = ""
-	w.Window = store.Window{From: now.Add(-400 * day), To: now.Add(day)}
+	// Without its beginning, all that is kept: a list of less would look whole.
+	w.Window = store.Window{From: time.Unix(0, 0).UTC(), To: now.Add(day)}
 	if w.From != "" {
 		if w.Window.From, w.From, err = parseTime("from", w.From); err != nil {
 			return w, err
