@@ -159,7 +159,7 @@ func TestLinked(t *testing.T) {
 // TestProxyIsStaticAndSmall checks the program that is started once for each
 // server of an agent.
 func TestProxyIsStaticAndSmall(t *testing.T) {
-	const maxSize = 16 << 20 // bytes
+	const maxSize = 15 << 20 // bytes; with text/template it would have more
 	file := filepath.Join(t.TempDir(), "auditproxy")
 	goTool(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "./auditproxy")
 	info, err := os.Stat(file)

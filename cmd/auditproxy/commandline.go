@@ -29,8 +29,7 @@ func newProxyCmd(a *app, start func(context.Context, launch) error) *cobra.Comma
 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if version, _ := cmd.Flags().GetBool("version"); version {
-				cli.PrintVersion(a.stdout, cmd.Name())
-				return nil
+				return cli.PrintVersion(a.stdout, cmd.Name())
 			}
 			l, err := a.readLaunch(cmd, args)
 			if err != nil {

@@ -1,7 +1,7 @@
 // Package cli holds the command-line parts that the programs share: exit codes,
 // strict configuration, secrets that do not print, a logger and the version.
 //
-// The files, from the top: usage, program, version, tls, logqueue, logger,
+// The files, from the top: program, usage, version, tls, logqueue, logger,
 // load, yaml, trust, trust_linux, trust_other, format, flags, environment,
 // complete, check, problem, values, key, secret.
 package cli

@@ -94,7 +94,12 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, say func(e
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
+	var unprinted error
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { unprinted = printHelp(cmd) })
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = unprinted
+	}
 	if err == nil {
 		return 0
 	}
@@ -113,12 +118,17 @@ func NewVersionCmd(w io.Writer) *cobra.Command {
 		Use:   "version",
 		Short: "print the version",
 		Args:  NoArgs,
-		Run:   func(cmd *cobra.Command, _ []string) { PrintVersion(w, cmd.Root().Name()) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return PrintVersion(w, cmd.Root().Name()) },
 	}
 }
 
 // PrintVersion prints a line with a program's name and its version to w.
-func PrintVersion(w io.Writer, program string) { fmt.Fprintf(w, "%s %s\n", program, Version()) }
+func PrintVersion(w io.Writer, program string) error {
+	if _, err := fmt.Fprintf(w, "%s %s\n", program, Version()); err != nil {
+		return fmt.Errorf("printing the version: %w", err)
+	}
+	return nil
+}
 
 // Interruptible returns a context that ends with SIGINT or SIGTERM.
 func Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,6 +65,103 @@ func TestMistakes(t *testing.T) {
 		var got string
 		if code := Execute(t.Context(), root, test.args, func(err error) { got = err.Error() }); code != ExitUnclear || got != test.want {
 			t.Errorf("%q: exit code %d, said\n%s\nwant\n%s", test.args, code, got, test.want)
+		}
+	}
+}
+
+// TestUnprinted has a full disk behind standard output.
+func TestUnprinted(t *testing.T) {
+	full := &fullWriter{}
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--help"}, "printing help: no space left on device"},
+		{[]string{"help", "version"}, "printing help: no space left on device"},
+		{[]string{"version", "--help"}, "printing help: no space left on device"},
+		{[]string{"version"}, "printing the version: no space left on device"},
+	}
+	for _, test := range tests {
+		root := &cobra.Command{Use: "program", Long: "It does nothing."}
+		root.AddCommand(NewVersionCmd(full))
+		root.SetOut(full)
+		SetUsage(root, nil)
+		var got string
+		if code := Execute(t.Context(), root, test.args, func(err error) { got = err.Error() }); code != ExitUnclear || got != test.want {
+			t.Errorf("%q: exit code %d, said %q, want %q", test.args, code, got, test.want)
+		}
+	}
+}
+
+type fullWriter struct{}
+
+func (*fullWriter) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestUsage(t *testing.T) {
+	root := &cobra.Command{Use: "program", Long: "It does nothing. \n", Example: "  program list", Args: NoArgs, Run: func(*cobra.Command, []string) {}}
+	root.PersistentFlags().String("config", "", "a `file`")
+	list := &cobra.Command{Use: "list NAME", Short: "list something", Run: func(*cobra.Command, []string) {}}
+	list.Flags().Bool("all", false, "everything")
+	group := &cobra.Command{Use: "group", Short: "have commands"}
+	group.AddCommand(&cobra.Command{Use: "inner", Short: "be inside", Run: func(*cobra.Command, []string) {}},
+		&cobra.Command{Use: "hidden", Hidden: true, Run: func(*cobra.Command, []string) {}})
+	root.AddCommand(list, group)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Hidden: true})
+	SetUsage(root, []Key{{Name: "pass", Kind: Password, Usage: "a secret"}})
+
+	const behind = "\n\nThe flags of the configuration work here too: program --help\n"
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{nil, `It does nothing.
+
+Usage:
+  program [flags]
+  program COMMAND
+
+Examples:
+  program list
+
+Commands:
+  group       have commands
+  list        list something
+
+Flags:
+      --config file   a file
+  -h, --help          help for program
+
+Variables without a flag, because other users can read a command line:
+  PROGRAM_PASS   a secret
+
+More about a command: program COMMAND --help
+`},
+		{[]string{"list"}, `list something
+
+Usage:
+  program list NAME [flags]
+
+Flags:
+      --all    everything
+  -h, --help   help for list` + behind},
+		{[]string{"group"}, `have commands
+
+Usage:
+  program group [flags]
+
+Commands:
+  inner       be inside
+
+Flags:
+  -h, --help   help for group` + behind},
+	}
+	for _, test := range tests {
+		var got strings.Builder
+		root.SetOut(&got)
+		code := Execute(t.Context(), root, append(test.args, "--help"), func(err error) { t.Error(err) })
+		if diff := cmp.Diff(test.want, got.String()); diff != "" || code != 0 {
+			t.Errorf("%q: exit code %d, (-want +got):\n%s", test.args, code, diff)
 		}
 	}
 }
