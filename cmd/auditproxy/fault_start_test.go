@@ -42,8 +42,8 @@ func TestStartWithoutSpool(t *testing.T) {
 			must(t, os.WriteFile(name, nil, 0o600))
 			return name, ""
 		}, "file"},
-		{"no inode", func(t *testing.T, dir string) (string, string) { return dir, "inodes" }, "no space left on device"},
-		{"no space", func(t *testing.T, dir string) (string, string) { return dir, "bytes" }, "no space left on device"},
+		{"no inode", func(t *testing.T, dir string) (string, string) { return dir, "inodes" }, "no space left on device: free space there, or inodes"},
+		{"no space", func(t *testing.T, dir string) (string, string) { return dir, "bytes" }, "no space left on device: free space there, or inodes"},
 	} {
 		for _, policy := range []string{"deny", "allow"} {
 			t.Run(c.name+"/"+policy, func(t *testing.T) {

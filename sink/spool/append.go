@@ -40,7 +40,7 @@ func (s *Session) Append(lines []byte, final bool) (pos int64, err error) {
 		return 0, errClosed
 	}
 	if err := s.append(lines, final); err != nil {
-		return 0, &fullError{err}
+		return 0, &fullError{disk.WithRemedy(err)}
 	}
 	s.written += int64(len(lines))
 	every := syncEvery

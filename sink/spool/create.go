@@ -37,7 +37,7 @@ func Create(c Config, id string) (*Session, error) {
 	}
 	if err != nil {
 		s.release()
-		return nil, fmt.Errorf("creating session in %q: %w", c.Dir, err)
+		return nil, fmt.Errorf("creating session in %q: %w", c.Dir, disk.WithRemedy(err))
 	}
 	return s, nil
 }

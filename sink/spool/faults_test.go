@@ -347,8 +347,8 @@ func TestDiskFull(t *testing.T) {
 			appendLines(t, s, intent(n), false)
 		}
 		f.room, f.full = 100, errno
-		if _, err := s.Append(intent(101), false); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
-			t.Fatalf("Append of an intent on a full disk = %v, want ErrFull", err)
+		if _, err := s.Append(intent(101), false); !errors.Is(err, ErrFull) || !errors.Is(err, errno) || !strings.Contains(err.Error(), "or inodes") {
+			t.Fatalf("Append of an intent on a full disk = %v, want ErrFull and what to do", err)
 		}
 		for n := 1; n <= 100; n++ {
 			if _, err := s.Append(final(n, uint64(n-1)), true); err != nil {

@@ -216,3 +216,12 @@ func Space(dir string) (free, size uint64, err error) {
 func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
+
+// WithRemedy says in an error about a full disk what to do. Some file systems are full
+// of files while they have space.
+func WithRemedy(err error) error {
+	if !IsFull(err) {
+		return err
+	}
+	return fmt.Errorf("%w: free space there, or inodes if df -i shows that none are left", err)
+}
