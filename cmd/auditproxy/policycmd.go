@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"auditproxy/cmd/internal/cli"
 
 	"github.com/spf13/cobra"
@@ -19,7 +21,25 @@ func newPolicyCmd(a *app) *cobra.Command {
 		Example: "  auditproxy policy check policy.yaml\n  auditproxy --policy-file preset:observe -- libtmux-mcp",
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRunE: refuseProxyPolicy,
 	}
 	cmd.AddCommand(newPolicyCheckCmd(a), newPolicyEvalCmd(a), newPolicyReplayCmd(a), newPolicyInitCmd(a))
 	return cmd
+}
+
+// refuseProxyPolicy refuses the flag of a proxy's policy, which all commands take: what
+// a command prints would look as if it were about that policy.
+func refuseProxyPolicy(cmd *cobra.Command, _ []string) error {
+	if !cmd.Flags().Changed("policy-file") {
+		return nil
+	}
+	instead := "leave it out"
+	switch {
+	case cmd.Flags().Lookup("policy") != nil:
+		instead = "use --policy"
+	case cmd.ValidArgsFunction != nil:
+		instead = "write the policy after the command: " + cmd.CommandPath() + " FILE"
+	}
+	return fmt.Errorf("--policy-file chooses the policy of proxies, not that of %s; %s", cmd.CommandPath(), instead)
 }
