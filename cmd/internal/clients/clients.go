@@ -50,7 +50,8 @@ type location struct{ client, path string }
 
 // existingConfigs returns the known configurations that exist, each once: in
 // the home directory .cursor/mcp.json is also the user's own. An unreadable
-// file counts as existing, so that reading it reports why.
+// file counts as existing, so that reading it reports why. A file with several
+// names counts under each, because a changed one has only one name.
 func existingConfigs(getenv func(string) string) []location {
 	var files []location
 	var seen []fs.FileInfo
@@ -59,7 +60,7 @@ func existingConfigs(getenv func(string) string) []location {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
-		if err == nil {
+		if err == nil && linkCount(info) == 1 {
 			if slices.ContainsFunc(seen, func(o fs.FileInfo) bool { return os.SameFile(o, info) }) {
 				continue
 			}

@@ -184,6 +184,9 @@ func (r *rewrite) plan(files []config, self string) (changes []change, unable bo
 		if c.servers == 0 {
 			continue
 		}
+		if n := linkCount(f.info); n > 1 {
+			fmt.Fprintf(r.cfg.Stdout, "%s: has %d names (hard links), and only this one gets the change: %s the others too\n", escape.Text(f.path), n, r.verb)
+		}
 		if c.after, err = udiff.ApplyBytes(f.data, edits); err != nil {
 			return nil, false, fmt.Errorf("changing %q: %w", f.path, err)
 		}
