@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // maxConfig is the size of the largest configuration that is read. Claude Code
@@ -48,4 +49,12 @@ func readConfig(path, self string) (config, error) {
 		return c, fmt.Errorf("reading client configuration %q: %w", path, err)
 	}
 	return c, nil
+}
+
+// linkCount returns how many names a file has, 1 where the system does not say.
+func linkCount(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
 }

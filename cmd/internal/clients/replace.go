@@ -86,14 +86,6 @@ func (c config) fill(f *os.File, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// linkCount returns how many names a file has, 1 where the system does not say.
-func linkCount(info fs.FileInfo) uint64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Nlink)
-	}
-	return 1
-}
-
 // keepOwner gives f the owner of c if it differs, because root may wrap for a
 // user, and returns the mode for it. A user cannot give a file to a foreign group.
 // Then f keeps the user's group, without group rights, and others have no right that
