@@ -343,17 +343,19 @@ func (o *operand) converts(a *argument) bool {
 }
 
 // isText reports whether the text that JavaScript makes of a list is o: that of its
-// element, or "".
+// element, which may be in further lists, or "".
 func (o *operand) isText(array []byte) bool {
-	n := 0
-	is := o.kind == number && o.number == 0 || o.text == ""
-	err := jsontext.Elements(array, func(value []byte) bool {
-		item := argumentOf(value)
-		n++
-		is = o.equals(&item) == yes || kindOf(value) != list && o.converts(&item)
-		return n < 2
-	})
-	return err != nil || is && n < 2
+	for len(array) > 1 && array[0] == '[' && array[len(array)-1] == ']' {
+		array = bytes.TrimSpace(array[1 : len(array)-1])
+	}
+	if len(array) == 0 || string(array) == "null" {
+		return o.kind == number && o.number == 0 || o.kind == text && o.text == ""
+	}
+	if !jsontext.Valid(array) {
+		return false // several elements
+	}
+	item := argumentOf(array)
+	return o.equals(&item) == yes || o.converts(&item)
 }
 
 // decimal returns a number without an exponent, as most programs print it.

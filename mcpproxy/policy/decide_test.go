@@ -47,9 +47,9 @@ func TestOperators(t *testing.T) {
 	)
 	const truthy = `5 | 5.0 | 5e0 | 4.9 | 1000000 | "5" | "05" | "5.0" | "1e+06" | "<nil>" | "dev" | "de\u0076" | "devel" | "map[a:5]" | "[5]" | "[]" | "map[]" | ` + nested
 	converted := map[string]string{
-		`eq 5`: `"05" | "5.0" | [5] | ["5"]`, `eq 5.0`: `"05" | "5.0" | [5] | ["5"]`, `eq 0`: `false | "" | []`, `eq 1000000`: `"1e+06"`, `eq true`: truthy, `eq false`: `-0 | 0 | "" | ` + nested,
-		`eq "5"`: `[5] | ["5"]`, `eq "5.0"`: `5.0`, `eq "1000000"`: `1000000`, `eq ""`: `[]`, `eq "dev"`: `["dev"]`, `neq "dev"`: `["dev"]`,
-		`neq true`: truthy, `in [5, "dev", null]`: `"05" | "5.0" | ["dev"] | [5] | ["5"]`, `not_in [5, "dev", null, true, ""]`: `"05" | "5.0" | [] | ["dev"] | [5] | ["5"]`,
+		`eq 5`: `"05" | "5.0" | [5] | ["5"] | [[5]]`, `eq 5.0`: `"05" | "5.0" | [5] | ["5"] | [[5]]`, `eq 0`: `false | "" | [] | [null]`, `eq 1000000`: `"1e+06"`, `eq true`: truthy, `eq false`: `-0 | 0 | "" | ` + nested,
+		`eq "5"`: `[5] | ["5"] | [[5]]`, `eq "5.0"`: `5.0`, `eq "1000000"`: `1000000`, `eq ""`: `[] | [null]`, `eq "dev"`: `["dev"]`, `neq "dev"`: `["dev"]`,
+		`neq true`: truthy, `in [5, "dev", null]`: `"05" | "5.0" | ["dev"] | [5] | ["5"] | [[5]]`, `not_in [5, "dev", null, true, ""]`: `"05" | "5.0" | [] | ["dev"] | [5] | ["5"] | [null] | [[5]]`,
 		`lt 5`: noNumber, `lte 5`: noNumber + ` | "5" | "05" | "5.0"`, `gt 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`, `gte 4.9`: noNumber + ` | "5" | "05" | "5.0" | "1e+06"`,
 		`regex "^de"`: nested, `regex "v"`: nested, `regex "^$"`: nested, `regex "(?i)DEV$"`: nested, `regex "5"`: nested + ` | 5 | 5.0 | 5e0`,
 		`contains "ev"`: `{} | {"a":5}`, `contains "dev"`: `{} | {"a":5}`, `contains 5`: `{} | {"a":5} | "[5]"`, `contains null`: `{} | {"a":5}`, `contains [5]`: `{} | {"a":5}`,
@@ -224,13 +224,16 @@ func TestDeniedInEveryReading(t *testing.T) {
 		{`{"n":"five"}`, policy.Allow},
 		{`{"n":[5]}`, policy.Deny}, // z.coerce.number() of Zod makes 5 of it
 		{`{"n":["5"]}`, policy.Deny},
-		{`{"n":[[5]]}`, policy.Allow},
+		{`{"n":[ [[5]] ]}`, policy.Deny},
+		{`{"n":[[5],[5]]}`, policy.Allow},
 		{`{"n":[5,5]}`, policy.Allow},
 		{`{"n":[]}`, policy.Allow},
 		{`{"zero":[]}`, policy.Deny},
 		{`{"zero":" "}`, policy.Deny},
 		{`{"zero":"-"}`, policy.Allow},
-		{`{"zero":[[]]}`, policy.Allow},
+		{`{"zero":[[]]}`, policy.Deny},
+		{`{"zero":[null]}`, policy.Deny},
+		{`{"zero":[[],[]]}`, policy.Allow},
 		{`{"id":1234567}`, policy.Deny},
 		{`{"id":1.234567e6}`, policy.Deny},
 		{`{"id":["1234567"]}`, policy.Deny},
