@@ -99,8 +99,6 @@ func (a *app) verify(cmd *cobra.Command, o verifyOptions) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := cli.Interruptible(cmd.Context())
-	defer stop()
 	vc := verify.Config{Dir: cfg.spoolDir, JSON: o.json, DamageOnly: o.damageOnly, Colour: a.colours(a.stdout), Stdout: a.stdout, Stderr: a.stderr}
 	if vc.Evidence, err = a.compareWith(o); err != nil {
 		return fmt.Errorf("verifying: %w", err)
@@ -112,8 +110,10 @@ func (a *app) verify(cmd *cobra.Command, o verifyOptions) error {
 		return fmt.Errorf("verifying: %w", err)
 	}
 	if o.file != "" {
-		return verify.RunFile(ctx, vc, o.file)
+		return verify.RunFile(cmd.Context(), vc, o.file)
 	}
+	ctx, stop := cli.Interruptible(cmd.Context())
+	defer stop()
 	return a.verifySpool(ctx, cfg, o, vc)
 }
 

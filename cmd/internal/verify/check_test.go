@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -292,5 +293,30 @@ func TestCopiedLines(t *testing.T) {
 		if err := RunFile(t.Context(), cfg, file); err != nil {
 			t.Errorf("%s: RunFile = %v\n%s", name, err, &out)
 		}
+	}
+}
+
+// TestInterruptedPipe has a pipe whose writer writes nothing: a signal must end the
+// wait for it.
+func TestInterruptedPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- RunFile(ctx, Config{Stdout: io.Discard, Stderr: io.Discard}, fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	}()
+	cancel()
+	select {
+	case err := <-done:
+		if err == nil || err.Error() != "verifying: interrupted" {
+			t.Errorf("RunFile = %v, want interrupted", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("RunFile waits for the pipe")
 	}
 }

@@ -27,6 +27,10 @@ func RunFile(ctx context.Context, cfg Config, name string) error {
 		return fmt.Errorf("verifying: %w", err)
 	}
 	defer f.Close()
+	// Only here: opening a named pipe waits for its writer, and must end with a signal.
+	ctx, stop := cli.Interruptible(ctx)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { f.Close() })() // reading a pipe waits too
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		cfg.Evidence.Remember = true // a pipe can be read once
 	}
