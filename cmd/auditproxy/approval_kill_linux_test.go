@@ -160,6 +160,15 @@ func (k *waitingKill) run(proxy string, n int) {
 	pid, _ := w.executed()
 	gone(t, pid)
 	w.recoverDead()
+	// Of a killed proxy questions may stay, and say that nobody waits; every other one
+	// ends them.
+	list, err := w.questions().Waiting()
+	must(t, err)
+	for _, q := range list {
+		if victim != "proxy" || !q.Abandoned {
+			t.Errorf("question %s stays, abandoned %t, after the end of the %q", q.ID, q.Abandoned, victim)
+		}
+	}
 	k.check(w, victim, calls)
 	if t.Failed() {
 		t.Logf("victim %q, moment %d, %d bytes\n%s", victim, moment, size, &w.stderr)

@@ -37,7 +37,7 @@ type desk struct {
 // A deskState is what the directories had at one time. It does not change.
 type deskState struct {
 	At       time.Time
-	Calls    []waiting // the oldest first
+	Calls    []waiting // the oldest first, then those that are abandoned
 	Problems []deskProblem
 	old      bool // the next request reads again
 }
@@ -120,7 +120,15 @@ func (d *desk) read() *deskState {
 			}
 		}
 	}
-	slices.SortStableFunc(st.Calls, func(a, b waiting) int { return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Key, b.Key)) })
+	slices.SortStableFunc(st.Calls, func(a, b waiting) int {
+		if a.Abandoned != b.Abandoned { // those that wait come first
+			if a.Abandoned {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Key, b.Key))
+	})
 	return st
 }
 
@@ -154,6 +162,15 @@ func (st *deskState) find(key string) *waiting {
 		return nil
 	}
 	return &st.Calls[i]
+}
+
+// waiting returns how many calls wait.
+func (st *deskState) waiting() int {
+	n := slices.IndexFunc(st.Calls, func(w waiting) bool { return w.Abandoned })
+	if n < 0 {
+		n = len(st.Calls)
+	}
+	return n
 }
 
 // A waitingCount is shown in the head of every page.

@@ -142,7 +142,7 @@ func (s *Server) waitingCount() *waitingCount {
 		return nil
 	}
 	st := s.desk.state()
-	return &waitingCount{len(st.Calls), len(st.Problems) > 0}
+	return &waitingCount{st.waiting(), len(st.Problems) > 0}
 }
 
 // A mistake is an error in the request, with the answer to it.

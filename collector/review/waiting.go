@@ -48,7 +48,7 @@ type questionPage struct {
 // A question is a question as pages show it.
 type question struct {
 	waiting
-	Left    string // time to answer
+	Left    string // time to answer, in words
 	Asks    []askedCall
 	History history
 	Token   string
@@ -105,6 +105,10 @@ func (st *deskState) over(code int, more string) mistake {
 	return mistake{code, gone + more}
 }
 
+// abandoned is the text about a call whose proxy has ended without an end to its
+// question.
+const abandoned = "The proxy of this call has ended: nobody waits for an answer."
+
 const notGiven = " Your answer was not given."
 
 // asked shows one question. It is not refreshed, so that a half-made choice is
@@ -116,14 +120,20 @@ func (s *Server) asked(r *http.Request) (page, error) {
 		return page{}, st.over(http.StatusNotFound, "")
 	}
 	body := questionPage{Question: s.question(r, *w, s.histories(r.Context(), []waiting{*w}, moreCalls))}
-	if err := w.Allows(os.Geteuid()); err != nil {
+	if w.Abandoned {
+		body.Deaf = abandoned
+	} else if err := w.Allows(os.Geteuid()); err != nil {
 		body.Deaf = err.Error()
 	}
 	return page{Template: "question", Title: body.Question.Asks[0].Title + " waits", Section: "waiting", Body: body}, nil
 }
 
 func (s *Server) question(r *http.Request, w waiting, histories map[string]history) question {
-	q := question{waiting: w, Left: remaining(w.Expires.Sub(s.c.Now())), Token: s.formToken(r, w.Key, w.Digest)}
+	left := remaining(w.Expires.Sub(s.c.Now()))
+	if w.Abandoned {
+		left = "abandoned"
+	}
+	q := question{waiting: w, Left: left, Token: s.formToken(r, w.Key, w.Digest)}
 	for _, c := range w.Calls {
 		rec := audit.Record{Kind: audit.KindCall, Method: c.Method, Tool: c.Tool, Target: c.Target, Args: c.Args}
 		a := askedCall{Call: c, Title: recordTitle(rec)}

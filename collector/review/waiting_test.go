@@ -303,6 +303,35 @@ func TestRejectedAnswer(t *testing.T) {
 	}
 }
 
+// TestAbandonedQuestion checks that pages tell a call whose proxy was killed from
+// those that wait, and take no answer to it.
+func TestAbandonedQuestion(t *testing.T) {
+	h := newHall(t, "x")
+	h.ask(t, "q1", "killed_thing")
+	h.ask(t, "q2", "live_thing", func(q *approval.Question) { q.Asked = q.Asked.Add(time.Second) })
+	// A file of the same content, which no proxy has locked.
+	name := filepath.Join(h.dir, "q1.json")
+	text, err := os.ReadFile(name)
+	if err == nil {
+		err = os.WriteFile(name+".new", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ended = "The proxy of this call has ended: nobody waits for an answer."
+	list := h.get("/waiting").Body.String()
+	if strings.Count(list, ended) != 1 || strings.Index(list, "live_thing") > strings.Index(list, "killed_thing") || strings.Count(list, `value="deny"`) != 1 ||
+		!strings.Contains(list, `Waiting <span class="badge bad">1</span>`) {
+		t.Errorf("the page of waiting calls, of which one is abandoned:\n%s", list)
+	}
+	if one := h.get("/waiting/" + deskKey(h.dir, "q1")).Body.String(); !strings.Contains(one, ended) {
+		t.Error("the page of the question does not say that nobody waits")
+	}
+}
+
 // TestTwoReviewers checks that of concurrent answers one counts, and that the other
 // reviewer gets a message.
 func TestTwoReviewers(t *testing.T) {

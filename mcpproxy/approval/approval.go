@@ -54,10 +54,17 @@ type Dir struct {
 	shared bool     // others can reach the directory
 
 	mu     sync.Mutex
-	asked  map[string]string // owned by mu: digests of this process's questions, by id
-	taken  map[string]bool   // owned by mu: questions whose answer was returned, by id
-	doubts map[string]doubt  // owned by mu: answers that do not count, by id
-	swept  bool              // owned by mu: see sweep
+	asked  map[string]asked // owned by mu: this process's questions, by id
+	taken  map[string]bool  // owned by mu: questions whose answer was returned, by id
+	doubts map[string]doubt // owned by mu: answers that do not count, by id
+	swept  bool             // owned by mu: see sweep
+}
+
+// An asked is a question of this process. Its file is open and locked while it
+// waits, so that the end of the process shows.
+type asked struct {
+	digest string
+	file   *os.File
 }
 
 // A doubt is an answer that does not count now.
@@ -97,7 +104,7 @@ func OpenExisting(cfg Config) (*Dir, error) {
 // Plan checks a configuration, and its approvers for an own directory, without
 // looking at the directory.
 func Plan(cfg Config) (*Dir, error) {
-	d := &Dir{cfg: cfg, asked: map[string]string{}, taken: map[string]bool{}, doubts: map[string]doubt{}}
+	d := &Dir{cfg: cfg, asked: map[string]asked{}, taken: map[string]bool{}, doubts: map[string]doubt{}}
 	if !filepath.IsAbs(cfg.Dir) {
 		return nil, fmt.Errorf("approval directory %q is not an absolute path", cfg.Dir)
 	}
@@ -184,34 +191,37 @@ const (
 
 func (d *Dir) name(id, ext string) string { return filepath.Join(d.cfg.Dir, id+ext) }
 
-// writeFile makes a file under a name of its own, with all of text, and returns
-// the name. The group of the directory can read it. A crash leaves a file whose
-// name starts with a period.
-func (d *Dir) writeFile(dir string, text []byte, durable bool) (name string, err error) {
-	name = filepath.Join(dir, ".new-"+rand.Text())
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			os.Remove(name)
-		}
-	}()
-	if d.shared || d.info.uid != os.Geteuid() {
+// newFile makes a file under a name of its own. The group of the directory can
+// read it. A crash leaves a file whose name starts with a period.
+func (d *Dir) newFile(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, ".new-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err == nil && (d.shared || d.info.uid != os.Geteuid()) {
 		// Where the directory does not hand on its group, root still can.
 		_ = f.Chown(-1, d.info.gid)
-		if err := f.Chmod(0o640); err != nil { // the umask may have taken it away
-			return "", err
+		if err = f.Chmod(0o640); err != nil { // the umask may have taken it away
+			f.Close()
+			os.Remove(f.Name())
 		}
+	}
+	return f, err
+}
+
+// writeFile makes a file with all of text, and returns its name.
+func (d *Dir) writeFile(dir string, text []byte, durable bool) (name string, err error) {
+	f, err := d.newFile(dir)
+	if err != nil {
+		return "", err
 	}
 	if _, err = f.Write(text); err == nil && durable {
 		err = f.Sync()
 	}
-	return name, err
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return f.Name(), err
 }
 
 // create makes a file exclusively, whole or not at all. A crash between its
@@ -221,7 +231,12 @@ func (d *Dir) create(name string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	err = os.Link(tmp, name)
+	return link(tmp, name)
+}
+
+// link gives a file its name, if nothing has it.
+func link(tmp, name string) error {
+	err := os.Link(tmp, name)
 	return errors.Join(err, os.Remove(tmp))
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Ask writes a question, whole or not at all. Its id must be new.
@@ -24,10 +26,6 @@ func (d *Dir) ask(q *Question) error {
 	}
 	one := *q
 	one.Approvers, one.SameUser = d.cfg.Approvers, d.cfg.SameUser
-	text, err := one.encode()
-	if err != nil {
-		return err
-	}
 	d.sweep(time.Now())
 	// An answer that is there before its question was made by someone who knew
 	// the id, and saw no question.
@@ -36,10 +34,26 @@ func (d *Dir) ask(q *Question) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.create(d.name(q.ID, questionExt), text); err != nil {
+	f, err := d.newFile(d.cfg.Dir)
+	if err != nil {
 		return err
 	}
-	d.asked[q.ID] = digest(text)
+	// It is locked before anybody can see it, and for as long as this process waits.
+	one.held = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	text, err := one.encode()
+	if err == nil {
+		_, err = f.Write(text)
+	}
+	if err == nil {
+		err = link(f.Name(), d.name(q.ID, questionExt))
+	} else {
+		os.Remove(f.Name())
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
+	d.asked[q.ID] = asked{digest(text), f}
 	return nil
 }
 
@@ -55,6 +69,7 @@ func (d *Dir) Withdraw(id string) error {
 	defer d.mu.Unlock()
 	taken := d.taken[id]
 	told := d.doubts[id].told
+	defer d.asked[id].file.Close() // after the file is gone; see unlocked
 	delete(d.asked, id)
 	delete(d.taken, id)
 	delete(d.doubts, id)

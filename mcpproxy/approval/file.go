@@ -65,6 +65,18 @@ func readFile(name string, max int64) (fileInfo, []byte, error) {
 	return i, text, err
 }
 
+// unlocked reports whether a file is there and no process has locked it. What
+// cannot be determined is false.
+func unlocked(name string) bool {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var st unix.Stat_t // after the lock: who removes a file does so before unlocking it
+	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil && unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink > 0
+}
+
 // names returns the names in a directory, and an error if it has too many.
 func names(dir string) ([]string, error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

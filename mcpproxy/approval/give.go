@@ -38,6 +38,9 @@ func (d *Dir) give(q *Question, a Answer) error {
 		return &Gone{ID: q.ID, Changed: true}
 	}
 	q = now
+	if q.Abandoned {
+		return &Gone{ID: q.ID}
+	}
 	if err := q.Allows(os.Geteuid()); err != nil {
 		return err
 	}

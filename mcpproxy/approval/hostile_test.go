@@ -365,10 +365,10 @@ func TestQuestionRoundTrip(t *testing.T) {
 		t.Fatalf("waiting: %v, %v", list, err)
 	}
 	got := list[0]
-	if got.Digest == "" || got.Owner != userName(os.Geteuid()) || !got.SameUser {
+	if got.Digest == "" || got.Owner != userName(os.Geteuid()) || !got.SameUser || !got.held || got.Abandoned {
 		t.Errorf("question: %+v", got)
 	}
-	got.Digest, got.Owner, got.SameUser, got.uid, got.size = "", "", false, 0, 0
+	got.Digest, got.Owner, got.SameUser, got.held, got.uid, got.size = "", "", false, false, 0, 0
 	if diff := cmp.Diff(*q, got, cmp.AllowUnexported(Question{})); diff != "" {
 		t.Errorf("question (-asked +read):\n%s", diff)
 	}

@@ -44,9 +44,14 @@ type Question struct {
 	// Digest is that of the file. They are set where a question is read; Give
 	// puts the digest into the answer, so that it holds for no other question.
 	Owner, Digest string
+	// Abandoned is whether its proxy has ended without an end to the question, as
+	// one that was killed: nobody waits for an answer. It is set where a question
+	// is read.
+	Abandoned bool
 
-	uid  int // of the owner
-	size int // bytes of its file
+	held bool // its proxy has locked its file
+	uid  int  // of the owner
+	size int  // bytes of its file
 }
 
 // A Call is a call that waits.
@@ -86,6 +91,7 @@ type fileQuestion struct {
 	More      int        `json:"more,omitempty"`
 	Approvers []string   `json:"approvers,omitempty"`
 	SameUser  bool       `json:"same_user"`
+	Locked    bool       `json:"locked,omitempty"` // the file, while the proxy waits; older proxies did not
 }
 
 type fileCall struct {
@@ -108,7 +114,7 @@ type fileCall struct {
 func (q *Question) encode() ([]byte, error) {
 	f := fileQuestion{ID: q.ID, Asked: q.Asked.UTC().Truncate(time.Microsecond), Expires: q.Expires.UTC().Truncate(time.Microsecond),
 		SessionID: q.SessionID, Host: q.Host, User: q.User, PID: q.PID, Server: q.Server, Client: q.Client, ServerKey: q.ServerKey,
-		More: q.More, Approvers: q.Approvers, SameUser: q.SameUser}
+		More: q.More, Approvers: q.Approvers, SameUser: q.SameUser, Locked: q.held}
 	for i := range q.Calls {
 		c := &q.Calls[i]
 		f.Calls = append(f.Calls, fileCall{CallNo: c.CallNo, Method: c.Method, Tool: c.Tool, Target: c.Target, Rule: c.Rule, Reason: c.Reason,
@@ -168,7 +174,7 @@ func parseQuestion(text []byte) (*Question, error) {
 		return nil, err
 	}
 	q := &Question{ID: f.ID, Asked: f.Asked.UTC(), Expires: f.Expires.UTC(), SessionID: f.SessionID, Host: f.Host, User: f.User, PID: f.PID,
-		Server: f.Server, Client: f.Client, ServerKey: f.ServerKey, More: f.More, Approvers: f.Approvers, SameUser: f.SameUser, Digest: digest(text)}
+		Server: f.Server, Client: f.Client, ServerKey: f.ServerKey, More: f.More, Approvers: f.Approvers, SameUser: f.SameUser, held: f.Locked, Digest: digest(text)}
 	for _, c := range f.Calls {
 		q.Calls = append(q.Calls, Call{CallNo: c.CallNo, Method: c.Method, Tool: c.Tool, Target: c.Target, Rule: c.Rule, Reason: c.Reason,
 			Args: audit.JSON(c.Args), Risk: audit.JSON(c.Risk), Detections: audit.JSON(c.Detections),

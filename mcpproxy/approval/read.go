@@ -22,13 +22,13 @@ const maxRejected = 100
 func (d *Dir) Answer(id string) (*Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	want, asked := d.asked[id]
+	q, asked := d.asked[id]
 	if !asked {
 		return nil, fmt.Errorf("reading the answer to question %q: this process did not ask it", id)
 	}
 	name := d.name(id, answerExt)
 	i, a, err := d.read(name, false, d.rule, os.Geteuid())
-	if err == nil && a.question != "" && a.question != want {
+	if err == nil && a.question != "" && a.question != q.digest {
 		err = errors.New("it answers another question, or one that was changed")
 	}
 	if err == nil {

@@ -71,15 +71,19 @@ func (d *Dir) question(id string) (*Question, error) {
 	if err != nil {
 		return nil, fmt.Errorf("question %q: %w", id, err)
 	}
-	q.uid, q.Owner, q.size = i.uid, userName(i.uid), len(text)
+	q.uid, q.Owner, q.size, q.Abandoned = i.uid, userName(i.uid), len(text), q.held && unlocked(d.name(id, questionExt))
 	return q, nil
 }
 
-// Waits reports whether a question that Waiting returned still waits.
+// Waits reports whether a question that Waiting returned is still there, and sets
+// its Abandoned.
 func (d *Dir) Waits(q *Question) (bool, error) {
 	now, err := d.question(q.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
+	}
+	if err == nil {
+		q.Abandoned = now.Abandoned
 	}
 	return err == nil && now.Digest == q.Digest, err
 }

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,5 +37,53 @@ func TestWaitingBound(t *testing.T) {
 	}
 	if size := len(list) * len(text); size < maxWaitingBytes/2 || size > maxWaitingBytes+maxQuestion {
 		t.Errorf("questions of %d bytes, want about %d", size, maxWaitingBytes)
+	}
+}
+
+// TestAbandoned: a question whose process has ended without ending it is told from
+// one that waits, and takes no answer.
+func TestAbandoned(t *testing.T) {
+	d := own(t)
+	people, err := Open(Config{Dir: d.Path(), Own: true, SameUser: true, People: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"killed", "waits", "older"} {
+		if err := d.Ask(question(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A proxy that did not lock its questions.
+	text, err := os.ReadFile(d.name("older", questionExt))
+	if err == nil {
+		err = os.WriteFile(d.name("older", questionExt), []byte(strings.Replace(string(text), `,"locked":true`, "", 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"killed", "older"} {
+		d.asked[id].file.Close() // as the end of the process does
+	}
+	list, err := people.Waiting()
+	if err != nil || len(list) != 3 {
+		t.Fatalf("waiting: %+v, %v", list, err)
+	}
+	for i := range list {
+		q := &list[i]
+		if want := q.ID == "killed"; q.Abandoned != want {
+			t.Errorf("question %q is abandoned: %t, want %t", q.ID, q.Abandoned, want)
+		}
+		waits, err := people.Waits(q)
+		if want := q.ID == "killed"; !waits || err != nil || q.Abandoned != want {
+			t.Errorf("question %q waits: %t, %v, and is abandoned: %t", q.ID, waits, err, q.Abandoned)
+		}
+		err = people.Give(q, Answer{Approved: true})
+		var gone *Gone
+		if got := errors.As(err, &gone); got != (q.ID == "killed") || !got && err != nil {
+			t.Errorf("answering question %q: %v", q.ID, err)
+		}
+	}
+	if there, err := exists(d.name("killed", answerExt)); there || err != nil {
+		t.Errorf("an abandoned question has an answer: %t, %v", there, err)
 	}
 }

@@ -74,7 +74,7 @@ func (s *Session) Ask(ctx context.Context, k Asker) error {
 		flush(k.Keyboard) // typed before the question was shown
 		over, err := s.ask(ctx, k, q, settled)
 		if over {
-			s.tell(terminal.Warn, "\nthis call no longer waits: it was answered elsewhere, cancelled or timed out")
+			s.tell(terminal.Warn, "\nthis call no longer waits: it was answered elsewhere, cancelled or timed out, or its proxy has ended")
 			settled = time.Now().Add(k.Settle)
 			flush(k.Keyboard)
 		} else {
@@ -89,11 +89,11 @@ func (s *Session) Ask(ctx context.Context, k Asker) error {
 	return nil
 }
 
-// next returns the oldest question that is not done, nil for none.
+// next returns the oldest question that waits and is not done, nil for none.
 func (s *Session) next(done map[string]bool) *approval.Question {
 	list, _ := s.waiting()
 	for i := range list {
-		if !done[list[i].Digest] {
+		if !done[list[i].Digest] && !list[i].Abandoned {
 			return &list[i]
 		}
 	}
@@ -114,7 +114,7 @@ func (s *Session) ask(ctx context.Context, k Asker, q *approval.Question, settle
 	prompt()
 	var typed []byte
 	for ctx.Err() == nil {
-		if waits, err := s.dir.Waits(q); err == nil && !waits || time.Now().After(q.Expires) {
+		if waits, err := s.dir.Waits(q); err == nil && !waits || q.Abandoned || time.Now().After(q.Expires) {
 			return true, nil
 		}
 		var ended bool

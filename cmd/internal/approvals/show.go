@@ -34,7 +34,8 @@ type shownQuestion struct {
 	Calls     []shownCall `json:"calls"`
 	More      int         `json:"more,omitempty"`
 	MayAnswer string      `json:"may_answer"`
-	Yours     bool        `json:"yours"` // this user's answer counts
+	Yours     bool        `json:"yours"`               // this user's answer counts
+	Abandoned bool        `json:"abandoned,omitempty"` // its proxy has ended: nobody waits for an answer
 }
 
 type shownCall struct {
@@ -56,7 +57,7 @@ type shownCall struct {
 func (s *Session) json(q *approval.Question, now time.Time) error {
 	one := shownQuestion{ID: q.ID, Asked: q.Asked, Expires: q.Expires, LeftMS: max(0, q.Expires.Sub(now).Milliseconds()), Owner: q.Owner,
 		SessionID: q.SessionID, Host: q.Host, User: q.User, PID: q.PID, Server: q.Server, Client: q.Client, More: q.More,
-		MayAnswer: q.MayAnswer(), Yours: q.Allows(os.Geteuid()) == nil}
+		MayAnswer: q.MayAnswer(), Yours: q.Allows(os.Geteuid()) == nil, Abandoned: q.Abandoned}
 	for _, c := range q.Calls {
 		one.Calls = append(one.Calls, shownCall{c.CallNo, c.Method, c.Tool, c.Target, json.RawMessage(c.Args), json.RawMessage(c.Risk),
 			json.RawMessage(c.Detections), c.Rule, c.Reason, c.Operations, c.MoreOperations})
@@ -71,7 +72,11 @@ func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
 	end := func(l *terminal.Line) { text = append(text, l.End()...) }
 	l := &terminal.Line{Colour: s.cfg.Colour}
 	l.Put(terminal.Bold, q.ID)
-	l.PutSafe(terminal.Plain, fmt.Sprintf("  %s ago, %s left", seconds(now.Sub(q.Asked)), seconds(q.Expires.Sub(now))))
+	left := seconds(q.Expires.Sub(now)) + " left"
+	if q.Abandoned {
+		left = "its proxy has ended: nobody waits for an answer"
+	}
+	l.PutSafe(terminal.Plain, "  "+seconds(now.Sub(q.Asked))+" ago, "+left)
 	end(l)
 	l = &terminal.Line{Colour: s.cfg.Colour}
 	l.PutSafe(terminal.Faint, "  asked by ")
