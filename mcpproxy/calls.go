@@ -10,7 +10,9 @@ import (
 
 	"auditproxy/mcpproxy/policy"
 	"auditproxy/mcpproxy/wire"
+	"auditproxy/redact"
 	"auditproxy/schemas/audit"
+	"auditproxy/schemas/jsontext"
 )
 
 // A call is a request that may still be answered. Its strings live in buf, so
@@ -108,6 +110,17 @@ func (c *call) reuses() {
 	c.refunds = nil
 	if !slices.Contains(c.rec.Anomalies, "id_reused") {
 		c.anomaly("id_reused")
+	}
+}
+
+// fillTask sets the digest of the id that a value, a request's params or an answer's
+// task, has of a task. Whoever knows the id may have the result of the task, so
+// records do not have it.
+func (c *call) fillTask(red *redact.Redactor, v []byte) {
+	if id := wire.Member(v, "taskId"); len(id) > 0 && id[0] == '"' {
+		from := len(c.buf)
+		c.buf = red.AppendDigest(c.buf, redact.Argument, jsontext.AppendUnquote(nil, id))
+		c.rec.Digest = c.json(from)
 	}
 }
 

@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"slices"
+	"strings"
 
 	"auditproxy/mcpproxy/wire"
 	"auditproxy/redact"
@@ -53,6 +54,8 @@ func (f *filler) fill(call *call, m *wire.Message) (tool string, a wire.Anomaly)
 	rec.ArgsBytes = m.ArgumentsBytes
 	if m.Method == nil || m.Anomalies&wire.NotJSON != 0 {
 		f.fillBytes(call, m)
+	} else if strings.HasPrefix(rec.Method, "tasks/") {
+		call.fillTask(f.red, m.Params)
 	}
 
 	rec.Anomalies = nil

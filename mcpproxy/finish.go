@@ -150,12 +150,12 @@ func (s *session) loosely(c *call, a *wire.Answer, now time.Time) {
 	case c.class.wanted():
 		s.learn(c, a, now)
 	case c.class == recorded && c.early == nil:
-		r := &c.rec
+		r, task := &c.rec, c.rec.Digest
 		r.ResultBytes = a.Bytes
 		outcome, errorType := s.judge(c, a)
 		c.early = earlyOf(c, outcome, errorType, now)
 		c.early.loose = true
-		r.ResultBytes, r.ErrorCode, r.ErrorDigest, r.ResultType = 0, nil, "", ""
+		r.ResultBytes, r.ErrorCode, r.ErrorDigest, r.ResultType, r.Digest = 0, nil, "", "", task
 		s.appendAnomaly(r.CallNo, a, "loose_answer", now)
 	}
 }
@@ -247,6 +247,11 @@ func (s *session) judge(c *call, a *wire.Answer) (audit.Outcome, string) {
 	switch {
 	case a.Task || string(a.ResultType) == `"task"`: // MCP 2025-11-25; the tasks extension of 2026-07-28
 		r.ResultType = "task"
+		result := wire.Member(a.Raw, "result")
+		if a.Task {
+			result = wire.Member(result, "task")
+		}
+		c.fillTask(s.red, result)
 	case string(a.ResultType) == `"input_required"`:
 		r.ResultType = "input_required"
 	}

@@ -196,7 +196,7 @@ var recordMembers = []Member{
 		Meaning: "Of an opaque call or an anomaly: its length, bytes. Measured by the proxy."},
 	{Name: "digest", Type: TypeDigest, Group: GroupWhat,
 		Field:   func(r *Record) *JSON { return &r.Digest },
-		Meaning: "Of an opaque call: digest of its bytes, which are not kept. Omitted for a call of more than 16 MiB that broke off after its method. Computed by the proxy."},
+		Meaning: "Of an opaque call: digest of its bytes, which are not kept; omitted for a call of more than 16 MiB that broke off after its method. Of a call that a task answers, and of tasks/result, tasks/cancel and the like: digest of the task's id. Computed by the proxy."},
 	{Name: "from", Type: TypeTime, Group: GroupWhat, Column: "Nullable(DateTime64(6, 'UTC'))",
 		Field:   func(r *Record) *time.Time { return &r.From },
 		Meaning: "Of a gap: when recording stopped. Set by the proxy."},

@@ -212,12 +212,8 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	dst = appendPlace(dst, r)
 	dst = appendAnomalies(dst, r)
 	switch r.Kind {
-	case KindAnomaly:
+	case KindAnomaly, KindCall, KindOpen:
 		dst = appendBytes(dst, r)
-	case KindCall, KindOpen:
-		if r.Bytes > 0 {
-			dst = appendBytes(dst, r)
-		}
 	case KindGap:
 		dst = appendTime(dst, `,"from":"`, r.From)
 		dst = appendTime(dst, `,"to":"`, r.To)
@@ -249,9 +245,7 @@ func AppendIntent(dst []byte, r *Record) []byte {
 	dst = appendJSON(dst, `,"approval":`, r.Approval)
 	dst = appendTrace(dst, r)
 	dst = appendAnomalies(dst, r)
-	if r.Bytes > 0 {
-		dst = appendBytes(dst, r)
-	}
+	dst = appendBytes(dst, r)
 	return Seal(append(dst, '}'), from)
 }
 
@@ -378,10 +372,12 @@ func appendAnomalies(dst []byte, r *Record) []byte {
 }
 
 func appendBytes(dst []byte, r *Record) []byte {
-	dst = append(dst, `,"at":`...)
-	dst = strconv.AppendInt(dst, r.At, 10)
-	dst = append(dst, `,"bytes":`...)
-	dst = strconv.AppendInt(dst, r.Bytes, 10)
+	if r.Bytes > 0 || r.Kind == KindAnomaly {
+		dst = append(dst, `,"at":`...)
+		dst = strconv.AppendInt(dst, r.At, 10)
+		dst = append(dst, `,"bytes":`...)
+		dst = strconv.AppendInt(dst, r.Bytes, 10)
+	}
 	return appendJSON(dst, `,"digest":`, r.Digest)
 }
 
