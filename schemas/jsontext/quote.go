@@ -64,11 +64,12 @@ func AppendUnquote[T Text](dst []byte, lit T) []byte {
 			lit = lit[:n-2]
 		}
 	}
-	return appendUnquoted(dst, lit)
+	return appendUnquoted(dst, []byte(lit))
 }
 
-// appendUnquoted is AppendUnquote for the text between the quotes.
-func appendUnquoted[T Text](dst []byte, lit T) []byte {
+// appendUnquoted is AppendUnquote for the text between the quotes. The conversion
+// of a string to lit copies nothing, as lit is only read.
+func appendUnquoted(dst, lit []byte) []byte {
 	from := 0
 	for i := 0; i < len(lit); {
 		c := lit[i]
