@@ -20,6 +20,13 @@ const (
 // one are denied.
 const MaxUser = 1023
 
+// Idle is after how many seconds the last window of a counter, and the one before
+// it, say nothing about a call, however long windows are.
+const Idle = 2 * maxWindow
+
+// maxWindow is the length of the longest window, in seconds.
+const maxWindow = 366 * 86400
+
 // A Counter is a number of calls, or a sum of arguments, in one window.
 type Counter struct {
 	Scope  Scope

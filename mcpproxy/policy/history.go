@@ -76,7 +76,7 @@ func (h *History) add(key string, start, window, low, high int64) {
 // Idle reports whether no counter of h is in a window that holds at a time.
 func (h *History) Idle(at time.Time) bool {
 	for _, b := range h.counts {
-		if b.start > at.Unix()-2*maxWindow {
+		if b.start > at.Unix()-Idle {
 			return false
 		}
 	}

@@ -19,7 +19,6 @@ const (
 	maxPrograms = 100_000   // instructions of all regular expressions
 	maxLazy     = 1000      // instructions of one that is compiled at its first use: in 0.1 ms
 	maxCount    = 1<<53 - 1 // beyond it a float64 is not exact
-	maxWindow   = 366 * 86400
 )
 
 // A loader checks and compiles one policy.

@@ -10,6 +10,10 @@
 //
 // A file that is not what this package wrote is never repaired. Calls are denied
 // until it is removed.
+//
+// What no policy uses any more goes by its age, when no window can reach back to
+// it: a counter when another one needs its slot, a file when another server's is
+// made.
 package counter
 
 import (
@@ -269,6 +273,7 @@ func (s *Store) open() error {
 // create makes the file with its header under another name and links it, so that
 // no process sees a part of it. A crash leaves the other name.
 func (s *Store) create() error {
+	s.sweep(time.Now())
 	f, err := os.CreateTemp(s.dir, "new-*")
 	if err != nil {
 		return err
@@ -279,6 +284,30 @@ func (s *Store) create() error {
 		return err
 	}
 	return os.Link(f.Name(), s.name)
+}
+
+// sweep removes the files that were not written for so long that all their counts
+// are over, and the remainders of crashes.
+func (s *Store) sweep(now time.Time) {
+	list, _ := os.ReadDir(s.dir) // what is not seen stays
+	for _, e := range list {
+		old := func(i fs.FileInfo, err error) bool {
+			return err == nil && i.Mode().IsRegular() && now.Unix()-i.ModTime().Unix() > policy.Idle
+		}
+		if !old(e.Info()) {
+			continue
+		}
+		name := filepath.Join(s.dir, e.Name())
+		f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		// Who waits for the lock finds that the file is gone; see lock.
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && old(f.Stat()) {
+			os.Remove(name)
+		}
+		f.Close()
+	}
 }
 
 // openDir makes and checks the directory.
@@ -347,21 +376,26 @@ func (s *Store) find(key string) int {
 	return len(s.have)
 }
 
-// write writes a counter to a place, in the file and in s.have.
+// write writes a counter to a place, in the file and in s.have. In a full file a
+// new counter takes the place of one that is over.
 func (s *Store) write(n int, key string, c policy.Count) error {
 	if n+2 > maxSlots {
-		return fmt.Errorf("%w: it has %d counters: remove it", policy.ErrFull, n)
+		n = slices.IndexFunc(s.have, func(o slot) bool { return c.Start-o.count.Start > policy.Idle })
 	}
-	if _, err := s.file.WriteAt(format(key, c), int64((n+1)*slotSize)); err != nil {
+	if n < 0 {
+		return fmt.Errorf("%w: it has %d counters: remove it", policy.ErrFull, len(s.have))
+	}
+	text := format(key, c)
+	if _, err := s.file.WriteAt(text, int64((n+1)*slotSize)); err != nil {
 		if n == len(s.have) {
 			s.file.Truncate(int64((n + 1) * slotSize)) // a part may be written; if this fails, the file is torn
 		}
 		return fmt.Errorf("%w: %w", policy.ErrFull, err)
 	}
 	if n == len(s.have) {
-		s.have = append(s.have, slot{id: [32]byte([]byte(digest(key)))})
+		s.have = append(s.have, slot{})
 	}
-	s.have[n].count = c
+	s.have[n] = slot{[32]byte(text), c}
 	return nil
 }
 

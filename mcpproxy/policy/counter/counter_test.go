@@ -3,6 +3,8 @@ package counter_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -499,6 +501,108 @@ func TestManyCounters(t *testing.T) {
 	if err := s.Update(time.Unix(0, 0), all[:1000], func(values []int64) bool { return values[0] == 1 && values[999] == 1 }); err != nil {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestCountersOfOldPolicies: in a full file, a new counter takes the place of one
+// whose windows are over, however long they are, and of no other.
+func TestCountersOfOldPolicies(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "counters")
+	s := counter.New(dir, "server")
+	defer s.Close()
+	of := func(policies string, n int) (all []policy.Counter) {
+		for i := range n {
+			all = append(all, policy.Counter{Scope: policy.User, Key: policies + strconv.Itoa(i), Window: 1, Amount: 1})
+		}
+		return all
+	}
+	values := func(at int64, list []policy.Counter) (got []int64, err error) {
+		err = s.Update(time.Unix(at, 0), list, func(values []int64) bool {
+			got = slices.Clone(values)
+			return true
+		})
+		return got, err
+	}
+	if _, err := values(0, of("old", policy.MaxUser-2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := values(1, of("later", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := values(policy.Idle, of("new", 1)); !errors.Is(err, policy.ErrFull) {
+		t.Errorf("a counter that may still count lost its place: %v", err)
+	}
+	for range 2 { // also from the file
+		if _, err := values(policy.Idle+1, of("new", policy.MaxUser-2)); err != nil {
+			t.Errorf("new counters: %v", err)
+		}
+		s.Close()
+	}
+	if got, err := values(policy.Idle+1, of("new", policy.MaxUser-2)); err != nil || slices.Min(got) != 2 {
+		t.Errorf("counted %d at least, %v, want 2 of each", slices.Min(got), err)
+	}
+	if got, err := values(1, of("later", 2)); err != nil || slices.Min(got) != 1 {
+		t.Errorf("the counters that were younger have %v, %v", got, err)
+	}
+}
+
+// TestFilesOfOldServers: the file of a server that was not used while any window
+// lasts is removed when the file of another one is made. Whoever has it open goes on.
+func TestFilesOfOldServers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "counters")
+	now := time.Now()
+	stores := map[string]*counter.Store{}
+	for _, server := range []string{"old", "locked", "young"} {
+		stores[server] = counter.New(dir, server)
+		defer stores[server].Close()
+		if ok, err := count(stores[server], now, 1); !ok || err != nil {
+			t.Fatalf("%s: %v, %v", server, ok, err)
+		}
+	}
+	names := func() []string {
+		list, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	var held *os.File
+	for _, name := range names() {
+		age := time.Duration(policy.Idle+60) * time.Second
+		switch filepath.Base(name) {
+		case counterFile("young"):
+			age -= 2 * time.Minute
+		case counterFile("locked"):
+			var err error
+			if held, err = os.Open(name); err == nil {
+				err = syscall.Flock(int(held.Fd()), syscall.LOCK_EX)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+		}
+		if err := os.Chtimes(name, now, now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	new := counter.New(dir, "new")
+	defer new.Close()
+	if ok, err := count(new, now, 1); !ok || err != nil {
+		t.Fatalf("new: %v, %v", ok, err)
+	}
+	for server, want := range map[string]bool{"old": false, "locked": true, "young": true, "new": true} {
+		if got := slices.Contains(names(), filepath.Join(dir, counterFile(server))); got != want {
+			t.Errorf("the file of server %q is there: %t, want %t", server, got, want)
+		}
+	}
+	if ok, err := count(stores["old"], now, 1); !ok || err != nil {
+		t.Errorf("after its file was removed: %v, %v", ok, err)
+	}
+}
+
+func counterFile(server string) string {
+	sum := sha256.Sum256([]byte(server))
+	return hex.EncodeToString(sum[:16]) + ".counters"
 }
 
 // TestStoppedByASignal is TestLockedForEver with a process that was stopped: it
