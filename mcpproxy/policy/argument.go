@@ -14,7 +14,7 @@ type argument struct {
 	value []byte // strict JSON, nil if it is missing
 	text  []byte // of a string: decoded once, for all conditions
 	// twin means that its name is there in another case or fold too: for servers in Go
-	// that is the same one.
+	// that is the same one. Or its text has a NUL: for servers in C it ends there.
 	twin bool
 	odd  bool // it is missing since what should be an object is something else
 
@@ -151,21 +151,26 @@ func values(arguments []byte, paths []path, found []argument) (ok bool) {
 		}
 		if v := found[i].value; len(v) > 0 && v[0] == '"' {
 			found[i].text = unquote(v)
+			found[i].twin = found[i].twin || bytes.Contains(found[i].text, nul)
 		}
 	}
 	return true
 }
 
 // isTwin reports whether a name as written between its quotes is another one that
-// servers in Go take for the same (encoding/json, Unmarshal).
+// servers in Go take for the same (encoding/json, Unmarshal), or servers in C, whose
+// strings end at a NUL.
 func isTwin(name []byte, want string) bool {
 	if bytes.IndexByte(name, '\\') >= 0 {
 		name = jsontext.AppendUnquote(nil, name)
 	} else if len(name) < len(want) || len(name) > utf8.UTFMax*len(want) {
 		return false
 	}
-	return string(name) != want && bytes.EqualFold(name, []byte(want))
+	before, _, _ := bytes.Cut(name, nul)
+	return string(name) != want && bytes.EqualFold(before, []byte(want))
 }
+
+var nul = []byte{0}
 
 // named compares a name as written between its quotes.
 func named(name []byte, want string) bool {

@@ -130,7 +130,7 @@ func find(arguments []byte, p path, cut bool) recorded {
 		}
 		v = next
 	}
-	return recorded{value: v, what: remainsOf(v), twin: twin}
+	return recorded{value: v, what: remainsOf(v), twin: twin || v[0] == '"' && bytes.Contains(unquote(v), nul)}
 }
 
 // remainsOf reports what the redactor left of a value. An agent can send a value

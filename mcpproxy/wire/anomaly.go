@@ -14,13 +14,13 @@ type Anomaly uint32
 // The anomalies, with their words in a record.
 const (
 	DuplicateMember   Anomaly = 1 << iota // duplicate_member: in the message, its params or its arguments' top level
-	CaseVariantMember                     // case_variant_member: a protocol member in another case or fold
+	CaseVariantMember                     // case_variant_member: a protocol member in another case or fold, or with a NUL behind its name
 	Batch                                 // batch: a member of a JSON-RPC batch array
 	NotJSON                               // not_json: not strict JSON (RFC 8259)
 	NotRPC                                // not_rpc: JSON, but no JSON-RPC message, or a tools/call that MCP's schema does not allow
 	BareCR                                // bare_cr: a CR that no LF follows
 	NaN                                   // nan: NaN, Infinity or a number no float64 holds
-	ControlCharacter                      // control_character: raw, in a string or between values
+	ControlCharacter                      // control_character: raw, in a string or between values; a NUL in a method, a name or a URI
 	InvalidUTF8                           // invalid_utf8
 	LoneSurrogate                         // lone_surrogate
 	BOM                                   // bom

@@ -1,6 +1,36 @@
 package wire
 
-import "hash/maphash"
+import (
+	"bytes"
+	"hash/maphash"
+)
+
+// addText adds a string, and what of it comes before a NUL: for servers in C it ends
+// there. It returns 1 + the index of the string.
+func (p *reading) addText(l *occurrences, lit value, exact bool) int {
+	i := p.addOccurrence(l, lit, exact)
+	if n := nulIn(p.bytes(lit)); n >= 0 {
+		p.flags |= ControlCharacter
+		if lit.own == 0 { // an oversize message is not decided about
+			p.addOccurrence(l, value{from: lit.from, n: int32(n)}, false)
+		}
+	}
+	return i
+}
+
+// nulIn returns where a string has the escape of a NUL, -1 if it has none.
+func nulIn(lit []byte) int {
+	for at := 0; at < len(lit); at += len(`\"`) {
+		n := bytes.IndexByte(lit[at:], '\\')
+		if n < 0 {
+			break
+		}
+		if at += n; bytes.HasPrefix(lit[at:], []byte(`\u0000`)) {
+			return at
+		}
+	}
+	return -1
+}
 
 // addOccurrence adds a string, and returns 1 + its index.
 func (p *reading) addOccurrence(l *occurrences, lit value, exact bool) int {

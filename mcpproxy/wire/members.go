@@ -37,13 +37,17 @@ func (p *reading) member(l *level, table []string, lit []byte) {
 }
 
 // matchName returns the index of name in table, 0 for none, and whether it is
-// there exactly, not in another case. Case folds as in Unicode: a long s is an
-// s, the sign for Kelvin is a k.
+// there exactly, not in another case, nor with a NUL behind it, at which strings of
+// servers in C end. Case folds as in Unicode: a long s is an s, the sign for Kelvin
+// is a k.
 func matchName(table []string, name []byte) (i int, exact bool) {
 	for i, n := range table {
 		if i > 0 && string(name) == n {
 			return i, true
 		}
+	}
+	if len(table) > 0 {
+		name, _, _ = bytes.Cut(name, nul)
 	}
 	for i, n := range table {
 		if i > 0 && len(n) <= len(name) && len(name) <= utf8.UTFMax*len(n) && bytes.EqualFold(name, []byte(n)) {
@@ -52,6 +56,8 @@ func matchName(table []string, name []byte) (i int, exact bool) {
 	}
 	return 0, false
 }
+
+var nul = []byte{0}
 
 func (l *level) clear() { l.known, l.names = 0, 0 }
 
@@ -73,7 +79,7 @@ func (p *reading) endMember(l *level, off int64) {
 	if !l.exact {
 		switch {
 		case l.member == memberMethod && l.first == '"':
-			p.latest.method = p.addOccurrence(&p.methods, p.take(l, off), false)
+			p.latest.method = p.addText(&p.methods, p.take(l, off), false)
 		case l.member == memberID && l.known&(1<<memberID) == 0: // mcp-go answers with it
 			p.cur.id = p.take(l, off)
 		case l.member == memberID:
@@ -85,13 +91,14 @@ func (p *reading) endMember(l *level, off int64) {
 	case memberVersion:
 		p.version = l.first == '"' && p.equals(p.take(l, off), "2.0")
 	case memberID:
-		p.cur.id, p.cur.variantID = p.take(l, off), value{}
+		p.cur.variantID = p.cur.id // a server that takes the first one answers with it
+		p.cur.id = p.take(l, off)
 	case memberMethod:
 		p.hasMethod = true
 		p.cur.method = value{}
 		if l.first == '"' {
 			p.cur.method = p.take(l, off)
-			p.latest.exactMethod = p.addOccurrence(&p.methods, p.cur.method, true)
+			p.latest.exactMethod = p.addText(&p.methods, p.cur.method, true)
 			p.latest.method = p.latest.exactMethod
 		}
 	case memberParams:
@@ -132,7 +139,7 @@ func (p *reading) endName(l *level, off int64, primary bool) {
 	if v.n == 0 {
 		return
 	}
-	i := p.addOccurrence(list, v, primary && text)
+	i := p.addText(list, v, primary && text)
 	if text {
 		last.params, last.any = i, i
 		if primary {

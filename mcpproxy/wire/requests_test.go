@@ -296,6 +296,18 @@ func TestRequests(t *testing.T) {
 			`complete 0-99 "tools/call" "a": duplicate_member`}},
 		{"params of another case without a tool", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","arguments":{"p":1}},"Params":null}` + "\n", []string{
 			`complete 0-102 "tools/call" "a" or "tools/call" ;"tools/call"  with : case_variant_member`}},
+		{"method with a NUL behind its name", `{"jsonrpc":"2.0","id":2,"method\u0000x":"tools/call","params":{"name":"evil"},"method":"ping"}` + "\n", []string{
+			`complete 0-94 "ping" "evil" or "tools/call" "evil": case_variant_member`}},
+		{"name with a NUL behind its name", with(`{"Name\u0000":"evil","name":"a"}`) + "\n", []string{
+			`complete 0-88 "tools/call" "a" or "tools/call" "evil": case_variant_member`}},
+		{"name that ends at a NUL", with(`{"name":"evil\u0000x"}`) + "\n", []string{
+			`complete 0-78 "tools/call" "evil\u0000x" or "tools/call" "evil: control_character`}},
+		{"name without a NUL", with(`{"name":"evil\\u0000"}`) + "\n", []string{
+			`complete 0-78 "tools/call" "evil\\u0000"`}},
+		{"method that ends at a NUL", `{"jsonrpc":"2.0","id":2,"method":"tools/call\u0000","params":{"name":"evil"}}` + "\n", []string{
+			`complete 0-77 "tools/call\u0000" "evil" or "tools/call "evil": control_character`}},
+		{"URI that ends at a NUL", `{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"a:b\u0000"}}` + "\n", []string{
+			`complete 0-79 "resources/read" or "resources/read" "a:b: control_character`}},
 		{"no version", `{"id":2,"method":"ping"}` + "\n", []string{`complete 0-24 "ping": not_rpc`}},
 		{"response", `{"jsonrpc":"2.0","id":2,"result":{}}` + "\n", []string{`complete 0-36 `}},
 		{"notification", `{"jsonrpc":"2.0","method":"notifications/x"}` + "\n", []string{`complete 0-44 "notifications/x"`}},

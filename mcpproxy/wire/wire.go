@@ -80,8 +80,8 @@ type Message struct {
 	// exactly after decoding, the last duplicate wins. Values as written, nil
 	// for none. A Begun message lacks the members that came later.
 	ID []byte // under a variant of that name if there is no other: some servers answer with it
-	// VariantID is of a variant of id that comes after ID: mcp-go answers with it
-	// alone. nil for none.
+	// VariantID is of a variant of id, or of an id that another one follows: some
+	// servers answer with it alone. nil for none.
 	VariantID []byte
 	Method    []byte // a string literal; nil if not a string
 	Params    []byte // nil once oversize
