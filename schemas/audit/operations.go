@@ -127,9 +127,13 @@ func (w *operationWalk) text(lit string, listed bool) {
 	w.missed = w.missed || inner.missed || strings.Contains(lower, "tool") && (listed || strings.Contains(lower, "operations"))
 }
 
-// is reports whether a name is that of a member.
+// is reports whether a name is that of a member. For servers in C it ends at a NUL.
 func (w *operationWalk) is(name []byte, member string) bool {
-	return string(name) == member || w.every && bytes.EqualFold(name, []byte(member))
+	if w.every {
+		name, _, _ = bytes.Cut(name, []byte{0})
+		return bytes.EqualFold(name, []byte(member))
+	}
+	return string(name) == member
 }
 
 func (w *operationWalk) list(i, depth int, listed bool) int {
@@ -182,6 +186,9 @@ func (w *operationWalk) object(i, depth int, item bool) int {
 		case isTool && w.b[from] == '"':
 			tool, _ := text(string(w.b[from:i]))
 			tools = append(tools, Operation{Method: w.method, Tool: tool, Path: string(w.path[:stem])})
+			if before, _, cut := strings.Cut(tool, "\x00"); cut && w.every {
+				tools = append(tools, Operation{Method: w.method, Tool: before, Path: string(w.path[:stem])})
+			}
 		case isArgs && (args[0] == "" || !w.every):
 			args[0] = JSON(w.b[from:i])
 		case isArgs:

@@ -143,6 +143,8 @@ func TestInnerOperations(t *testing.T) {
 	}{
 		{`{"operations":[{"tool":"a","arguments":{"x":1}},{"tool":"b"}]}`, `a{"x":1} b`, true},
 		{`{"OPERATIONS":[{"TOOL":"a","Arguments":{}}],"operation\u017f":[{"tool":"b"}]}`, `a{} b`, true},
+		{`{"operations\u0000":[{"tool\u0000x":"a"}]}`, `a`, true},
+		{`{"operations":[{"tool":"a\u0000b","arguments":{}}]}`, "a\x00b{} a{}", true},
 		{`{"operations":[{"tool":"a","Tool":"b","arguments":{"x":1},"Arguments":{"x":2}}]}`, `a{"x":1} b{"x":1} a{"x":2} b{"x":2}`, true},
 		{`{"operations":" [{\"tool\":\"a\"}] "}`, `a`, true},
 		{`{"operations":"\u005b{\"tool\":\"a\"}]"}`, `a`, true},
