@@ -202,6 +202,14 @@ func TestTwice(t *testing.T) {
 		"SELECT * FROM t WHERE token IN ('hunter2', 'hunter2')",
 		"{default_pass, <<\"hunter2\">>}",
 		"ann:hunter2@db.example.com:5432/shop",
+		`password = "correct-horse"; user = "ann"`,
+		"vault write auth/userpass/users/ann password=hunter2 username=u",
+		"flyctl secrets set A=hunter2 B=swordfish",
+		"smbclient //h/s -U ann%hunter2",
+		"git clone https://x-access-token:hunter2@github.com/x/y",
+		"expect \"assword:\"; send \"hunter2\\r\"",
+		"smtp.PlainAuth(\"\", \"ann\", \"hunter2\", \"h\")",
+		"apply(Sensitive('hunter2'))",
 	} {
 		once := r.AppendText(nil, []byte(in))
 		if twice := r.AppendText(nil, once); string(twice) != string(once) {

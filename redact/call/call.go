@@ -90,13 +90,14 @@ var byName = sync.OnceValue(func() map[string][]function {
 })
 
 // Find adds the secrets among the arguments of the call in r.Text whose parenthesis is
-// at open, behind a name that starts at first, to found. Text before from has been
-// decided. f is scratch memory.
-func Find(found []lex.Span, r *literal.Reader, f *names.Folded, from, first, open int) []lex.Span {
+// at open, behind a name that starts at first, to found, and reports whether there are
+// any, which may have been redacted. Text before from has been decided. f is scratch
+// memory.
+func Find(found []lex.Span, r *literal.Reader, f *names.Folded, from, first, open int) (all []lex.Span, known bool) {
 	t := r.Text
 	name := t[first:open]
 	if !starts.Has(name) {
-		return found
+		return found, false
 	}
 	for _, rule := range byName()[lex.View(name)] {
 		if rule.of != "" && !calledOn(t, first, rule.of) {
@@ -112,11 +113,14 @@ func Find(found []lex.Span, r *literal.Reader, f *names.Folded, from, first, ope
 		default:
 			v = among(r, f, rule, first, open)
 		}
-		if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && !formats.IsPlaceholder(t[v.From:v.To]) {
+		if v.From >= v.To || formats.IsPlaceholder(t[v.From:v.To]) {
+			continue
+		}
+		if known = true; lex.MarkLen(t[v.From:]) == 0 {
 			found = append(found, v)
 		}
 	}
-	return found
+	return found, known
 }
 
 // among finds the secret at its place among the arguments of a function.

@@ -400,8 +400,8 @@ func (s *Scanner) called(i int) lex.Span {
 	if len(name) < 2 || len(name) > names.MaxPairName {
 		return lex.Span{}
 	}
-	known := len(s.found)
-	if s.found = call.Find(s.found, &s.values, &s.name, s.from, from, i); len(s.found) > known {
+	known := false
+	if s.found, known = call.Find(s.found, &s.values, &s.name, s.from, from, i); known {
 		s.unordered = true
 		return lex.Span{}
 	}
@@ -568,7 +568,7 @@ func (s *Scanner) url(i int) lex.Span {
 	}
 	to := from
 	for to < len(t) && t[to] != '/' && t[to] != '?' && t[to] != '#' && !lex.IsURLEnd(t[to]) {
-		to++
+		to += max(1, lex.MarkLen(t[to:]))
 	}
 	userinfo := bytes.LastIndexByte(t[from:to], '@')
 	colon := bytes.IndexByte(t[from:to], ':')
@@ -587,9 +587,6 @@ func (s *Scanner) url(i int) lex.Span {
 		s.password = lex.Span{From: from, To: from + colon}
 	default:
 		s.password = lex.Span{From: from + colon + 1, To: from + userinfo}
-	}
-	if lex.MarkLen(t[s.password.From:s.password.To]) == s.password.To-s.password.From {
-		s.password = lex.Span{From: -1, To: -1}
 	}
 	return lex.Span{}
 }

@@ -196,8 +196,13 @@ func (s *Scanner) argument(from, at int, f argv.Form) int {
 	for c.From < c.To && lex.Classes[t[from+c.To-1]]&lex.IsQuote != 0 {
 		c.To--
 	}
-	if c.From < c.To && lex.MarkLen(t[from+c.From:]) == 0 && !formats.IsPlaceholder(t[from+c.From:from+c.To]) {
-		s.found = append(s.found, lex.Span{From: from + c.From, To: from + c.To})
+	if c.From < c.To {
+		if n := lex.MarkLen(t[from+c.From:]); n > 0 {
+			return from + c.From + n
+		}
+		if !formats.IsPlaceholder(t[from+c.From : from+c.To]) {
+			s.found = append(s.found, lex.Span{From: from + c.From, To: from + c.To})
+		}
 	}
 	return max(to, from)
 }

@@ -220,6 +220,9 @@ func (s *Scanner) sent(to, i int) lex.Span {
 	for v.To-v.From > 2 && t[v.To-2] == '\\' {
 		v.To -= 2
 	}
+	if v.From < v.To && lex.MarkLen(t[v.From:]) > 0 {
+		v.To = v.From
+	}
 	return v
 }
 

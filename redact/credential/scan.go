@@ -43,7 +43,7 @@ func (s *Scanner) triggers() {
 	text := s.text
 	for i := 0; i < len(text); {
 		if i == s.password.From {
-			if formats.IsPlaceholder(text[s.password.From:s.password.To]) {
+			if password := text[s.password.From:s.password.To]; lex.MarkLen(password) == len(password) || formats.IsPlaceholder(password) {
 				s.from, s.password = s.password.To, lex.Span{From: -1, To: -1}
 			} else {
 				s.add(s.password)

@@ -239,6 +239,9 @@ func (s *Finder) valueOf(f *Format, i int) lex.Span {
 	if isFiller(t[i:to]) || !HasToken(t[i:min(to, i+maxRun)]) {
 		return lex.Span{}
 	}
+	if lex.Classes[t[to-1]]&lex.IsQuote != 0 {
+		return lex.Span{From: i, To: to - 1} // which Terraform's format has
+	}
 	return lex.Span{From: i, To: lex.CredentialEnd(s.text, to)}
 }
 
