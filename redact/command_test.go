@@ -210,6 +210,19 @@ func TestTwice(t *testing.T) {
 		"expect \"assword:\"; send \"hunter2\\r\"",
 		"smtp.PlainAuth(\"\", \"ann\", \"hunter2\", \"h\")",
 		"apply(Sensitive('hunter2'))",
+		`{"secrets": {"db": "hunter2"}}`,
+		"axios.get(u, {auth: {username: 'ann', password: 'hunter2'}})",
+		"<p><b>Password:</b> hunter2</p>",
+		"<dl><dt>Password:</dt><dd>hunter2</dd></dl>",
+		"ALTER ROLE ann PASSWORD $$hunter2$$;",
+		`Authorization: Digest username="ann", response="hunter2"`,
+		"vault login -method=userpass username=ann password=hunter2",
+		"expect \"password:\"\nsend \"hunter2\\r\"",
+		`password = """correct-horse"""`,
+		"Private-Lines: 1\nhunter2\nPrivate-MAC: 00",
+		"secret = <<EOT\nhunter2\nEOT",
+		"printf '%s:%s' ann hunter2 | base64 -w0",
+		"PASSWORD=$(echo -n hunter2 | base64)",
 	} {
 		once := r.AppendText(nil, []byte(in))
 		if twice := r.AppendText(nil, once); string(twice) != string(once) {

@@ -146,7 +146,7 @@ func ClosesPrompt(t []byte, first, i int) bool {
 	for from := i; i < len(t) && t[i] == ' ' && i-from < 4; {
 		i++
 	}
-	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 && (opened && t[i] == t[first-1] && i+1 < len(t) && t[i+1] == ' ' || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
+	return i < len(t) && lex.Classes[t[i]]&lex.IsQuote != 0 && (opened && t[i] == t[first-1] && i+1 < len(t) && (t[i+1] == ' ' || t[i+1] == '\n') || i+1 == len(t) || t[i+1] == ')' || t[i+1] == ',' || t[i+1] == ']' || t[i+1] == ';')
 }
 
 // IsGetter reports whether a function of that name expects the name of a

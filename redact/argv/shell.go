@@ -34,6 +34,46 @@ func Delimiter(t []byte, i int) lex.Span {
 	return lex.Span{From: i, To: to}
 }
 
+// maxSpaces limits the white space, in bytes, before a here-document.
+const maxSpaces = 16
+
+// Document finds the lines of NAME = <<EOF, where the value starts at i, and reports
+// whether there is a here-document. Its lines may have been redacted.
+func Document(t []byte, i int) (lines lex.Span, ok bool) {
+	for from := i; i < len(t) && i-from < maxSpaces && t[i] == ' '; {
+		i++
+	}
+	if !bytes.HasPrefix(t[i:], []byte("<<")) {
+		return lex.Span{}, false
+	}
+	i += len("<<")
+	if i < len(t) && (t[i] == '<' || t[i] == '~') { // of PHP and Ruby
+		i++
+	}
+	d := Delimiter(t, i)
+	if d.From == d.To || d.To == len(t) || t[d.To] != '\n' {
+		return lex.Span{}, false
+	}
+	from := d.To + 1
+	if lex.MarkLen(bytes.TrimLeft(t[from:min(len(t), from+maxWord)], " ")) > 0 {
+		return lex.Span{}, true
+	}
+	for k := from; k < len(t); {
+		end := bytes.IndexByte(t[k:], '\n')
+		if end < 0 {
+			end = len(t) - k
+		}
+		if bytes.Equal(bytes.Trim(t[k:k+end], " \t\r;"), t[d.From:d.To]) {
+			return lex.Span{From: from, To: max(from, k-1)}, true
+		}
+		k += end + 1
+	}
+	return lex.Span{From: from, To: len(t)}, true
+}
+
+// maxWord is how far behind the white space of a line, in bytes, a mark is looked for.
+const maxWord = 256
+
 // WordEnd returns where the word at i ends that a shell would see. unquoted is a quote
 // that is not in the rest of t, 0 for none, and is kept for the next word.
 func WordEnd(t []byte, i int, unquoted *byte) int {

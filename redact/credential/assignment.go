@@ -69,7 +69,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		if at := bytes.Index(key, []byte("\nPrivate-MAC")); at > 0 {
 			key = key[:at]
 		}
-		if n := bytes.IndexByte(key, '\n') + 1; n > 0 && n < len(key) {
+		if n := bytes.IndexByte(key, '\n') + 1; n > 0 && n < len(key) && lex.MarkLen(key[n:]) == 0 {
 			return lex.Span{From: i + n, To: i + len(key)}
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if s.text[i] == ':' && about.ClosesPrompt(s.text, first, i+1) {
 		return lex.Span{}
 	}
-	if v := s.heredoc(i + 1); v.From < v.To {
+	if v, ok := argv.Document(s.text, i+1); ok {
 		return v
 	}
 	v := s.joinedStrings(s.values.Value(i + 1))
@@ -227,39 +227,6 @@ const maxPrivate = 8 << 10
 
 // maxPieces is of how many strings a secret is joined.
 const maxPieces = 16
-
-// heredoc finds the lines of name = <<EOF, where the value starts at i.
-func (s *Scanner) heredoc(i int) lex.Span {
-	t := s.text
-	for from := i; i < len(t) && i-from < maxGap && t[i] == ' '; {
-		i++
-	}
-	if !bytes.HasPrefix(t[i:], []byte("<<")) {
-		return lex.Span{}
-	}
-	i += len("<<")
-	if i < len(t) && (t[i] == '<' || t[i] == '~') { // of PHP and Ruby
-		i++
-	}
-	d := argv.Delimiter(t, i)
-	if d.From == d.To || d.To == len(t) || t[d.To] != '\n' || lex.MarkLen(bytes.TrimLeft(t[d.To+1:min(len(t), d.To+maxPair)], " ")) > 0 {
-		return lex.Span{}
-	}
-	for k := d.To + 1; k < len(t); {
-		end := bytes.IndexByte(t[k:], '\n')
-		if end < 0 {
-			end = len(t) - k
-		}
-		if bytes.Equal(bytes.Trim(t[k:k+end], " \t\r;"), t[d.From:d.To]) {
-			if k == d.To+1 {
-				return lex.Span{}
-			}
-			return lex.Span{From: d.To + 1, To: k - 1}
-		}
-		k += end + 1
-	}
-	return lex.Span{From: d.To + 1, To: len(t)}
-}
 
 // part finds the content of a part of a form (RFC 7578) whose name ends at i.
 func (s *Scanner) part(i int) lex.Span {

@@ -87,6 +87,8 @@ func (s *Scanner) commands() {
 		}
 		switch {
 		case f != argv.NoSecret && string(w) == "$" && i < len(t) && t[i] == '(': // -p $(openssl passwd SECRET)
+		case f == argv.WholeWord && w[len(w)-1] == '=' && lex.MarkLen(t[i:]) > 0:
+			i += lex.MarkLen(t[i:])
 		case f != argv.NoSecret:
 			i = s.argument(from, at, f)
 		case c.Reads && from > 1 && t[from-1] == '(' && t[from-2] == '<' && (string(w) == "echo" || string(w) == "printf"):
@@ -236,6 +238,9 @@ func (s *Scanner) userInfo(c lex.Span) {
 		from--
 	}
 	word := s.text[from:c.To]
+	if bytes.HasPrefix(word, []byte("hmac=")) || bytes.HasPrefix(word, []byte("sha256=")) {
+		return // the end of a mark
+	}
 	if bytes.Contains(s.text[c.From:from], []byte("%s:%s")) {
 		s.echoed(lex.Span{From: from, To: c.To})
 	} else if v := argv.AfterColon.Within(word); v.From < v.To && !bytes.Contains(word, []byte("://")) {

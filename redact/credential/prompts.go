@@ -147,7 +147,7 @@ func (s *Scanner) clause(run, i int) lex.Span {
 	rest := t[from:min(len(t), from+maxPrompt)]
 	for _, dollars := range []string{"$$", `\$\$`} {
 		if inner, ok := bytes.CutPrefix(rest, []byte(dollars)); ok {
-			if n := bytes.Index(inner, []byte(dollars)); n > 0 {
+			if n := bytes.Index(inner, []byte(dollars)); n > 0 && lex.MarkLen(inner) != n {
 				return lex.Span{From: from + len(dollars), To: from + len(dollars) + n}
 			}
 		}

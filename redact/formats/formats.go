@@ -9,6 +9,7 @@
 package formats
 
 import (
+	"bytes"
 	"math"
 
 	"auditproxy/redact/lex"
@@ -239,8 +240,8 @@ func (s *Finder) valueOf(f *Format, i int) lex.Span {
 	if isFiller(t[i:to]) || !HasToken(t[i:min(to, i+maxRun)]) {
 		return lex.Span{}
 	}
-	if lex.Classes[t[to-1]]&lex.IsQuote != 0 {
-		return lex.Span{From: i, To: to - 1} // which Terraform's format has
+	if lex.Classes[t[to-1]]&lex.IsQuote != 0 { // which Terraform's format has
+		return lex.Span{From: i, To: i + len(bytes.TrimRight(t[i:to], "\"'`"))}
 	}
 	return lex.Span{From: i, To: lex.CredentialEnd(s.text, to)}
 }

@@ -40,8 +40,12 @@ func (r *Reader) Value(i int) lex.Span {
 	if i < len(t) && (t[i] == '\n' || t[i] == '\r' || t[i] == '|' || t[i] == '>') {
 		return r.below(i, separator)
 	}
-	if n := lex.MarkLen(t[i:]); n > 0 {
-		return lex.Span{From: i + n, To: lex.CredentialEnd(r.Text, i+n)} // it has been redacted
+	if n := lex.MarkLen(t[i:]); n > 0 { // it has been redacted
+		v := lex.Span{From: i + n, To: lex.CredentialEnd(r.Text, i+n)}
+		if rest := t[v.From:v.To]; bytes.HasPrefix(rest, []byte("</")) || len(bytes.TrimLeft(rest, "}],")) == 0 {
+			v.To = v.From // what encloses it
+		}
+		return v
 	}
 	open := lex.Backslashes(t, i)
 	switch {
@@ -141,7 +145,7 @@ func (r *Reader) Value(i int) lex.Span {
 		if end := lex.CredentialEnd(r.Text, i); end > i && end < len(t) && t[end-1] == '=' && t[end] == '"' {
 			line = true // Token token="SECRET"
 		}
-		if line {
+		if line && lex.MarkLen(t[i:]) == 0 {
 			for to = i; to < len(t) && t[to] >= ' '; to++ {
 			}
 			return lex.Span{From: i, To: to}
@@ -461,6 +465,9 @@ func (r *Reader) substituted(i int) lex.Span {
 	}
 	for from < to && t[to-1] == ' ' {
 		to--
+	}
+	if bytes.Contains(t[from:to], []byte(lex.RedactedMark)) {
+		to = from
 	}
 	return lex.Span{From: from, To: to}
 }
