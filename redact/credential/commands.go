@@ -20,6 +20,7 @@ func (s *Scanner) commands() {
 	group := 0                           // where in parentheses or braces the first text is written
 	began := 0                           // where the first program of the command is
 	echoing, here := false, 0            // here is where the last here-string ends
+	text := 0                            // where the last quotation ends that echo writes
 	reads, document := false, lex.Span{} // in this line: a program that reads a secret, and the end of a here-document
 	for i := 0; i < len(t); {
 		if b := t[i]; lex.IsWordBreak(b) || b == '\\' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\' || t[i+1] == '\n') {
@@ -31,9 +32,15 @@ func (s *Scanner) commands() {
 					quote = 0
 				case quote == 0 && outer == b:
 					c, echoing, outer = argv.Command{}, false, 0
-				case quote == 0:
-					quote = b
+				default:
+					if echoing && i >= text {
+						text = i + quotedLen(t[i:min(len(t), i+maxPair)])
+					}
+					if quote == 0 {
+						quote = b
+					}
 				}
+			case i < text:
 			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0 && !(echoing && b == '\n')) && !s.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || i+1 == len(t) || t[i+1] != ' ' && t[i+1] != '\t'):
 				reads = reads || c.Reads
 				if b == '\n' {
@@ -113,6 +120,16 @@ func (s *Scanner) commands() {
 		}
 	}
 	s.merge()
+}
+
+// quotedLen returns the length of the quotation that b starts with, 0 if it does not
+// end or has a command in it.
+func quotedLen(b []byte) int {
+	n := bytes.IndexByte(b[1:], b[0])
+	if n < 0 || b[0] != '\'' && (bytes.Contains(b[:n+1], []byte("$(")) || bytes.IndexByte(b[:n+1], '`') >= 0) {
+		return 0
+	}
+	return n + 1
 }
 
 // behindPrompt reports whether only the prompt of a client, or the tag of a line

@@ -27,7 +27,9 @@ func Find(t, name []byte, first, i int) lex.Span {
 		}
 	}
 	if lex.IsDigit(t[i+1]) || t[i+1] == '*' {
-		return passFile(t, first, i)
+		if v := passFile(t, first, i); v.From < v.To {
+			return v
+		}
 	}
 	if string(name) == "thin" || string(name) == "oci" || string(name) == "oci8" {
 		login := t[i+1 : min(len(t), i+maxLogin)] // names in a row, without this form, cost no search each
