@@ -176,11 +176,11 @@ var WordStarts = func() *lex.WordSet {
 			add(name)
 		}
 	}
-	for i := range uses {
-		for name := range strings.FieldsSeq(uses[i].names) {
+	for u := range eachUse {
+		for name := range strings.FieldsSeq(u.names) {
 			add(name)
 		}
-		for verb := range strings.FieldsSeq(uses[i].verbs) {
+		for verb := range strings.FieldsSeq(u.verbs) {
 			if name := verb[:len(verb)-len(":1")]; name != "" {
 				add(name)
 			}

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// A use is how programs accept secrets that need no kind of their own.
+// A use is how programs accept secrets that need no kind of their own. A line of uses
+// has one.
 type use struct {
 	names string
 	// flags are options that want a secret as the next word: "-w". With "*" it
@@ -22,159 +23,177 @@ type use struct {
 	verbs string
 }
 
-var uses = [...]use{
+// uses are separated by bars, which takes half the memory of a table.
+const uses = "" +
 	// Databases and message brokers.
-	{"beeline sqlline cypher-shell cbq couchbase-cli hdbsql isql-fb", "-p*", ""},
-	{"vsql", "-w*", ""},
-	{"gbak gfix gsec", "-pas -password", ""},
-	{"influx", "-t", ""},
-	{"db2", "", "using:1"},
-	{"isql iusql", "", ":3"},
-	{"neo4j-admin", "", "set-initial-password:1"},
-	{"mosquitto_passwd", "", ":3"},
-	{"mqttx", "-P*", ""},
-	{"mysqladmin", "", "password:1"},
-	{"sp_addlogin", "", ":2"},
-	{"sp_password", "", ":1 :2"},
-	{"sp_addlinkedsrvlogin", "", ":5"},
-	{"deluge-console", "", "connect:3"},
-	{"zkCli.sh zkcli zookeeper-shell.sh zookeeper-shell addauth", "", "digest:1 addauth:2"},
+	`beeline sqlline cypher-shell cbq couchbase-cli hdbsql isql-fb|-p*|
+vsql|-w*|
+gbak gfix gsec|-pas -password|
+influx|-t|
+db2||using:1
+isql iusql||:3
+neo4j-admin||set-initial-password:1
+mosquitto_passwd||:3
+mqttx|-P*|
+mysqladmin||password:1
+sp_addlogin||:2
+sp_password||:1 :2
+sp_addlinkedsrvlogin||:5
+deluge-console||connect:3
+zkCli.sh zkcli zookeeper-shell.sh zookeeper-shell addauth||digest:1 addauth:2
+` +
 	// Vaults.
-	{"vault bao", "", "login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1"},
-	{"bw", "--session", "login:2 unlock:1"},
-	{"rclone", "", "obscure:1"},
-	{"doppler", "", "set:2"},
-	{"dotenvx sst", "", "set:2"},
-	{"keyctl", "", "add:3 update:2"},
-	{"ykman", "-P*", "add:2 static:1"},
-	{"yubico-piv-tool tpm2_unseal tpm2_create", "-P* -p*", ""},
-	{"oathtool", "", ":1"},
-	{"zfs", "", "load-key:0 create:0"},
-	{"gnome-keyring-daemon newusers", "", ":0"},
-	{"credstash", "", "put:2"},
-	{"berglas", "", "create:2"},
-	{"chamber", "", "write:3"},
-	{"virsh", "--base64", "secret-set-value:2"},
-	{"lpass", "", "login:0"},
-	{"git-crypt", "", "unlock:0"},
-	{"kubeseal aespipe vncpasswd grub-mkpasswd-pbkdf2 argon2 saslpasswd2 htdigest", "", ":0"},
-	{"anydesk openconnect adcli hdiutil su keepassxc-cli createuser ssh-add", "", ":0"},
-	{"elasticsearch-reset-password systemd-ask-password", "", ":0"},
-	{"elasticsearch-keystore logstash-keystore kibana-keystore", "", "add:0"},
-	{"systemd-creds", "", "encrypt:0"},
-	{"op", "", "signin:0"},
-	{"terraform tofu jf heroku npm pnpm", "", "login:0 adduser:0"},
-	{"doveadm", "", "test:2 login:2"},
-	{"consul", "", "set-agent-token:2"},
-	{"realm", "", "join:0"},
-	{"ipa", "", "user-add:0 user-mod:0 passwd:0"},
-	{"llm", "--value", "keys:0"},
-	{"databricks", "--string-value --bytes-value", "configure:0"},
-	{"swarm", "", "unlock:0"},
+	`vault bao||login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1
+bw|--session|login:2 unlock:1
+rclone||obscure:1
+doppler||set:2
+dotenvx sst||set:2
+keyctl||add:3 update:2
+ykman|-P*|add:2 static:1
+yubico-piv-tool tpm2_unseal tpm2_create|-P* -p*|
+oathtool||:1
+zfs||load-key:0 create:0
+gnome-keyring-daemon newusers||:0
+credstash||put:2
+berglas||create:2
+chamber||write:3
+virsh|--base64|secret-set-value:2
+lpass||login:0
+git-crypt||unlock:0
+kubeseal aespipe vncpasswd grub-mkpasswd-pbkdf2 argon2 saslpasswd2 htdigest||:0
+anydesk openconnect adcli hdiutil su keepassxc-cli createuser ssh-add||:0
+elasticsearch-reset-password systemd-ask-password||:0
+elasticsearch-keystore logstash-keystore kibana-keystore||add:0
+systemd-creds||encrypt:0
+op||signin:0
+terraform tofu jf heroku npm pnpm||login:0 adduser:0
+doveadm||test:2 login:2
+consul||set-agent-token:2
+realm||join:0
+ipa||user-add:0 user-mod:0 passwd:0
+llm|--value|keys:0
+databricks|--string-value --bytes-value|configure:0
+swarm||unlock:0
+` +
 	// Clouds and builds.
-	{"etcdctl", "", "add%1"},
-	{"prefect", "-k", ""},
-	{"p4", "-P*", "login:0"},
-	{"knife", "-P*", ""},
-	{"chef-server-ctl", "", "user-create:5"},
-	{"az", "--key-value --secure-environment-variables=", ""},
-	{"drone", "--data", ""},
-	{"pulumi", "--secret#", ""},
-	{"cf", "", "auth:2 create-user:2"},
-	{"mc mcli", "", "set:4 host:5 user:4"},
-	{"vercel", "", "secrets:3"},
-	{"user-secrets", "", "set:2"},
-	{"circleci", "", "store-secret:0"},
-	{"keyring", "", "set:0"},
-	{"hcloud", "", "create:0"},
-	{"gitlab-runner", "-r", ""},
-	{"transmission-remote", "-n --auth", ""},
-	{"b2", "", "authorize-account:2 authorize:2"},
-	{"cloudflared", "", "install:1"},
-	{"cargo", "--registry~", "login:1"},
-	{"wandb snyk", "", "login:1 auth:1"},
-	{"nuget", "", "setApiKey:1 setapikey:1 push:2"},
-	{"ansible-vault", "--name~ -n~ --vault-id~ --vault-password-file~ --encrypt-vault-id~ --output~", "encrypt_string:1"},
-	{"glab", "-v --value", ""},
-	{"slackcat", "-t", ""},
-	{"hatch", "-a", ""},
-	{"gem", "--key", ""},
-	{"twilio", "", "login:2"},
-	{"cscli", "-k", ""},
-	{"mix", "--key", ""},
-	{"cypress", "--key -k", ""},
-	{"kaggle", "-v", ""},
-	{"mvn", "-emp -ep", ""},
-	{"vsce ovsx cabal cpan-upload", "-p*", ""},
-	{"altool", "-p", ""},
-	{"drush", "", "upwd:2 user:password:2 user-password:2"},
-	{"grafana-cli grafana", "", "reset-admin-password:1"},
-	{"samba-tool", "", "create:2 add:2"},
+	`etcdctl||add%1
+prefect|-k|
+p4|-P*|login:0
+knife|-P*|
+chef-server-ctl||user-create:5
+az|--key-value --secure-environment-variables=|
+drone|--data|
+pulumi|--secret#|
+cf||auth:2 create-user:2
+mc mcli||set:4 host:5 user:4
+vercel||secrets:3
+user-secrets||set:2
+circleci||store-secret:0
+keyring||set:0
+hcloud||create:0
+gitlab-runner|-r|
+transmission-remote|-n --auth|
+b2||authorize-account:2 authorize:2
+cloudflared||install:1
+cargo|--registry~|login:1
+wandb snyk||login:1 auth:1
+nuget||setApiKey:1 setapikey:1 push:2
+ansible-vault|--name~ -n~ --vault-id~ --vault-password-file~ --encrypt-vault-id~ --output~|encrypt_string:1
+glab|-v --value|
+slackcat|-t|
+hatch|-a|
+gem|--key|
+twilio||login:2
+cscli|-k|
+mix|--key|
+cypress|--key -k|
+kaggle|-v|
+mvn|-emp -ep|
+vsce ovsx cabal cpan-upload|-p*|
+altool|-p|
+drush||upwd:2 user:password:2 user-password:2
+grafana-cli grafana||reset-admin-password:1
+samba-tool||create:2 add:2
+` +
 	// Cryptography and archives.
-	{"openssl", "-psk", ""},
-	{"keytool", "-new", ""},
-	{"signtool", "/p", ""},
-	{"certutil certreq", "-p", ""},
-	{"djoin", "/p", ""},
-	{"pk12util", "-W -K", ""},
-	{"gpg-preset-passphrase", "-P", ""},
-	{"ccrypt ccencrypt ccdecrypt", "-K --key", ""},
-	{"mcrypt mdecrypt", "-k", ""},
-	{"aescrypt mutool veracrypt truecrypt fcrackzip", "-p", ""},
-	{"slappasswd", "-s", ""},
-	{"security", "-k", ""},
+	`openssl|-psk|
+keytool|-new|
+signtool|/p|
+certutil certreq|-p|
+djoin|/p|
+pk12util|-W -K|
+gpg-preset-passphrase|-P|
+ccrypt ccencrypt ccdecrypt|-K --key|
+mcrypt mdecrypt|-k|
+aescrypt mutool veracrypt truecrypt fcrackzip|-p|
+slappasswd|-s|
+security|-k|
+` +
 	// Directories, networks and machines.
-	{"kadmin kadmin.local", "-w -pw", ""},
-	{"ipa-server-install ipa-client-install ipa-replica-install", "-p -a -w", ""},
-	{"bloodhound-python enum4linux racadm openfortivpn snx certipy", "-p", ""},
-	{"swift", "-K", ""},
-	{"winrs", "-p: /p:", ""},
-	{"ipmitool", "", "password:1 password:2"},
-	{"iwconfig iw", "", "key:1"},
-	{"wbinfo", "-a% --authenticate%", ""},
-	{"radtest", "", ":2 :4 :5"},
-	{"radclient", "", ":3"},
-	{"wlfreerdp sdl-freerdp sqlpackage", "/p: /tp: /sp:", ""},
-	{"schtasks", "/p /rp", ""},
-	{"reg", "/v@ /d!", ""},
-	{"dscl", "-passwd#", ""},
-	{"networksetup", "-setairportnetwork~", ":2"},
-	{"sendemail sendEmail", "-xp", ""},
-	{"swaks", "-au~ -ap", ""},
-	{"irssi", "-w", ""},
-	{"yt-dlp youtube-dl gallery-dl megaput megaget megals megadl", "-p*", ""},
-	{"mega-login", "", ":2"},
-	{"jq yq", "--arg@ --argjson@", ""},
+	`kadmin kadmin.local|-w -pw|
+ipa-server-install ipa-client-install ipa-replica-install|-p -a -w|
+bloodhound-python enum4linux racadm openfortivpn snx certipy|-p|
+swift|-K|
+winrs|-p: /p:|
+ipmitool||password:1 password:2
+iwconfig iw||key:1
+wbinfo|-a% --authenticate%|
+radtest||:2 :4 :5
+radclient||:3
+wlfreerdp sdl-freerdp sqlpackage|/p: /tp: /sp:|
+schtasks|/p /rp|
+reg|/v@ /d!|
+dscl|-passwd#|
+networksetup|-setairportnetwork~|:2
+sendemail sendEmail|-xp|
+swaks|-au~ -ap|
+irssi|-w|
+yt-dlp youtube-dl gallery-dl megaput megaget megals megadl|-p*|
+mega-login||:2
+jq yq|--arg@ --argjson@|
+` +
 	// The configuration of routers.
-	{"enable", "", "secret:1 password:1"},
-	{"username", "", "secret:1 password:1"},
-	{"neighbor", "", "password:1"},
-	{"snmp-server", "", "community:1 md5:1 sha:1 des:1 3des:1 aes:2"},
-	{"ntp", "", "md5:1"},
-	{"ppp", "", "password:1"},
-	{"wpa-psk", "", ":1 ascii:1 hex:1"},
-	{"pre-shared-key", "", ":1 ascii-text:1 hexadecimal:1"},
-	{"tacacs-server radius-server", "", "key:1"},
-	{"crypto", "", "key:1"},
-	{"message-digest-key", "", "md5:1"},
-	{"rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity", "", ":1"},
-	{"com2sec com2sec6", "", ":3"},
-	{"createUser", "", ":3 :5"},
-	{"stats", "", "auth:1"},
-	{"key-string plain-text-password plain-text-password-value wpa-passphrase pre-shared-secret ascii-text insecure-password", "", ":1"},
-	{"rootpw bindpw AuthLDAPBindPassword", "--plaintext --iscrypted", ":1"},
-	{"Xauth IPSec", "", "password:1 secret:1"},
-	{"IDENTIFY", "", ":1"},
-	{"NickServ nickserv", "", ":2 :3"},
-	{"oper OPER", "", ":2"},
-	{"teamviewer", "", "passwd:1"},
+	`enable||secret:1 password:1
+username||secret:1 password:1
+neighbor||password:1
+snmp-server||community:1 md5:1 sha:1 des:1 3des:1 aes:2
+ntp||md5:1
+ppp||password:1
+wpa-psk||:1 ascii:1 hex:1
+pre-shared-key||:1 ascii-text:1 hexadecimal:1
+tacacs-server radius-server||key:1
+crypto||key:1
+message-digest-key||md5:1
+rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
+com2sec com2sec6||:3
+createUser||:3 :5
+stats||auth:1
+key-string plain-text-password plain-text-password-value wpa-passphrase pre-shared-secret ascii-text insecure-password||:1
+rootpw bindpw AuthLDAPBindPassword|--plaintext --iscrypted|:1
+Xauth IPSec||password:1 secret:1
+IDENTIFY||:1
+NickServ nickserv||:2 :3
+oper OPER||:2
+teamviewer||passwd:1
+` +
 	// What clients say to servers, and the configuration of Redis.
-	{"AUTH AUTHENTICATE", "", ":1 :2"},
-	{"HELLO", "", "AUTH:2"},
-	{"MIGRATE", "", "AUTH:1 AUTH2:2"},
-	{"LOGIN", "", ":2"},
-	{"auth-pass", "", ":2"},
-	{"sentinel-pass", "", ":1"},
+	`AUTH AUTHENTICATE||:1 :2
+HELLO||AUTH:2
+MIGRATE||AUTH:1 AUTH2:2
+LOGIN||:2
+auth-pass||:2
+sentinel-pass||:1
+`
+
+// eachUse yields the uses in order.
+func eachUse(yield func(u use) bool) {
+	for line := range strings.Lines(uses) {
+		names, rest, _ := strings.Cut(line[:len(line)-1], "|")
+		flags, verbs, _ := strings.Cut(rest, "|")
+		if !yield(use{names, flags, verbs}) {
+			return
+		}
+	}
 }
 
 // plainWords are names of programs that prose has too: they start their line,
@@ -217,7 +236,7 @@ const behindColon = 1 << 15
 // rules has the uses by program. They are read for the first text that has one.
 var rules = sync.OnceValue(func() map[string]*rule {
 	table := make(map[string]*rule)
-	for _, u := range uses {
+	for u := range eachUse {
 		r := new(rule)
 		for flag := range strings.FieldsSeq(u.flags) {
 			mark := flag[len(flag)-1]
