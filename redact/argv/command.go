@@ -181,7 +181,7 @@ func (c *Command) Word(w []byte, n *names.Classifier, f *names.Folded) (Form, in
 	if len(w) <= 64 {
 		base := w[bytes.LastIndexAny(w, "/=")+1:] // ProxyCommand=sshpass
 		base = bytes.TrimSuffix(base, []byte(".exe"))
-		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass") && (c.Programs&redis == 0 || string(base) != "AUTH") {
+		if p := programOf(base) &^ notPrograms; p != 0 && c.Programs&p != p && (c.Programs&openssl == 0 || string(base) != "passwd") && (c.Programs == 0 || string(base) != "pass" && string(base) != "connect") && (c.Programs&redis == 0 || string(base) != "AUTH") {
 			c.Programs |= p
 			c.words = 0
 			c.Reads = c.Reads || p&chpasswd != 0
@@ -351,8 +351,10 @@ func (c *Command) argument(w []byte, n *names.Classifier, f *names.Folded) (Form
 		c.Programs |= dashP
 	case p&account != 0 && isAccountVerb(w):
 		c.Programs |= dashP
-	case p&tokenLogin != 0 && (string(w) == "login" || string(w) == "publish"):
+	case p&tokenLogin != 0 && string(w) == "login":
 		c.Programs |= dashT
+	case p&tokenLogin != 0 && string(w) == "publish":
+		c.Programs |= dashT | dashP
 	case p&writes != 0 && c.words == 1:
 		c.Reads = c.Reads || n.IsFile(f, w)
 	case p&body != 0 && string(w) == "variable":

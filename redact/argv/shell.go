@@ -22,6 +22,17 @@ func IsMechanism(w []byte) bool {
 	return false
 }
 
+// IsOfMachine reports whether a line that starts with b goes on with what a .netrc file
+// has of a machine.
+func IsOfMachine(b []byte) bool {
+	for _, start := range [...]string{" ", "\t", "login ", "password ", "account "} {
+		if bytes.HasPrefix(b, []byte(start)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Delimiter returns the word behind "<<" that ends a here-document.
 func Delimiter(t []byte, i int) lex.Span {
 	for i < len(t) && (t[i] == '-' || t[i] == ' ' || lex.Classes[t[i]]&lex.IsQuote != 0 || t[i] == '\\') {

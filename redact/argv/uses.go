@@ -86,7 +86,11 @@ drone|--data|
 pulumi|--secret#|
 cf||auth:2 create-user:2
 mc mcli||set:4 host:5 user:4
-vercel||secrets:3
+vercel|-t|secrets:3
+fly||import:0
+flyctl|-t|import:0
+supabase|-p*|
+stripe|--set@|
 user-secrets||set:2
 circleci||store-secret:0
 keyring||set:0
@@ -98,7 +102,7 @@ cloudflared||install:1
 cargo|--registry~|login:1
 wandb snyk||login:1 auth:1
 nuget||setApiKey:1 setapikey:1 push:2
-ansible-vault|--name~ -n~ --vault-id~ --vault-password-file~ --encrypt-vault-id~ --output~|encrypt_string:1
+ansible-vault|--name~ -n~ --stdin-name~ --vault-id~ --vault-password-file~ --encrypt-vault-id~ --output~|encrypt_string:1 encrypt_string:0
 glab|-v --value|
 slackcat|-t|
 hatch|-a|
@@ -134,7 +138,7 @@ security|-k|
 ipa-server-install ipa-client-install ipa-replica-install|-p -a -w|
 bloodhound-python enum4linux racadm openfortivpn snx certipy|-p|
 swift|-K|
-winrs|-p: /p:|
+winrs winrm|-p: /p:|
 ipmitool||password:1 password:2
 iwconfig iw||key:1
 wbinfo|-a% --authenticate%|
@@ -156,13 +160,16 @@ jq yq|--arg@ --argjson@|
 	`enable||secret:1 password:1
 username||secret:1 password:1
 neighbor||password:1
-snmp-server||community:1 md5:1 sha:1 des:1 3des:1 aes:2
+snmp||community:1
+snmp-server||community:1 2c:1 md5:1 sha:1 des:1 3des:1 aes:2
 ntp||md5:1
 ppp||password:1
 wpa-psk||:1 ascii:1 hex:1
 pre-shared-key||:1 ascii-text:1 hexadecimal:1
-tacacs-server radius-server||key:1
-crypto||key:1
+tacacs-server radius-server||key:1 secret:1
+server-private isakmp||key:1
+bgp ospf isis||authentication-key:1 md5:1
+
 message-digest-key||md5:1
 rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
 com2sec com2sec6||:3
@@ -198,7 +205,7 @@ func eachUse(yield func(u use) bool) {
 
 // plainWords are names of programs that prose has too: they start their line,
 // and a secret behind them ends it or looks like one.
-const plainWords = "stats enable username neighbor realm crypto Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
+const plainWords = "stats enable username neighbor realm Xauth IPSec oper OPER IDENTIFY AUTH AUTHENTICATE HELLO LOGIN NickServ nickserv"
 
 // The marks of flags.
 const (

@@ -41,7 +41,7 @@ func (s *Scanner) commands() {
 					}
 				}
 			case i < text:
-			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0 && !(echoing && b == '\n')) && !s.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || i+1 == len(t) || t[i+1] != ' ' && t[i+1] != '\t'):
+			case (b == ';' || b == '|' || b == '&' || b == '\n') && (quote == 0 || c.Programs == 0 && !(echoing && b == '\n')) && !s.continued(i) && (c.Programs&argv.Machine == 0 || b != '\n' || !argv.IsOfMachine(t[i+1:])):
 				reads = reads || c.Reads
 				if b == '\n' {
 					if reads && document.To > 0 {

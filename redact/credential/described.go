@@ -26,6 +26,9 @@ func (s *Scanner) described(i int) lex.Span {
 			to--
 		}
 	}
+	if to-4 > s.from && t[to-1] == '\'' && t[to-2] == ']' { // of a command: '["PASSWORD"]' '"SECRET"'
+		to--
+	}
 	from := to
 	for from > s.from && to-from <= 32 && lex.Classes[t[from-1]]&lex.IsName != 0 {
 		from--

@@ -152,10 +152,12 @@ func (s *Scanner) clause(run, i int) lex.Span {
 			}
 		}
 	}
+	kind := bytes.IndexByte(rest, ' ')
 	switch {
-	case len(rest) > 3 && lex.IsDigit(rest[0]) && rest[1] == ' ' && rest[2] > ' ': // of a router: password 7 SECRET
-		v := lex.Span{From: from + 2, To: lex.CredentialEnd(t[:min(len(t), from+maxPrompt)], from+2)}
-		if (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r' || lex.Classes[t[v.To]]&lex.IsQuote != 0) && s.startsLine(run) && !prose.IsPlain(t[v.From:v.To]) {
+	case kind > 0 && kind+1 < len(rest) && rest[kind+1] > ' ' && (kind == 1 && lex.IsDigit(rest[0]) || string(rest[:kind]) == "ENC"): // of a router: password 7 SECRET
+		from += kind + 1
+		v := lex.Span{From: from, To: lex.CredentialEnd(t[:min(len(t), from+maxPrompt)], from)}
+		if (v.To == len(t) || t[v.To] == '\n' || t[v.To] == '\r' || lex.Classes[t[v.To]]&lex.IsQuote != 0) && (kind > 1 || s.startsLine(run)) && !prose.IsPlain(t[v.From:v.To]) {
 			return v
 		}
 	case (rest[0]|0x20 == 'e' || rest[0]|0x20 == 'n') && lex.Classes[rest[1]]&lex.IsQuote != 0:
