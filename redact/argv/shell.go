@@ -117,10 +117,14 @@ func WordEnd(t []byte, i int, unquoted *byte) int {
 // Printed returns the numbers of the arguments of printf that its format names as
 // secrets, in "password=%s" the first one, which is 0.
 func Printed(format []byte, n *names.Classifier, f *names.Folded) (arguments uint16) {
-	from := 0 // behind the last conversion or line
+	from := 0       // behind the last conversion or line
+	starts := false // a line before starts a block of that name: "token<<EOF"
 	for i, number := 0, 0; i+1 < len(format) && number < 16; i++ {
 		switch {
 		case format[i] == '\\' && format[i+1] == 'n', format[i] == '\n':
+			name, _, ok := bytes.Cut(format[from:i], []byte("<<"))
+			name = trimmed(name)
+			starts = ok && len(name) <= names.MaxPairName && n.IsPairName(f, name)
 			from = i + 1
 		case format[i] == '%' && format[i+1] == '%':
 			i++
@@ -128,7 +132,7 @@ func Printed(format []byte, n *names.Classifier, f *names.Folded) (arguments uin
 			part := format[from:i]
 			name := trimmed(part)
 			inFile := bytes.Count(part, []byte(":")) == 4 && part[len(part)-1] == ':' // HOST:PORT:DATABASE:USER:%s
-			if inFile || len(name) <= names.MaxPairName && n.IsPairName(f, name) {
+			if inFile || starts || len(name) <= names.MaxPairName && n.IsPairName(f, name) {
 				arguments |= 1 << number
 			}
 			number++

@@ -91,7 +91,7 @@ func (s *Scanner) assigned(i int) lex.Span {
 		}
 		if names.RoleOf(decoded) == names.NameRole {
 			if v := s.values.ShortValue(i + 1); s.named(v) {
-				return s.part(v.To)
+				return s.values.Part(v.To)
 			}
 		}
 		if string(name) == "stringData" { // of a Secret of Kubernetes
@@ -227,36 +227,6 @@ const maxPrivate = 8 << 10
 
 // maxPieces is of how many strings a secret is joined.
 const maxPieces = 16
-
-// part finds the content of a part of a form (RFC 7578) whose name ends at i.
-func (s *Scanner) part(i int) lex.Span {
-	t := s.text
-	const disposition = "form-data"
-	if !bytes.Contains(t[max(0, i-2*names.MaxPairName):i], []byte(disposition)) {
-		return lex.Span{}
-	}
-	for n := 0; n < 8; n++ { // the line's rest, and more headers
-		end := bytes.IndexByte(t[i:min(len(t), i+maxPair)], '\n')
-		if end < 0 {
-			return lex.Span{}
-		}
-		blank := len(bytes.TrimRight(t[i:i+end], "\r")) == 0
-		if i += end + 1; blank && n > 0 {
-			break
-		}
-	}
-	to := len(t)
-	if n := bytes.Index(t[i:], []byte("\n--")); n >= 0 {
-		to = i + n
-	}
-	for to > i && t[to-1] <= ' ' {
-		to--
-	}
-	if lex.MarkLen(t[i:to]) > 0 {
-		return lex.Span{}
-	}
-	return lex.Span{From: i, To: to}
-}
 
 // isPragma reports whether the name that starts at first is the key of SQLCipher:
 // PRAGMA key.

@@ -22,6 +22,7 @@ func (s *Scanner) scan(text []byte, hint int) {
 		s.keyParts()
 	}
 	if hint&lookTable != 0 {
+		s.blocks()
 		n := len(s.found)
 		if s.found = s.tables.Find(text, s.found); len(s.found) > n {
 			s.merge()

@@ -504,6 +504,36 @@ func (r *Reader) Line(i int) lex.Span {
 	return lex.Span{From: i, To: to}
 }
 
+// Part finds the content of a part of a form (RFC 7578) whose name ends at i.
+func (r *Reader) Part(i int) lex.Span {
+	t := r.Text
+	const disposition = "form-data"
+	if !bytes.Contains(t[max(0, i-2*names.MaxPairName):i], []byte(disposition)) {
+		return lex.Span{}
+	}
+	for n := 0; n < 8; n++ { // the line's rest, and more headers
+		end := bytes.IndexByte(t[i:min(len(t), i+4*names.MaxPairName)], '\n')
+		if end < 0 {
+			return lex.Span{}
+		}
+		blank := len(bytes.TrimRight(t[i:i+end], "\r")) == 0
+		if i += end + 1; blank && n > 0 {
+			break
+		}
+	}
+	to := len(t)
+	if n := bytes.Index(t[i:], []byte("\n--")); n >= 0 {
+		to = i + n
+	}
+	for to > i && t[to-1] <= ' ' {
+		to--
+	}
+	if lex.MarkLen(t[i:to]) > 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: i, To: to}
+}
+
 // Argument returns the string that is the argument at i, and where the argument
 // ends: -1 if that is more than other bytes behind it. A string counts up to
 // most bytes. Arguments of other kinds are empty strings.
