@@ -223,6 +223,8 @@ func TestTwice(t *testing.T) {
 		"secret = <<EOT\nhunter2\nEOT",
 		"printf '%s:%s' ann hunter2 | base64 -w0",
 		"PASSWORD=$(echo -n hunter2 | base64)",
+		`printf '\x70\x61ssword=hunter2'`,
+		`f("password=" + "hunter2")`,
 	} {
 		once := r.AppendText(nil, []byte(in))
 		if twice := r.AppendText(nil, once); string(twice) != string(once) {

@@ -16,7 +16,7 @@ import (
 // redactor scan others, one for each way to do so.
 var hostileUnits = []string{
 	"auth: a ", `password("`, "password('a", `password("a",`, "password (", "password=(", `password=f("`, `password=f("a`, "sudo -S <<A\n", "sudo -S <<A\nA\n", "password is ",
-	"token<<AB\n", "\"token<<AB\"", "token<<AB\nAB\n", "echo a' ", "a\" + \"", "\x00a", 	"password ", `<a b="">`, `<password a="">`, "<a:", "a:b>", "password=$(echo ", "password: !a ", "password: &a ", "a::b", "x string = ", "x [] = ", `variable "`, `|| "`, `a || "`,
+	"token<<AB\n", "\"token<<AB\"", "token<<AB\nAB\n", "echo a' ", "a\" + \"", "\x00a", "password ", `<a b="">`, `<password a="">`, "<a:", "a:b>", "password=$(echo ", "password: !a ", "password: &a ", "a::b", "x string = ", "x [] = ", `variable "`, `|| "`, `a || "`,
 	"password=${{", "gh secret set -b ", "ssh-keygen -N ", "vault kv put a=b ", "openssl passwd ", "smbclient //a ", "ConvertTo-SecureString a ", "echo a|passwd ", `"X-A-Token","a",`,
 	"name:password,", "name:[", "name={", "name: \"a,", "name: |\n ", "name:\n", "name=Bearer ", "header:a,",
 	"=", ":", "password=", "password:", "token='", `token="\`, "token=[", `\"`, `":`, "--a", "--token ", "-%", "%-", "eyJ", "eyJaaaaaaaa.", "://", "://a:b",

@@ -39,11 +39,13 @@ func (s *Scanner) scanEncoded() {
 				}
 			}
 		}
-		run = i + 1
-		if lex.Classes[c]&lex.IsEnd != 0 {
+		mark := lex.MarkLen(s.text[min(i, len(s.text)):])
+		run = i + max(1, mark)
+		if lex.Classes[c]&lex.IsEnd != 0 || mark > 0 {
 			if escapes {
 				s.word(word, i, raw)
 			}
+			i += max(0, mark-1)
 			for len(raw) > 0 && raw[0].To <= i {
 				raw = raw[1:]
 			}

@@ -75,7 +75,7 @@ func (s *Scanner) look(text []byte) (hint int) {
 		switch c {
 		case '=', ':', ',', '>':
 			hint |= lookPlain
-		case '&', 0xC2, 0xE2:
+		case 0, '&', 0xC2, 0xE2:
 			if _, n := lex.Shown(text[i:]); n > 0 {
 				hint |= lookPlain | lookVeiled
 			}
@@ -99,6 +99,9 @@ func (s *Scanner) look(text []byte) (hint int) {
 		case '"', '\'': // PASSWORD 'SECRET'
 			if c == '\'' && hint&lookRequoted == 0 && lex.RequoteLen(text[i:]) > 0 {
 				hint |= lookPlain | lookRequoted
+			}
+			if lex.JoinLen(text[i:]) > 0 {
+				hint |= lookPlain | lookVeiled
 			}
 			if i > 1 && text[i-1] <= ' ' && (lex.Classes[text[i-2]]&lex.IsName != 0 || text[i-2] <= ' ' || text[i-2] == '|' || text[i-2] == '?') {
 				hint |= lookPlain

@@ -93,7 +93,9 @@ func (s *Scanner) unescaped(b []byte) []byte {
 		to := &s.decoded[n%2]
 		switch {
 		case bytes.IndexByte(b, '\\') >= 0:
-			*to = jsontext.AppendUnquote((*to)[:0], b)
+			if *to = lex.AppendOctets((*to)[:0], b); len(*to) == len(b) {
+				*to = jsontext.AppendUnquote((*to)[:0], b)
+			}
 		case bytes.IndexByte(b, '%') >= 0:
 			*to = lex.AppendPercent((*to)[:0], b)
 		default:

@@ -20,15 +20,50 @@ var Unhex = func() (t [256]byte) {
 	return t
 }()
 
-// IsEscape reports whether b starts with %41 or \u0041.
+// IsEscape reports whether b starts with %41, \u0041, \x41 or \101.
 func IsEscape(b []byte) bool {
 	switch {
 	case len(b) < 3:
 		return false
 	case b[0] == '%':
 		return Unhex[b[1]] < 16 && Unhex[b[2]] < 16
+	case b[1] == 'u':
+		return true
 	}
-	return b[1] == 'u'
+	_, n := octet(b)
+	return n > 0
+}
+
+// octet returns the byte that b starts with as C and shells write it, \x41 or \101, and
+// its length, 0 for none.
+func octet(b []byte) (c byte, n int) {
+	if len(b) < 4 {
+		return 0, 0
+	}
+	switch hi, lo := Unhex[b[2]], Unhex[b[3]]; {
+	case b[1] == 'x' && hi < 16 && lo < 16:
+		return hi<<4 | lo, 4
+	case '0' <= b[1] && b[1] <= '3' && hi < 8 && lo < 8:
+		return (b[1]-'0')<<6 | hi<<3 | lo, 4
+	}
+	return 0, 0
+}
+
+// AppendOctets appends b without those.
+func AppendOctets(dst, b []byte) []byte {
+	for i := 0; i < len(b); {
+		if b[i] == '\\' {
+			if c, n := octet(b[i:]); n > 0 {
+				dst, i = append(dst, c), i+n
+				continue
+			}
+			dst, i = append(dst, b[i]), i+1 // and what it escapes
+		}
+		if i < len(b) {
+			dst, i = append(dst, b[i]), i+1
+		}
+	}
+	return dst
 }
 
 // AppendBase64 appends b decoded from base64, standard or URL-safe (RFC 4648),
@@ -134,13 +169,17 @@ var entities = [...]struct {
 }{{"&quot;", '"'}, {"&apos;", '\''}, {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}, {"&nbsp;", ' '}}
 
 // Shown returns the length of what b starts with if a reader sees another character for
-// it, char: HTML's &quot; and &#34;. A zero-width character and a soft hyphen show
-// nothing, 0.
+// it, char: HTML's &quot; and &#34;. A zero-width character, a soft hyphen, the zeros of
+// UTF-16 and what joins two strings show nothing, 0.
 func Shown(b []byte) (char byte, n int) {
 	if len(b) < 2 {
 		return 0, 0
 	}
 	switch b[0] {
+	case 0:
+		return 0, 1
+	case '"', '\'':
+		return 0, JoinLen(b)
 	case 0xC2:
 		if b[1] == 0xAD {
 			return 0, 2
@@ -163,6 +202,30 @@ func Shown(b []byte) (char byte, n int) {
 	}
 	return 0, 0
 }
+
+// JoinLen returns the length of what b starts with if it ends a string and starts
+// another one that a program joins to it: " + ", 0 for none.
+func JoinLen(b []byte) int {
+	operator := false
+	for i := 1; i < len(b) && i < maxJoin; i++ {
+		switch c := b[i]; {
+		case c == b[0]:
+			if operator {
+				return i + 1
+			}
+			return 0
+		case c <= ' ', c == '\\':
+		case bytes.IndexByte([]byte("+.&~|"), c) >= 0:
+			operator = true
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// maxJoin limits what is between two strings, in bytes.
+const maxJoin = 48
 
 // numbered is Shown for a character of ASCII by its number: &#34; and &#x22;.
 func numbered(b []byte) (char byte, n int) {

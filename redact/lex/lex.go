@@ -42,7 +42,7 @@ var Classes = func() (t [256]byte) {
 		IsQuote:   "\"'`",
 		isBreak:   "\"'`,()[]{};|&<>\x7f",
 		IsTrigger: "-IJ =:[\t\n,>(\xEF",
-		IsHint:    ",>=: %\\-\t\n\"'(&\xC2\xE2\xEF",
+		IsHint:    "\x00,>=: %\\-\t\n\"'(&\xC2\xE2\xEF",
 	} {
 		for i := range len(chars) {
 			t[chars[i]] |= class
