@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"auditproxy/redact/lex"
@@ -171,21 +170,17 @@ var WordStarts = func() *lex.WordSet {
 		starts.Add(name[:run])
 		starts.Add(name)
 	}
-	for _, row := range ProgramNames {
-		for name := range strings.FieldsSeq(row.Names) {
-			add(name)
-		}
+	for i := range ProgramNames {
+		lex.Each(ProgramNames[i].Names, add)
 	}
-	for u := range eachUse {
-		for name := range strings.FieldsSeq(u.names) {
-			add(name)
-		}
-		for verb := range strings.FieldsSeq(u.verbs) {
+	eachUse(func(u use) {
+		lex.Each(u.names, add)
+		lex.Each(u.verbs, func(verb string) {
 			if name := verb[:len(verb)-len(":1")]; name != "" {
 				add(name)
 			}
-		}
-	}
+		})
+	})
 	return &starts
 }()
 
@@ -202,10 +197,8 @@ const programSlots = 1 << 11
 // word of WordStarts.
 var programHash = sync.OnceValue(func() *[programSlots]programSlot {
 	table := make(map[string]Programs)
-	for _, row := range ProgramNames {
-		for name := range strings.FieldsSeq(row.Names) {
-			table[name] |= row.of
-		}
+	for i := range ProgramNames {
+		lex.Each(ProgramNames[i].Names, func(name string) { table[name] |= ProgramNames[i].of })
 	}
 	for name, rule := range rules() {
 		for _, flag := range rule.flags {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"sync"
+
+	"auditproxy/redact/lex"
 )
 
 // A use is how programs accept secrets that need no kind of their own. A line of uses
@@ -169,7 +171,6 @@ pre-shared-key||:1 ascii-text:1 hexadecimal:1
 tacacs-server radius-server||key:1 secret:1
 server-private isakmp||key:1
 bgp ospf isis||authentication-key:1 md5:1
-
 message-digest-key||md5:1
 rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity||:1
 com2sec com2sec6||:3
@@ -192,14 +193,14 @@ auth-pass||:2
 sentinel-pass||:1
 `
 
-// eachUse yields the uses in order.
-func eachUse(yield func(u use) bool) {
-	for line := range strings.Lines(uses) {
-		names, rest, _ := strings.Cut(line[:len(line)-1], "|")
-		flags, verbs, _ := strings.Cut(rest, "|")
-		if !yield(use{names, flags, verbs}) {
-			return
-		}
+// eachUse calls do for the uses in order.
+func eachUse(do func(u use)) {
+	var u use
+	for rest := uses; rest != ""; {
+		u.names, rest, _ = strings.Cut(rest, "|")
+		u.flags, rest, _ = strings.Cut(rest, "|")
+		u.verbs, rest, _ = strings.Cut(rest, "\n")
+		do(u)
 	}
 }
 
@@ -243,33 +244,31 @@ const behindColon = 1 << 15
 // rules has the uses by program. They are read for the first text that has one.
 var rules = sync.OnceValue(func() map[string]*rule {
 	table := make(map[string]*rule)
-	for u := range eachUse {
+	eachUse(func(u use) {
 		r := new(rule)
-		for flag := range strings.FieldsSeq(u.flags) {
+		lex.Each(u.flags, func(flag string) {
 			mark := flag[len(flag)-1]
 			if strings.IndexByte("*:=@#~!%", mark) < 0 {
 				r.flags = append(r.flags, flagRule{flag, flagNext})
-				continue
+				return
 			}
 			r.flags = append(r.flags, flagRule{flag[:len(flag)-1], mark})
-		}
-		for verb := range strings.FieldsSeq(u.verbs) {
+		})
+		lex.Each(u.verbs, func(verb string) {
 			n := len(verb) - len(":1")
 			v := verbRule{verb[:n], 1 << (verb[n+1] - '0')}
 			if verb[n] == '%' {
 				v.arguments |= behindColon
 			}
 			r.verbs = append(r.verbs, v)
-		}
-		for name := range strings.FieldsSeq(u.names) {
-			table[name] = r
-		}
-	}
-	for name := range strings.FieldsSeq(plainWords) {
+		})
+		lex.Each(u.names, func(name string) { table[name] = r })
+	})
+	lex.Each(plainWords, func(name string) {
 		if r := table[name]; r != nil {
 			r.plain = true
 		}
-	}
+	})
 	return table
 })
 

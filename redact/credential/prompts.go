@@ -307,3 +307,55 @@ func (s *Scanner) granted(i int) lex.Span {
 	}
 	return lex.Span{From: i + 1, To: lex.CredentialEnd(t, i+1)}
 }
+
+// maxBlock is the length in bytes of lines that write one value.
+const maxBlock = 2 << 10
+
+// blocks adds the lines of NAME<<EOF, as the files of GitHub's runner have them, and
+// what echo writes between two lines that write these.
+func (s *Scanner) blocks() {
+	t := s.text
+	for at := 0; ; at += len("<<") {
+		n := bytes.Index(t[at:], []byte("<<"))
+		if n < 0 {
+			break
+		}
+		at += n
+		first := at
+		for first > 0 && at-first <= names.MaxPairName && lex.Classes[t[first-1]]&lex.IsName != 0 {
+			first--
+		}
+		end := argv.Delimiter(t, at+len("<<"))
+		if first == at || end.To-end.From < 2 || end.From > at+2 || lex.IsDigit(t[end.From]) || end.To == len(t) || !s.sensitiveName(t[first:at], names.NoWhole) {
+			continue
+		}
+		if v, ok := argv.Document(t, at); ok && s.startsLine(first) {
+			if v.From < v.To {
+				s.found = append(s.found, v)
+				if v.To == len(t) {
+					break
+				}
+				at = v.To - len("<<")
+			}
+		} else if lex.Classes[t[end.To]]&lex.IsQuote != 0 && s.startsLine(first) {
+			i := end.To
+			for line := range bytes.Lines(t[i:min(len(t), i+maxBlock)]) {
+				from := i
+				i += len(line)
+				line, _, _ = bytes.Cut(line, []byte(" >"))
+				if from == end.To {
+					continue
+				}
+				if bytes.Contains(line, t[end.From:end.To]) {
+					break
+				}
+				for _, command := range []string{"echo ", "printf "} {
+					if at := bytes.Index(line, []byte(command)); at >= 0 {
+						s.echoed(lex.Span{From: from + at + len(command), To: from + len(line)})
+					}
+				}
+			}
+		}
+	}
+	s.merge()
+}
