@@ -225,6 +225,11 @@ func TestTwice(t *testing.T) {
 		"PASSWORD=$(echo -n hunter2 | base64)",
 		`printf '\x70\x61ssword=hunter2'`,
 		`f("password=" + "hunter2")`,
+		"ffmpeg -i x -f flv rtmp://a.rtmp.youtube.com/live2/hunter2",
+		"ann * \"hunter2\" *",
+		"(password . \"hunter2\")",
+		"password_hash = f(salt, \"hunter2\")",
+		"buildConfigField \"String\", \"API_KEY\", \"\\\"hunter2\\\"\"",
 	} {
 		once := r.AppendText(nil, []byte(in))
 		if twice := r.AppendText(nil, once); string(twice) != string(once) {

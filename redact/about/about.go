@@ -214,6 +214,20 @@ func IsAlternative(t []byte, first, i int) bool {
 	return len(before) > 0 && before[len(before)-1] == '?'
 }
 
+// SensitiveLen returns the length of the block of HCL that b starts with the label of, if
+// that says what it has is sensitive, 0 if not.
+func SensitiveLen(b []byte) int {
+	end := bytes.Index(b, []byte("\n}"))
+	if end < 0 {
+		end = len(b)
+	}
+	at := bytes.Index(b[:end], []byte("sensitive "))
+	if at < 0 || !bytes.HasPrefix(bytes.TrimLeft(b[at+len("sensitive "):], " ="), []byte("true")) {
+		return 0
+	}
+	return end
+}
+
 // IsMention reports whether an option is only spoken of: "--password via the command
 // line".
 func IsMention(rest []byte) bool {

@@ -205,8 +205,8 @@ func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
 		return v
 	}
 	for n := 0; n < maxPieces && v.To < len(t) && t[v.To] == quote; n++ {
-		i, operator := v.To+1, false
-		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || bytes.IndexByte([]byte("+.&|>-\\"), t[i]) >= 0) {
+		i, operator := v.To+1, v.From > 1 && t[v.From-2] <= ' ' // of Python and C none is needed
+		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || bytes.IndexByte([]byte("+.&|>-~_\\"), t[i]) >= 0) {
 			operator = operator || t[i] > ' ' && t[i] != '\\'
 			i++
 		}
@@ -506,6 +506,17 @@ func (s *Scanner) url(i int) lex.Span {
 	to := from
 	for to < len(t) && t[to] != '/' && t[to] != '?' && t[to] != '#' && !lex.IsURLEnd(t[to]) {
 		to += max(1, lex.MarkLen(t[to:]))
+	}
+	if lex.HasFoldSuffix(t[:i], "rtmp") || lex.HasFoldSuffix(t[:i], "rtmps") { // of a stream: its key
+		path := to
+		for to < len(t) && !lex.IsURLEnd(t[to]) {
+			to++
+		}
+		key := path + 1 + bytes.LastIndexByte(t[path:to], '/')
+		if key > path+1 && lex.MarkLen(t[key:]) == 0 {
+			return lex.Span{From: key, To: to}
+		}
+		to = path
 	}
 	userinfo := bytes.LastIndexByte(t[from:to], '@')
 	colon := bytes.IndexByte(t[from:to], ':')

@@ -5,6 +5,7 @@ import (
 
 	"auditproxy/redact/about"
 	"auditproxy/redact/lex"
+	"auditproxy/redact/login"
 	"auditproxy/redact/names"
 )
 
@@ -29,7 +30,16 @@ func (s *Scanner) described(i int) lex.Span {
 	if to-4 > s.from && t[to-1] == '\'' && t[to-2] == ']' { // of a command: '["PASSWORD"]' '"SECRET"'
 		to--
 	}
+	if to-2 > s.from && t[to-1] == '.' && t[to-2] == ' ' { // of Lisp: (password . "SECRET")
+		for to--; to > s.from && t[to-1] == ' '; {
+			to--
+		}
+	}
 	from := to
+	if to-2 > s.from && t[to-1] == '*' && names.IsBinding(t[:to]) { // (defvar *password* "SECRET")
+		to--
+		from--
+	}
 	for from > s.from && to-from <= 32 && lex.Classes[t[from-1]]&lex.IsName != 0 {
 		from--
 	}
@@ -46,12 +56,17 @@ func (s *Scanner) described(i int) lex.Span {
 		return s.schemed(i) // "Bearer " + token
 	}
 	if to-from < 2 || to-from > 32 {
+		if to > 0 && t[to-1] == '*' && login.IsOfPPP(t, i) {
+			return s.values.Quoted(i+1, 0)
+		}
 		return s.schemed(i)
 	}
 	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !s.isAttached(t[from:to], from) {
 		if names.RoleOf(t[from:to]) == names.NameRole {
-			s.named(s.values.ShortValue(i + 1))
-		} else if s.isIPsec(from, to) {
+			if !s.named(s.values.ShortValue(i + 1)) {
+				s.pair = max(s.pair, i+about.SensitiveLen(t[i:min(len(t), i+2*maxPair)]))
+			}
+		} else if s.isIPsec(from, to) || login.IsOfPPP(t, i) {
 			return s.values.Quoted(i+1, 0)
 		}
 		return s.schemed(i)

@@ -106,6 +106,11 @@ func (s *Scanner) listed(i int) lex.Span {
 	for open > s.from && (t[open-1] == '\\' || t[open-1] == ' ' || t[open-1] == '\n' || t[open-1] == '\t') {
 		open--
 	}
+	if call := t[max(0, open-2*maxGap):open]; bytes.Contains(call, []byte("buildConfigField")) || bytes.Contains(call, []byte("resValue")) { // of Gradle: TYPE, "NAME", "SECRET"
+		if quote := i + 1 + len(t[i+1:]) - len(bytes.TrimLeft(t[i+1:], " ")); quote < len(t) && t[quote] == '"' && s.Names.IsPairName(&s.name, name) {
+			return s.values.Quoted(quote, 0)
+		}
+	}
 	if open == 0 || t[open-1] != '[' && t[open-1] != '(' && t[open-1] != '{' && (t[open-1] != ',' || !s.inPairs(open-1)) {
 		return lex.Span{}
 	}

@@ -30,32 +30,19 @@ func (s *Scanner) setting(name []byte, first, i int) lex.Span {
 	case lex.HasFoldSuffix(name, "key") && bytes.Contains(t[max(0, first-2*maxGap):i], []byte("wireless.")): // of OpenWrt
 		return s.values.Value(i + 1)
 	case string(name) == "login": // of Squid: login=NAME:SECRET
-		if v := s.behind(i, ':'); v.From < v.To && !bytes.HasPrefix(t[v.From:], []byte("//")) && !lex.IsPort(t[v.From:v.To]) {
+		if v := s.values.Behind(i, ':'); v.From < v.To && !bytes.HasPrefix(t[v.From:], []byte("//")) && !lex.IsPort(t[v.From:v.To]) {
 			return v
 		}
 	case string(name) == "client_send": // of Exim: "^NAME^SECRET"
-		return s.behind(i, '^')
+		return s.values.Behind(i, '^')
 	case (string(name) == "username" || string(name) == "user") && bytes.Contains(t[max(0, first-2*names.MaxPairName):first], []byte("cifs")):
-		v := s.behind(i, '%')
+		v := s.values.Behind(i, '%')
 		if comma := bytes.IndexByte(t[v.From:v.To], ','); comma >= 0 {
 			v.To = v.From + comma
 		}
 		return v
 	}
 	return lex.Span{}
-}
-
-// behind returns what is behind the last separator in the value behind i.
-func (s *Scanner) behind(i int, separator byte) lex.Span {
-	v := s.values.ShortValue(i + 1)
-	if v.From >= v.To {
-		return lex.Span{}
-	}
-	at := bytes.LastIndexByte(s.text[v.From:v.To], separator)
-	if at <= 0 || lex.MarkLen(s.text[v.From+at+1:]) > 0 {
-		return lex.Span{}
-	}
-	return lex.Span{From: v.From + at + 1, To: v.To}
 }
 
 // hasModule reports whether the text configures a login module of Java.

@@ -76,7 +76,7 @@ func IsPlaceholder(b []byte) bool {
 		return true
 	}
 	switch string(bytes.TrimRight(b, ",;")) {
-	case "?", "none", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode}}":
+	case "?", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode}}":
 		return true
 	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template

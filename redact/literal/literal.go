@@ -129,6 +129,21 @@ func (r *Reader) Value(i int) lex.Span {
 			return lex.Span{From: to, To: end}
 		}
 	}
+	if to > i && to < len(t) && t[to-1] == ',' && t[to] == ' ' { // f(salt, "SECRET")
+		if open := i + bytes.IndexByte(t[i:to], '('); open > i && lex.IsWords(t[i:open]) {
+			end, closed := r.parenthesis(open)
+			quote := bytes.IndexAny(t[to:end], `"'`)
+			if closed && quote < 0 {
+				return lex.Span{} // of variables
+			}
+			if quote >= 0 {
+				if v := r.Quoted(to+quote, 0); v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
+					return lex.Span{}
+				}
+				return lex.Span{From: open + 1, To: end}
+			}
+		}
+	}
 	if lex.IsType(t[i:to]) {
 		k := to
 		for k < len(t) && t[k] == ' ' {
@@ -332,6 +347,19 @@ func (r *Reader) ShortValue(i int) lex.Span {
 	v := r.Value(i)
 	r.Text = t
 	return v
+}
+
+// Behind returns what is behind the last separator in the value behind i.
+func (r *Reader) Behind(i int, separator byte) lex.Span {
+	v := r.ShortValue(i + 1)
+	if v.From >= v.To {
+		return lex.Span{}
+	}
+	at := bytes.LastIndexByte(r.Text[v.From:v.To], separator)
+	if at <= 0 || lex.MarkLen(r.Text[v.From+at+1:]) > 0 {
+		return lex.Span{}
+	}
+	return lex.Span{From: v.From + at + 1, To: v.To}
 }
 
 // isScheme reports whether b is the scheme before a token in a header (RFC

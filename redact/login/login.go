@@ -168,3 +168,20 @@ func isServer(b []byte) bool {
 	name := bytes.TrimLeft(rest, " \t")
 	return len(name) < len(rest) && bytes.IndexByte(name, ' ') < 0
 }
+
+// IsOfPPP reports whether the quotation behind the white space at i is the secret in a
+// line of chap-secrets or pap-secrets: ann * "SECRET" *.
+func IsOfPPP(t []byte, i int) bool {
+	line := t[max(0, i-maxLogin):i]
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, '\n')+1:])
+	if len(fields) != 2 || string(fields[1]) != "*" && !bytes.HasSuffix(fields[1], []byte("tpd")) {
+		return false
+	}
+	rest := t[i+2 : min(len(t), i+2+maxLogin)]
+	rest = rest[bytes.IndexByte(rest, t[i+1])+1:]
+	if n := bytes.IndexByte(rest, '\n'); n >= 0 {
+		rest = rest[:n]
+	}
+	rest = bytes.TrimSpace(rest)
+	return len(rest) == 0 || rest[0] == '*' || lex.IsDigit(rest[0])
+}

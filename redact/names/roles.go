@@ -253,6 +253,9 @@ func (n *Classifier) Mentions(f *Folded, t []byte) bool {
 
 // IsManifest reports whether t has "kind: Secret", as YAML or as JSON.
 func IsManifest(t []byte) bool {
+	if bytes.Contains(t, []byte("patch secret")) { // of kubectl
+		return true
+	}
 	for {
 		at := bytes.Index(t, []byte("kind"))
 		if at < 0 {
@@ -264,6 +267,14 @@ func IsManifest(t []byte) bool {
 			return true
 		}
 	}
+}
+
+// IsBinding reports whether the form of Lisp that t ends in, before its value, gives a
+// variable one: (defvar *token*.
+func IsBinding(t []byte) bool {
+	t = t[max(0, len(t)-2*MaxPairName):]
+	form := t[bytes.LastIndexByte(t, '(')+1:]
+	return bytes.HasPrefix(form, []byte("def")) || bytes.HasPrefix(form, []byte("set"))
 }
 
 // IsValueTag reports whether t starts with the name of an XML element that holds
