@@ -3,7 +3,7 @@ package formats
 // A Format is how a credential looks around a word in it: gitleaks' rule,
 // reduced to the bytes before and behind the word, and their number.
 type Format struct {
-	Literal   string // the word as it must be written, "" in any case
+	Literal   uint16 // where in literals the word is as it must be written, 0 for in any case
 	Before    uint8  // of Sets
 	After     uint8  // of Sets
 	MinBefore uint16
@@ -16,3 +16,6 @@ type Format struct {
 	Humped    bool // the word may have a camel hump in it
 	MaxAfter  uint16
 }
+
+// Written returns the word of n bytes as it must be written, for one with a Literal.
+func (f *Format) Written(n int) string { return literals[f.Literal:][:n] }

@@ -150,7 +150,7 @@ func (s *Finder) formatStart(i int, w lex.Span) int {
 // formatted returns the credential of format f around the word t[from:to].
 func (s *Finder) formatted(f *Format, from, to int) lex.Span {
 	t := s.text
-	if f.Literal != "" && string(t[from:to]) != f.Literal {
+	if f.Literal != 0 && string(t[from:to]) != f.Written(to-from) {
 		return lex.Span{}
 	}
 	if f.Assigned {
