@@ -227,6 +227,8 @@ func TestTwice(t *testing.T) {
 		`f("password=" + "hunter2")`,
 		"ffmpeg -i x -f flv rtmp://a.rtmp.youtube.com/live2/hunter2",
 		"ann * \"hunter2\" *",
+		`password := []byte("hunter2")`,
+		`let token: Option<String> = Some("hunter2".into());`,
 		"(password . \"hunter2\")",
 		"password_hash = f(salt, \"hunter2\")",
 		"buildConfigField \"String\", \"API_KEY\", \"\\\"hunter2\\\"\"",

@@ -4,10 +4,12 @@ package about
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"auditproxy/redact/lex"
 	"auditproxy/redact/literal"
 	"auditproxy/redact/names"
+	"auditproxy/redact/prose"
 )
 
 const (
@@ -43,9 +45,9 @@ func IsObject(r *literal.Reader, from, to, i int) bool {
 }
 
 // IsOther reports whether a shell's variable of that name is set to a path, as "PWD"
-// is, which is a password elsewhere, or an error of that name is told.
+// is, which is a password elsewhere, or an error or a file of that name is told.
 func IsOther(name, rest []byte) bool {
-	if bytes.HasSuffix(name, []byte("Error")) || bytes.HasSuffix(name, []byte("Exception")) {
+	if bytes.HasSuffix(name, []byte("Error")) || bytes.HasSuffix(name, []byte("Exception")) || bytes.HasSuffix(name, []byte(".log")) {
 		return rest[0] == ':'
 	}
 	if string(name) != "PWD" && string(name) != "OLDPWD" || len(rest) < 3 || rest[0] != '=' || rest[1] != '/' {
@@ -68,6 +70,11 @@ func IsDescription(t []byte, v lex.Span) bool {
 		return v.To+1 < len(t) && t[v.To] == ' ' && lex.Classes[t[v.To+1]]&lex.IsAlnum != 0
 	case "include", "same-origin", "omit": // of fetch
 		return true
+	}
+	if t[v.From] >= utf8.RuneSelf || v.From > 0 && lex.Classes[t[v.From-1]]&lex.IsQuote != 0 {
+		if prose.IsLabel(b) {
+			return true
+		}
 	}
 	if lex.CountDigits(b) == len(b) && bytes.HasPrefix(t[v.To:], []byte(" bytes")) { // of kubectl
 		return true
@@ -226,6 +233,29 @@ func SensitiveLen(b []byte) int {
 		return 0
 	}
 	return end
+}
+
+// IsSwitch reports whether an option of that name has no value: --ask-pass.
+func IsSwitch(name []byte) bool {
+	return bytes.HasPrefix(name, []byte("ask-")) || bytes.HasPrefix(name, []byte("no-")) || bytes.HasPrefix(name, []byte("skip-"))
+}
+
+// IsNameOfSecret reports whether b, the value of SecretId and the like, is where a secret
+// is: a path or a name of AWS.
+func IsNameOfSecret(name, b []byte) bool {
+	return (lex.HasFoldSuffix(name, "secretid") || lex.HasFoldSuffix(name, "secret-id")) && bytes.IndexByte(b, '/') > 0
+}
+
+// Property returns the name of a property of C# whose accessors end at i: PASSWORD
+// { get; set; } = "SECRET".
+func Property(t []byte, i int) []byte {
+	before := t[max(0, i-names.MaxPairName):i]
+	open := bytes.LastIndexByte(before, '{')
+	if open < 0 || !bytes.HasPrefix(before[open:], []byte("{ get;")) {
+		return nil
+	}
+	before = bytes.TrimRight(before[:open], " ")
+	return before[bytes.LastIndexByte(before, ' ')+1:]
 }
 
 // IsMention reports whether an option is only spoken of: "--password via the command

@@ -22,6 +22,8 @@ func (s *Scanner) assigned(i int) lex.Span {
 	}
 	if len(name) == 0 && first > 0 && s.text[first-1] == ')' {
 		name = s.sized(first)
+	} else if len(name) == 0 && first > 0 && s.text[first-1] == '}' {
+		name = about.Property(s.text, first)
 	}
 	if len(name) == 0 {
 		if s.text[i] == ':' && i > 0 && s.text[i-1] == '*' {
@@ -123,10 +125,10 @@ func (s *Scanner) assigned(i int) lex.Span {
 	if bytes.HasSuffix(s.name.All, []byte("authorization")) && s.text[i] == ':' && i+1 < len(s.text) && s.text[i+1] == ' ' {
 		v = s.behindScheme(v)
 	}
-	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && lex.CountDigits(s.text[v.From:v.To]) == v.To-v.From {
+	if string(s.name.All) == "tokens" && v.From < v.To && v.To-v.From < 8 && len(bytes.Trim(s.text[v.From:v.To], "0123456789,.kM")) == 0 {
 		return lex.Span{} // their number
 	}
-	if v.From < v.To && (about.IsDescription(s.text, v) || about.IsItself(s.text, name, first, v) || about.IsAlternative(s.text, first, i)) {
+	if v.From < v.To && (about.IsDescription(s.text, v) || about.IsNameOfSecret(name, s.text[v.From:v.To]) || about.IsItself(s.text, name, first, v) || about.IsAlternative(s.text, first, i)) {
 		return lex.Span{}
 	}
 	if v.From >= v.To {
@@ -427,10 +429,15 @@ func (s *Scanner) option(i int) lex.Span {
 	if lex.Classes[t[to]]&lex.IsQuote != 0 && t[v-1] != t[to] && lex.Classes[t[v]]&lex.IsQuote == 0 && bytes.IndexByte(t[to:v], ',') > 0 {
 		return lex.Span{} // of a function: add_argument("--password", help="x")
 	}
-	if !s.sensitiveName(t[from:to], 0) || about.IsMetavariable(t[from:to], t[v:]) || about.IsMention(t[v:]) {
+	name := t[from:to]
+	if !s.sensitiveName(name, 0) || about.IsMetavariable(name, t[v:]) || about.IsMention(t[v:]) || about.IsSwitch(name) {
 		return lex.Span{}
 	}
-	return s.values.Value(v)
+	c := s.values.Value(v)
+	if c.From < c.To && about.IsNameOfSecret(name, t[c.From:c.To]) {
+		return lex.Span{}
+	}
+	return c
 }
 
 // nextItem returns the index of the word behind the line break at v, or behind a
@@ -527,8 +534,8 @@ func (s *Scanner) url(i int) lex.Span {
 		}
 	}
 	switch {
-	case userinfo < 0:
-		return lex.Span{}
+	case userinfo < 0, colon < 0 && (bytes.HasSuffix(t[:i], []byte("ssh")) || bytes.HasSuffix(t[:i], []byte("sftp"))), colon > userinfo && bytes.HasSuffix(t[:i], []byte("ssh")):
+		return lex.Span{} // a user of SSH is no token
 	case colon < 0 || colon > userinfo:
 		s.password = lex.Span{From: from, To: from + userinfo}
 	case colon+1 == userinfo || string(t[from+colon+1:from+userinfo]) == "x-oauth-basic": // a token in the user's place

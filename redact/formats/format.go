@@ -16,6 +16,3 @@ type Format struct {
 	Humped    bool // the word may have a camel hump in it
 	MaxAfter  uint16
 }
-
-// Written returns the word of n bytes as it must be written, for one with a Literal.
-func (f *Format) Written(n int) string { return literals[f.Literal:][:n] }

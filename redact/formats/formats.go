@@ -189,6 +189,9 @@ func (s *Finder) formatted(f *Format, from, to int) lex.Span {
 	return lex.Span{From: first, To: lex.CredentialEnd(s.text, to+int(f.MinAfter))}
 }
 
+// Written returns the word of n bytes as it must be written, for one with a Literal.
+func (f *Format) Written(n int) string { return literals[f.Literal:][:n] }
+
 // run returns where the bytes of a set that start at i end.
 func (s *Finder) run(set uint8, i int) int {
 	a := &s.runs[set]

@@ -37,6 +37,8 @@ func IsPlaceholder(b []byte) bool {
 		return true
 	}
 	switch {
+	case n == 2 && (b[0] == '{' && b[1] == '}' || b[0] == '[' && b[1] == ']'):
+		return true
 	case b[0] == '$' && n == 2 && lex.IsDigit(b[1]):
 		return true
 	case b[0] == '$' && n > 4 && b[1] == '{' && bytes.Contains(b, []byte(":?")): // what is told if it is not set
@@ -72,11 +74,14 @@ func IsPlaceholder(b []byte) bool {
 	case b[0] == 'f' && bytes.HasPrefix(b[1:], []byte("ile")) && bytes.Contains(b[:min(n, 8)], []byte("://")):
 		return true
 	}
+	if n > 8 && b[3] == '-' && string(b[:3]) == "Get" && lex.IsWords(b[4:]) || string(b) == "Read-Host" { // of PowerShell
+		return true
+	}
 	if n > 5 && (b[4] == '_' || b[4] == '-') && bytes.EqualFold(b[:4], []byte("your")) {
 		return true
 	}
 	switch string(bytes.TrimRight(b, ",;")) {
-	case "?", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode}}":
+	case "?", "*", "&str", "&'static", "Option<String>", "none", "stdin", "True", "False", "enabled", "disabled", "str", "SecretStr", "async", "null", "NULL", "nil", "None", "undefined", "true", "false", "-}", "await", "string", "String", "YES", "NO", "write", "read", "required", "optional", "keyboard-interactive", "base64decode}}":
 		return true
 	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Bearer ${")); ok { // of a template

@@ -48,6 +48,11 @@ func (r *Reader) Value(i int) lex.Span {
 		return v
 	}
 	open := lex.Backslashes(t, i)
+	if separator == ':' {
+		if n := typeLen(t[i:min(len(t), i+maxType)]); n > 0 {
+			return r.Value(i + n)
+		}
+	}
 	switch {
 	case open == len(t):
 		return lex.Span{From: i, To: open}
@@ -62,6 +67,12 @@ func (r *Reader) Value(i int) lex.Span {
 			}
 			if k < len(t) && t[k] == '{' && lex.IsType(t[to:k]) {
 				to = r.Closed(k)
+			} else if k < len(t) && t[k] == '(' && lex.IsType(t[to:k]) { // []byte("SECRET")
+				if lex.MarkLen(t[k+1:]) > 0 {
+					return lex.Span{}
+				}
+				end, _ := r.parenthesis(k)
+				return lex.Span{From: k + 1, To: end}
 			}
 		}
 		return lex.Span{From: i, To: to}
@@ -85,7 +96,7 @@ func (r *Reader) Value(i int) lex.Span {
 		if v := r.substituted(i); v.From < v.To {
 			return v
 		}
-	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsAlnum != 0 || t[i+1] == '!'):
+	case (t[i] == '!' || t[i] == '&') && separator == ':' && i+1 < len(t) && (lex.Classes[t[i+1]]&lex.IsAlnum != 0 || t[i+1] == '!') && !bytes.HasPrefix(t[i:], []byte("&str")):
 		// A tag or an anchor of YAML.
 		k := i
 		for k < len(t) && t[k] > ' ' {
@@ -119,6 +130,9 @@ func (r *Reader) Value(i int) lex.Span {
 	if to > i && to < len(t) && (t[to-1] == '(' || t[to-1] == '[') && lex.Classes[t[to]]&lex.IsQuote != 0 {
 		v := r.Quoted(to, 0)
 		if v.To-v.From <= names.MaxPairName && (r.Names.IsPairName(&r.name, t[v.From:v.To]) || len(bytes.TrimSpace(t[v.From:v.To])) == 0) {
+			if behind := t[v.To:min(len(t), v.To+maxSpace)]; bytes.HasPrefix(behind, []byte(`") { "`)) { // of Ruby, with a default
+				return r.Quoted(v.To+len(`") { `), 0)
+			}
 			return lex.Span{} // os.getenv("PASSWORD"), header.split(" ")
 		}
 		if t[to-1] == '(' {
@@ -136,7 +150,7 @@ func (r *Reader) Value(i int) lex.Span {
 			if closed && quote < 0 {
 				return lex.Span{} // of variables
 			}
-			if quote >= 0 {
+			if quote >= 0 && bytes.IndexByte(t[to:to+quote], '(') < 0 {
 				if v := r.Quoted(to+quote, 0); v.To-v.From <= names.MaxPairName && r.Names.IsPairName(&r.name, t[v.From:v.To]) {
 					return lex.Span{}
 				}
@@ -173,6 +187,42 @@ func (r *Reader) Value(i int) lex.Span {
 		}
 	}
 	return lex.Span{From: i, To: to}
+}
+
+// maxType and maxSpace limit a type, and what is looked at behind a string, in bytes.
+const (
+	maxType  = 64
+	maxSpace = 16
+)
+
+// typeLen returns the length of what b starts with if that is a type of text and the
+// sign before its value: "Option<&'static str> =", 0 for none.
+func typeLen(b []byte) int {
+	n := bytes.IndexByte(b, '=')
+	if n < 2 || b[n-1] != ' ' || n+1 == len(b) || b[n+1] == '=' || b[n+1] == '>' {
+		return 0
+	}
+	kind, word := b[:n-1], 0
+	for word < n && lex.Classes[b[word]]&lex.IsAlnum != 0 {
+		word++
+	}
+	for _, c := range kind {
+		if lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("_.[]<>|&?*,()': "), c) < 0 {
+			return 0
+		}
+	}
+	switch string(b[:word]) {
+	case "": // of Rust
+		if b[0] != '&' {
+			return 0
+		}
+	case "Option", "Optional", "Annotated", "Union", "Final", "ClassVar", "Mapped", "Vec", "Box", "Arc", "Cow":
+	default:
+		if !lex.IsType(b[:word]) {
+			return 0
+		}
+	}
+	return n + 1
 }
 
 // Emphasized finds the value behind a name of several words in markup, alone in its line:
@@ -390,8 +440,8 @@ func (r *Reader) Quoted(i, level int) lex.Span {
 		}
 		return lex.Span{From: from, To: to}
 	}
-	if n := lex.MarkLen(t[from:to]); n == to-from && n > 0 {
-		from = to // it has been redacted
+	if n := lex.MarkLen(t[from:to]); n > 0 && (n == to-from || to == len(t) && t[from+n] <= ' ') {
+		from = to // it has been redacted, with the quote that closed it
 	}
 	for level == 0 && from < to && after < len(t) && lex.Classes[t[after]]&lex.IsQuote != 0 { // 'a'"b", as a shell joins them
 		next := r.Closing(after, 0)

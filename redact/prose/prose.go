@@ -46,7 +46,7 @@ func Find(t []byte, found []lex.Span) []lex.Span {
 		} else {
 			v = told(t, from, i, kind)
 		}
-		if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 {
+		if v.From < v.To && lex.MarkLen(t[v.From:]) == 0 && (lex.Classes[t[v.From-1]]&lex.IsQuote == 0 || !IsLabel(t[v.From:v.To])) {
 			found = append(found, v)
 			i = v.To
 		}

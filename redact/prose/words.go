@@ -321,6 +321,43 @@ func IsPlain(w []byte) bool {
 	return isDerived(lower)
 }
 
+// IsLabel reports whether a program shows b in a form, in whatever language: "Forgot
+// password?", "密码". A password of one word in ASCII may be one of these.
+func IsLabel(b []byte) bool {
+	nouns, words := 0, 0
+	for w := range bytes.FieldsSeq(bytes.TrimRight(b, "?!.:")) {
+		words++
+		if nounOf(w) == password || nounOf(bytes.TrimSuffix(w, []byte("s"))) == password {
+			nouns++
+			continue
+		}
+		var buf [24]byte
+		switch string(lowered(&buf, w)) {
+		case "mot", "de", "la", "tu", "su", "ihr", "neues", "enter", "confirm", "repeat", "show", "vergessen", "ändern", "wiederholen", "oublié", "olvidaste", "cambiar":
+			continue
+		}
+		if !IsPlain(w) {
+			return false
+		}
+	}
+	if words == 1 {
+		return nouns == 1 && !isASCII(b)
+	}
+	return nouns > 0 && words <= maxLabel
+}
+
+// maxLabel is how many words a label has at most.
+const maxLabel = 8
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // isDerived reports whether a word ends as adjectives, participles and abstract
 // nouns do: "encrypted", "expiring", "guessable", "optional", "case-sensitive".
 func isDerived(w []byte) bool {
