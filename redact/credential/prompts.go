@@ -329,7 +329,10 @@ func (s *Scanner) blocks() {
 		if first == at || end.To-end.From < 2 || end.From > at+2 || lex.IsDigit(t[end.From]) || end.To == len(t) || !s.sensitiveName(t[first:at], names.NoWhole) {
 			continue
 		}
-		if v, ok := argv.Document(t, at); ok && s.startsLine(first) {
+		if !s.startsLine(first) {
+			continue
+		}
+		if v, ok := argv.Document(t, at); ok {
 			if v.From < v.To {
 				s.found = append(s.found, v)
 				if v.To == len(t) {
@@ -337,25 +340,31 @@ func (s *Scanner) blocks() {
 				}
 				at = v.To - len("<<")
 			}
-		} else if lex.Classes[t[end.To]]&lex.IsQuote != 0 && s.startsLine(first) {
-			i := end.To
-			for line := range bytes.Lines(t[i:min(len(t), i+maxBlock)]) {
-				from := i
-				i += len(line)
-				line, _, _ = bytes.Cut(line, []byte(" >"))
-				if from == end.To {
-					continue
-				}
-				if bytes.Contains(line, t[end.From:end.To]) {
-					break
-				}
-				for _, command := range []string{"echo ", "printf "} {
-					if at := bytes.Index(line, []byte(command)); at >= 0 {
-						s.echoed(lex.Span{From: from + at + len(command), To: from + len(line)})
-					}
-				}
-			}
+		} else if lex.Classes[t[end.To]]&lex.IsQuote != 0 {
+			s.writtenUntil(end.To, t[end.From:end.To])
 		}
 	}
 	s.merge()
+}
+
+// writtenUntil adds what the lines below i write, up to one that writes the delimiter.
+func (s *Scanner) writtenUntil(i int, delimiter []byte) {
+	t := s.text[:min(len(s.text), i+maxBlock)]
+	for {
+		n := bytes.IndexByte(t[i:], '\n')
+		if n < 0 {
+			return
+		}
+		i += n + 1
+		line, _, _ := bytes.Cut(t[i:], []byte("\n"))
+		line, _, _ = bytes.Cut(line, []byte(" >"))
+		if bytes.Contains(line, delimiter) {
+			return
+		}
+		for _, command := range [...]string{"echo ", "printf "} {
+			if at := bytes.Index(line, []byte(command)); at >= 0 {
+				s.echoed(lex.Span{From: i + at + len(command), To: i + len(line)})
+			}
+		}
+	}
 }

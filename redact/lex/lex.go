@@ -37,16 +37,19 @@ var Classes = func() (t [256]byte) {
 			t[c] = IsName
 		}
 	}
-	for class, chars := range map[byte]string{
-		IsName:    "_-.%$",
-		IsEnd:     ";&|)",
-		IsQuote:   "\"'`",
-		isBreak:   "\"'`,()[]{};|&<>\x7f",
-		IsTrigger: "-IJ =:[\t\n,>(\xEF",
-		IsHint:    "\x00,>=: %\\-\t\n\"'(&\xC2\xE2\xEF",
+	for _, class := range [...]struct {
+		class byte
+		chars string
+	}{
+		{IsName, "_-.%$"},
+		{IsEnd, ";&|)"},
+		{IsQuote, "\"'`"},
+		{isBreak, "\"'`,()[]{};|&<>\x7f"},
+		{IsTrigger, "-IJ =:[\t\n,>(\xEF"},
+		{IsHint, "\x00,>=: %\\-\t\n\"'(&\xC2\xE2\xEF"},
 	} {
-		for i := range len(chars) {
-			t[chars[i]] |= class
+		for i := range len(class.chars) {
+			t[class.chars[i]] |= class.class
 		}
 	}
 	for c := range t {

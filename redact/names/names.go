@@ -10,6 +10,7 @@ package names
 
 import (
 	"bytes"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -451,101 +452,21 @@ func (f *Folded) append(r rune) {
 // and that compatibility decomposition leaves. They are Cyrillic and Greek,
 // small capitals, and letters with a stroke.
 func plainLetter(r rune) rune {
-	switch r {
-	case '\u0430', '\u03b1', '\u0251', '\u1d00':
-		return 'a'
-	case '\u0432', '\u0299':
-		return 'b'
-	case '\u0441', '\u03f2', '\u1d04':
-		return 'c'
-	case '\u03c2': // at the end of a word
+	if r == '\u03c2' { // at the end of a word
 		return '\u03c3'
-	case '\u0501', '\u1d05', '\u0111':
-		return 'd'
-	case '\u0435', '\u03b5', '\u0454', '\u1d07':
-		return 'e'
-	case '\u0261', '\u0262':
-		return 'g'
-	case '\u04bb', '\u043d', '\u029c':
-		return 'h'
-	case '\u0456', '\u03b9', '\u0131', '\u0269':
-		return 'i'
-	case '\u0458', '\u03f3':
-		return 'j'
-	case '\u043a', '\u03ba', '\u1d0b':
-		return 'k'
-	case '\u04cf', '\u029f', '\u0142':
-		return 'l'
-	case '\u043c', '\u1d0d':
-		return 'm'
-	case '\u043f', '\u03b7', '\u0274':
-		return 'n'
-	case '\u043e', '\u03bf', '\u1d0f', '\u00f8':
-		return 'o'
-	case '\u0440', '\u03c1', '\u1d18':
-		return 'p'
-	case '\u051b':
-		return 'q'
-	case '\u0433', '\u0280':
-		return 'r'
-	case '\u0455', '\ua731':
-		return 's'
-	case '\u0442', '\u03c4', '\u1d1b':
-		return 't'
-	case '\u03c5', '\u1d1c':
-		return 'u'
-	case '\u03bd', '\u0475', '\u1d20':
-		return 'v'
-	case '\u051d', '\u03c9', '\u1d21':
-		return 'w'
-	case '\u0445', '\u03c7':
-		return 'x'
-	case '\u0443', '\u03b3', '\u028f':
-		return 'y'
-	case '\u1d22':
-		return 'z'
-	case '\u0410', '\u0391':
-		return 'A'
-	case '\u0412', '\u0392':
-		return 'B'
-	case '\u0421', '\u03f9':
-		return 'C'
-	case '\u0415', '\u0395':
-		return 'E'
-	case '\u041d', '\u0397':
-		return 'H'
-	case '\u0406', '\u0399', '\u04c0':
-		return 'I'
-	case '\u0408':
-		return 'J'
-	case '\u041a', '\u039a':
-		return 'K'
-	case '\u041c', '\u039c':
-		return 'M'
-	case '\u039d':
-		return 'N'
-	case '\u041e', '\u039f', '\u00d8':
-		return 'O'
-	case '\u0420', '\u03a1':
-		return 'P'
-	case '\u051a':
-		return 'Q'
-	case '\u0405':
-		return 'S'
-	case '\u0422', '\u03a4':
-		return 'T'
-	case '\u051c':
-		return 'W'
-	case '\u0425', '\u03a7':
-		return 'X'
-	case '\u0423', '\u03a5':
-		return 'Y'
-	case '\u0396':
-		return 'Z'
-	case '\u0141':
-		return 'L'
-	case '\u0110':
-		return 'D'
+	}
+	if at := strings.IndexRune(lookAlikes, r); r >= utf8.RuneSelf && at >= 0 {
+		return rune(lookAlikes[at+utf8.RuneLen(r)])
 	}
 	return r
 }
+
+// lookAlikes are letters, with the plain one behind each.
+const lookAlikes = "\u0430a\u03b1a\u0251a\u1d00a\u0432b\u0299b\u0441c\u03f2c\u1d04c\u0501d\u1d05d\u0111d\u0435e\u03b5e" +
+	"\u0454e\u1d07e\u0261g\u0262g\u04bbh\u043dh\u029ch\u0456i\u03b9i\u0131i\u0269i\u0458j\u03f3j\u043ak" +
+	"\u03bak\u1d0bk\u04cfl\u029fl\u0142l\u043cm\u1d0dm\u043fn\u03b7n\u0274n\u043eo\u03bfo\u1d0fo\u00f8o" +
+	"\u0440p\u03c1p\u1d18p\u051bq\u0433r\u0280r\u0455s\ua731s\u0442t\u03c4t\u1d1bt\u03c5u\u1d1cu\u03bdv" +
+	"\u0475v\u1d20v\u051dw\u03c9w\u1d21w\u0445x\u03c7x\u0443y\u03b3y\u028fy\u1d22z\u0410A\u0391A\u0412B" +
+	"\u0392B\u0421C\u03f9C\u0415E\u0395E\u041dH\u0397H\u0406I\u0399I\u04c0I\u0408J\u041aK\u039aK\u041cM" +
+	"\u039cM\u039dN\u041eO\u039fO\u00d8O\u0420P\u03a1P\u051aQ\u0405S\u0422T\u03a4T\u051cW\u0425X\u03a7X" +
+	"\u0423Y\u03a5Y\u0396Z\u0141L\u0110D"
