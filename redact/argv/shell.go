@@ -2,6 +2,7 @@ package argv
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
@@ -164,7 +165,7 @@ type pattern struct {
 
 func (p *pattern) read(part []byte, n *names.Classifier, f *names.Folded) {
 	name := trimmed(part)
-	p.fenced = p.fenced || len(part) > 0 && bytes.IndexByte([]byte("@_{$%<[#"), part[0]) >= 0
+	p.fenced = p.fenced || len(part) > 0 && strings.IndexByte("@_{$%<[#", part[0]) >= 0
 	p.named = p.named || len(name) > 0 && len(name) <= names.MaxPairName && n.IsPairName(f, name)
 	p.marked = p.marked || bytes.ContainsAny(part, "=:*")
 }

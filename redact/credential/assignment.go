@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/about"
 	"auditproxy/redact/argv"
@@ -208,7 +209,7 @@ func (s *Scanner) joinedStrings(v lex.Span) lex.Span {
 	}
 	for n := 0; n < maxPieces && v.To < len(t) && t[v.To] == quote; n++ {
 		i, operator := v.To+1, v.From > 1 && t[v.From-2] <= ' ' // of Python and C none is needed
-		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || bytes.IndexByte([]byte("+.&|>-~_\\"), t[i]) >= 0) {
+		for i < len(t) && i-v.To < names.MaxPairName && (t[i] <= ' ' || strings.IndexByte("+.&|>-~_\\", t[i]) >= 0) {
 			operator = operator || t[i] > ' ' && t[i] != '\\'
 			i++
 		}

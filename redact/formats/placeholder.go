@@ -3,6 +3,7 @@ package formats
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"auditproxy/redact/lex"
 )
@@ -53,9 +54,9 @@ func IsPlaceholder(b []byte) bool {
 		return !lex.IsDigit(b[1]) && only(b[1:], "0")
 	case b[0] == '{' && n > 1 && b[1] == '{':
 		return only(b[2:], "a.{} ()|")
-	case b[0] == '.' && n > 2 && b[1] == '*' && bytes.IndexByte([]byte("/|#@,$"), b[2]) >= 0:
+	case b[0] == '.' && n > 2 && b[1] == '*' && strings.IndexByte("/|#@,$", b[2]) >= 0:
 		return true // the end of a pattern that sed replaces
-	case b[0] == '%' && n > 1 && bytes.IndexByte([]byte("sdvqi"), b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0:
+	case b[0] == '%' && n > 1 && strings.IndexByte("sdvqi", b[1]) >= 0 && len(bytes.Trim(b[2:], `\nrt`)) == 0:
 		return true // of a format
 	case b[0] == '%' && b[n-1] == '%' && n > 4:
 		return only(b[1:n-1], "a")
@@ -184,7 +185,7 @@ func isFunction(b []byte) bool {
 // isInner reports whether b are arguments without a string.
 func isInner(b []byte) bool {
 	for _, c := range b {
-		if lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("_=.,([]: *$>-&{}"), c) < 0 {
+		if lex.Classes[c]&lex.IsAlnum == 0 && strings.IndexByte("_=.,([]: *$>-&{}", c) < 0 {
 			return false
 		}
 	}

@@ -3,6 +3,7 @@ package lex
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -215,7 +216,7 @@ func JoinLen(b []byte) int {
 			}
 			return 0
 		case c <= ' ', c == '\\':
-		case bytes.IndexByte([]byte("+.&~|"), c) >= 0:
+		case strings.IndexByte("+.&~|", c) >= 0:
 			operator = true
 		default:
 			return 0

@@ -54,9 +54,9 @@ var Classes = func() (t [256]byte) {
 	}
 	for c := range t {
 		switch {
-		case bytes.IndexByte([]byte("\"'`"), byte(c)) >= 0:
+		case strings.IndexByte("\"'`", byte(c)) >= 0:
 			t[c] |= IsEnd
-		case t[c]&IsName != 0 || bytes.IndexByte([]byte("/+~@"), byte(c)) >= 0:
+		case t[c]&IsName != 0 || strings.IndexByte("/+~@", byte(c)) >= 0:
 			t[c] |= IsToken
 		}
 	}
@@ -280,7 +280,7 @@ func PrefixLen(b []byte) int {
 	if bytes.HasPrefix(b, []byte("u8")) {
 		n = len("u8")
 	}
-	for n < len(b) && n < 2 && bytes.IndexByte([]byte("bBrRfFuUNEL$@"), b[n]) >= 0 {
+	for n < len(b) && n < 2 && strings.IndexByte("bBrRfFuUNEL$@", b[n]) >= 0 {
 		n++
 	}
 	if n == 0 || n == len(b) || b[n] != '"' && b[n] != '\'' {

@@ -4,6 +4,7 @@ package literal
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/lex"
 	"auditproxy/redact/names"
@@ -207,7 +208,7 @@ func typeLen(b []byte) int {
 		word++
 	}
 	for _, c := range kind {
-		if lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("_.[]<>|&?*,()': "), c) < 0 {
+		if lex.Classes[c]&lex.IsAlnum == 0 && strings.IndexByte("_.[]<>|&?*,()': ", c) < 0 {
 			return 0
 		}
 	}
@@ -313,7 +314,7 @@ func colourLen(b []byte) int {
 func (r *Reader) below(i int, separator byte) lex.Span {
 	t := r.Text
 	block := t[i] == '|' || t[i] == '>'
-	for block && i < len(t) && bytes.IndexByte([]byte("|>+-123456789 "), t[i]) >= 0 {
+	for block && i < len(t) && strings.IndexByte("|>+-123456789 ", t[i]) >= 0 {
 		i++
 	}
 	line := i

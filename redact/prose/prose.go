@@ -10,6 +10,7 @@ package prose
 
 import (
 	"bytes"
+	"strings"
 
 	"auditproxy/redact/lex"
 )
@@ -172,7 +173,7 @@ func isApart(t []byte, from int, v lex.Span, kind noun, before []byte) bool {
 // isToken reports whether w has only bytes that a secret of a person has.
 func isToken(w []byte) bool {
 	for _, c := range w {
-		if lex.Classes[c]&lex.IsAlnum == 0 && bytes.IndexByte([]byte("_-.!@#^*+~?"), c) < 0 {
+		if lex.Classes[c]&lex.IsAlnum == 0 && strings.IndexByte("_-.!@#^*+~?", c) < 0 {
 			return false
 		}
 	}
@@ -360,7 +361,7 @@ func wordAt(t []byte, i int) lex.Span {
 	if to-i > 2*maxClause {
 		return lex.Span{}
 	}
-	for to > i && bytes.IndexByte([]byte(".,;:!?)"), t[to-1]) >= 0 {
+	for to > i && strings.IndexByte(".,;:!?)", t[to-1]) >= 0 {
 		to--
 	}
 	return lex.Span{From: i, To: to}
@@ -374,7 +375,7 @@ func endsClause(t []byte, i int) bool {
 	if bytes.HasPrefix(t[i:], []byte(" (")) {
 		return true
 	}
-	if bytes.IndexByte([]byte(".,;:!?)"), t[i]) >= 0 {
+	if strings.IndexByte(".,;:!?)", t[i]) >= 0 {
 		return i+1 == len(t) || t[i+1] <= ' ' || t[i+1] == ')' || lex.Classes[t[i+1]]&lex.IsQuote != 0 || t[i+1] == '\\'
 	}
 	if t[i] != ' ' {
@@ -447,7 +448,7 @@ func login(t []byte, from, to int) lex.Span {
 // colon between.
 func pairAt(t []byte, i int) lex.Span {
 	to := i
-	for to < len(t) && to-i < maxClause && (lex.Classes[t[to]]&lex.IsAlnum != 0 || bytes.IndexByte([]byte("_.@+-\\"), t[to]) >= 0) {
+	for to < len(t) && to-i < maxClause && (lex.Classes[t[to]]&lex.IsAlnum != 0 || strings.IndexByte("_.@+-\\", t[to]) >= 0) {
 		to++
 	}
 	user := t[i:to]
@@ -517,7 +518,7 @@ func isUnusual(w []byte) bool {
 		return false
 	}
 	for i, c := range w {
-		if lex.Classes[c]&lex.IsAlnum == 0 && c < 0x80 && bytes.IndexByte([]byte("-_.!@#^*+~$%&?"), c) < 0 || i == 0 && (c == '$' || c == '%' || c == '-' || c == '.') {
+		if lex.Classes[c]&lex.IsAlnum == 0 && c < 0x80 && strings.IndexByte("-_.!@#^*+~$%&?", c) < 0 || i == 0 && (c == '$' || c == '%' || c == '-' || c == '.') {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package prose
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -324,39 +325,29 @@ func IsPlain(w []byte) bool {
 // IsLabel reports whether a program shows b in a form, in whatever language: "Forgot
 // password?", "密码". A password of one word in ASCII may be one of these.
 func IsLabel(b []byte) bool {
-	nouns, words := 0, 0
-	for w := range bytes.FieldsSeq(bytes.TrimRight(b, "?!.:")) {
-		words++
-		if nounOf(w) == password || nounOf(bytes.TrimSuffix(w, []byte("s"))) == password {
-			nouns++
-			continue
-		}
+	if len(b) > maxLabel {
+		return false
+	}
+	nouns, foreign := 0, false
+	words := bytes.Fields(bytes.TrimRight(b, "?!.:"))
+	for _, w := range words {
+		foreign = foreign || utf8.RuneCount(w) < len(w)
 		var buf [24]byte
-		switch string(lowered(&buf, w)) {
-		case "mot", "de", "la", "tu", "su", "ihr", "neues", "enter", "confirm", "repeat", "show", "vergessen", "ändern", "wiederholen", "oublié", "olvidaste", "cambiar":
-			continue
-		}
-		if !IsPlain(w) {
+		switch lower := lowered(&buf, bytes.TrimSuffix(w, []byte("s"))); {
+		case nounOf(lower) == password:
+			nouns++
+		case len(lower) == 0 || !IsPlain(w) && !strings.Contains(labelWords, string(append(lower, ' '))):
 			return false
 		}
 	}
-	if words == 1 {
-		return nouns == 1 && !isASCII(b)
-	}
-	return nouns > 0 && words <= maxLabel
+	return nouns > 0 && (len(words) > 1 || foreign)
 }
 
-// maxLabel is how many words a label has at most.
-const maxLabel = 8
+// maxLabel is how long a label is at most, in bytes.
+const maxLabel = 80
 
-func isASCII(b []byte) bool {
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
+// labelWords are more words of labels than IsPlain knows, with a space behind each.
+const labelWords = "mot de la tu su ihr neue enter confirm repeat show vergessen ändern wiederholen oublié olvidaste cambiar "
 
 // isDerived reports whether a word ends as adjectives, participles and abstract
 // nouns do: "encrypted", "expiring", "guessable", "optional", "case-sensitive".
