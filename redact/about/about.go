@@ -237,7 +237,8 @@ func SensitiveLen(b []byte) int {
 
 // IsSwitch reports whether an option of that name has no value: --ask-pass.
 func IsSwitch(name []byte) bool {
-	return bytes.HasPrefix(name, []byte("ask-")) || bytes.HasPrefix(name, []byte("no-")) || bytes.HasPrefix(name, []byte("skip-"))
+	word, _, ok := bytes.Cut(name, []byte("-"))
+	return ok && (string(word) == "ask" || string(word) == "no" || string(word) == "skip")
 }
 
 // IsNameOfSecret reports whether b, the value of SecretId and the like, is where a secret

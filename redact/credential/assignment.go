@@ -515,7 +515,8 @@ func (s *Scanner) url(i int) lex.Span {
 	for to < len(t) && t[to] != '/' && t[to] != '?' && t[to] != '#' && !lex.IsURLEnd(t[to]) {
 		to += max(1, lex.MarkLen(t[to:]))
 	}
-	if lex.HasFoldSuffix(t[:i], "rtmp") || lex.HasFoldSuffix(t[:i], "rtmps") { // of a stream: its key
+	scheme := t[max(0, i-len("rtmps")):i]
+	if bytes.Contains(scheme, []byte("rtmp")) { // of a stream: its key
 		path := to
 		for to < len(t) && !lex.IsURLEnd(t[to]) {
 			to++
@@ -535,7 +536,7 @@ func (s *Scanner) url(i int) lex.Span {
 		}
 	}
 	switch {
-	case userinfo < 0, colon < 0 && (bytes.HasSuffix(t[:i], []byte("ssh")) || bytes.HasSuffix(t[:i], []byte("sftp"))), colon > userinfo && bytes.HasSuffix(t[:i], []byte("ssh")):
+	case userinfo < 0, (colon < 0 || colon > userinfo) && (bytes.HasSuffix(scheme, []byte("ssh")) || bytes.HasSuffix(scheme, []byte("sftp"))):
 		return lex.Span{} // a user of SSH is no token
 	case colon < 0 || colon > userinfo:
 		s.password = lex.Span{From: from, To: from + userinfo}

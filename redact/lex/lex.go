@@ -84,7 +84,10 @@ func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // IsDigit reports whether c is a decimal digit.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// HasFoldSuffix reports whether b ends in word, in any case.
+// HasFoldSuffix reports whether b ends in word, in any case. Its callers would each
+// have a copy.
+//
+//go:noinline
 func HasFoldSuffix(b []byte, word string) bool {
 	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
 }
