@@ -23,6 +23,16 @@ func IsMechanism(w []byte) bool {
 	return false
 }
 
+// QuotedLen returns the length of the quotation that b starts with, 0 if it does not
+// end or has a command in it.
+func QuotedLen(b []byte) int {
+	n := bytes.IndexByte(b[1:], b[0])
+	if n < 0 || b[0] != '\'' && (bytes.Contains(b[:n+1], []byte("$(")) || bytes.IndexByte(b[:n+1], '`') >= 0) {
+		return 0
+	}
+	return n + 1
+}
+
 // IsOfMachine reports whether a line that starts with b goes on with what a .netrc file
 // has of a machine.
 func IsOfMachine(b []byte) bool {

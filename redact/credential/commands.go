@@ -34,7 +34,7 @@ func (s *Scanner) commands() {
 					c, echoing, outer = argv.Command{}, false, 0
 				default:
 					if echoing && i >= text {
-						text = i + quotedLen(t[i:min(len(t), i+maxPair)])
+						text = i + argv.QuotedLen(t[i:min(len(t), i+maxPair)])
 					}
 					if quote == 0 {
 						quote = b
@@ -120,16 +120,6 @@ func (s *Scanner) commands() {
 		}
 	}
 	s.merge()
-}
-
-// quotedLen returns the length of the quotation that b starts with, 0 if it does not
-// end or has a command in it.
-func quotedLen(b []byte) int {
-	n := bytes.IndexByte(b[1:], b[0])
-	if n < 0 || b[0] != '\'' && (bytes.Contains(b[:n+1], []byte("$(")) || bytes.IndexByte(b[:n+1], '`') >= 0) {
-		return 0
-	}
-	return n + 1
 }
 
 // behindPrompt reports whether only the prompt of a client, or the tag of a line

@@ -123,14 +123,8 @@ func (s *Scanner) schemed(i int) lex.Span {
 	if string(t[from:to]) == "realm=" { // of what a server asks for
 		return lex.Span{}
 	}
-	if word == 5 && !isBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {
+	if word == 5 && !lex.IsBasic(t[from:to]) || word == 6 && !lex.IsBearer(t[from:to]) {
 		return lex.Span{}
 	}
 	return lex.Span{From: from, To: to}
-}
-
-// isBasic reports whether b is the base64 of a user and a password (RFC 7617).
-func isBasic(b []byte) bool {
-	var buf [96]byte
-	return bytes.IndexByte(lex.AppendBase64(buf[:0], b[:min(len(b), 128)]), ':') >= 0
 }

@@ -27,7 +27,7 @@ func (s *Scanner) setting(name []byte, first, i int) lex.Span {
 	case t[i] != '=':
 	case bytes.HasPrefix(name, []byte("user_")) && i+1 < len(t) && t[i+1] == '"' && s.hasModule(): // of Kafka and ZooKeeper
 		return s.values.Value(i + 1)
-	case lex.HasFoldSuffix(name, "key") && (bytes.Contains(t[max(0, first-2*maxGap):i], []byte("wireless.")) || bytes.Contains(t[max(0, first-maxPrompt):first], []byte("netsh wlan"))): // of OpenWrt, of Windows
+	case lex.HasFoldSuffix(name, "key") && (bytes.Contains(t[max(0, first-2*maxGap):i], []byte("wireless.")) || bytes.Contains(t[max(0, first-names.MaxPairName):first], []byte("netsh wlan"))): // of OpenWrt, of Windows
 		return s.values.Value(i + 1)
 	case string(name) == "login": // of Squid: login=NAME:SECRET
 		if v := s.values.Behind(i, ':'); v.From < v.To && !bytes.HasPrefix(t[v.From:], []byte("//")) && !lex.IsPort(t[v.From:v.To]) {

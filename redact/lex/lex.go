@@ -385,6 +385,12 @@ func IsPort(b []byte) bool { return CountDigits(b) == len(b) }
 // IsTokenByte reports whether c is a digit of URL-safe base64, as in a token.
 func IsTokenByte(c byte) bool { return Classes[c]&IsAlnum != 0 || c == '-' || c == '_' }
 
+// IsBasic reports whether b is the base64 of a user and a password (RFC 7617).
+func IsBasic(b []byte) bool {
+	var buf [96]byte
+	return bytes.IndexByte(AppendBase64(buf[:0], b[:min(len(b), 128)]), ':') >= 0
+}
+
 // IsBearer distinguishes a token from the word that follows "bearer" in a
 // sentence.
 func IsBearer(b []byte) bool {
