@@ -2,7 +2,7 @@ package credential
 
 import (
 	"bytes"
-	"sort"
+	"slices"
 
 	"auditproxy/redact/argv"
 	"auditproxy/redact/formats"
@@ -55,7 +55,7 @@ func (s *Scanner) Kept() int { return cap(s.found) }
 
 // merge puts the spans in order and joins those that overlap.
 func (s *Scanner) merge() {
-	sort.Sort((*byFrom)(s))
+	slices.SortFunc(s.found, func(a, b lex.Span) int { return a.From - b.From })
 	kept := s.found[:0]
 	for _, c := range s.found {
 		if n := len(kept); n > 0 && c.From < kept[n-1].To {
@@ -66,13 +66,6 @@ func (s *Scanner) merge() {
 	}
 	s.found = kept
 }
-
-// byFrom sorts found. Of slices.SortFunc for spans auditproxy would have 7 KB.
-type byFrom Scanner
-
-func (s *byFrom) Len() int           { return len(s.found) }
-func (s *byFrom) Less(i, j int) bool { return s.found[i].From < s.found[j].From }
-func (s *byFrom) Swap(i, j int)      { s.found[i], s.found[j] = s.found[j], s.found[i] }
 
 // sensitiveName reports whether name is sensitive, and leaves it in s.name.
 func (s *Scanner) sensitiveName(name []byte, more names.Sections) bool {
