@@ -117,7 +117,7 @@ func IsMetavariable(name, rest []byte) bool {
 		return false
 	}
 	word := rest[bytes.LastIndexByte(rest[:n], '_')+1 : n]
-	return lex.HasFoldSuffix(name, lex.View(word))
+	return len(word) > 0 && lex.HasFoldSuffix(name, lex.View(word))
 }
 
 // IsDrive reports whether the colon at i belongs to PowerShell's $env:NAME,

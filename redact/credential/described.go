@@ -63,7 +63,7 @@ func (s *Scanner) described(i int) lex.Span {
 	}
 	if !s.sensitiveName(t[from:to], names.NoWhole|names.AtEnd) && !s.isAttached(t[from:to], from) {
 		if names.RoleOf(t[from:to]) == names.NameRole {
-			if !s.named(s.values.ShortValue(i + 1)) {
+			if !s.named(s.values.ShortValue(i+1)) && string(t[from:to]) == "variable" {
 				s.pair = max(s.pair, i+about.SensitiveLen(t[i:min(len(t), i+2*maxPair)]))
 			}
 		} else if s.isIPsec(from, to) || login.IsOfPPP(t, i) {

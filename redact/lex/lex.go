@@ -84,13 +84,15 @@ func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // IsDigit reports whether c is a decimal digit.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// HasFoldSuffix reports whether b ends in word, in any case. Its callers would each
-// have a copy.
+// HasFoldSuffix reports whether b ends in word, in any case.
+func HasFoldSuffix(b []byte, word string) bool {
+	return len(b) >= len(word) && b[len(b)-1]|0x20 == word[len(word)-1]|0x20 && equalFold(b[len(b)-len(word):], word)
+}
+
+// equalFold is bytes.EqualFold. Each caller of HasFoldSuffix would have a copy.
 //
 //go:noinline
-func HasFoldSuffix(b []byte, word string) bool {
-	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
-}
+func equalFold(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
 
 // CountDigits returns the number of decimal digits that b starts with.
 func CountDigits(b []byte) int {

@@ -173,8 +173,7 @@ func isServer(b []byte) bool {
 // line of chap-secrets or pap-secrets: ann * "SECRET" *.
 func IsOfPPP(t []byte, i int) bool {
 	line := t[max(0, i-maxLogin):i]
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, '\n')+1:])
-	if len(fields) != 2 || string(fields[1]) != "*" && !bytes.HasSuffix(fields[1], []byte("tpd")) {
+	if !bytes.HasSuffix(line, []byte("*")) && !bytes.HasSuffix(line, []byte("tpd")) || len(bytes.Fields(line[bytes.LastIndexByte(line, '\n')+1:])) != 2 {
 		return false
 	}
 	rest := t[i+2 : min(len(t), i+2+maxLogin)]

@@ -328,9 +328,10 @@ func IsLabel(b []byte) bool {
 	if len(b) > maxLabel {
 		return false
 	}
-	nouns, foreign := 0, false
-	words := bytes.Fields(bytes.TrimRight(b, "?!.:"))
-	for _, w := range words {
+	nouns, words, foreign := 0, 0, false
+	for rest := bytes.Trim(b, "?!.: "); len(rest) > 0; words++ {
+		var w []byte
+		w, rest, _ = bytes.Cut(rest, []byte(" "))
 		foreign = foreign || utf8.RuneCount(w) < len(w)
 		var buf [24]byte
 		switch lower := lowered(&buf, bytes.TrimSuffix(w, []byte("s"))); {
@@ -340,7 +341,7 @@ func IsLabel(b []byte) bool {
 			return false
 		}
 	}
-	return nouns > 0 && (len(words) > 1 || foreign)
+	return nouns > 0 && (words > 1 || foreign)
 }
 
 // maxLabel is how long a label is at most, in bytes.
