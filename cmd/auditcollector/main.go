@@ -100,11 +100,6 @@ func newRootCmd(a *app) *cobra.Command {
 	cli.CompleteFlags(root, a.keys)
 	a.flags = root.PersistentFlags()
 	root.AddCommand(newRunCmd(a), newMigrateCmd(a), newDeadLettersCmd(a), newRetainCmd(a), newHoldCmd(a), newEraseCmd(a), newVerifyCmd(a), newProveCmd(a), newEvidenceCmd(a), newQueryCmd(a), newExportCmd(a), newPolicyCmd(a), newReviewCmd(a), newRulesCmd(a), newReceiversCmd(a), newEngineCmd(a), cli.NewVersionCmd(a.stdout))
-	for _, cmd := range append(root.Commands(), root) {
-		if !cmd.Runnable() { // cobra would answer an unknown word with help and exit code 0
-			cmd.Args, cmd.RunE = cli.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-		}
-	}
 	cli.SetUsage(root, a.keys)
 	return root
 }

@@ -77,7 +77,7 @@ func newCheckRulesCmd(a *app) *cobra.Command {
 		Long: `Check rules without ClickHouse. All that is wrong is printed, with file, line and
 column, and the exit code is 1. What only ClickHouse can say of the SQL in a
 rule, "auditcollector rules test" finds.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someRules,
 		RunE: func(_ *cobra.Command, files []string) error {
 			cfg, err := a.load()
 			if err != nil {
@@ -101,6 +101,14 @@ rule, "auditcollector rules test" finds.`,
 	}
 }
 
+// someRules is the Args of a command that takes files with rules.
+func someRules(cmd *cobra.Command, files []string) error {
+	if len(files) == 0 {
+		return fmt.Errorf("rules %s needs files with rules: %s FILE", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
 func newTestRulesCmd(a *app) *cobra.Command {
 	var since string
 	var asJSON bool
@@ -111,7 +119,7 @@ func newTestRulesCmd(a *app) *cobra.Command {
 in the configured ClickHouse or the local engine. It stores and sends
 nothing. The exit code is 1 if they find anything, 2 if a rule cannot be run.`,
 		Example: "  auditcollector rules test /etc/auditcollector/rules.yaml --since 24h",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    someRules,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			age, err := cli.ParseDuration(since)
 			if err != nil {

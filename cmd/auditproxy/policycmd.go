@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 
-	"auditproxy/cmd/internal/cli"
-
 	"github.com/spf13/cobra"
 )
 
@@ -19,8 +17,6 @@ func newPolicyCmd(a *app) *cobra.Command {
 		Short:   "check, try and make policies",
 		Long:    policyLong,
 		Example: "  auditproxy policy check policy.yaml\n  auditproxy --policy-file preset:observe -- libtmux-mcp",
-		Args:    cli.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		PersistentPreRunE: refuseProxyPolicy,
 	}

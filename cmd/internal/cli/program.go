@@ -94,6 +94,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, say func(e
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
+	root.InitDefaultCompletionCmd(args...) // now, so that refuseUnknown finds both
+	root.InitDefaultHelpCmd()
+	refuseUnknown(root)
 	var unprinted error
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { unprinted = printHelp(cmd) })
 	err := root.ExecuteContext(ctx)
@@ -109,6 +112,23 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, say func(e
 		say(exit.Err)
 	}
 	return exit.Code
+}
+
+// refuseUnknown has help, and commands that have only commands, refuse any other word,
+// which cobra answers with help and exit code 0.
+func refuseUnknown(cmd *cobra.Command) {
+	if cmd.HasParent() && cmd.Name() == "help" {
+		cmd.Args = func(_ *cobra.Command, args []string) error {
+			about, rest, _ := cmd.Root().Find(args)
+			return NoArgs(about, rest)
+		}
+	}
+	if !cmd.Runnable() && cmd.HasSubCommands() {
+		cmd.Args, cmd.RunE = NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, c := range cmd.Commands() {
+		refuseUnknown(c)
+	}
 }
 
 // NewVersionCmd returns the command that prints the program's name and version

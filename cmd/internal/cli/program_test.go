@@ -52,6 +52,10 @@ func TestMistakes(t *testing.T) {
 		{[]string{"show", "--lins", "3"}, "unknown flag: --lins; did you mean --lines? see program show --help"},
 		{[]string{"show", "--ut"}, "unknown flag: --ut; did you mean --utc? see program show --help"},
 		{[]string{"show", "-x"}, `unknown shorthand flag: 'x' in -x; see program show --help`},
+		{[]string{"group", "iner"}, `unknown command "iner" for program group; did you mean "inner"? see program group --help`},
+		{[]string{"completion", "tcsh"}, `unknown command "tcsh" for program completion; see program completion --help`},
+		{[]string{"help", "shwo"}, `unknown command "shwo" for program; did you mean "show"? see program --help`},
+		{[]string{"help", "rules", "lst"}, `unknown command "lst" for program rules; did you mean "list"? see program rules --help`},
 		{[]string{"rules", "lst"}, `unknown command "lst" for program rules; did you mean "list"? see program rules --help`},
 	}
 	for _, test := range tests {
@@ -61,7 +65,10 @@ func TestMistakes(t *testing.T) {
 		show.Flags().Bool("utc", false, "")
 		rules := &cobra.Command{Use: "rules", Args: NoArgs, Run: func(*cobra.Command, []string) {}}
 		rules.AddCommand(&cobra.Command{Use: "list", Run: func(*cobra.Command, []string) {}})
-		root.AddCommand(show, rules)
+		group := &cobra.Command{Use: "group"}
+		group.AddCommand(&cobra.Command{Use: "inner", Run: func(*cobra.Command, []string) {}})
+		root.AddCommand(show, rules, group)
+		SetUsage(root, nil)
 		var got string
 		if code := Execute(t.Context(), root, test.args, func(err error) { got = err.Error() }); code != ExitUnclear || got != test.want {
 			t.Errorf("%q: exit code %d, said\n%s\nwant\n%s", test.args, code, got, test.want)
