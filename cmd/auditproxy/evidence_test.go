@@ -250,6 +250,7 @@ func TestVerifyTrust(t *testing.T) {
 		{"a checkpoint of a session that is here", []string{"--trust", f.trust, "--checkpoint", f.write(t, "one", f.sessions[1].Checkpoints()[1])}, []string{"incomplete"}, "0"},
 		{"another host's trust file", []string{"--trust", f.write(t, "other", []byte(evidencetest.Trust(evidencetest.NewHost("build-7", time.Now()))))}, []string{"unknown_key"}, "2"},
 		{"no such trust file", []string{"--trust", filepath.Join(home, "none")}, []string{"reading the trust file"}, "2"},
+		{"another file as trust file", []string{"--trust", f.write(t, "x", []byte("x"))}, []string{"reading the trust file \"$", "\": line 1: starts with none of"}, "2"},
 		{"evidence with --damage-only", []string{"--trust", f.trust, "--damage-only"}, []string{"cannot be combined"}, "2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -399,6 +399,10 @@ func TestTrust(t *testing.T) {
 			t.Errorf("the problems are %v, want %q too", err, want)
 		}
 	}
+	_, err = evidence.ParseTrust(strings.Repeat("x\n", 1000))
+	if err == nil || strings.Count(err.Error(), "\n") != 20 || !strings.HasSuffix(err.Error(), "\nand 980 more problems") {
+		t.Errorf("of a file of another kind the problems are %v", err)
+	}
 	_, err = evidence.ParseTrust("PRIVATE+KEY+a+b+s3cr3t\nhost PRIVATE+KEY+a+b+s3cr3t\nlog s3cr3t\nwitness PRIVATE+KEY+a+b+s3cr3t\nquorum s3cr3t\n")
 	if err == nil || strings.Contains(err.Error(), "s3cr3t") || strings.Count(err.Error(), "is a private key; want the verifier key") != 2 {
 		t.Errorf("of a file with private keys the problems are %v", err)

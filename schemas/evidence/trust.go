@@ -25,7 +25,11 @@ type Trust struct {
 	Quorum    int      // how many witnesses must have signed a checkpoint of a log
 }
 
-// ParseTrust reads a trust file, and returns all problems with their lines. A line
+// maxProblems is how many are reported: a file that was named by mistake may have one
+// in each line.
+const maxProblems = 20
+
+// ParseTrust reads a trust file, and returns the problems with their lines. A line
 // for the same thing as an earlier one is a problem: a witness that is listed twice
 // is no second witness, and which of two quorums was meant is not known. Problems do
 // not quote the text: the file named by mistake may hold a secret.
@@ -78,8 +82,11 @@ func ParseTrust(text string) (Trust, error) {
 	if t.Quorum > len(t.Witnesses) {
 		problems = append(problems, fmt.Errorf("quorum %d is more than the %d witnesses", t.Quorum, len(t.Witnesses)))
 	}
+	if n := len(problems) - maxProblems; n > 0 {
+		problems = append(problems[:maxProblems], fmt.Errorf("and %d more problems", n))
+	}
 	if err := errors.Join(problems...); err != nil {
-		return Trust{}, fmt.Errorf("reading the trust file: %w", err)
+		return Trust{}, err
 	}
 	return t, nil
 }

@@ -42,7 +42,11 @@ func ReadTrust(name string) (evidence.Trust, error) {
 	if err != nil {
 		return evidence.Trust{}, fmt.Errorf("reading the trust file: %w", err)
 	}
-	return evidence.ParseTrust(string(b))
+	t, err := evidence.ParseTrust(string(b))
+	if err != nil {
+		return evidence.Trust{}, fmt.Errorf("reading the trust file %q: %w", name, err)
+	}
+	return t, nil
 }
 
 // ReadKey reads the verifier key in a file, which is alone in it.
