@@ -107,6 +107,17 @@ func TestNoSpool(t *testing.T) {
 	}
 }
 
+func TestSpoolIsAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for _, args := range [][]string{{"log"}, {"show", "01"}, {"verify"}, {"recover"}} {
+		got := runApp(t, file, args...)
+		if !strings.Contains(got, `"$SPOOL" is not a directory: --spool-dir names another`) || !strings.HasSuffix(got, "exit 2\n") {
+			t.Errorf("auditproxy %q with a file as its spool: %s", args, got)
+		}
+	}
+}
+
 func TestUnreadableSession(t *testing.T) {
 	dir := writeManySpools(t)
 	entries, err := view.List(dir, "")

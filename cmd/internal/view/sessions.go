@@ -30,7 +30,10 @@ func List(dir, prefix string) ([]spool.Entry, error) {
 
 // CheckSpool reports an error if nothing has ever been recorded in dir.
 func CheckSpool(dir string) error {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	switch i, err := os.Stat(dir); {
+	case err == nil && !i.IsDir():
+		return fmt.Errorf("%q is not a directory: --spool-dir names another", dir)
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no spool in %q: nothing has been recorded there; --spool-dir names another", dir)
 	}
 	return nil // spool.List reports other problems better
