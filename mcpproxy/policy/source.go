@@ -407,7 +407,9 @@ func readYAML(source []byte) (*node, *Problem) {
 			p.Column = column
 		}
 	}
-	p.Text = "reading YAML: " + message
+	// It does not name a tab.
+	p.Text = "reading YAML: " + strings.Replace(message, "found character that cannot start any token",
+		`a tab, or a text that starts with a character such as "@": indent with spaces, and put such a text in quotes`, 1)
 	return nil, p
 }
 

@@ -279,6 +279,7 @@ func TestProblems(t *testing.T) {
 		{"does not quote a name that is a section", "", "login: {? {a: s3cr3t} : 1}\n", nil, nil, []string{user + `: a name is not text`}},
 		{"does not lose a password that is a tag", "", "login:\n  password: !s3cr3t\n", nil, nil, []string{user + `: line 2: a text that starts with "!" needs quotes`}},
 		{"does not quote a password that is a section", "", "login:\n  password: {S3cr3t}\n", nil, nil, []string{user + `: line 2: a text that starts with "{" needs quotes`}},
+		{"says what a tab is instead of", "", "login:\n\tpassword: s3cr3t\n", nil, nil, []string{user + `: yaml: line 2: a tab, or a text that starts with a character such as "@": indent with spaces, and put such a text in quotes`}},
 		{"finds syntax errors", "", "store: [\n", nil, nil, []string{user + `: yaml: line 1: did not find expected node content`}},
 		{"finds unexpanded names", "", "tenant: ${TENANT}\n", []string{"PROG_MODE=${env:MODE}"}, []string{"--store-dir=${HOME}/x"},
 			[]string{

@@ -78,6 +78,9 @@ func checkNames(path string, m map[string]any) error {
 	return nil
 }
 
+// noToken is how the YAML reader reports a tab, which it does not name.
+const noToken = "found character that cannot start any token"
+
 // yamlError locates the error in a file without quoting it: the file named by
 // mistake may hold a secret.
 func yamlError(err error) error {
@@ -92,6 +95,8 @@ func yamlError(err error) error {
 		return errors.New(`a text that starts with "*" or "&" needs quotes`)
 	case strings.Contains(message, "cannot decode "):
 		return errors.New(`a value has a tag of another type; a text that starts with "!" needs quotes`)
+	case strings.Contains(message, noToken):
+		return errors.New(strings.Replace(message, noToken, "a tab, or a text that starts with a character such as \"@\": indent with spaces, and put such a text in quotes", 1))
 	case strings.Contains(message, "invalid map key"):
 		return errors.New("a name is not text")
 	default:
