@@ -302,7 +302,7 @@ func serveMetrics(ctx context.Context, listen string, registry *prometheus.Regis
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {
-		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", err)}
+		return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", cli.InUse(err, "metrics.listen"))}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -86,7 +86,7 @@ func (a *app) ship(ctx context.Context, follow bool, from, metrics string) error
 	if follow {
 		if metrics != "" {
 			if sc.Listener, err = listen(ctx, metrics); err != nil {
-				return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", err)}
+				return cli.ExitError{Code: cli.ExitConfig, Err: fmt.Errorf("listening for metrics: %w", cli.InUse(err, "--metrics-listen"))}
 			}
 			sc.Kafka = producer.Stats
 			log.Info("serving metrics", zap.Stringer("addr", sc.Listener.Addr()))

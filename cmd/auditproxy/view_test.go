@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,6 +116,16 @@ func TestSpoolIsAFile(t *testing.T) {
 		if !strings.Contains(got, `"$SPOOL" is not a directory: --spool-dir names another`) || !strings.HasSuffix(got, "exit 2\n") {
 			t.Errorf("auditproxy %q with a file as its spool: %s", args, got)
 		}
+	}
+}
+
+func TestMetricsAddressInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	got := runApp(t, t.TempDir(), "ship", "--follow", "--kafka-brokers", "127.0.0.1:1", "--metrics-listen", l.Addr().String())
+	if !strings.Contains(got, "stop what listens there, or choose another --metrics-listen") || !strings.HasSuffix(got, "exit 78\n") {
+		t.Errorf("auditproxy ship with an address that is in use: %s", got)
 	}
 }
 

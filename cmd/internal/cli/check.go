@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 )
 
 // A Checker finds problems in combinations of values that are valid one by one.
@@ -143,4 +145,12 @@ func (c *Checker) Password(name string) {
 	if c.Secret(name).Reveal() != "" && c.String(name+"_file") != "" {
 		c.Problem(name+"_file", "there is %s too: want one of them", name)
 	}
+}
+
+// InUse says in an error about an address that is in use which setting chooses another.
+func InUse(err error, setting string) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: stop what listens there, or choose another %s", err, setting)
+	}
+	return err
 }

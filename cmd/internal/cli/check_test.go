@@ -1,6 +1,27 @@
 package cli
 
-import "testing"
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = net.Listen("tcp", l.Addr().String())
+	if got := InUse(err, "metrics.listen"); !errors.Is(got, err) || !strings.HasSuffix(got.Error(), "address already in use: stop what listens there, or choose another metrics.listen") {
+		t.Errorf("InUse = %v", got)
+	}
+	_, err = net.Listen("tcp", "127.0.0.1:x")
+	if got := InUse(err, "metrics.listen"); got != err {
+		t.Errorf("InUse of another error = %v, want it unchanged", got)
+	}
+}
 
 // TestProblemHasNoLogin keeps the password of an address out of messages.
 func TestProblemHasNoLogin(t *testing.T) {
