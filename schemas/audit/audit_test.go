@@ -444,3 +444,24 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+func TestTimeOfID(t *testing.T) {
+	at := time.UnixMilli(1795828778346)
+	for id, want := range map[string]time.Time{
+		"01a21fbc-856a-782c-ba78-44b847511c88": at,
+		"01a21fbc856a782cba7844b847511c88":     at,
+		"01a21fbc-856a-482c-ba78-44b847511c88": {}, // version 4
+		"01a21fbg-856a-782c-ba78-44b847511c88": {},
+		"01a21fbc-856a-782c-ba78-44b847511c8":  {},
+		"build":                                {},
+		"":                                     {},
+	} {
+		if got := audit.TimeOfID(id); !got.Equal(want) {
+			t.Errorf("TimeOfID(%q) = %v, want %v", id, got, want)
+		}
+	}
+	before := time.Now().Truncate(time.Millisecond)
+	if got := audit.TimeOfID(string(audit.AppendNewID(nil, before))); !got.Equal(before) {
+		t.Errorf("of a new id, TimeOfID = %v, want %v", got, before)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"auditproxy/schemas/jsontext"
@@ -511,3 +512,21 @@ func AppendNewID(dst []byte, now time.Time) []byte {
 
 // NewID is AppendNewID as a string.
 func NewID(now time.Time) string { return string(AppendNewID(nil, now)) }
+
+// TimeOfID returns when an id was made: it is a UUIDv7, whose first 48 bits are
+// milliseconds since 1970 (RFC 9562, section 5.7). For other ids it is the zero time.
+func TimeOfID(id string) time.Time {
+	digits := strings.ReplaceAll(id, "-", "")
+	if len(digits) != 32 || digits[12] != '7' {
+		return time.Time{}
+	}
+	var ms int64
+	for _, d := range []byte(digits[:12]) {
+		n := strings.IndexByte("0123456789abcdef", d)
+		if n < 0 {
+			return time.Time{}
+		}
+		ms = ms<<4 | int64(n)
+	}
+	return time.UnixMilli(ms)
+}

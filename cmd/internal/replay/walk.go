@@ -106,17 +106,7 @@ func (w *Walk) Run(ctx context.Context) error {
 }
 
 // startOf is when a session can first have recorded a call: its id is a UUIDv7.
-func startOf(session string) int64 {
-	var ms int64
-	digits := strings.ReplaceAll(session, "-", "")
-	if len(digits) != 32 || digits[12] != '7' {
-		return 0
-	}
-	if _, err := fmt.Sscanf(digits[:12], "%x", &ms); err != nil {
-		return 0
-	}
-	return ms * 1000
-}
+func startOf(session string) int64 { return max(0, audit.TimeOfID(session).UnixMicro()) }
 
 func (w *Walk) openSource(e spool.Entry) *source {
 	err := e.Err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"auditproxy/schemas/audit"
 	"auditproxy/sink/spool"
 )
 
@@ -39,21 +40,6 @@ func CheckSpool(dir string) error {
 	return nil // spool.List reports other problems better
 }
 
-// startOf is when a session can first have written something: its id is a
-// UUIDv7, whose first 48 bits are milliseconds since 1970 (RFC 9562, section
-// 5.7). For other ids it is unknown.
-func startOf(session string) int64 {
-	digits := strings.ReplaceAll(session, "-", "")
-	if len(digits) != 32 || digits[12] != '7' {
-		return 0
-	}
-	var ms int64
-	for _, c := range []byte(digits[:12]) {
-		n := strings.IndexByte("0123456789abcdef", c)
-		if n < 0 {
-			return 0
-		}
-		ms = ms<<4 | int64(n)
-	}
-	return ms * 1000
-}
+// startOf is when a session can first have written something, in microseconds: when its
+// id was made; 0 for an id that does not say it.
+func startOf(session string) int64 { return max(0, audit.TimeOfID(session).UnixMicro()) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 )
 
@@ -218,13 +219,13 @@ func changedStart(s *ended, next link) {
 // mustHave reports whether a session is so young that the copy must have it, and
 // not so young that it may be on its way.
 func (c *chains) mustHave(id string) bool {
-	at := startedAt(id)
+	at := audit.TimeOfID(id)
 	return (c.cfg.Complete.IsZero() || at.After(c.cfg.Complete)) && c.selected(id) && (c.cfg.Until.IsZero() || at.Before(c.cfg.Until))
 }
 
 // selected reports whether a session would be checked if it were here.
 func (c *chains) selected(id string) bool {
-	return !c.cfg.Partial && (c.cfg.Session == "" || id == c.cfg.Session) && (c.cfg.Since.IsZero() || !startedAt(id).Before(c.cfg.Since))
+	return !c.cfg.Partial && (c.cfg.Session == "" || id == c.cfg.Session) && (c.cfg.Since.IsZero() || !audit.TimeOfID(id).Before(c.cfg.Since))
 }
 
 func lost(id string, f finding) Result {

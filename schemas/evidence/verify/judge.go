@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
 )
 
@@ -26,7 +27,7 @@ func (s *Session) result(trusted map[string]bool) Result {
 	case s.empty() && s.about.Live:
 		// A proxy writes session_start shortly after the session's files.
 		r.State, r.Note = Incomplete, "running, and has no record yet"
-		if at := startedAt(s.id); !at.IsZero() && !s.now.IsZero() && s.now.Sub(at) > lastOnTheWay {
+		if at := audit.TimeOfID(s.id); !at.IsZero() && !s.now.IsZero() && s.now.Sub(at) > lastOnTheWay {
 			r.Note, r.Unclear = "running, and has no record, although it began on "+at.UTC().Format("2006-01-02 15:04:05")+": its files may have been emptied", true
 		}
 	case b == nil:

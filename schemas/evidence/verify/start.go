@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"strings"
-	"time"
 
 	"auditproxy/schemas/audit"
 	"auditproxy/schemas/evidence"
@@ -83,23 +82,4 @@ type checkpoint struct {
 	evidence.Checkpoint
 	seq    uint64 // of its record
 	byHost bool
-}
-
-// startedAt is when a session started: its id is a UUIDv7, whose first 48 bits are
-// milliseconds since 1970 (RFC 9562, section 5.7). For other ids it is the zero
-// time.
-func startedAt(id string) time.Time {
-	digits := strings.ReplaceAll(id, "-", "")
-	if len(digits) != 32 || digits[12] != '7' {
-		return time.Time{}
-	}
-	var ms int64
-	for _, d := range []byte(digits[:12]) {
-		n := strings.IndexByte("0123456789abcdef", d)
-		if n < 0 {
-			return time.Time{}
-		}
-		ms = ms<<4 | int64(n)
-	}
-	return time.UnixMilli(ms)
 }
