@@ -26,6 +26,10 @@ func testDeliveries(t *testing.T, s *store.Store, dir string) {
 	if again, err := s.RegisterReceiver(t.Context(), "r"); err != nil || !again.Equal(since) {
 		t.Errorf("registered again since %v, %v, want %v", again, err, since)
 	}
+	chdbtest.Query(t, dir, "INSERT INTO audit.alert_deliveries (receiver, alert_id, at) VALUES ('other', '', now() - INTERVAL 1 YEAR), ('late', 'delivered', now() - INTERVAL 1 YEAR)")
+	if late, err := s.RegisterReceiver(t.Context(), "late"); err != nil || late.Before(since) {
+		t.Errorf("another receiver is registered since %v, %v, want now", late, err)
+	}
 	var alerts []alert.Alert
 	for i := range 6 {
 		a := alert.Alert{

@@ -64,6 +64,22 @@ func testLetters(t *testing.T, s *store.Store, dir string) {
 	if got := read(store.LetterFilter{Replayed: true}); len(got) != 4 {
 		t.Errorf("after a replay there are %d letters, want 4", len(got))
 	}
+	// Alone, so that the mark is an insert of the same letter; and others of its place.
+	alone := letter(20, "not_json")
+	other, shifted := alone, alone
+	other.Key = "j\x00\xff"
+	shifted.Key, shifted.Raw = "k", append([]byte("\x00\xff"), alone.Raw...)
+	for _, l := range []ingest.DeadLetter{alone, other, shifted} {
+		if err := s.InsertDeadLetters(t.Context(), []ingest.DeadLetter{l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.MarkReplayed(t.Context(), []ingest.DeadLetter{alone}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if left := read(store.LetterFilter{Source: &alone.Source}); len(left) != 2 || left[0].Key == alone.Key || left[1].Key == alone.Key {
+		t.Errorf("of three letters of a place, of which one was replayed, %+v wait", left)
+	}
 	gap := ingest.Gap{Topic: "t", Partition: 1, From: 5, To: 8, Reason: "removed", Seen: hour}
 	longer, later, ofSession := gap, gap, gap
 	longer.To, later.From, ofSession.Session = 9, 6, "s"

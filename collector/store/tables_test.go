@@ -63,7 +63,8 @@ func testVerifications(t *testing.T, r *store.Reader, dir string) {
 func testCompleteness(t *testing.T, s *store.Store, r *store.Reader, dir string) {
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.events")
 	chdbtest.Query(t, dir, "TRUNCATE TABLE audit.session_states")
-	rows := []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, call(3, "list_panes"), 3)}
+	ended := audit.Record{Kind: audit.KindSessionEnd, RecordID: audit.NewID(hour), SessionID: audit.NewID(hour), TS: hour}
+	rows := []ingest.Row{row(t, call(1, "list_panes"), 1), row(t, call(3, "list_panes"), 3), row(t, ended, 4)}
 	if err := s.InsertRows(t.Context(), rows, hour.Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
