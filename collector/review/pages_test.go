@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +37,9 @@ type fakeStore struct {
 	untimed    []store.Failure // of Overview
 	text       string
 	mu         sync.Mutex
-	records    int          // that Calls has; guarded by mu
-	window     store.Window // of the last list; guarded by mu
+	records    int             // that Calls has; guarded by mu
+	window     store.Window    // of the last list; guarded by mu
+	befores    []*store.Cursor // of the lists of Calls; guarded by mu
 	err        error
 	events     []store.AlertEvent
 
@@ -106,7 +108,7 @@ func (f *fakeStore) Attention(context.Context, store.Window) (store.Attention, e
 func (f *fakeStore) Calls(_ context.Context, filter store.Filter, p store.Page) (store.Lines, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.window = filter.Window
+	f.window, f.befores = filter.Window, append(f.befores, p.Before)
 	n := min(f.records, p.Limit)
 	f.records -= n
 	lines := make([]store.Line, n)
@@ -141,9 +143,9 @@ func (f *fakeStore) Verifications(context.Context, []string) (map[string]store.V
 	return map[string]store.Verification{f.record().SessionID: {State: "tampered", At: moment, Records: 2, Verified: 1, Tampered: moment, Findings: `[{"what":"edited","detail":` + string(quoted) + `}]`}}, f.err
 }
 
-func (f *fakeStore) Sessions(_ context.Context, filter store.SessionFilter, _ int) ([]store.Session, error) {
+func (f *fakeStore) Sessions(_ context.Context, filter store.SessionFilter, limit int) ([]store.Session, error) {
 	f.window = filter.Window
-	return []store.Session{f.session()}, f.err
+	return slices.Repeat([]store.Session{f.session()}, max(1, min(f.records, limit))), f.err
 }
 
 func (f *fakeStore) Session(context.Context, string) (store.Session, error) {
@@ -529,6 +531,35 @@ func TestNoBeginning(t *testing.T) {
 	}
 }
 
+// TestLinksKeepTheConditions checks that the next page, and the calls of decisions, are
+// those of the conditions that were chosen.
+func TestLinksKeepTheConditions(t *testing.T) {
+	for path, want := range map[string][]string{
+		"/calls?host=h&user=u&op=pipe_pane&risk=high":                     {"before="},
+		"/calls?from=2026-01-01T00:00:00&to=2026-11-01T00:00:00&kind=any": {"before="},
+		"/sessions?host=h&user=u&problem=missing&span=90d":                {"after="},
+		"/decisions?host=h&user=u&rule=r&decision=denied&span=24h":        nil,
+	} {
+		body := do(newTestServer(t, &fakeStore{text: "x", records: pageSize + 1}), httptest.NewRequest("GET", path, nil)).Body.String()
+		found := regexp.MustCompile(`href="([^"]*)"[^>]*>(?:Older →|All of these calls)</a>`).FindStringSubmatch(body)
+		if found == nil {
+			t.Errorf("%s has no link to more", path)
+			continue
+		}
+		link, err := url.Parse(html.UnescapeString(found[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, conditions, _ := strings.Cut(path, "?")
+		for _, one := range append(strings.Split(conditions, "&"), want...) {
+			name, value, _ := strings.Cut(one, "=")
+			if got := link.Query().Get(name); got == "" || value != "" && got != value {
+				t.Errorf("%s goes on at %s, want %s in it", path, link, one)
+			}
+		}
+	}
+}
+
 func TestCSV(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"=1+1", "'=1+1"}, {"+1", "'+1"}, {"-1", "'-1"}, {"@SUM(A1)", "'@SUM(A1)"}, {"\t=1", `'\t=1`}, {"\r=1", `'\r=1`}, {"\n=1", `'\n=1`},
@@ -540,10 +571,14 @@ func TestCSV(t *testing.T) {
 		}
 	}
 	// More than one part, all of it, and nothing that a spreadsheet runs.
-	w := do(newTestServer(t, &fakeStore{text: "=cmd|' /C calc'!A0\r\n,\"", records: exportPart + 3}), httptest.NewRequest("GET", "/calls.csv", nil))
+	f := &fakeStore{text: "=cmd|' /C calc'!A0\r\n,\"", records: exportPart + 3}
+	w := do(newTestServer(t, f), httptest.NewRequest("GET", "/calls.csv", nil))
 	rows, err := csv.NewReader(w.Body).ReadAll()
 	if err != nil || len(rows) != exportPart+4 {
 		t.Fatalf("%d rows, %v, want %d", len(rows), err, exportPart+4)
+	}
+	if last := f.line(); len(f.befores) != 2 || f.befores[0] != nil || f.befores[1] == nil || *f.befores[1] != last.Cursor() {
+		t.Errorf("parts before %v, want the second to be older than the first", f.befores)
 	}
 	for _, row := range rows[1:] {
 		for i, v := range row {
