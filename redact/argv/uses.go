@@ -45,7 +45,7 @@ deluge-console||connect:3
 zkCli.sh zkcli zookeeper-shell.sh zookeeper-shell addauth||digest:1 addauth:2
 ` +
 	// Vaults.
-	`vault bao||login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1
+	`vault bao|-id|login:1 unseal:1 unwrap:1 renew:1 revoke:1 lookup:1
 bw|--session|login:2 unlock:1
 rclone||obscure:1
 doppler||set:2
@@ -90,6 +90,8 @@ cf||auth:2 create-user:2
 mc mcli||set:4 host:5 user:4
 vercel|-t|secrets:3
 fly||import:0
+rancher|-t|
+kwallet-query||:0
 flyctl|-t|import:0
 supabase|-p*|
 stripe|--set@|

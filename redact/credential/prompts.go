@@ -251,6 +251,10 @@ func (s *Scanner) redirected(i int) {
 		end--
 	}
 	start := end
+	if end > s.from && lex.Classes[t[end-1]]&lex.IsQuote != 0 { // what is in quotes separates no commands
+		least := max(s.from, end-maxPrompt)
+		start = least + max(0, bytes.LastIndexByte(t[least:end-1], t[end-1]))
+	}
 	for start > s.from && end-start < maxPrompt && t[start-1] != '\n' && t[start-1] != ';' && t[start-1] != '&' && t[start-1] != '|' {
 		start--
 	}
