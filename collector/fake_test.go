@@ -14,7 +14,10 @@ import (
 	"auditproxy/schemas/audit"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Run(m)) }
+func TestMain(m *testing.M) {
+	BoundBatches()
+	os.Exit(cluster.Run(m))
+}
 
 // A fault says how an insert of the fake store fails.
 type fault int

@@ -22,10 +22,12 @@ const (
 	maxInflated  = 16 << 20
 )
 
-// kafka-go has one table of codecs, which must not change while a connection reads it.
-func init() {
+// BoundBatches bounds what a batch from Kafka becomes in memory, in this process. A
+// program calls it before it connects: kafka-go has one table of codecs, which must not
+// change while a connection reads it.
+func BoundBatches() {
 	for i, codec := range compress.Codecs {
-		if codec != nil {
+		if _, bounded := codec.(boundedCodec); codec != nil && !bounded {
 			compress.Codecs[i] = boundedCodec{codec}
 		}
 	}

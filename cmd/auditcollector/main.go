@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
+	"auditproxy/collector"
 	"auditproxy/cmd/internal/terminal"
 	"auditproxy/sink/spool"
 
@@ -31,6 +32,7 @@ func main() {
 
 // run executes args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	collector.BoundBatches()
 	a.keys = collectorKeys(a.defaultLocalDir(), a.defaultSpoolDir())
 	root := newRootCmd(a)
 	root.SetIn(a.stdin)
