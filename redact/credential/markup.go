@@ -86,9 +86,9 @@ func (s *Scanner) tagged(i int) lex.Span {
 }
 
 // manifests adds the values of a Kubernetes Secret under any names.
-func (s *Scanner) manifests() {
+func (s *Scanner) manifests(hint int) {
 	t := s.text
-	if !names.IsManifest(t) {
+	if !names.IsManifest(t) && (hint&lookCommand == 0 || !bytes.Contains(t, []byte("patch secret"))) { // of kubectl
 		return
 	}
 	for _, name := range []string{"data", "stringData"} {

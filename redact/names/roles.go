@@ -253,9 +253,6 @@ func (n *Classifier) Mentions(f *Folded, t []byte) bool {
 
 // IsManifest reports whether t has "kind: Secret", as YAML or as JSON.
 func IsManifest(t []byte) bool {
-	if bytes.Contains(t, []byte("patch secret")) { // of kubectl
-		return true
-	}
 	for {
 		at := bytes.Index(t, []byte("kind"))
 		if at < 0 {
