@@ -85,10 +85,10 @@ func (s *Scanner) tagged(i int) lex.Span {
 	return lex.Span{From: from, To: to}
 }
 
-// manifests adds the values of a Kubernetes Secret under any names.
-func (s *Scanner) manifests(hint int) {
+// manifests adds the values of a Kubernetes Secret under any names, also those of kubectl.
+func (s *Scanner) manifests(commands bool) {
 	t := s.text
-	if !names.IsManifest(t) && (hint&lookCommand == 0 || !bytes.Contains(t, []byte("patch secret"))) { // of kubectl
+	if !names.IsManifest(t) && (!commands || !bytes.Contains(t, []byte("patch secret"))) { // of kubectl
 		return
 	}
 	for _, name := range []string{"data", "stringData"} {

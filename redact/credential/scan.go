@@ -18,7 +18,7 @@ func (s *Scanner) scan(text []byte, hint int) {
 		if s.aws {
 			s.secretKeys()
 		}
-		s.manifests(hint)
+		s.manifests(hint&lookCommand != 0)
 		s.keyParts()
 	}
 	if hint&lookTable != 0 {
