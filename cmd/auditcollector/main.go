@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"auditproxy/cmd/internal/cli"
-	"auditproxy/collector"
 	"auditproxy/cmd/internal/terminal"
+	"auditproxy/collector"
 	"auditproxy/sink/spool"
 
 	"github.com/spf13/cobra"
