@@ -69,7 +69,7 @@ func (b *boundedReader) inflate() error {
 	}
 	size := int64(batch.Len())
 	most := min(max(maxInflation*size, minInflated), maxInflated)
-	r := b.codec.NewReader(batch)
+	r := b.codec.NewReader(struct{ io.Reader }{batch}) // zstd decompresses all of a buffer at once
 	defer r.Close()
 	switch n, err := io.CopyN(b.buf, r, most+1); {
 	case n > most:
