@@ -268,6 +268,9 @@ func awaitWithdrawn(t *testing.T, dir *approval.Dir, q approval.Question) {
 // TestLargeCallsWait has calls of 1 MiB wait: the memory for them is bounded, and
 // calls that do not wait still pass.
 func TestLargeCallsWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same goroutines as TestManyWait")
+	}
 	const size, most = 1 << 20, 64 << 20
 	p, _ := asking(t, "cat")
 	text := strings.Repeat("x", size)
