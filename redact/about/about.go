@@ -4,6 +4,7 @@ package about
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"auditproxy/redact/lex"
@@ -242,9 +243,13 @@ func IsSwitch(name []byte) bool {
 }
 
 // IsNameOfSecret reports whether b, the value of SecretId and the like, is where a secret
-// is: a path or a name of AWS.
+// is: a path. One with capitals may be base64, which has
+// slashes too.
 func IsNameOfSecret(name, b []byte) bool {
-	return (lex.HasFoldSuffix(name, "secretid") || lex.HasFoldSuffix(name, "secret-id")) && bytes.IndexByte(b, '/') > 0
+	return (lex.HasFoldSuffix(name, "secretid") || lex.HasFoldSuffix(name, "secret-id")) && bytes.IndexByte(b, '/') > 0 &&
+		bytes.IndexFunc(b, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("/-_.:", r))
+		}) < 0
 }
 
 // Property returns the name of a property of C# whose accessors end at i: PASSWORD

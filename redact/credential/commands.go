@@ -245,8 +245,8 @@ func (s *Scanner) userInfo(c lex.Span) {
 		from--
 	}
 	word := s.text[from:c.To]
-	if bytes.HasPrefix(word, []byte("hmac=")) || bytes.HasPrefix(word, []byte("sha256=")) {
-		return // the end of a mark
+	if mark := bytes.LastIndex(s.text[c.From:c.To], []byte(lex.RedactedMark)); mark >= 0 && mark+lex.MarkLen(s.text[c.From+mark:]) == c.To-c.From {
+		return
 	}
 	if bytes.Contains(s.text[c.From:from], []byte("%s:%s")) {
 		s.echoed(lex.Span{From: from, To: c.To})
