@@ -115,8 +115,12 @@ func (c *call) reuses() {
 
 // fillTask sets the digest of the id that a value, a request's params or an answer's
 // task, has of a task. Whoever knows the id may have the result of the task, so
-// records do not have it.
+// records do not have it. An answer replaces no digest: neither that of an opaque
+// call's bytes nor that of the task that the request names.
 func (c *call) fillTask(red *redact.Redactor, v []byte) {
+	if c.rec.Digest != "" {
+		return
+	}
 	if id := wire.Member(v, "taskId"); len(id) > 0 && id[0] == '"' {
 		from := len(c.buf)
 		c.buf = red.AppendDigest(c.buf, redact.Argument, jsontext.AppendUnquote(nil, id))
