@@ -160,7 +160,7 @@ func (k *waitingKill) run(proxy string, n int) {
 	pid, _ := w.executed()
 	gone(t, pid)
 	w.recoverDead()
-	// Of a killed proxy questions may stay, and say that nobody waits; every other one
+	// Questions of a killed proxy may stay, marked as abandoned; every other one
 	// ends them.
 	list, err := w.questions().Waiting()
 	must(t, err)

@@ -49,6 +49,7 @@ type questionPage struct {
 type question struct {
 	waiting
 	Left    string // time to answer, in words
+	Over    string // why an answer has no effect, "" if it has one
 	Asks    []askedCall
 	History history
 	Token   string
@@ -107,7 +108,7 @@ func (st *deskState) over(code int, more string) mistake {
 
 // abandoned is the text about a call whose proxy has ended without an end to its
 // question.
-const abandoned = "The proxy of this call has ended: nobody waits for an answer."
+const abandoned = "The proxy of this call has ended, so an answer has no effect."
 
 const notGiven = " Your answer was not given."
 
@@ -120,8 +121,8 @@ func (s *Server) asked(r *http.Request) (page, error) {
 		return page{}, st.over(http.StatusNotFound, "")
 	}
 	body := questionPage{Question: s.question(r, *w, s.histories(r.Context(), []waiting{*w}, moreCalls))}
-	if w.Abandoned {
-		body.Deaf = abandoned
+	if body.Question.Over != "" {
+		body.Deaf = body.Question.Over
 	} else if err := w.Allows(os.Geteuid()); err != nil {
 		body.Deaf = err.Error()
 	}
@@ -129,11 +130,11 @@ func (s *Server) asked(r *http.Request) (page, error) {
 }
 
 func (s *Server) question(r *http.Request, w waiting, histories map[string]history) question {
-	left := remaining(w.Expires.Sub(s.c.Now()))
+	left, over := remaining(w.Expires.Sub(s.c.Now())), ""
 	if w.Abandoned {
-		left = "abandoned"
+		left, over = "abandoned", abandoned
 	}
-	q := question{waiting: w, Left: left, Token: s.formToken(r, w.Key, w.Digest)}
+	q := question{waiting: w, Left: left, Over: over, Token: s.formToken(r, w.Key, w.Digest)}
 	for _, c := range w.Calls {
 		rec := audit.Record{Kind: audit.KindCall, Method: c.Method, Tool: c.Tool, Target: c.Target, Args: c.Args}
 		a := askedCall{Call: c, Title: recordTitle(rec)}

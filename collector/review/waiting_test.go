@@ -321,14 +321,14 @@ func TestAbandonedQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const ended = "The proxy of this call has ended: nobody waits for an answer."
+	const ended = "The proxy of this call has ended, so an answer has no effect."
 	list := h.get("/waiting").Body.String()
 	if strings.Count(list, ended) != 1 || strings.Index(list, "live_thing") > strings.Index(list, "killed_thing") || strings.Count(list, `value="deny"`) != 1 ||
 		!strings.Contains(list, `Waiting <span class="badge bad">1</span>`) {
 		t.Errorf("the page of waiting calls, of which one is abandoned:\n%s", list)
 	}
 	if one := h.get("/waiting/" + deskKey(h.dir, "q1")).Body.String(); !strings.Contains(one, ended) {
-		t.Error("the page of the question does not say that nobody waits")
+		t.Error("the page of the question does not say that an answer has no effect")
 	}
 }
 

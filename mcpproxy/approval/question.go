@@ -45,7 +45,7 @@ type Question struct {
 	// puts the digest into the answer, so that it holds for no other question.
 	Owner, Digest string
 	// Abandoned is whether its proxy has ended without an end to the question, as
-	// one that was killed: nobody waits for an answer. It is set where a question
+	// one that was killed: an answer has no effect. It is set where a question
 	// is read.
 	Abandoned bool
 

@@ -35,7 +35,7 @@ type shownQuestion struct {
 	More      int         `json:"more,omitempty"`
 	MayAnswer string      `json:"may_answer"`
 	Yours     bool        `json:"yours"`               // this user's answer counts
-	Abandoned bool        `json:"abandoned,omitempty"` // its proxy has ended: nobody waits for an answer
+	Abandoned bool        `json:"abandoned,omitempty"` // its proxy has ended, so an answer has no effect
 }
 
 type shownCall struct {
@@ -74,7 +74,7 @@ func (s *Session) text(q *approval.Question, now time.Time, whole bool) []byte {
 	l.Put(terminal.Bold, q.ID)
 	left := seconds(q.Expires.Sub(now)) + " left"
 	if q.Abandoned {
-		left = "its proxy has ended: nobody waits for an answer"
+		left = "its proxy has ended, so an answer has no effect"
 	}
 	l.PutSafe(terminal.Plain, "  "+seconds(now.Sub(q.Asked))+" ago, "+left)
 	end(l)
