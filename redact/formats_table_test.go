@@ -245,7 +245,6 @@ func (p place2) letter() (c byte, folds, ok bool) {
 // A reduced format is a Format before its word and sets have numbers.
 type reduced struct {
 	formats.Format
-	literal       string
 	name          string
 	word          string
 	before, after lex.ByteSet
@@ -348,7 +347,7 @@ func around(s shape) (f reduced, ok bool) {
 	}
 	f.word = strings.ToLower(string(literal))
 	if !folds {
-		f.literal = string(literal)
+		f.Literal = string(literal)
 	}
 	before, after := union([]shape{s[:at]}), union([]shape{s[at+best:]})
 	f.Behind = strings.Contains(f.word, ".com") // the address of a webhook stays
@@ -386,16 +385,10 @@ func writeFormats(t *testing.T, automaton, b *bytes.Buffer) {
 		return len(sets) - 1
 	}
 	var rows strings.Builder
-	kept, literals := 0, "?"
+	kept := 0
 	seen := map[string]bool{}
 	for _, f := range all {
-		if f.literal != "" {
-			if !strings.Contains(literals[1:], f.literal) {
-				literals += f.literal
-			}
-			f.Literal = uint16(1 + strings.Index(literals[1:], f.literal))
-		}
-		row := fmt.Sprintf("Literal: %d, Before: %d, After: %d, MinBefore: %d, MaxBefore: %d, MinAfter: %d, MaxAfter: %d, Alone: %t, Behind: %t, Digit: %t, Assigned: %t, Humped: %t",
+		row := fmt.Sprintf("Literal: %q, Before: %d, After: %d, MinBefore: %d, MaxBefore: %d, MinAfter: %d, MaxAfter: %d, Alone: %t, Behind: %t, Digit: %t, Assigned: %t, Humped: %t",
 			f.Literal, number(f.before), number(f.after), f.MinBefore, f.MaxBefore, f.MinAfter, f.MaxAfter, f.Alone, f.Behind, f.Digit, f.Assigned, f.Humped)
 		if seen[f.word+row] {
 			continue
@@ -413,7 +406,6 @@ func writeFormats(t *testing.T, automaton, b *bytes.Buffer) {
 	fmt.Fprintf(automaton, "// Words are the words of formats, in any case.\n")
 	writeAutomaton(automaton, "Words", words)
 	fmt.Fprintf(b, "// By word of Words: its size.\nconst sizes = %s\n\n// First has, by word of Words, its first one of Formats; one more at the end.\nvar First = [...]uint16{%s}\n\n", quote(sizes), numbers(first))
-	fmt.Fprintf(b, "// literals has the words that must be written so, behind each other.\nconst literals = %s\n\n", quote([]byte(literals)))
 	fmt.Fprintf(b, "// Sets are the sets of bytes of Formats.\nvar Sets = [...]lex.ByteSet{\n")
 	for _, s := range sets {
 		fmt.Fprintf(b, "{%#x, %#x},\n", s[0], s[1])

@@ -130,8 +130,8 @@ func TestGatesFormats(t *testing.T) {
 		for k := formats.First[word]; k < formats.First[word+1]; k++ {
 			f := &formats.Formats[k]
 			text := text
-			if f.Literal != 0 {
-				text = f.Written(len(text))
+			if f.Literal != "" {
+				text = f.Literal
 			}
 			between := ""
 			if f.Assigned {

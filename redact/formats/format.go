@@ -3,7 +3,7 @@ package formats
 // A Format is how a credential looks around a word in it: gitleaks' rule,
 // reduced to the bytes before and behind the word, and their number.
 type Format struct {
-	Literal   uint16 // where in literals the word is as it must be written, 0 for in any case
+	Literal   string // the word as it must be written, "" in any case
 	Before    uint8  // of Sets
 	After     uint8  // of Sets
 	MinBefore uint16

@@ -150,7 +150,7 @@ func (s *Finder) formatStart(i int, w lex.Span) int {
 // formatted returns the credential of format f around the word t[from:to].
 func (s *Finder) formatted(f *Format, from, to int) lex.Span {
 	t := s.text
-	if f.Literal != 0 && string(t[from:to]) != f.Written(to-from) {
+	if f.Literal != "" && string(t[from:to]) != f.Literal {
 		return lex.Span{}
 	}
 	if f.Assigned {
@@ -188,9 +188,6 @@ func (s *Finder) formatted(f *Format, from, to int) lex.Span {
 	}
 	return lex.Span{From: first, To: lex.CredentialEnd(s.text, to+int(f.MinAfter))}
 }
-
-// Written returns the word of n bytes as it must be written, for one with a Literal.
-func (f *Format) Written(n int) string { return literals[f.Literal:][:n] }
 
 // run returns where the bytes of a set that start at i end.
 func (s *Finder) run(set uint8, i int) int {
