@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"os"
 	"sync"
 
 	"auditproxy/cmd/internal/cli"
@@ -13,6 +15,7 @@ import (
 // Files with passwords and certificates are replaced while this program runs, as
 // Kubernetes and certificate managers do. They are read again for each new
 // connection. What cannot be read then, as while it is being replaced, is as it was.
+// Only regular files are read again: a pipe has its content once.
 
 // A renewed is a value that is read again whenever it is needed.
 type renewed[T any] struct {
@@ -22,9 +25,14 @@ type renewed[T any] struct {
 	last T // what was read last; guarded by mu
 }
 
-// renew reads a value for the first time.
-func renew[T any](read func() (T, error)) (*renewed[T], error) {
+// renew reads a value of files for the first time.
+func renew[T any](read func() (T, error), files ...string) (*renewed[T], error) {
 	last, err := read()
+	for _, name := range files {
+		if i, err := os.Stat(name); err != nil || !i.Mode().IsRegular() {
+			read = func() (T, error) { return last, nil }
+		}
+	}
 	return &renewed[T]{read: read, last: last}, err
 }
 
@@ -38,14 +46,24 @@ func (r *renewed[T]) get() T {
 	return r.last
 }
 
-// renewPassword reads the password of a key of cli.PasswordKeys.
+// renewPassword reads the password of a key of cli.PasswordKeys. A file that is empty
+// later is being written.
 func renewPassword(v cli.Values, key string) (*renewed[cli.Secret], error) {
-	return renew(func() (cli.Secret, error) { return cli.LoadPassword(v, key) })
+	r, err := renew(func() (cli.Secret, error) { return cli.LoadPassword(v, key) }, v.String(key+"_file"))
+	read := r.read
+	r.read = func() (cli.Secret, error) {
+		s, err := read()
+		if err == nil && s.Reveal() == "" {
+			err = errors.New("the file is empty")
+		}
+		return s, err
+	}
+	return r, err
 }
 
 // renewPair reads a certificate and its key.
 func renewPair(cert, key string) (*renewed[tls.Certificate], error) {
-	return renew(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(cert, key) })
+	return renew(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(cert, key) }, cert, key)
 }
 
 // renewTLS is cli.LoadTLS for connections that are made for as long as this program

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestPasswordIsReadAgain replaces a file with a password in the ways that
+// administrators and programs do.
+func TestPasswordIsReadAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	password := loadPassword(t, file, "one\n")
+	for _, step := range []struct {
+		name   string
+		change func() error
+		want   string
+	}{
+		{"unchanged", func() error { return nil }, "one"},
+		{"written", func() error { return os.WriteFile(file, []byte("two\n"), 0o600) }, "two"},
+		{"emptied, to be written", func() error { return os.Truncate(file, 0) }, "two"},
+		{"removed", func() error { return os.Remove(file) }, "two"},
+		{"there again", func() error { return os.WriteFile(file, []byte("three"), 0o600) }, "three"},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		if got := password(); got != step.want {
+			t.Errorf("%s: the password is %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+// A pipe has its content once: who reads it again waits for ever, or reads nothing.
+func TestPasswordOfAPipe(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) string{
+		"unnamed": func(t *testing.T) string {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { r.Close() })
+			if _, err := w.WriteString("one\n"); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			return fmt.Sprintf("/dev/fd/%d", r.Fd())
+		},
+		"named": func(t *testing.T) string {
+			name := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(name, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			written := make(chan error, 1)
+			go func() { written <- os.WriteFile(name, []byte("one\n"), 0) }()
+			t.Cleanup(func() {
+				if err := <-written; err != nil {
+					t.Error(err)
+				}
+			})
+			return name
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			password := loadPassword(t, open(t), "")
+			for range 3 {
+				if got := password(); got != "one" {
+					t.Fatalf("the password is %q, want that of the pipe", got)
+				}
+			}
+		})
+	}
+}
+
+// loadPassword writes a file, unless it exists, and returns what the collector takes
+// for its password at the time.
+func loadPassword(t *testing.T, file, text string) func() string {
+	t.Helper()
+	if text != "" {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &app{env: []string{"AUDITCOLLECTOR_CLICKHOUSE_ADDR=h:9000", "AUDITCOLLECTOR_CLICKHOUSE_PASSWORD_FILE=" + file}, keys: collectorKeys("/local", "/spool"), systemUID: os.Getuid()}
+	newRootCmd(a)
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := renewPassword(cfg.values, "clickhouse.password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() string { return r.get().Reveal() }
+}
