@@ -86,13 +86,9 @@ func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // HasFoldSuffix reports whether b ends in word, in any case.
 func HasFoldSuffix(b []byte, word string) bool {
-	return len(b) >= len(word) && b[len(b)-1]|0x20 == word[len(word)-1]|0x20 && equalFold(b[len(b)-len(word):], word)
+	from := len(b) - len(word)
+	return from >= 0 && bytes.EqualFold(b[from:], []byte(word))
 }
-
-// equalFold is bytes.EqualFold. Each caller of HasFoldSuffix would have a copy.
-//
-//go:noinline
-func equalFold(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
 
 // CountDigits returns the number of decimal digits that b starts with.
 func CountDigits(b []byte) int {
