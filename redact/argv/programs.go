@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"auditproxy/redact/lex"
@@ -170,17 +171,21 @@ var WordStarts = func() *lex.WordSet {
 		starts.Add(name[:run])
 		starts.Add(name)
 	}
-	for i := range ProgramNames {
-		lex.Each(ProgramNames[i].Names, add)
+	for _, row := range ProgramNames {
+		for name := range strings.FieldsSeq(row.Names) {
+			add(name)
+		}
 	}
-	eachUse(func(u use) {
-		lex.Each(u.names, add)
-		lex.Each(u.verbs, func(verb string) {
+	for u := range eachUse {
+		for name := range strings.FieldsSeq(u.names) {
+			add(name)
+		}
+		for verb := range strings.FieldsSeq(u.verbs) {
 			if name := verb[:len(verb)-len(":1")]; name != "" {
 				add(name)
 			}
-		})
-	})
+		}
+	}
 	return &starts
 }()
 
@@ -197,8 +202,10 @@ const programSlots = 1 << 11
 // word of WordStarts.
 var programHash = sync.OnceValue(func() *[programSlots]programSlot {
 	table := make(map[string]Programs)
-	for i := range ProgramNames {
-		lex.Each(ProgramNames[i].Names, func(name string) { table[name] |= ProgramNames[i].of })
+	for _, row := range ProgramNames {
+		for name := range strings.FieldsSeq(row.Names) {
+			table[name] |= row.of
+		}
 	}
 	for name, rule := range rules() {
 		for _, flag := range rule.flags {

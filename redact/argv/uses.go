@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"strings"
 	"sync"
-
-	"auditproxy/redact/lex"
 )
 
-// A use is how programs accept secrets that need no kind of their own. A line of uses
-// has one.
+// A use is how programs accept secrets that need no kind of their own.
 type use struct {
 	names string
 	// flags are options that want a secret as the next word: "-w". With "*" it
@@ -25,7 +22,7 @@ type use struct {
 	verbs string
 }
 
-// uses are separated by bars, which takes half the memory of a table.
+// uses has a line for each, with bars between names, flags and verbs.
 const uses = "" +
 	// Databases and message brokers.
 	`beeline sqlline cypher-shell cbq couchbase-cli hdbsql isql-fb|-p*|
@@ -195,14 +192,15 @@ auth-pass||:2
 sentinel-pass||:1
 `
 
-// eachUse calls do for the uses in order.
-func eachUse(do func(u use)) {
-	var u use
-	for rest := uses; rest != ""; {
-		u.names, rest, _ = strings.Cut(rest, "|")
-		u.flags, rest, _ = strings.Cut(rest, "|")
-		u.verbs, rest, _ = strings.Cut(rest, "\n")
-		do(u)
+// eachUse yields the uses in order.
+func eachUse(yield func(use) bool) {
+	for line := range strings.Lines(uses) {
+		var u use
+		u.names, line, _ = strings.Cut(strings.TrimSuffix(line, "\n"), "|")
+		u.flags, u.verbs, _ = strings.Cut(line, "|")
+		if !yield(u) {
+			return
+		}
 	}
 }
 
@@ -246,31 +244,33 @@ const behindColon = 1 << 15
 // rules has the uses by program. They are read for the first text that has one.
 var rules = sync.OnceValue(func() map[string]*rule {
 	table := make(map[string]*rule)
-	eachUse(func(u use) {
+	for u := range eachUse {
 		r := new(rule)
-		lex.Each(u.flags, func(flag string) {
+		for flag := range strings.FieldsSeq(u.flags) {
 			mark := flag[len(flag)-1]
 			if strings.IndexByte("*:=@#~!%", mark) < 0 {
 				r.flags = append(r.flags, flagRule{flag, flagNext})
-				return
+				continue
 			}
 			r.flags = append(r.flags, flagRule{flag[:len(flag)-1], mark})
-		})
-		lex.Each(u.verbs, func(verb string) {
+		}
+		for verb := range strings.FieldsSeq(u.verbs) {
 			n := len(verb) - len(":1")
 			v := verbRule{verb[:n], 1 << (verb[n+1] - '0')}
 			if verb[n] == '%' {
 				v.arguments |= behindColon
 			}
 			r.verbs = append(r.verbs, v)
-		})
-		lex.Each(u.names, func(name string) { table[name] = r })
-	})
-	lex.Each(plainWords, func(name string) {
+		}
+		for name := range strings.FieldsSeq(u.names) {
+			table[name] = r
+		}
+	}
+	for name := range strings.FieldsSeq(plainWords) {
 		if r := table[name]; r != nil {
 			r.plain = true
 		}
-	})
+	}
 	return table
 })
 

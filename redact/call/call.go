@@ -72,20 +72,20 @@ func parts(field string) (name string, f function) {
 // starts distinguishes most other functions from these, as argv.WordStarts does.
 var starts = func() *lex.WordSet {
 	var set lex.WordSet
-	lex.Each(functions, func(field string) {
+	for field := range strings.FieldsSeq(functions) {
 		name, _ := parts(field)
 		set.Add(name)
-	})
+	}
 	return &set
 }()
 
 // byName has the functions by name. They are read for the first text that has one.
 var byName = sync.OnceValue(func() map[string][]function {
 	table := make(map[string][]function)
-	lex.Each(functions, func(field string) {
+	for field := range strings.FieldsSeq(functions) {
 		name, f := parts(field)
 		table[name] = append(table[name], f)
-	})
+	}
 	return table
 })
 

@@ -63,21 +63,6 @@ var Classes = func() (t [256]byte) {
 	return t
 }()
 
-// Each calls do for the words of list, in which one space is between two. An iterator
-// would be compiled into each caller.
-func Each(list string, do func(word string)) {
-	for list != "" {
-		n := strings.IndexByte(list, ' ')
-		if n < 0 {
-			n = len(list)
-		}
-		if n > 0 {
-			do(list[:n])
-		}
-		list = list[min(n+1, len(list)):]
-	}
-}
-
 // View is b as a string, for calls that do not keep it.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
